@@ -1,6 +1,6 @@
 /*
- * convoy/study.h: measurements and checks without training: bench, time, check, plan, doctor, simulated platforms, the
- * runs below a folder, what a file holds, and whether checkpoints are valid.
+ * convoy/study.h: measurements and checks without training: bench, time, check, plan, doctor, selftest, simulated
+ * platforms, the runs below a folder, what a file holds, and whether checkpoints are valid.
  *
  * Texts that a call returns belong to the caller and are released with cvy_text_release(). Collective calls are made by
  * all ranks of the context with equal arguments; all ranks return the same status.
@@ -8,7 +8,7 @@
 #ifndef CONVOY_STUDY_H
 #define CONVOY_STUDY_H
 
-#include <convoy/job.h>
+#include <convoy/train.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -383,6 +383,84 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_doctor_result_json(const cvy_doctor_result
 CVY_API CVY_MUST_CHECK cvy_status cvy_doctor_result_lines(const cvy_doctor_result *result, char **text_out);
 /** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
 CVY_API void cvy_doctor_result_release(cvy_doctor_result *result);
+
+/** The verdict of a check of cvy_run_selftest(). */
+typedef enum cvy_selftest_verdict {
+    CVY_SELFTEST_PASSED,
+    CVY_SELFTEST_FAILED,
+    CVY_SELFTEST_SKIPPED
+} cvy_selftest_verdict;
+
+/** What cvy_run_selftest() checks, and with what. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_selftest_opts {
+    size_t size;
+    /** Folder in which files are tried; they are removed again. NULL: the current one. */
+    const char *out;
+    /** The number of ranks that must have been started; 0: any. */
+    int64_t ranks;
+    /** Names of checks, separated by commas: only these run. NULL: all. */
+    const char *only;
+    /** Seconds for the comparison of kernels, the longest check; 0: 20. */
+    double kernel_s;
+    /** A check that takes longer hangs: cvy_context_opts.fatal is called. 0: 60 s. */
+    double limit_s;
+    /** The control to which the program's signal handlers make requests: SIGUSR2 a save; SIGUSR1 and SIGTERM a stop.
+     * NULL: there are no handlers, and the check of signals is skipped, which is the last one. A stop that is requested
+     * before it ends the call. The control cannot be used for a run afterwards. */
+    cvy_train_control *control;
+    /** Called on rank 0 with the line of each check, and with that of its note, when it is done; may be NULL. */
+    void (*line)(void *user, const char *line);
+    /** Given to `line`. */
+    void *user;
+} cvy_selftest_opts;
+CVY_SIZED_STRUCT(cvy_selftest_opts)
+
+/** A check of cvy_run_selftest(). */
+typedef struct cvy_selftest_result_check {
+    /** "kernels". */
+    const char *name;
+    cvy_selftest_verdict verdict;
+    /** What was found; of a failure what, where, the value and what to do; of a check that was skipped the reason. */
+    const char *text;
+    /** What is as it may be but is good to know, or NULL. */
+    const char *note;
+    double seconds;
+} cvy_selftest_result_check;
+
+/** What cvy_run_selftest() has found. The caller sets size, and releases the contents with
+ * cvy_selftest_result_release(); all pointers in it are valid until then. */
+typedef struct cvy_selftest_result {
+    size_t size;
+    int passed, failed, skipped, ranks;
+    double seconds;
+    /** [nchecks], in the order in which they ran. */
+    int nchecks;
+    const cvy_selftest_result_check *check;
+    /** Private to the library. A size that ends before this field is refused. */
+    void *owned;
+} cvy_selftest_result;
+CVY_SIZED_STRUCT(cvy_selftest_result)
+
+/**
+ * cvy_run_selftest - whether this copy of the library works on these ranks, processors, networks and files
+ * @opts: NULL for the defaults
+ * @result_out: written on rank 0; emptied on others
+ *
+ * Versions, clocks, the kernels of this processor, sums over the ranks, a small training in several modes, a checkpoint
+ * in a folder, data formats, and signals (docs/reference/command.md). It needs no file. A check that fails is not a
+ * fault of the call; if a rank fails, all ranks go on together. Takes about half a minute. Collective: yes. Errors:
+ * CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM (ranks do not answer), CVY_E_IO (the folder cannot be removed). CVY_STOPPED:
+ * a stop was requested. Then, and after a fault, the result is empty, or as it was if its size is refused.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts,
+                                                   cvy_selftest_result *result_out);
+/** The result as one JSON object. Collective: no. Errors: CVY_E_ARGUMENT (an empty result; size), CVY_E_MEMORY. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **text_out);
+/** The result as lines for people, the last of which counts the verdicts. Collective: no. Errors: as
+ * cvy_selftest_result_json(). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **text_out);
+/** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
+CVY_API void cvy_selftest_result_release(cvy_selftest_result *result);
 
 /** A machine to simulate. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_platform_opts {

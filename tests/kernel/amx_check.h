@@ -85,14 +85,14 @@ static inline int is_right(const cvy_value *v, const cvy_layout *layout, const v
     return all - sum <= 1e-9 * all;
 }
 
-static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const cvy_kernel_def *k, cvy_kernel_ask *ask,
-                                    int *right_out)
+static inline cvy_status run_kernel(const cvy_eval *e, const cvy_node *node, const cvy_kernel_def *k,
+                                    cvy_kernel_ask *ask, int *right_out)
 {
     struct memory src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}}, scratch = {0};
     void *from[CVY_NODE_SRC_MAX] = {NULL}, *to[CVY_NODE_DST_MAX] = {NULL}, *state = NULL;
     for (int i = 0; i < node->nsrc; i++) {
         CVY_TRY(to_layout(node->src[i], &(cvy_memory_format){ask->src_dtype[i], ask->src[i]},
-                          eval_of(e, node->src[i])->data, &src[i]));
+                          cvy_eval_of(e, node->src[i])->data, &src[i]));
         from[i] = src[i].whole + GUARD;
     }
     for (int i = 0; i < node->ndst; i++) {
@@ -107,8 +107,8 @@ static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const c
         CVY_TRY(k->run(state, from, to, scratch.whole + GUARD));
     for (int i = 0; i < node->ndst; i++)
         if (to[i])
-            *right_out &=
-                is_right(node->dst[i], &ask->dst[i], to[i], eval_of(e, node->dst[i]), (double)node->op->summands(node));
+            *right_out &= is_right(node->dst[i], &ask->dst[i], to[i], cvy_eval_of(e, node->dst[i]),
+                                   (double)node->op->summands(node));
     k->destroy(state);
     close_memory(&scratch);
     for (int i = 0; i < node->nsrc; i++)
@@ -118,8 +118,8 @@ static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const c
     return CVY_OK;
 }
 
-static inline cvy_status try_kernel(const eval *e, const amx_layer *l, const cvy_node *node, const cvy_kernel_def *k,
-                                    int *ran)
+static inline cvy_status try_kernel(const cvy_eval *e, const amx_layer *l, const cvy_node *node,
+                                    const cvy_kernel_def *k, int *ran)
 {
     for (int threads = 1; threads <= THREADS_MAX; threads++) {
         cvy_kernel_ask ask = {.node = node, .threads = threads};
@@ -138,26 +138,27 @@ static inline cvy_status try_kernel(const eval *e, const amx_layer *l, const cvy
     return CVY_OK;
 }
 
-static inline void fill(const cvy_graph *g, const eval *e)
+static inline void fill(const cvy_graph *g, const cvy_eval *e)
 {
     uint64_t state = 99;
     for (int i = 0; i < g->nvalue; i++) {
-        cvy_span *x = &((eval *)(uintptr_t)e)->at[i];
+        cvy_span *x = &((cvy_eval *)(uintptr_t)e)->at[i];
         if (g->value[i]->producer)
             continue;
-        test_fill(x, -1, 2, &state);
+        cvy_sample_fill(x, -1, 2, &state);
         /* Kernels read weights rounded to bf16, so the reference kernel must get the same rounded values. */
         for (int64_t k = 0; x->dtype == CVY_DTYPE_F32 && k < x->elems; k++)
             cvy_set(x, k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(x, k))));
     }
 }
 
-static inline cvy_status try_layer(const char *op, const amx_layer *l, cvy_vars *vars, cvy_graph **g, eval *e, int *ran)
+static inline cvy_status try_layer(const char *op, const amx_layer *l, cvy_vars *vars, cvy_graph **g, cvy_eval *e,
+                                   int *ran)
 {
     CVY_TRY(layer_graph(op, "amx", CVY_DTYPE_BF16, l->src, l->options, vars, g));
-    CVY_TRY(eval_create(*g, e));
+    CVY_TRY(cvy_eval_create(*g, e));
     fill(*g, e);
-    CVY_TRY(eval_run(e, 1));
+    CVY_TRY(cvy_eval_run(e, 1));
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int n = 0; n < (*g)->nnode; n++)
@@ -179,11 +180,11 @@ static inline int amx_check(const char *op, const amx_layer *layer, int nlayer)
     for (int i = 0; i < nlayer; i++) {
         cvy_vars *vars = NULL;
         cvy_graph *g = NULL;
-        eval e = {0};
+        cvy_eval e = {0};
         EXPECT_OK(cvy_vars_create(&vars));
         EXPECT_OK(try_layer(op, &layer[i], vars, &g, &e, ran));
         if (g)
-            eval_destroy(&e);
+            cvy_eval_destroy(&e);
         cvy_graph_destroy(&g);
         cvy_vars_destroy(&vars);
     }

@@ -27,7 +27,7 @@ static inline cvy_status layer_graph(const char *op, const char *name, cvy_dtype
     CVY_TRY(cvy_graph_add(*g, op, "layer", "layer", options, source, 1, &node));
     source[0] = node->dst[0];
     CVY_TRY(cvy_graph_feed(*g, "ddst", node->dst[0]->dtype, &node->dst[0]->shape, 1, &source[1]));
-    CVY_TRY(cvy_graph_add_parsed(*g, &weighted_sum_op, "loss", "loss", NULL, source, 2, CVY_PHASE_MICRO, &node));
+    CVY_TRY(cvy_graph_add_parsed(*g, &cvy_weighted_sum_op, "loss", "loss", NULL, source, 2, CVY_PHASE_MICRO, &node));
     loss = node->dst[0];
     return cvy_pass_autodiff(*g, &loss, 1, NULL, NULL, &gradients);
 }

@@ -49,7 +49,7 @@ static int pass_of(const cvy_kernel_def *k)
 }
 
 /* Runs a kernel once, and returns its results in plain layout and whether its padding lanes are zero. */
-static cvy_status call(const eval *e, const cvy_node *node, const cvy_kernel_def *k, int threads, float **plain,
+static cvy_status call(const cvy_eval *e, const cvy_node *node, const cvy_kernel_def *k, int threads, float **plain,
                        int *clean_out)
 {
     struct memory src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}}, scratch = {0};
@@ -61,8 +61,8 @@ static cvy_status call(const eval *e, const cvy_node *node, const cvy_kernel_def
     }
     CVY_TRY(k->offer(&ask));
     for (int i = 0; i < node->nsrc; i++) {
-        CVY_TRY(to_layout(node->src[i], &(cvy_memory_format){CVY_DTYPE_F32, ask.src[i]}, eval_of(e, node->src[i])->data,
-                          &src[i]));
+        CVY_TRY(to_layout(node->src[i], &(cvy_memory_format){CVY_DTYPE_F32, ask.src[i]},
+                          cvy_eval_of(e, node->src[i])->data, &src[i]));
         from[i] = src[i].whole + GUARD;
     }
     for (int i = 0; i < node->ndst; i++)
@@ -82,7 +82,7 @@ static cvy_status call(const eval *e, const cvy_node *node, const cvy_kernel_def
         if (!to[i])
             continue;
         const cvy_memory_format format = {CVY_DTYPE_F32, ask.dst[i]}, flat = {CVY_DTYPE_F32, cvy_layout_plain()};
-        CVY_TRY(cvy_mem_alloc((size_t)eval_of(e, node->dst[i])->elems * sizeof **plain, &plain[i]));
+        CVY_TRY(cvy_mem_alloc((size_t)cvy_eval_of(e, node->dst[i])->elems * sizeof **plain, &plain[i]));
         CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &format, &flat, 1, &back));
         CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &flat, &format, 1, &again));
         cvy_reorder_run(back, to[i], plain[i]);
@@ -115,7 +115,7 @@ static double relative_error(const float *got, const cvy_span *want)
     return sqrt(error / size);
 }
 
-static cvy_status check_error(const eval *e, const char *name, const cvy_node *node, const cvy_kernel_def *k)
+static cvy_status check_error(const cvy_eval *e, const char *name, const cvy_node *node, const cvy_kernel_def *k)
 {
     for (int threads = 1; threads <= THREADS_MAX; threads++) {
         float *got[CVY_NODE_DST_MAX] = {NULL};
@@ -124,7 +124,7 @@ static cvy_status check_error(const eval *e, const char *name, const cvy_node *n
         CVY_TRY(call(e, node, k, threads, got, &clean));
         const double summands = (double)node->op->summands(node), bound = ldexp(1 + sqrt(summands) / 4, -24);
         for (int i = 0; i < node->ndst; i++) {
-            const double error = got[i] ? relative_error(got[i], eval_of(e, node->dst[i])) : 0;
+            const double error = got[i] ? relative_error(got[i], cvy_eval_of(e, node->dst[i])) : 0;
             if (!(error <= bound) || !clean)
                 printf("FAILED ");
             if (got[i] && (threads == 1 || !(error <= bound) || !clean))
@@ -146,9 +146,10 @@ static int64_t odd_element(const cvy_span *x)
 }
 
 /* Returns whether element i of dweight is a sum over the channel that holds the odd value of the source or of ddst. */
-static int is_of_odd_channel(const eval *e, const cvy_node *node, int64_t i)
+static int is_of_odd_channel(const cvy_eval *e, const cvy_node *node, int64_t i)
 {
-    const cvy_span *x = eval_of(e, node->src[0]), *d = eval_of(e, node->src[1]), *w = eval_of(e, node->dst[0]);
+    const cvy_span *x = cvy_eval_of(e, node->src[0]), *d = cvy_eval_of(e, node->src[1]),
+                   *w = cvy_eval_of(e, node->dst[0]);
     const int64_t taps = w->dim[2] * w->dim[3], c = i / taps % w->dim[1], k = i / taps / w->dim[1];
     return c == odd_element(x) / (x->dim[2] * x->dim[3]) % x->dim[1] ||
            k == odd_element(d) / (d->dim[2] * d->dim[3]) % d->dim[1];
@@ -158,14 +159,14 @@ enum ends { INFINITE, NOT_A_NUMBER, LARGE, TINY, NENDS };
 
 /* Sets one odd value of an activation among ordinary ones, or makes all values of one side as large or as small as
  * possible. */
-static void fill_ends(const cvy_graph *g, eval *e, enum ends ends)
+static void fill_ends(const cvy_graph *g, cvy_eval *e, enum ends ends)
 {
     uint64_t state = 7;
     for (int i = 0; i < g->nvalue; i++) {
         cvy_span *x = &e->at[i];
         if (g->value[i]->producer)
             continue;
-        test_fill(x, -1, 2, &state);
+        cvy_sample_fill(x, -1, 2, &state);
         const int weights = g->value[i]->variable && strcmp(g->value[i]->variable->name, "x") != 0;
         for (int64_t at = 0; at < x->elems; at++) {
             const double plain = cvy_get(x, at);
@@ -182,12 +183,12 @@ static void fill_ends(const cvy_graph *g, eval *e, enum ends ends)
 /* A result must not be finite exactly where the plain sum is not finite. The exception are weights whose tap only just
  * misses the odd value, because that is multiplied by the zeros of positions outside of the picture. Finite results
  * must be as near as the parts kept by the tiles allow. */
-static cvy_status check_ends(const eval *e, const cvy_node *node, const cvy_kernel_def *k, enum ends ends)
+static cvy_status check_ends(const cvy_eval *e, const cvy_node *node, const cvy_kernel_def *k, enum ends ends)
 {
     float *got[CVY_NODE_DST_MAX] = {NULL};
     int clean = 0, right = 1, odd = 0;
     CVY_TRY(call(e, node, k, 1, got, &clean));
-    const cvy_span *want = eval_of(e, node->dst[0]);
+    const cvy_span *want = cvy_eval_of(e, node->dst[0]);
     double size = 0;
     for (int64_t i = 0; i < want->elems; i++)
         size = isfinite(cvy_get(want, i)) ? fmax(size, fabs(cvy_get(want, i))) : size;
@@ -206,14 +207,14 @@ static cvy_status check_ends(const eval *e, const cvy_node *node, const cvy_kern
     return CVY_OK;
 }
 
-static cvy_status try_split(const amx_layer *l, int ends, cvy_vars *vars, cvy_graph **g, eval *e)
+static cvy_status try_split(const amx_layer *l, int ends, cvy_vars *vars, cvy_graph **g, cvy_eval *e)
 {
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     CVY_TRY(conv_graph("split", CVY_DTYPE_F32, l->src, l->options, vars, g));
-    CVY_TRY(eval_create(*g, e));
+    CVY_TRY(cvy_eval_create(*g, e));
     fill_ends(*g, e, (enum ends)ends);
-    CVY_TRY(eval_run(e, 1));
+    CVY_TRY(cvy_eval_run(e, 1));
     for (int n = 0; n < (*g)->nnode; n++)
         for (int k = 0; k < count; k++)
             if (strstr(table[k]->name, "_split") && strcmp(table[k]->op, (*g)->node[n]->op->name) == 0)
@@ -226,11 +227,11 @@ static void try_all(const amx_layer *l, int ends)
 {
     cvy_vars *vars = NULL;
     cvy_graph *g = NULL;
-    eval e = {0};
+    cvy_eval e = {0};
     EXPECT_OK(cvy_vars_create(&vars));
     EXPECT_OK(try_split(l, ends, vars, &g, &e));
     if (g)
-        eval_destroy(&e);
+        cvy_eval_destroy(&e);
     cvy_graph_destroy(&g);
     cvy_vars_destroy(&vars);
 }

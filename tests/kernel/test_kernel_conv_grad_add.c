@@ -36,7 +36,7 @@ static void compare(const cvy_span *want, const char *got, const cvy_blocking *b
     }
 }
 
-static void try_kernel(const eval *e, const cvy_node *node, const cvy_kernel_def *k, int in_place)
+static void try_kernel(const cvy_eval *e, const cvy_node *node, const cvy_kernel_def *k, int in_place)
 {
     cvy_kernel_ask ask = {.node = node, .threads = 2};
     void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *state = NULL;
@@ -47,13 +47,13 @@ static void try_kernel(const eval *e, const cvy_node *node, const cvy_kernel_def
     EXPECT_INT(ask.inplace[0], 3);
     EXPECT(cvy_layout_equal(&ask.src[2], &ask.dst[0]));
     for (int i = 0; i < 3; i++)
-        src[i] = place[i] = to_layout(node->src[i], &ask.src[i], eval_of(e, node->src[i])->data, &b);
+        src[i] = place[i] = to_layout(node->src[i], &ask.src[i], cvy_eval_of(e, node->src[i])->data, &b);
     place[3] = to_layout(node->dst[0], &ask.dst[0], NULL, &b);
     dst[0] = in_place ? place[2] : place[3];
     EXPECT_OK(cvy_mem_alloc(ask.scratch_bytes, &scratch));
     EXPECT_OK(k->create(&ask, &state));
     EXPECT_OK(k->run(state, src, dst, scratch));
-    compare(eval_of(e, node->dst[0]), dst[0], &b);
+    compare(cvy_eval_of(e, node->dst[0]), dst[0], &b);
     k->destroy(state);
     cvy_mem_free(&scratch);
     for (int i = 0; i < 4; i++)
@@ -67,7 +67,7 @@ static void try_layer(const char *shape, const char *options)
     cvy_graph *g = NULL;
     cvy_value *other = NULL;
     cvy_node *grad = NULL, *sum = NULL;
-    eval e = {0};
+    cvy_eval e = {0};
     uint64_t state = 7;
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
@@ -80,15 +80,15 @@ static void try_layer(const char *shape, const char *options)
     cvy_value *const src[] = {grad->src[0], grad->src[1], other};
     EXPECT_OK(cvy_graph_add_parsed(g, cvy_op_find("conv_grad_src_add"), "sum", "layer", grad->options, src, 3,
                                    CVY_PHASE_MICRO, &sum));
-    EXPECT_OK(eval_create(g, &e));
+    EXPECT_OK(cvy_eval_create(g, &e));
     for (int i = 0; i < g->nvalue; i++)
         if (!g->value[i]->producer)
-            test_fill(&e.at[i], -1, 2, &state);
-    EXPECT_OK(eval_run(&e, 1));
+            cvy_sample_fill(&e.at[i], -1, 2, &state);
+    EXPECT_OK(cvy_eval_run(&e, 1));
     for (int k = 0; k < 2 * count; k++)
         if (strcmp(table[k / 2]->op, "conv_grad_src_add") == 0)
             try_kernel(&e, sum, table[k / 2], k % 2);
-    eval_destroy(&e);
+    cvy_eval_destroy(&e);
     cvy_graph_destroy(&g);
     cvy_vars_destroy(&vars);
 }

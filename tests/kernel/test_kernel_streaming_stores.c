@@ -34,7 +34,7 @@ static void fill(const cvy_value *v, const struct memory *m)
 {
     uint64_t state = 5;
     cvy_span s = {.dtype = v->dtype, .elems = (int64_t)(m->bytes / cvy_dtype_bytes(v->dtype)), .data = m->data};
-    test_fill(&s, v->dtype == CVY_DTYPE_F64 ? 1000.0 : -1, 4, &state);
+    cvy_sample_fill(&s, v->dtype == CVY_DTYPE_F64 ? 1000.0 : -1, 4, &state);
 }
 
 /* Runs the node's own kernel twice on equal sources, once with results at the start of a cache line and once
@@ -101,7 +101,7 @@ static int try_net(cvy_dtype dtype, const cvy_layout *layout, const char *pool)
     EXPECT_OK(cvy_graph_read_variable(g, x, &at));
     EXPECT_OK(cvy_graph_layer(g, "batch_norm", "bn", NULL, &at, 1, &at));
     EXPECT_OK(cvy_graph_layer(g, "relu", "relu", NULL, &at, 1, &at));
-    EXPECT_OK(test_options(g->pool, pool, &options));
+    EXPECT_OK(cvy_sample_options(g->pool, pool, &options));
     EXPECT_OK(cvy_graph_layer(g, "max_pool", "pool", options, &at, 1, &pair[0]));
     EXPECT_OK(cvy_graph_feed(g, "target", dtype, &result, 0, &pair[1]));
     EXPECT_OK(cvy_graph_layer(g, "mse", "loss", NULL, pair, 2, &loss));

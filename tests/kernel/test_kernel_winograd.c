@@ -80,7 +80,7 @@ static cvy_status to_layout(const cvy_value *v, const cvy_layout *to, const void
     return CVY_OK;
 }
 
-static cvy_status try_kernel(const eval *e, const struct layer *l, const cvy_node *node, const cvy_kernel_def *k)
+static cvy_status try_kernel(const cvy_eval *e, const struct layer *l, const cvy_node *node, const cvy_kernel_def *k)
 {
     cvy_kernel_ask ask = {.node = node, .threads = 1};
     void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *state = NULL, *scratch = NULL;
@@ -88,7 +88,7 @@ static cvy_status try_kernel(const eval *e, const struct layer *l, const cvy_nod
     if (k->offer(&ask) != CVY_OK)
         return CVY_OK;
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(to_layout(node->src[i], &ask.src[i], eval_of(e, node->src[i])->data, &b, &src[i]));
+        CVY_TRY(to_layout(node->src[i], &ask.src[i], cvy_eval_of(e, node->src[i])->data, &b, &src[i]));
     for (int i = node->ndst - 1; i >= 0; i--)
         if (node->dst[i])
             CVY_TRY(to_layout(node->dst[i], &ask.dst[i], NULL, &b, &dst[i]));
@@ -96,7 +96,7 @@ static cvy_status try_kernel(const eval *e, const struct layer *l, const cvy_nod
     CVY_TRY(k->create(&ask, &state));
     CVY_TRY(k->run(state, src, dst, scratch));
     const cvy_span got = {.dtype = node->dst[0]->dtype, .data = dst[0]};
-    const double error = relative_error(&got, &b, eval_of(e, node->dst[0])), bound = bound_of(k->name, node, l);
+    const double error = relative_error(&got, &b, cvy_eval_of(e, node->dst[0])), bound = bound_of(k->name, node, l);
     printf("%-20s %-34s %s %.1e, bound %.1e\n", l->net, k->name, cvy_dtype_text(node->src[0]->dtype), error, bound);
     EXPECT(error <= bound);
     measured++;
@@ -112,15 +112,15 @@ static cvy_status try_kernel(const eval *e, const struct layer *l, const cvy_nod
     return CVY_OK;
 }
 
-static cvy_status try_layer(const struct layer *l, cvy_dtype dtype, cvy_vars *vars, cvy_graph **g, eval *e)
+static cvy_status try_layer(const struct layer *l, cvy_dtype dtype, cvy_vars *vars, cvy_graph **g, cvy_eval *e)
 {
     uint64_t state = 99;
     CVY_TRY(conv_graph(l->net, dtype, l->src, l->options, vars, g));
-    CVY_TRY(eval_create(*g, e));
+    CVY_TRY(cvy_eval_create(*g, e));
     for (int i = 0; i < (*g)->nvalue; i++)
         if (!(*g)->value[i]->producer)
-            test_fill(&e->at[i], -1, 2, &state);
-    CVY_TRY(eval_run(e, 1));
+            cvy_sample_fill(&e->at[i], -1, 2, &state);
+    CVY_TRY(cvy_eval_run(e, 1));
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int n = 0; n < (*g)->nnode; n++)
@@ -135,11 +135,11 @@ int main(void)
     for (int i = 0; i < 2 * CVY_COUNT(layers); i++) {
         cvy_vars *vars = NULL;
         cvy_graph *g = NULL;
-        eval e = {0};
+        cvy_eval e = {0};
         EXPECT_OK(cvy_vars_create(&vars));
         EXPECT_OK(try_layer(&layers[i / 2], i % 2 ? CVY_DTYPE_BF16 : CVY_DTYPE_F32, vars, &g, &e));
         if (g)
-            eval_destroy(&e);
+            cvy_eval_destroy(&e);
         cvy_graph_destroy(&g);
         cvy_vars_destroy(&vars);
     }

@@ -120,11 +120,12 @@ static cvy_status open_rank(int64_t n, int64_t group, int r, int nranks, struct 
     CVY_TRY(cvy_graph_layer(out->graph, "batch_norm", "bn", NULL, &before, 1, &out->dst));
     from[0] = out->dst;
     CVY_TRY(cvy_graph_feed(out->graph, "weights", CVY_DTYPE_F64, &sample, 0, &from[1]));
-    CVY_TRY(cvy_graph_add_parsed(out->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
+    CVY_TRY(
+        cvy_graph_add_parsed(out->graph, &cvy_weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
     return cvy_pass_autodiff(out->graph, &loss->dst[0], 1, NULL, NULL, &out->gradients);
 }
 
-static void fill_rank(const struct rank *rank, eval *e, int64_t first)
+static void fill_rank(const struct rank *rank, cvy_eval *e, int64_t first)
 {
     const cvy_graph *g = rank->graph;
     for (int v = 0; v < g->nvalue; v++) {
@@ -136,16 +137,16 @@ static void fill_rank(const struct rank *rank, eval *e, int64_t first)
     }
 }
 
-static void copy_out(const eval *e, const cvy_value *v, double *out)
+static void copy_out(const cvy_eval *e, const cvy_value *v, double *out)
 {
-    for (int64_t i = 0; i < eval_of(e, v)->elems; i++)
-        out[i] = cvy_get(eval_of(e, v), i);
+    for (int64_t i = 0; i < cvy_eval_of(e, v)->elems; i++)
+        out[i] = cvy_get(cvy_eval_of(e, v), i);
 }
 
-static void collect(const struct rank *rank, const eval *e, int64_t first, struct result *out)
+static void collect(const struct rank *rank, const cvy_eval *e, int64_t first, struct result *out)
 {
-    for (int64_t i = 0; i < eval_of(e, rank->dst)->elems; i++)
-        out->dst[first * C * P + i] = cvy_get(eval_of(e, rank->dst), i);
+    for (int64_t i = 0; i < cvy_eval_of(e, rank->dst)->elems; i++)
+        out->dst[first * C * P + i] = cvy_get(cvy_eval_of(e, rank->dst), i);
     copy_out(e, cvy_graph_find(rank->graph, "bn.running"), out->mean);
     copy_out(e, cvy_graph_find(rank->graph, "bn.running:1"), out->var);
     for (int i = 0; i < rank->gradients.count; i++) {
@@ -159,19 +160,19 @@ static void collect(const struct rank *rank, const eval *e, int64_t first, struc
 static void run_ranks(int64_t n, int64_t group, int nranks, struct result *out)
 {
     struct rank rank[RANKS_MAX];
-    eval e[RANKS_MAX] = {{0}};
+    cvy_eval e[RANKS_MAX] = {{0}};
     memset(out, 0, sizeof *out);
     for (int r = 0; r < nranks; r++) {
         EXPECT_OK(open_rank(n, group, r, nranks, &rank[r]));
-        EXPECT_OK(eval_create(rank[r].graph, &e[r]));
+        EXPECT_OK(cvy_eval_create(rank[r].graph, &e[r]));
         EXPECT_INT(rank[r].graph->nnode, rank[0].graph->nnode);
         EXPECT_INT(rank[r].gradients.count, 4);
         fill_rank(&rank[r], &e[r], rank[r].graph->batch.first);
     }
-    EXPECT_OK(eval_run(e, nranks));
+    EXPECT_OK(cvy_eval_run(e, nranks));
     for (int r = 0; r < nranks; r++) {
         collect(&rank[r], &e[r], rank[r].graph->batch.first, out);
-        eval_destroy(&e[r]);
+        cvy_eval_destroy(&e[r]);
         cvy_graph_destroy(&rank[r].graph);
         cvy_vars_destroy(&rank[r].vars);
     }
@@ -205,13 +206,13 @@ static void any_ranks(void)
 static void running_statistics(void)
 {
     struct rank rank;
-    eval e = {0};
+    cvy_eval e = {0};
     EXPECT_OK(open_rank(3, 2, 0, 1, &rank));
-    EXPECT_OK(eval_create(rank.graph, &e));
+    EXPECT_OK(cvy_eval_create(rank.graph, &e));
     fill_rank(&rank, &e, 0);
-    EXPECT_OK(eval_run(&e, 1));
+    EXPECT_OK(cvy_eval_run(&e, 1));
     for (int c = 0; c < C; c++) {
-        const double *x = eval_of(&e, rank.src)->data;
+        const double *x = cvy_eval_of(&e, rank.src)->data;
         double mean[2] = {0, 0}, variance[2] = {0, 0};
         for (int n = 0; n < 3; n++)
             for (int p = 0; p < P; p++)
@@ -221,14 +222,14 @@ static void running_statistics(void)
                 variance[n / 2] += pow(x[(n * C + c) * P + p] - mean[n / 2], 2) / (n < 2 ? 2 * P - 1 : P - 1);
         for (int s = 0; s < 2; s++) {
             const double *step = s ? variance : mean;
-            const double before =
-                cvy_get(eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running_var" : "before.running_mean")), c);
+            const double before = cvy_get(
+                cvy_eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running_var" : "before.running_mean")), c);
             const double after =
-                cvy_get(eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running:1" : "before.running")), c);
+                cvy_get(cvy_eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running:1" : "before.running")), c);
             EXPECT_NEAR(after, 0.9 * before + 0.1 * (step[0] + step[1]) / 2, 1e-13);
         }
     }
-    eval_destroy(&e);
+    cvy_eval_destroy(&e);
     cvy_graph_destroy(&rank.graph);
     cvy_vars_destroy(&rank.vars);
 }

@@ -78,7 +78,7 @@ static cvy_status open_layer(const char *op, const char *options, const char *sr
     *out = (struct layer){0};
     CVY_TRY(cvy_vars_create(&out->vars));
     CVY_TRY(cvy_graph_create(out->vars, &opts, &out->graph));
-    CVY_TRY(test_options(out->graph->pool, options, &tree));
+    CVY_TRY(cvy_sample_options(out->graph->pool, options, &tree));
     CVY_TRY(cvy_graph_feed(out->graph, "x", CVY_DTYPE_F64, &shape, 1, &out->src));
     return cvy_graph_layer(out->graph, op, "layer", tree, &out->src, 1, &out->dst);
 }
@@ -92,20 +92,20 @@ static void close_layer(struct layer *l)
 static void check_values(const struct value_case *c)
 {
     struct layer l;
-    eval e = {0};
+    cvy_eval e = {0};
     const int failures = test_failures;
     EXPECT_OK(open_layer(c->op, c->options, c->src, &l));
     if (test_failures == failures) {
         EXPECT_TEXT(cvy_shape_text(&l.dst->shape), c->dst);
-        EXPECT_OK(eval_create(l.graph, &e));
+        EXPECT_OK(cvy_eval_create(l.graph, &e));
         for (int v = 0; v < l.graph->nvalue; v++)
             for (int64_t i = 0; !l.graph->value[v]->producer && i < e.at[v].elems; i++)
                 cvy_set(&e.at[v], i, (double)(i + 1) * (l.graph->value[v] == l.src ? c->factor : 1));
-        EXPECT_OK(eval_run(&e, 1));
-        const cvy_span *dst = eval_of(&e, l.dst);
+        EXPECT_OK(cvy_eval_run(&e, 1));
+        const cvy_span *dst = cvy_eval_of(&e, l.dst);
         for (int64_t i = 0; i < dst->elems; i++)
             EXPECT_NEAR(cvy_get(dst, i), c->expected[i], 1e-11);
-        eval_destroy(&e);
+        cvy_eval_destroy(&e);
     }
     if (test_failures != failures)
         printf("       that was %s(%s; %s)\n", c->op, c->src, c->options);

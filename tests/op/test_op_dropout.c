@@ -23,7 +23,7 @@ static cvy_status run(const struct setup *s, double *out)
     cvy_graph *g = NULL;
     cvy_tree *options = NULL;
     cvy_value *src = NULL, *dst = NULL, *id = NULL, *step = NULL;
-    eval e = {0};
+    cvy_eval e = {0};
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_vars_create(&vars));
     CVY_TRY_OUT(cvy_graph_create(vars, &opts, &g));
@@ -32,17 +32,17 @@ static cvy_status run(const struct setup *s, double *out)
     CVY_TRY_OUT(cvy_graph_layer(g, "dropout", s->layer, options, &src, 1, &dst));
     CVY_TRY_OUT(cvy_graph_sample_id(g, &id));
     CVY_TRY_OUT(cvy_graph_step_number(g, &step));
-    CVY_TRY_OUT(eval_create(g, &e));
+    CVY_TRY_OUT(cvy_eval_create(g, &e));
     for (int64_t i = 0; i < s->n * EACH; i++)
-        cvy_set(eval_of(&e, src), i, 1);
+        cvy_set(cvy_eval_of(&e, src), i, 1);
     for (int64_t i = 0; i < s->n; i++)
-        cvy_set(eval_of(&e, id), i, (double)(1000 + s->first + i));
-    cvy_set(eval_of(&e, step), 0, (double)s->step);
-    CVY_TRY_OUT(eval_run(&e, 1));
+        cvy_set(cvy_eval_of(&e, id), i, (double)(1000 + s->first + i));
+    cvy_set(cvy_eval_of(&e, step), 0, (double)s->step);
+    CVY_TRY_OUT(cvy_eval_run(&e, 1));
     for (int64_t i = 0; i < s->n * EACH; i++)
-        out[i] = cvy_get(eval_of(&e, dst), i);
+        out[i] = cvy_get(cvy_eval_of(&e, dst), i);
 out:
-    eval_destroy(&e);
+    cvy_eval_destroy(&e);
     cvy_graph_destroy(&g);
     cvy_vars_destroy(&vars);
     return status;

@@ -45,10 +45,10 @@ static double target_at(const struct setup *s, int64_t n, int64_t j)
     }
 }
 
-static void fill_feed(eval *e, const char *name, double (*at)(const struct setup *, int64_t, int64_t),
+static void fill_feed(cvy_eval *e, const char *name, double (*at)(const struct setup *, int64_t, int64_t),
                       const struct setup *s)
 {
-    cvy_span *x = eval_of(e, cvy_graph_find(e->graph, name));
+    cvy_span *x = cvy_eval_of(e, cvy_graph_find(e->graph, name));
     const int64_t each = cvy_span_prod(x, 1, x->ndim);
     for (int64_t i = 0; i < x->elems; i++)
         cvy_set(x, i, at(s, e->graph->batch.first + i / each, i % each));
@@ -87,7 +87,7 @@ static cvy_status compute(const struct setup *s, int nranks, double *loss_out)
 {
     static const int64_t first[2][RANKS_MAX + 1] = {{0, 1, 1, 4, 6}, {0, 1, 1, 2, 3}}; /* rank 1 has no sample */
     const int64_t n = s->target == POSITIONS ? 3 : 6;
-    eval ranks[RANKS_MAX] = {{0}};
+    cvy_eval ranks[RANKS_MAX] = {{0}};
     cvy_graph *graph[RANKS_MAX] = {NULL};
     cvy_vars *vars = NULL;
     cvy_value *loss = NULL;
@@ -97,19 +97,19 @@ static cvy_status compute(const struct setup *s, int nranks, double *loss_out)
         const int64_t *bound = first[s->target == POSITIONS];
         const cvy_batch batch = {n, nranks == 1 ? 0 : bound[r], nranks == 1 ? n : bound[r + 1] - bound[r], nranks, r};
         CVY_TRY_OUT(build(s, batch, vars, &graph[r], &loss));
-        CVY_TRY_OUT(eval_create(graph[r], &ranks[r]));
+        CVY_TRY_OUT(cvy_eval_create(graph[r], &ranks[r]));
         fill_feed(&ranks[r], "output", output_at, s);
         fill_feed(&ranks[r], "target", target_at, s);
         if (s->weighted)
             fill_feed(&ranks[r], "weight", weight_at, s);
         if (cvy_graph_find(graph[r], "norm"))
-            cvy_set(eval_of(&ranks[r], cvy_graph_find(graph[r], "norm")), 0, (double)n);
+            cvy_set(cvy_eval_of(&ranks[r], cvy_graph_find(graph[r], "norm")), 0, (double)n);
     }
-    CVY_TRY_OUT(eval_run(ranks, nranks));
-    *loss_out = cvy_get(eval_of(&ranks[0], loss), 0);
+    CVY_TRY_OUT(cvy_eval_run(ranks, nranks));
+    *loss_out = cvy_get(cvy_eval_of(&ranks[0], loss), 0);
 out:
     for (int r = 0; r < nranks; r++) {
-        eval_destroy(&ranks[r]);
+        cvy_eval_destroy(&ranks[r]);
         cvy_graph_destroy(&graph[r]);
     }
     cvy_vars_destroy(&vars);

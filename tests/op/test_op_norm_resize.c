@@ -258,11 +258,11 @@ static double ramp(int64_t i, int64_t a, int64_t b)
     return (double)(a * i % b) / (double)b - 0.4;
 }
 
-static void fill(const struct sample_graph *b, const char *name, int64_t a, int64_t modulus)
+static void fill(const cvy_sample_graph *b, const char *name, int64_t a, int64_t modulus)
 {
     const cvy_value *v = cvy_graph_find(b->graph, name);
-    for (int64_t i = 0; v && i < eval_of(&b->e, v)->elems; i++)
-        cvy_set(eval_of(&b->e, v), i, ramp(i, a, modulus));
+    for (int64_t i = 0; v && i < cvy_eval_of(&b->e, v)->elems; i++)
+        cvy_set(cvy_eval_of(&b->e, v), i, ramp(i, a, modulus));
 }
 
 static void check(const struct layer_case *c, const char *what, const cvy_span *got, const double *expected, int room)
@@ -281,18 +281,18 @@ static void equal_pytorch(void)
     for (int k = 0; k < CVY_COUNT(cases); k++) {
         const struct layer_case *c = &cases[k];
         const cvy_sample sample = {.src = c->src, .options = c->options};
-        struct sample_graph b;
-        EXPECT_OK(open_sample(cvy_op_find(c->op), &sample, CVY_DTYPE_F64, 1, &b));
+        cvy_sample_graph b;
+        EXPECT_OK(cvy_sample_open(cvy_op_find(c->op), &sample, CVY_DTYPE_F64, 1, &b));
         fill(&b, "src0", 37, 101);
         fill(&b, "layer.scale", 5, 13);
         fill(&b, "layer.shift", 7, 17);
         fill(&b, "weights", 11, 47);
-        EXPECT_OK(eval_run(&b.e, 1));
-        check(c, "the value", eval_of(&b.e, b.loss->producer->src[0]), c->dst, ELEMS_MAX);
+        EXPECT_OK(cvy_eval_run(&b.e, 1));
+        check(c, "the value", cvy_eval_of(&b.e, b.loss->producer->src[0]), c->dst, ELEMS_MAX);
         EXPECT_INT(b.gradients.count, b.vars->count);
         for (int i = 0; i < b.gradients.count; i++) {
             const cvy_variable *v = b.gradients.at[i].variable;
-            const cvy_span *d = eval_of(&b.e, b.gradients.at[i].value);
+            const cvy_span *d = cvy_eval_of(&b.e, b.gradients.at[i].value);
             if (v == b.src[0]->variable) {
                 check(c, "the gradient of the source", d, c->dsrc, ELEMS_MAX);
                 continue;
@@ -301,7 +301,7 @@ static void equal_pytorch(void)
             EXPECT_INT(v->decay, 0); /* by default weight decay does not apply to norms */
             check(c, v->name, d, is_scale ? c->dscale : c->dshift, PARAMS_MAX);
         }
-        close_sample(&b);
+        cvy_sample_close(&b);
     }
 }
 

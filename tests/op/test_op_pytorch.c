@@ -22,7 +22,7 @@ struct layer {
     cvy_value *integers; /* the source of integers, or NULL */
     cvy_value *dst, *loss, *weights;
     cvy_gradients gradients;
-    eval e;
+    cvy_eval e;
 };
 
 static cvy_status add_sources(const struct pytorch_case *c, struct layer *l, cvy_value **src, int *nsrc_out)
@@ -64,19 +64,20 @@ static cvy_status open_layer(const struct pytorch_case *c, struct layer *l)
     CVY_TRY(cvy_vars_create(&l->vars));
     CVY_TRY(cvy_graph_create(l->vars, &opts, &l->graph));
     CVY_TRY(add_sources(c, l, src, &nsrc));
-    CVY_TRY(test_options(l->graph->pool, c->options, &options));
+    CVY_TRY(cvy_sample_options(l->graph->pool, c->options, &options));
     CVY_TRY(cvy_graph_layer(l->graph, c->op, "layer", options, src, nsrc, &l->dst));
     CVY_TRY(cvy_graph_feed(l->graph, "weights", CVY_DTYPE_F64, &l->dst->shape, 1, &l->weights));
     cvy_value *const from[] = {l->dst, l->weights};
-    CVY_TRY(cvy_graph_add_parsed(l->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &node));
+    CVY_TRY(
+        cvy_graph_add_parsed(l->graph, &cvy_weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &node));
     l->loss = node->dst[0];
     CVY_TRY(cvy_pass_autodiff(l->graph, &l->loss, 1, NULL, NULL, &l->gradients));
-    return eval_create(l->graph, &l->e);
+    return cvy_eval_create(l->graph, &l->e);
 }
 
 static void close_layer(struct layer *l)
 {
-    eval_destroy(&l->e);
+    cvy_eval_destroy(&l->e);
     cvy_graph_destroy(&l->graph);
     cvy_vars_destroy(&l->vars);
 }
@@ -86,15 +87,15 @@ static void fill(const struct pytorch_case *c, const struct layer *l)
     for (int v = 0; v < l->vars->count; v++) {
         cvy_value *value = NULL;
         EXPECT_OK(cvy_graph_read_variable(l->graph, l->vars->at[v], &value));
-        for (int64_t i = 0; i < eval_of(&l->e, value)->elems; i++) {
+        for (int64_t i = 0; i < cvy_eval_of(&l->e, value)->elems; i++) {
             const double x = sin(1 + 1.3 * (double)i + 5 * v);
-            cvy_set(eval_of(&l->e, value), i, c->grid > 0 ? floor(x * c->grid + 0.5) / c->grid : x);
+            cvy_set(cvy_eval_of(&l->e, value), i, c->grid > 0 ? floor(x * c->grid + 0.5) / c->grid : x);
         }
     }
-    for (int64_t i = 0; l->integers && i < eval_of(&l->e, l->integers)->elems; i++)
-        cvy_set(eval_of(&l->e, l->integers), i, (double)((3 + 7 * i * i) % (int64_t)c->grid));
-    for (int64_t i = 0; i < eval_of(&l->e, l->weights)->elems; i++)
-        cvy_set(eval_of(&l->e, l->weights), i, cos(0.7 * (double)i));
+    for (int64_t i = 0; l->integers && i < cvy_eval_of(&l->e, l->integers)->elems; i++)
+        cvy_set(cvy_eval_of(&l->e, l->integers), i, (double)((3 + 7 * i * i) % (int64_t)c->grid));
+    for (int64_t i = 0; i < cvy_eval_of(&l->e, l->weights)->elems; i++)
+        cvy_set(cvy_eval_of(&l->e, l->weights), i, cos(0.7 * (double)i));
 }
 
 /* Compares a tensor with the next numbers. Returns how many it has compared. */
@@ -125,13 +126,13 @@ static void layers_equal_pytorch(void)
         struct layer l = {0};
         EXPECT_OK(open_layer(c, &l));
         fill(c, &l);
-        EXPECT_OK(eval_run(&l.e, 1));
-        int at = compare(c, "the result", eval_of(&l.e, l.dst), 0);
+        EXPECT_OK(cvy_eval_run(&l.e, 1));
+        int at = compare(c, "the result", cvy_eval_of(&l.e, l.dst), 0);
         for (int v = 0; v < l.vars->count; v++) {
             const cvy_value *d = gradient_of(&l, l.vars->at[v]);
             EXPECT(d != NULL);
             if (d)
-                at += compare(c, l.vars->at[v]->name, eval_of(&l.e, d), at);
+                at += compare(c, l.vars->at[v]->name, cvy_eval_of(&l.e, d), at);
         }
         EXPECT_INT(at, c->count);
         close_layer(&l);
@@ -189,9 +190,10 @@ static void wrong_indices_are_named(void)
         struct layer l = {0};
         EXPECT_OK(open_layer(&c, &l));
         fill(&c, &l);
-        EXPECT_OK(eval_run(&l.e, 1));
-        cvy_set(eval_of(&l.e, l.integers), 6, wrong[i]);
-        EXPECT_FAULT(eval_run(&l.e, 1), CVY_E_FORMAT, "layer layer (embedding): row 1 of this rank's share has index");
+        EXPECT_OK(cvy_eval_run(&l.e, 1));
+        cvy_set(cvy_eval_of(&l.e, l.integers), 6, wrong[i]);
+        EXPECT_FAULT(cvy_eval_run(&l.e, 1), CVY_E_FORMAT,
+                     "layer layer (embedding): row 1 of this rank's share has index");
         close_layer(&l);
     }
 }

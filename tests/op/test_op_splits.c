@@ -34,7 +34,7 @@ struct trial {
     const cvy_op_def *op;
     const cvy_sample *sample;
     const struct split *split;
-    struct sample_graph whole, part[PARTS];
+    cvy_sample_graph whole, part[PARTS];
 };
 
 static unsigned tried[OPERATORS_MAX]; /* for each operator of the table: the bits that were tried */
@@ -153,13 +153,13 @@ static const char *set_source(const struct trial *t, const cvy_node *w, const cv
 {
     const cvy_shape *from = &w->src[i]->shape, *const to[PARTS] = {&p[0]->src[i]->shape, &p[1]->src[i]->shape};
     const int axis = cut_axis(from, to);
-    const cvy_span *x = eval_of(&t->whole.e, w->src[i]);
+    const cvy_span *x = cvy_eval_of(&t->whole.e, w->src[i]);
     const int is_bias = t->split->bit == CVY_SPLIT_INPUTS && w->src[i]->kind == CVY_VALUE_VARIABLE && axis == WHOLE;
     if (axis == NOT_A_PART)
         return "a source is no part of the whole one";
     *cuts_out += axis != WHOLE;
     for (int number = 0; number < PARTS; number++) {
-        cvy_span *y = eval_of(&t->part[number].e, p[number]->src[i]);
+        cvy_span *y = cvy_eval_of(&t->part[number].e, p[number]->src[i]);
         for (int64_t k = 0; k < y->elems; k++)
             cvy_set(y, k, is_bias && number > 0 ? 0 : cvy_get(x, whole_index(from, to[number], axis, number, k)));
     }
@@ -173,9 +173,9 @@ static int same(double a, double b)
 
 static const char *check_parts(const struct trial *t, const cvy_value *w, const cvy_value *const *p, int axis)
 {
-    const cvy_span *x = eval_of(&t->whole.e, w);
+    const cvy_span *x = cvy_eval_of(&t->whole.e, w);
     for (int number = 0; number < PARTS; number++) {
-        const cvy_span *y = eval_of(&t->part[number].e, p[number]);
+        const cvy_span *y = cvy_eval_of(&t->part[number].e, p[number]);
         for (int64_t k = 0; k < y->elems; k++)
             if (!same(cvy_get(y, k), cvy_get(x, whole_index(&w->shape, &p[number]->shape, axis, number, k))))
                 return "a part of a destination is not that part of the whole one";
@@ -185,7 +185,7 @@ static const char *check_parts(const struct trial *t, const cvy_value *w, const 
 
 static const char *check_sum(const struct trial *t, const cvy_node *node, const cvy_value *w, const cvy_value *const *p)
 {
-    const cvy_span *x = eval_of(&t->whole.e, w);
+    const cvy_span *x = cvy_eval_of(&t->whole.e, w);
     double scale = 1;
     for (int64_t k = 0; k < x->elems; k++)
         scale = fmax(scale, fabs(cvy_get(x, k)));
@@ -193,7 +193,7 @@ static const char *check_sum(const struct trial *t, const cvy_node *node, const 
     for (int64_t k = 0; k < x->elems; k++) {
         double sum = 0;
         for (int number = 0; number < PARTS; number++)
-            sum += cvy_get(eval_of(&t->part[number].e, p[number]), k);
+            sum += cvy_get(cvy_eval_of(&t->part[number].e, p[number]), k);
         if (!(fabs(sum - cvy_get(x, k)) <= DBL_EPSILON * summands * scale))
             return "partial sums do not add up to the whole destination";
     }
@@ -226,7 +226,7 @@ static const char *check_node(struct trial *t, const cvy_node *w, const cvy_node
             return why;
     }
     for (int number = 0; number < PARTS && *cuts_out; number++)
-        if (eval_node(&t->part[number].e, p[number]) != CVY_OK)
+        if (cvy_eval_node(&t->part[number].e, p[number]) != CVY_OK)
             return cvy_error_text();
     for (int i = 0; i < w->ndst && *cuts_out; i++) {
         const char *why = w->dst[i] ? check_destination(t, w, p, i) : NULL;
@@ -297,11 +297,11 @@ static void try_split(struct trial *t, int training)
     if (!layer_declares(t))
         return;
     while (opened < PARTS && cut_sample(t->sample, t->split, opened, text[opened], sizeof text[opened], &cut[opened])) {
-        const int64_t n = samples_in(t->sample->src);
+        const int64_t n = cvy_sample_count(t->sample->src);
         const int by_samples = t->split->bit == CVY_SPLIT_SAMPLES;
         const cvy_batch batch = by_samples ? cvy_batch_share(n, opened, PARTS) : cvy_batch_share(n, 0, 1);
         const cvy_status status =
-            open_sample_part(t->op, &cut[opened], batch, CVY_DTYPE_F64, training, &t->part[opened]);
+            cvy_sample_open_part(t->op, &cut[opened], batch, CVY_DTYPE_F64, training, &t->part[opened]);
         opened++;
         if (status != CVY_OK) {
             fail(t, "a node of it", cvy_error_text());
@@ -311,18 +311,18 @@ static void try_split(struct trial *t, int training)
             try_nodes(t);
     }
     while (opened > 0)
-        close_sample(&t->part[--opened]);
+        cvy_sample_close(&t->part[--opened]);
 }
 
 static void try_sample(const cvy_op_def *op, const cvy_sample *sample, int training)
 {
     struct trial t = {.op = op, .sample = sample};
-    EXPECT_OK(open_sample(op, sample, CVY_DTYPE_F64, training, &t.whole));
+    EXPECT_OK(cvy_sample_open(op, sample, CVY_DTYPE_F64, training, &t.whole));
     for (int s = 0; s < CVY_COUNT(splits); s++) {
         t.split = &splits[s];
         try_split(&t, training);
     }
-    close_sample(&t.whole);
+    cvy_sample_close(&t.whole);
 }
 
 static int chosen(const char *name, int argc, char **argv)

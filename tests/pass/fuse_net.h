@@ -13,7 +13,7 @@ struct net {
     cvy_graph *graph;
     cvy_gradients gradients;
     cvy_value *loss;
-    eval e;
+    cvy_eval e;
 };
 
 static inline cvy_value *layer(struct net *net, const char *op, const char *name, const char *text, cvy_value *a,
@@ -22,7 +22,7 @@ static inline cvy_value *layer(struct net *net, const char *op, const char *name
     cvy_value *const src[] = {a, b};
     cvy_value *dst = NULL;
     cvy_tree *options = NULL;
-    EXPECT_OK(test_options(net->graph->pool, text, &options));
+    EXPECT_OK(cvy_sample_options(net->graph->pool, text, &options));
     EXPECT_OK(cvy_graph_layer(net->graph, op, name, options, src, b ? 2 : 1, &dst));
     return dst;
 }
@@ -46,7 +46,7 @@ static inline void end_net(struct net *net, cvy_value *result)
     const cvy_shape target = cvy_shape_make(result->shape.ndim - 1, result->shape.dim + 1);
     EXPECT_OK(cvy_graph_feed(net->graph, "weights", CVY_DTYPE_F64, &target, 0, &from[1]));
     EXPECT_OK(
-        cvy_graph_add_parsed(net->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
+        cvy_graph_add_parsed(net->graph, &cvy_weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
     net->loss = loss->dst[0];
     net->loss->is_output = 1;
     EXPECT_OK(cvy_pass_autodiff(net->graph, &net->loss, 1, NULL, NULL, &net->gradients));
@@ -54,25 +54,25 @@ static inline void end_net(struct net *net, cvy_value *result)
 
 static inline void close_net(struct net *net)
 {
-    eval_destroy(&net->e);
+    cvy_eval_destroy(&net->e);
     cvy_graph_destroy(&net->graph);
     cvy_vars_destroy(&net->vars);
 }
 
-/* Fills feeds with values from -1 on and variables with values from `low` on, both by test_fill with `bound`, and runs
- * the network. */
+/* Fills feeds with values from -1 on and variables with values from `low` on, both by cvy_sample_fill with `bound`, and
+ * runs the network. */
 static inline void run_net(struct net *net, double low, int64_t bound)
 {
-    EXPECT_OK(eval_create(net->graph, &net->e));
+    EXPECT_OK(cvy_eval_create(net->graph, &net->e));
     for (int v = 0; v < net->graph->nvalue; v++) {
         const cvy_value *value = net->graph->value[v];
         uint64_t state = 1;
         for (const char *at = value->name; *at; at++) /* a name gets the same values in both graphs */
             state = state * 31 + (uint64_t)*at;
         if (!value->producer)
-            test_fill(eval_of(&net->e, value), value->kind == CVY_VALUE_VARIABLE ? low : -1, bound, &state);
+            cvy_sample_fill(cvy_eval_of(&net->e, value), value->kind == CVY_VALUE_VARIABLE ? low : -1, bound, &state);
     }
-    EXPECT_OK(eval_run(&net->e, 1));
+    EXPECT_OK(cvy_eval_run(&net->e, 1));
 }
 
 #endif

@@ -71,17 +71,18 @@ static int count(const cvy_graph *g)
 
 static void values(const struct sums *s, float out[6])
 {
-    eval e = {0};
+    cvy_eval e = {0};
     uint64_t state = 1;
-    EXPECT_OK(eval_create(s->graph, &e));
+    EXPECT_OK(cvy_eval_create(s->graph, &e));
     for (int i = 0; i < LEAVES; i++)
         for (int k = 0; k < 6; k++)
-            cvy_set(eval_of(&e, s->leaf[i]), k,
-                    (double)(int64_t)(test_random(&state) % 2048) / 64); /* exact sums in any order and precision */
-    EXPECT_OK(eval_run(&e, 1));
+            cvy_set(cvy_eval_of(&e, s->leaf[i]), k,
+                    (double)(int64_t)(cvy_sample_random(&state) % 2048) /
+                        64); /* exact sums in any order and precision */
+    EXPECT_OK(cvy_eval_run(&e, 1));
     for (int k = 0; k < 6; k++)
-        out[k] = (float)cvy_get(eval_of(&e, s->result), k);
-    eval_destroy(&e);
+        out[k] = (float)cvy_get(cvy_eval_of(&e, s->result), k);
+    cvy_eval_destroy(&e);
 }
 
 static void chains(void)
@@ -146,7 +147,8 @@ static void same_gradients(const struct net *a, const struct net *b)
 {
     EXPECT_INT(a->gradients.count, b->gradients.count);
     for (int i = 0; i < a->gradients.count; i++) {
-        const cvy_span *x = eval_of(&a->e, a->gradients.at[i].value), *y = eval_of(&b->e, b->gradients.at[i].value);
+        const cvy_span *x = cvy_eval_of(&a->e, a->gradients.at[i].value),
+                       *y = cvy_eval_of(&b->e, b->gradients.at[i].value);
         for (int64_t k = 0; k < x->elems; k++)
             EXPECT(fabs(cvy_get(x, k) - cvy_get(y, k)) <= 1e-12 * (1 + fabs(cvy_get(x, k))));
     }

@@ -54,7 +54,7 @@ static const cvy_span *gradient_of(const struct net *net, const char *name)
 {
     for (int i = 0; i < net->gradients.count; i++)
         if (strcmp(net->gradients.at[i].variable->name, name) == 0)
-            return eval_of(&net->e, net->gradients.at[i].value);
+            return cvy_eval_of(&net->e, net->gradients.at[i].value);
     return NULL;
 }
 
@@ -75,11 +75,11 @@ static void same_results(int relu_too)
     EXPECT_INT(count(fused.graph, "relu"), relu_too ? 0 : 3);
     run_net(&plain, 0.1, 2);
     run_net(&fused, 0.1, 2);
-    EXPECT(fabs(cvy_get(eval_of(&plain.e, plain.loss), 0)) > 1e-3);
-    EXPECT_NEAR(cvy_get(eval_of(&fused.e, fused.loss), 0), cvy_get(eval_of(&plain.e, plain.loss), 0), 1e-12);
+    EXPECT(fabs(cvy_get(cvy_eval_of(&plain.e, plain.loss), 0)) > 1e-3);
+    EXPECT_NEAR(cvy_get(cvy_eval_of(&fused.e, fused.loss), 0), cvy_get(cvy_eval_of(&plain.e, plain.loss), 0), 1e-12);
     for (int i = 0; i < plain.gradients.count; i++) {
         const char *name = plain.gradients.at[i].variable->name;
-        const cvy_span *want = eval_of(&plain.e, plain.gradients.at[i].value), *got = gradient_of(&fused, name);
+        const cvy_span *want = cvy_eval_of(&plain.e, plain.gradients.at[i].value), *got = gradient_of(&fused, name);
         EXPECT(got != NULL);
         for (int64_t k = 0; got && k < want->elems; k++)
             EXPECT_NEAR(cvy_get(got, k), cvy_get(want, k), 1e-11 * fmax(1, fabs(cvy_get(want, k))));

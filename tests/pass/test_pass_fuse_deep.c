@@ -35,7 +35,7 @@ static void build(cvy_graph *g)
         x = layer(g, "relu", i, layer(g, "add", i, layer(g, "batch_norm", i, layer(g, "tanh", i, x, NULL), NULL), x),
                   NULL);
     from[0] = x;
-    EXPECT_OK(cvy_graph_add_parsed(g, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
+    EXPECT_OK(cvy_graph_add_parsed(g, &cvy_weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
     loss->dst[0]->is_output = 1;
     EXPECT_OK(cvy_pass_autodiff(g, &loss->dst[0], 1, NULL, NULL, &gradients));
     EXPECT_OK(cvy_pass_prune(g));

@@ -59,12 +59,12 @@ static void fused_is_the_same(void (*open)(struct net *net), int left, int grads
     EXPECT_INT(count(fused.graph, "relu_grad"), grads_left);
     run_net(&plain, -1, 1);
     run_net(&fused, -1, 1);
-    EXPECT(fabs(cvy_get(eval_of(&plain.e, plain.loss), 0)) > 1e-3);
-    EXPECT_NEAR(cvy_get(eval_of(&fused.e, fused.loss), 0), cvy_get(eval_of(&plain.e, plain.loss), 0), 0);
+    EXPECT(fabs(cvy_get(cvy_eval_of(&plain.e, plain.loss), 0)) > 1e-3);
+    EXPECT_NEAR(cvy_get(cvy_eval_of(&fused.e, fused.loss), 0), cvy_get(cvy_eval_of(&plain.e, plain.loss), 0), 0);
     EXPECT_INT(fused.gradients.count, plain.gradients.count);
     for (int i = 0; i < plain.gradients.count; i++) {
-        const cvy_span *want = eval_of(&plain.e, plain.gradients.at[i].value),
-                       *got = eval_of(&fused.e, fused.gradients.at[i].value);
+        const cvy_span *want = cvy_eval_of(&plain.e, plain.gradients.at[i].value),
+                       *got = cvy_eval_of(&fused.e, fused.gradients.at[i].value);
         EXPECT_TEXT(fused.gradients.at[i].variable->name, plain.gradients.at[i].variable->name);
         for (int64_t k = 0; k < want->elems; k++)
             EXPECT_NEAR(cvy_get(got, k), cvy_get(want, k), 0);

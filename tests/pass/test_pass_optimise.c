@@ -57,7 +57,7 @@ static void follows_the_rule(const cvy_optimise_opts *opts)
     EXPECT_INT(count(net.graph, "clip_scale"), opts->clip_norm > 0);
     run_net(&net, -1, 1);
     for (int i = 0; i < net.gradients.count; i++) {
-        const cvy_span *g = eval_of(&net.e, net.gradients.at[i].value);
+        const cvy_span *g = cvy_eval_of(&net.e, net.gradients.at[i].value);
         for (int64_t k = 0; k < g->elems; k++)
             squares += cvy_get(g, k) * cvy_get(g, k);
     }
@@ -69,9 +69,9 @@ static void follows_the_rule(const cvy_optimise_opts *opts)
         EXPECT(node != NULL && node->phase == CVY_PHASE_UPDATE);
         if (!node)
             continue;
-        const cvy_span *w = eval_of(&net.e, node->src[0]), *g = eval_of(&net.e, net.gradients.at[i].value),
-                       *now = eval_of(&net.e, node->dst[0]);
-        const double lr = v->lr_mult * cvy_get(eval_of(&net.e, node->src[2]), 0);
+        const cvy_span *w = cvy_eval_of(&net.e, node->src[0]), *g = cvy_eval_of(&net.e, net.gradients.at[i].value),
+                       *now = cvy_eval_of(&net.e, node->dst[0]);
+        const double lr = v->lr_mult * cvy_get(cvy_eval_of(&net.e, node->src[2]), 0);
         int clipped = 0;
         EXPECT(fabs(lr) > 0.01 && w->elems == now->elems && node->src[0] != node->dst[0]);
         for (int64_t k = 0; k < w->elems; k++) {

@@ -48,11 +48,11 @@ static void unread_branch_goes(void)
     run_net(&plain, -1, 1);
     run_net(&pruned, -1, 1);
     EXPECT_INT(pruned.gradients.count, plain.gradients.count);
-    EXPECT(fabs(cvy_get(eval_of(&plain.e, plain.loss), 0)) > 1e-3);
-    EXPECT_NEAR(cvy_get(eval_of(&pruned.e, pruned.loss), 0), cvy_get(eval_of(&plain.e, plain.loss), 0), 0);
+    EXPECT(fabs(cvy_get(cvy_eval_of(&plain.e, plain.loss), 0)) > 1e-3);
+    EXPECT_NEAR(cvy_get(cvy_eval_of(&pruned.e, pruned.loss), 0), cvy_get(cvy_eval_of(&plain.e, plain.loss), 0), 0);
     for (int i = 0; i < plain.gradients.count; i++) {
-        const cvy_span *want = eval_of(&plain.e, plain.gradients.at[i].value),
-                       *got = eval_of(&pruned.e, pruned.gradients.at[i].value);
+        const cvy_span *want = cvy_eval_of(&plain.e, plain.gradients.at[i].value),
+                       *got = cvy_eval_of(&pruned.e, pruned.gradients.at[i].value);
         for (int64_t k = 0; k < want->elems; k++)
             EXPECT_NEAR(cvy_get(got, k), cvy_get(want, k), 0);
     }
