@@ -42,7 +42,8 @@ deb)
     mv "$out/deb/"*.deb "$out"
     ls "$out/"*.deb
     ;;
-tarball | rpm | source) exec sh "packaging/$1/make_$1.sh" "$version" "$out" ;;
+source) exec sh tools/make_dist.sh "$PWD" "$out" ;;
+tarball | rpm) exec sh "packaging/$1/make_$1.sh" "$version" "$out" ;;
 *)
     echo "usage: sh scripts/package.sh deb|tarball|rpm|source" >&2
     exit 2
