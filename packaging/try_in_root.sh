@@ -46,7 +46,7 @@ try "convoy selftest --threads 1"
 settings="OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none"
 for mpi in openmpi mpich; do
     try "$settings mpiexec.$mpi -n 2 convoy selftest --ranks 2 --threads 1"
-    try "rm -rf run; $settings mpiexec.$mpi -n 2 convoy train --threads 1 --out run --set data.train.samples=640 --set data.val.samples=64 --set train.epochs=1 | tail -n 3"
+    try "rm -rf run; $settings mpiexec.$mpi -n 2 convoy train --threads 1 --out run --set data.train.events=1280 --set data.test.events=64 --set train.epochs=1 | tail -n 3"
 done
 [ $failed -eq 0 ] && echo "all of it worked"
 exit $failed
