@@ -7,7 +7,8 @@ for program in git xz sha256sum; do
     command -v $program >/dev/null || { echo "no $program"; exit 77; }
 done
 # Git refuses a clone of another user, such as the tree that root has built and another user tests.
-export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+printf '[safe]\n\tdirectory = *\n' >gitconfig
+export GIT_CONFIG_GLOBAL="$work/gitconfig"
 [ "$(git -C "$CONVOY_SOURCE" rev-parse --is-inside-work-tree 2>/dev/null)" = true ] && [ -e "$CONVOY_SOURCE/.git" ] ||
     { echo "the sources are not a clone of git"; exit 77; }
 dist() { sh "$CONVOY_SOURCE/tools/make_dist.sh" "$@"; }
