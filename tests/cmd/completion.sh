@@ -5,6 +5,8 @@
 . "$CONVOY_SOURCE/tests/shell.inc"
 command -v bash >/dev/null || { echo "no bash"; exit 77; }
 sh "$CONVOY_SOURCE/tools/make_completion.sh" "$CONVOY" "$CONVOY_SOURCE" "$work/made" || { echo "make_completion.sh fails"; exit 1; }
+sh "$CONVOY_SOURCE/tools/make_completion.sh" /bin/true "$CONVOY_SOURCE" "$work/none" >log 2>&1 && fail "completions are made of a command that prints nothing"
+grep -q 'lists no verb' log || fail "make_completion.sh does not say what is wrong: $(cat log)"
 mkdir files && cd files && touch job.yaml 'with blank.yaml' lenet.yaml && mkdir runs || exit 1
 
 # ---- what each shell answers: one word a line ----
