@@ -7,7 +7,8 @@ $1 == "verb" {
     verb[++nverb] = $2
     summary[nverb] = $4
     # What a word that is no option may be: networks of the zoo beside files, folders alone, or files.
-    takes[nverb] = $3 == "" || $3 ~ /^\[-/ ? "nothing" : $3 ~ /MODEL/ ? "networks" : $3 ~ /^\[FOLDER\]/ ? "folders" : "files"
+    takes[nverb] = $3 == "" || $3 ~ /^\[-/ ? "nothing" : $3 ~ /MODEL/ ? "networks" : \
+        $3 ~ /^\[FOLDER\]/ ? "folders" : "files"
 }
 $1 == "option" {
     option[nverb, ++noption[nverb]] = $2

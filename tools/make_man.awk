@@ -72,7 +72,7 @@ function note(text) {
 function end_verb(    i) {
     if (name == "")
         return
-    print ".TH CONVOY\\-" toupper(name) " 1 " quoted(date) " " quoted("convoy " version) " " quoted("User Commands") >file
+    print ".TH CONVOY\\-" toupper(name) " 1 " quoted(date) " " quoted("convoy " version) " \"User Commands\"" >file
     print ".SH NAME\nconvoy\\-" name " \\- " prose(summary) >file
     print ".SH SYNOPSIS\n.B convoy " name >file
     print line(literal(arguments == "" ? "[--help]" : arguments)) >file
@@ -86,8 +86,10 @@ function end_verb(    i) {
         print line(prose(help[i])) >file
     }
     print ".TP\n\\fB\\-\\-help\\fR\nprints these options" >file
-    print ".PP\nA value follows its option as the next word, or behind an equals sign." >file
-    print ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\na fault, which a message names\n.TP\n2\nthe command line is wrong; nothing has run" >file
+    if (takes_values)
+        print ".PP\nA value follows its option as the next word, or behind an equals sign." >file
+    print ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\na fault, which a message names" >file
+    print ".TP\n2\nthe command line is wrong; nothing has run" >file
     if (stops)
         print ".TP\n75\nstopped before the end, with everything saved" >file
     printf ".SH SEE ALSO\nconvoy(1)" >file
@@ -106,13 +108,14 @@ page == "verbs" && $1 == "verb" {
     end_verb()
     name = $2; arguments = $3; summary = $4
     file = out "/convoy-" name ".1"
-    ndetail = noption = nalso = stops = keys = 0
+    ndetail = noption = nalso = stops = keys = takes_values = 0
     split("", seen)
 }
 page == "verbs" && $1 == "detail" { detail[++ndetail] = $2; note($2) }
 page == "verbs" && $1 == "option" {
     option[++noption] = $2; value[noption] = $3; help[noption] = $5
     keys = keys || $4 == "set"
+    takes_values = takes_values || $3 != ""
     note($5)
 }
 END {

@@ -5,6 +5,8 @@
 . "$CONVOY_SOURCE/tests/shell.inc"
 command -v bash >/dev/null || { echo "no bash"; exit 77; }
 sh "$CONVOY_SOURCE/tools/make_completion.sh" "$CONVOY" "$CONVOY_SOURCE" "$work/made" || { echo "make_completion.sh fails"; exit 1; }
+sh "$CONVOY_SOURCE/tools/make_completion.sh" /bin/true "$CONVOY_SOURCE" "$work/none" >log 2>&1 && fail "completions are made of a command that prints nothing"
+grep -q 'lists no verb' log || fail "make_completion.sh does not say what is wrong: $(cat log)"
 mkdir files && cd files && touch job.yaml 'with blank.yaml' lenet.yaml && mkdir runs || exit 1
 
 # ---- what each shell answers: one word a line ----
@@ -48,15 +50,18 @@ fill "PS1= PROMPT= RPROMPT=; unsetopt zle_bracketed_paste 2>/dev/null; fpath=($1
 fill 'compadd() { if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then builtin compadd "$@"; return; fi
 typeset -a __hits; builtin compadd -A __hits "$@"; (( $#__hits )) && print -rl -- $__hits >>'$work'/zsh.answers; builtin compadd "$@" }'
 fill 'bindkey "^I" complete-word; zstyle ":completion:*" list-prompt ""; LISTMAX=100000; print -r ready >'$work'/zsh.ready'
-for ((i = 0; i < 100; i++)); do [[ -s $work/zsh.ready ]] && break; sleep 0.1; done
+for ((i = 0; i < 300; i++)); do [[ -s $work/zsh.ready ]] && break; sleep 0.1; done
 zpty -w -n shell "$2"$'\t'
+# Some answers come from several calls of compadd, so a moment is left after the first.
+for ((i = 0; i < 300; i++)); do [[ -s $work/zsh.answers ]] && break; sleep 0.1; done
+sleep 0.3
 zpty -w shell $'\C-u'"print -r done >$work/zsh.done"
-for ((i = 0; i < 100; i++)); do [[ -s $work/zsh.done ]] && break; sleep 0.1; done
+for ((i = 0; i < 300; i++)); do [[ -s $work/zsh.done ]] && break; sleep 0.1; done
 zpty -d shell
 END
 zsh_answers() {
     rm -f "$work"/zsh.*s "$work/zsh.ready" "$work/zsh.done"
-    work=$work timeout 60 zsh -f "$work/drive.zsh" "$work/made/zsh" "$1" >/dev/null 2>"$work/zsh.err" || cat "$work/zsh.err"
+    work=$work timeout 120 zsh -f "$work/drive.zsh" "$work/made/zsh" "$1" >/dev/null 2>"$work/zsh.err" || cat "$work/zsh.err"
     [ ! -e "$work/zsh.answers" ] || cat "$work/zsh.answers"
 }
 

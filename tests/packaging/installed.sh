@@ -27,7 +27,7 @@ PKG_CONFIG_PATH=$(dirname "$pc") make -C "$here/pkg-config" OUT="$work" MPICC="$
 check "$work/use"
 
 doc=$work/prefix/share/doc/convoy
-for page in README.md CHANGELOG.md docs/reference/command.md docs/guide/using-a-network.md docs/images/report.png examples/apply_network.c; do
+for page in README.md CHANGELOG.md CITATION.cff licenses/README.md licenses/hdf5.txt docs/reference/command.md docs/guide/using-a-network.md docs/images/report.png examples/apply_network.c; do
     [ -s "$doc/$page" ] || { echo "$page is not installed in share/doc/convoy"; exit 1; }
 done
 

@@ -74,6 +74,16 @@ while read -r name; do
         fail "$name is read by $(cd "$CONVOY_SOURCE" && grep -rl "\"$name\"" src cmd | head -n 1), but docs/reference/command.md, and so convoy(1), does not list it under Environment"
 done <variables
 
+# ---- what the generator refuses ----
+sh "$CONVOY_SOURCE/tools/make_man.sh" /bin/true "$CONVOY_SOURCE" "$work/none" >log 2>&1 && fail "pages are made of a command that prints nothing"
+grep -q 'cannot read the help' log || fail "make_man.sh does not say what is wrong: $(cat log)"
+mkdir -p other/docs/reference && cp -r "$CONVOY_SOURCE/tools" "$CONVOY_SOURCE/CHANGELOG.md" other
+cp "$CONVOY_SOURCE/docs/reference/job-file.md" other/docs/reference
+sed 's/^| variable | |/| name | |/' "$CONVOY_SOURCE/docs/reference/command.md" >other/docs/reference/command.md
+sh other/tools/make_man.sh "$CONVOY" other "$work/none" >log 2>&1 && fail "pages are made although command.md lacks a table"
+grep -q 'no table whose first heading is: variable' log || fail "make_man.sh does not name the table: $(cat log)"
+[ ! -e none ] || fail "make_man.sh leaves pages after a fault"
+
 # ---- what programs that read such pages say ----
 for page in "$work"/man/man1/*.1 "$work"/man/man5/*.5; do
     if command -v mandoc >/dev/null; then
