@@ -64,7 +64,7 @@ cvy_status cvy_selftest_train_open(cvy_context *context, int64_t deterministic_r
     return status;
 }
 
-cvy_status cvy_selftest_train_steps(cvy_bench *b, int64_t n, double *first_out, double *last_out)
+cvy_status cvy_selftest_train_steps(const cvy_selftest *t, cvy_bench *b, int64_t n, double *first_out, double *last_out)
 {
     double seconds = 0, loss = NAN;
     for (int64_t i = 0; i < n; i++) {
@@ -72,6 +72,7 @@ cvy_status cvy_selftest_train_steps(cvy_bench *b, int64_t n, double *first_out, 
         CVY_TRY(cvy_bench_loss(b, &loss));
         if (i == 0)
             *first_out = loss;
+        cvy_selftest_alive(t);
     }
     *last_out = loss;
     return CVY_OK;
@@ -106,12 +107,13 @@ struct outcome {
     uint64_t hash;
 };
 
-static cvy_status train(cvy_context *context, int64_t deterministic_ranks, const char *more, struct outcome *out)
+static cvy_status train(const cvy_selftest *t, cvy_context *context, int64_t deterministic_ranks, const char *more,
+                        struct outcome *out)
 {
     cvy_bench b;
     cvy_status status = cvy_selftest_train_open(context, deterministic_ranks, more, &b);
     if (status == CVY_OK)
-        status = cvy_selftest_train_steps(&b, STEPS, &out->first, &out->last);
+        status = cvy_selftest_train_steps(t, &b, STEPS, &out->first, &out->last);
     if (status == CVY_OK)
         status = cvy_program_flush(b.session.program);
     if (status == CVY_OK)
@@ -157,7 +159,7 @@ static cvy_status check_replicas(cvy_selftest *t, const char *mode, const struct
 cvy_status cvy_selftest_training(cvy_selftest *t)
 {
     struct outcome o = {0};
-    CVY_TRY(train(t->context, 0, "", &o));
+    CVY_TRY(train(t, t->context, 0, "", &o));
     check_loss(t, "sync", &o);
     CVY_TRY(check_replicas(t, "sync", &o));
     cvy_selftest_pass(t, "the loss falls from %.4g to %.4g in %d steps%s", o.first, o.last, STEPS,
@@ -177,7 +179,7 @@ static cvy_status train_alone(cvy_selftest *t, struct outcome *out)
     opts.log_user = t->context->opts.log_user;
     CVY_TRY(cvy_comm_create_self(&comm));
     CVY_TRY(cvy_context_create_over(comm, &opts, &alone));
-    const cvy_status status = train(alone, t->context->comm->nranks, "", out);
+    const cvy_status status = train(t, alone, t->context->comm->nranks, "", out);
     cvy_context_destroy(&alone);
     return status;
 }
@@ -191,8 +193,8 @@ cvy_status cvy_selftest_deterministic(cvy_selftest *t)
         cvy_selftest_skip(t, "deterministic training is for at most %d ranks", CVY_SHARDS_MAX);
         return CVY_OK;
     }
-    CVY_TRY(train(t->context, comm->nranks, "", &one));
-    CVY_TRY(train(t->context, comm->nranks, "", &two));
+    CVY_TRY(train(t, t->context, comm->nranks, "", &one));
+    CVY_TRY(train(t, t->context, comm->nranks, "", &two));
     check_loss(t, "deterministic", &one);
     CVY_TRY(check_replicas(t, "deterministic", &one));
     if (one.hash != two.hash)
@@ -232,7 +234,7 @@ cvy_status cvy_selftest_updates(cvy_selftest *t)
         struct outcome o = {0};
         if (modes[i].is_for_several && comm->nranks == 1)
             continue;
-        const cvy_status status = train(t->context, 0, modes[i].job, &o);
+        const cvy_status status = train(t, t->context, 0, modes[i].job, &o);
         if (status < 0)
             return cvy_error_prefix(status, "%s", modes[i].name);
         check_loss(t, modes[i].name, &o);
