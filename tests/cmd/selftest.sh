@@ -12,14 +12,14 @@ passes() {
     "$@" >log 2>&1 || fail "exit code $?, expected 0: $*: $(cat log)"
     grep -q "^selftest: $n checks\{0,1\} passed, 0 failed, " log || fail "not $n checks: $*: $(cat log)"
     grep -q '^FAILED' log && fail "a check fails: $(cat log)"
-    [ -z "$(ls -d out/* convoy-selftest-* 2>/dev/null)" ] || fail "it leaves files: $(ls -d out/* convoy-selftest-*)"
+    [ -z "$(ls -d folder/* convoy-selftest-* 2>/dev/null)" ] || fail "it leaves files: $(ls -d folder/* convoy-selftest-*)"
 }
 
 # fails CHECK TEXT COMMAND...: the command ends with an error, and the check's line has this text (a basic pattern).
 fails() {
     check=$1 text=$2
     shift 2
-    timeout 120 "$@" >log 2>&1 && fail "$check: exit code 0: $*: $(cat log)"
+    "$@" >log 2>&1 && fail "$check: exit code 0: $*: $(cat log)"
     grep -q "^FAILED   $check  *.*$text" log || fail "$check: no line with \"$text\": $*: $(cat log)"
     grep -q '^selftest: [0-9]* checks\{0,1\} passed, [1-9][0-9]* failed, ' log || fail "$check: no last line: $(cat log)"
 }
@@ -32,11 +32,11 @@ on() {
     $MPIEXEC_N "$ranks" "$CONVOY" selftest --threads 1 "$@"
 }
 
-mkdir out
+mkdir folder
 passes 12 "$CONVOY" selftest --threads 1 --seconds 3
 grep -q '^skipped  reductions  *there is one rank$' log || fail "one rank reduces: $(cat log)"
 grep -q '^ok       kernels  *[1-9][0-9]* of [1-9][0-9]* runs on [1-9][0-9]* samples agree' log || fail "no kernels: $(cat log)"
-passes 15 on 2 --ranks 2 --seconds 3 --out out
+passes 15 on 2 --ranks 2 --seconds 3 --out folder
 grep -q '^ok       reductions  *[1-9][0-9]* all-reduces over 2 ranks are exact' log || fail "no reductions: $(cat log)"
 grep -q '^ok       deterministic  *weights [0-9a-f]\{16\} on all ranks, twice, and on each rank alone$' log || fail "no bits: $(cat log)"
 grep -q '^ok       signals  *SIGUSR1 stops all ranks at step [1-9][0-9]*, and SIGTERM the resumed training' log || fail "no signals: $(cat log)"
@@ -55,17 +55,17 @@ fails files 'nowhere: cannot make a folder in it: No such file or directory: giv
 [ "$(grep -c '^skipped .* there is no folder to write to$' log)" = 3 ] || fail "checks without a folder run: $(cat log)"
 : >file
 fails files 'file: cannot make a folder in it: Not a directory' on 2 --out file --only files
-# in_mount OPTIONS COMMAND: with a small file system of its own in out.
+# in_mount OPTIONS COMMAND: with a small file system of its own in folder.
 in_mount() {
     mount_options=$1
     shift
-    unshare -m sh -c 'options=$1; shift; mount -t tmpfs -o "$options" none out && exec "$@"' sh "$mount_options" "$@"
+    unshare -m sh -c 'options=$1; shift; mount -t tmpfs -o "$options" none folder && exec "$@"' sh "$mount_options" "$@"
 }
 if in_mount size=1m true 2>/dev/null; then
-    fails files 'rank 0 on .*: out/convoy-selftest-.*/large: .*No space left on device.*: give another folder by --out' in_mount size=1m $MPIEXEC_N 2 "$CONVOY" selftest --out out --only files --threads 1
-    fails checkpoint 'No space left on device.*: give another folder by --out' in_mount size=16k "$CONVOY" selftest --out out --only checkpoint --threads 1
-    fails data 'No space left on device' in_mount size=16k "$CONVOY" selftest --out out --only data --threads 1
-    fails files 'cannot make a folder in it: Read-only file system: give another folder by --out' in_mount ro "$CONVOY" selftest --out out --only files
+    fails files 'rank 0 on .*: folder/convoy-selftest-.*/large: .*No space left on device.*: give another folder by --out' in_mount size=1m $MPIEXEC_N 2 "$CONVOY" selftest --out folder --only files --threads 1
+    fails checkpoint 'No space left on device.*: give another folder by --out' in_mount size=16k "$CONVOY" selftest --out folder --only checkpoint --threads 1
+    fails data 'No space left on device' in_mount size=16k "$CONVOY" selftest --out folder --only data --threads 1
+    fails files 'cannot make a folder in it: Read-only file system: give another folder by --out' in_mount ro "$CONVOY" selftest --out folder --only files
 else
     echo "no right to mount a file system: full and read-only folders are left out"
 fi
@@ -79,14 +79,14 @@ other() {
     script=$1
     shift
     # shellcheck disable=SC2086
-    CONVOY_NODE_RANKS=1 $MPIEXEC_N 2 sh "$script" selftest --threads 1 --out out "$@"
+    CONVOY_NODE_RANKS=1 $MPIEXEC_N 2 sh "$script" selftest --threads 1 --out folder "$@"
 }
 cat >apart.sh <<'END'
-[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || exec unshare -m sh -c 'mount -t tmpfs none out && exec "$CONVOY" "$@"' sh "$@"
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || exec unshare -m sh -c 'mount -t tmpfs none folder && exec "$CONVOY" "$@"' sh "$@"
 exec "$CONVOY" "$@"
 END
-if unshare -m mount -t tmpfs none out 2>/dev/null; then
-    fails files 'rank 1 on .*: does not see what rank 0 on .* writes in out/.*: the folder is not shared' other apart.sh --only files,checkpoint
+if unshare -m mount -t tmpfs none folder 2>/dev/null; then
+    fails files 'rank 1 on .*: does not see what rank 0 on .* writes in folder/.*: the folder is not shared' other apart.sh --only files,checkpoint
     grep -q '^FAILED   checkpoint  *rank 1 on .* holds 0 checkpoints here' log || fail "a checkpoint that is not seen: $(cat log)"
 fi
 
@@ -95,7 +95,7 @@ fi
 io="$CONVOY_BUILD/tests/shim_io.so"
 if [ -e "$io" ]; then
     # with_io AT FAULT CHECK: the operation number AT in the folder has a fault.
-    with_io() { SHIM_IO_DIR="$PWD/out" SHIM_IO_AT=$1 SHIM_IO_FAULT=$2 LD_PRELOAD="$io" "$CONVOY" selftest --threads 1 --out "$PWD/out" --only "$3"; }
+    with_io() { SHIM_IO_DIR="$PWD/folder" SHIM_IO_AT=$1 SHIM_IO_FAULT=$2 LD_PRELOAD="$io" "$CONVOY" selftest --threads 1 --out "$PWD/folder" --only "$3"; }
     fails files 'Input/output error.*: give another folder by --out' with_io 5 EIO files
     fails checkpoint 'Disk quota exceeded.*: give another folder by --out' with_io 8 EDQUOT checkpoint
     fails data 'Input/output error' with_io 9 EIO data
@@ -118,12 +118,10 @@ static int is(const char *fault) { return getenv("WRONG") && strcmp(getenv("WRON
 /* Sends a copy with a wrong bit. */
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    int size = 0;
-    MPI_Type_size(type, &size);
-    if (!is("send") || (size_t)count * (size_t)size < 64)
+    if (!is("send") || type != MPI_BYTE || count < 64)
         return PMPI_Isend(data, count, type, to, tag, comm, request);
-    char *copy = malloc((size_t)count * (size_t)size);
-    memcpy(copy, data, (size_t)count * (size_t)size);
+    char *copy = malloc((size_t)count);
+    memcpy(copy, data, (size_t)count);
     copy[34] ^= 0x10;
     return PMPI_Isend(copy, count, type, to, tag, comm, request);
 }
@@ -198,7 +196,7 @@ wrong send updates 'rank [01] on .*: delayed: '
 wrong split groups 'rank [01] on .*: the group of every 1th rank from 0 has 2 ranks'
 wrong ahead clocks 'rank 1 on .*: the wall clock is [67]\.[0-9] s ahead of that of rank 0 on '
 wrong back clocks 'rank 1 on .*: the monotonic clock went back [1-9][0-9]* times'
-wrong coarse clocks 'rank 1 on .*: the monotonic clock moves in steps of 0.004 s'
+wrong coarse clocks 'rank 1 on .*: the monotonic clock moves in steps of 0\.[0-9]* s'
 wrong usr1 signals 'rank 1 on .*: SIGUSR1, which this rank sent to itself, did not reach its handler within 5 s'
 WRONG=term LD_PRELOAD="$PWD/wrong.so"
 export WRONG LD_PRELOAD
@@ -232,9 +230,10 @@ export LD_PRELOAD="$SHIM"
 exec "$CONVOY" "$@"
 END
 if [ -e "$mpi" ]; then
+    mkdir apart # an aborted job leaves its folder
     began=$(date +%s)
     # shellcheck disable=SC2086
-    SHIM=$mpi SHIM_MPI_RANK=1 SHIM_MPI_AT=40 SHIM_MPI_FAULT=skip timeout 100 $MPIEXEC_N 2 sh rank.sh selftest --threads 1 --limit 6 --only ranks,versions,clocks,groups,training >log 2>&1 && fail "a skipped call is not noticed: $(cat log)"
+    SHIM=$mpi SHIM_MPI_RANK=1 SHIM_MPI_AT=40 SHIM_MPI_FAULT=skip timeout 100 $MPIEXEC_N 2 sh rank.sh selftest --threads 1 --limit 6 --out apart --only ranks,versions,clocks,groups,training >log 2>&1 && fail "a skipped call is not noticed: $(cat log)"
     [ $(($(date +%s) - began)) -lt 60 ] || fail "a skipped call is noticed late: $(cat log)"
     grep -v '^shim_mpi' log | grep -q 'rank [01]' || fail "no rank is named: $(cat log)"
 fi
