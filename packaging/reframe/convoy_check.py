@@ -9,7 +9,7 @@ number of checks that have passed; they have no reference values, since these de
 """
 import reframe as rfm
 import reframe.utility.sanity as sn
-from reframe.core.builtins import performance_function, run_after, run_before, sanity_function, variable
+from reframe.core.builtins import performance_function, run_before, sanity_function, variable
 
 
 @rfm.simple_test
@@ -32,7 +32,7 @@ class ConvoySelftest(rfm.RunOnlyRegressionTest):
     #: Ranks of a node; 0: the launcher decides.
     ranks_per_node = variable(int, value=0)
 
-    @run_after('init')
+    @run_before('setup')  # -P sets variables after init
     def set_command(self):
         self.num_tasks = self.nranks
         self.executable = self.convoy
