@@ -246,5 +246,6 @@ kill -USR1 $pid
 wait $pid
 code=$?
 [ $code = 75 ] || fail "a stopped self-test ends with $code: $(cat log)"
+contains log 'the self-test was stopped by a signal' || fail "it does not say why it ends: $(cat log)"
 [ -z "$(ls -d convoy-selftest-* 2>/dev/null)" ] || fail "a stopped self-test leaves files"
 exit $failed
