@@ -44,6 +44,8 @@ static int selftest(const cmd_line *line, cvy_context *context, void *user)
     const cvy_status status = cvy_run_selftest(context, &opts, &result);
     alarm(0); /* the check of signals has set off the timer of SIGTERM */
     int code = cmd_outcome(status);
+    if (status == CVY_STOPPED && cvy_context_rank(context) == 0)
+        fprintf(stderr, "convoy: the self-test was stopped by a signal\n");
     if (status == CVY_OK && cvy_context_rank(context) == 0)
         code = print_end(o, &result);
     if (code == 0 && result.failed)

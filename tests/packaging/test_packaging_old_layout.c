@@ -186,6 +186,7 @@ static void sizes_are_required(void)
     REFUSED(cvy_run_platform(edge, &platform), "cvy_platform_opts");
     REFUSED(cvy_run_test(context, "run", NULL, NULL, (cvy_test_result *)(uintptr_t)edge), "cvy_test_result");
     REFUSED(cvy_run_doctor(context, NULL, (cvy_doctor_result *)(uintptr_t)edge), "cvy_doctor_result");
+    REFUSED(cvy_run_selftest(context, NULL, (cvy_selftest_result *)(uintptr_t)edge), "cvy_selftest_result");
     REFUSED(cvy_checkpoint_list("run", 0, (cvy_checkpoint_entries *)(uintptr_t)edge), "cvy_checkpoint_entries");
     REFUSED(cvy_run_convert(context, edge, &text), "cvy_convert_request");
     cvy_context_destroy(&context);

@@ -15,7 +15,6 @@
 
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
-#include "monitor/monitor_watchdog.h"
 #include "train/train_request.h"
 
 /* Seconds after which a check counts as hanging, if the caller gives none. The watchdog's limit for long work is six
@@ -91,6 +90,11 @@ void cvy_selftest_note(cvy_selftest *t, const char *fmt, ...)
         vsnprintf(t->mine.note + strlen(t->mine.note), CVY_SELFTEST_TEXT - strlen(t->mine.note), fmt, args);
     }
     va_end(args);
+}
+
+void cvy_selftest_alive(const cvy_selftest *t)
+{
+    cvy_watchdog_kick_long(t->watchdog, t->ncheck, t->doing);
 }
 
 const char *cvy_selftest_rank_text(const cvy_selftest *t, int rank, char *text)
@@ -176,7 +180,6 @@ static cvy_status judge(cvy_selftest *t, const cvy_selftest_check *check, const 
     c->text = text;
     CVY_TRY(note_text(t, all, &t->note[t->ncheck]));
     c->note = t->note[t->ncheck];
-    t->ncheck++;
     return CVY_OK;
 }
 
@@ -185,7 +188,7 @@ static cvy_status print(cvy_selftest *t)
     char *line = NULL;
     if (!t->opts.line)
         return CVY_OK;
-    CVY_TRY(cvy_selftest_line(t, &t->check[t->ncheck - 1], &line));
+    CVY_TRY(cvy_selftest_line(t, &t->check[t->ncheck], &line));
     t->opts.line(t->opts.user, line);
     return CVY_OK;
 }
@@ -218,6 +221,7 @@ static cvy_status run_check(cvy_selftest *t, const cvy_selftest_check *check, cv
     cvy_status status = comm->rank == 0 ? judge(t, check, all, cvy_clock_s() - begin_s) : CVY_OK;
     if (status == CVY_OK && comm->rank == 0)
         status = print(t);
+    t->ncheck++;
     return cvy_comm_agree(comm, status);
 }
 
@@ -269,7 +273,7 @@ static cvy_status gather_hosts(cvy_selftest *t)
     return comm->ops->allgather(comm, host, sizeof host, t->host);
 }
 
-static cvy_status run_checks(cvy_selftest *t, cvy_watchdog *watchdog)
+static cvy_status run_checks(cvy_selftest *t)
 {
     cvy_comm *comm = t->context->comm;
     cvy_selftest_said *all = NULL;
@@ -281,7 +285,8 @@ static cvy_status run_checks(cvy_selftest *t, cvy_watchdog *watchdog)
     for (int i = 0; i < CVY_COUNT(checks) && status == CVY_OK; i++) {
         if (!is_chosen(t->opts.only, checks[i].name))
             continue;
-        cvy_watchdog_kick_long(watchdog, i, checks[i].summary);
+        t->doing = checks[i].summary;
+        cvy_selftest_alive(t);
         status = run_check(t, &checks[i], all);
     }
     if (status == CVY_E_COMM) /* the others do not answer, and rank 0 alone can remove the folder */
@@ -293,10 +298,9 @@ static cvy_status run_checks(cvy_selftest *t, cvy_watchdog *watchdog)
 static cvy_status examine(cvy_selftest *t)
 {
     const cvy_watchdog_opts opts = {.timeout_s = (t->opts.limit_s > 0 ? t->opts.limit_s : LIMIT_S) / WATCHDOG_PATIENCE};
-    cvy_watchdog *watchdog = NULL;
-    CVY_TRY(cvy_comm_agree(t->context->comm, cvy_watchdog_start(t->context, &opts, &watchdog)));
-    const cvy_status status = run_checks(t, watchdog);
-    cvy_watchdog_stop(&watchdog);
+    CVY_TRY(cvy_comm_agree(t->context->comm, cvy_watchdog_start(t->context, &opts, &t->watchdog)));
+    const cvy_status status = run_checks(t);
+    cvy_watchdog_stop(&t->watchdog);
     return status;
 }
 

@@ -23,6 +23,7 @@
 #include <convoy/study.h>
 
 #include "context/context.h"
+#include "monitor/monitor_watchdog.h"
 
 enum { CVY_SELFTEST_CHECKS = 32, CVY_SELFTEST_TEXT = 600 };
 
@@ -41,6 +42,8 @@ typedef struct cvy_selftest {
     char nowhere[512]; /* why there is none */
     double begin_s;
     cvy_selftest_said mine; /* what this rank says about the present check */
+    cvy_watchdog *watchdog;
+    const char *doing; /* the present check, for the watchdog */
     int ncheck;
     cvy_selftest_result_check check[CVY_SELFTEST_CHECKS];
     char *note[CVY_SELFTEST_CHECKS]; /* of each check; NULL: there is none */
@@ -59,6 +62,9 @@ void cvy_selftest_skip(cvy_selftest *t, const char *fmt, ...) CVY_PRINTF(2, 3);
 void cvy_selftest_fail(cvy_selftest *t, const char *fmt, ...) CVY_PRINTF(2, 3);
 /* A sentence about something that is as it may be, but that users should know of. */
 void cvy_selftest_note(cvy_selftest *t, const char *fmt, ...) CVY_PRINTF(2, 3);
+
+/* Tells the watchdog that the present check makes progress. */
+void cvy_selftest_alive(const cvy_selftest *t);
 
 /* "rank 3 on node7", in `text`, which has 96 bytes. */
 const char *cvy_selftest_rank_text(const cvy_selftest *t, int rank, char *text);

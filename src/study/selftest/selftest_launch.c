@@ -29,7 +29,7 @@ cvy_status cvy_selftest_ranks(cvy_selftest *t)
 {
     const cvy_comm *comm = t->context->comm;
     const long long wanted = t->opts.ranks, n = comm->nranks;
-    if (wanted > 0 && wanted != n)
+    if (wanted > 0 && wanted != n && comm->rank == 0)
         cvy_selftest_fail(
             t,
             "there %s %lld rank%s, and --ranks asks for %lld%s: start it with the mpiexec or srun --mpi= of "
@@ -104,7 +104,7 @@ static struct copy copy_here(const cvy_selftest *t)
 {
     struct copy mine;
     cvy_comm_about about = {.threads = ""};
-    struct code_id id = {.inside = (uintptr_t)&cvy_run_selftest};
+    struct code_id id = {.inside = (uintptr_t)&look_at_file};
     memset(&mine, 0, sizeof mine);
     if (t->context->comm->probe)
         t->context->comm->probe->about(t->context->comm, &about);

@@ -18,7 +18,8 @@ struct hashes {
 };
 
 /* Trains, saves and goes on. */
-static cvy_status write_and_go_on(cvy_bench *b, const char *folder, struct hashes *out, double *write_s)
+static cvy_status write_and_go_on(const cvy_selftest *t, cvy_bench *b, const char *folder, struct hashes *out,
+                                  double *write_s)
 {
     cvy_comm *comm = b->session.context->comm;
     double first = 0, last = 0;
@@ -26,17 +27,17 @@ static cvy_status write_and_go_on(cvy_bench *b, const char *folder, struct hashe
     opts.folder = folder;
     opts.step = STEPS_BEFORE;
     opts.state = state;
-    CVY_TRY(cvy_selftest_train_steps(b, STEPS_BEFORE, &first, &last));
+    CVY_TRY(cvy_selftest_train_steps(t, b, STEPS_BEFORE, &first, &last));
     CVY_TRY(cvy_comm_agree(comm, cvy_selftest_train_hash(b, 1, &out->saved)));
     const double begin_s = cvy_clock_s();
     CVY_TRY(cvy_checkpoint_write(b->session.program, &opts));
     *write_s = cvy_clock_s() - begin_s;
-    CVY_TRY(cvy_selftest_train_steps(b, STEPS_AFTER, &first, &last));
+    CVY_TRY(cvy_selftest_train_steps(t, b, STEPS_AFTER, &first, &last));
     return cvy_comm_agree(comm, cvy_selftest_train_hash(b, 1, &out->after));
 }
 
 /* Reads into a new program, which has other weights, and goes on. */
-static cvy_status read_and_go_on(cvy_bench *b, const char *folder, struct hashes *out)
+static cvy_status read_and_go_on(const cvy_selftest *t, cvy_bench *b, const char *folder, struct hashes *out)
 {
     cvy_comm *comm = b->session.context->comm;
     double first = 0, last = 0;
@@ -48,7 +49,7 @@ static cvy_status read_and_go_on(cvy_bench *b, const char *folder, struct hashes
         return cvy_error_set(CVY_E_IO, "%s: the checkpoint that was written there is not found", folder);
     CVY_TRY(status);
     CVY_TRY(cvy_comm_agree(comm, cvy_selftest_train_hash(b, 1, &out->saved)));
-    CVY_TRY(cvy_selftest_train_steps(b, STEPS_AFTER, &first, &last));
+    CVY_TRY(cvy_selftest_train_steps(t, b, STEPS_AFTER, &first, &last));
     return cvy_comm_agree(comm, cvy_selftest_train_hash(b, 1, &out->after));
 }
 
@@ -74,13 +75,13 @@ static cvy_status save_and_resume(cvy_selftest *t, const char *folder, double *w
     const int64_t ranks = t->context->comm->nranks <= 64 ? t->context->comm->nranks : 0;
     cvy_status status = cvy_selftest_train_open(t->context, ranks, "", &b);
     if (status == CVY_OK)
-        status = write_and_go_on(&b, folder, &one, write_s);
+        status = write_and_go_on(t, &b, folder, &one, write_s);
     cvy_bench_close(&b);
     CVY_TRY(status);
     check_valid(t, folder);
     status = cvy_selftest_train_open(t->context, ranks, "", &b);
     if (status == CVY_OK)
-        status = read_and_go_on(&b, folder, &two);
+        status = read_and_go_on(t, &b, folder, &two);
     cvy_bench_close(&b);
     CVY_TRY(status);
     if (one.saved != two.saved)

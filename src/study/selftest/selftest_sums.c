@@ -114,6 +114,7 @@ static cvy_status try_plan(cvy_selftest *t, const struct plan *p, void *data, in
     }
     comm->reduce->destroy(&request);
     *done += 1;
+    cvy_selftest_alive(t);
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", plan_text(p, text));
 }
 

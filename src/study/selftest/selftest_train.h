@@ -12,7 +12,8 @@
  * fault. Collective. */
 cvy_status cvy_selftest_train_open(cvy_context *context, int64_t deterministic_ranks, const char *more, cvy_bench *b);
 /* Runs steps and gives the mean loss of the first one and of the last one. Collective. */
-cvy_status cvy_selftest_train_steps(cvy_bench *b, int64_t n, double *first_out, double *last_out);
+cvy_status cvy_selftest_train_steps(const cvy_selftest *t, cvy_bench *b, int64_t n, double *first_out,
+                                    double *last_out);
 /* A hash of the bits of all variables of this rank that are weights, or of all variables. Not collective. */
 cvy_status cvy_selftest_train_hash(const cvy_bench *b, int all, uint64_t *hash_out);
 
