@@ -10,7 +10,7 @@ packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi
           libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libdeflate-dev libsimgrid-dev'
 [ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv"
 welcome=               # without these, a test is skipped
-[ "${1-}" = --all ] && welcome='slurm-wlm munge'
+[ "${1-}" = --all ] && welcome='slurm-wlm munge gridengine-master gridengine-exec gridengine-client'
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

@@ -116,7 +116,9 @@ elif [ "$all" = --soak ]; then
 else
     strict=-DCONVOY_WERROR=ON
     export CONVOY_TEST_SLURM=1 # minutes: a job reaches its limit under its own Slurm
+    export CONVOY_TEST_SGE=1   # likewise under its own Grid Engine
     row release --preset release $strict
+    unset CONVOY_TEST_SGE
     CONVOY_TEST_LEVEL=1        # the other rows try a few of the faults
     mpich_row                  # tests that use MPI
     unset CONVOY_TEST_SLURM

@@ -31,20 +31,29 @@ checks() {
     once_each "$1"
 }
 
+# bash starts as a login shell, which sets PATH anew.
+cat >site.yaml <<END
+scheduler: sge
+parallel_environment: two
+environment: {PATH: "$work/bin:$PATH"}
+defaults: {nodes: 1, threads: 1, time: 1, signal: 40}
+END
+export CONVOY_SITE="$work/site.yaml"
+
 # ---- two ranks; USR1 comes after 20 s of a minute ----
 write_job
-"$CONVOY" jobscript job.yaml --sge --nodes 1 --ppn 2 --threads 1 --pe two --time 1 --signal 40 --out "the run" >script || give_up "no script"
+"$CONVOY" jobscript job.yaml --ppn 2 --out "the run" >script || give_up "no script"
 job=$(qsub -terse -V script) || give_up "qsub does not take the script: $(cat script)"
 follow "the run"
 checks "the run" "two_jobs-$job.out"
 grep -q "^finished step $steps of $steps" "the run/STATUS" || fail "not all steps are done: $(cat "the run/STATUS")"
-grep -q '2 ranks' "two_jobs-$job.out" || fail "not two ranks: $(cat "two_jobs-$job.out")"
+grep -q 'ranks 0-1,' "two_jobs-$job.out" || fail "not two ranks: $(cat "two_jobs-$job.out")"
 [ $failed = 0 ] && echo "$steps steps, $seconds s: $(grep -h '^jobscript:\|^stopped after\|^done after' "two_jobs-$job.out" | tr '\n' ';')"
 
 # ---- a job array ----
 steps=100000000
 write_job
-"$CONVOY" jobscript job.yaml --sge --nodes 1 --ppn 1 --threads 1 --pe two --time 1 --signal 40 --seeds 1-2 --out "the array" >script || give_up "no script"
+"$CONVOY" jobscript job.yaml --ppn 1 --seeds 1-2 --out "the array" >script || give_up "no script"
 job=$(qsub -terse -V script) || give_up "qsub does not take the script: $(cat script)"
 job=${job%%.*}
 follow "the array-seed-1" "the array-seed-2"
