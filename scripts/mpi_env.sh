@@ -1,4 +1,4 @@
-# mpi_env.sh: the environment in which Open MPI and MPICH run as root, on fewer cores than ranks, without binding ranks
+# mpi_env.sh: the environment in which Open MPI, MPICH and Intel MPI run as root, on fewer cores than ranks, without binding ranks
 # to cores.
 #
 # The scripts source it, and the build reads the export lines below for ctest. On a cluster the batch system sets all
@@ -19,3 +19,6 @@ export PRTE_MCA_hwloc_default_binding_policy=none
 export HYDRA_BINDING=none
 # MPICH on UCX would replace mmap and munmap in the whole program, also in tests that count those calls
 export UCX_MEM_MMAP_HOOK_MODE=none
+# Intel MPI: ranks of one node use shared memory alone; it need not look for network interfaces, which containers hide
+export I_MPI_FABRICS=shm
+export I_MPI_PIN=0

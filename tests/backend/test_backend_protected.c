@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 */
+/* rows: mpich mpi asan */
 /*
  * test_backend_protected.c: training on a backend whose memory the host cannot read (protected.h).
  *

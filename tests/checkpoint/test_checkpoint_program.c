@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 */
+/* rows: mpich mpi asan */
 /*
  * test_checkpoint_program.c: checkpoints of the public API: a program that reads one continues as the program that
  * wrote it, with its optimiser's state; damaged sets are skipped; the list of a folder; and what is refused.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rows: mpich asan minimal
+# rows: mpich mpi asan minimal
 # launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with
 # advice; one process in a job of several tasks gets a warning.
 set -u

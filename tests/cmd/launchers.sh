@@ -1,5 +1,5 @@
 #!/bin/sh
-# rows: mpich minimal mpi
+# rows: mpich mpi minimal
 # launchers.sh: each launcher is recognised by the variables that it sets, the innermost one if they are nested. simulate
 # refuses to be started by a launcher, says which, and calls no MPI before; so any MPI library can run this test.
 set -u

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rows: mpich minimal
+# rows: mpich mpi minimal
 # topology.sh: a training on several ranks prints where they are, and warns if they share cores; a single rank prints
 # nothing of this.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

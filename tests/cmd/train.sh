@@ -1,5 +1,5 @@
 #!/bin/sh
-# rows: mpich asan onednn3 minimal
+# rows: mpich mpi asan onednn3 minimal
 # train.sh: a small training from the command, on one rank and on two: the same result; test, predict, inspect, report;
 # stop by a signal and resume.
 . "$CONVOY_SOURCE/tests/shell.inc"

@@ -6,6 +6,7 @@
  * f64 and with bf16 messages, several at once and repeatedly.
  */
 /* ranks: 2 3 4 */
+/* rows: mpich mpi asan */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>

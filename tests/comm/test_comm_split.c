@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 4 */
+/* rows: mpich mpi asan */
 /*
  * test_comm_split.c: sub-communicators: their ranks and order; their collectives; reductions by messages, through the
  * shared memory of a node and by the progress thread of the parent communicator; both halves at once; faults.

@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 */
+/* rows: mpich mpi asan */
 /*
  * test_context_mpi.c: contexts over MPI leak nothing: every communicator and datatype that the library makes is freed,
  * every file descriptor is closed and every byte is freed, with every update mode.

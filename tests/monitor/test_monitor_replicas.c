@@ -1,4 +1,5 @@
 /* ranks: 2 3 4 */
+/* rows: mpich mpi asan */
 /*
  * test_monitor_replicas.c: weights that should be equal on all ranks: a bit flipped anywhere on any rank is found, and
  * the rank is named if most others agree; equal weights, and values that are not weights, are not reported.

@@ -1,4 +1,5 @@
 /* ranks: 2 3 */
+/* rows: mpich mpi asan */
 /*
  * test_program_consistency.c: ranks whose programs differ in weights, sums, options or the number of steps get an error
  * before the first step, with the first difference, on all ranks; equal programs with unequal shares, even empty ones,

@@ -1,4 +1,5 @@
 /* ranks: 2 3 */
+/* rows: mpich mpi asan */
 /*
  * test_program_overlap.c: the all-reduces of gradients run during the backward pass.
  *

@@ -1,4 +1,5 @@
 /* ranks: 2 3 */
+/* rows: mpich mpi asan */
 /*
  * test_program_reduce.c: programs and a reducer that reduce with different settings share one context: planned and run
  * in turns, each gives the same bits and sends as many bytes as it does alone.

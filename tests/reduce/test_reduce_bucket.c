@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 4 */
+/* rows: mpich mpi asan */
 /*
  * test_reduce_bucket.c: bucket sets: all buckets at once and repeatedly, in f32 and f64; a reduce-scatter and an
  * all-gather, which together are an all-reduce; two sets at the same time; an exchange in place of reductions; times.

@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 */
+/* rows: mpich mpi asan */
 /*
  * test_reducer.c: the public reducer: sums over all ranks in any order in which each rank starts and waits, step after
  * step, with buckets of any size and every algorithm; sums one step late with two sets of buffers; and messages for

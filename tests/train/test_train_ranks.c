@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 4 */
+/* rows: mpich mpi asan */
 /*
  * test_train_ranks.c: the number of ranks does not change what a job computes, and neither do the optimising passes.
  *

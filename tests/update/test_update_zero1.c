@@ -1,4 +1,5 @@
 /* ranks: 1 2 3 4 */
+/* rows: mpich mpi asan */
 /*
  * test_update_zero1.c: zero1 updates equal those of sync with messages: the same sums, cut in two.
  *
