@@ -9,7 +9,6 @@
 for command in bash setsid timeout; do
     command -v $command >/dev/null || { echo "skipped: there is no $command"; exit 77; }
 done
-export CONVOY_SITE=off
 . "$CONVOY_SOURCE/tests/cmd/standin/standin.inc"
 . "$CONVOY_SOURCE/tests/cmd/long_run.inc"
 
