@@ -205,7 +205,6 @@ unset LD_PRELOAD
 WRONG=mmap
 on 2 --only node-memory >log 2>&1
 if grep -q '^ok       node-memory' log; then # ranks can share memory here
-    script=wrong.sh
     # shellcheck disable=SC2086
     fails node-memory 'is not seen here: do not use this node' $MPIEXEC_N 2 sh wrong.sh selftest --only node-memory --threads 1
 fi
