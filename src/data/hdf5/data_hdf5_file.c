@@ -7,6 +7,15 @@
  */
 #include "data/hdf5/data_hdf5.h"
 
+int cvy_h5_is_file_name(const char *name)
+{
+    static const char *const suffix[] = {".h5", ".hdf5", ".nc", ".nc4"};
+    for (int i = 0; i < CVY_COUNT(suffix); i++)
+        if (cvy_data_has_suffix(name, suffix[i]))
+            return 1;
+    return 0;
+}
+
 #if CVY_HAVE_HDF5
 #include <limits.h>
 #include <stdarg.h>
@@ -476,6 +485,8 @@ cvy_status cvy_h5_pin(cvy_hdf5 *h, int64_t file)
 {
     cvy_h5_file *f = &h->file[file];
     cvy_status status = CVY_OK;
+    if (h->at_work)
+        snprintf(h->at_work, CVY_H5_AT_WORK, "%s", f->path);
     pthread_mutex_lock(&h->lock);
     if (f->fd < 0) {
         cvy_data_file opened = {.fd = -1};
