@@ -149,7 +149,8 @@ cvy_status cvy_h5_check_filters(hid_t set, const char *name)
             CVY_E_UNSUPPORTED,
             "data set %s is compressed by the filter %s (number %d), which the HDF5 library here lacks: write the file "
             "anew on a machine that has the filter, by `h5repack -f GZIP=4 IN OUT` or by h5py with "
-            "compression=\"gzip\"; or name the folder of the filter's plugin in HDF5_PLUGIN_PATH",
+            "compression=\"gzip\"; or name the folder of the filter's plugin in HDF5_PLUGIN_PATH; or, if the program "
+            "registers the filter itself, say `sandbox: false` for the source",
             name, *filter ? filter : "without a name", (int)number);
     }
     H5Eclear2(H5E_DEFAULT);

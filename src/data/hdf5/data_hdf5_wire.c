@@ -305,9 +305,7 @@ static int is_good_storage(const cvy_h5_file *f, const cvy_h5_column *c, const c
         good = p->chunk[i] > 0 && (size_t)p->chunk[i] <= ((size_t)1 << 33) / bytes;
         bytes *= good ? (size_t)p->chunk[i] : 1;
     }
-    if (p->kind == CVY_H5_CHUNKS)
-        good &= c->axis == 0 && p->block_rows % p->chunk[0] == 0;
-    return good;
+    return good && (p->kind != CVY_H5_CHUNKS || (c->axis == 0 && p->block_rows % p->chunk[0] == 0));
 }
 
 static int is_good_state(const cvy_hdf5 *h)
