@@ -12,10 +12,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Address space for the program, its libraries and what libhdf5 keeps about files; a request adds a multiple of its
- * data. */
-static const uint64_t memory_least = (uint64_t)4 << 30;
-
 struct server {
     int fd;
     cvy_area area;
@@ -27,9 +23,12 @@ struct server {
     size_t answered; /* bytes of data of the reply */
 };
 
+/* Limits the address space: some for the program, its libraries and what libhdf5 keeps about files, and a multiple of
+ * the data of a request. */
 static void limit_memory(uint64_t data_bytes)
 {
 #if !defined(__SANITIZE_ADDRESS__)
+    const uint64_t memory_least = (uint64_t)4 << 30;
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0)
         return;

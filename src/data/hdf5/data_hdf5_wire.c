@@ -255,9 +255,12 @@ static int is_column(const cvy_hdf5 *h, int number)
 
 static int is_shape(const cvy_shape *s)
 {
+    int64_t left = (int64_t)1 << 40;
     int good = s->ndim >= 0 && s->ndim <= CVY_NDIM_MAX;
-    for (int i = 0; good && i < s->ndim; i++)
-        good = s->dim[i] > 0 && s->dim[i] <= (int64_t)1 << 32;
+    for (int i = 0; good && i < s->ndim; i++) {
+        good = s->dim[i] > 0 && s->dim[i] <= left;
+        left /= good ? s->dim[i] : 1;
+    }
     return good;
 }
 
@@ -273,22 +276,22 @@ static int is_good_column(const cvy_h5_column *c)
         return 0;
     if (c->encoded)
         return 1;
-    int64_t elems = 1, last = 0;
+    int64_t left = c->elems, last = 0, stored = c->elems;
     const int n = c->number.bytes;
     int good = is_number(&c->number) && is_shape(&c->shape) && c->shape.ndim > 0 && c->elems > 0 &&
                c->elems <= (int64_t)1 << 32 && c->row_bytes == (size_t)c->elems * (size_t)n;
     for (int i = 0; good && i < c->shape.ndim; i++) {
-        elems *= c->shape.dim[i];
-        good = elems <= c->elems && (!c->permuted || (c->stride[i] >= 0 && c->stride[i] <= c->elems));
-        last += c->permuted ? (c->shape.dim[i] - 1) * c->stride[i] : 0;
-        good &= last < c->elems;
+        const int64_t dim = c->shape.dim[i], stride = c->permuted ? c->stride[i] : 0;
+        good = left % dim == 0 && stride >= 0 && (stride == 0 || dim - 1 <= (c->elems - 1 - last) / stride);
+        left /= dim;
+        last += good ? (dim - 1) * stride : 0; /* the largest index of a number in its row */
     }
-    int64_t stored = 1;
     for (int i = 0; good && i < c->ndim; i++) {
-        stored *= i == c->axis ? 1 : c->dim[i];
-        good = i == c->axis || (c->dim[i] > 0 && stored <= c->elems);
+        const int64_t dim = i == c->axis ? 1 : c->dim[i];
+        good = dim > 0 && stored % dim == 0;
+        stored /= good ? dim : 1;
     }
-    return good && elems == c->elems && stored == c->elems;
+    return good && left == 1 && stored == 1;
 }
 
 static int is_good_storage(const cvy_h5_file *f, const cvy_h5_column *c, const cvy_h5_storage *p)
