@@ -11,7 +11,7 @@ add_library(convoy_libraries INTERFACE)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C)
-target_link_libraries(convoy_libraries INTERFACE Threads::Threads m)
+target_link_libraries(convoy_libraries INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 target_link_libraries(convoy_dependencies INTERFACE MPI::MPI_C convoy_libraries)
 
 # The headers of MPI without its libraries.

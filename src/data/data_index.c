@@ -268,15 +268,6 @@ void cvy_classes_free(cvy_classes *c)
     c->count = c->room = 0;
 }
 
-cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out)
-{
-    CVY_CHECK(asked > 0 || largest < CVY_CLASSES_MAX, CVY_E_FORMAT,
-              "%s: holds a label %lld, expected less than %d: set `classes:` if it is right", path, (long long)largest,
-              CVY_CLASSES_MAX);
-    *count_out = asked > 0 ? asked : largest + 1;
-    return CVY_OK;
-}
-
 /* ---- samples ---- */
 
 cvy_status cvy_data_read_picture(const char *path, cvy_raw *raw)

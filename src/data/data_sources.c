@@ -394,7 +394,7 @@ static cvy_status find_reader(const cvy_tree *source, const char *path, const cv
 /* Opens a source with one reader, from path, format and the reader's own options. */
 static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source *out)
 {
-    static const char *const ours[] = {"path", "format", "range", "limit", NULL};
+    static const char *const ours[] = {"path", "format", "range", "limit", "sandbox", NULL};
     static const cvy_option none[] = {{0}};
     const int is_map = source && source->kind == CVY_TREE_MAP;
     const cvy_tree *at = is_map ? cvy_tree_get(source, "path") : source;

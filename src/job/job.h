@@ -35,8 +35,9 @@ struct cvy_job_data {
     int64_t threads; /* -1: auto */
     int64_t prefetch, cache_limit;
     int cache, stage_keep;
-    const char *stage; /* NULL: files are read where they are */
-    double val_share;  /* the part of train that is set aside as val; 0: val is its own source, or NULL */
+    const char *stage;   /* NULL: files are read where they are */
+    const char *sandbox; /* auto, true or false; the sources have the word, too */
+    double val_share;    /* the part of train that is set aside as val; 0: val is its own source, or NULL */
 };
 
 typedef struct cvy_job_loss {

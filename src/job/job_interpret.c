@@ -117,6 +117,52 @@ static cvy_status interpret_threads(cvy_job *job)
     return CVY_OK;
 }
 
+/* Gives the word of data.sandbox to each source that has none of its own. Readers of other formats ignore it. */
+static cvy_status put_sandbox(cvy_job *job, cvy_tree **source)
+{
+    cvy_tree *at = *source, *word = NULL, *map = NULL;
+    if (!at || (at->kind == CVY_TREE_SCALAR && !at->text))
+        return CVY_OK;
+    cvy_tree *several = at->kind == CVY_TREE_LIST ? at : at->kind == CVY_TREE_MAP ? cvy_tree_get(at, "sources") : NULL;
+    if (several) {
+        for (int i = 0; several->kind == CVY_TREE_LIST && i < several->count; i++)
+            CVY_TRY(put_sandbox(job, &several->child[i]));
+        return CVY_OK;
+    }
+    if (at->kind == CVY_TREE_MAP && cvy_tree_get(at, "sandbox"))
+        return CVY_OK;
+    CVY_TRY(cvy_tree_new_scalar(job->pool, "data.sandbox", job->data.sandbox, &word));
+    if (at->kind == CVY_TREE_MAP)
+        return cvy_tree_set(job->pool, at, "sandbox", word);
+    CVY_TRY(cvy_tree_new_map(job->pool, at->file, &map));
+    map->line = at->line;
+    map->column = at->column;
+    CVY_TRY(cvy_tree_set(job->pool, map, "path", at));
+    CVY_TRY(cvy_tree_set(job->pool, map, "sandbox", word));
+    *source = map;
+    return CVY_OK;
+}
+
+static cvy_status interpret_sandbox(cvy_job *job)
+{
+    struct cvy_job_data *d = &job->data;
+    const cvy_tree **source[] = {&d->train, &d->val, &d->test};
+    static const char *const words[] = {"auto", "true", "false"};
+    int known = 0;
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        known |= strcmp(d->sandbox, words[i]) == 0;
+    CVY_CHECK(known, CVY_E_CONFIG, "%s: data.sandbox is \"%s\", expected auto, true or false",
+              cvy_job_where(job, "data", "sandbox"), d->sandbox);
+    for (int i = 0; i < CVY_COUNT(source) && strcmp(d->sandbox, "auto") != 0; i++) {
+        cvy_tree *tree = (cvy_tree *)*source[i];
+        if (source[i] == &d->val && d->val_share > 0)
+            continue;
+        CVY_TRY(put_sandbox(job, &tree));
+        *source[i] = tree;
+    }
+    return CVY_OK;
+}
+
 static cvy_status interpret_data(cvy_job *job)
 {
     const struct cvy_job_data *d = &job->data;
@@ -128,7 +174,8 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
               "%s: data.augment is not a list, expected one such as [mirror]", cvy_tree_where(d->augment));
     CVY_TRY(cvy_job_interpret_normalize(job));
-    return interpret_val(job);
+    CVY_TRY(interpret_val(job));
+    return interpret_sandbox(job);
 }
 
 /* ---- comm ---- */

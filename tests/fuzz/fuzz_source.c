@@ -5,7 +5,8 @@
  *
  * hdf5 is run by hand only, because libhdf5 reads the headers. In version 1.10.8 a few wrong bytes make it ask for
  * gigabytes (H5T_copy called by H5Oopen), read past a message of an object header (H5D_open), or walk chunk by chunk
- * over sets that are huge according to their header. No check of ours can come before that.
+ * over sets that are huge according to their header. No check of ours can come before that; users are protected by
+ * `sandbox`, which reads in place here, because there is no reader process beside a fuzz target.
  *
  * If a format has several files, one input holds them all, see fuzz_files.h.
  */

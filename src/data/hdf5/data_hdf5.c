@@ -14,6 +14,7 @@
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "base/base_round.h"
+#include "data/hdf5/data_hdf5_remote.h"
 
 static const cvy_option hdf5_opts[] = {
     {"x", CVY_TYPE_TREE, CVY_FIELD(hdf5_opts, x), "", "", "",
@@ -39,17 +40,12 @@ static const cvy_option hdf5_opts[] = {
     {"cache_mb", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, cache_mb), "0", "0..", "MB",
      "memory for decompressed chunks, which are kept for their other samples; 0: what a window shuffle needs, 64 to "
      "512"},
+    {"sandbox", CVY_TYPE_CHOICE, CVY_FIELD(hdf5_opts, sandbox), "auto", "auto|false|true", "",
+     "let libhdf5 run in a process of its own, which a damaged file may crash; auto: if that process can be started"},
+    {"sandbox_limit", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, sandbox_limit), "60", "1..", "s",
+     "processor time that libhdf5 may take for one request in that process; a damaged file may make it run forever"},
     {0},
 };
-
-int cvy_h5_is_file_name(const char *name)
-{
-    static const char *const suffix[] = {".h5", ".hdf5", ".nc", ".nc4"};
-    for (int i = 0; i < CVY_COUNT(suffix); i++)
-        if (cvy_data_has_suffix(name, suffix[i]))
-            return 1;
-    return 0;
-}
 
 static int hdf5_probe(const char *path)
 {
@@ -80,6 +76,7 @@ static int hdf5_probe(const char *path)
 static void hdf5_close(void *state)
 {
     cvy_hdf5 *h = state;
+    cvy_h5_remote_close(h);
     cvy_h5_close_files(h);
     cvy_h5_free_blocks(h);
     cvy_mem_free(&h->selected);
@@ -88,25 +85,6 @@ static void hdf5_close(void *state)
         pthread_cond_destroy(&h->filled);
     if (h->lock_made)
         pthread_mutex_destroy(&h->lock);
-}
-
-/* Reads the attribute "shape" of a data set of encoded pictures, in which the writer notes the shape of the whole data
- * set. */
-static int noted_shape(cvy_hdf5 *h, int64_t *dim)
-{
-    int found = 0;
-    cvy_h5_enter();
-    const hid_t set = cvy_h5_set_id(h, &h->file[0], 0);
-    const hid_t at = set >= 0 && H5Aexists(set, "shape") > 0 ? H5Aopen(set, "shape", H5P_DEFAULT) : -1;
-    if (at >= 0) {
-        const hid_t space = H5Aget_space(at);
-        found = H5Sget_simple_extent_npoints(space) == 3 && H5Aread(at, H5T_NATIVE_INT64, dim) >= 0;
-        H5Sclose(space);
-        H5Aclose(at);
-    }
-    H5Eclear2(H5E_DEFAULT);
-    cvy_h5_leave();
-    return found && dim[0] > 0 && dim[0] <= 4 && dim[1] >= 0 && dim[2] >= 0;
 }
 
 static cvy_status read_first(cvy_hdf5 *h, int64_t *dim)
@@ -131,11 +109,8 @@ static cvy_status read_first(cvy_hdf5 *h, int64_t *dim)
 /* Finds the shape of a data set of encoded pictures. */
 static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
 {
-    int64_t dim[3] = {0};
-    CVY_TRY(cvy_h5_pin(h, 0));
-    const int noted = noted_shape(h, dim);
-    cvy_h5_unpin(h, 0);
-    if (!noted)
+    int64_t dim[3] = {h->noted[0], h->noted[1], h->noted[2]};
+    if (dim[0] == 0)
         CVY_TRY(read_first(h, dim));
     info->shape = (cvy_shape){3, {h->o->channels == 1 ? 1 : h->o->channels == 2 ? 3 : dim[0], dim[1], dim[2]}};
     info->dtype = CVY_DTYPE_U8;
@@ -155,6 +130,15 @@ static cvy_status take_missing(cvy_hdf5 *h)
     return CVY_OK;
 }
 
+/* Opens the files in a process of their own, or here. */
+static cvy_status load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
+{
+    if (h->o->sandbox == CVY_H5_SANDBOX_OFF)
+        return cvy_h5_load(h, path, info);
+    const cvy_status status = cvy_h5_remote_load(h, path, info);
+    return status == CVY_NOT_APPLICABLE ? cvy_h5_load(h, path, info) : status;
+}
+
 static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
 {
     cvy_hdf5 *h = NULL;
@@ -169,7 +153,7 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
     if (status == CVY_OK && h->o->missing)
         status = take_missing(h);
     if (status == CVY_OK)
-        status = cvy_h5_load(h, args->path, info);
+        status = load(h, args->path, info);
     if (status == CVY_OK && h->column[0].encoded)
         status = describe_pictures(h, info);
     if (status != CVY_OK)

@@ -3,9 +3,14 @@
  *
  * data_hdf5.c is the reader. data_hdf5_open.c makes one data set out of files and names. data_hdf5_index.c finds which
  * rows are samples, and their labels. data_hdf5_block.c reads rows, data_hdf5_packing.c unpacks their numbers.
- * data_hdf5_file.c has all calls of the HDF5 library about files, data sets, number types and messages. The library has
- * one lock for the whole process, so as little as possible goes through it: rows of contiguous data sets are read by
- * position, and chunks are decompressed here, by as many threads as there are.
+ * data_hdf5_file.c has the calls of the HDF5 library about files, data sets, number types and messages,
+ * data_hdf5_library.c what it is asked while samples are read. The library has one lock for the whole process, so as
+ * little as possible goes through it: rows of contiguous data sets are read by position, and chunks are decompressed
+ * here, by as many threads as there are.
+ *
+ * The library may run in a process of its own (sandbox), because damaged files crash it. data_hdf5_remote.c asks that
+ * process, data_hdf5_serve.c is its loop, data_hdf5_wire.c carries the data set from one to the other, and
+ * data_hdf5_process.c starts the process and watches it.
  */
 #ifndef CVY_DATA_HDF5_H
 #define CVY_DATA_HDF5_H
@@ -15,9 +20,10 @@
 struct hdf5_opts { /* options of the reader */
     const cvy_tree *x, *y;
     const char *label, *weight, *mask, *where, *axes, *missing;
-    int64_t classes, cache_mb;
-    int class_per_file, channels;
+    int64_t classes, cache_mb, sandbox_limit;
+    int class_per_file, channels, sandbox;
 };
+enum { CVY_H5_SANDBOX_AUTO, CVY_H5_SANDBOX_OFF, CVY_H5_SANDBOX_ON };
 /* Whether the name has a suffix of HDF5 files. */
 int cvy_h5_is_file_name(const char *name);
 
@@ -160,6 +166,7 @@ typedef struct cvy_h5_file {
 
 struct cvy_h5_block;
 struct cvy_h5_scratch;
+struct cvy_h5_remote;
 enum { CVY_H5_BUCKETS = 1024 };
 
 typedef struct cvy_hdf5 {
@@ -184,8 +191,12 @@ typedef struct cvy_hdf5 {
     int64_t tick;
     struct cvy_h5_block *bucket[CVY_H5_BUCKETS], *newest, *oldest;
     struct cvy_h5_scratch *idle;
-    size_t held, limit; /* bytes of cached blocks, and their limit */
+    size_t held, limit;           /* bytes of cached blocks, and their limit */
+    int64_t noted[3];             /* shape of encoded pictures as the writer noted it; zeros: it did not */
+    struct cvy_h5_remote *remote; /* the process that calls the library; NULL: this one does */
+    char *at_work;                /* in that process: CVY_H5_AT_WORK bytes for the path of the file at work */
 } cvy_hdf5;
+enum { CVY_H5_AT_WORK = 4096 };
 
 /* data_hdf5_open.c: finds files, names, shapes, labels and conditions. */
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info);
@@ -216,6 +227,32 @@ void cvy_h5_close_files(cvy_hdf5 *h);
  * leave. */
 cvy_status cvy_h5_read_rows(hid_t set, int axis, int64_t first, int64_t n, void *data);
 
+/* ---- data_hdf5_library.c: what the library is asked while samples are read ---- */
+
+/* Where a chunk is stored. */
+#define CVY_H5_NOWHERE UINT64_MAX /* it was never written */
+typedef struct cvy_h5_place {
+    uint64_t address, bytes;
+    int64_t skipped; /* it was written without some of its filters */
+} cvy_h5_place;
+
+/* Goes on to the next chunk of rows first .. first + rows - 1; at: the coordinates of its first number. 0: there is
+ * none. */
+int cvy_h5_next_chunk(const cvy_h5_column *c, const cvy_h5_storage *p, int64_t first, int64_t rows, int64_t *at);
+/* Bytes of the places of all chunks of so many rows. */
+cvy_status cvy_h5_places_bytes(const cvy_h5_column *c, const cvy_h5_storage *p, int64_t rows, size_t *out);
+/* Finds all chunks of these rows, in that order; out becomes an array of cvy_h5_place. */
+cvy_status cvy_h5_ask_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out);
+/* Reads these rows as they are stored; out has room for them. */
+cvy_status cvy_h5_ask_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
+/* Reads a row that is a list of bytes of its own length. */
+cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
+/* The same by calls of the library in this process. room gives memory of so many bytes. */
+typedef cvy_status (*cvy_h5_room_fn)(void *user, size_t bytes, void **out);
+cvy_status cvy_h5_library_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out);
+cvy_status cvy_h5_library_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
+cvy_status cvy_h5_library_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_h5_room_fn room, void *user);
+
 /* data_hdf5_block.c: gets one row in this machine's byte order. room has row_bytes; it holds the row if the row is not
  * part of a cached block. cvy_h5_row_put() releases the block. */
 typedef struct cvy_h5_row {
@@ -224,8 +261,6 @@ typedef struct cvy_h5_row {
 } cvy_h5_row;
 cvy_status cvy_h5_row_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, void *room, cvy_h5_row *out);
 void cvy_h5_row_put(cvy_hdf5 *h, cvy_h5_row *row);
-/* Reads a row that is a list of bytes of its own length. */
-cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
 void cvy_h5_free_blocks(cvy_hdf5 *h);
 
 #endif

@@ -6,7 +6,7 @@
  * cost nothing. The least recently used blocks are dropped to stay within the limit `cache_mb`. A thread that needs a
  * block which another thread is reading waits for it. The library only locates chunks that are deflated, shuffled or
  * unfiltered; threads decompress them in parallel without it. All other chunks are read by the library, one thread at a
- * time. Source: the HDF5 file format specification 3.0 (chunks, filters).
+ * time (data_hdf5_library.c). Source: the HDF5 file format specification 3.0 (chunks, filters).
  */
 #include "base/base_file.h"
 #include "data/hdf5/data_hdf5.h"
@@ -26,7 +26,7 @@ struct cvy_h5_block {
 };
 
 struct cvy_h5_scratch { /* of a thread that reads a block */
-    cvy_bytes packed, plain;
+    cvy_bytes packed, plain, places;
     struct cvy_h5_scratch *next;
 };
 
@@ -59,57 +59,37 @@ static void unshuffle(const uint8_t *in, int64_t count, int bytes, uint8_t *rest
 /* ---- chunks ---- */
 
 struct chunk_job {
-    cvy_hdf5 *h;
-    cvy_h5_file *file;
+    const cvy_h5_file *file;
     const cvy_h5_column *column;
     const cvy_h5_storage *storage;
-    int number; /* index of the column */
     int64_t elems;
     size_t bytes; /* of a decompressed chunk */
     struct cvy_h5_scratch *s;
 };
 
-/* Finds where the chunk is stored whose first number has the coordinates `at`. CVY_NOT_APPLICABLE: it was never
- * written, or was written without some of its filters. */
-static cvy_status find_chunk(const struct chunk_job *j, const int64_t *at, int64_t *address_out, size_t *bytes_out)
+/* Checks where the library says that a chunk is stored. CVY_NOT_APPLICABLE: it was never written, or was written
+ * without some of its filters. */
+static cvy_status check_place(const struct chunk_job *j, const cvy_h5_place *p)
 {
-    hsize_t offset[CVY_NDIM_MAX], stored = 0;
-    haddr_t address = HADDR_UNDEF;
-    unsigned skipped = 0;
-    cvy_status status = CVY_OK;
-    for (int i = 0; i < j->column->ndim; i++)
-        offset[i] = (hsize_t)at[i];
-    cvy_h5_enter();
-    const hid_t set = cvy_h5_set_id(j->h, j->file, j->number);
-#if H5_VERSION_GE(1, 10, 5)
-    if (set < 0 || H5Dget_chunk_info_by_coord(set, offset, &skipped, &address, &stored) < 0)
-        status = cvy_h5_fault(CVY_E_FORMAT, "cannot be found");
-#else
-    (void)set, (void)offset;
-#endif
-    cvy_h5_leave();
-    CVY_TRY(status);
-    if (address == HADDR_UNDEF || stored == 0 || skipped)
+    const uint64_t end = (uint64_t)j->file->bytes;
+    if (p->address == CVY_H5_NOWHERE || p->bytes == 0 || p->skipped)
         return CVY_NOT_APPLICABLE;
-    const haddr_t end = (haddr_t)j->file->bytes;
-    CVY_CHECK(stored <= end && address <= end - stored, CVY_E_FORMAT,
-              "%llu bytes at byte %llu, beyond the file's end at %llu: truncated", (unsigned long long)stored,
-              (unsigned long long)address, (unsigned long long)end);
-    CVY_CHECK(j->storage->deflated || stored == j->bytes, CVY_E_FORMAT, "%llu bytes, expected %zu",
-              (unsigned long long)stored, j->bytes);
-    *address_out = (int64_t)address;
-    *bytes_out = (size_t)stored;
+    CVY_CHECK(p->bytes <= end && p->address <= end - p->bytes, CVY_E_FORMAT,
+              "%llu bytes at byte %llu, beyond the file's end at %llu: truncated", (unsigned long long)p->bytes,
+              (unsigned long long)p->address, (unsigned long long)end);
+    CVY_CHECK(j->storage->deflated || p->bytes == j->bytes, CVY_E_FORMAT, "%llu bytes, expected %zu",
+              (unsigned long long)p->bytes, j->bytes);
     return CVY_OK;
 }
 
-/* Reads and decompresses that chunk to out. */
-static cvy_status read_chunk(const struct chunk_job *j, const int64_t *at, void *out)
+/* Reads and decompresses a chunk to out. */
+static cvy_status read_chunk(const struct chunk_job *j, const cvy_h5_place *place, void *out)
 {
     const cvy_h5_storage *p = j->storage;
     struct cvy_h5_scratch *s = j->s;
-    int64_t address = 0;
-    size_t stored = 0;
-    CVY_TRY(find_chunk(j, at, &address, &stored));
+    CVY_TRY(check_place(j, place));
+    const int64_t address = (int64_t)place->address;
+    const size_t stored = (size_t)place->bytes;
     if (!p->deflated && !p->shuffled)
         return cvy_pread_all(j->file->fd, out, stored, address, "the chunk");
     CVY_TRY(cvy_bytes_need(&s->packed, stored));
@@ -158,6 +138,7 @@ static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_
 {
     const cvy_h5_column *c = j->column;
     const int64_t *size = j->storage->chunk;
+    const cvy_h5_place *place = j->s->places.data;
     int64_t at[CVY_NDIM_MAX] = {first};
     int whole_rows = 1;
     cvy_bytes part = {0};
@@ -168,16 +149,13 @@ static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_
         CVY_TRY(cvy_bytes_need(&part, j->bytes));
     for (;;) {
         char *to = whole_rows ? block + (size_t)(at[0] - first) * c->row_bytes : part.data;
-        status = read_chunk(j, at, to);
+        status = read_chunk(j, place++, to);
         if (status < 0)
             cvy_error_prefix(status, "data set %s, chunk at row %lld", c->name, (long long)at[0]);
         CVY_TRY_OUT(status);
         if (!whole_rows)
             place_chunk(j, at, first, rows, part.data, block);
-        int i = c->ndim - 1;
-        while (i >= 0 && (at[i] += size[i]) >= (i == 0 ? first + rows : c->dim[i]))
-            at[i] = i == 0 ? first : 0, i--;
-        if (i < 0)
+        if (!cvy_h5_next_chunk(c, j->storage, first, rows, at))
             break;
     }
 out:
@@ -195,26 +173,21 @@ static void rows_first(const char *in, int64_t outer, int64_t rows, size_t inner
             memcpy(out + (size_t)(r * outer + o) * inner_bytes, in + (size_t)(o * rows + r) * inner_bytes, inner_bytes);
 }
 
-static cvy_status ask_library(const struct chunk_job *j, int64_t first, int64_t rows, char *block)
+static cvy_status ask_library(cvy_hdf5 *h, const struct cvy_h5_block *b, struct cvy_h5_scratch *s, int64_t first,
+                              int64_t rows)
 {
-    const cvy_h5_column *c = j->column;
+    const cvy_h5_column *c = &h->column[b->column];
     int64_t outer = 1;
-    char *to = block;
+    char *to = b->data;
     for (int i = 0; i < c->axis; i++)
         outer *= c->dim[i];
     if (outer > 1) {
-        CVY_TRY(cvy_bytes_need(&j->s->plain, (size_t)rows * c->row_bytes));
-        to = j->s->plain.data;
+        CVY_TRY(cvy_bytes_need(&s->plain, (size_t)rows * c->row_bytes));
+        to = s->plain.data;
     }
-    cvy_h5_enter();
-    const hid_t set = cvy_h5_set_id(j->h, j->file, j->number);
-    const cvy_status status = set < 0 ? cvy_h5_fault(CVY_E_FORMAT, "the data set cannot be opened")
-                                      : cvy_h5_read_rows(set, c->axis, first, rows, to);
-    cvy_h5_leave();
-    if (status != CVY_OK)
-        return cvy_error_prefix(status, "data set %s", c->name);
+    CVY_TRY(cvy_h5_ask_rows(h, b->file, b->column, first, rows, to));
     if (outer > 1)
-        rows_first(to, outer, rows, c->row_bytes / (size_t)outer, block);
+        rows_first(to, outer, rows, c->row_bytes / (size_t)outer, b->data);
     return CVY_OK;
 }
 
@@ -246,30 +219,39 @@ static void give_back(cvy_hdf5 *h, struct cvy_h5_scratch *s)
     pthread_mutex_unlock(&h->lock);
 }
 
+static cvy_status read_chunks(cvy_hdf5 *h, const struct cvy_h5_block *b, struct cvy_h5_scratch *s, int64_t first,
+                              int64_t rows)
+{
+    const cvy_h5_file *f = &h->file[b->file];
+    struct chunk_job j = {.file = f, .column = &h->column[b->column], .storage = &f->storage[b->column], .s = s};
+    j.elems = 1;
+    for (int i = 0; i < j.column->ndim; i++)
+        j.elems *= j.storage->chunk[i];
+    j.bytes = (size_t)j.elems * (size_t)j.column->number.bytes;
+    CVY_TRY(cvy_h5_ask_places(h, b->file, b->column, first, rows, &s->places));
+    CVY_TRY(cvy_h5_pin(h, b->file));
+    const cvy_status status = unpack_chunks(&j, first, rows, b->data);
+    cvy_h5_unpin(h, b->file);
+    return status;
+}
+
 static cvy_status make_block(cvy_hdf5 *h, struct cvy_h5_block *b)
 {
-    cvy_h5_file *f = &h->file[b->file];
+    const cvy_h5_file *f = &h->file[b->file];
     const cvy_h5_storage *p = &f->storage[b->column];
-    struct chunk_job j = {.h = h, .file = f, .column = &h->column[b->column], .storage = p, .number = b->column};
+    const cvy_h5_column *c = &h->column[b->column];
     const int64_t first = b->number * p->block_rows, rows = CVY_MIN(p->block_rows, f->rows - first);
+    struct cvy_h5_scratch *s = NULL;
     cvy_status status = CVY_NOT_APPLICABLE;
-    CVY_TRY(borrow(h, &j.s));
-    const cvy_status pinned = cvy_h5_pin(h, b->file);
-    if (pinned == CVY_OK && p->kind == CVY_H5_CHUNKS) {
-        j.elems = 1;
-        for (int i = 0; i < j.column->ndim; i++)
-            j.elems *= p->chunk[i];
-        j.bytes = (size_t)j.elems * (size_t)j.column->number.bytes;
-        status = unpack_chunks(&j, first, rows, b->data);
-    }
-    if (pinned == CVY_OK && status == CVY_NOT_APPLICABLE)
-        status = ask_library(&j, first, rows, b->data);
-    if (pinned == CVY_OK)
-        cvy_h5_unpin(h, b->file);
-    give_back(h, j.s);
-    if (pinned == CVY_OK && status == CVY_OK)
-        cvy_h5_swap(&j.column->number, b->data, rows * j.column->elems);
-    return pinned != CVY_OK ? pinned : status;
+    CVY_TRY(borrow(h, &s));
+    if (p->kind == CVY_H5_CHUNKS)
+        status = read_chunks(h, b, s, first, rows);
+    if (status == CVY_NOT_APPLICABLE)
+        status = ask_library(h, b, s, first, rows);
+    give_back(h, s);
+    if (status == CVY_OK)
+        cvy_h5_swap(&c->number, b->data, rows * c->elems);
+    return status;
 }
 
 /* ---- cached blocks: the caller holds the lock ---- */
@@ -401,6 +383,7 @@ void cvy_h5_free_blocks(cvy_hdf5 *h)
         next = s->next;
         cvy_mem_free(&s->packed.data);
         cvy_mem_free(&s->plain.data);
+        cvy_mem_free(&s->places.data);
         cvy_mem_free(&s);
     }
     h->newest = h->oldest = NULL;
@@ -441,37 +424,6 @@ void cvy_h5_row_put(cvy_hdf5 *h, cvy_h5_row *row)
     row->block->users--;
     pthread_mutex_unlock(&h->lock);
     row->block = NULL;
-}
-
-cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out)
-{
-    enum { ENCODED_MAX = 1 << 30 };
-    const hsize_t start = (hsize_t)row, count = 1;
-    hvl_t bytes = {0};
-    CVY_TRY(cvy_h5_pin(h, file));
-    cvy_h5_enter();
-    const hid_t set = cvy_h5_set_id(h, &h->file[file], column);
-    const hid_t type = H5Tvlen_create(H5T_NATIVE_UCHAR), memory = H5Screate_simple(1, &count, NULL);
-    const hid_t space = set < 0 ? -1 : H5Dget_space(set);
-    cvy_status status = CVY_OK;
-    if (space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL) < 0 ||
-        H5Dread(set, type, memory, space, H5P_DEFAULT, &bytes) < 0)
-        status = cvy_h5_fault(CVY_E_FORMAT, "data set %s cannot be read", h->column[column].name);
-    else if (bytes.len > ENCODED_MAX)
-        status = cvy_error_set(CVY_E_FORMAT, "a picture of %zu bytes, expected at most 1 GiB", (size_t)bytes.len);
-    else
-        status = cvy_bytes_need(out, bytes.len);
-    if (status == CVY_OK && bytes.len > 0)
-        memcpy(out->data, bytes.p, bytes.len);
-    if (bytes.p)
-        H5Dvlen_reclaim(type, memory, H5P_DEFAULT, &bytes);
-    if (space >= 0)
-        H5Sclose(space);
-    H5Sclose(memory);
-    H5Tclose(type);
-    cvy_h5_leave();
-    cvy_h5_unpin(h, file);
-    return status;
 }
 
 #endif

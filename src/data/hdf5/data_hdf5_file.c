@@ -7,6 +7,15 @@
  */
 #include "data/hdf5/data_hdf5.h"
 
+int cvy_h5_is_file_name(const char *name)
+{
+    static const char *const suffix[] = {".h5", ".hdf5", ".nc", ".nc4"};
+    for (int i = 0; i < CVY_COUNT(suffix); i++)
+        if (cvy_data_has_suffix(name, suffix[i]))
+            return 1;
+    return 0;
+}
+
 #if CVY_HAVE_HDF5
 #include <limits.h>
 #include <stdarg.h>
@@ -140,7 +149,8 @@ cvy_status cvy_h5_check_filters(hid_t set, const char *name)
             CVY_E_UNSUPPORTED,
             "data set %s is compressed by the filter %s (number %d), which the HDF5 library here lacks: write the file "
             "anew on a machine that has the filter, by `h5repack -f GZIP=4 IN OUT` or by h5py with "
-            "compression=\"gzip\"; or name the folder of the filter's plugin in HDF5_PLUGIN_PATH",
+            "compression=\"gzip\"; or name the folder of the filter's plugin in HDF5_PLUGIN_PATH; or, if the program "
+            "registers the filter itself, say `sandbox: false` for the source",
             name, *filter ? filter : "without a name", (int)number);
     }
     H5Eclear2(H5E_DEFAULT);
@@ -476,6 +486,8 @@ cvy_status cvy_h5_pin(cvy_hdf5 *h, int64_t file)
 {
     cvy_h5_file *f = &h->file[file];
     cvy_status status = CVY_OK;
+    if (h->at_work)
+        snprintf(h->at_work, CVY_H5_AT_WORK, "%s", f->path);
     pthread_mutex_lock(&h->lock);
     if (f->fd < 0) {
         cvy_data_file opened = {.fd = -1};

@@ -590,6 +590,30 @@ static void limit_memory(cvy_hdf5 *h)
     h->limit = h->o->cache_mb > 0 ? (size_t)h->o->cache_mb << 20 : CVY_MIN(CVY_MAX(34 * largest, least), most);
 }
 
+/* Reads the attribute "shape" of a data set of encoded pictures, in which the writer notes the shape of the whole data
+ * set. */
+static cvy_status find_noted_shape(cvy_hdf5 *h)
+{
+    int64_t dim[3] = {0};
+    int found = 0;
+    CVY_TRY(cvy_h5_pin(h, 0));
+    cvy_h5_enter();
+    const hid_t set = cvy_h5_set_id(h, &h->file[0], 0);
+    const hid_t at = set >= 0 && H5Aexists(set, "shape") > 0 ? H5Aopen(set, "shape", H5P_DEFAULT) : -1;
+    if (at >= 0) {
+        const hid_t space = H5Aget_space(at);
+        found = H5Sget_simple_extent_npoints(space) == 3 && H5Aread(at, H5T_NATIVE_INT64, dim) >= 0;
+        H5Sclose(space);
+        H5Aclose(at);
+    }
+    H5Eclear2(H5E_DEFAULT);
+    cvy_h5_leave();
+    cvy_h5_unpin(h, 0);
+    if (found && dim[0] > 0 && dim[0] <= 4 && dim[1] >= 0 && dim[2] >= 0)
+        memcpy(h->noted, dim, sizeof dim);
+    return CVY_OK;
+}
+
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
     struct names *n = NULL;
@@ -605,6 +629,8 @@ cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
     CVY_TRY(cvy_h5_index(h, n->label, info));
     info->nsamples = h->nsamples;
     limit_memory(h);
+    if (h->column[0].encoded)
+        CVY_TRY(find_noted_shape(h));
     return find_blocks(h, &info->blocks);
 }
 

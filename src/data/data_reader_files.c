@@ -1,0 +1,114 @@
+/*
+ * data_reader_files.c: small services that readers share: files read at given offsets, buffers that grow, path joining,
+ * the number of classes.
+ *
+ * It names no reader, so that a program with a single reader can be linked without the others.
+ */
+#include "data/data_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+#include "data/data_index.h"
+
+cvy_status cvy_bytes_need(cvy_bytes *b, size_t bytes)
+{
+    if (bytes > b->room) {
+        void *fresh = NULL;
+        const size_t room = bytes + bytes / 4;
+        CVY_TRY(cvy_mem_alloc(room, &fresh));
+        cvy_mem_free(&b->data);
+        b->data = fresh;
+        b->room = room;
+    }
+    b->bytes = bytes;
+    return CVY_OK;
+}
+
+void cvy_raw_free(cvy_raw *raw)
+{
+    cvy_mem_free(&raw->x.data);
+    cvy_mem_free(&raw->y.data);
+    *raw = (cvy_raw){0};
+}
+
+cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *out)
+{
+    cvy_data_file file = {.fd = -1};
+    char *copy = NULL;
+    if (pool)
+        CVY_TRY(cvy_pool_strdup(pool, path, &copy));
+    file.path = pool ? copy : path;
+    file.fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* does not wait for a pipe, rejected below */
+    CVY_CHECK(file.fd >= 0, CVY_E_IO, "%s%scannot be opened: %s", pool ? path : "", pool ? ": " : "", strerror(errno));
+    struct stat st;
+    if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        cvy_data_file_close(&file);
+        CVY_FAIL(CVY_E_IO, "%s%sis not a regular file", pool ? path : "", pool ? ": " : "");
+    }
+    file.bytes = st.st_size;
+    *out = file;
+    return CVY_OK;
+}
+
+void cvy_data_file_close(cvy_data_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    f->fd = -1;
+}
+
+cvy_status cvy_data_path_join(cvy_pool *pool, const char *folder, const char *name, const char **out)
+{
+    char *path = NULL;
+    const size_t n = strlen(folder);
+    CVY_TRY(cvy_pool_printf(pool, &path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", name));
+    *out = path;
+    return CVY_OK;
+}
+
+cvy_status cvy_data_folder_of(cvy_pool *pool, const char *path, const char **out)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = NULL;
+    CVY_TRY(cvy_pool_printf(pool, &folder, "%.*s", slash ? (int)CVY_MAX(slash - path, 1) : 1, slash ? path : "."));
+    *out = folder;
+    return CVY_OK;
+}
+
+int cvy_data_has_suffix(const char *name, const char *suffix)
+{
+    const size_t n = strlen(name), m = strlen(suffix);
+    return n > m && strcasecmp(name + n - m, suffix) == 0;
+}
+
+size_t cvy_data_peek(const char *path, void *bytes, size_t count)
+{
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    const ssize_t got = read(fd, bytes, count);
+    close(fd);
+    return got > 0 ? (size_t)got : 0;
+}
+
+int cvy_data_has_file(const char *folder, const char *name)
+{
+    char path[4096];
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n > 0 && (size_t)n < sizeof path && cvy_file_exists(path);
+}
+
+cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out)
+{
+    CVY_CHECK(asked > 0 || largest < CVY_CLASSES_MAX, CVY_E_FORMAT,
+              "%s: holds a label %lld, expected less than %d: set `classes:` if it is right", path, (long long)largest,
+              CVY_CLASSES_MAX);
+    *count_out = asked > 0 ? asked : largest + 1;
+    return CVY_OK;
+}

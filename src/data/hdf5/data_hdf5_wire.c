@@ -1,0 +1,358 @@
+/*
+ * data_hdf5_wire.c: carries a data set between the reader process and the process that reads samples.
+ *
+ * The reader process sends it after opening the files. A reader process that takes the place of a crashed one gets it
+ * back, so that it need not open them all again. Both sides are of the same build, so structures go as they are, and
+ * their pointers are set anew. What comes from the reader process is checked: a damaged file may have damaged its
+ * memory before it crashes.
+ */
+#include "data/hdf5/data_hdf5_remote.h"
+
+#if CVY_HAVE_HDF5
+#include <string.h>
+
+/* ---- numbers and texts ---- */
+
+cvy_wire cvy_wire_write(cvy_area *area)
+{
+    return (cvy_wire){.area = area, .at = CVY_H5_AT_WORK};
+}
+
+cvy_wire cvy_wire_read(cvy_area *area, size_t bytes, cvy_pool *pool)
+{
+    return (cvy_wire){.area = area, .at = CVY_H5_AT_WORK, .end = CVY_H5_AT_WORK + bytes, .is_reading = 1, .pool = pool};
+}
+
+static int fail(cvy_wire *w)
+{
+    if (w->status == CVY_OK)
+        w->status = cvy_error_set(CVY_E_FORMAT, "the HDF5 reader process sent a message that makes no sense");
+    return 0;
+}
+
+static void wire_bytes(cvy_wire *w, void *data, size_t bytes)
+{
+    if (w->status != CVY_OK || bytes == 0)
+        return;
+    if (w->is_reading && bytes > w->end - w->at) {
+        fail(w);
+        return;
+    }
+    if (!w->is_reading)
+        w->status = cvy_area_need(w->area, w->at + bytes);
+    if (w->status != CVY_OK)
+        return;
+    if (w->is_reading)
+        memcpy(data, w->area->data + w->at, bytes);
+    else
+        memcpy(w->area->data + w->at, data, bytes);
+    w->at += bytes;
+}
+
+#define WIRE(w, field) wire_bytes(w, &(field), sizeof(field))
+
+/* A number of things of at least `each` bytes in the message. */
+static int wire_count(cvy_wire *w, int64_t *count, size_t each)
+{
+    WIRE(w, *count);
+    if (w->status == CVY_OK && w->is_reading && (*count < 0 || (uint64_t)*count > (w->end - w->at) / each))
+        fail(w);
+    return w->status == CVY_OK;
+}
+
+void cvy_wire_text(cvy_wire *w, const char **text)
+{
+    int64_t bytes = *text && !w->is_reading ? (int64_t)strlen(*text) + 1 : 0;
+    char *copy = NULL;
+    if (!wire_count(w, &bytes, 1))
+        return;
+    if (!w->is_reading) {
+        wire_bytes(w, (char *)*text, (size_t)bytes);
+        return;
+    }
+    *text = NULL;
+    if (bytes == 0)
+        return;
+    w->status = cvy_pool_alloc(w->pool, (size_t)bytes, &copy);
+    wire_bytes(w, copy, (size_t)bytes);
+    if (w->status == CVY_OK && copy[bytes - 1] != 0)
+        fail(w);
+    *text = copy;
+}
+
+/* ---- options ---- */
+
+/* A name or a list of names; other kinds are sent without what is in them. */
+static void wire_names(cvy_wire *w, const cvy_tree **tree, int depth)
+{
+    int there = *tree != NULL;
+    cvy_tree node = *tree && !w->is_reading ? **tree : (cvy_tree){0}, *copy = NULL;
+    WIRE(w, there);
+    if (w->status != CVY_OK || !there)
+        return;
+    WIRE(w, node.kind);
+    WIRE(w, node.line);
+    WIRE(w, node.column);
+    WIRE(w, node.quoted);
+    cvy_wire_text(w, &node.file);
+    cvy_wire_text(w, &node.text);
+    int64_t count = node.kind == CVY_TREE_LIST && depth == 0 ? node.count : 0;
+    if (!wire_count(w, &count, sizeof there))
+        return;
+    if (w->is_reading) {
+        node.count = (int)count;
+        w->status = cvy_pool_alloc(w->pool, sizeof *copy, &copy);
+        if (w->status == CVY_OK)
+            w->status = cvy_pool_alloc(w->pool, (size_t)count * sizeof *node.child, &node.child);
+        if (w->status != CVY_OK)
+            return;
+        *copy = node;
+        *tree = copy;
+    }
+    for (int64_t i = 0; i < count && w->status == CVY_OK; i++) {
+        const cvy_tree *child = node.child[i];
+        wire_names(w, &child, depth + 1);
+        if (w->is_reading)
+            node.child[i] = (cvy_tree *)child;
+    }
+}
+
+void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o)
+{
+    wire_names(w, &o->x, 0);
+    wire_names(w, &o->y, 0);
+    const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes};
+    for (int i = 0; i < CVY_COUNT(text); i++)
+        cvy_wire_text(w, text[i]);
+    WIRE(w, o->classes);
+    WIRE(w, o->cache_mb);
+    WIRE(w, o->class_per_file);
+    WIRE(w, o->channels);
+}
+
+/* ---- files and columns ---- */
+
+static void wire_file(cvy_wire *w, const cvy_hdf5 *h, cvy_h5_file *f)
+{
+    if (w->is_reading) {
+        *f = (cvy_h5_file){.fd = -1, .id = -1};
+        w->status = cvy_pool_alloc(w->pool, (size_t)h->ncolumn * sizeof *f->storage, &f->storage);
+        if (w->status == CVY_OK)
+            w->status = cvy_pool_alloc(w->pool, (size_t)h->ncolumn * sizeof *f->set, &f->set);
+        for (int i = 0; i < h->ncolumn && w->status == CVY_OK; i++)
+            f->set[i] = -1;
+    }
+    cvy_wire_text(w, &f->path);
+    WIRE(w, f->bytes);
+    WIRE(w, f->rows);
+    WIRE(w, f->first);
+    wire_bytes(w, f->storage, (size_t)h->ncolumn * sizeof *f->storage);
+    if (w->status == CVY_OK && !f->path)
+        fail(w);
+}
+
+void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h)
+{
+    WIRE(w, h->nrows);
+    WIRE(w, h->ncolumn);
+    WIRE(w, h->nx);
+    WIRE(w, h->ny);
+    WIRE(w, h->weight);
+    WIRE(w, h->coding);
+    WIRE(w, h->extent);
+    WIRE(w, h->dtype);
+    WIRE(w, h->shape);
+    WIRE(w, h->y_elems);
+    WIRE(w, h->limit);
+    WIRE(w, h->noted);
+    if (w->status == CVY_OK && (h->ncolumn < 1 || h->ncolumn > CVY_H5_COLUMNS))
+        fail(w);
+    for (int i = 0; w->status == CVY_OK && i < h->ncolumn; i++) {
+        const char *name = h->column[i].name;
+        cvy_wire_text(w, &name);
+        WIRE(w, h->column[i]);
+        h->column[i].name = name;
+        if (w->status == CVY_OK && !name)
+            fail(w);
+    }
+    if (!wire_count(w, &h->nfile, sizeof(cvy_h5_storage)))
+        return;
+    if (w->is_reading)
+        w->status = cvy_pool_alloc(w->pool, (size_t)h->nfile * sizeof *h->file, &h->file);
+    for (int64_t i = 0; i < h->nfile && w->status == CVY_OK; i++)
+        wire_file(w, h, &h->file[i]);
+}
+
+/* ---- samples ---- */
+
+/* One number for each sample, or none at all. */
+static void wire_array(cvy_wire *w, void *array, int64_t count, size_t each)
+{
+    void **data = array;
+    int there = *data != NULL;
+    WIRE(w, there);
+    if (w->status != CVY_OK || !there)
+        return;
+    if (w->is_reading && (count < 0 || (uint64_t)count > (w->end - w->at) / each)) {
+        fail(w);
+        return;
+    }
+    if (w->is_reading)
+        w->status = cvy_mem_alloc((size_t)count * each, array);
+    wire_bytes(w, *data, (size_t)count * each);
+}
+
+static void wire_classes(cvy_wire *w, cvy_reader_info *info)
+{
+    int64_t count = info->class_name ? info->nclasses : 0;
+    const char **name = NULL;
+    WIRE(w, info->nclasses);
+    if (!wire_count(w, &count, sizeof count) || count == 0)
+        return;
+    if (w->is_reading)
+        w->status = cvy_pool_alloc(w->pool, (size_t)count * sizeof *name, &name);
+    for (int64_t i = 0; i < count && w->status == CVY_OK; i++) {
+        const char *text = w->is_reading ? NULL : info->class_name[i];
+        cvy_wire_text(w, &text);
+        if (w->is_reading)
+            name[i] = text;
+        if (w->status == CVY_OK && !text)
+            fail(w);
+    }
+    if (w->is_reading && w->status == CVY_OK && count != info->nclasses)
+        fail(w);
+    if (w->is_reading)
+        info->class_name = name;
+}
+
+void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
+{
+    cvy_blocks *b = &info->blocks;
+    WIRE(w, h->nsamples);
+    wire_array(w, &h->selected, h->nsamples, sizeof *h->selected);
+    wire_array(w, &h->label, h->nsamples, sizeof *h->label);
+    WIRE(w, info->has_label);
+    WIRE(w, info->has_y);
+    WIRE(w, info->has_weight);
+    WIRE(w, info->y_shape);
+    wire_classes(w, info);
+    if (!wire_count(w, &b->count, sizeof *b->first))
+        return;
+    if (w->is_reading)
+        w->status = cvy_pool_alloc(w->pool, (size_t)b->count * sizeof *b->first, &b->first);
+    wire_bytes(w, b->first, (size_t)b->count * sizeof *b->first);
+    info->nsamples = h->nsamples;
+    info->dtype = h->dtype;
+    info->shape = h->shape;
+}
+
+/* ---- what was read ---- */
+
+static int is_column(const cvy_hdf5 *h, int number)
+{
+    return number >= -1 && number < h->ncolumn;
+}
+
+static int is_shape(const cvy_shape *s)
+{
+    int64_t left = (int64_t)1 << 40;
+    int good = s->ndim >= 0 && s->ndim <= CVY_NDIM_MAX;
+    for (int i = 0; good && i < s->ndim; i++) {
+        good = s->dim[i] > 0 && s->dim[i] <= left;
+        left /= good ? s->dim[i] : 1;
+    }
+    return good;
+}
+
+static int is_number(const cvy_h5_number *n)
+{
+    static const int bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8}; /* of each cvy_h5_kind */
+    return (unsigned)n->kind < sizeof bytes / sizeof *bytes && n->bytes == bytes[n->kind];
+}
+
+static int is_good_column(const cvy_h5_column *c)
+{
+    if (c->ndim < 1 || c->ndim > CVY_NDIM_MAX || c->axis < 0 || c->axis >= c->ndim)
+        return 0;
+    if (c->encoded)
+        return 1;
+    int64_t left = c->elems, last = 0, stored = c->elems;
+    const int n = c->number.bytes;
+    int good = is_number(&c->number) && is_shape(&c->shape) && c->shape.ndim > 0 && c->elems > 0 &&
+               c->elems <= (int64_t)1 << 32 && c->row_bytes == (size_t)c->elems * (size_t)n;
+    for (int i = 0; good && i < c->shape.ndim; i++) {
+        const int64_t dim = c->shape.dim[i], stride = c->permuted ? c->stride[i] : 0;
+        good = left % dim == 0 && stride >= 0 && (stride == 0 || dim - 1 <= (c->elems - 1 - last) / stride);
+        left /= dim;
+        last += good ? (dim - 1) * stride : 0; /* the largest index of a number in its row */
+    }
+    for (int i = 0; good && i < c->ndim; i++) {
+        const int64_t dim = i == c->axis ? 1 : c->dim[i];
+        good = dim > 0 && stored % dim == 0;
+        stored /= good ? dim : 1;
+    }
+    return good && left == 1 && stored == 1;
+}
+
+static int is_good_storage(const cvy_h5_file *f, const cvy_h5_column *c, const cvy_h5_storage *p)
+{
+    int good = (unsigned)p->kind <= CVY_H5_LIBRARY && p->packing.nmissing >= 0 &&
+               p->packing.nmissing <= CVY_H5_MISSING_MAX && (!p->packing.by_bits || c->number.bytes == 8);
+    if (!good || c->encoded)
+        return good && p->kind == CVY_H5_LIBRARY;
+    if (p->kind == CVY_H5_PLAIN)
+        return p->offset >= 0 && f->rows <= (INT64_MAX - p->offset) / (int64_t)c->row_bytes;
+    good = p->block_rows > 0 && p->block_rows <= ((int64_t)1 << 32) / (int64_t)c->row_bytes;
+    size_t bytes = (size_t)c->number.bytes;
+    for (int i = 0; good && i < c->ndim && p->kind == CVY_H5_CHUNKS; i++) {
+        good = p->chunk[i] > 0 && (size_t)p->chunk[i] <= ((size_t)1 << 33) / bytes;
+        bytes *= good ? (size_t)p->chunk[i] : 1;
+    }
+    return good && (p->kind != CVY_H5_CHUNKS || (c->axis == 0 && p->block_rows % p->chunk[0] == 0));
+}
+
+static int is_good_state(const cvy_hdf5 *h)
+{
+    int64_t rows = 0, x = 0, y = 0;
+    int good = h->nfile >= 1 && h->nx >= 1 && h->ny >= 0 && h->nx <= h->ncolumn && h->ny <= h->ncolumn - h->nx &&
+               is_column(h, h->weight) && is_column(h, h->coding) && is_column(h, h->extent) &&
+               (h->dtype == CVY_DTYPE_U8 || h->dtype == CVY_DTYPE_F32);
+    for (int i = 0; good && i < h->ncolumn; i++) {
+        const cvy_h5_column *c = &h->column[i];
+        good = is_good_column(c) && (!c->encoded || (i == 0 && h->nx == 1));
+        good &= i >= h->nx || h->dtype == CVY_DTYPE_F32 || c->encoded || c->number.bytes == 1;
+        x += i < h->nx ? c->elems : 0;
+        y += i >= h->nx && i < h->nx + h->ny ? c->elems : 0;
+    }
+    for (int64_t i = 0; good && i < h->nfile; i++) {
+        const cvy_h5_file *f = &h->file[i];
+        good = f->rows >= 0 && f->first == rows && f->rows <= INT64_MAX / 2 - rows && f->bytes >= 0;
+        for (int k = 0; good && k < h->ncolumn; k++)
+            good = is_good_storage(f, &h->column[k], &f->storage[k]);
+        rows += f->rows;
+    }
+    return good && rows == h->nrows && y == h->y_elems &&
+           (h->column[0].encoded || (is_shape(&h->shape) && cvy_shape_elems(&h->shape) == x));
+}
+
+static int is_good_info(const cvy_hdf5 *h, const cvy_reader_info *info)
+{
+    int good = h->nsamples >= 0 && h->nsamples <= h->nrows && (h->selected || h->nsamples == h->nrows);
+    for (int64_t i = 0; good && h->selected && i < h->nsamples; i++)
+        good = h->selected[i] >= 0 && h->selected[i] < h->nrows;
+    for (int64_t i = 0; good && i < info->blocks.count; i++)
+        good =
+            info->blocks.first[i] >= (i > 0 ? info->blocks.first[i - 1] + 1 : 0) && info->blocks.first[i] < h->nsamples;
+    return good && info->nclasses >= 0 && (!info->has_label || info->nclasses > 0) && (!h->label || info->has_label) &&
+           (!info->has_weight || h->weight >= 0) &&
+           (!info->has_y || (is_shape(&info->y_shape) && cvy_shape_elems(&info->y_shape) == h->y_elems));
+}
+
+cvy_status cvy_wire_check(const cvy_hdf5 *h, const cvy_reader_info *info)
+{
+    CVY_CHECK(is_good_state(h) && is_good_info(h, info), CVY_E_FORMAT,
+              "the HDF5 reader process sent a data set that makes no sense: the file is damaged or made to do harm");
+    return CVY_OK;
+}
+
+#endif
