@@ -192,7 +192,8 @@ cvy_status cvy_h5_receive(int fd, void *message, size_t bytes)
 /* Looks for the program beside `beside`, which is an absolute path, and where an installation has it. */
 static int look_beside(const char *beside, char *path, size_t room)
 {
-    static const char *const places[] = {"", "../libexec/convoy/", "../../libexec/convoy/"};
+    static const char *const places[] = {"", "../libexec/convoy/", "../../libexec/convoy/", "../../../libexec/convoy/",
+                                         "../../../../libexec/convoy/"}; /* lib/<machine>/convoy/<variant>/ */
     const char *slash = strrchr(beside, '/');
     if (beside[0] != '/')
         return 0;
