@@ -22,7 +22,7 @@ endif()
 set(convoy_variant_folder "${CMAKE_INSTALL_LIBDIR}/convoy/${CONVOY_MPI_VARIANT}")
 add_library(convoy_module MODULE ${convoy_cmd_sources} "${convoy_default_job}" ${convoy_platforms})
 target_include_directories(convoy_module PRIVATE include)
-target_link_libraries(convoy_module PRIVATE convoy_flags convoy_shared convoy_mpi_headers m)
+target_link_libraries(convoy_module PRIVATE convoy_flags convoy_shared convoy_mpi_headers m ${CONVOY_TIMERS})
 set_target_properties(convoy_module PROPERTIES PREFIX "" OUTPUT_NAME convoy LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant" INSTALL_RPATH "$ORIGIN")
 
 file(GLOB convoy_loader_sources CONFIGURE_DEPENDS cmd/loader/*.c)
