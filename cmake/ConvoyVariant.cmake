@@ -21,7 +21,7 @@ endif()
 
 set(convoy_variant_folder "${CMAKE_INSTALL_LIBDIR}/convoy/${CONVOY_MPI_VARIANT}")
 add_library(convoy_module MODULE $<TARGET_OBJECTS:convoy_cmd>)
-target_link_libraries(convoy_module PRIVATE convoy_shared m)
+target_link_libraries(convoy_module PRIVATE convoy_shared m ${CONVOY_TIMERS})
 set_target_properties(convoy_module PROPERTIES PREFIX "" OUTPUT_NAME convoy LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant" INSTALL_RPATH "$ORIGIN")
 
 file(GLOB convoy_loader_sources CONFIGURE_DEPENDS cmd/loader/*.c)

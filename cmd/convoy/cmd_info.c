@@ -1,12 +1,12 @@
 /* cmd_info.c: `convoy info`: prints what was built in, which data formats it reads and writes, which MPI library it
  * has, what the machine offers, and which site file is in use. */
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <convoy/mpi.h>
 
 #include "cmd.h"
+#include "cmd_machine.h"
 
 typedef struct verb_options {
     int json;
@@ -83,9 +83,7 @@ static int run(const cmd_line *line)
     const verb_options *o = line->options;
     char library[MPI_MAX_LIBRARY_VERSION_STRING], cpu[256], cores[64];
     char *formats = NULL;
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    const int mine = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    cmd_cores mine;
     const cvy_status status = cvy_run_formats(&formats);
     if (status != CVY_OK)
         return cmd_outcome(status);
@@ -96,7 +94,8 @@ static int run(const cmd_line *line)
     cvy_text_release(&formats);
     mpi_library(library);
     cpu_name(cpu, sizeof cpu);
-    snprintf(cores, sizeof cores, "%d of %ld usable", mine, sysconf(_SC_NPROCESSORS_ONLN));
+    snprintf(cores, sizeof cores, "%d of %ld usable", cmd_cores_get(0, &mine) ? cmd_cores_count(&mine) : 1,
+             sysconf(_SC_NPROCESSORS_ONLN));
     print_pair("mpi-library", 11, library, o->json, 0);
     print_pair("cpu", 3, cpu, o->json, 0);
     print_pair("cores", 5, cores, o->json, 0);

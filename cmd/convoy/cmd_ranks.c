@@ -6,7 +6,6 @@
  * messages may still be on their way to memory that has been freed. The library makes all ranks agree on every other
  * error, and it is printed once.
  */
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <convoy/mpi.h>
 
 #include "cmd_launchers.h"
+#include "cmd_machine.h"
 #include "cmd_mpi.h"
 
 /* True between MPI_Init and MPI_Finalize. */
@@ -92,26 +92,24 @@ static int check_launch(void)
  * ranks, and the other cores are idle. The launcher is our parent process, and its mask still has all cores. */
 static void warn_of_idle_cores(const cmd_line *line)
 {
-    cpu_set_t mine, all;
+    cmd_cores mine, all;
     MPI_Comm node = MPI_COMM_NULL;
     int rank = 0, nranks = 1;
-    CPU_ZERO(&mine);
-    CPU_ZERO(&all);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     if (line->verb->idle_cores == CMD_WARN_NEVER || (line->verb->idle_cores == CMD_WARN_IF_ALONE && nranks > 1))
         return;
-    if (!getenv("OMPI_COMM_WORLD_SIZE") || sched_getaffinity(0, sizeof mine, &mine) != 0)
+    if (!getenv("OMPI_COMM_WORLD_SIZE") || !cmd_cores_get(0, &mine))
         return;
     const char *const doing = "compares the cores of the ranks";
     cmd_mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), doing);
     cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node), doing);
     MPI_Comm_free(&node);
-    if (rank == 0 && sched_getaffinity(getppid(), sizeof all, &all) == 0 && CPU_COUNT(&mine) < CPU_COUNT(&all))
+    if (rank == 0 && cmd_cores_get((long)getppid(), &all) && cmd_cores_count(&mine) < cmd_cores_count(&all))
         fprintf(stderr,
                 "convoy: warning: mpiexec binds the ranks of this node to %d of its %d cores; start it with --bind-to "
                 "none to use all\n",
-                CPU_COUNT(&mine), CPU_COUNT(&all));
+                cmd_cores_count(&mine), cmd_cores_count(&all));
 }
 
 /* A job script that calls convoy without a launcher trains on one node, and all other nodes are idle. */
@@ -134,7 +132,6 @@ static void warn_of_one_process(const cmd_line *line)
 enum { START_S = 600 };
 
 static char timeout_text[160];
-static timer_t start_timer;
 static int has_start_timer;
 
 static void on_start_timeout(int signal_number)
@@ -148,24 +145,18 @@ static void start_timer_begin(void)
 {
     const char *given = getenv("CONVOY_START_TIMEOUT");
     const int seconds = given && atoi(given) > 0 ? atoi(given) : START_S;
-    const struct sigaction action = {.sa_handler = on_start_timeout};
-    const struct itimerspec once = {.it_value.tv_sec = seconds};
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
-                             .sigev_signo = SIGVTALRM}; /* SIGALRM is used for SIGTERM: cmd_signals.c */
     if (has_start_timer)
         return; /* simulated ranks share one process */
     snprintf(timeout_text, sizeof timeout_text,
              "convoy: error: rank %d: not all ranks have started within %d s (CONVOY_START_TIMEOUT)\n",
              cmd_launch_rank(), seconds);
-    sigaction(SIGVTALRM, &action, NULL);
-    has_start_timer =
-        timer_create(CLOCK_MONOTONIC, &event, &start_timer) == 0 && timer_settime(start_timer, 0, &once, NULL) == 0;
+    has_start_timer = cmd_timer_start(seconds, on_start_timeout);
 }
 
 static void stop_start_timer(void)
 {
     if (has_start_timer)
-        timer_delete(start_timer);
+        cmd_timer_stop();
     has_start_timer = 0;
 }
 

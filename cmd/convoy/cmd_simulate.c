@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cmd_bench.h"
+#include "cmd_machine.h"
 #include "cmd_mpi.h"
 
 enum { COUNTS_MAX = 64, WORDS_MAX = 512, PATH_ROOM = 1024 };
@@ -496,11 +497,11 @@ static void show_head(const struct simulation *s)
 static int find_sim(struct simulation *s)
 {
     const char *named = getenv("CONVOY_SIM");
-    ssize_t n = readlink("/proc/self/exe", s->sim, sizeof s->sim - 16);
+    const size_t n = cmd_self(s->sim, sizeof s->sim - 16);
     if (named)
         snprintf(s->sim, sizeof s->sim, "%s", named);
     else
-        snprintf(s->sim + (n > 0 ? n : 0), 8, "-sim");
+        snprintf(s->sim + n, 8, "-sim");
     if (access(s->sim, R_OK) == 0)
         return 0;
     cmd_error("%s does not exist: this convoy was built without SimGrid (Debian: simgrid, libsimgrid-dev); install it "

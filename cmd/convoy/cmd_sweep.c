@@ -6,13 +6,13 @@
  * communicator of their own and share the node's cores as threads; the other ranks sleep. If there is no launcher, this
  * process replaces itself by mpiexec before MPI_Init.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cmd_bench.h"
+#include "cmd_machine.h"
 #include "cmd_mpi.h"
 
 #define RESULTS_MAX 256
@@ -35,14 +35,12 @@ static int launch(const cmd_line *line)
                                           "HYDRA_BINDING"};
     const char *launcher = getenv("CONVOY_MPIEXEC") ? getenv("CONVOY_MPIEXEC") : "mpiexec", *word[WORDS_MAX + 8];
     char self[1024], cores[16];
-    cpu_set_t mine;
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    cmd_cores mine;
+    const size_t n = cmd_self(self, sizeof self);
     int count = 0;
-    CPU_ZERO(&mine);
-    if (n <= 0 || line->argc > WORDS_MAX || sched_getaffinity(0, sizeof mine, &mine) != 0 || CPU_COUNT(&mine) < 2)
+    if (n == 0 || line->argc > WORDS_MAX || !cmd_cores_get(0, &mine) || cmd_cores_count(&mine) < 2)
         return 0;
-    self[n] = '\0';
-    snprintf(cores, sizeof cores, "%d", CPU_COUNT(&mine));
+    snprintf(cores, sizeof cores, "%d", cmd_cores_count(&mine));
     const char *const head[] = {launcher, "-n", cores, self};
     for (int i = 0; i < CMD_COUNT(head); i++)
         word[count++] = head[i];
@@ -85,13 +83,12 @@ static void wait_for_all(MPI_Comm all)
  * nodes. */
 static int share_cores(MPI_Comm node)
 {
-    cpu_set_t mine;
+    cmd_cores mine;
     int cores = 1;
-    CPU_ZERO(&mine);
-    if (sched_getaffinity(0, sizeof mine, &mine) == 0) {
+    if (cmd_cores_get(0, &mine)) {
         cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node), counting);
-        if (sched_setaffinity(0, sizeof mine, &mine) == 0)
-            cores = CPU_COUNT(&mine);
+        if (cmd_cores_bind(&mine))
+            cores = cmd_cores_count(&mine);
     }
     cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &cores, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), counting);
     return cores;

@@ -5,7 +5,6 @@
  * failing, and checks that the function reports CVY_E_MEMORY and leaks nothing (as SQLite does). The counters below are
  * the only process-wide variables of the library; they affect nothing unless a test asks for it.
  */
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +12,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined(__APPLE__)
+#include <malloc/malloc.h>
+#define malloc_usable_size malloc_size
+#else
+#include <malloc.h>
+#endif
 
 #include "base/base_mem.h"
 

@@ -4,13 +4,13 @@
  */
 #include "context/context.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base_mem.h"
 #include "base/base_opts.h"
+#include "base/machine/base_affinity.h"
 #include "base/machine/base_machine.h"
 #include "comm/mpi/comm_mpi.h"
 #include <convoy/mpi.h>
@@ -24,7 +24,7 @@ static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
     } mine = {.node = context->comm->node}, *all = NULL;
     cvy_comm *comm = context->comm;
     CPU_ZERO(&mine.mask);
-    (void)!sched_getaffinity(0, sizeof mine.mask, &mine.mask); /* if it fails, the mask is empty */
+    (void)cvy_affinity_get(0, &mine.mask); /* if it fails, the mask is empty */
     CVY_TRY(cvy_comm_alloc(comm, sizeof mine * (size_t)comm->nranks, &all));
     const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
     int sharing = 0;

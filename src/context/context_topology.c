@@ -44,10 +44,10 @@ static cpu_set_t granted(const cpu_set_t *mine)
 {
     cpu_set_t all;
     memset(&all, 0xff, sizeof all);
-    if (sched_setaffinity(0, sizeof all, &all) != 0)
+    if (!cvy_affinity_set(&all))
         return *mine;
-    (void)!sched_getaffinity(0, sizeof all, &all);
-    (void)!sched_setaffinity(0, sizeof *mine, mine);
+    (void)cvy_affinity_get(0, &all);
+    (void)cvy_affinity_set(mine);
     return all;
 }
 
@@ -88,7 +88,7 @@ static cvy_launcher find_launcher(cpu_set_t *mask_out)
             break;
         for (int i = 0; i < CVY_COUNT(known); i++)
             if (strncmp(name, known[i].name, strlen(known[i].name)) == 0) {
-                if (sched_getaffinity((pid_t)at, sizeof *mask_out, mask_out) != 0)
+                if (!cvy_affinity_get(at, mask_out))
                     memset(mask_out, 0xff, sizeof *mask_out);
                 return known[i].launcher;
             }
@@ -112,7 +112,7 @@ cvy_rank_topology cvy_topology_here(const cvy_context *context)
     CPU_ZERO(&p.mask);
     if (gethostname(p.host, sizeof p.host - 1) != 0)
         snprintf(p.host, sizeof p.host, "unknown");
-    (void)!sched_getaffinity(0, sizeof p.mask, &p.mask);
+    (void)cvy_affinity_get(0, &p.mask);
     p.cores = cores_of(&p.mask);
     p.launcher = find_launcher(&launcher);
     permitted = granted(&p.mask);

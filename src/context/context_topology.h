@@ -7,8 +7,7 @@
 #ifndef CVY_CONTEXT_TOPOLOGY_H
 #define CVY_CONTEXT_TOPOLOGY_H
 
-#include <sched.h>
-
+#include "base/machine/base_affinity.h"
 #include "base/text/base_text.h"
 #include "context/context.h"
 

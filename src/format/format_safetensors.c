@@ -9,6 +9,7 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "base/machine/base_system.h"
 #include "base/text/base_json.h"
 #include "format/format.h"
 
@@ -287,11 +288,11 @@ static cvy_status check_together(cvy_safetensors *f)
     CVY_TRY(cvy_pool_alloc(f->pool, sizeof(int) * (size_t)(f->count + 1), &order));
     for (int i = 0; i < f->count; i++)
         f->by_name[i] = order[i] = i;
-    qsort_r(f->by_name, (size_t)f->count, sizeof(int), order_by_name, f->tensor);
+    cvy_sort(f->by_name, (size_t)f->count, sizeof(int), order_by_name, f->tensor);
     for (int i = 1; i < f->count; i++)
         CVY_CHECK(strcmp(t[f->by_name[i - 1]].entry.name, t[f->by_name[i]].entry.name) != 0, CVY_E_FORMAT,
                   "tensor '%.200s' occurs twice", t[f->by_name[i]].entry.name);
-    qsort_r(order, (size_t)f->count, sizeof(int), order_by_place, f->tensor);
+    cvy_sort(order, (size_t)f->count, sizeof(int), order_by_place, f->tensor);
     for (int i = 0; i < f->count; i++) {
         const struct tensor *at = &t[order[i]];
         CVY_CHECK(at->first == end, CVY_E_FORMAT,

@@ -5,6 +5,7 @@
  */
 #include "metric/metric.h"
 
+#include "base/machine/base_system.h"
 #include "base/number/base_exact.h"
 #include "base/text/base_table.h"
 #include <stdlib.h>
@@ -206,7 +207,7 @@ static cvy_status gather_rows(const cvy_metric *m, cvy_comm *comm, float **all_o
     CVY_TRY_OUT(cvy_comm_agree(comm, status));
     CVY_TRY_OUT(comm->ops->gatherv(comm, m->rows, mine, all, bytes_of, 0));
     if (comm->rank == 0)
-        qsort_r(all, total / row_bytes, row_bytes, compare, &ncols);
+        cvy_sort(all, total / row_bytes, row_bytes, compare, &ncols);
     *all_out = all;
     *nall_out = (int64_t)(total / row_bytes);
     all = NULL;

@@ -5,6 +5,7 @@
 #include "monitor/monitor_watchdog.h"
 
 #include "base/base_file.h"
+#include "base/machine/base_system.h"
 #include "monitor/monitor_heartbeat.h"
 
 #include <fcntl.h>
@@ -90,8 +91,8 @@ static void write_heartbeat(cvy_watchdog *w, cvy_heartbeat_state state)
                                .time = cvy_clock_wall_s(),
                                .state = state,
                                .step = w->step,
-                               .still_s = cvy_clock_s() - w->kicked_s,
-                               .ncollectives = atomic_load_explicit(&comm->ncollectives, memory_order_relaxed)};
+                               .still_s = cvy_clock_s() - w->kicked_s};
+    heartbeat.ncollectives = atomic_load_explicit(&comm->ncollectives, memory_order_relaxed);
     w->heartbeat_s = cvy_clock_s();
     if (!w->heartbeat_path[0])
         return;
@@ -185,7 +186,6 @@ static void *watch(void *arg)
     cvy_watchdog *w = arg;
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
-        struct timespec until;
         const double now = cvy_clock_s(), left = w->kicked_s + w->patience * w->opts.timeout_s - now,
                      next = w->heartbeat_s + heartbeat_every_s(w->opts.timeout_s) - now;
         if (left <= 0 && server_makes_progress(w))
@@ -199,11 +199,7 @@ static void *watch(void *arg)
             continue; /* write_heartbeat() has released the lock, so the state may have changed */
         }
         const double wait = CVY_MAX(CVY_MIN(left, next), 0.01);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (long)(1e9 * (wait - floor(wait)));
-        until.tv_sec += (time_t)wait + until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&w->wake, &w->lock, &until);
+        cvy_cond_wait_for(&w->wake, &w->lock, wait);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -212,7 +208,6 @@ static void *watch(void *arg)
 cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opts *opts, cvy_watchdog **out)
 {
     cvy_watchdog *w = NULL;
-    pthread_condattr_t monotonic;
     if (opts->timeout_s <= 0)
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
@@ -226,10 +221,7 @@ cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opt
     if (gethostname(w->host, sizeof w->host - 1) != 0 || !w->host[0])
         snprintf(w->host, sizeof w->host, "?");
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cvy_cond_init(&w->wake);
     const int code = pthread_create(&w->thread, NULL, watch, w);
     if (code != 0) {
         pthread_cond_destroy(&w->wake);

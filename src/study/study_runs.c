@@ -13,6 +13,7 @@
 
 #include "base/base_file.h"
 #include "base/base_opts.h"
+#include "base/machine/base_system.h"
 #include "base/text/base_locale.h"
 #include "metric/metric.h"
 #include "monitor/monitor_run_layout.h"
@@ -242,8 +243,10 @@ static void read_change(const char *run, cvy_run_summary *s)
     struct stat about;
     for (int i = 0; i < CVY_COUNT(files); i++) {
         cvy_run_path(run, files[i], path);
-        if (stat(path, &about) == 0)
-            s->changed = fmax(s->changed, (double)about.st_mtim.tv_sec + 1e-9 * (double)about.st_mtim.tv_nsec);
+        if (stat(path, &about) != 0)
+            continue;
+        const struct timespec changed = cvy_file_changed(&about);
+        s->changed = fmax(s->changed, (double)changed.tv_sec + 1e-9 * (double)changed.tv_nsec);
     }
 }
 

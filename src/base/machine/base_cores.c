@@ -4,13 +4,13 @@
  */
 #include "base/machine/base_cores.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/base_status.h"
+#include "base/machine/base_affinity.h"
 #include "base/machine/base_clock.h"
 
 static double seconds_of(const struct timeval *t)
@@ -42,7 +42,7 @@ cvy_cores_use cvy_cores_use_now(void)
     struct rusage own;
     cpu_set_t mask;
     FILE *file = fopen("/proc/stat", "r");
-    if (file && sched_getaffinity(0, sizeof mask, &mask) == 0 && getrusage(RUSAGE_SELF, &own) == 0 &&
+    if (file && cvy_affinity_get(0, &mask) && getrusage(RUSAGE_SELF, &own) == 0 &&
         add_busy(file, &mask, &use.busy_s) == CPU_COUNT(&mask)) {
         use.busy_s /= (double)sysconf(_SC_CLK_TCK);
         use.own_s = seconds_of(&own.ru_utime) + seconds_of(&own.ru_stime);

@@ -1,17 +1,22 @@
 /*
- * base_machine.c: the machine as Linux describes it: the processor's name and cores, the memory that the process could
- * still allocate, and the largest memory that it has held.
+ * base_machine.c: the machine as the system describes it: the processor's name and cores, the memory that the process
+ * could still allocate, and the largest memory that it has held.
  *
- * The sources are /proc/cpuinfo, the affinity mask, /proc/meminfo, the limits of the process's control groups (cgroups
- * v1 and v2; each group up to the root counts), and VmHWM of /proc/self/status.
+ * On Linux the sources are /proc/cpuinfo, the affinity mask, /proc/meminfo, the limits of the process's control groups
+ * (cgroups v1 and v2; each group up to the root counts), and VmHWM of /proc/self/status. Elsewhere there is no /proc:
+ * the memory that is left is unknown, and getrusage gives the largest one.
  */
 #include "base/machine/base_machine.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+#include "base/machine/base_affinity.h"
 
 /* The number after `key` at the start of a line; -1: there is no such line. With key "" the first word of the file
  * counts. */
@@ -106,8 +111,24 @@ int64_t cvy_mem_peak(void)
     const int64_t kib = read_number("/proc/self/status", "VmHWM:");
     if (kib >= 0)
         return 1024 * kib;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? 1024 * (int64_t)usage.ru_maxrss : 0;
+#if defined(__APPLE__)
+    const int64_t unit = 1;
+#else
+    const int64_t unit = 1024;
+#endif
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? unit * (int64_t)usage.ru_maxrss : 0;
 }
+
+#if defined(__APPLE__)
+
+void cvy_machine_cpu(char *text, size_t room)
+{
+    size_t bytes = room;
+    if (sysctlbyname("machdep.cpu.brand_string", text, &bytes, NULL, 0) != 0)
+        snprintf(text, room, "unknown");
+}
+
+#else
 
 void cvy_machine_cpu(char *text, size_t room)
 {
@@ -126,8 +147,10 @@ void cvy_machine_cpu(char *text, size_t room)
         fclose(file);
 }
 
+#endif
+
 int cvy_machine_cores(void)
 {
     cpu_set_t mask;
-    return sched_getaffinity(0, sizeof mask, &mask) == 0 && CPU_COUNT(&mask) > 0 ? CPU_COUNT(&mask) : 1;
+    return cvy_affinity_get(0, &mask) && CPU_COUNT(&mask) > 0 ? CPU_COUNT(&mask) : 1;
 }

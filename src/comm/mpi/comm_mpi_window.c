@@ -1,16 +1,11 @@
 /*
- * comm_mpi_window.c: memory that the ranks of a node share. It consists of anonymous memory files, which the other
- * ranks open through /proc.
+ * comm_mpi_window.c: memory that the ranks of a node share. It consists of anonymous memory files
+ * (base_memfile.h), which the other ranks open.
  *
- * Such a file has no name and is not on a disk: nothing is left over, however a rank ends, and no limit of /dev/shm
- * applies. If a rank cannot open the file of another one (separate containers, a hardened /proc), no rank shares
+ * If a rank cannot open the file of another one (separate containers, a hardened /proc), no rank shares
  * memory, and reductions go by messages.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
-#endif
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base_mem.h"
+#include "base/machine/base_memfile.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_window.h"
 
@@ -35,9 +31,8 @@ static size_t whole_pages(size_t bytes)
 
 static void *map_file(void *at, size_t bytes, int fd, size_t offset)
 {
-    void *p =
-        mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | (at ? MAP_FIXED : 0), fd, (off_t)offset);
-    if (p == MAP_FAILED)
+    void *p = cvy_memfile_map(at, bytes, fd, offset);
+    if (!p)
         return NULL;
     cvy_mem_account(at ? 0 : (int64_t)bytes); /* at != NULL replaces memory that its owner has counted already */
     return p;
@@ -60,9 +55,9 @@ static void explain(cvy_comm *comm, const char *what, const char *cure)
 static int new_file(cvy_comm *comm, size_t bytes, struct card *card)
 {
     struct stat st;
-    const int fd = memfd_create("convoy", MFD_CLOEXEC);
+    const int fd = cvy_memfile_create();
     if (fd < 0)
-        explain(comm, "memfd_create() fails", "Linux has it since version 3.17");
+        explain(comm, "a memory file cannot be made", "Linux has them since version 3.17");
     if (fd >= 0 && (ftruncate(fd, (off_t)bytes) != 0 || fstat(fd, &st) != 0)) {
         explain(comm, "a memory file cannot grow", "look at the memory limits of the job");
         close(fd);
@@ -77,12 +72,12 @@ static int new_file(cvy_comm *comm, size_t bytes, struct card *card)
 /* Opens another rank's file. -1: it cannot be opened here, or it is not the file that the card describes. */
 static int open_file(cvy_comm *comm, const struct card *card)
 {
-    char path[64];
+    char path[64]; /* of the file, for messages */
     struct stat st;
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)card->pid, (long long)card->fd);
     if (card->fd < 0)
         return -1;
-    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    const int fd = cvy_memfile_open(card->pid, card->fd);
     if (fd < 0)
         explain(comm, path, "start all ranks of a node in one container (one process namespace), with /proc mounted");
     if (fd >= 0 && (fstat(fd, &st) != 0 || (int64_t)st.st_dev != card->device || (int64_t)st.st_ino != card->file)) {

@@ -112,8 +112,8 @@ static int stays_in_folder(const char *from, const char *name)
 static int has_file(const char *from, const char *name)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%.*s%s", (int)folder_bytes(from), from, name);
-    return cvy_file_exists(path);
+    const int n = snprintf(path, sizeof path, "%.*s%s", (int)folder_bytes(from), from, name);
+    return n > 0 && (size_t)n < sizeof path && cvy_file_exists(path);
 }
 
 static herr_t follow_link(const char *parent, const char *group, const char *file, const char *object, unsigned *flags,

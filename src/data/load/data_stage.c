@@ -25,6 +25,7 @@
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "base/machine/base_clock.h"
+#include "base/machine/base_system.h"
 #include "data/data_reader.h"
 
 enum { COPIES_MAX = 64, DEPTH_MAX = 32, WAIT_S = 600 };
@@ -70,7 +71,8 @@ static cvy_status list_path(cvy_pool *pool, const char *path, const char *name, 
     CVY_CHECK(stat(path, &st) == 0, CVY_E_IO, "%s: cannot be staged: %s", path, strerror(errno));
     if (S_ISREG(st.st_mode)) {
         CVY_CHECK(!strchr(name, '\n'), CVY_E_UNSUPPORTED, "%s: a name with a line break cannot be staged", path);
-        cvy_text_add(t, "%lld %lld.%09ld %s\n", (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+        const struct timespec changed = cvy_file_changed(&st);
+        cvy_text_add(t, "%lld %lld.%09ld %s\n", (long long)st.st_size, (long long)changed.tv_sec, changed.tv_nsec,
                      name);
         return t->status;
     }

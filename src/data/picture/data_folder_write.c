@@ -6,6 +6,7 @@
  * removed at the end.
  */
 #include "base/base_file.h"
+#include "base/machine/base_system.h"
 #include "data/data_writer.h"
 #include "data/picture/data_encode.h"
 
@@ -108,8 +109,8 @@ static cvy_status folder_end_piece(void *state)
     struct folder_writer *w = state;
     const char *path = NULL;
     char text[64];
-    const int fd = cvy_file_open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), bad = fd < 0 || syncfs(fd) != 0,
-              cause = errno;
+    const int fd = cvy_file_open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0),
+              bad = fd < 0 || cvy_file_sync_system(fd) != 0, cause = errno;
     if (fd >= 0)
         close(fd);
     CVY_CHECK(!bad, CVY_E_IO, "%s: cannot be written to the disk: %s", w->root, strerror(cause));

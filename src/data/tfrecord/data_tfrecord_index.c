@@ -22,6 +22,7 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "base/machine/base_system.h"
 #include "base/text/base_text.h"
 #include "data/tfrecord/data_tfrecord.h"
 
@@ -69,7 +70,8 @@ static cvy_status add_state(cvy_hasher *h, const cvy_data_file *file)
         CVY_TRY_OUT(cvy_pread_all(f.fd, ends + CVY_TFRECORD_HEAD, CVY_TFRECORD_FOOT, st.st_size - CVY_TFRECORD_FOOT,
                                   file->path));
     }
-    const int64_t state[] = {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+    const struct timespec changed = cvy_file_changed(&st);
+    const int64_t state[] = {st.st_size, changed.tv_sec, changed.tv_nsec};
     cvy_hash_add(h, state, sizeof state);
     cvy_hash_add(h, ends, sizeof ends);
 out:

@@ -5,7 +5,7 @@
 #include "base/machine/base_isa.h"
 #include "kernel/native/native_simd.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if CVY_HAVE_AVX512_BF16
 
 #define LANES 16
 #define ROUNDS_BF16 1

@@ -41,12 +41,12 @@ static void read_clock_on_all_cores(const cpu_set_t *mask, struct clock_result *
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(i, &one);
-        if (!CPU_ISSET(i, mask) || sched_setaffinity(0, sizeof one, &one) != 0)
+        if (!CPU_ISSET(i, mask) || !cvy_affinity_set(&one))
             continue;
         read_clock(&last_s, mine);
         tried++;
     }
-    (void)!sched_setaffinity(0, sizeof *mask, mask);
+    (void)cvy_affinity_set(mask);
     if (mine->read_s <= 0)
         read_clock(&last_s, mine);
 }

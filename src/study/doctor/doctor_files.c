@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "base/machine/base_system.h"
 #include "study/doctor/doctor.h"
 #include "study/study.h"
 
@@ -47,7 +48,7 @@ static cvy_status write_pieces(cvy_doctor *d, int fd, const char *path, uint64_t
         f->write_s += cvy_clock_s() - begin_s;
         f->bytes += PIECE;
     }
-    (void)!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    cvy_file_forget(fd);
     return CVY_OK;
 }
 

@@ -6,20 +6,16 @@
  * holds the library's code. A node with an older copy on its own disk differs in it. The version of the MPI library is
  * that of the library which is loaded.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* dl_iterate_phdr, memfd_create */
-#endif
-#include <elf.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base_hash.h"
+#include "base/machine/base_code_id.h"
 #include "base/machine/base_isa.h"
 #include "base/machine/base_machine.h"
+#include "base/machine/base_memfile.h"
 #include "kernel/kernel_library.h"
 #include "study/selftest/selftest.h"
 
@@ -53,46 +49,6 @@ struct copy { /* what each rank says about its copy */
     uint64_t build, id;
 };
 
-struct code_id {
-    uintptr_t inside; /* an address within the code */
-    uint64_t hash;    /* 0: the file has no identifier */
-};
-
-/* Hashes the notes of the type build-id of one segment. */
-static void hash_notes(const char *at, size_t bytes, struct code_id *id)
-{
-    while (bytes >= sizeof(ElfW(Nhdr))) {
-        ElfW(Nhdr) note;
-        memcpy(&note, at, sizeof note);
-        const size_t name = (note.n_namesz + 3u) & ~(size_t)3, desc = (note.n_descsz + 3u) & ~(size_t)3;
-        const size_t whole = sizeof note + name + desc;
-        if (whole > bytes)
-            return;
-        if (note.n_type == NT_GNU_BUILD_ID)
-            id->hash = cvy_hash(at + sizeof note + name, note.n_descsz);
-        at += whole;
-        bytes -= whole;
-    }
-}
-
-static int look_at_file(struct dl_phdr_info *info, size_t size, void *user)
-{
-    struct code_id *id = user;
-    int has_it = 0;
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        const uintptr_t begin = info->dlpi_addr + p->p_vaddr;
-        has_it |= p->p_type == PT_LOAD && id->inside >= begin && id->inside < begin + p->p_memsz;
-    }
-    for (int i = 0; i < info->dlpi_phnum && has_it; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        if (p->p_type == PT_NOTE)
-            hash_notes((const char *)(info->dlpi_addr + p->p_vaddr), p->p_memsz, id);
-    }
-    return has_it;
-}
-
 /* Open MPI's text goes on with the package and dates. */
 static int version_length(const char *library)
 {
@@ -104,11 +60,9 @@ static struct copy copy_here(const cvy_selftest *t)
 {
     struct copy mine;
     cvy_comm_about about = {.threads = ""};
-    struct code_id id = {.inside = (uintptr_t)&look_at_file};
     memset(&mine, 0, sizeof mine);
     if (t->context->comm->probe)
         t->context->comm->probe->about(t->context->comm, &about);
-    dl_iterate_phdr(look_at_file, &id);
     snprintf(mine.version, sizeof mine.version, "%s", cvy_version());
     snprintf(mine.mpi, sizeof mine.mpi, "%.*s%s%.20s", CVY_MIN(version_length(about.library), 150), about.library,
              *about.threads ? ", thread level " : "", about.threads);
@@ -117,7 +71,7 @@ static struct copy copy_here(const cvy_selftest *t)
     cvy_kernel_libraries_about(mine.libraries, sizeof mine.libraries);
     cvy_machine_cpu(mine.cpu, sizeof mine.cpu);
     mine.build = cvy_hash(cvy_build_info(), strlen(cvy_build_info()));
-    mine.id = id.hash;
+    mine.id = cvy_code_id((uintptr_t)&cvy_run_selftest);
     return mine;
 }
 
@@ -198,11 +152,12 @@ static void look_at_memory_files(cvy_selftest *t)
 {
     char path[64];
     struct stat st;
-    const int fd = memfd_create("convoy", MFD_CLOEXEC);
+    const int fd = cvy_memfile_create();
     if (fd < 0) {
-        cvy_selftest_note(t,
-                          "the kernel has no memfd_create: the ranks of a node exchange messages in place of sharing "
-                          "memory, which is slower");
+        cvy_selftest_note(
+            t,
+            "this system has no memory files (memfd_create): the ranks of a node exchange messages in place of sharing "
+            "memory, which is slower");
         return;
     }
     snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)getpid(), fd);

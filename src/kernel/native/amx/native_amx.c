@@ -11,7 +11,7 @@
 
 #include "base/machine/base_isa.h"
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
+#if CVY_HAVE_AMX_BF16 && defined(__linux__)
 
 #include "kernel/native/amx/native_amx_tiles.h"
 
@@ -356,7 +356,8 @@ cvy_status cvy_amx_get(const cvy_amx **out)
 cvy_status cvy_amx_get(const cvy_amx **out)
 {
     (void)out;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "tile products (AMX) need Linux on x86-64, and gcc or clang");
+    return cvy_error_set(CVY_NOT_APPLICABLE,
+                         "tile products (AMX) need Linux on x86-64, and a compiler that knows them (gcc 11, clang 11)");
 }
 
 #endif

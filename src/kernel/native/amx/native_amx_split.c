@@ -6,7 +6,7 @@
  */
 #include "kernel/native/amx/native_amx_split.h"
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
+#if CVY_HAVE_AMX_BF16 && defined(__linux__)
 
 #include "kernel/native/amx/native_amx_tiles.h"
 

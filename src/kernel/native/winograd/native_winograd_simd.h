@@ -235,22 +235,51 @@ static const cvy_winograd_tile tiles[] = {
 
 /* ---- tiles in memory ---- */
 
+#if defined(__clang__) || __GNUC__ >= 9
+
+LEAF void widen(const memory_halves *from, words *to)
+{
+    *to = __builtin_convertvector(*from, words);
+}
+
+LEAF void narrow(const words *from, memory_halves *to)
+{
+    *to = __builtin_convertvector(*from, halves);
+}
+
+#else /* gcc 8 has no such conversion */
+
+LEAF void widen(const memory_halves *from, words *to)
+{
+    for (int l = 0; l < LANES; l++)
+        (*to)[l] = (*from)[l];
+}
+
+LEAF void narrow(const words *from, memory_halves *to)
+{
+    for (int l = 0; l < LANES; l++)
+        (*to)[l] = (uint16_t)(*from)[l];
+}
+
+#endif
+
 /* Loads vector i of a plane of f32 or, if half, of bf16 (base_bf16.h). */
 LEAF void get(const int half, const void *plane, int64_t i, vec *v)
 {
-    if (half)
-        *v = (vec)(__builtin_convertvector(*(const memory_halves *)((const cvy_bf16 *)plane + i * LANES), words) << 16);
-    else
+    words bits;
+    if (half) {
+        widen((const memory_halves *)((const cvy_bf16 *)plane + i * LANES), &bits);
+        *v = (vec)(bits << 16);
+    } else
         *v = *(const memory_vec *)((const float *)plane + i * LANES);
 }
 
 LEAF void put(const int half, const vec *v, void *plane, int64_t i)
 {
     const words bits = (words)*v, is_nan = (words)(*v != *v), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16,
-                nan = bits >> 16 | 0x40;
+                nan = bits >> 16 | 0x40, chosen = (rounded & ~is_nan) | (nan & is_nan);
     if (half)
-        *(memory_halves *)((cvy_bf16 *)plane + i * LANES) =
-            __builtin_convertvector((rounded & ~is_nan) | (nan & is_nan), halves);
+        narrow(&chosen, (memory_halves *)((cvy_bf16 *)plane + i * LANES));
     else
         *(memory_vec *)((float *)plane + i * LANES) = *v;
 }

@@ -1,0 +1,25 @@
+# Which instructions of recent processors the compiler and the assembler know. Kernels that need others are left out, and
+# `convoy info` says so. The processor that convoy runs on is asked at run time (src/base/machine/base_isa.h).
+include(CheckCSourceCompiles)
+
+# convoy_instructions(VARIABLE target statements): VARIABLE becomes 1 if a function for that target can be built, else 0.
+function(convoy_instructions variable target statements)
+    check_c_source_compiles("
+        #if !defined(__x86_64__) || !defined(__GNUC__)
+        #error these are instructions of x86-64
+        #endif
+        #include <immintrin.h>
+        __attribute__((target(\"${target}\"))) void compute(float *x) { ${statements} }
+        int main(void) { return 0; }" ${variable}_COMPILES)
+    if(${variable}_COMPILES)
+        set(${variable} 1 PARENT_SCOPE)
+    else()
+        set(${variable} 0 PARENT_SCOPE)
+    endif()
+endfunction()
+
+# gcc 10 and clang 9 know the first, gcc 11 and clang 11 the second. With an older assembler both are left out.
+convoy_instructions(CVY_HAVE_AVX512_BF16 "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"
+    "_mm256_storeu_si256((void *)x, (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x)));")
+convoy_instructions(CVY_HAVE_AMX_BF16 "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16"
+    "_tile_loadd(0, x, 64); _tile_loadd(1, x, 64); _tile_dpbf16ps(2, 0, 1); _tile_release();")
