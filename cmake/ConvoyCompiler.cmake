@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Which instructions of recent processors the compiler and the assembler know. Kernels that need others are left out, and
 # `convoy info` says so. The processor that convoy runs on is asked at run time (src/base/machine/base_isa.h).
 include(CheckCSourceCompiles)

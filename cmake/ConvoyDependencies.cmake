@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Finds the libraries that convoy is built on and collects them in the interface target convoy_dependencies.
 #
 # Required are MPI, libyaml, and the threads and mathematics of the C library. Everything else is optional:

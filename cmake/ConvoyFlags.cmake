@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Compiler flags of everything that is built here, as the interface target convoy_flags.
 #
 # The baseline is the plain architecture: kernels that gain from wider vectors have their own versions and choose one at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What `cmake --install` installs: command, shared library, public headers, the files with which CMake and pkg-config
 # find them, manual pages, completions of shells, documentation, examples and module files.
 include(CMakePackageConfigHelpers)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Prints at the end of the configuration what was found, so that a missing library is noticed before the first run.
 message(STATUS "convoy ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
 message(STATUS "  MPI        ${MPI_C_LIBRARIES}")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # CONVOY_MPI_VARIANT=openmpi or mpich: one of several builds that are installed into one prefix, each for the ABI of
 # another MPI library.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds for 64-bit ARM (aarch64) on another Linux machine, and runs the tests in its emulator:
 #
 #   cmake --preset release -B build/aarch64 -DCMAKE_TOOLCHAIN_FILE=cmake/toolchain-aarch64-linux.cmake -DCMAKE_SYSROOT=FOLDER

@@ -5,6 +5,8 @@
  *
  * The argument is a run of examples/collider.yaml, a checkpoint of it, or a file of `convoy export`. Without one, the
  * program trains a small network first. The events are as the data set holds them: the network does log and scaling.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <convoy/convoy.h>

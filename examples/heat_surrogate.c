@@ -12,6 +12,8 @@
  * the program's feeds. A host may also stop using convoy and start again: here it destroys and re-creates context and
  * program a hundred times, carrying all variables over by name, and checks each time that the library has given all
  * memory back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

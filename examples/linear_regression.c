@@ -5,6 +5,8 @@
  *     cc linear_regression.c $(pkg-config --cflags --libs convoy) -lm -o linear_regression && ./linear_regression
  *
  * It prints W = -1.00000, b = 1.00000.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <math.h>

@@ -12,6 +12,8 @@
  * computed. The first part of the training uses delayed updates: a step applies the sums of the step before, which had
  * a whole step to arrive. The second part uses plain synchronous updates. To show that the number of ranks changes
  * nothing, each rank then trains once more alone, on all points.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

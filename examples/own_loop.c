@@ -5,6 +5,8 @@
  *     mpicc own_loop.c $(pkg-config --cflags --libs convoy) -o own_loop && mpiexec -n 2 ./own_loop
  *
  * A run resumes the newest valid checkpoint. The loss must be the same whether the training takes one run or two.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #define _XOPEN_SOURCE 700 /* mkdtemp, nftw */
 #include <convoy/convoy.h>

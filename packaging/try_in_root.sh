@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # try_in_root.sh ROOT FILE...: tries packages as their users would, in a bare system in the folder ROOT (debootstrap
 # --variant=minbase makes one). It needs root, for chroot, and a network for the packages of MPI.
 #

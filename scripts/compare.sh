@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # compare.sh: measures convoy and other trainers on the same networks, in turns (docs/results/training-speed.md).
 #
 #     sh scripts/compare.sh --pytorch PYTHON [--tensorflow PYTHON] [--rounds 5] [--mode train|forward|forward-backward (not TensorFlow)] [--dtype f32|bf16] [NET:BATCH ...]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # compare_builds.sh: shows that two builds of convoy train alike, to the bit, by the same short jobs with both commands.
 #
 #     sh scripts/compare_builds.sh [--record DIR] [--keep DIR] OLD/convoy NEW/convoy [JOB...]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # compare_loader.sh: compares convoy's loader with PyTorch's DataLoader on one folder of JPEGs, in turns.
 #
 #     sh scripts/compare_loader.sh --pytorch PYTHON [--rounds 3] [--threads '1 2'] [--seconds 5] [--build build/release] FOLDER

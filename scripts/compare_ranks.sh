@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # compare_ranks.sh: measures what summing gradients costs on one node: ranks that train together, and as many alone.
 #
 #     sh scripts/compare_ranks.sh [--pytorch PYTHON] [--ranks 2] [--rounds 3] [--seconds 5] [--build build/release] [NETWORK:BATCH...]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # compare_simulated.sh: checks `convoy simulate` against ranks in network namespaces that are joined by real links.
 #
 #     sh scripts/compare_simulated.sh [--hosts '2 4 8'] [--rates '200mbit 1gbit'] [--steps 10] [--algorithm halving] [--bucket 4MiB] [NETWORK:BATCH...]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # cross.sh [FOLDER]: builds convoy for aarch64 with a cross compiler, and runs tests that compute in the emulator of qemu.
 #
 # It needs Debian's gcc-aarch64-linux-gnu and qemu-user. The libraries of aarch64 come from a Debian system in FOLDER

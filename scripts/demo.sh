@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # demo.sh: from a fresh clone to a trained network. It installs what is missing, builds, trains on generated collider
 # events with two ranks, tests the result on events that were not used in training, and writes a page about the run:
 # runs/demo/report.html.

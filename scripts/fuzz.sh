@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # fuzz.sh [SECONDS [NAME...]]: runs each fuzz target of tests/fuzz for so many seconds (default 60), two at a time; exit
 # code 0: none found anything.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # mpi_env.sh: the environment in which Open MPI, MPICH and Intel MPI run as root, on fewer cores than ranks, without binding ranks
 # to cores.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # net_ranks.sh: runs COMMAND as MPI ranks in network namespaces that act as hosts, with links of a given speed.
 #
 #     sh scripts/net_ranks.sh [--hosts 2] [--ranks 1] [--rate 1gbit] [--mpiexec mpiexec] -- COMMAND...

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # package.sh deb|tarball|rpm|source: makes a package of this tree in build/package.
 #
 #   deb       convoy_<version>_<arch>.deb and convoy-dev_<version>_<arch>.deb for this Debian or Ubuntu, with builds for

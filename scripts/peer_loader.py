@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Times PyTorch's DataLoader on a folder of JPEGs, for scripts/compare_loader.sh.
 
 It decodes, crops at random and resizes to 224, mirrors and normalises, as the recipes of torchvision for ImageNet do. It

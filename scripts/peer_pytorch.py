@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Times PyTorch on the networks that convoy is measured on, for scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.

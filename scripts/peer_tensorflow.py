@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Times TensorFlow on the networks that convoy is measured on, for scripts/compare.sh.
 
 It needs tensorflow-cpu in a separate environment; convoy itself does not use it.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # setup.sh [--all]: makes sure that the Debian packages are installed which convoy is built from; --all adds those of
 # the full test matrix.
 #

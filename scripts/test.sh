@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # test.sh [--all|--soak] [--seed N]: installs what is missing, builds and runs the tests; the last line counts them.
 #
 # Without arguments it tests the release build with the system's MPI. --all, which continuous integration runs, treats

@@ -1,6 +1,8 @@
 /*
  * test_util.h: the checks of the test programs. A failed check prints its file and line and is counted, and the test
  * goes on. A test program ends with `return test_end();`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_UTIL_H
 #define CVY_TEST_UTIL_H

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # embed_text.sh FILE NAME OUT: writes OUT, a C source with the text of FILE as the string NAME.
 set -eu
 file=$1 name=$2 out=$3

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_cheat_sheet.sh PAGE VERSION OUT: sets docs/cheat-sheet.md on one sheet, A4 landscape in three columns, as a PDF.
 #
 # It needs groff with its ms macros and PDF device (Debian: groff, not only groff-base). It exits with 77 if they are not

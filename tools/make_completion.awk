@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # make_completion.awk: writes the completion of one shell (shell=bash, zsh or fish); tools/make_completion.sh calls it.
 #
 # Lines of the input: "verb NAME ARGUMENTS SUMMARY", "option NAME VALUE KIND HELP" below their verb, "key NAME CHOICES",

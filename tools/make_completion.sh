@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_completion.sh CONVOY SOURCE OUT: writes the completions of three shells: OUT/bash/convoy, OUT/zsh/_convoy and
 # OUT/fish/convoy.fish.
 #

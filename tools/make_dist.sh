@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_dist.sh SOURCE OUT: writes OUT/convoy-VERSION.tar.xz, the sources of the last commit of SOURCE, and its SHA-256 in
 # OUT/convoy-VERSION.tar.xz.sha256. `cmake --build build/release --target dist` calls it.
 #

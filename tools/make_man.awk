@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # make_man.awk: writes manual pages in the macros of man(7); tools/make_man.sh calls it.
 #
 #   page=verbs out=FOLDER   from `convoy --print-tables`: FOLDER/convoy-<verb>.1 for each verb

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_man.sh CONVOY SOURCE OUT: writes the manual pages: OUT/man1/convoy.1, OUT/man1/convoy-<verb>.1 for each verb, and
 # OUT/man5/convoy-job.5.
 #

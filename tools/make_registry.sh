@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_registry.sh SRC OUT FILE...: writes OUT, the C source with the tables of everything that registers itself.
 #
 # A descriptor registers with a line that begins with CVY_<KIND>_DEFINE(id) in one of FILE, the sources that are

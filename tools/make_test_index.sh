@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_test_index.sh [--check]: writes docs/internals/tests.md, the index of all tests, from the first comment of each
 # test; with --check it fails if the page is not up to date. Run by ctest.
 set -u

@@ -5,6 +5,8 @@
  * it, and the number of that process. It ends when the socket closes. A thread watches for that, because the main
  * thread may be in an endless loop of libhdf5. Signals that schedulers and terminals send to all processes of a job are
  * ignored: whoever started it decides when to stop, and closes the socket.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <dirent.h>
 #include <poll.h>

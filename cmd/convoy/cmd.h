@@ -4,6 +4,8 @@
  *
  * A verb has its own struct for its options, `verb_options`, and a table with one row for each option. A row has the
  * offset of the field which the option fills. The parser and --help both work from these rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CMD_H
 #define CMD_H

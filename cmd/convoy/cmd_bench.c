@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_bench.c: `convoy bench`: times (or checks) steps on synthetic data, for one or more networks, batches and numbers
  * of threads. */
 #include <stdlib.h>

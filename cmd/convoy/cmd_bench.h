@@ -1,5 +1,7 @@
 /*
  * cmd_bench.h: what cmd_bench.c and cmd_sweep.c share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CMD_BENCH_H
 #define CMD_BENCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_convert.c: `convoy convert` and its short form `convoy pack`: write a data set in another format. */
 #include <time.h>
 #include <unistd.h>

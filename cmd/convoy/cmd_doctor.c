@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_doctor.c: `convoy doctor`: reports what the ranks run on, how fast their files and network are, and what is wrong
  * with them. */
 #include "cmd.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_export.c: `convoy export`: writes a run's weights to one file, for other programs. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_info.c: `convoy info`: prints what was built in, which data formats it reads and writes, which MPI library it
  * has, what the machine offers, and which site file is in use. */
 #include <string.h>

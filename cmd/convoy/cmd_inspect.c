@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_inspect.c: `convoy inspect`: prints what a file or folder holds. */
 #include "cmd.h"
 

@@ -5,6 +5,8 @@
  * The job file is checked here: otherwise an error in it would be found only after a night in the queue. What the
  * command line does not say comes from the site file. Words of directives are reduced to letters, digits, '.', '_' and
  * '-', or refused if they have other signs; no value may have a line break.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <ctype.h>
 #include <stdlib.h>

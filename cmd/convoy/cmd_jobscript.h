@@ -4,6 +4,8 @@
  *
  * All scripts have the same parts in the same order, which cmd_jobscript_parts.c writes: directives, the end of the
  * allocation, modules, names, checks, the words for `convoy train`, the launcher, and what follows the run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CMD_JOBSCRIPT_H
 #define CMD_JOBSCRIPT_H

@@ -6,6 +6,8 @@
  * this inner instance, so the next job goes to its parent. Flux has no requeue and no job arrays: outside of a job, a
  * script with seeds submits itself once for each of them. A directive is disabled by a '#' after its tag, because all
  * tags must be equal.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cmd_jobscript.h"
 

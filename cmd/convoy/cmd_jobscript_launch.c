@@ -3,6 +3,8 @@
  *
  * srun and flux run give the signal before the limit to the ranks. mpiexec hands on the signals that it gets itself. If
  * the scheduler sends it none, `timeout` does.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <mpi.h>
 

@@ -5,6 +5,8 @@
  * LSF counts minutes, both of the limit (-W) and of the warning before it (-wt), and sends the warning to all processes
  * of the job's group, also to the script. It sends USR2 at the limit. It requeues a job, or one element of an array, by
  * its exit code, and then drops the output of the part that has ended: so the script appends to a file itself.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cmd_jobscript.h"
 

@@ -4,6 +4,8 @@
  *
  * The script is for bash, which the `module` command usually expects, and uses little more than sh. Names from outside
  * are quoted with single quotes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

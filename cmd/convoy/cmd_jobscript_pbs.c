@@ -3,6 +3,8 @@
  *
  * PBS sends no signal before the limit. An element of a job array cannot be submitted again by its user as such, so
  * the next job is one without the directive -J and gets its number in a variable.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cmd_jobscript.h"
 

@@ -6,6 +6,8 @@
  * -notify a job gets USR2 before it is killed and USR1 before it is suspended, by a time that the queue sets, often a
  * minute; the script is in the group that gets them. This time may be too short to save, so `timeout` counts, too.
  * A job, or an element of an array, that exits with 99 is scheduled again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cmd_jobscript.h"
 

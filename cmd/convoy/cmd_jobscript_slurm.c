@@ -2,6 +2,8 @@
  * cmd_jobscript_slurm.c: Slurm. Sources: the manual pages sbatch(1), srun(1) and scontrol(1).
  *
  * --signal without "B:" reaches the steps of the job, and not its script. SLURM_JOB_END_TIME exists since Slurm 23.02.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cmd_jobscript.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_keys.c: `convoy keys`: lists every key of the job file. */
 #include "cmd.h"
 

@@ -7,6 +7,8 @@
  *
  * Read in processes that the launcher started: Open MPI 4.1 and 5.0, MPICH 4.0 and 5.0, Intel MPI 2021, Slurm's srun.
  * From documentation and sources only: the others.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <limits.h>
 #include <stddef.h>

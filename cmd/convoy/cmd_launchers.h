@@ -2,6 +2,8 @@
  * cmd_launchers.h: which launcher has started this process, from the environment alone, before MPI_Init.
  *
  * Plain C without another header of convoy and without MPI, so that a program that has yet to choose an MPI can use it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CMD_LAUNCHERS_H
 #define CMD_LAUNCHERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_ls.c: `convoy ls`: lists the runs below a folder. */
 #include "cmd.h"
 

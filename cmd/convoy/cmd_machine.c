@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_machine.c: see cmd_machine.h. */
 #include "cmd_machine.h"
 

@@ -1,6 +1,8 @@
 /*
  * cmd_machine.h: what the command asks the system for under other names on Linux and macOS: its own file, the cores
  * that processes may use, a timer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CMD_MACHINE_H
 #define CMD_MACHINE_H

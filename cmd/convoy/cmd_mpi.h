@@ -1,6 +1,8 @@
 /*
  * cmd_mpi.h: for the two files of the command that call MPI: functions that run a body on MPI_COMM_WORLD or on a part
  * of it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CMD_MPI_H
 #define CMD_MPI_H

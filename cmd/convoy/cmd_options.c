@@ -1,5 +1,7 @@
 /*
  * cmd_options.c: parses the words after a verb by the verb's rows, and prints --help from the same rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

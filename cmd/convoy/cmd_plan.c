@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_plan.c: `convoy plan`: shows what a job, or a step of a network, would do, without running it. */
 #include "cmd_step.h"
 

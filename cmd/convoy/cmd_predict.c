@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_predict.c: `convoy predict`: writes what a network says to each sample, in the order of the data. */
 #include "cmd.h"
 

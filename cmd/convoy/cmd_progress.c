@@ -1,6 +1,8 @@
 /*
  * cmd_progress.c: shows the progress of a training: one live line on a terminal, a plain line every 30 s in a batch
  * log, and events in both.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <ctype.h>
 #include <math.h>

@@ -5,6 +5,8 @@
  * abort_all_ranks() ends all ranks. The same is true if an exchange fails: then MPI must not even be finalised, because
  * messages may still be on their way to memory that has been freed. The library makes all ranks agree on every other
  * error, and it is printed once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <signal.h>
 #include <stdlib.h>

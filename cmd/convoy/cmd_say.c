@@ -1,5 +1,7 @@
 /*
  * cmd_say.c: output to the terminal: errors, and texts of the library.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdarg.h>
 #include <stdlib.h>

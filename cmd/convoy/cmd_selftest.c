@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_selftest.c: `convoy selftest`: whether the installed copy works on the ranks, processors, network and files of
  * this job. */
 #include <stdlib.h>

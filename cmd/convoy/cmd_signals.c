@@ -4,6 +4,8 @@
  * A scheduler that ends a job sends SIGTERM to its processes, and kills what is left some seconds later. If the ranks
  * can still reach each other, all of them save together. A rank that cannot reach the others must not wait until it is
  * killed: it exits with the code of a stopped run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <signal.h>
 #include <string.h>

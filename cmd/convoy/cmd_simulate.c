@@ -4,6 +4,8 @@
  * This process computes the step time of one node from measured kernel times, and scales it to the speed of a full
  * node. Then smpirun (SimGrid) runs convoy-sim, which is this command with simulated MPI, as `bench --kernels clock` on
  * that number of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /*
  * cmd_site.c: the site file, as the library finds it from the place of this command.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cmd.h"
 #include "cmd_machine.h"

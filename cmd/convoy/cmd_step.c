@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_step.c: see cmd_step.h. */
 #include "cmd_step.h"
 

@@ -1,5 +1,7 @@
 /*
  * cmd_step.h: options about a network's training step, which bench, time, plan and simulate share, and their rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CMD_STEP_H
 #define CMD_STEP_H

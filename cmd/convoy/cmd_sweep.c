@@ -5,6 +5,8 @@
  * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks per node take part in a
  * communicator of their own and share the node's cores as threads; the other ranks sleep. If there is no launcher, this
  * process replaces itself by mpiexec before MPI_Init.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  * cmd_tables.c: `convoy --print-tables`: the tables of all verbs as lines of words that tabs separate. The build makes
  * the manual pages (tools/make_man.sh) and the completions of the shells (tools/make_completion.sh) from them, so that
  * neither reads C sources or the text of --help. CONTRIBUTING.md describes the lines.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

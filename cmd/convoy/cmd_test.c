@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_test.c: `convoy test`: scores a trained network on labelled data. */
 #include <math.h>
 #include <string.h>

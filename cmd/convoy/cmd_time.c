@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_time.c: `convoy time`: shows where the time of a step goes, with one row per layer. */
 #include "cmd_step.h"
 

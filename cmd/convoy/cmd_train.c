@@ -1,6 +1,8 @@
 /*
  * cmd_train.c: `convoy train`. Signals or the end of the allocation end it after a step with everything saved; the exit
  * code then is 75.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <time.h>

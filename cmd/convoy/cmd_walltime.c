@@ -1,5 +1,7 @@
 /*
  * cmd_walltime.c: reads times as schedulers write them, and finds when this allocation ends.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

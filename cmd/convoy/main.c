@@ -1,5 +1,7 @@
 /*
  * main.c: `convoy`: finds the verb and runs it. --help and --version need neither MPI nor a machine that can train.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,8 @@
  * could not say in one sentence what is missing.
  *
  * The MPI library is found as any shared library is: LD_LIBRARY_PATH, which modules set, and the folders of the system.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <dlfcn.h>
 #include <errno.h>

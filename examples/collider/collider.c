@@ -6,6 +6,8 @@
  *
  * The baselines are fitted to the run's training events. The program prints a table, writes RUN/analysis.json and
  * renews RUN/report.html. It uses convoy's public interface alone: data sets, predictions, the report.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,6 +11,8 @@
  *   collider.c            the command line
  *
  * The physics is described in docs/guide/collider.md. A function that cannot go on prints why and ends the program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef COLLIDER_H
 #define COLLIDER_H

@@ -1,5 +1,7 @@
 /*
  * collider_check.c: ends the program with a message if a call of convoy fails, or if there is no memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
  *
  * The cuts are scanned over a grid. On the training events, the selections are found that no other beats, that is, has
  * more signal at no more background. Their envelope on the test events is the ROC curve.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdlib.h>

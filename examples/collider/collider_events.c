@@ -1,5 +1,7 @@
 /*
  * collider_events.c: the events of a data set as features and labels, as text, and with the network's scores.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <stdio.h>

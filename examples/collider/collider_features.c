@@ -6,6 +6,8 @@
  * 30 GeV. The features are: total transverse energy, number of jets, transverse momenta of the first, second and fourth
  * jet, missing transverse momentum, electromagnetic share, number of tracks, distance of the first two jets in
  * pseudorapidity, sphericity in the transverse plane.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

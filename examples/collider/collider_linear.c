@@ -1,5 +1,7 @@
 /*
  * collider_linear.c: logistic regression on features, by Newton's method with a small ridge term.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /*
  * collider_output.c: the comparison as a table on the terminal, and as RUN/analysis.json, which the report page shows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,7 @@
 /*
  * collider_roc.c: ROC curves of scores, and paired bootstrap errors of two classifiers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,8 @@
  * means that all ranks make the same calls in the same order, without waiting; "no" means that a rank may call it
  * alone. A function whose comment lists no errors cannot fail. An object is used by one thread at a time unless its
  * function says otherwise; different contexts may be used by different threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_BASE_H
 #define CONVOY_BASE_H

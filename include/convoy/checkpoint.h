@@ -11,6 +11,8 @@
  * A checkpoint is a folder, step-00001234, which exists as a whole or not at all, whatever happens while it is written.
  * It holds weights, running statistics and the optimiser's state of the program, the counts of its tasks, and a text of
  * the caller. It is used only if the hashes of all its files agree. It does not depend on the number of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_CHECKPOINT_H
 #define CONVOY_CHECKPOINT_H

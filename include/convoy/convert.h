@@ -1,5 +1,7 @@
 /*
  * convoy/convert.h: conversion between file formats, of data sets and of the weights of a run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_CONVERT_H
 #define CONVOY_CONVERT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* convoy/convoy.h: all public headers except convoy/mpi.h (include that too for a context over several ranks). */
 #ifndef CONVOY_CONVOY_H
 #define CONVOY_CONVOY_H

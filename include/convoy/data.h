@@ -13,6 +13,8 @@
  * A sample is known by its number in the data set. Its place in an epoch is a seeded permutation, and what augmentation
  * does to it depends on seed, epoch and number only. So any number of ranks sees the same batches in the same order,
  * and a loader that begins at a later step gives the same batches as one that has reached that step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_DATA_H
 #define CONVOY_DATA_H

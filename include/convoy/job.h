@@ -3,6 +3,8 @@
  *
  * A job file describes a whole training: data, network, optimiser, output. cvy_run_train() and the other calls named
  * cvy_run_* take one. docs/reference/job-file.md lists the keys.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_JOB_H
 #define CONVOY_JOB_H

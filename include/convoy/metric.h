@@ -8,6 +8,8 @@
  *     cvy_metric_reduce(metric, context, &value);                     // over all ranks; ready for the next pass
  *
  * Sums are exact, so the value does not depend on the number of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_METRIC_H
 #define CONVOY_METRIC_H

@@ -7,6 +7,8 @@
  *     cvy_model_add(m, "conv", "conv1", "channels: 32, kernel: 5, pad: 2", "x");
  *     cvy_model_add(m, "relu", NULL, NULL, NULL);
  *     cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label");
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_MODEL_H
 #define CONVOY_MODEL_H

@@ -1,5 +1,7 @@
 /*
  * convoy/mpi.h: a context over the user's MPI communicator. The only public header that sees MPI.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_MPI_H
 #define CONVOY_MPI_H

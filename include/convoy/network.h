@@ -10,6 +10,8 @@
  * central crops. The scaling of targets (data.normalize_targets) is undone. Random augmentation and dropout are left
  * out. Each rank opens and applies its own network; no call waits for another rank. Several threads may each use a
  * network of their own.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_NETWORK_H
 #define CONVOY_NETWORK_H

@@ -14,6 +14,8 @@
  *
  * Real inputs, outputs and variables are f32 in a program of dtype F32 or BF16, and f64 in one of dtype F64: this is
  * "the program's dtype" below.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_PROGRAM_H
 #define CONVOY_PROGRAM_H

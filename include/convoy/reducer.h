@@ -26,6 +26,8 @@
  * block on other ranks by other means during that time, for example in MPI_Barrier: they may need its part of the
  * all-reduce. A fault of one rank in a step is not reported to the others, which may wait for it: the caller should end
  * the job, for example by MPI_Abort.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_REDUCER_H
 #define CONVOY_REDUCER_H

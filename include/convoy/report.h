@@ -1,5 +1,7 @@
 /*
  * convoy/report.h: the report of a run, and the comparison of several: HTML pages.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_REPORT_H
 #define CONVOY_REPORT_H

@@ -5,6 +5,8 @@
  *     opts.lr = 0.1, opts.batch = 128, opts.epoch_samples = 50000, opts.epochs = 10;
  *     cvy_schedule_open("{name: cosine, warmup: 1 epoch}", &opts, &schedule);
  *     cvy_program_step(program, task, cvy_schedule_lr(schedule, (double)step * 128));
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_SCHEDULE_H
 #define CONVOY_SCHEDULE_H

@@ -1,6 +1,8 @@
 /*
  * convoy/score.h: how good a trained network is: its scores on labelled data, and its outputs on any data, as `convoy
  * test` and `convoy predict` give them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_SCORE_H
 #define CONVOY_SCORE_H

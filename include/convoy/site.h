@@ -3,6 +3,8 @@
  * modules, launcher and defaults of its jobs.
  *
  * `convoy jobscript` writes its scripts with these values. docs/guide/schedulers.md lists the keys.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_SITE_H
 #define CONVOY_SITE_H

@@ -4,6 +4,8 @@
  *
  * Texts that a call returns belong to the caller and are released with cvy_text_release(). Collective calls are made by
  * all ranks of the context with equal arguments; all ranks return the same status.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_STUDY_H
 #define CONVOY_STUDY_H

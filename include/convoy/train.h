@@ -1,5 +1,7 @@
 /*
  * convoy/train.h: a whole training from a job file, into a run folder, as `convoy train` does it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_TRAIN_H
 #define CONVOY_TRAIN_H

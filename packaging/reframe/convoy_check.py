@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """convoy_check.py: runs `convoy selftest` as a regression test of ReFrame (version 4).
 
     reframe -C SITE.py -c convoy_check.py -r -S modules=convoy -P nranks=1,8,64

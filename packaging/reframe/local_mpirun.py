@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """local_mpirun.py: a site file of ReFrame for one machine without a batch system, whose ranks are started by mpirun.
 
     reframe -C local_mpirun.py -c convoy_check.py -r --system workstation:mpirun -S convoy=/path/of/convoy

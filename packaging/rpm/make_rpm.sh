@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_rpm.sh VERSION OUT: builds the packages of convoy.spec into OUT. scripts/package.sh calls it.
 #
 # BuildRequires are not looked up (--nodeps), because rpmbuild also works on Debian, whose packages rpm does not know:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Spack recipe of convoy, for Spack 1.0 and newer. Spack itself has not run it yet. tests/packaging/recipes.sh runs it on
 # stand-ins for Spack's classes, and checks that CMakeLists.txt has the options that it sets. packaging/README.md says
 # how it is used.

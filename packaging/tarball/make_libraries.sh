@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_libraries.sh SYSROOT PREFIX: builds the libraries that are linked into the libconvoy of the tarball, as static
 # libraries against the C library in SYSROOT, and puts oneDNN and the runtime of OpenMP into PREFIX/lib.
 #

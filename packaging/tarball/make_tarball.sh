@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # make_tarball.sh VERSION OUT: makes OUT/convoy-VERSION-linux-x86_64.tar.xz (sh scripts/package.sh tarball calls it).
 #
 # The tarball runs where it is unpacked, on any x86-64 Linux with glibc 2.28 or newer, with the MPI library of that
@@ -61,6 +62,7 @@ stub() {
     nm -D --defined-only "$3" | sed -n 's/@.*//; s/^[0-9a-f]* [TWtVDBR] \(P*MPI_.*\|P*MPIX_.*\|ompi_.*\|MPIR_.*\)$/\1/p' | sort -u |
         awk '{ printf ".globl %s\n.type %s, @function\n%s: ret\n", $1, $1, $1 }' >"$folder/stub.s"
     "$cc" --sysroot="$sysroot" -shared -nostdlib -Wl,-soname,"$2" -o "$folder/libmpi.so" "$folder/stub.s"
+    ln -sfn "$3" "$folder/$2" # the command of the build folder runs here: it prints the manual pages
 }
 
 # ---- a build for each family of MPI libraries ----
@@ -76,6 +78,7 @@ build() {
         -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_ASSUME_NO_BUILTIN_MPI=ON -DMPI_C_HEADER_DIR="$headers" -DMPI_C_LIB_NAMES=mpi \
         -DMPI_mpi_LIBRARY="$work/mpi-$variant/libmpi.so" -DOpenMP_C_FLAGS=-fopenmp -DOpenMP_C_LIB_NAMES=gomp \
         -DOpenMP_gomp_LIBRARY="$libs/lib/libgomp.so" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_INSTALL_RPATH="\$ORIGIN/.." \
+        -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$libs/lib -Wl,--allow-shlib-undefined" \
         -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF -DCONVOY_WITH_SIMGRID=OFF -DCONVOY_TESTS=OFF >"$log" 2>&1 &&
         cmake --build "$work/build-$variant" -j "$jobs" >>"$log" 2>&1 &&
         cmake --install "$work/build-$variant" --strip --prefix "$stage" >>"$log" 2>&1 || fail "the build for $variant failed, see $log"

@@ -1,5 +1,7 @@
 /*
  * backend.c: memory of a space, and how the host accesses it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "backend/backend.h"
 

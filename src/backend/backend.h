@@ -13,6 +13,8 @@
  *
  * Kernel libraries (kernel_library.h) are separate from backends, since several of them use the host's memory. A
  * backend names the libraries whose kernels work on its memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BACKEND_H
 #define CVY_BACKEND_H

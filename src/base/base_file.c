@@ -3,6 +3,8 @@
  *
  * To replace a file, we write a temporary file, sync it, rename it over the old one and sync the folder. A crash at any
  * point leaves the old or the new content, never a mixture. Only this file handles short reads and writes and EINTR.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 

@@ -1,5 +1,7 @@
 /*
  * base_file.h: file operations. A file is replaced as a whole or not at all; errors name the path and the cause.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_FILE_H
 #define CVY_BASE_FILE_H

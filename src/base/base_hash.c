@@ -4,6 +4,8 @@
  * If libxxhash is built in, XXH3 is used, because it is fast. Otherwise CRC-32C (Castagnoli 1993) is used. CRC-32C
  * always exists; if the CPU has it, the SSE 4.2 instruction computes it. Files record the name of the method, so that
  * each build can say whether it can check them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_hash.h"
 

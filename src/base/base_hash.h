@@ -1,6 +1,8 @@
 /*
  * base_hash.h: checksums: XXH3-64 if libxxhash is built in, otherwise CRC-32C. cvy_hash_name() says which; files record
  * it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_HASH_H
 #define CVY_BASE_HASH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* base_index.c: a hash table of names with linear probing, at most half full. */
 #include "base/base_index.h"
 

@@ -4,6 +4,8 @@
  *
  * Graphs of deep networks have a hundred thousand names. A linear search for each of them would take a minute. This is
  * a hash table with open addressing; entries are never removed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_INDEX_H
 #define CVY_BASE_INDEX_H

@@ -1,6 +1,8 @@
 /*
  * base_mem.h: the library's allocator, and a pool that is freed as a whole. Every allocation goes through this
  * allocator, so that tests can make the k-th one fail.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_MEM_H
 #define CVY_BASE_MEM_H

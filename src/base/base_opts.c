@@ -1,5 +1,7 @@
 /*
  * base_opts.c: reads and writes the sized structs of the public API.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

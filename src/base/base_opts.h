@@ -4,6 +4,8 @@
  * Every public struct of options or results begins with `size_t size`. The caller sets it to the sizeof of the struct
  * with which it was compiled. The library reads and writes no byte beyond that size. So a caller that was built with an
  * older or a newer header is served correctly or refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_OPTS_H
 #define CVY_BASE_OPTS_H

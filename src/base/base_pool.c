@@ -3,6 +3,8 @@
  *
  * A graph or a parsed file has thousands of small objects that are freed together. With a pool, nobody needs to know
  * who frees which object.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* base_round.h: sizes in whole cache lines, so that what is laid behind one another begins on a line of its own. */
 #ifndef CVY_BASE_ROUND_H
 #define CVY_BASE_ROUND_H

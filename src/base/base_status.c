@@ -2,6 +2,8 @@
  * base_status.c: the error record of the calling thread, and the texts of statuses and dtypes.
  *
  * Nothing here allocates, so that a lack of memory can be reported like any other error.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
  *
  * The record is per thread, like errno. So a parser can explain an error although it has no context, and two contexts
  * that two threads use never mix their messages.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_STATUS_H
 #define CVY_BASE_STATUS_H

@@ -5,6 +5,8 @@
  * When a save is due, the ranks that write copy the tensors after the update (checkpoint_saver.c) and write them while
  * training continues. The order is: files, each synced; manifest; rename of the folder; sync of its parent; `latest`.
  * Only then older sets are deleted, and at least two verified sets remain.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "checkpoint/checkpoint.h"
 

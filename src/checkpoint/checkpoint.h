@@ -5,6 +5,8 @@
  * Sets are written after a step's update, by the ranks that write (checkpoint_saver.h; data-parallel state is equal on
  * all ranks). They are read before step 0 of a resumed run, of `test` and of `predict`. The files are described in
  * docs/internals/checkpoint.md.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CHECKPOINT_H
 #define CVY_CHECKPOINT_H

@@ -1,5 +1,7 @@
 /*
  * checkpoint_list.c: cvy_checkpoint_list(): the sets in a folder, for programs that choose one or show them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/checkpoint.h>
 

@@ -2,6 +2,8 @@
  * checkpoint_load.c: fills variables from a checkpoint set or from any safetensors file, after checking all of them.
  *
  * No step calls it. It runs before step 0 of a resumed run, of `test` and `predict`, and for `train.init`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -3,6 +3,8 @@
  *
  * The hashes reveal a flipped bit and a file of another set, the names a missing file, the step a renamed set. The
  * manifest protects itself: its last line is the hash of all text before that line, and it is compared as bytes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "checkpoint/checkpoint_manifest.h"
 

@@ -3,6 +3,8 @@
  * the other files are complete.
  *
  * It is written last in a save and checked first in a resume. The format is described in docs/internals/checkpoint.md.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CHECKPOINT_MANIFEST_H
 #define CVY_CHECKPOINT_MANIFEST_H

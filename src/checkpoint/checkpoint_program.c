@@ -1,6 +1,8 @@
 /*
  * checkpoint_program.c: checkpoints of the public API (convoy/checkpoint.h): a program's variables, the counts of its
  * tasks and the caller's text, as a set like those of a training run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/checkpoint.h>
 

@@ -4,6 +4,8 @@
  *     writers      copy | write their files, sync them |               (thread)
  *     rank 0                                            | manifest, rename, sync, delete older ones |   (thread)
  *     all ranks    begin .......................... advance ..................................... advance
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "checkpoint/checkpoint_saver.h"
 

@@ -6,6 +6,8 @@
  * whether any of them is still writing (cvy_saver_is_busy, in the reduction that controls the run). When no rank is,
  * all call cvy_saver_advance(), and rank 0 commits the set, again in the background. Only the training thread calls
  * MPI.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CHECKPOINT_SAVER_H
 #define CVY_CHECKPOINT_SAVER_H

@@ -2,6 +2,8 @@
  * checkpoint_set.c: names, lists, verifies and finds the checkpoint sets in a folder, and records the best one.
  *
  * No step calls it. It runs at the start of a resumed run, of `test` and `predict`, and when a save deletes old sets.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "checkpoint/checkpoint_set.h"
 

@@ -1,5 +1,7 @@
 /*
  * checkpoint_set.h: names of the files within a set, and the list of sets in a folder; used for saving and for finding.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CHECKPOINT_SET_H
 #define CVY_CHECKPOINT_SET_H

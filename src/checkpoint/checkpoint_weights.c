@@ -1,5 +1,7 @@
 /*
  * checkpoint_weights.c: writes the weights of a program to one file and reads them, without a checkpoint.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "checkpoint/checkpoint.h"
 #include "program/program.h"

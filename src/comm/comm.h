@@ -9,6 +9,8 @@
  *
  * Every call is made by the thread that called the library. All ranks call collectives in the same order; the library
  * is built so that this holds.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_COMM_H
 #define CVY_COMM_H

@@ -3,6 +3,8 @@
  * error during setup, so that no rank goes on alone and the message of one rank reaches every rank. They split a
  * communicator, allocate memory on all ranks or on none, wait for a reduction, and compare what must be the same on all
  * ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

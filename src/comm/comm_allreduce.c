@@ -1,6 +1,8 @@
 /*
  * comm_allreduce.c: makes and frees lists of transfers and computes their cost; checks the names of algorithms; and
  * chooses the bucket size that suits a cost.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_allreduce.h"
 

@@ -6,6 +6,8 @@
  * runs over MPI (mpi/comm_mpi_transfers.c) and under a simulator, tests run it in one process, and its cost can be
  * computed before it runs. The list fixes the order of the additions. As addition of f32 is commutative, all ranks get
  * the same bits.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_COMM_ALLREDUCE_H
 #define CVY_COMM_ALLREDUCE_H

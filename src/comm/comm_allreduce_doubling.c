@@ -8,6 +8,8 @@
  * neighbours. The odd rank of a pair first gives its values to the even one, and gets the sums at the end. What a rank
  * adds always comes from consecutive ranks, that is from a subtree; deterministic training relies on this
  * (comm_shards.h). Source: Thakur, Rabenseifner and Gropp 2005, section 4.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_allreduce.h"
 

@@ -9,6 +9,8 @@
  * ranks of a pair exchange halves and add them, and the even rank then represents both. At the end it gives the sums to
  * its partner. This costs 2 alpha + 1.5 bytes beta + 0.5 bytes gamma at the beginning, and alpha + bytes beta at the
  * end. Source: Rabenseifner 2004, Optimization of collective reduction operations.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_allreduce.h"
 

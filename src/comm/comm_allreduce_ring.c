@@ -6,6 +6,8 @@
  *     time = 2 (n - 1) alpha + 2 (n - 1)/n bytes beta + (n - 1)/n bytes gamma
  *
  * Part p is added up in the order p, p + 1, ..., p + n - 1 (modulo n). Source: Patarasuk and Yuan 2009.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_allreduce.h"
 

@@ -1,6 +1,8 @@
 /*
  * comm_shards.c: which rank has which shards of a step in deterministic training; see comm_shards.h. The blocks of
  * shards match the pairs of ranks in comm_allreduce_doubling.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_shards.h"
 

@@ -5,6 +5,8 @@
  * ranks. The sums over the shards are those of a binary tree: (0 + 1) + (2 + 3), and so on. Each rank has a subtree:
  * consecutive shards, a power of two of them. It adds them up itself, and the all-reduce "doubling" over the ranks does
  * the rest of the tree.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_COMM_SHARDS_H
 #define CVY_COMM_SHARDS_H

@@ -1,6 +1,8 @@
 /*
  * context.c: creates contexts of one rank or of the ranks of a user's communicator; chooses the number of threads from
  * the affinity mask; writes the log.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "context/context.h"
 

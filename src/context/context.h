@@ -1,5 +1,7 @@
 /*
  * context.h: the contents of a context: the communicator, the number of compute threads, the log.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CONTEXT_H
 #define CVY_CONTEXT_H

@@ -1,6 +1,8 @@
 /*
  * context_info.c: what this build contains, one line with a key and a value for each item: for `convoy info`, bug
  * reports and plan.json.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/base.h>
 

@@ -1,6 +1,8 @@
 /*
  * context_team.h: sets the size of the OpenMP team for the duration of a step and restores it afterwards, because the
  * caller may use OpenMP too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CONTEXT_TEAM_H
 #define CVY_CONTEXT_TEAM_H

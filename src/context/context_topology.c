@@ -4,6 +4,8 @@
  *
  * A core is a physical core, whatever the number of its hardware threads. Masks contain hardware threads, as Linux
  * numbers them. No code here derives a rank's place from its number: nodes may be filled in any order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "context/context_topology.h"
 

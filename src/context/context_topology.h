@@ -3,6 +3,8 @@
  * wrong with them, with a remedy.
  *
  * Before the first step, all ranks exchange this information and rank 0 prints it. `train` and `doctor` use it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CONTEXT_TOPOLOGY_H
 #define CVY_CONTEXT_TOPOLOGY_H

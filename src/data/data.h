@@ -6,6 +6,8 @@
  * sample is identified by its number in the data set. Its position in an epoch comes from a seeded permutation that is
  * computed, not stored. Its augmentation depends on (seed, epoch, number) only. So training sees the same pixels in the
  * same order with any number of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_H
 #define CVY_DATA_H

@@ -4,6 +4,8 @@
  * It does not run in training. The samples are cut into pieces by their number alone, the pieces are dealt to the
  * ranks, each piece gets its name when it is complete, and one rank completes the set. So the result does not depend on
  * the number of ranks. A killed conversion can continue: a small file in the folder says which conversion it is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_convert.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_convert.h: writes a data set in another format, for `convoy convert` and `convoy pack`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_CONVERT_H
 #define CVY_DATA_CONVERT_H

@@ -5,6 +5,8 @@
  * It runs in the loader's threads. A part (validation share) is a list of numbers in a whole set that stays open. The
  * augmentation of a sample depends on its number in the whole set, so it does not change with the share. The buffers of
  * a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_hash.h"
 #include "base/number/base_rng.h"

@@ -1,6 +1,8 @@
 /*
  * data_half.c: half precision to f32, many values at once; see data_half.h. Most x86 processors have an instruction
  * that converts eight halves at once (F16C).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_half.h"
 

@@ -5,6 +5,8 @@
  * Scientists store images as f16 to halve the size of their files. The code moves the bits to their places and changes
  * the exponent's bias; one subtraction turns subnormal numbers into normal ones. There are no branches, so compilers
  * can vectorise it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_HALF_H
 #define CVY_DATA_HALF_H

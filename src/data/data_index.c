@@ -1,5 +1,7 @@
 /*
  * data_index.c: code that readers of records and lines share; see data_index.h. Nothing here is format specific.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_index.h"
 

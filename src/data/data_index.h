@@ -4,6 +4,8 @@
  *
  * A reader's open() calls these functions, before training. Its read() uses only the entries and
  * cvy_data_read_picture().
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_INDEX_H
 #define CVY_DATA_INDEX_H

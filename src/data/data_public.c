@@ -1,6 +1,8 @@
 /*
  * data_public.c: data sets and loaders of the public API (convoy/data.h). It is a thin layer over cvy_dataset and
  * cvy_loader; it knows the order of epochs and this rank's part of each batch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_public.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_public.h: the inside of the public API's data set (convoy/data.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_PUBLIC_H
 #define CVY_DATA_PUBLIC_H

@@ -2,6 +2,8 @@
  * data_reader.c: finds the reader of a source, by its name or by the format of the file.
  *
  * cvy_dataset_open() calls it, before training. Nothing here is format specific.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_reader.h"
 

@@ -5,6 +5,8 @@
  * as it is stored: encoded pictures stay encoded, so that `convoy pack` can copy them. The data set decodes and
  * augments. Samples have numbers 0 .. nsamples-1, and several threads may read them at once in any order: read() keeps
  * no position and writes only to the caller's cvy_raw.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_READER_H
 #define CVY_DATA_READER_H

@@ -3,6 +3,8 @@
  * the number of classes.
  *
  * It names no reader, so that a program with a single reader can be linked without the others.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_reader.h"
 

@@ -5,6 +5,8 @@
  * cvy_dataset_open() calls it, before training. A source without a range or list is the reader itself. Any other source
  * is a reader that wraps other readers and knows which runs of their samples to use. So the data set always sees one
  * reader, and the formats need no code for ranges and lists.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_sources.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_sources.h: opens a source of the job file: its reader, the reader's state, and the description of its samples.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_SOURCES_H
 #define CVY_DATA_SOURCES_H

@@ -6,6 +6,8 @@
  * every nranks-th run with its own loader. Moments of planes, samples and parts are merged as in Chan, Golub and
  * LeVeque (1979), so there is no cancellation. One rank sums each part; the others add zero to it, which does not
  * change a bit.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_statistics.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_statistics.h: mean and standard deviation of each channel of a data set's x or y.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_STATISTICS_H
 #define CVY_DATA_STATISTICS_H

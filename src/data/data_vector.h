@@ -1,5 +1,7 @@
 /*
  * data_vector.h: a macro for loops over pixels that gain from wide vectors.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_VECTOR_H
 #define CVY_DATA_VECTOR_H

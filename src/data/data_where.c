@@ -6,6 +6,8 @@
  *     all        := one { "and" one }
  *     one        := "not" one | "(" any ")" | comparison
  *     comparison := operand { sign operand }        a < b < c is a < b and b < c
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_where.h"
 

@@ -4,6 +4,8 @@
  * Readers with named columns evaluate a condition once, when they make their index. It compares names and numbers by <
  * <= > >= == !=, also in chains (0 < x <= 1); comparisons are joined by and, or, not and brackets. A name alone is true
  * if its number is not 0. Names with characters other than letters, digits, _ . / need quotes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_WHERE_H
 #define CVY_DATA_WHERE_H

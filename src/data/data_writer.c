@@ -1,5 +1,7 @@
 /*
  * data_writer.c: finds writers by name, and writes files that get their name when they are complete.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_writer.h"
 

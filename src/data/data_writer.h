@@ -5,6 +5,8 @@
  * not depend on the number of ranks. A piece gets its name only when it is complete, so a killed conversion can
  * continue with the missing pieces. finish() comes last, on one rank, and makes the data set out of the pieces; until
  * then no reader may accept them as a data set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_WRITER_H
 #define CVY_DATA_WRITER_H

@@ -1,6 +1,8 @@
 /*
  * format.h: safetensors, the file format which a run writes and reads itself. (The JSON writer in base writes
  * metrics.jsonl and plan.json.)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_FORMAT_H
 #define CVY_FORMAT_H

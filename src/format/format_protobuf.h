@@ -4,6 +4,8 @@
  * A message is a sequence of fields: a key (number << 3 | kind), then a varint, 8 bytes, a length with as many bytes,
  * or 4 bytes. Unknown fields are skipped. Input may be malicious: nothing is read beyond `end`. Source: the encoding
  * page of the protocol buffers documentation.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_FORMAT_PROTOBUF_H
 #define CVY_FORMAT_PROTOBUF_H

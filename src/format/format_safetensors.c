@@ -6,6 +6,8 @@
  * header (little-endian), a JSON header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, and
  * the data, row-major and without holes. The reader checks everything, because a file may come from anywhere. Source:
  * the format's description at github.com/huggingface/safetensors.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

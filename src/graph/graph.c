@@ -1,5 +1,7 @@
 /*
  * graph.c: builds a graph: feeds, values that read variables, nodes with inferred destinations.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

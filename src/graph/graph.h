@@ -5,6 +5,8 @@
  * The order of work is: model -> graph -> passes -> plan. Shapes are logical; the planner chooses layouts, an operator
  * never does. A graph is built for a known local batch (cvy_batch), so every shape is a number. Everything in a graph
  * is allocated in its pool.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_GRAPH_H
 #define CVY_GRAPH_H

@@ -1,6 +1,8 @@
 /*
  * graph_grad.c: records during differentiation which values need a gradient and what was added up for each so far, and
  * adds the nodes that operators emit. pass/pass_autodiff.c walks over the nodes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 

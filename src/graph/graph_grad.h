@@ -2,6 +2,8 @@
  * graph_grad.h: the functions that an operator's grad() calls while a graph is differentiated, and their data.
  *
  * pass/pass_autodiff.c walks over the nodes: it calls op->grad in reverse order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_GRAPH_GRAD_H
 #define CVY_GRAPH_GRAD_H

@@ -5,6 +5,8 @@
  * Every operator, gradient operators included, has a file in src/op (optimisers: src/optim), which ends with
  * CVY_OP_DEFINE(name). The build collects them into one table. No other code in the library names an operator, except
  * fast kernels that can run it and passes that rewrite it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_GRAPH_OP_H
 #define CVY_GRAPH_OP_H

@@ -1,5 +1,7 @@
 /*
  * graph_print.c: prints a graph as text (a line for each node) and as Graphviz dot, for users and for debugging passes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/text/base_text.h"
 #include "graph/graph_op.h"

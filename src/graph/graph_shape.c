@@ -3,6 +3,8 @@
  *
  * Before the first step, the size of every buffer and every offset is computed here. A layout is a text in oneDNN's
  * notation ("aBcd16b"), so that people can read a plan and compare layouts. It is parsed only at planning time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /*
  * graph_vars.c: the set of variables, which several graphs share and a checkpoint saves.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

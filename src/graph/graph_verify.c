@@ -1,5 +1,7 @@
 /*
  * graph_verify.c: checks every graph after every pass. A failure is a mistake in the library; the message has the node.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_op.h"
 

@@ -5,6 +5,8 @@
  * it. Every key is a row of an option table (job_table.c). The parser, the messages, the resolved file, --help and
  * docs/reference/job-file.md are made from the rows. Options of an operator, reader or schedule are passed on as a
  * tree, and their owner checks them with its own table.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_JOB_H
 #define CVY_JOB_H

@@ -1,6 +1,8 @@
 /*
  * job_changes.c: compares a resumed run's job with the one with which its folder was begun: lists the differences for
  * the log, and finds a default that has changed since then. Rank 0 calls it before the first step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

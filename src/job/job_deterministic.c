@@ -1,5 +1,7 @@
 /*
  * job_deterministic.c: the key `deterministic`: which values it needs in other keys, and which keys it excludes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/program.h>
 

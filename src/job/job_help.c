@@ -1,6 +1,8 @@
 /*
  * job_help.c: prints the option tables as text for --help and as the page docs/reference/job-file.md.
  * tests/job/test_job.c checks that the page is up to date.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/job.h>
 

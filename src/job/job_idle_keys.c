@@ -1,6 +1,8 @@
 /*
  * job_idle_keys.c: finds keys that have no effect with the other keys of the job. They are not errors, because a job
  * for a comparison may keep them. But a user who expects an effect is warned.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

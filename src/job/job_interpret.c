@@ -1,6 +1,8 @@
 /*
  * job_interpret.c: interprets what one row alone cannot express: durations, groups, the share of data for validation,
  * and keys that exclude or need each other.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * data.roles. With data.augment they become one list of operations on a sample.
  *
  * session/session_normalize.c computes the numbers for `auto`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /*
  * job_parse.c: makes a cvy_job from YAML and overrides, section by section.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

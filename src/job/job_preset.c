@@ -6,6 +6,8 @@
  * A map of the preset (optimiser, schedule) fills in a map of the user's if that has the same name or no name. If the
  * user names another optimiser or schedule, only the user's map is used. A resolved file holds all keys of its preset,
  * so it parses back to itself even if a later release changes the presets.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

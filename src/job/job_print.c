@@ -1,5 +1,7 @@
 /*
  * job_print.c: the job with all its defaults as a tree, as text for the run folder, and as a hash that ranks compare.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

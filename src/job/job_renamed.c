@@ -3,6 +3,8 @@
  * and in files that runs and checkpoints keep. A note tells the user the new word.
  *
  * A rename is one row of the table. The old word occurs nowhere else.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -4,6 +4,8 @@
  *
  * All but the groups and early stopping are "a name, or a map with a name". The job layer takes its own keys out of
  * the map, and the owner checks the others with its own table.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -4,6 +4,8 @@
  * Its values end up in scripts that a shell runs. So words that stand in directives of a scheduler may have only a few
  * signs, and no value may have a line break: the rest of such a value would be a line of the script. Two files, the
  * centre's and the user's, are merged as trees, in which each value keeps its place for messages.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/site.h>
 

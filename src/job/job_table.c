@@ -1,5 +1,7 @@
 /*
  * job_table.c: the option tables: one row for each key of the job file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "job/job_table.h"
 

@@ -1,6 +1,8 @@
 /*
  * job_table.h: the option tables of the job file, and the place of each section in cvy_job. The parser, the printer
  * and the help share it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_JOB_TABLE_H
 #define CVY_JOB_TABLE_H

@@ -1,6 +1,8 @@
 /*
  * job_update.c: the key `update`: how ranks update the weights, as a word or a map. Each update mode defines the keys
  * of its map (program/program_update.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

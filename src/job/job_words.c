@@ -1,6 +1,8 @@
 /*
  * job_words.c: translates messages. Messages of the library name fields of cvy_program_opts, as "opts.reduce_wire".
  * This file replaces them by the keys of the job file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

@@ -9,6 +9,8 @@
  *
  * An offer depends only on the operator, its options, shapes, dtypes, the batch and the layouts in the ask: nodes that
  * are equal in these share one offer, and are timed once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_KERNEL_H
 #define CVY_KERNEL_H

@@ -1,5 +1,7 @@
 /*
  * kernel_bf16.c: checks at planning time whether bf16 can be used on this machine.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_isa.h"
 #include "kernel/kernel.h"

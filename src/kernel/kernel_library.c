@@ -1,6 +1,8 @@
 /*
  * kernel_library.c: finds a kernel's library, and reads the user's choice of kernels, which comes from plan.kernels of
  * a job, from cvy_program_opts.kernels, or from --kernels and --against of the command.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/kernel_library.h"
 

@@ -4,6 +4,8 @@
  * A kernel library is a folder of src/kernel: its descriptor registers itself, and each of its kernels is named
  * "<library>.<kernel>". The reference kernels are in the operators' own files. They are the fallback of every choice,
  * because each operator has one, and no library has kernels for all operators.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_KERNEL_LIBRARY_H
 #define CVY_KERNEL_LIBRARY_H

@@ -5,6 +5,8 @@
  * a kernel library has a reorder between both layouts, it is used. The plain loops use this fact: in a blocked layout
  * the offset of an element is a sum of one term per dimension, so with a table per dimension and layout, any pair of
  * layouts needs only additions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -2,6 +2,8 @@
  * metric.c: the code that all metrics share: it checks a batch of rows, adds it up on this rank, and merges the ranks
  * once at the end. A validation or test pass calls it after each forward pass, and calls cvy_metric_finish() at its
  * end, on all ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "metric/metric.h"
 

@@ -5,6 +5,8 @@
  * There are two ways. A vector of sums is added exactly (base_exact.h), so its bits depend only on how the samples are
  * cut into batches. Ranking metrics (ROC) gather compact rows on rank 0, in rank order. finish() runs on rank 0 and its
  * result is broadcast.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_METRIC_H
 #define CVY_METRIC_H

@@ -2,6 +2,8 @@
  * metric accuracy: the share of samples, or of positions if a sample has several, whose largest output belongs to their
  * class. It runs after each forward pass of a validation or test pass. If several outputs are largest, the first
  * counts; a sample with a NaN output counts as wrong.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "metric/metric_labels.h"
 

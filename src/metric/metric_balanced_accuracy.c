@@ -5,6 +5,8 @@
  *
  * Detail: "confusion" [[...]], rows are true classes and columns are predictions; "recall" and "precision" for each
  * class, null if a class does not occur or is never predicted.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

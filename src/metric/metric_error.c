@@ -5,6 +5,8 @@
  *
  *     mae   sum weight * mean of |output - target| / sum weight
  *     rmse  sqrt(sum weight * mean of (output - target)^2 / sum weight)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -3,6 +3,8 @@
  *
  * An output is [n, K, positions...], with one label for each position. K = 1 means a single logit for two classes; it
  * is positive for class 1.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_METRIC_LABELS_H
 #define CVY_METRIC_LABELS_H

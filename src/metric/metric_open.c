@@ -1,5 +1,7 @@
 /*
  * metric_open.c: metrics of the public API, which are made from text and read plain memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -9,6 +9,8 @@
  * elements that hardly vary. A target that never varies gives 1 if the output equals it exactly, else 0.
  *
  * The detail "r2_by_output" has the mean over the elements of each number of a vector, or channel of a map.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/text/base_json.h"
 #include "metric/metric.h"

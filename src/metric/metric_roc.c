@@ -8,6 +8,8 @@
  * softmax or sigmoid do, but it does not round to 1, where different samples would tie.
  *
  * Detail of auc: "roc" {fpr, tpr, threshold (a probability)}, at most 1000 points, evenly spaced along the curve.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -2,6 +2,8 @@
  * metric top_k: the share of samples, or of positions if a sample has several, whose class is among the k largest
  * outputs. It runs after each forward pass of a validation or test pass. Among equal outputs the class with the lower
  * number comes first.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "metric/metric_labels.h"
 

@@ -1,5 +1,7 @@
 /*
  * model.c: builds a model, and makes a graph of it for a known batch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <ctype.h>
 #include <stdarg.h>

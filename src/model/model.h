@@ -4,6 +4,8 @@
  * Before the first step, the job file, the zoo and the C API all make a cvy_model. cvy_model_instantiate() makes a
  * graph of it for a known batch, as often as needed (training, evaluation, the last smaller batch). Layers of the same
  * name share their variables.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_MODEL_H
 #define CVY_MODEL_H

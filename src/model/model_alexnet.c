@@ -6,6 +6,8 @@
  * Weights are initialised as in the rest of the zoo (He), not by Caffe's fillers. Sources: Krizhevsky, Sutskever and
  * Hinton 2012; Krizhevsky 2014, One weird trick (v2); Sermanet et al. 2014, OverFeat, table 1 (fast model); Caffe's
  * models/bvlc_alexnet and bvlc_reference_caffenet.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "model/model.h"
 

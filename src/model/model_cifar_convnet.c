@@ -2,6 +2,8 @@
  * model_cifar_convnet.c: Caffe's networks for CIFAR-10: three 5x5 convolutions with pooling. "quick" ends with two
  * fully connected layers; "full" ends with one, and has normalisation within channels after its first two poolings.
  * Source: Krizhevsky's cuda-convnet, in the form of Caffe's examples/cifar10.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "model/model.h"
 

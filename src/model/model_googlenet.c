@@ -4,6 +4,8 @@
  * batch norm instead of biases and LRN, 3x3 convolutions where the paper has 5x5, a last pooling of 2x2, and no
  * auxiliary heads unless the options ask for them. Sources: Szegedy et al. 2015, Going deeper with convolutions, table
  * 1 and section 5; Caffe's models/bvlc_googlenet; torchvision's googlenet.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

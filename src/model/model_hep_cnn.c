@@ -1,6 +1,8 @@
 /*
  * model_hep_cnn.c: the network of the collider studies: five 3x3 convolutions with ReLU and 2x2 pooling, global average
  * pooling, one fully connected layer. Source: Kurth et al. 2017, Deep learning at 15PF, section III-A.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

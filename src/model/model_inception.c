@@ -3,6 +3,8 @@
  * everywhere. v3 is torchvision's layer list (the one of the paper; by option with the auxiliary head after the last 17
  * x 17 module). v4 is the network of the paper. Sources: Szegedy et al. 2016, Rethinking the Inception architecture for
  * computer vision; Szegedy et al. 2017, Inception-v4, figures 3 to 9.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "model/model.h"
 

@@ -1,6 +1,8 @@
 /*
  * model_line.c: shorthand for zoo files: short names, auxiliary heads, and layers from a line of text, as the papers on
  * Inception draw them. model.h describes the grammar.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@
  * of the paper, halves it in the first 1x1 convolution; here it is defined as in Keras, with a bias in each
  * convolution. Sources: He et al. 2016, Deep residual learning for image recognition, table 1; torchvision (v1.5);
  * Keras applications (v1).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "model/model.h"
 

@@ -8,6 +8,8 @@
  * recognition, section 4.2; He et al. 2016, Identity mappings in deep residual networks, and its authors' code
  * (resnet-1k-layers) for the first unit of a stage, whose shortcut is a projection after the common batch norm and
  * ReLU.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
 /*
  * model_small.c: linear and lenet, the smallest networks, for a first try and for tests.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "model/model.h"
 

@@ -12,6 +12,8 @@
  *       output: fc
  *
  * In a layer's map `name`, `from` and `output` belong to the model, all else to the operator.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

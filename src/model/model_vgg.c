@@ -2,6 +2,8 @@
  * model_vgg.c: VGG: stacks of 3x3 convolutions between poolings, then three fully connected layers. Dropout is an
  * option. It is off by default, because the studies time the networks without it. Source: Simonyan and Zisserman 2015,
  * table 1: configurations A, D (16 layers) and E (19 layers).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "model/model.h"
 

@@ -1,6 +1,8 @@
 /*
  * monitor_heartbeat.c: see monitor_heartbeat.h. Lines are text of a fixed width. So ranks can write without
  * coordination, and people can read the file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_heartbeat.h"
 

@@ -5,6 +5,8 @@
  * The watchdog's thread writes it every few seconds; a training step never does. If a run hangs, the lines of all
  * ranks tell which rank the others wait for. If a run has died, the next start reads whose heartbeats ended first. If
  * the folder is not shared by all nodes, the lines of other nodes are missing.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_MONITOR_HEARTBEAT_H
 #define CVY_MONITOR_HEARTBEAT_H

@@ -1,6 +1,8 @@
 /*
  * monitor_metrics_log.c: appends lines to metrics.jsonl, each with one write, and cuts off lines that a resumed run
  * will write again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_metrics_log.h"
 

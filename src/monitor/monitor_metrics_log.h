@@ -2,6 +2,8 @@
  * monitor_metrics_log.h: writes metrics.jsonl: one JSON object per line, for every logged step and every epoch.
  *
  * Rank 0 calls it after a logged step and after an epoch. A run continues if it cannot write its log.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_MONITOR_METRICS_LOG_H
 #define CVY_MONITOR_METRICS_LOG_H

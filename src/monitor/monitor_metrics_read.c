@@ -3,6 +3,8 @@
  *
  * A run of a million steps has a million lines, so this is a scanner for flat JSON objects and builds no tree. A line
  * that cannot be parsed (the last one of a killed run) is skipped. A run may append lines while this reads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_metrics_read.h"
 

@@ -1,5 +1,7 @@
 /*
  * monitor_metrics_read.h: reads metrics.jsonl into tables of numbers. report.h describes the lines.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_MONITOR_METRICS_READ_H
 #define CVY_MONITOR_METRICS_READ_H

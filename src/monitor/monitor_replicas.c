@@ -1,6 +1,8 @@
 /*
  * monitor_replicas.c: see monitor_replicas.h. Ranks compare one hash over all weights, 8 bytes for each rank. Only if
  * it differs do they compare the hashes of each variable.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_replicas.h"
 

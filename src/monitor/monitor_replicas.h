@@ -3,6 +3,8 @@
  * one rank would stay unnoticed.
  *
  * The trainer calls it after the update, every watchdog.replicas steps.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_MONITOR_REPLICAS_H
 #define CVY_MONITOR_REPLICAS_H

@@ -1,6 +1,8 @@
 /*
  * monitor_run_layout.c: see monitor_run_layout.h. The watchdog writes nothing when it ends a run, because the file
  * system may be what hangs. So the program that next reads the folder reports what happened.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_run_layout.h"
 

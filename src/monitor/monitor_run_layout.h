@@ -2,6 +2,8 @@
  * monitor_run_layout.h: the names of the files of a run folder, and whether its run is still active.
  *
  * Training and scoring write these files. Resume, inspect, export, test and the report read them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_MONITOR_RUN_LAYOUT_H
 #define CVY_MONITOR_RUN_LAYOUT_H

@@ -1,6 +1,8 @@
 /*
  * monitor_trace.c: each rank writes its events as JSON, and rank 0 joins them. The format is that of Chrome's trace
  * events: each rank is a process, and its thread 1 is communication.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_trace.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* monitor_trace.h: writes the events of the latest step of all ranks to one file that Perfetto and chrome://tracing can
  * open. */
 #ifndef CVY_MONITOR_TRACE_H

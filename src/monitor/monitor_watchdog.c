@@ -1,6 +1,8 @@
 /*
  * monitor_watchdog.c: see monitor_watchdog.h. The step loop calls cvy_watchdog_kick() before each step and before each
  * longer piece of work (validation, checkpoint).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_watchdog.h"
 

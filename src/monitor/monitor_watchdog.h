@@ -2,6 +2,8 @@
  * monitor_watchdog.h: a thread that notices when a run hangs, says where it is and which rank it waits for, and calls
  * the context's fatal hook. It never computes and never calls MPI. It reads what other ranks do from the heartbeat
  * file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_MONITOR_WATCHDOG_H
 #define CVY_MONITOR_WATCHDOG_H

@@ -1,6 +1,8 @@
 /*
  * network.c: opens a trained network: finds the weights and the description of the network, plans forward tasks, loads
  * the weights.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "network/network.h"
 

@@ -3,6 +3,8 @@
  *
  * cvy_network_open() makes it from the description of the network (network_spec.h) and the weights (network.c);
  * cvy_network_apply() runs it (network_apply.c). `convoy predict` applies it to a data set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NETWORK_H
 #define CVY_NETWORK_H

@@ -3,6 +3,8 @@
  *
  * x of a sample passes through the same augmentation as a sample of a data set, so the network sees the same numbers as
  * in `convoy predict`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

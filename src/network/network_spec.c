@@ -1,5 +1,7 @@
 /*
  * network_spec.c: writes and reads the description of a trained network: see network_spec.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "network/network_spec.h"
 

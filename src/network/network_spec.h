@@ -4,6 +4,8 @@
  *
  * Training writes it into the metadata of each file of weights (CVY_META_NETWORK), so one file is enough to open a
  * network. A file of weights from another program has no spec: then the job's data give it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NETWORK_SPEC_H
 #define CVY_NETWORK_SPEC_H

@@ -7,6 +7,8 @@
  * NULL: a constant 1 without clipping), step (i64 scalar feed, counts from 0). Its infer appends its states with
  * cvy_node_state() and assigns weight and states. Its option table holds the user's options plus `weight_decay` and
  * `lr_mult`, which the optimiser pass sets for each variable.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OPTIM_H
 #define CVY_OPTIM_H

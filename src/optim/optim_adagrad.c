@@ -7,6 +7,8 @@
  *     weight -= lr / (1 + step * lr_decay) * g / (sqrt(s) + eps)
  *
  * Tested by tests/optim, which compares it with PyTorch's numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -9,6 +9,8 @@
  *     weight -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps),  t = step + 1
  *
  * Tested by tests/optim, which compares both with PyTorch's numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -13,6 +13,8 @@
  * (variables without decay) have a trust of 1, because biases begin at 0.
  *
  * Tested by tests/optim, which compares it with numbers that numpy computed from the formula above.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

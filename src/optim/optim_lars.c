@@ -15,6 +15,8 @@
  *
  * Tested by tests/optim, which compares it with numbers that numpy computed from the formula above and, without decay,
  * with PyTorch's SGD.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -9,6 +9,8 @@
  *     weight -= lr * m                                                             without momentum: lr * d
  *
  * Tested by tests/optim, which compares it with PyTorch's numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -18,6 +18,8 @@
  *     weight -= lr * ((1 + .. + momentum^(D-1)) g + momentum^D m)
  *
  * Tested by tests/optim, which compares it with PyTorch's numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "optim/optim_update.h"
 

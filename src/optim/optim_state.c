@@ -2,6 +2,8 @@
  * optim_state.c: what all optimisers share: their sources, and the state variables that belong to a weight.
  * The optimiser pass adds an update node for each weight before training; the node's infer calls this file. A state is
  * found by its name, so the graphs of one program (full and tail batch) share it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -6,6 +6,8 @@
  * the weight and destination 1 + k the k-th state. If weight, gradient and states are zero, every update leaves zero,
  * so padding lanes stay zero in any layout. All optimisers but lars and lamb are elementwise; these first need norms of
  * the whole weight and of its gradient or step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OPTIM_UPDATE_H
 #define CVY_OPTIM_UPDATE_H

@@ -1,5 +1,7 @@
 /*
  * pass.c: runs the passes in order, and finds out which ones are switched off.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/pass.h"
 

@@ -5,6 +5,8 @@
  *
  * A file defines its pass with CVY_PASS_DEFINE, and tools/make_registry.sh finds it. cvy_passes_run() runs all passes
  * in order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PASS_H
 #define CVY_PASS_H

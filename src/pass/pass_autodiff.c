@@ -4,6 +4,8 @@
  * It is the first pass after the forward graph is built. Each operator's grad() adds the nodes of its gradient, and
  * graph_grad.c adds up the contributions of several consumers. This file walks the nodes backwards and turns the
  * gradients of variables into accumulators. Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -6,6 +6,8 @@
  * passes over memory 5 times instead of 9 times. It adds in the chain's order, so the result is the same to the last
  * bit. If an addend is the gradient of a convolution with a filter of one position (the 1x1 layers of those modules),
  * the convolution also reads the other addend and writes the sum, so no extra pass over memory is left.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

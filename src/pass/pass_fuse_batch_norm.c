@@ -7,6 +7,8 @@
  *
  * It runs after fuse-relu, which has already fused a ReLU into bn_apply if there is no addition between them. If groups
  * span ranks, there is an all-reduce between statistics and normalisation, and the nodes stay as they are.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/norm/op_batch_norm.h"
 #include "pass/pass_readers.h"

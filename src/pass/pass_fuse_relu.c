@@ -7,6 +7,8 @@
  * gradient then includes the gradient of a ReLU before or after it. The node of the ReLU's gradient is removed, and the
  * ReLU's result, often the largest tensor of the network, need not be kept until backward. The gradient of group norm
  * includes that of the ReLU after it in the same way.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /*
  * pass_optimise.c: adds the update phase: clipping, then one update node per variable, in the order in which the
  * gradients are ready.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /*
  * pass_prune.c: removes nodes that nothing depends on, such as a forward part that no loss and no output uses.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/pass.h"
 

@@ -1,5 +1,7 @@
 /*
  * pass_readers.c: keeps the readers of each value as a list of places. See pass_readers.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -4,6 +4,8 @@
  *
  * A pass that changes a node's sources calls cvy_readers_forget before and cvy_readers_note after the change. To remove
  * a node it calls cvy_readers_remove.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PASS_READERS_H
 #define CVY_PASS_READERS_H

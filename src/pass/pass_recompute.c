@@ -8,6 +8,8 @@
  * CHAIN_MAX nodes back; so along a chain of residual blocks one sum is kept every few blocks. The copies compute the
  * same bits. Source: Chen et al. 2016, Training deep nets with sublinear memory cost, section 3 (dropping the results
  * of cheap operations).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/pass.h"
 

@@ -4,6 +4,8 @@
  * while backward continues.
  *
  * Source: Li et al. 2020, PyTorch Distributed, section 3.2 (bucketing, overlap).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -11,6 +11,8 @@
  *   bind      creates the kernels and resolves the pointers                                    plan_bind.c
  *
  * After binding, a step allocates nothing and looks nothing up: src/program/program_execute.c walks the list.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PLAN_H
 #define CVY_PLAN_H

@@ -1,5 +1,7 @@
 /*
  * plan_bind.c: makes the instructions of a schedule runnable: it creates the kernels and resolves every pointer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

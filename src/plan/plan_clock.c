@@ -3,6 +3,8 @@
  * waits for the time that its kernel took according to the wisdom.
  *
  * All-reduces and barriers run as usual.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -7,6 +7,8 @@
  *
  * Source: Peng et al. 2019, A generic communication scheduler for distributed DNN training acceleration
  * (ByteScheduler).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <limits.h>
 #include <stdlib.h>

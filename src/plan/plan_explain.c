@@ -1,6 +1,8 @@
 /*
  * plan_explain.c: lists for each node of a lowered graph the kernels that could run it, their times, and why others
  * cannot: `convoy plan --explain`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /*
  * plan_json.c: prints a plan as JSON, for plan.json of a run, `convoy plan` and the report.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "plan/plan.h"
 

@@ -5,6 +5,8 @@
  * in a real network; zeros, denormals and infinities may be faster or slower. Integer sources hold 0, which is a valid
  * label, index and sample number everywhere. A kernel that cannot be created, or fails, counts as slower than any
  * other.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "plan/plan_measure.h"
 

@@ -1,5 +1,7 @@
 /*
  * plan_measure.h: measures the time of one call of a lowered graph on its own, before the first step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PLAN_MEASURE_H
 #define CVY_PLAN_MEASURE_H

@@ -6,6 +6,8 @@
  * may also use the memory of gradients and accumulators before these are first written. The largest buffer is placed
  * first, each at the lowest offset that is free during its lifetime. Source: Pisarchyk and Lee 2020, Efficient memory
  * management for deep neural net inference (greedy by size).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

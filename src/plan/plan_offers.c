@@ -5,6 +5,8 @@
  * It runs before the first step. To ask a library for an implementation takes up to a millisecond, networks repeat
  * their layers, and the planner tries many plans; therefore each kernel is asked only once for each combination of the
  * node's signature and the layouts of its sources.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "plan/plan_offers.h"
 

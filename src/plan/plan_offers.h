@@ -1,6 +1,8 @@
 /*
  * plan_offers.h: the offer of each kernel for each node. A kernel is asked once: nodes of equal shapes share the offer,
  * and so do the many plans that the planner tries (plan_tune.c).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PLAN_OFFERS_H
 #define CVY_PLAN_OFFERS_H

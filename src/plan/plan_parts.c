@@ -8,6 +8,8 @@
  * the last update, before a rank reads them again.
  *
  * Source: Rajbhandari et al. 2020, ZeRO, stage 1, with shared memory instead of the all-gather of weights.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "optim/optim_update.h"
 #include "plan/plan.h"

@@ -5,6 +5,8 @@
  * phase once. A node is never copied: an instruction points to its call, and each micro-batch has its own buffers. The
  * first micro-batch writes the accumulators and later ones add to them. With CVY_MICRO_TREE each micro-batch writes its
  * own part, and the parts are added as a binary tree. All-reduces start in the last micro-batch only.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

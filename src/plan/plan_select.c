@@ -5,6 +5,8 @@
  * plan file or plan_tune.c). If none was chosen, or it declines, the node gets the first kernel in the order of
  * preference that makes an offer. If a kernel wants a source in another layout, a reorder is put before it. All nodes
  * that want the same layout share one reorder.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

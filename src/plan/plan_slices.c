@@ -12,6 +12,8 @@
  * Slices could also be offered to kernels while they are chosen. But the producer is chosen before the concat, and a
  * kernel that declines would cost reorders or a slower kernel. Here the choice and the measured times do not depend on
  * slices, and no slice is ever reordered.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

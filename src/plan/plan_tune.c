@@ -6,6 +6,8 @@
  * expensive first, and tries each other kernel of the group in the whole plan. A kernel is kept if the plan gets
  * cheaper, so the cost that a layout causes in neighbouring nodes counts. Each (shapes, layouts, kernel) is timed once,
  * and the time is kept as wisdom.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "plan/plan_tune.h"
 

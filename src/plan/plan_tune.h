@@ -1,5 +1,7 @@
 /*
  * plan_tune.h: chooses a kernel for each node by measured times, and predicts what the step will take.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PLAN_TUNE_H
 #define CVY_PLAN_TUNE_H

@@ -2,6 +2,8 @@
  * plan_wisdom.c: the file of measured times. It is modelled on FFTW's wisdom (Frigo and Johnson 2005), but keeps times
  * instead of plans. The kernels are chosen again from these times, so a network profits from another one that has the
  * same layers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "plan/plan_wisdom.h"
 

@@ -4,6 +4,8 @@
  * The file is JSON that can be read, copied and kept. It names the machine and the build for which it is valid, and has
  * a time in milliseconds for each (operator, options, shapes, dtypes, layouts, kernel, threads). All processes here
  * share it: a writer takes a lock, adds what others have written in the meantime, and replaces the whole file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PLAN_WISDOM_H
 #define CVY_PLAN_WISDOM_H

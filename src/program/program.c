@@ -1,6 +1,8 @@
 /*
  * program.c: the public interface of a program: tasks are described, planned together, and run one at a time by the
  * caller.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program.h"
 

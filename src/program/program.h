@@ -1,5 +1,7 @@
 /*
  * program.h: the inside of a program: its tasks over one set of variables, and what they share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PROGRAM_H
 #define CVY_PROGRAM_H

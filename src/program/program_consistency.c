@@ -3,6 +3,8 @@
  * make the same reductions in the same order. Otherwise they would wait for each other for ever, or add tensors that do
  * not belong together. Reasons are ranks with different models or options, or nodes with different processors, which
  * choose different kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

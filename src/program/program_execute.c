@@ -1,6 +1,8 @@
 /*
  * program_execute.c: the executor: it runs a plan's list of instructions. Between kernels it makes progress on the
  * reductions under way. It notes when each instruction ended, which is the event log.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program_execute.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* program_execute.h: the executor. */
 #ifndef CVY_PROGRAM_EXECUTE_H
 #define CVY_PROGRAM_EXECUTE_H

@@ -1,6 +1,8 @@
 /*
  * program_fill.c: copies rows of a data set into the feeds of a task, for the training loop and for cvy_program_fill()
  * of the public API.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program_fill.h"
 

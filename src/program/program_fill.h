@@ -1,5 +1,7 @@
 /*
  * program_fill.h: copies rows of a data set into the feeds of a task.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PROGRAM_FILL_H
 #define CVY_PROGRAM_FILL_H

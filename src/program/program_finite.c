@@ -5,6 +5,8 @@
  * step, because most of its weights are in fully connected layers. The gradient of such a weight is x^T dy. Of it, only
  * one row is read, and the bias's gradient, which is the sum of dy: a number in x or dy that is not finite shows in one
  * of the two. A product of finite numbers that overflows is not found here; the next step's loss shows it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdatomic.h>

@@ -1,6 +1,8 @@
 /*
  * program_groups.c: which weights a training task trains, and with which factors on the learning rate and the weight
  * decay: the patterns `trains` and the parameter groups of cvy_training_opts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <fnmatch.h>
 #include <math.h>

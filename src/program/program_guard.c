@@ -7,6 +7,8 @@
  * first update costs next to nothing (simulated, ResNet-50 on 128 nodes: 0.03 %), because the last one ends no later.
  * The second run executes the same instructions with the same inputs and random numbers, sends no gradients, and checks
  * everything that each instruction writes. A step without such numbers pays nothing for it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

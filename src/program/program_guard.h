@@ -1,5 +1,7 @@
 /*
  * program_guard.h: training steps that leave the weights as they are if a loss or a gradient is not finite.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PROGRAM_GUARD_H
 #define CVY_PROGRAM_GUARD_H

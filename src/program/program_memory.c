@@ -1,6 +1,8 @@
 /*
  * program_memory.c: checks before tensor memory is allocated whether a planned program stays within its limit and fits
  * into the machine. A batch that is too large is then refused with numbers, and the system does not kill the run later.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

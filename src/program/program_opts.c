@@ -3,6 +3,8 @@
  * are what these keys accept. An option without a key has the name of its field.
  *
  * An option is a row of the table: name, kind, field, the words that it accepts, and what a message says is expected.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /*
  * program_output.c: what a step leaves for the caller: its losses, and the outputs of all micro-batches in one piece.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -6,6 +6,8 @@
  * shares may differ by a sample. So a rank whose share is not the largest plans the largest share first, only for its
  * choices. In deterministic training, a micro-batch is a shard of the batch, and its graph knows nothing of the other
  * shards.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * and what a plan file keeps of them.
  *
  * The plan file keeps what the measurements on this network have found, so that a resumed run adds in the same order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /*
  * program_reduce.h: how a program reduces its gradients over ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PROGRAM_REDUCE_H
 #define CVY_PROGRAM_REDUCE_H

@@ -1,6 +1,8 @@
 /*
  * program_task.h: a task of a program, which cvy_program_add_training() or cvy_program_add_forward() has added: its
  * graphs and plans, its losses and outputs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PROGRAM_TASK_H
 #define CVY_PROGRAM_TASK_H

@@ -3,6 +3,8 @@
  * the layouts of variables, which must be the same on all ranks.
  *
  * While rank 0 measures, the others sleep: ranks that poll would use the cores and the memory that are being measured.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program_tune.h"
 

@@ -1,5 +1,7 @@
 /*
  * program_tune.h: the choice of kernels for a program, the same on all ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PROGRAM_TUNE_H
 #define CVY_PROGRAM_TUNE_H

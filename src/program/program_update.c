@@ -1,5 +1,7 @@
 /*
  * program_update.c: the update mode of a program: which one the options ask for, and calls of its functions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program_update.h"
 

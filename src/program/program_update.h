@@ -4,6 +4,8 @@
  * One file (or folder) of src/update defines one update mode with CVY_UPDATE_DEFINE; tools/make_registry.sh finds it. A
  * program knows no mode by name: it plans by the mode's shape and calls its functions. A mode keeps its state in
  * program->update.state.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_PROGRAM_UPDATE_H
 #define CVY_PROGRAM_UPDATE_H

@@ -1,6 +1,8 @@
 /*
  * reduce_bucket.c: buckets under reduction: their requests, which ones are under way, progress and waits, and when each
  * exchange started and ended.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "reduce/reduce_bucket.h"
 

@@ -11,6 +11,8 @@
  *     cvy_bucket_set_wait(set, i);
  *
  * All ranks connect and start the buckets in the same order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_REDUCE_BUCKET_H
 #define CVY_REDUCE_BUCKET_H

@@ -6,6 +6,8 @@
  * order the buffers are started. Those before `oldest` are done; those from `next` on have not begun. Each of the
  * `depth` copies of the buffers has its own buckets, so a ring of depth * buckets serves all steps. A reducer counts
  * how often a buffer was started and waited for: the copy of its next round is the number of starts, modulo depth.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/reducer.h>
 

@@ -54,6 +54,8 @@
  *
  * Gains are those of the network over the baseline, with paired errors. The page leaves the analysis out if test.json
  * is of another checkpoint. Older runs have these members in test.json.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_REPORT_H
 #define CVY_REPORT_H

@@ -1,5 +1,7 @@
 /*
  * report_compare.c: cvy_report_compare(): a page about several runs, of the same kind as the page of one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "report/report_compare.h"
 

@@ -1,5 +1,7 @@
 /*
  * report_compare.h: what the sections of a page about several runs share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_REPORT_COMPARE_H
 #define CVY_REPORT_COMPARE_H

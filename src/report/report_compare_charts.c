@@ -1,6 +1,8 @@
 /*
  * report_compare_charts.c: losses, scores and learning rates of several runs, each as one chart over epochs and one
  * over time. A run has the same colour everywhere.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * report_compare_table.c: a table with a column for each run: the keys of the jobs that are not equal, the state, and
  * the scores. The best number of a row is bold.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report_curve.c: see report_curve.h. */
 #include "report/report_curve.h"
 

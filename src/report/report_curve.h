@@ -1,5 +1,7 @@
 /*
  * report_curve.h: curves of many points as charts show them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_REPORT_CURVE_H
 #define CVY_REPORT_CURVE_H

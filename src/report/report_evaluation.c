@@ -1,6 +1,8 @@
 /*
  * report_evaluation.c: the results on the test set: scores, ROC with baselines, confusion matrix, truth against
  * prediction, histograms of features.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

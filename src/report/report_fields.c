@@ -1,6 +1,8 @@
 /*
  * report_fields.c: targets with two or more axes: maps of truth, prediction and difference of the worst samples and of
  * typical ones.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

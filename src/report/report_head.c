@@ -1,6 +1,8 @@
 /*
  * report_head.c: the top of the page: what was trained and how well it does, in plain words and important numbers, and
  * notes about possible problems.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

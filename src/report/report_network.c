@@ -1,6 +1,8 @@
 /*
  * report_network.c: the network according to the plan: its layers with shapes, work and kernels, and how the memory is
  * used.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

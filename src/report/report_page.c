@@ -3,6 +3,8 @@
  * which loads nothing from elsewhere.
  *
  * It is called at the end of `train`, after `test`, and by `convoy report RUN` at any time; never in a step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

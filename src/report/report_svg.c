@@ -3,6 +3,8 @@
  * page scales it.
  *
  * Ticks are at 1, 2 or 5 times a power of ten (Heckbert 1990, "Nice numbers for graph labels").
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "report/report_svg.h"
 

@@ -3,6 +3,8 @@
  *
  * Colours, fonts and line widths are CSS classes of the page, so the same chart works in light mode, in dark mode and
  * in print. All text is escaped here.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_REPORT_SVG_H
 #define CVY_REPORT_SVG_H

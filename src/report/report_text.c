@@ -1,5 +1,7 @@
 /*
  * report_text.c: helpers for the sections of the page: escaped text, formatted numbers, and values from parsed files.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * report_training.c: the curves of the training: losses, metrics, learning rate, speed, and the time of a step by its
  * parts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

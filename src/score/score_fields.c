@@ -1,6 +1,8 @@
 /*
  * score_fields.c: see score_fields.h. Samples are ordered by the root mean square error of a channel. Colours: viridis
  * (Smith and van der Walt 2015) for values, and RdBu (Brewer 2003) for differences, between a few anchors of each.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "score/score_fields.h"
 

@@ -1,6 +1,8 @@
 /*
  * score_fields.h: a regression whose targets are fields, with two or more axes: maps of truth, prediction and
  * difference, for the report of the run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SCORE_FIELDS_H
 #define CVY_SCORE_FIELDS_H

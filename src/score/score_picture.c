@@ -1,5 +1,7 @@
 /*
  * score_picture.c: see score_picture.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "score/score_picture.h"
 

@@ -1,5 +1,7 @@
 /*
  * score_picture.h: pictures in test.json, as data URLs of PNG files that a page can show.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SCORE_PICTURE_H
 #define CVY_SCORE_PICTURE_H

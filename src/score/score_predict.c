@@ -3,6 +3,8 @@
  *
  * The samples are cut into blocks of the network's largest batch, which the ranks take in turns. A block is computed in
  * the same way by any rank, so the result does not depend on the number of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/score.h>
 

@@ -1,6 +1,8 @@
 /*
  * score_prediction_array.c: predictions as arrays, in one .npy file or as data sets of an HDF5 file: see
  * score_prediction_file.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /*
  * score_prediction_csv.c: predictions as text: see score_prediction_file.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

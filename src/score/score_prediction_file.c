@@ -1,6 +1,8 @@
 /*
  * score_prediction_file.c: makes the rows of a file of predictions: outputs, probabilities or classes. See
  * score_prediction_file.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "score/score_prediction_file.h"
 

@@ -3,6 +3,8 @@
  *
  * score_prediction_file.c computes what a row has: outputs, probabilities or classes. A format writes it: text in
  * score_prediction_csv.c, arrays in score_prediction_array.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SCORE_PREDICTION_FILE_H
 #define CVY_SCORE_PREDICTION_FILE_H

@@ -1,6 +1,8 @@
 /*
  * score_result.c: see score_result.h. Metrics write their details (a confusion matrix, curves) as members of
  * test.json, so the struct is read from there.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "score/score_result.h"
 

@@ -1,5 +1,7 @@
 /*
  * score_result.h: the scores of cvy_run_test() as a struct.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SCORE_RESULT_H
 #define CVY_SCORE_RESULT_H

@@ -1,5 +1,7 @@
 /*
  * score_run.c: opens a trained network for test: see score_run.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "score/score_run.h"
 

@@ -1,6 +1,8 @@
 /*
  * score_run.h: opens a trained network for test: a run folder or a file of weights, the data, and the forward
  * program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SCORE_RUN_H
 #define CVY_SCORE_RUN_H

@@ -1,6 +1,8 @@
 /*
  * score_worst.c: see score_worst.h. Samples are ordered by the probability of the network's answer less that of the
  * true class.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "score/score_worst.h"
 

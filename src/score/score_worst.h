@@ -1,5 +1,7 @@
 /*
  * score_worst.h: the pictures with the largest errors of the network, for the report of the run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SCORE_WORST_H
 #define CVY_SCORE_WORST_H

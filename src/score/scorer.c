@@ -1,6 +1,8 @@
 /*
  * scorer.c: a pass over a data set with forward tasks, for losses and metrics. Each sample is used once, with any
  * number of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "score/scorer.h"
 

@@ -1,6 +1,8 @@
 /*
  * scorer.h: a pass over a data set with a program's forward tasks, for losses and metrics. Training uses it at the end
  * of an epoch; test and predict use it, too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SCORER_H
 #define CVY_SCORER_H

@@ -1,5 +1,7 @@
 /*
  * session.c: opens a job on all ranks. All ranks agree on every fault, so that no rank continues alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "session/session.h"
 

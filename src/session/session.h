@@ -1,6 +1,8 @@
 /*
  * session.h: what train, test and predict have in common: a job that is open on all ranks, with its data, its model
  * and its program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SESSION_H
 #define CVY_SESSION_H

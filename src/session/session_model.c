@@ -4,6 +4,8 @@
  *
  * It runs before step 0. The network's input has the shape of the data's x. It has as many outputs as there are
  * classes, or numbers in the target.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "session/session_model.h"
 

@@ -4,6 +4,8 @@
  *
  * It is used before step 0 and by all verbs, so that train, test, predict, bench and plan make the same network from
  * the same job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SESSION_MODEL_H
 #define CVY_SESSION_MODEL_H

@@ -3,6 +3,8 @@
  *
  * It runs before step 0. A training run replaces `auto` by numbers once. From then on the job holds the numbers: the
  * resolved job file and each checkpoint keep them, and test and predict take them from there.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "session/session_normalize.h"
 

@@ -1,6 +1,8 @@
 /*
  * session_normalize.h: moves data.normalize and data.normalize_targets between the job file, the training data and the
  * checkpoint.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SESSION_NORMALIZE_H
 #define CVY_SESSION_NORMALIZE_H

@@ -1,6 +1,8 @@
 /*
  * session_read.c: cvy_run_read_job(): checks a job file before there are ranks or data, for programs that prepare a
  * run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /*
  * session_source.c: a data source as it is written on the command line.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "session/session_source.h"
 

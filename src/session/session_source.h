@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* session_source.h: a data source as it is written on the command line. */
 #ifndef CVY_SESSION_SOURCE_H
 #define CVY_SESSION_SOURCE_H

@@ -1,5 +1,7 @@
 /*
  * study.h: sets up a network to be timed on synthetic data. bench, time and check share it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_STUDY_H
 #define CVY_STUDY_H

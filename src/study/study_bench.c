@@ -5,6 +5,8 @@
  * It times the whole step with the plan and executor that train uses: forward, backward, all-reduce, update; or a part
  * of it (cvy_bench_mode). The time of a step is that of the slowest rank. A built-in network is timed as PyTorch's own
  * benchmarks do it: SGD with momentum 0.9, and batch-norm statistics over the rank's local batch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * study_bench_data.c: cvy_run_bench_data(): measures how fast samples of a source are read, decoded and augmented. It
  * uses the loader of training, without a network.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/study.h>
 

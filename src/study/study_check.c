@@ -6,6 +6,8 @@
  * first step: the loss, all weights together, and all changes that the step made to the weights. A wrong gradient may
  * be small compared with its weight, but it shows in the change. The later steps are only reported: with batch norm
  * over few samples a difference grows by a factor of thousands from one step to the next, with any kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

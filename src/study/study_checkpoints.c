@@ -1,6 +1,8 @@
 /*
  * study_checkpoints.c: cvy_run_verify(), cvy_run_export(): check and export a run's checkpoints. They need no ranks
  * and no program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convert.h>
 #include <convoy/study.h>

@@ -1,5 +1,7 @@
 /*
  * study_convert.c: cvy_run_convert(): converts a data set to another format, on all ranks. It needs no program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convert.h>
 

@@ -1,6 +1,8 @@
 /*
  * study_formats.c: cvy_run_formats(): lists the data formats that this build reads and writes, from its tables, for
  * `convoy info`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convert.h>
 

@@ -1,6 +1,8 @@
 /*
  * study_inspect.c: cvy_run_inspect(): describes the contents of data sets, weights, checkpoints and
  * run folders. They need no ranks and no program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convert.h>
 #include <convoy/study.h>

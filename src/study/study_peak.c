@@ -4,6 +4,8 @@
  *
  * It is a fully connected layer of 768 x 768 on 768 samples per rank, planned and run like any network. So it uses the
  * best kernel of the build, and the same threads and clock frequency as the network.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,8 @@
  *
  * They make and plan the program with all its tasks, as cvy_run_train() or cvy_run_bench() does. But no tensor memory
  * is allocated, and no weights are filled in.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * SimGrid reads, for `convoy simulate`.
  *
  * A node is one host with one rank. Links transfer in both directions at the same time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/study.h>
 

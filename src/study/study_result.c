@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* study_result.c: see study_result.h. */
 #include "study/study_result.h"
 

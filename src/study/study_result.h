@@ -1,6 +1,8 @@
 /*
  * study_result.h: describes a result of a study as a table of rows. Its JSON and its lines for people are made from
  * the same table.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_STUDY_RESULT_H
 #define CVY_STUDY_RESULT_H

@@ -1,6 +1,8 @@
 /*
  * study_runs.c: a run in a few figures, from what it has left in its folder: STATUS, metrics.jsonl, job.resolved.yaml
  * and plan.json. Any of them may be missing or damaged.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "study/study_runs.h"
 

@@ -1,5 +1,7 @@
 /*
  * study_runs.h: what the files of a run folder tell about the run, for `convoy ls`, `convoy inspect` and the report.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_STUDY_RUNS_H
 #define CVY_STUDY_RUNS_H

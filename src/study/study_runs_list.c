@@ -3,6 +3,8 @@
  *
  * A folder of a run is not searched further. A link to a folder of a run counts, but links are not followed otherwise,
  * so the search ends.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <math.h>

@@ -4,6 +4,8 @@
  *
  * The time of an instruction is its median over the timed steps, on rank 0. An instruction belongs to the layer from
  * which its node was made, and an update to the layer that reads the weight. Layout changes have their own rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
  * train_async.c: the steps of a run whose workers do not wait for each other (update: parameter_server with a
  * staleness other than 0). They run from one synchronisation of all ranks to the next. A synchronisation is the end of
  * an epoch, a checkpoint, or a request of any worker.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "train/trainer.h"
 

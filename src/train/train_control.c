@@ -5,6 +5,8 @@
  * The ranks agree before each step. Any rank may get a request, and only rank 0 watches the end of the allocation.
  * Therefore all ranks combine what they know in one small all-reduce, and all of them act on the result at the same
  * step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

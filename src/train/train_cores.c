@@ -4,6 +4,8 @@
  * Compute threads wait for each other after each kernel. If one of them has to share its core, all lose that time, so a
  * busy program beside a run costs more than the core it takes. Nothing else in the log would show it: the steps are
  * slow, and all of that is "compute".
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

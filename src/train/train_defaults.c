@@ -1,6 +1,8 @@
 /*
  * train_defaults.c: a line of the log about defaults that decide the results of a run and that differ from those of
  * PyTorch, as far as the job leaves them open. docs/guide/coming-from-pytorch.md explains them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -3,6 +3,8 @@
  * run flushes, and what a checkpoint keeps of a pending update. The mode decides (program/program_update.h).
  *
  * The trainer calls cvy_trainer_flush() after each step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "job/job_table.h"
 #include "train/trainer.h"

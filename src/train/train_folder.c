@@ -1,5 +1,7 @@
 /*
  * train_folder.c: the run folder: what a training run writes and what a resumed one reads. Only rank 0 writes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <dirent.h>
 #include <errno.h>

@@ -3,6 +3,8 @@
  *
  * The flags are C11 atomics. A signal handler may use only atomics that need no lock. Therefore the build fails on a
  * machine whose integer atomics need one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "train/train_request.h"
 

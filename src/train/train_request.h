@@ -1,6 +1,8 @@
 /*
  * train_request.h: the requests that a run gets from signal handlers and other threads (cvy_train_control). These are
  * the functions that the run itself calls.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TRAIN_REQUEST_H
 #define CVY_TRAIN_REQUEST_H

@@ -3,6 +3,8 @@
  *
  * A save begins after a step, if one is due. The ranks that write make a copy and continue with training. The
  * agreement before a later step finds out that the save has ended.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

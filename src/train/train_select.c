@@ -1,6 +1,8 @@
 /*
  * train_select.c: decisions that depend on scores: which checkpoint is the best, and when a run stops early. They are
  * taken at the end of an epoch, from scores that are equal on all ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

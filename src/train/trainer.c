@@ -5,6 +5,8 @@
  * schedule, runs one planned step and writes the log. At the end of an epoch it validates. Everything that must
  * survive (step number, best score, sums of the epoch) is in the state of each checkpoint, so a resumed run gives the
  * same bits.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * trainer.h: the state of a training run, shared by the step loop (trainer.c), the run folder (train_folder.c) and the
  * other files of this folder.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TRAINER_H
 #define CVY_TRAINER_H

@@ -5,6 +5,8 @@
  * A training step has two plans on two sets of gradients, as in delayed updates (update_delayed.c). Here the update
  * phase of one plan runs in pieces between the instructions of the other, in the order that plan_deferred.c has made.
  * All other code that reads weights must flush first.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "update/update_delayed.h"
 

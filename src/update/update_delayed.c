@@ -11,6 +11,8 @@
  *     step t + 1  forward, backward on set 1: reductions of t go on      update by set 0: step t
  *
  * Source: Kurth et al. 2018, Exascale deep learning for climate analytics, section V-B4 (gradient lag).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /*
  * update_delayed.h: what delayed and deferred updates have in common: the gradients of one step are pending while the
  * next step runs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_UPDATE_DELAYED_H
 #define CVY_UPDATE_DELAYED_H

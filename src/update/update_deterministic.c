@@ -7,6 +7,8 @@
  * own subtree (plan_schedule.c), and the algorithm "doubling" sums the rest over ranks. Kernels are chosen by
  * preference, as if there were one thread. A kernel that would split its sums among threads runs on one thread
  * (plan_select.c).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -11,6 +11,8 @@
  *
  * Source: McDonald, Hall and Mann 2010; Stich 2019, Local SGD Converges Fast and Communicates Little; Yu, Jin and Yang
  * 2019 (the momentum's average).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

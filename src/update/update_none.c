@@ -5,6 +5,8 @@
  * A training task is planned for this rank alone, as with local updates: the samples are its own rows, batch norm
  * groups lie within them, and nothing is sent. The graph has no update of weights (program_plan.c). Gradients are
  * accumulators, so the pass `prune` keeps them although nothing reads them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program.h"
 

@@ -1,6 +1,8 @@
 /*
  * update_sync.c: synchronous updates: gradients are summed over all ranks in every step, and each rank updates all
  * weights.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program_guard.h"
 

@@ -10,6 +10,8 @@
  *     backward, scatter b0, b1 | update my part of b0, gather b0 | update my part of b1, gather b1 | write weights
  *
  * Source: Rajbhandari et al. 2020, ZeRO: Memory Optimizations Toward Training Trillion Parameter Models, stage 1.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /*
  * protected.h: a backend whose memory the host cannot read. Its pages have no access rights except during its kernels
  * and copies, so an access by any other code ends the process with SIGSEGV.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_PROTECTED_H
 #define CVY_TEST_PROTECTED_H

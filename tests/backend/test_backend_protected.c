@@ -8,6 +8,8 @@
  *
  * On several ranks the job is deterministic, so that any number of ranks must reproduce one run on the host alone. This
  * is needed because the host backend reduces in the shared memory of a node, in another order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_clock.c: clocks: seconds never go back, and the date has the right form. */
 #include "base/machine/base_clock.h"
 #include "test_util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_exact.c: exact sums have the same bits in any order, over the whole range of doubles, also when they are
  * added digit by digit as ranks do. */
 #include <float.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_file.c: files: a file is replaced completely or not at all; faults of the disk; folders. */
 #include <errno.h>
 #include <fcntl.h>

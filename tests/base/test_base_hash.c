@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_hash.c: hashes: known answers, streams, names. */
 #include "base/base_hash.h"
 #include "test_util.h"

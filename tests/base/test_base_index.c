@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_index.c: the index of names: a name that was added is found, a name keeps its first number, nothing else is
  * found, and a lack of memory is reported. */
 #include <stdio.h>

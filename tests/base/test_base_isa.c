@@ -1,6 +1,8 @@
 /*
  * test_base_isa.c: the limit on instruction sets that oneDNN reads from the environment also applies to our own
  * kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_json.c: the output of the JSON writer, and that our own reader accepts it. */
 #include "base/text/base_json.h"
 #include "base/text/base_tree.h"

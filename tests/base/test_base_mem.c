@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_mem.c: the error record, the allocator and pools. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_option.c: option tables: values, defaults, every message with its position, printed text that is read back,
  * help, and every allocation failing in turn. */
 #include "base/text/base_option.h"

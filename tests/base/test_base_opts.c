@@ -1,6 +1,8 @@
 /* rows: clang asan onednn3 minimal */
 /*
  * test_base_opts.c: structs of options and results with a size: older and newer callers, and invalid sizes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_rng.c: random numbers (known answers of the Philox paper's code) and the permutation. */
 #include <stdlib.h>
 

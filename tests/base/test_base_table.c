@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_table.c: a descriptor is found by its name, and entries that do not count are not found; a message for a
  * wrong name gives the nearest name, or else all names or the hint. */
 #include "base/base_mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_tree.c: trees: positions, rules beyond YAML, typed scalars, set, copy, text that is printed and read back,
  * and every allocation failing in turn. */
 #include <locale.h>

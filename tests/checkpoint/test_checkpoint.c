@@ -6,6 +6,8 @@
  * System calls fail on demand: in this program the functions below replace those of the C library. CONVOY_TEST_LEVEL
  * and CONVOY_TEST_SEED (docs/internals/testing.md) choose how many bits are flipped, at how many lengths files are cut,
  * and which ones.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,6 +3,8 @@
 /*
  * test_checkpoint_program.c: checkpoints of the public API: a program that reads one continues as the program that
  * wrote it, with its optimiser's state; damaged sets are skipped; the list of a folder; and what is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #define _DEFAULT_SOURCE
 #include <stdlib.h>

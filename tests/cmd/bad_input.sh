@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # bad_input.sh: the command refuses what it cannot do with exit code 1 and a cause: a run folder that exists, a resume
 # with another job, other data to score, damaged checkpoints, numbers that become infinite. Faults in a job itself are

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan onednn3 minimal
 # bench.sh: the fields of `convoy bench --json`, on one rank and on two; pictures with one channel; a network from a job
 # file.

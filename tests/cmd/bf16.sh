@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan onednn3 minimal
 # bf16.sh: `convoy bench --dtype bf16` if the CPU has it; a clear refusal if it has not, or if oneDNN is told not to use
 # it.

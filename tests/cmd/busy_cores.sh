@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # busy_cores.sh: `convoy train` warns once, and `convoy doctor` says it, if another program uses its core. It needs
 # taskset.

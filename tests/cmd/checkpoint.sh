@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # checkpoint.sh: sets written by two nodes at once, in parts; saves in the background and in the foreground; `inspect
 # --verify`, which names the tensor that was altered; `export`.

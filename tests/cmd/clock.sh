@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan minimal
 # clock.sh: with `--kernels clock` a step waits for the measured times of its kernels, on more ranks than there are
 # cores; unknown times are named.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # completion.sh: bash, zsh and fish complete verbs, options, choices, keys after --set, networks and file names. A shell
 # that is not installed is left out.

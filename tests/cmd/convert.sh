@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # convert.sh: any format is converted into any other and back: the bytes and labels are the same for any number of
 # ranks; an interrupted conversion is completed.

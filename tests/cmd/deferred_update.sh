@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # deferred_update.sh: updates that wait until the next forward pass needs the weight (comm.overlap: forward) give the
 # same losses and checkpoints, to the bit, as updates at the end of the step. It covers dropout, clipping, Adam, bf16,

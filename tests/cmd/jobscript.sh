@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # jobscript.sh: `convoy jobscript`: the head of the script has what is asked for, and invalid options are refused before
 # the job waits in a queue. The script itself is run with commands that replace those of Slurm and PBS: after a stop by

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # large_batch.sh: the learning rate of a run follows its global batch, for any number of ranks, and its warm-up begins
 # at the rate of the base batch; the rate is printed and logged.

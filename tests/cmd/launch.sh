@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi asan minimal
 # launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with
 # advice; one process in a job of several tasks gets a warning.

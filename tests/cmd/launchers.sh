@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi minimal
 # launchers.sh: each launcher is recognised by the variables that it sets, the innermost one if they are nested. simulate
 # refuses to be started by a launcher, says which, and calls no MPI before; so any MPI library can run this test.

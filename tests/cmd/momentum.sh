@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # momentum.sh: sgd has the same momentum by default however a job names it, and a run that was begun without momentum is
 # resumed without; the log names the defaults that decide a run.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # normalize.sh: data.normalize: auto finds the mean and deviation of the training part only, with the same numbers on
 # one rank and on two; they are kept with the run, and test, predict and resume use them. data.balance and data.shuffle:

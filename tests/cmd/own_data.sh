@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # own_data.sh: docs/guide/your-own-data.md on 1,000 samples: HDF5 files with weights and three targets are inspected,
 # trained on, scored, predicted, and converted into one set.

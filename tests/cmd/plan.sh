@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan onednn3 minimal
 # plan.sh: what `convoy plan` prints is what a run then uses; all its formats; groups of weights that match nothing.
 . "$CONVOY_SOURCE/tests/shell.inc"

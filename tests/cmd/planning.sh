@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan onednn3 minimal
 # planning.sh: `convoy plan --planning measure` keeps its times, predicts the step and explains its choices; a damaged
 # file is named and measured again.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan minimal
 # predict.sh: outputs, probabilities and classes, with and without header and names of samples, as .csv and .npy; the
 # same bits on one rank and on three, and from the single file of export in an empty folder; a bad sample has no answer;

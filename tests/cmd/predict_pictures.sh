@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # predict_pictures.sh: one picture, a list and a pattern of pictures are answered by file, class and probability; colours
 # are those of the training; `convoy test` names the files of its worst pictures, and the report shows the names.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # schedulers.sh: the scripts of `convoy jobscript` for LSF, PBS and Flux, on stand-ins for their commands (standin/): a run
 # is told to stop before the limit, saves, goes on in the next job and comes to its end; so does each element of a job

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # server.sh: parameter servers from the job file give the losses of synchronous training for any number of workers and
 # servers; a run in which a server or a worker is killed or stopped ends, and continues with the same bits; what does

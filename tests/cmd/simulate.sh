@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # simulate.sh: `convoy simulate`: a small network on simulated machines; the simulation is exact, so times are compared
 # with exact values; wrong platforms and rank counts are refused.

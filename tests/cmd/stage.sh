@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # stage.sh: data.stage on one rank and on two: the training is the same as from the original data, no file remains,
 # copies are kept and found again, made again when the source changes, and refused if there is no space or the format

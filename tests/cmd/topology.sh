@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi minimal
 # topology.sh: a training on several ranks prints where they are, and warns if they share cores; a single rank prints
 # nothing of this.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi asan onednn3 minimal
 # train.sh: a small training from the command, on one rank and on two: the same result; test, predict, inspect, report;
 # stop by a signal and resume.

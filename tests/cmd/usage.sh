@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan minimal
 # usage.sh: --help and --version need no MPI; the message for an unknown word names the nearest known one.
 set -u

@@ -2,6 +2,8 @@
  * test_comm_allreduce.c: all-reduces as lists of transfers, played in one process: every rank gets the sum of all, with
  * the same bits, for any number of ranks and elements; no rank waits for what is never sent; and the bytes are those of
  * the algorithm's formula.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_allreduce.h"
 #include <stdio.h>

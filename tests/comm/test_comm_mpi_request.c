@@ -4,6 +4,8 @@
  *
  * They are done by each algorithm and by the MPI library, by messages and through the shared memory of a node, in f32,
  * f64 and with bf16 messages, several at once and repeatedly.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 /* ranks: 2 3 4 */
 /* rows: mpich mpi asan */

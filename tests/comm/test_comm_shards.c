@@ -2,6 +2,8 @@
  * test_comm_shards.c: shards of deterministic training: any number of ranks has all of them, in the order of ranks and
  * a power of two each; the sum of the ranks' subtrees by the transfers of "doubling" equals the sum of one binary tree
  * over all shards, to the bit.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_allreduce.h"
 #include "comm/comm_shards.h"

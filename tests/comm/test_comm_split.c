@@ -3,6 +3,8 @@
 /*
  * test_comm_split.c: sub-communicators: their ranks and order; their collectives; reductions by messages, through the
  * shared memory of a node and by the progress thread of the parent communicator; both halves at once; faults.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <mpi.h>
 

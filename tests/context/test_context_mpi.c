@@ -5,6 +5,8 @@
  * every file descriptor is closed and every byte is freed, with every update mode.
  *
  * In this program the functions below replace those of MPI (MPI's profiling interface) and count.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

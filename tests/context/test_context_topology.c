@@ -1,6 +1,8 @@
 /*
  * test_context_topology.c: the line of each node and the warnings, for ranks placed as launchers place them, well and
  * badly, on imaginary machines.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

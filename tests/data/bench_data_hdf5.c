@@ -7,6 +7,8 @@
  * bench_data_hdf5 read FOLDER THREADS SECONDS
  *     reads with the library in order, 64 rows at a time, as h5py does; then with the reader in windows of shuffled
  *     samples, on so many threads
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_clock.h"
 #include "base/machine/base_machine.h"

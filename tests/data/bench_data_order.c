@@ -4,6 +4,8 @@
  *
  *     convoy pack '{format: synthetic, shape: [1, 2, 2], samples: 1000000}' million
  *     bench_data_order million [share for validation] [window]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

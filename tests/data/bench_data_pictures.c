@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_data_pictures.c: measures the parts of the time that a picture takes. It prints microseconds for reading, for
  * decoding the whole picture, for decoding only what a random resized crop to 224 needs, and for the augmentation after
  * that; on one thread, the best of five rounds over the files.

@@ -3,13 +3,15 @@
  * place.
  *
  * bench_data_sandbox FOLDER SAMPLES ROUNDS
- *     makes plain.h5 (contiguous rows), gzip.h5 (compressed chunks of 16 samples), checked.h5 (chunks of 16 samples with
- *     a checksum, which only libhdf5 reads) and lists.h5 (a list of 8 kB for each sample, as encoded pictures are
+ *     makes plain.h5 (contiguous rows), gzip.h5 (compressed chunks of 16 samples), checked.h5 (chunks of 16 samples
+ * with a checksum, which only libhdf5 reads) and lists.h5 (a list of 8 kB for each sample, as encoded pictures are
  *     kept); reads all samples in order by one thread, in turns in both modes; prints the medians of the rounds, and
  *     the ratio of the modes in each round: median, least and largest
  *
  * A number is the time for one sample after the files are open: by the clock, and of the processor in both processes.
  * The latter still tells something if other programs run. CONVOY_HDF5_READER names the reader process.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "test_data_support.h"
 

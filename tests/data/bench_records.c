@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_records.c: measures what it costs to open a set of many small samples. Opening is one pass over the records
  * that finds their positions and labels. The default is a million TFRecords and a million lines. The files are made
  * first and are then in the page cache. The program prints seconds, best of three, and the memory that the open set

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_arrays.c: the npy and IDX readers on small synthetic files: types, byte orders, layouts of channels,
  * targets, and damaged or unusual files. */

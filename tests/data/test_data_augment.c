@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_augment.c: augmentation: each step's arithmetic, that it depends on (seed, epoch, number) alone, what it
  * does on a test set, wrong lists of steps, and that a target follows x by its role, or is refused if it has none. */

@@ -2,6 +2,8 @@
  * test_data_cache.c: samples in memory: a sample that was read once is read again although its file has lost its
  * content; labels, views and the limit; a data set that is closed gives its memory back to the budget; encoded
  * pictures, stored as they are and decoded, give the same pixels as without a cache.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "test_data_pictures.h"
 

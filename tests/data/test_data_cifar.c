@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_cifar.c: the CIFAR reader on small synthetic files: both kinds, folders and single files, truncation,
  * labels out of range. */

@@ -1,6 +1,8 @@
 /* rows: clang asan */
 /*
  * test_data_collider.c: the generated events are reproducible, and their reader refuses bad options.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "test_data_support.h"
 

@@ -1,6 +1,8 @@
 /*
  * test_data_damage.h: makes damaged copies of a file in which one thing is wrong: each bit flipped, and each length
  * cut.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef TEST_DATA_DAMAGE_H
 #define TEST_DATA_DAMAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_decode.c: decoding only what is wanted: windows equal the same window of the whole picture, and reduced
  * pictures show the same positions; then hostile files.¶¶Hostile files are cut off anywhere, have flipped bits or

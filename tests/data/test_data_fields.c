@@ -1,6 +1,8 @@
 /*
  * test_data_fields.c: the generators of fields and pictures: the Fourier transform against the sum that defines it, the
  * statistics that docs/reference/data.md states, targets and classes, and samples that depend only on seed and number.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_folder.c: the folder reader and both decoders: classes, channels, varying sizes, and a message for every
  * kind of damage. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_data_hdf5.c: the HDF5 reader: kinds of numbers, layouts, orders of axes, several files, conditions, damaged
  * files, and a file made by h5py (files/make_hdf5.py). */
 #include "test_data_hdf5.h"

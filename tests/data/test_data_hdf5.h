@@ -1,5 +1,7 @@
 /*
  * test_data_hdf5.h: makes HDF5 files for the tests, one data set at a time, and opens them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef TEST_DATA_HDF5_H
 #define TEST_DATA_HDF5_H

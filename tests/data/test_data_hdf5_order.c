@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_data_hdf5_order.c: window shuffles of HDF5 files, whose blocks are the chunks of each file.
  *
  * It covers files that end within a chunk, different chunk sizes, a condition or range that takes some of the samples,

@@ -5,6 +5,8 @@
  *
  * The expected bits are from numpy 2.4: (stored * scale + offset).astype("f4"), with scale and offset of the type of
  * the attribute.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "test_data_hdf5.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_data_hdf5_write.c: the HDF5 writer: what it wrote is read back, plain and encoded, in pieces; a writer that is
  * stopped leaves nothing. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_list.c: lists of pictures and tables of numbers: separators, labels as numbers and names, headers, columns;
  * errors are named by line and column; no flipped byte and no cut causes an invalid access. */

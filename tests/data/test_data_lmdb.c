@@ -4,6 +4,8 @@
  * Data bases made by Python's lmdb (tests/data/files/make_lmdb.py) are read value by value. What our writer makes is
  * read back unchanged, also after an interruption. Cut, damaged and foreign files and a writer at work are reported;
  * bad offsets are never followed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <pthread.h>
 #include <stdarg.h>

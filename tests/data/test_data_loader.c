@@ -2,6 +2,8 @@
 /*
  * test_data_loader.c: the loader: a step holds the same for the shares of 1 to 4 ranks, 0 to 3 threads and any depth;
  * bad samples are skipped and counted or fail the step with their name; the end; splits are stratified and seeded.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_rng.h"
 #include "test_data_support.h"

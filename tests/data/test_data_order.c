@@ -5,6 +5,8 @@
  * and other epochs and seeds give other orders. For a window shuffle it checks how far the samples of a block move
  * apart and how many blocks a rank reads in a step. In a balanced epoch classes are equally frequent and samples are
  * used evenly.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

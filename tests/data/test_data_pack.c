@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_pack.c: packed sets: what is read back equals the source to the bit; flipped bits, truncation, invalid
  * indices and interrupted packing are reported. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_data_pictures.h: writes small JPEG and PNG files for the tests. They are so smooth that JPEG keeps them nearly
  * unchanged. */
 #ifndef TEST_DATA_PICTURES_H

@@ -2,6 +2,8 @@
 /*
  * test_data_public.c: data sets and loaders of the public API: every sample once in an epoch over all ranks, the same
  * batches after a later start, tails, parts, and what is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

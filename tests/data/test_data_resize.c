@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_data_resize.c: resizing: every filter, on bytes and reals, shrinking and enlarging, whole pictures and windows
  * between pixels, against the plain double sum over all pixels; constants do not change by a bit. */
 #include "base/number/base_rng.h"

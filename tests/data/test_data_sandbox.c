@@ -2,6 +2,8 @@
  * test_data_sandbox.c: HDF5 files that are read by libhdf5 in a process of its own: samples are those of reading in
  * place; files that crash libhdf5 1.10.8, or keep it in an endless loop, end that process and are named; a process that
  * is killed is replaced; none is left; and what a process that is out of order sends does no harm.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 /* rows: clang asan mpich */
 #include "test_data_hdf5.h"

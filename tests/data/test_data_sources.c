@@ -1,6 +1,8 @@
 /*
  * test_data_sources.c: several sources as one: the order of samples, what must agree, classes in another order or
  * merged, ranges and limits of one source and of several, and hashes that differ.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

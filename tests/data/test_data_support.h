@@ -1,6 +1,8 @@
 /*
  * test_data_support.h: what the tests of src/data share: checks that print where they failed, a scratch folder, small
  * files, sources given as text.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef TEST_DATA_SUPPORT_H
 #define TEST_DATA_SUPPORT_H

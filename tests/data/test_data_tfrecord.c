@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_tfrecord.c: TFRecord: what is written is read back to the byte; files made by TensorFlow; every byte
  * flipped and every length cut; damaged and unusual records are reported. */

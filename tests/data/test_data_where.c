@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_data_where.c: conditions on a sample's numbers: which samples fulfil them, which names they use, and the
  * position of errors. */
 #include "test_data_support.h"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # collider.sh: examples/collider compares a trained network with the classic baselines: table, analysis.json, report, and what it refuses.
 . "$CONVOY_SOURCE/tests/shell.inc"
 collider=$CONVOY_BUILD/collider

@@ -4,6 +4,8 @@
  *
  * The features find jets where the test put them. The baselines are in their range. ROC and bootstrap are compared with
  * known answers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdlib.h>

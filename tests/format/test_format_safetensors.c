@@ -2,6 +2,8 @@
 /*
  * test_format_safetensors.c: files are read back bit by bit as they were written; 16-bit floats become f32; damaged and
  * hostile headers are refused with a message.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdint.h>

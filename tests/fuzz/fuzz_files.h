@@ -2,6 +2,8 @@
  * fuzz_files.h: makes files from one input of libFuzzer. The input is cut at each "\n--8<--\n", and the pieces are
  * written to a folder of this process, which is in memory if the system has such a file system. The last file gets all
  * remaining bytes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef FUZZ_FILES_H
 #define FUZZ_FILES_H

@@ -1,6 +1,8 @@
 /*
  * fuzz_job.c: fuzzes job files: YAML, the option tables, durations. If a job is accepted, its printed text must be
  * accepted too and print the same, because a run keeps that text.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

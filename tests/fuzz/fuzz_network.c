@@ -1,6 +1,8 @@
 /*
  * fuzz_network.c: fuzzes the description of a network in the metadata of a file of weights. One that is accepted must
  * describe a sample with a shape, fields with names, and as many names of classes as it has classes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /*
  * fuzz_picture.c: fuzzes JPEG and PNG decoding from memory: the header is read, and the picture is decoded to grey and
  * to colour, completely and as a window at a reduced size as training does it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 

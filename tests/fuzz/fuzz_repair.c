@@ -4,6 +4,8 @@
  * wrote the file.
  *
  * The build sets REPAIR to TFRECORD, PACK or PNG.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

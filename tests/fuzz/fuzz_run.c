@@ -1,6 +1,8 @@
 /*
  * fuzz_run.c: fuzzes what a run leaves in its folder: the pages and the run's line in a list are made from it, the log
  * is continued as by a resumed run, and the list of a checkpoint's files is checked.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "fuzz_files.h"
 

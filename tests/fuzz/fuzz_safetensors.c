@@ -1,5 +1,7 @@
 /*
  * fuzz_safetensors.c: fuzzes files of weights: the file is opened and every tensor is read, as for a checkpoint.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

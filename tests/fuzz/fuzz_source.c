@@ -9,6 +9,8 @@
  * `sandbox`, which reads in place here, because there is no reader process beside a fuzz target.
  *
  * If a format has several files, one input holds them all, see fuzz_files.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -1,5 +1,7 @@
 /*
  * fuzz_where.c: fuzzes conditions that choose samples ("met > 50 and njet >= 2"), and evaluates them for some numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

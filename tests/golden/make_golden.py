@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes the golden files of test_golden.c with PyTorch, in double precision. The tests need neither Python nor PyTorch.
 
     python3 make_golden.py    # writes plain.safetensors, residual.safetensors, regression.safetensors into its folder

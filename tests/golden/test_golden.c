@@ -12,6 +12,8 @@
  * sums over samples and positions), so each layer rounds by about eps * sqrt(540) = 23 eps. Six layers in both
  * directions and ten steps make about 23 * 12 * 10 eps. This is 6e-13 in f64 (eps 2e-16), where the tolerance is 1e-11,
  * and 2e-5 in f32 (eps 6e-8) with the fast kernels. Measured were 1e-15 and 1e-6.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

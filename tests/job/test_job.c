@@ -1,6 +1,8 @@
 /*
  * test_job.c: the job file: values and defaults, --set, every error with its position, the resolved file that parses
  * back to itself, the hash, and the page docs/reference/job-file.md against the tables (`test_job --write` updates it).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
 /*
  * test_job_refused.c: a job with a typing error or a value out of range is refused before the first step, with
  * position, value and what was expected, and leaves no run folder. Each case is one change of a valid job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

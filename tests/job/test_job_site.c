@@ -1,6 +1,8 @@
 /*
  * test_job_site.c: cvy_site_open(): values and their defaults, structs of another size, errors that name the file, and
  * no memory that is kept after a fault. tests/cmd/site.sh has the search order and all mistakes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/site.h>
 

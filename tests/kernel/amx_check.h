@@ -4,6 +4,8 @@
  *
  * Sources are bf16 and products are exact. A result therefore differs by the rounding of S sums in f32 and, if it is
  * bf16, by one rounding on each side: bound = eps (S + 2) max |result| + 2^-7 |result|.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_AMX_CHECK_H
 #define CVY_TEST_AMX_CHECK_H

@@ -11,6 +11,8 @@
  * --cpu measures processor time, for one thread on a machine that is not idle. --cold empties the caches before each
  * run. --kernel times only kernels with PART in their name or in that of their node, such as "winograd4" or
  * "grad_weight". --check runs the operators' test samples instead and prints the largest difference from the reference.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -5,6 +5,8 @@
  *
  * Of several steps it takes the one with the shortest total. It prints every instruction that took a hundredth of it or
  * more, and the sums by kernel.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

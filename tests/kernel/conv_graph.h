@@ -1,6 +1,8 @@
 /*
  * conv_graph.h: makes a graph of one layer, usually a convolution, with all its gradients, for the tests of its
  * kernels. The source is a variable, and the gradient of the result is a feed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_CONV_GRAPH_H
 #define CVY_TEST_CONV_GRAPH_H

@@ -3,6 +3,8 @@
  * test_kernel_amx_conv.c: the convolutions on tiles (AMX), all three passes, against plain sums, over shapes that leave
  * tiles, blocks of channels, bands of rows and planes of strides incomplete. The method and the bound are in
  * amx_check.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_status.h"
 #include "kernel/amx_check.h"

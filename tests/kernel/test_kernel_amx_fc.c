@@ -4,6 +4,8 @@
  *
  * Batches and numbers of channels leave tiles and blocks incomplete, need several chunks of inputs, and make gradients
  * that are written with streaming stores. The method and the bound are in amx_check.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_status.h"
 #include "kernel/amx_check.h"

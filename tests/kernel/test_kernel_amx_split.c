@@ -10,6 +10,8 @@
  * 2^-24 of it on average. A tile rounds once for 32 summands and for each of six products of parts, whereas a plain sum
  * of S rounds S times: bound = 2^-24 (1 + sqrt(S) / 4). A plain sum in f32 of values of both signs has about 2^-24 0.3
  * sqrt(S). This is why `precise` does not switch these kernels off.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <float.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /*
  * test_kernel_conv_grad_add.c: compares the kernels of conv_grad_src_add with the reference kernel: with the sum in
  * place and in other memory, and with channels that do and do not fill their blocks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/conv_graph.h"
 #include "kernel/kernel.h"

@@ -1,6 +1,8 @@
 /*
  * test_kernel_denormals.c: loops of kernels treat denormal numbers as zero, on one thread and on several, and leave the
  * setting of the calling thread unchanged, so that a caller's own computation is not affected.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <float.h>
 

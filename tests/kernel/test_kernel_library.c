@@ -1,6 +1,8 @@
 /*
  * test_kernel_library.c: the choice of kernels by name: each word, lists in their order, wrong names; and a plan holds
  * no kernel that the choice excludes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

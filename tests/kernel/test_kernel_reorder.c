@@ -1,6 +1,8 @@
 /*
  * test_kernel_reorder.c: reorders between pairs of layouts: the result is compared with each element's offset, and the
  * way back with the original.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

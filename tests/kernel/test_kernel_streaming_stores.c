@@ -4,6 +4,8 @@
  *
  * A kernel uses streaming stores if the result is large and consists of whole cache lines. The test shifts the result
  * by some bytes to prevent them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -10,6 +10,8 @@
  * that of a plain sum does. The transforms count as 64 more summands. Their factors amplify the error, by about as much
  * as the search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64)
  * for 8, and for 12 along a filter of one row or column.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

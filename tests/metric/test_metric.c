@@ -5,6 +5,8 @@
  * scikit-learn 1.9 computed the numbers (roc_auc_score, roc_curve with drop_intermediate False and linear
  * interpolation, r2_score, mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score,
  * balanced_accuracy_score, confusion_matrix) from the formulas below.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -1,6 +1,8 @@
 /* ranks: 1 2 3 */
 /*
  * test_metric_open.c: metrics of the public API: if the rows are distributed over ranks, the value is that of all rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -2,6 +2,8 @@
 /*
  * test_metric_ranks.c: metrics merged over ranks equal those of one rank that has all rows, and rankings equal them to
  * the bit; a rank may have no rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <mpi.h>
 

@@ -3,6 +3,8 @@
  * test_model_zoo.c: the model zoo against other sources: parameters, multiplications and the shape of every layer with
  * weights (zoo_shapes.h); one training step of each network at a small size; names of families; auxiliary heads; and
  * the notation of lines.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other sources. Written by
  * zoo_shapes.py. */
 static const struct reference {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes zoo_shapes.h: parameters, MAC and outputs of the layers with weights of the zoo's networks.
 
 The numbers come from other implementations: torchvision, or, if it does not have a network, the definition below, which

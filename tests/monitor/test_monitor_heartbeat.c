@@ -1,6 +1,8 @@
 /*
  * test_monitor_heartbeat.c: the heartbeat file of the ranks: lines have a fixed width and are read as they were
  * written, and the heartbeats of all ranks tell which one delays the others.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <fcntl.h>
 #include <stdio.h>

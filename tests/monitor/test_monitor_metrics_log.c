@@ -2,6 +2,8 @@
 /*
  * test_monitor_metrics_log.c: lines are appended whole; a resumed run removes the lines that it will write again; a
  * full disk loses lines and nothing else.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <signal.h>
 #include <stdint.h>

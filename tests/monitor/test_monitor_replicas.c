@@ -5,6 +5,8 @@
  * the rank is named if most others agree; equal weights, and values that are not weights, are not reported.
  *
  * CONVOY_TEST_FLIPS says how many bits are tried (60).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <mpi.h>

@@ -5,6 +5,8 @@
  *
  * Also: two threads with a network each, f64 arrays, several outputs, more samples than fit a batch, pictures of any
  * size that the job resizes, a run without the description.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <pthread.h>

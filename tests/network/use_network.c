@@ -1,6 +1,8 @@
 /*
  * use_network.c: the program that use_network.sh builds: applies a network to the pictures of a .npy file, and writes
  * the outputs as they are.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <stdio.h>

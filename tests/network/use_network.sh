@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # use_network.sh: a program of some twenty lines gives the same bits as predict, from the run, and from the file of
 # export in a folder without the run and the data; under valgrind, if it is installed, without a fault or a leak.

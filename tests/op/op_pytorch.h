@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op_pytorch.h: results and gradients of operators from PyTorch. Written by op_pytorch.py. */
 static const double pytorch_0[] = {
     -0.23512003444003918,  0.63417502062867659,   -0.32498572930570579, 0.44950733420897349,  0.081359292767375191,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes op_pytorch.h: results and gradients of operators on small tensors, computed by PyTorch in f64.
 
 test_op_pytorch.c says how the tensors are filled. It needs PyTorch. Run it by hand when a case is added:

@@ -1,5 +1,7 @@
 /*
  * op_sample.h: for the tests that go through the samples of all operators (sample_graph.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_OP_SAMPLE_H
 #define CVY_TEST_OP_SAMPLE_H

@@ -9,6 +9,8 @@
  * with itself on several threads (sample_kernels.h)
  *
  * Arguments name the operators to test; without arguments all are tested.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,8 @@
  * The expected numbers are from PyTorch 2.15, for x as below, with F the module torch.nn.functional:
  *
  *     x = torch.tensor([...], dtype=torch.float64, requires_grad=True); y = F.silu(x); y.sum().backward(); y, x.grad
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,8 @@
  *
  * It checks which groups there are, and it evaluates a layer as one to five ranks in which groups span ranks, some
  * ranks have no sample, and the last group is short.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/graph_eval.h"
 #include "op/norm/op_batch_norm.h"

@@ -4,6 +4,8 @@
  * the borders, the orientation of a transposed filter, the divisor of LRN.
  *
  * The expected values are PyTorch's. The last test checks the messages for shapes that do not fit.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -1,6 +1,8 @@
 /*
  * test_op_dropout.c: a dropout mask depends on seed, layer, step and sample and not on rank or row; it drops the right
  * share, and evaluation has no mask.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_status.h"
 #include "op/graph_eval.h"

@@ -11,6 +11,8 @@
  *
  * In the same way F.instance_norm, F.layer_norm and F.interpolate. For axes: 1, x is permuted to [N, H, W, C] and y
  * back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

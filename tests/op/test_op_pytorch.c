@@ -6,6 +6,8 @@
  * variables) is sin(1 + 1.3 i + 5 v), rounded to a multiple of 1 / grid if there is a grid, so that some elements are
  * equal. Element i of a source of integers is (3 + 7 i^2) modulo the grid. The loss is the sum over the result of
  * element i times cos(0.7 i). `number` has the result and then the gradient of each variable.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -6,6 +6,8 @@
  * whole result to the bit. Partial sums must add up to the whole sum within eps x number of summands. An axis in
  * `splits` that no sample tries is a failure too. Arguments name the operators whose samples are tried; without
  * arguments all are tried.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <float.h>
 #include <math.h>

@@ -12,6 +12,8 @@
  *     r = (m / (1 - beta1 ** (t + 1))) / (np.sqrt(v / (1 - beta2 ** (t + 1))) + eps) + wd * w
  *     a, b = np.linalg.norm(w), np.linalg.norm(r)
  *     w = w - lr * (a / b if adapts and a > 0 and b > 0 else 1) * r
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

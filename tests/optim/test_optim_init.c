@@ -1,6 +1,8 @@
 /*
  * test_optim_init.c: initialisers: mean, spread and bounds of what they fill, and that a value depends only on seed,
  * name and element.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "optim/optim.h"
 #include "test_util.h"

@@ -5,6 +5,8 @@
  * PyTorch's numbers come from torch.optim.lr_scheduler of version 2.15 on SGD with lr 0.1 and 100 steps, each of which
  * is 8 samples here: CosineAnnealingLR(100), StepLR(30, 0.1), MultiStepLR([20, 70], 0.5), ExponentialLR(0.95),
  * PolynomialLR(100, 2), OneCycleLR(0.1, 101).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

@@ -1,5 +1,7 @@
 /*
  * test_optim_schedule_open.c: schedules of the public API: from text, in samples, steps and epochs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/schedule.h>
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # cheat_sheet.sh: every verb, option, key, layer, format and word of docs/cheat-sheet.md exists, its job file is valid,
 # and it fits on one sheet, if groff can make a PDF.

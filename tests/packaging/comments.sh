@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # comments.sh: the comment of each public function says whether it is collective, and which errors it returns if it
 # returns a status. "As cvy_other()" refers to the comment of another function.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: clang asan
 # installed.sh: installs the build into a folder of its own; a separate CMake project and a separate pkg-config project
 # are built against it and run, the installed command starts from there, and manual pages, completions and pages are there.

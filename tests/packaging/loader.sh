@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: clang
 # loader.sh: the program `convoy` of an installation for several MPI libraries takes the build that fits the launcher,
 # loads its MPI before it, and says in one sentence what is missing. The MPI libraries and the builds are small stand-ins.

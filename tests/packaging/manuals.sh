@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # manuals.sh: each verb has a manual page with all its options; convoy(1) lists every variable of the environment that
 # the sources read; convoy-job(5) has every key; mandoc, groff and lexgrog, if installed, find nothing to warn of.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs the EasyBuild easyconfigs and the Spack recipe as Python, on stand-ins, and checks what they say.
 
 recipes.py PACKAGING CMAKELISTS

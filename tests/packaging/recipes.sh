@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # recipes.sh: the EasyBuild easyconfigs, the Spack recipe and the Apptainer definition agree with the tree: version,
 # options of CMakeLists.txt, files that they expect. The Spack recipe runs on stand-ins for Spack's classes.

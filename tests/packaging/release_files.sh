@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # release_files.sh: CITATION.cff has the version of the headers, and is valid if cffconvert is installed; each library
 # that the build may link has its licence in licenses/, with a text that is one.

@@ -4,6 +4,8 @@
  *
  * Each struct of options or results has as many fields as an older header had, and the memory after it must not be
  * accessed. The call works or is refused, and it never reads or writes after the end of the struct.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #define _DEFAULT_SOURCE
 #include <stdlib.h>

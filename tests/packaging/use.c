@@ -1,6 +1,8 @@
 /*
  * use.c: a program outside of convoy, built against an installed convoy by the two projects in this folder. It makes a
  * context of its own and one over a communicator, and prints the library's version. It is not part of convoy's build.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

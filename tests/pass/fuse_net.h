@@ -1,6 +1,8 @@
 /*
  * fuse_net.h: a small network in f64 with a weighted sum as its loss, its gradients and their values; the tests of the
  * fusing passes compare it with and without the pass.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_FUSE_NET_H
 #define CVY_TEST_FUSE_NET_H

@@ -1,6 +1,8 @@
 /*
  * test_pass.c: the table of passes: which ones can be switched off, the message for a wrong name, and the order in
  * which they run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

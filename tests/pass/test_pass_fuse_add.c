@@ -4,6 +4,8 @@
  *
  * A sum that other nodes read stays, and no sum gets more addends than the operator takes. The gradients of 1x1
  * convolutions are added where they are computed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -5,6 +5,8 @@
  *
  * It is tested with a ReLU, with a residual that is computed before, with a residual that is normalised too, with sums
  * that other nodes read as well, and before pooling.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/fuse_net.h"
 

@@ -4,6 +4,8 @@
  *
  * 8000 residual blocks are a graph of about 100,000 nodes. Fusing takes half a second of processor time; a pass that
  * walks the graph for each value takes more than half a minute. The limit of the test is 15 s.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <sys/resource.h>

@@ -3,6 +3,8 @@
  * test_pass_fuse_relu.c: a ReLU after a fully connected layer, a convolution or a group norm becomes part of that node,
  * and of the gradient of group norm, and loss and gradients do not change; if another node reads that layer too, the
  * ReLU stays.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/fuse_net.h"
 

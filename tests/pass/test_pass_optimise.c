@@ -3,6 +3,8 @@
  * test_pass_optimise.c: the update phase has one node for each gradient, which applies the optimiser's rule with the
  * variable's own rate and weight decay; clipping by value bounds each element, and clipping by the norm scales all of
  * them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/fuse_net.h"
 

@@ -2,6 +2,8 @@
 /*
  * test_pass_prune.c: nodes that no output, accumulator, reduction or assignment depends on are removed, with everything
  * that only they read; the other nodes stay and keep their values.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/fuse_net.h"
 

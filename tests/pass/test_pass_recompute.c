@@ -4,6 +4,8 @@
  * test_pass_recompute.c: a program with a memory limit below its need recomputes cheap values in the backward pass,
  * computes the same bits, and stays within the limit; one that cannot fit reports how much it needs and which batch
  * would fit, and that batch does fit.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -4,6 +4,8 @@
  *
  * With several ranks, the reduction of a bucket starts after the last node that writes into it. With overlap it starts
  * at once, without overlap after the last backward node. The update phase waits for it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "pass/fuse_net.h"
 

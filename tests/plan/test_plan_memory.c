@@ -7,6 +7,8 @@
  * line of 64 bytes. A source must be complete when it is read. Gradients must not change between the start and the end
  * of their sum over ranks. Outputs must be complete at the end. Then programs run in an arena full of NaN that is
  * followed by a canary, and must compute the same bits as in a clean one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

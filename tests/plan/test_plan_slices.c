@@ -5,6 +5,8 @@
  *
  * In networks whose concats follow batch norm, the steps copy no activation, and they compute the same bits as with
  * copies.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -5,6 +5,8 @@
  * reorders counts; all ranks make the same choice, even if their shares differ; results equal those of other kernels.
  *
  * The tests write the times into the wisdom themselves, so no result depends on the speed of the machine.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -2,6 +2,8 @@
 /*
  * test_plan_wisdom.c: the file of measured times: what is written is read back; a damaged file and one of another
  * machine are reported, ignored and replaced; two processes that write at once lose nothing; and where the file is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /*
  * program_util.h: what the tests of the public program share: one context, models made from their inputs, feeds filled
  * with numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_PROGRAM_UTIL_H
 #define CVY_TEST_PROGRAM_UTIL_H

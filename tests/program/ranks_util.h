@@ -1,6 +1,8 @@
 /*
  * ranks_util.h: what the tests share that compare training on several ranks with one rank alone: both contexts, a small
  * network, samples that are the same on any rank, and access to all weights.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_RANKS_UTIL_H
 #define CVY_TEST_RANKS_UTIL_H

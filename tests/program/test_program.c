@@ -2,6 +2,8 @@
 /*
  * test_program.c: the public program on one rank: micro-batches; feeds, outputs, variables and files; faults; and that
  * a hundred programs leak no memory. Expected values are computed in plain C in double.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 

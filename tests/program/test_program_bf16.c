@@ -6,6 +6,8 @@
  * Over ten steps the loss falls as it does in f32, on any number of ranks and with micro-batches. Inputs, outputs,
  * weights and files stay f32, and an embedding gets its indices unrounded. Training continues from a file bit for bit.
  * If the CPU has no bf16, the reference kernels are used.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -4,6 +4,8 @@
  * test_program_consistency.c: ranks whose programs differ in weights, sums, options or the number of steps get an error
  * before the first step, with the first difference, on all ranks; equal programs with unequal shares, even empty ones,
  * do not.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -5,6 +5,8 @@
  *
  * It also tests, element by element, what cvy_gradients_finite() finds in gradients that it reads completely and in
  * those that it reads in part.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -3,6 +3,8 @@
  * test_program_groups.c: parameter groups of a training task: factors on learning rate and weight decay, frozen
  * weights, the first match counts, tasks may differ; and what is refused. Expected values follow from the gradients of
  * a plain step and the rule of SGD.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

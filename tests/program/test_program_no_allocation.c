@@ -16,6 +16,8 @@
  * - MPI: collectives of a library may make their schedules (those of Open MPI do). This is not counted.
  *
  * With reference kernels and one rank neither library is called, so the count must be zero.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -1,6 +1,8 @@
 /*
  * test_program_opts.c: options of a program by name: every name of the table sets its field, options set by name and by
  * field give the same program, and a refused option changes nothing and its message says what is expected.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 

@@ -7,6 +7,8 @@
  * every rank. With the pass "overlap" switched off, all of them start after the last backward node. The weights are the
  * same to the bit, because the buckets and the order of summation are the same. The test prints the time of a step and
  * its communication time for both settings.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -4,6 +4,8 @@
  * test_program_ranks.c: the public program on several ranks: weighted losses, ignored labels and micro-batches give the
  * weights of one rank, for shares of any size, even empty ones; and a fault in planning on one rank is reported on all
  * ranks, and no rank is left waiting.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program.h"
 #include "program/ranks_util.h"

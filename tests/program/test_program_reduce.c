@@ -3,6 +3,8 @@
 /*
  * test_program_reduce.c: programs and a reducer that reduce with different settings share one context: planned and run
  * in turns, each gives the same bits and sends as many bytes as it does alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/reducer.h>
 

@@ -4,6 +4,8 @@
  *
  * The optimiser writes them, and all graphs that share the weights read them. A copy is made again if something else
  * wrote the weights. The test is skipped, with the reason, if no kernel keeps a copy (our own kernels need AMX).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 

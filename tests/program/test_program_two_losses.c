@@ -1,6 +1,8 @@
 /*
  * test_program_two_losses.c: a program with two losses, each with its own trainable weights and optimiser, over one set
  * of variables; compared with plain C in double.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

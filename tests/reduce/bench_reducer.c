@@ -3,6 +3,8 @@
  * same bytes in the same buckets, in turns.
  *
  *   mpiexec -n 2 build/release/tests/bench_reducer [BUFFERS [BYTES_EACH]]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -3,6 +3,8 @@
 /*
  * test_reduce_bucket.c: bucket sets: all buckets at once and repeatedly, in f32 and f64; a reduce-scatter and an
  * all-gather, which together are an all-reduce; two sets at the same time; an exchange in place of reductions; times.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <mpi.h>
 

@@ -4,6 +4,8 @@
  * test_reducer.c: the public reducer: sums over all ranks in any order in which each rank starts and waits, step after
  * step, with buckets of any size and every algorithm; sums one step late with two sets of buffers; and messages for
  * misuse.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

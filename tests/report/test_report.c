@@ -2,6 +2,8 @@
 /*
  * test_report.c: the page shows what the run's files contain, is well-formed whatever that is, and leaves out what does
  * not exist.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "report/report.h"

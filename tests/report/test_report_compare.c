@@ -2,6 +2,8 @@
 /*
  * test_report_compare.c: the page of several runs has the keys that differ and no others, the scores with the best ones
  * marked, and the curves of all runs; damaged files and runs without scores do not stop it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/report.h>
 

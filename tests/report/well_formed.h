@@ -1,5 +1,7 @@
 /*
  * well_formed.h: what the tests of the report's pages share: checks of the HTML.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_WELL_FORMED_H
 #define CVY_TEST_WELL_FORMED_H

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: soak
 # full_disk.sh: if checkpoints cannot be written, the training goes on with a warning that names path and cause, older
 # checkpoints stay sound, and the run ends with code 1. With free space it then resumes, and ends as a run that always

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: onednn3
 # many_signals.sh: signals that arrive in the middle of kernels do no harm. Matrix products of oneDNN (issue 4845 there)
 # point the stack pointer into the heap, so handlers on the same stack made one run of seven crash, within 60 signals.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich soak
 # mpi_faults.sh: a rank's k-th MPI call fails, is skipped or has a wrong count, or the rank is killed or exits there:
 # the job ends within 30 seconds with a code that is not 0, the rank is named, and no process remains. The ranks are on

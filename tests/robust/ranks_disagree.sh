@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi asan
 # ranks_disagree.sh: ranks that were not started with the same job, folder or data are refused within seconds, with rank
 # and cause; no rank hangs.

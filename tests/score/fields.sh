@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: asan minimal
 # fields.sh: targets of two axes are scored by one set of points and by maps, the worst sample first; the last layer may
 # be a reshape; the report shows the maps.

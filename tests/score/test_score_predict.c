@@ -4,6 +4,8 @@
  * samples and of the classes, and the same bytes on any number of ranks; the numbers are those of .npy and .csv files.
  *
  * Also: layers that lead to a loss do not ask for targets; the training's names of data sets hold for a path alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <unistd.h>

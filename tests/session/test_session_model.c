@@ -1,6 +1,8 @@
 /*
  * test_session_model.c: from a job and the description of the data to a model: which losses, on which output and field,
  * with how many outputs; and the options of a program and its training step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,6 +14,8 @@
  * entries after the fsync of the folder. Anything else may be lost, in any order and in part. Of two renames the later
  * may survive and the earlier may not. Of a write there may be all, nothing, its beginning, or zeros in its place. If a
  * write was lost, the file is as before it; if the entry of a file was lost, the file does not exist.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <fcntl.h>

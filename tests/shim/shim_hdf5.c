@@ -10,6 +10,8 @@
  *   SHIM_HDF5_FAULT  SIGSEGV, SIGABRT, SIGKILL: the process gets this signal
  *                    hang: it computes forever
  *                    exit: it ends with exit code 7
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <dlfcn.h>
 #include <errno.h>

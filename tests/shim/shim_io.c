@@ -22,6 +22,8 @@
  * because the C library calls itself there; replay.c would notice, because its files would not equal those on the disk.
  * A lock allows one operation at a time, so that the log has the order in which they were done: saves are written by a
  * thread of their own.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -21,6 +21,8 @@
  *
  * Calls from MPI_Init_thread to MPI_Finalize count. MPI_Test is not counted while it finds nothing done, because the
  * number of such calls depends on timing.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <mpi.h>
 #include <pthread.h>

@@ -1,6 +1,8 @@
 /*
  * test_study_result.c: results as JSON and as lines for people; a shorter struct of an older version is filled as far
  * as it goes, and one without its size is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 

@@ -2,6 +2,8 @@
 /*
  * test_study_runs.c: the list of runs below a folder has the figures of each run's files; damaged files are named,
  * foreign folders are passed over, and a lack of memory is reported.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 

@@ -3,6 +3,8 @@
  * test_study_selftest.c: the checks of `convoy selftest` find planted faults: a kernel that is wrong, that fails, or
  * that writes beside its buffer, and sums with wrong elements. Its result is a struct, lines and JSON, and wrong
  * options are refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 

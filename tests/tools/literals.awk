@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # literals.awk: prints the string literals of C and CMake sources, one a line, as a message shows them: adjacent literals
 # are joined, and each printf conversion, and each variable of CMake, is "..".
 function show(s) {

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # net_ranks.sh: scripts/net_ranks.sh makes hosts that MPI takes for nodes, and removes everything afterwards. The test
 # is skipped if the system does not allow it.
 PATH=$PATH:/usr/sbin:/sbin

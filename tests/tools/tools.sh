@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: clang asan minimal
 # tools.sh: check_layers and check_links find each kind of fault that they are for and accept valid sources;
 # make_registry.sh writes tables that compile and are sorted, and refuses an id that is defined twice.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
 # troubleshooting.sh: every heading of docs/guide/troubleshooting.md is part of a message in the sources, in which ".."
 # stands for a conversion of printf; each has a cause and a cure.

@@ -7,6 +7,8 @@
  * It can do without a line of the log, or a checkpoint that is not the last one. It never crashes, hangs or leaks (the
  * sanitizer build checks that). With several ranks only the last one has no memory, and all ranks end with its fault:
  * what fails on one rank is reported to the others.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -11,6 +11,8 @@
  * Tolerances are relative. f64 uses the reference kernels: 1e-10. f32 with fast kernels: 1e-5 for the first step (eps
  * 6e-8 times the square root of the longest sum, a thousand summands). Later steps amplify a difference at learning
  * rates that halve the loss in 20 steps: 1e-3 up to the twentieth step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

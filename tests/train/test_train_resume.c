@@ -5,6 +5,8 @@
  *
  * It compares weights, optimiser state and running statistics, with shuffle, augmentation, dropout, batch norm, a
  * schedule, a tail batch and Adam; in f32, and in bf16 if the CPU has it. (R1, R10 in part: one rank, one thread team.)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * test_train_saves.c: the log sums up the cost of checkpoints only if they blocked training for at least a second and
  * 1 % of the run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "test_util.h"
 #include "train/trainer.h"

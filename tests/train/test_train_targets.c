@@ -3,6 +3,8 @@
  * test_train_targets.c: targets of very different sizes are learnt as well as targets scaled by hand, and all results
  * are in units of the data; fields and vectors that follow augmentation by their roles are learnt, and a wrong role is
  * not; so are labels for each pixel. Unsuitable targets, losses and roles are refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,8 @@
  *
  * The job has what could be forgotten in a checkpoint: momentum, a schedule, running statistics, dropout, a tail batch,
  * the sums of an epoch. It is stopped after every kind of step: synchronous, delayed, and a tail batch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -7,6 +7,8 @@
  * momentum subtracts it from them), and does the rest in a few lines. The losses of all steps and the final weights
  * must be the same in f64 on any number of ranks, with two micro-batches, ranks without a sample, and evaluation in the
  * middle. In f32 they must be the same but for rounding, with weights in the shared memory of a node and with messages.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -4,6 +4,8 @@
  *
  * It compares weights, losses, outputs and running statistics, with losses that are divided by the weights of all
  * samples, dropout, and steps with fewer samples than shards. What does not work with shards is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program.h"
 #include "program/ranks_util.h"

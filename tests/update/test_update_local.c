@@ -6,6 +6,8 @@
  * Weights, momentum and running statistics must be the same in f64, and in f32 but for rounding. This covers the shared
  * memory of a node and messages; gradients sent as bf16 (averages are not); gradient memory that is smaller than what
  * is averaged; and ranks without samples.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -5,6 +5,8 @@
  *
  * Each gradient is compared with the change that one step of plain SGD, on one rank with the same rows, makes to the
  * weight. Both are computed in f64 by reference kernels, so they differ only by the rounding of the subtraction.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -9,6 +9,8 @@
  * refused.
  *
  * Tolerances are those of test_program_ranks.c: f64 1e-12 for the first loss and 1e-10 for the rest, f32 1e-5 and 1e-3.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <time.h>
 

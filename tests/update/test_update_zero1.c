@@ -7,6 +7,8 @@
  * weights, the states that are collected on rank 0, losses and running statistics, with sgd and adam, gradients sent as
  * bf16, micro-batches, a tail batch of another size and ranks without samples. The other ranks' parts of a state take
  * no memory, and what cannot be updated in parts is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -1,5 +1,7 @@
 /*
  * backend_host.c: the host as a backend: tensors lie in pages of the process, and the calling thread runs the kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "backend/backend.h"
 

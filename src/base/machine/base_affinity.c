@@ -1,5 +1,7 @@
 /*
  * base_affinity.c: see base_affinity.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_affinity.h"
 

@@ -3,6 +3,8 @@
  *
  * The sets are those of Linux: cpu_set_t with CPU_ZERO(), CPU_COUNT() and so on, in <sched.h>. Other systems, such as
  * macOS, do not bind processes. There the same names are defined here, and a process may use every hardware thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_AFFINITY_H
 #define CVY_BASE_AFFINITY_H

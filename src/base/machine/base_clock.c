@@ -1,6 +1,8 @@
 /*
  * base_clock.c: monotonic seconds for measuring; the seconds of the wall clock, which can be compared with those of
  * other machines; and the date in UTC, for logs and file names.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_clock.h"
 

@@ -1,5 +1,7 @@
 /*
  * base_clock.h: monotonic time for measuring, the time of the wall clock, and the date for logs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_CLOCK_H
 #define CVY_BASE_CLOCK_H

@@ -1,6 +1,8 @@
 /*
  * base_code_id.c: see base_code_id.h. Linux alone is asked; the identifier is a note in the loaded file.
  * Source: the ELF specification, notes; Linux, dl_iterate_phdr(3).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* dl_iterate_phdr */

@@ -1,5 +1,7 @@
 /*
  * base_code_id.h: which build of a program or library runs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_CODE_ID_H
 #define CVY_BASE_CODE_ID_H

@@ -1,6 +1,8 @@
 /*
  * base_cores.c: see base_cores.h. The times of the cores are those of /proc/stat, the process's own those of getrusage.
  * Time that a hypervisor took away is not counted, because no program of this system used it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_cores.h"
 

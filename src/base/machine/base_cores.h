@@ -1,5 +1,7 @@
 /*
  * base_cores.h: how much the cores that this process may use have been used since a moment, and by whom.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_CORES_H
 #define CVY_BASE_CORES_H

@@ -1,6 +1,8 @@
 /*
  * base_isa.c: asks CPUID and the environment, and asks Linux for permission to use tiles. No step calls it. Sources:
  * Intel, Software Developer's Manual, volume 2 (CPUID) and volume 1, chapter 18 (AMX); Linux, arch_prctl(2).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_isa.h"
 

@@ -1,6 +1,8 @@
 /*
  * base_isa.h: which instruction sets kernels may use: those that the CPU and the operating system have and that the
  * user's environment allows. Asked at planning time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_ISA_H
 #define CVY_BASE_ISA_H

@@ -5,6 +5,8 @@
  * On Linux the sources are /proc/cpuinfo, the affinity mask, /proc/meminfo, the limits of the process's control groups
  * (cgroups v1 and v2; each group up to the root counts), and VmHWM of /proc/self/status. Elsewhere there is no /proc:
  * the memory that is left is unknown, and getrusage gives the largest one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_machine.h"
 

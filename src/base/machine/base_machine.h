@@ -1,5 +1,7 @@
 /*
  * base_machine.h: the machine that this process runs on: its processor, the cores that the process may use, and memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_MACHINE_H
 #define CVY_BASE_MACHINE_H

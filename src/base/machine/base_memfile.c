@@ -1,5 +1,7 @@
 /*
  * base_memfile.c: see base_memfile.h. Source: Linux, memfd_create(2) and proc(5).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */

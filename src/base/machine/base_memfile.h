@@ -4,6 +4,8 @@
  * Such a file has no name and is not on a disk: nothing is left over, however its process ends, and no limit of
  * /dev/shm applies. Linux alone has them. On other systems the first two functions return -1 with
  * ENOSYS, and the caller goes on without shared memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_MEMFILE_H
 #define CVY_BASE_MEMFILE_H

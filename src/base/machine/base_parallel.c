@@ -13,6 +13,8 @@
  * If the items are single numbers, the part of each thread begins at a whole vector. A compiler may fuse other products
  * and sums in the remainder of a loop than in its vectors, and the last bits of a number must not depend on where the
  * part of a thread ends.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_parallel.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* base_parallel.h: a loop that is run by the team of compute threads. */
 #ifndef CVY_BASE_PARALLEL_H
 #define CVY_BASE_PARALLEL_H

@@ -1,5 +1,7 @@
 /*
  * base_system.c: see base_system.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* qsort_r, syncfs */

@@ -1,5 +1,7 @@
 /*
  * base_system.h: calls that Linux and macOS have under other names or with other arguments.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_SYSTEM_H
 #define CVY_BASE_SYSTEM_H

@@ -4,6 +4,8 @@
  * Activations and their gradients have this type if `train.dtype` is bf16; arithmetic on them is done in f32. Rounding
  * is to nearest, ties to even; a NaN stays a NaN. The loops of kernels inline these functions, so that compilers
  * vectorise them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_BF16_H
 #define CVY_BASE_BF16_H

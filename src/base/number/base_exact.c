@@ -1,6 +1,8 @@
 /*
  * base_exact.c: sums of doubles without rounding (base_exact.h). The lowest bit of digit 0 is worth 2^-1074, which is
  * the smallest positive double.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_exact.h"
 

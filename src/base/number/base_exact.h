@@ -6,6 +6,8 @@
  * A sum is a fixed-point number that has room for every double (Kulisch 1980). Its digits have 32 bits, and each is
  * kept in 64 bits. So carries are needed only when the sum is read, and the sums of several ranks are added digit by
  * digit. A sum can take up to 2^31 numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_EXACT_H
 #define CVY_BASE_EXACT_H

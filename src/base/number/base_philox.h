@@ -2,6 +2,8 @@
  * base_philox.h: one block of Philox 4x32-10 as an inline function, so that kernels can compute many blocks at once in
  * vector lanes. All other code calls cvy_rng_block() and the other functions in base_rng.h, which draw the same
  * numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_PHILOX_H
 #define CVY_BASE_PHILOX_H

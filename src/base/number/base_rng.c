@@ -5,6 +5,8 @@
  * 2011): ten rounds of multiplication turn a 128-bit counter and a 64-bit key into four words. Initialisation, dropout,
  * augmentation and shuffling all use it, so their results do not depend on ranks, threads or layouts. The permutation
  * is a Feistel network (Luby and Rackoff 1988) with cycle walking.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

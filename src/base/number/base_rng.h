@@ -1,6 +1,8 @@
 /*
  * base_rng.h: random numbers that are a pure function of key and counter (Philox 4x32-10, Salmon et al. 2011), so that
  * every thread, rank and layout gets the same numbers; and a permutation that is computed instead of stored.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_RNG_H
 #define CVY_BASE_RNG_H

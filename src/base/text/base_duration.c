@@ -1,5 +1,7 @@
 /*
  * base_duration.c: parses durations and parts of a run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/text/base_duration.h"
 

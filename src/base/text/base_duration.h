@@ -1,5 +1,7 @@
 /*
  * base_duration.h: durations of a run ("500 steps", "1 epoch", "10 min") and parts of a run ("20 %").
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_DURATION_H
 #define CVY_BASE_DURATION_H

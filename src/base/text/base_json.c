@@ -1,5 +1,7 @@
 /*
  * base_json.c: writes JSON into a text, on one line. A line of metrics.jsonl is such a text.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/text/base_json.h"
 

@@ -1,6 +1,8 @@
 /*
  * base_json.h: a writer of JSON. It places the commas itself. Inside lists the key is NULL. Reals are printed with 17
  * digits if they need them; NaN and infinities become null.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_JSON_H
 #define CVY_BASE_JSON_H

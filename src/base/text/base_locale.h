@@ -1,5 +1,7 @@
 /*
  * base_locale.h: numbers are read and written with a decimal point, whatever the locale of the calling program is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_LOCALE_H
 #define CVY_BASE_LOCALE_H

@@ -4,6 +4,8 @@
  *
  * Defaults are texts that are parsed like the user's values. So the first test finds a default that is outside its own
  * bounds.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

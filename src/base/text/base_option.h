@@ -5,6 +5,8 @@
  * The parser, --help, the printed job file and the documentation are made from the rows. Operators, optimisers,
  * readers, schedules and sections of the job file all use option tables. A struct of options is filled from a map node;
  * for an unknown key the message has the nearest row.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_OPTION_H
 #define CVY_BASE_OPTION_H

@@ -2,6 +2,8 @@
  * base_option_print.c: prints the values of fields as text or as a tree, and the rows of an option table as help.
  *
  * A printed value is parsed back to the same field; the resolved job file and plan.json rely on this.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

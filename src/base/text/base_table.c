@@ -1,5 +1,7 @@
 /*
  * base_table.c: finds descriptors by name, and names that are near to a wrong one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/text/base_table.h"
 

@@ -1,6 +1,8 @@
 /*
  * base_table.h: finds a descriptor by its name in one of the tables that tools/make_registry.sh makes. If the name is
  * wrong, the message lists what there is, or says which name was probably meant.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_TABLE_H
 #define CVY_BASE_TABLE_H

@@ -2,6 +2,8 @@
  * base_text.c: a growing text, and a search for the nearest name.
  *
  * Errors are kept in the status of the text, so one check after many additions is enough.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/text/base_text.h"
 

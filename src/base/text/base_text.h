@@ -1,5 +1,7 @@
 /*
  * base_text.h: a growing text, and a search for the name that is nearest to a misspelt word.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_TEXT_H
 #define CVY_BASE_TEXT_H

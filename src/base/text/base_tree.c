@@ -2,6 +2,8 @@
  * base_tree.c: operations on a parsed document: find, set, copy, read typed values, find keys that nobody used.
  *
  * base_tree_parse.c makes trees, base_tree_print.c prints them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <locale.h>

@@ -3,6 +3,8 @@
  *
  * Job files, plan.json, manifests and option texts are all parsed here, by libyaml. Anchors and aliases are resolved,
  * with a limit on the size of the result; tags are refused. The depth is limited to 64, the text to 16 MiB.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_TREE_H
 #define CVY_BASE_TREE_H

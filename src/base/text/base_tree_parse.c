@@ -4,6 +4,8 @@
  * libyaml handles the grammar. This file has the rules that libyaml leaves open: one document, no tags, no duplicate
  * keys, keys are scalars, and limits on depth and size, because a job file or a manifest may come from anywhere. An
  * alias becomes a copy of the node that its anchor names.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

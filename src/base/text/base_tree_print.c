@@ -3,6 +3,8 @@
  * folder is written this way.
  *
  * A list of plain values stays on one line, [0.49, 0.48, 0.45]; everything else gets its own lines.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -4,6 +4,8 @@
  *
  * The library never uses MPI_COMM_WORLD and does not assume who initialised MPI. Large counts are split into pieces
  * whose size fits in an int.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <sched.h>
 #include <stdatomic.h>

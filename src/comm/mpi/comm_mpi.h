@@ -1,4 +1,6 @@
 /* comm_mpi.h: the MPI communicator. Besides convoy/mpi.h it is the only header below the command that includes mpi.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_COMM_MPI_H
 #define CVY_COMM_MPI_H

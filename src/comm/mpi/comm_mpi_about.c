@@ -1,6 +1,8 @@
 /*
  * comm_mpi_about.c: the version of the MPI library and the time of single messages, for `convoy doctor` and for
  * simulations. No step uses them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/mpi/comm_mpi_about.h"
 

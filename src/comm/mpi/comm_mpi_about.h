@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* comm_mpi_about.h: two functions of cvy_comm_probe_ops; the table itself is in comm_mpi_trials.c. */
 #ifndef CVY_COMM_MPI_ABOUT_H
 #define CVY_COMM_MPI_ABOUT_H

@@ -1,6 +1,8 @@
 /*
  * comm_mpi_group.c: reductions by messages in a group of ranks, either by our own transfers or by the library's
  * MPI_Iallreduce.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/mpi/comm_mpi_group.h"
 

@@ -1,6 +1,8 @@
 /*
  * comm_mpi_group.h: a group of ranks that reduce by messages: all ranks, or the leaders of the nodes. comm_mpi_group.c
  * does its reductions; comm_mpi_trials.c measures what its algorithms cost.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_COMM_MPI_GROUP_H
 #define CVY_COMM_MPI_GROUP_H

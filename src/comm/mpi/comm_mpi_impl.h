@@ -12,6 +12,8 @@
  *   comm_mpi_message.c    messages between two ranks
  *   comm_mpi_simulated.c  what is different if MPI is a simulator
  *   comm_mpi_about.c      the version of the MPI library, and the time of single messages
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_COMM_MPI_IMPL_H
 #define CVY_COMM_MPI_IMPL_H

@@ -4,6 +4,8 @@
  *
  * The ranges become one MPI datatype of absolute addresses. So MPI gathers and scatters them itself, and we copy
  * nothing.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"

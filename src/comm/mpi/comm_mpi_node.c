@@ -18,6 +18,8 @@
  *
  * On one node all ranks are leaders. Then gather and spread are one pass over memory, in pieces that stay in cache:
  * each element is read once and written once. Elements are added in the order of the ranks on the node.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/mpi/comm_mpi_node.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* comm_mpi_node.h: a reduction through the shared memory of a node; see comm_mpi_node.c. */
 #ifndef CVY_COMM_MPI_NODE_H
 #define CVY_COMM_MPI_NODE_H

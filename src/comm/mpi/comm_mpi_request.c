@@ -1,6 +1,8 @@
 /*
  * comm_mpi_request.c: a non-blocking reduction of one range. It goes through the node's shared memory if the range is
  * in it, otherwise by messages among all ranks. The caller or the progress thread tests it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/mpi/comm_mpi_request.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* comm_mpi_request.h: a request as the caller and the progress thread see it; see comm_mpi_request.c. */
 #ifndef CVY_COMM_MPI_REQUEST_H
 #define CVY_COMM_MPI_REQUEST_H

@@ -8,6 +8,8 @@
  * short message to itself. The reason: if MPI_Test completes some requests and MPI_Wait others, SMPI 3.32 becomes
  * slower with each message. Algorithms are compared by the computed cost of their transfers on this network: it would
  * take longer to simulate trials among a thousand ranks than to simulate the step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/mpi/comm_mpi_simulated.h"
 

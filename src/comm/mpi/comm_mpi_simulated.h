@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* comm_mpi_simulated.h: what is different if MPI is SimGrid's SMPI; see comm_mpi_simulated.c. */
 #ifndef CVY_COMM_MPI_SIMULATED_H
 #define CVY_COMM_MPI_SIMULATED_H

@@ -5,6 +5,8 @@
  * The thread starts the requests that the caller hands to it, in their order, and tests all of them until they are
  * done. The caller only reads a flag. Only the thread that has the lock calls MPI, so that one thread at a time does
  * (MPI_THREAD_SERIALIZED). The progress thread lets other threads go first. It sleeps while nothing is under way.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/mpi/comm_mpi_thread.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* comm_mpi_thread.h: the progress thread, and the lock by which only one thread at a time calls MPI; see
  * comm_mpi_thread.c. */
 #ifndef CVY_COMM_MPI_THREAD_H

@@ -5,6 +5,8 @@
  * Each transfer of the current round is a lane. Its range is sent or received in segments, some of them under way at
  * the same time. Data that will be added are first received into the buffer of the lane. With bf16 on the wire both
  * sides round: the sender continues with the rounded values that it has sent, so that all ranks get the same bits.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/mpi/comm_mpi_transfers.h"
 

@@ -1,6 +1,8 @@
 /*
  * comm_mpi_transfers.h: runs a list of transfers (comm/comm_allreduce.h) over MPI_Isend and MPI_Irecv; see
  * comm_mpi_transfers.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_COMM_MPI_TRANSFERS_H
 #define CVY_COMM_MPI_TRANSFERS_H

@@ -1,6 +1,8 @@
 /*
  * comm_mpi_trials.c: measures before the first step which algorithm for reductions by messages is the fastest on this
  * network. The result is saved with a plan.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <sched.h>

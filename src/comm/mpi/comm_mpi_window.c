@@ -4,6 +4,8 @@
  *
  * If a rank cannot open the file of another one (separate containers, a hardened /proc), no rank shares
  * memory, and reductions go by messages.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <stdio.h>

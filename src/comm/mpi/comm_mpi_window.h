@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* comm_mpi_window.h: memory with flags that the ranks of a node share; see comm_mpi_window.c. */
 #ifndef CVY_COMM_MPI_WINDOW_H
 #define CVY_COMM_MPI_WINDOW_H

@@ -1,6 +1,8 @@
 /*
  * comm_self.c: the communicator of one rank. A sum over one rank changes nothing, and nothing is ever under way. It has
  * none of the optional tables, so it shows the minimum that a back end must have.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /*
  * data_array.c: see data_array.h. Converts numbers of any usual type and byte order to f32 (or leaves bytes unchanged),
  * one record at a time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/array/data_array.h"
 

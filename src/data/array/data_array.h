@@ -1,6 +1,8 @@
 /*
  * data_array.h: a file that holds an array of numbers whose first axis counts the samples: shared by the npy and IDX
  * readers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_ARRAY_H
 #define CVY_DATA_ARRAY_H

@@ -6,6 +6,8 @@
  * test.bin. A path is the folder (with `part`: train or test) or one file. Class names come from batches.meta.txt or
  * fine_label_names.txt in the same folder, if these exist. Source: Krizhevsky 2009, "Learning multiple layers of
  * features from tiny images", and the web page of the data set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

@@ -5,6 +5,8 @@
  * The separator, and whether there is a header, are found from the first two lines. Opening reads the whole file once,
  * for the positions of the lines and for the labels. Labels are integers, or names, which become classes in bytewise
  * order. The numbers of a line are read when its sample is. An error in a line names its line and column.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

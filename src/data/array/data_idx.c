@@ -5,6 +5,8 @@
  * A path is the folder (with `part`: train or test) or the file of pictures. The file of labels is found by its name
  * (images-idx3 -> labels-idx1) or given. Pictures [N, H, W] become samples [1, H, W]. Source: LeCun, Cortes and Burges,
  * web page of the MNIST database.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

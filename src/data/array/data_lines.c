@@ -1,5 +1,7 @@
 /*
  * data_lines.c: see data_lines.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/array/data_lines.h"
 

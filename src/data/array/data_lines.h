@@ -4,6 +4,8 @@
  *
  * The list and CSV readers use it. Blank lines, and lines that begin with #, are skipped everywhere. The index takes 16
  * bytes per sample; the text of a line is read again, by position, when its sample is read.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_LINES_H
 #define CVY_DATA_LINES_H

@@ -4,6 +4,8 @@
  * A path is the file of x, or a folder; an option may name the file of each array. The first axis counts samples. Bytes
  * are pictures (0 .. 255) and stay u8; all other types become f32. Only arrays in C order are read. Source: NumPy
  * enhancement proposal 1 (versions 1, 2 and 3 of the format).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

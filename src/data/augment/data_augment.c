@@ -6,6 +6,8 @@
  * so it does not depend on ranks, threads or order. For test sets (random 0) mirrors, rotations and holes are left out,
  * and random crops become central. A resize also does a crop that directly follows it: it computes only that window of
  * its result.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/augment/data_augment.h"
 

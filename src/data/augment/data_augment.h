@@ -4,6 +4,8 @@
  *
  * data_augment.c parses the list and runs it. Operations register themselves: data_augment_geometry.c has those that
  * move pixels, data_augment_values.c those that change values, data_augment_target.c those that say what the target is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_AUGMENT_H
 #define CVY_DATA_AUGMENT_H

@@ -6,6 +6,8 @@
  * tells it to the decoder, which decodes only that part and may return a reduced picture; the step computes the same
  * position again and finds it there. random_resized_crop follows Szegedy et al., "Going deeper with convolutions"
  * (2015), as in torchvision.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_rng.h"
 #include "data/augment/data_augment.h"

@@ -6,6 +6,8 @@
  * It runs in the loader's threads, after x. A map passes through the same operations as x, with the same random
  * numbers. Points and vectors are numbers: they are multiplied with the matrix that the operations on x have recorded.
  * The scaling comes last, in f64.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/augment/data_augment.h"
 

@@ -4,6 +4,8 @@
  * They run in the loader's threads. Linear steps are only recorded, for each channel, and are applied in the one pass
  * that turns bytes into the batch's f32. So pixels are moved as bytes and touched once as reals. That pass also divides
  * bytes of pictures by 255, unless the list has a `scale` step, which expects 0 .. 255.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_rng.h"
 #include "data/augment/data_augment.h"

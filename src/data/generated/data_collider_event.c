@@ -10,6 +10,8 @@
  * suppression. Everything comes from the stream (seed, "collider", event number). A sketch of the real thing with its
  * scales (Particle Data Group reviews; ATLAS and CMS detector papers), not a Monte Carlo to publish with.
  * docs/guide/collider.md says what each parameter does.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_rng.h"
 #include "data/generated/data_collider.h"

@@ -8,6 +8,8 @@
  * sigma are drawn for each map, uniformly from their ranges. A network is trained to find them (y); a class is an
  * interval of index. Everything is a function of (seed, number). Source: Coles and Jones, "A lognormal model for the
  * cosmological mass distribution" (MNRAS 248, 1991).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

@@ -4,6 +4,8 @@
  * Generators call it for each field that they make. A field is transformed only along its first axis, so that each
  * butterfly combines two whole rows and compilers can vectorise it; a transposition brings the other axis there. Real
  * and imaginary parts are separate planes for the same reason.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/generated/data_fft.h"
 

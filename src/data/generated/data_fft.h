@@ -1,5 +1,7 @@
 /*
  * data_fft.h: the Fourier transform of square fields, for data generators.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_FFT_H
 #define CVY_DATA_FFT_H

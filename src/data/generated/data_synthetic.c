@@ -6,6 +6,8 @@
  * the pattern's coarse values, which a regression can learn. Everything is a function of (seed, number). Only the
  * patterns, the linear map and a block of noise are stored. Each row of a sample reads the noise from its own random
  * offset, so making a sample costs little more than writing it and does not slow down training.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

@@ -5,6 +5,8 @@
  * A sample is one row of each chosen data set. data_hdf5_block.c reads the row; this file converts it to f32 (pictures
  * stay u8) with channels first. Several inputs are joined along their first axis, several targets into one vector. See
  * data_hdf5.h for the other files. The loader's threads call the reader during training.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5.h"
 

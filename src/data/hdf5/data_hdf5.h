@@ -11,6 +11,8 @@
  * The library may run in a process of its own (sandbox), because damaged files crash it. data_hdf5_remote.c asks that
  * process, data_hdf5_serve.c is its loop, data_hdf5_wire.c carries the data set from one to the other, and
  * data_hdf5_process.c starts the process and watches it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_HDF5_H
 #define CVY_DATA_HDF5_H

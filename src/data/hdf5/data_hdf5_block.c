@@ -7,6 +7,8 @@
  * block which another thread is reading waits for it. The library only locates chunks that are deflated, shuffled or
  * unfiltered; threads decompress them in parallel without it. All other chunks are read by the library, one thread at a
  * time (data_hdf5_library.c). Source: the HDF5 file format specification 3.0 (chunks, filters).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "data/hdf5/data_hdf5.h"

@@ -4,6 +4,8 @@
  *
  * It is called when a data set is opened, and during training if rows cannot be read by position. Source: the HDF5
  * reference manual, 1.10.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5.h"
 

@@ -5,6 +5,8 @@
  * It runs when the data set is opened. A row is a sample if the mask is true and the condition `where` holds. The
  * result has 8 bytes for each sample if there is a mask or condition, and 4 for each label. Everything else is read in
  * pieces and freed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5.h"
 

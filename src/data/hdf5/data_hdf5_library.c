@@ -4,6 +4,8 @@
  *
  * Each question has two ways to the library: it is called here, one thread at a time, or the reader process of the data
  * set calls it (data_hdf5_remote.c). The answers are the same.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5.h"
 

@@ -4,6 +4,8 @@
  * It runs when the data set is opened. Names that are not given are searched in the first file. Every file must have
  * the same data sets, equal except for their number of rows. Only headers are read here; data_hdf5_index.c reads labels
  * and conditions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "data/hdf5/data_hdf5.h"

@@ -5,6 +5,8 @@
  * _Unsigned), and say which numbers mean that there is no measurement (_FillValue, missing_value, valid_min, valid_max,
  * valid_range). The numbers that come out are those of netCDF4 for Python, to the bit; a missing one is a fault of its
  * sample. Source: NetCDF Users Guide, attribute conventions; CF conventions 1.10, sections 2.5.1 and 8.1.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5.h"
 

@@ -5,6 +5,8 @@
  * tables, so the memory that an MPI library has registered with its network stays as it is, and no handler of fork()
  * runs. The program ends when the sockets close. It is not one of the children that a user's program knows, so only its
  * own number is waited for. Sources: posix_spawn(3), memfd_create(2), clock_getcpuclockid(3).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5_process.h"
 

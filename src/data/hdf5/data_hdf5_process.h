@@ -3,6 +3,8 @@
  *
  * Small messages go through a pair of sockets, and their data through the shared memory. One request is answered at a
  * time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_HDF5_PROCESS_H
 #define CVY_DATA_HDF5_PROCESS_H

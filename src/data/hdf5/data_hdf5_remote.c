@@ -7,6 +7,8 @@
  * and deflated chunks are still read and unpacked here, so they cost what they did. A data set that has nothing but
  * contiguous rows needs no process after it is open. Threads ask one after the other, as they do for the library's
  * lock.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5_remote.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_hdf5_remote.h: the HDF5 reader whose library runs in another process: see data_hdf5_remote.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_HDF5_REMOTE_H
 #define CVY_DATA_HDF5_REMOTE_H

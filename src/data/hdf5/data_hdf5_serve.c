@@ -3,6 +3,8 @@
  *
  * The program convoy-hdf5 calls it. Nothing else of convoy runs in that process. Its memory is limited, because a few
  * wrong bytes make libhdf5 ask for gigabytes: then the library reports that it has no memory, and the node is spared.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5_serve.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_hdf5_serve.h: the loop of the HDF5 reader process: see data_hdf5_serve.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_HDF5_SERVE_H
 #define CVY_DATA_HDF5_SERVE_H

@@ -1,6 +1,8 @@
 /*
  * data_hdf5_table.c: see data_hdf5_table.h. Arrays are contiguous; their rows are buffered, so that the library is
  * called once for about a megabyte. Texts are of variable length, as h5py writes and reads them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5_table.h"
 

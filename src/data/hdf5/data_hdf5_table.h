@@ -1,6 +1,8 @@
 /*
  * data_hdf5_table.h: writes one HDF5 file of named arrays, row by row. All arrays have the same number of rows, which
  * is known before the first one. Equal rows give an equal file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_HDF5_TABLE_H
 #define CVY_DATA_HDF5_TABLE_H

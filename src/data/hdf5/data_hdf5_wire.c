@@ -5,6 +5,8 @@
  * back, so that it need not open them all again. Both sides are of the same build, so structures go as they are, and
  * their pointers are set anew. What comes from the reader process is checked: a damaged file may have damaged its
  * memory before it crashes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5_remote.h"
 

@@ -7,6 +7,8 @@
  *              (0 planes of bytes, 1 JPEG, 2 PNG) and shape [n, 3] (channels, height, width; 0: unknown)
  *
  * Only `convoy convert` calls it. The files hold no timestamps, so equal samples give equal files.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "data/data_writer.h"

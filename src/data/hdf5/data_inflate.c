@@ -1,6 +1,8 @@
 /*
  * data_inflate.c: see data_inflate.h. libdeflate decompresses and verifies. It is several times as fast as zlib, which
  * the HDF5 library uses.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_inflate.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_inflate.h: decompresses zlib streams of known size, which HDF5 chunks are.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_INFLATE_H
 #define CVY_DATA_INFLATE_H

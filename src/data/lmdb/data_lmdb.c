@@ -6,6 +6,8 @@
  * read, so counting classes does not read the pictures. Caffe's convert_imageset stores plain pictures as planes blue,
  * green, red, and its keys look like "00000017_folder/file.jpg". Such keys tell the reader to exchange the planes.
  * data_lmdb_file.c finds the values. Source: caffe.proto, io.cpp and convert_imageset.cpp of Caffe.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/lmdb/data_lmdb.h"
 

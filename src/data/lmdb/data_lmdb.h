@@ -4,6 +4,8 @@
  * Shared by data_lmdb_file.c (from pages to values), data_lmdb.c (from values to samples) and data_lmdb_write.c. The
  * number of a value is its index in the order of keys. Its bytes are read by position, so any number of threads and
  * ranks may read at the same time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_LMDB_H
 #define CVY_DATA_LMDB_H

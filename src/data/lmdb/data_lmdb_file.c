@@ -14,6 +14,8 @@
  * branch, low, high and flags are the number of the page below. In a leaf, low and high are the size of the value;
  * after the key comes the value, or, if it is large, the number of the first page which holds it. Source: mdb.c of
  * OpenLDAP's LMDB.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "data/lmdb/data_lmdb.h"

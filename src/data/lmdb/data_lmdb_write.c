@@ -7,6 +7,8 @@
  * Caffe takes every key for a sample. Encoded pictures stay encoded; plain ones are [C, H, W] of u8, or f32 as
  * float_data. labels.txt gets the names of the classes. There is no lock file: this is the only writer of an unfinished
  * database, and locks in a mapped file fail on shared file systems.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/text/base_json.h"

@@ -6,6 +6,8 @@
  * sample first keeps it. A sample that does not fit is read anew each time, so a data set that is too large still gains
  * in part. The budget belongs to the rank and its data sets share it; a data set that is closed gives its part back.
  * Augmentation comes after the cache, so the cache does not change the samples.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/load/data_cache.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_cache.h: a cache of samples in memory, between a data set and its reader.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_CACHE_H
 #define CVY_DATA_CACHE_H

@@ -6,6 +6,8 @@
  * and steps are finished in order. The content of a row depends only on its sample's number and epoch, so threads,
  * depth and ranks change only the waiting time. The slots' buffers are allocated at the start, for the largest of the
  * first steps, and kept; a larger step makes its slot grow once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_clock.h"
 #include "data/load/data_order.h"

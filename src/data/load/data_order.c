@@ -15,6 +15,8 @@
  *
  * A balanced epoch deals its positions to the classes in turn, through a permutation. A class gives its samples in
  * rounds, each with its own permutation: no sample is drawn again before all samples of its class have been drawn.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/load/data_order.h"
 

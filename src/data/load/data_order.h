@@ -1,6 +1,8 @@
 /*
  * data_order.h: which sample is at which position of an epoch. It is a function of (seed, epoch, position), so nothing
  * is stored for a sample, and every rank can compute its share of any step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_ORDER_H
 #define CVY_DATA_ORDER_H

@@ -1,6 +1,8 @@
 /*
  * data_samples.c: which samples a rank sees in which step. This is a pure function of the step, so loaders can run
  * ahead, and a resumed run continues at the same sample, even with another number of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/load/data_samples.h"
 #include "comm/comm_shards.h"

@@ -1,5 +1,7 @@
 /*
  * data_samples.h: which samples a rank sees in which step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_SAMPLES_H
 #define CVY_DATA_SAMPLES_H

@@ -7,6 +7,8 @@
  *     lock         runs that use the copy hold a shared lock; the run that makes or removes it, an exclusive one
  *     data/NAME    the files
  * If the manifest is the same that a run would write, the run uses the copy as it is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/load/data_stage.h"
 

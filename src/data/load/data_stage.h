@@ -1,5 +1,7 @@
 /*
  * data_stage.h: copies of data sets on each node's own disk or in its memory, for the duration of a run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_STAGE_H
 #define CVY_DATA_STAGE_H

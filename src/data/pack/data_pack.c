@@ -4,6 +4,8 @@
  *
  * It runs in the loader's threads. Any number of ranks may open the set, because files are only read, at given offsets.
  * The whole index is checked when the set is opened, and each record when it is read. data_pack.h describes the layout.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/pack/data_pack.h"
 

@@ -8,6 +8,8 @@
  * All numbers are little endian. A record is a header of 56 bytes, then y, then x as stored (JPEG and PNG stay
  * encoded). The CRC-32C in the entry covers the whole record, and the header repeats the sample's number, so flipped
  * bits and swapped records are detected. Samples that were left out leave gaps in these numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_PACK_H
 #define CVY_DATA_PACK_H

@@ -4,6 +4,8 @@
  * Until the set is finished, each part has its entries of the index in a file of its own. pack.json comes last and
  * appears only when it is complete. A folder without it is not a packed set, so a killed conversion leaves nothing that
  * could be mistaken for one. data_pack.h describes the layout.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

@@ -6,6 +6,8 @@
  * checked before memory is allocated. What the libraries only warn of is an error here (libjpeg fills the rest of a
  * truncated JPEG with grey), because a network must not be trained on half pictures unnoticed. Colour becomes grey by
  * luma (ITU-R BT.601), an alpha channel is dropped, and of 16 bits the upper 8 are used.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/picture/data_decode.h"
 

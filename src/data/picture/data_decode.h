@@ -1,5 +1,7 @@
 /*
  * data_decode.h: shared by the decoders, each of which has its own file. data_decode.c chooses one by the first bytes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_DECODE_H
 #define CVY_DATA_DECODE_H

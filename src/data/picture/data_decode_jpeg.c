@@ -15,6 +15,8 @@
  *
  * Files may be malicious: what libjpeg only warns of is an error here. After a window the decoder only looks for the
  * end of the file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/picture/data_decode.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_encode.h: encodes pictures as JPEG and PNG.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_ENCODE_H
 #define CVY_DATA_ENCODE_H

@@ -3,6 +3,8 @@
  *
  * A training from files does not call it. After an error libjpeg leaves with longjmp. It writes directly into a buffer
  * of ours.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/picture/data_encode.h"
 

@@ -1,5 +1,7 @@
 /*
  * data_encode_png.c: encodes planes of bytes as PNG (libspng), for folders of pictures and for a run's report.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/picture/data_encode.h"
 

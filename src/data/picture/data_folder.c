@@ -5,6 +5,8 @@
  * Classes are the sub-folders, and samples the files in them, both in bytewise order of their names. Names that begin
  * with a dot are ignored. Opening reads only names (and the header of one picture), so a data set of a million files
  * opens as fast as its folders can be listed. Pictures may vary in size: augmentation resizes them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

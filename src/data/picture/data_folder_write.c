@@ -4,6 +4,8 @@
  * JPEG and PNG are written unchanged. Bytes are written as PNG, which is lossless. A file's name is its number in the
  * source, which keeps the order within a class. A piece is done when its marker file is in the folder; marker files are
  * removed at the end.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/machine/base_system.h"

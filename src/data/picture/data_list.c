@@ -5,6 +5,8 @@
  * Paths are relative to a root, by default the list's own folder; a path that leads out of the root is refused. Opening
  * reads only the list: a missing file is found, and reported with its line, when it is read. Labels are numbers, or
  * names, which become classes in bytewise order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

@@ -8,6 +8,8 @@
  * lit from a side, and is in front of a blotched background of other colours, with a smaller object of a random class
  * and with noise. Everything is a function of (seed, number). With `encode: jpeg` samples are JPEG files, so that the
  * whole path of decoding is used.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"

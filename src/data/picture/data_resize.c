@@ -6,6 +6,8 @@
  * filtered along its length. Bytes are computed in integers, so that every processor gives the same result: weights
  * have 14 bits and a sum of exactly one, and values have 6 bits of fraction between the two passes. Reals are computed
  * in f32, and so are bytes that shrink so much that such weights would become zero.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/picture/data_resize.h"
 

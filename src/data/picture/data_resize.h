@@ -1,5 +1,7 @@
 /*
  * data_resize.h: resizes a window of a picture with a separable filter.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_RESIZE_H
 #define CVY_DATA_RESIZE_H

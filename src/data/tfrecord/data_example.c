@@ -4,6 +4,8 @@
  * Example { Features features = 1 }, Features { map<string, Feature> feature = 1 }: each entry of the map is a message
  * with the name as field 1 and the feature as field 2. A Feature holds one of three lists. The values of a list are its
  * field 1, packed or one by one. As always in protocol buffers, the last of several equal fields counts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/tfrecord/data_example.h"
 

@@ -4,6 +4,8 @@
  *
  * It is read in place: a feature is a part of the record, and numbers are decoded when they are needed. Records may be
  * malicious, so everything is checked. Source: example.proto and feature.proto of TensorFlow.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_EXAMPLE_H
 #define CVY_DATA_EXAMPLE_H

@@ -7,6 +7,8 @@
  * records. It reads nothing if data_tfrecord_index.c saved the result in an earlier run. Samples are read by position.
  * The first pass verifies the checksums of lengths, because nothing after a wrong length can be found; the checksum of
  * a record is verified when it is read. data_tfrecord_sample.c interprets the features of a record.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/tfrecord/data_tfrecord.h"
 

@@ -5,6 +5,8 @@
  *
  * Numbers are little endian. Checksums are masked CRC-32C: the mask keeps a checksum useful if the data contain
  * checksums themselves. Source: record_writer.cc and crc32c.h of TensorFlow.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_TFRECORD_H
 #define CVY_DATA_TFRECORD_H

@@ -11,6 +11,8 @@
  *     then nfile + 1 first samples, counts, entries, names of classes
  *
  * Numbers are in this machine's byte order; a machine with another byte order sees another magic.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/tfrecord/data_tfrecord_index.h"
 

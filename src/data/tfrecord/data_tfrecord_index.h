@@ -1,5 +1,7 @@
 /*
  * data_tfrecord_index.h: the state of the TFRecord reader, and the index file that saves the result of its first pass.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_TFRECORD_INDEX_H
 #define CVY_DATA_TFRECORD_INDEX_H

@@ -1,5 +1,7 @@
 /*
  * data_tfrecord_sample.c: see data_tfrecord_sample.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/tfrecord/data_tfrecord_sample.h"
 

@@ -3,6 +3,8 @@
  *
  * This is the layer between the framing (data_tfrecord.c) and the message (data_example.h). Options give the names of
  * features; usual names are searched in the first record that is not damaged.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DATA_TFRECORD_SAMPLE_H
 #define CVY_DATA_TFRECORD_SAMPLE_H

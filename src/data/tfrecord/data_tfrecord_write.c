@@ -6,6 +6,8 @@
  * the feature x: u8 as a byte string, reals as floats, together with x/shape and x/dtype. The class is
  * image/class/label, and its name is image/class/text. Real targets are y, the weight is weight. labels.txt, which is
  * written last, names all classes. The reader understands all this without options.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
 #include "base/text/base_text.h"

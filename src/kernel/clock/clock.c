@@ -1,6 +1,8 @@
 /*
  * clock.c: waits instead of computing. A sleep takes some tens of microseconds longer than requested, and many kernels
  * are shorter than that. So the time that remains is carried over to the next kernel, and the time of a step is right.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/clock/clock.h"
 

@@ -4,6 +4,8 @@
  * Communication around it is real, so steps of more ranks than there are cores can be timed. In the simulated build
  * (docs/guide/simulate.md) the wait advances the simulated time. src/plan finds the kernels that a plan would have, and
  * their times, as for any other step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_CLOCK_H
 #define CVY_CLOCK_H

@@ -1,5 +1,7 @@
 /*
  * native_common.c: offers and views that convoy's own kernels share. Called at planning time only.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_common.h"
 #include "base/machine/base_isa.h"

@@ -1,6 +1,8 @@
 /*
  * native_common.h: what convoy's own f32 kernels share: instruction sets for loops, accepted layouts, elementwise
  * offers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_COMMON_H
 #define CVY_NATIVE_COMMON_H

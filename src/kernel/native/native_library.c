@@ -1,5 +1,7 @@
 /*
  * native_library.c: the kernel library that holds convoy's own kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/kernel_library.h"
 

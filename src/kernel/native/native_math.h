@@ -3,6 +3,8 @@
  *
  * Errors are below 2 units in the last place. NaN stays NaN, overflow gives infinity, and tiny results become subnormal
  * as they should. Source: Cephes (Moshier 1989): range reduction in two parts and minimax polynomials.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_MATH_H
 #define CVY_NATIVE_MATH_H

@@ -1,5 +1,7 @@
 /*
  * native_simd.c: chooses among the loops that are compiled for several instruction sets. Called at planning time only.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_simd.h"
 

@@ -4,6 +4,8 @@
  * Each native_simd_<isa>.c compiles the loops of native_<kernel>_simd.h. A kernel picks its table when it is created.
  * The tables hold loops that compilers do not vectorise well from plain C; other loops are marked CVY_SIMD
  * (native_common.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_SIMD_H
 #define CVY_NATIVE_SIMD_H

@@ -1,5 +1,7 @@
 /*
  * native_simd_avx2.c: the loops of native_simd.h with vectors of eight floats.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_isa.h"
 #include "kernel/native/native_simd.h"

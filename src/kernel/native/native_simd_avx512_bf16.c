@@ -1,6 +1,8 @@
 /*
  * native_simd_avx512_bf16.c: the loops of native_simd.h with vectors of sixteen floats, for CPUs that have an
  * instruction which rounds to bf16. A store of bf16 then needs a fifth of the operations.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_isa.h"
 #include "kernel/native/native_simd.h"

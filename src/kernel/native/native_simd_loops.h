@@ -3,6 +3,8 @@
  *
  * The including file defines LANES; TARGET, the attribute of every function; and ROUNDS_BF16 if the CPU has an
  * instruction that rounds to bf16.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #if LANES > 4
 #include <immintrin.h>

@@ -1,5 +1,7 @@
 /*
  * native_simd_plain.c: the loops of native_simd.h with vectors of four floats, which work on every CPU.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_simd.h"
 

@@ -4,6 +4,8 @@
  * Each call owns its engine and stream (cheap on a CPU), so nothing is shared and nothing is global. oneDNN takes the
  * team size from the calling thread's OpenMP setting. It is restored after each use, so a program that calls this
  * library keeps its own setting. onednn_desc.c makes oneDNN's descriptors of a problem.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/onednn/onednn_desc.h"
 

@@ -5,6 +5,8 @@
  * The caller describes a problem: what is to be computed, with which shapes and layouts. oneDNN answers with an
  * implementation, its layouts and its scratch memory. A ready call runs it. The vendor's headers (except the version
  * number) and the differences between versions stay inside onednn_api.c and onednn_desc.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_ONEDNN_API_H
 #define CVY_ONEDNN_API_H

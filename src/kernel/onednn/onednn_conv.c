@@ -4,6 +4,8 @@
  * The forward kernel lets oneDNN choose all layouts, which fixes that of the weights. The gradient of the weights is
  * written in the variable's layout if an optimised implementation can do that. The gradient of the source may need
  * another layout; then the planner adds a reorder of the weights, which costs little compared with the convolution.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -3,6 +3,8 @@
  *
  * It is used at planning time only. Version 2 has operation descriptors and public fields in memory descriptors;
  * version 3 has neither. Only this file deals with both differences.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/onednn/onednn_desc.h"
 

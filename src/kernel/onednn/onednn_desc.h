@@ -1,6 +1,8 @@
 /*
  * onednn_desc.h: oneDNN's descriptors of problems and layouts. Only onednn_api.c and onednn_desc.c include it, so only
  * they see the vendor's headers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_ONEDNN_DESC_H
 #define CVY_ONEDNN_DESC_H

@@ -4,6 +4,8 @@
  * These layers have little arithmetic and many weights: AlexNet's three layers read 234 MB in each pass. So no pass
  * should need a reorder of the weights. A source [N, C, positions...] is taken in plain layout, where it is the matrix
  * [N, C * positions].
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /*
  * onednn_layer.c: the common part of the kernels of layers with weights.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/onednn/onednn_layer.h"
 

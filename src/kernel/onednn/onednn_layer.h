@@ -1,6 +1,8 @@
 /*
  * onednn_layer.h: what the kernels of layers with weights (convolution, deconvolution, fully connected) share: which of
  * a node's sources and destinations are the tensors of a pass, and running a ready call.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_ONEDNN_LAYER_H
 #define CVY_ONEDNN_LAYER_H

@@ -1,5 +1,7 @@
 /*
  * onednn_library.c: oneDNN as a kernel library.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/kernel_library.h"
 #include "kernel/onednn/onednn_api.h"

@@ -1,5 +1,7 @@
 /*
  * onednn_weight.c: converts layouts of weights between a variable's dimensions and oneDNN's, at planning time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/onednn/onednn_weight.h"
 

@@ -4,6 +4,8 @@
  * The variable of a grouped convolution is [K, C/G, positions...], but for oneDNN it is [G, K/G, C/G, positions...].
  * The variable of a deconvolution is [C, K/G, positions...], but for oneDNN it is [K, C, ...] or [G, K/G, C/G, ...]. If
  * a tag can be converted, the memory is the same.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_ONEDNN_WEIGHT_H
 #define CVY_ONEDNN_WEIGHT_H

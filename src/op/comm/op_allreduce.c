@@ -3,6 +3,8 @@
  *
  * The MPI library adds in an order of its own. In deterministic mode the sum uses the algorithm of a bucket instead. It
  * is tested by tests/plan and tests/program, with several numbers of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -2,6 +2,8 @@
  * reduce_start, reduce_wait: the reduction of a bucket of gradients. It starts in the backward pass after the last node
  * that writes into the bucket, and is waited for before the update. It is tested by tests/plan and tests/program, with
  * several numbers of ranks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/comm/op_reduce.h"
 

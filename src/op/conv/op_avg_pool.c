@@ -5,6 +5,8 @@
  *
  *     dst  = sum of src over the window / divisor
  *     dsrc = sum of ddst / divisor over the windows that touch the position
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/conv/op_pool.h"

@@ -7,6 +7,8 @@
  *                             of src[n, c, y stride - pad + r dilation] * weight[k,c,r]
  *     dsrc[n,c,x] = sum of ddst[n,k,y] * weight[k,c,r]     over the k, y, r that touch (c, x)
  *     dweight     = sum of src * ddst over n and y         dbias[k] = sum of ddst[n,k,y] over n and y
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/conv/op_conv.h"
 

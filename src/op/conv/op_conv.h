@@ -7,6 +7,8 @@
  *
  * deconv has the same sources and gradients, but its weight is [C, K / groups, kernel...], as in PyTorch's
  * ConvTranspose.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_CONV_H
 #define CVY_OP_CONV_H

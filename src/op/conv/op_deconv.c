@@ -7,6 +7,8 @@
  *     dst[n,k,x]  = bias[k] + sum of src[n,c,y] * weight[c,k,r]    over c, y, r with x = y stride - pad + r dilation
  *     dsrc[n,c,y] = sum over k, r of ddst[n,k,x] * weight[c,k,r]
  *     dweight     = sum of src * ddst over n and y                 dbias[k] = sum of ddst[n,k,x] over n and x
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/conv/op_conv.h"

@@ -5,6 +5,8 @@
  *     dst[n,k]  = bias[k] + sum over i of src[n,i] * weight[k,i]          i: row-major within the logical sample
  *     dsrc[n,i] = sum over k of ddst[n,k] * weight[k,i]
  *     dweight   = sum over n of ddst[n,k] * src[n,i]                      dbias[k] = sum over n of ddst[n,k]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/conv/op_fc.h"
 

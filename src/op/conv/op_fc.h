@@ -6,6 +6,8 @@
  *     fc_grad_weight  src, ddst -> dweight, and dbias if bias is set
  *
  * A row of the weight follows the row-major order of the logical sample, for every layout of the source.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_FC_H
 #define CVY_OP_FC_H

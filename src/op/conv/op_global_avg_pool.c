@@ -4,6 +4,8 @@
  *
  *     dst[n,c]    = mean of src[n,c,x] over x
  *     dsrc[n,c,x] = ddst[n,c] / positions
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/conv/op_pool.h"

@@ -7,6 +7,8 @@
  *
  * So of equal maxima the first gets the whole gradient, as in max_pool, and as in PyTorch's max and
  * adaptive_max_pool2d. (PyTorch's amax divides it among them.)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -9,6 +9,8 @@
  *
  * With relu: dst = max(dst, 0), and the index says that no position is the maximum if it is not above zero. So one
  * index gives the gradient of both.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -11,6 +11,8 @@
  *     global_max_pool_grad  ddst, index -> dsrc
  *
  * index is the row-major position of the maximum in the window, u8 or i32; of global_max_pool in the channel, i32.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_POOL_H
 #define CVY_OP_POOL_H

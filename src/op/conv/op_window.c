@@ -2,6 +2,8 @@
  * op_window.c: sliding windows of convolution, deconvolution and pooling: shapes, and the three plain sums of a
  * convolution. Source: Dumoulin and Visin 2016, "A guide to convolution arithmetic"; ceil mode and transposed sizes as
  * in the documentation of PyTorch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/conv/op_window.h"
 

@@ -4,6 +4,8 @@
  *
  * Convolution, deconvolution, pooling and their kernels use it. Missing dimensions are added at the end, with one
  * position and a window of one tap. So every loop has three dimensions, and row-major offsets stay correct.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_WINDOW_H
 #define CVY_OP_WINDOW_H

@@ -6,6 +6,8 @@
  *     term   = (1 - t) x + q (log(1 + exp(-|x|)) + max(-x, 0)), with output x, target t, q = 1 + (pos_weight - 1) t
  *     dterm  = (1 - t) - q (1 - s), with s = 1 / (1 + exp(-x))
  *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -5,6 +5,8 @@
  *     term   = d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2), with d = output - target
  *     dterm  = d, clamped to -delta .. delta
  *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

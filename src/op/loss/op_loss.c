@@ -8,6 +8,8 @@
  *
  * This is the divisor of PyTorch's reduction 'mean' with class weights, divided by the number of positions; the sum of
  * terms is divided by it too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/loss/op_loss.h"
 

@@ -11,6 +11,8 @@
  * step, so the contributions add up to the global mean. With weights or ignored labels it is the sum of the weights
  * instead; the node weight_sum and an allreduce compute it before the first forward. If norm is zero (all labels are
  * ignored), the loss is zero. The gradient's sources are dloss (f64 scalar), then those of the loss.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_LOSS_H
 #define CVY_OP_LOSS_H

@@ -5,6 +5,8 @@
  *     term   = (output - target)^2
  *     dterm  = 2 (output - target)
  *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/loss/op_loss.h"
 

@@ -11,6 +11,8 @@
  *
  * Here t = target[n,x], c = class_weights and s = label_smoothing. norm is the number of samples, or the weight_sum of
  * op_loss.c if there are class weights, sample weights or ignored labels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

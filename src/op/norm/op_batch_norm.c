@@ -3,6 +3,8 @@
  * groups. Networks have it between convolution and ReLU. Statistics run over groups of a fixed number of samples, so
  * results depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015;
  * groups: Hoffer, Hubara and Soudry 2017 ("ghost batches").
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

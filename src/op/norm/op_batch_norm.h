@@ -19,6 +19,8 @@
  *
  * In any other graph the layer is one node: bn_infer (src, scale, shift, running_mean, running_var -> dst). Without
  * scale_shift there are no scale, shift, dscale and dshift.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_BATCH_NORM_H
 #define CVY_OP_BATCH_NORM_H

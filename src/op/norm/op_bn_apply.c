@@ -8,6 +8,8 @@
  *     dsrc = scale / sqrt(variance + eps) * (ddst - sum(ddst) / n - xhat * sum(ddst * xhat) / n)
  *
  * mean and variance are those of the sample's group; sums run over the group's n elements.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -3,6 +3,8 @@
  * and running ones. op_batch_norm.h says how they are combined. They are tested through batch_norm (op_batch_norm.c)
  * and by tests/op/test_op_batch_norm.c. Source: Ioffe and Szegedy 2015; running statistics with the unbiased variance
  * as in PyTorch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/norm/op_batch_norm.h"
 

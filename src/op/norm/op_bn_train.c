@@ -10,6 +10,8 @@
  *     dsrc = scale / sqrt(variance + eps) * (d - sum(d) / n - xhat * sum(d * xhat) / n)         dresidual = d
  *
  * Without a residual the sign of dst is computed from src, so dst is not read again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -3,6 +3,8 @@
  * batch norm if the batch is small. Source: Wu and He 2018. op_sample_norm.h has the formulas.
  *
  * instance_norm is a layer of this operator, with one channel in each group.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/norm/op_sample_norm.h"
 

@@ -2,6 +2,8 @@
  * instance_norm: normalises each channel of each sample over its positions. Networks that transfer styles have it.
  * Source: Ulyanov, Vedaldi and Lempitsky 2016. As in PyTorch, scale and shift are not learned by default, and there are
  * no running statistics. The layer is a node group_norm with one channel in each group.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/norm/op_sample_norm.h"
 

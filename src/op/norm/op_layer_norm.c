@@ -5,6 +5,8 @@
  *     axes: -1          the last axis, as in transformers: the features of each token of [N, T, C]
  *     axes: 1           the channels at each position of [N, C, positions...], as in ConvNeXt
  *     axes: [1, 2, 3]   all of a sample [N, C, H, W]; like LayerNorm([C, H, W]) of PyTorch
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/norm/op_sample_norm.h"
 

@@ -8,6 +8,8 @@
  *                    - 2 alpha beta / size * src[c] * sum ddst[c'] * src[c'] * scale[c']^(-beta - 1)
  *
  * The gradient computes the scale again, because that costs less than keeping it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

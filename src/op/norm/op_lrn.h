@@ -1,5 +1,7 @@
 /*
  * op_lrn.h: options of local response normalisation, for lrn (src -> dst) and lrn_grad (src, ddst -> dsrc).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_LRN_H
 #define CVY_OP_LRN_H

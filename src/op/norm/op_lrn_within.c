@@ -10,6 +10,8 @@
  *     part     = ddst * src * scale^(-beta - 1)
  *
  * Forward keeps the scale for the gradient. The gradient is tested with the samples of lrn_within.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

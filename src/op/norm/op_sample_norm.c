@@ -1,5 +1,7 @@
 /*
  * op_sample_norm.c: shapes, gradient, cost and reference kernels of group_norm and layer_norm (see op_sample_norm.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/norm/op_sample_norm.h"
 

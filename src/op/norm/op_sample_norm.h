@@ -14,6 +14,8 @@
  *
  * Without scale_shift there are no scale, shift, dscale and dshift. With relu dst is rectified, and ddst counts only
  * where dst is positive; the gradient finds that from src, so dst is not read again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_SAMPLE_NORM_H
 #define CVY_OP_SAMPLE_NORM_H

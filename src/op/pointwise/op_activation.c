@@ -3,6 +3,8 @@
  *
  *     dst  = value(src)
  *     dsrc = ddst * slope(src), or ddst * slope(dst)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/pointwise/op_activation.h"
 

@@ -1,6 +1,8 @@
 /*
  * op_activation.h: what activations share: the functions of those whose gradient is a factor for each element, the
  * options that fast kernels read, and the mask of dropout.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_ACTIVATION_H
 #define CVY_OP_ACTIVATION_H

@@ -4,6 +4,8 @@
  *
  *     dst = src0 + src1 + ...
  *     dsrc_i = ddst                     (the same value: nothing is copied)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/pointwise/op_combine.h"

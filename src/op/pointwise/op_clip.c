@@ -5,6 +5,8 @@
  *     grad_norm2: dst = sum over sources and elements of src^2         (f64; the sums of several nodes are added)
  *     clip_scale: dst = min(1, max_norm / sqrt(src))                   (f64; updates multiply their gradient by it)
  *     clip_value: dst = src clamped to -limit .. limit
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

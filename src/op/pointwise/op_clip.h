@@ -1,5 +1,7 @@
 /*
  * op_clip.h: options of clip_value, for the operator and its fast kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_CLIP_H
 #define CVY_OP_CLIP_H

@@ -1,5 +1,7 @@
 /*
  * op_combine.c: shapes and cost of operators on several tensors of one shape, see op_combine.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/pointwise/op_combine.h"
 

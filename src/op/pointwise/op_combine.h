@@ -1,5 +1,7 @@
 /*
  * op_combine.h: what operators on several tensors of one shape share: add, multiply, subtract and maximum.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_COMBINE_H
 #define CVY_OP_COMBINE_H

@@ -8,6 +8,8 @@
  *
  * keep is a pure function of (seed, layer, step, sample id, element), see op_activation.h. The gradient computes it
  * again, so it is not stored. It does not depend on rank, layout, thread or micro-batch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_rng.h"
 #include "graph/graph_grad.h"

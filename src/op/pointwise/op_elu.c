@@ -4,6 +4,8 @@
  *
  *     dst  = src if src > 0, else alpha * (exp(src) - 1)
  *     dsrc = ddst if dst > 0, else ddst * (dst + alpha)      (alpha >= 0, so dst has the sign of src)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -7,6 +7,8 @@
  * With approximate: tanh
  *
  *     P(x) = (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2         p: the derivative of this P
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -4,6 +4,8 @@
  *
  *     dst  = src * min(max(src + 3, 0), 6) / 6
  *     dsrc = ddst * (0 if src <= -3, 1 if src >= 3, else src / 3 + 1/2)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/pointwise/op_activation.h"
 

@@ -4,6 +4,8 @@
  *
  *     dst  = src if src > 0, else slope * src
  *     dsrc = ddst if dst > 0, else slope * ddst      (from dst: slope >= 0, so dst has the sign of src)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/pointwise/op_activation.h"

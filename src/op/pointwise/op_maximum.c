@@ -6,6 +6,8 @@
  *     dsrc_i = ddst / (number of sources that are equal to dst) if src_i = dst, else 0
  *
  * So sources that tie share the gradient equally, as in PyTorch's maximum (of two tensors) and amax.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/pointwise/op_combine.h"

@@ -5,6 +5,8 @@
  *
  *     dst    = src0 * src1 * ...
  *     dsrc_i = ddst * product of the other sources
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/pointwise/op_multiply.h"
 

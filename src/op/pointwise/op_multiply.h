@@ -3,6 +3,8 @@
  *
  *     multiply_channels       src [N, C, positions...], factor [N, C] or [N, C, 1, ...] -> dst
  *     multiply_channels_grad  ddst, src -> dfactor
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_MULTIPLY_H
 #define CVY_OP_MULTIPLY_H

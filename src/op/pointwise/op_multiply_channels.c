@@ -5,6 +5,8 @@
  *     dst[n,c,x]   = src[n,c,x] * factor[n,c]
  *     dsrc         = ddst * factor                         (the same operator)
  *     dfactor[n,c] = sum of ddst[n,c,x] * src[n,c,x] over x
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/pointwise/op_multiply.h"

@@ -7,6 +7,8 @@
  *     dweight = sum of ddst * src over the elements with src <= 0
  *
  * By default the weight has no weight decay, which would pull the slope towards that of relu, as the authors say.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 

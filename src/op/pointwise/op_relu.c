@@ -4,6 +4,8 @@
  *
  *     dst  = max(src, 0)
  *     dsrc = ddst if dst > 0, else 0          (from dst, so that src need not be kept)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 

@@ -3,6 +3,8 @@
  *
  *     dst  = by * src
  *     dsrc = by * ddst
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/pointwise/op_scale.h"
 #include "graph/graph_grad.h"

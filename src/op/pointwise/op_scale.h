@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op_scale.h: options of scale, for the operator and its kernels. */
 #ifndef CVY_OP_SCALE_H
 #define CVY_OP_SCALE_H

@@ -4,6 +4,8 @@
  *
  *     dst  = 1 / (1 + exp(-src))
  *     dsrc = ddst * dst * (1 - dst)          (from dst, so that src need not be kept)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -4,6 +4,8 @@
  *
  *     dst  = src * s                                  s = 1 / (1 + exp(-src))
  *     dsrc = ddst * s * (1 + src * (1 - s))
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -7,6 +7,8 @@
  *                  dsrc[n,k,x] = dst[n,k,x] * (ddst[n,k,x] - sum over j of ddst[n,j,x] * dst[n,j,x])
  *     log_softmax  dst[n,k,x]  = src[n,k,x] - log(sum over j of exp(src[n,j,x]))
  *                  dsrc[n,k,x] = ddst[n,k,x] - exp(dst[n,k,x]) * sum over j of ddst[n,j,x]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

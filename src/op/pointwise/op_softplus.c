@@ -4,6 +4,8 @@
  *
  *     dst  = log(1 + exp(beta * src)) / beta, or src if beta * src > threshold
  *     dsrc = ddst / (1 + exp(-beta * src)), or ddst if beta * src > threshold
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

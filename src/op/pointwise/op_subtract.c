@@ -3,6 +3,8 @@
  *
  *     dst = src0 - src1
  *     dsrc0 = ddst;  dsrc1 = -ddst
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 #include "op/pointwise/op_combine.h"

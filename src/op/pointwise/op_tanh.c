@@ -4,6 +4,8 @@
  *
  *     dst  = tanh(src)
  *     dsrc = ddst * (1 - dst^2)          (from dst, so that src need not be kept)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -5,6 +5,8 @@
  *     concat     dst = src0, src1, ... one after the other    gradient: slice of ddst for each
  *     slice      dst = src[first .. first + count - 1]        gradient: pad_slice of ddst
  *     pad_slice  dst = 0, but dst[first ..] = src             gradient: slice of ddst
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/tensor/op_concat.h"
 #include "graph/graph_grad.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op_concat.h: options of concat, slice and pad_slice, for the operators and their kernels. */
 #ifndef CVY_OP_CONCAT_H
 #define CVY_OP_CONCAT_H

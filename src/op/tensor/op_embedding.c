@@ -6,6 +6,8 @@
  *
  * The indices are integers, or real numbers that are whole, since the data layer gives inputs as f32. As in PyTorch,
  * the table begins normally distributed with standard deviation 1. Ranks exchange the whole gradient of the table.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/tensor/op_embedding.h"
 

@@ -4,6 +4,8 @@
  *
  *     embedding       src [N, ...], weight [rows, channels] -> dst [N, ..., channels]
  *     embedding_grad  src, ddst -> dweight
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_EMBEDDING_H
 #define CVY_OP_EMBEDDING_H

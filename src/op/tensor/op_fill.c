@@ -2,6 +2,8 @@
  * fill: a tensor of one value. It makes the 1 with which the gradient of a loss starts, and constants that nodes need.
  *
  *     dst = value
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_op.h"
 

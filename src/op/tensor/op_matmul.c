@@ -6,6 +6,8 @@
  *
  * Axis 0 counts samples. The axes between are equal, or 1 in one source, whose matrix is then repeated, as in PyTorch's
  * matmul; the gradient of that source is the sum over the repetitions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/tensor/op_matmul.h"
 

@@ -3,6 +3,8 @@
  *
  *     matmul       a [N, axes..., M, K], b [N, axes..., K, P] -> dst [N, axes..., M, P]
  *     matmul_grad  the same for a gradient, which may be summed over axes along which a source was repeated
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_MATMUL_H
 #define CVY_OP_MATMUL_H

@@ -3,6 +3,8 @@
  * gradient. They are for networks with unequal padding, and for shortcuts that crop.
  *
  *     pad    dst = 0, but dst[x + before] = src[x]            crop   dst[x] = src[x + before]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/tensor/op_pad.h"
 #include "graph/graph_grad.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op_pad.h: options of pad and crop, for the operators and their kernels. A list of one entry is for all spatial
  * dimensions. */
 #ifndef CVY_OP_PAD_H

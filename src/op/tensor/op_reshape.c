@@ -3,6 +3,8 @@
  * stays the same. If the source has plain layout, this needs no instruction.
  *
  *     dst  = src                        dsrc = ddst, reshaped back
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
 

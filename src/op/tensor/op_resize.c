@@ -12,6 +12,8 @@
  *     bilinear                     p(x) = (x + 1/2) * ratio - 1/2, at least 0: corners of pixels are aligned
  *     bilinear, align_corners      p(x) = x * (source positions - 1) / (result positions - 1): centres of the outermost
  *                                  pixels are aligned
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "op/tensor/op_resize.h"
 

@@ -4,6 +4,8 @@
  *
  *     resize        src [N, C, H, W] -> dst
  *     resize_grad   ddst -> dsrc
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_OP_RESIZE_H
 #define CVY_OP_RESIZE_H

@@ -2,6 +2,8 @@
  * optim_init.c: fills a variable before step 0 with the initialiser that it names.
  * Each element depends on (seed, the variable's name, the element's row-major index) only. So it is the same on every
  * rank, for any layout and any order of creation.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -4,6 +4,8 @@
  * Source: He, Zhang, Ren and Sun 2015 (also called MSRA or Kaiming).
  *
  *     value: variance 2 / ((1 + slope^2) * fan), uniform or gaussian
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -4,6 +4,8 @@
  * Source: PyTorch's kaiming_uniform_(a = sqrt(5)) for weights, which gives the same bound as PyTorch's biases have.
  *
  *     value = (2 u - 1) / sqrt(fan_in), u uniform in [0, 1)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -3,6 +3,8 @@
  * It runs before step 0, once for each variable that names it.
  *
  *     value = min + (max - min) * u, u uniform in [0, 1)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_rng.h"
 #include "optim/optim.h"

@@ -4,6 +4,8 @@
  * Source: Glorot and Bengio 2010.
  *
  *     value: variance gain^2 * 2 / (fan_in + fan_out), uniform or gaussian
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

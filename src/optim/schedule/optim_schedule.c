@@ -8,6 +8,8 @@
  * ramp rises linearly from warmup_from to 1 over the samples of the warm-up, and is 1 afterwards. If batch_factor
  * multiplies the rate, the default of warmup_from is its inverse: the warm-up begins at the rate that suits the base
  * batch (Goyal et al. 2017, section 2.2).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,8 @@
  * it does not depend on the batch size.
  *
  *     factor = 1
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "optim/optim.h"
 

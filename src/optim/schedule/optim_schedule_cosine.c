@@ -4,6 +4,8 @@
  * it does not depend on the batch size. Source: Loshchilov and Hutter 2017, without restarts.
  *
  *     factor = end + (1 - end) * (1 + cos(pi * samples / total)) / 2
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

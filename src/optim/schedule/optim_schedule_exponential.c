@@ -4,6 +4,8 @@
  * it does not depend on the batch size. Source: as Caffe's exp, in periods of samples.
  *
  *     factor = factor ^ (samples / every)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -4,6 +4,8 @@
  * it does not depend on the batch size. Source: as Caffe's inv; Bottou 2010 for power 1.
  *
  *     factor = (1 + gamma * samples / every) ^ -power
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

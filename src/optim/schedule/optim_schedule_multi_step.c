@@ -4,6 +4,8 @@
  * it does not depend on the batch size. Source: as Caffe's multistep and PyTorch's MultiStepLR.
  *
  *     factor = factor ^ (number of points at or before samples)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -6,6 +6,8 @@
  *
  *     factor rises from 1 / div to 1 in the share `rise` of the run, then falls to 1 / (div * final_div),
  *     both along half a cosine
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

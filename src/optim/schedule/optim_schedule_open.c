@@ -1,5 +1,7 @@
 /*
  * optim_schedule_open.c: schedules of the public API, made from text and from the caller's description of the run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,8 @@
  * it does not depend on the batch size. Source: as Caffe's poly; Chen et al. 2018.
  *
  *     factor = end + (1 - end) * (1 - samples / total) ^ power
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -5,6 +5,8 @@
  * (StepLR).
  *
  *     factor = factor ^ floor(samples / every)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -4,6 +4,8 @@
  * Each rank describes itself, all ranks receive this, and rank 0 judges it. The absolute speed of the network is not
  * judged, because it may be as intended. Only what could be better on the same machines is a finding. For clocks and
  * files, a finding is what makes a run wrong or noticeably slow.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/study.h>
 

@@ -7,6 +7,8 @@
  *   doctor_reductions.c    the network: all-reduces by each method, and single messages
  *   doctor_print.c   the result as text, for people and as JSON
  *   doctor_result.c  the result as a struct
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_DOCTOR_H
 #define CVY_DOCTOR_H

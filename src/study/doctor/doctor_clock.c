@@ -4,6 +4,8 @@
  *
  * Ranks leave a barrier at nearly the same moment. The difference of their wall clocks then is the difference of the
  * clocks plus that of the moments when they left. The smallest difference of several barriers counts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

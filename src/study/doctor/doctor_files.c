@@ -5,6 +5,8 @@
  * A file of 64 MiB is written in pieces, with fsync after each one, so that with a slow disk the test still ends in
  * time. Small files replace each other as STATUS and manifests do: temporary file, fsync, rename, fsync of the folder.
  * A folder that cannot be written is a finding, not an error.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <fcntl.h>

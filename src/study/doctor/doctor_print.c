@@ -1,5 +1,7 @@
 /*
  * doctor_print.c: prints the results as tables for people, and as one JSON object.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

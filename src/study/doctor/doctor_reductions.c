@@ -4,6 +4,8 @@
  * The all-reduces use the same requests as a training. The first one of each method is checked, element by element.
  * For the others the time of the slowest rank counts. The methods take turns, so that other work on the machines
  * affects all of them. All ranks see the same times, so they stop at the same time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

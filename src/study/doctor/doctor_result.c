@@ -1,6 +1,8 @@
 /*
  * doctor_result.c: the result of cvy_run_doctor() as a struct. Its texts are printed at once, because they need the
  * context, which may be gone when the caller asks for them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * sample_eval.c: runs a graph with the reference kernels of its operators; the loss and the random values with which
  * samples of operators are tested.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "study/sample/sample_eval.h"
 

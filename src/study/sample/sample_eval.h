@@ -4,6 +4,8 @@
  *
  * Several graphs may run together as the ranks of one job. The operator allreduce then sums over them, and the update
  * phase sums the accumulators that are to be reduced.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SAMPLE_EVAL_H
 #define CVY_SAMPLE_EVAL_H

@@ -1,5 +1,7 @@
 /*
  * sample_graph.c: builds one sample of an operator as a graph with values and gradients.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "study/sample/sample_graph.h"
 

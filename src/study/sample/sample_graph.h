@@ -1,6 +1,8 @@
 /*
  * sample_graph.h: builds one sample of an operator as a graph with values and gradients. The reference kernels have
  * computed all of them. For the tests of all operators, and for `convoy selftest`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SAMPLE_GRAPH_H
 #define CVY_SAMPLE_GRAPH_H

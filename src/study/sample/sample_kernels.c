@@ -1,6 +1,8 @@
 /*
  * sample_kernels.c: runs every kernel on a sample of an operator, in every layout that it takes, and compares what it
  * computes with the values of the reference kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "study/sample/sample_kernels.h"
 

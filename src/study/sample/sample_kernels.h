@@ -8,6 +8,8 @@
  *            result depends on the number of threads
  *
  * A tolerance is eps x number of summands x size of the values. Winograd has a wider one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SAMPLE_KERNELS_H
 #define CVY_SAMPLE_KERNELS_H

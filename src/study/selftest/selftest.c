@@ -4,6 +4,8 @@
  * After each check the ranks exchange what they found. A check has failed if one rank says so; the line names the first
  * such rank and its host. Only a fault of the exchange itself ends the self-test early. A watchdog ends the job if a
  * check hangs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "study/selftest/selftest.h"
 

@@ -16,6 +16,8 @@
  *
  * A check is collective. Each rank says what it found, and rank 0 makes a line of it. A rank that finds a fault goes on
  * with the others: a check calls cvy_comm_agree() before a rank may leave it early.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SELFTEST_H
 #define CVY_SELFTEST_H

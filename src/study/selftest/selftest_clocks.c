@@ -4,6 +4,8 @@
  *
  * Ranks leave a barrier at nearly the same moment. The smallest difference of several barriers counts, because a rank
  * may have been late.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

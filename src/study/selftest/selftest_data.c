@@ -4,6 +4,8 @@
  * NumPy arrays and a table are written here, byte by byte. The arrays are then converted to every other format by its
  * writer, and its reader must give the same samples and labels. JPEG loses some of a picture, which is bounded. Rank 0
  * does this; the other ranks wait.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * selftest_files.c: the folder that the self-test writes to, as a run writes to its own: files are made, synced,
  * renamed and locked, and every rank sees them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <fcntl.h>

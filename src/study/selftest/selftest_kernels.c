@@ -4,6 +4,8 @@
  *
  * It takes the first sample of each operator, then the second of each, and so on, until the time is over. So each
  * operator is tried, also on a slow processor.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

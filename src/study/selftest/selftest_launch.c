@@ -5,6 +5,8 @@
  * A copy is identified by its version, by what was built in, and by the linker's identifier (build-id) of the file that
  * holds the library's code. A node with an older copy on its own disk differs in it. The version of the MPI library is
  * that of the library which is loaded.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

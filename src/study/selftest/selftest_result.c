@@ -1,5 +1,7 @@
 /*
  * selftest_result.c: the result of cvy_run_selftest() as a struct, as lines and as JSON.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "study/selftest/selftest.h"
 

@@ -1,6 +1,8 @@
 /*
  * selftest_save.c: a checkpoint on this file system: it is written, every rank finds it valid, a second program reads
  * it back to the bit, and goes on to the same weights as the first.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/checkpoint.h>
 

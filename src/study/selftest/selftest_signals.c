@@ -5,6 +5,8 @@
  * The last rank sends itself SIGUSR1 in the middle of a training. The training is resumed, and the first rank sends
  * itself SIGTERM. A thread sends the signal, as soon as the run has looked for requests twice. If the handler is not
  * called, the thread makes the request itself, so that the run ends.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
 #include <pthread.h>

@@ -5,6 +5,8 @@
  *
  * Each rank contributes small whole numbers, which differ from rank to rank and from element to element. Their sums are
  * exact in every dtype and in every order of additions, so each element has one right value.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>

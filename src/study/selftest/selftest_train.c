@@ -4,6 +4,8 @@
  *
  * The samples and labels are random and the same in every step, so the network learns them by heart. A wrong gradient,
  * a sum that is lost, or ranks that differ show in the loss or in the hashes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "study/selftest/selftest_train.h"
 

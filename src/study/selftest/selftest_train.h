@@ -1,5 +1,7 @@
 /*
  * selftest_train.h: the small network of the self-test, and its steps: for the checks of training and of checkpoints.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SELFTEST_TRAIN_H
 #define CVY_SELFTEST_TRAIN_H

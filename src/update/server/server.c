@@ -1,6 +1,8 @@
 /*
  * server.c: makes what parameter servers need, before the first step: owners of buckets, and all messages. It also
  * collects weights and states.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "update/server/server_impl.h"
 

@@ -8,6 +8,8 @@
  *
  * Source: Li et al. 2014, Scaling Distributed Machine Learning with the Parameter Server; Ho et al. 2013, More
  * Effective Distributed ML via a Stale Synchronous Parallel Parameter Server (the bound).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SERVER_H
 #define CVY_SERVER_H

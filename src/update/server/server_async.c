@@ -9,6 +9,8 @@
  * every worker.
  *
  * Source: Ho et al. 2013 (the bound); Dean et al. 2012, Large Scale Distributed Deep Networks (without a bound).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -7,6 +7,8 @@
  *   server_worker.c   a worker's side of a step
  *   server_sync.c     a server's side if workers wait for each other in every step
  *   server_async.c    a server's side if they do not, or only from some distance on
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_SERVER_IMPL_H
 #define CVY_SERVER_IMPL_H

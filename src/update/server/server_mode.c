@@ -1,5 +1,7 @@
 /*
  * server_mode.c: parameter servers as an update mode: options, conflicting options, and the mode's functions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -5,6 +5,8 @@
  * An update reads the gradient of one weight, which is in one bucket, so the rank that owns the bucket runs it. Running
  * statistics are the same on all ranks, so all ranks run the instructions that write them. An instruction that reads
  * nothing from a bucket makes constants.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "update/server/server_impl.h"
 

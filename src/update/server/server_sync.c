@@ -5,6 +5,8 @@
  * Gradients are received and added in a fixed order: bucket by bucket as backward makes them, and in each bucket worker
  * by worker. So a run gives the same bits again. The gradients of the first worker are received in place. Those of the
  * others are received into a few slots, and added from there.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "update/server/server_impl.h"
 

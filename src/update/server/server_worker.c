@@ -2,6 +2,8 @@
  * server_worker.c: a worker's side of a step with parameter servers: its plan is executed as in sync, but a bucket is
  * sent to its owner where its reduction would start, and the worker waits for new weights where it would wait for the
  * sum.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "update/server/server_impl.h"
 

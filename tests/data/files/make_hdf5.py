@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes HDF5 files with h5py. It needs numpy and h5py; the tests need neither, because they read the checked-in file.
 
     python make_hdf5.py small h5py.h5                  the small file of tests/data/test_data_hdf5.c

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes the LMDB databases that tests/data/test_data_lmdb.c reads, with Python's lmdb and Pillow and not with convoy.
 
     python3 -m venv venv && venv/bin/pip install lmdb numpy pillow && venv/bin/python make_lmdb.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes pictures.tfrecord, numbers.tfrecord and names.tfrecord with TensorFlow, for tests/data/test_data_tfrecord.c.
 
 Run it in this folder. The files are checked in, so the tests do not need TensorFlow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* errno.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
 #ifndef DARWIN_ERRNO_H
 #define DARWIN_ERRNO_H

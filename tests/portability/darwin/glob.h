@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* glob.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
 #ifndef DARWIN_GLOB_H
 #define DARWIN_GLOB_H

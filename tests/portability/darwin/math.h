@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* math.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
 #ifndef DARWIN_MATH_H
 #define DARWIN_MATH_H

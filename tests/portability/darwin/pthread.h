@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pthread.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
 #ifndef DARWIN_PTHREAD_H
 #define DARWIN_PTHREAD_H

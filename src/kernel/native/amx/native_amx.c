@@ -3,6 +3,8 @@
  *
  * These functions do all arithmetic of convoy's bf16 convolutions and fully connected layers. native_amx.h describes
  * them. They are called through pointers, so that the compiler has stored to memory all that their tiles read.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/amx/native_amx.h"
 

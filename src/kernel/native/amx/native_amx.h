@@ -7,6 +7,8 @@
  * 32 sums, so each loaded tile is used in two products. Products are exact, sums are f32, and a result is rounded once.
  * Source: Intel, Architecture Instruction Set Extensions Programming Reference, chapter 3; Optimization Reference
  * Manual, chapter 20.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_AMX_H
 #define CVY_NATIVE_AMX_H

@@ -8,6 +8,8 @@
  * channels, so that the rows of a tile are adjacent and fall into different sets of the first-level cache. A filter of
  * one tap needs no staging. The gradient of the source is the same sum over ddst with source and result channels
  * exchanged.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -12,6 +12,8 @@
  * If the weights are small, each thread makes and sums its own chunks of bands, and the sums of the threads are added
  * in order; only these sums move between cores. If they are large, all threads share a chunk, and each owns a part of
  * the weights. In both cases a result depends only on the number of threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

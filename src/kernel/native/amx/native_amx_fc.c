@@ -13,6 +13,8 @@
  * Forward reads a block of weights directly. The gradient of the source interleaves pairs of its rows while they are in
  * the first-level cache. So both use one copy, which has the variable's own layout. Each result depends only on its own
  * row and column.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

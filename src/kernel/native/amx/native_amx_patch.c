@@ -2,6 +2,8 @@
  * native_amx_patch.c: the patches of native_amx_patch.h: how they are read, and where their weights are stored.
  *
  * Patches are staged once for each band of the first convolution, in forward and for the gradient of its weights.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/amx/native_amx_patch.h"
 

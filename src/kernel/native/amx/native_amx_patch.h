@@ -5,6 +5,8 @@
  * position, [row][column][channel] of the filter, becomes its channels, and the filter becomes a filter of one tap.
  * First, the source rows of a band are copied with zero padding around them. Each row of a filter is then contiguous in
  * memory, so the same few masked loads make a line of 32 lanes of every patch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_AMX_PATCH_H
 #define CVY_NATIVE_AMX_PATCH_H

@@ -3,6 +3,8 @@
  * tiles.
  *
  * These functions do all arithmetic of convoy's f32 convolutions, except Winograd's. native_amx_split.h describes them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/amx/native_amx_split.h"
 

@@ -17,6 +17,8 @@
  * Tiles have the form that native_amx.h describes; each part has its own tiles. A row of a tile holds 16 pairs of
  * 16-bit words: pair i has lane i of each of two vectors of 16 values. Source: Henry, Tang, Heinecke: Leveraging the
  * bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations (2019).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_AMX_SPLIT_H
 #define CVY_NATIVE_AMX_SPLIT_H

@@ -9,6 +9,8 @@
  * positions of a block of channels. The result has the same layout, so most tiles are stored directly into it. The
  * gradient of the source is the same sum over ddst with source and result channels exchanged. The arithmetic is
  * described in native_amx_split.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

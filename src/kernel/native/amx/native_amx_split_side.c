@@ -1,6 +1,8 @@
 /*
  * native_amx_split_side.c: where the positions of a band, and the weights, are stored in blocks of 16 channels: the
  * geometry of native_amx_split.h. cvy_split_run_at is called once for each run of positions that is staged.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/amx/native_amx_split.h"
 

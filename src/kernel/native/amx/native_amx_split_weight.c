@@ -15,6 +15,8 @@
  * If the weights are small, each thread makes and sums its own chunks of bands, and the sums of the threads are added
  * in order. If they are large, all threads share the transposed side of a chunk, and each owns a part of the weights.
  * In both cases a result depends only on the number of threads. The arithmetic is described in native_amx_split.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

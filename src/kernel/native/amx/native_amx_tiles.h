@@ -1,6 +1,8 @@
 /*
  * native_amx_tiles.h: what the files with tile instructions share: the target, the four tiles of sums of a block, and
  * the transpose that makes tiles. Only native_amx.c and native_amx_split.c include it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_AMX_TILES_H
 #define CVY_NATIVE_AMX_TILES_H

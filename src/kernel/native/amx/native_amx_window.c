@@ -2,6 +2,8 @@
  * native_amx_window.c: the geometry of native_amx_window.h, and the copies that stage a band.
  *
  * The geometry is made at planning time; staging runs once for each band of each convolution.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/amx/native_amx_window.h"
 

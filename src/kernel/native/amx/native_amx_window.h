@@ -10,6 +10,8 @@
  *
  * A filter of one tap (stride 1, no padding) has no neighbours. Then the window is one column: each position of each
  * sample is a row.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_AMX_WINDOW_H
 #define CVY_NATIVE_AMX_WINDOW_H

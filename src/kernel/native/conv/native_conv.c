@@ -4,6 +4,8 @@
  * A strip of destination rows is unfolded (im2col): it becomes a matrix with a row for each channel and tap of the
  * filter, and a column for each position (Chellapilla, Puri and Simard 2006). The samples are divided among the
  * threads. A deconvolution is the same with source and destination exchanged. Layouts are plain.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

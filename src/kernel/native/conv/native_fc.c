@@ -5,6 +5,8 @@
  *     dst [N, K] = src [N, I] weight^T + bias      dsrc [N, I] = ddst weight      dweight [K, I] = ddst^T src
  *
  * The columns of the result (outputs or inputs, of which there are many) are divided among the threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

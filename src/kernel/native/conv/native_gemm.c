@@ -4,6 +4,8 @@
  * Source: Goto and van de Geijn 2008, in the form of BLIS. Panels of b and a are packed so that the innermost loop
  * reads both in order, and a tile of c stays in registers. The size of the tile depends on the instruction set: there
  * are three versions of the innermost function, and one of them is chosen at planning time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/conv/native_gemm.h"
 #include "base/machine/base_isa.h"

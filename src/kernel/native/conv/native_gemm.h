@@ -1,6 +1,8 @@
 /*
  * native_gemm.h: the product of two f32 matrices in one thread, for convoy's own convolution and fully connected
  * kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_GEMM_H
 #define CVY_NATIVE_GEMM_H

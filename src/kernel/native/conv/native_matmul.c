@@ -3,6 +3,8 @@
  *
  * The columns of all matrices of the result are divided among the threads. Matrices of bf16 are converted to f32 in
  * scratch memory, multiplied, and rounded once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

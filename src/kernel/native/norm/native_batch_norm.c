@@ -6,6 +6,8 @@
  * walked in vectors of 16 floats: a block of channels of one position, or adjacent positions of one channel, whose 16
  * coefficients are then equal. So one loop serves every layout. Sums are in double, like the statistics, because a
  * variance is a small difference of large numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_bn_passes.h"
 

@@ -5,6 +5,8 @@
  * op_batch_norm.h describes how the operators work together. All passes are limited by memory bandwidth. As for f32
  * activations, statistics are f64; scale, shift and coefficients are f32. A run of positions is summed in f32, and the
  * sums of runs are added in f64.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_bn_passes.h"
 #include "kernel/native/pointwise/native_bf16.h"

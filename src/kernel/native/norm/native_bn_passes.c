@@ -2,6 +2,8 @@
  * native_bn_passes.c: the part of the passes of batch norm that does not depend on the layout of activations.
  *
  * op_batch_norm.h describes how the operators work together.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_bn_passes.h"
 

@@ -3,6 +3,8 @@
  * activations, groups, coefficients, and the run functions.
  *
  * Each of the two dtypes has its own layouts of activations and its own loops over them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_BN_PASSES_H
 #define CVY_NATIVE_BN_PASSES_H

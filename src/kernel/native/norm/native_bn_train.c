@@ -12,6 +12,8 @@
  * A sample of an item is a plane of memory. Its channels repeat after `step` elements, the least common multiple of the
  * block and the run of the loops; that is `cols` columns of runs. The plane is walked in tiles of several rows of
  * `step` elements. The second walk goes backwards, because what the first walk read last is still in the cache.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

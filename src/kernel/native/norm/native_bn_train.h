@@ -4,6 +4,8 @@
  * The loops walk f32 in runs of sixteen and bf16 in runs of thirty-two elements. Depending on the layout, a run is a
  * block of channels of one position, blocks of adjacent positions, adjacent positions of one channel, or (channels
  * last) some of the channels of one position. So in every layout sums and coefficients have as many lanes as a run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_BN_TRAIN_H
 #define CVY_NATIVE_BN_TRAIN_H

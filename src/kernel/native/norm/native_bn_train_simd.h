@@ -6,6 +6,8 @@
  * loaded once for all of these rows. The statistics of f32 are summed in double, because a variance is a small
  * difference of large numbers. A square of a bf16 has 16 bits, so a sum over a tile of squares of similar size is exact
  * in float; the sums of the gradient are in float too. Sums of tiles are added in double.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_bn_train.h"
 

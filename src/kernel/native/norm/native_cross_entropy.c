@@ -4,6 +4,8 @@
  * src/op/loss/op_softmax_cross_entropy.c has the formulas. Each sample gives one loss, and these are added in order, so
  * the total does not depend on the number of threads. A bf16 sample is converted to f32 in scratch memory; the gradient
  * overwrites it there before it is rounded.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_softmax.h"
 #include "op/loss/op_loss.h"

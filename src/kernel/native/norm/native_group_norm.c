@@ -9,6 +9,8 @@
  * layout, some blocks of channels, or with channels last the whole sample. A thread walks over its items twice, the
  * second time backwards, while the item is still in the cache. If there are too few items for the threads, each is cut
  * into parts, which are runs of positions: all parts are summed first, and then all are applied.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

@@ -8,6 +8,8 @@
  *
  * The work is cut into chunks, whose number does not depend on that of the threads. Each chunk has its own sums for
  * dscale and dshift, which are added in order at the end. So the result does not depend on the number of threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

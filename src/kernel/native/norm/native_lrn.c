@@ -5,6 +5,8 @@
  * positions, in f32, with `half` zero channels before and after them. So the window of every channel is the same sum of
  * shifted rows. If channels are in blocks or last, a tile is one position, and vectors run over channels. In the plain
  * layout a tile is sixteen positions, and vectors run over these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /*
  * native_softmax.c: softmax, log_softmax and their gradients, on plain layouts. They are mostly used for the output of
  * a network in prediction.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_softmax.h"
 

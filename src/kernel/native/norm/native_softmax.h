@@ -1,6 +1,8 @@
 /*
  * native_softmax.h: maximum and sum of exponentials over the classes, which softmax and softmax cross-entropy share.
  * The layout is plain, [N, K, positions...].
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_SOFTMAX_H
 #define CVY_NATIVE_SOFTMAX_H

@@ -3,6 +3,8 @@
  * clip_value: one pass over memory, in place if the plan allows it.
  *
  * clip_value runs in the UPDATE phase. All except the exponentials are limited by memory bandwidth.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

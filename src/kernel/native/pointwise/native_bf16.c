@@ -1,5 +1,7 @@
 /*
  * native_bf16.c: offers and views of the bf16 kernels. Called at planning time only.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/pointwise/native_bf16.h"
 

@@ -4,6 +4,8 @@
  * Values are bf16 only in memory: a strip is loaded as f32, computed in f32, and rounded once when it is stored.
  * Vectors run over channels, which are last (the layout of tiles) or in blocks of 16, so one loop serves both. A plain
  * source of three or more dimensions is asked for with channels last.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_BF16_H
 #define CVY_NATIVE_BF16_H

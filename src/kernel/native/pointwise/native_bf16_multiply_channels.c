@@ -1,6 +1,8 @@
 /*
  * native_bf16_multiply_channels.c: product of a bf16 activation and one factor for each channel, and its gradient for
  * the factor, in one pass over memory each. Factors are plain [N, C]. Values are computed in f32 and rounded once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/pointwise/native_bf16.h"
 

@@ -4,6 +4,8 @@
  *
  * Results of bf16 are computed in f32 and rounded once. Sums are used for residual connections and for gradients that
  * come from several consumers; products for gates and their gradients.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_common.h"
 #include "op/pointwise/op_scale.h"

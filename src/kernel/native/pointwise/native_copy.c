@@ -5,6 +5,8 @@
  * which are copied row by row from a source to the destination, for any type of element. Layouts are kept. Channels
  * last is another order of the dimensions. A block of channels counts as one channel with longer rows, if the edges of
  * the boxes are at the edges of blocks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -4,6 +4,8 @@
  *
  * The mask is the same as that of the reference kernel. Random words are made for one piece of a sample at a time, in
  * vector lanes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_philox.h"
 #include "kernel/native/native_common.h"

@@ -3,6 +3,8 @@
  *
  * The table and its gradient are f32. A thread adds its own columns of all samples, in their order, so the gradient
  * does not depend on the number of threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_common.h"
 #include "op/tensor/op_embedding.h"

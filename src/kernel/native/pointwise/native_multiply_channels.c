@@ -5,6 +5,8 @@
  * Factors are plain [N, C] for every layout of the activation. Memory is walked in vectors of 16 floats: channels of
  * one position if channels are in blocks, else adjacent positions. A plane is summed by one thread, so sums do not
  * depend on the number of threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_common.h"
 

@@ -4,6 +4,8 @@
  * Memory is cut into chunks whose weights repeat every 16 elements: planes of one channel or block of channels, or with
  * one weight for the layer any piece. The gradient of the weight is summed for each chunk, and these sums are added in
  * order, so it does not depend on the number of threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_common.h"
 #include "op/pointwise/op_activation.h"

@@ -2,6 +2,8 @@
  * native_relu.c: relu and relu_grad of f32 and bf16 in one pass over memory, in place if the plan allows it.
  *
  * relu runs if it is not fused into a convolution; relu_grad runs for every relu. Both are limited by memory bandwidth.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_common.h"
 

@@ -6,6 +6,8 @@
  * Backward is the reverse: ddst of all rows of windows that cover a row of the source is added, and each source
  * position sums over the windows that cover it; nothing is cleared first. The divisor is a product of one count for
  * each dimension, so its inverses are three small tables.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

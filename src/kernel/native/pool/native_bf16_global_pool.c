@@ -3,6 +3,8 @@
  * their gradients.
  *
  * They are used between the last convolution and the classifier, and in gates. Results [N, C] are plain.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/pointwise/native_bf16.h"
 #include "op/conv/op_pool.h"

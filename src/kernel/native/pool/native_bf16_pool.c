@@ -4,6 +4,8 @@
  * Work is split over samples and parts of channels; vectors run over the channels of a window. Backward gathers: each
  * source position sums in f32 over the windows that cover it, and is rounded and stored once. So nothing is cleared
  * first, and no two threads write the same memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/pointwise/native_bf16.h"
 #include "kernel/native/pool/native_pool.h"

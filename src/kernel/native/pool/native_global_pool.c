@@ -3,6 +3,8 @@
  *
  * They are used between the last convolution and the classifier, and in gates. Results [N, C] are plain for every
  * layout of the source.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

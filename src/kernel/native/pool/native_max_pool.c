@@ -7,6 +7,8 @@
  * one tap after the other for the whole run. Backward clears each row of the source just before the first window that
  * reads it, and adds while the row is in the cache. Each plane belongs to one thread, so nothing is atomic and the
  * order of the sums is fixed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <string.h>

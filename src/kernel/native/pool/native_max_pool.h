@@ -1,5 +1,7 @@
 /*
  * native_max_pool.h: the parameters of the loops of max pooling.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_MAX_POOL_H
 #define CVY_NATIVE_MAX_POOL_H

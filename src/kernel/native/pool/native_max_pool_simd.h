@@ -6,6 +6,8 @@
  * the source sums in f32 over all windows that read it and is stored once, so nothing is cleared first. Windows with 2
  * and 3 taps per row are unrolled. If the channels do not fill whole vectors, the last vector overlaps the one before.
  * Results that do not fit into the cache are written with non-temporal stores.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/pool/native_max_pool.h"
 

@@ -1,5 +1,7 @@
 /*
  * native_pool.c: makes the walk of a pooling window. Called at planning time only.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/pool/native_pool.h"
 

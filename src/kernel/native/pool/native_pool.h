@@ -1,5 +1,7 @@
 /*
  * native_pool.h: the sliding window of a pooling as convoy's own kernels use it: three dimensions, the innermost last.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_POOL_H
 #define CVY_NATIVE_POOL_H

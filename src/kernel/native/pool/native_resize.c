@@ -5,6 +5,8 @@
  * input, in each dimension with weights of its own. The gradient has the transposed weights, so one kernel serves both.
  * The rows of the input that make a row of the output are added first, in the cache; then the places of that sum are
  * added. Vectors run over channels if these are in blocks or last, else over places.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

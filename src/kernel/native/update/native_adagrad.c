@@ -1,6 +1,8 @@
 /*
  * native_adagrad.c: adagrad in one pass over weight, gradient and sum of squares. The formula is in
  * src/optim/optim_adagrad.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

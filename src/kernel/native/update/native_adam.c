@@ -1,6 +1,8 @@
 /*
  * native_adam.c: adam and adamw in one pass over weight, gradient and moments. The formulas are in
  * src/optim/optim_adam.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -3,6 +3,8 @@
  *
  * Padding lanes are zero and add nothing. Sums over pieces of fixed size are added in order, so the result does not
  * depend on the number of threads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/native_common.h"
 

@@ -4,6 +4,8 @@
  *
  * The formula is in src/optim/optim_lamb.c. The norm needs the whole weight, so the ranks of a node cannot each do a
  * part of this update.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -3,6 +3,8 @@
  *
  * The formula is in src/optim/optim_lars.c. The norm needs the whole weight, so the ranks of a node cannot each do a
  * part of this update.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/update/native_update.h"
 

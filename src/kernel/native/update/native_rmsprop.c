@@ -1,6 +1,8 @@
 /*
  * native_rmsprop.c: rmsprop in one pass over weight, gradient and states. The formula is in
  * src/optim/optim_rmsprop.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 

@@ -1,5 +1,7 @@
 /*
  * native_sgd.c: sgd in one pass over weight, gradient and momentum. The formula is in src/optim/optim_sgd.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/update/native_update.h"
 

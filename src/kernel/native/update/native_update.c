@@ -1,6 +1,8 @@
 /*
  * native_update.c: what the fast optimisers share. They run in the UPDATE phase, in one pass over the memory of each
  * weight; those that need norms in two.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/update/native_update.h"
 

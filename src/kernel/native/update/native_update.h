@@ -1,6 +1,8 @@
 /*
  * native_update.h: what the fast optimisers share. They accept any layout, if weight, gradient and states have the same
  * one. Padding lanes stay zero.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_UPDATE_H
 #define CVY_NATIVE_UPDATE_H

@@ -7,6 +7,8 @@
  * them again, because they change with every step. Forward and the gradient of the source compute tiles in chunks that
  * stay in a core's cache from the source to the destination. The gradient of the weights computes chunks that all
  * threads share. native_winograd.h has the mathematics and the references.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

@@ -14,6 +14,8 @@
  * rounding error: +-5/8, +-3/2 for n = 6; +-1/2, +-1, +-2 for n = 8; +-3/8, +-5/8, +-1, +-3/2, +-23/8 for n = 12. A
  * filter of one row or column is transformed along one dimension only, so the error is amplified only once, and n = 12
  * is no worse there than n = 8 in two dimensions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_WINOGRAD_H
 #define CVY_NATIVE_WINOGRAD_H

@@ -1,6 +1,8 @@
 /*
  * native_winograd_avx2.c: Winograd's transforms and products with vectors of eight floats. A product keeps its sums
  * in 6 x 2 of the 16 registers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_isa.h"
 #include "kernel/native/winograd/native_winograd.h"

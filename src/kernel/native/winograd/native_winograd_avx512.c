@@ -1,6 +1,8 @@
 /*
  * native_winograd_avx512.c: Winograd's transforms and products with vectors of sixteen floats. A product keeps its
  * sums in 14 x 2 of the 32 registers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_isa.h"
 #include "kernel/native/winograd/native_winograd.h"

@@ -1,6 +1,8 @@
 /*
  * native_winograd_plain.c: Winograd's transforms and products for any CPU, with vectors of eight floats. The
  * compiler maps them to the vectors of the machine.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/winograd/native_winograd.h"
 

@@ -5,6 +5,8 @@
  * TARGET (the attribute of every function). Points are in pairs +-p, so a transform computes an even and an odd part,
  * and then their sum and their difference. Loops over points have constant bounds and are unrolled; all factors are
  * compile-time constants.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 

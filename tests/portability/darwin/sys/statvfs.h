@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sys/statvfs.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
 #ifndef DARWIN_SYS_STATVFS_H
 #define DARWIN_SYS_STATVFS_H
