@@ -82,7 +82,7 @@ build() {
         -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF -DCONVOY_WITH_SIMGRID=OFF -DCONVOY_TESTS=OFF >"$log" 2>&1 &&
         cmake --build "$work/build-$variant" -j "$jobs" >>"$log" 2>&1 &&
         cmake --install "$work/build-$variant" --strip --prefix "$stage" >>"$log" 2>&1 || fail "the build for $variant failed, see $log"
-    ! grep -q "not found" "$log" || { grep "not found" "$log" >&2; fail "a library was not found for $variant, see $log"; }
+    ! grep -qE "^--   [A-Z0-9]+ +not found" "$log" || { grep -E "^--   .*not found" "$log" >&2; fail "a library was not found for $variant, see $log"; }
 }
 multiarch=/usr/lib/x86_64-linux-gnu
 stub openmpi libmpi.so.40 "$multiarch/openmpi/lib/libmpi.so"
