@@ -72,7 +72,7 @@ build() {
     flags="-ffile-prefix-map=$work/src=convoy-$version -ffile-prefix-map=$work=build"
     rm -rf "$work/build-$variant"
     cmake -S "$work/src" -B "$work/build-$variant" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCONVOY_MPI_VARIANT="$variant" \
-        -DCMAKE_C_COMPILER="$cc" -DCMAKE_SYSROOT="$sysroot" -DCMAKE_C_FLAGS="$flags" -DCMAKE_FIND_ROOT_PATH="$libs" \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="--sysroot=$sysroot $flags" -DCMAKE_FIND_ROOT_PATH="$libs" \
         -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
         -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER -DCMAKE_C_STANDARD_LIBRARIES="$libs/lib/libz.a -ldl -lpthread" \
         -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_ASSUME_NO_BUILTIN_MPI=ON -DMPI_C_HEADER_DIR="$headers" -DMPI_C_LIB_NAMES=mpi \
@@ -99,6 +99,7 @@ mkdir -p "$stage/share/doc/convoy/licenses"
 cp "$libs/licences/"* "$stage/share/doc/convoy/licenses/"
 cp "$here/README" "$stage/README"
 sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' "$stage/lib/pkgconfig/"*.pc
+sed -i "s|$stage|/opt/$name|" "$stage/share/modulefiles/convoy/"* # if a copy of the module file lies elsewhere
 
 # ---- checks ----
 bad=0
