@@ -54,6 +54,10 @@ mkdir -p "$work/src" "$stage"
 git -C "$top" archive HEAD | tar -x -C "$work/src"
 date=$(git -C "$top" log -1 --format=%ct)
 
+# Debian's gcc looks into its own folders for the start of a program and for libraries, and only then into the sysroot.
+multiarch=/usr/lib/x86_64-linux-gnu
+old="--sysroot=$sysroot -B$sysroot$multiarch -L$sysroot$multiarch -L$sysroot/lib/x86_64-linux-gnu"
+
 # stub VARIANT SONAME LIBRARY: an empty library with the symbols of that MPI library. It stands for MPI when CMake tries
 # whether programs can be linked, because this system's own needs a newer C library. Nothing that is packaged keeps it.
 stub() {
@@ -61,7 +65,7 @@ stub() {
     mkdir -p "$folder"
     nm -D --defined-only "$3" | sed -n 's/@.*//; s/^[0-9a-f]* [TWtVDBR] \(P*MPI_.*\|P*MPIX_.*\|ompi_.*\|MPIR_.*\)$/\1/p' | sort -u |
         awk '{ printf ".globl %s\n.type %s, @function\n%s: ret\n", $1, $1, $1 }' >"$folder/stub.s"
-    "$cc" --sysroot="$sysroot" -shared -nostdlib -Wl,-soname,"$2" -o "$folder/libmpi.so" "$folder/stub.s"
+    "$cc" $old -shared -nostdlib -Wl,-soname,"$2" -o "$folder/libmpi.so" "$folder/stub.s"
     ln -sfn "$3" "$folder/$2" # the command of the build folder runs here: it prints the manual pages
 }
 
@@ -72,7 +76,7 @@ build() {
     flags="-ffile-prefix-map=$work/src=convoy-$version -ffile-prefix-map=$work=build"
     rm -rf "$work/build-$variant"
     cmake -S "$work/src" -B "$work/build-$variant" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCONVOY_MPI_VARIANT="$variant" \
-        -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="--sysroot=$sysroot $flags" -DCMAKE_FIND_ROOT_PATH="$libs" \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$old $flags" -DCMAKE_FIND_ROOT_PATH="$libs" \
         -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
         -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER -DCMAKE_C_STANDARD_LIBRARIES="$libs/lib/libz.a -ldl -lpthread" \
         -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_ASSUME_NO_BUILTIN_MPI=ON -DMPI_C_HEADER_DIR="$headers" -DMPI_C_LIB_NAMES=mpi \
@@ -84,7 +88,6 @@ build() {
         cmake --install "$work/build-$variant" --strip --prefix "$stage" >>"$log" 2>&1 || fail "the build for $variant failed, see $log"
     ! grep -qE "^--   [A-Z0-9]+ +not found" "$log" || { grep -E "^--   .*not found" "$log" >&2; fail "a library was not found for $variant, see $log"; }
 }
-multiarch=/usr/lib/x86_64-linux-gnu
 stub openmpi libmpi.so.40 "$multiarch/openmpi/lib/libmpi.so"
 stub mpich libmpi.so.12 "$multiarch/libmpich.so"
 build openmpi "$multiarch/openmpi/include"
