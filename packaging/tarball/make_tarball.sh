@@ -56,7 +56,12 @@ date=$(git -C "$top" log -1 --format=%ct)
 
 # Debian's gcc looks into its own folders for the start of a program and for libraries, and only then into the sysroot.
 multiarch=/usr/lib/x86_64-linux-gnu
-old="--sysroot=$sysroot -B$sysroot$multiarch -L$sysroot$multiarch -L$sysroot/lib/x86_64-linux-gnu"
+old="--sysroot=$sysroot -B$sysroot$multiarch -L$work/links -L$sysroot$multiarch -L$sysroot/lib/x86_64-linux-gnu"
+# Links to absolute paths lead out of the sysroot.
+mkdir -p "$work/links"
+for link in "$sysroot$multiarch"/*.so; do
+    case $(readlink "$link") in /*) ln -sfn "$sysroot$(readlink "$link")" "$work/links/${link##*/}" ;; esac
+done
 
 # stub VARIANT SONAME LIBRARY: an empty library with the symbols of that MPI library. It stands for MPI when CMake tries
 # whether programs can be linked, because this system's own needs a newer C library. Nothing that is packaged keeps it.
