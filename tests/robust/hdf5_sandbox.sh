@@ -27,7 +27,7 @@ sed "s|  train: .*|  train: set|" job.yaml >set.yaml
 "$CONVOY" train set.yaml --out there --set data.sandbox=true >log 2>&1 || fail "in a process: $(cat log)"
 "$CONVOY" train set.yaml --out auto >log 2>&1 || fail "auto: $(cat log)"
 for run in there auto; do
-    same_tensors here/final.safetensors $run/final.safetensors || fail "$run has other weights"
+    same_tensors here/checkpoints/step-00000006/weights.safetensors $run/checkpoints/step-00000006/weights.safetensors || fail "$run has other weights"
 done
 
 # ---- the key ----
