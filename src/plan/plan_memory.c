@@ -156,34 +156,55 @@ out:
     return status;
 }
 
-/* Places the buckets one after the other, each as one range; then the values that are not reduced. Offsets depend only
- * on the order and the sizes of values, so they are equal on all ranks. */
+/* Gradients first, those of the variables that were made last before the others. */
+static int by_variable(const void *a, const void *b)
+{
+    const cvy_buffer *x = *(const cvy_buffer *const *)a, *y = *(const cvy_buffer *const *)b;
+    const int of_x = x->value->variable ? x->value->variable->index : -1,
+              of_y = y->value->variable ? y->value->variable->index : -1;
+    return of_x != of_y ? (of_x < of_y ? 1 : -1) : (x < y ? -1 : x > y);
+}
+
+/* Places the values of a bucket (-1: those that are not reduced) from `end` on, and moves it. */
+static void place_bucket(cvy_plan *plan, int bucket, cvy_buffer **order, size_t *end)
+{
+    int count = 0;
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_STEP && plan->buffer[i].bucket == bucket)
+            order[count++] = &plan->buffer[i];
+    qsort(order, (size_t)count, sizeof *order, by_variable);
+    for (int i = 0; i < count; i++) {
+        order[i]->offset = *end;
+        *end += cvy_round_to_line(order[i]->bytes);
+    }
+}
+
+/* Places the buckets one after the other, each as one range; then the values that are not reduced. Offsets must be
+ * equal on all ranks. Within a bucket they follow the order of variables and not that of buffers: a rank without
+ * samples computes no gradient and so has no reorder of it, which changes the order of its buffers. */
 static cvy_status place_step_values(cvy_plan *plan)
 {
+    cvy_buffer **order = NULL;
     int nbucket = 0;
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP)
             nbucket = CVY_MAX(nbucket, plan->buffer[i].bucket + 1);
     CVY_TRY(cvy_bucket_set_create(nbucket, &plan->buckets));
+    CVY_TRY(cvy_mem_alloc(sizeof *order * ((size_t)plan->nbuffer + 1), &order));
     size_t end = 0;
-    for (int bucket = 0; bucket <= nbucket; bucket++) {
-        const size_t start = end;
-        for (int i = 0; i < plan->nbuffer; i++) {
-            cvy_buffer *b = &plan->buffer[i];
-            if (b->region != CVY_REGION_STEP || b->bucket != (bucket < nbucket ? bucket : -1))
-                continue;
-            b->offset = end;
-            end += cvy_round_to_line(b->bytes);
-            if (bucket < nbucket) {
-                plan->buckets->bucket[bucket].dtype = b->value->dtype;
-                plan->buckets->bucket[bucket].has_gradients |= b->value->variable != NULL;
-            }
-        }
-        if (bucket < nbucket) {
-            plan->buckets->bucket[bucket].offset = start;
-            plan->buckets->bucket[bucket].bytes = end - start;
-        }
+    for (int n = 0; n < nbucket; n++) {
+        cvy_bucket *bucket = &plan->buckets->bucket[n];
+        bucket->offset = end;
+        place_bucket(plan, n, order, &end);
+        bucket->bytes = end - bucket->offset;
     }
+    place_bucket(plan, -1, order, &end);
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_STEP && plan->buffer[i].bucket >= 0) {
+            plan->buckets->bucket[plan->buffer[i].bucket].dtype = plan->buffer[i].value->dtype;
+            plan->buckets->bucket[plan->buffer[i].bucket].has_gradients |= plan->buffer[i].value->variable != NULL;
+        }
+    cvy_mem_free(&order);
     plan->head.bytes = end;
     return CVY_OK;
 }

@@ -42,6 +42,19 @@ static void describe_sums(const cvy_program *p, int task, cvy_text *t)
     }
 }
 
+/* The gradients of a bucket are summed as one range, so each must have the same place in it. */
+static void describe_gradients(const cvy_program *p, int task, cvy_text *t)
+{
+    const cvy_plan *plan = p->task[task]->plan;
+    for (int v = 0; v < p->vars->count; v++)
+        for (int i = 0; i < plan->nbuffer; i++) {
+            const cvy_buffer *b = &plan->buffer[i];
+            if (b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->variable == p->vars->at[v])
+                cvy_text_add(t, "the gradient of %s at byte %zu of the sums of step %d\n", p->vars->at[v]->name,
+                             b->offset, task);
+        }
+}
+
 static cvy_status differ(int line, const char *here, const char *there)
 {
     char library[80];
@@ -61,8 +74,10 @@ cvy_status cvy_program_check_consistency(const cvy_program *p)
         return CVY_OK;
     cvy_text_add(&mine, "%s\n", cvy_version());
     describe_weights(p, &mine);
-    for (int i = 0; i < p->ntask; i++)
+    for (int i = 0; i < p->ntask; i++) {
         describe_sums(p, i, &mine);
+        describe_gradients(p, i, &mine);
+    }
     const cvy_status status = cvy_comm_compare(p->context->comm, &mine, differ);
     cvy_text_free(&mine);
     return status;
