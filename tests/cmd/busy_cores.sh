@@ -12,18 +12,23 @@ data: {train: {format: synthetic, samples: 4096, shape: [3, 16, 16]}, threads: 0
 train: {batch: 64, epochs: 100000}
 checkpoint: {every: 100000 epochs}
 END
-# train SECONDS LOG: trains on core 0 for some seconds, and stops.
+# train LOG: trains on core 0 until it warns, for two minutes at most, and a little longer: it must not warn again.
 train() {
     rm -rf run
-    taskset -c 0 "$CONVOY" train job.yaml --threads 1 --out run --progress plain >"$2" 2>&1 &
+    taskset -c 0 "$CONVOY" train job.yaml --threads 1 --out run --progress plain >"$1" 2>&1 &
     pid=$!
-    sleep "$1"
+    tries=0
+    until grep -q 'other programs use' "$1" || [ $tries -eq 120 ]; do
+        tries=$((tries + 1))
+        sleep 1
+    done
+    sleep 4
     kill -TERM $pid
     wait $pid
 }
 taskset -c 0 sh -c 'while :; do :; done' &
 other=$!
-train 16 busy
+train busy
 taskset -c 0 "$CONVOY" doctor --threads 1 --max 1KiB >doctor 2>&1
 kill $other
 wait $other 2>/dev/null
