@@ -32,6 +32,9 @@
 
 extern char **environ;
 
+#ifndef CVY_HDF5_READER_FOLDER /* in builds that are never installed, such as the fuzz targets */
+#define CVY_HDF5_READER_FOLDER ""
+#endif
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
 #endif
