@@ -25,13 +25,13 @@ rank=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK
 kill -STOP "$victim"
 wait "$job"; code=$?
 kill -KILL "$victim" 2>/dev/null
-grep -q 'made no progress for' "$work/log" || { echo "no word of the hang:"; cat "$work/log"; exit 1; }
-grep 'made no progress for' "$work/log" | grep -q "; rank $rank on .* writes no heartbeat" || { echo "rank $rank, which stands still, is not named:"; cat "$work/log" "$work/run/ranks"; exit 1; }
+grep -aq 'made no progress for' "$work/log" || { echo "no word of the hang:"; cat "$work/log"; exit 1; }
+grep -a 'made no progress for' "$work/log" | grep -aq "; rank $rank on .* writes no heartbeat" || { echo "rank $rank, which stands still, is not named:"; cat "$work/log" "$work/run/ranks"; exit 1; }
 [ "$(grep -c '^rank [012] host' "$work/run/ranks")" = 3 ] || { echo "not a line of each rank:"; cat "$work/run/ranks"; exit 1; }
 [ "$code" -ne 0 ] && [ "$code" -ne 124 ] || { echo "exit code $code"; exit 1; }
 # The watchdog does not change STATUS. The next command that looks into the folder reports what happened.
-grep -q '^running' "$work/run/STATUS" || { echo "the watchdog writes to the folder: $(cat "$work/run/STATUS")"; exit 1; }
+grep -aq '^running' "$work/run/STATUS" || { echo "the watchdog writes to the folder: $(cat "$work/run/STATUS")"; exit 1; }
 "$CONVOY" inspect "$work/run" >"$work/seen" 2>&1 || { echo "inspect fails:"; cat "$work/seen"; exit 1; }
-grep -q "the run has ended, although STATUS says \"running " "$work/seen" || { echo "inspect does not say that it ended:"; cat "$work/seen" "$work/run/ranks"; exit 1; }
-"$CONVOY" report "$work/run" && grep -q 'the run has ended, although STATUS says' "$work/run/report.html" || { echo "the page does not say that it ended"; exit 1; }
-grep 'made no progress for' "$work/log"
+grep -aq "the run has ended, although STATUS says \"running " "$work/seen" || { echo "inspect does not say that it ended:"; cat "$work/seen" "$work/run/ranks"; exit 1; }
+"$CONVOY" report "$work/run" && grep -aq 'the run has ended, although STATUS says' "$work/run/report.html" || { echo "the page does not say that it ended"; exit 1; }
+grep -a 'made no progress for' "$work/log"
