@@ -25,6 +25,11 @@ rank=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK
 kill -STOP "$victim"
 wait "$job"; code=$?
 kill -KILL "$victim" 2>/dev/null
+tries=0                                # until it is gone, it may hold the lock of the run
+while kill -0 "$victim" 2>/dev/null && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
 grep -aq 'made no progress for' "$work/log" || { echo "no word of the hang:"; cat "$work/log"; exit 1; }
 grep -a 'made no progress for' "$work/log" | grep -aq "; rank $rank on .* writes no heartbeat" || { echo "rank $rank, which stands still, is not named:"; cat "$work/log" "$work/run/ranks"; exit 1; }
 [ "$(grep -c '^rank [012] host' "$work/run/ranks")" = 3 ] || { echo "not a line of each rank:"; cat "$work/run/ranks"; exit 1; }
