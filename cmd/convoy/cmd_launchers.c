@@ -5,7 +5,7 @@
  * variables of both. So the variables that one launcher alone sets come first, then those of a protocol (PMI, PMIx),
  * which mpiexec and srun share, and last the variables that a batch system sets in each step.
  *
- * Read in processes that the launcher started: Open MPI 4.1 and 5.0, MPICH 4.0 and 5.0, Intel MPI 2021, Slurm's srun.
+ * Read in processes that the launcher started: Open MPI 4.1 and 5.0, MPICH 4.0 and 5.0, Intel MPI 2021.
  * From documentation and sources only: the others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
