@@ -43,6 +43,7 @@ typedef struct cvy_dataset_info {
     const char *const *class_name;  /* nclasses names */
     const char *format;             /* name of the reader */
     const char *path;
+    const char *note;        /* a sentence for the log about how the source is read; NULL: none */
     int64_t target_channels; /* channels of a map "y", or numbers of a vector; 0: there is no "y" */
     cvy_scaling scaling;     /* of "y" */
     int may_be_left; /* augmentation moves pixels of x, and nobody has said whether the numbers of "y" go with them */

@@ -86,6 +86,7 @@ static cvy_status describe(cvy_dataset *d)
     CVY_CHECK(r->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", info->path ? info->path : d->reader->name);
     info->nsamples = r->nsamples;
     info->format = d->reader->name;
+    info->note = r->note;
     add_field(info, "x", CVY_DTYPE_F32, cvy_augment_shape(d->augment));
     if (r->has_label)
         add_field(info, "label", CVY_DTYPE_I32, &scalar);

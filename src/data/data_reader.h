@@ -63,6 +63,7 @@ typedef struct cvy_reader_info {
     int64_t nclasses;              /* if has_label */
     const char *const *class_name; /* NULL: "0", "1", ... */
     cvy_blocks blocks;             /* a window shuffle does not split them; in pool */
+    const char *note;              /* a sentence for the log about how the source is read; NULL: none */
 } cvy_reader_info;
 
 typedef struct cvy_reader_args {

@@ -290,6 +290,7 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
         CVY_TRY(check_fits(&j->run[0].from, &r->from, &info));
         r->begin = info.nsamples;
         info.nsamples += r->count;
+        info.note = info.note ? info.note : r->from.info.note;
         if (!r->from.reader->label) /* the data set then reads whole samples; it has the buffers */
             j->def.label = NULL;
         if (strcmp(r->from.reader->name, j->def.name) != 0)

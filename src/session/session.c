@@ -258,11 +258,20 @@ static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_datas
     return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
 }
 
+/* A source is opened several times, and its note is given once. */
+static void add_note(cvy_session *s, const cvy_dataset *d)
+{
+    const char *note = cvy_dataset_describe(d)->note;
+    if (note && !(s->notes.data && strstr(s->notes.data, note)))
+        cvy_text_add(&s->notes, "%s\n", note);
+}
+
 /* Opens data.train. It is opened once; the views below have their own augmentation. */
 static cvy_status open_base(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
     CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->steps, 0, (uint64_t)s->job->train.seed, &s->base));
+    add_note(s, s->base);
     return cache(s, s->base);
 }
 

@@ -1,6 +1,6 @@
 /*
- * study_formats.c: cvy_run_formats(): lists the data formats that this build reads and writes, from its tables, for
- * `convoy info`.
+ * study_formats.c: cvy_run_formats(): lists the data formats that this build reads and writes, from its tables, and
+ * where the program is that reads HDF5 files in a process of its own, for `convoy info`.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/data_writer.h"
+#include "data/hdf5/data_hdf5_process.h"
 
 /* Formats that need a library which a build may lack. All other formats are always available. */
 static const struct {
@@ -42,6 +43,11 @@ cvy_status cvy_run_formats(char **text_out)
         if (has(writer[i]->name, 1))
             cvy_text_add(&t, " %s", writer[i]->name);
     cvy_text_add(&t, "\n");
+#if CVY_HAVE_HDF5
+    char program[1024];
+    const int found = cvy_h5_program(program, sizeof program) == CVY_OK;
+    cvy_text_add(&t, "hdf5-reader %s%s\n", found ? "" : "none: ", found ? program : cvy_error_text());
+#endif
     *text_out = t.data;
     return t.status;
 }

@@ -499,6 +499,56 @@ static void test_filters(void)
     free(v);
 }
 
+/* ---- checksums ---- */
+
+static void read_checked(const struct layout *l, const double *v)
+{
+    const int elems = (int)l->dim[1], rows = (int)l->dim[0];
+    float *x = malloc((size_t)elems * sizeof *x);
+    char *data = NULL;
+    size_t bytes = 0;
+    cvy_dataset *d = NULL;
+    const hid_t file = new_file("sum.h5");
+    add_set(file, "x", *l, v);
+    H5Fclose(file);
+    OK(open_in("sum.h5", "", &d));
+    for (int i = 0; i < rows && d; i++) {
+        OK(cvy_dataset_read(d, i, 0, (void *const[]){x}));
+        for (int k = 0; k < elems; k++)
+            TRUE_THAT(x[k] == (float)v[i * elems + k]);
+    }
+    cvy_dataset_destroy(&d);
+    /* One bit of the last chunk, which is the last part of the file. */
+    OK(cvy_file_read(in_scratch("sum.h5"), 1 << 20, &data, &bytes));
+    data[bytes - 9] ^= 0x10;
+    put_file(in_scratch("sum.h5"), data, bytes);
+    OK(open_in("sum.h5", "", &d));
+    FAILS(cvy_dataset_read(d, rows - 1, 0, (void *const[]){x}), CVY_E_FORMAT, "its checksum is ");
+    cvy_dataset_destroy(&d);
+    cvy_mem_free(&data);
+    free(x);
+}
+
+static void test_checksums(void)
+{
+    enum { ELEMS = 777 };
+    double *v = values(6 * ELEMS);
+    for (int i = 0; i < 6 * ELEMS; i++)
+        v[i] = i % 7 == 0 ? -1 : (double)(i * 31 % 127); /* -1: bytes of 255 */
+    const struct layout l = {.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {6, ELEMS}, .chunk = {2, ELEMS}, .sum = 1};
+    for (int how = 0; how < 4; how++) {
+        struct layout with = l;
+        with.shuffle = how & 1;
+        with.level = how & 2 ? 4 : 0;
+        read_checked(&with, v);
+    }
+    struct layout odd = l;
+    odd.type = H5T_STD_I8LE;
+    odd.chunk[0] = 1;
+    read_checked(&odd, v);
+    free(v);
+}
+
 /* ---- damage ---- */
 
 /* Opens the file and reads all that can be read. Any result is accepted if the process survives. */
@@ -627,6 +677,7 @@ int main(void)
     test_half();
     test_threads();
     test_axes();
+    test_checksums();
     make_runs();
     test_columns();
     test_files();

@@ -17,7 +17,7 @@ struct layout {
     hid_t type;
     int ndim;
     hsize_t dim[6], chunk[6];
-    int shuffle, level;
+    int shuffle, level, sum; /* sum: a checksum for each chunk */
 };
 
 static inline hid_t half(void)
@@ -45,6 +45,8 @@ static inline hid_t put_set(hid_t file, const char *name, struct layout l, const
             H5Pset_shuffle(list);
         if (l.level)
             H5Pset_deflate(list, (unsigned)l.level);
+        if (l.sum)
+            H5Pset_fletcher32(list);
     }
     const hid_t set = H5Dcreate2(file, name, l.type, space, H5P_DEFAULT, list, H5P_DEFAULT);
     TRUE_THAT(set >= 0);

@@ -92,25 +92,25 @@ static void compare(const char *name, const char *options)
     cvy_dataset_destroy(&b);
 }
 
-enum { ROWS = 200, WIDTH = 600 }; /* a block of sums has fewer rows than the file */
+enum { ROWS = 200, WIDTH = 600 }; /* a block of nbit has fewer rows than the file */
 
-/* x is read by position, wide by chunks that are unpacked here, sums by the library. */
+/* x is read by position, wide by chunks that are unpacked here, nbit by the library. */
 static void make_file(const char *name)
 {
     double *v = values(ROWS * WIDTH);
     const hid_t file = new_file(name);
-    add_set(file, "x", (struct layout){H5T_IEEE_F32LE, 2, {ROWS, 24}, {0}, 0, 0}, v);
-    add_set(file, "wide", (struct layout){H5T_STD_I16BE, 3, {ROWS, 4, 6}, {32, 2, 6}, 1, 4}, v);
+    add_set(file, "x", (struct layout){H5T_IEEE_F32LE, 2, {ROWS, 24}, {0}, 0, 0, 0}, v);
+    add_set(file, "wide", (struct layout){H5T_STD_I16BE, 3, {ROWS, 4, 6}, {32, 2, 6}, 1, 4, 0}, v);
     const hid_t space = H5Screate_simple(2, (hsize_t[]){ROWS, WIDTH}, NULL), list = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_chunk(list, 2, (hsize_t[]){2, WIDTH});
-    H5Pset_fletcher32(list);
-    const hid_t set = H5Dcreate2(file, "sums", H5T_IEEE_F64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    H5Pset_nbit(list);
+    const hid_t set = H5Dcreate2(file, "nbit", H5T_IEEE_F64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
     TRUE_THAT(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
     H5Dclose(set);
     H5Pclose(list);
     H5Sclose(space);
-    add_set(file, "label", (struct layout){H5T_STD_I32LE, 1, {ROWS}, {0}, 0, 0}, v);
-    add_set(file, "weight", (struct layout){H5T_IEEE_F32LE, 1, {ROWS}, {0}, 0, 0}, v);
+    add_set(file, "label", (struct layout){H5T_STD_I32LE, 1, {ROWS}, {0}, 0, 0, 0}, v);
+    add_set(file, "weight", (struct layout){H5T_IEEE_F32LE, 1, {ROWS}, {0}, 0, 0, 0}, v);
     H5Fclose(file);
     free(v);
 }
@@ -120,9 +120,9 @@ static void test_same_samples(void)
     pid_t first = 0;
     make_file("same.h5");
     compare("same.h5", "");
-    compare("same.h5", "x: wide, y: sums");
-    compare("same.h5", "x: [x, sums], y: [wide, weight], where: 'weight > 20 and label < 90', label: none");
-    compare("same.h5", "x: sums, axes: FN, label: none, weight: none");
+    compare("same.h5", "x: wide, y: nbit");
+    compare("same.h5", "x: [x, nbit], y: [wide, weight], where: 'weight > 20 and label < 90', label: none");
+    compare("same.h5", "x: nbit, axes: FN, label: none, weight: none");
     compare("same.h5", "x: x, missing: 5, mask: weight");
     TRUE_THAT(readers(&first) == 0);
 }
@@ -136,7 +136,7 @@ static void test_process_only_if_needed(void)
     TRUE_THAT(readers(&first) == 0);
     read_x(d, 7, x);
     cvy_dataset_destroy(&d);
-    OK(open_in("same.h5", "sandbox: true, x: sums", &d));
+    OK(open_in("same.h5", "sandbox: true, x: nbit", &d));
     TRUE_THAT(readers(&first) == 1);
     cvy_dataset_destroy(&d);
     TRUE_THAT(readers(&first) == 0);
@@ -155,7 +155,7 @@ static void test_threads(void)
 {
     pthread_t thread[4];
     cvy_dataset *d = NULL;
-    OK(open_in("same.h5", "sandbox: true, x: wide, y: sums, cache_mb: 1", &d));
+    OK(open_in("same.h5", "sandbox: true, x: wide, y: nbit, cache_mb: 1", &d));
     for (int i = 0; i < 4; i++)
         TRUE_THAT(pthread_create(&thread[i], NULL, read_many, d) == 0);
     for (int i = 0; i < 4; i++)
@@ -215,7 +215,7 @@ static void test_kill(void)
     cvy_dataset *d = NULL;
     cvy_raw raw = {0};
     pid_t first = 0, second = 0;
-    OK(open_in("same.h5", "sandbox: true, x: sums", &d));
+    OK(open_in("same.h5", "sandbox: true, x: nbit", &d));
     OK(cvy_dataset_read_raw(d, 0, &raw));
     TRUE_THAT(readers(&first) == 1 && kill(first, SIGKILL) == 0);
     OK(cvy_dataset_read_raw(d, ROWS - 1, &raw)); /* not in the cached block */
@@ -231,7 +231,7 @@ static void test_other_signals(void)
     cvy_dataset *d = NULL;
     cvy_raw raw = {0};
     pid_t first = 0, second = 0;
-    OK(open_in("same.h5", "sandbox: true, x: sums", &d));
+    OK(open_in("same.h5", "sandbox: true, x: nbit", &d));
     TRUE_THAT(readers(&first) == 1);
     kill(first, SIGTERM);
     kill(first, SIGINT);
@@ -249,7 +249,7 @@ static void test_fork(void)
     cvy_dataset *d = NULL;
     cvy_raw raw = {0};
     int how = 0;
-    OK(open_in("same.h5", "sandbox: true, x: sums", &d));
+    OK(open_in("same.h5", "sandbox: true, x: nbit", &d));
     const pid_t child = fork();
     if (child == 0) {
         const cvy_status status = cvy_dataset_read_raw(d, ROWS - 1, &raw);
@@ -271,7 +271,7 @@ static void test_end_of_parent(void)
     const pid_t child = fork();
     if (child == 0) {
         cvy_dataset *d = NULL;
-        const int good = open_in("same.h5", "sandbox: true, x: sums", &d) == CVY_OK && readers(&process) == 1;
+        const int good = open_in("same.h5", "sandbox: true, x: nbit", &d) == CVY_OK && readers(&process) == 1;
         const ssize_t n = write(pipe_end[1], &process, sizeof process);
         kill(getpid(), SIGKILL);
         _exit(good && n > 0);

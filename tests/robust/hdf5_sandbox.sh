@@ -36,7 +36,10 @@ refused 'data.sandbox is "maybe", expected auto, true or false' "$CONVOY" train 
 export CONVOY_HDF5_READER=none
 refused '`sandbox: false` reads without one' "$CONVOY" train set.yaml --out bad --set data.sandbox=true
 "$CONVOY" train set.yaml --out none >log 2>&1 || fail "auto without a reader process: $(cat log)"
+contains log 'is read without a process of its own for libhdf5' && contains log 'CONVOY_HDF5_READER is none' || fail "auto says nothing: $(cat log)"
+"$CONVOY" info | grep -q '^hdf5-reader *none: CONVOY_HDF5_READER is none' || fail "info: $("$CONVOY" info)"
 unset CONVOY_HDF5_READER
+"$CONVOY" info | grep -q '^hdf5-reader */.*convoy-hdf5$' || fail "info: $("$CONVOY" info)"
 
 # ---- faults ----
 if [ -n "$shim" ]; then

@@ -135,10 +135,18 @@ static cvy_status take_missing(cvy_hdf5 *h)
 /* Opens the files in a process of their own, or here. */
 static cvy_status load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
+    char *note = NULL;
     if (h->o->sandbox == CVY_H5_SANDBOX_OFF)
         return cvy_h5_load(h, path, info);
     const cvy_status status = cvy_h5_remote_load(h, path, info);
-    return status == CVY_NOT_APPLICABLE ? cvy_h5_load(h, path, info) : status;
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
+    CVY_TRY(cvy_pool_printf(info->pool, &note,
+                            "%s is read without a process of its own for libhdf5, so a damaged file may end this run: "
+                            "%s (data.sandbox: true makes this an error, false accepts it)",
+                            path, cvy_error_text()));
+    info->note = note;
+    return cvy_h5_load(h, path, info);
 }
 
 static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)

@@ -148,9 +148,9 @@ typedef enum {
 /* Storage of a column in one file. */
 typedef struct cvy_h5_storage {
     cvy_h5_access_kind kind;
-    int shuffled, deflated; /* CHUNKS: whether they have these filters, in this order */
-    int64_t offset;         /* PLAIN: of the first row, in bytes from the start of the file */
-    int64_t block_rows;     /* otherwise: rows that are read and cached together */
+    int shuffled, deflated, summed; /* CHUNKS: whether they have these filters, in this order; summed: fletcher32 */
+    int64_t offset;                 /* PLAIN: of the first row, in bytes from the start of the file */
+    int64_t block_rows;             /* otherwise: rows that are read and cached together */
     int64_t chunk[CVY_NDIM_MAX];
     cvy_h5_packing packing;
 } cvy_h5_storage;

@@ -4,9 +4,10 @@
  * The loader's threads call it. Rows of contiguous data sets are read by their position in the file. Otherwise a block
  * of rows (those of one chunk, or of a few small ones) is decompressed as a whole and cached, so that its next rows
  * cost nothing. The least recently used blocks are dropped to stay within the limit `cache_mb`. A thread that needs a
- * block which another thread is reading waits for it. The library only locates chunks that are deflated, shuffled or
- * unfiltered; threads decompress them in parallel without it. All other chunks are read by the library, one thread at a
- * time (data_hdf5_library.c). Source: the HDF5 file format specification 3.0 (chunks, filters).
+ * block which another thread is reading waits for it. The library only locates chunks that are deflated, shuffled,
+ * summed (fletcher32) or unfiltered; threads decompress them in parallel without it. All other chunks are read by the
+ * library, one thread at a time (data_hdf5_library.c). Source: the HDF5 file format specification 3.0 (chunks,
+ * filters).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -58,7 +59,48 @@ static void unshuffle(const uint8_t *in, int64_t count, int bytes, uint8_t *rest
             out[i * bytes + b] = in[b * count + i];
 }
 
+/* ---- the checksum filter ---- */
+
+/* Fletcher's checksum of words of 16 bits, the first byte of a word being the higher one; both sums are modulo 65535,
+ * with 65535 for 0 where that is how it came about. */
+static uint32_t fletcher(const uint8_t *data, size_t bytes)
+{
+    enum { WORDS = 360 }; /* as many as can be added before a sum of sums overflows */
+    uint32_t low = 0, high = 0;
+    for (size_t at = 0; at < bytes;) {
+        const size_t end = CVY_MIN(at + 2 * WORDS, bytes);
+        for (; at + 1 < end; at += 2) {
+            low += (uint32_t)data[at] << 8 | data[at + 1];
+            high += low;
+        }
+        if (at < end) { /* the last byte of an odd number */
+            low += (uint32_t)data[at++] << 8;
+            high += low;
+        }
+        low = (low & 0xffff) + (low >> 16);
+        high = (high & 0xffff) + (high >> 16);
+    }
+    low = (low & 0xffff) + (low >> 16);
+    high = (high & 0xffff) + (high >> 16);
+    return high << 16 | low;
+}
+
+/* The checksum follows the chunk as a number of four bytes, the lowest first. Libraries before 1.6.3 wrote both halves
+ * in the order of a big-endian machine. */
+static cvy_status check_sum(const uint8_t *stored, size_t bytes)
+{
+    const uint8_t *at = stored + bytes;
+    const uint32_t sum = fletcher(stored, bytes);
+    const uint32_t noted = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24,
+                   swapped = (noted & 0x00ff00ff) << 8 | (noted >> 8 & 0x00ff00ff);
+    CVY_CHECK(sum == noted || sum == swapped, CVY_E_FORMAT,
+              "its checksum is %08x, and that of its bytes is %08x: damaged", noted, sum);
+    return CVY_OK;
+}
+
 /* ---- chunks ---- */
+
+enum { SUM_BYTES = 4 };
 
 struct chunk_job {
     const cvy_h5_file *file;
@@ -79,8 +121,10 @@ static cvy_status check_place(const struct chunk_job *j, const cvy_h5_place *p)
     CVY_CHECK(p->bytes <= end && p->address <= end - p->bytes, CVY_E_FORMAT,
               "%llu bytes at byte %llu, beyond the file's end at %llu: truncated", (unsigned long long)p->bytes,
               (unsigned long long)p->address, (unsigned long long)end);
-    CVY_CHECK(j->storage->deflated || p->bytes == j->bytes, CVY_E_FORMAT, "%llu bytes, expected %zu",
-              (unsigned long long)p->bytes, j->bytes);
+    const size_t sum = j->storage->summed ? SUM_BYTES : 0;
+    CVY_CHECK(p->bytes > sum, CVY_E_FORMAT, "%llu bytes, too few for a checksum", (unsigned long long)p->bytes);
+    CVY_CHECK(j->storage->deflated || p->bytes == j->bytes + sum, CVY_E_FORMAT, "%llu bytes, expected %zu",
+              (unsigned long long)p->bytes, j->bytes + sum);
     return CVY_OK;
 }
 
@@ -91,12 +135,18 @@ static cvy_status read_chunk(const struct chunk_job *j, const cvy_h5_place *plac
     struct cvy_h5_scratch *s = j->s;
     CVY_TRY(check_place(j, place));
     const int64_t address = (int64_t)place->address;
-    const size_t stored = (size_t)place->bytes;
-    if (!p->deflated && !p->shuffled)
+    size_t stored = (size_t)place->bytes;
+    if (!p->deflated && !p->shuffled && !p->summed)
         return cvy_pread_all(j->file->fd, out, stored, address, "the chunk");
     CVY_TRY(cvy_bytes_need(&s->packed, stored));
     CVY_TRY(cvy_pread_all(j->file->fd, s->packed.data, stored, address, "the chunk"));
-    if (!p->deflated) {
+    if (p->summed) {
+        stored -= SUM_BYTES;
+        CVY_TRY(check_sum(s->packed.data, stored));
+    }
+    if (!p->deflated && !p->shuffled) {
+        memcpy(out, s->packed.data, stored);
+    } else if (!p->deflated) {
         unshuffle(s->packed.data, j->elems, j->column->number.bytes, out);
     } else if (!p->shuffled) {
         CVY_TRY(cvy_inflate(s->packed.data, stored, out, j->bytes));

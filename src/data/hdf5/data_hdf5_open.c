@@ -404,8 +404,10 @@ static int filters_are_ours(hid_t plist, cvy_h5_storage *p)
         const H5Z_filter_t filter = H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
         if (filter == H5Z_FILTER_SHUFFLE && i == 0)
             p->shuffled = 1;
-        else if (CVY_HAVE_LIBDEFLATE && filter == H5Z_FILTER_DEFLATE && i == n - 1)
+        else if (CVY_HAVE_LIBDEFLATE && filter == H5Z_FILTER_DEFLATE && !p->deflated && !p->summed)
             p->deflated = 1;
+        else if (filter == H5Z_FILTER_FLETCHER32 && !p->summed)
+            p->summed = 1;
         else
             return 0;
     }

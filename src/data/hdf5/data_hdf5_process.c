@@ -211,7 +211,7 @@ static int look_beside(const char *beside, char *path, size_t room)
 }
 
 /* Finds the program. A relative name of a library is not trusted, since it would depend on the working directory. */
-static cvy_status find_program(char *path, size_t room)
+cvy_status cvy_h5_program(char *path, size_t room)
 {
     const char *given = getenv("CONVOY_HDF5_READER");
     char self[PATH_MAX];
@@ -221,7 +221,7 @@ static cvy_status find_program(char *path, size_t room)
         snprintf(path, room, "%s", given);
         return CVY_OK;
     }
-    if (dladdr(__extension__(void *) find_program, &here) != 0 && here.dli_fname &&
+    if (dladdr(__extension__(void *) cvy_h5_program, &here) != 0 && here.dli_fname &&
         look_beside(here.dli_fname, path, room))
         return CVY_OK;
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -432,7 +432,7 @@ cvy_status cvy_h5_process_start(cvy_h5_process *p)
     pid_t pid = 0;
     cvy_area area = {.fd = -1};
     cvy_status status = CVY_OK;
-    CVY_TRY(find_program(path, sizeof path));
+    CVY_TRY(cvy_h5_program(path, sizeof path));
     CVY_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, CVY_NOT_APPLICABLE,
               "no socket can be made: %s", strerror(errno));
     CVY_TRY_OUT(cvy_area_create(FIRST_BYTES, &area));

@@ -64,6 +64,9 @@ typedef struct cvy_h5_process {
     int64_t limit_s;
 } cvy_h5_process;
 
+/* The path of the program. CVY_NOT_APPLICABLE: it is not found, or CONVOY_HDF5_READER is none; the error text says
+ * more. */
+cvy_status cvy_h5_program(char *path, size_t room);
 /* Starts the reader process. CVY_NOT_APPLICABLE: it cannot be started; the error text says why. */
 cvy_status cvy_h5_process_start(cvy_h5_process *p);
 typedef enum {

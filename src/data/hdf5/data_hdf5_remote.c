@@ -4,7 +4,7 @@
  * libhdf5 1.10 reads beyond its memory, or never returns, if a file is damaged. In a process of its own it takes only
  * itself along: the sample, or the data set that was being opened, is at fault, with a message, and another process is
  * started for the next request. The process opens the files and answers what data_hdf5_library.c asks. Contiguous rows
- * and deflated chunks are still read and unpacked here, so they cost what they did. A data set that has nothing but
+ * and most chunks are still read and unpacked here, so they cost what they did. A data set that has nothing but
  * contiguous rows needs no process after it is open. Threads ask one after the other, as they do for the library's
  * lock.
  *
