@@ -436,7 +436,7 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
     if (comm->nranks == 1 || bytes == 0 || !p->update.shape.shares_memory || !cvy_space_is_host(&p->context->space))
         return CVY_OK;
     CVY_TRY(comm->node_memory->share(comm, &p->reduce.opts, p->memory.arena, bytes, shared_out));
-    if (*comm->unshared)
+    if (*comm->unshared && !comm->unshared_is_said++)
         cvy_log(p->context, CVY_LOG_WARN,
                 "ranks of a node reduce by messages, which is slower than by shared memory (%s)", comm->unshared);
     return CVY_OK;
