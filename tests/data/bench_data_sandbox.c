@@ -4,7 +4,7 @@
  *
  * bench_data_sandbox FOLDER SAMPLES ROUNDS
  *     makes plain.h5 (contiguous rows), gzip.h5 (compressed chunks of 16 samples), checked.h5 (chunks of 16 samples
- * with a checksum, which only libhdf5 reads) and lists.h5 (a list of 8 kB for each sample, as encoded pictures are
+ *     with a checksum) and lists.h5 (a list of 8 kB for each sample, as encoded pictures are
  *     kept); reads all samples in order by one thread, in turns in both modes; prints the medians of the rounds, and
  *     the ratio of the modes in each round: median, least and largest
  *

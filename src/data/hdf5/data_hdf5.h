@@ -169,6 +169,7 @@ typedef struct cvy_h5_file {
 struct cvy_h5_block;
 struct cvy_h5_scratch;
 struct cvy_h5_remote;
+struct cvy_h5_located;
 enum { CVY_H5_BUCKETS = 1024 };
 
 typedef struct cvy_hdf5 {
@@ -193,6 +194,7 @@ typedef struct cvy_hdf5 {
     int64_t tick;
     struct cvy_h5_block *bucket[CVY_H5_BUCKETS], *newest, *oldest;
     struct cvy_h5_scratch *idle;
+    struct cvy_h5_located *located; /* places of chunks that are known */
     size_t held, limit;           /* bytes of cached blocks, and their limit */
     int64_t noted[3];             /* shape of encoded pictures as the writer noted it; zeros: it did not */
     struct cvy_h5_remote *remote; /* the process that calls the library; NULL: this one does */
@@ -254,6 +256,12 @@ typedef cvy_status (*cvy_h5_room_fn)(void *user, size_t bytes, void **out);
 cvy_status cvy_h5_library_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out);
 cvy_status cvy_h5_library_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
 cvy_status cvy_h5_library_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_h5_room_fn room, void *user);
+
+/* data_hdf5_places.c: finds all chunks of the rows of one block, which are in that order in *out. own: memory that they
+ * may be in; otherwise they stay until cvy_h5_places_free(). */
+cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *own,
+                             const cvy_h5_place **out);
+void cvy_h5_places_free(cvy_hdf5 *h);
 
 /* data_hdf5_block.c: gets one row in this machine's byte order. room has row_bytes; it holds the row if the row is not
  * part of a cached block. cvy_h5_row_put() releases the block. */

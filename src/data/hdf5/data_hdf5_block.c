@@ -109,6 +109,7 @@ struct chunk_job {
     int64_t elems;
     size_t bytes; /* of a decompressed chunk */
     struct cvy_h5_scratch *s;
+    const cvy_h5_place *place; /* of the block's first chunk */
 };
 
 /* Checks where the library says that a chunk is stored. CVY_NOT_APPLICABLE: it was never written, or was written
@@ -190,7 +191,7 @@ static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_
 {
     const cvy_h5_column *c = j->column;
     const int64_t *size = j->storage->chunk;
-    const cvy_h5_place *place = j->s->places.data;
+    const cvy_h5_place *place = j->place;
     int64_t at[CVY_NDIM_MAX] = {first};
     int whole_rows = 1;
     cvy_bytes part = {0};
@@ -280,7 +281,7 @@ static cvy_status read_chunks(cvy_hdf5 *h, const struct cvy_h5_block *b, struct 
     for (int i = 0; i < j.column->ndim; i++)
         j.elems *= j.storage->chunk[i];
     j.bytes = (size_t)j.elems * (size_t)j.column->number.bytes;
-    CVY_TRY(cvy_h5_ask_places(h, b->file, b->column, first, rows, &s->places));
+    CVY_TRY(cvy_h5_places_get(h, b->file, b->column, first, rows, &s->places, &j.place));
     CVY_TRY(cvy_h5_pin(h, b->file));
     const cvy_status status = unpack_chunks(&j, first, rows, b->data);
     cvy_h5_unpin(h, b->file);
@@ -440,6 +441,7 @@ void cvy_h5_free_blocks(cvy_hdf5 *h)
     }
     h->newest = h->oldest = NULL;
     h->idle = NULL;
+    cvy_h5_places_free(h);
 }
 
 /* ---- rows ---- */

@@ -1,0 +1,124 @@
+/*
+ * data_hdf5_places.c: where the chunks of data sets are stored.
+ *
+ * The library is asked for the places of many blocks at a time, and they are kept: a question to a reader process costs
+ * as much as unpacking a small chunk. Sets with very many chunks are asked for one block at a time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+
+enum { GROUP_CHUNKS = 1024, KEPT_BYTES = 64 << 20 };
+
+/* The places of a data set in one file, in groups of blocks. */
+struct cvy_h5_located {
+    int64_t file, ngroup;
+    int column;
+    struct group {
+        void *place; /* NULL: not asked yet */
+        int failed;  /* it cannot be asked for as a whole: a chunk of it is damaged */
+    } *group;        /* [ngroup] */
+    struct cvy_h5_located *next;
+};
+
+static int64_t rows_of_group(const cvy_h5_storage *p, int64_t chunks_of_block)
+{
+    return p->block_rows * CVY_MAX(GROUP_CHUNKS / chunks_of_block, 1);
+}
+
+/* The caller holds the lock. A set that is new gets its place in the list. */
+static cvy_status find_set(cvy_hdf5 *h, int64_t file, int column, int64_t ngroup, struct cvy_h5_located **out)
+{
+    struct cvy_h5_located *l = h->located;
+    while (l && (l->file != file || l->column != column))
+        l = l->next;
+    if (!l) {
+        CVY_TRY(cvy_mem_alloc(sizeof *l, &l));
+        const cvy_status status = cvy_mem_alloc((size_t)ngroup * sizeof *l->group, &l->group);
+        if (status != CVY_OK) {
+            cvy_mem_free(&l);
+            return status;
+        }
+        *l = (struct cvy_h5_located){file, ngroup, column, l->group, h->located};
+        h->located = l;
+    }
+    *out = l;
+    return CVY_OK;
+}
+
+/* Asks for a group, without the lock. If another thread was faster, its answer is kept. */
+static void ask_group(cvy_hdf5 *h, struct cvy_h5_located *l, struct group *group, int64_t first, int64_t rows)
+{
+    cvy_bytes places = {0};
+    const cvy_status status = cvy_h5_ask_places(h, l->file, l->column, first, rows, &places);
+    pthread_mutex_lock(&h->lock);
+    group->failed |= status != CVY_OK;
+    if (status == CVY_OK && !group->place) {
+        group->place = places.data;
+        places.data = NULL;
+    }
+    pthread_mutex_unlock(&h->lock);
+    cvy_mem_free(&places.data);
+}
+
+/* The places of the group; NULL: they are not known. */
+static const cvy_h5_place *group_get(cvy_hdf5 *h, struct group *group, int *failed_out)
+{
+    pthread_mutex_lock(&h->lock);
+    const cvy_h5_place *place = group->place;
+    *failed_out = group->failed;
+    pthread_mutex_unlock(&h->lock);
+    return place;
+}
+
+static cvy_status ask_block(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *own,
+                            const cvy_h5_place **out)
+{
+    CVY_TRY(cvy_h5_ask_places(h, file, column, first, rows, own));
+    *out = own->data;
+    return CVY_OK;
+}
+
+cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *own,
+                             const cvy_h5_place **out)
+{
+    const cvy_h5_file *f = &h->file[file];
+    const cvy_h5_storage *p = &f->storage[column];
+    struct cvy_h5_located *l = NULL;
+    size_t block = 0, all = 0;
+    CVY_TRY(cvy_h5_places_bytes(&h->column[column], p, p->block_rows, &block));
+    CVY_TRY(cvy_h5_places_bytes(&h->column[column], p, f->rows, &all));
+    if (all > KEPT_BYTES / (size_t)h->nfile)
+        return ask_block(h, file, column, first, rows, own, out);
+    const int64_t chunks = (int64_t)(block / sizeof **out), each = rows_of_group(p, chunks), number = first / each;
+    int failed = 0;
+    pthread_mutex_lock(&h->lock);
+    const cvy_status status = find_set(h, file, column, (f->rows + each - 1) / each, &l);
+    pthread_mutex_unlock(&h->lock);
+    CVY_TRY(status);
+    const cvy_h5_place *place = group_get(h, &l->group[number], &failed);
+    if (!place && !failed) {
+        ask_group(h, l, &l->group[number], number * each, CVY_MIN(each, f->rows - number * each));
+        place = group_get(h, &l->group[number], &failed);
+    }
+    if (!place)
+        return ask_block(h, file, column, first, rows, own, out);
+    *out = place + (first - number * each) / p->block_rows * chunks;
+    return CVY_OK;
+}
+
+void cvy_h5_places_free(cvy_hdf5 *h)
+{
+    for (struct cvy_h5_located *l = h->located, *next; l; l = next) {
+        next = l->next;
+        for (int64_t i = 0; i < l->ngroup; i++)
+            cvy_mem_free(&l->group[i].place);
+        cvy_mem_free(&l->group);
+        cvy_mem_free(&l);
+    }
+    h->located = NULL;
+}
+
+#endif
