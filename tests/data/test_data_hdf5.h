@@ -91,6 +91,50 @@ static inline double *values(int64_t n)
     return v;
 }
 
+/* Lists of bytes that begin like a JPEG: many short ones, which share a collection in the file, and a few long ones. */
+enum { LISTS = 300, LIST_MAX = 20000 };
+static inline size_t list_bytes(int row)
+{
+    return row % 50 == 7 ? LIST_MAX : row % 20 == 3 ? 5000 : (size_t)(4 + row * 13 % 90);
+}
+
+static inline void fill_list(int row, uint8_t *out)
+{
+    for (size_t i = 0; i < list_bytes(row); i++)
+        out[i] = (uint8_t)((size_t)row * 7 + i * 31);
+    memcpy(out, (const uint8_t[]){0xff, 0xd8, 0xff}, 3);
+}
+
+static inline void add_lists(hid_t file, struct layout l)
+{
+    static uint8_t bytes[LISTS][LIST_MAX];
+    hvl_t list[LISTS];
+    const int64_t shape[3] = {3, 0, 0};
+    const hsize_t rows = LISTS, three = 3;
+    const hid_t type = H5Tvlen_create(H5T_STD_U8LE), space = H5Screate_simple(1, &rows, NULL),
+                axes = H5Screate_simple(1, &three, NULL), made = H5Pcreate(H5P_DATASET_CREATE);
+    for (int i = 0; i < LISTS; i++) {
+        fill_list(i, bytes[i]);
+        list[i] = (hvl_t){list_bytes(i), bytes[i]};
+    }
+    if (l.chunk[0])
+        H5Pset_chunk(made, 1, l.chunk);
+    if (l.shuffle)
+        H5Pset_shuffle(made);
+    if (l.level)
+        H5Pset_deflate(made, (unsigned)l.level);
+    const hid_t set = H5Dcreate2(file, "encoded", type, space, H5P_DEFAULT, made, H5P_DEFAULT);
+    const hid_t at = H5Acreate2(set, "shape", H5T_STD_I64LE, axes, H5P_DEFAULT, H5P_DEFAULT);
+    TRUE_THAT(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, list) >= 0);
+    TRUE_THAT(H5Awrite(at, H5T_NATIVE_INT64, shape) >= 0);
+    H5Aclose(at);
+    H5Dclose(set);
+    H5Pclose(made);
+    H5Sclose(axes);
+    H5Sclose(space);
+    H5Tclose(type);
+}
+
 static inline cvy_status open_in(const char *name, const char *options, cvy_dataset **out)
 {
     char text[1024];

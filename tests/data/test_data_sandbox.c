@@ -142,6 +142,24 @@ static void test_process_only_if_needed(void)
     TRUE_THAT(readers(&first) == 0);
 }
 
+/* Lists of bytes are followed here, too. */
+static void test_lists(void)
+{
+    cvy_dataset *d = NULL;
+    cvy_raw raw = {0};
+    pid_t first = 0;
+    const hid_t file = new_file("lists.h5");
+    add_lists(file, (struct layout){0});
+    H5Fclose(file);
+    OK(open_in("lists.h5", "sandbox: true", &d));
+    for (int i = 0; i < LISTS; i++)
+        OK(cvy_dataset_read_raw(d, i, &raw));
+    TRUE_THAT(readers(&first) == 0);
+    cvy_raw_free(&raw);
+    cvy_dataset_destroy(&d);
+    compare("lists.h5", "");
+}
+
 static void *read_many(void *data)
 {
     cvy_raw raw = {0};
@@ -413,6 +431,7 @@ int main(void)
     scratch_make();
     test_same_samples();
     test_process_only_if_needed();
+    test_lists();
     test_threads();
     test_crash_at_open();
     test_endless_loop();

@@ -115,7 +115,7 @@ enum { CVY_H5_COLUMNS = 64 };
 typedef struct cvy_h5_column {
     const char *name;
     cvy_h5_number number;
-    int encoded;
+    int encoded;    /* rows are lists of bytes: row_bytes and number.bytes are those of a reference to a list */
     int ndim, axis; /* of the data set; axis: the one that counts the samples */
     int64_t dim[CVY_NDIM_MAX];
     int64_t elems; /* numbers in one row */
@@ -195,10 +195,10 @@ typedef struct cvy_hdf5 {
     struct cvy_h5_block *bucket[CVY_H5_BUCKETS], *newest, *oldest;
     struct cvy_h5_scratch *idle;
     struct cvy_h5_located *located; /* places of chunks that are known */
-    size_t held, limit;           /* bytes of cached blocks, and their limit */
-    int64_t noted[3];             /* shape of encoded pictures as the writer noted it; zeros: it did not */
-    struct cvy_h5_remote *remote; /* the process that calls the library; NULL: this one does */
-    char *at_work;                /* in that process: CVY_H5_AT_WORK bytes for the path of the file at work */
+    size_t held, limit;             /* bytes of cached blocks, and their limit */
+    int64_t noted[3];               /* shape of encoded pictures as the writer noted it; zeros: it did not */
+    struct cvy_h5_remote *remote;   /* the process that calls the library; NULL: this one does */
+    char *at_work;                  /* in that process: CVY_H5_AT_WORK bytes for the path of the file at work */
 } cvy_hdf5;
 enum { CVY_H5_AT_WORK = 4096 };
 
@@ -250,6 +250,7 @@ cvy_status cvy_h5_ask_places(cvy_hdf5 *h, int64_t file, int column, int64_t firs
 /* Reads these rows as they are stored; out has room for them. */
 cvy_status cvy_h5_ask_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
 /* Reads a row that is a list of bytes of its own length. */
+enum { CVY_H5_ENCODED_MAX = 1 << 30 }; /* bytes of a list */
 cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
 /* The same by calls of the library in this process. room gives memory of so many bytes. */
 typedef cvy_status (*cvy_h5_room_fn)(void *user, size_t bytes, void **out);
@@ -262,6 +263,10 @@ cvy_status cvy_h5_library_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t
 cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *own,
                              const cvy_h5_place **out);
 void cvy_h5_places_free(cvy_hdf5 *h);
+
+/* data_hdf5_lists.c: reads a list of bytes by position. CVY_NOT_APPLICABLE: the library has to do it. */
+enum { CVY_H5_REFERENCE_BYTES = 16 }; /* what a row of such a data set stores */
+cvy_status cvy_h5_list_read(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
 
 /* data_hdf5_block.c: gets one row in this machine's byte order. room has row_bytes; it holds the row if the row is not
  * part of a cached block. cvy_h5_row_put() releases the block. */

@@ -109,7 +109,6 @@ cvy_status cvy_h5_ask_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first,
 
 cvy_status cvy_h5_library_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_h5_room_fn room, void *user)
 {
-    enum { ENCODED_MAX = 1 << 30 };
     const hsize_t start = (hsize_t)row, count = 1;
     hvl_t bytes = {0};
     void *to = NULL;
@@ -122,7 +121,7 @@ cvy_status cvy_h5_library_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t
     if (space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL) < 0 ||
         H5Dread(set, type, memory, space, H5P_DEFAULT, &bytes) < 0)
         status = cvy_h5_fault(CVY_E_FORMAT, "data set %s cannot be read", h->column[column].name);
-    else if (bytes.len > ENCODED_MAX)
+    else if (bytes.len > CVY_H5_ENCODED_MAX)
         status = cvy_error_set(CVY_E_FORMAT, "a picture of %zu bytes, expected at most 1 GiB", (size_t)bytes.len);
     else
         status = room(user, bytes.len, &to);
@@ -149,6 +148,9 @@ static cvy_status bytes_room(void *user, size_t bytes, void **out)
 
 cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out)
 {
+    const cvy_status status = cvy_h5_list_read(h, file, column, row, out);
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
     return h->remote ? cvy_h5_remote_encoded(h, file, column, row, out)
                      : cvy_h5_library_encoded(h, file, column, row, bytes_room, out);
 }

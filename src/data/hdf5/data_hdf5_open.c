@@ -343,8 +343,9 @@ static cvy_status look_at_type(const cvy_hdf5 *h, hid_t set, hid_t type, cvy_h5_
     if (!encoded)
         cvy_h5_find_packing(set, &number, packing_out);
     if (is_first) {
-        c->number = number;
+        c->number = encoded ? (cvy_h5_number){.bytes = CVY_H5_REFERENCE_BYTES} : number;
         c->encoded = encoded;
+        c->row_bytes = encoded ? CVY_H5_REFERENCE_BYTES : 0;
     }
     c->number.is_byte &= number.is_byte;
     CVY_CHECK(c->encoded == encoded && c->number.kind == number.kind && c->number.big_endian == number.big_endian,
@@ -425,6 +426,16 @@ static int has_user_block(hid_t file)
     return !known || bytes > 0;
 }
 
+/* Whether references to lists of bytes have their usual size, and count from the start of the file. */
+static int has_usual_references(hid_t file)
+{
+    size_t address = 0, size = 0;
+    const hid_t made = H5Fget_create_plist(file);
+    const int known = H5Pget_sizes(made, &address, &size) >= 0;
+    H5Pclose(made);
+    return known && address == 8 && size == 8 && !has_user_block(file);
+}
+
 static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_file *f, const cvy_h5_column *c,
                                cvy_h5_storage *p)
 {
@@ -435,9 +446,7 @@ static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_
               "data set %s keeps its numbers in other files; copy it by h5repack", c->name);
     CVY_TRY(cvy_h5_check_parts(set, c->name));
     CVY_TRY(cvy_h5_check_filters(set, c->name));
-    if (c->encoded)
-        return CVY_OK;
-    const int ours = c->axis == 0 && lies_in(f, set);
+    const int ours = c->axis == 0 && lies_in(f, set) && (!c->encoded || has_usual_references(file));
     const haddr_t offset = layout == H5D_CONTIGUOUS && ours ? H5Dget_offset(set) : HADDR_UNDEF;
     if (offset != HADDR_UNDEF) {
         p->kind = CVY_H5_PLAIN;
@@ -542,13 +551,19 @@ static cvy_status join_columns(cvy_hdf5 *h, cvy_reader_info *info)
     return CVY_OK;
 }
 
+/* Lists of bytes are read one by one, whatever their references are in. */
+static int64_t block_rows_of(const cvy_hdf5 *h, const cvy_h5_file *f)
+{
+    return h->column[0].encoded ? 0 : f->storage[0].block_rows;
+}
+
 /* Finds the blocks that a window shuffle keeps whole: the rows of a file that are read together, as far as they are
  * samples. */
 static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
 {
     int64_t room = 0, number = 0, largest = 0;
     for (int64_t i = 0; i < h->nfile; i++) {
-        const int64_t rows = h->file[i].storage[0].block_rows;
+        const int64_t rows = block_rows_of(h, &h->file[i]);
         largest = CVY_MAX(largest, rows);
         room += h->file[i].rows / (rows > 1 ? rows : CVY_BLOCK_DEFAULT) + 1;
     }
@@ -557,7 +572,7 @@ static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
     CVY_TRY(cvy_pool_alloc(h->pool, (size_t)room * sizeof *out->first, &out->first));
     for (int64_t i = 0; i < h->nfile; i++) {
         const cvy_h5_file *f = &h->file[i];
-        const int64_t rows = f->storage[0].block_rows > 1 ? f->storage[0].block_rows : CVY_BLOCK_DEFAULT;
+        const int64_t own = block_rows_of(h, f), rows = own > 1 ? own : CVY_BLOCK_DEFAULT;
         for (int64_t row = 0; row < f->rows; row += rows) {
             while (number < h->nsamples && (h->selected ? h->selected[number] : number) < f->first + row)
                 number++;

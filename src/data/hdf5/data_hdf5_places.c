@@ -19,7 +19,7 @@ struct cvy_h5_located {
     struct group {
         void *place; /* NULL: not asked yet */
         int failed;  /* it cannot be asked for as a whole: a chunk of it is damaged */
-    } *group;        /* [ngroup] */
+    } * group;       /* [ngroup] */
     struct cvy_h5_located *next;
 };
 

@@ -277,7 +277,8 @@ static int is_good_column(const cvy_h5_column *c)
     if (c->ndim < 1 || c->ndim > CVY_NDIM_MAX || c->axis < 0 || c->axis >= c->ndim)
         return 0;
     if (c->encoded)
-        return 1;
+        return c->ndim == 1 && c->axis == 0 && c->elems == 0 && c->row_bytes == CVY_H5_REFERENCE_BYTES &&
+               c->number.bytes == CVY_H5_REFERENCE_BYTES && !c->number.big_endian;
     int64_t left = c->elems, last = 0, stored = c->elems;
     const int n = c->number.bytes;
     int good = is_number(&c->number) && is_shape(&c->shape) && c->shape.ndim > 0 && c->elems > 0 &&
@@ -300,8 +301,8 @@ static int is_good_storage(const cvy_h5_file *f, const cvy_h5_column *c, const c
 {
     int good = (unsigned)p->kind <= CVY_H5_LIBRARY && p->packing.nmissing >= 0 &&
                p->packing.nmissing <= CVY_H5_MISSING_MAX && (!p->packing.by_bits || c->number.bytes == 8);
-    if (!good || c->encoded)
-        return good && p->kind == CVY_H5_LIBRARY;
+    if (!good)
+        return 0;
     if (p->kind == CVY_H5_PLAIN)
         return p->offset >= 0 && f->rows <= (INT64_MAX - p->offset) / (int64_t)c->row_bytes;
     good = p->block_rows > 0 && p->block_rows <= ((int64_t)1 << 32) / (int64_t)c->row_bytes;
