@@ -166,6 +166,9 @@ void cmd_progress_end(cmd_progress *progress);
 
 /* ---- cmd_signals.c ---- */
 int cmd_listen(const char *actions, cvy_train_control **control_out);
+/* Sets the handlers of cmd_listen() again, if it was called. MPI_Init may load a library that takes the signals and is
+ * unloaded at once, as libfabric 1.11 does in Open MPI 4.1.0: SIGTERM would then jump to an address without code. */
+void cmd_listen_again(void);
 
 /* ---- cmd_walltime.c ---- */
 /* Reads "90" (minutes), "30:00" (MM:SS), "12:00:00" or "1-06:00:00" (D-HH:MM:SS). Returns 0 if the text is no such

@@ -234,6 +234,7 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
         return CMD_EXIT_FAULT;
     }
     in_mpi = 1;
+    cmd_listen_again();
     /* Open MPI 4 takes an error of a collective operation that is under way to the handler of MPI_COMM_WORLD, not to
      * that of the library's communicator. The default handler would end the job without the name of the rank. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -102,9 +102,18 @@ static void use_own_stack(void)
     (void)!sigaltstack(&stack, NULL); /* if it fails, handlers run on the thread's stack */
 }
 
-int cmd_listen(const char *actions, cvy_train_control **control_out)
+static void set_handlers(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < CMD_COUNT(signal_table); i++)
+        sigaction(signal_table[i].number, &action, NULL);
+    action.sa_handler = exit_alone;
+    sigaction(SIGALRM, &action, NULL);
+}
+
+int cmd_listen(const char *actions, cvy_train_control **control_out)
+{
     const int code = read_actions(actions);
     if (code)
         return code;
@@ -112,11 +121,13 @@ int cmd_listen(const char *actions, cvy_train_control **control_out)
     if (status != CVY_OK)
         return cmd_outcome(status);
     use_own_stack();
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < CMD_COUNT(signal_table); i++)
-        sigaction(signal_table[i].number, &action, NULL);
-    action.sa_handler = exit_alone;
-    sigaction(SIGALRM, &action, NULL);
+    set_handlers();
     *control_out = control;
     return 0;
+}
+
+void cmd_listen_again(void)
+{
+    if (control)
+        set_handlers();
 }

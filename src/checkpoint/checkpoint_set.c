@@ -213,31 +213,39 @@ static cvy_status find_named(const char *dir, const cvy_set *sets, int64_t count
     CVY_FAIL(CVY_E_IO, "%s holds no checkpoint of step %lld", dir, (long long)step);
 }
 
+static cvy_status find_best(const char *dir, const cvy_set *sets, int64_t count, cvy_checkpoint *out)
+{
+    char *name = NULL;
+    CVY_TRY(cvy_set_best(out->pool, dir, &name));
+    if (!name)
+        return cvy_error_set(CVY_END, "%s has no best checkpoint", dir);
+    return find_named(dir, sets, count, name, out);
+}
+
+static cvy_status list(const char *dir, cvy_checkpoint *out, cvy_set **sets_out, int64_t *count_out)
+{
+    memset(out, 0, sizeof *out);
+    CVY_TRY(cvy_pool_create(&out->pool));
+    return cvy_set_list(out->pool, dir, sets_out, count_out);
+}
+
 cvy_status cvy_checkpoint_find(const char *dir, const char *which, cvy_checkpoint *out)
 {
     cvy_set *sets = NULL;
     int64_t count = 0;
-    char *best = NULL;
-    memset(out, 0, sizeof *out);
-    CVY_TRY(cvy_pool_create(&out->pool));
-    CVY_TRY(cvy_set_list(out->pool, dir, &sets, &count));
+    CVY_TRY(list(dir, out, &sets, &count));
     if (!which)
         return find_newest(dir, sets, count, out);
-    if (strcmp(which, "best") != 0)
-        return find_named(dir, sets, count, which, out);
-    CVY_TRY(cvy_set_best(out->pool, dir, &best));
-    if (!best)
-        return cvy_error_set(CVY_END, "%s has no best checkpoint", dir);
-    return find_named(dir, sets, count, best, out);
+    return strcmp(which, "best") == 0 ? find_best(dir, sets, count, out) : find_named(dir, sets, count, which, out);
 }
 
 cvy_status cvy_checkpoint_find_best(const char *dir, cvy_checkpoint *out)
 {
-    const cvy_status status = cvy_checkpoint_find(dir, "best", out);
-    if (status != CVY_END)
-        return status;
-    cvy_checkpoint_close(out);
-    return cvy_checkpoint_find(dir, NULL, out);
+    cvy_set *sets = NULL;
+    int64_t count = 0;
+    CVY_TRY(list(dir, out, &sets, &count));
+    const cvy_status status = find_best(dir, sets, count, out);
+    return status == CVY_END ? find_newest(dir, sets, count, out) : status;
 }
 
 /* ---- on all ranks ---- */

@@ -262,6 +262,8 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const cvy
                cvy_bn_sums *sums)
 {
     const int run = run_elems(half), adds = what == BN_GRAD_SUMS || (what == BN_SUMS && half);
+    const int has_sums =
+        what == BN_SUMS || what == BN_GRAD_SUMS; /* gcc 13 warns of a NULL if `sums` is asked instead */
     const int64_t rows = t->elems / t->step, rest = t->elems % t->step, cols = t->step / run;
     const cvy_bn_tile mine = *t; /* a local copy, which no store can change */
     float tile_sums[CHUNK][2][CVY_BN_LANES];
@@ -270,7 +272,7 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const cvy
         struct bn_place at = {.t = &mine};
 #define COLUMN(c)                                                                                                      \
     (at.col = (first + (c)) * run, at.coef = coef ? coef + first + (c) : NULL, at.tile_sums = tile_sums[c],            \
-     at.sums = sums ? sums[first + (c)] : NULL)
+     at.sums = has_sums ? sums[first + (c)] : NULL)
         if (adds)
             memset(tile_sums, 0, (size_t)n * sizeof *tile_sums);
         for (; at.row + SIDE_BY_SIDE <= rows; at.row += SIDE_BY_SIDE)
