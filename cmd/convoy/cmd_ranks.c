@@ -65,18 +65,17 @@ int cmd_launched(const char **by_out)
 int cmd_is_split(int nranks, const char *library, char *text, size_t room)
 {
     const int n = cmd_launcher_size(launcher), is_known = launcher && launcher->size;
-    const char *chosen = getenv("CONVOY_MPI"); /* an installation with several builds: cmd/loader */
-    const int is_chosen = chosen && *chosen;
+    const char *given = getenv("CONVOY_MPI"); /* it decides in an installation that has several builds */
     if (nranks != 1 || n <= 1)
         return 0;
     snprintf(text, room,
              "%s started %s%d processes, but each of them is alone: convoy is built with another MPI library (%.*s). "
              "Start it with that library's mpiexec"
              " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake "
-             "-DMPI_C_COMPILER=...%s%s%s",
+             "-DMPI_C_COMPILER=...%s%.20s%s",
              launcher->name, is_known ? "" : "at least ", n, (int)strcspn(library, "\n,"), library,
-             is_chosen ? "; CONVOY_MPI=" : "", is_chosen ? chosen : "",
-             is_chosen ? " in the environment has chosen this build: unset it" : "");
+             given && *given ? "; CONVOY_MPI=" : "", given ? given : "",
+             given && *given ? " may have chosen the wrong build: unset it" : "");
     return 1;
 }
 

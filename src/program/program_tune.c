@@ -61,7 +61,9 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
         return CVY_OK;
     CVY_TRY(tune_graph(p, opts, make));
     if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */
-        cvy_log(p->context, CVY_LOG_WARN, "wisdom could not be saved: %s", cvy_error_text());
+        cvy_log(p->context, CVY_LOG_WARN,
+                "wisdom could not be saved: %s; set CONVOY_WISDOM to a file that can be written, or to off",
+                cvy_error_text());
     say_result(p);
     return CVY_OK;
 }

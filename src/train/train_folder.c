@@ -61,7 +61,11 @@ static cvy_status lock_folder(cvy_trainer *t)
 /* Takes the next free number. The folder is made at once, so that two jobs that start together do not share one. */
 static cvy_status new_numbered_folder(cvy_trainer *t)
 {
-    CVY_TRY(cvy_file_make_folder("runs"));
+    if (cvy_file_make_folder("runs") != CVY_OK) {
+        char reason[512];
+        snprintf(reason, sizeof reason, "%s", cvy_error_text());
+        return cvy_error_set(CVY_E_IO, "%s; name another with --out", reason);
+    }
     for (int n = 1; n < 1000000; n++) {
         snprintf(t->folder.path, sizeof t->folder.path, "runs/%.200s-%03d", t->session.job->name, n);
         if (mkdir(t->folder.path, 0777) == 0)

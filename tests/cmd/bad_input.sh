@@ -25,6 +25,11 @@ refused 'comm.algorithm must be auto or library, not ring' "$CONVOY" train job.y
 for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels: 2}}]'; do # a plan refuses what a training would refuse
     refused "$(case $set in train*) echo foo ;; *) echo '2 outputs' ;; esac)" "$CONVOY" plan job.yaml --set "$set"
 done
+: >runs # a message about a folder that cannot be written says what to do, as does one about times that cannot be kept
+refused 'runs: cannot make the folder: a file of that name exists; name another with --out' "$CONVOY" train job.yaml
+CONVOY_WISDOM=$PWD/runs/wisdom.json "$CONVOY" train job.yaml --out measured --set plan.planning=measure >log 2>&1
+contains log 'wisdom could not be saved: ' && contains log '; set CONVOY_WISDOM to a file that can be written, or to off' || fail "wisdom: $(cat log)"
+rm runs
 "$CONVOY" train job.yaml --out run >log 2>&1 || { fail "a sound job fails"; cat log; }
 refused 'run exists already: choose another --out, or continue in it with --resume' "$CONVOY" train job.yaml --out run
 if command -v flock >/dev/null; then # as a running training does
