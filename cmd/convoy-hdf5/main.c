@@ -41,11 +41,15 @@ static void *watch(void *unused)
     return unused;
 }
 
-/* Descriptors of the other process that lack the flag close-on-exec, such as those of an MPI library. */
+/* Descriptors of the other process that lack the flag close-on-exec, such as those of an MPI library. Without /proc the
+ * first ones are closed by their numbers. */
 static void close_others(void)
 {
+    enum { CLOSED = 1024 };
     DIR *folder = opendir("/proc/self/fd");
     int open[256], n = 0;
+    for (int fd = AREA + 1; !folder && fd < CLOSED; fd++)
+        close(fd);
     for (struct dirent *e = folder ? readdir(folder) : NULL; e && n < 256; e = readdir(folder)) {
         const int fd = atoi(e->d_name);
         if (fd > AREA && fd != dirfd(folder))

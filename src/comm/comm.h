@@ -181,8 +181,7 @@ struct cvy_comm {
     int node_rank, node_nranks; /* this rank's number among the ranks of its node; their number */
     int node, nnodes;           /* number of this node; number of nodes */
     int shares_nodes;           /* 1: at least one node has several ranks */
-    char unshared[224];         /* after share() has failed: the reason, the same on all ranks */
-    int unshared_is_said;       /* the log has it already */
+    char unshared[224];         /* after share() or alloc() has failed: the reason, the same on all ranks */
     int simulated_cores;        /* cores of a simulated node; 0: the node is real */
     _Atomic int64_t
         ncollectives; /* reductions and other collectives that this rank has entered; the watchdog reads it */

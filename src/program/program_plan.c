@@ -428,6 +428,7 @@ static void number_samples(const cvy_program *p, const cvy_program_task *s)
 static cvy_status share_gradients(cvy_program *p, int *shared_out)
 {
     cvy_comm *comm = p->context->comm;
+    const int has_reason = *comm->unshared != 0; /* an earlier program, or a check, has said it */
     size_t bytes = 0;
     for (int i = 0; i < p->ntask; i++)
         if (p->task[i]->plan->buckets->n > 0)
@@ -436,7 +437,7 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
     if (comm->nranks == 1 || bytes == 0 || !p->update.shape.shares_memory || !cvy_space_is_host(&p->context->space))
         return CVY_OK;
     CVY_TRY(comm->node_memory->share(comm, &p->reduce.opts, p->memory.arena, bytes, shared_out));
-    if (*comm->unshared && !comm->unshared_is_said++)
+    if (*comm->unshared && !has_reason)
         cvy_log(p->context, CVY_LOG_WARN,
                 "ranks of a node reduce by messages, which is slower than by shared memory (%s)", comm->unshared);
     return CVY_OK;

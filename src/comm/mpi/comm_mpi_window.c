@@ -276,7 +276,7 @@ static cvy_status node_alloc(cvy_comm *comm, size_t bytes, void **memory_out)
     if (memory && (status != CVY_OK || !there))
         node_free(comm, &memory, bytes);
     *memory_out = memory;
-    return status;
+    return status == CVY_OK && !there ? agree_on_reason(comm) : status;
 }
 
 /* ---- barriers ---- */

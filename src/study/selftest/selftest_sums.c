@@ -228,8 +228,8 @@ cvy_status cvy_selftest_node_memory(cvy_selftest *t)
     }
     CVY_TRY(comm->node_memory->alloc(comm, NODE_BYTES, &memory));
     if (!memory) {
-        cvy_selftest_skip(t, "the ranks of a node cannot open each other's memory through /proc (separate containers, "
-                             "hidepid, a hardened or old kernel): they exchange messages, which is slower");
+        cvy_selftest_skip(t, "the ranks of a node exchange messages, which is slower than memory that they share (%s)",
+                          *comm->unshared ? comm->unshared : "it cannot be made");
         return CVY_OK;
     }
     const cvy_status status = try_node_memory(t, memory);
