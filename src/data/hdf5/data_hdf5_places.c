@@ -9,6 +9,7 @@
 #include "data/hdf5/data_hdf5.h"
 
 #if CVY_HAVE_HDF5
+#include <stdio.h>
 
 enum { GROUP_CHUNKS = 1024, KEPT_BYTES = 64 << 20 };
 
@@ -49,7 +50,7 @@ static cvy_status find_set(cvy_hdf5 *h, int64_t file, int column, int64_t ngroup
 }
 
 /* Asks for a group, without the lock. If another thread was faster, its answer is kept. */
-static void ask_group(cvy_hdf5 *h, struct cvy_h5_located *l, struct group *group, int64_t first, int64_t rows)
+static cvy_status ask_group(cvy_hdf5 *h, struct cvy_h5_located *l, struct group *group, int64_t first, int64_t rows)
 {
     cvy_bytes places = {0};
     const cvy_status status = cvy_h5_ask_places(h, l->file, l->column, first, rows, &places);
@@ -61,6 +62,7 @@ static void ask_group(cvy_hdf5 *h, struct cvy_h5_located *l, struct group *group
     }
     pthread_mutex_unlock(&h->lock);
     cvy_mem_free(&places.data);
+    return status;
 }
 
 /* The places of the group; NULL: they are not known. */
@@ -79,6 +81,15 @@ static cvy_status ask_block(cvy_hdf5 *h, int64_t file, int column, int64_t first
     CVY_TRY(cvy_h5_ask_places(h, file, column, first, rows, own));
     *out = own->data;
     return CVY_OK;
+}
+
+/* After a group could not be asked for: its fault is told if this block has one, too, because it came first. */
+static cvy_status ask_block_after(cvy_hdf5 *h, cvy_status asked, int64_t file, int column, int64_t first, int64_t rows,
+                                  cvy_bytes *own, const cvy_h5_place **out)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s", cvy_error_text());
+    return ask_block(h, file, column, first, rows, own, out) == CVY_OK ? CVY_OK : cvy_error_set(asked, "%s", text);
 }
 
 cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *own,
@@ -100,7 +111,10 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
     CVY_TRY(status);
     const cvy_h5_place *place = group_get(h, &l->group[number], &failed);
     if (!place && !failed) {
-        ask_group(h, l, &l->group[number], number * each, CVY_MIN(each, f->rows - number * each));
+        const cvy_status asked =
+            ask_group(h, l, &l->group[number], number * each, CVY_MIN(each, f->rows - number * each));
+        if (asked != CVY_OK)
+            return ask_block_after(h, asked, file, column, first, rows, own, out);
         place = group_get(h, &l->group[number], &failed);
     }
     if (!place)
