@@ -9,7 +9,7 @@
 set -u
 packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libyaml-dev
           libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libdeflate-dev libsimgrid-dev'
-[ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv"
+[ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv ccache"
 welcome=               # without these, a test is skipped
 [ "${1-}" = --all ] && welcome='slurm-wlm munge gridengine-master gridengine-exec gridengine-client'
 

@@ -35,6 +35,8 @@ done
 export CONVOY_TEST_LEVEL CONVOY_TEST_SEED
 sh scripts/setup.sh ${all:+--all} || exit 1
 . scripts/mpi_env.sh
+# Rows that compile a file in the same way share the object file, if there is a ccache.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 echo "seed $CONVOY_TEST_SEED: sh scripts/test.sh${all:+ $all} --seed $CONVOY_TEST_SEED tries the same faults again"
 
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)

@@ -119,6 +119,13 @@ typedef struct cvy_program_opts {
      * nothing, and changes no weight. cvy_program_loss() is then the loss of these rows. It goes with update SYNC; it
      * does not go with overlap_forward and shards. */
     int gradients_only;
+    /** Stages of a pipeline, of which the number of ranks is a multiple: each rank holds the layers of one stage and
+     * sends activations to the next. The ranks with the same stage share the batch. A step should have several
+     * micro-batches (accumulate), so that all stages have work. 0: 1. It goes with update SYNC and without shards. */
+    int64_t pipeline;
+    /** In which order a stage runs its micro-batches: "1f1b" (NULL: fewest activations) or "gpipe" (all forward passes
+     * first). */
+    const char *pipeline_order;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -132,7 +139,7 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
  *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
- *     plan_file, share_weights, gradients_only
+ *     parallel.pipeline, parallel.order, plan_file, share_weights, gradients_only
  *
  * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, plan_file) are borrowed,
  *         not copied: they must live until the program is destroyed; an empty one is the default

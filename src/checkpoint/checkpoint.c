@@ -36,7 +36,7 @@ struct cvy_save {
     cvy_pool *pool;
     const char *dir, *name, *path, *partial, *state_json, *plan_json, *protect;
     int64_t step;
-    int keep, is_best, must_be_finite, part;
+    int keep, is_best, must_be_finite, part, in_stages;
     struct tensors tensors[3];
     int ntensors;
     cvy_manifest_file file[CVY_SAVE_FILES];
@@ -68,7 +68,7 @@ int64_t cvy_save_bytes(const cvy_vars *vars)
     return bytes;
 }
 
-/* Each part takes the variables that begin in its range of the bytes. */
+/* Each part takes the variables that begin in its range of the bytes; in a pipeline, those of its stage. */
 static cvy_status list_tensors(cvy_save *s, const char *stem, const cvy_vars *vars, int states, int nparts)
 {
     struct tensors *t = &s->tensors[s->ntensors++];
@@ -87,7 +87,7 @@ static cvy_status list_tensors(cvy_save *s, const char *stem, const cvy_vars *va
             continue;
         const int part = all > 0 ? CVY_MIN((int)(before / all * nparts), nparts - 1) : 0;
         before += (double)plain_bytes(v);
-        if (part != s->part)
+        if (s->in_stages ? v->elsewhere : part != s->part)
             continue;
         char *own = NULL; /* the variable may be destroyed after it is copied */
         CVY_TRY(cvy_pool_strdup(s->pool, v->name, &own));
@@ -149,7 +149,8 @@ cvy_status cvy_save_create(const cvy_save_opts *o, cvy_save **out)
                     .keep = o->keep,
                     .is_best = o->is_best,
                     .must_be_finite = o->must_be_finite,
-                    .part = o->part};
+                    .part = o->part,
+                    .in_stages = o->grid != NULL};
     CVY_TRY_OUT(cvy_pool_strdup(pool, o->dir, &text));
     s->dir = text;
     CVY_TRY_OUT(cvy_pool_strdup(pool, o->state_json, &text));

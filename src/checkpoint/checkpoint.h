@@ -13,7 +13,7 @@
 
 #include "base/text/base_text.h"
 #include "checkpoint/checkpoint_manifest.h"
-#include "comm/comm.h"
+#include "comm/comm_grid.h"
 #include "format/format.h"
 
 /* The key, in the metadata of a file of weights, of the description of the network (network/network_spec.h). */
@@ -50,6 +50,7 @@ typedef struct cvy_save_opts {
     int must_be_finite;     /* the save fails if any number is not finite */
     int is_best;            /* it is recorded as the best set after it is complete */
     int part, nparts;       /* index of this writer and number of writers; the tensors are split over them */
+    const cvy_grid *grid;   /* NULL, or a pipeline: each stage writes the variables that it holds */
 } cvy_save_opts;
 
 /* A save in progress. The calls below are made in this order. Errors: CVY_E_IO (path and errno named), CVY_E_MEMORY,

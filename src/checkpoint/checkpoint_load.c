@@ -104,7 +104,7 @@ static cvy_status fill(const struct tensor_files *f, cvy_comm *comm, cvy_vars *v
         if (comm)
             CVY_TRY_OUT(comm->ops->broadcast(
                 comm, plain, (size_t)cvy_shape_elems(&vars->at[i]->shape) * cvy_dtype_bytes(vars->at[i]->dtype), 0));
-        if (read == CVY_OK)
+        if (read == CVY_OK && !vars->at[i]->elsewhere)
             read = cvy_variable_write(vars->at[i], plain);
     }
     status = comm ? cvy_comm_agree(comm, read) : read;

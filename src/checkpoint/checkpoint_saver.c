@@ -134,7 +134,13 @@ static cvy_status make_save(cvy_saver *s, const cvy_save_opts *opts, int part, i
 cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *opts, int split, int background)
 {
     cvy_comm *comm = s->context->comm;
-    const int nparts = split ? cvy_saver_parts(s, cvy_save_bytes(opts->vars)) : 1, part = part_of(comm, nparts);
+    const cvy_grid *grid = opts->grid;
+    const int nparts = grid    ? grid->nstages
+                       : split ? cvy_saver_parts(s, cvy_save_bytes(opts->vars))
+                               : 1,
+              part = !grid                  ? part_of(comm, nparts)
+                     : grid->data_rank == 0 ? grid->stage
+                                            : -1;
     int64_t copied = 1;
     s->begin_s = cvy_clock_s();
     cvy_status status = part >= 0 ? make_save(s, opts, part, nparts) : CVY_OK;

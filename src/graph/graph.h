@@ -98,6 +98,7 @@ typedef struct cvy_variable {
     size_t bytes;                  /* size of data, padding included */
     int has_shadow;  /* a plan reads a shadow copy in bf16, also in `layout`, which is kept from step to step */
     void *shadow;    /* the shadow copy; NULL until cvy_vars_allocate */
+    int elsewhere;   /* another stage of the pipeline has it: there is no memory for it on this rank */
     int is_borrowed; /* both are in shared memory of the node, which the program frees */
     uint64_t written, shadow_of; /* how often data was written; the value of `written` when the shadow copy was made, 0:
                                     never. If both are equal, the copy is up to date */
@@ -166,7 +167,9 @@ typedef struct cvy_value {
     cvy_node *producer;     /* NULL for feeds and for variables that are read */
     int per_step; /* feed: one for the step (a scalar), not one for each micro-batch; temp: made in PREPARE or UPDATE */
     int reduced;  /* accumulator: must be summed over ranks before UPDATE reads it */
+    int over_all; /* ... over all ranks, not only over those with the same stage of the model */
     int bucket;   /* reduced accumulator: its bucket; -1 before the pass that assigns buckets */
+    int elsewhere; /* another stage of the pipeline makes it; a loss is 0 here, other outputs are not known */
     int is_output; /* can be read after the step (named outputs, losses) */
 } cvy_value;
 

@@ -134,20 +134,28 @@ typedef struct cvy_grad cvy_grad;
 struct cvy_comm;
 struct cvy_allreduce_opts;
 struct cvy_bucket_set;
+struct cvy_messages;
 
-/* What a communication operator does with the gradient buckets of a plan. */
+/* What a communication operator does in a plan: with the gradient buckets, or with the messages between stages. */
 typedef enum {
-    CVY_COMM_NO_BUCKET,     /* nothing: it exchanges its own sources and destinations */
+    CVY_COMM_NO_BUCKET,     /* it exchanges its own sources and destinations, at once */
     CVY_COMM_STARTS_BUCKET, /* it starts the bucket in its option "bucket" (op/comm/op_reduce.h) */
     CVY_COMM_WAITS_BUCKET,  /* it waits for that bucket */
+    CVY_COMM_STARTS_SEND,   /* it starts the message in its option "tag" (op/comm/op_message.h) */
+    CVY_COMM_WAITS_SEND,
+    CVY_COMM_STARTS_RECEIVE,
+    CVY_COMM_WAITS_RECEIVE,
 } cvy_comm_role;
 
 /* The data that an instruction of such an operator works with. */
 typedef struct cvy_comm_binding {
-    struct cvy_comm *comm;
-    const cvy_space *space; /* memory space of the tensors; if the host cannot read it, the host exchanges copies */
+    struct cvy_comm *comm;     /* the ranks that share the samples of a step */
+    struct cvy_comm *pipeline; /* the stages of a pipeline; NULL: there is one */
+    const cvy_space *space;    /* memory space of the tensors; if the host cannot read it, the host exchanges copies */
     const struct cvy_allreduce_opts *reduce; /* how this plan reduces; borrowed for the call */
     struct cvy_bucket_set *buckets;          /* the buckets of this plan */
+    struct cvy_messages *messages;           /* between the stages of a pipeline; NULL: there is one stage */
+    int micro;                               /* the micro-batch of the instruction */
     int deterministic;                       /* 1: `reduce` fixes the order of additions, not the MPI library */
     int progresses; /* 1: buckets may be under way when it runs, so it makes progress on them while it waits */
     int blocking;   /* 1: it waits at once for what it starts */

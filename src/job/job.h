@@ -140,6 +140,8 @@ struct cvy_job_update {
 
 struct cvy_job_parallel {
     int strategy;
+    int64_t pipeline;
+    const char *order;
 };
 struct cvy_job_watchdog {
     const char *timeout_text;

@@ -236,6 +236,13 @@ static const cvy_option comm_rows[] = {
 static const cvy_option parallel_rows[] = {
     {"strategy", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_parallel, strategy), "data", "data", "",
      "what is split over ranks: the batch"},
+    {"pipeline", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, pipeline), "1", "1..", "",
+     "stages of a pipeline, into which the layers are cut: the number of ranks is a multiple, and a rank holds one "
+     "stage. "
+     "Ranks with the same stage share the batch. Give `train.accumulate` several micro-batches for each stage"},
+    {"order", CVY_TYPE_STRING, CVY_FIELD(cvy_job_parallel, order), "1f1b", "", "",
+     "with pipeline, in which order a stage runs micro-batches: 1f1b (fewest activations) or gpipe (all forward "
+     "first)"},
     {0},
 };
 

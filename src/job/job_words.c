@@ -27,6 +27,8 @@ static const struct {
     {"kernels", "plan.kernels"},
     {"passes_off", "plan.passes_off"},
     {"memory_limit", "plan.memory_limit"},
+    {"pipeline_order", "parallel.order"},
+    {"pipeline", "parallel.pipeline"},
     {"precise", "train.precise"},
     {"accumulate", "train.accumulate"},
     {"dtype", "train.dtype"},

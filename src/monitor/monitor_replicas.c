@@ -12,7 +12,7 @@
 static cvy_status add_weight(const cvy_variable *v, cvy_hasher *h)
 {
     void *data = NULL;
-    if (v->role != CVY_ROLE_WEIGHT)
+    if (v->role != CVY_ROLE_WEIGHT || v->elsewhere)
         return CVY_OK;
     CVY_TRY(cvy_space_map(v->space, v->data, v->bytes, &data));
     cvy_hash_add(h, data, v->bytes);

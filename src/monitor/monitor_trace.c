@@ -29,10 +29,10 @@ static cvy_status events_of_rank(const cvy_plan *plan, double base, cvy_json *js
     cvy_json_open(json, NULL, '{');
     cvy_json_string(json, "name", "process_name");
     cvy_json_string(json, "ph", "M");
-    cvy_json_int(json, "pid", plan->opts.comm->rank);
+    cvy_json_int(json, "pid", cvy_plan_rank(plan));
     cvy_json_open(json, "args", '{');
     char name[32];
-    snprintf(name, sizeof name, "rank %d", plan->opts.comm->rank);
+    snprintf(name, sizeof name, "rank %d", cvy_plan_rank(plan));
     cvy_json_string(json, "name", name);
     cvy_json_close(json, '}');
     cvy_json_close(json, '}');

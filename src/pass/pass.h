@@ -1,7 +1,7 @@
 /*
  * pass.h: passes that rewrite a graph, mostly one per file. The verifier runs after each.
  *
- *   autodiff -> reduce -> optimise -> prune -> fuse (-> recompute, if memory is short)
+ *   autodiff (-> stages, in a pipeline) -> reduce -> optimise -> prune -> fuse (-> recompute, if memory is short)
  *
  * A file defines its pass with CVY_PASS_DEFINE, and tools/make_registry.sh finds it. cvy_passes_run() runs all passes
  * in order.
@@ -33,6 +33,16 @@ typedef int (*cvy_trains_fn)(void *user, const cvy_variable *v);
 cvy_status cvy_pass_autodiff(cvy_graph *g, cvy_value *const *loss, int nloss, cvy_trains_fn trains, void *user,
                              cvy_gradients *out);
 
+/* The stages of a pipeline. */
+typedef struct cvy_stages {
+    int mine;                  /* the stage of this rank, from 0 */
+    const cvy_index *of_layer; /* the stage of each layer, by its name */
+} cvy_stages;
+/* Keeps the nodes of one stage and adds messages for the values that cross between stages. gradients: those of other
+ * stages are taken out. Run it after cvy_pass_autodiff and before all other passes. CVY_E_UNSUPPORTED: layers of
+ * several stages share a weight. */
+cvy_status cvy_pass_stages(cvy_graph *g, const cvy_stages *stages, cvy_gradients *gradients);
+
 typedef struct cvy_reduce_opts {
     int nranks;
     size_t bucket_bytes; /* least size of a bucket; 0: chosen from `cost` */
@@ -51,6 +61,7 @@ typedef struct cvy_optimise_opts {
     const cvy_tree *options; /* options of the optimiser, without lr and weight_decay; may be NULL */
     double weight_decay;
     double clip_norm, clip_value; /* 0: off */
+    int in_stages;                /* the gradients of other stages of a pipeline belong to the norm, too */
 } cvy_optimise_opts;
 /* Adds the nodes of gradient clipping, and after them one update node for each gradient, with the variable's lr_mult
  * and decay_mult. It makes the feeds "lr" and "step". */
@@ -93,6 +104,7 @@ typedef struct cvy_pass_run {
     int nloss;
     cvy_trains_fn trains; /* NULL: all weights are trained */
     void *trains_user;
+    const cvy_stages *stages; /* NULL: the graph is not cut into stages */
     cvy_reduce_opts reduce;
     const cvy_optimise_opts *optimise; /* NULL: no weight is updated */
     cvy_gradients gradients;           /* out: set by autodiff */

@@ -26,9 +26,10 @@ static cvy_status add_update(cvy_graph *g, const char *op_name, const char *name
     return CVY_OK;
 }
 
-/* Adds the sum of squares of all gradients, in several nodes if there are more gradients than sources of a node, and
- * then the factor by which clipping scales the gradients. */
-static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, double max_norm, cvy_value **scale_out)
+/* Adds the sum of squares of all gradients, in several nodes if there are more gradients than sources of a node, then
+ * its sum over stages, and then the factor by which clipping scales the gradients. */
+static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts,
+                                cvy_value **scale_out)
 {
     cvy_value *part[CVY_NODE_SRC_MAX] = {0}, *total = NULL, *squares = NULL;
     char name[48], options[64];
@@ -45,7 +46,11 @@ static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, do
         else
             total = squares;
     }
-    snprintf(options, sizeof options, "max_norm: %.17g", max_norm);
+    if (!total)
+        CVY_TRY(add_update(g, "fill", "clip.none", "value: 0, dtype: f64", NULL, 0, &total));
+    if (opts->in_stages)
+        CVY_TRY(add_update(g, "allreduce", "clip.stages", "over: stages", &total, 1, &total));
+    snprintf(options, sizeof options, "max_norm: %.17g", opts->clip_norm);
     return add_update(g, "clip_scale", "clip.scale", options, &total, 1, scale_out);
 }
 
@@ -82,7 +87,7 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
     CVY_TRY(cvy_graph_feed(g, "lr", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &lr));
     CVY_TRY(cvy_graph_step_number(g, &step));
     if (opts->clip_norm > 0)
-        CVY_TRY(add_clip_norm(g, gradients, opts->clip_norm, &scale));
+        CVY_TRY(add_clip_norm(g, gradients, opts, &scale));
     else
         CVY_TRY(add_update(g, "fill", "update.one", "value: 1, dtype: f64", NULL, 0, &scale));
     for (int i = 0; i < gradients->count; i++) {
@@ -107,7 +112,11 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
 
 static cvy_status run(cvy_pass_run *r)
 {
-    return r->optimise ? cvy_pass_optimise(r->graph, &r->gradients, r->optimise) : CVY_OK;
+    if (!r->optimise)
+        return CVY_OK;
+    cvy_optimise_opts opts = *r->optimise;
+    opts.in_stages = r->stages != NULL;
+    return cvy_pass_optimise(r->graph, &r->gradients, &opts);
 }
 
 CVY_PASS_DEFINE(optimise) = {

@@ -24,12 +24,15 @@ void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
     node->index = index;
 }
 
-enum { GRADIENTS = 1, OTHERS = 2 }; /* a bit set: which accumulators are searched */
+enum { GRADIENTS = 1, OTHERS = 2, OVER_ALL = 4 }; /* a bit set: which accumulators are searched */
 
 static int is_reduced(const cvy_value *v, cvy_dtype dtype, int what)
 {
-    return v && (v->variable ? what & GRADIENTS : what & OTHERS) && v->dtype == dtype &&
-           v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
+    return v &&
+           what & (v->over_all   ? OVER_ALL
+                   : v->variable ? GRADIENTS
+                                 : OTHERS) &&
+           v->dtype == dtype && v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
 }
 
 /* The next reduced accumulator of this dtype in the order of production. *node_at and *dst_at are the position of the
@@ -53,7 +56,8 @@ static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
     size_t total = 0;
     for (int d = 0; d < CVY_COUNT(dtypes); d++) {
         int node_at = 0, dst_at = 0;
-        for (const cvy_value *v; (v = next_reduced(g, dtypes[d], GRADIENTS | OTHERS, &node_at, &dst_at)) != NULL;)
+        for (const cvy_value *v;
+             (v = next_reduced(g, dtypes[d], GRADIENTS | OTHERS | OVER_ALL, &node_at, &dst_at)) != NULL;)
             total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
     }
     return cvy_allreduce_bucket_bytes(total, opts->bucket_bytes, &opts->cost);
@@ -65,9 +69,12 @@ static int assign_buckets(cvy_graph *g, size_t bucket_bytes, int apart, cvy_valu
     static const struct {
         cvy_dtype dtype;
         int what;
-    } together[] = {{CVY_DTYPE_F32, GRADIENTS | OTHERS}, {CVY_DTYPE_F64, GRADIENTS | OTHERS}},
-      alone[] = {
-          {CVY_DTYPE_F32, GRADIENTS}, {CVY_DTYPE_F64, GRADIENTS}, {CVY_DTYPE_F32, OTHERS}, {CVY_DTYPE_F64, OTHERS}};
+    } together[] = {{CVY_DTYPE_F32, GRADIENTS | OTHERS},
+                    {CVY_DTYPE_F64, GRADIENTS | OTHERS},
+                    {CVY_DTYPE_F32, OVER_ALL},
+                    {CVY_DTYPE_F64, OVER_ALL}},
+      alone[] = {{CVY_DTYPE_F32, GRADIENTS}, {CVY_DTYPE_F64, GRADIENTS}, {CVY_DTYPE_F32, OTHERS},
+                 {CVY_DTYPE_F64, OTHERS},    {CVY_DTYPE_F32, OVER_ALL},  {CVY_DTYPE_F64, OVER_ALL}};
     const int nkind = apart ? CVY_COUNT(alone) : CVY_COUNT(together);
     int nbucket = 0;
     for (int d = 0; d < nkind; d++) {
@@ -137,10 +144,12 @@ cvy_status cvy_pass_reduce(cvy_graph *g, const cvy_reduce_opts *opts, int *nbuck
     const int nbucket = assign_buckets(g, bucket_size(g, opts), opts->apart, last);
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *token * ((size_t)nbucket + 1), &token));
     *nbucket_out = nbucket;
-    for (int b = 0; b < nbucket && opts->nranks > 1; b++)
-        CVY_TRY(add_start(g, b, last[b], opts->overlap ? last[b]->producer->index + 1 : g->nnode, &token[b]));
-    for (int b = 0; b < nbucket && opts->nranks > 1; b++)
-        CVY_TRY(add_wait(g, b, token[b]));
+    for (int b = 0; b < nbucket; b++)
+        if (opts->nranks > 1 || last[b]->over_all)
+            CVY_TRY(add_start(g, b, last[b], opts->overlap ? last[b]->producer->index + 1 : g->nnode, &token[b]));
+    for (int b = 0; b < nbucket; b++)
+        if (token[b])
+            CVY_TRY(add_wait(g, b, token[b]));
     CVY_TRY(move_updates_back(g));
     return cvy_graph_verify(g);
 }

@@ -21,6 +21,8 @@
 
 #include "base/machine/base_clock.h"
 #include "base/text/base_json.h"
+#include "comm/comm_grid.h"
+#include "comm/comm_messages.h"
 #include "kernel/clock/clock.h"
 #include "kernel/kernel_library.h"
 #include "pass/pass.h"
@@ -69,7 +71,8 @@ typedef struct cvy_call {
     int src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX]; /* indices of instances, -1: none */
     int nsrc, ndst;
     cvy_phase phase;
-    void *state; /* of the kernel, reorder or reference kernel; set by binding */
+    int backward; /* it belongs to the backward pass of its micro-batch */
+    void *state;  /* of the kernel, reorder or reference kernel; set by binding */
 } cvy_call;
 
 /* The offers that kernels have made so far: plan_offers.h. A program's graphs share them. */
@@ -86,6 +89,7 @@ typedef struct cvy_lowered { /* a lowered graph: kernels and layouts are chosen 
     int *newest; /* by value: index of its latest instance, -1: none yet */
     cvy_call *call;
     int ncall, call_room;
+    int adds_backward; /* while it is made: new calls belong to the backward pass */
 } cvy_lowered;
 
 /* Times measured on this machine: plan_wisdom.h. */
@@ -105,8 +109,16 @@ typedef enum {
                          */
 } cvy_micro_sums;
 
+/* In which order a stage of a pipeline runs the passes of its micro-batches. */
+typedef enum {
+    CVY_PIPELINE_1F1B,  /* one forward, one backward, as soon as the first gradient can be there: fewest activations */
+    CVY_PIPELINE_GPIPE, /* all forward passes, then all backward passes */
+} cvy_pipeline_order;
+
 typedef struct cvy_plan_opts {
     cvy_comm *comm;
+    const cvy_grid *grid; /* NULL: the graphs are not cut into stages. comm is the grid's data axis, or a part of it */
+    cvy_pipeline_order order;
     const cvy_space *space; /* the memory space of the tensors; NULL: the host's memory */
     int threads;
     cvy_micro_sums micro_sums;
@@ -215,6 +227,7 @@ typedef struct cvy_plan {
         const void *barrier; /* after binding: shared memory of the barriers of the ranks; NULL: no barriers */
     } head;
     cvy_bucket_set *buckets; /* ranges of the STEP region; binding connects them to the ranks */
+    cvy_messages messages;   /* between the stages of a pipeline */
     struct {
         char *memory; /* host copies of the buffers that the host reads, if it cannot read tensors */
         size_t bytes;
@@ -243,6 +256,8 @@ int cvy_plan_can_part(const cvy_plan *plan);
 void cvy_plan_each_parted(const cvy_plan *plan, void (*body)(cvy_variable *variable, void *arg), void *arg);
 /* The bucket that an instruction of this role starts or waits for; -1: the instruction does not have this role. */
 int cvy_instr_bucket(const cvy_instr *instr, cvy_comm_role role);
+/* What a communication instruction does; CVY_COMM_NO_BUCKET for all others. */
+cvy_comm_role cvy_instr_role(const cvy_instr *instr);
 /* Whether the instruction starts a bucket, waits for one, or is a barrier around updates in parts. */
 int cvy_instr_exchanges(const cvy_instr *instr);
 /* The buffer of the gradient, if the instruction is an update that can be done in parts; else NULL. */
@@ -253,6 +268,11 @@ cvy_part cvy_plan_part(const cvy_plan *plan, const cvy_buffer *gradient);
 static inline size_t cvy_plan_head_bytes(const cvy_plan *plan)
 {
     return plan->head.bytes * (size_t)(plan->opts.sets > 1 ? plan->opts.sets : 1);
+}
+/* The rank that runs it, among all ranks. */
+static inline int cvy_plan_rank(const cvy_plan *plan)
+{
+    return plan->opts.grid ? plan->opts.grid->all->rank : plan->opts.comm->rank;
 }
 void cvy_plan_destroy(cvy_plan **plan);
 cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name);

@@ -204,16 +204,21 @@ int cvy_instr_computes(const cvy_instr *instr)
     return cvy_call_kind_of(instr->kind)->computes;
 }
 
+cvy_comm_role cvy_instr_role(const cvy_instr *instr)
+{
+    return instr->kind == CVY_CALL_COMM ? instr->call->node->op->comm->role : CVY_COMM_NO_BUCKET;
+}
+
 int cvy_instr_bucket(const cvy_instr *instr, cvy_comm_role role)
 {
     const struct cvy_reduce_options *options = instr->kind == CVY_CALL_COMM ? instr->call->node->options : NULL;
-    return options && instr->call->node->op->comm->role == role ? (int)options->bucket : -1;
+    return options && cvy_instr_role(instr) == role ? (int)options->bucket : -1;
 }
 
 int cvy_instr_exchanges(const cvy_instr *instr)
 {
-    return instr->kind == CVY_CALL_BARRIER ||
-           (instr->kind == CVY_CALL_COMM && instr->call->node->op->comm->role != CVY_COMM_NO_BUCKET);
+    const cvy_comm_role role = cvy_instr_role(instr);
+    return instr->kind == CVY_CALL_BARRIER || role == CVY_COMM_STARTS_BUCKET || role == CVY_COMM_WAITS_BUCKET;
 }
 
 /* Notes which weight an instruction writes, and whether it also writes the bf16 shadow copy. */
@@ -289,9 +294,12 @@ static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
     cvy_span src[CVY_NODE_SRC_MAX] = {0}, dst[CVY_NODE_DST_MAX] = {0};
     const cvy_comm_binding binding = {
         .comm = plan->opts.comm,
+        .pipeline = plan->messages.comm,
         .space = plan->opts.space,
         .reduce = &plan->opts.reduce,
         .buckets = plan->buckets,
+        .messages = plan->messages.comm ? &plan->messages : NULL,
+        .micro = instr->micro,
         .deterministic = plan->opts.deterministic,
         .progresses = plan->opts.deferred, /* another rank may still wait for the previous step's buckets */
         .blocking = plan->opts.blocking,
@@ -461,6 +469,7 @@ static cvy_status connect_buckets(cvy_plan *plan, void *arena)
         bucket->kind = in_parts ? CVY_BUCKET_PART : CVY_BUCKET_ALLREDUCE;
     }
     plan->buckets->space = plan->opts.space;
+    plan->buckets->all = plan->opts.grid ? plan->opts.grid->all : NULL;
     return cvy_bucket_set_connect(plan->buckets, plan->opts.comm, &plan->opts.reduce, in_arena(plan, arena, 0));
 }
 
@@ -469,6 +478,7 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     CVY_TRY(place_feeds(plan));
     CVY_TRY(resolve_buffers(plan, arena));
     CVY_TRY(make_copies(plan));
+    plan->messages.comm = plan->opts.grid ? plan->opts.grid->pipeline : NULL;
     plan->head.barrier = plan->head.is_partitioned && !plan->opts.zero1 ? arena : NULL;
     CVY_TRY(connect_buckets(plan, arena));
     if (plan->opts.clock)
@@ -518,6 +528,7 @@ void cvy_plan_destroy(cvy_plan **plan)
         if (p->instr[i].kind == CVY_CALL_COMM && p->instr[i].state)
             p->instr[i].call->node->op->comm->destroy(&p->instr[i].state);
     cvy_bucket_set_destroy(&p->buckets);
+    cvy_messages_free(&p->messages);
     if (p->feeds.host && p->feeds.tensors != p->feeds.host)
         cvy_space_free(p->opts.space, &p->feeds.tensors, CVY_MAX(p->feeds.bytes, 64));
     if (p->feeds.host)

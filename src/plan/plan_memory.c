@@ -156,13 +156,13 @@ out:
     return status;
 }
 
-/* Gradients first, those of the variables that were made last before the others. */
+/* Gradients first, those of the variables that were made last before the others; then losses and statistics by name. */
 static int by_variable(const void *a, const void *b)
 {
     const cvy_buffer *x = *(const cvy_buffer *const *)a, *y = *(const cvy_buffer *const *)b;
     const int of_x = x->value->variable ? x->value->variable->index : -1,
               of_y = y->value->variable ? y->value->variable->index : -1;
-    return of_x != of_y ? (of_x < of_y ? 1 : -1) : (x < y ? -1 : x > y);
+    return of_x != of_y ? (of_x < of_y ? 1 : -1) : strcmp(x->name, y->name);
 }
 
 /* Places the values of a bucket (-1: those that are not reduced) from `end` on, and moves it. */
@@ -203,6 +203,7 @@ static cvy_status place_step_values(cvy_plan *plan)
         if (plan->buffer[i].region == CVY_REGION_STEP && plan->buffer[i].bucket >= 0) {
             plan->buckets->bucket[plan->buffer[i].bucket].dtype = plan->buffer[i].value->dtype;
             plan->buckets->bucket[plan->buffer[i].bucket].has_gradients |= plan->buffer[i].value->variable != NULL;
+            plan->buckets->bucket[plan->buffer[i].bucket].over_all |= plan->buffer[i].value->over_all;
         }
     cvy_mem_free(&order);
     plan->head.bytes = end;

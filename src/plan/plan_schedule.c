@@ -290,13 +290,28 @@ static int only_last(const cvy_call *call)
     return (flags & CVY_OP_ONCE) || (call->phase == CVY_PHASE_PREPARE && (flags & CVY_OP_COMM));
 }
 
-static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
+/* The instructions of a micro-batch that are added together. */
+typedef struct part_of_phase {
+    cvy_phase phase;
+    int passes; /* a bit set: forward, backward */
+    int roles;  /* a bit set: which messages between stages; all other instructions are added if it is 0 */
+} part_of_phase;
+enum { FORWARD = 1, BACKWARD = 2, RECEIVES = 1 << CVY_COMM_STARTS_RECEIVE, SENDS_DONE = 1 << CVY_COMM_WAITS_SEND };
+
+static int is_in(const cvy_call *call, const part_of_phase *part)
+{
+    const int role = call->kind == CVY_CALL_COMM ? 1 << call->node->op->comm->role & (RECEIVES | SENDS_DONE) : 0;
+    return call->phase == part->phase && part->passes & (call->backward ? BACKWARD : FORWARD) &&
+           (role ? part->roles & role : !part->roles);
+}
+
+static cvy_status add_part(struct schedule *s, int m, const part_of_phase *part)
 {
     const cvy_plan *plan = s->plan;
     const cvy_lowered *u = plan->lowered[m];
     for (int c = 0; c < u->ncall; c++) {
         const cvy_call *call = &u->call[c];
-        if (call->phase != phase || call->kind == CVY_CALL_VIEW || (only_last(call) && m != plan->nmicro - 1))
+        if (!is_in(call, part) || call->kind == CVY_CALL_VIEW || (only_last(call) && m != plan->nmicro - 1))
             continue;
         if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].is_once &&
             find_once(s, m, &u->instance[call->dst[0]]) >= 0)
@@ -317,13 +332,78 @@ static cvy_status add_barrier(cvy_plan *plan)
                                             : CVY_OK;
 }
 
+static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
+{
+    return add_part(s, m, &(part_of_phase){phase, FORWARD | BACKWARD, 0});
+}
+
+/* One pass of one micro-batch, as a stage of a pipeline runs it. */
+typedef struct turn {
+    int micro, pass;
+} turn;
+
+/* The order in which this stage runs its passes. With 1F1B a stage runs as many forward passes first as there are
+ * stages after it; then each backward pass frees the activations that the next forward pass needs.
+ * Source: Narayanan et al. 2019, PipeDream, section 3.2. */
+static int list_turns(const cvy_plan *plan, turn *list)
+{
+    const cvy_grid *grid = plan->opts.grid;
+    const int training = plan->lowered[0]->graph->training;
+    int n = 0, ahead = plan->nmicro, forward = 0, backward = 0;
+    if (training && plan->opts.order == CVY_PIPELINE_1F1B)
+        ahead = CVY_MIN(grid->nstages - grid->stage, plan->nmicro);
+    while (forward < ahead)
+        list[n++] = (turn){forward++, FORWARD};
+    while (training && backward < plan->nmicro) {
+        list[n++] = (turn){backward++, BACKWARD};
+        if (forward < plan->nmicro)
+            list[n++] = (turn){forward++, FORWARD};
+    }
+    return n;
+}
+
+static cvy_status add_messages(struct schedule *s, const turn *of, int roles)
+{
+    return add_part(s, of->micro, &(part_of_phase){CVY_PHASE_MICRO, of->pass, roles});
+}
+
+/* The receives of a pass are started one pass earlier, so that values arrive while kernels run; a value that was sent
+ * is kept for one pass more. */
+static cvy_status add_turns(struct schedule *s, const turn *list, int n)
+{
+    for (int t = 0; t < n; t++) {
+        if (t == 0)
+            CVY_TRY(add_messages(s, &list[t], RECEIVES));
+        if (t < n - 1)
+            CVY_TRY(add_messages(s, &list[t + 1], RECEIVES));
+        CVY_TRY(add_part(s, list[t].micro, &(part_of_phase){CVY_PHASE_MICRO, list[t].pass, 0}));
+        if (t > 0)
+            CVY_TRY(add_messages(s, &list[t - 1], SENDS_DONE));
+        if (t == n - 1)
+            CVY_TRY(add_messages(s, &list[t], SENDS_DONE));
+    }
+    return CVY_OK;
+}
+
+static cvy_status add_pipeline(struct schedule *s)
+{
+    turn *list = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *list * (size_t)(2 * s->plan->nmicro), &list));
+    const cvy_status status = add_turns(s, list, list_turns(s->plan, list));
+    cvy_mem_free(&list);
+    return status;
+}
+
 static cvy_status run_phases(struct schedule *s)
 {
     cvy_plan *plan = s->plan;
+    const int in_stages = plan->opts.grid && plan->opts.grid->nstages > 1;
     for (int m = 0; m < plan->nmicro; m++)
         CVY_TRY(add_phase(s, m, CVY_PHASE_PREPARE));
-    for (int m = 0; m < plan->nmicro; m++)
+    for (int m = 0; m < plan->nmicro && !in_stages; m++)
         CVY_TRY(add_phase(s, m, CVY_PHASE_MICRO));
+    if (in_stages)
+        CVY_TRY(add_pipeline(s));
     plan->update.first = plan->ninstr;
     CVY_TRY(add_barrier(plan));
     CVY_TRY(add_phase(s, plan->nmicro - 1, CVY_PHASE_UPDATE));

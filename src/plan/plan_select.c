@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "op/comm/op_message.h"
 #include "plan/plan_offers.h"
 
 cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype)
@@ -59,7 +60,7 @@ static cvy_status new_call(cvy_lowered *u, cvy_call_kind kind, const cvy_node *n
 {
     CVY_TRY(cvy_mem_reserve(&u->call, &u->call_room, u->ncall, sizeof *u->call));
     cvy_call *call = &u->call[u->ncall++];
-    *call = (cvy_call){.kind = kind, .node = node, .phase = phase};
+    *call = (cvy_call){.kind = kind, .node = node, .phase = phase, .backward = u->adds_backward};
     for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
         call->src[i] = -1;
     for (int i = 0; i < CVY_NODE_DST_MAX; i++)
@@ -283,8 +284,8 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
     return CVY_OK;
 }
 
-/* Adds views, communication and nodes of a rank without samples. They have no kernel; communication keeps the layouts
- * of its sources, all others are plain. */
+/* Adds views, communication and nodes of a rank without samples. They have no kernel; reductions keep the layouts of
+ * their sources, all others are plain: a stage does not know the layouts of another. */
 static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kind kind)
 {
     const cvy_layout plain = cvy_layout_plain();
@@ -292,7 +293,7 @@ static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kin
     for (int i = 0; i < node->nsrc; i++) {
         cvy_memory_format wanted = {node->src[i]->dtype, plain};
         const int canonical = find_canonical(u, node->src[i]);
-        if (kind != CVY_CALL_VIEW && canonical >= 0)
+        if (kind != CVY_CALL_VIEW && canonical >= 0 && !cvy_op_is_message(node->op))
             wanted.layout = u->instance[canonical].layout;
         src[i] = -1;
         if (kind != CVY_CALL_ABSENT)
@@ -320,6 +321,7 @@ static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kin
 
 static cvy_status add_node(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
 {
+    u->adds_backward = node->backward;
     if (node->op->comm)
         return add_special(u, node, CVY_CALL_COMM);
     if (u->graph->batch.local_n == 0 && node->phase != CVY_PHASE_UPDATE)
@@ -332,6 +334,7 @@ static cvy_status add_node(cvy_lowered *u, const cvy_node *node, const cvy_plan_
 /* The caller reads outputs in plain layout, and bf16 as f32. */
 static cvy_status add_outputs(cvy_lowered *u)
 {
+    u->adds_backward = 0;
     for (int v = 0; v < u->graph->nvalue; v++) {
         cvy_value *value = u->graph->value[v];
         const cvy_memory_format outside = {cvy_plan_outside_dtype(value->dtype), cvy_layout_plain()};

@@ -87,6 +87,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
     CVY_TRY(cvy_allreduce_check_name(p->opts.reduce));
     CVY_TRY(cvy_program_read_progress(p));
+    CVY_TRY(cvy_program_open_pipeline(p));
     CVY_TRY(cvy_program_open_update(p));
     CVY_CHECK(cvy_space_is_host(&p->context->space) || p->update.def->any_space, CVY_E_UNSUPPORTED,
               "the host cannot read tensors of the backend %s, and update mode %s needs that; take update mode sync",
@@ -139,14 +140,17 @@ void cvy_program_destroy(cvy_program **program)
     cvy_mem_free(&p->kernel.tuning.choices);
     cvy_vars_destroy(&p->vars);
     if (p->memory.node_shared)
-        p->context->comm->node_memory->free(p->context->comm, &p->memory.node_shared, p->memory.node_shared_bytes);
+        p->pipeline.grid.data->node_memory->free(p->pipeline.grid.data, &p->memory.node_shared,
+                                                 p->memory.node_shared_bytes);
     if (p->memory.idle)
         cvy_space_free(&p->context->space, &p->memory.idle, p->memory.idle_bytes);
     if (p->memory.arena) {
-        if (p->context->comm->node_memory)
-            p->context->comm->node_memory->unshare(p->context->comm, p->memory.arena);
+        const cvy_comm *comm = p->pipeline.grid.data;
+        if (comm && comm->node_memory)
+            comm->node_memory->unshare(p->pipeline.grid.data, p->memory.arena);
         cvy_space_free(&p->context->space, &p->memory.arena, p->memory.arena_bytes);
     }
+    cvy_program_close_pipeline(p);
     cvy_pool_destroy(&p->pool);
     cvy_mem_free(program);
 }
@@ -214,7 +218,11 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
         CVY_TRY(cvy_pool_printf(p->pool, &text, is_block ? "%s" : "{%s}", o->optimizer_options));
         CVY_TRY(cvy_tree_parse_text(p->pool, "optimizer_options", text, strlen(text), &tree));
     }
-    s->train.optimise = (cvy_optimise_opts){name, tree, o->weight_decay, o->clip_norm, o->clip_value};
+    s->train.optimise = (cvy_optimise_opts){.op = name,
+                                            .options = tree,
+                                            .weight_decay = o->weight_decay,
+                                            .clip_norm = o->clip_norm,
+                                            .clip_value = o->clip_value};
     return CVY_OK;
 }
 

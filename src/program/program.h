@@ -33,6 +33,14 @@ struct cvy_program {
         int tuned;
     } kernel;
     struct {
+        cvy_grid grid;
+        cvy_pipeline_order order;
+        cvy_keys layer;            /* of the model, in order; empty with one stage */
+        int *first;                /* [nstages]: the first layer of each stage */
+        cvy_index of_layer;        /* the stage of each layer */
+        double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
+    } pipeline;
+    struct {
         cvy_progress_by progress;
         cvy_allreduce_opts opts; /* how gradients are reduced */
         cvy_comm_cost cost;      /* of a reduction; zeros if it was not needed */
@@ -69,6 +77,14 @@ cvy_status cvy_program_take_plan(cvy_program *program, const char *name, const c
 /* Sets the numbers of this rank's samples in the next steps, for messages. The array is borrowed. NULL: the numbers are
  * not known. */
 void cvy_program_name_samples(cvy_program *program, const int64_t *sample);
+/* ---- program_pipeline.c ---- */
+cvy_status cvy_program_open_pipeline(cvy_program *program);
+/* Cuts the layers into stages. make: makes the whole graph of the largest share of the first task. Collective. */
+cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
+                           cvy_status (*make)(cvy_program *program, cvy_graph **out));
+/* Adds lines about the stages and the predicted share of idle time; nothing with one stage. */
+void cvy_program_describe_pipeline(const cvy_program *program, int task, cvy_text *out);
+void cvy_program_close_pipeline(cvy_program *program);
 /* Plans without taking memory, as `convoy plan` needs it. cvy_program_plan() calls this and then
  * cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);
@@ -82,6 +98,8 @@ cvy_status cvy_program_check_memory(const cvy_program *program);
 /* Returns CVY_E_DISAGREE, with the first difference, if the weights, layouts or reductions of the ranks are not the
  * same. Collective. */
 cvy_status cvy_program_check_consistency(const cvy_program *program);
+/* Returns CVY_E_INTERNAL if the stages of a pipeline would wait for each other for ever. Collective. */
+cvy_status cvy_program_check_messages(const cvy_program *program);
 /* Predicts the time of a step without communication from the known kernel times, and counts the calls whose time is not
  * known. It works on rank 0 and for the first task only, and returns CVY_NOT_APPLICABLE if nothing was ever
  * measured. */

@@ -29,7 +29,7 @@ static void describe_sums(const cvy_program *p, int task, cvy_text *t)
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
         const int bucket_started = cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET);
-        if (instr->kind == CVY_CALL_COMM && !cvy_instr_exchanges(instr) && !plan->opts.deterministic) {
+        if (instr->kind == CVY_CALL_COMM && cvy_instr_role(instr) == CVY_COMM_NO_BUCKET && !plan->opts.deterministic) {
             const cvy_instance *instance = &plan->lowered[instr->micro]->instance[instr->call->dst[0]];
             cvy_text_add(t, "the sum of %s over ranks in step %d, %lld of %s\n", instance->value->name, task,
                          (long long)instance->elems, cvy_dtype_text(instance->dtype));
@@ -70,7 +70,7 @@ static cvy_status differ(int line, const char *here, const char *there)
 cvy_status cvy_program_check_consistency(const cvy_program *p)
 {
     cvy_text mine = {0};
-    if (p->context->comm->nranks == 1)
+    if (p->pipeline.grid.data->nranks == 1)
         return CVY_OK;
     cvy_text_add(&mine, "%s\n", cvy_version());
     describe_weights(p, &mine);
@@ -78,7 +78,7 @@ cvy_status cvy_program_check_consistency(const cvy_program *p)
         describe_sums(p, i, &mine);
         describe_gradients(p, i, &mine);
     }
-    const cvy_status status = cvy_comm_compare(p->context->comm, &mine, differ);
+    const cvy_status status = cvy_comm_compare(p->pipeline.grid.data, &mine, differ);
     cvy_text_free(&mine);
     return status;
 }

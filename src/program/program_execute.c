@@ -53,6 +53,8 @@ cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *
         CVY_TRY(cvy_plan_run(plan, i));
         if (cvy_bucket_set_is_active(plan->buckets) && !plan->opts.no_progress && !is_comm)
             CVY_TRY(cvy_bucket_set_progress(plan->buckets));
+        if (plan->messages.nactive > 0 && !is_comm)
+            CVY_TRY(cvy_messages_progress(&plan->messages));
         end_s[i] = cvy_clock_s();
         if (is_comm)
             exposed += end_s[i] - end_s[i - 1];
@@ -97,7 +99,7 @@ static void trace_sums(const cvy_plan *plan, double base_s, cvy_json *json)
             cvy_json_string(json, "cat", "sums");
             cvy_json_string(json, "ph", end ? "e" : "b");
             cvy_json_real(json, "ts", ((end ? bucket->end_s : bucket->start_s) - base_s) * 1e6);
-            cvy_json_int(json, "pid", plan->opts.comm->rank);
+            cvy_json_int(json, "pid", cvy_plan_rank(plan));
             cvy_json_int(json, "id", b);
             cvy_json_close(json, '}');
         }
@@ -119,7 +121,7 @@ void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json)
         cvy_json_string(json, "ph", "X");
         cvy_json_real(json, "ts", (plan->times.end_s[i - 1] - base_s) * 1e6);
         cvy_json_real(json, "dur", (plan->times.end_s[i] - plan->times.end_s[i - 1]) * 1e6);
-        cvy_json_int(json, "pid", plan->opts.comm->rank);
+        cvy_json_int(json, "pid", cvy_plan_rank(plan));
         cvy_json_int(json, "tid", cvy_call_kind_of(instr->kind)->is_comm);
         cvy_json_open(json, "args", '{');
         cvy_json_string(json, "kernel", instr->call && instr->call->kernel ? instr->call->kernel->name : "");

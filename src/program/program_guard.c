@@ -98,7 +98,7 @@ static int check_weights(const cvy_program *p, struct finding *f)
 {
     for (int i = 0; i < p->vars->count; i++) {
         const cvy_variable *v = p->vars->at[i];
-        if (v->role == CVY_ROLE_STATE ||
+        if (v->role == CVY_ROLE_STATE || v->elsewhere ||
             !check_memory(v->space, f, v->data, v->dtype, (int64_t)(v->bytes / cvy_dtype_bytes(v->dtype)), 0, 0, NULL))
             continue;
         f->at = 0;
@@ -221,7 +221,7 @@ static cvy_status gradients_are_finite(const cvy_program *p, cvy_program_task *s
     if (!p->kernel.by_clock)
         CVY_TRY(cvy_gradients_finite(s->plan, &found));
     int64_t finite = found;
-    if (s->plan->head.is_partitioned && comm->nranks > 1)
+    if ((s->plan->head.is_partitioned || p->pipeline.grid.nstages > 1) && comm->nranks > 1)
         CVY_TRY(comm->ops->allreduce(comm, &finite, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     s->time.total += cvy_clock_s() - begin;
     *finite_out = finite != 0;

@@ -29,7 +29,7 @@ static struct need needed(const cvy_program *p)
     struct need n = {(double)step_bytes, (double)(arena - CVY_MIN(arena, step_bytes))};
     for (int i = 0; i < p->vars->count; i++) {
         const int shards = p->vars->at[i]->role == CVY_ROLE_STATE ? p->update.shape.state_parts : 1;
-        n.fixed += (double)cvy_variable_bytes(p->vars->at[i]) / shards;
+        n.fixed += p->vars->at[i]->elsewhere ? 0 : (double)cvy_variable_bytes(p->vars->at[i]) / shards;
     }
     for (int i = 0; i < p->ntask; i++)
         n.by_batch += (double)p->task[i]->plan->feeds.bytes;

@@ -64,6 +64,7 @@ static const option_word groups[] = {{"batch", -2}, {"rank", -1}, {"shard", -2},
 static const option_word any_staleness[] = {{"none", -1}, {0}};
 static const option_word bucket_by_cost[] = {{"auto", 0}, {0}};
 static const option_word progress[] = {{"poll", 0}, {"thread", 0}, {"mpi", 0}, {0}};
+static const option_word orders[] = {{"1f1b", 0}, {"gpipe", 0}, {0}};
 static const option_word plannings[] = {{"estimate", 0}, {"measure", 0}, {"patient", 0}, {0}};
 static const option_word overlaps[] = {{"true", 1}, {"false", 0}, {"forward", 2}, {"yes", 1},
                                        {"no", 0},   {"on", 1},    {"off", 0},     {0}};
@@ -197,6 +198,8 @@ static const option_row rows[] = {
      NULL, NULL, NULL},
     {"deterministic", KIND_OTHER, AT(shards), yes_no, TRUE_FALSE, 0, NULL, NULL, set_deterministic},
     {"deterministic_shards", KIND_OTHER, AT(shards), NULL, "a power of two from 1 to 4096", 0, NULL, NULL, set_shards},
+    {"parallel.pipeline", KIND_COUNT, AT(pipeline), NULL, "a number of stages of at least 1", 1, NULL, NULL, NULL},
+    {"parallel.order", KIND_TEXT, AT(pipeline_order), orders, "1f1b or gpipe", 0, NULL, NULL, NULL},
     {"plan_file", KIND_TEXT, AT(plan_file), NULL, "", 0, NULL, NULL, NULL},
     {"share_weights", KIND_WORD, AT(share_weights), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
     {"gradients_only", KIND_WORD, AT(gradients_only), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},

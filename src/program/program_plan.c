@@ -41,8 +41,8 @@ static cvy_batch share_of(const cvy_program *p, const cvy_program_task *s, int m
     if (shape->shards)
         return cvy_batch_share(s->batch, (int)(largest ? shape->shards - 1 : shape->own_shards.first + m),
                                (int)shape->shards);
-    const int nranks = s->training ? cvy_program_nworkers(p) : p->context->comm->nranks;
-    return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->context->comm->rank, nranks);
+    const int nranks = s->training ? cvy_program_nworkers(p) : p->pipeline.grid.ndata;
+    return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->pipeline.grid.data_rank, nranks);
 }
 
 /* The batch of the graph for this share. If a rank trains on its own, or computes a shard, this batch has only its
@@ -80,8 +80,10 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
     return CVY_OK;
 }
 
+/* Before the cut into stages is known, graphs are whole. */
 static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
 {
+    const cvy_stages stages = {.mine = p->pipeline.grid.stage, .of_layer = &p->pipeline.of_layer};
     CVY_TRY(note_names(p, s, losses, outputs));
     cvy_program_set_groups(p, s);
     if (s->training)
@@ -94,6 +96,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
                         .nloss = s->nloss,
                         .trains = s->train.trains ? cvy_program_trains : NULL,
                         .trains_user = s->train.trains,
+                        .stages = p->pipeline.of_layer.count > 0 ? &stages : NULL,
                         .reduce = {.nranks = p->update.shape.comm->nranks,
                                    .bucket_bytes = (size_t)p->opts.bucket_bytes,
                                    .cost = p->reduce.cost,
@@ -134,7 +137,9 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
 
 static cvy_plan_opts plan_opts(cvy_program *p)
 {
-    return (cvy_plan_opts){.comm = p->context->comm,
+    return (cvy_plan_opts){.comm = p->pipeline.grid.data,
+                           .grid = p->pipeline.grid.nstages > 1 ? &p->pipeline.grid : NULL,
+                           .order = p->pipeline.order,
                            .space = &p->context->space,
                            .threads = p->context->threads,
                            .kernels = p->opts.dtype == CVY_DTYPE_F64 ? (cvy_kernels){.listed = 1} : p->kernel.allowed,
@@ -246,6 +251,12 @@ static cvy_status choose_kernels(cvy_program *p)
                                                                               : cvy_program_tune(p, &opts, first_graph);
 }
 
+static cvy_status cut(cvy_program *p)
+{
+    const cvy_plan_opts opts = plan_opts(p);
+    return cvy_program_cut(p, &opts, first_graph);
+}
+
 /* Finds which training steps use the same optimiser state: their updates are counted together. */
 static cvy_status find_shares(cvy_program *p)
 {
@@ -268,6 +279,13 @@ static cvy_status find_shares(cvy_program *p)
     return CVY_OK;
 }
 
+/* A variable that no graph of this stage uses has no layout. */
+static void find_elsewhere(cvy_program *p)
+{
+    for (int i = 0; i < p->vars->count; i++)
+        p->vars->at[i]->elsewhere = p->pipeline.grid.nstages > 1 && !p->vars->at[i]->layout_fixed;
+}
+
 static cvy_status plan_steps(cvy_program *p)
 {
     p->memory.arena_bytes = 0;
@@ -275,6 +293,7 @@ static cvy_status plan_steps(cvy_program *p)
         cvy_program_drop_plan(p->task[i]);
         CVY_TRY(plan_step(p, p->task[i]));
     }
+    find_elsewhere(p);
     for (int i = 0; i < p->ntask; i++)
         p->memory.arena_bytes =
             CVY_MAX(p->memory.arena_bytes, arena_offset(p, p->task[i]) + p->task[i]->plan->arena_bytes);
@@ -300,6 +319,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
               "a program is planned once, after at least one step was added");
     if (p->opts.dtype == CVY_DTYPE_BF16 && !cvy_kernels_are_reference(&p->kernel.allowed))
         CVY_TRY(cvy_comm_agree(p->context->comm, cvy_kernel_check_bf16()));
+    CVY_TRY(cvy_grid_connect(&p->pipeline.grid));
+    p->update.shape.comm = p->update.shape.comm ? p->update.shape.comm : p->pipeline.grid.data;
     const int before = cvy_team_enter(p->context->threads);
     cvy_status status = CVY_OK;
     for (int i = 0; i < p->ntask && status == CVY_OK; i++)
@@ -310,6 +331,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
     if (status == CVY_OK)
         status = choose_kernels(p);
     if (status == CVY_OK)
+        status = cut(p);
+    if (status == CVY_OK)
         status = cvy_comm_agree(p->context->comm, plan_steps(p));
     if (status == CVY_OK && p->opts.memory_limit > 0) {
         status = fit_limit(p);
@@ -319,7 +342,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
     cvy_team_leave(before);
     p->planned = 1;
     CVY_TRY(cvy_comm_agree(p->context->comm, status));
-    return cvy_program_check_consistency(p);
+    CVY_TRY(cvy_program_check_consistency(p));
+    return cvy_program_check_messages(p);
 }
 
 /* ---- memory and first values ---- */
@@ -350,7 +374,7 @@ static cvy_status map_idle(cvy_program *p)
 {
     for (int i = 0; i < p->vars->count; i++) {
         p->vars->at[i]->is_borrowed = 1;
-        p->memory.idle_bytes += aligned_bytes(p->vars->at[i]);
+        p->memory.idle_bytes += p->vars->at[i]->elsewhere ? 0 : aligned_bytes(p->vars->at[i]);
     }
     return cvy_space_alloc(&p->context->space, p->memory.idle_bytes, 1, &p->memory.idle);
 }
@@ -361,7 +385,7 @@ static cvy_status allocate_variables(const cvy_program *p)
     for (int i = 0; i < p->vars->count; i++) {
         cvy_variable *v = p->vars->at[i];
         cvy_blocking b;
-        if (v->data)
+        if (v->data || v->elsewhere)
             continue;
         CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
         v->layout_fixed = 1;
@@ -387,7 +411,7 @@ static cvy_status allocate_variables(const cvy_program *p)
 static cvy_status initialise(const cvy_program *p, cvy_variable *v, void *piece)
 {
     const int64_t n = cvy_shape_elems(&v->shape);
-    for (int64_t i = 0; i < n && v->init.method && !is_left_to_others(p, v); i += INIT_PIECE) {
+    for (int64_t i = 0; i < n && v->init.method && !v->elsewhere && !is_left_to_others(p, v); i += INIT_PIECE) {
         const int64_t count = CVY_MIN(INIT_PIECE, n - i);
         CVY_TRY(cvy_init_fill(v, p->opts.seed, i, count, piece));
         CVY_TRY(cvy_variable_write_part(v, i, count, piece));
@@ -427,7 +451,7 @@ static void number_samples(const cvy_program *p, const cvy_program_task *s)
  * shared by them. */
 static cvy_status share_gradients(cvy_program *p, int *shared_out)
 {
-    cvy_comm *comm = p->context->comm;
+    cvy_comm *comm = p->pipeline.grid.data;
     const int has_reason = *comm->unshared != 0; /* an earlier program, or a check, has said it */
     size_t bytes = 0;
     for (int i = 0; i < p->ntask; i++)
@@ -454,7 +478,7 @@ static void count_shared(cvy_variable *v, void *arg)
  * so, or none. */
 static cvy_status allocate_shared(cvy_program *p, int shared)
 {
-    cvy_comm *comm = p->context->comm;
+    cvy_comm *comm = p->pipeline.grid.data;
     size_t bytes = 0;
     int training = 0, can = shared && p->opts.share_weights && p->update.shape.shares_weights;
     for (int i = 0; i < p->ntask; i++)

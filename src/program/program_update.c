@@ -45,8 +45,8 @@ static cvy_status check(const cvy_program *p, const cvy_update_def *def)
 
 static cvy_update_shape plain_shape(const cvy_program *p)
 {
-    return (cvy_update_shape){.comm = p->context->comm,
-                              .nworkers = p->context->comm->nranks,
+    return (cvy_update_shape){.comm = p->pipeline.grid.data, /* NULL: not connected yet */
+                              .nworkers = p->pipeline.grid.ndata,
                               .gradient_sets = 1,
                               .state_parts = 1,
                               .shares_memory = 1,
@@ -58,7 +58,7 @@ cvy_status cvy_program_open_update(cvy_program *p)
     const cvy_update_def *def = asked_for(&p->opts);
     CVY_CHECK(def, CVY_E_CONFIG, "opts.update_mode is %d, and there is no such mode", (int)p->opts.update_mode);
     CVY_TRY(check(p, def));
-    if (def->many_ranks && p->context->comm->nranks == 1)
+    if (def->many_ranks && p->pipeline.grid.ndata == 1)
         def = cvy_update_find("sync");
     p->update.def = def;
     if (def->create)

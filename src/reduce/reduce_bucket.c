@@ -47,15 +47,16 @@ cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy
 {
     set->comm = comm;
     set->memory = memory;
-    if (!cvy_space_is_host(set->space) && comm->nranks > 1)
+    if (!cvy_space_is_host(set->space) && (comm->nranks > 1 || set->all))
         CVY_TRY(make_copies(set));
     for (int i = 0; i < set->n; i++) {
         cvy_bucket *b = &set->bucket[i];
         b->data = (char *)memory + b->offset;
         b->host = set->copies ? set->copies + b->offset : b->data;
         b->part = (cvy_part){0, cvy_bucket_elems(b)};
-        if (comm->nranks > 1 && !set->exchange)
-            CVY_TRY(make_request(comm, opts, b));
+        b->comm = b->over_all ? set->all : comm;
+        if (b->comm->nranks > 1 && !set->exchange)
+            CVY_TRY(make_request(b->comm, opts, b));
     }
     return CVY_OK;
 }
@@ -70,7 +71,7 @@ cvy_status cvy_bucket_set_start(cvy_bucket_set *set, int bucket)
     b->active = 1;
     set->nactive++;
     b->start_s = cvy_clock_s();
-    return set->exchange ? set->exchange->start(set->exchange->user, bucket) : set->comm->reduce->start(b->request);
+    return set->exchange ? set->exchange->start(set->exchange->user, bucket) : b->comm->reduce->start(b->request);
 }
 
 static cvy_status test_active(cvy_bucket_set *set)
@@ -81,7 +82,7 @@ static cvy_status test_active(cvy_bucket_set *set)
         if (!b->active)
             continue;
         CVY_TRY(set->exchange ? set->exchange->test(set->exchange->user, i, &done)
-                              : set->comm->reduce->test(b->request, &done));
+                              : b->comm->reduce->test(b->request, &done));
         if (!done)
             continue;
         if (set->copies)
@@ -125,7 +126,7 @@ void cvy_bucket_set_destroy(cvy_bucket_set **set)
         return;
     for (int i = 0; i < s->n; i++)
         if (s->bucket[i].request)
-            s->comm->reduce->destroy(&s->bucket[i].request);
+            s->bucket[i].comm->reduce->destroy(&s->bucket[i].request);
     cvy_mem_free_pages(&s->copies, s->copies_bytes);
     cvy_mem_free(&s->bucket);
     cvy_mem_free(set);

@@ -32,9 +32,11 @@ typedef struct cvy_bucket {
     cvy_dtype dtype;
     cvy_bucket_kind kind;
     int has_gradients; /* it has gradients of variables, not only losses and statistics */
+    int over_all;      /* it is exchanged over the communicator `all` of the set */
     void *data;        /* valid after connect, like all fields below */
     void *host;        /* the memory that is exchanged: data, or a copy if the host cannot read data */
     cvy_part part;     /* for PART: elements whose sums this rank gets */
+    cvy_comm *comm;    /* over which it is exchanged */
     cvy_request *request;
     int active;            /* started, and not known to be done */
     double start_s, end_s; /* of the latest exchange: when it started, and when it was first known to be done */
@@ -48,7 +50,7 @@ typedef struct cvy_exchange {
 } cvy_exchange;
 
 typedef struct cvy_bucket_set {
-    cvy_comm *comm;
+    cvy_comm *comm, *all;   /* all: set before connect if a bucket needs it */
     const cvy_space *space; /* where the memory is, set before connect; NULL: the host's memory */
     void *memory;           /* set by connect */
     char *copies;           /* copies of the buckets in the host's memory; NULL: none are needed */

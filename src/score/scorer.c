@@ -19,9 +19,12 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     const cvy_dataset_info *info = cvy_dataset_describe(data);
     cvy_scorer scorer = {.session = s, .data = data, .step_full = -1, .step_tail = -1};
     int64_t batch = 0;
-    CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &batch));
+    const cvy_grid *grid = &s->program->pipeline.grid;
+    CVY_TRY(cvy_job_batch(s->job, grid->ndata, &batch));
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
     scorer.order = cvy_order_make(info->nsamples, batch, 1, 0, 1, 0, s->context->comm);
+    scorer.order.nranks = grid->ndata;
+    scorer.order.rank = grid->data_rank;
     scorer.order.shards = cvy_job_shards(s->job);
     const int64_t tail = info->nsamples % scorer.order.batch;
     if (info->nsamples >= scorer.order.batch)
@@ -185,8 +188,15 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
     return undo_scaling(scorer, p->task[step]->output[0].name, rows, room, view);
 }
 
-/* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only rank
- * 0 counts it. */
+/* Whether the stage of this rank makes the value: a layer's output, or a loss. */
+static int is_made_here(const cvy_program_task *task, const char *value)
+{
+    const cvy_value *v = cvy_graph_find(task->plan->lowered[0]->graph, value);
+    return v && !v->elsewhere;
+}
+
+/* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one
+ * rank counts it: the first one of the stage that has the loss, which is 0 on other stages. */
 static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
 {
     const cvy_program *p = scorer->session->program;
@@ -200,7 +210,7 @@ static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_e
             const double *loss = cvy_program_loss_part(info, i, m);
             cvy_exact_add(&sum[i], loss ? *loss * n : 0);
         }
-        cvy_exact_add(&norm[i], p->context->comm->rank == 0 ? n : 0);
+        cvy_exact_add(&norm[i], p->pipeline.grid.data_rank == 0 && is_made_here(info, info->loss[i].value) ? n : 0);
     }
 }
 
@@ -231,6 +241,10 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     struct batch_view view;
     CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows));
     CVY_TRY(cvy_program_step(s->program, step, 0));
+    pass->nloss = s->program->task[step]->nloss;
+    add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
+    if (!is_made_here(s->program->task[step], s->program->task[step]->output[0].value))
+        return CVY_OK;
     CVY_TRY(view_batch(scorer, step, rows, &pass->output, &view));
     const cvy_metric_rows metric_rows = {
         .n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
@@ -238,8 +252,6 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
         CVY_TRY(output(user, rows, &view.output));
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
         CVY_TRY(add_metric_rows(s->program->task[step]->plan, pass->metric[i], &metric_rows));
-    pass->nloss = s->program->task[step]->nloss;
-    add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
     return CVY_OK;
 }
 
@@ -267,7 +279,7 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
         if (rows)
             cvy_loader_release(loader, rows);
     }
-    if (loader)
+    if (loader && scorer->session->program->pipeline.grid.stage == 0) /* all stages read the same samples */
         cvy_exact_add(&pass->loss[2 * LOSS_MAX], (double)cvy_loader_nbad(loader));
     cvy_loader_destroy(&loader);
     return all == CVY_OK ? cvy_comm_agree(comm, mine) : all;

@@ -357,7 +357,9 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
                           .clock_scale = job->plan.clock_scale,
                           .clock_noise = job->plan.clock_noise,
                           .reduce_blocking = job->comm.blocking,
-                          .shards = cvy_job_shards(job)};
+                          .shards = cvy_job_shards(job),
+                          .pipeline = job->parallel.pipeline,
+                          .pipeline_order = job->parallel.order};
     o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2
                          : norm->group_by == CVY_NORM_GROUP_RANK                                          ? -1
                                                                                                           : norm->group;

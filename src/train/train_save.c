@@ -169,7 +169,8 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
                                 .network = network.data,
                                 .keep = (int)t->session.job->checkpoint.keep,
                                 .must_be_finite = 1,
-                                .is_best = t->best.is_new};
+                                .is_best = t->best.is_new,
+                                .grid = p->pipeline.grid.nstages > 1 ? &p->pipeline.grid : NULL};
     const cvy_status begun =
         status == CVY_OK ? cvy_saver_begin(t->save.saver, &opts, !pending && !p->update.def->saves_on_root, background)
                          : status;

@@ -53,6 +53,7 @@ static cvy_status add_steps(cvy_trainer *t)
     const int drop = job->data.tail == CVY_TAIL_DROP;
     t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
     t->order.nranks = cvy_program_nworkers(s->program);
+    t->order.rank = s->program->pipeline.grid.nstages > 1 ? s->program->pipeline.grid.data_rank : t->order.rank;
     t->order.shards = cvy_job_shards(job);
     CVY_TRY(count_steps(t));
     t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;
@@ -210,7 +211,7 @@ static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
 {
     cvy_comm *comm = t->session.context->comm;
     const int64_t bad = cvy_loader_nbad(t->data.loader);
-    *skipped_out = bad - t->data.nbad;
+    *skipped_out = t->session.program->pipeline.grid.stage == 0 ? bad - t->data.nbad : 0; /* all stages read the same */
     t->data.nbad = bad;
     if (*skipped_out > 0) {
         char text[512];
@@ -385,7 +386,7 @@ static cvy_status compare_replicas(cvy_trainer *t)
     const int64_t every = t->session.job->watchdog.replicas;
     if (every == 0 || t->step % every != 0 || p->update.def->no_replicas || !cvy_program_is_flushed(p))
         return CVY_OK;
-    const cvy_status status = cvy_replicas_compare(t->session.context->comm, p->vars, p->memory.node_shared != NULL);
+    const cvy_status status = cvy_replicas_compare(p->pipeline.grid.data, p->vars, p->memory.node_shared != NULL);
     return status == CVY_OK ? CVY_OK : end_together(t, cvy_error_prefix(status, "at step %lld", (long long)t->step));
 }
 
@@ -534,6 +535,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     cvy_session *s = &t->session;
     const cvy_job *job = s->job;
     cvy_program_describe_update(s->program, t->task.full, &s->notes);
+    cvy_program_describe_pipeline(s->program, t->task.full, &s->notes);
     cvy_trainer_note_defaults(t);
     CVY_TRY(cvy_job_check_groups(job, s->program));
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->task.full));

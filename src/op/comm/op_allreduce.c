@@ -1,5 +1,6 @@
 /*
- * allreduce: a blocking all-reduce of a small tensor: batch-norm statistics and the normalisers of losses.
+ * allreduce: a blocking all-reduce of a small tensor: batch-norm statistics and the normalisers of losses; the norm of
+ * all gradients over the stages of a pipeline.
  *
  * The MPI library adds in an order of its own. In deterministic mode the sum uses the algorithm of a bucket instead. It
  * is tested by tests/plan and tests/program, with several numbers of ranks.
@@ -11,6 +12,10 @@
 #include "base/base_mem.h"
 #include "graph/graph_op.h"
 #include "reduce/reduce_bucket.h"
+
+struct allreduce_options {
+    int over; /* 0: the ranks that share the samples; 1: the stages of a pipeline */
+};
 
 struct allreduce {
     cvy_comm *comm;
@@ -34,12 +39,16 @@ static void allreduce_destroy(void **state)
 
 static cvy_status allreduce_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
 {
+    const struct allreduce_options *o = node->options;
     const cvy_span *dst = &binding->dst[0];
     struct allreduce *a = NULL;
     cvy_status status = CVY_OK;
-    (void)node;
+    CVY_CHECK(!o->over || binding->pipeline, CVY_E_INTERNAL, "%s: the plan has no pipeline", node->name);
     CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-    *a = (struct allreduce){.comm = binding->comm, .space = binding->space, .elems = dst->elems, .dtype = dst->dtype};
+    *a = (struct allreduce){.comm = o->over ? binding->pipeline : binding->comm,
+                            .space = binding->space,
+                            .elems = dst->elems,
+                            .dtype = dst->dtype};
     a->buckets = binding->progresses ? binding->buckets : NULL;
     if (!cvy_space_is_host(a->space))
         status = cvy_mem_alloc((size_t)dst->elems * cvy_dtype_bytes(dst->dtype), &a->copy);
@@ -91,6 +100,11 @@ static const cvy_op_comm allreduce_comm = {
     .destroy = allreduce_destroy,
 };
 
+static const cvy_option allreduce_opts[] = {
+    {"over", CVY_TYPE_CHOICE, CVY_FIELD(allreduce_options, over), "data", "data|stages", "", "which ranks"},
+    {0},
+};
+
 static cvy_status allreduce_infer(cvy_node *node)
 {
     CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_F64, CVY_E_INTERNAL, "allreduce takes f64, got %s",
@@ -100,7 +114,9 @@ static cvy_status allreduce_infer(cvy_node *node)
 
 CVY_OP_DEFINE(allreduce) = {
     .name = "allreduce",
-    .summary = "sum over all ranks",
+    .summary = "sum over ranks",
+    .options = allreduce_opts,
+    .options_size = sizeof(struct allreduce_options),
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,

@@ -1,0 +1,163 @@
+/*
+ * send_start, send_wait, receive_start, receive_wait: messages between the stages of a pipeline. A receive is started
+ * before the value is needed and waited for where it is first read; a send is started where the value is made, and its
+ * wait keeps the memory until it is sent. They are tested by tests/program/test_program_stages.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "op/comm/op_message.h"
+
+#include "base/base_mem.h"
+#include "comm/comm_messages.h"
+#include "graph/graph_op.h"
+#include "reduce/reduce_bucket.h"
+
+struct message {
+    cvy_messages *set;
+    cvy_bucket_set *buckets;
+    int number; /* in the set */
+};
+
+static void message_destroy(void **state)
+{
+    cvy_mem_free(state);
+}
+
+static cvy_status new_message(const cvy_node *node, const cvy_comm_binding *binding, int receives, int starts,
+                              void **state_out)
+{
+    const struct cvy_message_options *options = node->options;
+    const cvy_message_key key = {.receives = receives, .tag = (int)options->tag, .micro = binding->micro};
+    const cvy_span *value = starts && receives ? &binding->dst[0] : &binding->src[0];
+    struct message *m = NULL;
+    CVY_CHECK(cvy_space_is_host(binding->space), CVY_E_UNSUPPORTED,
+              "%s: stages of a pipeline exchange values in the host's memory only", node->name);
+    CVY_CHECK(binding->messages, CVY_E_INTERNAL, "%s: the plan has no pipeline", node->name);
+    if (starts)
+        CVY_TRY(cvy_messages_add(binding->messages, &key, (int)options->stage, value->data,
+                                 (size_t)value->elems * cvy_dtype_bytes(value->dtype)));
+    const int number = cvy_messages_find(binding->messages, &key);
+    CVY_CHECK(number >= 0, CVY_E_INTERNAL, "%s waits for a message that is not started before it", node->name);
+    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    *m = (struct message){binding->messages, binding->buckets, number};
+    *state_out = m;
+    return CVY_OK;
+}
+
+static cvy_status create_send(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    return new_message(node, binding, 0, 1, state_out);
+}
+
+static cvy_status create_send_wait(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    return new_message(node, binding, 0, 0, state_out);
+}
+
+static cvy_status create_receive(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    return new_message(node, binding, 1, 1, state_out);
+}
+
+static cvy_status create_receive_wait(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    return new_message(node, binding, 1, 0, state_out);
+}
+
+static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct message *m = state;
+    (void)src, (void)dst, (void)scratch;
+    return cvy_messages_start(m->set, m->number);
+}
+
+/* Meanwhile it makes progress on reductions too, because ranks of the data axis may need this rank's part in them. */
+static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct message *m = state;
+    (void)src, (void)dst, (void)scratch;
+    for (int round = 0; cvy_messages_is_active(m->set, m->number); round++) {
+        CVY_TRY(cvy_messages_progress(m->set));
+        if (cvy_messages_is_active(m->set, m->number)) {
+            CVY_TRY(cvy_bucket_set_progress(m->buckets));
+            CVY_TRY(m->set->comm->ops->rest(m->set->comm, round));
+        }
+    }
+    return CVY_OK;
+}
+
+static const cvy_op_comm send_start_comm = {CVY_COMM_STARTS_SEND, create_send, start_run, message_destroy};
+static const cvy_op_comm send_wait_comm = {CVY_COMM_WAITS_SEND, create_send_wait, wait_run, message_destroy};
+static const cvy_op_comm receive_start_comm = {CVY_COMM_STARTS_RECEIVE, create_receive, start_run, message_destroy};
+static const cvy_op_comm receive_wait_comm = {CVY_COMM_WAITS_RECEIVE, create_receive_wait, wait_run, message_destroy};
+
+static const cvy_option message_opts[] = {
+    {"stage", CVY_TYPE_INT, CVY_FIELD(cvy_message_options, stage), "0", "0..", "", "the other stage"},
+    {"tag", CVY_TYPE_INT, CVY_FIELD(cvy_message_options, tag), "0", "0..15999", "", "number of the message"},
+    {0},
+};
+
+/* The destination is a token: it carries no data. */
+static cvy_status token_infer(cvy_node *node)
+{
+    return cvy_node_set_dst(node, 0, CVY_DTYPE_I32, &(cvy_shape){0});
+}
+
+/* pass_stages.c sets the destination: the value that another stage makes. */
+static cvy_status receive_infer(cvy_node *node)
+{
+    (void)node;
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(send_start) = {
+    .name = "send_start",
+    .summary = "starts to send a value to another stage of the pipeline",
+    .options = message_opts,
+    .options_size = sizeof(struct cvy_message_options),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .infer = token_infer,
+    .comm = &send_start_comm,
+};
+
+CVY_OP_DEFINE(send_wait) = {
+    .name = "send_wait",
+    .summary = "waits until a value has been sent",
+    .options = message_opts,
+    .options_size = sizeof(struct cvy_message_options),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .infer = token_infer,
+    .comm = &send_wait_comm,
+};
+
+CVY_OP_DEFINE(receive_start) = {
+    .name = "receive_start",
+    .summary = "starts to receive a value from another stage of the pipeline",
+    .options = message_opts,
+    .options_size = sizeof(struct cvy_message_options),
+    .nsrc_min = 0,
+    .nsrc_max = 0,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .infer = receive_infer,
+    .comm = &receive_start_comm,
+};
+
+CVY_OP_DEFINE(receive_wait) = {
+    .name = "receive_wait",
+    .summary = "waits until a value has been received",
+    .options = message_opts,
+    .options_size = sizeof(struct cvy_message_options),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .infer = token_infer,
+    .comm = &receive_wait_comm,
+};

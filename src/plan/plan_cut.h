@@ -1,0 +1,35 @@
+/*
+ * plan_cut.h: where a graph is cut into the stages of a pipeline.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_PLAN_CUT_H
+#define CVY_PLAN_CUT_H
+
+#include "plan/plan_wisdom.h"
+
+/* The layers of a graph in the order of their first nodes, which is a topological order. */
+typedef struct cvy_cut_layer {
+    const char *name; /* of the graph's pool */
+    double ms;        /* of its nodes in one micro-batch, forward and backward */
+    size_t crossing;  /* bytes that would be sent per micro-batch, forward and backward, if the cut were after it */
+} cvy_cut_layer;
+
+typedef struct cvy_cut {
+    cvy_cut_layer *layer;
+    int nlayer;
+    int measured; /* 1: the times are measured ones; 0: estimated from operations and memory traffic */
+} cvy_cut;
+
+/* Lists the layers of a whole training graph, with their times. times: NULL, or measured ones, which are used if they
+ * cover nearly all of the work. The caller frees it with cvy_cut_free(). */
+cvy_status cvy_cut_list(const cvy_lowered *lowered, const cvy_wisdom *times, int threads, cvy_cut *out);
+void cvy_cut_free(cvy_cut *cut);
+/* Chooses the first layer of each stage, first[0 .. nstages - 1], so that the slowest stage takes as little time as
+ * possible; of cuts that are nearly as good, the one that sends the fewest bytes. CVY_E_CONFIG: there are more stages
+ * than layers. */
+cvy_status cvy_cut_choose(const cvy_cut *cut, int nstages, int *first);
+/* The time of the slowest stage. */
+double cvy_cut_slowest_ms(const cvy_cut *cut, int nstages, const int *first);
+
+#endif
