@@ -5,9 +5,11 @@
  */
 #include "comm/comm_grid.h"
 
-static cvy_status refuse(int64_t nstages, int nranks)
+cvy_status cvy_grid_check(int64_t nstages, int nranks)
 {
     cvy_text fits = {0};
+    if (nstages >= 1 && nstages <= nranks && nranks % nstages == 0)
+        return CVY_OK;
     for (int n = 1; n <= nranks; n++)
         if (nranks % n == 0)
             cvy_text_add(&fits, "%s%d", n == 1 ? "" : n == nranks ? " or " : ", ", n);
@@ -22,8 +24,7 @@ static cvy_status refuse(int64_t nstages, int nranks)
 
 cvy_status cvy_grid_arrange(cvy_comm *all, int64_t nstages, cvy_grid *out)
 {
-    if (nstages < 1 || nstages > all->nranks || all->nranks % nstages != 0)
-        return refuse(nstages, all->nranks);
+    CVY_TRY(cvy_grid_check(nstages, all->nranks));
     const int ndata = all->nranks / (int)nstages;
     *out = (cvy_grid){.all = all,
                       .nstages = (int)nstages,

@@ -22,8 +22,9 @@ typedef struct cvy_grid {
     cvy_comm *pipeline;   /* the ranks of its pipeline axis, in the order of stages; NULL with one stage */
 } cvy_grid;
 
-/* Gives each rank of `all` its place. CVY_E_CONFIG: the number of ranks is not a multiple of nstages; the message names
- * numbers of stages that fit. */
+/* CVY_E_CONFIG: the number of ranks is not a multiple of nstages; the message names numbers of stages that fit. */
+cvy_status cvy_grid_check(int64_t nstages, int nranks);
+/* Checks that, and gives each rank of `all` its place. */
 cvy_status cvy_grid_arrange(cvy_comm *all, int64_t nstages, cvy_grid *out);
 /* Makes the communicators of the axes. Collective over `all`, which must outlive them. */
 cvy_status cvy_grid_connect(cvy_grid *grid);

@@ -59,7 +59,7 @@ static cvy_status list_layers(struct listing *l)
     return CVY_OK;
 }
 
-/* Sums the times of calls. known: only measured times; *missing_out: the estimated share of what has none. */
+/* Adds the measured times of calls. *missing_out: the estimated share of the work that has none. */
 static cvy_status add_measured(struct listing *l, const cvy_wisdom *times, int threads, double *missing_out)
 {
     double all = 0, missing = 0;
@@ -80,9 +80,11 @@ static cvy_status add_measured(struct listing *l, const cvy_wisdom *times, int t
     return CVY_OK;
 }
 
-static void add_estimated(struct listing *l)
+static void set_estimated(struct listing *l)
 {
     const cvy_graph *g = l->u->graph;
+    for (int k = 0; k < l->cut->nlayer; k++)
+        l->cut->layer[k].ms = 0;
     for (int n = 0; n < g->nnode; n++) {
         const int k = g->node[n]->removed || g->node[n]->phase != CVY_PHASE_MICRO ? -1 : layer_of(l, g->node[n]);
         if (k >= 0)
@@ -118,11 +120,8 @@ cvy_status cvy_cut_list(const cvy_lowered *u, const cvy_wisdom *times, int threa
     cvy_status status = list_layers(&l);
     if (status == CVY_OK && times)
         status = add_measured(&l, times, threads, &missing);
-    out->measured = missing <= UNKNOWN_SHARE;
-    for (int k = 0; k < out->nlayer && !out->measured; k++)
-        out->layer[k].ms = 0;
-    if (status == CVY_OK && !out->measured)
-        add_estimated(&l);
+    if (status == CVY_OK && missing > UNKNOWN_SHARE)
+        set_estimated(&l);
     if (status == CVY_OK)
         status = add_crossings(&l);
     cvy_index_free(&l.at);

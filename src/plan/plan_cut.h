@@ -18,7 +18,6 @@ typedef struct cvy_cut_layer {
 typedef struct cvy_cut {
     cvy_cut_layer *layer;
     int nlayer;
-    int measured; /* 1: the times are measured ones; 0: estimated from operations and memory traffic */
 } cvy_cut;
 
 /* Lists the layers of a whole training graph, with their times. times: NULL, or measured ones, which are used if they

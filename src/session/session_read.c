@@ -26,9 +26,8 @@ static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
         "%s: update.servers is %lld, and there are %d ranks: none is left to train; take more ranks or fewer servers",
         job->file, (long long)servers, nranks);
     const int64_t stages = job->parallel.pipeline;
-    CVY_CHECK(nranks % stages == 0, CVY_E_CONFIG,
-              "%s: parallel.pipeline is %lld stages, and there are %d ranks: the number of ranks must be a multiple",
-              cvy_job_where(job, "parallel", "pipeline"), (long long)stages, nranks);
+    if (cvy_grid_check(stages, nranks) != CVY_OK)
+        return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, "parallel", "pipeline"));
     about.workers /= stages;
     if (cvy_job_shards(job) > 0 && cvy_job_translate(cvy_shards_check(cvy_job_shards(job), nranks)) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "deterministic_shards"));

@@ -53,7 +53,7 @@ static cvy_status add_steps(cvy_trainer *t)
     const int drop = job->data.tail == CVY_TAIL_DROP;
     t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
     t->order.nranks = cvy_program_nworkers(s->program);
-    t->order.rank = s->program->pipeline.grid.nstages > 1 ? s->program->pipeline.grid.data_rank : t->order.rank;
+    t->order.rank = s->program->pipeline.grid.data_rank;
     t->order.shards = cvy_job_shards(job);
     CVY_TRY(count_steps(t));
     t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;

@@ -16,7 +16,7 @@ static void add(cvy_model *m, const char *op, const char *name, const char *opti
     EXPECT_OK(cvy_model_add(m, op, name, options, from));
 }
 
-/* a and the sum s1 are read by layers far behind them, and the loss `early` is not at the end. */
+/* The results of a and s1 are read by much later layers too, and the loss `early` is not at the end. */
 static cvy_model *make_model(void)
 {
     cvy_model *m = NULL;

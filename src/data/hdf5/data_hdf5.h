@@ -194,7 +194,7 @@ typedef struct cvy_hdf5 {
     int64_t tick;
     struct cvy_h5_block *bucket[CVY_H5_BUCKETS], *newest, *oldest;
     struct cvy_h5_scratch *idle;
-    struct cvy_h5_located *located; /* places of chunks that are known */
+    struct cvy_h5_located *located; /* [nfile * ncolumn]: places of chunks that are known; NULL: none yet */
     size_t held, limit;             /* bytes of cached blocks, and their limit */
     int64_t noted[3];               /* shape of encoded pictures as the writer noted it; zeros: it did not */
     struct cvy_h5_remote *remote;   /* the process that calls the library; NULL: this one does */
@@ -249,8 +249,8 @@ cvy_status cvy_h5_places_bytes(const cvy_h5_column *c, const cvy_h5_storage *p, 
 cvy_status cvy_h5_ask_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out);
 /* Reads these rows as they are stored; out has room for them. */
 cvy_status cvy_h5_ask_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
-/* Reads a row that is a list of bytes of its own length. */
 enum { CVY_H5_ENCODED_MAX = 1 << 30 }; /* bytes of a list */
+/* Reads a row that is a list of bytes of its own length. */
 cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
 /* The same by calls of the library in this process. room gives memory of so many bytes. */
 typedef cvy_status (*cvy_h5_room_fn)(void *user, size_t bytes, void **out);

@@ -61,11 +61,12 @@ static void unshuffle(const uint8_t *in, int64_t count, int bytes, uint8_t *rest
 
 /* ---- the checksum filter ---- */
 
-/* Fletcher's checksum of words of 16 bits, the first byte of a word being the higher one; both sums are modulo 65535,
- * with 65535 for 0 where that is how it came about. */
+/* Fletcher's checksum of words of 16 bits, the first byte of a word being the higher one. Both sums are modulo 65535,
+ * by adding the high half to the low half; so a sum that is a multiple of 65535 remains 65535, and only zeros give 0.
+ */
 static uint32_t fletcher(const uint8_t *data, size_t bytes)
 {
-    enum { WORDS = 360 }; /* as many as can be added before a sum of sums overflows */
+    enum { WORDS = 360 }; /* so many can be added before the second sum overflows */
     uint32_t low = 0, high = 0;
     for (size_t at = 0; at < bytes;) {
         const size_t end = CVY_MIN(at + 2 * WORDS, bytes);

@@ -15,13 +15,11 @@ enum { GROUP_CHUNKS = 1024, KEPT_BYTES = 64 << 20 };
 
 /* The places of a data set in one file, in groups of blocks. */
 struct cvy_h5_located {
-    int64_t file, ngroup;
-    int column;
+    int64_t ngroup;
     struct group {
         void *place; /* NULL: not asked yet */
         int failed;  /* it cannot be asked for as a whole: a chunk of it is damaged */
-    } * group;       /* [ngroup] */
-    struct cvy_h5_located *next;
+    } * group;       /* [ngroup]; NULL: nothing of the set was asked yet */
 };
 
 static int64_t rows_of_group(const cvy_h5_storage *p, int64_t chunks_of_block)
@@ -29,31 +27,24 @@ static int64_t rows_of_group(const cvy_h5_storage *p, int64_t chunks_of_block)
     return p->block_rows * CVY_MAX(GROUP_CHUNKS / chunks_of_block, 1);
 }
 
-/* The caller holds the lock. A set that is new gets its place in the list. */
-static cvy_status find_set(cvy_hdf5 *h, int64_t file, int column, int64_t ngroup, struct cvy_h5_located **out)
+/* The caller holds the lock. */
+static cvy_status find_group(cvy_hdf5 *h, int64_t file, int column, int64_t ngroup, int64_t number, struct group **out)
 {
-    struct cvy_h5_located *l = h->located;
-    while (l && (l->file != file || l->column != column))
-        l = l->next;
-    if (!l) {
-        CVY_TRY(cvy_mem_alloc(sizeof *l, &l));
-        const cvy_status status = cvy_mem_alloc((size_t)ngroup * sizeof *l->group, &l->group);
-        if (status != CVY_OK) {
-            cvy_mem_free(&l);
-            return status;
-        }
-        *l = (struct cvy_h5_located){file, ngroup, column, l->group, h->located};
-        h->located = l;
-    }
-    *out = l;
+    if (!h->located)
+        CVY_TRY(cvy_mem_alloc((size_t)h->nfile * (size_t)h->ncolumn * sizeof *h->located, &h->located));
+    struct cvy_h5_located *l = &h->located[file * h->ncolumn + column];
+    if (!l->group)
+        CVY_TRY(cvy_mem_alloc((size_t)ngroup * sizeof *l->group, &l->group));
+    l->ngroup = ngroup;
+    *out = &l->group[number];
     return CVY_OK;
 }
 
 /* Asks for a group, without the lock. If another thread was faster, its answer is kept. */
-static cvy_status ask_group(cvy_hdf5 *h, struct cvy_h5_located *l, struct group *group, int64_t first, int64_t rows)
+static cvy_status ask_group(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, struct group *group)
 {
     cvy_bytes places = {0};
-    const cvy_status status = cvy_h5_ask_places(h, l->file, l->column, first, rows, &places);
+    const cvy_status status = cvy_h5_ask_places(h, file, column, first, rows, &places);
     pthread_mutex_lock(&h->lock);
     group->failed |= status != CVY_OK;
     if (status == CVY_OK && !group->place) {
@@ -97,7 +88,7 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
 {
     const cvy_h5_file *f = &h->file[file];
     const cvy_h5_storage *p = &f->storage[column];
-    struct cvy_h5_located *l = NULL;
+    struct group *group = NULL;
     size_t block = 0, all = 0;
     CVY_TRY(cvy_h5_places_bytes(&h->column[column], p, p->block_rows, &block));
     CVY_TRY(cvy_h5_places_bytes(&h->column[column], p, f->rows, &all));
@@ -106,16 +97,16 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
     const int64_t chunks = (int64_t)(block / sizeof **out), each = rows_of_group(p, chunks), number = first / each;
     int failed = 0;
     pthread_mutex_lock(&h->lock);
-    const cvy_status status = find_set(h, file, column, (f->rows + each - 1) / each, &l);
+    const cvy_status status = find_group(h, file, column, (f->rows + each - 1) / each, number, &group);
     pthread_mutex_unlock(&h->lock);
     CVY_TRY(status);
-    const cvy_h5_place *place = group_get(h, &l->group[number], &failed);
+    const cvy_h5_place *place = group_get(h, group, &failed);
     if (!place && !failed) {
         const cvy_status asked =
-            ask_group(h, l, &l->group[number], number * each, CVY_MIN(each, f->rows - number * each));
+            ask_group(h, file, column, number * each, CVY_MIN(each, f->rows - number * each), group);
         if (asked != CVY_OK)
             return ask_block_after(h, asked, file, column, first, rows, own, out);
-        place = group_get(h, &l->group[number], &failed);
+        place = group_get(h, group, &failed);
     }
     if (!place)
         return ask_block(h, file, column, first, rows, own, out);
@@ -125,14 +116,12 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
 
 void cvy_h5_places_free(cvy_hdf5 *h)
 {
-    for (struct cvy_h5_located *l = h->located, *next; l; l = next) {
-        next = l->next;
-        for (int64_t i = 0; i < l->ngroup; i++)
-            cvy_mem_free(&l->group[i].place);
-        cvy_mem_free(&l->group);
-        cvy_mem_free(&l);
+    for (int64_t set = 0; h->located && set < h->nfile * h->ncolumn; set++) {
+        for (int64_t i = 0; i < h->located[set].ngroup; i++)
+            cvy_mem_free(&h->located[set].group[i].place);
+        cvy_mem_free(&h->located[set].group);
     }
-    h->located = NULL;
+    cvy_mem_free(&h->located);
 }
 
 #endif

@@ -23,17 +23,19 @@ static void message_destroy(void **state)
     cvy_mem_free(state);
 }
 
-static cvy_status new_message(const cvy_node *node, const cvy_comm_binding *binding, int receives, int starts,
-                              void **state_out)
+/* What the operator does follows from its role. */
+static cvy_status message_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
 {
     const struct cvy_message_options *options = node->options;
+    const cvy_comm_role role = node->op->comm->role;
+    const int receives = role == CVY_COMM_STARTS_RECEIVE || role == CVY_COMM_WAITS_RECEIVE;
     const cvy_message_key key = {.receives = receives, .tag = (int)options->tag, .micro = binding->micro};
-    const cvy_span *value = starts && receives ? &binding->dst[0] : &binding->src[0];
+    const cvy_span *value = role == CVY_COMM_STARTS_RECEIVE ? &binding->dst[0] : &binding->src[0];
     struct message *m = NULL;
     CVY_CHECK(cvy_space_is_host(binding->space), CVY_E_UNSUPPORTED,
               "%s: stages of a pipeline exchange values in the host's memory only", node->name);
     CVY_CHECK(binding->messages, CVY_E_INTERNAL, "%s: the plan has no pipeline", node->name);
-    if (starts)
+    if (role == CVY_COMM_STARTS_SEND || role == CVY_COMM_STARTS_RECEIVE)
         CVY_TRY(cvy_messages_add(binding->messages, &key, (int)options->stage, value->data,
                                  (size_t)value->elems * cvy_dtype_bytes(value->dtype)));
     const int number = cvy_messages_find(binding->messages, &key);
@@ -42,26 +44,6 @@ static cvy_status new_message(const cvy_node *node, const cvy_comm_binding *bind
     *m = (struct message){binding->messages, binding->buckets, number};
     *state_out = m;
     return CVY_OK;
-}
-
-static cvy_status create_send(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
-{
-    return new_message(node, binding, 0, 1, state_out);
-}
-
-static cvy_status create_send_wait(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
-{
-    return new_message(node, binding, 0, 0, state_out);
-}
-
-static cvy_status create_receive(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
-{
-    return new_message(node, binding, 1, 1, state_out);
-}
-
-static cvy_status create_receive_wait(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
-{
-    return new_message(node, binding, 1, 0, state_out);
 }
 
 static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -86,10 +68,10 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
     return CVY_OK;
 }
 
-static const cvy_op_comm send_start_comm = {CVY_COMM_STARTS_SEND, create_send, start_run, message_destroy};
-static const cvy_op_comm send_wait_comm = {CVY_COMM_WAITS_SEND, create_send_wait, wait_run, message_destroy};
-static const cvy_op_comm receive_start_comm = {CVY_COMM_STARTS_RECEIVE, create_receive, start_run, message_destroy};
-static const cvy_op_comm receive_wait_comm = {CVY_COMM_WAITS_RECEIVE, create_receive_wait, wait_run, message_destroy};
+static const cvy_op_comm send_start_comm = {CVY_COMM_STARTS_SEND, message_create, start_run, message_destroy};
+static const cvy_op_comm send_wait_comm = {CVY_COMM_WAITS_SEND, message_create, wait_run, message_destroy};
+static const cvy_op_comm receive_start_comm = {CVY_COMM_STARTS_RECEIVE, message_create, start_run, message_destroy};
+static const cvy_op_comm receive_wait_comm = {CVY_COMM_WAITS_RECEIVE, message_create, wait_run, message_destroy};
 
 static const cvy_option message_opts[] = {
     {"stage", CVY_TYPE_INT, CVY_FIELD(cvy_message_options, stage), "0", "0..", "", "the other stage"},
@@ -110,54 +92,15 @@ static cvy_status receive_infer(cvy_node *node)
     return CVY_OK;
 }
 
-CVY_OP_DEFINE(send_start) = {
-    .name = "send_start",
-    .summary = "starts to send a value to another stage of the pipeline",
-    .options = message_opts,
-    .options_size = sizeof(struct cvy_message_options),
-    .nsrc_min = 1,
-    .nsrc_max = 1,
-    .ndst = 1,
-    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
-    .infer = token_infer,
-    .comm = &send_start_comm,
-};
+#define MESSAGE_OP(op, what, sources, infers)                                                                          \
+    {                                                                                                                  \
+        .name = #op, .summary = what, .options = message_opts, .options_size = sizeof(struct cvy_message_options),     \
+        .nsrc_min = sources, .nsrc_max = sources, .ndst = 1, .flags = CVY_OP_COMM | CVY_OP_HIDDEN, .infer = infers,    \
+        .comm = &op##_comm,                                                                                            \
+    }
 
-CVY_OP_DEFINE(send_wait) = {
-    .name = "send_wait",
-    .summary = "waits until a value has been sent",
-    .options = message_opts,
-    .options_size = sizeof(struct cvy_message_options),
-    .nsrc_min = 1,
-    .nsrc_max = 1,
-    .ndst = 1,
-    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
-    .infer = token_infer,
-    .comm = &send_wait_comm,
-};
-
-CVY_OP_DEFINE(receive_start) = {
-    .name = "receive_start",
-    .summary = "starts to receive a value from another stage of the pipeline",
-    .options = message_opts,
-    .options_size = sizeof(struct cvy_message_options),
-    .nsrc_min = 0,
-    .nsrc_max = 0,
-    .ndst = 1,
-    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
-    .infer = receive_infer,
-    .comm = &receive_start_comm,
-};
-
-CVY_OP_DEFINE(receive_wait) = {
-    .name = "receive_wait",
-    .summary = "waits until a value has been received",
-    .options = message_opts,
-    .options_size = sizeof(struct cvy_message_options),
-    .nsrc_min = 1,
-    .nsrc_max = 1,
-    .ndst = 1,
-    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
-    .infer = token_infer,
-    .comm = &receive_wait_comm,
-};
+CVY_OP_DEFINE(send_start) = MESSAGE_OP(send_start, "starts to send a value to another stage", 1, token_infer);
+CVY_OP_DEFINE(send_wait) = MESSAGE_OP(send_wait, "waits until a value has been sent", 1, token_infer);
+CVY_OP_DEFINE(receive_start) = MESSAGE_OP(receive_start, "starts to receive a value from another stage", 0,
+                                          receive_infer);
+CVY_OP_DEFINE(receive_wait) = MESSAGE_OP(receive_wait, "waits until a value has been received", 1, token_infer);
