@@ -57,8 +57,9 @@ CVY_SIZED_STRUCT(cvy_checkpoint_about)
  * @program: planned; it is flushed first
  *
  * Returns when the checkpoint is safe on the disk; rank 0 writes. Older checkpoints are deleted only then. Collective:
- * yes (all ranks return the same status). Errors: CVY_E_ARGUMENT, CVY_E_IO, CVY_E_MEMORY, CVY_E_NUMERIC (a weight is
- * not finite), CVY_E_COMM; a fault leaves the earlier checkpoints as they were.
+ * yes (all ranks return the same status). Errors: CVY_E_ARGUMENT, CVY_E_UNSUPPORTED (a pipeline), CVY_E_IO,
+ * CVY_E_MEMORY, CVY_E_NUMERIC (a weight is not finite), CVY_E_COMM; a fault leaves the earlier checkpoints as they
+ * were.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_checkpoint_write(cvy_program *program, const cvy_checkpoint_opts *opts);
 

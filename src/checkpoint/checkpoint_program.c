@@ -57,6 +57,11 @@ static cvy_status check_write(const cvy_program *p, const cvy_checkpoint_opts *g
     CVY_CHECK(o->step >= 0 && o->keep >= 0, CVY_E_ARGUMENT,
               "a checkpoint of step %lld that keeps %d, expected no negative numbers", (long long)o->step, o->keep);
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before saving it");
+    CVY_CHECK(
+        p->pipeline.grid.nstages == 1, CVY_E_UNSUPPORTED,
+        "opts.pipeline is %d, and cvy_checkpoint_write() saves programs with one stage only; `convoy train` saves "
+        "pipelines",
+        p->pipeline.grid.nstages);
     return CVY_OK;
 }
 

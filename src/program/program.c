@@ -451,6 +451,7 @@ static cvy_status find_variable(const cvy_program *p, const char *name, int64_t 
               p->allocated ? "" : " yet: plan it first");
     CVY_CHECK(elems == cvy_shape_elems(&v->shape), CVY_E_ARGUMENT, "variable %s is %s, that is %lld elements, not %lld",
               name, cvy_shape_text(&v->shape), (long long)cvy_shape_elems(&v->shape), (long long)elems);
+    CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT, "variable %s is on another stage of the pipeline, not on this rank", name);
     *out = v;
     return CVY_OK;
 }

@@ -113,6 +113,8 @@ static int compare(const struct trained *got, const struct trained *expected, do
         const cvy_variable *v = got->program->vars->at[i], *w = cvy_vars_find(expected->program->vars, v->name);
         if (v->elsewhere) {
             EXPECT(!v->data);
+            EXPECT_FAULT(cvy_program_get(got->program, v->name, here, cvy_shape_elems(&v->shape)), CVY_E_ARGUMENT,
+                         "is on another stage of the pipeline");
             continue;
         }
         count += v->role == CVY_ROLE_WEIGHT;
@@ -143,6 +145,8 @@ static void as_on_one_rank(int64_t stages)
             int mine = compare(&many, &one, d ? 1e-12 : 1e-4), sum = 0;
             MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
             EXPECT_INT(sum, 11 * cvy_context_nranks(all) / (int)stages); /* each weight is on one stage */
+            const cvy_checkpoint_opts save = {.size = sizeof save, .folder = "stages-checkpoint"};
+            EXPECT_FAULT(cvy_checkpoint_write(many.program, &save), CVY_E_UNSUPPORTED, "programs with one stage only");
             end(&many);
             end(&one);
         }
