@@ -126,6 +126,12 @@ typedef struct cvy_program_opts {
     /** In which order a stage runs its micro-batches: "1f1b" (NULL: fewest activations) or "gpipe" (all forward passes
      * first). */
     const char *pipeline_order;
+    /** Ranks that share the layers with weights: each has a part of the channels of convolutions and fully connected
+     * layers (tensor parallelism). 0: 1. The number of ranks is a multiple of pipeline x tensor x all of spatial. */
+    int64_t tensor;
+    /** Parts of each spatial dimension of the samples, in their order: ranks share each sample, and exchange the
+     * positions at the borders of their parts (spatial parallelism). 0: 1. */
+    int64_t spatial[3];
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -139,7 +145,8 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
  *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
- *     parallel.pipeline, parallel.order, plan_file, share_weights, gradients_only
+ *     parallel.pipeline, parallel.order, parallel.tensor,
+ *     parallel.spatial ("2" or "2,2"), plan_file, share_weights, gradients_only
  *
  * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, plan_file) are borrowed,
  *         not copied: they must live until the program is destroyed; an empty one is the default

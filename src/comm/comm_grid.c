@@ -1,53 +1,149 @@
 /*
- * comm_grid.c: arranges ranks as a grid: a rank's stage is its number divided by the length of the data axis.
+ * comm_grid.c: arranges ranks as a grid; see comm_grid.h for the order of the axes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "comm/comm_grid.h"
 
-cvy_status cvy_grid_check(int64_t nstages, int nranks)
+/* From the axis whose neighbours have neighbouring numbers to the one whose neighbours are farthest apart. */
+static const cvy_axis inner_first[CVY_AXES] = {CVY_AXIS_SPACE2, CVY_AXIS_SPACE1, CVY_AXIS_SPACE0,
+                                               CVY_AXIS_TENSOR, CVY_AXIS_DATA,   CVY_AXIS_PIPELINE};
+
+const char *cvy_axis_name(cvy_axis axis)
 {
-    cvy_text fits = {0};
-    if (nstages >= 1 && nstages <= nranks && nranks % nstages == 0)
+    static const char *const names[CVY_AXES] = {"data", "pipeline", "tensor", "space0", "space1", "space2"};
+    return names[axis];
+}
+
+/* Saturates: a product that is too large fits no number of ranks. */
+static int64_t product_without_data(const int64_t *length)
+{
+    int64_t product = 1;
+    for (int a = 0; a < CVY_AXES; a++)
+        if (a != CVY_AXIS_DATA)
+            product = length[a] > INT32_MAX / product ? INT32_MAX : product * length[a];
+    return product;
+}
+
+static void add_lengths(const int64_t *length, cvy_text *text)
+{
+    const char *between = "";
+    for (int a = 0; a < CVY_AXES; a++)
+        if (a != CVY_AXIS_DATA && length[a] != 1) {
+            cvy_text_add(text, "%s%s %lld", between, cvy_axis_name((cvy_axis)a), (long long)length[a]);
+            between = " x ";
+        }
+}
+
+cvy_status cvy_grid_check(const int64_t *length, int nranks)
+{
+    cvy_text grid = {0}, fits = {0};
+    const int64_t product = product_without_data(length);
+    int positive = 1;
+    for (int a = 0; a < CVY_AXES; a++)
+        positive = positive && (a == CVY_AXIS_DATA || length[a] >= 1);
+    if (positive && product <= nranks && nranks % product == 0)
         return CVY_OK;
     for (int n = 1; n <= nranks; n++)
         if (nranks % n == 0)
             cvy_text_add(&fits, "%s%d", n == 1 ? "" : n == nranks ? " or " : ", ", n);
+    add_lengths(length, &grid);
     cvy_error_set(CVY_E_CONFIG,
-                  "%lld pipeline stages on %d rank%s: the number of ranks must be a multiple of the number of stages; "
-                  "with %d rank%s there can be %s",
-                  (long long)nstages, nranks, nranks == 1 ? "" : "s", nranks, nranks == 1 ? "" : "s",
+                  "a grid of %s on %d rank%s: the number of ranks must be a multiple of the product, and the data axis "
+                  "takes the rest; with %d rank%s the product can be %s",
+                  grid.data ? grid.data : "1", nranks, nranks == 1 ? "" : "s", nranks, nranks == 1 ? "" : "s",
                   fits.data ? fits.data : "1");
+    cvy_text_free(&grid);
     cvy_text_free(&fits);
     return CVY_E_CONFIG;
 }
 
-cvy_status cvy_grid_arrange(cvy_comm *all, int64_t nstages, cvy_grid *out)
+cvy_status cvy_grid_arrange(cvy_comm *all, const int64_t *length, cvy_grid *out)
 {
-    CVY_TRY(cvy_grid_check(nstages, all->nranks));
-    const int ndata = all->nranks / (int)nstages;
-    *out = (cvy_grid){.all = all,
-                      .nstages = (int)nstages,
-                      .stage = all->rank / ndata,
-                      .ndata = ndata,
-                      .data_rank = all->rank % ndata,
-                      .data = nstages == 1 ? all : NULL};
+    CVY_TRY(cvy_grid_check(length, all->nranks));
+    *out = (cvy_grid){.all = all};
+    for (int a = 0; a < CVY_AXES; a++)
+        out->length[a] = (int)length[a];
+    out->length[CVY_AXIS_DATA] = all->nranks / (int)product_without_data(length);
+    for (int i = 0, rest = all->rank; i < CVY_AXES; i++) {
+        const cvy_axis a = inner_first[i];
+        out->at[a] = rest % out->length[a];
+        rest /= out->length[a];
+    }
+    out->nstages = out->length[CVY_AXIS_PIPELINE];
+    out->stage = out->at[CVY_AXIS_PIPELINE];
+    out->ndata = out->length[CVY_AXIS_DATA];
+    out->data_rank = out->at[CVY_AXIS_DATA];
+    out->data = out->ndata == all->nranks ? all : NULL;
+    return CVY_OK;
+}
+
+/* Ranks with the same color differ along the axes of the set only. */
+static int color_of(const cvy_grid *g, unsigned set)
+{
+    int color = 0;
+    for (int a = 0; a < CVY_AXES; a++)
+        color = color * g->length[a] + (set & CVY_AXIS_BIT(a) ? 0 : g->at[a]);
+    return color;
+}
+
+/* Axes of length 1 change nothing. */
+static unsigned without_short(const cvy_grid *g, unsigned set)
+{
+    for (int a = 0; a < CVY_AXES; a++)
+        if (g->length[a] == 1)
+            set &= ~CVY_AXIS_BIT(a);
+    return set;
+}
+
+static cvy_status make(cvy_grid *g, unsigned set)
+{
+    const unsigned needed = without_short(g, set);
+    int nranks = 1;
+    for (int a = 0; a < CVY_AXES; a++)
+        nranks *= needed & CVY_AXIS_BIT(a) ? g->length[a] : 1;
+    if (!g->over[needed] && nranks == g->all->nranks)
+        g->over[needed] = g->all;
+    if (!g->over[needed]) {
+        CVY_TRY(cvy_comm_split(g->all, color_of(g, needed), g->all->rank, &g->over[needed]));
+        g->is_own[needed] = 1;
+    }
+    g->over[set] = g->over[needed];
     return CVY_OK;
 }
 
 cvy_status cvy_grid_connect(cvy_grid *g)
 {
-    if (g->data)
+    if (g->over[CVY_AXIS_BIT(CVY_AXIS_DATA)])
         return CVY_OK;
-    CVY_TRY(cvy_comm_split(g->all, g->stage, g->data_rank, &g->data));
-    return cvy_comm_split(g->all, g->data_rank, g->stage, &g->pipeline);
+    for (int a = 0; a < CVY_AXES; a++)
+        if (a == CVY_AXIS_DATA || g->length[a] > 1)
+            CVY_TRY(make(g, CVY_AXIS_BIT(a)));
+    g->data = g->over[CVY_AXIS_BIT(CVY_AXIS_DATA)];
+    g->pipeline = g->over[CVY_AXIS_BIT(CVY_AXIS_PIPELINE)];
+    return CVY_OK;
+}
+
+cvy_status cvy_grid_join(cvy_grid *g, uint64_t wanted)
+{
+    int64_t bits[CVY_AXIS_SETS];
+    for (int s = 0; s < CVY_AXIS_SETS; s++)
+        bits[s] = wanted >> s & 1;
+    CVY_TRY(g->all->ops->allreduce(g->all, bits, CVY_AXIS_SETS, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    for (int s = 1; s < CVY_AXIS_SETS; s++)
+        if (bits[s])
+            CVY_TRY(make(g, (unsigned)s));
+    return CVY_OK;
 }
 
 void cvy_grid_disconnect(cvy_grid *g)
 {
-    if (g->pipeline)
-        g->pipeline->ops->destroy(g->pipeline);
-    if (g->data && g->data != g->all)
-        g->data->ops->destroy(g->data);
+    for (int s = 0; s < CVY_AXIS_SETS; s++)
+        if (g->is_own[s])
+            g->over[s]->ops->destroy(g->over[s]);
+    for (int s = 0; s < CVY_AXIS_SETS; s++) {
+        g->over[s] = NULL;
+        g->is_own[s] = 0;
+    }
     g->pipeline = g->data = NULL;
 }

@@ -36,6 +36,9 @@ void cvy_graph_destroy(cvy_graph **graph)
     if (!*graph)
         return;
     cvy_pool *pool = (*graph)->pool;
+    cvy_graph_destroy(&(*graph)->whole);
+    if ((*graph)->owns_vars)
+        cvy_vars_destroy(&(*graph)->vars);
     cvy_mem_free(&(*graph)->node);
     cvy_mem_free(&(*graph)->value);
     cvy_mem_free(&(*graph)->read);

@@ -67,6 +67,15 @@ cvy_layout cvy_layout_channels_last(int ndim);           /* "acdb"; below three 
 cvy_layout cvy_layout_slice(const cvy_layout *of, int64_t whole);
 int64_t cvy_layout_whole(const cvy_layout *layout); /* 480 in the example; 0: not a slice */
 
+/* ---- tiles: the part of a tensor that this rank has, if ranks share it. Along each dimension it is a range ---- */
+typedef struct cvy_tile {
+    cvy_shape whole;             /* the shape of the whole tensor */
+    int64_t first[CVY_NDIM_MAX]; /* where the part begins in it */
+} cvy_tile;
+
+/* The index in the whole tensor, row-major, of element i of a part of this shape. tile NULL: the part is the whole. */
+int64_t cvy_tile_index(const cvy_tile *tile, const cvy_shape *part, int64_t i);
+
 /* ---- variables: weights, optimiser state, running statistics, counters. They belong to a cvy_vars and make up the
  * checkpoint ---- */
 typedef enum {
@@ -85,7 +94,8 @@ typedef struct cvy_variable {
     char *name; /* "conv1.weight" */
     cvy_role role;
     cvy_dtype dtype;
-    cvy_shape shape;   /* logical */
+    cvy_shape shape;   /* logical; of this rank's part if there is a tile */
+    const cvy_tile *tile; /* NULL: this rank has the whole variable. Borrowed from the pool of the set */
     cvy_layout layout; /* fixed by the first plan that uses the variable */
     int layout_fixed;
     int decay; /* 1: weight decay applies (not to biases and norms, unless the job says so) */
@@ -98,7 +108,7 @@ typedef struct cvy_variable {
     size_t bytes;                  /* size of data, padding included */
     int has_shadow;  /* a plan reads a shadow copy in bf16, also in `layout`, which is kept from step to step */
     void *shadow;    /* the shadow copy; NULL until cvy_vars_allocate */
-    int elsewhere;   /* another stage of the pipeline has it: there is no memory for it on this rank */
+    int elsewhere;   /* another stage of the pipeline, or another part, has it: there is no memory for it on this rank */
     int is_borrowed; /* both are in shared memory of the node, which the program frees */
     uint64_t written, shadow_of; /* how often data was written; the value of `written` when the shadow copy was made, 0:
                                     never. If both are equal, the copy is up to date */
@@ -167,7 +177,9 @@ typedef struct cvy_value {
     cvy_node *producer;     /* NULL for feeds and for variables that are read */
     int per_step; /* feed: one for the step (a scalar), not one for each micro-batch; temp: made in PREPARE or UPDATE */
     int reduced;  /* accumulator: must be summed over ranks before UPDATE reads it */
-    int over_all; /* ... over all ranks, not only over those with the same stage of the model */
+    unsigned over; /* ... also along these axes of the grid, as well as along the data axis: a set of cvy_axis bits */
+    unsigned split; /* ranks along these axes have different parts of the value */
+    const cvy_tile *tile; /* the part; NULL: it is the whole, or no range of the whole */
     int bucket;   /* reduced accumulator: its bucket; -1 before the pass that assigns buckets */
     int elsewhere; /* another stage of the pipeline makes it; a loss is 0 here, other outputs are not known */
     int is_output; /* can be read after the step (named outputs, losses) */
@@ -188,8 +200,9 @@ struct cvy_node {
     cvy_dtype saved_dtype[CVY_NODE_DST_MAX]; /* of saved destinations that no gradient has asked for yet */
     cvy_shape saved_shape[CVY_NODE_DST_MAX];
     cvy_phase phase;
-    int backward; /* emitted by autodiff */
-    int removed;  /* removed by a pass; skipped from then on */
+    unsigned split; /* ranks along these axes compute different parts: a set of cvy_axis bits */
+    int backward;   /* emitted by autodiff */
+    int removed;    /* removed by a pass; skipped from then on */
     struct cvy_graph *graph;
 };
 
@@ -211,6 +224,8 @@ typedef struct cvy_graph {
     cvy_index value_place; /* index in `value`, by name */
     cvy_value **read;      /* by the variable's index: the value that reads it, or NULL */
     int nread, read_room;
+    int owns_vars;           /* 1: the set of variables is destroyed with the graph */
+    struct cvy_graph *whole; /* the graph of which this one is a part. It owns options of the nodes; NULL: none */
 } cvy_graph;
 
 typedef struct cvy_graph_opts {

@@ -41,25 +41,21 @@ cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op_name, 
     CVY_CHECK(op, CVY_E_INTERNAL, "%s: its gradient needs the operator '%s', which does not exist", fwd->name, op_name);
     char *name = NULL;
     CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s", fwd->name, op_name));
-    for (int again = 2; cvy_index_find(&g->g->node_names, name) >= 0;
+    for (int again = 2; cvy_index_find(&g->g->node_names, name) >= 0 || cvy_graph_find(g->g, name);
          again++) /* a concat has a slice for each source, and a value with three consumers has two additions */
         CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s%d", fwd->name, op_name, again));
     cvy_node *node = NULL;
     CVY_TRY(cvy_graph_add_parsed(g->g, op, name, fwd->layer, options, src, nsrc, CVY_PHASE_MICRO, &node));
     node->backward = 1;
+    node->split = fwd->split;
     for (int i = 0; i < ndst_out; i++)
         dst_out[i] = node->dst[i];
     return CVY_OK;
 }
 
-cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution)
+/* *sum += contribution. A contribution that is the sum of another value, too, is not owned. */
+static cvy_status add_to(cvy_grad *g, cvy_value **sum, const cvy_value *target, cvy_value *contribution)
 {
-    if (!cvy_grad_wanted(g, target))
-        return CVY_OK;
-    CVY_CHECK(cvy_shape_equal(&target->shape, &contribution->shape), CVY_E_INTERNAL,
-              "%s: its gradient is %s, the value is %s", target->name, cvy_shape_text(&contribution->shape),
-              cvy_shape_text(&target->shape));
-    cvy_value **sum = &g->sum[target->index];
     if (!*sum) {
         /* `add` passes its gradient on unchanged: then several targets share one value. */
         const int at = contribution->index - g->nforward;
@@ -74,4 +70,42 @@ cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution)
     cvy_value *const both[] = {*sum, contribution};
     g->shared[target->index] = 0;
     return cvy_grad_emit(g, g->fwd, "add", NULL, both, 2, sum, 1);
+}
+
+cvy_status cvy_grad_allreduce(cvy_grad *g, const cvy_node *fwd, unsigned axes, cvy_value **value)
+{
+    for (int axis = 0; axes >> axis; axis++) {
+        const struct cvy_allreduce_axis options = {axis};
+        if (axes >> axis & 1)
+            CVY_TRY(cvy_grad_emit(g, fwd, "allreduce", &options, value, 1, value, 1));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_grad_complete(cvy_grad *g, const cvy_value *v)
+{
+    cvy_value *partial = v && v->index < g->nforward ? g->partial[v->index] : NULL;
+    if (!partial)
+        return CVY_OK;
+    g->partial[v->index] = NULL;
+    const cvy_node *from = partial->producer ? partial->producer : g->fwd;
+    CVY_TRY(cvy_grad_allreduce(g, from, g->partial_over[v->index], &partial));
+    return add_to(g, &g->sum[v->index], v, partial);
+}
+
+/* A node that is split computes a part of the gradient of a source that is not split. */
+cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution)
+{
+    const unsigned over = g->fwd->split & ~target->split;
+    if (!cvy_grad_wanted(g, target))
+        return CVY_OK;
+    CVY_CHECK(cvy_shape_equal(&target->shape, &contribution->shape), CVY_E_INTERNAL,
+              "%s: its gradient is %s, the value is %s", target->name, cvy_shape_text(&contribution->shape),
+              cvy_shape_text(&target->shape));
+    if (!over)
+        return add_to(g, &g->sum[target->index], target, contribution);
+    if (g->partial[target->index] && g->partial_over[target->index] != over)
+        CVY_TRY(cvy_grad_complete(g, target));
+    g->partial_over[target->index] = over;
+    return add_to(g, &g->partial[target->index], target, contribution);
 }

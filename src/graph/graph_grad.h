@@ -15,6 +15,8 @@ struct cvy_grad {
     int nforward;          /* values with a smaller index belong to the forward graph and can be targets */
     unsigned char *wanted; /* by value index */
     cvy_value **sum;       /* the gradient as added up so far, by value index */
+    cvy_value **partial;   /* another addend of the gradient, of which each rank has computed a part; by value index */
+    unsigned *partial_over; /* the axes of the grid over which it must be summed; by value index */
     unsigned char *shared; /* the sum is also the sum of another value (`add` passes it on): it never becomes an
                               accumulator itself */
     unsigned char *given;  /* by index - nforward: the value is already the sum of some value */
@@ -24,8 +26,12 @@ struct cvy_grad {
 
 /* Whether the gradient of this value is needed (a path from a trained variable leads to it). */
 int cvy_grad_wanted(const cvy_grad *g, const cvy_value *v);
-/* The gradient of a destination as added up so far; NULL: there is none (treat it as zero). */
+/* The gradient of a destination; NULL: there is none (treat it as zero). Call cvy_grad_complete() before. */
 cvy_value *cvy_grad_of(cvy_grad *g, const cvy_value *dst);
+/* Sums the parts of the gradient of a value that ranks have computed: then all ranks have the whole gradient. */
+cvy_status cvy_grad_complete(cvy_grad *g, const cvy_value *v);
+/* Adds nodes that sum *value over all these axes of the grid. */
+cvy_status cvy_grad_allreduce(cvy_grad *g, const cvy_node *fwd, unsigned axes, cvy_value **value);
 /* Saved destination i of the forward node (i counts all destinations). It is created now if it does not exist yet. */
 cvy_status cvy_grad_saved(cvy_grad *g, const cvy_node *fwd, int i, cvy_value **out);
 /* Adds a gradient node named "<fwd name>.<op>". options: a struct of the operator `op` (options_size bytes are copied),

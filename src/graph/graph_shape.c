@@ -242,3 +242,16 @@ cvy_batch cvy_batch_share(int64_t global_n, int rank, int nranks)
     const int64_t first = global_n * place / nranks, end = global_n * behind / nranks;
     return (cvy_batch){.global_n = global_n, .first = first, .local_n = end - first, .nranks = nranks, .rank = rank};
 }
+
+int64_t cvy_tile_index(const cvy_tile *tile, const cvy_shape *part, int64_t i)
+{
+    int64_t index = 0, stride = 1;
+    if (!tile)
+        return i;
+    for (int d = part->ndim - 1; d >= 0; d--) {
+        index += (i % part->dim[d] + tile->first[d]) * stride;
+        i /= part->dim[d];
+        stride *= tile->whole.dim[d];
+    }
+    return index;
+}

@@ -142,6 +142,8 @@ struct cvy_job_parallel {
     int strategy;
     int64_t pipeline;
     const char *order;
+    int64_t tensor;
+    cvy_ints spatial;
 };
 struct cvy_job_watchdog {
     const char *timeout_text;
@@ -206,6 +208,8 @@ cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out);
 cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);
 /* The number of shards of deterministic training; 0: training is not deterministic. */
 int64_t cvy_job_shards(const cvy_job *job);
+/* The lengths of the axes of the grid of ranks, by cvy_axis; that of data is not set. */
+void cvy_job_grid(const cvy_job *job, int64_t *length_out);
 /* Returns `status` unchanged. In the error text, fields of cvy_program_opts ("opts.reduce_wire") are replaced by keys
  * of the job file. */
 cvy_status cvy_job_translate(cvy_status status);

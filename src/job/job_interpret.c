@@ -8,8 +8,30 @@
 #include <string.h>
 
 #include "comm/comm_allreduce.h"
+#include "comm/comm_grid.h"
 #include "data/data.h"
 #include "job/job_table.h"
+
+/* ---- the grid of ranks ---- */
+
+void cvy_job_grid(const cvy_job *job, int64_t *length_out)
+{
+    const struct cvy_job_parallel *p = &job->parallel;
+    for (int a = 0; a < CVY_AXES; a++)
+        length_out[a] = 1;
+    length_out[CVY_AXIS_PIPELINE] = p->pipeline;
+    length_out[CVY_AXIS_TENSOR] = p->tensor;
+    for (int i = 0; i < p->spatial.count && CVY_AXIS_SPACE0 + i < CVY_AXES; i++)
+        length_out[CVY_AXIS_SPACE0 + i] = p->spatial.at[i];
+}
+
+static cvy_status interpret_parallel(const cvy_job *job)
+{
+    CVY_CHECK(job->parallel.spatial.count <= CVY_AXES - CVY_AXIS_SPACE0, CVY_E_CONFIG,
+              "%s: parallel.spatial has %d numbers, expected at most %d: samples have at most three spatial dimensions",
+              cvy_job_where(job, "parallel", "spatial"), job->parallel.spatial.count, CVY_AXES - CVY_AXIS_SPACE0);
+    return CVY_OK;
+}
 
 /* ---- durations ---- */
 
@@ -171,6 +193,7 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_TRY(check_source("train", d->train));
     CVY_TRY(check_source("val", d->val));
     CVY_TRY(check_source("test", d->test));
+    CVY_TRY(interpret_parallel(job));
     CVY_TRY(interpret_shuffle(job));
     CVY_TRY(interpret_threads(job));
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,

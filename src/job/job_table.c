@@ -243,6 +243,11 @@ static const cvy_option parallel_rows[] = {
     {"order", CVY_TYPE_STRING, CVY_FIELD(cvy_job_parallel, order), "1f1b", "", "",
      "with pipeline, in which order a stage runs micro-batches: 1f1b (fewest activations) or gpipe (all forward "
      "first)"},
+    {"tensor", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, tensor), "1", "1..", "",
+     "ranks that share the channels of layers with weights"},
+    {"spatial", CVY_TYPE_INTS, CVY_FIELD(cvy_job_parallel, spatial), "", "1..", "",
+     "ranks that share each spatial dimension of a sample, in its order: [2, 2] cuts images into four parts. The "
+     "number of ranks is a multiple of the product of pipeline, tensor and spatial; the rest shares the batch"},
     {0},
 };
 

@@ -29,6 +29,8 @@ static const struct {
     {"memory_limit", "plan.memory_limit"},
     {"pipeline_order", "parallel.order"},
     {"pipeline", "parallel.pipeline"},
+    {"tensor", "parallel.tensor"},
+    {"spatial", "parallel.spatial"},
     {"precise", "train.precise"},
     {"accumulate", "train.accumulate"},
     {"dtype", "train.dtype"},

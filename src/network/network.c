@@ -183,7 +183,8 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
               CVY_NETWORK_ARRAYS);
     cvy_job_update_in_sync(job);
     CVY_TRY(cvy_job_program_opts(job, NULL, &opts));
-    opts.pipeline = 1;
+    opts.pipeline = opts.tensor = 1;
+    memset(opts.spatial, 0, sizeof opts.spatial);
     opts.planning = "estimate"; /* measuring kernels would take longer than most networks are open */
     opts.memory_limit = 0;      /* it is for training */
     opts.shards = 0;

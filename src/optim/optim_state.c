@@ -19,6 +19,7 @@ cvy_status cvy_node_state(cvy_node *node, const char *suffix)
     CVY_TRY(cvy_pool_printf(node->graph->pool, &name, "%s.%s", weight->name, suffix));
     CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_STATE, weight->dtype, &weight->shape, &zeros, &state));
     state->of = weight;
+    state->tile = weight->tile;
     CVY_TRY(cvy_graph_read_variable(node->graph, state, &node->src[node->nsrc]));
     node->nsrc++;
     return CVY_OK;

@@ -61,7 +61,7 @@ typedef struct cvy_optimise_opts {
     const cvy_tree *options; /* options of the optimiser, without lr and weight_decay; may be NULL */
     double weight_decay;
     double clip_norm, clip_value; /* 0: off */
-    int in_stages;                /* the gradients of other stages of a pipeline belong to the norm, too */
+    unsigned over; /* axes of the grid along which ranks have other gradients or parts of them, which belong to the norm */
 } cvy_optimise_opts;
 /* Adds the nodes of gradient clipping, and after them one update node for each gradient, with the variable's lr_mult
  * and decay_mult. It makes the feeds "lr" and "step". */
@@ -105,6 +105,7 @@ typedef struct cvy_pass_run {
     cvy_trains_fn trains; /* NULL: all weights are trained */
     void *trains_user;
     const cvy_stages *stages; /* NULL: the graph is not cut into stages */
+    unsigned split_over;      /* axes of the grid along which weights are split */
     cvy_reduce_opts reduce;
     const cvy_optimise_opts *optimise; /* NULL: no weight is updated */
     cvy_gradients gradients;           /* out: set by autodiff */

@@ -47,13 +47,18 @@ static cvy_status seed(cvy_grad *g, cvy_value *loss)
     return CVY_OK;
 }
 
+static int has_partial(const cvy_grad *g, const cvy_value *v)
+{
+    return v->index < g->nforward && g->partial[v->index] != NULL;
+}
+
 static cvy_status walk_back(cvy_grad *g, int nforward_nodes)
 {
     for (int n = nforward_nodes - 1; n >= 0; n--) {
         const cvy_node *fwd = g->g->node[n];
         int any = 0, wanted = 0;
         for (int i = 0; i < fwd->ndst; i++)
-            any |= fwd->dst[i] && cvy_grad_of(g, fwd->dst[i]) != NULL;
+            any |= fwd->dst[i] && (cvy_grad_of(g, fwd->dst[i]) || has_partial(g, fwd->dst[i]));
         for (int i = 0; i < fwd->nsrc; i++)
             wanted |= cvy_grad_wanted(g, fwd->src[i]);
         if (!any || !wanted || fwd->phase != CVY_PHASE_MICRO)
@@ -62,10 +67,29 @@ static cvy_status walk_back(cvy_grad *g, int nforward_nodes)
                   "%s: the operator %s has no gradient, but a trained variable comes before it", fwd->name,
                   fwd->op->name);
         g->fwd = fwd;
+        for (int i = 0; i < fwd->ndst; i++)
+            CVY_TRY(cvy_grad_complete(g, fwd->dst[i]));
         const cvy_status status = fwd->op->grad(g, fwd);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "gradient of %s", fwd->name);
     }
+    return CVY_OK;
+}
+
+/* Parts of a gradient that ranks along other axes have computed are summed with those of the data axis, unless one of
+ * the readers of the weight has computed the whole gradient. */
+static cvy_status gradient_of(cvy_grad *g, const cvy_value *v, cvy_value **sum_out, unsigned *over_out)
+{
+    *over_out = 0;
+    if (g->partial[v->index] && !g->sum[v->index]) {
+        *over_out = g->partial_over[v->index];
+        *sum_out = g->partial[v->index];
+        return CVY_OK;
+    }
+    if (g->partial[v->index] && g->partial[v->index]->producer)
+        g->fwd = g->partial[v->index]->producer;
+    CVY_TRY(cvy_grad_complete(g, v));
+    *sum_out = g->sum[v->index];
     return CVY_OK;
 }
 
@@ -75,8 +99,11 @@ static cvy_status collect(cvy_grad *g, cvy_gradients *out)
     cvy_graph *graph = g->g;
     CVY_TRY(cvy_pool_alloc(graph->pool, sizeof *out->at * (size_t)CVY_MAX(g->nforward, 1), &out->at));
     for (int i = g->nforward - 1; i >= 0; i--) { /* backwards too, so that few entries are moved */
-        cvy_value *v = graph->value[i], *sum = g->sum[i];
-        if (v->kind != CVY_VALUE_VARIABLE || !sum)
+        cvy_value *v = graph->value[i], *sum = NULL;
+        unsigned over = 0;
+        if (v->kind == CVY_VALUE_VARIABLE)
+            CVY_TRY(gradient_of(g, v, &sum, &over));
+        if (!sum)
             continue;
         if (g->shared[i]) {
             cvy_value *const from[] = {sum};
@@ -84,6 +111,8 @@ static cvy_status collect(cvy_grad *g, cvy_gradients *out)
         }
         sum->kind = CVY_VALUE_ACCUMULATOR;
         sum->reduced = 1;
+        sum->over = over;
+        sum->split = v->split;
         sum->variable = v->variable;
         cvy_gradient *at = out->at + out->count++;
         for (; at > out->at && at[-1].value->producer->index >= sum->producer->index; at--)
@@ -103,6 +132,8 @@ cvy_status cvy_pass_autodiff(cvy_graph *graph, cvy_value *const *loss, int nloss
     CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward, &g.wanted));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward, &g.shared));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward * sizeof *g.sum, &g.sum));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward * sizeof *g.partial, &g.partial));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward * sizeof *g.partial_over, &g.partial_over));
     find_wanted(&g, trains, user);
     for (int i = 0; i < nloss; i++)
         CVY_TRY_OUT(seed(&g, loss[i]));
@@ -117,6 +148,8 @@ out:
     cvy_mem_free(&g.shared);
     cvy_mem_free(&g.given);
     cvy_mem_free(&g.sum);
+    cvy_mem_free(&g.partial);
+    cvy_mem_free(&g.partial_over);
     return status;
 }
 

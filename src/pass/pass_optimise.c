@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comm/comm_grid.h"
 #include "pass/pass.h"
 
 /* Adds a node of the update phase, with its options given as text. */
@@ -26,30 +27,60 @@ static cvy_status add_update(cvy_graph *g, const char *op_name, const char *name
     return CVY_OK;
 }
 
-/* Adds the sum of squares of all gradients, in several nodes if there are more gradients than sources of a node, then
- * its sum over stages, and then the factor by which clipping scales the gradients. */
+/* Adds the sum of squares of the gradients that are split over ranks, or of those that are not; in several nodes if
+ * there are more gradients than sources of a node. It is added to *total, which may be NULL. */
+static cvy_status add_squares(cvy_graph *g, const cvy_gradients *gradients, unsigned over, int is_split,
+                              cvy_value **total)
+{
+    const char *what = is_split ? "split" : "whole";
+    char name[48];
+    for (int i = 0, nodes = 0; i < gradients->count; nodes++) {
+        cvy_value *part[CVY_NODE_SRC_MAX] = {0}, *squares = NULL;
+        int n = 0;
+        for (; n < CVY_NODE_SRC_MAX && i < gradients->count; i++)
+            if (((gradients->at[i].value->split & over) != 0) == is_split)
+                part[n++] = gradients->at[i].value;
+        if (n == 0)
+            break;
+        snprintf(name, sizeof name, "clip.norm.%s%d", what, nodes);
+        CVY_TRY(add_update(g, "grad_norm2", name, NULL, part, n, &squares));
+        cvy_value *const both[] = {*total, squares};
+        snprintf(name, sizeof name, "clip.sum.%s%d", what, nodes);
+        if (*total)
+            CVY_TRY(add_update(g, "add", name, NULL, both, 2, total));
+        else
+            *total = squares;
+    }
+    return CVY_OK;
+}
+
+static cvy_status add_sum_over(cvy_graph *g, cvy_axis axis, unsigned over, cvy_value **total)
+{
+    char name[48], options[24];
+    if (!*total)
+        CVY_TRY(add_update(g, "fill", "clip.none", "value: 0, dtype: f64", NULL, 0, total));
+    if (!(over & CVY_AXIS_BIT(axis)))
+        return CVY_OK;
+    snprintf(name, sizeof name, "clip.over.%s", cvy_axis_name(axis));
+    snprintf(options, sizeof options, "axis: %s", cvy_axis_name(axis));
+    return add_update(g, "allreduce", name, options, total, 1, total);
+}
+
+/* Adds the sum of squares of all gradients: first of those of which each rank of a tensor axis has a part, summed over
+ * that axis, then of the others, which all its ranks have; the sum over the stages of a pipeline; and the factor by
+ * which clipping scales the gradients. */
 static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts,
                                 cvy_value **scale_out)
 {
-    cvy_value *part[CVY_NODE_SRC_MAX] = {0}, *total = NULL, *squares = NULL;
-    char name[48], options[64];
-    for (int i = 0, nodes = 0; i < gradients->count; nodes++) {
-        int n = 0;
-        for (; n < CVY_NODE_SRC_MAX && i < gradients->count; n++, i++)
-            part[n] = gradients->at[i].value;
-        snprintf(name, sizeof name, "clip.norm%d", nodes);
-        CVY_TRY(add_update(g, "grad_norm2", name, NULL, part, n, &squares));
-        cvy_value *const both[] = {total, squares};
-        snprintf(name, sizeof name, "clip.sum%d", nodes);
-        if (total)
-            CVY_TRY(add_update(g, "add", name, NULL, both, 2, &total));
-        else
-            total = squares;
+    const unsigned tensor = CVY_AXIS_BIT(CVY_AXIS_TENSOR);
+    cvy_value *total = NULL;
+    char options[64];
+    if (opts->over & tensor) {
+        CVY_TRY(add_squares(g, gradients, tensor, 1, &total));
+        CVY_TRY(add_sum_over(g, CVY_AXIS_TENSOR, opts->over, &total));
     }
-    if (!total)
-        CVY_TRY(add_update(g, "fill", "clip.none", "value: 0, dtype: f64", NULL, 0, &total));
-    if (opts->in_stages)
-        CVY_TRY(add_update(g, "allreduce", "clip.stages", "over: stages", &total, 1, &total));
+    CVY_TRY(add_squares(g, gradients, tensor, 0, &total));
+    CVY_TRY(add_sum_over(g, CVY_AXIS_PIPELINE, opts->over, &total));
     snprintf(options, sizeof options, "max_norm: %.17g", opts->clip_norm);
     return add_update(g, "clip_scale", "clip.scale", options, &total, 1, scale_out);
 }
@@ -79,6 +110,16 @@ static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_o
     return cvy_options_parse(g->pool, "optimizer", op->options, map, NULL, *out, op->options_size);
 }
 
+/* An optimiser that computes the norm of a weight needs the whole weight. */
+static cvy_status check_whole(const cvy_op_def *op, const cvy_gradient *gradient)
+{
+    CVY_CHECK(!(op->flags & CVY_OP_LAYER_NORMS) || !gradient->value->split, CVY_E_UNSUPPORTED,
+              "optimizer %s needs the norm of each whole weight, and %s is split over the ranks of a tensor axis; take "
+              "sgd or adam, or a grid without tensor",
+              op->name, gradient->variable->name);
+    return CVY_OK;
+}
+
 cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts)
 {
     const cvy_op_def *op = cvy_op_find(opts->op);
@@ -101,6 +142,7 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
             snprintf(limit, sizeof limit, "limit: %.17g", opts->clip_value);
             CVY_TRY(add_update(g, "clip_value", name, limit, &gradient->value, 1, &value));
         }
+        CVY_TRY(check_whole(op, gradient));
         CVY_TRY(cvy_graph_read_variable(g, gradient->variable, &weight));
         CVY_TRY(update_options(g, op, opts, gradient->variable, &options));
         snprintf(name, sizeof name, "%s.%s", gradient->variable->name, op->name);
@@ -115,7 +157,7 @@ static cvy_status run(cvy_pass_run *r)
     if (!r->optimise)
         return CVY_OK;
     cvy_optimise_opts opts = *r->optimise;
-    opts.in_stages = r->stages != NULL;
+    opts.over = (r->stages ? CVY_AXIS_BIT(CVY_AXIS_PIPELINE) : 0) | r->split_over;
     return cvy_pass_optimise(r->graph, &r->gradients, &opts);
 }
 

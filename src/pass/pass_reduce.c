@@ -24,72 +24,89 @@ void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
     node->index = index;
 }
 
-enum { GRADIENTS = 1, OTHERS = 2, OVER_ALL = 4 }; /* a bit set: which accumulators are searched */
+enum { GRADIENTS = 1, OTHERS = 2 }; /* a bit set: which accumulators are searched */
 
-static int is_reduced(const cvy_value *v, cvy_dtype dtype, int what)
+/* The accumulators of one kind of bucket. */
+struct kind {
+    cvy_dtype dtype;
+    int what;
+    unsigned over; /* the axes of the grid over which they are summed, besides the data axis */
+};
+
+static int is_reduced(const cvy_value *v, const struct kind *kind)
 {
-    return v &&
-           what & (v->over_all   ? OVER_ALL
-                   : v->variable ? GRADIENTS
-                                 : OTHERS) &&
-           v->dtype == dtype && v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
+    return v && kind->what & (v->variable ? GRADIENTS : OTHERS) && v->dtype == kind->dtype && v->over == kind->over &&
+           v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
 }
 
-/* The next reduced accumulator of this dtype in the order of production. *node_at and *dst_at are the position of the
+/* The next reduced accumulator of this kind in the order of production. *node_at and *dst_at are the position of the
  * search; it starts at 0, 0. */
-static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int what, int *node_at, int *dst_at)
+static cvy_value *next_reduced(const cvy_graph *g, const struct kind *kind, int *node_at, int *dst_at)
 {
     for (; *node_at < g->nnode; (*node_at)++, *dst_at = 0) {
         cvy_node *node = g->node[*node_at];
         while (!node->removed && *dst_at < node->ndst) {
             cvy_value *v = node->dst[(*dst_at)++];
-            if (is_reduced(v, dtype, what))
+            if (is_reduced(v, kind))
                 return v;
         }
     }
     return NULL;
 }
 
+/* The largest set of axes over which something is summed. */
+static unsigned largest_over(const cvy_graph *g)
+{
+    unsigned largest = 0;
+    for (int i = 0; i < g->nvalue; i++)
+        largest = CVY_MAX(largest, g->value[i]->over);
+    return largest;
+}
+
 static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
 {
     static const cvy_dtype dtypes[] = {CVY_DTYPE_F32, CVY_DTYPE_F64};
+    const unsigned largest = largest_over(g);
     size_t total = 0;
-    for (int d = 0; d < CVY_COUNT(dtypes); d++) {
-        int node_at = 0, dst_at = 0;
-        for (const cvy_value *v;
-             (v = next_reduced(g, dtypes[d], GRADIENTS | OTHERS | OVER_ALL, &node_at, &dst_at)) != NULL;)
-            total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
-    }
+    for (int d = 0; d < CVY_COUNT(dtypes); d++)
+        for (unsigned over = 0; over <= largest; over++) {
+            const struct kind kind = {dtypes[d], GRADIENTS | OTHERS, over};
+            int node_at = 0, dst_at = 0;
+            for (const cvy_value *v; (v = next_reduced(g, &kind, &node_at, &dst_at)) != NULL;)
+                total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
+        }
     return cvy_allreduce_bucket_bytes(total, opts->bucket_bytes, &opts->cost);
 }
 
-/* Assigns buckets; each holds one dtype. last[b] becomes the value of bucket b that is made last. */
+/* Assigns the accumulators of one kind to buckets. */
+static void assign_kind(cvy_graph *g, const struct kind *kind, size_t bucket_bytes, cvy_value **last, int *nbucket)
+{
+    size_t bytes = 0;
+    int node_at = 0, dst_at = 0, open = 0;
+    for (cvy_value *v; (v = next_reduced(g, kind, &node_at, &dst_at)) != NULL;) {
+        *nbucket += !open;
+        last[*nbucket - 1] = v;
+        v->bucket = *nbucket - 1;
+        bytes = (open ? bytes : 0) + (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(kind->dtype);
+        open = bytes < bucket_bytes;
+    }
+}
+
+/* Assigns buckets; each holds one dtype, and is summed over one set of axes. last[b] becomes the value of bucket b that
+ * is made last. */
 static int assign_buckets(cvy_graph *g, size_t bucket_bytes, int apart, cvy_value **last)
 {
-    static const struct {
-        cvy_dtype dtype;
-        int what;
-    } together[] = {{CVY_DTYPE_F32, GRADIENTS | OTHERS},
-                    {CVY_DTYPE_F64, GRADIENTS | OTHERS},
-                    {CVY_DTYPE_F32, OVER_ALL},
-                    {CVY_DTYPE_F64, OVER_ALL}},
-      alone[] = {{CVY_DTYPE_F32, GRADIENTS}, {CVY_DTYPE_F64, GRADIENTS}, {CVY_DTYPE_F32, OTHERS},
-                 {CVY_DTYPE_F64, OTHERS},    {CVY_DTYPE_F32, OVER_ALL},  {CVY_DTYPE_F64, OVER_ALL}};
-    const int nkind = apart ? CVY_COUNT(alone) : CVY_COUNT(together);
+    static const cvy_dtype dtypes[] = {CVY_DTYPE_F32, CVY_DTYPE_F64};
+    static const int together[] = {GRADIENTS | OTHERS}, alone[] = {GRADIENTS, OTHERS};
+    const int *what = apart ? alone : together, nwhat = apart ? CVY_COUNT(alone) : CVY_COUNT(together);
+    const unsigned largest = largest_over(g);
     int nbucket = 0;
-    for (int d = 0; d < nkind; d++) {
-        const cvy_dtype dtype = apart ? alone[d].dtype : together[d].dtype;
-        const int what = apart ? alone[d].what : together[d].what;
-        size_t bytes = 0;
-        int node_at = 0, dst_at = 0, open = 0;
-        for (cvy_value *v; (v = next_reduced(g, dtype, what, &node_at, &dst_at)) != NULL;) {
-            nbucket += !open;
-            last[nbucket - 1] = v;
-            v->bucket = nbucket - 1;
-            bytes = (open ? bytes : 0) + (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(dtype);
-            open = bytes < bucket_bytes;
-        }
-    }
+    for (unsigned over = 0; over <= largest; over++)
+        for (int w = 0; w < nwhat; w++)
+            for (int d = 0; d < CVY_COUNT(dtypes); d++) {
+                const struct kind kind = {dtypes[d], what[w], over};
+                assign_kind(g, &kind, bucket_bytes, last, &nbucket);
+            }
     return nbucket;
 }
 
@@ -145,7 +162,7 @@ cvy_status cvy_pass_reduce(cvy_graph *g, const cvy_reduce_opts *opts, int *nbuck
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *token * ((size_t)nbucket + 1), &token));
     *nbucket_out = nbucket;
     for (int b = 0; b < nbucket; b++)
-        if (opts->nranks > 1 || last[b]->over_all)
+        if (opts->nranks > 1 || last[b]->over)
             CVY_TRY(add_start(g, b, last[b], opts->overlap ? last[b]->producer->index + 1 : g->nnode, &token[b]));
     for (int b = 0; b < nbucket; b++)
         if (token[b])

@@ -14,6 +14,7 @@
  */
 #include <stdio.h>
 
+#include "comm/comm_grid.h"
 #include "op/comm/op_message.h"
 #include "pass/pass.h"
 
@@ -151,7 +152,7 @@ static cvy_status remove_others(struct cut *c)
     for (int k = 0; k < c->nnode && status == CVY_OK; k++) {
         const int is_loss = (node[k]->op->flags & CVY_OP_LOSS) != 0;
         if (is_loss)
-            node[k]->dst[0]->over_all = 1;
+            node[k]->dst[0]->over |= CVY_AXIS_BIT(CVY_AXIS_PIPELINE);
         if (c->of[k] == c->stages->mine)
             continue;
         node[k]->removed = 1;

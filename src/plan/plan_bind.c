@@ -294,14 +294,15 @@ static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
     cvy_span src[CVY_NODE_SRC_MAX] = {0}, dst[CVY_NODE_DST_MAX] = {0};
     const cvy_comm_binding binding = {
         .comm = plan->opts.comm,
-        .pipeline = plan->messages.comm,
+        .grid = plan->opts.grid ? plan->opts.grid->over : NULL,
         .space = plan->opts.space,
         .reduce = &plan->opts.reduce,
         .buckets = plan->buckets,
         .messages = plan->messages.comm ? &plan->messages : NULL,
         .micro = instr->micro,
         .deterministic = plan->opts.deterministic,
-        .progresses = plan->opts.deferred, /* another rank may still wait for the previous step's buckets */
+        /* another rank may still wait for the previous step's buckets, or for those of layers that came before */
+        .progresses = plan->opts.deferred || (plan->opts.grid && cvy_grid_splits(plan->opts.grid)),
         .blocking = plan->opts.blocking,
         .src = src,
         .dst = dst};
@@ -469,7 +470,7 @@ static cvy_status connect_buckets(cvy_plan *plan, void *arena)
         bucket->kind = in_parts ? CVY_BUCKET_PART : CVY_BUCKET_ALLREDUCE;
     }
     plan->buckets->space = plan->opts.space;
-    plan->buckets->all = plan->opts.grid ? plan->opts.grid->all : NULL;
+    plan->buckets->over = plan->opts.grid ? plan->opts.grid->over : NULL;
     return cvy_bucket_set_connect(plan->buckets, plan->opts.comm, &plan->opts.reduce, in_arena(plan, arena, 0));
 }
 

@@ -203,7 +203,7 @@ static cvy_status place_step_values(cvy_plan *plan)
         if (plan->buffer[i].region == CVY_REGION_STEP && plan->buffer[i].bucket >= 0) {
             plan->buckets->bucket[plan->buffer[i].bucket].dtype = plan->buffer[i].value->dtype;
             plan->buckets->bucket[plan->buffer[i].bucket].has_gradients |= plan->buffer[i].value->variable != NULL;
-            plan->buckets->bucket[plan->buffer[i].bucket].over_all |= plan->buffer[i].value->over_all;
+            plan->buckets->bucket[plan->buffer[i].bucket].over |= plan->buffer[i].value->over;
         }
     cvy_mem_free(&order);
     plan->head.bytes = end;

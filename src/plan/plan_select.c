@@ -284,8 +284,14 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
     return CVY_OK;
 }
 
-/* Adds views, communication and nodes of a rank without samples. They have no kernel; reductions keep the layouts of
- * their sources, all others are plain: a stage does not know the layouts of another. */
+/* Whether an operator of a bucket: it orders the exchange of gradients, in whatever layout they are. */
+static int is_of_bucket(const cvy_op_def *op)
+{
+    return op->comm && (op->comm->role == CVY_COMM_STARTS_BUCKET || op->comm->role == CVY_COMM_WAITS_BUCKET);
+}
+
+/* Adds views, communication and nodes of a rank without samples. They have no kernel. What is sent is plain: a rank does
+ * not know the layouts of another. */
 static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kind kind)
 {
     const cvy_layout plain = cvy_layout_plain();
@@ -293,7 +299,7 @@ static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kin
     for (int i = 0; i < node->nsrc; i++) {
         cvy_memory_format wanted = {node->src[i]->dtype, plain};
         const int canonical = find_canonical(u, node->src[i]);
-        if (kind != CVY_CALL_VIEW && canonical >= 0 && !cvy_op_is_message(node->op))
+        if (canonical >= 0 && (kind == CVY_CALL_ABSENT || is_of_bucket(node->op)))
             wanted.layout = u->instance[canonical].layout;
         src[i] = -1;
         if (kind != CVY_CALL_ABSENT)

@@ -38,6 +38,7 @@ struct cvy_program {
         cvy_keys layer;            /* of the model, in order; empty with one stage */
         int *first;                /* [nstages]: the first layer of each stage */
         cvy_index of_layer;        /* the stage of each layer */
+        int plans_largest;         /* 1: graphs are those of the last part, so that they are the same on all ranks */
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {
@@ -85,6 +86,11 @@ cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
 /* Adds lines about the stages and the predicted share of idle time; nothing with one stage. */
 void cvy_program_describe_pipeline(const cvy_program *program, int task, cvy_text *out);
 void cvy_program_close_pipeline(cvy_program *program);
+/* ---- program_split.c ---- */
+/* Makes the graph of a task for this rank: the whole model, or its part if ranks share layers or samples. wanted,
+ * value_out: as in cvy_model_instantiate(). */
+cvy_status cvy_program_instantiate(cvy_program *program, const cvy_program_task *task, const cvy_graph_opts *opts,
+                                   const char *const *wanted, int nwanted, cvy_value **value_out, cvy_graph **out);
 /* Plans without taking memory, as `convoy plan` needs it. cvy_program_plan() calls this and then
  * cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);

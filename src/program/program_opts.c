@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base_opts.h"
@@ -134,6 +135,25 @@ static cvy_status set_shards(const option_row *row, cvy_program_opts *opts, cons
     return CVY_OK;
 }
 
+/* "2", "2,2" or "[2, 2]": dimensions that are not named are not split. */
+static cvy_status set_spatial(const option_row *row, cvy_program_opts *opts, const char *value)
+{
+    int64_t parts[CVY_COUNT(opts->spatial)] = {0};
+    int n = 0;
+    for (const char *at = value + strspn(value, "[ "); *at; n++) {
+        char *end = NULL;
+        const long long number = strtoll(at, &end, 10);
+        if (end == at || number < 1 || n == CVY_COUNT(parts))
+            return refuse(row, value);
+        parts[n] = number;
+        at = end + strspn(end, ", ]");
+    }
+    if (n == 0)
+        return refuse(row, value);
+    memcpy(opts->spatial, parts, sizeof parts);
+    return CVY_OK;
+}
+
 /* Without overlap, the pass of that name is off. Strings are borrowed, so a list of the caller cannot be extended. */
 static cvy_status set_overlap(const option_row *row, cvy_program_opts *opts, const char *value)
 {
@@ -200,6 +220,9 @@ static const option_row rows[] = {
     {"deterministic_shards", KIND_OTHER, AT(shards), NULL, "a power of two from 1 to 4096", 0, NULL, NULL, set_shards},
     {"parallel.pipeline", KIND_COUNT, AT(pipeline), NULL, "a number of stages of at least 1", 1, NULL, NULL, NULL},
     {"parallel.order", KIND_TEXT, AT(pipeline_order), orders, "1f1b or gpipe", 0, NULL, NULL, NULL},
+    {"parallel.tensor", KIND_COUNT, AT(tensor), NULL, "a number of parts of at least 1", 1, NULL, NULL, NULL},
+    {"parallel.spatial", KIND_OTHER, AT(spatial), NULL, "one to three numbers of parts, such as 2,2", 0, NULL, NULL,
+     set_spatial},
     {"plan_file", KIND_TEXT, AT(plan_file), NULL, "", 0, NULL, NULL, NULL},
     {"share_weights", KIND_WORD, AT(share_weights), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
     {"gradients_only", KIND_WORD, AT(gradients_only), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},

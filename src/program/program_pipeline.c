@@ -29,17 +29,27 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
     CVY_TRY(read_order(p));
     CVY_CHECK(p->opts.pipeline >= 0, CVY_E_CONFIG, "opts.pipeline is %lld, expected a number of stages",
               (long long)p->opts.pipeline);
-    CVY_TRY(cvy_grid_arrange(p->context->comm, CVY_MAX(p->opts.pipeline, 1), &p->pipeline.grid));
-    if (p->pipeline.grid.nstages == 1)
+    CVY_CHECK(p->opts.tensor >= 0, CVY_E_CONFIG, "opts.tensor is %lld, expected a number of parts",
+              (long long)p->opts.tensor);
+    for (int i = 0; i < CVY_COUNT(p->opts.spatial); i++)
+        CVY_CHECK(p->opts.spatial[i] >= 0, CVY_E_CONFIG, "opts.spatial[%d] is %lld, expected a number of parts", i,
+                  (long long)p->opts.spatial[i]);
+    const int64_t length[CVY_AXES] = {[CVY_AXIS_PIPELINE] = CVY_MAX(p->opts.pipeline, 1),
+                                      [CVY_AXIS_TENSOR] = CVY_MAX(p->opts.tensor, 1),
+                                      [CVY_AXIS_SPACE0] = CVY_MAX(p->opts.spatial[0], 1),
+                                      [CVY_AXIS_SPACE1] = CVY_MAX(p->opts.spatial[1], 1),
+                                      [CVY_AXIS_SPACE2] = CVY_MAX(p->opts.spatial[2], 1)};
+    CVY_TRY(cvy_grid_arrange(p->context->comm, length, &p->pipeline.grid));
+    if (!cvy_grid_is_used(&p->pipeline.grid))
         return CVY_OK;
     CVY_CHECK(p->opts.update_mode == CVY_UPDATE_SYNC && !p->opts.overlap_forward && !p->opts.shards &&
                   !p->opts.gradients_only,
               CVY_E_CONFIG,
-              "opts.pipeline is %d, which goes with update mode sync only, without overlap_forward, shards and "
-              "gradients_only",
-              p->pipeline.grid.nstages);
+              "opts.pipeline, opts.tensor and opts.spatial go with update mode sync only, without overlap_forward, "
+              "shards and gradients_only");
     CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
-              "opts.pipeline: stages exchange values in the host's memory, and those of the backend %s are elsewhere",
+              "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend %s are "
+              "elsewhere",
               p->context->space.backend->name);
     return CVY_OK;
 }

@@ -97,6 +97,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
                         .trains = s->train.trains ? cvy_program_trains : NULL,
                         .trains_user = s->train.trains,
                         .stages = p->pipeline.of_layer.count > 0 ? &stages : NULL,
+                        .split_over = p->pipeline.grid.length[CVY_AXIS_TENSOR] > 1 ? CVY_AXIS_BIT(CVY_AXIS_TENSOR) : 0,
                         .reduce = {.nranks = p->update.shape.comm->nranks,
                                    .bucket_bytes = (size_t)p->opts.bucket_bytes,
                                    .cost = p->reduce.cost,
@@ -126,7 +127,7 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
         wanted[i] = s->loss[i].name;
     for (int i = 0; i < s->noutput; i++)
         wanted[s->nloss + i] = s->output[i].name;
-    CVY_TRY(cvy_model_instantiate(s->model, p->vars, &opts, wanted, nwanted, value, &g));
+    CVY_TRY(cvy_program_instantiate(p, s, &opts, wanted, nwanted, value, &g));
     const cvy_status status = run_passes(p, s, g, value, value + s->nloss);
     if (status != CVY_OK)
         cvy_graph_destroy(&g);
@@ -138,7 +139,7 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
 static cvy_plan_opts plan_opts(cvy_program *p)
 {
     return (cvy_plan_opts){.comm = p->pipeline.grid.data,
-                           .grid = p->pipeline.grid.nstages > 1 ? &p->pipeline.grid : NULL,
+                           .grid = cvy_grid_is_used(&p->pipeline.grid) ? &p->pipeline.grid : NULL,
                            .order = p->pipeline.order,
                            .space = &p->context->space,
                            .threads = p->context->threads,
@@ -240,7 +241,10 @@ static size_t arena_offset(const cvy_program *p, const cvy_program_task *s)
 static cvy_status first_graph(cvy_program *p, cvy_graph **out)
 {
     const cvy_batch largest = batch_of(p, p->task[0], 0, 1);
-    return build_graph(p, p->task[0], &largest, out);
+    p->pipeline.plans_largest = 1;
+    const cvy_status status = build_graph(p, p->task[0], &largest, out);
+    p->pipeline.plans_largest = 0;
+    return status;
 }
 
 static cvy_status choose_kernels(cvy_program *p)
@@ -283,7 +287,7 @@ static cvy_status find_shares(cvy_program *p)
 static void find_elsewhere(cvy_program *p)
 {
     for (int i = 0; i < p->vars->count; i++)
-        p->vars->at[i]->elsewhere = p->pipeline.grid.nstages > 1 && !p->vars->at[i]->layout_fixed;
+        p->vars->at[i]->elsewhere = cvy_grid_is_used(&p->pipeline.grid) && !p->vars->at[i]->layout_fixed;
 }
 
 static cvy_status plan_steps(cvy_program *p)
@@ -300,6 +304,22 @@ static cvy_status plan_steps(cvy_program *p)
     if (p->update.def->planned)
         CVY_TRY(p->update.def->planned(p));
     return find_shares(p);
+}
+
+/* Makes the communicators of the sets of axes over which accumulators are summed. */
+static cvy_status join_axes(cvy_program *p)
+{
+    uint64_t wanted = 0;
+    if (!cvy_grid_is_used(&p->pipeline.grid))
+        return CVY_OK;
+    for (int i = 0; i < p->ntask; i++)
+        for (int k = 0; k < p->task[i]->split.nlowered; k++) {
+            const cvy_graph *g = p->task[i]->split.graph[k];
+            for (int v = 0; v < g->nvalue; v++)
+                if (g->value[v]->bucket >= 0 && g->value[v]->over)
+                    wanted |= UINT64_C(1) << (g->value[v]->over | CVY_AXIS_BIT(CVY_AXIS_DATA));
+        }
+    return cvy_grid_join(&p->pipeline.grid, wanted);
 }
 
 /* All ranks make the same decision, because their plans must be consistent. */
@@ -334,6 +354,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
         status = cut(p);
     if (status == CVY_OK)
         status = cvy_comm_agree(p->context->comm, plan_steps(p));
+    if (status == CVY_OK)
+        status = join_axes(p);
     if (status == CVY_OK && p->opts.memory_limit > 0) {
         status = fit_limit(p);
         if (status == CVY_OK)

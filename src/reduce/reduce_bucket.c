@@ -47,14 +47,15 @@ cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy
 {
     set->comm = comm;
     set->memory = memory;
-    if (!cvy_space_is_host(set->space) && (comm->nranks > 1 || set->all))
+    if (!cvy_space_is_host(set->space) && (comm->nranks > 1 || set->over))
         CVY_TRY(make_copies(set));
     for (int i = 0; i < set->n; i++) {
         cvy_bucket *b = &set->bucket[i];
         b->data = (char *)memory + b->offset;
         b->host = set->copies ? set->copies + b->offset : b->data;
         b->part = (cvy_part){0, cvy_bucket_elems(b)};
-        b->comm = b->over_all ? set->all : comm;
+        b->comm = b->over ? set->over[b->over | CVY_AXIS_BIT(CVY_AXIS_DATA)] : comm;
+        CVY_CHECK(b->comm, CVY_E_INTERNAL, "bucket %d has no communicator for the axes 0x%x", i, b->over);
         if (b->comm->nranks > 1 && !set->exchange)
             CVY_TRY(make_request(b->comm, opts, b));
     }

@@ -18,7 +18,7 @@
 #define CVY_REDUCE_BUCKET_H
 
 #include "backend/backend.h"
-#include "comm/comm.h"
+#include "comm/comm_grid.h"
 
 typedef enum {
     CVY_BUCKET_ALLREDUCE, /* all ranks get all sums */
@@ -32,7 +32,7 @@ typedef struct cvy_bucket {
     cvy_dtype dtype;
     cvy_bucket_kind kind;
     int has_gradients; /* it has gradients of variables, not only losses and statistics */
-    int over_all;      /* it is exchanged over the communicator `all` of the set */
+    unsigned over;     /* the axes of the grid over which it is exchanged besides the data axis; 0: by the set's comm */
     void *data;        /* valid after connect, like all fields below */
     void *host;        /* the memory that is exchanged: data, or a copy if the host cannot read data */
     cvy_part part;     /* for PART: elements whose sums this rank gets */
@@ -50,7 +50,8 @@ typedef struct cvy_exchange {
 } cvy_exchange;
 
 typedef struct cvy_bucket_set {
-    cvy_comm *comm, *all;   /* all: set before connect if a bucket needs it */
+    cvy_comm *comm;
+    cvy_comm *const *over;  /* cvy_grid.over, set before connect if a bucket needs it; else NULL */
     const cvy_space *space; /* where the memory is, set before connect; NULL: the host's memory */
     void *memory;           /* set by connect */
     char *copies;           /* copies of the buckets in the host's memory; NULL: none are needed */

@@ -109,7 +109,8 @@ static cvy_status make_program(cvy_scoring *s)
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(session->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
-    opts.pipeline = 1;          /* each rank computes the whole network */
+    opts.pipeline = opts.tensor = 1; /* each rank computes the whole network */
+    memset(opts.spatial, 0, sizeof opts.spatial);
     opts.planning = "estimate"; /* for one pass over the data, measuring kernels takes longer than it saves */
     CVY_TRY(cvy_job_translate(cvy_program_create(session->context, &opts, &session->program)));
     return cvy_scorer_add(session, session->test, session->model, &s->scorer);

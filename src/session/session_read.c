@@ -12,6 +12,7 @@
 #include "base/base_opts.h"
 #include "comm/comm_shards.h"
 #include "job/job_table.h"
+#include "comm/comm_grid.h"
 #include "session/session.h"
 
 static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
@@ -25,10 +26,12 @@ static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
         about.workers > 0, CVY_E_CONFIG,
         "%s: update.servers is %lld, and there are %d ranks: none is left to train; take more ranks or fewer servers",
         job->file, (long long)servers, nranks);
-    const int64_t stages = job->parallel.pipeline;
-    if (cvy_grid_check(stages, nranks) != CVY_OK)
-        return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, "parallel", "pipeline"));
-    about.workers /= stages;
+    int64_t length[CVY_AXES];
+    cvy_job_grid(job, length);
+    if (cvy_grid_check(length, nranks) != CVY_OK)
+        return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, "parallel", NULL));
+    for (int a = 0; a < CVY_AXES; a++)
+        about.workers /= a == CVY_AXIS_DATA ? 1 : length[a];
     if (cvy_job_shards(job) > 0 && cvy_job_translate(cvy_shards_check(cvy_job_shards(job), nranks)) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "deterministic_shards"));
     CVY_TRY(cvy_job_batch(job, (int)about.workers, &about.batch));

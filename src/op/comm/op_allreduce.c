@@ -1,6 +1,9 @@
 /*
- * allreduce: a blocking all-reduce of a small tensor: batch-norm statistics and the normalisers of losses; the norm of
- * all gradients over the stages of a pipeline.
+ * allreduce: a blocking all-reduce along one axis of the grid: of batch-norm statistics, normalisers of losses, the
+ * norm of all gradients, and partial sums of layers that are split over ranks.
+ *
+ *     dst  = sum of src over the ranks of the axis
+ *     dsrc = ddst: all ranks have the whole gradient of the sum
  *
  * The MPI library adds in an order of its own. In deterministic mode the sum uses the algorithm of a bucket instead. It
  * is tested by tests/plan and tests/program, with several numbers of ranks.
@@ -10,12 +13,9 @@
 #include <string.h>
 
 #include "base/base_mem.h"
-#include "graph/graph_op.h"
+#include "comm/comm_grid.h"
+#include "graph/graph_grad.h"
 #include "reduce/reduce_bucket.h"
-
-struct allreduce_options {
-    int over; /* 0: the ranks that share the samples; 1: the stages of a pipeline */
-};
 
 struct allreduce {
     cvy_comm *comm;
@@ -23,6 +23,7 @@ struct allreduce {
     cvy_request *request;    /* NULL: the MPI library adds */
     const cvy_space *space;
     void *copy; /* copy of the tensor in host memory, which is reduced; NULL: the tensor itself is reduced */
+    float *wide; /* of a bf16 tensor: the values that are summed; NULL: the tensor has another dtype */
     int64_t elems;
     cvy_dtype dtype;
 };
@@ -32,29 +33,40 @@ static void allreduce_destroy(void **state)
     struct allreduce *a = *state;
     if (a && a->request)
         a->comm->reduce->destroy(&a->request);
-    if (a)
+    if (a) {
         cvy_mem_free(&a->copy);
+        cvy_mem_free(&a->wide);
+    }
     cvy_mem_free(state);
+}
+
+static cvy_comm *comm_of(const cvy_comm_binding *binding, int axis)
+{
+    return axis == CVY_AXIS_DATA ? binding->comm : binding->grid ? binding->grid[CVY_AXIS_BIT(axis)] : NULL;
 }
 
 static cvy_status allreduce_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
 {
-    const struct allreduce_options *o = node->options;
+    const struct cvy_allreduce_axis *o = node->options;
     const cvy_span *dst = &binding->dst[0];
     struct allreduce *a = NULL;
     cvy_status status = CVY_OK;
-    CVY_CHECK(!o->over || binding->pipeline, CVY_E_INTERNAL, "%s: the plan has no pipeline", node->name);
+    CVY_CHECK(comm_of(binding, o->axis), CVY_E_INTERNAL, "%s: the plan has no axis %s", node->name,
+              cvy_axis_name((cvy_axis)o->axis));
     CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-    *a = (struct allreduce){.comm = o->over ? binding->pipeline : binding->comm,
+    *a = (struct allreduce){.comm = comm_of(binding, o->axis),
                             .space = binding->space,
                             .elems = dst->elems,
                             .dtype = dst->dtype};
     a->buckets = binding->progresses ? binding->buckets : NULL;
     if (!cvy_space_is_host(a->space))
         status = cvy_mem_alloc((size_t)dst->elems * cvy_dtype_bytes(dst->dtype), &a->copy);
+    if (status == CVY_OK && dst->dtype == CVY_DTYPE_BF16)
+        status = cvy_mem_alloc(sizeof *a->wide * (size_t)dst->elems, &a->wide);
+    void *sum = a->wide ? a->wide : a->copy ? a->copy : dst->data;
     if (status == CVY_OK && binding->deterministic && a->comm->nranks > 1)
-        status = a->comm->reduce->create(a->comm, binding->reduce, a->copy ? a->copy : dst->data, dst->elems,
-                                         dst->dtype, NULL, &a->request);
+        status = a->comm->reduce->create(a->comm, binding->reduce, sum, dst->elems,
+                                         a->wide ? CVY_DTYPE_F32 : dst->dtype, NULL, &a->request);
     void *state = a;
     if (status != CVY_OK)
         allreduce_destroy(&state);
@@ -68,14 +80,27 @@ static cvy_status progress(void *buckets)
     return cvy_bucket_set_progress(buckets);
 }
 
-static cvy_status reduce(const struct allreduce *a, void *sum)
+static cvy_status reduce_wide(const struct allreduce *a, void *sum, cvy_dtype dtype)
 {
     const cvy_comm_ops *ops = a->comm->ops;
     if (a->request)
         return cvy_comm_finish(a->comm, a->request);
-    return a->buckets
-               ? ops->allreduce_progressing(a->comm, sum, a->elems, a->dtype, CVY_REDUCE_SUM, progress, a->buckets)
-               : ops->allreduce(a->comm, sum, a->elems, a->dtype, CVY_REDUCE_SUM);
+    return a->buckets ? ops->allreduce_progressing(a->comm, sum, a->elems, dtype, CVY_REDUCE_SUM, progress, a->buckets)
+                      : ops->allreduce(a->comm, sum, a->elems, dtype, CVY_REDUCE_SUM);
+}
+
+/* bf16 values are summed in f32. */
+static cvy_status reduce(const struct allreduce *a, void *sum)
+{
+    cvy_bf16 *narrow = sum;
+    if (!a->wide)
+        return reduce_wide(a, sum, a->dtype);
+    for (int64_t i = 0; i < a->elems; i++)
+        a->wide[i] = cvy_bf16_get(narrow[i]);
+    CVY_TRY(reduce_wide(a, a->wide, CVY_DTYPE_F32));
+    for (int64_t i = 0; i < a->elems; i++)
+        narrow[i] = cvy_bf16_of(a->wide[i]);
+    return CVY_OK;
 }
 
 static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -101,26 +126,34 @@ static const cvy_op_comm allreduce_comm = {
 };
 
 static const cvy_option allreduce_opts[] = {
-    {"over", CVY_TYPE_CHOICE, CVY_FIELD(allreduce_options, over), "data", "data|stages", "", "which ranks"},
+    {"axis", CVY_TYPE_CHOICE, CVY_FIELD(cvy_allreduce_axis, axis), "data", "data|pipeline|tensor|space0|space1|space2",
+     "", "axis of the grid, in the order of cvy_axis"},
     {0},
 };
 
 static cvy_status allreduce_infer(cvy_node *node)
 {
-    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_F64, CVY_E_INTERNAL, "allreduce takes f64, got %s",
+    CVY_CHECK(cvy_dtype_is_real(node->src[0]->dtype), CVY_E_INTERNAL, "allreduce takes real numbers, got %s",
               cvy_dtype_text(node->src[0]->dtype));
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
+}
+
+static cvy_status allreduce_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]);
+    return ddst ? cvy_grad_add(g, fwd->src[0], ddst) : CVY_OK;
 }
 
 CVY_OP_DEFINE(allreduce) = {
     .name = "allreduce",
     .summary = "sum over ranks",
     .options = allreduce_opts,
-    .options_size = sizeof(struct allreduce_options),
+    .options_size = sizeof(struct cvy_allreduce_axis),
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .flags = CVY_OP_COMM | CVY_OP_FOLLOWS | CVY_OP_HIDDEN,
     .infer = allreduce_infer,
+    .grad = allreduce_grad,
     .comm = &allreduce_comm,
 };

@@ -109,6 +109,20 @@ static const cvy_sample avg_pool_samples[] = {
     {0},
 };
 
+/* Windows at the borders must have the same divisor as all others, because a part does not know where it is. */
+static cvy_status avg_pool_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    const cvy_pool_opts *o = node->options;
+    CVY_TRY(cvy_pool_part(node, part, options));
+    if (part->split != CVY_SPLIT_SPACE)
+        return CVY_OK;
+    const int64_t last = (cvy_node_dst(node, 0)->dim[part->dim] - 1) * part->stride - part->pad + part->reach;
+    part->fill = 0;
+    return (part->pad > 0 && !o->count_include_pad) || last > cvy_node_src(node, 0)->dim[part->dim] + part->pad
+               ? CVY_NOT_APPLICABLE
+               : CVY_OK;
+}
+
 CVY_OP_DEFINE(avg_pool) = {
     .name = "avg_pool",
     .summary = "mean over a sliding window",
@@ -119,6 +133,8 @@ CVY_OP_DEFINE(avg_pool) = {
     .ndst = 1,
     .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = avg_pool_part,
     .infer = avg_pool_infer,
     .grad = avg_pool_grad,
     .cost = avg_pool_cost,

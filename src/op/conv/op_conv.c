@@ -156,6 +156,7 @@ static const cvy_sample conv_samples[] = {
     {.src = "4x1x12x12", .options = "kernel: 5, channels: 20"},
     {.src = "2x16x9x8", .options = "kernel: [3, 2], channels: 32, stride: 2, pad: [1, 0]"},
     {.src = "2x6x9x10", .options = "kernel: 3, channels: 4, groups: 2, dilation: 2, pad: 2, bias: false"},
+    {.src = "12x2x9x6", .options = "kernel: 3, channels: 2, pad: [1, 0], bias: false"},
     {.src = "1x8x6x6", .options = "kernel: 3, channels: 8, groups: 8, pad: 1"},
     {.src = "2x5x6x6", .options = "kernel: 3, channels: 17, relu: true"},
     {.src = "2x32x9x7", .options = "kernel: 3, channels: 48, pad: 1"},
@@ -194,6 +195,25 @@ static unsigned conv_splits(const cvy_node *node)
     return splits_of(o) & ~(o->relu ? CVY_SPLIT_INPUTS : 0u);
 }
 
+/* Groups of channels are split as a whole. Of split inputs, the first part adds the bias. */
+static cvy_status conv_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    cvy_conv_opts *o = options;
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation};
+    switch (part->split) {
+    case CVY_SPLIT_CHANNELS:
+        if (o->groups == 1 || o->groups % part->parts != 0)
+            return CVY_NOT_APPLICABLE;
+        o->groups /= part->parts;
+        o->channels = part->count;
+        return CVY_OK;
+    case CVY_SPLIT_OUTPUTS: o->channels = part->count; return CVY_OK;
+    case CVY_SPLIT_INPUTS: o->bias = o->bias && part->number == 0; return CVY_OK;
+    case CVY_SPLIT_SPACE: return cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part);
+    default: return CVY_OK;
+    }
+}
+
 CVY_OP_DEFINE(conv) = {
     .name = "conv",
     .summary = "convolution in one to three spatial dimensions",
@@ -204,6 +224,8 @@ CVY_OP_DEFINE(conv) = {
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = conv_splits,
+    .part_splits = CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
+    .part = conv_part,
     .infer = conv_infer,
     .grad = conv_grad,
     .cost = conv_cost,

@@ -132,6 +132,31 @@ static unsigned deconv_splits(const cvy_node *node)
     return ((const cvy_deconv_opts *)node->options)->groups == 1 ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0;
 }
 
+/* As conv_part; the part of a result ends between the positions that its last source position touches, so it is cut
+ * out. */
+static cvy_status deconv_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    cvy_deconv_opts *o = options;
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation}, extra = {&o->kernel, &o->stride,
+                                                                                             &o->output_pad, NULL};
+    cvy_node_part unused = *part;
+    switch (part->split) {
+    case CVY_SPLIT_CHANNELS:
+        if (o->groups == 1 || o->groups % part->parts != 0)
+            return CVY_NOT_APPLICABLE;
+        o->groups /= part->parts;
+        o->channels = part->count;
+        return CVY_OK;
+    case CVY_SPLIT_OUTPUTS: o->channels = part->count; return CVY_OK;
+    case CVY_SPLIT_INPUTS: o->bias = o->bias && part->number == 0; return CVY_OK;
+    case CVY_SPLIT_SPACE:
+        part->transposed = 1;
+        CVY_TRY(cvy_window_part(cvy_node_src(node, 0)->ndim, &extra, &o->output_pad, &unused));
+        return cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part);
+    default: return CVY_OK;
+    }
+}
+
 CVY_OP_DEFINE(deconv) = {
     .name = "deconv",
     .transposed = 1,
@@ -143,6 +168,8 @@ CVY_OP_DEFINE(deconv) = {
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = deconv_splits,
+    .part_splits = CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
+    .part = deconv_part,
     .infer = deconv_infer,
     .grad = deconv_grad,
     .cost = deconv_cost,

@@ -124,6 +124,18 @@ static unsigned fc_splits(const cvy_node *node)
     return ((const cvy_fc_opts *)node->options)->relu ? 0 : CVY_SPLIT_INPUTS;
 }
 
+/* Of split inputs, the first part adds the bias. */
+static cvy_status fc_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    cvy_fc_opts *o = options;
+    (void)node;
+    if (part->split == CVY_SPLIT_OUTPUTS)
+        o->channels = part->count;
+    if (part->split == CVY_SPLIT_INPUTS)
+        o->bias = o->bias && part->number == 0;
+    return CVY_OK;
+}
+
 CVY_OP_DEFINE(fc) = {
     .name = "fc",
     .summary = "fully connected layer",
@@ -134,6 +146,7 @@ CVY_OP_DEFINE(fc) = {
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_OUTPUTS,
     .node_splits = fc_splits,
+    .part = fc_part,
     .infer = fc_infer,
     .grad = fc_grad,
     .cost = fc_cost,

@@ -42,6 +42,19 @@ cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_sha
     return CVY_OK;
 }
 
+/* Positions outside the source never are the maximum. */
+cvy_status cvy_pool_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    cvy_pool_opts *o = options;
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, NULL};
+    if (part->split != CVY_SPLIT_SPACE)
+        return CVY_OK;
+    CVY_TRY(cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part));
+    o->ceil = 0;
+    part->fill = -INFINITY;
+    return CVY_OK;
+}
+
 cvy_dtype cvy_max_pool_index_dtype(const cvy_window *w)
 {
     return w->taps <= 255 ? CVY_DTYPE_U8 : CVY_DTYPE_I32;
@@ -161,6 +174,8 @@ CVY_OP_DEFINE(max_pool) = {
     .nsaved = 1,
     .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = cvy_pool_part,
     .infer = max_pool_infer,
     .grad = max_pool_grad,
     .cost = max_pool_cost,

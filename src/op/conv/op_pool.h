@@ -38,6 +38,8 @@ typedef struct cvy_global_pool_grad_opts { /* of global_avg_pool_grad and global
 /* The window of a pooling operator; op is its name in messages. A pad must be smaller than the kernel, so that no
  * window has only padding. */
 cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_shape *src, cvy_window *out);
+/* cvy_op_def.part of both pooling operators. */
+cvy_status cvy_pool_part(const cvy_node *node, cvy_node_part *part, void *options);
 /* The divisor of avg_pool at destination position `at`, by PyTorch's rule: in ceil mode a window may extend beyond the
  * right padding, and these positions do not count. */
 int64_t cvy_avg_pool_divisor(const cvy_window *w, const int64_t at[CVY_SPACE_MAX], int count_include_pad);

@@ -261,3 +261,20 @@ void cvy_window_channel_sums(const cvy_span *x, const cvy_span *sum)
         cvy_set(sum, c, total);
     }
 }
+
+cvy_status cvy_window_part(int ndim, const cvy_window_lists *lists, cvy_ints *pad, cvy_node_part *part)
+{
+    const int d = part->dim - 2, nspace = ndim - 2;
+    const int64_t kernel = cvy_ints_at(lists->kernel, d, 1),
+                  dilation = lists->dilation ? cvy_ints_at(lists->dilation, d, 1) : 1;
+    cvy_ints own = {.count = nspace};
+    CVY_EXPECT(nspace <= CVY_SPACE_MAX);
+    part->slides = 1;
+    part->stride = cvy_ints_at(lists->stride, d, kernel);
+    part->pad = cvy_ints_at(lists->pad, d, 0);
+    part->reach = dilation * (kernel - 1) + 1;
+    for (int i = 0; i < nspace; i++)
+        own.at[i] = i == d ? 0 : cvy_ints_at(lists->pad, i, 0);
+    *pad = own;
+    return CVY_OK;
+}

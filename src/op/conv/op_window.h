@@ -35,6 +35,10 @@ cvy_status cvy_window_make(const char *op, const cvy_shape *src, const cvy_windo
  * deconvolution's result. */
 cvy_status cvy_window_make_transposed(const char *op, const cvy_shape *src, const cvy_window_lists *lists,
                                       const cvy_ints *output_pad, cvy_window *out);
+/* Fills in what `part` says about a window that is split along a spatial dimension, and changes `pad`, a list of the
+ * part's options, so that along this dimension the part has no padding: what is outside its source is filled in. ndim:
+ * of the source. */
+cvy_status cvy_window_part(int ndim, const cvy_window_lists *lists, cvy_ints *pad, cvy_node_part *part);
 /* The shape [n, channels, positions...] on the source side or the destination side of the window. */
 cvy_shape cvy_window_src_shape(const cvy_window *w, int64_t n, int64_t channels);
 cvy_shape cvy_window_dst_shape(const cvy_window *w, int64_t n, int64_t channels);

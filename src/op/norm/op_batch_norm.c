@@ -19,6 +19,8 @@ const cvy_option cvy_batch_norm_rows[] = {
      "learn a scale and a shift for each channel"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_batch_norm_opts, relu), "false", "", "",
      "rectify the result; set if the relu that follows is fused in"},
+    {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_batch_norm_opts, share), "1", ">0", "",
+     "share of the positions that this rank has; set if ranks share a sample"},
     {0},
 };
 

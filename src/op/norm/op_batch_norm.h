@@ -30,7 +30,8 @@
 typedef struct cvy_batch_norm_opts { /* of every operator above except bn_stats (it has none) and bn_group_stats */
     double momentum, eps;
     int scale_shift;
-    int relu; /* set by the fusion passes: dst = max(dst, 0) */
+    int relu;     /* set by the fusion passes: dst = max(dst, 0) */
+    double share; /* of the positions of a channel, those that this rank has */
 } cvy_batch_norm_opts;
 
 extern const cvy_option cvy_batch_norm_rows[];

@@ -13,8 +13,10 @@
  */
 #include <math.h>
 
+#include "comm/comm_grid.h"
 #include "graph/graph_grad.h"
 #include "op/norm/op_batch_norm.h"
+#include "op/pointwise/op_scale.h"
 
 static cvy_status bn_apply_infer(cvy_node *node)
 {
@@ -42,11 +44,27 @@ static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
             CVY_TRY(cvy_grad_add(g, fwd->src[1 + i], sums[i]));
     if (!cvy_grad_wanted(g, fwd->src[0]))
         return CVY_OK;
-    if (cvy_bn_groups_make(fwd->graph).spans)
-        CVY_TRY(cvy_grad_emit(g, fwd, "allreduce", NULL, &sums[0], 1, &sums[0], 1));
+    const unsigned over = (cvy_bn_groups_make(fwd->graph).spans ? CVY_AXIS_BIT(CVY_AXIS_DATA) : 0) |
+                          (fwd->split & ~fwd->src[1]->split);
+    CVY_TRY(cvy_grad_allreduce(g, fwd, over, &sums[0]));
+    const cvy_scale_opts scale = {o->share};
+    if (o->share != 1)
+        CVY_TRY(cvy_grad_emit(g, fwd, "scale", &scale, &sums[0], 1, &sums[0], 1));
     cvy_value *const dsrc_from[] = {fwd->src[0], fwd->src[1], sums[0], ddst, o->scale_shift ? fwd->src[2] : NULL};
     CVY_TRY(cvy_grad_emit(g, fwd, "bn_grad_apply", o, dsrc_from, o->scale_shift ? 5 : 4, &dsrc, 1));
     return cvy_grad_add(g, fwd->src[0], dsrc);
+}
+
+/* The node divides sums by the number of elements of this rank. If ranks share the positions of a sample, sums are those
+ * of all ranks; so they are multiplied by this rank's share. */
+static cvy_status bn_apply_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    if (part->split != CVY_SPLIT_SPACE)
+        return CVY_OK;
+    part->scaled = 1;
+    part->factor = (double)part->count / (double)cvy_node_dst(node, 0)->dim[part->dim];
+    ((cvy_batch_norm_opts *)options)->share *= part->factor;
+    return CVY_OK;
 }
 
 static void bn_apply_cost(const cvy_node *node, cvy_cost *cost_out)
@@ -95,6 +113,8 @@ CVY_OP_DEFINE(bn_apply) = {
     .ndst = 1,
     .flags = CVY_OP_HIDDEN | CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = bn_apply_part,
     .infer = bn_apply_infer,
     .grad = bn_apply_grad,
     .cost = bn_apply_cost,

@@ -112,7 +112,7 @@ CVY_OP_DEFINE(bn_group_stats) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_HIDDEN,
+    .flags = CVY_OP_HIDDEN | CVY_OP_FOLLOWS,
     .infer = bn_group_stats_infer,
     .reference = bn_group_stats_reference,
 };
@@ -147,7 +147,7 @@ CVY_OP_DEFINE(bn_running) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 2,
-    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN | CVY_OP_FOLLOWS,
     .infer = bn_running_infer,
     .reference = bn_running_reference,
 };

@@ -1,7 +1,7 @@
 /*
  * optim_init.c: fills a variable before step 0 with the initialiser that it names.
- * Each element depends on (seed, the variable's name, the element's row-major index) only. So it is the same on every
- * rank, for any layout and any order of creation.
+ * Each element depends on (seed, the variable's name, the element's row-major index in the whole variable) only. So it
+ * is the same on every rank, for any layout, any order of creation, and any part.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@ static void fill(const cvy_init_def *def, const void *options, const cvy_variabl
     const cvy_rng rng = cvy_rng_make(seed, v->name, 0, 0);
 #pragma omp parallel for schedule(static) if (n > 65536)
     for (int64_t i = 0; i < n; i++) {
-        const double x = def->value(options, &v->init, &rng, (uint64_t)(first + i));
+        const double x = def->value(options, &v->init, &rng, (uint64_t)cvy_tile_index(v->tile, &v->shape, first + i));
         if (v->dtype == CVY_DTYPE_F32)
             ((float *)plain)[i] = (float)x;
         else

@@ -1,0 +1,348 @@
+/*
+ * redistribute: changes which entries of one dimension the ranks of an axis of the grid have: it gathers the shares of
+ * all ranks (all-gather), takes a share of a tensor that all have, or fetches the neighbours' entries that a sliding
+ * window needs (halo exchange). Tensor and spatial parallelism use it; pass_split.c adds it.
+ *
+ *     dst = src as the ranks have it with `to` instead of `from`
+ *
+ * The gradient is the same operator with `from` and `to` exchanged: an entry that several ranks have as part of a
+ * window gets the sum of their gradients. A tensor that all ranks have whole has its whole gradient on all of them, so
+ * the gradient of an all-gather is a share, without communication, and the other way around.
+ *
+ * It is tested by tests/program/test_program_split.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "op/comm/op_redistribute.h"
+
+#include <string.h>
+
+#include "base/base_mem.h"
+#include "comm/comm_grid.h"
+#include "graph/graph_grad.h"
+#include "reduce/reduce_bucket.h"
+
+/* ---- ranges ---- */
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+void cvy_slide_range(const cvy_slide *s, int part, int parts, int64_t *first_out, int64_t *end_out)
+{
+    const int64_t first = cvy_share_first(s->results, part, parts), end = cvy_share_first(s->results, part + 1, parts);
+    if (s->transposed) {
+        *first_out = floor_div(first + s->pad - s->reach, s->stride) + 1;
+        *end_out = floor_div(end - 1 + s->pad, s->stride) + 1;
+    } else {
+        *first_out = first * s->stride - s->pad;
+        *end_out = (end - 1) * s->stride - s->pad + s->reach;
+    }
+    if (end <= first)
+        *end_out = *first_out;
+}
+
+void cvy_has_range(const struct cvy_redistribute *o, cvy_has has, int part, int64_t *first_out, int64_t *end_out)
+{
+    switch (has) {
+    case CVY_HAS_WHOLE:
+        *first_out = 0;
+        *end_out = o->n;
+        break;
+    case CVY_HAS_SHARE:
+        *first_out = cvy_share_first(o->n, part, o->parts);
+        *end_out = cvy_share_first(o->n, part + 1, o->parts);
+        break;
+    case CVY_HAS_WINDOW: cvy_slide_range(&o->slide, part, o->parts, first_out, end_out); break;
+    }
+}
+
+/* ---- the exchange ---- */
+
+/* The tensor as a matrix: `outer` rows of entries of `inner` bytes. */
+struct side {
+    int64_t first, end; /* entries of this rank */
+    char *data;
+};
+
+struct piece {          /* entries that this rank sends to a peer, or receives from it */
+    int64_t first, end; /* none if end <= first */
+    char *packed;
+    cvy_message *message;
+    int active;
+};
+
+struct redistribution {
+    struct cvy_redistribute o;
+    cvy_comm *comm;
+    cvy_bucket_set *buckets;
+    int tag;
+    cvy_dtype dtype;
+    int64_t outer;
+    size_t inner;
+    struct side src, dst;
+    struct piece *send, *receive; /* by rank of the axis */
+};
+
+static void redistribute_destroy(void **state)
+{
+    struct redistribution *r = *state;
+    for (int p = 0; r && p < r->o.parts; p++) {
+        if (r->send && r->send[p].message)
+            r->comm->message->destroy(&r->send[p].message);
+        if (r->receive && r->receive[p].message)
+            r->comm->message->destroy(&r->receive[p].message);
+        if (r->send)
+            cvy_mem_free(&r->send[p].packed);
+        if (r->receive)
+            cvy_mem_free(&r->receive[p].packed);
+    }
+    if (r) {
+        cvy_mem_free(&r->send);
+        cvy_mem_free(&r->receive);
+    }
+    cvy_mem_free(state);
+}
+
+static cvy_status make_piece(struct redistribution *r, int64_t first, int64_t end, struct piece *out)
+{
+    *out = (struct piece){.first = first, .end = end};
+    const size_t bytes = (size_t)(r->outer * CVY_MAX(end - first, 0)) * r->inner;
+    if (bytes == 0) {
+        out->end = first;
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_mem_alloc(bytes, &out->packed));
+    const cvy_range range = {out->packed, bytes};
+    return r->comm->message->create(r->comm, &range, 1, &out->message);
+}
+
+/* Only whole shares and windows are exchanged. Of a tensor that all have, each takes its own. */
+static cvy_status make_pieces(struct redistribution *r)
+{
+    const struct cvy_redistribute *o = &r->o;
+    CVY_TRY(cvy_mem_alloc(sizeof *r->send * (size_t)o->parts, &r->send));
+    CVY_TRY(cvy_mem_alloc(sizeof *r->receive * (size_t)o->parts, &r->receive));
+    for (int p = 0; p < o->parts && o->from != CVY_HAS_WHOLE; p++) {
+        int64_t from, from_end, to, to_end;
+        if (p == o->me)
+            continue;
+        cvy_has_range(o, o->from, p, &from, &from_end);
+        cvy_has_range(o, o->to, p, &to, &to_end);
+        CVY_TRY(make_piece(r, CVY_MAX(CVY_MAX(to, r->src.first), 0), CVY_MIN(CVY_MIN(to_end, r->src.end), o->n),
+                           &r->send[p]));
+        CVY_TRY(make_piece(r, CVY_MAX(CVY_MAX(from, r->dst.first), 0), CVY_MIN(CVY_MIN(from_end, r->dst.end), o->n),
+                           &r->receive[p]));
+    }
+    return CVY_OK;
+}
+
+static cvy_status redistribute_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    const struct cvy_redistribute *o = node->options;
+    const cvy_span *src = &binding->src[0], *dst = &binding->dst[0];
+    const cvy_shape *shape = cvy_node_src(node, 0);
+    struct redistribution *r = NULL;
+    CVY_CHECK(cvy_space_is_host(binding->space), CVY_E_UNSUPPORTED,
+              "%s: parts of tensors are exchanged in the host's memory only", node->name);
+    CVY_CHECK(binding->grid && binding->grid[CVY_AXIS_BIT(o->axis)], CVY_E_INTERNAL, "%s: the plan has no axis %s",
+              node->name, cvy_axis_name((cvy_axis)o->axis));
+    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    *r = (struct redistribution){.o = *o,
+                                 .comm = binding->grid[CVY_AXIS_BIT(o->axis)],
+                                 .buckets = binding->progresses ? binding->buckets : NULL,
+                                 .tag = 0,
+                                 .dtype = src->dtype,
+                                 .outer = 1,
+                                 .inner = cvy_dtype_bytes(src->dtype),
+                                 .src.data = src->data,
+                                 .dst.data = dst->data};
+    for (int d = 0; d < o->dim; d++)
+        r->outer *= shape->dim[d];
+    for (int d = o->dim + 1; d < shape->ndim; d++)
+        r->inner *= (size_t)shape->dim[d];
+    cvy_has_range(o, o->from, o->me, &r->src.first, &r->src.end);
+    cvy_has_range(o, o->to, o->me, &r->dst.first, &r->dst.end);
+    const cvy_status status = make_pieces(r);
+    *state_out = r;
+    if (status != CVY_OK)
+        redistribute_destroy(state_out);
+    return status;
+}
+
+static char *entry(const struct redistribution *r, const struct side *side, int64_t row, int64_t at)
+{
+    return side->data + (size_t)(row * (side->end - side->first) + at - side->first) * r->inner;
+}
+
+static void pack(const struct redistribution *r, const struct piece *piece)
+{
+    const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
+    for (int64_t row = 0; row < r->outer; row++)
+        memcpy(piece->packed + (size_t)row * bytes, entry(r, &r->src, row, piece->first), bytes);
+}
+
+/* Overlapping windows are summed: to += from, in the tensor's dtype. */
+static void add(cvy_dtype dtype, void *to, const void *from, size_t bytes)
+{
+    const int64_t n = (int64_t)(bytes / cvy_dtype_bytes(dtype));
+    const cvy_span x = {.dtype = dtype, .data = to}, y = {.dtype = dtype, .data = (void *)(uintptr_t)from};
+    if (dtype == CVY_DTYPE_F32)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)to)[i] += ((const float *)from)[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            cvy_set(&x, i, cvy_get(&x, i) + cvy_get(&y, i));
+}
+
+static void unpack(const struct redistribution *r, const struct piece *piece)
+{
+    const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
+    for (int64_t row = 0; row < r->outer && bytes; row++) {
+        char *to = entry(r, &r->dst, row, piece->first), *from = piece->packed + (size_t)row * bytes;
+        if (r->o.from == CVY_HAS_WINDOW)
+            add(r->dtype, to, from, bytes);
+        else
+            memcpy(to, from, bytes);
+    }
+}
+
+/* Fills entries first .. end - 1 of a row. */
+static void fill(const struct redistribution *r, int64_t row, int64_t first, int64_t end)
+{
+    const cvy_span x = {.dtype = r->dtype, .data = first < end ? entry(r, &r->dst, row, first) : NULL};
+    const int64_t n = (end - first) * (int64_t)(r->inner / cvy_dtype_bytes(r->dtype));
+    if (r->o.fill == 0 && first < end)
+        memset(x.data, 0, (size_t)(end - first) * r->inner);
+    else
+        for (int64_t i = 0; i < n; i++)
+            cvy_set(&x, i, r->o.fill);
+}
+
+/* Copies what this rank has itself, and fills what no rank has, or what is going to be summed. */
+static void copy_own(const struct redistribution *r)
+{
+    const int64_t from = CVY_MAX(CVY_MAX(r->src.first, r->dst.first), 0),
+                  end = CVY_MIN(CVY_MIN(r->src.end, r->dst.end), r->o.n);
+    const int sums = r->o.from == CVY_HAS_WINDOW;
+    for (int64_t row = 0; row < r->outer; row++) {
+        fill(r, row, r->dst.first, sums ? r->dst.end : CVY_MIN(0, r->dst.end));
+        if (!sums)
+            fill(r, row, CVY_MAX(r->o.n, r->dst.first), r->dst.end);
+        if (from < end)
+            memcpy(entry(r, &r->dst, row, from), entry(r, &r->src, row, from), (size_t)(end - from) * r->inner);
+    }
+}
+
+/* Tests the messages of one direction; returns in *left_out how many are under way. */
+static cvy_status test(const struct redistribution *r, struct piece *pieces, int *left_out)
+{
+    for (int p = 0; p < r->o.parts; p++) {
+        int done = 0;
+        if (!pieces[p].active)
+            continue;
+        CVY_TRY(r->comm->message->test(pieces[p].message, &done, NULL));
+        pieces[p].active = !done;
+        *left_out += !done;
+    }
+    return CVY_OK;
+}
+
+static cvy_status wait_for_all(const struct redistribution *r)
+{
+    for (int round = 0, left = 1; left; round++) {
+        left = 0;
+        CVY_TRY(test(r, r->receive, &left));
+        CVY_TRY(test(r, r->send, &left));
+        if (left && r->buckets)
+            CVY_TRY(cvy_bucket_set_progress(r->buckets));
+        if (left)
+            CVY_TRY(r->comm->ops->rest(r->comm, round));
+    }
+    return CVY_OK;
+}
+
+static cvy_status redistribute_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct redistribution *r = state;
+    (void)scratch;
+    r->src.data = src[0];
+    r->dst.data = dst[0];
+    for (int p = 0; p < r->o.parts; p++)
+        if (r->receive[p].message) {
+            r->receive[p].active = 1;
+            CVY_TRY(r->comm->message->receive(r->receive[p].message, p, r->tag));
+        }
+    for (int p = 0; p < r->o.parts; p++)
+        if (r->send[p].message) {
+            pack(r, &r->send[p]);
+            r->send[p].active = 1;
+            CVY_TRY(r->comm->message->send(r->send[p].message, p, r->tag));
+        }
+    copy_own(r);
+    CVY_TRY(wait_for_all(r));
+    for (int p = 0; p < r->o.parts; p++)
+        unpack(r, &r->receive[p]);
+    return CVY_OK;
+}
+
+static const cvy_op_comm redistribute_comm = {
+    .role = CVY_COMM_NO_BUCKET,
+    .create = redistribute_create,
+    .run = redistribute_run,
+    .destroy = redistribute_destroy,
+};
+
+/* ---- the operator ---- */
+
+static cvy_status redistribute_infer(cvy_node *node)
+{
+    const struct cvy_redistribute *o = node->options;
+    cvy_shape shape = *cvy_node_src(node, 0);
+    int64_t first = 0, end = 0;
+    CVY_EXPECT(o->dim < shape.ndim && o->parts > 0);
+    cvy_has_range(o, o->from, o->me, &first, &end);
+    CVY_CHECK(shape.dim[o->dim] == end - first, CVY_E_INTERNAL,
+              "%s: dimension %d of %s should be entries %lld to %lld of %lld", node->name, o->dim,
+              cvy_shape_text(&shape), (long long)first, (long long)end - 1, (long long)o->n);
+    cvy_has_range(o, o->to, o->me, &first, &end);
+    shape.dim[o->dim] = end - first;
+    return cvy_node_set_dst(node, 0, node->src[0]->dtype, &shape);
+}
+
+static cvy_status redistribute_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    struct cvy_redistribute back = *(const struct cvy_redistribute *)fwd->options;
+    cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]), *dsrc = NULL;
+    if (!ddst || !cvy_grad_wanted(g, fwd->src[0]))
+        return CVY_OK;
+    const cvy_has from = back.from;
+    back.from = back.to;
+    back.to = from;
+    back.fill = 0;
+    CVY_TRY(cvy_grad_emit(g, fwd, "redistribute", &back, &ddst, 1, &dsrc, 1));
+    return cvy_grad_add(g, fwd->src[0], dsrc);
+}
+
+/* It may be split once more, along another dimension. */
+static cvy_status redistribute_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    (void)options;
+    return part->dim == ((const struct cvy_redistribute *)node->options)->dim ? CVY_NOT_APPLICABLE : CVY_OK;
+}
+
+CVY_OP_DEFINE(redistribute) = {
+    .name = "redistribute",
+    .summary = "changes which part of a dimension each rank has",
+    .options_size = sizeof(struct cvy_redistribute),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .part_splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
+    .part = redistribute_part,
+    .infer = redistribute_infer,
+    .grad = redistribute_grad,
+    .comm = &redistribute_comm,
+};

@@ -1,0 +1,474 @@
+/*
+ * pass_split.c: splits a forward graph over the ranks of one axis of the grid: it makes the graph of one part, node by
+ * node, and adds communication where a node needs other entries of a value than its rank has.
+ *
+ *   tensor   layers with weights are split by their outputs or inputs, as told; what comes between follows by channels
+ *   space    all layers are split along one spatial dimension; a sliding window fetches the positions of its neighbours
+ *            (halo), a layer that cannot be split gathers its sources first, and all ranks compute it
+ *
+ * Each part of a node is the same operator, inferred again from the part of its sources. The shapes say what its results
+ * are: shorter than in the whole node along one dimension, they are that part of the whole; of the same shape, they are
+ * partial sums, which are added over ranks at once (accumulators: with the gradients). Autodiff comes after this, so
+ * backward is split by the gradients of the operators, and communication has its gradient, too.
+ *
+ * It runs once for each axis, on the part that the axis before has made. Sources: Shoeybi et al. 2019, Megatron-LM,
+ * section 3; Dryden et al. 2019, spatial parallelism, section 3.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "pass/pass_split.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "op/comm/op_redistribute.h"
+#include "op/pointwise/op_scale.h"
+#include "op/tensor/op_concat.h"
+
+/* What the ranks of the axis have of a value: the dimension that is split, or one of these. */
+enum { WHOLE = -1, SOME_PART = -2 }; /* SOME_PART: no range of one dimension */
+
+/* A value of the whole graph, in the part. */
+struct place {
+    cvy_value *value; /* NULL: not made yet */
+    int dim;
+    cvy_value *gathered; /* the whole value on all ranks; NULL: not made */
+};
+
+struct splitting {
+    const cvy_split *split;
+    const cvy_graph *whole;
+    cvy_graph *part;
+    struct place *place; /* by value of the whole graph */
+};
+
+static unsigned axis_bit(const struct splitting *s)
+{
+    return CVY_AXIS_BIT(s->split->axis);
+}
+
+static int64_t share_first(const struct splitting *s, int64_t n, int part)
+{
+    return cvy_share_first(n, part, s->split->parts);
+}
+
+static int64_t share_count(const struct splitting *s, int64_t n)
+{
+    return share_first(s, n, s->split->me + 1) - share_first(s, n, s->split->me);
+}
+
+/* ---- tiles ---- */
+
+/* The tile of a part that is a range of dimension dim of a tensor, which may itself be a tile. */
+static cvy_status make_tile(cvy_pool *pool, const cvy_shape *whole, const cvy_tile *outer, int dim, int64_t first, const cvy_tile **out)
+{
+    cvy_tile *tile = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *tile, &tile));
+    *tile = outer ? *outer : (cvy_tile){.whole = *whole};
+    tile->first[dim] += first;
+    *out = tile;
+    return CVY_OK;
+}
+
+/* The dimension along which a part is shorter than the whole, if there is one. */
+static int split_dim(const cvy_shape *whole, const cvy_shape *part)
+{
+    int dim = WHOLE;
+    if (whole->ndim != part->ndim)
+        return SOME_PART;
+    for (int d = 0; d < whole->ndim; d++)
+        if (whole->dim[d] != part->dim[d])
+            dim = dim == WHOLE ? d : SOME_PART;
+    return dim;
+}
+
+/* Notes in the part's value what it is of the whole one. */
+static cvy_status set_place(struct splitting *s, const cvy_value *of, cvy_value *value, int dim)
+{
+    value->split = of->split | (dim == WHOLE ? 0 : axis_bit(s));
+    value->over |= of->over;
+    value->tile = of->tile;
+    if (dim >= 0)
+        CVY_TRY(make_tile(s->part->pool, &of->shape, of->tile, dim,
+                          share_first(s, of->shape.dim[dim], s->split->me), &value->tile));
+    s->place[of->index] = (struct place){.value = value, .dim = dim};
+    return CVY_OK;
+}
+
+/* ---- communication ---- */
+
+static cvy_status add_node(struct splitting *s, const char *op, const char *name, const char *what,
+                           const cvy_node *at, const void *options, cvy_value *src, cvy_value **out)
+{
+    cvy_node *node = NULL;
+    char full[200];
+    snprintf(full, sizeof full, "%s.%s.%s", name, what, cvy_axis_name(s->split->axis));
+    CVY_TRY(cvy_graph_add_parsed(s->part, cvy_op_find(op), full, at->layer, options, &src, 1, at->phase, &node));
+    node->split = at->split;
+    *out = node->dst[0];
+    return CVY_OK;
+}
+
+static struct cvy_redistribute redistribution(const struct splitting *s, int dim, int64_t n, cvy_has from, cvy_has to)
+{
+    return (struct cvy_redistribute){.axis = (int)s->split->axis,
+                                     .dim = dim,
+                                     .n = n,
+                                     .parts = s->split->parts,
+                                     .me = s->split->me,
+                                     .from = from,
+                                     .to = to};
+}
+
+/* The whole of a value, on all ranks. */
+static cvy_status gathered(struct splitting *s, const cvy_value *of, const cvy_node *at, cvy_value **out)
+{
+    struct place *p = &s->place[of->index];
+    if (p->dim == WHOLE) {
+        *out = p->value;
+        return CVY_OK;
+    }
+    CVY_CHECK(p->dim >= 0, CVY_E_INTERNAL, "%s reads %s, of which ranks have parts that cannot be gathered", at->name,
+              of->name);
+    if (!p->gathered) {
+        const struct cvy_redistribute o =
+            redistribution(s, p->dim, of->shape.dim[p->dim], CVY_HAS_SHARE, CVY_HAS_WHOLE);
+        CVY_TRY(add_node(s, "redistribute", of->name, "whole", at, &o, p->value, &p->gathered));
+        p->gathered->split = of->split;
+        p->gathered->tile = of->tile;
+    }
+    *out = p->gathered;
+    return CVY_OK;
+}
+
+/* This rank's share of a value along a dimension. */
+static cvy_status shared(struct splitting *s, const cvy_value *of, int dim, const cvy_node *at, cvy_value **out)
+{
+    struct place *p = &s->place[of->index];
+    char what[24];
+    if (p->dim == dim || p->dim == SOME_PART) {
+        *out = p->value;
+        return CVY_OK;
+    }
+    CVY_TRY(gathered(s, of, at, out));
+    const struct cvy_redistribute o = redistribution(s, dim, of->shape.dim[dim], CVY_HAS_WHOLE, CVY_HAS_SHARE);
+    snprintf(what, sizeof what, "%s.share%d", at->name, dim);
+    CVY_TRY(add_node(s, "redistribute", of->name, what, at, &o, *out, out));
+    (*out)->split = of->split | axis_bit(s);
+    return make_tile(s->part->pool, &of->shape, of->tile, dim, share_first(s, of->shape.dim[dim], s->split->me),
+                     &(*out)->tile);
+}
+
+/* Whether the windows of all ranks are their shares of the source. */
+static int windows_are_shares(const struct splitting *s, int64_t n, const cvy_slide *slide)
+{
+    int equal = 1;
+    for (int p = 0; p < s->split->parts; p++) {
+        int64_t first, end;
+        cvy_slide_range(slide, p, s->split->parts, &first, &end);
+        equal = equal && first == share_first(s, n, p) && end == share_first(s, n, p + 1);
+    }
+    return equal;
+}
+
+/* The positions that this rank's share of the results needs. */
+static cvy_status windowed(struct splitting *s, const cvy_value *of, const cvy_node_part *part, const cvy_slide *slide,
+                           const cvy_node *at, cvy_value **out)
+{
+    const int64_t n = of->shape.dim[part->dim];
+    CVY_TRY(shared(s, of, part->dim, at, out));
+    if (windows_are_shares(s, n, slide))
+        return CVY_OK;
+    struct cvy_redistribute o = redistribution(s, part->dim, n, CVY_HAS_SHARE, CVY_HAS_WINDOW);
+    o.slide = *slide;
+    o.fill = part->fill;
+    CVY_TRY(add_node(s, "redistribute", at->name, "halo", at, &o, *out, out));
+    (*out)->split = of->split | axis_bit(s);
+    return CVY_OK;
+}
+
+/* ---- how a node is split ---- */
+
+static int given_sources(const cvy_node *node)
+{
+    int n = 0;
+    while (n < node->nsrc && node->src[n]->kind != CVY_VALUE_VARIABLE)
+        n++;
+    return n;
+}
+
+/* Fills in *part and the options of the part. */
+static cvy_status describe(struct splitting *s, const cvy_node *node, unsigned split, int dim, cvy_node_part *part,
+                           void **options_out)
+{
+    const cvy_value *dst = node->dst[0];
+    const int64_t n = dst && dim < dst->shape.ndim ? dst->shape.dim[dim] : 0;
+    *part = (cvy_node_part){.split = split,
+                            .dim = dim,
+                            .first = share_first(s, n, s->split->me),
+                            .count = share_count(s, n),
+                            .number = s->split->me,
+                            .parts = s->split->parts};
+    *options_out = node->options;
+    if (!node->op->options_size)
+        return node->op->part ? node->op->part(node, part, NULL) : CVY_OK;
+    CVY_TRY(cvy_pool_alloc(s->part->pool, node->op->options_size, options_out));
+    memcpy(*options_out, node->options, node->op->options_size);
+    return node->op->part ? node->op->part(node, part, *options_out) : CVY_OK;
+}
+
+/* Whether the operator allows this split, and the results are long enough for all parts. */
+static int allows(struct splitting *s, const cvy_node *node, unsigned split, int dim)
+{
+    cvy_node_part part;
+    void *options = NULL;
+    const cvy_shape *dst = node->dst[0] ? &node->dst[0]->shape : NULL;
+    if (!((cvy_node_splits(node) | node->op->part_splits) & split))
+        return 0;
+    if (dst && dst->ndim > dim && split != CVY_SPLIT_INPUTS && dst->dim[dim] < s->split->parts)
+        return 0;
+    return describe(s, node, split, dim, &part, &options) == CVY_OK;
+}
+
+static int any_source_is_split(const struct splitting *s, const cvy_node *node, int dim)
+{
+    int any = 0;
+    for (int i = 0; i < given_sources(node); i++) {
+        const int have = s->place[node->src[i]->index].dim;
+        any |= have == dim || have == SOME_PART;
+    }
+    return any;
+}
+
+static int any_source_is_part(const struct splitting *s, const cvy_node *node)
+{
+    int any = 0;
+    for (int i = 0; i < given_sources(node); i++)
+        any |= s->place[node->src[i]->index].dim != WHOLE;
+    return any;
+}
+
+/* CVY_SPLIT_*, or 0: all ranks compute the node. */
+static unsigned choose(struct splitting *s, const cvy_node *node)
+{
+    const int dim = s->split->axis == CVY_AXIS_TENSOR ? 1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
+    if (s->split->axis != CVY_AXIS_TENSOR)
+        return any_source_is_split(s, node, dim) && allows(s, node, CVY_SPLIT_SPACE, dim) ? CVY_SPLIT_SPACE : 0;
+    const int told = s->split->of_layer ? cvy_index_find(s->split->of_layer, node->layer) : -1;
+    if (told > 0 && allows(s, node, (unsigned)told, 1))
+        return (unsigned)told;
+    return any_source_is_split(s, node, 1) && allows(s, node, CVY_SPLIT_CHANNELS, 1) ? CVY_SPLIT_CHANNELS : 0;
+}
+
+/* ---- one node ---- */
+
+/* Whether the source has the axis along which the node is split, as addends have. Statistics of channels have another
+ * shape. */
+static int has_axis(const cvy_node *node, const cvy_value *of, const cvy_node_part *part)
+{
+    if (part->split == CVY_SPLIT_INPUTS)
+        return 1;
+    const cvy_shape *dst = &node->dst[0]->shape;
+    return of->shape.ndim == dst->ndim && of->shape.dim[part->dim] == dst->dim[part->dim] &&
+           of->dtype == node->src[0]->dtype;
+}
+
+static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy_node_part *part, int i,
+                            cvy_value **out)
+{
+    const cvy_value *of = node->src[i];
+    const cvy_slide slide = {node->dst[0] && part->slides ? node->dst[0]->shape.dim[part->dim] : 0, part->stride,
+                             part->pad, part->reach, part->transposed};
+    cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase, .split = node->split};
+    if (part->split == 0 || part->split == CVY_SPLIT_OUTPUTS)
+        return gathered(s, of, &at, out);
+    if (part->slides && i == 0)
+        return windowed(s, of, part, &slide, &at, out);
+    const cvy_scale_opts by = {part->factor};
+    if (part->scaled && i == part->scaled) {
+        CVY_TRY(gathered(s, of, &at, out));
+        return add_node(s, "scale", node->name, "share", &at, &by, *out, out);
+    }
+    *out = s->place[of->index].value;
+    return s->place[of->index].dim == WHOLE && has_axis(node, of, part) ? shared(s, of, part->dim, &at, out) : CVY_OK;
+}
+
+/* Variables that the part has created are parts, too. unit_of: the number of channels that are split: a dimension of a
+ * variable has a multiple of it. */
+static cvy_status take_variable(struct splitting *s, const cvy_variable *whole, int64_t unit_of, cvy_value *read)
+{
+    cvy_variable *v = read->variable;
+    const int dim = split_dim(&whole->shape, &v->shape);
+    v->init.fan_in = whole->init.fan_in;
+    v->init.fan_out = whole->init.fan_out;
+    CVY_CHECK(dim != SOME_PART, CVY_E_INTERNAL, "%s is %s, which is no part of %s", v->name, cvy_shape_text(&v->shape),
+              cvy_shape_text(&whole->shape));
+    if (!v->tile && dim >= 0)
+        CVY_TRY(make_tile(s->part->vars->pool, &whole->shape, whole->tile, dim,
+                          share_first(s, unit_of, s->split->me) * (whole->shape.dim[dim] / unit_of), &v->tile));
+    else if (!v->tile && whole->tile)
+        CVY_TRY(make_tile(s->part->vars->pool, &whole->shape, whole->tile, 0, 0, &v->tile));
+    read->tile = v->tile;
+    read->split |= dim >= 0 ? axis_bit(s) : 0;
+    return CVY_OK;
+}
+
+static cvy_status take_variables(struct splitting *s, const cvy_node *node, const cvy_node *part, unsigned split)
+{
+    const cvy_value *channels = split == CVY_SPLIT_INPUTS ? node->src[0] : node->dst[0];
+    const int64_t unit_of = channels && channels->shape.ndim > 1 ? channels->shape.dim[1] : 1;
+    for (int i = given_sources(node); i < part->nsrc; i++) {
+        /* A bias that only the first part adds belongs to this rank alone, like a part of a weight. */
+        part->src[i]->split |= node->src[i]->split | (split == CVY_SPLIT_INPUTS ? axis_bit(s) : 0);
+        const cvy_shape *whole = &node->src[i]->variable->shape;
+        CVY_TRY(take_variable(s, node->src[i]->variable, node->phase == CVY_PHASE_UPDATE ? whole->dim[0] : unit_of,
+                              part->src[i]));
+    }
+    return CVY_OK;
+}
+
+/* Partial sums are added over ranks at once; those of accumulators, together with the gradients. */
+static cvy_status take_result(struct splitting *s, const cvy_node *node, const cvy_node *part, unsigned split, int i)
+{
+    const cvy_value *of = node->dst[i];
+    cvy_value *value = part->dst[i];
+    const int dim = split_dim(&of->shape, &value->shape);
+    const int is_sum = split != 0 && dim == WHOLE;
+    if (value->kind == CVY_VALUE_VARIABLE) {
+        s->place[of->index] = (struct place){.value = value, .dim = dim};
+        return CVY_OK;
+    }
+    if (is_sum && value->kind == CVY_VALUE_ACCUMULATOR && part->phase == CVY_PHASE_MICRO)
+        value->over |= axis_bit(s);
+    else if (is_sum) {
+        const struct cvy_allreduce_axis axis = {(int)s->split->axis};
+        const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase, .split = node->split};
+        value->split = of->split;
+        CVY_TRY(add_node(s, "allreduce", value->name, "sum", &at, &axis, value, &value));
+    }
+    return set_place(s, of, value, dim);
+}
+
+/* A part of a transposed convolution's result is cut out of what its sources touch. */
+static cvy_status cut_out(struct splitting *s, const cvy_node *node, const cvy_node_part *d, cvy_node *part)
+{
+    const cvy_slide slide = {node->dst[0]->shape.dim[d->dim], d->stride, d->pad, d->reach, 1};
+    int64_t first, end;
+    cvy_slide_range(&slide, d->number, d->parts, &first, &end);
+    const cvy_slice_opts cut = {d->dim, d->first - (first * d->stride - d->pad), d->count};
+    cvy_value *value = NULL;
+    const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase, .split = part->split};
+    part->dst[0]->split = node->dst[0]->split | axis_bit(s);
+    if (cut.first == 0 && cut.count == part->dst[0]->shape.dim[d->dim])
+        return set_place(s, node->dst[0], part->dst[0], d->dim);
+    CVY_TRY(add_node(s, "slice", part->name, "cut", &at, &cut, part->dst[0], &value));
+    return set_place(s, node->dst[0], value, d->dim);
+}
+
+static cvy_status split_node(struct splitting *s, const cvy_node *node)
+{
+    const int given = given_sources(node), dim = s->split->axis == CVY_AXIS_TENSOR
+                                                     ? 1
+                                                     : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
+    const int follows = node->op->flags & CVY_OP_FOLLOWS && any_source_is_part(s, node);
+    const unsigned split = follows ? 0 : choose(s, node);
+    cvy_value *src[CVY_NODE_SRC_MAX] = {0};
+    cvy_node_part d = {0};
+    void *options = node->options;
+    cvy_node *part = NULL;
+    if (split)
+        CVY_TRY(describe(s, node, split, dim, &d, &options));
+    for (int i = 0; i < given; i++)
+        if (follows)
+            src[i] = s->place[node->src[i]->index].value;
+        else
+            CVY_TRY(source_of(s, node, &d, i, &src[i]));
+    CVY_TRY(cvy_graph_add_parsed(s->part, node->op, node->name, node->layer, options, src, given, node->phase, &part));
+    part->split = node->split | (split || follows ? axis_bit(s) : 0);
+    CVY_TRY(take_variables(s, node, part, split));
+    if (d.transposed)
+        return cut_out(s, node, &d, part);
+    for (int i = 0; i < node->ndst - node->op->nsaved; i++)
+        if (node->dst[i] && part->dst[i])
+            CVY_TRY(take_result(s, node, part, split, i));
+    return CVY_OK;
+}
+
+/* ---- the graph ---- */
+
+/* Inputs are split along a spatial axis if they have it. */
+static cvy_status take_feed(struct splitting *s, const cvy_value *of)
+{
+    const int dim = s->split->axis == CVY_AXIS_TENSOR ? -1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
+    const int is_split = dim > 0 && !of->per_step && cvy_dtype_is_real(of->dtype) && of->shape.ndim > dim &&
+                         of->shape.dim[dim] >= s->split->parts;
+    cvy_shape shape = of->shape;
+    cvy_value *value = NULL;
+    if (is_split)
+        shape.dim[dim] = share_count(s, of->shape.dim[dim]);
+    const cvy_shape sample = of->per_step ? shape : cvy_shape_make(shape.ndim - 1, shape.dim + 1);
+    CVY_TRY(cvy_graph_feed(s->part, of->name, of->dtype, &sample, of->per_step, &value));
+    return set_place(s, of, value, is_split ? dim : WHOLE);
+}
+
+/* Variables that only other ranks have still belong to the set, so that all ranks know all names. */
+static cvy_status declare_others(const cvy_vars *all, cvy_vars *vars)
+{
+    for (int i = 0; i < all->count; i++) {
+        const cvy_variable *v = all->at[i];
+        cvy_variable *mine = NULL;
+        if (cvy_vars_find(vars, v->name))
+            continue;
+        CVY_TRY(cvy_vars_declare(vars, v->name, v->role, v->dtype, &v->shape, &v->init, &mine));
+        mine->decay = v->decay;
+        mine->elsewhere = 1;
+    }
+    return CVY_OK;
+}
+
+static cvy_status split_all(struct splitting *s, cvy_value **value, int n)
+{
+    for (int v = 0; v < s->whole->nvalue; v++)
+        if (s->whole->value[v]->kind == CVY_VALUE_FEED)
+            CVY_TRY(take_feed(s, s->whole->value[v]));
+    for (int i = 0; i < s->whole->nnode; i++)
+        if (!s->whole->node[i]->removed)
+            CVY_TRY(split_node(s, s->whole->node[i]));
+    for (int i = 0; i < n; i++) {
+        const cvy_node *producer = value[i]->producer;
+        const cvy_node at = {.name = value[i]->name,
+                             .layer = producer ? producer->layer : value[i]->name,
+                             .phase = producer ? producer->phase : CVY_PHASE_MICRO};
+        CVY_TRY(gathered(s, value[i], &at, &value[i]));
+    }
+    CVY_TRY(declare_others(s->whole->vars, s->part->vars));
+    return cvy_graph_verify(s->part);
+}
+
+cvy_status cvy_split_graph(cvy_graph *whole, const cvy_split *split, cvy_vars *vars, cvy_value **value, int n,
+                           cvy_graph **out)
+{
+    struct splitting s = {.split = split, .whole = whole};
+    const cvy_graph_opts opts = {.name = whole->name,
+                                 .batch = whole->batch,
+                                 .training = whole->training,
+                                 .dtype = whole->dtype,
+                                 .bn_group = whole->bn_group,
+                                 .precise = whole->precise,
+                                 .seed = whole->seed};
+    cvy_status status = cvy_mem_alloc(sizeof *s.place * ((size_t)whole->nvalue + 1), &s.place);
+    if (status == CVY_OK)
+        status = cvy_graph_create(vars, &opts, &s.part);
+    if (status == CVY_OK) {
+        s.part->whole = whole;
+        status = split_all(&s, value, n);
+    }
+    cvy_mem_free(&s.place);
+    if (status == CVY_OK)
+        *out = s.part;
+    else if (s.part)
+        cvy_graph_destroy(&s.part);
+    else
+        cvy_graph_destroy(&whole);
+    return status;
+}
