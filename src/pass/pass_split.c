@@ -222,10 +222,11 @@ static int allows(struct splitting *s, const cvy_node *node, unsigned split, int
 {
     cvy_node_part part;
     void *options = NULL;
-    const cvy_shape *dst = node->dst[0] ? &node->dst[0]->shape : NULL;
+    const cvy_value *dst = node->dst[0];
     if (!((cvy_node_splits(node) | node->op->part_splits) & split))
         return 0;
-    if (dst && dst->ndim > dim && split != CVY_SPLIT_INPUTS && dst->dim[dim] < s->split->parts)
+    if (dst && split != CVY_SPLIT_INPUTS && dst->shape.ndim == node->src[0]->shape.ndim && dst->shape.ndim > dim &&
+        dst->shape.dim[dim] < s->split->parts)
         return 0;
     return describe(s, node, split, dim, &part, &options) == CVY_OK;
 }

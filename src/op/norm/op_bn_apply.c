@@ -20,6 +20,9 @@
 
 static cvy_status bn_apply_infer(cvy_node *node)
 {
+    CVY_CHECK(cvy_node_src(node, 1)->dim[2] == cvy_node_src(node, 0)->dim[1], CVY_E_INTERNAL,
+              "%s: statistics of %s do not fit a source of %s", node->name, cvy_shape_text(cvy_node_src(node, 1)),
+              cvy_shape_text(cvy_node_src(node, 0)));
     CVY_TRY(cvy_bn_scale_shift_params(node, cvy_node_src(node, 0)->dim[1]));
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
 }
