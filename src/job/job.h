@@ -142,6 +142,8 @@ struct cvy_job_parallel {
     int strategy;
     int64_t pipeline;
     const char *order;
+    const cvy_tree *first_layers_tree;
+    const char *first_layers; /* the names, separated by commas; NULL: none are given */
 };
 struct cvy_job_watchdog {
     const char *timeout_text;

@@ -243,6 +243,12 @@ static const cvy_option parallel_rows[] = {
     {"order", CVY_TYPE_STRING, CVY_FIELD(cvy_job_parallel, order), "1f1b", "", "",
      "with pipeline, in which order a stage runs micro-batches: 1f1b (fewest activations) or gpipe (all forward "
      "first)"},
+    {"first_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, first_layers_tree), "", "", "",
+     "with pipeline, a list of the layers with which the stages begin, the first layer of the network included, such "
+     "as "
+     "[conv1, conv3, fc]; without it the layers are cut into stages of equal time, with those that have a `stage: N` "
+     "on "
+     "theirs"},
     {0},
 };
 

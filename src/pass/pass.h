@@ -37,6 +37,7 @@ cvy_status cvy_pass_autodiff(cvy_graph *g, cvy_value *const *loss, int nloss, cv
 typedef struct cvy_stages {
     int mine;                  /* the stage of this rank, from 0 */
     const cvy_index *of_layer; /* the stage of each layer, by its name */
+    int own_losses; /* 1: a loss is not summed over stages by the graph: cvy_program_share_losses() does it */
 } cvy_stages;
 /* Keeps the nodes of one stage and adds messages for the values that cross between stages. gradients: those of other
  * stages are taken out. Run it after cvy_pass_autodiff and before all other passes. CVY_E_UNSUPPORTED: layers of

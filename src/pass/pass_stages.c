@@ -5,7 +5,8 @@
  * All ranks have built the same graph, so they find the same crossings in the same order, and the number of a crossing
  * is the tag of its message. A value that several later stages read is sent to each of them once. A gradient is added
  * up on the stage of the layer that adds it. A loss of another stage becomes a zero here, and the sums of losses go
- * over all ranks; so every rank knows every loss. Optimiser states exist on the stage of their weight only.
+ * over all ranks; so every rank knows every loss. Some update modes need another order of these additions and do them
+ * after the step. Optimiser states exist on the stage of their weight only.
  *
  * It runs after autodiff, because backward is cut like forward, and before fusing, so no fused node spans two stages.
  * Source: Huang et al. 2019, GPipe, section 2.
@@ -150,7 +151,7 @@ static cvy_status remove_others(struct cut *c)
             node[k++] = c->g->node[n];
     for (int k = 0; k < c->nnode && status == CVY_OK; k++) {
         const int is_loss = (node[k]->op->flags & CVY_OP_LOSS) != 0;
-        if (is_loss)
+        if (is_loss && !c->stages->own_losses)
             node[k]->dst[0]->over_all = 1;
         if (c->of[k] == c->stages->mine)
             continue;

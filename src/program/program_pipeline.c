@@ -5,9 +5,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "plan/plan_cut.h"
 #include "program/program.h"
 
 static cvy_status read_order(cvy_program *p)
@@ -32,12 +32,11 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
     CVY_TRY(cvy_grid_arrange(p->context->comm, CVY_MAX(p->opts.pipeline, 1), &p->pipeline.grid));
     if (p->pipeline.grid.nstages == 1)
         return CVY_OK;
-    CVY_CHECK(p->opts.update_mode == CVY_UPDATE_SYNC && !p->opts.overlap_forward && !p->opts.shards &&
-                  !p->opts.gradients_only,
+    CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
               CVY_E_CONFIG,
-              "opts.pipeline is %d, which goes with update mode sync only, without overlap_forward, shards and "
-              "gradients_only",
-              p->pipeline.grid.nstages);
+              "opts.pipeline is %d, which does not go with opts.update_mode: %s: take sync, delayed or zero1, which "
+              "reduce gradients among the ranks of a stage",
+              p->pipeline.grid.nstages, p->opts.update_mode == CVY_UPDATE_LOCAL ? "local" : "parameter_server");
     CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
               "opts.pipeline: stages exchange values in the host's memory, and those of the backend %s are elsewhere",
               p->context->space.backend->name);
@@ -53,20 +52,80 @@ static cvy_status list_layers(cvy_program *p, const cvy_cut *cut)
     return CVY_OK;
 }
 
+/* Reads the first layers of an earlier plan. Returns 0 if they are not a cut of these layers, with each placed layer on
+ * its stage. */
+static int read_saved_cut(cvy_program *p, const cvy_cut *cut, const cvy_tree *names)
+{
+    const int nstages = p->pipeline.grid.nstages;
+    int *first = p->pipeline.first, stage = 0;
+    if (!names || names->kind != CVY_TREE_LIST || names->count != nstages)
+        return 0;
+    for (int s = 0; s < nstages; s++) {
+        first[s] = names->child[s]->text ? cvy_keys_find(&p->pipeline.layer, names->child[s]->text) : -1;
+        if (first[s] < 0 || (s == 0 ? first[s] != 0 : first[s] <= first[s - 1]))
+            return 0;
+    }
+    for (int k = 0; k < cut->nlayer; k++) {
+        stage += stage < nstages && k == first[stage];
+        if (cut->layer[k].placed && cut->layer[k].placed != stage)
+            return 0;
+    }
+    return 1;
+}
+
+static int64_t number_of(const cvy_tree *map, const char *key)
+{
+    const cvy_tree *node = map->kind == CVY_TREE_MAP ? cvy_tree_get(map, key) : NULL;
+    int64_t value = 0;
+    return node && cvy_tree_int(node, &value) == CVY_OK ? value : 0;
+}
+
+static int is_of_this_grid(cvy_program *p)
+{
+    const cvy_grid *grid = &p->pipeline.grid;
+    const int64_t nstages = number_of(p->pipeline.saved, "stages"), ndata = number_of(p->pipeline.saved, "ranks_each");
+    if (nstages == grid->nstages && ndata == grid->ndata)
+        return 1;
+    snprintf(
+        p->pipeline.note, sizeof p->pipeline.note,
+        "the plan was made for %lld stages of %lld rank%s each, and this run has %d of %d: the plan's cut is not used",
+        (long long)nstages, (long long)ndata, ndata == 1 ? "" : "s", grid->nstages, grid->ndata);
+    return 0;
+}
+
+/* Whether the cut of an earlier plan is used again, so that a resumed run computes the same bits. */
+static int takes_saved_cut(cvy_program *p, const cvy_cut *cut)
+{
+    if (!p->pipeline.saved || !is_of_this_grid(p))
+        return 0;
+    if (read_saved_cut(p, cut, cvy_tree_get(p->pipeline.saved, "first_layers")))
+        return 1;
+    snprintf(
+        p->pipeline.note, sizeof p->pipeline.note,
+        "the plan's cut into stages does not fit the layers of this network or the stages on which they are placed: "
+        "it is not used");
+    return 0;
+}
+
 static cvy_status choose(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph)
 {
     const cvy_grid *grid = &p->pipeline.grid;
     cvy_lowered *lowered = NULL;
+    cvy_cut_places places = {0};
     cvy_cut cut = {0};
-    CVY_TRY(cvy_lowered_create(graph, opts, &lowered));
-    cvy_status status = cvy_cut_list(lowered, p->kernel.wisdom, p->context->threads, &cut);
+    cvy_status status = cvy_program_list_places(p, &places);
+    if (status == CVY_OK)
+        status = cvy_lowered_create(graph, opts, &lowered);
+    if (status == CVY_OK)
+        status = cvy_cut_list(lowered, p->kernel.wisdom, p->context->threads, &places, &cut);
     if (status == CVY_OK)
         status = list_layers(p, &cut);
-    if (status == CVY_OK)
+    if (status == CVY_OK && !takes_saved_cut(p, &cut))
         status = cvy_cut_choose(&cut, grid->nstages, p->pipeline.first);
     if (status == CVY_OK)
         p->pipeline.slowest_ms = cvy_cut_slowest_ms(&cut, grid->nstages, p->pipeline.first);
     cvy_cut_free(&cut);
+    cvy_program_free_places(&places);
     cvy_lowered_destroy(&lowered);
     return status;
 }
@@ -97,8 +156,10 @@ cvy_status cvy_program_cut(cvy_program *p, const cvy_plan_opts *opts,
     cvy_comm *comm = p->context->comm;
     const size_t n = (size_t)p->pipeline.grid.nstages;
     cvy_graph *graph = NULL;
-    if (n == 1)
+    if (n == 1) {
+        (void)(p->pipeline.saved && is_of_this_grid(p));
         return CVY_OK;
+    }
     cvy_status status = cvy_pool_alloc(p->pool, sizeof *p->pipeline.first * n, &p->pipeline.first);
     if (status == CVY_OK)
         status = make(p, &graph);
@@ -108,13 +169,30 @@ cvy_status cvy_program_cut(cvy_program *p, const cvy_plan_opts *opts,
     forget_layouts(p);
     CVY_TRY(cvy_comm_agree(comm, status));
     CVY_TRY(comm->ops->broadcast(comm, p->pipeline.first, sizeof *p->pipeline.first * n, 0));
-    return cvy_comm_agree(comm, number_layers(p));
+    status = number_layers(p);
+    return cvy_comm_agree(comm, status == CVY_OK ? cvy_program_check_stages(p) : status);
+}
+
+/* Each loss is zero on all stages but one, so the order of the additions does not matter. */
+cvy_status cvy_program_share_losses(const cvy_program *p, const cvy_program_task *s)
+{
+    cvy_comm *comm = p->pipeline.grid.pipeline;
+    if (!comm || !p->update.shape.own_losses)
+        return CVY_OK;
+    for (int i = 0; i < s->nloss; i++) {
+        double *loss = cvy_plan_find(s->plan, s->loss[i].value, 0);
+        CVY_CHECK(loss, CVY_E_INTERNAL, "the loss %s has no memory", s->loss[i].name);
+        CVY_TRY(comm->ops->allreduce(comm, loss, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    }
+    return CVY_OK;
 }
 
 void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out)
 {
     const cvy_grid *grid = &p->pipeline.grid;
     const int n = grid->nstages, nmicro = p->task[task]->nmicro;
+    if (*p->pipeline.note)
+        cvy_text_add(out, "pipeline: %s\n", p->pipeline.note);
     if (n == 1)
         return;
     cvy_text_add(out, "pipeline: %d stages of %d rank%s, %d micro-batch%s; ", n, grid->ndata,
@@ -137,5 +215,8 @@ void cvy_program_close_pipeline(cvy_program *p)
 {
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
+    cvy_keys_free(&p->pipeline.placed);
+    cvy_mem_free(&p->pipeline.placed_on);
+    cvy_mem_free(&p->pipeline.choices);
     cvy_grid_disconnect(&p->pipeline.grid);
 }

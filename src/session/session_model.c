@@ -359,7 +359,8 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
                           .reduce_blocking = job->comm.blocking,
                           .shards = cvy_job_shards(job),
                           .pipeline = job->parallel.pipeline,
-                          .pipeline_order = job->parallel.order};
+                          .pipeline_order = job->parallel.order,
+                          .first_layers = job->parallel.first_layers};
     o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2
                          : norm->group_by == CVY_NORM_GROUP_RANK                                          ? -1
                                                                                                           : norm->group;
