@@ -116,9 +116,10 @@ typedef struct cvy_loader_opts {
     int balance;
     int64_t window;
     uint64_t seed;
-    int threads;  /* background threads; 0: the work runs inside cvy_loader_get */
-    int depth;    /* steps prepared ahead, at least 1 */
-    int skip_bad; /* 1: the row of a bad sample becomes zeros with weight 0 and is counted; 0: the step fails */
+    int threads;   /* background threads; 0: the work runs inside cvy_loader_get */
+    int depth;     /* steps prepared ahead, at least 1 */
+    int no_fields; /* 1: fields are not read, for a rank that uses none of them; rows have numbers and weights only */
+    int skip_bad;  /* 1: the row of a bad sample becomes zeros with weight 0 and is counted; 0: the step fails */
     int64_t first_step;
     cvy_share_fn share;
     void *share_user;
@@ -128,7 +129,8 @@ typedef struct cvy_loader cvy_loader;
 
 typedef struct cvy_rows { /* a step's rows on this rank: its micro-batches, one after the other */
     int64_t n;
-    void *field[CVY_FIELD_MAX]; /* [n, shape...], in the data set's order of fields; valid until released */
+    void *field[CVY_FIELD_MAX]; /* [n, shape...], in the data set's order of fields, NULL with no_fields; valid until
+                                   released */
     int64_t *id;                /* [n] sample numbers */
     double *weight; /* [n]: 1, or 0 for a skipped bad sample (the data set's own "weight" field is separate) */
     int64_t nbad;

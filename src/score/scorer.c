@@ -13,6 +13,7 @@
 #include "base/number/base_exact.h"
 #include "data/data_reader.h"
 #include "job/job_table.h"
+#include "program/program_fill.h"
 
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out)
 {
@@ -195,6 +196,14 @@ static int is_made_here(const cvy_program_task *task, const char *value)
     return v && !v->elsewhere;
 }
 
+/* Metrics compare the output with targets, on the stage that makes it. */
+static int reads_fields(const cvy_scorer *scorer, int step)
+{
+    const cvy_program *p = scorer->session->program;
+    return step >= 0 &&
+           (cvy_program_reads_fields(p, step) || is_made_here(p->task[step], p->task[step]->output[0].value));
+}
+
 /* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one
  * rank counts it: the first one of the stage that has the loss, which is 0 on other stages. */
 static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
@@ -264,6 +273,8 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
                                   .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1),
                                   .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                                  .no_fields = !reads_fields(scorer, scorer->step_full) &&
+                                               !reads_fields(scorer, scorer->step_tail),
                                   .share = cvy_order_share,
                                   .share_user = &scorer->order};
     cvy_loader *loader = NULL;

@@ -83,7 +83,7 @@ static cvy_status need_room(cvy_loader *l, struct slot *s, int64_t n)
     if (n <= s->room)
         return CVY_OK;
     free_buffers(l, s);
-    for (int f = 0; f < l->nfield; f++) {
+    for (int f = 0; f < l->nfield && !l->o.no_fields; f++) {
         size_t bytes = 0;
         CVY_TRY(cvy_size_mul((size_t)n, l->row_bytes[f], &bytes));
         CVY_TRY(cvy_mem_alloc(bytes, &s->rows.field[f]));
@@ -193,9 +193,11 @@ static int is_bad_sample(cvy_status status)
 static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
 {
     void *field[CVY_FIELD_MAX];
+    s->rows.weight[row] = 1;
+    if (l->o.no_fields)
+        return CVY_OK;
     for (int f = 0; f < l->nfield; f++)
         field[f] = (char *)s->rows.field[f] + (size_t)row * l->row_bytes[f];
-    s->rows.weight[row] = 1;
     const cvy_status status = cvy_dataset_read(l->data, s->rows.id[row], s->epoch[row], field);
     if (status == CVY_OK || !is_bad_sample(status))
         return status;
