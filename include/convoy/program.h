@@ -130,6 +130,10 @@ typedef struct cvy_program_opts {
      * the first one is the first layer of the model. NULL: layers are cut so that the stages take the same time, with
      * those that cvy_model_set_stage() has placed on their stages. */
     const char *first_layers;
+    /** With pipeline: stages of each rank, which are interleaved: with 2, the layers are cut into twice as many stages,
+     * and rank r of P has the stages r and r + P. It is idle less, and sends more. 0: 1. The number of micro-batches
+     * should be a multiple of pipeline. */
+    int64_t interleave;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -143,7 +147,8 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
  *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
- *     parallel.pipeline, parallel.order, parallel.first_layers ("conv1, fc"), plan_file, share_weights, gradients_only
+ *     parallel.pipeline, parallel.order, parallel.interleave, parallel.first_layers ("conv1, fc"), plan_file,
+ * share_weights, gradients_only
  *
  * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, first_layers, plan_file)
  * are borrowed, not copied: they must live until the program is destroyed; an empty one is the default

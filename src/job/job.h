@@ -142,6 +142,7 @@ struct cvy_job_parallel {
     int strategy;
     int64_t pipeline;
     const char *order;
+    int64_t interleave;
     const cvy_tree *first_layers_tree;
     const char *first_layers; /* the names, separated by commas; NULL: none are given */
 };

@@ -32,6 +32,8 @@ cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
         {!by_clock && job->plan.clock_noise != 0, "plan", "clock_noise", "needs plan.kernels: clock"},
         {!job->deterministic && job->deterministic_shards != 8, NULL, "deterministic_shards",
          "needs deterministic: true"},
+        {job->parallel.interleave > 1 && job->parallel.pipeline == 1, "parallel", "interleave",
+         "needs parallel.pipeline of at least 2"},
         {job->parallel.first_layers && job->parallel.pipeline == 1, "parallel", "first_layers",
          "needs parallel.pipeline of at least 2"},
         {algorithm_idle != NULL, "comm", "algorithm", algorithm_idle},

@@ -243,6 +243,9 @@ static const cvy_option parallel_rows[] = {
     {"order", CVY_TYPE_STRING, CVY_FIELD(cvy_job_parallel, order), "1f1b", "", "",
      "with pipeline, in which order a stage runs micro-batches: 1f1b (fewest activations) or gpipe (all forward "
      "first)"},
+    {"interleave", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, interleave), "1", "1..1000", "",
+     "with pipeline, stages of each rank: with 2, the layers are cut into twice as many stages, and of P ranks rank r "
+     "has the stages r and r + P: less idle time and more messages"},
     {"first_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, first_layers_tree), "", "", "",
      "with pipeline, a list of the layers with which the stages begin, the first layer of the network included, such "
      "as "

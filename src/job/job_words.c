@@ -29,6 +29,7 @@ static const struct {
     {"memory_limit", "plan.memory_limit"},
     {"pipeline_order", "parallel.order"},
     {"pipeline", "parallel.pipeline"},
+    {"interleave", "parallel.interleave"},
     {"first_layers", "parallel.first_layers"},
     {"precise", "train.precise"},
     {"accumulate", "train.accumulate"},

@@ -243,7 +243,7 @@ static cvy_status check_places(const cvy_cut *cut, int nstages)
         if (!layer->placed)
             continue;
         CVY_CHECK(layer->placed <= nstages, CVY_E_CONFIG,
-                  "layer %s is placed on stage %d, and opts.pipeline is %d: take a stage from 1 to %d", layer->name,
+                  "layer %s is placed on stage %d, and there are %d stages: take a stage from 1 to %d", layer->name,
                   layer->placed, nstages, nstages);
         CVY_CHECK(!last || layer->placed >= last->placed, CVY_E_INTERNAL,
                   "layer %s is placed on stage %d after layer %s of stage %d", layer->name, layer->placed, last->name,

@@ -36,8 +36,9 @@ struct cvy_program {
     struct {
         cvy_grid grid;
         cvy_pipeline_order order;
+        int nchunks, nstages;        /* stages of each rank; of all: grid.nstages times as many */
         cvy_keys layer;              /* of the model, in order; empty with one stage */
-        int *first;                  /* [nstages]: the first layer of each stage */
+        int *first;                  /* [nstages]: the first layer of each stage; stage s is on rank s % grid.nstages */
         cvy_index of_layer;          /* the stage of each layer */
         cvy_keys placed;             /* layers that the user has placed; see cvy_program_set_stage() */
         int *placed_on, placed_room; /* the stages of these layers, from 1 */

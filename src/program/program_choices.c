@@ -105,10 +105,11 @@ void cvy_program_cut_json(const cvy_program *p, cvy_json *json)
     if (grid->nstages == 1)
         return;
     cvy_json_open(json, "pipeline", '{');
-    cvy_json_int(json, "stages", grid->nstages);
+    cvy_json_int(json, "stages", p->pipeline.nstages);
+    cvy_json_int(json, "interleave", p->pipeline.nchunks);
     cvy_json_int(json, "ranks_each", grid->ndata);
     cvy_json_open(json, "first_layers", '[');
-    for (int s = 0; s < grid->nstages; s++)
+    for (int s = 0; s < p->pipeline.nstages; s++)
         cvy_json_string(json, NULL, p->pipeline.layer.text[p->pipeline.first[s]]);
     cvy_json_close(json, ']');
     cvy_json_close(json, '}');

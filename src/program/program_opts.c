@@ -200,6 +200,8 @@ static const option_row rows[] = {
     {"deterministic_shards", KIND_OTHER, AT(shards), NULL, "a power of two from 1 to 4096", 0, NULL, NULL, set_shards},
     {"parallel.pipeline", KIND_COUNT, AT(pipeline), NULL, "a number of stages of at least 1", 1, NULL, NULL, NULL},
     {"parallel.order", KIND_TEXT, AT(pipeline_order), orders, "1f1b or gpipe", 0, NULL, NULL, NULL},
+    {"parallel.interleave", KIND_COUNT, AT(interleave), NULL, "a number of stages of each rank of at least 1", 1, NULL,
+     NULL, NULL},
     {"parallel.first_layers", KIND_TEXT, AT(first_layers), NULL, "", 0, NULL, NULL, NULL},
     {"plan_file", KIND_TEXT, AT(plan_file), NULL, "", 0, NULL, NULL, NULL},
     {"share_weights", KIND_WORD, AT(share_weights), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},

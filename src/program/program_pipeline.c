@@ -10,6 +10,8 @@
 
 #include "program/program.h"
 
+enum { CHUNKS_MAX = 1000 };
+
 static cvy_status read_order(cvy_program *p)
 {
     static const char *const words[] = {[CVY_PIPELINE_1F1B] = "1f1b", [CVY_PIPELINE_GPIPE] = "gpipe"};
@@ -29,8 +31,13 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
     CVY_TRY(read_order(p));
     CVY_CHECK(p->opts.pipeline >= 0, CVY_E_CONFIG, "opts.pipeline is %lld, expected a number of stages",
               (long long)p->opts.pipeline);
+    CVY_CHECK(p->opts.interleave >= 0 && p->opts.interleave <= CHUNKS_MAX, CVY_E_CONFIG,
+              "opts.interleave is %lld, expected a number of stages of each rank up to %d",
+              (long long)p->opts.interleave, CHUNKS_MAX);
     CVY_TRY(cvy_grid_arrange(p->context->comm, CVY_MAX(p->opts.pipeline, 1), &p->pipeline.grid));
-    if (p->pipeline.grid.nstages == 1)
+    p->pipeline.nchunks = p->pipeline.grid.nstages == 1 ? 1 : (int)CVY_MAX(p->opts.interleave, 1);
+    p->pipeline.nstages = p->pipeline.grid.nstages * p->pipeline.nchunks;
+    if (p->pipeline.nstages == 1)
         return CVY_OK;
     CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
               CVY_E_CONFIG,
@@ -56,7 +63,7 @@ static cvy_status list_layers(cvy_program *p, const cvy_cut *cut)
  * its stage. */
 static int read_saved_cut(cvy_program *p, const cvy_cut *cut, const cvy_tree *names)
 {
-    const int nstages = p->pipeline.grid.nstages;
+    const int nstages = p->pipeline.nstages;
     int *first = p->pipeline.first, stage = 0;
     if (!names || names->kind != CVY_TREE_LIST || names->count != nstages)
         return 0;
@@ -83,13 +90,14 @@ static int64_t number_of(const cvy_tree *map, const char *key)
 static int is_of_this_grid(cvy_program *p)
 {
     const cvy_grid *grid = &p->pipeline.grid;
-    const int64_t nstages = number_of(p->pipeline.saved, "stages"), ndata = number_of(p->pipeline.saved, "ranks_each");
-    if (nstages == grid->nstages && ndata == grid->ndata)
+    const int64_t nstages = number_of(p->pipeline.saved, "stages"), ndata = number_of(p->pipeline.saved, "ranks_each"),
+                  nchunks = number_of(p->pipeline.saved, "interleave");
+    if (nstages == p->pipeline.nstages && ndata == grid->ndata && nchunks == p->pipeline.nchunks)
         return 1;
     snprintf(
         p->pipeline.note, sizeof p->pipeline.note,
         "the plan was made for %lld stages of %lld rank%s each, and this run has %d of %d: the plan's cut is not used",
-        (long long)nstages, (long long)ndata, ndata == 1 ? "" : "s", grid->nstages, grid->ndata);
+        (long long)nstages, (long long)ndata, ndata == 1 ? "" : "s", p->pipeline.nstages, grid->ndata);
     return 0;
 }
 
@@ -109,7 +117,7 @@ static int takes_saved_cut(cvy_program *p, const cvy_cut *cut)
 
 static cvy_status choose(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const int nstages = p->pipeline.nstages;
     cvy_lowered *lowered = NULL;
     cvy_cut_places places = {0};
     cvy_cut cut = {0};
@@ -121,9 +129,9 @@ static cvy_status choose(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *g
     if (status == CVY_OK)
         status = list_layers(p, &cut);
     if (status == CVY_OK && !takes_saved_cut(p, &cut))
-        status = cvy_cut_choose(&cut, grid->nstages, p->pipeline.first);
+        status = cvy_cut_choose(&cut, nstages, p->pipeline.first);
     if (status == CVY_OK)
-        p->pipeline.slowest_ms = cvy_cut_slowest_ms(&cut, grid->nstages, p->pipeline.first);
+        p->pipeline.slowest_ms = cvy_cut_slowest_ms(&cut, nstages, p->pipeline.first);
     cvy_cut_free(&cut);
     cvy_program_free_places(&places);
     cvy_lowered_destroy(&lowered);
@@ -141,7 +149,7 @@ static void forget_layouts(const cvy_program *p)
 
 static cvy_status number_layers(cvy_program *p)
 {
-    const int nstages = p->pipeline.grid.nstages;
+    const int nstages = p->pipeline.nstages;
     for (int k = 0, stage = 0; k < p->pipeline.layer.count; k++) {
         while (stage + 1 < nstages && k >= p->pipeline.first[stage + 1])
             stage++;
@@ -154,7 +162,7 @@ cvy_status cvy_program_cut(cvy_program *p, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out))
 {
     cvy_comm *comm = p->context->comm;
-    const size_t n = (size_t)p->pipeline.grid.nstages;
+    const size_t n = (size_t)p->pipeline.nstages;
     cvy_graph *graph = NULL;
     if (n == 1) {
         (void)(p->pipeline.saved && is_of_this_grid(p));
@@ -190,13 +198,15 @@ cvy_status cvy_program_share_losses(const cvy_program *p, const cvy_program_task
 void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out)
 {
     const cvy_grid *grid = &p->pipeline.grid;
-    const int n = grid->nstages, nmicro = p->task[task]->nmicro;
+    const int n = p->pipeline.nstages, each = p->pipeline.nchunks, nmicro = p->task[task]->nmicro;
     if (*p->pipeline.note)
         cvy_text_add(out, "pipeline: %s\n", p->pipeline.note);
     if (n == 1)
         return;
-    cvy_text_add(out, "pipeline: %d stages of %d rank%s, %d micro-batch%s; ", n, grid->ndata,
-                 grid->ndata == 1 ? "" : "s", nmicro, nmicro == 1 ? "" : "es");
+    cvy_text_add(out, "pipeline: %d stages of %d rank%s, ", n, grid->ndata, grid->ndata == 1 ? "" : "s");
+    if (each > 1)
+        cvy_text_add(out, "%d on each rank, ", each);
+    cvy_text_add(out, "%d micro-batch%s; ", nmicro, nmicro == 1 ? "" : "es");
     for (int s = 0; s < n; s++)
         cvy_text_add(out, "%s%s",
                      s == 0       ? "the stages begin with "
@@ -204,11 +214,17 @@ void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out
                                   : ", ",
                      p->pipeline.layer.text[p->pipeline.first[s]]);
     cvy_text_add(out, "\n");
-    /* A step takes nmicro + n - 1 times the slowest stage, and every rank computes for all_ms / n of each micro-batch.
-     */
+    /* A step takes each * nmicro + nstages - 1 times the slowest stage, and a rank computes for its part of all_ms of
+     * each micro-batch. */
     cvy_text_add(out, "pipeline: at least %.0f %% of a step is idle (bubble)%s\n",
-                 100 * (1 - nmicro * p->pipeline.all_ms / n / ((nmicro + n - 1) * p->pipeline.slowest_ms)),
-                 nmicro < 4 * n ? "; more micro-batches, by train.accumulate, make it less" : "");
+                 100 * (1 - nmicro * p->pipeline.all_ms / grid->nstages /
+                                ((each * nmicro + grid->nstages - 1) * p->pipeline.slowest_ms)),
+                 nmicro < 4 * grid->nstages ? "; more micro-batches, by train.accumulate, make it less" : "");
+    if (each > 1 && nmicro % grid->nstages != 0 && p->pipeline.order == CVY_PIPELINE_1F1B)
+        cvy_text_add(out,
+                     "pipeline: interleaved stages run all forward passes first, because %d micro-batches are not a "
+                     "multiple of %d ranks\n",
+                     nmicro, grid->nstages);
 }
 
 void cvy_program_close_pipeline(cvy_program *p)

@@ -15,7 +15,7 @@
 
 cvy_status cvy_program_set_stage(cvy_program *p, const char *layer, int64_t stage)
 {
-    const int nstages = p->pipeline.grid.nstages;
+    const int nstages = p->pipeline.nstages;
     int number = 0;
     if (nstages == 1)
         return CVY_OK;
@@ -23,7 +23,7 @@ cvy_status cvy_program_set_stage(cvy_program *p, const char *layer, int64_t stag
               "layer %s is placed on stage %lld after the layers were cut into stages: place it before", layer,
               (long long)stage);
     CVY_CHECK(stage >= 1 && stage <= nstages, CVY_E_CONFIG,
-              "layer %s is placed on stage %lld, and opts.pipeline is %d: take a stage from 1 to %d", layer,
+              "layer %s is placed on stage %lld, and there are %d stages: take a stage from 1 to %d", layer,
               (long long)stage, nstages, nstages);
     CVY_TRY(cvy_keys_add(&p->pipeline.placed, layer, &number));
     CVY_TRY(cvy_mem_reserve(&p->pipeline.placed_on, &p->pipeline.placed_room, number, sizeof *p->pipeline.placed_on));
@@ -67,7 +67,7 @@ static cvy_status no_layer(const cvy_model *m, const char *what, const char *nam
 /* Reads the names into the numbers of the model's layers. */
 static cvy_status read_first_layers(const cvy_program *p, const cvy_model *m, int *first, int *count_out)
 {
-    const int nstages = p->pipeline.grid.nstages;
+    const int nstages = p->pipeline.nstages;
     int count = 0;
     for (const char *at = p->opts.first_layers; *(at += strspn(at, ", \t\n"));) {
         const size_t n = strcspn(at, ", \t\n");
@@ -93,7 +93,7 @@ static cvy_status read_first_layers(const cvy_program *p, const cvy_model *m, in
 /* All layers from one first layer to the next are placed. */
 static cvy_status take_first_layers(cvy_program *p, const cvy_model *m)
 {
-    const int nstages = p->pipeline.grid.nstages;
+    const int nstages = p->pipeline.nstages;
     int *first = NULL, count = 0;
     cvy_status status = CVY_OK;
     if (!p->opts.first_layers)
@@ -103,7 +103,7 @@ static cvy_status take_first_layers(cvy_program *p, const cvy_model *m)
     if (count != nstages)
         CVY_FAIL_OUT(
             CVY_E_CONFIG,
-            "opts.first_layers names %d layer%s, and opts.pipeline is %d: name the layer with which each stage "
+            "opts.first_layers names %d layer%s, and there are %d stages: name the layer with which each stage "
             "begins, that is %d names of which the first is %s",
             count, count == 1 ? "" : "s", nstages, nstages, m->layer[0].name);
     if (first[0] != 0)

@@ -114,8 +114,10 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
 /* Before the cut into stages is known, graphs are whole. */
 static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
 {
-    const cvy_stages stages = {
-        .mine = p->pipeline.grid.stage, .of_layer = &p->pipeline.of_layer, .own_losses = p->update.shape.own_losses};
+    const cvy_stages stages = {.mine = p->pipeline.grid.stage,
+                               .nranks = p->pipeline.grid.nstages,
+                               .of_layer = &p->pipeline.of_layer,
+                               .own_losses = p->update.shape.own_losses};
     CVY_TRY(note_names(p, s, losses, outputs));
     cvy_program_set_groups(p, s);
     if (s->training)
@@ -172,6 +174,7 @@ static cvy_plan_opts plan_opts(cvy_program *p)
     return (cvy_plan_opts){.comm = p->pipeline.grid.data,
                            .grid = p->pipeline.grid.nstages > 1 ? &p->pipeline.grid : NULL,
                            .order = p->pipeline.order,
+                           .nchunks = p->pipeline.nchunks,
                            .space = &p->context->space,
                            .threads = p->context->threads,
                            .kernels = p->opts.dtype == CVY_DTYPE_F64 ? (cvy_kernels){.listed = 1} : p->kernel.allowed,

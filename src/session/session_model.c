@@ -360,6 +360,7 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
                           .shards = cvy_job_shards(job),
                           .pipeline = job->parallel.pipeline,
                           .pipeline_order = job->parallel.order,
+                          .interleave = job->parallel.interleave,
                           .first_layers = job->parallel.first_layers};
     o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2
                          : norm->group_by == CVY_NORM_GROUP_RANK                                          ? -1

@@ -53,7 +53,7 @@ same one placed 6
 run ignored 1
 same one ignored 6
 "$CONVOY" test placed --data '{format: synthetic, samples: 8, shape: [3, 8, 8], classes: 4}' >log 2>&1 || fail "test: $(cat log)"
-refused 'layer fc1 is placed on stage 3, and parallel.pipeline is 2: take a stage from 1 to 2' $MPIEXEC_N 2 "$CONVOY" train job.yaml --out bad $two
+refused 'layer fc1 is placed on stage 3, and there are 2 stages: take a stage from 1 to 2' $MPIEXEC_N 2 "$CONVOY" train job.yaml --out bad $two
 sed 's|- relu|- relu: {stage: 0}|' plain.yaml >job.yaml
 refused 'stage is 0, expected a stage of the pipeline' "$CONVOY" train job.yaml --out bad
 sed 's|- conv: {|- conv: {stage: two, |' plain.yaml >job.yaml

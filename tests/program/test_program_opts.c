@@ -39,6 +39,7 @@
     X("deterministic", "true", shards = 8)                                                                             \
     X("parallel.pipeline", "4", pipeline = 4)                                                                          \
     X("parallel.order", "gpipe", pipeline_order = "gpipe")                                                             \
+    X("parallel.interleave", "2", interleave = 2)                                                                      \
     X("parallel.first_layers", "conv1, fc", first_layers = "conv1, fc")                                                \
     X("deterministic_shards", "16", shards = 16)                                                                       \
     X("plan_file", "plan.json", plan_file = "plan.json")                                                               \
@@ -69,7 +70,7 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            a->clock_scale == b->clock_scale && a->clock_noise == b->clock_noise &&
            a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->pipeline == b->pipeline &&
            same_text(a->pipeline_order, b->pipeline_order) && same_text(a->first_layers, b->first_layers) &&
-           a->gradients_only == b->gradients_only;
+           a->interleave == b->interleave && a->gradients_only == b->gradients_only;
 }
 
 #define CHECK_ONE(name, value, assignment)                                                                             \

@@ -2,7 +2,7 @@
 /*
  * test_program_stages.c: a pipeline gives the losses and weights of one rank: with skip connections across stages,
  * batch norm, dropout, losses on several stages, both orders of micro-batches, several optimisers, clipping, and with
- * stages of several ranks; each stage has memory for its own weights only.
+ * stages of several ranks, and with several stages on each rank; each has memory for its own weights only.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,6 +29,34 @@ static void as_on_one_rank(int64_t stages)
         }
 }
 
+/* Stage s is on rank s % nranks, and results are the same. 12 micro-batches are a multiple of 2, 3 and 4 ranks. */
+static void interleaved(int64_t stages, int64_t each)
+{
+    static const struct way ways[] = {{24, 12, "adam", "1f1b", 0.05},
+                                      {24, 12, "sgd", "gpipe", 0},
+                                      {13, 5, "sgd", NULL, 0},
+                                      {12, 1, "lars", NULL, 0},
+                                      {12, (int64_t)4, "sgd", NULL, 0}};
+    static struct trained one, many;
+    const cvy_program_opts opts = {.pipeline = stages, .interleave = each};
+    for (int i = 0; i < CVY_COUNT(ways); i++) {
+        train(alone, &ways[i], &(cvy_program_opts){0}, CVY_DTYPE_F64, &one);
+        train(all, &ways[i], &opts, CVY_DTYPE_F64, &many);
+        const int n = many.program->pipeline.nstages;
+        EXPECT_INT(n, stages * each);
+        compare(&many, &one, 1e-12);
+        for (int s = 1; s < n; s++)
+            EXPECT(many.program->pipeline.first[s] > many.program->pipeline.first[s - 1]);
+        const cvy_variable *first = cvy_vars_find(many.program->vars, "a.weight"),
+                           *last = cvy_vars_find(many.program->vars, "fc.weight");
+        const int on = cvy_index_find(&many.program->pipeline.of_layer, "fc") % (int)stages;
+        EXPECT_INT(first->elsewhere, many.program->pipeline.grid.stage != 0);
+        EXPECT_INT(last->elsewhere, many.program->pipeline.grid.stage != on);
+        end(&many);
+        end(&one);
+    }
+}
+
 static void refused(void)
 {
     const int nranks = cvy_context_nranks(all);
@@ -36,6 +64,9 @@ static void refused(void)
     cvy_program *p = NULL;
     EXPECT_FAULT(cvy_program_create(all, &opts, &p), CVY_E_CONFIG, "the number of ranks must be a multiple");
     opts.pipeline = nranks;
+    opts.interleave = -1;
+    EXPECT_FAULT(cvy_program_create(all, &opts, &p), CVY_E_CONFIG, "opts.interleave is -1");
+    opts.interleave = 0;
     opts.pipeline_order = "2f2b";
     EXPECT_FAULT(cvy_program_create(all, &opts, &p), CVY_E_CONFIG, "expected 1f1b or gpipe");
 }
@@ -47,8 +78,11 @@ int main(int argc, char **argv)
     EXPECT_OK(cvy_context_create(NULL, &alone));
     const int nranks = cvy_context_nranks(all);
     for (int stages = 2; stages <= nranks; stages++)
-        if (nranks % stages == 0)
+        if (nranks % stages == 0) {
             as_on_one_rank(stages);
+            for (int each = 2; stages * each <= 8; each++)
+                interleaved(stages, each);
+        }
     TEST(refused);
     cvy_context_destroy(&all);
     cvy_context_destroy(&alone);

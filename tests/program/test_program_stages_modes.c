@@ -33,18 +33,18 @@ static void as_alone(const struct way *w, const cvy_program_opts *opts, cvy_dtyp
 static void delayed(void)
 {
     static const struct way ways[] = {{12, 4, "sgd", NULL, 0}, {13, 5, "adam", "gpipe", 0.05}, {3, 2, "sgd", NULL, 0}};
-    const cvy_program_opts opts = {.pipeline = nstages, .update_mode = CVY_UPDATE_DELAYED, .share_weights = 1};
+    cvy_program_opts opts = {.pipeline = nstages, .update_mode = CVY_UPDATE_DELAYED, .share_weights = 1};
     for (int i = 0; i < CVY_COUNT(ways); i++)
-        for (int d = 0; d < 2; d++)
+        for (int d = 0; d < 2; d++, opts.interleave = 1 + i % 2)
             as_alone(&ways[i], &opts, d ? CVY_DTYPE_F64 : CVY_DTYPE_F32);
 }
 
 static void deferred(void)
 {
     static const struct way ways[] = {{12, 4, "sgd", NULL, 0}, {13, 5, "adam", "gpipe", 0}, {3, 1, "lars", NULL, 0}};
-    const cvy_program_opts opts = {.pipeline = nstages, .overlap_forward = 1};
+    cvy_program_opts opts = {.pipeline = nstages, .overlap_forward = 1};
     for (int i = 0; i < CVY_COUNT(ways); i++)
-        for (int d = 0; d < 2; d++)
+        for (int d = 0; d < 2; d++, opts.interleave = 1 + i % 2)
             as_alone(&ways[i], &opts, d ? CVY_DTYPE_F64 : CVY_DTYPE_F32);
 }
 
@@ -54,8 +54,11 @@ static void zero1(void)
     static const struct way ways[] = {{12, 4, "sgd", NULL, 0}, {13, 5, "adam", "gpipe", 0}, {3, 2, "sgd", NULL, 0}};
     static const char *const algorithms[] = {"halving", "ring", NULL};
     for (int i = 0; i < CVY_COUNT(ways); i++) {
-        const cvy_program_opts opts = {
-            .pipeline = nstages, .update_mode = CVY_UPDATE_ZERO1, .reduce = algorithms[i], .share_weights = 1};
+        const cvy_program_opts opts = {.pipeline = nstages,
+                                       .interleave = 1 + i % 2,
+                                       .update_mode = CVY_UPDATE_ZERO1,
+                                       .reduce = algorithms[i],
+                                       .share_weights = 1};
         as_alone(&ways[i], &opts, CVY_DTYPE_F32);
     }
 }
@@ -95,8 +98,8 @@ static void deterministic(void)
 {
     static const struct way ways[] = {{24, 1, "sgd", NULL, 0.05}, {17, 1, "adam", "gpipe", 0}};
     static struct bits a, b;
-    const cvy_program_opts opts = {.pipeline = nstages, .shards = 8};
     for (int i = 0; i < CVY_COUNT(ways); i++) {
+        const cvy_program_opts opts = {.pipeline = nstages, .interleave = 1 + i, .shards = 8};
         struct trained many = {0}, one_each = {0};
         train(all, &ways[i], &opts, CVY_DTYPE_F32, &many);
         if (few)
@@ -189,7 +192,8 @@ static void checkpoint_faults(void)
 
 static cvy_program *plan_forward(cvy_context *context, const cvy_model *m, int64_t batch, int64_t stages)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_F64, .pipeline = stages};
+    const cvy_program_opts opts = {
+        .size = sizeof opts, .dtype = CVY_DTYPE_F64, .pipeline = stages, .interleave = 1 + batch % 2};
     const cvy_training_opts training = {.size = sizeof training, .accumulate = 4};
     cvy_program *p = NULL;
     int task = 0;
@@ -209,7 +213,7 @@ static cvy_program *plan_forward(cvy_context *context, const cvy_model *m, int64
 
 static void evaluation(void)
 {
-    static const int64_t batches[] = {23, 7, 1};
+    static const int64_t batches[] = {22, 7, 1};
     static const char *const names[] = {"fc", "a"};
     for (int i = 0; i < CVY_COUNT(batches); i++) {
         cvy_model *m = make_model();
