@@ -52,16 +52,17 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
         memcpy(id->data, sample, (size_t)n * sizeof *sample);
 }
 
-int cvy_program_reads_fields(const cvy_program *p, int task)
+cvy_row_needs cvy_program_row_needs(const cvy_program *p, int task)
 {
     const cvy_plan *plan = p->task[task]->plan;
-    int reads = 0;
+    cvy_row_needs needs = CVY_NEEDS_NUMBERS;
     for (int i = 0; i < plan->nbuffer; i++) {
-        const cvy_buffer *b = &plan->buffer[i];
-        reads |= b->region == CVY_REGION_FEED && !plan->feeds.feed[b->feed].per_step &&
-                 strcmp(plan->feeds.feed[b->feed].name, "sample_id") != 0;
+        const cvy_plan_feed *feed =
+            plan->buffer[i].region == CVY_REGION_FEED ? &plan->feeds.feed[plan->buffer[i].feed] : NULL;
+        if (feed && !feed->per_step && strcmp(feed->name, "sample_id") != 0)
+            needs = CVY_MIN(needs, strcmp(feed->name, "label") == 0 ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
     }
-    return reads;
+    return needs;
 }
 
 /* ---- public ---- */

@@ -14,8 +14,7 @@
 void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
                            const int64_t *sample, const double *sample_weight);
 
-/* Whether any node of the task reads a field of the data on this rank. Those of a stage in the middle of a pipeline
- * need not. */
-int cvy_program_reads_fields(const cvy_program *program, int task);
+/* What the nodes of the task read of the data on this rank. */
+cvy_row_needs cvy_program_row_needs(const cvy_program *program, int task);
 
 #endif

@@ -196,12 +196,18 @@ static int is_made_here(const cvy_program_task *task, const char *value)
     return v && !v->elsewhere;
 }
 
-/* Metrics compare the output with targets, on the stage that makes it. */
-static int reads_fields(const cvy_scorer *scorer, int step)
+/* Metrics compare the output with the target, on the stage that makes it. */
+static cvy_row_needs row_needs(const cvy_scorer *scorer, int step)
 {
     const cvy_program *p = scorer->session->program;
-    return step >= 0 &&
-           (cvy_program_reads_fields(p, step) || is_made_here(p->task[step], p->task[step]->output[0].value));
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const int has_label_only = info->nfield == 2 && strcmp(info->field[1].name, "label") == 0;
+    if (step < 0)
+        return CVY_NEEDS_NUMBERS;
+    const cvy_row_needs needs = cvy_program_row_needs(p, step);
+    return !is_made_here(p->task[step], p->task[step]->output[0].value)
+               ? needs
+               : CVY_MIN(needs, has_label_only ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
 }
 
 /* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one
@@ -269,14 +275,14 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
 {
     const cvy_job *job = scorer->session->job;
     cvy_comm *comm = scorer->session->context->comm;
-    const cvy_loader_opts opts = {.shuffle = 0,
-                                  .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
-                                  .depth = (int)CVY_MAX(job->data.prefetch, 1),
-                                  .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
-                                  .no_fields = !reads_fields(scorer, scorer->step_full) &&
-                                               !reads_fields(scorer, scorer->step_tail),
-                                  .share = cvy_order_share,
-                                  .share_user = &scorer->order};
+    const cvy_loader_opts opts = {
+        .shuffle = 0,
+        .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
+        .depth = (int)CVY_MAX(job->data.prefetch, 1),
+        .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+        .needs = CVY_MIN(row_needs(scorer, scorer->step_full), row_needs(scorer, scorer->step_tail)),
+        .share = cvy_order_share,
+        .share_user = &scorer->order};
     cvy_loader *loader = NULL;
     cvy_status mine = cvy_loader_create(scorer->data, &opts, &loader), all = CVY_OK;
     for (int64_t at = 0; at < scorer->order.last_step && all == CVY_OK; at++) {

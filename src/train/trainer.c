@@ -447,11 +447,11 @@ static void watch_steps(const cvy_trainer *t)
     cvy_watchdog_steps(t->session.watchdog, t->session.program, heartbeat_path);
 }
 
-static int reads_fields(const cvy_trainer *t)
+static cvy_row_needs row_needs(const cvy_trainer *t)
 {
     const cvy_program *p = t->session.program;
-    return cvy_program_reads_fields(p, t->task.full) ||
-           (t->task.tail >= 0 && cvy_program_reads_fields(p, t->task.tail));
+    const cvy_row_needs full = cvy_program_row_needs(p, t->task.full);
+    return t->task.tail >= 0 ? CVY_MIN(full, cvy_program_row_needs(p, t->task.tail)) : full;
 }
 
 static cvy_status loop(cvy_trainer *t)
@@ -464,7 +464,7 @@ static cvy_status loop(cvy_trainer *t)
                                   .threads = cvy_session_data_threads(t->session.context, t->session.job),
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1),
                                   .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
-                                  .no_fields = !reads_fields(t),
+                                  .needs = row_needs(t),
                                   .first_step = t->step,
                                   .share = cvy_order_share,
                                   .share_user = &t->order};

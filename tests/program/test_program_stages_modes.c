@@ -245,14 +245,17 @@ static void evaluation(void)
     }
 }
 
-/* The stage in the middle needs neither inputs nor targets. */
+/* The stage in the middle needs neither inputs nor targets, and the last one the targets. */
 static void fields(void)
 {
     static const struct way usual = {12, 4, "sgd", NULL, 0};
     const cvy_program_opts opts = {.pipeline = nstages, .first_layers = nstages == 3 ? "a, r2, pool" : "a, r2"};
     struct trained t = {.model = make_model()};
     EXPECT_OK(plan(all, &usual, &opts, CVY_DTYPE_F32, &t));
-    EXPECT_INT(cvy_program_reads_fields(t.program, 0), nstages == 2 || t.program->pipeline.grid.stage != 1);
+    const int stage = t.program->pipeline.grid.stage;
+    EXPECT_INT(cvy_program_row_needs(t.program, 0), stage == 0             ? CVY_NEEDS_FIELDS
+                                                    : stage == nstages - 1 ? CVY_NEEDS_LABELS
+                                                                           : CVY_NEEDS_NUMBERS);
     end(&t);
 }
 
