@@ -42,8 +42,8 @@ resume() {
 
 # ---- by hand ----
 run one 1
-run first 2 $two --set 'parallel.first_layers=[conv1, max_pool1]'
-contains log 'the stages begin with conv1 and max_pool1' || fail "first_layers: $(cat log)"
+run first 2 $two --set 'parallel.first_layers=[conv1, fc1]'
+contains log 'the stages begin with conv1 and fc1' || fail "first_layers: $(cat log)"
 same one first 6
 cp job.yaml plain.yaml
 sed -e 's|- relu|- relu: {stage: 2}|' -e 's|- fc: {channels: 4}|- fc: {channels: 4, stage: 3}|' plain.yaml >job.yaml
@@ -59,6 +59,10 @@ refused 'stage is 0, expected a stage of the pipeline' "$CONVOY" train job.yaml 
 sed 's|- conv: {|- conv: {stage: two, |' plain.yaml >job.yaml
 refused 'job.yaml:3:' "$CONVOY" train job.yaml --out bad
 cp plain.yaml job.yaml
+run woven 2 $two --set parallel.interleave=2
+contains log 'pipeline: 4 stages of 1 rank, 2 on each rank, 4 micro-batches' || fail "interleave: $(cat log)"
+same one woven 6
+refused '12 pipeline stages, but the network has 5 layers' $MPIEXEC_N 2 "$CONVOY" train job.yaml --out bad $two --set parallel.interleave=6
 refused "names the layer 'conv2'" $MPIEXEC_N 2 "$CONVOY" train job.yaml --out bad $two --set 'parallel.first_layers=[conv1, conv2]'
 refused "did you mean 'conv1'?" $MPIEXEC_N 2 "$CONVOY" train job.yaml --out bad $two --set 'parallel.first_layers=[conv1, conv2]'
 
@@ -106,14 +110,17 @@ for node in conv1 fc1; do
     [ "$(sed -n '/"choices"/,$p' first/plan.json | grep -c "\"$node\"")" = 1 ] || fail "plan.json has no kernel of $node: $(sed -n '/"choices"/,$p' first/plan.json)"
 done
 run repeated 2 $two --plan first/plan.json
-contains log 'the stages begin with conv1 and max_pool1' || fail "--plan: $(cat log)"
+contains log 'the stages begin with conv1 and fc1' || fail "--plan: $(cat log)" # without it, with max_pool1
+from=first
+resume kept 2 $two
+contains log 'the stages begin with conv1 and fc1' || fail "resume: $(cat log)"
 run other 4 $two --plan first/plan.json
 contains log 'the plan was made for 2 stages of 1 rank each, and this run has 2 of 2' || fail "--plan on another grid: $(cat log)"
 run alone 1 --plan first/plan.json
 contains log "and this run has 1 of 1: the plan's cut is not used" || fail "--plan on one rank: $(cat log)"
-sed 's/"max_pool1"\]/"pool"]/; s/"max_pool1"$/"pool"/' first/plan.json >bad.json
+sed 's/"fc1"\]/"pool"]/; s/"fc1"$/"pool"/' first/plan.json >bad.json
 run unfit 2 $two --plan bad.json
 contains log 'does not fit the layers of this network' || fail "a plan of another network: $(cat log)"
-run against 2 $two --plan first/plan.json --set 'parallel.first_layers=[conv1, fc1]'
-contains log 'the stages begin with conv1 and fc1' || fail "places against a plan: $(cat log)"
+run against 2 $two --plan first/plan.json --set 'parallel.first_layers=[conv1, relu1]'
+contains log 'the stages begin with conv1 and relu1' || fail "places against a plan: $(cat log)"
 exit $failed

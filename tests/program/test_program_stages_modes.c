@@ -63,6 +63,21 @@ static void zero1(void)
     }
 }
 
+/* The last stage has a loss alone, and in the middle there may be one without any weight. */
+static void without_weights(void)
+{
+    static const struct way usual = {12, 4, "adam", NULL, 0}, clips = {12, 4, "sgd", NULL, 0.05};
+    const char *first = nstages == 2 ? "a, late" : "a, pool, late";
+    const cvy_program_opts modes[] = {
+        {.pipeline = nstages, .first_layers = first},
+        {.pipeline = nstages, .first_layers = first, .update_mode = CVY_UPDATE_ZERO1},
+        {.pipeline = nstages, .first_layers = first, .update_mode = CVY_UPDATE_DELAYED},
+        {.pipeline = nstages, .first_layers = first, .overlap_forward = 1},
+    };
+    for (int i = 0; i < CVY_COUNT(modes); i++)
+        as_alone(i == 0 ? &clips : &usual, &modes[i], CVY_DTYPE_F32);
+}
+
 /* ---- deterministic ---- */
 
 enum { VALUES_MAX = 1 << 14 };
@@ -300,6 +315,7 @@ int main(int argc, char **argv)
     TEST(deterministic);
     TEST(zero1);
     if (nranks < 6) { /* the other tests see nothing new with three ranks in each stage */
+        TEST(without_weights);
         TEST(delayed);
         TEST(deferred);
         TEST(gradients_only);
