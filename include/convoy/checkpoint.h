@@ -10,7 +10,8 @@
  *
  * A checkpoint is a folder, step-00001234, which exists as a whole or not at all, whatever happens while it is written.
  * It holds weights, running statistics and the optimiser's state of the program, the counts of its tasks, and a text of
- * the caller. It is used only if the hashes of all its files agree. It does not depend on the number of ranks.
+ * the caller. It is used only if the hashes of all its files agree. It does not depend on the numbers of ranks and of
+ * stages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -56,10 +57,10 @@ CVY_SIZED_STRUCT(cvy_checkpoint_about)
  * cvy_checkpoint_write - save a program's variables and the caller's state
  * @program: planned; it is flushed first
  *
- * Returns when the checkpoint is safe on the disk; rank 0 writes. Older checkpoints are deleted only then. Collective:
- * yes (all ranks return the same status). Errors: CVY_E_ARGUMENT, CVY_E_UNSUPPORTED (a pipeline), CVY_E_IO,
- * CVY_E_MEMORY, CVY_E_NUMERIC (a weight is not finite), CVY_E_COMM; a fault leaves the earlier checkpoints as they
- * were.
+ * Returns when the checkpoint is safe on the disk; rank 0 writes, and in a pipeline the first rank of each stage writes
+ * the variables of its stage. Older checkpoints are deleted only then. Collective: yes (all ranks return the same
+ * status). Errors: CVY_E_ARGUMENT, CVY_E_IO, CVY_E_MEMORY, CVY_E_NUMERIC (a weight is not finite), CVY_E_COMM; a fault
+ * leaves the earlier checkpoints as they were.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_checkpoint_write(cvy_program *program, const cvy_checkpoint_opts *opts);
 

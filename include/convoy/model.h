@@ -70,6 +70,18 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_add_input(cvy_model *model, const ch
 CVY_API CVY_MUST_CHECK cvy_status cvy_model_add(cvy_model *model, const char *op, const char *name, const char *options,
                                                 const char *from);
 
+/**
+ * cvy_model_set_stage - place a layer on a stage of a pipeline by hand
+ * @layer: the name of a layer that has been added
+ * @stage: from 1 to the number of stages (opts.pipeline of the program)
+ *
+ * Layers that are not placed go where the stages take the same time. A layer may be on the stage of the layers that it
+ * reads, or on a later one. In a program of one stage it has no effect. cvy_program_plan() checks it, for the model of
+ * the first task of a program. Collective: no. Errors: CVY_E_ARGUMENT (no such layer: the nearest is named; a stage
+ * below 1), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_model_set_stage(cvy_model *model, const char *layer, int64_t stage);
+
 /** Name of the main output: the last layer that is not a loss; NULL for an empty model. The model owns it. Collective:
  * no. */
 CVY_API const char *cvy_model_output(const cvy_model *model);

@@ -121,7 +121,7 @@ typedef struct cvy_program_opts {
     int gradients_only;
     /** Stages of a pipeline, of which the number of ranks is a multiple: each rank holds the layers of one stage and
      * sends activations to the next. The ranks with the same stage share the batch. A step should have several
-     * micro-batches (accumulate), so that all stages have work. 0: 1. It goes with update SYNC and without shards. */
+     * micro-batches (accumulate), so that all stages have work. 0: 1. It goes with update SYNC, DELAYED and ZERO1. */
     int64_t pipeline;
     /** In which order a stage runs its micro-batches: "1f1b" (NULL: fewest activations) or "gpipe" (all forward passes
      * first). */
@@ -132,6 +132,14 @@ typedef struct cvy_program_opts {
     /** Parts of each spatial dimension of the samples, in their order: ranks share each sample, and exchange the
      * positions at the borders of their parts (spatial parallelism). 0: 1. */
     int64_t spatial[3];
+    /** With pipeline: "conv1, conv3, fc", the layer with which each stage begins, in the order of the model's layers;
+     * the first one is the first layer of the model. NULL: layers are cut so that the stages take the same time, with
+     * those that cvy_model_set_stage() has placed on their stages. */
+    const char *first_layers;
+    /** With pipeline: stages of each rank, which are interleaved: with 2, the layers are cut into twice as many stages,
+     * and rank r of P has the stages r and r + P. It is idle less, and sends more. 0: 1. The number of micro-batches
+     * should be a multiple of pipeline. */
+    int64_t interleave;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -145,11 +153,11 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
  *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
- *     parallel.pipeline, parallel.order, parallel.tensor,
+ *     parallel.pipeline, parallel.order, parallel.interleave, parallel.first_layers ("conv1, fc"), parallel.tensor,
  *     parallel.spatial ("2" or "2,2"), plan_file, share_weights, gradients_only
  *
- * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, plan_file) are borrowed,
- *         not copied: they must live until the program is destroyed; an empty one is the default
+ * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, first_layers, plan_file)
+ * are borrowed, not copied: they must live until the program is destroyed; an empty one is the default
  *
  * The same options set by name or by fields make the same program. On a fault the options are as they were. Collective:
  * no. Errors: CVY_E_CONFIG (unknown name, or a value that does not fit: the message has the value, what is expected,
@@ -315,8 +323,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_loss(const cvy_program *program, i
  *            runs its next task
  * @shape_out: its shape, rows included; may be NULL
  *
- * Collective: no. Errors: CVY_E_ARGUMENT (not planned, or not one of the task's outputs), CVY_E_UNSUPPORTED (a step of
- * several micro-batches).
+ * Collective: no. Errors: CVY_E_ARGUMENT (not planned, or not one of the task's outputs), CVY_E_UNSUPPORTED (a
+ * training step of several micro-batches).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_output(const cvy_program *program, int task, const char *layer,
                                                      const void **data_out, cvy_shape *shape_out);

@@ -11,6 +11,7 @@
 #include "base/base_opts.h"
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_saver.h"
 #include "program/program.h"
 #include "program/program_update.h"
 
@@ -31,10 +32,18 @@ static cvy_status add_state(const cvy_program *p, const cvy_checkpoint_opts *o, 
     return json->text.status;
 }
 
-static cvy_status save_on_root(const cvy_program *p, const cvy_checkpoint_opts *o, const cvy_vars *pending)
+/* Rank 0 writes all; in a pipeline the first rank of each stage writes the variables of its stage. */
+static cvy_status save(const cvy_program *p, const cvy_checkpoint_opts *o, const cvy_vars *pending)
 {
+    cvy_comm *comm = p->context->comm;
     cvy_json json = {0};
-    cvy_status status = add_state(p, o, &json);
+    cvy_saver *saver = NULL;
+    cvy_saved saved = {0};
+    int ended = 0;
+    cvy_status status = cvy_saver_create(p->context, &saver);
+    if (status == CVY_OK && comm->rank == 0)
+        status = add_state(p, o, &json);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
     const cvy_save_opts opts = {.dir = o->folder,
                                 .step = o->step,
                                 .vars = p->vars,
@@ -43,9 +52,12 @@ static cvy_status save_on_root(const cvy_program *p, const cvy_checkpoint_opts *
                                 .keep = o->keep > 0 ? o->keep : 2,
                                 .must_be_finite = 1,
                                 .is_best = o->is_best,
-                                .nparts = 1};
-    if (status == CVY_OK)
-        status = cvy_checkpoint_save(&opts);
+                                .grid = p->pipeline.grid.nstages > 1 ? &p->pipeline.grid : NULL};
+    CVY_TRY_OUT(cvy_saver_begin(saver, &opts, 0, 0));
+    CVY_TRY_OUT(cvy_saver_finish(saver, &ended, &saved));
+    status = saved.status;
+out:
+    cvy_saver_destroy(&saver);
     cvy_text_free(&json.text);
     return status;
 }
@@ -57,11 +69,6 @@ static cvy_status check_write(const cvy_program *p, const cvy_checkpoint_opts *g
     CVY_CHECK(o->step >= 0 && o->keep >= 0, CVY_E_ARGUMENT,
               "a checkpoint of step %lld that keeps %d, expected no negative numbers", (long long)o->step, o->keep);
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before saving it");
-    CVY_CHECK(
-        p->pipeline.grid.nstages == 1, CVY_E_UNSUPPORTED,
-        "opts.pipeline is %d, and cvy_checkpoint_write() saves programs with one stage only; `convoy train` saves "
-        "pipelines",
-        p->pipeline.grid.nstages);
     return CVY_OK;
 }
 
@@ -74,7 +81,7 @@ cvy_status cvy_checkpoint_write(cvy_program *program, const cvy_checkpoint_opts 
     CVY_TRY(cvy_program_flush(program));
     cvy_status status = cvy_program_collect(program, &pending);
     if (status == CVY_OK)
-        status = cvy_comm_agree(comm, comm->rank == 0 ? save_on_root(program, &o, pending) : CVY_OK);
+        status = save(program, &o, pending);
     cvy_vars_destroy(&pending);
     cvy_program_release(program);
     return status;

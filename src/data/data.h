@@ -111,13 +111,21 @@ typedef struct cvy_share {
 typedef cvy_status (*cvy_share_fn)(void *user, int64_t step, cvy_share *shares, int max, int *nshare_out);
 #define CVY_SHARE_MAX 4096
 
+/* What a rank uses of its rows; smaller values are more. In a pipeline most stages need less than all fields. */
+typedef enum cvy_row_needs {
+    CVY_NEEDS_FIELDS,  /* all fields */
+    CVY_NEEDS_LABELS,  /* the field "label" only: other fields are not decoded */
+    CVY_NEEDS_NUMBERS, /* no field: nothing is read */
+} cvy_row_needs;
+
 typedef struct cvy_loader_opts {
     cvy_shuffle shuffle; /* this and the next three: see cvy_order_opts */
     int balance;
     int64_t window;
     uint64_t seed;
-    int threads;  /* background threads; 0: the work runs inside cvy_loader_get */
-    int depth;    /* steps prepared ahead, at least 1 */
+    int threads; /* background threads; 0: the work runs inside cvy_loader_get */
+    int depth;   /* steps prepared ahead, at least 1 */
+    cvy_row_needs needs;
     int skip_bad; /* 1: the row of a bad sample becomes zeros with weight 0 and is counted; 0: the step fails */
     int64_t first_step;
     cvy_share_fn share;
@@ -128,7 +136,8 @@ typedef struct cvy_loader cvy_loader;
 
 typedef struct cvy_rows { /* a step's rows on this rank: its micro-batches, one after the other */
     int64_t n;
-    void *field[CVY_FIELD_MAX]; /* [n, shape...], in the data set's order of fields; valid until released */
+    void *field[CVY_FIELD_MAX]; /* [n, shape...], in the data set's order of fields, NULL if not needed; valid until
+                                   released */
     int64_t *id;                /* [n] sample numbers */
     double *weight; /* [n]: 1, or 0 for a skipped bad sample (the data set's own "weight" field is separate) */
     int64_t nbad;

@@ -203,6 +203,7 @@ struct cvy_node {
     unsigned split; /* ranks along these axes compute different parts: a set of cvy_axis bits */
     int backward;   /* emitted by autodiff */
     int removed;    /* removed by a pass; skipped from then on */
+    int chunk;      /* interleaved stages of a pipeline: to which of this rank's stages it belongs; else 0 */
     struct cvy_graph *graph;
 };
 

@@ -144,6 +144,9 @@ struct cvy_job_parallel {
     const char *order;
     int64_t tensor;
     cvy_ints spatial;
+    int64_t interleave;
+    const cvy_tree *first_layers_tree;
+    const char *first_layers; /* the names, separated by commas; NULL: none are given */
 };
 struct cvy_job_watchdog {
     const char *timeout_text;

@@ -261,6 +261,30 @@ static cvy_status interpret_plan(cvy_job *job)
     return CVY_OK;
 }
 
+static cvy_status interpret_first_layers(cvy_job *job)
+{
+    struct cvy_job_parallel *p = &job->parallel;
+    const cvy_tree *list = p->first_layers_tree;
+    cvy_text names = {0};
+    char *text = NULL;
+    if (cvy_tree_is_null(list))
+        return CVY_OK;
+    CVY_CHECK(list->kind == CVY_TREE_LIST && list->count > 0, CVY_E_CONFIG,
+              "%s: parallel.first_layers is %s, expected a list of names of layers", cvy_tree_where(list),
+              list->text                   ? list->text
+              : list->kind == CVY_TREE_MAP ? "a map"
+                                           : "an empty list");
+    for (int i = 0; i < list->count; i++) {
+        CVY_CHECK(list->child[i]->text && *list->child[i]->text, CVY_E_CONFIG,
+                  "%s: parallel.first_layers: expected the name of a layer", cvy_tree_where(list->child[i]));
+        cvy_text_add(&names, "%s%s", i ? ", " : "", list->child[i]->text);
+    }
+    const cvy_status status = names.status == CVY_OK ? cvy_pool_strdup(job->pool, names.data, &text) : names.status;
+    cvy_text_free(&names);
+    p->first_layers = text;
+    return status;
+}
+
 static cvy_status check_model(const cvy_job *job)
 {
     CVY_CHECK(job->model->kind != CVY_TREE_LIST, CVY_E_CONFIG,
@@ -277,6 +301,7 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_checkpoint(job));
     CVY_TRY(interpret_batch_norm(job));
     CVY_TRY(interpret_plan(job));
+    CVY_TRY(interpret_first_layers(job));
     CVY_TRY(interpret_comm(job));
     CVY_TRY(cvy_job_interpret_update(job));
     CVY_TRY(interpret_watchdog(job));

@@ -248,6 +248,15 @@ static const cvy_option parallel_rows[] = {
     {"spatial", CVY_TYPE_INTS, CVY_FIELD(cvy_job_parallel, spatial), "", "1..", "",
      "ranks that share each spatial dimension of a sample, in its order: [2, 2] cuts images into four parts. The "
      "number of ranks is a multiple of the product of pipeline, tensor and spatial; the rest shares the batch"},
+    {"interleave", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, interleave), "1", "1..1000", "",
+     "with pipeline, stages of each rank: with 2, the layers are cut into twice as many stages, and of P ranks rank r "
+     "has the stages r and r + P: less idle time and more messages"},
+    {"first_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, first_layers_tree), "", "", "",
+     "with pipeline, a list of the layers with which the stages begin, the first layer of the network included, such "
+     "as "
+     "[conv1, conv3, fc]; without it the layers are cut into stages of equal time, with those that have a `stage: N` "
+     "on "
+     "theirs"},
     {0},
 };
 

@@ -31,6 +31,8 @@ static const struct {
     {"pipeline", "parallel.pipeline"},
     {"tensor", "parallel.tensor"},
     {"spatial", "parallel.spatial"},
+    {"interleave", "parallel.interleave"},
+    {"first_layers", "parallel.first_layers"},
     {"precise", "train.precise"},
     {"accumulate", "train.accumulate"},
     {"dtype", "train.dtype"},

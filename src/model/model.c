@@ -185,6 +185,28 @@ cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const 
     return cvy_model_add(m, op, name, options, from);
 }
 
+cvy_status cvy_model_set_stage(cvy_model *m, const char *layer, int64_t stage)
+{
+    const char **names = NULL;
+    int found = 0;
+    CVY_CHECK(layer && stage >= 1, CVY_E_ARGUMENT, "layer %s on stage %lld, expected a name and a stage of at least 1",
+              layer ? layer : "NULL", (long long)stage);
+    for (int i = 0; i < m->nlayer; i++)
+        if (strcmp(m->layer[i].name, layer) == 0) {
+            m->layer[i].stage = stage;
+            found = 1;
+        }
+    if (found)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *names * ((size_t)m->nlayer + 1), &names));
+    for (int i = 0; i < m->nlayer; i++)
+        names[i] = m->layer[i].name;
+    cvy_error_set(CVY_E_ARGUMENT, "model %s has no layer '%s'%s", m->name, layer,
+                  cvy_hint_name('\'', layer, names, m->nlayer).text);
+    cvy_mem_free(&names);
+    return CVY_E_ARGUMENT;
+}
+
 /* ---- a part of it ---- */
 
 /* Whether "a, b" has this name. */

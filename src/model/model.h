@@ -29,6 +29,7 @@ typedef struct cvy_layer {
     char *from[CVY_NODE_SRC_MAX]; /* names of inputs or outputs of earlier layers */
     int nfrom;
     int training_only; /* 1: it belongs to an auxiliary head or comes after one; graphs for evaluation leave it out */
+    int64_t stage;     /* the stage of a pipeline on which the user wants it, from 1; 0: any stage */
 } cvy_layer;
 
 typedef struct cvy_aux_head {

@@ -8,10 +8,10 @@
  *         - conv: {name: conv1, channels: 32, kernel: 3, pad: 1}
  *         - relu
  *         - repeat: {count: 3, layers: [{conv: {channels: 32, kernel: 3, pad: 1}}, relu]}
- *         - add: {from: [relu4, conv1]}
+ *         - add: {from: [relu4, conv1], stage: 2}
  *       output: fc
  *
- * In a layer's map `name`, `from` and `output` belong to the model, all else to the operator.
+ * In a layer's map `name`, `from`, `output` and `stage` belong to the model, all else to the operator.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -156,10 +156,22 @@ static cvy_status own_options(cvy_model *m, const cvy_tree *map, cvy_tree **out)
     (*out)->column = map->column;
     for (int i = 0; i < map->count; i++)
         if (strcmp(map->key[i], "name") != 0 && strcmp(map->key[i], "from") != 0 &&
-            strcmp(map->key[i], "output") != 0) {
+            strcmp(map->key[i], "output") != 0 && strcmp(map->key[i], "stage") != 0) {
             CVY_TRY(cvy_tree_set(m->pool, *out, map->key[i], map->child[i]));
             (*out)->key_at[(*out)->count - 1] = map->key_at[i];
         }
+    return CVY_OK;
+}
+
+/* The stage of the layer that was added last. Which stages there are is known when the program is planned. */
+static cvy_status read_stage(cvy_model *m, const cvy_tree *stage)
+{
+    if (!stage)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_int(stage, &m->layer[m->nlayer - 1].stage));
+    CVY_CHECK(m->layer[m->nlayer - 1].stage >= 1, CVY_E_CONFIG,
+              "%s: stage is %s, expected a stage of the pipeline, which count from 1", cvy_tree_where(stage),
+              stage->text);
     return CVY_OK;
 }
 
@@ -181,7 +193,8 @@ static cvy_status read_layer(cvy_model *m, const cvy_tree *layer, int depth)
     CVY_TRY(cvy_model_find_layer(op_name, &op));
     CVY_TRY(read_from(m, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
     CVY_TRY(own_options(m, map, &options));
-    return cvy_model_add_tree(m, op, name ? name->text : NULL, options, output ? output->text : NULL, from, nfrom);
+    CVY_TRY(cvy_model_add_tree(m, op, name ? name->text : NULL, options, output ? output->text : NULL, from, nfrom));
+    return read_stage(m, map ? cvy_tree_get(map, "stage") : NULL);
 }
 
 static cvy_status read_layers(cvy_model *m, const cvy_tree *layers, int depth)

@@ -35,12 +35,13 @@ cvy_status cvy_pass_autodiff(cvy_graph *g, cvy_value *const *loss, int nloss, cv
 
 /* The stages of a pipeline. */
 typedef struct cvy_stages {
-    int mine;                  /* the stage of this rank, from 0 */
+    int mine, nranks;          /* this rank has the stages s with s % nranks == mine, which count from 0 */
     const cvy_index *of_layer; /* the stage of each layer, by its name */
+    int own_losses; /* 1: a loss is not summed over stages by the graph: cvy_program_share_losses() does it */
 } cvy_stages;
-/* Keeps the nodes of one stage and adds messages for the values that cross between stages. gradients: those of other
- * stages are taken out. Run it after cvy_pass_autodiff and before all other passes. CVY_E_UNSUPPORTED: layers of
- * several stages share a weight. */
+/* Keeps the nodes of this rank's stages and adds messages for the values that cross between stages. gradients: those of
+ * other stages are taken out. Run it after cvy_pass_autodiff and before all other passes. CVY_E_UNSUPPORTED: layers of
+ * several stages share a weight, or layers of interleaved stages are out of order. */
 cvy_status cvy_pass_stages(cvy_graph *g, const cvy_stages *stages, cvy_gradients *gradients);
 
 typedef struct cvy_reduce_opts {

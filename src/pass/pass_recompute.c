@@ -87,6 +87,7 @@ static cvy_status recompute_value(struct recompute *r, const cvy_value *v, int *
     cvy_node *copy = NULL;
     CVY_TRY(cvy_graph_add_copy(r->g, node, "again", src, &copy));
     copy->backward = 1;
+    copy->chunk = r->g->node[*at]->chunk;
     cvy_pass_move(r->g, copy, (*at)++);
     r->done.nodes++;
     r->done.flop += cvy_node_cost(copy).flop;

@@ -118,6 +118,7 @@ static cvy_status add_start(cvy_graph *g, int b, cvy_value *last, int position, 
     cvy_node *start = NULL;
     CVY_TRY(cvy_graph_add(g, "reduce_start", name, name, options, &last, 1, &start));
     start->backward = 1;
+    start->chunk = last->producer->chunk;
     *token_out = start->dst[0];
     cvy_pass_move(g, start, position);
     return CVY_OK;

@@ -5,13 +5,17 @@
  * All ranks have built the same graph, so they find the same crossings in the same order, and the number of a crossing
  * is the tag of its message. A value that several later stages read is sent to each of them once. A gradient is added
  * up on the stage of the layer that adds it. A loss of another stage becomes a zero here, and the sums of losses go
- * over all ranks; so every rank knows every loss. Optimiser states exist on the stage of their weight only.
+ * over all ranks; so every rank knows every loss. Some update modes need another order of these additions and do them
+ * after the step. Optimiser states exist on the stage of their weight only.
+ *
+ * With interleaved stages a rank has several, its chunks. Values between them need no message.
  *
  * It runs after autodiff, because backward is cut like forward, and before fusing, so no fused node spans two stages.
  * Source: Huang et al. 2019, GPipe, section 2.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <limits.h>
 #include <stdio.h>
 
 #include "comm/comm_grid.h"
@@ -21,7 +25,7 @@
 typedef struct crossing {
     cvy_value *value;
     cvy_node *reader; /* the first on that stage */
-    int from, to;     /* stages */
+    int from, to;     /* ranks of the pipeline */
 } crossing;
 
 struct cut {
@@ -36,11 +40,48 @@ struct cut {
 static cvy_status find_stages(struct cut *c)
 {
     for (int n = 0; n < c->nnode; n++) {
-        const cvy_node *node = c->g->node[n];
+        cvy_node *node = c->g->node[n];
         c->of[n] = cvy_index_find(c->stages->of_layer, node->layer);
         CVY_CHECK(c->of[n] >= 0, CVY_E_INTERNAL, "node %s: its layer %s has no stage", node->name, node->layer);
+        node->chunk = c->of[n] / c->stages->nranks;
     }
     return CVY_OK;
+}
+
+static int rank_of(const struct cut *c, int node)
+{
+    return c->of[node] % c->stages->nranks;
+}
+
+/* When a node runs in the turns of a micro-batch: chunks run in their order, and in backward the other way round. */
+static int turn_of(const cvy_node *node)
+{
+    return node->backward ? INT_MAX - node->chunk : node->chunk;
+}
+
+/* The first reader of a value on a rank receives it, and brings it into another layout. So no later reader may run
+ * before it, which happens if layers are placed in another order than that of the model. */
+static cvy_status check_order(const struct cut *c)
+{
+    const int nranks = c->stages->nranks;
+    const cvy_node **first = NULL; /* by value and rank */
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *first * ((size_t)c->g->nvalue * (size_t)nranks + 1), &first));
+    for (int n = 0; n < c->nnode && status == CVY_OK; n++) {
+        const cvy_node *node = c->g->node[n];
+        for (int i = 0; i < node->nsrc && status == CVY_OK && node->phase == CVY_PHASE_MICRO; i++) {
+            const cvy_node **at = &first[(size_t)node->src[i]->index * (size_t)nranks + (size_t)rank_of(c, n)];
+            if (*at && turn_of(node) < turn_of(*at))
+                status =
+                    cvy_error_set(CVY_E_UNSUPPORTED,
+                                  "the layers %s and %s read %s on the interleaved stages %d and %d, but come in the "
+                                  "other order in the model: place them in its order, or take opts.interleave: 1",
+                                  (*at)->layer, node->layer, node->src[i]->name, c->of[(*at)->index] + 1, c->of[n] + 1);
+            *at = *at ? *at : node;
+        }
+    }
+    cvy_mem_free(&first);
+    return status;
 }
 
 /* A weight is updated where it is read, so all its readers must be on one stage. */
@@ -82,12 +123,12 @@ static cvy_status find_crossings(struct cut *c)
         cvy_node *node = c->g->node[n];
         for (int i = 0; i < node->nsrc; i++) {
             cvy_value *v = node->src[i];
-            const int to = c->of[n], from = v->producer ? c->of[v->producer->index] : to;
+            const int to = rank_of(c, n), from = v->producer ? rank_of(c, v->producer->index) : to;
             if (from == to || v->kind == CVY_VALUE_VARIABLE || is_known(c, v, to))
                 continue;
             CVY_CHECK(v->kind == CVY_VALUE_TEMP && node->phase == CVY_PHASE_MICRO, CVY_E_INTERNAL,
-                      "%s of stage %d reads %s of stage %d, which cannot be sent", node->name, to + 1, v->name,
-                      from + 1);
+                      "%s of stage %d reads %s of stage %d, which cannot be sent", node->name, c->of[n] + 1, v->name,
+                      c->of[v->producer->index] + 1);
             CVY_TRY(cvy_mem_reserve(&c->crossing, &c->room, c->count, sizeof *c->crossing));
             c->crossing[c->count++] = (crossing){v, node, from, to};
         }
@@ -105,7 +146,9 @@ static cvy_status add_node(struct cut *c, const char *op, const crossing *x, int
     snprintf(name, sizeof name, "%s.%s%d", x->value->name, op, (int)options.tag);
     CVY_TRY(cvy_graph_add_parsed(c->g, cvy_op_find(op), name, x->reader->layer, &options, &src, src != NULL,
                                  CVY_PHASE_MICRO, out));
-    (*out)->backward = other == x->to ? x->value->producer->backward : x->reader->backward;
+    const cvy_node *of = other == x->to ? x->value->producer : x->reader;
+    (*out)->backward = of->backward;
+    (*out)->chunk = of->chunk;
     cvy_pass_move(c->g, *out, at);
     return CVY_OK;
 }
@@ -134,6 +177,7 @@ static cvy_status add_zero(struct cut *c, const cvy_node *loss, cvy_value *v)
     char name[200];
     snprintf(name, sizeof name, "%s.elsewhere", v->name);
     CVY_TRY(cvy_graph_add(c->g, "fill", name, loss->layer, "value: 0, dtype: f64", NULL, 0, &zero));
+    zero->chunk = loss->chunk;
     zero->dst[0] = v;
     v->producer = zero;
     v->elsewhere = 1;
@@ -151,9 +195,9 @@ static cvy_status remove_others(struct cut *c)
             node[k++] = c->g->node[n];
     for (int k = 0; k < c->nnode && status == CVY_OK; k++) {
         const int is_loss = (node[k]->op->flags & CVY_OP_LOSS) != 0;
-        if (is_loss)
+        if (is_loss && !c->stages->own_losses)
             node[k]->dst[0]->over |= CVY_AXIS_BIT(CVY_AXIS_PIPELINE);
-        if (c->of[k] == c->stages->mine)
+        if (rank_of(c, k) == c->stages->mine)
             continue;
         node[k]->removed = 1;
         if (is_loss)
@@ -185,6 +229,7 @@ static void keep_gradients(cvy_gradients *gradients)
 static cvy_status cut(struct cut *c)
 {
     CVY_TRY(find_stages(c));
+    CVY_TRY(check_order(c));
     CVY_TRY(check_weights(c));
     CVY_TRY(find_crossings(c));
     for (int i = 0; i < c->count; i++)

@@ -72,6 +72,7 @@ typedef struct cvy_call {
     int nsrc, ndst;
     cvy_phase phase;
     int backward; /* it belongs to the backward pass of its micro-batch */
+    int chunk;    /* ... and to this stage of the rank, if it has interleaved ones */
     void *state;  /* of the kernel, reorder or reference kernel; set by binding */
 } cvy_call;
 
@@ -89,7 +90,7 @@ typedef struct cvy_lowered { /* a lowered graph: kernels and layouts are chosen 
     int *newest; /* by value: index of its latest instance, -1: none yet */
     cvy_call *call;
     int ncall, call_room;
-    int adds_backward; /* while it is made: new calls belong to the backward pass */
+    int adds_backward, adds_chunk; /* while it is made: new calls belong to the backward pass; to this chunk */
 } cvy_lowered;
 
 /* Times measured on this machine: plan_wisdom.h. */
@@ -119,6 +120,7 @@ typedef struct cvy_plan_opts {
     cvy_comm *comm;
     const cvy_grid *grid; /* NULL: the graphs are not cut into stages. comm is the grid's data axis, or a part of it */
     cvy_pipeline_order order;
+    int nchunks;            /* stages of a rank, which are interleaved; 0: 1 */
     const cvy_space *space; /* the memory space of the tensors; NULL: the host's memory */
     int threads;
     cvy_micro_sums micro_sums;

@@ -3,12 +3,14 @@
  *
  * A stage is a run of layers in topological order, so values cross from earlier to later stages only, also around skip
  * connections and branches. The smallest possible time of the slowest stage is found by bisection. Then, among all cuts
- * whose slowest stage is at most SLACK slower, dynamic programming finds the one that sends the fewest bytes.
+ * whose slowest stage is at most SLACK slower, dynamic programming finds the one that sends the fewest bytes. Layers
+ * that the user has placed restrict both searches.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "plan/plan_cut.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,6 +57,34 @@ static cvy_status list_layers(struct listing *l)
             continue;
         CVY_TRY(cvy_index_add(&l->at, node->layer, l->cut->nlayer));
         l->cut->layer[l->cut->nlayer++].name = node->layer;
+    }
+    return CVY_OK;
+}
+
+/* Sorts the layers by the first stage on which each can be. Layers read only layers that can be on the same or earlier
+ * stages, so this order is topological too. */
+static cvy_status sort_layers(struct listing *l, const cvy_cut_places *places)
+{
+    cvy_cut_layer *sorted = NULL;
+    int n = 0, next = 1, now = 0;
+    CVY_TRY(cvy_mem_alloc(sizeof *sorted * ((size_t)l->cut->nlayer + 1), &sorted));
+    while (n < l->cut->nlayer) {
+        now = next;
+        next = INT_MAX;
+        for (int k = 0; k < l->cut->nlayer; k++) {
+            const int least = CVY_MAX(cvy_index_find(&places->least, l->cut->layer[k].name), 1);
+            if (least == now)
+                sorted[n++] = l->cut->layer[k];
+            else if (least > now)
+                next = CVY_MIN(next, least);
+        }
+    }
+    cvy_mem_free(&l->cut->layer);
+    l->cut->layer = sorted;
+    cvy_index_free(&l->at);
+    for (int k = 0; k < n; k++) {
+        sorted[k].placed = CVY_MAX(cvy_index_find(&places->placed, sorted[k].name), 0);
+        CVY_TRY(cvy_index_add(&l->at, sorted[k].name, k));
     }
     return CVY_OK;
 }
@@ -112,12 +142,15 @@ static cvy_status add_crossings(struct listing *l)
     return CVY_OK;
 }
 
-cvy_status cvy_cut_list(const cvy_lowered *u, const cvy_wisdom *times, int threads, cvy_cut *out)
+cvy_status cvy_cut_list(const cvy_lowered *u, const cvy_wisdom *times, int threads, const cvy_cut_places *places,
+                        cvy_cut *out)
 {
     struct listing l = {.u = u, .cut = out};
     double missing = 1;
     *out = (cvy_cut){0};
     cvy_status status = list_layers(&l);
+    if (status == CVY_OK && places)
+        status = sort_layers(&l, places);
     if (status == CVY_OK && times)
         status = add_measured(&l, times, threads, &missing);
     if (status == CVY_OK && missing > UNKNOWN_SHARE)
@@ -137,21 +170,30 @@ void cvy_cut_free(cvy_cut *cut)
 
 /* ---- cuts ---- */
 
-/* Whether nstages stages of at most `most` ms each hold all layers. */
+/* Whether nstages stages of at most `most` ms each hold all layers. Each layer goes to the first stage that it can be
+ * on. */
 static int fits(const cvy_cut *cut, int nstages, double most)
 {
     double sum = 0;
     int used = 1;
     for (int k = 0; k < cut->nlayer; k++) {
-        if (cut->layer[k].ms > most)
+        const cvy_cut_layer *layer = &cut->layer[k];
+        if (layer->ms > most)
             return 0;
-        if (sum + cut->layer[k].ms > most) {
-            used++;
+        if (sum + layer->ms > most || layer->placed > used) {
+            used = CVY_MAX(sum + layer->ms > most ? used + 1 : used, layer->placed);
             sum = 0;
         }
-        sum += cut->layer[k].ms;
+        if (layer->placed && layer->placed < used)
+            return 0;
+        sum += layer->ms;
     }
     return used <= nstages;
+}
+
+static int may_be_on(const cvy_cut_layer *layer, int stage)
+{
+    return !layer->placed || layer->placed == stage;
 }
 
 static double least_slowest(const cvy_cut *cut, int nstages)
@@ -177,7 +219,7 @@ static void fewest_bytes(const cvy_cut *cut, int nstages, double most, double *b
     for (int s = 1; s <= nstages; s++)
         for (int k = s; k <= n - (nstages - s); k++) {
             double sum = 0, *here = &best[s * (n + 1) + k];
-            for (int b = k - 1; b >= s - 1 && (sum += cut->layer[b].ms) <= most; b--) {
+            for (int b = k - 1; b >= s - 1 && may_be_on(&cut->layer[b], s) && (sum += cut->layer[b].ms) <= most; b--) {
                 const double bytes = best[(s - 1) * (n + 1) + b] + (b > 0 ? (double)cut->layer[b - 1].crossing : 0);
                 if (bytes < *here) {
                     *here = bytes;
@@ -185,6 +227,44 @@ static void fewest_bytes(const cvy_cut *cut, int nstages, double most, double *b
                 }
             }
         }
+}
+
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* Each stage between two layers that are placed needs a layer of its own. */
+static cvy_status check_places(const cvy_cut *cut, int nstages)
+{
+    int before = -1;
+    for (int k = 0; k < cut->nlayer; k++) {
+        const cvy_cut_layer *layer = &cut->layer[k], *last = before >= 0 ? &cut->layer[before] : NULL;
+        if (!layer->placed)
+            continue;
+        CVY_CHECK(layer->placed <= nstages, CVY_E_CONFIG,
+                  "layer %s is placed on stage %d, and there are %d stages: take a stage from 1 to %d", layer->name,
+                  layer->placed, nstages, nstages);
+        CVY_CHECK(!last || layer->placed >= last->placed, CVY_E_INTERNAL,
+                  "layer %s is placed on stage %d after layer %s of stage %d", layer->name, layer->placed, last->name,
+                  last->placed);
+        CVY_CHECK(last || layer->placed <= k + 1, CVY_E_CONFIG,
+                  "layer %s is placed on stage %d, but it has %d layer%s before it, and each earlier stage needs one: "
+                  "take stage %d at most",
+                  layer->name, layer->placed, k, plural(k), k + 1);
+        CVY_CHECK(!last || layer->placed - last->placed <= k - before, CVY_E_CONFIG,
+                  "layer %s is placed on stage %d and layer %s on stage %d, with %d layer%s between them, and "
+                  "each stage between needs one: take stage %d at most for %s",
+                  last->name, last->placed, layer->name, layer->placed, k - before - 1, plural(k - before - 1),
+                  last->placed + k - before, layer->name);
+        before = k;
+    }
+    CVY_CHECK(before < 0 || nstages - cut->layer[before].placed <= cut->nlayer - 1 - before, CVY_E_CONFIG,
+              "layer %s is placed on stage %d of %d, but it has %d layer%s after it, and each later stage needs one: "
+              "take stage %d or later, or fewer stages",
+              cut->layer[before].name, cut->layer[before].placed, nstages, cut->nlayer - 1 - before,
+              plural(cut->nlayer - 1 - before), nstages - (cut->nlayer - 1 - before));
+    return CVY_OK;
 }
 
 cvy_status cvy_cut_choose(const cvy_cut *cut, int nstages, int *first)
@@ -196,6 +276,7 @@ cvy_status cvy_cut_choose(const cvy_cut *cut, int nstages, int *first)
     CVY_CHECK(nstages <= cut->nlayer, CVY_E_CONFIG,
               "%d pipeline stages, but the network has %d layers to distribute: take fewer stages", nstages,
               cut->nlayer);
+    CVY_TRY(check_places(cut, nstages));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *best * room, &best));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *from * room, &from));
     double most = CVY_MAX(least_slowest(cut, nstages), 1e-9) * (1 + SLACK);

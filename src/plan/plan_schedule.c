@@ -295,14 +295,16 @@ typedef struct part_of_phase {
     cvy_phase phase;
     int passes; /* a bit set: forward, backward */
     int roles;  /* a bit set: which messages between stages; all other instructions are added if it is 0 */
+    int chunk;  /* of this stage of the rank; EVERY_CHUNK: of all */
 } part_of_phase;
 enum { FORWARD = 1, BACKWARD = 2, RECEIVES = 1 << CVY_COMM_STARTS_RECEIVE, SENDS_DONE = 1 << CVY_COMM_WAITS_SEND };
+enum { EVERY_CHUNK = -1 };
 
 static int is_in(const cvy_call *call, const part_of_phase *part)
 {
     const int role = call->kind == CVY_CALL_COMM ? 1 << call->node->op->comm->role & (RECEIVES | SENDS_DONE) : 0;
     return call->phase == part->phase && part->passes & (call->backward ? BACKWARD : FORWARD) &&
-           (role ? part->roles & role : !part->roles);
+           (part->chunk == EVERY_CHUNK || part->chunk == call->chunk) && (role ? part->roles & role : !part->roles);
 }
 
 static cvy_status add_part(struct schedule *s, int m, const part_of_phase *part)
@@ -334,13 +336,47 @@ static cvy_status add_barrier(cvy_plan *plan)
 
 static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
 {
-    return add_part(s, m, &(part_of_phase){phase, FORWARD | BACKWARD, 0});
+    return add_part(s, m, &(part_of_phase){phase, FORWARD | BACKWARD, 0, EVERY_CHUNK});
 }
 
 /* One pass of one micro-batch, as a stage of a pipeline runs it. */
 typedef struct turn {
-    int micro, pass;
+    int micro, pass, chunk;
 } turn;
+
+static int chunks_of(const cvy_plan *plan)
+{
+    return CVY_MAX(plan->opts.nchunks, 1);
+}
+
+/* Pass k in the order of interleaved stages: as many micro-batches as there are ranks go through the first chunk, then
+ * through the next one, and so on; backward begins with the last chunk. */
+static turn interleaved_turn(const cvy_plan *plan, int pass, int k)
+{
+    const int nranks = plan->opts.grid->nstages, nchunks = chunks_of(plan), group = k / (nranks * nchunks) * nranks,
+              width = CVY_MIN(nranks, plan->nmicro - group), at = k - group * nchunks, chunk = at / width;
+    return (turn){group + at % width, pass, pass == FORWARD ? chunk : nchunks - 1 - chunk};
+}
+
+/* The order of a rank with several stages. A rank runs as many forward passes first as it needs until its first
+ * gradient can be there. That order works for whole groups of micro-batches only; otherwise all forward passes are
+ * first. Source: Narayanan et al. 2021, Efficient large-scale language model training on GPU clusters, section 2.2. */
+static int list_interleaved(const cvy_plan *plan, turn *list)
+{
+    const cvy_grid *grid = plan->opts.grid;
+    const int training = plan->lowered[0]->graph->training, all = plan->nmicro * chunks_of(plan);
+    int n = 0, ahead = all, forward = 0, backward = 0;
+    if (training && plan->opts.order == CVY_PIPELINE_1F1B && plan->nmicro % grid->nstages == 0)
+        ahead = CVY_MIN(2 * (grid->nstages - grid->stage - 1) + (chunks_of(plan) - 1) * grid->nstages + 1, all);
+    while (forward < ahead)
+        list[n++] = interleaved_turn(plan, FORWARD, forward++);
+    while (training && backward < all) {
+        list[n++] = interleaved_turn(plan, BACKWARD, backward++);
+        if (forward < all)
+            list[n++] = interleaved_turn(plan, FORWARD, forward++);
+    }
+    return n;
+}
 
 /* The order in which this stage runs its passes. With 1F1B a stage runs as many forward passes first as there are
  * stages after it; then each backward pass frees the activations that the next forward pass needs.
@@ -350,45 +386,49 @@ static int list_turns(const cvy_plan *plan, turn *list)
     const cvy_grid *grid = plan->opts.grid;
     const int training = plan->lowered[0]->graph->training;
     int n = 0, ahead = plan->nmicro, forward = 0, backward = 0;
+    if (chunks_of(plan) > 1)
+        return list_interleaved(plan, list);
     if (training && plan->opts.order == CVY_PIPELINE_1F1B)
         ahead = CVY_MIN(grid->nstages - grid->stage, plan->nmicro);
     while (forward < ahead)
-        list[n++] = (turn){forward++, FORWARD};
+        list[n++] = (turn){forward++, FORWARD, 0};
     while (training && backward < plan->nmicro) {
-        list[n++] = (turn){backward++, BACKWARD};
+        list[n++] = (turn){backward++, BACKWARD, 0};
         if (forward < plan->nmicro)
-            list[n++] = (turn){forward++, FORWARD};
+            list[n++] = (turn){forward++, FORWARD, 0};
     }
     return n;
 }
 
 static cvy_status add_messages(struct schedule *s, const turn *of, int roles)
 {
-    return add_part(s, of->micro, &(part_of_phase){CVY_PHASE_MICRO, of->pass, roles});
+    return add_part(s, of->micro, &(part_of_phase){CVY_PHASE_MICRO, of->pass, roles, of->chunk});
 }
 
 /* The receives of a pass are started one pass earlier, so that values arrive while kernels run; a value that was sent
- * is kept for one pass more. */
+ * is kept for one pass more. With interleaved stages it is kept until all ranks have had a turn, because its reader may
+ * first work on other chunks. */
 static cvy_status add_turns(struct schedule *s, const turn *list, int n)
 {
+    const int kept = chunks_of(s->plan) > 1 ? 2 * s->plan->opts.grid->nstages : 1;
     for (int t = 0; t < n; t++) {
         if (t == 0)
             CVY_TRY(add_messages(s, &list[t], RECEIVES));
         if (t < n - 1)
             CVY_TRY(add_messages(s, &list[t + 1], RECEIVES));
-        CVY_TRY(add_part(s, list[t].micro, &(part_of_phase){CVY_PHASE_MICRO, list[t].pass, 0}));
-        if (t > 0)
-            CVY_TRY(add_messages(s, &list[t - 1], SENDS_DONE));
-        if (t == n - 1)
-            CVY_TRY(add_messages(s, &list[t], SENDS_DONE));
+        CVY_TRY(add_part(s, list[t].micro, &(part_of_phase){CVY_PHASE_MICRO, list[t].pass, 0, list[t].chunk}));
+        if (t >= kept)
+            CVY_TRY(add_messages(s, &list[t - kept], SENDS_DONE));
     }
+    for (int t = CVY_MAX(n - kept, 0); t < n; t++)
+        CVY_TRY(add_messages(s, &list[t], SENDS_DONE));
     return CVY_OK;
 }
 
 static cvy_status add_pipeline(struct schedule *s)
 {
     turn *list = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *list * (size_t)(2 * s->plan->nmicro), &list));
+    CVY_TRY(cvy_mem_alloc(sizeof *list * (size_t)(2 * s->plan->nmicro * chunks_of(s->plan)), &list));
     const cvy_status status = add_turns(s, list, list_turns(s->plan, list));
     cvy_mem_free(&list);
     return status;

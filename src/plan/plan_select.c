@@ -60,7 +60,8 @@ static cvy_status new_call(cvy_lowered *u, cvy_call_kind kind, const cvy_node *n
 {
     CVY_TRY(cvy_mem_reserve(&u->call, &u->call_room, u->ncall, sizeof *u->call));
     cvy_call *call = &u->call[u->ncall++];
-    *call = (cvy_call){.kind = kind, .node = node, .phase = phase, .backward = u->adds_backward};
+    *call =
+        (cvy_call){.kind = kind, .node = node, .phase = phase, .backward = u->adds_backward, .chunk = u->adds_chunk};
     for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
         call->src[i] = -1;
     for (int i = 0; i < CVY_NODE_DST_MAX; i++)
@@ -328,6 +329,7 @@ static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kin
 static cvy_status add_node(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
 {
     u->adds_backward = node->backward;
+    u->adds_chunk = node->chunk;
     if (node->op->comm)
         return add_special(u, node, CVY_CALL_COMM);
     if (u->graph->batch.local_n == 0 && node->phase != CVY_PHASE_UPDATE)
@@ -345,6 +347,7 @@ static cvy_status add_outputs(cvy_lowered *u)
         cvy_value *value = u->graph->value[v];
         const cvy_memory_format outside = {cvy_plan_outside_dtype(value->dtype), cvy_layout_plain()};
         int at = find_canonical(u, value);
+        u->adds_chunk = value->producer ? value->producer->chunk : 0;
         if (value->is_output && value->kind == CVY_VALUE_TEMP && at >= 0)
             CVY_TRY(source_instance(u, value, &outside, &outside.layout, CVY_PHASE_MICRO, &at));
     }

@@ -45,6 +45,7 @@ static cvy_status read_choices(cvy_program *p)
     CVY_CHECK(p->kernel.choices && p->kernel.choices->kind == CVY_TREE_MAP, CVY_E_FORMAT,
               "%s: not a plan: the map `choices` is missing", p->opts.plan_file);
     p->reduce.saved = cvy_tree_get(tree, "sums");
+    p->pipeline.saved = cvy_tree_get(tree, "pipeline");
     return CVY_OK;
 }
 
@@ -56,6 +57,7 @@ cvy_status cvy_program_take_plan(cvy_program *p, const char *name, const char *t
     CVY_TRY(cvy_tree_parse_text(p->pool, name, text, strlen(text), &tree));
     p->kernel.choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
     p->reduce.saved = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "sums") : NULL;
+    p->pipeline.saved = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "pipeline") : NULL;
     return CVY_OK;
 }
 
@@ -419,7 +421,7 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
 {
     const cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
-    CVY_CHECK(s->nmicro == 1 || p->update.shape.shards, CVY_E_UNSUPPORTED,
+    CVY_CHECK(s->nmicro == 1 || p->update.shape.shards || !s->training, CVY_E_UNSUPPORTED,
               "outputs of a step of several micro-batches cannot be read");
     for (int i = 0; i < s->noutput; i++) {
         const cvy_value *v = strcmp(s->output[i].name, layer) == 0
@@ -427,6 +429,8 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
                                  : NULL;
         if (!v)
             continue;
+        CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT,
+                  "output '%s' is made on another stage of the pipeline, not on this rank", layer);
         cvy_program_gather_output(s, i);
         const void *data =
             s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
@@ -512,18 +516,20 @@ static cvy_status print_json(const cvy_program *p, int task, char **text_out)
     cvy_json_string(&json, "version", cvy_version());
     add_machine(p, &json);
     cvy_program_sums_json(p, &json);
+    cvy_program_cut_json(p, &json);
     cvy_plan_json(s->plan, &json);
     if (cvy_program_predict(p, task, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
         cvy_json_real(&json, "predicted_ms", predicted_ms);
     cvy_json_open(&json, "choices", '{');
-    const cvy_lowered *u = s->plan->lowered[s->nmicro - 1];
-    for (int i = 0; i < u->ncall; i++)
-        if (u->call[i].kind == CVY_CALL_KERNEL || u->call[i].kind == CVY_CALL_REFERENCE)
-            cvy_json_string(&json, u->call[i].node->name, u->call[i].kernel ? u->call[i].kernel->name : "reference");
+    const cvy_status status = cvy_program_choices_json(p, task, &json);
     cvy_json_close(&json, '}');
     cvy_json_close(&json, '}');
+    if (status != CVY_OK || json.text.status != CVY_OK) {
+        cvy_text_free(&json.text);
+        return status != CVY_OK ? status : json.text.status;
+    }
     *text_out = json.text.data;
-    return json.text.status;
+    return CVY_OK;
 }
 
 cvy_status cvy_program_print(const cvy_program *p, int task, const char *how, char **text_out)

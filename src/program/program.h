@@ -10,6 +10,7 @@
 
 #include "base/text/base_json.h"
 #include "context/context.h"
+#include "plan/plan_cut.h"
 #include "plan/plan_tune.h"
 #include "program/program_task.h"
 #include "program/program_update.h"
@@ -35,10 +36,17 @@ struct cvy_program {
     struct {
         cvy_grid grid;
         cvy_pipeline_order order;
-        cvy_keys layer;            /* of the model, in order; empty with one stage */
-        int *first;                /* [nstages]: the first layer of each stage */
-        cvy_index of_layer;        /* the stage of each layer */
-        int plans_largest;         /* 1: graphs are those of the last part, so that they are the same on all ranks */
+        int nchunks, nstages;        /* stages of each rank; of all: grid.nstages times as many */
+        cvy_keys layer;              /* of the model, in order; empty with one stage */
+        int *first;                  /* [nstages]: the first layer of each stage; stage s is on rank s % grid.nstages */
+        cvy_index of_layer;          /* the stage of each layer */
+        cvy_keys placed;             /* layers that the user has placed; see cvy_program_set_stage() */
+        int *placed_on, placed_room; /* the stages of these layers, from 1 */
+        const cvy_tree *saved;       /* the cut of an earlier plan; NULL: none */
+        char note[200];              /* why it is not used; "": it is, or there is none */
+        char *choices;               /* on the first stage: the kernels of all stages, for the plan file */
+        size_t choices_bytes;
+        int plans_largest;           /* 1: graphs are those of the last part, so that they are the same on all ranks */
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {
@@ -83,7 +91,30 @@ cvy_status cvy_program_open_pipeline(cvy_program *program);
 /* Cuts the layers into stages. make: makes the whole graph of the largest share of the first task. Collective. */
 cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out));
-/* Adds lines about the stages and the predicted share of idle time; nothing with one stage. */
+/* ---- program_place.c ---- */
+/* Places a layer on a stage, from 1, as the user wants it. Call it before the layers are cut, with the same layers on
+ * all ranks. The name is copied. In a program of one stage it has no effect. CVY_E_CONFIG: there is no such stage, or
+ * the layer is placed on another one; that the model has the layer is checked when the layers are cut. */
+cvy_status cvy_program_set_stage(cvy_program *program, const char *layer, int64_t stage);
+/* Collects all layers that are placed: by the calls above, by the model of the first task and by opts.first_layers.
+ * CVY_E_CONFIG: the model lacks one, or values would go back to an earlier stage. Free it with
+ * cvy_program_free_places(). */
+cvy_status cvy_program_list_places(cvy_program *program, cvy_cut_places *out);
+void cvy_program_free_places(cvy_cut_places *places);
+/* CVY_E_CONFIG if a layer reads what a later stage makes, which happens if layers share their variables. */
+cvy_status cvy_program_check_stages(const cvy_program *program);
+/* Adds up the losses of a training task over the stages, if its update mode has own_losses. Collective over the ranks
+ * of the pipeline axis. */
+cvy_status cvy_program_share_losses(const cvy_program *program, const cvy_program_task *task);
+/* Gathers the kernels of the first task from all stages. Collective. */
+cvy_status cvy_program_gather_choices(cvy_program *program);
+/* Adds the kernel of each node of a task as members to an open JSON object; of the first task, on the first stage,
+ * those of all stages. */
+cvy_status cvy_program_choices_json(const cvy_program *program, int task, cvy_json *json);
+/* Adds the member "pipeline", with the first layer of each stage; nothing with one stage. */
+void cvy_program_cut_json(const cvy_program *program, cvy_json *json);
+/* Adds lines about the stages and the predicted share of idle time; with one stage only that an earlier plan has more.
+ */
 void cvy_program_describe_pipeline(const cvy_program *program, int task, cvy_text *out);
 void cvy_program_close_pipeline(cvy_program *program);
 /* ---- program_split.c ---- */

@@ -42,7 +42,7 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
         cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
         if (strcmp(from->name, "weight") == 0)
             own_weight = from->dtype == CVY_DTYPE_F32 ? field[f] : NULL;
-        else if (feed)
+        else if (feed && field[f])
             copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * cvy_shape_elems(&from->shape));
     }
     cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
@@ -50,6 +50,19 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
         fill_weights(weight, n, sample_weight, own_weight);
     if (id)
         memcpy(id->data, sample, (size_t)n * sizeof *sample);
+}
+
+cvy_row_needs cvy_program_row_needs(const cvy_program *p, int task)
+{
+    const cvy_plan *plan = p->task[task]->plan;
+    cvy_row_needs needs = CVY_NEEDS_NUMBERS;
+    for (int i = 0; i < plan->nbuffer; i++) {
+        const cvy_plan_feed *feed =
+            plan->buffer[i].region == CVY_REGION_FEED ? &plan->feeds.feed[plan->buffer[i].feed] : NULL;
+        if (feed && !feed->per_step && strcmp(feed->name, "sample_id") != 0)
+            needs = CVY_MIN(needs, strcmp(feed->name, "label") == 0 ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
+    }
+    return needs;
 }
 
 /* ---- public ---- */
@@ -96,7 +109,9 @@ cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch
     const cvy_program_task *s = program->task[task];
     const cvy_dataset_info *info = cvy_dataset_describe(b.data->set);
     cvy_plan *plan = s->plan;
-    CVY_CHECK(b.rows == plan->rows || (!s->training && s->nmicro == 1 && b.rows < plan->rows), CVY_E_ARGUMENT,
+    CVY_CHECK(b.rows == plan->rows ||
+                  (!s->training && (s->nmicro == 1 || !program->update.shape.shards) && b.rows < plan->rows),
+              CVY_E_ARGUMENT,
               "a batch of %lld rows for a %s task of %lld rows: give loader and task the same batch and accumulate",
               (long long)b.rows, s->training ? "training" : "forward", (long long)plan->rows);
     CVY_TRY(check_feeds(plan, info));

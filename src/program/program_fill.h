@@ -10,8 +10,11 @@
 #include "program/program.h"
 
 /* Copies n rows into the feeds that have the names of the fields, and into "weight" and "sample_id". The plan must have
- * at least n rows, and its feeds must fit the fields. */
+ * at least n rows, and its feeds must fit the fields. A field that is NULL is left out. */
 void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
                            const int64_t *sample, const double *sample_weight);
+
+/* What the nodes of the task read of the data on this rank. */
+cvy_row_needs cvy_program_row_needs(const cvy_program *program, int task);
 
 #endif

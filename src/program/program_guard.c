@@ -202,12 +202,13 @@ static int losses_are_finite(const cvy_program *p, const cvy_program_task *s)
 }
 
 /* Waits for the last reduction. Only the update is left to do then. */
-static cvy_status wait_for_sums(cvy_program_task *s)
+static cvy_status wait_for_sums(const cvy_program *p, cvy_program_task *s)
 {
     const double begin = cvy_clock_s();
-    if (s->plan->buckets->nactive == 0)
+    if (s->plan->buckets->nactive == 0 && !p->update.shape.own_losses)
         return CVY_OK;
     CVY_TRY(cvy_bucket_set_wait_all(s->plan->buckets));
+    CVY_TRY(cvy_program_share_losses(p, s));
     s->time.total += cvy_clock_s() - begin;
     s->time.exposed_comm += cvy_clock_s() - begin;
     return CVY_OK;
@@ -232,7 +233,7 @@ cvy_status cvy_guard_update(cvy_program *p, cvy_program_task *s)
 {
     int finite = 0;
     CVY_TRY(cvy_plan_run_part(s->plan, 0, s->plan->update.first, &s->time));
-    CVY_TRY(wait_for_sums(s));
+    CVY_TRY(wait_for_sums(p, s));
     s->lost = losses_are_finite(p, s) ? "a gradient" : "the loss";
     if (losses_are_finite(p, s))
         CVY_TRY(gradients_are_finite(p, s, &finite));

@@ -18,9 +18,18 @@ static size_t row_bytes(const cvy_program_task *s, int m, int output)
     return bytes;
 }
 
+/* Whether a layer of another stage of a pipeline makes the output. */
+static int is_elsewhere(const cvy_program_task *s, int output)
+{
+    const cvy_value *v = cvy_graph_find(s->plan->lowered[0]->graph, s->output[output].value);
+    return v && v->elsewhere;
+}
+
 cvy_status cvy_program_allocate_outputs(cvy_program_task *s)
 {
     for (int i = 0; i < s->noutput && s->nmicro > 1; i++) {
+        if (is_elsewhere(s, i))
+            continue;
         s->output[i].gathered_bytes = CVY_MAX(row_bytes(s, 0, i) * (size_t)s->plan->rows, 64);
         CVY_TRY(cvy_mem_alloc_pages(s->output[i].gathered_bytes, &s->output[i].gathered));
     }

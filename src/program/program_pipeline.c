@@ -5,10 +5,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "plan/plan_cut.h"
 #include "program/program.h"
+
+enum { CHUNKS_MAX = 1000 };
 
 static cvy_status read_order(cvy_program *p)
 {
@@ -29,6 +31,9 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
     CVY_TRY(read_order(p));
     CVY_CHECK(p->opts.pipeline >= 0, CVY_E_CONFIG, "opts.pipeline is %lld, expected a number of stages",
               (long long)p->opts.pipeline);
+    CVY_CHECK(p->opts.interleave >= 0 && p->opts.interleave <= CHUNKS_MAX, CVY_E_CONFIG,
+              "opts.interleave is %lld, expected a number of stages of each rank up to %d",
+              (long long)p->opts.interleave, CHUNKS_MAX);
     CVY_CHECK(p->opts.tensor >= 0, CVY_E_CONFIG, "opts.tensor is %lld, expected a number of parts",
               (long long)p->opts.tensor);
     for (int i = 0; i < CVY_COUNT(p->opts.spatial); i++)
@@ -40,13 +45,21 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
                                       [CVY_AXIS_SPACE1] = CVY_MAX(p->opts.spatial[1], 1),
                                       [CVY_AXIS_SPACE2] = CVY_MAX(p->opts.spatial[2], 1)};
     CVY_TRY(cvy_grid_arrange(p->context->comm, length, &p->pipeline.grid));
+    p->pipeline.nchunks = p->pipeline.grid.nstages == 1 ? 1 : (int)CVY_MAX(p->opts.interleave, 1);
+    p->pipeline.nstages = p->pipeline.grid.nstages * p->pipeline.nchunks;
     if (!cvy_grid_is_used(&p->pipeline.grid))
         return CVY_OK;
-    CVY_CHECK(p->opts.update_mode == CVY_UPDATE_SYNC && !p->opts.overlap_forward && !p->opts.shards &&
-                  !p->opts.gradients_only,
+    CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
               CVY_E_CONFIG,
-              "opts.pipeline, opts.tensor and opts.spatial go with update mode sync only, without overlap_forward, "
-              "shards and gradients_only");
+              "opts.pipeline is %d, which does not go with opts.update_mode: %s: take sync, delayed or zero1, which "
+              "reduce gradients among the ranks of a stage",
+              p->pipeline.grid.nstages, p->opts.update_mode == CVY_UPDATE_LOCAL ? "local" : "parameter_server");
+    CVY_CHECK(!cvy_grid_splits(&p->pipeline.grid) ||
+                  (p->opts.update_mode == CVY_UPDATE_SYNC && !p->opts.overlap_forward && !p->opts.shards &&
+                   !p->opts.gradients_only),
+              CVY_E_CONFIG,
+              "opts.tensor and opts.spatial go with update mode sync only, without overlap_forward, shards and "
+              "gradients_only");
     CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
               "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend %s are "
               "elsewhere",
@@ -63,20 +76,81 @@ static cvy_status list_layers(cvy_program *p, const cvy_cut *cut)
     return CVY_OK;
 }
 
-static cvy_status choose(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph)
+/* Reads the first layers of an earlier plan. Returns 0 if they are not a cut of these layers, with each placed layer on
+ * its stage. */
+static int read_saved_cut(cvy_program *p, const cvy_cut *cut, const cvy_tree *names)
+{
+    const int nstages = p->pipeline.nstages;
+    int *first = p->pipeline.first, stage = 0;
+    if (!names || names->kind != CVY_TREE_LIST || names->count != nstages)
+        return 0;
+    for (int s = 0; s < nstages; s++) {
+        first[s] = names->child[s]->text ? cvy_keys_find(&p->pipeline.layer, names->child[s]->text) : -1;
+        if (first[s] < 0 || (s == 0 ? first[s] != 0 : first[s] <= first[s - 1]))
+            return 0;
+    }
+    for (int k = 0; k < cut->nlayer; k++) {
+        stage += stage < nstages && k == first[stage];
+        if (cut->layer[k].placed && cut->layer[k].placed != stage)
+            return 0;
+    }
+    return 1;
+}
+
+static int64_t number_of(const cvy_tree *map, const char *key)
+{
+    const cvy_tree *node = map->kind == CVY_TREE_MAP ? cvy_tree_get(map, key) : NULL;
+    int64_t value = 0;
+    return node && cvy_tree_int(node, &value) == CVY_OK ? value : 0;
+}
+
+static int is_of_this_grid(cvy_program *p)
 {
     const cvy_grid *grid = &p->pipeline.grid;
+    const int64_t nstages = number_of(p->pipeline.saved, "stages"), ndata = number_of(p->pipeline.saved, "ranks_each"),
+                  nchunks = number_of(p->pipeline.saved, "interleave");
+    if (nstages == p->pipeline.nstages && ndata == grid->ndata && nchunks == p->pipeline.nchunks)
+        return 1;
+    snprintf(
+        p->pipeline.note, sizeof p->pipeline.note,
+        "the plan was made for %lld stages of %lld rank%s each, and this run has %d of %d: the plan's cut is not used",
+        (long long)nstages, (long long)ndata, ndata == 1 ? "" : "s", p->pipeline.nstages, grid->ndata);
+    return 0;
+}
+
+/* Whether the cut of an earlier plan is used again, so that a resumed run computes the same bits. */
+static int takes_saved_cut(cvy_program *p, const cvy_cut *cut)
+{
+    if (!p->pipeline.saved || !is_of_this_grid(p))
+        return 0;
+    if (read_saved_cut(p, cut, cvy_tree_get(p->pipeline.saved, "first_layers")))
+        return 1;
+    snprintf(
+        p->pipeline.note, sizeof p->pipeline.note,
+        "the plan's cut into stages does not fit the layers of this network or the stages on which they are placed: "
+        "it is not used");
+    return 0;
+}
+
+static cvy_status choose(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph)
+{
+    const int nstages = p->pipeline.nstages;
     cvy_lowered *lowered = NULL;
+    cvy_cut_places places = {0};
     cvy_cut cut = {0};
-    CVY_TRY(cvy_lowered_create(graph, opts, &lowered));
-    cvy_status status = cvy_cut_list(lowered, p->kernel.wisdom, p->context->threads, &cut);
+    cvy_status status = cvy_program_list_places(p, &places);
+    if (status == CVY_OK)
+        status = cvy_lowered_create(graph, opts, &lowered);
+    if (status == CVY_OK)
+        status = cvy_cut_list(lowered, p->kernel.wisdom, p->context->threads, &places, &cut);
     if (status == CVY_OK)
         status = list_layers(p, &cut);
+    if (status == CVY_OK && !takes_saved_cut(p, &cut))
+        status = cvy_cut_choose(&cut, nstages, p->pipeline.first);
     if (status == CVY_OK)
-        status = cvy_cut_choose(&cut, grid->nstages, p->pipeline.first);
-    if (status == CVY_OK)
-        p->pipeline.slowest_ms = cvy_cut_slowest_ms(&cut, grid->nstages, p->pipeline.first);
+        p->pipeline.slowest_ms = cvy_cut_slowest_ms(&cut, nstages, p->pipeline.first);
     cvy_cut_free(&cut);
+    cvy_program_free_places(&places);
     cvy_lowered_destroy(&lowered);
     return status;
 }
@@ -92,7 +166,7 @@ static void forget_layouts(const cvy_program *p)
 
 static cvy_status number_layers(cvy_program *p)
 {
-    const int nstages = p->pipeline.grid.nstages;
+    const int nstages = p->pipeline.nstages;
     for (int k = 0, stage = 0; k < p->pipeline.layer.count; k++) {
         while (stage + 1 < nstages && k >= p->pipeline.first[stage + 1])
             stage++;
@@ -105,10 +179,12 @@ cvy_status cvy_program_cut(cvy_program *p, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out))
 {
     cvy_comm *comm = p->context->comm;
-    const size_t n = (size_t)p->pipeline.grid.nstages;
+    const size_t n = (size_t)p->pipeline.nstages;
     cvy_graph *graph = NULL;
-    if (n == 1)
+    if (n == 1) {
+        (void)(p->pipeline.saved && is_of_this_grid(p));
         return CVY_OK;
+    }
     cvy_status status = cvy_pool_alloc(p->pool, sizeof *p->pipeline.first * n, &p->pipeline.first);
     if (status == CVY_OK)
         status = make(p, &graph);
@@ -118,17 +194,36 @@ cvy_status cvy_program_cut(cvy_program *p, const cvy_plan_opts *opts,
     forget_layouts(p);
     CVY_TRY(cvy_comm_agree(comm, status));
     CVY_TRY(comm->ops->broadcast(comm, p->pipeline.first, sizeof *p->pipeline.first * n, 0));
-    return cvy_comm_agree(comm, number_layers(p));
+    status = number_layers(p);
+    return cvy_comm_agree(comm, status == CVY_OK ? cvy_program_check_stages(p) : status);
+}
+
+/* Each loss is zero on all stages but one, so the order of the additions does not matter. */
+cvy_status cvy_program_share_losses(const cvy_program *p, const cvy_program_task *s)
+{
+    cvy_comm *comm = p->pipeline.grid.pipeline;
+    if (!comm || !p->update.shape.own_losses)
+        return CVY_OK;
+    for (int i = 0; i < s->nloss; i++) {
+        double *loss = cvy_plan_find(s->plan, s->loss[i].value, 0);
+        CVY_CHECK(loss, CVY_E_INTERNAL, "the loss %s has no memory", s->loss[i].name);
+        CVY_TRY(comm->ops->allreduce(comm, loss, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    }
+    return CVY_OK;
 }
 
 void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out)
 {
     const cvy_grid *grid = &p->pipeline.grid;
-    const int n = grid->nstages, nmicro = p->task[task]->nmicro;
+    const int n = p->pipeline.nstages, each = p->pipeline.nchunks, nmicro = p->task[task]->nmicro;
+    if (*p->pipeline.note)
+        cvy_text_add(out, "pipeline: %s\n", p->pipeline.note);
     if (n == 1)
         return;
-    cvy_text_add(out, "pipeline: %d stages of %d rank%s, %d micro-batch%s; ", n, grid->ndata,
-                 grid->ndata == 1 ? "" : "s", nmicro, nmicro == 1 ? "" : "es");
+    cvy_text_add(out, "pipeline: %d stages of %d rank%s, ", n, grid->ndata, grid->ndata == 1 ? "" : "s");
+    if (each > 1)
+        cvy_text_add(out, "%d on each rank, ", each);
+    cvy_text_add(out, "%d micro-batch%s; ", nmicro, nmicro == 1 ? "" : "es");
     for (int s = 0; s < n; s++)
         cvy_text_add(out, "%s%s",
                      s == 0       ? "the stages begin with "
@@ -136,16 +231,25 @@ void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out
                                   : ", ",
                      p->pipeline.layer.text[p->pipeline.first[s]]);
     cvy_text_add(out, "\n");
-    /* A step takes nmicro + n - 1 times the slowest stage, and every rank computes for all_ms / n of each micro-batch.
-     */
+    /* A step takes each * nmicro + nstages - 1 times the slowest stage, and a rank computes for its part of all_ms of
+     * each micro-batch. */
     cvy_text_add(out, "pipeline: at least %.0f %% of a step is idle (bubble)%s\n",
-                 100 * (1 - nmicro * p->pipeline.all_ms / n / ((nmicro + n - 1) * p->pipeline.slowest_ms)),
-                 nmicro < 4 * n ? "; more micro-batches, by train.accumulate, make it less" : "");
+                 100 * (1 - nmicro * p->pipeline.all_ms / grid->nstages /
+                                ((each * nmicro + grid->nstages - 1) * p->pipeline.slowest_ms)),
+                 nmicro < 4 * grid->nstages ? "; more micro-batches, by train.accumulate, make it less" : "");
+    if (each > 1 && nmicro % grid->nstages != 0 && p->pipeline.order == CVY_PIPELINE_1F1B)
+        cvy_text_add(out,
+                     "pipeline: interleaved stages run all forward passes first, because %d micro-batches are not a "
+                     "multiple of %d ranks\n",
+                     nmicro, grid->nstages);
 }
 
 void cvy_program_close_pipeline(cvy_program *p)
 {
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
+    cvy_keys_free(&p->pipeline.placed);
+    cvy_mem_free(&p->pipeline.placed_on);
+    cvy_mem_free(&p->pipeline.choices);
     cvy_grid_disconnect(&p->pipeline.grid);
 }

@@ -21,10 +21,29 @@
 
 /* ---- micro-batches ---- */
 
+/* In a pipeline a forward task has micro-batches too, so that all stages have work. Each rank cuts its own rows, so
+ * that they stay consecutive. */
+static int cuts_own_rows(const cvy_program *p, const cvy_program_task *s)
+{
+    return !s->training && p->pipeline.grid.nstages > 1 && !p->update.shape.shards;
+}
+
+/* As many micro-batches as training has, and at least one for each stage, if there are so many rows. */
+static int forward_micros(const cvy_program *p, const cvy_program_task *s)
+{
+    const cvy_grid *grid = &p->pipeline.grid;
+    const int64_t most = cvy_batch_share(s->batch, grid->ndata - 1, grid->ndata).local_n;
+    int64_t n = grid->nstages;
+    for (int i = 0; i < p->ntask; i++)
+        n = CVY_MAX(n, p->task[i]->accumulate);
+    return (int)CVY_MAX(CVY_MIN(n, most), 1);
+}
+
 /* Micro-batches are as even as possible, larger ones first: 10 samples in 3 micro-batches are 4, 3, 3. */
 static cvy_status split_batch(cvy_program *p, cvy_program_task *s)
 {
     s->nmicro = p->update.shape.shards ? (int)(p->update.shape.own_shards.end - p->update.shape.own_shards.first)
+                : cuts_own_rows(p, s)  ? forward_micros(p, s)
                                        : (int)s->accumulate;
     if (!p->update.shape.shards)
         CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->split.micro_n * (size_t)s->nmicro, &s->split.micro_n));
@@ -32,6 +51,15 @@ static cvy_status split_batch(cvy_program *p, cvy_program_task *s)
         s->split.micro_n[m] = s->batch / s->nmicro + (m < s->batch % s->nmicro);
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->split.graph * (size_t)s->nmicro, &s->split.graph));
     return cvy_pool_alloc(p->pool, sizeof *s->split.lowered * (size_t)s->nmicro, &s->split.lowered);
+}
+
+/* Part m of n of a rank's share, larger ones first. */
+static cvy_batch part_of(cvy_batch share, int m, int n)
+{
+    const int64_t each = share.local_n / n, more = share.local_n % n;
+    share.first += m * each + CVY_MIN(m, more);
+    share.local_n = each + (m < more);
+    return share;
 }
 
 /* This rank's share of a micro-batch, or the largest share of any rank. */
@@ -42,15 +70,18 @@ static cvy_batch share_of(const cvy_program *p, const cvy_program_task *s, int m
         return cvy_batch_share(s->batch, (int)(largest ? shape->shards - 1 : shape->own_shards.first + m),
                                (int)shape->shards);
     const int nranks = s->training ? cvy_program_nworkers(p) : p->pipeline.grid.ndata;
+    if (cuts_own_rows(p, s))
+        return part_of(cvy_batch_share(s->batch, largest ? nranks - 1 : p->pipeline.grid.data_rank, nranks), m,
+                       s->nmicro);
     return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->pipeline.grid.data_rank, nranks);
 }
 
-/* The batch of the graph for this share. If a rank trains on its own, or computes a shard, this batch has only its
- * samples. */
+/* The batch of the graph for this share. If a rank trains on its own, computes a shard, or cuts its own rows, this
+ * batch has only its samples. */
 static cvy_batch batch_of(const cvy_program *p, const cvy_program_task *s, int m, int largest)
 {
     const cvy_batch share = share_of(p, s, m, largest);
-    if (!p->update.shape.shards && !(p->update.shape.own_samples && s->training))
+    if (!p->update.shape.shards && !(p->update.shape.own_samples && s->training) && !cuts_own_rows(p, s))
         return share;
     return share.local_n > 0 ? cvy_batch_share(share.local_n, 0, 1) : cvy_batch_share(1, 0, 2);
 }
@@ -83,7 +114,10 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
 /* Before the cut into stages is known, graphs are whole. */
 static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
 {
-    const cvy_stages stages = {.mine = p->pipeline.grid.stage, .of_layer = &p->pipeline.of_layer};
+    const cvy_stages stages = {.mine = p->pipeline.grid.stage,
+                               .nranks = p->pipeline.grid.nstages,
+                               .of_layer = &p->pipeline.of_layer,
+                               .own_losses = p->update.shape.own_losses};
     CVY_TRY(note_names(p, s, losses, outputs));
     cvy_program_set_groups(p, s);
     if (s->training)
@@ -141,6 +175,7 @@ static cvy_plan_opts plan_opts(cvy_program *p)
     return (cvy_plan_opts){.comm = p->pipeline.grid.data,
                            .grid = cvy_grid_is_used(&p->pipeline.grid) ? &p->pipeline.grid : NULL,
                            .order = p->pipeline.order,
+                           .nchunks = p->pipeline.nchunks,
                            .space = &p->context->space,
                            .threads = p->context->threads,
                            .kernels = p->opts.dtype == CVY_DTYPE_F64 ? (cvy_kernels){.listed = 1} : p->kernel.allowed,
@@ -365,7 +400,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
     p->planned = 1;
     CVY_TRY(cvy_comm_agree(p->context->comm, status));
     CVY_TRY(cvy_program_check_consistency(p));
-    return cvy_program_check_messages(p);
+    CVY_TRY(cvy_program_check_messages(p));
+    return cvy_program_gather_choices(p);
 }
 
 /* ---- memory and first values ---- */
@@ -465,7 +501,7 @@ static void number_samples(const cvy_program *p, const cvy_program_task *s)
         const cvy_batch share = share_of(p, s, m, 0);
         for (int64_t i = 0; i < share.local_n; i++)
             id[s->plan->first_row[m] + i] = before + share.first + i;
-        before += p->update.shape.shards ? 0 : share.global_n;
+        before += p->update.shape.shards || cuts_own_rows(p, s) ? 0 : share.global_n;
     }
 }
 

@@ -28,6 +28,7 @@ typedef struct cvy_update_shape {
     int state_parts;     /* the optimiser's state has so many parts, and a rank keeps at most one; 1: it keeps all */
     int state_elsewhere; /* this rank writes little or no optimiser state: its memory is mapped, not allocated */
     int no_update;       /* a training task ends with its gradients: it has no optimiser */
+    int own_losses;      /* in a pipeline: steps leave losses on their stages; see cvy_program_share_losses() */
     int shares_memory;   /* ranks of a node may have gradients in shared memory */
     int shares_weights;  /* ... and weights too */
     int newest_first;    /* the reduction under way that started last makes progress first */

@@ -13,6 +13,7 @@
 #include "base/number/base_exact.h"
 #include "data/data_reader.h"
 #include "job/job_table.h"
+#include "program/program_fill.h"
 
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out)
 {
@@ -195,6 +196,20 @@ static int is_made_here(const cvy_program_task *task, const char *value)
     return v && !v->elsewhere;
 }
 
+/* Metrics compare the output with the target, on the stage that makes it. */
+static cvy_row_needs row_needs(const cvy_scorer *scorer, int step)
+{
+    const cvy_program *p = scorer->session->program;
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const int has_label_only = info->nfield == 2 && strcmp(info->field[1].name, "label") == 0;
+    if (step < 0)
+        return CVY_NEEDS_NUMBERS;
+    const cvy_row_needs needs = cvy_program_row_needs(p, step);
+    return !is_made_here(p->task[step], p->task[step]->output[0].value)
+               ? needs
+               : CVY_MIN(needs, has_label_only ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
+}
+
 /* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one
  * rank counts it: the first one of the stage that has the loss, which is 0 on other stages. */
 static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
@@ -260,12 +275,14 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
 {
     const cvy_job *job = scorer->session->job;
     cvy_comm *comm = scorer->session->context->comm;
-    const cvy_loader_opts opts = {.shuffle = 0,
-                                  .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
-                                  .depth = (int)CVY_MAX(job->data.prefetch, 1),
-                                  .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
-                                  .share = cvy_order_share,
-                                  .share_user = &scorer->order};
+    const cvy_loader_opts opts = {
+        .shuffle = 0,
+        .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
+        .depth = (int)CVY_MAX(job->data.prefetch, 1),
+        .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+        .needs = CVY_MIN(row_needs(scorer, scorer->step_full), row_needs(scorer, scorer->step_tail)),
+        .share = cvy_order_share,
+        .share_user = &scorer->order};
     cvy_loader *loader = NULL;
     cvy_status mine = cvy_loader_create(scorer->data, &opts, &loader), all = CVY_OK;
     for (int64_t at = 0; at < scorer->order.last_step && all == CVY_OK; at++) {

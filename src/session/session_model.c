@@ -360,6 +360,8 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
                           .shards = cvy_job_shards(job),
                           .pipeline = job->parallel.pipeline,
                           .pipeline_order = job->parallel.order,
+                          .interleave = job->parallel.interleave,
+                          .first_layers = job->parallel.first_layers,
                           .tensor = job->parallel.tensor};
     for (int i = 0; i < CVY_COUNT(o.spatial); i++)
         o.spatial[i] = i < job->parallel.spatial.count ? job->parallel.spatial.at[i] : 1;

@@ -32,7 +32,8 @@ static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
         return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, "parallel", NULL));
     for (int a = 0; a < CVY_AXES; a++)
         about.workers /= a == CVY_AXIS_DATA ? 1 : length[a];
-    if (cvy_job_shards(job) > 0 && cvy_job_translate(cvy_shards_check(cvy_job_shards(job), nranks)) != CVY_OK)
+    if (cvy_job_shards(job) > 0 &&
+        cvy_job_translate(cvy_shards_check(cvy_job_shards(job), (int)about.workers)) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "deterministic_shards"));
     CVY_TRY(cvy_job_batch(job, (int)about.workers, &about.batch));
     snprintf(about.name, sizeof about.name, "%s", job->name);

@@ -92,10 +92,12 @@ static cvy_status prepare_pending(cvy_trainer *t, cvy_vars **sums_out)
 cvy_status cvy_trainer_restore_pending(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
+    const cvy_grid *grid = &t->session.program->pipeline.grid;
     cvy_vars *sums = NULL;
     cvy_status status = cvy_comm_agree(comm, prepare_pending(t, &sums));
     if (status == CVY_OK && sums)
-        status = cvy_checkpoint_load_pending(&t->folder.resume, comm, sums);
+        status =
+            cvy_comm_agree(comm, cvy_checkpoint_load_pending(&t->folder.resume, grid->data, sums, grid->nstages > 1));
     cvy_vars_destroy(&sums);
     return status;
 }

@@ -21,6 +21,7 @@
 #include "monitor/monitor_run_layout.h"
 #include "monitor/monitor_trace.h"
 #include "optim/optim.h"
+#include "program/program_fill.h"
 #include "session/session_normalize.h"
 #include "train/trainer.h"
 
@@ -446,6 +447,13 @@ static void watch_steps(const cvy_trainer *t)
     cvy_watchdog_steps(t->session.watchdog, t->session.program, heartbeat_path);
 }
 
+static cvy_row_needs row_needs(const cvy_trainer *t)
+{
+    const cvy_program *p = t->session.program;
+    const cvy_row_needs full = cvy_program_row_needs(p, t->task.full);
+    return t->task.tail >= 0 ? CVY_MIN(full, cvy_program_row_needs(p, t->task.tail)) : full;
+}
+
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -456,6 +464,7 @@ static cvy_status loop(cvy_trainer *t)
                                   .threads = cvy_session_data_threads(t->session.context, t->session.job),
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1),
                                   .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                                  .needs = row_needs(t),
                                   .first_step = t->step,
                                   .share = cvy_order_share,
                                   .share_user = &t->order};

@@ -59,6 +59,15 @@ static cvy_status check(const cvy_program *p)
     return CVY_OK;
 }
 
+/* The first stage would wait for the norm before its forward pass, and the others for the first stage. */
+static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *optimise)
+{
+    CVY_CHECK(p->pipeline.grid.nstages == 1 || !(optimise->clip_norm > 0), CVY_E_CONFIG,
+              "opts.overlap_forward does not go with clip_norm in a pipeline, because the norm needs the gradients of "
+              "all stages before the next forward pass: leave one of the two out");
+    return CVY_OK;
+}
+
 static void shape(const cvy_program *p, cvy_update_shape *shape)
 {
     (void)p;
@@ -82,6 +91,7 @@ CVY_UPDATE_DEFINE(deferred) = {
     .many_ranks = 1,
     .flush_before_forward = 1,
     .check = check,
+    .check_task = check_task,
     .create = cvy_delayed_create,
     .shape = shape,
     .planned = cvy_delayed_planned,

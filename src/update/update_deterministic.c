@@ -8,6 +8,9 @@
  * preference, as if there were one thread. A kernel that would split its sums among threads runs on one thread
  * (plan_select.c).
  *
+ * In a pipeline the shards are shared by the ranks of each stage, and pass through the stages as its micro-batches. The
+ * bits depend on the cut into stages, because layouts change there, and not on the number of ranks of a stage.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
@@ -56,14 +59,15 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
 
 static cvy_status check(const cvy_program *p)
 {
-    return cvy_shards_check(p->opts.shards, p->context->comm->nranks);
+    return cvy_shards_check(p->opts.shards, p->pipeline.grid.ndata);
 }
 
 static void shape(const cvy_program *p, cvy_update_shape *shape)
 {
-    const cvy_comm *comm = p->context->comm;
+    const cvy_grid *grid = &p->pipeline.grid;
     shape->shards = p->opts.shards;
-    shape->own_shards = cvy_shards_of(p->opts.shards, comm->rank, comm->nranks);
+    shape->own_shards = cvy_shards_of(p->opts.shards, grid->data_rank, grid->ndata);
+    shape->own_losses = 1; /* the tree of the shards is that of the data axis */
 }
 
 static cvy_status deterministic_step(cvy_program *p, cvy_program_task *s, double lr)

@@ -52,19 +52,22 @@ static void shape(const cvy_program *p, cvy_update_shape *shape)
     shape->comm = n->self;
     shape->own_samples = 1;
     shape->no_update = 1;
+    shape->own_losses = 1;
     shape->shares_memory = 0;
     shape->shares_weights = 0;
 }
 
-/* A rank without rows computes nothing. */
+/* A rank without rows computes nothing; nor do the other stages of its pipeline, which have the same rows. */
 static cvy_status none_step(cvy_program *p, cvy_program_task *s, double lr)
 {
-    (void)p;
     (void)lr;
     s->time = (cvy_step_time){0};
     if (s->feed.norm)
         *s->feed.norm = (double)s->plan->rows;
-    return s->plan->rows > 0 ? cvy_plan_execute(s->plan, &s->time) : CVY_OK;
+    if (s->plan->rows == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_plan_execute(s->plan, &s->time));
+    return cvy_program_share_losses(p, s);
 }
 
 /* The losses of this rank's rows. A rank without rows has none. */

@@ -46,11 +46,12 @@ static cvy_zero1 *state_of(const cvy_program *p)
     return p->update.state;
 }
 
-/* The ring algorithm cuts a reduction into as many parts as there are ranks. Otherwise halving is used, also in place
- * of algorithms that cannot be cut, and makes as many parts as the largest power of two. */
+/* In a pipeline all of this is among the ranks of a stage. The ring algorithm cuts a reduction into as many parts as
+ * there are ranks. Otherwise halving is used, also in place of algorithms that cannot be cut, and makes as many parts
+ * as the largest power of two. */
 static int state_parts(const cvy_program *p)
 {
-    const int n = p->context->comm->nranks;
+    const int n = p->pipeline.grid.ndata;
     int parts = 1;
     if (p->opts.reduce && strcmp(p->opts.reduce, "ring") == 0)
         return n;
@@ -66,12 +67,22 @@ static void shape(const cvy_program *p, cvy_update_shape *shape)
     shape->state_elsewhere = 1;
 }
 
+/* A stage of a pipeline may have no weights. */
+static int has_updates(const cvy_plan *plan)
+{
+    int found = 0;
+    for (int i = plan->update.first; i < plan->ninstr; i++)
+        found |= plan->instr[i].call && plan->instr[i].call->node &&
+                 (plan->instr[i].call->node->op->flags & CVY_OP_OPTIMIZER) != 0;
+    return found;
+}
+
 /* Checks, before the plans are bound, whether updates can be done in parts. */
 static cvy_status prepare(cvy_program *p)
 {
     cvy_status status = CVY_OK;
     for (int i = 0; i < p->ntask && status == CVY_OK; i++)
-        if (p->task[i]->training && !cvy_plan_can_part(p->task[i]->plan))
+        if (p->task[i]->training && has_updates(p->task[i]->plan) && !cvy_plan_can_part(p->task[i]->plan))
             status = cvy_error_set(CVY_E_CONFIG,
                                    "opts.update_mode: zero1 does not suit the optimiser %s%s: each number must be "
                                    "updated by itself, by a native kernel; sgd, adam and adamw do so in f32 and bf16, "
@@ -174,7 +185,6 @@ static cvy_status create(cvy_program *p)
 {
     cvy_zero1 *shard = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *shard, &shard));
-    shard->comm = p->context->comm;
     p->update.state = shard;
     return CVY_OK;
 }
@@ -182,6 +192,7 @@ static cvy_status create(cvy_program *p)
 static cvy_status connect(cvy_program *p)
 {
     cvy_zero1 *shard = state_of(p);
+    shard->comm = p->pipeline.grid.data;
     cvy_status status = cvy_mem_alloc(sizeof *shard->at * (size_t)p->ntask, &shard->at);
     for (int i = 0; i < p->ntask && status == CVY_OK; i++)
         if (p->task[i]->training)
@@ -302,7 +313,7 @@ static cvy_status save(cvy_program *p, cvy_vars **pending_out)
                 CVY_TRY(send_bucket(s, b, state));
         for (int b = 0; b < s->plan->buckets->n; b++)
             if (s->last[b] >= 0)
-                CVY_TRY(receive_bucket(s, b, state, p->context->comm->rank == 0));
+                CVY_TRY(receive_bucket(s, b, state, p->pipeline.grid.data_rank == 0));
     }
     return CVY_OK;
 }

@@ -113,6 +113,32 @@ static void test_equal(void)
 
 /* A start in the middle gives the same as reading up to there. A loader with work in progress can be destroyed. Steps
  * must be taken in order. */
+/* A rank that needs labels or numbers only gets the same rows without the other fields. */
+static void test_needs(void)
+{
+    struct plan p = {.n = N, .batch = BATCH, .micro = 2, .epochs = 2, .nranks = 1};
+    cvy_dataset *d = NULL;
+    OK(open_text("{format: synthetic, shape: [3, 8, 8], samples: 53}", "[mirror]", 1, &d));
+    make_truth(d);
+    for (int needs = CVY_NEEDS_LABELS; needs <= CVY_NEEDS_NUMBERS; needs++)
+        for (int threads = 0; threads < 2; threads++) {
+            cvy_loader_opts o = options(&p, threads, 2);
+            const cvy_rows *rows = NULL;
+            cvy_loader *l = NULL;
+            o.needs = (cvy_row_needs)needs;
+            OK(cvy_loader_create(d, &o, &l));
+            OK(cvy_loader_get(l, 0, &rows, NULL));
+            TRUE_THAT(rows->n == BATCH && !rows->field[0] && (rows->field[1] != NULL) == (needs == CVY_NEEDS_LABELS));
+            for (int64_t r = 0; r < rows->n; r++) {
+                TRUE_THAT(rows->id[r] == want_id[r] && rows->weight[r] == 1);
+                TRUE_THAT(!rows->field[1] || ((int32_t *)rows->field[1])[r] == (int32_t)(want_id[r] % 10));
+            }
+            cvy_loader_release(l, rows);
+            cvy_loader_destroy(&l);
+        }
+    cvy_dataset_destroy(&d);
+}
+
 static void test_resume_and_misuse(void)
 {
     cvy_dataset *d = NULL;
@@ -228,6 +254,7 @@ int main(void)
 {
     scratch_make();
     test_equal();
+    test_needs();
     test_resume_and_misuse();
     test_bad_samples();
     test_no_allocation_in_the_step();

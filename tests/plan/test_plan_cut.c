@@ -1,5 +1,6 @@
 /*
- * test_plan_cut.c: cuts into stages: equal times, no stage empty, the narrowest of equal cuts, and too many stages.
+ * test_plan_cut.c: cuts into stages: equal times, no stage empty, the narrowest of equal cuts, too many stages, and
+ * layers that are placed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -49,10 +50,42 @@ static void every_stage_has_a_layer(void)
 
 static void too_many(void)
 {
-    cvy_cut_layer layer[2] = {{"a", 1, 1}, {"b", 1, 1}};
+    cvy_cut_layer layer[2] = {{.name = "a", .ms = 1, .crossing = 1}, {.name = "b", .ms = 1, .crossing = 1}};
     const cvy_cut cut = {.layer = layer, .nlayer = 2};
     int first[3];
     EXPECT_FAULT(cvy_cut_choose(&cut, 3, first), CVY_E_CONFIG, "3 pipeline stages, but the network has 2 layers");
+}
+
+/* Times are equal, so only the places decide. */
+static void placed(void)
+{
+    static const struct {
+        int at, stage, at2, stage2;
+        int first1, first2;
+        const char *fault;
+    } cases[] = {{1, 2, 8, 2, 1, 9, NULL},
+                 {5, 1, 6, 3, 0, 0, "layer f is placed on stage 1 and layer g on stage 3"},
+                 {7, 1, 8, 2, 8, 9, NULL},
+                 {9, 2, 9, 2, 0, 0, "0 layers after it"},
+                 {1, 3, 2, 3, 0, 0, "1 layer before it"},
+                 {0, 1, 3, 4, 0, 0, "take a stage from 1 to 3"}};
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+    for (int c = 0; c < CVY_COUNT(cases); c++) {
+        cvy_cut_layer layer[10];
+        int first[3] = {0};
+        for (int i = 0; i < 10; i++)
+            layer[i] = (cvy_cut_layer){.name = names[i], .ms = 1, .crossing = 1};
+        layer[cases[c].at].placed = cases[c].stage;
+        layer[cases[c].at2].placed = cases[c].stage2;
+        const cvy_cut cut = {.layer = layer, .nlayer = 10};
+        if (cases[c].fault) {
+            EXPECT_FAULT(cvy_cut_choose(&cut, 3, first), CVY_E_CONFIG, cases[c].fault);
+            continue;
+        }
+        EXPECT_OK(cvy_cut_choose(&cut, 3, first));
+        EXPECT_INT(first[1], cases[c].first1);
+        EXPECT_INT(first[2], cases[c].first2);
+    }
 }
 
 int main(void)
@@ -61,5 +94,6 @@ int main(void)
     TEST(narrowest);
     TEST(every_stage_has_a_layer);
     TEST(too_many);
+    TEST(placed);
     return test_end();
 }

@@ -38,7 +38,10 @@
     X("update.staleness", "none", update_staleness = -1)                                                               \
     X("deterministic", "true", shards = 8)                                                                             \
     X("parallel.pipeline", "4", pipeline = 4)                                                                          \
+    X("parallel.tensor", "2", tensor = 2)                                                                              \
     X("parallel.order", "gpipe", pipeline_order = "gpipe")                                                             \
+    X("parallel.interleave", "2", interleave = 2)                                                                      \
+    X("parallel.first_layers", "conv1, fc", first_layers = "conv1, fc")                                                \
     X("deterministic_shards", "16", shards = 16)                                                                       \
     X("plan_file", "plan.json", plan_file = "plan.json")                                                               \
     X("share_weights", "true", share_weights = 1)                                                                      \
@@ -66,8 +69,10 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            same_text(a->wisdom, b->wisdom) && a->memory_limit == b->memory_limit && a->update_mode == b->update_mode &&
            a->update_servers == b->update_servers && a->update_staleness == b->update_staleness &&
            a->clock_scale == b->clock_scale && a->clock_noise == b->clock_noise &&
-           a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->pipeline == b->pipeline &&
-           same_text(a->pipeline_order, b->pipeline_order) && a->gradients_only == b->gradients_only;
+           a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->pipeline == b->pipeline && a->tensor == b->tensor &&
+           memcmp(a->spatial, b->spatial, sizeof a->spatial) == 0 &&
+           same_text(a->pipeline_order, b->pipeline_order) && same_text(a->first_layers, b->first_layers) &&
+           a->interleave == b->interleave && a->gradients_only == b->gradients_only;
 }
 
 #define CHECK_ONE(name, value, assignment)                                                                             \

@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/machine/base_clock.h"
+#include "data/data_reader.h"
 #include "data/load/data_order.h"
 
 #include <pthread.h>
@@ -42,7 +43,7 @@ struct cvy_loader {
     cvy_epoch_order *order;
     int64_t data_n;
     cvy_loader_opts o;
-    int nfield;
+    int nfield, label; /* label: with CVY_NEEDS_LABELS the field that is read; else -1 */
     size_t row_bytes[CVY_FIELD_MAX];
     cvy_share *share; /* [CVY_SHARE_MAX], used under the lock */
     struct slot *slot;
@@ -85,6 +86,8 @@ static cvy_status need_room(cvy_loader *l, struct slot *s, int64_t n)
     free_buffers(l, s);
     for (int f = 0; f < l->nfield; f++) {
         size_t bytes = 0;
+        if (l->o.needs != CVY_NEEDS_FIELDS && f != l->label)
+            continue;
         CVY_TRY(cvy_size_mul((size_t)n, l->row_bytes[f], &bytes));
         CVY_TRY(cvy_mem_alloc(bytes, &s->rows.field[f]));
     }
@@ -193,10 +196,13 @@ static int is_bad_sample(cvy_status status)
 static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
 {
     void *field[CVY_FIELD_MAX];
-    for (int f = 0; f < l->nfield; f++)
-        field[f] = (char *)s->rows.field[f] + (size_t)row * l->row_bytes[f];
     s->rows.weight[row] = 1;
-    const cvy_status status = cvy_dataset_read(l->data, s->rows.id[row], s->epoch[row], field);
+    if (l->o.needs == CVY_NEEDS_NUMBERS)
+        return CVY_OK;
+    for (int f = 0; f < l->nfield; f++)
+        field[f] = s->rows.field[f] ? (char *)s->rows.field[f] + (size_t)row * l->row_bytes[f] : NULL;
+    const cvy_status status = l->label >= 0 ? cvy_dataset_label(l->data, s->rows.id[row], field[l->label])
+                                            : cvy_dataset_read(l->data, s->rows.id[row], s->epoch[row], field);
     if (status == CVY_OK || !is_bad_sample(status))
         return status;
     if (!l->o.skip_bad)
@@ -320,9 +326,24 @@ static cvy_status size_slots(cvy_loader *l)
     return CVY_OK;
 }
 
+/* Labels are read alone if they are numbers of classes. A bad sample must be found by all who use its row, so with
+ * skip_bad samples are read whole. */
+static int find_label(const cvy_loader *l, const cvy_dataset_info *info)
+{
+    int label = -1;
+    for (int f = 0; f < info->nfield && l->o.needs == CVY_NEEDS_LABELS && !l->o.skip_bad; f++)
+        if (strcmp(info->field[f].name, "label") == 0 && info->field[f].dtype == CVY_DTYPE_I32 &&
+            info->field[f].shape.ndim == 0)
+            label = f;
+    return label;
+}
+
 static cvy_status set_up(cvy_loader *l)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(l->data);
+    l->label = find_label(l, info);
+    if (l->o.needs == CVY_NEEDS_LABELS && l->label < 0)
+        l->o.needs = CVY_NEEDS_FIELDS;
     l->data_n = info->nsamples;
     const cvy_order_opts order = {
         .shuffle = l->o.shuffle, .balance = l->o.balance, .window = l->o.window, .seed = l->o.seed};
