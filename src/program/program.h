@@ -84,6 +84,11 @@ cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out));
 /* Adds lines about the stages and the predicted share of idle time; nothing with one stage. */
 void cvy_program_describe_pipeline(const cvy_program *program, int task, cvy_text *out);
+/* The predicted share of a step in which a rank waits for other stages, mean over the ranks; 0 with one stage. It
+ * counts forward and backward only. */
+double cvy_program_bubble(const cvy_program *program, int task);
+/* The bytes that this rank has sent so far, along all axes of the grid. */
+int64_t cvy_program_sent_bytes(const cvy_program *program);
 void cvy_program_close_pipeline(cvy_program *program);
 /* Plans without taking memory, as `convoy plan` needs it. cvy_program_plan() calls this and then
  * cvy_program_allocate(). */

@@ -43,7 +43,7 @@ cvy_status cvy_plan_run(cvy_plan *plan, int i)
 
 cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *time)
 {
-    double *end_s = plan->times.end_s, exposed = 0, overlapped = 0;
+    double *end_s = plan->times.end_s, on_axis[CVY_COMM_AXES] = {0}, bubble = 0, overlapped = 0;
     CVY_TRY(cvy_plan_push_feeds(plan));
     end_s[first - 1] = cvy_clock_s();
     for (int i = first; i < end; i++) {
@@ -57,14 +57,20 @@ cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *
             CVY_TRY(cvy_messages_progress(&plan->messages));
         end_s[i] = cvy_clock_s();
         if (is_comm)
-            exposed += end_s[i] - end_s[i - 1];
-        else if (overlaps)
+            on_axis[instr->axis] += end_s[i] - end_s[i - 1];
+        if (instr->awaits_stage)
+            bubble += end_s[i] - end_s[i - 1];
+        if (!is_comm && overlaps)
             overlapped += end_s[i] - end_s[i - 1];
     }
     CVY_TRY(cvy_space_sync(plan->opts.space));
     atomic_store_explicit(&plan->at, -1, memory_order_relaxed);
     time->total += end_s[CVY_MAX(end, first) - 1] - end_s[first - 1];
-    time->exposed_comm += exposed;
+    for (int a = 0; a < CVY_COMM_AXES; a++) {
+        time->exposed_comm += on_axis[a];
+        time->beside[a] += a == CVY_COMM_DATA ? 0 : on_axis[a];
+    }
+    time->bubble += bubble;
     time->hidden_comm += overlapped;
     return CVY_OK;
 }

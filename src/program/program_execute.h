@@ -10,7 +10,27 @@ typedef struct cvy_step_time { /* of the latest step, in seconds */
     double total;
     double exposed_comm; /* spent in waits, barriers and blocking reductions */
     double hidden_comm;  /* spent in computing while reductions were under way */
+    double beside[CVY_COMM_AXES]; /* the parts of exposed_comm on axes other than the data axis, which has the rest */
+    double bubble;                /* the part of exposed_comm spent waiting for other stages of the pipeline */
 } cvy_step_time;
+
+/* The part of exposed_comm on this axis. */
+static inline double cvy_step_time_axis(const cvy_step_time *time, cvy_comm_axis axis)
+{
+    double rest = time->exposed_comm;
+    for (int a = CVY_COMM_DATA + 1; a < CVY_COMM_AXES; a++)
+        rest -= time->beside[a];
+    return axis == CVY_COMM_DATA ? rest : time->beside[axis];
+}
+
+/* Adds time that was spent outside of instructions. */
+static inline void cvy_step_time_add(cvy_step_time *time, cvy_comm_axis axis, double seconds)
+{
+    time->total += seconds;
+    time->exposed_comm += seconds;
+    time->beside[axis] += axis == CVY_COMM_DATA ? 0 : seconds;
+    time->bubble += axis == CVY_COMM_PIPELINE ? seconds : 0;
+}
 
 /* Runs every instruction of a bound plan once. It allocates nothing. An error message names the node. */
 cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out);

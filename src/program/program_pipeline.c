@@ -111,6 +111,22 @@ cvy_status cvy_program_cut(cvy_program *p, const cvy_plan_opts *opts,
     return cvy_comm_agree(comm, number_layers(p));
 }
 
+/* A step takes nmicro + n - 1 times the slowest stage, and every rank computes for all_ms / n of each micro-batch. */
+double cvy_program_bubble(const cvy_program *p, int task)
+{
+    const int n = p->pipeline.grid.nstages, nmicro = p->task[task]->nmicro;
+    return n == 1 ? 0 : 1 - nmicro * p->pipeline.all_ms / n / ((nmicro + n - 1) * p->pipeline.slowest_ms);
+}
+
+int64_t cvy_program_sent_bytes(const cvy_program *p)
+{
+    const cvy_grid *g = &p->pipeline.grid;
+    int64_t bytes = g->all->sent_bytes;
+    if (g->data && g->data != g->all)
+        bytes += g->data->sent_bytes;
+    return bytes + (g->pipeline ? g->pipeline->sent_bytes : 0);
+}
+
 void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out)
 {
     const cvy_grid *grid = &p->pipeline.grid;
@@ -126,10 +142,7 @@ void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out
                                   : ", ",
                      p->pipeline.layer.text[p->pipeline.first[s]]);
     cvy_text_add(out, "\n");
-    /* A step takes nmicro + n - 1 times the slowest stage, and every rank computes for all_ms / n of each micro-batch.
-     */
-    cvy_text_add(out, "pipeline: at least %.0f %% of a step is idle (bubble)%s\n",
-                 100 * (1 - nmicro * p->pipeline.all_ms / n / ((nmicro + n - 1) * p->pipeline.slowest_ms)),
+    cvy_text_add(out, "pipeline: at least %.0f %% of a step is idle (bubble)%s\n", 100 * cvy_program_bubble(p, task),
                  nmicro < 4 * n ? "; more micro-batches, by train.accumulate, make it less" : "");
 }
 

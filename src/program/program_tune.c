@@ -187,7 +187,9 @@ cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
 cvy_status cvy_program_predict(const cvy_program *p, int task, double *ms_out, int *nunknown_out)
 {
     CVY_CHECK(p->kernel.tuned && task == 0, CVY_NOT_APPLICABLE, "nothing was measured");
-    *ms_out = p->task[task]->nmicro * p->kernel.tuning.micro_ms + p->kernel.tuning.update_ms;
+    const int n = p->pipeline.grid.nstages, nmicro = p->task[task]->nmicro;
+    *ms_out = n > 1 ? (nmicro + n - 1) * p->pipeline.slowest_ms + p->kernel.tuning.update_ms / n
+                    : nmicro * p->kernel.tuning.micro_ms + p->kernel.tuning.update_ms;
     *nunknown_out = p->kernel.tuning.nunknown;
     return CVY_OK;
 }

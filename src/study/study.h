@@ -28,6 +28,8 @@ typedef struct cvy_bench {
     double *step_s, *comm_s, *hidden_s, *node_s; /* one value per timed step; node_s: [node_steps, instructions] */
     double *busy_s, *busy_min_s; /* time of a step without exposed communication: slowest rank, fastest rank */
     double *slowest_s;           /* time of a step spent waiting for the slowest rank, mean over the ranks */
+    double *axis_s[CVY_COMM_AXES]; /* the parts of comm_s on each axis of the process grid, each the largest */
+    double *bubble_s;              /* time of a step spent waiting for other stages of a pipeline, mean over the ranks */
 } cvy_bench;
 
 /* Opens the job, or the built-in network. Call cvy_bench_close() afterwards, also after an error. This function and
