@@ -108,7 +108,7 @@ typedef struct cvy_bench_result {
     /** Stages of the pipeline (1: there is none), and micro-batches of a step. */
     int pipeline, micro_batches;
     /** exposed_comm_ms by the axis of the process grid along which ranks wait, each on the rank with most of it; NaN:
-     * the data axis has all ranks. */
+     * no rank waits there, or the data axis has all ranks. */
     double exposed_data_ms, exposed_pipeline_ms, exposed_tensor_ms, exposed_spatial_ms;
     /** Share of a step in which a rank waits for other stages, mean over the ranks; and the share that was predicted
      * for forward and backward. NaN: no pipeline. */

@@ -469,7 +469,7 @@ void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *r)
     r->micro_batches = b->step->nmicro;
 }
 
-/* With one axis only, exposed_comm_ms says all. */
+/* With one axis only, exposed_comm_ms says all. An axis on which no rank ever waited is left out. */
 static void fill_axes(const cvy_bench *b, cvy_bench_result *r)
 {
     const cvy_grid *grid = &b->session.program->pipeline.grid;
@@ -483,8 +483,10 @@ static void fill_axes(const cvy_bench *b, cvy_bench_result *r)
         step_s += b->step_s[i];
         bubble_s += b->bubble_s[i];
     }
-    for (int a = 0; a < CVY_COMM_AXES; a++)
-        *to[a] = grid->ndata < grid->all->nranks ? 1e3 * cvy_median(b->axis_s[a], n) : NAN;
+    for (int a = 0; a < CVY_COMM_AXES; a++) {
+        const double ms = 1e3 * cvy_median(b->axis_s[a], n);
+        *to[a] = grid->ndata < grid->all->nranks && ms > 0 ? ms : NAN;
+    }
     r->bubble = grid->nstages > 1 ? bubble_s / step_s : NAN;
     r->bubble_predicted = grid->nstages > 1 ? cvy_program_bubble(b->session.program, b->number) : NAN;
 }
