@@ -29,6 +29,7 @@ typedef struct cvy_bench {
     double *busy_s, *busy_min_s; /* time of a step without exposed communication: slowest rank, fastest rank */
     double *slowest_s;           /* time of a step spent waiting for the slowest rank, mean over the ranks */
     double *axis_s[CVY_COMM_AXES]; /* the parts of comm_s on each axis of the process grid, each the largest */
+    cvy_step_time own;             /* sums of this rank over the timed steps */
     double *bubble_s;              /* time of a step spent waiting for other stages of a pipeline, mean over the ranks */
 } cvy_bench;
 

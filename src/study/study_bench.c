@@ -348,6 +348,9 @@ static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
     for (int a = 0; a < CVY_COMM_AXES; a++)
         b->axis_s[a][i] = cvy_step_time_axis(&b->step->time, (cvy_comm_axis)a);
     b->bubble_s[i] = b->step->time.bubble;
+    b->own.total += b->step->time.total;
+    b->own.exposed_comm += b->step->time.exposed_comm;
+    b->own.bubble += b->step->time.bubble;
     for (int k = 0; i < node_steps_max && k < plan->ninstr; k++)
         b->node_s[i * plan->ninstr + k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
     return CVY_OK;
