@@ -225,9 +225,9 @@ int cvy_instr_exchanges(const cvy_instr *instr)
 static void bind_axis(const cvy_plan *plan, cvy_instr *instr)
 {
     const cvy_op_comm *comm = instr->kind == CVY_CALL_COMM ? instr->call->node->op->comm : NULL;
-    const int bucket = comm ? CVY_MAX(cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET),
-                                      cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET))
-                            : -1;
+    const int bucket =
+        comm ? CVY_MAX(cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET), cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET))
+             : -1;
     instr->axis = !comm           ? CVY_COMM_DATA
                   : bucket >= 0   ? cvy_plan_bucket_axis(plan, bucket)
                   : comm->axis_of ? comm->axis_of(instr->call->node)

@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#include "op/comm/op_message.h"
+
 /* An instruction that writes a weight makes its shadow copy stale, unless it writes the copy too. A copy that is fresh
  * is not made again. The weight is marked as written before it is written, so that after a fault in the middle nobody
  * reads a copy of other values. */
@@ -92,48 +94,29 @@ const char *cvy_instr_text(const cvy_instr *instr)
     }
 }
 
-/* A reduction is an event of its own, because it begins in one instruction and ends in another. */
-static void trace_sums(const cvy_plan *plan, double base_s, cvy_json *json)
+const char *cvy_comm_axis_text(cvy_comm_axis axis)
 {
-    for (int b = 0; b < plan->buckets->n; b++) {
-        const cvy_bucket *bucket = &plan->buckets->bucket[b];
-        char name[64];
-        snprintf(name, sizeof name, "sum %d, %.1f MB", b, 1e-6 * (double)bucket->bytes);
-        for (int end = 0; end < 2 && bucket->start_s > 0; end++) {
-            cvy_json_open(json, NULL, '{');
-            cvy_json_string(json, "name", name);
-            cvy_json_string(json, "cat", "sums");
-            cvy_json_string(json, "ph", end ? "e" : "b");
-            cvy_json_real(json, "ts", ((end ? bucket->end_s : bucket->start_s) - base_s) * 1e6);
-            cvy_json_int(json, "pid", cvy_plan_rank(plan));
-            cvy_json_int(json, "id", b);
-            cvy_json_close(json, '}');
-        }
-    }
+    static const char *const words[CVY_COMM_AXES] = {"data", "pipeline", "tensor", "spatial"};
+    return words[axis];
 }
 
-void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json)
+int cvy_instr_message(const cvy_instr *instr, char *text, size_t room)
 {
-    for (int i = 0; i < plan->ninstr; i++) {
-        const cvy_instr *instr = &plan->instr[i];
-        const cvy_node *node = instr->call ? instr->call->node : NULL;
-        cvy_json_open(json, NULL, '{');
-        cvy_json_string(json, "name", cvy_instr_text(instr));
-        cvy_json_string(json, "cat",
-                        cvy_call_kind_of(instr->kind)->is_comm    ? "comm"
-                        : node && node->phase == CVY_PHASE_UPDATE ? "update"
-                        : node && node->backward                  ? "backward"
-                                                                  : "forward");
-        cvy_json_string(json, "ph", "X");
-        cvy_json_real(json, "ts", (plan->times.end_s[i - 1] - base_s) * 1e6);
-        cvy_json_real(json, "dur", (plan->times.end_s[i] - plan->times.end_s[i - 1]) * 1e6);
-        cvy_json_int(json, "pid", cvy_plan_rank(plan));
-        cvy_json_int(json, "tid", cvy_call_kind_of(instr->kind)->is_comm);
-        cvy_json_open(json, "args", '{');
-        cvy_json_string(json, "kernel", instr->call && instr->call->kernel ? instr->call->kernel->name : "");
-        cvy_json_int(json, "micro_batch", instr->micro);
-        cvy_json_close(json, '}');
-        cvy_json_close(json, '}');
-    }
-    trace_sums(plan, base_s, json);
+    static const struct {
+        const char *does, *where;
+    } words[] = {
+        [CVY_COMM_STARTS_SEND] = {"start to send", "to"},
+        [CVY_COMM_WAITS_SEND] = {"wait to send", "to"},
+        [CVY_COMM_STARTS_RECEIVE] = {"start to receive", "from"},
+        [CVY_COMM_WAITS_RECEIVE] = {"wait to receive", "from"},
+    };
+    const cvy_comm_role role = cvy_instr_role(instr);
+    if (instr->kind != CVY_CALL_COMM || !cvy_op_is_message(instr->call->node->op))
+        return 0;
+    const cvy_node *node = instr->call->node;
+    const struct cvy_message_options *o = node->options;
+    snprintf(text, room, "%s %s %s stage %lld, micro-batch %d", words[role].does,
+             role == CVY_COMM_STARTS_RECEIVE ? node->dst[0]->name : node->src[0]->name, words[role].where,
+             (long long)o->stage + 1, instr->micro);
+    return 1;
 }

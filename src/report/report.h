@@ -16,8 +16,8 @@
  *
  * Seconds of a step are averages over the steps since the last line. seconds_data: waiting for samples and copying
  * them. steps_ready: number of steps whose samples were ready in the ring. With a pipeline a step also has
- * "seconds_exposed_data", "seconds_exposed_pipeline" and "seconds_bubble", an epoch has its "bubble", and each stage has
- * a line at the end of an epoch: means over the epoch's steps and the stage's ranks.
+ * "seconds_exposed_data", "seconds_exposed_pipeline" and "seconds_bubble", an epoch has its "bubble", and each stage
+ * has a line at the end of an epoch: means over the epoch's steps and the stage's ranks.
  *
  * plan.json: {"layers": [{"name", "layer", "op", "phase", "out_shape", "params", "flop", "kernel", "layout"}],
  *     "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"}}.

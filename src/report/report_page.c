@@ -94,7 +94,8 @@ cvy_status cvy_report_read(cvy_report *r)
     CVY_TRY(read_tree(r, CVY_RUN_TEST, &r->test));
     CVY_TRY(read_analysis(r));
     CVY_TRY(path_of(r, CVY_RUN_METRICS, &path, &exists));
-    return exists ? note_read_error(r, CVY_RUN_METRICS, cvy_frames_read(path, &r->steps, &r->epochs, &r->stages)) : CVY_OK;
+    return exists ? note_read_error(r, CVY_RUN_METRICS, cvy_frames_read(path, &r->steps, &r->epochs, &r->stages))
+                  : CVY_OK;
 }
 
 /* ---- writing ---- */

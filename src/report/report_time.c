@@ -89,13 +89,13 @@ static void add_note(cvy_text *note, const cvy_report *r, const double *const co
         cvy_text_add(note, "; %s steps of samples ready ahead",
                      cvy_number_text(mean(cvy_frame_column(&r->steps, "steps_ready"), n), 2).at);
     if (hidden > 0)
-        cvy_text_add(note,
-                     "; %s of the compute overlaps with communication; %s of the exposed part is the wait for the "
-                     "slowest rank",
-                     cvy_number_percent(hidden / compute).at,
-                     cvy_number_percent(
-                         exposed > 0 ? mean(cvy_frame_column(&r->steps, "seconds_wait_slowest"), n) / exposed : 0)
-                         .at);
+        cvy_text_add(
+            note,
+            "; %s of the compute overlaps with communication; %s of the exposed part is the wait for the "
+            "slowest rank",
+            cvy_number_percent(hidden / compute).at,
+            cvy_number_percent(exposed > 0 ? mean(cvy_frame_column(&r->steps, "seconds_wait_slowest"), n) / exposed : 0)
+                .at);
     if (has_axes)
         cvy_text_add(note, "; of rank 0, which is in the first stage of a pipeline");
 }
@@ -116,7 +116,10 @@ static int add_areas(cvy_report *r, cvy_chart *chart, const double *step, const 
         cvy_chart_add(chart,
                       &(cvy_series){.name = name_of(i, has_axes),
                                     .draw = CVY_DRAW_AREA,
-                                    .color = i == 0 ? 0 : i == EXPOSED ? 1 : i == EXPOSED + 1 ? 2 : i + 2,
+                                    .color = i == 0             ? 0
+                                             : i == EXPOSED     ? 1
+                                             : i == EXPOSED + 1 ? 2
+                                                                : i + 2,
                                     .x = b.x,
                                     .y = b.mean,
                                     .y_low = below.mean,

@@ -34,10 +34,10 @@ struct cvy_log_window { /* sums since the last logged step, in seconds if named 
 /* Sums of this rank over steps. All members are of one size, so that ranks can exchange them without padding. */
 typedef struct cvy_step_sums {
     double steps, stage;
-    double data_s, compute_s;      /* samples; kernels */
-    double axis_s[CVY_COMM_AXES];  /* waits in steps, by axis of the process grid */
-    double bubble_s;               /* the part of them that waited for other stages */
-    double agree_s;                /* the agreement of all ranks before each step */
+    double data_s, compute_s;     /* samples; kernels */
+    double axis_s[CVY_COMM_AXES]; /* waits in steps, by axis of the process grid */
+    double bubble_s;              /* the part of them that waited for other stages */
+    double agree_s;               /* the agreement of all ranks before each step */
 } cvy_step_sums;
 
 struct cvy_trainer_state {            /* what a checkpoint keeps besides variables and step number */
