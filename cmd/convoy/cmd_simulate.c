@@ -675,14 +675,15 @@ const cmd_verb cmd_simulate = {
     .name = "simulate",
     .arguments = "JOB.yaml | MODEL [--platform NAME|FILE] [--ranks 1..1024] [--global-batch N] [--noise 0.5%]",
     .summary = "predicts training steps on machines that you do not have",
-    .detail = "Kernels take the times that were measured here (--planning measure), scaled to the speed of a full "
-              "node. The reductions over ranks are those of a real training, on a network that SimGrid simulates.\n"
-              "It shows weak scaling, unless --global-batch is given. Each number of ranks is a row: the step; its "
-              "efficiency relative to a single node; and in ms the exposed communication, the overlapped "
-              "communication, the wait for the slowest rank and the skew between the ranks.\n"
-              "With parallel.pipeline a node is one stage. A row then also has the grid (stages x ranks of a stage), the "
-              "exposed communication on the data and the pipeline axis, and the share of the step in which a node "
-              "waits for other stages (bubble), as simulated and as predicted.",
+    .detail =
+        "Kernels take the times that were measured here (--planning measure), scaled to the speed of a full "
+        "node. The reductions over ranks are those of a real training, on a network that SimGrid simulates.\n"
+        "It shows weak scaling, unless --global-batch is given. Each number of ranks is a row: the step; its "
+        "efficiency relative to a single node; and in ms the exposed communication, the overlapped "
+        "communication, the wait for the slowest rank and the skew between the ranks.\n"
+        "With parallel.pipeline a node is one stage. A row then also has the grid (stages x ranks of a stage), the "
+        "exposed communication on the data and the pipeline axis, and the share of the step in which a node "
+        "waits for other stages (bubble), as simulated and as predicted.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,

@@ -35,10 +35,10 @@ struct cvy_program {
     struct {
         cvy_grid grid;
         cvy_pipeline_order order;
-        cvy_keys layer;            /* of the model, in order; empty with one stage */
-        int *first;                /* [nstages]: the first layer of each stage */
-        cvy_index of_layer;        /* the stage of each layer */
-        int foreseen; /* by_clock: stages that other ranks will have, and whose times this rank finds; 0: none */
+        cvy_keys layer;     /* of the model, in order; empty with one stage */
+        int *first;         /* [nstages]: the first layer of each stage */
+        cvy_index of_layer; /* the stage of each layer */
+        int foreseen;       /* by_clock: stages that other ranks will have, and whose times this rank finds; 0: none */
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {

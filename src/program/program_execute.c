@@ -102,21 +102,18 @@ const char *cvy_comm_axis_text(cvy_comm_axis axis)
 
 int cvy_instr_message(const cvy_instr *instr, char *text, size_t room)
 {
-    static const struct {
-        const char *does, *where;
-    } words[] = {
-        [CVY_COMM_STARTS_SEND] = {"start to send", "to"},
-        [CVY_COMM_WAITS_SEND] = {"wait to send", "to"},
-        [CVY_COMM_STARTS_RECEIVE] = {"start to receive", "from"},
-        [CVY_COMM_WAITS_RECEIVE] = {"wait to receive", "from"},
+    static const char *const words[] = {
+        [CVY_COMM_STARTS_SEND] = "start to send to",
+        [CVY_COMM_WAITS_SEND] = "wait to send to",
+        [CVY_COMM_STARTS_RECEIVE] = "start to receive from",
+        [CVY_COMM_WAITS_RECEIVE] = "wait to receive from",
     };
     const cvy_comm_role role = cvy_instr_role(instr);
     if (instr->kind != CVY_CALL_COMM || !cvy_op_is_message(instr->call->node->op))
         return 0;
     const cvy_node *node = instr->call->node;
     const struct cvy_message_options *o = node->options;
-    snprintf(text, room, "%s %s %s stage %lld, micro-batch %d", words[role].does,
-             role == CVY_COMM_STARTS_RECEIVE ? node->dst[0]->name : node->src[0]->name, words[role].where,
-             (long long)o->stage + 1, instr->micro);
+    snprintf(text, room, "%s stage %lld: %s, micro-batch %d", words[role], (long long)o->stage + 1,
+             role == CVY_COMM_STARTS_RECEIVE ? node->dst[0]->name : node->src[0]->name, instr->micro);
     return 1;
 }

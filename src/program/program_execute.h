@@ -39,7 +39,7 @@ cvy_status cvy_plan_run(cvy_plan *plan, int instr);
 cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *time);
 /* Names an instruction in messages: its node's name, or what else it does. */
 const char *cvy_instr_text(const cvy_instr *instr);
-/* Describes an instruction that belongs to a message between stages, as "wait to receive relu2 from stage 1,
+/* Describes an instruction that belongs to a message between stages, as "wait to receive from stage 1: relu2,
  * micro-batch 0". Returns 0 for all others. */
 int cvy_instr_message(const cvy_instr *instr, char *text, size_t room);
 /* "data", "pipeline", "tensor" or "spatial". */
