@@ -224,12 +224,13 @@ static cvy_status gradients_are_finite(const cvy_program *p, cvy_program_task *s
         CVY_TRY(cvy_gradients_finite(s->plan, &found));
     const double checked = cvy_clock_s();
     int64_t finite = found;
-    if ((s->plan->head.is_partitioned || p->pipeline.grid.nstages > 1) && comm->nranks > 1)
-        CVY_TRY(comm->ops->allreduce(comm, &finite, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     s->time.total += checked - begin;
-    /* The last stage is the first to end its backward passes, and waits here for the first stage. */
-    cvy_step_time_add(&s->time, p->pipeline.grid.nstages > 1 ? CVY_COMM_PIPELINE : CVY_COMM_DATA,
-                      cvy_clock_s() - checked);
+    if ((s->plan->head.is_partitioned || p->pipeline.grid.nstages > 1) && comm->nranks > 1) {
+        CVY_TRY(comm->ops->allreduce(comm, &finite, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
+        /* The last stage is the first to end its backward passes, and waits here for the first stage. */
+        cvy_step_time_add(&s->time, p->pipeline.grid.nstages > 1 ? CVY_COMM_PIPELINE : CVY_COMM_DATA,
+                          cvy_clock_s() - checked);
+    }
     *finite_out = finite != 0;
     return CVY_OK;
 }
