@@ -50,7 +50,8 @@ struct simulation {
     char folder[64], sim[PATH_ROOM];
     cvy_platform platform;
     char model[128];
-    int64_t batch;           /* per node; with --global-batch the global batch */
+    int64_t stages;          /* of a pipeline; 1: there is none */
+    int64_t batch;           /* of the ranks of one pipeline, or of a node; with --global-batch the global batch */
     double scale, node_rate; /* factor on kernel times; images/s of one node alone */
     const char *rate_from;
 };
@@ -182,6 +183,7 @@ static int predict_node(struct simulation *s, cvy_context *context, int64_t batc
         cmd_step_opts(&s->options->step, &sets, is_file ? &job : NULL, is_file ? NULL : s->network, batch);
     cvy_bench_result r = {.size = sizeof r};
     opts.kernels = "clock";
+    opts.stages = s->stages > 1 ? s->stages : 0;
     opts.steps = opts.warmup = 1;
     opts.trace = NULL;
     const cvy_status status = cvy_run_bench(context, &opts, &r);
@@ -194,20 +196,45 @@ static int predict_node(struct simulation *s, cvy_context *context, int64_t batc
     return 0;
 }
 
+/* Reads the job's number of stages. */
+static int find_stages(struct simulation *s)
+{
+    static const char network[] = "{name: simulate, model: lenet, data: {train: synthetic}, train: {steps: 1}}";
+    const int is_file = cmd_is_file(s->network);
+    cvy_job_source job = cmd_job(&s->options->sets, is_file ? s->network : NULL, NULL);
+    char *text = NULL;
+    if (!is_file) /* the number of stages does not depend on the network */
+        job.text = network;
+    const cvy_status status = cvy_run_job_value(&job, "parallel.pipeline", &text);
+    if (status != CVY_OK)
+        return cmd_outcome(status);
+    s->stages = strtoll(text, NULL, 10);
+    cvy_text_release(&text);
+    for (int i = 0; i < s->nranks; i++)
+        if (s->ranks[i] % s->stages != 0) {
+            cmd_error("--ranks %lld with parallel.pipeline %lld: the number of ranks must be a multiple of the number "
+                      "of stages",
+                      (long long)s->ranks[i], (long long)s->stages);
+            return CMD_EXIT_USAGE;
+        }
+    return 0;
+}
+
 /* Computes the step time for the local batch of the smallest number of ranks, and from it the scale factor. Then it
  * does so for the other local batches: all kernel times must be known before the simulation starts. */
 static int predict(struct simulation *s, cvy_context *context)
 {
     const verb_options *o = s->options;
     double ms = 0, gflop = 0, batch = 0;
-    const int64_t first = o->global_batch         ? (o->global_batch + s->ranks[0] - 1) / s->ranks[0]
-                          : o->step.batches.count ? o->step.batches.at[0]
+    const int64_t shares = s->ranks[0] / s->stages;
+    const int64_t first = o->global_batch         ? (o->global_batch + shares - 1) / shares
+                          : o->step.batches.count ? o->step.batches.at[0] * s->stages
                                                   : 0;
     int code = predict_node(s, context, first, &ms, &gflop, &batch);
     s->batch = o->global_batch ? o->global_batch : (int64_t)batch;
     for (int i = 0; !code && o->global_batch && i < s->nranks; i++) {
         double other_ms = 0, other_gflop = 0, other_batch = 0;
-        const int64_t n = s->ranks[i], share = o->global_batch / n;
+        const int64_t n = s->ranks[i] / s->stages, share = o->global_batch / n;
         for (int64_t b = share; !code && b <= share + (o->global_batch % n != 0); b++)
             code = predict_node(s, context, b, &other_ms, &other_gflop, &other_batch);
     }
@@ -327,7 +354,7 @@ static void add_bench(const struct simulation *s, struct words *w, int64_t ranks
         add_pair(w, "--model", s->network);
     add_pair(w, "--options", o->step.model_options);
     add(w, "--batch");
-    add_text(w, "%.0f", NULL, (double)(o->global_batch ? s->batch : s->batch * ranks));
+    add_text(w, "%.0f", NULL, (double)(o->global_batch ? s->batch : s->batch * (ranks / s->stages)));
     add_pair(w, "--threads", "1");
     add_pair(w, "--kernels", "clock");
     add(w, "--warmup");
@@ -464,6 +491,27 @@ static int simulate(const struct simulation *s, int64_t ranks, cvy_bench_result 
 
 /* ---- the table ---- */
 
+/* An axis on which no rank waits has no time. */
+static double or_zero(double ms)
+{
+    return isnan(ms) ? 0 : ms;
+}
+
+static void show_stages(const struct simulation *s, const cvy_bench_result *r)
+{
+    const double data_ms = or_zero(r->exposed_data_ms), pipeline_ms = or_zero(r->exposed_pipeline_ms);
+    char grid[32];
+    if (s->stages <= 1)
+        return;
+    snprintf(grid, sizeof grid, "%dx%d", r->pipeline, r->ranks / r->pipeline);
+    if (s->options->json)
+        printf(", \"pipeline\": %d, \"micro_batches\": %d, \"exposed_data_ms\": %.9g, \"exposed_pipeline_ms\": %.9g, "
+               "\"bubble\": %.6g, \"bubble_predicted\": %.6g",
+               r->pipeline, r->micro_batches, data_ms, pipeline_ms, r->bubble, r->bubble_predicted);
+    else
+        printf(" %7s %9.3f %9.3f %9.1f %9.1f", grid, data_ms, pipeline_ms, 100 * r->bubble, 100 * r->bubble_predicted);
+}
+
 static void show(const struct simulation *s, int64_t ranks, const cvy_bench_result *r)
 {
     const double ms = r->ms_mean, rate = 1e3 * (double)r->batch / ms;
@@ -472,12 +520,14 @@ static void show(const struct simulation *s, int64_t ranks, const cvy_bench_resu
         printf("{\"model\": \"%s\", \"ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, \"images_per_s\": %.9g, "
                "\"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
                " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
-               "\"node_images_per_s\": %.9g}\n",
+               "\"node_images_per_s\": %.9g",
                s->model, (long long)ranks, (long long)r->batch, ms, rate, efficiency, r->exposed_comm_ms,
                r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate);
     else
-        printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f\n", (long long)ranks, (long long)r->batch, ms,
+        printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)r->batch, ms,
                efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
+    show_stages(s, r);
+    printf("%s\n", s->options->json ? "}" : "");
     fflush(stdout);
 }
 
@@ -489,9 +539,14 @@ static void show_head(const struct simulation *s)
            s->platform.summary);
     printf("a node alone trains %.1f images/s (%s): measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n",
            s->node_rate, s->rate_from, s->scale, 100 * s->noise, (long long)s->batch,
-           s->options->global_batch ? "in all" : "a node");
-    printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s\n", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
+           s->options->global_batch ? "in all"
+           : s->stages > 1          ? "a pipeline"
+                                    : "a node");
+    printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
            "hidden", "slowest", "spread");
+    if (s->stages > 1)
+        printf(" %7s %9s %9s %9s %9s", "grid", "data", "pipeline", "bubble %", "predicted");
+    printf("\n");
 }
 
 /* ---- the run ---- */
@@ -564,6 +619,7 @@ static int run(const cmd_line *line)
         return CMD_EXIT_USAGE;
     }
     int code = read_options(&s);
+    code = code ? code : find_stages(&s);
     code = code ? code : find_platform(&s);
     code = code ? code : find_sim(&s);
     if (code)
@@ -619,11 +675,15 @@ const cmd_verb cmd_simulate = {
     .name = "simulate",
     .arguments = "JOB.yaml | MODEL [--platform NAME|FILE] [--ranks 1..1024] [--global-batch N] [--noise 0.5%]",
     .summary = "predicts training steps on machines that you do not have",
-    .detail = "Kernels take the times that were measured here (--planning measure), scaled to the speed of a full "
-              "node. The reductions over ranks are those of a real training, on a network that SimGrid simulates.\n"
-              "It shows weak scaling, unless --global-batch is given. Each number of ranks is a row: the step; its "
-              "efficiency relative to a single node; and in ms the exposed communication, the overlapped "
-              "communication, the wait for the slowest rank and the skew between the ranks.",
+    .detail =
+        "Kernels take the times that were measured here (--planning measure), scaled to the speed of a full "
+        "node. The reductions over ranks are those of a real training, on a network that SimGrid simulates.\n"
+        "It shows weak scaling, unless --global-batch is given. Each number of ranks is a row: the step; its "
+        "efficiency relative to a single node; and in ms the exposed communication, the overlapped "
+        "communication, the wait for the slowest rank and the skew between the ranks.\n"
+        "With parallel.pipeline a node is one stage. A row then also has the grid (stages x ranks of a stage), the "
+        "exposed communication on the data and the pipeline axis, and the share of the step in which a node "
+        "waits for other stages (bubble), as simulated and as predicted.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,

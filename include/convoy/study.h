@@ -56,6 +56,10 @@ typedef struct cvy_bench_opts {
     /** With `model`: keys of the job that it stands for, as in cvy_job_source. */
     const char *const *sets;
     int nsets;
+    /** With kernels "clock" on one rank: the job's number of stages, above 1. The step is that of a single stage, so of
+     * the whole network. The times of the kernels of each stage are found too, for later runs on simulated ranks.
+     * `batch` is what the ranks of one pipeline share; 0: that many times the job's. */
+    int64_t stages;
 } cvy_bench_opts;
 CVY_SIZED_STRUCT(cvy_bench_opts)
 
@@ -105,6 +109,14 @@ typedef struct cvy_bench_result {
     /** Number of nodes; images_per_s by nodes and by ranks. */
     int nodes;
     double images_per_s_node, images_per_s_rank;
+    /** Stages of the pipeline (1: there is none), and micro-batches of a step. */
+    int pipeline, micro_batches;
+    /** exposed_comm_ms by the axis of the process grid along which ranks wait, each on the rank with most of it; NaN:
+     * no rank waits there, or the data axis has all ranks. */
+    double exposed_data_ms, exposed_pipeline_ms, exposed_tensor_ms, exposed_spatial_ms;
+    /** Share of a step in which a rank waits for other stages, mean over the ranks; and the share that was predicted
+     * for forward and backward. NaN: no pipeline. */
+    double bubble, bubble_predicted;
 } cvy_bench_result;
 CVY_SIZED_STRUCT(cvy_bench_result)
 

@@ -169,6 +169,22 @@ typedef enum {
     CVY_COMM_WAITS_RECEIVE,
 } cvy_comm_role;
 
+/* The axis of the process grid along which an operator communicates: its time is counted for this axis. A new operator
+ * names its axis in its descriptor; nothing else has to know it. */
+typedef enum {
+    CVY_COMM_DATA,     /* ranks with other samples: reductions of gradients, normalisers, batch-norm statistics */
+    CVY_COMM_PIPELINE, /* the stages of a pipeline */
+    CVY_COMM_TENSOR,   /* ranks with other parts of a layer */
+    CVY_COMM_SPATIAL,  /* ranks with other parts of a sample */
+    CVY_COMM_AXES,     /* their number */
+} cvy_comm_axis;
+
+/* That of an axis of the grid, a cvy_axis. */
+static inline cvy_comm_axis cvy_comm_axis_of(int axis)
+{
+    return axis > (int)CVY_COMM_SPATIAL ? CVY_COMM_SPATIAL : (cvy_comm_axis)axis;
+}
+
 /* The data that an instruction of such an operator works with. */
 typedef struct cvy_comm_binding {
     struct cvy_comm *comm;     /* the ranks that share the samples of a step */
@@ -190,6 +206,8 @@ typedef struct cvy_op_comm {
     cvy_status (*create)(const cvy_node *node, const cvy_comm_binding *binding, void **state_out);
     cvy_status (*run)(void *state, void *const *src, void *const *dst, void *scratch); /* scratch is NULL */
     void (*destroy)(void **state);
+    cvy_comm_axis axis;
+    cvy_comm_axis (*axis_of)(const cvy_node *node); /* if it depends on the options; NULL: it is `axis` */
 } cvy_op_comm;
 
 /* Which computation of a layer an operator is, for kernels that run several of them. */

@@ -1,5 +1,5 @@
 /*
- * monitor_metrics_read.c: reads metrics.jsonl into two tables of numbers, one for steps and one for epochs.
+ * monitor_metrics_read.c: reads metrics.jsonl into tables of numbers: for steps, epochs and stages.
  *
  * A run of a million steps has a million lines, so this is a scanner for flat JSON objects and builds no tree. A line
  * that cannot be parsed (the last one of a killed run) is skipped. A run may append lines while this reads.
@@ -163,7 +163,7 @@ static cvy_status add_row(cvy_frame *f, const struct line *line, const char *key
     return CVY_OK;
 }
 
-cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs)
+cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs, cvy_frame *stages)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -181,6 +181,8 @@ cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs
             status = add_row(steps, &line, "step");
         else if (strcmp(line.kind, "epoch") == 0)
             status = add_row(epochs, &line, "epoch");
+        else if (stages && strcmp(line.kind, "stage") == 0)
+            status = add_row(stages, &line, "stage");
     }
     cvy_mem_free(&text);
     return status;

@@ -18,8 +18,9 @@ typedef struct cvy_frame {
 } cvy_frame;
 
 /* Reads metrics.jsonl. A line that is not a JSON object of a known kind is skipped. If a row has the same key (step or
- * epoch) as the row before, it replaces that row. */
-cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs);
+ * epoch) as the row before, it replaces that row. stages: a row for each stage of a pipeline in each epoch; may be
+ * NULL. */
+cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs, cvy_frame *stages);
 void cvy_frame_free(cvy_frame *frame);
 /* A column, or NULL if it has no finite value. */
 const double *cvy_frame_column(const cvy_frame *frame, const char *name);

@@ -1,41 +1,41 @@
 /*
  * monitor_trace.c: each rank writes its events as JSON, and rank 0 joins them. The format is that of Chrome's trace
- * events: each rank is a process, and its thread 1 is communication.
+ * events (program_trace.c): each rank is a process, in the order of the stages of a pipeline.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "monitor/monitor_trace.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/base_file.h"
+#include "program/program_trace.h"
 
-/* The time on this rank's clock at which rank 0's step began. The clocks are compared right after a barrier, when all
- * ranks read them at nearly the same time. */
+/* The time on this rank's clock at which rank 0's step began. No rank leaves a barrier before all have entered it,
+ * which bounds the difference of two clocks from both sides; a few barriers make the bounds narrow. Ranks of one host
+ * have one clock, so if 0 is within the bounds, it is taken. */
 static cvy_status common_base(cvy_comm *comm, const cvy_plan *plan, double *base_out)
 {
-    CVY_TRY(comm->ops->barrier(comm));
-    const double now = cvy_clock_s();
-    double since = now - plan->times.end_s[-1];
-    CVY_TRY(comm->ops->broadcast(comm, &since, sizeof since, 0));
-    *base_out = now - since;
+    enum { BARRIERS = 8 };
+    double low = -INFINITY, high = INFINITY, begin = plan->times.end_s[-1];
+    CVY_TRY(comm->ops->broadcast(comm, &begin, sizeof begin, 0));
+    for (int i = 0; i < BARRIERS; i++) {
+        const double entered = cvy_clock_s();
+        CVY_TRY(comm->ops->barrier(comm));
+        double first[] = {entered, cvy_clock_s()};
+        const double left = first[1];
+        CVY_TRY(comm->ops->broadcast(comm, first, sizeof first, 0));
+        low = CVY_MAX(low, entered - first[1]);
+        high = CVY_MIN(high, left - first[0]);
+    }
+    *base_out = begin + (low <= 0 && high >= 0 ? 0 : 0.5 * (low + high));
     return CVY_OK;
 }
 
 static cvy_status events_of_rank(const cvy_plan *plan, double base, cvy_json *json)
 {
     cvy_json_open(json, NULL, '[');
-    cvy_json_open(json, NULL, '{');
-    cvy_json_string(json, "name", "process_name");
-    cvy_json_string(json, "ph", "M");
-    cvy_json_int(json, "pid", cvy_plan_rank(plan));
-    cvy_json_open(json, "args", '{');
-    char name[32];
-    snprintf(name, sizeof name, "rank %d", cvy_plan_rank(plan));
-    cvy_json_string(json, "name", name);
-    cvy_json_close(json, '}');
-    cvy_json_close(json, '}');
     cvy_plan_trace(plan, base, json);
     cvy_json_close(json, ']');
     return json->text.status;

@@ -6,7 +6,7 @@
 
 #include "program/program.h"
 
-/* Writes the file on rank 0. A barrier aligns the clocks of the ranks. Collective. */
+/* Writes the file on rank 0. Barriers align the clocks of the ranks. Collective. */
 cvy_status cvy_trace_write(cvy_program *program, int step, const char *path);
 
 #endif

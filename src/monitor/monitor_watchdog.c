@@ -45,30 +45,64 @@ struct cvy_watchdog {
     const char *what;
 };
 
-/* The node whose instruction runs now, or NULL between steps. */
-static const char *running_node(const cvy_program *p)
+/* Writes what a plan does now, as ", node conv1": the message or the reduction that it waits for, or else the node.
+ * Writes nothing between steps. Returns 1 if it waits for other ranks. */
+static int say_instr(const cvy_plan *plan, char *text, size_t room)
 {
-    for (int i = 0; p && i < 2 * p->ntask; i++) {
-        const cvy_plan *plan = i % 2 ? p->task[i / 2]->alternate : p->task[i / 2]->plan;
-        const int at = plan ? atomic_load_explicit(&plan->at, memory_order_relaxed) : -1;
-        if (at >= 0 && at < plan->ninstr)
-            return cvy_instr_text(&plan->instr[at]);
-    }
-    return NULL;
+    const int bucket = atomic_load_explicit(&plan->buckets->waits, memory_order_relaxed) - 1,
+              at = atomic_load_explicit(&plan->at, memory_order_relaxed);
+    char message[128];
+    if (bucket >= 0 && bucket < plan->buckets->n)
+        return snprintf(text, room, ", wait for the sum of bucket %d over %s", bucket,
+                        !plan->opts.grid                         ? "all ranks"
+                        : plan->buckets->bucket[bucket].over_all ? "all stages"
+                                                                 : "the ranks of this stage") > 0;
+    if (at < 0 || at >= plan->ninstr)
+        return 0;
+    const cvy_instr *instr = &plan->instr[at];
+    const int is_message = cvy_instr_message(instr, message, sizeof message);
+    snprintf(text, room, "%s%s", is_message ? ", " : ", node ", is_message ? message : cvy_instr_text(instr));
+    return is_message || cvy_call_kind_of(instr->kind)->is_comm;
 }
 
-/* Writes what the rank does, as in "a training step, node conv1, in an allreduce". */
-static void say_what(const cvy_watchdog *w, char *text, size_t room)
+static int say_running(const cvy_program *p, char *text, size_t room)
 {
-    const cvy_comm *comm = w->context->comm;
-    const char *node = running_node(w->program),
-               *collective = atomic_load_explicit(&comm->collective, memory_order_relaxed);
-    char waits[96] = "";
+    int waits = 0;
+    text[0] = 0;
+    for (int i = 0; p && i < 2 * p->ntask && !text[0]; i++) {
+        const cvy_plan *plan = i % 2 ? p->task[i / 2]->alternate : p->task[i / 2]->plan;
+        waits = plan ? say_instr(plan, text, room) : 0;
+    }
+    return waits;
+}
+
+/* The collective in which this rank waits, on any axis of the process grid; NULL: none. */
+static const char *collective_of(const cvy_watchdog *w)
+{
+    const cvy_grid *grid = w->program ? &w->program->pipeline.grid : NULL;
+    const cvy_comm *comm[] = {w->context->comm, grid ? grid->data : NULL, grid ? grid->pipeline : NULL};
+    const char *collective = NULL;
+    for (int i = 0; i < CVY_COUNT(comm) && !collective; i++)
+        collective = comm[i] ? atomic_load_explicit(&comm[i]->collective, memory_order_relaxed) : NULL;
+    return collective;
+}
+
+/* Writes what the rank does, as in "a training step, node conv1, in an allreduce". Returns 1 if it waits for other
+ * ranks. */
+static int say_what(const cvy_watchdog *w, char *text, size_t room)
+{
+    const char *collective = collective_of(w);
+    const cvy_grid *grid = w->program ? &w->program->pipeline.grid : NULL;
+    char waits[96] = "", running[160], stage[48] = "";
+    const int awaits = say_running(w->program, running, sizeof running);
+    if (grid && grid->nstages > 1)
+        snprintf(stage, sizeof stage, ", stage %d of %d", grid->stage + 1, grid->nstages);
     const cvy_update_def *update = w->program ? w->program->update.def : NULL;
     if (update && update->waits_for)
         update->waits_for(w->program, waits, sizeof waits);
-    snprintf(text, room, "%s%s%s%s%s%s", w->what, node ? ", node " : "", node ? node : "", collective ? ", in " : "",
+    snprintf(text, room, "%s%s%s%s%s%s", w->what, stage, running, collective ? ", in " : "",
              collective ? collective : "", waits);
+    return awaits || collective;
 }
 
 /* ---- the heartbeat file ---- */
@@ -147,9 +181,8 @@ static void report_hang(cvy_watchdog *w)
     const cvy_context *context = w->context;
     const double still_s = cvy_clock_s() - w->kicked_s;
     const long long step = w->step;
-    const int in_collective = atomic_load_explicit(&context->comm->collective, memory_order_relaxed) != NULL;
-    char what[160], suspect[320], limit[80] = "";
-    say_what(w, what, sizeof what);
+    char what[224], suspect[320], limit[80] = "";
+    const int awaits = say_what(w, what, sizeof what);
     if (w->patience > 1)
         snprintf(limit, sizeof limit, ", %s %.0f times as long",
                  w->program ? "for a checkpoint" : "before the first step", w->patience);
@@ -157,9 +190,9 @@ static void report_hang(cvy_watchdog *w)
     find_suspect(w, suspect, sizeof suspect);
     cvy_error_set(CVY_E_COMM, "made no progress for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s",
                   still_s, step, what, w->opts.timeout_s, limit,
-                  suspect[0]      ? suspect
-                  : in_collective ? ": another rank may be dead or slow"
-                                  : ": it waits for no other rank, so this rank itself may be blocked",
+                  suspect[0] ? suspect
+                  : awaits   ? ": another rank may be dead or slow"
+                             : ": it waits for no other rank, so this rank itself may be blocked",
                   w->heartbeat_path[0] ? "; all ranks: " : "", w->heartbeat_path);
     if (context->opts.fatal)
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());

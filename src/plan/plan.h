@@ -177,6 +177,8 @@ typedef struct cvy_instr {
     int micro;
     cvy_variable *weight; /* the weight that it writes or whose shadow copy it makes; NULL: none */
     int writes_shadow;    /* 1: after it the shadow copy is up to date */
+    cvy_comm_axis axis;   /* of communication: the axis for which its time counts */
+    int awaits_stage;     /* 1: its time is spent waiting for another stage of the pipeline */
     int src_buffer[CVY_NODE_SRC_MAX], dst_buffer[CVY_NODE_DST_MAX], scratch_buffer;
     int nsrc, ndst;
 } cvy_instr;
@@ -258,6 +260,8 @@ int cvy_plan_can_part(const cvy_plan *plan);
 void cvy_plan_each_parted(const cvy_plan *plan, void (*body)(cvy_variable *variable, void *arg), void *arg);
 /* The bucket that an instruction of this role starts or waits for; -1: the instruction does not have this role. */
 int cvy_instr_bucket(const cvy_instr *instr, cvy_comm_role role);
+/* The axis for which waits for this bucket count. Valid after binding, as the axis of instructions. */
+cvy_comm_axis cvy_plan_bucket_axis(const cvy_plan *plan, int bucket);
 /* What a communication instruction does; CVY_COMM_NO_BUCKET for all others. */
 cvy_comm_role cvy_instr_role(const cvy_instr *instr);
 /* Whether the instruction starts a bucket, waits for one, or is a barrier around updates in parts. */

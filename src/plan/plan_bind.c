@@ -221,6 +221,29 @@ int cvy_instr_exchanges(const cvy_instr *instr)
     return instr->kind == CVY_CALL_BARRIER || role == CVY_COMM_STARTS_BUCKET || role == CVY_COMM_WAITS_BUCKET;
 }
 
+/* A bucket over all ranks, which holds losses, waits for the other stages. Starting a message is not waiting. */
+static void bind_axis(const cvy_plan *plan, cvy_instr *instr)
+{
+    const cvy_op_comm *comm = instr->kind == CVY_CALL_COMM ? instr->call->node->op->comm : NULL;
+    const int bucket =
+        comm ? CVY_MAX(cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET), cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET))
+             : -1;
+    instr->axis = !comm           ? CVY_COMM_DATA
+                  : bucket >= 0   ? cvy_plan_bucket_axis(plan, bucket)
+                  : comm->axis_of ? comm->axis_of(instr->call->node)
+                                  : comm->axis;
+    const cvy_comm_role role = cvy_instr_role(instr);
+    instr->awaits_stage = comm && instr->axis == CVY_COMM_PIPELINE && role != CVY_COMM_STARTS_BUCKET &&
+                          role != CVY_COMM_STARTS_SEND && role != CVY_COMM_STARTS_RECEIVE;
+}
+
+cvy_comm_axis cvy_plan_bucket_axis(const cvy_plan *plan, int bucket)
+{
+    const cvy_grid *grid = plan->opts.grid;
+    const unsigned over = plan->buckets->bucket[bucket].over;
+    return grid && grid->nstages > 1 && over & CVY_AXIS_BIT(CVY_AXIS_PIPELINE) ? CVY_COMM_PIPELINE : CVY_COMM_DATA;
+}
+
 /* Notes which weight an instruction writes, and whether it also writes the bf16 shadow copy. */
 static void bind_weight(const cvy_plan *plan, cvy_instr *instr)
 {
@@ -485,8 +508,10 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     if (plan->opts.clock)
         CVY_TRY(cvy_mem_alloc(sizeof *plan->times.wait * (size_t)plan->ninstr, &plan->times.wait));
     CVY_TRY(make_addings(plan));
-    for (int i = 0; i < plan->ninstr; i++)
+    for (int i = 0; i < plan->ninstr; i++) {
+        bind_axis(plan, &plan->instr[i]);
         CVY_TRY(bind_instr(plan, &plan->instr[i]));
+    }
     CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->times.memory));
     plan->times.end_s = plan->times.memory + 1;
     return CVY_OK;

@@ -47,6 +47,7 @@ struct cvy_program {
         char *choices;               /* on the first stage: the kernels of all stages, for the plan file */
         size_t choices_bytes;
         int plans_largest;           /* 1: graphs are those of the last part, so that they are the same on all ranks */
+        int foreseen;                /* by_clock: stages that other ranks will have, and whose times this rank finds; 0: none */
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {
@@ -116,6 +117,11 @@ void cvy_program_cut_json(const cvy_program *program, cvy_json *json);
 /* Adds lines about the stages and the predicted share of idle time; with one stage only that an earlier plan has more.
  */
 void cvy_program_describe_pipeline(const cvy_program *program, int task, cvy_text *out);
+/* The predicted share of a step in which a rank waits for other stages, mean over the ranks; 0 with one stage. It
+ * counts forward and backward only. */
+double cvy_program_bubble(const cvy_program *program, int task);
+/* The bytes that this rank has sent so far, along all axes of the grid. */
+int64_t cvy_program_sent_bytes(const cvy_program *program);
 void cvy_program_close_pipeline(cvy_program *program);
 /* ---- program_split.c ---- */
 /* Makes the graph of a task for this rank: the whole model, or its part if ranks share layers or samples. wanted,

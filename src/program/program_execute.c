@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#include "op/comm/op_message.h"
+
 /* An instruction that writes a weight makes its shadow copy stale, unless it writes the copy too. A copy that is fresh
  * is not made again. The weight is marked as written before it is written, so that after a fault in the middle nobody
  * reads a copy of other values. */
@@ -43,7 +45,7 @@ cvy_status cvy_plan_run(cvy_plan *plan, int i)
 
 cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *time)
 {
-    double *end_s = plan->times.end_s, exposed = 0, overlapped = 0;
+    double *end_s = plan->times.end_s, on_axis[CVY_COMM_AXES] = {0}, bubble = 0, overlapped = 0;
     CVY_TRY(cvy_plan_push_feeds(plan));
     end_s[first - 1] = cvy_clock_s();
     for (int i = first; i < end; i++) {
@@ -57,14 +59,20 @@ cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *
             CVY_TRY(cvy_messages_progress(&plan->messages));
         end_s[i] = cvy_clock_s();
         if (is_comm)
-            exposed += end_s[i] - end_s[i - 1];
-        else if (overlaps)
+            on_axis[instr->axis] += end_s[i] - end_s[i - 1];
+        if (instr->awaits_stage)
+            bubble += end_s[i] - end_s[i - 1];
+        if (!is_comm && overlaps)
             overlapped += end_s[i] - end_s[i - 1];
     }
     CVY_TRY(cvy_space_sync(plan->opts.space));
     atomic_store_explicit(&plan->at, -1, memory_order_relaxed);
     time->total += end_s[CVY_MAX(end, first) - 1] - end_s[first - 1];
-    time->exposed_comm += exposed;
+    for (int a = 0; a < CVY_COMM_AXES; a++) {
+        time->exposed_comm += on_axis[a];
+        time->beside[a] += a == CVY_COMM_DATA ? 0 : on_axis[a];
+    }
+    time->bubble += bubble;
     time->hidden_comm += overlapped;
     return CVY_OK;
 }
@@ -86,48 +94,26 @@ const char *cvy_instr_text(const cvy_instr *instr)
     }
 }
 
-/* A reduction is an event of its own, because it begins in one instruction and ends in another. */
-static void trace_sums(const cvy_plan *plan, double base_s, cvy_json *json)
+const char *cvy_comm_axis_text(cvy_comm_axis axis)
 {
-    for (int b = 0; b < plan->buckets->n; b++) {
-        const cvy_bucket *bucket = &plan->buckets->bucket[b];
-        char name[64];
-        snprintf(name, sizeof name, "sum %d, %.1f MB", b, 1e-6 * (double)bucket->bytes);
-        for (int end = 0; end < 2 && bucket->start_s > 0; end++) {
-            cvy_json_open(json, NULL, '{');
-            cvy_json_string(json, "name", name);
-            cvy_json_string(json, "cat", "sums");
-            cvy_json_string(json, "ph", end ? "e" : "b");
-            cvy_json_real(json, "ts", ((end ? bucket->end_s : bucket->start_s) - base_s) * 1e6);
-            cvy_json_int(json, "pid", cvy_plan_rank(plan));
-            cvy_json_int(json, "id", b);
-            cvy_json_close(json, '}');
-        }
-    }
+    static const char *const words[CVY_COMM_AXES] = {"data", "pipeline", "tensor", "spatial"};
+    return words[axis];
 }
 
-void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json)
+int cvy_instr_message(const cvy_instr *instr, char *text, size_t room)
 {
-    for (int i = 0; i < plan->ninstr; i++) {
-        const cvy_instr *instr = &plan->instr[i];
-        const cvy_node *node = instr->call ? instr->call->node : NULL;
-        cvy_json_open(json, NULL, '{');
-        cvy_json_string(json, "name", cvy_instr_text(instr));
-        cvy_json_string(json, "cat",
-                        cvy_call_kind_of(instr->kind)->is_comm    ? "comm"
-                        : node && node->phase == CVY_PHASE_UPDATE ? "update"
-                        : node && node->backward                  ? "backward"
-                                                                  : "forward");
-        cvy_json_string(json, "ph", "X");
-        cvy_json_real(json, "ts", (plan->times.end_s[i - 1] - base_s) * 1e6);
-        cvy_json_real(json, "dur", (plan->times.end_s[i] - plan->times.end_s[i - 1]) * 1e6);
-        cvy_json_int(json, "pid", cvy_plan_rank(plan));
-        cvy_json_int(json, "tid", cvy_call_kind_of(instr->kind)->is_comm);
-        cvy_json_open(json, "args", '{');
-        cvy_json_string(json, "kernel", instr->call && instr->call->kernel ? instr->call->kernel->name : "");
-        cvy_json_int(json, "micro_batch", instr->micro);
-        cvy_json_close(json, '}');
-        cvy_json_close(json, '}');
-    }
-    trace_sums(plan, base_s, json);
+    static const char *const words[] = {
+        [CVY_COMM_STARTS_SEND] = "start to send to",
+        [CVY_COMM_WAITS_SEND] = "wait to send to",
+        [CVY_COMM_STARTS_RECEIVE] = "start to receive from",
+        [CVY_COMM_WAITS_RECEIVE] = "wait to receive from",
+    };
+    const cvy_comm_role role = cvy_instr_role(instr);
+    if (instr->kind != CVY_CALL_COMM || !cvy_op_is_message(instr->call->node->op))
+        return 0;
+    const cvy_node *node = instr->call->node;
+    const struct cvy_message_options *o = node->options;
+    snprintf(text, room, "%s stage %lld: %s, micro-batch %d", words[role], (long long)o->stage + 1,
+             role == CVY_COMM_STARTS_RECEIVE ? node->dst[0]->name : node->src[0]->name, instr->micro);
+    return 1;
 }

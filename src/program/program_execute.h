@@ -3,14 +3,33 @@
 #ifndef CVY_PROGRAM_EXECUTE_H
 #define CVY_PROGRAM_EXECUTE_H
 
-#include "base/text/base_json.h"
 #include "plan/plan.h"
 
 typedef struct cvy_step_time { /* of the latest step, in seconds */
     double total;
-    double exposed_comm; /* spent in waits, barriers and blocking reductions */
-    double hidden_comm;  /* spent in computing while reductions were under way */
+    double exposed_comm;          /* spent in waits, barriers and blocking reductions */
+    double hidden_comm;           /* spent in computing while reductions were under way */
+    double beside[CVY_COMM_AXES]; /* the parts of exposed_comm on axes other than the data axis, which has the rest */
+    double bubble;                /* the part of exposed_comm spent waiting for other stages of the pipeline */
 } cvy_step_time;
+
+/* The part of exposed_comm on this axis. */
+static inline double cvy_step_time_axis(const cvy_step_time *time, cvy_comm_axis axis)
+{
+    double rest = time->exposed_comm;
+    for (int a = CVY_COMM_DATA + 1; a < CVY_COMM_AXES; a++)
+        rest -= time->beside[a];
+    return axis == CVY_COMM_DATA ? rest : time->beside[axis];
+}
+
+/* Adds time that was spent outside of instructions. */
+static inline void cvy_step_time_add(cvy_step_time *time, cvy_comm_axis axis, double seconds)
+{
+    time->total += seconds;
+    time->exposed_comm += seconds;
+    time->beside[axis] += axis == CVY_COMM_DATA ? 0 : seconds;
+    time->bubble += axis == CVY_COMM_PIPELINE ? seconds : 0;
+}
 
 /* Runs every instruction of a bound plan once. It allocates nothing. An error message names the node. */
 cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out);
@@ -20,8 +39,10 @@ cvy_status cvy_plan_run(cvy_plan *plan, int instr);
 cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *time);
 /* Names an instruction in messages: its node's name, or what else it does. */
 const char *cvy_instr_text(const cvy_instr *instr);
-/* Writes the latest step as Chrome trace events ("X" events, in microseconds since base_s), as members of an open JSON
- * list. pid is the rank. */
-void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json);
+/* Describes an instruction that belongs to a message between stages, as "wait to receive from stage 1: relu2,
+ * micro-batch 0". Returns 0 for all others. */
+int cvy_instr_message(const cvy_instr *instr, char *text, size_t room);
+/* "data", "pipeline", "tensor" or "spatial". */
+const char *cvy_comm_axis_text(cvy_comm_axis axis);
 
 #endif

@@ -204,13 +204,20 @@ static int losses_are_finite(const cvy_program *p, const cvy_program_task *s)
 /* Waits for the last reduction. Only the update is left to do then. */
 static cvy_status wait_for_sums(const cvy_program *p, cvy_program_task *s)
 {
-    const double begin = cvy_clock_s();
-    if (s->plan->buckets->nactive == 0 && !p->update.shape.own_losses)
+    cvy_bucket_set *buckets = s->plan->buckets;
+    if (buckets->nactive == 0 && !p->update.shape.own_losses)
         return CVY_OK;
-    CVY_TRY(cvy_bucket_set_wait_all(s->plan->buckets));
+    for (int b = 0; b < buckets->n; b++) {
+        const double begin = cvy_clock_s();
+        if (!buckets->bucket[b].active)
+            continue;
+        CVY_TRY(cvy_bucket_set_wait(buckets, b));
+        cvy_step_time_add(&s->time, cvy_plan_bucket_axis(s->plan, b), cvy_clock_s() - begin);
+    }
+    const double begin = cvy_clock_s();
     CVY_TRY(cvy_program_share_losses(p, s));
-    s->time.total += cvy_clock_s() - begin;
-    s->time.exposed_comm += cvy_clock_s() - begin;
+    if (p->update.shape.own_losses)
+        cvy_step_time_add(&s->time, CVY_COMM_PIPELINE, cvy_clock_s() - begin);
     return CVY_OK;
 }
 
@@ -221,10 +228,15 @@ static cvy_status gradients_are_finite(const cvy_program *p, cvy_program_task *s
     int found = 1;
     if (!p->kernel.by_clock)
         CVY_TRY(cvy_gradients_finite(s->plan, &found));
+    const double checked = cvy_clock_s();
     int64_t finite = found;
-    if ((s->plan->head.is_partitioned || p->pipeline.grid.nstages > 1) && comm->nranks > 1)
+    s->time.total += checked - begin;
+    if ((s->plan->head.is_partitioned || cvy_grid_is_used(&p->pipeline.grid)) && comm->nranks > 1) {
         CVY_TRY(comm->ops->allreduce(comm, &finite, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
-    s->time.total += cvy_clock_s() - begin;
+        /* The last stage is the first to end its backward passes, and waits here for the first stage. */
+        cvy_step_time_add(&s->time, cvy_grid_is_used(&p->pipeline.grid) ? CVY_COMM_PIPELINE : CVY_COMM_DATA,
+                          cvy_clock_s() - checked);
+    }
     *finite_out = finite != 0;
     return CVY_OK;
 }

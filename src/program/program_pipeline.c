@@ -212,6 +212,22 @@ cvy_status cvy_program_share_losses(const cvy_program *p, const cvy_program_task
     return CVY_OK;
 }
 
+/* A step takes nmicro + n - 1 times the slowest stage, and every rank computes for all_ms / n of each micro-batch. */
+double cvy_program_bubble(const cvy_program *p, int task)
+{
+    const int n = p->pipeline.grid.nstages, nmicro = p->task[task]->nmicro, each = p->pipeline.nchunks;
+    return n == 1 ? 0 : 1 - nmicro * p->pipeline.all_ms / n / ((each * nmicro + n - 1) * p->pipeline.slowest_ms);
+}
+
+int64_t cvy_program_sent_bytes(const cvy_program *p)
+{
+    const cvy_grid *g = &p->pipeline.grid;
+    int64_t bytes = g->all->sent_bytes;
+    for (int s = 0; s < CVY_AXIS_SETS; s++)
+        bytes += g->is_own[s] ? g->over[s]->sent_bytes : 0;
+    return bytes;
+}
+
 void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out)
 {
     const cvy_grid *grid = &p->pipeline.grid;
@@ -231,11 +247,7 @@ void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out
                                   : ", ",
                      p->pipeline.layer.text[p->pipeline.first[s]]);
     cvy_text_add(out, "\n");
-    /* A step takes each * nmicro + nstages - 1 times the slowest stage, and a rank computes for its part of all_ms of
-     * each micro-batch. */
-    cvy_text_add(out, "pipeline: at least %.0f %% of a step is idle (bubble)%s\n",
-                 100 * (1 - nmicro * p->pipeline.all_ms / grid->nstages /
-                                ((each * nmicro + grid->nstages - 1) * p->pipeline.slowest_ms)),
+    cvy_text_add(out, "pipeline: at least %.0f %% of a step is idle (bubble)%s\n", 100 * cvy_program_bubble(p, task),
                  nmicro < 4 * grid->nstages ? "; more micro-batches, by train.accumulate, make it less" : "");
     if (each > 1 && nmicro % grid->nstages != 0 && p->pipeline.order == CVY_PIPELINE_1F1B)
         cvy_text_add(out,

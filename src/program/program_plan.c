@@ -293,7 +293,21 @@ static cvy_status choose_kernels(cvy_program *p)
 static cvy_status cut(cvy_program *p)
 {
     const cvy_plan_opts opts = plan_opts(p);
-    return cvy_program_cut(p, &opts, first_graph);
+    CVY_TRY(cvy_program_cut(p, &opts, first_graph));
+    return cvy_program_tune_stages(p, &opts, first_graph);
+}
+
+/* Finds the times of the stages of a pipeline that other ranks will have. This rank keeps the whole network. */
+static cvy_status foresee_stages(cvy_program *p)
+{
+    if (p->pipeline.foreseen <= 1)
+        return CVY_OK;
+    p->pipeline.grid.nstages = p->pipeline.foreseen;
+    const cvy_status status = cut(p);
+    p->pipeline.grid.nstages = 1;
+    cvy_index_free(&p->pipeline.of_layer);
+    cvy_keys_free(&p->pipeline.layer);
+    return status;
 }
 
 /* Finds which training steps use the same optimiser state: their updates are counted together. */
@@ -385,6 +399,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
         status = cvy_program_size_buckets(p);
     if (status == CVY_OK)
         status = choose_kernels(p);
+    if (status == CVY_OK)
+        status = foresee_stages(p);
     if (status == CVY_OK)
         status = cut(p);
     if (status == CVY_OK)

@@ -82,7 +82,10 @@ static cvy_status wait_asleep(const cvy_comm *comm, cvy_request *request)
     return CVY_OK;
 }
 
-static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+typedef cvy_status tune_fn(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make);
+
+static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make,
+                                          tune_fn *tune)
 {
     cvy_comm *comm = p->context->comm;
     cvy_request *request = NULL;
@@ -94,7 +97,7 @@ static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *o
         comm->reduce->destroy(&request);
         return agreed;
     }
-    const cvy_status status = comm->rank == 0 ? tune_here(p, opts, make) : CVY_OK;
+    const cvy_status status = comm->rank == 0 ? tune(p, opts, make) : CVY_OK;
     const cvy_status waited = wait_asleep(comm, request);
     comm->reduce->destroy(&request);
     return status != CVY_OK ? status : waited;
@@ -140,6 +143,7 @@ static cvy_status pack_times(const cvy_wisdom *w, cvy_text *out)
 
 static cvy_status unpack_times(cvy_program *p, const char *text, size_t bytes)
 {
+    cvy_wisdom_close(&p->kernel.wisdom);
     CVY_TRY(cvy_wisdom_open("off", &p->kernel.wisdom));
     for (const char *at = text; at < text + bytes;) {
         const char *key = at, *ms = key + strlen(key) + 1;
@@ -175,7 +179,7 @@ cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     cvy_comm *comm = p->context->comm;
     cvy_status status = CVY_OK;
     if (comm->nranks > 1 && planning_of(p) != CVY_PLANNING_ESTIMATE)
-        status = tune_while_others_sleep(p, opts, make);
+        status = tune_while_others_sleep(p, opts, make, tune_here);
     else if (comm->rank == 0)
         status = tune_here(p, opts, make);
     CVY_TRY(cvy_comm_agree(comm, status));
@@ -184,10 +188,55 @@ cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     return p->kernel.choices ? CVY_OK : share_choices(p);
 }
 
+/* The kernels are chosen already, so nothing is searched. */
+static cvy_status price_stage(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_plan_opts chosen = *opts;
+    cvy_tree *none = NULL;
+    cvy_graph *graph = NULL;
+    cvy_tuning tuning = {0};
+    CVY_TRY(cvy_tree_parse_text(p->pool, "no choices", "{}", 2, &none));
+    chosen.choices = opts->choices ? opts->choices : none;
+    CVY_TRY(make(p, &graph));
+    const cvy_status status = cvy_plan_tune(graph, &chosen, p->kernel.planning, p->kernel.wisdom, &tuning);
+    cvy_graph_destroy(&graph);
+    cvy_mem_free(&tuning.choices);
+    return status;
+}
+
+static cvy_status price_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_grid *grid = &p->pipeline.grid;
+    const int mine = grid->stage;
+    cvy_status status = CVY_OK;
+    for (grid->stage = 0; grid->stage < grid->nstages && status == CVY_OK; grid->stage++)
+        status = price_stage(p, opts, make);
+    grid->stage = mine;
+    if (status == CVY_OK && cvy_wisdom_save(p->kernel.wisdom) != CVY_OK)
+        cvy_log(p->context, CVY_LOG_WARN, "wisdom could not be saved: %s", cvy_error_text());
+    return status;
+}
+
+cvy_status cvy_program_tune_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_status status = CVY_OK;
+    if (!p->kernel.by_clock || p->pipeline.grid.nstages == 1 || p->kernel.planning == CVY_PLANNING_ESTIMATE)
+        return CVY_OK;
+    if (comm->nranks > 1)
+        status = tune_while_others_sleep(p, opts, make, price_stages);
+    else
+        status = price_stages(p, opts, make);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    return share_times(p);
+}
+
 cvy_status cvy_program_predict(const cvy_program *p, int task, double *ms_out, int *nunknown_out)
 {
     CVY_CHECK(p->kernel.tuned && task == 0, CVY_NOT_APPLICABLE, "nothing was measured");
-    *ms_out = p->task[task]->nmicro * p->kernel.tuning.micro_ms + p->kernel.tuning.update_ms;
+    const int n = p->pipeline.grid.nstages, nmicro = p->task[task]->nmicro;
+    *ms_out = n > 1 ? (nmicro + n - 1) * p->pipeline.slowest_ms + p->kernel.tuning.update_ms / n
+                    : nmicro * p->kernel.tuning.micro_ms + p->kernel.tuning.update_ms;
     *nunknown_out = p->kernel.tuning.nunknown;
     return CVY_OK;
 }

@@ -16,4 +16,8 @@ cvy_status cvy_planning_parse(const char *text, cvy_planning *out);
 typedef cvy_status (*cvy_make_graph_fn)(cvy_program *program, cvy_graph **out);
 cvy_status cvy_program_tune(cvy_program *program, const cvy_plan_opts *opts, cvy_make_graph_fn make);
 
+/* With the kernel clock and a pipeline: finds the times of each stage of the cut, because a stage copies values between
+ * layouts where the whole network does not. make: makes the graph of the stage pipeline.grid.stage. Collective. */
+cvy_status cvy_program_tune_stages(cvy_program *program, const cvy_plan_opts *opts, cvy_make_graph_fn make);
+
 #endif

@@ -105,12 +105,15 @@ cvy_status cvy_bucket_set_progress(cvy_bucket_set *set)
 cvy_status cvy_bucket_set_wait(cvy_bucket_set *set, int bucket)
 {
     const cvy_bucket *b = &set->bucket[bucket];
-    for (int round = 0; b->active; round++) {
-        CVY_TRY(cvy_bucket_set_progress(set));
-        if (b->active)
-            CVY_TRY(set->comm->ops->rest(set->comm, round));
+    cvy_status status = CVY_OK;
+    atomic_store_explicit(&set->waits, bucket + 1, memory_order_relaxed);
+    for (int round = 0; b->active && status == CVY_OK; round++) {
+        status = cvy_bucket_set_progress(set);
+        if (b->active && status == CVY_OK)
+            status = set->comm->ops->rest(set->comm, round);
     }
-    return CVY_OK;
+    atomic_store_explicit(&set->waits, 0, memory_order_relaxed);
+    return status;
 }
 
 cvy_status cvy_bucket_set_wait_all(cvy_bucket_set *set)

@@ -17,6 +17,8 @@
 #ifndef CVY_REDUCE_BUCKET_H
 #define CVY_REDUCE_BUCKET_H
 
+#include <stdatomic.h>
+
 #include "backend/backend.h"
 #include "comm/comm_grid.h"
 
@@ -58,7 +60,8 @@ typedef struct cvy_bucket_set {
     size_t copies_bytes;
     cvy_bucket *bucket;
     int n, nactive;
-    const cvy_exchange *exchange;      /* set before connect; NULL: requests are used */
+    const cvy_exchange *exchange; /* set before connect; NULL: requests are used */
+    atomic_int waits; /* number of the bucket that the rank waits for, plus 1; 0: none. The watchdog reads it */
     struct cvy_bucket_set *concurrent; /* a set whose exchanges began earlier and may still be under way; NULL: none */
 } cvy_bucket_set;
 

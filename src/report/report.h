@@ -9,11 +9,15 @@
  *     {"kind": "epoch", "step": 391, "epoch": 1, "train_loss": .., "val_loss": .., "val_accuracy": ..,
  *      "test_loss": .., "test_accuracy": .., "seconds": 48.1, "images_per_s": 920, "val_<metric>": ..,
  *      "test_<metric>": .., "cached_samples": .., "cached_bytes": ..}
+ *     {"kind": "stage", "step": 391, "epoch": 1, "stage": 2, "ranks": 4, "seconds_data": .., "seconds_compute": ..,
+ *      "seconds_exposed_<axis>": .., "seconds_bubble": .., "seconds_agreement": ..}
  *     {"kind": "early_stop", "step": 391, "epoch": 1, "metric": "loss", "best": .., "patience": 3, "text": ".."}
  *     {"kind": "save", "step": 391, "bytes": .., "writers": .., "seconds_stall": .., "seconds": ..}
  *
  * Seconds of a step are averages over the steps since the last line. seconds_data: waiting for samples and copying
- * them. steps_ready: number of steps whose samples were ready in the ring.
+ * them. steps_ready: number of steps whose samples were ready in the ring. With a pipeline a step also has
+ * "seconds_exposed_data", "seconds_exposed_pipeline" and "seconds_bubble", an epoch has its "bubble", and each stage
+ * has a line at the end of an epoch: means over the epoch's steps and the stage's ranks.
  *
  * plan.json: {"layers": [{"name", "layer", "op", "phase", "out_shape", "params", "flop", "kernel", "layout"}],
  *     "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"}}.
@@ -70,7 +74,7 @@
 typedef struct cvy_report {
     cvy_pool *pool;
     const char *folder;
-    cvy_frame steps, epochs;
+    cvy_frame steps, epochs, stages;
     const cvy_tree *analysis;          /* of analysis.json, or test.json if there is none; NULL: neither */
     const cvy_tree *job, *plan, *test; /* NULL: the file does not exist or cannot be read */
     const char *job_text;              /* NULL: none */
@@ -86,6 +90,8 @@ cvy_status cvy_report_read(cvy_report *r);
 /* The sections, in the order of the page. A section that has nothing to show writes nothing. */
 void cvy_report_head(cvy_report *r);
 void cvy_report_training(cvy_report *r);
+void cvy_report_step_time(cvy_report *r); /* this and the next are parts of the training's section */
+void cvy_report_stages(cvy_report *r);
 void cvy_report_test(cvy_report *r);
 void cvy_report_fields(cvy_report *r); /* a part of the test's section */
 void cvy_report_network(cvy_report *r);

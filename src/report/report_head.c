@@ -279,7 +279,14 @@ static void notes(cvy_report *r)
                  cvy_number_percent(data / all).at);
         note(r, &n, text);
     }
-    if (all > 0 && comm > 0.2 * all) {
+    const double bubble = sum_of(&r->steps, "seconds_bubble");
+    if (all > 0 && comm > 0.2 * all && bubble > 0.5 * comm) {
+        snprintf(text, sizeof text,
+                 "The first stage of the pipeline waits %s of the step for other stages: more micro-batches "
+                 "(train.accumulate), or fewer stages, would use the machine better.",
+                 cvy_number_percent(bubble / all).at);
+        note(r, &n, text);
+    } else if (all > 0 && comm > 0.2 * all) {
         snprintf(text, sizeof text,
                  "Exposed communication takes %s of the step: a larger batch, or fewer ranks, would "
                  "use the machine better.",

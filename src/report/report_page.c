@@ -94,7 +94,8 @@ cvy_status cvy_report_read(cvy_report *r)
     CVY_TRY(read_tree(r, CVY_RUN_TEST, &r->test));
     CVY_TRY(read_analysis(r));
     CVY_TRY(path_of(r, CVY_RUN_METRICS, &path, &exists));
-    return exists ? note_read_error(r, CVY_RUN_METRICS, cvy_frames_read(path, &r->steps, &r->epochs)) : CVY_OK;
+    return exists ? note_read_error(r, CVY_RUN_METRICS, cvy_frames_read(path, &r->steps, &r->epochs, &r->stages))
+                  : CVY_OK;
 }
 
 /* ---- writing ---- */
@@ -181,6 +182,7 @@ cvy_status cvy_report_write(const char *run_folder)
     cvy_text_free(&r.html);
     cvy_frame_free(&r.steps);
     cvy_frame_free(&r.epochs);
+    cvy_frame_free(&r.stages);
     cvy_pool_destroy(&r.pool);
     return status;
 }

@@ -159,79 +159,6 @@ static void epoch_times(cvy_report *r)
     cvy_chart_write(&r->html, &chart);
 }
 
-static double mean(const double *y, int64_t n)
-{
-    double sum = 0;
-    int64_t count = 0;
-    for (int64_t i = 0; y && i < n; i++)
-        if (isfinite(y[i])) {
-            sum += y[i];
-            count++;
-        }
-    return count ? sum / (double)count : 0;
-}
-
-/* Draws compute, exposed communication and waiting for data, stacked, in milliseconds per step. */
-static void step_split(cvy_report *r)
-{
-    static const char *const column[] = {"seconds_compute", "seconds_exposed_comm", "seconds_data"};
-    static const char *const name[] = {"compute", "exposed communication", "waiting for data"};
-    const double *step = cvy_frame_column(&r->steps, "step");
-    double share[3], all = 0;
-    cvy_curve below = {0};
-    char note[320];
-    cvy_chart chart = {.title = "Where the time of a step goes",
-                       .note = note,
-                       .x_label = "step",
-                       .y_label = "ms per step",
-                       .from_zero = 1};
-    for (int i = 0; i < 3; i++)
-        all += share[i] = mean(cvy_frame_column(&r->steps, column[i]), r->steps.nrow);
-    if (!step || all <= 0)
-        return;
-    snprintf(note, sizeof note, "compute %s, exposed communication %s, waiting for data %s",
-             cvy_number_percent(share[0] / all).at, cvy_number_percent(share[1] / all).at,
-             cvy_number_percent(share[2] / all).at);
-    if (cvy_frame_column(&r->steps, "steps_ready")) {
-        const size_t n = strlen(note);
-        snprintf(note + n, sizeof note - n, "; %s steps of samples ready ahead",
-                 cvy_number_text(mean(cvy_frame_column(&r->steps, "steps_ready"), r->steps.nrow), 2).at);
-    }
-    if (mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) > 0) {
-        const size_t n = strlen(note);
-        snprintf(
-            note + n, sizeof note - n,
-            "; %s of the compute overlaps with communication; %s of the exposed part is the wait for the slowest rank",
-            cvy_number_percent(mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) / share[0]).at,
-            cvy_number_percent(
-                share[1] > 0 ? mean(cvy_frame_column(&r->steps, "seconds_wait_slowest"), r->steps.nrow) / share[1] : 0)
-                .at);
-    }
-    for (int i = 0; i < 3; i++) {
-        const double *y = cvy_frame_column(&r->steps, column[i]);
-        cvy_curve b;
-        if (!y)
-            continue;
-        if (cvy_curve_bin(r->pool, step, y, r->steps.nrow, &b) != CVY_OK)
-            return;
-        for (int64_t k = 0; k < b.n; k++)
-            b.mean[k] = 1e3 * (isfinite(b.mean[k]) ? b.mean[k] : 0) + (below.n ? below.mean[k] : 0);
-        if (b.n == 1)
-            return;
-        cvy_chart_add(&chart,
-                      &(cvy_series){.name = name[i],
-                                    .draw = CVY_DRAW_AREA,
-                                    .color = i,
-                                    .x = b.x,
-                                    .y = b.mean,
-                                    .y_low = below.mean,
-                                    .n = b.n},
-                      2);
-        below = b;
-    }
-    cvy_chart_write(&r->html, &chart);
-}
-
 void cvy_report_training(cvy_report *r)
 {
     if (r->epochs.nrow == 0 && r->steps.nrow == 0)
@@ -250,6 +177,8 @@ void cvy_report_training(cvy_report *r)
     step_chart(r, &(cvy_chart){.title = "Throughput", .note = note, .y_label = "samples per second", .from_zero = 1},
                "images_per_s", 2);
     epoch_times(r);
-    step_split(r);
-    cvy_text_add(&r->html, "</div></section>\n");
+    cvy_report_step_time(r);
+    cvy_text_add(&r->html, "</div>\n");
+    cvy_report_stages(r);
+    cvy_text_add(&r->html, "</section>\n");
 }

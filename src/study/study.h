@@ -26,8 +26,11 @@ typedef struct cvy_bench {
     /* loss of the first step, with warm-up, and of the last step; NaN without losses */
     double loss_first, loss_last;
     double *step_s, *comm_s, *hidden_s, *node_s; /* one value per timed step; node_s: [node_steps, instructions] */
-    double *busy_s, *busy_min_s; /* time of a step without exposed communication: slowest rank, fastest rank */
-    double *slowest_s;           /* time of a step spent waiting for the slowest rank, mean over the ranks */
+    double *busy_s, *busy_min_s;   /* time of a step without exposed communication: slowest rank, fastest rank */
+    double *slowest_s;             /* time of a step spent waiting for the slowest rank, mean over the ranks */
+    double *axis_s[CVY_COMM_AXES]; /* the parts of comm_s on each axis of the process grid, each the largest */
+    cvy_step_time own;             /* sums of this rank over the timed steps */
+    double *bubble_s; /* time of a step spent waiting for other stages of a pipeline, mean over the ranks */
 } cvy_bench;
 
 /* Opens the job, or the built-in network. Call cvy_bench_close() afterwards, also after an error. This function and

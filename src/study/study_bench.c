@@ -139,6 +139,10 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
     cvy_job *job = b->session.job;
     if (o->batch > 0)
         job->train.batch = o->batch, job->train.batch_per_rank = 0;
+    else if (o->stages > 1 && job->train.batch_per_rank == 0)
+        job->train.batch *= o->stages;
+    if (o->stages > 1)
+        job->parallel.pipeline = 1;
     if (o->dtype != CVY_DTYPE_F32)
         job->train.dtype = o->dtype;
     return cvy_comm_agree(context->comm, find_data(b));
@@ -152,6 +156,9 @@ void cvy_bench_close(cvy_bench *b)
     cvy_mem_free(&b->busy_s);
     cvy_mem_free(&b->busy_min_s);
     cvy_mem_free(&b->slowest_s);
+    cvy_mem_free(&b->bubble_s);
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        cvy_mem_free(&b->axis_s[a]);
     cvy_mem_free(&b->node_s);
     cvy_session_close(&b->session);
 }
@@ -234,6 +241,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     CVY_CHECK(forward || opts.update_staleness == 0, CVY_E_CONFIG,
               "%s: bench times steps that all ranks take together: set update.staleness to 0", s->job->file);
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
+    s->program->pipeline.foreseen = (int)CVY_MIN(b->opts.stages, INT32_MAX);
     CVY_TRY(cvy_job_batch(s->job, forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);
     return cvy_job_translate(forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
@@ -325,6 +333,11 @@ static cvy_status compare_ranks(cvy_bench *b)
     CVY_TRY(comm->ops->allreduce(comm, b->busy_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     CVY_TRY(comm->ops->allreduce(comm, b->busy_min_s, n, CVY_DTYPE_F64, CVY_REDUCE_MIN));
     CVY_TRY(comm->ops->allreduce(comm, b->slowest_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        CVY_TRY(comm->ops->allreduce(comm, b->axis_s[a], n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->bubble_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int64_t i = 0; i < n; i++)
+        b->bubble_s[i] /= comm->nranks;
     for (int64_t i = 0; i < n; i++) /* until here slowest_s is the sum of the busy times of all ranks */
         b->slowest_s[i] = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
     return CVY_OK;
@@ -337,6 +350,12 @@ static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
     b->comm_s[i] = b->step->time.exposed_comm;
     b->hidden_s[i] = b->step->time.hidden_comm;
     b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->step->time.total - b->step->time.exposed_comm;
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        b->axis_s[a][i] = cvy_step_time_axis(&b->step->time, (cvy_comm_axis)a);
+    b->bubble_s[i] = b->step->time.bubble;
+    b->own.total += b->step->time.total;
+    b->own.exposed_comm += b->step->time.exposed_comm;
+    b->own.bubble += b->step->time.bubble;
     for (int k = 0; i < node_steps_max && k < plan->ninstr; k++)
         b->node_s[i * plan->ninstr + k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
     return CVY_OK;
@@ -346,13 +365,16 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
 {
     cvy_comm *comm = b->session.context->comm;
     const int64_t room = b->opts.steps > 0 ? b->opts.steps : STEPS_MAX;
-    double **const figures[] = {&b->step_s, &b->comm_s, &b->hidden_s, &b->busy_s, &b->busy_min_s, &b->slowest_s};
+    double **const figures[] = {&b->step_s,     &b->comm_s,    &b->hidden_s, &b->busy_s,
+                                &b->busy_min_s, &b->slowest_s, &b->bubble_s};
     for (int i = 0; i < CVY_COUNT(figures); i++)
         CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, figures[i]));
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, &b->axis_s[a]));
     CVY_TRY(
         cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * b->step->plan->ninstr), &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
-    const int64_t sent_bytes = comm->sent_bytes;
+    const int64_t sent_bytes = cvy_program_sent_bytes(b->session.program);
     const double begin_s = cvy_clock_s();
     int64_t more = 0;
     CVY_TRY(more_steps(b, 0, warm_s, &more));
@@ -363,7 +385,7 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
         CVY_TRY(more_steps(b, elapsed_s, elapsed_s / (double)b->steps, &more));
     }
     b->node_steps = CVY_MIN(b->steps, node_steps_max);
-    b->bytes_wire = (double)(comm->sent_bytes - sent_bytes) / (double)b->steps;
+    b->bytes_wire = (double)(cvy_program_sent_bytes(b->session.program) - sent_bytes) / (double)b->steps;
     CVY_TRY(comm->ops->allreduce(comm, &b->bytes_wire, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     CVY_TRY(cvy_bench_loss(b, &b->loss_last));
     return compare_ranks(b);
@@ -451,6 +473,30 @@ void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *r)
     r->nodes = s->context->comm->nnodes;
     r->deterministic_shards = s->program->opts.shards;
     r->by_clock = s->program->kernel.by_clock;
+    r->pipeline = s->program->pipeline.grid.nstages;
+    r->micro_batches = b->step->nmicro;
+}
+
+/* With one axis only, exposed_comm_ms says all. An axis on which no rank ever waited is left out. */
+static void fill_axes(const cvy_bench *b, cvy_bench_result *r)
+{
+    const cvy_grid *grid = &b->session.program->pipeline.grid;
+    double *const to[] = {[CVY_COMM_DATA] = &r->exposed_data_ms,
+                          [CVY_COMM_PIPELINE] = &r->exposed_pipeline_ms,
+                          [CVY_COMM_TENSOR] = &r->exposed_tensor_ms,
+                          [CVY_COMM_SPATIAL] = &r->exposed_spatial_ms};
+    const int64_t n = b->steps;
+    double step_s = 0, bubble_s = 0;
+    for (int64_t i = 0; i < n; i++) {
+        step_s += b->step_s[i];
+        bubble_s += b->bubble_s[i];
+    }
+    for (int a = 0; a < CVY_COMM_AXES; a++) {
+        const double ms = 1e3 * cvy_median(b->axis_s[a], n);
+        *to[a] = grid->ndata < grid->all->nranks && ms > 0 ? ms : NAN;
+    }
+    r->bubble = grid->nstages > 1 ? bubble_s / step_s : NAN;
+    r->bubble_predicted = grid->nstages > 1 ? cvy_program_bubble(b->session.program, b->number) : NAN;
 }
 
 void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
@@ -485,6 +531,7 @@ void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
     for (int64_t i = 0; i < n; i++)
         b->busy_s[i] -= b->busy_min_s[i];
     r->spread_ms = 1e3 * cvy_median(b->busy_s, n);
+    fill_axes(b, r);
 }
 
 /* ---- bench ---- */
@@ -514,6 +561,14 @@ static const cvy_result_row rows[] = {
     {"hidden_comm_ms", CVY_RESULT_REAL, AT(hidden_comm_ms), 0},
     {"wait_slowest_ms", CVY_RESULT_REAL, AT(wait_slowest_ms), 0},
     {"spread_ms", CVY_RESULT_REAL, AT(spread_ms), 0},
+    {"pipeline", CVY_RESULT_INT, AT(pipeline), 0},
+    {"micro_batches", CVY_RESULT_INT, AT(micro_batches), 0},
+    {"exposed_data_ms", CVY_RESULT_REAL, AT(exposed_data_ms), 1},
+    {"exposed_pipeline_ms", CVY_RESULT_REAL, AT(exposed_pipeline_ms), 1},
+    {"exposed_tensor_ms", CVY_RESULT_REAL, AT(exposed_tensor_ms), 1},
+    {"exposed_spatial_ms", CVY_RESULT_REAL, AT(exposed_spatial_ms), 1},
+    {"bubble", CVY_RESULT_REAL, AT(bubble), 1},
+    {"bubble_predicted", CVY_RESULT_REAL, AT(bubble_predicted), 1},
     {"parameters", CVY_RESULT_COUNT, AT(parameters), 0}, /* from here on the rows belong to `bench` only */
     {"macs", CVY_RESULT_COUNT, AT(macs), 0},
     {"loss_first", CVY_RESULT_REAL, AT(loss_first), 0},

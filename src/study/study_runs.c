@@ -273,7 +273,7 @@ static cvy_status read_files(cvy_pool *pool, const char *run, cvy_run_summary *s
     CVY_TRY(read_plan(pool, run, s));
     cvy_run_path(run, CVY_RUN_METRICS, path);
     if (cvy_file_exists(path))
-        status = note(s, cvy_frames_read(path, &steps, &epochs));
+        status = note(s, cvy_frames_read(path, &steps, &epochs, NULL));
     if (status == CVY_OK)
         status = add_metrics(pool, &steps, &epochs, job, s);
     look_ahead(job, s);
@@ -373,7 +373,7 @@ static cvy_status add_scores(cvy_pool *pool, const char *run, cvy_run_summary *s
     cvy_status status = CVY_OK;
     cvy_run_path(run, CVY_RUN_METRICS, path);
     if (cvy_file_exists(path))
-        status = note(s, cvy_frames_read(path, &steps, &epochs));
+        status = note(s, cvy_frames_read(path, &steps, &epochs, NULL));
     add_scores_of_epoch(&epochs, t);
     if (s->metric[0])
         cvy_text_add(t, "best %s: %.6g, after epoch %g\n", s->metric, s->best, s->best_epoch);

@@ -2,7 +2,8 @@
  * study_time.c: cvy_run_time(): shows where a step's time goes. Each layer has a row with its time for forward,
  * backward to the source, backward to the weights, and update. That is what caffe's `time` shows, and more.
  *
- * The time of an instruction is its median over the timed steps, on rank 0. An instruction belongs to the layer from
+ * The time of an instruction is its median over the timed steps, on rank 0; with a pipeline there is a table for each
+ * stage, of its first rank. An instruction belongs to the layer from
  * which its node was made, and an update to the layer that reads the weight. Layout changes have their own rows.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -35,6 +36,11 @@ struct table {
     int count, room;
     double ms[NPART], all_ms, step_ms;
 };
+
+static const cvy_grid *grid_of(const cvy_bench *b)
+{
+    return &b->session.program->pipeline.grid;
+}
 
 static double row_ms(const struct row *r)
 {
@@ -93,6 +99,11 @@ static const char *owner(const cvy_node *update)
     return NULL;
 }
 
+/* Communication on these axes happens in the middle of layers, but a layer's time is that of its kernels. */
+static const char *const axis_row[CVY_COMM_AXES] = {[CVY_COMM_PIPELINE] = "messages of stages",
+                                                    [CVY_COMM_TENSOR] = "parts of layers",
+                                                    [CVY_COMM_SPATIAL] = "parts of samples"};
+
 /* The name of the instruction's row. *op_out: its operator, or the kind of the instruction. */
 static const char *name_of(const cvy_plan *plan, const cvy_instr *instr, const char **op_out)
 {
@@ -103,6 +114,8 @@ static const char *name_of(const cvy_plan *plan, const cvy_instr *instr, const c
         *op_out = "allreduce";
         return "sums over ranks";
     }
+    if (instr->kind == CVY_CALL_COMM && instr->axis != CVY_COMM_DATA)
+        return axis_row[instr->axis];
     if (!node)
         return value ? value->name : "step";
     if (node->phase == CVY_PHASE_UPDATE) {
@@ -327,26 +340,50 @@ static void print_totals(const struct table *t, cvy_text *out)
                  t->ms[BACKWARD_WEIGHTS], t->ms[UPDATE], t->all_ms, t->step_ms);
 }
 
-static cvy_status print_table(const struct table *t, double flop, char **text_out)
+static void print_head(const struct table *t, double flop, cvy_text *out)
 {
     const cvy_bench *b = t->b;
     const cvy_session *s = &b->session;
-    cvy_text out = {0};
-    cvy_text_add(&out,
-                 "%s, %s, %s, batch %lld, %d rank%s of %d thread%s: medians of %lld steps, ms; layers of rank 0\n",
+    cvy_text_add(out, "%s, %s, %s, batch %lld, %d rank%s of %d thread%s: medians of %lld steps, ms; layers of %s\n",
                  s->model->name, b->opts.mode == CVY_BENCH_TRAIN ? "training" : cvy_bench_mode_text(b->opts.mode),
                  cvy_dtype_text(s->program->opts.dtype), (long long)b->batch, s->context->comm->nranks,
                  s->context->comm->nranks > 1 ? "s" : "", s->context->threads, s->context->threads > 1 ? "s" : "",
-                 (long long)b->node_steps);
-    cvy_text_add(&out, "%.2f images/s, %.1f GFLOP/s; a matrix product runs at %.1f GFLOP/s here\n\n",
+                 (long long)b->node_steps, grid_of(b)->nstages > 1 ? "the first rank of each stage" : "rank 0");
+    cvy_text_add(out, "%.2f images/s, %.1f GFLOP/s; a matrix product runs at %.1f GFLOP/s here\n",
                  1e3 * (double)b->batch / t->step_ms, 1e-6 * flop / t->step_ms, 1e-9 * b->peak_flop_per_s);
+    if (grid_of(b)->nstages > 1)
+        cvy_text_add(out, "pipeline: %d micro-batches; predicted idle share (bubble) of forward and backward %.1f %%\n",
+                     b->step->nmicro, 100 * cvy_program_bubble(s->program, b->number));
+}
+
+/* Says which stage this is, and where its time went. */
+static void print_stage(const cvy_bench *b, cvy_text *out)
+{
+    const cvy_grid *grid = grid_of(b);
+    const cvy_step_time *own = &b->own;
+    const double ms = 1e3 / (double)b->steps;
+    cvy_text_add(out,
+                 "stage %d of %d (rank %d), from layer %s: kernels %.3f ms, messages and waits %.3f ms; %.3f ms waits "
+                 "for other stages, %.1f %% of the step\n",
+                 grid->stage + 1, grid->nstages, grid->all->rank,
+                 b->session.program->pipeline.layer.text[b->session.program->pipeline.first[grid->stage]],
+                 ms * (own->total - own->exposed_comm), ms * own->exposed_comm, ms * own->bubble,
+                 own->total > 0 ? 100 * own->bubble / own->total : 0);
+}
+
+static cvy_status print_table(const struct table *t, cvy_text *to)
+{
+    cvy_text out = {0};
+    cvy_text_add(&out, "\n");
+    if (grid_of(t->b)->nstages > 1)
+        print_stage(t->b, &out);
     cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %8s  %s\n", "layer", "operator", "output",
                  "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "MB",
                  "kernels: forward, backward data, backward weights");
     for (int i = 0; i < t->count; i++)
         print_row(t, &t->row[i], &out);
     print_totals(t, &out);
-    *text_out = out.data;
+    *to = out;
     return out.status;
 }
 
@@ -418,7 +455,17 @@ static void add_instructions(const struct table *t, cvy_json *json)
     cvy_json_close(json, ']');
 }
 
-static cvy_status print_json(const struct table *t, double flop, char **text_out)
+static void add_layers(const struct table *t, cvy_json *json)
+{
+    add_totals(t, json);
+    cvy_json_open(json, "layers", '[');
+    for (int i = 0; i < t->count; i++)
+        add_row(t, &t->row[i], json);
+    cvy_json_close(json, ']');
+    add_instructions(t, json);
+}
+
+static cvy_status print_json(const struct table *t, double flop, cvy_text *to)
 {
     cvy_bench_result times = {.size = sizeof times};
     cvy_json json = {0};
@@ -426,32 +473,106 @@ static cvy_status print_json(const struct table *t, double flop, char **text_out
     cvy_bench_fill_head(t->b, &times);
     cvy_bench_fill_times(t->b, flop, &times);
     cvy_bench_add_times(&times, &json);
-    add_totals(t, &json);
-    cvy_json_open(&json, "layers", '[');
-    for (int i = 0; i < t->count; i++)
-        add_row(t, &t->row[i], &json);
-    cvy_json_close(&json, ']');
-    add_instructions(t, &json);
+    if (grid_of(t->b)->nstages == 1)
+        add_layers(t, &json);
     cvy_json_close(&json, '}');
-    *text_out = json.text.data;
+    *to = json.text;
+    return json.text.status;
+}
+
+static cvy_status print_stage_json(const struct table *t, cvy_text *to)
+{
+    const cvy_bench *b = t->b;
+    const double ms = 1e3 / (double)b->steps;
+    cvy_json json = {0};
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_int(&json, "stage", grid_of(b)->stage + 1);
+    cvy_json_int(&json, "rank", grid_of(b)->all->rank);
+    cvy_json_real(&json, "kernels_ms", ms * (b->own.total - b->own.exposed_comm));
+    cvy_json_real(&json, "exposed_comm_ms", ms * b->own.exposed_comm);
+    cvy_json_real(&json, "bubble", b->own.total > 0 ? b->own.bubble / b->own.total : 0);
+    add_layers(t, &json);
+    cvy_json_close(&json, '}');
+    *to = json.text;
     return json.text.status;
 }
 
 /* ---- the call ---- */
 
+/* The part of the text that the first rank of each stage writes; rank 0 also writes the head. */
+static cvy_status print_part(const cvy_bench *b, int is_json, double flop, cvy_text *head, cvy_text *part)
+{
+    const cvy_grid *grid = grid_of(b);
+    struct table t = {0};
+    if (grid->data_rank != 0)
+        return CVY_OK;
+    cvy_status status = make_table(b, &t);
+    if (status == CVY_OK && (grid->nstages > 1 || !is_json))
+        status = is_json ? print_stage_json(&t, part) : print_table(&t, part);
+    if (status == CVY_OK && grid->all->rank == 0) {
+        if (is_json)
+            status = print_json(&t, flop, head);
+        else
+            print_head(&t, flop, head);
+    }
+    cvy_mem_free(&t.instr_ms);
+    cvy_mem_free(&t.row);
+    return status == CVY_OK ? head->status : status;
+}
+
+/* Appends the parts of all ranks to the head. bytes_of: of each part. */
+static cvy_status join(int is_json, cvy_text *head, const char *parts, const size_t *bytes_of, int nranks)
+{
+    size_t end = head->bytes, at = 0;
+    while (end > 0 && head->data[end - 1] != '}')
+        end--;
+    if (is_json)
+        head->bytes = end - 1;
+    cvy_text_add(head, "%s", is_json ? ", \"stages\": [" : "");
+    for (int r = 0; r < nranks; at += bytes_of[r++]) {
+        cvy_text_add(head, "%s", is_json && at > 0 && bytes_of[r] > 0 ? ", " : "");
+        cvy_text_add_bytes(head, parts + at, bytes_of[r]);
+    }
+    cvy_text_add(head, "%s", is_json ? "]}" : "");
+    return head->status;
+}
+
+/* Rank 0 gets the parts of all ranks, in their order. */
+static cvy_status gather(cvy_comm *comm, int is_json, cvy_text *head, const cvy_text *part)
+{
+    const size_t bytes = part->bytes;
+    size_t *bytes_of = NULL, total = 0;
+    char *all = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_comm_alloc(comm, sizeof *bytes_of * (size_t)comm->nranks, &bytes_of));
+    CVY_TRY_OUT(comm->ops->allgather(comm, &bytes, sizeof bytes, bytes_of));
+    for (int r = 0; r < comm->nranks; r++)
+        total += bytes_of[r];
+    CVY_TRY_OUT(cvy_comm_agree(comm, comm->rank == 0 ? cvy_mem_alloc(total + 1, &all) : CVY_OK));
+    CVY_TRY_OUT(comm->ops->gatherv(comm, part->data, bytes, all, bytes_of, 0));
+    if (comm->rank == 0 && total > 0)
+        status = join(is_json, head, all, bytes_of, comm->nranks);
+out:
+    cvy_mem_free(&bytes_of);
+    cvy_mem_free(&all);
+    return status;
+}
+
 static cvy_status report(const cvy_bench *b, const char *how, char **text_out)
 {
     cvy_comm *comm = b->session.context->comm;
+    const int is_json = strcmp(how, "json") == 0;
     double flop = cvy_step_work(b->step->plan).flop;
-    struct table t = {0};
+    cvy_text head = {0}, part = {0};
     CVY_TRY(comm->ops->allreduce(comm, &flop, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    if (comm->rank != 0)
-        return CVY_OK;
-    cvy_status status = make_table(b, &t);
+    cvy_status status = cvy_comm_agree(comm, print_part(b, is_json, flop, &head, &part));
     if (status == CVY_OK)
-        status = strcmp(how, "json") == 0 ? print_json(&t, flop, text_out) : print_table(&t, flop, text_out);
-    cvy_mem_free(&t.instr_ms);
-    cvy_mem_free(&t.row);
+        status = gather(comm, is_json, &head, &part);
+    cvy_text_free(&part);
+    if (status != CVY_OK || comm->rank != 0)
+        cvy_text_free(&head);
+    else
+        *text_out = head.data;
     return status;
 }
 

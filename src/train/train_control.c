@@ -169,6 +169,7 @@ cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status fault, cvy_control_reque
     const double sync_s = cvy_clock_s() - begin;
     t->time.sync_s += sync_s;
     t->window.comm_s += sync_s;
+    t->axes.epoch.agree_s += sync_s;
     note_slowest(t, mine);
     *request_out = (cvy_control_request){.stop = mine[SAY_STOP] || mine[SAY_END], .save = mine[SAY_SAVE] != 0};
     if (mine[SAY_END] && !t->is_ending) {

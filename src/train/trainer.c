@@ -141,8 +141,9 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_json_real(&json, "seconds_hidden_comm", t->window.hidden_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_wait_slowest", t->window.slowest_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_spread", t->window.spread_s / (double)t->window.steps);
-    cvy_json_real(&json, "bytes_wire",
-                  (double)(t->session.context->comm->sent_bytes - t->window.sent_bytes) / (double)t->window.steps);
+    cvy_trainer_log_axes(t, &json);
+    const int64_t sent_bytes = cvy_program_sent_bytes(t->session.program);
+    cvy_json_real(&json, "bytes_wire", (double)(sent_bytes - t->window.sent_bytes) / (double)t->window.steps);
     const cvy_update_async *async = cvy_program_async(t->session.program);
     if (async) {
         double mean = 0;
@@ -152,7 +153,7 @@ static void log_step(cvy_trainer *t, double lr)
         cvy_json_int(&json, "staleness_max", most);
     }
     cvy_json_close(&json, '}');
-    t->window = (struct cvy_log_window){.start_s = now, .sent_bytes = t->session.context->comm->sent_bytes};
+    t->window = (struct cvy_log_window){.start_s = now, .sent_bytes = sent_bytes};
     cvy_trainer_write_line(t, &json);
 }
 
@@ -165,11 +166,17 @@ static void add_score(const cvy_trainer *t, const char *name, double value, cvy_
     cvy_text_add_score(text, value);
 }
 
-static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
+static int64_t epoch_of(const cvy_trainer *t)
+{
+    return (t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch;
+}
+
+/* bubble: the share of the steps that waited for other stages; below 0: there are none. */
+static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped, double bubble)
 {
     cvy_json json = {0};
     cvy_text text = {0};
-    const int64_t epoch = (t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch;
+    const int64_t epoch = epoch_of(t);
     const double seconds = cvy_clock_s() - t->time.epoch_start_s, loss = t->state.epoch_loss / t->state.epoch_samples;
     cvy_text_add(&text, "epoch %lld: %.1f s, train loss ", (long long)epoch, seconds);
     cvy_text_add_score(&text, loss);
@@ -195,6 +202,10 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
     }
     if (scores && scores->nskipped > 0)
         add_score(t, "skipped", (double)scores->nskipped, &json, &text);
+    if (bubble >= 0) {
+        cvy_json_real(&json, "bubble", bubble);
+        cvy_text_add(&text, ", %.0f %% of the steps idle (bubble)", 100 * bubble);
+    }
     cvy_json_real(&json, "seconds", seconds);
     cvy_json_real(&json, "images_per_s",
                   t->state.epoch_train_s > 0 ? t->state.epoch_samples / t->state.epoch_train_s : NAN);
@@ -229,14 +240,16 @@ static cvy_status end_epoch(cvy_trainer *t)
     cvy_scores scores;
     int64_t skipped = 0;
     const double begin = cvy_clock_s();
+    double bubble = -1;
     CVY_TRY(count_skipped(t, &skipped));
+    CVY_TRY(cvy_trainer_end_epoch_axes(t, epoch_of(t), &bubble));
     if (t->validation.source)
         CVY_TRY(cvy_scorer_run(&t->validation.scorer, &scores, NULL, NULL, NULL));
     if (t->session.val) { /* test data is never used to select a checkpoint or to stop early */
         cvy_trainer_select(t, &scores);
         t->validation.loss = scores.loss;
     }
-    log_epoch(t, t->validation.source ? &scores : NULL, skipped);
+    log_epoch(t, t->validation.source ? &scores : NULL, skipped, bubble);
     t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;
     t->time.epoch_start_s = cvy_clock_s();
     /* leave the time of the validation out; the samples of the window still count */
@@ -334,6 +347,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     t->window.compute_s += info->time.total - info->time.exposed_comm;
     t->window.comm_s += info->time.exposed_comm;
     t->window.hidden_s += info->time.hidden_comm;
+    cvy_trainer_note_axes(t, &info->time, waited_s + filled - begin);
     t->time.sync_s = info->time.exposed_comm;
     t->time.busy_s = waited_s + filled - begin + info->time.total - info->time.exposed_comm;
     const double seconds = waited_s + cvy_clock_s() - begin;
@@ -474,7 +488,7 @@ static cvy_status loop(cvy_trainer *t)
     cvy_trainer_say_mode(t);
     cvy_trainer_say_end(t);
     say_notes(t);
-    t->window.sent_bytes = t->session.context->comm->sent_bytes;
+    t->window.sent_bytes = cvy_program_sent_bytes(t->session.program);
     t->window.start_s = t->save.latest_s = cvy_clock_s();
     t->time.epoch_start_s = t->window.start_s - t->state.epoch_s;
     watch_steps(t);

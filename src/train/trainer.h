@@ -28,8 +28,17 @@ struct cvy_log_window { /* sums since the last logged step, in seconds if named 
     /* sum over steps: prefetched steps that were ready when the step asked for its samples */
     int64_t ready;
     int64_t steps, samples;
-    int64_t sent_bytes; /* value of the communicator's counter when the window began */
+    int64_t sent_bytes; /* number of bytes sent when the window began */
 };
+
+/* Sums of this rank over steps. All members are of one size, so that ranks can exchange them without padding. */
+typedef struct cvy_step_sums {
+    double steps, stage;
+    double data_s, compute_s;     /* samples; kernels */
+    double axis_s[CVY_COMM_AXES]; /* waits in steps, by axis of the process grid */
+    double bubble_s;              /* the part of them that waited for other stages */
+    double agree_s;               /* the agreement of all ranks before each step */
+} cvy_step_sums;
 
 struct cvy_trainer_state {            /* what a checkpoint keeps besides variables and step number */
     double epoch_loss, epoch_samples; /* of the epoch so far: sum of loss times samples; number of samples */
@@ -70,6 +79,9 @@ typedef struct cvy_trainer {
     int64_t step, first_step; /* number of steps done; the step at which this process began */
     struct cvy_trainer_state state;
     struct cvy_log_window window;
+    struct {
+        cvy_step_sums window, epoch; /* since the last logged step; since the end of the last epoch */
+    } axes;
     struct {
         double loss, images_per_s; /* of the latest step; over the latest logged steps */
     } latest;
@@ -150,6 +162,14 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 cvy_status cvy_trainer_restore(cvy_trainer *t);
 /* Writes job.resolved.yaml, plan.json and STATUS, and opens metrics.jsonl. Call it after planning. */
 cvy_status cvy_trainer_write_head(cvy_trainer *t);
+/* ---- train_axes.c: where the time went, by axis of the process grid and by stage ---- */
+/* Call it after each step. data_s: time for its samples. */
+void cvy_trainer_note_axes(cvy_trainer *t, const cvy_step_time *time, double data_s);
+/* Adds the figures since the last logged step as members to an open object, and starts anew. */
+void cvy_trainer_log_axes(cvy_trainer *t, cvy_json *json);
+/* Writes a line of metrics.jsonl for each stage. *bubble_out: on rank 0 the share of the epoch's steps in which a rank
+ * waited for other stages, mean over the ranks; -1: there is no pipeline. Collective. */
+cvy_status cvy_trainer_end_epoch_axes(cvy_trainer *t, int64_t epoch, double *bubble_out);
 /* train_cores.c: after a step: warns once if other programs use the cores of this rank. */
 void cvy_trainer_watch_cores(cvy_trainer *t);
 /* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */

@@ -61,6 +61,39 @@ mkdir 'a b' && cp job.yaml 'a b'
 "$CONVOY" simulate 'a b/job.yaml' --json --platform slow.yaml --ranks 2 --blocking >blank 2>err || fail "a path with a blank fails: $(cat err)"
 cmp -s two blank || fail "another result by another path: $(diff two blank)"
 
+# A pipeline. On a fast network messages take nearly no time, so the bubble is about what is predicted from the
+# kernel times, (P - 1) / (M + P - 1) or more; with more micro-batches it is smaller.
+cat >pipe.yaml <<END
+model: {layers: [{fc: {channels: 1000}}, relu, {fc: {channels: 1000}}, relu, {fc: {channels: 1000}}, relu, {fc: {channels: 1000}}]}
+data: {train: {format: synthetic, samples: 400, shape: [1000], classes: 16}}
+train: {batch: 16, steps: 3, optimizer: {name: sgd, lr: 0.1}}
+END
+sed 's/^bandwidth.*/bandwidth: 1e11/; s/^latency.*/latency: 1e-8/' slow.yaml >fast.yaml
+pipe() { "$CONVOY" simulate pipe.yaml --json --planning measure "$@"; }
+for micro in 2 8; do
+    pipe --platform fast.yaml --ranks 2,4 --rate 2000 --set parallel.pipeline=2 --set train.accumulate=$micro >pipe$micro 2>err || fail "a pipeline fails: $(cat err)"
+    [ "$(grep -c "\"pipeline\": 2, \"micro_batches\": $micro, " pipe$micro)" = 2 ] || fail "no pipeline: $(cat pipe$micro)"
+    for ranks in 2 4; do
+        grep "\"ranks\": $ranks," pipe$micro >row
+        awk -v got="$(value bubble row)" -v want="$(value bubble_predicted row)" -v m=$micro \
+            'BEGIN { exit !(want >= 1 / (m + 1) - 1e-6 && want < 0.7 && got > want - 0.1 && got < want + 0.1) }' ||
+            fail "bubble with $micro micro-batches: $(cat row)"
+    done
+done
+awk -v few="$(value bubble pipe2 | head -n 1)" -v many="$(value bubble pipe8 | head -n 1)" 'BEGIN { exit !(many < few) }' ||
+    fail "more micro-batches have no smaller bubble: $(cat pipe2 pipe8)"
+# A slow network: a message of 4 x 1000 floats takes 1.6 ms.
+pipe --platform slow.yaml --bandwidth-factor 10 --latency-factor 0.1 --ranks 2,4 --rate 1e5 --set parallel.pipeline=2 --set train.accumulate=8 >wire 2>err || fail "a pipeline on a slow network fails: $(cat err)"
+for ranks in 2 4; do
+    grep "\"ranks\": $ranks," wire >row
+    awk -v axis="$(value exposed_pipeline_ms row)" -v all="$(value exposed_comm_ms row)" 'BEGIN { exit !(axis > 5 && axis <= all * 1.0001) }' ||
+        fail "waits of a pipeline on a slow network: $(cat row)"
+done
+awk -v axis="$(value exposed_data_ms row)" 'BEGIN { exit !(axis > 1) }' || fail "four ranks do not reduce: $(cat row)"
+grep '"ranks": 2,' wire | grep -q '"exposed_data_ms": 0,' || fail "stages of one rank reduce: $(cat wire)"
+"$CONVOY" simulate pipe.yaml --platform fast.yaml --rate 2000 --ranks 2 --set parallel.pipeline=2 --set train.accumulate=8 >table 2>err || fail "the table fails: $(cat err)"
+grep -q 'grid  *data  *pipeline  *bubble %  *predicted$' table && grep -q ' 2x1  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*$' table || fail "no columns: $(cat table)"
+
 refused() { # MESSAGE ARGUMENTS
     message=$1; shift
     simulate "$@" >out 2>err && fail "accepted: $*"
@@ -72,6 +105,7 @@ refused "\-\-ranks is '4..2'" --ranks 4..2
 refused "the platform has 16 nodes" --platform slow.yaml --ranks 32
 refused "some would have no sample" --platform slow.yaml --ranks 16 --global-batch 8
 refused "none.yaml" --platform none.yaml
+refused "must be a multiple of the number of stages" --platform slow.yaml --ranks 2,3 --set parallel.pipeline=2
 refused "\-\-noise is '100%'" --noise 100%
 refused 'parameter_server cannot be simulated; sync, delayed, local and zero1 can' --platform slow.yaml --ranks 2 --set update=parameter_server
 : >bad.yaml

@@ -137,6 +137,37 @@ static void whole_run(void)
     cvy_mem_free(&html);
 }
 
+/* The parts of a step add up to its exposed communication, and only the last epoch's stages are shown. */
+static void stages_of_a_pipeline(void)
+{
+    put("metrics.jsonl",
+        "{\"kind\": \"step\", \"step\": 1, \"seconds_data\": 0, \"seconds_compute\": 0.06, \"seconds_exposed_comm\": "
+        "0.04, "
+        "\"seconds_exposed_data\": 0.005, \"seconds_exposed_pipeline\": 0.03, \"seconds_bubble\": 0.029}\n"
+        "{\"kind\": \"step\", \"step\": 2, \"seconds_data\": 0, \"seconds_compute\": 0.06, \"seconds_exposed_comm\": "
+        "0.04, "
+        "\"seconds_exposed_data\": 0.005, \"seconds_exposed_pipeline\": 0.03, \"seconds_bubble\": 0.029}\n"
+        "{\"kind\": \"stage\", \"epoch\": 1, \"stage\": 1, \"ranks\": 2, \"seconds_compute\": 99}\n"
+        "{\"kind\": \"stage\", \"epoch\": 1, \"stage\": 2, \"ranks\": 2, \"seconds_compute\": 99}\n"
+        "{\"kind\": \"stage\", \"epoch\": 2, \"stage\": 1, \"ranks\": 2, \"seconds_data\": 0.001, \"seconds_compute\": "
+        "0.049, "
+        "\"seconds_exposed_pipeline\": 0.05, \"seconds_bubble\": 0.025}\n"
+        "{\"kind\": \"stage\", \"epoch\": 2, \"stage\": 2, \"ranks\": 2, \"seconds_compute\": 0.1, \"seconds_bubble\": "
+        "null}\n"
+        "{\"kind\": \"stage\", \"epoch\": 2, \"stage\": 3, \"ranks\": [2]}\n");
+    char *html = page();
+    says(html,
+         "compute 60.0 %, waiting for ranks with other samples 5.0 %, waiting for other stages 30.0 %, agreement of "
+         "all ranks 5.0 %, waiting for data 0.00 %");
+    says(html, "The first stage of the pipeline waits 29.0 % of the step for other stages: more micro-batches");
+    says(html, "The stages of the pipeline in epoch 2");
+    says(html, "<tr><th>1</th><td>2</td><td>1</td><td>49</td><td>50</td><td>25</td><td>25.0 %</td></tr>");
+    says(html, "<tr><th>2</th><td>2</td><td>0</td><td>100</td><td>0</td><td>0</td><td>0.00 %</td></tr>");
+    EXPECT(strstr(html, "<td>99") == NULL);
+    EXPECT(strstr(html, "<tr><th>3</th>") == NULL);
+    cvy_mem_free(&html);
+}
+
 static void says_why_it_ended(void)
 {
     static const struct {
@@ -260,6 +291,7 @@ static void numbers(void)
 int main(void)
 {
     TEST_WITH(begin, whole_run, end);
+    TEST_WITH(begin, stages_of_a_pipeline, end);
     TEST_WITH(begin, says_why_it_ended, end);
     TEST_WITH(begin, missing_pieces, end);
     TEST_WITH(begin, out_of_memory, end);

@@ -118,11 +118,17 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
     return reduce(a, dst[0]);
 }
 
+static cvy_comm_axis axis_of(const cvy_node *node)
+{
+    return cvy_comm_axis_of(((const struct cvy_allreduce_axis *)node->options)->axis);
+}
+
 static const cvy_op_comm allreduce_comm = {
     .role = CVY_COMM_NO_BUCKET,
     .create = allreduce_create,
     .run = allreduce_run,
     .destroy = allreduce_destroy,
+    .axis_of = axis_of,
 };
 
 static const cvy_option allreduce_opts[] = {

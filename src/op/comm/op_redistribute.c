@@ -287,11 +287,17 @@ static cvy_status redistribute_run(void *state, void *const *src, void *const *d
     return CVY_OK;
 }
 
+static cvy_comm_axis axis_of(const cvy_node *node)
+{
+    return cvy_comm_axis_of(((const struct cvy_redistribute *)node->options)->axis);
+}
+
 static const cvy_op_comm redistribute_comm = {
     .role = CVY_COMM_NO_BUCKET,
     .create = redistribute_create,
     .run = redistribute_run,
     .destroy = redistribute_destroy,
+    .axis_of = axis_of,
 };
 
 /* ---- the operator ---- */

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich mpi
+# watchdog_pipeline.sh: if a rank of a pipeline is stopped (SIGSTOP), the watchdog of the other stage says which stage it
+# is, and which message it waits for.
+. "$CONVOY_SOURCE/tests/shell.inc"
+cat >job.yaml <<'Y'
+model: {layers: [{conv: {channels: 32, kernel: 3, pad: 1}}, relu, {conv: {channels: 32, kernel: 3, pad: 1}}, relu, {fc: {channels: 4}}]}
+data: {train: {format: synthetic, samples: 512, shape: [3, 32, 32], classes: 4}}
+train: {batch: 256, epochs: 100000, accumulate: 64}
+parallel: {pipeline: 2}
+checkpoint: {every: 1000000 steps}
+log: {every: 1}
+watchdog: {timeout: 2 s}
+Y
+
+# hang STAGE: trains, stops the rank of this stage, and leaves what the ranks print in the file log.
+hang() {
+    rm -rf run
+    timeout 150 $MPIEXEC -n 2 "$CONVOY" train "$work/job.yaml" --out run --threads 1 >log 2>&1 &
+    job=$!
+    waits=0
+    until [ -s run/metrics.jsonl ]; do
+        waits=$((waits + 1))
+        [ $waits -le 240 ] || { echo "no step within 120 s:"; cat log; kill $job; exit 1; }
+        sleep 0.5
+    done
+    sleep 1
+    victim=
+    for pid in $(pgrep -f "convoy train $work/job.yaml"); do
+        rank=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p' | head -n 1)
+        [ "$rank" = "$(($1 - 1))" ] && victim=$pid
+    done
+    [ "$victim" ] || { echo "no process of stage $1"; kill $job; exit 1; }
+    kill -STOP "$victim"
+    wait "$job"
+    code=$?
+    kill -KILL "$victim" 2>/dev/null
+    tries=0
+    while kill -0 "$victim" 2>/dev/null && [ $tries -lt 100 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    [ "$code" -ne 0 ] && [ "$code" -ne 124 ] || fail "exit code $code"
+}
+
+# A step is long and has 64 micro-batches, so nearly always the rank is stopped in the middle of one. Between two steps
+# the other rank would wait in a collective; then the test tries again.
+for stage in 2 1; do
+    other=$((3 - stage))
+    tries=0
+    until
+        hang $stage
+        grep -aq "made no progress for .*, in a training step, stage $other of 2, wait to [a-z]* [a-z]* stage $stage: [a-z0-9_.]*, micro-batch [0-9]" log
+    do
+        tries=$((tries + 1))
+        [ $tries -lt 3 ] && grep -aq "stage $other of 2.*, in a" log || { fail "stage $stage stands still, and stage $other does not say that it waits for it: $(cat log)"; break; }
+    done
+    grep -a 'made no progress for' log | grep -aq "; rank $((stage - 1)) on .* writes no heartbeat" || fail "the rank of stage $stage is not named: $(cat log run/ranks)"
+    grep -aq 'it waits for no other rank' log && fail "$(cat log)"
+    grep -aq "stage $stage of 2" run/ranks || fail "no stage in the heartbeats: $(cat run/ranks)"
+    grep -a 'made no progress for' log
+done
+exit $failed
