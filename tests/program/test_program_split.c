@@ -133,7 +133,7 @@ static void train(cvy_context *context, const struct network *n, const struct wa
     int step = 0;
     t->model = n->make();
     if (getenv("CONVOY_TEST_PRINT"))
-        printf("%s tensor %d spatial %d x %d pipeline %d\n", n->name, (int)grid->tensor, (int)grid->spatial[0],
+        printf("%s %s tensor %d spatial %d x %d pipeline %d\n", n->name, dtype == CVY_DTYPE_F64 ? "f64" : "f32", (int)grid->tensor, (int)grid->spatial[0],
                (int)grid->spatial[1], (int)grid->pipeline);
     EXPECT_OK(cvy_program_create(context, &opts, &t->program));
     EXPECT_OK(cvy_program_add_training(t->program, t->model, w->batch, &training, &step));
