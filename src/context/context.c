@@ -99,6 +99,7 @@ void cvy_context_destroy(cvy_context **context)
 {
     if (!*context)
         return;
+    cvy_extensions_unload(&(*context)->extensions);
     cvy_space_close(&(*context)->space);
     (*context)->comm->ops->destroy((*context)->comm);
     cvy_mem_free(context);
@@ -119,6 +120,34 @@ cvy_status cvy_context_check_idle(const cvy_context *context, const void *who)
               "all-reduces of a reducer are in progress on this context: wait for them first (cvy_reducer_wait), or "
               "create another context");
     return CVY_OK;
+}
+
+/* All ranks must have loaded the same content; the paths may be different. */
+static cvy_status compare_file(const cvy_context *context, const cvy_extension_file *file)
+{
+    cvy_comm *comm = context->comm;
+    uint64_t *all = NULL;
+    int other = 0;
+    cvy_status status = cvy_comm_agree(comm, cvy_mem_alloc(sizeof *all * (size_t)comm->nranks, &all));
+    if (status == CVY_OK)
+        status = comm->ops->allgather(comm, &file->hash, sizeof file->hash, all);
+    for (int r = comm->nranks - 1; r > 0 && status == CVY_OK; r--)
+        if (all[r] != all[0])
+            other = r;
+    cvy_mem_free(&all);
+    CVY_TRY(status);
+    CVY_CHECK(!other, CVY_E_DISAGREE,
+              "library %s: rank %d has another file of this name than rank 0: copy the same file to all nodes",
+              file->path, other);
+    return CVY_OK;
+}
+
+cvy_status cvy_context_load_library(cvy_context *context, const char *path)
+{
+    const cvy_extension_file *file = NULL;
+    CVY_CHECK(context, CVY_E_ARGUMENT, "cvy_context_load_library() needs a context");
+    CVY_TRY(cvy_comm_agree(context->comm, cvy_extensions_load(&context->extensions, path, &file)));
+    return compare_file(context, file);
 }
 
 int cvy_context_rank(const cvy_context *context)

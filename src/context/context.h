@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "comm/comm.h"
+#include "extension/extension.h"
 
 struct cvy_context {
     cvy_comm *comm;
@@ -19,6 +20,7 @@ struct cvy_context {
                             them), or NULL */
     const void *pending; /* the program whose latest reduced gradients are not applied yet, or NULL */
     cvy_context_opts opts;
+    cvy_extensions extensions; /* libraries of operators that were loaded */
 };
 
 /* Takes ownership of comm, also on failure. */

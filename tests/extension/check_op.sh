@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# check_op.sh: `convoy check-op` passes a right operator and names what is wrong with a faulty one: gradient, splits,
+# results, cost, descriptor, file; the exit code says so.
+[ "$CONVOY_SANITIZE" = OFF ] || { echo "libraries are not built with the sanitizers"; exit 77; }
+. "$CONVOY_SOURCE/tests/shell.inc"
+
+# library FILE.so FLAGS...: builds twist.c with a fault.
+library() {
+    to=$1
+    shift
+    "$CC" -std=c11 -Wall -Wextra -Wno-unused -shared -fPIC -I "$CONVOY_SOURCE/include" "$@" "$CONVOY_SOURCE/tests/extension/twist.c" \
+        -o "$to" || { fail "$to does not compile"; return 1; }
+}
+
+# finds MACRO TEXT: check-op names the fault that the macro plants.
+finds() {
+    library "$1.so" "-D$1" && refused "" "$CONVOY" check-op "$1.so"
+    contains out "$2" || contains err "$2" || { fail "$1: expected \"$2\""; cat out err; }
+}
+
+library right.so
+"$CONVOY" check-op right.so >out 2>err || { fail "a right operator is refused"; cat out err; }
+for check in shapes results gradient f32 splits cost; do
+    grep -q "^ok *twist: $check: " out || fail "no line for $check"
+done
+contains out "layers in two parts are the whole: samples, channels, space" || fail "splits are not listed"
+contains out "check-op: 1 operator, 6 checks, 0 failed" || fail "no line that counts"
+"$CONVOY" check-op right.so twist >out 2>err || fail "the operator is not found by its name"
+refused "has no operator 'twirl'; it has twist" "$CONVOY" check-op right.so twirl
+
+finds WRONG_GRADIENT "FAILED  twist: gradient: sample \"2x3x4\", gain: 2: gradient of src0, element 0, is"
+finds NO_SPLITS "FAILED  twist: splits: it has no split rule, so only one rank can train it: set splits"
+finds UNTRIED_SPLIT "no sample tries the split along outputs, which it declares"
+finds MIXES_CHANNELS "FAILED  twist: splits: sample \"2x3x4\", gain: 2: twist cut along samples: a part of a destination is not that part"
+finds LEAVES_OUT "FAILED  twist: results: sample \"2x3x4\", gain: 2: forward does not write every element"
+finds WRITES_BEHIND "forward writes before or behind a result"
+finds NO_COST "FAILED  twist: cost: it has no cost function"
+finds NO_SAMPLES "FAILED  twist: samples: it has no samples"
+finds WRONG_SHAPE "FAILED  twist: shapes: sample \"2x3x4\", gain: 2: layer layer (twist): the shape function of twist"
+finds LOSES_SAMPLES "axis 0 of the result counts them"
+finds OTHER_KIND "OTHER_KIND.so: it is an extension of kind 2, built with the headers of convoy 1.2.3, and this is convoy"
+finds NO_ENTRY "it does not export convoy_extension()"
+finds NAME_TAKEN "the name 'relu' is taken by an operator of convoy: give yours another name"
+finds NO_SIZE "the size of cvy_operator is 0"
+finds NO_FORWARD "operator twist: it has no forward function"
+finds OPTION_OUTSIDE "operator twist: the option gain lies at byte 16 of a struct of 16 bytes"
+finds OPTION_NAME "an option cannot be called 'from', which is a key of every layer"
+
+library one_way.so -DNO_BACKWARD
+"$CONVOY" check-op one_way.so >out 2>err || { fail "an operator without a gradient is refused"; cat out err; }
+contains out "skipped twist: gradient: it has no backward function" || fail "the missing gradient is not reported"
+
+refused "library nowhere.so: it cannot be opened: No such file or directory" "$CONVOY" check-op nowhere.so
+refused "library .: it is not a file" "$CONVOY" check-op .
+echo "no library" >text.so
+refused "library text.so: it cannot be loaded: " "$CONVOY" check-op text.so
+head -c 3000 right.so >cut.so
+refused "library cut.so: it cannot be loaded: " "$CONVOY" check-op cut.so
+: >empty.so
+refused "library empty.so: it cannot be loaded: " "$CONVOY" check-op empty.so
+refused "" "$CONVOY" check-op
+exit $failed
