@@ -29,7 +29,8 @@ struct wrap_options {
 enum { WRAP_COLUMNS, WRAP_BOTH };
 
 static const cvy_operator_option options[] = {
-    {"kernel", CVY_OPERATOR_INT, offsetof(struct wrap_options, kernel), "3", "odd 1..", "rows and columns of the kernel"},
+    {"kernel", CVY_OPERATOR_INT, offsetof(struct wrap_options, kernel), "3", "odd 1..",
+     "rows and columns of the kernel"},
     {"wrap", CVY_OPERATOR_CHOICE, offsetof(struct wrap_options, wrap), "columns", "columns|both",
      "axes that are periodic"},
     {0},

@@ -158,10 +158,7 @@ enum {
 
 /** Which tensors of the forward pass `backward` reads; all others may be overwritten before it runs. Parameters, saved
  * results and shapes are always there. */
-enum {
-    CVY_OPERATOR_READS_SOURCES = 1,
-    CVY_OPERATOR_READS_RESULT = 2
-};
+enum { CVY_OPERATOR_READS_SOURCES = 1, CVY_OPERATOR_READS_RESULT = 2 };
 
 enum {
     /** The values of real sources are drawn from (0.1, 1) instead of (-1, 1). */

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#ifdef __linux__
+#include <link.h>
+#endif
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -117,6 +120,31 @@ static cvy_status open_file(cvy_extensions *x, cvy_extension_file *file)
 
 /* ---- all files ---- */
 
+/* dlopen() maps the parts of a file that its table names, and a process that reads beyond the end of the file is ended
+ * by SIGBUS. */
+static cvy_status check_whole(const char *data, size_t bytes)
+{
+#ifdef __linux__
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    if (bytes < sizeof head || memcmp(data, ELFMAG, SELFMAG) != 0)
+        return CVY_OK; /* dlopen() says what it is */
+    memcpy(&head, data, sizeof head);
+    for (size_t i = 0; i < head.e_phnum && head.e_phentsize == sizeof part; i++) {
+        const uint64_t at = (uint64_t)head.e_phoff + i * sizeof part;
+        CVY_CHECK(at <= bytes && bytes - at >= sizeof part, CVY_E_FORMAT, "it is cut off: it has %zu bytes only",
+                  bytes);
+        memcpy(&part, data + at, sizeof part);
+        CVY_CHECK(part.p_type != PT_LOAD || (part.p_offset <= bytes && part.p_filesz <= bytes - part.p_offset),
+                  CVY_E_FORMAT, "it is cut off: it has %zu bytes of %llu at least: copy it again", bytes,
+                  (unsigned long long)part.p_offset + (unsigned long long)part.p_filesz);
+    }
+#else
+    (void)data, (void)bytes;
+#endif
+    return CVY_OK;
+}
+
 static cvy_status hash_file(const char *path, cvy_extension_file *file)
 {
     struct stat about;
@@ -128,8 +156,9 @@ static cvy_status hash_file(const char *path, cvy_extension_file *file)
     file->device = (uint64_t)about.st_dev;
     file->inode = (uint64_t)about.st_ino;
     file->hash = cvy_hash(data, bytes);
+    const cvy_status status = check_whole(data, bytes);
     cvy_mem_free(&data);
-    return CVY_OK;
+    return status;
 }
 
 /* dlopen() would look for a path without '/' in the search path of libraries. */

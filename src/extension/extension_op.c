@@ -29,10 +29,14 @@ enum {
 };
 _Static_assert(1 + SOURCES + PARAMS + RESULTS <= CVY_NODE_SRC_MAX, "a gradient node has all tensors as sources");
 _Static_assert(SOURCES + PARAMS <= CVY_NODE_DST_MAX, "a gradient node has all gradients as destinations");
-_Static_assert(CVY_OPERATOR_SPLIT_SAMPLES == CVY_SPLIT_SAMPLES && CVY_OPERATOR_SPLIT_CHANNELS == CVY_SPLIT_CHANNELS &&
-                   CVY_OPERATOR_SPLIT_OUTPUTS == CVY_SPLIT_OUTPUTS && CVY_OPERATOR_SPLIT_INPUTS == CVY_SPLIT_INPUTS &&
-                   CVY_OPERATOR_SPLIT_SPACE == CVY_SPLIT_SPACE,
-               "the public names of the splits have the values of graph_op.h");
+#define SAME_BIT(name)                                                                                                 \
+    _Static_assert((int)CVY_OPERATOR_SPLIT_##name == (int)CVY_SPLIT_##name,                                            \
+                   "public names have the values of graph_op.h")
+SAME_BIT(SAMPLES);
+SAME_BIT(CHANNELS);
+SAME_BIT(OUTPUTS);
+SAME_BIT(INPUTS);
+SAME_BIT(SPACE);
 
 struct grad_shape { /* every byte is set: it is hashed */
     int64_t dtype, ndim, dim[CVY_NDIM_MAX];
@@ -409,9 +413,9 @@ static cvy_status check_option(const cvy_operator *own, const cvy_operator_optio
               "the option %s lies at byte %zu of a struct of %zu bytes: use offsetof() and sizeof, and a field of type "
               "%s",
               o->name, o->offset, own->options_size,
-              bytes == sizeof(int)                ? "int"
+              bytes == sizeof(int)           ? "int"
               : o->type == CVY_OPERATOR_REAL ? "double"
-                                                  : "int64_t");
+                                             : "int64_t");
     CVY_CHECK(o->type != CVY_OPERATOR_CHOICE || (o->valid && *o->valid), CVY_E_ARGUMENT,
               "the option %s is a CHOICE: give its words in `valid`, such as \"zero|wrap\"", o->name);
     return CVY_OK;

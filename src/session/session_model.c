@@ -329,8 +329,8 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const c
     cvy_status status = CVY_OK;
     const int nfield = list_fields(job, data, field);
     CVY_TRY(explain_libraries(job, cvy_model_from_fields(job->model, context ? &context->extensions : NULL,
-                                                         &data->field[0].shape, count_outputs(job, data), field,
-                                                         nfield, &m)));
+                                                         &data->field[0].shape, count_outputs(job, data), field, nfield,
+                                                         &m)));
     if (with_losses)
         CVY_TRY_OUT(add_losses(job, data, m));
     drop_unread(m);

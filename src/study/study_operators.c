@@ -96,8 +96,8 @@ static cvy_status make_copies(const cvy_sample_graph *b, const cvy_node *node, c
 static int differ(const cvy_span *a, const cvy_span *b)
 {
     const size_t bytes = cvy_dtype_bytes(a->dtype), skip = GUARD * bytes;
-    return a->data && memcmp((char *)a->data + skip, (char *)b->data + skip,
-                             (size_t)(a->elems - 2 * GUARD) * bytes) != 0;
+    return a->data &&
+           memcmp((char *)a->data + skip, (char *)b->data + skip, (size_t)(a->elems - 2 * GUARD) * bytes) != 0;
 }
 
 /* Compares the results of two runs, which find different old values in their results. */
@@ -235,8 +235,9 @@ static cvy_status check_cost(check *c, const cvy_sample *sample)
             continue;
         c->count++;
         if (cvy_node_cost(node).flop <= 0)
-            note_graph_fault(c, &b, node->op == &c->x->grad ? "backward_flop is not more than 0"
-                                                             : "forward_flop is not more than 0");
+            note_graph_fault(c, &b,
+                             node->op == &c->x->grad ? "backward_flop is not more than 0"
+                                                     : "forward_flop is not more than 0");
     }
     cvy_sample_close(&b);
     return status;
@@ -283,8 +284,9 @@ static void end_splits(check *c)
 static void end_gradient(check *c)
 {
     if (!*c->fault && c->count == 0)
-        snprintf(c->fault, sizeof c->fault, "no sample is differentiated: add one without "
-                                            "CVY_OPERATOR_SAMPLE_NO_GRADIENT");
+        snprintf(c->fault, sizeof c->fault,
+                 "no sample is differentiated: add one without "
+                 "CVY_OPERATOR_SAMPLE_NO_GRADIENT");
 }
 
 static void end_cost(check *c)

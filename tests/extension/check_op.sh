@@ -55,8 +55,11 @@ refused "library nowhere.so: it cannot be opened: No such file or directory" "$C
 refused "library .: it is not a file" "$CONVOY" check-op .
 echo "no library" >text.so
 refused "library text.so: it cannot be loaded: " "$CONVOY" check-op text.so
-head -c 3000 right.so >cut.so
-refused "library cut.so: it cannot be loaded: " "$CONVOY" check-op cut.so
+for bytes in 10 64 100 1000 3000 8000; do
+    head -c $bytes right.so >cut.so
+    refused "library cut.so: it " "$CONVOY" check-op cut.so
+done
+refused "it is cut off: it has 8000 bytes of " "$CONVOY" check-op cut.so
 : >empty.so
 refused "library empty.so: it cannot be loaded: " "$CONVOY" check-op empty.so
 refused "" "$CONVOY" check-op

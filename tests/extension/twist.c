@@ -1,5 +1,5 @@
 /*
- * twist.c: a library of one operator, right or with the fault that is named by a macro, for tests/extension/*.sh.
+ * twist.c: a library of one operator, right or with the fault that is named by a macro, for the tests in this folder.
  *
  *     twist: dst = weight[c] * src * gain, of sources [N, C, ...]
  *
