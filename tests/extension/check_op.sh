@@ -15,7 +15,10 @@ library() {
 
 # finds MACRO TEXT: check-op names the fault that the macro plants.
 finds() {
-    library "$1.so" "-D$1" && refused "" "$CONVOY" check-op "$1.so"
+    library "$1.so" "-D$1" || return
+    timeout 120 "$CONVOY" check-op "$1.so" >out 2>err
+    code=$?
+    [ $code = 1 ] || fail "$1: exit code $code, expected 1"
     contains out "$2" || contains err "$2" || { fail "$1: expected \"$2\""; cat out err; }
 }
 
@@ -62,5 +65,5 @@ done
 refused "it is cut off: it has 8000 bytes of " "$CONVOY" check-op cut.so
 : >empty.so
 refused "library empty.so: it cannot be loaded: " "$CONVOY" check-op empty.so
-refused "" "$CONVOY" check-op
+refused "check-op" "$CONVOY" check-op
 exit $failed

@@ -19,7 +19,7 @@ make -C mine PKG_CONFIG_PATH="$(dirname "$pc")" CC="$CC" CFLAGS="-O2 -Werror" >l
 for check in shapes results gradient f32 splits cost; do
     grep -q "^ok *wrap_stencil: $check: " log || fail "no line for $check: $(cat log)"
 done
-set -- --set train.steps=4 --set data.train.events=400 --set log.every=1
+set -- --set train.epochs= --set train.steps=4 --set data.train.events=400 --set log.every=1
 "$convoy" train mine/barrel.yaml --out one "$@" >log 2>&1 || fail "one rank: $(cat log)"
 $MPIEXEC_N 2 "$convoy" train mine/barrel.yaml --out two "$@" >log 2>&1 || fail "two ranks: $(cat log)"
 losses() { grep '"kind": "step"' "$1/metrics.jsonl" | sed 's/.*"loss": \([^,]*\),.*/\1/'; }
