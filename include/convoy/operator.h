@@ -23,7 +23,7 @@
 #ifndef CONVOY_OPERATOR_H
 #define CONVOY_OPERATOR_H
 
-#include <convoy/base.h>
+#include <convoy/partition.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -228,6 +228,9 @@ typedef struct cvy_extension {
     const char *name;
     /** Ends with NULL; NULL: there are none. */
     const cvy_operator *const *operators;
+    /** Passes that place layers on the stages of a pipeline (convoy/partition.h). Ends with NULL; NULL: there are
+     * none. */
+    const cvy_partition *const *partitions;
 } cvy_extension;
 
 /** The function that an extension defines and exports. convoy calls it once for each context that loads the file.

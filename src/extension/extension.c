@@ -22,6 +22,7 @@
 #define ENTRY "convoy_extension"
 /* More than any sensible library: a wrong path (a data set, a core file) is not read as a whole. */
 #define FILE_BYTES_MAX ((size_t)1 << 30)
+enum { PARTITIONS_MAX = 64 };
 
 typedef const cvy_extension *entry_fn(void);
 
@@ -76,6 +77,23 @@ static cvy_status add_operators(cvy_extensions *x, const cvy_extension_file *fil
     return CVY_OK;
 }
 
+static cvy_status add_partitions(const cvy_extensions *x, cvy_extension_file *file)
+{
+    const cvy_partition *const *list = file->about.partitions;
+    int n = 0;
+    while (list && list[n])
+        CVY_CHECK(++n <= PARTITIONS_MAX, CVY_E_ARGUMENT,
+                  "more than %d partitioning passes: the table must end with NULL", PARTITIONS_MAX);
+    CVY_TRY(cvy_pool_alloc(x->pool, sizeof *file->partition * (size_t)(n + 1), &file->partition));
+    for (int i = 0; i < n; i++) {
+        CVY_TRY(CVY_OPTS_READ(cvy_partition, list[i], &file->partition[i]));
+        CVY_CHECK(file->partition[i].name && file->partition[i].run, CVY_E_ARGUMENT, "partitioning pass %d has no %s",
+                  i, file->partition[i].name ? "run function" : "name");
+    }
+    file->npartition = n;
+    return CVY_OK;
+}
+
 /* The fields before `size` are the same in every version. */
 static cvy_status read_about(const cvy_extension *given, cvy_extension *out)
 {
@@ -115,6 +133,7 @@ static cvy_status open_file(cvy_extensions *x, cvy_extension_file *file)
               "it is no extension of convoy: it does not export " ENTRY "(), which convoy/operator.h declares");
     memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from an object to a function */
     CVY_TRY(read_about(entry(), &file->about));
+    CVY_TRY(add_partitions(x, file));
     return add_operators(x, file);
 }
 

@@ -22,6 +22,8 @@ typedef struct cvy_extension_file {
     uint64_t device, inode;
     void *handle; /* of dlopen() */
     cvy_extension about;
+    cvy_partition *partition; /* as this version knows them */
+    int npartition;
 } cvy_extension_file;
 
 /* An operator of an extension. The op_defs point back to it by their `family`. */

@@ -35,10 +35,12 @@ struct cvy_program {
     struct {
         cvy_grid grid;
         cvy_pipeline_order order;
-        cvy_keys layer;            /* of the model, in order; empty with one stage */
-        int *first;                /* [nstages]: the first layer of each stage */
-        cvy_index of_layer;        /* the stage of each layer */
-        double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
+        cvy_keys layer;              /* of the model, in order; empty with one stage */
+        int *first;                  /* [nstages]: the first layer of each stage */
+        cvy_index of_layer;          /* the stage of each layer */
+        cvy_keys placed;             /* layers that the user has placed; see cvy_program_set_stage() */
+        int *placed_on, placed_room; /* the stages of these layers, from 1 */
+        double slowest_ms, all_ms;   /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {
         cvy_progress_by progress;
@@ -79,6 +81,11 @@ cvy_status cvy_program_take_plan(cvy_program *program, const char *name, const c
 void cvy_program_name_samples(cvy_program *program, const int64_t *sample);
 /* ---- program_pipeline.c ---- */
 cvy_status cvy_program_open_pipeline(cvy_program *program);
+/* Places a layer on a stage, from 1, as the user wants it. Call it before the layers are cut, with the same layers on
+ * all ranks. The name is copied. CVY_E_CONFIG: there is no such stage, or the layer is placed on another one. */
+cvy_status cvy_program_set_stage(cvy_program *program, const char *layer, int64_t stage);
+/* Runs the partitioning passes of the context's extensions on the whole graph; they place layers. */
+cvy_status cvy_program_run_partitions(cvy_program *program, const cvy_graph *graph);
 /* Cuts the layers into stages. make: makes the whole graph of the largest share of the first task. Collective. */
 cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out));

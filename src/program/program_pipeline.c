@@ -53,17 +53,56 @@ static cvy_status list_layers(cvy_program *p, const cvy_cut *cut)
     return CVY_OK;
 }
 
+cvy_status cvy_program_set_stage(cvy_program *p, const char *layer, int64_t stage)
+{
+    const int nstages = p->pipeline.grid.nstages;
+    int number = 0;
+    CVY_CHECK(stage >= 1 && stage <= nstages, CVY_E_CONFIG,
+              "layer %s is placed on stage %lld, and opts.pipeline is %d: take a stage from 1 to %d", layer,
+              (long long)stage, nstages, nstages);
+    CVY_TRY(cvy_keys_add(&p->pipeline.placed, layer, &number));
+    CVY_TRY(cvy_mem_reserve(&p->pipeline.placed_on, &p->pipeline.placed_room, number, sizeof *p->pipeline.placed_on));
+    int *on = &p->pipeline.placed_on[number];
+    CVY_CHECK(*on == 0 || *on == stage, CVY_E_CONFIG,
+              "layer %s is placed on stage %d and on stage %lld: leave one of them out", layer, *on, (long long)stage);
+    *on = (int)stage;
+    return CVY_OK;
+}
+
+/* Cuts where the user has placed layers. A layer that is not placed stays with the layer before it. */
+static cvy_status cut_as_placed(cvy_program *p, const cvy_cut *cut)
+{
+    int stage = 0; /* stages that have a layer so far */
+    for (int k = 0; k < cut->nlayer; k++) {
+        const int at = cvy_keys_find(&p->pipeline.placed, cut->layer[k].name);
+        const int wanted = at >= 0 ? p->pipeline.placed_on[at] : CVY_MAX(stage, 1);
+        CVY_CHECK(wanted >= stage, CVY_E_CONFIG,
+                  "layer %s is placed on stage %d, but layers before it are on stage %d: take stage %d or a later one",
+                  cut->layer[k].name, wanted, stage, stage);
+        CVY_CHECK(wanted <= stage + 1, CVY_E_CONFIG,
+                  "layer %s is placed on stage %d, but no layer before it is on stage %d: every stage needs a layer",
+                  cut->layer[k].name, wanted, wanted - 1);
+        if (wanted > stage)
+            p->pipeline.first[stage++] = k;
+    }
+    CVY_CHECK(stage == p->pipeline.grid.nstages, CVY_E_CONFIG,
+              "no layer is placed on stage %d of %d: every stage needs a layer", stage + 1, p->pipeline.grid.nstages);
+    return CVY_OK;
+}
+
 static cvy_status choose(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph)
 {
     const cvy_grid *grid = &p->pipeline.grid;
     cvy_lowered *lowered = NULL;
     cvy_cut cut = {0};
+    CVY_TRY(cvy_program_run_partitions(p, graph));
     CVY_TRY(cvy_lowered_create(graph, opts, &lowered));
     cvy_status status = cvy_cut_list(lowered, p->kernel.wisdom, p->context->threads, &cut);
     if (status == CVY_OK)
         status = list_layers(p, &cut);
     if (status == CVY_OK)
-        status = cvy_cut_choose(&cut, grid->nstages, p->pipeline.first);
+        status =
+            p->pipeline.placed.count ? cut_as_placed(p, &cut) : cvy_cut_choose(&cut, grid->nstages, p->pipeline.first);
     if (status == CVY_OK)
         p->pipeline.slowest_ms = cvy_cut_slowest_ms(&cut, grid->nstages, p->pipeline.first);
     cvy_cut_free(&cut);
@@ -137,5 +176,7 @@ void cvy_program_close_pipeline(cvy_program *p)
 {
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
+    cvy_keys_free(&p->pipeline.placed);
+    cvy_mem_free(&p->pipeline.placed_on);
     cvy_grid_disconnect(&p->pipeline.grid);
 }
