@@ -7,7 +7,8 @@
  *     static const cvy_operator scale = {.size = sizeof scale, .name = "my_scale", .nsrc_min = 1, .nsrc_max = 1,
  *                                        .splits = CVY_OPERATOR_SPLIT_SAMPLES, .shape = ..., .forward = ..., ...};
  *     static const cvy_operator *const operators[] = {&scale, NULL};
- *     static const cvy_extension mine = {CVY_EXTENSION_ABI, CVY_VERSION_NUMBER, sizeof mine, "mine", operators};
+ *     static const cvy_extension mine = {.abi = CVY_EXTENSION_ABI, .version = CVY_VERSION_NUMBER,
+ *                                        .size = sizeof mine, .name = "mine", .operators = operators};
  *     const cvy_extension *convoy_extension(void) { return &mine; }
  *
  *     cc -shared -fPIC $(pkg-config --cflags convoy) mine.c -o mine.so
@@ -247,7 +248,8 @@ CVY_API const cvy_extension *convoy_extension(void);
  * possible.
  * Collective: yes. Errors: CVY_E_IO (the file cannot be read or loaded, or is no extension), CVY_E_UNSUPPORTED (built
  * for another version), CVY_E_ARGUMENT (a wrong descriptor, or a name that is taken), CVY_E_DISAGREE (ranks have
- * different files), CVY_E_MEMORY. After a fault the context has the operators that it had before.
+ * different files), CVY_E_MEMORY. After a fault the context has the operators that it had before; after
+ * CVY_E_DISAGREE destroy it.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_load_library(cvy_context *context, const char *path);
 

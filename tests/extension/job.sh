@@ -110,4 +110,16 @@ cp -r a c
 $MPIEXEC_N 2 sh ./own.sh c copies >log 2>&1 || fail "two copies of one file: $(cat log)"
 refused 'rank 1 was started with another content of `libraries` than rank 0' $MPIEXEC_N 2 sh ./own.sh b bad
 refused 'mine.so: it cannot be opened' $MPIEXEC_N 2 sh ./own.sh nowhere bad
+
+# ---- one rank alone fails within a step: the others do not wait for it ----
+cat >late.sh <<'END'
+#!/bin/sh
+rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-0}}}
+[ "$rank" = 0 ] || export TWIST_REFUSES=1
+exec "$CONVOY" train jobs/job.yaml --out late
+END
+timeout 120 $MPIEXEC_N 2 sh ./late.sh >out 2>err
+code=$?
+[ $code != 0 ] && [ $code != 124 ] || fail "a rank that fails alone: exit code $code"
+contains err "layer bend: it was asked to (the forward function of twist in" || { fail "no reason is given"; head -20 err; }
 exit $failed

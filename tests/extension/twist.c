@@ -8,6 +8,7 @@
 #include <convoy/operator.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 struct twist {
     double gain;
@@ -73,7 +74,7 @@ static int forward(const cvy_operator_call *c)
 {
     const struct twist *o = c->options;
     double all = 0;
-    if (o->refuse) {
+    if (o->refuse || getenv("TWIST_REFUSES")) {
         snprintf(c->message, c->message_bytes, "it was asked to");
         return 1;
     }

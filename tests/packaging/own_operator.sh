@@ -30,7 +30,7 @@ losses two | paste - a | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $
 # The same file as C++: the header is C++, too.
 if command -v g++ >/dev/null; then
     echo '#include <convoy/operator.h>
-static const cvy_extension nothing = {CVY_EXTENSION_ABI, CVY_VERSION_NUMBER, sizeof nothing, "nothing", nullptr};
+static const cvy_extension nothing = {CVY_EXTENSION_ABI, CVY_VERSION_NUMBER, sizeof nothing, "nothing", nullptr, nullptr};
 const cvy_extension *convoy_extension(void) { return &nothing; }' >nothing.cpp
     g++ -std=c++11 -Wall -Wextra -Werror -shared -fPIC $(PKG_CONFIG_PATH="$(dirname "$pc")" pkg-config --cflags convoy) nothing.cpp -o nothing.so ||
         fail "the header is no C++"
