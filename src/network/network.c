@@ -237,6 +237,10 @@ static cvy_status open_network(cvy_network *n, cvy_comm *comm, const cvy_network
     status = find_spec(n, source, o->job);
     if (status == CVY_OK && o->job)
         status = cvy_job_load_libraries(n->spec.job, &n->context->extensions);
+    if (comm) {
+        CVY_TRY(cvy_comm_agree(comm, status));
+        CVY_TRY(cvy_extensions_compare(comm, &n->context->extensions));
+    }
     if (status == CVY_OK)
         status = make_program(n, o);
     CVY_TRY(comm ? cvy_comm_agree(comm, status) : status);

@@ -142,16 +142,11 @@ static void report_renamed_keys(const cvy_session *s)
         cvy_log(s->context, CVY_LOG_WARN, "%s", s->job->renamed);
 }
 
-/* Ranks may have copies in different places, so contents are compared and not paths. */
 static cvy_status load_libraries(const cvy_session *s)
 {
     cvy_extensions *x = &s->context->extensions;
-    cvy_hasher h;
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_job_load_libraries(s->job, x)));
-    cvy_hash_begin(&h);
-    for (int i = 0; i < x->nfile; i++)
-        cvy_hash_add(&h, &x->file[i]->hash, sizeof x->file[i]->hash);
-    return cvy_session_same(s, "content of `libraries`", cvy_hash_end(&h));
+    return cvy_extensions_compare(s->context->comm, x);
 }
 
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)

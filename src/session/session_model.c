@@ -313,7 +313,8 @@ cvy_status cvy_job_load_libraries(cvy_job *job, cvy_extensions *extensions)
 /* A network that names an operator of a library which was not loaded, because its job came with the weights. */
 static cvy_status explain_libraries(const cvy_job *job, cvy_status status)
 {
-    if (status == CVY_OK || job->libraries_loaded || !job->libraries || job->libraries->count == 0)
+    if (status == CVY_OK || job->libraries_loaded || !job->libraries || job->libraries->count == 0 ||
+        !strstr(cvy_error_text(), "there is no layer type"))
         return status;
     return cvy_error_set(status,
                          "%s; the job that came with the weights names %s under `libraries`, and libraries are loaded "

@@ -108,7 +108,7 @@ exec "$CONVOY" train jobs/job.yaml --out "$2" --set "libraries=[$folder/mine.so]
 END
 cp -r a c
 $MPIEXEC_N 2 sh ./own.sh c copies >log 2>&1 || fail "two copies of one file: $(cat log)"
-refused 'rank 1 was started with another content of `libraries` than rank 0' $MPIEXEC_N 2 sh ./own.sh b bad
+refused 'rank 1 has loaded other libraries than rank 0' $MPIEXEC_N 2 sh ./own.sh b bad
 refused 'mine.so: it cannot be opened' $MPIEXEC_N 2 sh ./own.sh nowhere bad
 
 # ---- one rank alone fails within a step: the others do not wait for it ----
