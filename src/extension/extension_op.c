@@ -25,6 +25,7 @@ enum {
     RESULTS = 1 + CVY_OPERATOR_SAVED_MAX,
     OPTIONS_BYTES_MAX = 1 << 16,
     OPTIONS_MAX = 64,
+    SAMPLE_BYTES_MAX = 200,
     MESSAGE_BYTES = 256,
 };
 _Static_assert(1 + SOURCES + PARAMS + RESULTS <= CVY_NODE_SRC_MAX, "a gradient node has all tensors as sources");
@@ -451,6 +452,19 @@ static cvy_status make_options(cvy_pool *pool, const cvy_operator *own, cvy_op_d
     return CVY_OK;
 }
 
+/* The engine of the tests has limited room for the texts of a sample. */
+static cvy_status check_sample(const cvy_operator *own, const cvy_operator_sample *s, int number)
+{
+    int nsrc = 1;
+    for (const char *at = s->src; (at = strchr(at, ',')) != NULL; at++)
+        nsrc++;
+    CVY_CHECK(nsrc >= own->nsrc_min && nsrc <= own->nsrc_max, CVY_E_ARGUMENT,
+              "sample %d has %d sources, expected %d to %d", number, nsrc, own->nsrc_min, own->nsrc_max);
+    CVY_CHECK(strlen(s->src) <= SAMPLE_BYTES_MAX && (!s->options || strlen(s->options) <= SAMPLE_BYTES_MAX),
+              CVY_E_ARGUMENT, "the texts of sample %d are longer than %d characters", number, SAMPLE_BYTES_MAX);
+    return CVY_OK;
+}
+
 static cvy_status make_samples(cvy_pool *pool, const cvy_operator *own, const cvy_sample **out)
 {
     enum { SAMPLES_MAX = 1000 };
@@ -463,6 +477,7 @@ static cvy_status make_samples(cvy_pool *pool, const cvy_operator *own, const cv
     CVY_TRY(cvy_pool_alloc(pool, sizeof *list * (size_t)(n + 1), &list));
     for (int i = 0; i < n; i++) {
         const cvy_operator_sample *s = &own->samples[i];
+        CVY_TRY(check_sample(own, s, i));
         list[i] = (cvy_sample){.src = s->src, .options = s->options, .int_bound = s->int_bound};
         if (s->flags & CVY_OPERATOR_SAMPLE_POSITIVE)
             list[i].flags |= CVY_SAMPLE_POSITIVE;

@@ -50,6 +50,24 @@ finds NO_FORWARD "operator twist: it has no forward function"
 finds OPTION_OUTSIDE "operator twist: the option gain lies at byte 16 of a struct of 16 bytes"
 finds OPTION_NAME "an option cannot be called 'from', which is a key of every layer"
 
+# sample TEXT MESSAGE: a sample that cannot be used is named.
+sample() {
+    library sample.so "-DSAMPLE=\"$1\""
+    timeout 120 "$CONVOY" check-op sample.so >out 2>err && fail "the sample $1 is accepted"
+    contains out "$2" || contains err "$2" || { fail "sample $1: expected \"$2\""; cat out err; }
+}
+sample 2x3,2x3 "operator twist: sample 1 has 2 sources, expected 1 to 1"
+sample 2,3,4,5,6,7,8,9,10,11,12,13,14,15 "sample 1 has 14 sources"
+sample "$(printf '%0250d' 3)x2" "the texts of sample 1 are longer than 200 characters"
+sample "$(printf '%0150d' 3)x2" 'FAILED  twist: shapes: sample "000'
+sample 2xx3 'FAILED  twist: shapes: sample "2xx3"'
+sample 2x3:i32 'source 0 of twist is i32, expected f64'
+sample 3 'twist needs channels, got 1 dimensions'
+sample 1x2000000000x2000000000 'FAILED  twist: shapes'
+library options.so '-DSAMPLE_OPTIONS="gian: 2"'
+"$CONVOY" check-op options.so >out 2>err && fail "an unknown option in a sample is accepted"
+contains out 'gian' || { fail "the option is not named"; cat out err; }
+
 library one_way.so -DNO_BACKWARD
 "$CONVOY" check-op one_way.so >out 2>err || { fail "an operator without a gradient is refused"; cat out err; }
 contains out "skipped twist: gradient: it has no backward function" || fail "the missing gradient is not reported"

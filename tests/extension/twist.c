@@ -27,7 +27,10 @@ static const cvy_operator_option options[] = {
     {0},
 };
 
-static const cvy_operator_param params[] = {{"weight", "constant", "value: 1", 0}, {0}};
+#ifndef INIT
+#define INIT "constant"
+#endif
+static const cvy_operator_param params[] = {{"weight", INIT, "value: 1", 0}, {0}};
 
 static int shape(cvy_operator_shapes *s)
 {
@@ -121,7 +124,13 @@ static void cost(const cvy_operator_call *c, cvy_operator_cost *cost_out)
     cost_out->backward_flop = 4 * c->dst[0].elems;
 }
 
-static const cvy_operator_sample samples[] = {{"2x3x4", "gain: 2", 0, 0}, {"3x2", NULL, 0, 0}, {0}};
+#ifndef SAMPLE
+#define SAMPLE "3x2"
+#endif
+#ifndef SAMPLE_OPTIONS
+#define SAMPLE_OPTIONS NULL
+#endif
+static const cvy_operator_sample samples[] = {{"2x3x4", "gain: 2", 0, 0}, {SAMPLE, SAMPLE_OPTIONS, 0, 0}, {0}};
 
 static const cvy_operator twist = {
 #ifdef NO_SIZE
