@@ -11,6 +11,8 @@
 #include <convoy/metric.h>
 #include <convoy/model.h>
 #include <convoy/network.h>
+#include <convoy/operator.h>
+#include <convoy/partition.h>
 #include <convoy/program.h>
 #include <convoy/reducer.h>
 #include <convoy/report.h>

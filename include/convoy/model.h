@@ -45,6 +45,15 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_zoo(const char *name, const char *op
 CVY_API void cvy_model_destroy(cvy_model **model);
 
 /**
+ * cvy_model_use_context - let layers name the operators of the libraries that a context has loaded
+ * @context: borrowed; it must live as long as the model, and programs of the model must be made on it
+ *
+ * Call it before cvy_model_add() names such an operator (convoy/operator.h). Libraries that the context loads later are
+ * found, too. Collective: no. Errors: CVY_E_ARGUMENT (the model uses another context already).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_model_use_context(cvy_model *model, const cvy_context *context);
+
+/**
  * cvy_model_add_input - declare an input, a target or a sample weight
  * @name: unique in the model; copied
  * @dtype: a real input has the program's dtype in its feed, whichever real dtype is given here

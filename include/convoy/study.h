@@ -622,6 +622,42 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statisti
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_verify(const char *path, int *damaged_out, char **text_out);
 
+/** What cvy_run_check_operators() checks. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_operators_opts {
+    size_t size;
+    /** The name of one operator; NULL: all of the library. */
+    const char *only;
+    /** Called with a line for each check, "ok      my_scale: gradient: ...", or FAILED with what is wrong; may be
+     * NULL. */
+    void (*line)(void *user, const char *line);
+    /** Given to `line`. */
+    void *user;
+} cvy_operators_opts;
+CVY_SIZED_STRUCT(cvy_operators_opts)
+
+/** What cvy_run_check_operators() has found. Set size; the library fills the rest. */
+typedef struct cvy_operators_result {
+    size_t size;
+    int operators, checks, failed;
+} cvy_operators_result;
+CVY_SIZED_STRUCT(cvy_operators_result)
+
+/**
+ * cvy_run_check_operators - test the operators of a library (convoy/operator.h) on their samples
+ * @path: the library; it is loaded into the context on this rank
+ * @opts: NULL for the defaults
+ * @result_out: written on success only
+ *
+ * The checks of each operator: shapes; results (all elements are written, and nothing else); gradient (against finite
+ * differences, in f64); f32 (against f64); splits (the parts of a layer together are the whole); cost. convoy's own
+ * operators are tested by the same code. A check that fails is not a fault of the call.
+ * Collective: no. Errors: those of cvy_context_load_library() for one rank; CVY_E_ARGUMENT (no such operator);
+ * CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_check_operators(cvy_context *context, const char *path,
+                                                          const cvy_operators_opts *opts,
+                                                          cvy_operators_result *result_out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_hash.h"
 #include "base/base_mem.h"
 #include "base/base_opts.h"
 #include "base/machine/base_affinity.h"
@@ -99,6 +100,7 @@ void cvy_context_destroy(cvy_context **context)
 {
     if (!*context)
         return;
+    cvy_extensions_unload(&(*context)->extensions);
     cvy_space_close(&(*context)->space);
     (*context)->comm->ops->destroy((*context)->comm);
     cvy_mem_free(context);
@@ -119,6 +121,37 @@ cvy_status cvy_context_check_idle(const cvy_context *context, const void *who)
               "all-reduces of a reducer are in progress on this context: wait for them first (cvy_reducer_wait), or "
               "create another context");
     return CVY_OK;
+}
+
+cvy_status cvy_extensions_compare(cvy_comm *comm, const cvy_extensions *x)
+{
+    uint64_t mine = 0, *all = NULL;
+    cvy_hasher h;
+    int other = 0;
+    cvy_hash_begin(&h);
+    for (int i = 0; i < x->nfile; i++)
+        cvy_hash_add(&h, &x->file[i]->hash, sizeof x->file[i]->hash);
+    mine = cvy_hash_end(&h);
+    cvy_status status = cvy_comm_agree(comm, cvy_mem_alloc(sizeof *all * (size_t)comm->nranks, &all));
+    if (status == CVY_OK)
+        status = comm->ops->allgather(comm, &mine, sizeof mine, all);
+    for (int r = comm->nranks - 1; r > 0 && status == CVY_OK; r--)
+        if (all[r] != all[0])
+            other = r;
+    cvy_mem_free(&all);
+    CVY_TRY(status);
+    CVY_CHECK(!other, CVY_E_DISAGREE,
+              "rank %d has loaded other libraries than rank 0: name the same files on all ranks, and copy the same "
+              "versions to all nodes",
+              other);
+    return CVY_OK;
+}
+
+cvy_status cvy_context_load_library(cvy_context *context, const char *path)
+{
+    CVY_CHECK(context, CVY_E_ARGUMENT, "cvy_context_load_library() needs a context");
+    CVY_TRY(cvy_comm_agree(context->comm, cvy_extensions_load(&context->extensions, path, NULL)));
+    return cvy_extensions_compare(context->comm, &context->extensions);
 }
 
 int cvy_context_rank(const cvy_context *context)

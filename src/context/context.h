@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "comm/comm.h"
+#include "extension/extension.h"
 
 struct cvy_context {
     cvy_comm *comm;
@@ -19,10 +20,13 @@ struct cvy_context {
                             them), or NULL */
     const void *pending; /* the program whose latest reduced gradients are not applied yet, or NULL */
     cvy_context_opts opts;
+    cvy_extensions extensions; /* libraries of operators that were loaded */
 };
 
 /* Takes ownership of comm, also on failure. */
 cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out);
+/* CVY_E_DISAGREE if ranks have loaded files of other contents; copies in other places are the same. Collective. */
+cvy_status cvy_extensions_compare(cvy_comm *comm, const cvy_extensions *x);
 /* Sets another backend than the one in the options; call it before the first program is created. */
 cvy_status cvy_context_use(cvy_context *context, const cvy_backend_def *backend);
 /* CVY_E_ARGUMENT while reductions of a reducer, or of another program than `who`, are under way: a rank that waits for

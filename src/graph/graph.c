@@ -191,6 +191,12 @@ cvy_status cvy_graph_add(cvy_graph *g, const char *op_name, const char *name, co
 {
     const cvy_op_def *op = cvy_op_find(op_name);
     CVY_CHECK(op, CVY_E_ARGUMENT, "%s: there is no operator '%s'", name, op_name);
+    return cvy_graph_add_op(g, op, name, layer, options, src, nsrc, out);
+}
+
+cvy_status cvy_graph_add_op(cvy_graph *g, const cvy_op_def *op, const char *name, const char *layer,
+                            const char *options, cvy_value *const *src, int nsrc, cvy_node **out)
+{
     cvy_node *node = NULL;
     CVY_TRY(new_node(g, op, name, layer, src, nsrc, CVY_PHASE_MICRO, &node));
     if (op->options)
@@ -247,10 +253,16 @@ cvy_status cvy_graph_layer(cvy_graph *g, const char *op_name, const char *name, 
 {
     const cvy_op_def *op = cvy_op_find(op_name);
     CVY_CHECK(op, CVY_E_ARGUMENT, "%s: there is no operator '%s'", name, op_name);
+    return cvy_graph_layer_op(g, op, name, options, src, nsrc, dst_out);
+}
+
+cvy_status cvy_graph_layer_op(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                              cvy_value *const *src, int nsrc, cvy_value **dst_out)
+{
     if (!op->options) /* then there are no known keys */
         CVY_TRY(cvy_options_parse(g->pool, name, NULL, options, NULL, NULL, 0));
     if (op->build)
-        return name_layer(op->build(g, op, name, options, src, nsrc, dst_out), name, op_name);
+        return name_layer(op->build(g, op, name, options, src, nsrc, dst_out), name, op->name);
     cvy_node *node = NULL;
     CVY_TRY(new_node(g, op, name, name, src, nsrc, CVY_PHASE_MICRO, &node));
     if (op->options)

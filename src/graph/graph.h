@@ -265,6 +265,8 @@ cvy_status cvy_graph_new_value(cvy_graph *g, const char *name, cvy_dtype dtype, 
  * destinations. The message of an error is prefixed by the node's name. The phase is MICRO. */
 cvy_status cvy_graph_add(cvy_graph *g, const char *op, const char *name, const char *layer, const char *options,
                          cvy_value *const *src, int nsrc, cvy_node **out);
+cvy_status cvy_graph_add_op(cvy_graph *g, const struct cvy_op_def *op, const char *name, const char *layer,
+                            const char *options, cvy_value *const *src, int nsrc, cvy_node **out);
 cvy_status cvy_graph_add_parsed(cvy_graph *g, const struct cvy_op_def *op, const char *name, const char *layer,
                                 const void *options, cvy_value *const *src, int nsrc, cvy_phase phase, cvy_node **out);
 /* Adds a copy of a node, named "<name>.<suffix>", with other sources of the same shapes. It has no saved destinations.
@@ -275,6 +277,8 @@ cvy_status cvy_graph_add_copy(cvy_graph *g, const cvy_node *node, const char *su
  * as one node. dst_out[0] is its output. */
 cvy_status cvy_graph_layer(cvy_graph *g, const char *op, const char *name, const cvy_tree *options,
                            cvy_value *const *src, int nsrc, cvy_value **dst_out);
+cvy_status cvy_graph_layer_op(cvy_graph *g, const struct cvy_op_def *op, const char *name, const cvy_tree *options,
+                              cvy_value *const *src, int nsrc, cvy_value **dst_out);
 
 /* Checks shapes, producers, kinds, phases, the topological order, and that nothing reads a variable after it was
  * written. It is called after every pass. CVY_E_INTERNAL: the message has the node. */

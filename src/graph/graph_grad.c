@@ -39,11 +39,17 @@ cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op_name, 
 {
     const cvy_op_def *op = cvy_op_find(op_name);
     CVY_CHECK(op, CVY_E_INTERNAL, "%s: its gradient needs the operator '%s', which does not exist", fwd->name, op_name);
+    return cvy_grad_emit_op(g, fwd, op, options, src, nsrc, dst_out, ndst_out);
+}
+
+cvy_status cvy_grad_emit_op(cvy_grad *g, const cvy_node *fwd, const cvy_op_def *op, const void *options,
+                            cvy_value *const *src, int nsrc, cvy_value **dst_out, int ndst_out)
+{
     char *name = NULL;
-    CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s", fwd->name, op_name));
+    CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s", fwd->name, op->name));
     for (int again = 2; cvy_index_find(&g->g->node_names, name) >= 0 || cvy_graph_find(g->g, name);
          again++) /* a concat has a slice for each source, and a value with three consumers has two additions */
-        CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s%d", fwd->name, op_name, again));
+        CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s%d", fwd->name, op->name, again));
     cvy_node *node = NULL;
     CVY_TRY(cvy_graph_add_parsed(g->g, op, name, fwd->layer, options, src, nsrc, CVY_PHASE_MICRO, &node));
     node->backward = 1;

@@ -39,6 +39,8 @@ cvy_status cvy_grad_saved(cvy_grad *g, const cvy_node *fwd, int i, cvy_value **o
  * operator must leave it out. */
 cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op, const void *options, cvy_value *const *src,
                          int nsrc, cvy_value **dst_out, int ndst_out);
+cvy_status cvy_grad_emit_op(cvy_grad *g, const cvy_node *fwd, const cvy_op_def *op, const void *options,
+                            cvy_value *const *src, int nsrc, cvy_value **dst_out, int ndst_out);
 /* Adds `contribution` to the gradient of `target`; a value with several consumers gets several contributions. For the
  * value of a variable, the sum becomes (or is added to) the accumulator of the variable's gradient. */
 cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution);

@@ -167,6 +167,9 @@ typedef struct cvy_job {
     const char *name; /* by default the name of the file: "cifar10" for "examples/cifar10.yaml" */
     int deterministic;
     int64_t deterministic_shards; /* has an effect only with deterministic; use cvy_job_shards() */
+    const cvy_tree *libraries;    /* a list of absolute paths; NULL: none */
+    int is_file;                  /* the job was read from the file `file` */
+    int libraries_loaded;         /* 1: the context has them. A job that comes with weights does not load them */
     const cvy_tree *update_tree;
     struct cvy_job_update update;
     struct cvy_job_data data;

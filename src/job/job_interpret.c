@@ -296,6 +296,7 @@ static cvy_status check_model(const cvy_job *job)
 cvy_status cvy_job_interpret(cvy_job *job)
 {
     CVY_TRY(check_model(job));
+    CVY_TRY(cvy_job_interpret_libraries(job));
     CVY_TRY(interpret_data(job));
     CVY_TRY(cvy_job_interpret_train(job));
     CVY_TRY(interpret_checkpoint(job));

@@ -117,6 +117,7 @@ static cvy_status parse(const char *file, const char *text, const char *const *s
     CVY_TRY_OUT(cvy_pool_create(&job->pool));
     CVY_TRY_OUT(cvy_pool_strdup(job->pool, file, &copy));
     job->file = copy;
+    job->is_file = !text;
     if (text)
         CVY_TRY_OUT(cvy_tree_parse_text(job->pool, file, text, strlen(text), &root));
     else

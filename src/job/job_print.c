@@ -15,6 +15,7 @@ cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree 
     cvy_tree *root = NULL;
     cvy_job top = *job;
     top.name = whole ? job->name : NULL;
+    top.libraries = whole ? job->libraries : NULL; /* nodes may have copies in other places; contents are compared */
     CVY_TRY(cvy_options_tree(pool, cvy_job_top_rows, &top, &root));
     for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
         cvy_tree *section = NULL;

@@ -13,6 +13,9 @@ const cvy_option cvy_job_top_rows[] = {
      "name of the run's folder; by default the name of the job file"},
     {"model", CVY_TYPE_TREE, CVY_FIELD(cvy_job, model), NULL, "", "",
      "the network: a name from `convoy models`, a map {name: ..., options}, or a map with `layers`"},
+    {"libraries", CVY_TYPE_TREE, CVY_FIELD(cvy_job, libraries), "", "", "",
+     "shared libraries of your own operators, such as [mine.so]; paths are relative to the folder of the job file. "
+     "Their code runs in every process of the job: docs/guide/own-operator.md"},
     {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
      "the same bits on any number of ranks and threads, and with any MPI library; docs/internals/determinism.md says "
      "what it costs"},

@@ -11,6 +11,7 @@
 #include "model/model.h"
 
 #include "base/text/base_table.h"
+#include "context/context.h"
 
 cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 {
@@ -124,12 +125,25 @@ static int is_layer(const void *op)
     return !(((const cvy_op_def *)op)->flags & CVY_OP_HIDDEN);
 }
 
-cvy_status cvy_model_find_layer(const char *name, const cvy_op_def **out)
+cvy_status cvy_model_find_layer(const cvy_model *m, const char *name, const cvy_op_def **out)
 {
     static const cvy_table_query query = {"layer type", "`convoy models --layers` lists them", is_layer};
     int count = 0;
-    const cvy_op_def *const *table = cvy_op_table(&count);
-    return cvy_table_find(table, count, &query, name, out);
+    const cvy_op_def **table = NULL;
+    CVY_TRY(cvy_extensions_table(m->extensions, &table, &count));
+    const cvy_status status = cvy_table_find(table, count, &query, name, out);
+    cvy_mem_free(&table);
+    return status;
+}
+
+cvy_status cvy_model_use_context(cvy_model *m, const cvy_context *context)
+{
+    CVY_CHECK(m && context, CVY_E_ARGUMENT, "cvy_model_use_context() needs a model and a context");
+    CVY_CHECK(!m->extensions || m->extensions == &context->extensions, CVY_E_ARGUMENT,
+              "model %s uses the libraries of another context already: make a model of its own for each context",
+              m->name);
+    m->extensions = &context->extensions;
+    return CVY_OK;
 }
 
 /* Splits "a, b" into names; the texts are in the pool. */
@@ -156,7 +170,7 @@ cvy_status cvy_model_add(cvy_model *m, const char *op_name, const char *name, co
     cvy_tree *tree = NULL;
     char *names[CVY_NODE_SRC_MAX] = {0}, *text = NULL;
     int nfrom = 0;
-    CVY_TRY(cvy_model_find_layer(op_name, &op));
+    CVY_TRY(cvy_model_find_layer(m, op_name, &op));
     if (from) {
         CVY_TRY(split_names(m->pool, from, names, &nfrom));
     } else {
@@ -313,7 +327,7 @@ static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, cvy_value **value
             continue;
         for (int k = 0; k < layer->nfrom; k++)
             src[k] = find_value(m, g, value, layer->from[k]);
-        CVY_TRY(cvy_graph_layer(g, layer->op->name, layer->name, layer->options, src, layer->nfrom, &value[i]));
+        CVY_TRY(cvy_graph_layer_op(g, layer->op, layer->name, layer->options, src, layer->nfrom, &value[i]));
     }
     return CVY_OK;
 }

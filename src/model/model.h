@@ -13,7 +13,7 @@
 #include <convoy/model.h>
 
 #include "base/base_index.h"
-#include "graph/graph_op.h"
+#include "extension/extension.h"
 
 typedef struct cvy_model_input {
     char *name;
@@ -40,6 +40,7 @@ typedef struct cvy_aux_head {
 struct cvy_model {
     cvy_pool *pool;
     char *name;
+    const cvy_extensions *extensions; /* of a context, whose operators layers may name; or NULL */
     cvy_model_input *input;
     int ninput, input_room;
     cvy_layer *layer;
@@ -53,7 +54,7 @@ struct cvy_model {
 cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *name, const cvy_tree *options,
                               const char *output, char *const *from, int nfrom);
 /* Finds the operator of a layer; for an unknown one, the message has the nearest name. */
-cvy_status cvy_model_find_layer(const char *name, const cvy_op_def **out);
+cvy_status cvy_model_find_layer(const cvy_model *m, const char *name, const cvy_op_def **out);
 /* Keeps only the layers and inputs on which these outputs depend, for a network that is applied and not trained: layers
  * that only lead to a loss would ask for targets. outputs: "a, b"; NULL: the main output. Unknown names are ignored. */
 cvy_status cvy_model_keep(cvy_model *m, const char *outputs);
@@ -93,9 +94,10 @@ const cvy_model_def *cvy_model_find(const char *name);
 cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, int64_t *number_out);
 /* Makes a model from `model` in the job file: a zoo name, a map {name: ..., options}, or {layers: [...], inputs:
  * {...}}. input: the shape of the data's samples (NULL: the model's own). field: the data's other fields (labels,
- * targets, weights), which become inputs that layers may read, unless `inputs` has them already. */
-cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, int64_t classes,
-                                 const cvy_model_input *field, int nfield, cvy_model **out);
+ * targets, weights), which become inputs that layers may read, unless `inputs` has them already. extensions: those of
+ * the context, or NULL. */
+cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_extensions *extensions, const cvy_shape *input,
+                                 int64_t classes, const cvy_model_input *field, int nfield, cvy_model **out);
 
 /* ---- shorthand for zoo files ---- */
 /* Adds a layer; the options are printf-style. */

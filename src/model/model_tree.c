@@ -190,7 +190,7 @@ static cvy_status read_layer(cvy_model *m, const cvy_tree *layer, int depth)
     cvy_tree *options = NULL;
     const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL, *output = map ? cvy_tree_get(map, "output") : NULL;
     const cvy_op_def *op = NULL;
-    CVY_TRY(cvy_model_find_layer(op_name, &op));
+    CVY_TRY(cvy_model_find_layer(m, op_name, &op));
     CVY_TRY(read_from(m, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
     CVY_TRY(own_options(m, map, &options));
     CVY_TRY(cvy_model_add_tree(m, op, name ? name->text : NULL, options, output ? output->text : NULL, from, nfrom));
@@ -269,12 +269,13 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
     return CVY_OK;
 }
 
-cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, int64_t classes,
-                                 const cvy_model_input *field, int nfield, cvy_model **out)
+cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_extensions *extensions, const cvy_shape *input,
+                                 int64_t classes, const cvy_model_input *field, int nfield, cvy_model **out)
 {
     cvy_model *m = NULL;
     const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
     CVY_TRY(cvy_model_create(name && name->text ? name->text : "network", &m));
+    m->extensions = extensions;
     const cvy_status status = at_tree(read_network(tree, input, classes, field, nfield, m), tree);
     if (status != CVY_OK)
         cvy_model_destroy(&m);

@@ -176,7 +176,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
               cvy_job_where(job, "plan", "kernels"));
     CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
     n->spec.data.scaling = cvy_augment_target(n->augment)->scaling;
-    CVY_TRY(cvy_job_model(job, &n->spec.data, 0, &n->model));
+    CVY_TRY(cvy_job_model(job, n->context, &n->spec.data, 0, &n->model));
     note_scaled(n);
     CVY_TRY(cvy_model_keep(n->model, o->outputs));
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
@@ -218,13 +218,16 @@ static cvy_status load(cvy_network *n, cvy_comm *comm, const struct source *s)
     return comm ? cvy_comm_agree(comm, status) : status;
 }
 
-/* A context of this rank alone, with the threads, the log and the backend of the caller's. */
+/* A context of this rank alone, with the threads, the log, the backend and the libraries of the caller's. */
 static cvy_status make_context(const cvy_context *of, cvy_context **out)
 {
     cvy_context_opts opts = of->opts;
     opts.threads = of->threads;
     opts.backend = of->space.backend->name;
-    return cvy_context_create(&opts, out);
+    CVY_TRY(cvy_context_create(&opts, out));
+    for (int i = 0; i < of->extensions.nfile; i++)
+        CVY_TRY(cvy_extensions_load(&(*out)->extensions, of->extensions.file[i]->place, NULL));
+    return CVY_OK;
 }
 
 /* comm NULL: this rank alone. */
@@ -233,6 +236,12 @@ static cvy_status open_network(cvy_network *n, cvy_comm *comm, const cvy_network
     cvy_status status = comm && comm->rank > 0 ? CVY_OK : find_weights(n, o->checkpoint, source);
     CVY_TRY(comm ? share_source(comm, status, source) : status);
     status = find_spec(n, source, o->job);
+    if (status == CVY_OK && o->job)
+        status = cvy_job_load_libraries(n->spec.job, &n->context->extensions);
+    if (comm) {
+        CVY_TRY(cvy_comm_agree(comm, status));
+        CVY_TRY(cvy_extensions_compare(comm, &n->context->extensions));
+    }
     if (status == CVY_OK)
         status = make_program(n, o);
     CVY_TRY(comm ? cvy_comm_agree(comm, status) : status);

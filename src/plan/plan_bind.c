@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base_round.h"
+#include "extension/extension.h"
 #include "op/comm/op_reduce.h"
 #include "optim/optim_update.h"
 #include "plan/plan.h"
@@ -14,6 +15,7 @@
 
 struct reference {
     const cvy_node *node;
+    int threads; /* that a user's function may use; 0: the operator is one of convoy's */
     cvy_span src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX];
 };
 
@@ -38,14 +40,17 @@ static cvy_status reference_run(void *state, void *const *src, void *const *dst,
         r->src[i].data = src[i];
     for (int i = 0; i < r->node->ndst; i++)
         r->dst[i].data = dst[i];
-    return r->node->op->reference(r->node, r->src, r->dst);
+    return r->threads ? cvy_extension_run(r->node, r->src, r->dst, r->threads)
+                      : r->node->op->reference(r->node, r->src, r->dst);
 }
 
-static cvy_status reference_create(const cvy_lowered *u, const cvy_call *call, void **state_out)
+static cvy_status reference_create(const cvy_plan_opts *opts, const cvy_lowered *u, const cvy_call *call,
+                                   void **state_out)
 {
     struct reference *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
     r->node = call->node;
+    r->threads = !cvy_extension_op_of(call->node->op) ? 0 : opts->deterministic ? 1 : CVY_MAX(opts->threads, 1);
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
             r->src[i] = make_span(&u->instance[call->src[i]]);
@@ -143,7 +148,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_lowered *u, cvy_c
         const cvy_status status = call->kernel->create ? call->kernel->create(&call->ask, &call->state) : CVY_OK;
         return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s (%s)", call->node->name, call->kernel->name);
     }
-    case CVY_CALL_REFERENCE: return reference_create(u, call, &call->state);
+    case CVY_CALL_REFERENCE: return reference_create(opts, u, call, &call->state);
     case CVY_CALL_REORDER: {
         const cvy_instance *from = &u->instance[call->src[0]], *to = &u->instance[call->dst[0]];
         cvy_reorder *reorder = NULL;

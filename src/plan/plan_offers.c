@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/base_hash.h"
+#include "extension/extension.h"
 
 const cvy_kernel_def cvy_kernel_plain = {.name = "reference"};
 
@@ -42,6 +43,9 @@ static void hash_options(const cvy_op_def *op, const void *options, cvy_hasher *
     }
     if (!op->options && options)
         cvy_hash_add(h, options, op->options_size);
+    const cvy_extension_op *x = cvy_extension_op_of(op);
+    if (x) /* another version of a user's library has other times */
+        cvy_hash_add(h, &x->file->hash, sizeof x->file->hash);
 }
 
 /* The first index at which the node has source i: a source that is given twice is the same memory. */

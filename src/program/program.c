@@ -201,6 +201,8 @@ static cvy_status new_step(cvy_program *p, const cvy_model *model, int64_t batch
     CVY_CHECK(!p->planned, CVY_E_ARGUMENT, "the program is planned already: add all steps first");
     CVY_CHECK(p->ntask < CVY_TASKS_MAX, CVY_E_ARGUMENT, "a program holds at most %d tasks", CVY_TASKS_MAX);
     CVY_CHECK(batch >= 1, CVY_E_ARGUMENT, "a batch of %lld samples; at least 1 is needed", (long long)batch);
+    CVY_CHECK(!model->extensions || model->extensions == &p->context->extensions, CVY_E_ARGUMENT,
+              "model %s uses the libraries of another context than that of the program", model->name);
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s, &s));
     s->model = model;
     s->batch = batch;

@@ -89,6 +89,11 @@ cvy_status cvy_program_take_plan(cvy_program *program, const char *name, const c
 void cvy_program_name_samples(cvy_program *program, const int64_t *sample);
 /* ---- program_pipeline.c ---- */
 cvy_status cvy_program_open_pipeline(cvy_program *program);
+/* Places a layer on a stage, from 1, as the user wants it. Call it before the layers are cut, with the same layers on
+ * all ranks. The name is copied. CVY_E_CONFIG: there is no such stage, or the layer is placed on another one. */
+cvy_status cvy_program_set_stage(cvy_program *program, const char *layer, int64_t stage);
+/* Runs the partitioning passes of the context's extensions on the whole graph; they place layers. */
+cvy_status cvy_program_run_partitions(cvy_program *program, const cvy_graph *graph);
 /* Cuts the layers into stages. make: makes the whole graph of the largest share of the first task. Collective. */
 cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out));
@@ -96,7 +101,6 @@ cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
 /* Places a layer on a stage, from 1, as the user wants it. Call it before the layers are cut, with the same layers on
  * all ranks. The name is copied. In a program of one stage it has no effect. CVY_E_CONFIG: there is no such stage, or
  * the layer is placed on another one; that the model has the layer is checked when the layers are cut. */
-cvy_status cvy_program_set_stage(cvy_program *program, const char *layer, int64_t stage);
 /* Collects all layers that are placed: by the calls above, by the model of the first task and by opts.first_layers.
  * CVY_E_CONFIG: the model lacks one, or values would go back to an earlier stage. Free it with
  * cvy_program_free_places(). */

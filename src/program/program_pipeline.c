@@ -138,7 +138,9 @@ static cvy_status choose(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *g
     cvy_lowered *lowered = NULL;
     cvy_cut_places places = {0};
     cvy_cut cut = {0};
-    cvy_status status = cvy_program_list_places(p, &places);
+    cvy_status status = cvy_program_run_partitions(p, graph);
+    if (status == CVY_OK)
+        status = cvy_program_list_places(p, &places);
     if (status == CVY_OK)
         status = cvy_lowered_create(graph, opts, &lowered);
     if (status == CVY_OK)

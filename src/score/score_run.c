@@ -56,6 +56,7 @@ static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_sou
     cvy_run_path(target, CVY_RUN_JOB, path);
     if (text)
         own = (cvy_job_source){.size = sizeof own, .text = text};
+    s->session.ignores_libraries = !job;
     status = cvy_session_open_job(s->session.context, job ? job : &own, &s->session);
     cvy_mem_free(&text);
     CVY_TRY(status);
@@ -104,7 +105,7 @@ static cvy_status make_program(cvy_scoring *s)
               info.path);
     CVY_TRY(find_classes(s, &info));
     info.nclasses = s->nclasses;
-    CVY_TRY(cvy_job_model(session->job, &info, 1, &session->model));
+    CVY_TRY(cvy_job_model(session->job, session->context, &info, 1, &session->model));
     CVY_CHECK(!session->job->plan.kernels.by_clock, CVY_E_CONFIG,
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(session->job, "plan", "kernels"));

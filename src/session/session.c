@@ -142,6 +142,13 @@ static void report_renamed_keys(const cvy_session *s)
         cvy_log(s->context, CVY_LOG_WARN, "%s", s->job->renamed);
 }
 
+static cvy_status load_libraries(const cvy_session *s)
+{
+    cvy_extensions *x = &s->context->extensions;
+    CVY_TRY(cvy_comm_agree(s->context->comm, cvy_job_load_libraries(s->job, x)));
+    return cvy_extensions_compare(s->context->comm, x);
+}
+
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
 {
     s->context = context;
@@ -153,7 +160,9 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
     CVY_TRY(cvy_comm_agree(context->comm, status));
     report_renamed_keys(s);
     warn_of_idle_keys(s);
-    return context->comm->nranks > 1 ? compare_jobs(s) : CVY_OK;
+    if (context->comm->nranks > 1)
+        CVY_TRY(compare_jobs(s));
+    return s->ignores_libraries ? CVY_OK : load_libraries(s);
 }
 
 void cvy_session_close(cvy_session *s)

@@ -298,13 +298,40 @@ static void drop_unread(cvy_model *m)
     m->ninput = kept;
 }
 
-cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int with_losses, cvy_model **out)
+cvy_status cvy_job_load_libraries(cvy_job *job, cvy_extensions *extensions)
+{
+    for (int i = 0; job->libraries && i < job->libraries->count; i++) {
+        const cvy_tree *item = job->libraries->child[i];
+        const cvy_status status = cvy_extensions_load(extensions, item->text, NULL);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s", cvy_tree_where(item));
+    }
+    job->libraries_loaded = 1;
+    return CVY_OK;
+}
+
+/* A network that names an operator of a library which was not loaded, because its job came with the weights. */
+static cvy_status explain_libraries(const cvy_job *job, cvy_status status)
+{
+    if (status == CVY_OK || job->libraries_loaded || !job->libraries || job->libraries->count == 0 ||
+        !strstr(cvy_error_text(), "there is no layer type"))
+        return status;
+    return cvy_error_set(status,
+                         "%s; the job that came with the weights names %s under `libraries`, and libraries are loaded "
+                         "only for a job that you give yourself: give it too, as in --job JOB.yaml",
+                         cvy_error_text(), job->libraries->child[0]->text);
+}
+
+cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data, int with_losses,
+                         cvy_model **out)
 {
     cvy_model_input field[CVY_FIELD_MAX + 1];
     cvy_model *m = NULL;
     cvy_status status = CVY_OK;
     const int nfield = list_fields(job, data, field);
-    CVY_TRY(cvy_model_from_fields(job->model, &data->field[0].shape, count_outputs(job, data), field, nfield, &m));
+    CVY_TRY(explain_libraries(job, cvy_model_from_fields(job->model, context ? &context->extensions : NULL,
+                                                         &data->field[0].shape, count_outputs(job, data), field, nfield,
+                                                         &m)));
     if (with_losses)
         CVY_TRY_OUT(add_losses(job, data, m));
     drop_unread(m);

@@ -16,6 +16,7 @@
 
 /**
  * cvy_job_model - the network of a job on the fields of its data, with its losses
+ * @context: layers may name the operators of its libraries; it must outlive @out. NULL: only convoy's own
  * @data: gives the shape of x, the number of outputs (classes, or numbers in the target) and the other fields (label,
  * y, weight)
  * @with_losses: 0 for data without a target, which can only be predicted
@@ -27,7 +28,10 @@
  * if the data have one or data.on_bad_sample is skip: a skipped sample has weight 0. Errors: CVY_E_CONFIG,
  * CVY_E_SHAPE, CVY_E_MEMORY.
  */
-cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int with_losses, cvy_model **out);
+cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data, int with_losses,
+                         cvy_model **out);
+/* Loads the libraries that the job names. Only for a job that the user has named: their code runs at once. */
+cvy_status cvy_job_load_libraries(cvy_job *job, cvy_extensions *extensions);
 
 /* The scaling of an output of the network: that of y if it is compared with y, otherwise none (n 0). */
 const cvy_scaling *cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, const cvy_model *m,

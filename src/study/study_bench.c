@@ -230,7 +230,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     const int forward = b->opts.mode == CVY_BENCH_FORWARD;
     cvy_program_opts opts;
     cvy_training_opts training;
-    CVY_TRY(cvy_job_model(s->job, &b->data, !forward, &s->model));
+    CVY_TRY(cvy_job_model(s->job, s->context, &b->data, !forward, &s->model));
     CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
     CVY_TRY(cvy_job_training_opts(s->job, &training));
     opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;

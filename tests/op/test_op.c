@@ -16,70 +16,14 @@
 #include <stdlib.h>
 
 #include "op/op_sample.h"
-#include "study/sample/sample_kernels.h"
+#include "study/sample/sample_gradient.h"
 
-enum { DIFFERENCED_MAX = 48 };
-static const double step = 2e-5; /* of the finite differences: truncation about 1e-10, cancellation about 1e-11 */
-
-static int gradients_checked;
+static int64_t gradients_checked;
 static int64_t kernels_checked;
-
-/* ---- gradients ---- */
-
-static double loss_at(cvy_sample_graph *b, cvy_span *x, int64_t i, double value)
-{
-    cvy_set(x, i, value);
-    for (int n = 0; n < b->graph->nnode && n <= b->loss->producer->index; n++)
-        if (b->graph->node[n]->phase != CVY_PHASE_UPDATE)
-            EXPECT_OK(cvy_eval_node(&b->e, b->graph->node[n]));
-    return cvy_get(cvy_eval_of(&b->e, b->loss), 0);
-}
-
-static void check_gradient(cvy_sample_graph *b, const cvy_gradient *gradient)
-{
-    cvy_value *value = NULL;
-    EXPECT_OK(cvy_graph_read_variable(b->graph, gradient->variable, &value));
-    cvy_span *x = cvy_eval_of(&b->e, value), *d = cvy_eval_of(&b->e, gradient->value);
-    double scale = 1;
-    for (int64_t i = 0; i < d->elems; i++)
-        scale = fmax(scale, fabs(cvy_get(d, i)));
-    const int64_t count = CVY_MIN(x->elems, DIFFERENCED_MAX);
-    for (int64_t k = 0; k < count; k++) {
-        const int64_t i = k * x->elems / count;
-        const double at = cvy_get(x, i), above = loss_at(b, x, i, at + step), below = loss_at(b, x, i, at - step);
-        const double numeric = (above - below) / (2 * step), exact = cvy_get(d, i);
-        cvy_set(x, i, at);
-        test_checks++;
-        gradients_checked++;
-        if (!(fabs(numeric - exact) <= 1e-7 * scale)) {
-            char text[200];
-            snprintf(text, sizeof text, "gradient of %s, element %lld, is %.10g, finite differences give %.10g",
-                     gradient->variable->name, (long long)i, exact, numeric);
-            complain(b, text);
-            return;
-        }
-    }
-}
-
-/* Every variable must have a gradient. Of the sources of a loss, only the output has one. */
-static void check_complete(cvy_sample_graph *b)
-{
-    for (int v = 0; v < b->vars->count; v++) {
-        const cvy_variable *variable = b->vars->at[v];
-        int found = variable->role != CVY_ROLE_WEIGHT;
-        for (int i = 0; i < b->gradients.count; i++)
-            found |= b->gradients.at[i].variable == variable;
-        if (!found && !((b->op->flags & CVY_OP_LOSS) && variable != b->src[0]->variable)) {
-            char text[100];
-            snprintf(text, sizeof text, "%s has no gradient", variable->name);
-            complain(b, text);
-        }
-    }
-}
 
 /* ---- the driver ---- */
 
-static void complain_of_kernel(void *user, const cvy_sample_graph *b, const char *what)
+static void complain_of(void *user, const cvy_sample_graph *b, const char *what)
 {
     (void)user;
     complain(b, what);
@@ -94,16 +38,15 @@ static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dty
     if (status != CVY_OK) {
         complain(&b, cvy_error_text());
     } else {
-        cvy_sample_report report = {.complain = complain_of_kernel};
+        cvy_sample_report report = {.complain = complain_of}, gradients = report;
         int count = 0;
         const cvy_kernel_def *const *kernels = cvy_kernel_table(&count);
         EXPECT_OK(cvy_sample_check_kernels(&b, kernels, count, &report));
         kernels_checked += report.runs;
         test_checks += (int)report.checks;
-        if (b.gradients.count)
-            check_complete(&b);
-        for (int i = 0; i < b.gradients.count && dtype == CVY_DTYPE_F64 && !(sample->flags & CVY_SAMPLE_TIES); i++)
-            check_gradient(&b, &b.gradients.at[i]);
+        EXPECT_OK(cvy_sample_check_gradients(&b, &gradients));
+        gradients_checked += gradients.checks;
+        test_checks += (int)gradients.checks;
     }
     cvy_sample_close(&b);
 }
@@ -184,6 +127,6 @@ int main(int argc, char **argv)
                 check_sample(op, &wide[i].sample, dtypes[d], 1, 1);
         printf("%s %s\n", test_failures == failures ? "ok    " : "FAILED", op->name);
     }
-    printf("%d derivatives, %lld runs of kernels\n", gradients_checked, (long long)kernels_checked);
+    printf("%lld derivatives, %lld runs of kernels\n", (long long)gradients_checked, (long long)kernels_checked);
     return test_end();
 }

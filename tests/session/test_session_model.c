@@ -46,7 +46,7 @@ static const char *losses_of(const char *text, const cvy_dataset_info *data, int
     cvy_job *job = must_parse(text);
     cvy_model *m = NULL;
     int at = 0;
-    const cvy_status status = cvy_job_model(job, data, 1, &m);
+    const cvy_status status = cvy_job_model(job, NULL, data, 1, &m);
     for (int i = 0; m && i < m->ninput; i++)
         at += snprintf(line + at, sizeof line - (size_t)at, "%s ", m->input[i].name);
     at += snprintf(line + at, sizeof line - (size_t)at, "%s", status == CVY_OK ? "|" : cvy_error_text());
@@ -139,8 +139,8 @@ static void data_without_targets(void)
     cvy_job *job = must_parse("model: linear\ndata: {train: a}\n");
     cvy_model *m = NULL;
     d.nfield = 1;
-    EXPECT_FAULT(cvy_job_model(job, &d, 1, &m), CVY_E_CONFIG, "pictures have no labels");
-    EXPECT_OK(cvy_job_model(job, &d, 0, &m));
+    EXPECT_FAULT(cvy_job_model(job, NULL, &d, 1, &m), CVY_E_CONFIG, "pictures have no labels");
+    EXPECT_OK(cvy_job_model(job, NULL, &d, 0, &m));
     EXPECT_INT(m ? m->ninput : 0, 1);
     cvy_model_destroy(&m);
     cvy_job_destroy(&job);

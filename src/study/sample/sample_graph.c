@@ -103,12 +103,12 @@ cvy_status cvy_sample_open_part(const cvy_op_def *op, const cvy_sample *sample, 
     cvy_value *dst = NULL;
     if (op->infer) {
         cvy_node *node = NULL;
-        CVY_TRY(cvy_graph_add(b->graph, op->name, "layer", "layer", sample->options, b->src, b->nsrc, &node));
+        CVY_TRY(cvy_graph_add_op(b->graph, op, "layer", "layer", sample->options, b->src, b->nsrc, &node));
         dst = node->dst[0];
     } else {
         cvy_tree *options = NULL;
         CVY_TRY(cvy_sample_options(b->graph->pool, sample->options, &options));
-        CVY_TRY(cvy_graph_layer(b->graph, op->name, "layer", options, b->src, b->nsrc, &dst));
+        CVY_TRY(cvy_graph_layer_op(b->graph, op, "layer", options, b->src, b->nsrc, &dst));
     }
     if (differentiable(b) && cvy_dtype_is_real(dst->dtype)) {
         CVY_TRY(add_loss(b, dst));
