@@ -6,9 +6,9 @@
  *   tensor    ranks with the same samples and different parts of the channels of layers
  *   space0..2 ranks with the same samples and different parts of a spatial dimension (2, 3 or 4) of activations
  *
- * Numbers run along the spatial axes first, then along tensor, data and pipeline. So the ranks that exchange most, which
- * are those of the spatial and tensor axes, are neighbours and on one node if they fit there; next come the ranks of a
- * data axis, which exchange all gradients in every step. With data alone this axis is the whole communicator.
+ * Numbers run along the spatial axes first, then along tensor, data and pipeline. So the ranks that exchange most,
+ * which are those of the spatial and tensor axes, are neighbours and on one node if they fit there; next come the ranks
+ * of a data axis, which exchange all gradients in every step. With data alone this axis is the whole communicator.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,14 +35,14 @@ enum {
 };
 
 typedef struct cvy_grid {
-    cvy_comm *all;                    /* borrowed */
-    int length[CVY_AXES];             /* of each axis; 1: it is not used */
-    int at[CVY_AXES];                 /* this rank's place on it */
-    int nstages, stage;               /* the length of the pipeline axis; this rank's place on it */
-    int ndata, data_rank;             /* the length of the data axis; this rank's place on it */
-    cvy_comm *data;                   /* the ranks of this rank's data axis; valid after connect */
-    cvy_comm *pipeline;               /* of its pipeline axis, in the order of stages; NULL with one stage */
-    cvy_comm *over[CVY_AXIS_SETS];    /* the ranks that differ from this one along these axes only; NULL: not made */
+    cvy_comm *all;                       /* borrowed */
+    int length[CVY_AXES];                /* of each axis; 1: it is not used */
+    int at[CVY_AXES];                    /* this rank's place on it */
+    int nstages, stage;                  /* the length of the pipeline axis; this rank's place on it */
+    int ndata, data_rank;                /* the length of the data axis; this rank's place on it */
+    cvy_comm *data;                      /* the ranks of this rank's data axis; valid after connect */
+    cvy_comm *pipeline;                  /* of its pipeline axis, in the order of stages; NULL with one stage */
+    cvy_comm *over[CVY_AXIS_SETS];       /* the ranks that differ from this one along these axes only; NULL: not made */
     unsigned char is_own[CVY_AXIS_SETS]; /* whether the grid destroys over[i] */
 } cvy_grid;
 

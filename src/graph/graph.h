@@ -94,9 +94,9 @@ typedef struct cvy_variable {
     char *name; /* "conv1.weight" */
     cvy_role role;
     cvy_dtype dtype;
-    cvy_shape shape;   /* logical; of this rank's part if there is a tile */
+    cvy_shape shape;      /* logical; of this rank's part if there is a tile */
     const cvy_tile *tile; /* NULL: this rank has the whole variable. Borrowed from the pool of the set */
-    cvy_layout layout; /* fixed by the first plan that uses the variable */
+    cvy_layout layout;    /* fixed by the first plan that uses the variable */
     int layout_fixed;
     int decay; /* 1: weight decay applies (not to biases and norms, unless the job says so) */
     int frozen;
@@ -106,10 +106,10 @@ typedef struct cvy_variable {
     const cvy_space *space;        /* the memory space that has data; NULL: the host's memory. Borrowed */
     void *data;                    /* NULL until cvy_vars_allocate; page memory, in `layout` */
     size_t bytes;                  /* size of data, padding included */
-    int has_shadow;  /* a plan reads a shadow copy in bf16, also in `layout`, which is kept from step to step */
-    void *shadow;    /* the shadow copy; NULL until cvy_vars_allocate */
-    int elsewhere;   /* another stage of the pipeline, or another part, has it: there is no memory for it on this rank */
-    int is_borrowed; /* both are in shared memory of the node, which the program frees */
+    int has_shadow; /* a plan reads a shadow copy in bf16, also in `layout`, which is kept from step to step */
+    void *shadow;   /* the shadow copy; NULL until cvy_vars_allocate */
+    int elsewhere;  /* another stage of the pipeline, or another part, has it: there is no memory for it on this rank */
+    int is_borrowed;             /* both are in shared memory of the node, which the program frees */
     uint64_t written, shadow_of; /* how often data was written; the value of `written` when the shadow copy was made, 0:
                                     never. If both are equal, the copy is up to date */
     int index;                   /* index in its cvy_vars */
@@ -177,12 +177,12 @@ typedef struct cvy_value {
     cvy_node *producer;     /* NULL for feeds and for variables that are read */
     int per_step; /* feed: one for the step (a scalar), not one for each micro-batch; temp: made in PREPARE or UPDATE */
     int reduced;  /* accumulator: must be summed over ranks before UPDATE reads it */
-    unsigned over; /* ... also along these axes of the grid, as well as along the data axis: a set of cvy_axis bits */
+    unsigned over;  /* ... also along these axes of the grid, as well as along the data axis: a set of cvy_axis bits */
     unsigned split; /* ranks along these axes have different parts of the value */
     const cvy_tile *tile; /* the part; NULL: it is the whole, or no range of the whole */
-    int bucket;   /* reduced accumulator: its bucket; -1 before the pass that assigns buckets */
-    int elsewhere; /* another stage of the pipeline makes it; a loss is 0 here, other outputs are not known */
-    int is_output; /* can be read after the step (named outputs, losses) */
+    int bucket;           /* reduced accumulator: its bucket; -1 before the pass that assigns buckets */
+    int elsewhere;        /* another stage of the pipeline makes it; a loss is 0 here, other outputs are not known */
+    int is_output;        /* can be read after the step (named outputs, losses) */
 } cvy_value;
 
 #define CVY_NODE_SRC_MAX 12

@@ -12,14 +12,14 @@
 
 struct cvy_grad {
     cvy_graph *g;
-    int nforward;          /* values with a smaller index belong to the forward graph and can be targets */
-    unsigned char *wanted; /* by value index */
-    cvy_value **sum;       /* the gradient as added up so far, by value index */
-    cvy_value **partial;   /* another addend of the gradient, of which each rank has computed a part; by value index */
+    int nforward;           /* values with a smaller index belong to the forward graph and can be targets */
+    unsigned char *wanted;  /* by value index */
+    cvy_value **sum;        /* the gradient as added up so far, by value index */
+    cvy_value **partial;    /* another addend of the gradient, of which each rank has computed a part; by value index */
     unsigned *partial_over; /* the axes of the grid over which it must be summed; by value index */
-    unsigned char *shared; /* the sum is also the sum of another value (`add` passes it on): it never becomes an
-                              accumulator itself */
-    unsigned char *given;  /* by index - nforward: the value is already the sum of some value */
+    unsigned char *shared;  /* the sum is also the sum of another value (`add` passes it on): it never becomes an
+                               accumulator itself */
+    unsigned char *given;   /* by index - nforward: the value is already the sum of some value */
     int ngiven, given_room;
     const cvy_node *fwd; /* the node that is being differentiated */
 };

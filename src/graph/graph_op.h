@@ -96,13 +96,13 @@ enum {
     CVY_OP_HIDDEN = 32,    /* not for models: gradient, update and communication operators */
     CVY_OP_OPTIMIZER = 64, /* updates a weight; optim/optim.h says which sources it has */
     CVY_OP_ONCE = 256,     /* belongs to the phase MICRO, but runs only with the last micro-batch */
-    CVY_OP_CHEAP = 512,  /* costs about one pass over memory: the backward pass may run it again instead of keeping its
-                            result (without its saved destinations) */
+    CVY_OP_CHEAP = 512, /* costs about one pass over memory: the backward pass may run it again instead of keeping its
+                           result (without its saved destinations) */
     CVY_OP_LAYER_NORMS = 4096, /* an optimiser that computes norms of the whole weight */
-    CVY_OP_FOLLOWS = 2048, /* it may be applied to any part of its sources, and gives that part of the result */
-    CVY_OP_RANDOM = 128, /* uses graph->seed, node->layer, the step number and sample ids */
-    CVY_OP_INDICES = 1024, /* source 0 holds whole numbers, not an activation: an input that only such operators and
-                              losses read keeps full precision if activations are bf16 */
+    CVY_OP_FOLLOWS = 2048,     /* it may be applied to any part of its sources, and gives that part of the result */
+    CVY_OP_RANDOM = 128,       /* uses graph->seed, node->layer, the step number and sample ids */
+    CVY_OP_INDICES = 1024,     /* source 0 holds whole numbers, not an activation: an input that only such operators and
+                                  losses read keeps full precision if activations are bf16 */
 };
 
 /*
@@ -133,11 +133,11 @@ enum {
 /* How one part of a node differs from the whole node. pass_split.c fills in the first fields; the operator's `part`
  * changes the options, and the rest. */
 typedef struct cvy_node_part {
-    unsigned split;       /* CVY_SPLIT_*: along which axis */
-    int dim;              /* that axis, as a dimension of the destination */
-    int64_t first, count; /* entries of this dimension that the part of the destination has */
-    int number, parts;    /* of the part, from 0; their number */
-    int slides;           /* out: 1: the source is needed by a sliding window */
+    unsigned split;             /* CVY_SPLIT_*: along which axis */
+    int dim;                    /* that axis, as a dimension of the destination */
+    int64_t first, count;       /* entries of this dimension that the part of the destination has */
+    int number, parts;          /* of the part, from 0; their number */
+    int slides;                 /* out: 1: the source is needed by a sliding window */
     int64_t stride, pad, reach; /* out: of the window, see cvy_slide */
     int transposed;             /* out */
     double fill;                /* out: of positions outside the source */
@@ -187,9 +187,10 @@ static inline cvy_comm_axis cvy_comm_axis_of(int axis)
 
 /* The data that an instruction of such an operator works with. */
 typedef struct cvy_comm_binding {
-    struct cvy_comm *comm;     /* the ranks that share the samples of a step */
-    struct cvy_comm *const *grid; /* cvy_grid.over: communicators by sets of axes; NULL: the grid has a data axis only */
-    const cvy_space *space;    /* memory space of the tensors; if the host cannot read it, the host exchanges copies */
+    struct cvy_comm *comm; /* the ranks that share the samples of a step */
+    struct cvy_comm *const
+        *grid;              /* cvy_grid.over: communicators by sets of axes; NULL: the grid has a data axis only */
+    const cvy_space *space; /* memory space of the tensors; if the host cannot read it, the host exchanges copies */
     const struct cvy_allreduce_opts *reduce; /* how this plan reduces; borrowed for the call */
     struct cvy_bucket_set *buckets;          /* the buckets of this plan */
     struct cvy_messages *messages;           /* between the stages of a pipeline; NULL: there is one stage */
@@ -227,8 +228,8 @@ typedef struct cvy_op_def {
     int ndst;               /* number of all destinations; the saved ones are last */
     int nsaved;             /* the last nsaved of ndst exist only if a gradient asks for them (cvy_grad_saved) */
     unsigned flags;
-    unsigned splits;                                      /* CVY_SPLIT_*, for all options; 0: it may not be split */
-    unsigned (*node_splits)(const cvy_node *node);        /* more splits that this node's options allow; NULL: none */
+    unsigned splits;                               /* CVY_SPLIT_*, for all options; 0: it may not be split */
+    unsigned (*node_splits)(const cvy_node *node); /* more splits that this node's options allow; NULL: none */
     unsigned part_splits; /* more splits, which need `part` or a neighbour's data: only pass_split.c makes such parts */
     /* Changes a copy of the options into those of one part. Returns CVY_NOT_APPLICABLE if this node cannot be split so.
      * NULL: the options stay as they are. */

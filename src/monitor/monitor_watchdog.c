@@ -54,9 +54,9 @@ static int say_instr(const cvy_plan *plan, char *text, size_t room)
     char message[128];
     if (bucket >= 0 && bucket < plan->buckets->n)
         return snprintf(text, room, ", wait for the sum of bucket %d over %s", bucket,
-                        !plan->opts.grid                         ? "all ranks"
+                        !plan->opts.grid                     ? "all ranks"
                         : plan->buckets->bucket[bucket].over ? "all stages"
-                                                                 : "the ranks of this stage") > 0;
+                                                             : "the ranks of this stage") > 0;
     if (at < 0 || at >= plan->ninstr)
         return 0;
     const cvy_instr *instr = &plan->instr[at];

@@ -6,10 +6,10 @@
  *   space    all layers are split along one spatial dimension; a sliding window fetches the positions of its neighbours
  *            (halo), a layer that cannot be split gathers its sources first, and all ranks compute it
  *
- * Each part of a node is the same operator, inferred again from the part of its sources. The shapes say what its results
- * are: shorter than in the whole node along one dimension, they are that part of the whole; of the same shape, they are
- * partial sums, which are added over ranks at once (accumulators: with the gradients). Autodiff comes after this, so
- * backward is split by the gradients of the operators, and communication has its gradient, too.
+ * Each part of a node is the same operator, inferred again from the part of its sources. The shapes say what its
+ * results are: shorter than in the whole node along one dimension, they are that part of the whole; of the same shape,
+ * they are partial sums, which are added over ranks at once (accumulators: with the gradients). Autodiff comes after
+ * this, so backward is split by the gradients of the operators, and communication has its gradient, too.
  *
  * It runs once for each axis, on the part that the axis before has made. Sources: Shoeybi et al. 2019, Megatron-LM,
  * section 3; Dryden et al. 2019, spatial parallelism, section 3.
@@ -60,7 +60,8 @@ static int64_t share_count(const struct splitting *s, int64_t n)
 /* ---- tiles ---- */
 
 /* The tile of a part that is a range of dimension dim of a tensor, which may itself be a tile. */
-static cvy_status make_tile(cvy_pool *pool, const cvy_shape *whole, const cvy_tile *outer, int dim, int64_t first, const cvy_tile **out)
+static cvy_status make_tile(cvy_pool *pool, const cvy_shape *whole, const cvy_tile *outer, int dim, int64_t first,
+                            const cvy_tile **out)
 {
     cvy_tile *tile = NULL;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *tile, &tile));
@@ -89,22 +90,23 @@ static cvy_status set_place(struct splitting *s, const cvy_value *of, cvy_value 
     value->over |= of->over;
     value->tile = of->tile;
     if (dim >= 0)
-        CVY_TRY(make_tile(s->part->pool, &of->shape, of->tile, dim,
-                          share_first(s, of->shape.dim[dim], s->split->me), &value->tile));
+        CVY_TRY(make_tile(s->part->pool, &of->shape, of->tile, dim, share_first(s, of->shape.dim[dim], s->split->me),
+                          &value->tile));
     s->place[of->index] = (struct place){.value = value, .dim = dim};
     return CVY_OK;
 }
 
 /* ---- communication ---- */
 
-static cvy_status add_node(struct splitting *s, const char *op, const char *name, const char *what,
-                           const cvy_node *at, const void *options, cvy_value *src, cvy_value **out)
+static cvy_status add_node(struct splitting *s, const char *op, const char *name, const char *what, const cvy_node *at,
+                           const void *options, cvy_value *src, cvy_value **out)
 {
     cvy_node *node = NULL;
     char full[200];
     snprintf(full, sizeof full, "%s.%s.%s", name, what, cvy_axis_name(s->split->axis));
     CVY_TRY(cvy_graph_add_parsed(s->part, cvy_op_find(op), full, at->layer, options, &src, 1, at->phase, &node));
-    node->split = at->split;
+    node->split = src->split;
+    node->dst[0]->split = src->split; /* unless the caller knows better */
     *out = node->dst[0];
     return CVY_OK;
 }
@@ -280,7 +282,7 @@ static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy
     const cvy_value *of = node->src[i];
     const cvy_slide slide = {node->dst[0] && part->slides ? node->dst[0]->shape.dim[part->dim] : 0, part->stride,
                              part->pad, part->reach, part->transposed};
-    cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase, .split = node->split};
+    cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase};
     if (part->split == 0 || part->split == CVY_SPLIT_OUTPUTS)
         return gathered(s, of, &at, out);
     if (part->slides && i == 0)
@@ -343,7 +345,7 @@ static cvy_status take_result(struct splitting *s, const cvy_node *node, const c
         value->over |= axis_bit(s);
     else if (is_sum) {
         const struct cvy_allreduce_axis axis = {(int)s->split->axis};
-        const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase, .split = node->split};
+        const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase};
         value->split = of->split;
         CVY_TRY(add_node(s, "allreduce", value->name, "sum", &at, &axis, value, &value));
     }
@@ -358,7 +360,7 @@ static cvy_status cut_out(struct splitting *s, const cvy_node *node, const cvy_n
     cvy_slide_range(&slide, d->number, d->parts, &first, &end);
     const cvy_slice_opts cut = {d->dim, d->first - (first * d->stride - d->pad), d->count};
     cvy_value *value = NULL;
-    const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase, .split = part->split};
+    const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase};
     part->dst[0]->split = node->dst[0]->split | axis_bit(s);
     if (cut.first == 0 && cut.count == part->dst[0]->shape.dim[d->dim])
         return set_place(s, node->dst[0], part->dst[0], d->dim);
@@ -368,9 +370,8 @@ static cvy_status cut_out(struct splitting *s, const cvy_node *node, const cvy_n
 
 static cvy_status split_node(struct splitting *s, const cvy_node *node)
 {
-    const int given = given_sources(node), dim = s->split->axis == CVY_AXIS_TENSOR
-                                                     ? 1
-                                                     : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
+    const int given = given_sources(node),
+              dim = s->split->axis == CVY_AXIS_TENSOR ? 1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
     const int follows = node->op->flags & CVY_OP_FOLLOWS && any_source_is_part(s, node);
     const unsigned split = follows ? 0 : choose(s, node);
     cvy_value *src[CVY_NODE_SRC_MAX] = {0};

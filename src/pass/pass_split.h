@@ -10,9 +10,10 @@
 #include "graph/graph_op.h"
 
 typedef struct cvy_split {
-    cvy_axis axis;           /* TENSOR or SPACE0 to SPACE2 */
-    int parts, me;           /* the length of the axis; this rank's place on it */
-    const cvy_index *of_layer; /* TENSOR: CVY_SPLIT_OUTPUTS or CVY_SPLIT_INPUTS for layers that are split; others follow */
+    cvy_axis axis; /* TENSOR or SPACE0 to SPACE2 */
+    int parts, me; /* the length of the axis; this rank's place on it */
+    const cvy_index
+        *of_layer; /* TENSOR: CVY_SPLIT_OUTPUTS or CVY_SPLIT_INPUTS for layers that are split; others follow */
 } cvy_split;
 
 /* Makes the graph of this rank's part of `whole`, which has forward nodes only and variables of a set of its own. The

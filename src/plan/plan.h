@@ -192,7 +192,8 @@ static inline int cvy_instr_runs(const cvy_instr *instr)
 typedef struct cvy_plan_feed {
     const char *name;
     cvy_dtype dtype;
-    cvy_shape shape; /* dim[0] is this rank's rows of a step; per_step feeds: as declared */
+    cvy_shape shape;      /* dim[0] is this rank's rows of a step; per_step feeds: as declared */
+    const cvy_tile *tile; /* the part of the samples that this rank has; NULL: all of them */
     int per_step;
     size_t bytes, row_bytes;
     void *data; /* after binding: the caller fills it before each step */

@@ -40,8 +40,11 @@ static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
     CVY_CHECK(plan->feeds.count < CVY_COUNT(plan->feeds.feed), CVY_E_UNSUPPORTED, "a step has more than %d inputs",
               CVY_COUNT(plan->feeds.feed));
     cvy_plan_feed *feed = &plan->feeds.feed[plan->feeds.count];
-    *feed = (cvy_plan_feed){
-        .name = v->name, .dtype = cvy_plan_outside_dtype(v->dtype), .shape = v->shape, .per_step = v->per_step};
+    *feed = (cvy_plan_feed){.name = v->name,
+                            .dtype = cvy_plan_outside_dtype(v->dtype),
+                            .shape = v->shape,
+                            .tile = v->tile,
+                            .per_step = v->per_step};
     int64_t row = 1;
     for (int i = v->per_step ? 0 : 1; i < v->shape.ndim; i++)
         row *= v->shape.dim[i];

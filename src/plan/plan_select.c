@@ -291,8 +291,8 @@ static int is_of_bucket(const cvy_op_def *op)
     return op->comm && (op->comm->role == CVY_COMM_STARTS_BUCKET || op->comm->role == CVY_COMM_WAITS_BUCKET);
 }
 
-/* Adds views, communication and nodes of a rank without samples. They have no kernel. What is sent is plain: a rank does
- * not know the layouts of another. */
+/* Adds views, communication and nodes of a rank without samples. They have no kernel. What is sent is plain: a rank
+ * does not know the layouts of another. */
 static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kind kind)
 {
     const cvy_layout plain = cvy_layout_plain();

@@ -46,8 +46,8 @@ struct cvy_program {
         char note[200];              /* why it is not used; "": it is, or there is none */
         char *choices;               /* on the first stage: the kernels of all stages, for the plan file */
         size_t choices_bytes;
-        int plans_largest;           /* 1: graphs are those of the last part, so that they are the same on all ranks */
-        int foreseen;                /* by_clock: stages that other ranks will have, and whose times this rank finds; 0: none */
+        int plans_largest; /* 1: graphs are those of the last part, so that they are the same on all ranks */
+        int foreseen;      /* by_clock: stages that other ranks will have, and whose times this rank finds; 0: none */
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {

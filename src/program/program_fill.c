@@ -23,6 +23,32 @@ static void copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dty
         cvy_set(&dst, i, cvy_get(&src, i));
 }
 
+/* This rank's part of a sample: its shape, and where it is in the whole sample. */
+static cvy_shape part_of_sample(const cvy_plan_feed *feed, cvy_tile *tile_out)
+{
+    const cvy_shape part = cvy_shape_make(feed->shape.ndim - 1, feed->shape.dim + 1);
+    *tile_out = (cvy_tile){.whole = part};
+    if (feed->tile)
+        tile_out->whole = cvy_shape_make(part.ndim, feed->tile->whole.dim + 1);
+    for (int d = 0; d < part.ndim && feed->tile; d++)
+        tile_out->first[d] = feed->tile->first[d + 1];
+    return part;
+}
+
+/* Copies this rank's part of n samples, in runs along the last dimension. */
+static void copy_parts(const void *from, cvy_dtype dtype, const cvy_plan_feed *feed, int64_t n)
+{
+    cvy_tile tile;
+    const cvy_shape shape = part_of_sample(feed, &tile);
+    const int64_t part = cvy_shape_elems(&shape), whole = cvy_shape_elems(&tile.whole);
+    const int64_t run = part > 0 ? shape.dim[shape.ndim - 1] : 1;
+    for (int64_t i = 0; i < n * part; i += run) {
+        const int64_t at = i / part * whole + cvy_tile_index(&tile, &shape, i % part);
+        copy_elems((const char *)from + (size_t)at * cvy_dtype_bytes(dtype), dtype,
+                   (char *)feed->data + (size_t)i * cvy_dtype_bytes(feed->dtype), feed->dtype, run);
+    }
+}
+
 /* A skipped sample has weight 0. Others have the weight in the data, or 1. */
 static void fill_weights(const cvy_plan_feed *feed, int64_t n, const double *weight, const void *own)
 {
@@ -42,6 +68,8 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
         cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
         if (strcmp(from->name, "weight") == 0)
             own_weight = from->dtype == CVY_DTYPE_F32 ? field[f] : NULL;
+        else if (feed && field[f] && feed->tile)
+            copy_parts(field[f], from->dtype, feed, n);
         else if (feed && field[f])
             copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * cvy_shape_elems(&from->shape));
     }
@@ -75,7 +103,11 @@ static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
         const cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
         if (!feed || strcmp(from->name, "weight") == 0)
             continue;
-        const int64_t elems = (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype));
+        cvy_tile tile;
+        if (!feed->per_step)
+            part_of_sample(feed, &tile);
+        const int64_t elems =
+            feed->per_step ? (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype)) : cvy_shape_elems(&tile.whole);
         CVY_CHECK(elems == cvy_shape_elems(&from->shape), CVY_E_SHAPE,
                   "a sample's %s has %lld elements, %s, in the data set and %lld in the input of the task", from->name,
                   (long long)cvy_shape_elems(&from->shape), cvy_shape_text(&from->shape), (long long)elems);

@@ -61,7 +61,8 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
               "opts.tensor and opts.spatial go with update mode sync only, without overlap_forward, shards and "
               "gradients_only");
     CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
-              "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend %s are "
+              "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend "
+              "%s are "
               "elsewhere",
               p->context->space.backend->name);
     return CVY_OK;

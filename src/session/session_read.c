@@ -10,9 +10,9 @@
 #include <convoy/program.h>
 
 #include "base/base_opts.h"
+#include "comm/comm_grid.h"
 #include "comm/comm_shards.h"
 #include "job/job_table.h"
-#include "comm/comm_grid.h"
 #include "session/session.h"
 
 static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)

@@ -85,6 +85,10 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
         cvy_job_where(s->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
+    CVY_CHECK(!cvy_grid_splits(&s->program->pipeline.grid), CVY_E_UNSUPPORTED,
+              "%s: `convoy train` does not save the parts of a tensor or spatial axis yet; take data and pipeline, or "
+              "train with the C API",
+              cvy_job_where(s->job, "parallel", NULL));
     cvy_job_group_variables(s->job, s->program);
     return add_steps(t);
 }

@@ -69,8 +69,8 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            same_text(a->wisdom, b->wisdom) && a->memory_limit == b->memory_limit && a->update_mode == b->update_mode &&
            a->update_servers == b->update_servers && a->update_staleness == b->update_staleness &&
            a->clock_scale == b->clock_scale && a->clock_noise == b->clock_noise &&
-           a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->pipeline == b->pipeline && a->tensor == b->tensor &&
-           memcmp(a->spatial, b->spatial, sizeof a->spatial) == 0 &&
+           a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->pipeline == b->pipeline &&
+           a->tensor == b->tensor && memcmp(a->spatial, b->spatial, sizeof a->spatial) == 0 &&
            same_text(a->pipeline_order, b->pipeline_order) && same_text(a->first_layers, b->first_layers) &&
            a->interleave == b->interleave && a->gradients_only == b->gradients_only;
 }

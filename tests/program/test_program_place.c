@@ -144,7 +144,7 @@ static void used_twice(void)
         cvy_pool *pool = NULL;
         EXPECT_OK(cvy_pool_create(&pool));
         EXPECT_OK(cvy_tree_parse_text(pool, "text", text, sizeof text - 1, &tree));
-        EXPECT_OK(cvy_model_from_fields(tree, NULL, 0, NULL, 0, &m));
+        EXPECT_OK(cvy_model_from_fields(tree, NULL, NULL, 0, NULL, 0, &m));
         EXPECT_OK(cvy_model_set_stage(m, "mid", placed ? 1 : 2));
         EXPECT_OK(cvy_model_set_stage(m, "twice", 1));
         EXPECT_OK(cvy_program_create(all, &opts, &p));

@@ -22,7 +22,7 @@ struct allreduce {
     cvy_bucket_set *buckets; /* progress is made on them while this waits; NULL: none can be active */
     cvy_request *request;    /* NULL: the MPI library adds */
     const cvy_space *space;
-    void *copy; /* copy of the tensor in host memory, which is reduced; NULL: the tensor itself is reduced */
+    void *copy;  /* copy of the tensor in host memory, which is reduced; NULL: the tensor itself is reduced */
     float *wide; /* of a bf16 tensor: the values that are summed; NULL: the tensor has another dtype */
     int64_t elems;
     cvy_dtype dtype;
@@ -54,10 +54,8 @@ static cvy_status allreduce_create(const cvy_node *node, const cvy_comm_binding 
     CVY_CHECK(comm_of(binding, o->axis), CVY_E_INTERNAL, "%s: the plan has no axis %s", node->name,
               cvy_axis_name((cvy_axis)o->axis));
     CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-    *a = (struct allreduce){.comm = comm_of(binding, o->axis),
-                            .space = binding->space,
-                            .elems = dst->elems,
-                            .dtype = dst->dtype};
+    *a = (struct allreduce){
+        .comm = comm_of(binding, o->axis), .space = binding->space, .elems = dst->elems, .dtype = dst->dtype};
     a->buckets = binding->progresses ? binding->buckets : NULL;
     if (!cvy_space_is_host(a->space))
         status = cvy_mem_alloc((size_t)dst->elems * cvy_dtype_bytes(dst->dtype), &a->copy);

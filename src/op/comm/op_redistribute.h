@@ -9,8 +9,8 @@
 typedef enum {
     CVY_HAS_WHOLE,  /* each rank has all of them */
     CVY_HAS_SHARE,  /* rank p of P has floor(n p / P) .. floor(n (p+1) / P) - 1 */
-    CVY_HAS_WINDOW, /* each rank has the entries that its share of the results of a sliding window needs: shares overlap,
-                       and may begin before entry 0 and end after entry n - 1 */
+    CVY_HAS_WINDOW, /* each rank has the entries that its share of the results of a sliding window needs: shares
+                       overlap, and may begin before entry 0 and end after entry n - 1 */
 } cvy_has;
 
 /* Result y of a sliding window needs the entries y stride - pad .. y stride - pad + reach - 1. A window of a transposed

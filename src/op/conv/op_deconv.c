@@ -137,8 +137,8 @@ static unsigned deconv_splits(const cvy_node *node)
 static cvy_status deconv_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     cvy_deconv_opts *o = options;
-    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation}, extra = {&o->kernel, &o->stride,
-                                                                                             &o->output_pad, NULL};
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation},
+                           extra = {&o->kernel, &o->stride, &o->output_pad, NULL};
     cvy_node_part unused = *part;
     switch (part->split) {
     case CVY_SPLIT_CHANNELS:

@@ -47,8 +47,8 @@ static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
             CVY_TRY(cvy_grad_add(g, fwd->src[1 + i], sums[i]));
     if (!cvy_grad_wanted(g, fwd->src[0]))
         return CVY_OK;
-    const unsigned over = (cvy_bn_groups_make(fwd->graph).spans ? CVY_AXIS_BIT(CVY_AXIS_DATA) : 0) |
-                          (fwd->split & ~fwd->src[1]->split);
+    const unsigned over =
+        (cvy_bn_groups_make(fwd->graph).spans ? CVY_AXIS_BIT(CVY_AXIS_DATA) : 0) | (fwd->split & ~fwd->src[1]->split);
     CVY_TRY(cvy_grad_allreduce(g, fwd, over, &sums[0]));
     const cvy_scale_opts scale = {o->share};
     if (o->share != 1)
@@ -58,8 +58,8 @@ static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
     return cvy_grad_add(g, fwd->src[0], dsrc);
 }
 
-/* The node divides sums by the number of elements of this rank. If ranks share the positions of a sample, sums are those
- * of all ranks; so they are multiplied by this rank's share. */
+/* The node divides sums by the number of elements of this rank. If ranks share the positions of a sample, sums are
+ * those of all ranks; so they are multiplied by this rank's share. */
 static cvy_status bn_apply_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     if (part->split != CVY_SPLIT_SPACE)
