@@ -9,6 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_set.h"
+#include "checkpoint/checkpoint_tiles.h"
 
 typedef enum { PART_WEIGHTS, PART_STATES } part;
 
@@ -52,20 +53,22 @@ static const cvy_safetensors *find_file(const struct tensor_files *f, const char
 
 /* Checks that the files have every variable with its dtype and shape; with `exactly`, that they have no other tensor.
  */
-static cvy_status check_all(const struct tensor_files *f, const cvy_vars *vars, part which, int exactly, char *take)
+static cvy_status check_all(const struct tensor_files *f, const cvy_vars *vars, cvy_variable *const *list, part which,
+                            int exactly, char *take)
 {
     for (int i = 0; i < vars->count; i++) {
-        const cvy_variable *v = vars->at[i];
+        const cvy_variable *v = list[i];
         int at = -1;
         if (!belongs(v, which))
             continue;
         const cvy_safetensors *file = find_file(f, v->name, &at);
+        const cvy_shape *whole = cvy_whole_shape(v);
         CVY_CHECK(file, CVY_E_FORMAT, "%s lacks %s (%s %s): it was written by another network or optimiser", f->path,
-                  v->name, cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape));
+                  v->name, cvy_dtype_text(v->dtype), cvy_shape_text(whole));
         const cvy_tensor_entry *e = cvy_safetensors_at(file, at);
-        CVY_CHECK(e->dtype == v->dtype && cvy_shape_equal(&e->shape, &v->shape), CVY_E_SHAPE,
-                  "%s is %s %s in this job and %s %s in %s", v->name, cvy_dtype_text(v->dtype),
-                  cvy_shape_text(&v->shape), cvy_safetensors_dtype(file, at), cvy_shape_text(&e->shape), f->path);
+        CVY_CHECK(e->dtype == v->dtype && cvy_shape_equal(&e->shape, whole), CVY_E_SHAPE,
+                  "%s is %s %s in this job and %s %s in %s", v->name, cvy_dtype_text(v->dtype), cvy_shape_text(whole),
+                  cvy_safetensors_dtype(file, at), cvy_shape_text(&e->shape), f->path);
         take[i] = 1;
     }
     for (int k = 0; exactly && k < f->count; k++)
@@ -79,33 +82,38 @@ static cvy_status check_all(const struct tensor_files *f, const cvy_vars *vars, 
     return CVY_OK;
 }
 
-/* Fills the variables whose take[index] is set, through one buffer. comm: rank 0 reads for all ranks; they agree on its
- * errors after the last variable. */
-static cvy_status fill(const struct tensor_files *f, cvy_comm *comm, cvy_vars *vars, const char *take)
+static size_t whole_bytes(const cvy_variable *v)
+{
+    return (size_t)cvy_shape_elems(cvy_whole_shape(v)) * cvy_dtype_bytes(v->dtype);
+}
+
+/* Fills the variables whose take[i] is set, in the order of the list, through one buffer. comm: rank 0 reads for all
+ * ranks; they agree on its errors after the last variable. */
+static cvy_status fill(const struct tensor_files *f, cvy_comm *comm, cvy_variable *const *list, int count,
+                       const char *take)
 {
     cvy_status status = CVY_OK, read = CVY_OK;
     void *plain = NULL;
     size_t room = 0;
     int at = -1;
-    for (int i = 0; i < vars->count; i++)
+    for (int i = 0; i < count; i++)
         if (take[i])
-            room = CVY_MAX(room, (size_t)cvy_shape_elems(&vars->at[i]->shape) * cvy_dtype_bytes(vars->at[i]->dtype));
+            room = CVY_MAX(room, whole_bytes(list[i]));
     status = cvy_mem_alloc_pages(room, &plain);
     if (comm)
         status = cvy_comm_agree(comm, status);
     CVY_TRY_OUT(status);
-    for (int i = 0; i < vars->count; i++) {
+    for (int i = 0; i < count; i++) {
         if (!take[i])
             continue;
         if (read == CVY_OK && (!comm || comm->rank == 0)) {
-            const cvy_safetensors *file = find_file(f, vars->at[i]->name, &at);
-            read = cvy_safetensors_read(file, at, vars->at[i]->dtype, plain);
+            const cvy_safetensors *file = find_file(f, list[i]->name, &at);
+            read = cvy_safetensors_read(file, at, list[i]->dtype, plain);
         }
         if (comm)
-            CVY_TRY_OUT(comm->ops->broadcast(
-                comm, plain, (size_t)cvy_shape_elems(&vars->at[i]->shape) * cvy_dtype_bytes(vars->at[i]->dtype), 0));
-        if (read == CVY_OK && !vars->at[i]->elsewhere)
-            read = cvy_variable_write(vars->at[i], plain);
+            CVY_TRY_OUT(comm->ops->broadcast(comm, plain, whole_bytes(list[i]), 0));
+        if (read == CVY_OK && !list[i]->elsewhere)
+            read = cvy_tile_write(list[i], plain);
     }
     status = comm ? cvy_comm_agree(comm, read) : read;
 out:
@@ -128,11 +136,14 @@ static cvy_status load(const struct wanted *w, int n, cvy_comm *comm, cvy_vars *
     cvy_status status = CVY_OK;
     struct tensor_files files[2] = {{0}};
     char *take = NULL;
+    cvy_variable **list = NULL; /* ranks may have created their variables in another order */
     status = cvy_mem_alloc((size_t)(n * vars->count + 1), &take);
+    if (status == CVY_OK)
+        status = cvy_vars_by_name(vars, &list);
     for (int i = 0; i < n && status == CVY_OK && (!comm || comm->rank == 0); i++) {
         status = open_files(w[i].path, w[i].npath, &files[i]);
         if (status == CVY_OK)
-            status = check_all(&files[i], vars, w[i].which, w[i].exactly, take + i * vars->count);
+            status = check_all(&files[i], vars, list, w[i].which, w[i].exactly, take + i * vars->count);
     }
     if (comm)
         status = cvy_comm_agree(comm, status);
@@ -140,10 +151,11 @@ static cvy_status load(const struct wanted *w, int n, cvy_comm *comm, cvy_vars *
     if (comm)
         CVY_TRY_OUT(comm->ops->broadcast(comm, take, (size_t)(n * vars->count), 0));
     for (int i = 0; i < n; i++)
-        CVY_TRY_OUT(fill(&files[i], comm, vars, take + i * vars->count));
+        CVY_TRY_OUT(fill(&files[i], comm, list, vars->count, take + i * vars->count));
 out:
     for (int i = 0; i < n; i++)
         close_files(&files[i]);
+    cvy_mem_free(&list);
     cvy_mem_free(&take);
     return status;
 }
@@ -208,7 +220,7 @@ static void match(const cvy_safetensors *f, const char *path, const cvy_vars *va
             note(report, v->name, "is not in the file and keeps its first values", cvy_shape_text(&v->shape));
             if (first)
                 cvy_error_set(CVY_E_FORMAT, "%s lacks %s (%s)", path, v->name, cvy_shape_text(&v->shape));
-        } else if (!cvy_shape_equal(&e->shape, &v->shape) ||
+        } else if (!cvy_shape_equal(&e->shape, cvy_whole_shape(v)) ||
                    (e->dtype != v->dtype && !converts(cvy_safetensors_dtype(f, at), v->dtype))) {
             note(report, v->name, "has another shape or dtype in the file and keeps its first values",
                  cvy_shape_text(&e->shape));
@@ -250,7 +262,7 @@ cvy_status cvy_weights_load(const char *path, cvy_vars *vars, int partial, cvy_t
         CVY_FAIL_OUT(CVY_E_FORMAT,
                      "%s: none of the %d variables of this job agrees in name and shape with its %d tensors", path,
                      nwanted, cvy_safetensors_count(f));
-    CVY_TRY_OUT(fill(&(struct tensor_files){.path = path, .file = &f, .count = 1}, NULL, vars, take));
+    CVY_TRY_OUT(fill(&(struct tensor_files){.path = path, .file = &f, .count = 1}, NULL, vars->at, vars->count, take));
     if (report)
         status = report->status;
 out:

@@ -52,7 +52,7 @@ static cvy_status save(const cvy_program *p, const cvy_checkpoint_opts *o, const
                                 .keep = o->keep > 0 ? o->keep : 2,
                                 .must_be_finite = 1,
                                 .is_best = o->is_best,
-                                .grid = p->pipeline.grid.nstages > 1 ? &p->pipeline.grid : NULL};
+                                .grid = cvy_grid_is_used(&p->pipeline.grid) ? &p->pipeline.grid : NULL};
     CVY_TRY_OUT(cvy_saver_begin(saver, &opts, 0, 0));
     CVY_TRY_OUT(cvy_saver_finish(saver, &ended, &saved));
     status = saved.status;
@@ -62,14 +62,6 @@ out:
     return status;
 }
 
-static cvy_status check_grid(const cvy_program *p)
-{
-    CVY_CHECK(!cvy_grid_splits(&p->pipeline.grid), CVY_E_UNSUPPORTED,
-              "checkpoints do not hold programs whose ranks have parts of weights or samples (opts.tensor, "
-              "opts.spatial) yet");
-    return CVY_OK;
-}
-
 static cvy_status check_write(const cvy_program *p, const cvy_checkpoint_opts *given, cvy_checkpoint_opts *o)
 {
     CVY_TRY(CVY_OPTS_READ(cvy_checkpoint_opts, given, o));
@@ -77,7 +69,7 @@ static cvy_status check_write(const cvy_program *p, const cvy_checkpoint_opts *g
     CVY_CHECK(o->step >= 0 && o->keep >= 0, CVY_E_ARGUMENT,
               "a checkpoint of step %lld that keeps %d, expected no negative numbers", (long long)o->step, o->keep);
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before saving it");
-    return check_grid(p);
+    return CVY_OK;
 }
 
 cvy_status cvy_checkpoint_write(cvy_program *program, const cvy_checkpoint_opts *opts)
@@ -152,7 +144,6 @@ static cvy_status check_read(const cvy_program *p, const char *folder, const cvy
     CVY_CHECK(folder && about, CVY_E_ARGUMENT,
               "cvy_checkpoint_read() needs a folder and an output pointer for what it finds");
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before reading a checkpoint");
-    CVY_TRY(check_grid(p));
     return CVY_RESULT_CHECK(cvy_checkpoint_about, about);
 }
 

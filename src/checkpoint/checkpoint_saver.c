@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/machine/base_clock.h"
+#include "checkpoint/checkpoint_tiles.h"
 
 #define PART_BYTES ((int64_t)64 << 20) /* minimum size of a file */
 
@@ -24,6 +25,7 @@ struct cvy_saver {
     cvy_context *context;
     stage stage;             /* the same on all ranks */
     cvy_save *save;          /* NULL: this rank does not write */
+    cvy_vars *whole;         /* variables that were gathered for this save; NULL: none were */
     cvy_save_room room;      /* memory of its copies, kept from save to save */
     cvy_manifest_file *file; /* rank 0: the files of all writers */
     int nfile;
@@ -55,6 +57,7 @@ static void clear(cvy_saver *s)
 {
     join(s);
     cvy_save_destroy(&s->save);
+    cvy_vars_destroy(&s->whole);
     cvy_mem_free(&s->file);
     s->nfile = 0;
     s->stage = STAGE_NONE;
@@ -131,18 +134,23 @@ static cvy_status make_save(cvy_saver *s, const cvy_save_opts *opts, int part, i
     return part == 0 ? cvy_save_make_folder(s->save) : CVY_OK;
 }
 
-cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *opts, int split, int background)
+cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *given, int split, int background)
 {
     cvy_comm *comm = s->context->comm;
-    const cvy_grid *grid = opts->grid;
+    const cvy_grid *grid = given->grid;
+    cvy_save_opts own = *given, *opts = &own;
     const int nparts = grid    ? grid->nstages
                        : split ? cvy_saver_parts(s, cvy_save_bytes(opts->vars))
                                : 1,
               part = !grid                  ? part_of(comm, nparts)
-                     : grid->data_rank == 0 ? grid->stage
+                     : cvy_grid_saves(grid) ? grid->stage
                                             : -1;
     int64_t copied = 1;
     s->begin_s = cvy_clock_s();
+    if (grid && cvy_grid_splits(grid)) {
+        CVY_TRY(cvy_tiles_gather(opts->vars, grid, &s->whole));
+        opts->vars = s->whole ? s->whole : opts->vars;
+    }
     cvy_status status = part >= 0 ? make_save(s, opts, part, nparts) : CVY_OK;
     if (status != CVY_OK && part == 0 && s->save)
         status = cvy_save_give_up(s->save, status);

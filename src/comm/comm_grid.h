@@ -68,6 +68,14 @@ static inline int cvy_grid_splits(const cvy_grid *grid)
         splits |= grid->length[a] > 1;
     return splits;
 }
+/* Whether this rank is the first on all these axes: of ranks that have the same samples, it speaks for all. */
+static inline int cvy_grid_is_first_part(const cvy_grid *grid)
+{
+    int first = 1;
+    for (int a = CVY_AXIS_TENSOR; a < CVY_AXES; a++)
+        first = first && grid->at[a] == 0;
+    return first;
+}
 /* Whether it has more than a data axis. */
 static inline int cvy_grid_is_used(const cvy_grid *grid)
 {

@@ -128,6 +128,8 @@ double cvy_program_bubble(const cvy_program *program, int task);
 int64_t cvy_program_sent_bytes(const cvy_program *program);
 void cvy_program_close_pipeline(cvy_program *program);
 /* ---- program_split.c ---- */
+/* Declares the variables that only other ranks have, so that all ranks know all names. Collective. */
+cvy_status cvy_program_share_names(cvy_program *program);
 /* Makes the graph of a task for this rank: the whole model, or its part if ranks share layers or samples. wanted,
  * value_out: as in cvy_model_instantiate(). */
 cvy_status cvy_program_instantiate(cvy_program *program, const cvy_program_task *task, const cvy_graph_opts *opts,

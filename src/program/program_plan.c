@@ -407,6 +407,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
         status = cvy_comm_agree(p->context->comm, plan_steps(p));
     if (status == CVY_OK)
         status = join_axes(p);
+    if (status == CVY_OK)
+        status = cvy_program_share_names(p);
     if (status == CVY_OK && p->opts.memory_limit > 0) {
         status = fit_limit(p);
         if (status == CVY_OK)

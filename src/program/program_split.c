@@ -4,6 +4,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "pass/pass_split.h"
 #include "program/program.h"
 
@@ -101,4 +104,77 @@ cvy_status cvy_program_instantiate(cvy_program *p, const cvy_program_task *s, co
     else
         cvy_vars_destroy(&vars);
     return status;
+}
+
+/* ---- names ---- */
+
+/* A line for each variable: its role, dtype, shape of the whole, and name. */
+static void list_names(const cvy_program *p, cvy_text *out)
+{
+    for (int i = 0; i < p->vars->count; i++) {
+        const cvy_variable *v = p->vars->at[i];
+        cvy_text_add(out, "%d %d %s %s\n", (int)v->role, (int)v->dtype,
+                     cvy_shape_text(v->tile ? &v->tile->whole : &v->shape), v->name);
+    }
+}
+
+static cvy_status declare_line(cvy_program *p, const char *line, int length)
+{
+    char text[256], shape_text[128], name[200];
+    int role = 0, dtype = 0;
+    cvy_shape shape;
+    cvy_variable *v = NULL;
+    snprintf(text, sizeof text, "%.*s", length, line);
+    CVY_CHECK(sscanf(text, "%d %d %127s %199s", &role, &dtype, shape_text, name) == 4, CVY_E_INTERNAL,
+              "a rank's list of variables has the line '%s'", text);
+    if (cvy_vars_find(p->vars, name))
+        return CVY_OK;
+    CVY_TRY(cvy_shape_parse(shape_text, &shape));
+    CVY_TRY(cvy_vars_declare(p->vars, name, (cvy_role)role, (cvy_dtype)dtype, &shape, NULL, &v));
+    v->elsewhere = 1;
+    return CVY_OK;
+}
+
+static cvy_status declare_lines(cvy_program *p, const char *text)
+{
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1)
+        CVY_TRY(declare_line(p, text, (int)(end - text)));
+    return CVY_OK;
+}
+
+/* All ranks of one axis learn the names of all others. */
+static cvy_status share_along(cvy_program *p, cvy_comm *comm)
+{
+    cvy_text mine = {0};
+    char *padded = NULL, *all = NULL;
+    list_names(p, &mine);
+    int64_t bytes = mine.data ? (int64_t)strlen(mine.data) + 1 : 1;
+    cvy_status status = comm->ops->allreduce(comm, &bytes, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX);
+    if (status == CVY_OK)
+        status = mine.status;
+    if (status == CVY_OK)
+        status = cvy_mem_alloc((size_t)bytes, &padded);
+    if (status == CVY_OK)
+        status = cvy_mem_alloc((size_t)bytes * (size_t)comm->nranks, &all);
+    status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK && mine.data)
+        memcpy(padded, mine.data, strlen(mine.data));
+    if (status == CVY_OK)
+        status = comm->ops->allgather(comm, padded, (size_t)bytes, all);
+    for (int r = 0; r < comm->nranks && status == CVY_OK; r++)
+        status = declare_lines(p, all + (size_t)r * (size_t)bytes);
+    cvy_text_free(&mine);
+    cvy_mem_free(&padded);
+    cvy_mem_free(&all);
+    return cvy_comm_agree(comm, status);
+}
+
+cvy_status cvy_program_share_names(cvy_program *p)
+{
+    const cvy_grid *grid = &p->pipeline.grid;
+    cvy_comm *const along[] = {grid->over[CVY_AXIS_BIT(CVY_AXIS_TENSOR)], grid->pipeline};
+    for (int i = 0; i < CVY_COUNT(along) && cvy_grid_splits(grid); i++)
+        if (along[i])
+            CVY_TRY(share_along(p, along[i]));
+    return CVY_OK;
 }

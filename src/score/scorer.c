@@ -216,6 +216,8 @@ static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_e
 {
     const cvy_program *p = scorer->session->program;
     const cvy_program_task *info = p->task[step];
+    const cvy_grid *grid = &p->pipeline.grid;
+    const int counts = cvy_grid_is_first_part(grid); /* ranks that share samples have the same loss */
     for (int i = 0; i < info->nloss; i++) {
         char name[160];
         snprintf(name, sizeof name, "%s.norm", info->loss[i].value);
@@ -223,9 +225,9 @@ static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_e
         const double n = weights ? *weights : (double)info->batch;
         for (int m = 0; m < cvy_program_loss_parts(info); m++) {
             const double *loss = cvy_program_loss_part(info, i, m);
-            cvy_exact_add(&sum[i], loss ? *loss * n : 0);
+            cvy_exact_add(&sum[i], loss && counts ? *loss * n : 0);
         }
-        cvy_exact_add(&norm[i], p->pipeline.grid.data_rank == 0 && is_made_here(info, info->loss[i].value) ? n : 0);
+        cvy_exact_add(&norm[i], counts && grid->data_rank == 0 && is_made_here(info, info->loss[i].value) ? n : 0);
     }
 }
 
@@ -258,7 +260,8 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     CVY_TRY(cvy_program_step(s->program, step, 0));
     pass->nloss = s->program->task[step]->nloss;
     add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
-    if (!is_made_here(s->program->task[step], s->program->task[step]->output[0].value))
+    if (!is_made_here(s->program->task[step], s->program->task[step]->output[0].value) ||
+        !cvy_grid_is_first_part(&s->program->pipeline.grid))
         return CVY_OK;
     CVY_TRY(view_batch(scorer, step, rows, &pass->output, &view));
     const cvy_metric_rows metric_rows = {
@@ -296,7 +299,8 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
         if (rows)
             cvy_loader_release(loader, rows);
     }
-    if (loader && scorer->session->program->pipeline.grid.stage == 0) /* all stages read the same samples */
+    const cvy_grid *grid = &scorer->session->program->pipeline.grid;
+    if (loader && grid->stage == 0 && cvy_grid_is_first_part(grid)) /* others read the same samples */
         cvy_exact_add(&pass->loss[2 * LOSS_MAX], (double)cvy_loader_nbad(loader));
     cvy_loader_destroy(&loader);
     return all == CVY_OK ? cvy_comm_agree(comm, mine) : all;

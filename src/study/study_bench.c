@@ -456,7 +456,8 @@ static int64_t count_parameters(const cvy_vars *vars)
 {
     int64_t n = 0;
     for (int i = 0; i < vars->count; i++)
-        n += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
+        if (vars->at[i]->role == CVY_ROLE_WEIGHT)
+            n += cvy_shape_elems(vars->at[i]->tile ? &vars->at[i]->tile->whole : &vars->at[i]->shape);
     return n;
 }
 

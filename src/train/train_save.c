@@ -170,7 +170,7 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
                                 .keep = (int)t->session.job->checkpoint.keep,
                                 .must_be_finite = 1,
                                 .is_best = t->best.is_new,
-                                .grid = p->pipeline.grid.nstages > 1 ? &p->pipeline.grid : NULL};
+                                .grid = cvy_grid_is_used(&p->pipeline.grid) ? &p->pipeline.grid : NULL};
     const cvy_status begun =
         status == CVY_OK ? cvy_saver_begin(t->save.saver, &opts, !pending && !p->update.def->saves_on_root, background)
                          : status;

@@ -85,10 +85,6 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
         cvy_job_where(s->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
-    CVY_CHECK(!cvy_grid_splits(&s->program->pipeline.grid), CVY_E_UNSUPPORTED,
-              "%s: `convoy train` does not save the parts of a tensor or spatial axis yet; take data and pipeline, or "
-              "train with the C API",
-              cvy_job_where(s->job, "parallel", NULL));
     cvy_job_group_variables(s->job, s->program);
     return add_steps(t);
 }
@@ -227,7 +223,9 @@ static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
 {
     cvy_comm *comm = t->session.context->comm;
     const int64_t bad = cvy_loader_nbad(t->data.loader);
-    *skipped_out = t->session.program->pipeline.grid.stage == 0 ? bad - t->data.nbad : 0; /* all stages read the same */
+    /* all stages, and all ranks that share samples, read the same */
+    const cvy_grid *grid = &t->session.program->pipeline.grid;
+    *skipped_out = grid->stage == 0 && cvy_grid_is_first_part(grid) ? bad - t->data.nbad : 0;
     t->data.nbad = bad;
     if (*skipped_out > 0) {
         char text[512];

@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich asan
+# grid.sh: a training whose ranks share layers (tensor) or samples (spatial) has the losses, the validation and the
+# checkpoints of one rank; a run is resumed on another grid of ranks, from any to any, and test, predict, inspect and
+# export read it on one rank; grids that do not fit are refused.
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
+sed 's|^log:.*||' job.yaml >grid.yaml
+echo 'log: {every: 1}' >>grid.yaml
+data='{format: synthetic, samples: 8, shape: [3, 8, 8], classes: 4}'
+
+losses() { grep '"kind": "step"' "$1/metrics.jsonl" | sed 's/.*"loss": \([^,]*\),.*/\1/'; }
+
+# same RUN RUN N: the last N losses agree, up to rounding
+same() {
+    losses "$1" | tail -n "$3" >expected
+    losses "$2" | tail -n "$3" | paste - expected | awk -v n="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || d > 2e-5 * $2) bad = 1 } END { exit bad || NR != n }' ||
+        fail "$2: losses $(losses "$2" | tr '\n' ' '), expected those of $1: $(losses "$1" | tr '\n' ' ')"
+}
+
+"$CONVOY" train grid.yaml --out one >log 2>&1 || fail "one rank: $(cat log)"
+$MPIEXEC_N 2 "$CONVOY" train grid.yaml --out tensor --set parallel.tensor=2 >log 2>&1 || fail "tensor 2: $(cat log)"
+same one tensor 6
+$MPIEXEC_N 2 "$CONVOY" train grid.yaml --out height --set parallel.spatial=2 >log 2>&1 || fail "spatial 2: $(cat log)"
+same one height 6
+val() { grep '"kind": "val"' "$1/metrics.jsonl" | sed 's/.*"accuracy": \([^,}]*\).*/\1/'; }
+for run in tensor height; do
+    [ "$(val one)" = "$(val $run)" ] || fail "$run: validation $(val $run), expected that of one rank: $(val one)"
+done
+
+# ---- another grid resumes ----
+cp -r one kept
+for from in one tensor height; do
+    rm -r $from/checkpoints/step-00000006
+    echo step-00000004 >$from/checkpoints/latest
+done
+# resume FROM NAME RANKS KEY=VALUE...
+resume() {
+    from=$1 name=$2 ranks=$3
+    shift 3
+    set -- $(for key; do echo "--set parallel.$key"; done)
+    cp -r "$from" "$name"
+    $MPIEXEC_N "$ranks" "$CONVOY" train grid.yaml --out "$name" --resume "$@" >log 2>&1 || fail "$from as $name: $(cat log)"
+    contains log 'resumed after step 4 of 6' || fail "$from as $name: $(cat log)"
+    same kept "$name" 2
+}
+resume tensor t-one 1
+resume tensor t-data 3
+resume tensor t-grid 4 tensor=2 spatial=2
+resume height h-tensor 2 tensor=2
+resume one o-hybrid 4 tensor=2 pipeline=2
+resume one o-square 4 'spatial=[2,2]'
+
+# ---- what reads checkpoints ----
+"$CONVOY" test o-hybrid --data "$data" >log 2>&1 && contains log accuracy || fail "test: $(cat log)"
+"$CONVOY" predict t-grid --data "$data" --out rows.csv >log 2>&1 || fail "predict: $(cat log)"
+"$CONVOY" inspect t-grid --verify >log 2>&1 || fail "inspect: $(cat log)"
+"$CONVOY" export o-hybrid whole.safetensors >log 2>&1 || fail "export: $(cat log)"
+"$CONVOY" bench grid.yaml --steps 2 --json >log 2>&1 || fail "bench: $(cat log)"
+$MPIEXEC_N 2 "$CONVOY" bench grid.yaml --steps 2 --json --set parallel.tensor=2 >log2 2>&1 || fail "bench on a grid: $(cat log2)"
+[ "$(sed 's/.*"parameters": \([0-9]*\).*/\1/' log | tail -n 1)" = "$(sed 's/.*"parameters": \([0-9]*\).*/\1/' log2 | tail -n 1)" ] ||
+    fail "parameters differ: $(cat log log2)"
+
+# ---- bad input ----
+refused 'a grid of tensor 2 on 3 ranks: the number of ranks must be a multiple' $MPIEXEC_N 3 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2
+refused 'at most three spatial dimensions' "$CONVOY" train grid.yaml --out bad --set 'parallel.spatial=[1,1,1,2]'
+refused 'go with update mode sync only' $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set update=zero1
+refused 'optimizer lars needs the norm of each whole weight' $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set train.optimizer=lars
+exit $failed
