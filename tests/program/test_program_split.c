@@ -48,7 +48,7 @@ static cvy_model *decoder(void)
     cvy_model *m = NULL;
     EXPECT_OK(cvy_model_create("decoder", &m));
     EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 9, 8}}));
-    EXPECT_OK(cvy_model_add_input(m, "x2", CVY_DTYPE_F32, &(cvy_shape){3, {4, 11, 8}}));
+    EXPECT_OK(cvy_model_add_input(m, "x2", CVY_DTYPE_F32, &(cvy_shape){3, {2, 11, 8}}));
     add(m, "conv", "a", "channels: 8, kernel: [3, 2], stride: 2, pad: [1, 0]", "x");
     add(m, "leaky_relu", "r", NULL, "a");
     add(m, "conv", "g", "channels: 8, kernel: 3, pad: 2, dilation: 2, groups: 4, bias: false", "r");
@@ -57,7 +57,7 @@ static cvy_model *decoder(void)
     add(m, "deconv", "u", "channels: 6, kernel: 4, stride: 2, pad: 1, output_pad: [1, 0]", "lrn");
     add(m, "relu", "r2", NULL, "u");
     add(m, "dropout", "drop", "p: 0.1", "r2");
-    add(m, "deconv", "v", "channels: 4, kernel: 3, pad: 1", "drop");
+    add(m, "deconv", "v", "channels: 2, kernel: 3, pad: 1", "drop");
     add(m, "mse", "loss", NULL, "v, x2");
     return m;
 }
@@ -114,7 +114,6 @@ static void train(cvy_context *context, make_fn make, const struct way *w, const
 {
     const cvy_program_opts opts = {.size = sizeof opts,
                                    .dtype = dtype,
-                                   .kernels = "native,reference",
                                    .batch_norm_group = -2,
                                    .bucket_bytes = 512,
                                    .pipeline = grid->pipeline,

@@ -158,13 +158,43 @@ static cvy_status offer_from(const struct layer *l, const cvy_onednn_call *call,
     return CVY_OK;
 }
 
+/* The problem with the layouts of the ask. */
+static cvy_status asked_problem(const struct layer *l, const cvy_kernel_ask *ask, cvy_onednn_problem *out)
+{
+    cvy_kernel_ask chosen = *ask;
+    *out = problem_of(l, ask->threads);
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++) {
+        cvy_onednn_tensor *t = &out->tensor[role];
+        t->any = 0;
+        if (t->ndim)
+            t->layout = *cvy_onednn_ask_layout(&chosen, l->pass, role);
+    }
+    cvy_layout *weight = &out->tensor[CVY_ONEDNN_WEIGHT].layout;
+    return cvy_onednn_weight_to(&l->weight, weight, weight);
+}
+
+/* A dimension of one element lets oneDNN choose layouts that differ only in its stride. Their names do not say which,
+ * and for the one that a name stands for there may be no implementation. Deconvolutions with one output channel are so.
+ */
+static cvy_status check_names(const struct layer *l, const cvy_kernel_ask *ask)
+{
+    cvy_onednn_problem p;
+    cvy_onednn_call *call = NULL;
+    if (l->family != CVY_ONEDNN_DECONV)
+        return CVY_OK;
+    CVY_TRY(asked_problem(l, ask, &p));
+    const cvy_status status = cvy_onednn_describe(&p, &call);
+    cvy_onednn_destroy(call);
+    return status;
+}
+
 static cvy_status offer_call(const struct layer *l, const cvy_onednn_problem *p, cvy_kernel_ask *ask)
 {
     cvy_onednn_call *call = NULL;
     CVY_TRY(cvy_onednn_describe(p, &call));
     const cvy_status status = offer_from(l, call, ask);
     cvy_onednn_destroy(call);
-    return status;
+    return status == CVY_OK ? check_names(l, ask) : status;
 }
 
 /* The gradients use the variable's layout of the weights, unless a better implementation needs another one. */
@@ -253,16 +283,8 @@ static cvy_status offer(cvy_kernel_ask *ask, int winograd)
 
 static cvy_status create_layer(const struct layer *l, const cvy_kernel_ask *ask, void **state_out)
 {
-    cvy_onednn_problem p = problem_of(l, ask->threads);
-    cvy_kernel_ask chosen = *ask;
-    for (int role = 0; role < CVY_ONEDNN_ROLES; role++) {
-        cvy_onednn_tensor *t = &p.tensor[role];
-        t->any = 0;
-        if (t->ndim)
-            t->layout = *cvy_onednn_ask_layout(&chosen, l->pass, role);
-    }
-    cvy_layout *weight = &p.tensor[CVY_ONEDNN_WEIGHT].layout;
-    CVY_TRY(cvy_onednn_weight_to(&l->weight, weight, weight));
+    cvy_onednn_problem p;
+    CVY_TRY(asked_problem(l, ask, &p));
     return cvy_onednn_layer_create(&p, state_out);
 }
 

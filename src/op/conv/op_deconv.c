@@ -122,6 +122,7 @@ static const cvy_sample deconv_samples[] = {
     {.src = "2x6x4x4", .options = "kernel: [3, 2], channels: 4, groups: 2, dilation: 2, pad: [2, 1]"},
     {.src = "3x4x5", .options = "kernel: 3, channels: 5, stride: 3, output_pad: 2"},
     {.src = "1x3x2x3x2", .options = "kernel: 2, channels: 2, stride: [1, 2, 1]"},
+    {.src = "2x6x7x8", .options = "kernel: 3, channels: 1, pad: 1"},
     {.src = "64x128x14x14", .options = "kernel: 4, channels: 64, stride: 2, pad: 1", .flags = CVY_SAMPLE_TIMING},
     {0},
 };
