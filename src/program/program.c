@@ -523,15 +523,16 @@ static cvy_status print_json(const cvy_program *p, int task, char **text_out)
     if (cvy_program_predict(p, task, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
         cvy_json_real(&json, "predicted_ms", predicted_ms);
     cvy_json_open(&json, "choices", '{');
-    const cvy_status status = cvy_program_choices_json(p, task, &json);
+    cvy_status status = cvy_program_choices_json(p, task, &json);
     cvy_json_close(&json, '}');
     cvy_json_close(&json, '}');
-    if (status != CVY_OK || json.text.status != CVY_OK) {
+    if (status == CVY_OK)
+        status = json.text.status;
+    if (status == CVY_OK)
+        *text_out = json.text.data;
+    else
         cvy_text_free(&json.text);
-        return status != CVY_OK ? status : json.text.status;
-    }
-    *text_out = json.text.data;
-    return CVY_OK;
+    return status;
 }
 
 cvy_status cvy_program_print(const cvy_program *p, int task, const char *how, char **text_out)

@@ -23,8 +23,7 @@ static void copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dty
         cvy_set(&dst, i, cvy_get(&src, i));
 }
 
-/* This rank's part of a sample: its shape, and where it is in the whole sample. */
-static cvy_shape part_of_sample(const cvy_plan_feed *feed, cvy_tile *tile_out)
+cvy_shape cvy_feed_part(const cvy_plan_feed *feed, cvy_tile *tile_out)
 {
     const cvy_shape part = cvy_shape_make(feed->shape.ndim - 1, feed->shape.dim + 1);
     *tile_out = (cvy_tile){.whole = part};
@@ -39,7 +38,7 @@ static cvy_shape part_of_sample(const cvy_plan_feed *feed, cvy_tile *tile_out)
 static void copy_parts(const void *from, cvy_dtype dtype, const cvy_plan_feed *feed, int64_t n)
 {
     cvy_tile tile;
-    const cvy_shape shape = part_of_sample(feed, &tile);
+    const cvy_shape shape = cvy_feed_part(feed, &tile);
     const int64_t part = cvy_shape_elems(&shape), whole = cvy_shape_elems(&tile.whole);
     const int64_t run = part > 0 ? shape.dim[shape.ndim - 1] : 1;
     for (int64_t i = 0; i < n * part; i += run) {
@@ -105,7 +104,7 @@ static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
             continue;
         cvy_tile tile;
         if (!feed->per_step)
-            part_of_sample(feed, &tile);
+            cvy_feed_part(feed, &tile);
         const int64_t elems =
             feed->per_step ? (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype)) : cvy_shape_elems(&tile.whole);
         CVY_CHECK(elems == cvy_shape_elems(&from->shape), CVY_E_SHAPE,

@@ -17,4 +17,7 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
 /* What the nodes of the task read of the data on this rank. */
 cvy_row_needs cvy_program_row_needs(const cvy_program *program, int task);
 
+/* This rank's part of a sample in a feed that has rows: its shape, and where it is in the whole sample. */
+cvy_shape cvy_feed_part(const cvy_plan_feed *feed, cvy_tile *tile_out);
+
 #endif

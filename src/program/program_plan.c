@@ -302,9 +302,9 @@ static cvy_status foresee_stages(cvy_program *p)
 {
     if (p->pipeline.foreseen <= 1)
         return CVY_OK;
-    p->pipeline.grid.nstages = p->pipeline.foreseen;
+    p->pipeline.grid.nstages = p->pipeline.nstages = p->pipeline.foreseen;
     const cvy_status status = cut(p);
-    p->pipeline.grid.nstages = 1;
+    p->pipeline.grid.nstages = p->pipeline.nstages = 1;
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
     return status;

@@ -18,6 +18,7 @@
 #include "base/number/base_rng.h"
 #include "job/job_table.h"
 #include "monitor/monitor_trace.h"
+#include "program/program_fill.h"
 #include "study/study.h"
 #include "study/study_result.h"
 
@@ -182,20 +183,22 @@ static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t fir
 {
     const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
     const cvy_rng rng = cvy_rng_make(1, feed->name, 0, 0);
-    const int64_t rows = feed->shape.dim[0], elems = rows ? cvy_shape_elems(&feed->shape) / rows : 0, n = rows * elems,
-                  at = first_row * elems;
+    cvy_tile tile;
+    const cvy_shape part = cvy_feed_part(feed, &tile);
+    const int64_t elems = cvy_shape_elems(&part), whole = cvy_shape_elems(&tile.whole), n = feed->shape.dim[0] * elems;
     const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64, is_zero = is_index(b, feed->name);
     for (int64_t i = 0; i < n; i++) {
+        const int64_t at = (first_row + i / elems) * whole + cvy_tile_index(&tile, &part, i % elems);
         if (is_zero)
             cvy_set(&span, i, 0);
         else if (strcmp(feed->name, "weight") == 0)
             cvy_set(&span, i, 1);
         else if (strcmp(feed->name, "sample_id") == 0)
-            cvy_set(&span, i, (double)(at + i));
+            cvy_set(&span, i, (double)at);
         else if (is_real)
-            cvy_set(&span, i, ((double)cvy_rng_u32(&rng, (uint64_t)(at + i)) / 4294967296.0 - 0.5) * sqrt(12.0));
+            cvy_set(&span, i, ((double)cvy_rng_u32(&rng, (uint64_t)at) / 4294967296.0 - 0.5) * sqrt(12.0));
         else
-            cvy_set(&span, i, (double)cvy_rng_below(&rng, (uint64_t)(at + i), (uint64_t)CVY_MAX(b->data.nclasses, 1)));
+            cvy_set(&span, i, (double)cvy_rng_below(&rng, (uint64_t)at, (uint64_t)CVY_MAX(b->data.nclasses, 1)));
     }
 }
 

@@ -53,7 +53,7 @@ static cvy_comm_axis expected_axis(const cvy_plan *plan, const cvy_instr *instr,
         CVY_MAX(cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET), cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET));
     if (bucket >= 0)
         return plan->buckets->bucket[bucket].comm == plan->opts.grid->all ? CVY_COMM_PIPELINE : CVY_COMM_DATA;
-    return strcmp(node->name, "clip.stages") == 0 ? CVY_COMM_PIPELINE : CVY_COMM_DATA;
+    return strcmp(node->name, "clip.over.pipeline") == 0 ? CVY_COMM_PIPELINE : CVY_COMM_DATA;
 }
 
 static void check_instructions(const cvy_plan *plan, int stages)

@@ -38,6 +38,7 @@
     X("update.staleness", "none", update_staleness = -1)                                                               \
     X("deterministic", "true", shards = 8)                                                                             \
     X("parallel.pipeline", "4", pipeline = 4)                                                                          \
+    X("parallel.spatial", "3", spatial[0] = 3)                                                                         \
     X("parallel.tensor", "2", tensor = 2)                                                                              \
     X("parallel.order", "gpipe", pipeline_order = "gpipe")                                                             \
     X("parallel.interleave", "2", interleave = 2)                                                                      \

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* dlfcn.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
+#ifndef DARWIN_DLFCN_H
+#define DARWIN_DLFCN_H
+#define RTLD_NOW 0x2
+#define RTLD_LOCAL 0x4
+#define RTLD_NODELETE 0x80
+void *dlopen(const char *path, int mode);
+void *dlsym(void *handle, const char *symbol);
+int dlclose(void *handle);
+char *dlerror(void);
+#endif
