@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -183,9 +182,11 @@ static cvy_status hash_file(const char *path, cvy_extension_file *file)
 /* dlopen() would look for a path without '/' in the search path of libraries. */
 static cvy_status find_place(const cvy_extensions *x, cvy_extension_file *file)
 {
-    char place[PATH_MAX];
-    CVY_CHECK(realpath(file->path, place), CVY_E_IO, "it cannot be opened: %s", strerror(errno));
-    return cvy_pool_strdup(x->pool, place, &file->place);
+    char *place = realpath(file->path, NULL);
+    CVY_CHECK(place, CVY_E_IO, "it cannot be opened: %s", strerror(errno));
+    const cvy_status status = cvy_pool_strdup(x->pool, place, &file->place);
+    free(place);
+    return status;
 }
 
 static cvy_status load(cvy_extensions *x, const char *path, const cvy_extension_file **file_out)
