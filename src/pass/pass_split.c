@@ -40,6 +40,7 @@ struct splitting {
     const cvy_graph *whole;
     cvy_graph *part;
     struct place *place; /* by value of the whole graph */
+    int nsplit;          /* nodes that are split */
 };
 
 static unsigned axis_bit(const struct splitting *s)
@@ -387,6 +388,7 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
             CVY_TRY(source_of(s, node, &d, i, &src[i]));
     CVY_TRY(cvy_graph_add_parsed(s->part, node->op, node->name, node->layer, options, src, given, node->phase, &part));
     part->split = node->split | (split || follows ? axis_bit(s) : 0);
+    s->nsplit += split != 0;
     CVY_TRY(take_variables(s, node, part, split));
     if (d.transposed)
         return cut_out(s, node, &d, part);
@@ -443,6 +445,11 @@ static cvy_status split_all(struct splitting *s, cvy_value **value, int n)
                              .phase = producer ? producer->phase : CVY_PHASE_MICRO};
         CVY_TRY(gathered(s, value[i], &at, &value[i]));
     }
+    CVY_CHECK(s->nsplit > 0, CVY_E_CONFIG,
+              "%d ranks of the axis %s would all compute the same, because %s; take fewer parts", s->split->parts,
+              cvy_axis_name(s->split->axis),
+              s->split->axis == CVY_AXIS_TENSOR ? "no layer with weights has so many channels"
+                                                : "no input of a layer that can be split has so many positions");
     CVY_TRY(declare_others(s->whole->vars, s->part->vars));
     return cvy_graph_verify(s->part);
 }
