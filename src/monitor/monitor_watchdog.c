@@ -45,6 +45,16 @@ struct cvy_watchdog {
     const char *what;
 };
 
+/* The ranks over which a bucket is summed. over: its axes besides the data axis. */
+static const char *sum_of(const cvy_plan *plan, unsigned over)
+{
+    if (!plan->opts.grid)
+        return "all ranks";
+    if (over & CVY_AXES_SPACE)
+        return "the ranks that share samples";
+    return over & CVY_AXIS_BIT(CVY_AXIS_PIPELINE) ? "all stages" : "the ranks of this stage";
+}
+
 /* Writes what a plan does now, as ", node conv1": the message or the reduction that it waits for, or else the node.
  * Writes nothing between steps. Returns 1 if it waits for other ranks. */
 static int say_instr(const cvy_plan *plan, char *text, size_t room)
@@ -54,9 +64,7 @@ static int say_instr(const cvy_plan *plan, char *text, size_t room)
     char message[128];
     if (bucket >= 0 && bucket < plan->buckets->n)
         return snprintf(text, room, ", wait for the sum of bucket %d over %s", bucket,
-                        !plan->opts.grid                     ? "all ranks"
-                        : plan->buckets->bucket[bucket].over ? "all stages"
-                                                             : "the ranks of this stage") > 0;
+                        sum_of(plan, plan->buckets->bucket[bucket].over)) > 0;
     if (at < 0 || at >= plan->ninstr)
         return 0;
     const cvy_instr *instr = &plan->instr[at];
@@ -80,10 +88,9 @@ static int say_running(const cvy_program *p, char *text, size_t room)
 static const char *collective_of(const cvy_watchdog *w)
 {
     const cvy_grid *grid = w->program ? &w->program->pipeline.grid : NULL;
-    const cvy_comm *comm[] = {w->context->comm, grid ? grid->data : NULL, grid ? grid->pipeline : NULL};
-    const char *collective = NULL;
-    for (int i = 0; i < CVY_COUNT(comm) && !collective; i++)
-        collective = comm[i] ? atomic_load_explicit(&comm[i]->collective, memory_order_relaxed) : NULL;
+    const char *collective = atomic_load_explicit(&w->context->comm->collective, memory_order_relaxed);
+    for (int s = 0; grid && s < CVY_AXIS_SETS && !collective; s++)
+        collective = grid->over[s] ? atomic_load_explicit(&grid->over[s]->collective, memory_order_relaxed) : NULL;
     return collective;
 }
 
