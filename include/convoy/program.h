@@ -271,7 +271,8 @@ CVY_API int64_t cvy_program_first_row(const cvy_program *program, int task);
  *
  * [rows, sample shape...], row-major, of the input's dtype in the model; real inputs have the program's dtype. The
  * program owns it, and its address does not change. A model with dropout also has the input "sample_id", i64 [rows],
- * from which masks are drawn; unless the caller fills it, it is each row's index in the global batch. Returns
+ * from which masks are drawn; unless the caller fills it, it is each row's index in the global batch. If ranks share
+ * samples (opts.spatial), it holds this rank's part of each sample: cvy_program_part() says which. Returns
  * NULL, with an error text, if the task is not planned or has no such input. Collective: no.
  */
 CVY_API void *cvy_program_feed(cvy_program *program, int task, const char *input);
@@ -335,6 +336,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_output(const cvy_program *program,
  * @plain_out, @plain: row-major, of the program's dtype
  * @elems: number of elements of that memory, which must be the variable's
  *
+ * If ranks share layers (opts.tensor), they copy this rank's part: cvy_program_part() says which.
  * Collective: no; see share_weights for cvy_program_set(). Errors: CVY_E_ARGUMENT (not planned, no such variable, wrong
  * number of elements), CVY_E_MEMORY.
  */
@@ -342,6 +344,18 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_get(const cvy_program *program, co
                                                   int64_t elems);
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_set(cvy_program *program, const char *variable, const void *plain,
                                                   int64_t elems);
+/**
+ * cvy_program_part - which part of a variable or of an input this rank has
+ * @name: a variable ("conv1.weight"), or an input of @task
+ * @whole_out: the shape of the whole variable, or of a whole sample of the input; may be NULL
+ * @first_out: [ndim of @whole_out] where the part begins in the whole, along each dimension; may be NULL. The part is
+ * as long as cvy_program_variable() says, or as the input's feed is
+ *
+ * Zeros, and the whole, unless opts.tensor or opts.spatial is set. Collective: no. Errors: CVY_E_ARGUMENT (not planned,
+ * no such variable or input).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_part(const cvy_program *program, int task, const char *name,
+                                                   cvy_shape *whole_out, int64_t *first_out);
 /** Name and shape of variable @i, from 0; CVY_END after the last one. The program owns the name. @shape_out may be
  * NULL. Collective: no. Errors: none. */
 CVY_API cvy_status cvy_program_variable(const cvy_program *program, int i, const char **name_out, cvy_shape *shape_out);

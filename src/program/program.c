@@ -15,6 +15,7 @@
 #include "base/machine/base_machine.h"
 #include "comm/comm_allreduce.h"
 #include "context/context_team.h"
+#include "program/program_fill.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
 
@@ -474,6 +475,33 @@ cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *pla
     cvy_variable *v = NULL;
     CVY_TRY(find_variable(p, variable, elems, &v));
     return cvy_variable_write(v, plain);
+}
+
+static void tell_part(const cvy_shape *whole, const int64_t *first, cvy_shape *whole_out, int64_t *first_out)
+{
+    if (whole_out)
+        *whole_out = *whole;
+    for (int d = 0; d < whole->ndim && first_out; d++)
+        first_out[d] = first[d];
+}
+
+cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cvy_shape *whole_out, int64_t *first_out)
+{
+    static const int64_t origin[CVY_NDIM_MAX] = {0};
+    const cvy_variable *v = cvy_vars_find(p->vars, name);
+    const cvy_program_task *s = find_task(p, task);
+    cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, name) : NULL;
+    cvy_tile tile;
+    CVY_CHECK(p->allocated && (v || (feed && !feed->per_step)), CVY_E_ARGUMENT,
+              "the program has no variable '%s', and task %d no such input%s", name, task,
+              p->allocated ? "" : " yet: plan it first");
+    if (v) {
+        tell_part(v->tile ? &v->tile->whole : &v->shape, v->tile ? v->tile->first : origin, whole_out, first_out);
+        return CVY_OK;
+    }
+    cvy_feed_part(feed, &tile);
+    tell_part(&tile.whole, tile.first, whole_out, first_out);
+    return CVY_OK;
 }
 
 cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_out, cvy_shape *shape_out)

@@ -76,12 +76,8 @@ static void fill(cvy_program *p, int step, cvy_dtype dtype)
             continue;
         const cvy_span x = {.dtype = dtype, .data = cvy_program_feed(p, step, name)};
         const cvy_shape sample = cvy_shape_make(v->shape.ndim - 1, v->shape.dim + 1);
-        cvy_tile tile = {.whole = sample};
-        if (v->tile) {
-            tile.whole = cvy_shape_make(sample.ndim, v->tile->whole.dim + 1);
-            for (int d = 0; d < sample.ndim; d++)
-                tile.first[d] = v->tile->first[d + 1];
-        }
+        cvy_tile tile;
+        EXPECT_OK(cvy_program_part(p, step, name, &tile.whole, tile.first));
         const int64_t n = cvy_shape_elems(&sample), all_n = cvy_shape_elems(&tile.whole);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t i = 0; i < n; i++) {
@@ -164,8 +160,11 @@ static int64_t compare(const struct trained *got, const struct trained *expected
         count += v->role == CVY_ROLE_WEIGHT ? n : 0;
         EXPECT_OK(cvy_variable_read(v, here));
         EXPECT_OK(cvy_variable_read(w, there));
+        cvy_tile tile;
+        EXPECT_OK(cvy_program_part(got->program, 0, v->name, &tile.whole, tile.first));
+        EXPECT(cvy_shape_equal(&tile.whole, &w->shape));
         for (int64_t k = 0; k < n; k++)
-            EXPECT_NEAR(cvy_get(&x, k), cvy_get(&y, cvy_tile_index(v->tile, &v->shape, k)), 10 * tolerance);
+            EXPECT_NEAR(cvy_get(&x, k), cvy_get(&y, cvy_tile_index(&tile, &v->shape, k)), 10 * tolerance);
     }
     return count;
 }
