@@ -65,6 +65,14 @@ typedef struct cvy_program_task {
     cvy_recomputed recomputed; /* what the backward pass of a micro-batch recomputes, if memory was short */
 } cvy_program_task;
 
+/* In a pipeline a forward task has micro-batches too, so that all stages have work. Each rank cuts its own rows, so
+ * that they stay consecutive. */
+int cvy_program_cuts_own_rows(const cvy_program *program, const cvy_program_task *task);
+/* This rank's share of a micro-batch, or the largest share of any rank. */
+cvy_batch cvy_program_share(const cvy_program *program, const cvy_program_task *task, int micro, int largest);
+/* All steps use the same memory, one after the other. But gradients that wait for their update stay where they are, so
+ * the memory of evaluation begins after them. */
+size_t cvy_program_arena_offset(const cvy_program *program, const cvy_program_task *task);
 /* Destroys graphs, lowered graphs and plans. */
 void cvy_program_drop_plan(cvy_program_task *task);
 /* ---- program_groups.c ---- */
