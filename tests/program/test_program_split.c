@@ -177,7 +177,7 @@ static void as_on_one_rank(const struct grid *grid)
     static struct trained one, many;
     for (int n = 0; n < CVY_COUNT(networks); n++)
         for (int i = 0; i < CVY_COUNT(ways); i++)
-            for (int d = 0; d < 2; d++) {
+            for (int d = i == 0 ? 0 : 1; d < 2; d++) { /* f32 with the first way only: the test takes long */
                 const cvy_dtype dtype = d ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
                 train(alone, networks[n], &ways[i], &none, dtype, &one);
                 train(all, networks[n], &ways[i], grid, dtype, &many);
