@@ -48,6 +48,12 @@ static unsigned axis_bit(const struct splitting *s)
     return CVY_AXIS_BIT(s->split->axis);
 }
 
+/* The dimension of activations that the axis splits. */
+static int axis_dim(const struct splitting *s)
+{
+    return s->split->axis == CVY_AXIS_TENSOR ? 1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
+}
+
 static int64_t share_first(const struct splitting *s, int64_t n, int part)
 {
     return cvy_share_first(n, part, s->split->parts);
@@ -255,13 +261,13 @@ static int any_source_is_part(const struct splitting *s, const cvy_node *node)
 /* CVY_SPLIT_*, or 0: all ranks compute the node. */
 static unsigned choose(struct splitting *s, const cvy_node *node)
 {
-    const int dim = s->split->axis == CVY_AXIS_TENSOR ? 1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
+    const int dim = axis_dim(s);
     if (s->split->axis != CVY_AXIS_TENSOR)
         return any_source_is_split(s, node, dim) && allows(s, node, CVY_SPLIT_SPACE, dim) ? CVY_SPLIT_SPACE : 0;
     const int told = s->split->of_layer ? cvy_index_find(s->split->of_layer, node->layer) : -1;
-    if (told > 0 && allows(s, node, (unsigned)told, 1))
+    if (told > 0 && allows(s, node, (unsigned)told, dim))
         return (unsigned)told;
-    return any_source_is_split(s, node, 1) && allows(s, node, CVY_SPLIT_CHANNELS, 1) ? CVY_SPLIT_CHANNELS : 0;
+    return any_source_is_split(s, node, dim) && allows(s, node, CVY_SPLIT_CHANNELS, dim) ? CVY_SPLIT_CHANNELS : 0;
 }
 
 /* ---- one node ---- */
@@ -283,18 +289,17 @@ static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy
     const cvy_value *of = node->src[i];
     const cvy_slide slide = {node->dst[0] && part->slides ? node->dst[0]->shape.dim[part->dim] : 0, part->stride,
                              part->pad, part->reach, part->transposed};
-    cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase};
     if (part->split == 0 || part->split == CVY_SPLIT_OUTPUTS)
-        return gathered(s, of, &at, out);
+        return gathered(s, of, node, out);
     if (part->slides && i == 0)
-        return windowed(s, of, part, &slide, &at, out);
+        return windowed(s, of, part, &slide, node, out);
     const cvy_scale_opts by = {part->factor};
     if (part->scaled && i == part->scaled) {
-        CVY_TRY(gathered(s, of, &at, out));
-        return add_node(s, "scale", node->name, "share", &at, &by, *out, out);
+        CVY_TRY(gathered(s, of, node, out));
+        return add_node(s, "scale", node->name, "share", node, &by, *out, out);
     }
     *out = s->place[of->index].value;
-    return s->place[of->index].dim == WHOLE && has_axis(node, of, part) ? shared(s, of, part->dim, &at, out) : CVY_OK;
+    return s->place[of->index].dim == WHOLE && has_axis(node, of, part) ? shared(s, of, part->dim, node, out) : CVY_OK;
 }
 
 /* Variables that the part has created are parts, too. unit_of: the number of channels that are split: a dimension of a
@@ -346,9 +351,8 @@ static cvy_status take_result(struct splitting *s, const cvy_node *node, const c
         value->over |= axis_bit(s);
     else if (is_sum) {
         const struct cvy_allreduce_axis axis = {(int)s->split->axis};
-        const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase};
         value->split = of->split;
-        CVY_TRY(add_node(s, "allreduce", value->name, "sum", &at, &axis, value, &value));
+        CVY_TRY(add_node(s, "allreduce", value->name, "sum", node, &axis, value, &value));
     }
     return set_place(s, of, value, dim);
 }
@@ -361,18 +365,16 @@ static cvy_status cut_out(struct splitting *s, const cvy_node *node, const cvy_n
     cvy_slide_range(&slide, d->number, d->parts, &first, &end);
     const cvy_slice_opts cut = {d->dim, d->first - (first * d->stride - d->pad), d->count};
     cvy_value *value = NULL;
-    const cvy_node at = {.name = node->name, .layer = node->layer, .phase = node->phase};
     part->dst[0]->split = node->dst[0]->split | axis_bit(s);
     if (cut.first == 0 && cut.count == part->dst[0]->shape.dim[d->dim])
         return set_place(s, node->dst[0], part->dst[0], d->dim);
-    CVY_TRY(add_node(s, "slice", part->name, "cut", &at, &cut, part->dst[0], &value));
+    CVY_TRY(add_node(s, "slice", part->name, "cut", node, &cut, part->dst[0], &value));
     return set_place(s, node->dst[0], value, d->dim);
 }
 
 static cvy_status split_node(struct splitting *s, const cvy_node *node)
 {
-    const int given = given_sources(node),
-              dim = s->split->axis == CVY_AXIS_TENSOR ? 1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
+    const int given = given_sources(node);
     const int follows = node->op->flags & CVY_OP_FOLLOWS && any_source_is_part(s, node);
     const unsigned split = follows ? 0 : choose(s, node);
     cvy_value *src[CVY_NODE_SRC_MAX] = {0};
@@ -380,7 +382,7 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
     void *options = node->options;
     cvy_node *part = NULL;
     if (split)
-        CVY_TRY(describe(s, node, split, dim, &d, &options));
+        CVY_TRY(describe(s, node, split, axis_dim(s), &d, &options));
     for (int i = 0; i < given; i++)
         if (follows)
             src[i] = s->place[node->src[i]->index].value;
@@ -403,9 +405,9 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
 /* Inputs are split along a spatial axis if they have it. */
 static cvy_status take_feed(struct splitting *s, const cvy_value *of)
 {
-    const int dim = s->split->axis == CVY_AXIS_TENSOR ? -1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
-    const int is_split = dim > 0 && !of->per_step && cvy_dtype_is_real(of->dtype) && of->shape.ndim > dim &&
-                         of->shape.dim[dim] >= s->split->parts;
+    const int dim = axis_dim(s);
+    const int is_split = s->split->axis != CVY_AXIS_TENSOR && !of->per_step && cvy_dtype_is_real(of->dtype) &&
+                         of->shape.ndim > dim && of->shape.dim[dim] >= s->split->parts;
     cvy_shape shape = of->shape;
     cvy_value *value = NULL;
     if (is_split)

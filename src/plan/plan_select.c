@@ -10,7 +10,6 @@
  */
 #include <string.h>
 
-#include "op/comm/op_message.h"
 #include "plan/plan_offers.h"
 
 cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype)

@@ -101,8 +101,10 @@ cvy_status cvy_program_instantiate(cvy_program *p, const cvy_program_task *s, co
         g->owns_vars = 1;
     if (status == CVY_OK)
         *out = g;
-    else
+    else {
+        cvy_graph_destroy(&g);
         cvy_vars_destroy(&vars);
+    }
     return status;
 }
 

@@ -60,6 +60,9 @@ void cvy_has_range(const struct cvy_redistribute *o, cvy_has has, int part, int6
 
 /* ---- the exchange ---- */
 
+/* All nodes run in the same order on all ranks of the axis, so one tag serves all messages. */
+enum { TAG = 0 };
+
 /* The tensor as a matrix: `outer` rows of entries of `inner` bytes. */
 struct side {
     int64_t first, end; /* entries of this rank */
@@ -77,7 +80,6 @@ struct redistribution {
     struct cvy_redistribute o;
     cvy_comm *comm;
     cvy_bucket_set *buckets;
-    int tag;
     cvy_dtype dtype;
     int64_t outer;
     size_t inner;
@@ -152,7 +154,6 @@ static cvy_status redistribute_create(const cvy_node *node, const cvy_comm_bindi
     *r = (struct redistribution){.o = *o,
                                  .comm = binding->grid[CVY_AXIS_BIT(o->axis)],
                                  .buckets = binding->progresses ? binding->buckets : NULL,
-                                 .tag = 0,
                                  .dtype = src->dtype,
                                  .outer = 1,
                                  .inner = cvy_dtype_bytes(src->dtype),
@@ -272,13 +273,13 @@ static cvy_status redistribute_run(void *state, void *const *src, void *const *d
     for (int p = 0; p < r->o.parts; p++)
         if (r->receive[p].message) {
             r->receive[p].active = 1;
-            CVY_TRY(r->comm->message->receive(r->receive[p].message, p, r->tag));
+            CVY_TRY(r->comm->message->receive(r->receive[p].message, p, TAG));
         }
     for (int p = 0; p < r->o.parts; p++)
         if (r->send[p].message) {
             pack(r, &r->send[p]);
             r->send[p].active = 1;
-            CVY_TRY(r->comm->message->send(r->send[p].message, p, r->tag));
+            CVY_TRY(r->comm->message->send(r->send[p].message, p, TAG));
         }
     copy_own(r);
     CVY_TRY(wait_for_all(r));
