@@ -62,8 +62,7 @@ typedef struct cvy_optimise_opts {
     const cvy_tree *options; /* options of the optimiser, without lr and weight_decay; may be NULL */
     double weight_decay;
     double clip_norm, clip_value; /* 0: off */
-    unsigned
-        over; /* axes of the grid along which ranks have other gradients or parts of them, which belong to the norm */
+    unsigned over; /* ranks along these axes have other gradients, or other parts, which belong to the norm too */
 } cvy_optimise_opts;
 /* Adds the nodes of gradient clipping, and after them one update node for each gradient, with the variable's lr_mult
  * and decay_mult. It makes the feeds "lr" and "step". */

@@ -195,23 +195,28 @@ static unsigned conv_splits(const cvy_node *node)
     return splits_of(o) & ~(o->relu ? CVY_SPLIT_INPUTS : 0u);
 }
 
-/* Groups of channels are split as a whole. Of split inputs, the first part adds the bias. */
+cvy_status cvy_conv_part_channels(const cvy_node_part *part, int64_t *channels, int64_t *groups, int *bias)
+{
+    switch (part->split) {
+    case CVY_SPLIT_CHANNELS:
+        if (*groups == 1 || *groups % part->parts != 0)
+            return CVY_NOT_APPLICABLE;
+        *groups /= part->parts;
+        *channels = part->count;
+        break;
+    case CVY_SPLIT_OUTPUTS: *channels = part->count; break;
+    case CVY_SPLIT_INPUTS: *bias = *bias && part->number == 0; break;
+    default: break;
+    }
+    return CVY_OK;
+}
+
 static cvy_status conv_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     cvy_conv_opts *o = options;
     const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation};
-    switch (part->split) {
-    case CVY_SPLIT_CHANNELS:
-        if (o->groups == 1 || o->groups % part->parts != 0)
-            return CVY_NOT_APPLICABLE;
-        o->groups /= part->parts;
-        o->channels = part->count;
-        return CVY_OK;
-    case CVY_SPLIT_OUTPUTS: o->channels = part->count; return CVY_OK;
-    case CVY_SPLIT_INPUTS: o->bias = o->bias && part->number == 0; return CVY_OK;
-    case CVY_SPLIT_SPACE: return cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part);
-    default: return CVY_OK;
-    }
+    return part->split == CVY_SPLIT_SPACE ? cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part)
+                                          : cvy_conv_part_channels(part, &o->channels, &o->groups, &o->bias);
 }
 
 CVY_OP_DEFINE(conv) = {

@@ -51,6 +51,10 @@ cvy_status cvy_conv_window(const cvy_conv_opts *o, const cvy_shape *src, cvy_win
 cvy_status cvy_deconv_window(const cvy_deconv_opts *o, const cvy_shape *src, cvy_window *window_out,
                              cvy_window_channels *channels_out);
 
+/* What `part` says about the channels of a convolution or deconvolution: changes these options of the part. Groups of
+ * channels are split as a whole; of split inputs, the first part adds the bias. */
+cvy_status cvy_conv_part_channels(const cvy_node_part *part, int64_t *channels, int64_t *groups, int *bias);
+
 /* Adds the gradients of a convolution or deconvolution for its weight, bias and source; ddst is that of its
  * result. opts: options of the operators `weight_op` and `src_op` that compute them. */
 cvy_status cvy_conv_add_grads(cvy_grad *g, const cvy_node *fwd, cvy_value *ddst, const char *weight_op,

@@ -141,21 +141,11 @@ static cvy_status deconv_part(const cvy_node *node, cvy_node_part *part, void *o
     const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation},
                            extra = {&o->kernel, &o->stride, &o->output_pad, NULL};
     cvy_node_part unused = *part;
-    switch (part->split) {
-    case CVY_SPLIT_CHANNELS:
-        if (o->groups == 1 || o->groups % part->parts != 0)
-            return CVY_NOT_APPLICABLE;
-        o->groups /= part->parts;
-        o->channels = part->count;
-        return CVY_OK;
-    case CVY_SPLIT_OUTPUTS: o->channels = part->count; return CVY_OK;
-    case CVY_SPLIT_INPUTS: o->bias = o->bias && part->number == 0; return CVY_OK;
-    case CVY_SPLIT_SPACE:
-        part->transposed = 1;
-        CVY_TRY(cvy_window_part(cvy_node_src(node, 0)->ndim, &extra, &o->output_pad, &unused));
-        return cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part);
-    default: return CVY_OK;
-    }
+    if (part->split != CVY_SPLIT_SPACE)
+        return cvy_conv_part_channels(part, &o->channels, &o->groups, &o->bias);
+    part->transposed = 1;
+    CVY_TRY(cvy_window_part(cvy_node_src(node, 0)->ndim, &extra, &o->output_pad, &unused));
+    return cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part);
 }
 
 CVY_OP_DEFINE(deconv) = {
