@@ -48,8 +48,8 @@ refused 'unknown key "learning_rate", expected one of: momentum, nesterov, looka
 contains log 'run was started with another job and continues with this one; changes: train.optimizer.lr: ' || fail "the change is not named: $(cat log)"
 "$CONVOY" train job.yaml --out run --resume >log 2>&1 && contains log 'train.optimizer.lr: 0.5 -> ' || fail "the change back is not named: $(cat log)"
 "$CONVOY" train job.yaml --out run --resume >log 2>&1 && ! contains log 'another job' || fail "a change where there is none: $(cat log)"
-refused 'lacks fc1.weight.exp_avg' "$CONVOY" train job.yaml --out run --resume --set train.optimizer=adam
-refused 'conv1.weight is f32 8x3x3x3 in this job and F32 4x3x3x3 in run' "$CONVOY" train job.yaml --out run --resume --set train.epochs=4 --set 'model.layers=[{conv: {channels: 8, kernel: 3}}, {fc: {channels: 4}}]'
+refused 'lacks conv1.bias.exp_avg' "$CONVOY" train job.yaml --out run --resume --set train.optimizer=adam
+refused 'conv1.bias is f32 8 in this job and F32 4 in run' "$CONVOY" train job.yaml --out run --resume --set train.epochs=4 --set 'model.layers=[{conv: {channels: 8, kernel: 3}}, {fc: {channels: 4}}]'
 contains run/STATUS 'finished step 6 of 6' || fail "a refused resume changes STATUS: $(cat run/STATUS)"
 
 # Keys without effect are no fault, but are named.
