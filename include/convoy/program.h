@@ -129,6 +129,10 @@ typedef struct cvy_program_opts {
     /** Ranks that share the layers with weights: each has a part of the channels of convolutions and fully connected
      * layers (tensor parallelism). 0: 1. The number of ranks is a multiple of pipeline x tensor x all of spatial. */
     int64_t tensor;
+    /** With tensor: the layers that are split by channels; ranks share the samples of all other layers, as on the data
+     * axis. "all" (NULL): all layers with weights; "fc6, fc7": these; "auto": the last ones, as many as make ranks
+     * exchange the fewest bytes, which are often the fully connected layers. */
+    const char *tensor_layers;
     /** Parts of each spatial dimension of the samples, in their order: ranks share each sample, and exchange the
      * positions at the borders of their parts (spatial parallelism). 0: 1. */
     int64_t spatial[3];
@@ -154,10 +158,12 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
  *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
  *     parallel.pipeline, parallel.order, parallel.interleave, parallel.first_layers ("conv1, fc"), parallel.tensor,
- *     parallel.spatial ("2" or "2,2"), plan_file, share_weights, gradients_only
+ *     parallel.tensor_layers ("all", "auto" or "fc6, fc7"), parallel.spatial ("2" or "2,2"), plan_file, share_weights,
+ * gradients_only
  *
- * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, first_layers, plan_file)
- * are borrowed, not copied: they must live until the program is destroyed; an empty one is the default
+ * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, first_layers,
+ * tensor_layers, plan_file) are borrowed, not copied: they must live until the program is destroyed; an empty one is
+ * the default
  *
  * The same options set by name or by fields make the same program. On a fault the options are as they were. Collective:
  * no. Errors: CVY_E_CONFIG (unknown name, or a value that does not fit: the message has the value, what is expected,

@@ -216,6 +216,29 @@ cvy_status cvy_graph_add_parsed(cvy_graph *g, const cvy_op_def *op, const char *
     return infer_and_append(node, out);
 }
 
+/* Results of nodes that work on a part of the samples have this part, unless the operator or pass knows better. */
+static int any_shares_samples(const cvy_node *node)
+{
+    int any = 0;
+    for (int i = 0; i < node->nsrc; i++)
+        any |= node->src[i] && node->src[i]->shares_samples;
+    return any;
+}
+
+cvy_batch cvy_node_batch(const cvy_node *node)
+{
+    const cvy_graph *g = node->graph;
+    cvy_batch batch = g->batch;
+    if (!any_shares_samples(node))
+        return batch;
+    batch.first += cvy_share_first(g->batch.local_n, g->sample_part, g->sample_parts);
+    batch.local_n = cvy_share_first(g->batch.local_n, g->sample_part + 1, g->sample_parts) -
+                    cvy_share_first(g->batch.local_n, g->sample_part, g->sample_parts);
+    batch.nranks *= g->sample_parts;
+    batch.rank = batch.rank * g->sample_parts + g->sample_part;
+    return batch;
+}
+
 static cvy_status make_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape)
 {
     CVY_EXPECT(i < node->ndst && i < CVY_NODE_DST_MAX);
@@ -227,6 +250,7 @@ static cvy_status make_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_sha
     CVY_TRY(cvy_graph_new_value(node->graph, name, dtype, shape, &node->dst[i]));
     node->dst[i]->producer = node;
     node->dst[i]->per_step = node->phase == CVY_PHASE_UPDATE;
+    node->dst[i]->shares_samples = any_shares_samples(node);
     return CVY_OK;
 }
 
@@ -277,7 +301,7 @@ cvy_status cvy_graph_layer_op(cvy_graph *g, const cvy_op_def *op, const char *na
 cvy_status cvy_node_set_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape)
 {
     for (int d = 0; d < shape->ndim; d++)
-        CVY_CHECK(shape->dim[d] > 0 || (d == 0 && node->graph->batch.local_n == 0), CVY_E_SHAPE,
+        CVY_CHECK(shape->dim[d] > 0 || (d == 0 && (node->op->comm || cvy_node_batch(node).local_n == 0)), CVY_E_SHAPE,
                   "the result would be %s: the source %s is too small for this layer", cvy_shape_text(shape),
                   node->nsrc ? cvy_shape_text(&node->src[0]->shape) : "");
     return make_dst(node, i, dtype, shape);

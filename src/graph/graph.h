@@ -146,6 +146,12 @@ typedef struct cvy_batch {  /* one micro-batch, and this rank's consecutive part
     int nranks, rank;
 } cvy_batch;
 
+/* Where part p of P of n entries begins; where part p + 1 begins, it ends. */
+static inline int64_t cvy_share_first(int64_t n, int part, int parts)
+{
+    return n * part / parts;
+}
+
 /* The rank's part of n samples: floor(n r / R) .. floor(n (r+1) / R). A rank r >= R, which is a parameter server, has
  * none. */
 cvy_batch cvy_batch_share(int64_t global_n, int rank, int nranks);
@@ -180,6 +186,7 @@ typedef struct cvy_value {
     unsigned over;  /* ... also along these axes of the grid, as well as along the data axis: a set of cvy_axis bits */
     unsigned split; /* ranks along these axes have different parts of the value */
     const cvy_tile *tile; /* the part; NULL: it is the whole, or no range of the whole */
+    int shares_samples;   /* it has this rank's part of the samples: cvy_graph.sample_part */
     int bucket;           /* reduced accumulator: its bucket; -1 before the pass that assigns buckets */
     int elsewhere;        /* another stage of the pipeline makes it; a loss is 0 here, other outputs are not known */
     int is_output;        /* can be read after the step (named outputs, losses) */
@@ -212,10 +219,12 @@ typedef struct cvy_graph {
     char *name;
     cvy_vars *vars;
     cvy_batch batch;
-    int training;     /* 1: dropout is active, and batch norm uses the statistics of the batch */
-    cvy_dtype dtype;  /* of activations and their gradients: f32, f64 or bf16 */
-    int64_t bn_group; /* batch_norm.group in samples; 0: the whole micro-batch; -1: this rank's part */
-    int precise;      /* 1: no kernel that rounds more than a plain sum does */
+    int sample_part, sample_parts; /* ranks along the tensor axis share the samples of some layers: this rank's place,
+                                      and their number; 0, 1: they do not */
+    int training;                  /* 1: dropout is active, and batch norm uses the statistics of the batch */
+    cvy_dtype dtype;               /* of activations and their gradients: f32, f64 or bf16 */
+    int64_t bn_group;              /* batch_norm.group in samples; 0: the whole micro-batch; -1: this rank's part */
+    int precise;                   /* 1: no kernel that rounds more than a plain sum does */
     uint64_t seed;
     cvy_node **node;
     int nnode, node_room;
@@ -239,6 +248,8 @@ typedef struct cvy_graph_opts {
     uint64_t seed;
 } cvy_graph_opts;
 
+/* The samples that a node works on: those of the graph, or this rank's part of them. */
+cvy_batch cvy_node_batch(const cvy_node *node);
 /* The dtype of weights, statistics and their gradients: the graph's dtype, but f32 if activations are bf16. */
 cvy_dtype cvy_graph_weight_dtype(const cvy_graph *g);
 

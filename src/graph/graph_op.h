@@ -141,6 +141,8 @@ typedef struct cvy_node_part {
     int64_t stride, pad, reach; /* out: of the window, see cvy_slide */
     int transposed;             /* out */
     double fill;                /* out: of positions outside the source */
+    unsigned whole_src;         /* out: a bit for each source that has no samples or channels to split */
+    int sums_samples;           /* out: of a split by samples: the results are sums over samples */
     int scaled;                 /* out: this source is multiplied by `factor`; 0: none */
     double factor;
 } cvy_node_part;

@@ -143,6 +143,8 @@ struct cvy_job_parallel {
     int64_t pipeline;
     const char *order;
     int64_t tensor;
+    const cvy_tree *tensor_layers_tree;
+    const char *tensor_layers; /* all, auto, or names, separated by commas; NULL: all */
     cvy_ints spatial;
     int64_t interleave;
     const cvy_tree *first_layers_tree;

@@ -261,28 +261,39 @@ static cvy_status interpret_plan(cvy_job *job)
     return CVY_OK;
 }
 
-static cvy_status interpret_first_layers(cvy_job *job)
+/* The names of a list of layers, separated by commas; NULL if the key is not given. */
+static cvy_status join_layers(cvy_job *job, const char *key, const cvy_tree *list, const char **out)
 {
-    struct cvy_job_parallel *p = &job->parallel;
-    const cvy_tree *list = p->first_layers_tree;
     cvy_text names = {0};
     char *text = NULL;
     if (cvy_tree_is_null(list))
         return CVY_OK;
     CVY_CHECK(list->kind == CVY_TREE_LIST && list->count > 0, CVY_E_CONFIG,
-              "%s: parallel.first_layers is %s, expected a list of names of layers", cvy_tree_where(list),
+              "%s: parallel.%s is %s, expected a list of names of layers", cvy_tree_where(list), key,
               list->text                   ? list->text
               : list->kind == CVY_TREE_MAP ? "a map"
                                            : "an empty list");
     for (int i = 0; i < list->count; i++) {
         CVY_CHECK(list->child[i]->text && *list->child[i]->text, CVY_E_CONFIG,
-                  "%s: parallel.first_layers: expected the name of a layer", cvy_tree_where(list->child[i]));
+                  "%s: parallel.%s: expected the name of a layer", cvy_tree_where(list->child[i]), key);
         cvy_text_add(&names, "%s%s", i ? ", " : "", list->child[i]->text);
     }
     const cvy_status status = names.status == CVY_OK ? cvy_pool_strdup(job->pool, names.data, &text) : names.status;
     cvy_text_free(&names);
-    p->first_layers = text;
+    *out = text;
     return status;
+}
+
+static cvy_status interpret_layers(cvy_job *job)
+{
+    struct cvy_job_parallel *p = &job->parallel;
+    const cvy_tree *tensor = p->tensor_layers_tree;
+    CVY_TRY(join_layers(job, "first_layers", p->first_layers_tree, &p->first_layers));
+    if (tensor && tensor->text && (strcmp(tensor->text, "all") == 0 || strcmp(tensor->text, "auto") == 0))
+        p->tensor_layers = strcmp(tensor->text, "auto") == 0 ? "auto" : NULL;
+    else
+        CVY_TRY(join_layers(job, "tensor_layers", tensor, &p->tensor_layers));
+    return CVY_OK;
 }
 
 static cvy_status check_model(const cvy_job *job)
@@ -302,7 +313,7 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_checkpoint(job));
     CVY_TRY(interpret_batch_norm(job));
     CVY_TRY(interpret_plan(job));
-    CVY_TRY(interpret_first_layers(job));
+    CVY_TRY(interpret_layers(job));
     CVY_TRY(interpret_comm(job));
     CVY_TRY(cvy_job_interpret_update(job));
     CVY_TRY(interpret_watchdog(job));

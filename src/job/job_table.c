@@ -248,6 +248,11 @@ static const cvy_option parallel_rows[] = {
      "first)"},
     {"tensor", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, tensor), "1", "1..", "",
      "ranks that share the channels of layers with weights"},
+    {"tensor_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, tensor_layers_tree), "all", "", "",
+     "with tensor, which layers are split by channels: all, a list such as [fc6, fc7, fc8], or auto, which takes the "
+     "last "
+     "ones, as many as make ranks exchange the fewest bytes. Ranks share the samples of all other layers, as on the "
+     "data axis"},
     {"spatial", CVY_TYPE_INTS, CVY_FIELD(cvy_job_parallel, spatial), "", "1..", "",
      "ranks that share each spatial dimension of a sample, in its order: [2, 2] cuts images into four parts. The "
      "number of ranks is a multiple of the product of pipeline, tensor and spatial; the rest shares the batch"},

@@ -29,6 +29,7 @@ static const struct {
     {"memory_limit", "plan.memory_limit"},
     {"pipeline_order", "parallel.order"},
     {"pipeline", "parallel.pipeline"},
+    {"tensor_layers", "parallel.tensor_layers"},
     {"tensor", "parallel.tensor"},
     {"spatial", "parallel.spatial"},
     {"interleave", "parallel.interleave"},

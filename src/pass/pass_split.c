@@ -2,7 +2,8 @@
  * pass_split.c: splits a forward graph over the ranks of one axis of the grid: it makes the graph of one part, node by
  * node, and adds communication where a node needs other entries of a value than its rank has.
  *
- *   tensor   layers with weights are split by their outputs or inputs, as told; what comes between follows by channels
+ *   tensor   layers with weights are split by their outputs or inputs, or share samples, as told; what comes between
+ *            follows by channels or samples
  *   space    all layers are split along one spatial dimension; a sliding window fetches the positions of its neighbours
  *            (halo), a layer that cannot be split gathers its sources first, and all ranks compute it
  *
@@ -48,9 +49,11 @@ static unsigned axis_bit(const struct splitting *s)
     return CVY_AXIS_BIT(s->split->axis);
 }
 
-/* The dimension of activations that the axis splits. */
-static int axis_dim(const struct splitting *s)
+/* The dimension of activations that is split. */
+static int split_along(const struct splitting *s, unsigned split)
 {
+    if (split == CVY_SPLIT_SAMPLES)
+        return 0;
     return s->split->axis == CVY_AXIS_TENSOR ? 1 : 2 + (int)(s->split->axis - CVY_AXIS_SPACE0);
 }
 
@@ -94,6 +97,7 @@ static int split_dim(const cvy_shape *whole, const cvy_shape *part)
 static cvy_status set_place(struct splitting *s, const cvy_value *of, cvy_value *value, int dim)
 {
     value->split = of->split | (dim == WHOLE ? 0 : axis_bit(s));
+    value->shares_samples = of->shares_samples;
     value->over |= of->over;
     value->tile = of->tile;
     if (dim >= 0)
@@ -144,6 +148,7 @@ static cvy_status gathered(struct splitting *s, const cvy_value *of, const cvy_n
             redistribution(s, p->dim, of->shape.dim[p->dim], CVY_HAS_SHARE, CVY_HAS_WHOLE);
         CVY_TRY(add_node(s, "redistribute", of->name, "whole", at, &o, p->value, &p->gathered));
         p->gathered->split = of->split;
+        p->gathered->shares_samples = of->shares_samples;
         p->gathered->tile = of->tile;
     }
     *out = p->gathered;
@@ -164,6 +169,7 @@ static cvy_status shared(struct splitting *s, const cvy_value *of, int dim, cons
     snprintf(what, sizeof what, "%s.share%d", at->name, dim);
     CVY_TRY(add_node(s, "redistribute", of->name, what, at, &o, *out, out));
     (*out)->split = of->split | axis_bit(s);
+    (*out)->shares_samples = of->shares_samples || dim == 0;
     return make_tile(s->part->pool, &of->shape, of->tile, dim, share_first(s, of->shape.dim[dim], s->split->me),
                      &(*out)->tile);
 }
@@ -234,8 +240,8 @@ static int allows(struct splitting *s, const cvy_node *node, unsigned split, int
     const cvy_value *dst = node->dst[0];
     if (!((cvy_node_splits(node) | node->op->part_splits) & split))
         return 0;
-    if (dst && split != CVY_SPLIT_INPUTS && dst->shape.ndim == node->src[0]->shape.ndim && dst->shape.ndim > dim &&
-        dst->shape.dim[dim] < s->split->parts)
+    if (dst && split != CVY_SPLIT_INPUTS && split != CVY_SPLIT_SAMPLES && dst->shape.ndim == node->src[0]->shape.ndim &&
+        dst->shape.ndim > dim && dst->shape.dim[dim] < s->split->parts)
         return 0;
     return describe(s, node, split, dim, &part, &options) == CVY_OK;
 }
@@ -258,16 +264,23 @@ static int any_source_is_part(const struct splitting *s, const cvy_node *node)
     return any;
 }
 
+static int may_follow(struct splitting *s, const cvy_node *node, unsigned split)
+{
+    const int dim = split_along(s, split);
+    return any_source_is_split(s, node, dim) && allows(s, node, split, dim);
+}
+
 /* CVY_SPLIT_*, or 0: all ranks compute the node. */
 static unsigned choose(struct splitting *s, const cvy_node *node)
 {
-    const int dim = axis_dim(s);
     if (s->split->axis != CVY_AXIS_TENSOR)
-        return any_source_is_split(s, node, dim) && allows(s, node, CVY_SPLIT_SPACE, dim) ? CVY_SPLIT_SPACE : 0;
+        return may_follow(s, node, CVY_SPLIT_SPACE) ? CVY_SPLIT_SPACE : 0;
     const int told = s->split->of_layer ? cvy_index_find(s->split->of_layer, node->layer) : -1;
-    if (told > 0 && allows(s, node, (unsigned)told, dim))
+    if (told > 0 && allows(s, node, (unsigned)told, split_along(s, (unsigned)told)))
         return (unsigned)told;
-    return any_source_is_split(s, node, dim) && allows(s, node, CVY_SPLIT_CHANNELS, dim) ? CVY_SPLIT_CHANNELS : 0;
+    if (node->phase != CVY_PHASE_UPDATE && may_follow(s, node, CVY_SPLIT_SAMPLES))
+        return CVY_SPLIT_SAMPLES;
+    return may_follow(s, node, CVY_SPLIT_CHANNELS) ? CVY_SPLIT_CHANNELS : 0;
 }
 
 /* ---- one node ---- */
@@ -278,6 +291,8 @@ static int has_axis(const cvy_node *node, const cvy_value *of, const cvy_node_pa
 {
     if (part->split == CVY_SPLIT_INPUTS)
         return 1;
+    if (part->split == CVY_SPLIT_SAMPLES)
+        return of->shape.ndim > 0 && !of->per_step;
     const cvy_shape *dst = &node->dst[0]->shape;
     return of->shape.ndim == dst->ndim && of->shape.dim[part->dim] == dst->dim[part->dim] &&
            of->dtype == node->src[0]->dtype;
@@ -291,6 +306,8 @@ static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy
                              part->pad, part->reach, part->transposed};
     if (part->split == 0 || part->split == CVY_SPLIT_OUTPUTS)
         return gathered(s, of, node, out);
+    if (part->whole_src >> i & 1)
+        return gathered(s, of, node, out);
     if (part->slides && i == 0)
         return windowed(s, of, part, &slide, node, out);
     const cvy_scale_opts by = {part->factor};
@@ -299,7 +316,7 @@ static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy
         return add_node(s, "scale", node->name, "share", node, &by, *out, out);
     }
     *out = s->place[of->index].value;
-    return s->place[of->index].dim == WHOLE && has_axis(node, of, part) ? shared(s, of, part->dim, node, out) : CVY_OK;
+    return has_axis(node, of, part) ? shared(s, of, part->dim, node, out) : CVY_OK;
 }
 
 /* Variables that the part has created are parts, too. unit_of: the number of channels that are split: a dimension of a
@@ -336,13 +353,21 @@ static cvy_status take_variables(struct splitting *s, const cvy_node *node, cons
     return CVY_OK;
 }
 
+/* The dimension of a result that is split. A rank may have all samples or none, so their number tells nothing. */
+static int result_dim(const cvy_node_part *d, const cvy_value *of, const cvy_value *value)
+{
+    if (d->split != CVY_SPLIT_SAMPLES)
+        return split_dim(&of->shape, &value->shape);
+    return d->sums_samples || of->kind == CVY_VALUE_ACCUMULATOR ? WHOLE : 0;
+}
+
 /* Partial sums are added over ranks at once; those of accumulators, together with the gradients. */
-static cvy_status take_result(struct splitting *s, const cvy_node *node, const cvy_node *part, unsigned split, int i)
+static cvy_status take_result(struct splitting *s, const cvy_node *node, const cvy_node *part, const cvy_node_part *d,
+                              int i)
 {
     const cvy_value *of = node->dst[i];
     cvy_value *value = part->dst[i];
-    const int dim = split_dim(&of->shape, &value->shape);
-    const int is_sum = split != 0 && dim == WHOLE;
+    const int dim = result_dim(d, of, value), is_sum = d->split != 0 && dim == WHOLE;
     if (value->kind == CVY_VALUE_VARIABLE) {
         s->place[of->index] = (struct place){.value = value, .dim = dim};
         return CVY_OK;
@@ -354,7 +379,9 @@ static cvy_status take_result(struct splitting *s, const cvy_node *node, const c
         value->split = of->split;
         CVY_TRY(add_node(s, "allreduce", value->name, "sum", node, &axis, value, &value));
     }
-    return set_place(s, of, value, dim);
+    CVY_TRY(set_place(s, of, value, dim));
+    value->shares_samples |= d->split == CVY_SPLIT_SAMPLES && dim == 0;
+    return CVY_OK;
 }
 
 /* A part of a transposed convolution's result is cut out of what its sources touch. */
@@ -382,7 +409,7 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
     void *options = node->options;
     cvy_node *part = NULL;
     if (split)
-        CVY_TRY(describe(s, node, split, axis_dim(s), &d, &options));
+        CVY_TRY(describe(s, node, split, split_along(s, split), &d, &options));
     for (int i = 0; i < given; i++)
         if (follows)
             src[i] = s->place[node->src[i]->index].value;
@@ -396,7 +423,7 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
         return cut_out(s, node, &d, part);
     for (int i = 0; i < node->ndst - node->op->nsaved; i++)
         if (node->dst[i] && part->dst[i])
-            CVY_TRY(take_result(s, node, part, split, i));
+            CVY_TRY(take_result(s, node, part, &d, i));
     return CVY_OK;
 }
 
@@ -405,7 +432,7 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
 /* Inputs are split along a spatial axis if they have it. */
 static cvy_status take_feed(struct splitting *s, const cvy_value *of)
 {
-    const int dim = axis_dim(s);
+    const int dim = split_along(s, CVY_SPLIT_SPACE);
     const int is_split = s->split->axis != CVY_AXIS_TENSOR && !of->per_step && cvy_dtype_is_real(of->dtype) &&
                          of->shape.ndim > dim && of->shape.dim[dim] >= s->split->parts;
     cvy_shape shape = of->shape;
@@ -472,6 +499,8 @@ cvy_status cvy_split_graph(cvy_graph *whole, const cvy_split *split, cvy_vars *v
         status = cvy_graph_create(vars, &opts, &s.part);
     if (status == CVY_OK) {
         s.part->whole = whole;
+        s.part->sample_part = split->axis == CVY_AXIS_TENSOR ? split->me : whole->sample_part;
+        s.part->sample_parts = split->axis == CVY_AXIS_TENSOR ? split->parts : whole->sample_parts;
         status = split_all(&s, value, n);
     }
     cvy_mem_free(&s.place);

@@ -331,7 +331,7 @@ static cvy_status add_node(cvy_lowered *u, const cvy_node *node, const cvy_plan_
     u->adds_chunk = node->chunk;
     if (node->op->comm)
         return add_special(u, node, CVY_CALL_COMM);
-    if (u->graph->batch.local_n == 0 && node->phase != CVY_PHASE_UPDATE)
+    if (cvy_node_batch(node).local_n == 0 && node->phase != CVY_PHASE_UPDATE)
         return add_special(u, node, CVY_CALL_ABSENT);
     if (node->op->flags & CVY_OP_VIEW)
         return add_special(u, node, CVY_CALL_VIEW);

@@ -51,6 +51,11 @@ struct cvy_program {
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {
+        cvy_keys tensor_layer; /* layers that are split by channels over the tensor axis; others share samples */
+        int are_named;         /* 0: all layers are split by channels, or the choice is not made yet */
+        int ntensor, nsamples; /* layers of each kind in the latest graph */
+    } ways;
+    struct {
         cvy_progress_by progress;
         cvy_allreduce_opts opts; /* how gradients are reduced */
         cvy_comm_cost cost;      /* of a reduction; zeros if it was not needed */
@@ -118,15 +123,22 @@ cvy_status cvy_program_gather_choices(cvy_program *program);
 cvy_status cvy_program_choices_json(const cvy_program *program, int task, cvy_json *json);
 /* Adds the member "pipeline", with the first layer of each stage; nothing with one stage. */
 void cvy_program_cut_json(const cvy_program *program, cvy_json *json);
-/* Adds lines about the stages and the predicted share of idle time; with one stage only that an earlier plan has more.
- */
-void cvy_program_describe_pipeline(const cvy_program *program, int task, cvy_text *out);
+/* Adds lines about the stages, the predicted share of idle time, and the layers that a tensor axis splits; with a data
+ * axis only, at most that an earlier plan has more stages. */
+void cvy_program_describe_grid(const cvy_program *program, int task, cvy_text *out);
 /* The predicted share of a step in which a rank waits for other stages, mean over the ranks; 0 with one stage. It
  * counts forward and backward only. */
 double cvy_program_bubble(const cvy_program *program, int task);
 /* The bytes that this rank has sent so far, along all axes of the grid. */
 int64_t cvy_program_sent_bytes(const cvy_program *program);
 void cvy_program_close_pipeline(cvy_program *program);
+/* ---- program_ways.c ---- */
+/* Chooses how each layer with weights of a whole graph is split over the tensor axis: CVY_SPLIT_OUTPUTS, INPUTS or
+ * SAMPLES. CVY_E_CONFIG: opts.tensor_layers names a layer that cannot be split. */
+cvy_status cvy_program_choose_ways(cvy_program *program, const cvy_program_task *task, const cvy_graph *graph,
+                                   cvy_index *of_layer);
+/* Adds a line about these layers; nothing without a tensor axis. */
+void cvy_program_describe_ways(const cvy_program *program, cvy_text *out);
 /* ---- program_split.c ---- */
 /* Declares the variables that only other ranks have, so that all ranks know all names. Collective. */
 cvy_status cvy_program_share_names(cvy_program *program);

@@ -221,6 +221,7 @@ static const option_row rows[] = {
     {"parallel.pipeline", KIND_COUNT, AT(pipeline), NULL, "a number of stages of at least 1", 1, NULL, NULL, NULL},
     {"parallel.order", KIND_TEXT, AT(pipeline_order), orders, "1f1b or gpipe", 0, NULL, NULL, NULL},
     {"parallel.tensor", KIND_COUNT, AT(tensor), NULL, "a number of parts of at least 1", 1, NULL, NULL, NULL},
+    {"parallel.tensor_layers", KIND_TEXT, AT(tensor_layers), NULL, "", 0, NULL, NULL, NULL},
     {"parallel.spatial", KIND_OTHER, AT(spatial), NULL, "one to three numbers of parts, such as 2,2", 0, NULL, NULL,
      set_spatial},
     {"parallel.interleave", KIND_COUNT, AT(interleave), NULL, "a number of stages of each rank of at least 1", 1, NULL,

@@ -231,7 +231,7 @@ int64_t cvy_program_sent_bytes(const cvy_program *p)
     return bytes;
 }
 
-void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out)
+static void describe_pipeline(const cvy_program *p, int task, cvy_text *out)
 {
     const cvy_grid *grid = &p->pipeline.grid;
     const int n = p->pipeline.nstages, each = p->pipeline.nchunks, nmicro = p->task[task]->nmicro;
@@ -259,11 +259,18 @@ void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out
                      nmicro, grid->nstages);
 }
 
+void cvy_program_describe_grid(const cvy_program *p, int task, cvy_text *out)
+{
+    describe_pipeline(p, task, out);
+    cvy_program_describe_ways(p, out);
+}
+
 void cvy_program_close_pipeline(cvy_program *p)
 {
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
     cvy_keys_free(&p->pipeline.placed);
+    cvy_keys_free(&p->ways.tensor_layer);
     cvy_mem_free(&p->pipeline.placed_on);
     cvy_mem_free(&p->pipeline.choices);
     cvy_grid_disconnect(&p->pipeline.grid);

@@ -1,6 +1,6 @@
 /*
  * program_split.c: the graphs of a program whose ranks share layers (tensor parallelism) or samples (spatial
- * parallelism), and the choice of the layers that are split over a tensor axis.
+ * parallelism). program_ways.c chooses how layers are split over a tensor axis.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,38 +9,6 @@
 
 #include "pass/pass_split.h"
 #include "program/program.h"
-
-/* ---- which layers are split by a tensor axis ---- */
-
-/* A layer whose source is whole on all ranks is split by its outputs, the next one by its inputs: then the pair needs
- * one sum over ranks forward and one backward. Source: Shoeybi et al. 2019, Megatron-LM, section 3. */
-static cvy_status choose_ways(const cvy_graph *g, int parts, cvy_index *of_layer)
-{
-    unsigned char *is_split = NULL; /* by value: its channels are split */
-    cvy_status status = CVY_OK;
-    CVY_TRY(cvy_mem_alloc((size_t)g->nvalue + 1, &is_split));
-    for (int n = 0; n < g->nnode && status == CVY_OK; n++) {
-        const cvy_node *node = g->node[n];
-        const unsigned can = cvy_node_splits(node);
-        const cvy_shape *src = node->nsrc ? cvy_node_src(node, 0) : NULL;
-        int split = 0;
-        for (int i = 0; i < node->nsrc; i++)
-            split |= is_split[node->src[i]->index];
-        if (src && can & CVY_SPLIT_INPUTS && split && src->ndim > 1) {
-            status = cvy_index_add(of_layer, node->layer, CVY_SPLIT_INPUTS);
-            split = 0;
-        } else if (src && can & CVY_SPLIT_OUTPUTS && !split && cvy_node_dst(node, 0)->dim[1] >= parts) {
-            status = cvy_index_add(of_layer, node->layer, CVY_SPLIT_OUTPUTS);
-            split = 1;
-        } else
-            split = split && (can | node->op->part_splits) & CVY_SPLIT_CHANNELS;
-        for (int i = 0; i < node->ndst; i++)
-            if (node->dst[i])
-                is_split[node->dst[i]->index] = (unsigned char)split;
-    }
-    cvy_mem_free(&is_split);
-    return status;
-}
 
 /* ---- graphs ---- */
 
@@ -54,8 +22,8 @@ static cvy_axis last_axis(const cvy_grid *grid)
 }
 
 /* Replaces a graph by its part along one axis. */
-static cvy_status split_axis(const cvy_program *p, cvy_axis axis, cvy_vars *vars, cvy_value **value, int n,
-                             cvy_graph **g)
+static cvy_status split_axis(cvy_program *p, const cvy_program_task *task, cvy_axis axis, cvy_vars *vars,
+                             cvy_value **value, int n, cvy_graph **g)
 {
     const cvy_grid *grid = &p->pipeline.grid;
     cvy_index of_layer = {0};
@@ -65,7 +33,7 @@ static cvy_status split_axis(const cvy_program *p, cvy_axis axis, cvy_vars *vars
                              .of_layer = axis == CVY_AXIS_TENSOR ? &of_layer : NULL};
     cvy_graph *whole = *g;
     *g = NULL;
-    cvy_status status = axis == CVY_AXIS_TENSOR ? choose_ways(whole, split.parts, &of_layer) : CVY_OK;
+    cvy_status status = axis == CVY_AXIS_TENSOR ? cvy_program_choose_ways(p, task, whole, &of_layer) : CVY_OK;
     if (status == CVY_OK)
         status = cvy_split_graph(whole, &split, vars, value, n, g);
     else
@@ -95,7 +63,7 @@ cvy_status cvy_program_instantiate(cvy_program *p, const cvy_program_task *s, co
         if (is_own)
             status = cvy_vars_create(&vars);
         if (status == CVY_OK)
-            status = split_axis(p, (cvy_axis)axis, is_own ? vars : p->vars, value_out, nwanted, &g);
+            status = split_axis(p, s, (cvy_axis)axis, is_own ? vars : p->vars, value_out, nwanted, &g);
     }
     if (status == CVY_OK && p->pipeline.plans_largest)
         g->owns_vars = 1;

@@ -389,7 +389,8 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
                           .pipeline_order = job->parallel.order,
                           .interleave = job->parallel.interleave,
                           .first_layers = job->parallel.first_layers,
-                          .tensor = job->parallel.tensor};
+                          .tensor = job->parallel.tensor,
+                          .tensor_layers = job->parallel.tensor_layers};
     for (int i = 0; i < CVY_COUNT(o.spatial); i++)
         o.spatial[i] = i < job->parallel.spatial.count ? job->parallel.spatial.at[i] : 1;
     o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2

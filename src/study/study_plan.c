@@ -209,6 +209,7 @@ static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
     add_network(s, data, samples.text, t);
     add_batch(s, tr->order.batch, plan, t);
     cvy_program_describe_update(s->program, tr->task.full, t);
+    cvy_program_describe_grid(s->program, tr->task.full, t);
     cvy_text_add(t, "%lld steps an epoch, %lld in all (%g epochs); optimiser %s, %d bucket%s of gradients\n\n",
                  (long long)tr->order.steps_per_epoch, (long long)tr->order.last_step, tr->epochs,
                  s->job->train.optimizer, plan->buckets->n, plan->buckets->n == 1 ? "" : "s");
@@ -323,6 +324,7 @@ cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, 
         add_network(&b.session, &b.data, "synthetic samples", &head);
         add_batch(&b.session, b.batch, b.session.program->task[b.number]->plan, &head);
         cvy_program_describe_update(b.session.program, b.number, &head);
+        cvy_program_describe_grid(b.session.program, b.number, &head);
         cvy_text_add(&head, "\n");
         status = print(b.session.program, b.number, how, &head, text_out);
     }

@@ -560,7 +560,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     cvy_session *s = &t->session;
     const cvy_job *job = s->job;
     cvy_program_describe_update(s->program, t->task.full, &s->notes);
-    cvy_program_describe_pipeline(s->program, t->task.full, &s->notes);
+    cvy_program_describe_grid(s->program, t->task.full, &s->notes);
     cvy_trainer_note_defaults(t);
     CVY_TRY(cvy_job_check_groups(job, s->program));
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->task.full));

@@ -47,7 +47,8 @@ resume() {
 resume tensor t-one 1
 resume tensor t-data 3
 resume tensor t-grid 4 tensor=2 spatial=2
-resume height h-tensor 2 tensor=2
+resume height h-tensor 2 tensor=2 'tensor_layers=[fc1]'
+contains log 'split 1 layer with weights by channels (fc1), and share the samples of 1' || fail "no word about the layers that share samples: $(cat log)"
 resume one o-hybrid 4 tensor=2 pipeline=2
 resume one o-square 4 'spatial=[2,2]'
 
@@ -67,5 +68,7 @@ refused 'at most three spatial dimensions' "$CONVOY" train grid.yaml --out bad -
 refused 'go with update mode sync only' $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set update=zero1
 refused '4 ranks of the axis space1 would all compute the same' $MPIEXEC_N 4 "$CONVOY" train grid.yaml --out bad --set 'parallel.spatial=[1,4]' --set 'data.train={format: synthetic, samples: 64, shape: [3, 8, 3], classes: 4}' --set 'data.augment=[]'
 refused '3 ranks of the axis tensor would all compute the same' $MPIEXEC_N 3 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=3 --set 'model.layers=[{fc: {channels: 2}}, {fc: {channels: 2}}, {fc: {channels: 2}}]' --set 'data.train={format: synthetic, samples: 64, shape: [3, 8, 8], classes: 2}'
+refused "names 'fc', and the model has no layer of this name with weights that can be split" $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set 'parallel.tensor_layers=[fc]'
+refused 'parallel.tensor_layers is some, expected a list of names' $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set parallel.tensor_layers=some
 refused 'optimizer lars needs the norm of each whole weight' $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set train.optimizer=lars
 exit $failed

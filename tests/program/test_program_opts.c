@@ -42,6 +42,7 @@
     X("parallel.tensor", "2", tensor = 2)                                                                              \
     X("parallel.order", "gpipe", pipeline_order = "gpipe")                                                             \
     X("parallel.interleave", "2", interleave = 2)                                                                      \
+    X("parallel.tensor_layers", "auto", tensor_layers = "auto")                                                        \
     X("parallel.first_layers", "conv1, fc", first_layers = "conv1, fc")                                                \
     X("deterministic_shards", "16", shards = 16)                                                                       \
     X("plan_file", "plan.json", plan_file = "plan.json")                                                               \
@@ -73,7 +74,8 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->pipeline == b->pipeline &&
            a->tensor == b->tensor && memcmp(a->spatial, b->spatial, sizeof a->spatial) == 0 &&
            same_text(a->pipeline_order, b->pipeline_order) && same_text(a->first_layers, b->first_layers) &&
-           a->interleave == b->interleave && a->gradients_only == b->gradients_only;
+           same_text(a->tensor_layers, b->tensor_layers) && a->interleave == b->interleave &&
+           a->gradients_only == b->gradients_only;
 }
 
 #define CHECK_ONE(name, value, assignment)                                                                             \

@@ -91,12 +91,14 @@ static void fill(cvy_program *p, int step, cvy_dtype dtype)
 
 struct grid {
     int64_t pipeline, tensor, spatial[2];
+    const char *tensor_layers;
 };
 
 struct way {
     int64_t batch, accumulate;
     const char *optimizer;
     double clip_norm;
+    int64_t bn_group; /* -2: the micro-batch */
 };
 
 struct trained {
@@ -110,10 +112,11 @@ static void train(cvy_context *context, make_fn make, const struct way *w, const
 {
     const cvy_program_opts opts = {.size = sizeof opts,
                                    .dtype = dtype,
-                                   .batch_norm_group = -2,
+                                   .batch_norm_group = w->bn_group,
                                    .bucket_bytes = 512,
                                    .pipeline = grid->pipeline,
                                    .tensor = grid->tensor,
+                                   .tensor_layers = grid->tensor_layers,
                                    .spatial = {grid->spatial[0], grid->spatial[1]}};
     const cvy_training_opts training = {.size = sizeof training,
                                         .optimizer = w->optimizer,
@@ -171,8 +174,8 @@ static int64_t compare(const struct trained *got, const struct trained *expected
 
 static void as_on_one_rank(const struct grid *grid)
 {
-    static const struct way ways[] = {{12, 1, "sgd", 0}, {12, 2, "adam", 0}, {5, 2, "sgd", 0.05}};
-    static const struct grid none = {1, 1, {1, 1}};
+    static const struct way ways[] = {{12, 1, "sgd", 0, -2}, {12, 2, "adam", 0, -2}, {5, 2, "sgd", 0.05, -2}};
+    static const struct grid none = {1, 1, {1, 1}, NULL};
     static const make_fn networks[] = {residual, decoder};
     static struct trained one, many;
     for (int n = 0; n < CVY_COUNT(networks); n++)
@@ -187,6 +190,25 @@ static void as_on_one_rank(const struct grid *grid)
             }
 }
 
+/* Some layers are split by channels, and ranks share the samples of others, also if some have none. */
+static void samples_and_channels(const struct grid *grid)
+{
+    static const char *const layers[] = {"fc1, fc2", "b, c, fc1", "auto"};
+    static const struct way way = {5, 2, "adam", 0.05, 2};
+    static const struct grid none = {1, 1, {1, 1}, NULL};
+    static struct trained one, many;
+    train(alone, residual, &way, &none, CVY_DTYPE_F64, &one);
+    for (int i = 0; i < CVY_COUNT(layers); i++) {
+        struct grid mixed = *grid;
+        mixed.tensor_layers = layers[i];
+        train(all, residual, &way, &mixed, CVY_DTYPE_F64, &many);
+        EXPECT(many.program->ways.nsamples > 0);
+        compare(&many, &one, 1e-12);
+        end(&many);
+    }
+    end(&one);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -197,11 +219,14 @@ int main(int argc, char **argv)
         for (int64_t tensor = 1; tensor <= nranks; tensor++)
             for (int64_t height = 1; height <= nranks; height++)
                 for (int64_t width = 1; width <= nranks; width++) {
-                    const struct grid grid = {pipeline, tensor, {height, width}};
+                    const struct grid grid = {pipeline, tensor, {height, width}, NULL};
                     const int axes = (pipeline > 1) + (tensor > 1) + (height * width > 1);
-                    if (nranks % (pipeline * tensor * height * width) == 0 && tensor * height * width > 1 &&
-                        (nranks < 8 || (axes == 3 && height * width == 2)))
-                        as_on_one_rank(&grid);
+                    if (nranks % (pipeline * tensor * height * width) != 0 || tensor * height * width == 1 ||
+                        (nranks == 8 && (axes != 3 || height * width != 2)))
+                        continue;
+                    as_on_one_rank(&grid);
+                    if (tensor > 1)
+                        samples_and_channels(&grid);
                 }
     cvy_context_destroy(&all);
     cvy_context_destroy(&alone);

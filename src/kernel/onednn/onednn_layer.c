@@ -30,8 +30,8 @@ cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_layer_pass pass, int 
 
 int64_t cvy_onednn_typical_n(const cvy_node *node)
 {
-    const cvy_batch *batch = &node->graph->batch;
-    return CVY_MAX(1, (batch->global_n + batch->nranks - 1) / batch->nranks);
+    const cvy_batch batch = cvy_node_batch(node);
+    return CVY_MAX(1, (batch.global_n + batch.nranks - 1) / batch.nranks);
 }
 
 cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n, cvy_layout *out)

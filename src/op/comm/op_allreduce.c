@@ -139,7 +139,11 @@ static cvy_status allreduce_infer(cvy_node *node)
 {
     CVY_CHECK(cvy_dtype_is_real(node->src[0]->dtype), CVY_E_INTERNAL, "allreduce takes real numbers, got %s",
               cvy_dtype_text(node->src[0]->dtype));
-    return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
+    CVY_TRY(cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0)));
+    const struct cvy_allreduce_axis *o = node->options;
+    if (o->axis == CVY_AXIS_TENSOR) /* the sum over all samples */
+        node->dst[0]->shares_samples = 0;
+    return CVY_OK;
 }
 
 static cvy_status allreduce_grad(cvy_grad *g, const cvy_node *fwd)

@@ -315,7 +315,10 @@ static cvy_status redistribute_infer(cvy_node *node)
               cvy_shape_text(&shape), (long long)first, (long long)end - 1, (long long)o->n);
     cvy_has_range(o, o->to, o->me, &first, &end);
     shape.dim[o->dim] = end - first;
-    return cvy_node_set_dst(node, 0, node->src[0]->dtype, &shape);
+    CVY_TRY(cvy_node_set_dst(node, 0, node->src[0]->dtype, &shape));
+    if (o->dim == 0)
+        node->dst[0]->shares_samples = o->to == CVY_HAS_SHARE;
+    return CVY_OK;
 }
 
 static cvy_status redistribute_grad(cvy_grad *g, const cvy_node *fwd)

@@ -30,11 +30,6 @@ struct cvy_redistribute {
     double fill;     /* of entries outside 0 .. n - 1, if `to` has windows */
 };
 
-static inline int64_t cvy_share_first(int64_t n, int part, int parts)
-{
-    return n * part / parts;
-}
-
 /* The entries first .. end - 1 that a part has. */
 void cvy_has_range(const struct cvy_redistribute *o, cvy_has has, int part, int64_t *first_out, int64_t *end_out);
 /* The same for a window; n is not needed. */

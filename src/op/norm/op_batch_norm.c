@@ -52,6 +52,15 @@ cvy_bn_groups cvy_bn_groups_make(const cvy_graph *g)
     return b;
 }
 
+cvy_bn_groups cvy_bn_groups_of(const cvy_node *node)
+{
+    cvy_bn_groups b = cvy_bn_groups_make(node->graph);
+    const cvy_batch batch = cvy_node_batch(node);
+    b.local_begin = batch.first;
+    b.local_end = batch.first + batch.local_n;
+    return b;
+}
+
 int64_t cvy_bn_positions(const cvy_shape *src)
 {
     const cvy_shape positions = cvy_shape_make(src->ndim - 2, src->dim + 2);

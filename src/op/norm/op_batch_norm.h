@@ -52,6 +52,8 @@ typedef struct cvy_bn_groups {
 } cvy_bn_groups;
 
 cvy_bn_groups cvy_bn_groups_make(const cvy_graph *g);
+/* The same, with the samples of the node as the local ones. */
+cvy_bn_groups cvy_bn_groups_of(const cvy_node *node);
 
 /* Samples of row g over all ranks. */
 static inline int64_t cvy_bn_group_samples(const cvy_bn_groups *b, int64_t g)

@@ -48,7 +48,7 @@ static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
     if (!cvy_grad_wanted(g, fwd->src[0]))
         return CVY_OK;
     const unsigned over =
-        (cvy_bn_groups_make(fwd->graph).spans ? CVY_AXIS_BIT(CVY_AXIS_DATA) : 0) | (fwd->split & ~fwd->src[1]->split);
+        (cvy_bn_groups_of(fwd).spans ? CVY_AXIS_BIT(CVY_AXIS_DATA) : 0) | (fwd->split & ~fwd->src[1]->split);
     CVY_TRY(cvy_grad_allreduce(g, fwd, over, &sums[0]));
     const cvy_scale_opts scale = {o->share};
     if (o->share != 1)
@@ -62,6 +62,8 @@ static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
  * those of all ranks; so they are multiplied by this rank's share. */
 static cvy_status bn_apply_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
+    if (part->split == CVY_SPLIT_SAMPLES)
+        part->whole_src = 1u << 1;
     if (part->split != CVY_SPLIT_SPACE)
         return CVY_OK;
     part->scaled = 1;
@@ -88,7 +90,7 @@ static void normaliser(const cvy_span *stats, int64_t g, int64_t c, int64_t n, d
 static cvy_status bn_apply_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_batch_norm_opts *o = node->options;
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t row = 0; row < groups.count * C; row++) {
         const int64_t g = row / C, c = row % C;
@@ -152,7 +154,7 @@ static int64_t bn_grad_stats_summands(const cvy_node *node)
 static cvy_status bn_grad_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_batch_norm_opts *o = node->options;
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t c = 0; c < C; c++) {
         double dscale = 0, dshift = 0;
@@ -210,7 +212,7 @@ static void bn_grad_apply_cost(const cvy_node *node, cvy_cost *cost_out)
 static cvy_status bn_grad_apply_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_batch_norm_opts *o = node->options;
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t row = 0; row < groups.count * C; row++) {
         const int64_t g = row / C, c = row % C, elems = cvy_bn_group_samples(&groups, g) * positions;

@@ -11,7 +11,7 @@
 /* bn_stats: src -> stats [G, 2, C]: sums of x and x^2 over this rank's samples of each group. */
 static cvy_status bn_stats_infer(cvy_node *node)
 {
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const cvy_shape stats = {.ndim = 3, .dim = {groups.count, 2, cvy_node_src(node, 0)->dim[1]}};
     return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &stats);
 }
@@ -24,13 +24,13 @@ static void bn_stats_cost(const cvy_node *node, cvy_cost *cost_out)
 
 static int64_t bn_stats_summands(const cvy_node *node)
 {
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     return groups.size * cvy_bn_positions(cvy_node_src(node, 0));
 }
 
 static cvy_status bn_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t row = 0; row < groups.count * C; row++) {
         const int64_t g = row / C, c = row % C;
@@ -49,6 +49,13 @@ static cvy_status bn_stats_reference(const cvy_node *node, const cvy_span *src, 
     return CVY_OK;
 }
 
+static cvy_status bn_stats_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    (void)node, (void)options;
+    part->sums_samples = 1;
+    return CVY_OK;
+}
+
 CVY_OP_DEFINE(bn_stats) = {
     .name = "bn_stats",
     .summary = "sums of x and x^2 over groups of samples",
@@ -57,6 +64,7 @@ CVY_OP_DEFINE(bn_stats) = {
     .ndst = 1,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
+    .part = bn_stats_part,
     .infer = bn_stats_infer,
     .cost = bn_stats_cost,
     .reference = bn_stats_reference,
@@ -81,7 +89,7 @@ static cvy_status bn_group_stats_infer(cvy_node *node)
 static cvy_status bn_group_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_bn_group_stats_opts *o = node->options;
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const int64_t C = src->dim[2];
     int64_t counted = 0;
     for (int64_t g = 0; g < groups.count; g++)

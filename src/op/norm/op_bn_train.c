@@ -21,7 +21,7 @@
 static cvy_status bn_train_infer(cvy_node *node)
 {
     const cvy_shape *src = cvy_node_src(node, 0);
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const cvy_shape stats = {.ndim = 3, .dim = {groups.count, 2, src->dim[1]}};
     CVY_CHECK(!groups.spans, CVY_E_INTERNAL, "%s: groups span ranks, so the statistics need a separate node",
               node->name);
@@ -73,7 +73,7 @@ struct channel {
 static struct channel channel_make(const cvy_node *node, const cvy_span *src, int64_t g, int64_t c,
                                    const cvy_span *scale, const cvy_span *shift)
 {
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     struct channel ch = {.C = src->dim[1],
                          .c = c,
                          .positions = cvy_span_prod(src, 2, src->ndim),
@@ -123,7 +123,7 @@ static void channel_forward(struct channel *ch, const cvy_node *node, const cvy_
 static cvy_status bn_train_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_batch_norm_opts *o = node->options;
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const cvy_span *param = o->scale_shift ? &src[node->nsrc - 2] : NULL;
     for (int64_t row = 0; row < groups.count * src->dim[1]; row++) {
         const int64_t g = row / src->dim[1];
@@ -217,7 +217,7 @@ static void channel_backward(const struct channel *ch, const cvy_node *node, con
 static cvy_status bn_train_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_batch_norm_opts *o = node->options;
-    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_bn_groups groups = cvy_bn_groups_of(node);
     for (int64_t c = 0; c < src->dim[1]; c++) {
         double dshift = 0, dscale = 0;
         for (int64_t g = 0; g < groups.count; g++) {

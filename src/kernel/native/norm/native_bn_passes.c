@@ -89,13 +89,13 @@ void cvy_bn_passes_offer(cvy_kernel_ask *ask, const cvy_layout *layout, int64_t 
         return;
     ask->dst[0] = *layout;
     ask->inplace[0] = roles->inplace + 1;
-    ask->scratch_bytes = coef_bytes(cvy_bn_groups_make(ask->node->graph).count, lanes);
+    ask->scratch_bytes = coef_bytes(cvy_bn_groups_of(ask->node).count, lanes);
 }
 
 cvy_status cvy_bn_passes_make(const cvy_kernel_ask *ask, cvy_bn_passes *b)
 {
     const cvy_batch_norm_opts *o = ask->node->options;
-    b->groups = cvy_bn_groups_make(ask->node->graph);
+    b->groups = cvy_bn_groups_of(ask->node);
     b->threads = ask->threads;
     if (o) {
         b->eps = o->eps;

@@ -412,7 +412,7 @@ static const cvy_bn_loops *loops_of(const cvy_node *node)
 
 static int64_t count_items(const cvy_kernel_ask *ask, const cvy_planes *p)
 {
-    return cvy_bn_groups_make(ask->node->graph).count * p->groups;
+    return cvy_bn_groups_of(ask->node).count * p->groups;
 }
 
 /* If there are few items, or a number that would leave threads without work, each item is cut into as many parts as
@@ -440,7 +440,7 @@ static cvy_status offer(cvy_kernel_ask *ask, int other, unsigned activations)
     ask->dst[0] = layout;
     ask->scratch_bytes = (size_t)(count_items(ask, &p) * cols) *
                              (sizeof(cvy_bn_coef) + (size_t)count_parts(ask, &p) * sizeof(cvy_bn_sums)) +
-                         (size_t)(cvy_bn_groups_make(node->graph).count * 2 * p.channels) * sizeof(double);
+                         (size_t)(cvy_bn_groups_of(node).count * 2 * p.channels) * sizeof(double);
     return CVY_OK;
 }
 
@@ -467,7 +467,7 @@ static cvy_status create(const cvy_kernel_ask *ask, int residual, const cvy_layo
     struct bn_train *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->p = cvy_planes_make(&ask->node->src[0]->shape, &ask->src[0]);
-    s->groups = cvy_bn_groups_make(ask->node->graph);
+    s->groups = cvy_bn_groups_of(ask->node);
     s->loops = loops_of(ask->node);
     s->bytes = cvy_dtype_bytes(ask->node->src[0]->dtype);
     s->step = step_of(&s->p, s->loops->run);
