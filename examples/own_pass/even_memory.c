@@ -1,13 +1,17 @@
 /*
- * even_memory.c: a partitioning pass of your own, as a library that convoy loads.
+ * even_memory.c: partitioning passes of your own, as a library that convoy loads.
  *
  * convoy cuts a network into the stages of a pipeline so that each takes the same time. If memory is scarce, another
  * rule may be better: even_memory cuts so that the stage that needs most memory needs as little as possible. It counts
  * the weights three times (the weight, its gradient, the state of the optimiser), and the results of a stage once for
  * each micro-batch that waits there in the order 1F1B: nstages on the first stage, one on the last.
  *
+ * The other pass, large_weights, is for a tensor axis: it splits the layers whose weights are larger than their results
+ * of 64 samples. They are the fully connected layers of most networks; the ranks share the samples of all other layers.
+ *
  *     make PKG_CONFIG_PATH=PREFIX/lib/pkgconfig        builds even_memory.so
  *     mpiexec -n 2 convoy train memory.yaml            trains with it
+ *     mpiexec -n 2 convoy train memory.yaml --set 'parallel={tensor: 2}'
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -71,7 +75,34 @@ static const cvy_partition pass = {
     .run = even_memory,
 };
 
-static const cvy_partition *const passes[] = {&pass, NULL};
+/* Of one sample: ranks may have different numbers of samples, and all have to choose the same layers. */
+static double sample_bytes(const cvy_partition_layer *layer)
+{
+    double elems = 1;
+    for (int d = 1; d < layer->result.ndim; d++)
+        elems *= (double)layer->result.dim[d];
+    return 4 * elems;
+}
+
+static int large_weights(cvy_partition_graph *graph)
+{
+    for (int i = 0; i < graph->nlayer; i++) {
+        const cvy_partition_layer *layer = &graph->layer[i];
+        if (layer->can_split && (double)layer->weight_bytes > 64 * sample_bytes(layer) &&
+            graph->split_channels(graph, i) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static const cvy_partition large = {
+    .size = sizeof large,
+    .name = "large_weights",
+    .summary = "layers whose weights are larger than their results of 64 samples are split by channels",
+    .split = large_weights,
+};
+
+static const cvy_partition *const passes[] = {&pass, &large, NULL};
 
 static const cvy_extension extension = {
     .abi = CVY_EXTENSION_ABI,

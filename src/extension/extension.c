@@ -86,8 +86,8 @@ static cvy_status add_partitions(const cvy_extensions *x, cvy_extension_file *fi
     CVY_TRY(cvy_pool_alloc(x->pool, sizeof *file->partition * (size_t)(n + 1), &file->partition));
     for (int i = 0; i < n; i++) {
         CVY_TRY(CVY_OPTS_READ(cvy_partition, list[i], &file->partition[i]));
-        CVY_CHECK(file->partition[i].name && file->partition[i].run, CVY_E_ARGUMENT, "partitioning pass %d has no %s",
-                  i, file->partition[i].name ? "run function" : "name");
+        CVY_CHECK(file->partition[i].name && (file->partition[i].run || file->partition[i].split), CVY_E_ARGUMENT,
+                  "partitioning pass %d has no %s", i, file->partition[i].name ? "run or split function" : "name");
     }
     file->npartition = n;
     return CVY_OK;

@@ -144,7 +144,7 @@ struct cvy_job_parallel {
     const char *order;
     int64_t tensor;
     const cvy_tree *tensor_layers_tree;
-    const char *tensor_layers; /* all, auto, or names, separated by commas; NULL: all */
+    const char *tensor_layers; /* all, auto, or names, separated by commas; NULL: not given */
     cvy_ints spatial;
     int64_t interleave;
     const cvy_tree *first_layers_tree;

@@ -290,7 +290,7 @@ static cvy_status interpret_layers(cvy_job *job)
     const cvy_tree *tensor = p->tensor_layers_tree;
     CVY_TRY(join_layers(job, "first_layers", p->first_layers_tree, &p->first_layers));
     if (tensor && tensor->text && (strcmp(tensor->text, "all") == 0 || strcmp(tensor->text, "auto") == 0))
-        p->tensor_layers = strcmp(tensor->text, "auto") == 0 ? "auto" : NULL;
+        p->tensor_layers = tensor->text;
     else
         CVY_TRY(join_layers(job, "tensor_layers", tensor, &p->tensor_layers));
     return CVY_OK;

@@ -248,7 +248,7 @@ static const cvy_option parallel_rows[] = {
      "first)"},
     {"tensor", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, tensor), "1", "1..", "",
      "ranks that share the channels of layers with weights"},
-    {"tensor_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, tensor_layers_tree), "all", "", "",
+    {"tensor_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, tensor_layers_tree), "", "", "",
      "with tensor, which layers are split by channels: all, a list such as [fc6, fc7, fc8], or auto, which takes the "
      "last "
      "ones, as many as make ranks exchange the fewest bytes. Ranks share the samples of all other layers, as on the "

@@ -99,6 +99,8 @@ cvy_status cvy_program_open_pipeline(cvy_program *program);
 cvy_status cvy_program_set_stage(cvy_program *program, const char *layer, int64_t stage);
 /* Runs the partitioning passes of the context's extensions on the whole graph; they place layers. */
 cvy_status cvy_program_run_partitions(cvy_program *program, const cvy_graph *graph);
+/* The same on a forward graph; they choose the layers that are split over the tensor axis. */
+cvy_status cvy_program_run_splits(cvy_program *program, const cvy_graph *graph);
 /* Cuts the layers into stages. make: makes the whole graph of the largest share of the first task. Collective. */
 cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out));
@@ -137,6 +139,8 @@ void cvy_program_close_pipeline(cvy_program *program);
  * SAMPLES. CVY_E_CONFIG: opts.tensor_layers names a layer that cannot be split. */
 cvy_status cvy_program_choose_ways(cvy_program *program, const cvy_program_task *task, const cvy_graph *graph,
                                    cvy_index *of_layer);
+/* Whether the node has weights that can be split by channels. */
+int cvy_program_can_split(const cvy_node *node);
 /* Adds a line about these layers; nothing without a tensor axis. */
 void cvy_program_describe_ways(const cvy_program *program, cvy_text *out);
 /* ---- program_split.c ---- */

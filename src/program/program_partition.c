@@ -1,8 +1,9 @@
 /*
  * program_partition.c: runs the partitioning passes of the user's extensions (convoy/partition.h), which place layers
- * on the stages of a pipeline.
+ * on the stages of a pipeline, and choose the layers that are split over a tensor axis.
  *
- * It runs before the layers are cut into stages, on the whole graph of the largest share of the first task.
+ * `run` is called before the layers are cut into stages, on the whole graph of the largest share of the first task;
+ * `split`, before the first graph is split, on its forward graph.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +19,8 @@ typedef struct view {
     cvy_index at;   /* layers by name */
     cvy_partition_layer *layer;
     int nlayer, placed;
-    cvy_status status; /* the first fault of set_stage */
+    int splits;        /* 1: `split` is called, 0: `run` */
+    cvy_status status; /* the first fault of set_stage or split_channels */
 } view;
 
 /* ---- the layers ---- */
@@ -95,6 +97,7 @@ static cvy_status describe_layers(view *v)
             if (from >= 0 && from < k && !has_source(layer, from))
                 ((int *)(uintptr_t)layer->src)[layer->nsrc++] = from;
         }
+        layer->can_split |= v->splits && cvy_program_can_split(node);
         if (node->ndst > 0 && node->dst[0])
             describe_result(layer, node->dst[0]);
     }
@@ -122,40 +125,70 @@ static cvy_status add_weights(view *v)
 
 /* ---- running ---- */
 
-static int set_stage(cvy_partition_graph *graph, int layer, int stage)
+static cvy_status place(view *v, int layer, int stage)
 {
-    view *v = graph->owned;
-    if (layer < 0 || layer >= v->nlayer) {
-        snprintf(graph->message, sizeof graph->message, "there is no layer %d, expected 0 to %d", layer, v->nlayer - 1);
-        return 1;
-    }
-    const cvy_status status = cvy_program_set_stage(v->program, v->layer[layer].name, stage);
-    if (status == CVY_OK) {
-        v->placed++;
+    CVY_CHECK(layer >= 0 && layer < v->nlayer, CVY_E_CONFIG, "there is no layer %d, expected 0 to %d", layer,
+              v->nlayer - 1);
+    CVY_CHECK(!v->splits, CVY_E_CONFIG, "only `run` places layers on stages, not `split`");
+    return cvy_program_set_stage(v->program, v->layer[layer].name, stage);
+}
+
+static cvy_status split(view *v, int layer)
+{
+    int number = 0;
+    CVY_CHECK(layer >= 0 && layer < v->nlayer, CVY_E_CONFIG, "there is no layer %d, expected 0 to %d", layer,
+              v->nlayer - 1);
+    CVY_CHECK(v->splits, CVY_E_CONFIG, "only `split` splits layers, not `run`");
+    CVY_CHECK(v->layer[layer].can_split, CVY_E_CONFIG,
+              "layer %s has no weights that can be split by channels: look at can_split", v->layer[layer].name);
+    return cvy_keys_add(&v->program->ways.tensor_layer, v->layer[layer].name, &number);
+}
+
+/* Tells the pass how a call has ended. */
+static int answer(view *v, cvy_partition_graph *graph, cvy_status status)
+{
+    v->placed += status == CVY_OK;
+    if (status == CVY_OK)
         return 0;
-    }
     v->status = status;
     snprintf(graph->message, sizeof graph->message, "%s", cvy_error_text());
     return 1;
 }
 
+static int set_stage(cvy_partition_graph *graph, int layer, int stage)
+{
+    return answer(graph->owned, graph, place(graph->owned, layer, stage));
+}
+
+static int split_channels(cvy_partition_graph *graph, int layer)
+{
+    return answer(graph->owned, graph, split(graph->owned, layer));
+}
+
 static cvy_status run_pass(view *v, const cvy_extension_file *file, const cvy_partition *pass)
 {
+    const cvy_grid *grid = &v->program->pipeline.grid;
     cvy_partition_graph graph = {.size = sizeof graph,
                                  .nstages = v->program->pipeline.nstages,
                                  .nmicro = v->program->task[0]->nmicro,
+                                 .nparts = grid->length[CVY_AXIS_TENSOR],
+                                 .ndata = grid->ndata,
                                  .nlayer = v->nlayer,
                                  .layer = v->layer,
                                  .set_stage = set_stage,
+                                 .split_channels = split_channels,
                                  .owned = v};
+    int (*const call)(cvy_partition_graph *) = v->splits ? pass->split : pass->run;
+    if (!call)
+        return CVY_OK;
     v->placed = 0;
     v->status = CVY_OK;
-    const int failed = pass->run(&graph) != 0 || v->status != CVY_OK;
+    const int failed = call(&graph) != 0 || v->status != CVY_OK;
     graph.message[sizeof graph.message - 1] = 0;
     CVY_CHECK(!failed, v->status < 0 ? v->status : CVY_E_CONFIG, "library %s, pass %s: %s", file->path, pass->name,
               *graph.message ? graph.message : "it failed and gave no reason");
-    cvy_log(v->program->context, CVY_LOG_INFO, "library %s: the pass %s has placed %d of %d layers", file->path,
-            pass->name, v->placed, v->nlayer);
+    cvy_log(v->program->context, CVY_LOG_INFO, "library %s: the pass %s has %s %d of %d layers", file->path, pass->name,
+            v->splits ? "split" : "placed", v->placed, v->nlayer);
     return CVY_OK;
 }
 
@@ -171,18 +204,33 @@ static cvy_status run_all(view *v)
     return CVY_OK;
 }
 
-cvy_status cvy_program_run_partitions(cvy_program *p, const cvy_graph *graph)
+static cvy_status run_passes(cvy_program *p, const cvy_graph *graph, int splits, int *npass_out)
 {
     const cvy_extensions *x = &p->context->extensions;
-    view v = {.program = p, .graph = graph};
-    int npass = 0;
+    view v = {.program = p, .graph = graph, .splits = splits};
+    *npass_out = 0;
     for (int i = 0; i < x->nfile; i++)
-        npass += x->file[i]->npartition;
-    if (npass == 0)
+        for (int k = 0; k < x->file[i]->npartition; k++)
+            *npass_out += (splits ? x->file[i]->partition[k].split : x->file[i]->partition[k].run) != NULL;
+    if (*npass_out == 0)
         return CVY_OK;
     CVY_TRY(cvy_pool_create(&v.pool));
     const cvy_status status = run_all(&v);
     cvy_index_free(&v.at);
     cvy_pool_destroy(&v.pool);
     return status;
+}
+
+cvy_status cvy_program_run_partitions(cvy_program *p, const cvy_graph *graph)
+{
+    int npass;
+    return run_passes(p, graph, 0, &npass);
+}
+
+cvy_status cvy_program_run_splits(cvy_program *p, const cvy_graph *graph)
+{
+    int npass = 0;
+    CVY_TRY(run_passes(p, graph, 1, &npass));
+    p->ways.are_named = npass > 0;
+    return CVY_OK;
 }

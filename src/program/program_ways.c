@@ -2,7 +2,7 @@
  * program_ways.c: how the ranks of a tensor axis divide the layers with weights. A layer is split by its channels, or
  * the ranks share its samples as on a data axis. Layers without weights follow the layers before them.
  *
- *   all    every layer is split by channels
+ *   all    every layer is split by channels; also if no pass of the user's extensions chooses
  *   names  these layers are split by channels, all others share samples
  *   auto   the layers from one of them on are split by channels, those before it share samples: convolutions have many
  *          activations and few weights, fully connected layers at the end have many weights and few activations. The
@@ -40,6 +40,11 @@ struct walk {
 static unsigned ways_of(const cvy_node *node)
 {
     return node->removed || node->nsrc == 0 ? 0 : cvy_node_splits(node) & (CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS);
+}
+
+int cvy_program_can_split(const cvy_node *node)
+{
+    return ways_of(node) != 0;
 }
 
 static int source_has(const struct walk *w, const cvy_node *node, int has)
@@ -215,8 +220,10 @@ static cvy_status choose(cvy_program *p, struct walk *w)
 {
     const char *text = p->opts.tensor_layers;
     cvy_keys layers = {0};
-    if (p->ways.are_named || !text || !*text || strcmp(text, "all") == 0)
+    if (p->ways.are_named || (text && strcmp(text, "all") == 0))
         return CVY_OK;
+    if (!text || !*text)
+        return cvy_program_run_splits(p, w->graph);
     cvy_status status = list_layers(w->graph, &layers);
     if (status == CVY_OK)
         status =

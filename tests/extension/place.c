@@ -1,7 +1,7 @@
 /*
  * place.c: a library with one partitioning pass, right or with the fault that is named by a macro, for the tests in
- * this folder. The right one checks what it sees, and puts the layers before "late" on stage 1 and the others on
- * stage 2.
+ * this folder. The right one checks what it sees, puts the layers before "late" on stage 1 and the others on stage 2,
+ * and splits "late" over a tensor axis.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -70,6 +70,25 @@ static int place(cvy_partition_graph *g)
     return 0;
 }
 
+/* Splits "late" by channels. */
+static int split_late(cvy_partition_graph *g)
+{
+    int can = 0;
+    if (g->nparts != 2 || g->ndata != 1)
+        return refuse(g, "it sees another grid");
+#ifdef SPLITS_RELU
+    (void)g->split_channels(g, 1); /* its answer is ignored */
+#elif defined PLACES
+    return g->set_stage(g, 0, 1);
+#endif
+    for (int i = 0; i < g->nlayer; i++) {
+        can += g->layer[i].can_split;
+        if (strcmp(g->layer[i].name, "late") == 0 && g->split_channels(g, i) != 0)
+            return 1;
+    }
+    return can == 3 ? 0 : refuse(g, "other layers can be split");
+}
+
 static const cvy_partition pass = {
 #ifndef NO_SIZE
     .size = sizeof pass,
@@ -78,6 +97,7 @@ static const cvy_partition pass = {
     .summary = "stage 2 begins with the layer late",
 #ifndef NO_RUN
     .run = place,
+    .split = split_late,
 #endif
 };
 static const cvy_partition *const passes[] = {&pass, NULL};

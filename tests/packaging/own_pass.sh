@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: clang
 # own_pass.sh: examples/own_pass is built by its Makefile and pkg-config against an installed convoy, and its job trains
-# in a pipeline of two stages that the pass has cut.
+# in a pipeline of two stages that the pass has cut, and on two ranks that split the layers of the other pass.
 [ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
 command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
 command -v make >/dev/null || { echo "no make"; exit 77; }
@@ -18,4 +18,7 @@ $MPIEXEC_N 2 "$work/prefix/bin/convoy" train mine/memory.yaml --out run --verbos
     fail "two stages: $(cat log)"
 contains log 'even_memory.so: the pass even_memory has placed 14 of 14 layers' || fail "the pass did not run: $(cat log)"
 contains log 'the stages begin with conv1 and fc2' || fail "another cut: $(grep pipeline log)"
+$MPIEXEC_N 2 "$work/prefix/bin/convoy" train mine/memory.yaml --out parts --verbose --set train.epochs= --set train.steps=2 --set data.train.events=200 --set 'parallel={tensor: 2}' >log 2>&1 ||
+    fail "two parts: $(cat log)"
+contains log 'split 3 layers with weights by channels (fc1, fc2, fc3), and share the samples of 3' || fail "another split: $(grep tensor log)"
 exit $failed
