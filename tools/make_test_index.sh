@@ -7,10 +7,10 @@ export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
 page=docs/internals/tests.md
 
-# Prints the first sentence of a test's first comment that is not a "ranks:" or "rows:" line or the licence, without the file's name.
+# Prints the first sentence of a test's first comment that is not a "ranks:", "rows:" or "seconds:" line or the licence, without the file's name.
 sentence() {
     awk -v name="$(basename "$1")" '
-        /^\/\* (ranks|rows):/ || /^#!/ || /^# rows:/ || /SPDX-License-Identifier:/ { next }
+        /^\/\* (ranks|rows):/ || /^#!/ || /^# (rows|seconds):/ || /SPDX-License-Identifier:/ { next }
         /^(\/\*|#)/ { inside = 1 }
         inside && !/^(\/\*| \*|#)/ { exit }
         inside { last = /\*\/ *$/; sub(/^(\/\*| \*\/| \*|#) ?/, ""); sub(/ *\*\/ *$/, ""); text = text " " $0; if (last) exit }

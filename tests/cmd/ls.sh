@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: asan
 # ls.sh: `convoy ls` lists runs that are running, killed, finished and failed; damaged and foreign folders do not stop
 # it; `convoy report` compares runs; and `convoy inspect` of a run begins with its scores.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # old_checkpoints.sh: runs that convoy 0.1 has begun are resumed, and give the losses that 0.1 itself gave when it went
 # on; test, predict and inspect read them. tests/data/files/version-0.1 has them: adam on one rank (sync) and with
 # ZeRO-1 on two (sharded), and momentum with delayed updates on two ranks (pipelined), each stopped after step 4 of 6.

@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: release
+# seconds: 200
 # sge.sh: scripts of `convoy jobscript --sge` under a real Grid Engine: a run is told to stop before the limit, saves, is
 # scheduled again, resumes, and comes to its end; so is each element of a job array, with its number as seed.
 #

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: minimal asan
+# rows: minimal
 # site.sh: the site file: where it is looked for, what it puts into a job script, that the user's file and the command
 # line come before it, and that a mistake in it is named with its place. No value brings a command into the script.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

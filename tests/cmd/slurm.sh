@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich
+# seconds: 120
 # slurm.sh: a script of `convoy jobscript --slurm` under a real Slurm: the run is told to stop before the limit, saves,
 # is requeued, resumes, and comes to its end.
 #

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: asan
 # collider.sh: examples/collider compares a trained network with the classic baselines: table, analysis.json, report, and what it refuses.
 . "$CONVOY_SOURCE/tests/shell.inc"
 collider=$CONVOY_BUILD/collider

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: clang
 # check_op.sh: `convoy check-op` passes a right operator and names what is wrong with a faulty one: gradient, splits,
 # results, cost, descriptor, file; the exit code says so.
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "libraries are not built with the sanitizers"; exit 77; }

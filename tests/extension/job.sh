@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich
+# seconds: 30
 # job.sh: a job with `libraries` trains, resumes, is tested, predicted, planned, timed and checked like any other, on one
 # and two ranks and in a pipeline; libraries that cannot be loaded, that differ between ranks, or that come with weights,
 # are refused.

@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: release
+# seconds: 90
 # repeat.sh: a job whose kernels were chosen by measured times is run again with the plan of its first run, and ends
 # with the same bits: on two ranks, and on two threads.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

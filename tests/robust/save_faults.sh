@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich soak
+# seconds: 80
 # save_faults.sh: in a run of two ranks with four saves, one file operation fails (no space, quota, I/O error), writes
 # less, or is interrupted. Short writes and interruptions do no harm. After a fault the training goes on to its end with
 # a warning that names path and cause, and no earlier checkpoint is lost. If the last save failed, the run ends with

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich
 # net_ranks.sh: scripts/net_ranks.sh makes hosts that MPI takes for nodes, and removes everything afterwards. The test
 # is skipped if the system does not allow it.
 PATH=$PATH:/usr/sbin:/sbin
