@@ -108,9 +108,9 @@ cvy_status cvy_checkpoint_share(cvy_comm *comm, cvy_status found, cvy_checkpoint
  * dtype; otherwise CVY_E_SHAPE or CVY_E_FORMAT names the variable and nothing is changed. with_state: optimiser states
  * are read too, and then the set must not hold a tensor that vars lacks. */
 cvy_status cvy_checkpoint_load(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *vars, int with_state);
-/* The same for the pending gradients, which must match exactly. With `of_stage` they are those of one stage of a
- * pipeline, the set may hold others, and comm has the ranks of the stage, of which the first one reads. */
-cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *pending, int of_stage);
+/* The same for the pending gradients, which must match exactly. With `of_grid` they are those of a rank's
+ * place in a grid, the set may hold others, and comm has the ranks of the data axis, of which the first one reads. */
+cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *pending, int of_grid);
 
 /* Fills weights and statistics from any safetensors file; real dtypes are converted. partial: loads the tensors that
  * match in name and shape (at least one); otherwise all must match. report (may be NULL) gets a line for each variable

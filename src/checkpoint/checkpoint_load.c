@@ -167,10 +167,10 @@ cvy_status cvy_checkpoint_load(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars
     return load(w, with_state ? 2 : 1, comm, vars);
 }
 
-cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *pending, int of_stage)
+cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *pending, int of_grid)
 {
     cvy_pool *pool = NULL;
-    struct wanted w = {.which = PART_STATES, .exactly = !of_stage};
+    struct wanted w = {.which = PART_STATES, .exactly = !of_grid};
     const char **path = NULL;
     cvy_status status = cvy_pool_create(&pool);
     if (status == CVY_OK && (!comm || comm->rank == 0))

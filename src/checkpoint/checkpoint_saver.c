@@ -25,7 +25,7 @@ struct cvy_saver {
     cvy_context *context;
     stage stage;             /* the same on all ranks */
     cvy_save *save;          /* NULL: this rank does not write */
-    cvy_vars *whole;         /* variables that were gathered for this save; NULL: none were */
+    cvy_vars *whole, *sums;  /* variables and pending gradients that were gathered for this save; NULL: none were */
     cvy_save_room room;      /* memory of its copies, kept from save to save */
     cvy_manifest_file *file; /* rank 0: the files of all writers */
     int nfile;
@@ -58,6 +58,7 @@ static void clear(cvy_saver *s)
     join(s);
     cvy_save_destroy(&s->save);
     cvy_vars_destroy(&s->whole);
+    cvy_vars_destroy(&s->sums);
     cvy_mem_free(&s->file);
     s->nfile = 0;
     s->stage = STAGE_NONE;
@@ -150,6 +151,9 @@ cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *given, int split, 
     if (grid && cvy_grid_splits(grid)) {
         CVY_TRY(cvy_tiles_gather(opts->vars, grid, &s->whole));
         opts->vars = s->whole ? s->whole : opts->vars;
+        if (opts->pending)
+            CVY_TRY(cvy_tiles_gather(opts->pending, grid, &s->sums));
+        opts->pending = s->sums ? s->sums : opts->pending;
     }
     cvy_status status = part >= 0 ? make_save(s, opts, part, nparts) : CVY_OK;
     if (status != CVY_OK && part == 0 && s->save)

@@ -49,13 +49,17 @@ static void lamb_cost(const cvy_node *node, cvy_cost *cost_out)
     cost_out->read_elems += 3 * cvy_shape_elems(cvy_node_src(node, CVY_OPTIM_WEIGHT));
 }
 
-/* The direction r of element i, from the new moments. */
+/* The direction r of a weight, from the new moments. */
+static double direction_of(const struct cvy_adam *o, int64_t step, double weight, double mean, double square)
+{
+    const double t = (double)step + 1, m = mean / (1 - pow(o->beta1, t)), v = square / (1 - pow(o->beta2, t));
+    return m / (sqrt(v) + o->eps) + o->weight_decay * weight;
+}
+
 static double direction(const struct cvy_adam *o, int64_t step, const cvy_span *weight, const cvy_span *moment,
                         int64_t i)
 {
-    const double t = (double)step + 1, m = cvy_get(&moment[0], i) / (1 - pow(o->beta1, t)),
-                 v = cvy_get(&moment[1], i) / (1 - pow(o->beta2, t));
-    return m / (sqrt(v) + o->eps) + o->weight_decay * cvy_get(weight, i);
+    return direction_of(o, step, cvy_get(weight, i), cvy_get(&moment[0], i), cvy_get(&moment[1], i));
 }
 
 static cvy_status lamb_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
@@ -91,4 +95,69 @@ CVY_OP_DEFINE(lamb) = {
     .infer = lamb_infer,
     .cost = lamb_cost,
     .reference = lamb_reference,
+};
+
+/* ---- of a weight that is split over ranks ---- */
+
+static cvy_status lamb_squares_infer(cvy_node *node)
+{
+    static const char *const states[] = {"exp_avg", "exp_avg_sq", NULL};
+    return cvy_update_squares_infer(node, states);
+}
+
+static void lamb_squares_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, CVY_OPTIM_WEIGHT));
+    *cost_out = (cvy_cost){.flop = 16 * n, .read_elems = 4 * n, .write_elems = 2};
+}
+
+static cvy_status lamb_squares_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const struct cvy_adam *o = node->options;
+    const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
+    double weight_squares = 0, step_squares = 0;
+    for (int64_t i = 0; i < src[CVY_OPTIM_WEIGHT].elems; i++) {
+        const double g = u.scale * cvy_get(&src[CVY_OPTIM_GRADIENT], i), w = cvy_get(&src[CVY_OPTIM_WEIGHT], i);
+        const double r = direction_of(o, u.step, w, o->beta1 * cvy_get(&src[CVY_OPTIM_STATE], i) + (1 - o->beta1) * g,
+                                      o->beta2 * cvy_get(&src[CVY_OPTIM_STATE + 1], i) + (1 - o->beta2) * g * g);
+        weight_squares += w * w;
+        step_squares += r * r;
+    }
+    cvy_set(dst, 0, weight_squares);
+    cvy_set(dst, 1, step_squares);
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(lamb_squares) = {
+    .name = "lamb_squares",
+    .summary = "sums of squares of a part of a weight and of its step",
+    .options = lamb_opts,
+    .options_size = sizeof(struct cvy_adam),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .infer = lamb_squares_infer,
+    .cost = lamb_squares_cost,
+    .reference = lamb_squares_reference,
+};
+
+static cvy_status lamb_rate_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    (void)node;
+    cvy_set(dst, 0, cvy_get(&src[1], 0) * cvy_lamb_trust(cvy_get(&src[0], 0), cvy_get(&src[0], 1)));
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(lamb_rate) = {
+    .name = "lamb_rate",
+    .summary = "the learning rate of a weight that is split over ranks",
+    .options = lamb_opts,
+    .options_size = sizeof(struct cvy_adam),
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .infer = cvy_update_rate_infer,
+    .reference = lamb_rate_reference,
 };

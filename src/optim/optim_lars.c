@@ -50,14 +50,20 @@ static void lars_cost(const cvy_node *node, cvy_cost *cost_out)
     cost_out->read_elems += 2 * cvy_shape_elems(cvy_node_src(node, CVY_OPTIM_WEIGHT));
 }
 
-static double trust_of(const cvy_node *node, const cvy_span *src, double scale)
+static void add_squares(const cvy_span *src, double scale, double *weight, double *gradient)
 {
-    double weight = 0, gradient = 0;
+    *weight = *gradient = 0;
     for (int64_t i = 0; i < src[CVY_OPTIM_WEIGHT].elems; i++) {
         const double w = cvy_get(&src[CVY_OPTIM_WEIGHT], i), g = scale * cvy_get(&src[CVY_OPTIM_GRADIENT], i);
-        weight += w * w;
-        gradient += g * g;
+        *weight += w * w;
+        *gradient += g * g;
     }
+}
+
+static double trust_of(const cvy_node *node, const cvy_span *src, double scale)
+{
+    double weight, gradient;
+    add_squares(src, scale, &weight, &gradient);
     return cvy_lars_trust(node->options, weight, gradient);
 }
 
@@ -88,4 +94,61 @@ CVY_OP_DEFINE(lars) = {
     .infer = lars_infer,
     .cost = lars_cost,
     .reference = lars_reference,
+};
+
+/* ---- of a weight that is split over ranks ---- */
+
+static cvy_status lars_squares_infer(cvy_node *node)
+{
+    static const char *const none[] = {NULL};
+    return cvy_update_squares_infer(node, none);
+}
+
+static void lars_squares_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, CVY_OPTIM_WEIGHT));
+    *cost_out = (cvy_cost){.flop = 4 * n, .read_elems = 2 * n, .write_elems = 2};
+}
+
+static cvy_status lars_squares_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    double weight, gradient;
+    (void)node;
+    add_squares(src, cvy_get(&src[CVY_OPTIM_SCALE], 0), &weight, &gradient);
+    cvy_set(dst, 0, weight);
+    cvy_set(dst, 1, gradient);
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(lars_squares) = {
+    .name = "lars_squares",
+    .summary = "sums of squares of a part of a weight and of its gradient",
+    .options = lars_opts,
+    .options_size = sizeof(struct cvy_lars),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .infer = lars_squares_infer,
+    .cost = lars_squares_cost,
+    .reference = lars_squares_reference,
+};
+
+static cvy_status lars_rate_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    cvy_set(dst, 0, cvy_get(&src[1], 0) * cvy_lars_trust(node->options, cvy_get(&src[0], 0), cvy_get(&src[0], 1)));
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(lars_rate) = {
+    .name = "lars_rate",
+    .summary = "the learning rate of a weight that is split over ranks",
+    .options = lars_opts,
+    .options_size = sizeof(struct cvy_lars),
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .infer = cvy_update_rate_infer,
+    .reference = lars_rate_reference,
 };

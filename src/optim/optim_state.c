@@ -33,7 +33,7 @@ static cvy_status check_scalar(const cvy_node *node, int i, cvy_dtype dtype, con
     return CVY_OK;
 }
 
-cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
+static cvy_status check_sources(const cvy_node *node)
 {
     const cvy_value *weight = node->src[CVY_OPTIM_WEIGHT], *gradient = node->src[CVY_OPTIM_GRADIENT];
     CVY_EXPECT(node->nsrc == CVY_OPTIM_STATE && weight->variable);
@@ -42,13 +42,33 @@ cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
               cvy_shape_text(&weight->shape), cvy_dtype_text(gradient->dtype), cvy_shape_text(&gradient->shape));
     CVY_TRY(check_scalar(node, CVY_OPTIM_LR, CVY_DTYPE_F64, "learning rate"));
     CVY_TRY(check_scalar(node, CVY_OPTIM_SCALE, CVY_DTYPE_F64, "scale"));
-    CVY_TRY(check_scalar(node, CVY_OPTIM_STEP, CVY_DTYPE_I64, "step number"));
+    return check_scalar(node, CVY_OPTIM_STEP, CVY_DTYPE_I64, "step number");
+}
+
+cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
+{
+    CVY_TRY(check_sources(node));
     CVY_TRY(cvy_node_assign(node, 0, CVY_OPTIM_WEIGHT));
     for (int i = 0; states[i]; i++) {
         CVY_TRY(cvy_node_state(node, states[i]));
         CVY_TRY(cvy_node_assign(node, 1 + i, CVY_OPTIM_STATE + i));
     }
     return CVY_OK;
+}
+
+cvy_status cvy_update_squares_infer(cvy_node *node, const char *const *states)
+{
+    CVY_TRY(check_sources(node));
+    for (int i = 0; states[i]; i++)
+        CVY_TRY(cvy_node_state(node, states[i]));
+    return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &(cvy_shape){1, {2}});
+}
+
+cvy_status cvy_update_rate_infer(cvy_node *node)
+{
+    CVY_EXPECT(node->nsrc == 2 && cvy_shape_elems(&node->src[0]->shape) == 2 && node->src[0]->dtype == CVY_DTYPE_F64);
+    CVY_TRY(check_scalar(node, 1, CVY_DTYPE_F64, "learning rate"));
+    return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &(cvy_shape){0});
 }
 
 /* An update reads weight, gradient and states once, and writes weight and states once. */

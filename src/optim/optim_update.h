@@ -79,10 +79,17 @@ static inline cvy_update_scalars cvy_update_read_spans(const cvy_span *src, doub
 double cvy_lars_trust(const struct cvy_lars *o, double weight_squares, double gradient_squares);
 /* The same of lamb, from the sum of squares of the weight and that of its step. */
 double cvy_lamb_trust(double weight_squares, double step_squares);
-/* Whether the weight uses that factor. Biases and norm layers, which have no weight decay, use 1. */
+/* Whether the update computes that factor. Biases and norm layers, which have no weight decay, use 1. If the learning
+ * rate comes from another node, it has the factor already. */
 static inline int cvy_update_adapts(const cvy_node *update)
 {
-    return update->src[CVY_OPTIM_WEIGHT]->variable->decay;
+    return update->src[CVY_OPTIM_WEIGHT]->variable->decay && !update->src[CVY_OPTIM_LR]->producer;
 }
+
+/* Of a weight that is split over ranks, each rank knows the squares of its part only. Then three nodes precede the
+ * update: NAME_squares has the sources of the update NAME and sums the squares of this part (f64, {weight, gradient or
+ * step}), an all-reduce adds them over the ranks, and NAME_rate multiplies the learning rate by the factor. */
+cvy_status cvy_update_squares_infer(cvy_node *node, const char *const *states);
+cvy_status cvy_update_rate_infer(cvy_node *node);
 
 #endif

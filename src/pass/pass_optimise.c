@@ -110,14 +110,40 @@ static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_o
     return cvy_options_parse(g->pool, "optimizer", op->options, map, NULL, *out, op->options_size);
 }
 
-/* An optimiser that computes the norm of a weight needs the whole weight. */
-static cvy_status check_whole(const cvy_op_def *op, const cvy_gradient *gradient)
+/* Whether each rank of the tensor axis has a part of the variable. Some have a variable on one rank only. */
+static int has_parts(const cvy_variable *v)
 {
-    CVY_CHECK(!(op->flags & CVY_OP_LAYER_NORMS) || !gradient->value->split, CVY_E_UNSUPPORTED,
-              "optimizer %s needs the norm of each whole weight, and %s is split over the ranks of a tensor axis; take "
-              "sgd or adam, or a grid without tensor",
-              op->name, gradient->variable->name);
+    return v->tile && !cvy_shape_equal(&v->tile->whole, &v->shape);
+}
+
+static cvy_status add_named(cvy_graph *g, const cvy_op_def *op, const cvy_variable *v, const char *what,
+                            const void *options, cvy_value *const *src, int nsrc, cvy_value **dst_out)
+{
+    char name[200];
+    cvy_node *node = NULL;
+    snprintf(name, sizeof name, "%s.%s%s", v->name, op->name, what);
+    CVY_TRY(cvy_graph_add_parsed(g, op, name, v->name, options, src, nsrc, CVY_PHASE_UPDATE, &node));
+    *dst_out = node->dst[0];
     return CVY_OK;
+}
+
+/* The learning rate of a weight that is split over ranks, for an optimiser that needs the norm of the whole weight: the
+ * squares of this rank's part, their sum over the ranks, and the rate from that (optim_update.h). src: sources of the
+ * update. */
+static cvy_status add_rate(cvy_graph *g, const cvy_op_def *op, const cvy_variable *v, const void *options,
+                           cvy_value *const *src, cvy_value **lr)
+{
+    char names[2][64];
+    const struct cvy_allreduce_axis axis = {CVY_AXIS_TENSOR};
+    snprintf(names[0], sizeof names[0], "%s_squares", op->name);
+    snprintf(names[1], sizeof names[1], "%s_rate", op->name);
+    const cvy_op_def *squares_of = cvy_op_find(names[0]), *rate_of = cvy_op_find(names[1]);
+    CVY_CHECK(squares_of && rate_of, CVY_E_INTERNAL, "the operator %s or %s is missing", names[0], names[1]);
+    cvy_value *squares = NULL;
+    CVY_TRY(add_named(g, squares_of, v, "", options, src, 5, &squares));
+    CVY_TRY(add_named(g, cvy_op_find("allreduce"), v, ".squares", &axis, &squares, 1, &squares));
+    cvy_value *const both[] = {squares, *lr};
+    return add_named(g, rate_of, v, "", options, both, 2, lr);
 }
 
 cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts)
@@ -142,11 +168,12 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
             snprintf(limit, sizeof limit, "limit: %.17g", opts->clip_value);
             CVY_TRY(add_update(g, "clip_value", name, limit, &gradient->value, 1, &value));
         }
-        CVY_TRY(check_whole(op, gradient));
         CVY_TRY(cvy_graph_read_variable(g, gradient->variable, &weight));
         CVY_TRY(update_options(g, op, opts, gradient->variable, &options));
         snprintf(name, sizeof name, "%s.%s", gradient->variable->name, op->name);
-        cvy_value *const src[] = {weight, value, lr, scale, step};
+        cvy_value *src[] = {weight, value, lr, scale, step};
+        if (op->flags & CVY_OP_LAYER_NORMS && gradient->variable->decay && has_parts(gradient->variable))
+            CVY_TRY(add_rate(g, op, gradient->variable, options, src, &src[2]));
         CVY_TRY(cvy_graph_add_parsed(g, op, name, gradient->variable->name, options, src, 5, CVY_PHASE_UPDATE, &node));
     }
     return cvy_graph_verify(g);

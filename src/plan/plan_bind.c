@@ -499,6 +499,7 @@ static cvy_status connect_buckets(cvy_plan *plan, void *arena)
     }
     plan->buckets->space = plan->opts.space;
     plan->buckets->over = plan->opts.grid ? plan->opts.grid->over : NULL;
+    plan->buckets->axes_in_turn = plan->opts.deterministic;
     return cvy_bucket_set_connect(plan->buckets, plan->opts.comm, &plan->opts.reduce, in_arena(plan, arena, 0));
 }
 

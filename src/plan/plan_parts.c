@@ -51,8 +51,11 @@ static int writes_variables_only(const cvy_plan *plan, const cvy_instr *instr)
 int cvy_plan_can_part(const cvy_plan *plan)
 {
     int updates = 0;
+    /* A sum over other axes, too, is not made in the memory that the ranks of a data axis share. With ZeRO-1 all ranks
+     * over which a gradient is summed have a part of the update. */
     for (int i = 0; i < plan->nbuffer; i++)
-        if (is_summed(plan, &plan->buffer[i]) && plan->buffer[i].value->is_output)
+        if (is_summed(plan, &plan->buffer[i]) &&
+            (plan->buffer[i].value->is_output || (plan->buffer[i].value->over && !plan->opts.zero1)))
             return 0;
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];

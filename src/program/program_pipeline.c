@@ -51,15 +51,9 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
         return CVY_OK;
     CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
               CVY_E_CONFIG,
-              "opts.pipeline is %d, which does not go with opts.update_mode: %s: take sync, delayed or zero1, which "
-              "reduce gradients among the ranks of a stage",
-              p->pipeline.grid.nstages, p->opts.update_mode == CVY_UPDATE_LOCAL ? "local" : "parameter_server");
-    CVY_CHECK(!cvy_grid_splits(&p->pipeline.grid) ||
-                  (p->opts.update_mode == CVY_UPDATE_SYNC && !p->opts.overlap_forward && !p->opts.shards &&
-                   !p->opts.gradients_only),
-              CVY_E_CONFIG,
-              "opts.tensor and opts.spatial go with update mode sync only, without overlap_forward, shards and "
-              "gradients_only");
+              "opts.update_mode: %s has each rank train a whole model by itself, which does not go with opts.pipeline, "
+              "tensor and spatial, whose ranks compute a step together: take sync, delayed or zero1",
+              p->opts.update_mode == CVY_UPDATE_LOCAL ? "local" : "parameter_server");
     CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
               "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend "
               "%s are "

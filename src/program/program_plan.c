@@ -348,9 +348,12 @@ static cvy_status plan_steps(cvy_program *p)
     return find_shares(p);
 }
 
-/* Makes the communicators of the sets of axes over which accumulators are summed. */
+/* Makes the communicators of the sets of axes over which accumulators are summed: together with the data axis, or apart
+ * from it (reduce_bucket.h: axes_in_turn). */
 static cvy_status join_axes(cvy_program *p)
 {
+    const int apart = p->update.shape.shards || p->update.shape.comm->nranks == 1;
+    const unsigned data = apart ? 0 : CVY_AXIS_BIT(CVY_AXIS_DATA);
     uint64_t wanted = 0;
     if (!cvy_grid_is_used(&p->pipeline.grid))
         return CVY_OK;
@@ -359,7 +362,7 @@ static cvy_status join_axes(cvy_program *p)
             const cvy_graph *g = p->task[i]->split.graph[k];
             for (int v = 0; v < g->nvalue; v++)
                 if (g->value[v]->bucket >= 0 && g->value[v]->over)
-                    wanted |= UINT64_C(1) << (g->value[v]->over | CVY_AXIS_BIT(CVY_AXIS_DATA));
+                    wanted |= UINT64_C(1) << (g->value[v]->over | data);
         }
     return cvy_grid_join(&p->pipeline.grid, wanted);
 }

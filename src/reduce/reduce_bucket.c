@@ -43,6 +43,18 @@ static cvy_status make_copies(cvy_bucket_set *set)
     return cvy_mem_alloc_pages(set->copies_bytes, &set->copies);
 }
 
+/* A set for one rank alone has no data axis. */
+static cvy_status choose_comms(const cvy_bucket_set *set, cvy_comm *comm, int bucket)
+{
+    cvy_bucket *b = &set->bucket[bucket];
+    const unsigned data = comm->nranks > 1 && !set->axes_in_turn ? CVY_AXIS_BIT(CVY_AXIS_DATA) : 0;
+    cvy_comm *over = b->over ? set->over[b->over | data] : comm;
+    CVY_CHECK(over, CVY_E_INTERNAL, "bucket %d has no communicator for the axes 0x%x", bucket, b->over | data);
+    b->comm = set->axes_in_turn ? comm : over;
+    b->then_over = set->axes_in_turn && b->over ? over : NULL;
+    return CVY_OK;
+}
+
 cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy_allreduce_opts *opts, void *memory)
 {
     set->comm = comm;
@@ -54,10 +66,12 @@ cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy
         b->data = (char *)memory + b->offset;
         b->host = set->copies ? set->copies + b->offset : b->data;
         b->part = (cvy_part){0, cvy_bucket_elems(b)};
-        b->comm = b->over ? set->over[b->over | CVY_AXIS_BIT(CVY_AXIS_DATA)] : comm;
-        CVY_CHECK(b->comm, CVY_E_INTERNAL, "bucket %d has no communicator for the axes 0x%x", i, b->over);
+        CVY_TRY(choose_comms(set, comm, i));
         if (b->comm->nranks > 1 && !set->exchange)
             CVY_TRY(make_request(b->comm, opts, b));
+        if (b->then_over)
+            CVY_TRY(b->then_over->reduce->create(b->then_over, opts, b->host, cvy_bucket_elems(b), b->dtype, NULL,
+                                                 &b->then));
     }
     return CVY_OK;
 }
@@ -65,14 +79,32 @@ cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy
 cvy_status cvy_bucket_set_start(cvy_bucket_set *set, int bucket)
 {
     cvy_bucket *b = &set->bucket[bucket];
-    if (!b->request && !set->exchange)
+    if (!b->request && !b->then && !set->exchange)
         return CVY_OK;
     if (set->copies)
         CVY_TRY(cvy_space_read(set->space, b->host, b->data, b->bytes));
     b->active = 1;
     set->nactive++;
     b->start_s = cvy_clock_s();
-    return set->exchange ? set->exchange->start(set->exchange->user, bucket) : b->comm->reduce->start(b->request);
+    if (set->exchange)
+        return set->exchange->start(set->exchange->user, bucket);
+    b->in_second = !b->request;
+    return b->in_second ? b->then_over->reduce->start(b->then) : b->comm->reduce->start(b->request);
+}
+
+static cvy_status test(const cvy_bucket_set *set, int bucket, int *done)
+{
+    cvy_bucket *b = &set->bucket[bucket];
+    if (set->exchange)
+        return set->exchange->test(set->exchange->user, bucket, done);
+    if (b->in_second)
+        return b->then_over->reduce->test(b->then, done);
+    CVY_TRY(b->comm->reduce->test(b->request, done));
+    if (!*done || !b->then)
+        return CVY_OK;
+    *done = 0;
+    b->in_second = 1;
+    return b->then_over->reduce->start(b->then);
 }
 
 static cvy_status test_active(cvy_bucket_set *set)
@@ -82,8 +114,7 @@ static cvy_status test_active(cvy_bucket_set *set)
         int done = 0;
         if (!b->active)
             continue;
-        CVY_TRY(set->exchange ? set->exchange->test(set->exchange->user, i, &done)
-                              : b->comm->reduce->test(b->request, &done));
+        CVY_TRY(test(set, i, &done));
         if (!done)
             continue;
         if (set->copies)
@@ -131,6 +162,9 @@ void cvy_bucket_set_destroy(cvy_bucket_set **set)
     for (int i = 0; i < s->n; i++)
         if (s->bucket[i].request)
             s->bucket[i].comm->reduce->destroy(&s->bucket[i].request);
+    for (int i = 0; i < s->n; i++)
+        if (s->bucket[i].then)
+            s->bucket[i].then_over->reduce->destroy(&s->bucket[i].then);
     cvy_mem_free_pages(&s->copies, s->copies_bytes);
     cvy_mem_free(&s->bucket);
     cvy_mem_free(set);

@@ -40,6 +40,9 @@ typedef struct cvy_bucket {
     cvy_part part;     /* for PART: elements whose sums this rank gets */
     cvy_comm *comm;    /* over which it is exchanged */
     cvy_request *request;
+    cvy_comm *then_over;   /* with axes_in_turn: over which it is exchanged after that */
+    cvy_request *then;     /* NULL: it is not */
+    int in_second;         /* `then` is under way */
     int active;            /* started, and not known to be done */
     double start_s, end_s; /* of the latest exchange: when it started, and when it was first known to be done */
 } cvy_bucket;
@@ -54,6 +57,8 @@ typedef struct cvy_exchange {
 typedef struct cvy_bucket_set {
     cvy_comm *comm;
     cvy_comm *const *over;  /* cvy_grid.over, set before connect if a bucket needs it; else NULL */
+    int axes_in_turn;       /* set before connect: buckets with other axes are reduced along the data axis first, and
+                               then along these. So the order of additions is that of the data axis in both */
     const cvy_space *space; /* where the memory is, set before connect; NULL: the host's memory */
     void *memory;           /* set by connect */
     char *copies;           /* copies of the buckets in the host's memory; NULL: none are needed */

@@ -96,8 +96,8 @@ cvy_status cvy_trainer_restore_pending(cvy_trainer *t)
     cvy_vars *sums = NULL;
     cvy_status status = cvy_comm_agree(comm, prepare_pending(t, &sums));
     if (status == CVY_OK && sums)
-        status =
-            cvy_comm_agree(comm, cvy_checkpoint_load_pending(&t->folder.resume, grid->data, sums, grid->nstages > 1));
+        status = cvy_comm_agree(
+            comm, cvy_checkpoint_load_pending(&t->folder.resume, grid->data, sums, cvy_grid_is_used(grid)));
     cvy_vars_destroy(&sums);
     return status;
 }

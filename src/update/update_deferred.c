@@ -59,9 +59,20 @@ static cvy_status check(const cvy_program *p)
     return CVY_OK;
 }
 
-/* The first stage would wait for the norm before its forward pass, and the others for the first stage. */
+/* In a pipeline the first stage would wait for the norm before its forward pass, and the others for the first stage. On
+ * a tensor axis the norm is a blocking sum that would lie between those of the forward pass, at a place that depends on
+ * the kernels of each rank. */
 static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *optimise)
 {
+    const cvy_op_def *op = cvy_op_find(optimise->op);
+    CVY_CHECK(
+        p->pipeline.grid.length[CVY_AXIS_TENSOR] == 1 ||
+            !(optimise->clip_norm > 0 || (op && op->flags & CVY_OP_LAYER_NORMS)),
+        CVY_E_CONFIG,
+        "opts.overlap_forward does not go with opts.tensor and %s%s: norms are summed over the tensor axis before "
+        "the update, and here updates run during the forward pass, which has sums of its own: leave one of them "
+        "out",
+        optimise->clip_norm > 0 ? "clip_norm" : "optimizer ", optimise->clip_norm > 0 ? "" : optimise->op);
     CVY_CHECK(p->pipeline.grid.nstages == 1 || !(optimise->clip_norm > 0), CVY_E_CONFIG,
               "opts.overlap_forward does not go with clip_norm in a pipeline, because the norm needs the gradients of "
               "all stages before the next forward pass: leave one of the two out");

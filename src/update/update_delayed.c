@@ -197,6 +197,7 @@ static cvy_status list_pending(const cvy_plan *plan, cvy_vars *vars)
         if (b->region != CVY_REGION_STEP || b->root != i || b->last < plan->update.first)
             continue;
         CVY_TRY(cvy_vars_declare(vars, b->name, CVY_ROLE_STATE, b->value->dtype, &b->value->shape, NULL, &v));
+        v->tile = b->value->variable ? b->value->variable->tile : b->value->tile;
         v->is_borrowed = 1; /* it does not own its memory */
         v->layout = layout_of(plan, b);
         v->bytes = b->bytes;

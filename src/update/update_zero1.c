@@ -46,9 +46,10 @@ static cvy_zero1 *state_of(const cvy_program *p)
     return p->update.state;
 }
 
-/* In a pipeline all of this is among the ranks of a stage. The ring algorithm cuts a reduction into as many parts as
- * there are ranks. Otherwise halving is used, also in place of algorithms that cannot be cut, and makes as many parts
- * as the largest power of two. */
+/* On a grid all of this is among the ranks of a data axis; and for gradients that are sums over a spatial axis, too,
+ * among the ranks of both, because all of them have the weight. The ring algorithm cuts a reduction into as many parts
+ * as there are ranks. Otherwise halving is used, also in place of algorithms that cannot be cut, and makes as many
+ * parts as the largest power of two. */
 static int state_parts(const cvy_program *p)
 {
     const int n = p->pipeline.grid.ndata;
@@ -130,10 +131,12 @@ static cvy_status make_gathers(cvy_comm *comm, struct shard_plan *s)
     CVY_TRY(cvy_bucket_set_create(sums->n, &s->gather));
     for (int b = 0; b < sums->n; b++) {
         cvy_bucket *bucket = &s->gather->bucket[b];
-        *bucket = (cvy_bucket){.offset = sums->bucket[b].offset, .bytes = sums->bucket[b].bytes};
+        *bucket = (cvy_bucket){
+            .offset = sums->bucket[b].offset, .bytes = sums->bucket[b].bytes, .over = sums->bucket[b].over};
         bucket->dtype = sums->bucket[b].dtype;
         bucket->kind = s->last[b] >= 0 ? CVY_BUCKET_GATHER : CVY_BUCKET_LOCAL;
     }
+    s->gather->over = sums->over;
     return cvy_bucket_set_connect(s->gather, comm, &s->plan->opts.reduce, sums->memory);
 }
 

@@ -282,10 +282,11 @@ static void refused(void)
         cvy_program_opts opts;
         double clip_norm;
         const char *message;
-    } cases[] = {{{.update_mode = CVY_UPDATE_LOCAL}, 0, "does not go with opts.update_mode: local: take sync"},
-                 {{.update_mode = CVY_UPDATE_PARAMETER_SERVER, .update_servers = 1}, 0, "parameter_server: take sync"},
-                 {{.shards = 2, .overlap_forward = 1}, 0, "opts.overlap_forward is 1"},
-                 {{.overlap_forward = 1}, 0.5, "leave one of the two out"}};
+    } cases[] = {
+        {{.update_mode = CVY_UPDATE_LOCAL}, 0, "local has each rank train a whole model by itself"},
+        {{.update_mode = CVY_UPDATE_PARAMETER_SERVER, .update_servers = 1}, 0, "parameter_server has each rank train"},
+        {{.shards = 2, .overlap_forward = 1}, 0, "opts.overlap_forward is 1"},
+        {{.overlap_forward = 1}, 0.5, "leave one of the two out"}};
     const struct way usual = {12, 1, "sgd", NULL, 0};
     const int defers = cvy_context_nranks(all) > nstages; /* with one rank in each stage nothing is reduced */
     for (int i = 0; i < CVY_COUNT(cases) - !defers; i++) {

@@ -23,6 +23,26 @@ static struct correction correction_of(const cvy_native_update *u)
     return (struct correction){(float)(1 / (1 - pow(o->beta1, t))), (float)(1 / sqrt(1 - pow(o->beta2, t)))};
 }
 
+/* As lamb_moments, for an update that comes later: it stores nothing. */
+CVY_SIMD static void lamb_squares(const cvy_native_update *u, int64_t first, int64_t end, cvy_squares *out)
+{
+    const struct cvy_adam *o = u->options;
+    const struct correction by = correction_of(u);
+    const float *weight = u->weight, *gradient = u->gradient, *mean = u->state[0], *square = u->state[1];
+    const float scale = (float)u->now.scale, beta1 = (float)o->beta1, beta2 = (float)o->beta2, eps = (float)o->eps,
+                decay = (float)o->weight_decay, new1 = (float)(1 - o->beta1), new2 = (float)(1 - o->beta2);
+    double w = 0, s = 0;
+#pragma omp simd reduction(+ : w, s)
+    for (int64_t i = first; i < end; i++) {
+        const float g = scale * gradient[i];
+        const float m = beta1 * mean[i] + new1 * g, v = beta2 * square[i] + new2 * g * g;
+        const float r = m * by.mean / (sqrtf(v) * by.root + eps) + decay * weight[i];
+        w += (double)weight[i] * (double)weight[i];
+        s += (double)r * (double)r;
+    }
+    *out = (cvy_squares){w, s};
+}
+
 CVY_SIMD static void lamb_moments(const cvy_native_update *u, int64_t first, int64_t end, cvy_squares *out)
 {
     const struct cvy_adam *o = u->options;
@@ -77,5 +97,20 @@ CVY_KERNEL_DEFINE(native_lamb) = {
     .offer = cvy_native_update_offer_squares,
     .create = cvy_native_update_create,
     .run = lamb_run,
+    .destroy = cvy_native_update_destroy,
+};
+
+static cvy_status lamb_squares_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    return cvy_native_squares_run(state, 2, lamb_squares, src, dst, scratch);
+}
+
+CVY_KERNEL_DEFINE(native_lamb_squares) = {
+    .name = "native.lamb_squares",
+    .op = "lamb_squares",
+    .preference = 50,
+    .offer = cvy_native_squares_offer,
+    .create = cvy_native_squares_create,
+    .run = lamb_squares_run,
     .destroy = cvy_native_update_destroy,
 };

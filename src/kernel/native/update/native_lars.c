@@ -59,3 +59,21 @@ CVY_KERNEL_DEFINE(native_lars) = {
     .run = lars_run,
     .destroy = cvy_native_update_destroy,
 };
+
+static cvy_status lars_squares_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_native_update *u = state;
+    CVY_TRY(cvy_native_squares_run(u, 0, lars_squares, src, dst, scratch));
+    ((double *)dst[0])[1] *= u->now.scale * u->now.scale;
+    return CVY_OK;
+}
+
+CVY_KERNEL_DEFINE(native_lars_squares) = {
+    .name = "native.lars_squares",
+    .op = "lars_squares",
+    .preference = 50,
+    .offer = cvy_native_squares_offer,
+    .create = cvy_native_squares_create,
+    .run = lars_squares_run,
+    .destroy = cvy_native_update_destroy,
+};

@@ -50,6 +50,35 @@ cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out)
     return CVY_OK;
 }
 
+/* In memory, with padding. */
+static cvy_status weight_elems(const cvy_kernel_ask *ask, int64_t *elems_out)
+{
+    cvy_blocking b;
+    CVY_TRY(cvy_blocking_make(&ask->src[CVY_OPTIM_WEIGHT], &ask->node->src[CVY_OPTIM_WEIGHT]->shape, &b));
+    *elems_out = b.elems;
+    return CVY_OK;
+}
+
+cvy_status cvy_native_squares_offer(cvy_kernel_ask *ask)
+{
+    int64_t elems;
+    CVY_TRY(cvy_native_update_offer(ask));
+    ask->dst[0] = cvy_layout_plain();
+    CVY_TRY(weight_elems(ask, &elems));
+    ask->scratch_bytes = sizeof(cvy_squares) * (size_t)piece_count(elems);
+    return CVY_OK;
+}
+
+cvy_status cvy_native_squares_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    cvy_native_update *u = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *u, &u));
+    u->options = ask->node->options;
+    u->threads = ask->threads;
+    *state_out = u;
+    return weight_elems(ask, &u->elems);
+}
+
 void cvy_native_update_destroy(void *state)
 {
     cvy_mem_free(&state);
@@ -67,16 +96,21 @@ CVY_SIMD static void update_and_write_shadow(int64_t first, int64_t end, void *a
     }
 }
 
-void cvy_native_update_begin(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst)
+static void begin(cvy_native_update *u, double lr_mult, int nstate, void *const *src)
 {
     u->now = cvy_update_read(src[CVY_OPTIM_LR], src[CVY_OPTIM_SCALE], src[CVY_OPTIM_STEP], lr_mult);
     u->weight = src[CVY_OPTIM_WEIGHT];
     u->gradient = src[CVY_OPTIM_GRADIENT];
-    u->weight_out = dst[0];
-    for (int i = 0; i < nstate; i++) {
+    for (int i = 0; i < nstate; i++)
         u->state[i] = src[CVY_OPTIM_STATE + i];
+}
+
+void cvy_native_update_begin(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst)
+{
+    begin(u, lr_mult, nstate, src);
+    u->weight_out = dst[0];
+    for (int i = 0; i < nstate; i++)
         u->state_out[i] = dst[1 + i];
-    }
     u->shadow = u->shadow_at ? dst[u->shadow_at] : NULL;
 }
 
@@ -104,6 +138,17 @@ cvy_squares cvy_native_update_squares(cvy_native_update *u, cvy_squares_fn squar
         all.step += call.sum[p].step;
     }
     return all;
+}
+
+cvy_status cvy_native_squares_run(cvy_native_update *u, int nstate, cvy_squares_fn squares, void *const *src,
+                                  void *const *dst, void *scratch)
+{
+    begin(u, 1, nstate, src);
+    const cvy_squares all = cvy_native_update_squares(u, squares, scratch);
+    double *out = dst[0];
+    out[0] = all.weight;
+    out[1] = all.step;
+    return CVY_OK;
 }
 
 cvy_status cvy_native_update_end(cvy_native_update *u, cvy_range_fn range)

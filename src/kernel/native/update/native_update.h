@@ -36,6 +36,12 @@ void cvy_native_update_destroy(void *state);
 /* The offer of an update that needs squares: it also asks for scratch memory. */
 cvy_status cvy_native_update_offer_squares(cvy_kernel_ask *ask);
 
+/* Of an operator that sums the squares alone (NAME_squares of an optimiser). */
+cvy_status cvy_native_squares_offer(cvy_kernel_ask *ask);
+cvy_status cvy_native_squares_create(const cvy_kernel_ask *ask, void **state_out);
+cvy_status cvy_native_squares_run(cvy_native_update *u, int nstate, cvy_squares_fn squares, void *const *src,
+                                  void *const *dst, void *scratch);
+
 /* A run has these steps. Stores the pointers and scalars of this call in u. */
 void cvy_native_update_begin(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst);
 /* Sums squares over all elements. Sums over pieces of fixed size are added in order, so the result does not depend on
