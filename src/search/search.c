@@ -19,7 +19,8 @@ enum { REFINED = 3 }; /* so many of the best pipelines are tried with other numb
 struct search {
     const cvy_search_opts *o;
     cvy_search_space space;
-    cvy_network network; /* with what was measured here */
+    cvy_network network;  /* with what was measured here */
+    int64_t memory_limit; /* 0: none */
     cvy_model *model;
     cvy_wisdom *wisdom;
     cvy_search *out;
@@ -99,6 +100,12 @@ static cvy_status predict_rank(const struct search *s, const cvy_job *job, int r
 
 /* ---- one grid ---- */
 
+/* Tells a plan that exceeds the limit from a lack of memory of this process. */
+static int is_too_large(const struct search *s, const cvy_search_candidate *c)
+{
+    return s->memory_limit > 0 && c->need_bytes > s->memory_limit;
+}
+
 static cvy_status predict_stages(const struct search *s, const cvy_job *job, cvy_search_candidate *c, cvy_forecast *f)
 {
     cvy_comm *comm = NULL;
@@ -113,7 +120,7 @@ static cvy_status predict_stages(const struct search *s, const cvy_job *job, cvy
         f->nstages = grid.nstages;
     for (int i = 0; i < f->nstages && status == CVY_OK; i++) {
         status = predict_rank(s, job, last_rank_of(&grid, i), &choices, c, &f->stage[i]);
-        if (status == CVY_E_MEMORY && c->need_bytes > 0) { /* the other stages may need more */
+        if (status == CVY_E_MEMORY && is_too_large(s, c)) { /* the other stages may need more */
             fits = status;
             status = CVY_OK;
         }
@@ -128,8 +135,7 @@ static cvy_status predict(const struct search *s, cvy_search_candidate *c)
     cvy_job job = *s->o->job;
     cvy_forecast f = {.threads = s->o->threads, .cores = s->o->cores};
     cvy_search_apply(&c->grid, &job);
-    if (s->o->memory_limit > 0)
-        job.plan.memory_limit = s->o->memory_limit;
+    job.plan.memory_limit = s->memory_limit;
     cvy_status status = cvy_job_translate(predict_stages(s, &job, c, &f));
     if (status == CVY_OK)
         status = cvy_forecast_run(&f, &c->time);
@@ -139,7 +145,7 @@ static cvy_status predict(const struct search *s, cvy_search_candidate *c)
     return status;
 }
 
-/* Predicts a grid, and keeps the reason if it cannot be used. Lack of memory of this process is a fault. */
+/* Predicts a grid, and keeps the reason if it cannot be used. */
 static cvy_status try_grid(struct search *s, const cvy_search_grid *grid)
 {
     cvy_search *out = s->out;
@@ -150,7 +156,7 @@ static cvy_status try_grid(struct search *s, const cvy_search_grid *grid)
     if (c->status == CVY_OK)
         return CVY_OK;
     snprintf(c->why, sizeof c->why, "%s", cvy_error_text());
-    return c->status == CVY_E_MEMORY && c->need_bytes == 0 ? c->status : CVY_OK;
+    return c->status == CVY_E_MEMORY && !is_too_large(s, c) ? c->status : CVY_OK;
 }
 
 /* ---- all grids ---- */
@@ -232,6 +238,7 @@ static cvy_status open_space(struct search *s)
         cvy_tree_at(job->given, "train.accumulate") || cvy_job_shards(job) > 0 ? job->train.accumulate : 0,
         .interleave = cvy_tree_at(job->given, "parallel.interleave") ? job->parallel.interleave : 0};
     s->network = s->o->network;
+    s->memory_limit = s->o->memory_limit > 0 ? s->o->memory_limit : job->plan.memory_limit;
     if (job->plan.planning != CVY_PLANNING_ESTIMATE)
         CVY_TRY(cvy_search_measure_copy(&s->network.copy_s));
     return cvy_wisdom_open(job->plan.wisdom, &s->wisdom);

@@ -110,11 +110,31 @@ static void test_reductions(void)
     add(0, CVY_FORECAST_WAIT, 0, 0, 0, 0);
     add(0, CVY_FORECAST_WAIT, 1, 0, 0, 0);
     add(0, CVY_FORECAST_EXCHANGE, 0, 0, 0.25, 0.5);
-    EXPECT_OK(cvy_forecast_run(&f, &r));
+    EXPECT_SURVIVES_NO_MEMORY(cvy_forecast_run(&f, &r));
     EXPECT_NEAR(r.step_s, 0.5 + 1.5 + 1 + 0.75, 1e-9);
     EXPECT_NEAR(r.work_s, 1.75, 1e-9);
     EXPECT_NEAR(r.exposed_s[CVY_COMM_DATA], 2, 1e-9);
     cvy_mem_free(&stage[0].item);
+}
+
+/* Before each of two meetings another stage has more work: 1 and 3 s, then 3 and 1 s. A meeting takes 0.5 s. */
+static void test_meeting(void)
+{
+    const cvy_forecast f = {.stage = stage, .nstages = 2, .threads = 1};
+    cvy_forecast_result r = {0};
+    memset(stage, 0, sizeof stage);
+    for (int s = 0; s < 2; s++) {
+        add(s, CVY_FORECAST_WORK, 0, 0, s == 0 ? 1 : 3, 0);
+        add(s, CVY_FORECAST_MEET, 0, 0, 0, 0.5);
+        add(s, CVY_FORECAST_WORK, 0, 0, s == 0 ? 3 : 1, 0);
+        add(s, CVY_FORECAST_MEET, 0, 0, 0, 0.5);
+    }
+    EXPECT_OK(cvy_forecast_run(&f, &r));
+    EXPECT_NEAR(r.step_s, 7, 1e-9);
+    EXPECT_NEAR(r.work_s, 4, 1e-9);
+    EXPECT_NEAR(r.bubble_s, 3, 1e-9);
+    for (int s = 0; s < 2; s++)
+        cvy_mem_free(&stage[s].item);
 }
 
 static void test_hang(void)
@@ -138,6 +158,7 @@ int main(void)
     TEST(test_latency);
     TEST(test_shared_cores);
     TEST(test_reductions);
+    TEST(test_meeting);
     TEST(test_hang);
     return test_end();
 }
