@@ -207,6 +207,41 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan(cvy_context *context, const cvy_j
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, const char *how,
                                                      char **text_out);
 
+/** Which process grids cvy_run_plan_grids() predicts. Zero-initialise, set size. */
+typedef struct cvy_grids_opts {
+    size_t size;
+    /** Ranks that the job will have, at least 1. They need not exist. */
+    int64_t ranks;
+    /** Ranks of each node; 0: one with a link, else all. */
+    int64_t node_ranks;
+    /** Compute threads of each rank; 0: the cores of this machine, divided by the ranks of a node. */
+    int64_t threads;
+    /** Memory of a rank in bytes; 0: plan.memory_limit. */
+    int64_t memory_bytes;
+    /** The link between nodes: time of an empty message in s, and bandwidth. 0: like the memory of this node. */
+    double latency_s, bytes_per_s;
+    /** Number of grids in the table; 0: 8. */
+    int64_t shown;
+    /** 1: all grids, as a JSON object. */
+    int json;
+} cvy_grids_opts;
+CVY_SIZED_STRUCT(cvy_grids_opts)
+
+/**
+ * cvy_run_plan_grids - on which process grid a job would train fastest
+ * @what: the job or the network, as for cvy_run_bench(); its steps are not run
+ * @opts: the ranks
+ * @text_out: a table of the best grids with step time and memory, one sentence of why, and why others cannot be used.
+ *            On rank 0; NULL on others
+ *
+ * If the job has a grid of its own (parallel), only this one is predicted, unless it is `auto`. Kernels have their
+ * measured times; without them the prediction is rough, and the table says so.
+ * Collective: yes. Errors: as cvy_run_bench(), and CVY_E_ARGUMENT (ranks), CVY_E_MEMORY (no grid fits: the least memory
+ * that is needed, and by which), CVY_E_CONFIG (none can be used).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan_grids(cvy_context *context, const cvy_bench_opts *what,
+                                                     const cvy_grids_opts *opts, char **text_out);
+
 /** What cvy_run_bench_data() times. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_bench_data_opts {
     size_t size;

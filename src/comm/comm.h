@@ -183,6 +183,7 @@ struct cvy_comm {
     int shares_nodes;           /* 1: at least one node has several ranks */
     char unshared[224];         /* after share() or alloc() has failed: the reason, the same on all ranks */
     int simulated_cores;        /* cores of a simulated node; 0: the node is real */
+    int pretended;              /* 1: the other ranks do not exist: pretend/comm_pretend.h */
     _Atomic int64_t
         ncollectives; /* reductions and other collectives that this rank has entered; the watchdog reads it */
     _Atomic(const char *) collective; /* the collective in which this rank waits; NULL: none */
@@ -191,6 +192,12 @@ struct cvy_comm {
 };
 
 enum { CVY_NO_COLOR = -1 };
+
+/* Whether this rank decides where rank 0 decides for all ranks. */
+static inline int cvy_comm_decides(const cvy_comm *comm)
+{
+    return comm->rank == 0 || comm->pretended;
+}
 
 /* A communicator of one rank, without the optional tables. */
 cvy_status cvy_comm_create_self(cvy_comm **out);
@@ -203,6 +210,9 @@ cvy_status cvy_comm_split(cvy_comm *comm, int color, int key, cvy_comm **out);
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine);
 /* Starts a request and waits until it is done. Collective. */
 cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request);
+/* Rank 0 does the work while the other ranks sleep: ranks that poll would use the cores and the memory that it needs or
+ * measures. Returns the status of the work on rank 0. Collective; needs reductions if there are several ranks. */
+cvy_status cvy_comm_while_others_sleep(cvy_comm *comm, cvy_status (*work)(void *user), void *user);
 /* Allocates zeroed memory on every rank or on none: *out is NULL if one rank has too little memory. out is the address
  * of any object pointer. Collective. */
 cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out);

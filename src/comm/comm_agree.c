@@ -1,13 +1,14 @@
 /*
  * comm_agree.c: operations that all ranks do together and that do not depend on the back end. The ranks agree on an
  * error during setup, so that no rank goes on alone and the message of one rank reaches every rank. They split a
- * communicator, allocate memory on all ranks or on none, wait for a reduction, and compare what must be the same on all
- * ranks.
+ * communicator, allocate memory on all ranks or on none, wait for a reduction, sleep while rank 0 works, and compare
+ * what must be the same on all ranks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base_hash.h"
 #include "base/text/base_text.h"
@@ -119,4 +120,37 @@ cvy_status cvy_comm_compare(cvy_comm *comm, const cvy_text *mine, cvy_comm_diffe
     int64_t ends[2] = {hash, -hash};
     CVY_TRY(comm->ops->allreduce(comm, ends, 2, CVY_DTYPE_I64, CVY_REDUCE_MAX));
     return ends[0] == -ends[1] ? CVY_OK : compare(comm, mine, differ);
+}
+
+/* The request is complete when all ranks are here. A rank that waits sleeps. */
+static cvy_status wait_asleep(const cvy_comm *comm, cvy_request *request)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int done = 0;
+    CVY_TRY(comm->reduce->start(request));
+    while (!done) {
+        CVY_TRY(comm->reduce->test(request, &done));
+        if (!done)
+            nanosleep(&pause, NULL);
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_comm_while_others_sleep(cvy_comm *comm, cvy_status (*work)(void *user), void *user)
+{
+    cvy_request *request = NULL;
+    double ready = 1;
+    const cvy_allreduce_opts reduce = {.algorithm = "library"}; /* one number: nothing needs to be measured for it */
+    if (comm->nranks == 1)
+        return work(user);
+    const cvy_status made = comm->reduce->create(comm, &reduce, &ready, 1, CVY_DTYPE_F64, NULL, &request);
+    const cvy_status agreed = cvy_comm_agree(comm, made);
+    if (agreed != CVY_OK) {
+        comm->reduce->destroy(&request);
+        return agreed;
+    }
+    const cvy_status status = comm->rank == 0 ? work(user) : CVY_OK;
+    const cvy_status waited = wait_asleep(comm, request);
+    comm->reduce->destroy(&request);
+    return status != CVY_OK ? status : waited;
 }

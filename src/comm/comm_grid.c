@@ -5,6 +5,9 @@
  */
 #include "comm/comm_grid.h"
 
+#include "base/base_mem.h"
+#include "comm/pretend/comm_pretend.h"
+
 /* From the axis whose neighbours have neighbouring numbers to the one whose neighbours are farthest apart. */
 static const cvy_axis inner_first[CVY_AXES] = {CVY_AXIS_SPACE2, CVY_AXIS_SPACE1, CVY_AXIS_SPACE0,
                                                CVY_AXIS_TENSOR, CVY_AXIS_DATA,   CVY_AXIS_PIPELINE};
@@ -87,6 +90,43 @@ static int color_of(const cvy_grid *g, unsigned set)
     return color;
 }
 
+int cvy_grid_rank(const cvy_grid *g, const int *at)
+{
+    int rank = 0;
+    for (int i = CVY_AXES - 1; i >= 0; i--)
+        rank = rank * g->length[inner_first[i]] + at[inner_first[i]];
+    return rank;
+}
+
+int cvy_grid_members(const cvy_grid *g, unsigned set, int *ranks)
+{
+    int n = 0;
+    for (int r = 0; r < g->all->nranks; r++) {
+        int is_member = 1;
+        for (int i = 0, rest = r; i < CVY_AXES; i++) {
+            const cvy_axis a = inner_first[i];
+            is_member = is_member && (set & CVY_AXIS_BIT(a) || rest % g->length[a] == g->at[a]);
+            rest /= g->length[a];
+        }
+        if (is_member)
+            ranks[n++] = r;
+    }
+    return n;
+}
+
+/* Ranks that do not exist cannot say in which communicator they are, so their numbers are computed. */
+static cvy_status make_pretended(cvy_grid *g, unsigned set, cvy_comm **out)
+{
+    int *ranks = NULL, n = 0, mine = 0;
+    CVY_TRY(cvy_mem_alloc(sizeof *ranks * (size_t)g->all->nranks, &ranks));
+    n = cvy_grid_members(g, set, ranks);
+    while (ranks[mine] != g->all->rank)
+        mine++;
+    const cvy_status status = cvy_comm_create_pretended_part(g->all, ranks, n, mine, out);
+    cvy_mem_free(&ranks);
+    return status;
+}
+
 /* Axes of length 1 change nothing. */
 static unsigned without_short(const cvy_grid *g, unsigned set)
 {
@@ -105,7 +145,8 @@ static cvy_status make(cvy_grid *g, unsigned set)
     if (!g->over[needed] && nranks == g->all->nranks)
         g->over[needed] = g->all;
     if (!g->over[needed]) {
-        CVY_TRY(cvy_comm_split(g->all, color_of(g, needed), g->all->rank, &g->over[needed]));
+        CVY_TRY(g->all->pretended ? make_pretended(g, needed, &g->over[needed])
+                                  : cvy_comm_split(g->all, color_of(g, needed), g->all->rank, &g->over[needed]));
         g->is_own[needed] = 1;
     }
     g->over[set] = g->over[needed];

@@ -56,6 +56,11 @@ cvy_status cvy_grid_connect(cvy_grid *grid);
 /* Makes the communicators of all sets of axes that are set in `wanted` on some rank: bit s stands for the set s.
  * Collective over `all`; call it after connect. */
 cvy_status cvy_grid_join(cvy_grid *grid, uint64_t wanted);
+/* The number of the rank at this place, one entry for each axis. */
+int cvy_grid_rank(const cvy_grid *grid, const int *at);
+/* The numbers of the ranks that differ from this one along the axes of the set only, ascending; this one is among them.
+ * ranks has room for all ranks. Returns how many there are. */
+int cvy_grid_members(const cvy_grid *grid, unsigned set, int *ranks);
 /* Accepts a grid that is zero or not connected. */
 void cvy_grid_disconnect(cvy_grid *grid);
 /* "data", "pipeline", "tensor", "height", ... */

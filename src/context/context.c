@@ -185,6 +185,16 @@ static void say(const cvy_context *context, cvy_log_level level, const char *fmt
                 line);
 }
 
+cvy_context cvy_context_for_planning(const cvy_context *context, cvy_comm *comm)
+{
+    cvy_context planning = *context;
+    planning.comm = comm;
+    planning.of = context;
+    planning.summing = planning.pending = NULL;
+    planning.opts.log_level = CVY_LOG_ERROR;
+    return planning;
+}
+
 void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
 {
     va_list args;

@@ -21,7 +21,17 @@ struct cvy_context {
     const void *pending; /* the program whose latest reduced gradients are not applied yet, or NULL */
     cvy_context_opts opts;
     cvy_extensions extensions; /* libraries of operators that were loaded */
+    const cvy_context *of;     /* the context that this one stands for, which owns all but comm; NULL: none */
 };
+
+/* Makes a context in which programs are planned for the ranks of comm, instead of those of the context; nothing can run
+ * in it, and it logs nothing. It borrows from both and needs no destruction. */
+cvy_context cvy_context_for_planning(const cvy_context *context, cvy_comm *comm);
+/* Whether the libraries are those of this context. */
+static inline int cvy_context_has(const cvy_context *context, const cvy_extensions *extensions)
+{
+    return extensions == &(context->of ? context->of : context)->extensions;
+}
 
 /* Takes ownership of comm, also on failure. */
 cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out);

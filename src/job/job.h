@@ -138,6 +138,7 @@ struct cvy_job_update {
     void *options;
 };
 
+enum { CVY_PARALLEL_DATA, CVY_PARALLEL_AUTO };
 struct cvy_job_parallel {
     int strategy;
     int64_t pipeline;

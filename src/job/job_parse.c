@@ -87,6 +87,19 @@ static cvy_status read_old_words(cvy_job *job, cvy_tree *root)
     return status;
 }
 
+/* `parallel: auto` is short for {strategy: auto}. */
+static cvy_status read_parallel_word(cvy_job *job, cvy_tree *root)
+{
+    cvy_tree *word = cvy_tree_get(root, "parallel"), *map = NULL;
+    if (!word || word->kind != CVY_TREE_SCALAR || cvy_tree_is_null(word))
+        return CVY_OK;
+    CVY_CHECK(strcmp(word->text, "auto") == 0, CVY_E_CONFIG, "%s: parallel is \"%s\", expected auto or a map",
+              cvy_tree_where(word), word->text);
+    CVY_TRY(cvy_tree_new_map(job->pool, job->file, &map));
+    CVY_TRY(cvy_tree_set(job->pool, map, "strategy", word));
+    return cvy_tree_set(job->pool, root, "parallel", map);
+}
+
 static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, int nsets)
 {
     if (cvy_tree_is_null(root))
@@ -96,6 +109,7 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
     for (int i = 0; i < nsets; i++)
         CVY_TRY(apply_set(job, root, sets[i]));
     CVY_TRY(read_old_words(job, root));
+    CVY_TRY(read_parallel_word(job, root));
     CVY_TRY(cvy_job_apply_preset(job->pool, root));
     job->given = root;
     CVY_TRY(parse_sections(job, root));

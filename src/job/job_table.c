@@ -237,8 +237,12 @@ static const cvy_option comm_rows[] = {
 };
 
 static const cvy_option parallel_rows[] = {
-    {"strategy", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_parallel, strategy), "data", "data", "",
-     "what is split over ranks: the batch"},
+    {"strategy", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_parallel, strategy), "data", "data|auto", "",
+     "data: the batch is split over the ranks, and what the keys below say. auto: the fastest grid of ranks, as "
+     "`convoy "
+     "plan --ranks` finds it, in place of pipeline, tensor, spatial and interleave, and of `train.accumulate` if that "
+     "is "
+     "not given. `parallel: auto` is short for it"},
     {"pipeline", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, pipeline), "1", "1..", "",
      "stages of a pipeline, into which the layers are cut: the number of ranks is a multiple, and a rank holds one "
      "stage. "

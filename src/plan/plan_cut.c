@@ -23,7 +23,7 @@
 
 /* ---- layers ---- */
 
-static double estimate(const cvy_node *node)
+double cvy_node_estimate_ms(const cvy_node *node)
 {
     const cvy_cost cost = cvy_node_cost(node);
     double elems = 0;
@@ -102,8 +102,8 @@ static cvy_status add_measured(struct listing *l, const cvy_wisdom *times, int t
             continue;
         CVY_TRY(cvy_wisdom_find_call(times, l->u, call, threads, &ms));
         const int known = ms >= 0 && !isinf(ms);
-        all += estimate(call->node);
-        missing += known ? 0 : estimate(call->node);
+        all += cvy_node_estimate_ms(call->node);
+        missing += known ? 0 : cvy_node_estimate_ms(call->node);
         l->cut->layer[k].ms += known ? ms : 0;
     }
     *missing_out = all > 0 ? missing / all : 1;
@@ -118,7 +118,7 @@ static void set_estimated(struct listing *l)
     for (int n = 0; n < g->nnode; n++) {
         const int k = g->node[n]->removed || g->node[n]->phase != CVY_PHASE_MICRO ? -1 : layer_of(l, g->node[n]);
         if (k >= 0)
-            l->cut->layer[k].ms += estimate(g->node[n]);
+            l->cut->layer[k].ms += cvy_node_estimate_ms(g->node[n]);
     }
 }
 

@@ -37,6 +37,8 @@ void cvy_cut_free(cvy_cut *cut);
  * possible; of cuts that are nearly as good, the one that sends the fewest bytes. Layers that are placed are on their
  * stages. CVY_E_CONFIG: there are more stages than layers, or the placed layers leave too few for a stage. */
 cvy_status cvy_cut_choose(const cvy_cut *cut, int nstages, int *first);
+/* A rough time of a node without a measured one, from its operations and elements. */
+double cvy_node_estimate_ms(const cvy_node *node);
 /* The time of the slowest stage. */
 double cvy_cut_slowest_ms(const cvy_cut *cut, int nstages, const int *first);
 

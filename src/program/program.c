@@ -68,6 +68,12 @@ void cvy_program_group_variables(cvy_program *p, cvy_group_fn group, void *user)
     p->group_user = user;
 }
 
+void cvy_program_use_wisdom(cvy_program *p, cvy_wisdom *wisdom)
+{
+    p->kernel.wisdom = wisdom;
+    p->kernel.borrows_wisdom = 1;
+}
+
 void cvy_program_name_samples(cvy_program *p, const int64_t *sample)
 {
     p->sample = sample;
@@ -139,7 +145,8 @@ void cvy_program_destroy(cvy_program **program)
     if (p->update.state)
         p->update.def->destroy(p);
     cvy_offers_destroy(&p->kernel.offers);
-    cvy_wisdom_close(&p->kernel.wisdom);
+    if (!p->kernel.borrows_wisdom)
+        cvy_wisdom_close(&p->kernel.wisdom);
     cvy_mem_free(&p->kernel.tuning.choices);
     cvy_vars_destroy(&p->vars);
     if (p->memory.node_shared)
@@ -202,7 +209,7 @@ static cvy_status new_step(cvy_program *p, const cvy_model *model, int64_t batch
     CVY_CHECK(!p->planned, CVY_E_ARGUMENT, "the program is planned already: add all steps first");
     CVY_CHECK(p->ntask < CVY_TASKS_MAX, CVY_E_ARGUMENT, "a program holds at most %d tasks", CVY_TASKS_MAX);
     CVY_CHECK(batch >= 1, CVY_E_ARGUMENT, "a batch of %lld samples; at least 1 is needed", (long long)batch);
-    CVY_CHECK(!model->extensions || model->extensions == &p->context->extensions, CVY_E_ARGUMENT,
+    CVY_CHECK(!model->extensions || cvy_context_has(p->context, model->extensions), CVY_E_ARGUMENT,
               "model %s uses the libraries of another context than that of the program", model->name);
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s, &s));
     s->model = model;

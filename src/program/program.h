@@ -30,6 +30,7 @@ struct cvy_program {
         const cvy_tree *choices; /* node name -> kernel, from an earlier plan; NULL: all kernels are open */
         cvy_planning planning;
         cvy_wisdom *wisdom; /* on rank 0, after planning; on all ranks if by_clock */
+        int borrows_wisdom; /* it belongs to the caller: cvy_program_use_wisdom() */
         cvy_tuning tuning;  /* on rank 0, for the first task; valid if tuned */
         int tuned;
     } kernel;
@@ -89,6 +90,9 @@ void cvy_program_group_variables(cvy_program *program, cvy_group_fn group, void 
 /* Takes the kernels and reductions of an earlier plan from its JSON text, unless another plan was given. Deterministic
  * programs ignore it, because they choose by a fixed rule. name: of the text, for messages. */
 cvy_status cvy_program_take_plan(cvy_program *program, const char *name, const char *text);
+/* Makes the program read and add to these times, instead of opening the file of opts.wisdom. They are borrowed. Call it
+ * before planning. */
+void cvy_program_use_wisdom(cvy_program *program, cvy_wisdom *wisdom);
 /* Sets the numbers of this rank's samples in the next steps, for messages. The array is borrowed. NULL: the numbers are
  * not known. */
 void cvy_program_name_samples(cvy_program *program, const int64_t *sample);

@@ -1,8 +1,6 @@
 /*
  * program_tune.c: rank 0 looks up or measures kernel times, and tells all ranks which kernels it chose. Kernels decide
- * the layouts of variables, which must be the same on all ranks.
- *
- * While rank 0 measures, the others sleep: ranks that poll would use the cores and the memory that are being measured.
+ * the layouts of variables, which must be the same on all ranks. While rank 0 measures, the others sleep.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
 {
@@ -54,7 +51,8 @@ static cvy_status tune_graph(cvy_program *p, const cvy_plan_opts *opts, cvy_make
 /* If no times are known and nothing is to be measured, the order of preference decides, at no cost. */
 static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
-    CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->kernel.wisdom));
+    if (!p->kernel.wisdom)
+        CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->kernel.wisdom));
     if (p->kernel.wisdom->warning)
         cvy_log(p->context, CVY_LOG_WARN, "%s", p->kernel.wisdom->warning);
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
@@ -68,39 +66,26 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     return CVY_OK;
 }
 
-/* The request is complete when all ranks are here. A rank that waits sleeps. */
-static cvy_status wait_asleep(const cvy_comm *comm, cvy_request *request)
-{
-    const struct timespec pause = {.tv_nsec = 2000000};
-    int done = 0;
-    CVY_TRY(comm->reduce->start(request));
-    while (!done) {
-        CVY_TRY(comm->reduce->test(request, &done));
-        if (!done)
-            nanosleep(&pause, NULL);
-    }
-    return CVY_OK;
-}
-
 typedef cvy_status tune_fn(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make);
+
+struct tune_work {
+    cvy_program *p;
+    const cvy_plan_opts *opts;
+    cvy_make_graph_fn make;
+    tune_fn *tune;
+};
+
+static cvy_status do_work(void *user)
+{
+    const struct tune_work *w = user;
+    return w->tune(w->p, w->opts, w->make);
+}
 
 static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make,
                                           tune_fn *tune)
 {
-    cvy_comm *comm = p->context->comm;
-    cvy_request *request = NULL;
-    double ready = 1;
-    const cvy_allreduce_opts reduce = {.algorithm = "library"}; /* one number: nothing needs to be measured for it */
-    const cvy_status made = comm->reduce->create(comm, &reduce, &ready, 1, CVY_DTYPE_F64, NULL, &request);
-    const cvy_status agreed = cvy_comm_agree(comm, made);
-    if (agreed != CVY_OK) {
-        comm->reduce->destroy(&request);
-        return agreed;
-    }
-    const cvy_status status = comm->rank == 0 ? tune(p, opts, make) : CVY_OK;
-    const cvy_status waited = wait_asleep(comm, request);
-    comm->reduce->destroy(&request);
-    return status != CVY_OK ? status : waited;
+    struct tune_work work = {p, opts, make, tune};
+    return cvy_comm_while_others_sleep(p->context->comm, do_work, &work);
 }
 
 static cvy_status parse_choices(cvy_program *p, const char *text)
@@ -158,15 +143,15 @@ static cvy_status share_times(cvy_program *p)
     cvy_comm *comm = p->context->comm;
     cvy_text packed = {0};
     char *text = NULL;
-    CVY_TRY(cvy_comm_agree(comm, comm->rank == 0 ? pack_times(p->kernel.wisdom, &packed) : CVY_OK));
+    CVY_TRY(cvy_comm_agree(comm, cvy_comm_decides(comm) ? pack_times(p->kernel.wisdom, &packed) : CVY_OK));
     uint64_t bytes = packed.bytes;
     cvy_status status = comm->ops->broadcast(comm, &bytes, sizeof bytes, 0);
-    if (status == CVY_OK && comm->rank != 0)
+    if (status == CVY_OK && !cvy_comm_decides(comm))
         status = cvy_mem_alloc(bytes + 1, &text);
     status = cvy_comm_agree(comm, status);
     if (status == CVY_OK)
-        status = comm->ops->broadcast(comm, comm->rank == 0 ? packed.data : text, bytes, 0);
-    if (status == CVY_OK && comm->rank != 0)
+        status = comm->ops->broadcast(comm, cvy_comm_decides(comm) ? packed.data : text, bytes, 0);
+    if (status == CVY_OK && !cvy_comm_decides(comm))
         status = unpack_times(p, text, bytes);
     cvy_text_free(&packed);
     cvy_mem_free(&text);
@@ -178,9 +163,9 @@ cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
 {
     cvy_comm *comm = p->context->comm;
     cvy_status status = CVY_OK;
-    if (comm->nranks > 1 && planning_of(p) != CVY_PLANNING_ESTIMATE)
+    if (comm->nranks > 1 && !comm->pretended && planning_of(p) != CVY_PLANNING_ESTIMATE)
         status = tune_while_others_sleep(p, opts, make, tune_here);
-    else if (comm->rank == 0)
+    else if (cvy_comm_decides(comm))
         status = tune_here(p, opts, make);
     CVY_TRY(cvy_comm_agree(comm, status));
     if (p->kernel.by_clock)
@@ -217,10 +202,18 @@ static cvy_status price_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_ma
     return status;
 }
 
+/* A program that is only planned for a prediction needs the times of its own stage. */
+static cvy_status price_own_stage(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    return p->kernel.wisdom && p->kernel.planning != CVY_PLANNING_ESTIMATE ? price_stage(p, opts, make) : CVY_OK;
+}
+
 cvy_status cvy_program_tune_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
     cvy_comm *comm = p->context->comm;
     cvy_status status = CVY_OK;
+    if (comm->pretended)
+        return p->pipeline.grid.nstages > 1 ? price_own_stage(p, opts, make) : CVY_OK;
     if (!p->kernel.by_clock || p->pipeline.grid.nstages == 1 || p->kernel.planning == CVY_PLANNING_ESTIMATE)
         return CVY_OK;
     if (comm->nranks > 1)

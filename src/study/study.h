@@ -17,6 +17,7 @@ typedef struct cvy_bench {
     cvy_dataset_info data;
     cvy_program_task *step;
     int number;    /* index of the task in the program */
+    int has_grid;  /* `parallel: auto` has been looked at */
     int64_t nstep; /* steps so far; counted only if the update mode flushes after a number of steps */
     int64_t batch, steps, node_steps; /* global batch; timed steps; timed steps for which node_s is kept */
     /* planning time; speed of a matrix product on all ranks, NaN: not measured */
@@ -39,7 +40,9 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
 /* Makes the model and the program with its one task, not planned yet. kernels and passes_off: options of the program;
  * NULL: those of the bench. */
 cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off);
-/* Makes the program, plans the step and fills its inputs. */
+/* With `parallel: auto`: changes the job to the fastest grid. Call it before the program is made. */
+cvy_status cvy_bench_choose_grid(cvy_bench *b);
+/* Chooses the grid, makes the program, plans the step and fills its inputs. */
 cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off);
 /* Runs one step. *seconds_out is the time of this rank. */
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out);

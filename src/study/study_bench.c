@@ -19,6 +19,8 @@
 #include "job/job_table.h"
 #include "monitor/monitor_trace.h"
 #include "program/program_fill.h"
+#include "program/program_tune.h"
+#include "search/search.h"
 #include "study/study.h"
 #include "study/study_result.h"
 
@@ -127,6 +129,14 @@ static cvy_status find_data(cvy_bench *b)
     return CVY_OK;
 }
 
+/* A word that is none is refused when the program is made. */
+static void set_planning(const cvy_bench_opts *o, cvy_job *job)
+{
+    cvy_planning planning;
+    if (o->planning && cvy_planning_parse(o->planning, &planning) == CVY_OK)
+        job->plan.planning = (int)planning;
+}
+
 cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b)
 {
     const cvy_bench_opts *o = &b->opts;
@@ -146,7 +156,21 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
         job->parallel.pipeline = 1;
     if (o->dtype != CVY_DTYPE_F32)
         job->train.dtype = o->dtype;
+    set_planning(o, job);
     return cvy_comm_agree(context->comm, find_data(b));
+}
+
+cvy_status cvy_bench_choose_grid(cvy_bench *b)
+{
+    cvy_search_choice choice;
+    cvy_session *s = &b->session;
+    if (b->has_grid)
+        return CVY_OK;
+    b->has_grid = 1;
+    CVY_TRY(cvy_search_choose(s->context, s->job, &b->data, &s->notes, &choice));
+    if (choice.step_s > 0 && s->notes.status == CVY_OK)
+        cvy_log(s->context, CVY_LOG_INFO, "%.*s", (int)strcspn(s->notes.data, "\n"), s->notes.data);
+    return CVY_OK;
 }
 
 void cvy_bench_close(cvy_bench *b)
@@ -259,6 +283,7 @@ cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char 
 cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off)
 {
     const double begin = cvy_clock_s();
+    CVY_TRY(cvy_bench_choose_grid(b));
     CVY_TRY(cvy_comm_agree(b->session.context->comm, cvy_bench_make_program(b, kernels, passes_off)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(b->session.program)));
     b->plan_s = cvy_clock_s() - begin;

@@ -155,7 +155,7 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
     for (int i = 0; i < p->vars->count; i++) {
         const cvy_variable *v = p->vars->at[i];
         cvy_blocking b;
-        if (cvy_blocking_make(&v->layout, &v->shape, &b) == CVY_OK)
+        if (!v->elsewhere && cvy_blocking_make(&v->layout, &v->shape, &b) == CVY_OK)
             by_role[v->role] += b.elems * (int64_t)cvy_dtype_bytes(v->dtype);
     }
     for (int i = 0; i < p->ntask; i++)
@@ -280,6 +280,7 @@ static cvy_status plan(cvy_trainer *t, const char *plan_file)
     cvy_comm *comm = s->context->comm;
     CVY_TRY(cvy_session_open_training_data(s, 0));
     CVY_TRY(cvy_session_compare(s));
+    CVY_TRY(cvy_trainer_choose_grid(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, plan_file)));
     CVY_TRY(cvy_job_translate(cvy_program_prepare(s->program)));
     return cvy_trainer_check(t);
@@ -308,6 +309,7 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
 
 static cvy_status plan_bench(cvy_bench *b)
 {
+    CVY_TRY(cvy_bench_choose_grid(b));
     CVY_TRY(cvy_comm_agree(b->session.context->comm, cvy_bench_make_program(b, NULL, NULL)));
     return cvy_job_translate(cvy_program_prepare(b->session.program));
 }

@@ -369,6 +369,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     }
     if (t->step % t->session.job->log.every == 0 || t->step == t->order.last_step)
         log_step(t, lr);
+    cvy_trainer_compare_forecast(t, &info->time, step == t->task.full);
     cvy_trainer_watch_cores(t);
     return CVY_OK;
 }
@@ -583,6 +584,8 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_session_compare(s));
     if (!t->opts->resume)
         CVY_TRY(cvy_trainer_open_folder(t));
+    cvy_watchdog_kick(s->watchdog, 0, "choosing a process grid");
+    CVY_TRY(cvy_trainer_choose_grid(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, t->opts->plan_file)));
     CVY_TRY(cvy_comm_agree(comm, take_plan(t)));
     cvy_watchdog_kick(s->watchdog, 0, "planning");

@@ -16,6 +16,7 @@
 #include "monitor/monitor_metrics_log.h"
 #include "optim/optim.h"
 #include "score/scorer.h"
+#include "search/search.h"
 #include "session/session.h"
 #include "train/train_request.h"
 
@@ -72,6 +73,11 @@ typedef struct cvy_trainer {
         double loss;
     } validation;
     cvy_schedule *schedule;
+    struct {
+        double step_s;      /* predicted by `parallel: auto`; 0: nothing is left to compare */
+        double taken_s[11]; /* [n]: the first steps without those that warm up */
+        int n;
+    } forecast;
     struct {
         cvy_loader *loader;
         int64_t nbad; /* bad samples of the loader that are already reported */
@@ -170,6 +176,12 @@ void cvy_trainer_log_axes(cvy_trainer *t, cvy_json *json);
 /* Writes a line of metrics.jsonl for each stage. *bubble_out: on rank 0 the share of the epoch's steps in which a rank
  * waited for other stages, mean over the ranks; -1: there is no pipeline. Collective. */
 cvy_status cvy_trainer_end_epoch_axes(cvy_trainer *t, int64_t epoch, double *bubble_out);
+/* ---- train_grid.c ---- */
+/* With `parallel: auto`: changes the job to the fastest grid. Call it before the program is made. Collective. */
+cvy_status cvy_trainer_choose_grid(cvy_trainer *t);
+/* Call it after each step. After some it says how far the prediction of the chosen grid was off, and writes a line of
+ * metrics.jsonl. is_full: the step had a whole batch. */
+void cvy_trainer_compare_forecast(cvy_trainer *t, const cvy_step_time *time, int is_full);
 /* train_cores.c: after a step: warns once if other programs use the cores of this rank. */
 void cvy_trainer_watch_cores(cvy_trainer *t);
 /* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan onednn3 minimal
-# plan.sh: what `convoy plan` prints is what a run then uses; all its formats; groups of weights that match nothing.
+# plan.sh: what `convoy plan` prints is what a run then uses; all its formats; groups of weights that match nothing; the
+# process grids of ranks that do not exist, and why some cannot be used.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<END
@@ -54,4 +55,48 @@ grep -q "no weight is called 'cnv\*'" log || fail "the group is not named: $(cat
 grep -q "no loss 'msee', did you mean 'mse'?" log || fail "the loss is not named: $(cat log)"
 "$CONVOY" plan job.yaml --set train.optimizer=adm >log 2>&1 && fail "an unknown optimiser is accepted"
 grep -q "no optimiser 'adm', did you mean 'adam'?" log || fail "the optimiser is not named: $(cat log)"
+
+# ---- process grids of ranks that do not exist ----
+"$CONVOY" plan job.yaml --threads 1 --ranks 2 --node-ranks 2 >grids || fail "plan --ranks fails"
+grep -q '^data 2 ' grids || fail "no row for data 2: $(cat grids)"
+grep -q '^tensor 2 ' grids || fail "no row for tensor 2: $(cat grids)"
+grep -q '^pipeline 2, [0-9]* micro-batches ' grids || fail "no row for pipeline 2: $(cat grids)"
+grep -q '^best: .* ms a step, of which [0-9]* % is computing' grids || fail "no sentence of why: $(cat grids)"
+grep -q '^rough: some kernels have no measured time' grids || fail "estimates are not called rough: $(cat grids)"
+"$CONVOY" plan job.yaml --threads 1 --ranks 2 --set train.optimizer=lars >grids || fail "plan --ranks with lars fails"
+grep -q '^  tensor 2:$' grids || fail "tensor with lars is not refused: $(cat grids)"
+# To the byte, the memory is that of the plan of real ranks.
+for grid in 'parallel={pipeline: 1}' 'parallel={pipeline: 2}'; do
+    # shellcheck disable=SC2086
+    real=$($MPIEXEC_N 2 "$CONVOY" plan cifar-convnet --batch 16 --threads 1 --set "$grid" | sed -n 's/^  total *\([0-9,]*\)$/\1/p' | tr -d ,)
+    "$CONVOY" plan cifar-convnet --batch 16 --threads 1 --ranks 2 --set "$grid" --json >grids
+    grep -q "\"need_bytes\": $real," grids || fail "$grid: a rank of two needs $real bytes, the search says $(cat grids)"
+done
+# A job with a grid: only this one.
+"$CONVOY" plan job.yaml --threads 1 --ranks 2 --set parallel.pipeline=2 --set train.accumulate=4 --json >grids || fail "the job's own grid is not predicted"
+[ "$(grep -o '"grid"' grids | wc -l)" = 1 ] || fail "more than the job's own grid: $(cat grids)"
+grep -q '"grid": "pipeline 2, 4 micro-batches"' grids || fail "another grid than the job's: $(cat grids)"
+"$CONVOY" plan cifar-convnet --batch 16 --threads 1 --ranks 4 --link 50us,1gbit --shown 1 | grep -q '1 on each node' || fail "--link does not separate the nodes"
+# The link decides: with a slow one, exchanging gradients costs more.
+fast=$("$CONVOY" plan cifar-convnet --batch 16 --threads 1 --ranks 2 --set parallel.pipeline=1 --link 1us,10GB/s --json | sed 's/.*"step_ms": \([0-9]*\).*/\1/')
+slow=$("$CONVOY" plan cifar-convnet --batch 16 --threads 1 --ranks 2 --set parallel.pipeline=1 --link 1ms,10mbit --json | sed 's/.*"step_ms": \([0-9]*\).*/\1/')
+[ "$slow" -gt "$fast" ] || fail "a slow link takes $slow ms, a fast one $fast ms"
+"$CONVOY" plan job.yaml --ranks 2 --memory 1K 2>log && fail "a grid fits into 1 KiB"
+grep -q 'no grid of 2 ranks fits into .* the least memory is .* MiB, with ' log || fail "the least memory is not named: $(cat log)"
+for wrong in '--ranks 0' '--ranks two' '--ranks 2 --memory much' '--ranks 2 --link 1gbit' '--memory 1G'; do
+    # shellcheck disable=SC2086
+    "$CONVOY" plan job.yaml $wrong >/dev/null 2>log && fail "$wrong is taken"
+    grep -q 'expected\|give --ranks' log || fail "$wrong: $(cat log)"
+done
+"$CONVOY" plan job.yaml --ranks 3 --set parallel.pipeline=2 2>log && fail "a pipeline of 2 on 3 ranks is taken"
+grep -q 'must be a multiple' log || fail "pipeline 2 on 3 ranks: $(cat log)"
+
+# `parallel: auto` on real ranks takes a grid, and compares the prediction with the first steps.
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --set parallel=auto --set train.steps=14 --out auto >log 2>&1 || fail "parallel: auto fails: $(cat log)"
+grep -q 'parallel: auto takes .*, the fastest of [0-9]* grids' log || fail "the choice is not logged: $(cat log)"
+grep -q 'parallel: auto: a step takes .* ms, and .* ms were predicted' log || fail "the prediction is not compared: $(cat log)"
+grep -q '"kind": "forecast", .*"seconds_predicted": [0-9]' auto/metrics.jsonl || fail "no line of the prediction in metrics.jsonl"
+"$CONVOY" plan job.yaml --set parallel=automatic 2>log && fail "parallel: automatic is taken"
+grep -q 'parallel is "automatic", expected auto or a map' log || fail "parallel: automatic: $(cat log)"
 exit $failed

@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# compare_grids.sh: measures how good the search over process grids is: steps of every grid beside their prediction.
+#
+#     sh scripts/compare_grids.sh [--rounds 3] [--steps 10] [--latency 60us] [--build build/release] [CASE...]
+#
+# A CASE is NETWORK:BATCH:RANKS, on this node, or NETWORK:BATCH:RANKS:RATE, with every rank in a network namespace of its
+# own and links of this rate (1gbit; scripts/net_ranks.sh, needs root); --latency is that of such a link. BATCH is the
+# global batch. Without cases a dozen are run. Each rank has one thread. A row has a grid, its predicted and its measured
+# step (median of the rounds' medians) and the difference. After the rows of a case: the grid that `parallel: auto` takes,
+# and how much slower it is than the fastest measured one. Run nothing else at the same time, and have a core for each rank.
+set -eu
+usage() { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+
+rounds=3 steps=10 latency=60us build=build/release
+while [ $# -gt 0 ]; do
+    case $1 in
+    --rounds | --steps | --latency | --build)
+        [ $# -ge 2 ] || usage
+        eval "${1#--}=\$2"
+        shift 2 ;;
+    -*) usage ;;
+    *) break ;;
+    esac
+done
+[ $# -gt 0 ] || set -- cifar-convnet:64:2 resnet-20:64:2 resnet-110:64:2 googlenet:16:2 vgg-a:8:2 alexnet-v2:32:2 hep-cnn:8:2 \
+    cifar-convnet:64:4 resnet-20:64:4 hep-cnn:8:4 alexnet-v2:32:2:1gbit vgg-a:8:2:1gbit
+[ -x "$build/convoy" ] || { echo "compare_grids: there is no $build/convoy; build it, or name its folder with --build" >&2; exit 1; }
+scripts=$(dirname "$0")
+# shellcheck source=scripts/mpi_env.sh
+. "$scripts/mpi_env.sh"
+export OMP_NUM_THREADS=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export CONVOY_WISDOM="$work/wisdom.json"
+
+on_ranks() {
+    if [ -n "$rate" ]; then
+        sh "$scripts/net_ranks.sh" --hosts "$ranks" --rate "$rate" -- "$@"
+    else
+        mpiexec -n "$ranks" "$@"
+    fi
+}
+
+# Prints a line for each grid of plan.json that can be used, in the order of the prediction:
+# predicted ms, pipeline, tensor, three spatial axes, micro-batches, interleave, name.
+list_grids() {
+    tr -d '\n' <"$1" | sed 's/{"grid"/\n{"grid"/g' | grep '"step_ms"' |
+        sed -n 's/.*"grid": "\([^"]*\)".*"pipeline": \([0-9]*\).*"tensor": \([0-9]*\).*"space0": \([0-9]*\).*"space1": \([0-9]*\).*"space2": \([0-9]*\).*"micro_batches": \([0-9]*\).*"interleave": \([0-9]*\).*"step_ms": \([0-9.e+-]*\).*/\9 \2 \3 \4 \5 \6 \7 \8 \1/p'
+}
+
+median() { sort -g | awk '{ x[NR] = $1 } END { print NR ? (NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2) : "nan" }'; }
+
+: >"$work/all"
+for case in "$@"; do
+    net=${case%%:*} rest=${case#*:}
+    batch=${rest%%:*} rest=${rest#*:}
+    ranks=${rest%%:*} rate=
+    [ "$ranks" = "$rest" ] || rate=${rest#*:}
+    link=
+    [ -z "$rate" ] || link="--link $latency,$rate"
+    # shellcheck disable=SC2086
+    "$build/convoy" plan "$net" --batch "$batch" --ranks "$ranks" --threads 1 --planning measure --json $link >"$work/plan.json"
+    list_grids "$work/plan.json" >"$work/grids"
+    printf '\n%s\n%-52s %12s %12s %8s\n' "$case" grid "predicted ms" "measured ms" "off %"
+    : >"$work/rows"
+    round=1
+    while [ "$round" -le "$rounds" ]; do # rounds outside, so that other work on the machine meets all grids
+        number=0
+        while read -r _ pipeline tensor s0 s1 s2 micro interleave _; do
+            number=$((number + 1))
+            on_ranks "$build/convoy" bench --model "$net" --batch "$batch" --threads 1 --planning measure --steps "$steps" --json \
+                --set "parallel={pipeline: $pipeline, tensor: $tensor, spatial: [$s0, $s1, $s2], interleave: $interleave}" \
+                --set "train.accumulate=$micro" </dev/null >"$work/bench.json" 2>"$work/err" || { cat "$work/err" >&2; continue; }
+            sed -n 's/.*"ms_median": *\([0-9.e+-]*\).*/\1/p' "$work/bench.json" | head -n 1 >>"$work/times.$number"
+        done <"$work/grids"
+        round=$((round + 1))
+    done
+    number=0
+    while read -r predicted _ _ _ _ _ _ _ name; do
+        number=$((number + 1))
+        [ -s "$work/times.$number" ] || continue
+        measured=$(median <"$work/times.$number")
+        rm -f "$work/times.$number"
+        off=$(awk "BEGIN { print 100 * ($predicted / $measured - 1) }")
+        printf '%-52s %12.2f %12.2f %8.1f\n' "$name" "$predicted" "$measured" "$off"
+        echo "$measured $off $number $name" >>"$work/rows"
+    done <"$work/grids"
+    awk -v all="$work/all" -v case="$case" '
+        $3 == 1 { auto = $1 }
+        best == "" || $1 < best { best = $1; name = $0; sub(/^[^ ]* [^ ]* [^ ]* /, "", name) }
+        { off = $2 < 0 ? -$2 : $2; worst = off > worst ? off : worst }
+        END { if (!NR) exit
+              printf "auto is %.1f %% slower than the fastest, %s; the worst prediction is off by %.1f %%\n", 100 * (auto / best - 1), name, worst
+              print 100 * (auto / best - 1), worst >>all }' "$work/rows"
+done
+awk '{ choice = $1 > choice ? $1 : choice; worst = $2 > worst ? $2 : worst
+       near += $1 <= 5; good += $2 <= 15 }
+     END { printf "\n%d cases: auto within 5 %% of the fastest in %d (worst %.1f %%); all predictions within 15 %% in %d (worst %.1f %%)\n", NR, near, choice, good, worst }' "$work/all"

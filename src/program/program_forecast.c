@@ -1,0 +1,313 @@
+/*
+ * program_forecast.c: turns the plan of a rank into a list of work and exchanges with their times.
+ *
+ * Kernels take their measured times. Exchanges take what their bytes cost on the network. What the plan's instructions
+ * do not show is added where it happens in a step: the look at all gradients before the update, and the agreement of
+ * all ranks (program_guard.c).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "program/program_forecast.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "op/comm/op_message.h"
+#include "op/comm/op_redistribute.h"
+#include "plan/plan_offers.h"
+
+/* If no time is known: a core of today is so much faster than cvy_node_estimate_ms() assumes. */
+#define USUAL 0.15
+
+struct lister {
+    const cvy_program *p;
+    const cvy_plan *plan;
+    const cvy_network *network;
+    cvy_forecast_stage *out;
+    cvy_forecast_basis *basis;
+    double per_estimate; /* measured time of an estimated one */
+    int *ranks;          /* [all ranks]: of a group */
+    int update_parts;    /* ranks that share the update of each weight */
+};
+
+/* ---- kernels ---- */
+
+static cvy_status find_ms(const struct lister *l, const cvy_instr *instr, double *ms_out)
+{
+    *ms_out = CVY_MS_UNKNOWN;
+    if (l->p->kernel.wisdom)
+        CVY_TRY(cvy_wisdom_find_call(l->p->kernel.wisdom, l->plan->lowered[instr->micro], instr->call,
+                                     l->plan->opts.threads, ms_out));
+    if (isinf(*ms_out))
+        *ms_out = CVY_MS_UNKNOWN;
+    return CVY_OK;
+}
+
+static int is_kernel(const cvy_instr *instr)
+{
+    return instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
+}
+
+static size_t bytes_of(const cvy_plan *plan, int buffer)
+{
+    return buffer >= 0 ? plan->buffer[buffer].bytes : 0;
+}
+
+static size_t bytes_moved(const cvy_plan *plan, const cvy_instr *instr)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < instr->nsrc; i++)
+        bytes += bytes_of(plan, instr->src_buffer[i]);
+    for (int i = 0; i < instr->ndst; i++)
+        bytes += bytes_of(plan, instr->dst_buffer[i]);
+    return bytes;
+}
+
+/* Finds how estimates compare with the times that are known. */
+static cvy_status compare_estimates(struct lister *l)
+{
+    double known = 0, estimated = 0;
+    for (int i = 0; i < l->plan->ninstr; i++) {
+        double ms = 0;
+        if (!is_kernel(&l->plan->instr[i]))
+            continue;
+        CVY_TRY(find_ms(l, &l->plan->instr[i], &ms));
+        known += CVY_MAX(ms, 0);
+        estimated += ms < 0 ? 0 : cvy_node_estimate_ms(l->plan->instr[i].call->node);
+    }
+    l->per_estimate = estimated > 0 ? known / estimated : USUAL / l->plan->opts.threads;
+    return CVY_OK;
+}
+
+static cvy_status add_work(struct lister *l, double seconds)
+{
+    cvy_forecast_stage *s = l->out;
+    if (s->n > 0 && s->item[s->n - 1].kind == CVY_FORECAST_WORK) {
+        s->item[s->n - 1].work_s += seconds;
+        return CVY_OK;
+    }
+    return cvy_forecast_add(s, &(cvy_forecast_item){.kind = CVY_FORECAST_WORK, .work_s = seconds});
+}
+
+/* Shadow copies are kept across steps. */
+static cvy_status add_kernel(struct lister *l, const cvy_instr *instr)
+{
+    const cvy_lowered *u = l->plan->lowered[instr->micro];
+    const int is_update = instr->call->phase == CVY_PHASE_UPDATE && is_kernel(instr);
+    double ms = 0;
+    if (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].is_shadow)
+        return CVY_OK;
+    CVY_TRY(find_ms(l, instr, &ms));
+    const int known = ms >= 0;
+    if (!known)
+        ms = is_kernel(instr) ? l->per_estimate * cvy_node_estimate_ms(instr->call->node)
+                              : 1e3 * (double)bytes_moved(l->plan, instr) * l->network->copy_s;
+    if (is_update && cvy_instr_parted(l->plan, instr))
+        ms /= l->update_parts;
+    l->basis->ncall++;
+    l->basis->nunknown += !known;
+    *(known ? &l->basis->known_s : &l->basis->rough_s) += 1e-3 * ms;
+    return add_work(l, 1e-3 * ms);
+}
+
+/* ---- exchanges ---- */
+
+static int group(const struct lister *l, unsigned set)
+{
+    return cvy_grid_members(&l->p->pipeline.grid, set, l->ranks);
+}
+
+/* Ranks of a node that reduce at the same time share its link to others. */
+static int crowd(const struct lister *l)
+{
+    return CVY_MIN(l->network->node_ranks, l->p->context->comm->nranks);
+}
+
+static cvy_status price_sum(const struct lister *l, unsigned set, int64_t bytes, int by_memory, cvy_forecast_item *item)
+{
+    cvy_exchange_time time = {0};
+    const int n = group(l, set);
+    CVY_TRY(
+        cvy_network_allreduce(l->network, l->ranks, n, bytes, by_memory, l->p->reduce.opts.algorithm, crowd(l), &time));
+    item->work_s = time.work_s;
+    item->wire_s = time.wire_s;
+    return CVY_OK;
+}
+
+/* A reduction over the pipeline axis, of losses, ends when all stages have come to it. */
+static cvy_status add_bucket(struct lister *l, int number, int starts)
+{
+    const cvy_bucket *bucket = &l->plan->buckets->bucket[number];
+    const unsigned set = bucket->over | CVY_AXIS_BIT(CVY_AXIS_DATA);
+    const int meets = cvy_plan_bucket_axis(l->plan, number) == CVY_COMM_PIPELINE,
+              blocks = starts && l->plan->opts.blocking;
+    cvy_forecast_item item = {.kind = meets    ? CVY_FORECAST_MEET
+                                      : blocks ? CVY_FORECAST_EXCHANGE
+                                      : starts ? CVY_FORECAST_START
+                                               : CVY_FORECAST_WAIT,
+                              .axis = meets ? CVY_COMM_PIPELINE : CVY_COMM_DATA,
+                              .number = number};
+    if ((meets && starts) || (!starts && l->plan->opts.blocking && !meets))
+        return CVY_OK;
+    if (starts || meets)
+        CVY_TRY(price_sum(l, set, (int64_t)bucket->bytes, !l->p->reduce.opts.no_node, &item));
+    return cvy_forecast_add(l->out, &item);
+}
+
+static cvy_status add_sum(struct lister *l, const cvy_instr *instr)
+{
+    const struct cvy_allreduce_axis *o = instr->call->node->options;
+    cvy_forecast_item item = {.kind = o->axis == CVY_AXIS_PIPELINE ? CVY_FORECAST_MEET : CVY_FORECAST_EXCHANGE,
+                              .axis = cvy_comm_axis_of(o->axis)};
+    CVY_TRY(price_sum(l, CVY_AXIS_BIT(o->axis), (int64_t)bytes_of(l->plan, instr->dst_buffer[0]), 0, &item));
+    return cvy_forecast_add(l->out, &item);
+}
+
+/* The entries that this rank sends to part p, or receives from it. */
+static int64_t entries(const struct cvy_redistribute *o, int p, int sends)
+{
+    int64_t from, from_end, to, to_end;
+    cvy_has_range(o, o->from, sends ? o->me : p, &from, &from_end);
+    cvy_has_range(o, o->to, sends ? p : o->me, &to, &to_end);
+    return CVY_MAX(CVY_MIN(CVY_MIN(from_end, to_end), o->n) - CVY_MAX(CVY_MAX(from, to), 0), 0);
+}
+
+/* Both directions are under way at the same time. What is sent is packed before, and what came is unpacked. */
+static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr)
+{
+    const struct cvy_redistribute *o = instr->call->node->options;
+    const cvy_grid *grid = &l->p->pipeline.grid;
+    const cvy_shape *shape = cvy_node_src(instr->call->node, 0);
+    const double entry = (double)bytes_of(l->plan, instr->src_buffer[0]) / (double)CVY_MAX(shape->dim[o->dim], 1);
+    double packed = (double)bytes_of(l->plan, instr->dst_buffer[0]), wire_s[2] = {0};
+    int at[CVY_AXES];
+    memcpy(at, grid->at, sizeof at);
+    for (int p = 0; p < o->parts && o->from != CVY_HAS_WHOLE; p++) {
+        at[o->axis] = p;
+        const cvy_link *link = cvy_network_link(l->network, grid->all->rank, cvy_grid_rank(grid, at));
+        for (int sends = 0; sends < 2 && p != o->me; sends++) {
+            const double bytes = entry * (double)entries(o, p, sends);
+            wire_s[sends] += bytes > 0 ? link->alpha_s + bytes * link->beta_s : 0;
+            packed += bytes;
+        }
+    }
+    return cvy_forecast_add(l->out, &(cvy_forecast_item){.kind = CVY_FORECAST_EXCHANGE,
+                                                         .axis = cvy_comm_axis_of(o->axis),
+                                                         .work_s = 2 * packed * l->network->copy_s,
+                                                         .wire_s = CVY_MAX(wire_s[0], wire_s[1])});
+}
+
+/* Within a node the rank itself copies what it receives. */
+static cvy_status add_message(struct lister *l, const cvy_instr *instr)
+{
+    static const cvy_forecast_kind kinds[] = {[CVY_COMM_STARTS_SEND] = CVY_FORECAST_SEND,
+                                              [CVY_COMM_WAITS_SEND] = CVY_FORECAST_SENT,
+                                              [CVY_COMM_STARTS_RECEIVE] = CVY_FORECAST_RECEIVE,
+                                              [CVY_COMM_WAITS_RECEIVE] = CVY_FORECAST_RECEIVED};
+    const struct cvy_message_options *o = instr->call->node->options;
+    const cvy_grid *grid = &l->p->pipeline.grid;
+    const cvy_comm_role role = cvy_instr_role(instr);
+    int at[CVY_AXES];
+    memcpy(at, grid->at, sizeof at);
+    at[CVY_AXIS_PIPELINE] = (int)o->stage;
+    const cvy_link *link = cvy_network_link(l->network, grid->all->rank, cvy_grid_rank(grid, at));
+    const double bytes = (double)(role == CVY_COMM_STARTS_SEND ? bytes_of(l->plan, instr->src_buffer[0]) : 0);
+    return cvy_forecast_add(l->out, &(cvy_forecast_item){.kind = kinds[role],
+                                                         .axis = CVY_COMM_PIPELINE,
+                                                         .wire_s = bytes * link->beta_s,
+                                                         .latency_s = link->alpha_s,
+                                                         .peer = (int)o->stage,
+                                                         .number = (int)o->tag,
+                                                         .micro = instr->micro});
+}
+
+static cvy_status add_comm(struct lister *l, const cvy_instr *instr)
+{
+    const char *op = instr->call->node->op->name;
+    const int starts = cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET),
+              waits = cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET);
+    if (starts >= 0 || waits >= 0)
+        return add_bucket(l, CVY_MAX(starts, waits), starts >= 0);
+    if (cvy_op_is_message(instr->call->node->op))
+        return add_message(l, instr);
+    if (strcmp(op, "redistribute") == 0)
+        return add_redistribution(l, instr);
+    if (strcmp(op, "allreduce") == 0)
+        return add_sum(l, instr);
+    CVY_FAIL(CVY_E_INTERNAL, "%s: the cost of %s is not known", instr->call->node->name, op);
+}
+
+/* ---- the step ---- */
+
+static cvy_status add_instr(struct lister *l, const cvy_instr *instr)
+{
+    const double copy_s = l->network->copy_s;
+    switch (instr->kind) {
+    case CVY_CALL_KERNEL:
+    case CVY_CALL_REFERENCE:
+    case CVY_CALL_REORDER: return add_kernel(l, instr);
+    case CVY_CALL_COMM: return add_comm(l, instr);
+    case CVY_CALL_ACCUMULATE: /* it reads the sum too */
+        return add_work(l, (double)(bytes_moved(l->plan, instr) + bytes_of(l->plan, instr->dst_buffer[0])) * copy_s);
+    case CVY_CALL_ZERO: return add_work(l, (double)bytes_moved(l->plan, instr) * copy_s);
+    default: return CVY_OK;
+    }
+}
+
+/* Before the update each rank looks whether its gradients are finite, and with more than a data axis all ranks agree on
+ * it. */
+static cvy_status add_agreement(struct lister *l)
+{
+    cvy_forecast_item meet = {.kind = CVY_FORECAST_MEET, .axis = CVY_COMM_PIPELINE};
+    double bytes = 0;
+    for (int i = 0; i < l->plan->nbuffer; i++) {
+        const cvy_buffer *b = &l->plan->buffer[i];
+        if (b->region == CVY_REGION_STEP && b->root == i && b->value && b->value->kind == CVY_VALUE_ACCUMULATOR &&
+            b->value->variable)
+            bytes += (double)b->bytes / l->update_parts;
+    }
+    CVY_TRY(add_work(l, bytes * l->network->copy_s));
+    if (!cvy_grid_is_used(&l->p->pipeline.grid))
+        return CVY_OK;
+    const unsigned all = (1u << CVY_AXES) - 1;
+    CVY_TRY(price_sum(l, all, (int64_t)sizeof(int64_t), 0, &meet));
+    return cvy_forecast_add(l->out, &meet);
+}
+
+static cvy_status list(struct lister *l)
+{
+    CVY_TRY(compare_estimates(l));
+    for (int i = 0; i < l->plan->ninstr; i++) {
+        if (i == l->plan->update.first)
+            CVY_TRY(add_agreement(l));
+        CVY_TRY(add_instr(l, &l->plan->instr[i]));
+    }
+    return CVY_OK;
+}
+
+/* The ranks of a node that share weights, as program_allocate.c decides it: each updates a part. */
+static int update_parts(const cvy_program *p, const cvy_plan *plan)
+{
+    const cvy_comm *comm = p->update.shape.comm;
+    const int shares = p->opts.share_weights && p->update.shape.shares_weights && p->update.shape.shares_memory &&
+                       plan->buckets->n > 0 && !p->reduce.opts.no_node && cvy_plan_can_part(plan);
+    return p->update.shape.state_parts > 1 ? p->update.shape.state_parts : shares ? comm->node_nranks : 1;
+}
+
+cvy_status cvy_program_forecast(const cvy_program *p, int task, const cvy_network *network, cvy_forecast_stage *out,
+                                cvy_forecast_basis *basis)
+{
+    struct lister l = {.p = p, .plan = p->task[task]->plan, .network = network, .out = out, .basis = basis};
+    CVY_CHECK(p->update.def->mode != CVY_UPDATE_LOCAL && p->update.def->mode != CVY_UPDATE_PARAMETER_SERVER,
+              CVY_E_UNSUPPORTED,
+              "opts.update_mode is %s, whose exchanges are not predicted: take sync, delayed or zero1",
+              p->update.def->name);
+    CVY_TRY(cvy_mem_alloc(sizeof *l.ranks * (size_t)p->context->comm->nranks, &l.ranks));
+    l.update_parts = update_parts(p, l.plan);
+    out->ranks = group(&l, (1u << CVY_AXES) - 1 - CVY_AXIS_BIT(CVY_AXIS_PIPELINE));
+    out->node = l.ranks[0] / network->node_ranks;
+    out->ranks = CVY_MIN(out->ranks, network->node_ranks);
+    const cvy_status status = list(&l);
+    cvy_mem_free(&l.ranks);
+    return status;
+}
