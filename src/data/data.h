@@ -33,6 +33,13 @@ enum { CVY_SCALED_MAX = 4096 }; /* numbers or channels that may have a scaling o
  * of which a row is [n, ...]; f32 or f64. */
 void cvy_scaling_undo(const cvy_scaling *s, int64_t rows, int64_t row_elems, cvy_dtype dtype, void *y);
 
+/* The part of a field that is wanted: a range of each of its dimensions. Zero: the whole field. */
+typedef struct cvy_field_part {
+    int is_part;
+    cvy_shape shape; /* of the part */
+    cvy_tile tile;   /* the shape of the whole field, and where the part begins */
+} cvy_field_part;
+
 typedef struct cvy_dataset cvy_dataset;
 
 typedef struct cvy_dataset_info {
@@ -71,6 +78,11 @@ cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int pa
 uint64_t cvy_dataset_hash(const cvy_dataset *d);
 /* Reads one sample, decoded and augmented for (epoch, number), into one buffer for each field. Thread-safe. */
 cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void *const *field_out);
+/* The same for parts of the fields, [nfield]; NULL: all are whole. No more is read than is needed, if the format can
+ * and the augmentation looks at each element alone; else the sample is read whole, and the parts are cut out of it.
+ * checks_all 1: it is read whole in any case, so that a fault in another part is found too. */
+cvy_status cvy_dataset_read_parts(cvy_dataset *d, int64_t number, uint64_t epoch, const cvy_field_part *part,
+                                  int checks_all, void *const *field_out);
 void cvy_dataset_destroy(cvy_dataset **d);
 
 /* ---- samples kept in memory (data_cache.c) ---- */
@@ -130,14 +142,16 @@ typedef struct cvy_loader_opts {
     int64_t first_step;
     cvy_share_fn share;
     void *share_user;
+    cvy_field_part part[CVY_FIELD_MAX]; /* rows have these parts of the fields. With skip_bad samples are read whole,
+                                           so that all ranks find the same bad ones */
 } cvy_loader_opts;
 
 typedef struct cvy_loader cvy_loader;
 
 typedef struct cvy_rows { /* a step's rows on this rank: its micro-batches, one after the other */
     int64_t n;
-    void *field[CVY_FIELD_MAX]; /* [n, shape...], in the data set's order of fields, NULL if not needed; valid until
-                                   released */
+    void *field[CVY_FIELD_MAX]; /* [n, shape...] of the field or its part, in the data set's order of fields, NULL if
+                                   not needed; valid until released */
     int64_t *id;                /* [n] sample numbers */
     double *weight; /* [n]: 1, or 0 for a skipped bad sample (the data set's own "weight" field is separate) */
     int64_t nbad;

@@ -19,7 +19,7 @@
 
 struct scratch { /* what one read in progress needs */
     cvy_raw raw;
-    cvy_bytes decoded, rows, augmented[2];
+    cvy_bytes decoded, rows, augmented[2], whole[2]; /* whole: x and y of which only parts are wanted */
     struct scratch *next;
 };
 
@@ -199,6 +199,8 @@ void cvy_dataset_destroy(cvy_dataset **d)
         cvy_mem_free(&s->rows.data);
         cvy_mem_free(&s->augmented[0].data);
         cvy_mem_free(&s->augmented[1].data);
+        cvy_mem_free(&s->whole[0].data);
+        cvy_mem_free(&s->whole[1].data);
         cvy_mem_free(&s);
     }
     cvy_augment_destroy(&x->augment);
@@ -409,14 +411,22 @@ static void return_scratch(cvy_dataset *d, struct scratch *s)
     pthread_mutex_unlock(&d->lock);
 }
 
+/* Reads a sample, or what the reader can read of these parts of it (see cvy_reader_def.read_part). */
+static cvy_status read_raw(cvy_dataset *d, int64_t number, const cvy_field_part *x, const cvy_field_part *y,
+                           cvy_raw *raw)
+{
+    raw->weight = 1;
+    const int in_parts = d->reader->read_part && (cvy_is_part(x) || cvy_is_part(y));
+    CVY_TRY(name_sample(d, number,
+                        in_parts ? d->reader->read_part(d->state, number, x, y, raw)
+                                 : d->reader->read(d->state, number, raw)));
+    return check_label(d, number, raw->label);
+}
+
 cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw)
 {
     CVY_TRY(check_number(d, number));
-    if (d->whole)
-        return cvy_dataset_read_raw(d->whole, d->number[number], raw);
-    raw->weight = 1;
-    CVY_TRY(name_sample(d, number, d->reader->read(d->state, number, raw)));
-    return check_label(d, number, raw->label);
+    return d->whole ? cvy_dataset_read_raw(d->whole, d->number[number], raw) : read_raw(d, number, NULL, NULL, raw);
 }
 
 void cvy_dataset_where(const cvy_dataset *d, int64_t number, char *text, size_t room)
@@ -517,44 +527,138 @@ static cvy_status check_finite(const char *what, const float *x, int64_t n)
     CVY_FAIL(CVY_E_FORMAT, "element %lld of %s is %g, not a finite number", (long long)at, what, x[at]);
 }
 
-static cvy_status check_numbers(const cvy_dataset *d, const struct scratch *s, const cvy_picture *p)
+static cvy_status check_numbers(const cvy_dataset *d, const struct scratch *s, const cvy_picture *p, int64_t y_elems)
 {
     const cvy_reader_info *set = &d->stored;
     if (p->dtype == CVY_DTYPE_F32)
         CVY_TRY(check_finite("x", p->data, p->C * p->H * p->W));
     if (set->has_y)
-        CVY_TRY(check_finite("y", (const float *)s->raw.y.data, cvy_shape_elems(&set->y_shape)));
+        CVY_TRY(check_finite("y", (const float *)s->raw.y.data, y_elems));
     return set->has_weight ? check_finite("weight", &s->raw.weight, 1) : CVY_OK;
 }
 
-static cvy_status read_fields(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, void *const *field_out)
+/* Writes label and weight, and says which field is y; 0: there is none. */
+static int write_scalars(const cvy_dataset *d, const struct scratch *s, void *const *field_out)
 {
-    cvy_picture picture = {0};
     const cvy_reader_info *set = &d->stored;
-    int field = 1;
-    float *const x = field_out[0];
-    void *y = NULL;
+    int field = 1, y = 0;
     if (set->has_label)
         memcpy(field_out[field++], &s->raw.label, sizeof s->raw.label);
     if (set->has_y)
-        y = field_out[field++];
+        y = field++;
     if (set->has_weight)
         memcpy(field_out[field++], &s->raw.weight, sizeof s->raw.weight);
+    return y;
+}
+
+static cvy_status read_whole(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, void *x, void *y)
+{
+    cvy_picture picture = {0};
     CVY_TRY(to_picture(d, s, number, epoch, &picture));
-    CVY_TRY(check_numbers(d, s, &picture));
+    CVY_TRY(check_numbers(d, s, &picture, cvy_shape_elems(&d->stored.y_shape)));
     return cvy_augment_apply_both(d->augment, picture, s->raw.y.data, epoch, number, s->augmented, x, y);
+}
+
+/* ---- parts ---- */
+
+/* Whether parts can be cut out of the sample as it is stored, before it is augmented. Channels of a target that have a
+ * scaling of their own must stay whole. */
+static int cuts_stored(const cvy_dataset *d, const cvy_field_part *x, const cvy_field_part *y)
+{
+    const cvy_target_info *target = cvy_augment_target(d->augment);
+    const int has_channels = !cvy_is_part(y) || target->scaling.n <= 1 || y->shape.dim[0] == y->tile.whole.dim[0];
+    return !d->stored.varying && cvy_augment_is_pointwise(d->augment) && has_channels &&
+           (!cvy_is_part(x) || x->shape.dim[0] == x->tile.whole.dim[0]);
+}
+
+/* Leaves only the wanted part of what was read. */
+static cvy_status cut_raw(const cvy_dataset *d, const cvy_field_part *x, const cvy_field_part *y, cvy_raw *raw)
+{
+    const cvy_reader_info *set = &d->stored;
+    const size_t elem = cvy_dtype_bytes(raw->dtype);
+    const cvy_shape *expected = cvy_is_part(x) ? &x->shape : &set->shape;
+    CVY_CHECK(raw->coding == CVY_CODING_PLAIN && raw->dtype == set->dtype &&
+                  (cvy_shape_equal(&raw->shape, &set->shape) || cvy_shape_equal(&raw->shape, expected)),
+              CVY_E_FORMAT, "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype),
+              cvy_shape_text(&raw->shape), cvy_dtype_text(set->dtype), cvy_shape_text(&set->shape));
+    if (!cvy_shape_equal(&raw->shape, expected)) {
+        cvy_part_cut(x, elem, raw->x.data, raw->x.data);
+        raw->shape = *expected;
+        raw->x.bytes = (size_t)cvy_shape_elems(expected) * elem;
+    }
+    if (cvy_is_part(y) && raw->y.bytes == (size_t)cvy_shape_elems(&set->y_shape) * sizeof(float)) {
+        cvy_part_cut(y, sizeof(float), raw->y.data, raw->y.data);
+        raw->y.bytes = (size_t)cvy_shape_elems(&y->shape) * sizeof(float);
+    }
+    return CVY_OK;
+}
+
+/* Reads the parts, and augments them. */
+static cvy_status read_stored_parts(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch,
+                                    const cvy_field_part *x, const cvy_field_part *y, void *const *field_out)
+{
+    CVY_TRY(read_raw(d, number, x, y, &s->raw));
+    CVY_TRY(name_sample(d, number, cut_raw(d, x, y, &s->raw)));
+    const cvy_picture picture = cvy_raw_planes(&s->raw);
+    const int64_t y_elems = cvy_shape_elems(cvy_is_part(y) ? &y->shape : &d->stored.y_shape);
+    CVY_TRY(name_sample(d, number, check_numbers(d, s, &picture, y_elems)));
+    const int at = write_scalars(d, s, field_out);
+    return name_sample(d, number,
+                       cvy_augment_apply_parts(d->augment, picture, s->raw.y.data, y_elems, epoch, number, s->augmented,
+                                               field_out[0], at > 0 ? field_out[at] : NULL));
+}
+
+/* Memory for a whole field of which a part is wanted; the field's own memory if all of it is wanted. */
+static cvy_status whole_room(const cvy_dataset *d, int field, const cvy_field_part *part, cvy_bytes *room,
+                             void *const *field_out, void **out)
+{
+    const cvy_field *f = &d->info.field[field];
+    *out = field_out[field];
+    if (!cvy_is_part(part))
+        return CVY_OK;
+    CVY_TRY(cvy_bytes_need(room, (size_t)cvy_shape_elems(&f->shape) * cvy_dtype_bytes(f->dtype)));
+    *out = room->data;
+    return CVY_OK;
+}
+
+/* Reads and augments the whole sample, and cuts the parts out. */
+static cvy_status cut_augmented(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch,
+                                const cvy_field_part *part, void *const *field_out)
+{
+    void *x = NULL, *y = NULL;
+    CVY_TRY(read_raw(d, number, NULL, NULL, &s->raw));
+    const int at = write_scalars(d, s, field_out);
+    CVY_TRY(whole_room(d, 0, part ? &part[0] : NULL, &s->whole[0], field_out, &x));
+    if (at > 0)
+        CVY_TRY(whole_room(d, at, part ? &part[at] : NULL, &s->whole[1], field_out, &y));
+    CVY_TRY(name_sample(d, number, read_whole(d, s, number, epoch, x, y)));
+    if (x != field_out[0])
+        cvy_part_cut(&part[0], sizeof(float), x, field_out[0]);
+    if (at > 0 && y != field_out[at])
+        cvy_part_cut(&part[at], cvy_dtype_bytes(d->info.field[at].dtype), y, field_out[at]);
+    return CVY_OK;
+}
+
+cvy_status cvy_dataset_read_parts(cvy_dataset *d, int64_t number, uint64_t epoch, const cvy_field_part *part,
+                                  int checks_all, void *const *field_out)
+{
+    struct scratch *s = NULL;
+    const cvy_field_part *x = part, *y = NULL;
+    CVY_TRY(check_number(d, number));
+    if (d->whole)
+        return cvy_dataset_read_parts(d->whole, d->number[number], epoch, part, checks_all, field_out);
+    for (int f = 1; f < d->info.nfield && part; f++)
+        if (strcmp(d->info.field[f].name, "y") == 0)
+            y = &part[f];
+    CVY_TRY(borrow_scratch(d, &s));
+    const cvy_status status = (cvy_is_part(x) || cvy_is_part(y)) && !checks_all && cuts_stored(d, x, y)
+                                  ? read_stored_parts(d, s, number, epoch, x, y, field_out)
+                                  : cut_augmented(d, s, number, epoch, part, field_out);
+    return_scratch(d, s);
+    return status;
 }
 
 cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void *const *field_out)
 {
-    struct scratch *s = NULL;
-    CVY_TRY(check_number(d, number));
-    if (d->whole)
-        return cvy_dataset_read(d->whole, d->number[number], epoch, field_out);
-    CVY_TRY(borrow_scratch(d, &s));
-    cvy_status status = cvy_dataset_read_raw(d, number, &s->raw);
-    if (status == CVY_OK)
-        status = name_sample(d, number, read_fields(d, s, number, epoch, field_out));
-    return_scratch(d, s);
-    return status;
+    return cvy_dataset_read_parts(d, number, epoch, NULL, 0, field_out);
 }

@@ -31,7 +31,8 @@ typedef struct cvy_raw {
     cvy_dtype dtype;   /* of a plain x; any dtype */
     cvy_shape shape;   /* of a plain x */
     cvy_bytes x;
-    cvy_bytes y; /* f32, with the y_shape of info */
+    cvy_bytes y;    /* f32, with the y_shape of info */
+    cvy_bytes part; /* the reader's working memory for parts */
     int32_t label;
     float weight;
 } cvy_raw;
@@ -80,6 +81,10 @@ typedef struct cvy_reader_def {
     int (*probe)(const char *path);
     cvy_status (*open)(const cvy_reader_args *args, cvy_reader_info *info, void **state_out);
     cvy_status (*read)(void *state, int64_t number, cvy_raw *raw);
+    /* The same for a part of x and of y; NULL or is_part 0: the whole. raw->shape and raw->y.bytes say what was read:
+     * the part, or the whole if this part is not cheaper. NULL: the reader reads whole samples only. */
+    cvy_status (*read_part)(void *state, int64_t number, const cvy_field_part *x, const cvy_field_part *y,
+                            cvy_raw *raw);
     /* Reads the label alone; NULL if this is not cheaper than read(). */
     cvy_status (*label)(void *state, int64_t number, int32_t *label_out);
     /* Where a sample is stored, for messages: "data_batch_1.bin, record 17". */
@@ -114,6 +119,25 @@ int cvy_data_has_suffix(const char *name, const char *suffix); /* ignores letter
 size_t cvy_data_peek(const char *path, void *bytes, size_t count);
 /* Whether folder/name exists. */
 int cvy_data_has_file(const char *folder, const char *name);
+
+/* ---- parts of samples (data_part.c) ---- */
+static inline int cvy_is_part(const cvy_field_part *part)
+{
+    return part && part->is_part;
+}
+/* Gives the runs of a part in the whole, which is row-major: run i of them has n elements, which are consecutive in
+ * both. Start with *at 0; returns 0 after the last run. */
+typedef struct cvy_part_run {
+    int64_t in_whole, in_part, n;
+} cvy_part_run;
+int cvy_part_next(const cvy_field_part *part, int64_t *at, cvy_part_run *run_out);
+/* Copies a part out of the whole; elements have `elem` bytes. `to` may be the memory of the whole. */
+void cvy_part_cut(const cvy_field_part *part, size_t elem, const void *whole, void *to);
+/* Reads a part of a record of a file, whose elements lie at `offset` row-major. If its runs are short, it reads all
+ * from the first to the last one into `work`, which has cvy_part_work_bytes(), and cuts them out. */
+size_t cvy_part_work_bytes(const cvy_field_part *part, size_t elem);
+cvy_status cvy_part_read(const cvy_field_part *part, size_t elem, int fd, int64_t offset, const char *what, void *work,
+                         void *to);
 
 /* ---- for files of this folder ---- */
 /* The file with the labels that belong to an IDX file of pictures, found by its name; NULL if there is none. */
@@ -174,6 +198,11 @@ cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t
 /* The same for x and the target y, which follows x as its role says. y_out has the dtype of cvy_augment_target(). */
 cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
                                   int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out);
+/* Whether the steps compute each element from itself alone, so that they may be applied to a part of a sample. */
+int cvy_augment_is_pointwise(const cvy_augment *a);
+/* For such steps: the same for a part of x, and for y or a part of it, [y_elems]. */
+cvy_status cvy_augment_apply_parts(const cvy_augment *a, cvy_picture picture, const float *y, int64_t y_elems,
+                                   uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out);
 void cvy_augment_destroy(cvy_augment **a);
 
 /* Limits that protect against hostile files. */

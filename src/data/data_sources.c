@@ -76,6 +76,17 @@ static cvy_status joined_read(void *state, int64_t number, cvy_raw *raw)
     return r->from.info.has_label ? to_whole(r, &raw->label) : CVY_OK;
 }
 
+static cvy_status joined_read_part(void *state, int64_t number, const cvy_field_part *x, const cvy_field_part *y,
+                                   cvy_raw *raw)
+{
+    int64_t own = 0;
+    const struct run *r = find_run(state, number, &own);
+    const cvy_reader_def *reader = r->from.reader;
+    CVY_TRY(reader->read_part ? reader->read_part(r->from.state, own, x, y, raw)
+                              : reader->read(r->from.state, own, raw));
+    return r->from.info.has_label ? to_whole(r, &raw->label) : CVY_OK;
+}
+
 static cvy_status joined_label(void *state, int64_t number, int32_t *label_out)
 {
     int64_t own = 0;
@@ -279,6 +290,7 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
     j->def = (cvy_reader_def){.name = j->run[0].from.reader->name,
                               .summary = "several sources, or a range of one",
                               .read = joined_read,
+                              .read_part = joined_read_part,
                               .label = joined_label,
                               .where = joined_where,
                               .hash = joined_hash,

@@ -56,8 +56,13 @@ static void fill_weights(const cvy_plan_feed *feed, int64_t n, const double *wei
         cvy_set(&dst, i, weight[i] * (own ? ((const float *)own)[i] : 1.0));
 }
 
+static int64_t field_elems(const cvy_dataset_info *data, int f, const cvy_field_part *part)
+{
+    return cvy_shape_elems(part && part[f].is_part ? &part[f].shape : &data->field[f].shape);
+}
+
 void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
-                           const int64_t *sample, const double *sample_weight)
+                           const cvy_field_part *part, const int64_t *sample, const double *sample_weight)
 {
     const void *own_weight = NULL;
     if (n == 0) /* a rank that never has samples has no memory for them */
@@ -67,16 +72,29 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
         cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
         if (strcmp(from->name, "weight") == 0)
             own_weight = from->dtype == CVY_DTYPE_F32 ? field[f] : NULL;
-        else if (feed && field[f] && feed->tile)
+        else if (feed && field[f] && feed->tile && !(part && part[f].is_part))
             copy_parts(field[f], from->dtype, feed, n);
         else if (feed && field[f])
-            copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * cvy_shape_elems(&from->shape));
+            copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * field_elems(data, f, part));
     }
     cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
     if (weight)
         fill_weights(weight, n, sample_weight, own_weight);
     if (id)
         memcpy(id->data, sample, (size_t)n * sizeof *sample);
+}
+
+void cvy_program_parts(const cvy_program *p, int task, const cvy_dataset_info *data, cvy_field_part *part_out)
+{
+    for (int f = 0; f < data->nfield; f++) {
+        const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, data->field[f].name);
+        part_out[f] = (cvy_field_part){0};
+        if (!feed || !feed->tile || feed->per_step)
+            continue;
+        part_out[f].shape = cvy_feed_part(feed, &part_out[f].tile);
+        /* a field of the same elements may have another shape: it stays whole */
+        part_out[f].is_part = cvy_shape_equal(&part_out[f].tile.whole, &data->field[f].shape);
+    }
 }
 
 cvy_row_needs cvy_program_row_needs(const cvy_program *p, int task)
@@ -146,7 +164,7 @@ cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch
               "a batch of %lld rows for a %s task of %lld rows: give loader and task the same batch and accumulate",
               (long long)b.rows, s->training ? "training" : "forward", (long long)plan->rows);
     CVY_TRY(check_feeds(plan, info));
-    cvy_program_fill_rows(plan, info, b.rows, b.field, b.sample, b.weight);
+    cvy_program_fill_rows(plan, info, b.rows, b.field, NULL, b.sample, b.weight);
     if (b.rows < plan->rows)
         clear_rest(plan, b.rows);
     return CVY_OK;

@@ -237,7 +237,8 @@ struct pass {
     int nmetric;
     cvy_exact loss[2 * LOSS_MAX + 1]; /* sums, then normalisers, then the number of samples skipped */
     int nloss;
-    cvy_bytes output; /* of a step, in the units of the target */
+    cvy_bytes output;                   /* of a step, in the units of the target */
+    cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that rows have */
 };
 
 /* Adds rows shard by shard, because the grouping of rows decides the bits of their sums. */
@@ -256,7 +257,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
                          ? scorer->step_full
                          : scorer->step_tail;
     struct batch_view view;
-    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows));
+    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows, pass->part));
     CVY_TRY(cvy_program_step(s->program, step, 0));
     pass->nloss = s->program->task[step]->nloss;
     add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
@@ -273,20 +274,32 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     return CVY_OK;
 }
 
+/* Of ranks that share samples the first one compares whole targets with the output, which all of them have. */
+static void find_parts(const cvy_scorer *scorer, cvy_field_part part[CVY_FIELD_MAX])
+{
+    const cvy_program *p = scorer->session->program;
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    cvy_program_parts(p, scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail, info, part);
+    for (int f = 1; f < info->nfield && cvy_grid_is_first_part(&p->pipeline.grid); f++)
+        part[f] = (cvy_field_part){0};
+}
+
 /* All ranks agree before each step. So every fault of one rank stops all, and no rank waits for one that has left. */
 static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn output, void *user)
 {
     const cvy_job *job = scorer->session->job;
     cvy_comm *comm = scorer->session->context->comm;
-    const cvy_loader_opts opts = {
-        .shuffle = 0,
-        .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
-        .depth = (int)CVY_MAX(job->data.prefetch, 1),
-        .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
-        .needs = CVY_MIN(row_needs(scorer, scorer->step_full), row_needs(scorer, scorer->step_tail)),
-        .share = cvy_order_share,
-        .share_user = &scorer->order};
+    cvy_loader_opts opts = {.shuffle = 0,
+                            .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
+                            .depth = (int)CVY_MAX(job->data.prefetch, 1),
+                            .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                            .needs =
+                                CVY_MIN(row_needs(scorer, scorer->step_full), row_needs(scorer, scorer->step_tail)),
+                            .share = cvy_order_share,
+                            .share_user = &scorer->order};
     cvy_loader *loader = NULL;
+    find_parts(scorer, pass->part);
+    memcpy(opts.part, pass->part, sizeof opts.part);
     cvy_status mine = cvy_loader_create(scorer->data, &opts, &loader), all = CVY_OK;
     for (int64_t at = 0; at < scorer->order.last_step && all == CVY_OK; at++) {
         const cvy_rows *rows = NULL;

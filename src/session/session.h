@@ -64,7 +64,8 @@ cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t val
 void cvy_session_close(cvy_session *s);
 
 /* Copies a step's rows into its feeds and converts them to the dtype of the feed. A field of the data set goes to the
- * input of the same name, if the step has that input. */
-cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_info *data, const cvy_rows *rows);
+ * input of the same name, if the step has that input. part: those that the loader of the rows was given. */
+cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_info *data, const cvy_rows *rows,
+                            const cvy_field_part *part);
 
 #endif

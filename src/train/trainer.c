@@ -322,7 +322,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     const int64_t n = cvy_order_batch(&t->order, t->step);
     const int step = n == t->order.batch ? t->task.full : t->task.tail;
     cvy_program_task *info = s->program->task[step];
-    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(s->train), rows));
+    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(s->train), rows, t->data.part));
     const double filled = cvy_clock_s(),
                  lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
     cvy_program_set_updates(s->program, step, t->step);
@@ -474,18 +474,20 @@ static cvy_row_needs row_needs(const cvy_trainer *t)
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    const cvy_loader_opts opts = {.shuffle = (cvy_shuffle)job->data.shuffle,
-                                  .balance = job->data.balance == CVY_BALANCE_CLASS,
-                                  .window = job->data.window,
-                                  .seed = (uint64_t)job->train.seed,
-                                  .threads = cvy_session_data_threads(t->session.context, t->session.job),
-                                  .depth = (int)CVY_MAX(job->data.prefetch, 1),
-                                  .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
-                                  .needs = row_needs(t),
-                                  .first_step = t->step,
-                                  .share = cvy_order_share,
-                                  .share_user = &t->order};
+    cvy_loader_opts opts = {.shuffle = (cvy_shuffle)job->data.shuffle,
+                            .balance = job->data.balance == CVY_BALANCE_CLASS,
+                            .window = job->data.window,
+                            .seed = (uint64_t)job->train.seed,
+                            .threads = cvy_session_data_threads(t->session.context, t->session.job),
+                            .depth = (int)CVY_MAX(job->data.prefetch, 1),
+                            .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                            .needs = row_needs(t),
+                            .first_step = t->step,
+                            .share = cvy_order_share,
+                            .share_user = &t->order};
     int stopped = 0;
+    cvy_program_parts(t->session.program, t->task.full, cvy_dataset_describe(t->session.train), t->data.part);
+    memcpy(opts.part, t->data.part, sizeof opts.part);
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_saver_create(t->session.context, &t->save.saver)));
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->data.loader)));
     cvy_trainer_say_mode(t);

@@ -80,7 +80,8 @@ typedef struct cvy_trainer {
     } forecast;
     struct {
         cvy_loader *loader;
-        int64_t nbad; /* bad samples of the loader that are already reported */
+        cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that its rows have */
+        int64_t nbad;                       /* bad samples of the loader that are already reported */
     } data;
     int64_t step, first_step; /* number of steps done; the step at which this process began */
     struct cvy_trainer_state state;

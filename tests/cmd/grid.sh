@@ -29,6 +29,23 @@ for run in tensor height; do
     [ "$(val one)" = "$(val $run)" ] || fail "$run: validation $(val $run), expected that of one rank: $(val one)"
 done
 
+# ---- memory: a rank has its part of the activations, of the feeds and of the rows that are read ahead ----
+total() { grep '^  total ' log | awk '{ gsub(",", "", $2); print $2 }'; }
+cat >maps.yaml <<'END'
+model: {name: hep-cnn, filters: 8}
+data:
+  train: {format: synthetic, samples: 4, shape: [1, 256, 256], classes: 2}
+train: {batch: 1, steps: 3, optimizer: {name: adam, lr: 0.001}}
+log: {every: 1}
+END
+"$CONVOY" plan maps.yaml >log 2>&1 || fail "plan of one rank: $(cat log)"
+alone=$(total)
+$MPIEXEC_N 4 "$CONVOY" plan maps.yaml --set 'parallel.spatial=[2,2]' >log 2>&1 || fail "plan of four: $(cat log)"
+[ $((10 * $(total))) -le $((3 * alone)) ] || fail "a rank of four needs $(total) bytes, one rank alone $alone"
+"$CONVOY" train maps.yaml --out maps-one >log 2>&1 || fail "maps: $(cat log)"
+$MPIEXEC_N 4 "$CONVOY" train maps.yaml --out maps-four --set 'parallel.spatial=[2,2]' >log 2>&1 || fail "maps, four ranks: $(cat log)"
+same maps-one maps-four 3
+
 # ---- another grid resumes ----
 cp -r one kept
 for from in one tensor height; do

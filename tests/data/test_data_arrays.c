@@ -7,23 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Writes a version-1 .npy file. */
-static void put_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
-{
-    char head[128];
-    const int n =
-        snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
-    const int padded = (10 + n + 1 + 63) / 64 * 64;
-    memset(head + 10 + n, ' ', (size_t)(padded - 10 - n));
-    memcpy(head, "\x93NUMPY\x01\x00", 8);
-    head[8] = (char)(padded - 10);
-    head[9] = 0;
-    head[padded - 1] = '\n';
-    FILE *f = fopen(path, "wb");
-    TRUE_THAT(f && fwrite(head, 1, (size_t)padded, f) == (size_t)padded && fwrite(data, 1, bytes, f) == bytes &&
-              fclose(f) == 0);
-}
-
 static void test_npy_regression(void)
 {
     cvy_dataset *d = NULL;

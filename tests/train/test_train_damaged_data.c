@@ -176,21 +176,6 @@ static void cifar(void)
     refused(source, CVY_E_FORMAT, "data_batch_1.bin");
 }
 
-/* Writes a .npy file of this type and shape with the given bytes. */
-static void put_npy(const char *name, const char *type, const char *shape, const void *data, size_t bytes)
-{
-    char dict[118];
-    FILE *f = fopen(in_scratch(name), "wb");
-    TRUE_THAT(f);
-    const int n = snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
-    memset(dict + n, ' ', sizeof dict - (size_t)n);
-    dict[sizeof dict - 1] = '\n';
-    fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, f);
-    fwrite(dict, 1, sizeof dict, f);
-    fwrite(data, 1, bytes, f);
-    fclose(f);
-}
-
 static void put_arrays(float x_of_7, int32_t label_of_9)
 {
     float x[N * 6];
@@ -201,8 +186,8 @@ static void put_arrays(float x_of_7, int32_t label_of_9)
     for (int i = 0; i < N; i++)
         label[i] = i == 9 ? label_of_9 : i % 4;
     OK(cvy_file_make_folder(in_scratch("arrays")));
-    put_npy("arrays/x.npy", "<f4", "(16, 6)", x, sizeof x);
-    put_npy("arrays/label.npy", "<i4", "(16,)", label, sizeof label);
+    put_npy(in_scratch("arrays/x.npy"), "<f4", "16, 6", x, sizeof x);
+    put_npy(in_scratch("arrays/label.npy"), "<i4", "16,", label, sizeof label);
 }
 
 static void npy(void)
@@ -373,13 +358,13 @@ static void put_nan(int field)
     }
     OK(cvy_file_remove_tree(in_scratch("nan")));
     OK(cvy_file_make_folder(in_scratch("nan")));
-    put_npy("nan/x.npy", "<f4", "(16, 1, 2, 3)", x, sizeof x);
+    put_npy(in_scratch("nan/x.npy"), "<f4", "16, 1, 2, 3", x, sizeof x);
     if (field == BAD_Y)
-        put_npy("nan/y.npy", "<f4", "(16, 2)", y, sizeof y);
+        put_npy(in_scratch("nan/y.npy"), "<f4", "16, 2", y, sizeof y);
     else
-        put_npy("nan/label.npy", "<i4", "(16,)", label, sizeof label);
+        put_npy(in_scratch("nan/label.npy"), "<i4", "16,", label, sizeof label);
     if (field == BAD_WEIGHT)
-        put_npy("nan/weight.npy", "<f4", "(16,)", weight, sizeof weight);
+        put_npy(in_scratch("nan/weight.npy"), "<f4", "16,", weight, sizeof weight);
 }
 
 static void convert(const char *format)

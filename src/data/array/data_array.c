@@ -77,6 +77,23 @@ cvy_status array_read_f32(const struct array *a, int64_t i, cvy_bytes *work, flo
     return CVY_OK;
 }
 
+size_t array_part_work_bytes(const struct array *a, const cvy_field_part *part)
+{
+    const size_t elem = array_kind_bytes(a->kind);
+    return (size_t)cvy_shape_elems(&part->shape) * elem + cvy_part_work_bytes(part, elem);
+}
+
+cvy_status array_read_part(const struct array *a, int64_t i, const cvy_field_part *part, void *work, void *out)
+{
+    const size_t elem = array_kind_bytes(a->kind);
+    const int64_t at = a->offset + i * (int64_t)a->record_bytes, n = cvy_shape_elems(&part->shape);
+    void *const stored = a->kind == ARRAY_U8 ? out : work;
+    CVY_TRY(cvy_part_read(part, elem, a->file.fd, at, a->file.path, (char *)work + (size_t)n * elem, stored));
+    if (a->kind != ARRAY_U8)
+        array_to_f32(a->kind, a->big_endian, stored, n, out);
+    return CVY_OK;
+}
+
 cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **out, int32_t *largest_out)
 {
     enum { AT_ONCE = 4096 };

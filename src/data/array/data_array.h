@@ -42,6 +42,10 @@ void array_to_f32(array_kind kind, int big_endian, const void *from, int64_t n, 
 /* Reads record i: converted to f32, with `work` as scratch memory; or its bytes unchanged (U8). */
 cvy_status array_read_f32(const struct array *a, int64_t i, cvy_bytes *work, float *out);
 cvy_status array_read_u8(const struct array *a, int64_t i, uint8_t *out);
+/* Reads a part of record i: the bytes unchanged of U8, f32 of all others. part: as the record is stored. work has
+ * array_part_work_bytes(). */
+size_t array_part_work_bytes(const struct array *a, const cvy_field_part *part);
+cvy_status array_read_part(const struct array *a, int64_t i, const cvy_field_part *part, void *work, void *out);
 /* Reads all records of an integer array, one number per record, as labels. *largest_out: the largest label, at least 0.
  * CVY_E_FORMAT names a record whose label does not fit into int32. */
 cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **out, int32_t *largest_out);

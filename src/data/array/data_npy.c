@@ -9,6 +9,7 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "base/base_round.h"
 #include "data/array/data_array.h"
 
 #include <stdlib.h>
@@ -277,15 +278,63 @@ static cvy_status read_x(const struct npy *n, int64_t number, cvy_raw *raw)
     return CVY_OK;
 }
 
-static cvy_status npy_read(void *state, int64_t number, cvy_raw *raw)
+/* A part of x as the file has its axes. */
+static cvy_field_part as_stored(const struct npy *n, const cvy_field_part *x)
+{
+    const int last = n->channels == CHANNELS_LAST && n->shape.ndim > 1, ndim = n->shape.ndim;
+    const int added = n->array[X].shape.ndim < ndim; /* the axis of channels is not in the file */
+    cvy_field_part p = {.is_part = 1, .shape.ndim = ndim - added, .tile.whole = n->array[X].shape};
+    for (int d = added; d < ndim; d++) {
+        const int at = last ? (d > 0 ? d - 1 : ndim - 1) : d - added;
+        p.shape.dim[at] = x->shape.dim[d];
+        p.tile.first[at] = x->tile.first[d];
+    }
+    return p;
+}
+
+/* raw->y is working memory. */
+static cvy_status read_x_part(const struct npy *n, int64_t number, const cvy_field_part *x, cvy_raw *raw)
+{
+    const cvy_field_part stored = as_stored(n, x);
+    const int64_t elems = cvy_shape_elems(&x->shape);
+    const size_t elem = n->array[X].kind == ARRAY_U8 ? 1 : sizeof(float), bytes = (size_t)elems * elem;
+    const int permute = n->channels == CHANNELS_LAST && n->shape.ndim > 1;
+    raw->coding = CVY_CODING_PLAIN;
+    raw->dtype = n->array[X].kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;
+    raw->shape = x->shape;
+    CVY_TRY(cvy_bytes_need(&raw->x, permute ? 2 * bytes : bytes));
+    char *target = (char *)raw->x.data + (permute ? bytes : 0);
+    CVY_TRY(cvy_bytes_need(&raw->y, array_part_work_bytes(&n->array[X], &stored)));
+    CVY_TRY(array_read_part(&n->array[X], number, &stored, raw->y.data, target));
+    if (permute)
+        channels_first(target, x->shape.dim[0], elems / x->shape.dim[0], elem, raw->x.data);
+    raw->x.bytes = bytes;
+    return CVY_OK;
+}
+
+/* The buffer holds the f32 results, followed by working memory. */
+static cvy_status read_y_part(const struct npy *n, int64_t number, const cvy_field_part *part, cvy_raw *raw)
+{
+    const struct array *y = &n->array[Y];
+    const size_t bytes = cvy_round_to_line((size_t)cvy_shape_elems(&part->shape) * sizeof(float));
+    CVY_TRY(cvy_bytes_need(&raw->y, bytes + array_part_work_bytes(y, part)));
+    CVY_TRY(array_read_part(y, number, part, (char *)raw->y.data + bytes, raw->y.data));
+    raw->y.bytes = (size_t)cvy_shape_elems(&part->shape) * sizeof(float);
+    return CVY_OK;
+}
+
+static cvy_status npy_read_part(void *state, int64_t number, const cvy_field_part *x_part, const cvy_field_part *y_part,
+                                cvy_raw *raw)
 {
     const struct npy *n = state;
-    CVY_TRY(read_x(n, number, raw));
+    CVY_TRY(cvy_is_part(x_part) ? read_x_part(n, number, x_part, raw) : read_x(n, number, raw));
     raw->label = n->label ? n->label[number] : 0;
     if (n->array[WEIGHT].file.fd >= 0)
         CVY_TRY(array_read_f32(&n->array[WEIGHT], number, &raw->y, &raw->weight));
     if (n->array[Y].file.fd < 0)
         return CVY_OK;
+    if (cvy_is_part(y_part) && n->array[Y].kind != ARRAY_U8)
+        return read_y_part(n, number, y_part, raw);
     /* The buffer holds the f32 results, followed by the record as stored. */
     const struct array *y = &n->array[Y];
     const size_t bytes = (size_t)cvy_shape_elems(&y->shape) * sizeof(float);
@@ -294,6 +343,11 @@ static cvy_status npy_read(void *state, int64_t number, cvy_raw *raw)
     CVY_TRY(array_read_f32(y, number, &stored, raw->y.data));
     raw->y.bytes = bytes;
     return CVY_OK;
+}
+
+static cvy_status npy_read(void *state, int64_t number, cvy_raw *raw)
+{
+    return npy_read_part(state, number, NULL, NULL, raw);
 }
 
 static cvy_status npy_label(void *state, int64_t number, int32_t *label_out)
@@ -319,6 +373,7 @@ CVY_READER_DEFINE(npy) = {
     .probe = npy_probe,
     .open = npy_open,
     .read = npy_read,
+    .read_part = npy_read_part,
     .label = npy_label,
     .where = npy_where,
     .hash = npy_hash,

@@ -283,6 +283,26 @@ cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, con
     return y_out ? cvy_target_apply(a, &w, y, y_out) : CVY_OK; /* after x is written, which frees the scratch */
 }
 
+int cvy_augment_is_pointwise(const cvy_augment *a)
+{
+    int pointwise = 1;
+    for (int i = 0; i < a->noperation; i++)
+        pointwise = pointwise && a->operation[i].def->pointwise;
+    return pointwise;
+}
+
+cvy_status cvy_augment_apply_parts(const cvy_augment *a, cvy_picture picture, const float *y, int64_t y_elems,
+                                   uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out)
+{
+    cvy_augment_work w;
+    cvy_augment_begin(a, picture, epoch, number, scratch, &w);
+    CVY_TRY(cvy_augment_run(a, &w, 0));
+    cvy_augment_write(&w, x_out);
+    if (y_out && y_elems < cvy_shape_elems(&a->target.stored))
+        return cvy_target_apply_part(a, y, y_elems, y_out);
+    return y_out ? cvy_target_apply(a, &w, y, y_out) : CVY_OK;
+}
+
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
                              cvy_bytes scratch[2], float *x_out)
 {

@@ -63,6 +63,7 @@ typedef struct cvy_augment_def {
     int fixes_size;        /* 1: `size`, if given, is the picture's size afterwards */
     int any_size;          /* 1: accepts pictures of any size */
     int random_position;   /* 1: its position is random; for test sets it is the middle */
+    int pointwise;         /* 1: each element of the result depends on this element alone */
     int keeps_bytes;       /* 1: bytes of pictures stay 0 .. 255; they are not divided by 255 */
     /* Whether the operation, with its options, moves pixels, so that a map of the target would no longer lie on x;
      * NULL: never. */
@@ -142,6 +143,8 @@ void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info);
 /* Returns an error if the operation, which moves pixels, would move x away from a target whose role is not known.
  * Otherwise follows the shape of the target. */
 cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at);
+/* Writes a part of the target, y [elems], of a sample whose pixels have not moved. */
+cvy_status cvy_target_apply_part(const cvy_augment *a, const float *y, int64_t elems, void *y_out);
 /* Writes the target y of a sample whose x has been augmented by w. */
 cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, void *y_out);
 

@@ -277,9 +277,9 @@ static int32_t label_of(const cvy_target *t, float value)
 }
 
 /* Checks the labels as they are stored, because a crop could hide a wrong one. */
-static cvy_status check_labels(const cvy_target *t, const float *y)
+static cvy_status check_labels(const cvy_target *t, const float *y, int64_t elems)
 {
-    for (int64_t i = 0; i < cvy_shape_elems(&t->stored); i++) {
+    for (int64_t i = 0; i < elems; i++) {
         const int32_t label = label_of(t, y[i]);
         CVY_CHECK(label >= CVY_LABEL_OUTSIDE && label < t->info.nclasses && y[i] == floorf(y[i]), CVY_E_FORMAT,
                   "element %lld of y is %g, expected a label 0 .. %lld; name labels that no class has by ignore in "
@@ -305,7 +305,7 @@ cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, con
     const cvy_target *t = &a->target;
     const int64_t elems = cvy_shape_elems(&t->info.shape);
     if (t->role == CVY_TARGET_LABEL_MAP)
-        CVY_TRY(check_labels(t, y));
+        CVY_TRY(check_labels(t, y, cvy_shape_elems(&t->stored)));
     if (t->is_map)
         CVY_TRY(move_map(a, w, y, y_out));
     else
@@ -314,6 +314,18 @@ cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, con
         move_points(t, &w->move, y_out);
     if (t->role == CVY_TARGET_VECTOR)
         turn_vectors(t, &w->move, y_out);
+    if (t->role == CVY_TARGET_LABEL_MAP)
+        to_labels(t, elems, y_out);
+    scale(&t->info.scaling, elems, y_out);
+    return CVY_OK;
+}
+
+cvy_status cvy_target_apply_part(const cvy_augment *a, const float *y, int64_t elems, void *y_out)
+{
+    const cvy_target *t = &a->target;
+    if (t->role == CVY_TARGET_LABEL_MAP)
+        CVY_TRY(check_labels(t, y, elems));
+    memcpy(y_out, y, sizeof *y * (size_t)elems);
     if (t->role == CVY_TARGET_LABEL_MAP)
         to_labels(t, elems, y_out);
     scale(&t->info.scaling, elems, y_out);

@@ -211,6 +211,7 @@ CVY_AUGMENT_DEFINE(scale) = {
     .options = scale_opts,
     .short_key = "by",
     .keeps_bytes = 1,
+    .pointwise = 1,
     .apply = scale_apply,
 };
 
@@ -218,6 +219,7 @@ CVY_AUGMENT_DEFINE(log) = {
     .name = "log",
     .options = log_opts,
     .short_key = "by",
+    .pointwise = 1,
     .apply = log_apply,
 };
 
@@ -225,6 +227,7 @@ CVY_AUGMENT_DEFINE(asinh) = {
     .name = "asinh",
     .options = asinh_opts,
     .short_key = "by",
+    .pointwise = 1,
     .apply = asinh_apply,
 };
 
@@ -232,6 +235,7 @@ CVY_AUGMENT_DEFINE(mean) = {
     .name = "mean",
     .options = mean_opts,
     .short_key = "values",
+    .pointwise = 1,
     .apply = normalize_apply,
 };
 
@@ -239,11 +243,13 @@ CVY_AUGMENT_DEFINE(std) = {
     .name = "std",
     .options = std_opts,
     .short_key = "values",
+    .pointwise = 1,
     .apply = normalize_apply,
 };
 
 CVY_AUGMENT_DEFINE(normalize) = {
     .name = "normalize",
     .options = normalize_opts,
+    .pointwise = 1,
     .apply = normalize_apply,
 };

@@ -142,23 +142,36 @@ static int64_t first_cell(const struct synthetic *s, int64_t row)
     return row * weight + at;
 }
 
-static cvy_status synthetic_read(void *state, int64_t number, cvy_raw *raw)
+/* Row r of sample `number`: elements from .. from + n - 1. */
+static void make_row(const struct synthetic *s, const cvy_rng *rng, const float *cell, int64_t r, int64_t from,
+                     int64_t n, float *x)
+{
+    const float *base = cell + first_cell(s, r), *noise = s->noise + cvy_rng_u32(rng, (uint64_t)r) % NOISE;
+    for (int64_t i = from; i < from + n; i++)
+        *x++ = base[s->cell_in_row[i]] + noise[i];
+}
+
+static cvy_status synthetic_read_part(void *state, int64_t number, const cvy_field_part *x_part,
+                                      const cvy_field_part *y_part, cvy_raw *raw)
 {
     const struct synthetic *s = state;
+    const cvy_field_part whole = {.shape = s->shape, .tile.whole = s->shape},
+                         *part = cvy_is_part(x_part) ? x_part : &whole;
+    const int64_t n = part->shape.dim[s->shape.ndim - 1], elems = cvy_shape_elems(&part->shape);
     int32_t pattern = 0;
-    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)s->elems * sizeof(float)));
+    (void)y_part; /* y is a vector, which is not split */
+    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)elems * sizeof(float)));
     CVY_TRY(synthetic_label(state, number, &pattern));
     raw->coding = CVY_CODING_PLAIN;
     raw->dtype = CVY_DTYPE_F32;
-    raw->shape = s->shape;
+    raw->shape = part->shape;
     raw->label = pattern;
     const float *cell = s->cell + pattern * s->ncell;
     float *x = raw->x.data;
     const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.noise", 0, (uint64_t)number);
-    for (int64_t r = 0; r < s->nrow; r++, x += s->row) {
-        const float *base = cell + first_cell(s, r), *noise = s->noise + cvy_rng_u32(&rng, (uint64_t)r) % NOISE;
-        for (int64_t i = 0; i < s->row; i++)
-            x[i] = base[s->cell_in_row[i]] + noise[i];
+    for (int64_t at = 0; at < elems; at += n) {
+        const int64_t in_whole = cvy_tile_index(&part->tile, &part->shape, at);
+        make_row(s, &rng, cell, in_whole / s->row, in_whole % s->row, n, x + at);
     }
     CVY_TRY(cvy_bytes_need(&raw->y, (size_t)s->o.targets * sizeof(float)));
     for (int64_t t = 0; t < s->o.targets; t++) {
@@ -168,6 +181,11 @@ static cvy_status synthetic_read(void *state, int64_t number, cvy_raw *raw)
         ((float *)raw->y.data)[t] = sum;
     }
     return CVY_OK;
+}
+
+static cvy_status synthetic_read(void *state, int64_t number, cvy_raw *raw)
+{
+    return synthetic_read_part(state, number, NULL, NULL, raw);
 }
 
 static void synthetic_where(void *state, int64_t number, char *text, size_t room)
@@ -191,6 +209,7 @@ CVY_READER_DEFINE(synthetic) = {
     .probe = synthetic_probe,
     .open = synthetic_open,
     .read = synthetic_read,
+    .read_part = synthetic_read_part,
     .label = synthetic_label,
     .where = synthetic_where,
     .hash = synthetic_hash,

@@ -306,15 +306,74 @@ static cvy_status read_x(cvy_hdf5 *h, struct position at, cvy_raw *raw)
     return CVY_OK;
 }
 
+/* The part of one of several inputs that are joined along their first axis. */
+static cvy_field_part part_of_column(const cvy_h5_column *c, const cvy_field_part *x)
+{
+    cvy_field_part part = *x;
+    part.shape.dim[0] = part.tile.whole.dim[0] = c->shape.dim[0];
+    return part;
+}
+
+/* CVY_NOT_APPLICABLE: x must be read whole. work holds the numbers as they are stored, then a chunk of them. */
+static cvy_status read_x_part(cvy_hdf5 *h, struct position at, const cvy_field_part *x, cvy_raw *raw)
+{
+    const size_t elem = cvy_dtype_bytes(h->dtype);
+    const int as_is = h->dtype == CVY_DTYPE_U8;
+    char *out = NULL;
+    if (x->shape.dim[0] != x->tile.whole.dim[0])
+        return CVY_NOT_APPLICABLE;
+    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)cvy_shape_elems(&x->shape) * elem));
+    out = raw->x.data;
+    for (int i = 0; i < h->nx; i++) {
+        const cvy_field_part part = part_of_column(&h->column[i], x);
+        cvy_h5_column c = h->column[i];
+        c.elems = cvy_shape_elems(&part.shape);
+        c.row_bytes = (size_t)c.elems * (size_t)c.number.bytes;
+        CVY_TRY(cvy_bytes_need(&raw->part, c.row_bytes));
+        CVY_TRY(cvy_h5_row_part(h, at.file, i, at.row, &part, &raw->y, as_is ? out : raw->part.data));
+        if (!as_is)
+            CVY_TRY(cvy_h5_unpack(&h->file[at.file].storage[i].packing, &c, raw->part.data, h->instead,
+                                  (float *)(void *)out));
+        out += (size_t)c.elems * elem;
+    }
+    raw->coding = CVY_CODING_PLAIN;
+    raw->dtype = h->dtype;
+    raw->shape = x->shape;
+    return CVY_OK;
+}
+
+/* y is one data set, or several that are joined into a vector, which has no parts. */
+static cvy_status read_y_part(cvy_hdf5 *h, struct position at, const cvy_field_part *y, cvy_raw *raw)
+{
+    cvy_h5_column c = h->column[h->nx];
+    if (h->ny != 1)
+        return CVY_NOT_APPLICABLE;
+    c.elems = cvy_shape_elems(&y->shape);
+    c.row_bytes = (size_t)c.elems * (size_t)c.number.bytes;
+    const size_t bytes = (size_t)c.elems * sizeof(float);
+    CVY_TRY(cvy_bytes_need(&raw->part, c.row_bytes));
+    CVY_TRY(cvy_h5_row_part(h, at.file, h->nx, at.row, y, &raw->y, raw->part.data));
+    CVY_TRY(cvy_bytes_need(&raw->y, bytes));
+    return cvy_h5_unpack(&h->file[at.file].storage[h->nx].packing, &c, raw->part.data, NULL, raw->y.data);
+}
+
 /* raw->y is working memory until y is read. Then it holds y, followed by room for one stored row. */
-static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
+static cvy_status hdf5_read_part(void *state, int64_t number, const cvy_field_part *x_part,
+                                 const cvy_field_part *y_part, cvy_raw *raw)
 {
     cvy_hdf5 *h = state;
     const struct position at = find_row(h, number);
-    CVY_TRY(h->column[0].encoded ? read_picture(h, at, raw) : read_x(h, at, raw));
+    cvy_status status =
+        cvy_is_part(x_part) && !h->column[0].encoded ? read_x_part(h, at, x_part, raw) : CVY_NOT_APPLICABLE;
+    if (status == CVY_NOT_APPLICABLE)
+        status = h->column[0].encoded ? read_picture(h, at, raw) : read_x(h, at, raw);
+    CVY_TRY(status);
     raw->label = h->label ? h->label[number] : 0;
     if (h->weight >= 0)
         CVY_TRY(read_one(h, at, h->weight, &raw->y, &raw->weight));
+    status = cvy_is_part(y_part) ? read_y_part(h, at, y_part, raw) : CVY_NOT_APPLICABLE;
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
     size_t stored = 0;
     const size_t bytes = (size_t)h->y_elems * sizeof(float);
     for (int i = h->nx; i < h->nx + h->ny; i++)
@@ -327,6 +386,11 @@ static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
     }
     raw->y.bytes = bytes;
     return CVY_OK;
+}
+
+static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
+{
+    return hdf5_read_part(state, number, NULL, NULL, raw);
 }
 
 static cvy_status hdf5_label(void *state, int64_t number, int32_t *label_out)
@@ -384,6 +448,7 @@ static void hdf5_where(void *state, int64_t number, char *text, size_t room)
     snprintf(text, room, "row %lld", (long long)number);
 }
 
+#define hdf5_read_part NULL
 #define hdf5_label NULL
 #define hdf5_hash NULL
 #define hdf5_close NULL
@@ -397,6 +462,7 @@ CVY_READER_DEFINE(hdf5) = {
     .probe = hdf5_probe,
     .open = hdf5_open,
     .read = hdf5_read,
+    .read_part = hdf5_read_part,
     .label = hdf5_label,
     .where = hdf5_where,
     .hash = hdf5_hash,

@@ -276,6 +276,11 @@ typedef struct cvy_h5_row {
 } cvy_h5_row;
 cvy_status cvy_h5_row_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, void *room, cvy_h5_row *out);
 void cvy_h5_row_put(cvy_hdf5 *h, cvy_h5_row *row);
+/* Reads a part of a row, in this machine's byte order; part: a part of the column's shape. Only the chunks that the
+ * part touches are read. CVY_NOT_APPLICABLE: the row must be read whole, because its axes are permuted, or it is stored
+ * together with other rows, or the library has to read it. */
+cvy_status cvy_h5_row_part(cvy_hdf5 *h, int64_t file, int column, int64_t row, const cvy_field_part *part,
+                           cvy_bytes *work, void *out);
 void cvy_h5_free_blocks(cvy_hdf5 *h);
 
 #endif

@@ -481,4 +481,114 @@ void cvy_h5_row_put(cvy_hdf5 *h, cvy_h5_row *row)
     row->block = NULL;
 }
 
+/* ---- parts of rows ---- */
+
+/* The part as a range of each axis of the data set, for one row; 0: the shape has other axes. */
+static int as_stored(const cvy_h5_column *c, int64_t row, const cvy_field_part *part, cvy_field_part *out)
+{
+    const int added = part->shape.ndim - (c->ndim - 1); /* 1: an axis of channels, which is not stored */
+    if (c->permuted || c->axis != 0 || added < 0 || added > 1 || (added && part->tile.whole.dim[0] != 1))
+        return 0;
+    *out = (cvy_field_part){.is_part = 1, .shape = {.ndim = c->ndim, .dim = {1}}, .tile.first = {row}};
+    out->tile.whole = cvy_shape_make(c->ndim, c->dim);
+    for (int d = 1; d < c->ndim; d++) {
+        out->shape.dim[d] = part->shape.dim[d - 1 + added];
+        out->tile.first[d] = part->tile.first[d - 1 + added];
+    }
+    return 1;
+}
+
+/* Copies what a chunk has of the part. at: the coordinates of the chunk's first number. 0: it has nothing of it. */
+static int copy_common(const struct chunk_job *j, const int64_t *at, const cvy_field_part *part, const char *chunk,
+                       char *out)
+{
+    const int ndim = part->shape.ndim, elem = j->column->number.bytes;
+    int64_t count = 1;
+    cvy_field_part common = {.is_part = 1, .shape.ndim = ndim, .tile.whole.ndim = ndim}; /* as a part of the chunk */
+    cvy_tile to = {.whole = part->shape};                                                /* where it is in the part */
+    for (int d = 0; d < ndim; d++) {
+        const int64_t first = CVY_MAX(at[d], part->tile.first[d]),
+                      end = CVY_MIN(at[d] + j->storage->chunk[d], part->tile.first[d] + part->shape.dim[d]);
+        common.shape.dim[d] = CVY_MAX(end - first, 0);
+        common.tile.whole.dim[d] = j->storage->chunk[d];
+        common.tile.first[d] = first - at[d];
+        to.first[d] = first - part->tile.first[d];
+        count *= common.shape.dim[d];
+    }
+    const int64_t run = common.shape.dim[ndim - 1];
+    for (int64_t i = 0; chunk && i < count; i += run)
+        memcpy(out + cvy_tile_index(&to, &common.shape, i) * elem,
+               chunk + cvy_tile_index(&common.tile, &common.shape, i) * elem, (size_t)(run * elem));
+    return count > 0;
+}
+
+static cvy_status unpack_part(const struct chunk_job *j, int64_t row, const cvy_field_part *part, char *chunk,
+                              char *out)
+{
+    const cvy_h5_place *place = j->place;
+    int64_t at[CVY_NDIM_MAX] = {row};
+    do {
+        if (copy_common(j, at, part, NULL, NULL)) {
+            const cvy_status status = read_chunk(j, place, chunk);
+            if (status < 0)
+                return cvy_error_prefix(status, "data set %s, chunk at row %lld", j->column->name, (long long)row);
+            CVY_TRY(status);
+            copy_common(j, at, part, chunk, out);
+        }
+        place++;
+    } while (cvy_h5_next_chunk(j->column, j->storage, row, 1, at));
+    return CVY_OK;
+}
+
+static cvy_status read_part_of_chunks(cvy_hdf5 *h, int64_t file, int column, int64_t row, const cvy_field_part *part,
+                                      cvy_bytes *work, void *out)
+{
+    const cvy_h5_file *f = &h->file[file];
+    struct cvy_h5_scratch *s = NULL;
+    struct chunk_job j = {.file = f, .column = &h->column[column], .storage = &f->storage[column], .elems = 1};
+    const int64_t rows = j.storage->block_rows, first = row - row % rows; /* of the block */
+    int64_t chunks = 1;                                                   /* of a row */
+    for (int i = 0; i < j.column->ndim; i++)
+        j.elems *= j.storage->chunk[i];
+    for (int i = 1; i < j.column->ndim; i++)
+        chunks *= (j.column->dim[i] + j.storage->chunk[i] - 1) / j.storage->chunk[i];
+    j.bytes = (size_t)j.elems * (size_t)j.column->number.bytes;
+    CVY_TRY(cvy_bytes_need(work, j.bytes));
+    CVY_TRY(borrow(h, &s));
+    j.s = s;
+    cvy_status status = cvy_h5_places_get(h, file, column, first, CVY_MIN(rows, f->rows - first), &s->places, &j.place);
+    if (status == CVY_OK)
+        status = cvy_h5_pin(h, file);
+    if (status == CVY_OK) {
+        j.place += (row - first) * chunks;
+        status = unpack_part(&j, row, part, work->data, out);
+        cvy_h5_unpin(h, file);
+    }
+    give_back(h, s);
+    return status;
+}
+
+cvy_status cvy_h5_row_part(cvy_hdf5 *h, int64_t file, int column, int64_t row, const cvy_field_part *part,
+                           cvy_bytes *work, void *out)
+{
+    const cvy_h5_column *c = &h->column[column];
+    cvy_h5_file *f = &h->file[file];
+    const cvy_h5_storage *p = &f->storage[column];
+    const size_t elem = (size_t)c->number.bytes;
+    cvy_field_part stored;
+    cvy_status status = CVY_NOT_APPLICABLE;
+    if (!as_stored(c, row, part, &stored))
+        return CVY_NOT_APPLICABLE;
+    if (p->kind == CVY_H5_PLAIN) {
+        CVY_TRY(cvy_bytes_need(work, cvy_part_work_bytes(&stored, elem)));
+        CVY_TRY(cvy_h5_pin(h, file));
+        status = cvy_part_read(&stored, elem, f->fd, p->offset, c->name, work->data, out);
+        cvy_h5_unpin(h, file);
+    } else if (p->kind == CVY_H5_CHUNKS && p->chunk[0] == 1)
+        status = read_part_of_chunks(h, file, column, row, &stored, work, out);
+    if (status == CVY_OK)
+        cvy_h5_swap(&c->number, out, cvy_shape_elems(&stored.shape));
+    return status;
+}
+
 #endif

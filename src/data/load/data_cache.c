@@ -29,6 +29,7 @@ struct cached {
     int32_t label;
     float weight;
     size_t x_bytes, y_bytes;
+    int x_part, y_part; /* 1: it may have only the part that this rank reads; all its reads of parts ask for the same */
     unsigned char data[]; /* x, then y */
 };
 
@@ -101,7 +102,7 @@ static int64_t cached_bytes(size_t x_bytes, size_t y_bytes)
 }
 
 /* If there is no memory or no room, the sample is not kept; this is not an error. */
-static void keep(struct cache *c, int64_t number, const cvy_raw *raw)
+static void keep(struct cache *c, int64_t number, int x_part, int y_part, const cvy_raw *raw)
 {
     struct cached *k = NULL, *none = NULL;
     const size_t y_bytes = c->has_y ? raw->y.bytes : 0;
@@ -119,6 +120,8 @@ static void keep(struct cache *c, int64_t number, const cvy_raw *raw)
     k->weight = raw->weight;
     k->x_bytes = raw->x.bytes;
     k->y_bytes = y_bytes;
+    k->x_part = x_part;
+    k->y_part = y_part;
     memcpy(k->data, raw->x.data, k->x_bytes);
     if (y_bytes > 0)
         memcpy(k->data + k->x_bytes, raw->y.data, y_bytes);
@@ -147,17 +150,27 @@ static cvy_status take(const struct cached *k, cvy_raw *raw)
 
 /* ---- the cache as a reader ---- */
 
-static cvy_status cache_read(void *state, int64_t number, cvy_raw *raw)
+static cvy_status cache_read_part(void *state, int64_t number, const cvy_field_part *x, const cvy_field_part *y,
+                                  cvy_raw *raw)
 {
     struct cache *c = state;
+    const int in_parts = c->reader->read_part != NULL, x_part = in_parts && cvy_is_part(x),
+              y_part = in_parts && cvy_is_part(y);
     const struct cached *k = c->at[number];
-    if (k)
+    if (k && k->x_part <= x_part && k->y_part <= y_part)
         return take(k, raw);
-    CVY_TRY(c->reader->read(c->state, number, raw));
+    CVY_TRY(x_part || y_part ? c->reader->read_part(c->state, number, x, y, raw)
+                             : c->reader->read(c->state, number, raw));
     if (c->decoded && raw->coding != CVY_CODING_PLAIN)
         CVY_TRY(decode(c, raw));
-    keep(c, number, raw);
+    if (!k)
+        keep(c, number, x_part, y_part, raw);
     return CVY_OK;
+}
+
+static cvy_status cache_read(void *state, int64_t number, cvy_raw *raw)
+{
+    return cache_read_part(state, number, NULL, NULL, raw);
 }
 
 static cvy_status cache_label(void *state, int64_t number, int32_t *label_out)
@@ -208,6 +221,7 @@ cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_budget *budget,
     c->def = (cvy_reader_def){.name = (*reader)->name,
                               .summary = "samples kept in memory",
                               .read = cache_read,
+                              .read_part = cache_read_part,
                               .label = (*reader)->label ? cache_label : NULL,
                               .where = cache_where,
                               .hash = (*reader)->hash ? cache_hash : NULL,

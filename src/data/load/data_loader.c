@@ -202,7 +202,8 @@ static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
     for (int f = 0; f < l->nfield; f++)
         field[f] = s->rows.field[f] ? (char *)s->rows.field[f] + (size_t)row * l->row_bytes[f] : NULL;
     const cvy_status status = l->label >= 0 ? cvy_dataset_label(l->data, s->rows.id[row], field[l->label])
-                                            : cvy_dataset_read(l->data, s->rows.id[row], s->epoch[row], field);
+                                            : cvy_dataset_read_parts(l->data, s->rows.id[row], s->epoch[row], l->o.part,
+                                                                     l->o.skip_bad, field);
     if (status == CVY_OK || !is_bad_sample(status))
         return status;
     if (!l->o.skip_bad)
@@ -349,9 +350,10 @@ static cvy_status set_up(cvy_loader *l)
         .shuffle = l->o.shuffle, .balance = l->o.balance, .window = l->o.window, .seed = l->o.seed};
     CVY_TRY(cvy_epoch_order_create(l->data, &order, &l->order));
     l->nfield = info->nfield;
-    for (int f = 0; f < l->nfield; f++)
-        CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(&info->field[f].shape), cvy_dtype_bytes(info->field[f].dtype),
-                             &l->row_bytes[f]));
+    for (int f = 0; f < l->nfield; f++) {
+        const cvy_shape *shape = l->o.part[f].is_part ? &l->o.part[f].shape : &info->field[f].shape;
+        CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(shape), cvy_dtype_bytes(info->field[f].dtype), &l->row_bytes[f]));
+    }
     l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + 1; /* one more, which the caller holds while others are filled */
     l->next_step = l->next_get = l->o.first_step;
     l->end_step = INT64_MAX;
