@@ -29,6 +29,7 @@ struct walk {
     double ndata, nmicro;
     double samples;        /* of a micro-batch, on one place of the data axis */
     int first_tensor;      /* without names: the number of the first layer that is split by channels */
+    int may_share;         /* 1: ranks share the samples of layers that are not split by channels */
     cvy_index *of_layer;   /* gets the way of each layer with weights; NULL: only bytes are counted */
     unsigned char *has;    /* by value of the graph */
     double bytes;          /* that a rank sends in a step along the tensor axis, and for the gradients of the weights */
@@ -73,7 +74,9 @@ static unsigned way_of(const struct walk *w, const cvy_node *node, int number)
         return CVY_SPLIT_SAMPLES;
     if (can & CVY_SPLIT_INPUTS && by_channels && cvy_node_src(node, 0)->ndim > 1)
         return CVY_SPLIT_INPUTS;
-    return can & CVY_SPLIT_OUTPUTS && !by_channels && cvy_node_dst(node, 0)->dim[1] >= w->parts ? CVY_SPLIT_OUTPUTS : 0;
+    if (can & CVY_SPLIT_OUTPUTS && !by_channels && cvy_node_dst(node, 0)->dim[1] >= w->parts)
+        return CVY_SPLIT_OUTPUTS;
+    return w->may_share ? CVY_SPLIT_SAMPLES : 0;
 }
 
 /* What a node needs of its sources. */
@@ -203,6 +206,7 @@ static cvy_status take_fewest_bytes(struct walk *w, const cvy_keys *layers, cvy_
 {
     int best = 0, number = 0;
     double least = 0;
+    w->may_share = 1;
     for (w->first_tensor = 0; w->first_tensor <= layers->count; w->first_tensor++) {
         CVY_TRY(walk(w));
         if (w->first_tensor == 0 || w->bytes < least) {
@@ -245,6 +249,7 @@ cvy_status cvy_program_choose_ways(cvy_program *p, const cvy_program_task *s, co
     cvy_status status = choose(p, &w);
     w.of_layer = of_layer;
     w.first_tensor = 0;
+    w.may_share = p->ways.are_named;
     if (status == CVY_OK)
         status = walk(&w);
     p->ways.ntensor = w.ntensor;

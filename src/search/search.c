@@ -34,6 +34,8 @@ void cvy_search_apply(const cvy_search_grid *g, cvy_job *job)
     job->parallel.tensor = g->length[CVY_AXIS_TENSOR];
     job->parallel.spatial.count = CVY_AXES - CVY_AXIS_SPACE0;
     memcpy(job->parallel.spatial.at, &g->length[CVY_AXIS_SPACE0], sizeof(int64_t) * (CVY_AXES - CVY_AXIS_SPACE0));
+    if (g->shares_samples)
+        job->parallel.tensor_layers = "auto";
     job->parallel.interleave = g->interleave;
     job->train.accumulate = g->micro_batches;
 }
@@ -236,7 +238,8 @@ static cvy_status open_space(struct search *s)
         .batch = per_rank > 0 ? per_rank * s->o->nranks : job->train.batch,
         .micro_batches = /* deterministic training has its shards */
         cvy_tree_at(job->given, "train.accumulate") || cvy_job_shards(job) > 0 ? job->train.accumulate : 0,
-        .interleave = cvy_tree_at(job->given, "parallel.interleave") ? job->parallel.interleave : 0};
+        .interleave = cvy_tree_at(job->given, "parallel.interleave") ? job->parallel.interleave : 0,
+        .tensor_layers = job->parallel.tensor_layers != NULL};
     s->network = s->o->network;
     s->memory_limit = s->o->memory_limit > 0 ? s->o->memory_limit : job->plan.memory_limit;
     if (job->plan.planning != CVY_PLANNING_ESTIMATE)

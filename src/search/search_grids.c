@@ -52,17 +52,18 @@ struct listing {
 
 static void add(struct listing *l, const cvy_search_grid *grid)
 {
+    const int nways = grid->length[CVY_AXIS_TENSOR] > 1 && !l->space->tensor_layers ? 2 : 1;
     int naxes = 0;
     for (int a = 0; a < CVY_AXES; a++)
         naxes += grid->length[a] > 1;
-    if (naxes != l->naxes)
-        return;
-    if (l->out) {
+    for (int way = 0; way < nways && naxes == l->naxes; way++, l->n++) {
+        if (!l->out)
+            continue;
         l->out[l->n] = *grid;
         l->out[l->n].micro_batches = micro_batches(l->space, grid, MICRO_USUAL);
         l->out[l->n].interleave = CVY_MAX(l->space->interleave, 1);
+        l->out[l->n].shares_samples = way;
     }
-    l->n++;
 }
 
 /* Gives what is left to the data axis last, and as much as possible to it first. */
@@ -102,7 +103,8 @@ void cvy_search_grid_text(const cvy_search_grid *g, cvy_text *out)
     const int64_t *space = &g->length[CVY_AXIS_SPACE0];
     for (int i = 0; i < CVY_COUNT(order); i++)
         if (g->length[order[i]] > 1) {
-            cvy_text_add(out, "%s%s %lld", between, cvy_axis_name(order[i]), (long long)g->length[order[i]]);
+            cvy_text_add(out, "%s%s %lld%s", between, cvy_axis_name(order[i]), (long long)g->length[order[i]],
+                         order[i] == CVY_AXIS_TENSOR && g->shares_samples ? " (auto)" : "");
             between = " x ";
         }
     if (space[0] * space[1] * space[2] > 1) {
@@ -131,7 +133,8 @@ void cvy_search_grid_keys(const cvy_search_grid *g, cvy_text *out)
         between = ", ";
     }
     if (g->length[CVY_AXIS_TENSOR] > 1) {
-        cvy_text_add(out, "%stensor: %lld", between, (long long)g->length[CVY_AXIS_TENSOR]);
+        cvy_text_add(out, "%stensor: %lld%s", between, (long long)g->length[CVY_AXIS_TENSOR],
+                     g->shares_samples ? ", tensor_layers: auto" : "");
         between = ", ";
     }
     if (space[0] * space[1] * space[2] > 1) {

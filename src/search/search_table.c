@@ -173,6 +173,7 @@ static void add_candidate(const cvy_search_candidate *c, cvy_json *json)
         cvy_json_int(json, cvy_axis_name((cvy_axis)a), c->grid.length[a]);
     cvy_json_int(json, "micro_batches", c->grid.micro_batches);
     cvy_json_int(json, "interleave", c->grid.interleave);
+    cvy_json_bool(json, "shares_samples", c->grid.shares_samples);
     if (c->need_bytes > 0)
         cvy_json_int(json, "need_bytes", c->need_bytes);
     if (c->status == CVY_OK) {

@@ -63,8 +63,8 @@ grep -q '^tensor 2 ' grids || fail "no row for tensor 2: $(cat grids)"
 grep -q '^pipeline 2, [0-9]* micro-batches ' grids || fail "no row for pipeline 2: $(cat grids)"
 grep -q '^best: .* ms a step, of which [0-9]* % is computing' grids || fail "no sentence of why: $(cat grids)"
 grep -q '^rough: some kernels have no measured time' grids || fail "estimates are not called rough: $(cat grids)"
-"$CONVOY" plan job.yaml --threads 1 --ranks 2 --set train.optimizer=lars >grids || fail "plan --ranks with lars fails"
-grep -q '^  tensor 2:$' grids || fail "tensor with lars is not refused: $(cat grids)"
+"$CONVOY" plan job.yaml --threads 1 --ranks 3 --set 'model={layers: [{fc: {channels: 2}}]}' --set data.train.classes=2 --set train.groups= >grids || fail "plan --ranks with two channels fails"
+grep -q '^  tensor 3:$' grids && grep -q '^tensor 3 (auto) ' grids || fail "two channels on three ranks are not refused: $(cat grids)"
 # To the byte, the memory is that of the plan of real ranks.
 for grid in 'parallel={pipeline: 1}' 'parallel={pipeline: 2}'; do
     # shellcheck disable=SC2086

@@ -23,7 +23,7 @@ static const char *text_of(const cvy_search_grid *grid)
 
 static void test_all_products(void)
 {
-    const cvy_search_space space = {.nranks = 4, .ndims = 2, .batch = 64};
+    const cvy_search_space space = {.nranks = 4, .ndims = 2, .batch = 64, .tensor_layers = 1};
     cvy_search_grid grid[ROOM];
     const int n = cvy_search_list_grids(&space, grid);
     EXPECT_INT(n, cvy_search_list_grids(&space, NULL));
@@ -42,7 +42,7 @@ static void test_all_products(void)
 
 static void test_limits(void)
 {
-    cvy_search_space space = {.nranks = 4, .ndims = 0, .batch = 2};
+    cvy_search_space space = {.nranks = 4, .ndims = 0, .batch = 2, .tensor_layers = 1};
     cvy_search_grid grid[ROOM];
     const int n = cvy_search_list_grids(&space, grid);
     EXPECT_INT(n, 5); /* of data, pipeline and tensor: not data 4, which has no sample for each rank */
@@ -51,13 +51,13 @@ static void test_limits(void)
     space.nranks = 1;
     EXPECT_INT(cvy_search_list_grids(&space, grid), 1);
     EXPECT_TEXT(text_of(&grid[0]), "data 1");
-    space = (cvy_search_space){.nranks = 7, .ndims = 3, .batch = 7};
+    space = (cvy_search_space){.nranks = 7, .ndims = 3, .batch = 7, .tensor_layers = 1};
     EXPECT_INT(cvy_search_list_grids(&space, grid), 6);
 }
 
 static void test_variants(void)
 {
-    cvy_search_space space = {.nranks = 4, .batch = 64};
+    cvy_search_space space = {.nranks = 4, .batch = 64, .tensor_layers = 1};
     cvy_search_grid grid = {.length = {2, 2, 1, 1, 1, 1}, .micro_batches = 8, .interleave = 1},
                     out[CVY_SEARCH_VARIANTS];
     EXPECT_INT(cvy_search_list_variants(&space, &grid, out), 3);
@@ -69,6 +69,18 @@ static void test_variants(void)
     EXPECT_INT(cvy_search_list_variants(&space, &grid, out), 0);
     grid = (cvy_search_grid){.length = {4, 1, 1, 1, 1, 1}, .micro_batches = 1, .interleave = 1};
     EXPECT_INT(cvy_search_list_variants(&space, &grid, out), 0);
+}
+
+/* Each grid with a tensor axis is there twice, unless the job says which layers it splits. */
+static void test_tensor_layers(void)
+{
+    cvy_search_space space = {.nranks = 2, .batch = 8, .micro_batches = 1};
+    cvy_search_grid grid[8];
+    EXPECT_INT(cvy_search_list_grids(&space, grid), 4);
+    EXPECT_TEXT(text_of(&grid[1]), "tensor 2");
+    EXPECT_TEXT(text_of(&grid[2]), "tensor 2 (auto)");
+    space.tensor_layers = 1;
+    EXPECT_INT(cvy_search_list_grids(&space, grid), 3);
 }
 
 static void test_keys(void)
@@ -85,6 +97,7 @@ int main(void)
     TEST(test_all_products);
     TEST(test_limits);
     TEST(test_variants);
+    TEST(test_tensor_layers);
     TEST(test_keys);
     return test_end();
 }
