@@ -97,6 +97,8 @@ $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --set parallel=auto --set trai
 grep -q 'parallel: auto takes .*, the fastest of [0-9]* grids' log || fail "the choice is not logged: $(cat log)"
 grep -q 'parallel: auto: a step takes .* ms, and .* ms were predicted' log || fail "the prediction is not compared: $(cat log)"
 grep -q '"kind": "forecast", .*"seconds_predicted": [0-9]' auto/metrics.jsonl || fail "no line of the prediction in metrics.jsonl"
+"$CONVOY" bench job.yaml --set parallel=auto --kernels clock >/dev/null 2>log && fail "a grid is searched for the clock"
+grep -q 'parallel is auto, which is not for the kernel clock' log || fail "auto with the clock: $(cat log)"
 "$CONVOY" plan job.yaml --set parallel=automatic 2>log && fail "parallel: automatic is taken"
 grep -q 'parallel is "automatic", expected auto or a map' log || fail "parallel: automatic: $(cat log)"
 exit $failed
