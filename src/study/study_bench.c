@@ -177,13 +177,14 @@ static cvy_status check_auto(const cvy_bench *b)
 
 cvy_status cvy_bench_choose_grid(cvy_bench *b)
 {
+    const cvy_search_run_info run = {.data = &b->data};
     cvy_search_choice choice;
     cvy_session *s = &b->session;
     if (b->has_grid)
         return CVY_OK;
     b->has_grid = 1;
     CVY_TRY(cvy_comm_agree(s->context->comm, check_auto(b)));
-    CVY_TRY(cvy_search_choose(s->context, s->job, &b->data, &s->notes, &choice));
+    CVY_TRY(cvy_search_choose(s->context, s->job, &run, &s->notes, &choice));
     if (choice.step_s > 0 && s->notes.status == CVY_OK)
         cvy_log(s->context, CVY_LOG_INFO, "%.*s", (int)strcspn(s->notes.data, "\n"), s->notes.data);
     return CVY_OK;
