@@ -96,6 +96,8 @@ static cvy_status read_parallel_word(cvy_job *job, cvy_tree *root)
     CVY_CHECK(strcmp(word->text, "auto") == 0, CVY_E_CONFIG, "%s: parallel is \"%s\", expected auto or a map",
               cvy_tree_where(word), word->text);
     CVY_TRY(cvy_tree_new_map(job->pool, job->file, &map));
+    map->line = word->line;
+    map->column = word->column;
     CVY_TRY(cvy_tree_set(job->pool, map, "strategy", word));
     return cvy_tree_set(job->pool, root, "parallel", map);
 }

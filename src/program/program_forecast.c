@@ -123,12 +123,17 @@ static int crowd(const struct lister *l)
     return CVY_MIN(l->network->node_ranks, l->p->context->comm->nranks);
 }
 
+/* by_memory: as the buckets of gradients are summed, in the shared memory of a node, and between nodes maybe rounded.
+ */
 static cvy_status price_sum(const struct lister *l, unsigned set, int64_t bytes, int by_memory, cvy_forecast_item *item)
 {
+    cvy_network network = *l->network;
     cvy_exchange_time time = {0};
     const int n = group(l, set);
-    CVY_TRY(
-        cvy_network_allreduce(l->network, l->ranks, n, bytes, by_memory, l->p->reduce.opts.algorithm, crowd(l), &time));
+    if (by_memory && l->p->reduce.opts.wire == CVY_DTYPE_BF16)
+        network.across.beta_s /= 2;
+    CVY_TRY(cvy_network_allreduce(&network, l->ranks, n, bytes, by_memory && !l->p->reduce.opts.no_node,
+                                  l->p->reduce.opts.algorithm, crowd(l), &time));
     item->work_s = time.work_s;
     item->wire_s = time.wire_s;
     return CVY_OK;
@@ -150,7 +155,7 @@ static cvy_status add_bucket(struct lister *l, int number, int starts)
     if ((meets && starts) || (!starts && l->plan->opts.blocking && !meets))
         return CVY_OK;
     if (starts || meets)
-        CVY_TRY(price_sum(l, set, (int64_t)bucket->bytes, !l->p->reduce.opts.no_node, &item));
+        CVY_TRY(price_sum(l, set, (int64_t)bucket->bytes, 1, &item));
     return cvy_forecast_add(l->out, &item);
 }
 

@@ -11,6 +11,7 @@
  *      "test_<metric>": .., "cached_samples": .., "cached_bytes": ..}
  *     {"kind": "stage", "step": 391, "epoch": 1, "stage": 2, "ranks": 4, "seconds_data": .., "seconds_compute": ..,
  *      "seconds_exposed_<axis>": .., "seconds_bubble": .., "seconds_agreement": ..}
+ *     {"kind": "forecast", "step": 13, "seconds_step": .., "seconds_predicted": ..}      with `parallel: auto`
  *     {"kind": "early_stop", "step": 391, "epoch": 1, "metric": "loss", "best": .., "patience": 3, "text": ".."}
  *     {"kind": "save", "step": 391, "bytes": .., "writers": .., "seconds_stall": .., "seconds": ..}
  *

@@ -90,7 +90,7 @@ static cvy_status predict_rank(const struct search *s, const cvy_job *job, int r
     context.threads = o->threads;
     cvy_status status = make_program(s, &context, job, *choices, &p, &c->batch);
     if (status == CVY_OK || (status == CVY_E_MEMORY && p && p->ntask > 0 && p->task[0]->plan))
-        c->need_bytes = CVY_MAX(c->need_bytes, cvy_program_need(p));
+        c->need_bytes = CVY_MAX(c->need_bytes, cvy_program_need(p) + c->other_bytes);
     if (status == CVY_OK)
         status = cvy_program_forecast(p, 0, &s->network, stage, &c->basis);
     if (status == CVY_OK)
@@ -132,12 +132,34 @@ static cvy_status predict_stages(const struct search *s, const cvy_job *job, cvy
     return status == CVY_OK ? fits : status;
 }
 
+/* Samples of a batch and of what is left after whole batches. */
+static int64_t batch_and_tail(int64_t nsamples, int64_t batch)
+{
+    return nsamples == INT64_MAX || nsamples < batch ? CVY_MIN(nsamples, batch) : batch + nsamples % batch;
+}
+
+/* A training has more tasks than its step: the last batch of an epoch, and validation. They share the memory of the
+ * step, except for their inputs. */
+static int64_t other_inputs(const struct search *s, const cvy_search_grid *grid)
+{
+    const cvy_dataset_info *data = s->o->data;
+    const int64_t batch = s->space.batch, ndata = grid->length[CVY_AXIS_DATA];
+    int64_t samples = batch_and_tail(s->o->nscored, batch), bytes = 0;
+    if (s->o->job->data.tail == CVY_TAIL_KEEP && data->nsamples > batch)
+        samples += data->nsamples % batch;
+    for (int i = 0; i < data->nfield; i++)
+        bytes += cvy_shape_elems(&data->field[i].shape) * (int64_t)sizeof(float);
+    return (samples + ndata - 1) / ndata * bytes;
+}
+
 static cvy_status predict(const struct search *s, cvy_search_candidate *c)
 {
     cvy_job job = *s->o->job;
     cvy_forecast f = {.threads = s->o->threads, .cores = s->o->cores};
     cvy_search_apply(&c->grid, &job);
-    job.plan.memory_limit = s->memory_limit;
+    c->other_bytes = other_inputs(s, &c->grid);
+    if (s->memory_limit > 0)
+        job.plan.memory_limit = CVY_MAX(s->memory_limit - c->other_bytes, 1);
     cvy_status status = cvy_job_translate(predict_stages(s, &job, c, &f));
     if (status == CVY_OK)
         status = cvy_forecast_run(&f, &c->time);
@@ -237,7 +259,9 @@ static cvy_status open_space(struct search *s)
         .ndims = CVY_MIN(CVY_MAX(sample->ndim - 1, 0), 3),
         .batch = per_rank > 0 ? per_rank * s->o->nranks : job->train.batch,
         .micro_batches = /* deterministic training has its shards */
-        cvy_tree_at(job->given, "train.accumulate") || cvy_job_shards(job) > 0 ? job->train.accumulate : 0,
+        s->o->micro_batches > 0                                                          ? s->o->micro_batches
+        : cvy_tree_at(job->given, "train.accumulate") != NULL || cvy_job_shards(job) > 0 ? job->train.accumulate
+                                                                                         : 0,
         .interleave = cvy_tree_at(job->given, "parallel.interleave") ? job->parallel.interleave : 0,
         .tensor_layers = job->parallel.tensor_layers != NULL};
     s->network = s->o->network;

@@ -23,18 +23,21 @@ typedef struct cvy_search_opts {
     const cvy_dataset_info *data; /* the shape of a sample */
     int nranks;
     cvy_network network;
-    int threads;          /* of each rank */
-    int cores;            /* of each node; 0: enough for all ranks */
-    int64_t memory_limit; /* bytes of each rank; 0: plan.memory_limit */
-    int only_given;       /* 1: only the grid of the job is predicted */
+    int threads;           /* of each rank */
+    int cores;             /* of each node; 0: enough for all ranks */
+    int64_t memory_limit;  /* bytes of each rank; 0: plan.memory_limit */
+    int64_t micro_batches; /* of a run that is resumed; 0: as the job says, or free */
+    int64_t nscored;       /* samples of validation, whose inputs need memory too; 0: none; INT64_MAX: not known */
+    int only_given;        /* 1: only the grid of the job is predicted */
 } cvy_search_opts;
 
 typedef struct cvy_search_candidate {
     cvy_search_grid grid;
-    int number;        /* in the order in which grids are tried: simple ones first */
-    cvy_status status; /* CVY_OK: it is predicted; CVY_E_MEMORY: too large for the limit; else it cannot be used */
-    char why[512];     /* if it is not CVY_OK */
-    int64_t batch;     /* samples of a step */
+    int number;          /* in the order in which grids are tried: simple ones first */
+    cvy_status status;   /* CVY_OK: it is predicted; CVY_E_MEMORY: too large for the limit; else it cannot be used */
+    char why[512];       /* if it is not CVY_OK */
+    int64_t other_bytes; /* of inputs of other tasks than the step */
+    int64_t batch;       /* samples of a step */
     double samples_per_s;
     int64_t need_bytes; /* memory of the rank that needs most; 0: not known */
     cvy_forecast_result time;
@@ -57,6 +60,12 @@ cvy_status cvy_search_best(const cvy_search *search, const cvy_search_opts *opts
 void cvy_search_apply(const cvy_search_grid *grid, cvy_job *job);
 
 /* ---- search_choose.c ---- */
+/* What a run has besides its job. */
+typedef struct cvy_search_run_info {
+    const cvy_dataset_info *data;
+    int64_t nscored;       /* samples of validation */
+    int64_t micro_batches; /* with which the run was begun; 0: it is new */
+} cvy_search_run_info;
 /* What `parallel: auto` has chosen. */
 typedef struct cvy_search_choice {
     cvy_search_grid grid;
@@ -64,7 +73,7 @@ typedef struct cvy_search_choice {
 } cvy_search_choice;
 /* For a job with `parallel: auto`: searches for the ranks of the context and changes the job to the fastest grid. Adds
  * what it found to the notes. Leaves other jobs as they are. Collective: rank 0 searches, the others sleep. */
-cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_dataset_info *data, cvy_text *notes,
+cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_search_run_info *run, cvy_text *notes,
                              cvy_search_choice *out);
 /* Measures the links between the ranks of a communicator. Collective. */
 cvy_status cvy_search_measure_network(cvy_comm *comm, cvy_network *out);

@@ -156,22 +156,30 @@ static cvy_status search(void *user)
     return status;
 }
 
-cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_dataset_info *data, cvy_text *notes,
+cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_search_run_info *run, cvy_text *notes,
                              cvy_search_choice *out)
 {
     cvy_comm *comm = context->comm;
     cvy_search_choice choice = {.step_s = 0};
     struct choosing c = {.opts = {.context = context,
                                   .job = job,
-                                  .data = data,
+                                  .data = run->data,
+                                  .nscored = run->nscored,
+                                  .micro_batches = run->micro_batches,
                                   .nranks = comm->nranks,
                                   .threads = context->threads,
                                   .cores = cores_of(context)},
                          .choice = &choice,
                          .notes = notes};
     *out = choice;
-    if (job->parallel.strategy != CVY_PARALLEL_AUTO || comm->nranks == 1)
+    if (job->parallel.strategy != CVY_PARALLEL_AUTO)
         return CVY_OK;
+    if (comm->nranks == 1) { /* there is nothing to search; the job may be that of a run on several ranks */
+        const int64_t micro_batches = run->micro_batches > 0 ? run->micro_batches : job->train.accumulate;
+        cvy_search_apply(
+            &(cvy_search_grid){.length = {1, 1, 1, 1, 1, 1}, .micro_batches = micro_batches, .interleave = 1}, job);
+        return CVY_OK;
+    }
     CVY_TRY(cvy_search_measure_network(comm, &c.opts.network));
     CVY_TRY(cvy_comm_agree(comm, cvy_comm_while_others_sleep(comm, search, &c)));
     CVY_TRY(comm->ops->broadcast(comm, &choice, sizeof choice, 0));

@@ -29,7 +29,7 @@ static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
     int64_t length[CVY_AXES];
     cvy_job_grid(job, length);
     if (cvy_grid_check(length, nranks) != CVY_OK)
-        return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, "parallel", NULL));
+        return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "parallel"));
     for (int a = 0; a < CVY_AXES; a++)
         about.workers /= a == CVY_AXIS_DATA ? 1 : length[a];
     if (cvy_job_shards(job) > 0 &&

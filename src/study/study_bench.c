@@ -160,14 +160,31 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
     return cvy_comm_agree(context->comm, find_data(b));
 }
 
+/* The search measures kernels and links, which are not those of the ranks for which the clock stands. */
+static cvy_status check_auto(const cvy_bench *b)
+{
+    cvy_kernels kernels = b->session.job->plan.kernels;
+    if (b->session.job->parallel.strategy != CVY_PARALLEL_AUTO)
+        return CVY_OK;
+    if (b->opts.kernels)
+        CVY_TRY(cvy_kernels_parse(b->opts.kernels, &kernels));
+    CVY_CHECK(!kernels.by_clock, CVY_E_CONFIG,
+              "%s: parallel is auto, which is not for the kernel clock: find a grid with convoy plan --ranks N --link "
+              "TIME,RATE, and name it: --set \"parallel={pipeline: 2}\"",
+              cvy_job_where(b->session.job, NULL, "parallel"));
+    return CVY_OK;
+}
+
 cvy_status cvy_bench_choose_grid(cvy_bench *b)
 {
+    const cvy_search_run_info run = {.data = &b->data};
     cvy_search_choice choice;
     cvy_session *s = &b->session;
     if (b->has_grid)
         return CVY_OK;
     b->has_grid = 1;
-    CVY_TRY(cvy_search_choose(s->context, s->job, &b->data, &s->notes, &choice));
+    CVY_TRY(cvy_comm_agree(s->context->comm, check_auto(b)));
+    CVY_TRY(cvy_search_choose(s->context, s->job, &run, &s->notes, &choice));
     if (choice.step_s > 0 && s->notes.status == CVY_OK)
         cvy_log(s->context, CVY_LOG_INFO, "%.*s", (int)strcspn(s->notes.data, "\n"), s->notes.data);
     return CVY_OK;

@@ -53,6 +53,7 @@ static cvy_status find(cvy_bench *b, const cvy_grids_opts *g, char **text_out)
                          .job = s->job,
                          .data = &b->data,
                          .nranks = (int)g->ranks,
+                         .nscored = s->job->data.val || s->job->data.test ? INT64_MAX : 0,
                          .memory_limit = g->memory_bytes,
                          .cores = s->context->cores,
                          .only_given = has_grid(s->job)};

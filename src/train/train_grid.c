@@ -12,11 +12,23 @@
 
 enum { WARM_UP = 2 }; /* steps that do not count: they touch memory for the first time */
 
+/* The micro-batches decide groups of batch norm, so a resumed run keeps them. */
+static cvy_status read_micro_batches(const cvy_trainer *t, int64_t *out)
+{
+    const cvy_tree *state = t->opts && t->opts->resume ? t->folder.resume.state : NULL,
+                   *node = state ? cvy_tree_get(state, "accumulate") : NULL;
+    return node ? cvy_tree_int(node, out) : CVY_OK;
+}
+
 cvy_status cvy_trainer_choose_grid(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
+    const cvy_dataset *scored = s->val ? s->val : s->test;
+    cvy_search_run_info run = {.data = cvy_dataset_describe(s->train)};
     cvy_search_choice choice;
-    CVY_TRY(cvy_search_choose(s->context, s->job, cvy_dataset_describe(s->train), &s->notes, &choice));
+    run.nscored = scored ? cvy_dataset_describe(scored)->nsamples : 0;
+    CVY_TRY(cvy_comm_agree(s->context->comm, read_micro_batches(t, &run.micro_batches)));
+    CVY_TRY(cvy_search_choose(s->context, s->job, &run, &s->notes, &choice));
     t->forecast.step_s = choice.step_s;
     return CVY_OK;
 }

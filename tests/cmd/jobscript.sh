@@ -26,6 +26,8 @@ for line in '#PBS -N job' '#PBS -l select=2:ncpus=32:mpiprocs=4:ompthreads=8' '#
     has pbs "$line"
 done
 contains pbs 'mpiexec -n 8 "$(command -v convoy)" "$@"' || fail "not 8 ranks: $(cat pbs)"
+jobscript --slurm --nodes 3 --ppn 1 --time 90 --set parallel.pipeline=2 2>err && fail "a pipeline of 2 on 3 ranks gets a script"
+contains err 'a grid of pipeline 2 on 3 ranks' || fail "the grid is not named: $(cat err)"
 jobscript --slurm --nodes 1 --ppn 2 --time 00:01:00 >short || fail "no script without --threads"
 has short '#SBATCH --exclusive'
 has short '#SBATCH --signal=USR1@15'
