@@ -111,8 +111,9 @@ awk '
         for (i = 1; i <= count; i++) {
             k = order[i]
             split(k, word, " ")
-            printf "| %s | %s | %s | %.2f%s |\n", k, spread(k, "", "%.3g"), (word[2] == "data" ? "" : spread(k, word[1] " data", "%.3f")), memory[k],
-                before[k] > 0 ? sprintf(" (%.2f before the network)", before[k]) : ""
+            share = word[2] == "data" ? "" : spread(k, word[1] " data", "%.3f")
+            apart = before[k] ? sprintf(" (%.2f before the network)", before[k]) : ""
+            printf "| %s | %s | %s | %.2f%s |\n", k, spread(k, "", "%.3g"), share, memory[k], apart
         }
         if (!("pytorch data" in known)) exit
         print ""
