@@ -50,9 +50,10 @@ struct simulation {
     char folder[64], sim[PATH_ROOM];
     cvy_platform platform;
     char model[128];
-    int64_t stages;          /* of a pipeline; 1: there is none */
-    int64_t batch;           /* of the ranks of one pipeline, or of a node; with --global-batch the global batch */
-    double scale, node_rate; /* factor on kernel times; images/s of one node alone */
+    int64_t stages, tensor, spatial[3]; /* the axes of the grid but that of data; 1: it is not used */
+    int64_t parts;                      /* their product: the ranks that share samples or layers */
+    int64_t batch;                      /* of these ranks together; with --global-batch the global batch */
+    double scale, node_rate;            /* factor on kernel times; images/s of one node alone */
     const char *rate_from;
 };
 
@@ -183,7 +184,7 @@ static int predict_node(struct simulation *s, cvy_context *context, int64_t batc
         cmd_step_opts(&s->options->step, &sets, is_file ? &job : NULL, is_file ? NULL : s->network, batch);
     cvy_bench_result r = {.size = sizeof r};
     opts.kernels = "clock";
-    opts.stages = s->stages > 1 ? s->stages : 0;
+    opts.foresee = s->parts > 1;
     opts.steps = opts.warmup = 1;
     opts.trace = NULL;
     const cvy_status status = cvy_run_bench(context, &opts, &r);
@@ -196,25 +197,43 @@ static int predict_node(struct simulation *s, cvy_context *context, int64_t batc
     return 0;
 }
 
-/* Reads the job's number of stages. */
-static int find_stages(struct simulation *s)
+/* Reads the numbers of a key of the job, such as "2" or "[2, 2]"; numbers that are not given are 1. */
+static int read_axis(const cvy_job_source *job, const char *key, int64_t *out, int n)
+{
+    char *text = NULL;
+    const cvy_status status = cvy_run_job_value(job, key, &text);
+    if (status != CVY_OK)
+        return cmd_outcome(status);
+    const char *at = text ? text : "";
+    for (int i = 0; i < n; i++) {
+        at += strcspn(at, "0123456789");
+        out[i] = *at ? strtoll(at, (char **)(uintptr_t)&at, 10) : 1;
+    }
+    cvy_text_release(&text);
+    return 0;
+}
+
+/* Reads the job's grid. */
+static int find_grid(struct simulation *s)
 {
     static const char network[] = "{name: simulate, model: lenet, data: {train: synthetic}, train: {steps: 1}}";
     const int is_file = cmd_is_file(s->network);
     cvy_job_source job = cmd_job(&s->options->sets, is_file ? s->network : NULL, NULL);
-    char *text = NULL;
-    if (!is_file) /* the number of stages does not depend on the network */
+    if (!is_file) /* the grid does not depend on the network */
         job.text = network;
-    const cvy_status status = cvy_run_job_value(&job, "parallel.pipeline", &text);
-    if (status != CVY_OK)
-        return cmd_outcome(status);
-    s->stages = strtoll(text, NULL, 10);
-    cvy_text_release(&text);
+    int code = read_axis(&job, "parallel.pipeline", &s->stages, 1);
+    code = code ? code : read_axis(&job, "parallel.tensor", &s->tensor, 1);
+    code = code ? code : read_axis(&job, "parallel.spatial", s->spatial, 3);
+    if (code)
+        return code;
+    s->parts = s->stages * s->tensor * s->spatial[0] * s->spatial[1] * s->spatial[2];
     for (int i = 0; i < s->nranks; i++)
-        if (s->ranks[i] % s->stages != 0) {
-            cmd_error("--ranks %lld with parallel.pipeline %lld: the number of ranks must be a multiple of the number "
-                      "of stages",
-                      (long long)s->ranks[i], (long long)s->stages);
+        if (s->ranks[i] % s->parts != 0) {
+            cmd_error(
+                "--ranks %lld with a grid of pipeline %lld, tensor %lld and spatial %lldx%lldx%lld: the number of "
+                "ranks must be a multiple of their product, %lld",
+                (long long)s->ranks[i], (long long)s->stages, (long long)s->tensor, (long long)s->spatial[0],
+                (long long)s->spatial[1], (long long)s->spatial[2], (long long)s->parts);
             return CMD_EXIT_USAGE;
         }
     return 0;
@@ -226,15 +245,15 @@ static int predict(struct simulation *s, cvy_context *context)
 {
     const verb_options *o = s->options;
     double ms = 0, gflop = 0, batch = 0;
-    const int64_t shares = s->ranks[0] / s->stages;
+    const int64_t shares = s->ranks[0] / s->parts;
     const int64_t first = o->global_batch         ? (o->global_batch + shares - 1) / shares
-                          : o->step.batches.count ? o->step.batches.at[0] * s->stages
+                          : o->step.batches.count ? o->step.batches.at[0] * s->parts
                                                   : 0;
     int code = predict_node(s, context, first, &ms, &gflop, &batch);
     s->batch = o->global_batch ? o->global_batch : (int64_t)batch;
     for (int i = 0; !code && o->global_batch && i < s->nranks; i++) {
         double other_ms = 0, other_gflop = 0, other_batch = 0;
-        const int64_t n = s->ranks[i] / s->stages, share = o->global_batch / n;
+        const int64_t n = s->ranks[i] / s->parts, share = o->global_batch / n;
         for (int64_t b = share; !code && b <= share + (o->global_batch % n != 0); b++)
             code = predict_node(s, context, b, &other_ms, &other_gflop, &other_batch);
     }
@@ -354,7 +373,7 @@ static void add_bench(const struct simulation *s, struct words *w, int64_t ranks
         add_pair(w, "--model", s->network);
     add_pair(w, "--options", o->step.model_options);
     add(w, "--batch");
-    add_text(w, "%.0f", NULL, (double)(o->global_batch ? s->batch : s->batch * (ranks / s->stages)));
+    add_text(w, "%.0f", NULL, (double)(o->global_batch ? s->batch : s->batch * (ranks / s->parts)));
     add_pair(w, "--threads", "1");
     add_pair(w, "--kernels", "clock");
     add(w, "--warmup");
@@ -497,19 +516,73 @@ static double or_zero(double ms)
     return isnan(ms) ? 0 : ms;
 }
 
-static void show_stages(const struct simulation *s, const cvy_bench_result *r)
+static int is_spatial(const struct simulation *s)
 {
-    const double data_ms = or_zero(r->exposed_data_ms), pipeline_ms = or_zero(r->exposed_pipeline_ms);
-    char grid[32];
-    if (s->stages <= 1)
+    return s->spatial[0] * s->spatial[1] * s->spatial[2] > 1;
+}
+
+/* "p2 t2 s2x1 d4": the axes that are used, and the ranks that are left for data. */
+static const char *grid_text(const struct simulation *s, int ranks, char *text, size_t room)
+{
+    size_t n = 0;
+    text[0] = 0;
+    if (s->stages > 1)
+        n += (size_t)snprintf(text + n, room - n, "p%lld ", (long long)s->stages);
+    if (s->tensor > 1)
+        n += (size_t)snprintf(text + n, room - n, "t%lld ", (long long)s->tensor);
+    if (is_spatial(s))
+        n += (size_t)snprintf(text + n, room - n, "s%lldx%lld", (long long)s->spatial[0], (long long)s->spatial[1]);
+    if (s->spatial[2] > 1)
+        n += (size_t)snprintf(text + n, room - n, "x%lld", (long long)s->spatial[2]);
+    snprintf(text + n, room - n, "%sd%lld", is_spatial(s) ? " " : "", (long long)(ranks / s->parts));
+    return text;
+}
+
+static void show_grid_json(const struct simulation *s, const cvy_bench_result *r)
+{
+    printf(", \"pipeline\": %d, \"micro_batches\": %d, \"tensor\": %lld, \"spatial\": [%lld, %lld, %lld], "
+           "\"exposed_data_ms\": %.9g, \"exposed_pipeline_ms\": %.9g, \"exposed_tensor_ms\": %.9g, "
+           "\"exposed_halo_ms\": %.9g",
+           r->pipeline, r->micro_batches, (long long)s->tensor, (long long)s->spatial[0], (long long)s->spatial[1],
+           (long long)s->spatial[2], or_zero(r->exposed_data_ms), or_zero(r->exposed_pipeline_ms),
+           or_zero(r->exposed_tensor_ms), or_zero(r->exposed_spatial_ms));
+    if (s->stages > 1)
+        printf(", \"bubble\": %.6g, \"bubble_predicted\": %.6g", r->bubble, r->bubble_predicted);
+}
+
+/* The columns of the axes that are used. */
+static void show_grid(const struct simulation *s, const cvy_bench_result *r)
+{
+    char grid[96];
+    if (s->parts <= 1)
         return;
-    snprintf(grid, sizeof grid, "%dx%d", r->pipeline, r->ranks / r->pipeline);
-    if (s->options->json)
-        printf(", \"pipeline\": %d, \"micro_batches\": %d, \"exposed_data_ms\": %.9g, \"exposed_pipeline_ms\": %.9g, "
-               "\"bubble\": %.6g, \"bubble_predicted\": %.6g",
-               r->pipeline, r->micro_batches, data_ms, pipeline_ms, r->bubble, r->bubble_predicted);
-    else
-        printf(" %7s %9.3f %9.3f %9.1f %9.1f", grid, data_ms, pipeline_ms, 100 * r->bubble, 100 * r->bubble_predicted);
+    if (s->options->json) {
+        show_grid_json(s, r);
+        return;
+    }
+    printf(" %16s %9.3f", grid_text(s, r->ranks, grid, sizeof grid), or_zero(r->exposed_data_ms));
+    if (s->stages > 1)
+        printf(" %9.3f", or_zero(r->exposed_pipeline_ms));
+    if (s->tensor > 1)
+        printf(" %9.3f", or_zero(r->exposed_tensor_ms));
+    if (is_spatial(s))
+        printf(" %9.3f", or_zero(r->exposed_spatial_ms));
+    if (s->stages > 1)
+        printf(" %9.1f %9.1f", 100 * r->bubble, 100 * r->bubble_predicted);
+}
+
+static void show_grid_head(const struct simulation *s)
+{
+    if (s->parts > 1)
+        printf(" %16s %9s", "grid", "data");
+    if (s->stages > 1)
+        printf(" %9s", "pipeline");
+    if (s->tensor > 1)
+        printf(" %9s", "tensor");
+    if (is_spatial(s))
+        printf(" %9s", "halo");
+    if (s->stages > 1)
+        printf(" %9s %9s", "bubble %", "predicted");
 }
 
 static void show(const struct simulation *s, int64_t ranks, const cvy_bench_result *r)
@@ -526,7 +599,7 @@ static void show(const struct simulation *s, int64_t ranks, const cvy_bench_resu
     else
         printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)r->batch, ms,
                efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
-    show_stages(s, r);
+    show_grid(s, r);
     printf("%s\n", s->options->json ? "}" : "");
     fflush(stdout);
 }
@@ -540,12 +613,11 @@ static void show_head(const struct simulation *s)
     printf("a node alone trains %.1f images/s (%s): measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n",
            s->node_rate, s->rate_from, s->scale, 100 * s->noise, (long long)s->batch,
            s->options->global_batch ? "in all"
-           : s->stages > 1          ? "a pipeline"
+           : s->parts > 1           ? "for the nodes that share them"
                                     : "a node");
     printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
            "hidden", "slowest", "spread");
-    if (s->stages > 1)
-        printf(" %7s %9s %9s %9s %9s", "grid", "data", "pipeline", "bubble %", "predicted");
+    show_grid_head(s);
     printf("\n");
 }
 
@@ -619,7 +691,7 @@ static int run(const cmd_line *line)
         return CMD_EXIT_USAGE;
     }
     int code = read_options(&s);
-    code = code ? code : find_stages(&s);
+    code = code ? code : find_grid(&s);
     code = code ? code : find_platform(&s);
     code = code ? code : find_sim(&s);
     if (code)
@@ -681,9 +753,10 @@ const cmd_verb cmd_simulate = {
         "It shows weak scaling, unless --global-batch is given. Each number of ranks is a row: the step; its "
         "efficiency relative to a single node; and in ms the exposed communication, the overlapped "
         "communication, the wait for the slowest rank and the skew between the ranks.\n"
-        "With parallel.pipeline a node is one stage. A row then also has the grid (stages x ranks of a stage), the "
-        "exposed communication on the data and the pipeline axis, and the share of the step in which a node "
-        "waits for other stages (bubble), as simulated and as predicted.",
+        "With parallel.pipeline, tensor or spatial a node is one rank of the grid. A row then also has the grid (p "
+        "stages, t and s parts, d ranks that share the batch), the exposed communication on each axis (halo: the "
+        "spatial ones), and with a pipeline the share of the step in which a node waits for other stages (bubble), as "
+        "simulated and as predicted.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,

@@ -56,10 +56,11 @@ typedef struct cvy_bench_opts {
     /** With `model`: keys of the job that it stands for, as in cvy_job_source. */
     const char *const *sets;
     int nsets;
-    /** With kernels "clock" on one rank: the job's number of stages, above 1. The step is that of a single stage, so of
-     * the whole network. The times of the kernels of each stage are found too, for later runs on simulated ranks.
-     * `batch` is what the ranks of one pipeline share; 0: that many times the job's. */
-    int64_t stages;
+    /** With kernels "clock" on one rank: 1: the axes of the job's grid (parallel.pipeline, tensor and spatial) are
+     * those of later runs on simulated ranks. This rank has the whole network, and the times of the kernels of each
+     * part are found too. `batch` is what the ranks that share samples or layers have together; 0: for each of them the
+     * job's. */
+    int foresee;
 } cvy_bench_opts;
 CVY_SIZED_STRUCT(cvy_bench_opts)
 

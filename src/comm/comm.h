@@ -184,6 +184,7 @@ struct cvy_comm {
     char unshared[224];         /* after share() or alloc() has failed: the reason, the same on all ranks */
     int simulated_cores;        /* cores of a simulated node; 0: the node is real */
     int pretended;              /* 1: the other ranks do not exist: pretend/comm_pretend.h */
+    double simulated_copy_s;    /* of a simulated node: time to copy a byte */
     _Atomic int64_t
         ncollectives; /* reductions and other collectives that this rank has entered; the watchdog reads it */
     _Atomic(const char *) collective; /* the collective in which this rank waits; NULL: none */
@@ -213,6 +214,9 @@ cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request);
 /* Rank 0 does the work while the other ranks sleep: ranks that poll would use the cores and the memory that it needs or
  * measures. Returns the status of the work on rank 0. Collective; needs reductions if there are several ranks. */
 cvy_status cvy_comm_while_others_sleep(cvy_comm *comm, cvy_status (*work)(void *user), void *user);
+/* Returns 0 if the node is real. On a simulated node, where tensors are never touched, it lets the time pass that a
+ * copy or an addition of so many bytes takes, and returns 1. */
+int cvy_comm_simulates_copy(const cvy_comm *comm, size_t bytes);
 /* Allocates zeroed memory on every rank or on none: *out is NULL if one rank has too little memory. out is the address
  * of any object pointer. Collective. */
 cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out);

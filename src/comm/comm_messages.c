@@ -6,6 +6,7 @@
 #include "comm/comm_messages.h"
 
 #include "base/base_mem.h"
+#include "base/machine/base_clock.h"
 
 int cvy_messages_find(const cvy_messages *set, const cvy_message_key *key)
 {
@@ -52,6 +53,13 @@ cvy_status cvy_messages_progress(cvy_messages *set)
         set->nactive -= done;
     }
     return CVY_OK;
+}
+
+int cvy_comm_simulates_copy(const cvy_comm *comm, size_t bytes)
+{
+    if (comm->simulated_cores > 0)
+        cvy_clock_sleep((double)bytes * comm->simulated_copy_s);
+    return comm->simulated_cores > 0;
 }
 
 void cvy_messages_free(cvy_messages *set)

@@ -144,9 +144,12 @@ static cvy_status place_temporaries(cvy_plan *plan)
               n++);
     for (int i = 0; i < count; i++) {
         cvy_buffer *b = order[i];
-        b->offset = plan->opts.no_reuse ? end : lowest_gap(b, extent, placed, n);
+        b->offset = plan->opts.overlays   ? cvy_plan_head_bytes(plan)
+                    : plan->opts.no_reuse ? end
+                                          : lowest_gap(b, extent, placed, n);
         end = CVY_MAX(end, b->offset + cvy_round_to_line(b->bytes));
-        place(b, b->last, extent, placed, n++);
+        if (!plan->opts.overlays)
+            place(b, b->last, extent, placed, n++);
     }
     plan->arena_bytes = end;
 out:

@@ -48,7 +48,8 @@ struct cvy_program {
         char *choices;               /* on the first stage: the kernels of all stages, for the plan file */
         size_t choices_bytes;
         int plans_largest; /* 1: graphs are those of the last part, so that they are the same on all ranks */
-        int foreseen;      /* by_clock: stages that other ranks will have, and whose times this rank finds; 0: none */
+        int64_t
+            foreseen[CVY_AXES]; /* by_clock: the grid of other ranks, the times of whose parts this rank finds; or 0 */
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {

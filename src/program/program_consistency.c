@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/base_mem.h"
 #include "kernel/kernel_library.h"
 #include "op/comm/op_reduce.h"
 #include "program/program.h"
@@ -50,17 +51,24 @@ static void describe_sums(const cvy_program *p, int task, cvy_text *t)
     }
 }
 
-/* The gradients of a bucket are summed as one range, so each must have the same place in it. */
-static void describe_gradients(const cvy_program *p, int task, cvy_text *t)
+/* The gradients of a bucket are summed as one range, so each must have the same place in it. A variable has one
+ * gradient. */
+static cvy_status describe_gradients(const cvy_program *p, int task, cvy_text *t)
 {
     const cvy_plan *plan = p->task[task]->plan;
+    const cvy_buffer **of_variable = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *of_variable * ((size_t)p->vars->count + 1), &of_variable));
+    for (int i = 0; i < plan->nbuffer; i++) {
+        const cvy_buffer *b = &plan->buffer[i];
+        if (b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->variable)
+            of_variable[b->value->variable->index] = b;
+    }
     for (int v = 0; v < p->vars->count; v++)
-        for (int i = 0; i < plan->nbuffer; i++) {
-            const cvy_buffer *b = &plan->buffer[i];
-            if (b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->variable == p->vars->at[v])
-                cvy_text_add(t, "the gradient of %s at byte %zu of the sums of step %d\n", p->vars->at[v]->name,
-                             b->offset, task);
-        }
+        if (of_variable[v])
+            cvy_text_add(t, "the gradient of %s at byte %zu of the sums of step %d\n", p->vars->at[v]->name,
+                         of_variable[v]->offset, task);
+    cvy_mem_free(&of_variable);
+    return CVY_OK;
 }
 
 static cvy_status differ(int line, const char *here, const char *there)
@@ -84,7 +92,8 @@ cvy_status cvy_program_check_consistency(const cvy_program *p)
     describe_weights(p, &mine);
     for (int i = 0; i < p->ntask; i++) {
         describe_sums(p, i, &mine);
-        describe_gradients(p, i, &mine);
+        const cvy_status described = describe_gradients(p, i, &mine);
+        mine.status = mine.status == CVY_OK ? described : mine.status;
     }
     const cvy_status status = cvy_comm_compare(p->pipeline.grid.data, &mine, differ);
     cvy_text_free(&mine);

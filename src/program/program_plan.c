@@ -176,6 +176,8 @@ static cvy_plan_opts plan_opts(cvy_program *p)
                            .kernels = p->opts.dtype == CVY_DTYPE_F64 ? (cvy_kernels){.listed = 1} : p->kernel.allowed,
                            .no_inplace = !cvy_pass_is_on(p->opts.passes_off, "in-place"),
                            .no_reuse = !cvy_pass_is_on(p->opts.passes_off, "memory-reuse"),
+                           .overlays =
+                               p->kernel.by_clock && p->context->comm->simulated_cores > 0 && p->opts.memory_limit == 0,
                            .no_slices = !cvy_pass_is_on(p->opts.passes_off, "slices"),
                            .choices = p->kernel.choices,
                            .offers = p->kernel.offers,
@@ -290,14 +292,80 @@ static cvy_status cut(cvy_program *p)
     return cvy_program_tune_stages(p, &opts, first_graph);
 }
 
-/* Finds the times of the stages of a pipeline that other ranks will have. This rank keeps the whole network. */
-static cvy_status foresee_stages(cvy_program *p)
+/* ---- the times of the parts that other ranks will have ---- */
+
+/* Gives this rank a place in a grid of these lengths. NULL: in a grid of one rank. */
+static void pretend(cvy_program *p, const int64_t *length, int64_t place)
 {
-    if (p->pipeline.foreseen <= 1)
+    cvy_grid *grid = &p->pipeline.grid;
+    for (int a = CVY_AXIS_PIPELINE; a < CVY_AXES; a++) {
+        grid->length[a] = length ? (int)CVY_MAX(length[a], 1) : 1;
+        grid->at[a] = (int)(place % grid->length[a]);
+        place /= grid->length[a];
+    }
+    grid->nstages = grid->length[CVY_AXIS_PIPELINE];
+    grid->stage = grid->at[CVY_AXIS_PIPELINE];
+    p->pipeline.nchunks = grid->nstages == 1 ? 1 : (int)CVY_MAX(p->opts.interleave, 1);
+    p->pipeline.nstages = grid->nstages * p->pipeline.nchunks;
+}
+
+/* The graph of the largest micro-batch at this rank's place. */
+static cvy_status graph_here(cvy_program *p, cvy_graph **out)
+{
+    const cvy_batch largest = batch_of(p, p->task[0], 0, 1);
+    return build_graph(p, p->task[0], &largest, out);
+}
+
+/* The variables of a part have other shapes than those of this program. */
+static cvy_status price_here(cvy_program *p)
+{
+    const cvy_plan_opts opts = plan_opts(p);
+    cvy_vars *whole = p->vars;
+    p->vars = NULL;
+    cvy_status status = cvy_vars_create(&p->vars);
+    if (status == CVY_OK)
+        status = cvy_program_price(p, &opts, graph_here);
+    cvy_vars_destroy(&p->vars);
+    p->vars = whole;
+    return status;
+}
+
+/* Chooses kernels for the parts of layers and samples as the simulated ranks will do, and finds their times at each
+ * place of the grid. */
+static cvy_status foresee_parts(cvy_program *p, int64_t nplaces)
+{
+    const cvy_tree *choices = p->kernel.choices;
+    const cvy_tuning tuning = p->kernel.tuning;
+    p->kernel.choices = NULL;
+    p->kernel.tuning = (cvy_tuning){0};
+    cvy_status status = choose_kernels(p);
+    if (status == CVY_OK)
+        status = cut(p);
+    for (int64_t place = 0; place < nplaces && status == CVY_OK && p->kernel.planning != CVY_PLANNING_ESTIMATE;
+         place++) {
+        pretend(p, p->pipeline.foreseen, place);
+        status = price_here(p);
+    }
+    if (status == CVY_OK && cvy_wisdom_save(p->kernel.wisdom) != CVY_OK)
+        cvy_log(p->context, CVY_LOG_WARN, "wisdom could not be saved: %s", cvy_error_text());
+    cvy_mem_free(&p->kernel.tuning.choices);
+    p->kernel.choices = choices;
+    p->kernel.tuning = tuning;
+    return status;
+}
+
+/* This rank keeps the whole network. */
+static cvy_status foresee(cvy_program *p)
+{
+    const int64_t *length = p->pipeline.foreseen;
+    int64_t nplaces = 1;
+    for (int a = CVY_AXIS_PIPELINE; a < CVY_AXES; a++)
+        nplaces *= CVY_MAX(length[a], 1);
+    if (nplaces == 1)
         return CVY_OK;
-    p->pipeline.grid.nstages = p->pipeline.nstages = p->pipeline.foreseen;
-    const cvy_status status = cut(p);
-    p->pipeline.grid.nstages = p->pipeline.nstages = 1;
+    pretend(p, length, 0);
+    const cvy_status status = cvy_grid_splits(&p->pipeline.grid) ? foresee_parts(p, nplaces) : cut(p);
+    pretend(p, NULL, 0);
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
     return status;
@@ -396,7 +464,7 @@ cvy_status cvy_program_prepare(cvy_program *p)
     if (status == CVY_OK)
         status = choose_kernels(p);
     if (status == CVY_OK)
-        status = foresee_stages(p);
+        status = foresee(p);
     if (status == CVY_OK)
         status = cut(p);
     if (status == CVY_OK)

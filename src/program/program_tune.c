@@ -173,8 +173,8 @@ cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     return p->kernel.choices ? CVY_OK : share_choices(p);
 }
 
-/* The kernels are chosen already, so nothing is searched. */
-static cvy_status price_stage(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+/* Nothing is searched. */
+cvy_status cvy_program_price(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
     cvy_plan_opts chosen = *opts;
     cvy_tree *none = NULL;
@@ -195,7 +195,7 @@ static cvy_status price_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_ma
     const int mine = grid->stage;
     cvy_status status = CVY_OK;
     for (grid->stage = 0; grid->stage < grid->nstages && status == CVY_OK; grid->stage++)
-        status = price_stage(p, opts, make);
+        status = cvy_program_price(p, opts, make);
     grid->stage = mine;
     if (status == CVY_OK && cvy_wisdom_save(p->kernel.wisdom) != CVY_OK)
         cvy_log(p->context, CVY_LOG_WARN, "wisdom could not be saved: %s", cvy_error_text());

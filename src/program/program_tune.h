@@ -20,4 +20,7 @@ cvy_status cvy_program_tune(cvy_program *program, const cvy_plan_opts *opts, cvy
  * layouts where the whole network does not. make: makes the graph of the stage pipeline.grid.stage. Collective. */
 cvy_status cvy_program_tune_stages(cvy_program *program, const cvy_plan_opts *opts, cvy_make_graph_fn make);
 
+/* The kernels of the graph that `make` makes are chosen already. Finds their times, by measurement if planning is. */
+cvy_status cvy_program_price(cvy_program *program, const cvy_plan_opts *opts, cvy_make_graph_fn make);
+
 #endif

@@ -16,9 +16,10 @@ typedef struct cvy_bench {
     cvy_bench_opts opts;
     cvy_dataset_info data;
     cvy_program_task *step;
-    int number;    /* index of the task in the program */
-    int has_grid;  /* `parallel: auto` has been looked at */
-    int64_t nstep; /* steps so far; counted only if the update mode flushes after a number of steps */
+    int number;                 /* index of the task in the program */
+    int has_grid;               /* `parallel: auto` has been looked at */
+    int64_t nstep;              /* steps so far; counted only if the update mode flushes after a number of steps */
+    int64_t foreseen[CVY_AXES]; /* with opts.foresee: the lengths of the axes of the job's grid */
     int64_t batch, steps, node_steps; /* global batch; timed steps; timed steps for which node_s is kept */
     /* planning time; speed of a matrix product on all ranks, NaN: not measured */
     double plan_s, peak_flop_per_s;

@@ -137,6 +137,17 @@ static void set_planning(const cvy_bench_opts *o, cvy_job *job)
         job->plan.planning = (int)planning;
 }
 
+/* Keeps the grid of the job for the program, and gives the job a grid of one rank. */
+static void foresee_grid(cvy_bench *b)
+{
+    cvy_job *job = b->session.job;
+    cvy_job_grid(job, b->foreseen);
+    for (int a = CVY_AXIS_PIPELINE; a < CVY_AXES && b->opts.batch == 0 && job->train.batch_per_rank == 0; a++)
+        job->train.batch *= b->foreseen[a];
+    job->parallel.pipeline = job->parallel.tensor = 1;
+    job->parallel.spatial.count = 0;
+}
+
 cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b)
 {
     const cvy_bench_opts *o = &b->opts;
@@ -150,10 +161,8 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
     cvy_job *job = b->session.job;
     if (o->batch > 0)
         job->train.batch = o->batch, job->train.batch_per_rank = 0;
-    else if (o->stages > 1 && job->train.batch_per_rank == 0)
-        job->train.batch *= o->stages;
-    if (o->stages > 1)
-        job->parallel.pipeline = 1;
+    if (o->foresee)
+        foresee_grid(b);
     if (o->dtype != CVY_DTYPE_F32)
         job->train.dtype = o->dtype;
     set_planning(o, job);
@@ -285,7 +294,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     CVY_CHECK(forward || opts.update_staleness == 0, CVY_E_CONFIG,
               "%s: bench times steps that all ranks take together: set update.staleness to 0", s->job->file);
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
-    s->program->pipeline.foreseen = (int)CVY_MIN(b->opts.stages, INT32_MAX);
+    memcpy(s->program->pipeline.foreseen, b->foreseen, sizeof b->foreseen);
     CVY_TRY(cvy_job_batch(s->job, forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);
     return cvy_job_translate(forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)

@@ -92,7 +92,35 @@ done
 awk -v axis="$(value exposed_data_ms row)" 'BEGIN { exit !(axis > 1) }' || fail "four ranks do not reduce: $(cat row)"
 grep '"ranks": 2,' wire | grep -q '"exposed_data_ms": 0,' || fail "stages of one rank reduce: $(cat wire)"
 "$CONVOY" simulate pipe.yaml --platform fast.yaml --rate 2000 --ranks 2 --set parallel.pipeline=2 --set train.accumulate=8 >table 2>err || fail "the table fails: $(cat err)"
-grep -q 'grid  *data  *pipeline  *bubble %  *predicted$' table && grep -q ' 2x1  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*$' table || fail "no columns: $(cat table)"
+grep -q 'grid  *data  *pipeline  *bubble %  *predicted$' table && grep -q ' p2 d1  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*$' table || fail "no columns: $(cat table)"
+
+# Layers and samples that ranks share, alone and in a pipeline with a data axis: each axis has exposed time of its own.
+# On the slow network a halo of 16 rows of 8 channels and 32 columns takes 17 ms.
+cat >grid.yaml <<END
+model: {layers: [{conv: {channels: 8, kernel: 3, pad: 1}}, relu, {conv: {channels: 8, kernel: 3, pad: 1}}, relu, {fc: {channels: 16}}]}
+data: {train: {format: synthetic, samples: 400, shape: [4, 32, 32], classes: 16}}
+train: {batch: 8, steps: 3, optimizer: {name: sgd, lr: 0.1}}
+END
+grid() { "$CONVOY" simulate grid.yaml --json --planning measure --platform slow.yaml --rate 2000 "$@"; }
+# waits FILE AXIS...: exactly these of the axes have exposed time. The agreement of all ranks before the update counts on
+# the pipeline's axis, also without stages.
+waits() {
+    file=$1
+    shift
+    for axis in data pipeline tensor halo; do
+        case " $* pipeline " in *" $axis "*) want=1 ;; *) want=0 ;; esac
+        awk -v ms="$(value exposed_${axis}_ms "$file")" -v want=$want 'BEGIN { exit !((ms > 1) == want && ms != "") }' || fail "$file: exposed time of $axis: $(cat "$file")"
+    done
+}
+grid --ranks 2 --set parallel.tensor=2 >tensor 2>err || fail "tensor 2: $(cat err)"
+waits tensor tensor
+grid --ranks 2 --set parallel.spatial=2 >halo 2>err || fail "spatial 2: $(cat err)"
+awk -v ms="$(value exposed_halo_ms halo)" 'BEGIN { exit !(ms > 3 * 17) }' || fail "a halo for each of two convolutions and one back: $(cat halo)"
+grid --ranks 8 --batch 4 --set 'parallel={pipeline: 2, spatial: [1, 2]}' --set train.accumulate=4 >hybrid 2>err || fail "a hybrid grid: $(cat err)"
+waits hybrid data pipeline halo
+grep -q '"pipeline": 2, "micro_batches": 4, "tensor": 1, "spatial": \[1, 2, 1\], .*"bubble": 0' hybrid || fail "a hybrid grid: $(cat hybrid)"
+grid --ranks 8 --batch 4 --set 'parallel={pipeline: 2, spatial: [1, 2]}' --set train.accumulate=4 >again 2>err
+cmp -s hybrid again || fail "the same simulation of a grid differs: $(diff hybrid again)"
 
 refused() { # MESSAGE ARGUMENTS
     message=$1; shift
@@ -105,7 +133,7 @@ refused "\-\-ranks is '4..2'" --ranks 4..2
 refused "the platform has 16 nodes" --platform slow.yaml --ranks 32
 refused "some would have no sample" --platform slow.yaml --ranks 16 --global-batch 8
 refused "none.yaml" --platform none.yaml
-refused "must be a multiple of the number of stages" --platform slow.yaml --ranks 2,3 --set parallel.pipeline=2
+refused "must be a multiple of their product, 2" --platform slow.yaml --ranks 2,3 --set parallel.pipeline=2
 refused "\-\-noise is '100%'" --noise 100%
 refused 'parameter_server cannot be simulated; sync, delayed, local and zero1 can' --platform slow.yaml --ranks 2 --set update=parameter_server
 : >bad.yaml

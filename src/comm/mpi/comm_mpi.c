@@ -77,7 +77,7 @@ static cvy_status mpi_rest(cvy_comm *comm, int round)
 {
     enum { BUSY_ROUNDS = 100 };
     if (cvy_mpi_of(comm)->simulated.folded)
-        return cvy_transfers_wait_any(cvy_mpi_of(comm));
+        return cvy_simulated_wait_any(cvy_mpi_of(comm));
     if (round >= BUSY_ROUNDS)
         sched_yield(); /* the rank for which this one waits may need this core */
     return CVY_OK;
@@ -304,6 +304,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     cvy_mpi *mpi = cvy_mpi_of(comm);
     cvy_simulated_begin(mpi, CVY_SLOT_BYTES);
     comm->simulated_cores = cvy_simulated_cores(mpi);
+    comm->simulated_copy_s = mpi->simulated.add_s;
     if (mpi->simulated.folded)
         return start_simulated(comm, user);
     CVY_TRY_MPI(MPI_Comm_dup(user, &mpi->comm));

@@ -12,6 +12,7 @@ enum { PIECES_MAX = 8 };
 
 struct cvy_group_reduction {
     cvy_transfers *transfers; /* NULL: the library does the reduction */
+    cvy_mpi *mpi;
     const cvy_group *group;
     cvy_group_range range;
     int npieces;
@@ -49,7 +50,7 @@ static cvy_status create(cvy_mpi *mpi, const cvy_group *group, const cvy_group_r
 {
     cvy_group_reduction *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (cvy_group_reduction){.group = group, .range = *range};
+    *s = (cvy_group_reduction){.mpi = mpi, .group = group, .range = *range};
     const cvy_status status = transfers ? cvy_transfers_create(mpi, transfers, &s->transfers) : by_library(s);
     if (status != CVY_OK)
         cvy_mem_free(&s);
@@ -84,6 +85,8 @@ cvy_status cvy_group_reduction_start(cvy_group_reduction *s)
 {
     if (s->transfers)
         cvy_transfers_start(s->transfers);
+    else
+        s->mpi->root->simulated.nlibrary++;
     for (int i = 0; i < s->npieces; i++) {
         const int64_t at = (int64_t)i * CVY_PIECE_ELEMS;
         CVY_TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, (char *)s->range.data + (size_t)at * cvy_dtype_bytes(s->range.dtype),
@@ -98,6 +101,7 @@ cvy_status cvy_group_reduction_progress(cvy_group_reduction *s, int *done_out)
     if (s->transfers)
         return cvy_transfers_progress(s->transfers, done_out);
     CVY_TRY_MPI(MPI_Testall(s->npieces, s->piece, done_out, MPI_STATUSES_IGNORE));
+    s->mpi->root->simulated.nlibrary -= *done_out;
     return CVY_OK;
 }
 

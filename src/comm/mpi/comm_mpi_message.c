@@ -7,6 +7,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <limits.h>
+
 #include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_thread.h"
@@ -58,9 +60,19 @@ out:
     return status;
 }
 
+/* In a simulation a message has a size and no contents. */
+static cvy_status check_simulated(const cvy_message *m)
+{
+    CVY_CHECK(m->bytes <= INT_MAX, CVY_E_UNSUPPORTED, "a message of %lld bytes cannot be simulated; at most %d can",
+              (long long)m->bytes, INT_MAX);
+    return CVY_OK;
+}
+
 static void message_destroy(cvy_message **m)
 {
     int finalized = 0;
+    if (*m && cvy_mpi_of((*m)->owner)->simulated.folded)
+        cvy_simulated_forget(cvy_mpi_of((*m)->owner), &(*m)->request);
     MPI_Finalized(&finalized);
     if (*m && (*m)->type != MPI_DATATYPE_NULL && !finalized)
         MPI_Type_free(&(*m)->type);
@@ -74,7 +86,8 @@ static cvy_status message_create(cvy_comm *comm, const cvy_range *range, int nra
     *m = (struct cvy_message){.owner = comm, .type = MPI_DATATYPE_NULL, .request = MPI_REQUEST_NULL};
     for (int i = 0; i < nrange; i++)
         m->bytes += (int64_t)range[i].bytes;
-    const cvy_status status = make_type(range, nrange, &m->type);
+    const cvy_status status =
+        cvy_mpi_of(comm)->simulated.folded ? check_simulated(m) : make_type(range, nrange, &m->type);
     if (status != CVY_OK)
         message_destroy(&m);
     else
@@ -82,34 +95,49 @@ static cvy_status message_create(cvy_comm *comm, const cvy_range *range, int nra
     return status;
 }
 
+/* What MPI is told about the memory of a message. */
+struct place {
+    void *at;
+    int count;
+    MPI_Datatype type;
+};
+
+static struct place place_of(const cvy_message *m)
+{
+    void *folded = cvy_mpi_of(m->owner)->simulated.folded;
+    return folded ? (struct place){folded, (int)m->bytes, MPI_BYTE} : (struct place){MPI_BOTTOM, 1, m->type};
+}
+
 static cvy_status message_send(cvy_message *m, int to, int tag)
 {
-    const cvy_mpi *mpi = cvy_mpi_of(m->owner);
+    cvy_mpi *mpi = cvy_mpi_of(m->owner);
+    const struct place p = place_of(m);
     m->owner->sent_bytes += m->bytes;
     cvy_mpi_lock(mpi);
     const cvy_status status =
-        cvy_mpi_check(MPI_Isend(MPI_BOTTOM, 1, m->type, to, FIRST_TAG + tag, mpi->comm, &m->request), "MPI_Isend");
+        cvy_mpi_check(MPI_Isend(p.at, p.count, p.type, to, FIRST_TAG + tag, mpi->comm, &m->request), "MPI_Isend");
     cvy_mpi_unlock(mpi);
-    return status;
+    return mpi->simulated.folded && status == CVY_OK ? cvy_simulated_await(mpi, &m->request) : status;
 }
 
 static cvy_status message_receive(cvy_message *m, int from, int tag)
 {
-    const cvy_mpi *mpi = cvy_mpi_of(m->owner);
+    cvy_mpi *mpi = cvy_mpi_of(m->owner);
+    const struct place p = place_of(m);
     cvy_mpi_lock(mpi);
     const cvy_status status =
-        cvy_mpi_check(MPI_Irecv(MPI_BOTTOM, 1, m->type, from == CVY_ANY_RANK ? MPI_ANY_SOURCE : from, FIRST_TAG + tag,
+        cvy_mpi_check(MPI_Irecv(p.at, p.count, p.type, from == CVY_ANY_RANK ? MPI_ANY_SOURCE : from, FIRST_TAG + tag,
                                 mpi->comm, &m->request),
                       "MPI_Irecv");
     cvy_mpi_unlock(mpi);
-    return status;
+    return mpi->simulated.folded && status == CVY_OK ? cvy_simulated_await(mpi, &m->request) : status;
 }
 
 static cvy_status message_test(cvy_message *m, int *done_out, int *from_out)
 {
     const cvy_mpi *mpi = cvy_mpi_of(m->owner);
-    *done_out = 1;
-    if (m->request != MPI_REQUEST_NULL) {
+    *done_out = m->request == MPI_REQUEST_NULL;
+    if (!*done_out && !mpi->simulated.folded) { /* in a simulation, waits complete requests */
         MPI_Status result;
         cvy_mpi_lock(mpi);
         const cvy_status status = cvy_mpi_check(MPI_Test(&m->request, done_out, &result), "MPI_Test");
@@ -127,6 +155,8 @@ static cvy_status message_cancel(cvy_message *m)
 {
     if (m->request == MPI_REQUEST_NULL)
         return CVY_OK;
+    if (cvy_mpi_of(m->owner)->simulated.folded)
+        cvy_simulated_forget(cvy_mpi_of(m->owner), &m->request);
     CVY_TRY_MPI(MPI_Cancel(&m->request));
     CVY_TRY_MPI(MPI_Wait(&m->request, MPI_STATUS_IGNORE));
     return CVY_OK;

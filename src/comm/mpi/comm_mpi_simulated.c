@@ -3,11 +3,13 @@
  * advances a simulated time (docs/guide/simulate.md). Only this file asks at compile time whether mpi.h is SMPI's.
  *
  * No data are sent: every message goes from and to memory that SMPI knows to be folded and does not copy. Additions
- * take time but are not computed. A rank that waits blocks in MPI, so that the simulated time jumps to the next event;
- * a real rank would test repeatedly. A rank that tests whether a message has arrived waits for this message or for a
- * short message to itself. The reason: if MPI_Test completes some requests and MPI_Wait others, SMPI 3.32 becomes
- * slower with each message. Algorithms are compared by the computed cost of their transfers on this network: it would
- * take longer to simulate trials among a thousand ranks than to simulate the step.
+ * and copies take time but are not computed. A rank that waits blocks in MPI until any of its messages or transfers is
+ * done, on any of its communicators (those of the axes of the grid), so that the simulated time jumps to the next
+ * event; a real rank would test repeatedly. SMPI moves messages by itself, so they are looked for in waits only. A rank
+ * that makes progress on a reduction and tests whether a message has arrived waits for this message or for a short
+ * message to itself. The reason: if MPI_Test completes some requests and MPI_Wait others, SMPI 3.32 becomes slower with
+ * each message. Algorithms are compared by the computed cost of their transfers on this network: it would take longer
+ * to simulate trials among a thousand ranks than to simulate the step.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,17 +18,29 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base_mem.h"
+#include "base/machine/base_clock.h"
 #include "comm/mpi/comm_mpi_impl.h"
+#include "comm/mpi/comm_mpi_transfers.h"
 
+#define LOOK_AGAIN_S 1e-6
 #define ADD_BYTES_PER_S 10e9 /* of one core; CONVOY_SIMULATED_ADD can set another rate */
 
 void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
 {
 #ifdef SMPI_SHARED_MALLOC
+    mpi->simulated.tick = MPI_REQUEST_NULL;
+    if (mpi->root != mpi) {
+        cvy_simulated *root = &mpi->root->simulated;
+        mpi->simulated.folded = root->folded;
+        mpi->simulated.add_s = root->add_s;
+        mpi->simulated.next = root->next;
+        root->next = mpi;
+        return;
+    }
     const char *text = getenv("CONVOY_SIMULATED_ADD");
     const double rate = text ? strtod(text, NULL) : 0;
     mpi->simulated.folded = SMPI_SHARED_MALLOC(bytes);
-    mpi->simulated.tick = MPI_REQUEST_NULL;
     mpi->simulated.add_s = 1 / (rate > 0 ? rate : ADD_BYTES_PER_S);
 #else
     (void)mpi, (void)bytes;
@@ -45,10 +59,74 @@ void cvy_simulated_end(cvy_mpi *mpi)
 #ifdef SMPI_SHARED_MALLOC
     if (mpi->simulated.folded && mpi->simulated.tick != MPI_REQUEST_NULL)
         MPI_Wait(&mpi->simulated.tick, MPI_STATUS_IGNORE);
-    if (mpi->simulated.folded)
+    for (cvy_mpi *m = mpi->root; m; m = m->simulated.next)
+        if (m->simulated.next == mpi)
+            m->simulated.next = mpi->simulated.next;
+    if (mpi->simulated.folded && mpi->root == mpi)
         SMPI_SHARED_FREE(mpi->simulated.folded);
+    cvy_mem_free(&mpi->simulated.awaited);
+    cvy_mem_free(&mpi->simulated.waited);
 #endif
     mpi->simulated.folded = NULL;
+}
+
+/* ---- waits ---- */
+
+cvy_status cvy_simulated_await(cvy_mpi *mpi, MPI_Request *request)
+{
+    cvy_simulated *root = &mpi->root->simulated;
+    CVY_TRY(cvy_mem_reserve(&root->awaited, &root->awaited_room, root->nawaited, sizeof *root->awaited));
+    root->awaited[root->nawaited++] = request;
+    return CVY_OK;
+}
+
+void cvy_simulated_forget(cvy_mpi *mpi, const MPI_Request *request)
+{
+    cvy_simulated *root = &mpi->root->simulated;
+    int n = 0;
+    for (int i = 0; i < root->nawaited; i++)
+        if (root->awaited[i] != request)
+            root->awaited[n++] = root->awaited[i];
+    root->nawaited = n;
+}
+
+/* Lists the requests of the messages that are not done, then those of the transfers of all communicators. */
+static cvy_status list_awaited(cvy_mpi *mpi, int *n_out)
+{
+    cvy_simulated *root = &mpi->root->simulated;
+    int n = 0;
+    for (int i = 0; i < root->nawaited; i++)
+        if (*root->awaited[i] != MPI_REQUEST_NULL)
+            root->awaited[n++] = root->awaited[i];
+    root->nawaited = n;
+    for (cvy_mpi *m = mpi->root; m; m = m->simulated.next) {
+        while (n + CVY_TRANSFERS_REQUESTS_MAX > root->awaited_room)
+            CVY_TRY(cvy_mem_reserve(&root->awaited, &root->awaited_room, root->awaited_room, sizeof *root->awaited));
+        n = cvy_transfers_list_requests(m, root->awaited, n);
+    }
+    while (n > root->waited_room)
+        CVY_TRY(cvy_mem_reserve(&root->waited, &root->waited_room, root->waited_room, sizeof *root->waited));
+    *n_out = n;
+    return CVY_OK;
+}
+
+cvy_status cvy_simulated_wait_any(cvy_mpi *mpi)
+{
+    const cvy_simulated *root = &mpi->root->simulated;
+    int n = 0, which = MPI_UNDEFINED, found = 1;
+    CVY_TRY(list_awaited(mpi, &n));
+    for (int i = 0; i < n; i++)
+        root->waited[i] = *root->awaited[i];
+    if (n > 0 && root->nlibrary == 0)
+        CVY_TRY_MPI(MPI_Waitany(n, root->waited, &which, MPI_STATUS_IGNORE));
+    else { /* the rank waits for something else too */
+        cvy_clock_sleep(LOOK_AGAIN_S);
+        if (n > 0)
+            CVY_TRY_MPI(MPI_Testany(n, root->waited, &which, &found, MPI_STATUS_IGNORE));
+    }
+    if (found && which != MPI_UNDEFINED)
+        *root->awaited[which] = root->waited[which];
+    return CVY_OK;
 }
 
 cvy_status cvy_simulated_tick(cvy_mpi *mpi)

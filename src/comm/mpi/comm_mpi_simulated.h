@@ -11,14 +11,28 @@ struct cvy_mpi;
 struct cvy_group;
 
 typedef struct cvy_simulated {
-    void *folded;     /* one buffer for all messages, whose contents do not matter; NULL: MPI is not a simulator */
-    double add_s;     /* time to add a byte */
-    MPI_Request tick; /* a message from this rank to itself */
+    void *folded;         /* one buffer for all messages, whose contents do not matter; NULL: MPI is not a simulator */
+    double add_s;         /* time to add a byte */
+    MPI_Request tick;     /* a message from this rank to itself */
+    struct cvy_mpi *next; /* from the root on: the list of all communicators that were split from it */
+    /* Of a root: the requests of all messages under way on any of these communicators, and room for those of reductions
+     * in a wait. */
+    MPI_Request **awaited, *waited;
+    int nawaited, awaited_room, waited_room;
+    int nlibrary; /* of a root: reductions of the MPI library under way, which are tested and not waited for */
 } cvy_simulated;
 
-/* If MPI is a simulator, sets simulated.folded to memory of so many bytes. */
+/* If MPI is a simulator, sets simulated.folded to memory of so many bytes, and enters the communicator in the list of
+ * its root. */
 void cvy_simulated_begin(struct cvy_mpi *mpi, size_t bytes);
 void cvy_simulated_end(struct cvy_mpi *mpi);
+/* The request of a message that this rank has started: a wait of the rank completes it. */
+cvy_status cvy_simulated_await(struct cvy_mpi *mpi, MPI_Request *request);
+/* Forgets a request whose memory is going to be freed. */
+void cvy_simulated_forget(struct cvy_mpi *mpi, const MPI_Request *request);
+/* Waits until any message or transfer of this rank is done, on whatever communicator. Its request becomes
+ * MPI_REQUEST_NULL. */
+cvy_status cvy_simulated_wait_any(struct cvy_mpi *mpi);
 /* Cores of a simulated node; 0: MPI is not a simulator. */
 int cvy_simulated_cores(const struct cvy_mpi *mpi);
 /* Sends a message from this rank to itself and stores the receive in simulated.tick. A rank that waits for this message

@@ -294,9 +294,6 @@ void cvy_transfers_start(cvy_transfers *t)
 
 /* ---- under a simulator: waits instead of tests, see comm_mpi_simulated.c ---- */
 
-#define LOOK_AGAIN_S 1e-6
-enum { REQUESTS_MAX = CVY_TRANSFER_SLOTS * CVY_ROUND_TRANSFERS * CVY_SEGMENTS + 1 };
-
 static int add_requests(cvy_transfers *t, MPI_Request **from, int n)
 {
     for (int l = 0; l < t->nlane; l++)
@@ -308,7 +305,7 @@ static int add_requests(cvy_transfers *t, MPI_Request **from, int n)
 /* Waits for one of the requests, which becomes MPI_REQUEST_NULL. */
 static cvy_status wait_any(MPI_Request **from, int n, int *which_out)
 {
-    MPI_Request all[REQUESTS_MAX];
+    MPI_Request all[CVY_TRANSFERS_REQUESTS_MAX];
     for (int i = 0; i < n; i++)
         all[i] = *from[i];
     CVY_TRY_MPI(MPI_Waitany(n, all, which_out, MPI_STATUS_IGNORE));
@@ -319,7 +316,7 @@ static cvy_status wait_any(MPI_Request **from, int n, int *which_out)
 
 static cvy_status wait_for_arrivals(cvy_transfers *t)
 {
-    MPI_Request *from[REQUESTS_MAX];
+    MPI_Request *from[CVY_TRANSFERS_REQUESTS_MAX];
     const int n = add_requests(t, from, 0);
     CVY_TRY(cvy_simulated_tick(t->mpi));
     from[n] = &t->mpi->simulated.tick;
@@ -328,16 +325,12 @@ static cvy_status wait_for_arrivals(cvy_transfers *t)
     return CVY_OK;
 }
 
-cvy_status cvy_transfers_wait_any(cvy_mpi *mpi)
+int cvy_transfers_list_requests(const cvy_mpi *mpi, MPI_Request **from, int n)
 {
-    MPI_Request *from[REQUESTS_MAX];
-    int n = 0, which = 0;
     for (int i = 0; i < CVY_TRANSFER_SLOTS; i++)
         if (mpi->queue.holder[i])
             n = add_requests(mpi->queue.holder[i], from, n);
-    if (n == 0)
-        cvy_clock_sleep(LOOK_AGAIN_S); /* the rank waits for something other than reductions */
-    return n > 0 ? wait_any(from, n, &which) : CVY_OK;
+    return n;
 }
 
 /* ---- the state machine ---- */

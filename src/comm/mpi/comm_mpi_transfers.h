@@ -7,6 +7,8 @@
 #ifndef CVY_COMM_MPI_TRANSFERS_H
 #define CVY_COMM_MPI_TRANSFERS_H
 
+#include <mpi.h>
+
 #include "comm/comm_allreduce.h"
 
 struct cvy_mpi;
@@ -46,7 +48,9 @@ cvy_status cvy_transfers_progress(cvy_transfers *t, int *done_out);
 void cvy_transfers_destroy(cvy_transfers **t);
 /* Bytes that this rank sends each time the reduction runs. */
 int64_t cvy_transfers_sent(const cvy_transfers *t);
-/* Under a simulator: waits until one of the messages under way has arrived. */
-cvy_status cvy_transfers_wait_any(struct cvy_mpi *mpi);
+/* Under a simulator: adds the requests of the transfers that are under way on this communicator, at most
+ * CVY_TRANSFERS_REQUESTS_MAX - 1, to the n in `from`. Returns the new number. */
+int cvy_transfers_list_requests(const struct cvy_mpi *mpi, MPI_Request **from, int n);
+enum { CVY_TRANSFERS_REQUESTS_MAX = CVY_TRANSFER_SLOTS * CVY_ROUND_TRANSFERS * CVY_SEGMENTS + 1 };
 
 #endif

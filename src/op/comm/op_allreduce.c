@@ -5,8 +5,9 @@
  *     dst  = sum of src over the ranks of the axis
  *     dsrc = ddst: all ranks have the whole gradient of the sum
  *
- * The MPI library adds in an order of its own. In deterministic mode the sum uses the algorithm of a bucket instead. It
- * is tested by tests/plan and tests/program, with several numbers of ranks.
+ * The MPI library adds in an order of its own. In deterministic mode, and on simulated nodes (the simulator's
+ * collectives say nothing about those of other libraries), the sum uses the algorithm of a bucket instead. It is tested
+ * by tests/plan and tests/program, with several numbers of ranks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -62,7 +63,7 @@ static cvy_status allreduce_create(const cvy_node *node, const cvy_comm_binding 
     if (status == CVY_OK && dst->dtype == CVY_DTYPE_BF16)
         status = cvy_mem_alloc(sizeof *a->wide * (size_t)dst->elems, &a->wide);
     void *sum = a->wide ? a->wide : a->copy ? a->copy : dst->data;
-    if (status == CVY_OK && binding->deterministic && a->comm->nranks > 1)
+    if (status == CVY_OK && (binding->deterministic || a->comm->simulated_cores > 0) && a->comm->nranks > 1)
         status = a->comm->reduce->create(a->comm, binding->reduce, sum, dst->elems,
                                          a->wide ? CVY_DTYPE_F32 : dst->dtype, NULL, &a->request);
     void *state = a;
@@ -78,11 +79,26 @@ static cvy_status progress(void *buckets)
     return cvy_bucket_set_progress(buckets);
 }
 
+/* Starts the request and waits until it is done, with progress on the buckets. */
+static cvy_status finish(const struct allreduce *a)
+{
+    int done = 0;
+    CVY_TRY(a->comm->reduce->start(a->request));
+    for (int round = 0; !done; round++) {
+        CVY_TRY(a->comm->reduce->test(a->request, &done));
+        if (!done && a->buckets)
+            CVY_TRY(cvy_bucket_set_progress(a->buckets));
+        if (!done)
+            CVY_TRY(a->comm->ops->rest(a->comm, round));
+    }
+    return CVY_OK;
+}
+
 static cvy_status reduce_wide(const struct allreduce *a, void *sum, cvy_dtype dtype)
 {
     const cvy_comm_ops *ops = a->comm->ops;
     if (a->request)
-        return cvy_comm_finish(a->comm, a->request);
+        return finish(a);
     return a->buckets ? ops->allreduce_progressing(a->comm, sum, a->elems, dtype, CVY_REDUCE_SUM, progress, a->buckets)
                       : ops->allreduce(a->comm, sum, a->elems, dtype, CVY_REDUCE_SUM);
 }
@@ -111,7 +127,7 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
         CVY_TRY(reduce(a, a->copy));
         return cvy_space_write(a->space, dst[0], a->copy, bytes);
     }
-    if (src[0] != dst[0])
+    if (src[0] != dst[0] && !cvy_comm_simulates_copy(a->comm, bytes))
         memcpy(dst[0], src[0], bytes);
     return reduce(a, dst[0]);
 }

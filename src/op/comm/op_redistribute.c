@@ -180,6 +180,8 @@ static char *entry(const struct redistribution *r, const struct side *side, int6
 static void pack(const struct redistribution *r, const struct piece *piece)
 {
     const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
+    if (cvy_comm_simulates_copy(r->comm, (size_t)r->outer * bytes))
+        return;
     for (int64_t row = 0; row < r->outer; row++)
         memcpy(piece->packed + (size_t)row * bytes, entry(r, &r->src, row, piece->first), bytes);
 }
@@ -200,6 +202,8 @@ static void add(cvy_dtype dtype, void *to, const void *from, size_t bytes)
 static void unpack(const struct redistribution *r, const struct piece *piece)
 {
     const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
+    if (cvy_comm_simulates_copy(r->comm, (size_t)r->outer * bytes))
+        return;
     for (int64_t row = 0; row < r->outer && bytes; row++) {
         char *to = entry(r, &r->dst, row, piece->first), *from = piece->packed + (size_t)row * bytes;
         if (r->o.from == CVY_HAS_WINDOW)
@@ -227,6 +231,8 @@ static void copy_own(const struct redistribution *r)
     const int64_t from = CVY_MAX(CVY_MAX(r->src.first, r->dst.first), 0),
                   end = CVY_MIN(CVY_MIN(r->src.end, r->dst.end), r->o.n);
     const int sums = r->o.from == CVY_HAS_WINDOW;
+    if (cvy_comm_simulates_copy(r->comm, (size_t)(r->outer * CVY_MAX(end - from, 0)) * r->inner))
+        return;
     for (int64_t row = 0; row < r->outer; row++) {
         fill(r, row, r->dst.first, sums ? r->dst.end : CVY_MIN(0, r->dst.end));
         if (!sums)
