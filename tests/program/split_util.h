@@ -33,7 +33,7 @@ static inline cvy_model *residual(void)
     add(m, "conv", "c", "channels: 9, kernel: 3, stride: 2, pad: 1, bias: false", "r2");
     add(m, "batch_norm", "bn2", NULL, "c");
     add(m, "conv", "d", "channels: 8, kernel: 1", "bn2");
-    add(m, "max_pool", "pool", "kernel: 3, stride: 2, pad: 1", "d");
+    add(m, "max_pool", "pool", "kernel: 3, stride: 2, ceil: true", "d");
     add(m, "fc", "fc1", "channels: 10", "pool");
     add(m, "relu", "r3", NULL, "fc1");
     add(m, "dropout", "drop", "p: 0.1", "r3");
