@@ -40,6 +40,7 @@ struct cvy_program {
         cvy_keys layer;              /* of the model, in order; empty with one stage */
         int *first;                  /* [nstages]: the first layer of each stage; stage s is on rank s % grid.nstages */
         cvy_index of_layer;          /* the stage of each layer */
+        cvy_index way_of_layer;      /* CVY_SPLIT_* of the layers that a tensor axis may split; 0: it does not */
         cvy_keys placed;             /* layers that the user has placed; see cvy_program_set_stage() */
         int *placed_on, placed_room; /* the stages of these layers, from 1 */
         const cvy_tree *saved;       /* the cut of an earlier plan; NULL: none */

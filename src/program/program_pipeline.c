@@ -256,6 +256,7 @@ void cvy_program_describe_pipeline(const cvy_program *p, int task, cvy_text *out
 void cvy_program_close_pipeline(cvy_program *p)
 {
     cvy_index_free(&p->pipeline.of_layer);
+    cvy_index_free(&p->pipeline.way_of_layer);
     cvy_keys_free(&p->pipeline.layer);
     cvy_keys_free(&p->pipeline.placed);
     cvy_mem_free(&p->pipeline.placed_on);

@@ -53,9 +53,38 @@ static cvy_axis last_axis(const cvy_grid *grid)
     return (cvy_axis)last;
 }
 
+static int has_choice(const cvy_node *node)
+{
+    return (cvy_node_splits(node) & (CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS)) != 0;
+}
+
+/* The variables of all graphs are split alike, so a layer is split as in the first graph that has it. Graphs differ:
+ * without dropout, for example, a layer of a forward task would have another source. */
+static cvy_status take_ways(const cvy_program *p, const cvy_graph *g, cvy_index *of_layer)
+{
+    for (int n = 0; n < g->nnode; n++) {
+        const int way = has_choice(g->node[n]) ? cvy_index_find(&p->pipeline.way_of_layer, g->node[n]->layer) : -1;
+        if (way >= 0)
+            CVY_TRY(cvy_index_add(of_layer, g->node[n]->layer, way));
+    }
+    return CVY_OK;
+}
+
+static cvy_status keep_ways(cvy_program *p, const cvy_graph *g, const cvy_index *of_layer)
+{
+    for (int n = 0; n < g->nnode; n++) {
+        const char *layer = g->node[n]->layer;
+        char *name = NULL;
+        if (!has_choice(g->node[n]) || cvy_index_find(&p->pipeline.way_of_layer, layer) >= 0)
+            continue;
+        CVY_TRY(cvy_pool_strdup(p->pool, layer, &name));
+        CVY_TRY(cvy_index_add(&p->pipeline.way_of_layer, name, CVY_MAX(cvy_index_find(of_layer, layer), 0)));
+    }
+    return CVY_OK;
+}
+
 /* Replaces a graph by its part along one axis. */
-static cvy_status split_axis(const cvy_program *p, cvy_axis axis, cvy_vars *vars, cvy_value **value, int n,
-                             cvy_graph **g)
+static cvy_status split_axis(cvy_program *p, cvy_axis axis, cvy_vars *vars, cvy_value **value, int n, cvy_graph **g)
 {
     const cvy_grid *grid = &p->pipeline.grid;
     cvy_index of_layer = {0};
@@ -65,7 +94,11 @@ static cvy_status split_axis(const cvy_program *p, cvy_axis axis, cvy_vars *vars
                              .of_layer = axis == CVY_AXIS_TENSOR ? &of_layer : NULL};
     cvy_graph *whole = *g;
     *g = NULL;
-    cvy_status status = axis == CVY_AXIS_TENSOR ? choose_ways(whole, split.parts, &of_layer) : CVY_OK;
+    cvy_status status = axis == CVY_AXIS_TENSOR ? take_ways(p, whole, &of_layer) : CVY_OK;
+    if (status == CVY_OK && axis == CVY_AXIS_TENSOR) /* layers that are in the index keep their way */
+        status = choose_ways(whole, split.parts, &of_layer);
+    if (status == CVY_OK && axis == CVY_AXIS_TENSOR)
+        status = keep_ways(p, whole, &of_layer);
     if (status == CVY_OK)
         status = cvy_split_graph(whole, &split, vars, value, n, g);
     else
