@@ -265,6 +265,7 @@ void cvy_program_close_pipeline(cvy_program *p)
     cvy_keys_free(&p->pipeline.layer);
     cvy_keys_free(&p->pipeline.placed);
     cvy_keys_free(&p->ways.tensor_layer);
+    cvy_index_free(&p->ways.of_layer);
     cvy_mem_free(&p->pipeline.placed_on);
     cvy_mem_free(&p->pipeline.choices);
     cvy_grid_disconnect(&p->pipeline.grid);

@@ -33,7 +33,7 @@ static inline cvy_model *residual(void)
     add(m, "conv", "c", "channels: 9, kernel: 3, stride: 2, pad: 1, bias: false", "r2");
     add(m, "batch_norm", "bn2", NULL, "c");
     add(m, "conv", "d", "channels: 8, kernel: 1", "bn2");
-    add(m, "max_pool", "pool", "kernel: 3, stride: 2, pad: 1", "d");
+    add(m, "max_pool", "pool", "kernel: 3, stride: 2, ceil: true", "d");
     add(m, "fc", "fc1", "channels: 10", "pool");
     add(m, "relu", "r3", NULL, "fc1");
     add(m, "dropout", "drop", "p: 0.1", "r3");
@@ -106,7 +106,7 @@ struct trained {
     double loss[STEPS];
 };
 
-/* Plans t->model for training. */
+/* Plans t->model for training, and for evaluation. */
 static inline cvy_status plan(cvy_context *context, const struct way *w, const struct grid *grid, cvy_dtype dtype,
                               struct trained *t)
 {
@@ -124,9 +124,10 @@ static inline cvy_status plan(cvy_context *context, const struct way *w, const s
                                         .accumulate = w->accumulate,
                                         .weight_decay = 1e-3,
                                         .clip_norm = w->clip_norm};
-    int step = 0;
+    int step = 0, forward = 0;
     CVY_TRY(cvy_program_create(context, &opts, &t->program));
     CVY_TRY(cvy_program_add_training(t->program, t->model, w->batch, &training, &step));
+    CVY_TRY(cvy_program_add_forward(t->program, t->model, w->batch, NULL, &forward));
     return cvy_program_plan(t->program);
 }
 

@@ -3,8 +3,8 @@
 # rows: mpich soak
 # seconds: 90
 # kill_resume.sh: one of two ranks is killed (kill -9) at any step, or told to stop by a signal: the job ends, and after
-# a resume it ends with the bits of the uninterrupted run. On another number of ranks it continues with the same
-# samples, and with the same losses but for rounding.
+# a resume it ends with the bits of the uninterrupted run; so does one of four ranks on a grid of tensor 2 and
+# pipeline 2. On another number of ranks it continues with the same samples, and with the same losses but for rounding.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 cat >job.yaml <<'END'
 model:
@@ -39,11 +39,12 @@ train() {
     timeout 200 $MPIEXEC_N $ranks sh rank.sh "$@" >"log-$1" 2>&1
 }
 
-# at_step N SIGNAL RANK FOLDER: trains on two ranks and sends the signal to one of them when the step is done. Returns
-# the exit code of the job, which ends soon after.
+# at_step N SIGNAL RANK FOLDER: trains on two ranks, or on a grid of $of, and sends the signal to one of them when the
+# step is done. Returns the exit code of the job, which ends soon after.
 at_step() {
     rm -f pid-*
-    train 2 "$4" &
+    # shellcheck disable=SC2086
+    train ${of:-2} "$4" $grid &
     job=$!
     until grep -q "\"step\": *$1," "$4/metrics.jsonl" 2>/dev/null; do
         kill -0 $job 2>/dev/null || { fail "the run ended before step $1"; cat "log-$4"; return 0; }
@@ -57,6 +58,7 @@ at_step() {
     return $code
 }
 
+of='' grid=''
 same_end() {
     for file in weights.safetensors state.safetensors; do
         cmp -s "whole/checkpoints/$last/$file" "$1/checkpoints/$last/$file" || fail "$file of $1 is not that of the unbroken run"
@@ -93,5 +95,19 @@ for folder in one three; do
     losses $folder | paste -d ' ' whole.losses - |
         awk '{ d = $2 - $4; if ($1 != $3 || d > 1e-4 || d < -1e-4) { print "step " $1 ": loss " $2 " unbroken, " $4 " resumed as step " $3; exit 1 } }' ||
         fail "resumed on $ranks ranks after step $step, the losses differ"
+done
+
+# ---- a grid ----
+of=4 grid='--set parallel.tensor=2 --set parallel.pipeline=2 --set train.accumulate=2 --set train.epochs=12'
+# shellcheck disable=SC2086
+train 4 grid $grid || { fail "the unbroken run on a grid fails"; cat log-grid; exit 1; }
+step=$((10 + step % 40))
+at_step $step KILL $((step % 4)) grid-killed && fail "the job ends well although a rank of a grid was killed at step $step"
+# shellcheck disable=SC2086
+train 4 grid-killed $grid --resume || { fail "the run on a grid that was killed at step $step does not resume"; cat log-grid-killed; }
+set -- grid/checkpoints/step-00000060/*.safetensors
+[ $# = 4 ] || fail "the set of two stages has $# files of tensors, expected weights and states of each"
+for file; do
+    cmp -s "$file" "grid-killed/${file#grid/}" || fail "${file#grid/} of the grid that was killed at step $step is not that of the unbroken run"
 done
 exit $failed

@@ -4,20 +4,25 @@
 # seconds: 80
 # mpi_faults.sh: a rank's k-th MPI call fails, is skipped or has a wrong count, or the rank is killed or exits there:
 # the job ends within 30 seconds with a code that is not 0, the rank is named, and no process remains. The ranks are on
-# one node (sums in shared memory) and on two (by messages). MPI need not notice a wrong count. If it did not, and what
+# one node (sums in shared memory) and on two (by messages), or there are four, on a grid of tensor 2 and spatial 2. MPI need not notice a wrong count. If it did not, and what
 # was lost had no effect, the run must end well with the right bits.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/robust/sweep.inc"
 echo 'watchdog: {timeout: 3 s}' >>job.yaml
 limit=60
 
-# with_mpi NODE-RANKS RANK AT FAULT: trains on two ranks in disk/run. $log_mpi: file for the calls.
+# with_mpi NODE-RANKS RANK AT FAULT: trains on two ranks in disk/run, on four if all are on one node. $log_mpi: file for
+# the calls.
 with_mpi() {
     CONVOY_NODE_RANKS=$1 SHIM=$shims/shim_mpi.so SHIM_MPI_RANK=$2 SHIM_MPI_AT=$3 SHIM_MPI_FAULT=$4
     export CONVOY_NODE_RANKS SHIM SHIM_MPI_RANK SHIM_MPI_AT SHIM_MPI_FAULT
     if [ -n "$log_mpi" ]; then export SHIM_MPI_LOG="$log_mpi"; fi
     rm -rf disk/run
-    train 2 disk/run
+    if [ "$1" = 4 ]; then
+        train 4 disk/run --set parallel.tensor=2 --set parallel.spatial=2
+    else
+        train 2 disk/run
+    fi
     code=$?
     unset CONVOY_NODE_RANKS SHIM SHIM_MPI_RANK SHIM_MPI_AT SHIM_MPI_FAULT SHIM_MPI_LOG
     return $code
@@ -25,7 +30,7 @@ with_mpi() {
 
 # Counts the calls of a rank.
 log_mpi=$work/calls
-for ranks in 2 1; do
+for ranks in 2 1 4; do
     with_mpi $ranks 1 0 none || fail "the run that is left alone fails: $(cat log)"
     eval "calls_$ranks=$(wc -l <calls)"
     mv disk/run "disk/whole$ranks"
@@ -78,13 +83,14 @@ export CONVOY_START_TIMEOUT=10
 fault_at skip 2 0 2 || fail "a rank that leaves out its first sum: code $code, $took s: $(cat log)"
 contains log 'not all ranks have started within 10 s' || fail "the log does not report that not all ranks have started: $(cat log)"
 
-sample 7 24 1000
+sample 8 27 1000
 good=0 tried=0 unnoticed=0 n=0
 while [ $n -lt "$wanted" ]; do
     case $((n % 5)) in 0) fault=skip ;; 1) fault=error ;; 2) fault=kill ;; 3) fault=count ;; *) fault=exit ;; esac
     n=$((n + 1))
     below 2
     ranks=$((drawn + 1))
+    [ $((n % 8)) != 0 ] || ranks=4
     eval "calls=\$calls_$ranks"
     below 2
     rank=$drawn

@@ -4,7 +4,8 @@
 # seconds: 80
 # random_stops.sh: at random times of a run of two ranks, from its first step on, a rank is killed, or one or all ranks
 # get USR1 or TERM, once or twice in a row. After a signal the run ends with code 75, and the step at which it reports
-# the stop is saved. In any case it resumes to the bits of the uninterrupted run.
+# the stop is saved. In any case it resumes to the bits of the uninterrupted run. A few stops are on four ranks: spatial 2
+# and data 2, with batch norm and Adam.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/robust/sweep.inc"
 last=step-00000100
@@ -20,20 +21,26 @@ until_begun() {
     until [ -s "$2/STATUS" ] || ! kill -0 "$1" 2>/dev/null; do sleep 0.01; done
 }
 
-train 2 disk/whole &
-job=$!
-until_begun $job disk/whole
-began=$(now)
-wait $job || { fail "the run without a signal fails: $(cat log)"; exit 1; }
-lasts=$(($(now) - began))                               # this includes the end of MPI: some signals come too late
-[ -e disk/whole/checkpoints/$last ] || { fail "the run did not end with $last: $(ls disk/whole/checkpoints)"; exit 1; }
+# whole RANKS: the run without a signal.
+whole() {
+    ranks=$1
+    rm -rf disk/whole
+    train "$ranks" disk/whole &
+    job=$!
+    until_begun $job disk/whole
+    began=$(now)
+    wait $job || { fail "the run without a signal fails: $(cat log)"; exit 1; }
+    lasts=$(($(now) - began))                           # this includes the end of MPI: some signals come too late
+    [ -e disk/whole/checkpoints/$last ] || { fail "the run did not end with $last: $(ls disk/whole/checkpoints)"; exit 1; }
+}
+whole 2
 
 # send SIGNAL HOW: sends it to rank 0, to rank 1 or to all, once or twice in a row.
 send() {
     case $2 in
     *0) to=$(cat pid-0) ;;
     *1) to=$(cat pid-1) ;;
-    *) to="$(cat pid-0) $(cat pid-1)" ;;
+    *) to=$(cat pid-*) ;;
     esac
     # shellcheck disable=SC2086
     kill "-$1" $to 2>/dev/null
@@ -43,7 +50,7 @@ send() {
 # stop_at SIGNAL HOW MILLISECONDS: returns 2 if the run had reached its end before.
 stop_at() {
     rm -rf disk/run
-    train 2 disk/run &
+    train "$ranks" disk/run &
     job=$!
     until_begun $job disk/run
     sleep "$(awk -v ms="$3" 'BEGIN { printf "%.3f", ms / 1000 }')"
@@ -69,7 +76,7 @@ stop_at() {
         sound disk/run || return 1
         [ "$found" = "$stopped" ] || { fail "STATUS says $(cat disk/run/STATUS), the newest set is of step $found"; return 1; }
     fi
-    train 2 disk/run --resume || { fail "the run does not resume"; return 1; }
+    train "$ranks" disk/run --resume || { fail "the run does not resume"; return 1; }
     same_weights disk/run disk/whole $last
 }
 
@@ -97,11 +104,19 @@ sweep() {
         *) fail "the message above is for $signal to $how after $ms ms of $lasts, code $code: $(cat log)" ;;
         esac
     done
-    echo "count: random_stops: after $good of $tried $1 at random times the run resumes to the same bits ($late came when it was at its end)"
+    echo "count: random_stops: on $ranks ranks, after $good of $tried $1 at random times the run resumes to the same bits ($late came when it was at its end)"
 }
 
 sample 2 5 200
 sweep kills "$wanted"
 sample 3 7 200
+sweep signals "$wanted"
+
+sed -i 's/- relu/- batch_norm\n    - relu/;s/optimizer: .*/optimizer: {name: adam, lr: 0.001}/' job.yaml
+echo 'parallel: {spatial: [2]}' >>job.yaml
+whole 4
+sample 1 3 50
+sweep kills "$wanted"
+sample 1 3 50
 sweep signals "$wanted"
 exit $failed

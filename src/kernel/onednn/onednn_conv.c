@@ -176,13 +176,21 @@ static cvy_status asked_problem(const struct layer *l, const cvy_kernel_ask *ask
 /* A dimension of one element lets oneDNN choose layouts that differ only in its stride. Their names do not say which,
  * and for the one that a name stands for there may be no implementation. Deconvolutions with one output channel are so.
  */
+static int has_one_channel(const cvy_onednn_problem *p)
+{
+    int one = 0;
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
+        one |= p->tensor[role].ndim > 1 && p->tensor[role].dim[1] == 1;
+    return one;
+}
+
 static cvy_status check_names(const struct layer *l, const cvy_kernel_ask *ask)
 {
     cvy_onednn_problem p;
     cvy_onednn_call *call = NULL;
-    if (l->family != CVY_ONEDNN_DECONV)
-        return CVY_OK;
     CVY_TRY(asked_problem(l, ask, &p));
+    if (l->family != CVY_ONEDNN_DECONV && !has_one_channel(&p))
+        return CVY_OK;
     const cvy_status status = cvy_onednn_describe(&p, &call);
     cvy_onednn_destroy(call);
     return status;

@@ -42,7 +42,8 @@ cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_sha
     return CVY_OK;
 }
 
-/* Positions outside the source never are the maximum. */
+/* Positions outside the source never are the maximum. The part's source has exactly the positions of its windows, so
+ * `ceil` adds none along this dimension, and stays for the others. */
 cvy_status cvy_pool_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     cvy_pool_opts *o = options;
@@ -50,7 +51,6 @@ cvy_status cvy_pool_part(const cvy_node *node, cvy_node_part *part, void *option
     if (part->split != CVY_SPLIT_SPACE)
         return CVY_OK;
     CVY_TRY(cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part));
-    o->ceil = 0;
     part->fill = -INFINITY;
     return CVY_OK;
 }
