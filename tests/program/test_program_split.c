@@ -2,8 +2,9 @@
 /*
  * test_program_split.c: ranks that share layers (tensor) or samples (spatial), alone, with each other, with stages of a
  * pipeline and with a data axis, give the losses and weights of one rank: convolutions with strides, dilation and
- * groups, transposed convolutions, pooling, batch norm, dropout, skip connections, sizes that do not divide, clipping
- * and several optimisers. Each rank has memory for its part only.
+ * groups, transposed convolutions, pooling, batch norm, dropout, skip connections, sizes that do
+ * not divide, clipping and several optimisers. Each rank has memory for its part only. Overlap of halo exchanges
+ * changes the order of the nodes and no bit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -97,6 +98,7 @@ struct way {
     int64_t batch, accumulate;
     const char *optimizer;
     double clip_norm;
+    const char *passes_off;
 };
 
 struct trained {
@@ -112,6 +114,7 @@ static void train(cvy_context *context, make_fn make, const struct way *w, const
                                    .dtype = dtype,
                                    .batch_norm_group = -2,
                                    .bucket_bytes = 512,
+                                   .passes_off = w->passes_off,
                                    .pipeline = grid->pipeline,
                                    .tensor = grid->tensor,
                                    .spatial = {grid->spatial[0], grid->spatial[1]}};
@@ -171,7 +174,7 @@ static int64_t compare(const struct trained *got, const struct trained *expected
 
 static void as_on_one_rank(const struct grid *grid)
 {
-    static const struct way ways[] = {{12, 1, "sgd", 0}, {12, 2, "adam", 0}, {5, 2, "sgd", 0.05}};
+    static const struct way ways[] = {{12, 1, "sgd", 0, NULL}, {12, 2, "adam", 0, NULL}, {5, 2, "sgd", 0.05, NULL}};
     static const struct grid none = {1, 1, {1, 1}};
     static const make_fn networks[] = {residual, decoder};
     static struct trained one, many;
@@ -187,12 +190,46 @@ static void as_on_one_rank(const struct grid *grid)
             }
 }
 
+/* The computing nodes between the starts of halo exchanges and their waits. */
+static int count_between(const cvy_graph *g)
+{
+    int n = 0, under_way = 0;
+    for (int i = 0; i < g->nnode; i++) {
+        const cvy_node *node = g->node[i];
+        if (node->removed)
+            continue;
+        under_way += node->op == cvy_op_find("redistribute_start");
+        under_way -= node->op == cvy_op_find("redistribute_wait");
+        n += under_way > 0 && !node->op->comm;
+    }
+    EXPECT(under_way == 0);
+    return n;
+}
+
+/* With overlap the gradient of each weight of a convolution is computed beside the exchange of its source's gradient;
+ * the bits are those without overlap. */
+static void with_overlap(void)
+{
+    static const struct grid halves = {1, 1, {2, 1}};
+    static struct trained on, off;
+    train(all, residual, &(struct way){4, 1, "sgd", 0, NULL}, &halves, CVY_DTYPE_F32, &on);
+    train(all, residual, &(struct way){4, 1, "sgd", 0, "overlap"}, &halves, CVY_DTYPE_F32, &off);
+    for (int i = 0; i < STEPS; i++)
+        EXPECT(on.loss[i] == off.loss[i]);
+    EXPECT(count_between(on.program->task[0]->plan->lowered[0]->graph) >= 2); /* of the layers b and c */
+    EXPECT(count_between(off.program->task[0]->plan->lowered[0]->graph) == 0);
+    end(&off);
+    end(&on);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &all));
     EXPECT_OK(cvy_context_create(NULL, &alone));
     const int nranks = cvy_context_nranks(all);
+    if (nranks == 2)
+        with_overlap();
     for (int64_t pipeline = 1; pipeline <= nranks; pipeline++)
         for (int64_t tensor = 1; tensor <= nranks; tensor++)
             for (int64_t height = 1; height <= nranks; height++)
