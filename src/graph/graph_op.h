@@ -143,6 +143,9 @@ typedef struct cvy_node_part {
     double fill;                /* out: of positions outside the source */
     int scaled;                 /* out: this source is multiplied by `factor`; 0: none */
     double factor;
+    double share;       /* out: the result is a partial mean, and counts so much of the whole one; 0: it is a sum */
+    int maxima;         /* out: 1: the whole result is the maximum of the results of the parts */
+    int lacks_channels; /* out: this source has no axis of channels, so it is split along dim - 1; 0: none */
 } cvy_node_part;
 
 /* Options of allreduce: the axis of the grid over which it sums, a cvy_axis. */
