@@ -145,6 +145,9 @@ typedef struct cvy_node_part {
     int sums_samples;           /* out: of a split by samples: the results are sums over samples */
     int scaled;                 /* out: this source is multiplied by `factor`; 0: none */
     double factor;
+    double share;       /* out: the result is a partial mean, and counts so much of the whole one; 0: it is a sum */
+    int maxima;         /* out: 1: the whole result is the maximum of the results of the parts */
+    int lacks_channels; /* out: this source has no axis of channels, so it is split along dim - 1; 0: none */
 } cvy_node_part;
 
 /* Options of allreduce: the axis of the grid over which it sums, a cvy_axis. */
@@ -200,7 +203,9 @@ typedef struct cvy_comm_binding {
     int deterministic;                       /* 1: `reduce` fixes the order of additions, not the MPI library */
     int progresses; /* 1: buckets may be under way when it runs, so it makes progress on them while it waits */
     int blocking;   /* 1: it waits at once for what it starts */
-    const cvy_span *src, *dst; /* each is one flat row, padding included; data is set */
+    const cvy_span *src, *dst;          /* each is one flat row, padding included; data is set */
+    const cvy_layout *src_layout;       /* of source 0 */
+    struct cvy_underway_set *exchanges; /* of the plan: those under way (comm/comm_underway.h) */
 } cvy_comm_binding;
 
 typedef struct cvy_op_comm {
@@ -211,6 +216,8 @@ typedef struct cvy_op_comm {
     void (*destroy)(void **state);
     cvy_comm_axis axis;
     cvy_comm_axis (*axis_of)(const cvy_node *node); /* if it depends on the options; NULL: it is `axis` */
+    /* Whether source 0 and destination 0 may both have this layout; NULL: they are plain. */
+    int (*takes_layout)(const cvy_node *node, const cvy_layout *layout);
 } cvy_op_comm;
 
 /* Which computation of a layer an operator is, for kernels that run several of them. */

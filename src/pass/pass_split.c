@@ -25,6 +25,7 @@
 #include "op/comm/op_redistribute.h"
 #include "op/pointwise/op_scale.h"
 #include "op/tensor/op_concat.h"
+#include "op/tensor/op_reshape.h"
 
 /* What the ranks of the axis have of a value: the dimension that is split, or one of these. */
 enum { WHOLE = -1, SOME_PART = -2 }; /* SOME_PART: no range of one dimension */
@@ -293,7 +294,7 @@ static int has_axis(const cvy_node *node, const cvy_value *of, const cvy_node_pa
         return 1;
     if (part->split == CVY_SPLIT_SAMPLES)
         return of->shape.ndim > 0 && !of->per_step;
-    const cvy_shape *dst = &node->dst[0]->shape;
+    const cvy_shape *dst = node->dst[0]->shape.ndim > part->dim ? &node->dst[0]->shape : cvy_node_src(node, 0);
     return of->shape.ndim == dst->ndim && of->shape.dim[part->dim] == dst->dim[part->dim] &&
            of->dtype == node->src[0]->dtype;
 }
@@ -315,6 +316,8 @@ static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy
         CVY_TRY(gathered(s, of, node, out));
         return add_node(s, "scale", node->name, "share", node, &by, *out, out);
     }
+    if (part->lacks_channels && i == part->lacks_channels)
+        return shared(s, of, part->dim - 1, node, out);
     *out = s->place[of->index].value;
     return has_axis(node, of, part) ? shared(s, of, part->dim, node, out) : CVY_OK;
 }
@@ -361,7 +364,21 @@ static int result_dim(const cvy_node_part *d, const cvy_value *of, const cvy_val
     return d->sums_samples || of->kind == CVY_VALUE_ACCUMULATOR ? WHOLE : 0;
 }
 
-/* Partial sums are added over ranks at once; those of accumulators, together with the gradients. */
+/* The maxima of all parts, [N, C] each, are gathered as the positions of one more tensor, whose maxima are the result.
+ */
+static cvy_status join_maxima(struct splitting *s, const cvy_node *node, cvy_value **value)
+{
+    const cvy_reshape_opts one = {.shape = {.count = 2, .at = {(*value)->shape.dim[1], 1}}};
+    const struct cvy_redistribute all = redistribution(s, 2, s->split->parts, CVY_HAS_SHARE, CVY_HAS_WHOLE);
+    const unsigned over = (*value)->split;
+    CVY_TRY(add_node(s, "reshape", node->name, "maximum", node, &one, *value, value));
+    (*value)->split = over | axis_bit(s);
+    CVY_TRY(add_node(s, "redistribute", node->name, "maxima", node, &all, *value, value));
+    (*value)->split = over;
+    return add_node(s, "global_max_pool", node->name, "largest", node, NULL, *value, value);
+}
+
+/* Partial sums and means are added over ranks at once; those of accumulators, together with the gradients. */
 static cvy_status take_result(struct splitting *s, const cvy_node *node, const cvy_node *part, const cvy_node_part *d,
                               int i)
 {
@@ -374,9 +391,15 @@ static cvy_status take_result(struct splitting *s, const cvy_node *node, const c
     }
     if (is_sum && value->kind == CVY_VALUE_ACCUMULATOR && part->phase == CVY_PHASE_MICRO)
         value->over |= axis_bit(s);
-    else if (is_sum) {
-        const struct cvy_allreduce_axis axis = {(int)s->split->axis};
+    else if (is_sum && d->maxima) {
         value->split = of->split;
+        CVY_TRY(join_maxima(s, node, &value));
+    } else if (is_sum) {
+        const struct cvy_allreduce_axis axis = {(int)s->split->axis};
+        const cvy_scale_opts by = {d->share};
+        value->split = of->split;
+        if (d->share > 0)
+            CVY_TRY(add_node(s, "scale", value->name, "weighed", node, &by, value, &value));
         CVY_TRY(add_node(s, "allreduce", value->name, "sum", node, &axis, value, &value));
     }
     CVY_TRY(set_place(s, of, value, dim));

@@ -23,6 +23,7 @@
 #include "base/text/base_json.h"
 #include "comm/comm_grid.h"
 #include "comm/comm_messages.h"
+#include "comm/comm_underway.h"
 #include "kernel/clock/clock.h"
 #include "kernel/kernel_library.h"
 #include "pass/pass.h"
@@ -233,8 +234,9 @@ typedef struct cvy_plan {
                                 memory or (ZeRO-1) exchanged */
         const void *barrier; /* after binding: shared memory of the barriers of the ranks; NULL: no barriers */
     } head;
-    cvy_bucket_set *buckets; /* ranges of the STEP region; binding connects them to the ranks */
-    cvy_messages messages;   /* between the stages of a pipeline */
+    cvy_bucket_set *buckets;    /* ranges of the STEP region; binding connects them to the ranks */
+    cvy_messages messages;      /* between the stages of a pipeline */
+    cvy_underway_set exchanges; /* of parts of values, that are under way */
     struct {
         char *memory; /* host copies of the buffers that the host reads, if it cannot read tensors */
         size_t bytes;

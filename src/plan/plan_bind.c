@@ -333,7 +333,9 @@ static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
         .progresses = plan->opts.deferred || (plan->opts.grid && cvy_grid_splits(plan->opts.grid)),
         .blocking = plan->opts.blocking,
         .src = src,
-        .dst = dst};
+        .dst = dst,
+        .src_layout = call->nsrc > 0 && call->src[0] >= 0 ? &u->instance[call->src[0]].layout : NULL,
+        .exchanges = &plan->exchanges};
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
             src[i] = flat_span(u, call->src[i], instr->src[i]);

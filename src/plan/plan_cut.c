@@ -49,10 +49,11 @@ static int layer_of(const struct listing *l, const cvy_node *node)
 static cvy_status list_layers(struct listing *l)
 {
     const cvy_graph *g = l->u->graph;
+    const cvy_op_def *const early = cvy_op_find("redistribute_start"); /* it is where its source is made */
     CVY_TRY(cvy_mem_alloc(sizeof *l->cut->layer * ((size_t)g->nnode + 1), &l->cut->layer));
     for (int n = 0; n < g->nnode; n++) {
         const cvy_node *node = g->node[n];
-        if (node->backward || layer_of(l, node) >= 0 || strcmp(node->layer, "update") == 0 ||
+        if (node->op == early || node->backward || layer_of(l, node) >= 0 || strcmp(node->layer, "update") == 0 ||
             (node->op->flags & CVY_OP_OPTIMIZER))
             continue;
         CVY_TRY(cvy_index_add(&l->at, node->layer, l->cut->nlayer));

@@ -290,17 +290,28 @@ static int is_of_bucket(const cvy_op_def *op)
     return op->comm && (op->comm->role == CVY_COMM_STARTS_BUCKET || op->comm->role == CVY_COMM_WAITS_BUCKET);
 }
 
-/* Adds views, communication and nodes of a rank without samples. They have no kernel. What is sent is plain: a rank
- * does not know the layouts of another. */
+/* Whether a source keeps the layout that it has. */
+static int keeps_layout(const cvy_node *node, int source, cvy_call_kind kind, const cvy_layout *layout)
+{
+    return kind == CVY_CALL_ABSENT || is_of_bucket(node->op) ||
+           (source == 0 && node->op->comm && node->op->comm->takes_layout &&
+            node->op->comm->takes_layout(node, layout));
+}
+
+/* Adds views, communication and nodes of a rank without samples. They have no kernel. What is sent is plain, unless the
+ * operator agrees with the other ranks on another layout. */
 static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kind kind)
 {
     const cvy_layout plain = cvy_layout_plain();
+    cvy_layout kept = plain;
     int src[CVY_NODE_SRC_MAX];
     for (int i = 0; i < node->nsrc; i++) {
         cvy_memory_format wanted = {node->src[i]->dtype, plain};
         const int canonical = find_canonical(u, node->src[i]);
-        if (canonical >= 0 && (kind == CVY_CALL_ABSENT || is_of_bucket(node->op)))
+        if (canonical >= 0 && keeps_layout(node, i, kind, &u->instance[canonical].layout))
             wanted.layout = u->instance[canonical].layout;
+        if (i == 0 && node->op->comm && node->op->comm->takes_layout)
+            kept = wanted.layout;
         src[i] = -1;
         if (kind != CVY_CALL_ABSENT)
             CVY_TRY(source_instance(u, node->src[i], &wanted, &wanted.layout, node->phase, &src[i]));
@@ -317,6 +328,8 @@ static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kin
         int made = -1;
         if (!node->dst[i])
             continue;
+        if (i == 0 && node->nsrc && node->dst[0]->shape.ndim == node->src[0]->shape.ndim) /* it is not a token */
+            layout = kept;
         fixed_dst(node->dst[i], &layout);
         CVY_TRY(new_instance(u, node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, layout}, 1,
                              kind == CVY_CALL_VIEW ? src[0] : -1, &made));

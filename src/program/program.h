@@ -53,6 +53,7 @@ struct cvy_program {
         double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
     } pipeline;
     struct {
+        cvy_index of_layer;    /* how the layers of all graphs so far are split: CVY_SPLIT_*, 0: they are not */
         cvy_keys tensor_layer; /* layers that are split by channels over the tensor axis; others share samples */
         int are_named;         /* 0: all layers are split by channels, or the choice is not made yet */
         int ntensor, nsamples; /* layers of each kind in the latest graph */

@@ -57,6 +57,8 @@ cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *
             CVY_TRY(cvy_bucket_set_progress(plan->buckets));
         if (plan->messages.nactive > 0 && !is_comm)
             CVY_TRY(cvy_messages_progress(&plan->messages));
+        if (plan->exchanges.first && !is_comm)
+            CVY_TRY(cvy_underway_progress(&plan->exchanges));
         end_s[i] = cvy_clock_s();
         if (is_comm)
             on_axis[instr->axis] += end_s[i] - end_s[i - 1];

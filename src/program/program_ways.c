@@ -63,13 +63,15 @@ static int is_tensor_layer(const struct walk *w, const cvy_node *node, int numbe
 }
 
 /* A layer whose source is whole on all ranks is split by its outputs, the next one by its inputs: then the pair needs
- * one sum over ranks forward and one backward. */
+ * one sum over ranks forward and one backward. The variables of all graphs are split alike, so a layer is split as in
+ * the first graph that has it. Graphs differ: without dropout, a layer of a forward task would have another source. */
 static unsigned way_of(const struct walk *w, const cvy_node *node, int number)
 {
     const unsigned can = ways_of(node);
-    const int by_channels = source_has(w, node, CHANNELS);
-    if (!can)
-        return 0;
+    const int by_channels = source_has(w, node, CHANNELS),
+              before = can ? cvy_index_find(&w->p->ways.of_layer, node->layer) : 0;
+    if (before >= 0)
+        return (unsigned)before;
     if (!is_tensor_layer(w, node, number))
         return CVY_SPLIT_SAMPLES;
     if (can & CVY_SPLIT_INPUTS && by_channels && cvy_node_src(node, 0)->ndim > 1)
@@ -237,6 +239,19 @@ static cvy_status choose(cvy_program *p, struct walk *w)
     return status;
 }
 
+static cvy_status keep_ways(cvy_program *p, const cvy_graph *g, const cvy_index *of_layer)
+{
+    for (int n = 0; n < g->nnode; n++) {
+        const char *layer = g->node[n]->layer;
+        char *name = NULL;
+        if (!ways_of(g->node[n]) || cvy_index_find(&p->ways.of_layer, layer) >= 0)
+            continue;
+        CVY_TRY(cvy_pool_strdup(p->pool, layer, &name));
+        CVY_TRY(cvy_index_add(&p->ways.of_layer, name, CVY_MAX(cvy_index_find(of_layer, layer), 0)));
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_program_choose_ways(cvy_program *p, const cvy_program_task *s, const cvy_graph *g, cvy_index *of_layer)
 {
     struct walk w = {.p = p,
@@ -252,6 +267,8 @@ cvy_status cvy_program_choose_ways(cvy_program *p, const cvy_program_task *s, co
     w.may_share = p->ways.are_named;
     if (status == CVY_OK)
         status = walk(&w);
+    if (status == CVY_OK)
+        status = keep_ways(p, g, of_layer);
     p->ways.ntensor = w.ntensor;
     p->ways.nsamples = w.nsamples;
     cvy_mem_free(&w.has);

@@ -62,13 +62,43 @@ static inline cvy_model *decoder(void)
     return m;
 }
 
+/* Labels for each position, targets with weights, and both global poolings. */
+static inline cvy_model *maps(void)
+{
+    cvy_model *m = NULL;
+    EXPECT_OK(cvy_model_create("maps", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 9, 8}}));
+    EXPECT_OK(cvy_model_add_input(m, "map", CVY_DTYPE_I32, &(cvy_shape){2, {9, 8}}));
+    EXPECT_OK(cvy_model_add_input(m, "w", CVY_DTYPE_F32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    add(m, "conv", "a", "channels: 8, kernel: 3, pad: 1", "x");
+    add(m, "relu", "r", NULL, "a");
+    add(m, "dropout", "drop", "p: 0.1", "r");
+    add(m, "conv", "classes", "channels: 3, kernel: 1", "drop");
+    add(m, "softmax_cross_entropy", "loss_of_map", "ignore_label: 2, loss_weight: 0.5", "classes, map");
+    add(m, "conv", "values", "channels: 2, kernel: 3, pad: 1", "drop");
+    add(m, "mae", "loss_of_values", NULL, "values, x, w");
+    add(m, "global_max_pool", "largest", NULL, "r");
+    add(m, "global_avg_pool", "mean", NULL, "r");
+    add(m, "add", "both", NULL, "largest, mean");
+    add(m, "fc", "fc", "channels: 3", "both");
+    add(m, "softmax_cross_entropy", "loss", NULL, "fc, label");
+    return m;
+}
+
 typedef cvy_model *(*make_fn)(void);
 
 /* Fills the rank's part of the inputs. */
 static inline void fill(cvy_program *p, int step, cvy_dtype dtype)
 {
     const int64_t rows = cvy_program_rows(p, step), *id = cvy_program_feed(p, step, "sample_id");
-    int32_t *label = cvy_program_feed(p, step, "label");
+    int32_t *label = cvy_program_feed(p, step, "label"), *map = cvy_program_feed(p, step, "map");
+    const cvy_span w = {.dtype = dtype, .data = cvy_program_feed(p, step, "w")};
+    for (int64_t r = 0; r < rows && map; r++)
+        for (int64_t i = 0; i < 9 * 8; i++)
+            map[r * 9 * 8 + i] = (int32_t)((id[r] + i * i) % 3);
+    for (int64_t r = 0; r < rows && w.data; r++)
+        cvy_set(&w, r, 0.5 + (double)(id[r] % 4));
     for (int f = 0; f < 2; f++) {
         const char *name = f ? "x2" : "x";
         const cvy_value *v = cvy_graph_find(p->task[step]->split.graph[0], name);

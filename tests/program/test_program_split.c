@@ -2,8 +2,9 @@
 /*
  * test_program_split.c: ranks that share layers (tensor) or samples (spatial), alone, with each other, with stages of a
  * pipeline and with a data axis, give the losses and weights of one rank: convolutions with strides, dilation and
- * groups, transposed convolutions, pooling, batch norm, dropout, skip connections, sizes that do not divide, clipping
- * and several optimisers. Each rank has memory for its part only.
+ * groups, transposed convolutions, pooling, batch norm, dropout, skip connections, losses over positions, sizes that do
+ * not divide, clipping and several optimisers. Each rank has memory for its part only. Overlap of halo exchanges
+ * changes the order of the nodes and no bit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,10 +19,10 @@ static void as_on_one_rank(const struct grid *grids, int ngrids)
                                       {12, 1, "lars", 0, {0}},
                                       {12, 2, "lamb", 0.05, {0}}};
     static const struct grid none = {1, 1, {1, 1}};
-    static const make_fn networks[] = {residual, decoder};
+    static const make_fn networks[] = {residual, decoder, maps};
     static struct trained one, many;
     for (int n = 0; n < CVY_COUNT(networks); n++)
-        for (int i = 0; i < CVY_COUNT(ways) - (n > 0 ? 2 : 0); i++)
+        for (int i = n == 2 ? 1 : 0; i < (n == 2 ? 2 : n == 1 ? 3 : CVY_COUNT(ways)); i++)
             for (int d = i == 0 ? 0 : 1; d < 2; d++) { /* f32 with the first way only: the test takes long */
                 const cvy_dtype dtype = d ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
                 train(alone, networks[n], &ways[i], &none, dtype, &one);
@@ -55,6 +56,38 @@ static void samples_and_channels(const struct grid *grids, int ngrids)
     end(&one);
 }
 
+/* The computing nodes between the starts of halo exchanges and their waits. */
+static int count_between(const cvy_graph *g)
+{
+    int n = 0, under_way = 0;
+    for (int i = 0; i < g->nnode; i++) {
+        const cvy_node *node = g->node[i];
+        if (node->removed)
+            continue;
+        under_way += node->op == cvy_op_find("redistribute_start");
+        under_way -= node->op == cvy_op_find("redistribute_wait");
+        n += under_way > 0 && !node->op->comm;
+    }
+    EXPECT(under_way == 0);
+    return n;
+}
+
+/* With overlap the gradient of each weight of a convolution is computed beside the exchange of its source's gradient;
+ * the bits are those without overlap. */
+static void with_overlap(void)
+{
+    static const struct grid halves = {1, 1, {2, 1}};
+    static struct trained on, off;
+    train(all, residual, &(struct way){4, 1, "sgd", 0, {0}}, &halves, CVY_DTYPE_F32, &on);
+    train(all, residual, &(struct way){4, 1, "sgd", 0, {.passes_off = "overlap"}}, &halves, CVY_DTYPE_F32, &off);
+    for (int i = 0; i < STEPS; i++)
+        EXPECT(on.loss[i] == off.loss[i]);
+    EXPECT(count_between(on.program->task[0]->plan->lowered[0]->graph) >= 2); /* of the layers b and c */
+    EXPECT(count_between(off.program->task[0]->plan->lowered[0]->graph) == 0);
+    end(&off);
+    end(&on);
+}
+
 int main(int argc, char **argv)
 {
     enum { GRIDS_MAX = 64 };
@@ -64,6 +97,8 @@ int main(int argc, char **argv)
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &all));
     EXPECT_OK(cvy_context_create(NULL, &alone));
     const int nranks = cvy_context_nranks(all);
+    if (nranks == 2)
+        with_overlap();
     for (int64_t pipeline = 1; pipeline <= nranks; pipeline++)
         for (int64_t tensor = 1; tensor <= nranks; tensor++)
             for (int64_t height = 1; height <= nranks; height++)

@@ -68,14 +68,14 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
     return CVY_OK;
 }
 
-static const cvy_op_comm send_start_comm = {CVY_COMM_STARTS_SEND, message_create,    start_run,
-                                            message_destroy,      CVY_COMM_PIPELINE, NULL};
-static const cvy_op_comm send_wait_comm = {CVY_COMM_WAITS_SEND, message_create,    wait_run,
-                                           message_destroy,     CVY_COMM_PIPELINE, NULL};
-static const cvy_op_comm receive_start_comm = {CVY_COMM_STARTS_RECEIVE, message_create,    start_run,
-                                               message_destroy,         CVY_COMM_PIPELINE, NULL};
-static const cvy_op_comm receive_wait_comm = {CVY_COMM_WAITS_RECEIVE, message_create,    wait_run,
-                                              message_destroy,        CVY_COMM_PIPELINE, NULL};
+static const cvy_op_comm send_start_comm = {CVY_COMM_STARTS_SEND, message_create, start_run, message_destroy,
+                                            CVY_COMM_PIPELINE,    NULL,           NULL};
+static const cvy_op_comm send_wait_comm = {CVY_COMM_WAITS_SEND, message_create, wait_run, message_destroy,
+                                           CVY_COMM_PIPELINE,   NULL,           NULL};
+static const cvy_op_comm receive_start_comm = {CVY_COMM_STARTS_RECEIVE, message_create, start_run, message_destroy,
+                                               CVY_COMM_PIPELINE,       NULL,           NULL};
+static const cvy_op_comm receive_wait_comm = {CVY_COMM_WAITS_RECEIVE, message_create, wait_run, message_destroy,
+                                              CVY_COMM_PIPELINE,      NULL,           NULL};
 
 static const cvy_option message_opts[] = {
     {"stage", CVY_TYPE_INT, CVY_FIELD(cvy_message_options, stage), "0", "0..", "", "the other stage"},

@@ -9,6 +9,13 @@
  * window gets the sum of their gradients. A tensor that all ranks have whole has its whole gradient on all of them, so
  * the gradient of an all-gather is a share, without communication, and the other way around.
  *
+ * redistribute_start and redistribute_wait are its two halves: the first packs and sends, the second receives. What is
+ * between them runs while the messages are under way. pass_overlap_halo.c makes them of halo exchanges.
+ *
+ * Source and destination have the same layout, in which samples and channels may be blocked: a range of positions is
+ * then a range of each row of memory. If all ranks of the axis have the same layout, ranges are sent as they lie in
+ * memory; otherwise in plain order.
+ *
  * It is tested by tests/program/test_program_split.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -19,6 +26,7 @@
 
 #include "base/base_mem.h"
 #include "comm/comm_grid.h"
+#include "comm/comm_underway.h"
 #include "graph/graph_grad.h"
 #include "reduce/reduce_bucket.h"
 
@@ -77,10 +85,15 @@ struct piece {          /* entries that this rank sends to a peer, or receives f
 };
 
 struct redistribution {
+    cvy_underway exchange; /* the first member, because its functions get this alone */
     struct cvy_redistribute o;
     cvy_comm *comm;
     cvy_bucket_set *buckets;
+    cvy_underway_set *exchanges;
     cvy_dtype dtype;
+    cvy_shape shape;   /* of the source */
+    cvy_layout layout; /* of both */
+    int in_order;      /* 1: what is sent is in plain order, because ranks have other layouts */
     int64_t outer;
     size_t inner;
     struct side src, dst;
@@ -107,10 +120,19 @@ static void redistribute_destroy(void **state)
     cvy_mem_free(state);
 }
 
+/* Bytes of entries first .. end - 1 without padding. */
+static size_t plain_bytes(const struct redistribution *r, int64_t first, int64_t end)
+{
+    cvy_shape piece = r->shape;
+    piece.dim[r->o.dim] = CVY_MAX(end - first, 0);
+    return (size_t)cvy_shape_elems(&piece) * cvy_dtype_bytes(r->dtype);
+}
+
 static cvy_status make_piece(struct redistribution *r, int64_t first, int64_t end, struct piece *out)
 {
     *out = (struct piece){.first = first, .end = end};
-    const size_t bytes = (size_t)(r->outer * CVY_MAX(end - first, 0)) * r->inner;
+    const size_t bytes =
+        r->in_order ? plain_bytes(r, first, end) : (size_t)(r->outer * CVY_MAX(end - first, 0)) * r->inner;
     if (bytes == 0) {
         out->end = first;
         return CVY_OK;
@@ -140,32 +162,65 @@ static cvy_status make_pieces(struct redistribution *r)
     return CVY_OK;
 }
 
+/* The memory of a tensor with one entry, as rows: what is outside of the dimension, and what is inside of it. */
+static cvy_status find_rows(struct redistribution *r)
+{
+    cvy_shape one = r->shape;
+    cvy_blocking b;
+    one.dim[r->o.dim] = 1;
+    CVY_TRY(cvy_blocking_make(&r->layout, &one, &b));
+    r->outer = 1;
+    r->inner = (size_t)b.stride[r->o.dim] * cvy_dtype_bytes(r->dtype);
+    for (int d = 0; d < one.ndim; d++) {
+        const int64_t count = b.padded[d] / b.dim_block[d];
+        if (d != r->o.dim && count != 1 && b.stride[d] >= b.stride[r->o.dim])
+            r->outer *= count;
+    }
+    return CVY_OK;
+}
+
+/* Ranks whose parts differ in size may have other kernels, and so other layouts. */
+static cvy_status compare_layouts(struct redistribution *r)
+{
+    cvy_layout *all = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *all * (size_t)r->comm->nranks, &all));
+    const cvy_status status = r->comm->ops->allgather(r->comm, &r->layout, sizeof r->layout, all);
+    for (int p = 0; p < r->comm->nranks && status == CVY_OK; p++)
+        r->in_order |= !cvy_layout_equal(&all[p], &r->layout);
+    cvy_mem_free(&all);
+    return status;
+}
+
+static cvy_status set_up(struct redistribution *r)
+{
+    CVY_TRY(find_rows(r));
+    if (r->o.from != CVY_HAS_WHOLE)
+        CVY_TRY(compare_layouts(r));
+    return make_pieces(r);
+}
+
+static cvy_status progress(cvy_underway *exchange);
+
 static cvy_status redistribute_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
 {
     const struct cvy_redistribute *o = node->options;
-    const cvy_span *src = &binding->src[0], *dst = &binding->dst[0];
-    const cvy_shape *shape = cvy_node_src(node, 0);
     struct redistribution *r = NULL;
     CVY_CHECK(cvy_space_is_host(binding->space), CVY_E_UNSUPPORTED,
               "%s: parts of tensors are exchanged in the host's memory only", node->name);
     CVY_CHECK(binding->grid && binding->grid[CVY_AXIS_BIT(o->axis)], CVY_E_INTERNAL, "%s: the plan has no axis %s",
               node->name, cvy_axis_name((cvy_axis)o->axis));
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
-    *r = (struct redistribution){.o = *o,
+    *r = (struct redistribution){.exchange.progress = progress,
+                                 .o = *o,
                                  .comm = binding->grid[CVY_AXIS_BIT(o->axis)],
                                  .buckets = binding->progresses ? binding->buckets : NULL,
-                                 .dtype = src->dtype,
-                                 .outer = 1,
-                                 .inner = cvy_dtype_bytes(src->dtype),
-                                 .src.data = src->data,
-                                 .dst.data = dst->data};
-    for (int d = 0; d < o->dim; d++)
-        r->outer *= shape->dim[d];
-    for (int d = o->dim + 1; d < shape->ndim; d++)
-        r->inner *= (size_t)shape->dim[d];
+                                 .exchanges = binding->exchanges,
+                                 .dtype = binding->src[0].dtype,
+                                 .shape = *cvy_node_src(node, 0)};
+    memcpy(&r->layout, binding->src_layout, sizeof r->layout);
     cvy_has_range(o, o->from, o->me, &r->src.first, &r->src.end);
     cvy_has_range(o, o->to, o->me, &r->dst.first, &r->dst.end);
-    const cvy_status status = make_pieces(r);
+    const cvy_status status = set_up(r);
     *state_out = r;
     if (status != CVY_OK)
         redistribute_destroy(state_out);
@@ -177,13 +232,51 @@ static char *entry(const struct redistribution *r, const struct side *side, int6
     return side->data + (size_t)(row * (side->end - side->first) + at - side->first) * r->inner;
 }
 
-static void pack(const struct redistribution *r, const struct piece *piece)
+/* Element i, in plain order, of entries first .. first + n - 1 of one side: where it is in memory. */
+static int64_t element(const struct redistribution *r, const struct side *side, const cvy_blocking *b, int64_t first,
+                       int64_t n, int64_t i)
+{
+    int64_t at[CVY_NDIM_MAX];
+    for (int d = r->shape.ndim - 1; d >= 0; d--) {
+        const int64_t count = d == r->o.dim ? n : r->shape.dim[d];
+        at[d] = i % count + (d == r->o.dim ? first - side->first : 0);
+        i /= count;
+    }
+    return cvy_blocking_offset(b, at);
+}
+
+/* Copies a piece between one side and plain order; adds: what comes in is added. */
+static cvy_status copy_in_order(const struct redistribution *r, const struct piece *piece, const struct side *side,
+                                int comes_in, int adds)
+{
+    const int64_t n = piece->end - piece->first,
+                  elems = (int64_t)(plain_bytes(r, piece->first, piece->end) / cvy_dtype_bytes(r->dtype));
+    const cvy_span packed = {.dtype = r->dtype, .data = piece->packed},
+                   tensor = {.dtype = r->dtype, .data = side->data};
+    cvy_shape shape = r->shape;
+    cvy_blocking b;
+    shape.dim[r->o.dim] = side->end - side->first;
+    CVY_TRY(cvy_blocking_make(&r->layout, &shape, &b));
+    for (int64_t i = 0; i < elems; i++) {
+        const int64_t at = element(r, side, &b, piece->first, n, i);
+        if (comes_in)
+            cvy_set(&tensor, at, cvy_get(&packed, i) + (adds ? cvy_get(&tensor, at) : 0));
+        else
+            cvy_set(&packed, i, cvy_get(&tensor, at));
+    }
+    return CVY_OK;
+}
+
+static cvy_status pack(const struct redistribution *r, const struct piece *piece)
 {
     const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
     if (cvy_comm_simulates_copy(r->comm, (size_t)r->outer * bytes))
-        return;
+        return CVY_OK;
+    if (r->in_order)
+        return copy_in_order(r, piece, &r->src, 0, 0);
     for (int64_t row = 0; row < r->outer; row++)
         memcpy(piece->packed + (size_t)row * bytes, entry(r, &r->src, row, piece->first), bytes);
+    return CVY_OK;
 }
 
 /* Overlapping windows are summed: to += from, in the tensor's dtype. */
@@ -199,18 +292,22 @@ static void add(cvy_dtype dtype, void *to, const void *from, size_t bytes)
             cvy_set(&x, i, cvy_get(&x, i) + cvy_get(&y, i));
 }
 
-static void unpack(const struct redistribution *r, const struct piece *piece)
+static cvy_status unpack(const struct redistribution *r, const struct piece *piece)
 {
     const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
+    const int adds = r->o.from == CVY_HAS_WINDOW;
     if (cvy_comm_simulates_copy(r->comm, (size_t)r->outer * bytes))
-        return;
+        return CVY_OK;
+    if (r->in_order)
+        return bytes ? copy_in_order(r, piece, &r->dst, 1, adds) : CVY_OK;
     for (int64_t row = 0; row < r->outer && bytes; row++) {
         char *to = entry(r, &r->dst, row, piece->first), *from = piece->packed + (size_t)row * bytes;
-        if (r->o.from == CVY_HAS_WINDOW)
+        if (adds)
             add(r->dtype, to, from, bytes);
         else
             memcpy(to, from, bytes);
     }
+    return CVY_OK;
 }
 
 /* Fills entries first .. end - 1 of a row. */
@@ -256,6 +353,14 @@ static cvy_status test(const struct redistribution *r, struct piece *pieces, int
     return CVY_OK;
 }
 
+static cvy_status progress(cvy_underway *exchange)
+{
+    const struct redistribution *r = (const struct redistribution *)(const void *)exchange;
+    int left = 0;
+    CVY_TRY(test(r, r->receive, &left));
+    return test(r, r->send, &left);
+}
+
 static cvy_status wait_for_all(const struct redistribution *r)
 {
     for (int round = 0, left = 1; left; round++) {
@@ -270,12 +375,8 @@ static cvy_status wait_for_all(const struct redistribution *r)
     return CVY_OK;
 }
 
-static cvy_status redistribute_run(void *state, void *const *src, void *const *dst, void *scratch)
+static cvy_status start(struct redistribution *r)
 {
-    struct redistribution *r = state;
-    (void)scratch;
-    r->src.data = src[0];
-    r->dst.data = dst[0];
     for (int p = 0; p < r->o.parts; p++)
         if (r->receive[p].message) {
             r->receive[p].active = 1;
@@ -283,15 +384,75 @@ static cvy_status redistribute_run(void *state, void *const *src, void *const *d
         }
     for (int p = 0; p < r->o.parts; p++)
         if (r->send[p].message) {
-            pack(r, &r->send[p]);
+            CVY_TRY(pack(r, &r->send[p]));
             r->send[p].active = 1;
             CVY_TRY(r->comm->message->send(r->send[p].message, p, TAG));
         }
+    return CVY_OK;
+}
+
+static cvy_status finish(struct redistribution *r)
+{
     copy_own(r);
     CVY_TRY(wait_for_all(r));
     for (int p = 0; p < r->o.parts; p++)
-        unpack(r, &r->receive[p]);
+        CVY_TRY(unpack(r, &r->receive[p]));
     return CVY_OK;
+}
+
+static cvy_status redistribute_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct redistribution *r = state;
+    (void)scratch;
+    r->src.data = src[0];
+    r->dst.data = dst[0];
+    CVY_TRY(start(r));
+    return finish(r);
+}
+
+/* The destination is a token, which leads the wait to the exchange. */
+static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct redistribution *r = state;
+    (void)scratch;
+    r->src.data = src[0];
+    memcpy(dst[0], &r, sizeof r);
+    cvy_underway_add(r->exchanges, &r->exchange);
+    return start(r);
+}
+
+static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct redistribution *r = NULL;
+    (void)state, (void)scratch;
+    memcpy(&r, src[1], sizeof r);
+    cvy_underway_remove(r->exchanges, &r->exchange);
+    r->dst.data = dst[0];
+    return finish(r);
+}
+
+/* All that a wait needs is in the token. */
+static cvy_status wait_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    (void)node, (void)binding;
+    *state_out = NULL;
+    return CVY_OK;
+}
+
+/* Only channels may be blocked. Padding of channels must stay zero, so it is not filled with another number. */
+static int takes_layout(const cvy_node *node, const cvy_layout *layout)
+{
+    const struct cvy_redistribute *o = node->options;
+    const cvy_shape *shape = cvy_node_src(node, 0);
+    cvy_blocking b;
+    if (cvy_layout_is_plain(layout))
+        return 1;
+    if (o->dim < 2 || cvy_layout_whole(layout) > 0 || cvy_blocking_make(layout, shape, &b) != CVY_OK)
+        return 0;
+    for (int i = 0; i < b.nblock; i++)
+        if (b.block_dim[i] != 1)
+            return 0;
+    return o->fill == 0 || b.padded[1] == shape->dim[1];
 }
 
 static cvy_comm_axis axis_of(const cvy_node *node)
@@ -305,6 +466,25 @@ static const cvy_op_comm redistribute_comm = {
     .run = redistribute_run,
     .destroy = redistribute_destroy,
     .axis_of = axis_of,
+    .takes_layout = takes_layout,
+};
+
+static const cvy_op_comm start_comm = {
+    .role = CVY_COMM_NO_BUCKET,
+    .create = redistribute_create,
+    .run = start_run,
+    .destroy = redistribute_destroy,
+    .axis_of = axis_of,
+    .takes_layout = takes_layout,
+};
+
+static const cvy_op_comm wait_comm = {
+    .role = CVY_COMM_NO_BUCKET,
+    .create = wait_create,
+    .run = wait_run,
+    .destroy = redistribute_destroy,
+    .axis_of = axis_of,
+    .takes_layout = takes_layout,
 };
 
 /* ---- the operator ---- */
@@ -361,4 +541,35 @@ CVY_OP_DEFINE(redistribute) = {
     .infer = redistribute_infer,
     .grad = redistribute_grad,
     .comm = &redistribute_comm,
+};
+
+/* redistribute_start: src -> token. */
+static cvy_status start_infer(cvy_node *node)
+{
+    return cvy_node_set_dst(node, 0, CVY_DTYPE_I64, &(cvy_shape){0});
+}
+
+CVY_OP_DEFINE(redistribute_start) = {
+    .name = "redistribute_start",
+    .summary = "starts a redistribute",
+    .options_size = sizeof(struct cvy_redistribute),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .infer = start_infer,
+    .comm = &start_comm,
+};
+
+/* redistribute_wait: src, token -> dst. */
+CVY_OP_DEFINE(redistribute_wait) = {
+    .name = "redistribute_wait",
+    .summary = "waits for a redistribute",
+    .options_size = sizeof(struct cvy_redistribute),
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .infer = redistribute_infer,
+    .comm = &wait_comm,
 };

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
+#include "op/comm/op_redistribute.h"
 #include "op/conv/op_pool.h"
 
 static cvy_status global_avg_pool_infer(cvy_node *node)
@@ -56,6 +57,22 @@ static const cvy_sample global_avg_pool_samples[] = {
     {.src = "2x3x5x4"}, {.src = "1x1x1"}, {.src = "3x16x4x4"}, {.src = "2x33x7"}, {.src = "1x2x3x4x5"}, {0},
 };
 
+/* Along a spatial dimension the means of the parts are added, each with its share of the positions. */
+static cvy_status global_avg_pool_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    const cvy_shape *src = cvy_node_src(node, 0);
+    (void)options;
+    if (part->split != CVY_SPLIT_SPACE)
+        return CVY_OK;
+    const int64_t n = part->dim < src->ndim ? src->dim[part->dim] : 0;
+    if (n < part->parts)
+        return CVY_NOT_APPLICABLE;
+    part->share =
+        (double)(cvy_share_first(n, part->number + 1, part->parts) - cvy_share_first(n, part->number, part->parts)) /
+        (double)n;
+    return CVY_OK;
+}
+
 CVY_OP_DEFINE(global_avg_pool) = {
     .name = "global_avg_pool",
     .summary = "mean over all positions of a channel",
@@ -63,6 +80,8 @@ CVY_OP_DEFINE(global_avg_pool) = {
     .nsrc_max = 1,
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = global_avg_pool_part,
     .infer = global_avg_pool_infer,
     .grad = global_avg_pool_grad,
     .cost = global_avg_pool_cost,

@@ -83,6 +83,16 @@ static const cvy_sample global_max_pool_samples[] = {
     {0},
 };
 
+/* Along a spatial dimension the whole maximum is that of the parts. If several positions have it, the gradient goes to
+ * the first one of the first part. */
+static cvy_status global_max_pool_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    const cvy_shape *src = cvy_node_src(node, 0);
+    (void)options;
+    part->maxima = part->split == CVY_SPLIT_SPACE;
+    return !part->maxima || (part->dim < src->ndim && src->dim[part->dim] >= part->parts) ? CVY_OK : CVY_NOT_APPLICABLE;
+}
+
 CVY_OP_DEFINE(global_max_pool) = {
     .name = "global_max_pool",
     .summary = "maximum over all positions of a channel",
@@ -91,6 +101,8 @@ CVY_OP_DEFINE(global_max_pool) = {
     .ndst = 2,
     .nsaved = 1,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = global_max_pool_part,
     .infer = global_max_pool_infer,
     .grad = global_max_pool_grad,
     .cost = global_max_pool_cost,

@@ -14,6 +14,7 @@
 #include "op/loss/op_loss.h"
 
 #include "graph/graph_grad.h"
+#include "op/comm/op_redistribute.h"
 
 #include <stdio.h>
 
@@ -98,6 +99,20 @@ cvy_status cvy_loss_set_dst(cvy_node *node)
     return cvy_node_set_accumulator(node, 0, CVY_DTYPE_F64, &(cvy_shape){0}, 1);
 }
 
+cvy_status cvy_loss_share(const cvy_node *node, const cvy_node_part *part, int lacks, double *share_out)
+{
+    const cvy_shape *output = cvy_node_src(node, 0), *target = cvy_node_src(node, 1);
+    if (part->dim >= output->ndim || target->ndim != output->ndim - lacks)
+        return CVY_NOT_APPLICABLE;
+    for (int d = 2; d < output->ndim; d++)
+        if (target->dim[d - lacks] != output->dim[d])
+            return CVY_NOT_APPLICABLE;
+    const int64_t n = output->dim[part->dim], first = cvy_share_first(n, part->number, part->parts),
+                  end = cvy_share_first(n, part->number + 1, part->parts);
+    *share_out = (double)(end - first) / (double)n;
+    return n >= part->parts ? CVY_OK : CVY_NOT_APPLICABLE;
+}
+
 cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, int swap)
 {
     cvy_value *dloss = cvy_grad_of(g, fwd->dst[0]), *dst = NULL;
@@ -134,6 +149,15 @@ cvy_status cvy_loss_each_grad(cvy_grad *g, const cvy_node *fwd)
     const cvy_loss_each_def *def = fwd->op->family;
     CVY_TRY(cvy_loss_emit(g, fwd, def->grad, 0));
     return def->symmetric ? cvy_loss_emit(g, fwd, def->grad, 1) : CVY_OK;
+}
+
+cvy_status cvy_loss_each_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    struct cvy_loss_each *o = options;
+    double share = 0;
+    CVY_TRY(cvy_loss_share(node, part, 0, &share));
+    o->loss_weight *= share;
+    return CVY_OK;
 }
 
 cvy_status cvy_loss_each_infer(cvy_node *node)
@@ -262,7 +286,22 @@ static cvy_status weight_sum_reference(const cvy_node *node, const cvy_span *src
             CVY_TRY(mean_label_weight(node, &src[0], n, each, &mean));
         total += mean * (node->nsrc > 1 ? cvy_get(&src[1], n) : 1);
     }
-    cvy_set(dst, 0, total);
+    cvy_set(dst, 0, o->share > 0 ? o->share * total : total);
+    return CVY_OK;
+}
+
+/* A part of a target that is split, because it is an input with spatial dimensions. */
+static cvy_status weight_sum_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    struct cvy_weight_sum *o = options;
+    const cvy_shape *target = cvy_node_src(node, 0);
+    const int64_t n = part->dim < target->ndim ? target->dim[part->dim] : 0;
+    if (n < part->parts)
+        return CVY_NOT_APPLICABLE;
+    const double share =
+        (double)(cvy_share_first(n, part->number + 1, part->parts) - cvy_share_first(n, part->number, part->parts)) /
+        (double)n;
+    o->share = o->share > 0 ? o->share * share : share;
     return CVY_OK;
 }
 
@@ -289,6 +328,8 @@ CVY_OP_DEFINE(weight_sum) = {
     .ndst = 1,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = weight_sum_part,
     .infer = weight_sum_infer,
     .cost = weight_sum_cost,
     .reference = weight_sum_reference,

@@ -23,6 +23,7 @@
 struct cvy_weight_sum {
     cvy_reals class_weights;
     cvy_ints ignore_label;
+    double share; /* of weight_sum: the part of the positions of a sample that the target has; 0: it has all */
 };
 
 /* clang-format off */
@@ -47,6 +48,10 @@ cvy_status cvy_loss_check_norm(const cvy_node *node, int first);
 /* Checks that there is one target element for each output element; dimensions of 1 are ignored ([N] fits [N, 1]). */
 cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target);
 cvy_status cvy_loss_set_dst(cvy_node *node);
+/* Sets *share_out to the part of the positions of the output, source 0, that a part along a spatial dimension has: its
+ * mean counts so much of the whole one. `lacks`: the target has this many axes less. CVY_NOT_APPLICABLE: output and
+ * target cannot be split alike. */
+cvy_status cvy_loss_share(const cvy_node *node, const cvy_node_part *part, int lacks, double *share_out);
 
 /* Adds the node grad_op with sources (dloss, the loss's sources), which makes the gradient of the output. swap: of the
  * target instead, for a loss that is symmetric in the two. */
@@ -88,6 +93,7 @@ typedef struct cvy_loss_each_def {
 cvy_status cvy_loss_each_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                                cvy_value *const *src, int nsrc, cvy_value **dst_out);
 cvy_status cvy_loss_each_infer(cvy_node *node);
+cvy_status cvy_loss_each_part(const cvy_node *node, cvy_node_part *part, void *options);
 cvy_status cvy_loss_each_grad(cvy_grad *g, const cvy_node *fwd);
 cvy_status cvy_loss_each_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
 void cvy_loss_each_cost(const cvy_node *node, cvy_cost *cost_out);

@@ -147,6 +147,17 @@ static const cvy_sample cross_entropy_samples[] = {
     {0},
 };
 
+/* Labels of positions have no axis of channels. */
+static cvy_status cross_entropy_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    struct cvy_cross_entropy *o = options;
+    double share = 0;
+    CVY_TRY(cvy_loss_share(node, part, 1, &share));
+    o->loss_weight *= share;
+    part->lacks_channels = 1;
+    return CVY_OK;
+}
+
 CVY_OP_DEFINE(softmax_cross_entropy) = {
     .name = "softmax_cross_entropy",
     .summary = "cross-entropy of softmax, for classes",
@@ -157,6 +168,8 @@ CVY_OP_DEFINE(softmax_cross_entropy) = {
     .ndst = 1,
     .flags = CVY_OP_LOSS,
     .splits = CVY_SPLIT_SAMPLES,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = cross_entropy_part,
     .infer = cross_entropy_infer,
     .grad = cross_entropy_grad,
     .build = cross_entropy_build,

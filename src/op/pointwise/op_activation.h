@@ -69,11 +69,12 @@ struct cvy_softplus {
 
 struct cvy_dropout {
     double p;
+    cvy_tile place; /* of a part: the shape of a whole sample, and where the part begins in it; whole.ndim 0: no part */
 };
 
-/* The mask of dropout; all kernels use this definition. Element i (logical row-major index in its sample) is dropped if
- * word i of the sample's random stream is below the threshold. Word i is cvy_rng_u32(stream, i); one block of the
- * generator gives the words of four consecutive elements. */
+/* The mask of dropout; all kernels use this definition. Element i (logical row-major index in its whole sample) is
+ * dropped if word i of the sample's random stream is below the threshold. Word i is cvy_rng_u32(stream, i); one block
+ * of the generator gives the words of four consecutive elements. */
 static inline cvy_rng cvy_dropout_stream(uint64_t seed, uint64_t layer_hash, int64_t step, int64_t sample_id)
 {
     return cvy_rng_make_hashed(seed, layer_hash, (uint64_t)step, (uint64_t)sample_id);
@@ -83,6 +84,12 @@ static inline cvy_rng cvy_dropout_stream(uint64_t seed, uint64_t layer_hash, int
 static inline uint64_t cvy_dropout_threshold(double p)
 {
     return (uint64_t)(p * 4294967296.0 + 0.5);
+}
+
+/* The index in the whole sample of element i of a sample of this shape. */
+static inline int64_t cvy_dropout_index(const struct cvy_dropout *o, const cvy_shape *sample, int64_t i)
+{
+    return o->place.whole.ndim ? cvy_tile_index(&o->place, sample, i) : i;
 }
 
 static inline double cvy_dropout_scale(double p)

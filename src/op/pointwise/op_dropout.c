@@ -79,12 +79,28 @@ static cvy_status dropout_reference(const cvy_node *node, const cvy_span *src, c
     const uint64_t layer = cvy_rng_name(node->layer), threshold = cvy_dropout_threshold(o->p);
     const double scale = cvy_dropout_scale(o->p);
     const int64_t N = src->dim[0], each = cvy_span_prod(src, 1, src->ndim), step = ((const int64_t *)src[2].data)[0];
+    const cvy_shape sample = cvy_shape_make(src->ndim - 1, src->dim + 1);
     for (int64_t n = 0; n < N; n++) {
         const cvy_rng stream = cvy_dropout_stream(node->graph->seed, layer, step, ((const int64_t *)src[1].data)[n]);
         for (int64_t i = 0; i < each; i++)
             cvy_set(dst, n * each + i,
-                    cvy_rng_u32(&stream, (uint64_t)i) < threshold ? 0 : cvy_get(src, n * each + i) * scale);
+                    cvy_rng_u32(&stream, (uint64_t)cvy_dropout_index(o, &sample, i)) < threshold
+                        ? 0
+                        : cvy_get(src, n * each + i) * scale);
     }
+    return CVY_OK;
+}
+
+/* A part has the mask of its place in the whole sample. */
+static cvy_status dropout_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    struct cvy_dropout *o = options;
+    const cvy_shape *src = cvy_node_src(node, 0);
+    if (part->dim < 1 || part->dim >= src->ndim)
+        return CVY_NOT_APPLICABLE;
+    if (o->place.whole.ndim == 0)
+        o->place.whole = cvy_shape_make(src->ndim - 1, src->dim + 1);
+    o->place.first[part->dim - 1] += part->first;
     return CVY_OK;
 }
 
@@ -106,6 +122,8 @@ CVY_OP_DEFINE(dropout) = {
     .ndst = 1,
     .flags = CVY_OP_RANDOM,
     .splits = CVY_SPLIT_SAMPLES,
+    .part_splits = CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
+    .part = dropout_part,
     .infer = dropout_infer,
     .grad = dropout_grad,
     .build = dropout_build,

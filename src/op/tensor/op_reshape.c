@@ -6,11 +6,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "graph/graph_grad.h"
+#include "op/tensor/op_reshape.h"
 
-typedef struct cvy_reshape_opts {
-    cvy_ints shape;
-} cvy_reshape_opts;
+#include "graph/graph_grad.h"
 
 static const cvy_option reshape_rows[] = {
     {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_reshape_opts, shape), NULL, "-1..", "",

@@ -21,6 +21,9 @@ struct dropout {
     int threads, bf16;
     uint64_t seed, layer, threshold;
     float scale;
+    struct cvy_dropout options; /* say whether a sample is a part */
+    cvy_shape sample;
+    int64_t run;     /* elements of a part that are consecutive in the whole sample */
     const void *src; /* of the running call */
     void *dst;
     const int64_t *id;
@@ -51,7 +54,10 @@ static cvy_status dropout_create(const cvy_kernel_ask *ask, void **state_out)
                           .seed = ask->node->graph->seed,
                           .layer = cvy_rng_name(ask->node->layer),
                           .threshold = cvy_dropout_threshold(o->p),
-                          .scale = (float)cvy_dropout_scale(o->p)};
+                          .scale = (float)cvy_dropout_scale(o->p),
+                          .options = *o,
+                          .sample = cvy_shape_make(shape->ndim - 1, shape->dim + 1)};
+    s->run = s->sample.ndim > 0 ? s->sample.dim[s->sample.ndim - 1] : 1;
     if (shape->ndim > 1)
         s->block = cvy_planes_make(shape, &ask->src[0]).block;
     for (int d = 1; d < shape->ndim; d++)
@@ -92,6 +98,21 @@ CVY_SIMD static void factors(const struct dropout *s, const uint32_t word[4][NBL
     for (int j = 0; j < NBLOCK; j++)
         for (int k = 0; k < 4; k++)
             factor[4 * j + k] = word[k][j] < threshold ? 0 : scale;
+}
+
+/* The factors of elements from .. from + count - 1 of a part, whose words are not consecutive. */
+static void part_factors(const struct dropout *s, const cvy_rng *stream, int64_t from, int64_t count, float *factor)
+{
+    for (int64_t i = 0; i < count;) {
+        const int64_t end = CVY_MIN(count, i + s->run - (from + i) % s->run);
+        uint32_t word[4] = {0};
+        for (uint64_t w = (uint64_t)cvy_dropout_index(&s->options, &s->sample, from + i), first = w; i < end;
+             i++, w++) {
+            if (w == first || w % 4 == 0)
+                cvy_philox(stream, w / 4, &word[0], &word[1], &word[2], &word[3]);
+            factor[i] = word[w % 4] < s->threshold ? 0 : s->scale;
+        }
+    }
 }
 
 /* A dropped element becomes zero, also if it was not finite. */
@@ -155,8 +176,12 @@ static void dropout_range(int64_t first, int64_t end, void *arg)
     for (int64_t item = first; item < end; item++) {
         const int64_t n = item / s->npieces, from = item % s->npieces * PIECE, count = CVY_MIN(PIECE, s->each - from);
         const cvy_rng stream = cvy_dropout_stream(s->seed, s->layer, s->step, s->id[n]);
-        draw(&stream, (uint64_t)from / 4, word);
-        factors(s, (const uint32_t(*)[NBLOCK])word, factor);
+        if (s->options.place.whole.ndim > 0)
+            part_factors(s, &stream, from, count, factor);
+        else {
+            draw(&stream, (uint64_t)from / 4, word);
+            factors(s, (const uint32_t(*)[NBLOCK])word, factor);
+        }
         const int64_t base = n * s->each_memory;
         if (s->block == 1)
             dropout_stretch(s, factor, base + from, 1, count);
