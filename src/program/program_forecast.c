@@ -177,14 +177,22 @@ static int64_t entries(const struct cvy_redistribute *o, int p, int sends)
     return CVY_MAX(CVY_MIN(CVY_MIN(from_end, to_end), o->n) - CVY_MAX(CVY_MAX(from, to), 0), 0);
 }
 
-/* Both directions are under way at the same time. What is sent is packed before, and what came is unpacked. */
-static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr)
+/* The number of an exchange in two halves: that of the value between them, after the numbers of the buckets. */
+static int number_of_halves(const struct lister *l, const cvy_instr *instr, const cvy_value *token)
+{
+    const cvy_graph *g = instr->call->node->graph;
+    return l->plan->buckets->n + instr->micro * g->nvalue + token->index;
+}
+
+/* Both directions are under way at the same time. What is sent is packed before, and what came is unpacked. The first
+ * half of an exchange in two halves counts all of this; the second one waits. */
+static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr, int halves)
 {
     const struct cvy_redistribute *o = instr->call->node->options;
     const cvy_grid *grid = &l->p->pipeline.grid;
     const cvy_shape *shape = cvy_node_src(instr->call->node, 0);
     const double entry = (double)bytes_of(l->plan, instr->src_buffer[0]) / (double)CVY_MAX(shape->dim[o->dim], 1);
-    double packed = (double)bytes_of(l->plan, instr->dst_buffer[0]), wire_s[2] = {0};
+    double packed = (double)bytes_of(l->plan, instr->src_buffer[0]), wire_s[2] = {0};
     int at[CVY_AXES];
     memcpy(at, grid->at, sizeof at);
     for (int p = 0; p < o->parts && o->from != CVY_HAS_WHOLE; p++) {
@@ -196,10 +204,12 @@ static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr)
             packed += bytes;
         }
     }
-    return cvy_forecast_add(l->out, &(cvy_forecast_item){.kind = CVY_FORECAST_EXCHANGE,
-                                                         .axis = cvy_comm_axis_of(o->axis),
-                                                         .work_s = 2 * packed * l->network->copy_s,
-                                                         .wire_s = CVY_MAX(wire_s[0], wire_s[1])});
+    return cvy_forecast_add(
+        l->out, &(cvy_forecast_item){.kind = halves ? CVY_FORECAST_START : CVY_FORECAST_EXCHANGE,
+                                     .axis = cvy_comm_axis_of(o->axis),
+                                     .number = halves ? number_of_halves(l, instr, instr->call->node->dst[0]) : 0,
+                                     .work_s = 2 * packed * l->network->copy_s,
+                                     .wire_s = CVY_MAX(wire_s[0], wire_s[1])});
 }
 
 /* Within a node the rank itself copies what it receives. */
@@ -235,8 +245,15 @@ static cvy_status add_comm(struct lister *l, const cvy_instr *instr)
         return add_bucket(l, CVY_MAX(starts, waits), starts >= 0);
     if (cvy_op_is_message(instr->call->node->op))
         return add_message(l, instr);
-    if (strcmp(op, "redistribute") == 0)
-        return add_redistribution(l, instr);
+    if (strcmp(op, "redistribute") == 0 || strcmp(op, "redistribute_start") == 0)
+        return add_redistribution(l, instr, strcmp(op, "redistribute") != 0);
+    if (strcmp(op, "redistribute_wait") == 0) {
+        const struct cvy_redistribute *o = instr->call->node->options;
+        return cvy_forecast_add(l->out,
+                                &(cvy_forecast_item){.kind = CVY_FORECAST_WAIT,
+                                                     .axis = cvy_comm_axis_of(o->axis),
+                                                     .number = number_of_halves(l, instr, instr->call->node->src[1])});
+    }
     if (strcmp(op, "allreduce") == 0)
         return add_sum(l, instr);
     CVY_FAIL(CVY_E_INTERNAL, "%s: the cost of %s is not known", instr->call->node->name, op);

@@ -205,7 +205,7 @@ static cvy_status price_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_ma
 /* A program that is only planned for a prediction needs the times of its own stage. */
 static cvy_status price_own_stage(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
-    return p->kernel.wisdom && p->kernel.planning != CVY_PLANNING_ESTIMATE ? price_stage(p, opts, make) : CVY_OK;
+    return p->kernel.wisdom && p->kernel.planning != CVY_PLANNING_ESTIMATE ? cvy_program_price(p, opts, make) : CVY_OK;
 }
 
 cvy_status cvy_program_tune_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)

@@ -97,20 +97,21 @@ $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --set parallel=auto --set trai
 grep -q 'parallel: auto takes .*, the fastest of [0-9]* grids' log || fail "the choice is not logged: $(cat log)"
 grep -q 'parallel: auto: a step takes .* ms, and .* ms were predicted' log || fail "the prediction is not compared: $(cat log)"
 grep -q '"kind": "forecast", .*"seconds_predicted": [0-9]' auto/metrics.jsonl || fail "no line of the prediction in metrics.jsonl"
-# With little memory only a pipeline fits; lars excludes tensor 2. Other ranks go on with its micro-batches.
-sed 's/^train: {/train: {optimizer: {name: lars, lr: 0.01}, /' job.yaml >lars.yaml
-one=$("$CONVOY" plan lars.yaml --threads 1 --ranks 2 --set parallel.pipeline=1 --json | sed 's/.*"need_bytes": \([0-9]*\).*/\1/')
-auto() {
-    ranks=$1 steps=$2
-    shift 2
+# With little memory data parallelism does not fit.
+one=$("$CONVOY" plan job.yaml --threads 1 --ranks 2 --set parallel.pipeline=1 --json | sed 's/.*"need_bytes": \([0-9]*\).*/\1/')
+train() {
+    ranks=$1
+    shift
     # shellcheck disable=SC2086
-    $MPIEXEC_N "$ranks" "$CONVOY" train lars.yaml --threads 1 --set parallel=auto --set "train.steps=$steps" --out small "$@" >log 2>&1 || fail "auto on $ranks ranks fails: $(cat log)"
+    $MPIEXEC_N "$ranks" "$CONVOY" train job.yaml --threads 1 "$@" >log 2>&1 || fail "$* on $ranks ranks fails: $(cat log)"
 }
-auto 2 3 --set plan.memory_limit=$((one * 9 / 10))
-grep -q 'parallel: auto takes pipeline 2' log || fail "within the limit auto takes no pipeline: $(cat log)"
-auto 1 4 --resume
-auto 3 5 --resume
-grep -q 'parallel: auto takes .*micro-batches' log || fail "a resumed run has other micro-batches: $(cat log)"
+train 2 --out small --set parallel=auto --set "plan.memory_limit=$((one * 9 / 10))"
+grep -q 'parallel: auto takes [pst]' log || fail "within the limit auto takes the data axis: $(cat log)"
+# Other ranks go on with the micro-batches of a pipeline.
+train 2 --out stages --set 'parallel={pipeline: 2}' --set train.accumulate=4
+train 1 --out stages --resume --set parallel=auto --set train.steps=4
+train 3 --out stages --resume --set parallel=auto --set train.steps=5
+grep -q 'parallel: auto takes .*, 4 micro-batches' log || fail "a resumed run has other micro-batches: $(cat log)"
 "$CONVOY" bench job.yaml --set parallel=auto --kernels clock >/dev/null 2>log && fail "a grid is searched for the clock"
 grep -q 'parallel is auto, which is not for the kernel clock' log || fail "auto with the clock: $(cat log)"
 "$CONVOY" plan job.yaml --set parallel=automatic 2>log && fail "parallel: automatic is taken"

@@ -155,6 +155,8 @@ cvy_status cvy_loss_each_part(const cvy_node *node, cvy_node_part *part, void *o
 {
     struct cvy_loss_each *o = options;
     double share = 0;
+    if (part->split == CVY_SPLIT_SAMPLES)
+        return CVY_OK;
     CVY_TRY(cvy_loss_share(node, part, 0, &share));
     o->loss_weight *= share;
     return CVY_OK;
@@ -296,6 +298,8 @@ static cvy_status weight_sum_part(const cvy_node *node, cvy_node_part *part, voi
     struct cvy_weight_sum *o = options;
     const cvy_shape *target = cvy_node_src(node, 0);
     const int64_t n = part->dim < target->ndim ? target->dim[part->dim] : 0;
+    if (part->split == CVY_SPLIT_SAMPLES)
+        return CVY_OK;
     if (n < part->parts)
         return CVY_NOT_APPLICABLE;
     const double share =

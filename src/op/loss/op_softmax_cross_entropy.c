@@ -152,6 +152,8 @@ static cvy_status cross_entropy_part(const cvy_node *node, cvy_node_part *part, 
 {
     struct cvy_cross_entropy *o = options;
     double share = 0;
+    if (part->split == CVY_SPLIT_SAMPLES)
+        return CVY_OK;
     CVY_TRY(cvy_loss_share(node, part, 1, &share));
     o->loss_weight *= share;
     part->lacks_channels = 1;

@@ -96,6 +96,8 @@ static cvy_status dropout_part(const cvy_node *node, cvy_node_part *part, void *
 {
     struct cvy_dropout *o = options;
     const cvy_shape *src = cvy_node_src(node, 0);
+    if (part->split == CVY_SPLIT_SAMPLES)
+        return CVY_OK;
     if (part->dim < 1 || part->dim >= src->ndim)
         return CVY_NOT_APPLICABLE;
     if (o->place.whole.ndim == 0)
