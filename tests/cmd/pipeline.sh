@@ -53,7 +53,7 @@ $MPIEXEC_N 2 "$CONVOY" test resumed-2-2 --data "$data" >log2 2>&1 || fail "test 
 
 # ---- bad input ----
 refused 'the number of ranks must be a multiple' $MPIEXEC_N 3 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2
-refused 'parallel.pipeline is 2, which does not go with update: local: take sync' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set update=local
+refused 'update: local has each rank train a whole model by itself' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set update=local
 refused 'parallel.first_layers names 1 layer, and there are 2 stages' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set 'parallel.first_layers=[conv1]'
 refused 'parallel.first_layers is conv, expected a list of names' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set parallel.first_layers=conv
 refused "parallel.order is '2f', expected 1f1b or gpipe" $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set parallel.order=2f

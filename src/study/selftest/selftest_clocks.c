@@ -69,7 +69,12 @@ cvy_status cvy_selftest_clocks(cvy_selftest *t)
                           "the monotonic clock went back %lld times in %d readings: see "
                           "/sys/devices/system/clocksource/clocksource0, and do not use this node",
                           (long long)back, READINGS);
-    if (!(step_s < COARSE_S))
+    if (isinf(step_s))
+        cvy_selftest_fail(t,
+                          "the monotonic clock stood still for %d readings: steps cannot be timed; see "
+                          "/sys/devices/system/clocksource/clocksource0",
+                          READINGS);
+    else if (!(step_s < COARSE_S))
         cvy_selftest_fail(t,
                           "the monotonic clock moves in steps of %.3g s, expected less than %.0g s: steps cannot be "
                           "timed; see /sys/devices/system/clocksource/clocksource0",
