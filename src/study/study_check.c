@@ -41,9 +41,10 @@ struct outcome { /* the result of the steps of one plan */
     char *kernels; /* text: how many nodes each library runs */
 };
 
+/* A weight of this rank: others have the parts of a tensor axis, and other stages. */
 static int is_weight(const cvy_variable *v)
 {
-    return v->role == CVY_ROLE_WEIGHT;
+    return v->role == CVY_ROLE_WEIGHT && !v->elsewhere;
 }
 
 static cvy_status copy_weights(const cvy_vars *vars, double *to)
