@@ -191,9 +191,11 @@ static void add_network(const cvy_session *s, const cvy_dataset_info *data, cons
 
 static void add_batch(const cvy_session *s, int64_t batch, const cvy_plan *plan, cvy_text *t)
 {
-    const int nranks = cvy_program_nworkers(s->program), nservers = s->context->comm->nranks - nranks;
+    const int nranks = cvy_program_nworkers(s->program), all = s->context->comm->nranks, nservers = all - nranks;
     cvy_text_add(t, "\nbatch %lld over %d rank%s", (long long)batch, nranks, nranks > 1 ? "s" : "");
-    if (nservers > 0)
+    if (cvy_grid_is_used(&s->program->pipeline.grid))
+        cvy_text_add(t, " of the data axis of %d ranks", all);
+    else if (nservers > 0)
         cvy_text_add(t, ", whose weights %d other%s hold%s", nservers, nservers > 1 ? "s" : "",
                      nservers > 1 ? "" : "s");
     cvy_text_add(t, ": %lld rows on this rank, %d micro-batch%s; %d thread%s a rank\n", (long long)plan->rows,

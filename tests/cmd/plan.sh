@@ -65,13 +65,20 @@ grep -q '^best: .* ms a step, of which [0-9]* % is computing' grids || fail "no 
 grep -q '^rough: some kernels have no measured time' grids || fail "estimates are not called rough: $(cat grids)"
 "$CONVOY" plan job.yaml --threads 1 --ranks 3 --set 'model={layers: [{fc: {channels: 2}}]}' --set data.train.classes=2 --set train.groups= >grids || fail "plan --ranks with two channels fails"
 grep -q '^  tensor 3:$' grids && grep -q '^tensor 3 (auto) ' grids || fail "two channels on three ranks are not refused: $(cat grids)"
-# To the byte, the memory is that of the plan of real ranks.
+# To the byte, the memory is that of the plan of real ranks. With a pipeline it is that of the largest stage, and the
+# plan of real ranks prints the first one.
 for grid in 'parallel={pipeline: 1}' 'parallel={pipeline: 2}'; do
     # shellcheck disable=SC2086
     real=$($MPIEXEC_N 2 "$CONVOY" plan cifar-convnet --batch 16 --threads 1 --set "$grid" | sed -n 's/^  total *\([0-9,]*\)$/\1/p' | tr -d ,)
     "$CONVOY" plan cifar-convnet --batch 16 --threads 1 --ranks 2 --set "$grid" --json >grids
-    grep -q "\"need_bytes\": $real," grids || fail "$grid: a rank of two needs $real bytes, the search says $(cat grids)"
+    need=$(sed -n 's/.*"need_bytes": \([0-9]*\).*/\1/p' grids | head -n 1)
+    case $grid in
+    *1*) [ "$need" = "$real" ] ;;
+    *) [ "$need" -ge "$real" ] && [ "$need" -lt $((2 * real)) ] ;;
+    esac || fail "$grid: a rank of two needs $real bytes, the search says $(cat grids)"
 done
+$MPIEXEC_N 2 "$CONVOY" plan cifar-convnet --batch 16 --threads 1 --set 'parallel={tensor: 2}' | grep -q '^batch 16 over 1 rank of the data axis of 2 ranks: 16 rows' ||
+    fail "the batch of a grid is described otherwise"
 # A job with a grid: only this one.
 "$CONVOY" plan job.yaml --threads 1 --ranks 2 --set parallel.pipeline=2 --set train.accumulate=4 --json >grids || fail "the job's own grid is not predicted"
 [ "$(grep -o '"grid"' grids | wc -l)" = 1 ] || fail "more than the job's own grid: $(cat grids)"
