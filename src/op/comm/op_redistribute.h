@@ -30,6 +30,13 @@ struct cvy_redistribute {
     double fill;     /* of entries outside 0 .. n - 1, if `to` has windows */
 };
 
+/* What a part has of n entries that the ranks of an axis share, as a fraction of all. */
+static inline double cvy_part_fraction(const cvy_node_part *part, int64_t n)
+{
+    return (double)(cvy_share_first(n, part->number + 1, part->parts) - cvy_share_first(n, part->number, part->parts)) /
+           (double)n;
+}
+
 /* The entries first .. end - 1 that a part has. */
 void cvy_has_range(const struct cvy_redistribute *o, cvy_has has, int part, int64_t *first_out, int64_t *end_out);
 /* The same for a window; n is not needed. */

@@ -67,9 +67,7 @@ static cvy_status global_avg_pool_part(const cvy_node *node, cvy_node_part *part
     const int64_t n = part->dim < src->ndim ? src->dim[part->dim] : 0;
     if (n < part->parts)
         return CVY_NOT_APPLICABLE;
-    part->share =
-        (double)(cvy_share_first(n, part->number + 1, part->parts) - cvy_share_first(n, part->number, part->parts)) /
-        (double)n;
+    part->share = cvy_part_fraction(part, n);
     return CVY_OK;
 }
 

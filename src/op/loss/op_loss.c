@@ -107,9 +107,8 @@ cvy_status cvy_loss_share(const cvy_node *node, const cvy_node_part *part, int l
     for (int d = 2; d < output->ndim; d++)
         if (target->dim[d - lacks] != output->dim[d])
             return CVY_NOT_APPLICABLE;
-    const int64_t n = output->dim[part->dim], first = cvy_share_first(n, part->number, part->parts),
-                  end = cvy_share_first(n, part->number + 1, part->parts);
-    *share_out = (double)(end - first) / (double)n;
+    const int64_t n = output->dim[part->dim];
+    *share_out = cvy_part_fraction(part, n);
     return n >= part->parts ? CVY_OK : CVY_NOT_APPLICABLE;
 }
 
@@ -302,9 +301,7 @@ static cvy_status weight_sum_part(const cvy_node *node, cvy_node_part *part, voi
         return CVY_OK;
     if (n < part->parts)
         return CVY_NOT_APPLICABLE;
-    const double share =
-        (double)(cvy_share_first(n, part->number + 1, part->parts) - cvy_share_first(n, part->number, part->parts)) /
-        (double)n;
+    const double share = cvy_part_fraction(part, n);
     o->share = o->share > 0 ? o->share * share : share;
     return CVY_OK;
 }
