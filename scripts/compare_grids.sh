@@ -67,10 +67,12 @@ for case in "$@"; do
     round=1
     while [ "$round" -le "$rounds" ]; do # rounds outside, so that other work on the machine meets all grids
         number=0
-        while read -r _ pipeline tensor s0 s1 s2 micro interleave _; do
+        while read -r _ pipeline tensor s0 s1 s2 micro interleave name; do
             number=$((number + 1))
+            layers=all # which the tensor axis splits
+            [ "$name" = "${name%(auto)*}" ] || layers=auto
             on_ranks "$build/convoy" bench --model "$net" --batch "$batch" --threads 1 --planning measure --steps "$steps" --json \
-                --set "parallel={pipeline: $pipeline, tensor: $tensor, spatial: [$s0, $s1, $s2], interleave: $interleave}" \
+                --set "parallel={pipeline: $pipeline, tensor: $tensor, spatial: [$s0, $s1, $s2], interleave: $interleave, tensor_layers: $layers}" \
                 --set "train.accumulate=$micro" </dev/null >"$work/bench.json" 2>"$work/err" || { cat "$work/err" >&2; continue; }
             sed -n 's/.*"ms_median": *\([0-9.e+-]*\).*/\1/p' "$work/bench.json" | head -n 1 >>"$work/times.$number"
         done <"$work/grids"

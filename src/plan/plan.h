@@ -245,6 +245,8 @@ typedef struct cvy_plan {
         double *end_s; /* when each instruction of the latest step ended, in seconds; end_s[-1] is the start */
         double *memory;
         cvy_clock_wait *wait; /* one per instruction, if kernels only wait */
+        double *rehearsed_s;  /* of each instruction, in a rehearsal (program_rehearse.c); NULL: there was none */
+        double rehearsal_s;   /* how long the rehearsal took */
     } times;
     struct {
         struct cvy_adding *adding; /* one per ACCUMULATE instruction */

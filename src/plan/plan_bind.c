@@ -373,7 +373,11 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     case CVY_CALL_KERNEL:
     case CVY_CALL_REFERENCE:
     case CVY_CALL_REORDER: instr->run = cvy_call_run(call); break;
-    case CVY_CALL_COMM: CVY_TRY(bind_comm(plan, instr)); break;
+    case CVY_CALL_COMM:
+        instr->run = noop_run; /* a rehearsal has nobody to exchange with */
+        if (!plan->opts.comm->pretended)
+            CVY_TRY(bind_comm(plan, instr));
+        break;
     case CVY_CALL_ACCUMULATE:
         instr->run = accumulate_run;
         instr->state = add_adding(plan, &plan->buffer[instr->dst_buffer[0]]);
@@ -512,7 +516,8 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     CVY_TRY(make_copies(plan));
     plan->messages.comm = plan->opts.grid ? plan->opts.grid->pipeline : NULL;
     plan->head.barrier = plan->head.is_partitioned && !plan->opts.zero1 ? arena : NULL;
-    CVY_TRY(connect_buckets(plan, arena));
+    if (!plan->opts.comm->pretended)
+        CVY_TRY(connect_buckets(plan, arena));
     if (plan->opts.clock)
         CVY_TRY(cvy_mem_alloc(sizeof *plan->times.wait * (size_t)plan->ninstr, &plan->times.wait));
     CVY_TRY(make_addings(plan));
@@ -576,6 +581,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_mem_free(&p->accumulate.adding);
     cvy_mem_free(&p->times.memory);
     cvy_mem_free(&p->times.wait);
+    cvy_mem_free(&p->times.rehearsed_s);
     cvy_mem_free(plan);
 }
 

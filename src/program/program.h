@@ -160,6 +160,11 @@ cvy_status cvy_program_instantiate(cvy_program *program, const cvy_program_task 
  * cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
+/* Takes the memory of all variables that have none yet. */
+cvy_status cvy_program_allocate_variables(const cvy_program *program);
+/* Takes memory for a task of a program whose other ranks do not exist, and times each of its instructions: afterwards
+ * plan->times.rehearsed_s. CVY_NOT_APPLICABLE: there is not enough memory. */
+cvy_status cvy_program_rehearse(cvy_program *program, int task);
 /* Bytes of tensor memory that a planned program needs: arena, variables, feeds. */
 int64_t cvy_program_need(const cvy_program *program);
 /* Return CVY_E_MEMORY if the program needs more than memory_limit, or more than the free memory of this node. The

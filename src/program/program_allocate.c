@@ -41,7 +41,7 @@ static cvy_status map_idle(cvy_program *p)
     return cvy_space_alloc(&p->context->space, p->memory.idle_bytes, 1, &p->memory.idle);
 }
 
-static cvy_status allocate_variables(const cvy_program *p)
+cvy_status cvy_program_allocate_variables(const cvy_program *p)
 {
     char *shared = p->memory.node_shared ? p->memory.node_shared : p->memory.idle;
     for (int i = 0; i < p->vars->count; i++) {
@@ -197,7 +197,7 @@ static cvy_status allocate(cvy_program *p)
     CVY_TRY(allocate_shared(p, shared));
     if (p->kernel.by_clock && !p->memory.node_shared)
         CVY_TRY(cvy_comm_agree(comm, map_idle(p)));
-    CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
+    CVY_TRY(cvy_comm_agree(comm, cvy_program_allocate_variables(p)));
     CVY_TRY(cvy_comm_agree(comm, bind_plans(p)));
     if (p->update.def->connect)
         CVY_TRY(p->update.def->connect(p));

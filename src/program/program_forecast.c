@@ -1,7 +1,7 @@
 /*
  * program_forecast.c: turns the plan of a rank into a list of work and exchanges with their times.
  *
- * Kernels take their measured times. Exchanges take what their bytes cost on the network. What the plan's instructions
+ * Kernels take the times of a rehearsal, or else those of the wisdom. Exchanges take what their bytes cost on the network. What the plan's instructions
  * do not show is added where it happens in a step: the look at all gradients before the update, and the agreement of
  * all ranks (program_guard.c).
  *
@@ -34,8 +34,9 @@ struct lister {
 
 static cvy_status find_ms(const struct lister *l, const cvy_instr *instr, double *ms_out)
 {
-    *ms_out = CVY_MS_UNKNOWN;
-    if (l->p->kernel.wisdom)
+    const double *rehearsed_s = l->plan->times.rehearsed_s;
+    *ms_out = rehearsed_s ? 1e3 * rehearsed_s[instr - l->plan->instr] : CVY_MS_UNKNOWN;
+    if (!rehearsed_s && l->p->kernel.wisdom)
         CVY_TRY(cvy_wisdom_find_call(l->p->kernel.wisdom, l->plan->lowered[instr->micro], instr->call,
                                      l->plan->opts.threads, ms_out));
     if (isinf(*ms_out))
@@ -93,7 +94,7 @@ static cvy_status add_work(struct lister *l, double seconds)
 static cvy_status add_kernel(struct lister *l, const cvy_instr *instr)
 {
     const cvy_lowered *u = l->plan->lowered[instr->micro];
-    const int is_update = instr->call->phase == CVY_PHASE_UPDATE && is_kernel(instr);
+    const int is_update = instr->call && instr->call->phase == CVY_PHASE_UPDATE && is_kernel(instr);
     double ms = 0;
     if (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].is_shadow)
         return CVY_OK;
@@ -270,8 +271,13 @@ static cvy_status add_instr(struct lister *l, const cvy_instr *instr)
     case CVY_CALL_REORDER: return add_kernel(l, instr);
     case CVY_CALL_COMM: return add_comm(l, instr);
     case CVY_CALL_ACCUMULATE: /* it reads the sum too */
+        if (l->plan->times.rehearsed_s)
+            return add_kernel(l, instr);
         return add_work(l, (double)(bytes_moved(l->plan, instr) + bytes_of(l->plan, instr->dst_buffer[0])) * copy_s);
-    case CVY_CALL_ZERO: return add_work(l, (double)bytes_moved(l->plan, instr) * copy_s);
+    case CVY_CALL_ZERO:
+        if (l->plan->times.rehearsed_s)
+            return add_kernel(l, instr);
+        return add_work(l, (double)bytes_moved(l->plan, instr) * copy_s);
     default: return CVY_OK;
     }
 }

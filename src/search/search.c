@@ -14,6 +14,9 @@
 
 #define TIE 0.01
 enum { REFINED = 3 }; /* so many of the best pipelines are tried with other numbers of micro-batches */
+/* Grids are rehearsed for this time, as long as they are predicted to take at most so many times the best one. */
+#define REHEARSAL_S 30
+#define REHEARSED_UP_TO 3
 
 /* The work of a search. */
 struct search {
@@ -24,6 +27,8 @@ struct search {
     cvy_model *model;
     cvy_wisdom *wisdom;
     cvy_search *out;
+    int rehearses;
+    double rehearsal_s; /* of all rehearsals together */
 };
 
 /* ---- one rank ---- */
@@ -79,7 +84,7 @@ static cvy_status keep_choices(const cvy_program *p, char **out)
 }
 
 /* Plans a rank and appends what it does. A plan that does not fit is known too: its memory counts. */
-static cvy_status predict_rank(const struct search *s, const cvy_job *job, int rank, char **choices,
+static cvy_status predict_rank(struct search *s, const cvy_job *job, int rank, char **choices,
                                cvy_search_candidate *c, cvy_forecast_stage *stage)
 {
     const cvy_search_opts *o = s->o;
@@ -91,6 +96,10 @@ static cvy_status predict_rank(const struct search *s, const cvy_job *job, int r
     cvy_status status = make_program(s, &context, job, *choices, &p, &c->batch);
     if (status == CVY_OK || (status == CVY_E_MEMORY && p && p->ntask > 0 && p->task[0]->plan))
         c->need_bytes = CVY_MAX(c->need_bytes, cvy_program_need(p) + c->other_bytes);
+    if (status == CVY_OK && s->rehearses) {
+        status = cvy_program_rehearse(p, 0);
+        s->rehearsal_s += p->task[0]->plan->times.rehearsal_s;
+    }
     if (status == CVY_OK)
         status = cvy_program_forecast(p, 0, &s->network, stage, &c->basis);
     if (status == CVY_OK)
@@ -108,7 +117,7 @@ static int is_too_large(const struct search *s, const cvy_search_candidate *c)
     return s->memory_limit > 0 && c->need_bytes > s->memory_limit;
 }
 
-static cvy_status predict_stages(const struct search *s, const cvy_job *job, cvy_search_candidate *c, cvy_forecast *f)
+static cvy_status predict_stages(struct search *s, const cvy_job *job, cvy_search_candidate *c, cvy_forecast *f)
 {
     cvy_comm *comm = NULL;
     cvy_grid grid;
@@ -152,7 +161,7 @@ static int64_t other_inputs(const struct search *s, const cvy_search_grid *grid)
     return (samples + ndata - 1) / ndata * bytes;
 }
 
-static cvy_status predict(const struct search *s, cvy_search_candidate *c)
+static cvy_status predict(struct search *s, cvy_search_candidate *c)
 {
     cvy_job job = *s->o->job;
     cvy_forecast f = {.threads = s->o->threads, .cores = s->o->cores};
@@ -237,6 +246,54 @@ static cvy_status try_all(struct search *s)
     return status;
 }
 
+static void scale(cvy_forecast_result *t, double factor)
+{
+    t->step_s *= factor;
+    t->work_s *= factor;
+    t->bubble_s *= factor;
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        t->exposed_s[a] *= factor;
+}
+
+/* A grid that cannot be rehearsed, because this process has too little memory, keeps its sum of single times. */
+static cvy_status rehearse(struct search *s, cvy_search_candidate *c)
+{
+    cvy_search_candidate again = {.grid = c->grid, .number = c->number};
+    const cvy_status status = predict(s, &again);
+    if (status == CVY_NOT_APPLICABLE)
+        return CVY_OK;
+    CVY_TRY(status);
+    again.is_rehearsed = 1;
+    *c = again;
+    return CVY_OK;
+}
+
+/* Rehearses the best grids, and corrects the others by the mean ratio that this has shown. */
+static cvy_status rehearse_best(struct search *s)
+{
+    cvy_search *found = s->out;
+    double before_s = 0, after_s = 0;
+    s->rehearses = 1;
+    for (int i = 0; i < found->n && order_of(&found->at[i]) == 0 && s->rehearsal_s < REHEARSAL_S; i++) {
+        cvy_search_candidate *c = &found->at[i];
+        const double predicted_s = c->time.step_s;
+        if (i > 0 && found->at[0].samples_per_s > REHEARSED_UP_TO * c->samples_per_s)
+            break;
+        CVY_TRY(rehearse(s, c));
+        before_s += c->is_rehearsed ? predicted_s : 0;
+        after_s += c->is_rehearsed ? c->time.step_s : 0;
+    }
+    for (int i = 0; i < found->n && before_s > 0; i++) {
+        cvy_search_candidate *c = &found->at[i];
+        if (c->is_rehearsed || order_of(c) != 0)
+            continue;
+        scale(&c->time, after_s / before_s);
+        c->samples_per_s *= before_s / after_s;
+    }
+    sort(found);
+    return CVY_OK;
+}
+
 static cvy_status try_given(struct search *s)
 {
     const cvy_job *job = s->o->job;
@@ -281,6 +338,8 @@ cvy_status cvy_search_run(const cvy_search_opts *o, cvy_search *out)
         status = open_space(&s);
     if (status == CVY_OK)
         status = o->only_given ? try_given(&s) : try_all(&s);
+    if (status == CVY_OK && o->job->plan.planning != CVY_PLANNING_ESTIMATE)
+        status = rehearse_best(&s);
     cvy_wisdom_close(&s.wisdom);
     cvy_model_destroy(&s.model);
     if (status != CVY_OK)

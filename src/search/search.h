@@ -3,7 +3,9 @@
  * running a step and without other ranks.
  *
  * A grid is predicted from the plans of its ranks: one rank of each stage is planned among ranks that do not exist
- * (comm/pretend), and their lists of work and exchanges are played against each other (plan_forecast.h).
+ * (comm/pretend), and their lists of work and exchanges are played against each other (plan_forecast.h). The kernels of
+ * the best grids are rehearsed (program_rehearse.c), unless plan.planning is estimate; the times of the others are
+ * corrected by what the rehearsals have shown.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -42,6 +44,7 @@ typedef struct cvy_search_candidate {
     int64_t need_bytes; /* memory of the rank that needs most; 0: not known */
     cvy_forecast_result time;
     cvy_forecast_basis basis;
+    int is_rehearsed; /* 1: the times of its kernels are those of a rehearsal */
 } cvy_search_candidate;
 
 typedef struct cvy_search {

@@ -183,6 +183,7 @@ static void add_candidate(const cvy_search_candidate *c, cvy_json *json)
         cvy_json_real(json, "exposed_ms", 1e3 * exposed_s(c));
         cvy_json_real(json, "bubble_ms", 1e3 * c->time.bubble_s);
         cvy_json_bool(json, "rough", cvy_search_is_rough(c));
+        cvy_json_bool(json, "rehearsed", c->is_rehearsed);
     } else {
         cvy_json_string(json, c->status == CVY_E_MEMORY ? "too_large" : "unusable", c->why);
     }
