@@ -4,13 +4,19 @@
 #
 #     sh scripts/compare_grids.sh [--rounds 3] [--steps 10] [--latency 60us] [--build build/release] [CASE...]
 #
-# A CASE is NETWORK:BATCH:RANKS, on this node, or NETWORK:BATCH:RANKS:RATE, with every rank in a network namespace of its
-# own and links of this rate (1gbit; scripts/net_ranks.sh, needs root); --latency is that of such a link. BATCH is the
-# global batch. Without cases a dozen are run. Each rank has one thread. A row has a grid, its predicted and its measured
-# step (median of the rounds' medians) and the difference. After the rows of a case: the grid that `parallel: auto` takes,
-# and how much slower it is than the fastest measured one. Run nothing else at the same time, and have a core for each rank.
+# A CASE is one of
+#     NETWORK:BATCH:RANKS            on this node
+#     NETWORK:BATCH:RANKS:RATE       every rank in a network namespace of its own, with links of this rate (1gbit;
+#                                    scripts/net_ranks.sh, needs root); --latency is that of such a link
+#     NETWORK:BATCH:RANKS:simulated  every rank on a node of the simulated platform ethernet-1g, whose kernels take the
+#                                    times of this machine; such a prediction has no rehearsal, because the clock of the
+#                                    simulation has none either
+# BATCH is the global batch. Without cases a dozen are run. Each rank has one thread. A row has a grid, its predicted and
+# its measured step (median of the rounds' medians) and the difference. After the rows of a case: the grid that
+# `parallel: auto` takes, and how much slower it is than the fastest measured one. Run nothing else at the same time, and
+# have a core for each rank that is not simulated.
 set -eu
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 rounds=3 steps=10 latency=60us build=build/release
 while [ $# -gt 0 ]; do
@@ -24,7 +30,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ $# -gt 0 ] || set -- cifar-convnet:64:2 resnet-20:64:2 resnet-110:64:2 googlenet:16:2 vgg-a:8:2 alexnet-v2:32:2 hep-cnn:8:2 \
-    cifar-convnet:64:4 resnet-20:64:4 hep-cnn:8:4 alexnet-v2:32:2:1gbit vgg-a:8:2:1gbit
+    alexnet-v2:32:2:1gbit vgg-a:8:2:1gbit resnet-20:64:8:simulated alexnet-v2:32:8:simulated resnet-110:64:16:simulated
 [ -x "$build/convoy" ] || { echo "compare_grids: there is no $build/convoy; build it, or name its folder with --build" >&2; exit 1; }
 scripts=$(dirname "$0")
 # shellcheck source=scripts/mpi_env.sh
@@ -33,6 +39,26 @@ export OMP_NUM_THREADS=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CONVOY_WISDOM="$work/wisdom.json"
+
+plan() { "$build/convoy" plan "$net" --batch "$batch" --ranks "$ranks" --threads 1 --json "$@"; }
+
+# One rank's pictures a second, if its steps take the sum of the times of its kernels.
+own_rate() {
+    "$build/convoy" plan "$net" --batch "$batch" --ranks 1 --threads 1 --json --planning estimate |
+        sed -n 's/.*"samples_per_s": \([0-9.e+-]*\).*/\1/p' | head -n 1
+}
+
+# Prints the time of a step in ms: measure NUMBER-OF-MICRO-BATCHES GRID-KEY
+measure() {
+    if [ "$rate" = simulated ]; then
+        "$build/convoy" simulate "$net" --global-batch "$batch" --ranks "$ranks" --platform ethernet-1g --rate "$one" \
+            --planning measure --json --set "parallel=$2" --set "train.accumulate=$1"
+    else
+        on_ranks "$build/convoy" bench --model "$net" --batch "$batch" --threads 1 --planning measure --steps "$steps" --json \
+            --set "parallel=$2" --set "train.accumulate=$1"
+    fi </dev/null >"$work/bench.json" 2>"$work/err" || { cat "$work/err" >&2; return 0; }
+    sed -n 's/.*"\(ms_median\|step_ms\)": *\([0-9.e+-]*\).*/\2/p' "$work/bench.json" | head -n 1
+}
 
 on_ranks() {
     if [ -n "$rate" ]; then
@@ -60,7 +86,14 @@ for case in "$@"; do
     link=
     [ -z "$rate" ] || link="--link $latency,$rate"
     # shellcheck disable=SC2086
-    "$build/convoy" plan "$net" --batch "$batch" --ranks "$ranks" --threads 1 --planning measure --json $link >"$work/plan.json"
+    case $rate in
+    simulated)
+        # the platform's links: 25 us to the switch and from it, 2 us for a message, 117.7 MB/s
+        plan --node-ranks 1 --link 52us,941.6mbit --planning measure >"$work/plan.json" # times the kernels
+        one=$(own_rate)
+        plan --node-ranks 1 --link 52us,941.6mbit --planning estimate >"$work/plan.json" ;;
+    *) plan --planning measure $link >"$work/plan.json" ;;
+    esac
     list_grids "$work/plan.json" >"$work/grids"
     printf '\n%s\n%-52s %12s %12s %8s\n' "$case" grid "predicted ms" "measured ms" "off %"
     : >"$work/rows"
@@ -71,10 +104,8 @@ for case in "$@"; do
             number=$((number + 1))
             layers=all # which the tensor axis splits
             [ "$name" = "${name%(auto)*}" ] || layers=auto
-            on_ranks "$build/convoy" bench --model "$net" --batch "$batch" --threads 1 --planning measure --steps "$steps" --json \
-                --set "parallel={pipeline: $pipeline, tensor: $tensor, spatial: [$s0, $s1, $s2], interleave: $interleave, tensor_layers: $layers}" \
-                --set "train.accumulate=$micro" </dev/null >"$work/bench.json" 2>"$work/err" || { cat "$work/err" >&2; continue; }
-            sed -n 's/.*"ms_median": *\([0-9.e+-]*\).*/\1/p' "$work/bench.json" | head -n 1 >>"$work/times.$number"
+            measure "$micro" "{pipeline: $pipeline, tensor: $tensor, spatial: [$s0, $s1, $s2], interleave: $interleave, tensor_layers: $layers}" \
+                >>"$work/times.$number"
         done <"$work/grids"
         round=$((round + 1))
     done

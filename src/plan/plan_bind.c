@@ -346,6 +346,16 @@ static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
     return call->node->op->comm->create(call->node, &binding, &instr->state);
 }
 
+/* A rehearsal has nobody to exchange with. Integers are labels and numbers of rows: 0 is valid, and what happens to be
+ * in the memory may not be. */
+static void bind_no_comm(const cvy_plan *plan, cvy_instr *instr)
+{
+    const cvy_buffer *dst = instr->ndst > 0 && instr->dst_buffer[0] >= 0 ? &plan->buffer[instr->dst_buffer[0]] : NULL;
+    const int is_integer = dst && dst->value && !cvy_dtype_is_real(dst->value->dtype);
+    instr->run = is_integer ? zero_run : noop_run;
+    instr->state = is_integer ? (void *)(uintptr_t)dst->bytes : NULL;
+}
+
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call; /* binding sets the state of its calls */
@@ -374,8 +384,9 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     case CVY_CALL_REFERENCE:
     case CVY_CALL_REORDER: instr->run = cvy_call_run(call); break;
     case CVY_CALL_COMM:
-        instr->run = noop_run; /* a rehearsal has nobody to exchange with */
-        if (!plan->opts.comm->pretended)
+        if (plan->opts.comm->pretended)
+            bind_no_comm(plan, instr);
+        else
             CVY_TRY(bind_comm(plan, instr));
         break;
     case CVY_CALL_ACCUMULATE:
@@ -564,7 +575,8 @@ void cvy_plan_destroy(cvy_plan **plan)
     if (!p)
         return;
     for (int i = 0; i < p->ninstr; i++)
-        if (p->instr[i].kind == CVY_CALL_COMM && p->instr[i].state)
+        if (p->instr[i].kind == CVY_CALL_COMM && p->instr[i].state &&
+            p->instr[i].run == p->instr[i].call->node->op->comm->run)
             p->instr[i].call->node->op->comm->destroy(&p->instr[i].state);
     cvy_bucket_set_destroy(&p->buckets);
     cvy_messages_free(&p->messages);

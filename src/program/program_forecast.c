@@ -1,9 +1,9 @@
 /*
  * program_forecast.c: turns the plan of a rank into a list of work and exchanges with their times.
  *
- * Kernels take the times of a rehearsal, or else those of the wisdom. Exchanges take what their bytes cost on the network. What the plan's instructions
- * do not show is added where it happens in a step: the look at all gradients before the update, and the agreement of
- * all ranks (program_guard.c).
+ * Kernels take the times of a rehearsal, or else those of the wisdom. Exchanges take what their bytes cost on the
+ * network. What the plan's instructions do not show is added where it happens in a step: the look at all gradients
+ * before the update, and the agreement of all ranks (program_guard.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -213,7 +213,7 @@ static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr, i
                                      .wire_s = CVY_MAX(wire_s[0], wire_s[1])});
 }
 
-/* Within a node the rank itself copies what it receives. */
+/* Within a node the rank itself copies what it receives, while it waits. */
 static cvy_status add_message(struct lister *l, const cvy_instr *instr)
 {
     static const cvy_forecast_kind kinds[] = {[CVY_COMM_STARTS_SEND] = CVY_FORECAST_SEND,
@@ -226,15 +226,22 @@ static cvy_status add_message(struct lister *l, const cvy_instr *instr)
     int at[CVY_AXES];
     memcpy(at, grid->at, sizeof at);
     at[CVY_AXIS_PIPELINE] = (int)o->stage;
-    const cvy_link *link = cvy_network_link(l->network, grid->all->rank, cvy_grid_rank(grid, at));
-    const double bytes = (double)(role == CVY_COMM_STARTS_SEND ? bytes_of(l->plan, instr->src_buffer[0]) : 0);
-    return cvy_forecast_add(l->out, &(cvy_forecast_item){.kind = kinds[role],
-                                                         .axis = CVY_COMM_PIPELINE,
-                                                         .wire_s = bytes * link->beta_s,
-                                                         .latency_s = link->alpha_s,
-                                                         .peer = (int)o->stage,
-                                                         .number = (int)o->tag,
-                                                         .micro = instr->micro});
+    const int other = cvy_grid_rank(grid, at);
+    const cvy_link *link = cvy_network_link(l->network, grid->all->rank, other);
+    const int copies = link == &l->network->inside;
+    const double send_s =
+                     role == CVY_COMM_STARTS_SEND ? (double)bytes_of(l->plan, instr->src_buffer[0]) * link->beta_s : 0,
+                 copy_s = role == CVY_COMM_WAITS_RECEIVE
+                              ? (double)bytes_of(l->plan, instr->src_buffer[0]) * link->beta_s
+                              : 0;
+    CVY_TRY(cvy_forecast_add(l->out, &(cvy_forecast_item){.kind = kinds[role],
+                                                          .axis = CVY_COMM_PIPELINE,
+                                                          .wire_s = copies ? 0 : send_s,
+                                                          .latency_s = link->alpha_s,
+                                                          .peer = (int)o->stage,
+                                                          .number = (int)o->tag,
+                                                          .micro = instr->micro}));
+    return copies && copy_s > 0 ? add_work(l, copy_s) : CVY_OK;
 }
 
 static cvy_status add_comm(struct lister *l, const cvy_instr *instr)

@@ -15,8 +15,8 @@
 #include "program/program.h"
 #include "program/program_execute.h"
 
-enum { ROUNDS = 3 };            /* of which the medians are taken, after one that takes the pages */
-static const double long_s = 1; /* after a round that takes so long there is no further one */
+enum { ROUNDS = 7 };              /* at most, of which the medians are taken, after one that takes the pages */
+static const double enough_s = 1; /* after this time there is no further round */
 
 static int by_value(const void *a, const void *b)
 {
@@ -41,7 +41,7 @@ static cvy_status take_medians(cvy_plan *plan, double *round)
     const double begin = cvy_clock_s();
     int n = 0;
     CVY_TRY(run_round(plan, round));
-    for (const double ready = cvy_clock_s(); n == 0 || (n < ROUNDS && cvy_clock_s() - ready < n * long_s); n++)
+    for (const double ready = cvy_clock_s(); n == 0 || (n < ROUNDS && cvy_clock_s() - ready < enough_s); n++)
         CVY_TRY(run_round(plan, round + (size_t)n * plan->ninstr));
     for (int i = 0; i < plan->ninstr; i++) {
         double taken[ROUNDS];

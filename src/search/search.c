@@ -12,7 +12,7 @@
 #include "comm/pretend/comm_pretend.h"
 #include "session/session_model.h"
 
-#define TIE 0.01
+#define TIE 0.03      /* predictions are not better than this */
 enum { REFINED = 3 }; /* so many of the best pipelines are tried with other numbers of micro-batches */
 /* Grids are rehearsed for this time, as long as they are predicted to take at most so many times the best one. */
 #define REHEARSAL_S 30
@@ -84,8 +84,8 @@ static cvy_status keep_choices(const cvy_program *p, char **out)
 }
 
 /* Plans a rank and appends what it does. A plan that does not fit is known too: its memory counts. */
-static cvy_status predict_rank(struct search *s, const cvy_job *job, int rank, char **choices,
-                               cvy_search_candidate *c, cvy_forecast_stage *stage)
+static cvy_status predict_rank(struct search *s, const cvy_job *job, int rank, char **choices, cvy_search_candidate *c,
+                               cvy_forecast_stage *stage)
 {
     const cvy_search_opts *o = s->o;
     cvy_comm *comm = NULL;

@@ -410,33 +410,46 @@ static cvy_status redistribute_run(void *state, void *const *src, void *const *d
     return finish(r);
 }
 
-/* The destination is a token, which leads the wait to the exchange. */
+/* The destination is a token: the wait finds the exchange by it when the plan is bound. Nothing is written into it, so
+ * simulated ranks may have it in one memory. */
+static cvy_status start_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    CVY_TRY(redistribute_create(node, binding, state_out));
+    struct redistribution *r = *state_out;
+    cvy_underway_know(r->exchanges, &r->exchange, node->dst[0], binding->micro);
+    return CVY_OK;
+}
+
 static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct redistribution *r = state;
-    (void)scratch;
+    (void)dst, (void)scratch;
     r->src.data = src[0];
-    memcpy(dst[0], &r, sizeof r);
     cvy_underway_add(r->exchanges, &r->exchange);
     return start(r);
 }
 
+static cvy_status wait_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    cvy_underway *exchange = cvy_underway_find(binding->exchanges, node->src[1], binding->micro);
+    CVY_CHECK(exchange, CVY_E_INTERNAL, "%s waits for an exchange that is not started before it", node->name);
+    *state_out = exchange;
+    return CVY_OK;
+}
+
 static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    struct redistribution *r = NULL;
-    (void)state, (void)scratch;
-    memcpy(&r, src[1], sizeof r);
+    struct redistribution *r = state;
+    (void)src, (void)scratch;
     cvy_underway_remove(r->exchanges, &r->exchange);
     r->dst.data = dst[0];
     return finish(r);
 }
 
-/* All that a wait needs is in the token. */
-static cvy_status wait_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+/* The exchange belongs to its start. */
+static void wait_destroy(void **state)
 {
-    (void)node, (void)binding;
-    *state_out = NULL;
-    return CVY_OK;
+    *state = NULL;
 }
 
 /* Only channels may be blocked. Padding of channels must stay zero, so it is not filled with another number. */
@@ -471,7 +484,7 @@ static const cvy_op_comm redistribute_comm = {
 
 static const cvy_op_comm start_comm = {
     .role = CVY_COMM_NO_BUCKET,
-    .create = redistribute_create,
+    .create = start_create,
     .run = start_run,
     .destroy = redistribute_destroy,
     .axis_of = axis_of,
@@ -482,7 +495,7 @@ static const cvy_op_comm wait_comm = {
     .role = CVY_COMM_NO_BUCKET,
     .create = wait_create,
     .run = wait_run,
-    .destroy = redistribute_destroy,
+    .destroy = wait_destroy,
     .axis_of = axis_of,
     .takes_layout = takes_layout,
 };
