@@ -69,6 +69,14 @@ convoy_optional(LMDB lmdb.h lmdb)
 convoy_optional(HDF5 hdf5.h hdf5_serial hdf5)
 convoy_optional(XXHASH xxhash.h xxhash)
 
+# Protocol buffers, for ONNX: the library, and the compiler of its schemas.
+find_program(CONVOY_PROTOC_C protoc-c)
+mark_as_advanced(CONVOY_PROTOC_C)
+set(CVY_HAVE_PROTOBUF_C 0)
+if(CONVOY_PROTOC_C)
+    convoy_optional(PROTOBUF_C protobuf-c/protobuf-c.h protobuf-c)
+endif()
+
 set(CVY_HAVE_LIBDEFLATE 0)
 if(CONVOY_WITH_LIBDEFLATE)
     convoy_find(LIBDEFLATE libdeflate.h deflate)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # compare_grids.sh: measures how good the search over process grids is: steps of every grid beside their prediction.
 #
-#     sh scripts/compare_grids.sh [--rounds 3] [--steps 10] [--latency 60us] [--build build/release] [CASE...]
+#     sh scripts/compare_grids.sh [--rounds 3] [--seconds 2] [--latency 60us] [--build build/release] [CASE...]
 #
 # A CASE is one of
 #     NETWORK:BATCH:RANKS            on this node
@@ -18,10 +18,10 @@
 set -eu
 usage() { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
-rounds=3 steps=10 latency=60us build=build/release
+rounds=3 seconds=2 latency=60us build=build/release
 while [ $# -gt 0 ]; do
     case $1 in
-    --rounds | --steps | --latency | --build)
+    --rounds | --seconds | --latency | --build)
         [ $# -ge 2 ] || usage
         eval "${1#--}=\$2"
         shift 2 ;;
@@ -48,12 +48,13 @@ own_rate() {
         sed -n 's/.*"samples_per_s": \([0-9.e+-]*\).*/\1/p' | head -n 1
 }
 
-# Prints the time of a step in ms: measure NUMBER-OF-MICRO-BATCHES GRID-KEY
+# Prints the time of a step in ms: measure NUMBER-OF-MICRO-BATCHES GRID-KEY PREDICTED-MS
 measure() {
     if [ "$rate" = simulated ]; then
         "$build/convoy" simulate "$net" --global-batch "$batch" --ranks "$ranks" --platform ethernet-1g --rate "$one" \
             --planning measure --json --set "parallel=$2" --set "train.accumulate=$1"
     else
+        steps=$(awk "BEGIN { n = int(1000 * $seconds / $3); print n < 5 ? 5 : n }")
         on_ranks "$build/convoy" bench --model "$net" --batch "$batch" --threads 1 --planning measure --steps "$steps" --json \
             --set "parallel=$2" --set "train.accumulate=$1"
     fi </dev/null >"$work/bench.json" 2>"$work/err" || { cat "$work/err" >&2; return 0; }
@@ -100,12 +101,12 @@ for case in "$@"; do
     round=1
     while [ "$round" -le "$rounds" ]; do # rounds outside, so that other work on the machine meets all grids
         number=0
-        while read -r _ pipeline tensor s0 s1 s2 micro interleave name; do
+        while read -r predicted pipeline tensor s0 s1 s2 micro interleave name; do
             number=$((number + 1))
             layers=all # which the tensor axis splits
             [ "$name" = "${name%(auto)*}" ] || layers=auto
             measure "$micro" "{pipeline: $pipeline, tensor: $tensor, spatial: [$s0, $s1, $s2], interleave: $interleave, tensor_layers: $layers}" \
-                >>"$work/times.$number"
+                "$predicted" >>"$work/times.$number"
         done <"$work/grids"
         round=$((round + 1))
     done

@@ -16,6 +16,7 @@ op graph/graph_op.h
 kernel kernel/kernel.h
 library kernel/kernel_library.h
 model model/model.h
+onnx exchange/onnx/onnx_def.h
 schedule optim/optim.h
 init optim/optim.h
 metric metric/metric.h

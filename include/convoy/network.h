@@ -87,7 +87,7 @@ typedef struct cvy_network_out {
 /**
  * cvy_network_open - open what was trained
  * @context: gives the threads and the log; borrowed until the network is destroyed
- * @target: a run folder, a checkpoint ("runs/demo/checkpoints/step-00004500"), or a .safetensors file
+ * @target: a run folder, a checkpoint ("runs/demo/checkpoints/step-00004500"), a .safetensors file, or an .onnx file
  * @opts: NULL for the defaults
  * @network_out: the network; the caller destroys it
  *

@@ -112,6 +112,9 @@ cvy_status cvy_checkpoint_load(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars
  * place in a grid, the set may hold others, and comm has the ranks of the data axis, of which the first one reads. */
 cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *pending, int of_grid);
 
+/* Fills variables with values in memory, f32 or f64, by name. Values of variables that are not there are left out.
+ * CVY_E_SHAPE: one has another shape. */
+cvy_status cvy_weights_set(const cvy_tensor_entry *entry, int count, const cvy_vars *vars);
 /* Fills weights and statistics from any safetensors file; real dtypes are converted. partial: loads the tensors that
  * match in name and shape (at least one); otherwise all must match. report (may be NULL) gets a line for each variable
  * that was not found or has another shape, and for each tensor that was not used. */

@@ -25,6 +25,7 @@ static const char info[] =
     HAS("lmdb", CVY_HAVE_LMDB)
     HAS("hdf5", CVY_HAVE_HDF5)
     HAS("libdeflate", CVY_HAVE_LIBDEFLATE)
+    HAS("protobuf-c", CVY_HAVE_PROTOBUF_C)
     HAS("xxhash", CVY_HAVE_XXHASH)
     HAS("avx512-bf16", CVY_HAVE_AVX512_BF16)
     HAS("amx-bf16", CVY_HAVE_AMX_BF16);

@@ -167,7 +167,8 @@ typedef struct cvy_job {
     const char *renamed;   /* a line for each old word in the file that has a new name; NULL: there is none */
     const cvy_tree *given; /* the file with overrides, before defaults; messages take line numbers from it */
     const cvy_tree *model;
-    const char *name; /* by default the name of the file: "cifar10" for "examples/cifar10.yaml" */
+    struct cvy_import *import; /* of model.onnx: what was read, with the first values of the variables; else NULL */
+    const char *name;          /* by default the name of the file: "cifar10" for "examples/cifar10.yaml" */
     int deterministic;
     int64_t deterministic_shards; /* has an effect only with deterministic; use cvy_job_shards() */
     const cvy_tree *libraries;    /* a list of absolute paths; NULL: none */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base_file.h"
+#include "exchange/exchange.h"
 #include "job/job_table.h"
 
 /* ---- --set ---- */
@@ -119,7 +120,8 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
         CVY_TRY(name_from_file(job));
     CVY_CHECK(!strchr(job->name, '/'), CVY_E_CONFIG, "%s: name is \"%s\", expected a word without /: it names a folder",
               cvy_job_where(job, NULL, "name"), job->name);
-    return cvy_job_interpret(job);
+    CVY_TRY(cvy_job_interpret(job));
+    return cvy_job_read_import(job);
 }
 
 /* text NULL: reads the file. */
@@ -160,6 +162,9 @@ void cvy_job_destroy(cvy_job **job)
 {
     if (!*job)
         return;
+    if ((*job)->import)
+        cvy_import_free((*job)->import);
+    cvy_mem_free(&(*job)->import);
     cvy_pool_destroy(&(*job)->pool);
     cvy_mem_free(job);
 }

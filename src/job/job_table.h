@@ -37,6 +37,8 @@ struct cvy_job_optimizer {
 const char *cvy_job_where(const cvy_job *job, const char *section, const char *key);
 /* Interprets the trees and texts of the sections, and checks what depends on several keys. */
 cvy_status cvy_job_interpret(cvy_job *job);
+/* Reads the network that `model` takes from a file of another format. */
+cvy_status cvy_job_read_import(cvy_job *job);
 cvy_status cvy_job_interpret_libraries(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);

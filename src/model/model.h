@@ -99,6 +99,10 @@ cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, in
 cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_extensions *extensions, const cvy_shape *input,
                                  int64_t classes, const cvy_model_input *field, int nfield, cvy_model **out);
 
+/* Writes a model as `model` of a job file (model_write.c). Auxiliary heads are written as plain layers. The tree is in
+ * the pool. */
+cvy_status cvy_model_write(const cvy_model *m, cvy_pool *pool, int with_inputs, cvy_tree **out);
+
 /* ---- shorthand for zoo files ---- */
 /* Adds a layer; the options are printf-style. */
 cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const char *from, const char *options_fmt,

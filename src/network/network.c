@@ -12,6 +12,7 @@
 #include "base/base_file.h"
 #include "base/base_opts.h"
 #include "checkpoint/checkpoint.h"
+#include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
 #include "session/session.h"
@@ -32,6 +33,11 @@ static int is_run(const char *folder)
     cvy_run_path(folder, CVY_RUN_CHECKPOINTS, checkpoints);
     cvy_run_path(folder, CVY_RUN_JOB, job);
     return cvy_file_is_folder(checkpoints) || cvy_file_exists(job);
+}
+
+static int is_onnx(const char *target)
+{
+    return cvy_data_has_suffix(target, ".onnx");
 }
 
 /* Finds the checkpoint that the target is, or that the run folder has. */
@@ -63,8 +69,8 @@ static cvy_status find_set(const char *target, const char *which, cvy_checkpoint
 static cvy_status find_weights(const cvy_network *n, const char *which, struct source *s)
 {
     if (!cvy_file_is_folder(s->target)) {
-        CVY_CHECK(cvy_data_has_suffix(s->target, ".safetensors"), CVY_E_ARGUMENT,
-                  "%s is neither a run folder, nor a checkpoint, nor a .safetensors file", s->target);
+        CVY_CHECK(cvy_data_has_suffix(s->target, ".safetensors") || is_onnx(s->target), CVY_E_ARGUMENT,
+                  "%s is neither a run folder, nor a checkpoint, nor a .safetensors or .onnx file", s->target);
         CVY_CHECK(!which, CVY_E_ARGUMENT, "%s is a file: name a run folder to choose among checkpoints", s->target);
         s->file = s->target;
         return CVY_OK;
@@ -96,6 +102,10 @@ static cvy_status describe_job(cvy_network *n, const struct source *s, const cvy
 static cvy_status find_spec(cvy_network *n, const struct source *s, const cvy_job_source *given)
 {
     char path[CVY_RUN_PATH];
+    if (is_onnx(s->file)) {
+        CVY_CHECK(!given, CVY_E_ARGUMENT, "%s has its network itself: leave out the job", s->file);
+        return cvy_network_spec_of_onnx(s->file, &n->spec);
+    }
     const cvy_status status = cvy_network_spec_of_file(s->file, &n->spec, &n->step);
     if (status < CVY_OK)
         return status;
@@ -214,7 +224,9 @@ static cvy_status load(cvy_network *n, cvy_comm *comm, const struct source *s)
         n->parameters += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
     if (s->set.path)
         return cvy_checkpoint_load(&s->set, comm, vars, 0);
-    const cvy_status status = cvy_weights_load(s->file, vars, 0, NULL);
+    const cvy_import *import = n->spec.job->import;
+    const cvy_status status =
+        import ? cvy_weights_set(import->tensor, import->ntensor, vars) : cvy_weights_load(s->file, vars, 0, NULL);
     return comm ? cvy_comm_agree(comm, status) : status;
 }
 

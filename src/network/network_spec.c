@@ -10,6 +10,7 @@
 
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
+#include "exchange/exchange.h"
 #include "job/job_table.h"
 
 /* The version of the layout; a later one is refused. */
@@ -279,6 +280,43 @@ cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out)
     *job_take = NULL;
     *out = s;
     return CVY_OK;
+}
+
+/* ---- from a network of another format ---- */
+
+static cvy_status describe_import(cvy_network_spec *s, const char *path)
+{
+    static char x[] = "x";
+    cvy_tree *name = NULL;
+    char *set = NULL;
+    CVY_TRY(cvy_pool_create(&s->pool));
+    CVY_TRY(cvy_tree_new_scalar(s->pool, path, path, &name));
+    name->quoted = 1;
+    CVY_TRY(cvy_tree_print_line(name, &set));
+    char *text = NULL;
+    /* a job names data, which nobody opens here */
+    cvy_status status = cvy_pool_printf(
+        s->pool, &text, "model: {onnx: %s}\ndata: {train: none}\ntrain: {epochs: 1, optimizer: {name: sgd, lr: 0.1}}\n",
+        set);
+    cvy_mem_free(&set);
+    if (status == CVY_OK)
+        status = cvy_job_parse_text(path, text, NULL, 0, &s->job);
+    CVY_TRY(status);
+    s->stored = (cvy_reader_info){.dtype = CVY_DTYPE_F32, .shape = s->job->import->model->input[0].sample_shape};
+    s->data.field[0] = (cvy_field){.name = x, .dtype = CVY_DTYPE_F32, .shape = s->stored.shape};
+    s->data.nfield = 1;
+    return cvy_pool_strdup(s->pool, path, (char **)(uintptr_t)&s->data.path);
+}
+
+cvy_status cvy_network_spec_of_onnx(const char *path, cvy_network_spec *out)
+{
+    cvy_network_spec s = {0};
+    const cvy_status status = describe_import(&s, path);
+    if (status != CVY_OK)
+        cvy_network_spec_end(&s);
+    else
+        *out = s;
+    return status;
 }
 
 cvy_status cvy_network_spec_set_job(cvy_network_spec *s, cvy_job **job_take)

@@ -48,7 +48,7 @@ static cvy_status take_medians(cvy_plan *plan, double *round)
         for (int k = 0; k < n; k++)
             taken[k] = round[(size_t)k * plan->ninstr + i];
         qsort(taken, (size_t)n, sizeof *taken, by_value);
-        plan->times.rehearsed_s[i] = taken[n / 2];
+        plan->times.rehearsed_s[i] = taken[(n - 1) / 2];
     }
     plan->times.rehearsal_s = cvy_clock_s() - begin;
     return CVY_OK;

@@ -15,6 +15,7 @@
 #include "base/base_hash.h"
 #include "base/base_opts.h"
 #include "context/context_topology.h"
+#include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "monitor/monitor_heartbeat.h"
 #include "monitor/monitor_replicas.h"
@@ -514,7 +515,12 @@ static cvy_status loop(cvy_trainer *t)
 static cvy_status initialise(cvy_trainer *t)
 {
     const char *init = t->session.job->train.init;
+    const cvy_import *import = t->session.job->import;
     cvy_text report = {0};
+    if (import && import->notes.bytes)
+        cvy_log(t->session.context, CVY_LOG_WARN, "%s", import->notes.data);
+    if (import)
+        CVY_TRY(cvy_weights_set(import->tensor, import->ntensor, t->session.program->vars));
     if (!init)
         return CVY_OK;
     const cvy_status status = cvy_weights_load(init, t->session.program->vars, 1, &report);

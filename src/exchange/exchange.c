@@ -1,0 +1,31 @@
+/*
+ * exchange.c: the result of reading a foreign network.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "exchange/exchange.h"
+
+cvy_status cvy_import_add_tensor(cvy_import *i, const cvy_tensor_entry *tensor)
+{
+    CVY_TRY(cvy_mem_reserve(&i->tensor, &i->tensor_room, i->ntensor, sizeof *i->tensor));
+    i->tensor[i->ntensor++] = *tensor;
+    return CVY_OK;
+}
+
+void cvy_import_free(cvy_import *i)
+{
+    cvy_model_destroy(&i->model);
+    cvy_mem_free(&i->tensor);
+    cvy_text_free(&i->notes);
+    cvy_pool_destroy(&i->pool);
+    *i = (cvy_import){0};
+}
+
+#if !CVY_HAVE_PROTOBUF_C
+cvy_status cvy_import_onnx(const char *path, cvy_import *out)
+{
+    *out = (cvy_import){0};
+    return cvy_error_set(CVY_E_UNSUPPORTED, "%s: this build of convoy cannot read ONNX: build it with protobuf-c",
+                         path);
+}
+#endif

@@ -1,0 +1,122 @@
+/*
+ * onnx.h: what the parts of the ONNX reader share: the values of a graph, and the translation of a node.
+ *
+ * The reader goes through the nodes in their order. A node whose sources are all constant is computed (onnx_fold.c).
+ * Any other is translated into layers of ours by the table of its operator. Each layer goes into the model and at once
+ * into a graph of one sample, which knows the shapes.
+ *
+ * The batch is free: where a graph computes with its own shapes, CVY_ONNX_BATCH stands for the number of samples.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_ONNX_H
+#define CVY_ONNX_H
+
+#include "exchange/exchange.h"
+#include "exchange/onnx/onnx_def.h"
+#include "exchange/onnx/onnx_file.h"
+
+#define CVY_ONNX_BATCH ((int64_t)0x6261746368) /* a number that no shape has */
+enum { CVY_ONNX_SOURCES = 512 };
+
+/* A value of the ONNX graph: a constant, or the output of a layer. */
+typedef struct cvy_onnx_value {
+    const char *name;                /* in the file */
+    const cvy_onnx_tensor *constant; /* NULL: it depends on the input */
+    const char *layer;               /* its name in the model */
+    cvy_shape shape;                 /* with one sample */
+} cvy_onnx_value;
+
+typedef struct cvy_onnx {
+    cvy_import *out;
+    const char *path, *folder;
+    int64_t opset;
+    const Cvy__Onnx__GraphProto *proto;
+    cvy_keys names;        /* of values */
+    cvy_onnx_value *value; /* by number of the name */
+    int room;
+    int64_t batch; /* that the file fixes; 0: none */
+    cvy_vars *vars;
+    cvy_graph *graph;
+    cvy_value **layer_value; /* [layers of the model]: in the graph */
+    int layer_room;
+    cvy_index owner;    /* names of weights in the file: the number of the layer that has them */
+    cvy_index absorbed; /* outputs of nodes whose work an earlier layer does */
+} cvy_onnx;
+
+typedef struct cvy_onnx_node {
+    cvy_onnx *x;
+    const Cvy__Onnx__NodeProto *proto;
+    const char *op, *name;                      /* the name is for messages: never empty */
+    const cvy_onnx_value *in[CVY_ONNX_SOURCES]; /* NULL: an optional source that is left out */
+    int nin, nout;
+} cvy_onnx_node;
+
+/* ---- sources and attributes ---- */
+const Cvy__Onnx__AttributeProto *cvy_onnx_attribute(const cvy_onnx_node *node, const char *name);
+int64_t cvy_onnx_int(const cvy_onnx_node *node, const char *name, int64_t fallback);
+double cvy_onnx_real(const cvy_onnx_node *node, const char *name, double fallback);
+/* "" if absent. Valid as long as the pool. */
+cvy_status cvy_onnx_string(const cvy_onnx_node *node, const char *name, const char **out);
+/* The integers of an attribute, or of source `source` if that is given (newer operator sets). *n_out 0: neither. */
+cvy_status cvy_onnx_ints(const cvy_onnx_node *node, const char *name, int source, const int64_t **out, int *n_out);
+/* The source; NULL: it is left out. */
+static inline const cvy_onnx_value *cvy_onnx_source(const cvy_onnx_node *node, int i)
+{
+    return i < node->nin ? node->in[i] : NULL;
+}
+/* A source that must be constant, or left out (*out NULL). */
+cvy_status cvy_onnx_constant(const cvy_onnx_node *node, int i, const cvy_onnx_tensor **out);
+/* A source that must be there and depend on the input. */
+cvy_status cvy_onnx_activation(const cvy_onnx_node *node, int i, const cvy_onnx_value **out);
+/* Element i of a constant as a number. */
+double cvy_onnx_number(const cvy_onnx_tensor *t, int64_t i);
+/* An axis that may count from the end, of a tensor with ndim dimensions. CVY_E_UNSUPPORTED: it is the batch. */
+cvy_status cvy_onnx_axis(const cvy_onnx_node *node, int64_t axis, int ndim, int *out);
+/* CVY_E_UNSUPPORTED with the node's operator and name. */
+#define CVY_ONNX_FAIL(node, fmt, ...)                                                                                  \
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: %s (%s): " fmt, (node)->x->path, (node)->name, (node)->op, __VA_ARGS__)
+#define CVY_ONNX_CHECK(ok, node, fmt, ...)                                                                             \
+    do {                                                                                                               \
+        if (!(ok))                                                                                                     \
+            CVY_ONNX_FAIL(node, fmt, __VA_ARGS__);                                                                     \
+    } while (0)
+
+/* ---- layers ---- */
+
+typedef struct cvy_onnx_layer {
+    const char *op, *options;           /* of ours; options NULL: the defaults */
+    const cvy_onnx_tensor *weight;      /* names the layer; NULL: the node's name does */
+    const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
+    int nfrom;
+} cvy_onnx_layer;
+
+/* Adds a layer. *name_out: the name of its variables, *output_out: that of its output; both may be NULL. A weight that
+ * another layer has gives the same name. */
+cvy_status cvy_onnx_add(const cvy_onnx_node *node, const cvy_onnx_layer *layer, const char **name_out,
+                        const char **output_out);
+/* The shape of an output of the model, with one sample. */
+const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output);
+/* Gives the variable "<layer>.<parameter>" the values of a constant, in another shape of the same size if need be. */
+cvy_status cvy_onnx_set(const cvy_onnx_node *node, const char *layer, const char *parameter, const cvy_onnx_tensor *t);
+/* The same with values in the pool. */
+cvy_status cvy_onnx_set_values(const cvy_onnx_node *node, const char *layer, const char *parameter, cvy_dtype dtype,
+                               const void *data, int64_t elems);
+/* Output i of the node is this output of the model. */
+cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
+/* One layer on source 0 alone, whose output is that of the node. */
+cvy_status cvy_onnx_simple(const cvy_onnx_node *node, const char *op, const char *options);
+/* Makes output i of the node a constant. */
+cvy_status cvy_onnx_done_constant(const cvy_onnx_node *node, int i, const cvy_onnx_tensor *t);
+/* A later node does nothing, because the layer of this one does its work: its output is that of this node. */
+cvy_status cvy_onnx_absorb(const cvy_onnx_node *node, const Cvy__Onnx__NodeProto *later);
+/* A new constant of this dtype and shape in the pool, zeroed. */
+cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out);
+
+/* ---- onnx_fold.c ---- */
+/* Whether constants can go through this operator. */
+int cvy_onnx_folds(const char *op);
+/* Computes a node all of whose sources are constant, or Shape. CVY_NOT_APPLICABLE: it has no such sources. */
+cvy_status cvy_onnx_fold(const cvy_onnx_node *node);
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * onnx_conv.c: Conv, ConvTranspose and pooling.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "exchange/onnx/onnx.h"
+
+enum { SPACE = 3 };
+
+/* The sliding window of a node: one entry for each dimension of space. */
+struct window {
+    int n;
+    int64_t kernel[SPACE], stride[SPACE], dilation[SPACE], before[SPACE], after[SPACE];
+};
+
+static cvy_status take(const cvy_onnx_node *node, const char *name, int64_t fallback, int n, int64_t *out)
+{
+    const int64_t *given = NULL;
+    int count = 0;
+    CVY_TRY(cvy_onnx_ints(node, name, -1, &given, &count));
+    CVY_ONNX_CHECK(count == 0 || count == n, node, "%s has %d numbers, expected %d", name, count, n);
+    for (int i = 0; i < n; i++)
+        out[i] = count ? given[i] : fallback;
+    return CVY_OK;
+}
+
+/* auto_pad: the result has ceil(size / stride) positions; an odd one is padded at the end, or at the beginning. */
+static void pad_to_same(struct window *w, const cvy_shape *src, int lower)
+{
+    for (int i = 0; i < w->n; i++) {
+        const int64_t size = src->dim[2 + i], out = (size + w->stride[i] - 1) / w->stride[i];
+        const int64_t all =
+            CVY_MAX((out - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - size, (int64_t)0);
+        w->before[i] = lower ? all - all / 2 : all / 2;
+        w->after[i] = all - w->before[i];
+    }
+}
+
+static cvy_status read_pads(const cvy_onnx_node *node, const cvy_shape *src, struct window *w)
+{
+    int64_t pads[2 * SPACE];
+    const char *mode = NULL;
+    CVY_TRY(take(node, "pads", 0, 2 * w->n, pads));
+    for (int i = 0; i < w->n; i++) {
+        w->before[i] = pads[i];
+        w->after[i] = pads[w->n + i];
+        CVY_ONNX_CHECK(pads[i] >= 0 && pads[w->n + i] >= 0, node, "a negative padding of %lld", (long long)pads[i]);
+    }
+    CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
+    if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
+        pad_to_same(w, src, strcmp(mode, "SAME_LOWER") == 0);
+    return CVY_OK;
+}
+
+/* kernel: of a weight; NULL: the attribute kernel_shape. */
+static cvy_status read_window(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *kernel,
+                              struct window *w)
+{
+    w->n = src->shape.ndim - 2;
+    CVY_ONNX_CHECK(w->n >= 1 && w->n <= SPACE, node, "a source of shape %s, expected [N, C, 1 to 3 dimensions]",
+                   cvy_shape_text(&src->shape));
+    if (kernel)
+        memcpy(w->kernel, kernel, sizeof *kernel * (size_t)w->n);
+    else
+        CVY_TRY(take(node, "kernel_shape", 0, w->n, w->kernel));
+    CVY_TRY(take(node, "strides", 1, w->n, w->stride));
+    CVY_TRY(take(node, "dilations", 1, w->n, w->dilation));
+    for (int i = 0; i < w->n; i++)
+        CVY_ONNX_CHECK(w->kernel[i] > 0 && w->stride[i] > 0 && w->dilation[i] > 0, node,
+                       "kernel %lld, stride %lld, dilation %lld", (long long)w->kernel[i], (long long)w->stride[i],
+                       (long long)w->dilation[i]);
+    return read_pads(node, &src->shape, w);
+}
+
+static int is_symmetric(const struct window *w)
+{
+    for (int i = 0; i < w->n; i++)
+        if (w->before[i] != w->after[i])
+            return 0;
+    return 1;
+}
+
+static void add_list(cvy_text *t, const char *name, const int64_t *at, int n)
+{
+    cvy_text_add(t, "%s%s: [", t->bytes ? ", " : "", name);
+    for (int i = 0; i < n; i++)
+        cvy_text_add(t, "%s%lld", i ? ", " : "", (long long)at[i]);
+    cvy_text_add(t, "]");
+}
+
+/* Pads that differ between the ends become a layer of their own, and *w has none after it. */
+static cvy_status pad_before(const cvy_onnx_node *node, struct window *w, const char **from)
+{
+    cvy_text options = {0};
+    if (is_symmetric(w))
+        return CVY_OK;
+    add_list(&options, "before", w->before, w->n);
+    add_list(&options, "after", w->after, w->n);
+    cvy_status status = options.status;
+    if (status == CVY_OK)
+        status = cvy_onnx_add(
+            node, &(cvy_onnx_layer){.op = "pad", .options = options.data, .from = {*from}, .nfrom = 1}, NULL, from);
+    cvy_text_free(&options);
+    memset(w->before, 0, sizeof w->before);
+    memset(w->after, 0, sizeof w->after);
+    return status;
+}
+
+static void add_window(cvy_text *t, const struct window *w, int dilates)
+{
+    int64_t one = 1, zero = 0;
+    for (int i = 0; i < w->n; i++) {
+        one = w->dilation[i] == 1 ? one : 0;
+        zero |= w->before[i];
+    }
+    add_list(t, "kernel", w->kernel, w->n);
+    add_list(t, "stride", w->stride, w->n);
+    if (zero)
+        add_list(t, "pad", w->before, w->n);
+    if (dilates && !one)
+        add_list(t, "dilation", w->dilation, w->n);
+}
+
+/* ---- convolution ---- */
+
+static cvy_status add_conv(const cvy_onnx_node *node, const char *op, const cvy_text *options, const char *from,
+                           const cvy_onnx_tensor *weight, const cvy_onnx_tensor *bias)
+{
+    const char *name = NULL, *output = NULL;
+    CVY_TRY(options->status);
+    CVY_TRY(cvy_onnx_add(
+        node, &(cvy_onnx_layer){.op = op, .options = options->data, .weight = weight, .from = {from}, .nfrom = 1},
+        &name, &output));
+    CVY_TRY(cvy_onnx_set(node, name, "weight", weight));
+    if (bias)
+        CVY_TRY(cvy_onnx_set(node, name, "bias", bias));
+    return cvy_onnx_done(node, 0, output);
+}
+
+static cvy_status read_weights(const cvy_onnx_node *node, const cvy_onnx_value **src, const cvy_onnx_tensor **weight,
+                               const cvy_onnx_tensor **bias)
+{
+    CVY_TRY(cvy_onnx_activation(node, 0, src));
+    CVY_TRY(cvy_onnx_constant(node, 1, weight));
+    CVY_TRY(cvy_onnx_constant(node, 2, bias));
+    CVY_ONNX_CHECK(*weight && (*weight)->shape.ndim == (*src)->shape.ndim, node, "a weight of shape %s for a source %s",
+                   *weight ? cvy_shape_text(&(*weight)->shape) : "none", cvy_shape_text(&(*src)->shape));
+    return CVY_OK;
+}
+
+static cvy_status translate_conv(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *src = NULL;
+    const cvy_onnx_tensor *weight = NULL, *bias = NULL;
+    struct window w = {0};
+    cvy_text options = {0};
+    CVY_TRY(read_weights(node, &src, &weight, &bias));
+    CVY_TRY(read_window(node, src, weight->shape.dim + 2, &w));
+    const char *from = src->layer;
+    CVY_TRY(pad_before(node, &w, &from));
+    cvy_text_add(&options, "channels: %lld", (long long)weight->shape.dim[0]);
+    add_window(&options, &w, 1);
+    const int64_t groups = cvy_onnx_int(node, "group", 1);
+    if (groups != 1)
+        cvy_text_add(&options, ", groups: %lld", (long long)groups);
+    if (!bias)
+        cvy_text_add(&options, ", bias: false");
+    const cvy_status status = add_conv(node, "conv", &options, from, weight, bias);
+    cvy_text_free(&options);
+    return status;
+}
+CVY_ONNX_DEFINE(conv) = {"Conv", .translate = translate_conv};
+
+static cvy_status translate_deconv(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *src = NULL;
+    const cvy_onnx_tensor *weight = NULL, *bias = NULL;
+    struct window w = {0};
+    int64_t extra[SPACE], sizes[SPACE];
+    const char *mode = NULL;
+    cvy_text options = {0};
+    CVY_TRY(read_weights(node, &src, &weight, &bias));
+    CVY_TRY(read_window(node, src, weight->shape.dim + 2, &w));
+    CVY_TRY(take(node, "output_padding", 0, w.n, extra));
+    CVY_TRY(take(node, "output_shape", 0, w.n, sizes));
+    CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
+    CVY_ONNX_CHECK(sizes[0] == 0 && (!*mode || strcmp(mode, "NOTSET") == 0), node, "%s",
+                   "output_shape and auto_pad are not supported: give pads");
+    CVY_ONNX_CHECK(is_symmetric(&w), node, "%s", "pads that differ between the two ends are not supported");
+    const int64_t groups = cvy_onnx_int(node, "group", 1);
+    cvy_text_add(&options, "channels: %lld", (long long)(weight->shape.dim[1] * groups));
+    add_window(&options, &w, 1);
+    for (int i = 0; i < w.n; i++)
+        if (extra[i]) {
+            add_list(&options, "output_pad", extra, w.n);
+            break;
+        }
+    if (groups != 1)
+        cvy_text_add(&options, ", groups: %lld", (long long)groups);
+    if (!bias)
+        cvy_text_add(&options, ", bias: false");
+    const cvy_status status = add_conv(node, "deconv", &options, src->layer, weight, bias);
+    cvy_text_free(&options);
+    return status;
+}
+CVY_ONNX_DEFINE(conv_transpose) = {"ConvTranspose", .translate = translate_deconv};
+
+/* ---- pooling ---- */
+
+static cvy_status pool(const cvy_onnx_node *node, const char *op)
+{
+    const cvy_onnx_value *src = NULL;
+    struct window w = {0};
+    cvy_text options = {0};
+    const int is_max = strcmp(op, "max_pool") == 0;
+    const char *output = NULL;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    CVY_TRY(read_window(node, src, NULL, &w));
+    for (int i = 0; i < w.n; i++)
+        CVY_ONNX_CHECK(w.dilation[i] == 1, node, "a dilation of %lld is not supported", (long long)w.dilation[i]);
+    CVY_ONNX_CHECK(!is_max || node->nout < 2 || !*node->proto->output[1], node, "%s",
+                   "the indices of the maxima are not supported");
+    const int counts = (int)cvy_onnx_int(node, "count_include_pad", 0);
+    CVY_ONNX_CHECK(is_symmetric(&w) || (!is_max && counts), node, "%s",
+                   "pads that differ between the two ends are not supported");
+    const char *from = src->layer;
+    CVY_TRY(pad_before(node, &w, &from));
+    add_window(&options, &w, 0);
+    if (cvy_onnx_int(node, "ceil_mode", 0))
+        cvy_text_add(&options, ", ceil: true");
+    if (!is_max && !counts)
+        cvy_text_add(&options, ", count_include_pad: false");
+    cvy_status status = options.status;
+    if (status == CVY_OK)
+        status = cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .options = options.data, .from = {from}, .nfrom = 1},
+                              NULL, &output);
+    cvy_text_free(&options);
+    return status == CVY_OK ? cvy_onnx_done(node, 0, output) : status;
+}
+
+static cvy_status translate_max_pool(const cvy_onnx_node *node)
+{
+    return pool(node, "max_pool");
+}
+CVY_ONNX_DEFINE(max_pool) = {"MaxPool", .translate = translate_max_pool};
+
+static cvy_status translate_average_pool(const cvy_onnx_node *node)
+{
+    return pool(node, "avg_pool");
+}
+CVY_ONNX_DEFINE(average_pool) = {"AveragePool", .translate = translate_average_pool};
+
+/* Ours gives [N, C]; ONNX keeps positions of length 1. */
+static cvy_status global_pool(const cvy_onnx_node *node, const char *op)
+{
+    const cvy_onnx_value *src = NULL;
+    const char *pooled = NULL, *output = NULL;
+    char *options = NULL;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .from = {src->layer}, .nfrom = 1}, NULL, &pooled));
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "shape: [%lld%s]", (long long)src->shape.dim[1],
+                            src->shape.ndim == 3   ? ", 1"
+                            : src->shape.ndim == 4 ? ", 1, 1"
+                                                   : ", 1, 1, 1"));
+    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "reshape", .options = options, .from = {pooled}, .nfrom = 1},
+                         NULL, &output));
+    return cvy_onnx_done(node, 0, output);
+}
+
+static cvy_status translate_global_average(const cvy_onnx_node *node)
+{
+    return global_pool(node, "global_avg_pool");
+}
+CVY_ONNX_DEFINE(global_average_pool) = {"GlobalAveragePool", .translate = translate_global_average};
+
+static cvy_status translate_global_max(const cvy_onnx_node *node)
+{
+    return global_pool(node, "global_max_pool");
+}
+CVY_ONNX_DEFINE(global_max_pool) = {"GlobalMaxPool", .translate = translate_global_max};

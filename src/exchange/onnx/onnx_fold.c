@@ -1,0 +1,350 @@
+/*
+ * onnx_fold.c: computes nodes whose sources are all constant: the shapes that exporters compute in the graph, and
+ * weights that they transpose or convert.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <math.h>
+#include <string.h>
+
+#include "exchange/onnx/onnx.h"
+
+typedef cvy_status (*fold_fn)(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);
+
+static size_t width(const cvy_onnx_tensor *t)
+{
+    return cvy_dtype_bytes(t->dtype);
+}
+
+static void copy_elem(const cvy_onnx_tensor *to, int64_t i, const cvy_onnx_tensor *from, int64_t k)
+{
+    memcpy((char *)to->data + (size_t)i * width(to), (const char *)from->data + (size_t)k * width(from), width(from));
+}
+
+static void set_number(const cvy_onnx_tensor *t, int64_t i, double value)
+{
+    if (t->dtype == CVY_DTYPE_F32)
+        ((float *)t->data)[i] = (float)value;
+    else if (t->dtype == CVY_DTYPE_F64)
+        ((double *)t->data)[i] = value;
+    else
+        ((int64_t *)t->data)[i] = (int64_t)value;
+}
+
+/* ---- constants and shapes ---- */
+
+static cvy_status list_of(const cvy_onnx_node *node, const Cvy__Onnx__AttributeProto *a, cvy_onnx_tensor **out)
+{
+    const int is_list = a->type == CVY_ONNX_ATTRIBUTE_FLOATS || a->type == CVY_ONNX_ATTRIBUTE_INTS;
+    const int is_real = a->type == CVY_ONNX_ATTRIBUTE_FLOATS || a->type == CVY_ONNX_ATTRIBUTE_FLOAT;
+    const cvy_shape shape = {.ndim = is_list, .dim = {(int64_t)(is_real ? a->n_floats : a->n_ints)}};
+    CVY_TRY(cvy_onnx_new(node->x, is_real ? CVY_DTYPE_F32 : CVY_DTYPE_I64, &shape, out));
+    for (int64_t i = 0; i < (*out)->elems; i++)
+        if (is_real)
+            ((float *)(*out)->data)[i] = is_list ? a->floats[i] : a->f;
+        else
+            ((int64_t *)(*out)->data)[i] = is_list ? a->ints[i] : a->i;
+    return CVY_OK;
+}
+
+static cvy_status fold_constant(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    static const char *const names[] = {"value_float", "value_floats", "value_int", "value_ints"};
+    const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(node, "value");
+    cvy_onnx_tensor *t = NULL;
+    (void)src;
+    if (a && a->t) {
+        CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *t, &t));
+        CVY_TRY(cvy_onnx_tensor_read(node->x->out->pool, node->x->folder, a->t, t));
+        return cvy_onnx_done_constant(node, 0, t);
+    }
+    for (int i = 0; i < CVY_COUNT(names); i++)
+        if ((a = cvy_onnx_attribute(node, names[i])) != NULL) {
+            CVY_TRY(list_of(node, a, &t));
+            return cvy_onnx_done_constant(node, 0, t);
+        }
+    CVY_ONNX_FAIL(node, "%s", "it has no value that is a tensor or numbers");
+}
+
+static cvy_status fold_constant_of_shape(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(node, "value");
+    cvy_onnx_tensor *t = NULL, value = {.dtype = CVY_DTYPE_F32};
+    cvy_shape shape = {.ndim = (int)src[0]->elems};
+    if (a && a->t)
+        CVY_TRY(cvy_onnx_tensor_read(node->x->out->pool, node->x->folder, a->t, &value));
+    CVY_ONNX_CHECK(src[0]->elems <= CVY_NDIM_MAX, node, "%lld dimensions", (long long)src[0]->elems);
+    int64_t all = 1;
+    for (int i = 0; i < shape.ndim; i++) {
+        shape.dim[i] = cvy_onnx_i64(src[0])[i];
+        CVY_ONNX_CHECK(shape.dim[i] >= 0 && shape.dim[i] < (1 << 24) && (all *= CVY_MAX(shape.dim[i], 1)) < (1 << 28),
+                       node, "dimension %d is %lld", i, (long long)shape.dim[i]);
+    }
+    CVY_TRY(cvy_onnx_new(node->x, value.dtype, &shape, &t));
+    for (int64_t i = 0; i < t->elems && value.data; i++)
+        copy_elem(t, i, &value, 0);
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
+static cvy_status shape_of(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *v = cvy_onnx_source(node, 0);
+    cvy_onnx_tensor *t = NULL;
+    CVY_ONNX_CHECK(v, node, "%s", "it has no source");
+    const cvy_shape *shape = v->constant ? &v->constant->shape : &v->shape;
+    int64_t first = cvy_onnx_int(node, "start", 0), end = cvy_onnx_int(node, "end", shape->ndim);
+    first = CVY_MIN(CVY_MAX(first < 0 ? first + shape->ndim : first, (int64_t)0), (int64_t)shape->ndim);
+    end = CVY_MIN(CVY_MAX(end < 0 ? end + shape->ndim : end, first), (int64_t)shape->ndim);
+    CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_I64, &(cvy_shape){1, {end - first}}, &t));
+    for (int64_t i = first; i < end; i++)
+        ((int64_t *)t->data)[i - first] = i == 0 && !v->constant ? CVY_ONNX_BATCH : shape->dim[i];
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
+/* ---- moving elements ---- */
+
+static cvy_status with_shape(const cvy_onnx_node *node, const cvy_onnx_tensor *from, const cvy_shape *shape)
+{
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *t, &t));
+    *t = *from;
+    t->shape = *shape;
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
+static cvy_status fold_identity(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    return cvy_onnx_done_constant(node, 0, src[0]);
+}
+
+static cvy_status fold_squeeze(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const int64_t *axes = NULL;
+    int n = 0;
+    cvy_shape shape = {0};
+    CVY_TRY(cvy_onnx_ints(node, "axes", 1, &axes, &n));
+    for (int d = 0; d < src[0]->shape.ndim; d++) {
+        int goes = n == 0 && src[0]->shape.dim[d] == 1;
+        for (int i = 0; i < n; i++)
+            goes |= (axes[i] < 0 ? axes[i] + src[0]->shape.ndim : axes[i]) == d;
+        if (!goes)
+            shape.dim[shape.ndim++] = src[0]->shape.dim[d];
+    }
+    return with_shape(node, src[0], &shape);
+}
+
+static cvy_status fold_unsqueeze(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const int64_t *axes = NULL;
+    int n = 0, from = 0;
+    CVY_TRY(cvy_onnx_ints(node, "axes", 1, &axes, &n));
+    cvy_shape shape = {.ndim = src[0]->shape.ndim + n};
+    CVY_ONNX_CHECK(shape.ndim <= CVY_NDIM_MAX, node, "%d dimensions", shape.ndim);
+    for (int d = 0; d < shape.ndim; d++) {
+        int is_new = 0;
+        for (int i = 0; i < n; i++)
+            is_new |= (axes[i] < 0 ? axes[i] + shape.ndim : axes[i]) == d;
+        CVY_ONNX_CHECK(is_new || from < src[0]->shape.ndim, node, "axis %d is named twice", d);
+        shape.dim[d] = is_new ? 1 : src[0]->shape.dim[from++];
+    }
+    return with_shape(node, src[0], &shape);
+}
+
+static cvy_status fold_reshape(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    cvy_shape shape = {.ndim = (int)src[1]->elems};
+    int64_t known = 1;
+    int open = -1;
+    CVY_ONNX_CHECK(src[1]->elems <= CVY_NDIM_MAX && src[1]->dtype == CVY_DTYPE_I64, node, "%lld dimensions",
+                   (long long)src[1]->elems);
+    for (int i = 0; i < shape.ndim; i++) {
+        const int64_t dim = cvy_onnx_i64(src[1])[i];
+        shape.dim[i] = dim == 0 && i < src[0]->shape.ndim ? src[0]->shape.dim[i] : dim;
+        if (dim == -1)
+            open = i;
+        else
+            known *= shape.dim[i];
+    }
+    if (open >= 0 && known > 0)
+        shape.dim[open] = src[0]->elems / known;
+    CVY_ONNX_CHECK(cvy_shape_elems(&shape) == src[0]->elems, node, "%s cannot become %s",
+                   cvy_shape_text(&src[0]->shape), cvy_shape_text(&shape));
+    return with_shape(node, src[0], &shape);
+}
+
+static cvy_status fold_transpose(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const cvy_onnx_tensor *from = src[0];
+    const int64_t *order = NULL;
+    const int ndim = from->shape.ndim;
+    int n = 0, axis[CVY_NDIM_MAX];
+    cvy_shape shape = {.ndim = ndim};
+    cvy_onnx_tensor *to = NULL;
+    CVY_TRY(cvy_onnx_ints(node, "perm", -1, &order, &n));
+    CVY_ONNX_CHECK(n == 0 || n == ndim, node, "%d axes for %s", n, cvy_shape_text(&from->shape));
+    for (int d = 0; d < ndim; d++) {
+        axis[d] = n ? (int)order[d] : ndim - 1 - d;
+        CVY_ONNX_CHECK(axis[d] >= 0 && axis[d] < ndim, node, "axis %d of %s", axis[d], cvy_shape_text(&from->shape));
+        shape.dim[d] = from->shape.dim[axis[d]];
+    }
+    CVY_TRY(cvy_onnx_new(node->x, from->dtype, &shape, &to));
+    to->name = from->name;
+    for (int64_t i = 0; i < to->elems; i++) {
+        int64_t at[CVY_NDIM_MAX] = {0}, rest = i, k = 0;
+        for (int d = ndim - 1; d >= 0; d--) {
+            at[axis[d]] = rest % shape.dim[d];
+            rest /= shape.dim[d];
+        }
+        for (int d = 0; d < ndim; d++)
+            k = k * from->shape.dim[d] + at[d];
+        copy_elem(to, i, from, k);
+    }
+    return cvy_onnx_done_constant(node, 0, to);
+}
+
+/* Of lists, as graphs compute shapes with them: entries of dimension 0. */
+static cvy_status fold_gather(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const cvy_onnx_tensor *from = src[0], *index = src[1];
+    cvy_onnx_tensor *to = NULL;
+    CVY_ONNX_CHECK(from->shape.ndim == 1 && cvy_onnx_int(node, "axis", 0) == 0 && index->dtype == CVY_DTYPE_I64, node,
+                   "from a constant of shape %s", cvy_shape_text(&from->shape));
+    CVY_TRY(cvy_onnx_new(node->x, from->dtype, &index->shape, &to));
+    for (int64_t i = 0; i < to->elems; i++) {
+        const int64_t k = cvy_onnx_i64(index)[i], at = k < 0 ? k + from->elems : k;
+        CVY_ONNX_CHECK(at >= 0 && at < from->elems, node, "entry %lld of %lld", (long long)k, (long long)from->elems);
+        copy_elem(to, i, from, at);
+    }
+    return cvy_onnx_done_constant(node, 0, to);
+}
+
+static cvy_status fold_slice(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const int64_t *starts = NULL, *ends = NULL, *steps = NULL;
+    int n = 0, nends = 0, nsteps = 0;
+    cvy_onnx_tensor *to = NULL;
+    CVY_TRY(cvy_onnx_ints(node, "starts", 1, &starts, &n));
+    CVY_TRY(cvy_onnx_ints(node, "ends", 2, &ends, &nends));
+    CVY_TRY(cvy_onnx_ints(node, NULL, 4, &steps, &nsteps));
+    CVY_ONNX_CHECK(src[0]->shape.ndim == 1 && n == 1 && nends == 1 && (nsteps == 0 || steps[0] == 1), node,
+                   "from a constant of shape %s", cvy_shape_text(&src[0]->shape));
+    const int64_t all = src[0]->elems;
+    const int64_t first = CVY_MIN(CVY_MAX(starts[0] < 0 ? starts[0] + all : starts[0], (int64_t)0), all),
+                  end = CVY_MIN(CVY_MAX(ends[0] < 0 ? ends[0] + all : ends[0], first), all);
+    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &(cvy_shape){1, {end - first}}, &to));
+    for (int64_t i = first; i < end; i++)
+        copy_elem(to, i - first, src[0], i);
+    return cvy_onnx_done_constant(node, 0, to);
+}
+
+static cvy_status fold_concat(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    cvy_onnx_tensor *to = NULL;
+    int64_t elems = 0, at = 0;
+    for (int s = 0; s < node->nin; s++) {
+        CVY_ONNX_CHECK(src[s]->shape.ndim == 1 && src[s]->dtype == src[0]->dtype, node, "of constants of shape %s",
+                       cvy_shape_text(&src[s]->shape));
+        elems += src[s]->elems;
+    }
+    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &(cvy_shape){1, {elems}}, &to));
+    for (int s = 0; s < node->nin; s++)
+        for (int64_t i = 0; i < src[s]->elems; i++)
+            copy_elem(to, at++, src[s], i);
+    return cvy_onnx_done_constant(node, 0, to);
+}
+
+/* ---- arithmetic ---- */
+
+static cvy_status fold_cast(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const int64_t to = cvy_onnx_int(node, "to", CVY_ONNX_FLOAT);
+    const cvy_dtype dtype = to == CVY_ONNX_DOUBLE                                                       ? CVY_DTYPE_F64
+                            : to == CVY_ONNX_FLOAT || to == CVY_ONNX_FLOAT16 || to == CVY_ONNX_BFLOAT16 ? CVY_DTYPE_F32
+                                                                                                        : CVY_DTYPE_I64;
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_onnx_new(node->x, dtype, &src[0]->shape, &t));
+    for (int64_t i = 0; i < t->elems; i++)
+        set_number(t, i, cvy_onnx_number(src[0], i));
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
+static double compute(const char *op, double a, double b, int is_whole)
+{
+    switch (*op) {
+    case 'A': return a + b;
+    case 'S': return a - b;
+    case 'M': return a * b;
+    default: return is_whole ? trunc(a / b) : a / b;
+    }
+}
+
+/* Of equal shapes, or with a single number. The batch in a shape is no number to compute with. */
+static cvy_status fold_arithmetic(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const cvy_onnx_tensor *a = src[0], *b = src[1], *shape = a->elems == 1 ? b : a;
+    cvy_onnx_tensor *t = NULL;
+    CVY_ONNX_CHECK((a->elems == b->elems || a->elems == 1 || b->elems == 1) && a->dtype == b->dtype, node,
+                   "of constants of shapes %s and %s", cvy_shape_text(&a->shape), cvy_shape_text(&b->shape));
+    CVY_TRY(cvy_onnx_new(node->x, a->dtype, &shape->shape, &t));
+    for (int64_t i = 0; i < t->elems; i++) {
+        const double x = cvy_onnx_number(a, a->elems == 1 ? 0 : i), y = cvy_onnx_number(b, b->elems == 1 ? 0 : i);
+        const int is_whole = a->dtype == CVY_DTYPE_I64;
+        CVY_ONNX_CHECK(!is_whole || (x != (double)CVY_ONNX_BATCH && y != (double)CVY_ONNX_BATCH &&
+                                     (y != 0 || strcmp(node->op, "Div") != 0)),
+                       node, "%s", "it computes with the number of samples, which must stay free");
+        set_number(t, i, compute(node->op, x, y, is_whole));
+    }
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    const char *op;
+    fold_fn fold;
+} folds[] = {
+    {"Constant", fold_constant},
+    {"ConstantOfShape", fold_constant_of_shape},
+    {"Shape", NULL},
+    {"Identity", fold_identity},
+    {"Squeeze", fold_squeeze},
+    {"Unsqueeze", fold_unsqueeze},
+    {"Reshape", fold_reshape},
+    {"Transpose", fold_transpose},
+    {"Gather", fold_gather},
+    {"Slice", fold_slice},
+    {"Concat", fold_concat},
+    {"Cast", fold_cast},
+    {"Add", fold_arithmetic},
+    {"Sub", fold_arithmetic},
+    {"Mul", fold_arithmetic},
+    {"Div", fold_arithmetic},
+};
+
+int cvy_onnx_folds(const char *op)
+{
+    for (int i = 0; i < CVY_COUNT(folds); i++)
+        if (strcmp(folds[i].op, op) == 0)
+            return 1;
+    return 0;
+}
+
+cvy_status cvy_onnx_fold(const cvy_onnx_node *node)
+{
+    const cvy_onnx_tensor **src = NULL;
+    cvy_status status = CVY_NOT_APPLICABLE;
+    if (strcmp(node->op, "Shape") == 0)
+        return shape_of(node);
+    CVY_TRY(cvy_mem_alloc(sizeof *src * ((size_t)node->nin + 4), &src));
+    int all = node->nin > 0 || strcmp(node->op, "Constant") == 0;
+    for (int i = 0; i < node->nin; i++) {
+        src[i] = node->in[i] ? node->in[i]->constant : NULL;
+        all &= !node->in[i] || src[i] != NULL;
+    }
+    all &= node->nin == 0 || src[0] != NULL;
+    for (int i = 0; i < CVY_COUNT(folds) && all; i++)
+        if (folds[i].fold && strcmp(folds[i].op, node->op) == 0)
+            status = folds[i].fold(node, src);
+    cvy_mem_free(&src);
+    return status;
+}

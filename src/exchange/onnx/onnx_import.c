@@ -1,0 +1,267 @@
+/*
+ * onnx_import.c: reads an ONNX graph node by node; see onnx.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "exchange/onnx/onnx.h"
+
+enum { OPSET_MIN = 7 };
+
+/* ---- values ---- */
+
+static cvy_status value_of(cvy_onnx *x, const char *name, cvy_onnx_value **out)
+{
+    int at = 0;
+    const int before = x->names.count;
+    CVY_TRY(cvy_mem_reserve(&x->value, &x->room, before, sizeof *x->value));
+    CVY_TRY(cvy_keys_add(&x->names, name, &at));
+    if (at == before)
+        x->value[at] = (cvy_onnx_value){.name = x->names.text[at]};
+    *out = &x->value[at];
+    return CVY_OK;
+}
+
+static cvy_status read_constants(cvy_onnx *x)
+{
+    for (size_t i = 0; i < x->proto->n_initializer; i++) {
+        const Cvy__Onnx__TensorProto *from = x->proto->initializer[i];
+        cvy_onnx_tensor *t = NULL;
+        cvy_onnx_value *value = NULL;
+        CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
+        CVY_TRY(cvy_onnx_tensor_read(x->out->pool, x->folder, from, t));
+        CVY_TRY(value_of(x, from->name, &value));
+        value->constant = t;
+    }
+    return CVY_OK;
+}
+
+/* ---- inputs ---- */
+
+static cvy_status input_shape(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, cvy_shape *sample)
+{
+    const Cvy__Onnx__TensorTypeProto *type = in->type ? in->type->tensor_type : NULL;
+    const Cvy__Onnx__TensorShapeProto *shape = type ? type->shape : NULL;
+    CVY_CHECK(shape && shape->n_dim > 0 && shape->n_dim <= CVY_NDIM_MAX, CVY_E_UNSUPPORTED,
+              "%s: input %s has no shape with a batch and at most %d further dimensions", x->path, in->name,
+              CVY_NDIM_MAX - 1);
+    sample->ndim = (int)shape->n_dim - 1;
+    for (int i = 0; i < sample->ndim; i++) {
+        const Cvy__Onnx__DimensionProto *dim = shape->dim[i + 1];
+        CVY_CHECK(dim->dim_value > 0, CVY_E_UNSUPPORTED,
+                  "%s: input %s: dimension %d (%s) is free; only the first one, the batch, may be: export the network "
+                  "with a fixed size",
+                  x->path, in->name, i + 1, dim->dim_param && *dim->dim_param ? dim->dim_param : "?");
+        sample->dim[i] = dim->dim_value;
+    }
+    const int64_t batch = shape->dim[0]->dim_value;
+    x->batch = x->batch ? x->batch : CVY_MAX(batch, 0);
+    return CVY_OK;
+}
+
+static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, const char *name)
+{
+    cvy_onnx_value *value = NULL;
+    cvy_value *feed = NULL;
+    cvy_shape sample;
+    CVY_TRY(input_shape(x, in, &sample));
+    CVY_TRY(value_of(x, in->name, &value));
+    CVY_TRY(cvy_model_add_input(x->out->model, name, CVY_DTYPE_F32, &sample));
+    CVY_TRY(cvy_graph_feed(x->graph, name, CVY_DTYPE_F32, &sample, 0, &feed));
+    CVY_TRY(cvy_pool_strdup(x->out->pool, name, (char **)(uintptr_t)&value->layer));
+    value->shape = feed->shape;
+    return CVY_OK;
+}
+
+/* The first input is "x", as the data of a job call it. In old files initialisers are inputs, too. */
+static cvy_status add_inputs(cvy_onnx *x)
+{
+    int n = 0;
+    for (size_t i = 0; i < x->proto->n_input; i++) {
+        const Cvy__Onnx__ValueInfoProto *in = x->proto->input[i];
+        const int at = cvy_keys_find(&x->names, in->name);
+        if (at >= 0 && x->value[at].constant)
+            continue;
+        CVY_TRY(add_input(x, in, n == 0 ? "x" : in->name));
+        n++;
+    }
+    CVY_CHECK(n > 0, CVY_E_UNSUPPORTED, "%s: the graph has no input", x->path);
+    return CVY_OK;
+}
+
+/* ---- nodes ---- */
+
+static int is_standard(const char *domain)
+{
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* Names all operators that are not known, before anything is built. */
+static cvy_status check_operators(const cvy_onnx *x)
+{
+    cvy_text missing = {0};
+    int n = 0;
+    for (size_t i = 0; i < x->proto->n_node; i++) {
+        const Cvy__Onnx__NodeProto *p = x->proto->node[i];
+        if (is_standard(p->domain) && (cvy_onnx_find(p->op_type) || cvy_onnx_folds(p->op_type)))
+            continue;
+        cvy_text_add(&missing, "%s%s%s%s (node %s)", n ? ", " : "", is_standard(p->domain) ? "" : p->domain,
+                     is_standard(p->domain) ? "" : ".", p->op_type, p->name && *p->name ? p->name : "without a name");
+        n++;
+    }
+    cvy_status status = missing.status;
+    if (status == CVY_OK && n > 0)
+        status = cvy_error_set(CVY_E_UNSUPPORTED, "%s: %d node%s use%s operators that are not supported: %s", x->path,
+                               n, n == 1 ? "" : "s", n == 1 ? "s" : "", missing.data);
+    cvy_text_free(&missing);
+    return status;
+}
+
+static cvy_status open_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p, cvy_onnx_node *node)
+{
+    node->x = x;
+    node->proto = p;
+    node->op = p->op_type;
+    node->name = p->name && *p->name ? p->name : p->n_output > 0 ? p->output[0] : "?";
+    node->nin = (int)p->n_input;
+    node->nout = (int)p->n_output;
+    CVY_CHECK(p->n_input <= CVY_ONNX_SOURCES, CVY_E_UNSUPPORTED, "%s: node %s has %zu sources, the limit is %d",
+              x->path, node->name, p->n_input, CVY_ONNX_SOURCES);
+    for (int i = 0; i < node->nin; i++) {
+        node->in[i] = NULL;
+        if (!*p->input[i])
+            continue;
+        const int at = cvy_keys_find(&x->names, p->input[i]);
+        CVY_CHECK(at >= 0 && (x->value[at].constant || x->value[at].layer), CVY_E_FORMAT,
+                  "%s: node %s reads %s, which no earlier node makes", x->path, node->name, p->input[i]);
+        node->in[i] = &x->value[at];
+    }
+    return CVY_OK;
+}
+
+/* The source that depends on the input goes through. */
+static cvy_status pass_through(const cvy_onnx_node *node)
+{
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i] && node->in[i]->layer)
+            return cvy_onnx_done(node, 0, node->in[i]->layer);
+    CVY_ONNX_FAIL(node, "%s", "it has no source that depends on the input");
+}
+
+static cvy_status translate(cvy_onnx_node *node)
+{
+    const cvy_onnx_def *op = cvy_onnx_find(node->op);
+    const cvy_status status = cvy_onnx_folds(node->op) ? cvy_onnx_fold(node) : CVY_NOT_APPLICABLE;
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
+    if (cvy_index_find(&node->x->absorbed, node->proto->output[0]) >= 0)
+        return pass_through(node);
+    CVY_ONNX_CHECK(op, node, "%s", "it works on the input, and is supported on constants only");
+    return op->same ? cvy_onnx_simple(node, op->same, NULL) : op->translate(node);
+}
+
+static cvy_status translate_all(cvy_onnx *x)
+{
+    cvy_onnx_node *node = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *node, &node));
+    for (size_t i = 0; i < x->proto->n_node && status == CVY_OK; i++) {
+        /* values may move when outputs are named, so all names of the node are there before its sources are found */
+        for (size_t k = 0; k < x->proto->node[i]->n_output && status == CVY_OK; k++) {
+            cvy_onnx_value *value = NULL;
+            status = *x->proto->node[i]->output[k] ? value_of(x, x->proto->node[i]->output[k], &value) : CVY_OK;
+        }
+        if (status == CVY_OK)
+            status = open_node(x, x->proto->node[i], node);
+        if (status == CVY_OK)
+            status = translate(node);
+    }
+    cvy_mem_free(&node);
+    return status;
+}
+
+/* ---- the result ---- */
+
+/* The first output is the network's; others are auxiliary, and a job does not need them. */
+static cvy_status set_output(cvy_onnx *x)
+{
+    CVY_CHECK(x->proto->n_output > 0, CVY_E_FORMAT, "%s: the graph has no output", x->path);
+    const char *name = x->proto->output[0]->name;
+    const int at = cvy_keys_find(&x->names, name);
+    CVY_CHECK(at >= 0 && x->value[at].layer, CVY_E_FORMAT, "%s: no node makes the output %s", x->path, name);
+    for (size_t i = 1; i < x->proto->n_output; i++)
+        cvy_text_add(&x->out->notes, "the output %s is not trained: the loss is put on %s, the first one\n",
+                     x->proto->output[i]->name, name);
+    return cvy_pool_strdup(x->out->model->pool, x->value[at].layer, &x->out->model->output);
+}
+
+/* PyTorch's older exporter folds batch norm into the convolution before it, and gives the result a name of its own. */
+static void note_folded(cvy_onnx *x)
+{
+    int folded = 0, norms = 0;
+    for (size_t i = 0; i < x->proto->n_initializer; i++)
+        folded += strncmp(x->proto->initializer[i]->name, "onnx::Conv_", 11) == 0;
+    for (size_t i = 0; i < x->proto->n_node; i++)
+        norms += strcmp(x->proto->node[i]->op_type, "BatchNormalization") == 0;
+    if (folded > 0 && norms == 0)
+        cvy_text_add(&x->out->notes,
+                     "the exporter has folded batch norm into %d tensors of convolutions, so it cannot be trained: "
+                     "export with torch.onnx.export(..., training=torch.onnx.TrainingMode.TRAINING, "
+                     "do_constant_folding=False)\n",
+                     folded);
+}
+
+static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
+{
+    const cvy_graph_opts one = {
+        .name = "onnx", .batch = {.global_n = 1, .local_n = 1}, .dtype = CVY_DTYPE_F32, .bn_group = 1};
+    for (size_t i = 0; i < file->n_opset_import; i++)
+        if (is_standard(file->opset_import[i]->domain))
+            x->opset = file->opset_import[i]->version;
+    CVY_CHECK(x->opset >= OPSET_MIN, CVY_E_UNSUPPORTED, "%s: operator set %lld of ONNX, expected %d or newer", x->path,
+              (long long)x->opset, OPSET_MIN);
+    x->proto = file->graph;
+    CVY_TRY(check_operators(x));
+    CVY_TRY(cvy_vars_create(&x->vars));
+    CVY_TRY(cvy_graph_create(x->vars, &one, &x->graph));
+    CVY_TRY(read_constants(x));
+    CVY_TRY(add_inputs(x));
+    CVY_TRY(translate_all(x));
+    CVY_TRY(set_output(x));
+    note_folded(x);
+    return x->out->notes.status;
+}
+
+static cvy_status split_path(cvy_onnx *x, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    x->path = path;
+    return slash ? cvy_pool_printf(x->out->pool, (char **)(uintptr_t)&x->folder, "%.*s", (int)(slash - path + 1), path)
+                 : cvy_pool_strdup(x->out->pool, ".", (char **)(uintptr_t)&x->folder);
+}
+
+cvy_status cvy_import_onnx(const char *path, cvy_import *out)
+{
+    Cvy__Onnx__ModelProto *file = NULL;
+    cvy_onnx x = {.out = out};
+    *out = (cvy_import){0};
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_pool_create(&out->pool));
+    CVY_TRY_OUT(split_path(&x, path));
+    CVY_TRY_OUT(cvy_onnx_file_read(path, &file));
+    CVY_TRY_OUT(cvy_model_create(file->graph->name && *file->graph->name ? file->graph->name : "network", &out->model));
+    CVY_TRY_OUT(read_graph(&x, file));
+out:
+    cvy_onnx_file_free(&file);
+    cvy_graph_destroy(&x.graph);
+    cvy_vars_destroy(&x.vars);
+    cvy_keys_free(&x.names);
+    cvy_index_free(&x.owner);
+    cvy_index_free(&x.absorbed);
+    cvy_mem_free(&x.value);
+    cvy_mem_free(&x.layer_value);
+    if (status != CVY_OK)
+        cvy_import_free(out);
+    return status;
+}

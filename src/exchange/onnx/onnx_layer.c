@@ -1,0 +1,272 @@
+/*
+ * onnx_layer.c: attributes and sources of ONNX nodes, and the layers that they become.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "exchange/onnx/onnx.h"
+
+/* ---- attributes ---- */
+
+const Cvy__Onnx__AttributeProto *cvy_onnx_attribute(const cvy_onnx_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->proto->n_attribute; i++)
+        if (strcmp(n->proto->attribute[i]->name, name) == 0)
+            return n->proto->attribute[i];
+    return NULL;
+}
+
+int64_t cvy_onnx_int(const cvy_onnx_node *n, const char *name, int64_t fallback)
+{
+    const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
+    return a ? a->i : fallback;
+}
+
+double cvy_onnx_real(const cvy_onnx_node *n, const char *name, double fallback)
+{
+    const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
+    return a ? (double)a->f : fallback;
+}
+
+cvy_status cvy_onnx_string(const cvy_onnx_node *n, const char *name, const char **out)
+{
+    const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
+    return cvy_pool_printf(n->x->out->pool, (char **)(uintptr_t)out, "%.*s", a ? (int)a->s.len : 0,
+                           a && a->s.data ? (const char *)a->s.data : "");
+}
+
+cvy_status cvy_onnx_ints(const cvy_onnx_node *n, const char *name, int source, const int64_t **out, int *n_out)
+{
+    const Cvy__Onnx__AttributeProto *a = name ? cvy_onnx_attribute(n, name) : NULL;
+    const cvy_onnx_tensor *t = NULL;
+    *out = a ? a->ints : NULL;
+    *n_out = a ? (int)a->n_ints : 0;
+    if (a || source < 0 || source >= n->nin)
+        return CVY_OK;
+    CVY_TRY(cvy_onnx_constant(n, source, &t));
+    if (!t)
+        return CVY_OK;
+    CVY_ONNX_CHECK(t->dtype == CVY_DTYPE_I64, n, "source %d should be integers", source);
+    *out = cvy_onnx_i64(t);
+    *n_out = (int)t->elems;
+    return CVY_OK;
+}
+
+/* ---- sources ---- */
+
+cvy_status cvy_onnx_constant(const cvy_onnx_node *n, int i, const cvy_onnx_tensor **out)
+{
+    const cvy_onnx_value *v = cvy_onnx_source(n, i);
+    CVY_ONNX_CHECK(!v || v->constant, n, "source %d (%s) depends on the input, and should be constant", i, v->name);
+    *out = v ? v->constant : NULL;
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_activation(const cvy_onnx_node *n, int i, const cvy_onnx_value **out)
+{
+    const cvy_onnx_value *v = cvy_onnx_source(n, i);
+    CVY_ONNX_CHECK(v && v->layer, n, "source %d (%s) is constant, and should depend on the input", i,
+                   v ? v->name : "left out");
+    *out = v;
+    return CVY_OK;
+}
+
+double cvy_onnx_number(const cvy_onnx_tensor *t, int64_t i)
+{
+    return t->dtype == CVY_DTYPE_F32   ? (double)((const float *)t->data)[i]
+           : t->dtype == CVY_DTYPE_F64 ? ((const double *)t->data)[i]
+                                       : (double)((const int64_t *)t->data)[i];
+}
+
+cvy_status cvy_onnx_axis(const cvy_onnx_node *n, int64_t axis, int ndim, int *out)
+{
+    const int64_t at = axis < 0 ? axis + ndim : axis;
+    CVY_ONNX_CHECK(at >= 0 && at < ndim, n, "axis %lld of a tensor with %d dimensions", (long long)axis, ndim);
+    CVY_ONNX_CHECK(at > 0, n, "axis %lld is that of the samples, which are independent of each other", (long long)axis);
+    *out = (int)at;
+    return CVY_OK;
+}
+
+/* ---- layers ---- */
+
+/* A name without what the lists of a job file use; '/' of TensorFlow's names becomes '.'. */
+static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
+{
+    char *text = NULL;
+    CVY_TRY(cvy_pool_printf(pool, out, "%.*s", (int)n, *name == '/' ? name + 1 : name));
+    for (text = *out; *text; text++)
+        *text = *text == '/' ? '.' : isalnum((unsigned char)*text) || strchr("._-", *text) ? *text : '_';
+    return CVY_OK;
+}
+
+/* "conv1.weight" names the layer conv1. Other names of weights ("onnx::Conv_193") name nothing. */
+static cvy_status name_of_weight(cvy_onnx *x, const cvy_onnx_tensor *weight, char **out)
+{
+    static const char *const ends[] = {".weight", ".kernel", "/kernel", ".gamma", "/gamma", ".W"};
+    const size_t n = strlen(weight->name);
+    *out = NULL;
+    for (int i = 0; i < CVY_COUNT(ends); i++) {
+        const size_t end = strlen(ends[i]);
+        if (n > end && strcmp(weight->name + n - end, ends[i]) == 0)
+            return clean(x->out->pool, weight->name, n - end, out);
+    }
+    return CVY_OK;
+}
+
+static int is_taken(const cvy_onnx *x, const char *name)
+{
+    const cvy_model *m = x->out->model;
+    for (int i = 0; i < m->nlayer; i++)
+        if (strcmp(m->layer[i].name, name) == 0 || strcmp(m->layer[i].output, name) == 0)
+            return 1;
+    for (int i = 0; i < m->ninput; i++)
+        if (strcmp(m->input[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* A free name that begins with this one. */
+static cvy_status free_name(const cvy_onnx *x, const char *wish, const char **out)
+{
+    char *name = NULL;
+    CVY_TRY(cvy_pool_strdup(x->out->pool, wish, &name));
+    for (int i = 2; is_taken(x, name); i++)
+        CVY_TRY(cvy_pool_printf(x->out->pool, &name, "%s_%d", wish, i));
+    *out = name;
+    return CVY_OK;
+}
+
+static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
+                              const char **output_out)
+{
+    cvy_onnx *x = n->x;
+    char *wish = NULL;
+    const int owner = layer->weight ? cvy_index_find(&x->owner, layer->weight->name) : -1;
+    if (layer->weight)
+        CVY_TRY(name_of_weight(x, layer->weight, &wish));
+    if (!wish)
+        CVY_TRY(clean(x->out->pool, n->name, strlen(n->name), &wish));
+    CVY_TRY(free_name(x, wish, output_out));
+    *name_out = owner >= 0 ? x->out->model->layer[owner].name : *output_out;
+    return CVY_OK;
+}
+
+static cvy_value *graph_value(const cvy_onnx *x, const char *output)
+{
+    const int at = cvy_index_find(&x->out->model->layer_at, output);
+    return at >= 0 ? x->layer_value[at] : cvy_graph_find(x->graph, output);
+}
+
+const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output)
+{
+    return &graph_value(x, output)->shape;
+}
+
+cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
+                        const char **output_out)
+{
+    cvy_onnx *x = n->x;
+    cvy_model *m = x->out->model;
+    const cvy_op_def *op = NULL;
+    cvy_tree *options = NULL;
+    const char *name = NULL, *output = NULL;
+    cvy_value *src[CVY_NODE_SRC_MAX] = {0};
+    char *text = NULL;
+    CVY_TRY(cvy_model_find_layer(m, layer->op, &op));
+    CVY_TRY(choose_name(n, layer, &name, &output));
+    if (layer->options && *layer->options) {
+        CVY_TRY(cvy_pool_printf(m->pool, &text, "{%s}", layer->options));
+        CVY_TRY(cvy_tree_parse_text(m->pool, x->path, text, strlen(text), &options));
+    }
+    for (int i = 0; i < layer->nfrom; i++)
+        src[i] = graph_value(x, layer->from[i]);
+    CVY_TRY(cvy_mem_reserve(&x->layer_value, &x->layer_room, m->nlayer, sizeof(cvy_value *)));
+    CVY_TRY(cvy_model_add_tree(m, op, name, options, output, (char *const *)(uintptr_t)layer->from, layer->nfrom));
+    const cvy_status status =
+        cvy_graph_layer_op(x->graph, op, name, options, src, layer->nfrom, &x->layer_value[m->nlayer - 1]);
+    CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s (%s)", x->path, n->name, n->op));
+    if (layer->weight && cvy_index_find(&x->owner, layer->weight->name) < 0)
+        CVY_TRY(cvy_index_add(&x->owner, layer->weight->name, m->nlayer - 1));
+    if (name_out)
+        *name_out = name;
+    if (output_out)
+        *output_out = output;
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_set_values(const cvy_onnx_node *n, const char *layer, const char *parameter, cvy_dtype dtype,
+                               const void *data, int64_t elems)
+{
+    cvy_import *out = n->x->out;
+    char *name = NULL;
+    CVY_TRY(cvy_pool_printf(out->pool, &name, "%s.%s", layer, parameter));
+    const cvy_variable *v = cvy_vars_find(n->x->vars, name);
+    for (int i = 0; i < out->ntensor; i++) /* weights that layers share are set once */
+        if (strcmp(out->tensor[i].name, name) == 0)
+            return CVY_OK;
+    CVY_CHECK(v, CVY_E_INTERNAL, "%s has no variable %s", n->name, name);
+    CVY_CHECK(cvy_shape_elems(&v->shape) == elems, CVY_E_SHAPE, "%s: %s (%s): %s has %lld elements, expected %lld, %s",
+              n->x->path, n->name, n->op, parameter, (long long)elems, (long long)cvy_shape_elems(&v->shape),
+              cvy_shape_text(&v->shape));
+    return cvy_import_add_tensor(out, &(cvy_tensor_entry){name, dtype, v->shape, data});
+}
+
+cvy_status cvy_onnx_set(const cvy_onnx_node *n, const char *layer, const char *parameter, const cvy_onnx_tensor *t)
+{
+    CVY_ONNX_CHECK(cvy_dtype_is_real(t->dtype), n, "%s should hold real numbers", t->name);
+    return cvy_onnx_set_values(n, layer, parameter, t->dtype, t->data, t->elems);
+}
+
+/* ---- results ---- */
+
+static cvy_onnx_value *output_of(const cvy_onnx_node *n, int i)
+{
+    const char *name = i < n->nout ? n->proto->output[i] : "";
+    const int at = *name ? cvy_keys_find(&n->x->names, name) : -1;
+    return at >= 0 ? &n->x->value[at] : NULL;
+}
+
+cvy_status cvy_onnx_done(const cvy_onnx_node *n, int i, const char *output)
+{
+    cvy_onnx_value *v = output_of(n, i);
+    if (!v)
+        return CVY_OK;
+    v->layer = output;
+    v->shape = *cvy_onnx_shape(n->x, output);
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_done_constant(const cvy_onnx_node *n, int i, const cvy_onnx_tensor *t)
+{
+    cvy_onnx_value *v = output_of(n, i);
+    if (v)
+        v->constant = t;
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_absorb(const cvy_onnx_node *n, const Cvy__Onnx__NodeProto *later)
+{
+    return cvy_index_add(&n->x->absorbed, later->output[0], 1);
+}
+
+cvy_status cvy_onnx_simple(const cvy_onnx_node *n, const char *op, const char *options)
+{
+    const cvy_onnx_value *from = NULL;
+    const char *output = NULL;
+    CVY_TRY(cvy_onnx_activation(n, 0, &from));
+    CVY_TRY(cvy_onnx_add(n, &(cvy_onnx_layer){.op = op, .options = options, .from = {from->layer}, .nfrom = 1}, NULL,
+                         &output));
+    return cvy_onnx_done(n, 0, output);
+}
+
+cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out)
+{
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
+    *t = (cvy_onnx_tensor){.name = "", .dtype = dtype, .shape = *shape, .elems = cvy_shape_elems(shape)};
+    CVY_TRY(cvy_pool_alloc(x->out->pool, CVY_MAX((size_t)t->elems, 1) * cvy_dtype_bytes(dtype), &t->data));
+    *out = t;
+    return CVY_OK;
+}
