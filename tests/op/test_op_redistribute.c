@@ -71,7 +71,7 @@ static void exchange(cvy_graph *g, const struct cvy_redistribute *o, const cvy_l
     cvy_underway_set underway = {0};
     cvy_value *src = NULL, *token_of[2] = {0};
     cvy_node *node = NULL, *wait = NULL;
-    void *state = NULL, *none = NULL, *token = NULL;
+    void *state = NULL, *waits = NULL, *token = NULL;
     int64_t first, end;
     cvy_has_range(o, o->from, o->me, &first, &end);
     snprintf(name, sizeof name, "x%d", number++);
@@ -101,14 +101,18 @@ static void exchange(cvy_graph *g, const struct cvy_redistribute *o, const cvy_l
             continue;
         EXPECT(underway.first != NULL);
         EXPECT_OK(cvy_underway_progress(&underway));
-        if (!wait)
+        if (!wait) {
             EXPECT_OK(cvy_graph_add_parsed(g, cvy_op_find("redistribute_wait"), "wait", name, o, token_of, 2,
                                            CVY_PHASE_MICRO, &wait));
-        EXPECT_OK(wait->op->comm->run(none, (void *const[]){from, &token}, (void *const[]){to}, NULL));
+            EXPECT_OK(wait->op->comm->create(wait, &binding, &waits));
+        }
+        EXPECT_OK(wait->op->comm->run(waits, (void *const[]){from, &token}, (void *const[]){to}, NULL));
         EXPECT(underway.first == NULL);
     }
     cvy_has_range(o, o->to, o->me, &first, &end);
     EXPECT(each(layout, first, end, to, o, 0) == 0);
+    if (wait)
+        wait->op->comm->destroy(&waits);
     node->op->comm->destroy(&state);
 }
 

@@ -86,13 +86,13 @@ cvy_status cvy_onnx_axis(const cvy_onnx_node *node, int64_t axis, int ndim, int 
 
 typedef struct cvy_onnx_layer {
     const char *op, *options;           /* of ours; options NULL: the defaults */
-    const cvy_onnx_tensor *weight;      /* names the layer; NULL: the node's name does */
+    const cvy_onnx_tensor *weight;      /* names the layer; two layers with the same weight share their variables */
+    const cvy_onnx_tensor *named[4];    /* other constants by which it may be named; without any, by the node */
     const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
     int nfrom;
 } cvy_onnx_layer;
 
-/* Adds a layer. *name_out: the name of its variables, *output_out: that of its output; both may be NULL. A weight that
- * another layer has gives the same name. */
+/* Adds a layer. *name_out: the name of its variables, *output_out: that of its output; both may be NULL. */
 cvy_status cvy_onnx_add(const cvy_onnx_node *node, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out);
 /* The shape of an output of the model, with one sample. */

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exchange/onnx/onnx.h"
@@ -24,10 +26,22 @@ int64_t cvy_onnx_int(const cvy_onnx_node *n, const char *name, int64_t fallback)
     return a ? a->i : fallback;
 }
 
+/* The file has f32. The shortest decimal number that becomes it is what the author wrote: 1e-5, not 9.99999974e-6. */
+static double decimal(float value)
+{
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value)
+            break;
+    }
+    return strtod(text, NULL);
+}
+
 double cvy_onnx_real(const cvy_onnx_node *n, const char *name, double fallback)
 {
     const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
-    return a ? (double)a->f : fallback;
+    return a ? decimal(a->f) : fallback;
 }
 
 cvy_status cvy_onnx_string(const cvy_onnx_node *n, const char *name, const char **out)
@@ -101,16 +115,17 @@ static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
     return CVY_OK;
 }
 
-/* "conv1.weight" names the layer conv1. Other names of weights ("onnx::Conv_193") name nothing. */
-static cvy_status name_of_weight(cvy_onnx *x, const cvy_onnx_tensor *weight, char **out)
+/* "conv1.weight" names the layer conv1. Other names of constants ("onnx::Conv_193") name nothing. */
+static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, char **out)
 {
-    static const char *const ends[] = {".weight", ".kernel", "/kernel", ".gamma", "/gamma", ".W"};
-    const size_t n = strlen(weight->name);
+    static const char *const ends[] = {".weight", ".kernel", "/kernel",       ".gamma",
+                                       "/gamma",  ".W",      ".running_mean", "/moving_mean"};
+    const size_t n = strlen(t->name);
     *out = NULL;
     for (int i = 0; i < CVY_COUNT(ends); i++) {
         const size_t end = strlen(ends[i]);
-        if (n > end && strcmp(weight->name + n - end, ends[i]) == 0)
-            return clean(x->out->pool, weight->name, n - end, out);
+        if (n > end && strcmp(t->name + n - end, ends[i]) == 0)
+            return clean(x->out->pool, t->name, n - end, out);
     }
     return CVY_OK;
 }
@@ -138,15 +153,19 @@ static cvy_status free_name(const cvy_onnx *x, const char *wish, const char **ou
     return CVY_OK;
 }
 
+/* Exporters keep one of several constants that are equal, so a constant may have named another layer already. */
 static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
                               const char **output_out)
 {
-    cvy_onnx *x = n->x;
+    const cvy_onnx *x = n->x;
+    const cvy_onnx_tensor *const named[] = {layer->weight, layer->named[0], layer->named[1], layer->named[2],
+                                            layer->named[3]};
     char *wish = NULL;
     const int owner = layer->weight ? cvy_index_find(&x->owner, layer->weight->name) : -1;
-    if (layer->weight)
-        CVY_TRY(name_of_weight(x, layer->weight, &wish));
-    if (!wish)
+    for (int i = 0; i < CVY_COUNT(named) && (!wish || (owner < 0 && is_taken(x, wish))); i++)
+        if (named[i])
+            CVY_TRY(name_of_constant(x, named[i], &wish));
+    if (!wish || (owner < 0 && is_taken(x, wish)))
         CVY_TRY(clean(x->out->pool, n->name, strlen(n->name), &wish));
     CVY_TRY(free_name(x, wish, output_out));
     *name_out = owner >= 0 ? x->out->model->layer[owner].name : *output_out;

@@ -51,7 +51,7 @@ static cvy_status translate_prelu(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_add(node,
                          &(cvy_onnx_layer){.op = "prelu",
                                            .options = slope->elems == 1 ? NULL : "per_channel: true",
-                                           .weight = slope,
+                                           .named = {slope},
                                            .from = {src->layer},
                                            .nfrom = 1},
                          &name, &output));
@@ -202,12 +202,13 @@ CVY_ONNX_DEFINE(sub) = {"Sub", .translate = translate_sub};
 /* A chain of layers of two or more sources, of which ours has a limit. */
 static cvy_status many(const cvy_onnx_node *node, const char *op, const char *options)
 {
+    const int limit = CVY_MIN(cvy_op_find(op)->nsrc_max, CVY_NODE_SRC_MAX);
     const char *sum = NULL;
     for (int i = 0; i < node->nin;) {
         cvy_onnx_layer layer = {.op = op, .options = options};
         if (sum)
             layer.from[layer.nfrom++] = sum;
-        for (; i < node->nin && layer.nfrom < CVY_NODE_SRC_MAX; i++) {
+        for (; i < node->nin && layer.nfrom < limit; i++) {
             const cvy_onnx_value *v = NULL;
             CVY_TRY(cvy_onnx_activation(node, i, &v));
             layer.from[layer.nfrom++] = v->layer;
