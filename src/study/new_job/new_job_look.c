@@ -220,11 +220,11 @@ static cvy_status check_task(const char *source, cvy_new_job *job, const char *t
     return CVY_OK;
 }
 
-/* The size to which pictures are brought, by the first one. */
-static int64_t size_for(const cvy_shape *x)
+/* The size to which pictures are brought, by the first one. A network for 224 pixels needs thousands of pictures. */
+static int64_t size_for(const cvy_shape *x, int64_t nsamples)
 {
     const int64_t least = CVY_MIN(x->dim[1], x->dim[2]);
-    return least >= 160 ? 224 : least >= 80 ? 96 : least >= 48 ? 64 : 32;
+    return least >= 160 && nsamples >= 5000 ? 224 : least >= 80 ? 96 : least >= 48 ? 64 : 32;
 }
 
 static cvy_status decide(const char *source, const char *task, cvy_new_job *job)
@@ -232,7 +232,7 @@ static cvy_status decide(const char *source, const char *task, cvy_new_job *job)
     CVY_TRY(task ? check_task(source, job, task) : choose_task(source, job));
     CVY_CHECK(job->task != CVY_NEW_CLASSIFY || job->nclasses > 1, CVY_E_CONFIG,
               "%s: all samples are of one class, so there is nothing to tell apart", source);
-    job->size = job->varies ? size_for(&job->x) : 0;
+    job->size = job->varies ? size_for(&job->x, job->nsamples) : 0;
     if (job->task == CVY_NEW_CLASSIFY)
         job->outputs = job->nclasses;
     else if (job->task == CVY_NEW_SEGMENT)
