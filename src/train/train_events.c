@@ -19,11 +19,15 @@ static int is_root(const cvy_trainer *t)
     return t->session.context->comm->rank == 0;
 }
 
-/* A fault is a warning: the training continues. */
-static void warn_of(const cvy_trainer *t, cvy_status status)
+/* A fault is a warning, and the training continues. One warning is enough: on a full disk small events may still fit
+ * between larger ones. */
+static void warn_of(cvy_trainer *t, cvy_status status)
 {
-    if (status != CVY_OK)
-        cvy_log(t->session.context, CVY_LOG_WARN, "log.tensorboard: %s; the training continues", cvy_error_text());
+    if (status != CVY_OK && !t->folder.events_failed)
+        cvy_log(t->session.context, CVY_LOG_WARN,
+                "log.tensorboard: %s; the training continues, and events are lost as long as they cannot be written",
+                cvy_error_text());
+    t->folder.events_failed |= status != CVY_OK;
 }
 
 /* ---- the beginning ---- */
@@ -133,7 +137,7 @@ static cvy_status merge(cvy_comm *comm, cvy_histogram *h)
 
 /* One weight. whole: the variables that this rank counts, or NULL. comm: the ranks that have the others, or NULL. A
  * rank that cannot write goes on, because the others wait for it in the next all-reduce. */
-static cvy_status write_weight(const cvy_trainer *t, const cvy_vars *whole, const char *name, cvy_comm *comm,
+static cvy_status write_weight(cvy_trainer *t, const cvy_vars *whole, const char *name, cvy_comm *comm,
                                cvy_histogram *h)
 {
     char tag[256];
@@ -150,7 +154,7 @@ static cvy_status write_weight(const cvy_trainer *t, const cvy_vars *whole, cons
     return status;
 }
 
-static cvy_status write_weights(const cvy_trainer *t, const cvy_vars *whole, cvy_comm *comm)
+static cvy_status write_weights(cvy_trainer *t, const cvy_vars *whole, cvy_comm *comm)
 {
     const cvy_vars *vars = t->session.program->vars;
     cvy_variable **sorted = NULL;

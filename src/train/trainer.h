@@ -133,6 +133,7 @@ typedef struct cvy_trainer {
         int is_new, has_begun; /* this process created the folder; the first files are written */
         cvy_metrics_log *log;  /* only on rank 0; else NULL */
         cvy_events *events;    /* for TensorBoard, on rank 0; NULL: the job does not ask for them */
+        int events_failed;     /* some of them could not be written, and a warning was given */
         int64_t histograms;    /* of the weights: after every so many epochs; 0: never; the same on all ranks */
         char *plan_json;
         cvy_checkpoint resume; /* the checkpoint from which the run continues */

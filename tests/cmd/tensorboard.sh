@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich asan minimal
 # tensorboard.sh: a run writes scalars, the graph and histograms into a folder of log.tensorboard; a resumed run goes on
-# in a new file without duplicates; with ranks that have parts of the network the histograms are of
-# whole weights.
+# in a new file without duplicates; histograms are of whole weights if ranks have parts of them; a full disk does not
+# end the run.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 train() { timeout 200 "$@" --threads 1 --progress none >log 2>&1 || { fail "fails: $*"; cat log; }; }
 show() { "$CONVOY_BUILD/tests/test_monitor_events" --print "$1" >events || fail "the events in $1 are damaged"; }
@@ -65,4 +65,13 @@ refused 'log.tensorboard: ' "$CONVOY" train job.yaml --out none --set log.tensor
 refused "log.tensorboard_histograms" "$CONVOY" train job.yaml --out none --set log.tensorboard_histograms=-1
 train "$CONVOY" train job.yaml --out idle --set log.tensorboard=
 contains log 'log.tensorboard_histograms has no effect here: it needs log.tensorboard' || fail "no warning: $(cat log)"
+
+# ---- a full disk: one warning, and the training goes on ----
+mkdir disk
+mount -t tmpfs -o size=12k none disk 2>/dev/null || { echo "no right to mount a small file system: that part is left out"; exit $failed; }
+trap 'umount -l "$work/disk"; rm -rf "$work"' EXIT
+train "$CONVOY" train job.yaml --out full --set log.tensorboard=disk --set train.epochs=20
+[ "$(grep -c 'log.tensorboard: .*No space left on device' log)" = 1 ] || fail "not one warning of a full disk: $(cat log)"
+contains full/STATUS 'finished step 60 of 60' || fail "a full disk ends the run: $(cat full/STATUS)"
+show disk/full
 exit $failed
