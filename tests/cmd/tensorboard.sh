@@ -13,7 +13,7 @@ has() { [ "$(grep -c "$2" events)" = "$1" ] || fail "not $1 events '$2': $(grep 
 echo 'log: {every: 1, tensorboard: tb, tensorboard_histograms: 2}' >>job.yaml
 sed -i 's/^  epochs: 2/  epochs: 4/' job.yaml
 if "$CONVOY" train job.yaml --out probe 2>&1 | grep -q 'build it with protobuf-c'; then
-    refused 'job.yaml:22:30: log.tensorboard: this build of convoy cannot write event files: build it with protobuf-c' "$CONVOY" train job.yaml --out none
+    refused 'job.yaml:19:30: log.tensorboard: this build of convoy cannot write event files: build it with protobuf-c' "$CONVOY" train job.yaml --out none
     exit $failed
 fi
 
