@@ -69,7 +69,7 @@ convoy_optional(LMDB lmdb.h lmdb)
 convoy_optional(HDF5 hdf5.h hdf5_serial hdf5)
 convoy_optional(XXHASH xxhash.h xxhash)
 
-# Protocol buffers, for ONNX: the library, and the compiler of its schemas.
+# Protocol buffers, for ONNX and event files: the library, and the compiler of its schemas.
 find_program(CONVOY_PROTOC_C protoc-c)
 mark_as_advanced(CONVOY_PROTOC_C)
 set(CVY_HAVE_PROTOBUF_C 0)

@@ -650,6 +650,29 @@ CVY_API void cvy_run_list_result_release(cvy_run_list_result *result);
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out);
 
 /**
+ * cvy_run_new_job - a job with comments that trains a network on a data set
+ * @source: a path, or a map in YAML: {path: ..., format: ..., options}; of a folder with train and val or test in it,
+ *          these are used
+ * @task: "classify", "regress" or "segment"; NULL: classify if samples have labels, segment if targets are maps of
+ *        labels, else regress
+ * @text_out: the job, with a network, batch, augmentation, normalisation and a split for validation that suit the data.
+ *            The caller releases it with cvy_text_release()
+ *
+ * Some samples are read. Collective: no. Errors: CVY_E_ARGUMENT (task), CVY_E_CONFIG (the data do not fit the task, or
+ * have nothing to learn), CVY_E_IO, CVY_E_FORMAT, CVY_E_UNSUPPORTED, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_new_job(const char *source, const char *task, char **text_out);
+/**
+ * cvy_run_model_job - a job with all layers of a network of the zoo, to change them
+ * @name: "resnet-50"
+ * @text_out: the job, which trains on generated samples. The caller releases it with cvy_text_release()
+ *
+ * Auxiliary heads are left out. Collective: no. Errors: CVY_E_CONFIG or CVY_E_ARGUMENT (no such network: the nearest is
+ * named), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_model_job(const char *name, char **text_out);
+
+/**
  * cvy_run_verify - check every hash of a run folder's checkpoints, of one checkpoint, or of a safetensors file
  * @damaged_out: number of damaged checkpoints, or of damaged safetensors files
  * @text_out: a line for each of them; damaged files and tensors are named

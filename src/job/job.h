@@ -159,6 +159,8 @@ struct cvy_job_watchdog {
 struct cvy_job_log {
     int64_t every;
     const char *trace;
+    const char *tensorboard;
+    int64_t tensorboard_histograms; /* every so many epochs; 0: never */
 };
 
 typedef struct cvy_job {

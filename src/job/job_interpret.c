@@ -60,6 +60,14 @@ static cvy_status interpret_watchdog(cvy_job *job)
     return CVY_OK;
 }
 
+static cvy_status interpret_log(const cvy_job *job)
+{
+    CVY_CHECK(!job->log.tensorboard || CVY_HAVE_PROTOBUF_C, CVY_E_CONFIG,
+              "%s: log.tensorboard: this build of convoy cannot write event files: build it with protobuf-c",
+              cvy_job_where(job, "log", "tensorboard"));
+    return CVY_OK;
+}
+
 static cvy_status interpret_batch_norm(cvy_job *job)
 {
     struct cvy_job_batch_norm *b = &job->batch_norm;
@@ -317,6 +325,7 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_comm(job));
     CVY_TRY(cvy_job_interpret_update(job));
     CVY_TRY(interpret_watchdog(job));
+    CVY_TRY(interpret_log(job));
     return cvy_job_interpret_deterministic(job);
 }
 

@@ -287,6 +287,11 @@ static const cvy_option log_rows[] = {
      "how often a line is written to metrics.jsonl"},
     {"trace", CVY_TYPE_STRING, CVY_FIELD(cvy_job_log, trace), "", "", "",
      "file for a trace of steps, for chrome://tracing and Perfetto"},
+    {"tensorboard", CVY_TYPE_STRING, CVY_FIELD(cvy_job_log, tensorboard), "", "", "",
+     "folder in which TensorBoard finds the run while it goes on: its event files are in a folder with the name of the "
+     "run folder; the numbers of metrics.jsonl and the graph of the network; needs protobuf-c"},
+    {"tensorboard_histograms", CVY_TYPE_INT, CVY_FIELD(cvy_job_log, tensorboard_histograms), "0", "0..", "epochs",
+     "how often histograms of the weights are added to the event files; 0: never"},
     {0},
 };
 

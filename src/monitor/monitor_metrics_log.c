@@ -7,20 +7,14 @@
 #include "monitor/monitor_metrics_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/base_file.h"
+#include "monitor/monitor_append.h"
 
 struct cvy_metrics_log {
-    char *path;
-    int fd;
-    off_t end; /* bytes up to the end of the last whole line */
-    int failing;
-    int64_t lost;
+    cvy_append file;
 };
 
 /* The value of "step" in a line of this log, or -1. In a string the quotes would be escaped, so the key is found
@@ -58,15 +52,11 @@ cvy_status cvy_metrics_log_open(const char *path, int64_t resume_step, cvy_metri
 {
     cvy_status status = CVY_OK;
     cvy_metrics_log *log = NULL;
+    off_t end = 0;
     CVY_TRY(cvy_mem_alloc(sizeof *log, &log));
-    log->fd = -1;
-    CVY_TRY_OUT(cvy_mem_strdup(path, &log->path));
     if (resume_step >= 0)
-        CVY_TRY_OUT(find_end(path, resume_step, &log->end));
-    log->fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (log->fd < 0)
-        CVY_FAIL_OUT(CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
-    CVY_TRY_OUT(cvy_file_cut(log->fd, log->end, path));
+        CVY_TRY_OUT(find_end(path, resume_step, &end));
+    CVY_TRY_OUT(cvy_append_open(&log->file, path, end));
     *out = log;
     log = NULL;
 out:
@@ -76,43 +66,27 @@ out:
 
 cvy_status cvy_metrics_log_add(cvy_metrics_log *log, const cvy_json *line)
 {
-    cvy_status status = CVY_OK;
     cvy_text text = {0};
     if (!log)
         return CVY_OK;
     CVY_TRY(line->text.status);
     cvy_text_add_bytes(&text, line->text.data, line->text.bytes);
     cvy_text_add_bytes(&text, "\n", 1);
-    status = text.status;
-    if (status == CVY_OK)
-        status = cvy_write_all(log->fd, text.data, text.bytes, log->path);
-    if (status == CVY_OK) {
-        log->end += (off_t)text.bytes;
-        log->failing = 0;
-    } else {
-        log->lost++;
-        (void)!ftruncate(
-            log->fd, log->end); /* removes what a failed write left; if that fails, readers skip the incomplete line */
-        status = log->failing ? CVY_OK : status;
-        log->failing = 1;
-    }
+    const cvy_status status = text.status == CVY_OK ? cvy_append_add(&log->file, text.data, text.bytes) : text.status;
     cvy_text_free(&text);
     return status;
 }
 
 int64_t cvy_metrics_log_lost(const cvy_metrics_log *log)
 {
-    return log ? log->lost : 0;
+    return log ? log->file.lost : 0;
 }
 
 int cvy_metrics_log_close(cvy_metrics_log **log)
 {
-    int reason = 0;
     if (!*log)
         return 0;
-    if ((*log)->fd >= 0 && close((*log)->fd) != 0)
-        reason = errno;
-    cvy_mem_free(&(*log)->path);
+    const int reason = cvy_append_close(&(*log)->file);
     cvy_mem_free(log);
     return reason;
 }

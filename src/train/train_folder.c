@@ -360,6 +360,7 @@ void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json)
 {
     if (t->folder.log && cvy_metrics_log_add(t->folder.log, json) != CVY_OK)
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", cvy_error_text());
+    cvy_trainer_write_scalars(t, json);
     cvy_text_free(&json->text);
 }
 

@@ -252,6 +252,7 @@ static cvy_status end_epoch(cvy_trainer *t)
         cvy_trainer_select(t, &scores);
         t->validation.loss = scores.loss;
     }
+    CVY_TRY(cvy_trainer_write_histograms(t, epoch_of(t)));
     log_epoch(t, t->validation.source ? &scores : NULL, skipped, bubble);
     t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;
     t->time.epoch_start_s = cvy_clock_s();
@@ -602,6 +603,7 @@ static cvy_status prepare(cvy_trainer *t)
     cvy_watchdog_kick(s->watchdog, 0, "setting the first weights");
     CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_comm_agree(comm, initialise(t)));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
+    CVY_TRY(cvy_trainer_open_events(t));
     t->folder.has_begun = 1;
     return CVY_OK;
 }
@@ -643,6 +645,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     cvy_saver_destroy(&t.save.saver);
     cvy_loader_destroy(&t.data.loader);
     cvy_schedule_destroy(&t.schedule);
+    cvy_trainer_close_events(&t);
     const int reason = cvy_metrics_log_close(&t.folder.log);
     if (reason != 0)
         cvy_log(context, CVY_LOG_WARN, "%s/%s: cannot close: %s; its last lines may be missing", t.folder.path,

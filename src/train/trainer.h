@@ -13,6 +13,7 @@
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_saver.h"
+#include "monitor/monitor_events.h"
 #include "monitor/monitor_metrics_log.h"
 #include "optim/optim.h"
 #include "score/scorer.h"
@@ -131,6 +132,9 @@ typedef struct cvy_trainer {
         int lock;              /* file descriptor of the folder's lock on rank 0; -1: none */
         int is_new, has_begun; /* this process created the folder; the first files are written */
         cvy_metrics_log *log;  /* only on rank 0; else NULL */
+        cvy_events *events;    /* for TensorBoard, on rank 0; NULL: the job does not ask for them */
+        int events_failed;     /* some of them could not be written, and a warning was given */
+        int64_t histograms;    /* of the weights: after every so many epochs; 0: never; the same on all ranks */
         char *plan_json;
         cvy_checkpoint resume; /* the checkpoint from which the run continues */
     } folder;
@@ -211,8 +215,17 @@ void cvy_trainer_say_mode(cvy_trainer *t);
 void cvy_trainer_add_pending(const cvy_trainer *t, cvy_json *json);
 cvy_status cvy_trainer_restore_pending(cvy_trainer *t);
 
-/* Writes a line of metrics.jsonl on rank 0 and frees the JSON. If there is no room on the disk or in memory, the line
- * is lost with a warning and the training continues. */
+/* ---- train_events.c: events for TensorBoard ---- */
+/* Opens the event file and writes the graph, if the job asks for them. Call it when the run folder has begun.
+ * Collective. */
+cvy_status cvy_trainer_open_events(cvy_trainer *t);
+void cvy_trainer_write_scalars(cvy_trainer *t, const cvy_json *line);
+/* At the end of an epoch, which is counted from 1: writes histograms of the weights if they are due. Collective. */
+cvy_status cvy_trainer_write_histograms(cvy_trainer *t, int64_t epoch);
+void cvy_trainer_close_events(cvy_trainer *t);
+
+/* Writes a line of metrics.jsonl and its scalars on rank 0 and frees the JSON. If there is no room on the disk or in
+ * memory, the line is lost with a warning and the training continues. */
 void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json);
 cvy_sampling cvy_trainer_sampling(const cvy_trainer *t);
 /* Writes STATUS on rank 0, as in "running step 10 of 20 ...". */
