@@ -144,6 +144,10 @@ typedef struct cvy_program_opts {
      * and rank r of P has the stages r and r + P. It is idle less, and sends more. 0: 1. The number of micro-batches
      * should be a multiple of pipeline. */
     int64_t interleave;
+    /** The batch norms whose statistics are frozen, for fine-tuning: patterns of layer names with * and ?, such as
+     * "block1_*, conv1_bn"; "*": all. In training they normalise by their running statistics and do not change them.
+     * NULL: none. */
+    const char *batch_norm_frozen;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -152,7 +156,7 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  * @opts: its size must be set
  * @name: a key of the job file, or the name of a field that has no key; docs/reference/job-file.md explains the keys:
  *
- *     train.dtype, train.seed, train.precise, batch_norm.group, plan.kernels, plan.passes_off ("overlap, slices"),
+ *     train.dtype, train.seed, train.precise, batch_norm.group, batch_norm.frozen ("block1_*, conv1_bn"), plan.kernels, plan.passes_off ("overlap, slices"),
  *     plan.planning, plan.wisdom, plan.memory_limit (bytes, "8 GiB"), plan.clock_scale, plan.clock_noise, comm.bucket
  *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
