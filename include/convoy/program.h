@@ -156,8 +156,9 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  * @opts: its size must be set
  * @name: a key of the job file, or the name of a field that has no key; docs/reference/job-file.md explains the keys:
  *
- *     train.dtype, train.seed, train.precise, batch_norm.group, batch_norm.frozen ("block1_*, conv1_bn"), plan.kernels, plan.passes_off ("overlap, slices"),
- *     plan.planning, plan.wisdom, plan.memory_limit (bytes, "8 GiB"), plan.clock_scale, plan.clock_noise, comm.bucket
+ *     train.dtype, train.seed, train.precise, batch_norm.group, batch_norm.frozen ("block1_*, conv1_bn"), plan.kernels,
+ * plan.passes_off ("overlap, slices"), plan.planning, plan.wisdom, plan.memory_limit (bytes, "8 GiB"),
+ * plan.clock_scale, plan.clock_noise, comm.bucket
  *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
  *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),

@@ -10,8 +10,8 @@
 #include <regex.h>
 #include <string.h>
 
-#include "checkpoint/checkpoint_adopt.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_adopt.h"
 #include "checkpoint/checkpoint_files.h"
 #include "checkpoint/checkpoint_tiles.h"
 
@@ -182,7 +182,8 @@ static int fits(const struct adopt *a, const cvy_variable *v, const tensor *from
     const int is_flat = a->o->names == CVY_NAMES_TIMM && whole->ndim == 2 && e->shape.ndim == 4 &&
                         e->shape.dim[0] == whole->dim[0] && cvy_shape_elems(&e->shape) == cvy_shape_elems(whole);
     return (is_flat || cvy_shape_equal(&e->shape, whole)) &&
-           (e->dtype == v->dtype || cvy_tensor_converts(cvy_safetensors_dtype(from->place.file, from->place.at), v->dtype));
+           (e->dtype == v->dtype ||
+            cvy_tensor_converts(cvy_safetensors_dtype(from->place.file, from->place.at), v->dtype));
 }
 
 static cvy_status match(struct adopt *a, const cvy_variable *v, cvy_tensor_place *place)
@@ -242,7 +243,8 @@ static cvy_status judge(struct adopt *a)
 {
     CVY_TRY(a->wrong.status);
     CVY_TRY(check_skips(a));
-    const cvy_label more = a->nwrong > EXAMPLES ? cvy_labelf("; and %d more", a->nwrong - EXAMPLES) : cvy_labelf("%s", "");
+    const cvy_label more =
+        a->nwrong > EXAMPLES ? cvy_labelf("; and %d more", a->nwrong - EXAMPLES) : cvy_labelf("%s", "");
     CVY_CHECK(a->ntaken > 0, CVY_E_FORMAT,
               "%s: none of the %d variables of this job agrees in name and shape with its %d tensors: %s%s", a->o->from,
               a->nwanted, a->ntensor, a->wrong.data ? a->wrong.data : "all are skipped", more.text);

@@ -60,8 +60,8 @@ static cvy_status check_all(const cvy_tensor_files *f, const cvy_vars *vars, cvy
             continue;
         const cvy_tensor_place found = find_tensor(f, v->name);
         const cvy_shape *whole = cvy_whole_shape(v);
-        CVY_CHECK(found.file, CVY_E_FORMAT, "%s lacks %s (%s %s): it was written by another network or optimiser", f->path,
-                  v->name, cvy_dtype_text(v->dtype), cvy_shape_text(whole));
+        CVY_CHECK(found.file, CVY_E_FORMAT, "%s lacks %s (%s %s): it was written by another network or optimiser",
+                  f->path, v->name, cvy_dtype_text(v->dtype), cvy_shape_text(whole));
         const cvy_tensor_entry *e = cvy_safetensors_at(found.file, found.at);
         CVY_CHECK(e->dtype == v->dtype && cvy_shape_equal(&e->shape, whole), CVY_E_SHAPE,
                   "%s is %s %s in this job and %s %s in %s", v->name, cvy_dtype_text(v->dtype), cvy_shape_text(whole),

@@ -88,8 +88,7 @@ struct cvy_job_train {
     int64_t steps;                 /* 0 if epochs are given */
     int64_t seed, accumulate;
     int dtype_word, precise;
-    const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree,
-        *init_tree;
+    const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree, *init_tree;
     int lr_rule;
     int64_t base_batch; /* 0 without an lr_rule */
     double clip_norm, clip_value;

@@ -12,7 +12,9 @@
 /* Reads a text or a list of texts. */
 static cvy_status read_texts(cvy_job *job, const char *key, const cvy_tree *tree, const char ***out, int *count_out)
 {
-    const int is_list = tree && tree->kind == CVY_TREE_LIST, count = cvy_tree_is_null(tree) ? 0 : is_list ? tree->count : 1;
+    const int is_list = tree && tree->kind == CVY_TREE_LIST, count = cvy_tree_is_null(tree) ? 0
+                                                                     : is_list              ? tree->count
+                                                                                            : 1;
     CVY_TRY(cvy_pool_alloc(job->pool, sizeof **out * ((size_t)count + 1), out));
     for (int i = 0; i < count; i++) {
         const cvy_tree *item = is_list ? tree->child[i] : tree;

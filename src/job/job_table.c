@@ -183,7 +183,8 @@ const cvy_option cvy_job_init_rows[] = {
      "patterns with * and ?, such as [fc.*]: variables that keep their first values, and tensors of the file that are "
      "not used"},
     {"on_mismatch", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_init, on_mismatch), "error", "error|skip", "",
-     "what to do with a variable that is not in the file or has another shape there, and with a tensor that no variable "
+     "what to do with a variable that is not in the file or has another shape there, and with a tensor that no "
+     "variable "
      "takes: stop, or leave it out and say so"},
     {0},
 };

@@ -98,8 +98,8 @@ static cvy_status inception_v3_build(cvy_model *m, const cvy_model_ask *ask)
 
 /* The names of torchvision, which timm has taken over: of the steps of the stem, and of the step BRANCH_STEP of these
  * modules. */
-static const char *const v3_stem_names[] = {"Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3",
-                                            NULL,            "Conv2d_3b_1x1", "Conv2d_4a_3x3"};
+static const char *const v3_stem_names[] = {"Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3", NULL,
+                                            "Conv2d_3b_1x1", "Conv2d_4a_3x3"};
 static const struct {
     const char *modules, *place, *name;
 } v3_names[] = {

@@ -90,10 +90,11 @@ static cvy_status resnet_foreign(const cvy_model *m, cvy_names names, int at, cv
     const cvy_tree *bias = cvy_tree_get(m->layer[0].options, "bias");
     int stage = 0, i = 0;
     char part[16] = "";
-    CVY_CHECK(!bias || strcmp(bias->text, "true") != 0, CVY_E_UNSUPPORTED,
-              "%s with version: v1 is Keras's network: %s's halves the image elsewhere and has no biases; take version: "
-              "v1.5",
-              m->name, cvy_names_text(names));
+    CVY_CHECK(
+        !bias || strcmp(bias->text, "true") != 0, CVY_E_UNSUPPORTED,
+        "%s with version: v1 is Keras's network: %s's halves the image elsewhere and has no biases; take version: "
+        "v1.5",
+        m->name, cvy_names_text(names));
     if (sscanf(name, "block%d_%d_%15s", &stage, &i, part) == 3 && part[0] == 's')
         *out = cvy_labelf("layer%d.%d.downsample.%d", stage, i - 1, is_norm);
     else if (stage)
@@ -112,8 +113,7 @@ static cvy_status resnet_foreign(const cvy_model *m, cvy_names names, int at, cv
     {                                                                                                                  \
         .name = "resnet-" #layers, .summary = "ResNet of " #layers " layers for ImageNet",                             \
         .source = "He et al. 2016, table 1", .options = resnet_opts, .options_size = sizeof(struct resnet),            \
-        .input = {3, {3, 224, 224}}, .classes = 1000, .build = resnet_##layers##_build,                                \
-        .foreign = resnet_foreign                                                                                      \
+        .input = {3, {3, 224, 224}}, .classes = 1000, .build = resnet_##layers##_build, .foreign = resnet_foreign      \
     }
 
 RESNET(18, 0, 2, 2, 2, 2)

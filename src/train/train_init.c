@@ -25,8 +25,9 @@ static cvy_status find_run(cvy_trainer *t, const char *run, cvy_checkpoint *out)
         for (int i = 0; i < out->nmessage; i++)
             cvy_log(t->session.context, CVY_LOG_WARN, "%s", out->message[i]);
         if (status == CVY_END)
-            status = cvy_error_set(CVY_E_IO, "%s is a folder without a checkpoint: expected a safetensors file, or the "
-                                             "folder of a run",
+            status = cvy_error_set(CVY_E_IO,
+                                   "%s is a folder without a checkpoint: expected a safetensors file, or the "
+                                   "folder of a run",
                                    run);
     }
     return cvy_checkpoint_share(comm, status, out);
@@ -61,8 +62,9 @@ static cvy_status adopt(cvy_trainer *t, const struct cvy_job_init *init)
         cvy_text_add(&t->session.notes, "train.init %s", report.data);
     cvy_checkpoint_close(&run);
     cvy_text_free(&report);
-    return status == CVY_OK ? t->session.notes.status
-                            : cvy_error_prefix(status, "%s: train.init", cvy_job_where(t->session.job, "train", "init"));
+    return status == CVY_OK
+               ? t->session.notes.status
+               : cvy_error_prefix(status, "%s: train.init", cvy_job_where(t->session.job, "train", "init"));
 }
 
 cvy_status cvy_trainer_initialise(cvy_trainer *t)

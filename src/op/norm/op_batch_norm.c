@@ -1,7 +1,7 @@
 /*
- * batch_norm: the layer, which is several nodes in training and one node (op_bn_infer.c) elsewhere, and the geometry of its
- * groups. Networks have it between convolution and ReLU. Statistics run over groups of a fixed number of samples, so
- * results depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015;
+ * batch_norm: the layer, which is several nodes in training and one node (op_bn_infer.c) elsewhere, and the geometry of
+ * its groups. Networks have it between convolution and ReLU. Statistics run over groups of a fixed number of samples,
+ * so results depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015;
  * groups: Hoffer, Hubara and Soudry 2017 ("ghost batches").
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -71,8 +71,9 @@ static void make_grad_coef(const cvy_bn_passes *b)
 const cvy_bn_roles *cvy_bn_roles_of(const cvy_node *node)
 {
     static const cvy_bn_roles roles[] = {
-        {"bn_apply", -1, 0},     {"bn_infer", -1, 0},  {"bn_grad_stats", 2, -1},
-        {"bn_grad_apply", 3, 3}, {"bn_infer_grad", -1, 0}, {"bn_infer_grad_params", 1, -1}, {"bn_stats", -1, -1},
+        {"bn_apply", -1, 0},     {"bn_infer", -1, 0},      {"bn_grad_stats", 2, -1},
+        {"bn_grad_apply", 3, 3}, {"bn_infer_grad", -1, 0}, {"bn_infer_grad_params", 1, -1},
+        {"bn_stats", -1, -1},
     };
     int i = 0;
     while (i < CVY_COUNT(roles) - 1 && strcmp(roles[i].op, node->op->name) != 0)
