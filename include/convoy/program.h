@@ -144,6 +144,10 @@ typedef struct cvy_program_opts {
      * and rank r of P has the stages r and r + P. It is idle less, and sends more. 0: 1. The number of micro-batches
      * should be a multiple of pipeline. */
     int64_t interleave;
+    /** The batch norms whose statistics are frozen, for fine-tuning: patterns of layer names with * and ?, such as
+     * "block1_*, conv1_bn"; "*": all. In training they normalise by their running statistics and do not change them.
+     * NULL: none. */
+    const char *batch_norm_frozen;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -152,18 +156,19 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  * @opts: its size must be set
  * @name: a key of the job file, or the name of a field that has no key; docs/reference/job-file.md explains the keys:
  *
- *     train.dtype, train.seed, train.precise, batch_norm.group, plan.kernels, plan.passes_off ("overlap, slices"),
- *     plan.planning, plan.wisdom, plan.memory_limit (bytes, "8 GiB"), plan.clock_scale, plan.clock_noise, comm.bucket
- *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
- *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
- *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
- *     parallel.pipeline, parallel.order, parallel.interleave, parallel.first_layers ("conv1, fc"), parallel.tensor,
- *     parallel.tensor_layers ("all", "auto" or "fc6, fc7"), parallel.spatial ("2" or "2,2"), plan_file, share_weights,
- * gradients_only
+ *     train.dtype, train.seed, train.precise, batch_norm.group, batch_norm.frozen ("block1_*, conv1_bn"),
+ *     plan.kernels, plan.passes_off ("overlap, slices"), plan.planning, plan.wisdom,
+ *     plan.memory_limit (bytes, "8 GiB"), plan.clock_scale, plan.clock_noise, comm.bucket ("auto", or bytes: "4 MiB"),
+ *     comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire, comm.node_memory (reduce_no_node only),
+ *     update or update.mode, update.servers, update.staleness ("none": any number),
+ *     deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
+ *     parallel.pipeline, parallel.order, parallel.interleave,
+ *     parallel.first_layers ("conv1, fc"), parallel.tensor, parallel.tensor_layers ("all", "auto" or "fc6, fc7"),
+ *     parallel.spatial ("2" or "2,2"), plan_file, share_weights, gradients_only
  *
- * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, first_layers,
- * tensor_layers, plan_file) are borrowed, not copied: they must live until the program is destroyed; an empty one is
- * the default
+ * @value: as in a job file. Texts (batch_norm_frozen, kernels, passes_off, planning, wisdom, algorithm, progress,
+ * first_layers, tensor_layers, plan_file) are borrowed, not copied: they must live until the program is destroyed; an
+ * empty one is the default
  *
  * The same options set by name or by fields make the same program. On a fault the options are as they were. Collective:
  * no. Errors: CVY_E_CONFIG (unknown name, or a value that does not fit: the message has the value, what is expected,

@@ -115,10 +115,9 @@ cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, 
 /* Fills variables with values in memory, f32 or f64, by name. Values of variables that are not there are left out.
  * CVY_E_SHAPE: one has another shape. */
 cvy_status cvy_weights_set(const cvy_tensor_entry *entry, int count, const cvy_vars *vars);
-/* Fills weights and statistics from any safetensors file; real dtypes are converted. partial: loads the tensors that
- * match in name and shape (at least one); otherwise all must match. report (may be NULL) gets a line for each variable
- * that was not found or has another shape, and for each tensor that was not used. */
-cvy_status cvy_weights_load(const char *path, cvy_vars *vars, int partial, cvy_text *report);
+/* Fills all weights and statistics from any safetensors file; real dtypes are converted. The file may have more
+ * tensors. CVY_E_SHAPE or CVY_E_FORMAT: one is missing or differs; then nothing is changed. */
+cvy_status cvy_weights_load(const char *path, cvy_vars *vars);
 
 /* Writes weights and statistics alone (for exchange with other programs). */
 cvy_status cvy_weights_save(const char *path, const cvy_vars *vars);

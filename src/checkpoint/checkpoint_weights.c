@@ -14,5 +14,5 @@ cvy_status cvy_program_save(const cvy_program *p, const char *path)
 cvy_status cvy_program_load(cvy_program *p, const char *path)
 {
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before loading weights");
-    return cvy_weights_load(path, p->vars, 0, NULL);
+    return cvy_weights_load(path, p->vars);
 }

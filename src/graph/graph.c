@@ -21,6 +21,7 @@ cvy_status cvy_graph_create(cvy_vars *vars, const cvy_graph_opts *opts, cvy_grap
                      .training = opts->training,
                      .dtype = opts->dtype,
                      .bn_group = opts->bn_group,
+                     .bn_frozen = opts->bn_frozen,
                      .precise = opts->precise,
                      .seed = opts->seed};
     CVY_TRY_OUT(cvy_pool_strdup(pool, opts->name ? opts->name : "graph", &g->name));

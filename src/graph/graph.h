@@ -224,6 +224,7 @@ typedef struct cvy_graph {
     int training;                  /* 1: dropout is active, and batch norm uses the statistics of the batch */
     cvy_dtype dtype;               /* of activations and their gradients: f32, f64 or bf16 */
     int64_t bn_group;              /* batch_norm.group in samples; 0: the whole micro-batch; -1: this rank's part */
+    const char *bn_frozen;         /* patterns of the batch norms with frozen statistics, "a*, b"; borrowed; or NULL */
     int precise;                   /* 1: no kernel that rounds more than a plain sum does */
     uint64_t seed;
     cvy_node **node;
@@ -244,6 +245,7 @@ typedef struct cvy_graph_opts {
     int training;
     cvy_dtype dtype;
     int64_t bn_group;
+    const char *bn_frozen; /* as in cvy_graph */
     int precise;
     uint64_t seed;
 } cvy_graph_opts;

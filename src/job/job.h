@@ -60,6 +60,17 @@ typedef struct cvy_job_group { /* a group of weights, by a pattern of their name
     int frozen;
 } cvy_job_group;
 
+enum { CVY_INIT_ERROR, CVY_INIT_SKIP };
+struct cvy_job_init { /* train.init */
+    const char *from; /* a file, or the folder of a run; NULL: the job does not give train.init */
+    int names;        /* a cvy_names */
+    const cvy_tree *rename, *skip_tree;
+    int on_mismatch;
+    /* The fields below are read from the trees. */
+    const char **pattern, **replacement, **skip;
+    int nrename, nskip;
+};
+
 enum { CVY_STOP_AUTO, CVY_STOP_MIN, CVY_STOP_MAX };
 struct cvy_job_stop {
     const char *metric;
@@ -77,11 +88,10 @@ struct cvy_job_train {
     int64_t steps;                 /* 0 if epochs are given */
     int64_t seed, accumulate;
     int dtype_word, precise;
-    const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree;
+    const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree, *init_tree;
     int lr_rule;
     int64_t base_batch; /* 0 without an lr_rule */
     double clip_norm, clip_value;
-    const char *init;
     /* The fields below are read from the trees. */
     cvy_dtype dtype;
     const char *optimizer; /* name of the operator */
@@ -95,6 +105,7 @@ struct cvy_job_train {
     cvy_job_metric *metric; /* NULL: metrics that suit the data, unless no_metrics */
     int nmetric, no_metrics;
     struct cvy_job_stop stop;
+    struct cvy_job_init init;
 };
 
 struct cvy_job_checkpoint {
@@ -109,6 +120,8 @@ struct cvy_job_batch_norm {
     const char *group_text;
     int group_by;
     int64_t group; /* number of samples, if group_by is SAMPLES */
+    const cvy_tree *frozen_tree;
+    const char *frozen; /* patterns of layers, separated by commas; NULL: none */
 };
 
 struct cvy_job_plan {

@@ -68,21 +68,6 @@ static cvy_status interpret_log(const cvy_job *job)
     return CVY_OK;
 }
 
-static cvy_status interpret_batch_norm(cvy_job *job)
-{
-    struct cvy_job_batch_norm *b = &job->batch_norm;
-    if (strcmp(b->group_text, "batch") == 0)
-        b->group_by = CVY_NORM_GROUP_BATCH;
-    else if (strcmp(b->group_text, "rank") == 0)
-        b->group_by = CVY_NORM_GROUP_RANK;
-    else if (strcmp(b->group_text, "shard") == 0)
-        b->group_by = CVY_NORM_GROUP_SHARD;
-    else if (cvy_text_int(b->group_text, &b->group) != CVY_OK || b->group < 1)
-        CVY_FAIL(CVY_E_CONFIG, "%s: batch_norm.group is \"%s\", expected a number of samples, batch or rank, or shard",
-                 cvy_job_where(job, "batch_norm", "group"), b->group_text);
-    return CVY_OK;
-}
-
 /* ---- data ---- */
 
 /* "10%" or a number is a share of train; anything else is a source. */
@@ -319,7 +304,7 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_data(job));
     CVY_TRY(cvy_job_interpret_train(job));
     CVY_TRY(interpret_checkpoint(job));
-    CVY_TRY(interpret_batch_norm(job));
+    CVY_TRY(cvy_job_interpret_batch_norm(job));
     CVY_TRY(interpret_plan(job));
     CVY_TRY(interpret_layers(job));
     CVY_TRY(interpret_comm(job));

@@ -276,5 +276,6 @@ cvy_status cvy_job_interpret_train(cvy_job *job)
     CVY_TRY(parse_losses(job));
     CVY_TRY(parse_metrics(job));
     CVY_TRY(parse_groups(job));
+    CVY_TRY(cvy_job_interpret_init(job));
     return parse_stop(job);
 }

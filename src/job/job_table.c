@@ -116,8 +116,8 @@ static const cvy_option train_rows[] = {
      "largest element of a gradient; larger ones are clipped; 0 is off"},
     {"groups", CVY_TYPE_TREE, TRAIN(groups_tree), "", "", "",
      "list of groups of weights with rates of their own, see below"},
-    {"init", CVY_TYPE_STRING, TRAIN(init), "", "", "",
-     "safetensors file to start from; weights that are not in it are initialised"},
+    {"init", CVY_TYPE_TREE, TRAIN(init_tree), "", "", "",
+     "weights to start from: a safetensors file, the folder of a run, or a map, see below"},
     {"metrics", CVY_TYPE_TREE, TRAIN(metrics_tree), "", "", "",
      "list of names or maps {name: ..., options}, or none; the default depends on the data"},
     {"stop", CVY_TYPE_TREE, TRAIN(stop_tree), "", "", "", "when to stop before the end, see below"},
@@ -171,6 +171,24 @@ const cvy_option cvy_job_stop_rows[] = {
     {0},
 };
 
+const cvy_option cvy_job_init_rows[] = {
+    {"from", CVY_TYPE_STRING, CVY_FIELD(cvy_job_init, from), NULL, "", "",
+     "a safetensors file, or the folder of a run, of which the best checkpoint is taken"},
+    {"names", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_init, names), "own", "own|torchvision|timm", "",
+     "whose names the weights have: convoy's, or those of the state_dict of a network of torchvision or timm"},
+    {"rename", CVY_TYPE_TREE, CVY_FIELD(cvy_job_init, rename), "", "", "",
+     "map of regular expressions (POSIX, extended) and replacements, \\1 for a group: the first match in each name of "
+     "the file is replaced before names are compared, such as {'^module\\.': ''}"},
+    {"skip", CVY_TYPE_TREE, CVY_FIELD(cvy_job_init, skip_tree), "", "", "",
+     "patterns with * and ?, such as [fc.*]: variables that keep their first values, and tensors of the file that are "
+     "not used"},
+    {"on_mismatch", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_init, on_mismatch), "error", "error|skip", "",
+     "what to do with a variable that is not in the file or has another shape there, and with a tensor that no "
+     "variable "
+     "takes: stop, or leave it out and say so"},
+    {0},
+};
+
 static const cvy_option checkpoint_rows[] = {
     {"every", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, every_text), "1 epoch", "", "",
      "how often to save: N steps, samples, epochs, s, min or h"},
@@ -187,6 +205,10 @@ static const cvy_option batch_norm_rows[] = {
     {"group", CVY_TYPE_STRING, CVY_FIELD(cvy_job_batch_norm, group_text), "32", "", "samples",
      "samples that share their statistics: a number; batch, the whole global batch; rank (results then depend on the "
      "number of ranks); or, with deterministic, shard, which is the default there"},
+    {"frozen", CVY_TYPE_TREE, CVY_FIELD(cvy_job_batch_norm, frozen_tree), "", "", "",
+     "layers that normalise by their running statistics in training too, and do not change them: true for all, or "
+     "patterns of layer names, such as [block1_*, conv1_bn]; their scales and shifts are trained unless train.groups "
+     "freezes them"},
     {0},
 };
 

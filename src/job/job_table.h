@@ -26,6 +26,7 @@ extern const cvy_option cvy_job_loss_rows[];   /* fields of cvy_job_loss; other 
 extern const cvy_option cvy_job_metric_rows[]; /* fields of cvy_job_metric; other keys belong to the metric */
 extern const cvy_option cvy_job_group_rows[];
 extern const cvy_option cvy_job_stop_rows[];
+extern const cvy_option cvy_job_init_rows[];
 
 struct cvy_job_optimizer {
     const char *name;
@@ -41,6 +42,8 @@ cvy_status cvy_job_interpret(cvy_job *job);
 cvy_status cvy_job_read_import(cvy_job *job);
 cvy_status cvy_job_interpret_libraries(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
+cvy_status cvy_job_interpret_init(cvy_job *job);
+cvy_status cvy_job_interpret_batch_norm(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);
 cvy_status cvy_job_interpret_update(cvy_job *job);
 /* Call it after all others. */

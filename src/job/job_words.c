@@ -21,6 +21,7 @@ static const struct {
     {"reduce", "comm.algorithm"},
     {"bucket_bytes", "comm.bucket"},
     {"batch_norm_group", "batch_norm.group"},
+    {"batch_norm_frozen", "batch_norm.frozen"},
     {"shards", "deterministic_shards"},
     {"plan_file", "--plan"},
     {"planning", "plan.planning"},

@@ -65,6 +65,11 @@ const char *cvy_model_last(const cvy_model *m);
 cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_graph_opts *opts,
                                  const char *const *wanted, int nwanted, cvy_value **wanted_out, cvy_graph **out);
 
+/* A short name, returned by value, which is valid as long as the expression that contains it. */
+typedef struct cvy_label {
+    char text[96];
+} cvy_label;
+
 /* ---- the zoo: each family has one file, which ends with CVY_MODEL_DEFINE(id) ---- */
 typedef struct cvy_model_ask {
     const void *options;    /* the network's option struct, filled by its table */
@@ -72,6 +77,9 @@ typedef struct cvy_model_ask {
     const cvy_shape *input; /* shape of a sample, [C, positions...] */
     int64_t classes;
 } cvy_model_ask;
+
+/* Whose names of variables a file of weights has. */
+typedef enum cvy_names { CVY_NAMES_OWN, CVY_NAMES_TORCHVISION, CVY_NAMES_TIMM } cvy_names;
 
 typedef struct cvy_model_def {
     const char *name, *summary,
@@ -84,6 +92,10 @@ typedef struct cvy_model_def {
     int64_t classes;   /* default number of outputs */
     /* Adds the layers after input "x". The last one has `classes` raw outputs (logits); there is no loss. */
     cvy_status (*build)(cvy_model *m, const cvy_model_ask *ask);
+    /* The name of layer number `at`, which has variables, in torchvision or timm, "layer1.0.conv1". The error says why
+     * that network computes something else. NULL: neither has the same network. */
+    cvy_status (*foreign)(const cvy_model *m, cvy_names names, int at, cvy_label *out);
+    const char *instead; /* without `foreign`: the network of the zoo that is torchvision's of this name; or NULL */
 } cvy_model_def;
 
 #define CVY_MODEL_DEFINE(id) const cvy_model_def cvy_model_##id##_def
@@ -92,6 +104,12 @@ const cvy_model_def *cvy_model_find(const char *name);
 /* The network of this name, or the family and its number ("resnet-N", 110). The message of an error has the nearest
  * name. The build function of the family checks whether the family has this number. */
 cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, int64_t *number_out);
+/* The name that a variable of the model, "block1_1_a.weight", has in files of torchvision or timm,
+ * "layer1.0.conv1.weight" (model_foreign.c). CVY_E_UNSUPPORTED: they have no network that computes the same. */
+cvy_status cvy_model_foreign_name(const cvy_model *m, cvy_names names, const char *variable, cvy_label *out);
+const char *cvy_names_text(cvy_names names);
+/* For networks that timm does not have. */
+cvy_status cvy_model_only_torchvision(const cvy_model *m, cvy_names names);
 /* Makes a model from `model` in the job file: a zoo name, a map {name: ..., options}, or {layers: [...], inputs:
  * {...}}. input: the shape of the data's samples (NULL: the model's own). field: the data's other fields (labels,
  * targets, weights), which become inputs that layers may read, unless `inputs` has them already. extensions: those of
@@ -107,10 +125,6 @@ cvy_status cvy_model_write(const cvy_model *m, cvy_pool *pool, int with_inputs, 
 /* Adds a layer; the options are printf-style. */
 cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const char *from, const char *options_fmt,
                           ...) CVY_PRINTF(5, 6);
-/* A short name, returned by value, which is valid as long as the expression that contains it. */
-typedef struct cvy_label {
-    char text[96];
-} cvy_label;
 cvy_label cvy_labelf(const char *fmt, ...) CVY_PRINTF(1, 2);
 /* The layer that was added last, for branches that start there. */
 cvy_label cvy_model_here(const cvy_model *m);

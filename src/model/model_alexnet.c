@@ -74,6 +74,17 @@ static cvy_status overfeat_build(cvy_model *m, const cvy_model_ask *ask)
     return classifier(m, ask, 3072, 4096);
 }
 
+/* torchvision has the layers in a row, conv and ReLU and pooling, and names them by their numbers. Before each fully
+ * connected layer but the last comes dropout. */
+static cvy_status alexnet_v2_foreign(const cvy_model *m, cvy_names names, int at, cvy_label *out)
+{
+    const char *name = m->layer[at].name;
+    CVY_TRY(cvy_model_only_torchvision(m, names));
+    *out = name[0] == 'f' ? cvy_labelf("classifier.%d", name[2] == '8' ? 6 : 3 * (name[2] - '6') + 1)
+                          : cvy_labelf("features.%d", at);
+    return CVY_OK;
+}
+
 /* AlexNet normalises before it pools, CaffeNet pools before it normalises. */
 static cvy_status pool_and_norm(cvy_model *m, int stage, int norm_first)
 {
@@ -119,6 +130,7 @@ CVY_MODEL_DEFINE(alexnet_v2) = {
     .input = {3, {3, 224, 224}},
     .classes = 1000,
     .build = alexnet_v2_build,
+    .foreign = alexnet_v2_foreign,
 };
 
 CVY_MODEL_DEFINE(overfeat) = {
@@ -143,6 +155,7 @@ CVY_MODEL_DEFINE(alexnet) = {
     .input = {3, {3, 227, 227}},
     .classes = 1000,
     .build = alexnet_build,
+    .instead = "alexnet-v2",
 };
 
 CVY_MODEL_DEFINE(caffenet) = {
@@ -155,4 +168,5 @@ CVY_MODEL_DEFINE(caffenet) = {
     .input = {3, {3, 227, 227}},
     .classes = 1000,
     .build = caffenet_build,
+    .instead = "alexnet-v2",
 };

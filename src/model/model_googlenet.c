@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "model/model.h"
@@ -128,6 +129,28 @@ static cvy_status googlenet_bn_build(cvy_model *m, const cvy_model_ask *ask)
     return build(m, ask, &torchvision);
 }
 
+/* inception_3a_2_1 is inception3a.branch2.0. A pooling is the first step of branch 4. */
+static cvy_status googlenet_foreign(const cvy_model *m, cvy_names names, int at, cvy_label *out)
+{
+    const char *name = m->layer[at].name;
+    const char *kind = strcmp(m->layer[at].op->name, "batch_norm") == 0 ? "bn" : "conv";
+    char module[4];
+    int branch = 0, step = 0;
+    CVY_TRY(cvy_model_only_torchvision(m, names));
+    if (sscanf(name, "inception_%2s_%d_%d", module, &branch, &step) == 3)
+        *out = branch == 1 ? cvy_labelf("inception%s.branch1.%s", module, kind)
+                           : cvy_labelf("inception%s.branch%d.%d.%s", module, branch, step - 1, kind);
+    else if (sscanf(name, "aux%d_conv", &branch) == 1 && strstr(name, "_conv"))
+        *out = cvy_labelf("aux%d.conv.%s", branch, kind);
+    else if (branch)
+        *out = cvy_labelf("aux%d.fc%d", branch, strstr(name, "_fc") ? 1 : 2);
+    else if (sscanf(name, "conv%d_%d", &branch, &step) == 2)
+        *out = cvy_labelf("conv%d.%s", branch + step - 1, kind);
+    else
+        *out = cvy_labelf("%s", name);
+    return CVY_OK;
+}
+
 CVY_MODEL_DEFINE(googlenet) = {
     .name = "googlenet",
     .summary = "GoogLeNet with LRN and auxiliary heads",
@@ -138,6 +161,7 @@ CVY_MODEL_DEFINE(googlenet) = {
     .input = {3, {3, 224, 224}},
     .classes = 1000,
     .build = googlenet_build,
+    .instead = "googlenet-bn",
 };
 
 CVY_MODEL_DEFINE(googlenet_bn) = {
@@ -150,4 +174,5 @@ CVY_MODEL_DEFINE(googlenet_bn) = {
     .input = {3, {3, 224, 224}},
     .classes = 1000,
     .build = googlenet_bn_build,
+    .foreign = googlenet_foreign,
 };

@@ -6,6 +6,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "model/model.h"
 
 #define NORM "eps: 0.001"
@@ -93,6 +96,72 @@ static cvy_status inception_v3_build(cvy_model *m, const cvy_model_ask *ask)
     return classifier(m, ask);
 }
 
+/* The names of torchvision, which timm has taken over: of the steps of the stem, and of the step BRANCH_STEP of these
+ * modules. */
+static const char *const v3_stem_names[] = {"Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3", NULL,
+                                            "Conv2d_3b_1x1", "Conv2d_4a_3x3"};
+static const struct {
+    const char *modules, *place, *name;
+} v3_names[] = {
+    {"5b 5c 5d", "1_1", "branch1x1"},
+    {"5b 5c 5d", "2_1", "branch5x5_1"},
+    {"5b 5c 5d", "2_2", "branch5x5_2"},
+    {"5b 5c 5d", "3_1", "branch3x3dbl_1"},
+    {"5b 5c 5d", "3_2", "branch3x3dbl_2"},
+    {"5b 5c 5d", "3_3", "branch3x3dbl_3"},
+    {"5b 5c 5d", "4_2", "branch_pool"},
+    {"6a", "1_1", "branch3x3"},
+    {"6a", "2_1", "branch3x3dbl_1"},
+    {"6a", "2_2", "branch3x3dbl_2"},
+    {"6a", "2_3", "branch3x3dbl_3"},
+    {"6b 6c 6d 6e", "1_1", "branch1x1"},
+    {"6b 6c 6d 6e", "2_1", "branch7x7_1"},
+    {"6b 6c 6d 6e", "2_2", "branch7x7_2"},
+    {"6b 6c 6d 6e", "2_3", "branch7x7_3"},
+    {"6b 6c 6d 6e", "3_1", "branch7x7dbl_1"},
+    {"6b 6c 6d 6e", "3_2", "branch7x7dbl_2"},
+    {"6b 6c 6d 6e", "3_3", "branch7x7dbl_3"},
+    {"6b 6c 6d 6e", "3_4", "branch7x7dbl_4"},
+    {"6b 6c 6d 6e", "3_5", "branch7x7dbl_5"},
+    {"6b 6c 6d 6e", "4_2", "branch_pool"},
+    {"7a", "1_1", "branch3x3_1"},
+    {"7a", "1_2", "branch3x3_2"},
+    {"7a", "2_1", "branch7x7x3_1"},
+    {"7a", "2_2", "branch7x7x3_2"},
+    {"7a", "2_3", "branch7x7x3_3"},
+    {"7a", "2_4", "branch7x7x3_4"},
+    {"7b 7c", "1_1", "branch1x1"},
+    {"7b 7c", "2_1", "branch3x3_1"},
+    {"7b 7c", "2_2", "branch3x3_2a"},
+    {"7b 7c", "2_3", "branch3x3_2b"},
+    {"7b 7c", "3_1", "branch3x3dbl_1"},
+    {"7b 7c", "3_2", "branch3x3dbl_2"},
+    {"7b 7c", "3_3", "branch3x3dbl_3a"},
+    {"7b 7c", "3_4", "branch3x3dbl_3b"},
+    {"7b 7c", "4_2", "branch_pool"},
+};
+
+static cvy_status v3_foreign(const cvy_model *m, cvy_names names, int at, cvy_label *out)
+{
+    const char *name = m->layer[at].name;
+    const char *kind = strcmp(m->layer[at].op->name, "batch_norm") == 0 ? "bn" : "conv";
+    char module[4], place[4];
+    int step = 0;
+    (void)names;
+    if (sscanf(name, "stem_%d", &step) == 1 && step >= 1 && step <= CVY_COUNT(v3_stem_names))
+        *out = cvy_labelf("%s.%s", v3_stem_names[step - 1], kind);
+    else if (sscanf(name, "aux1_conv_%d", &step) == 1)
+        *out = cvy_labelf("AuxLogits.conv%d.%s", step - 1, kind);
+    else if (sscanf(name, "mixed_%2s_%3s", module, place) == 2)
+        for (int i = 0; i < CVY_COUNT(v3_names); i++) {
+            if (strstr(v3_names[i].modules, module) && strcmp(v3_names[i].place, place) == 0)
+                *out = cvy_labelf("Mixed_%s.%s.%s", module, v3_names[i].name, kind);
+        }
+    else
+        *out = cvy_labelf("%s", strcmp(name, "aux1") == 0 ? "AuxLogits.fc" : name);
+    return CVY_OK;
+}
+
 /* ---- v4 ---- */
 
 #define V4_A "avg3 1x1-96 | 1x1-96 | 1x1-64 3x3-96 | 1x1-64 3x3-96 3x3-96"
@@ -138,6 +207,7 @@ CVY_MODEL_DEFINE(inception_v3) = {
     .input = {3, {3, 299, 299}},
     .classes = 1000,
     .build = inception_v3_build,
+    .foreign = v3_foreign,
 };
 
 CVY_MODEL_DEFINE(inception_v4) = {

@@ -10,6 +10,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "model/model.h"
 
 struct resnet {
@@ -79,6 +82,28 @@ static cvy_status resnet_build(cvy_model *m, const cvy_model_ask *ask, int is_bo
     return cvy_model_addf(m, "fc", "fc", NULL, "channels: %lld, init: xavier", (long long)ask->classes);
 }
 
+/* block2_1_a, block2_1_a_bn and block2_1_short are layer2.0.conv1, layer2.0.bn1 and layer2.0.downsample.0. */
+static cvy_status resnet_foreign(const cvy_model *m, cvy_names names, int at, cvy_label *out)
+{
+    const char *name = m->layer[at].name;
+    const int is_norm = strcmp(m->layer[at].op->name, "batch_norm") == 0;
+    const cvy_tree *bias = cvy_tree_get(m->layer[0].options, "bias");
+    int stage = 0, i = 0;
+    char part[16] = "";
+    CVY_CHECK(
+        !bias || strcmp(bias->text, "true") != 0, CVY_E_UNSUPPORTED,
+        "%s with version: v1 is Keras's network: %s's halves the image elsewhere and has no biases; take version: "
+        "v1.5",
+        m->name, cvy_names_text(names));
+    if (sscanf(name, "block%d_%d_%15s", &stage, &i, part) == 3 && part[0] == 's')
+        *out = cvy_labelf("layer%d.%d.downsample.%d", stage, i - 1, is_norm);
+    else if (stage)
+        *out = cvy_labelf("layer%d.%d.%s%d", stage, i - 1, is_norm ? "bn" : "conv", part[0] - 'a' + 1);
+    else
+        *out = cvy_labelf("%s", is_norm ? "bn1" : name);
+    return CVY_OK;
+}
+
 #define RESNET(layers, is_bottleneck, ...)                                                                             \
     static cvy_status resnet_##layers##_build(cvy_model *m, const cvy_model_ask *ask)                                  \
     {                                                                                                                  \
@@ -88,7 +113,7 @@ static cvy_status resnet_build(cvy_model *m, const cvy_model_ask *ask, int is_bo
     {                                                                                                                  \
         .name = "resnet-" #layers, .summary = "ResNet of " #layers " layers for ImageNet",                             \
         .source = "He et al. 2016, table 1", .options = resnet_opts, .options_size = sizeof(struct resnet),            \
-        .input = {3, {3, 224, 224}}, .classes = 1000, .build = resnet_##layers##_build                                 \
+        .input = {3, {3, 224, 224}}, .classes = 1000, .build = resnet_##layers##_build, .foreign = resnet_foreign      \
     }
 
 RESNET(18, 0, 2, 2, 2, 2)

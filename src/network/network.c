@@ -226,7 +226,7 @@ static cvy_status load(cvy_network *n, cvy_comm *comm, const struct source *s)
         return cvy_checkpoint_load(&s->set, comm, vars, 0);
     const cvy_import *import = n->spec.job->import;
     const cvy_status status =
-        import ? cvy_weights_set(import->tensor, import->ntensor, vars) : cvy_weights_load(s->file, vars, 0, NULL);
+        import ? cvy_weights_set(import->tensor, import->ntensor, vars) : cvy_weights_load(s->file, vars);
     return comm ? cvy_comm_agree(comm, status) : status;
 }
 

@@ -515,6 +515,7 @@ cvy_status cvy_split_graph(cvy_graph *whole, const cvy_split *split, cvy_vars *v
                                  .training = whole->training,
                                  .dtype = whole->dtype,
                                  .bn_group = whole->bn_group,
+                                 .bn_frozen = whole->bn_frozen,
                                  .precise = whole->precise,
                                  .seed = whole->seed};
     cvy_status status = cvy_mem_alloc(sizeof *s.place * ((size_t)whole->nvalue + 1), &s.place);

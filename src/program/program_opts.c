@@ -193,6 +193,7 @@ static const option_row rows[] = {
     {"train.precise", KIND_WORD, AT(precise), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
     {"batch_norm.group", KIND_COUNT, AT(batch_norm_group), groups, "a number of samples, batch, rank or shard", 1, NULL,
      NULL, NULL},
+    {"batch_norm.frozen", KIND_TEXT, AT(batch_norm_frozen), NULL, "", 0, NULL, NULL, NULL},
     {"plan.kernels", KIND_TEXT, AT(kernels), NULL, "", 0, NULL, check_kernels, NULL},
     {"plan.passes_off", KIND_OTHER, AT(passes_off), NULL, "", 0, NULL, NULL, set_passes_off},
     {"plan.planning", KIND_TEXT, AT(planning), plannings, "estimate, measure or patient", 0, NULL, NULL, NULL},

@@ -144,6 +144,7 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
                                  .training = s->training,
                                  .dtype = p->opts.dtype,
                                  .bn_group = p->bn_group,
+                                 .bn_frozen = p->opts.batch_norm_frozen,
                                  .precise = p->opts.precise,
                                  .seed = p->opts.seed};
     const int nwanted = s->nloss + s->noutput;

@@ -121,7 +121,7 @@ static cvy_status load_weights(cvy_scoring *s, const char *target)
 {
     if (s->run)
         return cvy_checkpoint_load(&s->checkpoint, s->session.context->comm, s->session.program->vars, 0);
-    return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars, 0, NULL));
+    return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars));
 }
 
 cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,

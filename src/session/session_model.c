@@ -322,6 +322,27 @@ static cvy_status explain_libraries(const cvy_job *job, cvy_status status)
                          cvy_error_text(), job->libraries->child[0]->text);
 }
 
+/* A pattern that matches nothing is probably a typing error. */
+static cvy_status check_frozen(const cvy_job *job, const cvy_model *m)
+{
+    char pattern[128];
+    for (const char *at = job->batch_norm.frozen ? job->batch_norm.frozen : ""; *(at += strspn(at, ", "));) {
+        const size_t n = strcspn(at, ", ");
+        int found = 0;
+        const char *example = "it has none";
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        for (int i = 0; i < m->nlayer; i++)
+            if (strcmp(m->layer[i].op->name, "batch_norm") == 0) {
+                found |= fnmatch(pattern, m->layer[i].name, 0) == 0;
+                example = m->layer[i].name;
+            }
+        CVY_CHECK(found, CVY_E_CONFIG, "%s: batch_norm.frozen: no batch_norm of the network is called '%s' (%s)",
+                  cvy_job_where(job, "batch_norm", "frozen"), pattern, example);
+        at += n;
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data, int with_losses,
                          cvy_model **out)
 {
@@ -336,6 +357,7 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const c
         CVY_TRY_OUT(add_losses(job, data, m));
     drop_unread(m);
     CVY_TRY_OUT(check_inputs(data, m));
+    CVY_TRY_OUT(check_frozen(job, m));
     *out = m;
 out:
     if (status != CVY_OK)
@@ -368,6 +390,7 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
     cvy_program_opts o = {.size = sizeof o,
                           .dtype = job->train.dtype,
                           .precise = job->train.precise,
+                          .batch_norm_frozen = job->batch_norm.frozen,
                           .seed = (uint64_t)job->train.seed,
                           .kernels = job->plan.kernels_text,
                           .bucket_bytes = job->comm.bucket_bytes,

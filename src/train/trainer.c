@@ -15,7 +15,6 @@
 #include "base/base_hash.h"
 #include "base/base_opts.h"
 #include "context/context_topology.h"
-#include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "monitor/monitor_heartbeat.h"
 #include "monitor/monitor_replicas.h"
@@ -513,24 +512,6 @@ static cvy_status loop(cvy_trainer *t)
     return stopped ? CVY_STOPPED : CVY_OK;
 }
 
-static cvy_status initialise(cvy_trainer *t)
-{
-    const char *init = t->session.job->train.init;
-    const cvy_import *import = t->session.job->import;
-    cvy_text report = {0};
-    if (import && import->notes.bytes)
-        cvy_log(t->session.context, CVY_LOG_WARN, "%s", import->notes.data);
-    if (import)
-        CVY_TRY(cvy_weights_set(import->tensor, import->ntensor, t->session.program->vars));
-    if (!init)
-        return CVY_OK;
-    const cvy_status status = cvy_weights_load(init, t->session.program->vars, 1, &report);
-    if (status == CVY_OK && report.bytes)
-        cvy_log(t->session.context, CVY_LOG_WARN, "train.init %s:\n%s", init, report.data);
-    cvy_text_free(&report);
-    return status;
-}
-
 /* These options decide which collectives a rank calls, so they must be the same on all ranks. */
 static uint64_t hash_command(const cvy_train_opts *o)
 {
@@ -601,7 +582,7 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_job_translate(cvy_program_plan(s->program)));
     CVY_TRY(cvy_trainer_check(t));
     cvy_watchdog_kick(s->watchdog, 0, "setting the first weights");
-    CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_comm_agree(comm, initialise(t)));
+    CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_trainer_initialise(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
     CVY_TRY(cvy_trainer_open_events(t));
     t->folder.has_begun = 1;

@@ -146,6 +146,8 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file);
 /* Checks the job's groups of weights, outputs, scores and schedule against the planned program, and makes the
  * schedule. */
 cvy_status cvy_trainer_check(cvy_trainer *t);
+/* Fills the weights of a new run with those that the job names, after the initialisers. Collective. */
+cvy_status cvy_trainer_initialise(cvy_trainer *t);
 /* Calls the caller's progress function on rank 0 with the state of the run. event: a line of text, or NULL. */
 void cvy_trainer_say(cvy_trainer *t, const char *event);
 /* Runs one training step on these rows and writes its lines to the log. */

@@ -36,11 +36,13 @@ refused 'conv1.bias is f32 8 in this job and F32 4 in run' "$CONVOY" train job.y
 contains run/STATUS 'finished step 6 of 6' || fail "a refused resume changes STATUS: $(cat run/STATUS)"
 ! contains log 'no effect' || fail "a key without effect where there is none: $(cat log)"
 
-# A plan of another network is refused. Weights of another network are used as far as they agree, with a message.
-"$CONVOY" train job.yaml --out part --set train.init=run/checkpoints/step-00000006/weights.safetensors \
-    --set 'model.layers=[{conv: {channels: 4, kernel: 3, pad: 1}}, relu, {fc: {channels: 4}}]' >log 2>&1 || fail "a partial train.init fails: $(cat log)"
+# A plan of another network is refused. So are weights of another network, unless the job says that they may differ.
+init=run/checkpoints/step-00000006/weights.safetensors
+layers='model.layers=[{conv: {channels: 4, kernel: 3, pad: 1}}, relu, {fc: {channels: 4}}]'
+refused 'fc1.weight is f32 4x256 in this job and F32 4x64 in' "$CONVOY" train job.yaml --out part --set train.init=$init --set "$layers"
+"$CONVOY" train job.yaml --out part --set "train.init={from: $init, on_mismatch: skip}" --set "$layers" >log 2>&1 || fail "a partial train.init fails: $(cat log)"
 contains log 'fc1.weight has another shape or dtype in the file and keeps its first values (4x64)' || fail "a partial train.init is silent: $(cat log)"
-refused 'none of the 2 variables of this job agrees in name and shape with its' "$CONVOY" train job.yaml --out bad --set train.init=run/checkpoints/step-00000006/weights.safetensors \
+refused 'none of the 2 variables of this job agrees in name and shape with its' "$CONVOY" train job.yaml --out bad --set train.init=$init \
     --set 'model.layers=[{fc: {name: other, channels: 4}}]'
 
 # ---- data that differ from the training data ----

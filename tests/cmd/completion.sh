@@ -109,7 +109,7 @@ offers bash 'convoy train --set data.cache=memory --set comm.over' comm.overlap=
 offers bash 'convoy train --set data.cache=memory --res' --resume
 offers bash 'convoy train --set train.seed= ' ''
 hides bash 'convoy train --set train.seed= ' train.batch=
-offers bash 'convoy bench --model vgg' vgg-16 vgg-19 vgg-a
+offers bash 'convoy bench --model vgg' vgg-13 vgg-16 vgg-19 vgg-a
 offers bash 'convoy plan le' lenet lenet.yaml
 offers bash 'convoy time resnet-' resnet-50
 hides bash 'convoy time resnet-' resnet-N

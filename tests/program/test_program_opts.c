@@ -18,6 +18,7 @@
     X("train.seed", "9007199254740993", seed = 9007199254740993)                                                       \
     X("train.precise", "true", precise = 1)                                                                            \
     X("batch_norm.group", "16", batch_norm_group = 16)                                                                 \
+    X("batch_norm.frozen", "conv1_bn, block*", batch_norm_frozen = "conv1_bn, block*")                                 \
     X("plan.kernels", "native", kernels = "native")                                                                    \
     X("plan.passes_off", "slices, in-place", passes_off = "slices, in-place")                                          \
     X("plan.planning", "measure", planning = "measure")                                                                \
@@ -62,9 +63,9 @@ static int same_text(const char *a, const char *b)
 static int same(const cvy_program_opts *a, const cvy_program_opts *b)
 {
     return a->size == b->size && a->dtype == b->dtype && a->seed == b->seed &&
-           a->batch_norm_group == b->batch_norm_group && same_text(a->kernels, b->kernels) &&
-           same_text(a->passes_off, b->passes_off) && a->bucket_bytes == b->bucket_bytes &&
-           same_text(a->reduce, b->reduce) && a->reduce_wire == b->reduce_wire &&
+           a->batch_norm_group == b->batch_norm_group && same_text(a->batch_norm_frozen, b->batch_norm_frozen) &&
+           same_text(a->kernels, b->kernels) && same_text(a->passes_off, b->passes_off) &&
+           a->bucket_bytes == b->bucket_bytes && same_text(a->reduce, b->reduce) && a->reduce_wire == b->reduce_wire &&
            same_text(a->reduce_progress, b->reduce_progress) && a->reduce_no_node == b->reduce_no_node &&
            a->overlap_forward == b->overlap_forward && a->share_weights == b->share_weights &&
            same_text(a->plan_file, b->plan_file) && same_text(a->planning, b->planning) && a->precise == b->precise &&

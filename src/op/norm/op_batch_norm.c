@@ -1,13 +1,15 @@
 /*
- * batch_norm: the layer, which is several nodes in training and one node (bn_infer) elsewhere, and the geometry of its
- * groups. Networks have it between convolution and ReLU. Statistics run over groups of a fixed number of samples, so
- * results depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015;
+ * batch_norm: the layer, which is several nodes in training and one node (op_bn_infer.c) elsewhere, and the geometry of
+ * its groups. Networks have it between convolution and ReLU. Statistics run over groups of a fixed number of samples,
+ * so results depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015;
  * groups: Hoffer, Hubara and Soudry 2017 ("ghost batches").
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "op/norm/op_batch_norm.h"
 
@@ -17,6 +19,8 @@ const cvy_option cvy_batch_norm_rows[] = {
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_batch_norm_opts, eps), "1e-5", ">0", "", "added to the variance"},
     {"scale_shift", CVY_TYPE_BOOL, CVY_FIELD(cvy_batch_norm_opts, scale_shift), "true", "", "",
      "learn a scale and a shift for each channel"},
+    {"frozen", CVY_TYPE_BOOL, CVY_FIELD(cvy_batch_norm_opts, frozen), "false", "", "",
+     "normalise by the running statistics in training too, and do not change them"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_batch_norm_opts, relu), "false", "", "",
      "rectify the result; set if the relu that follows is fused in"},
     {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_batch_norm_opts, share), "1", ">0", "",
@@ -133,6 +137,20 @@ static cvy_status build_training(cvy_graph *g, const char *name, const cvy_batch
     return add_node(g, "bn_running", name, ".running", o, &sums, 1, CVY_PHASE_UPDATE, &assigned);
 }
 
+/* Whether a pattern of the graph, "block1_*, conv1_bn", matches the layer. */
+static int is_frozen(const cvy_graph *g, const char *layer)
+{
+    char pattern[128];
+    for (const char *at = g->bn_frozen ? g->bn_frozen : ""; *(at += strspn(at, ", "));) {
+        const size_t n = strcspn(at, ", ");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        if (fnmatch(pattern, layer, 0) == 0)
+            return 1;
+        at += n;
+    }
+    return 0;
+}
+
 static cvy_status batch_norm_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                                    cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
@@ -141,8 +159,9 @@ static cvy_status batch_norm_build(cvy_graph *g, const cvy_op_def *op, const cha
     CVY_CHECK(src[0]->shape.ndim >= 2, CVY_E_SHAPE, "batch_norm needs a source [N, C, positions...], got %s",
               cvy_shape_text(&src[0]->shape));
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    return g->training ? build_training(g, name, &o, src[0], dst_out)
-                       : add_node(g, "bn_infer", name, "", &o, src, 1, CVY_PHASE_MICRO, dst_out);
+    return g->training && !o.frozen && !is_frozen(g, name)
+               ? build_training(g, name, &o, src[0], dst_out)
+               : add_node(g, "bn_infer", name, "", &o, src, 1, CVY_PHASE_MICRO, dst_out);
 }
 
 static const cvy_sample batch_norm_samples[] = {
@@ -153,7 +172,11 @@ static const cvy_sample batch_norm_samples[] = {
     {.src = "4x3x2x2", .options = "relu: true"},
     {.src = "3x2x7"},
     {.src = "4x2x2x3x2", .options = "momentum: 0.5"},
+    {.src = "6x3x4x5", .options = "frozen: true"},
+    {.src = "5x35x2x3", .options = "frozen: true, relu: true, eps: 0.01"},
+    {.src = "7x2", .options = "frozen: true, scale_shift: false"},
     {.src = "64x128x28x28", .flags = CVY_SAMPLE_TIMING},
+    {.src = "64x128x28x28", .options = "frozen: true", .flags = CVY_SAMPLE_TIMING},
     {0},
 };
 
@@ -167,50 +190,4 @@ CVY_OP_DEFINE(batch_norm) = {
     .ndst = 1,
     .build = batch_norm_build,
     .samples = batch_norm_samples,
-};
-
-/* bn_infer: src, scale, shift, running_mean, running_var -> dst = (src - running_mean) / sqrt(running_var + eps) *
- * scale + shift. It is tested with the samples of batch_norm, in a graph that does not train. */
-static cvy_status bn_infer_infer(cvy_node *node)
-{
-    const int64_t channels = cvy_node_src(node, 0)->dim[1];
-    CVY_TRY(cvy_bn_scale_shift_params(node, channels));
-    CVY_TRY(cvy_bn_running_params(node, channels));
-    return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
-}
-
-static void bn_infer_cost(const cvy_node *node, cvy_cost *cost_out)
-{
-    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
-    *cost_out = (cvy_cost){.flop = 2 * n, .read_elems = n, .write_elems = n};
-}
-
-static cvy_status bn_infer_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
-{
-    const cvy_batch_norm_opts *o = node->options;
-    const cvy_span *mean = &src[node->nsrc - 2], *variance = &src[node->nsrc - 1];
-    const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
-    for (int64_t i = 0; i < dst->elems; i++) {
-        const int64_t c = i / positions % C;
-        double y = (cvy_get(src, i) - cvy_get(mean, c)) / sqrt(cvy_get(variance, c) + o->eps);
-        if (o->scale_shift)
-            y = y * cvy_get(&src[1], c) + cvy_get(&src[2], c);
-        cvy_set(dst, i, o->relu && y < 0 ? 0 : y);
-    }
-    return CVY_OK;
-}
-
-CVY_OP_DEFINE(bn_infer) = {
-    .name = "bn_infer",
-    .summary = "batch normalisation by running statistics",
-    .options = cvy_batch_norm_rows,
-    .options_size = sizeof(cvy_batch_norm_opts),
-    .nsrc_min = 1,
-    .nsrc_max = 1,
-    .ndst = 1,
-    .flags = CVY_OP_HIDDEN,
-    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
-    .infer = bn_infer_infer,
-    .cost = bn_infer_cost,
-    .reference = bn_infer_reference,
 };

@@ -17,7 +17,8 @@
  * If there is no allreduce, bn_stats and bn_apply are fused into bn_train, and bn_grad_stats and bn_grad_apply into
  * bn_train_grad.
  *
- * In any other graph the layer is one node: bn_infer (src, scale, shift, running_mean, running_var -> dst). Without
+ * In any other graph, and if its statistics are frozen, the layer is one node: bn_infer (src, scale, shift,
+ * running_mean, running_var -> dst). Its gradient is bn_infer_grad and bn_infer_grad_params (op_bn_infer.c). Without
  * scale_shift there are no scale, shift, dscale and dshift.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -30,6 +31,7 @@
 typedef struct cvy_batch_norm_opts { /* of every operator above except bn_stats (it has none) and bn_group_stats */
     double momentum, eps;
     int scale_shift;
+    int frozen;   /* of the layer: it normalises by running statistics in training too */
     int relu;     /* set by the fusion passes: dst = max(dst, 0) */
     double share; /* of the positions of a channel, those that this rank has */
 } cvy_batch_norm_opts;

@@ -235,3 +235,23 @@ CVY_KERNEL_DEFINE(native_bn_grad_apply) = {
     .run = cvy_bn_grad_apply_run,
     .destroy = cvy_bn_passes_destroy,
 };
+
+CVY_KERNEL_DEFINE(native_bn_infer_grad) = {
+    .name = "native.bn_infer_grad",
+    .op = "bn_infer_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = cvy_bn_infer_grad_run,
+    .destroy = cvy_bn_passes_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_bn_infer_grad_params) = {
+    .name = "native.bn_infer_grad_params",
+    .op = "bn_infer_grad_params",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = cvy_bn_infer_grad_params_run,
+    .destroy = cvy_bn_passes_destroy,
+};

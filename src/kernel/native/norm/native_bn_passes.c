@@ -71,8 +71,9 @@ static void make_grad_coef(const cvy_bn_passes *b)
 const cvy_bn_roles *cvy_bn_roles_of(const cvy_node *node)
 {
     static const cvy_bn_roles roles[] = {
-        {"bn_apply", -1, 0},     {"bn_infer", -1, 0},  {"bn_grad_stats", 2, -1},
-        {"bn_grad_apply", 3, 3}, {"bn_stats", -1, -1},
+        {"bn_apply", -1, 0},     {"bn_infer", -1, 0},      {"bn_grad_stats", 2, -1},
+        {"bn_grad_apply", 3, 3}, {"bn_infer_grad", -1, 0}, {"bn_infer_grad_params", 1, -1},
+        {"bn_stats", -1, -1},
     };
     int i = 0;
     while (i < CVY_COUNT(roles) - 1 && strcmp(roles[i].op, node->op->name) != 0)
@@ -80,11 +81,18 @@ const cvy_bn_roles *cvy_bn_roles_of(const cvy_node *node)
     return &roles[i];
 }
 
+static int is_params_grad(const cvy_node *node)
+{
+    return strcmp(node->op->name, "bn_infer_grad_params") == 0;
+}
+
 void cvy_bn_passes_offer(cvy_kernel_ask *ask, const cvy_layout *layout, int64_t lanes)
 {
     const cvy_bn_roles *roles = cvy_bn_roles_of(ask->node);
     for (int i = 0; i < ask->node->nsrc; i++)
         ask->src[i] = i == 0 || i == roles->other ? *layout : cvy_layout_plain();
+    if (is_params_grad(ask->node))
+        ask->scratch_bytes = (size_t)(4 * ask->node->src[0]->shape.dim[1]) * sizeof(double);
     if (roles->inplace < 0)
         return;
     ask->dst[0] = *layout;
@@ -103,8 +111,12 @@ cvy_status cvy_bn_passes_make(const cvy_kernel_ask *ask, cvy_bn_passes *b)
         b->scale_shift = o->scale_shift;
     }
     CVY_TRY(cvy_mem_alloc((size_t)b->n * sizeof *b->group_of, &b->group_of));
-    if (strcmp(ask->node->op->name, "bn_infer") == 0) { /* there is one row of running statistics for all samples */
+    if (strncmp(ask->node->op->name, "bn_infer", 8) == 0) { /* one row of running statistics for all samples */
+        b->groups.begin = b->groups.local_begin;
+        b->groups.end = b->groups.local_end;
+        b->groups.size = CVY_MAX(1, b->groups.end - b->groups.begin);
         b->groups.count = 1;
+        b->relu &= strcmp(ask->node->op->name, "bn_infer") == 0;
         return CVY_OK;
     }
     for (int64_t g = 0; g < b->groups.count; g++) {
@@ -171,6 +183,52 @@ cvy_status cvy_bn_infer_run(void *state, void *const *src, void *const *dst, voi
     b->coef = scratch;
     make_infer_coef(b, src[running], src[running + 1]);
     walk_samples(b, b->walks.apply);
+    return CVY_OK;
+}
+
+cvy_status cvy_bn_infer_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bn_passes *b = state;
+    const float *variance = src[1];
+    b->x = src[0];
+    b->scale = b->scale_shift ? src[2] : NULL;
+    b->shift = NULL;
+    b->dst = dst[0];
+    b->coef = scratch;
+    clear_coef(b);
+    for (int64_t c = 0; c < b->channels; c++)
+        set_apply_coef(b, 0, c, 0, 1 / sqrt(variance[c] + b->eps));
+    walk_samples(b, b->walks.apply);
+    return CVY_OK;
+}
+
+/* The walk wants sums over a group in place of its mean and variance, so it gets those that a group with the running
+ * ones would have. */
+cvy_status cvy_bn_infer_grad_params_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bn_passes *b = state;
+    const int64_t C = b->channels;
+    const double n = (double)(b->n * b->positions);
+    const float *mean = src[2], *variance = src[3];
+    double *stats = scratch;
+    float *dscale = dst[0], *dshift = dst[1];
+    for (int64_t c = 0; c < C; c++) {
+        stats[c] = mean[c] * n;
+        stats[C + c] = (variance[c] + (double)mean[c] * mean[c]) * n;
+    }
+    b->x = src[0];
+    b->ddst = src[1];
+    b->stats = stats;
+    b->sums = stats + 2 * C;
+    memset(b->sums, 0, (size_t)(2 * C) * sizeof *b->sums);
+    if (n > 0)
+        walk_rows(b, b->walks.grad_stats);
+    for (int64_t c = 0; c < C; c++) {
+        if (dshift)
+            dshift[c] = (float)b->sums[c];
+        if (dscale)
+            dscale[c] = (float)b->sums[C + c];
+    }
     return CVY_OK;
 }
 

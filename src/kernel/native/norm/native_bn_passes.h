@@ -57,6 +57,8 @@ void cvy_bn_passes_destroy(void *state);
 cvy_status cvy_bn_stats_run(void *state, void *const *src, void *const *dst, void *scratch);
 cvy_status cvy_bn_apply_run(void *state, void *const *src, void *const *dst, void *scratch);
 cvy_status cvy_bn_infer_run(void *state, void *const *src, void *const *dst, void *scratch);
+cvy_status cvy_bn_infer_grad_run(void *state, void *const *src, void *const *dst, void *scratch);
+cvy_status cvy_bn_infer_grad_params_run(void *state, void *const *src, void *const *dst, void *scratch);
 cvy_status cvy_bn_grad_stats_run(void *state, void *const *src, void *const *dst, void *scratch);
 cvy_status cvy_bn_grad_apply_run(void *state, void *const *src, void *const *dst, void *scratch);
 

@@ -1,0 +1,110 @@
+/*
+ * job_start.c: interprets what a run starts from and what it keeps of that: train.init and the section batch_norm.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "job/job_table.h"
+
+/* ---- lists of texts ---- */
+
+/* Reads a text or a list of texts. */
+static cvy_status read_texts(cvy_job *job, const char *key, const cvy_tree *tree, const char ***out, int *count_out)
+{
+    const int is_list = tree && tree->kind == CVY_TREE_LIST, count = cvy_tree_is_null(tree) ? 0
+                                                                     : is_list              ? tree->count
+                                                                                            : 1;
+    CVY_TRY(cvy_pool_alloc(job->pool, sizeof **out * ((size_t)count + 1), out));
+    for (int i = 0; i < count; i++) {
+        const cvy_tree *item = is_list ? tree->child[i] : tree;
+        CVY_CHECK(item->kind == CVY_TREE_SCALAR && item->text && *item->text, CVY_E_CONFIG,
+                  "%s: %s: expected a pattern or a list of patterns, such as [fc.*]", cvy_tree_where(item), key);
+        (*out)[i] = item->text;
+    }
+    *count_out = count;
+    return CVY_OK;
+}
+
+/* ---- train.init ---- */
+
+static cvy_status read_rename(cvy_job *job, struct cvy_job_init *init)
+{
+    const cvy_tree *map = init->rename;
+    if (cvy_tree_is_null(map))
+        return CVY_OK;
+    CVY_CHECK(map->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: train.init.rename: expected a map of regular expressions and replacements, such as "
+              "{'^module\\.': ''}",
+              cvy_tree_where(map));
+    CVY_TRY(cvy_pool_alloc(job->pool, sizeof *init->pattern * ((size_t)map->count + 1), &init->pattern));
+    CVY_TRY(cvy_pool_alloc(job->pool, sizeof *init->replacement * ((size_t)map->count + 1), &init->replacement));
+    for (int i = 0; i < map->count; i++) {
+        CVY_CHECK(map->child[i]->kind == CVY_TREE_SCALAR, CVY_E_CONFIG,
+                  "%s: train.init.rename: the replacement for '%s' is not a text", cvy_tree_where(map->child[i]),
+                  map->key[i]);
+        map->child[i]->used = 1;
+        init->pattern[i] = map->key[i];
+        init->replacement[i] = map->child[i]->text ? map->child[i]->text : "";
+    }
+    init->nrename = map->count;
+    return CVY_OK;
+}
+
+cvy_status cvy_job_interpret_init(cvy_job *job)
+{
+    struct cvy_job_init *init = &job->train.init;
+    const cvy_tree *tree = job->train.init_tree;
+    if (cvy_tree_is_null(tree) || (tree->text && !*tree->text))
+        return CVY_OK;
+    CVY_CHECK(tree->kind != CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: train.init is a list, expected a file, the folder of a run, or a map {from: ...}",
+              cvy_tree_where(tree));
+    if (tree->kind == CVY_TREE_SCALAR) {
+        init->from = tree->text;
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_options_parse(job->pool, "train.init", cvy_job_init_rows, tree, NULL, init, sizeof *init));
+    CVY_TRY(read_rename(job, init));
+    return read_texts(job, "train.init.skip", init->skip_tree, &init->skip, &init->nskip);
+}
+
+/* ---- batch_norm ---- */
+
+static cvy_status interpret_frozen(cvy_job *job)
+{
+    struct cvy_job_batch_norm *b = &job->batch_norm;
+    const cvy_tree *tree = b->frozen_tree;
+    const char **pattern = NULL;
+    cvy_text list = {0};
+    char *text = NULL;
+    int count = 0, is_on = 0;
+    if (cvy_tree_is_null(tree) || (tree->kind == CVY_TREE_LIST && tree->count == 0))
+        return CVY_OK;
+    if (tree->kind == CVY_TREE_SCALAR && !tree->quoted && cvy_tree_bool(tree, &is_on) == CVY_OK) {
+        b->frozen = is_on ? "*" : NULL;
+        return CVY_OK;
+    }
+    CVY_TRY(read_texts(job, "batch_norm.frozen", tree, &pattern, &count));
+    for (int i = 0; i < count; i++)
+        cvy_text_add(&list, "%s%s", i ? ", " : "", pattern[i]);
+    const cvy_status status = list.status == CVY_OK ? cvy_pool_strdup(job->pool, list.data, &text) : list.status;
+    cvy_text_free(&list);
+    b->frozen = text;
+    return status;
+}
+
+cvy_status cvy_job_interpret_batch_norm(cvy_job *job)
+{
+    struct cvy_job_batch_norm *b = &job->batch_norm;
+    if (strcmp(b->group_text, "batch") == 0)
+        b->group_by = CVY_NORM_GROUP_BATCH;
+    else if (strcmp(b->group_text, "rank") == 0)
+        b->group_by = CVY_NORM_GROUP_RANK;
+    else if (strcmp(b->group_text, "shard") == 0)
+        b->group_by = CVY_NORM_GROUP_SHARD;
+    else if (cvy_text_int(b->group_text, &b->group) != CVY_OK || b->group < 1)
+        CVY_FAIL(CVY_E_CONFIG, "%s: batch_norm.group is \"%s\", expected a number of samples, batch or rank, or shard",
+                 cvy_job_where(job, "batch_norm", "group"), b->group_text);
+    return interpret_frozen(job);
+}
