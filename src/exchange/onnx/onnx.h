@@ -36,6 +36,10 @@ typedef struct cvy_onnx {
     cvy_onnx_value *value; /* by number of the name */
     int room;
     int64_t batch; /* that the file fixes; 0: none */
+    /* Of a file that convoy wrote: the value that layers read in place of x, and the output before its scaling is
+     * undone; NULL: none. skips_data: nodes for the data are left out. */
+    const char *inside, *output;
+    int skips_data;
     cvy_vars *vars;
     cvy_graph *graph;
     cvy_value **layer_value; /* [layers of the model]: in the graph */
