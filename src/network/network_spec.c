@@ -327,17 +327,17 @@ static cvy_status take_description(const char *path, cvy_network_spec *s)
     if (!s->job->import->network)
         return CVY_OK;
     CVY_TRY(cvy_network_spec_read(path, s->job->import->network, &whole));
-    const cvy_status status = cvy_tree_copy(whole.job->pool, s->job->model, &model);
-    if (status == CVY_OK) {
-        whole.job->model = model;
-        whole.job->import = s->job->import;
-        s->job->import = NULL;
-        cvy_network_spec_end(s);
-        *s = whole;
-    } else {
+    const cvy_status status = cvy_model_write(s->job->import->model, whole.job->pool, 1, &model);
+    if (status != CVY_OK) {
         cvy_network_spec_end(&whole);
+        return status;
     }
-    return status;
+    whole.job->model = model;
+    whole.job->import = s->job->import; /* it owns texts of the model */
+    s->job->import = NULL;
+    cvy_network_spec_end(s);
+    *s = whole;
+    return CVY_OK;
 }
 
 cvy_status cvy_network_spec_of_onnx(const char *path, cvy_network_spec *out)

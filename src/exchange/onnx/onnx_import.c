@@ -197,8 +197,6 @@ static cvy_status pass_through(const cvy_onnx_node *node)
 static cvy_status translate(cvy_onnx_node *node)
 {
     const cvy_onnx_def *op = cvy_onnx_find(node->op);
-    if (node->x->skips_data && is_data_node(node->proto))
-        return CVY_OK;
     const cvy_status status = cvy_onnx_folds(node->op) ? cvy_onnx_fold(node) : CVY_NOT_APPLICABLE;
     if (status != CVY_NOT_APPLICABLE)
         return status;
@@ -214,6 +212,8 @@ static cvy_status translate_all(cvy_onnx *x)
     cvy_status status = CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *node, &node));
     for (size_t i = 0; i < x->proto->n_node && status == CVY_OK; i++) {
+        if (x->skips_data && is_data_node(x->proto->node[i]))
+            continue;
         /* values may move when outputs are named, so all names of the node are there before its sources are found */
         for (size_t k = 0; k < x->proto->node[i]->n_output && status == CVY_OK; k++) {
             cvy_onnx_value *value = NULL;

@@ -211,6 +211,15 @@ CVY_ONNX_DEFINE(split) = {"Split", .translate = translate_split};
 
 /* ---- padding and resizing ---- */
 
+/* Channels of zeros before and after those of the source. */
+static cvy_status pad_channels(const cvy_onnx_node *node, const cvy_onnx_value *src, int64_t before, int64_t after)
+{
+    char *options = NULL;
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: 1, first: %lld, whole: %lld", (long long)before,
+                            (long long)(before + src->shape.dim[1] + after)));
+    return cvy_onnx_simple(node, "pad_slice", options);
+}
+
 static cvy_status translate_pad(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
@@ -228,11 +237,16 @@ static cvy_status translate_pad(const cvy_onnx_node *node)
         (!*mode || strcmp(mode, "constant") == 0) &&
             (value ? value->elems != 1 || cvy_onnx_number(value, 0) == 0 : cvy_onnx_real(node, "value", 0) == 0),
         node, "mode %s; only padding with zeros is supported", *mode ? mode : "constant");
-    CVY_ONNX_CHECK(n == 2 * ndim && ndim >= 3, node, "%d pads for %s", n, cvy_shape_text(&src->shape));
+    CVY_ONNX_CHECK(n == 2 * ndim && ndim >= 2, node, "%d pads for %s", n, cvy_shape_text(&src->shape));
     for (int i = 0; i < n; i++) {
-        CVY_ONNX_CHECK(pads[i] >= 0 && (i % ndim >= 2 || pads[i] == 0), node,
-                       "a padding of %lld in dimension %d; only positions can be padded", (long long)pads[i], i % ndim);
-        any |= pads[i] > 0;
+        CVY_ONNX_CHECK(pads[i] >= 0 && (i % ndim >= 1 || pads[i] == 0), node,
+                       "a padding of %lld in dimension %d; only channels and positions can be padded",
+                       (long long)pads[i], i % ndim);
+        any |= i % ndim >= 2 && pads[i] > 0;
+    }
+    if (pads[1] || pads[ndim + 1]) {
+        CVY_ONNX_CHECK(!any, node, "%s", "channels and positions are padded at once");
+        return pad_channels(node, src, pads[1], pads[ndim + 1]);
     }
     if (!any)
         return cvy_onnx_done(node, 0, src->layer);
