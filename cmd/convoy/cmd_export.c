@@ -122,7 +122,7 @@ const cmd_verb cmd_export = {
               "(docs/internals/checkpoint.md). The checkpoint is checked first.\n"
               "FILE.onnx gets the whole network, as `convoy predict` applies it: the normalisation of the input is "
               "inside, so pictures go in as they are stored, 0 .. 255; dropout is left out; the batch is free "
-              "(docs/guide/onnx.md). RUN may also be a checkpoint, or a file of `convoy export`.",
+              "(docs/guide/using-a-network.md). RUN may also be a checkpoint, or a file of `convoy export`.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 2,

@@ -146,10 +146,10 @@ CVY_SIZED_STRUCT(cvy_network_export_opts)
  * @notes_out: sentences on what is not in the file, a line each, or NULL; the caller releases it with
  *             cvy_text_release(). May be NULL itself
  *
- * The inputs and outputs of the file have the names of those of the network, and a first dimension "N" that is free. The
- * file does what cvy_network_apply() does, in f32: the scaling of pixels, data.normalize and the scaling of targets are
- * inside; dropout is left out; batch norm uses its running statistics. Only resizing and crops are not inside: then x is
- * a picture of the size that the network takes. The initialisers have the names and shapes of the variables, and
+ * The inputs and outputs of the file have the names of those of the network, and a first dimension "N" that is free.
+ * The file does what cvy_network_apply() does, in f32: the scaling of pixels, data.normalize and the scaling of targets
+ * are inside; dropout is left out; batch norm uses its running statistics. Only resizing and crops are not inside: then
+ * x is a picture of the size that the network takes. The initialisers have the names and shapes of the variables, and
  * `model: {onnx: FILE}` reads the file back. Collective: no. Errors: CVY_E_UNSUPPORTED (a layer that has no ONNX form,
  * named; a build without protobuf-c; more than 2 GiB), CVY_E_ARGUMENT (another operator set or suffix), CVY_E_IO (@path
  * exists, or cannot be written), CVY_E_MEMORY. After a fault there is no new file.

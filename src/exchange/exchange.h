@@ -21,7 +21,7 @@ typedef struct cvy_import {
     cvy_model *model;         /* its first input is "x" */
     cvy_tensor_entry *tensor; /* [ntensor]: values of the model's variables, f32 or f64, by our names */
     int ntensor, tensor_room;
-    cvy_text notes; /* what the user should know, a sentence a line; data NULL: nothing */
+    cvy_text notes;      /* what the user should know, a sentence a line; data NULL: nothing */
     const char *network; /* the description that cvy_export_onnx() was given; NULL: the file has none */
 } cvy_import;
 
@@ -66,9 +66,9 @@ enum { CVY_ONNX_OPSET_MIN = 13, CVY_ONNX_OPSET_MAX = 21 };
  * @from: the network; all is borrowed for the call
  *
  * The file computes what a graph for evaluation computes, in f32: dropout is left out, batch norm uses the running
- * statistics. The inputs are those of the model, with a free first dimension "N". The initialisers have the names of the
- * variables, so cvy_import_onnx() gives them the same names. What is done to x, and to outputs in units of the target,
- * is inside; cvy_import_onnx() leaves these nodes out again, because the job's data section does the same.
+ * statistics. The inputs are those of the model, with a free first dimension "N". The initialisers have the names of
+ * the variables, so cvy_import_onnx() gives them the same names. What is done to x, and to outputs in units of the
+ * target, is inside; cvy_import_onnx() leaves these nodes out again, because the job's data section does the same.
  * Errors: CVY_E_UNSUPPORTED (an operator that has no ONNX form, with its layer; more than 2 GiB), CVY_E_ARGUMENT (the
  * operator set), CVY_E_IO, CVY_E_MEMORY.
  */

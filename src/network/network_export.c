@@ -10,7 +10,8 @@
 
 enum { OPSET = 21 };
 
-struct export {
+struct export
+{
     cvy_pool *pool;
     cvy_tensor_entry *tensor;
     cvy_value_step step[CVY_VALUE_STEPS_MAX];

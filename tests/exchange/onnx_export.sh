@@ -57,4 +57,15 @@ cmp -s net.onnx before.onnx || fail "an export that fails changes the older file
 ls | grep -q 'net.onnx.' && fail "a temporary file is left: $(ls)"
 "$CONVOY" export run net.onnx --force --opset 17 >log 2>&1 || fail "--force: $(cat log)"
 cmp -s net.onnx before.onnx && fail "--force does not replace the file"
+
+# ---- a layer of a user's library is named ----
+if [ "$CONVOY_SANITIZE" = OFF ]; then
+    "$CC" -std=c11 -shared -fPIC -I "$CONVOY_SOURCE/include" "$CONVOY_SOURCE/tests/extension/twist.c" -o twist.so || fail "twist.so does not compile"
+    sed 's/^    - relu/    - twist: {name: bend, gain: 2}/' job.yaml >twist.yaml
+    echo 'libraries: [twist.so]' >>twist.yaml
+    "$CONVOY" train twist.yaml --threads 1 --out twist >log 2>&1 || fail "train with a library fails: $(cat log)"
+    refused "layer bend (twist): it has no ONNX form" "$CONVOY" export twist other.onnx --job twist.yaml
+    refused 'twist' "$CONVOY" export twist other.onnx
+    [ -e other.onnx ] && fail "a refused network leaves a file"
+fi
 exit $failed

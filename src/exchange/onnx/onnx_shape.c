@@ -286,8 +286,8 @@ static cvy_status read_resizing(const cvy_onnx_node *node, const cvy_onnx_value 
     const double r = cvy_onnx_number(given, given->elems - 2), c = cvy_onnx_number(given, given->elems - 1);
     *out = (struct resizing){(int64_t)r, (int64_t)c, 0, 0};
     if (given == scales)
-        *out = (struct resizing){(int64_t)(r * (double)src->shape.dim[2]), (int64_t)(c * (double)src->shape.dim[3]), r,
-                                 c};
+        *out =
+            (struct resizing){(int64_t)(r * (double)src->shape.dim[2]), (int64_t)(c * (double)src->shape.dim[3]), r, c};
     return CVY_OK;
 }
 
@@ -304,8 +304,7 @@ static cvy_status add_resize(const cvy_onnx_node *node, const cvy_onnx_value *sr
         CVY_TRY(cvy_pool_printf(pool, &size, "scale: [%.9g, %.9g]", to->row_scale, to->column_scale));
     else
         CVY_TRY(cvy_pool_printf(pool, &size, "size: [%lld, %lld]", (long long)to->rows, (long long)to->columns));
-    CVY_TRY(
-        cvy_pool_printf(pool, &options, "mode: %s, %s%s", mode, size, corners ? ", align_corners: true" : ""));
+    CVY_TRY(cvy_pool_printf(pool, &options, "mode: %s, %s%s", mode, size, corners ? ", align_corners: true" : ""));
     CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "resize", .options = options, .from = {src->layer}, .nfrom = 1},
                          NULL, &output));
     return cvy_onnx_done(node, 0, output);

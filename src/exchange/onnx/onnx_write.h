@@ -1,5 +1,6 @@
 /*
- * onnx_write.h: what the parts of the ONNX writer share: the file that is made, and how a node of ours adds nodes to it.
+ * onnx_write.h: what the parts of the ONNX writer share: the file that is made, and how a node of ours adds nodes to
+ * it.
  *
  * The writer goes through the nodes of a graph for evaluation, which has no dropout and has batch norm in its form for
  * inference. The table of operators (CVY_ONNXOP_DEFINE) has a function for each that has an ONNX form. All that is made

@@ -105,7 +105,8 @@ CVY_ONNXOP_DEFINE(pad_slice) = {"pad_slice", .write = write_pad_slice};
 
 /* ---- resizing ---- */
 
-/* The new size. Before operator set 18 it has the number of samples, too, which is free: it is taken from the source. */
+/* The new size. Before operator set 18 it has the number of samples, too, which is free: it is taken from the source.
+ */
 static cvy_status size_of(cvy_onnx_writer *w, const cvy_node *node, const char *src, const char **out)
 {
     static const int64_t zero = 0, one = 1;
