@@ -32,6 +32,12 @@ names() { head -c 65536 "$1" | grep -ao '"xxh3:[^"]*": *"[0-9a-f]*"\|"crc32c:[^"
 [ "$(names again.safetensors)" = "$(names read.safetensors)" ] ||
     fail "other weights after two steps: $(names again.safetensors) $(names read.safetensors)"
 
+# ---- normalisation within channels, which ONNX has in several nodes ----
+"$CONVOY" train job.yaml --threads 1 --out within --set 'model={layers: [{lrn_within: {size: 3, alpha: 0.1}}, {fc: {channels: 4}}]}' >log 2>&1 || fail "lrn_within: $(cat log)"
+"$CONVOY" export within within.onnx >log 2>&1 || fail "export of lrn_within fails: $(cat log)"
+for from in within within.onnx; do "$CONVOY" predict $from --data data --out $from.npy >log 2>&1 || fail "predict $from: $(cat log)"; done
+cmp -s within.npy within.onnx.npy || fail "lrn_within is another when it is read back"
+
 # ---- targets in their own units ----
 mkdir numbers.data
 cp data/x.npy numbers.data

@@ -125,4 +125,10 @@ int cvy_onnx_folds(const char *op);
 /* Computes a node all of whose sources are constant, or Shape. CVY_NOT_APPLICABLE: it has no such sources. */
 cvy_status cvy_onnx_fold(const cvy_onnx_node *node);
 
+/* ---- onnx_lrn.c ---- */
+/* Absorbs nodes that are a part of a normalisation within channels. */
+cvy_status cvy_onnx_find_lrn(cvy_onnx *x);
+/* Translates the last node of one. CVY_NOT_APPLICABLE: the node is something else. */
+cvy_status cvy_onnx_translate_lrn(const cvy_onnx_node *node);
+
 #endif

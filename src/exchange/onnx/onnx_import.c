@@ -149,6 +149,8 @@ static cvy_status check_operators(const cvy_onnx *x)
         const Cvy__Onnx__NodeProto *p = x->proto->node[i];
         if (x->skips_data && is_data_node(p))
             continue;
+        if (p->n_output > 0 && cvy_index_find(&x->absorbed, p->output[0]) >= 0)
+            continue;
         if (is_standard(p->domain) && (cvy_onnx_find(p->op_type) || cvy_onnx_folds(p->op_type)))
             continue;
         cvy_text_add(&missing, "%s%s%s%s (node %s)", n ? ", " : "", is_standard(p->domain) ? "" : p->domain,
@@ -272,6 +274,7 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     read_meta(x, file);
     if (x->skips_data && meta(file, CVY_ONNX_META_NETWORK))
         CVY_TRY(cvy_pool_strdup(x->out->pool, meta(file, CVY_ONNX_META_NETWORK), (char **)(uintptr_t)&x->out->network));
+    CVY_TRY(cvy_onnx_find_lrn(x));
     CVY_TRY(check_operators(x));
     CVY_TRY(cvy_vars_create(&x->vars));
     CVY_TRY(cvy_graph_create(x->vars, &one, &x->graph));
