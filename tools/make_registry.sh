@@ -17,6 +17,7 @@ kernel kernel/kernel.h
 library kernel/kernel_library.h
 model model/model.h
 onnx exchange/onnx/onnx_def.h
+onnxop exchange/onnx/onnx_def.h
 schedule optim/optim.h
 init optim/optim.h
 metric metric/metric.h

@@ -127,6 +127,36 @@ CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label)
 CVY_API CVY_MUST_CHECK cvy_status cvy_network_apply(cvy_network *network, int64_t n, const cvy_network_in *in, int nin,
                                                     const cvy_network_out *out, int nout);
 
+/** Options of a file for other programs; zero-initialise, set size. */
+typedef struct cvy_network_export_opts {
+    size_t size;
+    /** ONNX: the operator set, 13 to 21; 0: 21. */
+    int64_t opset;
+    /** 1: the input of a network on pictures is f32, 0 .. 255, and not u8. Other inputs are f32 anyway. */
+    int float_input;
+    /** 1: if the file exists already, it is replaced; 0: that is an error. */
+    int replace;
+} cvy_network_export_opts;
+CVY_SIZED_STRUCT(cvy_network_export_opts)
+
+/**
+ * cvy_network_export - write an open network as an ONNX file, with its weights
+ * @path: the file, which ends with .onnx; it is written whole or not at all
+ * @opts: NULL for the defaults
+ * @notes_out: sentences on what is not in the file, a line each, or NULL; the caller releases it with
+ *             cvy_text_release(). May be NULL itself
+ *
+ * The inputs and outputs of the file have the names of those of the network, and a first dimension "N" that is free.
+ * The file does what cvy_network_apply() does, in f32: the scaling of pixels, data.normalize and the scaling of targets
+ * are inside; dropout is left out; batch norm uses its running statistics. Only resizing and crops are not inside: then
+ * x is a picture of the size that the network takes. The initialisers have the names and shapes of the variables, and
+ * `model: {onnx: FILE}` reads the file back. Collective: no. Errors: CVY_E_UNSUPPORTED (a layer that has no ONNX form,
+ * named; a build without protobuf-c; more than 2 GiB), CVY_E_ARGUMENT (another operator set or suffix), CVY_E_IO (@path
+ * exists, or cannot be written), CVY_E_MEMORY. After a fault there is no new file.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_network_export(const cvy_network *network, const char *path,
+                                                     const cvy_network_export_opts *opts, char **notes_out);
+
 #ifdef __cplusplus
 }
 #endif

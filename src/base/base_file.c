@@ -262,6 +262,15 @@ int cvy_file_exists(const char *path)
     return stat(path, &s) == 0;
 }
 
+cvy_status cvy_file_check_new(const char *path, int replace)
+{
+    struct stat s;
+    const int exists = stat(path, &s) == 0;
+    CVY_CHECK(!exists || replace, CVY_E_IO, "%s exists already: choose another name, or replace it", path);
+    CVY_CHECK(!exists || S_ISREG(s.st_mode), CVY_E_IO, "%s is not a file that can be replaced", path);
+    return CVY_OK;
+}
+
 int cvy_file_is_folder(const char *path)
 {
     struct stat s;

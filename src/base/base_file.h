@@ -14,6 +14,8 @@
 cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, size_t *bytes_out);
 /* open(), repeated if a signal interrupts it. -1: errno says why. */
 int cvy_file_open(const char *path, int flags, unsigned mode);
+/* Returns an error if a result may not be written there: the path exists and replace is 0, or it is no plain file. */
+cvy_status cvy_file_check_new(const char *path, int replace);
 /* Truncates the file to so many bytes; repeats if a signal interrupts it. */
 cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path);
 /* Writes path as a whole or not at all: a temporary file, fsync, rename, fsync of the folder. It handles short writes

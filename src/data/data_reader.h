@@ -203,6 +203,21 @@ int cvy_augment_is_pointwise(const cvy_augment *a);
 /* For such steps: the same for a part of x, and for y or a part of it, [y_elems]. */
 cvy_status cvy_augment_apply_parts(const cvy_augment *a, cvy_picture picture, const float *y, int64_t y_elems,
                                    uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out);
+/* What the operations do to the values of x, for programs that apply the network without convoy (ONNX files). */
+typedef enum {
+    CVY_CURVE_AFFINE, /* (x - shift) * by, for each channel, or one number for all */
+    CVY_CURVE_LOG,    /* sign(x) ln(1 + |x| * by) */
+    CVY_CURVE_ASINH,  /* asinh(x * by) */
+} cvy_curve;
+typedef struct cvy_value_step {
+    cvy_curve curve;
+    cvy_reals shift, by; /* shift: of AFFINE only. Both have as many numbers */
+} cvy_value_step;
+/* Lists these steps, for stored bytes or for reals. step_out: [CVY_VALUE_STEPS_MAX]. moves_out: 1: there are operations
+ * that move pixels, too, which are not in the list. CVY_E_UNSUPPORTED: the values are bent before pixels are moved. */
+enum { CVY_VALUE_STEPS_MAX = 33 };
+cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value_step *step_out, int *nstep_out,
+                                   int *moves_out);
 void cvy_augment_destroy(cvy_augment **a);
 
 /* Limits that protect against hostile files. */

@@ -1,5 +1,5 @@
 /*
- * exchange.c: the result of reading a foreign network.
+ * exchange.c: the result of reading a foreign network, and builds without the formats.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,6 +26,13 @@ cvy_status cvy_import_onnx(const char *path, cvy_import *out)
 {
     *out = (cvy_import){0};
     return cvy_error_set(CVY_E_UNSUPPORTED, "%s: this build of convoy cannot read ONNX: build it with protobuf-c",
+                         path);
+}
+
+cvy_status cvy_export_onnx(const char *path, const cvy_export *from)
+{
+    (void)from;
+    return cvy_error_set(CVY_E_UNSUPPORTED, "%s: this build of convoy cannot write ONNX: build it with protobuf-c",
                          path);
 }
 #endif

@@ -1,5 +1,5 @@
 /*
- * exchange.h: networks in the formats of others, as layers of ours.
+ * exchange.h: networks in the formats of others, as layers of ours, and networks of ours in these formats.
  *
  * A reader of a format (onnx/, caffe/) makes a cvy_import: a model, and the values of its variables. The model is
  * printed as the layers of a job file (cvy_model_print), so that a run, its checkpoints and `convoy predict` need the
@@ -11,6 +11,7 @@
 #define CVY_EXCHANGE_H
 
 #include "base/text/base_text.h"
+#include "data/data_reader.h"
 #include "format/format.h"
 #include "model/model.h"
 
@@ -20,7 +21,8 @@ typedef struct cvy_import {
     cvy_model *model;         /* its first input is "x" */
     cvy_tensor_entry *tensor; /* [ntensor]: values of the model's variables, f32 or f64, by our names */
     int ntensor, tensor_room;
-    cvy_text notes; /* what the user should know, a sentence a line; data NULL: nothing */
+    cvy_text notes;      /* what the user should know, a sentence a line; data NULL: nothing */
+    const char *network; /* the description that cvy_export_onnx() was given; NULL: the file has none */
 } cvy_import;
 
 /* Adds a value of a variable. The name and the data are borrowed; they live in the pool. */
@@ -37,5 +39,39 @@ void cvy_import_free(cvy_import *import);
  * is free), CVY_E_SHAPE, CVY_E_MEMORY.
  */
 cvy_status cvy_import_onnx(const char *path, cvy_import *out);
+
+/* A network of ours that is written. */
+typedef struct cvy_export_output {
+    const char *name;    /* of a layer */
+    cvy_scaling scaling; /* that is undone in the file; n 0: none */
+} cvy_export_output;
+
+typedef struct cvy_export {
+    const cvy_model *model; /* only what the outputs need (cvy_model_keep); it has no losses */
+    const cvy_export_output *output;
+    int noutput;
+    const cvy_tensor_entry *tensor; /* [ntensor]: values of the variables by name, f32 or f64, row-major */
+    int ntensor;
+    cvy_dtype x_dtype;          /* of the file's input "x": u8 or f32 */
+    const cvy_value_step *step; /* [nstep]: what is done to x first */
+    int nstep;
+    const char *network; /* the description of the network; it is kept in the file. NULL: none */
+    int64_t opset;       /* CVY_ONNX_OPSET_MIN to CVY_ONNX_OPSET_MAX */
+} cvy_export;
+enum { CVY_ONNX_OPSET_MIN = 13, CVY_ONNX_OPSET_MAX = 21 };
+
+/**
+ * cvy_export_onnx - write a network as an ONNX file
+ * @path: the file, which is written whole or not at all; an older one is replaced
+ * @from: the network; all is borrowed for the call
+ *
+ * The file computes what a graph for evaluation computes, in f32: dropout is left out, batch norm uses the running
+ * statistics. The inputs are those of the model, with a free first dimension "N". The initialisers have the names of
+ * the variables, so cvy_import_onnx() gives them the same names. What is done to x, and to outputs in units of the
+ * target, is inside; cvy_import_onnx() leaves these nodes out again, because the job's data section does the same.
+ * Errors: CVY_E_UNSUPPORTED (an operator that has no ONNX form, with its layer; more than 2 GiB), CVY_E_ARGUMENT (the
+ * operator set), CVY_E_IO, CVY_E_MEMORY.
+ */
+cvy_status cvy_export_onnx(const char *path, const cvy_export *from);
 
 #endif

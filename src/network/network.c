@@ -104,6 +104,7 @@ static cvy_status find_spec(cvy_network *n, const struct source *s, const cvy_jo
     char path[CVY_RUN_PATH];
     if (is_onnx(s->file)) {
         CVY_CHECK(!given, CVY_E_ARGUMENT, "%s has its network itself: leave out the job", s->file);
+        n->step = -1;
         return cvy_network_spec_of_onnx(s->file, &n->spec);
     }
     const cvy_status status = cvy_network_spec_of_file(s->file, &n->spec, &n->step);

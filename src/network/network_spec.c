@@ -53,7 +53,8 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     cvy_json_close(json, ']');
 }
 
-cvy_status cvy_network_spec_write(const cvy_job *job, cvy_dataset *data, cvy_text *out)
+static cvy_status write_spec(const cvy_job *job, const cvy_reader_info *stored, const cvy_dataset_info *data,
+                             cvy_text *out)
 {
     cvy_json json = {0};
     char *text = NULL;
@@ -62,11 +63,21 @@ cvy_status cvy_network_spec_write(const cvy_job *job, cvy_dataset *data, cvy_tex
     cvy_json_int(&json, "layout", LAYOUT);
     cvy_json_string(&json, "version", cvy_version());
     cvy_json_string(&json, "job", text);
-    add_data(&json, cvy_dataset_reader_info(data), cvy_dataset_describe(data));
+    add_data(&json, stored, data);
     cvy_json_close(&json, '}');
     cvy_mem_free(&text);
     *out = json.text;
     return json.text.status;
+}
+
+cvy_status cvy_network_spec_write(const cvy_job *job, cvy_dataset *data, cvy_text *out)
+{
+    return write_spec(job, cvy_dataset_reader_info(data), cvy_dataset_describe(data), out);
+}
+
+cvy_status cvy_network_spec_print(const cvy_network_spec *s, cvy_text *out)
+{
+    return write_spec(s->job, &s->stored, &s->data, out);
 }
 
 /* ---- reading ---- */
@@ -308,10 +319,33 @@ static cvy_status describe_import(cvy_network_spec *s, const char *path)
     return cvy_pool_strdup(s->pool, path, (char **)(uintptr_t)&s->data.path);
 }
 
+/* A file that convoy wrote has the whole description: its data section is used, with the layers that the file has. */
+static cvy_status take_description(const char *path, cvy_network_spec *s)
+{
+    cvy_network_spec whole = {0};
+    cvy_tree *model = NULL;
+    if (!s->job->import->network)
+        return CVY_OK;
+    CVY_TRY(cvy_network_spec_read(path, s->job->import->network, &whole));
+    const cvy_status status = cvy_model_write(s->job->import->model, whole.job->pool, 1, &model);
+    if (status != CVY_OK) {
+        cvy_network_spec_end(&whole);
+        return status;
+    }
+    whole.job->model = model;
+    whole.job->import = s->job->import; /* it owns texts of the model */
+    s->job->import = NULL;
+    cvy_network_spec_end(s);
+    *s = whole;
+    return CVY_OK;
+}
+
 cvy_status cvy_network_spec_of_onnx(const char *path, cvy_network_spec *out)
 {
     cvy_network_spec s = {0};
-    const cvy_status status = describe_import(&s, path);
+    cvy_status status = describe_import(&s, path);
+    if (status == CVY_OK)
+        status = take_description(path, &s);
     if (status != CVY_OK)
         cvy_network_spec_end(&s);
     else

@@ -23,6 +23,8 @@ typedef struct cvy_network_spec { /* zero-initialise it, end it with cvy_network
 
 /* Writes the spec of a job whose training data are open, as one line of JSON. The caller frees the text. */
 cvy_status cvy_network_spec_write(const cvy_job *job, cvy_dataset *data, cvy_text *out);
+/* The same of a spec that was read. */
+cvy_status cvy_network_spec_print(const cvy_network_spec *s, cvy_text *out);
 /* Reads a spec. where: the file that has it, for messages. Its content is not trusted: CVY_E_FORMAT, CVY_E_CONFIG. */
 cvy_status cvy_network_spec_read(const char *where, const char *text, cvy_network_spec *out);
 /* Reads the spec in the metadata of a file of weights. CVY_NOT_APPLICABLE: it has none. step_out (may be NULL) gets the
@@ -30,7 +32,8 @@ cvy_status cvy_network_spec_read(const char *where, const char *text, cvy_networ
 cvy_status cvy_network_spec_of_file(const char *path, cvy_network_spec *out, int64_t *step_out);
 /* Makes the spec of a job file from its training data, which are opened for it. Takes the job on success. */
 cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out);
-/* Makes the spec of an ONNX file: its input as it is, and no classes. The job has its weights (job->import). */
+/* Makes the spec of an ONNX file: the description that convoy wrote into it, or its input as it is, and no classes. The
+ * job has its weights (job->import). */
 cvy_status cvy_network_spec_of_onnx(const char *path, cvy_network_spec *out);
 /* Puts another job in the place of the spec's own. Takes the job on success. */
 cvy_status cvy_network_spec_set_job(cvy_network_spec *s, cvy_job **job_take);

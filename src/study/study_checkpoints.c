@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
@@ -244,13 +243,10 @@ cvy_status cvy_run_export(const char *run, const char *which, const char *out, i
     cvy_text notes = {0};
     char dir[CVY_RUN_PATH];
     cvy_checkpoint c = {0};
-    struct stat there;
     CVY_CHECK(cvy_file_is_folder(run), CVY_E_IO, "%s is not a run folder", run);
     CVY_CHECK(strlen(run) < sizeof dir - 20, CVY_E_ARGUMENT, "the run folder's name is longer than %zu characters",
               sizeof dir - 20);
-    const int exists = stat(out, &there) == 0;
-    CVY_CHECK(!exists || replace, CVY_E_IO, "%s exists already: choose another name, or replace it", out);
-    CVY_CHECK(!exists || S_ISREG(there.st_mode), CVY_E_IO, "%s is not a file that can be replaced", out);
+    CVY_TRY(cvy_file_check_new(out, replace));
     cvy_run_path(run, CVY_RUN_CHECKPOINTS, dir);
     cvy_status status = which ? cvy_checkpoint_find(dir, which, &c) : cvy_checkpoint_find_best(dir, &c);
     if (status == CVY_END)

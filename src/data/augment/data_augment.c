@@ -207,9 +207,9 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
     a->random = random;
     a->seed = seed;
-    a->shape = info->shape;
+    a->shape = a->stored = info->shape;
     a->spatial = info->shape.ndim == 3;
-    a->varying = info->varying;
+    a->varying = a->was_varying = info->varying;
     cvy_target_begin(a, info);
     cvy_status status = cvy_pool_create(&a->pool);
     if (status == CVY_OK)

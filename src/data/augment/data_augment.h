@@ -71,6 +71,8 @@ typedef struct cvy_augment_def {
     /* Operations that say what the target is, instead of changing x: called when the list is read. NULL for others. */
     cvy_status (*set_target)(struct cvy_augment *a, const struct cvy_operation *s, const cvy_tree *at);
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
+    /* What it does to values, in units of x before it; NULL: it moves pixels, or is only_random. */
+    void (*describe)(const struct cvy_operation *s, cvy_value_step *out);
     /* As cvy_augment_window(), called if this is the first step; NULL: the step needs the whole picture. */
     int (*choose_window)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
                          int64_t W, cvy_picture_window *out);
@@ -115,7 +117,8 @@ struct cvy_augment {
     cvy_operation operation[CVY_AUGMENT_OPERATIONS_MAX];
     int noperation, random, spatial, varying, keeps_bytes;
     uint64_t seed;
-    cvy_shape shape; /* of x after augmentation */
+    int was_varying;
+    cvy_shape stored, shape; /* of x before and after augmentation */
     cvy_target target;
 };
 

@@ -197,6 +197,46 @@ static cvy_status cutout_apply(const cvy_operation *s, cvy_augment_work *w)
     return CVY_OK;
 }
 
+/* ---- what they do, for other programs (data_augment_steps.c) ---- */
+
+static void describe_linear(const cvy_operation *s, double factor, cvy_value_step *out)
+{
+    const int n = CVY_MAX(CVY_MAX(s->o.mean.count, s->o.std.count), 1);
+    *out = (cvy_value_step){.curve = CVY_CURVE_AFFINE, .shift.count = n, .by.count = n};
+    for (int c = 0; c < n; c++) {
+        out->shift.at[c] = value_at(&s->o.mean, c, 0);
+        out->by.at[c] = factor / value_at(&s->o.std, c, 1);
+    }
+}
+
+static void scale_describe(const cvy_operation *s, cvy_value_step *out)
+{
+    describe_linear(s, s->o.factor, out);
+}
+
+static void normalize_describe(const cvy_operation *s, cvy_value_step *out)
+{
+    describe_linear(s, 1, out);
+}
+
+static void describe_curve(const cvy_operation *s, cvy_curve curve, cvy_value_step *out)
+{
+    const int n = CVY_MAX(s->o.by.count, 1);
+    *out = (cvy_value_step){.curve = curve, .shift.count = n, .by.count = n};
+    for (int c = 0; c < n; c++)
+        out->by.at[c] = 1 / value_at(&s->o.by, c, 1);
+}
+
+static void log_describe(const cvy_operation *s, cvy_value_step *out)
+{
+    describe_curve(s, CVY_CURVE_LOG, out);
+}
+
+static void asinh_describe(const cvy_operation *s, cvy_value_step *out)
+{
+    describe_curve(s, CVY_CURVE_ASINH, out);
+}
+
 CVY_AUGMENT_DEFINE(cutout) = {
     .name = "cutout",
     .options = cutout_opts,
@@ -213,6 +253,7 @@ CVY_AUGMENT_DEFINE(scale) = {
     .keeps_bytes = 1,
     .pointwise = 1,
     .apply = scale_apply,
+    .describe = scale_describe,
 };
 
 CVY_AUGMENT_DEFINE(log) = {
@@ -221,6 +262,7 @@ CVY_AUGMENT_DEFINE(log) = {
     .short_key = "by",
     .pointwise = 1,
     .apply = log_apply,
+    .describe = log_describe,
 };
 
 CVY_AUGMENT_DEFINE(asinh) = {
@@ -229,6 +271,7 @@ CVY_AUGMENT_DEFINE(asinh) = {
     .short_key = "by",
     .pointwise = 1,
     .apply = asinh_apply,
+    .describe = asinh_describe,
 };
 
 CVY_AUGMENT_DEFINE(mean) = {
@@ -237,6 +280,7 @@ CVY_AUGMENT_DEFINE(mean) = {
     .short_key = "values",
     .pointwise = 1,
     .apply = normalize_apply,
+    .describe = normalize_describe,
 };
 
 CVY_AUGMENT_DEFINE(std) = {
@@ -245,6 +289,7 @@ CVY_AUGMENT_DEFINE(std) = {
     .short_key = "values",
     .pointwise = 1,
     .apply = normalize_apply,
+    .describe = normalize_describe,
 };
 
 CVY_AUGMENT_DEFINE(normalize) = {
@@ -252,4 +297,5 @@ CVY_AUGMENT_DEFINE(normalize) = {
     .options = normalize_opts,
     .pointwise = 1,
     .apply = normalize_apply,
+    .describe = normalize_describe,
 };

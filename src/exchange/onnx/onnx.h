@@ -36,6 +36,10 @@ typedef struct cvy_onnx {
     cvy_onnx_value *value; /* by number of the name */
     int room;
     int64_t batch; /* that the file fixes; 0: none */
+    /* Of a file that convoy wrote: the value that layers read in place of x, and the output before its scaling is
+     * undone; NULL: none. skips_data: nodes for the data are left out. */
+    const char *inside, *output;
+    int skips_data;
     cvy_vars *vars;
     cvy_graph *graph;
     cvy_value **layer_value; /* [layers of the model]: in the graph */
@@ -56,6 +60,8 @@ typedef struct cvy_onnx_node {
 const Cvy__Onnx__AttributeProto *cvy_onnx_attribute(const cvy_onnx_node *node, const char *name);
 int64_t cvy_onnx_int(const cvy_onnx_node *node, const char *name, int64_t fallback);
 double cvy_onnx_real(const cvy_onnx_node *node, const char *name, double fallback);
+/* The shortest decimal number that gives the same f32. */
+double cvy_onnx_decimal(double value);
 /* "" if absent. Valid as long as the pool. */
 cvy_status cvy_onnx_string(const cvy_onnx_node *node, const char *name, const char **out);
 /* The integers of an attribute, or of source `source` if that is given (newer operator sets). *n_out 0: neither. */
@@ -118,5 +124,11 @@ cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *sha
 int cvy_onnx_folds(const char *op);
 /* Computes a node all of whose sources are constant, or Shape. CVY_NOT_APPLICABLE: it has no such sources. */
 cvy_status cvy_onnx_fold(const cvy_onnx_node *node);
+
+/* ---- onnx_lrn.c ---- */
+/* Absorbs nodes that are a part of a normalisation within channels. */
+cvy_status cvy_onnx_find_lrn(cvy_onnx *x);
+/* Translates the last node of one. CVY_NOT_APPLICABLE: the node is something else. */
+cvy_status cvy_onnx_translate_lrn(const cvy_onnx_node *node);
 
 #endif

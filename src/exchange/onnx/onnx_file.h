@@ -30,6 +30,14 @@ enum {
     CVY_ONNX_ATTRIBUTE_INTS = 7,
 };
 
+/* What the writer tells the reader. Nodes with such names do the work of a job's data section; the metadata name the
+ * value that the layers read in place of the input "x", the output before its scaling is undone, and hold the
+ * description of the network. */
+#define CVY_ONNX_DATA "convoy.data:"
+#define CVY_ONNX_META_X "convoy.x"
+#define CVY_ONNX_META_OUTPUT "convoy.output"
+#define CVY_ONNX_META_NETWORK "convoy.network"
+
 /* A constant. Real numbers are f32 or f64, all integers and truth values are i64. */
 typedef struct cvy_onnx_tensor {
     const char *name;

@@ -74,6 +74,47 @@ static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, co
     return CVY_OK;
 }
 
+static const char *meta(const Cvy__Onnx__ModelProto *file, const char *key)
+{
+    for (size_t i = 0; i < file->n_metadata_props; i++)
+        if (strcmp(file->metadata_props[i]->key, key) == 0)
+            return file->metadata_props[i]->value;
+    return NULL;
+}
+
+/* A node of our own writer that does what the data section of a job does. */
+static int is_data_node(const Cvy__Onnx__NodeProto *p)
+{
+    return p->name && strncmp(p->name, CVY_ONNX_DATA, strlen(CVY_ONNX_DATA)) == 0;
+}
+
+/* What the metadata of our own writer say. Another program may have changed the graph since: then the nodes for the
+ * data are not there any more, and are read like all others. */
+static void read_meta(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
+{
+    const char *inside = meta(file, CVY_ONNX_META_X), *output = meta(file, CVY_ONNX_META_OUTPUT);
+    for (size_t i = 0; i < x->proto->n_node; i++) {
+        const Cvy__Onnx__NodeProto *p = x->proto->node[i];
+        if (inside && is_data_node(p) && p->n_output == 1 && strcmp(p->output[0], inside) == 0)
+            x->inside = inside;
+        if (output && p->n_output > 0 && strcmp(p->output[0], output) == 0)
+            x->output = output;
+    }
+    x->skips_data = (!inside || x->inside) && (!output || x->output);
+}
+
+/* The layers read this value in place of x. */
+static cvy_status name_inside(cvy_onnx *x)
+{
+    cvy_onnx_value *value = NULL;
+    const cvy_value *feed = cvy_graph_find(x->graph, "x");
+    CVY_CHECK(feed, CVY_E_FORMAT, "%s: it has no input x", x->path);
+    CVY_TRY(value_of(x, x->inside, &value));
+    CVY_TRY(cvy_pool_strdup(x->out->pool, "x", (char **)(uintptr_t)&value->layer));
+    value->shape = feed->shape;
+    return CVY_OK;
+}
+
 /* The first input is "x", as the data of a job call it. In old files initialisers are inputs, too. */
 static cvy_status add_inputs(cvy_onnx *x)
 {
@@ -86,6 +127,8 @@ static cvy_status add_inputs(cvy_onnx *x)
         CVY_TRY(add_input(x, in, n == 0 ? "x" : in->name));
         n++;
     }
+    if (x->inside && x->skips_data)
+        CVY_TRY(name_inside(x));
     CVY_CHECK(n > 0, CVY_E_UNSUPPORTED, "%s: the graph has no input", x->path);
     return CVY_OK;
 }
@@ -104,6 +147,10 @@ static cvy_status check_operators(const cvy_onnx *x)
     int n = 0;
     for (size_t i = 0; i < x->proto->n_node; i++) {
         const Cvy__Onnx__NodeProto *p = x->proto->node[i];
+        if (x->skips_data && is_data_node(p))
+            continue;
+        if (p->n_output > 0 && cvy_index_find(&x->absorbed, p->output[0]) >= 0)
+            continue;
         if (is_standard(p->domain) && (cvy_onnx_find(p->op_type) || cvy_onnx_folds(p->op_type)))
             continue;
         cvy_text_add(&missing, "%s%s%s%s (node %s)", n ? ", " : "", is_standard(p->domain) ? "" : p->domain,
@@ -167,6 +214,8 @@ static cvy_status translate_all(cvy_onnx *x)
     cvy_status status = CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *node, &node));
     for (size_t i = 0; i < x->proto->n_node && status == CVY_OK; i++) {
+        if (x->skips_data && is_data_node(x->proto->node[i]))
+            continue;
         /* values may move when outputs are named, so all names of the node are there before its sources are found */
         for (size_t k = 0; k < x->proto->node[i]->n_output && status == CVY_OK; k++) {
             cvy_onnx_value *value = NULL;
@@ -187,7 +236,7 @@ static cvy_status translate_all(cvy_onnx *x)
 static cvy_status set_output(cvy_onnx *x)
 {
     CVY_CHECK(x->proto->n_output > 0, CVY_E_FORMAT, "%s: the graph has no output", x->path);
-    const char *name = x->proto->output[0]->name;
+    const char *name = x->output && x->skips_data ? x->output : x->proto->output[0]->name;
     const int at = cvy_keys_find(&x->names, name);
     CVY_CHECK(at >= 0 && x->value[at].layer, CVY_E_FORMAT, "%s: no node makes the output %s", x->path, name);
     for (size_t i = 1; i < x->proto->n_output; i++)
@@ -222,6 +271,10 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     CVY_CHECK(x->opset >= OPSET_MIN, CVY_E_UNSUPPORTED, "%s: operator set %lld of ONNX, expected %d or newer", x->path,
               (long long)x->opset, OPSET_MIN);
     x->proto = file->graph;
+    read_meta(x, file);
+    if (x->skips_data && meta(file, CVY_ONNX_META_NETWORK))
+        CVY_TRY(cvy_pool_strdup(x->out->pool, meta(file, CVY_ONNX_META_NETWORK), (char **)(uintptr_t)&x->out->network));
+    CVY_TRY(cvy_onnx_find_lrn(x));
     CVY_TRY(check_operators(x));
     CVY_TRY(cvy_vars_create(&x->vars));
     CVY_TRY(cvy_graph_create(x->vars, &one, &x->graph));

@@ -26,22 +26,25 @@ int64_t cvy_onnx_int(const cvy_onnx_node *n, const char *name, int64_t fallback)
     return a ? a->i : fallback;
 }
 
-/* The file has f32. The shortest decimal number that becomes it is what the author wrote: 1e-5, not 9.99999974e-6. */
-static double decimal(float value)
+/* Attributes are f32. The shortest decimal number that gives the same f32 is what somebody wrote: 0.1, and not
+ * 0.100000001490116. */
+double cvy_onnx_decimal(double value)
 {
-    char text[32];
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value)
+    char text[40];
+    double shortest = value;
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        shortest = strtod(text, NULL);
+        if ((float)shortest == (float)value)
             break;
     }
-    return strtod(text, NULL);
+    return shortest;
 }
 
 double cvy_onnx_real(const cvy_onnx_node *n, const char *name, double fallback)
 {
     const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
-    return a ? decimal(a->f) : fallback;
+    return a ? cvy_onnx_decimal(a->f) : fallback;
 }
 
 cvy_status cvy_onnx_string(const cvy_onnx_node *n, const char *name, const char **out)

@@ -171,6 +171,9 @@ static cvy_status translate_div(const cvy_onnx_node *node)
     const cvy_onnx_tensor *constant = NULL;
     int is_first = 0;
     double by = 0;
+    const cvy_status status = cvy_onnx_translate_lrn(node);
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
     sort_sources(node, &src, &constant, &is_first);
     CVY_ONNX_CHECK(constant && !is_first && is_uniform(constant, &by) && by != 0, node, "%s",
                    "only a division by one constant number is supported");

@@ -211,6 +211,15 @@ CVY_ONNX_DEFINE(split) = {"Split", .translate = translate_split};
 
 /* ---- padding and resizing ---- */
 
+/* Channels of zeros before and after those of the source. */
+static cvy_status pad_channels(const cvy_onnx_node *node, const cvy_onnx_value *src, int64_t before, int64_t after)
+{
+    char *options = NULL;
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: 1, first: %lld, whole: %lld", (long long)before,
+                            (long long)(before + src->shape.dim[1] + after)));
+    return cvy_onnx_simple(node, "pad_slice", options);
+}
+
 static cvy_status translate_pad(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
@@ -228,11 +237,16 @@ static cvy_status translate_pad(const cvy_onnx_node *node)
         (!*mode || strcmp(mode, "constant") == 0) &&
             (value ? value->elems != 1 || cvy_onnx_number(value, 0) == 0 : cvy_onnx_real(node, "value", 0) == 0),
         node, "mode %s; only padding with zeros is supported", *mode ? mode : "constant");
-    CVY_ONNX_CHECK(n == 2 * ndim && ndim >= 3, node, "%d pads for %s", n, cvy_shape_text(&src->shape));
+    CVY_ONNX_CHECK(n == 2 * ndim && ndim >= 2, node, "%d pads for %s", n, cvy_shape_text(&src->shape));
     for (int i = 0; i < n; i++) {
-        CVY_ONNX_CHECK(pads[i] >= 0 && (i % ndim >= 2 || pads[i] == 0), node,
-                       "a padding of %lld in dimension %d; only positions can be padded", (long long)pads[i], i % ndim);
-        any |= pads[i] > 0;
+        CVY_ONNX_CHECK(pads[i] >= 0 && (i % ndim >= 1 || pads[i] == 0), node,
+                       "a padding of %lld in dimension %d; only channels and positions can be padded",
+                       (long long)pads[i], i % ndim);
+        any |= i % ndim >= 2 && pads[i] > 0;
+    }
+    if (pads[1] || pads[ndim + 1]) {
+        CVY_ONNX_CHECK(!any, node, "%s", "channels and positions are padded at once");
+        return pad_channels(node, src, pads[1], pads[ndim + 1]);
     }
     if (!any)
         return cvy_onnx_done(node, 0, src->layer);
@@ -253,9 +267,14 @@ static cvy_status translate_pad(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(pad) = {"Pad", .translate = translate_pad};
 
-/* The new size: sizes (4 numbers, or 2 of the positions), or scales. */
-static cvy_status resize_size(const cvy_onnx_node *node, const cvy_onnx_value *src, int scales_at, int sizes_at,
-                              int64_t *rows, int64_t *columns)
+/* The new size of a Resize or Upsample: sizes (4 numbers, or 2 of the positions), or scales. */
+struct resizing {
+    int64_t rows, columns;
+    double row_scale, column_scale; /* 0: the sizes are given */
+};
+
+static cvy_status read_resizing(const cvy_onnx_node *node, const cvy_onnx_value *src, int scales_at, int sizes_at,
+                                struct resizing *out)
 {
     const cvy_onnx_tensor *scales = NULL, *sizes = NULL;
     CVY_TRY(cvy_onnx_constant(node, scales_at, &scales));
@@ -265,18 +284,27 @@ static cvy_status resize_size(const cvy_onnx_node *node, const cvy_onnx_value *s
     CVY_ONNX_CHECK(given && given->elems >= 2 && src->shape.ndim == 4, node, "%s",
                    "its sizes and scales are not known");
     const double r = cvy_onnx_number(given, given->elems - 2), c = cvy_onnx_number(given, given->elems - 1);
-    *rows = (int64_t)(given == sizes ? r : r * (double)src->shape.dim[2]);
-    *columns = (int64_t)(given == sizes ? c : c * (double)src->shape.dim[3]);
+    *out = (struct resizing){(int64_t)r, (int64_t)c, 0, 0};
+    if (given == scales)
+        *out =
+            (struct resizing){(int64_t)(r * (double)src->shape.dim[2]), (int64_t)(c * (double)src->shape.dim[3]), r, c};
     return CVY_OK;
 }
 
+/* Scales that do not give whole sizes are kept: positions are computed with them, and not with the sizes. */
 static cvy_status add_resize(const cvy_onnx_node *node, const cvy_onnx_value *src, const char *mode, int corners,
-                             int64_t rows, int64_t columns)
+                             const struct resizing *to)
 {
-    char *options = NULL;
+    char *options = NULL, *size = NULL;
     const char *output = NULL;
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "mode: %s, size: [%lld, %lld]%s", mode, (long long)rows,
-                            (long long)columns, corners ? ", align_corners: true" : ""));
+    cvy_pool *pool = node->x->out->pool;
+    const int is_whole = (double)to->rows == to->row_scale * (double)src->shape.dim[2] &&
+                         (double)to->columns == to->column_scale * (double)src->shape.dim[3];
+    if (to->row_scale > 0 && !is_whole && !corners)
+        CVY_TRY(cvy_pool_printf(pool, &size, "scale: [%.9g, %.9g]", to->row_scale, to->column_scale));
+    else
+        CVY_TRY(cvy_pool_printf(pool, &size, "size: [%lld, %lld]", (long long)to->rows, (long long)to->columns));
+    CVY_TRY(cvy_pool_printf(pool, &options, "mode: %s, %s%s", mode, size, corners ? ", align_corners: true" : ""));
     CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "resize", .options = options, .from = {src->layer}, .nfrom = 1},
                          NULL, &output));
     return cvy_onnx_done(node, 0, output);
@@ -286,14 +314,14 @@ static cvy_status translate_resize(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const char *mode = NULL, *place = NULL, *nearest = NULL;
-    int64_t rows = 0, columns = 0;
+    struct resizing to;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_string(node, "mode", &mode));
     CVY_TRY(cvy_onnx_string(node, "coordinate_transformation_mode", &place));
     CVY_TRY(cvy_onnx_string(node, "nearest_mode", &nearest));
-    CVY_TRY(resize_size(node, src, node->x->opset < 11 ? 1 : 2, node->x->opset < 11 ? -1 : 3, &rows, &columns));
+    CVY_TRY(read_resizing(node, src, node->x->opset < 11 ? 1 : 2, node->x->opset < 11 ? -1 : 3, &to));
     const int is_nearest = !*mode || strcmp(mode, "nearest") == 0, corners = strcmp(place, "align_corners") == 0;
-    const int whole = rows % src->shape.dim[2] == 0 && columns % src->shape.dim[3] == 0;
+    const int whole = to.rows % src->shape.dim[2] == 0 && to.columns % src->shape.dim[3] == 0;
     /* nearest: the value of the source position below, as in PyTorch; for whole factors all ways agree */
     CVY_ONNX_CHECK(!is_nearest || (strcmp(place, "asymmetric") == 0 && strcmp(nearest, "floor") == 0) ||
                        (whole && !corners && (strcmp(place, "asymmetric") != 0 || strcmp(nearest, "floor") == 0)),
@@ -303,7 +331,7 @@ static cvy_status translate_resize(const cvy_onnx_node *node)
                        (strcmp(mode, "linear") == 0 && (!*place || corners || strcmp(place, "half_pixel") == 0 ||
                                                         strcmp(place, "pytorch_half_pixel") == 0)),
                    node, "mode %s with %s is not supported", mode, *place ? place : "half_pixel");
-    return add_resize(node, src, is_nearest ? "nearest" : "bilinear", !is_nearest && corners, rows, columns);
+    return add_resize(node, src, is_nearest ? "nearest" : "bilinear", !is_nearest && corners, &to);
 }
 CVY_ONNX_DEFINE(resize) = {"Resize", .translate = translate_resize};
 
@@ -311,12 +339,12 @@ static cvy_status translate_upsample(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const char *mode = NULL;
-    int64_t rows = 0, columns = 0;
+    struct resizing to;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_string(node, "mode", &mode));
     CVY_ONNX_CHECK(!*mode || strcmp(mode, "nearest") == 0, node, "mode %s is not supported", mode);
-    CVY_TRY(resize_size(node, src, 1, -1, &rows, &columns));
-    return add_resize(node, src, "nearest", 0, rows, columns);
+    CVY_TRY(read_resizing(node, src, 1, -1, &to));
+    return add_resize(node, src, "nearest", 0, &to);
 }
 CVY_ONNX_DEFINE(upsample) = {"Upsample", .translate = translate_upsample};
 

@@ -1,0 +1,84 @@
+/*
+ * data_augment_steps.c: the list of what a test set's augmentation does to values, for files that are applied without
+ * convoy.
+ *
+ * Neighbouring linear operations become one step, in double as when they are applied. So a file that subtracts and
+ * multiplies once gives the same f32 numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "data/augment/data_augment.h"
+
+static double at(const cvy_reals *list, int c)
+{
+    return list->at[list->count == 1 ? 0 : c];
+}
+
+/* ((x - a) b - m) k = (x - (a + m / b)) b k */
+static void join(cvy_value_step *into, const cvy_value_step *next)
+{
+    const int n = CVY_MAX(into->by.count, next->by.count);
+    cvy_value_step both = {.curve = CVY_CURVE_AFFINE, .shift.count = n, .by.count = n};
+    for (int c = 0; c < n; c++) {
+        both.shift.at[c] = at(&into->shift, c) + at(&next->shift, c) / at(&into->by, c);
+        both.by.at[c] = at(&into->by, c) * at(&next->by, c);
+    }
+    *into = both;
+}
+
+/* A factor of 0 has no inverse, so what follows it stays a step of its own. */
+static int can_join(const cvy_value_step *before, const cvy_value_step *next)
+{
+    for (int c = 0; c < before->by.count; c++)
+        if (before->by.at[c] == 0)
+            return 0;
+    return before->curve == CVY_CURVE_AFFINE && next->curve == CVY_CURVE_AFFINE;
+}
+
+static int is_identity(const cvy_value_step *s)
+{
+    for (int c = 0; c < s->by.count; c++)
+        if (s->curve != CVY_CURVE_AFFINE || s->shift.at[c] != 0 || s->by.at[c] != 1)
+            return 0;
+    return 1;
+}
+
+/* A crop to the size that x has anyway moves nothing: only in training is its place random. */
+static int moves_pixels(const cvy_augment *a, const cvy_operation *s)
+{
+    const int is_crop = s->def->fixes_size && !s->def->any_size && s->o.size.count > 0;
+    const int keeps = is_crop && !a->was_varying && a->stored.ndim == 3 &&
+                      cvy_ints_at(&s->o.size, 0, 0) == a->stored.dim[1] &&
+                      cvy_ints_at(&s->o.size, 1, 0) == a->stored.dim[2];
+    return s->def->moves_pixels && s->def->moves_pixels(s) && !keeps;
+}
+
+cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value_step *step_out, int *nstep_out,
+                                   int *moves_out)
+{
+    int n = 1, moves = 0, bends = 0;
+    step_out[0] = (cvy_value_step){.curve = CVY_CURVE_AFFINE, .shift.count = 1, .by.count = 1};
+    step_out[0].by.at[0] = is_bytes && !a->keeps_bytes ? 1.0 / 255 : 1;
+    for (int i = 0; i < a->noperation; i++) {
+        const cvy_operation *s = &a->operation[i];
+        if (!s->def->describe) {
+            moves |= moves_pixels(a, s);
+            CVY_CHECK(!moves || !bends, CVY_E_UNSUPPORTED,
+                      "data.augment: %s comes after a step that bends values: put it first", s->def->name);
+            continue;
+        }
+        s->def->describe(s, &step_out[n]);
+        bends |= step_out[n].curve != CVY_CURVE_AFFINE;
+        if (can_join(&step_out[n - 1], &step_out[n]))
+            join(&step_out[n - 1], &step_out[n]);
+        else
+            n++;
+    }
+    if (is_identity(&step_out[0]))
+        memmove(step_out, step_out + 1, sizeof *step_out * (size_t)--n);
+    *nstep_out = n;
+    *moves_out = moves;
+    return CVY_OK;
+}
