@@ -1,6 +1,6 @@
 /*
- * native_activation.c: leaky_relu, sigmoid, tanh, silu, gelu (its approximation), hard_swish, elu, their gradients, and
- * clip_value: one pass over memory, in place if the plan allows it.
+ * native_activation.c: leaky_relu, sigmoid, tanh, silu, gelu, hard_swish, hard_sigmoid, elu, clamp, their gradients,
+ * offset and clip_value: one pass over memory, in place if the plan allows it.
  *
  * clip_value runs in the UPDATE phase. All except the exponentials are limited by memory bandwidth.
  *
@@ -16,7 +16,8 @@ struct elementwise {
     cvy_range_fn range;
     int64_t elems;
     int threads, nsrc;
-    float parameter;    /* slope or limit */
+    float parameter;    /* slope, limit, or a lower bound */
+    float second;       /* another one: of clamp the upper bound */
     const float *a, *b; /* sources, of the running call */
     float *dst;
 };
@@ -185,6 +186,58 @@ CVY_SIMD static void clip_value_range(int64_t first, int64_t end, void *arg)
         dst[i] = a[i] > parameter ? parameter : a[i] < -parameter ? -parameter : a[i];
 }
 
+CVY_SIMD static void clamp_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, low = s->parameter, high = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = a[i] < low ? low : a[i] > high ? high : a[i];
+}
+
+CVY_SIMD static void clamp_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b, low = s->parameter, high = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = b[i] > low && b[i] < high ? a[i] : 0.0f;
+}
+
+CVY_SIMD static void hard_sigmoid_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, alpha = s->parameter, beta = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float y = alpha * a[i] + beta;
+        dst[i] = y < 0.0f ? 0.0f : y > 1.0f ? 1.0f : y;
+    }
+}
+
+CVY_SIMD static void hard_sigmoid_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b, alpha = s->parameter;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = b[i] > 0.0f && b[i] < 1.0f ? alpha * a[i] : 0.0f;
+}
+
+CVY_SIMD static void offset_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, by = s->parameter;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = a[i] + by;
+}
+
 static double slope_of(const void *options)
 {
     return ((const struct cvy_leaky_relu *)options)->slope;
@@ -200,11 +253,37 @@ static double limit_of(const void *options)
     return ((const struct cvy_clip_value *)options)->limit;
 }
 
+static double low_of(const void *options)
+{
+    return cvy_clamp_low(options);
+}
+
+static double high_of(const void *options)
+{
+    return cvy_clamp_high(options);
+}
+
+static double line_slope_of(const void *options)
+{
+    return ((const struct cvy_hard_sigmoid *)options)->alpha;
+}
+
+static double line_start_of(const void *options)
+{
+    return ((const struct cvy_hard_sigmoid *)options)->beta;
+}
+
+static double summand_of(const void *options)
+{
+    return ((const struct cvy_offset *)options)->by;
+}
+
 static const struct activation {
     const char *op;
-    int nsrc, zero_changes; /* zero_changes: the result for zeros is not zero */
+    int nsrc, zero_changes; /* zero_changes: the result for zeros may not be zero */
     cvy_range_fn range;
     double (*parameter)(const void *options);
+    double (*second)(const void *options);
 } activations[] = {
     {"leaky_relu", 1, 0, leaky_relu_range, slope_of},
     {"leaky_relu_grad", 2, 0, leaky_relu_grad_range, slope_of},
@@ -220,6 +299,11 @@ static const struct activation {
     {"hard_swish_grad", 2, 0, hard_swish_grad_range, NULL},
     {"elu", 1, 0, elu_range, alpha_of},
     {"elu_grad", 2, 0, elu_grad_range, alpha_of},
+    {"clamp", 1, 1, clamp_range, low_of, high_of},
+    {"clamp_grad", 2, 0, clamp_grad_range, low_of, high_of},
+    {"hard_sigmoid", 1, 1, hard_sigmoid_range, line_slope_of, line_start_of},
+    {"hard_sigmoid_grad", 2, 0, hard_sigmoid_grad_range, line_slope_of, line_start_of},
+    {"offset", 1, 1, offset_range, summand_of},
     {"clip_value", 1, 0, clip_value_range, limit_of},
 };
 
@@ -231,13 +315,19 @@ static const struct activation *activation_of(const cvy_node *node)
     return &activations[i];
 }
 
+static int clamps_zero_to_zero(const cvy_node *node)
+{
+    const struct cvy_clamp *o = node->options;
+    return strcmp(node->op->name, "clamp") == 0 && o->min <= 0 && o->max >= 0;
+}
+
 /* The layout is plain if the source's layout has padding and padding lanes would not stay zero. */
 static cvy_status offer(cvy_kernel_ask *ask)
 {
     const struct activation *a = activation_of(ask->node);
     int64_t elems = 0;
     CVY_TRY(cvy_native_offer_elementwise(ask, a->nsrc, 0));
-    if (!a->zero_changes)
+    if (!a->zero_changes || clamps_zero_to_zero(ask->node))
         return CVY_OK;
     CVY_TRY(cvy_native_dst_elems(ask, &elems));
     if (elems != cvy_shape_elems(&ask->node->dst[0]->shape))
@@ -262,6 +352,7 @@ static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
     s->nsrc = a->nsrc;
     s->threads = ask->threads;
     s->parameter = a->parameter ? (float)a->parameter(ask->node->options) : 0;
+    s->second = a->second ? (float)a->second(ask->node->options) : 0;
     *state_out = s;
     return cvy_native_dst_elems(ask, &s->elems);
 }
@@ -415,6 +506,56 @@ CVY_KERNEL_DEFINE(native_elu) = {
 CVY_KERNEL_DEFINE(native_elu_grad) = {
     .name = "native.elu_grad",
     .op = "elu_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_clamp) = {
+    .name = "native.clamp",
+    .op = "clamp",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_clamp_grad) = {
+    .name = "native.clamp_grad",
+    .op = "clamp_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_hard_sigmoid) = {
+    .name = "native.hard_sigmoid",
+    .op = "hard_sigmoid",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_hard_sigmoid_grad) = {
+    .name = "native.hard_sigmoid_grad",
+    .op = "hard_sigmoid_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_offset) = {
+    .name = "native.offset",
+    .op = "offset",
     .preference = 50,
     .offer = offer,
     .create = create,
