@@ -1,7 +1,9 @@
 /*
- * test_op_activation.c: silu, gelu, hard_swish, elu and softplus equal PyTorch in f64, values and gradients, to 1e-12.
+ * test_op_activation.c: silu, gelu, hard_swish, hard_sigmoid, clamp, elu and softplus equal PyTorch in f64, values
+ * and gradients, to 1e-12.
  *
- * The expected numbers are from PyTorch 2.15, for x as below, with F the module torch.nn.functional:
+ * PyTorch has the slope 1/6 of hard_sigmoid in f32; it is exact here. The numbers are from PyTorch 2.15, for x as
+ * below, with F the module torch.nn.functional:
  *
  *     x = torch.tensor([...], dtype=torch.float64, requires_grad=True); y = F.silu(x); y.sum().backward(); y, x.grad
  *
@@ -46,6 +48,16 @@ static const struct activation {
       2.8516666666666666, 3.5, 30},
      {0, 0, 0, 0.083333333333333315, 0.49966666666666665, 0.5, 0.5003333333333333, 0.73333333333333328,
       1.4666666666666668, 1, 1}},
+    {"hard_sigmoid",
+     "{}",
+     {0, 0, 0, 0.2916666666666667, 0.49983333333333335, 0.5, 0.5001666666666666, 0.6166666666666667, 0.9833333333333334,
+      1, 1},
+     {0, 0, 0, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 0, 0}},
+    {"clamp", "{min: 0, max: 6}", {0, 0, 0, 0, 0, 0, 1e-3, 0.7, 2.9, 3.5, 6}, {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0}},
+    {"clamp",
+     "{min: -1.25001, max: 2}",
+     {-1.25001, -1.25001, -1.25001, -1.25, -1e-3, 0, 1e-3, 0.7, 2, 2, 2},
+     {0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0}},
     {"elu",
      "{}",
      {-0.99999999999990641, -0.98889100346175773, -0.95021293163213605, -0.71349520313980985, -0.00099950016662500845,

@@ -17,7 +17,7 @@
 #include "exchange/onnx/onnx_file.h"
 
 #define CVY_ONNX_BATCH ((int64_t)0x6261746368) /* a number that no shape has */
-enum { CVY_ONNX_SOURCES = 512 };
+enum { CVY_ONNX_SOURCES = 512, CVY_ONNX_NO_LAYER = 1 << 30, CVY_ONNX_MORE = 4 };
 
 /* A value of the ONNX graph: a constant, or the output of a layer. */
 typedef struct cvy_onnx_value {
@@ -45,7 +45,8 @@ typedef struct cvy_onnx {
     cvy_value **layer_value; /* [layers of the model]: in the graph */
     int layer_room;
     cvy_index owner;    /* names of weights in the file: the number of the layer that has them */
-    cvy_index absorbed; /* outputs of nodes whose work an earlier layer does */
+    cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no
+                           node reads the output any more */
 } cvy_onnx;
 
 typedef struct cvy_onnx_node {
@@ -91,14 +92,17 @@ cvy_status cvy_onnx_axis(const cvy_onnx_node *node, int64_t axis, int ndim, int 
 /* ---- layers ---- */
 
 typedef struct cvy_onnx_layer {
-    const char *op, *options;           /* of ours; options NULL: the defaults */
-    const cvy_onnx_tensor *weight;      /* names the layer; two layers with the same weight share their variables */
-    const cvy_onnx_tensor *named[4];    /* other constants by which it may be named; without any, by the node */
-    const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
+    const char *op, *options;                   /* of ours; options NULL: the defaults */
+    const cvy_onnx_tensor *weight;              /* names the layer; NULL: the node's name does */
+    const cvy_onnx_tensor *more[CVY_ONNX_MORE]; /* the other constants that become its variables; NULL: none */
+    const char *from[CVY_NODE_SRC_MAX];         /* names in the model */
     int nfrom;
 } cvy_onnx_layer;
 
-/* Adds a layer. *name_out: the name of its variables, *output_out: that of its output; both may be NULL. */
+/* Adds a layer. *name_out: the name of its variables, *output_out: that of its output; both may be NULL. If another
+ * layer has the same weight and the same further constants, the name is that of the other one: both share their
+ * variables. Exporters merge equal tensors, as the scales of untrained normalisations, so constants that hold one
+ * number only are not shared. */
 cvy_status cvy_onnx_add(const cvy_onnx_node *node, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out);
 /* The shape of an output of the model, with one sample. */
@@ -114,8 +118,19 @@ cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
 cvy_status cvy_onnx_simple(const cvy_onnx_node *node, const char *op, const char *options);
 /* Makes output i of the node a constant. */
 cvy_status cvy_onnx_done_constant(const cvy_onnx_node *node, int i, const cvy_onnx_tensor *t);
-/* A later node does nothing, because the layer of this one does its work: its output is that of this node. */
-cvy_status cvy_onnx_absorb(const cvy_onnx_node *node, const Cvy__Onnx__NodeProto *later);
+/* A later node is left out, because the layer with this output does its work. output NULL: only nodes that are left
+ * out, too, read what it computes. */
+cvy_status cvy_onnx_absorb(const cvy_onnx_node *node, const Cvy__Onnx__NodeProto *later, const char *output);
+/* The only node that reads this output of a node; NULL: several do, or it is an output of the graph. */
+const Cvy__Onnx__NodeProto *cvy_onnx_reader(const cvy_onnx *x, const char *output);
+/* The only reader, if it is this operator on two sources, one of which is the output. *other_out: the name of the other
+ * source. */
+const Cvy__Onnx__NodeProto *cvy_onnx_reader_of_two(const cvy_onnx *x, const char *output, const char *op,
+                                                   const char **other_out);
+/* The constant of this name; NULL: there is none. */
+const cvy_onnx_tensor *cvy_onnx_find_constant(const cvy_onnx *x, const char *name);
+/* The only number of a constant that is the same everywhere. Returns 0 if there are several. */
+int cvy_onnx_is_uniform(const cvy_onnx_tensor *t, double *out);
 /* A new constant of this dtype and shape in the pool, zeroed. */
 cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out);
 

@@ -131,7 +131,9 @@ static cvy_status add_conv(const cvy_onnx_node *node, const char *op, const cvy_
     const char *name = NULL, *output = NULL;
     CVY_TRY(options->status);
     CVY_TRY(cvy_onnx_add(
-        node, &(cvy_onnx_layer){.op = op, .options = options->data, .weight = weight, .from = {from}, .nfrom = 1},
+        node,
+        &(cvy_onnx_layer){
+            .op = op, .options = options->data, .weight = weight, .more = {bias}, .from = {from}, .nfrom = 1},
         &name, &output));
     CVY_TRY(cvy_onnx_set(node, name, "weight", weight));
     if (bias)

@@ -114,7 +114,11 @@ static cvy_status with_shape(const cvy_onnx_node *node, const cvy_onnx_tensor *f
 
 static cvy_status fold_identity(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
 {
-    return cvy_onnx_done_constant(node, 0, src[0]);
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *t, &t));
+    *t = *src[0];
+    t->name = node->proto->output[0]; /* exporters merge equal weights, and give each its own name again so */
+    return cvy_onnx_done_constant(node, 0, t);
 }
 
 static cvy_status fold_squeeze(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)

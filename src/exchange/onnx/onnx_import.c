@@ -187,45 +187,59 @@ static cvy_status open_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p, cvy_onnx
     return CVY_OK;
 }
 
-/* The source that depends on the input goes through. */
-static cvy_status pass_through(const cvy_onnx_node *node)
-{
-    for (int i = 0; i < node->nin; i++)
-        if (node->in[i] && node->in[i]->layer)
-            return cvy_onnx_done(node, 0, node->in[i]->layer);
-    CVY_ONNX_FAIL(node, "%s", "it has no source that depends on the input");
-}
-
 static cvy_status translate(cvy_onnx_node *node)
 {
     const cvy_onnx_def *op = cvy_onnx_find(node->op);
     const cvy_status status = cvy_onnx_folds(node->op) ? cvy_onnx_fold(node) : CVY_NOT_APPLICABLE;
     if (status != CVY_NOT_APPLICABLE)
         return status;
-    if (cvy_index_find(&node->x->absorbed, node->proto->output[0]) >= 0)
-        return pass_through(node);
     CVY_ONNX_CHECK(op, node, "%s", "it works on the input, and is supported on constants only");
     return op->same ? cvy_onnx_simple(node, op->same, NULL) : op->translate(node);
 }
 
+/* Values may move when outputs are named, so all names of the node are there before its sources are found. */
+static cvy_status name_outputs(cvy_onnx *x, const Cvy__Onnx__NodeProto *p)
+{
+    cvy_onnx_value *value = NULL;
+    for (size_t k = 0; k < p->n_output; k++)
+        if (*p->output[k])
+            CVY_TRY(value_of(x, p->output[k], &value));
+    return CVY_OK;
+}
+
+/* A node whose work an earlier layer does. */
+static cvy_status take_absorbed(cvy_onnx_node *node, const Cvy__Onnx__NodeProto *p, int layer)
+{
+    node->proto = p;
+    node->nout = 1;
+    return layer == CVY_ONNX_NO_LAYER ? CVY_OK : cvy_onnx_done(node, 0, node->x->out->model->layer[layer].output);
+}
+
+/* Constants come first, because patterns look for those of later nodes. */
 static cvy_status translate_all(cvy_onnx *x)
 {
     cvy_onnx_node *node = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *node, &node));
-    for (size_t i = 0; i < x->proto->n_node && status == CVY_OK; i++) {
-        if (x->skips_data && is_data_node(x->proto->node[i]))
-            continue;
-        /* values may move when outputs are named, so all names of the node are there before its sources are found */
-        for (size_t k = 0; k < x->proto->node[i]->n_output && status == CVY_OK; k++) {
-            cvy_onnx_value *value = NULL;
-            status = *x->proto->node[i]->output[k] ? value_of(x, x->proto->node[i]->output[k], &value) : CVY_OK;
+    node->x = x;
+    for (int constants = 1; constants >= 0; constants--)
+        for (size_t i = 0; i < x->proto->n_node && status == CVY_OK; i++) {
+            const Cvy__Onnx__NodeProto *p = x->proto->node[i];
+            if ((strcmp(p->op_type, "Constant") == 0) != constants)
+                continue;
+            if (x->skips_data && is_data_node(p))
+                continue;
+            status = name_outputs(x, p);
+            const int at = p->n_output > 0 ? cvy_index_find(&x->absorbed, p->output[0]) : -1;
+            if (status == CVY_OK && at >= 0) {
+                status = take_absorbed(node, p, at);
+                continue;
+            }
+            if (status == CVY_OK)
+                status = open_node(x, p, node);
+            if (status == CVY_OK)
+                status = translate(node);
         }
-        if (status == CVY_OK)
-            status = open_node(x, x->proto->node[i], node);
-        if (status == CVY_OK)
-            status = translate(node);
-    }
     cvy_mem_free(&node);
     return status;
 }

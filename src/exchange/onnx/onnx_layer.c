@@ -156,15 +156,30 @@ static cvy_status free_name(const cvy_onnx *x, const char *wish, const char **ou
     return CVY_OK;
 }
 
-/* Exporters keep one of several constants that are equal, so a constant may have named another layer already. */
-static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
-                              const char **output_out)
+/* By what a layer is found that has the same variables; NULL: it shares none. */
+static cvy_status sharing_key(cvy_onnx *x, const cvy_onnx_layer *layer, char **out)
+{
+    double number = 0;
+    int varies = layer->weight && !cvy_onnx_is_uniform(layer->weight, &number);
+    *out = NULL;
+    for (int i = 0; i < CVY_ONNX_MORE; i++)
+        varies |= layer->more[i] && !cvy_onnx_is_uniform(layer->more[i], &number);
+    if (!layer->weight || !*layer->weight->name || !varies)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_printf(x->out->pool, out, "%s %s", layer->op, layer->weight->name));
+    for (int i = 0; i < CVY_ONNX_MORE; i++)
+        if (layer->more[i])
+            CVY_TRY(cvy_pool_printf(x->out->pool, out, "%s %s", *out, layer->more[i]->name));
+    return CVY_OK;
+}
+
+static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char *key,
+                              const char **name_out, const char **output_out)
 {
     const cvy_onnx *x = n->x;
-    const cvy_onnx_tensor *const named[] = {layer->weight, layer->named[0], layer->named[1], layer->named[2],
-                                            layer->named[3]};
     char *wish = NULL;
-    const int owner = layer->weight ? cvy_index_find(&x->owner, layer->weight->name) : -1;
+    const cvy_onnx_tensor *const named[] = {layer->weight, layer->more[0], layer->more[1], layer->more[2]};
+    const int owner = key ? cvy_index_find(&x->owner, key) : -1;
     for (int i = 0; i < CVY_COUNT(named) && (!wish || (owner < 0 && is_taken(x, wish))); i++)
         if (named[i])
             CVY_TRY(name_of_constant(x, named[i], &wish));
@@ -195,9 +210,10 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
     cvy_tree *options = NULL;
     const char *name = NULL, *output = NULL;
     cvy_value *src[CVY_NODE_SRC_MAX] = {0};
-    char *text = NULL;
+    char *text = NULL, *key = NULL;
     CVY_TRY(cvy_model_find_layer(m, layer->op, &op));
-    CVY_TRY(choose_name(n, layer, &name, &output));
+    CVY_TRY(sharing_key(x, layer, &key));
+    CVY_TRY(choose_name(n, layer, key, &name, &output));
     if (layer->options && *layer->options) {
         CVY_TRY(cvy_pool_printf(m->pool, &text, "{%s}", layer->options));
         CVY_TRY(cvy_tree_parse_text(m->pool, x->path, text, strlen(text), &options));
@@ -209,8 +225,8 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
     const cvy_status status =
         cvy_graph_layer_op(x->graph, op, name, options, src, layer->nfrom, &x->layer_value[m->nlayer - 1]);
     CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s (%s)", x->path, n->name, n->op));
-    if (layer->weight && cvy_index_find(&x->owner, layer->weight->name) < 0)
-        CVY_TRY(cvy_index_add(&x->owner, layer->weight->name, m->nlayer - 1));
+    if (key && cvy_index_find(&x->owner, key) < 0)
+        CVY_TRY(cvy_index_add(&x->owner, key, m->nlayer - 1));
     if (name_out)
         *name_out = name;
     if (output_out)
@@ -268,9 +284,10 @@ cvy_status cvy_onnx_done_constant(const cvy_onnx_node *n, int i, const cvy_onnx_
     return CVY_OK;
 }
 
-cvy_status cvy_onnx_absorb(const cvy_onnx_node *n, const Cvy__Onnx__NodeProto *later)
+cvy_status cvy_onnx_absorb(const cvy_onnx_node *n, const Cvy__Onnx__NodeProto *later, const char *output)
 {
-    return cvy_index_add(&n->x->absorbed, later->output[0], 1);
+    const int layer = output ? cvy_index_find(&n->x->out->model->layer_at, output) : CVY_ONNX_NO_LAYER;
+    return cvy_index_add(&n->x->absorbed, later->output[0], layer);
 }
 
 cvy_status cvy_onnx_simple(const cvy_onnx_node *n, const char *op, const char *options)

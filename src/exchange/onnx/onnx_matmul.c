@@ -23,26 +23,30 @@ static cvy_status turn(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cons
 }
 
 static cvy_status add_fc(const cvy_onnx_node *node, const cvy_onnx_value *src, const cvy_onnx_tensor *weight,
-                         int is_turned, const cvy_onnx_tensor *bias)
+                         int is_turned, const cvy_onnx_tensor *bias, const char **output_out)
 {
     const int64_t outputs = weight->shape.dim[is_turned ? 0 : 1], inputs = weight->shape.dim[is_turned ? 1 : 0];
     const char *name = NULL, *output = NULL;
     const void *data = weight->data;
+    const int last = src->shape.ndim - 1;
     char *options = NULL;
-    CVY_ONNX_CHECK(src->shape.ndim == 2 && src->shape.dim[1] == inputs, node, "a source %s for a matrix %s",
+    CVY_ONNX_CHECK(last >= 1 && src->shape.dim[last] == inputs, node, "a source %s for a matrix %s",
                    cvy_shape_text(&src->shape), cvy_shape_text(&weight->shape));
     CVY_ONNX_CHECK(!bias || bias->elems == outputs, node, "%lld biases for %lld outputs",
                    (long long)(bias ? bias->elems : 0), (long long)outputs);
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "channels: %lld%s", (long long)outputs,
-                            bias ? "" : ", bias: false"));
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "channels: %lld%s%s", (long long)outputs,
+                            bias ? "" : ", bias: false", last > 1 ? ", flatten: false" : ""));
     CVY_TRY(cvy_onnx_add(
-        node, &(cvy_onnx_layer){.op = "fc", .options = options, .weight = weight, .from = {src->layer}, .nfrom = 1},
+        node,
+        &(cvy_onnx_layer){
+            .op = "fc", .options = options, .weight = weight, .more = {bias}, .from = {src->layer}, .nfrom = 1},
         &name, &output));
     if (!is_turned)
         CVY_TRY(turn(node, weight, &data));
     CVY_TRY(cvy_onnx_set_values(node, name, "weight", weight->dtype, data, weight->elems));
     if (bias)
         CVY_TRY(cvy_onnx_set(node, name, "bias", bias));
+    *output_out = output;
     return cvy_onnx_done(node, 0, output);
 }
 
@@ -50,6 +54,7 @@ static cvy_status translate_gemm(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const cvy_onnx_tensor *weight = NULL, *bias = NULL;
+    const char *output = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_constant(node, 1, &weight));
     CVY_TRY(cvy_onnx_constant(node, 2, &bias));
@@ -58,28 +63,17 @@ static cvy_status translate_gemm(const cvy_onnx_node *node)
     CVY_ONNX_CHECK(cvy_onnx_real(node, "alpha", 1) == 1 && (!bias || cvy_onnx_real(node, "beta", 1) == 1) &&
                        cvy_onnx_int(node, "transA", 0) == 0,
                    node, "%s", "alpha, beta and transA are not supported");
-    return add_fc(node, src, weight, cvy_onnx_int(node, "transB", 0) != 0, bias);
+    return add_fc(node, src, weight, cvy_onnx_int(node, "transB", 0) != 0, bias, &output);
 }
 CVY_ONNX_DEFINE(gemm) = {"Gemm", .translate = translate_gemm};
 
-/* The only node that reads an output, if it adds a constant row; else NULL. */
+/* The only node that reads the output, if it adds a constant row; else NULL. */
 static const Cvy__Onnx__NodeProto *find_bias(const cvy_onnx_node *node, int64_t outputs, const cvy_onnx_tensor **bias)
 {
-    const cvy_onnx *x = node->x;
-    const Cvy__Onnx__NodeProto *reader = NULL;
-    int readers = 0;
-    for (size_t i = 0; i < x->proto->n_node; i++)
-        for (size_t k = 0; k < x->proto->node[i]->n_input; k++)
-            if (strcmp(x->proto->node[i]->input[k], node->proto->output[0]) == 0) {
-                reader = x->proto->node[i];
-                readers++;
-            }
-    if (readers != 1 || strcmp(reader->op_type, "Add") != 0 || reader->n_input != 2)
-        return NULL;
-    const char *other = reader->input[strcmp(reader->input[0], node->proto->output[0]) == 0];
-    const int at = cvy_keys_find(&x->names, other);
-    *bias = at >= 0 ? x->value[at].constant : NULL;
-    return *bias && (*bias)->elems == outputs && (*bias)->shape.ndim == 1 && cvy_dtype_is_real((*bias)->dtype) ? reader
+    const char *other = NULL;
+    const Cvy__Onnx__NodeProto *adds = cvy_onnx_reader_of_two(node->x, node->proto->output[0], "Add", &other);
+    *bias = adds ? cvy_onnx_find_constant(node->x, other) : NULL;
+    return *bias && (*bias)->elems == outputs && (*bias)->shape.ndim == 1 && cvy_dtype_is_real((*bias)->dtype) ? adds
                                                                                                                : NULL;
 }
 
@@ -99,13 +93,14 @@ static cvy_status translate_matmul(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL, *second = cvy_onnx_source(node, 1);
     const cvy_onnx_tensor *bias = NULL;
+    const char *output = NULL;
     if (second && !second->constant)
         return two_activations(node);
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_ONNX_CHECK(second && second->constant->shape.ndim == 2 && cvy_dtype_is_real(second->constant->dtype), node,
                    "%s", "the second source should be a matrix");
     const Cvy__Onnx__NodeProto *adds = find_bias(node, second->constant->shape.dim[1], &bias);
-    CVY_TRY(add_fc(node, src, second->constant, 0, adds ? bias : NULL));
-    return adds ? cvy_onnx_absorb(node, adds) : CVY_OK;
+    CVY_TRY(add_fc(node, src, second->constant, 0, adds ? bias : NULL, &output));
+    return adds ? cvy_onnx_absorb(node, adds, output) : CVY_OK;
 }
 CVY_ONNX_DEFINE(matmul) = {"MatMul", .translate = translate_matmul};

@@ -23,11 +23,14 @@ static cvy_status translate_batch_norm(const cvy_onnx_node *node)
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "eps: %.9g, momentum: %.9g",
                             cvy_onnx_real(node, "epsilon", 1e-5),
                             cvy_onnx_decimal(1 - cvy_onnx_real(node, "momentum", 0.9))));
-    CVY_TRY(cvy_onnx_add(
-        node,
-        &(cvy_onnx_layer){
-            .op = "batch_norm", .options = options, .named = {t[3], t[1]}, .from = {src->layer}, .nfrom = 1},
-        &name, &output));
+    CVY_TRY(cvy_onnx_add(node,
+                         &(cvy_onnx_layer){.op = "batch_norm",
+                                           .options = options,
+                                           .weight = t[1],
+                                           .more = {t[2], t[3], t[4]},
+                                           .from = {src->layer},
+                                           .nfrom = 1},
+                         &name, &output));
     for (int i = 1; i < 5; i++)
         CVY_TRY(cvy_onnx_set(node, name, parameter[i], t[i]));
     return cvy_onnx_done(node, 0, output);
@@ -43,7 +46,9 @@ static cvy_status add_scaled(const cvy_onnx_node *node, const char *op, const ch
     float *zeros = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_add(
-        node, &(cvy_onnx_layer){.op = op, .options = options, .named = {scale}, .from = {src->layer}, .nfrom = 1},
+        node,
+        &(cvy_onnx_layer){
+            .op = op, .options = options, .weight = scale, .more = {shift}, .from = {src->layer}, .nfrom = 1},
         &name, &output));
     CVY_TRY(cvy_onnx_set(node, name, "scale", scale));
     if (shift) {

@@ -1,5 +1,5 @@
 /*
- * onnx_pointwise.c: activations, dropout, and sums and products of two tensors.
+ * onnx_pointwise.c: activations and dropout. onnx_arithmetic.c has sums and products.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +11,6 @@
 /* ---- activations ---- */
 
 CVY_ONNX_DEFINE(relu) = {"Relu", .same = "relu"};
-CVY_ONNX_DEFINE(sigmoid) = {"Sigmoid", .same = "sigmoid"};
 CVY_ONNX_DEFINE(tanh) = {"Tanh", .same = "tanh"};
 CVY_ONNX_DEFINE(softplus) = {"Softplus", .same = "softplus"};
 CVY_ONNX_DEFINE(hard_swish) = {"HardSwish", .same = "hard_swish"};
@@ -25,6 +24,68 @@ static cvy_status with_option(const cvy_onnx_node *node, const char *op, const c
         cvy_pool_printf(node->x->out->pool, &options, "%s: %.9g", option, cvy_onnx_real(node, attribute, fallback)));
     return cvy_onnx_simple(node, op, options);
 }
+
+/* x * gate(x), if the next node computes this and no other one reads the gate; else the gate alone. */
+static cvy_status gate(const cvy_onnx_node *node, const char *product, const char *alone, const char *options)
+{
+    const char *other = NULL, *output = NULL;
+    const cvy_onnx_value *src = NULL;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    const Cvy__Onnx__NodeProto *mul =
+        product ? cvy_onnx_reader_of_two(node->x, node->proto->output[0], "Mul", &other) : NULL;
+    if (!mul || strcmp(other, src->name) != 0)
+        return cvy_onnx_simple(node, alone, options);
+    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = product, .from = {src->layer}, .nfrom = 1}, NULL, &output));
+    return cvy_onnx_absorb(node, mul, output);
+}
+
+static cvy_status translate_sigmoid(const cvy_onnx_node *node)
+{
+    return gate(node, "silu", "sigmoid", NULL);
+}
+CVY_ONNX_DEFINE(sigmoid) = {"Sigmoid", .translate = translate_sigmoid};
+
+static cvy_status translate_hard_sigmoid(const cvy_onnx_node *node)
+{
+    const double alpha = cvy_onnx_real(node, "alpha", 0.2), beta = cvy_onnx_real(node, "beta", 0.5);
+    const int is_usual = fabs(alpha - 1. / 6) < 1e-7 && beta == 0.5;
+    char *options = NULL;
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "alpha: %.9g, beta: %.9g", alpha, beta));
+    return gate(node, is_usual ? "hard_swish" : NULL, "hard_sigmoid", is_usual ? NULL : options);
+}
+CVY_ONNX_DEFINE(hard_sigmoid) = {"HardSigmoid", .translate = translate_hard_sigmoid};
+
+/* A bound: an attribute, or from operator set 11 on a constant source. */
+static cvy_status read_bound(const cvy_onnx_node *node, const char *attribute, int source, double *bound)
+{
+    const cvy_onnx_tensor *t = NULL;
+    if (cvy_onnx_attribute(node, attribute))
+        *bound = cvy_onnx_real(node, attribute, 0);
+    CVY_TRY(cvy_onnx_constant(node, source, &t));
+    CVY_ONNX_CHECK(!t || t->elems == 1, node, "source %d has %lld numbers, expected 1", source,
+                   (long long)(t ? t->elems : 0));
+    if (t)
+        *bound = cvy_onnx_number(t, 0);
+    return CVY_OK;
+}
+
+static cvy_status translate_clip(const cvy_onnx_node *node)
+{
+    const double none = 1e38;
+    const cvy_onnx_value *src = NULL;
+    double min = -none, max = none;
+    char *options = NULL;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    CVY_TRY(read_bound(node, "min", 1, &min));
+    CVY_TRY(read_bound(node, "max", 2, &max));
+    if (min <= -none && max >= none)
+        return cvy_onnx_done(node, 0, src->layer);
+    if (min == 0 && (max >= none || max == 6))
+        return cvy_onnx_simple(node, max == 6 ? "relu6" : "relu", NULL);
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "min: %.9g, max: %.9g", fmax(min, -none), fmin(max, none)));
+    return cvy_onnx_simple(node, "clamp", options);
+}
+CVY_ONNX_DEFINE(clip) = {"Clip", .translate = translate_clip};
 
 static cvy_status translate_leaky_relu(const cvy_onnx_node *node)
 {
@@ -104,147 +165,3 @@ static cvy_status translate_dropout(const cvy_onnx_node *node)
     return cvy_onnx_simple(node, "dropout", options);
 }
 CVY_ONNX_DEFINE(dropout) = {"Dropout", .translate = translate_dropout};
-
-/* ---- two tensors ---- */
-
-/* The only number of a constant that is the same everywhere. Returns 0 if there are several. */
-static int is_uniform(const cvy_onnx_tensor *t, double *out)
-{
-    *out = t->elems > 0 ? cvy_onnx_number(t, 0) : 0;
-    for (int64_t i = 1; i < t->elems; i++)
-        if (cvy_onnx_number(t, i) != *out)
-            return 0;
-    return t->elems > 0;
-}
-
-static cvy_status two_layers(const cvy_onnx_node *node, const char *op)
-{
-    const cvy_onnx_value *a = NULL, *b = NULL;
-    const char *output = NULL;
-    CVY_TRY(cvy_onnx_activation(node, 0, &a));
-    CVY_TRY(cvy_onnx_activation(node, 1, &b));
-    CVY_ONNX_CHECK(strcmp(op, "multiply") == 0 || cvy_shape_equal(&a->shape, &b->shape), node,
-                   "tensors of different shapes, %s and %s, are not supported", cvy_shape_text(&a->shape),
-                   cvy_shape_text(&b->shape));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .from = {a->layer, b->layer}, .nfrom = 2}, NULL, &output));
-    return cvy_onnx_done(node, 0, output);
-}
-
-static cvy_status scale(const cvy_onnx_node *node, const cvy_onnx_value *src, double by)
-{
-    char *options = NULL;
-    const char *output = NULL;
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "by: %.9g", by));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "scale", .options = options, .from = {src->layer}, .nfrom = 1},
-                         NULL, &output));
-    return cvy_onnx_done(node, 0, output);
-}
-
-/* The source that is constant, and the other one; *constant NULL: both depend on the input. */
-static void sort_sources(const cvy_onnx_node *node, const cvy_onnx_value **src, const cvy_onnx_tensor **constant,
-                         int *is_first)
-{
-    const cvy_onnx_value *a = cvy_onnx_source(node, 0), *b = cvy_onnx_source(node, 1);
-    *is_first = a && a->constant;
-    *src = *is_first ? b : a;
-    *constant = *is_first ? a->constant : b ? b->constant : NULL;
-}
-
-static cvy_status translate_mul(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *src = NULL;
-    const cvy_onnx_tensor *constant = NULL;
-    int is_first = 0;
-    double by = 0;
-    sort_sources(node, &src, &constant, &is_first);
-    if (!constant)
-        return two_layers(node, "multiply");
-    CVY_ONNX_CHECK(is_uniform(constant, &by), node, "a constant factor of shape %s is not supported",
-                   cvy_shape_text(&constant->shape));
-    return scale(node, src, by);
-}
-CVY_ONNX_DEFINE(mul) = {"Mul", .translate = translate_mul};
-
-static cvy_status translate_div(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *src = NULL;
-    const cvy_onnx_tensor *constant = NULL;
-    int is_first = 0;
-    double by = 0;
-    const cvy_status status = cvy_onnx_translate_lrn(node);
-    if (status != CVY_NOT_APPLICABLE)
-        return status;
-    sort_sources(node, &src, &constant, &is_first);
-    CVY_ONNX_CHECK(constant && !is_first && is_uniform(constant, &by) && by != 0, node, "%s",
-                   "only a division by one constant number is supported");
-    return scale(node, src, 1 / by);
-}
-CVY_ONNX_DEFINE(div) = {"Div", .translate = translate_div};
-
-static cvy_status translate_add(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *src = NULL;
-    const cvy_onnx_tensor *constant = NULL;
-    int is_first = 0;
-    double zero = 0;
-    sort_sources(node, &src, &constant, &is_first);
-    if (!constant)
-        return two_layers(node, "add");
-    CVY_ONNX_CHECK(is_uniform(constant, &zero) && zero == 0, node, "a constant summand of shape %s is not supported",
-                   cvy_shape_text(&constant->shape));
-    return cvy_onnx_done(node, 0, src->layer);
-}
-CVY_ONNX_DEFINE(add) = {"Add", .translate = translate_add};
-
-static cvy_status translate_sub(const cvy_onnx_node *node)
-{
-    return two_layers(node, "subtract");
-}
-CVY_ONNX_DEFINE(sub) = {"Sub", .translate = translate_sub};
-
-/* A chain of layers of two or more sources, of which ours has a limit. */
-static cvy_status many(const cvy_onnx_node *node, const char *op, const char *options)
-{
-    const int limit = CVY_MIN(cvy_op_find(op)->nsrc_max, CVY_NODE_SRC_MAX);
-    const char *sum = NULL;
-    for (int i = 0; i < node->nin;) {
-        cvy_onnx_layer layer = {.op = op, .options = options};
-        if (sum)
-            layer.from[layer.nfrom++] = sum;
-        for (; i < node->nin && layer.nfrom < limit; i++) {
-            const cvy_onnx_value *v = NULL;
-            CVY_TRY(cvy_onnx_activation(node, i, &v));
-            layer.from[layer.nfrom++] = v->layer;
-        }
-        if (layer.nfrom == 1)
-            sum = layer.from[0];
-        else
-            CVY_TRY(cvy_onnx_add(node, &layer, NULL, &sum));
-    }
-    CVY_ONNX_CHECK(sum, node, "%s", "it has no source");
-    return cvy_onnx_done(node, 0, sum);
-}
-
-static cvy_status translate_sum(const cvy_onnx_node *node)
-{
-    return many(node, "add", NULL);
-}
-CVY_ONNX_DEFINE(sum) = {"Sum", .translate = translate_sum};
-
-static cvy_status translate_max(const cvy_onnx_node *node)
-{
-    return many(node, "maximum", NULL);
-}
-CVY_ONNX_DEFINE(max) = {"Max", .translate = translate_max};
-
-static cvy_status translate_concat(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *first = NULL;
-    char *options = NULL;
-    int axis = 0;
-    CVY_TRY(cvy_onnx_activation(node, 0, &first));
-    CVY_TRY(cvy_onnx_axis(node, cvy_onnx_int(node, "axis", 1), first->shape.ndim, &axis));
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d", axis));
-    return many(node, "concat", axis == 1 ? NULL : options);
-}
-CVY_ONNX_DEFINE(concat) = {"Concat", .translate = translate_concat};

@@ -11,31 +11,58 @@
 
 /* ---- the same elements in another shape ---- */
 
-static cvy_status reshape_to(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *sample, int n)
+/* *output: that of the layer, or `from` if it has this shape already. */
+static cvy_status add_reshape(const cvy_onnx_node *node, const char *from, const int64_t *sample, int n,
+                              const char **output)
 {
     cvy_text options = {0};
-    const char *output = NULL;
     cvy_shape shape = {.ndim = n + 1, .dim = {1}};
     CVY_ONNX_CHECK(n >= 0 && n < CVY_NDIM_MAX, node, "%d dimensions, at most %d", n + 1, CVY_NDIM_MAX);
     for (int i = 0; i < n; i++)
         shape.dim[i + 1] = sample[i];
-    if (cvy_shape_equal(&shape, &src->shape))
-        return cvy_onnx_done(node, 0, src->layer);
+    *output = from;
+    if (cvy_shape_equal(&shape, cvy_onnx_shape(node->x, from)))
+        return CVY_OK;
     for (int i = 0; i < n; i++)
         cvy_text_add(&options, "%s%lld", i ? ", " : "shape: [", (long long)sample[i]);
     cvy_text_add(&options, "%s]", n ? "" : "shape: [");
     cvy_status status = options.status;
     if (status == CVY_OK)
-        status = cvy_onnx_add(
-            node, &(cvy_onnx_layer){.op = "reshape", .options = options.data, .from = {src->layer}, .nfrom = 1}, NULL,
-            &output);
+        status =
+            cvy_onnx_add(node, &(cvy_onnx_layer){.op = "reshape", .options = options.data, .from = {from}, .nfrom = 1},
+                         NULL, output);
     cvy_text_free(&options);
-    return status == CVY_OK ? cvy_onnx_done(node, 0, output) : status;
+    return status;
+}
+
+static cvy_status reshape_to(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *sample, int n)
+{
+    const char *output = NULL;
+    CVY_TRY(add_reshape(node, src->layer, sample, n, &output));
+    return cvy_onnx_done(node, 0, output);
 }
 
 static int64_t sample_elems(const cvy_shape *shape)
 {
     return cvy_shape_elems(shape) / CVY_MAX(shape->dim[0], 1);
+}
+
+/* PyTorch's exporter writes a view of all samples as one row of elements, from which Gather takes them in their order:
+ * samples stay apart. Returns CVY_NOT_APPLICABLE if the nodes do something else. */
+static cvy_status reshape_by_gather(const cvy_onnx_node *node, const cvy_onnx_value *src)
+{
+    const char *index_name = NULL;
+    const Cvy__Onnx__NodeProto *gather = cvy_onnx_reader_of_two(node->x, node->proto->output[0], "Gather", &index_name);
+    const cvy_onnx_tensor *index = gather ? cvy_onnx_find_constant(node->x, index_name) : NULL;
+    const char *output = src->layer;
+    if (!index || index->dtype != CVY_DTYPE_I64 || index->shape.ndim < 1 || index->shape.dim[0] != node->x->batch ||
+        index->elems != node->x->batch * sample_elems(&src->shape))
+        return CVY_NOT_APPLICABLE;
+    for (int64_t i = 0; i < index->elems; i++)
+        if (cvy_onnx_i64(index)[i] != i)
+            return CVY_NOT_APPLICABLE;
+    CVY_TRY(add_reshape(node, src->layer, index->shape.dim + 1, index->shape.ndim - 1, &output));
+    return cvy_onnx_absorb(node, gather, output);
 }
 
 /* The first entry is the batch: as the graph computes it, 0 ("as before"), -1, or the number that the file fixes. */
@@ -48,6 +75,9 @@ static cvy_status translate_reshape(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_ints(node, "shape", 1, &to, &n));
     CVY_ONNX_CHECK(n >= 1 && n <= CVY_NDIM_MAX, node, "a shape of %d dimensions", n);
+    const cvy_status gathered = n == 1 && to[0] == -1 ? reshape_by_gather(node, src) : CVY_NOT_APPLICABLE;
+    if (gathered != CVY_NOT_APPLICABLE)
+        return gathered;
     CVY_ONNX_CHECK(to[0] == CVY_ONNX_BATCH || to[0] == 0 || to[0] == -1 || to[0] == node->x->batch, node,
                    "the first dimension becomes %lld: samples cannot be mixed with each other", (long long)to[0]);
     for (int i = 1; i < n; i++) {
@@ -348,30 +378,86 @@ static cvy_status translate_upsample(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(upsample) = {"Upsample", .translate = translate_upsample};
 
+/* ---- transposed axes ---- */
+
+static cvy_status translate_transpose(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *src = NULL;
+    const int64_t *order = NULL;
+    int n = 0, moves = 0;
+    cvy_text options = {0};
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    CVY_TRY(cvy_onnx_ints(node, "perm", -1, &order, &n));
+    CVY_ONNX_CHECK(n == src->shape.ndim && order[0] == 0, node,
+                   "the axes of %s become those of %d, the first of them %lld; the samples must stay first",
+                   cvy_shape_text(&src->shape), n, (long long)(n ? order[0] : src->shape.ndim - 1));
+    for (int i = 1; i < n; i++) {
+        cvy_text_add(&options, "%s%lld", i > 1 ? ", " : "order: [", (long long)order[i]);
+        moves |= order[i] != i;
+    }
+    cvy_text_add(&options, "]");
+    const cvy_status status = options.status != CVY_OK ? options.status
+                              : moves                  ? cvy_onnx_simple(node, "transpose", options.data)
+                                                       : cvy_onnx_done(node, 0, src->layer);
+    cvy_text_free(&options);
+    return status;
+}
+CVY_ONNX_DEFINE(transpose) = {"Transpose", .translate = translate_transpose};
+
 /* ---- reductions ---- */
 
-/* The mean over all positions is global pooling. */
-static cvy_status translate_reduce_mean(const cvy_onnx_node *node)
+/* A reduction over all positions is global pooling; pool: its operator, NULL: there is none. */
+static cvy_status reduce(const cvy_onnx_node *node, const char *method, const char *pool)
 {
     const cvy_onnx_value *src = NULL;
     const int64_t *axes = NULL;
-    int n = 0;
-    const char *pooled = NULL;
+    const int keep = (int)cvy_onnx_int(node, "keepdims", 1);
+    int n = 0, nsample = 0, is_pool = pool != NULL;
+    const char *output = NULL;
+    int64_t sample[CVY_NDIM_MAX];
+    cvy_text options = {0};
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_ints(node, "axes", 1, &axes, &n));
     const int ndim = src->shape.ndim;
-    int all = n == ndim - 2 && n > 0;
-    for (int d = 2; d < ndim; d++)
-        all &= is_named(axes, n, d, ndim);
-    CVY_ONNX_CHECK(all, node, "%s", "only the mean over all positions is supported");
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "global_avg_pool", .from = {src->layer}, .nfrom = 1}, NULL,
-                         &pooled));
-    if (!cvy_onnx_int(node, "keepdims", 1))
-        return cvy_onnx_done(node, 0, pooled);
-    int64_t sample[CVY_NDIM_MAX] = {src->shape.dim[1]};
-    for (int d = 2; d < ndim; d++)
-        sample[d - 1] = 1;
-    const cvy_onnx_value made = {.layer = pooled, .shape = *cvy_onnx_shape(node->x, pooled)};
-    return reshape_to(node, &made, sample, ndim - 1);
+    CVY_ONNX_CHECK(n > 0 && !is_named(axes, n, 0, ndim), node, "%s",
+                   "it needs axes, and the first one, that of the samples, cannot be reduced");
+    for (int d = 1; d < ndim; d++) {
+        const int goes = is_named(axes, n, d, ndim);
+        is_pool &= ndim > 2 && goes == (d > 1);
+        if (goes)
+            cvy_text_add(&options, "%s%d", options.bytes ? ", " : "axes: [", d);
+        if (keep || !goes)
+            sample[nsample++] = goes ? 1 : src->shape.dim[d];
+    }
+    cvy_text_add(&options, "], method: %s", method);
+    cvy_status status = options.status;
+    if (status == CVY_OK)
+        status = cvy_onnx_add(node,
+                              &(cvy_onnx_layer){.op = is_pool ? pool : "reduction",
+                                                .options = is_pool ? NULL : options.data,
+                                                .from = {src->layer},
+                                                .nfrom = 1},
+                              NULL, &output);
+    cvy_text_free(&options);
+    CVY_TRY(status);
+    CVY_TRY(add_reshape(node, output, sample, nsample, &output));
+    return cvy_onnx_done(node, 0, output);
+}
+
+static cvy_status translate_reduce_mean(const cvy_onnx_node *node)
+{
+    return reduce(node, "mean", "global_avg_pool");
 }
 CVY_ONNX_DEFINE(reduce_mean) = {"ReduceMean", .translate = translate_reduce_mean};
+
+static cvy_status translate_reduce_sum(const cvy_onnx_node *node)
+{
+    return reduce(node, "sum", NULL);
+}
+CVY_ONNX_DEFINE(reduce_sum) = {"ReduceSum", .translate = translate_reduce_sum};
+
+static cvy_status translate_reduce_max(const cvy_onnx_node *node)
+{
+    return reduce(node, "max", "global_max_pool");
+}
+CVY_ONNX_DEFINE(reduce_max) = {"ReduceMax", .translate = translate_reduce_max};

@@ -15,7 +15,8 @@
 struct layer {
     cvy_layer_pass pass;
     int64_t n, width, channels;
-    cvy_dtype dtype; /* of the activations */
+    int64_t typical_n; /* the n for which a layout is chosen */
+    cvy_dtype dtype;   /* of the activations */
     int bias, relu;
 };
 
@@ -26,11 +27,11 @@ static struct layer layer_of(const cvy_node *node)
     const cvy_fc_grad_opts *g = node->options;
     const cvy_fc_opts *o = l.pass == CVY_LAYER_FORWARD ? node->options : &g->fc;
     const cvy_shape *src = l.pass == CVY_LAYER_FORWARD ? &node->src[0]->shape : &g->src;
-    l.n = src->dim[0];
+    const cvy_fc_matrix m = cvy_fc_matrix_of(o, src);
+    l.n = m.rows;
+    l.typical_n = cvy_onednn_typical_n(node) * m.per_sample;
     l.dtype = node->src[0]->dtype;
-    l.width = 1;
-    for (int d = 1; d < src->ndim; d++)
-        l.width *= src->dim[d];
+    l.width = m.width;
     l.channels = o->channels;
     l.bias = o->bias && l.pass != CVY_LAYER_GRAD_SRC;
     l.relu = o->relu && l.pass == CVY_LAYER_FORWARD;
@@ -56,7 +57,7 @@ static cvy_status choose_weight_layout(const cvy_kernel_ask *ask, const struct l
 {
     cvy_onednn_tensor *weight = &p->tensor[CVY_ONEDNN_WEIGHT];
     if (l->pass == CVY_LAYER_FORWARD && ask->src_free[1])
-        return cvy_onednn_choose_weight(p, cvy_onednn_typical_n(ask->node), &weight->layout);
+        return cvy_onednn_choose_weight(p, l->typical_n, &weight->layout);
     weight->any = l->pass == CVY_LAYER_GRAD_WEIGHT && !ask->dst_fixed[0];
     weight->layout = *now;
     return CVY_OK;
@@ -75,7 +76,7 @@ static cvy_status choose_bf16_layout(cvy_kernel_ask *ask, const struct layer *l,
         return CVY_OK;
     grad.pass = CVY_LAYER_GRAD_WEIGHT;
     grad.relu = 0;
-    grad.n = cvy_onednn_typical_n(ask->node);
+    grad.n = l->typical_n;
     cvy_onednn_problem of_grad = problem_of(&grad, ask->threads);
     of_grad.tensor[CVY_ONEDNN_WEIGHT].any = 1;
     cvy_status status = cvy_onednn_describe(&of_grad, &call);

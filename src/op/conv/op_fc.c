@@ -1,6 +1,7 @@
 /*
  * fc: fully connected layer; the source is flattened implicitly. It is the end of most networks, and all of a linear
- * model. The fusion pass can fuse the ReLU after it.
+ * model. The fusion pass can fuse the ReLU after it. Without flatten it works on the last axis, as PyTorch's Linear
+ * does: then n below counts all other axes.
  *
  *     dst[n,k]  = bias[k] + sum over i of src[n,i] * weight[k,i]          i: row-major within the logical sample
  *     dsrc[n,i] = sum over k of ddst[n,k] * weight[k,i]
@@ -20,24 +21,24 @@ static const cvy_option fc_rows[] = {
      "options of the initialiser, as `std: 0.01`"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_fc_opts, relu), "false", "", "",
      "rectify the result; set if the relu that follows is fused in"},
+    {"flatten", CVY_TYPE_BOOL, CVY_FIELD(cvy_fc_opts, flatten), "true", "", "",
+     "the inputs are all elements of a sample; false: those of the last axis, for each place of the others"},
     {0},
 };
-
-/* The elements of one sample. It never reads dim[0], because the batch may be empty on this rank. */
-static int64_t fc_sample_elems(const cvy_shape *src)
-{
-    const cvy_shape sample = cvy_shape_make(src->ndim - 1, src->dim + 1);
-    return cvy_shape_elems(&sample);
-}
 
 static cvy_status fc_infer(cvy_node *node)
 {
     const cvy_fc_opts *o = node->options;
     const cvy_shape *src = cvy_node_src(node, 0);
-    CVY_CHECK(src->ndim >= 1, CVY_E_SHAPE, "fc needs a source [N, ...], got a scalar");
-    const int64_t width = fc_sample_elems(src);
+    CVY_CHECK(src->ndim >= (o->flatten ? 1 : 2), CVY_E_SHAPE, "fc needs a source [N, ...%s], got %s",
+              o->flatten ? "" : ", inputs", cvy_shape_text(src));
+    const int64_t width = cvy_fc_matrix_of(o, src).width;
     const cvy_shape weight = {.ndim = 2, .dim = {o->channels, width}}, bias = {.ndim = 1, .dim = {o->channels}};
-    const cvy_shape dst = {.ndim = 2, .dim = {src->dim[0], o->channels}};
+    cvy_shape dst = {.ndim = 2, .dim = {src->dim[0], o->channels}};
+    if (!o->flatten) {
+        dst = *src;
+        dst.dim[dst.ndim - 1] = o->channels;
+    }
     const cvy_init weight_init = {o->init, o->init_options, width, o->channels};
     CVY_TRY(cvy_node_param(node, "weight", &weight, &weight_init, 1));
     if (o->bias) {
@@ -77,8 +78,10 @@ static cvy_status fc_grad(cvy_grad *g, const cvy_node *fwd)
 
 static void fc_cost_from(const cvy_fc_opts *o, const cvy_shape *src, cvy_cost *cost_out)
 {
-    const int64_t N = src->dim[0], K = o->channels, width = fc_sample_elems(src);
-    *cost_out = (cvy_cost){.flop = 2 * N * K * width, .read_elems = (N + K) * width, .write_elems = N * K};
+    const cvy_fc_matrix m = cvy_fc_matrix_of(o, src);
+    const int64_t K = o->channels;
+    *cost_out =
+        (cvy_cost){.flop = 2 * m.rows * K * m.width, .read_elems = (m.rows + K) * m.width, .write_elems = m.rows * K};
 }
 
 static void fc_cost(const cvy_node *node, cvy_cost *cost_out)
@@ -114,14 +117,20 @@ static const cvy_sample fc_samples[] = {
     {.src = "5x16", .options = "channels: 10"},
     {.src = "6x32", .options = "channels: 24, relu: true"},
     {.src = "4x3x2", .options = "channels: 7, bias: false, relu: true"},
+    {.src = "2x3x5x6", .options = "channels: 7, flatten: false"},
+    {.src = "3x4x32", .options = "channels: 48, bias: false, flatten: false"},
+    {.src = "5x9", .options = "channels: 3, flatten: false, relu: true"},
     {.src = "64x4096", .options = "channels: 4096", .flags = CVY_SAMPLE_TIMING},
+    {.src = "16x56x56x96", .options = "channels: 384, flatten: false", .flags = CVY_SAMPLE_TIMING},
     {0},
 };
 
-/* With a fused ReLU inputs cannot be split, because the ReLU comes after the sum over the inputs. */
+/* With a fused ReLU inputs cannot be split, because the ReLU comes after the sum over the inputs. Without flatten axis
+ * 1 is not that of the features. */
 static unsigned fc_splits(const cvy_node *node)
 {
-    return ((const cvy_fc_opts *)node->options)->relu ? 0 : CVY_SPLIT_INPUTS;
+    const cvy_fc_opts *o = node->options;
+    return !o->flatten ? 0 : CVY_SPLIT_OUTPUTS | (o->relu ? 0 : CVY_SPLIT_INPUTS);
 }
 
 /* Of split inputs, the first part adds the bias. */
@@ -144,7 +153,7 @@ CVY_OP_DEFINE(fc) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_OUTPUTS,
+    .splits = CVY_SPLIT_SAMPLES,
     .node_splits = fc_splits,
     .part = fc_part,
     .infer = fc_infer,
@@ -166,6 +175,11 @@ static void fc_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 static cvy_status fc_grad_src_infer(cvy_node *node)
 {
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &((const cvy_fc_grad_opts *)node->options)->src);
+}
+
+static unsigned fc_grad_src_splits(const cvy_node *node)
+{
+    return ((const cvy_fc_grad_opts *)node->options)->fc.flatten ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0;
 }
 
 static int64_t fc_grad_src_summands(const cvy_node *node)
@@ -197,7 +211,8 @@ CVY_OP_DEFINE(fc_grad_src) = {
     .nsrc_max = 2,
     .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS,
+    .splits = CVY_SPLIT_SAMPLES,
+    .node_splits = fc_grad_src_splits,
     .infer = fc_grad_src_infer,
     .cost = fc_grad_cost,
     .reference = fc_grad_src_reference,
@@ -208,7 +223,7 @@ CVY_OP_DEFINE(fc_grad_src) = {
 static cvy_status fc_grad_weight_infer(cvy_node *node)
 {
     const cvy_fc_grad_opts *o = node->options;
-    const cvy_shape weight = {.ndim = 2, .dim = {o->fc.channels, fc_sample_elems(&o->src)}},
+    const cvy_shape weight = {.ndim = 2, .dim = {o->fc.channels, cvy_fc_matrix_of(&o->fc, &o->src).width}},
                     bias = {.ndim = 1, .dim = {o->fc.channels}};
     CVY_TRY(cvy_node_set_dst(node, 0, cvy_graph_weight_dtype(node->graph), &weight));
     return o->fc.bias ? cvy_node_set_dst(node, 1, cvy_graph_weight_dtype(node->graph), &bias) : CVY_OK;
@@ -216,13 +231,14 @@ static cvy_status fc_grad_weight_infer(cvy_node *node)
 
 static int64_t fc_grad_weight_summands(const cvy_node *node)
 {
-    return cvy_node_src(node, 1)->dim[0];
+    const cvy_fc_grad_opts *o = node->options;
+    return cvy_fc_matrix_of(&o->fc, &o->src).rows;
 }
 
 static cvy_status fc_grad_weight_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_fc_grad_opts *o = node->options;
-    const int64_t N = src[1].dim[0], K = o->fc.channels, width = dst[0].dim[1];
+    const int64_t K = o->fc.channels, N = src[1].elems / K, width = dst[0].dim[1];
     for (int64_t e = 0; e < dst[0].elems; e++) {
         const int64_t k = e / width, i = e % width;
         double sum = 0;
@@ -242,7 +258,8 @@ static cvy_status fc_grad_weight_reference(const cvy_node *node, const cvy_span 
 /* With dbias inputs cannot be split: each part would have all of dbias. */
 static unsigned fc_grad_weight_splits(const cvy_node *node)
 {
-    return ((const cvy_fc_grad_opts *)node->options)->fc.bias ? 0 : CVY_SPLIT_INPUTS;
+    const cvy_fc_opts *o = &((const cvy_fc_grad_opts *)node->options)->fc;
+    return !o->flatten ? 0 : CVY_SPLIT_OUTPUTS | (o->bias ? 0 : CVY_SPLIT_INPUTS);
 }
 
 CVY_OP_DEFINE(fc_grad_weight) = {
@@ -255,7 +272,7 @@ CVY_OP_DEFINE(fc_grad_weight) = {
     .nsrc_max = 2,
     .ndst = 2,
     .flags = CVY_OP_HIDDEN,
-    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_OUTPUTS,
+    .splits = CVY_SPLIT_SAMPLES,
     .node_splits = fc_grad_weight_splits,
     .infer = fc_grad_weight_infer,
     .cost = fc_grad_cost,

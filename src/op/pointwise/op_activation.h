@@ -7,6 +7,8 @@
 #ifndef CVY_OP_ACTIVATION_H
 #define CVY_OP_ACTIVATION_H
 
+#include <math.h>
+
 #include "base/number/base_rng.h"
 #include "graph/graph_op.h"
 
@@ -61,9 +63,33 @@ struct cvy_gelu {
     int tanh; /* 0: by the error function; 1: its approximation by a hyperbolic tangent */
 };
 
+struct cvy_clamp {
+    double min, max; /* from CVY_CLAMP_NONE on there is no bound: use cvy_clamp_low and cvy_clamp_high */
+};
+
+struct cvy_hard_sigmoid {
+    double alpha, beta;
+};
+
+struct cvy_offset {
+    double by;
+};
+
 struct cvy_softplus {
     double beta, threshold;
 };
+
+#define CVY_CLAMP_NONE 1e38
+
+static inline double cvy_clamp_low(const struct cvy_clamp *o)
+{
+    return o->min <= -CVY_CLAMP_NONE ? -INFINITY : o->min;
+}
+
+static inline double cvy_clamp_high(const struct cvy_clamp *o)
+{
+    return o->max >= CVY_CLAMP_NONE ? INFINITY : o->max;
+}
 
 /* ---- dropout ---- */
 

@@ -328,11 +328,10 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_fc *s)
     CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
               "this kernel computes in bf16; the source is %s", cvy_dtype_text(node->src[0]->dtype));
     CVY_TRY(cvy_amx_get(&s->amx));
-    s->n = src->dim[0];
+    const cvy_fc_matrix m = cvy_fc_matrix_of(o, src);
+    s->n = m.rows;
     s->channels = o->channels;
-    s->width = 1;
-    for (int d = 1; d < src->ndim; d++)
-        s->width *= src->dim[d];
+    s->width = m.width;
     CVY_CHECK(s->n > 0 && s->width > 0, CVY_NOT_APPLICABLE, "the source is empty");
     s->has_bias = o->bias;
     s->relu = s->pass == CVY_LAYER_FORWARD && o->relu;

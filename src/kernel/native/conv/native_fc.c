@@ -28,14 +28,13 @@ static struct fc fc_of(const cvy_kernel_ask *ask)
     const cvy_fc_grad_opts *go = ask->node->options;
     const cvy_fc_opts *o = grad_src || grad_weight ? &go->fc : ask->node->options;
     const cvy_shape *src = grad_src || grad_weight ? &go->src : &ask->node->src[0]->shape;
+    const cvy_fc_matrix m = cvy_fc_matrix_of(o, src);
     struct fc s = {.threads = ask->threads,
-                   .N = src->dim[0],
-                   .I = 1,
+                   .N = m.rows,
+                   .I = m.width,
                    .K = o->channels,
                    .has_bias = o->bias,
                    .relu = o->relu && !grad_src && !grad_weight};
-    for (int d = 1; d < src->ndim; d++)
-        s.I *= src->dim[d];
     if (grad_src)
         s.g =
             (cvy_gemm){.m = s.N, .n = s.I, .k = s.K, .a_row = s.K, .a_col = 1, .b_row = s.I, .b_col = 1, .c_row = s.I};

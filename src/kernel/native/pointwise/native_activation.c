@@ -1,6 +1,6 @@
 /*
- * native_activation.c: leaky_relu, sigmoid, tanh, silu, gelu (its approximation), hard_swish, elu, their gradients, and
- * clip_value: one pass over memory, in place if the plan allows it.
+ * native_activation.c: leaky_relu, sigmoid, tanh, silu, gelu, hard_swish, hard_sigmoid, elu, clamp, their gradients,
+ * offset and clip_value: one pass over memory, in place if the plan allows it.
  *
  * clip_value runs in the UPDATE phase. All except the exponentials are limited by memory bandwidth.
  *
@@ -16,7 +16,8 @@ struct elementwise {
     cvy_range_fn range;
     int64_t elems;
     int threads, nsrc;
-    float parameter;    /* slope or limit */
+    float parameter;    /* slope, limit, or a lower bound */
+    float second;       /* another one: of clamp the upper bound */
     const float *a, *b; /* sources, of the running call */
     float *dst;
 };
@@ -132,6 +133,50 @@ CVY_SIMD static void gelu_grad_range(int64_t first, int64_t end, void *arg)
     }
 }
 
+/* The normal distribution function of x, and exp(-x^2 / 2). The tail is exp(-z^2) times a polynomial in 1 / (1 + z / 2)
+ * with z = |x| / sqrt(2), fitted by least squares of the relative error, which is below 5e-8 before rounding. */
+CVY_INLINE float normal_distribution(float x, float *density_out)
+{
+    const float e = cvy_exp(-0.5f * x * x), t = 1.0f / (1.0f + 0.35355339059327376f * (x < 0 ? -x : x));
+    float p = -0.0590008443f;
+    p = p * t + 0.28426073f;
+    p = p * t - 0.486588753f;
+    p = p * t + 0.277415228f;
+    p = p * t - 0.0262101769f;
+    p = p * t + 0.202525526f;
+    p = p * t + 0.243140907f;
+    p = p * t + 0.282370686f;
+    p = p * t + 0.282086656f;
+    const float tail = 0.5f * p * t * e;
+    *density_out = e;
+    return x < 0 ? tail : 1.0f - tail;
+}
+
+CVY_SIMD static void gelu_exact_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        float density;
+        dst[i] = a[i] * normal_distribution(a[i], &density);
+    }
+}
+
+CVY_SIMD static void gelu_exact_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        float density;
+        const float below = normal_distribution(b[i], &density);
+        dst[i] = a[i] * (below + b[i] * density * 0.3989422804014327f);
+    }
+}
+
 CVY_SIMD static void hard_swish_range(int64_t first, int64_t end, void *arg)
 {
     const struct elementwise *s = arg;
@@ -185,6 +230,58 @@ CVY_SIMD static void clip_value_range(int64_t first, int64_t end, void *arg)
         dst[i] = a[i] > parameter ? parameter : a[i] < -parameter ? -parameter : a[i];
 }
 
+CVY_SIMD static void clamp_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, low = s->parameter, high = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = a[i] < low ? low : a[i] > high ? high : a[i];
+}
+
+CVY_SIMD static void clamp_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b, low = s->parameter, high = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = b[i] > low && b[i] < high ? a[i] : 0.0f;
+}
+
+CVY_SIMD static void hard_sigmoid_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, alpha = s->parameter, beta = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float y = alpha * a[i] + beta;
+        dst[i] = y < 0.0f ? 0.0f : y > 1.0f ? 1.0f : y;
+    }
+}
+
+CVY_SIMD static void hard_sigmoid_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b, alpha = s->parameter;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = b[i] > 0.0f && b[i] < 1.0f ? alpha * a[i] : 0.0f;
+}
+
+CVY_SIMD static void offset_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, by = s->parameter;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = a[i] + by;
+}
+
 static double slope_of(const void *options)
 {
     return ((const struct cvy_leaky_relu *)options)->slope;
@@ -200,27 +297,58 @@ static double limit_of(const void *options)
     return ((const struct cvy_clip_value *)options)->limit;
 }
 
+static double low_of(const void *options)
+{
+    return cvy_clamp_low(options);
+}
+
+static double high_of(const void *options)
+{
+    return cvy_clamp_high(options);
+}
+
+static double line_slope_of(const void *options)
+{
+    return ((const struct cvy_hard_sigmoid *)options)->alpha;
+}
+
+static double line_start_of(const void *options)
+{
+    return ((const struct cvy_hard_sigmoid *)options)->beta;
+}
+
+static double summand_of(const void *options)
+{
+    return ((const struct cvy_offset *)options)->by;
+}
+
 static const struct activation {
     const char *op;
-    int nsrc, zero_changes; /* zero_changes: the result for zeros is not zero */
+    int nsrc, zero_changes; /* zero_changes: the result for zeros may not be zero */
     cvy_range_fn range;
     double (*parameter)(const void *options);
+    double (*second)(const void *options);
 } activations[] = {
-    {"leaky_relu", 1, 0, leaky_relu_range, slope_of},
-    {"leaky_relu_grad", 2, 0, leaky_relu_grad_range, slope_of},
-    {"sigmoid", 1, 1, sigmoid_range, NULL},
-    {"sigmoid_grad", 2, 0, sigmoid_grad_range, NULL},
-    {"tanh", 1, 0, tanh_range, NULL},
-    {"tanh_grad", 2, 0, tanh_grad_range, NULL},
-    {"silu", 1, 0, silu_range, NULL},
-    {"silu_grad", 2, 0, silu_grad_range, NULL},
-    {"gelu", 1, 0, gelu_range, NULL},
-    {"gelu_grad", 2, 0, gelu_grad_range, NULL},
-    {"hard_swish", 1, 0, hard_swish_range, NULL},
-    {"hard_swish_grad", 2, 0, hard_swish_grad_range, NULL},
-    {"elu", 1, 0, elu_range, alpha_of},
-    {"elu_grad", 2, 0, elu_grad_range, alpha_of},
-    {"clip_value", 1, 0, clip_value_range, limit_of},
+    {"leaky_relu", 1, 0, leaky_relu_range, slope_of, NULL},
+    {"leaky_relu_grad", 2, 0, leaky_relu_grad_range, slope_of, NULL},
+    {"sigmoid", 1, 1, sigmoid_range, NULL, NULL},
+    {"sigmoid_grad", 2, 0, sigmoid_grad_range, NULL, NULL},
+    {"tanh", 1, 0, tanh_range, NULL, NULL},
+    {"tanh_grad", 2, 0, tanh_grad_range, NULL, NULL},
+    {"silu", 1, 0, silu_range, NULL, NULL},
+    {"silu_grad", 2, 0, silu_grad_range, NULL, NULL},
+    {"gelu", 1, 0, gelu_range, NULL, NULL},
+    {"gelu_grad", 2, 0, gelu_grad_range, NULL, NULL},
+    {"hard_swish", 1, 0, hard_swish_range, NULL, NULL},
+    {"hard_swish_grad", 2, 0, hard_swish_grad_range, NULL, NULL},
+    {"elu", 1, 0, elu_range, alpha_of, NULL},
+    {"elu_grad", 2, 0, elu_grad_range, alpha_of, NULL},
+    {"clamp", 1, 1, clamp_range, low_of, high_of},
+    {"clamp_grad", 2, 0, clamp_grad_range, low_of, high_of},
+    {"hard_sigmoid", 1, 1, hard_sigmoid_range, line_slope_of, line_start_of},
+    {"hard_sigmoid_grad", 2, 0, hard_sigmoid_grad_range, line_slope_of, line_start_of},
+    {"offset", 1, 1, offset_range, summand_of, NULL},
+    {"clip_value", 1, 0, clip_value_range, limit_of, NULL},
 };
 
 static const struct activation *activation_of(const cvy_node *node)
@@ -231,26 +359,30 @@ static const struct activation *activation_of(const cvy_node *node)
     return &activations[i];
 }
 
+static int is_exact_gelu(const cvy_node *node)
+{
+    const struct cvy_gelu *o = node->options;
+    return strncmp(node->op->name, "gelu", 4) == 0 && !o->tanh;
+}
+
+static int clamps_zero_to_zero(const cvy_node *node)
+{
+    const struct cvy_clamp *o = node->options;
+    return strcmp(node->op->name, "clamp") == 0 && o->min <= 0 && o->max >= 0;
+}
+
 /* The layout is plain if the source's layout has padding and padding lanes would not stay zero. */
 static cvy_status offer(cvy_kernel_ask *ask)
 {
     const struct activation *a = activation_of(ask->node);
     int64_t elems = 0;
     CVY_TRY(cvy_native_offer_elementwise(ask, a->nsrc, 0));
-    if (!a->zero_changes)
+    if (!a->zero_changes || clamps_zero_to_zero(ask->node))
         return CVY_OK;
     CVY_TRY(cvy_native_dst_elems(ask, &elems));
     if (elems != cvy_shape_elems(&ask->node->dst[0]->shape))
         ask->src[0] = ask->dst[0] = cvy_layout_plain();
     return CVY_OK;
-}
-
-/* The error function of exact gelu has no vectorised form here. */
-static cvy_status offer_gelu(cvy_kernel_ask *ask)
-{
-    const struct cvy_gelu *o = ask->node->options;
-    CVY_CHECK(o->tanh, CVY_NOT_APPLICABLE, "this kernel computes gelu with approximate: tanh only");
-    return offer(ask);
 }
 
 static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
@@ -259,9 +391,12 @@ static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
     struct elementwise *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->range = a->range;
+    if (is_exact_gelu(ask->node))
+        s->range = a->nsrc == 1 ? gelu_exact_range : gelu_exact_grad_range;
     s->nsrc = a->nsrc;
     s->threads = ask->threads;
     s->parameter = a->parameter ? (float)a->parameter(ask->node->options) : 0;
+    s->second = a->second ? (float)a->second(ask->node->options) : 0;
     *state_out = s;
     return cvy_native_dst_elems(ask, &s->elems);
 }
@@ -366,7 +501,7 @@ CVY_KERNEL_DEFINE(native_gelu) = {
     .name = "native.gelu",
     .op = "gelu",
     .preference = 50,
-    .offer = offer_gelu,
+    .offer = offer,
     .create = create,
     .run = run,
     .destroy = destroy,
@@ -376,7 +511,7 @@ CVY_KERNEL_DEFINE(native_gelu_grad) = {
     .name = "native.gelu_grad",
     .op = "gelu_grad",
     .preference = 50,
-    .offer = offer_gelu,
+    .offer = offer,
     .create = create,
     .run = run,
     .destroy = destroy,
@@ -415,6 +550,56 @@ CVY_KERNEL_DEFINE(native_elu) = {
 CVY_KERNEL_DEFINE(native_elu_grad) = {
     .name = "native.elu_grad",
     .op = "elu_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_clamp) = {
+    .name = "native.clamp",
+    .op = "clamp",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_clamp_grad) = {
+    .name = "native.clamp_grad",
+    .op = "clamp_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_hard_sigmoid) = {
+    .name = "native.hard_sigmoid",
+    .op = "hard_sigmoid",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_hard_sigmoid_grad) = {
+    .name = "native.hard_sigmoid_grad",
+    .op = "hard_sigmoid_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_offset) = {
+    .name = "native.offset",
+    .op = "offset",
     .preference = 50,
     .offer = offer,
     .create = create,

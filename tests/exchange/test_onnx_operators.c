@@ -1,0 +1,382 @@
+/* rows: clang asan */
+/*
+ * test_onnx_operators.c: operators of ONNX files become the expected layers, which give the expected numbers; what is
+ * not supported is named.
+ *
+ * The files are written by the test (onnx_file.h). The expected numbers are computed here by the definition of the ONNX
+ * operator.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "test_util.h"
+
+#if CVY_HAVE_PROTOBUF_C
+
+#include <unistd.h>
+
+#include <convoy/convoy.h>
+
+#include "exchange/exchange.h"
+#include "exchange/onnx_file.h"
+
+enum { SAMPLES = 2, MOST = 512 };
+
+typedef void (*expect_fn)(const float *x, double *y); /* of one sample */
+
+struct operator_case {
+    struct onnx_graph graph;
+    const char *layers; /* operators of the model, ' ' between */
+    int elems;          /* of a sample of the output */
+    expect_fn expect;
+};
+
+static double hard_sigmoid(double x, double alpha, double beta)
+{
+    return fmin(fmax(alpha * x + beta, 0), 1);
+}
+
+static void transpose(const float *x, double *y)
+{
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < 12; i++)
+            y[i * 2 + c] = x[c * 12 + i];
+}
+
+static void hard_sigmoids(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = hard_sigmoid(x[i], 0.25, 0.4);
+}
+
+static void hard_swish(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] * hard_sigmoid(x[i], 1. / 6, 0.5);
+}
+
+static void silu(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] / (1 + exp(-(double)x[i]));
+}
+
+/* sigmoid(x) * x + sigmoid(x) */
+static void gate_read_twice(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = (x[i] + 1) / (1 + exp(-(double)x[i]));
+}
+
+static void gelu(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = 0.5 * x[i] * (1 + erf(x[i] / sqrt(2)));
+}
+
+static void relu6(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = fmin(fmax(x[i], 0), 6);
+}
+
+static void relu(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = fmax(x[i], 0);
+}
+
+static void clamp(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = fmin(fmax(x[i], -0.5), 0.75);
+}
+
+static void upper_bound(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = fmin(x[i], 0.75);
+}
+
+/* (2 - x * a[c] / b[w]) + c[h, w] - d[h], then * 3 - 1/2 */
+static void arithmetic(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++) {
+        const double a = i / 12 ? 1.5 : 0.5, b = 1 + i % 4, c = 0.25 * (i % 12), d = -1 + i / 4 % 3;
+        y[i] = (2 - x[i] * a / b + c - d) * 3 - 0.5;
+    }
+}
+
+/* rows of 4 times a matrix 4 x 5 with w[i, k] = 0.5 + 0.25 * ((5 i + k) % 7), and a bias of k */
+static void linear(const float *x, double *y)
+{
+    for (int r = 0; r < 6; r++)
+        for (int k = 0; k < 5; k++) {
+            y[r * 5 + k] = k;
+            for (int i = 0; i < 4; i++)
+                y[r * 5 + k] += x[r * 4 + i] * (0.5 + 0.25 * ((5 * i + k) % 7));
+        }
+}
+
+static void mean_of_channels(const float *x, double *y)
+{
+    for (int i = 0; i < 12; i++)
+        y[i] = 0.5 * ((double)x[i] + x[12 + i]);
+}
+
+static void mean_of_positions(const float *x, double *y)
+{
+    for (int c = 0; c < 2; c++) {
+        y[c] = 0;
+        for (int i = 0; i < 12; i++)
+            y[c] += x[c * 12 + i] / 12.;
+    }
+}
+
+static void sum_of_rows(const float *x, double *y)
+{
+    for (int r = 0; r < 6; r++)
+        y[r] = (double)x[4 * r] + x[4 * r + 1] + x[4 * r + 2] + x[4 * r + 3];
+}
+
+static void maximum_of_rows(const float *x, double *y)
+{
+    for (int r = 0; r < 6; r++)
+        y[r] = fmax(fmax(x[4 * r], x[4 * r + 1]), fmax(x[4 * r + 2], x[4 * r + 3]));
+}
+
+static void same(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i];
+}
+
+static void ten_times(const float *x, double *y)
+{
+    for (int k = 0; k < 10; k++)
+        for (int i = 0; i < 24; i++)
+            y[k * 24 + i] = x[i];
+}
+
+/* two normalisations of rows of 4, of which the first adds 1 and the second -2 */
+static void two_norms(const float *x, double *y)
+{
+    same(x, y);
+    for (int pass = 0; pass < 2; pass++)
+        for (int r = 0; r < 6; r++) {
+            double *row = y + 4 * r, mean = 0, var = 0;
+            for (int i = 0; i < 4; i++)
+                mean += row[i] / 4;
+            for (int i = 0; i < 4; i++)
+                var += (row[i] - mean) * (row[i] - mean) / 4;
+            for (int i = 0; i < 4; i++)
+                row[i] = (row[i] - mean) / sqrt(var + 1e-5) + (pass ? -2 : 1);
+        }
+}
+
+#define SAMPLE .ndim = 3, .dim = {2, 3, 4}
+
+static const struct operator_case cases[] = {
+    {{SAMPLE, .node = {{"Transpose", "x", "y", "perm: 0 2 3 1"}}}, "transpose", 24, transpose},
+    {{SAMPLE, .node = {{"Transpose", "x", "p", "perm: 0 1 2 3"}, {"Relu", "p", "y", NULL}}}, "relu", 24, relu},
+    {{SAMPLE, .node = {{"HardSigmoid", "x", "y", "alpha: =0.25;beta: =0.4"}}}, "hard_sigmoid", 24, hard_sigmoids},
+    {{SAMPLE, .node = {{"HardSigmoid", "x", "g", "alpha: =0.16666667"}, {"Mul", "x g", "y", NULL}}},
+     "hard_swish",
+     24,
+     hard_swish},
+    {{SAMPLE, .node = {{"Sigmoid", "x", "g", NULL}, {"Mul", "g x", "y", NULL}}}, "silu", 24, silu},
+    {{SAMPLE, .node = {{"Sigmoid", "x", "g", NULL}, {"Mul", "g x", "p", NULL}, {"Add", "p g", "y", NULL}}},
+     "sigmoid multiply add",
+     24,
+     gate_read_twice},
+    {{SAMPLE,
+      .node = {{"Div", "x root", "a", NULL},
+               {"Erf", "a", "b", NULL},
+               {"Add", "b one", "c", NULL},
+               {"Mul", "x c", "d", NULL},
+               {"Mul", "d half", "y", NULL}},
+      .constant = {{"root", .value = {1.4142135}}, {"one", .value = {1}}, {"half", .value = {0.5}}}},
+     "gelu",
+     24,
+     gelu},
+    {{SAMPLE,
+      .node = {{"Mul", "x root", "a", NULL},
+               {"Erf", "a", "b", NULL},
+               {"Add", "one b", "c", NULL},
+               {"Mul", "half c", "d", NULL},
+               {"Mul", "x d", "y", NULL}},
+      .constant = {{"root", .value = {0.70710678}}, {"one", .value = {1}}, {"half", .value = {0.5}}}},
+     "gelu",
+     24,
+     gelu},
+    {{SAMPLE, .node = {{"Clip", "x low high", "y", NULL}}, .constant = {{"low", .value = {0}}, {"high", .value = {6}}}},
+     "relu6",
+     24,
+     relu6},
+    {{SAMPLE, .opset = 9, .node = {{"Clip", "x", "y", "min: =-0.5;max: =0.75"}}}, "clamp", 24, clamp},
+    {{SAMPLE, .node = {{"Clip", "x - high", "y", NULL}}, .constant = {{"high", .value = {0.75}}}},
+     "clamp",
+     24,
+     upper_bound},
+    {{SAMPLE,
+      .node = {{"Mul", "x a", "p", NULL},
+               {"Div", "p b", "q", NULL},
+               {"Sub", "two q", "r", NULL},
+               {"Add", "c r", "s", NULL},
+               {"Sub", "s d", "t", NULL},
+               {"Mul", "t three", "u", NULL},
+               {"Sub", "u half", "y", NULL}},
+      .constant = {{"a", .ndim = 3, .dim = {2, 1, 1}, .value = {0.5, 1.5}},
+                   {"b", .ndim = 1, .dim = {4}, .value = {1, 2, 3, 4}},
+                   {"two", .value = {2}},
+                   {"c", .ndim = 2, .dim = {3, 4}, .value = {0}, .step = 0.25, .period = 12},
+                   {"d", .ndim = 4, .dim = {1, 1, 3, 1}, .value = {-1, 0, 1}},
+                   {"three", .value = {3}},
+                   {"half", .value = {0.5}}}},
+     "affine affine scale offset affine affine scale offset",
+     24,
+     arithmetic},
+    {{SAMPLE, .node = {{"MatMul", "x w", "p", NULL}, {"Add", "b p", "y", NULL}},
+      .constant = {{"w", .ndim = 2, .dim = {4, 5}, .value = {0.5}, .step = 0.25, .period = 7},
+                   {"b", .ndim = 1, .dim = {5}, .value = {0}, .step = 1, .period = 5}}},
+     "fc",
+     30,
+     linear},
+    {{SAMPLE, .node = {{"ReduceMean", "x axes", "y", "keepdims: 0"}},
+      .constant = {{"axes", 1, .ndim = 1, .dim = {1}, .value = {1}}}},
+     "reduction",
+     12,
+     mean_of_channels},
+    {{SAMPLE, .node = {{"ReduceMean", "x axes", "y", "keepdims: 1"}},
+      .constant = {{"axes", 1, .ndim = 1, .dim = {2}, .value = {-1, -2}}}},
+     "global_avg_pool reshape",
+     2,
+     mean_of_positions},
+    {{SAMPLE, .opset = 11, .node = {{"ReduceSum", "x", "y", "axes: 3"}}}, "reduction reshape", 6, sum_of_rows},
+    {{SAMPLE, .opset = 13, .node = {{"ReduceMax", "x", "y", "axes: -1;keepdims: 0"}}}, "reduction", 6, maximum_of_rows},
+    {{SAMPLE, .batch = 2,
+      .node = {{"Reshape", "x row", "r", NULL}, {"Gather", "r index", "g", "axis: 0"}, {"Relu", "g", "y", NULL}},
+      .constant = {{"row", 1, .ndim = 1, .dim = {1}, .value = {-1}},
+                   {"index", 1, .ndim = 2, .dim = {2, 24}, .value = {0}, .step = 1, .period = 48}}},
+     "reshape relu",
+     24,
+     relu},
+    {{SAMPLE, .node = {{"Concat", "x x x x x x x x x x", "y", "axis: 1"}}}, "concat concat", 240, ten_times},
+    {{SAMPLE,
+      .node = {{"LayerNormalization", "x scale one", "p", NULL}, {"LayerNormalization", "p scale two", "y", NULL}},
+      .constant = {{"scale", .ndim = 1, .dim = {4}, .value = {1, 1, 1, 1}},
+                   {"one", .ndim = 1, .dim = {4}, .value = {1, 1, 1, 1}},
+                   {"two", .ndim = 1, .dim = {4}, .value = {-2, -2, -2, -2}}}},
+     "layer_norm layer_norm",
+     24,
+     two_norms},
+};
+
+static cvy_context *context;
+
+static void operators_of(const cvy_model *model, char *out, size_t size)
+{
+    *out = '\0';
+    for (int i = 0; i < model->nlayer; i++)
+        snprintf(out + strlen(out), size - strlen(out), "%s%s", i ? " " : "", model->layer[i].op->name);
+}
+
+static void check_layers(const struct operator_case *c)
+{
+    cvy_import import = {0};
+    char layers[TEXT];
+    EXPECT_OK(cvy_import_onnx("small.onnx", &import));
+    if (import.model) {
+        operators_of(import.model, layers, sizeof layers);
+        EXPECT_TEXT(layers, c->layers);
+    }
+    cvy_import_free(&import);
+}
+
+static void check_numbers(const struct operator_case *c)
+{
+    static float x[SAMPLES * 24], y[SAMPLES * MOST];
+    double expected[MOST];
+    const cvy_network_in in = {"x", CVY_DTYPE_F32, SAMPLES * 24, x, {0}};
+    const cvy_network_out out = {NULL, CVY_DTYPE_F32, SAMPLES * c->elems, y};
+    cvy_network *network = NULL;
+    for (int i = 0; i < SAMPLES * 24; i++)
+        x[i] = (float)((i * 37 + i / 24) % 41) / 5 - 3.5f;
+    EXPECT_OK(cvy_network_open(context, "small.onnx", NULL, &network));
+    if (network) {
+        EXPECT_OK(cvy_network_apply(network, SAMPLES, &in, 1, &out, 1));
+        for (int s = 0; s < SAMPLES; s++) {
+            c->expect(x + s * 24, expected);
+            for (int i = 0; i < c->elems; i++)
+                EXPECT_NEAR(y[s * c->elems + i], expected[i], 1e-5 * fmax(1, fabs(expected[i])));
+        }
+    }
+    cvy_network_destroy(&network);
+}
+
+static void test_operators(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int failures = test_failures;
+        onnx_write(&cases[i].graph, "small.onnx");
+        check_layers(&cases[i]);
+        check_numbers(&cases[i]);
+        if (test_failures != failures)
+            printf("       that was case %zu: %s\n", i, cases[i].layers);
+    }
+}
+
+static const struct {
+    struct onnx_graph graph;
+    const char *message; /* a part of it */
+} refused[] = {
+    {{SAMPLE, .node = {{"Erf", "x", "y", NULL}}}, "part of gelu"},
+    {{SAMPLE, .node = {{"Transpose", "x", "y", "perm: 1 0 2 3"}}}, "the samples must stay first"},
+    {{SAMPLE, .node = {{"Transpose", "x", "y", NULL}}}, "the samples must stay first"},
+    {{SAMPLE, .node = {{"Neg", "x", "y", NULL}}}, "not supported: Neg (node y)"},
+    {{SAMPLE, .node = {{"ReduceMean", "x", "y", NULL}}}, "needs axes"},
+    {{SAMPLE, .node = {{"Add", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {3}, .value = {1, 2, 3}}}},
+     "a constant of shape 3 for a source 1x2x3x4"},
+    {{SAMPLE, .node = {{"Div", "c x", "y", NULL}}, .constant = {{"c", .value = {1}}}}, "division by a constant"},
+    {{SAMPLE, .node = {{"Div", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {4}, .value = {1, 2, 0, 4}}}},
+     "element 2 of the divisor is 0"},
+    {{SAMPLE, .node = {{"Clip", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {2}, .value = {1, 2}}}},
+     "source 1 has 2 numbers"},
+    {{SAMPLE, .batch = 2, .node = {{"Reshape", "x row", "r", NULL}, {"Gather", "r index", "y", "axis: 0"}},
+      .constant = {{"row", 1, .ndim = 1, .dim = {1}, .value = {-1}},
+                   {"index", 1, .ndim = 2, .dim = {2, 24}, .value = {0}, .step = 1, .period = 24}}},
+     "and the new shape 1"},
+};
+
+static void test_refused(void)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        cvy_import import = {0};
+        onnx_write(&refused[i].graph, "small.onnx");
+        EXPECT_FAULT(cvy_import_onnx("small.onnx", &import), CVY_E_UNSUPPORTED, refused[i].message);
+        cvy_import_free(&import);
+    }
+}
+
+int main(void)
+{
+    char folder[] = "onnx_operators_XXXXXX";
+    cvy_context_opts opts = cvy_context_opts_default();
+    opts.threads = 1;
+    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
+    EXPECT_OK(cvy_context_create(&opts, &context));
+    TEST(test_operators);
+    TEST(test_refused);
+    cvy_context_destroy(&context);
+    EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
+    return test_end();
+}
+
+#else
+
+int main(void)
+{
+    EXPECT_OK(CVY_OK);
+    return test_end();
+}
+
+#endif
