@@ -112,7 +112,7 @@ static cvy_status translate_prelu(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_add(node,
                          &(cvy_onnx_layer){.op = "prelu",
                                            .options = slope->elems == 1 ? NULL : "per_channel: true",
-                                           .named = {slope},
+                                           .weight = slope,
                                            .from = {src->layer},
                                            .nfrom = 1},
                          &name, &output));
