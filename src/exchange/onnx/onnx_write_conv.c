@@ -171,6 +171,9 @@ static cvy_status write_fc(cvy_onnx_writer *w, const cvy_node *node)
 {
     const cvy_fc_opts *o = node->options;
     const char *src = NULL, *flat = NULL;
+    if (node->dst[0]->shape.ndim != 2)
+        CVY_ONNXW_FAIL(node, "its result is %s; only one that flattens the sample has an ONNX form",
+                       cvy_shape_text(&node->dst[0]->shape));
     CVY_TRY(cvy_onnxw_src(w, node, 0, &src));
     if (node->src[0]->shape.ndim != 2) {
         CVY_TRY(cvy_onnxw_name(w, "flat", &flat));
