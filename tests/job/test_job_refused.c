@@ -131,7 +131,10 @@ static const struct change files[] = {
      "job.yaml: this file is not in any format that is known"},
     {"epochs: 2", "init: nowhere.safetensors", "nowhere.safetensors: cannot open: No such file or directory"},
     {"epochs: 2", "init: job.yaml", "truncated, or not safetensors"},
-    {"epochs: 2", "init: empty", "empty: not a regular file"},
+    {"epochs: 2", "init: empty", "job:13:9: train.init: empty is a folder without a checkpoint"},
+    {"epochs: 2", "init: [a, b]", "job:13:9: train.init is a list, expected a file, the folder of a run, or a map"},
+    {"epochs: 2", "init: {from: a, skip: [[b]]}", "train.init.skip: expected a pattern or a list of patterns"},
+    {"epochs: 2", "init: {from: a, rename: [b]}", "train.init.rename: expected a map of regular expressions"},
 };
 
 static cvy_context *context;
