@@ -245,7 +245,7 @@ static cvy_status judge(struct adopt *a)
     CVY_TRY(check_skips(a));
     const cvy_label more =
         a->nwrong > EXAMPLES ? cvy_labelf("; and %d more", a->nwrong - EXAMPLES) : cvy_labelf("%s", "");
-    CVY_CHECK(a->ntaken > 0, CVY_E_FORMAT,
+    CVY_CHECK(a->ntaken > 0, a->nwrong ? CVY_E_SHAPE : CVY_E_FORMAT,
               "%s: none of the %d variables of this job agrees in name and shape with its %d tensors: %s%s", a->o->from,
               a->nwanted, a->ntensor, a->wrong.data ? a->wrong.data : "all are skipped", more.text);
     CVY_CHECK(a->nwrong == 0 || a->o->lenient, CVY_E_SHAPE, "%s%s; %d of %d variables agree, and none is loaded",
