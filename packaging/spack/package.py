@@ -27,6 +27,7 @@ class Convoy(CMakePackage):
     variant("lmdb", default=True, description="Read and write LMDB databases")
     variant("hdf5", default=True, description="Read and write HDF5 files")
     variant("libdeflate", default=True, description="Unpack chunks of HDF5 files in several threads")
+    variant("protobuf", default=True, description="Read and write ONNX files, write TensorBoard's event files")
     variant("xxhash", default=True, description="XXH3 checksums, else CRC-32C")
     variant("simgrid", default=False, description="convoy simulate: training on simulated nodes")
 
@@ -42,6 +43,7 @@ class Convoy(CMakePackage):
     # Each rank reads its own files, so the serial HDF5 is enough, and it is not bound to one MPI.
     depends_on("hdf5@1.10:", when="+hdf5")
     depends_on("libdeflate", when="+libdeflate")
+    depends_on("protobuf-c", when="+protobuf")
     depends_on("xxhash", when="+xxhash")
     depends_on("simgrid@3.32:+smpi", when="+simgrid")
 
@@ -54,6 +56,7 @@ class Convoy(CMakePackage):
             "LMDB": "lmdb",
             "HDF5": "hdf5",
             "LIBDEFLATE": "libdeflate",
+            "PROTOBUF_C": "protobuf",
             "XXHASH": "xxhash",
             "SIMGRID": "simgrid",
         }

@@ -178,6 +178,9 @@ static cvy_status translate_div(const cvy_onnx_node *node)
     const cvy_onnx_tensor *constant = NULL;
     const float *inverse = NULL;
     int is_first = 0;
+    const cvy_status status = cvy_onnx_translate_lrn(node);
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
     sort_sources(node, &src, &constant, &is_first);
     CVY_ONNX_CHECK(constant && !is_first, node, "%s", "only a division by a constant is supported");
     for (int64_t i = 0; i < constant->elems; i++)

@@ -180,9 +180,10 @@ static cvy_status open_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p, cvy_onnx
         if (!*p->input[i])
             continue;
         const int at = cvy_keys_find(&x->names, p->input[i]);
-        CVY_CHECK(at >= 0 && (x->value[at].constant || x->value[at].layer), CVY_E_FORMAT,
+        const int is_made = at >= 0 && (x->value[at].constant || x->value[at].layer);
+        CVY_CHECK(is_made || cvy_index_find(&x->absorbed, p->input[i]) >= 0, CVY_E_FORMAT,
                   "%s: node %s reads %s, which no earlier node makes", x->path, node->name, p->input[i]);
-        node->in[i] = &x->value[at];
+        node->in[i] = is_made ? &x->value[at] : NULL; /* what an absorbed node makes has no value */
     }
     return CVY_OK;
 }

@@ -54,7 +54,7 @@ cvy_status cvy_onnx_find_lrn(cvy_onnx *x)
     const proto *part[PARTS] = {NULL};
     for (size_t i = 0; i < x->proto->n_node; i++)
         for (int k = 0; k < PARTS && match(x, x->proto->node[i], part); k++)
-            CVY_TRY(cvy_index_add(&x->absorbed, part[k]->output[0], 1));
+            CVY_TRY(cvy_index_add(&x->absorbed, part[k]->output[0], CVY_ONNX_NO_LAYER));
     return CVY_OK;
 }
 
