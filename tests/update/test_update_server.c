@@ -262,7 +262,7 @@ static void apart(void)
             }
             check_bound(&many, rank < nworkers, staleness >= 0 ? staleness : FREE_STEPS, &most);
             if (rank > 0 && rank < nworkers)
-                EXPECT(most >= 1 && (staleness < 0 || most <= staleness + 1));
+                EXPECT(staleness < 0 || most <= staleness + 1); /* on a busy machine it may never be ahead */
             if (rank == 0)
                 EXPECT(many.most >= 1 && (staleness < 0 || many.most <= staleness) &&
                        many.staleness <= (double)many.most);
