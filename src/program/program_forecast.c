@@ -272,19 +272,16 @@ static cvy_status add_comm(struct lister *l, const cvy_instr *instr)
 static cvy_status add_instr(struct lister *l, const cvy_instr *instr)
 {
     const double copy_s = l->network->copy_s;
+    if (l->plan->times.rehearsed_s && cvy_instr_computes(instr))
+        return add_kernel(l, instr);
     switch (instr->kind) {
     case CVY_CALL_KERNEL:
     case CVY_CALL_REFERENCE:
     case CVY_CALL_REORDER: return add_kernel(l, instr);
     case CVY_CALL_COMM: return add_comm(l, instr);
     case CVY_CALL_ACCUMULATE: /* it reads the sum too */
-        if (l->plan->times.rehearsed_s)
-            return add_kernel(l, instr);
         return add_work(l, (double)(bytes_moved(l->plan, instr) + bytes_of(l->plan, instr->dst_buffer[0])) * copy_s);
-    case CVY_CALL_ZERO:
-        if (l->plan->times.rehearsed_s)
-            return add_kernel(l, instr);
-        return add_work(l, (double)bytes_moved(l->plan, instr) * copy_s);
+    case CVY_CALL_ZERO: return add_work(l, (double)bytes_moved(l->plan, instr) * copy_s);
     default: return CVY_OK;
     }
 }

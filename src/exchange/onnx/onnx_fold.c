@@ -73,7 +73,8 @@ static cvy_status fold_constant_of_shape(const cvy_onnx_node *node, const cvy_on
     cvy_shape shape = {.ndim = (int)src[0]->elems};
     if (a && a->t)
         CVY_TRY(cvy_onnx_tensor_read(node->x->out->pool, node->x->folder, a->t, &value));
-    CVY_ONNX_CHECK(src[0]->elems <= CVY_NDIM_MAX, node, "%lld dimensions", (long long)src[0]->elems);
+    CVY_ONNX_CHECK(src[0]->elems <= CVY_NDIM_MAX && src[0]->dtype == CVY_DTYPE_I64, node, "%lld dimensions",
+                   (long long)src[0]->elems);
     int64_t all = 1;
     for (int i = 0; i < shape.ndim; i++) {
         shape.dim[i] = cvy_onnx_i64(src[0])[i];
@@ -117,7 +118,8 @@ static cvy_status fold_identity(const cvy_onnx_node *node, const cvy_onnx_tensor
     cvy_onnx_tensor *t = NULL;
     CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *t, &t));
     *t = *src[0];
-    t->name = node->proto->output[0]; /* exporters merge equal weights, and give each its own name again so */
+    t->name = node->proto->output[0]; /* with it exporters give back its own name to a weight that they have merged with
+                                         an equal one */
     return cvy_onnx_done_constant(node, 0, t);
 }
 
@@ -246,6 +248,7 @@ static cvy_status fold_concat(const cvy_onnx_node *node, const cvy_onnx_tensor *
     cvy_onnx_tensor *to = NULL;
     int64_t elems = 0, at = 0;
     for (int s = 0; s < node->nin; s++) {
+        CVY_ONNX_CHECK(src[s], node, "source %d is left out", s);
         CVY_ONNX_CHECK(src[s]->shape.ndim == 1 && src[s]->dtype == src[0]->dtype, node, "of constants of shape %s",
                        cvy_shape_text(&src[s]->shape));
         elems += src[s]->elems;
@@ -306,49 +309,54 @@ static cvy_status fold_arithmetic(const cvy_onnx_node *node, const cvy_onnx_tens
 static const struct {
     const char *op;
     fold_fn fold;
+    int nsrc; /* sources that must be there */
 } folds[] = {
-    {"Constant", fold_constant},
-    {"ConstantOfShape", fold_constant_of_shape},
-    {"Shape", NULL},
-    {"Identity", fold_identity},
-    {"Squeeze", fold_squeeze},
-    {"Unsqueeze", fold_unsqueeze},
-    {"Reshape", fold_reshape},
-    {"Transpose", fold_transpose},
-    {"Gather", fold_gather},
-    {"Slice", fold_slice},
-    {"Concat", fold_concat},
-    {"Cast", fold_cast},
-    {"Add", fold_arithmetic},
-    {"Sub", fold_arithmetic},
-    {"Mul", fold_arithmetic},
-    {"Div", fold_arithmetic},
+    {"Constant", fold_constant, 0},
+    {"ConstantOfShape", fold_constant_of_shape, 1},
+    {"Shape", NULL, 0},
+    {"Identity", fold_identity, 1},
+    {"Squeeze", fold_squeeze, 1},
+    {"Unsqueeze", fold_unsqueeze, 1},
+    {"Reshape", fold_reshape, 2},
+    {"Transpose", fold_transpose, 1},
+    {"Gather", fold_gather, 2},
+    {"Slice", fold_slice, 1},
+    {"Concat", fold_concat, 1},
+    {"Cast", fold_cast, 1},
+    {"Add", fold_arithmetic, 2},
+    {"Sub", fold_arithmetic, 2},
+    {"Mul", fold_arithmetic, 2},
+    {"Div", fold_arithmetic, 2},
 };
 
-int cvy_onnx_folds(const char *op)
+static int find_fold(const char *op)
 {
     for (int i = 0; i < CVY_COUNT(folds); i++)
         if (strcmp(folds[i].op, op) == 0)
-            return 1;
-    return 0;
+            return i;
+    return -1;
+}
+
+int cvy_onnx_folds(const char *op)
+{
+    return find_fold(op) >= 0;
 }
 
 cvy_status cvy_onnx_fold(const cvy_onnx_node *node)
 {
+    const int at = find_fold(node->op);
     const cvy_onnx_tensor **src = NULL;
-    cvy_status status = CVY_NOT_APPLICABLE;
     if (strcmp(node->op, "Shape") == 0)
         return shape_of(node);
-    CVY_TRY(cvy_mem_alloc(sizeof *src * ((size_t)node->nin + 4), &src));
-    int all = node->nin > 0 || strcmp(node->op, "Constant") == 0;
-    for (int i = 0; i < node->nin; i++) {
+    for (int i = 0; i < folds[at].nsrc; i++)
+        CVY_ONNX_CHECK(i < node->nin && *node->proto->input[i], node, "source %d is left out", i);
+    for (int i = 0; i < node->nin; i++)
+        if (*node->proto->input[i] && (!node->in[i] || !node->in[i]->constant))
+            return CVY_NOT_APPLICABLE;
+    CVY_TRY(cvy_mem_alloc(sizeof *src * ((size_t)node->nin + 1), &src));
+    for (int i = 0; i < node->nin; i++)
         src[i] = node->in[i] ? node->in[i]->constant : NULL;
-        all &= !node->in[i] || src[i] != NULL;
-    }
-    all &= node->nin == 0 || src[0] != NULL;
-    for (int i = 0; i < CVY_COUNT(folds) && all; i++)
-        if (folds[i].fold && strcmp(folds[i].op, node->op) == 0)
-            status = folds[i].fold(node, src);
+    const cvy_status status = folds[at].fold(node, src);
     cvy_mem_free(&src);
     return status;
 }
