@@ -155,6 +155,9 @@ def check_train(name, exporter, args, folder):
         ours = got.get(key)
         if ours is None:
             ours = got.get(f"{layer}.{ {'weight': 'scale', 'bias': 'shift'}.get(last, last)}")
+        if ours is None:
+            ours = got.get(key + ".scale")  # a parameter of its own that multiplies
+            ours = None if ours is None else ours.reshape(value.shape)
         if ours is not None:
             worst, compared = max(worst, float(numpy.abs(ours - value.numpy()).max() / max(value.abs().max(), 1))), compared + 1
     return worst, compared, sum(1 for key in net.state_dict() if not key.endswith("num_batches_tracked"))

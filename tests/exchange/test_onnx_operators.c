@@ -57,6 +57,18 @@ static void two_transpositions(const float *x, double *y)
                 y[(r * 4 + k) * 2 + c] = x[(c * 3 + r) * 4 + k];
 }
 
+static void first_and_last(const float *x, double *y)
+{
+    for (int r = 0; r < 6; r++)
+        y[r] = (double)x[4 * r] + x[4 * r + 3];
+}
+
+static void last_rows(const float *x, double *y)
+{
+    for (int i = 0; i < 8; i++)
+        y[i] = x[(i / 4 + 1) * 12 - 4 + i % 4];
+}
+
 static void two_more(const float *x, double *y)
 {
     for (int i = 0; i < 24; i++)
@@ -225,6 +237,22 @@ static const struct operator_case cases[] = {
      24,
      relu},
     {{SAMPLE, .node = {{"Transpose", "x", "p", "perm: 0 3 1 2"}, {"Relu", "p", "y", NULL}}}, "relu", 24, relu},
+    {{SAMPLE,
+      .node = {{"SplitToSequence", "x sizes", "s", "axis: -1"},
+               {"SequenceAt", "s two", "b", NULL},
+               {"SequenceAt", "s zero", "a", NULL},
+               {"Add", "a b", "y", NULL}},
+      .constant = {{"sizes", 1, .ndim = 1, .dim = {3}, .value = {1, 2, 1}},
+                   {"zero", 1, .value = {0}},
+                   {"two", 1, .value = {-1}}}},
+     "slice slice add",
+     6,
+     first_and_last},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"SequenceAt", "s one", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}, {"one", 1, .value = {1}}}},
+     "slice",
+     8,
+     last_rows},
     {{SAMPLE,
       .node = {{"Shape", "row", "size", NULL},
                {"Expand", "two size", "e", NULL},
@@ -399,6 +427,12 @@ static const struct {
     {{SAMPLE, .node = {{"Transpose", "x", "y", NULL}}}, "the samples must stay first"},
     {{SAMPLE, .node = {{"Neg", "x", "y", NULL}}}, "not supported: Neg (node y)"},
     {{SAMPLE, .node = {{"ReduceMean", "x", "y", NULL}}}, "needs axes"},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"SequenceAt", "s two", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}, {"two", 1, .value = {2}}}},
+     "part 2 of 2 is read"},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"Relu", "s", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}}},
+     "only SequenceAt"},
     {{SAMPLE, .node = {{"Add", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {3}, .value = {1, 2, 3}}}},
      "a constant of shape 3 for a source 1x2x3x4"},
     {{SAMPLE, .node = {{"Div", "c x", "y", NULL}}, .constant = {{"c", .value = {1}}}}, "division by a constant"},

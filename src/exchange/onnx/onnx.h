@@ -113,6 +113,9 @@ cvy_status cvy_onnx_set(const cvy_onnx_node *node, const char *layer, const char
 /* The same with values in the pool. */
 cvy_status cvy_onnx_set_values(const cvy_onnx_node *node, const char *layer, const char *parameter, cvy_dtype dtype,
                                const void *data, int64_t elems);
+/* Entries first to first + count - 1 of an axis. *output: `from` if these are all. */
+cvy_status cvy_onnx_add_slice(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
+                              const char **output);
 /* Output i of the node is this output of the model. */
 cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
 /* The same with the axes of the output in this order, which lives in the pool. Only transpositions may read it. */

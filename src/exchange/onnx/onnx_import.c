@@ -72,7 +72,8 @@ static cvy_status put_channels_first(cvy_onnx *x, const char *name, cvy_shape *s
         sample->dim[i] = last.dim[(i + n - 1) % n];
         order[i + 1] = i == n - 1 ? 1 : i + 2;
     }
-    cvy_text_add(&x->out->notes, "the input %s is %s in the file, with the channels last; here it is x, %s\n", name,
+    cvy_text_add(&x->out->notes,
+                 "the input %s of the file has its channels last, %s; the data of a job have them first, %s\n", name,
                  cvy_shape_text(&last), cvy_shape_text(sample));
     *order_out = order;
     return x->out->notes.status;

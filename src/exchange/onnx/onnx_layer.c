@@ -122,8 +122,8 @@ static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
  * of constants ("onnx::Conv_193") name nothing. */
 static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, char **out)
 {
-    static const char *const ends[] = {".weight", ".kernel", "/kernel",       ".gamma",
-                                       "/gamma",  ".W",      ".running_mean", "/moving_mean"};
+    static const char *const ends[] = {".weight",       ".kernel",      "/kernel", ".gamma", "/gamma", ".W",
+                                       ".running_mean", "/moving_mean", ".scale",  ".shift", ".slope", ".bias"};
     static const char *const readings[] = {"/convolution", "/separable_conv", "/conv_transpose", "/depthwise/",
                                            "/MatMul",      "/Cast/",          "/Cast_1/",        "/ReadVariableOp"};
     const size_t n = strlen(t->name);
@@ -138,6 +138,9 @@ static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, 
         if (n > end && strcmp(t->name + n - end, ends[i]) == 0)
             return clean(x->out->pool, t->name, n - end, out);
     }
+    /* a parameter of a module itself, as block.layer_scale */
+    if (strchr(t->name, '.') && !strchr(t->name, ':') && !strchr(t->name, '/'))
+        return clean(x->out->pool, t->name, n, out);
     return CVY_OK;
 }
 

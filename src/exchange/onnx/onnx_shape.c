@@ -183,8 +183,8 @@ CVY_ONNX_DEFINE(cast_like) = {"CastLike", .translate = translate_cast_like};
 
 /* ---- parts ---- */
 
-static cvy_status slice_axis(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
-                             const char **output)
+cvy_status cvy_onnx_add_slice(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
+                              const char **output)
 {
     char *options = NULL;
     const cvy_shape *shape = cvy_onnx_shape(node->x, from);
@@ -231,7 +231,7 @@ static cvy_status translate_slice(const cvy_onnx_node *node)
         const int64_t size = src->shape.dim[axis], first = within(starts[i], size), end = within(ends[i], size);
         CVY_ONNX_CHECK(end > first, node, "entries %lld to %lld of %lld are none", (long long)starts[i],
                        (long long)ends[i], (long long)size);
-        CVY_TRY(slice_axis(node, output, axis, first, end - first, &output));
+        CVY_TRY(cvy_onnx_add_slice(node, output, axis, first, end - first, &output));
     }
     return cvy_onnx_done(node, 0, output);
 }
@@ -253,7 +253,7 @@ static cvy_status translate_split(const cvy_onnx_node *node)
         const int64_t count = n ? sizes[i] : CVY_MIN(each, size - first);
         CVY_ONNX_CHECK(count > 0 && first + count <= size, node, "part %d has %lld of %lld entries", i,
                        (long long)count, (long long)size);
-        CVY_TRY(slice_axis(node, src->layer, axis, first, count, &output));
+        CVY_TRY(cvy_onnx_add_slice(node, src->layer, axis, first, count, &output));
         CVY_TRY(cvy_onnx_done(node, i, output));
         first += count;
     }
