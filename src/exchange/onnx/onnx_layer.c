@@ -125,7 +125,7 @@ static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, 
     static const char *const ends[] = {".weight",       ".kernel",      "/kernel", ".gamma", "/gamma", ".W",
                                        ".running_mean", "/moving_mean", ".scale",  ".shift", ".slope", ".bias"};
     static const char *const readings[] = {"/convolution", "/separable_conv", "/conv_transpose", "/depthwise/",
-                                           "/MatMul",      "/Cast/",          "/Cast_1/",        "/ReadVariableOp"};
+                                           "/MatMul",      "/Cast",           "/ReadVariableOp"};
     const size_t n = strlen(t->name);
     *out = NULL;
     for (int i = 0; i < CVY_COUNT(readings); i++) {
