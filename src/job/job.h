@@ -91,7 +91,7 @@ struct cvy_job_train {
     const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree, *init_tree;
     int lr_rule;
     int64_t base_batch; /* 0 without an lr_rule */
-    double clip_norm, clip_value;
+    double clip_norm, clip_value, l1;
     /* The fields below are read from the trees. */
     cvy_dtype dtype;
     const char *optimizer; /* name of the operator */
