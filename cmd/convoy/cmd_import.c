@@ -26,9 +26,10 @@ const cmd_verb cmd_import = {
     .name = "import",
     .arguments = "NET.prototxt|SOLVER.prototxt [MODEL.caffemodel] [--out FOLDER]",
     .summary = "writes a solver or a network of Caffe as a job, and its weights",
-    .detail = "job.yaml has the network, and of a solver also data and training, with comments on what was decided. With "
-              "a caffemodel, weights.safetensors has its weights, and the job begins with them.\n"
-              "A solver can also be trained as it is: convoy train --solver SOLVER.prototxt.",
+    .detail =
+        "job.yaml has the network, and of a solver also data and training, with comments on what was decided. With "
+        "a caffemodel, weights.safetensors has its weights, and the job begins with them.\n"
+        "A solver can also be trained as it is: convoy train --solver SOLVER.prototxt.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,

@@ -680,8 +680,8 @@ CVY_SIZED_STRUCT(cvy_import_opts)
  * @opts: NULL for the defaults
  * @text_out: what was written and decided, a sentence a line. The caller releases it with cvy_text_release()
  *
- * Writes job.yaml, with comments, and with opts->weights weights.safetensors, which the job then begins with. The job is
- * that of cvy_job_source.caffe. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_IO (also a file that exists),
+ * Writes job.yaml, with comments, and with opts->weights weights.safetensors, which the job then begins with. The job
+ * is that of cvy_job_source.caffe. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_IO (also a file that exists),
  * CVY_E_FORMAT, CVY_E_CONFIG (a value of the solver), CVY_E_UNSUPPORTED (layers or data that convoy does not have, all
  * of them with their lines), CVY_E_SHAPE (weights of another network), CVY_E_MEMORY.
  */

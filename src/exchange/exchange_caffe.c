@@ -18,7 +18,7 @@ cvy_status cvy_caffe_read_job(const char *path, const cvy_caffe_job_opts *opts, 
 {
     (void)opts;
     *out = (cvy_caffe_job){0};
-    return cvy_error_set(CVY_E_UNSUPPORTED, "%s: this build of convoy cannot read Caffe's files: build it with protobuf-c",
-                         path);
+    return cvy_error_set(CVY_E_UNSUPPORTED,
+                         "%s: this build of convoy cannot read Caffe's files: build it with protobuf-c", path);
 }
 #endif

@@ -14,9 +14,9 @@ static cvy_status parse(const cvy_job_source *source, const cvy_caffe_job *caffe
 {
     cvy_text name = {0};
     cvy_text_add(&name, "%s as a job", source->caffe);
-    const cvy_status status =
-        name.status == CVY_OK ? cvy_job_parse_text(name.data, caffe->text.data, source->sets, source->nsets, out)
-                              : name.status;
+    const cvy_status status = name.status == CVY_OK
+                                  ? cvy_job_parse_text(name.data, caffe->text.data, source->sets, source->nsets, out)
+                                  : name.status;
     cvy_text_free(&name);
     return status;
 }

@@ -13,6 +13,7 @@
 #include <convoy/model.h>
 
 #include "base/base_index.h"
+#include "base/text/base_text.h"
 #include "extension/extension.h"
 
 typedef struct cvy_model_input {

@@ -1,6 +1,6 @@
 /*
- * adadelta: the gradient times the ratio of the root mean squares of the past steps and of the gradients. It runs in the
- * update phase, once for each weight. Source: Zeiler 2012, in the form of PyTorch's Adadelta, which is Caffe's too.
+ * adadelta: the gradient times the ratio of the root mean squares of the past steps and of the gradients. It runs in
+ * the update phase, once for each weight. Source: Zeiler 2012, in the form of PyTorch's Adadelta, which is Caffe's too.
  *
  *     g = scale * gradient + weight_decay * weight
  *     s = rho * s + (1 - rho) * g^2

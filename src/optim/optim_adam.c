@@ -29,7 +29,8 @@ static const cvy_option adam_opts[] = {
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, eps), "1e-8", ">0", "",
      "added to the divisor, so that it is never zero"},
     {"eps_hat", CVY_TYPE_BOOL, CVY_FIELD(cvy_adam, eps_hat), "false", "", "",
-     "eps is added before the divisor is corrected for the first steps, as in Caffe and TensorFlow; false: after it, as "
+     "eps is added before the divisor is corrected for the first steps, as in Caffe and TensorFlow; false: after it, "
+     "as "
      "in PyTorch"},
     CVY_OPTIM_ROWS(cvy_adam),
     {0},

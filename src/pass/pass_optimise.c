@@ -1,6 +1,6 @@
 /*
- * pass_optimise.c: adds the update phase: clipping and an L1 norm, then one update node per variable, in the order in which the
- * gradients are ready.
+ * pass_optimise.c: adds the update phase: clipping and an L1 norm, then one update node per variable, in the order in
+ * which the gradients are ready.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -71,10 +71,11 @@ static cvy_status adopt(cvy_trainer *t, const struct cvy_job_init *init)
 static cvy_status begin_later(cvy_trainer *t)
 {
     const int64_t first = t->session.job->first_step;
-    CVY_CHECK(first < t->order.last_step, CVY_E_CONFIG,
-              "the state of Caffe is of step %lld, and the run has %lld steps (train.steps, max_iter): nothing is left to "
-              "do",
-              (long long)first, (long long)t->order.last_step);
+    CVY_CHECK(
+        first < t->order.last_step, CVY_E_CONFIG,
+        "the state of Caffe is of step %lld, and the run has %lld steps (train.steps, max_iter): nothing is left to "
+        "do",
+        (long long)first, (long long)t->order.last_step);
     t->step = t->first_step = first;
     cvy_program_set_updates(t->session.program, t->task.full, first);
     return CVY_OK;

@@ -3,7 +3,8 @@
  * the operations.
  *
  * data_augment.c parses the list and runs it. Operations register themselves: data_augment_geometry.c has those that
- * move pixels, data_augment_values.c and data_augment_planes.c those that change values, data_augment_target.c those that say what the target is.
+ * move pixels, data_augment_values.c and data_augment_planes.c those that change values, data_augment_target.c those
+ * that say what the target is.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -119,10 +119,11 @@ static cvy_status check_shape(const struct blob *b, cvy_shape *x, int *known)
     CVY_CHECK(n <= CVY_NDIM_MAX, CVY_E_FORMAT, "%s is damaged: its shape cannot be read", b->path);
     const cvy_shape mean = cvy_shape_make(n, dim);
     const int fits = *known ? cvy_shape_equal(&mean, x) : mean.ndim == x->ndim && mean.dim[0] == x->dim[0];
-    CVY_CHECK(fits && b->count == cvy_shape_elems(&mean), CVY_E_SHAPE,
-              "the mean in %s is %s with %lld numbers, but pictures are %s at this step: put it before a crop, as Caffe "
-              "does, and after a resize",
-              b->path, cvy_shape_text(&mean), (long long)b->count, cvy_shape_text(x));
+    CVY_CHECK(
+        fits && b->count == cvy_shape_elems(&mean), CVY_E_SHAPE,
+        "the mean in %s is %s with %lld numbers, but pictures are %s at this step: put it before a crop, as Caffe "
+        "does, and after a resize",
+        b->path, cvy_shape_text(&mean), (long long)b->count, cvy_shape_text(x));
     *x = mean;
     *known = 1;
     return CVY_OK;
@@ -153,7 +154,8 @@ static cvy_status mean_file_apply(const cvy_operation *s, cvy_augment_work *w)
     const int64_t *dim = s->plane_shape.dim;
     CVY_CHECK(w->pic.C == dim[0] && w->pic.H == dim[1] && w->pic.W == dim[2], CVY_E_SHAPE,
               "a picture of %lldx%lld with %lld channels, but the mean in %s is %s: put a resize before mean_file",
-              (long long)w->pic.H, (long long)w->pic.W, (long long)w->pic.C, s->o.file, cvy_shape_text(&s->plane_shape));
+              (long long)w->pic.H, (long long)w->pic.W, (long long)w->pic.C, s->o.file,
+              cvy_shape_text(&s->plane_shape));
     CVY_TRY(cvy_augment_reals(w));
     float *x = w->pic.data;
     for (int64_t i = 0; i < w->pic.C * w->pic.H * w->pic.W; i++)

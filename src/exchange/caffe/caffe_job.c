@@ -78,8 +78,9 @@ static cvy_status limit_test(job *j)
               cvy_caffe_at(&j->w.solver, s, "test_iter"), s->test_iter[0]);
     CVY_TRY(look_at(j, &j->test, NULL, &j->test_samples));
     if (wanted > j->test_samples)
-        cvy_text_add(&j->w.notes, "%s: test_iter times batch_size is %lld, and the validation data have %lld samples, "
-                                  "which are scored once\n",
+        cvy_text_add(&j->w.notes,
+                     "%s: test_iter times batch_size is %lld, and the validation data have %lld samples, "
+                     "which are scored once\n",
                      j->w.path, (long long)wanted, (long long)j->test_samples);
     if (wanted > 0 && wanted < j->test_samples)
         return cvy_caffe_data_limit(&j->w, j->test.source, wanted, &j->test.source);

@@ -18,8 +18,8 @@ typedef Cvy__Caffe__SolverParameter cvy_caffe_solver;
 
 /* A network for one phase. */
 typedef struct cvy_caffe_phase {
-    cvy_caffe_file file;      /* empty: the network of training is inside the solver */
-    const cvy_caffe_file *at; /* the file with the network, for lines */
+    cvy_caffe_file file;           /* empty: the network of training is inside the solver */
+    const cvy_caffe_file *at;      /* the file with the network, for lines */
     Cvy__Caffe__NetParameter *net; /* in the newest form, with the layers of this phase; NULL: there is none */
     Cvy__Caffe__NetState state;
     int is_inside; /* the network is a field of the solver */

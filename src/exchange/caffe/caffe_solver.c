@@ -56,10 +56,11 @@ cvy_status cvy_caffe_find(cvy_caffe_work *w, const cvy_caffe_file *file, const v
         CVY_TRY(cvy_data_path_join(w->pool, w->folder, under[i], &beside));
         is_there = cvy_file_exists(beside);
     }
-    CVY_CHECK(is_there, CVY_E_IO,
-              "%s is %s, which exists neither here nor in %s: start convoy in the folder that paths are relative to, or "
-              "change the path",
-              cvy_caffe_at(file, message, field), name, w->folder);
+    CVY_CHECK(
+        is_there, CVY_E_IO,
+        "%s is %s, which exists neither here nor in %s: start convoy in the folder that paths are relative to, or "
+        "change the path",
+        cvy_caffe_at(file, message, field), name, w->folder);
     cvy_text_add(&w->notes, "%s: %s does not exist relative to the current folder; %s is taken\n",
                  cvy_caffe_at(file, message, field), name, beside);
     *out = beside;
@@ -80,8 +81,7 @@ static int line_of_error(const char *path, const char *error)
 static cvy_status read_either(cvy_caffe_work *w)
 {
     char error[1024];
-    const cvy_status as_solver =
-        cvy_caffe_text_read(w->path, &cvy__caffe__solver_parameter__descriptor, &w->solver);
+    const cvy_status as_solver = cvy_caffe_text_read(w->path, &cvy__caffe__solver_parameter__descriptor, &w->solver);
     if (as_solver != CVY_E_FORMAT)
         return as_solver;
     snprintf(error, sizeof error, "%s", cvy_error_text());
@@ -162,14 +162,15 @@ static cvy_status open_test_net(cvy_caffe_work *w, const cvy_caffe_solver *s)
     const size_t own = s->n_test_net + s->n_test_net_param, tests = CVY_MAX(s->n_test_iter, own);
     const int shares = own == 0 && s->n_test_iter > 0 && (s->net || s->net_param);
     if (tests > 1)
-        cvy_text_add(&w->notes, "%s: of %d test networks the first one gives the validation data; the others are left "
-                                "out\n",
+        cvy_text_add(&w->notes,
+                     "%s: of %d test networks the first one gives the validation data; the others are left "
+                     "out\n",
                      w->path, (int)tests);
     if (own == 0 && !shares)
         return w->notes.status;
     if (s->n_test_net > 0 || (shares && s->net)) {
-        CVY_TRY(open_net(w, s->n_test_net > 0 ? "test_net" : "net", s->n_test_net > 0 ? s->test_net[0] : s->net,
-                         &w->test));
+        CVY_TRY(
+            open_net(w, s->n_test_net > 0 ? "test_net" : "net", s->n_test_net > 0 ? s->test_net[0] : s->net, &w->test));
     } else {
         CVY_TRY(cvy_caffe_text_read(w->path, &cvy__caffe__solver_parameter__descriptor, &w->test.file));
         const cvy_caffe_solver *again = (const cvy_caffe_solver *)w->test.file.message;

@@ -2,8 +2,8 @@
  * caffe_source.c: Caffe's layers of data as sources and augmentation of ours.
  *
  * Caffe feeds pixels of 0 to 255, in the order blue, green, red if it has decoded them, as (x - mean) * scale; the mean
- * is that of the pixel before the crop. Samples come in the order in which they are stored. Source: data_transformer.cpp
- * and the layers of data of Caffe.
+ * is that of the pixel before the crop. Samples come in the order in which they are stored. Source:
+ * data_transformer.cpp and the layers of data of Caffe.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -246,13 +246,13 @@ static int takes_classes(const Cvy__Caffe__NetParameter *net, const char *blob)
     static const struct {
         const char *name;
         size_t bottom;
-    } types[] = {{"SoftmaxWithLoss", 1}, {"Accuracy", 1},        {"HingeLoss", 1}, {"InfogainLoss", 1},
+    } types[] = {{"SoftmaxWithLoss", 1},         {"Accuracy", 1},       {"HingeLoss", 1}, {"InfogainLoss", 1},
                  {"MultinomialLogisticLoss", 1}, {"ContrastiveLoss", 2}};
     for (size_t i = 0; blob && i < net->n_layer; i++)
         for (size_t b = 1; b < net->layer[i]->n_bottom; b++)
             for (int k = 0; k < CVY_COUNT(types); k++)
-                if (net->layer[i]->type && strcmp(net->layer[i]->type, types[k].name) == 0 &&
-                    b == types[k].bottom && strcmp(net->layer[i]->bottom[b], blob) == 0)
+                if (net->layer[i]->type && strcmp(net->layer[i]->type, types[k].name) == 0 && b == types[k].bottom &&
+                    strcmp(net->layer[i]->bottom[b], blob) == 0)
                     return 1;
     return 0;
 }
@@ -329,9 +329,9 @@ static cvy_status read_memory_data(reader *r)
 
 static int is_data(const Cvy__Caffe__LayerParameter *layer)
 {
-    static const char *const types[] = {"Data",       "ImageData", "HDF5Data",      "Input",
-                                        "DummyData",  "MemoryData", "WindowData",   "AnnotatedData",
-                                        "VideoData",  "DenseImageData", "BinaryData"};
+    static const char *const types[] = {"Data",      "ImageData",      "HDF5Data",   "Input",
+                                        "DummyData", "MemoryData",     "WindowData", "AnnotatedData",
+                                        "VideoData", "DenseImageData", "BinaryData"};
     for (int i = 0; i < CVY_COUNT(types); i++)
         if (layer->type && strcmp(layer->type, types[i]) == 0)
             return 1;
@@ -387,7 +387,8 @@ static cvy_status keep(reader *r)
     return CVY_OK;
 }
 
-cvy_status cvy_caffe_data_of(cvy_caffe_work *w, const Cvy__Caffe__NetParameter *net, const cvy_caffe_file *at, cvy_caffe_data *out)
+cvy_status cvy_caffe_data_of(cvy_caffe_work *w, const Cvy__Caffe__NetParameter *net, const cvy_caffe_file *at,
+                             cvy_caffe_data *out)
 {
     reader r = {.w = w, .at = at, .out = out};
     *out = (cvy_caffe_data){0};
@@ -411,8 +412,8 @@ cvy_status cvy_caffe_data_limit(cvy_caffe_work *w, const char *source, int64_t s
 {
     char *text = NULL;
     if (*source == '{')
-        CVY_TRY(cvy_pool_printf(w->pool, &text, "%.*s, limit: %lld}", (int)strlen(source) - 1, source,
-                                (long long)samples));
+        CVY_TRY(
+            cvy_pool_printf(w->pool, &text, "%.*s, limit: %lld}", (int)strlen(source) - 1, source, (long long)samples));
     else
         CVY_TRY(cvy_pool_printf(w->pool, &text, "{sources: %s, limit: %lld}", source, (long long)samples));
     *out = text;

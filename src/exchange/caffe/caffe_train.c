@@ -106,7 +106,7 @@ static const struct {
     const char *type;
     cvy_status (*add)(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text *t);
 } solvers[] = {/* in the order of the old enum solver_type */
-               {"SGD", add_plain_sgd},  {"Nesterov", add_nesterov}, {"AdaGrad", add_adagrad},
+               {"SGD", add_plain_sgd},   {"Nesterov", add_nesterov}, {"AdaGrad", add_adagrad},
                {"RMSProp", add_rmsprop}, {"AdaDelta", add_adadelta}, {"Adam", add_adam}};
 
 /* CVY_E_CONFIG for a word that is not known, with the nearest one. */

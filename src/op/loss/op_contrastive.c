@@ -40,11 +40,8 @@ static double contrastive_slope(double margin, double s, double t)
     return (t - (1 - t) * (lacks > 0 || lacks != lacks ? lacks : 0)) / 2;
 }
 
-static const cvy_loss_each_def contrastive_each = {.grad = "contrastive_grad",
-                                                   .term = contrastive_term,
-                                                   .slope = contrastive_slope,
-                                                   .target_min = 0,
-                                                   .target_max = 1};
+static const cvy_loss_each_def contrastive_each = {
+    .grad = "contrastive_grad", .term = contrastive_term, .slope = contrastive_slope, .target_min = 0, .target_max = 1};
 
 static const cvy_sample contrastive_samples[] = {
     {.src = "7,7:i32,scalar:f64", .options = "margin: 0.9", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 2},

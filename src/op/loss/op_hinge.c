@@ -20,7 +20,8 @@ struct hinge {
 };
 
 static const cvy_option hinge_opts[] = {
-    {"norm", CVY_TYPE_CHOICE, CVY_FIELD(hinge, norm), "l1", "l1|l2", "", "whether margins count as they are or squared"},
+    {"norm", CVY_TYPE_CHOICE, CVY_FIELD(hinge, norm), "l1", "l1|l2", "",
+     "whether margins count as they are or squared"},
     {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(hinge, labels.ignore_label), "", "", "", "labels that are ignored"},
     CVY_LOSS_WEIGHT_ROW(hinge),
     {0},
