@@ -12,7 +12,7 @@
 #ifndef CVY_ONNX_H
 #define CVY_ONNX_H
 
-#include "exchange/exchange.h"
+#include "exchange/exchange_build.h"
 #include "exchange/onnx/onnx_def.h"
 #include "exchange/onnx/onnx_file.h"
 
@@ -40,10 +40,7 @@ typedef struct cvy_onnx {
      * undone; NULL: none. skips_data: nodes for the data are left out. */
     const char *inside, *output;
     int skips_data;
-    cvy_vars *vars;
-    cvy_graph *graph;
-    cvy_value **layer_value; /* [layers of the model]: in the graph */
-    int layer_room;
+    cvy_build build;
     cvy_index owner;    /* names of weights in the file: the number of the layer that has them */
     cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no
                            node reads the output any more */
