@@ -11,6 +11,7 @@
 #ifndef CVY_JOB_H
 #define CVY_JOB_H
 
+#include <convoy/job.h>
 #include <convoy/program.h>
 
 #include "base/text/base_duration.h"
@@ -217,7 +218,7 @@ cvy_status cvy_job_parse_file(const char *path, const char *const *sets, int nse
 /* Parses a job from text; messages use `name` in place of the file. */
 cvy_status cvy_job_parse_text(const char *name, const char *text, const char *const *sets, int nsets, cvy_job **out);
 /* Makes the job of a solver of Caffe: source->caffe, with its weights and state (job_caffe.c). */
-cvy_status cvy_job_parse_caffe(const struct cvy_job_source *source, cvy_job **out);
+cvy_status cvy_job_parse_caffe(const cvy_job_source *source, cvy_job **out);
 void cvy_job_destroy(cvy_job **job);
 
 /* Adds the differences between the file `path` and `job`, a text from cvy_job_print(), as in "train.epochs: 1 -> 32,
