@@ -6,6 +6,8 @@
 #include "exchange/exchange_build.h"
 
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 cvy_status cvy_build_open(cvy_build *b, const char *path, cvy_import *out)
@@ -70,6 +72,21 @@ cvy_status cvy_build_free_name(const cvy_build *b, const char *wish, const char 
         CVY_TRY(cvy_pool_printf(b->out->pool, &name, "%s_%d", wish, i));
     *out = name;
     return CVY_OK;
+}
+
+/* ---- numbers ---- */
+
+double cvy_build_decimal(double value)
+{
+    char text[40];
+    double shortest = value;
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        shortest = strtod(text, NULL);
+        if ((float)shortest == (float)value)
+            break;
+    }
+    return shortest;
 }
 
 /* ---- layers ---- */

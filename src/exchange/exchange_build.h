@@ -34,6 +34,10 @@ int cvy_build_is_taken(const cvy_build *b, const char *name);
 /* A name that is not taken and begins with `wish`. */
 cvy_status cvy_build_free_name(const cvy_build *b, const char *wish, const char **out);
 
+/* The shortest decimal number that gives the same f32: 0.1, and not 0.100000001490116. Formats whose numbers are f32
+ * have them so, and it is what somebody wrote. */
+double cvy_build_decimal(double value);
+
 typedef struct cvy_build_layer {
     const char *where;                  /* for messages: "conv1 (Conv)" */
     const char *op, *options;           /* of ours; options "a: 1, b: 2"; NULL or "": the defaults */

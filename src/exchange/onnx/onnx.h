@@ -58,8 +58,6 @@ typedef struct cvy_onnx_node {
 const Cvy__Onnx__AttributeProto *cvy_onnx_attribute(const cvy_onnx_node *node, const char *name);
 int64_t cvy_onnx_int(const cvy_onnx_node *node, const char *name, int64_t fallback);
 double cvy_onnx_real(const cvy_onnx_node *node, const char *name, double fallback);
-/* The shortest decimal number that gives the same f32. */
-double cvy_onnx_decimal(double value);
 /* "" if absent. Valid as long as the pool. */
 cvy_status cvy_onnx_string(const cvy_onnx_node *node, const char *name, const char **out);
 /* The integers of an attribute, or of source `source` if that is given (newer operator sets). *n_out 0: neither. */

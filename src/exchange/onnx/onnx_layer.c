@@ -25,25 +25,10 @@ int64_t cvy_onnx_int(const cvy_onnx_node *n, const char *name, int64_t fallback)
     return a ? a->i : fallback;
 }
 
-/* Attributes are f32. The shortest decimal number that gives the same f32 is what somebody wrote: 0.1, and not
- * 0.100000001490116. */
-double cvy_onnx_decimal(double value)
-{
-    char text[40];
-    double shortest = value;
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        shortest = strtod(text, NULL);
-        if ((float)shortest == (float)value)
-            break;
-    }
-    return shortest;
-}
-
 double cvy_onnx_real(const cvy_onnx_node *n, const char *name, double fallback)
 {
     const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
-    return a ? cvy_onnx_decimal(a->f) : fallback;
+    return a ? cvy_build_decimal(a->f) : fallback;
 }
 
 cvy_status cvy_onnx_string(const cvy_onnx_node *n, const char *name, const char **out)
