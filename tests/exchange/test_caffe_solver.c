@@ -8,10 +8,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#define _DEFAULT_SOURCE
 #include "test_util.h"
 
 #if CVY_HAVE_PROTOBUF_C
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/base_file.h"
@@ -147,7 +149,7 @@ static void expect_source(const char *layer, const char *source, const char *aug
     cvy_caffe_work w = {0};
     cvy_caffe_data d = {0};
     char text[2048];
-    snprintf(text, sizeof text, "layer { name: 'd' type: %s top: 'data' top: 'label' }", layer);
+    snprintf(text, sizeof text, "layer { name: 'd' top: 'data' top: 'label' type: %s }", layer);
     put("net.prototxt", text);
     EXPECT_OK(open_at("net.prototxt", &w));
     EXPECT_OK(cvy_caffe_data_of(&w, w.train.net, w.train.at, &d));
@@ -188,8 +190,9 @@ static void pictures_are_fed_as_caffe_does(void)
                   "channels: rgb}", "[reverse_channels, {mean: [104, 116.7, 122.7]}, {scale: 1}]");
     cvy_caffe_work w = {0};
     cvy_caffe_data d = {0};
-    put("net.prototxt", "layer { name: 'd' type: 'ImageData' top: 'x' image_data_param { source: 'list.txt' batch_size: "
-                        "4 shuffle: true } transform_param { mean_file: 'mean.binaryproto' } }");
+    put("net.prototxt",
+        "layer { name: 'd' type: 'ImageData' top: 'x' image_data_param { source: 'list.txt' batch_size: "
+        "4 shuffle: true } transform_param { mean_file: 'mean.binaryproto' } }");
     EXPECT_OK(open_at("net.prototxt", &w));
     EXPECT_OK(cvy_caffe_data_of(&w, w.train.net, w.train.at, &d));
     EXPECT_INT(d.shuffle, 1);
@@ -229,8 +232,9 @@ static void other_layers_of_data(void)
 
 static void wrong_layers_of_data_are_named(void)
 {
-    expect_data_fault("'Data' data_param { batch_size: 1 }", CVY_E_CONFIG, "net.prototxt:2: layer d (Data): data_param "
-                                                                           "has no source");
+    expect_data_fault("'Data' data_param { batch_size: 1 }", CVY_E_CONFIG,
+                      "net.prototxt:2: layer d (Data): data_param "
+                      "has no source");
     expect_data_fault("'Data' data_param { source: 'nowhere' }", CVY_E_CONFIG, "batch_size is missing or 0");
     expect_data_fault("'Data' data_param { batch_size: 1 source: 'nowhere' }", CVY_E_IO,
                       "net.prototxt:2: source is nowhere, which exists neither here nor in ");
@@ -243,6 +247,7 @@ static void wrong_layers_of_data_are_named(void)
     expect_data_fault("'ImageData' image_data_param { source: 'list.txt' } transform_param { mean_value: 1 mean_file: "
                       "'mean.binaryproto' }",
                       CVY_E_CONFIG, "has mean_file and mean_value");
+    expect_data_fault("'Data' } layer { name: 'e' type: 'HDF5Data'", CVY_E_CONFIG, "data_param has no source");
     expect_data_fault("'WindowData' window_data_param { source: 'w' }", CVY_E_UNSUPPORTED, "layer d (WindowData)");
     expect_data_fault("'ImageData' image_data_param { source: 'list.txt' } } layer { name: 'e' type: 'Data' top: 'z'",
                       CVY_E_UNSUPPORTED, "layer e (Data) on line 2 has data, too; a job has one source");
@@ -256,8 +261,9 @@ static cvy_status open_solver(const char *text, cvy_caffe_work *w)
     return open_at("solver.prototxt", w);
 }
 
-#define TWO "layer { name: 'a' type: 'Input' top: 'x' include { phase: TRAIN stage: 's' } } layer { name: 'b' type: "   \
-            "'Input' top: 'x' include { phase: TEST } } layer { name: 'c' type: 'ReLU' bottom: 'x' top: 'y' }"
+#define TWO                                                                                                            \
+    "layer { name: 'a' type: 'Input' top: 'x' include { phase: TRAIN stage: 's' } } layer { name: 'b' type: "          \
+    "'Input' top: 'x' include { phase: TEST } } layer { name: 'c' type: 'ReLU' bottom: 'x' top: 'y' }"
 
 static void phases_and_stages_select_layers(void)
 {

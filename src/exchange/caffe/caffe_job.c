@@ -34,7 +34,8 @@ static cvy_status look_at(const job *j, const cvy_caffe_data *data, cvy_shape *s
         CVY_TRY(cvy_tree_parse_text(j->w.pool, "data.augment", data->augment, strlen(data->augment), &augment));
     const cvy_status status = cvy_dataset_open(source, augment, 1, 1, &d);
     if (status != CVY_OK)
-        return cvy_error_prefix(status, "%s:%u: layer %s", j->w.path, data->layer->convoy_line, data->layer->name);
+        return cvy_error_prefix(status, "%s:%u: layer %s", j->w.path, data->layer->convoy_line,
+                                cvy_caffe_word(data->layer->name));
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     if (shape_out)
         *shape_out = info->field[0].shape;
@@ -66,7 +67,7 @@ static void compare_transforms(job *j)
         cvy_text_add(&j->w.notes,
                      "%s:%u: layer %s transforms its samples in another way, %s; validation takes that of training, "
                      "without randomness\n",
-                     j->w.test.at->path, j->test.layer->convoy_line, j->test.layer->name, test);
+                     j->w.test.at->path, j->test.layer->convoy_line, cvy_caffe_word(j->test.layer->name), test);
 }
 
 /* Caffe tests on test_iter batches. */
@@ -96,7 +97,8 @@ static cvy_status find_data(job *j, cvy_shape *shape_out)
               "%s: the network has no data for its training: its layer %s has only a shape; convoy reads data of the "
               "layers Data (LMDB), ImageData and HDF5Data, or those that data.train of a job names (convoy import "
               "NET.prototxt makes one)",
-              w->train.at->path, j->train.layer ? j->train.layer->type : "of data is missing, and its input");
+              w->train.at->path,
+              j->train.layer ? cvy_caffe_word(j->train.layer->type) : "of data is missing, and its input");
     if (j->train.is_input || !j->train.layer) {
         *shape_out = j->train.shape;
         return CVY_OK;
@@ -129,9 +131,11 @@ static cvy_status add_model(job *j, cvy_text *t)
 {
     const cvy_model *m = j->out->import.model;
     cvy_tree *tree = NULL;
+    char *inputs = NULL;
     CVY_TRY(cvy_model_write(m, j->w.pool, 1, &tree));
-    cvy_text_add(t, "model:\n  inputs: {%s: %s}\n  layers:\n", m->input[0].name,
-                 cvy_shape_text(&m->input[0].sample_shape));
+    CVY_TRY(cvy_tree_print_line(cvy_tree_get(tree, "inputs"), &inputs));
+    cvy_text_add(t, "model:\n  inputs: %s\n  layers:\n", inputs);
+    cvy_mem_free(&inputs);
     CVY_TRY(cvy_model_add_layers(cvy_tree_get(tree, "layers"), t));
     cvy_text_add(t, "  output: %s\n", cvy_model_output(m));
     return t->status;
@@ -147,20 +151,33 @@ static void add_generated(const job *j, cvy_text *t)
     cvy_text_add(t, "]}\n");
 }
 
-static void add_data(const job *j, cvy_text *t)
+/* Adds a comment with the layer of data. A name of Caffe may hold any character, and a comment ends with its line. */
+static cvy_status add_layer_comment(const job *j, const cvy_caffe_data *data, const char *what, cvy_text *t)
+{
+    const char *name = cvy_caffe_word(data->layer->name);
+    char *clean = NULL;
+    CVY_TRY(cvy_build_clean(j->w.pool, name, strlen(name), &clean));
+    cvy_text_add(t, "   # layer %s%s\n", clean, what);
+    return CVY_OK;
+}
+
+static cvy_status add_data(const job *j, cvy_text *t)
 {
     cvy_text_add(t, "\ndata:\n");
     if (j->train.is_input || !j->train.layer) {
         add_generated(j, t);
-        return;
+        return CVY_OK;
     }
-    cvy_text_add(t, "  train: %s   # layer %s (%s)\n", j->train.source, j->train.layer->name, j->train.layer->type);
-    if (j->test_samples > 0)
-        cvy_text_add(t, "  val: %s   # layer %s of phase TEST; scored after each epoch\n", j->test.source,
-                     j->test.layer->name);
+    cvy_text_add(t, "  train: %s", j->train.source);
+    CVY_TRY(add_layer_comment(j, &j->train, "", t));
+    if (j->test_samples > 0) {
+        cvy_text_add(t, "  val: %s", j->test.source);
+        CVY_TRY(add_layer_comment(j, &j->test, " of phase TEST; scored after each epoch", t));
+    }
     if (j->train.augment)
         cvy_text_add(t, "  augment: %s   # transform_param; what is random is for training only\n", j->train.augment);
     cvy_text_add(t, "  shuffle: %s\n", j->train.shuffle ? "true" : "false   # samples come as they are stored");
+    return t->status;
 }
 
 static void add_groups(const job *j, cvy_text *t)
@@ -282,7 +299,7 @@ static cvy_status print_job(job *j, const cvy_caffe_job_opts *opts)
         note_differences(j, s);
     add_name(j, &body);
     CVY_TRY_OUT(add_model(j, &body));
-    add_data(j, &body);
+    CVY_TRY_OUT(add_data(j, &body));
     CVY_TRY_OUT(add_train(j, opts->init, &body));
     if (s)
         add_output(s, &body);

@@ -10,8 +10,8 @@
 #define CVY_CAFFE_JOB_H
 
 #include "base/text/base_text.h"
+#include "exchange/caffe/caffe.h"
 #include "exchange/caffe/caffe_file.h"
-#include "exchange/caffe/caffe_upgrade.h"
 #include "exchange/exchange_caffe.h"
 
 typedef Cvy__Caffe__SolverParameter cvy_caffe_solver;
@@ -40,6 +40,12 @@ static inline const cvy_caffe_solver *cvy_caffe_solver_of(const cvy_caffe_work *
     return (const cvy_caffe_solver *)w->solver.message;
 }
 
+/* A text that may be missing. */
+static inline const char *cvy_caffe_word(const char *text)
+{
+    return text ? text : "";
+}
+
 /* The beginning of a message about a field: "solver.prototxt:12: base_lr", in a small ring of buffers per thread. */
 const char *cvy_caffe_at(const cvy_caffe_file *file, const void *message, const char *field);
 
@@ -49,10 +55,8 @@ cvy_status cvy_caffe_work_open(const char *path, cvy_caffe_work *out);
 void cvy_caffe_work_free(cvy_caffe_work *w);
 /* The path of a file that a solver or a network names: as it is, which is relative to the current folder, or in the
  * folder of the solver; the latter is noted. CVY_E_IO: it is in neither. */
-cvy_status cvy_caffe_find(cvy_caffe_work *w, const cvy_caffe_file *file, const void *message, const char *field,
-                          const char *name, const char **out);
-/* The shortest decimal number that gives the same f32, as the file probably has it. */
-double cvy_caffe_decimal(float value);
+cvy_status cvy_caffe_find_file(cvy_caffe_work *w, const cvy_caffe_file *file, const void *message, const char *field,
+                               const char *name, const char **out);
 
 /* ---- caffe_source.c ---- */
 

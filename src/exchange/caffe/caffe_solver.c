@@ -27,21 +27,10 @@ const char *cvy_caffe_at(const cvy_caffe_file *file, const void *message, const 
     return text;
 }
 
-double cvy_caffe_decimal(float value)
-{
-    char text[40];
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value)
-            return strtod(text, NULL);
-    }
-    return value;
-}
-
 /* ---- paths ---- */
 
-cvy_status cvy_caffe_find(cvy_caffe_work *w, const cvy_caffe_file *file, const void *message, const char *field,
-                          const char *name, const char **out)
+cvy_status cvy_caffe_find_file(cvy_caffe_work *w, const cvy_caffe_file *file, const void *message, const char *field,
+                               const char *name, const char **out)
 {
     const char *beside = NULL;
     char *copy = NULL;
@@ -134,7 +123,7 @@ static cvy_status take_phase(cvy_caffe_work *w, cvy_caffe_phase *phase, Cvy__Caf
 static cvy_status open_net(cvy_caffe_work *w, const char *field, const char *path, cvy_caffe_phase *phase)
 {
     const char *found = NULL;
-    CVY_TRY(cvy_caffe_find(w, &w->solver, w->solver.message, field, path, &found));
+    CVY_TRY(cvy_caffe_find_file(w, &w->solver, w->solver.message, field, path, &found));
     CVY_TRY(cvy_caffe_text_read(found, &cvy__caffe__net_parameter__descriptor, &phase->file));
     phase->at = &phase->file;
     phase->net = (Cvy__Caffe__NetParameter *)phase->file.message;

@@ -26,8 +26,8 @@ typedef struct reader { /* what a layer is read with */
 } reader;
 
 #define FAIL_LAYER(r, code, fmt, ...)                                                                                  \
-    CVY_FAIL(code, "%s:%u: layer %s (%s): " fmt, (r)->at->path, (r)->layer->convoy_line, (r)->layer->name,             \
-             (r)->layer->type, __VA_ARGS__)
+    CVY_FAIL(code, "%s:%u: layer %s (%s): " fmt, (r)->at->path, (r)->layer->convoy_line,                               \
+             cvy_caffe_word((r)->layer->name), cvy_caffe_word((r)->layer->type), __VA_ARGS__)
 #define CHECK_LAYER(ok, r, code, fmt, ...)                                                                             \
     do {                                                                                                               \
         if (!(ok))                                                                                                     \
@@ -36,7 +36,8 @@ typedef struct reader { /* what a layer is read with */
 
 static void note(const reader *r, const char *text)
 {
-    cvy_text_add(&r->w->notes, "%s:%u: layer %s: %s\n", r->at->path, r->layer->convoy_line, r->layer->name, text);
+    cvy_text_add(&r->w->notes, "%s:%u: layer %s: %s\n", r->at->path, r->layer->convoy_line,
+                 cvy_caffe_word(r->layer->name), text);
 }
 
 static void add_path(reader *r, const char *path, const char *format)
@@ -59,7 +60,7 @@ static cvy_status add_mean(reader *r, const transform *t)
     CHECK_LAYER(!t->mean_file || t->n_mean_value == 0, r, CVY_E_CONFIG, "%s",
                 "transform_param has mean_file and mean_value; Caffe takes one of them");
     if (t->mean_file) {
-        CVY_TRY(cvy_caffe_find(r->w, r->at, t, "mean_file", t->mean_file, &file));
+        CVY_TRY(cvy_caffe_find_file(r->w, r->at, t, "mean_file", t->mean_file, &file));
         add_step(r);
         cvy_text_add(&r->augment, "{mean_file: ");
         cvy_text_add_quoted(&r->augment, file);
@@ -70,7 +71,7 @@ static cvy_status add_mean(reader *r, const transform *t)
         cvy_text_add(&r->augment, "{mean: [");
         for (size_t i = 0; i < t->n_mean_value; i++) {
             cvy_text_add(&r->augment, i ? ", " : "");
-            cvy_text_add_real(&r->augment, cvy_caffe_decimal(t->mean_value[i]));
+            cvy_text_add_real(&r->augment, CVY_CAFFE_REAL(t->mean_value[i]));
         }
         cvy_text_add(&r->augment, "]}");
     }
@@ -100,7 +101,7 @@ static cvy_status add_transform(reader *r, const transform *t)
     }
     add_step(r);
     cvy_text_add(&r->augment, "{scale: ");
-    cvy_text_add_real(&r->augment, cvy_caffe_decimal(t->scale));
+    cvy_text_add_real(&r->augment, CVY_CAFFE_REAL(t->scale));
     cvy_text_add(&r->augment, "}]");
     return CVY_OK;
 }
@@ -160,7 +161,7 @@ static cvy_status read_data(reader *r)
     int encoded = 0;
     CHECK_LAYER(p && p->source, r, CVY_E_CONFIG, "%s", "data_param has no source");
     CVY_TRY(check_batch(r, p->batch_size));
-    CVY_TRY(cvy_caffe_find(r->w, r->at, p, "source", p->source, &path));
+    CVY_TRY(cvy_caffe_find_file(r->w, r->at, p, "source", p->source, &path));
     const int is_leveldb = cvy_file_is_folder(path) && cvy_data_has_file(path, "CURRENT");
     CHECK_LAYER(!is_leveldb, r, CVY_E_UNSUPPORTED,
                 "%s is a LevelDB database, which convoy does not read: write the data as an LMDB (Caffe's "
@@ -186,7 +187,7 @@ static cvy_status read_image_data(reader *r)
     const char *path = NULL;
     CHECK_LAYER(p && p->source, r, CVY_E_CONFIG, "%s", "image_data_param has no source");
     CVY_TRY(check_batch(r, p->batch_size));
-    CVY_TRY(cvy_caffe_find(r->w, r->at, p, "source", p->source, &path));
+    CVY_TRY(cvy_caffe_find_file(r->w, r->at, p, "source", p->source, &path));
     CHECK_LAYER((p->new_height > 0) == (p->new_width > 0), r, CVY_E_CONFIG,
                 "new_height is %u and new_width is %u; give both, or neither", p->new_height, p->new_width);
     if (p->rand_skip > 0)
@@ -231,7 +232,7 @@ static cvy_status add_hdf5_files(reader *r, char *list, const char *target)
         line += strspn(line, " \t");
         if (!*line)
             continue;
-        CVY_TRY(cvy_caffe_find(r->w, r->at, r->layer->hdf5_data_param, "source", line, &path));
+        CVY_TRY(cvy_caffe_find_file(r->w, r->at, r->layer->hdf5_data_param, "source", line, &path));
         cvy_text_add(&r->source, count++ ? ", " : "[");
         CVY_TRY(add_hdf5(r, path, target));
     }
@@ -268,7 +269,7 @@ static cvy_status read_hdf5_data(reader *r, const Cvy__Caffe__NetParameter *net)
     CHECK_LAYER(r->layer->n_top <= 2, r, CVY_E_UNSUPPORTED,
                 "%d data sets; convoy takes an input and a target from HDF5 files", (int)r->layer->n_top);
     CVY_TRY(check_batch(r, p->batch_size));
-    CVY_TRY(cvy_caffe_find(r->w, r->at, p, "source", p->source, &path));
+    CVY_TRY(cvy_caffe_find_file(r->w, r->at, p, "source", p->source, &path));
     r->out->shuffle = p->shuffle;
     r->out->reals = r->layer->n_top > 1 && !takes_classes(net, r->layer->top[1]);
     CVY_TRY(cvy_file_read(path, LIST_BYTES_MAX, &list, &bytes));
@@ -340,7 +341,8 @@ static int is_data(const Cvy__Caffe__LayerParameter *layer)
 
 static cvy_status read_layer(reader *r, const Cvy__Caffe__NetParameter *net)
 {
-    const char *type = r->layer->type ? r->layer->type : "";
+    const char *type = cvy_caffe_word(r->layer->type);
+    CHECK_LAYER(r->layer->n_top > 0, r, CVY_E_CONFIG, "%s", "it has no top, so that nothing reads its data");
     if (strcmp(type, "Data") == 0)
         return read_data(r);
     if (strcmp(type, "ImageData") == 0)
@@ -366,7 +368,7 @@ static cvy_status check_only(const reader *r, const Cvy__Caffe__NetParameter *ne
         CHECK_LAYER(other == r->layer || !is_data(other) || r->out->is_input, r, CVY_E_UNSUPPORTED,
                     "layer %s (%s) on line %u has data, too; a job has one source, with input and target of each "
                     "sample: put both into one LMDB or HDF5 file",
-                    other->name, other->type, other->convoy_line);
+                    cvy_caffe_word(other->name), cvy_caffe_word(other->type), other->convoy_line);
     }
     return CVY_OK;
 }

@@ -181,7 +181,7 @@ cvy_status cvy_caffe_open_state(cvy_caffe_work *w, const char *path, cvy_caffe_f
     CVY_CHECK(s->has_iter && s->iter >= 0, CVY_E_FORMAT, "%s is no solverstate of Caffe: it has no number of a step",
               path);
     if (!*weights && s->learned_net && *s->learned_net)
-        return cvy_caffe_find(w, file, s, "learned_net", s->learned_net, weights);
+        return cvy_caffe_find_file(w, file, s, "learned_net", s->learned_net, weights);
     CVY_CHECK(*weights, CVY_E_CONFIG, "%s names no caffemodel: give the weights of step %d, too (--weights)", path,
               s->iter);
     return CVY_OK;

@@ -26,7 +26,7 @@ static void add_number(cvy_text *t, const char *key, double value)
 static cvy_status add_sgd(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text *t, int nesterov)
 {
     cvy_text_add(t, "sgd");
-    add_number(t, "momentum", s->has_momentum ? cvy_caffe_decimal(s->momentum) : 0);
+    add_number(t, "momentum", s->has_momentum ? CVY_CAFFE_REAL(s->momentum) : 0);
     if (s->momentum > 0)
         cvy_text_add(t, "%s, lr_inside: true", nesterov ? ", nesterov: true" : "");
     CVY_CHECK(!s->has_momentum || (s->momentum >= 0 && s->momentum < 1), CVY_E_CONFIG,
@@ -60,15 +60,15 @@ static cvy_status no_momentum(const cvy_caffe_work *w, const cvy_caffe_solver *s
 static cvy_status add_adagrad(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text *t)
 {
     cvy_text_add(t, "adagrad");
-    add_number(t, "eps", cvy_caffe_decimal(s->delta));
+    add_number(t, "eps", CVY_CAFFE_REAL(s->delta));
     return no_momentum(w, s, "AdaGrad");
 }
 
 static cvy_status add_rmsprop(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text *t)
 {
     cvy_text_add(t, "rmsprop");
-    add_number(t, "alpha", cvy_caffe_decimal(s->rms_decay));
-    add_number(t, "eps", cvy_caffe_decimal(s->delta));
+    add_number(t, "alpha", CVY_CAFFE_REAL(s->rms_decay));
+    add_number(t, "eps", CVY_CAFFE_REAL(s->delta));
     CVY_CHECK(s->rms_decay >= 0 && s->rms_decay < 1, CVY_E_CONFIG, "%s is %g, expected 0 or more, and less than 1",
               AT(w, "rms_decay"), (double)s->rms_decay);
     return no_momentum(w, s, "RMSProp");
@@ -84,8 +84,8 @@ static cvy_status check_share(const cvy_caffe_work *w, const char *field, double
 static cvy_status add_adadelta(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text *t)
 {
     cvy_text_add(t, "adadelta");
-    add_number(t, "rho", cvy_caffe_decimal(s->momentum));
-    add_number(t, "eps", cvy_caffe_decimal(s->delta));
+    add_number(t, "rho", CVY_CAFFE_REAL(s->momentum));
+    add_number(t, "eps", CVY_CAFFE_REAL(s->delta));
     CVY_TRY(check_share(w, "momentum", s->momentum));
     return check_delta(w, s);
 }
@@ -93,9 +93,9 @@ static cvy_status add_adadelta(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy
 static cvy_status add_adam(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text *t)
 {
     cvy_text_add(t, "adam");
-    add_number(t, "beta1", cvy_caffe_decimal(s->momentum));
-    add_number(t, "beta2", cvy_caffe_decimal(s->momentum2));
-    add_number(t, "eps", cvy_caffe_decimal(s->delta));
+    add_number(t, "beta1", CVY_CAFFE_REAL(s->momentum));
+    add_number(t, "beta2", CVY_CAFFE_REAL(s->momentum2));
+    add_number(t, "eps", CVY_CAFFE_REAL(s->delta));
     cvy_text_add(t, ", eps_hat: true");
     CVY_TRY(check_share(w, "momentum", s->momentum));
     CVY_TRY(check_share(w, "momentum2", s->momentum2));
@@ -153,7 +153,7 @@ static cvy_status add_decay(const cvy_caffe_work *w, const cvy_caffe_solver *s, 
         return unknown(w, "regularization_type", s->regularization_type, names, CVY_COUNT(names));
     CVY_CHECK(s->weight_decay >= 0, CVY_E_CONFIG, "%s is %g, expected 0 or more", AT(w, "weight_decay"),
               (double)s->weight_decay);
-    const double decay = cvy_caffe_decimal(s->weight_decay);
+    const double decay = CVY_CAFFE_REAL(s->weight_decay);
     add_number(t, "weight_decay", is_l1 ? 0 : decay);
     cvy_text_add(t, ", decay_on: all");
     *l1_out = is_l1 ? decay : 0;
@@ -168,7 +168,7 @@ static cvy_status add_optimizer(cvy_caffe_work *w, const cvy_caffe_solver *s, cv
     CVY_TRY(find_type(w, s, &type));
     cvy_text_add(t, "  optimizer: {name: ");
     CVY_TRY(solvers[type].add(w, s, t));
-    add_number(t, "lr", cvy_caffe_decimal(s->base_lr));
+    add_number(t, "lr", CVY_CAFFE_REAL(s->base_lr));
     CVY_TRY(add_decay(w, s, t, &l1));
     cvy_text_add(t, "}   # %s; weight decay is for biases, too\n", solvers[type].type);
     if (l1 > 0) {
@@ -194,7 +194,7 @@ static cvy_status add_step(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_tex
     NEEDS(w, s->has_gamma, "gamma", "lr_policy \"step\"");
     CVY_CHECK(s->stepsize > 0, CVY_E_CONFIG, "%s is %d, expected more than 0", AT(w, "stepsize"), s->stepsize);
     cvy_text_add(t, "{name: step, every: %d steps", s->stepsize);
-    add_number(t, "factor", cvy_caffe_decimal(s->gamma));
+    add_number(t, "factor", CVY_CAFFE_REAL(s->gamma));
     cvy_text_add(t, "}");
     return CVY_OK;
 }
@@ -203,7 +203,7 @@ static cvy_status add_exp(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text
 {
     NEEDS(w, s->has_gamma, "gamma", "lr_policy \"exp\"");
     cvy_text_add(t, "{name: exponential, every: 1 steps");
-    add_number(t, "factor", cvy_caffe_decimal(s->gamma));
+    add_number(t, "factor", CVY_CAFFE_REAL(s->gamma));
     cvy_text_add(t, "}");
     return CVY_OK;
 }
@@ -213,8 +213,8 @@ static cvy_status add_inv(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_text
     NEEDS(w, s->has_gamma, "gamma", "lr_policy \"inv\"");
     NEEDS(w, s->has_power, "power", "lr_policy \"inv\"");
     cvy_text_add(t, "{name: inverse, every: 1 steps");
-    add_number(t, "gamma", cvy_caffe_decimal(s->gamma));
-    add_number(t, "power", cvy_caffe_decimal(s->power));
+    add_number(t, "gamma", CVY_CAFFE_REAL(s->gamma));
+    add_number(t, "power", CVY_CAFFE_REAL(s->power));
     cvy_text_add(t, "}");
     return CVY_OK;
 }
@@ -228,7 +228,7 @@ static cvy_status add_multistep(cvy_caffe_work *w, const cvy_caffe_solver *s, cv
     for (size_t i = 0; i < s->n_stepvalue; i++)
         cvy_text_add(t, "%s%d steps", i ? ", " : "", s->stepvalue[i]);
     cvy_text_add(t, "]");
-    add_number(t, "factor", cvy_caffe_decimal(s->gamma));
+    add_number(t, "factor", CVY_CAFFE_REAL(s->gamma));
     cvy_text_add(t, "}");
     return CVY_OK;
 }
@@ -237,7 +237,7 @@ static cvy_status add_poly(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_tex
 {
     NEEDS(w, s->has_power, "power", "lr_policy \"poly\"");
     cvy_text_add(t, "{name: polynomial");
-    add_number(t, "power", cvy_caffe_decimal(s->power));
+    add_number(t, "power", CVY_CAFFE_REAL(s->power));
     cvy_text_add(t, "}");
     return CVY_OK;
 }
@@ -247,7 +247,7 @@ static cvy_status add_sigmoid(cvy_caffe_work *w, const cvy_caffe_solver *s, cvy_
     NEEDS(w, s->has_gamma, "gamma", "lr_policy \"sigmoid\"");
     NEEDS(w, s->has_stepsize, "stepsize", "lr_policy \"sigmoid\"");
     cvy_text_add(t, "{name: sigmoid, middle: %d steps, every: 1 steps", s->stepsize);
-    add_number(t, "slope", cvy_caffe_decimal(s->gamma));
+    add_number(t, "slope", CVY_CAFFE_REAL(s->gamma));
     cvy_text_add(t, "}");
     return CVY_OK;
 }
@@ -289,7 +289,7 @@ cvy_status cvy_caffe_add_training(cvy_caffe_work *w, cvy_text *t)
     CVY_TRY(add_schedule(w, s, t));
     if (s->clip_gradients > 0) {
         cvy_text_add(t, "  clip_norm: ");
-        cvy_text_add_real(t, cvy_caffe_decimal(s->clip_gradients) / s->iter_size);
+        cvy_text_add_real(t, CVY_CAFFE_REAL(s->clip_gradients) / s->iter_size);
         cvy_text_add(t, "   # clip_gradients%s\n", s->iter_size > 1 ? " / iter_size" : "");
     }
     return t->status;
