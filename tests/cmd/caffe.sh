@@ -83,6 +83,51 @@ mkdir elsewhere
 contains elsewhere/log 'net.prototxt does not exist relative to the current folder; ' || fail "no note on the folder: $(cat elsewhere/log)"
 same_tensors one/checkpoints/step-*12/weights.safetensors elsewhere/four/checkpoints/step-*12/weights.safetensors || fail "from another folder other weights are trained"
 
+# ---- weights and state ----
+# field NUMBER: the bytes of stdin as a field of protocol buffers. number NUMBER VALUE: an integer.
+varint() { awk -v n="$1" 'BEGIN { for (; n >= 128; n = int(n / 128)) printf "\\%03o", n % 128 + 128; printf "\\%03o", n }'; }
+field() {
+    body=$(mktemp ./body.XXXXXX)
+    cat >"$body"
+    printf "$(varint $(($1 * 8 + 2)))$(varint "$(wc -c <"$body")")"
+    cat "$body"
+}
+number() { printf "$(varint $(($1 * 8)))$(varint "$2")"; }
+# blob FIELD DIM...: an array of zeros.
+blob() {
+    at=$1
+    shift
+    size=1
+    for dim; do size=$((size * dim)); done
+    { for dim; do printf "$(varint "$dim")"; done | field 1 | field 7; head -c $((4 * size)) /dev/zero | field 5; } | field "$at"
+}
+layer() { name=$1; { printf '%s' "$name" | field 1; printf '%s' "$2" | field 2; eval "$3"; } | field 100; }
+{
+    layer conv1 Convolution 'blob 7 4 3 5 5; blob 7 4'
+    layer ip1 InnerProduct 'blob 7 16 144; blob 7 16'
+    layer ip2 InnerProduct 'blob 7 10 16; blob 7 10'
+} >zero.caffemodel
+{
+    number 1 8
+    printf zero.caffemodel | field 2
+    blob 3 4 3 5 5; blob 3 4; blob 3 16 144; blob 3 16; blob 3 10 16; blob 3 10
+} >zero.solverstate
+train --solver solver.prototxt --weights zero.caffemodel --out zero --set train.steps=1 --set log.every=1 >log 2>&1 || fail "--weights: $(cat log)"
+grep -q '"loss": *2.302585' zero/metrics.jsonl || fail "with weights of zero the first loss is not ln 10: $(cat zero/metrics.jsonl)"
+train --solver solver.prototxt --snapshot zero.solverstate --out later --set log.every=1 >log 2>&1 || fail "--snapshot: $(cat log)"
+grep -q 'done after 12 steps' log || fail "--snapshot: $(cat log)"
+[ "$(grep -c '"kind": *"step"' later/metrics.jsonl)" = 4 ] || fail "steps 8 to 12 are not four: $(cat later/metrics.jsonl)"
+grep -q '"loss": *2.302585' later/metrics.jsonl || fail "the state's weights are not taken: $(cat later/metrics.jsonl)"
+refused 'nothing is left to do' "$CONVOY" train --solver solver.prototxt --snapshot zero.solverstate --set train.steps=8
+"$CONVOY" import solver.prototxt zero.caffemodel --out weighted >log 2>&1 || fail "import with weights: $(cat log)"
+train weighted/job.yaml --out six --set train.steps=1 >log 2>&1 || fail "the job with weights: $(cat log)"
+same_tensors zero/checkpoints/step-*1/weights.safetensors six/checkpoints/step-*1/weights.safetensors || fail "import with weights trains other weights than --weights"
+{ layer conv1 Convolution 'blob 7 4 3 3 3; blob 7 4'; } >other.caffemodel
+refused 'other.caffemodel' "$CONVOY" train --solver solver.prototxt --weights other.caffemodel
+{ number 1 8; blob 3 4 3 5 5; } >other.solverstate
+refused 'names no caffemodel' "$CONVOY" train --solver solver.prototxt --snapshot other.solverstate
+refused 'has 1 arrays of history, and the network has 6 blobs' "$CONVOY" train --solver solver.prototxt --snapshot other.solverstate --weights zero.caffemodel
+
 # ---- a network alone ----
 { echo 'name: "deploy" input: "data" input_dim: 8 input_dim: 3 input_dim: 28 input_dim: 28'; layers; } >deploy.prototxt
 "$CONVOY" time --net deploy.prototxt --mode forward --steps 2 --threads 1 >log 2>&1 || fail "time --net: $(cat log)"
