@@ -133,7 +133,7 @@ static cvy_status note_difference(cvy_caffe *x, const char *path, difference *d)
     end_list(&d->unused, d->nunused);
     CVY_TRY(d->lacking.status);
     CVY_TRY(d->unused.status);
-    CVY_CHECK(d->nmatched > 0, CVY_E_SHAPE,
+    CVY_CHECK(d->nmatched > 0 || d->nlacking == 0, CVY_E_SHAPE,
               "%s is of another network: of the %d layers of %s with weights it has none (%s); it has %s", path,
               d->nlacking, x->build.path, d->lacking.data ? d->lacking.data : "-",
               d->unused.data ? d->unused.data : "no weights");
