@@ -148,7 +148,10 @@ refused 'source is other_lmdb, which exists neither here nor in .' "$CONVOY" tra
 sed 's/InnerProduct/InerProduct/' net.prototxt >other.prototxt
 refused "did you mean 'InnerProduct'?" "$CONVOY" train --solver bad.prototxt
 cp deploy.prototxt other.prototxt
-refused 'the network has no data for its training: its layer Input has only a shape' "$CONVOY" train --solver bad.prototxt
+train --solver bad.prototxt --out seven --set train.steps=2 >log 2>&1 || fail "a solver without data: $(cat log)"
+contains log 'other.prototxt: layer input (Input) has a shape and no data: the run trains on generated samples' || fail "no note on generated samples: $(cat log)"
+{ echo 'layer { name: "m" type: "MemoryData" top: "data" top: "label" memory_data_param { batch_size: 2 channels: 3 height: 28 width: 28 } }'; layers; } >other.prototxt
+refused 'other.prototxt:1: layer m (MemoryData) has no data: a program fills it' "$CONVOY" train --solver bad.prototxt
 refused 'nowhere.prototxt' "$CONVOY" train --solver nowhere.prototxt
 refused 'give one of them' "$CONVOY" train --solver solver.prototxt imported/job.yaml
 refused '--weights and --snapshot go with --solver' "$CONVOY" train imported/job.yaml --weights w.caffemodel

@@ -25,7 +25,8 @@ typedef struct job {
 /* ---- data ---- */
 
 /* Opens the data of a layer. shape_out: of a sample after augmentation; may be NULL. */
-static cvy_status look_at(const job *j, const cvy_caffe_data *data, cvy_shape *shape_out, int64_t *nsamples_out)
+static cvy_status look_at(const job *j, const cvy_caffe_file *at, const cvy_caffe_data *data, cvy_shape *shape_out,
+                          int64_t *nsamples_out)
 {
     cvy_tree *source = NULL, *augment = NULL;
     cvy_dataset *d = NULL;
@@ -34,8 +35,7 @@ static cvy_status look_at(const job *j, const cvy_caffe_data *data, cvy_shape *s
         CVY_TRY(cvy_tree_parse_text(j->w.pool, "data.augment", data->augment, strlen(data->augment), &augment));
     const cvy_status status = cvy_dataset_open(source, augment, 1, 1, &d);
     if (status != CVY_OK)
-        return cvy_error_prefix(status, "%s:%u: layer %s", j->w.path, data->layer->convoy_line,
-                                cvy_caffe_word(data->layer->name));
+        return cvy_error_prefix(status, "%s", cvy_caffe_layer_at(at, data->layer));
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     if (shape_out)
         *shape_out = info->field[0].shape;
@@ -65,9 +65,9 @@ static void compare_transforms(job *j)
                *test = without_mirror(j->test.augment, room[1], sizeof room[1]);
     if (strcmp(train, test) != 0)
         cvy_text_add(&j->w.notes,
-                     "%s:%u: layer %s transforms its samples in another way, %s; validation takes that of training, "
-                     "without randomness\n",
-                     j->w.test.at->path, j->test.layer->convoy_line, cvy_caffe_word(j->test.layer->name), test);
+                     "%s transforms its samples in another way, %s; validation takes that of training, without "
+                     "randomness\n",
+                     cvy_caffe_layer_at(j->w.test.at, j->test.layer), test);
 }
 
 /* Caffe tests on test_iter batches. */
@@ -77,7 +77,7 @@ static cvy_status limit_test(job *j)
     const int64_t wanted = s && s->n_test_iter > 0 ? s->test_iter[0] * j->test.batch : 0;
     CVY_CHECK(!s || s->n_test_iter == 0 || s->test_iter[0] > 0, CVY_E_CONFIG, "%s is %d, expected more than 0",
               cvy_caffe_at(&j->w.solver, s, "test_iter"), s->test_iter[0]);
-    CVY_TRY(look_at(j, &j->test, NULL, &j->test_samples));
+    CVY_TRY(look_at(j, j->w.test.at, &j->test, NULL, &j->test_samples));
     if (wanted > j->test_samples)
         cvy_text_add(&j->w.notes,
                      "%s: test_iter times batch_size is %lld, and the validation data have %lld samples, "
@@ -88,22 +88,30 @@ static cvy_status limit_test(job *j)
     return CVY_OK;
 }
 
+/* A solver whose network has a shape in place of data: a program feeds it, or generated numbers do. */
+static cvy_status refuse_or_generate(job *j)
+{
+    const char *type = cvy_caffe_word(j->train.layer->type), *place = cvy_caffe_layer_at(j->w.train.at, j->train.layer);
+    CVY_CHECK(strcmp(type, "MemoryData") != 0, CVY_E_UNSUPPORTED,
+              "%s has no data: a program fills it; write the data as an LMDB, and give it to a layer Data", place);
+    cvy_text_add(
+        &j->w.notes,
+        "%s has a shape and no data: the run trains on generated samples; --set data.train=DATA gives others\n", place);
+    return j->w.notes.status;
+}
+
 static cvy_status find_data(job *j, cvy_shape *shape_out)
 {
     cvy_caffe_work *w = &j->w;
     int64_t nsamples = 0;
     CVY_TRY(cvy_caffe_data_of(w, w->train.net, w->train.at, &j->train));
-    CVY_CHECK(!w->solver.message || (j->train.layer && !j->train.is_input), CVY_E_UNSUPPORTED,
-              "%s: the network has no data for its training: its layer %s has only a shape; convoy reads data of the "
-              "layers Data (LMDB), ImageData and HDF5Data, or those that data.train of a job names (convoy import "
-              "NET.prototxt makes one)",
-              w->train.at->path,
-              j->train.layer ? cvy_caffe_word(j->train.layer->type) : "of data is missing, and its input");
+    CVY_CHECK(!w->solver.message || j->train.layer, CVY_E_UNSUPPORTED,
+              "%s: no layer of phase TRAIN gives data: expected Data (LMDB), ImageData or HDF5Data", w->train.at->path);
     if (j->train.is_input || !j->train.layer) {
         *shape_out = j->train.shape;
-        return CVY_OK;
+        return w->solver.message ? refuse_or_generate(j) : CVY_OK;
     }
-    CVY_TRY(look_at(j, &j->train, shape_out, &nsamples));
+    CVY_TRY(look_at(j, j->w.train.at, &j->train, shape_out, &nsamples));
     if (nsamples % j->train.batch != 0)
         cvy_text_add(&w->notes,
                      "%s: the batch of %lld does not divide the %lld samples: the last batch of an epoch is smaller "
@@ -215,8 +223,7 @@ static void add_metrics(const job *j, cvy_text *t)
         cvy_text_add(t, k > 1 ? "{name: top_k, k: %u}" : "accuracy", k);
         seen[n++] = k;
     }
-    if (n > 0)
-        cvy_text_add(t, "]   # layers Accuracy\n");
+    cvy_text_add(t, n > 0 ? "]   # layers Accuracy\n" : "  metrics: none   # the network has no layer Accuracy\n");
 }
 
 static cvy_status add_train(job *j, const char *init, cvy_text *t)

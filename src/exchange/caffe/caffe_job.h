@@ -48,6 +48,8 @@ static inline const char *cvy_caffe_word(const char *text)
 
 /* The beginning of a message about a field: "solver.prototxt:12: base_lr", in a small ring of buffers per thread. */
 const char *cvy_caffe_at(const cvy_caffe_file *file, const void *message, const char *field);
+/* The same about a layer: "net.prototxt:12: layer data (Data)". */
+const char *cvy_caffe_layer_at(const cvy_caffe_file *file, const Cvy__Caffe__LayerParameter *layer);
 
 /* Opens a solver, or a network, with the networks that it names. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_CONFIG,
  * CVY_E_MEMORY; *out must be freed in any case. */

@@ -13,17 +13,36 @@
 
 /* ---- messages ---- */
 
+enum { RING = 4, PLACE_BYTES = 512 };
+typedef struct ring {
+    char text[RING][PLACE_BYTES];
+    int next;
+} ring;
+
+static char *next_place(void)
+{
+    static _Thread_local ring r;
+    return r.text[r.next++ % RING];
+}
+
 const char *cvy_caffe_at(const cvy_caffe_file *file, const void *message, const char *field)
 {
-    enum { RING = 4 };
-    static _Thread_local char ring[RING][512];
-    static _Thread_local int next;
-    char *text = ring[next++ % RING];
+    char *text = next_place();
     const int line = cvy_caffe_line_of(file, message, field);
     if (line)
-        snprintf(text, sizeof ring[0], "%s:%d: %s", file->path, line, field);
+        snprintf(text, PLACE_BYTES, "%s:%d: %s", file->path, line, field);
     else
-        snprintf(text, sizeof ring[0], "%s: %s", file->path, field);
+        snprintf(text, PLACE_BYTES, "%s: %s", file->path, field);
+    return text;
+}
+
+const char *cvy_caffe_layer_at(const cvy_caffe_file *file, const Cvy__Caffe__LayerParameter *layer)
+{
+    char *text = next_place(), line[24] = "";
+    if (layer->convoy_line > 0)
+        snprintf(line, sizeof line, ":%u", layer->convoy_line);
+    snprintf(text, PLACE_BYTES, "%s%s: layer %s (%s)", file->path, line, layer->name ? layer->name : "",
+             layer->type ? layer->type : "");
     return text;
 }
 

@@ -25,9 +25,7 @@ typedef struct reader { /* what a layer is read with */
     int is_bgr; /* Caffe decodes the pictures, so that blue comes first */
 } reader;
 
-#define FAIL_LAYER(r, code, fmt, ...)                                                                                  \
-    CVY_FAIL(code, "%s:%u: layer %s (%s): " fmt, (r)->at->path, (r)->layer->convoy_line,                               \
-             cvy_caffe_word((r)->layer->name), cvy_caffe_word((r)->layer->type), __VA_ARGS__)
+#define FAIL_LAYER(r, code, fmt, ...) CVY_FAIL(code, "%s: " fmt, cvy_caffe_layer_at((r)->at, (r)->layer), __VA_ARGS__)
 #define CHECK_LAYER(ok, r, code, fmt, ...)                                                                             \
     do {                                                                                                               \
         if (!(ok))                                                                                                     \
@@ -36,8 +34,7 @@ typedef struct reader { /* what a layer is read with */
 
 static void note(const reader *r, const char *text)
 {
-    cvy_text_add(&r->w->notes, "%s:%u: layer %s: %s\n", r->at->path, r->layer->convoy_line,
-                 cvy_caffe_word(r->layer->name), text);
+    cvy_text_add(&r->w->notes, "%s: %s\n", cvy_caffe_layer_at(r->at, r->layer), text);
 }
 
 static void add_path(reader *r, const char *path, const char *format)
