@@ -216,11 +216,11 @@ static void other_layers_of_data(void)
     EXPECT(d.source && strstr(d.source, "/one.h5\", format: hdf5, x: \"data\", y: \"target\"}, {path: "));
     EXPECT_INT(d.reals, 1);
     EXPECT_INT(d.shuffle, 1);
-    EXPECT(!d.augment);
+    EXPECT_TEXT(d.augment ? d.augment : "", "[{scale: 1}]");
     cvy_caffe_work_free(&w);
     expect_source("'HDF5Data' hdf5_data_param { source: 'files.txt' batch_size: 10 } } layer { name: 'l' type: "
                   "'SoftmaxWithLoss' bottom: 'data' bottom: 'label'",
-                  "x: \"data\", label: \"label\"}", "");
+                  "x: \"data\", label: \"label\"}", "[{scale: 1}]");
     put("net.prototxt", "input: 'data' input_dim: 10 input_dim: 3 input_dim: 8 input_dim: 9");
     EXPECT_OK(open_at("net.prototxt", &w));
     EXPECT_OK(cvy_caffe_data_of(&w, w.train.net, w.train.at, &d));

@@ -24,9 +24,8 @@ typedef struct job {
 
 /* ---- data ---- */
 
-/* Opens the data of a layer. shape_out: of a sample after augmentation; may be NULL. */
-static cvy_status look_at(const job *j, const cvy_caffe_file *at, const cvy_caffe_data *data, cvy_shape *shape_out,
-                          int64_t *nsamples_out)
+/* Opens the data of a layer, for the shapes of its samples after augmentation. */
+static cvy_status look_at(const job *j, const cvy_caffe_file *at, cvy_caffe_data *data, int64_t *nsamples_out)
 {
     cvy_tree *source = NULL, *augment = NULL;
     cvy_dataset *d = NULL;
@@ -37,8 +36,10 @@ static cvy_status look_at(const job *j, const cvy_caffe_file *at, const cvy_caff
     if (status != CVY_OK)
         return cvy_error_prefix(status, "%s", cvy_caffe_layer_at(at, data->layer));
     const cvy_dataset_info *info = cvy_dataset_describe(d);
-    if (shape_out)
-        *shape_out = info->field[0].shape;
+    data->shape = info->field[0].shape;
+    for (int i = 1; i < info->nfield && data->reals; i++)
+        if (strcmp(info->field[i].name, "y") == 0)
+            data->target = info->field[i].shape;
     *nsamples_out = info->nsamples;
     cvy_dataset_destroy(&d);
     return CVY_OK;
@@ -77,7 +78,7 @@ static cvy_status limit_test(job *j)
     const int64_t wanted = s && s->n_test_iter > 0 ? s->test_iter[0] * j->test.batch : 0;
     CVY_CHECK(!s || s->n_test_iter == 0 || s->test_iter[0] > 0, CVY_E_CONFIG, "%s is %d, expected more than 0",
               cvy_caffe_at(&j->w.solver, s, "test_iter"), s->test_iter[0]);
-    CVY_TRY(look_at(j, j->w.test.at, &j->test, NULL, &j->test_samples));
+    CVY_TRY(look_at(j, j->w.test.at, &j->test, &j->test_samples));
     if (wanted > j->test_samples)
         cvy_text_add(&j->w.notes,
                      "%s: test_iter times batch_size is %lld, and the validation data have %lld samples, "
@@ -100,18 +101,16 @@ static cvy_status refuse_or_generate(job *j)
     return j->w.notes.status;
 }
 
-static cvy_status find_data(job *j, cvy_shape *shape_out)
+static cvy_status find_data(job *j)
 {
     cvy_caffe_work *w = &j->w;
     int64_t nsamples = 0;
     CVY_TRY(cvy_caffe_data_of(w, w->train.net, w->train.at, &j->train));
     CVY_CHECK(!w->solver.message || j->train.layer, CVY_E_UNSUPPORTED,
               "%s: no layer of phase TRAIN gives data: expected Data (LMDB), ImageData or HDF5Data", w->train.at->path);
-    if (j->train.is_input || !j->train.layer) {
-        *shape_out = j->train.shape;
+    if (j->train.is_input || !j->train.layer)
         return w->solver.message ? refuse_or_generate(j) : CVY_OK;
-    }
-    CVY_TRY(look_at(j, j->w.train.at, &j->train, shape_out, &nsamples));
+    CVY_TRY(look_at(j, j->w.train.at, &j->train, &nsamples));
     if (nsamples % j->train.batch != 0)
         cvy_text_add(&w->notes,
                      "%s: the batch of %lld does not divide the %lld samples: the last batch of an epoch is smaller "
@@ -321,26 +320,25 @@ out:
 
 /* ---- the network ---- */
 
-static cvy_status import_net(job *j, const cvy_shape *shape, const char *weights)
+static cvy_status import_net(job *j, const char *weights)
 {
     const cvy_caffe_phase *phase = &j->w.train;
-    const cvy_caffe_input input = {.top = j->train.top[0], .sample = *shape};
+    const cvy_caffe_input input[] = {{j->train.top[0], j->train.shape}, {j->train.top[1], j->train.target}};
     const cvy_caffe_opts opts = {.test = phase->state.phase == CVY__CAFFE__PHASE__TEST,
-                                 .input = &input,
-                                 .ninput = j->train.layer && !j->train.is_input,
+                                 .input = input,
+                                 .ninput = !j->train.layer || j->train.is_input ? 0 : 1 + j->train.reals,
                                  .weights = weights};
     return cvy_caffe_net_import(phase->at->path, phase->net, &opts, &j->out->import);
 }
 
 static cvy_status make_job(job *j, const char *path, const cvy_caffe_job_opts *opts)
 {
-    cvy_shape shape = {0};
     const char *weights = opts->weights, *type = NULL;
     CVY_TRY(cvy_caffe_work_open(path, &j->w));
     if (opts->snapshot)
         CVY_TRY(cvy_caffe_open_state(&j->w, opts->snapshot, &j->state, &weights));
-    CVY_TRY(find_data(j, &shape));
-    CVY_TRY(import_net(j, &shape, weights));
+    CVY_TRY(find_data(j));
+    CVY_TRY(import_net(j, weights));
     if (j->out->import.notes.bytes)
         cvy_text_add_bytes(&j->w.notes, j->out->import.notes.data, j->out->import.notes.bytes);
     CVY_TRY(print_job(j, opts));

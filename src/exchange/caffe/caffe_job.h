@@ -71,7 +71,8 @@ typedef struct cvy_caffe_data {
     int64_t batch;
     int shuffle, is_input; /* is_input: the layer has shapes, and no data */
     int reals;             /* its second top has numbers, not classes */
-    cvy_shape shape;       /* of a sample, if is_input */
+    cvy_shape shape;       /* of a sample, if is_input; else caffe_job.c sets it */
+    cvy_shape target;      /* of the numbers of the second top; caffe_job.c sets it */
 } cvy_caffe_data;
 
 /* Translates the layer of data of a network in the newest form that has only the layers of one phase. *out is zero if

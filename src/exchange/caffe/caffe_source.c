@@ -273,6 +273,7 @@ static cvy_status read_hdf5_data(reader *r, const Cvy__Caffe__NetParameter *net)
     const cvy_status status = cvy_pool_strdup(r->w->pool, list, &copy);
     cvy_mem_free(&list);
     CVY_TRY(status);
+    cvy_text_add(&r->augment, "[{scale: 1}]"); /* bytes are numbers of 0 to 255, too */
     return add_hdf5_files(r, copy, r->out->reals ? "y" : "label");
 }
 
