@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "data/data.h"
 #include "exchange/caffe/caffe_job.h"
 
 /* ---- train ---- */
@@ -203,6 +204,57 @@ static void pictures_are_fed_as_caffe_does(void)
     cvy_caffe_work_free(&w);
 }
 
+/* Reads sample number `sample` of a database of tests/data/files, through a layer Data with this transformation, as a
+ * validation set reads it. */
+static void read_through(const char *database, const char *transform, int64_t sample, float *x)
+{
+    cvy_caffe_work w = {0};
+    cvy_caffe_data d = {0};
+    cvy_tree *source = NULL, *augment = NULL;
+    cvy_dataset *data = NULL;
+    char text[2048];
+    int32_t label = -1;
+    void *const field[] = {x, &label};
+    snprintf(text, sizeof text,
+             "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: '%s/tests/data/files/%s' "
+             "batch_size: 2 backend: LMDB } transform_param { %s } }",
+             getenv("CONVOY_SOURCE"), database, transform);
+    put("net.prototxt", text);
+    EXPECT_OK(open_at("net.prototxt", &w));
+    EXPECT_OK(cvy_caffe_data_of(&w, w.train.net, w.train.at, &d));
+    EXPECT_OK(cvy_tree_parse_text(w.pool, "source", d.source, strlen(d.source), &source));
+    EXPECT_OK(cvy_tree_parse_text(w.pool, "augment", d.augment, strlen(d.augment), &augment));
+    EXPECT_OK(cvy_dataset_open(source, augment, 0, 1, &data));
+    if (data)
+        EXPECT_OK(cvy_dataset_read(data, sample, 0, field));
+    cvy_dataset_destroy(&data);
+    cvy_caffe_work_free(&w);
+}
+
+/* make_lmdb.py says what the pictures are. In both databases the values that Caffe feeds begin with blue: OpenCV
+ * decodes in this order, and convert_imageset has stored plain pictures so. */
+static void values_are_those_of_caffe(void)
+{
+    static const double mean[] = {10, 20, 30};
+    static float x[3 * 16 * 24];
+    read_through("lmdb-imageset", "scale: 0.5 crop_size: 4 mean_value: 10 mean_value: 20 mean_value: 30 mirror: true",
+                 5, x);
+    for (int i = 0; i < 48; i++) {
+        const int c = i / 16, row = i % 16 / 4, column = i % 4; /* the crop of 5 x 4 begins at 0, 0 */
+        const uint8_t pixel = (uint8_t)(7 * 5 + 50 * (2 - c) + 3 * row + 2 * column);
+        EXPECT_NEAR(x[i], (pixel - mean[c]) * 0.5, 0);
+    }
+#if CVY_HAVE_SPNG
+    read_through("lmdb-encoded", "scale: 0.5 crop_size: 8 mean_value: 10 mean_value: 20 mean_value: 30", 3, x);
+    for (int i = 0; i < 192; i++) {
+        const int c = i / 64, row = i % 64 / 8 + 4, column = i % 8 + 8;
+        EXPECT_NEAR(x[i], (20 + 8 * 3 + 20 * (2 - c) + 3 * row + 2 * column - mean[c]) * 0.5, 0);
+    }
+    read_through("lmdb-encoded", "force_gray: true", 3, x);
+    EXPECT_NEAR(x[0], 20 + 8 * 3 + 20 * (0.587 + 2 * 0.114), 1);
+#endif
+}
+
 static void other_layers_of_data(void)
 {
     cvy_caffe_work w = {0};
@@ -304,6 +356,82 @@ static void wrong_solver_files_are_named(void)
     cvy_caffe_work_free(&w);
 }
 
+/* ---- the state of a solver ---- */
+
+#define NET                                                                                                            \
+    "layer { name: 'x' type: 'Input' top: 'x' } layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'x' } "          \
+    "layer { name: 'f/1' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 } } "
+
+/* A network with the history 0, 1, 2, .. in each number of blob b times 10: of BatchNorm's three blobs, weight and
+ * bias; once or twice. */
+static cvy_status read_history(const char *type, int nstate, int nblob, int weight_elems, cvy_caffe_job *out,
+                               cvy_caffe_work *w)
+{
+    static float number[12][8];
+    static const char *const parameter[] = {"f.1.weight", "f.1.bias"};
+    Cvy__Caffe__SolverState state = CVY__CAFFE__SOLVER_STATE__INIT;
+    Cvy__Caffe__BlobProto blob[12], *history[12];
+    cvy_caffe_file file = {.path = (char *)(uintptr_t) "s.solverstate", .message = &state.base};
+    char text[1024];
+    snprintf(text, sizeof text, "net_param { " NET " } momentum: 0.9 type: '%s'", type);
+    CVY_TRY(open_solver(text, w));
+    CVY_TRY(cvy_pool_create(&out->import.pool));
+    for (int i = 0; i < 2; i++) {
+        const cvy_tensor_entry entry = {.name = parameter[i], .dtype = CVY_DTYPE_F32, .shape = {2 - i, {2, 3}}};
+        CVY_TRY(cvy_import_add_tensor(&out->import, &entry));
+    }
+    for (int i = 0; i < nstate * nblob; i++) {
+        blob[i] = (Cvy__Caffe__BlobProto)CVY__CAFFE__BLOB_PROTO__INIT;
+        for (int k = 0; k < 8; k++)
+            number[i][k] = (float)(10 * i + k);
+        blob[i].data = number[i];
+        blob[i].n_data = i % nblob == 3 ? (size_t)weight_elems : 2;
+        history[i] = &blob[i];
+    }
+    state.has_iter = 1;
+    state.iter = 70;
+    state.history = history;
+    state.n_history = (size_t)(nstate * nblob);
+    return cvy_caffe_add_state(w, &file, type, out);
+}
+
+static void expect_state(const cvy_caffe_job *job, int at, const char *name, double first)
+{
+    const cvy_tensor_entry *e = &job->import.tensor[at];
+    EXPECT_TEXT(e->name, name);
+    EXPECT_NEAR(((const float *)e->data)[1], first + 1, 0);
+}
+
+static void history_becomes_states(void)
+{
+    cvy_caffe_job job = {.first_step = 0};
+    cvy_caffe_work w = {0};
+    EXPECT_OK(read_history("SGD", 1, 5, 6, &job, &w));
+    EXPECT_INT(job.first_step, 70);
+    EXPECT_INT(job.import.ntensor, 4);
+    expect_state(&job, 2, "f.1.weight.momentum", 30);
+    expect_state(&job, 3, "f.1.bias.momentum", 40);
+    EXPECT(w.notes.data && strstr(w.notes.data, "the history of 2 blobs is taken; that of 3 others begins at 0"));
+    cvy_caffe_job_free(&job);
+    cvy_caffe_work_free(&w);
+    EXPECT_OK(read_history("Adam", 2, 5, 6, &job, &w));
+    EXPECT_INT(job.import.ntensor, 6);
+    expect_state(&job, 2, "f.1.weight.exp_avg", 30);
+    expect_state(&job, 3, "f.1.weight.exp_avg_sq", 80);
+    expect_state(&job, 4, "f.1.bias.exp_avg", 40);
+    expect_state(&job, 5, "f.1.bias.exp_avg_sq", 90);
+    cvy_caffe_job_free(&job);
+    cvy_caffe_work_free(&w);
+    EXPECT_FAULT(read_history("Adam", 1, 5, 6, &job, &w), CVY_E_SHAPE,
+                 "s.solverstate has 5 arrays of history, and the network has 5 blobs with 2 each");
+    cvy_caffe_job_free(&job);
+    cvy_caffe_work_free(&w);
+    EXPECT_FAULT(read_history("AdaDelta", 2, 5, 5, &job, &w), CVY_E_SHAPE,
+                 "the history of f.1.weight has 5 numbers, and the variable is 2x3");
+    cvy_caffe_job_free(&job);
+    cvy_caffe_work_free(&w);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -313,10 +441,12 @@ int main(void)
     TEST(length_clipping_and_decay);
     TEST(wrong_solvers_are_named);
     TEST(pictures_are_fed_as_caffe_does);
+    TEST(values_are_those_of_caffe);
     TEST(other_layers_of_data);
     TEST(wrong_layers_of_data_are_named);
     TEST(phases_and_stages_select_layers);
     TEST(wrong_solver_files_are_named);
+    TEST(history_becomes_states);
     EXPECT_OK(cvy_file_remove_tree(folder));
     return test_end();
 }
