@@ -16,7 +16,7 @@
 #include "caffe_text.h"
 #include "exchange/exchange.h"
 
-static const char path[] = "net.prototxt";
+static const char path[] = "published.prototxt";
 
 /* ---- the networks ---- */
 

@@ -12,7 +12,7 @@
 #include "caffe_text.h"
 #include "exchange/exchange.h"
 
-static const char net[] = "net.prototxt", model[] = "net.caffemodel";
+static const char net[] = "blobs.prototxt", model[] = "blobs.caffemodel";
 
 static const cvy_tensor_entry *find(const cvy_import *in, const char *name)
 {
@@ -88,10 +88,11 @@ static void a_new_head_is_noted(void)
         0);
     EXPECT_OK(import(&in));
     EXPECT_INT(in.ntensor, 2);
-    EXPECT(in.notes.data && strstr(in.notes.data, "net.caffemodel has 1 of the 2 layers with weights; these begin with "
-                                                  "their fillers: ip\n"));
     EXPECT(in.notes.data &&
-           strstr(in.notes.data, "layers of net.caffemodel that the network does not have are left out: "
+           strstr(in.notes.data, "blobs.caffemodel has 1 of the 2 layers with weights; these begin with "
+                                 "their fillers: ip\n"));
+    EXPECT(in.notes.data &&
+           strstr(in.notes.data, "layers of blobs.caffemodel that the network does not have are left out: "
                                  "old\n"));
     cvy_import_free(&in);
 }
@@ -103,7 +104,7 @@ static const struct {
     const char *message; /* a part of it */
 } refused[] = {
     {"layer { name: 'c' blobs { shape { dim: [2, 3, 1, 1] } data: [1, 2, 3, 4, 5, 6] } }", 0, CVY_E_SHAPE,
-     "net.caffemodel: blob 0 of layer c is 2x3, but c.weight of the network is 3x2x1x1; to train the layer from its "
+     "blobs.caffemodel: blob 0 of layer c is 2x3, but c.weight of the network is 3x2x1x1; to train the layer from its "
      "filler, "
      "give it another name"},
     {"layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } data: [1, 2, 3, 4, 5] } }", 0, CVY_E_FORMAT,
@@ -116,12 +117,13 @@ static const struct {
     {"layer { name: 'conv1' blobs { shape { dim: 1 } data: 1 } } layer { name: 'conv2' blobs { shape { dim: 1 } data: "
      "1 } }",
      0, CVY_E_SHAPE,
-     "net.caffemodel is of another network: of the 2 layers of net.prototxt with weights it has none (c, ip); it has "
+     "blobs.caffemodel is of another network: of the 2 layers of blobs.prototxt with weights it has none (c, ip); it "
+     "has "
      "conv1, "
      "conv2"},
     {"name: 'empty'", 0, CVY_E_SHAPE, "it has no weights"},
     {"layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } data: [1, 2, 3, 4, 5, 6] } }", 3, CVY_E_FORMAT,
-     "net.caffemodel is no binary NetParameter of Caffe, or it is truncated"},
+     "blobs.caffemodel is no binary NetParameter of Caffe, or it is truncated"},
 };
 
 static void what_does_not_fit_is_named(void)
