@@ -113,6 +113,18 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where);
 }
 
+/* The old name stays taken. */
+cvy_status cvy_build_rename_last(cvy_build *b, const char *free_name)
+{
+    cvy_model *m = b->out->model;
+    cvy_layer *last = &m->layer[m->nlayer - 1];
+    char *name = NULL;
+    CVY_TRY(cvy_pool_strdup(m->pool, free_name, &name));
+    CVY_TRY(cvy_index_add(&m->layer_at, name, m->nlayer - 1));
+    last->name = last->output = name;
+    return CVY_OK;
+}
+
 cvy_status cvy_build_set(cvy_build *b, const char *where, const char *layer, const char *parameter, cvy_dtype dtype,
                          const void *data, int64_t elems)
 {

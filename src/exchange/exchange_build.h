@@ -47,6 +47,9 @@ typedef struct cvy_build_layer {
 } cvy_build_layer;
 
 cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer);
+/* Gives the layer that was added last, which has no variables and no reader yet, another name and output; free_name:
+ * not taken. */
+cvy_status cvy_build_rename_last(cvy_build *b, const char *free_name);
 /* Gives the variable "<layer>.<parameter>" its first values, in the pool of the import. Values that were set stay: the
  * variable is shared. CVY_E_SHAPE: the number of elements is another one. */
 cvy_status cvy_build_set(cvy_build *b, const char *where, const char *layer, const char *parameter, cvy_dtype dtype,

@@ -12,7 +12,8 @@ const cvy_option cvy_job_top_rows[] = {
     {"name", CVY_TYPE_STRING, CVY_FIELD(cvy_job, name), "", "", "",
      "name of the run's folder; by default the name of the job file"},
     {"model", CVY_TYPE_TREE, CVY_FIELD(cvy_job, model), NULL, "", "",
-     "the network: a name from `convoy models`, a map {name: ..., options}, a map with `layers`, or {onnx: FILE}"},
+     "the network: a name from `convoy models`, a map {name: ..., options}, a map with `layers`, or a file of another "
+     "program: {onnx: FILE}, {caffe: FILE} (docs/reference/caffe-layers.md)"},
     {"libraries", CVY_TYPE_TREE, CVY_FIELD(cvy_job, libraries), "", "", "",
      "shared libraries of your own operators, such as [mine.so]; paths are relative to the folder of the job file. "
      "Their code runs in every process of the job: docs/guide/own-operator.md"},

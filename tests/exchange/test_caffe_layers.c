@@ -389,8 +389,8 @@ static void write_case(const struct layer_case *c)
 {
     cvy_text_free(&caffe_net);
     cvy_text_add(&caffe_net, "%s%s", input, c->text);
-    caffe_put("net.prototxt");
-    caffe_put_model("net.caffemodel", c->blobs ? c->blobs : "name: \"none\"", 0);
+    caffe_put("layer.prototxt");
+    caffe_put_model("layer.caffemodel", c->blobs ? c->blobs : "name: \"none\"", 0);
 }
 
 /* Whether the network could be read. */
@@ -398,10 +398,13 @@ static int check_layers(const struct layer_case *c)
 {
     cvy_import in = {0};
     char ops[256] = "";
-    EXPECT_OK(cvy_import_caffe("net.prototxt", &(cvy_caffe_opts){.test = 1, .weights = "net.caffemodel"}, &in));
+    EXPECT_OK(cvy_import_caffe("layer.prototxt", &(cvy_caffe_opts){.test = 1, .weights = "layer.caffemodel"}, &in));
     for (int i = 0; in.model && i < in.model->nlayer; i++)
         snprintf(ops + strlen(ops), sizeof ops - strlen(ops), "%s%s", i ? " " : "", in.model->layer[i].op->name);
     EXPECT_TEXT(ops, c->layers);
+    /* the last layer of ours has the name of the last layer of the text */
+    if (in.model && !strstr(c->text, "Scale\" bottom: \"a\""))
+        EXPECT(strlen(cvy_model_output(in.model)) == 1);
     const int made = in.model != NULL;
     cvy_import_free(&in);
     return made;
@@ -415,10 +418,10 @@ static void check_numbers(const struct layer_case *c)
     const cvy_network_out out = {NULL, CVY_DTYPE_F32, SAMPLES * c->elems, y};
     cvy_network_opts opts = cvy_network_opts_default();
     cvy_network *network = NULL;
-    opts.weights = "net.caffemodel";
+    opts.weights = "layer.caffemodel";
     for (int i = 0; i < SAMPLES * SIZE; i++)
         x[i] = (float)((i * 37 + i / 24) % 41) / 5 - 3.5f;
-    EXPECT_OK(cvy_network_open(context, "net.prototxt", &opts, &network));
+    EXPECT_OK(cvy_network_open(context, "layer.prototxt", &opts, &network));
     if (network) {
         EXPECT_OK(cvy_network_apply(network, SAMPLES, &in, 1, &out, 1));
         for (int s = 0; s < SAMPLES; s++) {
@@ -488,8 +491,8 @@ static void losses_have_the_factors_of_caffe(void)
         cvy_text_add(&caffe_net, labels, losses[i].target);
         cvy_text_add(&caffe_net, "layer { name: \"loss\" bottom: \"data\" bottom: \"t\" top: \"loss\" %s }",
                      losses[i].text);
-        caffe_put("net.prototxt");
-        EXPECT_OK(cvy_import_caffe("net.prototxt", &(cvy_caffe_opts){0}, &in));
+        caffe_put("layer.prototxt");
+        EXPECT_OK(cvy_import_caffe("layer.prototxt", &(cvy_caffe_opts){0}, &in));
         EXPECT_OK(cvy_pool_create(&pool));
         if (in.model)
             EXPECT_OK(cvy_model_write(in.model, pool, 1, &tree));
@@ -517,7 +520,8 @@ static const struct {
      "}\n"
      "layer { name: \"d\" type: \"Python\" bottom: \"c\" top: \"d\" python_param { module: \"m\" } }",
      CVY_E_UNSUPPORTED,
-     "net.prototxt: 3 layers of Caffe are not supported: line 2: a (Convolutoin): there is no such type of layer, did "
+     "layer.prototxt: 3 layers of Caffe are not supported: line 2: a (Convolutoin): there is no such type of layer, "
+     "did "
      "you "
      "mean 'Convolution'?; line 3: b (SPP): convoy has no layer for spatial pyramid pooling; line 5: d (Python): "
      "convoy "
@@ -535,7 +539,7 @@ static const struct {
     {LAYER("Convolution", "convolution_param { num_output: 3 group: 2 kernel_size: 1 }"), CVY_E_FORMAT,
      "num_output 3 and group 2 on 2 channels"},
     {LAYER("Convolution", "convolution_param { num_output: 2 kernel_size: 5 }"), CVY_E_SHAPE,
-     "net.prototxt: line 2: a (Convolution)"},
+     "layer.prototxt: line 2: a (Convolution)"},
     {LAYER("Convolution", "convolution_param { num_output: 2 kernel_size: 1 weight_filler { type: \"magic\" } }"),
      CVY_E_UNSUPPORTED, "the filler 'magic' is not known here"},
     {LAYER("Convolution", "convolution_param { num_output: 2 kernel_size: 1 bias_filler { type: \"uniform\" } }"),
@@ -567,8 +571,9 @@ static void what_is_not_supported_is_named(void)
         cvy_import in = {0};
         cvy_text_free(&caffe_net);
         cvy_text_add(&caffe_net, "%s%s", input, refused[i].text);
-        caffe_put("net.prototxt");
-        EXPECT_FAULT(cvy_import_caffe("net.prototxt", &(cvy_caffe_opts){0}, &in), refused[i].code, refused[i].message);
+        caffe_put("layer.prototxt");
+        EXPECT_FAULT(cvy_import_caffe("layer.prototxt", &(cvy_caffe_opts){0}, &in), refused[i].code,
+                     refused[i].message);
         EXPECT(!in.model && !in.pool && !in.tensor);
     }
     cvy_text_free(&caffe_net);

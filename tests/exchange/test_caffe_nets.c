@@ -16,7 +16,7 @@
 #include "caffe_text.h"
 #include "exchange/exchange.h"
 
-static const char path[] = "net.prototxt";
+static const char path[] = "published.prototxt";
 
 /* ---- the networks ---- */
 
@@ -387,7 +387,7 @@ static const struct known {
      CAFFE_NEW,
      431102,
      "feat",
-     {{"cut", "1x1x28x28"}, {"cut_2", "1x1x28x28"}, {"pool2_p", "1x50x4x4"}, {"feat_p", "1x2"}}},
+     {{"a", "1x1x28x28"}, {"b", "1x1x28x28"}, {"pool2_p", "1x50x4x4"}, {"feat_p", "1x2"}}},
     {"autoencoder", autoencoder, 1, 28, 28, CAFFE_NEW, 2837314, "decode1", {{"encode4", "1x30"}, {"decode1", "1x784"}}},
 };
 

@@ -53,6 +53,7 @@ typedef struct cvy_caffe {
     int has_losses;     /* the network has a loss, so it is to be trained */
     double main_weight; /* of the loss that reads `main` */
     const char *main;   /* what becomes the output of the model; NULL: the last layer */
+    int unnamed;        /* the number of the layer that was added last, if its name may change; -1: it may not */
     cvy_text declined;
     int ndeclined;
 } cvy_caffe;
@@ -79,7 +80,8 @@ cvy_status cvy_caffe_decline(const cvy_caffe_layer *layer, const char *fmt, ...)
 cvy_status cvy_caffe_bottom(const cvy_caffe_layer *layer, size_t i, const char **out);
 /* Its shape, with one sample. */
 const cvy_shape *cvy_caffe_shape(const cvy_caffe_layer *layer, const char *output);
-/* Top i is this output of the model. */
+/* Top i is this output of the model. If it is that of the layer that was added last, the layer gets the name of the
+ * Caffe layer, or of the top if there are several. */
 cvy_status cvy_caffe_done(const cvy_caffe_layer *layer, size_t i, const char *output);
 /* An axis that may count from the end. Declines the batch. */
 cvy_status cvy_caffe_axis(const cvy_caffe_layer *layer, int64_t axis, int ndim, int *out);
@@ -95,7 +97,7 @@ typedef struct cvy_caffe_new_layer {
     int nfrom;
 } cvy_caffe_new_layer;
 
-/* Adds a layer without variables. */
+/* Adds a layer without variables; it is called "<layer>.<operator>" until cvy_caffe_done() names it. */
 cvy_status cvy_caffe_add(const cvy_caffe_layer *layer, const cvy_caffe_new_layer *added, const char **output_out);
 /* Adds a layer whose first nparam parameters are blobs of the Caffe layer. *name_out: of its variables. If other layers
  * have the same names of parameters, they share the variables. */

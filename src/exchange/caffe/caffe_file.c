@@ -11,11 +11,15 @@
 
 #define BINARY_BYTES_MAX ((size_t)2 << 30) /* the limit of protocol buffers */
 
-static void *allocate(void *data, size_t bytes)
+/* failed: where to note that there is no memory, or NULL. protobuf-c itself does not say why it decodes nothing. */
+static void *allocate(void *failed, size_t bytes)
 {
     void *block = NULL;
-    (void)data;
-    return cvy_mem_alloc(bytes, &block) == CVY_OK ? block : NULL;
+    if (cvy_mem_alloc(bytes, &block) == CVY_OK)
+        return block;
+    if (failed)
+        *(int *)failed = 1;
+    return NULL;
 }
 
 static void release(void *data, void *block)
@@ -70,11 +74,15 @@ cvy_status cvy_caffe_binary_read(const char *path, const ProtobufCMessageDescrip
 {
     char *data = NULL;
     size_t bytes = 0;
+    int lacks_memory = 0;
+    ProtobufCAllocator allocator = {.alloc = allocate, .free = release, .allocator_data = &lacks_memory};
     cvy_status status = open_file(path, out, &data, &bytes);
     if (status == CVY_OK)
-        out->message = protobuf_c_message_unpack(type, cvy_caffe_allocator(), bytes, (const uint8_t *)data);
+        out->message = protobuf_c_message_unpack(type, &allocator, bytes, (const uint8_t *)data);
     cvy_mem_free(&data);
-    if (status == CVY_OK && (!out->message || bytes == 0))
+    if (lacks_memory)
+        status = cvy_error_set(CVY_E_MEMORY, "%s: there is not enough memory to decode it", path);
+    else if (status == CVY_OK && (!out->message || bytes == 0))
         status = cvy_error_set(CVY_E_FORMAT, "%s is no binary %s of Caffe, or it is truncated: it cannot be decoded",
                                path, type->short_name);
     if (status != CVY_OK)

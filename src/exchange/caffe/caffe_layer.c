@@ -45,9 +45,25 @@ const cvy_shape *cvy_caffe_shape(const cvy_caffe_layer *layer, const char *outpu
     return &cvy_build_value(&layer->x->build, output)->shape;
 }
 
+/* Intermediate layers keep "<layer>.<operator>"; the last one is what users mean by the name of the Caffe layer. */
+static cvy_status name_last(const cvy_caffe_layer *layer, size_t i, const char **output)
+{
+    cvy_caffe *x = layer->x;
+    const cvy_model *m = x->build.out->model;
+    char *name = (char *)(uintptr_t)layer->name;
+    if (x->unnamed < 0 || x->unnamed != m->nlayer - 1 || strcmp(m->layer[x->unnamed].output, *output) != 0)
+        return CVY_OK;
+    if (layer->p->n_top > 1 && i < layer->p->n_top)
+        CVY_TRY(cvy_build_clean(x->build.out->pool, layer->p->top[i], strlen(layer->p->top[i]), &name));
+    x->unnamed = -1;
+    CVY_TRY(cvy_build_free_name(&x->build, name, output));
+    return cvy_build_rename_last(&x->build, *output);
+}
+
 cvy_status cvy_caffe_done(const cvy_caffe_layer *layer, size_t i, const char *output)
 {
     const cvy_caffe *x = layer->x;
+    CVY_TRY(name_last(layer, i, &output));
     if (i < layer->p->n_top)
         x->blob[cvy_keys_find(&x->names, layer->p->top[i])].output = output;
     return CVY_OK;
@@ -168,8 +184,11 @@ static cvy_status build(const cvy_caffe_layer *layer, const cvy_caffe_new_layer 
 cvy_status cvy_caffe_add(const cvy_caffe_layer *layer, const cvy_caffe_new_layer *added, const char **output_out)
 {
     const char *output = NULL;
-    CVY_TRY(cvy_build_free_name(&layer->x->build, layer->name, &output));
+    char *wish = NULL;
+    CVY_TRY(cvy_pool_printf(layer->x->build.out->pool, &wish, "%s.%s", layer->name, added->op));
+    CVY_TRY(cvy_build_free_name(&layer->x->build, wish, &output));
     CVY_TRY(build(layer, added, output, output));
+    layer->x->unnamed = layer->x->build.out->model->nlayer - 1;
     *output_out = output;
     return CVY_OK;
 }

@@ -154,7 +154,7 @@ static int has_losses(const Cvy__Caffe__NetParameter *net)
 cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
                                 cvy_import *out)
 {
-    cvy_caffe x = {.net = net, .opts = opts, .has_losses = has_losses(net)};
+    cvy_caffe x = {.net = net, .opts = opts, .has_losses = has_losses(net), .unnamed = -1};
     cvy_status status = CVY_OK;
     *out = (cvy_import){0};
     CVY_TRY_OUT(cvy_pool_create(&out->pool));
