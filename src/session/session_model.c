@@ -475,6 +475,7 @@ cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
                            .optimizer = t->optimizer,
                            .clip_norm = t->clip_norm,
                            .clip_value = t->clip_value,
+                           .l1 = t->l1,
                            .accumulate = t->accumulate};
     CVY_TRY(find_optimizer(job, &op));
     CVY_CHECK(!tree || !cvy_tree_get(tree, "lr_mult"), CVY_E_CONFIG,

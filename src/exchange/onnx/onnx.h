@@ -12,7 +12,7 @@
 #ifndef CVY_ONNX_H
 #define CVY_ONNX_H
 
-#include "exchange/exchange.h"
+#include "exchange/exchange_build.h"
 #include "exchange/onnx/onnx_def.h"
 #include "exchange/onnx/onnx_file.h"
 
@@ -41,10 +41,7 @@ typedef struct cvy_onnx {
      * undone; NULL: none. skips_data: nodes for the data are left out. */
     const char *inside, *output;
     int skips_data;
-    cvy_vars *vars;
-    cvy_graph *graph;
-    cvy_value **layer_value; /* [layers of the model]: in the graph */
-    int layer_room;
+    cvy_build build;
     cvy_index owner;    /* names of weights in the file: the number of the layer that has them */
     cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no
                            node reads the output any more */
@@ -62,8 +59,6 @@ typedef struct cvy_onnx_node {
 const Cvy__Onnx__AttributeProto *cvy_onnx_attribute(const cvy_onnx_node *node, const char *name);
 int64_t cvy_onnx_int(const cvy_onnx_node *node, const char *name, int64_t fallback);
 double cvy_onnx_real(const cvy_onnx_node *node, const char *name, double fallback);
-/* The shortest decimal number that gives the same f32. */
-double cvy_onnx_decimal(double value);
 /* "" if absent. Valid as long as the pool. */
 cvy_status cvy_onnx_string(const cvy_onnx_node *node, const char *name, const char **out);
 /* The integers of an attribute, or of source `source` if that is given (newer operator sets). *n_out 0: neither. */

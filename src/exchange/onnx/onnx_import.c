@@ -82,17 +82,15 @@ static cvy_status put_channels_first(cvy_onnx *x, const char *name, cvy_shape *s
 static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, const char *name)
 {
     cvy_onnx_value *value = NULL;
-    cvy_value *feed = NULL;
     cvy_shape sample;
     const int64_t *order = NULL;
     CVY_TRY(input_shape(x, in, &sample));
     if (strcmp(name, "x") == 0 && cvy_onnx_is_channels_last(x, in->name, sample.ndim + 1))
         CVY_TRY(put_channels_first(x, in->name, &sample, &order));
     CVY_TRY(value_of(x, in->name, &value));
-    CVY_TRY(cvy_model_add_input(x->out->model, name, CVY_DTYPE_F32, &sample));
-    CVY_TRY(cvy_graph_feed(x->graph, name, CVY_DTYPE_F32, &sample, 0, &feed));
+    CVY_TRY(cvy_build_input(&x->build, name, CVY_DTYPE_F32, &sample));
     CVY_TRY(cvy_pool_strdup(x->out->pool, name, (char **)(uintptr_t)&value->layer));
-    value->shape = feed->shape;
+    value->shape = *cvy_onnx_shape(x, name);
     if (order)
         cvy_onnx_turn(value, order);
     return CVY_OK;
@@ -131,7 +129,7 @@ static void read_meta(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
 static cvy_status name_inside(cvy_onnx *x)
 {
     cvy_onnx_value *value = NULL;
-    const cvy_value *feed = cvy_graph_find(x->graph, "x");
+    const cvy_value *feed = cvy_build_value(&x->build, "x");
     CVY_CHECK(feed, CVY_E_FORMAT, "%s: it has no input x", x->path);
     CVY_TRY(value_of(x, x->inside, &value));
     CVY_TRY(cvy_pool_strdup(x->out->pool, "x", (char **)(uintptr_t)&value->layer));
@@ -328,8 +326,6 @@ static void note_folded(cvy_onnx *x)
 
 static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
 {
-    const cvy_graph_opts one = {
-        .name = "onnx", .batch = {.global_n = 1, .local_n = 1}, .dtype = CVY_DTYPE_F32, .bn_group = 1};
     for (size_t i = 0; i < file->n_opset_import; i++)
         if (is_standard(file->opset_import[i]->domain))
             x->opset = file->opset_import[i]->version;
@@ -341,8 +337,7 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
         CVY_TRY(cvy_pool_strdup(x->out->pool, meta(file, CVY_ONNX_META_NETWORK), (char **)(uintptr_t)&x->out->network));
     CVY_TRY(cvy_onnx_find_lrn(x));
     CVY_TRY(check_operators(x));
-    CVY_TRY(cvy_vars_create(&x->vars));
-    CVY_TRY(cvy_graph_create(x->vars, &one, &x->graph));
+    CVY_TRY(cvy_build_open(&x->build, x->path, x->out));
     CVY_TRY(read_constants(x));
     CVY_TRY(add_inputs(x));
     CVY_TRY(translate_all(x));
@@ -372,13 +367,11 @@ cvy_status cvy_import_onnx(const char *path, cvy_import *out)
     CVY_TRY_OUT(read_graph(&x, file));
 out:
     cvy_onnx_file_free(&file);
-    cvy_graph_destroy(&x.graph);
-    cvy_vars_destroy(&x.vars);
+    cvy_build_close(&x.build);
     cvy_keys_free(&x.names);
     cvy_index_free(&x.owner);
     cvy_index_free(&x.absorbed);
     cvy_mem_free(&x.value);
-    cvy_mem_free(&x.layer_value);
     if (status != CVY_OK)
         cvy_import_free(out);
     return status;

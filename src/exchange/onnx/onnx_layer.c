@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,25 +25,10 @@ int64_t cvy_onnx_int(const cvy_onnx_node *n, const char *name, int64_t fallback)
     return a ? a->i : fallback;
 }
 
-/* Attributes are f32. The shortest decimal number that gives the same f32 is what somebody wrote: 0.1, and not
- * 0.100000001490116. */
-double cvy_onnx_decimal(double value)
-{
-    char text[40];
-    double shortest = value;
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        shortest = strtod(text, NULL);
-        if ((float)shortest == (float)value)
-            break;
-    }
-    return shortest;
-}
-
 double cvy_onnx_real(const cvy_onnx_node *n, const char *name, double fallback)
 {
     const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
-    return a ? cvy_onnx_decimal(a->f) : fallback;
+    return a ? cvy_build_decimal(a->f) : fallback;
 }
 
 cvy_status cvy_onnx_string(const cvy_onnx_node *n, const char *name, const char **out)
@@ -108,14 +92,11 @@ cvy_status cvy_onnx_axis(const cvy_onnx_node *n, int64_t axis, int ndim, int *ou
 
 /* ---- layers ---- */
 
-/* A name without what the lists of a job file use; '/' of TensorFlow's names becomes '.'. */
+/* Some exporters begin all names with a '/'. */
 static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
 {
-    char *text = NULL;
-    CVY_TRY(cvy_pool_printf(pool, out, "%.*s", (int)n, *name == '/' ? name + 1 : name));
-    for (text = *out; *text; text++)
-        *text = *text == '/' ? '.' : isalnum((unsigned char)*text) || strchr("._-", *text) ? *text : '_';
-    return CVY_OK;
+    const size_t slash = n > 0 && *name == '/';
+    return cvy_build_clean(pool, name + slash, n - slash, out);
 }
 
 /* "conv1.weight" names the layer conv1, and so does "net/conv1/convolution/ReadVariableOp:0" of TensorFlow. Other names
@@ -144,29 +125,6 @@ static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, 
     return CVY_OK;
 }
 
-static int is_taken(const cvy_onnx *x, const char *name)
-{
-    const cvy_model *m = x->out->model;
-    for (int i = 0; i < m->nlayer; i++)
-        if (strcmp(m->layer[i].name, name) == 0 || strcmp(m->layer[i].output, name) == 0)
-            return 1;
-    for (int i = 0; i < m->ninput; i++)
-        if (strcmp(m->input[i].name, name) == 0)
-            return 1;
-    return 0;
-}
-
-/* A free name that begins with this one. */
-static cvy_status free_name(const cvy_onnx *x, const char *wish, const char **out)
-{
-    char *name = NULL;
-    CVY_TRY(cvy_pool_strdup(x->out->pool, wish, &name));
-    for (int i = 2; is_taken(x, name); i++)
-        CVY_TRY(cvy_pool_printf(x->out->pool, &name, "%s_%d", wish, i));
-    *out = name;
-    return CVY_OK;
-}
-
 /* By what a layer is found that has the same variables; NULL: it shares none. */
 static cvy_status sharing_key(cvy_onnx *x, const cvy_onnx_layer *layer, char **out)
 {
@@ -191,75 +149,53 @@ static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *laye
     char *wish = NULL;
     const cvy_onnx_tensor *const named[] = {layer->weight, layer->more[0], layer->more[1], layer->more[2]};
     const int owner = key ? cvy_index_find(&x->owner, key) : -1;
-    for (int i = 0; i < CVY_COUNT(named) && (!wish || (owner < 0 && is_taken(x, wish))); i++)
+    for (int i = 0; i < CVY_COUNT(named) && (!wish || (owner < 0 && cvy_build_is_taken(&x->build, wish))); i++)
         if (named[i])
             CVY_TRY(name_of_constant(x, named[i], &wish));
-    if (!wish || (owner < 0 && is_taken(x, wish)))
+    if (!wish || (owner < 0 && cvy_build_is_taken(&x->build, wish)))
         CVY_TRY(clean(x->out->pool, n->name, strlen(n->name), &wish));
-    CVY_TRY(free_name(x, wish, output_out));
+    CVY_TRY(cvy_build_free_name(&x->build, wish, output_out));
     *name_out = owner >= 0 ? x->out->model->layer[owner].name : *output_out;
     return CVY_OK;
 }
 
-static cvy_value *graph_value(const cvy_onnx *x, const char *output)
-{
-    const int at = cvy_index_find(&x->out->model->layer_at, output);
-    return at >= 0 ? x->layer_value[at] : cvy_graph_find(x->graph, output);
-}
-
 const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output)
 {
-    return &graph_value(x, output)->shape;
+    return &cvy_build_value(&x->build, output)->shape;
+}
+
+/* "conv1 (Conv)" */
+static cvy_status where_is(const cvy_onnx_node *n, char **out)
+{
+    return cvy_pool_printf(n->x->out->pool, out, "%s (%s)", n->name, n->op);
 }
 
 cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out)
 {
     cvy_onnx *x = n->x;
-    cvy_model *m = x->out->model;
-    const cvy_op_def *op = NULL;
-    cvy_tree *options = NULL;
-    const char *name = NULL, *output = NULL;
-    cvy_value *src[CVY_NODE_SRC_MAX] = {0};
-    char *text = NULL, *key = NULL;
-    CVY_TRY(cvy_model_find_layer(m, layer->op, &op));
+    cvy_build_layer built = {.op = layer->op, .options = layer->options, .nfrom = layer->nfrom};
+    char *key = NULL;
+    memcpy(built.from, layer->from, sizeof built.from);
     CVY_TRY(sharing_key(x, layer, &key));
-    CVY_TRY(choose_name(n, layer, key, &name, &output));
-    if (layer->options && *layer->options) {
-        CVY_TRY(cvy_pool_printf(m->pool, &text, "{%s}", layer->options));
-        CVY_TRY(cvy_tree_parse_text(m->pool, x->path, text, strlen(text), &options));
-    }
-    for (int i = 0; i < layer->nfrom; i++)
-        src[i] = graph_value(x, layer->from[i]);
-    CVY_TRY(cvy_mem_reserve(&x->layer_value, &x->layer_room, m->nlayer, sizeof(cvy_value *)));
-    CVY_TRY(cvy_model_add_tree(m, op, name, options, output, (char *const *)(uintptr_t)layer->from, layer->nfrom));
-    const cvy_status status =
-        cvy_graph_layer_op(x->graph, op, name, options, src, layer->nfrom, &x->layer_value[m->nlayer - 1]);
-    CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s (%s)", x->path, n->name, n->op));
+    CVY_TRY(choose_name(n, layer, key, &built.name, &built.output));
+    CVY_TRY(where_is(n, (char **)(uintptr_t)&built.where));
+    CVY_TRY(cvy_build_add(&x->build, &built));
     if (key && cvy_index_find(&x->owner, key) < 0)
-        CVY_TRY(cvy_index_add(&x->owner, key, m->nlayer - 1));
+        CVY_TRY(cvy_index_add(&x->owner, key, x->out->model->nlayer - 1));
     if (name_out)
-        *name_out = name;
+        *name_out = built.name;
     if (output_out)
-        *output_out = output;
+        *output_out = built.output;
     return CVY_OK;
 }
 
 cvy_status cvy_onnx_set_values(const cvy_onnx_node *n, const char *layer, const char *parameter, cvy_dtype dtype,
                                const void *data, int64_t elems)
 {
-    cvy_import *out = n->x->out;
-    char *name = NULL;
-    CVY_TRY(cvy_pool_printf(out->pool, &name, "%s.%s", layer, parameter));
-    const cvy_variable *v = cvy_vars_find(n->x->vars, name);
-    for (int i = 0; i < out->ntensor; i++) /* weights that layers share are set once */
-        if (strcmp(out->tensor[i].name, name) == 0)
-            return CVY_OK;
-    CVY_CHECK(v, CVY_E_INTERNAL, "%s has no variable %s", n->name, name);
-    CVY_CHECK(cvy_shape_elems(&v->shape) == elems, CVY_E_SHAPE, "%s: %s (%s): %s has %lld elements, expected %lld, %s",
-              n->x->path, n->name, n->op, parameter, (long long)elems, (long long)cvy_shape_elems(&v->shape),
-              cvy_shape_text(&v->shape));
-    return cvy_import_add_tensor(out, &(cvy_tensor_entry){name, dtype, v->shape, data});
+    char *where = NULL;
+    CVY_TRY(where_is(n, &where));
+    return cvy_build_set(&n->x->build, where, layer, parameter, dtype, data, elems);
 }
 
 cvy_status cvy_onnx_set(const cvy_onnx_node *n, const char *layer, const char *parameter, const cvy_onnx_tensor *t)
