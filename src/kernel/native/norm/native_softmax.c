@@ -5,9 +5,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_softmax.h"
+#include "op/pointwise/op_softmax.h"
 
 struct softmax {
-    int64_t n, K, P, nstrips; /* strips of positions in a sample */
+    int64_t n, K, P, nstrips; /* rows of K x P elements; strips of positions in a row */
     int threads;
     const float *a, *b; /* sources of the running call */
     float *dst;
@@ -26,10 +27,13 @@ static cvy_status offer(cvy_kernel_ask *ask)
 static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
 {
     const cvy_shape *shape = &ask->node->src[0]->shape;
+    const int axis = (int)((const cvy_softmax_opts *)ask->node->options)->axis;
     struct softmax *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (struct softmax){.n = shape->dim[0], .K = shape->dim[1], .P = 1, .threads = ask->threads};
-    for (int d = 2; d < shape->ndim; d++)
+    *s = (struct softmax){.n = 1, .K = shape->dim[axis], .P = 1, .threads = ask->threads};
+    for (int d = 0; d < axis; d++)
+        s->n *= shape->dim[d];
+    for (int d = axis + 1; d < shape->ndim; d++)
         s->P *= shape->dim[d];
     s->nstrips = (s->P + CVY_STRIP - 1) / CVY_STRIP;
     *state_out = s;
