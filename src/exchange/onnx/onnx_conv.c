@@ -21,8 +21,11 @@ static cvy_status take(const cvy_onnx_node *node, const char *name, int64_t fall
     int count = 0;
     CVY_TRY(cvy_onnx_ints(node, name, -1, &given, &count));
     CVY_ONNX_CHECK(count == 0 || count == n, node, "%s has %d numbers, expected %d", name, count, n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         out[i] = count ? given[i] : fallback;
+        CVY_ONNX_CHECK(out[i] > -CVY_ONNX_SIZE && out[i] < CVY_ONNX_SIZE, node, "entry %d of %s is %lld", i, name,
+                       (long long)out[i]);
+    }
     return CVY_OK;
 }
 
@@ -61,9 +64,11 @@ static cvy_status read_window(const cvy_onnx_node *node, const cvy_onnx_value *s
     w->n = src->shape.ndim - 2;
     CVY_ONNX_CHECK(w->n >= 1 && w->n <= SPACE, node, "a source of shape %s, expected [N, C, 1 to 3 dimensions]",
                    cvy_shape_text(&src->shape));
-    if (kernel)
-        memcpy(w->kernel, kernel, sizeof *kernel * (size_t)w->n);
-    else
+    for (int i = 0; kernel && i < w->n; i++) {
+        w->kernel[i] = kernel[i];
+        CVY_ONNX_CHECK(kernel[i] < CVY_ONNX_SIZE, node, "a kernel of %lld", (long long)kernel[i]);
+    }
+    if (!kernel)
         CVY_TRY(take(node, "kernel_shape", 0, w->n, w->kernel));
     CVY_TRY(take(node, "strides", 1, w->n, w->stride));
     CVY_TRY(take(node, "dilations", 1, w->n, w->dilation));
@@ -82,22 +87,14 @@ static int is_symmetric(const struct window *w)
     return 1;
 }
 
-static void add_list(cvy_text *t, const char *name, const int64_t *at, int n)
-{
-    cvy_text_add(t, "%s%s: [", t->bytes ? ", " : "", name);
-    for (int i = 0; i < n; i++)
-        cvy_text_add(t, "%s%lld", i ? ", " : "", (long long)at[i]);
-    cvy_text_add(t, "]");
-}
-
 /* Pads that differ between the ends become a layer of their own, and *w has none after it. */
 static cvy_status pad_before(const cvy_onnx_node *node, struct window *w, const char **from)
 {
     cvy_text options = {0};
     if (is_symmetric(w))
         return CVY_OK;
-    add_list(&options, "before", w->before, w->n);
-    add_list(&options, "after", w->after, w->n);
+    cvy_onnx_list(&options, "before", w->before, w->n);
+    cvy_onnx_list(&options, "after", w->after, w->n);
     cvy_status status = options.status;
     if (status == CVY_OK)
         status = cvy_onnx_add(
@@ -115,12 +112,12 @@ static void add_window(cvy_text *t, const struct window *w, int dilates)
         one = w->dilation[i] == 1 ? one : 0;
         zero |= w->before[i];
     }
-    add_list(t, "kernel", w->kernel, w->n);
-    add_list(t, "stride", w->stride, w->n);
+    cvy_onnx_list(t, "kernel", w->kernel, w->n);
+    cvy_onnx_list(t, "stride", w->stride, w->n);
     if (zero)
-        add_list(t, "pad", w->before, w->n);
+        cvy_onnx_list(t, "pad", w->before, w->n);
     if (dilates && !one)
-        add_list(t, "dilation", w->dilation, w->n);
+        cvy_onnx_list(t, "dilation", w->dilation, w->n);
 }
 
 /* ---- convolution ---- */
@@ -175,28 +172,65 @@ static cvy_status translate_conv(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(conv) = {"Conv", .translate = translate_conv};
 
+/* The pads of a transposed convolution whose result has a given size, or source times stride positions. */
+static cvy_status pads_of_result(const cvy_onnx_node *node, const cvy_shape *src, int64_t *extra, struct window *w)
+{
+    int64_t sizes[SPACE];
+    const char *mode = NULL;
+    CVY_TRY(take(node, "output_shape", 0, w->n, sizes));
+    CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
+    const int same = strncmp(mode, "SAME_", 5) == 0;
+    for (int i = 0; i < w->n && (sizes[i] > 0 || same); i++) {
+        const int64_t size = sizes[i] > 0 ? sizes[i] : src->dim[2 + i] * w->stride[i];
+        int64_t all = w->stride[i] * (src->dim[2 + i] - 1) + extra[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - size;
+        if (all < 0) { /* positions that no window reaches are at the end */
+            extra[i] -= all;
+            all = 0;
+        }
+        w->before[i] = strcmp(mode, "SAME_UPPER") == 0 ? all / 2 : all - all / 2;
+        w->after[i] = all - w->before[i];
+    }
+    return CVY_OK;
+}
+
+/* Pads take positions from both ends of the result. If they differ, a layer of its own cuts the rest off. */
+static cvy_status cut_after(const cvy_onnx_node *node, const struct window *rest)
+{
+    const char *output = NULL;
+    const int at = cvy_keys_find(&node->x->names, node->proto->output[0]);
+    cvy_text options = {0};
+    cvy_onnx_list(&options, "before", rest->before, rest->n);
+    cvy_onnx_list(&options, "after", rest->after, rest->n);
+    const cvy_status status = options.status == CVY_OK
+                                  ? cvy_onnx_step(node, "crop", options.data, node->x->value[at].layer, &output)
+                                  : options.status;
+    cvy_text_free(&options);
+    CVY_TRY(status);
+    return cvy_onnx_done(node, 0, output);
+}
+
 static cvy_status translate_deconv(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const cvy_onnx_tensor *weight = NULL, *bias = NULL;
     struct window w = {0};
-    int64_t extra[SPACE], sizes[SPACE];
-    const char *mode = NULL;
+    int64_t extra[SPACE];
     cvy_text options = {0};
     CVY_TRY(read_weights(node, &src, &weight, &bias));
     CVY_TRY(read_window(node, src, weight->shape.dim + 2, &w));
     CVY_TRY(take(node, "output_padding", 0, w.n, extra));
-    CVY_TRY(take(node, "output_shape", 0, w.n, sizes));
-    CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
-    CVY_ONNX_CHECK(sizes[0] == 0 && (!*mode || strcmp(mode, "NOTSET") == 0), node, "%s",
-                   "output_shape and auto_pad are not supported: give pads");
-    CVY_ONNX_CHECK(is_symmetric(&w), node, "%s", "pads that differ between the two ends are not supported");
+    CVY_TRY(pads_of_result(node, &src->shape, extra, &w));
+    const int cuts = !is_symmetric(&w);
+    struct window rest = w;
+    for (int i = 0; i < w.n && cuts; i++)
+        w.before[i] = w.after[i] = 0;
     const int64_t groups = cvy_onnx_int(node, "group", 1);
+    CVY_ONNX_CHECK(groups > 0 && groups < CVY_ONNX_SIZE, node, "%lld groups", (long long)groups);
     cvy_text_add(&options, "channels: %lld", (long long)(weight->shape.dim[1] * groups));
     add_window(&options, &w, 1);
     for (int i = 0; i < w.n; i++)
         if (extra[i]) {
-            add_list(&options, "output_pad", extra, w.n);
+            cvy_onnx_list(&options, "output_pad", extra, w.n);
             break;
         }
     if (groups != 1)
@@ -205,11 +239,35 @@ static cvy_status translate_deconv(const cvy_onnx_node *node)
         cvy_text_add(&options, ", bias: false");
     const cvy_status status = add_conv(node, "deconv", &options, src->layer, weight, bias);
     cvy_text_free(&options);
-    return status;
+    CVY_TRY(status);
+    return cuts ? cut_after(node, &rest) : CVY_OK;
 }
 CVY_ONNX_DEFINE(conv_transpose) = {"ConvTranspose", .translate = translate_deconv};
 
 /* ---- pooling ---- */
+
+/* The number of windows along dimension i with the padding `before` at both ends; with `ceil` the last one may go past
+ * the padding, but not begin there. */
+static int64_t count_windows(const struct window *w, const cvy_shape *src, int i, int ceil)
+{
+    const int64_t size = src->dim[2 + i], stride = w->stride[i], room = size + 2 * w->before[i] - w->kernel[i];
+    int64_t n = room < 0 ? 0 : (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    if (ceil && (n - 1) * stride >= size + w->before[i])
+        n--;
+    return n;
+}
+
+/* What a window has beyond the source does not count. So pads that differ between the ends are the same as `before` at
+ * both ends, if there are as many windows. */
+static int fits_symmetric(const struct window *w, const cvy_shape *src, int ceil)
+{
+    for (int i = 0; i < w->n; i++) {
+        const int64_t room = src->dim[2 + i] + w->before[i] + w->after[i] - w->kernel[i];
+        if (room < 0 || count_windows(w, src, i, ceil) != room / w->stride[i] + 1)
+            return 0;
+    }
+    return 1;
+}
 
 static cvy_status pool(const cvy_onnx_node *node, const char *op)
 {
@@ -222,15 +280,20 @@ static cvy_status pool(const cvy_onnx_node *node, const char *op)
     CVY_TRY(read_window(node, src, NULL, &w));
     for (int i = 0; i < w.n; i++)
         CVY_ONNX_CHECK(w.dilation[i] == 1, node, "a dilation of %lld is not supported", (long long)w.dilation[i]);
-    CVY_ONNX_CHECK(!is_max || node->nout < 2 || !*node->proto->output[1], node, "%s",
-                   "the indices of the maxima are not supported");
+    CVY_ONNX_CHECK(!is_max || !cvy_onnx_is_read(node, 1), node, "%s", "the indices of the maxima are not supported");
     const int counts = (int)cvy_onnx_int(node, "count_include_pad", 0);
-    CVY_ONNX_CHECK(is_symmetric(&w) || (!is_max && counts), node, "%s",
-                   "pads that differ between the two ends are not supported");
+    int ceils = cvy_onnx_int(node, "ceil_mode", 0) != 0;
     const char *from = src->layer;
+    if (!is_symmetric(&w) && (is_max || !counts)) {
+        const int fits = !ceils && fits_symmetric(&w, &src->shape, 0);
+        CVY_ONNX_CHECK(!ceils && (fits || fits_symmetric(&w, &src->shape, 1)), node, "%s",
+                       "pads that differ between the two ends are not supported for this size");
+        ceils = !fits;
+        memcpy(w.after, w.before, sizeof w.after);
+    }
     CVY_TRY(pad_before(node, &w, &from));
     add_window(&options, &w, 0);
-    if (cvy_onnx_int(node, "ceil_mode", 0))
+    if (ceils)
         cvy_text_add(&options, ", ceil: true");
     if (!is_max && !counts)
         cvy_text_add(&options, ", count_include_pad: false");
@@ -258,16 +321,12 @@ CVY_ONNX_DEFINE(average_pool) = {"AveragePool", .translate = translate_average_p
 static cvy_status global_pool(const cvy_onnx_node *node, const char *op)
 {
     const cvy_onnx_value *src = NULL;
-    const char *pooled = NULL, *output = NULL;
-    char *options = NULL;
+    const char *output = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .from = {src->layer}, .nfrom = 1}, NULL, &pooled));
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "shape: [%lld%s]", (long long)src->shape.dim[1],
-                            src->shape.ndim == 3   ? ", 1"
-                            : src->shape.ndim == 4 ? ", 1, 1"
-                                                   : ", 1, 1, 1"));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "reshape", .options = options, .from = {pooled}, .nfrom = 1},
-                         NULL, &output));
+    CVY_ONNX_CHECK(src->shape.ndim >= 3, node, "a source of shape %s has no positions", cvy_shape_text(&src->shape));
+    const int64_t sample[CVY_NDIM_MAX] = {src->shape.dim[1], 1, 1, 1, 1};
+    CVY_TRY(cvy_onnx_step(node, op, NULL, src->layer, &output));
+    CVY_TRY(cvy_onnx_reshape(node, output, sample, src->shape.ndim - 1, &output));
     return cvy_onnx_done(node, 0, output);
 }
 

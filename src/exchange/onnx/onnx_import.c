@@ -7,7 +7,6 @@
 
 #include "exchange/onnx/onnx.h"
 
-enum { OPSET_MIN = 7 };
 
 /* ---- values ---- */
 
@@ -23,6 +22,48 @@ static cvy_status value_of(cvy_onnx *x, const char *name, cvy_onnx_value **out)
     return CVY_OK;
 }
 
+static cvy_status cannot_be_made_twice(const cvy_onnx *x, const char *name)
+{
+    CVY_FAIL(CVY_E_FORMAT, "%s: the name %s stands for two values", x->path, name);
+}
+
+static cvy_status index_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p)
+{
+    cvy_onnx_value *value = NULL;
+    for (size_t k = 0; k < p->n_input; k++)
+        if (*p->input[k]) {
+            CVY_TRY(value_of(x, p->input[k], &value));
+            value->reader = value->readers++ ? value->reader : p;
+        }
+    for (size_t k = 0; k < p->n_output; k++)
+        if (*p->output[k]) {
+            CVY_TRY(value_of(x, p->output[k], &value));
+            if (value->maker)
+                return cannot_be_made_twice(x, value->name);
+            value->maker = p;
+        }
+    CVY_CHECK(p->n_output > 0 && *p->output[0], CVY_E_FORMAT, "%s: node %s (%s) has no first output", x->path,
+              *p->name ? p->name : "without a name", p->op_type);
+    return CVY_OK;
+}
+
+/* All names, who makes their values, and who reads them. From here on no value moves. */
+static cvy_status index_values(cvy_onnx *x)
+{
+    cvy_onnx_value *value = NULL;
+    for (size_t i = 0; i < x->proto->n_initializer; i++)
+        CVY_TRY(value_of(x, x->proto->initializer[i]->name, &value));
+    for (size_t i = 0; i < x->proto->n_input; i++)
+        CVY_TRY(value_of(x, x->proto->input[i]->name, &value));
+    for (size_t i = 0; i < x->proto->n_node; i++)
+        CVY_TRY(index_node(x, x->proto->node[i]));
+    for (size_t i = 0; i < x->proto->n_output; i++) {
+        CVY_TRY(value_of(x, x->proto->output[i]->name, &value));
+        value->readers += 2;
+    }
+    return CVY_OK;
+}
+
 static cvy_status read_constants(cvy_onnx *x)
 {
     for (size_t i = 0; i < x->proto->n_initializer; i++) {
@@ -32,6 +73,8 @@ static cvy_status read_constants(cvy_onnx *x)
         CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
         CVY_TRY(cvy_onnx_tensor_read(x->out->pool, x->folder, from, t));
         CVY_TRY(value_of(x, from->name, &value));
+        if (value->constant || value->maker)
+            return cannot_be_made_twice(x, value->name);
         value->constant = t;
     }
     return CVY_OK;
@@ -41,6 +84,7 @@ static cvy_status read_constants(cvy_onnx *x)
 
 static cvy_status input_shape(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, cvy_shape *sample)
 {
+    int64_t elems = 1;
     const Cvy__Onnx__TensorTypeProto *type = in->type ? in->type->tensor_type : NULL;
     const Cvy__Onnx__TensorShapeProto *shape = type ? type->shape : NULL;
     CVY_CHECK(shape && shape->n_dim > 0 && shape->n_dim <= CVY_NDIM_MAX, CVY_E_UNSUPPORTED,
@@ -53,6 +97,10 @@ static cvy_status input_shape(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, 
                   "%s: input %s: dimension %d (%s) is free; only the first one, the batch, may be: export the network "
                   "with a fixed size",
                   x->path, in->name, i + 1, dim->dim_param && *dim->dim_param ? dim->dim_param : "?");
+        CVY_CHECK(dim->dim_value <= CVY_ONNX_ELEMS / elems, CVY_E_UNSUPPORTED,
+                  "%s: input %s: dimension %d is %lld, which makes a sample too large", x->path, in->name, i + 1,
+                  (long long)dim->dim_value);
+        elems *= dim->dim_value;
         sample->dim[i] = dim->dim_value;
     }
     const int64_t batch = shape->dim[0]->dim_value;
@@ -67,6 +115,8 @@ static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, co
     cvy_shape sample;
     CVY_TRY(input_shape(x, in, &sample));
     CVY_TRY(value_of(x, in->name, &value));
+    if (value->layer || value->maker)
+        return cannot_be_made_twice(x, value->name);
     CVY_TRY(cvy_model_add_input(x->out->model, name, CVY_DTYPE_F32, &sample));
     CVY_TRY(cvy_graph_feed(x->graph, name, CVY_DTYPE_F32, &sample, 0, &feed));
     CVY_TRY(cvy_pool_strdup(x->out->pool, name, (char **)(uintptr_t)&value->layer));
@@ -124,7 +174,10 @@ static cvy_status add_inputs(cvy_onnx *x)
         const int at = cvy_keys_find(&x->names, in->name);
         if (at >= 0 && x->value[at].constant)
             continue;
-        CVY_TRY(add_input(x, in, n == 0 ? "x" : in->name));
+        const char *name = "x";
+        if (n > 0)
+            CVY_TRY(cvy_onnx_input_name(x, in->name, &name));
+        CVY_TRY(add_input(x, in, name));
         n++;
     }
     if (x->inside && x->skips_data)
@@ -149,7 +202,7 @@ static cvy_status check_operators(const cvy_onnx *x)
         const Cvy__Onnx__NodeProto *p = x->proto->node[i];
         if (x->skips_data && is_data_node(p))
             continue;
-        if (p->n_output > 0 && cvy_index_find(&x->absorbed, p->output[0]) >= 0)
+        if (cvy_index_find(&x->absorbed, p->output[0]) >= 0)
             continue;
         if (is_standard(p->domain) && (cvy_onnx_find(p->op_type) || cvy_onnx_folds(p->op_type)))
             continue;
@@ -198,16 +251,6 @@ static cvy_status translate(cvy_onnx_node *node)
     return op->same ? cvy_onnx_simple(node, op->same, NULL) : op->translate(node);
 }
 
-/* Values may move when outputs are named, so all names of the node are there before its sources are found. */
-static cvy_status name_outputs(cvy_onnx *x, const Cvy__Onnx__NodeProto *p)
-{
-    cvy_onnx_value *value = NULL;
-    for (size_t k = 0; k < p->n_output; k++)
-        if (*p->output[k])
-            CVY_TRY(value_of(x, p->output[k], &value));
-    return CVY_OK;
-}
-
 /* A node whose work an earlier layer does. */
 static cvy_status take_absorbed(cvy_onnx_node *node, const Cvy__Onnx__NodeProto *p, int layer)
 {
@@ -230,14 +273,12 @@ static cvy_status translate_all(cvy_onnx *x)
                 continue;
             if (x->skips_data && is_data_node(p))
                 continue;
-            status = name_outputs(x, p);
-            const int at = p->n_output > 0 ? cvy_index_find(&x->absorbed, p->output[0]) : -1;
-            if (status == CVY_OK && at >= 0) {
+            const int at = cvy_index_find(&x->absorbed, p->output[0]);
+            if (at >= 0) {
                 status = take_absorbed(node, p, at);
                 continue;
             }
-            if (status == CVY_OK)
-                status = open_node(x, p, node);
+            status = open_node(x, p, node);
             if (status == CVY_OK)
                 status = translate(node);
         }
@@ -283,9 +324,10 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     for (size_t i = 0; i < file->n_opset_import; i++)
         if (is_standard(file->opset_import[i]->domain))
             x->opset = file->opset_import[i]->version;
-    CVY_CHECK(x->opset >= OPSET_MIN, CVY_E_UNSUPPORTED, "%s: operator set %lld of ONNX, expected %d or newer", x->path,
-              (long long)x->opset, OPSET_MIN);
+    CVY_CHECK(x->opset >= 1, CVY_E_FORMAT, "%s: operator set %lld of ONNX, expected 1 or newer", x->path,
+              (long long)x->opset);
     x->proto = file->graph;
+    CVY_TRY(index_values(x));
     read_meta(x, file);
     if (x->skips_data && meta(file, CVY_ONNX_META_NETWORK))
         CVY_TRY(cvy_pool_strdup(x->out->pool, meta(file, CVY_ONNX_META_NETWORK), (char **)(uintptr_t)&x->out->network));
@@ -297,6 +339,8 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     CVY_TRY(add_inputs(x));
     CVY_TRY(translate_all(x));
     CVY_TRY(set_output(x));
+    CVY_CHECK(x->out->model->nlayer > 0, CVY_E_UNSUPPORTED, "%s: its output is its input, so there is no layer",
+              x->path);
     note_folded(x);
     return x->out->notes.status;
 }
@@ -318,6 +362,7 @@ cvy_status cvy_import_onnx(const char *path, cvy_import *out)
     CVY_TRY_OUT(cvy_pool_create(&out->pool));
     CVY_TRY_OUT(split_path(&x, path));
     CVY_TRY_OUT(cvy_onnx_file_read(path, &file));
+    x.file_bytes = cvy__onnx__model_proto__get_packed_size(file);
     CVY_TRY_OUT(cvy_model_create(file->graph->name && *file->graph->name ? file->graph->name : "network", &out->model));
     CVY_TRY_OUT(read_graph(&x, file));
 out:
@@ -326,6 +371,9 @@ out:
     cvy_vars_destroy(&x.vars);
     cvy_keys_free(&x.names);
     cvy_index_free(&x.owner);
+    cvy_index_free(&x.taken);
+    cvy_index_free(&x.set);
+    cvy_mem_free(&x.suffix);
     cvy_index_free(&x.absorbed);
     cvy_mem_free(&x.value);
     cvy_mem_free(&x.layer_value);

@@ -58,6 +58,8 @@ cvy_status cvy_onnx_ints(const cvy_onnx_node *n, const char *name, int source, c
 {
     const Cvy__Onnx__AttributeProto *a = name ? cvy_onnx_attribute(n, name) : NULL;
     const cvy_onnx_tensor *t = NULL;
+    enum { MOST = 1 << 20 };
+    CVY_ONNX_CHECK(!a || a->n_ints <= MOST, n, "%s has %zu numbers", name, a ? a->n_ints : 0);
     *out = a ? a->ints : NULL;
     *n_out = a ? (int)a->n_ints : 0;
     if (a || source < 0 || source >= n->nin)
@@ -65,7 +67,7 @@ cvy_status cvy_onnx_ints(const cvy_onnx_node *n, const char *name, int source, c
     CVY_TRY(cvy_onnx_constant(n, source, &t));
     if (!t)
         return CVY_OK;
-    CVY_ONNX_CHECK(t->dtype == CVY_DTYPE_I64, n, "source %d should be integers", source);
+    CVY_ONNX_CHECK(t->dtype == CVY_DTYPE_I64 && t->elems <= MOST, n, "source %d should be a list of integers", source);
     *out = cvy_onnx_i64(t);
     *n_out = (int)t->elems;
     return CVY_OK;
@@ -97,9 +99,14 @@ double cvy_onnx_number(const cvy_onnx_tensor *t, int64_t i)
                                        : (double)((const int64_t *)t->data)[i];
 }
 
+int cvy_onnx_is_real(const cvy_onnx_tensor *t)
+{
+    return t && cvy_dtype_is_real(t->dtype);
+}
+
 cvy_status cvy_onnx_axis(const cvy_onnx_node *n, int64_t axis, int ndim, int *out)
 {
-    const int64_t at = axis < 0 ? axis + ndim : axis;
+    const int64_t at = axis < 0 ? axis + ndim : axis; /* ndim is small, so this cannot overflow */
     CVY_ONNX_CHECK(at >= 0 && at < ndim, n, "axis %lld of a tensor with %d dimensions", (long long)axis, ndim);
     CVY_ONNX_CHECK(at > 0, n, "axis %lld is that of the samples, which are independent of each other", (long long)axis);
     *out = (int)at;
@@ -108,11 +115,16 @@ cvy_status cvy_onnx_axis(const cvy_onnx_node *n, int64_t axis, int ndim, int *ou
 
 /* ---- layers ---- */
 
-/* A name without what the lists of a job file use; '/' of TensorFlow's names becomes '.'. */
+/* A name without what the lists of a job file use; '/' of TensorFlow's names becomes '.'. It is cut, because names of
+ * variables have a limit. */
 static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
 {
+    enum { LONGEST = 100 };
     char *text = NULL;
-    CVY_TRY(cvy_pool_printf(pool, out, "%.*s", (int)n, *name == '/' ? name + 1 : name));
+    const int slash = n > 0 && *name == '/';
+    CVY_TRY(cvy_pool_printf(pool, out, "%.*s", (int)CVY_MIN(n - (size_t)slash, (size_t)LONGEST), name + slash));
+    if (!**out)
+        CVY_TRY(cvy_pool_strdup(pool, "layer", out));
     for (text = *out; *text; text++)
         *text = *text == '/' ? '.' : isalnum((unsigned char)*text) || strchr("._-", *text) ? *text : '_';
     return CVY_OK;
@@ -133,27 +145,49 @@ static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, 
     return CVY_OK;
 }
 
+/* Names that feeds of a training step and fields of data have. */
+static const char *const reserved[] = {"norm", "step", "lr", "sample_id", "x", "y", "label", "weight"};
+
 static int is_taken(const cvy_onnx *x, const char *name)
 {
-    const cvy_model *m = x->out->model;
-    for (int i = 0; i < m->nlayer; i++)
-        if (strcmp(m->layer[i].name, name) == 0 || strcmp(m->layer[i].output, name) == 0)
+    for (int i = 0; i < CVY_COUNT(reserved); i++)
+        if (strcmp(reserved[i], name) == 0)
             return 1;
-    for (int i = 0; i < m->ninput; i++)
-        if (strcmp(m->input[i].name, name) == 0)
-            return 1;
-    return 0;
+    return cvy_index_find(&x->taken, name) >= 0;
 }
 
-/* A free name that begins with this one. */
-static cvy_status free_name(const cvy_onnx *x, const char *wish, const char **out)
+/* The name must live in the pool. */
+static cvy_status take_name(cvy_onnx *x, const char *name)
+{
+    const int number = x->taken.count;
+    if (cvy_index_find(&x->taken, name) >= 0)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_reserve(&x->suffix, &x->suffix_room, number, sizeof *x->suffix));
+    x->suffix[number] = 1;
+    return cvy_index_add(&x->taken, name, number);
+}
+
+/* Many nodes may have one name: the search goes on where the last one ended. */
+static cvy_status free_name(cvy_onnx *x, const char *wish, const char **out)
 {
     char *name = NULL;
     CVY_TRY(cvy_pool_strdup(x->out->pool, wish, &name));
-    for (int i = 2; is_taken(x, name); i++)
-        CVY_TRY(cvy_pool_printf(x->out->pool, &name, "%s_%d", wish, i));
+    if (is_taken(x, name)) {
+        CVY_TRY(take_name(x, name));
+        const int first = cvy_index_find(&x->taken, name);
+        do
+            CVY_TRY(cvy_pool_printf(x->out->pool, &name, "%s_%d", wish, ++x->suffix[first]));
+        while (is_taken(x, name));
+    }
     *out = name;
-    return CVY_OK;
+    return take_name(x, name);
+}
+
+cvy_status cvy_onnx_input_name(cvy_onnx *x, const char *wish, const char **out)
+{
+    char *name = NULL;
+    CVY_TRY(clean(x->out->pool, wish, strlen(wish), &name));
+    return free_name(x, name, out);
 }
 
 /* By what a layer is found that has the same variables; NULL: it shares none. */
@@ -176,7 +210,7 @@ static cvy_status sharing_key(cvy_onnx *x, const cvy_onnx_layer *layer, char **o
 static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char *key,
                               const char **name_out, const char **output_out)
 {
-    const cvy_onnx *x = n->x;
+    cvy_onnx *x = n->x;
     char *wish = NULL;
     const cvy_onnx_tensor *const named[] = {layer->weight, layer->more[0], layer->more[1], layer->more[2]};
     const int owner = key ? cvy_index_find(&x->owner, key) : -1;
@@ -199,6 +233,17 @@ static cvy_value *graph_value(const cvy_onnx *x, const char *output)
 const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output)
 {
     return &graph_value(x, output)->shape;
+}
+
+/* So that no later layer's size can overflow. */
+static cvy_status check_size(const cvy_onnx_node *n, const cvy_shape *shape)
+{
+    int64_t elems = 1;
+    for (int d = 1; d < shape->ndim; d++) {
+        CVY_ONNX_CHECK(shape->dim[d] <= CVY_ONNX_ELEMS / elems, n, "its result %s is too large", cvy_shape_text(shape));
+        elems *= CVY_MAX(shape->dim[d], (int64_t)1);
+    }
+    return CVY_OK;
 }
 
 cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
@@ -225,6 +270,7 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
     const cvy_status status =
         cvy_graph_layer_op(x->graph, op, name, options, src, layer->nfrom, &x->layer_value[m->nlayer - 1]);
     CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s (%s)", x->path, n->name, n->op));
+    CVY_TRY(check_size(n, &x->layer_value[m->nlayer - 1]->shape));
     if (key && cvy_index_find(&x->owner, key) < 0)
         CVY_TRY(cvy_index_add(&x->owner, key, m->nlayer - 1));
     if (name_out)
@@ -241,13 +287,13 @@ cvy_status cvy_onnx_set_values(const cvy_onnx_node *n, const char *layer, const 
     char *name = NULL;
     CVY_TRY(cvy_pool_printf(out->pool, &name, "%s.%s", layer, parameter));
     const cvy_variable *v = cvy_vars_find(n->x->vars, name);
-    for (int i = 0; i < out->ntensor; i++) /* weights that layers share are set once */
-        if (strcmp(out->tensor[i].name, name) == 0)
-            return CVY_OK;
+    if (cvy_index_find(&n->x->set, name) >= 0) /* weights that layers share are set once */
+        return CVY_OK;
     CVY_CHECK(v, CVY_E_INTERNAL, "%s has no variable %s", n->name, name);
     CVY_CHECK(cvy_shape_elems(&v->shape) == elems, CVY_E_SHAPE, "%s: %s (%s): %s has %lld elements, expected %lld, %s",
               n->x->path, n->name, n->op, parameter, (long long)elems, (long long)cvy_shape_elems(&v->shape),
               cvy_shape_text(&v->shape));
+    CVY_TRY(cvy_index_add(&n->x->set, name, out->ntensor));
     return cvy_import_add_tensor(out, &(cvy_tensor_entry){name, dtype, v->shape, data});
 }
 
@@ -295,16 +341,34 @@ cvy_status cvy_onnx_simple(const cvy_onnx_node *n, const char *op, const char *o
     const cvy_onnx_value *from = NULL;
     const char *output = NULL;
     CVY_TRY(cvy_onnx_activation(n, 0, &from));
-    CVY_TRY(cvy_onnx_add(n, &(cvy_onnx_layer){.op = op, .options = options, .from = {from->layer}, .nfrom = 1}, NULL,
-                         &output));
+    CVY_TRY(cvy_onnx_step(n, op, options, from->layer, &output));
     return cvy_onnx_done(n, 0, output);
 }
 
-cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out)
+/* ---- memory ---- */
+
+cvy_status cvy_onnx_take_memory(cvy_onnx *x, size_t bytes)
+{
+    const size_t most = ((size_t)64 << 20) + 8 * x->file_bytes;
+    CVY_CHECK(bytes <= most && x->made_bytes <= most - bytes, CVY_E_UNSUPPORTED,
+              "%s: its constant nodes compute %zu bytes from a file of %zu bytes, the limit is %zu", x->path,
+              x->made_bytes + bytes, x->file_bytes, most);
+    x->made_bytes += bytes;
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out)
 {
     cvy_onnx_tensor *t = NULL;
+    int64_t elems = 1;
+    for (int d = 0; d < shape->ndim; d++) {
+        CVY_CHECK(shape->dim[d] >= 0 && shape->dim[d] <= CVY_ONNX_ELEMS / CVY_MAX(elems, (int64_t)1), CVY_E_UNSUPPORTED,
+                  "%s: a constant of shape %s", x->path, cvy_shape_text(shape));
+        elems *= shape->dim[d];
+    }
+    CVY_TRY(cvy_onnx_take_memory(x, (size_t)elems * cvy_dtype_bytes(dtype)));
     CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
-    *t = (cvy_onnx_tensor){.name = "", .dtype = dtype, .shape = *shape, .elems = cvy_shape_elems(shape)};
+    *t = (cvy_onnx_tensor){.name = "", .dtype = dtype, .shape = *shape, .elems = elems};
     CVY_TRY(cvy_pool_alloc(x->out->pool, CVY_MAX((size_t)t->elems, 1) * cvy_dtype_bytes(dtype), &t->data));
     *out = t;
     return CVY_OK;

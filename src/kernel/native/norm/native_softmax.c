@@ -69,10 +69,10 @@ CVY_INLINE void forward_row(const float *x, float *y, int64_t K, int logarithm)
 {
     float top, sum;
     cvy_softmax_row(x, K, &top, &sum);
-    const float factor = 1 / sum, offset = top + logf(sum);
+    const float factor = 1 / sum, offset = logf(sum); /* top + offset would lose digits if top is large */
 #pragma omp simd
     for (int64_t k = 0; k < K; k++)
-        y[k] = logarithm ? x[k] - offset : cvy_exp(x[k] - top) * factor;
+        y[k] = logarithm ? x[k] - top - offset : cvy_exp(x[k] - top) * factor;
 }
 
 CVY_INLINE void forward_strip(const float *x, float *y, int64_t K, int64_t P, int64_t n, int logarithm)
@@ -80,11 +80,11 @@ CVY_INLINE void forward_strip(const float *x, float *y, int64_t K, int64_t P, in
     float top[CVY_STRIP], sum[CVY_STRIP];
     cvy_softmax_strip(x, K, P, n, top, sum);
     for (int64_t j = 0; j < n; j++)
-        sum[j] = logarithm ? top[j] + logf(sum[j]) : 1 / sum[j];
+        sum[j] = logarithm ? logf(sum[j]) : 1 / sum[j];
     for (int64_t k = 0; k < K; k++)
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
-            y[k * P + j] = logarithm ? x[k * P + j] - sum[j] : cvy_exp(x[k * P + j] - top[j]) * sum[j];
+            y[k * P + j] = logarithm ? x[k * P + j] - top[j] - sum[j] : cvy_exp(x[k * P + j] - top[j]) * sum[j];
 }
 
 CVY_INLINE void forward(const struct softmax *s, int64_t first, int64_t end, int logarithm)
