@@ -69,6 +69,7 @@ struct node_test {
     cvy_pool *pool;
     Cvy__Onnx__ModelProto *model;
     struct arrays in, out;
+    double tolerance;
 };
 
 static void read_arrays(struct node_test *t, const char *folder, const char *kind, size_t count, struct arrays *out)
@@ -225,10 +226,21 @@ static void take_message(const char *op, char *sentence)
     snprintf(sentence, SENTENCE, "%s", at ? at + strlen(mark) : text);
 }
 
-static int is_close(double got, double expected)
+/* Tests whose expected numbers are written with four decimals. */
+static const char *const rounded[] = {"test_averagepool_2d_ceil_last_window_starts_on_pad"};
+
+static double tolerance_of(const char *test)
+{
+    for (int i = 0; i < CVY_COUNT(rounded); i++)
+        if (strcmp(rounded[i], test) == 0)
+            return 5e-5;
+    return 1e-5;
+}
+
+static int is_close(double got, double expected, double tolerance)
 {
     return (isnan(got) && isnan(expected)) || got == expected ||
-           fabs(got - expected) <= 1e-5 * fmax(1, fabs(expected));
+           fabs(got - expected) <= tolerance * fmax(1, fabs(expected));
 }
 
 static enum verdict compare(const struct node_test *t, const struct way *way, const cvy_shape *sample, const float *y,
@@ -244,7 +256,7 @@ static enum verdict compare(const struct node_test *t, const struct way *way, co
     }
     for (int64_t i = 0; i < expected->elems; i++) {
         const double got = way->changes & NEGATED ? -(double)y[i] : (double)y[i];
-        if (!is_close(got, number(expected, i))) {
+        if (!is_close(got, number(expected, i), t->tolerance)) {
             snprintf(sentence, SENTENCE, "element %lld is %.9g, expected %.9g", (long long)i, got, number(expected, i));
             return WRONG;
         }
@@ -399,7 +411,7 @@ static enum verdict run_ways(struct node_test *t, char *sentence)
 static void run_test(const char *root, const char *name)
 {
     char folder[1024], path[1100];
-    struct node_test t = {0};
+    struct node_test t = {.tolerance = tolerance_of(name)};
     snprintf(folder, sizeof folder, "%s/%s", root, name);
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     EXPECT_OK(cvy_pool_create(&t.pool));

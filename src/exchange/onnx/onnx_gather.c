@@ -182,12 +182,14 @@ CVY_ONNX_DEFINE(depth_to_space) = {"DepthToSpace", .translate = translate_depth_
 static cvy_status translate_space_to_depth(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
+    const char *mode = NULL;
     int64_t b = 0;
     CVY_TRY(read_block(node, &src, &b));
+    CVY_TRY(cvy_onnx_string(node, "mode", &mode));
     const int64_t *dim = src->shape.dim;
     CVY_ONNX_CHECK(dim[2] % b == 0 && dim[3] % b == 0, node, "%s for blocks of %lld", cvy_shape_text(&src->shape),
                    (long long)b);
     return shuffle(node, src->layer, (const int64_t[]){dim[1], dim[2] / b, b, dim[3] / b, b},
-                   "order: [3, 5, 1, 2, 4]", (const int64_t[]){dim[1] * b * b, dim[2] / b, dim[3] / b});
+                   strcmp(mode, "CRD") == 0 ? "order: [1, 3, 5, 2, 4]" : "order: [3, 5, 1, 2, 4]", (const int64_t[]){dim[1] * b * b, dim[2] / b, dim[3] / b});
 }
 CVY_ONNX_DEFINE(space_to_depth) = {"SpaceToDepth", .translate = translate_space_to_depth};
