@@ -29,6 +29,10 @@ if(CONVOY_SANITIZE)
     add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
     add_link_options(-fsanitize=address,undefined)
 endif()
+if(CONVOY_FUZZ)
+    set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+    add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+endif()
 
 # Written only when it changes, so that a new configure does not rebuild everything.
 configure_file("${PROJECT_SOURCE_DIR}/cmake/cvy_config.h.in" "${CONVOY_GEN}/cvy_config.h" @ONLY)

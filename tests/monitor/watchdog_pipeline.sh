@@ -6,7 +6,7 @@
 . "$CONVOY_SOURCE/tests/shell.inc"
 cat >job.yaml <<'Y'
 model: {layers: [{conv: {channels: 32, kernel: 3, pad: 1}}, relu, {conv: {channels: 32, kernel: 3, pad: 1}}, relu, {fc: {channels: 4}}]}
-data: {train: {format: synthetic, samples: 512, shape: [3, 32, 32], classes: 4}}
+data: {train: {format: synthetic, samples: 8192, shape: [3, 32, 32], classes: 4}}
 train: {batch: 256, epochs: 100000, accumulate: 64}
 parallel: {pipeline: 2}
 checkpoint: {every: 1000000 steps}
@@ -54,7 +54,7 @@ for stage in 2 1; do
         grep -aq "made no progress for .*, in a training step, stage $other of 2, wait to [a-z]* [a-z]* stage $stage: [a-z0-9_.]*, micro-batch [0-9]" log
     do
         tries=$((tries + 1))
-        [ $tries -lt 3 ] && grep -aq "stage $other of 2.*, in a" log || { fail "stage $stage stands still, and stage $other does not say that it waits for it: $(cat log)"; break; }
+        [ $tries -lt 8 ] && grep -aq "stage $other of 2.*, in a" log || { fail "stage $stage stands still, and stage $other does not say that it waits for it: $(cat log)"; break; }
     done
     grep -a 'made no progress for' log | grep -aq "; rank $((stage - 1)) on .* writes no heartbeat" || fail "the rank of stage $stage is not named: $(cat log run/ranks)"
     grep -aq 'it waits for no other rank' log && fail "$(cat log)"
