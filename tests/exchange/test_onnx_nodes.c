@@ -1,7 +1,8 @@
 /* rows: release */
 /*
- * test_onnx_nodes.c: no test of a single node that comes with ONNX is computed wrongly, and docs/reference/onnx-nodes.md
- * says which of them pass and why others are declined (`test_onnx_nodes --write` updates it).
+ * test_onnx_nodes.c: no test of a single node that comes with ONNX is computed wrongly, and
+ * docs/reference/onnx-nodes.md says which of them pass and why others are declined (`test_onnx_nodes --write` updates
+ * it).
  *
  * The tests are folders with a model, its inputs and its outputs. They are in the folder that CONVOY_ONNX_NODES names,
  * or where Debian's package libonnx-testdata has them; without them this test is skipped. scripts/check_onnx_nodes.sh
@@ -11,9 +12,9 @@
  * its weights inside, and the first axis of its inputs is that of the samples. So each test is run several times: with
  * each input as the one that depends on the sample, while the other inputs are constants in the file, and with all
  * inputs as activations. Two changes are tried if a test is not taken as it is. Operators for which axes before the
- * first one do not matter get an axis of one sample (BATCHED). If the node only moves elements, so that no layer computes
- * the output, a Neg follows (NEGATED). A test passes if convoy takes it in one of these ways, and gives the expected
- * numbers in each that it takes.
+ * first one do not matter get an axis of one sample (BATCHED). If the node only moves elements, so that no layer
+ * computes the output, a Neg follows (NEGATED). A test passes if convoy takes it in one of these ways, and gives the
+ * expected numbers in each that it takes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -201,10 +202,10 @@ static void write_way(const struct node_test *t, const struct way *way)
 static int is_batchable(const Cvy__Onnx__NodeProto *node)
 {
     static const char *const pointwise[] = {
-        "Abs",  "Add",  "Celu",  "Clip",       "Cos",  "Div",     "Dropout",  "Elu",      "Erf", "Exp",
-        "Gelu", "Log",  "Max",   "Mean",       "Min",  "Mish",    "Mul",      "Neg",      "Pow", "Reciprocal",
-        "Relu", "Selu", "Sin",   "Sigmoid",    "Sqrt", "Softsign", "Softplus", "Sub",     "Sum", "Tanh",
-        "Cast", "PRelu", "HardSwish", "HardSigmoid", "LeakyRelu", "Identity", "MatMul", "Swish"};
+        "Abs",  "Add",   "Celu",      "Clip",        "Cos",       "Div",      "Dropout",  "Elu",  "Erf", "Exp",
+        "Gelu", "Log",   "Max",       "Mean",        "Min",       "Mish",     "Mul",      "Neg",  "Pow", "Reciprocal",
+        "Relu", "Selu",  "Sin",       "Sigmoid",     "Sqrt",      "Softsign", "Softplus", "Sub",  "Sum", "Tanh",
+        "Cast", "PRelu", "HardSwish", "HardSigmoid", "LeakyRelu", "Identity", "MatMul",   "Swish"};
     for (int i = 0; i < CVY_COUNT(pointwise); i++)
         if (strcmp(pointwise[i], node->op_type) == 0)
             return 1;
@@ -352,8 +353,8 @@ static enum verdict run_way(struct node_test *t, const struct way *way, char *se
     return verdict;
 }
 
-/* Batch norm and dropout in training mode depend on the other samples or on random numbers. convoy trains with them, and
- * predicts without. */
+/* Batch norm and dropout in training mode depend on the other samples or on random numbers. convoy trains with them,
+ * and predicts without. */
 static int is_training(const struct node_test *t)
 {
     const Cvy__Onnx__NodeProto *node = t->model->graph->node[0];
@@ -443,14 +444,19 @@ static void run_test(const char *root, const char *name)
 static const char head[] =
     "# The tests of single nodes that come with ONNX\n"
     "\n"
-    "This page is made by `test_onnx_nodes --write`. It says for each operator of ONNX that convoy reads how many of the\n"
-    "tests in ONNX's own collection pass: the result differs by less than 1e-5, absolute or relative. No test may give a\n"
+    "This page is made by `test_onnx_nodes --write`. It says for each operator of ONNX that convoy reads how many of "
+    "the\n"
+    "tests in ONNX's own collection pass: the result differs by less than 1e-5, absolute or relative. No test may give "
+    "a\n"
     "wrong result. A test that convoy does not take is declined with the sentence that a user sees.\n"
     "\n"
-    "In these tests all sources of a node are inputs. Convoy reads networks: the first axis of each input is that of the\n"
-    "samples, which do not depend on each other, and weights are constants of the file. So a test is run with each of its\n"
+    "In these tests all sources of a node are inputs. Convoy reads networks: the first axis of each input is that of "
+    "the\n"
+    "samples, which do not depend on each other, and weights are constants of the file. So a test is run with each of "
+    "its\n"
     "inputs as the one that depends on the sample while the others are constants, and with all of them as inputs.\n"
-    "Operators on single elements also get an axis of one sample before the others. Many tests are declined because their\n"
+    "Operators on single elements also get an axis of one sample before the others. Many tests are declined because "
+    "their\n"
     "first axis is not one of samples, or because they compute with integers.\n"
     "\n";
 
@@ -560,8 +566,8 @@ int main(int argc, char **argv)
     opts.threads = 1;
     snprintf(small_file, sizeof small_file, "onnx_node_%ld.onnx", (long)getpid());
     EXPECT_OK(cvy_context_create(&opts, &context));
-    const int status = run_all(root ? root : "/usr/share/libonnx-testdata/data/node",
-                               argc > 1 && strcmp(argv[1], "--write") == 0);
+    const int status =
+        run_all(root ? root : "/usr/share/libonnx-testdata/data/node", argc > 1 && strcmp(argv[1], "--write") == 0);
     cvy_context_destroy(&context);
     unlink(small_file);
     return status;

@@ -28,10 +28,10 @@ enum { CVY_ONNX_SOURCES = 512, CVY_ONNX_NO_LAYER = 1 << 30, CVY_ONNX_MORE = 4 };
 
 /* A value of the ONNX graph: a constant, or the output of a layer. */
 typedef struct cvy_onnx_value {
-    const char *name;                /* in the file */
-    const cvy_onnx_tensor *constant; /* NULL: it depends on the input */
-    const char *layer;               /* its name in the model */
-    cvy_shape shape;                 /* with one sample */
+    const char *name;                           /* in the file */
+    const cvy_onnx_tensor *constant;            /* NULL: it depends on the input */
+    const char *layer;                          /* its name in the model */
+    cvy_shape shape;                            /* with one sample */
     const Cvy__Onnx__NodeProto *maker, *reader; /* the node that makes it, and the first that reads it; NULL: none */
     int readers;                                /* sources that read it; an output of the graph counts twice */
 } cvy_onnx_value;
@@ -44,7 +44,7 @@ typedef struct cvy_onnx {
     cvy_keys names;        /* of values */
     cvy_onnx_value *value; /* by number of the name */
     int room;
-    int64_t batch; /* that the file fixes; 0: none */
+    int64_t batch;                 /* that the file fixes; 0: none */
     size_t file_bytes, made_bytes; /* of the file, and of what was computed from its constants */
     /* Of a file that convoy wrote: the value that layers read in place of x, and the output before its scaling is
      * undone; NULL: none. skips_data: nodes for the data are left out. */
@@ -54,9 +54,9 @@ typedef struct cvy_onnx {
     cvy_graph *graph;
     cvy_value **layer_value; /* [layers of the model]: in the graph */
     int layer_room;
-    cvy_index taken;    /* names of layers, of their outputs and of inputs; the number counts names that begin so */
-    cvy_index set;      /* names of variables that have values */
-    int *suffix;        /* [names in taken]: the last number that made a name free */
+    cvy_index taken; /* names of layers, of their outputs and of inputs; the number counts names that begin so */
+    cvy_index set;   /* names of variables that have values */
+    int *suffix;     /* [names in taken]: the last number that made a name free */
     int suffix_room;
     cvy_index owner;    /* names of weights in the file: the number of the layer that has them */
     cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no

@@ -4,8 +4,8 @@
  * A constant of one number is an option of a layer. A constant of several numbers becomes a trained tensor, because
  * ONNX does not say which of its constants are trained.
  *
- * ONNX aligns the last axes of two tensors. Ours have the samples first, so both must have the same number of axes: else
- * the samples of one would meet another axis of the other one.
+ * ONNX aligns the last axes of two tensors. Ours have the samples first, so both must have the same number of axes:
+ * else the samples of one would meet another axis of the other one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -54,8 +54,8 @@ static int is_number(const cvy_onnx_value *src, const cvy_onnx_tensor *t)
 
 /* ---- a tensor ---- */
 
-/* The sample of the source is repeated to the shape that it has with the constant, by NumPy's rules. *options: the shape
- * of the constant, for affine. */
+/* The sample of the source is repeated to the shape that it has with the constant, by NumPy's rules. *options: the
+ * shape of the constant, for affine. */
 static cvy_status fit(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, cvy_text *options,
                       const char **output)
 {
@@ -68,10 +68,11 @@ static cvy_status fit(const cvy_onnx_node *node, const char *from, const cvy_onn
         fits = shape[d - 1] == src.dim[d] || shape[d - 1] == 1 || src.dim[d] == 1;
         sample[d - 1] = src.dim[d] == 1 ? shape[d - 1] : src.dim[d];
     }
-    CVY_ONNX_CHECK(fits && t->elems > 0, node,
-                   "a constant of shape %s for a source %s; lengths must be equal or 1, seen from the last axis, and the "
-                   "constant must be the same for all samples",
-                   cvy_shape_text(c), cvy_shape_text(&src));
+    CVY_ONNX_CHECK(
+        fits && t->elems > 0, node,
+        "a constant of shape %s for a source %s; lengths must be equal or 1, seen from the last axis, and the "
+        "constant must be the same for all samples",
+        cvy_shape_text(c), cvy_shape_text(&src));
     cvy_onnx_list(options, "shape", shape, src.ndim - 1);
     CVY_TRY(options->status);
     return cvy_onnx_expand(node, from, sample, src.ndim - 1, output);
@@ -98,6 +99,42 @@ static cvy_status add_affine(const cvy_onnx_node *node, const char *from, const 
     CVY_TRY(data ? cvy_onnx_set_values(node, layer, name, CVY_DTYPE_F32, data, t->elems)
                  : cvy_onnx_set(node, layer, name, t));
     return cvy_onnx_done(node, 0, output);
+}
+
+/* The node after a product with "NAME.scale", if it adds "NAME.shift" of the same shape: our writer makes both of one
+ * layer affine. */
+static const Cvy__Onnx__NodeProto *find_shift(const cvy_onnx_node *node, const cvy_onnx_tensor *scale,
+                                              const cvy_onnx_tensor **shift)
+{
+    const char *other = NULL;
+    const size_t n = strlen(scale->name);
+    const Cvy__Onnx__NodeProto *adds = cvy_onnx_reader_of_two(node->x, node->proto->output[0], "Add", &other);
+    *shift = adds ? cvy_onnx_find_constant(node->x, other) : NULL;
+    return *shift && n > 6 && strcmp(scale->name + n - 6, ".scale") == 0 && strlen((*shift)->name) == n &&
+                   strncmp(scale->name, (*shift)->name, n - 6) == 0 && strcmp((*shift)->name + n - 6, ".shift") == 0 &&
+                   cvy_shape_equal(&scale->shape, &(*shift)->shape) && cvy_dtype_is_real((*shift)->dtype)
+               ? adds
+               : NULL;
+}
+
+static cvy_status add_scale_and_shift(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *scale,
+                                      const cvy_onnx_tensor *shift, const Cvy__Onnx__NodeProto *adds)
+{
+    const char *layer = NULL, *output = NULL;
+    cvy_text options = {0};
+    CVY_ONNX_CHECK(cvy_dtype_is_real(scale->dtype), node, "%s should hold real numbers", scale->name);
+    cvy_status status = fit(node, from, scale, &options, &from);
+    if (status == CVY_OK)
+        status = cvy_onnx_add(
+            node,
+            &(cvy_onnx_layer){
+                .op = "affine", .options = options.data, .weight = scale, .more = {shift}, .from = {from}, .nfrom = 1},
+            &layer, &output);
+    cvy_text_free(&options);
+    CVY_TRY(status);
+    CVY_TRY(cvy_onnx_set(node, layer, "scale", scale));
+    CVY_TRY(cvy_onnx_set(node, layer, "shift", shift));
+    return cvy_onnx_absorb(node, adds, output);
 }
 
 /* The constant with another sign (power 1), or inverted (power -1). */
@@ -177,11 +214,14 @@ static cvy_status read_sources(const cvy_onnx_node *node, const cvy_onnx_value *
 static cvy_status translate_mul(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
-    const cvy_onnx_tensor *constant = NULL;
+    const cvy_onnx_tensor *constant = NULL, *shift = NULL;
     int is_first = 0;
     CVY_TRY(read_sources(node, &src, &constant, &is_first));
     if (!constant)
         return two_layers(node, "multiply");
+    const Cvy__Onnx__NodeProto *adds = find_shift(node, constant, &shift);
+    if (adds)
+        return add_scale_and_shift(node, src->layer, constant, shift, adds);
     return is_number(src, constant) ? scale(node, src, cvy_onnx_number(constant, 0))
                                     : add_affine(node, src->layer, constant, "scale", NULL);
 }
@@ -269,8 +309,11 @@ static cvy_status translate_pow(const cvy_onnx_node *node)
         CVY_TRY(cvy_onnx_step_real(node, "scale", "by", log(number), output, &output));
         CVY_TRY(cvy_onnx_step(node, "exp", NULL, output, &output));
     } else if (number == 2 || number == 0.5 || number == -1) {
-        CVY_TRY(cvy_onnx_step(node, number == 2 ? "square" : number == 0.5 ? "sqrt" : "reciprocal", NULL, output,
-                              &output));
+        CVY_TRY(cvy_onnx_step(node,
+                              number == 2     ? "square"
+                              : number == 0.5 ? "sqrt"
+                                              : "reciprocal",
+                              NULL, output, &output));
     } else if (number != 1) {
         CVY_TRY(cvy_onnx_step_real(node, "power", "exponent", number, output, &output));
     }

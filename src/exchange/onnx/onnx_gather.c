@@ -21,8 +21,8 @@ static cvy_status embedding(const cvy_onnx_node *node, const cvy_onnx_tensor *ta
     CVY_ONNX_CHECK(table->shape.ndim == 2 && cvy_dtype_is_real(table->dtype) && (axis == 0 || axis == -2), node,
                    "from axis %lld of a constant %s; only rows of a matrix of real numbers are supported",
                    (long long)axis, cvy_shape_text(&table->shape));
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "rows: %lld, channels: %lld",
-                            (long long)table->shape.dim[0], (long long)table->shape.dim[1]));
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "rows: %lld, channels: %lld", (long long)table->shape.dim[0],
+                            (long long)table->shape.dim[1]));
     CVY_TRY(cvy_onnx_add(
         node,
         &(cvy_onnx_layer){.op = "embedding", .options = options, .weight = table, .from = {src->layer}, .nfrom = 1},
@@ -97,9 +97,9 @@ static cvy_status translate_expand(const cvy_onnx_node *node)
                    "the first axis becomes %lld; samples cannot be repeated", (long long)to[0]);
     for (int d = 1; d < ndim; d++) {
         const int64_t dim = d - ndim + n >= 0 ? to[d - ndim + n] : 1;
-        CVY_ONNX_CHECK(dim > 0 && dim < CVY_ONNX_SIZE && (dim == 1 || src->shape.dim[d] == 1 || dim == src->shape.dim[d]),
-                       node, "axis %d of %s cannot get the length %lld", d, cvy_shape_text(&src->shape),
-                       (long long)dim);
+        CVY_ONNX_CHECK(
+            dim > 0 && dim < CVY_ONNX_SIZE && (dim == 1 || src->shape.dim[d] == 1 || dim == src->shape.dim[d]), node,
+            "axis %d of %s cannot get the length %lld", d, cvy_shape_text(&src->shape), (long long)dim);
         sample[d - 1] = CVY_MAX(dim, src->shape.dim[d]);
     }
     CVY_TRY(cvy_onnx_expand(node, src->layer, sample, ndim - 1, &output));
@@ -117,8 +117,9 @@ static cvy_status translate_tile(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_ints(node, NULL, 1, &repeats, &n));
     cvy_shape shape = src->shape;
-    CVY_ONNX_CHECK(n == shape.ndim && repeats[0] == 1, node, "%d repetitions for %s, the first of them %lld, expected 1",
-                   n, cvy_shape_text(&shape), (long long)(n ? repeats[0] : 0));
+    CVY_ONNX_CHECK(n == shape.ndim && repeats[0] == 1, node,
+                   "%d repetitions for %s, the first of them %lld, expected 1", n, cvy_shape_text(&shape),
+                   (long long)(n ? repeats[0] : 0));
     output = src->layer;
     for (int d = 1; d < shape.ndim; d++) {
         int64_t before = 1, after = 1;
@@ -190,6 +191,7 @@ static cvy_status translate_space_to_depth(const cvy_onnx_node *node)
     CVY_ONNX_CHECK(dim[2] % b == 0 && dim[3] % b == 0, node, "%s for blocks of %lld", cvy_shape_text(&src->shape),
                    (long long)b);
     return shuffle(node, src->layer, (const int64_t[]){dim[1], dim[2] / b, b, dim[3] / b, b},
-                   strcmp(mode, "CRD") == 0 ? "order: [1, 3, 5, 2, 4]" : "order: [3, 5, 1, 2, 4]", (const int64_t[]){dim[1] * b * b, dim[2] / b, dim[3] / b});
+                   strcmp(mode, "CRD") == 0 ? "order: [1, 3, 5, 2, 4]" : "order: [3, 5, 1, 2, 4]",
+                   (const int64_t[]){dim[1] * b * b, dim[2] / b, dim[3] / b});
 }
 CVY_ONNX_DEFINE(space_to_depth) = {"SpaceToDepth", .translate = translate_space_to_depth};

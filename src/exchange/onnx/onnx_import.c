@@ -7,7 +7,6 @@
 
 #include "exchange/onnx/onnx.h"
 
-
 /* ---- values ---- */
 
 static cvy_status value_of(cvy_onnx *x, const char *name, cvy_onnx_value **out)

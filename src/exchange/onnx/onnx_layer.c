@@ -133,8 +133,8 @@ static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
 /* "conv1.weight" names the layer conv1. Other names of constants ("onnx::Conv_193") name nothing. */
 static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, char **out)
 {
-    static const char *const ends[] = {".weight", ".kernel", "/kernel",       ".gamma",
-                                       "/gamma",  ".W",      ".running_mean", "/moving_mean"};
+    static const char *const ends[] = {".weight", ".kernel",       "/kernel",      ".gamma", "/gamma",
+                                       ".W",      ".running_mean", "/moving_mean", ".scale", ".shift"};
     const size_t n = strlen(t->name);
     *out = NULL;
     for (int i = 0; i < CVY_COUNT(ends); i++) {

@@ -73,7 +73,8 @@ static cvy_status read_bias(const cvy_onnx_node *node, int64_t outputs, const cv
     if (!from)
         return CVY_OK;
     const int last = from->shape.ndim - 1;
-    CVY_ONNX_CHECK(cvy_onnx_is_real(from) && (from->elems == 1 || (from->elems == outputs && from->shape.dim[last] == outputs)),
+    CVY_ONNX_CHECK(cvy_onnx_is_real(from) &&
+                       (from->elems == 1 || (from->elems == outputs && from->shape.dim[last] == outputs)),
                    node, "a bias of shape %s for %lld outputs; it must be the same for all samples",
                    cvy_shape_text(&from->shape), (long long)outputs);
     if (from->elems == outputs)

@@ -15,7 +15,8 @@ const Cvy__Onnx__NodeProto *cvy_onnx_reader(const cvy_onnx *x, const char *outpu
 
 int cvy_onnx_is_read(const cvy_onnx_node *node, int i)
 {
-    const int at = i < node->nout && *node->proto->output[i] ? cvy_keys_find(&node->x->names, node->proto->output[i]) : -1;
+    const int at =
+        i < node->nout && *node->proto->output[i] ? cvy_keys_find(&node->x->names, node->proto->output[i]) : -1;
     return at >= 0 && node->x->value[at].readers > 0;
 }
 

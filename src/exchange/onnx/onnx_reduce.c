@@ -11,9 +11,9 @@
 static const struct reduction {
     const char *name, *before, *method, *after;
 } reductions[] = {
-    {"ReduceMean", NULL, "mean", NULL},    {"ReduceSum", NULL, "sum", NULL},
-    {"ReduceMax", NULL, "max", NULL},      {"ReduceMin", "scale", "max", "scale"},
-    {"ReduceL1", "abs", "sum", NULL},      {"ReduceL2", "square", "sum", "sqrt"},
+    {"ReduceMean", NULL, "mean", NULL},         {"ReduceSum", NULL, "sum", NULL},
+    {"ReduceMax", NULL, "max", NULL},           {"ReduceMin", "scale", "max", "scale"},
+    {"ReduceL1", "abs", "sum", NULL},           {"ReduceL2", "square", "sum", "sqrt"},
     {"ReduceSumSquare", "square", "sum", NULL}, {"ReduceLogSum", NULL, "sum", "log"},
     {"ReduceLogSumExp", "exp", "sum", "log"},
 };
@@ -115,8 +115,8 @@ static cvy_status translate_mean_variance(const cvy_onnx_node *node)
     }
     cvy_onnx_list(&options, "axes", axes, n);
     cvy_text_add(&options, ", scale_shift: false, eps: 1e-18");
-    const cvy_status status = options.status == CVY_OK ? cvy_onnx_simple(node, "layer_norm", options.data)
-                                                       : options.status;
+    const cvy_status status =
+        options.status == CVY_OK ? cvy_onnx_simple(node, "layer_norm", options.data) : options.status;
     cvy_text_free(&options);
     return status;
 }

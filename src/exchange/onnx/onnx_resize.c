@@ -77,8 +77,8 @@ static cvy_status add_resize(const cvy_onnx_node *node, const cvy_onnx_value *sr
     return cvy_onnx_done(node, 0, output);
 }
 
-/* Nearest: the value of the source position below, as in PyTorch. For whole factors, rounding the centre of a pixel gives
- * the same position. */
+/* Nearest: the value of the source position below, as in PyTorch. For whole factors, rounding the centre of a pixel
+ * gives the same position. */
 static cvy_status check_nearest(const cvy_onnx_node *node, const char *place, const char *nearest, int is_whole)
 {
     const int floors = strcmp(nearest, "floor") == 0, rounds = !*nearest || strncmp(nearest, "round_", 6) == 0;

@@ -281,7 +281,8 @@ static cvy_status translate_pad(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_string(node, "mode", &mode));
     CVY_ONNX_CHECK(!*mode || strcmp(mode, "constant") == 0, node,
                    "mode %s is not supported, only padding with a constant", mode);
-    CVY_ONNX_CHECK(!value || value->elems == 1, node, "%lld numbers to pad with", (long long)(value ? value->elems : 0));
+    CVY_ONNX_CHECK(!value || value->elems == 1, node, "%lld numbers to pad with",
+                   (long long)(value ? value->elems : 0));
     CVY_TRY(read_pads(node, &src->shape, &pads));
     const double number = value ? cvy_onnx_number(value, 0) : cvy_onnx_real(node, "value", 0);
     output = src->layer;
