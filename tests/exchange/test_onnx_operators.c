@@ -507,7 +507,7 @@ static const struct {
       .constant = {{"s", 1, .ndim = 1, .dim = {2}, .value = {1 << 20, 1 << 19}}}},
      "from a file of"},
     {{.ndim = 3, .dim = {1 << 30, 1 << 30, 2}, .node = {{"Relu", "x", "y", NULL}}}, "makes a sample too large"},
-    {{SAMPLE, .node = {{"Identity", "x", "y", NULL}}}, "its output is its input"},
+    {{SAMPLE, .node = {{"Identity", "x", "y", NULL}}}, "the output y is an input"},
 };
 
 static const struct {
@@ -555,6 +555,20 @@ static void test_names(void)
     cvy_import_free(&import);
 }
 
+/* The first output is that of the network; the layer of another one is named, for train.loss. */
+static void test_outputs(void)
+{
+    static const struct onnx_graph graph = {SAMPLE, .node = {{"Tanh", "x", "aux", NULL}, {"Relu", "aux", "y", NULL}},
+                                            .second = "aux"};
+    cvy_import import = {0};
+    onnx_write(&graph, "small.onnx");
+    EXPECT_OK(cvy_import_onnx("small.onnx", &import));
+    EXPECT_TEXT(import.model ? import.model->output : NULL, "y_2");
+    EXPECT(import.notes.data &&
+           strstr(import.notes.data, "the output aux is the layer aux; the loss reads y, the layer y_2"));
+    cvy_import_free(&import);
+}
+
 /* `test_onnx_operators --write FOLDER` writes the files, for the corpus of fuzz_onnx. */
 static int write_files(const char *folder)
 {
@@ -578,6 +592,7 @@ int main(int argc, char **argv)
     TEST(test_operators);
     TEST(test_refused);
     TEST(test_names);
+    TEST(test_outputs);
     cvy_context_destroy(&context);
     EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
     return test_end();

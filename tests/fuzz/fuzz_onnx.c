@@ -15,7 +15,7 @@ static void check(const cvy_import *in)
     double sum = 0;
     if (!in->model || in->model->nlayer < 1 || in->model->ninput < 1 || !in->model->output)
         abort();
-    if (cvy_index_find(&in->model->layer_at, in->model->output) < 0 && strcmp(in->model->output, "x") != 0)
+    if (cvy_index_find(&in->model->layer_at, in->model->output) < 0)
         abort();
     for (int i = 0; i < in->ntensor; i++) {
         const cvy_tensor_entry *t = &in->tensor[i];

@@ -287,16 +287,30 @@ static cvy_status translate_all(cvy_onnx *x)
 
 /* ---- the result ---- */
 
-/* The first output is the network's; others are auxiliary, and a job does not need them. */
+/* Says which layers the further outputs are, as those of auxiliary heads that a network has in training. */
+static void note_outputs(cvy_onnx *x, const char *name, const char *layer)
+{
+    for (size_t i = 1; i < x->proto->n_output; i++) {
+        const int at = cvy_keys_find(&x->names, x->proto->output[i]->name);
+        const char *other = at >= 0 ? x->value[at].layer : NULL;
+        if (other && cvy_index_find(&x->out->model->layer_at, other) >= 0)
+            cvy_text_add(&x->out->notes,
+                         "the output %s is the layer %s; the loss reads %s, the layer %s, which is the first output: "
+                         "train.loss may name others ({name: LOSS, output: %s})\n",
+                         x->value[at].name, other, name, layer, other);
+    }
+}
+
+/* The first output is the network's; the others are auxiliary. */
 static cvy_status set_output(cvy_onnx *x)
 {
     CVY_CHECK(x->proto->n_output > 0, CVY_E_FORMAT, "%s: the graph has no output", x->path);
     const char *name = x->output && x->skips_data ? x->output : x->proto->output[0]->name;
     const int at = cvy_keys_find(&x->names, name);
     CVY_CHECK(at >= 0 && x->value[at].layer, CVY_E_FORMAT, "%s: no node makes the output %s", x->path, name);
-    for (size_t i = 1; i < x->proto->n_output; i++)
-        cvy_text_add(&x->out->notes, "the output %s is not trained: the loss is put on %s, the first one\n",
-                     x->proto->output[i]->name, name);
+    CVY_CHECK(cvy_index_find(&x->out->model->layer_at, x->value[at].layer) >= 0, CVY_E_UNSUPPORTED,
+              "%s: the output %s is an input, so there is no layer", x->path, name);
+    note_outputs(x, name, x->value[at].layer);
     return cvy_pool_strdup(x->out->model->pool, x->value[at].layer, &x->out->model->output);
 }
 
@@ -338,8 +352,6 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     CVY_TRY(add_inputs(x));
     CVY_TRY(translate_all(x));
     CVY_TRY(set_output(x));
-    CVY_CHECK(x->out->model->nlayer > 0, CVY_E_UNSUPPORTED, "%s: its output is its input, so there is no layer",
-              x->path);
     note_folded(x);
     return x->out->notes.status;
 }
