@@ -492,6 +492,7 @@ static const struct {
                    {"index", 1, .ndim = 2, .dim = {2, 24}, .value = {0}, .step = 1, .period = 24}}},
      "and the new shape 1"},
     {{SAMPLE, .node = {{"Flatten", "x", "f", NULL}, {"Mul", "x f", "y", NULL}}}, "sources of 4 and 2 axes"},
+    {{SAMPLE, .node = {{"Relu", "x", "y", "alpha: =0.5"}}}, "its attribute alpha is not known"},
     {{SAMPLE, .node = {{"Pow", "c x", "y", NULL}}, .constant = {{"c", .value = {-2}}}}, "-2 to the power"},
     {{SAMPLE, .node = {{"Split", "x", "y z", "axis: 1;split: 9223372036854775807 2"}}, .opset = 11}, "part 0 has"},
     {{SAMPLE, .node = {{"Pad", "x", "y", "pads: 0 0 0 9223372036854775807 0 0 0 0"}}, .opset = 10}, "pads of"},

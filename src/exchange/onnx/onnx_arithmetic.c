@@ -225,7 +225,7 @@ static cvy_status translate_mul(const cvy_onnx_node *node)
     return is_number(src, constant) ? scale(node, src, cvy_onnx_number(constant, 0))
                                     : add_affine(node, src->layer, constant, "scale", NULL);
 }
-CVY_ONNX_DEFINE(mul) = {"Mul", .translate = translate_mul};
+CVY_ONNX_DEFINE(mul) = {"Mul", .attributes = "axis broadcast", .translate = translate_mul};
 
 static cvy_status translate_div(const cvy_onnx_node *node)
 {
@@ -255,7 +255,7 @@ static cvy_status translate_div(const cvy_onnx_node *node)
     CVY_TRY(changed(node, constant, 1, -1, &inverse));
     return add_affine(node, src->layer, constant, "scale", inverse);
 }
-CVY_ONNX_DEFINE(div) = {"Div", .translate = translate_div};
+CVY_ONNX_DEFINE(div) = {"Div", .attributes = "axis broadcast", .translate = translate_div};
 
 static cvy_status translate_add(const cvy_onnx_node *node)
 {
@@ -268,7 +268,7 @@ static cvy_status translate_add(const cvy_onnx_node *node)
     return is_number(src, constant) ? line(node, src, 1, cvy_onnx_number(constant, 0))
                                     : add_affine(node, src->layer, constant, "shift", NULL);
 }
-CVY_ONNX_DEFINE(add) = {"Add", .translate = translate_add};
+CVY_ONNX_DEFINE(add) = {"Add", .attributes = "axis broadcast", .translate = translate_add};
 
 static cvy_status translate_sub(const cvy_onnx_node *node)
 {
@@ -290,7 +290,7 @@ static cvy_status translate_sub(const cvy_onnx_node *node)
         CVY_TRY(changed(node, constant, -1, 1, &negative));
     return add_affine(node, from, constant, "shift", negative);
 }
-CVY_ONNX_DEFINE(sub) = {"Sub", .translate = translate_sub};
+CVY_ONNX_DEFINE(sub) = {"Sub", .attributes = "axis broadcast", .translate = translate_sub};
 
 /* x to the power of a constant, or a positive constant to the power of x. */
 static cvy_status translate_pow(const cvy_onnx_node *node)
@@ -319,4 +319,4 @@ static cvy_status translate_pow(const cvy_onnx_node *node)
     }
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(pow) = {"Pow", .translate = translate_pow};
+CVY_ONNX_DEFINE(pow) = {"Pow", .attributes = "axis broadcast", .translate = translate_pow};

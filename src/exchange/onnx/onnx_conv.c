@@ -170,7 +170,8 @@ static cvy_status translate_conv(const cvy_onnx_node *node)
     cvy_text_free(&options);
     return status;
 }
-CVY_ONNX_DEFINE(conv) = {"Conv", .translate = translate_conv};
+CVY_ONNX_DEFINE(conv) = {"Conv", .attributes = "auto_pad dilations group kernel_shape pads strides",
+                         .translate = translate_conv};
 
 /* The pads of a transposed convolution whose result has a given size, or source times stride positions. */
 static cvy_status pads_of_result(const cvy_onnx_node *node, const cvy_shape *src, int64_t *extra, struct window *w)
@@ -242,7 +243,9 @@ static cvy_status translate_deconv(const cvy_onnx_node *node)
     CVY_TRY(status);
     return cuts ? cut_after(node, &rest) : CVY_OK;
 }
-CVY_ONNX_DEFINE(conv_transpose) = {"ConvTranspose", .translate = translate_deconv};
+CVY_ONNX_DEFINE(conv_transpose) = {
+    "ConvTranspose", .attributes = "auto_pad dilations group kernel_shape output_padding output_shape pads strides",
+    .translate = translate_deconv};
 
 /* ---- pooling ---- */
 
@@ -309,13 +312,17 @@ static cvy_status translate_max_pool(const cvy_onnx_node *node)
 {
     return pool(node, "max_pool");
 }
-CVY_ONNX_DEFINE(max_pool) = {"MaxPool", .translate = translate_max_pool};
+CVY_ONNX_DEFINE(max_pool) = {"MaxPool",
+                             .attributes = "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+                             .translate = translate_max_pool};
 
 static cvy_status translate_average_pool(const cvy_onnx_node *node)
 {
     return pool(node, "avg_pool");
 }
-CVY_ONNX_DEFINE(average_pool) = {"AveragePool", .translate = translate_average_pool};
+CVY_ONNX_DEFINE(average_pool) = {
+    "AveragePool", .attributes = "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
+    .translate = translate_average_pool};
 
 /* Ours gives [N, C]; ONNX keeps positions of length 1. */
 static cvy_status global_pool(const cvy_onnx_node *node, const char *op)

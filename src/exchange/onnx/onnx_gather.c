@@ -76,7 +76,7 @@ static cvy_status translate_gather(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_reshape(node, output, sample, n, &output));
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(gather) = {"Gather", .translate = translate_gather};
+CVY_ONNX_DEFINE(gather) = {"Gather", .attributes = "axis", .translate = translate_gather};
 
 /* ---- repetition ---- */
 
@@ -178,7 +178,8 @@ static cvy_status translate_depth_to_space(const cvy_onnx_node *node)
                    crd ? "order: [1, 4, 2, 5, 3]" : "order: [3, 4, 1, 5, 2]",
                    (const int64_t[]){channels, dim[2] * b, dim[3] * b});
 }
-CVY_ONNX_DEFINE(depth_to_space) = {"DepthToSpace", .translate = translate_depth_to_space};
+CVY_ONNX_DEFINE(depth_to_space) = {"DepthToSpace", .attributes = "blocksize mode",
+                                   .translate = translate_depth_to_space};
 
 static cvy_status translate_space_to_depth(const cvy_onnx_node *node)
 {
@@ -194,4 +195,5 @@ static cvy_status translate_space_to_depth(const cvy_onnx_node *node)
                    strcmp(mode, "CRD") == 0 ? "order: [1, 3, 5, 2, 4]" : "order: [3, 5, 1, 2, 4]",
                    (const int64_t[]){dim[1] * b * b, dim[2] / b, dim[3] / b});
 }
-CVY_ONNX_DEFINE(space_to_depth) = {"SpaceToDepth", .translate = translate_space_to_depth};
+CVY_ONNX_DEFINE(space_to_depth) = {"SpaceToDepth", .attributes = "blocksize mode",
+                                   .translate = translate_space_to_depth};

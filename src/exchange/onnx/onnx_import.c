@@ -240,6 +240,26 @@ static cvy_status open_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p, cvy_onnx
     return CVY_OK;
 }
 
+static int is_word(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; at && *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strncmp(at, word, n) == 0 && (at[n] == ' ' || !at[n]))
+            return 1;
+    return 0;
+}
+
+/* An attribute that is not known, as newer operator sets may have, could change what the node does. */
+static cvy_status check_attributes(const cvy_onnx_node *node, const cvy_onnx_def *op)
+{
+    for (size_t i = 0; i < node->proto->n_attribute; i++) {
+        const char *name = node->proto->attribute[i]->name;
+        CVY_ONNX_CHECK(is_word(op->attributes, name) || strcmp(name, "consumed_inputs") == 0, node,
+                       "its attribute %s is not known", name);
+    }
+    return CVY_OK;
+}
+
 static cvy_status translate(cvy_onnx_node *node)
 {
     const cvy_onnx_def *op = cvy_onnx_find(node->op);
@@ -247,6 +267,7 @@ static cvy_status translate(cvy_onnx_node *node)
     if (status != CVY_NOT_APPLICABLE)
         return status;
     CVY_ONNX_CHECK(op, node, "%s", "it works on the input, and is supported on constants only");
+    CVY_TRY(check_attributes(node, op));
     return op->same ? cvy_onnx_simple(node, op->same, NULL) : op->translate(node);
 }
 

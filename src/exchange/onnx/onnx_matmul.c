@@ -105,7 +105,7 @@ static cvy_status translate_gemm(const cvy_onnx_node *node)
     CVY_TRY(times(node, cvy_onnx_real(node, "beta", 1), &bias));
     return add_fc(node, src, weight, is_turned, bias, &output);
 }
-CVY_ONNX_DEFINE(gemm) = {"Gemm", .translate = translate_gemm};
+CVY_ONNX_DEFINE(gemm) = {"Gemm", .attributes = "alpha beta broadcast transA transB", .translate = translate_gemm};
 
 /* The only node that reads the output, if it adds a constant row; else NULL. */
 static const Cvy__Onnx__NodeProto *find_bias(const cvy_onnx_node *node, int64_t outputs, const cvy_onnx_tensor **bias)

@@ -38,7 +38,9 @@ static cvy_status translate_batch_norm(const cvy_onnx_node *node)
         CVY_TRY(cvy_onnx_set(node, name, parameter[i], t[i]));
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(batch_normalization) = {"BatchNormalization", .translate = translate_batch_norm};
+CVY_ONNX_DEFINE(batch_normalization) = {"BatchNormalization",
+                                        .attributes = "epsilon is_test momentum spatial training_mode",
+                                        .translate = translate_batch_norm};
 
 /* scale and shift of a normalisation within samples */
 static cvy_status add_scaled(const cvy_onnx_node *node, const char *op, const char *options,
@@ -84,7 +86,8 @@ static cvy_status translate_layer_norm(const cvy_onnx_node *node)
     cvy_text_free(&options);
     return status;
 }
-CVY_ONNX_DEFINE(layer_normalization) = {"LayerNormalization", .translate = translate_layer_norm};
+CVY_ONNX_DEFINE(layer_normalization) = {"LayerNormalization", .attributes = "axis epsilon stash_type",
+                                        .translate = translate_layer_norm};
 
 /* Groups of channels; of InstanceNormalization each channel is one. */
 static cvy_status translate_group_norm(const cvy_onnx_node *node)
@@ -105,8 +108,10 @@ static cvy_status translate_group_norm(const cvy_onnx_node *node)
                             cvy_onnx_real(node, "epsilon", 1e-5)));
     return add_scaled(node, "group_norm", options, scale, shift);
 }
-CVY_ONNX_DEFINE(group_normalization) = {"GroupNormalization", .translate = translate_group_norm};
-CVY_ONNX_DEFINE(instance_normalization) = {"InstanceNormalization", .translate = translate_group_norm};
+CVY_ONNX_DEFINE(group_normalization) = {"GroupNormalization", .attributes = "epsilon num_groups stash_type",
+                                        .translate = translate_group_norm};
+CVY_ONNX_DEFINE(instance_normalization) = {"InstanceNormalization", .attributes = "epsilon",
+                                           .translate = translate_group_norm};
 
 static cvy_status translate_lrn(const cvy_onnx_node *node)
 {
@@ -116,4 +121,4 @@ static cvy_status translate_lrn(const cvy_onnx_node *node)
                             cvy_onnx_real(node, "beta", 0.75), cvy_onnx_real(node, "bias", 1)));
     return cvy_onnx_simple(node, "lrn", options);
 }
-CVY_ONNX_DEFINE(lrn) = {"LRN", .translate = translate_lrn};
+CVY_ONNX_DEFINE(lrn) = {"LRN", .attributes = "alpha beta bias size", .translate = translate_lrn};

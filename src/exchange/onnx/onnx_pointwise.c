@@ -63,7 +63,7 @@ static cvy_status translate_hard_sigmoid(const cvy_onnx_node *node)
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "alpha: %.9g, beta: %.9g", alpha, beta));
     return gate(node, is_usual ? "hard_swish" : NULL, "hard_sigmoid", is_usual ? NULL : options);
 }
-CVY_ONNX_DEFINE(hard_sigmoid) = {"HardSigmoid", .translate = translate_hard_sigmoid};
+CVY_ONNX_DEFINE(hard_sigmoid) = {"HardSigmoid", .attributes = "alpha beta", .translate = translate_hard_sigmoid};
 
 /* A bound: an attribute, or from operator set 11 on a constant source. */
 static cvy_status read_bound(const cvy_onnx_node *node, const char *attribute, int source, double *bound)
@@ -95,19 +95,19 @@ static cvy_status translate_clip(const cvy_onnx_node *node)
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "min: %.9g, max: %.9g", fmax(min, -none), fmin(max, none)));
     return cvy_onnx_simple(node, "clamp", options);
 }
-CVY_ONNX_DEFINE(clip) = {"Clip", .translate = translate_clip};
+CVY_ONNX_DEFINE(clip) = {"Clip", .attributes = "max min", .translate = translate_clip};
 
 static cvy_status translate_leaky_relu(const cvy_onnx_node *node)
 {
     return with_option(node, "leaky_relu", "slope", "alpha", 0.01);
 }
-CVY_ONNX_DEFINE(leaky_relu) = {"LeakyRelu", .translate = translate_leaky_relu};
+CVY_ONNX_DEFINE(leaky_relu) = {"LeakyRelu", .attributes = "alpha", .translate = translate_leaky_relu};
 
 static cvy_status translate_elu(const cvy_onnx_node *node)
 {
     return with_option(node, "elu", "alpha", "alpha", 1);
 }
-CVY_ONNX_DEFINE(elu) = {"Elu", .translate = translate_elu};
+CVY_ONNX_DEFINE(elu) = {"Elu", .attributes = "alpha", .translate = translate_elu};
 
 /* before * source, then elu, then times after: selu and celu are elu with factors. */
 static cvy_status scaled_elu(const cvy_onnx_node *node, double before, double alpha, double after)
@@ -128,7 +128,7 @@ static cvy_status translate_selu(const cvy_onnx_node *node)
 {
     return scaled_elu(node, 1, cvy_onnx_real(node, "alpha", 1.67326319), cvy_onnx_real(node, "gamma", 1.05070102));
 }
-CVY_ONNX_DEFINE(selu) = {"Selu", .translate = translate_selu};
+CVY_ONNX_DEFINE(selu) = {"Selu", .attributes = "alpha gamma", .translate = translate_selu};
 
 static cvy_status translate_celu(const cvy_onnx_node *node)
 {
@@ -136,7 +136,7 @@ static cvy_status translate_celu(const cvy_onnx_node *node)
     CVY_ONNX_CHECK(alpha > 0, node, "alpha is %g, expected a positive number", alpha);
     return scaled_elu(node, 1 / alpha, 1, alpha);
 }
-CVY_ONNX_DEFINE(celu) = {"Celu", .translate = translate_celu};
+CVY_ONNX_DEFINE(celu) = {"Celu", .attributes = "alpha", .translate = translate_celu};
 
 static cvy_status translate_neg(const cvy_onnx_node *node)
 {
@@ -190,7 +190,7 @@ static cvy_status translate_gelu(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_string(node, "approximate", &approximate));
     return cvy_onnx_simple(node, "gelu", strcmp(approximate, "tanh") == 0 ? "approximate: tanh" : NULL);
 }
-CVY_ONNX_DEFINE(gelu) = {"Gelu", .translate = translate_gelu};
+CVY_ONNX_DEFINE(gelu) = {"Gelu", .attributes = "approximate", .translate = translate_gelu};
 
 /* Before operator set 13 all axes from the given one on are taken together: they become one axis. */
 static cvy_status joint_softmax(const cvy_onnx_node *node, const cvy_onnx_value *src, int axis, const char *op)
@@ -228,13 +228,13 @@ static cvy_status translate_softmax(const cvy_onnx_node *node)
 {
     return softmax(node, "softmax");
 }
-CVY_ONNX_DEFINE(softmax) = {"Softmax", .translate = translate_softmax};
+CVY_ONNX_DEFINE(softmax) = {"Softmax", .attributes = "axis", .translate = translate_softmax};
 
 static cvy_status translate_log_softmax(const cvy_onnx_node *node)
 {
     return softmax(node, "log_softmax");
 }
-CVY_ONNX_DEFINE(log_softmax) = {"LogSoftmax", .translate = translate_log_softmax};
+CVY_ONNX_DEFINE(log_softmax) = {"LogSoftmax", .attributes = "axis", .translate = translate_log_softmax};
 
 static cvy_status translate_dropout(const cvy_onnx_node *node)
 {
@@ -248,4 +248,4 @@ static cvy_status translate_dropout(const cvy_onnx_node *node)
                         ratio && ratio->elems == 1 ? cvy_onnx_number(ratio, 0) : cvy_onnx_real(node, "ratio", 0.5)));
     return cvy_onnx_simple(node, "dropout", options);
 }
-CVY_ONNX_DEFINE(dropout) = {"Dropout", .translate = translate_dropout};
+CVY_ONNX_DEFINE(dropout) = {"Dropout", .attributes = "is_test ratio seed", .translate = translate_dropout};

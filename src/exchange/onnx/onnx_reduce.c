@@ -86,15 +86,24 @@ static cvy_status translate_reduction(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_reshape(node, output, sample, n, &output));
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(reduce_mean) = {"ReduceMean", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_sum) = {"ReduceSum", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_max) = {"ReduceMax", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_min) = {"ReduceMin", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_l1) = {"ReduceL1", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_l2) = {"ReduceL2", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_sum_square) = {"ReduceSumSquare", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_log_sum) = {"ReduceLogSum", .translate = translate_reduction};
-CVY_ONNX_DEFINE(reduce_log_sum_exp) = {"ReduceLogSumExp", .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_mean) = {"ReduceMean", .attributes = "axes keepdims noop_with_empty_axes",
+                                .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_sum) = {"ReduceSum", .attributes = "axes keepdims noop_with_empty_axes",
+                               .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_max) = {"ReduceMax", .attributes = "axes keepdims noop_with_empty_axes",
+                               .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_min) = {"ReduceMin", .attributes = "axes keepdims noop_with_empty_axes",
+                               .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_l1) = {"ReduceL1", .attributes = "axes keepdims noop_with_empty_axes",
+                              .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_l2) = {"ReduceL2", .attributes = "axes keepdims noop_with_empty_axes",
+                              .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_sum_square) = {"ReduceSumSquare", .attributes = "axes keepdims noop_with_empty_axes",
+                                      .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_log_sum) = {"ReduceLogSum", .attributes = "axes keepdims noop_with_empty_axes",
+                                   .translate = translate_reduction};
+CVY_ONNX_DEFINE(reduce_log_sum_exp) = {"ReduceLogSumExp", .attributes = "axes keepdims noop_with_empty_axes",
+                                       .translate = translate_reduction};
 
 /* (x - mean) / standard deviation, over axes next to each other. */
 static cvy_status translate_mean_variance(const cvy_onnx_node *node)
@@ -120,4 +129,5 @@ static cvy_status translate_mean_variance(const cvy_onnx_node *node)
     cvy_text_free(&options);
     return status;
 }
-CVY_ONNX_DEFINE(mean_variance_normalization) = {"MeanVarianceNormalization", .translate = translate_mean_variance};
+CVY_ONNX_DEFINE(mean_variance_normalization) = {"MeanVarianceNormalization", .attributes = "axes",
+                                                .translate = translate_mean_variance};

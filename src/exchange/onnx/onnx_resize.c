@@ -123,7 +123,10 @@ static cvy_status translate_resize(const cvy_onnx_node *node)
         CVY_TRY(check_linear(node, &src->shape, mode, place, &to));
     return add_resize(node, src, is_nearest ? "nearest" : "bilinear", !is_nearest && corners, &to);
 }
-CVY_ONNX_DEFINE(resize) = {"Resize", .translate = translate_resize};
+CVY_ONNX_DEFINE(resize) = {"Resize",
+                           .attributes = "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+                                         "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
+                           .translate = translate_resize};
 
 static cvy_status translate_upsample(const cvy_onnx_node *node)
 {
@@ -136,4 +139,4 @@ static cvy_status translate_upsample(const cvy_onnx_node *node)
     CVY_TRY(read_resizing(node, src, 1, -1, &to));
     return add_resize(node, src, "nearest", 0, &to);
 }
-CVY_ONNX_DEFINE(upsample) = {"Upsample", .translate = translate_upsample};
+CVY_ONNX_DEFINE(upsample) = {"Upsample", .attributes = "mode", .translate = translate_upsample};

@@ -101,4 +101,4 @@ static cvy_status translate_concat(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_join(node, "concat", axis == 1 ? NULL : options, src.from, src.n, &output));
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(concat) = {"Concat", .translate = translate_concat};
+CVY_ONNX_DEFINE(concat) = {"Concat", .attributes = "axis", .translate = translate_concat};

@@ -53,6 +53,7 @@ static cvy_status translate_reshape(const cvy_onnx_node *node)
     CVY_ONNX_CHECK(to[0] == CVY_ONNX_BATCH || to[0] == 0 || to[0] == -1 || to[0] == node->x->batch, node,
                    "the first dimension becomes %lld: samples cannot be mixed with each other", (long long)to[0]);
     for (int i = 1; i < n; i++) {
+        CVY_ONNX_CHECK(to[i] != 0 || !cvy_onnx_int(node, "allowzero", 0), node, "dimension %d becomes 0", i);
         sample[i - 1] = to[i] == 0 && i < src->shape.ndim ? src->shape.dim[i] : to[i];
         CVY_ONNX_CHECK(to[i] >= -1 && to[i] != CVY_ONNX_BATCH && (to[i] >= 0 || open < 0) &&
                            sample[i - 1] <= CVY_ONNX_ELEMS / CVY_MAX(known, (int64_t)1),
@@ -70,7 +71,7 @@ static cvy_status translate_reshape(const cvy_onnx_node *node)
                    (long long)elems, open >= 0 ? "a multiple of " : "", (long long)known);
     return reshape_to(node, src, sample, n - 1);
 }
-CVY_ONNX_DEFINE(reshape) = {"Reshape", .translate = translate_reshape};
+CVY_ONNX_DEFINE(reshape) = {"Reshape", .attributes = "allowzero shape", .translate = translate_reshape};
 
 static cvy_status translate_flatten(const cvy_onnx_node *node)
 {
@@ -81,7 +82,7 @@ static cvy_status translate_flatten(const cvy_onnx_node *node)
                    "axis %lld, expected 1: samples cannot be mixed with each other", (long long)axis);
     return reshape_to(node, src, &elems, 1);
 }
-CVY_ONNX_DEFINE(flatten) = {"Flatten", .translate = translate_flatten};
+CVY_ONNX_DEFINE(flatten) = {"Flatten", .attributes = "axis", .translate = translate_flatten};
 
 /* A bit for each axis that the node names, of a tensor with ndim axes. */
 static cvy_status named_axes(const cvy_onnx_node *node, const int64_t *axes, int n, int ndim, unsigned *out)
@@ -114,7 +115,7 @@ static cvy_status translate_squeeze(const cvy_onnx_node *node)
     }
     return reshape_to(node, src, sample, kept);
 }
-CVY_ONNX_DEFINE(squeeze) = {"Squeeze", .translate = translate_squeeze};
+CVY_ONNX_DEFINE(squeeze) = {"Squeeze", .attributes = "axes", .translate = translate_squeeze};
 
 static cvy_status translate_unsqueeze(const cvy_onnx_node *node)
 {
@@ -133,7 +134,7 @@ static cvy_status translate_unsqueeze(const cvy_onnx_node *node)
         sample[d - 1] = named >> d & 1 ? 1 : src->shape.dim[from++];
     return reshape_to(node, src, sample, ndim - 1);
 }
-CVY_ONNX_DEFINE(unsqueeze) = {"Unsqueeze", .translate = translate_unsqueeze};
+CVY_ONNX_DEFINE(unsqueeze) = {"Unsqueeze", .attributes = "axes", .translate = translate_unsqueeze};
 
 static cvy_status translate_identity(const cvy_onnx_node *node)
 {
@@ -154,7 +155,7 @@ static cvy_status translate_cast(const cvy_onnx_node *node)
                    node, "activations are real numbers, not of the ONNX data type %lld", (long long)to);
     return translate_identity(node);
 }
-CVY_ONNX_DEFINE(cast) = {"Cast", .translate = translate_cast};
+CVY_ONNX_DEFINE(cast) = {"Cast", .attributes = "round_mode saturate to", .translate = translate_cast};
 
 /* ---- parts ---- */
 
@@ -189,7 +190,7 @@ static cvy_status translate_slice(const cvy_onnx_node *node)
     }
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(slice) = {"Slice", .translate = translate_slice};
+CVY_ONNX_DEFINE(slice) = {"Slice", .attributes = "axes ends starts", .translate = translate_slice};
 
 static cvy_status translate_split(const cvy_onnx_node *node)
 {
@@ -213,7 +214,7 @@ static cvy_status translate_split(const cvy_onnx_node *node)
     }
     return CVY_OK;
 }
-CVY_ONNX_DEFINE(split) = {"Split", .translate = translate_split};
+CVY_ONNX_DEFINE(split) = {"Split", .attributes = "axis num_outputs split", .translate = translate_split};
 
 /* ---- padding ---- */
 
@@ -293,7 +294,7 @@ static cvy_status translate_pad(const cvy_onnx_node *node)
         CVY_TRY(cvy_onnx_step_real(node, "offset", "by", number, output, &output));
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(pad) = {"Pad", .translate = translate_pad};
+CVY_ONNX_DEFINE(pad) = {"Pad", .attributes = "mode pads value", .translate = translate_pad};
 
 /* ---- transposed axes ---- */
 
@@ -319,4 +320,4 @@ static cvy_status translate_transpose(const cvy_onnx_node *node)
     cvy_text_free(&options);
     return status;
 }
-CVY_ONNX_DEFINE(transpose) = {"Transpose", .translate = translate_transpose};
+CVY_ONNX_DEFINE(transpose) = {"Transpose", .attributes = "perm", .translate = translate_transpose};
