@@ -45,7 +45,7 @@ typedef struct cvy_onnx {
     cvy_onnx_value *value; /* by number of the name */
     int room;
     int64_t batch;                 /* that the file fixes; 0: none */
-    size_t file_bytes, made_bytes; /* of the file, and of what was computed from its constants */
+    size_t file_bytes, made_bytes; /* of the file with its external data, and of what was computed from constants */
     /* Of a file that convoy wrote: the value that layers read in place of x, and the output before its scaling is
      * undone; NULL: none. skips_data: nodes for the data are left out. */
     const char *inside, *output;

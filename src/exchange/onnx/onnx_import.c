@@ -75,6 +75,8 @@ static cvy_status read_constants(cvy_onnx *x)
         if (value->constant || value->maker)
             return cannot_be_made_twice(x, value->name);
         value->constant = t;
+        if (from->data_location == 1) /* its bytes are in another file */
+            x->file_bytes += (size_t)t->elems * cvy_dtype_bytes(t->dtype);
     }
     return CVY_OK;
 }
