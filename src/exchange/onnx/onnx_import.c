@@ -313,15 +313,22 @@ static cvy_status translate_all(cvy_onnx *x)
 /* Says which layers the further outputs are, as those of auxiliary heads that a network has in training. */
 static void note_outputs(cvy_onnx *x, const char *name, const char *layer)
 {
+    const char *other = NULL;
     for (size_t i = 1; i < x->proto->n_output; i++) {
         const int at = cvy_keys_find(&x->names, x->proto->output[i]->name);
-        const char *other = at >= 0 ? x->value[at].layer : NULL;
-        if (other && cvy_index_find(&x->out->model->layer_at, other) >= 0)
-            cvy_text_add(&x->out->notes,
-                         "the output %s is the layer %s; the loss reads %s, the layer %s, which is the first output: "
-                         "train.loss may name others ({name: LOSS, output: %s})\n",
-                         x->value[at].name, other, name, layer, other);
+        const char *one = at >= 0 ? x->value[at].layer : NULL;
+        if (!one || cvy_index_find(&x->out->model->layer_at, one) < 0)
+            continue;
+        cvy_text_add(&x->out->notes, "%s%s (layer %s)",
+                     other ? ", " : "the file has further outputs: ", x->value[at].name, one);
+        other = other ? other : one;
     }
+    if (other)
+        cvy_text_add(
+            &x->out->notes,
+            "; the loss reads the first output, %s (layer %s), unless train.loss names others, as {name: LOSS, "
+            "output: %s}\n",
+            name, layer, other);
 }
 
 /* The first output is the network's; the others are auxiliary. */
