@@ -1,7 +1,7 @@
 /* rows: clang asan */
 /*
  * test_onnx_operators.c: operators of ONNX files become the expected layers, which give the expected numbers; what is
- * not supported is named.
+ * not supported is named, as is a damaged graph; no allocation that fails leaves memory behind.
  *
  * The files are written by the test (onnx_file.h). The expected numbers are computed here by the definition of the ONNX
  * operator.
@@ -573,6 +573,51 @@ static void test_outputs(void)
     cvy_import_free(&import);
 }
 
+/* A network with two inputs is applied to arrays by their names. */
+static void test_inputs(void)
+{
+    static const struct onnx_graph graph = {SAMPLE, .node = {{"Sub", "x norm", "y", NULL}}, .input = "norm"};
+    static float x[SAMPLES * 24], z[SAMPLES * 24], y[SAMPLES * 24];
+    const cvy_network_in in[] = {{"norm_2", CVY_DTYPE_F32, SAMPLES * 24, z, {0}},
+                                 {"x", CVY_DTYPE_F32, SAMPLES * 24, x, {0}}};
+    const cvy_network_out out = {NULL, CVY_DTYPE_F32, SAMPLES * 24, y};
+    const char *name = NULL;
+    cvy_network *network = NULL;
+    for (int i = 0; i < SAMPLES * 24; i++) {
+        x[i] = (float)(i % 7);
+        z[i] = (float)(i % 5) / 4;
+    }
+    onnx_write(&graph, "small.onnx");
+    EXPECT_OK(cvy_network_open(context, "small.onnx", NULL, &network));
+    if (!network)
+        return;
+    EXPECT_OK(cvy_network_input(network, 1, &name, NULL, NULL));
+    EXPECT_TEXT(name, "norm_2"); /* a training step has a feed `norm` */
+    EXPECT_OK(cvy_network_apply(network, SAMPLES, in, 2, &out, 1));
+    for (int i = 0; i < SAMPLES * 24; i++)
+        EXPECT_NEAR(y[i], x[i] - z[i], 0);
+    cvy_network_destroy(&network);
+}
+
+static cvy_status read_small(void)
+{
+    cvy_import import = {0};
+    const cvy_status status = cvy_import_onnx("small.onnx", &import);
+    cvy_import_free(&import);
+    return status;
+}
+
+/* An allocation that fails is an error of each translation, and leaves nothing. */
+static void test_no_memory(void)
+{
+    const int64_t held = cvy_memory_bytes();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onnx_write(&cases[i].graph, "small.onnx");
+        EXPECT_SURVIVES_NO_MEMORY(read_small());
+        EXPECT_INT(cvy_memory_bytes(), held);
+    }
+}
+
 /* `test_onnx_operators --write FOLDER` writes the files, for the corpus of fuzz_onnx. */
 static int write_files(const char *folder)
 {
@@ -597,6 +642,8 @@ int main(int argc, char **argv)
     TEST(test_refused);
     TEST(test_names);
     TEST(test_outputs);
+    TEST(test_inputs);
+    TEST(test_no_memory);
     cvy_context_destroy(&context);
     EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
     return test_end();
