@@ -42,4 +42,4 @@ for case in node.collect_testcases():
 print("ONNX", onnx.__version__)
 END
 fi
-CONVOY_ONNX_NODES=$folder build/release/tests/test_onnx_nodes $write
+CONVOY_SOURCE=. CONVOY_ONNX_NODES=$folder build/release/tests/test_onnx_nodes $write

@@ -18,6 +18,7 @@ library kernel/kernel_library.h
 model model/model.h
 onnx exchange/onnx/onnx_def.h
 onnxop exchange/onnx/onnx_def.h
+caffe exchange/caffe/caffe_def.h
 schedule optim/optim.h
 init optim/optim.h
 metric metric/metric.h

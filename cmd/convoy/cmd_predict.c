@@ -3,7 +3,7 @@
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *data, *out, *job, *outputs;
+    const char *data, *out, *job, *outputs, *weights;
     int probabilities, classes, header, names;
     int64_t top;
     cmd_sets sets;
@@ -24,6 +24,7 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
     request.header = o->header;
     request.names = o->names;
     request.outputs = o->outputs;
+    request.weights = o->weights;
     request.what = o->classes || o->top ? CVY_PREDICT_CLASSES
                    : o->probabilities   ? CVY_PREDICT_PROBABILITIES
                                         : CVY_PREDICT_OUTPUTS;
@@ -66,6 +67,7 @@ static const cmd_option options[] = {
     {"--header", NULL, CMD_FLAG, CMD_FIELD(header), "the first line of a .csv file has the names of the columns"},
     {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job),
      "the job of weights from another program; a run and a file of `convoy export` have their own"},
+    {"--weights", "FILE.caffemodel", CMD_TEXT, CMD_FIELD(weights), "of a network of Caffe, NET.prototxt"},
     CMD_OPTION_SET,
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
@@ -74,7 +76,7 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_predict = {
     .name = "predict",
-    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors --data SOURCE --out FILE.csv|.npy|.h5",
+    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors|NET.onnx|NET.prototxt --data SOURCE --out FILE.csv|.npy|.h5",
     .summary = "writes a trained network's output for each sample",
     .options = options,
     .options_size = sizeof(verb_options),

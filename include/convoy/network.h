@@ -39,6 +39,8 @@ typedef struct cvy_network_opts {
     /** The largest number of samples that are computed at once; 0: the job's batch, at most 64. More need more memory.
      */
     int64_t batch;
+    /** Of a network of Caffe, a .prototxt file: the .caffemodel file with its weights. */
+    const char *weights;
 } cvy_network_opts;
 CVY_SIZED_STRUCT(cvy_network_opts)
 
@@ -87,7 +89,8 @@ typedef struct cvy_network_out {
 /**
  * cvy_network_open - open what was trained
  * @context: gives the threads and the log; borrowed until the network is destroyed
- * @target: a run folder, a checkpoint ("runs/demo/checkpoints/step-00004500"), a .safetensors file, or an .onnx file
+ * @target: a run folder, a checkpoint ("runs/demo/checkpoints/step-00004500"), a .safetensors file, an .onnx file,
+ *          or a .prototxt file of Caffe, with opts.weights
  * @opts: NULL for the defaults
  * @network_out: the network; the caller destroys it
  *

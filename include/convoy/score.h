@@ -119,6 +119,8 @@ typedef struct cvy_predict_request {
     int names;
     /** "layer1, layer2": the layers whose outputs are written; NULL: the network's main output. */
     const char *outputs;
+    /** Of a network of Caffe, a .prototxt file: the .caffemodel file with its weights. */
+    const char *weights;
 } cvy_predict_request;
 CVY_SIZED_STRUCT(cvy_predict_request)
 

@@ -16,6 +16,7 @@ void cvy_import_free(cvy_import *i)
 {
     cvy_model_destroy(&i->model);
     cvy_mem_free(&i->tensor);
+    cvy_mem_free(&i->group);
     cvy_text_free(&i->notes);
     cvy_pool_destroy(&i->pool);
     *i = (cvy_import){0};
@@ -26,6 +27,14 @@ cvy_status cvy_import_onnx(const char *path, cvy_import *out)
 {
     *out = (cvy_import){0};
     return cvy_error_set(CVY_E_UNSUPPORTED, "%s: this build of convoy cannot read ONNX: build it with protobuf-c",
+                         path);
+}
+
+cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_import *out)
+{
+    (void)opts;
+    *out = (cvy_import){0};
+    return cvy_error_set(CVY_E_UNSUPPORTED, "%s: this build of convoy cannot read Caffe: build it with protobuf-c",
                          path);
 }
 

@@ -15,14 +15,23 @@
 #include "format/format.h"
 #include "model/model.h"
 
+/* Weights that are trained in their own way: a row of the job's train.groups. */
+typedef struct cvy_import_group {
+    const char *match; /* pattern of names of variables */
+    double lr_mult, decay_mult;
+    int frozen;
+} cvy_import_group;
+
 /* A network that was read. */
 typedef struct cvy_import {
     cvy_pool *pool;           /* owns all of it but the model */
     cvy_model *model;         /* its first input is "x" */
     cvy_tensor_entry *tensor; /* [ntensor]: values of the model's variables, f32 or f64, by our names */
     int ntensor, tensor_room;
-    cvy_text notes;      /* what the user should know, a sentence a line; data NULL: nothing */
-    const char *network; /* the description that cvy_export_onnx() was given; NULL: the file has none */
+    cvy_text notes;          /* what the user should know, a sentence a line; data NULL: nothing */
+    const char *network;     /* the description that cvy_export_onnx() was given; NULL: the file has none */
+    cvy_import_group *group; /* [ngroup]: of a format that has multipliers; the first that matches counts */
+    int ngroup, group_room;
 } cvy_import;
 
 /* Adds a value of a variable. The name and the data are borrowed; they live in the pool. */
@@ -39,6 +48,36 @@ void cvy_import_free(cvy_import *import);
  * is free), CVY_E_SHAPE, CVY_E_MEMORY.
  */
 cvy_status cvy_import_onnx(const char *path, cvy_import *out);
+
+/* The state of a Caffe network, which selects its layers, and what its text does not say. */
+typedef struct cvy_caffe_input {
+    const char *top; /* of a data layer or an Input layer; NULL: the first one of the network */
+    cvy_shape sample;
+} cvy_caffe_input;
+
+typedef struct cvy_caffe_opts {
+    int test; /* 1: phase TEST, 0: TRAIN */
+    int level;
+    const char *const *stage; /* [nstage] */
+    int nstage;
+    const cvy_caffe_input *input; /* [ninput]: shapes of samples; they go before those of the text */
+    int ninput;
+    const char *weights; /* a caffemodel; NULL: none */
+} cvy_caffe_opts;
+
+/**
+ * cvy_import_caffe - read a network of Caffe
+ * @path: a text of a NetParameter, of any version
+ * @opts: {0}: the network for training, without weights
+ * @out: the network; the caller frees it with cvy_import_free()
+ *
+ * The first top of the first data layer is the input "x"; integer labels are "label", and other tops that only losses
+ * read "y". Batch sizes are ignored. Multipliers of learning rates and of weight decay become out->group, for a job
+ * whose weight decay applies to all variables. Errors: CVY_E_IO; CVY_E_FORMAT (no such text, with its line; a damaged
+ * caffemodel); CVY_E_UNSUPPORTED (all layers that are not supported, with their lines; the text does not say the shape
+ * of the input); CVY_E_SHAPE (blobs that do not fit, a caffemodel of another network); CVY_E_MEMORY.
+ */
+cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_import *out);
 
 /* A network of ours that is written. */
 typedef struct cvy_export_output {

@@ -207,7 +207,7 @@ static cvy_status parse_metrics(cvy_job *job)
 
 /* ---- groups and stop ---- */
 
-static cvy_status parse_groups(cvy_job *job)
+cvy_status cvy_job_read_groups(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
     t->ngroup = item_count(t->groups_tree);
@@ -275,7 +275,7 @@ cvy_status cvy_job_interpret_train(cvy_job *job)
     CVY_TRY(parse_optimizer(job));
     CVY_TRY(parse_losses(job));
     CVY_TRY(parse_metrics(job));
-    CVY_TRY(parse_groups(job));
+    CVY_TRY(cvy_job_read_groups(job));
     CVY_TRY(cvy_job_interpret_init(job));
     return parse_stop(job);
 }

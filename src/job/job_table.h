@@ -40,6 +40,8 @@ const char *cvy_job_where(const cvy_job *job, const char *section, const char *k
 cvy_status cvy_job_interpret(cvy_job *job);
 /* Reads the network that `model` takes from a file of another format. */
 cvy_status cvy_job_read_import(cvy_job *job);
+/* Reads train.groups from its tree. */
+cvy_status cvy_job_read_groups(cvy_job *job);
 cvy_status cvy_job_interpret_libraries(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_init(cvy_job *job);

@@ -70,6 +70,20 @@ static cvy_status write_layer(cvy_pool *pool, const cvy_layer *layer, const char
     return cvy_tree_set(pool, *out, layer->op->name, map);
 }
 
+/* What only losses read are targets, which the data of a job give under the same name. */
+static int is_target(const cvy_model *m, const char *name)
+{
+    int found = 0;
+    for (int i = 0; i < m->nlayer; i++)
+        for (int k = 0; k < m->layer[i].nfrom; k++)
+            if (strcmp(m->layer[i].from[k], name) == 0) {
+                if (!(m->layer[i].op->flags & CVY_OP_LOSS))
+                    return 0;
+                found = 1;
+            }
+    return found;
+}
+
 static cvy_status write_inputs(const cvy_model *m, cvy_pool *pool, cvy_tree *model)
 {
     cvy_tree *map = NULL;
@@ -77,12 +91,26 @@ static cvy_status write_inputs(const cvy_model *m, cvy_pool *pool, cvy_tree *mod
     for (int i = 0; i < m->ninput; i++) {
         char shape[160];
         size_t n = 0;
+        if (is_target(m, m->input[i].name))
+            continue;
         for (int d = 0; d < m->input[i].sample_shape.ndim; d++)
             n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%lld", d ? "x" : "",
                                   (long long)m->input[i].sample_shape.dim[d]);
         CVY_TRY(set_text(pool, map, m->input[i].name, n ? shape : "1"));
     }
     return cvy_tree_set(pool, model, "inputs", map);
+}
+
+cvy_status cvy_model_add_layers(const cvy_tree *layers, cvy_text *t)
+{
+    for (int i = 0; i < layers->count; i++) {
+        const cvy_tree *layer = layers->child[i];
+        char *line = NULL;
+        CVY_TRY(cvy_tree_print_line(layer->child[0], &line));
+        cvy_text_add(t, "    - %s: %s\n", layer->key[0], line);
+        cvy_mem_free(&line);
+    }
+    return CVY_OK;
 }
 
 cvy_status cvy_model_write(const cvy_model *m, cvy_pool *pool, int with_inputs, cvy_tree **out)

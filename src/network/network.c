@@ -21,8 +21,9 @@
 /* Where the weights come from. */
 struct source {
     const char *target;
-    cvy_checkpoint set; /* of a run folder or a checkpoint; its path is NULL for a file */
-    const char *file;   /* a file of weights, whose metadata may have the description */
+    cvy_checkpoint set;     /* of a run folder or a checkpoint; its path is NULL for a file */
+    const char *file;       /* a file of weights, whose metadata may have the description */
+    const char *caffemodel; /* of a network of Caffe; NULL: it is something else */
 };
 
 /* ---- finding the weights ---- */
@@ -38,6 +39,11 @@ static int is_run(const char *folder)
 static int is_onnx(const char *target)
 {
     return cvy_data_has_suffix(target, ".onnx");
+}
+
+static int is_caffe(const char *target)
+{
+    return cvy_data_has_suffix(target, ".prototxt");
 }
 
 /* Finds the checkpoint that the target is, or that the run folder has. */
@@ -69,8 +75,13 @@ static cvy_status find_set(const char *target, const char *which, cvy_checkpoint
 static cvy_status find_weights(const cvy_network *n, const char *which, struct source *s)
 {
     if (!cvy_file_is_folder(s->target)) {
-        CVY_CHECK(cvy_data_has_suffix(s->target, ".safetensors") || is_onnx(s->target), CVY_E_ARGUMENT,
-                  "%s is neither a run folder, nor a checkpoint, nor a .safetensors or .onnx file", s->target);
+        CVY_CHECK(
+            cvy_data_has_suffix(s->target, ".safetensors") || is_onnx(s->target) || is_caffe(s->target), CVY_E_ARGUMENT,
+            "%s is neither a run folder, nor a checkpoint, nor a .safetensors, .onnx or .prototxt file", s->target);
+        CVY_CHECK(is_caffe(s->target) == (s->caffemodel != NULL), CVY_E_ARGUMENT,
+                  s->caffemodel ? "%s is no network of Caffe: only a .prototxt file has its weights in another file"
+                                : "%s is a network without weights: give the .caffemodel file, too",
+                  s->target);
         CVY_CHECK(!which, CVY_E_ARGUMENT, "%s is a file: name a run folder to choose among checkpoints", s->target);
         s->file = s->target;
         return CVY_OK;
@@ -102,10 +113,10 @@ static cvy_status describe_job(cvy_network *n, const struct source *s, const cvy
 static cvy_status find_spec(cvy_network *n, const struct source *s, const cvy_job_source *given)
 {
     char path[CVY_RUN_PATH];
-    if (is_onnx(s->file)) {
+    if (is_onnx(s->file) || is_caffe(s->file)) {
         CVY_CHECK(!given, CVY_E_ARGUMENT, "%s has its network itself: leave out the job", s->file);
         n->step = -1;
-        return cvy_network_spec_of_onnx(s->file, &n->spec);
+        return cvy_network_spec_of_import(s->file, s->caffemodel, &n->spec);
     }
     const cvy_status status = cvy_network_spec_of_file(s->file, &n->spec, &n->step);
     if (status < CVY_OK)
@@ -276,6 +287,7 @@ static cvy_status create(cvy_context *context, int together, const char *target,
     if (status == CVY_OK)
         status = make_context(context, &n->context);
     CVY_TRY_OUT(comm ? cvy_comm_agree(comm, status) : status);
+    source.caffemodel = o.weights;
     CVY_TRY_OUT(open_network(n, comm, &o, &source));
     *out = n;
 out:

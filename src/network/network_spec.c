@@ -295,23 +295,35 @@ cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out)
 
 /* ---- from a network of another format ---- */
 
-static cvy_status describe_import(cvy_network_spec *s, const char *path)
+/* A path in quotes, as a job file has it. */
+static cvy_status quote(cvy_pool *pool, const char *path, char **out)
 {
     cvy_tree *name = NULL;
-    char *set = NULL;
-    CVY_TRY(cvy_pool_create(&s->pool));
-    CVY_TRY(cvy_tree_new_scalar(s->pool, path, path, &name));
-    name->quoted = 1;
-    CVY_TRY(cvy_tree_print_line(name, &set));
     char *text = NULL;
+    CVY_TRY(cvy_tree_new_scalar(pool, path, path, &name));
+    name->quoted = 1;
+    CVY_TRY(cvy_tree_print_line(name, &text));
+    const cvy_status status = cvy_pool_strdup(pool, text, out);
+    cvy_mem_free(&text);
+    return status;
+}
+
+/* weights: of a network of Caffe; NULL: the file is ONNX. */
+static cvy_status describe_import(cvy_network_spec *s, const char *path, const char *weights)
+{
+    char *file = NULL, *values = NULL, *text = NULL;
+    CVY_TRY(cvy_pool_create(&s->pool));
+    CVY_TRY(quote(s->pool, path, &file));
+    if (weights) {
+        CVY_TRY(quote(s->pool, weights, &values));
+        CVY_TRY(cvy_pool_printf(s->pool, &text, "{caffe: %s, weights: %s, phase: test}", file, values));
+    } else {
+        CVY_TRY(cvy_pool_printf(s->pool, &text, "{onnx: %s}", file));
+    }
     /* a job names data, which nobody opens here */
-    cvy_status status = cvy_pool_printf(
-        s->pool, &text, "model: {onnx: %s}\ndata: {train: none}\ntrain: {epochs: 1, optimizer: {name: sgd, lr: 0.1}}\n",
-        set);
-    cvy_mem_free(&set);
-    if (status == CVY_OK)
-        status = cvy_job_parse_text(path, text, NULL, 0, &s->job);
-    CVY_TRY(status);
+    CVY_TRY(cvy_pool_printf(
+        s->pool, &text, "model: %s\ndata: {train: none}\ntrain: {epochs: 1, optimizer: {name: sgd, lr: 0.1}}\n", text));
+    CVY_TRY(cvy_job_parse_text(path, text, NULL, 0, &s->job));
     const cvy_model *model = s->job->import->model;
     CVY_CHECK(model->ninput <= CVY_COUNT(s->data.field), CVY_E_UNSUPPORTED, "%s: the network has %d inputs, at most %d",
               path, model->ninput, CVY_COUNT(s->data.field));
@@ -345,10 +357,10 @@ static cvy_status take_description(const char *path, cvy_network_spec *s)
     return CVY_OK;
 }
 
-cvy_status cvy_network_spec_of_onnx(const char *path, cvy_network_spec *out)
+cvy_status cvy_network_spec_of_import(const char *path, const char *weights, cvy_network_spec *out)
 {
     cvy_network_spec s = {0};
-    cvy_status status = describe_import(&s, path);
+    cvy_status status = describe_import(&s, path, weights);
     if (status == CVY_OK)
         status = take_description(path, &s);
     if (status != CVY_OK)

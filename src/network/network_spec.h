@@ -32,9 +32,9 @@ cvy_status cvy_network_spec_read(const char *where, const char *text, cvy_networ
 cvy_status cvy_network_spec_of_file(const char *path, cvy_network_spec *out, int64_t *step_out);
 /* Makes the spec of a job file from its training data, which are opened for it. Takes the job on success. */
 cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out);
-/* Makes the spec of an ONNX file: the description that convoy wrote into it, or its input as it is, and no classes. The
- * job has its weights (job->import). */
-cvy_status cvy_network_spec_of_onnx(const char *path, cvy_network_spec *out);
+/* Makes the spec of an ONNX file: the description that convoy wrote into it, or its input as it is, and no classes; or
+ * of a network of Caffe with the weights of a caffemodel. The job has the weights (job->import). */
+cvy_status cvy_network_spec_of_import(const char *path, const char *weights, cvy_network_spec *out);
 /* Puts another job in the place of the spec's own. Takes the job on success. */
 cvy_status cvy_network_spec_set_job(cvy_network_spec *s, cvy_job **job_take);
 void cvy_network_spec_end(cvy_network_spec *s);

@@ -210,7 +210,8 @@ static void report_bad(const prediction *p)
 static cvy_status predict(prediction *p, const cvy_predict_request *ask)
 {
     cvy_comm *comm = p->context->comm;
-    const cvy_network_opts opts = {.size = sizeof opts, .job = ask->job, .outputs = ask->outputs};
+    const cvy_network_opts opts = {
+        .size = sizeof opts, .job = ask->job, .outputs = ask->outputs, .weights = ask->weights};
     CVY_TRY(cvy_comm_agree(comm, check_request(ask)));
     CVY_TRY(cvy_network_open_on_ranks(p->context, ask->target, &opts, &p->network));
     cvy_status status = open_data(p, ask);

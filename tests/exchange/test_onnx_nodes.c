@@ -272,7 +272,7 @@ static enum verdict apply(const struct node_test *t, cvy_network *network, const
     const cvy_onnx_tensor *expected = &t->out.value[way->output];
     cvy_network_in in[MOST];
     cvy_shape sample;
-    int nin = 0, is_read = 1;
+    int nin = 0, is_read = 1, is_turned = 0;
     enum verdict verdict = DECLINED;
     EXPECT_OK(cvy_network_output(network, 0, NULL, &sample));
     for (int i = 0; i < t->in.count; i++) {
@@ -283,16 +283,23 @@ static enum verdict apply(const struct node_test *t, cvy_network *network, const
         float *x = malloc(sizeof *x * (size_t)(v->elems + 1));
         for (int64_t k = 0; k < v->elems; k++)
             x[k] = (float)number(v, k);
-        if (cvy_network_input(network, nin, &name, NULL, NULL) != CVY_OK)
+        const int skipped = way->changes & BATCHED ? 0 : 1;
+        const cvy_shape given = cvy_shape_make(v->shape.ndim - skipped, v->shape.dim + skipped);
+        cvy_shape taken = given;
+        if (cvy_network_input(network, nin, &name, NULL, &taken) != CVY_OK)
             is_read = 0;
+        is_turned |= !cvy_shape_equal(&taken, &given);
         in[nin++] = (cvy_network_in){name, CVY_DTYPE_F32, v->elems, x, {0}};
     }
     const int64_t elems = samples * cvy_shape_elems(&sample);
     float *y = calloc((size_t)(elems + 1), sizeof *y);
     const cvy_network_out out = {NULL, CVY_DTYPE_F32, elems, y};
-    const cvy_status status = is_read ? cvy_network_apply(network, samples, in, nin, &out, 1) : CVY_END;
+    const cvy_status status = is_read && !is_turned ? cvy_network_apply(network, samples, in, nin, &out, 1) : CVY_END;
     if (status == CVY_END)
-        snprintf(sentence, SENTENCE, "its output does not depend on one of its inputs");
+        snprintf(sentence, SENTENCE, "%s",
+                 is_turned ? "its input, of which only a Transpose moves the last axis to the front, is taken with the "
+                             "channels first"
+                           : "its output does not depend on one of its inputs");
     else if (status != CVY_OK)
         take_message("", sentence);
     else if (!(way->changes & BATCHED) && (expected->shape.ndim < 1 || expected->shape.dim[0] != samples))

@@ -13,6 +13,9 @@
  *     a, b = np.linalg.norm(w), np.linalg.norm(r)
  *     w = w - lr * (a / b if adapts and a > 0 and b > 0 else 1) * r
  *
+ * The rows with a comment "Caffe" come from the formulas of its solvers in numpy, such as h = mu * h + lr * g and
+ * w -= (1 + mu) * h - mu * h_before for Nesterov.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
@@ -24,54 +27,89 @@
 struct row {
     const char *op, *options;
     double expected[3];
+    double lr[3]; /* of each step; 0: 0.02 */
 };
 
 static const struct row rows[] = {
-    {"sgd", "momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
-    {"sgd", "", {0.77506243391585, 0.927690593829898, 0.693692830970681}}, /* PyTorch with momentum=0.9 */
-    {"sgd", "momentum: 0.9, weight_decay: 0.1", {0.765810811069681, 0.916674416162645, 0.68625995817283}},
+    {"sgd", "momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}, {0}},
+    {"sgd", "", {0.77506243391585, 0.927690593829898, 0.693692830970681}, {0}}, /* PyTorch with momentum=0.9 */
+    {"sgd", "momentum: 0.9, weight_decay: 0.1", {0.765810811069681, 0.916674416162645, 0.68625995817283}, {0}},
     {"sgd",
      "momentum: 0.9, nesterov: true, weight_decay: 0.1",
-     {0.746210337178795, 0.879601991456719, 0.686595801475396}},
+     {0.746210337178795, 0.879601991456719, 0.686595801475396},
+     {0}},
     {"sgd",
      "momentum: 0.9, nesterov: true, lookahead: 1",
-     {0.744962150751141, 0.8660782436495649, 0.7008101832997351}}, /* from w and m as optim_sgd.c defines them */
-    {"sgd", "lr_mult: 2, momentum: 0.5", {0.755698719917694, 0.888024670914145, 0.698260174432136}},
-    {"adam", "", {0.793307490338406, 0.933695270635786, 0.688680596819855}},
+     {0.744962150751141, 0.8660782436495649, 0.7008101832997351},
+     {0}}, /* from w and m as optim_sgd.c defines them */
+    {"sgd", "lr_mult: 2, momentum: 0.5", {0.755698719917694, 0.888024670914145, 0.698260174432136}, {0}},
+    {"sgd", /* Caffe, with a learning rate that changes */
+     "lr_inside: true, weight_decay: 0.1",
+     {0.797157741514791, 0.924320197090792, 0.658238386879565},
+     {0.02, 0.002, 0.05}},
+    {"sgd", /* Caffe */
+     "lr_inside: true, nesterov: true, weight_decay: 0.1",
+     {0.795661757053966, 0.877459037478064, 0.635423905537307},
+     {0.02, 0.002, 0.05}},
+    {"sgd", "lr_inside: true, momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}, {0}},
+    {"adam", /* Caffe */
+     "eps_hat: true, beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1",
+     {0.792911418053426, 0.932538205219789, 0.68365953338558},
+     {0}},
+    {"adadelta", "", {0.841399926607835, 0.989123829745228, 0.650312887715071}, {0}},
+    {"adadelta", /* Caffe gives the same */
+     "rho: 0.95, eps: 1e-3, weight_decay: 0.1",
+     {0.837829484612443, 0.979751797735071, 0.650966759758769},
+     {0}},
+    {"rmsprop", /* Caffe */
+     "alpha: 0.98, eps: 1e-3, weight_decay: 0.1",
+     {0.670471773935431, 0.62476707560051, 0.713181862355117},
+     {0}},
+    {"adagrad", /* Caffe */
+     "eps: 1e-3, weight_decay: 0.1",
+     {0.816711878651122, 0.937180020849039, 0.65979946618046},
+     {0}},
+    {"adam", "", {0.793307490338406, 0.933695270635786, 0.688680596819855}, {0}},
     {"adam",
      "beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1",
-     {0.792831420112346, 0.932337297315418, 0.6837391326216}},
-    {"adamw", "weight_decay: 0.1", {0.78838640785624, 0.927885368904454, 0.684674423941786}},
-    {"rmsprop", "", {0.615332781212107, 0.462251497033123, 0.769811189502588}},
+     {0.792831420112346, 0.932337297315418, 0.6837391326216},
+     {0}},
+    {"adamw", "weight_decay: 0.1", {0.78838640785624, 0.927885368904454, 0.684674423941786}, {0}},
+    {"rmsprop", "", {0.615332781212107, 0.462251497033123, 0.769811189502588}, {0}},
     {"rmsprop",
      "alpha: 0.9, momentum: 0.9, weight_decay: 0.1",
-     {0.62662946388626, 0.659629861841059, 0.794457787263392}},
-    {"rmsprop", "centered: true, eps: 1e-4", {0.613962702012248, 0.459689567946564, 0.770885331524638}},
-    {"rmsprop", "centered: true, momentum: 0.5", {0.414815140012887, 0.208797814027781, 0.942487220054731}},
-    {"adagrad", "", {0.818839989439303, 0.93669044033263, 0.662295903645676}},
-    {"adagrad", "lr_decay: 0.1, weight_decay: 0.1", {0.816730959984536, 0.941001331664122, 0.66178071688629}},
-    {"lars", "", {0.841404575253009, 0.98929398565479, 0.650330278780977}},
+     {0.62662946388626, 0.659629861841059, 0.794457787263392},
+     {0}},
+    {"rmsprop", "centered: true, eps: 1e-4", {0.613962702012248, 0.459689567946564, 0.770885331524638}, {0}},
+    {"rmsprop", "centered: true, momentum: 0.5", {0.414815140012887, 0.208797814027781, 0.942487220054731}, {0}},
+    {"adagrad", "", {0.818839989439303, 0.93669044033263, 0.662295903645676}, {0}},
+    {"adagrad", "lr_decay: 0.1, weight_decay: 0.1", {0.816730959984536, 0.941001331664122, 0.66178071688629}, {0}},
+    {"lars", "", {0.841404575253009, 0.98929398565479, 0.650330278780977}, {0}},
     {"lars",
      "momentum: 0, trust_coefficient: 0.5, weight_decay: 0.1",
-     {0.828923234350958, 0.968410169014322, 0.651891049353054}},
+     {0.828923234350958, 0.968410169014322, 0.651891049353054},
+     {0}},
     {"lars",
      "momentum: 0.5, trust_coefficient: 1, weight_decay: 0.1, lr_mult: 2",
-     {0.750557399683312, 0.879015672417581, 0.682470894834051}},
-    {"lamb", "", {0.800032651039955, 0.939399904948816, 0.681600973597282}},
-    {"lamb", "weight_decay: 0.1", {0.796543183451998, 0.93550268108204, 0.677599753774167}},
+     {0.750557399683312, 0.879015672417581, 0.682470894834051},
+     {0}},
+    {"lamb", "", {0.800032651039955, 0.939399904948816, 0.681600973597282}, {0}},
+    {"lamb", "weight_decay: 0.1", {0.796543183451998, 0.93550268108204, 0.677599753774167}, {0}},
     {"lamb",
      "beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1, lr_mult: 2",
-     {0.754916858597163, 0.881343631040859, 0.700412223223473}},
+     {0.754916858597163, 0.881343631040859, 0.700412223223473},
+     {0}},
 };
 
 /* Rows for a variable without weight decay. */
 static const struct row bias_rows[] = {
     {"lars",
      "momentum: 0.9, trust_coefficient: 0.3, weight_decay: 0.1",
-     {0.765810811069681, 0.916674416162645, 0.68625995817283}},
-    {"lars", "momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
-    {"lamb", "weight_decay: 0.1", {0.78838646394735, 0.927885525378967, 0.68467437577462}},
-    {"lamb", "eps: 1e-8", {0.793307490338406, 0.933695270635786, 0.688680596819855}}, /* as adam */
+     {0.765810811069681, 0.916674416162645, 0.68625995817283},
+     {0}},
+    {"lars", "momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}, {0}},
+    {"lamb", "weight_decay: 0.1", {0.78838646394735, 0.927885525378967, 0.68467437577462}, {0}},
+    {"lamb", "eps: 1e-8", {0.793307490338406, 0.933695270635786, 0.688680596819855}, {0}}, /* as adam */
 };
 
 enum { ROWS = 5, COLUMNS = 3, ELEMS = 15, STEPS = 3 };
@@ -121,6 +159,11 @@ static void close_update(struct update_graph *b)
     cvy_vars_destroy(&b->vars);
 }
 
+static double lr_at(const struct row *row, int64_t step)
+{
+    return row->lr[step] > 0 ? row->lr[step] : 0.02;
+}
+
 static double weight_at(int i)
 {
     return sin(i + 1);
@@ -147,7 +190,7 @@ static void plain_kernel(const struct row *row, int is_bias)
 {
     struct update_graph b = {.is_bias = is_bias};
     EXPECT_OK(open_update(&b, row, CVY_DTYPE_F64));
-    double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0.02, scale = 0.5;
+    double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0, scale = 0.5;
     int64_t step = 0;
     cvy_span src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}};
     for (int i = 0; i < b.node->nsrc; i++)
@@ -163,6 +206,7 @@ static void plain_kernel(const struct row *row, int is_bias)
     for (int i = 0; i < ELEMS; i++)
         memory[0][i] = weight_at(i);
     for (; step < STEPS; step++) {
+        lr = lr_at(row, step);
         for (int i = 0; i < ELEMS; i++)
             memory[1][i] = gradient_at(i, (int)step);
         EXPECT_OK(b.node->op->reference(b.node, src, dst));
@@ -185,7 +229,7 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
     cvy_kernel_ask ask = {.threads = 2};
     static float memory[CVY_NODE_SRC_MAX][ROOM];
     void *state = NULL, *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
-    double lr = 0.02, scale = 0.5, result[ELEMS], scratch[8];
+    double lr = 0, scale = 0.5, result[ELEMS], scratch[8];
     int64_t step = 0;
     EXPECT_OK(open_update(&b, row, CVY_DTYPE_F32));
     ask.node = b.node;
@@ -209,6 +253,7 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
         memory[0][place(&layout, i)] = (float)weight_at(i);
     EXPECT_OK(kernel->create(&ask, &state));
     for (; step < STEPS; step++) {
+        lr = lr_at(row, step);
         for (int i = 0; i < ELEMS; i++)
             memory[1][place(&layout, i)] = (float)gradient_at(i, (int)step);
         EXPECT_OK(kernel->run(state, src, dst, scratch));

@@ -44,10 +44,52 @@ static void moments_are_right(void)
     expect_moments("gaussian", "mean: 1, std: 0.5", 1, 0.5, INFINITY);
     expect_moments("xavier", NULL, 0, sqrt(2.0 / 300), sqrt(6.0 / 300));
     expect_moments("xavier", "distribution: gaussian, gain: 2", 0, 2 * sqrt(2.0 / 300), INFINITY);
+    expect_moments("xavier", "fan: in", 0, sqrt(1.0 / 100), sqrt(3.0 / 100));
+    expect_moments("xavier", "fan: out", 0, sqrt(1.0 / 200), sqrt(3.0 / 200));
+    expect_moments("he", "fan: average", 0, sqrt(2.0 / 150), INFINITY);
     expect_moments("he", NULL, 0, sqrt(2.0 / 100), INFINITY);
     expect_moments("he", "fan: out, distribution: uniform", 0, sqrt(2.0 / 200), sqrt(6.0 / 200));
     expect_moments("he", "slope: 1", 0, sqrt(1.0 / 100), INFINITY);
     expect_moments("torch", NULL, 0, 0.1 / sqrt(3), 0.1);
+}
+
+static void a_share_of_a_gaussian_is_zero(void)
+{
+    static double x[ELEMS];
+    const cvy_variable v = variable("conv1.weight", "gaussian", "std: 1, mean: 3, nonzero: 0.15");
+    int nonzero = 0;
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, x));
+    for (int i = 0; i < ELEMS; i++)
+        nonzero += x[i] != 0;
+    EXPECT_NEAR((double)nonzero / ELEMS, 0.15, 5 * sqrt(0.15 * 0.85 / ELEMS));
+}
+
+static void rows_have_the_sum_1(void)
+{
+    static double x[ELEMS];
+    const cvy_variable v = variable("conv1.weight", "positive_unit_sum", NULL);
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, x));
+    for (int i = 0; i < ELEMS; i += 100) {
+        double sum = 0, least = 1;
+        for (int k = i; k < i + 100; k++) {
+            sum += x[k];
+            least = fmin(least, x[k]);
+        }
+        EXPECT_NEAR(sum, 1, 1e-13);
+        EXPECT(least >= 0);
+    }
+}
+
+/* The values of Caffe's filler for 4 x 4 positions: f = 2, c = 0.75. */
+static void a_bilinear_filter_has_the_known_values(void)
+{
+    static const double row[4] = {0.25, 0.75, 0.75, 0.25};
+    double x[48];
+    cvy_variable v = variable("up.weight", "bilinear", "positions: 4");
+    v.shape = (cvy_shape){4, {3, 1, 4, 4}};
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, 48, x));
+    for (int i = 0; i < 48; i++)
+        EXPECT_NEAR(x[i], row[i / 4 % 4] * row[i % 4], 1e-15);
 }
 
 static void values_depend_on_name_and_seed(void)
@@ -90,6 +132,9 @@ static void mistakes_are_named(void)
 int main(void)
 {
     TEST(moments_are_right);
+    TEST(a_share_of_a_gaussian_is_zero);
+    TEST(rows_have_the_sum_1);
+    TEST(a_bilinear_filter_has_the_known_values);
     TEST(values_depend_on_name_and_seed);
     TEST(mistakes_are_named);
     return test_end();

@@ -16,7 +16,7 @@
 #ifndef CVY_ONNX_H
 #define CVY_ONNX_H
 
-#include "exchange/exchange.h"
+#include "exchange/exchange_build.h"
 #include "exchange/onnx/onnx_def.h"
 #include "exchange/onnx/onnx_file.h"
 
@@ -28,12 +28,14 @@ enum { CVY_ONNX_SOURCES = 512, CVY_ONNX_NO_LAYER = 1 << 30, CVY_ONNX_MORE = 4 };
 
 /* A value of the ONNX graph: a constant, or the output of a layer. */
 typedef struct cvy_onnx_value {
-    const char *name;                           /* in the file */
-    const cvy_onnx_tensor *constant;            /* NULL: it depends on the input */
-    const char *layer;                          /* its name in the model */
-    cvy_shape shape;                            /* with one sample */
+    const char *name;                /* in the file */
+    const cvy_onnx_tensor *constant; /* NULL: it depends on the input */
+    const char *layer;               /* its name in the model */
+    cvy_shape shape;                 /* with one sample */
+    const int64_t *turned; /* the value is the layer's with its axes in this order (onnx_transpose.c); NULL: as it is */
     const Cvy__Onnx__NodeProto *maker, *reader; /* the node that makes it, and the first that reads it; NULL: none */
     int readers;                                /* sources that read it; an output of the graph counts twice */
+    int turns;                                  /* of the readers, those that are Transpose */
 } cvy_onnx_value;
 
 typedef struct cvy_onnx {
@@ -50,14 +52,7 @@ typedef struct cvy_onnx {
      * undone; NULL: none. skips_data: nodes for the data are left out. */
     const char *inside, *output;
     int skips_data;
-    cvy_vars *vars;
-    cvy_graph *graph;
-    cvy_value **layer_value; /* [layers of the model]: in the graph */
-    int layer_room;
-    cvy_index taken; /* names of layers, of their outputs and of inputs; the number counts names that begin so */
-    cvy_index set;   /* names of variables that have values */
-    int *suffix;     /* [names in taken]: the last number that made a name free */
-    int suffix_room;
+    cvy_build build;
     cvy_index owner;    /* names of weights in the file: the number of the layer that has them */
     cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no
                            node reads the output any more */
@@ -75,8 +70,6 @@ typedef struct cvy_onnx_node {
 const Cvy__Onnx__AttributeProto *cvy_onnx_attribute(const cvy_onnx_node *node, const char *name);
 int64_t cvy_onnx_int(const cvy_onnx_node *node, const char *name, int64_t fallback);
 double cvy_onnx_real(const cvy_onnx_node *node, const char *name, double fallback);
-/* The shortest decimal number that gives the same f32. */
-double cvy_onnx_decimal(double value);
 /* "" if absent. Valid as long as the pool. */
 cvy_status cvy_onnx_string(const cvy_onnx_node *node, const char *name, const char **out);
 /* The integers of an attribute, or of source `source` if that is given (newer operator sets). *n_out 0: neither. */
@@ -155,6 +148,10 @@ cvy_status cvy_onnx_set_values(const cvy_onnx_node *node, const char *layer, con
                                const void *data, int64_t elems);
 /* Output i of the node is this output of the model. */
 cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
+/* The same with the axes of the output in this order, which lives in the pool. Only transpositions may read it. */
+cvy_status cvy_onnx_done_turned(const cvy_onnx_node *node, int i, const char *output, const int64_t *order);
+/* Puts the axes of a value into this order. */
+void cvy_onnx_turn(cvy_onnx_value *value, const int64_t *order);
 /* One layer on source 0 alone, whose output is that of the node. */
 cvy_status cvy_onnx_simple(const cvy_onnx_node *node, const char *op, const char *options);
 /* Makes output i of the node a constant. */
@@ -184,6 +181,10 @@ cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cv
 int cvy_onnx_folds(const char *op);
 /* Computes a node all of whose sources are constant, or Shape. CVY_NOT_APPLICABLE: it has no such sources. */
 cvy_status cvy_onnx_fold(const cvy_onnx_node *node);
+
+/* ---- onnx_transpose.c ---- */
+/* Whether all that reads this input moves its last axis, the channels, to the first place of a sample. */
+int cvy_onnx_is_channels_last(const cvy_onnx *x, const char *input, int ndim);
 
 /* ---- onnx_lrn.c ---- */
 /* Absorbs nodes that are a part of a normalisation within channels. */

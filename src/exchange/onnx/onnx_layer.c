@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,25 +25,10 @@ int64_t cvy_onnx_int(const cvy_onnx_node *n, const char *name, int64_t fallback)
     return a ? a->i : fallback;
 }
 
-/* Attributes are f32. The shortest decimal number that gives the same f32 is what somebody wrote: 0.1, and not
- * 0.100000001490116. */
-double cvy_onnx_decimal(double value)
-{
-    char text[40];
-    double shortest = value;
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        shortest = strtod(text, NULL);
-        if ((float)shortest == (float)value)
-            break;
-    }
-    return shortest;
-}
-
 double cvy_onnx_real(const cvy_onnx_node *n, const char *name, double fallback)
 {
     const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);
-    return a ? cvy_onnx_decimal(a->f) : fallback;
+    return a ? cvy_build_decimal(a->f) : fallback;
 }
 
 cvy_status cvy_onnx_string(const cvy_onnx_node *n, const char *name, const char **out)
@@ -115,79 +99,44 @@ cvy_status cvy_onnx_axis(const cvy_onnx_node *n, int64_t axis, int ndim, int *ou
 
 /* ---- layers ---- */
 
-/* A name without what the lists of a job file use; '/' of TensorFlow's names becomes '.'. It is cut, because names of
- * variables have a limit. */
+/* Some exporters begin all names with a '/'. */
 static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
 {
-    enum { LONGEST = 100 };
-    char *text = NULL;
-    const int slash = n > 0 && *name == '/';
-    CVY_TRY(cvy_pool_printf(pool, out, "%.*s", (int)CVY_MIN(n - (size_t)slash, (size_t)LONGEST), name + slash));
-    if (!**out)
-        CVY_TRY(cvy_pool_strdup(pool, "layer", out));
-    for (text = *out; *text; text++)
-        *text = *text == '/' ? '.' : isalnum((unsigned char)*text) || strchr("._-", *text) ? *text : '_';
-    return CVY_OK;
+    const size_t slash = n > 0 && *name == '/';
+    return cvy_build_clean(pool, name + slash, n - slash, out);
 }
 
-/* "conv1.weight" names the layer conv1. Other names of constants ("onnx::Conv_193") name nothing. */
+/* "conv1.weight" names the layer conv1, and so does "net/conv1/convolution/ReadVariableOp:0" of TensorFlow. Other names
+ * of constants ("onnx::Conv_193") name nothing. */
 static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, char **out)
 {
-    static const char *const ends[] = {".weight", ".kernel",       "/kernel",      ".gamma", "/gamma",
-                                       ".W",      ".running_mean", "/moving_mean", ".scale", ".shift"};
+    static const char *const ends[] = {".weight",       ".kernel",      "/kernel", ".gamma", "/gamma", ".W",
+                                       ".running_mean", "/moving_mean", ".scale",  ".shift", ".slope", ".bias"};
+    static const char *const readings[] = {"/convolution", "/separable_conv", "/conv_transpose", "/depthwise/",
+                                           "/MatMul",      "/Cast",           "/ReadVariableOp"};
     const size_t n = strlen(t->name);
     *out = NULL;
+    for (int i = 0; i < CVY_COUNT(readings); i++) {
+        const char *at = strstr(t->name, readings[i]);
+        if (at && at > t->name)
+            return clean(x->out->pool, t->name, (size_t)(at - t->name), out);
+    }
     for (int i = 0; i < CVY_COUNT(ends); i++) {
         const size_t end = strlen(ends[i]);
         if (n > end && strcmp(t->name + n - end, ends[i]) == 0)
             return clean(x->out->pool, t->name, n - end, out);
     }
+    /* a parameter of a module itself, as block.layer_scale */
+    if (strchr(t->name, '.') && !strchr(t->name, ':') && !strchr(t->name, '/'))
+        return clean(x->out->pool, t->name, n, out);
     return CVY_OK;
-}
-
-/* Names that feeds of a training step and fields of data have. */
-static const char *const reserved[] = {"norm", "step", "lr", "sample_id", "x", "y", "label", "weight"};
-
-static int is_taken(const cvy_onnx *x, const char *name)
-{
-    for (int i = 0; i < CVY_COUNT(reserved); i++)
-        if (strcmp(reserved[i], name) == 0)
-            return 1;
-    return cvy_index_find(&x->taken, name) >= 0;
-}
-
-/* The name must live in the pool. */
-static cvy_status take_name(cvy_onnx *x, const char *name)
-{
-    const int number = x->taken.count;
-    if (cvy_index_find(&x->taken, name) >= 0)
-        return CVY_OK;
-    CVY_TRY(cvy_mem_reserve(&x->suffix, &x->suffix_room, number, sizeof *x->suffix));
-    x->suffix[number] = 1;
-    return cvy_index_add(&x->taken, name, number);
-}
-
-/* Many nodes may have one name: the search goes on where the last one ended. */
-static cvy_status free_name(cvy_onnx *x, const char *wish, const char **out)
-{
-    char *name = NULL;
-    CVY_TRY(cvy_pool_strdup(x->out->pool, wish, &name));
-    if (is_taken(x, name)) {
-        CVY_TRY(take_name(x, name));
-        const int first = cvy_index_find(&x->taken, name);
-        do
-            CVY_TRY(cvy_pool_printf(x->out->pool, &name, "%s_%d", wish, ++x->suffix[first]));
-        while (is_taken(x, name));
-    }
-    *out = name;
-    return take_name(x, name);
 }
 
 cvy_status cvy_onnx_input_name(cvy_onnx *x, const char *wish, const char **out)
 {
     char *name = NULL;
     CVY_TRY(clean(x->out->pool, wish, strlen(wish), &name));
-    return free_name(x, name, out);
+    return cvy_build_free_name(&x->build, name, out);
 }
 
 /* By what a layer is found that has the same variables; NULL: it shares none. */
@@ -214,25 +163,25 @@ static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *laye
     char *wish = NULL;
     const cvy_onnx_tensor *const named[] = {layer->weight, layer->more[0], layer->more[1], layer->more[2]};
     const int owner = key ? cvy_index_find(&x->owner, key) : -1;
-    for (int i = 0; i < CVY_COUNT(named) && (!wish || (owner < 0 && is_taken(x, wish))); i++)
+    for (int i = 0; i < CVY_COUNT(named) && (!wish || (owner < 0 && cvy_build_is_taken(&x->build, wish))); i++)
         if (named[i])
             CVY_TRY(name_of_constant(x, named[i], &wish));
-    if (!wish || (owner < 0 && is_taken(x, wish)))
+    if (!wish || (owner < 0 && cvy_build_is_taken(&x->build, wish)))
         CVY_TRY(clean(x->out->pool, n->name, strlen(n->name), &wish));
-    CVY_TRY(free_name(x, wish, output_out));
+    CVY_TRY(cvy_build_free_name(&x->build, wish, output_out));
     *name_out = owner >= 0 ? x->out->model->layer[owner].name : *output_out;
     return CVY_OK;
 }
 
-static cvy_value *graph_value(const cvy_onnx *x, const char *output)
-{
-    const int at = cvy_index_find(&x->out->model->layer_at, output);
-    return at >= 0 ? x->layer_value[at] : cvy_graph_find(x->graph, output);
-}
-
 const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output)
 {
-    return &graph_value(x, output)->shape;
+    return &cvy_build_value(&x->build, output)->shape;
+}
+
+/* "conv1 (Conv)" */
+static cvy_status where_is(const cvy_onnx_node *n, char **out)
+{
+    return cvy_pool_printf(n->x->out->pool, out, "%s (%s)", n->name, n->op);
 }
 
 /* So that no later layer's size can overflow. */
@@ -250,51 +199,29 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
                         const char **output_out)
 {
     cvy_onnx *x = n->x;
-    cvy_model *m = x->out->model;
-    const cvy_op_def *op = NULL;
-    cvy_tree *options = NULL;
-    const char *name = NULL, *output = NULL;
-    cvy_value *src[CVY_NODE_SRC_MAX] = {0};
-    char *text = NULL, *key = NULL;
-    CVY_TRY(cvy_model_find_layer(m, layer->op, &op));
+    cvy_build_layer built = {.op = layer->op, .options = layer->options, .nfrom = layer->nfrom};
+    char *key = NULL;
+    memcpy(built.from, layer->from, sizeof built.from);
     CVY_TRY(sharing_key(x, layer, &key));
-    CVY_TRY(choose_name(n, layer, key, &name, &output));
-    if (layer->options && *layer->options) {
-        CVY_TRY(cvy_pool_printf(m->pool, &text, "{%s}", layer->options));
-        CVY_TRY(cvy_tree_parse_text(m->pool, x->path, text, strlen(text), &options));
-    }
-    for (int i = 0; i < layer->nfrom; i++)
-        src[i] = graph_value(x, layer->from[i]);
-    CVY_TRY(cvy_mem_reserve(&x->layer_value, &x->layer_room, m->nlayer, sizeof(cvy_value *)));
-    CVY_TRY(cvy_model_add_tree(m, op, name, options, output, (char *const *)(uintptr_t)layer->from, layer->nfrom));
-    const cvy_status status =
-        cvy_graph_layer_op(x->graph, op, name, options, src, layer->nfrom, &x->layer_value[m->nlayer - 1]);
-    CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s (%s)", x->path, n->name, n->op));
-    CVY_TRY(check_size(n, &x->layer_value[m->nlayer - 1]->shape));
+    CVY_TRY(choose_name(n, layer, key, &built.name, &built.output));
+    CVY_TRY(where_is(n, (char **)(uintptr_t)&built.where));
+    CVY_TRY(cvy_build_add(&x->build, &built));
+    CVY_TRY(check_size(n, cvy_onnx_shape(x, built.output)));
     if (key && cvy_index_find(&x->owner, key) < 0)
-        CVY_TRY(cvy_index_add(&x->owner, key, m->nlayer - 1));
+        CVY_TRY(cvy_index_add(&x->owner, key, x->out->model->nlayer - 1));
     if (name_out)
-        *name_out = name;
+        *name_out = built.name;
     if (output_out)
-        *output_out = output;
+        *output_out = built.output;
     return CVY_OK;
 }
 
 cvy_status cvy_onnx_set_values(const cvy_onnx_node *n, const char *layer, const char *parameter, cvy_dtype dtype,
                                const void *data, int64_t elems)
 {
-    cvy_import *out = n->x->out;
-    char *name = NULL;
-    CVY_TRY(cvy_pool_printf(out->pool, &name, "%s.%s", layer, parameter));
-    const cvy_variable *v = cvy_vars_find(n->x->vars, name);
-    if (cvy_index_find(&n->x->set, name) >= 0) /* weights that layers share are set once */
-        return CVY_OK;
-    CVY_CHECK(v, CVY_E_INTERNAL, "%s has no variable %s", n->name, name);
-    CVY_CHECK(cvy_shape_elems(&v->shape) == elems, CVY_E_SHAPE, "%s: %s (%s): %s has %lld elements, expected %lld, %s",
-              n->x->path, n->name, n->op, parameter, (long long)elems, (long long)cvy_shape_elems(&v->shape),
-              cvy_shape_text(&v->shape));
-    CVY_TRY(cvy_index_add(&n->x->set, name, out->ntensor));
-    return cvy_import_add_tensor(out, &(cvy_tensor_entry){name, dtype, v->shape, data});
+    char *where = NULL;
+    CVY_TRY(where_is(n, &where));
+    return cvy_build_set(&n->x->build, where, layer, parameter, dtype, data, elems);
 }
 
 cvy_status cvy_onnx_set(const cvy_onnx_node *n, const char *layer, const char *parameter, const cvy_onnx_tensor *t)
@@ -312,6 +239,14 @@ static cvy_onnx_value *output_of(const cvy_onnx_node *n, int i)
     return at >= 0 ? &n->x->value[at] : NULL;
 }
 
+void cvy_onnx_turn(cvy_onnx_value *v, const int64_t *order)
+{
+    const cvy_shape from = v->shape;
+    v->turned = order;
+    for (int i = 0; i < from.ndim; i++)
+        v->shape.dim[i] = from.dim[order[i]];
+}
+
 cvy_status cvy_onnx_done(const cvy_onnx_node *n, int i, const char *output)
 {
     cvy_onnx_value *v = output_of(n, i);
@@ -319,6 +254,15 @@ cvy_status cvy_onnx_done(const cvy_onnx_node *n, int i, const char *output)
         return CVY_OK;
     v->layer = output;
     v->shape = *cvy_onnx_shape(n->x, output);
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_done_turned(const cvy_onnx_node *n, int i, const char *output, const int64_t *order)
+{
+    cvy_onnx_value *v = output_of(n, i);
+    CVY_TRY(cvy_onnx_done(n, i, output));
+    if (v)
+        cvy_onnx_turn(v, order);
     return CVY_OK;
 }
 

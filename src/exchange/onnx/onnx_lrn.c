@@ -59,7 +59,7 @@ static cvy_status number(const cvy_onnx_node *node, const proto *p, double *out)
     const cvy_onnx_tensor *t = at >= 0 ? node->x->value[at].constant : NULL;
     CVY_ONNX_CHECK(t && t->elems == 1, node, "%s of the normalisation within channels is no constant number",
                    p->input[1]);
-    *out = cvy_onnx_decimal(cvy_onnx_number(t, 0));
+    *out = cvy_build_decimal(cvy_onnx_number(t, 0));
     return CVY_OK;
 }
 

@@ -25,7 +25,7 @@ static cvy_status translate_batch_norm(const cvy_onnx_node *node)
     /* ONNX weighs the old statistics, ours the new ones */
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "eps: %.9g, momentum: %.9g",
                             cvy_onnx_real(node, "epsilon", 1e-5),
-                            cvy_onnx_decimal(1 - cvy_onnx_real(node, "momentum", 0.9))));
+                            cvy_build_decimal(1 - cvy_onnx_real(node, "momentum", 0.9))));
     CVY_TRY(cvy_onnx_add(node,
                          &(cvy_onnx_layer){.op = "batch_norm",
                                            .options = options,

@@ -157,11 +157,31 @@ static cvy_status translate_cast(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(cast) = {"Cast", .attributes = "round_mode saturate to", .translate = translate_cast};
 
+/* Of two sources one at least depends on the input here (onnx_fold.c does the others), and all that does is real. */
+static cvy_status translate_cast_like(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *src = cvy_onnx_source(node, 0);
+    cvy_onnx_tensor *t = NULL;
+    if (!src || !src->constant)
+        return translate_identity(node);
+    CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_F32, &src->constant->shape, &t));
+    for (int64_t i = 0; i < t->elems; i++)
+        ((float *)t->data)[i] = (float)cvy_onnx_number(src->constant, i);
+    return cvy_onnx_done_constant(node, 0, t);
+}
+CVY_ONNX_DEFINE(cast_like) = {"CastLike", .attributes = "round_mode saturate", .translate = translate_cast_like};
+
 /* ---- parts ---- */
 
 static int64_t within(int64_t at, int64_t n)
 {
     return CVY_MIN(CVY_MAX(at < 0 ? at + n : at, (int64_t)0), n);
+}
+
+/* Whether a slice takes all samples: exporters write one for each axis. */
+static int takes_all_samples(const cvy_onnx *x, int64_t axis, int64_t start, int64_t end, int64_t step)
+{
+    return axis == 0 && start == 0 && step == 1 && (end >= INT32_MAX || (x->batch > 0 && end == x->batch));
 }
 
 static cvy_status translate_slice(const cvy_onnx_node *node)
@@ -179,9 +199,9 @@ static cvy_status translate_slice(const cvy_onnx_node *node)
     const char *output = src->layer;
     for (int i = 0; i < n; i++) {
         int axis = 0;
+        if (takes_all_samples(node->x, naxes ? axes[i] : i, starts[i], ends[i], nsteps ? steps[i] : 1))
+            continue;
         CVY_ONNX_CHECK(!nsteps || steps[i] == 1, node, "a step of %lld, expected 1", (long long)steps[i]);
-        if ((naxes ? axes[i] : i) == 0 && starts[i] == 0 && ends[i] >= CVY_ONNX_SIZE - 1)
-            continue; /* all samples */
         CVY_TRY(cvy_onnx_axis(node, naxes ? axes[i] : i, src->shape.ndim, &axis));
         const int64_t size = src->shape.dim[axis], first = within(starts[i], size), end = within(ends[i], size);
         CVY_ONNX_CHECK(end > first, node, "entries %lld to %lld of %lld are none", (long long)starts[i],
@@ -295,29 +315,3 @@ static cvy_status translate_pad(const cvy_onnx_node *node)
     return cvy_onnx_done(node, 0, output);
 }
 CVY_ONNX_DEFINE(pad) = {"Pad", .attributes = "mode pads value", .translate = translate_pad};
-
-/* ---- transposed axes ---- */
-
-static cvy_status translate_transpose(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *src = NULL;
-    const int64_t *order = NULL;
-    int n = 0, moves = 0;
-    cvy_text options = {0};
-    CVY_TRY(cvy_onnx_activation(node, 0, &src));
-    CVY_TRY(cvy_onnx_ints(node, "perm", -1, &order, &n));
-    CVY_ONNX_CHECK((n == src->shape.ndim && order[0] == 0) || (n == 0 && src->shape.ndim == 1), node,
-                   "axis %lld of %s becomes the first one; the samples must stay first",
-                   (long long)(n ? order[0] : src->shape.ndim - 1), cvy_shape_text(&src->shape));
-    for (int i = 1; i < n; i++) {
-        cvy_text_add(&options, "%s%lld", i > 1 ? ", " : "order: [", (long long)order[i]);
-        moves |= order[i] != i;
-    }
-    cvy_text_add(&options, "]");
-    const cvy_status status = options.status != CVY_OK ? options.status
-                              : moves                  ? cvy_onnx_simple(node, "transpose", options.data)
-                                                       : cvy_onnx_done(node, 0, src->layer);
-    cvy_text_free(&options);
-    return status;
-}
-CVY_ONNX_DEFINE(transpose) = {"Transpose", .attributes = "perm", .translate = translate_transpose};

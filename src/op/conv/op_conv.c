@@ -10,6 +10,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
+
 #include "op/conv/op_conv.h"
 
 #include "graph/graph_grad.h"
@@ -30,6 +32,7 @@ static const cvy_option conv_rows[] = {
     {"init", CVY_TYPE_STRING, CVY_FIELD(cvy_conv_opts, init), "he", "", "", "initialiser of the weight"},
     {"init_options", CVY_TYPE_STRING, CVY_FIELD(cvy_conv_opts, init_options), "", "", "",
      "options of the initialiser, as `std: 0.01`"},
+    {"bias_init", CVY_TYPE_REAL, CVY_FIELD(cvy_conv_opts, bias_init), "0", "", "", "the bias at the start"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_conv_opts, relu), "false", "", "",
      "rectify the result; set if the relu that follows is fused in"},
     {0},
@@ -67,7 +70,9 @@ static cvy_status conv_infer(cvy_node *node)
     const cvy_init weight_init = {o->init, o->init_options, c.nsrc / c.groups * w.taps, c.ndst / c.groups * w.taps};
     CVY_TRY(cvy_node_param(node, "weight", &weight, &weight_init, 1));
     if (o->bias) {
-        const cvy_init bias_init = {"constant", "value: 0", weight_init.fan_in, weight_init.fan_out};
+        char value[48];
+        snprintf(value, sizeof value, "value: %.17g", o->bias_init);
+        const cvy_init bias_init = {"constant", value, weight_init.fan_in, weight_init.fan_out};
         CVY_TRY(cvy_node_param(node, "bias", &bias, &bias_init, 0));
     }
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &dst);

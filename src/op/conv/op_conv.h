@@ -20,6 +20,7 @@ typedef struct cvy_conv_opts {
     int64_t channels, groups; /* channels: K */
     int bias;
     const char *init, *init_options;
+    double bias_init;
     int relu; /* set by the fusion pass: dst = max(conv, 0). The gradient operators ignore it */
 } cvy_conv_opts;
 
@@ -34,6 +35,7 @@ typedef struct cvy_deconv_opts {
     int64_t channels, groups;
     int bias;
     const char *init, *init_options;
+    double bias_init;
 } cvy_deconv_opts;
 
 /* Options of deconv_grad_src and deconv_grad_weight. */

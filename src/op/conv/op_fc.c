@@ -9,6 +9,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
+
 #include "op/conv/op_fc.h"
 
 #include "graph/graph_grad.h"
@@ -19,6 +21,7 @@ static const cvy_option fc_rows[] = {
     {"init", CVY_TYPE_STRING, CVY_FIELD(cvy_fc_opts, init), "he", "", "", "initialiser of the weight"},
     {"init_options", CVY_TYPE_STRING, CVY_FIELD(cvy_fc_opts, init_options), "", "", "",
      "options of the initialiser, as `std: 0.01`"},
+    {"bias_init", CVY_TYPE_REAL, CVY_FIELD(cvy_fc_opts, bias_init), "0", "", "", "the bias at the start"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_fc_opts, relu), "false", "", "",
      "rectify the result; set if the relu that follows is fused in"},
     {"flatten", CVY_TYPE_BOOL, CVY_FIELD(cvy_fc_opts, flatten), "true", "", "",
@@ -42,7 +45,9 @@ static cvy_status fc_infer(cvy_node *node)
     const cvy_init weight_init = {o->init, o->init_options, width, o->channels};
     CVY_TRY(cvy_node_param(node, "weight", &weight, &weight_init, 1));
     if (o->bias) {
-        const cvy_init bias_init = {"constant", "value: 0", width, o->channels};
+        char value[48];
+        snprintf(value, sizeof value, "value: %.17g", o->bias_init);
+        const cvy_init bias_init = {"constant", value, width, o->channels};
         CVY_TRY(cvy_node_param(node, "bias", &bias, &bias_init, 0));
     }
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &dst);

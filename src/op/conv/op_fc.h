@@ -19,6 +19,7 @@ typedef struct cvy_fc_opts {
     int64_t channels; /* K */
     int bias;
     const char *init, *init_options;
+    double bias_init;
     int relu; /* set by the fusion pass: dst = max(fc, 0). The gradient operators ignore it */
     int flatten;
 } cvy_fc_opts;

@@ -23,6 +23,7 @@ static const cvy_option affine_rows[] = {
     {"scale", CVY_TYPE_BOOL, CVY_FIELD(cvy_affine_opts, scale), "true", "", "", "multiply by a trained tensor"},
     {"shift", CVY_TYPE_BOOL, CVY_FIELD(cvy_affine_opts, shift), "true", "", "", "add a trained tensor"},
     {"init", CVY_TYPE_REAL, CVY_FIELD(cvy_affine_opts, init), "1", "", "", "the scale at the start"},
+    {"shift_init", CVY_TYPE_REAL, CVY_FIELD(cvy_affine_opts, shift_init), "0", "", "", "the shift at the start"},
     {0},
 };
 
@@ -30,7 +31,7 @@ static cvy_status affine_infer(cvy_node *node)
 {
     const cvy_affine_opts *o = node->options;
     const cvy_shape *src = cvy_node_src(node, 0);
-    char value[48];
+    char value[48], shift_value[48];
     CVY_CHECK(o->scale || o->shift, CVY_E_ARGUMENT, "affine: `scale` and `shift` are both false; set one of them");
     CVY_CHECK(src->ndim >= 2 && (o->shape.count == 0 || o->shape.count == src->ndim - 1), CVY_E_SHAPE,
               "affine: `shape` has %d axes for a source %s; it needs those of a sample", o->shape.count,
@@ -41,8 +42,9 @@ static cvy_status affine_infer(cvy_node *node)
                   "affine: entry %d of `shape` is %lld, expected 1 or %lld for a source %s", d - 1,
                   (long long)whole.dim[d], (long long)src->dim[d], cvy_shape_text(src));
     snprintf(value, sizeof value, "value: %.17g", o->init);
+    snprintf(shift_value, sizeof shift_value, "value: %.17g", o->shift_init);
     const cvy_init scale = {.method = "constant", .options = value},
-                   shift = {.method = "constant", .options = "value: 0"};
+                   shift = {.method = "constant", .options = shift_value};
     if (o->scale)
         CVY_TRY(cvy_node_param(node, "scale", &shape, &scale, 0));
     if (o->shift)

@@ -15,7 +15,7 @@
 typedef struct cvy_affine_opts {
     cvy_ints shape;
     int scale, shift;
-    double init;
+    double init, shift_init;
 } cvy_affine_opts;
 
 /* The shape of the trained tensors with a 1 for the batch: that of the options, or [1, C, 1, ...]. The options must be

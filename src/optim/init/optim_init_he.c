@@ -14,14 +14,15 @@
 
 struct he {
     int gaussian; /* index into the words of `distribution` */
-    int fan_out;  /* index into the words of `fan` */
+    int fan;      /* index into the words of `fan` */
     double slope;
 };
 
 static const cvy_option he_opts[] = {
     {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(he, gaussian), "gaussian", "uniform|gaussian", "",
      "shape of the distribution"},
-    {"fan", CVY_TYPE_CHOICE, CVY_FIELD(he, fan_out), "in", "in|out", "", "keep the variance forward or backward"},
+    {"fan", CVY_TYPE_CHOICE, CVY_FIELD(he, fan), "in", "in|out|average", "",
+     "keep the variance forward or backward, or the average of both"},
     {"slope", CVY_TYPE_REAL, CVY_FIELD(he, slope), "0", "0..", "", "slope of the leaky ReLU that follows"},
     {0},
 };
@@ -29,8 +30,9 @@ static const cvy_option he_opts[] = {
 static double he_value(const void *options, const cvy_init *init, const cvy_rng *rng, uint64_t i)
 {
     const struct he *o = options;
-    const double fan = (double)(o->fan_out ? init->fan_out : init->fan_in),
-                 std = sqrt(2 / ((1 + o->slope * o->slope) * fan));
+    const double in = (double)init->fan_in, out = (double)init->fan_out;
+    const double fan = o->fan == 0 ? in : o->fan == 1 ? out : (in + out) / 2;
+    const double std = sqrt(2 / ((1 + o->slope * o->slope) * fan));
     return o->gaussian ? std * cvy_rng_normal(rng, i) : sqrt(3.0) * std * (2 * cvy_rng_uniform(rng, i) - 1);
 }
 

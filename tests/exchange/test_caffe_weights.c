@@ -1,0 +1,263 @@
+/* rows: clang asan */
+/*
+ * test_caffe_weights.c: caffemodels of all versions give the same values; what does not fit is named, and nothing is
+ * half loaded. Phases, stages and levels select layers; layers with the same names of parameters share variables.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "test_util.h"
+
+#if CVY_HAVE_PROTOBUF_C
+
+#include "caffe_text.h"
+#include "exchange/exchange.h"
+
+static const char net[] = "blobs.prototxt", model[] = "blobs.caffemodel";
+
+static const cvy_tensor_entry *find(const cvy_import *in, const char *name)
+{
+    for (int i = 0; i < in->ntensor; i++)
+        if (strcmp(in->tensor[i].name, name) == 0)
+            return &in->tensor[i];
+    return NULL;
+}
+
+static double value(const cvy_import *in, const char *name, int i)
+{
+    const cvy_tensor_entry *t = find(in, name);
+    return !t ? NAN : t->dtype == CVY_DTYPE_F64 ? ((const double *)t->data)[i] : (double)((const float *)t->data)[i];
+}
+
+static cvy_status import(cvy_import *in)
+{
+    return cvy_import_caffe(net, &(cvy_caffe_opts){.test = 1, .weights = model}, in);
+}
+
+static const char two_layers[] = "input: 'data' input_dim: 1 input_dim: 2 input_dim: 1 input_dim: 1\n"
+                                 "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param { "
+                                 "num_output: 3 kernel_size: 1 } }\n"
+                                 "layer { name: 'ip' type: 'InnerProduct' bottom: 'c' top: 'ip' inner_product_param { "
+                                 "num_output: 1 bias_term: false } }\n";
+
+/* V0, V1 and new layers; old dimensions and shapes; f32 and f64. */
+static void models_of_all_versions_are_read(void)
+{
+    static const char *const models[] = {
+        "layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } data: [1, 2, 3, 4, 5, 6] } blobs { shape { dim: 3 } "
+        "data: "
+        "[7, 8, 9] } } layer { name: 'ip' blobs { shape { dim: [1, 3] } data: [-1, -2, -3] } }",
+        "layers { name: 'c' type: CONVOLUTION blobs { num: 3 channels: 2 height: 1 width: 1 data: [1, 2, 3, 4, 5, 6] } "
+        "blobs "
+        "{ num: 1 channels: 1 height: 1 width: 3 data: [7, 8, 9] } } layers { name: 'ip' type: INNER_PRODUCT blobs { "
+        "num: 1 "
+        "channels: 1 height: 1 width: 3 data: [-1, -2, -3] } }",
+        "layers { layer { name: 'c' type: 'conv' blobs { num: 3 channels: 2 height: 1 width: 1 data: [1, 2, 3, 4, 5, "
+        "6] } "
+        "blobs { num: 1 channels: 1 height: 1 width: 3 data: [7, 8, 9] } } } layers { layer { name: 'ip' type: "
+        "'innerproduct' blobs { num: 1 channels: 1 height: 1 width: 3 data: [-1, -2, -3] } } }",
+        "layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } double_data: [1, 2, 3, 4, 5, 6] } blobs { shape { dim: "
+        "3 } "
+        "double_data: [7, 8, 9] } } layer { name: 'ip' blobs { shape { dim: [1, 3] } double_data: [-1, -2, -3] } }",
+    };
+    caffe_put_text(net, two_layers);
+    for (int i = 0; i < CVY_COUNT(models); i++) {
+        cvy_import in = {0};
+        caffe_put_model(model, models[i], 0);
+        EXPECT_OK(import(&in));
+        EXPECT_INT(in.ntensor, 3);
+        for (int k = 0; k < 6; k++)
+            EXPECT_NEAR(value(&in, "c.weight", k), k + 1, 0);
+        for (int k = 0; k < 3; k++) {
+            EXPECT_NEAR(value(&in, "c.bias", k), k + 7, 0);
+            EXPECT_NEAR(value(&in, "ip.weight", k), -k - 1, 0);
+        }
+        EXPECT(in.notes.bytes == 0);
+        cvy_import_free(&in);
+    }
+}
+
+/* A new head keeps its filler, and the head of the file is left out; both are said. */
+static void a_new_head_is_noted(void)
+{
+    cvy_import in = {0};
+    caffe_put_text(net, two_layers);
+    caffe_put_model(
+        model,
+        "layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } data: [1, 2, 3, 4, 5, 6] } blobs { shape { dim: 3 "
+        "} data: [7, 8, 9] } } layer { name: 'old' blobs { data: 1 shape { dim: 1 } } }",
+        0);
+    EXPECT_OK(import(&in));
+    EXPECT_INT(in.ntensor, 2);
+    EXPECT(in.notes.data &&
+           strstr(in.notes.data, "blobs.caffemodel has 1 of the 2 layers with weights; these begin with "
+                                 "their fillers: ip\n"));
+    EXPECT(in.notes.data &&
+           strstr(in.notes.data, "layers of blobs.caffemodel that the network does not have are left out: "
+                                 "old\n"));
+    cvy_import_free(&in);
+}
+
+static const struct {
+    const char *model;
+    size_t cut;
+    cvy_status code;
+    const char *message; /* a part of it */
+} refused[] = {
+    {"layer { name: 'c' blobs { shape { dim: [2, 3, 1, 1] } data: [1, 2, 3, 4, 5, 6] } }", 0, CVY_E_SHAPE,
+     "blobs.caffemodel: blob 0 of layer c is 2x3, but c.weight of the network is 3x2x1x1; to train the layer from its "
+     "filler, "
+     "give it another name"},
+    {"layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } data: [1, 2, 3, 4, 5] } }", 0, CVY_E_FORMAT,
+     "layer c has a blob of 6 elements with 5 values"},
+    {"layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } data: [1, 2, 3, 4, 5, 6] } }", 0, CVY_E_SHAPE,
+     "layer c has 1 blobs, but the network needs blob 1, which is c.bias"},
+    {"layer { name: 'c' blobs { shape { dim: [1099511627776, 1099511627776] } data: 1 } }", 0, CVY_E_FORMAT,
+     "layer c has a blob with the dimension 1099511627776"},
+    {"layer { name: 'c' blobs { shape { dim: -1 } data: 1 } }", 0, CVY_E_FORMAT, "a blob with the dimension -1"},
+    {"layer { name: 'conv1' blobs { shape { dim: 1 } data: 1 } } layer { name: 'conv2' blobs { shape { dim: 1 } data: "
+     "1 } }",
+     0, CVY_E_SHAPE,
+     "blobs.caffemodel is of another network: of the 2 layers of blobs.prototxt with weights it has none (c, ip); it "
+     "has "
+     "conv1, "
+     "conv2"},
+    {"name: 'empty'", 0, CVY_E_SHAPE, "it has no weights"},
+    {"layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } data: [1, 2, 3, 4, 5, 6] } }", 3, CVY_E_FORMAT,
+     "blobs.caffemodel is no binary NetParameter of Caffe, or it is truncated"},
+};
+
+static void what_does_not_fit_is_named(void)
+{
+    caffe_put_text(net, two_layers);
+    for (int i = 0; i < CVY_COUNT(refused); i++) {
+        cvy_import in = {0};
+        caffe_put_model(model, refused[i].model, refused[i].cut);
+        EXPECT_FAULT(import(&in), refused[i].code, refused[i].message);
+        EXPECT(!in.model && !in.pool && !in.tensor);
+    }
+    cvy_import in = {0};
+    EXPECT_FAULT(cvy_import_caffe(net, &(cvy_caffe_opts){.weights = "none.caffemodel"}, &in), CVY_E_IO,
+                 "none.caffemodel");
+    EXPECT_FAULT(cvy_import_caffe("none.prototxt", &(cvy_caffe_opts){0}, &in), CVY_E_IO, "none.prototxt");
+}
+
+static cvy_status import_and_free(void)
+{
+    cvy_import in = {0};
+    const cvy_status status = import(&in);
+    cvy_import_free(&in);
+    return status;
+}
+
+static void missing_memory_is_reported(void)
+{
+    caffe_put_text(net, two_layers);
+    caffe_put_model(
+        model,
+        "layers { name: 'c' blobs { num: 3 channels: 2 height: 1 width: 1 data: [1, 2, 3, 4, 5, 6] } blobs "
+        "{ num: 1 channels: 1 height: 1 width: 3 data: [7, 8, 9] } } layers { name: 'o' blobs { data: 1 num: "
+        "1 channels: 1 height: 1 width: 1 } }",
+        0);
+    cvy_text_free(&caffe_net);
+    const int64_t held = cvy_memory_bytes();
+    EXPECT_SURVIVES_NO_MEMORY(import_and_free());
+    EXPECT_INT(cvy_memory_bytes(), held);
+}
+
+/* ---- phases ---- */
+
+static const char rules[] =
+    "input: 'data' input_dim: 1 input_dim: 2 input_dim: 1 input_dim: 1\n"
+    "layer { name: 'train' type: 'ReLU' bottom: 'data' top: 'data' include { phase: TRAIN } }\n"
+    "layer { name: 'test' type: 'ReLU' bottom: 'data' top: 'data' exclude { phase: TRAIN } }\n"
+    "layer { name: 'high' type: 'ReLU' bottom: 'data' top: 'data' include { min_level: 2 max_level: 3 } }\n"
+    "layer { name: 'deploy' type: 'ReLU' bottom: 'data' top: 'data' include { phase: TEST stage: 'a' not_stage: 'b' } "
+    "}\n"
+    "layer { name: 'always' type: 'ReLU' bottom: 'data' top: 'data' }\n";
+
+static void expect_layers(cvy_caffe_opts opts, const char *expected)
+{
+    cvy_import in = {0};
+    char names[256] = "";
+    EXPECT_OK(cvy_import_caffe(net, &opts, &in));
+    for (int i = 0; in.model && i < in.model->nlayer; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "", in.model->layer[i].name);
+    EXPECT_TEXT(names, expected);
+    cvy_import_free(&in);
+}
+
+static void phases_levels_and_stages_select_layers(void)
+{
+    static const char *const a[] = {"a"}, *const ab[] = {"b", "a"};
+    caffe_put_text(net, rules);
+    expect_layers((cvy_caffe_opts){0}, "train always");
+    expect_layers((cvy_caffe_opts){.test = 1}, "test always");
+    expect_layers((cvy_caffe_opts){.test = 1, .level = 2}, "test high always");
+    expect_layers((cvy_caffe_opts){.level = 4}, "train always");
+    expect_layers((cvy_caffe_opts){.test = 1, .stage = a, .nstage = 1}, "test deploy always");
+    expect_layers((cvy_caffe_opts){.test = 1, .stage = ab, .nstage = 2}, "test always");
+    expect_layers((cvy_caffe_opts){.stage = a, .nstage = 1}, "train always");
+}
+
+/* ---- shared variables, and multipliers ---- */
+
+#define PRODUCT(name, from, params)                                                                                    \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" from "' top: '" name "' " params                         \
+    " inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }\n"
+
+static void parameters_with_one_name_are_shared(void)
+{
+    cvy_import in = {0};
+    cvy_text_free(&caffe_net);
+    cvy_text_add(&caffe_net, "%s",
+                 "input: 'data' input_dim: 1 input_dim: 2 input_dim: 1 input_dim: 1\n" PRODUCT(
+                     "a", "data", "param { name: 'w' lr_mult: 3 } param { name: 'b' lr_mult: 0 }")
+                     PRODUCT("b", "a", "param { name: 'w' lr_mult: 3 } param { name: 'b' lr_mult: 0 }")
+                         PRODUCT("c", "b", "param { lr_mult: 5 decay_mult: 0 }"));
+    caffe_put(net);
+    EXPECT_OK(cvy_import_caffe(net, &(cvy_caffe_opts){0}, &in));
+    EXPECT(in.model && in.model->nlayer == 3);
+    if (in.model && in.model->nlayer == 3) {
+        EXPECT_TEXT(in.model->layer[1].name, "a");
+        EXPECT_TEXT(in.model->layer[1].output, "b");
+        EXPECT_TEXT(in.model->layer[2].name, "c");
+    }
+    EXPECT_INT(in.ngroup, 3); /* weights of a and c, and the bias of a; c's bias has nothing of its own */
+    if (in.ngroup == 3) {
+        EXPECT_TEXT(in.group[0].match, "a.weight");
+        EXPECT_NEAR(in.group[0].lr_mult, 3, 0);
+        EXPECT_TEXT(in.group[1].match, "a.bias");
+        EXPECT_INT(in.group[1].frozen, 1);
+        EXPECT_TEXT(in.group[2].match, "c.weight");
+        EXPECT_NEAR(in.group[2].decay_mult, 0, 0);
+    }
+    cvy_import_free(&in);
+    caffe_put_text(net, "input: 'data' input_dim: 1 input_dim: 2 input_dim: 1 input_dim: 1\n" PRODUCT(
+                            "a", "data", "param { name: 'w' } param { name: 'b' }")
+                            PRODUCT("b", "a", "param { name: 'w' }"));
+    EXPECT_FAULT(
+        cvy_import_caffe(net, &(cvy_caffe_opts){0}, &in), CVY_E_UNSUPPORTED,
+        "b (InnerProduct): it shares the parameter 'w' with a layer that has another type or other parameters");
+}
+
+int main(void)
+{
+    TEST(models_of_all_versions_are_read);
+    TEST(a_new_head_is_noted);
+    TEST(what_does_not_fit_is_named);
+    TEST(missing_memory_is_reported);
+    TEST(phases_levels_and_stages_select_layers);
+    TEST(parameters_with_one_name_are_shared);
+    cvy_text_free(&caffe_net);
+    return test_end();
+}
+
+#else
+
+int main(void)
+{
+    EXPECT_OK(CVY_OK);
+    return test_end();
+}
+
+#endif
