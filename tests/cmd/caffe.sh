@@ -67,7 +67,7 @@ grep '"kind": *"validation"' one/metrics.jsonl | grep -q '"val_accuracy"' || fai
 
 # ---- the job ----
 "$CONVOY" import solver.prototxt --out imported >log 2>&1 || fail "import: $(cat log)"
-for text in 'steps: 12' 'batch: 16' 'seed: 3' 'limit: 30' 'shuffle: false' '{mean: [128]}, mirror, {scale: 0.00390625}' 'metrics: [accuracy]' \
+for text in 'steps: 12' 'batch: 16' 'seed: 3' 'limit: 30' 'shuffle: false' '[mirror, {mean: [128]}, {scale: 0.00390625}]' 'metrics: [accuracy]' \
     'validate_every: 5' 'lr_inside: true' 'every: 6 steps' 'log: {every: 4}' '{name: inverse, every: 1 steps, gamma: 0.0001, power: 0.75}' 'conv: {name: conv1, channels: 4'; do
     contains imported/job.yaml "$text" || fail "the job lacks '$text': $(cat imported/job.yaml)"
 done
