@@ -32,7 +32,7 @@ typedef struct cvy_bench_opts {
     size_t size;
     /** The job whose model, batch and optimiser are timed; NULL: the network that `model` names. */
     const cvy_job_source *job;
-    /** A network of the zoo, and its options as YAML text or NULL. */
+    /** A network of the zoo, and its options as YAML text or NULL; or the path of an ONNX file, which ends in .onnx. */
     const char *model;
     const char *model_options;
     /** Shape of a sample [C, positions...]; ndim 0: the network's own. */
