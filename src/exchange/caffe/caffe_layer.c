@@ -218,8 +218,15 @@ cvy_status cvy_caffe_has(const cvy_caffe_layer *layer, const Cvy__Caffe__LayerPa
 {
     cvy_caffe *x = layer->x;
     CVY_TRY(cvy_mem_reserve(&x->param, &x->param_room, x->nparam, sizeof *x->param));
-    x->param[x->nparam++] = (cvy_caffe_param){p, blob, use, name, parameter};
+    x->param[x->nparam++] = (cvy_caffe_param){.of = p, .blob = blob, .use = use, .layer = name, .parameter = parameter};
     return CVY_OK;
+}
+
+void cvy_caffe_has_shape(const cvy_caffe_layer *layer, const cvy_shape *shape)
+{
+    cvy_caffe_param *last = &layer->x->param[layer->x->nparam - 1];
+    last->has_shape = 1;
+    last->shape = *shape;
 }
 
 cvy_status cvy_caffe_then(const cvy_caffe_layer *layer, const char **at, const char *op, const char *fmt, ...)

@@ -112,8 +112,6 @@ static cvy_status translate_softmax_loss(const cvy_caffe_layer *layer)
     return cvy_caffe_done(layer, 1, output);
 }
 CVY_CAFFE_DEFINE(softmax_loss) = {"SoftmaxWithLoss", .translate = translate_softmax_loss, .is_loss = 1};
-/* The name before Caffe 1.0. */
-CVY_CAFFE_DEFINE(softmax_loss_old) = {"SoftmaxLoss", .translate = translate_softmax_loss, .is_loss = 1};
 
 /* On probabilities that a softmax makes it is the cross-entropy on the softmax's source. */
 static cvy_status translate_multinomial(const cvy_caffe_layer *layer)

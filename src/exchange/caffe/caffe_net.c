@@ -151,8 +151,8 @@ static int has_losses(const Cvy__Caffe__NetParameter *net)
     return 0;
 }
 
-cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
-                                cvy_import *out)
+static cvy_status read_net(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
+                           cvy_import *out, cvy_caffe_then_fn then, void *user)
 {
     cvy_caffe x = {.net = net, .opts = opts, .has_losses = has_losses(net), .unnamed = -1};
     cvy_status status = CVY_OK;
@@ -166,6 +166,8 @@ cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter
     CVY_TRY_OUT(cvy_caffe_make_groups(&x));
     if (opts->weights)
         CVY_TRY_OUT(cvy_caffe_read_weights(&x, opts->weights));
+    if (then)
+        CVY_TRY_OUT(then(&x, user));
     status = out->notes.status;
 out:
     cvy_build_close(&x.build);
@@ -182,7 +184,14 @@ out:
     return status;
 }
 
-cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_import *out)
+cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
+                                cvy_import *out)
+{
+    return read_net(path, net, opts, out, NULL, NULL);
+}
+
+cvy_status cvy_caffe_visit(const char *path, const cvy_caffe_opts *opts, cvy_import *out, cvy_caffe_then_fn then,
+                           void *user)
 {
     cvy_caffe_file file = {0};
     Cvy__Caffe__NetState state = CVY__CAFFE__NET_STATE__INIT;
@@ -198,7 +207,12 @@ cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_im
     if (status == CVY_OK)
         status = cvy_caffe_select(path, &state, net);
     if (status == CVY_OK)
-        status = cvy_caffe_net_import(path, net, opts, out);
+        status = read_net(path, net, opts, out, then, user);
     cvy_caffe_file_free(&file);
     return status;
+}
+
+cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_import *out)
+{
+    return cvy_caffe_visit(path, opts, out, NULL, NULL);
 }

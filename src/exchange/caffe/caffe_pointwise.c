@@ -41,6 +41,8 @@ static cvy_status translate_prelu(const cvy_caffe_layer *layer)
                                   &(cvy_caffe_new_layer){.op = "prelu", .options = options, .from = {from}, .nfrom = 1},
                                   1, &name, &output));
     CVY_TRY(cvy_caffe_has(layer, layer->p, 0, name, "weight", CVY_CAFFE_AS_IS));
+    if (p && p->channel_shared)
+        cvy_caffe_has_shape(layer, &(cvy_shape){0});
     return cvy_caffe_done(layer, 0, output);
 }
 CVY_CAFFE_DEFINE(prelu) = {"PReLU", .translate = translate_prelu};
