@@ -128,6 +128,7 @@ static cvy_status sample_of(const cvy_caffe_layer *layer, const char *top, const
 {
     cvy_caffe *x = layer->x;
     const cvy_caffe_input *in = given(x, top);
+    int64_t elems = 1;
     *out = (cvy_shape){0};
     if (in) {
         *out = in->sample;
@@ -142,6 +143,10 @@ static cvy_status sample_of(const cvy_caffe_layer *layer, const char *top, const
     for (size_t i = 1; i < d->n; i++) {
         CVY_CHECK(d->at[i] > 0, CVY_E_FORMAT, "%s: %s: dimension %zu of '%s' is %lld", x->build.path, layer->where, i,
                   top, (long long)d->at[i]);
+        CVY_CHECK(d->at[i] <= CVY_BUILD_ELEMS / elems, CVY_E_FORMAT,
+                  "%s: %s: dimension %zu of '%s' is %lld, which is too large", x->build.path, layer->where, i, top,
+                  (long long)d->at[i]);
+        elems *= d->at[i];
         if (!label || d->at[i] > 1) /* a label is a number, or a map of positions */
             out->dim[out->ndim++] = d->at[i];
     }
