@@ -51,7 +51,7 @@ typedef struct cvy_build_layer {
     int nfrom;
 } cvy_build_layer;
 
-/* CVY_E_SHAPE: the sources do not fit, or the result is too large. */
+/* CVY_E_SHAPE: the sources do not fit; CVY_E_UNSUPPORTED: the result is too large. */
 cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer);
 /* Gives the layer that was added last, which has no variables and no reader yet, another name and output; free_name:
  * not taken. */
