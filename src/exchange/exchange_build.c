@@ -117,8 +117,8 @@ static cvy_status check_size(const cvy_build *b, const char *where, const cvy_sh
 {
     int64_t elems = 1;
     for (int d = 1; d < shape->ndim; d++) {
-        CVY_CHECK(shape->dim[d] <= CVY_BUILD_ELEMS / elems, CVY_E_UNSUPPORTED, "%s: %s: its result %s is too large", b->path,
-                  where, cvy_shape_text(shape));
+        CVY_CHECK(shape->dim[d] <= CVY_BUILD_ELEMS / elems, CVY_E_UNSUPPORTED, "%s: %s: its result %s is too large",
+                  b->path, where, cvy_shape_text(shape));
         elems *= CVY_MAX(shape->dim[d], (int64_t)1);
     }
     return CVY_OK;

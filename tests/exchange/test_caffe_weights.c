@@ -1,7 +1,8 @@
 /* rows: clang asan */
 /*
  * test_caffe_weights.c: caffemodels of all versions give the same values; what does not fit is named, and nothing is
- * half loaded. Phases, stages and levels select layers; layers with the same names of parameters share variables.
+ * half loaded. Old data layers are upgraded; phases, stages and levels select layers; layers with the same names of
+ * parameters share variables.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,6 +11,7 @@
 #if CVY_HAVE_PROTOBUF_C
 
 #include "caffe_text.h"
+#include "exchange/caffe/caffe_upgrade.h"
 #include "exchange/exchange.h"
 
 static const char net[] = "blobs.prototxt", model[] = "blobs.caffemodel";
@@ -278,6 +280,44 @@ static void phases_levels_and_stages_select_layers(void)
     expect_layers((cvy_caffe_opts){.stage = a, .nstage = 1}, "train always");
 }
 
+/* The transformation in the parameters of old data layers becomes that of new ones. */
+static void old_data_layers_are_upgraded(void)
+{
+    static const char *const texts[] = {
+        "layers { layer { name: 'd' type: 'images' source: 's' meanfile: 'm' batchsize: 7 scale: 0.5 cropsize: 3 "
+        "mirror: true "
+        "shuffle_images: true new_height: 9 new_width: 8 } top: 'x' }",
+        "layers { name: 'd' type: IMAGE_DATA top: 'x' image_data_param { source: 's' mean_file: 'm' batch_size: 7 "
+        "scale: 0.5 "
+        "crop_size: 3 mirror: true shuffle: true new_height: 9 new_width: 8 } }",
+        "layer { name: 'd' type: 'ImageData' top: 'x' image_data_param { source: 's' batch_size: 7 shuffle: true "
+        "new_height: 9 "
+        "new_width: 8 } transform_param { scale: 0.5 mean_file: 'm' crop_size: 3 mirror: true } }",
+    };
+    for (int i = 0; i < CVY_COUNT(texts); i++) {
+        cvy_caffe_file file = {0};
+        EXPECT_OK(cvy_caffe_text_parse("t", texts[i], strlen(texts[i]), &cvy__caffe__net_parameter__descriptor, &file));
+        Cvy__Caffe__NetParameter *got = (Cvy__Caffe__NetParameter *)(void *)file.message;
+        EXPECT_OK(cvy_caffe_upgrade("t", got));
+        EXPECT(got->n_layer == 1 && got->n_layers == 0);
+        const Cvy__Caffe__LayerParameter *p = got->layer[0];
+        EXPECT_TEXT(p->type, "ImageData");
+        EXPECT_INT(p->convoy_line, 1);
+        EXPECT_TEXT(p->top[0], "x");
+        EXPECT_TEXT(p->image_data_param->source, "s");
+        EXPECT_INT(p->image_data_param->batch_size, 7);
+        EXPECT_INT(p->image_data_param->shuffle, 1);
+        EXPECT_INT(p->image_data_param->new_height, 9);
+        EXPECT_INT(p->image_data_param->new_width, 8);
+        EXPECT(p->transform_param && p->transform_param->mean_file);
+        EXPECT_TEXT(p->transform_param->mean_file, "m");
+        EXPECT_NEAR(p->transform_param->scale, 0.5, 0);
+        EXPECT_INT(p->transform_param->crop_size, 3);
+        EXPECT_INT(p->transform_param->mirror, 1);
+        cvy_caffe_file_free(&file);
+    }
+}
+
 /* ---- shared variables, and multipliers ---- */
 
 #define PRODUCT(name, from, params)                                                                                    \
@@ -327,6 +367,7 @@ int main(void)
     TEST(missing_memory_is_reported);
     TEST(weights_are_written_as_caffe_has_them);
     TEST(phases_levels_and_stages_select_layers);
+    TEST(old_data_layers_are_upgraded);
     TEST(parameters_with_one_name_are_shared);
     cvy_text_free(&caffe_net);
     return test_end();

@@ -318,19 +318,6 @@ static size_t width_of(const ProtobufCFieldDescriptor *f)
     }
 }
 
-static int is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
-{
-    const char *at = (const char *)m + f->offset;
-    if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE) {
-        const void *value = NULL;
-        memcpy(&value, at, sizeof value);
-        return value && value != f->default_value;
-    }
-    protobuf_c_boolean has = 0;
-    memcpy(&has, (const char *)m + f->quantifier_offset, sizeof has);
-    return has;
-}
-
 static cvy_status read_fields(reader *r, ProtobufCMessage *m, char closing);
 
 /* The line of a layer. */
@@ -438,7 +425,7 @@ static cvy_status read_element(reader *r, ProtobufCMessage *m, const ProtobufCFi
     char *at = (char *)m + f->offset;
     size_t *count = (size_t *)(void *)((char *)m + f->quantifier_offset);
     if (f->label != PROTOBUF_C_LABEL_REPEATED) {
-        CHECK_AT(!is_given(m, f), r, "%s is given twice in one %s", f->name, m->descriptor->short_name);
+        CHECK_AT(!cvy_caffe_is_given(m, f), r, "%s is given twice in one %s", f->name, m->descriptor->short_name);
         CVY_TRY(read_value(r, f, at, line));
         if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
             memcpy(count, &has, sizeof has);
