@@ -20,6 +20,7 @@
 #include "cmd_machine.h"
 #include "cmd_mpi.h"
 
+#define TIMES "times.json"
 enum { COUNTS_MAX = 64, WORDS_MAX = 512, PATH_ROOM = 1024 };
 
 extern const char cmd_platform_stampede2[], cmd_platform_cori[], cmd_platform_ethernet[];
@@ -668,13 +669,26 @@ static int run_all(struct simulation *s)
 
 static void clean(const struct simulation *s)
 {
-    static const char *const names[] = {"platform.xml", "hosts", "words", "stderr", CMD_RESULT_FILE};
+    static const char *const names[] = {"platform.xml",  "hosts", "words",      "stderr",
+                                        CMD_RESULT_FILE, TIMES,   TIMES ".lock"};
     char path[PATH_ROOM];
     for (int i = 0; i < CMD_COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", s->folder, names[i]);
         remove(path);
     }
     rmdir(s->folder);
+}
+
+/* The simulated ranks find the kernel times in the file of measured times. If the user keeps none, one that lasts as
+ * long as this command takes its place. */
+static void keep_times(const struct simulation *s)
+{
+    const char *file = getenv("CONVOY_WISDOM");
+    char path[PATH_ROOM];
+    if (!file || strcmp(file, "off") != 0)
+        return;
+    snprintf(path, sizeof path, "%s/" TIMES, s->folder);
+    setenv("CONVOY_WISDOM", path, 1);
 }
 
 static int run(const cmd_line *line)
@@ -696,21 +710,20 @@ static int run(const cmd_line *line)
     code = code ? code : find_sim(&s);
     if (code)
         return code;
-    const cvy_status status = cvy_context_create(&opts, &context);
-    if (status != CVY_OK)
-        return cmd_outcome(status);
-    code = predict(&s, context);
-    cvy_context_destroy(&context);
     snprintf(s.folder, sizeof s.folder, "%.40s/convoy-sim.XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
-    if (!code && !mkdtemp(s.folder)) {
+    if (!mkdtemp(s.folder)) {
         cmd_error("%s cannot be created", s.folder);
-        code = CMD_EXIT_FAULT;
+        return CMD_EXIT_FAULT;
     }
+    keep_times(&s);
+    const cvy_status status = cvy_context_create(&opts, &context);
+    code = status == CVY_OK ? predict(&s, context) : cmd_outcome(status);
+    cvy_context_destroy(&context);
     if (!code) {
         pass_signals_on();
         code = run_all(&s);
-        clean(&s);
     }
+    clean(&s);
     cvy_text_release(&s.platform.xml);
     return code;
 }

@@ -105,6 +105,15 @@ cvy_status cvy_mem_reserve(void *array, int *room, int count, size_t elem_bytes)
     return CVY_OK;
 }
 
+cvy_status cvy_mem_trim(void *array, int *room, int count, size_t elem_bytes)
+{
+    if (count == *room)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_grow(array, elem_bytes * (size_t)*room, elem_bytes * (size_t)count));
+    *room = count;
+    return CVY_OK;
+}
+
 void cvy_mem_free(void *block)
 {
     void *p = get_pointer(block);

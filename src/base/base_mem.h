@@ -18,6 +18,8 @@ cvy_status cvy_mem_grow(void *block, size_t old_bytes, size_t new_bytes);
 /* Makes room for one more element in a growing array: *array holds *room elements of elem_bytes, of which count are
  * used. The room doubles when the array is full. */
 cvy_status cvy_mem_reserve(void *array, int *room, int count, size_t elem_bytes);
+/* Gives back the room of a growing array that was never used. */
+cvy_status cvy_mem_trim(void *array, int *room, int count, size_t elem_bytes);
 /* Frees the block that *block points to and sets *block to NULL; *block may be NULL. block: address of any object
  * pointer. */
 void cvy_mem_free(void *block);

@@ -109,7 +109,7 @@ static int describe(const cvy_node *node, struct tensors *t)
             t->param[i] = tensor_of_value(node->src[nsrc + i]);
         t->dst[0] = tensor_of_value(node->dst[0]);
         for (int i = 1; i <= x->own.nsaved; i++)
-            t->dst[i] = tensor_of(node->saved_dtype[i], &node->saved_shape[i]);
+            t->dst[i] = tensor_of(node->saved[i].dtype, &node->saved[i].shape);
         return nsrc;
     }
     const struct grad_options *o = node->options;
@@ -255,7 +255,7 @@ static cvy_status fill_grad_options(cvy_grad *g, const cvy_node *fwd, int nsrc, 
         o->src[i] = grad_shape_of(fwd->src[i]->dtype, &fwd->src[i]->shape);
     o->dst[0] = grad_shape_of(fwd->dst[0]->dtype, &fwd->dst[0]->shape);
     for (int i = 1; i <= x->own.nsaved; i++)
-        o->dst[i] = grad_shape_of(fwd->saved_dtype[i], &fwd->saved_shape[i]);
+        o->dst[i] = grad_shape_of(fwd->saved[i].dtype, &fwd->saved[i].shape);
     if (x->own.options_size)
         memcpy((char *)o + sizeof *o, fwd->options, x->own.options_size);
     return CVY_OK;

@@ -311,8 +311,9 @@ cvy_status cvy_node_set_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_sh
 cvy_status cvy_node_set_saved(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape)
 {
     CVY_EXPECT(i >= node->ndst - node->op->nsaved && i < node->ndst);
-    node->saved_dtype[i] = dtype;
-    node->saved_shape[i] = *shape;
+    if (!node->saved)
+        CVY_TRY(cvy_pool_alloc(node->graph->pool, sizeof *node->saved * (size_t)node->ndst, &node->saved));
+    node->saved[i] = (struct cvy_saved_dst){dtype, *shape};
     return CVY_OK;
 }
 

@@ -204,8 +204,10 @@ struct cvy_node {
     cvy_value *src[CVY_NODE_SRC_MAX];
     cvy_value *dst[CVY_NODE_DST_MAX]; /* NULL: not needed (a saved value that no gradient asked for) */
     int nsrc, ndst;
-    cvy_dtype saved_dtype[CVY_NODE_DST_MAX]; /* of saved destinations that no gradient has asked for yet */
-    cvy_shape saved_shape[CVY_NODE_DST_MAX];
+    struct cvy_saved_dst { /* saved destinations that no gradient has asked for yet */
+        cvy_dtype dtype;
+        cvy_shape shape;
+    } * saved; /* [ndst], in the graph's pool; NULL: the operator saves nothing */
     cvy_phase phase;
     unsigned split; /* ranks along these axes compute different parts: a set of cvy_axis bits */
     int backward;   /* emitted by autodiff */

@@ -27,7 +27,7 @@ cvy_status cvy_grad_saved(cvy_grad *g, const cvy_node *fwd, int i, cvy_value **o
     if (!node->dst[i]) {
         char name[160];
         snprintf(name, sizeof name, "%s:%d", node->name, i);
-        CVY_TRY(cvy_graph_new_value(g->g, name, node->saved_dtype[i], &node->saved_shape[i], &node->dst[i]));
+        CVY_TRY(cvy_graph_new_value(g->g, name, node->saved[i].dtype, &node->saved[i].shape, &node->dst[i]));
         node->dst[i]->producer = node;
     }
     *out = node->dst[i];

@@ -73,7 +73,8 @@ typedef struct cvy_kernel_def {
     /* Builds what run needs, once, with the final layouts in ask. The state may stay NULL (the node's options are
      * available through ask at create only). */
     cvy_status (*create)(const cvy_kernel_ask *ask, void **state_out);
-    /* src and dst are in the node's order, NULL if the node has NULL there. It allocates nothing. */
+    /* src and dst have as many entries as the node, in its order, NULL if the node has NULL there. It allocates
+     * nothing. */
     cvy_status (*run)(void *state, void *const *src, void *const *dst, void *scratch);
     void (*destroy)(void *state);
 } cvy_kernel_def;

@@ -173,16 +173,17 @@ typedef cvy_status (*cvy_run_fn)(void *state, void *const *src, void *const *dst
 typedef struct cvy_instr {
     cvy_run_fn run;
     void *state;
-    void *src[CVY_NODE_SRC_MAX], *dst[CVY_NODE_DST_MAX];
+    void **src, **dst; /* [nsrc], [ndst]; after binding, in the plan's pool; NULL if the instruction only waits */
     void *scratch;
     cvy_call_kind kind;
     const cvy_call *call; /* NULL for ACCUMULATE and ZERO */
     int micro;
-    cvy_variable *weight; /* the weight that it writes or whose shadow copy it makes; NULL: none */
-    int writes_shadow;    /* 1: after it the shadow copy is up to date */
-    cvy_comm_axis axis;   /* of communication: the axis for which its time counts */
-    int awaits_stage;     /* 1: its time is spent waiting for another stage of the pipeline */
-    int src_buffer[CVY_NODE_SRC_MAX], dst_buffer[CVY_NODE_DST_MAX], scratch_buffer;
+    cvy_variable *weight;         /* the weight that it writes or whose shadow copy it makes; NULL: none */
+    int writes_shadow;            /* 1: after it the shadow copy is up to date */
+    cvy_comm_axis axis;           /* of communication: the axis for which its time counts */
+    int awaits_stage;             /* 1: its time is spent waiting for another stage of the pipeline */
+    int *src_buffer, *dst_buffer; /* [nsrc], [ndst]; -1: none; in the plan's pool */
+    int scratch_buffer;
     int nsrc, ndst;
 } cvy_instr;
 
@@ -204,6 +205,7 @@ typedef struct cvy_plan_feed {
 
 typedef struct cvy_plan {
     cvy_plan_opts opts;
+    cvy_pool *pool;        /* the lists of the instructions: a deep network has many, so each is as long as needed */
     cvy_lowered **lowered; /* lowered graph of each micro-batch; several may be the same; borrowed */
     int nmicro;
     int64_t *first_row; /* first row of each micro-batch in the feeds */

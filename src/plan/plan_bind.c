@@ -356,6 +356,17 @@ static void bind_no_comm(const cvy_plan *plan, cvy_instr *instr)
     instr->state = is_integer ? (void *)(uintptr_t)dst->bytes : NULL;
 }
 
+static cvy_status find_operands(cvy_plan *plan, cvy_instr *instr)
+{
+    CVY_TRY(cvy_pool_alloc(plan->pool, sizeof *instr->src * (size_t)(instr->nsrc + instr->ndst), &instr->src));
+    instr->dst = instr->src + instr->nsrc;
+    for (int i = 0; i < instr->nsrc; i++)
+        instr->src[i] = instr->src_buffer[i] >= 0 ? plan->buffer[instr->src_buffer[i]].data : NULL;
+    for (int i = 0; i < instr->ndst; i++)
+        instr->dst[i] = instr->dst_buffer[i] >= 0 ? plan->buffer[instr->dst_buffer[i]].data : NULL;
+    return CVY_OK;
+}
+
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call; /* binding sets the state of its calls */
@@ -372,10 +383,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     }
     if (call)
         CVY_TRY(cvy_call_ready(&plan->opts, plan->lowered[instr->micro], call));
-    for (int i = 0; i < instr->nsrc; i++)
-        instr->src[i] = instr->src_buffer[i] >= 0 ? plan->buffer[instr->src_buffer[i]].data : NULL;
-    for (int i = 0; i < instr->ndst; i++)
-        instr->dst[i] = instr->dst_buffer[i] >= 0 ? plan->buffer[instr->dst_buffer[i]].data : NULL;
+    CVY_TRY(find_operands(plan, instr));
     bind_weight(plan, instr);
     instr->scratch = instr->scratch_buffer >= 0 ? plan->buffer[instr->scratch_buffer].data : NULL;
     instr->state = call ? call->state : NULL;
@@ -551,6 +559,7 @@ cvy_status cvy_plan_create(cvy_lowered *const *lowered, int nmicro, const cvy_pl
     plan->opts = *opts;
     plan->nmicro = nmicro;
     atomic_init(&plan->at, -1);
+    CVY_TRY_OUT(cvy_pool_create(&plan->pool));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->lowered * (size_t)nmicro, &plan->lowered));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->first_row * (size_t)nmicro, &plan->first_row));
     for (int m = 0; m < nmicro; m++) {
@@ -589,6 +598,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_mem_free(&p->first_row);
     cvy_mem_free(&p->buffer);
     cvy_mem_free(&p->instr);
+    cvy_pool_destroy(&p->pool);
     cvy_mem_free(&p->update.need);
     cvy_mem_free(&p->accumulate.adding);
     cvy_mem_free(&p->times.memory);

@@ -124,8 +124,11 @@ static cvy_status buffer_for(struct schedule *s, int m, int instance, int *out)
     return CVY_OK;
 }
 
-static cvy_status new_instr(cvy_plan *plan, cvy_call_kind kind, const cvy_call *call, int m, cvy_instr **out)
+static cvy_status new_instr(cvy_plan *plan, cvy_call_kind kind, const cvy_call *call, int m, int nsrc, int ndst,
+                            cvy_instr **out)
 {
+    int *lists = NULL;
+    CVY_TRY(cvy_pool_alloc(plan->pool, sizeof *lists * (size_t)(nsrc + ndst), &lists));
     CVY_TRY(cvy_mem_reserve(&plan->instr, &plan->instr_room, plan->ninstr, sizeof *plan->instr));
     cvy_instr *instr = &plan->instr[plan->ninstr++];
     memset(instr, 0, sizeof *instr);
@@ -133,10 +136,12 @@ static cvy_status new_instr(cvy_plan *plan, cvy_call_kind kind, const cvy_call *
     instr->call = call;
     instr->micro = m;
     instr->scratch_buffer = -1;
-    for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
-        instr->src_buffer[i] = -1;
-    for (int i = 0; i < CVY_NODE_DST_MAX; i++)
-        instr->dst_buffer[i] = -1;
+    instr->src_buffer = lists;
+    instr->dst_buffer = lists + nsrc;
+    instr->nsrc = nsrc;
+    instr->ndst = ndst;
+    for (int i = 0; i < nsrc + ndst; i++)
+        lists[i] = -1;
     *out = instr;
     return CVY_OK;
 }
@@ -144,9 +149,8 @@ static cvy_status new_instr(cvy_plan *plan, cvy_call_kind kind, const cvy_call *
 static cvy_status add_zero(struct schedule *s, int m, int buffer)
 {
     cvy_instr *instr = NULL;
-    CVY_TRY(new_instr(s->plan, CVY_CALL_ZERO, NULL, m, &instr));
+    CVY_TRY(new_instr(s->plan, CVY_CALL_ZERO, NULL, m, 0, 1, &instr));
     instr->dst_buffer[0] = buffer;
-    instr->ndst = 1;
     return CVY_OK;
 }
 
@@ -164,10 +168,9 @@ static cvy_status make_separate(cvy_plan *plan, int instr_at, int dst, int *part
 static cvy_status add_accumulate(cvy_plan *plan, int m, int part, int sum)
 {
     cvy_instr *add = NULL;
-    CVY_TRY(new_instr(plan, CVY_CALL_ACCUMULATE, NULL, m, &add));
+    CVY_TRY(new_instr(plan, CVY_CALL_ACCUMULATE, NULL, m, 1, 1, &add));
     add->src_buffer[0] = part;
     add->dst_buffer[0] = sum;
-    add->nsrc = add->ndst = 1;
     return CVY_OK;
 }
 
@@ -256,10 +259,8 @@ static cvy_status add_call(struct schedule *s, int m, const cvy_call *call)
     cvy_plan *plan = s->plan;
     const cvy_lowered *u = plan->lowered[m];
     cvy_instr *instr = NULL;
-    CVY_TRY(new_instr(plan, call->kind, call, m, &instr));
+    CVY_TRY(new_instr(plan, call->kind, call, m, call->nsrc, call->ndst, &instr));
     const int at = plan->ninstr - 1;
-    instr->nsrc = call->nsrc;
-    instr->ndst = call->ndst;
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0) {
             int buffer = -1;
@@ -333,7 +334,7 @@ static cvy_status add_part(struct schedule *s, int m, const part_of_phase *part)
 static cvy_status add_barrier(cvy_plan *plan)
 {
     cvy_instr *instr = NULL;
-    return plan->opts.comm->node_nranks > 1 ? new_instr(plan, CVY_CALL_BARRIER, NULL, plan->nmicro - 1, &instr)
+    return plan->opts.comm->node_nranks > 1 ? new_instr(plan, CVY_CALL_BARRIER, NULL, plan->nmicro - 1, 0, 0, &instr)
                                             : CVY_OK;
 }
 
@@ -476,7 +477,11 @@ cvy_status cvy_plan_schedule(cvy_plan *plan)
 {
     struct schedule s = {.plan = plan};
     CVY_TRY(cvy_mem_alloc(sizeof *s.buffer_of * (size_t)plan->nmicro, &s.buffer_of));
-    const cvy_status status = schedule(&s);
+    cvy_status status = schedule(&s);
+    if (status == CVY_OK)
+        status = cvy_mem_trim(&plan->instr, &plan->instr_room, plan->ninstr, sizeof *plan->instr);
+    if (status == CVY_OK)
+        status = cvy_mem_trim(&plan->buffer, &plan->buffer_room, plan->nbuffer, sizeof *plan->buffer);
     for (int m = 0; m < plan->nmicro; m++)
         cvy_mem_free(&s.buffer_of[m]);
     cvy_mem_free(&s.buffer_of);

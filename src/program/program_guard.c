@@ -116,7 +116,8 @@ static int check_instr(const cvy_program *p, const cvy_plan *plan, int at, struc
     for (int i = 0; instr->call && i < instr->call->ndst; i++) {
         const int l = instr->call->dst[i];
         const cvy_instance *instance = l >= 0 ? &u->instance[l] : NULL;
-        if (!instance || !instr->dst[i] || instr->dst_buffer[i] < 0 || plan->buffer[instr->dst_buffer[i]].slice)
+        if (!instance || !instr->dst || !instr->dst[i] || instr->dst_buffer[i] < 0 ||
+            plan->buffer[instr->dst_buffer[i]].slice)
             continue;
         const int64_t rows = u->graph->batch.local_n;
         const int of_samples = rows > 0 && !instance->value->variable && instance->value->shape.ndim > 0 &&

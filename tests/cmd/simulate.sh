@@ -37,6 +37,9 @@ grep -q 'was never measured here' err || fail "the message does not say what is 
 simulate --platform slow.yaml --ranks 1 --planning measure >one 2>err || fail "one rank fails: $(cat err)"
 near one step_ms 80 0.001       # 8 samples at 100 images/s
 near one efficiency 100 0.001
+CONVOY_WISDOM=off simulate --platform slow.yaml --ranks 1 --planning measure >unkept 2>err || fail "without a file of times: $(cat err)"
+near unkept step_ms 80 0.001
+ls -d "$work"/convoy-sim.* 2>/dev/null && fail "a folder is left behind"
 
 # Halving on two ranks: two messages of half of the bytes in each direction, one after the other. A link has the latency
 # twice, up and down. 64000 bytes of gradient take 2 x (2 ms + 32 ms), and the loss after it 2 x 2 ms.
