@@ -78,13 +78,18 @@ int cvy_caffe_is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor
     return has;
 }
 
+static int is_list(const ProtobufCFieldDescriptor *f)
+{
+    return f->label == PROTOBUF_C_LABEL_REPEATED;
+}
+
 /* A pointer, and the number of elements of a list. */
 static void move_pointer(ProtobufCMessage *from, const ProtobufCFieldDescriptor *f, ProtobufCMessage *to,
                          const ProtobufCFieldDescriptor *t)
 {
     memcpy((char *)to + t->offset, (const char *)from + f->offset, sizeof(void *));
     memset((char *)from + f->offset, 0, sizeof(void *));
-    if (f->label != PROTOBUF_C_LABEL_REPEATED)
+    if (!is_list(f))
         return;
     memcpy((char *)to + t->quantifier_offset, (const char *)from + f->quantifier_offset, sizeof(size_t));
     memset((char *)from + f->quantifier_offset, 0, sizeof(size_t));
@@ -96,21 +101,15 @@ static cvy_status move_number(const ProtobufCMessage *from, const ProtobufCField
 {
     enum { BYTES = 4 };
     const protobuf_c_boolean has = 1;
-    char *at = (char *)to + t->offset;
-    size_t *count = (size_t *)(void *)((char *)to + t->quantifier_offset);
-    if (t->label == PROTOBUF_C_LABEL_REPEATED) {
-        CVY_TRY(cvy_caffe_push(at, count, BYTES));
-        memcpy(&at, at, sizeof at);
+    void *at = (char *)to + t->offset, *quantifier = (char *)to + t->quantifier_offset;
+    if (is_list(t)) {
+        CVY_TRY(cvy_caffe_push(at, quantifier, BYTES));
+        at = *(void **)at;
     } else {
-        memcpy(count, &has, sizeof has);
+        memcpy(quantifier, &has, sizeof has);
     }
     memcpy(at, (const char *)from + f->offset, BYTES);
     return CVY_OK;
-}
-
-static int is_list(const ProtobufCFieldDescriptor *f)
-{
-    return f->label == PROTOBUF_C_LABEL_REPEATED;
 }
 
 cvy_status cvy_caffe_move_field(ProtobufCMessage *from, const char *field, ProtobufCMessage *to, const char *to_field)

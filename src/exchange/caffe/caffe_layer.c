@@ -259,7 +259,7 @@ cvy_status cvy_caffe_constant(const cvy_caffe_layer *layer, const char *what, co
     return CVY_OK;
 }
 
-/* n: the number by which the variance is divided; NULL of `name`: only explicit numbers are possible. */
+/* The number by which the variance is divided. */
 static double fan_of(const Cvy__Caffe__FillerParameter *f, const cvy_caffe_fans *fans)
 {
     return f->variance_norm == CVY__CAFFE__FILLER_PARAMETER__VARIANCE_NORM__FAN_OUT ? (double)fans->out
