@@ -142,6 +142,20 @@ static void note_softmax(const cvy_caffe *x)
             x->build.path, last->name);
 }
 
+static void note_statistics(const cvy_caffe *x)
+{
+    cvy_import *out = x->build.out;
+    int n = 0;
+    for (int i = 0; i < out->model->nlayer; i++)
+        n += strcmp(out->model->layer[i].op->name, "batch_norm") == 0;
+    if (n > 0 && !x->opts->test && !x->opts->weights)
+        cvy_text_add(
+            &out->notes,
+            "the running statistics of %d BatchNorm layer%s begin at mean 0 and variance 1, those of Caffe with the "
+            "first batch: evaluations in the first 1 / (1 - moving_average_fraction) steps differ\n",
+            n, n == 1 ? "" : "s");
+}
+
 static cvy_status finish(cvy_caffe *x)
 {
     cvy_model *m = x->build.out->model;
@@ -150,6 +164,7 @@ static cvy_status finish(cvy_caffe *x)
     CVY_CHECK(m->nlayer > 0, CVY_E_FORMAT, "%s: no layer of this phase computes anything", x->build.path);
     put_x_first(m);
     note_softmax(x);
+    note_statistics(x);
     if (x->main)
         CVY_TRY(cvy_pool_strdup(m->pool, x->main, &m->output));
     return x->build.out->notes.status;
