@@ -66,9 +66,9 @@ class Wrapped(torch.nn.Module):
 
 
 def export(net, x, path, exporter):
-    """Writes an ONNX file: by the older exporter with a free batch and batch norm kept, or by the newer one."""
+    """Writes an ONNX file: by the older exporter with a free batch, or by the newer one. Both keep batch norm for training."""
     if exporter == "dynamo":
-        torch.onnx.export(net, (x,), path, dynamo=True, opset_version=18, input_names=["input"], verbose=False)
+        torch.onnx.export(net, (x,), path, dynamo=True, optimize=not net.training, opset_version=18, input_names=["input"], verbose=False)
         return
     torch.onnx.export(net, (x,), path, dynamo=False, opset_version=17, input_names=["input"], output_names=["output"],
                       dynamic_axes={"input": {0: "N"}, "output": {0: "N"}}, do_constant_folding=False,
@@ -155,6 +155,9 @@ def check_train(name, exporter, args, folder):
         ours = got.get(key)
         if ours is None:
             ours = got.get(f"{layer}.{ {'weight': 'scale', 'bias': 'shift'}.get(last, last)}")
+        if ours is None:
+            ours = got.get(key + ".scale")  # a parameter of its own that multiplies
+            ours = None if ours is None else ours.reshape(value.shape)
         if ours is not None:
             worst, compared = max(worst, float(numpy.abs(ours - value.numpy()).max() / max(value.abs().max(), 1))), compared + 1
     return worst, compared, sum(1 for key in net.state_dict() if not key.endswith("num_batches_tracked"))

@@ -10,13 +10,16 @@
 # set for the peers only: ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 if their bf16 ends with an illegal instruction, as it does on virtual machines that
 # hide the geometry of tiles. To limit all sides to AVX2, set ONEDNN_MAX_CPU_ISA=AVX2 and ATEN_CPU_CAPABILITY=avx2 before the command.
 #
+# NET is a network of the zoo, or an ONNX file: net/mobilenet-v2.onnx:16. convoy trains the network of the file, and PyTorch the network of
+# torchvision with the file's name (scripts/peer_pytorch.py). A file that does not exist is written by PyTorch first.
+#
 # In each round every trainer runs each network once, so that all run under the same conditions. A row has the medians of the rounds,
 # and the ratio of convoy to the fastest peer, taken in each round: median, least and largest. A peer whose parameters or multiply-adds
 # differ from those of convoy by more than 1 % did other work: it is named, and gets no ratio. Run nothing else at the same time.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_env.sh
-usage() { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 rounds=3 mode=train dtype=f32 seconds=6 build=build/release variants='eager channels_last'
 threads=${OMP_NUM_THREADS:-$(getconf _NPROCESSORS_ONLN)}
@@ -68,6 +71,17 @@ run() {
 ours() {
     "$build/convoy" bench --model "$net" --batch "$batch" --mode "$mode" --dtype "$dtype" --threads "$threads" --json
 }
+
+for job in "$@"; do
+    net=${job%:*}
+    case $net in
+    *.onnx)
+        [ -z "$tensorflow" ] || { echo "compare: TensorFlow has no network for $net; it is for networks of the zoo" >&2; exit 2; }
+        [ -e "$net" ] && continue
+        [ -n "$pytorch" ] || { echo "compare: there is no file $net; with --pytorch it is written" >&2; exit 2; }
+        "$pytorch" scripts/peer_pytorch.py --net "$net" --export "$net" >/dev/null ;;
+    esac
+done
 
 round=1
 while [ "$round" -le "$rounds" ]; do

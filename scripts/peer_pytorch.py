@@ -2,12 +2,16 @@
 """Times PyTorch on the networks that convoy is measured on, for scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
-usage: peer_pytorch.py --net NAME --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
+usage: peer_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
        [--rank R --ranks N --rendezvous FILE]
-Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
+       peer_pytorch.py --net NAME --export FILE.onnx
+
+NAME is one of the networks below, or any classifier of torchvision, such as mobilenet-v2; FILE.onnx stands for the network of the file's name.
+--export writes the network for training, with random weights, as an ONNX file. Otherwise it
+prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
 """
-import argparse, json, resource, time
+import argparse, json, os, resource, time, warnings
 import torch
 import torch.distributed
 import torch.nn as nn
@@ -67,8 +71,13 @@ def hep_cnn():
 
 
 def torchvision_net(name, size, **kw):
+    """Without stochastic depth, which convoy does not have."""
     import torchvision
-    return getattr(torchvision.models, name)(**kw), (3, size, size), 1000
+    net = getattr(torchvision.models, name)(**kw)
+    for module in net.modules():
+        if isinstance(module, torchvision.ops.StochasticDepth):
+            module.p = 0.0
+    return net, (3, size, size), 1000
 
 
 M = "M"
@@ -81,6 +90,26 @@ NETS = {
     "googlenet-bn": lambda: torchvision_net("googlenet", 224, aux_logits=False, init_weights=False),
     "inception-v3": lambda: torchvision_net("inception_v3", 299, aux_logits=False, init_weights=False),
 }
+
+
+def find_net(name):
+    """The network, the shape of a sample and the number of classes. Hyphens and underscores do not count: torchvision writes convnext_tiny and resnet50."""
+    import torchvision
+    name = os.path.basename(name).removesuffix(".onnx")
+    if name in NETS:
+        return NETS[name]()
+    plain = lambda word: word.replace("-", "").replace("_", "")
+    for known in torchvision.models.list_models(torchvision.models):
+        if plain(known) == plain(name):
+            return torchvision_net(known, 224)
+    raise SystemExit(f"peer_pytorch: there is no network '{name}', here or in torchvision")
+
+
+def export(net, shape, path):
+    """Batch norm and dropout stay for training."""
+    warnings.filterwarnings("ignore")  # of this exporter, for every node
+    torch.onnx.export(net.train(), (torch.zeros(2, *shape),), path, dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "N"}, "y": {0: "N"}})
 
 
 def count_macs(net, shape):
@@ -109,8 +138,9 @@ def goes_on(a, steps, seconds):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--net", required=True, choices=sorted(NETS))
-    p.add_argument("--batch", type=int, required=True)
+    p.add_argument("--net", required=True)
+    p.add_argument("--export", help="write the network into this file instead of timing it")
+    p.add_argument("--batch", type=int, default=16)
     p.add_argument("--mode", choices=["train", "forward", "forward-backward"], default="train")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     p.add_argument("--variant", choices=["eager", "channels_last", "compile"], default="channels_last")
@@ -121,7 +151,10 @@ def main():
     p.add_argument("--rendezvous", help="path of a new file through which the ranks find each other")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
-    net, shape, classes = NETS[a.net]()
+    net, shape, classes = find_net(a.net)
+    if a.export:
+        export(net, shape, a.export)
+        return
     parameters, macs = sum(w.numel() for w in net.parameters()), count_macs(net, shape)
     x, y = torch.randn(a.batch, *shape), torch.randint(0, classes, (a.batch,))
     if a.variant != "eager":

@@ -180,7 +180,8 @@ static int run(const cmd_line *line)
 }
 
 static const cmd_option options[] = {
-    {"--model", "NAME[,NAME...]", CMD_TEXT, CMD_FIELD(model), "networks of the zoo, instead of a job file"},
+    {"--model", "NAME[,NAME...]", CMD_TEXT, CMD_FIELD(model),
+     "networks of the zoo, or ONNX files, instead of a job file"},
     {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data),
      "times reading, decoding and augmenting this data source, without a network"},
     {"--augment", "LIST", CMD_TEXT, CMD_FIELD(augment),

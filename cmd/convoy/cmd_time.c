@@ -4,6 +4,7 @@
 
 typedef struct verb_options {
     cmd_step step;
+    const char *net;
     cmd_sets sets;
     int json;
     cmd_ranks ranks;
@@ -12,10 +13,13 @@ typedef struct verb_options {
 static int time_layers(const cmd_line *line, cvy_context *context, void *user)
 {
     const verb_options *o = line->options;
-    const int file = cmd_is_file(line->arg[0]);
-    const cvy_job_source job = cmd_job(&o->sets, file ? line->arg[0] : NULL, NULL);
+    const char *word = o->net ? o->net : line->arg[0];
+    const int file = o->net || cmd_is_file(word);
+    cvy_job_source job = cmd_job(&o->sets, file ? word : NULL, NULL);
+    if (o->net)
+        job.caffe = o->net;
     const cvy_bench_opts opts =
-        cmd_step_opts(&o->step, &o->sets, file ? &job : NULL, file ? NULL : line->arg[0], o->step.batches.at[0]);
+        cmd_step_opts(&o->step, &o->sets, file ? &job : NULL, file ? NULL : word, o->step.batches.at[0]);
     char *text = NULL;
     (void)user;
     const cvy_status status = cvy_run_time(context, &opts, o->json ? "json" : "table", &text);
@@ -25,6 +29,10 @@ static int time_layers(const cmd_line *line, cvy_context *context, void *user)
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
+    if (!o->net == !line->narg) {
+        cmd_error("name one network: MODEL, JOB.yaml or --net NET.prototxt");
+        return CMD_EXIT_USAGE;
+    }
     if (o->step.batches.count > 1) {
         cmd_error("--batch lists %d batches, expected one; `convoy bench` takes lists", o->step.batches.count);
         return CMD_EXIT_USAGE;
@@ -34,6 +42,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     CMD_OPTIONS_STEP("N", "global batch, split over the ranks"),
+    {"--net", "FILE", CMD_TEXT, CMD_FIELD(net), "times this network of Caffe (.prototxt), or the one of a solver"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints one JSON object: the layers, the totals, and each instruction of the plan"),
     CMD_OPTION_THREADS,
@@ -43,7 +52,7 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_time = {
     .name = "time",
-    .arguments = "MODEL | JOB.yaml [--batch N] [--mode MODE] [--trace FILE] [--json]",
+    .arguments = "MODEL | JOB.yaml | --net NET.prototxt [--batch N] [--mode MODE] [--trace FILE] [--json]",
     .summary = "shows where a step's time goes, layer by layer",
     .detail = "A row for each layer: forward, backward to the source, backward to the weights, and update, in ms "
               "(medians over the steps, rank 0); its share of the step; GFLOP/s without the update; megabytes read and "
@@ -52,7 +61,7 @@ const cmd_verb cmd_time = {
               "data between memory formats. The totals add up layers by operator.",
     .options = options,
     .options_size = sizeof(verb_options),
-    .narg_min = 1,
+    .narg_min = 0,
     .narg_max = 1,
     .run = run,
 };

@@ -10,7 +10,7 @@
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *out, *plan_file, *walltime, *on_signal, *progress;
+    const char *out, *plan_file, *walltime, *on_signal, *progress, *solver, *weights, *snapshot;
     int resume;
     cmd_sets sets;
     cmd_ranks ranks;
@@ -46,7 +46,7 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
 {
     const verb_options *o = line->options;
     struct training *t = user;
-    const cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, cmd_default_job);
+    cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, cmd_default_job);
     const cvy_train_opts opts = {.size = sizeof opts,
                                  .out = o->out,
                                  .resume = o->resume,
@@ -55,6 +55,10 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
                                  .end_time = t->end_time,
                                  .progress = cmd_progress_show,
                                  .user = &t->progress};
+    if (o->solver)
+        job.caffe = o->solver;
+    job.caffe_weights = o->weights;
+    job.caffe_state = o->snapshot;
     cvy_train_result result = {.size = sizeof result, .train_loss = NAN, .val_loss = NAN};
     const cvy_status status = cvy_run_train(context, &job, &opts, &result);
     cmd_progress_end(&t->progress);
@@ -67,6 +71,14 @@ static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
     struct training t = {.progress = cmd_progress_begin(o->progress)};
+    if (o->solver && line->narg) {
+        cmd_error("--solver %s and the job %s: give one of them", o->solver, line->arg[0]);
+        return CMD_EXIT_USAGE;
+    }
+    if ((o->weights || o->snapshot) && !o->solver) {
+        cmd_error("--weights and --snapshot go with --solver; a job names its weights as train.init");
+        return CMD_EXIT_USAGE;
+    }
     if (o->resume && !o->out) {
         cmd_error("--resume needs --out: the folder of the run to continue");
         return CMD_EXIT_USAGE;
@@ -82,6 +94,11 @@ static const cmd_option options[] = {
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out),
      "the run folder; runs/<job>-NNN with the next free number if not given"},
     {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "continues in --out from its newest valid checkpoint"},
+    {"--solver", "FILE", CMD_TEXT, CMD_FIELD(solver),
+     "trains what this solver of Caffe (.prototxt) describes, instead of a job file"},
+    {"--weights", "FILE", CMD_TEXT, CMD_FIELD(weights), "with --solver: begins with the weights of this caffemodel"},
+    {"--snapshot", "FILE", CMD_TEXT, CMD_FIELD(snapshot),
+     "with --solver: continues from this solverstate of Caffe, and its caffemodel if --weights is not given"},
     {"--plan", "FILE", CMD_TEXT, CMD_FIELD(plan_file), "takes the kernels from this plan.json"},
     {"--walltime", "TIME", CMD_TEXT, CMD_FIELD(walltime),
      "the allocation lasts this long from now: minutes, HH:MM:SS or D-HH:MM:SS; CONVOY_JOB_END or the scheduler's "
@@ -99,7 +116,7 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_train = {
     .name = "train",
-    .arguments = "[JOB.yaml] [--set KEY=VALUE]... [--out FOLDER] [--resume]",
+    .arguments = "[JOB.yaml | --solver SOLVER.prototxt] [--set KEY=VALUE]... [--out FOLDER] [--resume]",
     .summary = "trains what a job file describes, into a run folder",
     .detail = "Without a job file it trains the built-in example: HEP-CNN on generated collider events. `convoy keys` "
               "lists the keys of a job file.\n"

@@ -25,6 +25,11 @@ typedef struct cvy_job_source {
     /** Keys that override the job, applied in order: "train.batch=64". */
     const char *const *sets;
     int nsets;
+    /** A solver of Caffe, or the text of a network of Caffe: the job is made of it. NULL: the job is in path or text.
+     * cvy_run_import() writes the same job into a file. */
+    const char *caffe;
+    /** With `caffe`: a caffemodel with the first weights, and a solverstate to continue from; NULL: none. */
+    const char *caffe_weights, *caffe_state;
 } cvy_job_source;
 CVY_SIZED_STRUCT(cvy_job_source)
 

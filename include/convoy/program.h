@@ -214,6 +214,9 @@ typedef struct cvy_training_opts {
      * group that matches its name. All groups have the same size. */
     const cvy_training_group *groups;
     int ngroups;
+    /** Factor of an L1 norm of the weights that have weight decay: l1 times its sign is added to the gradient of each
+     * such weight, after clipping; 0: none. */
+    double l1;
 } cvy_training_opts;
 CVY_SIZED_STRUCT(cvy_training_opts)
 

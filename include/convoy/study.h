@@ -32,7 +32,7 @@ typedef struct cvy_bench_opts {
     size_t size;
     /** The job whose model, batch and optimiser are timed; NULL: the network that `model` names. */
     const cvy_job_source *job;
-    /** A network of the zoo, and its options as YAML text or NULL. */
+    /** A network of the zoo, and its options as YAML text or NULL; or the path of an ONNX file, which ends in .onnx. */
     const char *model;
     const char *model_options;
     /** Shape of a sample [C, positions...]; ndim 0: the network's own. */
@@ -662,6 +662,31 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statisti
  * have nothing to learn), CVY_E_IO, CVY_E_FORMAT, CVY_E_UNSUPPORTED, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_new_job(const char *source, const char *task, char **text_out);
+/** Options of cvy_run_import(); zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_import_opts {
+    size_t size;
+    /** A caffemodel whose weights are written, too; NULL: none. */
+    const char *weights;
+    /** The folder for the files, which is made if it does not exist; NULL: the current one. */
+    const char *out;
+    /** 1: replace files that exist. */
+    int replace;
+} cvy_import_opts;
+CVY_SIZED_STRUCT(cvy_import_opts)
+
+/**
+ * cvy_run_import - write a solver or a network of Caffe as a job
+ * @path: the text of a solver, or of a network (.prototxt)
+ * @opts: NULL for the defaults
+ * @text_out: what was written and decided, a sentence a line. The caller releases it with cvy_text_release()
+ *
+ * Writes job.yaml, with comments, and with opts->weights weights.safetensors, which the job then begins with. The job
+ * is that of cvy_job_source.caffe. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_IO (also a file that exists),
+ * CVY_E_FORMAT, CVY_E_CONFIG (a value of the solver), CVY_E_UNSUPPORTED (layers or data that convoy does not have, all
+ * of them with their lines), CVY_E_SHAPE (weights of another network), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_import(const char *path, const cvy_import_opts *opts, char **text_out);
+
 /**
  * cvy_run_model_job - a job with all layers of a network of the zoo, to change them
  * @name: "resnet-50"

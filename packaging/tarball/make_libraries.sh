@@ -100,6 +100,12 @@ defines=-I.
 (cd libdeflate && archive deflate lib/*.c lib/x86/*.c && cp libdeflate.h "$prefix/include")
 licence libdeflate libdeflate/COPYING
 
+fetch protobuf-c
+defines=-I.
+(cd protobuf-c && archive protobuf-c protobuf-c/protobuf-c.c && mkdir -p "$prefix/include/protobuf-c" &&
+    cp protobuf-c/protobuf-c.h "$prefix/include/protobuf-c")
+licence protobuf-c protobuf-c/LICENSE
+
 fetch libjpeg-turbo
 with_cmake libjpeg-turbo -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DWITH_JPEG8=OFF -DREQUIRE_SIMD=ON
 licence libjpeg-turbo libjpeg-turbo/LICENSE.md

@@ -30,8 +30,8 @@ fail() {
     echo "make_tarball.sh: $*" >&2
     exit 1
 }
-for command in cmake ninja git objdump nm strip xz readelf python3 nasm dpkg-source apt-get mpicc.openmpi mpicc.mpich; do
-    command -v "$command" >/dev/null || fail "there is no $command: apt-get install cmake ninja-build git binutils xz-utils python3-venv nasm dpkg-dev libopenmpi-dev libmpich-dev"
+for command in cmake ninja git objdump nm strip xz readelf python3 nasm protoc-c dpkg-source apt-get mpicc.openmpi mpicc.mpich; do
+    command -v "$command" >/dev/null || fail "there is no $command: apt-get install cmake ninja-build git binutils xz-utils python3-venv nasm protobuf-c-compiler dpkg-dev libopenmpi-dev libmpich-dev"
 done
 [ "$(uname -m)" = x86_64 ] || fail "it is made on x86_64, and this is $(uname -m)"
 

@@ -11,6 +11,7 @@
 #ifndef CVY_JOB_H
 #define CVY_JOB_H
 
+#include <convoy/job.h>
 #include <convoy/program.h>
 
 #include "base/text/base_duration.h"
@@ -91,7 +92,7 @@ struct cvy_job_train {
     const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree, *init_tree;
     int lr_rule;
     int64_t base_batch; /* 0 without an lr_rule */
-    double clip_norm, clip_value;
+    double clip_norm, clip_value, l1;
     /* The fields below are read from the trees. */
     cvy_dtype dtype;
     const char *optimizer; /* name of the operator */
@@ -182,7 +183,9 @@ typedef struct cvy_job {
     const char *renamed;   /* a line for each old word in the file that has a new name; NULL: there is none */
     const cvy_tree *given; /* the file with overrides, before defaults; messages take line numbers from it */
     const cvy_tree *model;
-    struct cvy_import *import; /* of model.onnx: what was read, with the first values of the variables; else NULL */
+    struct cvy_import *import; /* of model.onnx, or of a solver of Caffe: what was read, with the first values of the
+                                  variables; else NULL */
+    int64_t first_step;        /* of a state of Caffe from which the run continues; else 0 */
     const char *name;          /* by default the name of the file: "cifar10" for "examples/cifar10.yaml" */
     int deterministic;
     int64_t deterministic_shards; /* has an effect only with deterministic; use cvy_job_shards() */
@@ -214,6 +217,8 @@ typedef struct cvy_job {
 cvy_status cvy_job_parse_file(const char *path, const char *const *sets, int nsets, cvy_job **out);
 /* Parses a job from text; messages use `name` in place of the file. */
 cvy_status cvy_job_parse_text(const char *name, const char *text, const char *const *sets, int nsets, cvy_job **out);
+/* Makes the job of a solver of Caffe: source->caffe, with its weights and state (job_caffe.c). */
+cvy_status cvy_job_parse_caffe(const cvy_job_source *source, cvy_job **out);
 void cvy_job_destroy(cvy_job **job);
 
 /* Adds the differences between the file `path` and `job`, a text from cvy_job_print(), as in "train.epochs: 1 -> 32,

@@ -115,6 +115,9 @@ static const cvy_option train_rows[] = {
      "largest norm of the gradient over all weights; larger ones are scaled down; 0 is off"},
     {"clip_value", CVY_TYPE_REAL, TRAIN(clip_value), "0", "0..", "",
      "largest element of a gradient; larger ones are clipped; 0 is off"},
+    {"l1", CVY_TYPE_REAL, TRAIN(l1), "0", "0..", "",
+     "factor of an L1 norm of the weights: the gradient of a weight gets this much, with the weight's sign; for the "
+     "weights that decay_on names, and with the decay_mult of their group; 0 is off"},
     {"groups", CVY_TYPE_TREE, TRAIN(groups_tree), "", "", "",
      "list of groups of weights with rates of their own, see below"},
     {"init", CVY_TYPE_TREE, TRAIN(init_tree), "", "", "",

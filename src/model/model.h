@@ -13,6 +13,7 @@
 #include <convoy/model.h>
 
 #include "base/base_index.h"
+#include "base/text/base_text.h"
 #include "extension/extension.h"
 
 typedef struct cvy_model_input {
@@ -120,6 +121,8 @@ cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_extensions *ext
 /* Writes a model as `model` of a job file (model_write.c). Auxiliary heads are written as plain layers. The tree is in
  * the pool. */
 cvy_status cvy_model_write(const cvy_model *m, cvy_pool *pool, int with_inputs, cvy_tree **out);
+/* Adds the list of layers of such a tree to the text of a job, a line for each: "    - relu: {name: relu1}". */
+cvy_status cvy_model_add_layers(const cvy_tree *layers, cvy_text *t);
 
 /* ---- shorthand for zoo files ---- */
 /* Adds a layer; the options are printf-style. */

@@ -101,6 +101,18 @@ static cvy_status write_inputs(const cvy_model *m, cvy_pool *pool, cvy_tree *mod
     return cvy_tree_set(pool, model, "inputs", map);
 }
 
+cvy_status cvy_model_add_layers(const cvy_tree *layers, cvy_text *t)
+{
+    for (int i = 0; i < layers->count; i++) {
+        const cvy_tree *layer = layers->child[i];
+        char *line = NULL;
+        CVY_TRY(cvy_tree_print_line(layer->child[0], &line));
+        cvy_text_add(t, "    - %s: %s\n", layer->key[0], line);
+        cvy_mem_free(&line);
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_model_write(const cvy_model *m, cvy_pool *pool, int with_inputs, cvy_tree **out)
 {
     cvy_tree *model = NULL, *layers = NULL;

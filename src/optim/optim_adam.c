@@ -8,6 +8,11 @@
  *     m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
  *     weight -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps),  t = step + 1
  *
+ * With eps_hat, eps is added before the correction of v, as at the end of section 2 of Kingma and Ba, in Caffe and in
+ * TensorFlow:
+ *
+ *     weight -= lr / (1 - beta1^t) * m / ((sqrt(v) + eps) / sqrt(1 - beta2^t))
+ *
  * Tested by tests/optim, which compares both with PyTorch's numbers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -23,6 +28,10 @@ static const cvy_option adam_opts[] = {
      "decay factor of the running mean of the squared gradient"},
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, eps), "1e-8", ">0", "",
      "added to the divisor, so that it is never zero"},
+    {"eps_hat", CVY_TYPE_BOOL, CVY_FIELD(cvy_adam, eps_hat), "false", "", "",
+     "eps is added before the divisor is corrected for the first steps, as in Caffe and TensorFlow; false: after it, "
+     "as "
+     "in PyTorch"},
     CVY_OPTIM_ROWS(cvy_adam),
     {0},
 };
@@ -42,12 +51,13 @@ static void update(const cvy_node *node, const cvy_span *src, const cvy_span *ds
 {
     const struct cvy_adam *o = node->options;
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
-    const double t = (double)u.step + 1, rate = u.lr / (1 - pow(o->beta1, t)), root = sqrt(1 - pow(o->beta2, t));
+    const double t = (double)u.step + 1, rate = u.lr / (1 - pow(o->beta1, t)), root = sqrt(1 - pow(o->beta2, t)),
+                 eps = o->eps_hat ? o->eps / root : o->eps;
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + (decoupled ? 0 : o->weight_decay * w);
         const double m = o->beta1 * cvy_get(&src[CVY_OPTIM_STATE], i) + (1 - o->beta1) * g;
         const double v = o->beta2 * cvy_get(&src[CVY_OPTIM_STATE + 1], i) + (1 - o->beta2) * g * g;
-        cvy_set(&dst[0], i, w * (decoupled ? 1 - u.lr * o->weight_decay : 1) - rate * m / (sqrt(v) / root + o->eps));
+        cvy_set(&dst[0], i, w * (decoupled ? 1 - u.lr * o->weight_decay : 1) - rate * m / (sqrt(v) / root + eps));
         cvy_set(&dst[1], i, m);
         cvy_set(&dst[2], i, v);
     }

@@ -1,7 +1,7 @@
 /*
  * sgd: stochastic gradient descent, with momentum and Nesterov's look-ahead. It runs in the update phase, once for each
  * weight. Source: Sutskever, Martens, Dahl and Hinton 2013, in the form of PyTorch's SGD with dampening 0 (the learning
- * rate is outside the momentum).
+ * rate is outside the momentum) unless lr_inside is set.
  *
  *     g = scale * gradient + weight_decay * weight
  *     m = momentum * m + g                                 with momentum only
@@ -17,7 +17,11 @@
  *
  *     weight -= lr * ((1 + .. + momentum^(D-1)) g + momentum^D m)
  *
- * Tested by tests/optim, which compares it with PyTorch's numbers.
+ * With lr_inside, g is multiplied by lr first, and the step is not: m is then the last step itself. This is the form of
+ * Sutskever et al. and of Caffe. It differs from the other one after a change of the learning rate, because the steps
+ * in m keep the rate that they were made with.
+ *
+ * Tested by tests/optim, which compares it with PyTorch's and Caffe's numbers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,6 +34,9 @@ static const cvy_option sgd_opts[] = {
      "Nesterov's momentum: the gradient is used as if it came from one step ahead"},
     {"lookahead", CVY_TYPE_INT, CVY_FIELD(cvy_sgd, lookahead), "0", "0..64", "",
      "with nesterov: number of further steps to look ahead, which is the gradient's lag (update: delayed: 1)"},
+    {"lr_inside", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, lr_inside), "false", "", "",
+     "the momentum is a sum of steps, each with the learning rate of its time, as in Caffe; false: a sum of gradients, "
+     "all multiplied by the rate of now, as in PyTorch"},
     CVY_OPTIM_ROWS(cvy_sgd),
     {0},
 };
@@ -66,13 +73,14 @@ static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
-        double direction = g;
+        double step = u.lr * g;
         if (o->momentum > 0) {
-            const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + g;
+            const double added = o->lr_inside ? u.lr * g : g;
+            const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + added;
             cvy_set(&dst[1], i, m);
-            direction = share.gradient * g + share.momentum * m;
+            step = (o->lr_inside ? 1 : u.lr) * (share.gradient * added + share.momentum * m);
         }
-        cvy_set(&dst[0], i, w - u.lr * direction);
+        cvy_set(&dst[0], i, w - step);
     }
     return CVY_OK;
 }

@@ -20,6 +20,7 @@ struct cvy_sgd {
     double momentum;
     int nesterov;
     int64_t lookahead;
+    int lr_inside;
     double weight_decay, lr_mult;
 };
 
@@ -29,8 +30,9 @@ typedef struct cvy_sgd_share {
 } cvy_sgd_share;
 cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
 
-struct cvy_adam { /* for adam, adamw and lamb */
+struct cvy_adam { /* for adam, adamw and lamb; eps_hat is of adam and adamw only */
     double beta1, beta2, eps;
+    int eps_hat;
     double weight_decay, lr_mult;
 };
 
@@ -42,6 +44,11 @@ struct cvy_rmsprop {
 
 struct cvy_adagrad {
     double lr_decay, eps;
+    double weight_decay, lr_mult;
+};
+
+struct cvy_adadelta {
+    double rho, eps;
     double weight_decay, lr_mult;
 };
 

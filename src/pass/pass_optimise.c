@@ -1,6 +1,6 @@
 /*
- * pass_optimise.c: adds the update phase: clipping, then one update node per variable, in the order in which the
- * gradients are ready.
+ * pass_optimise.c: adds the update phase: clipping and an L1 norm, then one update node per variable, in the order in
+ * which the gradients are ready.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -146,6 +146,26 @@ static cvy_status add_rate(cvy_graph *g, const cvy_op_def *op, const cvy_variabl
     return add_named(g, rate_of, v, "", options, both, 2, lr);
 }
 
+/* Replaces the gradient of a variable, and its scale, by what clipping by value and the L1 norm make of them. */
+static cvy_status change_gradient(cvy_graph *g, const cvy_optimise_opts *opts, const cvy_variable *v, cvy_value *weight,
+                                  cvy_value **gradient, cvy_value **scale)
+{
+    char name[160], options[48];
+    if (opts->clip_value > 0) {
+        snprintf(name, sizeof name, "%s.clip", v->name);
+        snprintf(options, sizeof options, "limit: %.17g", opts->clip_value);
+        CVY_TRY(add_update(g, "clip_value", name, options, gradient, 1, gradient));
+    }
+    if (!(opts->l1 * v->decay_mult > 0) || !v->decay)
+        return CVY_OK;
+    cvy_value *const src[] = {*gradient, weight, *scale};
+    snprintf(name, sizeof name, "%s.l1", v->name);
+    snprintf(options, sizeof options, "by: %.17g", opts->l1 * v->decay_mult);
+    CVY_TRY(add_update(g, "l1_gradient", name, options, src, 3, gradient));
+    snprintf(name, sizeof name, "%s.l1.one", v->name);
+    return add_update(g, "fill", name, "value: 1, dtype: f64", NULL, 0, scale);
+}
+
 cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts)
 {
     const cvy_op_def *op = cvy_op_find(opts->op);
@@ -158,23 +178,19 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
     else
         CVY_TRY(add_update(g, "fill", "update.one", "value: 1, dtype: f64", NULL, 0, &scale));
     for (int i = 0; i < gradients->count; i++) {
-        const cvy_gradient *gradient = &gradients->at[i];
-        cvy_value *weight = NULL, *value = gradient->value;
+        const cvy_variable *v = gradients->at[i].variable;
+        cvy_value *weight = NULL, *value = gradients->at[i].value, *own_scale = scale;
         void *options = NULL;
-        char name[160], limit[48];
+        char name[160];
         cvy_node *node = NULL;
-        if (opts->clip_value > 0) {
-            snprintf(name, sizeof name, "%s.clip", gradient->variable->name);
-            snprintf(limit, sizeof limit, "limit: %.17g", opts->clip_value);
-            CVY_TRY(add_update(g, "clip_value", name, limit, &gradient->value, 1, &value));
-        }
-        CVY_TRY(cvy_graph_read_variable(g, gradient->variable, &weight));
-        CVY_TRY(update_options(g, op, opts, gradient->variable, &options));
-        snprintf(name, sizeof name, "%s.%s", gradient->variable->name, op->name);
-        cvy_value *src[] = {weight, value, lr, scale, step};
-        if (op->flags & CVY_OP_LAYER_NORMS && gradient->variable->decay && has_parts(gradient->variable))
-            CVY_TRY(add_rate(g, op, gradient->variable, options, src, &src[2]));
-        CVY_TRY(cvy_graph_add_parsed(g, op, name, gradient->variable->name, options, src, 5, CVY_PHASE_UPDATE, &node));
+        CVY_TRY(cvy_graph_read_variable(g, gradients->at[i].variable, &weight));
+        CVY_TRY(change_gradient(g, opts, v, weight, &value, &own_scale));
+        CVY_TRY(update_options(g, op, opts, v, &options));
+        snprintf(name, sizeof name, "%s.%s", v->name, op->name);
+        cvy_value *src[] = {weight, value, lr, own_scale, step};
+        if (op->flags & CVY_OP_LAYER_NORMS && v->decay && has_parts(v))
+            CVY_TRY(add_rate(g, op, v, options, src, &src[2]));
+        CVY_TRY(cvy_graph_add_parsed(g, op, name, v->name, options, src, 5, CVY_PHASE_UPDATE, &node));
     }
     return cvy_graph_verify(g);
 }

@@ -234,7 +234,8 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
                                             .options = tree,
                                             .weight_decay = o->weight_decay,
                                             .clip_norm = o->clip_norm,
-                                            .clip_value = o->clip_value};
+                                            .clip_value = o->clip_value,
+                                            .l1 = o->l1};
     return CVY_OK;
 }
 

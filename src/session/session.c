@@ -122,6 +122,10 @@ cvy_status cvy_job_read(const cvy_job_source *given, cvy_job **out)
 {
     cvy_job_source source;
     CVY_TRY(CVY_OPTS_READ(cvy_job_source, given, &source));
+    if (source.caffe)
+        return cvy_job_parse_caffe(&source, out);
+    CVY_CHECK(!source.caffe_weights && !source.caffe_state, CVY_E_ARGUMENT,
+              "job.caffe_weights and job.caffe_state go with job.caffe, a solver");
     if (source.path)
         return cvy_job_parse_file(source.path, source.sets, source.nsets, out);
     CVY_CHECK(source.text, CVY_E_ARGUMENT, "a job needs a file or a text");

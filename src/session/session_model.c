@@ -163,15 +163,36 @@ static cvy_status check_scaled(const cvy_job *job, const cvy_op_def *op, const c
     return CVY_OK;
 }
 
+static int is_along_classes(const cvy_layer *layer)
+{
+    const cvy_tree *axis = layer->options ? cvy_tree_get(layer->options, "axis") : NULL;
+    return !axis || (axis->text && strcmp(axis->text, "1") == 0);
+}
+
+/* What a loss reads in place of an output: a network that gives probabilities ends with the softmax or sigmoid that the
+ * loss applies itself, as networks of Keras do. Then the loss reads the source of that layer. */
+static const char *raw_output(const cvy_model *m, const cvy_op_def *loss, const char *output)
+{
+    static const struct {
+        const char *loss, *layer;
+    } pair[] = {{"softmax_cross_entropy", "softmax"}, {"bce", "sigmoid"}};
+    const int at = cvy_index_find(&m->layer_at, output);
+    for (int i = 0; at >= 0 && i < CVY_COUNT(pair); i++)
+        if (strcmp(loss->name, pair[i].loss) == 0 && strcmp(m->layer[at].op->name, pair[i].layer) == 0 &&
+            is_along_classes(&m->layer[at]))
+            return m->layer[at].from[0];
+    return output;
+}
+
 static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, const char *output, double weight,
                               int is_only, const char *target, cvy_model *m)
 {
     static char sample_weight[] = "weight";
     const cvy_op_def *op = NULL;
     cvy_tree *options = NULL;
-    char *name = NULL, *from[] = {(char *)(uintptr_t)output, (char *)(uintptr_t)(loss->target ? loss->target : target),
-                                  sample_weight};
+    char *name = NULL, *from[] = {NULL, (char *)(uintptr_t)(loss->target ? loss->target : target), sample_weight};
     CVY_TRY(find_loss(job, loss->name, &op));
+    from[0] = (char *)(uintptr_t)raw_output(m, op, output);
     const cvy_model_input *input = find_input(m, from[1]);
     CVY_CHECK(input, CVY_E_CONFIG,
               "train.loss: %s compares with '%s', but the data have no such field; their target is '%s'", loss->name,
@@ -454,6 +475,7 @@ cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
                            .optimizer = t->optimizer,
                            .clip_norm = t->clip_norm,
                            .clip_value = t->clip_value,
+                           .l1 = t->l1,
                            .accumulate = t->accumulate};
     CVY_TRY(find_optimizer(job, &op));
     CVY_CHECK(!tree || !cvy_tree_get(tree, "lr_mult"), CVY_E_CONFIG,

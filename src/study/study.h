@@ -38,6 +38,10 @@ typedef struct cvy_bench {
 /* Opens the job, or the built-in network. Call cvy_bench_close() afterwards, also after an error. This function and
  * those below that run or plan a step are collective. */
 cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b);
+/* Makes the job of the network that opts.model names and opens it. */
+cvy_status cvy_bench_open_network(cvy_context *context, const cvy_bench_opts *opts, cvy_session *out);
+/* Replaces the place in that job by the option that is at fault, in the text of an error. Returns `status`. */
+cvy_status cvy_bench_name_option(const cvy_bench_opts *opts, cvy_status status);
 /* Makes the model and the program with its one task, not planned yet. kernels and passes_off: options of the program;
  * NULL: those of the bench. */
 cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off);

@@ -16,6 +16,7 @@
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
 #include "base/number/base_rng.h"
+#include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "monitor/monitor_trace.h"
 #include "program/program_fill.h"
@@ -26,75 +27,9 @@
 
 #define SECONDS_DEFAULT 5.0
 
-#define NETWORK_JOB "job" /* name that cvy_session_open_job() gives to a job read from text */
-
 enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* limits of the number of steps, if it is not given */
 
-/* ---- the job ---- */
-
-/* Adds the options with which the studies time this network, unless the user has given the same option. */
-static cvy_status add_bench_options(const cvy_model_def *def, const char *given, size_t length, cvy_text *text)
-{
-    char *flow = NULL;
-    cvy_tree *ours = NULL, *theirs = NULL;
-    cvy_pool *pool = NULL;
-    CVY_TRY(cvy_pool_create(&pool));
-    cvy_status status = cvy_pool_printf(pool, &flow, "{%s}", def->bench);
-    if (status == CVY_OK)
-        status = cvy_tree_parse_text(pool, def->name, flow, strlen(flow), &ours);
-    if (status == CVY_OK)
-        status = cvy_pool_printf(pool, &flow, "{%.*s}", (int)length, given);
-    if (status == CVY_OK)
-        status = cvy_tree_parse_text(pool, "--options", flow, strlen(flow), &theirs);
-    for (int i = 0; status == CVY_OK && i < ours->count; i++)
-        if (!cvy_tree_get(theirs, ours->key[i]))
-            cvy_text_add(text, ", %s: %s", ours->key[i], ours->child[i]->text);
-    cvy_pool_destroy(&pool);
-    return status;
-}
-
-/* The job of a built-in network was made in this file, so a line of that job means nothing to the caller. This replaces
- * it by the option from which the words came. The model with its options is on line 2. */
-static cvy_status name_option(const cvy_bench_opts *o, cvy_status status)
-{
-    static const char in_model[] = NETWORK_JOB ":2:", in_job[] = NETWORK_JOB ": ", batch[] = "train.batch is";
-    char text[1024];
-    if (o->job || status >= 0)
-        return status;
-    snprintf(text, sizeof text, "%s", cvy_error_text());
-    if (strncmp(text, in_model, strlen(in_model)) == 0 && strstr(text, ": "))
-        return cvy_error_set(status, "--options: %s", strstr(text, ": ") + 2);
-    if (strncmp(text, in_job, strlen(in_job)) != 0)
-        return status;
-    const char *rest = text + strlen(in_job);
-    if (strncmp(rest, batch, strlen(batch)) == 0)
-        return cvy_error_set(status, "--batch is%s", rest + strlen(batch));
-    return cvy_error_set(status, "%s: %s", o->model, rest);
-}
-
-/* Makes the job of a built-in network and opens it. */
-static cvy_status builtin_job(cvy_context *context, const cvy_bench_opts *o, cvy_session *s)
-{
-    cvy_text text = {0};
-    cvy_status status = CVY_OK;
-    const char *given = o->model_options ? o->model_options : "";
-    const size_t skip = strspn(given, " {"), length = strcspn(given + skip, "}");
-    const cvy_model_def *def = NULL;
-    int64_t number = 0;
-    CVY_CHECK(o->model, CVY_E_ARGUMENT, "name a network or a job to time");
-    CVY_TRY(cvy_model_resolve(o->model, &def, &number));
-    cvy_text_add(&text, "name: bench\nmodel: {name: %s%s%.*s", o->model, length ? ", " : "", (int)length, given + skip);
-    if (def->bench)
-        CVY_TRY_OUT(add_bench_options(def, given + skip, length, &text));
-    cvy_text_add(&text, "}\ndata: {train: synthetic}\nbatch_norm: {group: rank}\n");
-    cvy_text_add(&text, "train: {optimizer: {name: sgd, lr: 0.001, momentum: 0.9}, steps: 1}\n");
-    CVY_TRY_OUT(text.status);
-    const cvy_job_source source = {.size = sizeof source, .text = text.data, .sets = o->sets, .nsets = o->nsets};
-    CVY_TRY_OUT(cvy_session_open_job(context, &source, s));
-out:
-    cvy_text_free(&text);
-    return status;
-}
+/* ---- the data ---- */
 
 static cvy_field field(char *name, cvy_dtype dtype, const cvy_shape *shape)
 {
@@ -122,10 +57,15 @@ static cvy_status find_data(cvy_bench *b)
         return CVY_OK;
     }
     const cvy_model_def *def = NULL;
+    const cvy_shape *own = job->import ? &job->import->model->input[0].sample_shape : NULL;
     int64_t number = 0;
-    if (o->model)
+    if (o->model && !own) {
         CVY_TRY(cvy_model_resolve(o->model, &def, &number));
-    describe(b, o->input.ndim || !def ? &o->input : &def->input, o->classes > 0 ? o->classes : def ? def->classes : 10);
+        own = &def->input;
+    }
+    /* any network takes labels that are all 0 */
+    const int64_t classes = def ? def->classes : own ? 1 : 10;
+    describe(b, o->input.ndim || !own ? &o->input : own, o->classes > 0 ? o->classes : classes);
     return CVY_OK;
 }
 
@@ -157,7 +97,7 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
               "opts.mode is %d, and there is no such mode", (int)o->mode);
     cvy_mem_peak_reset();
     CVY_TRY(o->job ? cvy_session_open_job(context, o->job, &b->session)
-                   : name_option(o, builtin_job(context, o, &b->session)));
+                   : cvy_bench_open_network(context, o, &b->session));
     cvy_job *job = b->session.job;
     if (o->batch > 0)
         job->train.batch = o->batch, job->train.batch_per_rank = 0;
@@ -303,7 +243,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
 
 cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off)
 {
-    return name_option(&b->opts, make_program(b, kernels, passes_off));
+    return cvy_bench_name_option(&b->opts, make_program(b, kernels, passes_off));
 }
 
 cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off)
@@ -518,7 +458,7 @@ static int64_t count_parameters(const cvy_vars *vars)
 void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *r)
 {
     const cvy_session *s = &b->session;
-    snprintf(r->model, sizeof r->model, "%s", s->model->name);
+    snprintf(r->model, sizeof r->model, "%s", s->job->import && b->opts.model ? b->opts.model : s->model->name);
     r->batch = b->batch;
     r->mode = b->opts.mode;
     r->dtype = s->program->opts.dtype;

@@ -13,6 +13,16 @@
 #include "monitor/monitor_run_layout.h"
 #include "train/trainer.h"
 
+/* A warning for each line of a text. */
+static void warn_by_line(const cvy_context *context, const char *text)
+{
+    for (const char *at = text; *at; at += strspn(at, "\n")) {
+        const int n = (int)strcspn(at, "\n");
+        cvy_log(context, CVY_LOG_WARN, "%.*s", n, at);
+        at += n;
+    }
+}
+
 /* Finds the best checkpoint of a run. Rank 0 looks for all. */
 static cvy_status find_run(cvy_trainer *t, const char *run, cvy_checkpoint *out)
 {
@@ -67,15 +77,31 @@ static cvy_status adopt(cvy_trainer *t, const struct cvy_job_init *init)
                : cvy_error_prefix(status, "%s: train.init", cvy_job_where(t->session.job, "train", "init"));
 }
 
+/* A run that continues one of Caffe begins with a later step. */
+static cvy_status begin_later(cvy_trainer *t)
+{
+    const int64_t first = t->session.job->first_step;
+    CVY_CHECK(
+        first < t->order.last_step, CVY_E_CONFIG,
+        "the state of Caffe is of step %lld, and the run has %lld steps (train.steps, max_iter): nothing is left to "
+        "do",
+        (long long)first, (long long)t->order.last_step);
+    t->step = t->first_step = first;
+    cvy_program_set_updates(t->session.program, t->task.full, first);
+    return CVY_OK;
+}
+
 cvy_status cvy_trainer_initialise(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
     const cvy_import *import = t->session.job->import;
     cvy_status status = CVY_OK;
     if (import && import->notes.bytes)
-        cvy_log(t->session.context, CVY_LOG_WARN, "%s", import->notes.data);
+        warn_by_line(t->session.context, import->notes.data);
     if (import)
         status = cvy_weights_set(import->tensor, import->ntensor, t->session.program->vars);
+    if (status == CVY_OK && t->session.job->first_step > 0)
+        status = begin_later(t);
     CVY_TRY(cvy_comm_agree(comm, status));
     return t->session.job->train.init.from ? adopt(t, &t->session.job->train.init) : CVY_OK;
 }

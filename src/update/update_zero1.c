@@ -87,10 +87,11 @@ static cvy_status prepare(cvy_program *p)
             status = cvy_error_set(CVY_E_CONFIG,
                                    "opts.update_mode: zero1 does not suit the optimiser %s%s: each number must be "
                                    "updated by itself, by a native kernel; sgd, adam and adamw do so in f32 and bf16, "
-                                   "without clip_norm, clip_value and opts.kernels: reference",
+                                   "without clip_norm, clip_value, l1 and opts.kernels: reference",
                                    p->task[i]->train.optimise.op,
                                    p->task[i]->train.optimise.clip_norm > 0    ? " with clip_norm"
                                    : p->task[i]->train.optimise.clip_value > 0 ? " with clip_value"
+                                   : p->task[i]->train.optimise.l1 > 0         ? " with l1"
                                                                                : "");
     return status;
 }

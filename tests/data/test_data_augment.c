@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "format/format_protobuf.h"
+
 enum { C = 2, H = 5, W = 7, N = C * H * W };
 
 /* A CIFAR-like source can only give bytes of 3x32x32, so these tests call the augmenter directly. */
@@ -613,6 +615,93 @@ static void test_scaling(void)
     cvy_augment_destroy(&a);
 }
 
+/* Writes a BlobProto of Caffe with the values 0.5 i: as old dimensions and packed numbers, or as a shape and doubles
+ * one by one. */
+static void write_mean(const char *path, int64_t c, int64_t h, int64_t w, int is_new)
+{
+    uint8_t data[16 * N], *to = data;
+    if (is_new) {
+        to = cvy_wire_put_head(to, 7, 5);
+        to = cvy_wire_put_head(to, 1, 3);
+        to = cvy_wire_put_varint(cvy_wire_put_varint(cvy_wire_put_varint(to, (uint64_t)c), (uint64_t)h), (uint64_t)w);
+    } else {
+        const int64_t dim[] = {1, c, h, w};
+        for (uint32_t i = 0; i < 4; i++)
+            to = cvy_wire_put_varint(cvy_wire_put_key(to, i + 1, CVY_WIRE_VARINT), (uint64_t)dim[i]);
+        to = cvy_wire_put_head(to, 5, (uint64_t)(4 * N));
+    }
+    for (int i = 0; i < N; i++) {
+        const double wide = 0.5 * i;
+        const float narrow = (float)wide;
+        if (is_new)
+            to = cvy_wire_put_key(to, 8, CVY_WIRE_64);
+        memcpy(to, is_new ? (const void *)&wide : &narrow, is_new ? sizeof wide : sizeof narrow);
+        to += is_new ? sizeof wide : sizeof narrow;
+    }
+    OK(cvy_file_replace(path, data, (size_t)(to - data)));
+}
+
+/* What Caffe does to a picture: (x - mean) * scale before the crop, which takes the mean from the same place. */
+static void test_mean_file(void)
+{
+    float x[N];
+    cvy_augment *a = NULL;
+    char path[300], text[400];
+    scratch_make();
+    snprintf(path, sizeof path, "%s/mean.binaryproto", scratch_folder);
+    for (int is_new = 0; is_new < 2; is_new++) {
+        write_mean(path, C, H, W, is_new);
+        snprintf(text, sizeof text, "[{mean_file: %s}]", path);
+        run(text, 0, 0, 0, x);
+        for (int i = 0; i < N; i++)
+            TRUE_THAT(x[i] == (float)bytes[i] - 0.5F * (float)i);
+        snprintf(text, sizeof text, "[{mean_file: %s}, {center_crop: [3, 5]}, {scale: 0.25}]", path);
+        run(text, 0, 0, 0, x);
+        for (int c = 0; c < C; c++)
+            for (int i = 0; i < 15; i++) {
+                const int from = (c * H + i / 5 + 1) * W + i % 5 + 1;
+                TRUE_THAT(x[c * 15 + i] == ((float)bytes[from] - 0.5F * (float)from) * 0.25F);
+            }
+    }
+    snprintf(text, sizeof text, "[{center_crop: [3, 5]}, {mean_file: %s}]", path);
+    FAILS(make(text, 0, &info, &a), CVY_E_SHAPE, "pictures are 2x3x5 at this step: put it before a crop");
+    FAILS(make("[{mean_file: nowhere.binaryproto}]", 0, &info, &a), CVY_E_IO, "nowhere.binaryproto");
+    /* Pictures whose sizes are not known when the list is read. */
+    cvy_reader_info varying = info;
+    varying.varying = 1;
+    snprintf(text, sizeof text, "[{mean_file: %s}]", path);
+    OK(make(text, 0, &varying, &a));
+    TRUE_THAT(cvy_shape_equal(cvy_augment_shape(a), &info.shape));
+    FAILS(cvy_augment_apply(a, (cvy_picture){.dtype = CVY_DTYPE_U8, .C = C, .H = H - 1, .W = W, .data = bytes}, 0, 0,
+                            turn, x),
+          CVY_E_SHAPE, "a picture of 4x7 with 2 channels, but the mean");
+    cvy_value_step step[CVY_VALUE_STEPS_MAX];
+    int nstep, moves;
+    FAILS(cvy_augment_value_steps(a, 1, step, &nstep, &moves), CVY_E_UNSUPPORTED, "mean_file");
+    cvy_augment_destroy(&a);
+    for (size_t cut = 0; cut < 60; cut++) {
+        char *data = NULL;
+        size_t n = 0;
+        write_mean(path, C, H, W, 0);
+        OK(cvy_file_read(path, 1 << 20, &data, &n));
+        OK(cvy_file_replace(path, data, cut));
+        cvy_mem_free(&data);
+        TRUE_THAT(make(text, 0, &info, &a) < 0);
+    }
+    scratch_remove();
+}
+
+static void test_reverse_channels(void)
+{
+    float plain[N], x[N];
+    run("[]", 0, 0, 0, plain);
+    run("[reverse_channels]", 0, 0, 0, x);
+    for (int c = 0; c < C; c++)
+        TRUE_THAT(memcmp(&x[c * H * W], &plain[(C - 1 - c) * H * W], H * W * sizeof *x) == 0);
+    run("[{normalize: {mean: [0.1, 0.2]}}, reverse_channels, {std: [2, 4]}]", 0, 0, 0, x);
+    TRUE_THAT(near(x[0], (bytes[H * W] / 255.0 - 0.2) / 2) && near(x[N - 1], (bytes[H * W - 1] / 255.0 - 0.1) / 4));
+}
+
 static void test_wrong_roles(void)
 {
     const struct {
@@ -675,6 +764,8 @@ int main(void)
     test_points_follow();
     test_vectors_turn();
     test_scaling();
+    test_mean_file();
+    test_reverse_channels();
     test_wrong_roles();
     cvy_mem_free(&turn[0].data);
     cvy_mem_free(&turn[1].data);

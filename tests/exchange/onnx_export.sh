@@ -64,6 +64,12 @@ ls | grep -q 'net.onnx.' && fail "a temporary file is left: $(ls)"
 "$CONVOY" export run net.onnx --force --opset 17 >log 2>&1 || fail "--force: $(cat log)"
 cmp -s net.onnx before.onnx && fail "--force does not replace the file"
 
+# ---- the network of a file is timed ----
+"$CONVOY" bench --model net.onnx --batch 4 --steps 1 --threads 1 --json >log 2>&1 || fail "bench: $(cat log)"
+contains log '"model": "net.onnx"' || fail "bench does not name the file: $(cat log)"
+refused 'missing.onnx: cannot open' "$CONVOY" bench --model missing.onnx
+refused 'net.onnx: the network of a file has no options' "$CONVOY" bench --model net.onnx --options 'filters: 3'
+
 # ---- a layer of a user's library is named ----
 if [ "$CONVOY_SANITIZE" = OFF ]; then
     "$CC" -std=c11 -shared -fPIC -I "$CONVOY_SOURCE/include" "$CONVOY_SOURCE/tests/extension/twist.c" -o twist.so || fail "twist.so does not compile"

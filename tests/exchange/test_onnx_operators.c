@@ -42,6 +42,58 @@ static void transpose(const float *x, double *y)
             y[i * 2 + c] = x[c * 12 + i];
 }
 
+static void relu(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = fmax(x[i], 0);
+}
+
+/* [2, 3, 4] becomes [3, 2, 4], then [3, 4, 2]. */
+static void two_transpositions(const float *x, double *y)
+{
+    for (int c = 0; c < 2; c++)
+        for (int r = 0; r < 3; r++)
+            for (int k = 0; k < 4; k++)
+                y[(r * 4 + k) * 2 + c] = x[(c * 3 + r) * 4 + k];
+}
+
+static void first_and_last(const float *x, double *y)
+{
+    for (int r = 0; r < 6; r++)
+        y[r] = (double)x[4 * r] + x[4 * r + 3];
+}
+
+static void last_rows(const float *x, double *y)
+{
+    for (int i = 0; i < 8; i++)
+        y[i] = x[(i / 4 + 1) * 12 - 4 + i % 4];
+}
+
+static void two_more(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] + 2.;
+}
+
+/* windows of two rows, of which the last has one */
+static void maxima_over_the_end(const float *x, double *y)
+{
+    for (int c = 0; c < 2; c++)
+        for (int k = 0; k < 4; k++) {
+            const float *from = x + c * 12 + k;
+            y[(c * 2 + 0) * 4 + k] = fmax(from[0], from[4]);
+            y[(c * 2 + 1) * 4 + k] = from[8];
+        }
+}
+
+/* a kernel of two rows, a stride of 2, and one row less at the beginning */
+static void upward(const float *x, double *y)
+{
+    for (int r = 1; r < 6; r++)
+        for (int k = 0; k < 4; k++)
+            y[(r - 1) * 4 + k] = x[r / 2 * 4 + k] * (r % 2 ? 2. : 1.) + x[12 + r / 2 * 4 + k] * (r % 2 ? 4. : 3.);
+}
+
 static void hard_sigmoids(const float *x, double *y)
 {
     for (int i = 0; i < 24; i++)
@@ -77,12 +129,6 @@ static void relu6(const float *x, double *y)
 {
     for (int i = 0; i < 24; i++)
         y[i] = fmin(fmax(x[i], 0), 6);
-}
-
-static void relu(const float *x, double *y)
-{
-    for (int i = 0; i < 24; i++)
-        y[i] = fmax(x[i], 0);
 }
 
 static void clamp(const float *x, double *y)
@@ -178,6 +224,53 @@ static void two_norms(const float *x, double *y)
 static const struct operator_case cases[] = {
     {{SAMPLE, .node = {{"Transpose", "x", "y", "perm: 0 2 3 1"}}}, "transpose", 24, transpose},
     {{SAMPLE, .node = {{"Transpose", "x", "p", "perm: 0 1 2 3"}, {"Relu", "p", "y", NULL}}}, "relu", 24, relu},
+    {{SAMPLE, .node = {{"Transpose", "x", "p", "perm: 0 2 1 3"}, {"Transpose", "p", "y", "perm: 0 1 3 2"}}},
+     "transpose",
+     24,
+     two_transpositions},
+    {{SAMPLE, .node = {{"Relu", "x", "a", NULL},
+                       {"Transpose", "a", "b", "perm: 0 2 3 1"},
+                       {"Transpose", "b", "c", "perm: 0 3 1 2"},
+                       {"Transpose", "b", "d", "perm: 0 3 1 2"},
+                       {"Max", "c d", "y", NULL}}},
+     "relu maximum",
+     24,
+     relu},
+    {{SAMPLE, .node = {{"Transpose", "x", "p", "perm: 0 3 1 2"}, {"Relu", "p", "y", NULL}}}, "relu", 24, relu},
+    {{SAMPLE,
+      .node = {{"SplitToSequence", "x sizes", "s", "axis: -1"},
+               {"SequenceAt", "s two", "b", NULL},
+               {"SequenceAt", "s zero", "a", NULL},
+               {"Add", "a b", "y", NULL}},
+      .constant = {{"sizes", 1, .ndim = 1, .dim = {3}, .value = {1, 2, 1}},
+                   {"zero", 1, .value = {0}},
+                   {"two", 1, .value = {-1}}}},
+     "slice slice add",
+     6,
+     first_and_last},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"SequenceAt", "s one", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}, {"one", 1, .value = {1}}}},
+     "slice",
+     8,
+     last_rows},
+    {{SAMPLE,
+      .node = {{"Shape", "row", "size", NULL},
+               {"Expand", "two size", "e", NULL},
+               {"CastLike", "e x", "c", NULL},
+               {"Add", "x c", "y", NULL}},
+      .constant = {{"two", .value = {2}}, {"row", .ndim = 1, .dim = {4}, .value = {0}}}},
+     "affine",
+     24,
+     two_more},
+    {{SAMPLE, .node = {{"MaxPool", "x", "y", "kernel_shape: 2 1;strides: 2 1;pads: 0 0 1 0"}}},
+     "max_pool",
+     16,
+     maxima_over_the_end},
+    {{SAMPLE, .node = {{"ConvTranspose", "x w", "y", "strides: 2 1;pads: 1 0 0 0"}},
+      .constant = {{"w", .ndim = 4, .dim = {2, 1, 2, 1}, .value = {1, 2, 3, 4}}}},
+     "deconv crop",
+     20,
+     upward},
     {{SAMPLE, .node = {{"HardSigmoid", "x", "y", "alpha: =0.25;beta: =0.4"}}}, "hard_sigmoid", 24, hard_sigmoids},
     {{SAMPLE, .node = {{"HardSigmoid", "x", "g", "alpha: =0.16666667"}, {"Mul", "x g", "y", NULL}}},
      "hard_swish",
@@ -334,6 +427,12 @@ static const struct {
     {{SAMPLE, .node = {{"Transpose", "x", "y", NULL}}}, "the samples must stay first"},
     {{SAMPLE, .node = {{"Neg", "x", "y", NULL}}}, "not supported: Neg (node y)"},
     {{SAMPLE, .node = {{"ReduceMean", "x", "y", NULL}}}, "needs axes"},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"SequenceAt", "s two", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}, {"two", 1, .value = {2}}}},
+     "part 2 of 2 is read"},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"Relu", "s", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}}},
+     "only SequenceAt"},
     {{SAMPLE, .node = {{"Add", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {3}, .value = {1, 2, 3}}}},
      "a constant of shape 3 for a source 1x2x3x4"},
     {{SAMPLE, .node = {{"Div", "c x", "y", NULL}}, .constant = {{"c", .value = {1}}}}, "division by a constant"},

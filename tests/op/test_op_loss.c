@@ -6,7 +6,7 @@
  * target 0 3 1 1 2 3, class weights 0.5 1 2 0.25, sample weights 1 0.5 2 1 0 3 (weighted mean of the terms of reduction
  * 'none'). For regression, target[i][k] = cos(0.9 i + 1.7 k); for bce, the target is whether that is above 0. For
  * positions there are 3 samples and 5 positions: output[i][k][p] = 2 sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod
- * 4.
+ * 4. The numbers of hinge and contrastive, which PyTorch has not in this form, come from their formulas in numpy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -145,6 +145,10 @@ static void losses_equal_pytorch(void)
     expect((struct setup){"mse", "{}", REALS, 1}, 1.1687376625370252);
     expect((struct setup){"mae", "{}", REALS, 0}, 0.9135644915114852);
     expect((struct setup){"huber", "delta: 0.7", REALS, 0}, 0.4123502550489371);
+    expect((struct setup){"hinge", "{}", LABELS, 0}, 4.963857650861751);
+    expect((struct setup){"hinge", "norm: l2", LABELS, 0}, 11.18221188583204);
+    expect((struct setup){"hinge", "{norm: l2, ignore_label: 1}", LABELS, 1}, 8.709312926544269);
+    expect((struct setup){"contrastive", "margin: 1.1", SIGNS, 0}, 0.4357599813423361);
     expect((struct setup){"bce", "{}", SIGNS, 0}, 0.511897530254913);
     expect((struct setup){"bce", "pos_weight: 3", SIGNS, 0}, 0.9341889778519109);
 }

@@ -13,6 +13,9 @@
  *     a, b = np.linalg.norm(w), np.linalg.norm(r)
  *     w = w - lr * (a / b if adapts and a > 0 and b > 0 else 1) * r
  *
+ * The rows with a comment "Caffe" come from the formulas of its solvers in numpy, such as h = mu * h + lr * g and
+ * w -= (1 + mu) * h - mu * h_before for Nesterov.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
@@ -24,6 +27,7 @@
 struct row {
     const char *op, *options;
     double expected[3];
+    double lr[3]; /* of each step; 0: 0.02 */
 };
 
 static const struct row rows[] = {
@@ -37,6 +41,28 @@ static const struct row rows[] = {
      "momentum: 0.9, nesterov: true, lookahead: 1",
      {0.744962150751141, 0.8660782436495649, 0.7008101832997351}}, /* from w and m as optim_sgd.c defines them */
     {"sgd", "lr_mult: 2, momentum: 0.5", {0.755698719917694, 0.888024670914145, 0.698260174432136}},
+    {"sgd", /* Caffe, with a learning rate that changes */
+     "lr_inside: true, weight_decay: 0.1",
+     {0.797157741514791, 0.924320197090792, 0.658238386879565},
+     {0.02, 0.002, 0.05}},
+    {"sgd", /* Caffe */
+     "lr_inside: true, nesterov: true, weight_decay: 0.1",
+     {0.795661757053966, 0.877459037478064, 0.635423905537307},
+     {0.02, 0.002, 0.05}},
+    {"sgd", "lr_inside: true, momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
+    {"adam", /* Caffe */
+     "eps_hat: true, beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1",
+     {0.792911418053426, 0.932538205219789, 0.68365953338558}},
+    {"adadelta", "", {0.841399926607835, 0.989123829745228, 0.650312887715071}},
+    {"adadelta", /* Caffe gives the same */
+     "rho: 0.95, eps: 1e-3, weight_decay: 0.1",
+     {0.837829484612443, 0.979751797735071, 0.650966759758769}},
+    {"rmsprop", /* Caffe */
+     "alpha: 0.98, eps: 1e-3, weight_decay: 0.1",
+     {0.670471773935431, 0.62476707560051, 0.713181862355117}},
+    {"adagrad", /* Caffe */
+     "eps: 1e-3, weight_decay: 0.1",
+     {0.816711878651122, 0.937180020849039, 0.65979946618046}},
     {"adam", "", {0.793307490338406, 0.933695270635786, 0.688680596819855}},
     {"adam",
      "beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1",
@@ -121,6 +147,11 @@ static void close_update(struct update_graph *b)
     cvy_vars_destroy(&b->vars);
 }
 
+static double lr_at(const struct row *row, int64_t step)
+{
+    return row->lr[step] > 0 ? row->lr[step] : 0.02;
+}
+
 static double weight_at(int i)
 {
     return sin(i + 1);
@@ -147,7 +178,7 @@ static void plain_kernel(const struct row *row, int is_bias)
 {
     struct update_graph b = {.is_bias = is_bias};
     EXPECT_OK(open_update(&b, row, CVY_DTYPE_F64));
-    double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0.02, scale = 0.5;
+    double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0, scale = 0.5;
     int64_t step = 0;
     cvy_span src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}};
     for (int i = 0; i < b.node->nsrc; i++)
@@ -163,6 +194,7 @@ static void plain_kernel(const struct row *row, int is_bias)
     for (int i = 0; i < ELEMS; i++)
         memory[0][i] = weight_at(i);
     for (; step < STEPS; step++) {
+        lr = lr_at(row, step);
         for (int i = 0; i < ELEMS; i++)
             memory[1][i] = gradient_at(i, (int)step);
         EXPECT_OK(b.node->op->reference(b.node, src, dst));
@@ -185,7 +217,7 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
     cvy_kernel_ask ask = {.threads = 2};
     static float memory[CVY_NODE_SRC_MAX][ROOM];
     void *state = NULL, *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
-    double lr = 0.02, scale = 0.5, result[ELEMS], scratch[8];
+    double lr = 0, scale = 0.5, result[ELEMS], scratch[8];
     int64_t step = 0;
     EXPECT_OK(open_update(&b, row, CVY_DTYPE_F32));
     ask.node = b.node;
@@ -209,6 +241,7 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
         memory[0][place(&layout, i)] = (float)weight_at(i);
     EXPECT_OK(kernel->create(&ask, &state));
     for (; step < STEPS; step++) {
+        lr = lr_at(row, step);
         for (int i = 0; i < ELEMS; i++)
             memory[1][place(&layout, i)] = (float)gradient_at(i, (int)step);
         EXPECT_OK(kernel->run(state, src, dst, scratch));

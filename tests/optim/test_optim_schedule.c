@@ -96,6 +96,9 @@ static void other_schedules(void)
     expect("{name: inverse, gamma: 1, power: 1}", 30, 0.1 / 4); /* three epochs */
     expect("{name: inverse, every: 1 samples, gamma: 0.0001, power: 0.75}", 50,
            0.1 * pow(1.04, -0.75)); /* Caffe's LeNet rule */
+    expect("{name: sigmoid, middle: 50 steps, every: 1 step, slope: -0.1}", 50, 0.05);
+    expect("{name: sigmoid, middle: 50 steps, every: 1 step, slope: -0.1}", 20, 0.1 / (1 + exp(-3)));
+    expect("{name: sigmoid, middle: 5 epochs, slope: 2}", 60, 0.1 / (1 + exp(-2))); /* six epochs */
     expect("{name: cosine, end: 0.1}", 100, 0.01);
     expect("{name: polynomial, end: 0.5}", 100, 0.05);
 }

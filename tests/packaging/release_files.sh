@@ -14,7 +14,7 @@ else
 fi
 
 table=$CONVOY_SOURCE/licenses/README.md
-libraries=$(sed -n 's/^convoy_\(find\|optional\)(\([A-Z0-9]*\) .*/\2/p; s/^ *convoy_find(\([A-Z0-9]*\) .*/\1/p' "$CONVOY_SOURCE/cmake/ConvoyDependencies.cmake" | sort -u)
+libraries=$(sed -n 's/^ *convoy_\(find\|optional\)(\([A-Z0-9_]*\) .*/\2/p' "$CONVOY_SOURCE/cmake/ConvoyDependencies.cmake" | sort -u)
 [ "$(echo "$libraries" | wc -l)" -ge 9 ] || fail "ConvoyDependencies.cmake names only: $libraries"
 for library in $libraries; do
     grep -q "^| $library\(:\| |\)" "$table" || fail "licenses/README.md has no row for $library"

@@ -1,8 +1,8 @@
 /* rows: clang asan onednn3 minimal */
 /*
  * test_pass_optimise.c: the update phase has one node for each gradient, which applies the optimiser's rule with the
- * variable's own rate and weight decay; clipping by value bounds each element, and clipping by the norm scales all of
- * them.
+ * variable's own rate and weight decay; clipping by value bounds each element, clipping by the norm scales all of
+ * them, and an L1 norm adds the sign of each weight.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -79,9 +79,10 @@ static void follows_the_rule(const cvy_optimise_opts *opts)
         for (int64_t k = 0; k < w->elems; k++) {
             const double limit = opts->clip_value > 0 ? opts->clip_value : HUGE_VAL,
                          gradient = fmax(-limit, fmin(limit, cvy_get(g, k)));
-            const double decay = opts->weight_decay * v->decay_mult;
+            const double weight = cvy_get(w, k), decay = opts->weight_decay * v->decay_mult,
+                         l1 = opts->l1 * v->decay_mult * ((weight > 0) - (weight < 0));
             clipped += gradient != cvy_get(g, k);
-            EXPECT_NEAR(cvy_get(now, k), cvy_get(w, k) - lr * (scale * gradient + decay * cvy_get(w, k)),
+            EXPECT_NEAR(cvy_get(now, k), weight - lr * (scale * gradient + l1 + decay * weight),
                         1e-14 * (1 + fabs(cvy_get(g, k))));
         }
         EXPECT(opts->clip_value <= 0 || clipped > 0);
@@ -103,6 +104,12 @@ static void clipping(void)
     follows_the_rule(&(cvy_optimise_opts){.op = "sgd", .clip_value = 0.05, .weight_decay = 0.25});
 }
 
+static void norm_of_the_weights(void)
+{
+    follows_the_rule(&(cvy_optimise_opts){.op = "sgd", .l1 = 0.3});
+    follows_the_rule(&(cvy_optimise_opts){.op = "sgd", .l1 = 0.3, .clip_norm = 1, .clip_value = 0.5});
+}
+
 static void what_is_no_optimiser_is_refused(void)
 {
     struct net net;
@@ -117,6 +124,7 @@ int main(void)
 {
     TEST(every_variable_by_its_own_rate);
     TEST(clipping);
+    TEST(norm_of_the_weights);
     TEST(what_is_no_optimiser_is_refused);
     return test_end();
 }

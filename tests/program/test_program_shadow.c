@@ -21,7 +21,7 @@ enum { SKIPPED = 77, BATCH = 10, INPUTS = 70, HIDDEN = 40, CLASSES = 5, PARTS = 
 
 static cvy_context *context;
 
-static const char *const optimisers[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad"};
+static const char *const optimisers[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adadelta"};
 
 /* Step 0 trains whole batches, step 1 trains in micro-batches of 4, 3 and 3 samples, step 2 evaluates. */
 static cvy_program *new_program(const char *optimiser, const char *kernels)

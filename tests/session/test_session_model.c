@@ -117,6 +117,20 @@ static void what_the_network_says(void)
                   "reads 'mask'") != NULL);
 }
 
+/* A network that gives probabilities ends with what the loss applies itself: then the loss reads what comes before. */
+static void probabilities(void)
+{
+    const cvy_dataset_info c = classes(), n = numbers();
+    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 5}}, softmax]}\ndata: {train: a}\n", &c, NULL),
+                "x label | loss=softmax_cross_entropy(a,label)");
+    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 1}}, {sigmoid: {name: p}}]}\ndata: {train: a}\n"
+                          "train: {loss: [bce, mse]}\n",
+                          &c, NULL),
+                "x label | p_loss=bce(a,label) p_loss2=mse(p,label)");
+    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 2}}, softmax]}\ndata: {train: a}\n", &n, NULL),
+                "x y weight | loss=mse(softmax1,y,weight)");
+}
+
 /* A loss of the main output is also added to the auxiliary heads. A loss that names its output is not. */
 static void auxiliary_heads(void)
 {
@@ -211,6 +225,7 @@ int main(void)
     TEST(what_suits_the_data);
     TEST(what_the_job_says);
     TEST(what_the_network_says);
+    TEST(probabilities);
     TEST(auxiliary_heads);
     TEST(data_without_targets);
     TEST(options);

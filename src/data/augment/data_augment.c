@@ -153,6 +153,9 @@ static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree
     if (s->def->only_random && !a->random)
         return CVY_OK;
     CVY_TRY(cvy_target_follow(a, s, at));
+    const cvy_status opened = s->def->open ? s->def->open(a, s, known) : CVY_OK;
+    if (opened != CVY_OK)
+        return cvy_error_prefix(opened, "%s", cvy_tree_where(at));
     a->keeps_bytes |= s->def->keeps_bytes;
     name_stream(a, s);
     a->noperation++;

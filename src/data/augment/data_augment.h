@@ -3,7 +3,8 @@
  * the operations.
  *
  * data_augment.c parses the list and runs it. Operations register themselves: data_augment_geometry.c has those that
- * move pixels, data_augment_values.c those that change values, data_augment_target.c those that say what the target is.
+ * move pixels, data_augment_values.c and data_augment_planes.c those that change values, data_augment_target.c those
+ * that say what the target is.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,6 +20,7 @@ enum { CVY_AUGMENT_OPERATIONS_MAX = 32 };
 struct cvy_operation_opts {
     cvy_ints size, components, ignored;
     cvy_reals mean, std, by, range, ratio;
+    const char *file;
     const cvy_tree *target_mean, *target_std;
     int64_t pad, count, classes;
     double factor, share, center, value;
@@ -70,8 +72,11 @@ typedef struct cvy_augment_def {
     int (*moves_pixels)(const struct cvy_operation *s);
     /* Operations that say what the target is, instead of changing x: called when the list is read. NULL for others. */
     cvy_status (*set_target)(struct cvy_augment *a, const struct cvy_operation *s, const cvy_tree *at);
+    /* Prepares the operation when the list is read, after its options; a->shape is that of x before it. *known: whether
+     * its height and width are those of all samples; the operation may set them. NULL: there is nothing to prepare. */
+    cvy_status (*open)(struct cvy_augment *a, struct cvy_operation *s, int *known);
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
-    /* What it does to values, in units of x before it; NULL: it moves pixels, or is only_random. */
+    /* What it does to values, in units of x before it; NULL: it moves pixels, is only_random, or has no such form. */
     void (*describe)(const struct cvy_operation *s, cvy_value_step *out);
     /* As cvy_augment_window(), called if this is the first step; NULL: the step needs the whole picture. */
     int (*choose_window)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
@@ -85,6 +90,8 @@ typedef struct cvy_operation {
     const cvy_augment_def *def;
     struct cvy_operation_opts o;
     uint64_t stream;
+    const float *plane; /* of mean_file: the mean, and its shape */
+    cvy_shape plane_shape;
     const struct cvy_operation *inner; /* of a resize: the next crop, which it does too; NULL: none */
 } cvy_operation;
 

@@ -63,6 +63,8 @@ cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value
     step_out[0].by.at[0] = is_bytes && !a->keeps_bytes ? 1.0 / 255 : 1;
     for (int i = 0; i < a->noperation; i++) {
         const cvy_operation *s = &a->operation[i];
+        CVY_CHECK(s->def->describe || s->def->moves_pixels, CVY_E_UNSUPPORTED,
+                  "data.augment: what %s does to samples cannot be said in a file of another format", s->def->name);
         if (!s->def->describe) {
             moves |= moves_pixels(a, s);
             CVY_CHECK(!moves || !bends, CVY_E_UNSUPPORTED,

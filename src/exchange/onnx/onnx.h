@@ -25,6 +25,7 @@ typedef struct cvy_onnx_value {
     const cvy_onnx_tensor *constant; /* NULL: it depends on the input */
     const char *layer;               /* its name in the model */
     cvy_shape shape;                 /* with one sample */
+    const int64_t *turned; /* the value is the layer's with its axes in this order (onnx_transpose.c); NULL: as it is */
 } cvy_onnx_value;
 
 typedef struct cvy_onnx {
@@ -107,8 +108,15 @@ cvy_status cvy_onnx_set(const cvy_onnx_node *node, const char *layer, const char
 /* The same with values in the pool. */
 cvy_status cvy_onnx_set_values(const cvy_onnx_node *node, const char *layer, const char *parameter, cvy_dtype dtype,
                                const void *data, int64_t elems);
+/* Entries first to first + count - 1 of an axis. *output: `from` if these are all. */
+cvy_status cvy_onnx_add_slice(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
+                              const char **output);
 /* Output i of the node is this output of the model. */
 cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
+/* The same with the axes of the output in this order, which lives in the pool. Only transpositions may read it. */
+cvy_status cvy_onnx_done_turned(const cvy_onnx_node *node, int i, const char *output, const int64_t *order);
+/* Puts the axes of a value into this order. */
+void cvy_onnx_turn(cvy_onnx_value *value, const int64_t *order);
 /* One layer on source 0 alone, whose output is that of the node. */
 cvy_status cvy_onnx_simple(const cvy_onnx_node *node, const char *op, const char *options);
 /* Makes output i of the node a constant. */
@@ -134,6 +142,10 @@ cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *sha
 int cvy_onnx_folds(const char *op);
 /* Computes a node all of whose sources are constant, or Shape. CVY_NOT_APPLICABLE: it has no such sources. */
 cvy_status cvy_onnx_fold(const cvy_onnx_node *node);
+
+/* ---- onnx_transpose.c ---- */
+/* Whether all that reads this input moves its last axis, the channels, to the first place of a sample. */
+int cvy_onnx_is_channels_last(const cvy_onnx *x, const char *input, int ndim);
 
 /* ---- onnx_lrn.c ---- */
 /* Absorbs nodes that are a part of a normalisation within channels. */

@@ -126,7 +126,7 @@ static void add_window(cvy_text *t, const struct window *w, int dilates)
 /* ---- convolution ---- */
 
 static cvy_status add_conv(const cvy_onnx_node *node, const char *op, const cvy_text *options, const char *from,
-                           const cvy_onnx_tensor *weight, const cvy_onnx_tensor *bias)
+                           const cvy_onnx_tensor *weight, const cvy_onnx_tensor *bias, const char **output_out)
 {
     const char *name = NULL, *output = NULL;
     CVY_TRY(options->status);
@@ -138,7 +138,15 @@ static cvy_status add_conv(const cvy_onnx_node *node, const char *op, const cvy_
     CVY_TRY(cvy_onnx_set(node, name, "weight", weight));
     if (bias)
         CVY_TRY(cvy_onnx_set(node, name, "bias", bias));
+    *output_out = output;
     return cvy_onnx_done(node, 0, output);
+}
+
+/* PyTorch's newer exporter computes zeros in the graph for a convolution without a bias. They are not trained. */
+static int is_no_bias(const cvy_onnx_tensor *bias)
+{
+    double number = 1;
+    return bias && !*bias->name && cvy_onnx_is_uniform(bias, &number) && number == 0;
 }
 
 static cvy_status read_weights(const cvy_onnx_node *node, const cvy_onnx_value **src, const cvy_onnx_tensor **weight,
@@ -147,6 +155,8 @@ static cvy_status read_weights(const cvy_onnx_node *node, const cvy_onnx_value *
     CVY_TRY(cvy_onnx_activation(node, 0, src));
     CVY_TRY(cvy_onnx_constant(node, 1, weight));
     CVY_TRY(cvy_onnx_constant(node, 2, bias));
+    if (is_no_bias(*bias))
+        *bias = NULL;
     CVY_ONNX_CHECK(*weight && (*weight)->shape.ndim == (*src)->shape.ndim, node, "a weight of shape %s for a source %s",
                    *weight ? cvy_shape_text(&(*weight)->shape) : "none", cvy_shape_text(&(*src)->shape));
     return CVY_OK;
@@ -169,19 +179,47 @@ static cvy_status translate_conv(const cvy_onnx_node *node)
         cvy_text_add(&options, ", groups: %lld", (long long)groups);
     if (!bias)
         cvy_text_add(&options, ", bias: false");
-    const cvy_status status = add_conv(node, "conv", &options, from, weight, bias);
+    const cvy_status status = add_conv(node, "conv", &options, from, weight, bias, &from);
     cvy_text_free(&options);
     return status;
 }
 CVY_ONNX_DEFINE(conv) = {"Conv", .translate = translate_conv};
 
+/* Pads of a transposed convolution are positions of the result that are left out. What one end has more of is cropped
+ * after the layer; *w keeps the rest. */
+static void split_pads(struct window *w, struct window *crop)
+{
+    for (int i = 0; i < w->n; i++) {
+        const int64_t both = CVY_MIN(w->before[i], w->after[i]);
+        crop->before[i] = w->before[i] - both;
+        crop->after[i] = w->after[i] - both;
+        w->before[i] = w->after[i] = both;
+    }
+    crop->n = w->n;
+}
+
+static cvy_status crop_after(const cvy_onnx_node *node, const struct window *crop, const char *from)
+{
+    cvy_text options = {0};
+    if (is_symmetric(crop))
+        return CVY_OK;
+    add_list(&options, "before", crop->before, crop->n);
+    add_list(&options, "after", crop->after, crop->n);
+    cvy_status status = options.status;
+    if (status == CVY_OK)
+        status = cvy_onnx_add(
+            node, &(cvy_onnx_layer){.op = "crop", .options = options.data, .from = {from}, .nfrom = 1}, NULL, &from);
+    cvy_text_free(&options);
+    return status == CVY_OK ? cvy_onnx_done(node, 0, from) : status;
+}
+
 static cvy_status translate_deconv(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const cvy_onnx_tensor *weight = NULL, *bias = NULL;
-    struct window w = {0};
+    struct window w = {0}, crop = {0};
     int64_t extra[SPACE], sizes[SPACE];
-    const char *mode = NULL;
+    const char *mode = NULL, *output = NULL;
     cvy_text options = {0};
     CVY_TRY(read_weights(node, &src, &weight, &bias));
     CVY_TRY(read_window(node, src, weight->shape.dim + 2, &w));
@@ -190,7 +228,7 @@ static cvy_status translate_deconv(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
     CVY_ONNX_CHECK(sizes[0] == 0 && (!*mode || strcmp(mode, "NOTSET") == 0), node, "%s",
                    "output_shape and auto_pad are not supported: give pads");
-    CVY_ONNX_CHECK(is_symmetric(&w), node, "%s", "pads that differ between the two ends are not supported");
+    split_pads(&w, &crop);
     const int64_t groups = cvy_onnx_int(node, "group", 1);
     cvy_text_add(&options, "channels: %lld", (long long)(weight->shape.dim[1] * groups));
     add_window(&options, &w, 1);
@@ -203,13 +241,41 @@ static cvy_status translate_deconv(const cvy_onnx_node *node)
         cvy_text_add(&options, ", groups: %lld", (long long)groups);
     if (!bias)
         cvy_text_add(&options, ", bias: false");
-    const cvy_status status = add_conv(node, "deconv", &options, src->layer, weight, bias);
+    const cvy_status status = add_conv(node, "deconv", &options, src->layer, weight, bias, &output);
     cvy_text_free(&options);
-    return status;
+    return status == CVY_OK ? crop_after(node, &crop, output) : status;
 }
 CVY_ONNX_DEFINE(conv_transpose) = {"ConvTranspose", .translate = translate_deconv};
 
 /* ---- pooling ---- */
+
+/* The number of windows that begin within the source and the padding before it. */
+static int64_t count_windows(const struct window *w, const cvy_shape *src, int i, int rounds_up)
+{
+    const int64_t size = src->dim[2 + i], s = w->stride[i];
+    const int64_t all = (size + 2 * w->before[i] - w->kernel[i] + (rounds_up ? s - 1 : 0)) / s + 1;
+    return rounds_up && (all - 1) * s >= size + w->before[i] ? all - 1 : all;
+}
+
+/* Pads that are longer at the end, as TensorFlow's SAME, only say that windows may reach over the end. So do pads that
+ * are equal on both ends, if the number of windows is rounded up. *rounds_up: whether it is. */
+static cvy_status pad_alike(const cvy_onnx_node *node, const cvy_shape *src, struct window *w, int *rounds_up)
+{
+    for (int up = *rounds_up; up <= 1; up++) {
+        int fits = 1;
+        for (int i = 0; i < w->n; i++) {
+            const int64_t room = src->dim[2 + i] + w->before[i] + w->after[i] - w->kernel[i];
+            const int64_t windows = (room + (*rounds_up ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
+            fits &= room >= 0 && count_windows(w, src, i, up) == windows;
+        }
+        if (fits) {
+            memcpy(w->after, w->before, sizeof w->after);
+            *rounds_up = up;
+            return CVY_OK;
+        }
+    }
+    CVY_ONNX_FAIL(node, "%s", "pads that differ between the two ends by a whole window are not supported");
+}
 
 static cvy_status pool(const cvy_onnx_node *node, const char *op)
 {
@@ -225,12 +291,13 @@ static cvy_status pool(const cvy_onnx_node *node, const char *op)
     CVY_ONNX_CHECK(!is_max || node->nout < 2 || !*node->proto->output[1], node, "%s",
                    "the indices of the maxima are not supported");
     const int counts = (int)cvy_onnx_int(node, "count_include_pad", 0);
-    CVY_ONNX_CHECK(is_symmetric(&w) || (!is_max && counts), node, "%s",
-                   "pads that differ between the two ends are not supported");
+    int rounds_up = cvy_onnx_int(node, "ceil_mode", 0) != 0;
+    if (!is_symmetric(&w) && (is_max || !counts))
+        CVY_TRY(pad_alike(node, &src->shape, &w, &rounds_up));
     const char *from = src->layer;
     CVY_TRY(pad_before(node, &w, &from));
     add_window(&options, &w, 0);
-    if (cvy_onnx_int(node, "ceil_mode", 0))
+    if (rounds_up)
         cvy_text_add(&options, ", ceil: true");
     if (!is_max && !counts)
         cvy_text_add(&options, ", count_include_pad: false");

@@ -66,21 +66,42 @@ static cvy_status fold_constant(const cvy_onnx_node *node, const cvy_onnx_tensor
     CVY_ONNX_FAIL(node, "%s", "it has no value that is a tensor or numbers");
 }
 
+/* A shape that a constant has: limits keep the memory that a damaged file asks for small. */
+static cvy_status shape_from(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cvy_shape *out)
+{
+    int64_t all = 1;
+    CVY_ONNX_CHECK(t->elems <= CVY_NDIM_MAX && t->dtype == CVY_DTYPE_I64, node, "%lld dimensions", (long long)t->elems);
+    out->ndim = (int)t->elems;
+    for (int i = 0; i < out->ndim; i++) {
+        out->dim[i] = cvy_onnx_i64(t)[i];
+        CVY_ONNX_CHECK(out->dim[i] >= 0 && out->dim[i] < (1 << 24) && (all *= CVY_MAX(out->dim[i], 1)) < (1 << 28),
+                       node, "dimension %d is %lld", i, (long long)out->dim[i]);
+    }
+    return CVY_OK;
+}
+
+/* Of a constant with one number. */
+static cvy_status fold_expand(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    cvy_shape shape = {0};
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(shape_from(node, src[1], &shape));
+    CVY_ONNX_CHECK(src[0]->elems == 1 && src[0]->shape.ndim <= shape.ndim, node, "a constant of shape %s becomes %s",
+                   cvy_shape_text(&src[0]->shape), cvy_shape_text(&shape));
+    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &shape, &t));
+    for (int64_t i = 0; i < t->elems; i++)
+        copy_elem(t, i, src[0], 0);
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
 static cvy_status fold_constant_of_shape(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
 {
     const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(node, "value");
     cvy_onnx_tensor *t = NULL, value = {.dtype = CVY_DTYPE_F32};
-    cvy_shape shape = {.ndim = (int)src[0]->elems};
+    cvy_shape shape = {0};
     if (a && a->t)
         CVY_TRY(cvy_onnx_tensor_read(node->x->out->pool, node->x->folder, a->t, &value));
-    CVY_ONNX_CHECK(src[0]->elems <= CVY_NDIM_MAX && src[0]->dtype == CVY_DTYPE_I64, node, "%lld dimensions",
-                   (long long)src[0]->elems);
-    int64_t all = 1;
-    for (int i = 0; i < shape.ndim; i++) {
-        shape.dim[i] = cvy_onnx_i64(src[0])[i];
-        CVY_ONNX_CHECK(shape.dim[i] >= 0 && shape.dim[i] < (1 << 24) && (all *= CVY_MAX(shape.dim[i], 1)) < (1 << 28),
-                       node, "dimension %d is %lld", i, (long long)shape.dim[i]);
-    }
+    CVY_TRY(shape_from(node, src[0], &shape));
     CVY_TRY(cvy_onnx_new(node->x, value.dtype, &shape, &t));
     for (int64_t i = 0; i < t->elems && value.data; i++)
         copy_elem(t, i, &value, 0);
@@ -275,6 +296,16 @@ static cvy_status fold_cast(const cvy_onnx_node *node, const cvy_onnx_tensor *co
     return cvy_onnx_done_constant(node, 0, t);
 }
 
+/* The dtype is that of the second source. */
+static cvy_status fold_cast_like(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_onnx_new(node->x, src[1]->dtype, &src[0]->shape, &t));
+    for (int64_t i = 0; i < t->elems; i++)
+        set_number(t, i, cvy_onnx_number(src[0], i));
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
 static double compute(const char *op, double a, double b, int is_whole)
 {
     switch (*op) {
@@ -323,6 +354,8 @@ static const struct {
     {"Slice", fold_slice, 1},
     {"Concat", fold_concat, 1},
     {"Cast", fold_cast, 1},
+    {"CastLike", fold_cast_like, 2},
+    {"Expand", fold_expand, 2},
     {"Add", fold_arithmetic, 2},
     {"Sub", fold_arithmetic, 2},
     {"Mul", fold_arithmetic, 2},

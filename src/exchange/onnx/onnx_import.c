@@ -60,15 +60,39 @@ static cvy_status input_shape(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, 
     return CVY_OK;
 }
 
+/* The sample [positions.., C] of a file becomes [C, positions..], as the data of jobs are. *order_out: the axes of the
+ * file's, for its readers, which turn them. */
+static cvy_status put_channels_first(cvy_onnx *x, const char *name, cvy_shape *sample, const int64_t **order_out)
+{
+    const int n = sample->ndim;
+    const cvy_shape last = *sample;
+    int64_t *order = NULL;
+    CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *order * (size_t)(n + 1), &order));
+    for (int i = 0; i < n; i++) {
+        sample->dim[i] = last.dim[(i + n - 1) % n];
+        order[i + 1] = i == n - 1 ? 1 : i + 2;
+    }
+    cvy_text_add(&x->out->notes,
+                 "the input %s of the file has its channels last, %s; the data of a job have them first, %s\n", name,
+                 cvy_shape_text(&last), cvy_shape_text(sample));
+    *order_out = order;
+    return x->out->notes.status;
+}
+
 static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, const char *name)
 {
     cvy_onnx_value *value = NULL;
     cvy_shape sample;
+    const int64_t *order = NULL;
     CVY_TRY(input_shape(x, in, &sample));
+    if (strcmp(name, "x") == 0 && cvy_onnx_is_channels_last(x, in->name, sample.ndim + 1))
+        CVY_TRY(put_channels_first(x, in->name, &sample, &order));
     CVY_TRY(value_of(x, in->name, &value));
     CVY_TRY(cvy_build_input(&x->build, name, CVY_DTYPE_F32, &sample));
     CVY_TRY(cvy_pool_strdup(x->out->pool, name, (char **)(uintptr_t)&value->layer));
     value->shape = *cvy_onnx_shape(x, name);
+    if (order)
+        cvy_onnx_turn(value, order);
     return CVY_OK;
 }
 
@@ -258,15 +282,41 @@ static cvy_status set_output(cvy_onnx *x)
     return cvy_pool_strdup(x->out->model->pool, x->value[at].layer, &x->out->model->output);
 }
 
-/* PyTorch's older exporter folds batch norm into the convolution before it, and gives the result a name of its own. */
+/* Whether the optimiser of PyTorch's exporter has made this node of a convolution and a batch norm. */
+static int is_fused_norm(const Cvy__Onnx__NodeProto *p)
+{
+    for (size_t i = 0; i < p->n_metadata_props; i++)
+        if (strcmp(p->metadata_props[i]->key, "pkg.onnxscript.rewriter.rule_name") == 0 &&
+            strstr(p->metadata_props[i]->value, "FuseBatchNorm"))
+            return 1;
+    return 0;
+}
+
+/* Exporters fold batch norm into the convolution before it, though it is to be trained. PyTorch's older one and tf2onnx
+ * give the result a name of its own; PyTorch's newer one says which rule has made a node. */
 static void note_folded(cvy_onnx *x)
 {
-    int folded = 0, norms = 0;
-    for (size_t i = 0; i < x->proto->n_initializer; i++)
-        folded += strncmp(x->proto->initializer[i]->name, "onnx::Conv_", 11) == 0;
-    for (size_t i = 0; i < x->proto->n_node; i++)
+    int folded = 0, fused = 0, merged = 0, norms = 0;
+    for (size_t i = 0; i < x->proto->n_initializer; i++) {
+        const char *name = x->proto->initializer[i]->name;
+        folded += strncmp(name, "onnx::Conv_", 11) == 0;
+        merged += strstr(name, "/merged_input:") || strstr(name, "_weights_fused_bn");
+    }
+    for (size_t i = 0; i < x->proto->n_node; i++) {
         norms += strcmp(x->proto->node[i]->op_type, "BatchNormalization") == 0;
-    if (folded > 0 && norms == 0)
+        fused += is_fused_norm(x->proto->node[i]);
+    }
+    if (fused > 0)
+        cvy_text_add(&x->out->notes,
+                     "the exporter has folded %d batch norms into other layers, so they are not trained as such: "
+                     "export with torch.onnx.export(..., optimize=False)\n",
+                     fused);
+    else if (merged > 0)
+        cvy_text_add(&x->out->notes,
+                     "tf2onnx has folded batch norm into %d convolutions, so it is not trained as such; "
+                     "docs/coming-from.md says how to keep it\n",
+                     merged);
+    else if (folded > 0 && norms == 0)
         cvy_text_add(&x->out->notes,
                      "the exporter has folded batch norm into %d tensors of convolutions, so it cannot be trained: "
                      "export with torch.onnx.export(..., training=torch.onnx.TrainingMode.TRAINING, "

@@ -99,18 +99,29 @@ static cvy_status clean(cvy_pool *pool, const char *name, size_t n, char **out)
     return cvy_build_clean(pool, name + slash, n - slash, out);
 }
 
-/* "conv1.weight" names the layer conv1. Other names of constants ("onnx::Conv_193") name nothing. */
+/* "conv1.weight" names the layer conv1, and so does "net/conv1/convolution/ReadVariableOp:0" of TensorFlow. Other names
+ * of constants ("onnx::Conv_193") name nothing. */
 static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, char **out)
 {
-    static const char *const ends[] = {".weight", ".kernel", "/kernel",       ".gamma",
-                                       "/gamma",  ".W",      ".running_mean", "/moving_mean"};
+    static const char *const ends[] = {".weight",       ".kernel",      "/kernel", ".gamma", "/gamma", ".W",
+                                       ".running_mean", "/moving_mean", ".scale",  ".shift", ".slope", ".bias"};
+    static const char *const readings[] = {"/convolution", "/separable_conv", "/conv_transpose", "/depthwise/",
+                                           "/MatMul",      "/Cast",           "/ReadVariableOp"};
     const size_t n = strlen(t->name);
     *out = NULL;
+    for (int i = 0; i < CVY_COUNT(readings); i++) {
+        const char *at = strstr(t->name, readings[i]);
+        if (at && at > t->name)
+            return clean(x->out->pool, t->name, (size_t)(at - t->name), out);
+    }
     for (int i = 0; i < CVY_COUNT(ends); i++) {
         const size_t end = strlen(ends[i]);
         if (n > end && strcmp(t->name + n - end, ends[i]) == 0)
             return clean(x->out->pool, t->name, n - end, out);
     }
+    /* a parameter of a module itself, as block.layer_scale */
+    if (strchr(t->name, '.') && !strchr(t->name, ':') && !strchr(t->name, '/'))
+        return clean(x->out->pool, t->name, n, out);
     return CVY_OK;
 }
 
@@ -202,6 +213,14 @@ static cvy_onnx_value *output_of(const cvy_onnx_node *n, int i)
     return at >= 0 ? &n->x->value[at] : NULL;
 }
 
+void cvy_onnx_turn(cvy_onnx_value *v, const int64_t *order)
+{
+    const cvy_shape from = v->shape;
+    v->turned = order;
+    for (int i = 0; i < from.ndim; i++)
+        v->shape.dim[i] = from.dim[order[i]];
+}
+
 cvy_status cvy_onnx_done(const cvy_onnx_node *n, int i, const char *output)
 {
     cvy_onnx_value *v = output_of(n, i);
@@ -209,6 +228,15 @@ cvy_status cvy_onnx_done(const cvy_onnx_node *n, int i, const char *output)
         return CVY_OK;
     v->layer = output;
     v->shape = *cvy_onnx_shape(n->x, output);
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_done_turned(const cvy_onnx_node *n, int i, const char *output, const int64_t *order)
+{
+    cvy_onnx_value *v = output_of(n, i);
+    CVY_TRY(cvy_onnx_done(n, i, output));
+    if (v)
+        cvy_onnx_turn(v, order);
     return CVY_OK;
 }
 

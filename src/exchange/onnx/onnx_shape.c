@@ -167,10 +167,24 @@ static cvy_status translate_cast(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(cast) = {"Cast", .translate = translate_cast};
 
+/* Of two sources one at least depends on the input here (onnx_fold.c does the others), and all that does is real. */
+static cvy_status translate_cast_like(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *src = cvy_onnx_source(node, 0);
+    cvy_onnx_tensor *t = NULL;
+    if (!src || !src->constant)
+        return translate_identity(node);
+    CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_F32, &src->constant->shape, &t));
+    for (int64_t i = 0; i < t->elems; i++)
+        ((float *)t->data)[i] = (float)cvy_onnx_number(src->constant, i);
+    return cvy_onnx_done_constant(node, 0, t);
+}
+CVY_ONNX_DEFINE(cast_like) = {"CastLike", .translate = translate_cast_like};
+
 /* ---- parts ---- */
 
-static cvy_status slice_axis(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
-                             const char **output)
+cvy_status cvy_onnx_add_slice(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
+                              const char **output)
 {
     char *options = NULL;
     const cvy_shape *shape = cvy_onnx_shape(node->x, from);
@@ -189,6 +203,12 @@ static int64_t within(int64_t at, int64_t n)
     return CVY_MIN(CVY_MAX(at < 0 ? at + n : at, (int64_t)0), n);
 }
 
+/* Whether a slice takes all samples: exporters write one for each axis. */
+static int takes_all_samples(const cvy_onnx *x, int64_t axis, int64_t start, int64_t end, int64_t step)
+{
+    return axis == 0 && start == 0 && step == 1 && (end >= INT32_MAX || (x->batch > 0 && end == x->batch));
+}
+
 static cvy_status translate_slice(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
@@ -204,12 +224,14 @@ static cvy_status translate_slice(const cvy_onnx_node *node)
     const char *output = src->layer;
     for (int i = 0; i < n; i++) {
         int axis = 0;
+        if (takes_all_samples(node->x, naxes ? axes[i] : i, starts[i], ends[i], nsteps ? steps[i] : 1))
+            continue;
         CVY_TRY(cvy_onnx_axis(node, naxes ? axes[i] : i, src->shape.ndim, &axis));
         CVY_ONNX_CHECK(!nsteps || steps[i] == 1, node, "a step of %lld, expected 1", (long long)steps[i]);
         const int64_t size = src->shape.dim[axis], first = within(starts[i], size), end = within(ends[i], size);
         CVY_ONNX_CHECK(end > first, node, "entries %lld to %lld of %lld are none", (long long)starts[i],
                        (long long)ends[i], (long long)size);
-        CVY_TRY(slice_axis(node, output, axis, first, end - first, &output));
+        CVY_TRY(cvy_onnx_add_slice(node, output, axis, first, end - first, &output));
     }
     return cvy_onnx_done(node, 0, output);
 }
@@ -231,7 +253,7 @@ static cvy_status translate_split(const cvy_onnx_node *node)
         const int64_t count = n ? sizes[i] : CVY_MIN(each, size - first);
         CVY_ONNX_CHECK(count > 0 && first + count <= size, node, "part %d has %lld of %lld entries", i,
                        (long long)count, (long long)size);
-        CVY_TRY(slice_axis(node, src->layer, axis, first, count, &output));
+        CVY_TRY(cvy_onnx_add_slice(node, src->layer, axis, first, count, &output));
         CVY_TRY(cvy_onnx_done(node, i, output));
         first += count;
     }
@@ -377,32 +399,6 @@ static cvy_status translate_upsample(const cvy_onnx_node *node)
     return add_resize(node, src, "nearest", 0, &to);
 }
 CVY_ONNX_DEFINE(upsample) = {"Upsample", .translate = translate_upsample};
-
-/* ---- transposed axes ---- */
-
-static cvy_status translate_transpose(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *src = NULL;
-    const int64_t *order = NULL;
-    int n = 0, moves = 0;
-    cvy_text options = {0};
-    CVY_TRY(cvy_onnx_activation(node, 0, &src));
-    CVY_TRY(cvy_onnx_ints(node, "perm", -1, &order, &n));
-    CVY_ONNX_CHECK(n == src->shape.ndim && order[0] == 0, node,
-                   "the axes of %s become those of %d, the first of them %lld; the samples must stay first",
-                   cvy_shape_text(&src->shape), n, (long long)(n ? order[0] : src->shape.ndim - 1));
-    for (int i = 1; i < n; i++) {
-        cvy_text_add(&options, "%s%lld", i > 1 ? ", " : "order: [", (long long)order[i]);
-        moves |= order[i] != i;
-    }
-    cvy_text_add(&options, "]");
-    const cvy_status status = options.status != CVY_OK ? options.status
-                              : moves                  ? cvy_onnx_simple(node, "transpose", options.data)
-                                                       : cvy_onnx_done(node, 0, src->layer);
-    cvy_text_free(&options);
-    return status;
-}
-CVY_ONNX_DEFINE(transpose) = {"Transpose", .translate = translate_transpose};
 
 /* ---- reductions ---- */
 

@@ -150,19 +150,6 @@ cvy_status cvy_run_new_job(const char *source, const char *task, char **text_out
 
 /* ---- a network of the zoo ---- */
 
-/* Adds "name: value", as a line or as a line for each item of a list. */
-static cvy_status add_layers(const cvy_tree *layers, cvy_text *t)
-{
-    for (int i = 0; i < layers->count; i++) {
-        const cvy_tree *layer = layers->child[i];
-        char *line = NULL;
-        CVY_TRY(cvy_tree_print_line(layer->child[0], &line));
-        cvy_text_add(t, "    - %s: %s\n", layer->key[0], line);
-        cvy_mem_free(&line);
-    }
-    return CVY_OK;
-}
-
 static int has_layer(const cvy_model *m, const char *op)
 {
     for (int i = 0; i < m->nlayer; i++)
@@ -193,7 +180,7 @@ static cvy_status add_model(cvy_pool *pool, cvy_model *m, const char *name, cvy_
              : "the last layer has an output for each class.",
         name);
     cvy_text_add(t, "model:\n  inputs: {%s: %s}\n  layers:\n", m->input[0].name, cvy_shape_text(x));
-    CVY_TRY(add_layers(layers, t));
+    CVY_TRY(cvy_model_add_layers(layers, t));
     cvy_text_add(t, "  output: %s\n\ndata:\n", cvy_model_output(m));
     cvy_text_add(
         t, "  # Generated samples: put your data here, such as `train: PATH` (`convoy new PATH` writes a whole job).\n"

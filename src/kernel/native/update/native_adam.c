@@ -15,7 +15,8 @@ CVY_INLINE void update(const cvy_native_update *u, int64_t first, int64_t end, f
     const double t = (double)u->now.step + 1;
     const float rate = (float)(u->now.lr / (1 - pow(o->beta1, t))), root = (float)(1 / sqrt(1 - pow(o->beta2, t)));
     const float *weight = u->weight, *gradient = u->gradient, *mean = u->state[0], *square = u->state[1];
-    const float scale = (float)u->now.scale, beta1 = (float)o->beta1, beta2 = (float)o->beta2, eps = (float)o->eps;
+    const float scale = (float)u->now.scale, beta1 = (float)o->beta1, beta2 = (float)o->beta2,
+                eps = (float)o->eps * (o->eps_hat ? root : 1);
     const float new1 = (float)(1 - o->beta1), new2 = (float)(1 - o->beta2);
     float *out = u->weight_out, *mean_out = u->state_out[0], *square_out = u->state_out[1];
 #pragma omp simd

@@ -17,22 +17,34 @@ CVY_SIMD static void sgd_plain_range(int64_t first, int64_t end, void *arg)
         out[i] = weight[i] - lr * (scale * gradient[i] + decay * weight[i]);
 }
 
-CVY_SIMD static void sgd_momentum_range(int64_t first, int64_t end, void *arg)
+/* inside: what the gradient is multiplied by before it enters the momentum; outside: the step. One of them is lr, the
+ * other 1. */
+CVY_INLINE void update(const cvy_native_update *u, int64_t first, int64_t end, float inside, float outside)
 {
-    const cvy_native_update *u = arg;
     const struct cvy_sgd *o = u->options;
     const float *weight = u->weight, *gradient = u->gradient, *state = u->state[0];
-    const float scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr,
-                momentum = (float)o->momentum;
+    const float scale = (float)u->now.scale, decay = (float)o->weight_decay, momentum = (float)o->momentum;
     const cvy_sgd_share share = cvy_sgd_direction(o);
     const float a = (float)share.gradient, b = (float)share.momentum;
     float *out = u->weight_out, *state_out = u->state_out[0];
 #pragma omp simd
     for (int64_t i = first; i < end; i++) {
-        const float g = scale * gradient[i] + decay * weight[i], m = momentum * state[i] + g;
+        const float g = inside * (scale * gradient[i] + decay * weight[i]), m = momentum * state[i] + g;
         state_out[i] = m;
-        out[i] = weight[i] - lr * (a * g + b * m);
+        out[i] = weight[i] - outside * (a * g + b * m);
     }
+}
+
+CVY_SIMD static void sgd_momentum_range(int64_t first, int64_t end, void *arg)
+{
+    const cvy_native_update *u = arg;
+    update(u, first, end, 1, (float)u->now.lr);
+}
+
+CVY_SIMD static void sgd_steps_range(int64_t first, int64_t end, void *arg)
+{
+    const cvy_native_update *u = arg;
+    update(u, first, end, (float)u->now.lr, 1);
 }
 
 static cvy_status sgd_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -41,7 +53,9 @@ static cvy_status sgd_run(void *state, void *const *src, void *const *dst, void 
     const int has_momentum = o->momentum > 0;
     (void)scratch;
     return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst,
-                                 has_momentum ? sgd_momentum_range : sgd_plain_range);
+                                 !has_momentum  ? sgd_plain_range
+                                 : o->lr_inside ? sgd_steps_range
+                                                : sgd_momentum_range);
 }
 
 CVY_KERNEL_DEFINE(native_sgd) = {

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cmd_import.c: `convoy import`: writes a solver or a network of Caffe as a job. */
+#include "cmd.h"
+
+typedef struct verb_options {
+    const char *out;
+    int force;
+} verb_options;
+
+static int run(const cmd_line *line)
+{
+    const verb_options *o = line->options;
+    const cvy_import_opts opts = {
+        .size = sizeof opts, .weights = line->narg > 1 ? line->arg[1] : NULL, .out = o->out, .replace = o->force};
+    char *text = NULL;
+    return cmd_print(cvy_run_import(line->arg[0], &opts, &text), &text);
+}
+
+static const cmd_option options[] = {
+    {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "where the files go; the current folder if not given"},
+    {"--force", NULL, CMD_FLAG, CMD_FIELD(force), "replaces files that exist already"},
+    {0},
+};
+
+const cmd_verb cmd_import = {
+    .name = "import",
+    .arguments = "NET.prototxt|SOLVER.prototxt [MODEL.caffemodel] [--out FOLDER]",
+    .summary = "writes a solver or a network of Caffe as a job, and its weights",
+    .detail =
+        "job.yaml has the network, and of a solver also data and training, with comments on what was decided. With "
+        "a caffemodel, weights.safetensors has its weights, and the job begins with them.\n"
+        "A solver can also be trained as it is: convoy train --solver SOLVER.prototxt.",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .narg_min = 1,
+    .narg_max = 2,
+    .run = run,
+};

@@ -1,0 +1,98 @@
+/*
+ * onnx_transpose.c: Transpose. TensorFlow keeps channels last, so tf2onnx puts a pair of transpositions around each
+ * layer that wants them first. Transpositions that follow each other become one, or none if they cancel.
+ *
+ * A transposition that only transpositions read becomes no layer: its output is that of its source, with the order of
+ * the axes in `turned`, and the readers take that into their own order. The same holds for an input with its channels
+ * last that is transposed before it is used: the data of a job have channels first.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "exchange/onnx/onnx.h"
+
+static const Cvy__Onnx__AttributeProto *order_of(const Cvy__Onnx__NodeProto *p)
+{
+    for (size_t i = 0; i < p->n_attribute; i++)
+        if (strcmp(p->attribute[i]->name, "perm") == 0)
+            return p->attribute[i];
+    return NULL;
+}
+
+static int is_transpose(const Cvy__Onnx__NodeProto *p)
+{
+    return strcmp(p->op_type, "Transpose") == 0;
+}
+
+/* Whether the node makes [N, C, positions..] of [N, positions.., C]. */
+static int moves_channels_first(const Cvy__Onnx__NodeProto *p, int ndim)
+{
+    const Cvy__Onnx__AttributeProto *order = is_transpose(p) ? order_of(p) : NULL;
+    int moves = order && order->n_ints == (size_t)ndim && ndim >= 3 && order->ints[0] == 0;
+    for (int i = 1; moves && i < ndim; i++)
+        moves = order->ints[i] == (i == 1 ? ndim - 1 : i - 1);
+    return moves;
+}
+
+/* Whether transpositions read this value, and nothing else does. first_ndim: they all move channels first in a tensor
+ * with that many dimensions; 0: any transposition will do. */
+static int only_turned(const cvy_onnx *x, const char *name, int first_ndim)
+{
+    int readers = 0;
+    for (size_t i = 0; i < x->proto->n_output; i++)
+        if (strcmp(x->proto->output[i]->name, name) == 0)
+            return 0;
+    for (size_t i = 0; i < x->proto->n_node; i++)
+        for (size_t k = 0; k < x->proto->node[i]->n_input; k++) {
+            const Cvy__Onnx__NodeProto *p = x->proto->node[i];
+            if (strcmp(p->input[k], name) != 0)
+                continue;
+            if (first_ndim ? !moves_channels_first(p, first_ndim) : !is_transpose(p))
+                return 0;
+            readers++;
+        }
+    return readers > 0;
+}
+
+int cvy_onnx_is_channels_last(const cvy_onnx *x, const char *input, int ndim)
+{
+    return only_turned(x, input, ndim);
+}
+
+static cvy_status add_transpose(const cvy_onnx_node *node, const int64_t *order, int n)
+{
+    cvy_text options = {0};
+    for (int i = 1; i < n; i++)
+        cvy_text_add(&options, "%s%lld", i > 1 ? ", " : "order: [", (long long)order[i]);
+    cvy_text_add(&options, "]");
+    const cvy_status status =
+        options.status == CVY_OK ? cvy_onnx_simple(node, "transpose", options.data) : options.status;
+    cvy_text_free(&options);
+    return status;
+}
+
+static cvy_status translate_transpose(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *src = NULL;
+    const int64_t *given = NULL;
+    int64_t *order = NULL;
+    int n = 0, moves = 0;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    CVY_TRY(cvy_onnx_ints(node, "perm", -1, &given, &n));
+    CVY_ONNX_CHECK(n == src->shape.ndim && given[0] == 0, node,
+                   "the axes of %s become those of %d, the first of them %lld; the samples must stay first",
+                   cvy_shape_text(&src->shape), n, (long long)(n ? given[0] : src->shape.ndim - 1));
+    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *order * (size_t)n, &order));
+    for (int i = 0; i < n; i++) {
+        CVY_ONNX_CHECK(given[i] >= 0 && given[i] < n, node, "axis %lld of %s", (long long)given[i],
+                       cvy_shape_text(&src->shape));
+        order[i] = src->turned ? src->turned[given[i]] : given[i];
+        moves |= order[i] != i;
+    }
+    if (!moves)
+        return cvy_onnx_done(node, 0, src->layer);
+    return only_turned(node->x, node->proto->output[0], 0) ? cvy_onnx_done_turned(node, 0, src->layer, order)
+                                                           : add_transpose(node, order, n);
+}
+CVY_ONNX_DEFINE(transpose) = {"Transpose", .translate = translate_transpose};
