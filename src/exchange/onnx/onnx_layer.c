@@ -145,7 +145,7 @@ static cvy_status sharing_key(cvy_onnx *x, const cvy_onnx_layer *layer, char **o
 static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char *key,
                               const char **name_out, const char **output_out)
 {
-    const cvy_onnx *x = n->x;
+    cvy_onnx *x = n->x;
     char *wish = NULL;
     const cvy_onnx_tensor *const named[] = {layer->weight, layer->more[0], layer->more[1], layer->more[2]};
     const int owner = key ? cvy_index_find(&x->owner, key) : -1;
