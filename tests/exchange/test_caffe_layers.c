@@ -474,6 +474,7 @@ static const struct {
      "softmax_cross_entropy: {name: loss, loss_weight: 12, from: [x, label]}"},
     {"1, 3, 4", "type: \"SoftmaxWithLoss\" loss_param { normalization: FULL }",
      "softmax_cross_entropy: {name: loss, from: [x, label]}"},
+    {"1", "type: \"HingeLoss\" hinge_loss_param { norm: L2 }", "hinge: {name: loss, norm: l2, from: [ip, label]}"},
     {"2, 3, 4", "type: \"EuclideanLoss\" loss_weight: 2", "mse: {name: loss, loss_weight: 24, from: [x, y]}"},
     {"2, 3, 4", "type: \"SigmoidCrossEntropyLoss\"", "bce: {name: loss, loss_weight: 24, from: [x, y]}"},
     {"2, 3, 4", "type: \"SigmoidCrossEntropyLoss\" loss_param { normalization: VALID }",
@@ -489,8 +490,11 @@ static void losses_have_the_factors_of_caffe(void)
         char *text = NULL;
         cvy_text_free(&caffe_net);
         cvy_text_add(&caffe_net, labels, losses[i].target);
-        cvy_text_add(&caffe_net, "layer { name: \"loss\" bottom: \"data\" bottom: \"t\" top: \"loss\" %s }",
-                     losses[i].text);
+        cvy_text_add(&caffe_net,
+                     "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
+                     "inner_product_param { num_output: 3 } }\n"
+                     "layer { name: \"loss\" bottom: \"%s\" bottom: \"t\" top: \"loss\" %s }",
+                     strstr(losses[i].text, "Hinge") ? "ip" : "data", losses[i].text);
         caffe_put("layer.prototxt");
         EXPECT_OK(cvy_import_caffe("layer.prototxt", &(cvy_caffe_opts){0}, &in));
         EXPECT_OK(cvy_pool_create(&pool));
