@@ -131,7 +131,8 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     cvy_tree *options = NULL;
     cvy_value *src[CVY_NODE_SRC_MAX] = {0};
     char *text = NULL;
-    CVY_TRY(cvy_model_find_layer(m, layer->op, &op));
+    cvy_status status = cvy_model_find_layer(m, layer->op, &op);
+    CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where));
     if (layer->options && *layer->options) {
         CVY_TRY(cvy_pool_printf(m->pool, &text, "{%s}", layer->options));
         CVY_TRY(cvy_tree_parse_text(m->pool, b->path, text, strlen(text), &options));
@@ -141,8 +142,7 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     CVY_TRY(cvy_mem_reserve(&b->value, &b->room, m->nlayer, sizeof *b->value));
     CVY_TRY(cvy_model_add_tree(m, op, layer->name, options, layer->output, (char *const *)(uintptr_t)layer->from,
                                layer->nfrom));
-    const cvy_status status =
-        cvy_graph_layer_op(b->graph, op, layer->name, options, src, layer->nfrom, &b->value[m->nlayer - 1]);
+    status = cvy_graph_layer_op(b->graph, op, layer->name, options, src, layer->nfrom, &b->value[m->nlayer - 1]);
     CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where));
     return check_size(b, layer->where, &b->value[m->nlayer - 1]->shape);
 }
