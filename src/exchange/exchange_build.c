@@ -25,6 +25,8 @@ void cvy_build_close(cvy_build *b)
     cvy_vars_destroy(&b->vars);
     cvy_mem_free(&b->value);
     cvy_index_free(&b->set);
+    cvy_index_free(&b->wished);
+    cvy_mem_free(&b->suffix);
 }
 
 cvy_status cvy_build_input(cvy_build *b, const char *name, cvy_dtype dtype, const cvy_shape *sample)
@@ -44,8 +46,11 @@ cvy_value *cvy_build_value(const cvy_build *b, const char *output)
 
 cvy_status cvy_build_clean(cvy_pool *pool, const char *name, size_t bytes, char **out)
 {
+    enum { LONGEST = 100 };
     char *text = NULL;
-    CVY_TRY(cvy_pool_printf(pool, out, "%.*s", (int)bytes, name));
+    CVY_TRY(cvy_pool_printf(pool, out, "%.*s", (int)CVY_MIN(bytes, (size_t)LONGEST), name));
+    if (!**out)
+        CVY_TRY(cvy_pool_strdup(pool, "layer", out));
     for (text = *out; *text; text++)
         *text = *text == '/' ? '.' : isalnum((unsigned char)*text) || strchr("._-", *text) ? *text : '_';
     return CVY_OK;
@@ -53,7 +58,7 @@ cvy_status cvy_build_clean(cvy_pool *pool, const char *name, size_t bytes, char 
 
 int cvy_build_is_taken(const cvy_build *b, const char *name)
 {
-    static const char *const fields[] = {"x", "y", "label", "weight", "norm"};
+    static const char *const fields[] = {"x", "y", "label", "weight", "norm", "step", "lr", "sample_id"};
     const cvy_model *m = b->out->model;
     for (int i = 0; i < CVY_COUNT(fields); i++)
         if (strcmp(fields[i], name) == 0)
@@ -64,12 +69,23 @@ int cvy_build_is_taken(const cvy_build *b, const char *name)
     return cvy_index_find(&m->layer_at, name) >= 0;
 }
 
-cvy_status cvy_build_free_name(const cvy_build *b, const char *wish, const char **out)
+/* Many layers may have one name: the search goes on where the last one ended. */
+cvy_status cvy_build_free_name(cvy_build *b, const char *wish, const char **out)
 {
     char *name = NULL;
     CVY_TRY(cvy_pool_strdup(b->out->pool, wish, &name));
-    for (int i = 2; cvy_build_is_taken(b, name); i++)
-        CVY_TRY(cvy_pool_printf(b->out->pool, &name, "%s_%d", wish, i));
+    if (cvy_build_is_taken(b, name)) {
+        int at = cvy_index_find(&b->wished, name);
+        if (at < 0) {
+            at = b->wished.count;
+            CVY_TRY(cvy_mem_reserve(&b->suffix, &b->suffix_room, at, sizeof *b->suffix));
+            CVY_TRY(cvy_index_add(&b->wished, name, at));
+            b->suffix[at] = 1;
+        }
+        do
+            CVY_TRY(cvy_pool_printf(b->out->pool, &name, "%s_%d", wish, ++b->suffix[at]));
+        while (cvy_build_is_taken(b, name));
+    }
     *out = name;
     return CVY_OK;
 }

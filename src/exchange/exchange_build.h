@@ -16,7 +16,9 @@ typedef struct cvy_build {
     cvy_graph *graph;
     cvy_value **value; /* [layers of the model]: their outputs in the graph */
     int room;
-    cvy_index set; /* variables that have values */
+    cvy_index set;    /* variables that have values */
+    cvy_index wished; /* names that were not free: their numbers in `suffix`, the last suffix that made them free */
+    int *suffix, suffix_room;
 } cvy_build;
 
 /* path and out are borrowed. */
@@ -27,12 +29,15 @@ cvy_status cvy_build_input(cvy_build *b, const char *name, cvy_dtype dtype, cons
 /* The output of a layer, or an input, by its name in the model; NULL: there is none. */
 cvy_value *cvy_build_value(const cvy_build *b, const char *output);
 
-/* A name that the lists of a job file and the names of variables can hold: '/' becomes '.', other characters '_'. */
+/* A name that the lists of a job file and the names of variables can hold: '/' becomes '.', other characters '_'. It is
+ * cut after 100 characters, because names of variables have a limit. */
 cvy_status cvy_build_clean(cvy_pool *pool, const char *name, size_t bytes, char **out);
-/* Whether a layer or an input has this name, or the data of a job may have a field with it. */
+/* Whether a layer or an input has this name, or a feed of a training step, or the data of a job may have a field with
+ * it.
+ */
 int cvy_build_is_taken(const cvy_build *b, const char *name);
 /* A name that is not taken and begins with `wish`. */
-cvy_status cvy_build_free_name(const cvy_build *b, const char *wish, const char **out);
+cvy_status cvy_build_free_name(cvy_build *b, const char *wish, const char **out);
 
 /* The shortest decimal number that gives the same f32: 0.1, and not 0.100000001490116. Formats whose numbers are f32
  * have them so, and it is what somebody wrote. */

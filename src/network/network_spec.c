@@ -311,7 +311,6 @@ static cvy_status quote(cvy_pool *pool, const char *path, char **out)
 /* weights: of a network of Caffe; NULL: the file is ONNX. */
 static cvy_status describe_import(cvy_network_spec *s, const char *path, const char *weights)
 {
-    static char x[] = "x";
     char *file = NULL, *values = NULL, *text = NULL;
     CVY_TRY(cvy_pool_create(&s->pool));
     CVY_TRY(quote(s->pool, path, &file));
@@ -325,9 +324,15 @@ static cvy_status describe_import(cvy_network_spec *s, const char *path, const c
     CVY_TRY(cvy_pool_printf(
         s->pool, &text, "model: %s\ndata: {train: none}\ntrain: {epochs: 1, optimizer: {name: sgd, lr: 0.1}}\n", text));
     CVY_TRY(cvy_job_parse_text(path, text, NULL, 0, &s->job));
-    s->stored = (cvy_reader_info){.dtype = CVY_DTYPE_F32, .shape = s->job->import->model->input[0].sample_shape};
-    s->data.field[0] = (cvy_field){.name = x, .dtype = CVY_DTYPE_F32, .shape = s->stored.shape};
-    s->data.nfield = 1;
+    const cvy_model *model = s->job->import->model;
+    CVY_CHECK(model->ninput <= CVY_COUNT(s->data.field), CVY_E_UNSUPPORTED, "%s: the network has %d inputs, at most %d",
+              path, model->ninput, CVY_COUNT(s->data.field));
+    s->stored = (cvy_reader_info){.dtype = CVY_DTYPE_F32, .shape = model->input[0].sample_shape};
+    for (int i = 0; i < model->ninput; i++) {
+        s->data.field[i] = (cvy_field){.dtype = CVY_DTYPE_F32, .shape = model->input[i].sample_shape};
+        CVY_TRY(cvy_pool_strdup(s->pool, model->input[i].name, &s->data.field[i].name));
+    }
+    s->data.nfield = model->ninput;
     return cvy_pool_strdup(s->pool, path, (char **)(uintptr_t)&s->data.path);
 }
 

@@ -1,0 +1,118 @@
+/*
+ * cmd_simulate_table.c: the rows of `convoy simulate`, as a table or in JSON.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <math.h>
+
+#include "cmd_simulate.h"
+
+/* An axis on which no rank waits has no time. */
+static double or_zero(double ms)
+{
+    return isnan(ms) ? 0 : ms;
+}
+
+static int is_spatial(const cmd_simulation *s)
+{
+    return s->spatial[0] * s->spatial[1] * s->spatial[2] > 1;
+}
+
+/* "p2 t2 s2x1 d4": the axes that are used, and the ranks that are left for data. */
+static const char *grid_text(const cmd_simulation *s, int ranks, char *text, size_t room)
+{
+    size_t n = 0;
+    text[0] = 0;
+    if (s->stages > 1)
+        n += (size_t)snprintf(text + n, room - n, "p%lld ", (long long)s->stages);
+    if (s->tensor > 1)
+        n += (size_t)snprintf(text + n, room - n, "t%lld ", (long long)s->tensor);
+    if (is_spatial(s))
+        n += (size_t)snprintf(text + n, room - n, "s%lldx%lld", (long long)s->spatial[0], (long long)s->spatial[1]);
+    if (s->spatial[2] > 1)
+        n += (size_t)snprintf(text + n, room - n, "x%lld", (long long)s->spatial[2]);
+    snprintf(text + n, room - n, "%sd%lld", is_spatial(s) ? " " : "", (long long)(ranks / s->parts));
+    return text;
+}
+
+static void show_grid_json(const cmd_simulation *s, const cvy_bench_result *r)
+{
+    printf(", \"pipeline\": %d, \"micro_batches\": %d, \"tensor\": %lld, \"spatial\": [%lld, %lld, %lld], "
+           "\"exposed_data_ms\": %.9g, \"exposed_pipeline_ms\": %.9g, \"exposed_tensor_ms\": %.9g, "
+           "\"exposed_halo_ms\": %.9g",
+           r->pipeline, r->micro_batches, (long long)s->tensor, (long long)s->spatial[0], (long long)s->spatial[1],
+           (long long)s->spatial[2], or_zero(r->exposed_data_ms), or_zero(r->exposed_pipeline_ms),
+           or_zero(r->exposed_tensor_ms), or_zero(r->exposed_spatial_ms));
+    if (s->stages > 1)
+        printf(", \"bubble\": %.6g, \"bubble_predicted\": %.6g", r->bubble, r->bubble_predicted);
+}
+
+/* The columns of the axes that are used. */
+static void show_grid(const cmd_simulation *s, const cvy_bench_result *r)
+{
+    char grid[96];
+    if (s->parts <= 1)
+        return;
+    if (s->options->json) {
+        show_grid_json(s, r);
+        return;
+    }
+    printf(" %16s %9.3f", grid_text(s, r->ranks, grid, sizeof grid), or_zero(r->exposed_data_ms));
+    if (s->stages > 1)
+        printf(" %9.3f", or_zero(r->exposed_pipeline_ms));
+    if (s->tensor > 1)
+        printf(" %9.3f", or_zero(r->exposed_tensor_ms));
+    if (is_spatial(s))
+        printf(" %9.3f", or_zero(r->exposed_spatial_ms));
+    if (s->stages > 1)
+        printf(" %9.1f %9.1f", 100 * r->bubble, 100 * r->bubble_predicted);
+}
+
+static void show_grid_head(const cmd_simulation *s)
+{
+    if (s->parts > 1)
+        printf(" %16s %9s", "grid", "data");
+    if (s->stages > 1)
+        printf(" %9s", "pipeline");
+    if (s->tensor > 1)
+        printf(" %9s", "tensor");
+    if (is_spatial(s))
+        printf(" %9s", "halo");
+    if (s->stages > 1)
+        printf(" %9s %9s", "bubble %", "predicted");
+}
+
+void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_result *r)
+{
+    const double ms = r->ms_mean, rate = 1e3 * (double)r->batch / ms;
+    const double efficiency = 100 * rate / ((double)ranks * s->node_rate);
+    if (s->options->json)
+        printf("{\"model\": \"%s\", \"ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, \"images_per_s\": %.9g, "
+               "\"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
+               " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
+               "\"node_images_per_s\": %.9g",
+               s->model, (long long)ranks, (long long)r->batch, ms, rate, efficiency, r->exposed_comm_ms,
+               r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate);
+    else
+        printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)r->batch, ms,
+               efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
+    show_grid(s, r);
+    printf("%s\n", s->options->json ? "}" : "");
+    fflush(stdout);
+}
+
+void cmd_simulate_show_head(const cmd_simulation *s)
+{
+    if (s->options->json)
+        return;
+    printf("%s on %s: %s\n", s->model, s->platform_name, s->platform.summary);
+    printf("a node alone trains %.1f images/s (%s): measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n",
+           s->node_rate, s->rate_from, s->scale, 100 * s->noise, (long long)s->batch,
+           s->options->global_batch ? "in all"
+           : s->parts > 1           ? "for the nodes that share them"
+                                    : "a node");
+    printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
+           "hidden", "slowest", "spread");
+    show_grid_head(s);
+    printf("\n");
+}
