@@ -38,7 +38,7 @@ static void print_end(cvy_status status, const cvy_train_result *r)
     } else {
         printf("\nthe run is in %s: report.html shows it; `convoy test ", r->out);
         cmd_put_word(r->out);
-        printf("` scores it\n");
+        printf("%s` scores it\n", r->has_test ? "" : " --data DATA");
     }
 }
 

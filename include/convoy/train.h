@@ -89,6 +89,8 @@ typedef struct cvy_train_result {
     int64_t steps;
     /** Wall-clock time, s; latest losses, NaN if there is none. */
     double seconds, train_loss, val_loss;
+    /** 1: the job names data for a test. */
+    int has_test;
 } cvy_train_result;
 CVY_SIZED_STRUCT(cvy_train_result)
 

@@ -25,7 +25,7 @@ void cvy_build_close(cvy_build *b)
     cvy_vars_destroy(&b->vars);
     cvy_mem_free(&b->value);
     cvy_index_free(&b->set);
-    cvy_index_free(&b->taken);
+    cvy_index_free(&b->wished);
     cvy_mem_free(&b->suffix);
 }
 
@@ -58,7 +58,7 @@ cvy_status cvy_build_clean(cvy_pool *pool, const char *name, size_t bytes, char 
 
 int cvy_build_is_taken(const cvy_build *b, const char *name)
 {
-    static const char *const fields[] = {"norm", "step", "lr", "sample_id", "x", "y", "label", "weight"};
+    static const char *const fields[] = {"x", "y", "label", "weight", "norm", "step", "lr", "sample_id"};
     const cvy_model *m = b->out->model;
     for (int i = 0; i < CVY_COUNT(fields); i++)
         if (strcmp(fields[i], name) == 0)
@@ -66,18 +66,7 @@ int cvy_build_is_taken(const cvy_build *b, const char *name)
     for (int i = 0; i < m->ninput; i++)
         if (strcmp(m->input[i].name, name) == 0)
             return 1;
-    return cvy_index_find(&b->taken, name) >= 0;
-}
-
-/* The name must live in the pool. */
-static cvy_status take_name(cvy_build *b, const char *name)
-{
-    const int number = b->taken.count;
-    if (cvy_index_find(&b->taken, name) >= 0)
-        return CVY_OK;
-    CVY_TRY(cvy_mem_reserve(&b->suffix, &b->suffix_room, number, sizeof *b->suffix));
-    b->suffix[number] = 1;
-    return cvy_index_add(&b->taken, name, number);
+    return cvy_index_find(&m->layer_at, name) >= 0;
 }
 
 /* Many layers may have one name: the search goes on where the last one ended. */
@@ -86,14 +75,19 @@ cvy_status cvy_build_free_name(cvy_build *b, const char *wish, const char **out)
     char *name = NULL;
     CVY_TRY(cvy_pool_strdup(b->out->pool, wish, &name));
     if (cvy_build_is_taken(b, name)) {
-        CVY_TRY(take_name(b, name));
-        const int first = cvy_index_find(&b->taken, name);
+        int at = cvy_index_find(&b->wished, name);
+        if (at < 0) {
+            at = b->wished.count;
+            CVY_TRY(cvy_mem_reserve(&b->suffix, &b->suffix_room, at, sizeof *b->suffix));
+            CVY_TRY(cvy_index_add(&b->wished, name, at));
+            b->suffix[at] = 1;
+        }
         do
-            CVY_TRY(cvy_pool_printf(b->out->pool, &name, "%s_%d", wish, ++b->suffix[first]));
+            CVY_TRY(cvy_pool_printf(b->out->pool, &name, "%s_%d", wish, ++b->suffix[at]));
         while (cvy_build_is_taken(b, name));
     }
     *out = name;
-    return take_name(b, name);
+    return CVY_OK;
 }
 
 /* ---- numbers ---- */
@@ -131,7 +125,8 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     cvy_tree *options = NULL;
     cvy_value *src[CVY_NODE_SRC_MAX] = {0};
     char *text = NULL;
-    CVY_TRY(cvy_model_find_layer(m, layer->op, &op));
+    cvy_status status = cvy_model_find_layer(m, layer->op, &op);
+    CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where));
     if (layer->options && *layer->options) {
         CVY_TRY(cvy_pool_printf(m->pool, &text, "{%s}", layer->options));
         CVY_TRY(cvy_tree_parse_text(m->pool, b->path, text, strlen(text), &options));
@@ -141,21 +136,20 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     CVY_TRY(cvy_mem_reserve(&b->value, &b->room, m->nlayer, sizeof *b->value));
     CVY_TRY(cvy_model_add_tree(m, op, layer->name, options, layer->output, (char *const *)(uintptr_t)layer->from,
                                layer->nfrom));
-    const cvy_status status =
-        cvy_graph_layer_op(b->graph, op, layer->name, options, src, layer->nfrom, &b->value[m->nlayer - 1]);
+    status = cvy_graph_layer_op(b->graph, op, layer->name, options, src, layer->nfrom, &b->value[m->nlayer - 1]);
     CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where));
     return check_size(b, layer->where, &b->value[m->nlayer - 1]->shape);
 }
 
 /* The old name stays taken. */
-cvy_status cvy_build_rename_last(cvy_build *b, const char *name)
+cvy_status cvy_build_rename_last(cvy_build *b, const char *free_name)
 {
     cvy_model *m = b->out->model;
     cvy_layer *last = &m->layer[m->nlayer - 1];
-    char *copy = NULL;
-    CVY_TRY(cvy_pool_strdup(m->pool, name, &copy));
-    CVY_TRY(cvy_index_add(&m->layer_at, copy, m->nlayer - 1));
-    last->name = last->output = copy;
+    char *name = NULL;
+    CVY_TRY(cvy_pool_strdup(m->pool, free_name, &name));
+    CVY_TRY(cvy_index_add(&m->layer_at, name, m->nlayer - 1));
+    last->name = last->output = name;
     return CVY_OK;
 }
 

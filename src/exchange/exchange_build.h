@@ -16,12 +16,10 @@ typedef struct cvy_build {
     cvy_graph *graph;
     cvy_value **value; /* [layers of the model]: their outputs in the graph */
     int room;
-    cvy_index set;   /* variables that have values */
-    cvy_index taken; /* names that were given away */
-    int *suffix;     /* [names in taken]: the last number that made such a name free */
-    int suffix_room;
+    cvy_index set;    /* variables that have values */
+    cvy_index wished; /* names that were not free: their numbers in `suffix`, the last suffix that made them free */
+    int *suffix, suffix_room;
 } cvy_build;
-#define CVY_BUILD_ELEMS ((int64_t)1 << 40) /* the most elements of a sample, so that no size overflows */
 
 /* path and out are borrowed. */
 cvy_status cvy_build_open(cvy_build *b, const char *path, cvy_import *out);
@@ -32,11 +30,13 @@ cvy_status cvy_build_input(cvy_build *b, const char *name, cvy_dtype dtype, cons
 cvy_value *cvy_build_value(const cvy_build *b, const char *output);
 
 /* A name that the lists of a job file and the names of variables can hold: '/' becomes '.', other characters '_'. It is
- * cut after 100 characters, because names of variables have a limit, and is "layer" if it would be empty. */
+ * cut after 100 characters, because names of variables have a limit. */
 cvy_status cvy_build_clean(cvy_pool *pool, const char *name, size_t bytes, char **out);
-/* Whether a layer or an input has this name, or a feed of a training step, or a field of the data of a job may have. */
+/* Whether a layer or an input has this name, or a feed of a training step, or the data of a job may have a field with
+ * it.
+ */
 int cvy_build_is_taken(const cvy_build *b, const char *name);
-/* A name that is not taken and begins with `wish`; it is taken then. */
+/* A name that is not taken and begins with `wish`. */
 cvy_status cvy_build_free_name(cvy_build *b, const char *wish, const char **out);
 
 /* The shortest decimal number that gives the same f32: 0.1, and not 0.100000001490116. Formats whose numbers are f32
@@ -50,6 +50,7 @@ typedef struct cvy_build_layer {
     const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
     int nfrom;
 } cvy_build_layer;
+#define CVY_BUILD_ELEMS ((int64_t)1 << 40) /* the most elements of a sample, so that no size overflows */
 
 /* CVY_E_SHAPE: the sources do not fit; CVY_E_UNSUPPORTED: the result is too large. */
 cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer);

@@ -329,7 +329,7 @@ static cvy_status describe_import(cvy_network_spec *s, const char *path, const c
               path, model->ninput, CVY_COUNT(s->data.field));
     s->stored = (cvy_reader_info){.dtype = CVY_DTYPE_F32, .shape = model->input[0].sample_shape};
     for (int i = 0; i < model->ninput; i++) {
-        s->data.field[i] = (cvy_field){.dtype = model->input[i].dtype, .shape = model->input[i].sample_shape};
+        s->data.field[i] = (cvy_field){.dtype = CVY_DTYPE_F32, .shape = model->input[i].sample_shape};
         CVY_TRY(cvy_pool_strdup(s->pool, model->input[i].name, &s->data.field[i].name));
     }
     s->data.nfield = model->ninput;

@@ -613,7 +613,8 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
                                    .steps = t.step,
                                    .seconds = cvy_clock_s() - t.time.start_s,
                                    .train_loss = t.latest.loss,
-                                   .val_loss = t.validation.loss};
+                                   .val_loss = t.validation.loss,
+                                   .has_test = t.session.job->data.test != NULL};
         snprintf(result.out, sizeof result.out, "%s", t.folder.path);
         cvy_result_write(result_out, &result, sizeof result);
     }

@@ -35,7 +35,8 @@ struct onnx_graph {
     int64_t dim[4]; /* of a sample of the input "x" */
     struct onnx_node node[NODES];
     struct onnx_constant constant[CONSTANTS];
-    const char *output;
+    const char *output, *second; /* NULL: "y", and there is no second one */
+    const char *input;           /* a second input, of the same shape; NULL: there is none */
 };
 
 /* All messages of one file. */
@@ -142,7 +143,8 @@ static void onnx_write(const struct onnx_graph *g, const char *path)
     Cvy__Onnx__TensorTypeProto tensor = CVY__ONNX__TENSOR_TYPE_PROTO__INIT;
     Cvy__Onnx__TypeProto type = CVY__ONNX__TYPE_PROTO__INIT;
     Cvy__Onnx__ValueInfoProto in = CVY__ONNX__VALUE_INFO_PROTO__INIT, out = CVY__ONNX__VALUE_INFO_PROTO__INIT,
-                              *ins = &in, *outs = &out;
+                              more = CVY__ONNX__VALUE_INFO_PROTO__INIT, other = CVY__ONNX__VALUE_INFO_PROTO__INIT,
+                              *ins[] = {&in, &other}, *outs[] = {&out, &more};
     for (int d = 0; d <= g->ndim; d++) {
         cvy__onnx__dimension_proto__init(&m->dim[d]);
         m->dim[d].dim_value = d ? g->dim[d - 1] : g->batch;
@@ -163,9 +165,13 @@ static void onnx_write(const struct onnx_graph *g, const char *path)
     graph.name = "small";
     graph.node = m->nodes;
     graph.initializer = m->tensors;
-    graph.n_input = graph.n_output = 1;
-    graph.input = &ins;
-    graph.output = &outs;
+    more.name = (char *)(uintptr_t)g->second;
+    other.name = (char *)(uintptr_t)g->input;
+    other.type = &type;
+    graph.n_input = g->input ? 2 : 1;
+    graph.n_output = g->second ? 2 : 1;
+    graph.input = ins;
+    graph.output = outs;
     opset.version = g->opset ? g->opset : 18;
     model.ir_version = 8;
     model.graph = &graph;

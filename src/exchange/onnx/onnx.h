@@ -7,6 +7,10 @@
  *
  * The batch is free: where a graph computes with its own shapes, CVY_ONNX_BATCH stands for the number of samples.
  *
+ * A file may be hostile. All names are known before the first node is read, and each value has one maker. Numbers of
+ * attributes are checked before they are computed with. CVY_ONNX_ELEMS bounds a tensor of the graph, and
+ * cvy_onnx_take_memory() what is computed from constants.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_ONNX_H
@@ -18,6 +22,9 @@
 
 #define CVY_ONNX_BATCH ((int64_t)0x6261746368) /* a number that no shape has */
 enum { CVY_ONNX_SOURCES = 512, CVY_ONNX_NO_LAYER = 1 << 30, CVY_ONNX_MORE = 4 };
+/* The most elements of a sample, and the largest number that an attribute may have as a size, a position or a pad. */
+#define CVY_ONNX_ELEMS ((int64_t)1 << 40)
+#define CVY_ONNX_SIZE ((int64_t)1 << 31)
 
 /* A value of the ONNX graph: a constant, or the output of a layer. */
 typedef struct cvy_onnx_value {
@@ -26,6 +33,9 @@ typedef struct cvy_onnx_value {
     const char *layer;               /* its name in the model */
     cvy_shape shape;                 /* with one sample */
     const int64_t *turned; /* the value is the layer's with its axes in this order (onnx_transpose.c); NULL: as it is */
+    const Cvy__Onnx__NodeProto *maker, *reader; /* the node that makes it, and the first that reads it; NULL: none */
+    int readers;                                /* sources that read it; an output of the graph counts twice */
+    int turns;                                  /* of the readers, those that are Transpose */
 } cvy_onnx_value;
 
 typedef struct cvy_onnx {
@@ -36,7 +46,8 @@ typedef struct cvy_onnx {
     cvy_keys names;        /* of values */
     cvy_onnx_value *value; /* by number of the name */
     int room;
-    int64_t batch; /* that the file fixes; 0: none */
+    int64_t batch;                 /* that the file fixes; 0: none */
+    size_t file_bytes, made_bytes; /* of the file with its external data, and of what was computed from constants */
     /* Of a file that convoy wrote: the value that layers read in place of x, and the output before its scaling is
      * undone; NULL: none. skips_data: nodes for the data are left out. */
     const char *inside, *output;
@@ -74,6 +85,8 @@ cvy_status cvy_onnx_constant(const cvy_onnx_node *node, int i, const cvy_onnx_te
 cvy_status cvy_onnx_activation(const cvy_onnx_node *node, int i, const cvy_onnx_value **out);
 /* Element i of a constant as a number. */
 double cvy_onnx_number(const cvy_onnx_tensor *t, int64_t i);
+/* Whether a constant is there and is made of real numbers. */
+int cvy_onnx_is_real(const cvy_onnx_tensor *t);
 /* An axis that may count from the end, of a tensor with ndim dimensions. CVY_E_UNSUPPORTED: it is the batch. */
 cvy_status cvy_onnx_axis(const cvy_onnx_node *node, int64_t axis, int ndim, int *out);
 /* CVY_E_UNSUPPORTED with the node's operator and name. */
@@ -101,6 +114,31 @@ typedef struct cvy_onnx_layer {
  * number only are not shared. */
 cvy_status cvy_onnx_add(const cvy_onnx_node *node, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out);
+/* Refuses two sources of different numbers of axes, which ONNX would align at the last one. */
+cvy_status cvy_onnx_aligned(const cvy_onnx_node *node, const cvy_onnx_value *a, const cvy_onnx_value *b);
+/* The same for a layer on one source without weights. */
+cvy_status cvy_onnx_step(const cvy_onnx_node *node, const char *op, const char *options, const char *from,
+                         const char **output_out);
+/* A layer with one real option. */
+cvy_status cvy_onnx_step_real(const cvy_onnx_node *node, const char *op, const char *option, double value,
+                              const char *from, const char **output_out);
+/* Gives a sample another shape, or repeats it along axes of length 1. *output: `from` if it has this shape already. */
+cvy_status cvy_onnx_reshape(const cvy_onnx_node *node, const char *from, const int64_t *sample, int n,
+                            const char **output);
+cvy_status cvy_onnx_expand(const cvy_onnx_node *node, const char *from, const int64_t *sample, int n,
+                           const char **output);
+/* `count` entries of an axis from `first` on. */
+cvy_status cvy_onnx_slice(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
+                          const char **output);
+/* Joins outputs along an axis, in several layers if need be. */
+cvy_status cvy_onnx_join(const cvy_onnx_node *node, const char *op, const char *options, const char *const *from, int n,
+                         const char **output);
+/* Appends "name: [1, 2]" to options. */
+void cvy_onnx_list(cvy_text *options, const char *name, const int64_t *at, int n);
+/* The elements of a sample. */
+int64_t cvy_onnx_sample_elems(const cvy_shape *shape);
+/* A name for an input, which no layer has. */
+cvy_status cvy_onnx_input_name(cvy_onnx *x, const char *wish, const char **out);
 /* The shape of an output of the model, with one sample. */
 const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output);
 /* Gives the variable "<layer>.<parameter>" the values of a constant, in another shape of the same size if need be. */
@@ -108,9 +146,6 @@ cvy_status cvy_onnx_set(const cvy_onnx_node *node, const char *layer, const char
 /* The same with values in the pool. */
 cvy_status cvy_onnx_set_values(const cvy_onnx_node *node, const char *layer, const char *parameter, cvy_dtype dtype,
                                const void *data, int64_t elems);
-/* Entries first to first + count - 1 of an axis. *output: `from` if these are all. */
-cvy_status cvy_onnx_add_slice(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
-                              const char **output);
 /* Output i of the node is this output of the model. */
 cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
 /* The same with the axes of the output in this order, which lives in the pool. Only transpositions may read it. */
@@ -124,6 +159,8 @@ cvy_status cvy_onnx_done_constant(const cvy_onnx_node *node, int i, const cvy_on
 /* A later node is left out, because the layer with this output does its work. output NULL: only nodes that are left
  * out, too, read what it computes. */
 cvy_status cvy_onnx_absorb(const cvy_onnx_node *node, const Cvy__Onnx__NodeProto *later, const char *output);
+/* Whether anything reads output i of the node. */
+int cvy_onnx_is_read(const cvy_onnx_node *node, int i);
 /* The only node that reads this output of a node; NULL: several do, or it is an output of the graph. */
 const Cvy__Onnx__NodeProto *cvy_onnx_reader(const cvy_onnx *x, const char *output);
 /* The only reader, if it is this operator on two sources, one of which is the output. *other_out: the name of the other
@@ -134,8 +171,10 @@ const Cvy__Onnx__NodeProto *cvy_onnx_reader_of_two(const cvy_onnx *x, const char
 const cvy_onnx_tensor *cvy_onnx_find_constant(const cvy_onnx *x, const char *name);
 /* The only number of a constant that is the same everywhere. Returns 0 if there are several. */
 int cvy_onnx_is_uniform(const cvy_onnx_tensor *t, double *out);
+/* CVY_E_UNSUPPORTED if what is computed from constants would need much more memory than the file has. */
+cvy_status cvy_onnx_take_memory(cvy_onnx *x, size_t bytes);
 /* A new constant of this dtype and shape in the pool, zeroed. */
-cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out);
+cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out);
 
 /* ---- onnx_fold.c ---- */
 /* Whether constants can go through this operator. */

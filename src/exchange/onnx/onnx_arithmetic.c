@@ -1,8 +1,11 @@
 /*
- * onnx_arithmetic.c: sums and products of two or more tensors, one of which may be constant, and joined tensors.
+ * onnx_arithmetic.c: sums, differences, products and quotients of two tensors, one of which may be constant.
  *
  * A constant of one number is an option of a layer. A constant of several numbers becomes a trained tensor, because
  * ONNX does not say which of its constants are trained.
+ *
+ * ONNX aligns the last axes of two tensors. Ours have the samples first, so both must have the same number of axes:
+ * else the samples of one would meet another axis of the other one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,62 +14,68 @@
 
 #include "exchange/onnx/onnx.h"
 
+cvy_status cvy_onnx_aligned(const cvy_onnx_node *node, const cvy_onnx_value *a, const cvy_onnx_value *b)
+{
+    CVY_ONNX_CHECK(a->shape.ndim == b->shape.ndim, node,
+                   "sources of %d and %d axes: the samples of one would meet another axis of the other one",
+                   a->shape.ndim, b->shape.ndim);
+    return CVY_OK;
+}
+
 static cvy_status two_layers(const cvy_onnx_node *node, const char *op)
 {
     const cvy_onnx_value *a = NULL, *b = NULL;
     const char *output = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &a));
     CVY_TRY(cvy_onnx_activation(node, 1, &b));
-    CVY_ONNX_CHECK(strcmp(op, "multiply") == 0 || cvy_shape_equal(&a->shape, &b->shape), node,
-                   "tensors of different shapes, %s and %s, are not supported", cvy_shape_text(&a->shape),
-                   cvy_shape_text(&b->shape));
+    CVY_TRY(cvy_onnx_aligned(node, a, b));
     CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .from = {a->layer, b->layer}, .nfrom = 2}, NULL, &output));
     return cvy_onnx_done(node, 0, output);
 }
 
-/* ---- one number ---- */
-
-/* A layer that multiplies by a number ("scale"), or adds one ("offset"). */
-static cvy_status by_number(const cvy_onnx_node *node, const char *op, const char *from, double by, const char **output)
-{
-    char *options = NULL;
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "by: %.9g", by));
-    return cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .options = options, .from = {from}, .nfrom = 1}, NULL,
-                        output);
-}
+/* ---- a number ---- */
 
 /* src * scale + shift. */
 static cvy_status line(const cvy_onnx_node *node, const cvy_onnx_value *src, double scale, double shift)
 {
     const char *output = src->layer;
     if (scale != 1)
-        CVY_TRY(by_number(node, "scale", output, scale, &output));
+        CVY_TRY(cvy_onnx_step_real(node, "scale", "by", scale, output, &output));
     if (shift != 0)
-        CVY_TRY(by_number(node, "offset", output, shift, &output));
+        CVY_TRY(cvy_onnx_step_real(node, "offset", "by", shift, output, &output));
     return cvy_onnx_done(node, 0, output);
+}
+
+/* One number, in a shape that does not give the result more axes. */
+static int is_number(const cvy_onnx_value *src, const cvy_onnx_tensor *t)
+{
+    return t->elems == 1 && t->shape.ndim <= src->shape.ndim;
 }
 
 /* ---- a tensor ---- */
 
-/* The shape of a constant as option of affine: aligned to the last axes of the source, as in NumPy. */
-static cvy_status affine_shape(const cvy_onnx_node *node, const cvy_shape *src, const cvy_shape *t, cvy_text *out)
+/* The sample of the source is repeated to the shape that it has with the constant, by NumPy's rules. *options: the
+ * shape of the constant, for affine. */
+static cvy_status fit(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, cvy_text *options,
+                      const char **output)
 {
-    int fits = src->ndim >= 2;
-    for (int d = 0; d < t->ndim - src->ndim; d++)
-        fits &= t->dim[d] == 1;
-    for (int d = 0; d < src->ndim; d++) {
-        const int at = d - src->ndim + t->ndim;
-        const int64_t dim = at >= 0 ? t->dim[at] : 1;
-        fits &= dim == 1 || (d > 0 && dim == src->dim[d]);
-        if (d > 0)
-            cvy_text_add(out, "%s%lld", d > 1 ? ", " : "shape: [", (long long)dim);
+    const cvy_shape src = *cvy_onnx_shape(node->x, from), *c = &t->shape;
+    int64_t sample[CVY_NDIM_MAX], shape[CVY_NDIM_MAX];
+    int fits = src.ndim >= 2 && c->ndim <= src.ndim && (c->ndim < src.ndim || c->dim[0] == 1);
+    for (int d = 1; fits && d < src.ndim; d++) {
+        const int at = d - src.ndim + c->ndim;
+        shape[d - 1] = at >= 0 ? c->dim[at] : 1;
+        fits = shape[d - 1] == src.dim[d] || shape[d - 1] == 1 || src.dim[d] == 1;
+        sample[d - 1] = src.dim[d] == 1 ? shape[d - 1] : src.dim[d];
     }
-    cvy_text_add(out, "]");
-    CVY_ONNX_CHECK(fits, node,
-                   "a constant of shape %s for a source %s; it may differ in axes of length 1 only, and "
-                   "must be the same for all samples",
-                   cvy_shape_text(t), cvy_shape_text(src));
-    return out->status;
+    CVY_ONNX_CHECK(
+        fits && t->elems > 0, node,
+        "a constant of shape %s for a source %s; lengths must be equal or 1, seen from the last axis, and the "
+        "constant must be the same for all samples",
+        cvy_shape_text(c), cvy_shape_text(&src));
+    cvy_onnx_list(options, "shape", shape, src.ndim - 1);
+    CVY_TRY(options->status);
+    return cvy_onnx_expand(node, from, sample, src.ndim - 1, output);
 }
 
 /* name: "scale" or "shift". data: the values, instead of those of t; may be NULL. */
@@ -77,7 +86,7 @@ static cvy_status add_affine(const cvy_onnx_node *node, const char *from, const 
     const char *layer = NULL, *output = NULL;
     cvy_text options = {0};
     CVY_ONNX_CHECK(cvy_dtype_is_real(t->dtype), node, "%s should hold real numbers", t->name);
-    cvy_status status = affine_shape(node, cvy_onnx_shape(node->x, from), &t->shape, &options);
+    cvy_status status = fit(node, from, t, &options, &from);
     cvy_text_add(&options, is_scale ? ", shift: false" : ", scale: false");
     if (status == CVY_OK)
         status = options.status;
@@ -92,11 +101,48 @@ static cvy_status add_affine(const cvy_onnx_node *node, const char *from, const 
     return cvy_onnx_done(node, 0, output);
 }
 
+/* The node after a product with "NAME.scale", if it adds "NAME.shift" of the same shape: our writer makes both of one
+ * layer affine. */
+static const Cvy__Onnx__NodeProto *find_shift(const cvy_onnx_node *node, const cvy_onnx_tensor *scale,
+                                              const cvy_onnx_tensor **shift)
+{
+    const char *other = NULL;
+    const size_t n = strlen(scale->name);
+    const Cvy__Onnx__NodeProto *adds = cvy_onnx_reader_of_two(node->x, node->proto->output[0], "Add", &other);
+    *shift = adds ? cvy_onnx_find_constant(node->x, other) : NULL;
+    return *shift && n > 6 && strcmp(scale->name + n - 6, ".scale") == 0 && strlen((*shift)->name) == n &&
+                   strncmp(scale->name, (*shift)->name, n - 6) == 0 && strcmp((*shift)->name + n - 6, ".shift") == 0 &&
+                   cvy_shape_equal(&scale->shape, &(*shift)->shape) && cvy_dtype_is_real((*shift)->dtype)
+               ? adds
+               : NULL;
+}
+
+static cvy_status add_scale_and_shift(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *scale,
+                                      const cvy_onnx_tensor *shift, const Cvy__Onnx__NodeProto *adds)
+{
+    const char *layer = NULL, *output = NULL;
+    cvy_text options = {0};
+    CVY_ONNX_CHECK(cvy_dtype_is_real(scale->dtype), node, "%s should hold real numbers", scale->name);
+    cvy_status status = fit(node, from, scale, &options, &from);
+    if (status == CVY_OK)
+        status = cvy_onnx_add(
+            node,
+            &(cvy_onnx_layer){
+                .op = "affine", .options = options.data, .weight = scale, .more = {shift}, .from = {from}, .nfrom = 1},
+            &layer, &output);
+    cvy_text_free(&options);
+    CVY_TRY(status);
+    CVY_TRY(cvy_onnx_set(node, layer, "scale", scale));
+    CVY_TRY(cvy_onnx_set(node, layer, "shift", shift));
+    return cvy_onnx_absorb(node, adds, output);
+}
+
 /* The constant with another sign (power 1), or inverted (power -1). */
 static cvy_status changed(const cvy_onnx_node *node, const cvy_onnx_tensor *t, double sign, int power,
                           const float **out)
 {
     float *to = NULL;
+    CVY_TRY(cvy_onnx_take_memory(node->x, sizeof *to * (size_t)t->elems));
     CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *to * (size_t)CVY_MAX(t->elems, 1), &to));
     for (int64_t i = 0; i < t->elems; i++)
         to[i] = (float)(sign * (power < 0 ? 1 / cvy_onnx_number(t, i) : cvy_onnx_number(t, i)));
@@ -153,57 +199,76 @@ static cvy_status scale(const cvy_onnx_node *node, const cvy_onnx_value *src, do
     return status == CVY_NOT_APPLICABLE ? line(node, src, by, 0) : status;
 }
 
-static cvy_status translate_erf(const cvy_onnx_node *node)
+/* What the four operators have in common: whose source is constant, and what the older operator sets had. */
+static cvy_status read_sources(const cvy_onnx_node *node, const cvy_onnx_value **src, const cvy_onnx_tensor **constant,
+                               int *is_first)
 {
-    CVY_ONNX_FAIL(node, "%s", "it is supported as a part of gelu only: x / sqrt(2), Erf, + 1, * x, * 0.5");
+    const Cvy__Onnx__AttributeProto *legacy = cvy_onnx_attribute(node, "broadcast");
+    CVY_ONNX_CHECK(!legacy || legacy->i == 0 || node->x->opset >= 7, node, "%s",
+                   "broadcasting as before operator set 7 is not supported");
+    CVY_ONNX_CHECK(node->nin == 2 && node->in[0] && node->in[1], node, "%d sources, expected 2", node->nin);
+    sort_sources(node, src, constant, is_first);
+    return CVY_OK;
 }
-CVY_ONNX_DEFINE(erf) = {"Erf", .translate = translate_erf};
 
 static cvy_status translate_mul(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
-    const cvy_onnx_tensor *constant = NULL;
+    const cvy_onnx_tensor *constant = NULL, *shift = NULL;
     int is_first = 0;
-    sort_sources(node, &src, &constant, &is_first);
+    CVY_TRY(read_sources(node, &src, &constant, &is_first));
     if (!constant)
         return two_layers(node, "multiply");
-    return constant->elems == 1 ? scale(node, src, cvy_onnx_number(constant, 0))
-                                : add_affine(node, src->layer, constant, "scale", NULL);
+    const Cvy__Onnx__NodeProto *adds = find_shift(node, constant, &shift);
+    if (adds)
+        return add_scale_and_shift(node, src->layer, constant, shift, adds);
+    return is_number(src, constant) ? scale(node, src, cvy_onnx_number(constant, 0))
+                                    : add_affine(node, src->layer, constant, "scale", NULL);
 }
-CVY_ONNX_DEFINE(mul) = {"Mul", .translate = translate_mul};
+CVY_ONNX_DEFINE(mul) = {"Mul", .attributes = "axis broadcast", .translate = translate_mul};
 
 static cvy_status translate_div(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const cvy_onnx_tensor *constant = NULL;
     const float *inverse = NULL;
+    const char *output = NULL;
     int is_first = 0;
     const cvy_status status = cvy_onnx_translate_lrn(node);
     if (status != CVY_NOT_APPLICABLE)
         return status;
-    sort_sources(node, &src, &constant, &is_first);
-    CVY_ONNX_CHECK(constant && !is_first, node, "%s", "only a division by a constant is supported");
+    CVY_TRY(read_sources(node, &src, &constant, &is_first));
+    if (!constant)
+        return two_layers(node, "divide");
+    if (is_first) {
+        CVY_TRY(cvy_onnx_step(node, "reciprocal", NULL, src->layer, &output));
+        if (!is_number(src, constant))
+            return add_affine(node, output, constant, "scale", NULL);
+        if (cvy_onnx_number(constant, 0) != 1)
+            CVY_TRY(cvy_onnx_step_real(node, "scale", "by", cvy_onnx_number(constant, 0), output, &output));
+        return cvy_onnx_done(node, 0, output);
+    }
     for (int64_t i = 0; i < constant->elems; i++)
         CVY_ONNX_CHECK(cvy_onnx_number(constant, i) != 0, node, "element %lld of the divisor is 0", (long long)i);
-    if (constant->elems == 1)
+    if (is_number(src, constant))
         return scale(node, src, 1 / cvy_onnx_number(constant, 0));
     CVY_TRY(changed(node, constant, 1, -1, &inverse));
     return add_affine(node, src->layer, constant, "scale", inverse);
 }
-CVY_ONNX_DEFINE(div) = {"Div", .translate = translate_div};
+CVY_ONNX_DEFINE(div) = {"Div", .attributes = "axis broadcast", .translate = translate_div};
 
 static cvy_status translate_add(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const cvy_onnx_tensor *constant = NULL;
     int is_first = 0;
-    sort_sources(node, &src, &constant, &is_first);
+    CVY_TRY(read_sources(node, &src, &constant, &is_first));
     if (!constant)
         return two_layers(node, "add");
-    return constant->elems == 1 ? line(node, src, 1, cvy_onnx_number(constant, 0))
-                                : add_affine(node, src->layer, constant, "shift", NULL);
+    return is_number(src, constant) ? line(node, src, 1, cvy_onnx_number(constant, 0))
+                                    : add_affine(node, src->layer, constant, "shift", NULL);
 }
-CVY_ONNX_DEFINE(add) = {"Add", .translate = translate_add};
+CVY_ONNX_DEFINE(add) = {"Add", .attributes = "axis broadcast", .translate = translate_add};
 
 static cvy_status translate_sub(const cvy_onnx_node *node)
 {
@@ -212,64 +277,46 @@ static cvy_status translate_sub(const cvy_onnx_node *node)
     const float *negative = NULL;
     const char *from = NULL;
     int is_first = 0;
-    sort_sources(node, &src, &constant, &is_first);
+    CVY_TRY(read_sources(node, &src, &constant, &is_first));
     if (!constant)
         return two_layers(node, "subtract");
     const double sign = is_first ? 1 : -1;
-    if (constant->elems == 1)
+    if (is_number(src, constant))
         return line(node, src, -sign, sign * cvy_onnx_number(constant, 0));
     from = src->layer;
     if (is_first)
-        CVY_TRY(by_number(node, "scale", from, -1, &from));
+        CVY_TRY(cvy_onnx_step_real(node, "scale", "by", -1, from, &from));
     else
         CVY_TRY(changed(node, constant, -1, 1, &negative));
     return add_affine(node, from, constant, "shift", negative);
 }
-CVY_ONNX_DEFINE(sub) = {"Sub", .translate = translate_sub};
+CVY_ONNX_DEFINE(sub) = {"Sub", .attributes = "axis broadcast", .translate = translate_sub};
 
-/* A chain of layers of two or more sources, of which ours has a limit. */
-static cvy_status many(const cvy_onnx_node *node, const char *op, const char *options)
+/* x to the power of a constant, or a positive constant to the power of x. */
+static cvy_status translate_pow(const cvy_onnx_node *node)
 {
-    const char *sum = NULL;
-    const int limit = cvy_op_find(op)->nsrc_max;
-    for (int i = 0; i < node->nin;) {
-        cvy_onnx_layer layer = {.op = op, .options = options};
-        if (sum)
-            layer.from[layer.nfrom++] = sum;
-        for (; i < node->nin && layer.nfrom < limit; i++) {
-            const cvy_onnx_value *v = NULL;
-            CVY_TRY(cvy_onnx_activation(node, i, &v));
-            layer.from[layer.nfrom++] = v->layer;
-        }
-        if (layer.nfrom == 1)
-            sum = layer.from[0];
-        else
-            CVY_TRY(cvy_onnx_add(node, &layer, NULL, &sum));
+    const cvy_onnx_value *src = NULL;
+    const cvy_onnx_tensor *constant = NULL;
+    const char *output = NULL;
+    int is_first = 0;
+    CVY_TRY(read_sources(node, &src, &constant, &is_first));
+    CVY_ONNX_CHECK(constant && is_number(src, constant), node, "%s",
+                   "one of its sources should be a constant number, and the other one depend on the input");
+    const double number = cvy_onnx_number(constant, 0);
+    output = src->layer;
+    if (is_first) {
+        CVY_ONNX_CHECK(number > 0, node, "%g to the power of a source is not supported", number);
+        CVY_TRY(cvy_onnx_step_real(node, "scale", "by", log(number), output, &output));
+        CVY_TRY(cvy_onnx_step(node, "exp", NULL, output, &output));
+    } else if (number == 2 || number == 0.5 || number == -1) {
+        CVY_TRY(cvy_onnx_step(node,
+                              number == 2     ? "square"
+                              : number == 0.5 ? "sqrt"
+                                              : "reciprocal",
+                              NULL, output, &output));
+    } else if (number != 1) {
+        CVY_TRY(cvy_onnx_step_real(node, "power", "exponent", number, output, &output));
     }
-    CVY_ONNX_CHECK(sum, node, "%s", "it has no source");
-    return cvy_onnx_done(node, 0, sum);
+    return cvy_onnx_done(node, 0, output);
 }
-
-static cvy_status translate_sum(const cvy_onnx_node *node)
-{
-    return many(node, "add", NULL);
-}
-CVY_ONNX_DEFINE(sum) = {"Sum", .translate = translate_sum};
-
-static cvy_status translate_max(const cvy_onnx_node *node)
-{
-    return many(node, "maximum", NULL);
-}
-CVY_ONNX_DEFINE(max) = {"Max", .translate = translate_max};
-
-static cvy_status translate_concat(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *first = NULL;
-    char *options = NULL;
-    int axis = 0;
-    CVY_TRY(cvy_onnx_activation(node, 0, &first));
-    CVY_TRY(cvy_onnx_axis(node, cvy_onnx_int(node, "axis", 1), first->shape.ndim, &axis));
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d", axis));
-    return many(node, "concat", axis == 1 ? NULL : options);
-}
-CVY_ONNX_DEFINE(concat) = {"Concat", .translate = translate_concat};
+CVY_ONNX_DEFINE(pow) = {"Pow", .attributes = "axis broadcast", .translate = translate_pow};

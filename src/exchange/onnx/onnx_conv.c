@@ -21,8 +21,11 @@ static cvy_status take(const cvy_onnx_node *node, const char *name, int64_t fall
     int count = 0;
     CVY_TRY(cvy_onnx_ints(node, name, -1, &given, &count));
     CVY_ONNX_CHECK(count == 0 || count == n, node, "%s has %d numbers, expected %d", name, count, n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         out[i] = count ? given[i] : fallback;
+        CVY_ONNX_CHECK(out[i] > -CVY_ONNX_SIZE && out[i] < CVY_ONNX_SIZE, node, "entry %d of %s is %lld", i, name,
+                       (long long)out[i]);
+    }
     return CVY_OK;
 }
 
@@ -61,9 +64,11 @@ static cvy_status read_window(const cvy_onnx_node *node, const cvy_onnx_value *s
     w->n = src->shape.ndim - 2;
     CVY_ONNX_CHECK(w->n >= 1 && w->n <= SPACE, node, "a source of shape %s, expected [N, C, 1 to 3 dimensions]",
                    cvy_shape_text(&src->shape));
-    if (kernel)
-        memcpy(w->kernel, kernel, sizeof *kernel * (size_t)w->n);
-    else
+    for (int i = 0; kernel && i < w->n; i++) {
+        w->kernel[i] = kernel[i];
+        CVY_ONNX_CHECK(kernel[i] < CVY_ONNX_SIZE, node, "a kernel of %lld", (long long)kernel[i]);
+    }
+    if (!kernel)
         CVY_TRY(take(node, "kernel_shape", 0, w->n, w->kernel));
     CVY_TRY(take(node, "strides", 1, w->n, w->stride));
     CVY_TRY(take(node, "dilations", 1, w->n, w->dilation));
@@ -82,22 +87,14 @@ static int is_symmetric(const struct window *w)
     return 1;
 }
 
-static void add_list(cvy_text *t, const char *name, const int64_t *at, int n)
-{
-    cvy_text_add(t, "%s%s: [", t->bytes ? ", " : "", name);
-    for (int i = 0; i < n; i++)
-        cvy_text_add(t, "%s%lld", i ? ", " : "", (long long)at[i]);
-    cvy_text_add(t, "]");
-}
-
 /* Pads that differ between the ends become a layer of their own, and *w has none after it. */
 static cvy_status pad_before(const cvy_onnx_node *node, struct window *w, const char **from)
 {
     cvy_text options = {0};
     if (is_symmetric(w))
         return CVY_OK;
-    add_list(&options, "before", w->before, w->n);
-    add_list(&options, "after", w->after, w->n);
+    cvy_onnx_list(&options, "before", w->before, w->n);
+    cvy_onnx_list(&options, "after", w->after, w->n);
     cvy_status status = options.status;
     if (status == CVY_OK)
         status = cvy_onnx_add(
@@ -115,12 +112,12 @@ static void add_window(cvy_text *t, const struct window *w, int dilates)
         one = w->dilation[i] == 1 ? one : 0;
         zero |= w->before[i];
     }
-    add_list(t, "kernel", w->kernel, w->n);
-    add_list(t, "stride", w->stride, w->n);
+    cvy_onnx_list(t, "kernel", w->kernel, w->n);
+    cvy_onnx_list(t, "stride", w->stride, w->n);
     if (zero)
-        add_list(t, "pad", w->before, w->n);
+        cvy_onnx_list(t, "pad", w->before, w->n);
     if (dilates && !one)
-        add_list(t, "dilation", w->dilation, w->n);
+        cvy_onnx_list(t, "dilation", w->dilation, w->n);
 }
 
 /* ---- convolution ---- */
@@ -183,7 +180,29 @@ static cvy_status translate_conv(const cvy_onnx_node *node)
     cvy_text_free(&options);
     return status;
 }
-CVY_ONNX_DEFINE(conv) = {"Conv", .translate = translate_conv};
+CVY_ONNX_DEFINE(conv) = {"Conv", .attributes = "auto_pad dilations group kernel_shape pads strides",
+                         .translate = translate_conv};
+
+/* The pads of a transposed convolution whose result has a given size, or source times stride positions. */
+static cvy_status pads_of_result(const cvy_onnx_node *node, const cvy_shape *src, int64_t *extra, struct window *w)
+{
+    int64_t sizes[SPACE];
+    const char *mode = NULL;
+    CVY_TRY(take(node, "output_shape", 0, w->n, sizes));
+    CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
+    const int same = strncmp(mode, "SAME_", 5) == 0;
+    for (int i = 0; i < w->n && (sizes[i] > 0 || same); i++) {
+        const int64_t size = sizes[i] > 0 ? sizes[i] : src->dim[2 + i] * w->stride[i];
+        int64_t all = w->stride[i] * (src->dim[2 + i] - 1) + extra[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - size;
+        if (all < 0) { /* positions that no window reaches are at the end */
+            extra[i] -= all;
+            all = 0;
+        }
+        w->before[i] = strcmp(mode, "SAME_UPPER") == 0 ? all / 2 : all - all / 2;
+        w->after[i] = all - w->before[i];
+    }
+    return CVY_OK;
+}
 
 /* Pads of a transposed convolution are positions of the result that are left out. What one end has more of is cropped
  * after the layer; *w keeps the rest. */
@@ -203,8 +222,8 @@ static cvy_status crop_after(const cvy_onnx_node *node, const struct window *cro
     cvy_text options = {0};
     if (is_symmetric(crop))
         return CVY_OK;
-    add_list(&options, "before", crop->before, crop->n);
-    add_list(&options, "after", crop->after, crop->n);
+    cvy_onnx_list(&options, "before", crop->before, crop->n);
+    cvy_onnx_list(&options, "after", crop->after, crop->n);
     cvy_status status = options.status;
     if (status == CVY_OK)
         status = cvy_onnx_add(
@@ -218,23 +237,21 @@ static cvy_status translate_deconv(const cvy_onnx_node *node)
     const cvy_onnx_value *src = NULL;
     const cvy_onnx_tensor *weight = NULL, *bias = NULL;
     struct window w = {0}, crop = {0};
-    int64_t extra[SPACE], sizes[SPACE];
-    const char *mode = NULL, *output = NULL;
+    int64_t extra[SPACE];
+    const char *output = NULL;
     cvy_text options = {0};
     CVY_TRY(read_weights(node, &src, &weight, &bias));
     CVY_TRY(read_window(node, src, weight->shape.dim + 2, &w));
     CVY_TRY(take(node, "output_padding", 0, w.n, extra));
-    CVY_TRY(take(node, "output_shape", 0, w.n, sizes));
-    CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
-    CVY_ONNX_CHECK(sizes[0] == 0 && (!*mode || strcmp(mode, "NOTSET") == 0), node, "%s",
-                   "output_shape and auto_pad are not supported: give pads");
+    CVY_TRY(pads_of_result(node, &src->shape, extra, &w));
     split_pads(&w, &crop);
     const int64_t groups = cvy_onnx_int(node, "group", 1);
+    CVY_ONNX_CHECK(groups > 0 && groups < CVY_ONNX_SIZE, node, "%lld groups", (long long)groups);
     cvy_text_add(&options, "channels: %lld", (long long)(weight->shape.dim[1] * groups));
     add_window(&options, &w, 1);
     for (int i = 0; i < w.n; i++)
         if (extra[i]) {
-            add_list(&options, "output_pad", extra, w.n);
+            cvy_onnx_list(&options, "output_pad", extra, w.n);
             break;
         }
     if (groups != 1)
@@ -245,7 +262,9 @@ static cvy_status translate_deconv(const cvy_onnx_node *node)
     cvy_text_free(&options);
     return status == CVY_OK ? crop_after(node, &crop, output) : status;
 }
-CVY_ONNX_DEFINE(conv_transpose) = {"ConvTranspose", .translate = translate_deconv};
+CVY_ONNX_DEFINE(conv_transpose) = {
+    "ConvTranspose", .attributes = "auto_pad dilations group kernel_shape output_padding output_shape pads strides",
+    .translate = translate_deconv};
 
 /* ---- pooling ---- */
 
@@ -288,8 +307,7 @@ static cvy_status pool(const cvy_onnx_node *node, const char *op)
     CVY_TRY(read_window(node, src, NULL, &w));
     for (int i = 0; i < w.n; i++)
         CVY_ONNX_CHECK(w.dilation[i] == 1, node, "a dilation of %lld is not supported", (long long)w.dilation[i]);
-    CVY_ONNX_CHECK(!is_max || node->nout < 2 || !*node->proto->output[1], node, "%s",
-                   "the indices of the maxima are not supported");
+    CVY_ONNX_CHECK(!is_max || !cvy_onnx_is_read(node, 1), node, "%s", "the indices of the maxima are not supported");
     const int counts = (int)cvy_onnx_int(node, "count_include_pad", 0);
     int rounds_up = cvy_onnx_int(node, "ceil_mode", 0) != 0;
     if (!is_symmetric(&w) && (is_max || !counts))
@@ -313,28 +331,28 @@ static cvy_status translate_max_pool(const cvy_onnx_node *node)
 {
     return pool(node, "max_pool");
 }
-CVY_ONNX_DEFINE(max_pool) = {"MaxPool", .translate = translate_max_pool};
+CVY_ONNX_DEFINE(max_pool) = {"MaxPool",
+                             .attributes = "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+                             .translate = translate_max_pool};
 
 static cvy_status translate_average_pool(const cvy_onnx_node *node)
 {
     return pool(node, "avg_pool");
 }
-CVY_ONNX_DEFINE(average_pool) = {"AveragePool", .translate = translate_average_pool};
+CVY_ONNX_DEFINE(average_pool) = {
+    "AveragePool", .attributes = "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
+    .translate = translate_average_pool};
 
 /* Ours gives [N, C]; ONNX keeps positions of length 1. */
 static cvy_status global_pool(const cvy_onnx_node *node, const char *op)
 {
     const cvy_onnx_value *src = NULL;
-    const char *pooled = NULL, *output = NULL;
-    char *options = NULL;
+    const char *output = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .from = {src->layer}, .nfrom = 1}, NULL, &pooled));
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "shape: [%lld%s]", (long long)src->shape.dim[1],
-                            src->shape.ndim == 3   ? ", 1"
-                            : src->shape.ndim == 4 ? ", 1, 1"
-                                                   : ", 1, 1, 1"));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "reshape", .options = options, .from = {pooled}, .nfrom = 1},
-                         NULL, &output));
+    CVY_ONNX_CHECK(src->shape.ndim >= 3, node, "a source of shape %s has no positions", cvy_shape_text(&src->shape));
+    const int64_t sample[CVY_NDIM_MAX] = {src->shape.dim[1], 1, 1, 1, 1};
+    CVY_TRY(cvy_onnx_step(node, op, NULL, src->layer, &output));
+    CVY_TRY(cvy_onnx_reshape(node, output, sample, src->shape.ndim - 1, &output));
     return cvy_onnx_done(node, 0, output);
 }
 

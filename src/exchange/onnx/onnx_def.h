@@ -16,7 +16,8 @@ struct cvy_onnx_writer;
 typedef struct cvy_onnx_def {
     const char *name;
     cvy_status (*translate)(const struct cvy_onnx_node *node);
-    const char *same; /* instead of translate: the layer of ours that does the same to source 0 */
+    const char *same;       /* instead of translate: the layer of ours that does the same to source 0 */
+    const char *attributes; /* all that are understood, ' ' between; NULL: none */
 } cvy_onnx_def;
 
 #define CVY_ONNX_DEFINE(id) const cvy_onnx_def cvy_onnx_##id##_def

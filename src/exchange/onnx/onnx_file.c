@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base_file.h"
@@ -145,20 +146,21 @@ static int is_inside(const char *location)
     return *location && *location != '/';
 }
 
-static cvy_status read_range(const char *path, int64_t offset, size_t bytes, uint8_t *out)
+/* Memory is taken only for bytes that the file has. */
+static cvy_status read_range(cvy_pool *pool, const char *path, int fd, int64_t offset, size_t bytes, uint8_t **out)
 {
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    struct stat about;
     size_t done = 0;
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    CVY_CHECK(fstat(fd, &about) == 0 && S_ISREG(about.st_mode), CVY_E_IO, "%s: it is not a file", path);
+    CVY_CHECK(offset <= about.st_size && bytes <= (size_t)(about.st_size - offset), CVY_E_FORMAT,
+              "%s: it has %lld bytes, %zu are needed at %lld", path, (long long)about.st_size, bytes,
+              (long long)offset);
+    CVY_TRY(cvy_pool_alloc(pool, CVY_MAX(bytes, 1), out));
     while (done < bytes) {
-        const ssize_t n = pread(fd, out + done, bytes - done, (off_t)(offset + (int64_t)done));
-        if (n <= 0)
-            break;
+        const ssize_t n = pread(fd, *out + done, bytes - done, (off_t)(offset + (int64_t)done));
+        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot read: %s", path, n < 0 ? strerror(errno) : "it was truncated");
         done += (size_t)n;
     }
-    close(fd);
-    CVY_CHECK(done == bytes, CVY_E_FORMAT, "%s: %zu bytes at %lld are too few, %zu are needed", path, done,
-              (long long)offset, bytes);
     return CVY_OK;
 }
 
@@ -174,10 +176,12 @@ static cvy_status read_external(cvy_pool *pool, const char *folder, const Cvy__O
     CVY_TRY(cvy_pool_printf(pool, &path, "%s/%s", folder, location));
     const int64_t at = offset ? strtoll(offset, NULL, 10) : 0;
     CVY_CHECK(at >= 0, CVY_E_FORMAT, "tensor %s: its data begin at %s of %s", from->name, offset, location);
-    CVY_TRY(cvy_pool_alloc(pool, CVY_MAX(need, 1), &data));
-    CVY_TRY(read_range(path, at, need, data));
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const cvy_status status = read_range(pool, path, fd, at, need, &data);
+    close(fd);
     *out = (bytes_of){data, need};
-    return CVY_OK;
+    return status;
 }
 
 /* ---- a tensor ---- */
@@ -186,14 +190,17 @@ static cvy_status read_shape(const Cvy__Onnx__TensorProto *from, cvy_onnx_tensor
 {
     CVY_CHECK(from->n_dims <= CVY_NDIM_MAX, CVY_E_UNSUPPORTED, "tensor %s has %zu dimensions, the limit is %d",
               from->name, from->n_dims, CVY_NDIM_MAX);
+    const int64_t most = (int64_t)1 << 31;
+    int64_t known = 1; /* with 1 for dimensions that are 0 */
     out->shape.ndim = (int)from->n_dims;
     out->elems = 1;
     for (int i = 0; i < out->shape.ndim; i++) {
         const int64_t dim = from->dims[i];
-        CVY_CHECK(dim >= 0 && (dim == 0 || out->elems <= INT64_MAX / 16 / dim), CVY_E_FORMAT,
+        CVY_CHECK(dim >= 0 && dim < most && known <= (most << 9) / CVY_MAX(dim, (int64_t)1), CVY_E_FORMAT,
                   "tensor %s: dimension %d is %lld", from->name, i, (long long)dim);
         out->shape.dim[i] = dim;
         out->elems *= dim;
+        known *= CVY_MAX(dim, (int64_t)1);
     }
     return CVY_OK;
 }

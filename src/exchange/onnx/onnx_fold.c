@@ -27,8 +27,8 @@ static void set_number(const cvy_onnx_tensor *t, int64_t i, double value)
         ((float *)t->data)[i] = (float)value;
     else if (t->dtype == CVY_DTYPE_F64)
         ((double *)t->data)[i] = value;
-    else
-        ((int64_t *)t->data)[i] = (int64_t)value;
+    else /* what is not finite or too large has no whole number */
+        ((int64_t *)t->data)[i] = value > -9e18 && value < 9e18 ? (int64_t)value : 0;
 }
 
 /* ---- constants and shapes ---- */
@@ -66,17 +66,13 @@ static cvy_status fold_constant(const cvy_onnx_node *node, const cvy_onnx_tensor
     CVY_ONNX_FAIL(node, "%s", "it has no value that is a tensor or numbers");
 }
 
-/* A shape that a constant has: limits keep the memory that a damaged file asks for small. */
+/* A shape that a constant has; cvy_onnx_new() checks it. */
 static cvy_status shape_from(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cvy_shape *out)
 {
-    int64_t all = 1;
     CVY_ONNX_CHECK(t->elems <= CVY_NDIM_MAX && t->dtype == CVY_DTYPE_I64, node, "%lld dimensions", (long long)t->elems);
     out->ndim = (int)t->elems;
-    for (int i = 0; i < out->ndim; i++) {
+    for (int i = 0; i < out->ndim; i++)
         out->dim[i] = cvy_onnx_i64(t)[i];
-        CVY_ONNX_CHECK(out->dim[i] >= 0 && out->dim[i] < (1 << 24) && (all *= CVY_MAX(out->dim[i], 1)) < (1 << 28),
-                       node, "dimension %d is %lld", i, (long long)out->dim[i]);
-    }
     return CVY_OK;
 }
 
@@ -101,6 +97,8 @@ static cvy_status fold_constant_of_shape(const cvy_onnx_node *node, const cvy_on
     cvy_shape shape = {0};
     if (a && a->t)
         CVY_TRY(cvy_onnx_tensor_read(node->x->out->pool, node->x->folder, a->t, &value));
+    CVY_ONNX_CHECK(!value.data || value.elems == 1, node, "its value has %lld numbers, expected 1",
+                   (long long)value.elems);
     CVY_TRY(shape_from(node, src[0], &shape));
     CVY_TRY(cvy_onnx_new(node->x, value.dtype, &shape, &t));
     for (int64_t i = 0; i < t->elems && value.data; i++)
@@ -128,6 +126,14 @@ static cvy_status shape_of(const cvy_onnx_node *node)
 static cvy_status with_shape(const cvy_onnx_node *node, const cvy_onnx_tensor *from, const cvy_shape *shape)
 {
     cvy_onnx_tensor *t = NULL;
+    int64_t elems = 1;
+    for (int d = 0; d < shape->ndim; d++) {
+        CVY_ONNX_CHECK(shape->dim[d] >= 0 && shape->dim[d] <= CVY_ONNX_ELEMS / CVY_MAX(elems, (int64_t)1), node,
+                       "dimension %d becomes %lld", d, (long long)shape->dim[d]);
+        elems *= shape->dim[d];
+    }
+    CVY_ONNX_CHECK(elems == from->elems, node, "%s cannot become %s", cvy_shape_text(&from->shape),
+                   cvy_shape_text(shape));
     CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *t, &t));
     *t = *from;
     t->shape = *shape;
@@ -165,8 +171,8 @@ static cvy_status fold_unsqueeze(const cvy_onnx_node *node, const cvy_onnx_tenso
     const int64_t *axes = NULL;
     int n = 0, from = 0;
     CVY_TRY(cvy_onnx_ints(node, "axes", 1, &axes, &n));
+    CVY_ONNX_CHECK(n <= CVY_NDIM_MAX - src[0]->shape.ndim, node, "%d dimensions", src[0]->shape.ndim + n);
     cvy_shape shape = {.ndim = src[0]->shape.ndim + n};
-    CVY_ONNX_CHECK(shape.ndim <= CVY_NDIM_MAX, node, "%d dimensions", shape.ndim);
     for (int d = 0; d < shape.ndim; d++) {
         int is_new = 0;
         for (int i = 0; i < n; i++)
@@ -187,15 +193,14 @@ static cvy_status fold_reshape(const cvy_onnx_node *node, const cvy_onnx_tensor 
     for (int i = 0; i < shape.ndim; i++) {
         const int64_t dim = cvy_onnx_i64(src[1])[i];
         shape.dim[i] = dim == 0 && i < src[0]->shape.ndim ? src[0]->shape.dim[i] : dim;
+        CVY_ONNX_CHECK(dim >= -1 && (dim >= 0 || open < 0), node, "dimension %d becomes %lld", i, (long long)dim);
         if (dim == -1)
             open = i;
-        else
+        else if (shape.dim[i] <= CVY_ONNX_ELEMS / CVY_MAX(known, (int64_t)1)) /* else with_shape() refuses it */
             known *= shape.dim[i];
     }
-    if (open >= 0 && known > 0)
-        shape.dim[open] = src[0]->elems / known;
-    CVY_ONNX_CHECK(cvy_shape_elems(&shape) == src[0]->elems, node, "%s cannot become %s",
-                   cvy_shape_text(&src[0]->shape), cvy_shape_text(&shape));
+    if (open >= 0)
+        shape.dim[open] = known > 0 ? src[0]->elems / known : 0;
     return with_shape(node, src[0], &shape);
 }
 
@@ -206,13 +211,17 @@ static cvy_status fold_transpose(const cvy_onnx_node *node, const cvy_onnx_tenso
     const int ndim = from->shape.ndim;
     int n = 0, axis[CVY_NDIM_MAX];
     cvy_shape shape = {.ndim = ndim};
+    unsigned seen = 0;
     cvy_onnx_tensor *to = NULL;
     CVY_TRY(cvy_onnx_ints(node, "perm", -1, &order, &n));
     CVY_ONNX_CHECK(n == 0 || n == ndim, node, "%d axes for %s", n, cvy_shape_text(&from->shape));
     for (int d = 0; d < ndim; d++) {
-        axis[d] = n ? (int)order[d] : ndim - 1 - d;
-        CVY_ONNX_CHECK(axis[d] >= 0 && axis[d] < ndim, node, "axis %d of %s", axis[d], cvy_shape_text(&from->shape));
-        shape.dim[d] = from->shape.dim[axis[d]];
+        const int64_t at = n ? order[d] : ndim - 1 - d;
+        CVY_ONNX_CHECK(at >= 0 && at < ndim && !(seen >> at & 1), node, "entry %d of perm is %lld for %s", d,
+                       (long long)at, cvy_shape_text(&from->shape));
+        seen |= 1U << at;
+        axis[d] = (int)at;
+        shape.dim[d] = from->shape.dim[at];
     }
     CVY_TRY(cvy_onnx_new(node->x, from->dtype, &shape, &to));
     to->name = from->name;
@@ -311,27 +320,79 @@ static double compute(const char *op, double a, double b, int is_whole)
     switch (*op) {
     case 'A': return a + b;
     case 'S': return a - b;
-    case 'M': return a * b;
-    default: return is_whole ? trunc(a / b) : a / b;
+    case 'P': return pow(a, b);
+    case 'D': return is_whole ? trunc(a / b) : a / b;
+    default: return op[1] == 'u' ? a * b : op[1] == 'a' ? fmax(a, b) : fmin(a, b);
     }
 }
 
-/* Of equal shapes, or with a single number. The batch in a shape is no number to compute with. */
+/* The shape of both by NumPy's rules. */
+static cvy_status common_shape(const cvy_onnx_node *node, const cvy_shape *a, const cvy_shape *b, cvy_shape *out)
+{
+    *out = (cvy_shape){.ndim = CVY_MAX(a->ndim, b->ndim)};
+    for (int d = 0; d < out->ndim; d++) {
+        const int at = d - out->ndim + a->ndim, bt = d - out->ndim + b->ndim;
+        const int64_t m = at >= 0 ? a->dim[at] : 1, n = bt >= 0 ? b->dim[bt] : 1;
+        CVY_ONNX_CHECK(m == n || m == 1 || n == 1, node, "of constants of shapes %s and %s", cvy_shape_text(a),
+                       cvy_shape_text(b));
+        out->dim[d] = m == 1 ? n : m;
+    }
+    return CVY_OK;
+}
+
+/* The element of a source that belongs to element i of the result. */
+static int64_t repeated(const cvy_shape *src, const cvy_shape *dst, int64_t i)
+{
+    int64_t at = 0, step = 1;
+    for (int d = dst->ndim - 1; d >= dst->ndim - src->ndim; d--) {
+        const int64_t n = src->dim[d - dst->ndim + src->ndim];
+        at += (n == 1 ? 0 : i % dst->dim[d]) * step;
+        i /= dst->dim[d];
+        step *= n;
+    }
+    return at;
+}
+
+/* The batch in a shape is no number to compute with. */
 static cvy_status fold_arithmetic(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
 {
-    const cvy_onnx_tensor *a = src[0], *b = src[1], *shape = a->elems == 1 ? b : a;
+    const cvy_onnx_tensor *a = src[0], *b = node->nin == 2 ? src[1] : NULL;
+    const int is_whole = a->dtype == CVY_DTYPE_I64;
     cvy_onnx_tensor *t = NULL;
-    CVY_ONNX_CHECK((a->elems == b->elems || a->elems == 1 || b->elems == 1) && a->dtype == b->dtype, node,
-                   "of constants of shapes %s and %s", cvy_shape_text(&a->shape), cvy_shape_text(&b->shape));
-    CVY_TRY(cvy_onnx_new(node->x, a->dtype, &shape->shape, &t));
+    cvy_shape shape;
+    CVY_ONNX_CHECK(b && (a->dtype == CVY_DTYPE_I64) == (b->dtype == CVY_DTYPE_I64), node,
+                   "of %d constants, expected two that are both whole, or both real", node->nin);
+    CVY_TRY(common_shape(node, &a->shape, &b->shape, &shape));
+    CVY_TRY(cvy_onnx_new(node->x, a->dtype, &shape, &t));
     for (int64_t i = 0; i < t->elems; i++) {
-        const double x = cvy_onnx_number(a, a->elems == 1 ? 0 : i), y = cvy_onnx_number(b, b->elems == 1 ? 0 : i);
-        const int is_whole = a->dtype == CVY_DTYPE_I64;
+        const double x = cvy_onnx_number(a, repeated(&a->shape, &shape, i)),
+                     y = cvy_onnx_number(b, repeated(&b->shape, &shape, i));
         CVY_ONNX_CHECK(!is_whole || (x != (double)CVY_ONNX_BATCH && y != (double)CVY_ONNX_BATCH &&
                                      (y != 0 || strcmp(node->op, "Div") != 0)),
                        node, "%s", "it computes with the number of samples, which must stay free");
         set_number(t, i, compute(node->op, x, y, is_whole));
     }
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
+static double apply(const char *op, double x)
+{
+    switch (*op) {
+    case 'N': return -x;
+    case 'S': return sqrt(x);
+    case 'R': return 1 / x;
+    case 'E': return exp(x);
+    case 'L': return log(x);
+    default: return fabs(x);
+    }
+}
+
+static cvy_status fold_function(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &src[0]->shape, &t));
+    for (int64_t i = 0; i < t->elems; i++)
+        set_number(t, i, apply(node->op, cvy_onnx_number(src[0], i)));
     return cvy_onnx_done_constant(node, 0, t);
 }
 
@@ -360,6 +421,15 @@ static const struct {
     {"Sub", fold_arithmetic, 2},
     {"Mul", fold_arithmetic, 2},
     {"Div", fold_arithmetic, 2},
+    {"Pow", fold_arithmetic, 2},
+    {"Max", fold_arithmetic, 1},
+    {"Min", fold_arithmetic, 1},
+    {"Neg", fold_function, 1},
+    {"Abs", fold_function, 1},
+    {"Sqrt", fold_function, 1},
+    {"Reciprocal", fold_function, 1},
+    {"Exp", fold_function, 1},
+    {"Log", fold_function, 1},
 };
 
 static int find_fold(const char *op)

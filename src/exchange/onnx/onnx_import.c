@@ -7,8 +7,6 @@
 
 #include "exchange/onnx/onnx.h"
 
-enum { OPSET_MIN = 7 };
-
 /* ---- values ---- */
 
 static cvy_status value_of(cvy_onnx *x, const char *name, cvy_onnx_value **out)
@@ -23,6 +21,49 @@ static cvy_status value_of(cvy_onnx *x, const char *name, cvy_onnx_value **out)
     return CVY_OK;
 }
 
+static cvy_status cannot_be_made_twice(const cvy_onnx *x, const char *name)
+{
+    CVY_FAIL(CVY_E_FORMAT, "%s: the name %s stands for two values", x->path, name);
+}
+
+static cvy_status index_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p)
+{
+    cvy_onnx_value *value = NULL;
+    for (size_t k = 0; k < p->n_input; k++)
+        if (*p->input[k]) {
+            CVY_TRY(value_of(x, p->input[k], &value));
+            value->reader = value->readers++ ? value->reader : p;
+            value->turns += strcmp(p->op_type, "Transpose") == 0;
+        }
+    for (size_t k = 0; k < p->n_output; k++)
+        if (*p->output[k]) {
+            CVY_TRY(value_of(x, p->output[k], &value));
+            if (value->maker)
+                return cannot_be_made_twice(x, value->name);
+            value->maker = p;
+        }
+    CVY_CHECK(p->n_output > 0 && *p->output[0], CVY_E_FORMAT, "%s: node %s (%s) has no first output", x->path,
+              *p->name ? p->name : "without a name", p->op_type);
+    return CVY_OK;
+}
+
+/* All names, who makes their values, and who reads them. From here on no value moves. */
+static cvy_status index_values(cvy_onnx *x)
+{
+    cvy_onnx_value *value = NULL;
+    for (size_t i = 0; i < x->proto->n_initializer; i++)
+        CVY_TRY(value_of(x, x->proto->initializer[i]->name, &value));
+    for (size_t i = 0; i < x->proto->n_input; i++)
+        CVY_TRY(value_of(x, x->proto->input[i]->name, &value));
+    for (size_t i = 0; i < x->proto->n_node; i++)
+        CVY_TRY(index_node(x, x->proto->node[i]));
+    for (size_t i = 0; i < x->proto->n_output; i++) {
+        CVY_TRY(value_of(x, x->proto->output[i]->name, &value));
+        value->readers += 2;
+    }
+    return CVY_OK;
+}
+
 static cvy_status read_constants(cvy_onnx *x)
 {
     for (size_t i = 0; i < x->proto->n_initializer; i++) {
@@ -32,7 +73,11 @@ static cvy_status read_constants(cvy_onnx *x)
         CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
         CVY_TRY(cvy_onnx_tensor_read(x->out->pool, x->folder, from, t));
         CVY_TRY(value_of(x, from->name, &value));
+        if (value->constant || value->maker)
+            return cannot_be_made_twice(x, value->name);
         value->constant = t;
+        if (from->data_location == 1) /* its bytes are in another file */
+            x->file_bytes += (size_t)t->elems * cvy_dtype_bytes(t->dtype);
     }
     return CVY_OK;
 }
@@ -41,6 +86,7 @@ static cvy_status read_constants(cvy_onnx *x)
 
 static cvy_status input_shape(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, cvy_shape *sample)
 {
+    int64_t elems = 1;
     const Cvy__Onnx__TensorTypeProto *type = in->type ? in->type->tensor_type : NULL;
     const Cvy__Onnx__TensorShapeProto *shape = type ? type->shape : NULL;
     CVY_CHECK(shape && shape->n_dim > 0 && shape->n_dim <= CVY_NDIM_MAX, CVY_E_UNSUPPORTED,
@@ -53,6 +99,10 @@ static cvy_status input_shape(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, 
                   "%s: input %s: dimension %d (%s) is free; only the first one, the batch, may be: export the network "
                   "with a fixed size",
                   x->path, in->name, i + 1, dim->dim_param && *dim->dim_param ? dim->dim_param : "?");
+        CVY_CHECK(dim->dim_value <= CVY_ONNX_ELEMS / elems, CVY_E_UNSUPPORTED,
+                  "%s: input %s: dimension %d is %lld, which makes a sample too large", x->path, in->name, i + 1,
+                  (long long)dim->dim_value);
+        elems *= dim->dim_value;
         sample->dim[i] = dim->dim_value;
     }
     const int64_t batch = shape->dim[0]->dim_value;
@@ -88,6 +138,8 @@ static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, co
     if (strcmp(name, "x") == 0 && cvy_onnx_is_channels_last(x, in->name, sample.ndim + 1))
         CVY_TRY(put_channels_first(x, in->name, &sample, &order));
     CVY_TRY(value_of(x, in->name, &value));
+    if (value->layer || value->maker)
+        return cannot_be_made_twice(x, value->name);
     CVY_TRY(cvy_build_input(&x->build, name, CVY_DTYPE_F32, &sample));
     CVY_TRY(cvy_pool_strdup(x->out->pool, name, (char **)(uintptr_t)&value->layer));
     value->shape = *cvy_onnx_shape(x, name);
@@ -146,7 +198,10 @@ static cvy_status add_inputs(cvy_onnx *x)
         const int at = cvy_keys_find(&x->names, in->name);
         if (at >= 0 && x->value[at].constant)
             continue;
-        CVY_TRY(add_input(x, in, n == 0 ? "x" : in->name));
+        const char *name = "x";
+        if (n > 0)
+            CVY_TRY(cvy_onnx_input_name(x, in->name, &name));
+        CVY_TRY(add_input(x, in, name));
         n++;
     }
     if (x->inside && x->skips_data)
@@ -171,7 +226,7 @@ static cvy_status check_operators(const cvy_onnx *x)
         const Cvy__Onnx__NodeProto *p = x->proto->node[i];
         if (x->skips_data && is_data_node(p))
             continue;
-        if (p->n_output > 0 && cvy_index_find(&x->absorbed, p->output[0]) >= 0)
+        if (cvy_index_find(&x->absorbed, p->output[0]) >= 0)
             continue;
         if (is_standard(p->domain) && (cvy_onnx_find(p->op_type) || cvy_onnx_folds(p->op_type)))
             continue;
@@ -210,6 +265,26 @@ static cvy_status open_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p, cvy_onnx
     return CVY_OK;
 }
 
+static int is_word(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; at && *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strncmp(at, word, n) == 0 && (at[n] == ' ' || !at[n]))
+            return 1;
+    return 0;
+}
+
+/* An attribute that is not known, as newer operator sets may have, could change what the node does. */
+static cvy_status check_attributes(const cvy_onnx_node *node, const cvy_onnx_def *op)
+{
+    for (size_t i = 0; i < node->proto->n_attribute; i++) {
+        const char *name = node->proto->attribute[i]->name;
+        CVY_ONNX_CHECK(is_word(op->attributes, name) || strcmp(name, "consumed_inputs") == 0, node,
+                       "its attribute %s is not known", name);
+    }
+    return CVY_OK;
+}
+
 static cvy_status translate(cvy_onnx_node *node)
 {
     const cvy_onnx_def *op = cvy_onnx_find(node->op);
@@ -217,17 +292,8 @@ static cvy_status translate(cvy_onnx_node *node)
     if (status != CVY_NOT_APPLICABLE)
         return status;
     CVY_ONNX_CHECK(op, node, "%s", "it works on the input, and is supported on constants only");
+    CVY_TRY(check_attributes(node, op));
     return op->same ? cvy_onnx_simple(node, op->same, NULL) : op->translate(node);
-}
-
-/* Values may move when outputs are named, so all names of the node are there before its sources are found. */
-static cvy_status name_outputs(cvy_onnx *x, const Cvy__Onnx__NodeProto *p)
-{
-    cvy_onnx_value *value = NULL;
-    for (size_t k = 0; k < p->n_output; k++)
-        if (*p->output[k])
-            CVY_TRY(value_of(x, p->output[k], &value));
-    return CVY_OK;
 }
 
 /* A node whose work an earlier layer does. */
@@ -252,14 +318,12 @@ static cvy_status translate_all(cvy_onnx *x)
                 continue;
             if (x->skips_data && is_data_node(p))
                 continue;
-            status = name_outputs(x, p);
-            const int at = p->n_output > 0 ? cvy_index_find(&x->absorbed, p->output[0]) : -1;
-            if (status == CVY_OK && at >= 0) {
+            const int at = cvy_index_find(&x->absorbed, p->output[0]);
+            if (at >= 0) {
                 status = take_absorbed(node, p, at);
                 continue;
             }
-            if (status == CVY_OK)
-                status = open_node(x, p, node);
+            status = open_node(x, p, node);
             if (status == CVY_OK)
                 status = translate(node);
         }
@@ -269,16 +333,37 @@ static cvy_status translate_all(cvy_onnx *x)
 
 /* ---- the result ---- */
 
-/* The first output is the network's; others are auxiliary, and a job does not need them. */
+/* Says which layers the further outputs are, as those of auxiliary heads that a network has in training. */
+static void note_outputs(cvy_onnx *x, const char *name, const char *layer)
+{
+    const char *other = NULL;
+    for (size_t i = 1; i < x->proto->n_output; i++) {
+        const int at = cvy_keys_find(&x->names, x->proto->output[i]->name);
+        const char *one = at >= 0 ? x->value[at].layer : NULL;
+        if (!one || cvy_index_find(&x->out->model->layer_at, one) < 0)
+            continue;
+        cvy_text_add(&x->out->notes, "%s%s (layer %s)",
+                     other ? ", " : "the file has further outputs: ", x->value[at].name, one);
+        other = other ? other : one;
+    }
+    if (other)
+        cvy_text_add(
+            &x->out->notes,
+            "; the loss reads the first output, %s (layer %s), unless train.loss names others, as {name: LOSS, "
+            "output: %s}\n",
+            name, layer, other);
+}
+
+/* The first output is the network's; the others are auxiliary. */
 static cvy_status set_output(cvy_onnx *x)
 {
     CVY_CHECK(x->proto->n_output > 0, CVY_E_FORMAT, "%s: the graph has no output", x->path);
     const char *name = x->output && x->skips_data ? x->output : x->proto->output[0]->name;
     const int at = cvy_keys_find(&x->names, name);
     CVY_CHECK(at >= 0 && x->value[at].layer, CVY_E_FORMAT, "%s: no node makes the output %s", x->path, name);
-    for (size_t i = 1; i < x->proto->n_output; i++)
-        cvy_text_add(&x->out->notes, "the output %s is not trained: the loss is put on %s, the first one\n",
-                     x->proto->output[i]->name, name);
+    CVY_CHECK(cvy_index_find(&x->out->model->layer_at, x->value[at].layer) >= 0, CVY_E_UNSUPPORTED,
+              "%s: the output %s is an input, so there is no layer", x->path, name);
+    note_outputs(x, name, x->value[at].layer);
     return cvy_pool_strdup(x->out->model->pool, x->value[at].layer, &x->out->model->output);
 }
 
@@ -329,9 +414,10 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     for (size_t i = 0; i < file->n_opset_import; i++)
         if (is_standard(file->opset_import[i]->domain))
             x->opset = file->opset_import[i]->version;
-    CVY_CHECK(x->opset >= OPSET_MIN, CVY_E_UNSUPPORTED, "%s: operator set %lld of ONNX, expected %d or newer", x->path,
-              (long long)x->opset, OPSET_MIN);
+    CVY_CHECK(x->opset >= 1, CVY_E_FORMAT, "%s: operator set %lld of ONNX, expected 1 or newer", x->path,
+              (long long)x->opset);
     x->proto = file->graph;
+    CVY_TRY(index_values(x));
     read_meta(x, file);
     if (x->skips_data && meta(file, CVY_ONNX_META_NETWORK))
         CVY_TRY(cvy_pool_strdup(x->out->pool, meta(file, CVY_ONNX_META_NETWORK), (char **)(uintptr_t)&x->out->network));
@@ -363,6 +449,7 @@ cvy_status cvy_import_onnx(const char *path, cvy_import *out)
     CVY_TRY_OUT(cvy_pool_create(&out->pool));
     CVY_TRY_OUT(split_path(&x, path));
     CVY_TRY_OUT(cvy_onnx_file_read(path, &file));
+    x.file_bytes = cvy__onnx__model_proto__get_packed_size(file);
     CVY_TRY_OUT(cvy_model_create(file->graph->name && *file->graph->name ? file->graph->name : "network", &out->model));
     CVY_TRY_OUT(read_graph(&x, file));
 out:

@@ -42,6 +42,8 @@ cvy_status cvy_onnx_ints(const cvy_onnx_node *n, const char *name, int source, c
 {
     const Cvy__Onnx__AttributeProto *a = name ? cvy_onnx_attribute(n, name) : NULL;
     const cvy_onnx_tensor *t = NULL;
+    enum { MOST = 1 << 20 };
+    CVY_ONNX_CHECK(!a || a->n_ints <= MOST, n, "%s has %zu numbers", name, a ? a->n_ints : 0);
     *out = a ? a->ints : NULL;
     *n_out = a ? (int)a->n_ints : 0;
     if (a || source < 0 || source >= n->nin)
@@ -49,7 +51,7 @@ cvy_status cvy_onnx_ints(const cvy_onnx_node *n, const char *name, int source, c
     CVY_TRY(cvy_onnx_constant(n, source, &t));
     if (!t)
         return CVY_OK;
-    CVY_ONNX_CHECK(t->dtype == CVY_DTYPE_I64, n, "source %d should be integers", source);
+    CVY_ONNX_CHECK(t->dtype == CVY_DTYPE_I64 && t->elems <= MOST, n, "source %d should be a list of integers", source);
     *out = cvy_onnx_i64(t);
     *n_out = (int)t->elems;
     return CVY_OK;
@@ -81,9 +83,14 @@ double cvy_onnx_number(const cvy_onnx_tensor *t, int64_t i)
                                        : (double)((const int64_t *)t->data)[i];
 }
 
+int cvy_onnx_is_real(const cvy_onnx_tensor *t)
+{
+    return t && cvy_dtype_is_real(t->dtype);
+}
+
 cvy_status cvy_onnx_axis(const cvy_onnx_node *n, int64_t axis, int ndim, int *out)
 {
-    const int64_t at = axis < 0 ? axis + ndim : axis;
+    const int64_t at = axis < 0 ? axis + ndim : axis; /* ndim is small, so this cannot overflow */
     CVY_ONNX_CHECK(at >= 0 && at < ndim, n, "axis %lld of a tensor with %d dimensions", (long long)axis, ndim);
     CVY_ONNX_CHECK(at > 0, n, "axis %lld is that of the samples, which are independent of each other", (long long)axis);
     *out = (int)at;
@@ -123,6 +130,13 @@ static cvy_status name_of_constant(const cvy_onnx *x, const cvy_onnx_tensor *t, 
     if (strchr(t->name, '.') && !strchr(t->name, ':') && !strchr(t->name, '/'))
         return clean(x->out->pool, t->name, n, out);
     return CVY_OK;
+}
+
+cvy_status cvy_onnx_input_name(cvy_onnx *x, const char *wish, const char **out)
+{
+    char *name = NULL;
+    CVY_TRY(clean(x->out->pool, wish, strlen(wish), &name));
+    return cvy_build_free_name(&x->build, name, out);
 }
 
 /* By what a layer is found that has the same variables; NULL: it shares none. */
@@ -170,6 +184,17 @@ static cvy_status where_is(const cvy_onnx_node *n, char **out)
     return cvy_pool_printf(n->x->out->pool, out, "%s (%s)", n->name, n->op);
 }
 
+/* So that no later layer's size can overflow. */
+static cvy_status check_size(const cvy_onnx_node *n, const cvy_shape *shape)
+{
+    int64_t elems = 1;
+    for (int d = 1; d < shape->ndim; d++) {
+        CVY_ONNX_CHECK(shape->dim[d] <= CVY_ONNX_ELEMS / elems, n, "its result %s is too large", cvy_shape_text(shape));
+        elems *= CVY_MAX(shape->dim[d], (int64_t)1);
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out)
 {
@@ -181,6 +206,7 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
     CVY_TRY(choose_name(n, layer, key, &built.name, &built.output));
     CVY_TRY(where_is(n, (char **)(uintptr_t)&built.where));
     CVY_TRY(cvy_build_add(&x->build, &built));
+    CVY_TRY(check_size(n, cvy_onnx_shape(x, built.output)));
     if (key && cvy_index_find(&x->owner, key) < 0)
         CVY_TRY(cvy_index_add(&x->owner, key, x->out->model->nlayer - 1));
     if (name_out)
@@ -259,16 +285,34 @@ cvy_status cvy_onnx_simple(const cvy_onnx_node *n, const char *op, const char *o
     const cvy_onnx_value *from = NULL;
     const char *output = NULL;
     CVY_TRY(cvy_onnx_activation(n, 0, &from));
-    CVY_TRY(cvy_onnx_add(n, &(cvy_onnx_layer){.op = op, .options = options, .from = {from->layer}, .nfrom = 1}, NULL,
-                         &output));
+    CVY_TRY(cvy_onnx_step(n, op, options, from->layer, &output));
     return cvy_onnx_done(n, 0, output);
 }
 
-cvy_status cvy_onnx_new(const cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out)
+/* ---- memory ---- */
+
+cvy_status cvy_onnx_take_memory(cvy_onnx *x, size_t bytes)
+{
+    const size_t most = ((size_t)64 << 20) + 8 * x->file_bytes;
+    CVY_CHECK(bytes <= most && x->made_bytes <= most - bytes, CVY_E_UNSUPPORTED,
+              "%s: its constant nodes compute %zu bytes from a file of %zu bytes, the limit is %zu", x->path,
+              x->made_bytes + bytes, x->file_bytes, most);
+    x->made_bytes += bytes;
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out)
 {
     cvy_onnx_tensor *t = NULL;
+    int64_t elems = 1;
+    for (int d = 0; d < shape->ndim; d++) {
+        CVY_CHECK(shape->dim[d] >= 0 && shape->dim[d] <= CVY_ONNX_ELEMS / CVY_MAX(elems, (int64_t)1), CVY_E_UNSUPPORTED,
+                  "%s: a constant of shape %s", x->path, cvy_shape_text(shape));
+        elems *= shape->dim[d];
+    }
+    CVY_TRY(cvy_onnx_take_memory(x, (size_t)elems * cvy_dtype_bytes(dtype)));
     CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
-    *t = (cvy_onnx_tensor){.name = "", .dtype = dtype, .shape = *shape, .elems = cvy_shape_elems(shape)};
+    *t = (cvy_onnx_tensor){.name = "", .dtype = dtype, .shape = *shape, .elems = elems};
     CVY_TRY(cvy_pool_alloc(x->out->pool, CVY_MAX((size_t)t->elems, 1) * cvy_dtype_bytes(dtype), &t->data));
     *out = t;
     return CVY_OK;

@@ -17,16 +17,10 @@ typedef Cvy__Onnx__NodeProto proto;
 /* The node of this operator that makes a value which only one source reads; NULL: there is none. */
 static const proto *sole_producer(const cvy_onnx *x, const char *value, const char *op)
 {
-    const proto *made_by = NULL;
-    int readers = 0;
-    for (size_t i = 0; i < x->proto->n_node; i++) {
-        const proto *p = x->proto->node[i];
-        for (size_t k = 0; k < p->n_input; k++)
-            readers += strcmp(p->input[k], value) == 0;
-        if (p->n_output == 1 && strcmp(p->output[0], value) == 0 && strcmp(p->op_type, op) == 0)
-            made_by = p;
-    }
-    return readers == 1 ? made_by : NULL;
+    const int at = cvy_keys_find(&x->names, value);
+    const cvy_onnx_value *v = at >= 0 ? &x->value[at] : NULL;
+    return v && v->readers == 1 && v->maker && v->maker->n_output == 1 && strcmp(v->maker->op_type, op) == 0 ? v->maker
+                                                                                                             : NULL;
 }
 
 /* The nodes of the formula, in their order. */

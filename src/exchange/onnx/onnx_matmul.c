@@ -13,6 +13,7 @@ static cvy_status turn(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cons
     const int64_t rows = t->shape.dim[0], columns = t->shape.dim[1];
     const size_t width = cvy_dtype_bytes(t->dtype);
     char *to = NULL;
+    CVY_TRY(cvy_onnx_take_memory(node->x, (size_t)t->elems * width));
     CVY_TRY(cvy_pool_alloc(node->x->out->pool, (size_t)CVY_MAX(t->elems, 1) * width, &to));
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
@@ -50,6 +51,42 @@ static cvy_status add_fc(const cvy_onnx_node *node, const cvy_onnx_value *src, c
     return cvy_onnx_done(node, 0, output);
 }
 
+/* The constant times a number; *out stays as it is if the number is 1. */
+static cvy_status times(const cvy_onnx_node *node, double by, const cvy_onnx_tensor **out)
+{
+    cvy_onnx_tensor *t = NULL;
+    if (by == 1 || !*out)
+        return CVY_OK;
+    CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_F32, &(*out)->shape, &t));
+    t->name = (*out)->name;
+    for (int64_t i = 0; i < t->elems; i++)
+        ((float *)t->data)[i] = (float)(by * cvy_onnx_number(*out, i));
+    *out = t;
+    return CVY_OK;
+}
+
+/* The bias as one number for each output: a single number is repeated. */
+static cvy_status read_bias(const cvy_onnx_node *node, int64_t outputs, const cvy_onnx_tensor **bias)
+{
+    const cvy_onnx_tensor *from = *bias;
+    cvy_onnx_tensor *t = NULL;
+    if (!from)
+        return CVY_OK;
+    const int last = from->shape.ndim - 1;
+    CVY_ONNX_CHECK(cvy_onnx_is_real(from) &&
+                       (from->elems == 1 || (from->elems == outputs && from->shape.dim[last] == outputs)),
+                   node, "a bias of shape %s for %lld outputs; it must be the same for all samples",
+                   cvy_shape_text(&from->shape), (long long)outputs);
+    if (from->elems == outputs)
+        return CVY_OK;
+    CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_F32, &(cvy_shape){1, {outputs}}, &t));
+    for (int64_t i = 0; i < outputs; i++)
+        ((float *)t->data)[i] = (float)cvy_onnx_number(from, 0);
+    t->name = from->name;
+    *bias = t;
+    return CVY_OK;
+}
+
 static cvy_status translate_gemm(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
@@ -58,14 +95,17 @@ static cvy_status translate_gemm(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_constant(node, 1, &weight));
     CVY_TRY(cvy_onnx_constant(node, 2, &bias));
-    CVY_ONNX_CHECK(weight && weight->shape.ndim == 2 && cvy_dtype_is_real(weight->dtype), node, "%s",
-                   "the second source should be a constant matrix");
-    CVY_ONNX_CHECK(cvy_onnx_real(node, "alpha", 1) == 1 && (!bias || cvy_onnx_real(node, "beta", 1) == 1) &&
-                       cvy_onnx_int(node, "transA", 0) == 0,
-                   node, "%s", "alpha, beta and transA are not supported");
-    return add_fc(node, src, weight, cvy_onnx_int(node, "transB", 0) != 0, bias, &output);
+    CVY_ONNX_CHECK(weight && weight->shape.ndim == 2 && cvy_dtype_is_real(weight->dtype) && src->shape.ndim == 2, node,
+                   "a source %s; it should have two axes, and the second source should be a constant matrix",
+                   cvy_shape_text(&src->shape));
+    CVY_ONNX_CHECK(cvy_onnx_int(node, "transA", 0) == 0, node, "%s", "transA would mix samples");
+    const int is_turned = cvy_onnx_int(node, "transB", 0) != 0;
+    CVY_TRY(read_bias(node, weight->shape.dim[!is_turned], &bias));
+    CVY_TRY(times(node, cvy_onnx_real(node, "alpha", 1), &weight));
+    CVY_TRY(times(node, cvy_onnx_real(node, "beta", 1), &bias));
+    return add_fc(node, src, weight, is_turned, bias, &output);
 }
-CVY_ONNX_DEFINE(gemm) = {"Gemm", .translate = translate_gemm};
+CVY_ONNX_DEFINE(gemm) = {"Gemm", .attributes = "alpha beta broadcast transA transB", .translate = translate_gemm};
 
 /* The only node that reads the output, if it adds a constant row; else NULL. */
 static const Cvy__Onnx__NodeProto *find_bias(const cvy_onnx_node *node, int64_t outputs, const cvy_onnx_tensor **bias)
@@ -83,6 +123,7 @@ static cvy_status two_activations(const cvy_onnx_node *node)
     const char *output = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &a));
     CVY_TRY(cvy_onnx_activation(node, 1, &b));
+    CVY_TRY(cvy_onnx_aligned(node, a, b));
     CVY_TRY(
         cvy_onnx_add(node, &(cvy_onnx_layer){.op = "matmul", .from = {a->layer, b->layer}, .nfrom = 2}, NULL, &output));
     return cvy_onnx_done(node, 0, output);

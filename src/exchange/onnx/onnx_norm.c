@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <string.h>
 
 #include "exchange/onnx/onnx.h"
 
@@ -19,6 +20,8 @@ static cvy_status translate_batch_norm(const cvy_onnx_node *node)
         CVY_TRY(cvy_onnx_constant(node, i, &t[i]));
         CVY_ONNX_CHECK(t[i], node, "it has no source %d (%s)", i, parameter[i]);
     }
+    CVY_ONNX_CHECK(node->x->opset >= 9 || cvy_onnx_int(node, "spatial", 1), node, "%s",
+                   "statistics for each position (spatial 0) are not supported");
     /* ONNX weighs the old statistics, ours the new ones */
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "eps: %.9g, momentum: %.9g",
                             cvy_onnx_real(node, "epsilon", 1e-5),
@@ -35,7 +38,9 @@ static cvy_status translate_batch_norm(const cvy_onnx_node *node)
         CVY_TRY(cvy_onnx_set(node, name, parameter[i], t[i]));
     return cvy_onnx_done(node, 0, output);
 }
-CVY_ONNX_DEFINE(batch_normalization) = {"BatchNormalization", .translate = translate_batch_norm};
+CVY_ONNX_DEFINE(batch_normalization) = {"BatchNormalization",
+                                        .attributes = "epsilon is_test momentum spatial training_mode",
+                                        .translate = translate_batch_norm};
 
 /* scale and shift of a normalisation within samples */
 static cvy_status add_scaled(const cvy_onnx_node *node, const char *op, const char *options,
@@ -71,6 +76,8 @@ static cvy_status translate_layer_norm(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_constant(node, 2, &shift));
     CVY_TRY(cvy_onnx_axis(node, cvy_onnx_int(node, "axis", -1), src->shape.ndim, &first));
     CVY_ONNX_CHECK(scale, node, "%s", "it has no scale");
+    CVY_ONNX_CHECK(!cvy_onnx_is_read(node, 1) && !cvy_onnx_is_read(node, 2), node, "%s",
+                   "its mean and deviation are read, which is not supported");
     for (int i = first; i < src->shape.ndim; i++)
         cvy_text_add(&options, "%s%d", i > first ? ", " : "axes: [", i);
     cvy_text_add(&options, "], eps: %.9g", cvy_onnx_real(node, "epsilon", 1e-5));
@@ -79,8 +86,10 @@ static cvy_status translate_layer_norm(const cvy_onnx_node *node)
     cvy_text_free(&options);
     return status;
 }
-CVY_ONNX_DEFINE(layer_normalization) = {"LayerNormalization", .translate = translate_layer_norm};
+CVY_ONNX_DEFINE(layer_normalization) = {"LayerNormalization", .attributes = "axis epsilon stash_type",
+                                        .translate = translate_layer_norm};
 
+/* Groups of channels; of InstanceNormalization each channel is one. */
 static cvy_status translate_group_norm(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
@@ -89,29 +98,20 @@ static cvy_status translate_group_norm(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_constant(node, 1, &scale));
     CVY_TRY(cvy_onnx_constant(node, 2, &shift));
-    CVY_ONNX_CHECK(scale && shift && scale->elems == src->shape.dim[1], node, "%s",
+    CVY_ONNX_CHECK(src->shape.ndim >= 3, node, "a source of shape %s has no positions", cvy_shape_text(&src->shape));
+    const int64_t channels = src->shape.dim[1];
+    const int64_t groups =
+        strcmp(node->op, "InstanceNormalization") == 0 ? channels : cvy_onnx_int(node, "num_groups", 0);
+    CVY_ONNX_CHECK(scale && shift && scale->elems == channels && shift->elems == channels, node, "%s",
                    "it needs a scale and a shift for each channel (operator set 21)");
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "groups: %lld, eps: %.9g",
-                            (long long)cvy_onnx_int(node, "num_groups", 1), cvy_onnx_real(node, "epsilon", 1e-5)));
-    return add_scaled(node, "group_norm", options, scale, shift);
-}
-CVY_ONNX_DEFINE(group_normalization) = {"GroupNormalization", .translate = translate_group_norm};
-
-/* A group of channels for each channel. */
-static cvy_status translate_instance_norm(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *src = NULL;
-    const cvy_onnx_tensor *scale = NULL, *shift = NULL;
-    char *options = NULL;
-    CVY_TRY(cvy_onnx_activation(node, 0, &src));
-    CVY_TRY(cvy_onnx_constant(node, 1, &scale));
-    CVY_TRY(cvy_onnx_constant(node, 2, &shift));
-    CVY_ONNX_CHECK(scale && shift, node, "%s", "it has no scale and shift");
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "groups: %lld, eps: %.9g", (long long)src->shape.dim[1],
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "groups: %lld, eps: %.9g", (long long)groups,
                             cvy_onnx_real(node, "epsilon", 1e-5)));
     return add_scaled(node, "group_norm", options, scale, shift);
 }
-CVY_ONNX_DEFINE(instance_normalization) = {"InstanceNormalization", .translate = translate_instance_norm};
+CVY_ONNX_DEFINE(group_normalization) = {"GroupNormalization", .attributes = "epsilon num_groups stash_type",
+                                        .translate = translate_group_norm};
+CVY_ONNX_DEFINE(instance_normalization) = {"InstanceNormalization", .attributes = "epsilon",
+                                           .translate = translate_group_norm};
 
 static cvy_status translate_lrn(const cvy_onnx_node *node)
 {
@@ -121,4 +121,4 @@ static cvy_status translate_lrn(const cvy_onnx_node *node)
                             cvy_onnx_real(node, "beta", 0.75), cvy_onnx_real(node, "bias", 1)));
     return cvy_onnx_simple(node, "lrn", options);
 }
-CVY_ONNX_DEFINE(lrn) = {"LRN", .translate = translate_lrn};
+CVY_ONNX_DEFINE(lrn) = {"LRN", .attributes = "alpha beta bias size", .translate = translate_lrn};

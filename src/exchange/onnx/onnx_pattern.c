@@ -9,17 +9,15 @@
 
 const Cvy__Onnx__NodeProto *cvy_onnx_reader(const cvy_onnx *x, const char *output)
 {
-    const Cvy__Onnx__NodeProto *reader = NULL;
-    int readers = 0;
-    for (size_t i = 0; i < x->proto->n_output; i++)
-        readers += 2 * (strcmp(x->proto->output[i]->name, output) == 0);
-    for (size_t i = 0; i < x->proto->n_node && readers < 2; i++)
-        for (size_t k = 0; k < x->proto->node[i]->n_input; k++)
-            if (strcmp(x->proto->node[i]->input[k], output) == 0) {
-                reader = x->proto->node[i];
-                readers++;
-            }
-    return readers == 1 && reader->n_output > 0 ? reader : NULL;
+    const int at = cvy_keys_find(&x->names, output);
+    return at >= 0 && x->value[at].readers == 1 ? x->value[at].reader : NULL;
+}
+
+int cvy_onnx_is_read(const cvy_onnx_node *node, int i)
+{
+    const int at =
+        i < node->nout && *node->proto->output[i] ? cvy_keys_find(&node->x->names, node->proto->output[i]) : -1;
+    return at >= 0 && node->x->value[at].readers > 0;
 }
 
 const Cvy__Onnx__NodeProto *cvy_onnx_reader_of_two(const cvy_onnx *x, const char *output, const char *op,

@@ -15,6 +15,16 @@ CVY_ONNX_DEFINE(tanh) = {"Tanh", .same = "tanh"};
 CVY_ONNX_DEFINE(softplus) = {"Softplus", .same = "softplus"};
 CVY_ONNX_DEFINE(hard_swish) = {"HardSwish", .same = "hard_swish"};
 
+CVY_ONNX_DEFINE(abs) = {"Abs", .same = "abs"};
+CVY_ONNX_DEFINE(exp) = {"Exp", .same = "exp"};
+CVY_ONNX_DEFINE(log) = {"Log", .same = "log"};
+CVY_ONNX_DEFINE(sqrt) = {"Sqrt", .same = "sqrt"};
+CVY_ONNX_DEFINE(reciprocal) = {"Reciprocal", .same = "reciprocal"};
+CVY_ONNX_DEFINE(erf) = {"Erf", .same = "erf"};
+CVY_ONNX_DEFINE(softsign) = {"Softsign", .same = "softsign"};
+CVY_ONNX_DEFINE(sin) = {"Sin", .same = "sin"};
+CVY_ONNX_DEFINE(cos) = {"Cos", .same = "cos"};
+
 /* A layer on source 0 with one option, which is an attribute of the node. */
 static cvy_status with_option(const cvy_onnx_node *node, const char *op, const char *option, const char *attribute,
                               double fallback)
@@ -53,7 +63,7 @@ static cvy_status translate_hard_sigmoid(const cvy_onnx_node *node)
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "alpha: %.9g, beta: %.9g", alpha, beta));
     return gate(node, is_usual ? "hard_swish" : NULL, "hard_sigmoid", is_usual ? NULL : options);
 }
-CVY_ONNX_DEFINE(hard_sigmoid) = {"HardSigmoid", .translate = translate_hard_sigmoid};
+CVY_ONNX_DEFINE(hard_sigmoid) = {"HardSigmoid", .attributes = "alpha beta", .translate = translate_hard_sigmoid};
 
 /* A bound: an attribute, or from operator set 11 on a constant source. */
 static cvy_status read_bound(const cvy_onnx_node *node, const char *attribute, int source, double *bound)
@@ -85,19 +95,68 @@ static cvy_status translate_clip(const cvy_onnx_node *node)
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "min: %.9g, max: %.9g", fmax(min, -none), fmin(max, none)));
     return cvy_onnx_simple(node, "clamp", options);
 }
-CVY_ONNX_DEFINE(clip) = {"Clip", .translate = translate_clip};
+CVY_ONNX_DEFINE(clip) = {"Clip", .attributes = "max min", .translate = translate_clip};
 
 static cvy_status translate_leaky_relu(const cvy_onnx_node *node)
 {
     return with_option(node, "leaky_relu", "slope", "alpha", 0.01);
 }
-CVY_ONNX_DEFINE(leaky_relu) = {"LeakyRelu", .translate = translate_leaky_relu};
+CVY_ONNX_DEFINE(leaky_relu) = {"LeakyRelu", .attributes = "alpha", .translate = translate_leaky_relu};
 
 static cvy_status translate_elu(const cvy_onnx_node *node)
 {
     return with_option(node, "elu", "alpha", "alpha", 1);
 }
-CVY_ONNX_DEFINE(elu) = {"Elu", .translate = translate_elu};
+CVY_ONNX_DEFINE(elu) = {"Elu", .attributes = "alpha", .translate = translate_elu};
+
+/* before * source, then elu, then times after: selu and celu are elu with factors. */
+static cvy_status scaled_elu(const cvy_onnx_node *node, double before, double alpha, double after)
+{
+    const cvy_onnx_value *src = NULL;
+    const char *output = NULL;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    output = src->layer;
+    if (before != 1)
+        CVY_TRY(cvy_onnx_step_real(node, "scale", "by", before, output, &output));
+    CVY_TRY(cvy_onnx_step_real(node, "elu", "alpha", alpha, output, &output));
+    if (after != 1)
+        CVY_TRY(cvy_onnx_step_real(node, "scale", "by", after, output, &output));
+    return cvy_onnx_done(node, 0, output);
+}
+
+static cvy_status translate_selu(const cvy_onnx_node *node)
+{
+    return scaled_elu(node, 1, cvy_onnx_real(node, "alpha", 1.67326319), cvy_onnx_real(node, "gamma", 1.05070102));
+}
+CVY_ONNX_DEFINE(selu) = {"Selu", .attributes = "alpha gamma", .translate = translate_selu};
+
+static cvy_status translate_celu(const cvy_onnx_node *node)
+{
+    const double alpha = cvy_onnx_real(node, "alpha", 1);
+    CVY_ONNX_CHECK(alpha > 0, node, "alpha is %g, expected a positive number", alpha);
+    return scaled_elu(node, 1 / alpha, 1, alpha);
+}
+CVY_ONNX_DEFINE(celu) = {"Celu", .attributes = "alpha", .translate = translate_celu};
+
+static cvy_status translate_neg(const cvy_onnx_node *node)
+{
+    return cvy_onnx_simple(node, "scale", "by: -1");
+}
+CVY_ONNX_DEFINE(neg) = {"Neg", .translate = translate_neg};
+
+/* x * tanh(softplus(x)) */
+static cvy_status translate_mish(const cvy_onnx_node *node)
+{
+    const cvy_onnx_value *src = NULL;
+    const char *output = NULL;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    CVY_TRY(cvy_onnx_step(node, "softplus", NULL, src->layer, &output));
+    CVY_TRY(cvy_onnx_step(node, "tanh", NULL, output, &output));
+    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "multiply", .from = {src->layer, output}, .nfrom = 2}, NULL,
+                         &output));
+    return cvy_onnx_done(node, 0, output);
+}
+CVY_ONNX_DEFINE(mish) = {"Mish", .translate = translate_mish};
 
 static cvy_status translate_prelu(const cvy_onnx_node *node)
 {
@@ -106,9 +165,13 @@ static cvy_status translate_prelu(const cvy_onnx_node *node)
     const char *name = NULL, *output = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_constant(node, 1, &slope));
-    CVY_ONNX_CHECK(slope && (slope->elems == 1 || slope->elems == src->shape.dim[1]), node,
-                   "%lld slopes, expected one, or one for each of %lld channels", (long long)(slope ? slope->elems : 0),
-                   (long long)src->shape.dim[1]);
+    /* [C, 1, ...], aligned at the last axis as all that ONNX broadcasts; in old operator sets [C] */
+    const int at = slope ? slope->shape.ndim - src->shape.ndim + 1 : -1;
+    const int per_channel = slope && src->shape.ndim >= 2 && slope->elems == src->shape.dim[1] &&
+                            (node->x->opset < 7 || (at >= 0 && at < 2 && slope->shape.dim[at] == slope->elems));
+    CVY_ONNX_CHECK(slope && (slope->elems == 1 || per_channel), node,
+                   "slopes of shape %s for a source %s; expected one number, or one for each channel",
+                   slope ? cvy_shape_text(&slope->shape) : "none", cvy_shape_text(&src->shape));
     CVY_TRY(cvy_onnx_add(node,
                          &(cvy_onnx_layer){.op = "prelu",
                                            .options = slope->elems == 1 ? NULL : "per_channel: true",
@@ -127,41 +190,62 @@ static cvy_status translate_gelu(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_string(node, "approximate", &approximate));
     return cvy_onnx_simple(node, "gelu", strcmp(approximate, "tanh") == 0 ? "approximate: tanh" : NULL);
 }
-CVY_ONNX_DEFINE(gelu) = {"Gelu", .translate = translate_gelu};
+CVY_ONNX_DEFINE(gelu) = {"Gelu", .attributes = "approximate", .translate = translate_gelu};
 
-/* The softmax of ours is over the channels; on a matrix that is the last axis. */
+/* Before operator set 13 all axes from the given one on are taken together: they become one axis. */
+static cvy_status joint_softmax(const cvy_onnx_node *node, const cvy_onnx_value *src, int axis, const char *op)
+{
+    const int ndim = src->shape.ndim;
+    const char *output = NULL;
+    char *options = NULL;
+    int64_t sample[CVY_NDIM_MAX], joint = 1;
+    for (int d = 1; d < axis; d++)
+        sample[d - 1] = src->shape.dim[d];
+    for (int d = axis; d < ndim; d++)
+        joint *= src->shape.dim[d];
+    sample[axis - 1] = joint;
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d", axis));
+    CVY_TRY(cvy_onnx_reshape(node, src->layer, sample, axis, &output));
+    CVY_TRY(cvy_onnx_step(node, op, axis == 1 ? NULL : options, output, &output));
+    CVY_TRY(cvy_onnx_reshape(node, output, src->shape.dim + 1, ndim - 1, &output));
+    return cvy_onnx_done(node, 0, output);
+}
+
 static cvy_status softmax(const cvy_onnx_node *node, const char *op)
 {
     const cvy_onnx_value *src = NULL;
+    char *options = NULL;
     int axis = 0;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_axis(node, cvy_onnx_int(node, "axis", node->x->opset < 13 ? 1 : -1), src->shape.ndim, &axis));
-    CVY_ONNX_CHECK(axis == 1, node, "axis %d of %s; only axis 1 is supported", axis, cvy_shape_text(&src->shape));
-    CVY_ONNX_CHECK(node->x->opset >= 13 || src->shape.ndim == 2, node, "%s",
-                   "before operator set 13 it is taken over all further axes, too");
-    return cvy_onnx_simple(node, op, NULL);
+    if (node->x->opset < 13)
+        return joint_softmax(node, src, axis, op);
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d", axis));
+    return cvy_onnx_simple(node, op, axis == 1 ? NULL : options);
 }
 
 static cvy_status translate_softmax(const cvy_onnx_node *node)
 {
     return softmax(node, "softmax");
 }
-CVY_ONNX_DEFINE(softmax) = {"Softmax", .translate = translate_softmax};
+CVY_ONNX_DEFINE(softmax) = {"Softmax", .attributes = "axis", .translate = translate_softmax};
 
 static cvy_status translate_log_softmax(const cvy_onnx_node *node)
 {
     return softmax(node, "log_softmax");
 }
-CVY_ONNX_DEFINE(log_softmax) = {"LogSoftmax", .translate = translate_log_softmax};
+CVY_ONNX_DEFINE(log_softmax) = {"LogSoftmax", .attributes = "axis", .translate = translate_log_softmax};
 
 static cvy_status translate_dropout(const cvy_onnx_node *node)
 {
     const cvy_onnx_tensor *ratio = NULL;
     char *options = NULL;
     CVY_TRY(cvy_onnx_constant(node, 1, &ratio));
+    for (int i = 1; i < node->nout; i++)
+        CVY_ONNX_CHECK(!cvy_onnx_is_read(node, i), node, "%s", "its mask is read, which is not supported");
     CVY_TRY(
         cvy_pool_printf(node->x->out->pool, &options, "p: %.9g",
                         ratio && ratio->elems == 1 ? cvy_onnx_number(ratio, 0) : cvy_onnx_real(node, "ratio", 0.5)));
     return cvy_onnx_simple(node, "dropout", options);
 }
-CVY_ONNX_DEFINE(dropout) = {"Dropout", .translate = translate_dropout};
+CVY_ONNX_DEFINE(dropout) = {"Dropout", .attributes = "is_test ratio seed", .translate = translate_dropout};

@@ -40,7 +40,7 @@ static cvy_status add_part(const cvy_onnx_node *node, const cvy_onnx_value *src,
                    node, "%s reads the parts, and only SequenceAt with a constant index may", reader->op_type);
     CVY_TRY(find_part(node, sizes, src->shape.dim[axis], cvy_onnx_i64(index)[0], &first, &count));
     CVY_ONNX_CHECK(first > 0 || count < src->shape.dim[axis], node, "%s", "it has one part only");
-    CVY_TRY(cvy_onnx_add_slice(node, src->layer, axis, first, count, &output));
+    CVY_TRY(cvy_onnx_slice(node, src->layer, axis, first, count, &output));
     return cvy_onnx_absorb(node, reader, output);
 }
 
@@ -63,7 +63,8 @@ static cvy_status translate_split_to_sequence(const cvy_onnx_node *node)
     }
     return CVY_OK;
 }
-CVY_ONNX_DEFINE(split_to_sequence) = {"SplitToSequence", .translate = translate_split_to_sequence};
+CVY_ONNX_DEFINE(split_to_sequence) = {"SplitToSequence", .attributes = "axis keepdims",
+                                      .translate = translate_split_to_sequence};
 
 static cvy_status translate_sequence_at(const cvy_onnx_node *node)
 {

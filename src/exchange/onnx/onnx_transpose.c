@@ -35,29 +35,23 @@ static int moves_channels_first(const Cvy__Onnx__NodeProto *p, int ndim)
     return moves;
 }
 
-/* Whether transpositions read this value, and nothing else does. first_ndim: they all move channels first in a tensor
- * with that many dimensions; 0: any transposition will do. */
-static int only_turned(const cvy_onnx *x, const char *name, int first_ndim)
+/* Whether transpositions read this value, and nothing else does. */
+static int only_turned(const cvy_onnx *x, const char *name)
 {
-    int readers = 0;
-    for (size_t i = 0; i < x->proto->n_output; i++)
-        if (strcmp(x->proto->output[i]->name, name) == 0)
-            return 0;
-    for (size_t i = 0; i < x->proto->n_node; i++)
-        for (size_t k = 0; k < x->proto->node[i]->n_input; k++) {
-            const Cvy__Onnx__NodeProto *p = x->proto->node[i];
-            if (strcmp(p->input[k], name) != 0)
-                continue;
-            if (first_ndim ? !moves_channels_first(p, first_ndim) : !is_transpose(p))
-                return 0;
-            readers++;
-        }
-    return readers > 0;
+    const int at = cvy_keys_find(&x->names, name);
+    return at >= 0 && x->value[at].readers > 0 && x->value[at].turns == x->value[at].readers;
 }
 
 int cvy_onnx_is_channels_last(const cvy_onnx *x, const char *input, int ndim)
 {
-    return only_turned(x, input, ndim);
+    if (!only_turned(x, input))
+        return 0;
+    for (size_t i = 0; i < x->proto->n_node; i++) {
+        const Cvy__Onnx__NodeProto *p = x->proto->node[i];
+        if (p->n_input > 0 && strcmp(p->input[0], input) == 0 && !moves_channels_first(p, ndim))
+            return 0;
+    }
+    return 1;
 }
 
 static cvy_status add_transpose(const cvy_onnx_node *node, const int64_t *order, int n)
@@ -77,22 +71,25 @@ static cvy_status translate_transpose(const cvy_onnx_node *node)
     const cvy_onnx_value *src = NULL;
     const int64_t *given = NULL;
     int64_t *order = NULL;
+    unsigned seen = 0;
     int n = 0, moves = 0;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_ints(node, "perm", -1, &given, &n));
-    CVY_ONNX_CHECK(n == src->shape.ndim && given[0] == 0, node,
-                   "the axes of %s become those of %d, the first of them %lld; the samples must stay first",
-                   cvy_shape_text(&src->shape), n, (long long)(n ? given[0] : src->shape.ndim - 1));
-    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *order * (size_t)n, &order));
+    CVY_ONNX_CHECK((n == src->shape.ndim && given[0] == 0) || (n == 0 && src->shape.ndim == 1), node,
+                   "axis %lld of %s becomes the first one; the samples must stay first",
+                   (long long)(n ? given[0] : src->shape.ndim - 1), cvy_shape_text(&src->shape));
+    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *order * (size_t)(n + 1), &order));
     for (int i = 0; i < n; i++) {
         CVY_ONNX_CHECK(given[i] >= 0 && given[i] < n, node, "axis %lld of %s", (long long)given[i],
                        cvy_shape_text(&src->shape));
+        CVY_ONNX_CHECK(!(seen >> given[i] & 1), node, "axis %lld is named twice", (long long)given[i]);
+        seen |= 1U << given[i];
         order[i] = src->turned ? src->turned[given[i]] : given[i];
         moves |= order[i] != i;
     }
     if (!moves)
         return cvy_onnx_done(node, 0, src->layer);
-    return only_turned(node->x, node->proto->output[0], 0) ? cvy_onnx_done_turned(node, 0, src->layer, order)
-                                                           : add_transpose(node, order, n);
+    return only_turned(node->x, node->proto->output[0]) ? cvy_onnx_done_turned(node, 0, src->layer, order)
+                                                        : add_transpose(node, order, n);
 }
-CVY_ONNX_DEFINE(transpose) = {"Transpose", .translate = translate_transpose};
+CVY_ONNX_DEFINE(transpose) = {"Transpose", .attributes = "perm", .translate = translate_transpose};

@@ -212,17 +212,18 @@ cvy_status cvy_onnxw_reshape(cvy_onnx_writer *w, const char *src, const cvy_shap
     return CVY_ONNXW_NODE(w, "Reshape", dst, src, shape);
 }
 
-/* The axes are an attribute before operator set 18, and a source from then on. */
-cvy_status cvy_onnxw_mean(cvy_onnx_writer *w, const char *src, const int64_t *axes, int n, const char *dst)
+/* The axes are an attribute before operator set 18, of ReduceSum before 13, and a source from then on. */
+cvy_status cvy_onnxw_reduce(cvy_onnx_writer *w, const char *op, const char *src, const int64_t *axes, int n, int keep,
+                            const char *dst)
 {
     const char *list = NULL, *what = strchr(dst, ':');
-    if (w->opset < 18) {
-        CVY_TRY(CVY_ONNXW_NODE(w, "ReduceMean", dst, src));
+    if (w->opset < 18 && strcmp(op, "ReduceSum") != 0) {
+        CVY_TRY(CVY_ONNXW_NODE(w, op, dst, src));
         CVY_TRY(cvy_onnxw_set_ints(w, "axes", axes, n));
     } else {
-        CVY_TRY(cvy_pool_printf(w->pool, (char **)(uintptr_t)&what, "%s_axes", what ? what + 1 : "mean"));
+        CVY_TRY(cvy_pool_printf(w->pool, (char **)(uintptr_t)&what, "%s_axes", what ? what + 1 : "reduced"));
         CVY_TRY(cvy_onnxw_ints(w, what, axes, n, &list));
-        CVY_TRY(CVY_ONNXW_NODE(w, "ReduceMean", dst, src, list));
+        CVY_TRY(CVY_ONNXW_NODE(w, op, dst, src, list));
     }
-    return cvy_onnxw_set_int(w, "keepdims", 1);
+    return cvy_onnxw_set_int(w, "keepdims", keep);
 }

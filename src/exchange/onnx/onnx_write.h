@@ -68,8 +68,9 @@ cvy_status cvy_onnxw_set_ints(cvy_onnx_writer *w, const char *name, const int64_
 cvy_status cvy_onnxw_simple(cvy_onnx_writer *w, const cvy_node *node, const char *op);
 /* The source with the shape of a sample in place of its own; the batch stays free. */
 cvy_status cvy_onnxw_reshape(cvy_onnx_writer *w, const char *src, const cvy_shape *to, const char *dst);
-/* The mean over these axes, which stay with length 1. */
-cvy_status cvy_onnxw_mean(cvy_onnx_writer *w, const char *src, const int64_t *axes, int n, const char *dst);
+/* A reduction over these axes, which stay with length 1 if keep is set. op: ReduceMean, ReduceSum or ReduceMax. */
+cvy_status cvy_onnxw_reduce(cvy_onnx_writer *w, const char *op, const char *src, const int64_t *axes, int n, int keep,
+                            const char *dst);
 
 /* CVY_E_UNSUPPORTED with the layer and its operator. */
 #define CVY_ONNXW_FAIL(node, fmt, ...)                                                                                 \

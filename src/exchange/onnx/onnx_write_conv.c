@@ -167,13 +167,32 @@ CVY_ONNXOP_DEFINE(global_max_pool) = {"global_max_pool", .write = write_global_m
 
 /* ---- matrices ---- */
 
+/* On the last axis: a product with the turned weight. */
+static cvy_status write_fc_of_rows(cvy_onnx_writer *w, const cvy_node *node)
+{
+    static const int64_t turned[] = {1, 0};
+    const char *src = NULL, *weight = NULL, *bias = NULL, *matrix = NULL, *product = cvy_onnxw_dst(w, node);
+    const int has_bias = ((const cvy_fc_opts *)node->options)->bias;
+    CVY_TRY(cvy_onnxw_src(w, node, 0, &src));
+    CVY_TRY(cvy_onnxw_src(w, node, 1, &weight));
+    CVY_TRY(cvy_onnxw_name(w, "matrix", &matrix));
+    CVY_TRY(CVY_ONNXW_NODE(w, "Transpose", matrix, weight));
+    CVY_TRY(cvy_onnxw_set_ints(w, "perm", turned, 2));
+    if (has_bias)
+        CVY_TRY(cvy_onnxw_name(w, "product", &product));
+    CVY_TRY(CVY_ONNXW_NODE(w, "MatMul", product, src, matrix));
+    if (!has_bias)
+        return CVY_OK;
+    CVY_TRY(cvy_onnxw_src(w, node, 2, &bias));
+    return CVY_ONNXW_NODE(w, "Add", cvy_onnxw_dst(w, node), product, bias);
+}
+
 static cvy_status write_fc(cvy_onnx_writer *w, const cvy_node *node)
 {
     const cvy_fc_opts *o = node->options;
     const char *src = NULL, *flat = NULL;
     if (node->dst[0]->shape.ndim != 2)
-        CVY_ONNXW_FAIL(node, "its result is %s; only one that flattens the sample has an ONNX form",
-                       cvy_shape_text(&node->dst[0]->shape));
+        return write_fc_of_rows(w, node);
     CVY_TRY(cvy_onnxw_src(w, node, 0, &src));
     if (node->src[0]->shape.ndim != 2) {
         CVY_TRY(cvy_onnxw_name(w, "flat", &flat));

@@ -112,10 +112,10 @@ static cvy_status normalise(cvy_onnx_writer *w, const cvy_node *node, const int6
     CVY_TRY(cvy_onnxw_name(w, "sum", &sum));
     CVY_TRY(cvy_onnxw_name(w, "root", &root));
     CVY_TRY(cvy_onnxw_real(w, "eps", o->eps, &eps));
-    CVY_TRY(cvy_onnxw_mean(w, src, axes, n, mean));
+    CVY_TRY(cvy_onnxw_reduce(w, "ReduceMean", src, axes, n, 1, mean));
     CVY_TRY(CVY_ONNXW_NODE(w, "Sub", centred, src, mean));
     CVY_TRY(CVY_ONNXW_NODE(w, "Mul", square, centred, centred));
-    CVY_TRY(cvy_onnxw_mean(w, square, axes, n, variance));
+    CVY_TRY(cvy_onnxw_reduce(w, "ReduceMean", square, axes, n, 1, variance));
     CVY_TRY(CVY_ONNXW_NODE(w, "Add", sum, variance, eps));
     CVY_TRY(CVY_ONNXW_NODE(w, "Sqrt", root, sum));
     return CVY_ONNXW_NODE(w, "Div", dst, centred, root);

@@ -9,6 +9,7 @@
 #include "exchange/onnx/onnx_write.h"
 #include "op/pointwise/op_activation.h"
 #include "op/pointwise/op_scale.h"
+#include "op/pointwise/op_softmax.h"
 
 /* ---- activations ---- */
 
@@ -132,18 +133,17 @@ static cvy_status write_gelu(cvy_onnx_writer *w, const cvy_node *node)
 }
 CVY_ONNXOP_DEFINE(gelu) = {"gelu", .write = write_gelu};
 
-/* Ours are over the channels. */
 static cvy_status write_softmax(cvy_onnx_writer *w, const cvy_node *node)
 {
     CVY_TRY(cvy_onnxw_simple(w, node, "Softmax"));
-    return cvy_onnxw_set_int(w, "axis", 1);
+    return cvy_onnxw_set_int(w, "axis", ((const cvy_softmax_opts *)node->options)->axis);
 }
 CVY_ONNXOP_DEFINE(softmax) = {"softmax", .write = write_softmax};
 
 static cvy_status write_log_softmax(cvy_onnx_writer *w, const cvy_node *node)
 {
     CVY_TRY(cvy_onnxw_simple(w, node, "LogSoftmax"));
-    return cvy_onnxw_set_int(w, "axis", 1);
+    return cvy_onnxw_set_int(w, "axis", ((const cvy_softmax_opts *)node->options)->axis);
 }
 CVY_ONNXOP_DEFINE(log_softmax) = {"log_softmax", .write = write_log_softmax};
 
@@ -177,6 +177,12 @@ static cvy_status write_subtract(cvy_onnx_writer *w, const cvy_node *node)
     return several(w, node, "Sub");
 }
 CVY_ONNXOP_DEFINE(subtract) = {"subtract", .write = write_subtract};
+
+static cvy_status write_divide(cvy_onnx_writer *w, const cvy_node *node)
+{
+    return several(w, node, "Div");
+}
+CVY_ONNXOP_DEFINE(divide) = {"divide", .write = write_divide};
 
 static cvy_status write_maximum(cvy_onnx_writer *w, const cvy_node *node)
 {

@@ -5,8 +5,11 @@
  */
 #include "exchange/onnx/onnx_write.h"
 #include "op/tensor/op_concat.h"
+#include "op/tensor/op_expand.h"
 #include "op/tensor/op_pad.h"
+#include "op/tensor/op_reduction.h"
 #include "op/tensor/op_resize.h"
+#include "op/tensor/op_transpose.h"
 
 static cvy_status write_reshape(cvy_onnx_writer *w, const cvy_node *node)
 {
@@ -22,6 +25,54 @@ static cvy_status write_flatten(cvy_onnx_writer *w, const cvy_node *node)
     return cvy_onnxw_set_int(w, "axis", 1);
 }
 CVY_ONNXOP_DEFINE(flatten) = {"flatten", .write = write_flatten};
+
+static cvy_status write_transpose(cvy_onnx_writer *w, const cvy_node *node)
+{
+    const cvy_ints *order = &((const cvy_transpose_opts *)node->options)->order;
+    int64_t axes[CVY_NDIM_MAX] = {0}; /* the samples stay first */
+    for (int i = 0; i < order->count; i++)
+        axes[i + 1] = order->at[i];
+    CVY_TRY(cvy_onnxw_simple(w, node, "Transpose"));
+    return cvy_onnxw_set_ints(w, "perm", axes, order->count + 1);
+}
+CVY_ONNXOP_DEFINE(transpose) = {"transpose", .write = write_transpose};
+
+/* If the result has more axes than the source, these are the first ones of a sample. */
+static cvy_status write_expand(cvy_onnx_writer *w, const cvy_node *node)
+{
+    const cvy_shape *from = &node->src[0]->shape, *to = &node->dst[0]->shape;
+    int64_t shape[CVY_NDIM_MAX] = {1};
+    const char *src = NULL, *wide = NULL, *list = NULL;
+    cvy_shape with_axes = {.ndim = to->ndim};
+    CVY_TRY(cvy_onnxw_src(w, node, 0, &src));
+    for (int d = 1; d < to->ndim; d++) {
+        const int at = d - to->ndim + from->ndim;
+        with_axes.dim[d] = at >= 1 ? from->dim[at] : 1;
+        shape[d] = to->dim[d];
+    }
+    if (from->ndim < to->ndim) {
+        CVY_TRY(cvy_onnxw_name(w, "wide", &wide));
+        CVY_TRY(cvy_onnxw_reshape(w, src, &with_axes, wide));
+        src = wide;
+    }
+    CVY_TRY(cvy_onnxw_ints(w, "shape", shape, to->ndim, &list));
+    return CVY_ONNXW_NODE(w, "Expand", cvy_onnxw_dst(w, node), src, list);
+}
+CVY_ONNXOP_DEFINE(expand) = {"expand", .write = write_expand};
+
+static cvy_status write_reduction(cvy_onnx_writer *w, const cvy_node *node)
+{
+    static const char *const op[] = {
+        [CVY_REDUCTION_MEAN] = "ReduceMean", [CVY_REDUCTION_SUM] = "ReduceSum", [CVY_REDUCTION_MAX] = "ReduceMax"};
+    const cvy_reduction_opts *o = node->options;
+    const char *src = NULL;
+    int64_t axes[CVY_NDIM_MAX];
+    for (int i = 0; i < o->axes.count; i++)
+        axes[i] = o->axes.at[i] < 0 ? o->axes.at[i] + node->src[0]->shape.ndim : o->axes.at[i];
+    CVY_TRY(cvy_onnxw_src(w, node, 0, &src));
+    return cvy_onnxw_reduce(w, op[o->method], src, axes, o->axes.count, o->keep, cvy_onnxw_dst(w, node));
+}
+CVY_ONNXOP_DEFINE(reduction) = {"reduction", .write = write_reduction};
 
 /* ---- parts ---- */
 

@@ -1,6 +1,6 @@
 /*
- * add: sum of two to eight tensors of one shape, for residual connections. Autodiff adds up the gradients of several
- * consumers with it. Source: He et al. 2016.
+ * add: sum of two to eight tensors, for residual connections; shapes that differ are broadcast (op_combine.c). Autodiff
+ * adds up the gradients of several consumers with it. Source: He et al. 2016.
  *
  *     dst = src0 + src1 + ...
  *     dsrc_i = ddst                     (the same value: nothing is copied)
@@ -39,13 +39,14 @@ static const cvy_sample add_samples[] = {
 
 CVY_OP_DEFINE(add) = {
     .name = "add",
-    .summary = "sum of tensors of one shape",
+    .summary = "sum of tensors, broadcast as in NumPy",
     .nsrc_min = 2,
     .nsrc_max = 8,
     .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = cvy_combine_infer,
+    .build = cvy_combine_build,
     .grad = add_grad,
     .cost = cvy_combine_cost,
     .reference = add_reference,

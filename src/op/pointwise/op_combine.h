@@ -1,5 +1,6 @@
 /*
- * op_combine.h: what operators on several tensors of one shape share: add, multiply, subtract and maximum.
+ * op_combine.h: what operators on several tensors, element by element, share: add, multiply, subtract, divide and
+ * maximum. Their nodes have sources of one shape; a layer may have others, which are broadcast.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,6 +11,10 @@
 
 /* Checks that all sources have one shape and dtype, and gives them to the result. */
 cvy_status cvy_combine_infer(cvy_node *node);
+/* Builds a layer: sources whose samples have other shapes are expanded first, by NumPy's rules: the axes of samples are
+ * aligned at the last one, and an axis of length 1 is repeated. */
+cvy_status cvy_combine_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                             cvy_value *const *src, int nsrc, cvy_value **dst_out);
 /* One flop for each source but the first. */
 void cvy_combine_cost(const cvy_node *node, cvy_cost *cost_out);
 int64_t cvy_combine_summands(const cvy_node *node);

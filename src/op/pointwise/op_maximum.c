@@ -1,6 +1,6 @@
 /*
- * maximum: element by element the largest of two to eight tensors of one shape, as in maxout networks (Goodfellow et
- * al. 2013).
+ * maximum: element by element the largest of two to eight tensors, as in maxout networks (Goodfellow et al. 2013);
+ * shapes that differ are broadcast (op_combine.c).
  *
  *     dst    = max(src0, src1, ...); NaN if one of them is NaN
  *     dsrc_i = ddst / (number of sources that are equal to dst) if src_i = dst, else 0
@@ -47,13 +47,14 @@ static const cvy_sample maximum_samples[] = {
 
 CVY_OP_DEFINE(maximum) = {
     .name = "maximum",
-    .summary = "maximum of tensors of one shape, element by element",
+    .summary = "maximum of tensors, element by element, broadcast as in NumPy",
     .nsrc_min = 2,
     .nsrc_max = 8,
     .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = cvy_combine_infer,
+    .build = cvy_combine_build,
     .grad = maximum_grad,
     .cost = cvy_combine_cost,
     .reference = maximum_reference,

@@ -1,7 +1,7 @@
 /*
- * multiply: product of two to eight tensors of one shape, element by element, for gates; or of an activation
- * [N, C, positions...] and one factor for each channel, [N, C] or [N, C, 1, ...], in either order
- * (op_multiply_channels.c), as squeeze-and-excitation does (Hu, Shen and Sun 2018).
+ * multiply: product of two to eight tensors, element by element, for gates; or of an activation [N, C, positions...]
+ * and one factor for each channel, [N, C] or [N, C, 1, ...], in either order (op_multiply_channels.c), as
+ * squeeze-and-excitation does (Hu, Shen and Sun 2018). Other shapes that differ are broadcast (op_combine.c).
  *
  *     dst    = src0 * src1 * ...
  *     dsrc_i = ddst * product of the other sources
@@ -16,22 +16,13 @@
 static cvy_status multiply_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                                  cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    const char *op_name = op->name;
+    const int differ = nsrc == 2 && !cvy_shape_equal(&src[0]->shape, &src[1]->shape);
+    const int first = differ && cvy_multiply_is_factor(&src[1]->shape, &src[0]->shape);
     cvy_node *node = NULL;
-    cvy_value *from[CVY_NODE_SRC_MAX] = {NULL};
-    (void)options;
-    for (int i = 0; i < nsrc; i++)
-        from[i] = src[i];
-    if (nsrc == 2 && !cvy_shape_equal(&src[0]->shape, &src[1]->shape)) {
-        const int first = cvy_multiply_is_factor(&src[1]->shape, &src[0]->shape);
-        CVY_CHECK(first || cvy_multiply_is_factor(&src[0]->shape, &src[1]->shape), CVY_E_SHAPE,
-                  "multiply needs sources of one shape, or [N, C, positions...] and [N, C], got %s and %s",
-                  cvy_shape_text(&src[0]->shape), cvy_shape_text(&src[1]->shape));
-        op_name = "multiply_channels";
-        from[0] = src[first];
-        from[1] = src[1 - first];
-    }
-    CVY_TRY(cvy_graph_add(g, op_name, name, name, NULL, from, nsrc, &node));
+    if (!differ || (!first && !cvy_multiply_is_factor(&src[0]->shape, &src[1]->shape)))
+        return cvy_combine_build(g, op, name, options, src, nsrc, dst_out);
+    cvy_value *const from[] = {src[first], src[1 - first]};
+    CVY_TRY(cvy_graph_add(g, "multiply_channels", name, name, NULL, from, 2, &node));
     *dst_out = node->dst[0];
     return CVY_OK;
 }
@@ -73,7 +64,8 @@ static const cvy_sample multiply_samples[] = {
 
 CVY_OP_DEFINE(multiply) = {
     .name = "multiply",
-    .summary = "product of tensors of one shape, or of [N, C, positions...] and one factor for each channel, [N, C]",
+    .summary =
+        "product of tensors, broadcast as in NumPy, or of [N, C, positions...] and a factor for each channel, [N, C]",
     .nsrc_min = 2,
     .nsrc_max = 8,
     .ndst = 1,

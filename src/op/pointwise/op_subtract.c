@@ -1,5 +1,5 @@
 /*
- * subtract: difference of two tensors of one shape.
+ * subtract: difference of two tensors; shapes that differ are broadcast (op_combine.c).
  *
  *     dst = src0 - src1
  *     dsrc0 = ddst;  dsrc1 = -ddst
@@ -36,13 +36,14 @@ static const cvy_sample subtract_samples[] = {
 
 CVY_OP_DEFINE(subtract) = {
     .name = "subtract",
-    .summary = "difference of two tensors of one shape",
+    .summary = "difference of two tensors, broadcast as in NumPy",
     .nsrc_min = 2,
     .nsrc_max = 2,
     .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = cvy_combine_infer,
+    .build = cvy_combine_build,
     .grad = subtract_grad,
     .cost = cvy_combine_cost,
     .reference = subtract_reference,

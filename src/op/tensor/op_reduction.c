@@ -8,34 +8,29 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "op/tensor/op_reduction.h"
+
 #include <math.h>
 
 #include "graph/graph_grad.h"
 #include "op/tensor/op_walk.h"
 
-enum { MEAN, SUM, MAX };
-
-struct reduction {
-    int method;
-    cvy_ints axes;
-    int keep;
-};
-
 struct reduction_grad {
-    struct reduction r;
+    cvy_reduction_opts r;
     cvy_shape src;
 };
 
 static const cvy_option reduction_rows[] = {
-    {"method", CVY_TYPE_CHOICE, CVY_FIELD(reduction, method), "mean", "mean|sum|max", "", "what is computed"},
-    {"axes", CVY_TYPE_INTS, CVY_FIELD(reduction, axes), NULL, "", "",
+    {"method", CVY_TYPE_CHOICE, CVY_FIELD(cvy_reduction_opts, method), "mean", "mean|sum|max", "", "what is computed"},
+    {"axes", CVY_TYPE_INTS, CVY_FIELD(cvy_reduction_opts, axes), NULL, "", "",
      "axes that are reduced; 1 is the channels, negative ones count from the end"},
-    {"keep", CVY_TYPE_BOOL, CVY_FIELD(reduction, keep), "false", "", "", "the reduced axes stay, with length 1"},
+    {"keep", CVY_TYPE_BOOL, CVY_FIELD(cvy_reduction_opts, keep), "false", "", "",
+     "the reduced axes stay, with length 1"},
     {0},
 };
 
 /* A bit for each axis that is reduced. The options must be valid. */
-static unsigned axes_of(const struct reduction *o, int ndim)
+static unsigned axes_of(const cvy_reduction_opts *o, int ndim)
 {
     unsigned axes = 0;
     for (int i = 0; i < o->axes.count; i++)
@@ -45,7 +40,7 @@ static unsigned axes_of(const struct reduction *o, int ndim)
 
 static cvy_status reduction_infer(cvy_node *node)
 {
-    const struct reduction *o = node->options;
+    const cvy_reduction_opts *o = node->options;
     const cvy_shape *src = cvy_node_src(node, 0);
     cvy_shape dst = {0};
     CVY_CHECK(o->axes.count > 0, CVY_E_SHAPE, "reduction: `axes` is empty; give at least one axis");
@@ -64,13 +59,13 @@ static cvy_status reduction_infer(cvy_node *node)
 
 static cvy_status reduction_backward(cvy_grad *g, const cvy_node *fwd)
 {
-    const struct reduction *o = fwd->options;
+    const cvy_reduction_opts *o = fwd->options;
     const struct reduction_grad opts = {*o, *cvy_node_src(fwd, 0)};
     cvy_value *const from[] = {cvy_grad_of(g, fwd->dst[0]), fwd->src[0]};
     cvy_value *dsrc = NULL;
     if (!from[0] || !cvy_grad_wanted(g, fwd->src[0]))
         return CVY_OK;
-    CVY_TRY(cvy_grad_emit(g, fwd, "reduction_grad", &opts, from, o->method == MAX ? 2 : 1, &dsrc, 1));
+    CVY_TRY(cvy_grad_emit(g, fwd, "reduction_grad", &opts, from, o->method == CVY_REDUCTION_MAX ? 2 : 1, &dsrc, 1));
     return cvy_grad_add(g, fwd->src[0], dsrc);
 }
 
@@ -83,7 +78,7 @@ static void reduction_cost(const cvy_node *node, cvy_cost *cost_out)
 static int64_t reduction_summands(const cvy_node *node)
 {
     cvy_walk along, others;
-    const struct reduction *o = node->options;
+    const cvy_reduction_opts *o = node->options;
     cvy_walk_split(cvy_node_src(node, 0), axes_of(o, cvy_node_src(node, 0)->ndim), &along, &others);
     return cvy_walk_count(&along) + 1;
 }
@@ -105,19 +100,19 @@ static int64_t place_of_maximum(const cvy_span *src, const cvy_walk *along, int6
 
 static cvy_status reduction_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct reduction *o = node->options;
+    const cvy_reduction_opts *o = node->options;
     cvy_walk along, others;
     cvy_walk_split(cvy_node_src(node, 0), axes_of(o, src->ndim), &along, &others);
     const int64_t n = cvy_walk_count(&along);
     for (int64_t k = 0; k < dst->elems; k++) {
         const int64_t at = cvy_walk_at(&others, k);
         double sum = 0;
-        for (int64_t r = 0; r < n && o->method != MAX; r++)
+        for (int64_t r = 0; r < n && o->method != CVY_REDUCTION_MAX; r++)
             sum += cvy_get(src, at + cvy_walk_at(&along, r));
         cvy_set(dst, k,
-                o->method == MAX   ? cvy_get(src, at + place_of_maximum(src, &along, at))
-                : o->method == SUM ? sum
-                                   : sum / (double)n);
+                o->method == CVY_REDUCTION_MAX   ? cvy_get(src, at + place_of_maximum(src, &along, at))
+                : o->method == CVY_REDUCTION_SUM ? sum
+                                                 : sum / (double)n);
     }
     return CVY_OK;
 }
@@ -138,7 +133,7 @@ CVY_OP_DEFINE(reduction) = {
     .name = "reduction",
     .summary = "mean, sum or maximum over axes of each sample",
     .options = reduction_rows,
-    .options_size = sizeof(struct reduction),
+    .options_size = sizeof(cvy_reduction_opts),
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
@@ -160,16 +155,18 @@ static cvy_status reduction_grad_infer(cvy_node *node)
 
 static cvy_status reduction_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct reduction *o = node->options;
+    const cvy_reduction_opts *o = node->options;
     cvy_walk along, others;
     cvy_walk_split(cvy_node_dst(node, 0), axes_of(o, dst->ndim), &along, &others);
     const int64_t n = cvy_walk_count(&along);
     for (int64_t k = 0; k < src[0].elems; k++) {
         const int64_t at = cvy_walk_at(&others, k);
-        const double d = cvy_get(&src[0], k), each = o->method == MEAN ? d / (double)n : o->method == SUM ? d : 0;
+        const double d = cvy_get(&src[0], k), each = o->method == CVY_REDUCTION_MEAN  ? d / (double)n
+                                                     : o->method == CVY_REDUCTION_SUM ? d
+                                                                                      : 0;
         for (int64_t r = 0; r < n; r++)
             cvy_set(dst, at + cvy_walk_at(&along, r), each);
-        if (o->method == MAX)
+        if (o->method == CVY_REDUCTION_MAX)
             cvy_set(dst, at + place_of_maximum(&src[1], &along, at), d);
     }
     return CVY_OK;

@@ -5,9 +5,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/native/norm/native_softmax.h"
+#include "op/pointwise/op_softmax.h"
 
 struct softmax {
-    int64_t n, K, P, nstrips; /* strips of positions in a sample */
+    int64_t n, K, P, nstrips; /* rows of K x P elements; strips of positions in a row */
     int threads;
     const float *a, *b; /* sources of the running call */
     float *dst;
@@ -26,10 +27,13 @@ static cvy_status offer(cvy_kernel_ask *ask)
 static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
 {
     const cvy_shape *shape = &ask->node->src[0]->shape;
+    const int axis = (int)((const cvy_softmax_opts *)ask->node->options)->axis;
     struct softmax *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (struct softmax){.n = shape->dim[0], .K = shape->dim[1], .P = 1, .threads = ask->threads};
-    for (int d = 2; d < shape->ndim; d++)
+    *s = (struct softmax){.n = 1, .K = shape->dim[axis], .P = 1, .threads = ask->threads};
+    for (int d = 0; d < axis; d++)
+        s->n *= shape->dim[d];
+    for (int d = axis + 1; d < shape->ndim; d++)
         s->P *= shape->dim[d];
     s->nstrips = (s->P + CVY_STRIP - 1) / CVY_STRIP;
     *state_out = s;
@@ -65,10 +69,10 @@ CVY_INLINE void forward_row(const float *x, float *y, int64_t K, int logarithm)
 {
     float top, sum;
     cvy_softmax_row(x, K, &top, &sum);
-    const float factor = 1 / sum, offset = top + logf(sum);
+    const float factor = 1 / sum, offset = logf(sum); /* top + offset would lose digits if top is large */
 #pragma omp simd
     for (int64_t k = 0; k < K; k++)
-        y[k] = logarithm ? x[k] - offset : cvy_exp(x[k] - top) * factor;
+        y[k] = logarithm ? x[k] - top - offset : cvy_exp(x[k] - top) * factor;
 }
 
 CVY_INLINE void forward_strip(const float *x, float *y, int64_t K, int64_t P, int64_t n, int logarithm)
@@ -76,11 +80,11 @@ CVY_INLINE void forward_strip(const float *x, float *y, int64_t K, int64_t P, in
     float top[CVY_STRIP], sum[CVY_STRIP];
     cvy_softmax_strip(x, K, P, n, top, sum);
     for (int64_t j = 0; j < n; j++)
-        sum[j] = logarithm ? top[j] + logf(sum[j]) : 1 / sum[j];
+        sum[j] = logarithm ? logf(sum[j]) : 1 / sum[j];
     for (int64_t k = 0; k < K; k++)
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
-            y[k * P + j] = logarithm ? x[k * P + j] - sum[j] : cvy_exp(x[k * P + j] - top[j]) * sum[j];
+            y[k * P + j] = logarithm ? x[k * P + j] - top[j] - sum[j] : cvy_exp(x[k * P + j] - top[j]) * sum[j];
 }
 
 CVY_INLINE void forward(const struct softmax *s, int64_t first, int64_t end, int logarithm)

@@ -1,0 +1,181 @@
+/* rows: clang asan */
+/*
+ * test_onnx_graphs.c: what is not supported in an ONNX file is named, and so is a damaged graph; names of layers do not
+ * meet those of feeds; further inputs and outputs have the names that the messages say.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "test_util.h"
+
+#if CVY_HAVE_PROTOBUF_C
+
+#include <unistd.h>
+
+#include <convoy/convoy.h>
+
+#include "exchange/exchange.h"
+#include "exchange/onnx_file.h"
+
+enum { SAMPLES = 2 };
+#define SAMPLE .ndim = 3, .dim = {2, 3, 4}
+
+static cvy_context *context;
+
+static const struct {
+    struct onnx_graph graph;
+    const char *message; /* a part of it */
+} refused[] = {
+    {{SAMPLE, .node = {{"Transpose", "x", "y", "perm: 1 0 2 3"}}}, "the samples must stay first"},
+    {{SAMPLE, .node = {{"Transpose", "x", "y", NULL}}}, "the samples must stay first"},
+    {{SAMPLE, .node = {{"Round", "x", "y", NULL}}}, "not supported: Round (node y)"},
+    {{SAMPLE, .node = {{"ReduceMean", "x", "y", NULL}}}, "needs axes"},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"SequenceAt", "s two", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}, {"two", 1, .value = {2}}}},
+     "part 2 of 2 is read"},
+    {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"Relu", "s", "y", NULL}},
+      .constant = {{"each", 1, .value = {2}}}},
+     "only SequenceAt"},
+    {{SAMPLE, .node = {{"Transpose", "x", "y", "perm: 0 1 1 2"}}}, "is named twice"},
+    {{SAMPLE, .node = {{"Add", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {3}, .value = {1, 2, 3}}}},
+     "a constant of shape 3 for a source 1x2x3x4"},
+    {{SAMPLE, .node = {{"Div", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {4}, .value = {1, 2, 0, 4}}}},
+     "element 2 of the divisor is 0"},
+    {{SAMPLE, .node = {{"Clip", "x c", "y", NULL}}, .constant = {{"c", .ndim = 1, .dim = {2}, .value = {1, 2}}}},
+     "source 1 has 2 numbers"},
+    {{SAMPLE, .batch = 2, .node = {{"Reshape", "x row", "r", NULL}, {"Gather", "r index", "y", "axis: 0"}},
+      .constant = {{"row", 1, .ndim = 1, .dim = {1}, .value = {-1}},
+                   {"index", 1, .ndim = 2, .dim = {2, 24}, .value = {0}, .step = 1, .period = 24}}},
+     "and the new shape 1"},
+    {{SAMPLE, .node = {{"Flatten", "x", "f", NULL}, {"Mul", "x f", "y", NULL}}}, "sources of 4 and 2 axes"},
+    {{SAMPLE, .node = {{"Relu", "x", "y", "alpha: =0.5"}}}, "its attribute alpha is not known"},
+    {{SAMPLE, .node = {{"Pow", "c x", "y", NULL}}, .constant = {{"c", .value = {-2}}}}, "-2 to the power"},
+    {{SAMPLE, .node = {{"Split", "x", "y z", "axis: 1;split: 9223372036854775807 2"}}, .opset = 11}, "part 0 has"},
+    {{SAMPLE, .node = {{"Pad", "x", "y", "pads: 0 0 0 9223372036854775807 0 0 0 0"}}, .opset = 10}, "pads of"},
+    {{SAMPLE, .node = {{"MaxPool", "x", "y", "kernel_shape: 9223372036854775807 1"}}}, "entry 0 of kernel_shape"},
+    {{SAMPLE, .node = {{"Expand", "x to", "y", NULL}},
+      .constant = {{"to", 1, .ndim = 1, .dim = {4}, .value = {1, 2, 3, 9e18}}}},
+     "cannot get the length"},
+    {{SAMPLE, .node = {{"Unsqueeze", "x", "y", "axes: 1 1"}}, .opset = 11}, "axis 1 is named twice"},
+    {{SAMPLE, .node = {{"Resize", "x - s", "y", NULL}},
+      .constant = {{"s", .ndim = 1, .dim = {4}, .value = {1, 1, 1e30, 1}}}},
+     "a size or scale"},
+    {{SAMPLE, .node = {{"ConstantOfShape", "s", "c", NULL}, {"Add", "x c", "y", NULL}},
+      .constant = {{"s", 1, .ndim = 1, .dim = {2}, .value = {1 << 20, 1 << 19}}}},
+     "from a file of"},
+    {{.ndim = 3, .dim = {1 << 30, 1 << 30, 2}, .node = {{"Relu", "x", "y", NULL}}}, "makes a sample too large"},
+    {{SAMPLE, .node = {{"Identity", "x", "y", NULL}}}, "the output y is an input"},
+};
+
+static const struct {
+    struct onnx_graph graph;
+    const char *message;
+} damaged[] = {
+    {{SAMPLE, .node = {{"Relu", "x", "y", NULL}, {"Tanh", "x", "y", NULL}}}, "the name y stands for two values"},
+    {{SAMPLE, .node = {{"Relu", "x", "x", NULL}}}, "the name x stands for two values"},
+    {{SAMPLE, .node = {{"Relu", "y", "z", NULL}, {"Relu", "z", "y", NULL}}}, "reads y, which no earlier node makes"},
+    {{SAMPLE, .node = {{"Relu", "x", "-", NULL}}}, "has no first output"},
+    {{SAMPLE, .node = {{"Relu", "x", "z", NULL}}}, "no node makes the output y"},
+    {{SAMPLE, .node = {{"Relu", "x", "y", NULL}}, .opset = -3}, "operator set -3"},
+};
+
+static void test_refused(void)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        cvy_import import = {0};
+        onnx_write(&refused[i].graph, "small.onnx");
+        EXPECT_FAULT(cvy_import_onnx("small.onnx", &import), CVY_E_UNSUPPORTED, refused[i].message);
+        cvy_import_free(&import);
+    }
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
+        cvy_import import = {0};
+        onnx_write(&damaged[i].graph, "small.onnx");
+        EXPECT_FAULT(cvy_import_onnx("small.onnx", &import), CVY_E_FORMAT, damaged[i].message);
+        cvy_import_free(&import);
+    }
+}
+
+/* Layers have other names than feeds of a training step and fields of data. */
+static void test_names(void)
+{
+    static const struct onnx_graph graph = {SAMPLE, .node = {{"Relu", "x", "norm", NULL},
+                                                             {"Tanh", "norm", "label", NULL},
+                                                             {"Abs", "label", "norm_2", NULL},
+                                                             {"Exp", "norm_2", "y", NULL}}};
+    static const char *const expected[] = {"norm_2", "label_2", "norm_2_2", "y_2"};
+    cvy_import import = {0};
+    onnx_write(&graph, "small.onnx");
+    EXPECT_OK(cvy_import_onnx("small.onnx", &import));
+    EXPECT_INT(import.model ? import.model->nlayer : 0, 4);
+    for (int i = 0; i < 4 && import.model; i++)
+        EXPECT_TEXT(import.model->layer[i].output, expected[i]);
+    cvy_import_free(&import);
+}
+
+/* The first output is that of the network; the layer of another one is named, for train.loss. */
+static void test_outputs(void)
+{
+    static const struct onnx_graph graph = {SAMPLE, .node = {{"Tanh", "x", "aux", NULL}, {"Relu", "aux", "y", NULL}},
+                                            .second = "aux"};
+    cvy_import import = {0};
+    onnx_write(&graph, "small.onnx");
+    EXPECT_OK(cvy_import_onnx("small.onnx", &import));
+    EXPECT_TEXT(import.model ? import.model->output : NULL, "y_2");
+    EXPECT(
+        import.notes.data &&
+        strstr(
+            import.notes.data,
+            "the file has further outputs: aux (layer aux); the loss reads the first output, y (layer y_2), unless"));
+    cvy_import_free(&import);
+}
+
+/* A network with two inputs is applied to arrays by their names. */
+static void test_inputs(void)
+{
+    static const struct onnx_graph graph = {SAMPLE, .node = {{"Sub", "x norm", "y", NULL}}, .input = "norm"};
+    static float x[SAMPLES * 24], z[SAMPLES * 24], y[SAMPLES * 24];
+    const cvy_network_in in[] = {{"norm_2", CVY_DTYPE_F32, SAMPLES * 24, z, {0}},
+                                 {"x", CVY_DTYPE_F32, SAMPLES * 24, x, {0}}};
+    const cvy_network_out out = {NULL, CVY_DTYPE_F32, SAMPLES * 24, y};
+    const char *name = NULL;
+    cvy_network *network = NULL;
+    for (int i = 0; i < SAMPLES * 24; i++) {
+        x[i] = (float)(i % 7);
+        z[i] = (float)(i % 5) / 4;
+    }
+    onnx_write(&graph, "small.onnx");
+    EXPECT_OK(cvy_network_open(context, "small.onnx", NULL, &network));
+    if (!network)
+        return;
+    EXPECT_OK(cvy_network_input(network, 1, &name, NULL, NULL));
+    EXPECT_TEXT(name, "norm_2"); /* a training step has a feed `norm` */
+    EXPECT_OK(cvy_network_apply(network, SAMPLES, in, 2, &out, 1));
+    for (int i = 0; i < SAMPLES * 24; i++)
+        EXPECT_NEAR(y[i], x[i] - z[i], 0);
+    cvy_network_destroy(&network);
+}
+
+int main(void)
+{
+    char folder[] = "onnx_graphs_XXXXXX";
+    cvy_context_opts opts = cvy_context_opts_default();
+    opts.threads = 1;
+    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
+    EXPECT_OK(cvy_context_create(&opts, &context));
+    TEST(test_refused);
+    TEST(test_names);
+    TEST(test_outputs);
+    TEST(test_inputs);
+    cvy_context_destroy(&context);
+    EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
+    return test_end();
+}
+
+#else
+
+int main(void)
+{
+    EXPECT_OK(CVY_OK);
+    return test_end();
+}
+
+#endif
