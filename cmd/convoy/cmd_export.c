@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_export.c: `convoy export`: writes a trained network to one file, for other programs: its weights as safetensors,
- * or the whole network as ONNX. */
+ * the whole network as ONNX, or its weights as a caffemodel. */
 #include <string.h>
 
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *checkpoint, *outputs, *job;
+    const char *checkpoint, *outputs, *job, *net;
     int64_t opset;
     int force, float_input;
     cmd_sets sets;
@@ -40,7 +40,7 @@ static cvy_status export_weights(const cmd_line *line)
     return status;
 }
 
-/* ---- ONNX ---- */
+/* ---- ONNX, and caffemodels ---- */
 
 static cvy_status report(const char *file, const cvy_network *network)
 {
@@ -69,6 +69,7 @@ static cvy_status export_network(const cmd_line *line)
     how.opset = o->opset;
     how.float_input = o->float_input;
     how.replace = o->force;
+    how.net = o->net;
     cvy_status status = cvy_context_create(NULL, &context);
     if (status == CVY_OK)
         status = cvy_network_open(context, line->arg[0], &opts, &network);
@@ -87,16 +88,20 @@ static cvy_status export_network(const cmd_line *line)
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
-    const int is_onnx = ends_with(line->arg[1], ".onnx");
-    if (!is_onnx && (o->opset || o->outputs || o->job || o->float_input)) {
-        cmd_error("--opset, --outputs, --float-input and --job are for a FILE.onnx");
+    const int is_onnx = ends_with(line->arg[1], ".onnx"), is_caffe = ends_with(line->arg[1], ".caffemodel");
+    if (is_caffe != (o->net != NULL)) {
+        cmd_error("FILE.caffemodel needs --net NET.prototxt, and nothing else does");
+        return CMD_EXIT_USAGE;
+    }
+    if (!is_onnx && (o->opset || o->float_input || (!is_caffe && (o->outputs || o->job)))) {
+        cmd_error("--opset and --float-input are for a FILE.onnx, --outputs and --job for it or a FILE.caffemodel");
         return CMD_EXIT_USAGE;
     }
     if (o->sets.count && !o->job) {
         cmd_error("--set overrides keys of a job file: give --job too");
         return CMD_EXIT_USAGE;
     }
-    return cmd_outcome(is_onnx ? export_network(line) : export_weights(line));
+    return cmd_outcome(is_onnx || is_caffe ? export_network(line) : export_weights(line));
 }
 
 static const cmd_option options[] = {
@@ -110,19 +115,22 @@ static const cmd_option options[] = {
      "FILE.onnx: the layers whose outputs it gives; the network's main output if not given"},
     {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job),
      "FILE.onnx: the job of weights from another program; a run and a file of `convoy export` have their own"},
+    {"--net", "NET.prototxt", CMD_TEXT, CMD_FIELD(net), "FILE.caffemodel: the network of Caffe that was trained"},
     CMD_OPTION_SET,
     {0},
 };
 
 const cmd_verb cmd_export = {
     .name = "export",
-    .arguments = "RUN FILE.safetensors|FILE.onnx [--checkpoint best|step-N] [--force]",
+    .arguments = "RUN FILE.safetensors|FILE.onnx|FILE.caffemodel [--checkpoint best|step-N] [--force]",
     .summary = "writes a trained network as one file, for other programs",
     .detail = "FILE.safetensors gets the weights. Names, shapes and the order of the numbers are those of PyTorch "
               "(docs/internals/checkpoint.md). The checkpoint is checked first.\n"
               "FILE.onnx gets the whole network, as `convoy predict` applies it: the normalisation of the input is "
               "inside, so pictures go in as they are stored, 0 .. 255; dropout is left out; the batch is free "
-              "(docs/guide/using-a-network.md). RUN may also be a checkpoint, or a file of `convoy export`.",
+              "(docs/guide/using-a-network.md). RUN may also be a checkpoint, or a file of `convoy export`.\n"
+              "FILE.caffemodel gets the weights of a network of Caffe, --net, for Caffe and those that read its files "
+              "(docs/reference/caffe-layers.md).",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 2,

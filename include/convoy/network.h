@@ -139,12 +139,14 @@ typedef struct cvy_network_export_opts {
     int float_input;
     /** 1: if the file exists already, it is replaced; 0: that is an error. */
     int replace;
+    /** A caffemodel: the text of its network, whose layers the trained network has. */
+    const char *net;
 } cvy_network_export_opts;
 CVY_SIZED_STRUCT(cvy_network_export_opts)
 
 /**
- * cvy_network_export - write an open network as an ONNX file, with its weights
- * @path: the file, which ends with .onnx; it is written whole or not at all
+ * cvy_network_export - write an open network as an ONNX file, with its weights, or its weights as a caffemodel
+ * @path: the file, which ends with .onnx or .caffemodel; it is written whole or not at all
  * @opts: NULL for the defaults
  * @notes_out: sentences on what is not in the file, a line each, or NULL; the caller releases it with
  *             cvy_text_release(). May be NULL itself
@@ -153,9 +155,11 @@ CVY_SIZED_STRUCT(cvy_network_export_opts)
  * The file does what cvy_network_apply() does, in f32: the scaling of pixels, data.normalize and the scaling of targets
  * are inside; dropout is left out; batch norm uses its running statistics. Only resizing and crops are not inside: then
  * x is a picture of the size that the network takes. The initialisers have the names and shapes of the variables, and
- * `model: {onnx: FILE}` reads the file back. Collective: no. Errors: CVY_E_UNSUPPORTED (a layer that has no ONNX form,
- * named; a build without protobuf-c; more than 2 GiB), CVY_E_ARGUMENT (another operator set or suffix), CVY_E_IO (@path
- * exists, or cannot be written), CVY_E_MEMORY. After a fault there is no new file.
+ * `model: {onnx: FILE}` reads the file back. A caffemodel has the weights of the layers of opts.net, a .prototxt file,
+ * from which the job was made. Collective: no. Errors: CVY_E_UNSUPPORTED (a layer that has no ONNX form,
+ * named; a build without protobuf-c; more than 2 GiB), CVY_E_ARGUMENT (another operator set or suffix, no opts.net for
+ * a caffemodel), CVY_E_SHAPE (opts.net is another network), CVY_E_IO (@path exists, or cannot be written),
+ * CVY_E_MEMORY. After a fault there is no new file.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_network_export(const cvy_network *network, const char *path,
                                                      const cvy_network_export_opts *opts, char **notes_out);

@@ -38,6 +38,14 @@ cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_im
                          path);
 }
 
+cvy_status cvy_export_caffemodel(const char *path, const cvy_export_caffe *from, cvy_text *notes)
+{
+    (void)from;
+    (void)notes;
+    return cvy_error_set(CVY_E_UNSUPPORTED,
+                         "%s: this build of convoy cannot write caffemodels: build it with protobuf-c", path);
+}
+
 cvy_status cvy_export_onnx(const char *path, const cvy_export *from)
 {
     (void)from;

@@ -113,4 +113,24 @@ enum { CVY_ONNX_OPSET_MIN = 13, CVY_ONNX_OPSET_MAX = 21 };
  */
 cvy_status cvy_export_onnx(const char *path, const cvy_export *from);
 
+/* Weights that are written for a network of Caffe. */
+typedef struct cvy_export_caffe {
+    const char *net;                /* its text; the layers of phase TRAIN */
+    cvy_shape input;                /* of a sample of x */
+    const cvy_tensor_entry *tensor; /* [ntensor]: values of the variables by name, f32 or f64, row-major */
+    int ntensor;
+} cvy_export_caffe;
+
+/**
+ * cvy_export_caffemodel - write weights as a caffemodel
+ * @path: the file, which is written whole or not at all; an older one is replaced
+ * @from: the network of Caffe and the values of its variables, by the names that cvy_import_caffe() gives them
+ * @notes: gets a sentence for each layer whose variables have no values; it is left out
+ *
+ * The file has the names, types and blobs of the layers with weights. Errors: those of cvy_import_caffe();
+ * CVY_E_SHAPE (a variable has another shape in the network of Caffe, or none has values), CVY_E_UNSUPPORTED (more than
+ * 2 GiB), CVY_E_IO.
+ */
+cvy_status cvy_export_caffemodel(const char *path, const cvy_export_caffe *from, cvy_text *notes);
+
 #endif

@@ -107,6 +107,17 @@ double cvy_build_decimal(double value)
 
 /* ---- layers ---- */
 
+static cvy_status check_size(const cvy_build *b, const char *where, const cvy_shape *shape)
+{
+    int64_t elems = 1;
+    for (int d = 1; d < shape->ndim; d++) {
+        CVY_CHECK(shape->dim[d] <= CVY_BUILD_ELEMS / elems, CVY_E_UNSUPPORTED, "%s: %s: its result %s is too large",
+                  b->path, where, cvy_shape_text(shape));
+        elems *= CVY_MAX(shape->dim[d], (int64_t)1);
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
 {
     cvy_model *m = b->out->model;
@@ -114,7 +125,8 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     cvy_tree *options = NULL;
     cvy_value *src[CVY_NODE_SRC_MAX] = {0};
     char *text = NULL;
-    CVY_TRY(cvy_model_find_layer(m, layer->op, &op));
+    cvy_status status = cvy_model_find_layer(m, layer->op, &op);
+    CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where));
     if (layer->options && *layer->options) {
         CVY_TRY(cvy_pool_printf(m->pool, &text, "{%s}", layer->options));
         CVY_TRY(cvy_tree_parse_text(m->pool, b->path, text, strlen(text), &options));
@@ -124,9 +136,9 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     CVY_TRY(cvy_mem_reserve(&b->value, &b->room, m->nlayer, sizeof *b->value));
     CVY_TRY(cvy_model_add_tree(m, op, layer->name, options, layer->output, (char *const *)(uintptr_t)layer->from,
                                layer->nfrom));
-    const cvy_status status =
-        cvy_graph_layer_op(b->graph, op, layer->name, options, src, layer->nfrom, &b->value[m->nlayer - 1]);
-    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where);
+    status = cvy_graph_layer_op(b->graph, op, layer->name, options, src, layer->nfrom, &b->value[m->nlayer - 1]);
+    CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where));
+    return check_size(b, layer->where, &b->value[m->nlayer - 1]->shape);
 }
 
 /* The old name stays taken. */

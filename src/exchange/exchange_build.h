@@ -50,7 +50,9 @@ typedef struct cvy_build_layer {
     const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
     int nfrom;
 } cvy_build_layer;
+#define CVY_BUILD_ELEMS ((int64_t)1 << 40) /* the most elements of a sample, so that no size overflows */
 
+/* CVY_E_SHAPE: the sources do not fit; CVY_E_UNSUPPORTED: the result is too large. */
 cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer);
 /* Gives the layer that was added last, which has no variables and no reader yet, another name and output; free_name:
  * not taken. */

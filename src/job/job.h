@@ -93,6 +93,7 @@ struct cvy_job_train {
     int lr_rule;
     int64_t base_batch; /* 0 without an lr_rule */
     double clip_norm, clip_value, l1;
+    int64_t validate_every; /* steps; 0: at the end of an epoch only */
     /* The fields below are read from the trees. */
     cvy_dtype dtype;
     const char *optimizer; /* name of the operator */

@@ -38,6 +38,8 @@ cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
          "needs parallel.pipeline of at least 2"},
         {job->parallel.tensor_layers && job->parallel.tensor == 1, "parallel", "tensor_layers",
          "needs parallel.tensor of at least 2"},
+        {job->train.validate_every > 0 && !job->data.val && !job->data.test, "train", "validate_every",
+         "needs data.val"},
         {algorithm_idle != NULL, "comm", "algorithm", algorithm_idle},
         {wire_idle != NULL, "comm", "wire", wire_idle},
         {c->wire && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire",

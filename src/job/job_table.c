@@ -124,6 +124,8 @@ static const cvy_option train_rows[] = {
      "weights to start from: a safetensors file, the folder of a run, or a map, see below"},
     {"metrics", CVY_TYPE_TREE, TRAIN(metrics_tree), "", "", "",
      "list of names or maps {name: ..., options}, or none; the default depends on the data"},
+    {"validate_every", CVY_TYPE_INT, TRAIN(validate_every), "0", "0..", "steps",
+     "how often the validation data are scored within an epoch, too, for the log; 0: at the end of an epoch only"},
     {"stop", CVY_TYPE_TREE, TRAIN(stop_tree), "", "", "", "when to stop before the end, see below"},
     {0},
 };

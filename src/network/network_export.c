@@ -20,6 +20,11 @@ struct export
     cvy_export all;
 };
 
+static int is_caffemodel(const char *path)
+{
+    return cvy_data_has_suffix(path, ".caffemodel");
+}
+
 static cvy_status read_variables(struct export *e, const cvy_vars *vars)
 {
     CVY_TRY(cvy_pool_alloc(e->pool, sizeof *e->tensor * ((size_t)vars->count + 1), &e->tensor));
@@ -57,12 +62,23 @@ static void list_outputs(struct export *e, const cvy_network *n)
     e->all.noutput = n->noutput;
 }
 
+static cvy_status write_caffemodel(struct export *e, const cvy_network *n, const char *net, const char *path,
+                                   cvy_text *notes)
+{
+    CVY_CHECK(net, CVY_E_ARGUMENT, "%s: a caffemodel has the layers of a network of Caffe: give its text, too", path);
+    const cvy_export_caffe from = {
+        .net = net, .input = n->model->input[0].sample_shape, .tensor = e->tensor, .ntensor = e->all.ntensor};
+    return cvy_export_caffemodel(path, &from, notes);
+}
+
 static cvy_status write(struct export *e, const cvy_network *n, const cvy_network_export_opts *o, const char *path,
                         cvy_text *notes)
 {
     CVY_TRY(cvy_pool_create(&e->pool));
-    CVY_TRY(describe_x(e, n, o, notes));
     CVY_TRY(read_variables(e, n->program->vars));
+    if (is_caffemodel(path))
+        return write_caffemodel(e, n, o->net, path, notes);
+    CVY_TRY(describe_x(e, n, o, notes));
     CVY_TRY(cvy_network_spec_print(&n->spec, &e->network));
     list_outputs(e, n);
     e->all.model = n->model;
@@ -80,7 +96,8 @@ cvy_status cvy_network_export(const cvy_network *network, const char *path, cons
     cvy_text notes = {0};
     CVY_CHECK(network && path, CVY_E_ARGUMENT, "cvy_network_export() needs a network and a path");
     CVY_TRY(CVY_OPTS_READ(cvy_network_export_opts, opts, &o));
-    CVY_CHECK(cvy_data_has_suffix(path, ".onnx"), CVY_E_ARGUMENT, "%s: the name of the file must end with .onnx", path);
+    CVY_CHECK(cvy_data_has_suffix(path, ".onnx") || is_caffemodel(path), CVY_E_ARGUMENT,
+              "%s: the name of the file must end with .onnx or .caffemodel", path);
     CVY_TRY(cvy_file_check_new(path, o.replace));
     const cvy_status status = write(&e, network, &o, path, &notes);
     cvy_text_free(&e.network);

@@ -157,15 +157,6 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_trainer_write_line(t, &json);
 }
 
-static void add_score(const cvy_trainer *t, const char *name, double value, cvy_json *json, cvy_text *text)
-{
-    char key[80];
-    snprintf(key, sizeof key, "%s_%s", t->validation.source, name);
-    cvy_json_real(json, key, value);
-    cvy_text_add(text, ", %s %s ", t->validation.source, name);
-    cvy_text_add_score(text, value);
-}
-
 static int64_t epoch_of(const cvy_trainer *t)
 {
     return (t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch;
@@ -186,9 +177,9 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped,
     cvy_json_int(&json, "epoch", epoch);
     cvy_json_real(&json, "train_loss", loss);
     if (scores)
-        add_score(t, "loss", scores->loss, &json, &text);
+        cvy_trainer_add_score(t, "loss", scores->loss, &json, &text);
     for (int i = 0; scores && i < scores->count; i++)
-        add_score(t, scores->at[i].name, scores->at[i].value, &json, &text);
+        cvy_trainer_add_score(t, scores->at[i].name, scores->at[i].value, &json, &text);
     if (skipped > 0) {
         cvy_json_int(&json, "train_skipped", skipped);
         cvy_text_add(&text, ", %lld bad sample%s skipped", (long long)skipped, skipped == 1 ? "" : "s");
@@ -201,7 +192,7 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped,
                      kept.full ? ", no room for more" : "");
     }
     if (scores && scores->nskipped > 0)
-        add_score(t, "skipped", (double)scores->nskipped, &json, &text);
+        cvy_trainer_add_score(t, "skipped", (double)scores->nskipped, &json, &text);
     if (bubble >= 0) {
         cvy_json_real(&json, "bubble", bubble);
         cvy_text_add(&text, ", %.0f %% of the steps idle (bubble)", 100 * bubble);
@@ -422,6 +413,8 @@ static cvy_status iterate(cvy_trainer *t, int *stopped_out)
     CVY_TRY(compare_replicas(t));
     if (cvy_trainer_ends_epoch(t))
         CVY_TRY(end_together(t, end_epoch(t)));
+    else if (cvy_trainer_validates(t))
+        CVY_TRY(end_together(t, cvy_trainer_validate(t)));
     if (t->stop_early)
         CVY_TRY(cvy_program_flush(t->session.program));
     t->save.is_due |= request.save || cvy_trainer_is_due(t) || t->best.is_new;
@@ -556,6 +549,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     CVY_TRY(cvy_job_check_groups(job, s->program));
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->task.full));
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_scores(t)));
+    CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_validation(t)));
     return cvy_comm_agree(s->context->comm, make_schedule(t));
 }
 

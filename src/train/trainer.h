@@ -193,6 +193,15 @@ void cvy_trainer_compare_forecast(cvy_trainer *t, const cvy_step_time *time, int
 void cvy_trainer_watch_cores(cvy_trainer *t);
 /* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */
 void cvy_trainer_note_defaults(cvy_trainer *t);
+/* ---- train_validate.c: scores within an epoch ---- */
+/* Whether they are due after the latest step, which does not end an epoch. */
+int cvy_trainer_validates(const cvy_trainer *t);
+/* Scores the validation data and writes the scores. Collective. */
+cvy_status cvy_trainer_validate(cvy_trainer *t);
+/* Checks that train.validate_every goes with the update mode. */
+cvy_status cvy_trainer_check_validation(const cvy_trainer *t);
+/* Adds a score of the validation data to an open object, and to a line of text. */
+void cvy_trainer_add_score(const cvy_trainer *t, const char *name, double value, cvy_json *json, cvy_text *text);
 /* ---- train_select.c: decisions that depend on scores ---- */
 /* Checks that the scores which the job names exist, so that a wrong name is found before the first step. */
 cvy_status cvy_trainer_check_scores(const cvy_trainer *t);

@@ -24,6 +24,7 @@ for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels:
     refused "$(case $set in train*) echo foo ;; *) echo '2 outputs' ;; esac)" "$CONVOY" plan job.yaml --set "$set"
 done
 refused 'unknown key "learning_rate", expected one of: momentum, nesterov, lookahead, lr_inside, weight_decay, lr_mult, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
+refused 'train.validate_every is 2, but with delayed the ranks have all updates only at the end of an epoch' "$CONVOY" train job.yaml --out bad --set train.validate_every=2 --set update=delayed
 
 # Keys without effect are no fault, but are named.
 "$CONVOY" train job.yaml --out idle --set update=local --set comm.wire=bf16 --set plan.clock_scale=2 --set deterministic_shards=4 >log 2>&1 || fail "idle keys are a fault: $(cat log)"

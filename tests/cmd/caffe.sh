@@ -62,15 +62,18 @@ train --solver solver.prototxt --out one >log 2>&1 || { grep -q 'build it with p
 grep -q 'done after 12 steps' log || fail "--solver: $(cat log)"
 contains log 'solver_mode is GPU; convoy computes on the processor' || fail "no note on the GPU: $(cat log)"
 
+[ "$(grep '"kind": *"validation"' one/metrics.jsonl | grep -o '"step": *[0-9]*' | tr -dc '0-9\n' | tr '\n' ' ')" = '5 10 ' ] || fail "validation is not at steps 5 and 10: $(cat one/metrics.jsonl)"
+grep '"kind": *"validation"' one/metrics.jsonl | grep -q '"val_accuracy"' || fail "validation has no accuracy"
+
 # ---- the job ----
 "$CONVOY" import solver.prototxt --out imported >log 2>&1 || fail "import: $(cat log)"
-for text in 'steps: 12' 'batch: 16' 'seed: 3' 'limit: 30' 'shuffle: false' '{mean: [128]}, mirror, {scale: 0.00390625}' 'metrics: [accuracy]' \
-    'lr_inside: true' 'every: 6 steps' 'log: {every: 4}' '{name: inverse, every: 1 steps, gamma: 0.0001, power: 0.75}' 'conv: {name: conv1, channels: 4'; do
+for text in 'steps: 12' 'batch: 16' 'seed: 3' 'limit: 30' 'shuffle: false' '[mirror, {mean: [128]}, {scale: 0.00390625}]' 'metrics: [accuracy]' \
+    'validate_every: 5' 'lr_inside: true' 'every: 6 steps' 'log: {every: 4}' '{name: inverse, every: 1 steps, gamma: 0.0001, power: 0.75}' 'conv: {name: conv1, channels: 4'; do
     contains imported/job.yaml "$text" || fail "the job lacks '$text': $(cat imported/job.yaml)"
 done
 train imported/job.yaml --out two >log 2>&1 || fail "the imported job: $(cat log)"
 same_tensors one/checkpoints/step-*12/weights.safetensors two/checkpoints/step-*12/weights.safetensors || fail "the imported job trains other weights than the solver: $(ls one/checkpoints two/checkpoints)"
-train solver.prototxt --out three >log 2>&1 || fail "a solver in place of a job: $(cat log)"
+train solver.prototxt --out three --set train.validate_every=0 >log 2>&1 || fail "a solver in place of a job: $(cat log)"
 same_tensors one/checkpoints/step-*12/weights.safetensors three/checkpoints/step-*12/weights.safetensors || fail "a solver in place of a job trains other weights"
 refused 'imported/job.yaml' "$CONVOY" import solver.prototxt --out imported
 "$CONVOY" import solver.prototxt --out imported --force >log 2>&1 || fail "import --force: $(cat log)"

@@ -474,6 +474,7 @@ static const struct {
      "softmax_cross_entropy: {name: loss, loss_weight: 12, from: [x, label]}"},
     {"1, 3, 4", "type: \"SoftmaxWithLoss\" loss_param { normalization: FULL }",
      "softmax_cross_entropy: {name: loss, from: [x, label]}"},
+    {"1", "type: \"HingeLoss\" hinge_loss_param { norm: L2 }", "hinge: {name: loss, norm: l2, from: [ip, label]}"},
     {"2, 3, 4", "type: \"EuclideanLoss\" loss_weight: 2", "mse: {name: loss, loss_weight: 24, from: [x, y]}"},
     {"2, 3, 4", "type: \"SigmoidCrossEntropyLoss\"", "bce: {name: loss, loss_weight: 24, from: [x, y]}"},
     {"2, 3, 4", "type: \"SigmoidCrossEntropyLoss\" loss_param { normalization: VALID }",
@@ -489,8 +490,11 @@ static void losses_have_the_factors_of_caffe(void)
         char *text = NULL;
         cvy_text_free(&caffe_net);
         cvy_text_add(&caffe_net, labels, losses[i].target);
-        cvy_text_add(&caffe_net, "layer { name: \"loss\" bottom: \"data\" bottom: \"t\" top: \"loss\" %s }",
-                     losses[i].text);
+        cvy_text_add(&caffe_net,
+                     "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
+                     "inner_product_param { num_output: 3 } }\n"
+                     "layer { name: \"loss\" bottom: \"%s\" bottom: \"t\" top: \"loss\" %s }",
+                     strstr(losses[i].text, "Hinge") ? "ip" : "data", losses[i].text);
         caffe_put("layer.prototxt");
         EXPECT_OK(cvy_import_caffe("layer.prototxt", &(cvy_caffe_opts){0}, &in));
         EXPECT_OK(cvy_pool_create(&pool));
@@ -500,6 +504,68 @@ static void losses_have_the_factors_of_caffe(void)
             EXPECT_OK(cvy_tree_print_line(tree, &text));
         if (!text || !strstr(text, losses[i].printed))
             TEST_FAIL("%s gives %s, expected %s", losses[i].text, text ? text : "nothing", losses[i].printed);
+        cvy_mem_free(&text);
+        cvy_pool_destroy(&pool);
+        cvy_import_free(&in);
+    }
+    cvy_text_free(&caffe_net);
+}
+
+/* ---- fillers ---- */
+
+static const struct {
+    const char *layer, *filler, *printed;
+} fillers[] = {
+    {"conv", "type: 'constant' value: 0.5", "init: constant, init_options: \"value: 0.5\""},
+    {"conv", "value: 0.5", "init: constant, init_options: \"value: 0.5\""},
+    {"conv", "type: 'uniform' min: -0.25", "init: uniform, init_options: \"min: -0.25, max: 1\""},
+    {"conv", "type: 'gaussian' std: 0.01 mean: 2", "init: gaussian, init_options: \"std: 0.01, mean: 2\""},
+    {"conv", "type: 'gaussian' std: 1 sparse: 3", "init: gaussian, init_options: \"std: 1, nonzero: 0.75\""},
+    {"conv", "type: 'xavier'", "init: xavier, init_options: \"fan: in\""},
+    {"conv", "type: 'msra' variance_norm: AVERAGE", "init: he, init_options: \"fan: average\""},
+    {"conv", "type: 'positive_unitball'", "init: positive_unit_sum, init_options: \"inputs: 8\""},
+    {"conv", "type: 'bilinear'", "init: bilinear, init_options: \"positions: 2\""},
+    /* two groups: Caffe counts the outputs of all, [4, 1, 2, 2] */
+    {"groups", "type: 'xavier'", "init: xavier, init_options: \"fan: in\""},
+    {"groups", "type: 'msra' variance_norm: FAN_OUT", "init: gaussian, init_options: \"std: 0.35355339059327379\""},
+    /* of [2, 4, 2, 2]; sqrt(3 / 16) */
+    {"deconv", "type: 'xavier'", "init: uniform, init_options: \"min: -0.4330127018922193, max: 0.4330127018922193\""},
+    /* of [24, 3], because it is transposed; sqrt(2 / 3) */
+    {"turned", "type: 'msra'", "init: gaussian, init_options: \"std: 0.81649658092772603\""},
+};
+
+static void fillers_become_initialisers(void)
+{
+    for (int i = 0; i < CVY_COUNT(fillers); i++) {
+        static const char *const kinds[][2] = {{"conv", "num_output: 4 kernel_size: 2"},
+                                               {"groups", "num_output: 4 kernel_size: 2 group: 2"},
+                                               {"deconv", "num_output: 4 kernel_size: 2"},
+                                               {"turned", "num_output: 3 transpose: true"}};
+        const char *more = NULL;
+        cvy_import in = {0};
+        cvy_pool *pool = NULL;
+        cvy_tree *tree = NULL;
+        char *text = NULL;
+        for (int k = 0; k < CVY_COUNT(kinds); k++)
+            if (strcmp(kinds[k][0], fillers[i].layer) == 0)
+                more = kinds[k][1];
+        const int turned = strstr(more, "transpose") != NULL, up = strcmp(fillers[i].layer, "deconv") == 0;
+        cvy_text_free(&caffe_net);
+        cvy_text_add(&caffe_net,
+                     "%slayer { name: 'a' type: '%s' bottom: 'data' top: 'a' %s { %s weight_filler { %s } } }", input,
+                     turned ? "InnerProduct"
+                     : up   ? "Deconvolution"
+                            : "Convolution",
+                     turned ? "inner_product_param" : "convolution_param", more, fillers[i].filler);
+        caffe_put("layer.prototxt");
+        EXPECT_OK(cvy_import_caffe("layer.prototxt", &(cvy_caffe_opts){0}, &in));
+        EXPECT_OK(cvy_pool_create(&pool));
+        if (in.model)
+            EXPECT_OK(cvy_model_write(in.model, pool, 1, &tree));
+        if (tree)
+            EXPECT_OK(cvy_tree_print_line(tree, &text));
+        if (!text || !strstr(text, fillers[i].printed))
+            TEST_FAIL("%s gives %s, expected %s", fillers[i].filler, text ? text : "nothing", fillers[i].printed);
         cvy_mem_free(&text);
         cvy_pool_destroy(&pool);
         cvy_import_free(&in);
@@ -584,6 +650,7 @@ int main(void)
     EXPECT_OK(cvy_context_create(NULL, &context));
     TEST(layers_give_the_expected_numbers);
     TEST(losses_have_the_factors_of_caffe);
+    TEST(fillers_become_initialisers);
     TEST(what_is_not_supported_is_named);
     cvy_context_destroy(&context);
     return test_end();

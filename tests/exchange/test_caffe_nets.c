@@ -447,8 +447,6 @@ static void networks_have_their_published_sizes(void)
         const struct known *k = &known[i];
         char *first = NULL;
         const int failures = test_failures;
-        if (k->write == siamese && !cvy_op_find("contrastive"))
-            continue;
         for (int form = 0; form <= (int)k->oldest; form++) {
             cvy_import in = {0};
             EXPECT_OK(import(k, (caffe_form)form, &in));

@@ -184,8 +184,8 @@ static void pictures_are_fed_as_caffe_does(void)
                   "new_height: 256 new_width: 128 } transform_param { scale: 0.00390625 crop_size: 100 mirror: true "
                   "mean_value: 104 }",
                   "root: \"/p/\", outside: true, separator: space, labels: numbers, channels: grey}",
-                  "[{resize: {size: [256, 128], fit: stretch, filter: bilinear, decode: full}}, {mean: [104]}, "
-                  "{random_crop: 100}, mirror, {scale: 0.00390625}]");
+                  "[{resize: {size: [256, 128], fit: stretch, filter: bilinear, decode: full}}, "
+                  "{random_crop: 100}, mirror, {mean: [104]}, {scale: 0.00390625}]");
     expect_source("'ImageData' image_data_param { source: 'list.txt' batch_size: 4 } transform_param { mean_value: 104 "
                   "mean_value: 116.7 mean_value: 122.7 }",
                   "channels: rgb}", "[reverse_channels, {mean: [104, 116.7, 122.7]}, {scale: 1}]");

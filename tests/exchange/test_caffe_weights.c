@@ -1,7 +1,8 @@
 /* rows: clang asan */
 /*
  * test_caffe_weights.c: caffemodels of all versions give the same values; what does not fit is named, and nothing is
- * half loaded. Phases, stages and levels select layers; layers with the same names of parameters share variables.
+ * half loaded. Old data layers are upgraded; phases, stages and levels select layers; layers with the same names of
+ * parameters share variables.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,6 +11,7 @@
 #if CVY_HAVE_PROTOBUF_C
 
 #include "caffe_text.h"
+#include "exchange/caffe/caffe_upgrade.h"
 #include "exchange/exchange.h"
 
 static const char net[] = "blobs.prototxt", model[] = "blobs.caffemodel";
@@ -164,6 +166,85 @@ static void missing_memory_is_reported(void)
     EXPECT_INT(cvy_memory_bytes(), held);
 }
 
+/* ---- writing ---- */
+
+static const char many[] =
+    "input: 'data' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 3\n"
+    "layer { name: 'b/n' type: 'BatchNorm' bottom: 'data' top: 'b' }\n"
+    "layer { name: 'scale' type: 'Scale' bottom: 'b' top: 'b' scale_param { bias_term: true } }\n"
+    "layer { name: 'p' type: 'PReLU' bottom: 'b' top: 'b' prelu_param { channel_shared: true } }\n"
+    "layer { name: 'rows' type: 'Scale' bottom: 'b' top: 'r' scale_param { axis: 2 } }\n"
+    "layer { name: 'up' type: 'Deconvolution' bottom: 'r' top: 'up' convolution_param { num_output: 1 kernel_size: 2 } "
+    "}\n"
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'up' top: 'ip' inner_product_param { num_output: 2 transpose: "
+    "true } }\n";
+static const char many_values[] =
+    "layer { name: 'b/n' blobs { shape { dim: 2 } data: [2, 4] } blobs { shape { dim: 2 } data: [6, 8] } blobs { shape "
+    "{ dim: 1 "
+    "} data: 2 } } layer { name: 'scale' blobs { shape { dim: 2 } data: [5, 6] } blobs { shape { dim: 2 } data: [7, 8] "
+    "} }"
+    "layer { name: 'p' blobs { shape { } data: 0.5 } } layer { name: 'rows' blobs { shape { dim: 3 } data: [1, 2, 3] } "
+    "}"
+    "layer { name: 'up' blobs { shape { dim: [2, 1, 2, 2] } data: [1, 2, 3, 4, 5, 6, 7, 8] } blobs { shape { dim: 1 } "
+    "data: 9 } }"
+    "layer { name: 'ip' blobs { shape { dim: [16, 2] } data: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, "
+    "16, 17, 18, 19, "
+    "20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31] } blobs { shape { dim: 2 } data: [1, 2] } }";
+
+static cvy_status export(const cvy_import *in, cvy_text *notes)
+{
+    const cvy_export_caffe from = {.net = net, .input = {3, {2, 3, 3}}, .tensor = in->tensor, .ntensor = in->ntensor};
+    return cvy_export_caffemodel("written.caffemodel", &from, notes);
+}
+
+/* What is written has Caffe's names, shapes and order, and is read back as the same values. */
+static void weights_are_written_as_caffe_has_them(void)
+{
+    cvy_import in = {0}, again = {0};
+    cvy_caffe_file file = {0};
+    cvy_text notes = {0};
+    caffe_put_text(net, many);
+    caffe_put_model(model, many_values, 0);
+    EXPECT_OK(import(&in));
+    EXPECT_INT(in.ntensor, 10);
+    EXPECT_OK(export(&in, &notes));
+    EXPECT(notes.bytes == 0);
+    EXPECT_OK(cvy_import_caffe(net, &(cvy_caffe_opts){.test = 1, .weights = "written.caffemodel"}, &again));
+    EXPECT_INT(again.ntensor, in.ntensor);
+    for (int i = 0; i < again.ntensor; i++)
+        for (int k = 0; k < cvy_shape_elems(&again.tensor[i].shape); k++)
+            EXPECT_NEAR(value(&again, again.tensor[i].name, k), value(&in, again.tensor[i].name, k), 0);
+    EXPECT_OK(cvy_caffe_binary_read("written.caffemodel", &cvy__caffe__net_parameter__descriptor, &file));
+    const Cvy__Caffe__NetParameter *got = (const Cvy__Caffe__NetParameter *)(const void *)file.message;
+    EXPECT(got && got->n_layer == 6);
+    if (got && got->n_layer == 6) {
+        static const char *const names[] = {"b/n", "scale", "p", "rows", "up", "ip"};
+        static const size_t blobs[] = {3, 2, 1, 1, 2, 2}, ndim[] = {1, 1, 0, 1, 4, 2};
+        for (int i = 0; i < 6; i++) {
+            EXPECT_TEXT(got->layer[i]->name, names[i]);
+            EXPECT_INT(got->layer[i]->n_blobs, blobs[i]);
+            EXPECT_INT(got->layer[i]->blobs[0]->shape->n_dim, ndim[i]);
+        }
+        EXPECT_NEAR(got->layer[0]->blobs[1]->data[1], 4, 0); /* divided by the factor, which becomes 1 */
+        EXPECT_NEAR(got->layer[0]->blobs[2]->data[0], 1, 0);
+        EXPECT_INT(got->layer[5]->blobs[0]->shape->dim[0], 16);
+        for (int i = 0; i < 32; i++)
+            EXPECT_NEAR(got->layer[5]->blobs[0]->data[i], i, 0);
+    }
+    cvy_caffe_file_free(&file);
+    cvy_import_free(&again);
+    const int64_t held = cvy_memory_bytes();
+    EXPECT_SURVIVES_NO_MEMORY(export(&in, &notes));
+    EXPECT_INT(cvy_memory_bytes(), held);
+    in.ntensor = 2; /* batch norm's statistics */
+    EXPECT_OK(export(&in, &notes));
+    EXPECT(notes.data && strstr(notes.data, "layer ip is not in the file"));
+    in.ntensor = 0;
+    EXPECT_FAULT(export(&in, &notes), CVY_E_SHAPE, "it is another network");
+    cvy_text_free(&notes);
+    cvy_import_free(&in);
+}
+
 /* ---- phases ---- */
 
 static const char rules[] =
@@ -197,6 +278,44 @@ static void phases_levels_and_stages_select_layers(void)
     expect_layers((cvy_caffe_opts){.test = 1, .stage = a, .nstage = 1}, "test deploy always");
     expect_layers((cvy_caffe_opts){.test = 1, .stage = ab, .nstage = 2}, "test always");
     expect_layers((cvy_caffe_opts){.stage = a, .nstage = 1}, "train always");
+}
+
+/* The transformation in the parameters of old data layers becomes that of new ones. */
+static void old_data_layers_are_upgraded(void)
+{
+    static const char *const texts[] = {
+        "layers { layer { name: 'd' type: 'images' source: 's' meanfile: 'm' batchsize: 7 scale: 0.5 cropsize: 3 "
+        "mirror: true "
+        "shuffle_images: true new_height: 9 new_width: 8 } top: 'x' }",
+        "layers { name: 'd' type: IMAGE_DATA top: 'x' image_data_param { source: 's' mean_file: 'm' batch_size: 7 "
+        "scale: 0.5 "
+        "crop_size: 3 mirror: true shuffle: true new_height: 9 new_width: 8 } }",
+        "layer { name: 'd' type: 'ImageData' top: 'x' image_data_param { source: 's' batch_size: 7 shuffle: true "
+        "new_height: 9 "
+        "new_width: 8 } transform_param { scale: 0.5 mean_file: 'm' crop_size: 3 mirror: true } }",
+    };
+    for (int i = 0; i < CVY_COUNT(texts); i++) {
+        cvy_caffe_file file = {0};
+        EXPECT_OK(cvy_caffe_text_parse("t", texts[i], strlen(texts[i]), &cvy__caffe__net_parameter__descriptor, &file));
+        Cvy__Caffe__NetParameter *got = (Cvy__Caffe__NetParameter *)(void *)file.message;
+        EXPECT_OK(cvy_caffe_upgrade("t", got));
+        EXPECT(got->n_layer == 1 && got->n_layers == 0);
+        const Cvy__Caffe__LayerParameter *p = got->layer[0];
+        EXPECT_TEXT(p->type, "ImageData");
+        EXPECT_INT(p->convoy_line, 1);
+        EXPECT_TEXT(p->top[0], "x");
+        EXPECT_TEXT(p->image_data_param->source, "s");
+        EXPECT_INT(p->image_data_param->batch_size, 7);
+        EXPECT_INT(p->image_data_param->shuffle, 1);
+        EXPECT_INT(p->image_data_param->new_height, 9);
+        EXPECT_INT(p->image_data_param->new_width, 8);
+        EXPECT(p->transform_param && p->transform_param->mean_file);
+        EXPECT_TEXT(p->transform_param->mean_file, "m");
+        EXPECT_NEAR(p->transform_param->scale, 0.5, 0);
+        EXPECT_INT(p->transform_param->crop_size, 3);
+        EXPECT_INT(p->transform_param->mirror, 1);
+        cvy_caffe_file_free(&file);
+    }
 }
 
 /* ---- shared variables, and multipliers ---- */
@@ -246,7 +365,9 @@ int main(void)
     TEST(a_new_head_is_noted);
     TEST(what_does_not_fit_is_named);
     TEST(missing_memory_is_reported);
+    TEST(weights_are_written_as_caffe_has_them);
     TEST(phases_levels_and_stages_select_layers);
+    TEST(old_data_layers_are_upgraded);
     TEST(parameters_with_one_name_are_shared);
     cvy_text_free(&caffe_net);
     return test_end();

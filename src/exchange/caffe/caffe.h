@@ -29,6 +29,8 @@ typedef struct cvy_caffe_param {
     int blob;
     cvy_caffe_use use;
     const char *layer, *parameter; /* of ours: the variable "<layer>.<parameter>" */
+    int has_shape;                 /* 1: the blob has another shape than the variable, for its transposition: `shape` */
+    cvy_shape shape;
 } cvy_caffe_param;
 
 typedef struct cvy_caffe_blob {
@@ -107,6 +109,8 @@ cvy_status cvy_caffe_add_trained(const cvy_caffe_layer *layer, const cvy_caffe_n
  * param number `blob`. */
 cvy_status cvy_caffe_has(const cvy_caffe_layer *layer, const Cvy__Caffe__LayerParameter *p, int blob, const char *name,
                          const char *parameter, cvy_caffe_use use);
+/* The shape of the blob that cvy_caffe_has() was called for last, if it has other axes than the variable. */
+void cvy_caffe_has_shape(const cvy_caffe_layer *layer, const cvy_shape *shape);
 /* One layer on one source, with printf-style options; *at is its source, then its output. */
 cvy_status cvy_caffe_then(const cvy_caffe_layer *layer, const char **at, const char *op, const char *fmt, ...)
     CVY_PRINTF(4, 5);
@@ -138,6 +142,10 @@ cvy_status cvy_caffe_constant(const cvy_caffe_layer *layer, const char *what, co
  */
 cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
                                 cvy_import *out);
+/* Reads a network as cvy_import_caffe() does, and calls then(x, user) at the end, if that is given. */
+typedef cvy_status (*cvy_caffe_then_fn)(cvy_caffe *x, void *user);
+cvy_status cvy_caffe_visit(const char *path, const cvy_caffe_opts *opts, cvy_import *out, cvy_caffe_then_fn then,
+                           void *user);
 
 /* ---- caffe_weights.c ---- */
 /* Reads a caffemodel into the values of x's parameters. */

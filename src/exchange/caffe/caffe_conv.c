@@ -140,23 +140,22 @@ static cvy_status add_weighted(const cvy_caffe_layer *layer, const char *op, con
 static cvy_status fill_conv(const cvy_caffe_layer *layer, const Cvy__Caffe__ConvolutionParameter *p, const window *w,
                             int64_t C, int transposed, cvy_text *options)
 {
-    int64_t taps = 1;
     const int64_t first = transposed ? C : p->num_output, second = (transposed ? p->num_output : C) / p->group;
+    const Cvy__Caffe__FillerParameter *filler = p->weight_filler;
+    int64_t taps = 1;
     for (int i = 0; i < w->n; i++)
         taps *= w->kernel[i];
-    const cvy_caffe_fans fans = {.in = second * taps,
-                                 .out = first * taps,
-                                 .same = !transposed && p->group == 1,
-                                 .first = first,
-                                 .positions = w->n == 2 && w->kernel[0] == w->kernel[1] ? w->kernel[0] : 1};
     CVY_CHECK((double)first * (double)second * (double)taps < WEIGHT_ELEMS_MAX, CVY_E_SHAPE,
               "%s: %s: its weight would have %g elements", layer->x->build.path, layer->where,
               (double)first * (double)second * (double)taps);
-    const int by_in =
-        p->weight_filler && p->weight_filler->variance_norm == CVY__CAFFE__FILLER_PARAMETER__VARIANCE_NORM__FAN_IN;
-    cvy_caffe_fans used = fans;
-    used.same = fans.same || (!transposed && by_in);
-    return cvy_caffe_fill(layer, p->weight_filler, &used, options);
+    /* our number of outputs is that of a group */
+    const int by_in = filler && filler->variance_norm == CVY__CAFFE__FILLER_PARAMETER__VARIANCE_NORM__FAN_IN;
+    const cvy_caffe_fans fans = {.in = second * taps,
+                                 .out = first * taps,
+                                 .same = !transposed && (p->group == 1 || by_in),
+                                 .first = first,
+                                 .positions = w->n == 2 && w->kernel[0] == w->kernel[1] ? w->kernel[0] : 1};
+    return cvy_caffe_fill(layer, filler, &fans, options);
 }
 
 static cvy_status conv_on(const cvy_caffe_layer *layer, size_t i, const char *op)

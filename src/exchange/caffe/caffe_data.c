@@ -85,14 +85,6 @@ static dims unknown(const layer_parameter *p, size_t i)
 
 /* ---- inputs of the model ---- */
 
-static const cvy_caffe_input *given(const cvy_caffe *x, const char *top)
-{
-    for (int i = 0; i < x->opts->ninput; i++)
-        if (x->opts->input[i].top ? strcmp(x->opts->input[i].top, top) == 0 : x->build.out->model->ninput == 0)
-            return &x->opts->input[i];
-    return NULL;
-}
-
 static int is_read(const cvy_caffe *x, const char *top)
 {
     for (size_t k = 0; k < x->net->n_layer; k++)
@@ -124,10 +116,20 @@ static int has_input(const cvy_caffe *x, const char *name)
     return 0;
 }
 
+/* The shape that the caller gives; one without a name is that of x. */
+static const cvy_caffe_input *given(const cvy_caffe *x, const char *top, int label)
+{
+    for (int i = 0; i < x->opts->ninput; i++)
+        if (x->opts->input[i].top ? strcmp(x->opts->input[i].top, top) == 0 : !label && !has_input(x, "x"))
+            return &x->opts->input[i];
+    return NULL;
+}
+
 static cvy_status sample_of(const cvy_caffe_layer *layer, const char *top, const dims *d, int label, cvy_shape *out)
 {
     cvy_caffe *x = layer->x;
-    const cvy_caffe_input *in = given(x, top);
+    const cvy_caffe_input *in = given(x, top, label);
+    int64_t elems = 1;
     *out = (cvy_shape){0};
     if (in) {
         *out = in->sample;
@@ -142,6 +144,10 @@ static cvy_status sample_of(const cvy_caffe_layer *layer, const char *top, const
     for (size_t i = 1; i < d->n; i++) {
         CVY_CHECK(d->at[i] > 0, CVY_E_FORMAT, "%s: %s: dimension %zu of '%s' is %lld", x->build.path, layer->where, i,
                   top, (long long)d->at[i]);
+        CVY_CHECK(d->at[i] <= CVY_BUILD_ELEMS / elems, CVY_E_FORMAT,
+                  "%s: %s: dimension %zu of '%s' is %lld, which is too large", x->build.path, layer->where, i, top,
+                  (long long)d->at[i]);
+        elems *= d->at[i];
         if (!label || d->at[i] > 1) /* a label is a number, or a map of positions */
             out->dim[out->ndim++] = d->at[i];
     }

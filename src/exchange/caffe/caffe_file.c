@@ -1,5 +1,5 @@
 /*
- * caffe_file.c: the memory of messages, and binary files; see caffe_file.h.
+ * caffe_file.c: the memory and the fields of messages, and binary files; see caffe_file.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -60,6 +60,72 @@ cvy_status cvy_caffe_push(void *array, size_t *count, size_t elem_bytes)
         CVY_TRY(cvy_mem_grow(&block, *count * elem_bytes, 2 * *count * elem_bytes));
     memcpy(array, &block, sizeof block);
     ++*count;
+    return CVY_OK;
+}
+
+/* ---- fields ---- */
+
+int cvy_caffe_is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+{
+    const char *at = (const char *)m + f->offset;
+    if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE) {
+        const void *value = NULL;
+        memcpy(&value, at, sizeof value);
+        return value && value != f->default_value;
+    }
+    protobuf_c_boolean has = 0;
+    memcpy(&has, (const char *)m + f->quantifier_offset, sizeof has);
+    return has;
+}
+
+static int is_list(const ProtobufCFieldDescriptor *f)
+{
+    return f->label == PROTOBUF_C_LABEL_REPEATED;
+}
+
+/* A pointer, and the number of elements of a list. */
+static void move_pointer(ProtobufCMessage *from, const ProtobufCFieldDescriptor *f, ProtobufCMessage *to,
+                         const ProtobufCFieldDescriptor *t)
+{
+    memcpy((char *)to + t->offset, (const char *)from + f->offset, sizeof(void *));
+    memset((char *)from + f->offset, 0, sizeof(void *));
+    if (!is_list(f))
+        return;
+    memcpy((char *)to + t->quantifier_offset, (const char *)from + f->quantifier_offset, sizeof(size_t));
+    memset((char *)from + f->quantifier_offset, 0, sizeof(size_t));
+}
+
+/* Numbers of V0 and V1 have 32 bits. */
+static cvy_status move_number(const ProtobufCMessage *from, const ProtobufCFieldDescriptor *f, ProtobufCMessage *to,
+                              const ProtobufCFieldDescriptor *t)
+{
+    enum { BYTES = 4 };
+    const protobuf_c_boolean has = 1;
+    void *at = (char *)to + t->offset, *quantifier = (char *)to + t->quantifier_offset;
+    if (is_list(t)) {
+        CVY_TRY(cvy_caffe_push(at, quantifier, BYTES));
+        at = *(void **)at;
+    } else {
+        memcpy(quantifier, &has, sizeof has);
+    }
+    memcpy(at, (const char *)from + f->offset, BYTES);
+    return CVY_OK;
+}
+
+cvy_status cvy_caffe_move_field(ProtobufCMessage *from, const char *field, ProtobufCMessage *to, const char *to_field)
+{
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(from->descriptor, field);
+    const ProtobufCFieldDescriptor *t = protobuf_c_message_descriptor_get_field_by_name(to->descriptor, to_field);
+    size_t have = 0;
+    CVY_EXPECT(f && t);
+    if (is_list(t))
+        memcpy(&have, (const char *)to + t->quantifier_offset, sizeof have);
+    if (is_list(t) ? have > 0 : cvy_caffe_is_given(to, t))
+        return CVY_OK;
+    if (is_list(f) || f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE)
+        move_pointer(from, f, to, t);
+    else if (cvy_caffe_is_given(from, f))
+        CVY_TRY(move_number(from, f, to, t));
     return CVY_OK;
 }
 

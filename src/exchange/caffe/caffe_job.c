@@ -134,18 +134,25 @@ static int has_layer(const cvy_model *m, const char *op)
     return 0;
 }
 
+/* Adds "  key: value" of the tree of a model. */
+static cvy_status add_of_model(const cvy_tree *tree, const char *key, cvy_text *t)
+{
+    char *line = NULL;
+    CVY_TRY(cvy_tree_print_line(cvy_tree_get(tree, key), &line));
+    cvy_text_add(t, "  %s: %s\n", key, line);
+    cvy_mem_free(&line);
+    return t->status;
+}
+
 static cvy_status add_model(job *j, cvy_text *t)
 {
-    const cvy_model *m = j->out->import.model;
     cvy_tree *tree = NULL;
-    char *inputs = NULL;
-    CVY_TRY(cvy_model_write(m, j->w.pool, 1, &tree));
-    CVY_TRY(cvy_tree_print_line(cvy_tree_get(tree, "inputs"), &inputs));
-    cvy_text_add(t, "model:\n  inputs: %s\n  layers:\n", inputs);
-    cvy_mem_free(&inputs);
+    CVY_TRY(cvy_model_write(j->out->import.model, j->w.pool, 1, &tree));
+    cvy_text_add(t, "model:\n");
+    CVY_TRY(add_of_model(tree, "inputs", t));
+    cvy_text_add(t, "  layers:\n");
     CVY_TRY(cvy_model_add_layers(cvy_tree_get(tree, "layers"), t));
-    cvy_text_add(t, "  output: %s\n", cvy_model_output(m));
-    return t->status;
+    return add_of_model(tree, "output", t);
 }
 
 static void add_generated(const job *j, cvy_text *t)
@@ -179,7 +186,7 @@ static cvy_status add_data(const job *j, cvy_text *t)
     CVY_TRY(add_layer_comment(j, &j->train, "", t));
     if (j->test_samples > 0) {
         cvy_text_add(t, "  val: %s", j->test.source);
-        CVY_TRY(add_layer_comment(j, &j->test, " of phase TEST; scored after each epoch", t));
+        CVY_TRY(add_layer_comment(j, &j->test, " of phase TEST", t));
     }
     if (j->train.augment)
         cvy_text_add(t, "  augment: %s   # transform_param; what is random is for training only\n", j->train.augment);
@@ -238,6 +245,8 @@ static cvy_status add_train(job *j, const char *init, cvy_text *t)
     else
         cvy_text_add(t, "  # A network says nothing of its training; a solver does (convoy import SOLVER.prototxt).\n"
                         "  epochs: 1\n  optimizer: {name: sgd, lr: 0.01, momentum: 0.9, decay_on: all}\n");
+    if (s && s->test_interval > 0 && j->test_samples > 0)
+        cvy_text_add(t, "  validate_every: %d   # test_interval; also after each epoch\n", s->test_interval);
     add_groups(j, t);
     add_metrics(j, t);
     if (init)
@@ -264,9 +273,6 @@ static void note_differences(job *j, const cvy_caffe_solver *s)
     cvy_text *notes = &j->w.notes;
     if (s->solver_mode == CVY__CAFFE__SOLVER_PARAMETER__SOLVER_MODE__GPU && s->has_solver_mode)
         cvy_text_add(notes, "%s: solver_mode is GPU; convoy computes on the processor\n", j->w.path);
-    if (j->test_samples > 0)
-        cvy_text_add(notes, "%s: validation is after each epoch and at the end, not every %d steps (test_interval)\n",
-                     j->w.path, s->test_interval);
     if (s->snapshot_prefix)
         cvy_text_add(notes, "%s: checkpoints are in the run folder (--out), not at %s (snapshot_prefix)\n", j->w.path,
                      s->snapshot_prefix);

@@ -218,8 +218,15 @@ cvy_status cvy_caffe_has(const cvy_caffe_layer *layer, const Cvy__Caffe__LayerPa
 {
     cvy_caffe *x = layer->x;
     CVY_TRY(cvy_mem_reserve(&x->param, &x->param_room, x->nparam, sizeof *x->param));
-    x->param[x->nparam++] = (cvy_caffe_param){p, blob, use, name, parameter};
+    x->param[x->nparam++] = (cvy_caffe_param){.of = p, .blob = blob, .use = use, .layer = name, .parameter = parameter};
     return CVY_OK;
+}
+
+void cvy_caffe_has_shape(const cvy_caffe_layer *layer, const cvy_shape *shape)
+{
+    cvy_caffe_param *last = &layer->x->param[layer->x->nparam - 1];
+    last->has_shape = 1;
+    last->shape = *shape;
 }
 
 cvy_status cvy_caffe_then(const cvy_caffe_layer *layer, const char **at, const char *op, const char *fmt, ...)
@@ -252,7 +259,7 @@ cvy_status cvy_caffe_constant(const cvy_caffe_layer *layer, const char *what, co
     return CVY_OK;
 }
 
-/* n: the number by which the variance is divided; NULL of `name`: only explicit numbers are possible. */
+/* The number by which the variance is divided. */
 static double fan_of(const Cvy__Caffe__FillerParameter *f, const cvy_caffe_fans *fans)
 {
     return f->variance_norm == CVY__CAFFE__FILLER_PARAMETER__VARIANCE_NORM__FAN_OUT ? (double)fans->out

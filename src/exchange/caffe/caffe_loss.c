@@ -34,13 +34,19 @@ static cvy_status add_loss(const cvy_caffe_layer *layer, const char *op, const c
     cvy_caffe *x = layer->x;
     const double weight = weight_of(layer);
     const char *loss = NULL;
-    char *text = NULL;
+    cvy_text text = {0};
     if (weight == 0)
         return CVY_OK;
-    CVY_TRY(cvy_pool_printf(x->build.out->pool, &text, "loss_weight: %.17g%s", weight * factor, options));
-    if (weight * factor == 1)
-        text = *options ? text + strlen("loss_weight: 1, ") : NULL;
-    CVY_TRY(cvy_caffe_add(layer, &(cvy_caffe_new_layer){op, text, {output, target}, 2}, &loss));
+    if (weight * factor != 1) {
+        cvy_text_add(&text, "loss_weight: ");
+        cvy_text_add_real(&text, weight * factor);
+    }
+    cvy_text_add(&text, "%s", text.bytes || !*options ? options : options + strlen(", "));
+    cvy_status status = text.status;
+    if (status == CVY_OK)
+        status = cvy_caffe_add(layer, &(cvy_caffe_new_layer){op, text.data, {output, target}, 2}, &loss);
+    cvy_text_free(&text);
+    CVY_TRY(status);
     if (!x->main || weight >= x->main_weight) {
         x->main = output;
         x->main_weight = weight;
@@ -112,8 +118,6 @@ static cvy_status translate_softmax_loss(const cvy_caffe_layer *layer)
     return cvy_caffe_done(layer, 1, output);
 }
 CVY_CAFFE_DEFINE(softmax_loss) = {"SoftmaxWithLoss", .translate = translate_softmax_loss, .is_loss = 1};
-/* The name before Caffe 1.0. */
-CVY_CAFFE_DEFINE(softmax_loss_old) = {"SoftmaxLoss", .translate = translate_softmax_loss, .is_loss = 1};
 
 /* On probabilities that a softmax makes it is the cross-entropy on the softmax's source. */
 static cvy_status translate_multinomial(const cvy_caffe_layer *layer)

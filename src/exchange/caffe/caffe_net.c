@@ -129,6 +129,33 @@ static void put_x_first(cvy_model *m)
         }
 }
 
+/* The losses of a job take numbers before the softmax. */
+static void note_softmax(const cvy_caffe *x)
+{
+    cvy_import *out = x->build.out;
+    const cvy_layer *last = &out->model->layer[out->model->nlayer - 1];
+    if (!x->has_losses && !x->opts->test && strcmp(last->op->name, "softmax") == 0)
+        cvy_text_add(
+            &out->notes,
+            "%s has no loss and ends with the softmax %s, while the loss softmax_cross_entropy takes the numbers "
+            "before it: train the text that has the loss, often called train_val.prototxt\n",
+            x->build.path, last->name);
+}
+
+static void note_statistics(const cvy_caffe *x)
+{
+    cvy_import *out = x->build.out;
+    int n = 0;
+    for (int i = 0; i < out->model->nlayer; i++)
+        n += strcmp(out->model->layer[i].op->name, "batch_norm") == 0;
+    if (n > 0 && !x->opts->test && !x->opts->weights)
+        cvy_text_add(
+            &out->notes,
+            "the running statistics of %d BatchNorm layer%s begin at mean 0 and variance 1, those of Caffe with the "
+            "first batch: evaluations in the first 1 / (1 - moving_average_fraction) steps differ\n",
+            n, n == 1 ? "" : "s");
+}
+
 static cvy_status finish(cvy_caffe *x)
 {
     cvy_model *m = x->build.out->model;
@@ -136,6 +163,8 @@ static cvy_status finish(cvy_caffe *x)
               "%s: no layer of this phase gives data: expected Data, ImageData, HDF5Data or Input", x->build.path);
     CVY_CHECK(m->nlayer > 0, CVY_E_FORMAT, "%s: no layer of this phase computes anything", x->build.path);
     put_x_first(m);
+    note_softmax(x);
+    note_statistics(x);
     if (x->main)
         CVY_TRY(cvy_pool_strdup(m->pool, x->main, &m->output));
     return x->build.out->notes.status;
@@ -151,8 +180,8 @@ static int has_losses(const Cvy__Caffe__NetParameter *net)
     return 0;
 }
 
-cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
-                                cvy_import *out)
+static cvy_status read_net(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
+                           cvy_import *out, cvy_caffe_then_fn then, void *user)
 {
     cvy_caffe x = {.net = net, .opts = opts, .has_losses = has_losses(net), .unnamed = -1};
     cvy_status status = CVY_OK;
@@ -166,6 +195,8 @@ cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter
     CVY_TRY_OUT(cvy_caffe_make_groups(&x));
     if (opts->weights)
         CVY_TRY_OUT(cvy_caffe_read_weights(&x, opts->weights));
+    if (then)
+        CVY_TRY_OUT(then(&x, user));
     status = out->notes.status;
 out:
     cvy_build_close(&x.build);
@@ -182,7 +213,14 @@ out:
     return status;
 }
 
-cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_import *out)
+cvy_status cvy_caffe_net_import(const char *path, const Cvy__Caffe__NetParameter *net, const cvy_caffe_opts *opts,
+                                cvy_import *out)
+{
+    return read_net(path, net, opts, out, NULL, NULL);
+}
+
+cvy_status cvy_caffe_visit(const char *path, const cvy_caffe_opts *opts, cvy_import *out, cvy_caffe_then_fn then,
+                           void *user)
 {
     cvy_caffe_file file = {0};
     Cvy__Caffe__NetState state = CVY__CAFFE__NET_STATE__INIT;
@@ -198,7 +236,12 @@ cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_im
     if (status == CVY_OK)
         status = cvy_caffe_select(path, &state, net);
     if (status == CVY_OK)
-        status = cvy_caffe_net_import(path, net, opts, out);
+        status = read_net(path, net, opts, out, then, user);
     cvy_caffe_file_free(&file);
     return status;
+}
+
+cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_import *out)
+{
+    return cvy_caffe_visit(path, opts, out, NULL, NULL);
 }

@@ -33,9 +33,10 @@ CVY_CAFFE_DEFINE(lrn) = {"LRN", .translate = translate_lrn};
 
 /* ---- Scale and Bias ---- */
 
-/* The axes of a source that a trained tensor covers: "a, b, c", with 1 for those that it does not cover. */
+/* The axes of a source that a trained tensor covers: "a, b, c", with 1 for those that it does not cover; the blob has
+ * only those. */
 static cvy_status covered_axes(const cvy_caffe_layer *layer, const cvy_shape *src, int64_t axis, int64_t num_axes,
-                               cvy_text *out)
+                               cvy_text *out, cvy_shape *blob)
 {
     int first = 0;
     if (num_axes == 0) {
@@ -47,27 +48,37 @@ static cvy_status covered_axes(const cvy_caffe_layer *layer, const cvy_shape *sr
     const int64_t end = num_axes < 0 ? src->ndim : first + num_axes;
     CVY_CHECK(end <= src->ndim, CVY_E_FORMAT, "%s: %s: %lld axes from axis %d of a source %s", layer->x->build.path,
               layer->where, (long long)num_axes, first, cvy_shape_text(src));
-    for (int d = 1; d < src->ndim; d++)
-        cvy_text_add(out, "%s%lld", d > 1 ? ", " : "", d >= first && d < end ? (long long)src->dim[d] : 1LL);
+    *blob = (cvy_shape){0};
+    for (int d = 1; d < src->ndim; d++) {
+        const int covered = d >= first && d < end;
+        cvy_text_add(out, "%s%lld", d > 1 ? ", " : "", covered ? (long long)src->dim[d] : 1LL);
+        if (covered)
+            blob->dim[blob->ndim++] = src->dim[d];
+    }
     return out->status;
 }
 
 /* One layer `affine` with the axes of a Scale or Bias. values: ", init: 2". */
 static cvy_status add_affine(const cvy_caffe_layer *layer, int64_t axis, int64_t num_axes, const char *values,
-                             int nparam, const char **name_out)
+                             const char *const *parameter, int nparam)
 {
     cvy_text axes = {0};
+    cvy_shape blob;
     char *options = NULL;
-    const char *from = NULL, *output = NULL;
+    const char *from = NULL, *name = NULL, *output = NULL;
     CVY_TRY(cvy_caffe_bottom(layer, 0, &from));
-    cvy_status status = covered_axes(layer, cvy_caffe_shape(layer, from), axis, num_axes, &axes);
+    cvy_status status = covered_axes(layer, cvy_caffe_shape(layer, from), axis, num_axes, &axes, &blob);
     if (status == CVY_OK)
         status = cvy_pool_printf(layer->x->build.out->pool, &options, "shape: [%s]%s", axes.data, values);
     cvy_text_free(&axes);
     CVY_TRY(status);
     CVY_TRY(cvy_caffe_add_trained(
-        layer, &(cvy_caffe_new_layer){.op = "affine", .options = options, .from = {from}, .nfrom = 1}, nparam, name_out,
+        layer, &(cvy_caffe_new_layer){.op = "affine", .options = options, .from = {from}, .nfrom = 1}, nparam, &name,
         &output));
+    for (int i = 0; i < nparam; i++) {
+        CVY_TRY(cvy_caffe_has(layer, layer->p, i, name, parameter[i], CVY_CAFFE_AS_IS));
+        cvy_caffe_has_shape(layer, &blob);
+    }
     return cvy_caffe_done(layer, 0, output);
 }
 
@@ -99,10 +110,10 @@ static cvy_status combine(const cvy_caffe_layer *layer, const char *op, int64_t 
 
 static cvy_status translate_scale(const cvy_caffe_layer *layer)
 {
+    static const char *const parameter[] = {"scale", "shift"};
     static const Cvy__Caffe__ScaleParameter usual = CVY__CAFFE__SCALE_PARAMETER__INIT;
     const Cvy__Caffe__ScaleParameter *p = layer->p->scale_param ? layer->p->scale_param : &usual;
     char *values = NULL;
-    const char *name = NULL;
     double scale = 1, shift = 0;
     if (layer->p->n_bottom > 1) {
         CVY_CAFFE_CHECK(!p->bias_term, layer, "%s", "a bias_term besides a second bottom is not supported");
@@ -114,18 +125,16 @@ static cvy_status translate_scale(const cvy_caffe_layer *layer)
                             p->bias_term ? "" : ", shift: false"));
     if (p->bias_term && shift != 0)
         CVY_TRY(cvy_pool_printf(layer->x->build.out->pool, &values, "%s, shift_init: %.9g", values, shift));
-    CVY_TRY(add_affine(layer, p->axis, p->num_axes, values, 1 + p->bias_term, &name));
-    CVY_TRY(cvy_caffe_has(layer, layer->p, 0, name, "scale", CVY_CAFFE_AS_IS));
-    return p->bias_term ? cvy_caffe_has(layer, layer->p, 1, name, "shift", CVY_CAFFE_AS_IS) : CVY_OK;
+    return add_affine(layer, p->axis, p->num_axes, values, parameter, 1 + p->bias_term);
 }
 CVY_CAFFE_DEFINE(scale) = {"Scale", .translate = translate_scale};
 
 static cvy_status translate_bias(const cvy_caffe_layer *layer)
 {
+    static const char *const parameter[] = {"shift"};
     static const Cvy__Caffe__BiasParameter usual = CVY__CAFFE__BIAS_PARAMETER__INIT;
     const Cvy__Caffe__BiasParameter *p = layer->p->bias_param ? layer->p->bias_param : &usual;
     char *values = NULL;
-    const char *name = NULL;
     double shift = 0;
     if (layer->p->n_bottom > 1)
         return combine(layer, "add", p->axis);
@@ -133,8 +142,7 @@ static cvy_status translate_bias(const cvy_caffe_layer *layer)
     CVY_TRY(cvy_pool_printf(layer->x->build.out->pool, &values, ", scale: false"));
     if (shift != 0)
         CVY_TRY(cvy_pool_printf(layer->x->build.out->pool, &values, ", scale: false, shift_init: %.9g", shift));
-    CVY_TRY(add_affine(layer, p->axis, p->num_axes, values, 1, &name));
-    return cvy_caffe_has(layer, layer->p, 0, name, "shift", CVY_CAFFE_AS_IS);
+    return add_affine(layer, p->axis, p->num_axes, values, parameter, 1);
 }
 CVY_CAFFE_DEFINE(bias) = {"Bias", .translate = translate_bias};
 

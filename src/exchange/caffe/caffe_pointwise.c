@@ -41,6 +41,8 @@ static cvy_status translate_prelu(const cvy_caffe_layer *layer)
                                   &(cvy_caffe_new_layer){.op = "prelu", .options = options, .from = {from}, .nfrom = 1},
                                   1, &name, &output));
     CVY_TRY(cvy_caffe_has(layer, layer->p, 0, name, "weight", CVY_CAFFE_AS_IS));
+    if (p && p->channel_shared)
+        cvy_caffe_has_shape(layer, &(cvy_shape){0});
     return cvy_caffe_done(layer, 0, output);
 }
 CVY_CAFFE_DEFINE(prelu) = {"PReLU", .translate = translate_prelu};
@@ -117,13 +119,25 @@ CVY_CAFFE_DEFINE(softmax) = {"Softmax", .translate = translate_softmax};
 
 /* ---- shift + scale * x, and functions of it ---- */
 
+/* A layer on *at with one number. */
+static cvy_status add_number(const cvy_caffe_layer *layer, const char *op, const char *option, double value,
+                             const char **at)
+{
+    cvy_text text = {0};
+    cvy_text_add(&text, "%s: ", option);
+    cvy_text_add_real(&text, value);
+    cvy_status status = text.status;
+    if (status == CVY_OK)
+        status = cvy_caffe_then(layer, at, op, "%s", text.data);
+    cvy_text_free(&text);
+    return status;
+}
+
 static cvy_status add_line(const cvy_caffe_layer *layer, double scale, double shift, const char **at)
 {
     if (scale != 1)
-        CVY_TRY(cvy_caffe_then(layer, at, "scale", "by: %.17g", scale));
-    if (shift != 0)
-        CVY_TRY(cvy_caffe_then(layer, at, "offset", "by: %.17g", shift));
-    return CVY_OK;
+        CVY_TRY(add_number(layer, "scale", "by", scale, at));
+    return shift != 0 ? add_number(layer, "offset", "by", shift, at) : CVY_OK;
 }
 
 static cvy_status translate_power(const cvy_caffe_layer *layer)

@@ -75,19 +75,8 @@ static cvy_status add_mean(reader *r, const transform *t)
     return CVY_OK;
 }
 
-/* The steps in Caffe's order. A list always has `scale`, so that pixels are 0 to 255 before it. */
-static cvy_status add_transform(reader *r, const transform *t)
+static void add_crop_and_mirror(reader *r, const transform *t)
 {
-    static const transform none = CVY__CAFFE__TRANSFORMATION_PARAMETER__INIT;
-    if (!t)
-        t = &none;
-    CHECK_LAYER(!t->resize_param && !t->noise_param, r, CVY_E_UNSUPPORTED, "%s",
-                "resize_param and noise_param are of a fork of Caffe; write data.augment of the job by hand");
-    if (r->is_bgr) {
-        add_step(r);
-        cvy_text_add(&r->augment, "reverse_channels");
-    }
-    CVY_TRY(add_mean(r, t));
     if (t->crop_size > 0) {
         add_step(r);
         cvy_text_add(&r->augment, "{random_crop: %u}", t->crop_size);
@@ -96,6 +85,27 @@ static cvy_status add_transform(reader *r, const transform *t)
         add_step(r);
         cvy_text_add(&r->augment, "mirror");
     }
+}
+
+/* Caffe subtracts the mean before it crops, which matters only for a mean of each pixel. If there is none, the crop is
+ * first, so that only its part of a picture is decoded. A list always has `scale`, so that pixels are 0 to 255 before
+ * it. */
+static cvy_status add_transform(reader *r, const transform *t)
+{
+    static const transform none = CVY__CAFFE__TRANSFORMATION_PARAMETER__INIT;
+    if (!t)
+        t = &none;
+    CHECK_LAYER(!t->resize_param && !t->noise_param, r, CVY_E_UNSUPPORTED, "%s",
+                "resize_param and noise_param are of a fork of Caffe; write data.augment of the job by hand");
+    if (!t->mean_file)
+        add_crop_and_mirror(r, t);
+    if (r->is_bgr) {
+        add_step(r);
+        cvy_text_add(&r->augment, "reverse_channels");
+    }
+    CVY_TRY(add_mean(r, t));
+    if (t->mean_file)
+        add_crop_and_mirror(r, t);
     add_step(r);
     cvy_text_add(&r->augment, "{scale: ");
     cvy_text_add_real(&r->augment, CVY_CAFFE_REAL(t->scale));

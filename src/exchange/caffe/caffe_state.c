@@ -104,10 +104,11 @@ static cvy_status add_state(history *h, const char *variable, const char *state,
 {
     cvy_import *import = &h->out->import;
     const cvy_tensor_entry *weight = find_tensor(import, variable);
-    cvy_tensor_entry entry = {.dtype = CVY_DTYPE_F32};
+    const int is_double = blob->n_double_data > 0;
+    const size_t n = is_double ? blob->n_double_data : blob->n_data;
+    cvy_tensor_entry entry = {.dtype = is_double ? CVY_DTYPE_F64 : CVY_DTYPE_F32};
     char *name = NULL;
-    float *data = NULL;
-    const size_t n = blob->n_double_data ? blob->n_double_data : blob->n_data;
+    void *data = NULL;
     if (!weight) {
         h->left++;
         return CVY_OK;
@@ -116,9 +117,8 @@ static cvy_status add_state(history *h, const char *variable, const char *state,
               "%s: the history of %s has %zu numbers, and the variable is %s: it is of another network", h->w->path,
               variable, n, cvy_shape_text(&weight->shape));
     CVY_TRY(cvy_pool_printf(import->pool, &name, "%s.%s", variable, state));
-    CVY_TRY(cvy_pool_alloc(import->pool, sizeof *data * CVY_MAX(n, 1), &data));
-    for (size_t i = 0; i < n; i++)
-        data[i] = blob->n_double_data ? (float)blob->double_data[i] : blob->data[i];
+    CVY_TRY(cvy_pool_alloc(import->pool, n * cvy_dtype_bytes(entry.dtype) + 1, &data));
+    memcpy(data, is_double ? (const void *)blob->double_data : blob->data, n * cvy_dtype_bytes(entry.dtype));
     entry.name = name;
     entry.shape = weight->shape;
     entry.data = data;

@@ -13,6 +13,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <float.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +252,9 @@ static cvy_status read_real(reader *r, double *out)
         value = NAN;
     } else {
         CVY_TRY(copy_number(r, "a number", text));
+        char *point = strchr(text, '.');
+        if (point)
+            *point = localeconv()->decimal_point[0]; /* strtod() obeys the host program's locale */
         value = strtod(text, &end);
         if (*end == 'f' || *end == 'F')
             end++;
@@ -316,19 +320,6 @@ static size_t width_of(const ProtobufCFieldDescriptor *f)
     case PROTOBUF_C_TYPE_DOUBLE: return 8;
     default: return 4;
     }
-}
-
-static int is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
-{
-    const char *at = (const char *)m + f->offset;
-    if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE) {
-        const void *value = NULL;
-        memcpy(&value, at, sizeof value);
-        return value && value != f->default_value;
-    }
-    protobuf_c_boolean has = 0;
-    memcpy(&has, (const char *)m + f->quantifier_offset, sizeof has);
-    return has;
 }
 
 static cvy_status read_fields(reader *r, ProtobufCMessage *m, char closing);
@@ -438,7 +429,7 @@ static cvy_status read_element(reader *r, ProtobufCMessage *m, const ProtobufCFi
     char *at = (char *)m + f->offset;
     size_t *count = (size_t *)(void *)((char *)m + f->quantifier_offset);
     if (f->label != PROTOBUF_C_LABEL_REPEATED) {
-        CHECK_AT(!is_given(m, f), r, "%s is given twice in one %s", f->name, m->descriptor->short_name);
+        CHECK_AT(!cvy_caffe_is_given(m, f), r, "%s is given twice in one %s", f->name, m->descriptor->short_name);
         CVY_TRY(read_value(r, f, at, line));
         if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
             memcpy(count, &has, sizeof has);

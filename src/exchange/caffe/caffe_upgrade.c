@@ -64,37 +64,30 @@ static const char *type_name(Cvy__Caffe__V1LayerParameter__LayerType type)
     return at >= 0 && at < CVY_COUNT(names) ? names[at] : "";
 }
 
-/* Moves the fields that both forms have under the same name and type. */
-static void move_fields(ProtobufCMessage *from, ProtobufCMessage *to)
+/* Moves the fields that both forms have under the same name and type. `type` and `param` have other types. */
+static cvy_status move_fields(ProtobufCMessage *from, ProtobufCMessage *to)
 {
     for (unsigned i = 0; i < from->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &from->descriptor->fields[i];
         const ProtobufCFieldDescriptor *t = protobuf_c_message_descriptor_get_field_by_name(to->descriptor, f->name);
-        const int pointer = f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE ||
-                            f->label == PROTOBUF_C_LABEL_REPEATED;
-        if (!t || t->type != f->type || t->label != f->label || t->descriptor != f->descriptor || !pointer)
-            continue;
-        memcpy((char *)to + t->offset, (const char *)from + f->offset, sizeof(void *));
-        memset((char *)from + f->offset, 0, sizeof(void *));
-        if (f->label == PROTOBUF_C_LABEL_REPEATED) {
-            memcpy((char *)to + t->quantifier_offset, (const char *)from + f->quantifier_offset, sizeof(size_t));
-            memset((char *)from + f->quantifier_offset, 0, sizeof(size_t));
-        }
+        if (t && t->type == f->type && t->label == f->label && t->descriptor == f->descriptor)
+            CVY_TRY(cvy_caffe_move_field(from, f->name, to, f->name));
     }
+    return CVY_OK;
 }
 
 /* V1 has the names, multipliers and modes of sharing in lists of their own. */
-static cvy_status make_params(const Cvy__Caffe__V1LayerParameter *from, char **names, size_t nname,
-                              Cvy__Caffe__LayerParameter *to)
+static cvy_status make_params(const Cvy__Caffe__V1LayerParameter *from, Cvy__Caffe__LayerParameter *to)
 {
-    const size_t n = CVY_MAX(CVY_MAX(nname, from->n_blobs_lr), CVY_MAX(from->n_weight_decay, from->n_blob_share_mode));
+    const size_t n =
+        CVY_MAX(CVY_MAX(from->n_param, from->n_blobs_lr), CVY_MAX(from->n_weight_decay, from->n_blob_share_mode));
     for (size_t i = 0; i < n; i++) {
         Cvy__Caffe__ParamSpec *spec = NULL;
         CVY_TRY(cvy_caffe_push(&to->param, &to->n_param, sizeof(void *)));
         CVY_TRY(cvy_caffe_new(&cvy__caffe__param_spec__descriptor, &spec));
         to->param[i] = spec;
-        if (i < nname && *names[i])
-            CVY_TRY(cvy_caffe_strdup(names[i], &spec->name));
+        if (i < from->n_param && *from->param[i])
+            CVY_TRY(cvy_caffe_strdup(from->param[i], &spec->name));
         if (i < from->n_blobs_lr) {
             spec->has_lr_mult = 1;
             spec->lr_mult = from->blobs_lr[i];
@@ -113,13 +106,9 @@ static cvy_status make_params(const Cvy__Caffe__V1LayerParameter *from, char **n
 
 static cvy_status upgrade_v1(Cvy__Caffe__V1LayerParameter *from, Cvy__Caffe__LayerParameter *to)
 {
-    char **names = from->param;
-    const size_t nname = from->n_param;
-    move_fields(&from->base, &to->base); /* param is text in one and a message in the other, so it stays */
-    to->has_convoy_line = from->has_convoy_line;
-    to->convoy_line = from->convoy_line;
+    CVY_TRY(move_fields(&from->base, &to->base));
     CVY_TRY(cvy_caffe_strdup(type_name(from->type), &to->type));
-    return make_params(from, names, nname, to);
+    return make_params(from, to);
 }
 
 static cvy_status upgrade_layers(const char *path, Cvy__Caffe__NetParameter *net)

@@ -11,177 +11,91 @@
 #include <string.h>
 
 typedef Cvy__Caffe__V1LayerParameter v1;
-typedef Cvy__Caffe__V0LayerParameter v0;
-typedef cvy_status (*move_fn)(v0 *from, v1 *to);
 
-#define MOVE(to, from)                                                                                                 \
-    do {                                                                                                               \
-        (to) = (from);                                                                                                 \
-        (from) = NULL;                                                                                                 \
-    } while (0)
-#define COPY(to, field, from, old)                                                                                     \
-    do {                                                                                                               \
-        (to)->has_##field = (from)->has_##old;                                                                         \
-        (to)->field = (from)->old;                                                                                     \
-    } while (0)
-/* One element of a repeated field. */
-#define COPY_ONE(to, field, from, old)                                                                                 \
-    do {                                                                                                               \
-        if ((from)->has_##old) {                                                                                       \
-            CVY_TRY(cvy_caffe_push(&(to)->field, &(to)->n_##field, sizeof *(to)->field));                              \
-            (to)->field[0] = (from)->old;                                                                              \
-        }                                                                                                              \
-    } while (0)
-
-static cvy_status move_conv(v0 *from, v1 *to)
-{
-    Cvy__Caffe__ConvolutionParameter *p = NULL;
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__convolution_parameter__descriptor, &p));
-    to->convolution_param = p;
-    COPY(p, num_output, from, num_output);
-    COPY(p, bias_term, from, biasterm);
-    COPY(p, group, from, group);
-    COPY_ONE(p, pad, from, pad);
-    COPY_ONE(p, kernel_size, from, kernelsize);
-    COPY_ONE(p, stride, from, stride);
-    MOVE(p->weight_filler, from->weight_filler);
-    MOVE(p->bias_filler, from->bias_filler);
-    return CVY_OK;
-}
-
-static cvy_status move_inner_product(v0 *from, v1 *to)
-{
-    Cvy__Caffe__InnerProductParameter *p = NULL;
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__inner_product_parameter__descriptor, &p));
-    to->inner_product_param = p;
-    COPY(p, num_output, from, num_output);
-    COPY(p, bias_term, from, biasterm);
-    MOVE(p->weight_filler, from->weight_filler);
-    MOVE(p->bias_filler, from->bias_filler);
-    return CVY_OK;
-}
-
-static cvy_status move_pool(v0 *from, v1 *to)
-{
-    Cvy__Caffe__PoolingParameter *p = NULL;
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__pooling_parameter__descriptor, &p));
-    to->pooling_param = p;
-    p->has_pool = from->has_pool;
-    p->pool = (Cvy__Caffe__PoolingParameter__PoolMethod)from->pool; /* the same numbers */
-    COPY(p, kernel_size, from, kernelsize);
-    COPY(p, stride, from, stride);
-    COPY(p, pad, from, pad);
-    return CVY_OK;
-}
-
-static cvy_status move_dropout(v0 *from, v1 *to)
-{
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__dropout_parameter__descriptor, &to->dropout_param));
-    COPY(to->dropout_param, dropout_ratio, from, dropout_ratio);
-    return CVY_OK;
-}
-
-static cvy_status move_lrn(v0 *from, v1 *to)
-{
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__lrnparameter__descriptor, &to->lrn_param));
-    COPY(to->lrn_param, local_size, from, local_size);
-    COPY(to->lrn_param, alpha, from, alpha);
-    COPY(to->lrn_param, beta, from, beta);
-    COPY(to->lrn_param, k, from, k);
-    return CVY_OK;
-}
-
-static cvy_status move_concat(v0 *from, v1 *to)
-{
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__concat_parameter__descriptor, &to->concat_param));
-    COPY(to->concat_param, concat_dim, from, concat_dim);
-    return CVY_OK;
-}
-
-static cvy_status move_data(v0 *from, v1 *to)
-{
-    Cvy__Caffe__DataParameter *p = NULL;
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__data_parameter__descriptor, &p));
-    to->data_param = p;
-    MOVE(p->source, from->source);
-    MOVE(p->mean_file, from->meanfile);
-    COPY(p, batch_size, from, batchsize);
-    COPY(p, scale, from, scale);
-    COPY(p, crop_size, from, cropsize);
-    COPY(p, mirror, from, mirror);
-    COPY(p, rand_skip, from, rand_skip);
-    return CVY_OK;
-}
-
-static cvy_status move_images(v0 *from, v1 *to)
-{
-    Cvy__Caffe__ImageDataParameter *p = NULL;
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__image_data_parameter__descriptor, &p));
-    to->image_data_param = p;
-    MOVE(p->source, from->source);
-    MOVE(p->mean_file, from->meanfile);
-    COPY(p, batch_size, from, batchsize);
-    COPY(p, scale, from, scale);
-    COPY(p, crop_size, from, cropsize);
-    COPY(p, mirror, from, mirror);
-    COPY(p, rand_skip, from, rand_skip);
-    COPY(p, shuffle, from, shuffle_images);
-    COPY(p, new_height, from, new_height);
-    COPY(p, new_width, from, new_width);
-    return CVY_OK;
-}
-
-static cvy_status move_hdf5(v0 *from, v1 *to)
-{
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__hdf5_data_parameter__descriptor, &to->hdf5_data_param));
-    MOVE(to->hdf5_data_param->source, from->source);
-    COPY(to->hdf5_data_param, batch_size, from, batchsize);
-    return CVY_OK;
-}
-
-static cvy_status move_infogain(v0 *from, v1 *to)
-{
-    CVY_TRY(cvy_caffe_new(&cvy__caffe__infogain_loss_parameter__descriptor, &to->infogain_loss_param));
-    MOVE(to->infogain_loss_param->source, from->source);
-    return CVY_OK;
-}
+/* A field of V0 and the field of the parameters that it becomes. */
+typedef struct renamed {
+    const char *old, *field;
+} renamed;
 
 #define TYPE(name) CVY__CAFFE__V1_LAYER_PARAMETER__LAYER_TYPE__##name
+#define WEIGHTS                                                                                                        \
+    {"num_output", "num_output"}, {"biasterm", "bias_term"}, {"weight_filler", "weight_filler"},                       \
+    {                                                                                                                  \
+        "bias_filler", "bias_filler"                                                                                   \
+    }
+#define PICTURES                                                                                                       \
+    {"source", "source"}, {"meanfile", "mean_file"}, {"batchsize", "batch_size"}, {"scale", "scale"},                  \
+        {"cropsize", "crop_size"}, {"mirror", "mirror"},                                                               \
+    {                                                                                                                  \
+        "rand_skip", "rand_skip"                                                                                       \
+    }
 
 static const struct v0_type {
     const char *name;
     Cvy__Caffe__V1LayerParameter__LayerType type;
-    move_fn move; /* NULL: it has no parameters */
+    const char *parameters; /* the field of V1 that has them; NULL: it has none */
+    renamed field[12];
 } types[] = {
-    {"accuracy", TYPE(ACCURACY), NULL},
-    {"bnll", TYPE(BNLL), NULL},
-    {"concat", TYPE(CONCAT), move_concat},
-    {"conv", TYPE(CONVOLUTION), move_conv},
-    {"data", TYPE(DATA), move_data},
-    {"dropout", TYPE(DROPOUT), move_dropout},
-    {"euclidean_loss", TYPE(EUCLIDEAN_LOSS), NULL},
-    {"flatten", TYPE(FLATTEN), NULL},
-    {"hdf5_data", TYPE(HDF5_DATA), move_hdf5},
-    {"hdf5_output", TYPE(HDF5_OUTPUT), NULL},
-    {"im2col", TYPE(IM2COL), NULL},
-    {"images", TYPE(IMAGE_DATA), move_images},
-    {"infogain_loss", TYPE(INFOGAIN_LOSS), move_infogain},
-    {"innerproduct", TYPE(INNER_PRODUCT), move_inner_product},
-    {"lrn", TYPE(LRN), move_lrn},
-    {"multinomial_logistic_loss", TYPE(MULTINOMIAL_LOGISTIC_LOSS), NULL},
-    {"pool", TYPE(POOLING), move_pool},
-    {"relu", TYPE(RELU), NULL},
-    {"sigmoid", TYPE(SIGMOID), NULL},
-    {"softmax", TYPE(SOFTMAX), NULL},
-    {"softmax_loss", TYPE(SOFTMAX_LOSS), NULL},
-    {"split", TYPE(SPLIT), NULL},
-    {"tanh", TYPE(TANH), NULL},
-    {"window_data", TYPE(WINDOW_DATA), NULL},
+    {"accuracy", TYPE(ACCURACY), NULL, {{0}}},
+    {"bnll", TYPE(BNLL), NULL, {{0}}},
+    {"concat", TYPE(CONCAT), "concat_param", {{"concat_dim", "concat_dim"}}},
+    {"conv",
+     TYPE(CONVOLUTION),
+     "convolution_param",
+     {WEIGHTS, {"pad", "pad"}, {"kernelsize", "kernel_size"}, {"group", "group"}, {"stride", "stride"}}},
+    {"data", TYPE(DATA), "data_param", {PICTURES}},
+    {"dropout", TYPE(DROPOUT), "dropout_param", {{"dropout_ratio", "dropout_ratio"}}},
+    {"euclidean_loss", TYPE(EUCLIDEAN_LOSS), NULL, {{0}}},
+    {"flatten", TYPE(FLATTEN), NULL, {{0}}},
+    {"hdf5_data", TYPE(HDF5_DATA), "hdf5_data_param", {{"source", "source"}, {"batchsize", "batch_size"}}},
+    {"hdf5_output", TYPE(HDF5_OUTPUT), NULL, {{0}}},
+    {"im2col", TYPE(IM2COL), NULL, {{0}}},
+    {"images",
+     TYPE(IMAGE_DATA),
+     "image_data_param",
+     {PICTURES, {"shuffle_images", "shuffle"}, {"new_height", "new_height"}, {"new_width", "new_width"}}},
+    {"infogain_loss", TYPE(INFOGAIN_LOSS), "infogain_loss_param", {{"source", "source"}}},
+    {"innerproduct", TYPE(INNER_PRODUCT), "inner_product_param", {WEIGHTS}},
+    {"lrn", TYPE(LRN), "lrn_param", {{"local_size", "local_size"}, {"alpha", "alpha"}, {"beta", "beta"}, {"k", "k"}}},
+    {"multinomial_logistic_loss", TYPE(MULTINOMIAL_LOGISTIC_LOSS), NULL, {{0}}},
+    {"pool",
+     TYPE(POOLING),
+     "pooling_param",
+     {{"pool", "pool"}, {"kernelsize", "kernel_size"}, {"stride", "stride"}, {"pad", "pad"}}},
+    {"relu", TYPE(RELU), NULL, {{0}}},
+    {"sigmoid", TYPE(SIGMOID), NULL, {{0}}},
+    {"softmax", TYPE(SOFTMAX), NULL, {{0}}},
+    {"softmax_loss", TYPE(SOFTMAX_LOSS), NULL, {{0}}},
+    {"split", TYPE(SPLIT), NULL, {{0}}},
+    {"tanh", TYPE(TANH), NULL, {{0}}},
+    {"window_data", TYPE(WINDOW_DATA), NULL, {{0}}},
 };
+
+/* Moves what the layer itself has in V1, unless it has it there already, and what its parameters have. */
+static cvy_status move_all(ProtobufCMessage *from, v1 *to, const struct v0_type *type)
+{
+    static const char *const own[] = {"name", "blobs", "blobs_lr", "weight_decay"};
+    ProtobufCMessage *parameters = NULL;
+    for (int i = 0; i < CVY_COUNT(own); i++)
+        CVY_TRY(cvy_caffe_move_field(from, own[i], &to->base, own[i]));
+    if (!type->parameters)
+        return CVY_OK;
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field_by_name(to->base.descriptor, type->parameters);
+    CVY_TRY(cvy_caffe_new(f->descriptor, &parameters));
+    if (cvy_caffe_is_given(&to->base, f)) { /* of a text that mixes both forms */
+        protobuf_c_message_free_unpacked(parameters, cvy_caffe_allocator());
+        return CVY_OK;
+    }
+    memcpy((char *)to + f->offset, &parameters, sizeof parameters);
+    for (const renamed *r = type->field; r->old; r++)
+        CVY_TRY(cvy_caffe_move_field(from, r->old, parameters, r->field));
+    return CVY_OK;
+}
 
 static cvy_status upgrade(const char *path, v1 *to)
 {
-    v0 *from = to->layer;
+    Cvy__Caffe__V0LayerParameter *from = to->layer;
     const char *type = from->type ? from->type : "";
     const struct v0_type *found = NULL;
     for (int i = 0; i < CVY_COUNT(types); i++)
@@ -191,25 +105,7 @@ static cvy_status upgrade(const char *path, v1 *to)
               to->convoy_line, from->name ? from->name : "?", type);
     to->has_type = 1;
     to->type = found->type;
-    if (!to->name)
-        MOVE(to->name, from->name);
-    if (to->n_blobs == 0) {
-        to->n_blobs = from->n_blobs;
-        from->n_blobs = 0;
-        MOVE(to->blobs, from->blobs);
-    }
-    if (to->n_blobs_lr == 0) {
-        to->n_blobs_lr = from->n_blobs_lr;
-        from->n_blobs_lr = 0;
-        MOVE(to->blobs_lr, from->blobs_lr);
-    }
-    if (to->n_weight_decay == 0) {
-        to->n_weight_decay = from->n_weight_decay;
-        from->n_weight_decay = 0;
-        MOVE(to->weight_decay, from->weight_decay);
-    }
-    if (found->move)
-        CVY_TRY(found->move(from, to));
+    CVY_TRY(move_all(&from->base, to, found));
     cvy__caffe__v0_layer_parameter__free_unpacked(from, cvy_caffe_allocator());
     to->layer = NULL;
     return CVY_OK;

@@ -6,7 +6,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "exchange/caffe/caffe.h"
@@ -82,11 +81,11 @@ static cvy_status convert(cvy_pool *pool, const Cvy__Caffe__BlobProto *b, const 
 static cvy_status take_blob(cvy_caffe *x, const char *path, const Cvy__Caffe__LayerParameter *from,
                             const cvy_caffe_param *param)
 {
-    char name[512];
+    char *name = NULL;
     cvy_shape shape;
     void *data = NULL;
     double factor = 1;
-    snprintf(name, sizeof name, "%s.%s", param->layer, param->parameter);
+    CVY_TRY(cvy_pool_printf(x->build.out->pool, &name, "%s.%s", param->layer, param->parameter));
     const cvy_variable *v = cvy_vars_find(x->build.vars, name);
     CVY_CHECK(v, CVY_E_INTERNAL, "there is no variable %s", name);
     CVY_CHECK((size_t)param->blob < from->n_blobs, CVY_E_SHAPE,

@@ -36,7 +36,7 @@ static int make_tag(const cvy_tree *line, const char *kind, const char *key, cha
         return snprintf(tag, room, "%s/%s", group_of_step(key), key) > 0;
     if (strcmp(kind, "stage") == 0)
         return snprintf(tag, room, "stage-%.0f/%s", cvy_tree_real_at(line, "stage"), key) > 0;
-    if (strcmp(kind, "epoch") != 0)
+    if (strcmp(kind, "epoch") != 0 && strcmp(kind, "validation") != 0)
         return 0;
     if (strncmp(key, "val_", 4) == 0 || strncmp(key, "test_", 5) == 0)
         return snprintf(tag, room, "%.*s/%s", (int)strcspn(key, "_"), key, strchr(key, '_') + 1) > 0;
