@@ -10,11 +10,18 @@ typedef struct verb_options {
     cmd_ranks ranks;
 } verb_options;
 
+/* An ONNX file is named like a network of the zoo. */
+static int is_onnx(const char *word)
+{
+    const size_t n = strlen(word);
+    return n > 5 && strcmp(word + n - 5, ".onnx") == 0;
+}
+
 static int time_layers(const cmd_line *line, cvy_context *context, void *user)
 {
     const verb_options *o = line->options;
     const char *word = o->net ? o->net : line->arg[0];
-    const int file = o->net || cmd_is_file(word);
+    const int file = o->net || (cmd_is_file(word) && !is_onnx(word));
     cvy_job_source job = cmd_job(&o->sets, file ? word : NULL, NULL);
     if (o->net)
         job.caffe = o->net;
@@ -30,7 +37,7 @@ static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
     if (!o->net == !line->narg) {
-        cmd_error("name one network: MODEL, JOB.yaml or --net NET.prototxt");
+        cmd_error("name one network: MODEL, NET.onnx, JOB.yaml or --net NET.prototxt");
         return CMD_EXIT_USAGE;
     }
     if (o->step.batches.count > 1) {
@@ -52,7 +59,7 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_time = {
     .name = "time",
-    .arguments = "MODEL | JOB.yaml | --net NET.prototxt [--batch N] [--mode MODE] [--trace FILE] [--json]",
+    .arguments = "MODEL | NET.onnx | JOB.yaml | --net NET.prototxt [--batch N] [--mode MODE] [--trace FILE] [--json]",
     .summary = "shows where a step's time goes, layer by layer",
     .detail = "A row for each layer: forward, backward to the source, backward to the weights, and update, in ms "
               "(medians over the steps, rank 0); its share of the step; GFLOP/s without the update; megabytes read and "

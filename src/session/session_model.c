@@ -286,6 +286,19 @@ const cvy_scaling *cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_
 
 /* ---- the model ---- */
 
+/* What may be wrong if the shapes of an input and of the data differ: the data have the channels last. */
+static const char *shape_hint(const cvy_shape *input, const cvy_shape *data)
+{
+    const int n = input->ndim;
+    int is_last = n >= 2 && data->ndim == n && input->dim[0] == data->dim[n - 1];
+    for (int i = 1; i < n && is_last; i++)
+        is_last = input->dim[i] == data->dim[i - 1];
+    return is_last ? "; if their channels are the last axis, say so in the source: {path: .., channels: last} for npy, "
+                     "axes "
+                     "for HDF5"
+                   : "";
+}
+
 /* Checks that a network which declares its own inputs gets them from the data. */
 static cvy_status check_inputs(const cvy_dataset_info *data, const cvy_model *m)
 {
@@ -298,8 +311,9 @@ static cvy_status check_inputs(const cvy_dataset_info *data, const cvy_model *m)
             continue;
         }
         CVY_CHECK(cvy_shape_equal(&input->sample_shape, &field->shape), CVY_E_SHAPE,
-                  "the network's input %s is %s, but the data of %s have %s", input->name,
-                  cvy_shape_text(&input->sample_shape), source_of(data), cvy_shape_text(&field->shape));
+                  "the network's input %s is %s, but the data of %s have %s%s", input->name,
+                  cvy_shape_text(&input->sample_shape), source_of(data), cvy_shape_text(&field->shape),
+                  shape_hint(&input->sample_shape, &field->shape));
     }
     return CVY_OK;
 }

@@ -63,6 +63,10 @@ if [ -n "${CONVOY_TEST_PYTORCH-}" ] && "$CONVOY_TEST_PYTORCH" -c 'import torch, 
     tried="$tried PyTorch"
     try PyTorch "$CONVOY_TEST_PYTORCH"
     contains PyTorch/out 'All keys matched' || fail "PyTorch does not take the weights: $(tail -2 PyTorch/out)"
+    # The exporter's default folds batch norm away: convoy must say so.
+    (cd PyTorch && sed 's/, optimize=False//; s/"net.onnx"/"folded.onnx"/' net.py >folded.py && "$CONVOY_TEST_PYTORCH" folded.py >folded.log 2>&1 &&
+        "$CONVOY" train job.yaml --out folded --set 'model={onnx: folded.onnx}' --set train.epochs=0.1 >folded.log 2>&1) || fail "a folded network is not trained: $(tail -3 PyTorch/folded.log)"
+    contains PyTorch/folded.log 'optimize=False' || fail "convoy does not say that batch norm is folded: $(cat PyTorch/folded.log)"
     (cd PyTorch && "$CONVOY" plan job.yaml >plan && contains plan bn_train && contains plan dropout) || fail "PyTorch: the file lacks layers: $(cat PyTorch/plan)"
 fi
 if [ -n "${CONVOY_TEST_KERAS-}" ] && "$CONVOY_TEST_KERAS" -c 'import tensorflow, keras, tf2onnx, onnxruntime' 2>why; then

@@ -67,6 +67,7 @@ cmp -s net.onnx before.onnx && fail "--force does not replace the file"
 # ---- the network of a file is timed ----
 "$CONVOY" bench --model net.onnx --batch 4 --steps 1 --threads 1 --json >log 2>&1 || fail "bench: $(cat log)"
 contains log '"model": "net.onnx"' || fail "bench does not name the file: $(cat log)"
+"$CONVOY" time net.onnx --batch 4 --steps 1 --threads 1 >log 2>&1 || fail "time: $(cat log)"
 refused 'missing.onnx: cannot open' "$CONVOY" bench --model missing.onnx
 refused 'net.onnx: the network of a file has no options' "$CONVOY" bench --model net.onnx --options 'filters: 3'
 

@@ -115,6 +115,8 @@ static void what_the_network_says(void)
                             "mask}}]}\ndata: {train: a}\n",
                             &c, NULL),
                   "reads 'mask'") != NULL);
+    EXPECT(strstr(losses_of("model: {inputs: {x: 8x3x8}, layers: [{fc: {channels: 5}}]}\ndata: {train: a}\n", &c, NULL),
+                  "channels: last") != NULL);
 }
 
 /* A network that gives probabilities ends with what the loss applies itself: then the loss reads what comes before. */

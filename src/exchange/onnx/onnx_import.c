@@ -397,10 +397,11 @@ static void note_folded(cvy_onnx *x)
                      "export with torch.onnx.export(..., optimize=False)\n",
                      fused);
     else if (merged > 0)
-        cvy_text_add(&x->out->notes,
-                     "tf2onnx has folded batch norm into %d convolutions, so it is not trained as such; "
-                     "docs/coming-from.md says how to keep it\n",
-                     merged);
+        cvy_text_add(
+            &x->out->notes,
+            "tf2onnx has folded a multiplication into %d convolutions; if it was that of batch norm, this is not "
+            "trained as such, and docs/coming-from.md says how to keep it\n",
+            merged);
     else if (folded > 0 && norms == 0)
         cvy_text_add(&x->out->notes,
                      "the exporter has folded batch norm into %d tensors of convolutions, so it cannot be trained: "
