@@ -15,11 +15,11 @@ static cvy_status find_part(const cvy_onnx_node *node, const cvy_onnx_tensor *si
     const int each = !sizes || sizes->shape.ndim == 0;
     const int64_t all = !each ? sizes->elems : sizes ? cvy_onnx_i64(sizes)[0] : 1;
     CVY_ONNX_CHECK(all > 0, node, "parts of %lld entries", (long long)all);
-    const int64_t n = each ? (size + all - 1) / all : all, at = index < 0 ? index + n : index;
+    const int64_t n = each ? (size - 1) / all + 1 : all, at = index < 0 ? index + n : index;
     CVY_ONNX_CHECK(at >= 0 && at < n, node, "part %lld of %lld is read", (long long)index, (long long)n);
     *first = each ? at * all : 0;
     for (int64_t i = 0; !each && i < at; i++) {
-        CVY_ONNX_CHECK(cvy_onnx_i64(sizes)[i] >= 0 && cvy_onnx_i64(sizes)[i] <= size, node,
+        CVY_ONNX_CHECK(cvy_onnx_i64(sizes)[i] >= 0 && cvy_onnx_i64(sizes)[i] <= size - *first, node,
                        "part %lld has %lld entries", (long long)i, (long long)cvy_onnx_i64(sizes)[i]);
         *first += cvy_onnx_i64(sizes)[i];
     }
