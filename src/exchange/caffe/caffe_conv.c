@@ -7,7 +7,6 @@
 
 #include "exchange/caffe/caffe.h"
 
-#define WEIGHT_ELEMS_MAX ((double)((int64_t)1 << 40))
 enum { SPACE = 3, WINDOW_MAX = 1 << 14 };
 
 /* The sliding window of a layer: one entry for each dimension of space. */
@@ -145,7 +144,7 @@ static cvy_status fill_conv(const cvy_caffe_layer *layer, const Cvy__Caffe__Conv
     int64_t taps = 1;
     for (int i = 0; i < w->n; i++)
         taps *= w->kernel[i];
-    CVY_CHECK((double)first * (double)second * (double)taps < WEIGHT_ELEMS_MAX, CVY_E_SHAPE,
+    CVY_CHECK((double)first * (double)second * (double)taps < (double)CVY_BUILD_ELEMS, CVY_E_SHAPE,
               "%s: %s: its weight would have %g elements", layer->x->build.path, layer->where,
               (double)first * (double)second * (double)taps);
     /* our number of outputs is that of a group */
@@ -238,7 +237,7 @@ static cvy_status translate_inner_product(const cvy_caffe_layer *layer)
     CVY_TRY(cvy_caffe_axis(layer, p->axis, src->ndim, &axis));
     for (int d = axis; d < src->ndim; d++)
         width *= src->dim[d];
-    CVY_CHECK((double)width * (double)p->num_output < WEIGHT_ELEMS_MAX, CVY_E_SHAPE,
+    CVY_CHECK((double)width * (double)p->num_output < (double)CVY_BUILD_ELEMS, CVY_E_SHAPE,
               "%s: %s: its weight would have %g elements", layer->x->build.path, layer->where,
               (double)width * (double)p->num_output);
     CVY_TRY(flatten_from(layer, axis, &at));
@@ -282,7 +281,8 @@ static cvy_status read_pool(const cvy_caffe_layer *layer, const Cvy__Caffe__Pool
     return CVY_OK;
 }
 
-/* Caffe's last window may begin behind the source if the stride is larger than the kernel; it then has no value. */
+/* Caffe's last window may begin after the end of the source if the stride is larger than the kernel; it then has no
+ * value. */
 static cvy_status check_last(const cvy_caffe_layer *layer, const window *w, const cvy_shape *src, int ceil)
 {
     for (int i = 0; i < w->n; i++) {

@@ -23,7 +23,7 @@ static cvy_status squeezed(const char *path, const char *layer, const Cvy__Caffe
     int64_t elems = 1;
     *out = (cvy_shape){0};
     for (size_t i = 0; i < n; i++) {
-        CVY_CHECK(dim[i] > 0 && elems <= ((int64_t)1 << 40) / dim[i] && out->ndim < CVY_NDIM_MAX, CVY_E_FORMAT,
+        CVY_CHECK(dim[i] > 0 && elems <= CVY_BUILD_ELEMS / dim[i] && out->ndim < CVY_NDIM_MAX, CVY_E_FORMAT,
                   "%s: layer %s has a blob with the dimension %lld", path, layer, (long long)dim[i]);
         elems *= dim[i];
         if (dim[i] > 1)

@@ -23,7 +23,7 @@
 #define CVY_ONNX_BATCH ((int64_t)0x6261746368) /* a number that no shape has */
 enum { CVY_ONNX_SOURCES = 512, CVY_ONNX_NO_LAYER = 1 << 30, CVY_ONNX_MORE = 4 };
 /* The most elements of a sample, and the largest number that an attribute may have as a size, a position or a pad. */
-#define CVY_ONNX_ELEMS ((int64_t)1 << 40)
+#define CVY_ONNX_ELEMS CVY_BUILD_ELEMS
 #define CVY_ONNX_SIZE ((int64_t)1 << 31)
 
 /* A value of the ONNX graph: a constant, or the output of a layer. */

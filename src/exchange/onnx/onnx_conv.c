@@ -97,8 +97,7 @@ static cvy_status pad_before(const cvy_onnx_node *node, struct window *w, const 
     cvy_onnx_list(&options, "after", w->after, w->n);
     cvy_status status = options.status;
     if (status == CVY_OK)
-        status = cvy_onnx_add(
-            node, &(cvy_onnx_layer){.op = "pad", .options = options.data, .from = {*from}, .nfrom = 1}, NULL, from);
+        status = cvy_onnx_step(node, "pad", options.data, *from, from);
     cvy_text_free(&options);
     memset(w->before, 0, sizeof w->before);
     memset(w->after, 0, sizeof w->after);
@@ -226,8 +225,7 @@ static cvy_status crop_after(const cvy_onnx_node *node, const struct window *cro
     cvy_onnx_list(&options, "after", crop->after, crop->n);
     cvy_status status = options.status;
     if (status == CVY_OK)
-        status = cvy_onnx_add(
-            node, &(cvy_onnx_layer){.op = "crop", .options = options.data, .from = {from}, .nfrom = 1}, NULL, &from);
+        status = cvy_onnx_step(node, "crop", options.data, from, &from);
     cvy_text_free(&options);
     return status == CVY_OK ? cvy_onnx_done(node, 0, from) : status;
 }
@@ -321,8 +319,7 @@ static cvy_status pool(const cvy_onnx_node *node, const char *op)
         cvy_text_add(&options, ", count_include_pad: false");
     cvy_status status = options.status;
     if (status == CVY_OK)
-        status = cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .options = options.data, .from = {from}, .nfrom = 1},
-                              NULL, &output);
+        status = cvy_onnx_step(node, op, options.data, from, &output);
     cvy_text_free(&options);
     return status == CVY_OK ? cvy_onnx_done(node, 0, output) : status;
 }

@@ -184,17 +184,6 @@ static cvy_status where_is(const cvy_onnx_node *n, char **out)
     return cvy_pool_printf(n->x->out->pool, out, "%s (%s)", n->name, n->op);
 }
 
-/* So that no later layer's size can overflow. */
-static cvy_status check_size(const cvy_onnx_node *n, const cvy_shape *shape)
-{
-    int64_t elems = 1;
-    for (int d = 1; d < shape->ndim; d++) {
-        CVY_ONNX_CHECK(shape->dim[d] <= CVY_ONNX_ELEMS / elems, n, "its result %s is too large", cvy_shape_text(shape));
-        elems *= CVY_MAX(shape->dim[d], (int64_t)1);
-    }
-    return CVY_OK;
-}
-
 cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out)
 {
@@ -206,7 +195,6 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
     CVY_TRY(choose_name(n, layer, key, &built.name, &built.output));
     CVY_TRY(where_is(n, (char **)(uintptr_t)&built.where));
     CVY_TRY(cvy_build_add(&x->build, &built));
-    CVY_TRY(check_size(n, cvy_onnx_shape(x, built.output)));
     if (key && cvy_index_find(&x->owner, key) < 0)
         CVY_TRY(cvy_index_add(&x->owner, key, x->out->model->nlayer - 1));
     if (name_out)

@@ -72,8 +72,7 @@ static cvy_status add_resize(const cvy_onnx_node *node, const cvy_onnx_value *sr
     else
         CVY_TRY(cvy_pool_printf(pool, &size, "size: [%lld, %lld]", (long long)to->rows, (long long)to->columns));
     CVY_TRY(cvy_pool_printf(pool, &options, "mode: %s, %s%s", mode, size, corners ? ", align_corners: true" : ""));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "resize", .options = options, .from = {src->layer}, .nfrom = 1},
-                         NULL, &output));
+    CVY_TRY(cvy_onnx_step(node, "resize", options, src->layer, &output));
     return cvy_onnx_done(node, 0, output);
 }
 

@@ -57,9 +57,7 @@ int cvy_onnx_is_channels_last(const cvy_onnx *x, const char *input, int ndim)
 static cvy_status add_transpose(const cvy_onnx_node *node, const int64_t *order, int n)
 {
     cvy_text options = {0};
-    for (int i = 1; i < n; i++)
-        cvy_text_add(&options, "%s%lld", i > 1 ? ", " : "order: [", (long long)order[i]);
-    cvy_text_add(&options, "]");
+    cvy_onnx_list(&options, "order", order + 1, n - 1);
     const cvy_status status =
         options.status == CVY_OK ? cvy_onnx_simple(node, "transpose", options.data) : options.status;
     cvy_text_free(&options);
