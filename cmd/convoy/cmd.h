@@ -183,6 +183,8 @@ int cmd_end_time(const char *walltime, double begin, double *end_out);
  * site, which owns the strings of *about_out. */
 int cmd_open_site(cvy_site **site_out, cvy_site_about *about_out);
 
+/* Whether a name ends like this and is longer. */
+int cmd_ends_with(const char *name, const char *end);
 /* The job of a verb: the file `path`, or `text` if path is NULL. A file .prototxt is a solver or a network of Caffe. */
 cvy_job_source cmd_job(const cmd_sets *sets, const char *path, const char *text);
 /* A word with a dot or a slash is a job file; any other word is a network of the zoo. */

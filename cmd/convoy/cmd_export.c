@@ -18,12 +18,6 @@ static void warn(const char *notes)
         fprintf(stderr, "convoy: warning: %.*s\n", (int)(end - note), note);
 }
 
-static int ends_with(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 /* ---- safetensors ---- */
 
 static cvy_status export_weights(const cmd_line *line)
@@ -88,7 +82,7 @@ static cvy_status export_network(const cmd_line *line)
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
-    const int is_onnx = ends_with(line->arg[1], ".onnx"), is_caffe = ends_with(line->arg[1], ".caffemodel");
+    const int is_onnx = cmd_ends_with(line->arg[1], ".onnx"), is_caffe = cmd_ends_with(line->arg[1], ".caffemodel");
     if (is_caffe != (o->net != NULL)) {
         cmd_error("FILE.caffemodel needs --net NET.prototxt, and nothing else does");
         return CMD_EXIT_USAGE;

@@ -64,16 +64,15 @@ int cmd_print(cvy_status status, char **text)
     return cmd_outcome(status);
 }
 
-static int is_of_caffe(const char *path)
+int cmd_ends_with(const char *name, const char *end)
 {
-    static const char end[] = ".prototxt";
-    const size_t n = path ? strlen(path) : 0;
-    return n > sizeof end - 1 && strcmp(path + n - (sizeof end - 1), end) == 0;
+    const size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
 }
 
 cvy_job_source cmd_job(const cmd_sets *sets, const char *path, const char *text)
 {
-    if (is_of_caffe(path))
+    if (path && cmd_ends_with(path, ".prototxt"))
         return (cvy_job_source){
             .size = sizeof(cvy_job_source), .sets = sets->word, .nsets = sets->count, .caffe = path};
     return (cvy_job_source){.size = sizeof(cvy_job_source),

@@ -10,18 +10,12 @@ typedef struct verb_options {
     cmd_ranks ranks;
 } verb_options;
 
-/* An ONNX file is named like a network of the zoo. */
-static int is_onnx(const char *word)
-{
-    const size_t n = strlen(word);
-    return n > 5 && strcmp(word + n - 5, ".onnx") == 0;
-}
-
 static int time_layers(const cmd_line *line, cvy_context *context, void *user)
 {
     const verb_options *o = line->options;
     const char *word = o->net ? o->net : line->arg[0];
-    const int file = o->net || (cmd_is_file(word) && !is_onnx(word));
+    /* an ONNX file is named like a network of the zoo */
+    const int file = o->net || (cmd_is_file(word) && !cmd_ends_with(word, ".onnx"));
     cvy_job_source job = cmd_job(&o->sets, file ? word : NULL, NULL);
     if (o->net)
         job.caffe = o->net;
