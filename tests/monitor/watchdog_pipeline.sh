@@ -36,9 +36,9 @@ hang() {
     wait "$job"
     code=$?
     kill -KILL "$victim" 2>/dev/null
-    tries=0
-    while kill -0 "$victim" 2>/dev/null && [ $tries -lt 100 ]; do
-        tries=$((tries + 1))
+    waits=0
+    while kill -0 "$victim" 2>/dev/null && [ $waits -lt 100 ]; do
+        waits=$((waits + 1))
         sleep 0.1
     done
     [ "$code" -ne 0 ] && [ "$code" -ne 124 ] || fail "exit code $code"
