@@ -93,6 +93,14 @@ static int utf8_length(const unsigned char *s)
     return n;
 }
 
+void cvy_text_add_ints(cvy_text *t, const int64_t *at, int n)
+{
+    cvy_text_add(t, "[");
+    for (int i = 0; i < n; i++)
+        cvy_text_add(t, "%s%lld", i ? ", " : "", (long long)at[i]);
+    cvy_text_add(t, "]");
+}
+
 void cvy_text_add_quoted(cvy_text *t, const char *value)
 {
     cvy_text_add_bytes(t, "\"", 1);

@@ -18,7 +18,8 @@ void cvy_text_add_bytes(cvy_text *t, const char *data, size_t bytes);
 /* A score for people: four decimals, or five digits if these would hide a small or a large number. */
 void cvy_text_add_score(cvy_text *t, double value);
 void cvy_text_add_real(cvy_text *t, double value); /* with as few digits as are needed to read back the same value */
-void cvy_text_add_quoted(cvy_text *t, const char *value); /* in double quotes, so that JSON and YAML can read it */
+void cvy_text_add_ints(cvy_text *t, const int64_t *at, int n); /* "[1, 2]" */
+void cvy_text_add_quoted(cvy_text *t, const char *value);      /* in double quotes, so that JSON and YAML can read it */
 void cvy_text_free(cvy_text *t);
 
 /* The nearest name by edit distance, or NULL if no name is near. */

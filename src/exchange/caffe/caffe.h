@@ -89,8 +89,6 @@ cvy_status cvy_caffe_done(const cvy_caffe_layer *layer, size_t i, const char *ou
 cvy_status cvy_caffe_axis(const cvy_caffe_layer *layer, int64_t axis, int ndim, int *out);
 /* The number of the only layer that reads what this layer makes as top 0; -1: none or several do. */
 int cvy_caffe_reader(const cvy_caffe_layer *layer);
-/* Whether any layer of one of these types ("A B") reads this top as bottom i. */
-int cvy_caffe_is_read_by(const cvy_caffe *x, const char *top, const char *types, size_t i);
 
 /* ---- layers of ours ---- */
 typedef struct cvy_caffe_new_layer {
@@ -114,6 +112,10 @@ void cvy_caffe_has_shape(const cvy_caffe_layer *layer, const cvy_shape *shape);
 /* One layer on one source, with printf-style options; *at is its source, then its output. */
 cvy_status cvy_caffe_then(const cvy_caffe_layer *layer, const char **at, const char *op, const char *fmt, ...)
     CVY_PRINTF(4, 5);
+/* The numbers as options have them, "[1, 2]", in the pool. */
+cvy_status cvy_caffe_list(const cvy_caffe_layer *layer, const int64_t *at, int n, const char **out);
+/* The axes from `first` on, likewise. */
+cvy_status cvy_caffe_axes_from(const cvy_caffe_layer *layer, int first, int ndim, const char **out);
 /* One layer on bottom 0, whose output is top 0. options may be NULL. */
 cvy_status cvy_caffe_simple(const cvy_caffe_layer *layer, const char *op, const char *options);
 

@@ -60,13 +60,10 @@ static int all_are(const int64_t *at, int n, int64_t value)
 static void add_list(cvy_text *t, const char *name, const int64_t *at, int n)
 {
     cvy_text_add(t, ", %s: ", name);
-    if (all_are(at, n, at[0])) {
+    if (all_are(at, n, at[0]))
         cvy_text_add(t, "%lld", (long long)at[0]);
-        return;
-    }
-    for (int i = 0; i < n; i++)
-        cvy_text_add(t, "%s%lld", i ? ", " : "[", (long long)at[i]);
-    cvy_text_add(t, "]");
+    else
+        cvy_text_add_ints(t, at, n);
 }
 
 static void add_window(cvy_text *t, const window *w)

@@ -112,20 +112,6 @@ int cvy_caffe_reader(const cvy_caffe_layer *layer)
     return found;
 }
 
-int cvy_caffe_is_read_by(const cvy_caffe *x, const char *top, const char *types, size_t i)
-{
-    char word[64];
-    for (size_t k = 0; k < x->net->n_layer; k++) {
-        const Cvy__Caffe__LayerParameter *p = x->net->layer[k];
-        if (i >= p->n_bottom || strcmp(p->bottom[i], top) != 0 || !p->type || strlen(p->type) + 3 > sizeof word)
-            continue;
-        snprintf(word, sizeof word, " %s ", p->type);
-        if (strstr(types, word))
-            return 1;
-    }
-    return 0;
-}
-
 /* ---- shared variables ---- */
 
 /* By what a layer is found that has the same variables: "conv w b"; NULL: none of its parameters has a name. */
@@ -238,6 +224,28 @@ cvy_status cvy_caffe_then(const cvy_caffe_layer *layer, const char **at, const c
     va_end(args);
     CVY_CHECK(n >= 0 && n < (int)sizeof options, CVY_E_INTERNAL, "%s: its options are too long", layer->where);
     return cvy_caffe_add(layer, &(cvy_caffe_new_layer){.op = op, .options = options, .from = {*at}, .nfrom = 1}, at);
+}
+
+cvy_status cvy_caffe_list(const cvy_caffe_layer *layer, const int64_t *at, int n, const char **out)
+{
+    cvy_text text = {0};
+    char *list = NULL;
+    cvy_text_add_ints(&text, at, n);
+    cvy_status status = text.status;
+    if (status == CVY_OK)
+        status = cvy_pool_strdup(layer->x->build.out->pool, text.data, &list);
+    cvy_text_free(&text);
+    *out = list;
+    return status;
+}
+
+cvy_status cvy_caffe_axes_from(const cvy_caffe_layer *layer, int first, int ndim, const char **out)
+{
+    int64_t axis[CVY_NDIM_MAX];
+    int n = 0;
+    for (int d = first; d < ndim && n < CVY_NDIM_MAX; d++)
+        axis[n++] = d;
+    return cvy_caffe_list(layer, axis, n, out);
 }
 
 cvy_status cvy_caffe_simple(const cvy_caffe_layer *layer, const char *op, const char *options)

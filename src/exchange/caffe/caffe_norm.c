@@ -211,18 +211,10 @@ CVY_CAFFE_DEFINE(batch_norm) = {"BatchNorm", .translate = translate_batch_norm};
 
 /* ---- MVN ---- */
 
-/* "1, 2, 3": the axes over which it normalises. */
-static void list_axes(int first, int ndim, char text[64])
-{
-    size_t n = 0;
-    for (int d = first; d < ndim; d++)
-        n += (size_t)snprintf(text + n, 64 - n, "%s%d", d > first ? ", " : "", d);
-}
-
 static cvy_status subtract_mean(const cvy_caffe_layer *layer, const char *from, const char *axes)
 {
     const char *at = from;
-    CVY_TRY(cvy_caffe_then(layer, &at, "reduction", "method: mean, axes: [%s], keep: true", axes));
+    CVY_TRY(cvy_caffe_then(layer, &at, "reduction", "method: mean, axes: %s, keep: true", axes));
     CVY_TRY(cvy_caffe_add(layer, &(cvy_caffe_new_layer){.op = "subtract", .from = {from, at}, .nfrom = 2}, &at));
     return cvy_caffe_done(layer, 0, at);
 }
@@ -233,8 +225,7 @@ static cvy_status translate_mvn(const cvy_caffe_layer *layer)
 {
     static const Cvy__Caffe__MVNParameter usual = CVY__CAFFE__MVNPARAMETER__INIT;
     const Cvy__Caffe__MVNParameter *p = layer->p->mvn_param ? layer->p->mvn_param : &usual;
-    const char *at = NULL;
-    char axes[64] = "";
+    const char *at = NULL, *axes = NULL;
     CVY_TRY(cvy_caffe_bottom(layer, 0, &at));
     const cvy_shape *src = cvy_caffe_shape(layer, at);
     CVY_CAFFE_CHECK(
@@ -244,12 +235,12 @@ static cvy_status translate_mvn(const cvy_caffe_layer *layer)
         (double)p->eps);
     CVY_CAFFE_CHECK(src->ndim >= 3, layer, "a source of shape %s, expected channels and positions",
                     cvy_shape_text(src));
-    list_axes(p->across_channels ? 1 : 2, src->ndim, axes);
+    CVY_TRY(cvy_caffe_axes_from(layer, p->across_channels ? 1 : 2, src->ndim, &axes));
     if (!p->normalize_variance)
         return subtract_mean(layer, at, axes);
     const double eps = fmax((double)p->eps * (double)p->eps, 1e-30);
     if (p->across_channels)
-        CVY_TRY(cvy_caffe_then(layer, &at, "layer_norm", "axes: [%s], eps: %.9g, scale_shift: false", axes, eps));
+        CVY_TRY(cvy_caffe_then(layer, &at, "layer_norm", "axes: %s, eps: %.9g, scale_shift: false", axes, eps));
     else
         CVY_TRY(cvy_caffe_then(layer, &at, "instance_norm", "eps: %.9g", eps));
     return cvy_caffe_done(layer, 0, at);

@@ -11,14 +11,11 @@
 /* Adds a layer `reshape` to these dimensions of a sample. */
 static cvy_status reshape(const cvy_caffe_layer *layer, const char *at, const int64_t *dim, int n)
 {
-    char text[32 * CVY_NDIM_MAX];
-    size_t used = 0;
+    const char *list = NULL;
     if (n == 0)
         return cvy_caffe_decline(layer, "%s", "its result has no dimension besides the batch");
-    text[0] = 0;
-    for (int i = 0; i < n; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", i ? ", " : "", (long long)dim[i]);
-    CVY_TRY(cvy_caffe_then(layer, &at, "reshape", "shape: [%s]", text));
+    CVY_TRY(cvy_caffe_list(layer, dim, n, &list));
+    CVY_TRY(cvy_caffe_then(layer, &at, "reshape", "shape: %s", list));
     return cvy_caffe_done(layer, 0, at);
 }
 
@@ -195,10 +192,9 @@ CVY_CAFFE_DEFINE(reshape) = {"Reshape", .translate = translate_reshape};
 static cvy_status translate_permute(const cvy_caffe_layer *layer)
 {
     const Cvy__Caffe__PermuteParameter *p = layer->p->permute_param;
-    const char *at = NULL;
-    char order[16 * CVY_NDIM_MAX];
-    size_t used = 0;
-    int seen = 0;
+    const char *at = NULL, *list = NULL;
+    int64_t order[CVY_NDIM_MAX];
+    int n = 0, seen = 0;
     CVY_TRY(cvy_caffe_bottom(layer, 0, &at));
     const int ndim = cvy_caffe_shape(layer, at)->ndim;
     CVY_CHECK(p && p->n_order <= (size_t)ndim, CVY_E_FORMAT, "%s: %s: permute_param has %zu axes, the source has %d",
@@ -209,12 +205,13 @@ static cvy_status translate_permute(const cvy_caffe_layer *layer)
         CVY_CHECK(p->order[i] > 0 && p->order[i] < (uint32_t)ndim && !(seen >> p->order[i] & 1), CVY_E_FORMAT,
                   "%s: %s: entry %zu of its order is %u", layer->x->build.path, layer->where, i, p->order[i]);
         seen |= 1 << p->order[i];
-        used += (size_t)snprintf(order + used, sizeof order - used, "%s%u", used ? ", " : "", p->order[i]);
+        order[n++] = p->order[i];
     }
     for (int d = 1; d < ndim; d++)
         if (!(seen >> d & 1))
-            used += (size_t)snprintf(order + used, sizeof order - used, "%s%d", used ? ", " : "", d);
-    CVY_TRY(cvy_caffe_then(layer, &at, "transpose", "order: [%s]", order));
+            order[n++] = d;
+    CVY_TRY(cvy_caffe_list(layer, order, n, &list));
+    CVY_TRY(cvy_caffe_then(layer, &at, "transpose", "order: %s", list));
     return cvy_caffe_done(layer, 0, at);
 }
 CVY_CAFFE_DEFINE(permute) = {"Permute", .translate = translate_permute};
@@ -225,20 +222,17 @@ static cvy_status translate_reduction(const cvy_caffe_layer *layer)
 {
     static const Cvy__Caffe__ReductionParameter usual = CVY__CAFFE__REDUCTION_PARAMETER__INIT;
     const Cvy__Caffe__ReductionParameter *p = layer->p->reduction_param ? layer->p->reduction_param : &usual;
-    const char *at = NULL;
-    char axes[16 * CVY_NDIM_MAX];
-    size_t used = 0;
+    const char *at = NULL, *axes = NULL;
     int first = 0;
     CVY_TRY(cvy_caffe_bottom(layer, 0, &at));
     const int ndim = cvy_caffe_shape(layer, at)->ndim;
     CVY_TRY(cvy_caffe_axis(layer, p->axis, ndim, &first));
-    for (int d = first; d < ndim; d++)
-        used += (size_t)snprintf(axes + used, sizeof axes - used, "%s%d", used ? ", " : "", d);
+    CVY_TRY(cvy_caffe_axes_from(layer, first, ndim, &axes));
     if (p->operation == CVY__CAFFE__REDUCTION_PARAMETER__REDUCTION_OP__ASUM)
         CVY_TRY(cvy_caffe_then(layer, &at, "abs", "%s", ""));
     if (p->operation == CVY__CAFFE__REDUCTION_PARAMETER__REDUCTION_OP__SUMSQ)
         CVY_TRY(cvy_caffe_then(layer, &at, "square", "%s", ""));
-    CVY_TRY(cvy_caffe_then(layer, &at, "reduction", "method: %s, axes: [%s]",
+    CVY_TRY(cvy_caffe_then(layer, &at, "reduction", "method: %s, axes: %s",
                            p->operation == CVY__CAFFE__REDUCTION_PARAMETER__REDUCTION_OP__MEAN ? "mean" : "sum", axes));
     if (p->coeff != 1)
         CVY_TRY(cvy_caffe_then(layer, &at, "scale", "by: %.9g", CVY_CAFFE_REAL(p->coeff)));

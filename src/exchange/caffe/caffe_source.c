@@ -12,6 +12,7 @@
 #include "base/base_file.h"
 #include "data/lmdb/data_lmdb.h"
 #include "exchange/caffe/caffe_job.h"
+#include "exchange/caffe/caffe_tops.h"
 #include "format/format_protobuf.h"
 
 typedef Cvy__Caffe__TransformationParameter transform;
@@ -248,23 +249,6 @@ static cvy_status add_hdf5_files(reader *r, char *list, const char *target)
     return CVY_OK;
 }
 
-/* Whether a layer that takes classes reads this blob. */
-static int takes_classes(const Cvy__Caffe__NetParameter *net, const char *blob)
-{
-    static const struct {
-        const char *name;
-        size_t bottom;
-    } types[] = {{"SoftmaxWithLoss", 1},         {"Accuracy", 1},       {"HingeLoss", 1}, {"InfogainLoss", 1},
-                 {"MultinomialLogisticLoss", 1}, {"ContrastiveLoss", 2}};
-    for (size_t i = 0; blob && i < net->n_layer; i++)
-        for (size_t b = 1; b < net->layer[i]->n_bottom; b++)
-            for (int k = 0; k < CVY_COUNT(types); k++)
-                if (net->layer[i]->type && strcmp(net->layer[i]->type, types[k].name) == 0 && b == types[k].bottom &&
-                    strcmp(net->layer[i]->bottom[b], blob) == 0)
-                    return 1;
-    return 0;
-}
-
 static cvy_status read_hdf5_data(reader *r, const Cvy__Caffe__NetParameter *net)
 {
     enum { LIST_BYTES_MAX = 1 << 24 };
@@ -278,7 +262,7 @@ static cvy_status read_hdf5_data(reader *r, const Cvy__Caffe__NetParameter *net)
     CVY_TRY(check_batch(r, p->batch_size));
     CVY_TRY(cvy_caffe_find_file(r->w, r->at, p, "source", p->source, &path));
     r->out->shuffle = p->shuffle;
-    r->out->reals = r->layer->n_top > 1 && !takes_classes(net, r->layer->top[1]);
+    r->out->reals = r->layer->n_top > 1 && !cvy_caffe_is_label(net, r->layer->top[1]);
     CVY_TRY(cvy_file_read(path, LIST_BYTES_MAX, &list, &bytes));
     const cvy_status status = cvy_pool_strdup(r->w->pool, list, &copy);
     cvy_mem_free(&list);
@@ -289,49 +273,19 @@ static cvy_status read_hdf5_data(reader *r, const Cvy__Caffe__NetParameter *net)
 
 /* ---- layers without data ---- */
 
-static cvy_status set_shape(reader *r, const Cvy__Caffe__BlobShape *shape)
+/* Input, DummyData and MemoryData have shapes. */
+static cvy_status read_shape(reader *r)
 {
-    CHECK_LAYER(shape && shape->n_dim >= 1 && shape->n_dim <= CVY_NDIM_MAX, r, CVY_E_CONFIG, "%s",
+    const cvy_caffe_dims d = cvy_caffe_dims_of(r->layer, 0);
+    CHECK_LAYER(d.n >= 1 && d.n <= CVY_NDIM_MAX, r, CVY_E_CONFIG, "%s",
                 "the shape of its blob has no dimensions, or too many");
-    for (size_t i = 0; i < shape->n_dim; i++)
-        CHECK_LAYER(shape->dim[i] > 0 && shape->dim[i] <= INT32_MAX, r, CVY_E_CONFIG,
-                    "dimension %lld of its shape is not positive", (long long)shape->dim[i]);
+    for (size_t i = 0; i < d.n; i++)
+        CHECK_LAYER(d.at[i] > 0 && d.at[i] <= INT32_MAX, r, CVY_E_CONFIG,
+                    "dimension %lld of its shape is not positive, or is too large", (long long)d.at[i]);
     r->out->is_input = 1;
-    r->out->batch = shape->dim[0];
-    r->out->shape = cvy_shape_make((int)shape->n_dim - 1, shape->dim + 1);
+    r->out->batch = d.at[0];
+    r->out->shape = cvy_shape_make((int)d.n - 1, d.at + 1);
     return CVY_OK;
-}
-
-static cvy_status read_input(reader *r)
-{
-    const Cvy__Caffe__InputParameter *p = r->layer->input_param;
-    return set_shape(r, p && p->n_shape > 0 ? p->shape[0] : NULL);
-}
-
-static cvy_status read_dummy_data(reader *r)
-{
-    const Cvy__Caffe__DummyDataParameter *p = r->layer->dummy_data_param;
-    Cvy__Caffe__BlobShape old = CVY__CAFFE__BLOB_SHAPE__INIT;
-    int64_t dim[4];
-    if (p && p->n_shape == 0 && p->n_num > 0 && p->n_channels > 0 && p->n_height > 0 && p->n_width > 0) {
-        const uint32_t from[] = {p->num[0], p->channels[0], p->height[0], p->width[0]};
-        for (int i = 0; i < CVY_COUNT(from); i++)
-            dim[i] = from[i];
-        old.n_dim = CVY_COUNT(dim);
-        old.dim = dim;
-        return set_shape(r, &old);
-    }
-    return set_shape(r, p && p->n_shape > 0 ? p->shape[0] : NULL);
-}
-
-static cvy_status read_memory_data(reader *r)
-{
-    const Cvy__Caffe__MemoryDataParameter *p = r->layer->memory_data_param;
-    Cvy__Caffe__BlobShape shape = CVY__CAFFE__BLOB_SHAPE__INIT;
-    int64_t dim[4] = {p ? p->batch_size : 0, p ? p->channels : 0, p ? p->height : 0, p ? p->width : 0};
-    shape.n_dim = CVY_COUNT(dim);
-    shape.dim = dim;
-    return set_shape(r, &shape);
 }
 
 /* ---- the layer ---- */
@@ -357,12 +311,8 @@ static cvy_status read_layer(reader *r, const Cvy__Caffe__NetParameter *net)
         return read_image_data(r);
     if (strcmp(type, "HDF5Data") == 0)
         return read_hdf5_data(r, net);
-    if (strcmp(type, "Input") == 0)
-        return read_input(r);
-    if (strcmp(type, "DummyData") == 0)
-        return read_dummy_data(r);
-    if (strcmp(type, "MemoryData") == 0)
-        return read_memory_data(r);
+    if (strcmp(type, "Input") == 0 || strcmp(type, "DummyData") == 0 || strcmp(type, "MemoryData") == 0)
+        return read_shape(r);
     FAIL_LAYER(r, CVY_E_UNSUPPORTED, "%s",
                "convoy reads data of the layers Data (LMDB), ImageData and HDF5Data; write the data as an LMDB, or "
                "import the network and give data.train in the job");

@@ -22,10 +22,8 @@ cvy_status cvy_onnx_step_real(const cvy_onnx_node *node, const char *op, const c
 
 void cvy_onnx_list(cvy_text *options, const char *name, const int64_t *at, int n)
 {
-    cvy_text_add(options, "%s%s: [", options->bytes ? ", " : "", name);
-    for (int i = 0; i < n; i++)
-        cvy_text_add(options, "%s%lld", i ? ", " : "", (long long)at[i]);
-    cvy_text_add(options, "]");
+    cvy_text_add(options, "%s%s: ", options->bytes ? ", " : "", name);
+    cvy_text_add_ints(options, at, n);
 }
 
 int64_t cvy_onnx_sample_elems(const cvy_shape *shape)

@@ -103,4 +103,15 @@ cvy_status cvy_loss_each_grad_reference(const cvy_node *node, const cvy_span *sr
 void cvy_loss_each_grad_cost(const cvy_node *node, cvy_cost *cost_out);
 int64_t cvy_loss_summands(const cvy_node *node);
 
+/* What the descriptors of all elementwise losses, and those of their gradients, have in common. */
+#define CVY_LOSS_EACH_FIELDS                                                                                           \
+    .options_size = sizeof(struct cvy_loss_each), .nsrc_min = 2, .nsrc_max = 4, .ndst = 1, .flags = CVY_OP_LOSS,       \
+    .splits = CVY_SPLIT_SAMPLES, .part_splits = CVY_SPLIT_SPACE, .part = cvy_loss_each_part,                           \
+    .infer = cvy_loss_each_infer, .grad = cvy_loss_each_grad, .build = cvy_loss_each_build,                            \
+    .cost = cvy_loss_each_cost, .reference = cvy_loss_each_reference, .summands = cvy_loss_summands
+#define CVY_LOSS_EACH_GRAD_FIELDS                                                                                      \
+    .options_size = sizeof(struct cvy_loss_each), .nsrc_min = 4, .nsrc_max = 5, .ndst = 1, .flags = CVY_OP_HIDDEN,     \
+    .splits = CVY_SPLIT_SAMPLES, .infer = cvy_loss_each_grad_infer, .cost = cvy_loss_each_grad_cost,                   \
+    .reference = cvy_loss_each_grad_reference
+
 #endif
