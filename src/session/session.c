@@ -11,6 +11,7 @@
 #include "base/base_hash.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
+#include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "program/program_fill.h"
 #include "session/session_normalize.h"
@@ -146,6 +147,17 @@ static void report_renamed_keys(const cvy_session *s)
         cvy_log(s->context, CVY_LOG_WARN, "%s", s->job->renamed);
 }
 
+/* What the reader of a network of others has to say: a warning a line. */
+static void report_import(const cvy_session *s)
+{
+    const char *at = s->job->import ? s->job->import->notes.data : NULL;
+    for (; at && *at; at += strspn(at, "\n")) {
+        const int n = (int)strcspn(at, "\n");
+        cvy_log(s->context, CVY_LOG_WARN, "%.*s", n, at);
+        at += n;
+    }
+}
+
 static cvy_status load_libraries(const cvy_session *s)
 {
     cvy_extensions *x = &s->context->extensions;
@@ -163,6 +175,7 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
             &s->watchdog);
     CVY_TRY(cvy_comm_agree(context->comm, status));
     report_renamed_keys(s);
+    report_import(s);
     warn_of_idle_keys(s);
     if (context->comm->nranks > 1)
         CVY_TRY(compare_jobs(s));

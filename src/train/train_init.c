@@ -13,16 +13,6 @@
 #include "monitor/monitor_run_layout.h"
 #include "train/trainer.h"
 
-/* A warning for each line of a text. */
-static void warn_by_line(const cvy_context *context, const char *text)
-{
-    for (const char *at = text; *at; at += strspn(at, "\n")) {
-        const int n = (int)strcspn(at, "\n");
-        cvy_log(context, CVY_LOG_WARN, "%.*s", n, at);
-        at += n;
-    }
-}
-
 /* Finds the best checkpoint of a run. Rank 0 looks for all. */
 static cvy_status find_run(cvy_trainer *t, const char *run, cvy_checkpoint *out)
 {
@@ -96,8 +86,6 @@ cvy_status cvy_trainer_initialise(cvy_trainer *t)
     cvy_comm *comm = t->session.context->comm;
     const cvy_import *import = t->session.job->import;
     cvy_status status = CVY_OK;
-    if (import && import->notes.bytes)
-        warn_by_line(t->session.context, import->notes.data);
     if (import)
         status = cvy_weights_set(import->tensor, import->ntensor, t->session.program->vars);
     if (status == CVY_OK && t->session.job->first_step > 0)
