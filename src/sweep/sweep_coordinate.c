@@ -100,30 +100,25 @@ static int count_open(const cvy_sweep *s)
     return n;
 }
 
-static void add_values(const cvy_sweep *s, int trial, cvy_text *line)
-{
-    for (int k = 0; k < s->spec.nkey; k++)
-        cvy_text_add(line, "%s%s %s", k ? ", " : "", s->spec.key[k].name, s->trial[trial].value[k]);
-}
-
-/* "trial 7: val_accuracy 0.8125 after 3 epochs, 12.3 s (train.batch 32); 8 of 27 trials are open" */
+/* "trial 7 (train.batch 32): val_accuracy 0.8125 after 3 epochs, 12.3 s; 8 of 27 trials are left" */
 static void say_end(const cvy_sweep_run *run, const cvy_sweep_report *r)
 {
     const cvy_sweep *s = &run->sweep;
     cvy_text line = {0};
-    cvy_text_add(&line, "trial %d: ", r->trial + 1);
+    cvy_text_add(&line, "trial %d (", r->trial + 1);
+    for (int k = 0; k < s->spec.nkey; k++)
+        cvy_text_add(&line, "%s%s %s", k ? ", " : "", s->spec.key[k].name, s->trial[r->trial].value[k]);
+    cvy_text_add(&line, ")");
     if (r->kind == CVY_REPORT_FAILED) {
-        cvy_text_add(&line, "failed: %s", r->error);
+        cvy_text_add(&line, " failed: %s", r->error);
     } else if (r->kind == CVY_REPORT_STOPPED) {
-        cvy_text_add(&line, "saved and stopped after %.4g epochs", r->epochs);
+        cvy_text_add(&line, " is saved and stopped after %.4g epochs", r->epochs);
     } else {
-        cvy_text_add(&line, "val_%s ", s->spec.metric);
+        cvy_text_add(&line, ": val_%s ", s->spec.metric);
         cvy_text_add_score(&line, r->score);
         cvy_text_add(&line, " after %.4g epochs, %.1f s", r->epochs, r->seconds);
     }
-    cvy_text_add(&line, " (");
-    add_values(s, r->trial, &line);
-    cvy_text_add(&line, "); %d of %d trials are open", count_open(s), s->ntrials);
+    cvy_text_add(&line, "; %d of %d trials are left", count_open(s), s->ntrials);
     say(run, &line);
     cvy_text_free(&line);
 }

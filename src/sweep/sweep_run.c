@@ -132,19 +132,43 @@ static cvy_status make_groups(cvy_sweep_run *run)
     return cvy_comm_agree(run->comm, status);
 }
 
-/* Makes the program of the first trial, so that faults of the job or its data are found before any trial begins. It
- * also tells whether a high score is good. */
+/* Whether no earlier trial has one of this trial's values of a list. Both ends of a range were checked by the job. */
+static int has_new_value(const cvy_sweep *s, int trial)
+{
+    for (int k = 0; k < s->spec.nkey; k++) {
+        int known = s->spec.key[k].kind != CVY_SWEEP_LIST;
+        for (int i = 0; i < trial && !known; i++)
+            known = s->trial[i].value[k] == s->trial[trial].value[k];
+        if (!known)
+            return 1;
+    }
+    return 0;
+}
+
+static cvy_status probe_trial(const cvy_sweep_run *run, int trial, int *higher_out)
+{
+    const cvy_sweep_spec *spec = &run->sweep.spec;
+    const cvy_job_source job = cvy_sweep_source(spec, run->sweep.trial[trial].set, run->sweep.nset);
+    const cvy_status status =
+        cvy_trainer_probe(run->context, &job, spec->file, higher_out ? spec->metric : NULL, higher_out);
+    return status == CVY_OK || higher_out ? status : cvy_error_prefix(status, "trial %d", trial + 1);
+}
+
+/* Makes the program of the first trial, so that faults of the job or its data are found before any trial begins. It also
+ * tells whether a high score is good. Then the groups share the trials with values that are not checked yet: only the
+ * network and the optimiser know what they accept. */
 static cvy_status probe(cvy_sweep_run *run)
 {
     cvy_sweep *s = &run->sweep;
-    const cvy_job_source job = cvy_sweep_source(&s->spec, s->trial[0].set, s->nset);
-    int higher = 0;
-    const cvy_status status =
-        run->context ? cvy_trainer_probe(run->context, &job, s->spec.file, s->spec.metric, &higher) : CVY_OK;
+    int higher = 0, n = 0;
+    cvy_status status = run->context ? probe_trial(run, 0, &higher) : CVY_OK;
     CVY_TRY(cvy_comm_agree(run->comm, status));
     CVY_TRY(run->comm->ops->broadcast(run->comm, &higher, sizeof higher, run->first));
     s->higher = s->spec.goal == CVY_SWEEP_GOAL_AUTO ? higher : s->spec.goal == CVY_SWEEP_GOAL_MAX;
-    return CVY_OK;
+    for (int i = 1; i < s->ntrials && run->context && status == CVY_OK && !run->opts->resume; i++)
+        if (has_new_value(s, i) && n++ % run->ngroups == run->mine)
+            status = probe_trial(run, i, NULL);
+    return cvy_comm_agree(run->comm, status);
 }
 
 /* ---- the search ---- */

@@ -12,11 +12,13 @@ static cvy_status probe(cvy_trainer *t, const char *who, const char *metric, int
     cvy_comm *comm = s->context->comm;
     CVY_TRY(cvy_session_open_training_data(s, 0));
     CVY_TRY(cvy_session_compare(s));
-    CVY_CHECK(s->val, CVY_E_CONFIG,
+    CVY_CHECK(s->val || !metric, CVY_E_CONFIG,
               "%s: metric is %s, but %s has no validation data: add data.val, such as 10%% of the training data", who,
               metric, s->job->file);
     CVY_TRY(cvy_trainer_choose_grid(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, NULL)));
+    if (!metric)
+        return CVY_OK;
     CVY_TRY(cvy_job_translate(cvy_program_prepare(s->program)));
     CVY_TRY(cvy_trainer_check(t));
     return cvy_comm_agree(comm, cvy_trainer_need_score(t, who, "metric", metric, higher_out));
