@@ -38,6 +38,8 @@ static void print_end(const cmd_line *line, cvy_status status, const cvy_sweep_r
     if (cvy_sweep_table(o->out, ROWS, &table) == CVY_OK)
         printf("\n%s\n", table);
     cvy_text_release(&table);
+    if (cvy_report_sweep(o->out) != CVY_OK)
+        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
     printf("%s: %lld of %lld trials have a score, %lld failed", status == CVY_STOPPED ? "stopped" : "done",
            (long long)r->scored, (long long)r->trials, (long long)r->failed);
     if (status == CVY_STOPPED) {
@@ -47,8 +49,8 @@ static void print_end(const cmd_line *line, cvy_status status, const cvy_sweep_r
         cmd_put_word(o->out);
         printf(" --resume\n");
     } else if (r->best) {
-        printf("\nthe best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run\n", (long long)r->best,
-               o->out, o->out, (long long)r->best);
+        printf("\nthe best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run; %s/sweep.html shows all\n",
+               (long long)r->best, o->out, o->out, (long long)r->best, o->out);
     } else {
         printf("; %s/sweep.json has their errors\n", o->out);
     }

@@ -151,8 +151,8 @@ typedef struct cvy_sweep_summary { /* all of it is in the pool */
     const char *name, *metric, *search, *score_of;
     int higher, nkey, nrows, nranked, nfailed;
     const char **key;
-    int *is_log;
-    cvy_sweep_row *row; /* by rank; then trials without a score by number */
+    int *is_list, *is_log; /* of each key: its values were listed; they are spread evenly in their logarithm */
+    cvy_sweep_row *row;    /* by rank; then trials without a score by number */
 } cvy_sweep_summary;
 cvy_status cvy_sweep_summary_read(cvy_pool *pool, const char *folder, cvy_sweep_summary *out);
 

@@ -154,9 +154,9 @@ static cvy_status probe_trial(const cvy_sweep_run *run, int trial, int *higher_o
     return status == CVY_OK || higher_out ? status : cvy_error_prefix(status, "trial %d", trial + 1);
 }
 
-/* Makes the program of the first trial, so that faults of the job or its data are found before any trial begins. It also
- * tells whether a high score is good. Then the groups share the trials with values that are not checked yet: only the
- * network and the optimiser know what they accept. */
+/* Makes the program of the first trial, so that faults of the job or its data are found before any trial begins. It
+ * also tells whether a high score is good. Then the groups share the trials with values that are not checked yet: only
+ * the network and the optimiser know what they accept. */
 static cvy_status probe(cvy_sweep_run *run)
 {
     cvy_sweep *s = &run->sweep;

@@ -72,6 +72,7 @@ static void add_head(const cvy_sweep *s, cvy_json *json)
     for (int k = 0; k < s->spec.nkey; k++) {
         cvy_json_open(json, NULL, '{');
         cvy_json_string(json, "key", s->spec.key[k].name);
+        cvy_json_bool(json, "list", s->spec.key[k].nvalues > 0);
         cvy_json_bool(json, "log", s->spec.key[k].kind == CVY_SWEEP_LOG_UNIFORM);
         cvy_json_close(json, '}');
     }
@@ -308,9 +309,11 @@ cvy_status cvy_sweep_summary_read(cvy_pool *pool, const char *folder, cvy_sweep_
     out->higher = goal && strcmp(goal, "max") == 0;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *out->key * (size_t)CVY_MAX(keys->count, 1), &out->key));
     CVY_TRY(cvy_pool_alloc(pool, sizeof *out->is_log * (size_t)CVY_MAX(keys->count, 1), &out->is_log));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *out->is_list * (size_t)CVY_MAX(keys->count, 1), &out->is_list));
     for (int k = 0; k < keys->count; k++) {
-        const char *log = cvy_tree_text_at(keys->child[k], "log");
+        const char *log = cvy_tree_text_at(keys->child[k], "log"), *list = cvy_tree_text_at(keys->child[k], "list");
         CVY_TRY(copy_text(pool, cvy_tree_text_at(keys->child[k], "key"), &out->key[out->nkey]));
+        out->is_list[out->nkey] = list && strcmp(list, "true") == 0;
         out->is_log[out->nkey++] = log && strcmp(log, "true") == 0;
     }
     return read_rows(pool, trials, out);
