@@ -49,8 +49,9 @@ static const cmd_option options[] = {
 const cmd_verb cmd_report = {
     .name = "report",
     .arguments = "RUN | RUN RUN... [--out FILE.html]",
-    .summary = "writes the page of a run or a sweep again: RUN/report.html; or one page that compares runs",
+    .summary = "writes the page of a run or a sweep again, or one page that compares runs",
     .detail =
+        "The page of a run is RUN/report.html, that of a sweep SWEEP/sweep.html.\n"
         "The page of several runs, up to eight, lays their losses, scores and learning rates over each other, over "
         "epochs and over time. A table has the keys of the jobs that differ, and the scores.",
     .options = options,

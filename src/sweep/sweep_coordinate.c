@@ -62,6 +62,8 @@ void cvy_sweep_close_messages(cvy_sweep_run *run)
     }
     if (run->get_report)
         (void)!ops->cancel(run->get_report); /* no group reports any more */
+    if (run->get_notice)
+        (void)!ops->cancel(run->get_notice); /* it has come, unless the search did not begin */
     ops->destroy(&run->get_report);
     ops->destroy(&run->send_report);
     ops->destroy(&run->get_order);
@@ -219,8 +221,7 @@ static void send_notices(cvy_sweep_run *run)
         if (run->group[g].send_notice && !run->group[g].has_ended)
             cvy_sweep_note_fault(
                 run, run->comm->message->send(run->group[g].send_notice, run->group[g].leader, CVY_TAG_NOTICE));
-    if (run->control)
-        cvy_train_control_request(run->control, CVY_TRAIN_STOP);
+    cvy_train_control_request(&run->control, CVY_TRAIN_STOP);
 }
 
 static void send_order(cvy_sweep_run *run, int g, cvy_sweep_order order)

@@ -35,9 +35,9 @@ static void on_progress(void *user, const cvy_progress *p)
     if (run->comm->rank == 0)
         cvy_sweep_serve(run);
     else if (is_told_to_stop(run))
-        cvy_train_control_request(run->control, CVY_TRAIN_STOP);
+        cvy_train_control_request(&run->control, CVY_TRAIN_STOP);
     if (epochs > 0 && epochs < p->epochs && p->epoch >= epochs - 1e-9)
-        cvy_train_control_request(run->control, CVY_TRAIN_STOP);
+        cvy_train_control_request(&run->control, CVY_TRAIN_STOP);
 }
 
 /* ---- one trial ---- */
@@ -70,23 +70,21 @@ static cvy_status train(cvy_sweep_run *run, const char *folder, int resumes)
 {
     const cvy_trial *trial = &run->sweep.trial[run->order.trial];
     const cvy_job_source job = cvy_sweep_source(&run->sweep.spec, trial->set, run->sweep.nset);
-    CVY_TRY(cvy_train_control_create(&run->control));
-    run->control->outer = run->opts->control;
+    cvy_train_control_begin(&run->control, run->opts->control);
     cvy_train_control_say_idle(run->opts->control, 0);
     const cvy_train_opts opts = {.size = sizeof opts,
                                  .out = folder,
                                  .resume = resumes,
-                                 .control = run->control,
+                                 .control = &run->control,
                                  .end_time = run->opts->end_time,
                                  .progress = on_progress,
                                  .user = run};
     const cvy_status status = cvy_run_train(run->context, &job, &opts, NULL);
     cvy_train_control_say_idle(run->opts->control, 1);
-    cvy_train_control_destroy(&run->control);
     return status;
 }
 
-/* Fills the report. A run that was stopped has ended its rung if it has all epochs of it. */
+/* On the leader. A run that was stopped has ended its rung if it has all epochs of it. */
 static void fill_report(cvy_sweep_run *run, const char *folder, cvy_status status, double seconds)
 {
     cvy_sweep_report *r = &run->report;
@@ -119,7 +117,8 @@ static cvy_status run_trial(cvy_sweep_run *run)
         status = train(run, folder, how[0]);
     if (status == CVY_E_COMM)
         return status;
-    fill_report(run, folder, status, cvy_clock_s() - begin);
+    if (comm->rank == 0)
+        fill_report(run, folder, status, cvy_clock_s() - begin);
     return CVY_OK;
 }
 
@@ -138,19 +137,18 @@ static cvy_status await(cvy_sweep_run *run, cvy_message *m)
 }
 
 /* On the leader: reports, and gets the next order. */
-static cvy_status ask(void *user)
+static cvy_status ask(cvy_sweep_run *run)
 {
-    cvy_sweep_run *run = user;
     if (run->comm->rank == 0) {
         cvy_sweep_serve_own(run);
-        return run->fault == CVY_E_COMM ? CVY_E_COMM : CVY_OK;
+        return run->fault == CVY_E_COMM ? cvy_error_set(run->fault, "%s", run->fault_text) : CVY_OK;
     }
     const cvy_comm_message_ops *ops = run->comm->message;
     CVY_TRY(ops->receive(run->get_order, 0, CVY_TAG_ORDER));
     CVY_TRY(ops->send(run->send_report, 0, CVY_TAG_REPORT));
     CVY_TRY(await(run, run->send_report));
     CVY_TRY(await(run, run->get_order));
-    return run->order.kind == CVY_ORDER_END && !run->is_noticed ? await(run, run->get_notice) : CVY_OK;
+    return run->order.kind == CVY_ORDER_END ? await(run, run->get_notice) : CVY_OK;
 }
 
 cvy_status cvy_sweep_work(cvy_sweep_run *run)
@@ -158,7 +156,10 @@ cvy_status cvy_sweep_work(cvy_sweep_run *run)
     cvy_comm *comm = run->context->comm;
     run->report = (cvy_sweep_report){.kind = CVY_REPORT_FREE, .trial = -1};
     for (;;) {
-        CVY_TRY(cvy_comm_while_others_sleep(comm, ask, run));
+        if (comm->rank == 0)
+            CVY_TRY(ask(run));
+        if (run->together)
+            CVY_TRY(cvy_sweep_meet(comm, run->together));
         CVY_TRY(comm->ops->broadcast(comm, &run->order, sizeof run->order, 0));
         if (run->order.kind == CVY_ORDER_END)
             return CVY_OK;

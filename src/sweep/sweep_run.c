@@ -189,27 +189,29 @@ static void say_begin(const cvy_sweep_run *run)
         run->opts->line(run->opts->user, line);
 }
 
-/* Waits until all ranks are here. The rank sleeps: others may train for hours. */
-static cvy_status meet(cvy_sweep_run *run)
+cvy_status cvy_sweep_meet(const cvy_comm *comm, cvy_request *request)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     int done = 0;
-    if (!run->last)
-        return CVY_OK;
-    CVY_TRY(run->comm->reduce->start(run->last));
+    CVY_TRY(comm->reduce->start(request));
     while (!done) {
-        CVY_TRY(run->comm->reduce->test(run->last, &done));
+        CVY_TRY(comm->reduce->test(request, &done));
         if (!done)
             nanosleep(&pause, NULL);
     }
     return CVY_OK;
 }
 
+/* All ranks of the communicator make a request together. */
+static cvy_status make_meeting(cvy_comm *comm, double *ready, cvy_request **out)
+{
+    const cvy_allreduce_opts reduce = {.algorithm = "library"}; /* one number: nothing needs to be measured for it */
+    return comm->nranks == 1 ? CVY_OK : comm->reduce->create(comm, &reduce, ready, 1, CVY_DTYPE_F64, NULL, out);
+}
+
 static cvy_status prepare(cvy_sweep_run *run, const char *path)
 {
-    const cvy_allreduce_opts reduce = {.algorithm = "library"};
     const int is_root = run->comm->rank == 0;
-    cvy_status status = CVY_OK;
     CVY_TRY(cvy_comm_agree(run->comm, read_search(run, path)));
     CVY_TRY(compare(run));
     CVY_TRY(cvy_comm_agree(run->comm, is_root ? cvy_sweep_check(&run->sweep, (int)run->sweep.spec.ranks) : CVY_OK));
@@ -218,12 +220,14 @@ static cvy_status prepare(cvy_sweep_run *run, const char *path)
     CVY_TRY(cvy_comm_agree(run->comm, is_root ? open_folder(run) : CVY_OK));
     if (is_root)
         (void)cvy_sweep_settle(&run->sweep);
-    if (is_root)
-        status = cvy_sweep_save(&run->sweep, run->opts->out);
-    if (status == CVY_OK && run->comm->nranks > 1)
-        status = run->comm->reduce->create(run->comm, &reduce, &run->ready, 1, CVY_DTYPE_F64, NULL, &run->last);
-    CVY_TRY(cvy_comm_agree(run->comm, status));
-    return cvy_comm_agree(run->comm, cvy_sweep_open_messages(run));
+    CVY_TRY(cvy_comm_agree(run->comm, is_root ? cvy_sweep_save(&run->sweep, run->opts->out) : CVY_OK));
+    CVY_TRY(cvy_comm_agree(run->comm, make_meeting(run->comm, &run->ready[0], &run->last)));
+    cvy_status status = CVY_OK;
+    if (run->context)
+        status = make_meeting(run->context->comm, &run->ready[1], &run->together);
+    if (status == CVY_OK)
+        status = cvy_sweep_open_messages(run);
+    return cvy_comm_agree(run->comm, status);
 }
 
 /* On rank 0, after all groups have ended. */
@@ -260,7 +264,8 @@ static cvy_status search(cvy_sweep_run *run, const char *path, cvy_sweep_result 
         cvy_sweep_serve_own(run);
     if (run->fault == CVY_E_COMM)
         return cvy_error_set(run->fault, "%s", run->fault_text);
-    CVY_TRY(meet(run));
+    if (run->last)
+        CVY_TRY(cvy_sweep_meet(run->comm, run->last));
     result->trials = run->sweep.ntrials;
     result->idle_ranks = run->comm->nranks - run->ngroups * run->sweep.spec.ranks;
     const cvy_status status = cvy_comm_agree(run->comm, run->comm->rank == 0 ? finish(run, result) : CVY_OK);
@@ -283,6 +288,8 @@ cvy_status cvy_run_sweep(cvy_context *context, const char *path, const cvy_sweep
     if (result_out && status >= 0)
         cvy_result_write(result_out, &result, sizeof result);
     cvy_sweep_close_messages(&run);
+    if (run.together)
+        run.context->comm->reduce->destroy(&run.together);
     if (run.last)
         run.comm->reduce->destroy(&run.last);
     cvy_mem_free(&run.group);

@@ -63,12 +63,17 @@ typedef struct cvy_sweep_run {
     cvy_message *send_report, *get_order, *get_notice; /* on other leaders */
     cvy_sweep_report inbox;                            /* on rank 0 */
     cvy_message *get_report;
-    cvy_train_control *control; /* of the trial that runs */
-    cvy_status fault;           /* the first fault of rank 0's bookkeeping, or of an exchange */
+    cvy_train_control control; /* of the trial that runs */
+    cvy_status fault;          /* the first fault of rank 0's bookkeeping, or of an exchange */
     char fault_text[1024];
-    cvy_request *last; /* completes when all ranks are here */
-    double ready;
+    /* They complete when all ranks of the group, or all ranks of the search, are here. All that a rank needs to take
+     * part in the search is made before it begins, because nobody would wait for a rank that fails later. */
+    cvy_request *together, *last;
+    double ready[2];
 } cvy_sweep_run;
+
+/* Starts a request and waits for it asleep: other ranks may train for hours. */
+cvy_status cvy_sweep_meet(const cvy_comm *comm, cvy_request *request);
 
 /* ---- sweep_coordinate.c: rank 0 ---- */
 /* Makes the messages of all leaders. */

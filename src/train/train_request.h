@@ -17,6 +17,16 @@ struct cvy_train_control {
     cvy_train_control *outer; /* requests to a search of which the run is a part hold for the run, too; or NULL */
 };
 
+/* Makes a control without requests, in the memory of the caller. */
+static inline void cvy_train_control_begin(cvy_train_control *control, cvy_train_control *outer)
+{
+    atomic_init(&control->stop, 0);
+    atomic_init(&control->save, 0);
+    atomic_init(&control->is_stopping, 0);
+    atomic_init(&control->longest_ns, 0);
+    control->outer = outer;
+}
+
 /* The flag that a stop sets. A signal sets that of the outermost control. */
 static inline const atomic_int *cvy_train_control_stop_flag(const cvy_train_control *control)
 {
