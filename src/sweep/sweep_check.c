@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "session/session.h"
 #include "sweep/sweep.h"
@@ -46,13 +47,12 @@ static cvy_status check_key(const cvy_sweep *s, const cvy_sweep_key *key, int nr
 }
 
 /* Halving counts epochs, and a job that counts steps has none to be cut. */
-static cvy_status check_length(const cvy_sweep *s)
+static cvy_status check_length(const cvy_sweep *s, const cvy_job_source *job)
 {
-    const cvy_job_source source = cvy_sweep_source(&s->spec, s->spec.set, s->spec.nset);
     char *steps = NULL;
     if (s->spec.search < CVY_SWEEP_HALVING)
         return CVY_OK;
-    CVY_TRY(cvy_run_job_value(&source, "train.steps", &steps));
+    CVY_TRY(cvy_run_job_value(job, "train.steps", &steps));
     const int64_t n = strtoll(steps, NULL, 10);
     cvy_text_release(&steps);
     CVY_CHECK(n == 0, CVY_E_CONFIG,
@@ -61,10 +61,28 @@ static cvy_status check_length(const cvy_sweep *s)
     return CVY_OK;
 }
 
+/* A trial writes into its run folder, and events into a folder of its name, but a trace into a file that all of them
+ * would share. */
+static cvy_status check_trace(const cvy_sweep *s, const cvy_job_source *job)
+{
+    char *trace = NULL;
+    CVY_TRY(cvy_run_job_value(job, "log.trace", &trace));
+    const int is_given = strcmp(trace, "null") != 0;
+    if (is_given)
+        cvy_error_set(CVY_E_CONFIG,
+                      "%s: log.trace is %s, and all trials would write that file: switch it off with set: {log.trace: "
+                      "null} in %s",
+                      s->spec.job, trace, s->spec.file);
+    cvy_text_release(&trace);
+    return is_given ? CVY_E_CONFIG : CVY_OK;
+}
+
 cvy_status cvy_sweep_check(const cvy_sweep *s, int nranks)
 {
+    const cvy_job_source job = cvy_sweep_source(&s->spec, s->spec.set, s->spec.nset);
     CVY_TRY(read_job(s, s->spec.set, s->spec.nset, nranks));
-    CVY_TRY(check_length(s));
+    CVY_TRY(check_length(s, &job));
+    CVY_TRY(check_trace(s, &job));
     for (int k = 0; k < s->spec.nkey; k++)
         CVY_TRY(check_key(s, &s->spec.key[k], nranks));
     for (int i = 0; i < s->ntrials; i++) {

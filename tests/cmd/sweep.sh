@@ -129,6 +129,8 @@ mistake 'ranks_per_trial is 4, but there is only 1 rank' "$(printf 'space: {trai
 mistake 'has no validation data' "$(printf 'space: {train.batch: [8]}\nset: {data.val: null}')"
 mistake "did you mean 'random'?" "$(printf 'space: {train.batch: [8]}\nsearch: {randm: 3}')"
 mistake 'space.train.batch is fixed by the override train.batch=4' "$(printf 'space: {train.batch: [8]}\nset: {train.batch: 4}')"
+mistake 'log.trace is steps.json, and all trials would write that file' "$(printf 'space: {train.batch: [8]}\nset: {log.trace: steps.json}')"
+mistake 'train.steps is 4, but the search counts in epochs' "$(printf 'space: {train.batch: [8]}\nset: {train.epochs: null, train.steps: 4}\nsearch: {hyperband: {max: 4 epochs}}')"
 sed 's/^metric.*/metric: acuracy/' sweep.yaml >mistake.yaml
 refused "validation has no score 'acuracy', did you mean 'accuracy'?" "$CONVOY" sweep mistake.yaml --out mistake --threads 1
 sed 's/points: 3/points: 4/' sweep.yaml >mistake.yaml
