@@ -21,6 +21,7 @@
 #define CVY_SWEEP_STATE "sweep.json" /* in the folder of a search */
 #define CVY_SWEEP_BEST "best.yaml"
 enum { CVY_SWEEP_TRIALS_MAX = 10000, CVY_SWEEP_RUNGS_MAX = 16, CVY_SWEEP_KEYS_MAX = 32, CVY_SWEEP_PATH = 560 };
+enum { CVY_SWEEP_TRIES = 3 };
 
 /* ---- the file ---- */
 
@@ -76,6 +77,7 @@ typedef struct cvy_trial {
     double score[CVY_SWEEP_RUNGS_MAX]; /* at the end of each rung; NaN: it has none */
     double seconds, epochs;            /* time that it has trained, epochs that it has done */
     const char *error;                 /* NULL: none */
+    int64_t tries, step; /* times that it was begun and has not ended, with no step logged after this one */
 } cvy_trial;
 
 typedef struct cvy_bracket {
@@ -129,7 +131,8 @@ cvy_status cvy_sweep_check(const cvy_sweep *sweep, int nranks);
 
 /* Writes sweep.json. */
 cvy_status cvy_sweep_save(const cvy_sweep *sweep, const char *folder);
-/* Reads the state of the search's trials. Trials that ran are WAITING. An error if the folder has another search. */
+/* Reads the state of the search's trials. Trials that ran are WAITING, unless they have ended the search several times:
+ * then they are FAILED. An error if the folder has another search. */
 cvy_status cvy_sweep_load(cvy_sweep *sweep, const char *folder);
 /* The folder of a trial, counted from 0. */
 void cvy_sweep_trial_path(const char *folder, int trial, char path[CVY_SWEEP_PATH]);

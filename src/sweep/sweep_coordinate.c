@@ -137,6 +137,7 @@ static void take_report(cvy_sweep_run *run, int g, const cvy_sweep_report *r)
     cvy_trial *trial = &run->sweep.trial[r->trial];
     trial->seconds += r->seconds;
     trial->epochs = r->epochs;
+    trial->tries = 0;
     if (r->kind == CVY_REPORT_ENDED)
         cvy_sweep_note(&run->sweep, r->trial, r->score);
     else
@@ -207,6 +208,7 @@ static cvy_sweep_order next_order(cvy_sweep_run *run, int g)
     order.trial = group->trial = trial;
     group->has_begun = 1;
     run->sweep.trial[trial].state = CVY_TRIAL_RUNNING;
+    run->sweep.trial[trial].tries++;
     save(run);
     return order;
 }

@@ -49,6 +49,10 @@ static void add_trial(const cvy_sweep *s, int number, int rank, cvy_json *json)
     cvy_json_close(json, ']');
     cvy_json_real(json, "epochs", trial->epochs);
     cvy_json_real(json, "seconds", trial->seconds);
+    if (trial->tries > 0) {
+        cvy_json_int(json, "tries", trial->tries);
+        cvy_json_int(json, "step", trial->step);
+    }
     if (trial->error)
         cvy_json_string(json, "error", trial->error);
     cvy_json_close(json, '}');
@@ -136,6 +140,44 @@ static int find_state(const cvy_tree *node)
     return -1;
 }
 
+/* The last step in the log of a trial; 0: none. */
+static int64_t last_step(const char *folder, int number)
+{
+    char run[CVY_SWEEP_PATH], path[CVY_RUN_PATH];
+    cvy_frame steps = {0}, epochs = {0};
+    cvy_sweep_trial_path(folder, number, run);
+    cvy_run_path(run, CVY_RUN_METRICS, path);
+    const cvy_status status = cvy_file_exists(path) ? cvy_frames_read(path, &steps, &epochs, NULL) : CVY_END;
+    const double *step = cvy_frame_column(&steps, "step");
+    const double last = status == CVY_OK && step && steps.nrow ? step[steps.nrow - 1] : 0;
+    cvy_frame_free(&steps);
+    cvy_frame_free(&epochs);
+    return isfinite(last) ? (int64_t)last : 0;
+}
+
+/* A trial that was running when the search was killed goes on. But a trial whose fault ends all ranks, such as a hang,
+ * would end the search each time. It is given up if it comes no further. */
+static cvy_status judge_tries(cvy_sweep *s, const char *folder, int number)
+{
+    cvy_trial *trial = &s->trial[number];
+    const int64_t step = last_step(folder, number);
+    char *text = NULL;
+    if (step > trial->step)
+        trial->tries = 0;
+    trial->step = CVY_MAX(step, trial->step);
+    if (trial->tries < CVY_SWEEP_TRIES)
+        return CVY_OK;
+    CVY_TRY(
+        cvy_pool_printf(s->spec.pool, &text,
+                        "the search was killed or ended %d times while this trial ran, each time before a step after "
+                        "step %lld was logged",
+                        CVY_SWEEP_TRIES, (long long)trial->step));
+    trial->error = text;
+    trial->state = CVY_TRIAL_FAILED;
+    trial->tries = 0;
+    return CVY_OK;
+}
+
 static cvy_status load_trial(cvy_sweep *s, int number, const cvy_tree *node)
 {
     cvy_trial *trial = &s->trial[number];
@@ -155,6 +197,9 @@ static cvy_status load_trial(cvy_sweep *s, int number, const cvy_tree *node)
     if (error)
         CVY_TRY(cvy_pool_strdup(s->spec.pool, error, &copy));
     trial->error = copy;
+    const double tries = cvy_tree_real_at(node, "tries"), step = cvy_tree_real_at(node, "step");
+    trial->tries = tries >= 1 && tries < 1e6 ? (int64_t)tries : 0;
+    trial->step = step >= 0 && step < 9e15 ? (int64_t)step : 0;
     return CVY_OK;
 }
 
@@ -183,8 +228,11 @@ cvy_status cvy_sweep_load(cvy_sweep *s, const char *folder)
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(read_tree(pool, folder, &root, &trials));
     CVY_TRY_OUT(compare(s, folder, root, trials));
-    for (int i = 0; i < s->ntrials; i++)
+    for (int i = 0; i < s->ntrials; i++) {
         CVY_TRY_OUT(load_trial(s, i, trials->child[i]));
+        if (s->trial[i].tries > 0)
+            CVY_TRY_OUT(judge_tries(s, folder, i));
+    }
 out:
     cvy_pool_destroy(&pool);
     return status;

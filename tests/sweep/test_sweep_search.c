@@ -7,6 +7,7 @@
  */
 /* rows: asan clang */
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/number/base_rng.h"
@@ -233,6 +234,36 @@ static void state_is_read_back(void)
     remove(CVY_SWEEP_STATE);
 }
 
+/* A trial that ends the search each time is given up, unless it comes further. */
+static void a_trial_that_kills_is_given_up(void)
+{
+    cvy_sweep s;
+    for (int further = 0; further < 2; further++)
+        for (int start = 0; start <= 4; start++) {
+            EXPECT_OK(open_sweep(halving, &s));
+            if (start > 0)
+                EXPECT_OK(cvy_sweep_load(&s, "."));
+            const int given_up = !further && start >= CVY_SWEEP_TRIES;
+            EXPECT((s.trial[0].state == CVY_TRIAL_FAILED) == given_up && (s.trial[0].error != NULL) == given_up);
+            EXPECT(s.trial[1].state == CVY_TRIAL_WAITING);
+            if (!given_up) {
+                s.trial[0].state = CVY_TRIAL_RUNNING;
+                s.trial[0].tries++;
+            }
+            EXPECT_OK(cvy_sweep_save(&s, "."));
+            cvy_pool_destroy(&s.spec.pool);
+            if (further) {
+                char line[64];
+                snprintf(line, sizeof line, "{\"kind\": \"step\", \"step\": %d, \"loss\": 1}\n", start + 1);
+                (void)mkdir("trial-0001", 0777);
+                write_file("trial-0001/metrics.jsonl", line);
+            }
+        }
+    remove("trial-0001/metrics.jsonl");
+    remove("trial-0001");
+    remove(CVY_SWEEP_STATE);
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(folder) != NULL && chdir(folder) == 0);
@@ -244,6 +275,7 @@ int main(void)
     TEST(hyperband_has_its_brackets);
     TEST(failures_end_a_search);
     TEST(state_is_read_back);
+    TEST(a_trial_that_kills_is_given_up);
     remove("sweep_job.yaml");
     remove("sweep_test.yaml");
     EXPECT(rmdir(folder) == 0);
