@@ -27,28 +27,34 @@ static cvy_status is_unused(cvy_pool *pool, const char *folder, int *out)
     return CVY_OK;
 }
 
-/* On rank 0. */
+static cvy_status check_folder(const cvy_sweep_run *run, int holds_search)
+{
+    const char *out = run->opts->out;
+    int is_new = 1;
+    if (cvy_file_exists(out))
+        CVY_TRY(is_unused(run->sweep.spec.pool, out, &is_new));
+    CVY_CHECK(run->opts->resume || !holds_search, CVY_E_IO,
+              "%s holds a search already: continue it with --resume, or choose another --out", out);
+    CVY_CHECK(run->opts->resume || is_new, CVY_E_IO, "%s exists already: choose another --out", out);
+    CVY_CHECK(!run->opts->resume || holds_search, CVY_E_IO, "%s holds no search, so there is nothing to resume", out);
+    return CVY_OK;
+}
+
+/* On rank 0. The state is read under the lock: a search that still ran would write another one. */
 static cvy_status open_folder(cvy_sweep_run *run)
 {
     const char *out = run->opts->out;
     char state[CVY_SWEEP_PATH], *warning = NULL;
-    int is_new = 1;
-    if (cvy_file_exists(out))
-        CVY_TRY(is_unused(run->sweep.spec.pool, out, &is_new));
     snprintf(state, sizeof state, "%s/" CVY_SWEEP_STATE, out);
-    CVY_CHECK(is_new || run->opts->resume || !cvy_file_exists(state), CVY_E_IO,
-              "%s holds a search already: continue it with --resume, or choose another --out", out);
-    CVY_CHECK(is_new || run->opts->resume, CVY_E_IO, "%s exists already: choose another --out", out);
-    CVY_CHECK(cvy_file_exists(state) || !run->opts->resume, CVY_E_IO,
-              "%s holds no search, so there is nothing to resume", out);
-    if (run->opts->resume)
-        CVY_TRY(cvy_sweep_load(&run->sweep, out));
+    CVY_TRY(check_folder(run, cvy_file_exists(state)));
     CVY_TRY(cvy_file_make_folder(out));
     const cvy_status status = cvy_run_lock(out, &run->lock, &warning);
     if (warning)
         cvy_log(run->all, CVY_LOG_WARN, "%s", warning);
     cvy_mem_free(&warning);
-    return status;
+    CVY_TRY(status);
+    CVY_TRY(check_folder(run, cvy_file_exists(state)));
+    return run->opts->resume ? cvy_sweep_load(&run->sweep, out) : CVY_OK;
 }
 
 /* ---- reading ---- */

@@ -133,6 +133,9 @@ static cvy_status read_range(const cvy_sweep_spec *spec, const cvy_tree *map, cv
     CVY_TRY(cvy_tree_int(points, &n));
     CVY_CHECK(n >= 2 && n <= CVY_SWEEP_TRIALS_MAX, CVY_E_CONFIG, "%s: space.%s has %lld points, expected 2 .. %d",
               key->where, key->name, (long long)n, CVY_SWEEP_TRIALS_MAX);
+    CVY_CHECK(!key->is_whole || (double)n <= key->high - key->low + 1, CVY_E_CONFIG,
+              "%s: space.%s has %lld points, but there are only %.0f integers from %g to %g", key->where, key->name,
+              (long long)n, key->high - key->low + 1, key->low, key->high);
     return make_points(spec, n, key);
 }
 

@@ -124,6 +124,7 @@ mistake 'space.train.batch is an empty list' 'space: {train.batch: []}'
 mistake 'mistake.yaml:3:9: space.train.batch: --set train.batch=-1: train: batch is "-1"' 'space: {train.batch: [8, -1]}'
 mistake 'momentum is "3", expected' 'space: {train.optimizer.momentum: [0.5, 3]}'
 mistake 'a grid needs points of it' 'space: {train.optimizer.lr: {uniform: [0.1, 1]}}'
+mistake 'has 4 points, but there are only 2 integers' 'space: {train.seed: {int_uniform: [1, 2], points: 4}}'
 mistake 'lr is "-1", expected >0' "$(printf 'space: {train.optimizer.lr: {uniform: [-1, 1]}}\nsearch: {random: 3}')"
 mistake 'ranks_per_trial is 4, but there is only 1 rank' "$(printf 'space: {train.batch: [8]}\nranks_per_trial: 4')"
 mistake 'has no validation data' "$(printf 'space: {train.batch: [8]}\nset: {data.val: null}')"
