@@ -68,25 +68,25 @@ start() {
         sleep 0.05
     done
 }
-start killed --set train.epochs=6
+start killed --set train.epochs=12
 for p in pids/*; do kill -9 "${p#pids/}"; done
 wait $pid
-sweep 1 whole --set train.epochs=6 || fail "whole: $(cat err)"
+sweep 1 whole --set train.epochs=12 || fail "whole: $(cat err)"
 [ "$(count killed waiting)" -gt 0 ] || fail "the search had ended before it was killed: $(cat killed/sweep.json)"
 done_before=$(count killed finished)
-sweep 2 killed --set train.epochs=6 --resume || fail "resume after a kill: code $?, $(cat log err)"
+sweep 2 killed --set train.epochs=12 --resume || fail "resume after a kill: code $?, $(cat log err)"
 [ "$(grep -c '^trial' log)" = $((6 - done_before)) ] || fail "$done_before trials were finished, and then: $(cat log)"
 ranking killed >ranking_killed
 ranking whole >ranking_whole
 cmp -s ranking_killed ranking_whole || fail "a killed search gives another ranking: $(diff ranking_whole ranking_killed)"
 
 # A stop saves all trials; so does the end of the allocation, and no trial is begun that cannot finish.
-start stopped --set train.epochs=6
+start stopped --set train.epochs=12
 for p in pids/*; do kill -USR1 "${p#pids/}"; break; done
 wait $pid
 contains log 'all is saved in stopped' || fail "a stop is not noticed: $(cat log err)"
 [ "$(count stopped running)" = 0 ] && [ "$(count stopped waiting)" -gt 0 ] || fail "after a stop: $(cat stopped/sweep.json)"
-sweep 2 stopped --set train.epochs=6 --resume || fail "resume after a stop: $(cat log err)"
+sweep 2 stopped --set train.epochs=12 --resume || fail "resume after a stop: $(cat log err)"
 ranking stopped | cmp -s - ranking_whole || fail "a stopped search gives another ranking"
 "$CONVOY" sweep sweep.yaml --out short --threads 1 --walltime 00:00:02 >log 2>&1
 [ $? = 75 ] || fail "the end of the allocation does not end the search: $(cat log)"
