@@ -151,22 +151,24 @@ static cvy_status add_tasks(cvy_network *n, const char *outputs, int64_t most)
 }
 
 /* Notes which layers are compared with the target, while the model has its losses. */
-static void note_scaled(cvy_network *n)
+static cvy_status note_scaled(cvy_network *n)
 {
     for (int i = 0; i < n->model->nlayer && n->nscaled < CVY_NETWORK_ARRAYS; i++) {
         const char *name = n->model->layer[i].output;
-        if (cvy_job_output_scaling(n->spec.job, &n->spec.data, n->model, name)->n > 0)
-            n->scaled[n->nscaled++] = name;
+        cvy_scaling *scaling = &n->scaled[n->nscaled].scaling;
+        CVY_TRY(cvy_job_output_scaling(n->spec.job, &n->spec.data, n->model, name, scaling));
+        if (scaling->n > 0)
+            n->scaled[n->nscaled++].name = name;
     }
+    return CVY_OK;
 }
 
 static cvy_scaling output_scaling(const cvy_network *n, const char *name, const cvy_shape *sample)
 {
-    const cvy_scaling *scaling = &n->spec.data.scaling, none = {0};
-    int is_scaled = 0;
     for (int i = 0; i < n->nscaled; i++)
-        is_scaled |= strcmp(n->scaled[i], name) == 0;
-    return is_scaled && cvy_shape_elems(sample) % scaling->n == 0 ? *scaling : none;
+        if (strcmp(n->scaled[i].name, name) == 0 && cvy_shape_elems(sample) % n->scaled[i].scaling.n == 0)
+            return n->scaled[i].scaling;
+    return (cvy_scaling){0};
 }
 
 static cvy_status list_outputs(cvy_network *n)
@@ -199,7 +201,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
     n->spec.data.scaling = cvy_augment_target(n->augment)->scaling;
     CVY_TRY(cvy_job_model(job, n->context, &n->spec.data, 0, &n->model));
-    note_scaled(n);
+    CVY_TRY(note_scaled(n));
     CVY_TRY(cvy_model_keep(n->model, o->outputs));
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
               CVY_NETWORK_ARRAYS);

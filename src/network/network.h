@@ -28,7 +28,10 @@ struct cvy_network {
     cvy_network_spec spec;
     cvy_augment *augment; /* the part of data.augment that is not random, with the normalisation */
     cvy_model *model;
-    const char *scaled[CVY_NETWORK_ARRAYS]; /* names of layers whose outputs are in units of the scaled target */
+    struct { /* layers whose outputs are in units of the scaled target */
+        const char *name;
+        cvy_scaling scaling;
+    } scaled[CVY_NETWORK_ARRAYS];
     int nscaled;
     cvy_program *program;
     int64_t step, parameters;                 /* step -1: not known */
@@ -37,7 +40,7 @@ struct cvy_network {
     struct {
         const char *name;
         cvy_shape shape;     /* of a sample */
-        cvy_scaling scaling; /* in the augmentation's memory */
+        cvy_scaling scaling; /* in the memory of the augmentation or of the model */
     } output[CVY_NETWORK_ARRAYS];
     /* Buffers of a call: a sample of x as f32 before augmentation, and what augmentation needs. */
     cvy_bytes plain, row, scratch[2];

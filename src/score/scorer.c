@@ -136,13 +136,20 @@ struct batch_view {
     double *weight;
 };
 
-/* Gives the target of the rows its own units back, and the output in a copy. */
-static cvy_status undo_scaling(const cvy_scorer *scorer, const char *output, const cvy_rows *rows, cvy_bytes *room,
-                               struct batch_view *view)
+/* The scaling of the output that metrics see. */
+static cvy_status output_scaling(const cvy_scorer *scorer, cvy_scaling *out)
 {
     const cvy_session *s = scorer->session;
+    const int step = scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail;
+    return cvy_job_output_scaling(s->job, cvy_dataset_describe(scorer->data), s->model,
+                                  s->program->task[step]->output[0].name, out);
+}
+
+/* Gives the target of the rows its own units back, and the output in a copy. */
+static cvy_status undo_scaling(const cvy_scorer *scorer, const cvy_scaling *scaling, const cvy_rows *rows,
+                               cvy_bytes *room, struct batch_view *view)
+{
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
-    const cvy_scaling *scaling = cvy_job_output_scaling(s->job, info, s->model, output);
     const size_t bytes = (size_t)view->output.elems * cvy_dtype_bytes(view->output.dtype);
     if (rows->n == 0)
         return CVY_OK;
@@ -157,8 +164,8 @@ static cvy_status undo_scaling(const cvy_scorer *scorer, const char *output, con
     return CVY_OK;
 }
 
-static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows *rows, cvy_bytes *room,
-                             struct batch_view *view)
+static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_scaling *scaling, const cvy_rows *rows,
+                             cvy_bytes *room, struct batch_view *view)
 {
     const cvy_program *p = scorer->session->program;
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
@@ -186,7 +193,7 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
             view->target_name = field->name;
         }
     }
-    return undo_scaling(scorer, p->task[step]->output[0].name, rows, room, view);
+    return undo_scaling(scorer, scaling, rows, room, view);
 }
 
 /* Whether the stage of this rank makes the value: a layer's output, or a loss. */
@@ -237,6 +244,7 @@ struct pass {
     int nmetric;
     cvy_exact loss[2 * LOSS_MAX + 1]; /* sums, then normalisers, then the number of samples skipped */
     int nloss;
+    cvy_scaling scaling;                /* of the output; it points to memory of the data set or of the model */
     cvy_bytes output;                   /* of a step, in the units of the target */
     cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that rows have */
 };
@@ -264,7 +272,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     if (!is_made_here(s->program->task[step], s->program->task[step]->output[0].value) ||
         !cvy_grid_is_first_part(&s->program->pipeline.grid))
         return CVY_OK;
-    CVY_TRY(view_batch(scorer, step, rows, &pass->output, &view));
+    CVY_TRY(view_batch(scorer, step, &pass->scaling, rows, &pass->output, &view));
     const cvy_metric_rows metric_rows = {
         .n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
     if (output) /* first, because it is collective, and a fault of a metric belongs to this rank only */
@@ -349,6 +357,7 @@ static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores 
 {
     const cvy_shape sample = output_shape(scorer);
     *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
+    CVY_TRY(output_scaling(scorer, &pass->scaling));
     const cvy_status status = make_metrics(scorer, &sample, pass->metric, scores->at, &pass->nmetric);
     scores->count = pass->nmetric;
     return status;
