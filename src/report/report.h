@@ -32,6 +32,8 @@
  *      "classes": ["cat", ..], "positive": "signal",
  *      "roc": {"fpr": [..], "tpr": [..]},
  *      "confusion": [[..], ..],
+ *      "reliability": {"count": [..], "confidence": [..], "accuracy": [..]}, "reliability_calibrated": {..},
+ *      "coverage": {"expected": 0.9, "levels": [..], "below": [..]},
  *      "mistakes": [{"sample": 17, "name": "test/cat/17.jpg", "truth": "cat", "answer": "dog", "share": 0.98,
  *                    "picture": "data:image/png;base64,.."}, ..],
  *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..],
@@ -40,11 +42,12 @@
  *                  "low": -1.2, "high": 3.4, "spread": 0.5,
  *                  "truth": "data:image/png;base64,..", "prediction": .., "difference": ..}, ..]}
  *
- * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class.
- * "mistakes" are the worst samples, the worst one first; "name" says where a sample is stored. "fields" are maps of
- * targets with two or more axes: the colours of truth and prediction go from low to high, those of the difference from
- * -spread to spread (score_fields.c). The details of metrics are members of the top level. The
- * writer should thin curves of more than some thousand points.
+ * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class. The
+ * metric ece writes "reliability", with a number for each bin of confidence, and again for the probabilities of a
+ * calibrated run. "mistakes" are the worst samples, the worst one first; "name" says where a sample is stored. "fields"
+ * are maps of targets with two or more axes: the colours of truth and prediction go from low to high, those of the
+ * difference from -spread to spread (score_fields.c). The details of metrics are members of the top level. The writer
+ * should thin curves of more than some thousand points.
  *
  * analysis.json, which any program may write that compares the network with other methods on the test data, as
  * examples/collider does (every member may be missing):
