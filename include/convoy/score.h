@@ -121,6 +121,14 @@ typedef struct cvy_predict_request {
     const char *outputs;
     /** Of a network of Caffe, a .prototxt file: the .caffemodel file with its weights. */
     const char *weights;
+    /** [nmember] Further networks, which make an ensemble with @target; or NULL. A folder that is not a run, here or as
+     * @target, stands for the runs in it. */
+    const char *const *member;
+    int nmember;
+    /** 2 or more: dropout stays active, and each network is applied so many times; 0: once, without dropout. */
+    int64_t passes;
+    /** 1: probabilities are those of the logits as they are; 0: of the logits divided by the temperature of the run. */
+    int no_calibration;
 } cvy_predict_request;
 CVY_SIZED_STRUCT(cvy_predict_request)
 
@@ -129,7 +137,14 @@ CVY_SIZED_STRUCT(cvy_predict_request)
  *
  * The result is the same to the bit on any number of ranks, and as from cvy_network_apply() on all samples at once. A
  * sample that data.on_bad_sample: skip leaves out has NaN for its outputs, and no class (an empty name, number -1).
- * Collective: yes. Errors: as cvy_run_train(), and CVY_E_CONFIG (classes or probabilities of a network that has none).
+ *
+ * With an ensemble, or several passes with dropout, each sample has several answers. For numbers the mean of each
+ * output is written, and then their standard deviations (with the divisor answers - 1), as further columns or as a data
+ * set NAME_std. For classes it is the mean probability of each class, its entropy, and the mutual information of class
+ * and answer (both in nats); with CVY_PREDICT_CLASSES the classes of the largest mean probabilities, and these two
+ * numbers. Masks of dropout depend on the seed of the job, the pass and the number of the sample. Collective: yes.
+ * Errors: as cvy_run_train(), and CVY_E_CONFIG (classes or probabilities of a network that has none, passes of a
+ * network without dropout, networks that make no ensemble).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_predict(cvy_context *context, const cvy_predict_request *request);
 
