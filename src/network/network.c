@@ -29,7 +29,7 @@ struct source {
 
 /* ---- finding the weights ---- */
 
-static int is_run(const char *folder)
+int cvy_network_is_run(const char *folder)
 {
     char checkpoints[CVY_RUN_PATH], job[CVY_RUN_PATH];
     cvy_run_path(folder, CVY_RUN_CHECKPOINTS, checkpoints);
@@ -53,7 +53,7 @@ static cvy_status find_set(const char *target, const char *which, cvy_checkpoint
     char path[CVY_RUN_PATH];
     CVY_CHECK(strlen(target) + 24 < sizeof path, CVY_E_ARGUMENT, "a path of %zu characters: the limit is %zu",
               strlen(target), sizeof path - 24);
-    if (is_run(target)) {
+    if (cvy_network_is_run(target)) {
         cvy_run_path(target, CVY_RUN_CHECKPOINTS, path);
         const cvy_status status = which ? cvy_checkpoint_find(path, which, out) : cvy_checkpoint_find_best(path, out);
         return status == CVY_END ? cvy_error_set(CVY_E_IO, "%s holds no checkpoint", target) : status;

@@ -48,6 +48,8 @@ struct cvy_network {
     cvy_bytes plain, row, scratch[2];
 };
 
+/* Whether a folder is that of a run: it has a job or checkpoints. */
+int cvy_network_is_run(const char *folder);
 /* As cvy_network_open(), for all ranks of the context together: rank 0 checks the checkpoint and sends the weights.
  * dropout 1: layers of dropout stay active, as in training, but batch norm uses its running statistics. Collective; all
  * ranks return the same status. */

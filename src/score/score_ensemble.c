@@ -8,6 +8,8 @@
  */
 #include "score/score_ensemble.h"
 
+#include <convoy/score.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,14 +51,6 @@ static double entropy_of(const double *p, int64_t n)
 
 /* ---- the members ---- */
 
-static int is_run(const char *folder)
-{
-    char checkpoints[CVY_RUN_PATH], job[CVY_RUN_PATH];
-    cvy_run_path(folder, CVY_RUN_CHECKPOINTS, checkpoints);
-    cvy_run_path(folder, CVY_RUN_JOB, job);
-    return cvy_file_is_folder(checkpoints) || cvy_file_exists(job);
-}
-
 static cvy_status add_member(cvy_ensemble *e, const char **name, const char *path)
 {
     char *copy = NULL;
@@ -66,23 +60,44 @@ static cvy_status add_member(cvy_ensemble *e, const char **name, const char *pat
     return CVY_OK;
 }
 
-/* A folder of runs stands for the runs in it that have a checkpoint, in the order of their names. */
+/* Lists the runs in a folder that have a checkpoint, in the order of their names. *name_out is in the pool. */
+static cvy_status list_runs(cvy_pool *pool, const char *folder, char ***name_out, int *count_out)
+{
+    char **entry = NULL, path[2 * CVY_RUN_PATH];
+    const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
+    int64_t nentry = 0;
+    int count = 0;
+    CVY_TRY(cvy_file_list(pool, folder, &entry, &nentry));
+    for (int64_t i = 0; i < nentry; i++) {
+        const int bytes = snprintf(path, sizeof path, "%s%s%s/%s", folder, slash, entry[i], CVY_RUN_CHECKPOINTS);
+        if (entry[i][0] != '.' && bytes < (int)sizeof path && cvy_file_is_folder(path))
+            CVY_TRY(cvy_pool_printf(pool, &entry[count++], "%s%s%s", folder, slash, entry[i]));
+    }
+    *name_out = entry;
+    *count_out = count;
+    return CVY_OK;
+}
+
 static cvy_status add_folder(cvy_ensemble *e, const char **name, const char *folder)
 {
-    char **entry = NULL, path[CVY_RUN_PATH], checkpoints[2 * CVY_RUN_PATH];
-    int64_t count = 0;
-    const int before = e->nmember;
-    CVY_CHECK(strlen(folder) < sizeof path / 2, CVY_E_ARGUMENT, "a path of %zu characters is too long", strlen(folder));
-    CVY_TRY(cvy_file_list(e->pool, folder, &entry, &count));
-    for (int64_t i = 0; i < count; i++) {
-        if (entry[i][0] == '.' || strlen(entry[i]) > sizeof path / 2 - 2)
-            continue;
-        snprintf(path, sizeof path, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", entry[i]);
-        snprintf(checkpoints, sizeof checkpoints, "%s/%s", path, CVY_RUN_CHECKPOINTS);
-        if (cvy_file_is_folder(checkpoints))
-            CVY_TRY(add_member(e, name, path));
-    }
-    return e->nmember > before ? CVY_OK : CVY_NOT_APPLICABLE;
+    char **run = NULL;
+    int count = 0;
+    CVY_TRY(list_runs(e->pool, folder, &run, &count));
+    for (int i = 0; i < count; i++)
+        CVY_TRY(add_member(e, name, run[i]));
+    return count > 0 ? CVY_OK : CVY_NOT_APPLICABLE;
+}
+
+int cvy_is_ensemble(const char *path)
+{
+    cvy_pool *pool = NULL;
+    char **run = NULL;
+    int count = 0;
+    if (!path || !*path || !cvy_file_is_folder(path) || cvy_network_is_run(path) || cvy_pool_create(&pool) != CVY_OK)
+        return 0;
+    const cvy_status status = list_runs(pool, path, &run, &count);
+    cvy_pool_destroy(&pool);
+    return status == CVY_OK && count > 0;
 }
 
 /* A folder that is neither a run nor holds any is left to the network, which says what it is not. */
@@ -93,7 +108,7 @@ static cvy_status list_members(cvy_ensemble *e, const cvy_ensemble_opts *o)
     CVY_TRY(cvy_pool_alloc(e->pool, sizeof *name * CVY_MEMBERS_MAX, &name));
     for (int i = 0; i < o->ntarget; i++) {
         const char *target = o->target[i];
-        const int is_folder = cvy_file_is_folder(target) && *target && !is_run(target);
+        const int is_folder = cvy_file_is_folder(target) && *target && !cvy_network_is_run(target);
         const cvy_status status = is_folder ? add_folder(e, name, target) : CVY_NOT_APPLICABLE;
         CVY_TRY(status == CVY_NOT_APPLICABLE ? add_member(e, name, target) : status);
     }
