@@ -27,7 +27,7 @@
  * its members that has them is used.
  *
  * test.json, which `train` writes at its end and `test` writes too (every member may be missing):
- *     {"checkpoint": "step-00004500", "data": "cifar10 test", "samples": 10000, "loss": 0.61,
+ *     {"checkpoint": "step-00004500", "data": "cifar10 test", "samples": 10000, "loss": 0.61, "temperature": 1.3,
  *      "metrics": {"accuracy": 0.809, "auc": 0.97},
  *      "classes": ["cat", ..], "positive": "signal",
  *      "roc": {"fpr": [..], "tpr": [..]},
@@ -97,7 +97,8 @@ void cvy_report_training(cvy_report *r);
 void cvy_report_step_time(cvy_report *r); /* this and the next are parts of the training's section */
 void cvy_report_stages(cvy_report *r);
 void cvy_report_test(cvy_report *r);
-void cvy_report_fields(cvy_report *r); /* a part of the test's section */
+void cvy_report_fields(cvy_report *r); /* this and the next are parts of the test's section */
+void cvy_report_reliability(cvy_report *r);
 void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 
