@@ -150,7 +150,7 @@ static void reliability(void)
     put("test.json", bins);
     char *html = page();
     says(html, "<b>Reliability</b>");
-    says(html, "expected calibration error 12.5 %, with the temperature 1.25 it is 6.0 %");
+    says(html, "expected calibration error 12.5 %, with the temperature 1.250 it is 6.0 %");
     says(html, "as trained");
     says(html, "calibrated");
     says(html, "number of test samples in each bin of confidence");
