@@ -202,15 +202,16 @@ static cvy_status fit(struct fit *f, cvy_calibration *c)
 
 static cvy_status calibrate(struct fit *f, cvy_context *context, const char *run, const char *data, cvy_calibration *c)
 {
-    char *checkpoint = NULL;
+    char *checkpoint = NULL; /* rank 0 looks for it */
     cvy_comm *comm = context->comm;
     const cvy_network_opts opts = {.size = sizeof opts};
-    cvy_status status =
-        run && cvy_file_is_folder(run)
-            ? cvy_run_checkpoint(run, &checkpoint)
-            : cvy_error_set(CVY_E_ARGUMENT, "%s is not a run folder, which keeps its calibration", run ? run : "NULL");
-    if (status == CVY_OK)
-        snprintf(c->checkpoint, sizeof c->checkpoint, "%s", checkpoint);
+    cvy_status status = CVY_OK;
+    if (!run || !cvy_file_is_folder(run))
+        status =
+            cvy_error_set(CVY_E_ARGUMENT, "%s is not a run folder, which keeps its calibration", run ? run : "NULL");
+    else if (comm->rank == 0)
+        status = cvy_run_checkpoint(run, &checkpoint);
+    snprintf(c->checkpoint, sizeof c->checkpoint, "%s", checkpoint ? checkpoint : "");
     cvy_text_release(&checkpoint);
     CVY_TRY(cvy_comm_agree(comm, status));
     CVY_TRY(cvy_applied_open(&f->applied, context, run, &opts, 0));

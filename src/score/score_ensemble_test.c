@@ -256,7 +256,7 @@ cvy_status cvy_run_test_ensemble(cvy_context *context, const char *const *target
     if (status == CVY_OK)
         status = run(&t);
     if (status == CVY_OK)
-        status = write_scores(&t, owned->pool, &scores);
+        status = cvy_comm_agree(context->comm, write_scores(&t, owned->pool, &scores));
     scores.owned = owned;
     if (status == CVY_OK)
         cvy_result_write(scores_out, &scores, sizeof scores);
