@@ -48,6 +48,12 @@ cmp before.csv after.csv >/dev/null && fail "the temperature changes nothing"
 "$CONVOY" export trials/1 one.safetensors >log 2>&1 || fail "export: $(cat log)"
 predict one.safetensors --out exported.csv --probabilities
 cmp after.csv exported.csv || fail "the exported file has another temperature"
+if "$CONVOY" export trials/1 one.onnx >log 2>&1; then
+    predict one.onnx --out exported.csv --probabilities
+    paste -d, after.csv exported.csv | awk -F, '{ for (k = 1; k <= 3; k++) if (($k - $(k + 3)) ^ 2 > 1e-10) exit 1 }' || fail "the ONNX file has another temperature"
+else
+    grep -q protobuf log || fail "export to ONNX: $(cat log)"
+fi
 sed 's/step-[0-9]*/step-00000001/' one.json >trials/1/calibration.json
 predict trials/1 --out stale.csv --probabilities
 grep -q 'the calibration is of another checkpoint' log || fail "no warning: $(cat log)"
