@@ -16,7 +16,7 @@
 
 enum { CMD_EXIT_FAULT = 1, CMD_EXIT_USAGE = 2, CMD_EXIT_STOPPED = 75 };
 
-#define CMD_ARGS_MAX 8
+#define CMD_ARGS_MAX 64
 #define CMD_SETS_MAX 256
 #define CMD_NUMBERS_MAX 32
 #define CMD_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

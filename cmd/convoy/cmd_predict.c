@@ -4,8 +4,8 @@
 
 typedef struct verb_options {
     const char *data, *out, *job, *outputs, *weights;
-    int probabilities, classes, header, names;
-    int64_t top;
+    int probabilities, classes, header, names, no_calibration;
+    int64_t top, passes;
     cmd_sets sets;
     cmd_ranks ranks;
 } verb_options;
@@ -17,6 +17,10 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
     const cvy_job_source job = cmd_job(&o->sets, o->job, NULL);
     cvy_predict_request request = cvy_predict_request_default();
     request.target = line->arg[0];
+    request.member = line->arg + 1;
+    request.nmember = line->narg - 1;
+    request.passes = o->passes;
+    request.no_calibration = o->no_calibration;
     request.job = o->job ? &job : NULL;
     request.data = o->data;
     request.out = o->out;
@@ -62,6 +66,11 @@ static const cmd_option options[] = {
     {"--classes", NULL, CMD_FLAG, CMD_FIELD(classes),
      "the most probable class: its name and probability in a .csv file, its number (i32) in a .npy file, both in .h5"},
     {"--top", "K", CMD_NUMBER, CMD_FIELD(top), "the K most probable classes, the best first"},
+    {"--uncertainty", "N", CMD_NUMBER, CMD_FIELD(passes),
+     "N passes with dropout, 2 or more: mean and standard deviation of each output; of classes the mean probabilities, "
+     "their entropy, and the mutual information"},
+    {"--no-calibration", NULL, CMD_FLAG, CMD_FIELD(no_calibration),
+     "probabilities of the outputs as they are, without the temperature of `convoy test --calibrate`"},
     {"--names", NULL, CMD_FLAG, CMD_FIELD(names),
      "the first column of a .csv file, or the data set sample of a .h5 file, says which sample it is"},
     {"--header", NULL, CMD_FLAG, CMD_FIELD(header), "the first line of a .csv file has the names of the columns"},
@@ -76,11 +85,14 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_predict = {
     .name = "predict",
-    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors|NET.onnx|NET.prototxt --data SOURCE --out FILE.csv|.npy|.h5",
+    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors|NET.onnx|NET.prototxt ... --data SOURCE --out FILE.csv|.npy|.h5",
     .summary = "writes a trained network's output for each sample",
+    .detail = "Several networks, or a folder of runs, are an ensemble: the file gets the mean of their outputs and the "
+              "standard deviation; of classes the mean of their probabilities, the entropy of the mean, and the mutual "
+              "information of class and network, both in nats (docs/guide/uncertainty.md).",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,
-    .narg_max = 1,
+    .narg_max = CMD_ARGS_MAX,
     .run = run,
 };

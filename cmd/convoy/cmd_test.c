@@ -6,9 +6,9 @@
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *data, *job;
+    const char *data, *job, *calibrate_on;
     cmd_sets sets;
-    int json;
+    int json, calibrate, no_calibration;
     cmd_ranks ranks;
 } verb_options;
 
@@ -67,6 +67,47 @@ static void print_scores(const cvy_test_result *r)
     print_confusion(r);
 }
 
+static void print_calibration(const cvy_calibration_result *c)
+{
+    printf("temperature %.4f, fitted on %lld samples\n", c->temperature, (long long)c->samples);
+    printf("%20s  %8s  %8s\n", "", "before", "after");
+    printf("%-20s  %8.4f  %8.4f\n", "nll", c->nll_before, c->nll_after);
+    printf("%-20s  %8.4f  %8.4f\n\n", "ece", c->ece_before, c->ece_after);
+}
+
+/* ---- ensembles ---- */
+
+/* A row for each member, then the ensemble. */
+static void print_ensemble(const cvy_ensemble_scores *s)
+{
+    int width = 8;
+    for (int m = 0; m < s->nmember; m++)
+        width = (int)strlen(s->member[m]) > width ? (int)strlen(s->member[m]) : width;
+    printf("%lld samples\n%-*s", (long long)s->samples, width, "");
+    for (int i = 0; i < s->nmetric; i++)
+        printf("  %*s", (int)strlen(s->metric[i]) > 9 ? (int)strlen(s->metric[i]) : 9, s->metric[i]);
+    putchar('\n');
+    for (int m = 0; m <= s->nmember; m++) {
+        printf("%-*s", width, m < s->nmember ? s->member[m] : "ensemble");
+        for (int i = 0; i < s->nmetric; i++)
+            printf("  %*.5g", (int)strlen(s->metric[i]) > 9 ? (int)strlen(s->metric[i]) : 9,
+                   s->value[m * s->nmetric + i]);
+        putchar('\n');
+    }
+}
+
+static int test_ensemble(const cmd_line *line, cvy_context *context)
+{
+    const verb_options *o = line->options;
+    cvy_ensemble_scores scores = {.size = sizeof scores};
+    const cvy_status status =
+        cvy_run_test_ensemble(context, line->arg, line->narg, o->data, !o->no_calibration, &scores);
+    if (status == CVY_OK && cvy_context_rank(context) == 0)
+        print_ensemble(&scores);
+    cvy_ensemble_scores_release(&scores);
+    return cmd_outcome(status);
+}
+
 /* ---- the verb ---- */
 
 static int test(const cmd_line *line, cvy_context *context, void *user)
@@ -75,8 +116,18 @@ static int test(const cmd_line *line, cvy_context *context, void *user)
     (void)user;
     const cvy_job_source job = cmd_job(&o->sets, o->job, NULL);
     cvy_test_result r = {.size = sizeof r};
+    cvy_calibration_result c = {.size = sizeof c};
     char *json = NULL;
     int code = 0;
+    if (line->narg > 1 || cvy_is_ensemble(line->arg[0]))
+        return test_ensemble(line, context);
+    if (o->calibrate || o->calibrate_on) {
+        const cvy_status fitted = cvy_run_calibrate(context, line->arg[0], o->calibrate_on, &c);
+        if (fitted != CVY_OK)
+            return cmd_outcome(fitted);
+        if (cvy_context_rank(context) == 0 && !o->json)
+            print_calibration(&c);
+    }
     const cvy_status status = cvy_run_test(context, line->arg[0], o->job ? &job : NULL, o->data, &r);
     if (status == CVY_OK && cvy_context_rank(context) == 0)
         renew_report(line->arg[0]);
@@ -97,6 +148,11 @@ static int run(const cmd_line *line)
         cmd_error("--set overrides keys of a job file: give --job too");
         return CMD_EXIT_USAGE;
     }
+    if ((line->narg > 1 || cvy_is_ensemble(line->arg[0])) && (o->calibrate || o->calibrate_on || o->job || o->json)) {
+        cmd_error(
+            "--calibrate, --job and --json are for one network: an ensemble takes the calibrations of its members");
+        return CMD_EXIT_USAGE;
+    }
     return cmd_on_ranks(line, &o->ranks, test, NULL);
 }
 
@@ -104,6 +160,11 @@ static const cmd_option options[] = {
     {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data),
      "a path, or a map {path: ..., format: ...}; data.test of the job if not given"},
     {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job), "the job that the weights belong to; a run folder has its own"},
+    {"--calibrate", NULL, CMD_FLAG, CMD_FIELD(calibrate),
+     "first fits the temperature of the probabilities on the validation data and keeps it in the run"},
+    {"--calibrate-on", "SOURCE", CMD_TEXT, CMD_FIELD(calibrate_on), "the same on other data"},
+    {"--no-calibration", NULL, CMD_FLAG, CMD_FIELD(no_calibration),
+     "an ensemble: without the temperatures of its members"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints everything as one JSON object"),
     CMD_OPTION_THREADS,
@@ -113,13 +174,19 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_test = {
     .name = "test",
-    .arguments = "RUN|WEIGHTS.safetensors [--data SOURCE]",
+    .arguments = "RUN|WEIGHTS.safetensors ... [--data SOURCE]",
     .summary = "scores a trained network on labelled data",
-    .detail = "For a run folder it takes the best checkpoint if one is kept, else the newest one. The scores go into "
-              "the folder's test.json and its report.",
+    .detail =
+        "For a run folder it takes the best checkpoint if one is kept, else the newest one. The scores go into "
+        "the folder's test.json and its report.\n"
+        "Several networks, or a folder of runs, are an ensemble: it prints the scores of each and those of their "
+        "combined answer.\n"
+        "--calibrate fits one number, the temperature, by which logits are divided before they become "
+        "probabilities (docs/guide/uncertainty.md). It goes into the run's calibration.json, and `convoy predict` "
+        "and `convoy export` use it.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,
-    .narg_max = 1,
+    .narg_max = CMD_ARGS_MAX,
     .run = run,
 };

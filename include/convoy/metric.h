@@ -42,7 +42,8 @@ typedef struct cvy_metric_batch {
     /** [rows, output...], of output_dtype: logits or predictions, as cvy_program_output() gives them. */
     const void *output;
     cvy_dtype output_dtype;
-    /** Labels [rows] of an integer dtype, or real targets [rows, output...]. */
+    /** Labels [rows] of an integer dtype, or real targets [rows, output...]; of the metric coverage, one for each
+     * distribution of the output. */
     const void *target;
     cvy_dtype target_dtype;
     /** [rows]: 0 leaves a sample out; NULL: all count. */

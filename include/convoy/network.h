@@ -57,6 +57,9 @@ typedef struct cvy_network_about {
     int64_t classes;
     /** Numbers of inputs and outputs, see cvy_network_input() and cvy_network_output(). */
     int64_t inputs, outputs;
+    /** Of a calibrated classifier (`convoy test --calibrate`): the probabilities are the softmax of the logits divided
+     * by this; 0: it is not calibrated. */
+    double temperature;
 } cvy_network_about;
 CVY_SIZED_STRUCT(cvy_network_about)
 

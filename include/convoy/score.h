@@ -73,6 +73,71 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_test_result_json(const cvy_test_result *re
 /** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
 CVY_API void cvy_test_result_release(cvy_test_result *result);
 
+/** A fitted temperature. Set size; the library fills the rest. */
+typedef struct cvy_calibration_result {
+    size_t size;
+    /** The logits are divided by it before they become probabilities. Above 1: the network was too sure. */
+    double temperature;
+    /** Samples it was fitted on. */
+    int64_t samples;
+    /** Negative log-likelihood, nats, and expected calibration error (15 bins) on these samples, with temperature 1 and
+     * with the fitted one. */
+    double nll_before, nll_after, ece_before, ece_after;
+} cvy_calibration_result;
+CVY_SIZED_STRUCT(cvy_calibration_result)
+
+/**
+ * cvy_run_calibrate - fit a temperature to the probabilities of a trained classifier
+ * @run: a run folder; the checkpoint is the one that cvy_run_test() takes
+ * @data: a data source with labels, which neither the training nor the test has seen; NULL: the validation data of the
+ *        job (data.val)
+ * @result_out: written on all ranks
+ *
+ * The temperature is the one with the least negative log-likelihood. It is kept in the run's calibration.json, for
+ * this checkpoint: cvy_run_test(), cvy_run_predict(), cvy_run_export() and cvy_network_open() find it there. The class
+ * with the largest probability stays the same. The result is the same to the bit on any number of ranks. Collective:
+ * yes. Errors: as cvy_run_predict(), and CVY_E_CONFIG (no classes, no validation data), CVY_E_NUMERIC (an output is not
+ * finite).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_calibrate(cvy_context *context, const char *run, const char *data,
+                                                    cvy_calibration_result *result_out);
+
+/** The scores of an ensemble and of its members. Set size; the library fills the rest. Release it with
+ * cvy_ensemble_scores_release(); all pointers in it are valid until then. */
+typedef struct cvy_ensemble_scores {
+    size_t size;
+    int64_t samples;
+    int nmember, nmetric;
+    /** [nmember] Targets as given, or runs of a folder; [nmetric]. */
+    const char *const *member;
+    const char *const *metric;
+    /** [nmember + 1, nmetric] The last row is the ensemble's. */
+    const double *value;
+    /** Private to the library. */
+    void *owned;
+} cvy_ensemble_scores;
+CVY_SIZED_STRUCT(cvy_ensemble_scores)
+
+/**
+ * cvy_run_test_ensemble - score an ensemble of trained networks on labelled data, and each of its members
+ * @target: [ntarget] what cvy_network_open() takes, or folders of runs, of which each run is a member
+ * @data: as for cvy_run_test(), with the job of the first member
+ * @calibrated: 1: probabilities use the temperatures of the members
+ * @scores_out: written on all ranks
+ *
+ * The ensemble of a classifier answers with the mean of the probabilities of its members; another one with the mean of
+ * their outputs, but the output of the loss gaussian_nll with mean and variance of the mixture. The scores are the same
+ * to the bit on any number of ranks. Collective: yes. Errors: as cvy_run_predict().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_test_ensemble(cvy_context *context, const char *const *target, int ntarget,
+                                                        const char *data, int calibrated,
+                                                        cvy_ensemble_scores *scores_out);
+/** Whether a path is a folder that is no run but holds runs with checkpoints: then it stands for an ensemble.
+ * Collective: no. */
+CVY_API int cvy_is_ensemble(const char *path);
+/** Releases the contents and empties the struct, which may be empty already. Its size stays. Collective: no. */
+CVY_API void cvy_ensemble_scores_release(cvy_ensemble_scores *scores);
+
 /**
  * cvy_run_checkpoint - the checkpoint of a run that cvy_run_test(), cvy_run_predict() and cvy_run_export() take
  * @run: a run folder
@@ -121,6 +186,14 @@ typedef struct cvy_predict_request {
     const char *outputs;
     /** Of a network of Caffe, a .prototxt file: the .caffemodel file with its weights. */
     const char *weights;
+    /** [nmember] Further networks, which make an ensemble with @target; or NULL. A folder that is not a run, here or as
+     * @target, stands for the runs in it. */
+    const char *const *member;
+    int nmember;
+    /** 2 or more: dropout stays active, and each network is applied so many times; 0: once, without dropout. */
+    int64_t passes;
+    /** 1: probabilities are those of the logits as they are; 0: of the logits divided by the temperature of the run. */
+    int no_calibration;
 } cvy_predict_request;
 CVY_SIZED_STRUCT(cvy_predict_request)
 
@@ -129,7 +202,14 @@ CVY_SIZED_STRUCT(cvy_predict_request)
  *
  * The result is the same to the bit on any number of ranks, and as from cvy_network_apply() on all samples at once. A
  * sample that data.on_bad_sample: skip leaves out has NaN for its outputs, and no class (an empty name, number -1).
- * Collective: yes. Errors: as cvy_run_train(), and CVY_E_CONFIG (classes or probabilities of a network that has none).
+ *
+ * With an ensemble, or several passes with dropout, each sample has several answers. For numbers the mean of each
+ * output is written, and then their standard deviations (with the divisor answers - 1), as further columns or as a data
+ * set NAME_std. For classes it is the mean probability of each class, its entropy, and the mutual information of class
+ * and answer (both in nats); with CVY_PREDICT_CLASSES the classes of the largest mean probabilities, and these two
+ * numbers. Masks of dropout depend on the seed of the job, the pass and the number of the sample. Collective: yes.
+ * Errors: as cvy_run_train(), and CVY_E_CONFIG (classes or probabilities of a network that has none, passes of a
+ * network without dropout, networks that make no ensemble).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_predict(cvy_context *context, const cvy_predict_request *request);
 

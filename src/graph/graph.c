@@ -19,6 +19,7 @@ cvy_status cvy_graph_create(cvy_vars *vars, const cvy_graph_opts *opts, cvy_grap
                      .vars = vars,
                      .batch = opts->batch,
                      .training = opts->training,
+                     .dropout = opts->dropout,
                      .dtype = opts->dtype,
                      .bn_group = opts->bn_group,
                      .bn_frozen = opts->bn_frozen,

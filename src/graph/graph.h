@@ -224,6 +224,7 @@ typedef struct cvy_graph {
     int sample_part, sample_parts; /* ranks along the tensor axis share the samples of some layers: this rank's place,
                                       and their number; 0, 1: they do not */
     int training;                  /* 1: dropout is active, and batch norm uses the statistics of the batch */
+    int dropout;                   /* 1: dropout is active in evaluation, too */
     cvy_dtype dtype;               /* of activations and their gradients: f32, f64 or bf16 */
     int64_t bn_group;              /* batch_norm.group in samples; 0: the whole micro-batch; -1: this rank's part */
     const char *bn_frozen;         /* patterns of the batch norms with frozen statistics, "a*, b"; borrowed; or NULL */
@@ -244,7 +245,7 @@ typedef struct cvy_graph {
 typedef struct cvy_graph_opts {
     const char *name;
     cvy_batch batch;
-    int training;
+    int training, dropout; /* as in cvy_graph */
     cvy_dtype dtype;
     int64_t bn_group;
     const char *bn_frozen; /* as in cvy_graph */

@@ -42,13 +42,13 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
     CVY_TRY_OUT(cvy_pool_create(&m->pool));
     CVY_TRY_OUT(cvy_pool_alloc(m->pool, CVY_MAX(def->options_size, sizeof(cvy_metric_labels)), &m->options));
     CVY_TRY_OUT(cvy_options_parse(m->pool, name, def->options, options, NULL, m->options, def->options_size));
+    if (def->check)
+        CVY_TRY_OUT(def->check(m->options, output_sample));
     if (def->nsums) {
         m->nsums = def->nsums(m->options, &m->output);
         CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->sums * (size_t)m->nsums, &m->sums));
         CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->totals * (size_t)m->nsums, &m->totals));
     }
-    if (def->check)
-        CVY_TRY_OUT(def->check(m->options, output_sample));
     *out = m;
     return CVY_OK;
 out:
@@ -66,6 +66,14 @@ void cvy_metric_ignore(cvy_metric *m, int64_t label)
 const cvy_shape *cvy_metric_output(const cvy_metric *m)
 {
     return &m->output;
+}
+
+int64_t cvy_metric_targets(const cvy_metric *m)
+{
+    const int64_t elems = cvy_shape_elems(&m->output);
+    if (m->def->wants_labels && m->output.ndim > 0)
+        return elems / m->output.dim[0];
+    return m->def->targets ? m->def->targets(m->options, &m->output) : elems;
 }
 
 int cvy_metric_higher_is_better(const cvy_metric *m)
@@ -150,7 +158,7 @@ cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
     if (m->def->wants_labels)
         CVY_TRY(check_labels(m, rows));
     else
-        CVY_CHECK(rows->target->elems == rows->output->elems, CVY_E_SHAPE,
+        CVY_CHECK(rows->target->elems == rows->n * cvy_metric_targets(m), CVY_E_SHAPE,
                   "metric %s: the target has %lld elements, the output %lld", m->def->name,
                   (long long)rows->target->elems, (long long)rows->output->elems);
     if (m->def->add)

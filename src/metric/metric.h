@@ -38,9 +38,10 @@ typedef struct cvy_metric_def {
     const cvy_option *options;
     size_t options_size;
     int higher_is_better;
-    /* 1: targets are integers and the options begin with cvy_metric_labels. 0: targets are reals of the output's
-     * shape. */
+    /* 1: targets are integers and the options begin with cvy_metric_labels. 0: targets are reals, as many as `targets`
+     * says, or one for each output. */
     int wants_labels;
+    int64_t (*targets)(const void *options, const cvy_shape *output); /* targets of a sample; NULL: the outputs */
     /* Checks that the metric can be used with outputs of this sample shape; may be NULL. */
     cvy_status (*check)(const void *options, const cvy_shape *output);
     /* Number of doubles that are summed over ranks, for outputs of this sample shape; NULL for row metrics. */
@@ -80,5 +81,6 @@ cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64
  * only. Afterwards the metric is ready for the next pass. */
 cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail);
 const cvy_shape *cvy_metric_output(const cvy_metric *m); /* shape of one sample's output */
+int64_t cvy_metric_targets(const cvy_metric *m);         /* labels or numbers that a sample's target has */
 
 #endif

@@ -60,11 +60,13 @@ cvy_status cvy_metric_add_rows(cvy_metric *m, const cvy_metric_batch *batch)
               "outputs are %s, expected f32 or f64", cvy_dtype_text(b.output_dtype));
     const cvy_shape *output = cvy_metric_output(m);
     const int is_real = b.target_dtype == CVY_DTYPE_F32 || b.target_dtype == CVY_DTYPE_F64;
+    const cvy_shape number = {1, {cvy_metric_targets(m)}};
     cvy_shape label = {0};
     for (int i = 1; i < output->ndim; i++) /* one label for each position */
         label.dim[label.ndim++] = output->dim[i];
+    const cvy_shape *target = !is_real ? &label : cvy_metric_targets(m) == cvy_shape_elems(output) ? output : &number;
     const cvy_span outputs = span_of(b.output, b.output_dtype, b.rows, output),
-                   targets = span_of(b.target, b.target_dtype, b.rows, is_real ? output : &label);
+                   targets = span_of(b.target, b.target_dtype, b.rows, target);
     return cvy_metric_add(m,
                           &(cvy_metric_rows){.n = b.rows, .output = &outputs, .target = &targets, .weight = b.weight});
 }

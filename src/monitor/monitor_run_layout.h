@@ -13,13 +13,14 @@
 
 #include "base/base_status.h"
 
-#define CVY_RUN_JOB "job.resolved.yaml"   /* the job with all its defaults */
-#define CVY_RUN_PLAN "plan.json"          /* the plan of a full step */
-#define CVY_RUN_METRICS "metrics.jsonl"   /* a line for each logged step and each epoch */
-#define CVY_RUN_CHECKPOINTS "checkpoints" /* a folder */
-#define CVY_RUN_STATUS "STATUS"           /* one line: see cvy_run_status */
-#define CVY_RUN_TEST "test.json"          /* the scores of `convoy test` */
-#define CVY_RUN_ANALYSIS "analysis.json"  /* other methods on the test data, written by another program */
+#define CVY_RUN_JOB "job.resolved.yaml"        /* the job with all its defaults */
+#define CVY_RUN_PLAN "plan.json"               /* the plan of a full step */
+#define CVY_RUN_METRICS "metrics.jsonl"        /* a line for each logged step and each epoch */
+#define CVY_RUN_CHECKPOINTS "checkpoints"      /* a folder */
+#define CVY_RUN_STATUS "STATUS"                /* one line: see cvy_run_status */
+#define CVY_RUN_TEST "test.json"               /* the scores of `convoy test` */
+#define CVY_RUN_CALIBRATION "calibration.json" /* the temperature of `convoy test --calibrate` */
+#define CVY_RUN_ANALYSIS "analysis.json"       /* other methods on the test data, written by another program */
 #define CVY_RUN_REPORT "report.html"
 #define CVY_RUN_LOCK "lock" /* locked by rank 0 while the run is active */
 

@@ -15,6 +15,7 @@
 #include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
+#include "network/network_calibration.h"
 #include "session/session.h"
 #include "session/session_normalize.h"
 
@@ -28,7 +29,7 @@ struct source {
 
 /* ---- finding the weights ---- */
 
-static int is_run(const char *folder)
+int cvy_network_is_run(const char *folder)
 {
     char checkpoints[CVY_RUN_PATH], job[CVY_RUN_PATH];
     cvy_run_path(folder, CVY_RUN_CHECKPOINTS, checkpoints);
@@ -52,7 +53,7 @@ static cvy_status find_set(const char *target, const char *which, cvy_checkpoint
     char path[CVY_RUN_PATH];
     CVY_CHECK(strlen(target) + 24 < sizeof path, CVY_E_ARGUMENT, "a path of %zu characters: the limit is %zu",
               strlen(target), sizeof path - 24);
-    if (is_run(target)) {
+    if (cvy_network_is_run(target)) {
         cvy_run_path(target, CVY_RUN_CHECKPOINTS, path);
         const cvy_status status = which ? cvy_checkpoint_find(path, which, out) : cvy_checkpoint_find_best(path, out);
         return status == CVY_END ? cvy_error_set(CVY_E_IO, "%s holds no checkpoint", target) : status;
@@ -151,22 +152,24 @@ static cvy_status add_tasks(cvy_network *n, const char *outputs, int64_t most)
 }
 
 /* Notes which layers are compared with the target, while the model has its losses. */
-static void note_scaled(cvy_network *n)
+static cvy_status note_scaled(cvy_network *n)
 {
     for (int i = 0; i < n->model->nlayer && n->nscaled < CVY_NETWORK_ARRAYS; i++) {
         const char *name = n->model->layer[i].output;
-        if (cvy_job_output_scaling(n->spec.job, &n->spec.data, n->model, name)->n > 0)
-            n->scaled[n->nscaled++] = name;
+        cvy_scaling *scaling = &n->scaled[n->nscaled].scaling;
+        CVY_TRY(cvy_job_output_scaling(n->spec.job, &n->spec.data, n->model, name, scaling));
+        if (scaling->n > 0)
+            n->scaled[n->nscaled++].name = name;
     }
+    return CVY_OK;
 }
 
 static cvy_scaling output_scaling(const cvy_network *n, const char *name, const cvy_shape *sample)
 {
-    const cvy_scaling *scaling = &n->spec.data.scaling, none = {0};
-    int is_scaled = 0;
     for (int i = 0; i < n->nscaled; i++)
-        is_scaled |= strcmp(n->scaled[i], name) == 0;
-    return is_scaled && cvy_shape_elems(sample) % scaling->n == 0 ? *scaling : none;
+        if (strcmp(n->scaled[i].name, name) == 0 && cvy_shape_elems(sample) % n->scaled[i].scaling.n == 0)
+            return n->scaled[i].scaling;
+    return (cvy_scaling){0};
 }
 
 static cvy_status list_outputs(cvy_network *n)
@@ -199,7 +202,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
     n->spec.data.scaling = cvy_augment_target(n->augment)->scaling;
     CVY_TRY(cvy_job_model(job, n->context, &n->spec.data, 0, &n->model));
-    note_scaled(n);
+    CVY_TRY(note_scaled(n));
     CVY_TRY(cvy_model_keep(n->model, o->outputs));
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
               CVY_NETWORK_ARRAYS);
@@ -211,6 +214,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     opts.memory_limit = 0;      /* it is for training */
     opts.shards = 0;
     CVY_TRY(cvy_job_translate(cvy_program_create(n->context, &opts, &n->program)));
+    cvy_program_keep_dropout(n->program, n->dropout);
     CVY_TRY(cvy_job_batch(job, 1, &batch));
     CVY_TRY(add_tasks(n, o->outputs, o->batch > 0 ? o->batch : CVY_MIN(batch, 64)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(n->program)));
@@ -254,12 +258,29 @@ static cvy_status make_context(const cvy_context *of, cvy_context **out)
     return CVY_OK;
 }
 
+/* A run folder may hold a temperature for these weights. */
+static cvy_status find_temperature(cvy_network *n, int tells, const struct source *s)
+{
+    int stale = 0;
+    if (!s->set.path)
+        return CVY_OK;
+    CVY_TRY(cvy_calibration_of(s->set.path, &n->spec.temperature, &stale));
+    if (stale && tells)
+        cvy_log(n->context, CVY_LOG_WARN,
+                "%s: the calibration is of another checkpoint and is not applied; renew it by `convoy test RUN "
+                "--calibrate`",
+                s->set.path);
+    return CVY_OK;
+}
+
 /* comm NULL: this rank alone. */
 static cvy_status open_network(cvy_network *n, cvy_comm *comm, const cvy_network_opts *o, struct source *source)
 {
     cvy_status status = comm && comm->rank > 0 ? CVY_OK : find_weights(n, o->checkpoint, source);
     CVY_TRY(comm ? share_source(comm, status, source) : status);
     status = find_spec(n, source, o->job);
+    if (status == CVY_OK)
+        status = find_temperature(n, !comm || comm->rank == 0, source);
     if (status == CVY_OK && o->job)
         status = cvy_job_load_libraries(n->spec.job, &n->context->extensions);
     if (comm) {
@@ -273,7 +294,7 @@ static cvy_status open_network(cvy_network *n, cvy_comm *comm, const cvy_network
 }
 
 static cvy_status create(cvy_context *context, int together, const char *target, const cvy_network_opts *opts,
-                         cvy_network **out)
+                         int dropout, cvy_network **out)
 {
     cvy_comm *comm = together ? context->comm : NULL;
     cvy_network *n = NULL;
@@ -288,6 +309,7 @@ static cvy_status create(cvy_context *context, int together, const char *target,
         status = make_context(context, &n->context);
     CVY_TRY_OUT(comm ? cvy_comm_agree(comm, status) : status);
     source.caffemodel = o.weights;
+    n->dropout = dropout;
     CVY_TRY_OUT(open_network(n, comm, &o, &source));
     *out = n;
 out:
@@ -301,13 +323,13 @@ cvy_status cvy_network_open(cvy_context *context, const char *target, const cvy_
                             cvy_network **network_out)
 {
     CVY_CHECK(context && target && network_out, CVY_E_ARGUMENT, "cvy_network_open() needs a context and a target");
-    return create(context, 0, target, opts, network_out);
+    return create(context, 0, target, opts, 0, network_out);
 }
 
 cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, const cvy_network_opts *opts,
-                                     cvy_network **out)
+                                     int dropout, cvy_network **out)
 {
-    return create(context, 1, target, opts, out);
+    return create(context, 1, target, opts, dropout, out);
 }
 
 void cvy_network_destroy(cvy_network **network)
@@ -338,7 +360,8 @@ cvy_status cvy_network_describe(const cvy_network *n, cvy_network_about *about_o
                                      .parameters = n->parameters,
                                      .classes = n->spec.data.nclasses,
                                      .inputs = n->model->ninput,
-                                     .outputs = n->noutput};
+                                     .outputs = n->noutput,
+                                     .temperature = n->spec.temperature};
     cvy_result_write(about_out, &about, sizeof about);
     return CVY_OK;
 }

@@ -28,29 +28,39 @@ struct cvy_network {
     cvy_network_spec spec;
     cvy_augment *augment; /* the part of data.augment that is not random, with the normalisation */
     cvy_model *model;
-    const char *scaled[CVY_NETWORK_ARRAYS]; /* names of layers whose outputs are in units of the scaled target */
+    struct { /* layers whose outputs are in units of the scaled target */
+        const char *name;
+        cvy_scaling scaling;
+    } scaled[CVY_NETWORK_ARRAYS];
     int nscaled;
     cvy_program *program;
     int64_t step, parameters;                 /* step -1: not known */
     cvy_network_size size[CVY_NETWORK_SIZES]; /* ascending */
     int nsize, noutput;
+    int dropout;  /* 1: layers of dropout are active */
+    int64_t pass; /* with dropout: the number of the pass, which its masks depend on */
     struct {
         const char *name;
         cvy_shape shape;     /* of a sample */
-        cvy_scaling scaling; /* in the augmentation's memory */
+        cvy_scaling scaling; /* in the memory of the augmentation or of the model */
     } output[CVY_NETWORK_ARRAYS];
     /* Buffers of a call: a sample of x as f32 before augmentation, and what augmentation needs. */
     cvy_bytes plain, row, scratch[2];
 };
 
+/* Whether a folder is that of a run: it has a job or checkpoints. */
+int cvy_network_is_run(const char *folder);
 /* As cvy_network_open(), for all ranks of the context together: rank 0 checks the checkpoint and sends the weights.
- * Collective; all ranks return the same status. */
+ * dropout 1: layers of dropout stay active, as in training, but batch norm uses its running statistics. Collective; all
+ * ranks return the same status. */
 cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, const cvy_network_opts *opts,
-                                     cvy_network **out);
+                                     int dropout, cvy_network **out);
 /* Returns an error if the network cannot be applied to samples of this data set. */
 cvy_status cvy_network_check_data(const cvy_network *n, const cvy_dataset_info *data);
-/* As cvy_network_apply() for n samples of a data set, which are read and augmented already. field: their rows. */
-cvy_status cvy_network_apply_rows(cvy_network *n, const cvy_dataset_info *data, int64_t rows, void *const *field,
-                                  const cvy_network_out *out, int nout);
+/* As cvy_network_apply() for n samples of a data set, which are read and augmented already. field: their rows. first:
+ * the number of the first sample in the data set. With dropout, masks depend on the seed of the job, n->pass and the
+ * number of the sample, and not on the batch. */
+cvy_status cvy_network_apply_rows(cvy_network *n, const cvy_dataset_info *data, int64_t first, int64_t rows,
+                                  void *const *field, const cvy_network_out *out, int nout);
 
 #endif

@@ -23,6 +23,7 @@ struct call { /* the arrays of a call, in the order of the model's inputs and of
     struct input in[CVY_NETWORK_ARRAYS];
     const cvy_network_out *out;
     int output[CVY_NETWORK_ARRAYS], nout; /* the index of each array of `out` among the outputs */
+    int64_t first;                        /* the number of the first sample, for dropout */
 };
 
 /* ---- checks ---- */
@@ -205,6 +206,15 @@ static cvy_status fill(const struct call *c, cvy_plan *plan, int64_t first, int6
     return CVY_OK;
 }
 
+/* Tells layers of dropout which samples these are, and which pass. */
+static void number_samples(const struct call *c, int task, int64_t first, int64_t rows)
+{
+    cvy_plan_feed *id = cvy_plan_find_feed(c->n->program->task[task]->plan, "sample_id");
+    for (int64_t r = 0; id && r < rows; r++)
+        ((int64_t *)id->data)[r] = c->first + first + r;
+    cvy_program_set_updates(c->n->program, task, c->n->pass);
+}
+
 static cvy_status read_outputs(const struct call *c, int task, int64_t first, int64_t rows)
 {
     const cvy_dtype dtype = cvy_plan_outside_dtype(c->n->program->opts.dtype);
@@ -235,6 +245,8 @@ static cvy_status run(struct call *c, int64_t n)
         const cvy_network_size *size = choose_size(c->n, n - first);
         const int64_t rows = CVY_MIN(size->batch, n - first);
         CVY_TRY(fill(c, c->n->program->task[size->task]->plan, first, rows));
+        if (c->n->dropout)
+            number_samples(c, size->task, first, rows);
         CVY_TRY(cvy_program_step(c->n->program, size->task, 0));
         CVY_TRY(read_outputs(c, size->task, first, rows));
         first += rows;
@@ -278,10 +290,10 @@ cvy_status cvy_network_check_data(const cvy_network *n, const cvy_dataset_info *
     return CVY_OK;
 }
 
-cvy_status cvy_network_apply_rows(cvy_network *n, const cvy_dataset_info *data, int64_t rows, void *const *field,
-                                  const cvy_network_out *out, int nout)
+cvy_status cvy_network_apply_rows(cvy_network *n, const cvy_dataset_info *data, int64_t first, int64_t rows,
+                                  void *const *field, const cvy_network_out *out, int nout)
 {
-    struct call c = {.n = n};
+    struct call c = {.n = n, .first = first};
     for (int i = 0; i < n->model->ninput; i++) {
         const int f = find_field(data, n->model->input[i].name);
         c.in[i] = (struct input){field[f], data->field[f].dtype, data->field[f].shape, 1};

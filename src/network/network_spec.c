@@ -6,6 +6,7 @@
 #include "network/network_spec.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/text/base_json.h"
@@ -53,8 +54,9 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     cvy_json_close(json, ']');
 }
 
+/* temperature: 0: none. */
 static cvy_status write_spec(const cvy_job *job, const cvy_reader_info *stored, const cvy_dataset_info *data,
-                             cvy_text *out)
+                             double temperature, cvy_text *out)
 {
     cvy_json json = {0};
     char *text = NULL;
@@ -64,6 +66,8 @@ static cvy_status write_spec(const cvy_job *job, const cvy_reader_info *stored, 
     cvy_json_string(&json, "version", cvy_version());
     cvy_json_string(&json, "job", text);
     add_data(&json, stored, data);
+    if (temperature > 0)
+        cvy_json_real(&json, "temperature", temperature);
     cvy_json_close(&json, '}');
     cvy_mem_free(&text);
     *out = json.text;
@@ -72,12 +76,12 @@ static cvy_status write_spec(const cvy_job *job, const cvy_reader_info *stored, 
 
 cvy_status cvy_network_spec_write(const cvy_job *job, cvy_dataset *data, cvy_text *out)
 {
-    return write_spec(job, cvy_dataset_reader_info(data), cvy_dataset_describe(data), out);
+    return write_spec(job, cvy_dataset_reader_info(data), cvy_dataset_describe(data), 0, out);
 }
 
 cvy_status cvy_network_spec_print(const cvy_network_spec *s, cvy_text *out)
 {
-    return write_spec(s->job, &s->stored, &s->data, out);
+    return write_spec(s->job, &s->stored, &s->data, s->temperature, out);
 }
 
 /* ---- reading ---- */
@@ -188,6 +192,17 @@ static cvy_status follow_augmentation(cvy_network_spec *s)
     return CVY_OK;
 }
 
+static cvy_status read_temperature(cvy_network_spec *s, const cvy_tree *root)
+{
+    const cvy_tree *node = cvy_tree_get(root, "temperature");
+    if (!node)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_real(node, &s->temperature));
+    CVY_CHECK(s->temperature > 0 && isfinite(s->temperature), CVY_E_FORMAT, "its temperature is %g, expected above 0",
+              s->temperature);
+    return CVY_OK;
+}
+
 static cvy_status read_spec(cvy_network_spec *s, const char *where, const char *text)
 {
     cvy_tree *root = NULL;
@@ -216,6 +231,7 @@ static cvy_status read_spec(cvy_network_spec *s, const char *where, const char *
     CVY_TRY(read_target(s, root));
     CVY_TRY(read_fields(s, cvy_tree_get(root, "fields")));
     CVY_TRY(read_classes(s, root));
+    CVY_TRY(read_temperature(s, root));
     CVY_TRY(cvy_pool_strdup(s->pool, where, &path));
     s->data.path = path;
     return follow_augmentation(s);

@@ -18,6 +18,7 @@ typedef struct cvy_network_spec { /* zero-initialise it, end it with cvy_network
     cvy_pool *pool;
     cvy_job *job;           /* data.normalize holds numbers, not `auto` */
     cvy_reader_info stored; /* dtype, shape and varying: x before augmentation; has_y and y_shape: the target */
+    double temperature;     /* of the calibration of its probabilities; 0: it has none */
     cvy_dataset_info data;  /* fields and classes; field[0] is x after augmentation; it has no scaling */
 } cvy_network_spec;
 

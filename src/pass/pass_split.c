@@ -513,6 +513,7 @@ cvy_status cvy_split_graph(cvy_graph *whole, const cvy_split *split, cvy_vars *v
     const cvy_graph_opts opts = {.name = whole->name,
                                  .batch = whole->batch,
                                  .training = whole->training,
+                                 .dropout = whole->dropout,
                                  .dtype = whole->dtype,
                                  .bn_group = whole->bn_group,
                                  .bn_frozen = whole->bn_frozen,

@@ -79,6 +79,11 @@ void cvy_program_name_samples(cvy_program *p, const int64_t *sample)
     p->sample = sample;
 }
 
+void cvy_program_keep_dropout(cvy_program *p, int keeps)
+{
+    p->keeps_dropout = keeps;
+}
+
 static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 {
     CVY_TRY(CVY_OPTS_READ(cvy_program_opts, opts, &p->opts));

@@ -82,6 +82,7 @@ struct cvy_program {
         void *state; /* owned by the mode; NULL: it has none */
     } update;
     int planned, allocated;
+    int keeps_dropout;     /* see cvy_program_keep_dropout() */
     const int64_t *sample; /* borrowed; see cvy_program_name_samples() */
     cvy_group_fn group;
     void *group_user;
@@ -98,6 +99,10 @@ void cvy_program_use_wisdom(cvy_program *program, cvy_wisdom *wisdom);
 /* Sets the numbers of this rank's samples in the next steps, for messages. The array is borrowed. NULL: the numbers are
  * not known. */
 void cvy_program_name_samples(cvy_program *program, const int64_t *sample);
+/* 1: dropout is active in forward tasks, too, for samples of what the network could have answered. Its masks depend on
+ * the seed, on the feed "sample_id" and on cvy_program_set_updates() of the task. Call it before the tasks are planned.
+ */
+void cvy_program_keep_dropout(cvy_program *program, int keeps);
 /* ---- program_pipeline.c ---- */
 cvy_status cvy_program_open_pipeline(cvy_program *program);
 /* Places a layer on a stage, from 1, as the user wants it. Call it before the layers are cut, with the same layers on

@@ -142,6 +142,7 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
     const cvy_graph_opts opts = {.name = s->model->name,
                                  .batch = *batch,
                                  .training = s->training,
+                                 .dropout = p->keeps_dropout,
                                  .dtype = p->opts.dtype,
                                  .bn_group = p->bn_group,
                                  .bn_frozen = p->opts.batch_norm_frozen,

@@ -27,11 +27,13 @@
  * its members that has them is used.
  *
  * test.json, which `train` writes at its end and `test` writes too (every member may be missing):
- *     {"checkpoint": "step-00004500", "data": "cifar10 test", "samples": 10000, "loss": 0.61,
+ *     {"checkpoint": "step-00004500", "data": "cifar10 test", "samples": 10000, "loss": 0.61, "temperature": 1.3,
  *      "metrics": {"accuracy": 0.809, "auc": 0.97},
  *      "classes": ["cat", ..], "positive": "signal",
  *      "roc": {"fpr": [..], "tpr": [..]},
  *      "confusion": [[..], ..],
+ *      "reliability": {"count": [..], "confidence": [..], "accuracy": [..]}, "reliability_calibrated": {..},
+ *      "coverage": {"expected": 0.9, "levels": [..], "below": [..]},
  *      "mistakes": [{"sample": 17, "name": "test/cat/17.jpg", "truth": "cat", "answer": "dog", "share": 0.98,
  *                    "picture": "data:image/png;base64,.."}, ..],
  *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..],
@@ -40,11 +42,12 @@
  *                  "low": -1.2, "high": 3.4, "spread": 0.5,
  *                  "truth": "data:image/png;base64,..", "prediction": .., "difference": ..}, ..]}
  *
- * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class.
- * "mistakes" are the worst samples, the worst one first; "name" says where a sample is stored. "fields" are maps of
- * targets with two or more axes: the colours of truth and prediction go from low to high, those of the difference from
- * -spread to spread (score_fields.c). The details of metrics are members of the top level. The
- * writer should thin curves of more than some thousand points.
+ * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class. The
+ * metric ece writes "reliability", with a number for each bin of confidence, and again for the probabilities of a
+ * calibrated run. "mistakes" are the worst samples, the worst one first; "name" says where a sample is stored. "fields"
+ * are maps of targets with two or more axes: the colours of truth and prediction go from low to high, those of the
+ * difference from -spread to spread (score_fields.c). The details of metrics are members of the top level. The writer
+ * should thin curves of more than some thousand points.
  *
  * analysis.json, which any program may write that compares the network with other methods on the test data, as
  * examples/collider does (every member may be missing):
@@ -94,7 +97,8 @@ void cvy_report_training(cvy_report *r);
 void cvy_report_step_time(cvy_report *r); /* this and the next are parts of the training's section */
 void cvy_report_stages(cvy_report *r);
 void cvy_report_test(cvy_report *r);
-void cvy_report_fields(cvy_report *r); /* a part of the test's section */
+void cvy_report_fields(cvy_report *r); /* this and the next are parts of the test's section */
+void cvy_report_reliability(cvy_report *r);
 void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 

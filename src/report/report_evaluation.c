@@ -420,6 +420,7 @@ void cvy_report_test(cvy_report *r)
     cvy_text_add(&r->html, "<div class=\"charts\">\n");
     roc(r);
     confusion(r, &matrix);
+    cvy_report_reliability(r);
     for (int i = 0; regression && regression->kind == CVY_TREE_LIST && i < regression->count && i < 12; i++)
         scatter(r, regression->child[i]);
     scores(r, &matrix);

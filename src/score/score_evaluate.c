@@ -123,6 +123,8 @@ static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json 
                 (long long)scores->nskipped, (long long)scores->nsamples);
     }
     cvy_json_real(json, "loss", scores->loss);
+    if (s->temperature > 0)
+        cvy_json_real(json, "temperature", s->temperature);
     cvy_json_real(json, "seconds", scores->seconds);
     add_metrics(scores, json);
     add_classes(s, json);
@@ -165,6 +167,7 @@ cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_
     cvy_status status = cvy_scoring_open(context, target, job, data, &s);
     if (status == CVY_OK) {
         s.scorer.all_metrics = 1;
+        s.scorer.temperature = s.temperature;
         status = cvy_gathered_begin(&s, collect, &collected, &gathered);
         collected.room = s.scorer.order.nsamples;
         if (status == CVY_OK && context->comm->rank == 0)

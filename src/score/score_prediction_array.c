@@ -16,7 +16,7 @@
 static cvy_status npy_begin(cvy_prediction_file *t)
 {
     enum { BEFORE = 10, UNIT = 64 };
-    const cvy_shape top = {1, {t->top}}, *row = t->nset ? &t->set[0].shape : &top;
+    const cvy_shape top = {1, {t->nlabel}}, *row = t->nset ? &t->set[0].shape : &top;
     char shape[CVY_NDIM_MAX * 24] = "1", dict[BEFORE + UNIT + sizeof shape];
     for (int i = 0, at = 0; i < row->ndim; i++)
         at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%lld", i ? ", " : "", (long long)row->dim[i]);
@@ -37,7 +37,7 @@ static cvy_status npy_begin(cvy_prediction_file *t)
 static cvy_status npy_row(cvy_prediction_file *t, const cvy_prediction_row *row)
 {
     if (t->nset == 0)
-        fwrite(row->label, sizeof *row->label, (size_t)t->top, t->file.stream);
+        fwrite(row->label, sizeof *row->label, (size_t)t->nlabel, t->file.stream);
     else
         fwrite(row->value[0], sizeof *row->value[0], (size_t)t->set[0].elems, t->file.stream);
     return CVY_OK;
@@ -45,9 +45,7 @@ static cvy_status npy_row(cvy_prediction_file *t, const cvy_prediction_row *row)
 
 const cvy_prediction_format cvy_prediction_npy = {npy_begin, npy_row};
 
-/* ---- HDF5: "sample", then a data set for each set of numbers, or "class" and "probability" ---- */
-
-enum { SAMPLE, FIRST, CLASS = FIRST, PROBABILITY };
+/* ---- HDF5: "sample", "class" and "probability" if classes are asked for, then a data set for each set ---- */
 
 static cvy_status add_array(cvy_prediction_file *t, const char *name, cvy_dtype dtype, cvy_shape shape, int by_class)
 {
@@ -60,27 +58,30 @@ static cvy_status add_array(cvy_prediction_file *t, const char *name, cvy_dtype 
 
 static cvy_status hdf5_begin(cvy_prediction_file *t)
 {
-    const cvy_shape top = {1, {t->top}};
+    const cvy_shape top = {1, {t->nlabel}};
     CVY_TRY(cvy_h5_table_create(t->ask.out, t->rows, &t->table));
     CVY_TRY(cvy_h5_table_add(t->table,
                              &(cvy_h5_array){.name = "sample", .dtype = CVY_DTYPE_I64, .is_text = t->ask.names != 0}));
+    if (t->nlabel > 0) {
+        CVY_TRY(add_array(t, "class", CVY_DTYPE_I32, top, 1));
+        CVY_TRY(add_array(t, "probability", CVY_DTYPE_F64, top, 0));
+    }
     for (int k = 0; k < t->nset; k++)
         CVY_TRY(add_array(t, t->set[k].name, CVY_DTYPE_F32, t->set[k].shape, t->set[k].by_class));
-    if (t->nset > 0)
-        return CVY_OK;
-    CVY_TRY(add_array(t, "class", CVY_DTYPE_I32, top, 1));
-    return add_array(t, "probability", CVY_DTYPE_F64, top, 0);
+    return CVY_OK;
 }
 
 static cvy_status hdf5_row(cvy_prediction_file *t, const cvy_prediction_row *row)
 {
-    CVY_TRY(cvy_h5_table_row(t->table, SAMPLE, row->name ? (const void *)row->name : &row->number));
+    int at = 0;
+    CVY_TRY(cvy_h5_table_row(t->table, at++, row->name ? (const void *)row->name : &row->number));
+    if (t->nlabel > 0) {
+        CVY_TRY(cvy_h5_table_row(t->table, at++, row->label));
+        CVY_TRY(cvy_h5_table_row(t->table, at++, row->share));
+    }
     for (int k = 0; k < t->nset; k++)
-        CVY_TRY(cvy_h5_table_row(t->table, FIRST + k, row->value[k]));
-    if (t->nset > 0)
-        return CVY_OK;
-    CVY_TRY(cvy_h5_table_row(t->table, CLASS, row->label));
-    return cvy_h5_table_row(t->table, PROBABILITY, row->share);
+        CVY_TRY(cvy_h5_table_row(t->table, at++, row->value[k]));
+    return CVY_OK;
 }
 
 const cvy_prediction_format cvy_prediction_hdf5 = {hdf5_begin, hdf5_row};

@@ -31,23 +31,30 @@ static void write_class(const cvy_prediction_file *t, int64_t label)
         fprintf(t->file.stream, "%lld", (long long)label);
 }
 
-/* The names of the columns of a set: classes, or numbers. Those of several outputs begin with the name of theirs. */
-static cvy_status write_column_names(const cvy_prediction_file *t, int k)
+static void separate(const cvy_prediction_file *t, int is_first)
+{
+    if (!is_first)
+        fputc(',', t->file.stream);
+}
+
+/* The names of the columns of a set: classes, numbers, or its own name if it is one number. */
+static cvy_status write_column_names(const cvy_prediction_file *t, int k, int is_first)
 {
     const cvy_prediction_set *set = &t->set[k];
-    const int is_last = k + 1 == t->nset, several = t->nset > 1;
-    for (int64_t i = 0; i < set->elems; i++) {
+    for (int64_t i = 0; i < set->elems; i++, is_first = 0) {
         char *name = NULL;
-        if (several && set->by_class && t->class_name)
-            CVY_TRY(cvy_mem_printf(&name, "%s_%s", set->name, t->class_name[i]));
-        else if (several || !set->by_class)
-            CVY_TRY(cvy_mem_printf(&name, "%s_%lld", several ? set->name : "output", (long long)i));
+        if (set->column && set->by_class && t->class_name)
+            CVY_TRY(cvy_mem_printf(&name, "%s_%s", set->column, t->class_name[i]));
+        else if (set->column && set->shape.ndim == 0 && t->ensemble->by_class)
+            CVY_TRY(cvy_mem_printf(&name, "%s", set->column));
+        else if (set->column)
+            CVY_TRY(cvy_mem_printf(&name, "%s_%lld", set->column, (long long)i));
+        separate(t, is_first);
         if (name)
             write_text(t->file.stream, name);
         else
             write_class(t, i);
         cvy_mem_free(&name);
-        fputc(is_last && i + 1 == set->elems ? '\n' : ',', t->file.stream);
     }
     return CVY_OK;
 }
@@ -56,11 +63,14 @@ static cvy_status write_head(const cvy_prediction_file *t)
 {
     FILE *file = t->file.stream;
     if (t->ask.names)
-        fprintf(file, "sample,");
-    for (int64_t k = 1; t->nset == 0 && k <= t->top; k++)
-        fprintf(file, "class_%lld,probability_%lld%c", (long long)k, (long long)k, k < t->top ? ',' : '\n');
+        fprintf(file, "sample");
+    for (int64_t k = 1; k <= t->nlabel; k++) {
+        separate(t, k == 1 && !t->ask.names);
+        fprintf(file, "class_%lld,probability_%lld", (long long)k, (long long)k);
+    }
     for (int k = 0; k < t->nset; k++)
-        CVY_TRY(write_column_names(t, k));
+        CVY_TRY(write_column_names(t, k, k == 0 && !t->ask.names && t->nlabel == 0));
+    fputc('\n', file);
     return CVY_OK;
 }
 
@@ -73,17 +83,20 @@ static cvy_status csv_begin(cvy_prediction_file *t)
 static cvy_status csv_row(cvy_prediction_file *t, const cvy_prediction_row *row)
 {
     FILE *file = t->file.stream;
-    if (row->name) {
+    int is_first = !row->name;
+    if (row->name)
         write_text(file, row->name);
-        fputc(',', file);
-    }
-    for (int64_t i = 0; t->nset == 0 && i < t->top; i++) {
+    for (int64_t i = 0; i < t->nlabel; i++, is_first = 0) {
+        separate(t, is_first);
         write_class(t, row->label[i]);
-        fprintf(file, ",%.9g%c", row->share[i], i + 1 < t->top ? ',' : '\n');
+        fprintf(file, ",%.9g", row->share[i]);
     }
     for (int k = 0; k < t->nset; k++)
-        for (int64_t i = 0; i < t->set[k].elems; i++)
-            fprintf(file, "%.9g%c", row->value[k][i], k + 1 == t->nset && i + 1 == t->set[k].elems ? '\n' : ',');
+        for (int64_t i = 0; i < t->set[k].elems; i++, is_first = 0) {
+            separate(t, is_first);
+            fprintf(file, "%.9g", row->value[k][i]);
+        }
+    fputc('\n', file);
     return CVY_OK;
 }
 

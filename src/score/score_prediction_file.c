@@ -28,13 +28,7 @@ static const cvy_prediction_format *find_format(const char *path)
     return NULL;
 }
 
-/* A single output of a network for two classes is the logit of the second one. */
-static int is_single(int64_t elems, int64_t nclasses)
-{
-    return elems == 1 && nclasses == 2;
-}
-
-static cvy_status check_format(const cvy_predict_request *ask, const cvy_network *network)
+static cvy_status check_format(const cvy_predict_request *ask, const cvy_ensemble *e)
 {
     const cvy_prediction_format *format = find_format(ask->out);
     CVY_CHECK(format, CVY_E_ARGUMENT, "%s: predictions are written as .csv, .npy or .h5", ask->out);
@@ -42,17 +36,18 @@ static cvy_status check_format(const cvy_predict_request *ask, const cvy_network
               "%s: only a .csv file has a header: write one, or leave the header out", ask->out);
     CVY_CHECK(format != &cvy_prediction_npy || !ask->names, CVY_E_ARGUMENT,
               "%s: a .npy file has no names of samples: write a .csv or .h5 file", ask->out);
-    CVY_CHECK(format != &cvy_prediction_npy || network->noutput == 1, CVY_E_ARGUMENT,
-              "%s: a .npy file holds one output, and %d are asked for: write a .h5 or .csv file", ask->out,
-              network->noutput);
+    CVY_CHECK(format != &cvy_prediction_npy || e->nanswer == 1, CVY_E_ARGUMENT,
+              "%s: a .npy file holds one output, and %d are asked for%s: write a .h5 or .csv file", ask->out,
+              e->nanswer, e->nanswer_each > 1 ? " (an ensemble, or passes with dropout, also give their spread)" : "");
     return CVY_OK;
 }
 
-cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_network *network)
+cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_ensemble *e)
 {
+    const cvy_network *network = e->member[0].network;
     const cvy_shape *sample = &network->output[0].shape;
     const int64_t elems = cvy_shape_elems(sample), nclasses = network->spec.data.nclasses;
-    CVY_TRY(check_format(ask, network));
+    CVY_TRY(check_format(ask, e));
     CVY_CHECK(ask->what == CVY_PREDICT_OUTPUTS || ask->what == CVY_PREDICT_PROBABILITIES ||
                   ask->what == CVY_PREDICT_CLASSES,
               CVY_E_ARGUMENT, "request.what is %d, expected 0 .. 2", (int)ask->what);
@@ -64,9 +59,11 @@ cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_n
               ask->target);
     CVY_CHECK(network->noutput == 1, CVY_E_ARGUMENT,
               "classes and probabilities are those of one output, and %d are asked for", network->noutput);
-    CVY_CHECK(sample->ndim <= 1 && (elems >= nclasses || is_single(elems, nclasses)), CVY_E_CONFIG,
+    CVY_CHECK(sample->ndim <= 1 && (elems >= nclasses || cvy_is_single_logit(elems, nclasses)), CVY_E_CONFIG,
               "the output of %s is %s for each sample, which is not one number for each of %lld classes", ask->target,
               cvy_shape_text(sample), (long long)nclasses);
+    CVY_CHECK(e->by_class || e->nanswer_each == 1, CVY_E_ARGUMENT,
+              "the spread of classes is that of the main output: leave out the names of outputs");
     CVY_CHECK(ask->top >= 0 && ask->top <= nclasses, CVY_E_ARGUMENT, "the %lld best of %lld classes are asked for",
               (long long)ask->top, (long long)nclasses);
     return CVY_OK;
@@ -74,60 +71,62 @@ cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_n
 
 /* ---- opening ---- */
 
-static void list_sets(cvy_prediction_file *t)
+static cvy_status add_set(cvy_prediction_file *t, const cvy_answer *a)
 {
-    const cvy_network *n = t->network;
-    if (t->ask.what == CVY_PREDICT_PROBABILITIES)
-        t->set[t->nset++] = (cvy_prediction_set){"probability", {1, {t->nclasses}}, t->nclasses, 1};
-    for (int k = 0; t->ask.what == CVY_PREDICT_OUTPUTS && k < n->noutput; k++) {
-        const cvy_shape *shape = &n->output[k].shape;
-        const int64_t elems = cvy_shape_elems(shape);
-        t->set[t->nset++] =
-            (cvy_prediction_set){n->output[k].name, *shape, elems, shape->ndim == 1 && elems == t->nclasses};
+    const int several = t->ensemble->member[0].network->noutput > 1;
+    cvy_prediction_set *set = &t->set[t->nset++];
+    char *name = NULL;
+    *set = (cvy_prediction_set){a->name, a->shape, a->elems, a->by_class, a->name};
+    if (a->of) {
+        CVY_TRY(cvy_pool_printf(t->pool, &name, "%s_%s", a->name, a->of));
+        set->name = name;
+        set->column = several ? name : a->of;
+    } else if (!several && !t->ensemble->by_class) {
+        set->column = a->by_class ? NULL : "output";
     }
+    return CVY_OK;
+}
+
+/* Probabilities are columns of classes, and those of one answer are made here from its logits. */
+static cvy_status list_sets(cvy_prediction_file *t)
+{
+    const cvy_ensemble *e = t->ensemble;
+    const int names_classes = t->ask.what == CVY_PREDICT_CLASSES, of_logits = !e->by_class && t->ask.what;
+    t->nlabel = names_classes ? CVY_MAX(t->ask.top, 1) : 0;
+    if (!names_classes && (e->by_class || of_logits))
+        t->set[t->nset++] = (cvy_prediction_set){"probability", {1, {t->nclasses}}, t->nclasses, 1, NULL};
+    for (int k = e->by_class ? 1 : 0; k < e->nanswer && !of_logits; k++)
+        CVY_TRY(add_set(t, &e->answer[k]));
+    return CVY_OK;
 }
 
 cvy_status cvy_prediction_file_begin(cvy_prediction_file *t)
 {
+    const cvy_network_spec *spec = &t->ensemble->member[0].network->spec;
     int64_t elems = 1;
-    t->nclasses = t->network->spec.data.nclasses;
-    t->class_name = t->network->spec.data.class_name;
-    t->top = CVY_MAX(t->ask.top, 1);
+    t->nclasses = spec->data.nclasses;
+    t->class_name = spec->data.class_name;
+    t->rows = t->ensemble->member[0].nsamples;
     t->format = find_format(t->ask.out);
-    list_sets(t);
+    CVY_TRY(cvy_pool_create(&t->pool));
+    CVY_TRY(list_sets(t));
     for (int k = 0; k < t->nset; k++)
         elems = CVY_MAX(elems, t->set[k].elems);
     CVY_TRY(cvy_mem_alloc(sizeof *t->number * (size_t)elems, &t->number));
     CVY_TRY(cvy_mem_alloc(sizeof *t->probability * (size_t)CVY_MAX(t->nclasses, 1), &t->probability));
-    CVY_TRY(cvy_mem_alloc(sizeof *t->share * (size_t)t->top, &t->share));
+    CVY_TRY(cvy_mem_alloc(sizeof *t->share * (size_t)CVY_MAX(t->nlabel, 1), &t->share));
     CVY_TRY(cvy_mem_alloc(sizeof *t->best * (size_t)CVY_MAX(t->nclasses, 1), &t->best));
     return t->format->begin(t);
 }
 
 /* ---- rows ---- */
 
-/* Softmax in f64, after the largest logit is subtracted, so that no exponential overflows. Outputs beyond the classes
- * belong to no class and are left out. */
-static void find_probabilities(const cvy_prediction_file *t, const float *output)
-{
-    const int single = is_single(cvy_shape_elems(&t->network->output[0].shape), t->nclasses);
-    double largest = -INFINITY, sum = 0, *p = t->probability;
-    for (int64_t k = 0; k < t->nclasses; k++) {
-        p[k] = single ? (k == 1 ? output[0] : 0) : output[k];
-        largest = fmax(largest, p[k]);
-    }
-    for (int64_t k = 0; k < t->nclasses; k++)
-        sum += p[k] = exp(p[k] - largest);
-    for (int64_t k = 0; k < t->nclasses; k++)
-        p[k] /= sum;
-}
-
 /* Sorts the first classes by probability; of equal ones the first comes first. */
 static void find_best(const cvy_prediction_file *t)
 {
     for (int64_t k = 0; k < t->nclasses; k++)
         t->best[k] = (int32_t)k;
-    for (int64_t i = 0; i < t->top; i++) {
+    for (int64_t i = 0; i < t->nlabel; i++) {
         int64_t at = i;
         for (int64_t k = i + 1; k < t->nclasses; k++)
             if (t->probability[t->best[k]] > t->probability[t->best[at]])
@@ -152,28 +151,39 @@ static void make_bad(cvy_prediction_file *t, cvy_prediction_row *row)
         fill_nan(t->number, t->set[k].elems);
         row->value[k] = t->number;
     }
-    for (int64_t i = 0; i < t->top && t->nset == 0; i++) {
+    for (int64_t i = 0; i < t->nlabel; i++) {
         t->best[i] = -1;
         t->share[i] = NAN;
     }
 }
 
-static void make_good(cvy_prediction_file *t, const float *const *output, int64_t at, cvy_prediction_row *row)
+/* The probabilities of the classes of row `at`: those of the ensemble, or made from the logits of one network. */
+static void find_probabilities(cvy_prediction_file *t, const float *const *answer, int64_t at)
 {
-    if (t->ask.what == CVY_PREDICT_OUTPUTS) {
-        for (int k = 0; k < t->nset; k++)
-            row->value[k] = output[k] + at * t->set[k].elems;
-        return;
-    }
-    find_probabilities(t, output[0] + at * cvy_shape_elems(&t->network->output[0].shape));
-    if (t->ask.what == CVY_PREDICT_CLASSES)
-        find_best(t);
-    for (int64_t k = 0; t->nset && k < t->nclasses; k++)
+    const cvy_ensemble *e = t->ensemble;
+    const float *first = answer[0] + at * e->answer[0].elems;
+    if (!e->by_class)
+        cvy_class_probabilities(first, e->answer[0].elems, t->nclasses,
+                                e->is_calibrated ? e->member[0].network->spec.temperature : 0, t->probability);
+    for (int64_t k = 0; k < t->nclasses && e->by_class; k++)
+        t->probability[k] = first[k];
+    for (int64_t k = 0; k < t->nclasses && t->nlabel == 0; k++)
         t->number[k] = (float)t->probability[k];
-    row->value[0] = t->number;
 }
 
-cvy_status cvy_prediction_file_add(cvy_prediction_file *t, const float *const *output, const uint8_t *is_bad, int64_t n)
+static void make_good(cvy_prediction_file *t, const float *const *answer, int64_t at, cvy_prediction_row *row)
+{
+    const cvy_ensemble *e = t->ensemble;
+    const int gives_classes = e->by_class || t->ask.what != CVY_PREDICT_OUTPUTS, skipped = t->nlabel > 0;
+    if (gives_classes)
+        find_probabilities(t, answer, at);
+    if (t->nlabel > 0)
+        find_best(t);
+    for (int k = 0; k < t->nset; k++)
+        row->value[k] = gives_classes && k == 0 && !skipped ? t->number : answer[k + skipped] + at * t->set[k].elems;
+}
+
+cvy_status cvy_prediction_file_add(cvy_prediction_file *t, const float *const *answer, const uint8_t *is_bad, int64_t n)
 {
     char name[1024];
     for (int64_t i = 0; i < n; i++) {
@@ -181,9 +191,9 @@ cvy_status cvy_prediction_file_add(cvy_prediction_file *t, const float *const *o
         if (is_bad[i])
             make_bad(t, &row);
         else
-            make_good(t, output, i, &row);
+            make_good(t, answer, i, &row);
         if (t->ask.names) {
-            cvy_dataset_where(t->data, t->written, name, sizeof name);
+            cvy_dataset_where(t->ensemble->member[0].data, t->written, name, sizeof name);
             row.name = name;
         }
         CVY_TRY(t->format->row(t, &row));
@@ -204,5 +214,6 @@ cvy_status cvy_prediction_file_end(cvy_prediction_file *t, cvy_status status)
     cvy_mem_free(&t->probability);
     cvy_mem_free(&t->share);
     cvy_mem_free(&t->best);
+    cvy_pool_destroy(&t->pool);
     return status;
 }

@@ -14,32 +14,34 @@
 #include "base/base_file.h"
 #include "data/data_reader.h"
 #include "data/hdf5/data_hdf5_table.h"
-#include "network/network.h"
+#include "score/score_ensemble.h"
 
-typedef struct cvy_prediction_set { /* numbers that each row has: an output of the network, or the probabilities */
+typedef struct cvy_prediction_set { /* numbers that each row has: an answer of the ensemble, or the probabilities */
     const char *name;
     cvy_shape shape;
     int64_t elems;
-    int by_class; /* one number for each class */
+    int by_class;       /* one number for each class */
+    const char *column; /* what the names of its columns begin with; NULL: they are the names of the classes */
 } cvy_prediction_set;
 
 typedef struct cvy_prediction_row {
     int64_t number;
     const char *name;                       /* which sample it is; NULL: not asked for */
     const float *value[CVY_NETWORK_ARRAYS]; /* of each set */
-    const int32_t *label;                   /* [top], for classes: their numbers, the most probable first; -1: none */
-    const double *share;                    /* [top]: their probabilities */
+    const int32_t *label;                   /* [nlabel]: numbers of classes, the most probable first; -1: none */
+    const double *share;                    /* [nlabel]: their probabilities */
 } cvy_prediction_row;
 
 struct cvy_prediction_format;
 
 typedef struct cvy_prediction_file { /* zero-initialise it; on rank 0 */
     cvy_predict_request ask;
-    const cvy_network *network;
-    cvy_dataset *data; /* of the samples, for their names */
-    int64_t rows, nclasses, top;
+    const cvy_ensemble *ensemble; /* whose answers are written */
+    cvy_pool *pool;
+    int64_t rows, nclasses;
+    int64_t nlabel;                             /* classes that each row names; 0: none are asked for */
     const char *const *class_name;              /* NULL: classes have numbers */
-    cvy_prediction_set set[CVY_NETWORK_ARRAYS]; /* none for classes */
+    cvy_prediction_set set[CVY_NETWORK_ARRAYS]; /* they follow the classes */
     int nset;
     int64_t written; /* rows so far */
     double *probability, *share;
@@ -56,12 +58,12 @@ typedef struct cvy_prediction_format {
 } cvy_prediction_format;
 extern const cvy_prediction_format cvy_prediction_csv, cvy_prediction_npy, cvy_prediction_hdf5;
 
-/* Checks what is asked for against the network's outputs, before anything is computed. */
-cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_network *network);
-/* Opens the file. The caller has set ask, network, data and rows of `table`, and ends it in any case. */
+/* Checks what is asked for against the answers of the ensemble, before anything is computed. */
+cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_ensemble *ensemble);
+/* Opens the file. The caller has set ask and ensemble, whose data are open, of `table`, and ends it in any case. */
 cvy_status cvy_prediction_file_begin(cvy_prediction_file *table);
-/* Adds n rows. output: [n, elems] of each output of the network; is_bad: [n] 1: the sample was skipped. */
-cvy_status cvy_prediction_file_add(cvy_prediction_file *table, const float *const *output, const uint8_t *is_bad,
+/* Adds n rows. answer: [n, elems] of each answer of the ensemble; is_bad: [n] 1: the sample was skipped. */
+cvy_status cvy_prediction_file_add(cvy_prediction_file *table, const float *const *answer, const uint8_t *is_bad,
                                    int64_t n);
 /* status: of the whole pass. If it is a fault, the file is dropped. Returns it, or the fault of the last write. */
 cvy_status cvy_prediction_file_end(cvy_prediction_file *table, cvy_status status);

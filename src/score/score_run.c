@@ -13,6 +13,7 @@
 #include "data/data_reader.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
+#include "network/network_calibration.h"
 #include "session/session_normalize.h"
 
 /* Rank 0 looks for a sound set: the best one, or else the newest. All ranks use the same one. */
@@ -117,6 +118,21 @@ static cvy_status make_program(cvy_scoring *s)
     return cvy_scorer_add(session, session->test, session->model, &s->scorer);
 }
 
+static cvy_status find_temperature(cvy_scoring *s)
+{
+    int stale = 0;
+    s->temperature = s->spec.temperature;
+    if (!s->run)
+        return CVY_OK;
+    const cvy_status status = cvy_calibration_of(s->checkpoint.path, &s->temperature, &stale);
+    if (stale)
+        cvy_log(s->session.context, CVY_LOG_WARN,
+                "%s: the calibration is of another checkpoint and is not applied; renew it by `convoy test RUN "
+                "--calibrate`",
+                s->run);
+    return cvy_comm_agree(s->session.context->comm, status);
+}
+
 static cvy_status load_weights(cvy_scoring *s, const char *target)
 {
     if (s->run)
@@ -135,6 +151,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     CVY_TRY(cvy_session_compare(&out->session));
     CVY_TRY(cvy_comm_agree(comm, make_program(out)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(out->session.program)));
+    CVY_TRY(find_temperature(out));
     return load_weights(out, target);
 }
 

@@ -21,6 +21,7 @@ typedef struct cvy_scoring {
     cvy_network_spec spec;     /* of a file of weights that has one, unless a job is given */
     int64_t nclasses;
     const char *const *class_name; /* NULL: no names are known */
+    double temperature;            /* of the calibration of these weights; 0: there is none */
 } cvy_scoring;
 
 /* Opens everything for scoring. Collective. */

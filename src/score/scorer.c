@@ -36,99 +36,6 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     return CVY_OK;
 }
 
-static int is_real(cvy_dtype dtype)
-{
-    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
-}
-
-static int has_label_map(const cvy_scorer *scorer)
-{
-    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(scorer->data));
-    return target && !is_real(target->dtype) && target->shape.ndim > 0;
-}
-
-/* The elements of a sample's target that the metric compares with an output of this shape. */
-static int64_t target_elems(const cvy_metric_def *def, const cvy_shape *output)
-{
-    const int64_t elems = cvy_shape_elems(output);
-    return def->wants_labels && output->ndim > 0 ? elems / output->dim[0] : elems;
-}
-
-static int fits_target(const cvy_scorer *scorer, const cvy_metric_def *def, const cvy_shape *output)
-{
-    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(scorer->data));
-    return target && def->wants_labels != is_real(target->dtype) &&
-           cvy_shape_elems(&target->shape) == target_elems(def, output);
-}
-
-static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *def, const cvy_shape *output)
-{
-    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
-    const cvy_field *target = cvy_dataset_target(info);
-    CVY_CHECK(target && def->wants_labels != is_real(target->dtype), CVY_E_CONFIG,
-              "%s compares %s, but the target in %s is %s; take %s", def->name,
-              def->wants_labels ? "labels of classes" : "numbers", info->path ? info->path : info->format,
-              !target                  ? "missing"
-              : is_real(target->dtype) ? "numbers"
-                                       : "labels of classes",
-              def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
-    const int64_t wanted = target_elems(def, output), has = cvy_shape_elems(&target->shape);
-    CVY_CHECK(has == wanted, CVY_E_SHAPE,
-              "%s compares an output of %s with %lld target%s, but %s has %lld in each sample: let the network give an "
-              "output that fits, or say train.metrics: none",
-              def->name, cvy_shape_text(output), (long long)wanted, wanted == 1 ? "" : "s", target->name,
-              (long long)has);
-    return CVY_OK;
-}
-
-static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_score *score, int *count,
-                             const char *name, const cvy_tree *options, const cvy_shape *output)
-{
-    for (int i = 0; i < *count; i++)
-        if (strcmp(score[i].name, name) == 0)
-            return CVY_OK;
-    CVY_CHECK(*count < CVY_COUNT(((cvy_scores *)0)->at), CVY_E_CONFIG, "train.metrics: more than %d metrics",
-              CVY_COUNT(((cvy_scores *)0)->at));
-    CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
-    if (has_label_map(scorer)) /* pixels of no class have the label -1 */
-        cvy_metric_ignore(metric[*count], -1);
-    const cvy_metric_def *def = cvy_metric_find(name);
-    score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
-    return check_target(scorer, def, output);
-}
-
-/* Makes the metrics that the job names, or else those that suit the data and the output. A test also makes all that the
- * report shows. */
-static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score,
-                               int *count)
-{
-    const cvy_job *job = scorer->session->job;
-    const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
-    const int by_job = job->train.nmetric > 0, all = scorer->all_metrics;
-    const int ranks_samples = nclasses == 2 && output->ndim <= 1; /* a ROC curve ranks samples, not pixels */
-    if (job->train.no_metrics)
-        return CVY_OK;
-    for (int i = 0; i < job->train.nmetric; i++) {
-        const cvy_status status =
-            add_metric(scorer, metric, score, count, job->train.metric[i].name, job->train.metric[i].options, output);
-        if (status != CVY_OK)
-            return cvy_error_prefix(status, "%s: train.metrics", cvy_job_where(job, "train", "metrics"));
-    }
-    const struct {
-        const char *name;
-        int wanted;
-    } fallback[] = {
-        {"accuracy", nclasses > 1 && (!by_job || all)}, {"auc", ranks_samples && (!by_job || all)},
-        {"efficiency_at_fpr", ranks_samples && all},    {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
-        {"rmse", nclasses == 0 && (!by_job || all)},    {"mae", nclasses == 0 && all},
-        {"r2", nclasses == 0 && (!by_job || all)},
-    };
-    for (int i = 0; i < CVY_COUNT(fallback); i++)
-        if (fallback[i].wanted && fits_target(scorer, cvy_metric_find(fallback[i].name), output))
-            CVY_TRY(add_metric(scorer, metric, score, count, fallback[i].name, NULL, output));
-    return CVY_OK;
-}
-
 /* The rows of one forward step on this rank. */
 struct batch_view {
     cvy_span output, target;
@@ -136,13 +43,20 @@ struct batch_view {
     double *weight;
 };
 
-/* Gives the target of the rows its own units back, and the output in a copy. */
-static cvy_status undo_scaling(const cvy_scorer *scorer, const char *output, const cvy_rows *rows, cvy_bytes *room,
-                               struct batch_view *view)
+/* The scaling of the output that metrics see. */
+static cvy_status output_scaling(const cvy_scorer *scorer, cvy_scaling *out)
 {
     const cvy_session *s = scorer->session;
+    const int step = scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail;
+    return cvy_job_output_scaling(s->job, cvy_dataset_describe(scorer->data), s->model,
+                                  s->program->task[step]->output[0].name, out);
+}
+
+/* Gives the target of the rows its own units back, and the output in a copy. */
+static cvy_status undo_scaling(const cvy_scorer *scorer, const cvy_scaling *scaling, const cvy_rows *rows,
+                               cvy_bytes *room, struct batch_view *view)
+{
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
-    const cvy_scaling *scaling = cvy_job_output_scaling(s->job, info, s->model, output);
     const size_t bytes = (size_t)view->output.elems * cvy_dtype_bytes(view->output.dtype);
     if (rows->n == 0)
         return CVY_OK;
@@ -157,8 +71,8 @@ static cvy_status undo_scaling(const cvy_scorer *scorer, const char *output, con
     return CVY_OK;
 }
 
-static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows *rows, cvy_bytes *room,
-                             struct batch_view *view)
+static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_scaling *scaling, const cvy_rows *rows,
+                             cvy_bytes *room, struct batch_view *view)
 {
     const cvy_program *p = scorer->session->program;
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
@@ -186,7 +100,7 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
             view->target_name = field->name;
         }
     }
-    return undo_scaling(scorer, p->task[step]->output[0].name, rows, room, view);
+    return undo_scaling(scorer, scaling, rows, room, view);
 }
 
 /* Whether the stage of this rank makes the value: a layer's output, or a loss. */
@@ -233,10 +147,11 @@ static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_e
 
 enum { LOSS_MAX = 16 };
 struct pass {
-    cvy_metric *metric[16];
+    cvy_metric *metric[CVY_SCORES_MAX];
     int nmetric;
     cvy_exact loss[2 * LOSS_MAX + 1]; /* sums, then normalisers, then the number of samples skipped */
     int nloss;
+    cvy_scaling scaling;                /* of the output; it points to memory of the data set or of the model */
     cvy_bytes output;                   /* of a step, in the units of the target */
     cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that rows have */
 };
@@ -264,7 +179,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     if (!is_made_here(s->program->task[step], s->program->task[step]->output[0].value) ||
         !cvy_grid_is_first_part(&s->program->pipeline.grid))
         return CVY_OK;
-    CVY_TRY(view_batch(scorer, step, rows, &pass->output, &view));
+    CVY_TRY(view_batch(scorer, step, &pass->scaling, rows, &pass->output, &view));
     const cvy_metric_rows metric_rows = {
         .n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
     if (output) /* first, because it is collective, and a fault of a metric belongs to this rank only */
@@ -349,7 +264,13 @@ static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores 
 {
     const cvy_shape sample = output_shape(scorer);
     *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
-    const cvy_status status = make_metrics(scorer, &sample, pass->metric, scores->at, &pass->nmetric);
+    CVY_TRY(output_scaling(scorer, &pass->scaling));
+    const cvy_score_opts opts = {.job = scorer->session->job,
+                                 .data = cvy_dataset_describe(scorer->data),
+                                 .output = &sample,
+                                 .all = scorer->all_metrics,
+                                 .temperature = scorer->temperature};
+    const cvy_status status = cvy_score_metrics(&opts, pass->metric, scores->at, &pass->nmetric);
     scores->count = pass->nmetric;
     return status;
 }

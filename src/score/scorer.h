@@ -8,6 +8,7 @@
 #define CVY_SCORER_H
 
 #include "base/text/base_json.h"
+#include "score/score_metrics.h"
 #include "session/session.h"
 
 typedef struct cvy_scorer { /* a pass over one data set with the program's forward tasks */
@@ -16,18 +17,14 @@ typedef struct cvy_scorer { /* a pass over one data set with the program's forwa
     cvy_order order;
     int step_full, step_tail; /* indices of tasks in the program; -1: not needed */
     int all_metrics;          /* also compute metrics that the job does not name but a report shows */
+    double temperature;       /* of the run's calibration, for further metrics; 0: it has none */
 } cvy_scorer;
 /* Adds the forward tasks of a model with its losses. Call it before the program is planned. */
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out);
 
-typedef struct cvy_score {
-    const char *name;
-    double value;
-    int higher_is_better;
-} cvy_score;
 typedef struct cvy_scores {
     double loss; /* NaN if the model has none */
-    cvy_score at[16];
+    cvy_score at[CVY_SCORES_MAX];
     int count;
     int64_t nsamples, nskipped; /* nskipped: bad samples, with data.on_bad_sample: skip */
     double seconds;

@@ -15,7 +15,7 @@
 
 #include "base/text/base_table.h"
 #include "job/job_table.h"
-#include "op/loss/op_loss.h"
+#include "op/loss/op_distribution.h"
 
 /* ---- what the data offer ---- */
 
@@ -44,17 +44,6 @@ static int is_class(const cvy_dataset_info *data, const char *target)
     return !field || !(field->dtype == CVY_DTYPE_F32 || field->dtype == CVY_DTYPE_F64);
 }
 
-/* The number of outputs that the first loss needs; 0: the network decides. */
-static int64_t count_outputs(const cvy_job *job, const cvy_dataset_info *data)
-{
-    const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
-    const char *target = loss && loss->target ? loss->target : main_target(data);
-    const cvy_field *field = target ? find_field(data, target) : NULL;
-    if (!field || (is_class(data, target) && (!loss || strcmp(loss->name, "softmax_cross_entropy") == 0)))
-        return data->nclasses;
-    return cvy_shape_elems(&field->shape);
-}
-
 /* Lists all inputs that layers may read besides x. */
 static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model_input *field)
 {
@@ -68,14 +57,6 @@ static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_mod
 }
 
 /* ---- losses ---- */
-
-static int has_loss(const cvy_model *m)
-{
-    for (int i = 0; i < m->nlayer; i++)
-        if (m->layer[i].op->flags & CVY_OP_LOSS)
-            return 1;
-    return 0;
-}
 
 static const cvy_model_input *find_input(const cvy_model *m, const char *name)
 {
@@ -99,6 +80,26 @@ static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_d
     return status == CVY_OK ? CVY_OK
                             : cvy_error_prefix(status, "%s: train.loss",
                                                job->train.loss_tree ? cvy_tree_where(job->train.loss_tree) : job->file);
+}
+
+/* Sets *count_out to the number of outputs that the first loss needs; 0: the network decides. */
+static cvy_status count_outputs(const cvy_job *job, const cvy_dataset_info *data, int64_t *count_out)
+{
+    const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
+    const char *target = loss && loss->target ? loss->target : main_target(data);
+    const cvy_field *field = target ? find_field(data, target) : NULL;
+    const cvy_op_def *op = NULL;
+    int each = 1;
+    if (!field || (is_class(data, target) && (!loss || strcmp(loss->name, "softmax_cross_entropy") == 0))) {
+        *count_out = data->nclasses;
+        return CVY_OK;
+    }
+    if (loss) {
+        CVY_TRY(find_loss(job, loss->name, &op));
+        CVY_TRY(cvy_loss_count(op, loss->options, &each));
+    }
+    *count_out = each * cvy_shape_elems(&field->shape);
+    return CVY_OK;
 }
 
 /* Adds -1 to the labels that a loss ignores: in a map of labels, pixels of no class have it. */
@@ -154,11 +155,11 @@ static cvy_status loss_name(cvy_model *m, const char *output, int is_only, char 
 static cvy_status check_scaled(const cvy_job *job, const cvy_op_def *op, const char *target)
 {
     const cvy_loss_each_def *each = op->build == cvy_loss_each_build ? op->family : NULL;
+    const int has_any_target = cvy_distribution_of(op) || (each && each->target_min == each->target_max);
     CVY_CHECK(
-        !job->data.normalize_targets || strcmp(target, "y") != 0 || (each && each->target_min == each->target_max),
-        CVY_E_CONFIG,
-        "%s: data.normalize_targets does not go with the loss %s, whose targets have a fixed range; take mse, mae "
-        "or huber, or leave the targets as they are",
+        !job->data.normalize_targets || strcmp(target, "y") != 0 || has_any_target, CVY_E_CONFIG,
+        "%s: data.normalize_targets does not go with the loss %s, whose targets have a fixed range; take mse, mae, "
+        "huber, quantile or gaussian_nll, or leave the targets as they are",
         cvy_job_where(job, "data", "normalize_targets"), op->name);
     return CVY_OK;
 }
@@ -232,7 +233,7 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
     const char *target = main_target(data);
     cvy_job_loss usual = {.name = is_class(data, target) ? "softmax_cross_entropy" : "mse", .weight = 1};
     CVY_TRY(check_target_keys(job, data));
-    if (t->nloss == 0 && has_loss(m))
+    if (t->nloss == 0 && cvy_model_has_loss(m))
         return CVY_OK;
     CVY_CHECK(target, CVY_E_CONFIG, "%s: a loss needs a target, but the data of %s have no labels", job->file,
               source_of(data));
@@ -241,47 +242,6 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
     for (int i = 0; i < t->nloss; i++)
         CVY_TRY(add_loss(job, &t->loss[i], t->nloss, target, m));
     return CVY_OK;
-}
-
-/* ---- outputs in the units of the target ---- */
-
-/* Whether a loss of the network compares this output with y. */
-static int layer_compares(const cvy_model *m, const char *output)
-{
-    for (int i = 0; i < m->nlayer; i++)
-        if ((m->layer[i].op->flags & CVY_OP_LOSS) && m->layer[i].nfrom > 1 &&
-            strcmp(m->layer[i].from[0], output) == 0 && strcmp(m->layer[i].from[1], "y") == 0)
-            return 1;
-    return 0;
-}
-
-/* Whether add_loss() puts a loss on this output, the main one or an auxiliary head without `named`, that compares it
- * with y. target: that of the loss, or NULL. */
-static int job_compares(const cvy_dataset_info *data, const cvy_model *m, const char *named, const char *target,
-                        const char *output)
-{
-    target = target ? target : main_target(data);
-    if (!target || strcmp(target, "y") != 0)
-        return 0;
-    if (named)
-        return strcmp(named, output) == 0;
-    for (int i = 0; i < m->naux; i++)
-        if (strcmp(m->aux[i].output, output) == 0)
-            return 1;
-    return strcmp(cvy_model_output(m), output) == 0;
-}
-
-const cvy_scaling *cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, const cvy_model *m,
-                                          const char *output)
-{
-    static const cvy_scaling none = {0};
-    const struct cvy_job_train *t = &job->train;
-    int compares = layer_compares(m, output);
-    if (t->nloss == 0 && !has_loss(m))
-        compares |= job_compares(data, m, NULL, NULL, output);
-    for (int i = 0; i < t->nloss; i++)
-        compares |= job_compares(data, m, t->loss[i].output, t->loss[i].target, output);
-    return compares ? &data->scaling : &none;
 }
 
 /* ---- the model ---- */
@@ -384,10 +344,11 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const c
     cvy_model_input field[CVY_FIELD_MAX + 1];
     cvy_model *m = NULL;
     cvy_status status = CVY_OK;
+    int64_t noutput = 0;
     const int nfield = list_fields(job, data, field);
+    CVY_TRY(count_outputs(job, data, &noutput));
     CVY_TRY(explain_libraries(job, cvy_model_from_fields(job->model, context ? &context->extensions : NULL,
-                                                         &data->field[0].shape, count_outputs(job, data), field, nfield,
-                                                         &m)));
+                                                         &data->field[0].shape, noutput, field, nfield, &m)));
     if (with_losses)
         CVY_TRY_OUT(add_losses(job, data, m));
     drop_unread(m);

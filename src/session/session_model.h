@@ -33,9 +33,12 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const c
 /* Loads the libraries that the job names. Only for a job that the user has named: their code runs at once. */
 cvy_status cvy_job_load_libraries(cvy_job *job, cvy_extensions *extensions);
 
-/* The scaling of an output of the network: that of y if it is compared with y, otherwise none (n 0). */
-const cvy_scaling *cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, const cvy_model *m,
-                                          const char *output);
+/* Whether the network has a loss layer of its own. */
+int cvy_model_has_loss(const cvy_model *m);
+/* Sets *out to the scaling of an output of the network: that of y if it is compared with y, otherwise none (n 0). It
+ * points to memory of @data or of @m. */
+cvy_status cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m, const char *output,
+                                  cvy_scaling *out);
 
 /* The options point to texts in the job's pool. plan_file may be NULL. The error for a wrong option of the optimiser
  * names its place in the job file. */

@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint_set.h"
 #include "data/data_reader.h"
 #include "monitor/monitor_run_layout.h"
+#include "network/network_calibration.h"
 #include "session/session_source.h"
 
 /* ---- verify ---- */
@@ -186,10 +187,24 @@ static cvy_status add_hash(cvy_pool *pool, const cvy_safetensors *f, const char 
     return CVY_OK;
 }
 
+/* The description of the network, with the temperature of the run if it has one for these weights. */
+static cvy_status describe(cvy_pool *pool, const cvy_checkpoint *c, const cvy_safetensors *file, const char **out)
+{
+    const char *own = cvy_safetensors_meta(file, CVY_META_NETWORK);
+    cvy_text text = {0};
+    char *copy = NULL;
+    cvy_status status = own ? cvy_calibration_describe(c->path, own, &text) : CVY_OK;
+    if (status == CVY_OK && text.data)
+        status = cvy_pool_strdup(pool, text.data, &copy);
+    *out = copy ? copy : own;
+    cvy_text_free(&text);
+    return status;
+}
+
 static cvy_status merge(cvy_pool *pool, const cvy_checkpoint *c, cvy_safetensors **file, const char *out)
 {
     cvy_tensor_entry *entry = NULL;
-    const char **meta = NULL;
+    const char **meta = NULL, *network = NULL;
     int *of = NULL, *at = NULL, count = 0, n = 0, nmeta = 0;
     char step[24];
     for (int f = 0; f < c->nweights; f++)
@@ -199,10 +214,9 @@ static cvy_status merge(cvy_pool *pool, const cvy_checkpoint *c, cvy_safetensors
     CVY_TRY(cvy_pool_alloc(pool, sizeof *at * (size_t)(count + 1), &at));
     CVY_TRY(cvy_pool_alloc(pool, sizeof *meta * (size_t)(4 * count + 10), &meta));
     snprintf(step, sizeof step, "%lld", (long long)c->step);
-    const char *const head[][2] = {{"writer", "convoy"},
-                                   {"version", cvy_version()},
-                                   {"step", step},
-                                   {CVY_META_NETWORK, cvy_safetensors_meta(file[0], CVY_META_NETWORK)}};
+    CVY_TRY(describe(pool, c, file[0], &network));
+    const char *const head[][2] = {
+        {"writer", "convoy"}, {"version", cvy_version()}, {"step", step}, {CVY_META_NETWORK, network}};
     for (int i = 0; i < CVY_COUNT(head); i++)
         if (head[i][1]) {
             meta[nmeta++] = head[i][0];

@@ -4,7 +4,8 @@
  *
  * scikit-learn 1.9 computed the numbers (roc_auc_score, roc_curve with drop_intermediate False and linear
  * interpolation, r2_score, mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score,
- * balanced_accuracy_score, confusion_matrix) from the formulas below.
+ * balanced_accuracy_score, confusion_matrix) from the formulas below. The numbers of nll, brier, ece and coverage come
+ * from their definitions in numpy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -209,6 +210,84 @@ static void holes_and_ignored_labels(void)
     EXPECT_FAULT(measure("rmse", "{}", &d, 4, &value, NULL), CVY_E_SHAPE, "the target has 4 elements, the output 8");
 }
 
+/* ---- probabilities ---- */
+
+static void probabilities(void)
+{
+    double weight[50];
+    struct data d = {50, 6, 1, logits, label, CVY_DTYPE_I32, NULL},
+                one = {60, 1, 1, score, score_label, CVY_DTYPE_I32, NULL};
+    make_classes();
+    make_scores();
+    expect("nll", "{}", &d, 1.9563338248332895);
+    expect("brier", "{}", &d, 0.88314833806202198);
+    expect("ece", "{}", &d, 0.12461201793411207);
+    expect("ece", "temperature: 0.25", &d, 0.27804409101234151);
+    expect("nll", "{}", &one, 0.80140843864143119);
+    expect("brier", "{}", &one, 0.52705937666661962);
+    for (int i = 0; i < 50; i++)
+        weight[i] = 1 + i % 4 * 0.3;
+    d.weight = weight;
+    expect("nll", "temperature: 0.25", &d, 3.84206832687497);
+    expect("brier", "{}", &d, 0.88444612794820099);
+    expect("ece", "{temperature: 0.25, bins: 10}", &d, 0.26377084589850031);
+}
+
+/* Two samples in each of two bins. Logits that overflow an exponential have a probability, and NaN gives NaN. */
+static void reliability(void)
+{
+    double two[8] = {0, 0, 0, 0, 2000, 0, 0, 1000};
+    int32_t labels[4] = {0, 1, 0, 0};
+    const struct data d = {4, 2, 1, two, labels, CVY_DTYPE_I32, NULL};
+    cvy_json json = {0};
+    double value = 0;
+    cvy_json_open(&json, NULL, '{');
+    EXPECT_OK(measure("ece", "bins: 2", &d, 3, &value, &json));
+    cvy_json_close(&json, '}');
+    EXPECT_NEAR(value, 0.25, 1e-15);
+    EXPECT_TEXT(json.text.data ? json.text.data : "", "{\"reliability\": {\"count\": [2, 2], \"confidence\": "
+                                                      "[0.5, 1], \"accuracy\": [0.5, 0.5]}}");
+    cvy_text_free(&json.text);
+    EXPECT_OK(measure("nll", "{}", &d, 4, &value, NULL));
+    EXPECT_NEAR(value, (2 * log(2) + 0 + 1000) / 4, 1e-12);
+    two[0] = NAN;
+    EXPECT_OK(measure("nll", "{}", &d, 4, &value, NULL));
+    EXPECT(value != value);
+    EXPECT_OK(measure("ece", "{}", &d, 4, &value, NULL));
+    EXPECT(value != value);
+    EXPECT_FAULT(measure("ece", "temperature: 0", &d, 4, &value, NULL), CVY_E_CONFIG, "temperature");
+}
+
+static void coverage(void)
+{
+    double y[40], normal[80], weight[20];
+    struct data d = {20, 4, 2, normal, y, CVY_DTYPE_F64, NULL};
+    cvy_json json = {0};
+    double value = 0;
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < 2; k++) {
+            y[2 * i + k] = cos(0.9 * i + 1.7 * k) * (k + 1);
+            normal[4 * i + k] = 0.2 * k;
+            normal[4 * i + 2 + k] = sin(i);
+        }
+        weight[i] = 1 + i % 3;
+    }
+    expect("coverage", "interval: 0.8", &d, 0.625);
+    d.weight = weight;
+    expect("coverage", "interval: 0.8", &d, 0.62820512820512819);
+    for (int i = 0; i < 80; i++)
+        normal[i] = i % 4 < 2 ? 1.1 : -0.5; /* the level 0.9 is first */
+    d.weight = NULL;
+    expect("coverage", "levels: [0.9, 0.1]", &d, 0.425);
+    cvy_json_open(&json, NULL, '{');
+    EXPECT_OK(measure("coverage", "levels: [0.9, 0.1]", &d, 20, &value, &json));
+    EXPECT(json.text.data && strstr(json.text.data, "\"below\": [0.8, 0.375]"));
+    cvy_text_free(&json.text);
+    EXPECT_FAULT(measure("coverage", "levels: [0.1, 0.5, 0.9]", &d, 20, &value, NULL), CVY_E_CONFIG,
+                 "needs 3 outputs for each target");
+    EXPECT_FAULT(measure("coverage", "levels: 0.5", &d, 20, &value, NULL), CVY_E_CONFIG, "two or more levels");
+}
+
 /* ---- regression ---- */
 
 static void regression(void)
@@ -253,6 +332,9 @@ int main(void)
     TEST(saturated_scores_and_thinning);
     TEST(classes);
     TEST(holes_and_ignored_labels);
+    TEST(probabilities);
+    TEST(reliability);
+    TEST(coverage);
     TEST(regression);
     TEST(survives_no_memory);
     return test_end();

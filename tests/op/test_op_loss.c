@@ -6,7 +6,9 @@
  * target 0 3 1 1 2 3, class weights 0.5 1 2 0.25, sample weights 1 0.5 2 1 0 3 (weighted mean of the terms of reduction
  * 'none'). For regression, target[i][k] = cos(0.9 i + 1.7 k); for bce, the target is whether that is above 0. For
  * positions there are 3 samples and 5 positions: output[i][k][p] = 2 sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod
- * 4. The numbers of hinge and contrastive, which PyTorch has not in this form, come from their formulas in numpy.
+ * 4. The losses of distributions have the 4 real targets and output[i][k] for k = 0 .. 7, two numbers for each target:
+ * GaussianNLLLoss gets var = exp(the last four). PyTorch has no pinball loss: it is written with maximum. The numbers
+ * of hinge and contrastive, which PyTorch has not in this form, come from their formulas in numpy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +19,7 @@
 
 enum { RANKS_MAX = 4 };
 
-enum target { LABELS, WRONG_LABELS, REALS, SIGNS, POSITIONS };
+enum target { LABELS, WRONG_LABELS, REALS, SIGNS, POSITIONS, TWO_EACH };
 
 struct setup {
     const char *op, *options;
@@ -68,8 +70,9 @@ static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, 
                         cvy_value **loss_out)
 {
     const cvy_graph_opts opts = {.name = "loss", .batch = batch, .training = 1, .dtype = CVY_DTYPE_F64};
-    const cvy_shape output = {s->target == POSITIONS ? 2 : 1, {4, 5}}, scalar = {0}, positions = {1, {5}};
-    const cvy_shape *target = s->target <= WRONG_LABELS ? &scalar : s->target == POSITIONS ? &positions : &output;
+    const cvy_shape output = {s->target == POSITIONS ? 2 : 1, {s->target == TWO_EACH ? 8 : 4, 5}};
+    const cvy_shape scalar = {0}, positions = {1, {5}}, reals = {1, {4}};
+    const cvy_shape *target = s->target <= WRONG_LABELS ? &scalar : s->target == POSITIONS ? &positions : &reals;
     const cvy_dtype dtype = s->target <= WRONG_LABELS || s->target == POSITIONS ? CVY_DTYPE_I32 : CVY_DTYPE_F64;
     cvy_value *src[3] = {NULL};
     cvy_tree *options = NULL;
@@ -153,6 +156,18 @@ static void losses_equal_pytorch(void)
     expect((struct setup){"bce", "pos_weight: 3", SIGNS, 0}, 0.9341889778519109);
 }
 
+static void losses_of_distributions(void)
+{
+    expect((struct setup){"gaussian_nll", "{}", TWO_EACH, 0}, 1.1790534347534614);
+    expect((struct setup){"gaussian_nll", "full: true", TWO_EACH, 0}, 2.0979919679581345);
+    expect((struct setup){"gaussian_nll", "eps: 0.5", TWO_EACH, 0}, 0.77155606725805226);
+    expect((struct setup){"gaussian_nll", "{}", TWO_EACH, 1}, 1.1656205156188966);
+    expect((struct setup){"quantile", "levels: [0.1, 0.75]", TWO_EACH, 0}, 0.62268757831524058);
+    expect((struct setup){"quantile", "levels: [0.1, 0.75]", TWO_EACH, 1}, 0.66519578194110762);
+    expect((struct setup){"quantile", "{}", REALS, 0},
+           0.9135644915114852 / 2); /* the median: half the absolute error */
+}
+
 /* No sample counts, so the loss is zero and not NaN. */
 static void all_ignored(void)
 {
@@ -176,11 +191,19 @@ static void mistakes_are_named(void)
     EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "expected 0 .. 1");
     s = (struct setup){"huber", "delta: 0", REALS, 0};
     EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_CONFIG, "delta");
+    s = (struct setup){"gaussian_nll", "{}", REALS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE,
+                 "needs 2 numbers for each target along axis 1: the output is 6x4, the target is 6x4");
+    s = (struct setup){"quantile", "levels: [0.1, 0.5, 0.9]", TWO_EACH, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE, "quantile needs 3 numbers for each target along axis 1");
+    s = (struct setup){"quantile", "levels: [0.1, 1.5]", TWO_EACH, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_CONFIG, "levels");
 }
 
 int main(void)
 {
     TEST(losses_equal_pytorch);
+    TEST(losses_of_distributions);
     TEST(all_ignored);
     TEST(mistakes_are_named);
     return test_end();

@@ -84,6 +84,8 @@ static const char test[] =
     "\"baselines\": [{\"name\": \"cuts & <more>\", \"fpr\": [0, 0.5, 1], \"tpr\": [0, 0.6, 1], \"area\": 0.55, "
     "\"area_error\": 0.01, "
     "\"area_gain\": 0.3, \"area_gain_error\": 0.02}, {\"name\": \"no curve\", \"area\": 0.5}],"
+    "\"reliability\": {\"count\": [0, 100, 300], \"confidence\": [null, 0.6, 0.95], \"accuracy\": [null, 0.55, "
+    "0.8]},"
     "\"regression\": [{\"name\": \"u\", \"unit\": \"m/s\", \"truth\": [1, 2, 3, null], \"prediction\": [1.1, 2.2, 2.9, "
     "4], \"rmse\": 0.14, \"r2\": 0.97}],"
     "\"mistakes\": [{\"sample\": 7, \"name\": \"set/a/7<&>.png\", \"truth\": \"a\", \"answer\": \"c\", \"share\": 0.5, "
@@ -134,6 +136,28 @@ static void whole_run(void)
     says(html, "<dt>samples per second</dt><dd>990</dd>"); /* 1280 samples in 640 / 900 + 640 / 1100 s */
     says(html, "990 a second on average");
     EXPECT(strstr(html, "9.9</title>") == NULL); /* epoch 1 was written twice; the later line counts */
+    cvy_mem_free(&html);
+}
+
+/* Before and after the calibration; an empty bin is left out; a damaged list shows nothing. */
+static void reliability(void)
+{
+    static const char bins[] =
+        "{\"samples\": 400, \"temperature\": 1.25, \"metrics\": {\"ece\": 0.125, \"ece_calibrated\": 0.06}, "
+        "\"reliability\": {\"count\": [0, 100, 300], \"confidence\": [null, 0.6, 0.95], \"accuracy\": [null, 0.55, "
+        "0.8]}, \"reliability_calibrated\": {\"count\": [10, 90, 300], \"confidence\": [0.3, 0.6, 0.9], \"accuracy\": "
+        "[0.3, 0.55, 0.8]}}";
+    put("test.json", bins);
+    char *html = page();
+    says(html, "<b>Reliability</b>");
+    says(html, "expected calibration error 12.5 %, with the temperature 1.250 it is 6.0 %");
+    says(html, "as trained");
+    says(html, "calibrated");
+    says(html, "number of test samples in each bin of confidence");
+    cvy_mem_free(&html);
+    put("test.json", "{\"samples\": 4, \"reliability\": {\"count\": [1, 2], \"confidence\": [0.3], \"accuracy\": 7}}");
+    html = page();
+    EXPECT(!strstr(html, "Reliability"));
     cvy_mem_free(&html);
 }
 
@@ -291,6 +315,7 @@ static void numbers(void)
 int main(void)
 {
     TEST_WITH(begin, whole_run, end);
+    TEST_WITH(begin, reliability, end);
     TEST_WITH(begin, stages_of_a_pipeline, end);
     TEST_WITH(begin, says_why_it_ended, end);
     TEST_WITH(begin, missing_pieces, end);

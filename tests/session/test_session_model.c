@@ -88,6 +88,13 @@ static void what_the_job_says(void)
     EXPECT_TEXT(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: bce}\n", &c, &outputs),
                 "x label | loss=bce(fc,label)");
     EXPECT_INT(outputs, 1);
+    EXPECT_TEXT(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: gaussian_nll}\n", &n, &outputs),
+                "x y weight | loss=gaussian_nll(fc,y,weight)");
+    EXPECT_INT(outputs, 4); /* mean and log variance of two targets */
+    EXPECT_TEXT(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: {name: quantile, levels: [0.1, 0.5, 0.9]}}\n",
+                          &n, &outputs),
+                "x y weight | loss=quantile(fc,y,weight)");
+    EXPECT_INT(outputs, 6);
     EXPECT_TEXT(
         losses_of(
             "model: linear\ndata: {train: a}\ntrain: {loss: [{name: mse, weight: 0.5}, {name: huber, delta: 2}]}\n", &n,

@@ -1,7 +1,8 @@
 /*
  * dropout: sets each element to zero with probability p and scales the others by 1 / (1 - p). Networks have it before
- * large fully connected layers. It is active in training only; in evaluation the result is the source itself. Source:
- * Srivastava et al. 2014; "inverted" scaling as in all frameworks.
+ * large fully connected layers. It is active in training; in evaluation the result is the source itself, unless the
+ * graph keeps dropout to sample the uncertainty of predictions (Gal and Ghahramani 2016). Source: Srivastava et al.
+ * 2014; "inverted" scaling as in all frameworks.
  *
  *     dst  = src * keep / (1 - p)
  *     dsrc = ddst * keep / (1 - p)
@@ -26,7 +27,7 @@ static cvy_status dropout_build(cvy_graph *g, const cvy_op_def *op, const char *
     struct cvy_dropout o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
     CVY_CHECK(nsrc == 1, CVY_E_SHAPE, "dropout takes one source, got %d", nsrc);
-    if (!g->training || o.p == 0) {
+    if (!(g->training || g->dropout) || o.p == 0) {
         *dst_out = src[0];
         return CVY_OK;
     }

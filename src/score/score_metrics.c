@@ -1,0 +1,186 @@
+/*
+ * score_metrics.c: chooses and makes the metrics of a pass: see score_metrics.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "score/score_metrics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "data/data_reader.h"
+#include "job/job_table.h"
+#include "op/loss/op_distribution.h"
+
+struct list {
+    const cvy_score_opts *opts;
+    cvy_metric **metric;
+    cvy_score *score;
+    int *count;
+};
+
+static int is_real(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
+}
+
+static int has_label_map(const cvy_dataset_info *data)
+{
+    const cvy_field *target = cvy_dataset_target(data);
+    return target && !is_real(target->dtype) && target->shape.ndim > 0;
+}
+
+/* Whether a metric that compares one target with each output, or one label with each position, fits the data. */
+static int fits_target(const cvy_score_opts *o, const char *name)
+{
+    const cvy_metric_def *def = cvy_metric_find(name);
+    const cvy_field *target = cvy_dataset_target(o->data);
+    const int64_t elems = cvy_shape_elems(o->output);
+    return target && def->wants_labels != is_real(target->dtype) &&
+           cvy_shape_elems(&target->shape) ==
+               (def->wants_labels && o->output->ndim > 0 ? elems / o->output->dim[0] : elems);
+}
+
+static cvy_status check_target(const cvy_dataset_info *data, const cvy_metric_def *def, const cvy_metric *metric)
+{
+    const cvy_field *target = cvy_dataset_target(data);
+    CVY_CHECK(target && def->wants_labels != is_real(target->dtype), CVY_E_CONFIG,
+              "%s compares %s, but the target in %s is %s; take %s", def->name,
+              def->wants_labels ? "labels of classes" : "numbers", data->path ? data->path : data->format,
+              !target                  ? "missing"
+              : is_real(target->dtype) ? "numbers"
+                                       : "labels of classes",
+              def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
+    const int64_t wanted = cvy_metric_targets(metric), has = cvy_shape_elems(&target->shape);
+    CVY_CHECK(has == wanted, CVY_E_SHAPE,
+              "%s compares an output of %s with %lld target%s, but %s has %lld in each sample: let the network give an "
+              "output that fits, or say train.metrics: none",
+              def->name, cvy_shape_text(cvy_metric_output(metric)), (long long)wanted, wanted == 1 ? "" : "s",
+              target->name, (long long)has);
+    return CVY_OK;
+}
+
+/* title: the name of the score. A second metric of the same title is left out. */
+static cvy_status add(const struct list *l, const char *name, const char *title, const cvy_tree *options)
+{
+    const int n = *l->count;
+    for (int i = 0; i < n; i++)
+        if (strcmp(l->score[i].name, title) == 0)
+            return CVY_OK;
+    CVY_CHECK(n < CVY_SCORES_MAX, CVY_E_CONFIG, "train.metrics: more than %d metrics", CVY_SCORES_MAX);
+    CVY_TRY(cvy_metric_create(name, options, l->opts->output, &l->metric[n]));
+    ++*l->count;
+    if (has_label_map(l->opts->data)) /* pixels of no class have the label -1 */
+        cvy_metric_ignore(l->metric[n], -1);
+    const cvy_metric_def *def = cvy_metric_find(name);
+    l->score[n] = (cvy_score){.name = title == name ? def->name : title, .higher_is_better = def->higher_is_better};
+    return check_target(l->opts->data, def, l->metric[n]);
+}
+
+/* ---- coverage ---- */
+
+/* The job's first loss, if its output is a distribution. */
+static const cvy_job_loss *distribution(const cvy_job *job)
+{
+    const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
+    const cvy_op_def *op = loss ? cvy_op_find(loss->name) : NULL;
+    return op && cvy_distribution_of(op) ? loss : NULL;
+}
+
+/* Without options of its own, coverage has the levels of the job's loss. */
+static cvy_status add_coverage(const struct list *l)
+{
+    const cvy_job_loss *loss = distribution(l->opts->job);
+    const cvy_tree *levels = loss && loss->options ? cvy_tree_get(loss->options, "levels") : NULL;
+    cvy_pool *pool = NULL;
+    cvy_tree *options = NULL, *copy = NULL;
+    cvy_status status = CVY_OK;
+    if (!levels)
+        return add(l, "coverage", "coverage", NULL);
+    CVY_TRY_OUT(cvy_pool_create(&pool));
+    CVY_TRY_OUT(cvy_tree_new_map(pool, "train.loss", &options));
+    CVY_TRY_OUT(cvy_tree_copy(pool, levels, &copy));
+    CVY_TRY_OUT(cvy_tree_set(pool, options, "levels", copy));
+    CVY_TRY_OUT(add(l, "coverage", "coverage", options));
+out:
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
+/* Coverage suits an output of several quantiles, or of a normal distribution. */
+static int wants_coverage(const cvy_score_opts *o)
+{
+    const cvy_job_loss *loss = distribution(o->job);
+    const cvy_field *target = cvy_dataset_target(o->data);
+    int count = 0;
+    return loss && !loss->output && target && is_real(target->dtype) &&
+           cvy_loss_count(cvy_op_find(loss->name), loss->options, &count) == CVY_OK && count > 1 &&
+           cvy_shape_elems(o->output) == count * cvy_shape_elems(&target->shape);
+}
+
+/* ---- the choice ---- */
+
+static cvy_status add_of_job(const struct list *l)
+{
+    const cvy_job *job = l->opts->job;
+    for (int i = 0; i < job->train.nmetric; i++) {
+        const cvy_job_metric *m = &job->train.metric[i];
+        const cvy_status status =
+            strcmp(m->name, "coverage") == 0 && !m->options ? add_coverage(l) : add(l, m->name, m->name, m->options);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s: train.metrics", cvy_job_where(job, "train", "metrics"));
+    }
+    return CVY_OK;
+}
+
+static cvy_status add_calibrated(const struct list *l)
+{
+    static const char *const names[] = {"nll", "ece", "brier"}, *const titles[] = {"nll_calibrated", "ece_calibrated",
+                                                                                   "brier_calibrated"};
+    char text[48];
+    cvy_pool *pool = NULL;
+    cvy_tree *options = NULL;
+    cvy_status status = CVY_OK;
+    snprintf(text, sizeof text, "{temperature: %.17g}", l->opts->temperature);
+    CVY_TRY_OUT(cvy_pool_create(&pool));
+    CVY_TRY_OUT(cvy_tree_parse_text(pool, "calibration", text, strlen(text), &options));
+    for (int i = 0; i < CVY_COUNT(names); i++)
+        if (fits_target(l->opts, names[i]))
+            CVY_TRY_OUT(add(l, names[i], titles[i], options));
+out:
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
+cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_score *score, int *count_out)
+{
+    const struct list list = {o, metric, score, count_out};
+    const int64_t nclasses = o->data->nclasses;
+    const int by_job = o->job->train.nmetric > 0, all = o->all, is_usual = !by_job || all;
+    const int ranks_samples = nclasses == 2 && o->output->ndim <= 1; /* a ROC curve ranks samples, not pixels */
+    *count_out = 0;
+    if (o->job->train.no_metrics)
+        return CVY_OK;
+    CVY_TRY(add_of_job(&list));
+    const struct {
+        const char *name;
+        int wanted;
+    } fallback[] = {
+        {"accuracy", nclasses > 1 && is_usual},
+        {"auc", ranks_samples && is_usual},
+        {"efficiency_at_fpr", ranks_samples && all},
+        {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
+        {"nll", nclasses > 1 && all},
+        {"brier", nclasses > 1 && all},
+        {"ece", nclasses > 1 && all},
+        {"rmse", nclasses == 0 && is_usual},
+        {"mae", nclasses == 0 && all},
+        {"r2", nclasses == 0 && is_usual},
+    };
+    for (int i = 0; i < CVY_COUNT(fallback); i++)
+        if (fallback[i].wanted && fits_target(o, fallback[i].name))
+            CVY_TRY(add(&list, fallback[i].name, fallback[i].name, NULL));
+    if (is_usual && wants_coverage(o))
+        CVY_TRY(add_coverage(&list));
+    return nclasses > 1 && all && o->temperature > 0 ? add_calibrated(&list) : CVY_OK;
+}

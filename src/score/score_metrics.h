@@ -1,0 +1,34 @@
+/*
+ * score_metrics.h: which metrics a pass over labelled data computes: those of the job, or else those that suit the data
+ * and the output.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_SCORE_METRICS_H
+#define CVY_SCORE_METRICS_H
+
+#include "data/data.h"
+#include "job/job.h"
+#include "metric/metric.h"
+
+enum { CVY_SCORES_MAX = 32 };
+
+typedef struct cvy_score {
+    const char *name;
+    double value;
+    int higher_is_better;
+} cvy_score;
+
+typedef struct cvy_score_opts {
+    const cvy_job *job;
+    const cvy_dataset_info *data;
+    const cvy_shape *output; /* of a sample */
+    int all;                 /* 1: also metrics that the job does not name but a report shows */
+    double temperature;      /* above 0: also probabilities with this temperature, as NAME_calibrated */
+} cvy_score_opts;
+
+/* Makes at most CVY_SCORES_MAX metrics. On a fault *count_out of them exist, too; the caller destroys them. Errors:
+ * CVY_E_CONFIG, CVY_E_SHAPE (a metric of the job does not suit the data), CVY_E_MEMORY. */
+cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_score *score, int *count_out);
+
+#endif

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rows: asan
+# uncertainty.sh: a temperature that `convoy test --calibrate` fits lowers nll, is the same on any number of ranks, and is
+# applied by predict and kept by export; passes with dropout and ensembles give mean, spread, entropy and mutual
+# information as they are defined, with the same bits on one rank and on three, and for any other samples beside.
+. "$CONVOY_SOURCE/tests/shell.inc"
+
+awk 'BEGIN { srand(3); for (i = 0; i < 360; i++) { k = i % 3
+    printf "%g,%g,%d\n", (k == 1) + 1.2 * rand() + 0.8 * rand(), (k == 2) + 1.2 * rand() + 0.8 * rand(), k } }' >all.csv
+sed -n 1,240p all.csv >train.csv
+sed -n 241,360p all.csv >test.csv
+head -n 7 test.csv >few.csv
+cat >job.yaml <<END
+model: {layers: [{fc: {channels: 32}}, relu, {dropout: {p: 0.3}}, {fc: {channels: 3}}]}
+data:
+  train: {path: train.csv, label: 3, header: no}
+  val: 25%
+  test: {path: test.csv, label: 3, header: no}
+train: {batch: 20, epochs: 25, optimizer: {name: adam, lr: 0.02}}
+END
+test='{path: test.csv, label: 3, header: no}'
+for s in 1 2 3; do
+    "$CONVOY" train job.yaml --threads 1 --out "trials/$s" --set train.seed=$s >log 2>&1 || fail "train $s: $(cat log)"
+done
+predict() { "$CONVOY" predict "$@" --threads 1 --data "$test" >log 2>&1 || fail "predict $*: $(cat log)"; }
+# shellcheck disable=SC2086
+on_three() { $MPIEXEC_N 3 "$CONVOY" "$@" --threads 1 >log 2>&1 || fail "three ranks, $*: $(cat log)"; }
+
+# ---- calibration ----
+predict trials/1 --out logits.csv
+predict trials/1 --out before.csv --probabilities
+"$CONVOY" test trials/1 --calibrate --threads 1 >calibrated 2>&1 || fail "calibrate: $(cat calibrated)"
+cp trials/1/calibration.json one.json
+awk '/^temperature / { t = 1 } /^nll  / && !n { n = 1; if (NF == 3 && $3 <= $2) ok = 1 } END { exit !(t && ok) }' calibrated || fail "nll does not fall: $(cat calibrated)"
+for name in ece nll brier ece_calibrated nll_calibrated; do grep -q "^$name  " calibrated || fail "no $name: $(cat calibrated)"; done
+contains trials/1/test.json '"reliability_calibrated"' || fail "no bins after the calibration"
+contains trials/1/test.json '"temperature"' || fail "no temperature in test.json"
+on_three test trials/1 --calibrate
+cmp one.json trials/1/calibration.json || fail "another temperature on three ranks"
+predict trials/1 --out after.csv --probabilities
+t=$(sed 's/.*"temperature": \([0-9.]*\).*/\1/' one.json)
+paste -d, logits.csv after.csv | awk -F, -v t="$t" '{ s = exp($1 / t) + exp($2 / t) + exp($3 / t)
+    for (k = 1; k <= 3; k++) if ((exp($k / t) / s - $(k + 3)) ^ 2 > 1e-9) exit 1 }' || fail "not softmax(logits / $t): $(head -n 2 after.csv)"
+predict trials/1 --out plain.csv --probabilities --no-calibration
+cmp before.csv plain.csv || fail "--no-calibration changes the probabilities"
+cmp before.csv after.csv >/dev/null && fail "the temperature changes nothing"
+"$CONVOY" export trials/1 one.safetensors >log 2>&1 || fail "export: $(cat log)"
+predict one.safetensors --out exported.csv --probabilities
+cmp after.csv exported.csv || fail "the exported file has another temperature"
+if "$CONVOY" export trials/1 one.onnx >log 2>&1; then
+    predict one.onnx --out exported.csv --probabilities
+    paste -d, after.csv exported.csv | awk -F, '{ for (k = 1; k <= 3; k++) if (($k - $(k + 3)) ^ 2 > 1e-10) exit 1 }' || fail "the ONNX file has another temperature"
+else
+    grep -q protobuf log || fail "export to ONNX: $(cat log)"
+fi
+sed 's/step-[0-9]*/step-00000001/' one.json >trials/1/calibration.json
+predict trials/1 --out stale.csv --probabilities
+grep -q 'the calibration is of another checkpoint' log || fail "no warning: $(cat log)"
+cmp before.csv stale.csv || fail "the temperature of another checkpoint is applied"
+echo '{"temperature": -1}' >trials/1/calibration.json
+refused 'above 0: remove the file' "$CONVOY" predict trials/1 --threads 1 --data "$test" --out no.csv
+cp one.json trials/1/calibration.json
+refused 'is not a run folder' "$CONVOY" test one.safetensors --calibrate --threads 1
+
+# ---- dropout ----
+predict trials/2 --uncertainty 30 --header --out u.csv
+[ "$(head -n 1 u.csv)" = 0,1,2,entropy,mutual_information ] || fail "header: $(head -n 1 u.csv)"
+on_three predict trials/2 --uncertainty 30 --header --out three.csv --data "$test"
+cmp u.csv three.csv || fail "other bits on three ranks"
+"$CONVOY" predict trials/2 --uncertainty 30 --header --threads 1 --data '{path: few.csv, label: 3, header: no}' --out out_few.csv >log 2>&1 || fail "few: $(cat log)"
+head -n 8 u.csv | cmp - out_few.csv || fail "the masks depend on the other samples"
+awk -F, 'NR > 1 { h = 0; s = 0; for (k = 1; k <= 3; k++) { s += $k; if ($k > 0) h -= $k * log($k) }
+    if ((h - $4) ^ 2 > 1e-9 || (s - 1) ^ 2 > 1e-9 || $5 < 0 || $5 > $4) exit 1; i += $5 }
+    END { exit !(i / NR > 0.001) }' u.csv || fail "entropy and mutual information: $(head -n 3 u.csv)"
+
+# ---- ensembles ----
+for s in 2 3; do predict trials/$s --probabilities --out p$s.csv; done
+predict trials/2 trials/3 --out both.csv
+predict trials/2 trials/3 --top 2 --header --names --out top.csv
+paste -d, p2.csv p3.csv both.csv | awk -F, '{ h = m = 0
+    for (k = 1; k <= 3; k++) { p = ($k + $(k + 3)) / 2; h -= p * log(p); m -= ($k * log($k) + $(k + 3) * log($(k + 3))) / 2
+        if ((p - $(k + 6)) ^ 2 > 1e-11) exit 1 }
+    if ((h - $10) ^ 2 > 1e-9 || (h - m - $11) ^ 2 > 1e-9) exit 1 }' || fail "mean of two members: $(head -n 2 both.csv)"
+[ "$(head -n 1 top.csv)" = sample,class_1,probability_1,class_2,probability_2,entropy,mutual_information ] || fail "header: $(head -n 1 top.csv)"
+mkdir two
+cp -r trials/2 trials/3 two
+predict two --out folder.csv
+cmp both.csv folder.csv || fail "a folder of runs is another ensemble"
+on_three predict two --out three.csv --data "$test"
+cmp both.csv three.csv || fail "an ensemble has other bits on three ranks"
+"$CONVOY" test trials --threads 1 >scores 2>log || fail "test of an ensemble: $(cat log)"
+# shellcheck disable=SC2086
+$MPIEXEC_N 3 "$CONVOY" test trials --threads 1 >three 2>log || fail "test of an ensemble on three ranks: $(cat log)"
+cmp scores three || fail "other scores on three ranks: $(cat scores three)"
+awk 'NR == 2 { for (i = 1; i <= NF; i++) if ($i == "nll") c = i + 1 } NR > 2 && $1 != "ensemble" { s += $c; n++ }
+    $1 == "ensemble" { e = $c } END { exit !(n == 3 && e > 0 && e < s / n) }' scores || fail "the ensemble is not better than its members: $(cat scores)"
+"$CONVOY" test trials/2 --threads 1 | sed -n 's/^nll  *//p' >nll
+awk -v nll="$(cat nll)" '$1 == "trials/2" { exit !(($4 - nll) ^ 2 < 1e-6) }' scores || fail "nll of a member: $(cat nll scores)"
+
+# ---- numbers: mean and standard deviation ----
+cat >numbers.yaml <<END
+model: {layers: [{fc: {channels: 4}}, tanh, {fc: {channels: 1}}]}
+data: {train: {path: train.csv, y: 2, drop: 3, header: no}, test: {path: test.csv, y: 2, drop: 3, header: no}}
+train: {batch: 20, epochs: 2, optimizer: {name: adam, lr: 0.02}}
+END
+test='{path: test.csv, y: 2, drop: 3, header: no}'
+for s in 1 2; do
+    "$CONVOY" train numbers.yaml --threads 1 --out n$s --set train.seed=$s >log 2>&1 || fail "train numbers: $(cat log)"
+    predict n$s --out n$s.csv
+done
+predict n1 n2 --header --out spread.csv
+[ "$(head -n 1 spread.csv)" = output_0,std_0 ] || fail "header: $(head -n 1 spread.csv)"
+tail -n +2 spread.csv | paste -d, n1.csv n2.csv - | awk -F, '{ d = $1 - $2
+    if ((($1 + $2) / 2 - $3) ^ 2 > 1e-10 || (d * d / 2 - $4 * $4) ^ 2 > 1e-10) exit 1 }' || fail "mean and deviation: $(head -n 3 spread.csv)"
+"$CONVOY" test n1 n2 --threads 1 >scores 2>log && grep -q '^ensemble ' scores || fail "scores of numbers: $(cat log scores)"
+
+refused 'has no dropout' "$CONVOY" predict n1 --uncertainty 4 --threads 1 --data "$test" --out no.csv
+refused 'they make no ensemble' "$CONVOY" predict n1 trials/1 --threads 1 --data "$test" --out no.csv
+refused 'also give their spread' "$CONVOY" predict n1 n2 --threads 1 --data "$test" --out no.npy
+refused 'expected 2 .. 100000' "$CONVOY" predict trials/1 --uncertainty 1 --threads 1 --data "$test" --out no.csv
+refused 'has no data.val' "$CONVOY" test n1 --calibrate --threads 1
+refused 'only the probabilities of classes have a temperature' "$CONVOY" test n1 --calibrate-on "$test" --threads 1
+exit $failed
