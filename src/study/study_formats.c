@@ -17,6 +17,7 @@ static const struct {
     int reads, writes;
 } needs[] = {
     {"hdf5", CVY_HAVE_HDF5, CVY_HAVE_HDF5},
+    {"netcdf", CVY_HAVE_HDF5, 0},
     {"lmdb", 1, CVY_HAVE_LMDB},
 };
 

@@ -28,11 +28,15 @@ static const cvy_option hdf5_opts[] = {
      "data set of sample weights; by default none"},
     {"axes", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, axes), "", "", "",
      "what the axes of the input are, in their order: N samples, C channels, T, D, H, W, L, F"},
+    {"sample_axis", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, sample_axis), "", "", "",
+     "name of the axis that counts the samples; by default the unlimited one, or time, if axes have names, else the "
+     "first one"},
     {"where", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, where), "", "", "",
      "condition on data sets of one axis that chooses samples, \"met > 50 and njet >= 2\""},
     {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to use"},
     {"missing", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, missing), "", "", "",
-     "number that takes the place of missing numbers of the input (fill values, NaN); by default they are faults"},
+     "number that takes the place of missing numbers of the input (fill values, NaN), or mean: that of the others in "
+     "the same channel of the sample; by default they are faults"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, classes), "0", "0..", "",
      "number of classes; 0: the largest label plus one"},
     {"class_per_file", CVY_TYPE_BOOL, CVY_FIELD(hdf5_opts, class_per_file), "false", "", "",
@@ -48,6 +52,15 @@ static const cvy_option hdf5_opts[] = {
      "processor time that libhdf5 may take for one request in that process; a damaged file may make it run forever"},
     {0},
 };
+
+/* The files are found as those of HDF5 are. Files of the older formats are left to this reader, for its message. */
+static int netcdf_probe(const char *path)
+{
+    char head[4];
+    const int is_classic = cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "CDF", 3) == 0 &&
+                           (head[3] == 1 || head[3] == 2 || head[3] == 5);
+    return is_classic ? 100 : 0;
+}
 
 static int hdf5_probe(const char *path)
 {
@@ -124,8 +137,11 @@ static cvy_status take_missing(cvy_hdf5 *h)
 {
     double value = 0;
     float *instead = NULL;
-    CVY_CHECK(cvy_text_real(h->o->missing, &value) == CVY_OK && isfinite((float)value), CVY_E_CONFIG,
-              "missing: %s is not a number", h->o->missing);
+    h->fills_mean = strcmp(h->o->missing, "mean") == 0;
+    if (h->fills_mean)
+        value = NAN;
+    CVY_CHECK(h->fills_mean || (cvy_text_real(h->o->missing, &value) == CVY_OK && isfinite((float)value)), CVY_E_CONFIG,
+              "missing: %s is neither a number nor \"mean\"", h->o->missing);
     CVY_TRY(cvy_pool_alloc(h->pool, sizeof *instead, &instead));
     *instead = (float)value;
     h->instead = instead;
@@ -153,7 +169,7 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
 {
     cvy_hdf5 *h = NULL;
     CVY_CHECK(args->path, CVY_E_CONFIG,
-              "format hdf5 needs a path: a file, a folder of them, or a pattern like runs/*.h5");
+              "formats hdf5 and netcdf need a path: a file, a folder of them, or a pattern like runs/*.h5");
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *h, &h));
     h->pool = info->pool;
     h->o = args->options;
@@ -218,6 +234,25 @@ static void permute(const cvy_h5_column *c, const void *in, size_t elem, void *o
     }
 }
 
+/* The missing numbers of a channel become the mean of the others, which is computed in f64. */
+static cvy_status fill_with_mean(const cvy_h5_column *c, float *x)
+{
+    const int64_t channels = c->shape.ndim > 1 ? c->shape.dim[0] : 1, n = c->elems / channels;
+    for (int64_t k = 0; k < channels; k++, x += n) {
+        double sum = 0;
+        int64_t found = 0;
+        for (int64_t i = 0; i < n; i++)
+            if (!isnan(x[i]))
+                sum += (double)x[i], found++;
+        CVY_CHECK(found > 0, CVY_E_FORMAT,
+                  "all numbers of channel %lld of data set %s are missing, so they have no mean (`missing: mean`)",
+                  (long long)k, c->name);
+        for (int64_t i = 0; i < n && found < n; i++)
+            x[i] = isnan(x[i]) ? (float)(sum / (double)found) : x[i];
+    }
+    return CVY_OK;
+}
+
 /* Reads one input's part of x. work holds the row as it is stored, followed by its f32 numbers if they must be
  * permuted. */
 static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, void *out)
@@ -237,7 +272,7 @@ static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_byt
     if (c->permuted && status == CVY_OK)
         permute(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
     cvy_h5_row_put(h, &row);
-    return status;
+    return status == CVY_OK && h->fills_mean && !as_is ? fill_with_mean(c, out) : status;
 }
 
 /* Reads a column as f32. work has row_bytes. */
@@ -320,7 +355,7 @@ static cvy_status read_x_part(cvy_hdf5 *h, struct position at, const cvy_field_p
     const size_t elem = cvy_dtype_bytes(h->dtype);
     const int as_is = h->dtype == CVY_DTYPE_U8;
     char *out = NULL;
-    if (x->shape.dim[0] != x->tile.whole.dim[0])
+    if (x->shape.dim[0] != x->tile.whole.dim[0] || h->fills_mean)
         return CVY_NOT_APPLICABLE;
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)cvy_shape_elems(&x->shape) * elem));
     out = raw->x.data;
@@ -460,6 +495,21 @@ CVY_READER_DEFINE(hdf5) = {
     .options = hdf5_opts,
     .options_size = sizeof(struct hdf5_opts),
     .probe = hdf5_probe,
+    .open = hdf5_open,
+    .read = hdf5_read,
+    .read_part = hdf5_read_part,
+    .label = hdf5_label,
+    .where = hdf5_where,
+    .hash = hdf5_hash,
+    .close = hdf5_close,
+};
+
+CVY_READER_DEFINE(netcdf) = {
+    .name = "netcdf",
+    .summary = "NetCDF-4 files: any variables as inputs, targets, labels and weights",
+    .options = hdf5_opts,
+    .options_size = sizeof(struct hdf5_opts),
+    .probe = netcdf_probe,
     .open = hdf5_open,
     .read = hdf5_read,
     .read_part = hdf5_read_part,

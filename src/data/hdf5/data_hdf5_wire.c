@@ -123,7 +123,7 @@ void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o)
 {
     wire_names(w, &o->x, 0);
     wire_names(w, &o->y, 0);
-    const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes};
+    const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes, &o->sample_axis};
     for (int i = 0; i < CVY_COUNT(text); i++)
         cvy_wire_text(w, text[i]);
     WIRE(w, o->classes);
