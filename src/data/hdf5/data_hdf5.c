@@ -485,6 +485,7 @@ static void hdf5_where(void *state, int64_t number, char *text, size_t room)
 
 #define hdf5_read_part NULL
 #define hdf5_label NULL
+#define cvy_h5_coordinates NULL
 #define hdf5_hash NULL
 #define hdf5_close NULL
 #endif
@@ -500,6 +501,7 @@ CVY_READER_DEFINE(hdf5) = {
     .read_part = hdf5_read_part,
     .label = hdf5_label,
     .where = hdf5_where,
+    .coordinates = cvy_h5_coordinates,
     .hash = hdf5_hash,
     .close = hdf5_close,
 };
@@ -515,6 +517,7 @@ CVY_READER_DEFINE(netcdf) = {
     .read_part = hdf5_read_part,
     .label = hdf5_label,
     .where = hdf5_where,
+    .coordinates = cvy_h5_coordinates,
     .hash = hdf5_hash,
     .close = hdf5_close,
 };

@@ -4,7 +4,8 @@
  * data_hdf5.c is the reader. data_hdf5_open.c makes one data set out of files and names. data_hdf5_index.c finds which
  * rows are samples, and their labels. data_hdf5_block.c reads rows, data_hdf5_packing.c unpacks their numbers.
  * data_hdf5_file.c has the calls of the HDF5 library about files, data sets, number types and messages,
- * data_hdf5_found.c lists data sets, data_hdf5_axes.c says what their axes are, and data_hdf5_library.c has what the
+ * data_hdf5_found.c lists data sets, data_hdf5_axes.c says what their axes are, data_hdf5_coordinates.c reads the
+ * coordinates along them, and data_hdf5_library.c has what the
  * library is asked while samples are read. The library has one lock for the whole process, so as
  * little as possible goes through it: rows of contiguous data sets are read by position, and chunks are decompressed
  * here, by as many threads as there are.
@@ -47,8 +48,9 @@ void cvy_h5_close_list(hid_t list);
 /* The access properties with which files are opened: without locks, which shared file systems often refuse. The caller
  * closes the list. */
 hid_t cvy_h5_access(void);
-/* Creates a file without timestamps, so that equal contents give equal bytes. Negative on an error. */
-hid_t cvy_h5_make_file(const char *path);
+/* Creates a file without timestamps, so that equal contents give equal bytes. in_order: it keeps the order in which its
+ * objects are made, as the netCDF library wants it. Negative on an error. */
+hid_t cvy_h5_make_file(const char *path, int in_order);
 /* Opens a data set. Links to files outside the folder of its file are refused. Negative on an error. */
 hid_t cvy_h5_open_set(hid_t file, const char *name);
 /* Whether `name`, by which the file `from` names another one, is in the folder of `from` or below. */
@@ -118,6 +120,8 @@ enum { CVY_H5_AXIS_NAME = 128 };
 /* Opens the dimension scale of an axis, and gives the name of the axis. The caller closes it by H5Oclose(). Negative:
  * the axis has none, and name is "". */
 hid_t cvy_h5_open_scale(hid_t set, int axis, char name[CVY_H5_AXIS_NAME]);
+/* Reads an attribute of text; 0: there is none, or it is not a text that fits. */
+int cvy_h5_text_attribute(hid_t object, const char *name, char *text, size_t room);
 /* Writes "(time, lat, lon)"; "" if no axis has a name. */
 void cvy_h5_axes_text(hid_t set, int ndim, char *text, size_t room);
 
@@ -279,11 +283,17 @@ cvy_status cvy_h5_ask_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first,
 enum { CVY_H5_ENCODED_MAX = 1 << 30 }; /* bytes of a list */
 /* Reads a row that is a list of bytes of its own length. */
 cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
+/* Describes an axis of a data set by its dimension scale. */
+cvy_status cvy_h5_ask_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out);
 /* The same by calls of the library in this process. room gives memory of so many bytes. */
 typedef cvy_status (*cvy_h5_room_fn)(void *user, size_t bytes, void **out);
 cvy_status cvy_h5_library_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out);
 cvy_status cvy_h5_library_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
+cvy_status cvy_h5_library_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out);
 cvy_status cvy_h5_library_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_h5_room_fn room, void *user);
+
+/* data_hdf5_coordinates.c: the function `coordinates` of the reader. */
+cvy_status cvy_h5_coordinates(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out);
 
 /* data_hdf5_places.c: finds all chunks of the rows of one block, which are in that order in *out. own: memory that they
  * may be in; otherwise they stay until cvy_h5_places_free(). */
