@@ -150,7 +150,8 @@ static void test_mean(void)
     OK(open_netcdf("holes.nc", "axes: NCL, missing: mean", &d));
     read_x(d, 0, x);
     TRUE_THAT(x[0] == 1 && x[2] == 4 && x[3] == 10 && x[4] == 15 && x[5] == 20);
-    FAILS(cvy_dataset_read(d, 1, 0, &(void *){x}), CVY_E_FORMAT, "all numbers of channel 0 of data set x are missing");
+    FAILS(cvy_dataset_read(d, 1, 0, &(void *){x}), CVY_E_FORMAT,
+          "data set x: all numbers of channel 0 of the data set are missing");
     const cvy_field_part half = {.is_part = 1, .shape = {2, {2, 2}}, .tile = {.whole = {2, {2, 3}}, .first = {0, 1}}};
     OK(cvy_dataset_read_parts(d, 0, 0, &half, 0, &(void *){x})); /* the mean is that of the whole channel */
     TRUE_THAT(x[0] == 2 && x[1] == 4 && x[2] == 15 && x[3] == 20);

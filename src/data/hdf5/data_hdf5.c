@@ -10,7 +10,6 @@
  */
 #include "data/hdf5/data_hdf5.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/base_file.h"
@@ -133,21 +132,6 @@ static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
     return CVY_OK;
 }
 
-static cvy_status take_missing(cvy_hdf5 *h)
-{
-    double value = 0;
-    float *instead = NULL;
-    h->fills_mean = strcmp(h->o->missing, "mean") == 0;
-    if (h->fills_mean)
-        value = NAN;
-    CVY_CHECK(h->fills_mean || (cvy_text_real(h->o->missing, &value) == CVY_OK && isfinite((float)value)), CVY_E_CONFIG,
-              "missing: %s is neither a number nor \"mean\"", h->o->missing);
-    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *instead, &instead));
-    *instead = (float)value;
-    h->instead = instead;
-    return CVY_OK;
-}
-
 /* Opens the files in a process of their own, or here. */
 static cvy_status load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
@@ -176,8 +160,9 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
     h->lock_made = pthread_mutex_init(&h->lock, NULL) == 0;
     h->filled_made = pthread_cond_init(&h->filled, NULL) == 0;
     cvy_status status = h->lock_made && h->filled_made ? CVY_OK : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
-    if (status == CVY_OK && h->o->missing)
-        status = take_missing(h);
+    if (status == CVY_OK)
+        status = cvy_missing_parse(h->o->missing, &h->missing);
+    h->instead = h->missing.is_on ? &h->missing.value : NULL;
     if (status == CVY_OK)
         status = load(h, args->path, info);
     if (status == CVY_OK && h->column[0].encoded)
@@ -234,25 +219,6 @@ static void permute(const cvy_h5_column *c, const void *in, size_t elem, void *o
     }
 }
 
-/* The missing numbers of a channel become the mean of the others, which is computed in f64. */
-static cvy_status fill_with_mean(const cvy_h5_column *c, float *x)
-{
-    const int64_t channels = c->shape.ndim > 1 ? c->shape.dim[0] : 1, n = c->elems / channels;
-    for (int64_t k = 0; k < channels; k++, x += n) {
-        double sum = 0;
-        int64_t found = 0;
-        for (int64_t i = 0; i < n; i++)
-            if (!isnan(x[i]))
-                sum += (double)x[i], found++;
-        CVY_CHECK(found > 0, CVY_E_FORMAT,
-                  "all numbers of channel %lld of data set %s are missing, so they have no mean (`missing: mean`)",
-                  (long long)k, c->name);
-        for (int64_t i = 0; i < n && found < n; i++)
-            x[i] = isnan(x[i]) ? (float)(sum / (double)found) : x[i];
-    }
-    return CVY_OK;
-}
-
 /* Reads one input's part of x. work holds the row as it is stored, followed by its f32 numbers if they must be
  * permuted. */
 static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, void *out)
@@ -272,7 +238,10 @@ static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_byt
     if (c->permuted && status == CVY_OK)
         permute(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
     cvy_h5_row_put(h, &row);
-    return status == CVY_OK && h->fills_mean && !as_is ? fill_with_mean(c, out) : status;
+    if (status != CVY_OK || !h->missing.is_mean || as_is)
+        return status;
+    status = cvy_missing_fill(&h->missing, c->shape.ndim > 1 ? c->shape.dim[0] : 1, c->elems, "the data set", out);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "data set %s", c->name);
 }
 
 /* Reads a column as f32. work has row_bytes. */
@@ -355,7 +324,7 @@ static cvy_status read_x_part(cvy_hdf5 *h, struct position at, const cvy_field_p
     const size_t elem = cvy_dtype_bytes(h->dtype);
     const int as_is = h->dtype == CVY_DTYPE_U8;
     char *out = NULL;
-    if (x->shape.dim[0] != x->tile.whole.dim[0] || h->fills_mean)
+    if (x->shape.dim[0] != x->tile.whole.dim[0] || h->missing.is_mean)
         return CVY_NOT_APPLICABLE;
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)cvy_shape_elems(&x->shape) * elem));
     out = raw->x.data;

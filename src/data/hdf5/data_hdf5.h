@@ -19,6 +19,7 @@
 #ifndef CVY_DATA_HDF5_H
 #define CVY_DATA_HDF5_H
 
+#include "data/data_missing.h"
 #include "data/data_reader.h"
 
 struct hdf5_opts { /* options of the reader */
@@ -203,7 +204,7 @@ typedef struct cvy_hdf5 {
     cvy_shape shape;
     int64_t y_elems;
     const float *instead;        /* of the missing numbers of x; NULL: they are faults */
-    int fills_mean;              /* they become NaN at first, and then the mean of the others */
+    cvy_missing missing;         /* if it is the mean, they become NaN at first */
     int64_t nsamples, *selected; /* selected: the global numbers of the rows that are samples; NULL: all rows */
     int32_t *label;              /* [nsamples], or NULL */
     /* Open files and cached blocks, under one lock. A thread may take the library's lock while it holds this one, but
