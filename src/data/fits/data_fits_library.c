@@ -110,14 +110,13 @@ static cvy_status go_to_unit(fitsfile *f, const char *hdu, int wants_table)
             fits_movnam_hdu(f, ANY_HDU, (char *)hdu, 0, &code);
         fits_clear_errmsg();
         const int is_table = code == 0 && type_of_unit(f) != IMAGE_HDU;
-        snprintf(what, sizeof what,
-                 code != 0                       ? "hdu: %s: there is no such unit"
-                 : wants_table && !is_table      ? "hdu: %s: is no table, so it has no columns"
-                 : !wants_table && is_table      ? "hdu: %s: is a table: say which columns are the input, by x"
-                 : !wants_table && !has_image(f) ? "hdu: %s: is an image without numbers"
-                                                 : "",
-                 hdu);
-        return *what ? no_unit(f, what) : CVY_OK;
+        const char *trouble = code != 0                       ? "there is no such unit"
+                              : wants_table && !is_table      ? "is no table, so it has no columns"
+                              : !wants_table && is_table      ? "is a table: say which columns are the input, by x"
+                              : !wants_table && !has_image(f) ? "is an image without numbers"
+                                                              : NULL;
+        snprintf(what, sizeof what, "hdu: %.100s: %s", hdu, trouble ? trouble : "");
+        return trouble ? no_unit(f, what) : CVY_OK;
     }
     for (int i = 1; i <= UNITS_MAX && code == 0; i++) {
         if (fits_movabs_hdu(f, i, &type, &code) == 0 && (wants_table ? type_of_unit(f) != IMAGE_HDU : has_image(f)))
