@@ -356,7 +356,7 @@ static cvy_status read_x(const cvy_fits *f, struct cvy_fits_handle *h, int64_t f
 {
     if (f->is_table) {
         for (int i = 0; i < f->nx; x += f->column[i++].elems)
-            CVY_TRY(cvy_fits_read_row(h, &f->column[i], row, x));
+            CVY_TRY(cvy_fits_read_row(h, i, &f->column[i], row, x));
         return CVY_OK;
     }
     if (!f->o->cube && file > 0) {
@@ -376,7 +376,7 @@ static cvy_status read_numbers(const cvy_fits *f, struct cvy_fits_handle *h, int
     for (int i = first; i < first + n; out += f->column[i++].elems) {
         double value = 0;
         if (f->is_table)
-            CVY_TRY(cvy_fits_read_row(h, &f->column[i], row, out));
+            CVY_TRY(cvy_fits_read_row(h, i, &f->column[i], row, out));
         else
             CVY_TRY(cvy_fits_read_keyword(h, f->column[i].name, &value));
         if (!f->is_table)

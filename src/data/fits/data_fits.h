@@ -69,6 +69,8 @@ typedef struct cvy_fits {
 int cvy_fits_is_file_name(const char *name);
 /* Whether the file begins as a FITS file does, or is compressed by gzip and named like one. */
 int cvy_fits_is_file(const char *path);
+/* Whether the path is that of a text file with a list, by its name. */
+int cvy_fits_is_list(const char *path);
 /* Finds the files: one, a folder, a folder of classes, a pattern, or a text file with a list. Files have the labels of
  * their folders or of the list, one label for each file in `labels`. */
 cvy_status cvy_fits_find_files(cvy_fits *f, const char *path);
@@ -87,8 +89,8 @@ cvy_status cvy_fits_look(struct cvy_fits_handle *h, cvy_fits_unit *out);
 cvy_status cvy_fits_read_image(struct cvy_fits_handle *h, int64_t first, int64_t n, float *out);
 /* Finds a column of a table, and its shape. The message of an error has the nearest column, and all. */
 cvy_status cvy_fits_find_column(struct cvy_fits_handle *h, const char *name, cvy_fits_column *out);
-/* Reads one row of a column as f32. */
-cvy_status cvy_fits_read_row(struct cvy_fits_handle *h, const cvy_fits_column *c, int64_t row, float *out);
+/* Reads one row of a column as f32; index: of the column in cvy_fits.column. */
+cvy_status cvy_fits_read_row(struct cvy_fits_handle *h, int index, const cvy_fits_column *c, int64_t row, float *out);
 /* Reads a number of the header. */
 cvy_status cvy_fits_read_keyword(struct cvy_fits_handle *h, const char *name, double *out);
 enum { CVY_FITS_TEXT = 72 };

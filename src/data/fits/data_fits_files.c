@@ -29,6 +29,15 @@ int cvy_fits_is_file(const char *path)
                      (memcmp(head, "\x1f\x8b", 2) == 0 && cvy_fits_is_file_name(cvy_file_base_name(path))));
 }
 
+int cvy_fits_is_list(const char *path)
+{
+    static const char *const suffix[] = {".txt", ".csv", ".lst", ".list"};
+    for (int i = 0; i < CVY_COUNT(suffix); i++)
+        if (cvy_data_has_suffix(path, suffix[i]))
+            return 1;
+    return 0;
+}
+
 static cvy_status add_file(cvy_fits *f, const char *path, int32_t label)
 {
     const cvy_entry e = {.label = label};
@@ -159,14 +168,12 @@ out:
 
 cvy_status cvy_fits_find_files(cvy_fits *f, const char *path)
 {
-    static const char *const suffix[] = {".txt", ".csv", ".lst", ".list"};
     const char **file = NULL;
     int64_t n = 0;
     if (cvy_file_is_folder(path))
         return add_root(f, path);
-    for (int i = 0; i < CVY_COUNT(suffix); i++)
-        if (cvy_data_has_suffix(path, suffix[i]) && cvy_file_exists(path))
-            return add_list(f, path);
+    if (cvy_fits_is_list(path) && cvy_file_exists(path))
+        return add_list(f, path);
     CVY_TRY(cvy_data_files(f->pool, path, cvy_fits_is_file_name, "*.fits", &file, &n));
     for (int64_t i = 0; i < n; i++)
         CVY_TRY(add_file(f, file[i], CVY_LABEL_UNKNOWN));

@@ -22,8 +22,9 @@ enum { IDLE_MAX = 16, UNITS_MAX = 1024, NAMES_MAX = 256 };
 
 struct cvy_fits_handle {
     fitsfile *file;
-    int64_t number; /* of the file in the set */
-    int64_t bytes;  /* of the file; -1: it is compressed as a whole */
+    int64_t number;               /* of the file in the set */
+    int64_t bytes;                /* of the file; -1: it is compressed as a whole */
+    int column[CVY_FITS_COLUMNS]; /* numbers of the columns in the table; 0: not looked up yet */
     struct cvy_fits_handle *next;
 };
 
@@ -368,17 +369,28 @@ cvy_status cvy_fits_read_image(struct cvy_fits_handle *h, int64_t first, int64_t
     return status;
 }
 
-cvy_status cvy_fits_read_row(struct cvy_fits_handle *h, const cvy_fits_column *c, int64_t row, float *out)
+/* Finds the column in this file, where it may have another number than in the first one. */
+static cvy_status look_up(struct cvy_fits_handle *h, int index, const cvy_fits_column *c)
 {
-    float blank = NAN;
-    int any = 0, code = 0;
     cvy_fits_column there = {0};
     CVY_TRY(cvy_fits_find_column(h, c->name, &there));
     CVY_CHECK(there.elems == c->elems, CVY_E_SHAPE, "column %s has %lld numbers in a row, expected %lld", c->name,
               (long long)there.elems, (long long)c->elems);
     enter();
-    fits_read_col(h->file, TFLOAT, column_number(h->file, c->name), (LONGLONG)row + 1, 1, (LONGLONG)c->elems, &blank,
-                  out, &any, &code);
+    h->column[index] = column_number(h->file, c->name);
+    leave();
+    return CVY_OK;
+}
+
+cvy_status cvy_fits_read_row(struct cvy_fits_handle *h, int index, const cvy_fits_column *c, int64_t row, float *out)
+{
+    float blank = NAN;
+    int any = 0, code = 0;
+    if (h->column[index] == 0)
+        CVY_TRY(look_up(h, index, c));
+    enter();
+    fits_read_col(h->file, TFLOAT, h->column[index], (LONGLONG)row + 1, 1, (LONGLONG)c->elems, &blank, out, &any,
+                  &code);
     const cvy_status status = code == 0 ? CVY_OK : fault(code, "a column cannot be read");
     leave();
     return status == CVY_OK ? status : cvy_error_prefix(status, "column %s", c->name);
