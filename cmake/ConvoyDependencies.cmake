@@ -34,7 +34,7 @@ target_compile_definitions(convoy_mpi_headers INTERFACE $<TARGET_PROPERTY:MPI::M
 
 # convoy_find(NAME header library...): makes convoy_<NAME>; sets <NAME>_LIBRARY, empty if not found.
 function(convoy_find name header)
-    find_path(${name}_INCLUDE_DIR ${header} PATH_SUFFIXES hdf5/serial)
+    find_path(${name}_INCLUDE_DIR ${header} PATH_SUFFIXES hdf5/serial cfitsio)
     find_library(${name}_LIBRARY NAMES ${ARGN})
     mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY)
     if(${name}_INCLUDE_DIR AND ${name}_LIBRARY)
@@ -67,6 +67,7 @@ convoy_optional(JPEG jpeglib.h jpeg)
 convoy_optional(SPNG spng.h spng)
 convoy_optional(LMDB lmdb.h lmdb)
 convoy_optional(HDF5 hdf5.h hdf5_serial hdf5)
+convoy_optional(CFITSIO fitsio.h cfitsio)
 convoy_optional(XXHASH xxhash.h xxhash)
 
 # Protocol buffers, for ONNX and event files: the library, and the compiler of its schemas.

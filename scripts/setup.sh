@@ -8,8 +8,8 @@
 # CONVOY_SETUP=off does the same, for your own libraries.
 set -u
 packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libyaml-dev
-          libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libdeflate-dev libsimgrid-dev
-          libprotobuf-c-dev protobuf-c-compiler'
+          libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libcfitsio-dev libxxhash-dev libdeflate-dev
+          libsimgrid-dev libprotobuf-c-dev protobuf-c-compiler'
 [ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv ccache"
 welcome=               # without these, a test is skipped
 [ "${1-}" = --all ] && welcome='slurm-wlm munge gridengine-master gridengine-exec gridengine-client libonnx-testdata'

@@ -47,7 +47,7 @@ static int run(const cmd_line *line)
     }
     if (!o->data || !o->out || (o->sets.count && !o->job)) {
         cmd_error(o->data && o->out ? "--set overrides keys of a job file: give --job too"
-                                    : "--data SOURCE and --out FILE.csv, .npy or .h5 are needed");
+                                    : "--data SOURCE and --out FILE.csv, .npy, .h5 or .nc are needed");
         return CMD_EXIT_USAGE;
     }
     return cmd_on_ranks(line, &o->ranks, predict, NULL);
@@ -58,13 +58,14 @@ static const cmd_option options[] = {
      "a path, read as the training data were; a list [a.jpg, b.jpg]; or a map {path: ..., format: ...}; labels are not "
      "needed"},
     {"--out", "FILE", CMD_TEXT, CMD_FIELD(out),
-     "FILE.csv, FILE.npy (f32 [N, shape of an output]) or FILE.h5 (a data set for each output), a row for each sample "
-     "in the order of the data"},
+     "FILE.csv, FILE.npy (f32 [N, shape of an output]), FILE.h5 (a data set for each output) or FILE.nc (the same as "
+     "NetCDF-4), a row for each sample in the order of the data"},
     {"--outputs", "A,B", CMD_TEXT, CMD_FIELD(outputs),
      "the layers whose outputs are written; the network's main output if not given"},
     {"--probabilities", NULL, CMD_FLAG, CMD_FIELD(probabilities), "the probability of each class, instead of logits"},
     {"--classes", NULL, CMD_FLAG, CMD_FIELD(classes),
-     "the most probable class: its name and probability in a .csv file, its number (i32) in a .npy file, both in .h5"},
+     "the most probable class: its name and probability in a .csv file, its number (i32) in a .npy file, both in .h5 "
+     "and .nc"},
     {"--top", "K", CMD_NUMBER, CMD_FIELD(top), "the K most probable classes, the best first"},
     {"--uncertainty", "N", CMD_NUMBER, CMD_FIELD(passes),
      "N passes with dropout, 2 or more: mean and standard deviation of each output; of classes the mean probabilities, "
@@ -72,7 +73,7 @@ static const cmd_option options[] = {
     {"--no-calibration", NULL, CMD_FLAG, CMD_FIELD(no_calibration),
      "probabilities of the outputs as they are, without the temperature of `convoy test --calibrate`"},
     {"--names", NULL, CMD_FLAG, CMD_FIELD(names),
-     "the first column of a .csv file, or the data set sample of a .h5 file, says which sample it is"},
+     "the first column of a .csv file, or the data set sample of a .h5 or .nc file, says which sample it is"},
     {"--header", NULL, CMD_FLAG, CMD_FIELD(header), "the first line of a .csv file has the names of the columns"},
     {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job),
      "the job of weights from another program; a run and a file of `convoy export` have their own"},

@@ -156,7 +156,7 @@ typedef enum cvy_predict_what {
     /** The probability of each class: the softmax of the outputs, or the sigmoid of a single output. */
     CVY_PREDICT_PROBABILITIES,
     /** The most probable classes, the best first. A .csv file has their names and probabilities, a .npy file their
-     * numbers, a .h5 file numbers and probabilities. */
+     * numbers, a .h5 or .nc file numbers and probabilities. */
     CVY_PREDICT_CLASSES
 } cvy_predict_what;
 
@@ -171,16 +171,17 @@ typedef struct cvy_predict_request {
      * reader's options of the network's data.train (names of data sets, columns, shapes). */
     const char *data;
     /** The file, by its ending: .csv, a line for each sample; .npy, little-endian f32 [samples, shape of an output] or,
-     * for classes, i32 [samples, top]; .h5, the same arrays as data sets with the names of the outputs. Required;
-     * written on rank 0, whole or not at all. */
+     * for classes, i32 [samples, top]; .h5, the same arrays as data sets with the names of the outputs; .nc, a NetCDF-4
+     * file with them. Both have the axes and coordinates of the data if these have some. Required; written on rank 0,
+     * whole or not at all. */
     const char *out;
     cvy_predict_what what;
     /** Number of classes that are written for each sample, with CVY_PREDICT_CLASSES; 0: 1. */
     int64_t top;
     /** 1: the first line of a .csv file has the names of the columns. */
     int header;
-    /** 1: the first column of a .csv file, or the data set `sample` of a .h5 file, says which sample it is: file and
-     * record, as messages name it. Without it a .h5 file has the numbers of the samples. */
+    /** 1: the first column of a .csv file, or the data set `sample` of a .h5 or .nc file, says which sample it is: file
+     * and record, as messages name it. Without it these have the numbers of the samples. */
     int names;
     /** "layer1, layer2": the layers whose outputs are written; NULL: the network's main output. */
     const char *outputs;

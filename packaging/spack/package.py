@@ -26,6 +26,7 @@ class Convoy(CMakePackage):
     variant("png", default=True, description="Read PNG images")
     variant("lmdb", default=True, description="Read and write LMDB databases")
     variant("hdf5", default=True, description="Read and write HDF5 files")
+    variant("cfitsio", default=True, description="Read FITS files")
     variant("libdeflate", default=True, description="Unpack chunks of HDF5 files in several threads")
     variant("protobuf", default=True, description="Read and write ONNX files, write TensorBoard's event files")
     variant("xxhash", default=True, description="XXH3 checksums, else CRC-32C")
@@ -42,6 +43,7 @@ class Convoy(CMakePackage):
     depends_on("lmdb", when="+lmdb")
     # Each rank reads its own files, so the serial HDF5 is enough, and it is not bound to one MPI.
     depends_on("hdf5@1.10:", when="+hdf5")
+    depends_on("cfitsio", when="+cfitsio")
     depends_on("libdeflate", when="+libdeflate")
     depends_on("protobuf-c", when="+protobuf")
     depends_on("xxhash", when="+xxhash")
@@ -55,6 +57,7 @@ class Convoy(CMakePackage):
             "SPNG": "png",
             "LMDB": "lmdb",
             "HDF5": "hdf5",
+            "CFITSIO": "cfitsio",
             "LIBDEFLATE": "libdeflate",
             "PROTOBUF_C": "protobuf",
             "XXHASH": "xxhash",

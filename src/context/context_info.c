@@ -24,6 +24,7 @@ static const char info[] =
     HAS("png", CVY_HAVE_SPNG)
     HAS("lmdb", CVY_HAVE_LMDB)
     HAS("hdf5", CVY_HAVE_HDF5)
+    HAS("cfitsio", CVY_HAVE_CFITSIO)
     HAS("libdeflate", CVY_HAVE_LIBDEFLATE)
     HAS("protobuf-c", CVY_HAVE_PROTOBUF_C)
     HAS("xxhash", CVY_HAVE_XXHASH)

@@ -321,6 +321,24 @@ cvy_status cvy_dataset_blocks(const cvy_dataset *d, cvy_blocks *out)
     return CVY_OK;
 }
 
+/* ---- axes ---- */
+
+cvy_status cvy_dataset_coordinates(const cvy_dataset *d, cvy_along along, int axis, cvy_pool *pool,
+                                   cvy_coordinates *out)
+{
+    const cvy_shape *stored = along == CVY_ALONG_X ? &d->stored.shape : &d->stored.y_shape;
+    *out = (cvy_coordinates){0};
+    if (d->whole || !d->reader->coordinates || (along == CVY_ALONG_Y && !d->stored.has_y))
+        return CVY_OK;
+    if (along != CVY_ALONG_SAMPLES) {
+        const cvy_shape *shape =
+            along == CVY_ALONG_X ? cvy_augment_shape(d->augment) : &cvy_augment_target(d->augment)->shape;
+        if (shape->ndim != stored->ndim || axis >= stored->ndim || shape->dim[axis] != stored->dim[axis])
+            return CVY_OK;
+    }
+    return d->reader->coordinates(d->state, along, axis, pool, out);
+}
+
 /* ---- identity ---- */
 
 static void hash_shape(cvy_hasher *h, const cvy_shape *s)

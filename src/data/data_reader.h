@@ -67,6 +67,17 @@ typedef struct cvy_reader_info {
     const char *note;              /* a sentence for the log about how the source is read; NULL: none */
 } cvy_reader_info;
 
+/* An axis of a field as its file describes it. Strings and numbers are in the pool of who asked. */
+typedef struct cvy_coordinates {
+    const char *name;                                         /* NULL: it has none, and nothing else is known */
+    const char *units, *calendar, *standard_name, *long_name; /* NULL: not known */
+    int64_t n;                                                /* length of the axis */
+    const double *value;                                      /* [n]; NULL: only the name is known */
+} cvy_coordinates;
+/* Whether the numbers of two have the same meaning: name, units and calendar are equal. */
+int cvy_coordinates_fit(const cvy_coordinates *a, const cvy_coordinates *b);
+typedef enum { CVY_ALONG_SAMPLES, CVY_ALONG_X, CVY_ALONG_Y } cvy_along;
+
 typedef struct cvy_reader_args {
     const char *path;    /* NULL if the source has no path */
     const void *options; /* filled from the option table; strings are in info's pool */
@@ -89,6 +100,9 @@ typedef struct cvy_reader_def {
     cvy_status (*label)(void *state, int64_t number, int32_t *label_out);
     /* Where a sample is stored, for messages: "data_batch_1.bin, record 17". */
     void (*where)(void *state, int64_t number, char *text, size_t room);
+    /* Describes the axis that counts the samples (axis 0), or an axis of x or y before augmentation. NULL: the format
+     * has no names of axes. */
+    cvy_status (*coordinates)(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out);
     /* Adds what identifies this source (names, sizes, seeds) to the hash; may be NULL. */
     void (*hash)(void *state, cvy_hasher *h);
     void (*close)(void *state);
@@ -150,6 +164,10 @@ cvy_status cvy_dataset_stored_bytes(cvy_dataset *d, int64_t probes, double *mean
 void cvy_dataset_where(const cvy_dataset *d, int64_t number, char *text, size_t room);
 /* Puts file and record before the message of an error with a raw sample. */
 cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status);
+/* Describes the axis that counts the samples (axis 0), or an axis of x or y, if augmentation leaves its length as it
+ * is. out->name NULL: the file does not say. */
+cvy_status cvy_dataset_coordinates(const cvy_dataset *d, cvy_along along, int axis, cvy_pool *pool,
+                                   cvy_coordinates *out);
 cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out);
 const cvy_reader_info *cvy_dataset_reader_info(const cvy_dataset *d);
 /* The reader's blocks in the numbers of d, which may be a part. The caller frees out->first. */

@@ -107,6 +107,16 @@ int cvy_data_has_file(const char *folder, const char *name)
     return n > 0 && (size_t)n < sizeof path && cvy_file_exists(path);
 }
 
+static int same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+int cvy_coordinates_fit(const cvy_coordinates *a, const cvy_coordinates *b)
+{
+    return same_text(a->name, b->name) && same_text(a->units, b->units) && same_text(a->calendar, b->calendar);
+}
+
 cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out)
 {
     CVY_CHECK(asked > 0 || largest < CVY_CLASSES_MAX, CVY_E_FORMAT,

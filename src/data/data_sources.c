@@ -105,6 +105,39 @@ static void joined_where(void *state, int64_t number, char *text, size_t room)
     r->from.reader->where(r->from.state, own, text, room);
 }
 
+/* The coordinates of the samples of all runs; they are dropped if they have other names or units. */
+static cvy_status join_samples(const struct joined *j, cvy_pool *pool, cvy_coordinates *out)
+{
+    const struct run *last = &j->run[j->nrun - 1];
+    cvy_coordinates whole = {.n = last->begin + last->count}, own;
+    double *value = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)whole.n * sizeof *value, &value));
+    for (int i = 0; i < j->nrun; i++) {
+        const struct run *r = &j->run[i];
+        CVY_TRY(r->from.reader->coordinates(r->from.state, CVY_ALONG_SAMPLES, 0, pool, &own));
+        if (!own.value || own.n < r->first + r->count || (i > 0 && !cvy_coordinates_fit(&own, &whole)))
+            return CVY_OK;
+        memcpy(value + r->begin, own.value + r->first, (size_t)r->count * sizeof *value);
+        own.n = whole.n;
+        whole = own;
+    }
+    whole.value = value;
+    *out = whole;
+    return CVY_OK;
+}
+
+static cvy_status joined_coordinates(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out)
+{
+    const struct joined *j = state;
+    *out = (cvy_coordinates){0};
+    for (int i = 0; i < j->nrun; i++)
+        if (!j->run[i].from.reader->coordinates)
+            return CVY_OK;
+    return along == CVY_ALONG_SAMPLES
+               ? join_samples(j, pool, out)
+               : j->run[0].from.reader->coordinates(j->run[0].from.state, along, axis, pool, out);
+}
+
 static void joined_hash(void *state, cvy_hasher *h)
 {
     const struct joined *j = state;
@@ -293,6 +326,7 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
                               .read_part = joined_read_part,
                               .label = joined_label,
                               .where = joined_where,
+                              .coordinates = joined_coordinates,
                               .hash = joined_hash,
                               .close = joined_close};
     info.nsamples = 0;

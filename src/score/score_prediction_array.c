@@ -1,6 +1,6 @@
 /*
- * score_prediction_array.c: predictions as arrays, in one .npy file or as data sets of an HDF5 file: see
- * score_prediction_file.h.
+ * score_prediction_array.c: predictions as arrays, in one .npy file, or as data sets of an HDF5 or NetCDF-4 file with
+ * the coordinates of the input: see score_prediction_file.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,14 +46,108 @@ static cvy_status npy_row(cvy_prediction_file *t, const cvy_prediction_row *row)
 const cvy_prediction_format cvy_prediction_npy = {npy_begin, npy_row};
 
 /* ---- HDF5: "sample", "class" and "probability" if classes are asked for, then a data set for each set ---- */
+/* ---- HDF5 and NetCDF: "sample", then a data set for each set of numbers, or "class" and "probability" ---- */
 
-static cvy_status add_array(cvy_prediction_file *t, const char *name, cvy_dtype dtype, cvy_shape shape, int by_class)
+enum { SAMPLE, FIRST, CLASS = FIRST, PROBABILITY };
+#define SAMPLE_NAME "sample"
+
+/* Whether an array of the file has this name, so that an axis cannot have it. */
+static int is_array(const cvy_prediction_file *t, const char *name)
 {
-    return cvy_h5_table_add(t->table, &(cvy_h5_array){.name = name,
-                                                      .dtype = dtype,
-                                                      .shape = shape,
-                                                      .class_name = by_class ? t->class_name : NULL,
-                                                      .nclasses = by_class ? t->nclasses : 0});
+    for (int k = 0; k < t->nset; k++)
+        if (strcmp(t->set[k].name, name) == 0)
+            return 1;
+    return strcmp(name, SAMPLE_NAME) == 0 || (t->nset == 0 && (!strcmp(name, "class") || !strcmp(name, "probability")));
+}
+
+/* Adds an axis, and renames it if an array has its name. Without a name it gets `fallback`; NULL: then it is left
+ * out. */
+static cvy_status add_axis(cvy_prediction_file *t, cvy_coordinates axis, const char *fallback, int *number_out)
+{
+    char name[160];
+    if (!axis.name && !fallback)
+        return CVY_OK;
+    snprintf(name, sizeof name, "%s%s", axis.name ? axis.name : fallback,
+             is_array(t, axis.name ? axis.name : fallback) ? "_axis" : "");
+    axis.name = name;
+    return cvy_h5_table_axis(t->table, &axis, 0, number_out);
+}
+
+/* The axis of the samples: as the input has it, or else the numbers of the samples themselves. */
+static cvy_status add_sample_axis(cvy_prediction_file *t, cvy_pool *pool)
+{
+    cvy_coordinates axis;
+    CVY_TRY(cvy_dataset_coordinates(t->data, CVY_ALONG_SAMPLES, 0, pool, &axis));
+    if (axis.name && axis.n == t->rows)
+        return add_axis(t, axis, NULL, &t->sample_axis);
+    if (!t->is_netcdf)
+        return CVY_OK;
+    return cvy_h5_table_axis(t->table, &(cvy_coordinates){.name = SAMPLE_NAME, .n = t->rows}, 1, &t->sample_axis);
+}
+
+/* Finds an axis of the target or of the input that stands as far from the end of its shape, and has the same length. */
+static cvy_status find_axis(const cvy_prediction_file *t, const cvy_shape *shape, int i, cvy_pool *pool,
+                            cvy_coordinates *out)
+{
+    const cvy_reader_info *stored = cvy_dataset_reader_info(t->data);
+    const struct {
+        cvy_along along;
+        const cvy_shape *shape;
+    } from[] = {{CVY_ALONG_Y, &stored->y_shape}, {CVY_ALONG_X, &stored->shape}};
+    for (int k = stored->has_y ? 0 : 1; k < CVY_COUNT(from); k++) {
+        const int axis = from[k].shape->ndim - shape->ndim + i;
+        *out = (cvy_coordinates){0};
+        if (axis >= 0 && from[k].shape->dim[axis] == shape->dim[i])
+            CVY_TRY(cvy_dataset_coordinates(t->data, from[k].along, axis, pool, out));
+        if (out->name && out->n == shape->dim[i])
+            return CVY_OK;
+    }
+    *out = (cvy_coordinates){.n = shape->dim[i]};
+    return CVY_OK;
+}
+
+/* Adds an array, with its axes. axis_name: of its only axis; NULL: those of the input count. If the axis of the samples
+ * has a name, all have one, because the netCDF library does not read arrays of which only some have. */
+static cvy_status add_array(cvy_prediction_file *t, cvy_pool *pool, cvy_h5_array a, const char *axis_name)
+{
+    const int all = t->is_netcdf || t->sample_axis != CVY_H5_NO_AXIS;
+    a.axis[0] = t->sample_axis;
+    for (int i = 0; i < a.shape.ndim && i + 1 < CVY_COUNT(a.axis); i++) {
+        cvy_coordinates axis = {.n = a.shape.dim[i]};
+        char fallback[32];
+        snprintf(fallback, sizeof fallback, "n%lld", (long long)axis.n);
+        if (!axis_name)
+            CVY_TRY(find_axis(t, &a.shape, i, pool, &axis));
+        CVY_TRY(add_axis(t, axis, !all ? NULL : axis_name ? axis_name : fallback, &a.axis[i + 1]));
+    }
+    return cvy_h5_table_add(t->table, &a);
+}
+
+static cvy_status add_arrays(cvy_prediction_file *t, cvy_pool *pool)
+{
+    const cvy_h5_array sample = {.name = SAMPLE_NAME, .dtype = CVY_DTYPE_I64, .is_text = t->ask.names != 0},
+                       label = {.name = "class",
+                                .dtype = CVY_DTYPE_I32,
+                                .shape = {1, {t->top}},
+                                .class_name = t->class_name,
+                                .nclasses = t->nclasses},
+                       share = {.name = "probability", .dtype = CVY_DTYPE_F64, .shape = {1, {t->top}}};
+    CVY_TRY(cvy_h5_table_create(t->ask.out, t->rows, t->is_netcdf, &t->table));
+    CVY_TRY(add_sample_axis(t, pool));
+    CVY_TRY(add_array(t, pool, sample, NULL));
+    for (int k = 0; k < t->nset; k++) {
+        const cvy_prediction_set *set = &t->set[k];
+        const cvy_h5_array a = {.name = set->name,
+                                .dtype = CVY_DTYPE_F32,
+                                .shape = set->shape,
+                                .class_name = set->by_class ? t->class_name : NULL,
+                                .nclasses = set->by_class ? t->nclasses : 0};
+        CVY_TRY(add_array(t, pool, a, set->by_class ? "classes" : NULL));
+    }
+    if (t->nset > 0)
+        return CVY_OK;
+    CVY_TRY(add_array(t, pool, label, "best"));
+    return add_array(t, pool, share, "best");
 }
 
 static cvy_status hdf5_begin(cvy_prediction_file *t)
@@ -69,6 +163,17 @@ static cvy_status hdf5_begin(cvy_prediction_file *t)
     for (int k = 0; k < t->nset; k++)
         CVY_TRY(add_array(t, t->set[k].name, CVY_DTYPE_F32, t->set[k].shape, t->set[k].by_class));
     return CVY_OK;
+    cvy_pool *pool = NULL; /* of the coordinates, which are in the file afterwards */
+    CVY_TRY(cvy_pool_create(&pool));
+    const cvy_status status = add_arrays(t, pool);
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
+static cvy_status netcdf_begin(cvy_prediction_file *t)
+{
+    t->is_netcdf = 1;
+    return hdf5_begin(t);
 }
 
 static cvy_status hdf5_row(cvy_prediction_file *t, const cvy_prediction_row *row)
@@ -85,3 +190,4 @@ static cvy_status hdf5_row(cvy_prediction_file *t, const cvy_prediction_row *row
 }
 
 const cvy_prediction_format cvy_prediction_hdf5 = {hdf5_begin, hdf5_row};
+const cvy_prediction_format cvy_prediction_netcdf = {netcdf_begin, hdf5_row};

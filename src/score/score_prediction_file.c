@@ -18,10 +18,8 @@ static const cvy_prediction_format *find_format(const char *path)
     static const struct {
         const char *suffix;
         const cvy_prediction_format *format;
-    } known[] = {{".csv", &cvy_prediction_csv},
-                 {".npy", &cvy_prediction_npy},
-                 {".h5", &cvy_prediction_hdf5},
-                 {".hdf5", &cvy_prediction_hdf5}};
+    } known[] = {{".csv", &cvy_prediction_csv},   {".npy", &cvy_prediction_npy},   {".h5", &cvy_prediction_hdf5},
+                 {".hdf5", &cvy_prediction_hdf5}, {".nc", &cvy_prediction_netcdf}, {".nc4", &cvy_prediction_netcdf}};
     for (int i = 0; i < CVY_COUNT(known); i++)
         if (cvy_data_has_suffix(path, known[i].suffix))
             return known[i].format;
@@ -31,7 +29,7 @@ static const cvy_prediction_format *find_format(const char *path)
 static cvy_status check_format(const cvy_predict_request *ask, const cvy_ensemble *e)
 {
     const cvy_prediction_format *format = find_format(ask->out);
-    CVY_CHECK(format, CVY_E_ARGUMENT, "%s: predictions are written as .csv, .npy or .h5", ask->out);
+    CVY_CHECK(format, CVY_E_ARGUMENT, "%s: predictions are written as .csv, .npy, .h5 or .nc", ask->out);
     CVY_CHECK(format == &cvy_prediction_csv || !ask->header, CVY_E_ARGUMENT,
               "%s: only a .csv file has a header: write one, or leave the header out", ask->out);
     CVY_CHECK(format != &cvy_prediction_npy || !ask->names, CVY_E_ARGUMENT,
@@ -39,6 +37,10 @@ static cvy_status check_format(const cvy_predict_request *ask, const cvy_ensembl
     CVY_CHECK(format != &cvy_prediction_npy || e->nanswer == 1, CVY_E_ARGUMENT,
               "%s: a .npy file holds one output, and %d are asked for%s: write a .h5 or .csv file", ask->out,
               e->nanswer, e->nanswer_each > 1 ? " (an ensemble, or passes with dropout, also give their spread)" : "");
+              "%s: a .npy file has no names of samples: write a .csv, .h5 or .nc file", ask->out);
+    CVY_CHECK(format != &cvy_prediction_npy || network->noutput == 1, CVY_E_ARGUMENT,
+              "%s: a .npy file holds one output, and %d are asked for: write a .h5, .nc or .csv file", ask->out,
+              network->noutput);
     return CVY_OK;
 }
 

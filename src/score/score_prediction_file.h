@@ -1,5 +1,5 @@
 /*
- * score_prediction_file.h: the file of predictions: a row for each sample, as .csv, .npy or .h5.
+ * score_prediction_file.h: the file of predictions: a row for each sample, as .csv, .npy, .h5 or .nc.
  *
  * score_prediction_file.c computes what a row has: outputs, probabilities or classes. A format writes it: text in
  * score_prediction_csv.c, arrays in score_prediction_array.c.
@@ -48,15 +48,16 @@ typedef struct cvy_prediction_file { /* zero-initialise it; on rank 0 */
     float *number; /* a row of probabilities, or of NaN */
     int32_t *best; /* classes, the most probable first */
     const struct cvy_prediction_format *format;
-    cvy_file_temporary file; /* of .csv and .npy */
-    cvy_h5_table *table;     /* of .h5 */
+    cvy_file_temporary file;    /* of .csv and .npy */
+    cvy_h5_table *table;        /* of .h5 and .nc */
+    int is_netcdf, sample_axis; /* sample_axis: its number in table */
 } cvy_prediction_file;
 
 typedef struct cvy_prediction_format {
     cvy_status (*begin)(cvy_prediction_file *t);
     cvy_status (*row)(cvy_prediction_file *t, const cvy_prediction_row *row);
 } cvy_prediction_format;
-extern const cvy_prediction_format cvy_prediction_csv, cvy_prediction_npy, cvy_prediction_hdf5;
+extern const cvy_prediction_format cvy_prediction_csv, cvy_prediction_npy, cvy_prediction_hdf5, cvy_prediction_netcdf;
 
 /* Checks what is asked for against the answers of the ensemble, before anything is computed. */
 cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_ensemble *ensemble);

@@ -17,7 +17,9 @@ static const struct {
     int reads, writes;
 } needs[] = {
     {"hdf5", CVY_HAVE_HDF5, CVY_HAVE_HDF5},
+    {"netcdf", CVY_HAVE_HDF5, 0},
     {"lmdb", 1, CVY_HAVE_LMDB},
+    {"fits", CVY_HAVE_CFITSIO, 0},
 };
 
 static int has(const char *format, int writes)

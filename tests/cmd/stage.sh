@@ -80,7 +80,9 @@ single my-images-idx3-ubyte my-labels-idx1-ubyte 3
 single table.csv '' 2
 printf 'a.png 0\n' >list.txt
 "$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=list.txt >log 2>&1 && fail "a list is staged"
-grep -q 'the list list.txt needs the pictures that it names' log || fail "the cause is not named: $(cat log)"
+grep -q 'the list list.txt needs the files that it names' log || fail "the cause is not named: $(cat log)"
+"$CONVOY" train job.yaml --out bad --set data.stage=near --set 'data.train={path: list.txt, format: fits}' >log 2>&1 && fail "a list of FITS files is staged"
+grep -q 'the list list.txt needs the files that it names' log || fail "the cause is not named for FITS: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=nowhere >log 2>&1 && fail "nothing is staged"
 grep -q 'nowhere' log || fail "the cause is not named: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=job.yaml >log 2>&1 && fail "a file is taken for a folder"

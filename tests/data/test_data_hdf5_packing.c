@@ -260,7 +260,7 @@ static void test_replaced(void)
         FAILS(read_sample(0, x), CVY_E_FORMAT, with ? "element 1 of data set x is missing" : "element 1 of x is nan");
     }
     snprintf(text, sizeof text, "{path: \"%s\", missing: none}", in_scratch("packed.h5"));
-    FAILS(open_text(text, NULL, 0, &d), CVY_E_CONFIG, "missing: none is not a number");
+    FAILS(open_text(text, NULL, 0, &d), CVY_E_CONFIG, "missing: none is neither a number nor");
 }
 
 /* The coordinates y of an axis, as NetCDF files have them, are no target. */
@@ -285,7 +285,7 @@ static void test_classic(void)
     cvy_dataset *d = NULL;
     put_file(in_scratch("classic.nc"), "CDF\x01\0\0\0\0\0\0\0\0\0\0\0\0", 16);
     FAILS(open_text(in_scratch("classic.nc"), NULL, 0, &d), CVY_E_UNSUPPORTED,
-          "classic.nc: is a classic NetCDF file; convert it to NetCDF-4");
+          "classic.nc: is a classic NetCDF file, which is not an HDF5 file; convert it to NetCDF-4");
 }
 
 int main(void)

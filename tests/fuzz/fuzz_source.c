@@ -8,6 +8,8 @@
  * over sets that are huge according to their header. No check of ours can come before that; users are protected by
  * `sandbox`, which reads in place here, because there is no reader process beside a fuzz target.
  *
+ * fits is run by hand, too, because CFITSIO reads the headers and unpacks images.
+ *
  * If a format has several files, one input holds them all, see fuzz_files.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -32,6 +34,7 @@ static const struct format {
     {"tfrecord", "x.tfrecord", {"x.tfrecord"}},
     {"lmdb", "data.mdb", {"data.mdb"}},
     {"hdf5", "x.h5", {"x.h5"}},
+    {"fits", "x.fits", {"x.fits"}},
     {"pack", "", {"pack.json", "index.bin", "part-00000.cvy"}},
 };
 static const struct format *format;

@@ -206,7 +206,7 @@ static void test_refused(void)
     ask = request("nowhere/all.h5", NULL);
     EXPECT(cvy_run_predict(context, &ask) == CVY_E_IO);
     ask = request("odd.txt", NULL);
-    EXPECT_FAULT(cvy_run_predict(context, &ask), CVY_E_ARGUMENT, "are written as .csv, .npy or .h5");
+    EXPECT_FAULT(cvy_run_predict(context, &ask), CVY_E_ARGUMENT, "are written as .csv, .npy, .h5 or .nc");
     EXPECT(!cvy_file_exists("two.npy") && !cvy_file_exists("two.h5"));
 }
 

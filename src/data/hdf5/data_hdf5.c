@@ -10,7 +10,6 @@
  */
 #include "data/hdf5/data_hdf5.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/base_file.h"
@@ -28,11 +27,15 @@ static const cvy_option hdf5_opts[] = {
      "data set of sample weights; by default none"},
     {"axes", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, axes), "", "", "",
      "what the axes of the input are, in their order: N samples, C channels, T, D, H, W, L, F"},
+    {"sample_axis", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, sample_axis), "", "", "",
+     "name of the axis that counts the samples; by default the unlimited one, or time, if axes have names, else the "
+     "first one"},
     {"where", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, where), "", "", "",
      "condition on data sets of one axis that chooses samples, \"met > 50 and njet >= 2\""},
     {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to use"},
     {"missing", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, missing), "", "", "",
-     "number that takes the place of missing numbers of the input (fill values, NaN); by default they are faults"},
+     "number that takes the place of missing numbers of the input (fill values, NaN), or mean: that of the others in "
+     "the same channel of the sample; by default they are faults"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, classes), "0", "0..", "",
      "number of classes; 0: the largest label plus one"},
     {"class_per_file", CVY_TYPE_BOOL, CVY_FIELD(hdf5_opts, class_per_file), "false", "", "",
@@ -48,6 +51,15 @@ static const cvy_option hdf5_opts[] = {
      "processor time that libhdf5 may take for one request in that process; a damaged file may make it run forever"},
     {0},
 };
+
+/* The files are found as those of HDF5 are. Files of the older formats are left to this reader, for its message. */
+static int netcdf_probe(const char *path)
+{
+    char head[4];
+    const int is_classic = cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "CDF", 3) == 0 &&
+                           (head[3] == 1 || head[3] == 2 || head[3] == 5);
+    return is_classic ? 100 : 0;
+}
 
 static int hdf5_probe(const char *path)
 {
@@ -120,18 +132,6 @@ static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
     return CVY_OK;
 }
 
-static cvy_status take_missing(cvy_hdf5 *h)
-{
-    double value = 0;
-    float *instead = NULL;
-    CVY_CHECK(cvy_text_real(h->o->missing, &value) == CVY_OK && isfinite((float)value), CVY_E_CONFIG,
-              "missing: %s is not a number", h->o->missing);
-    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *instead, &instead));
-    *instead = (float)value;
-    h->instead = instead;
-    return CVY_OK;
-}
-
 /* Opens the files in a process of their own, or here. */
 static cvy_status load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
@@ -153,15 +153,16 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
 {
     cvy_hdf5 *h = NULL;
     CVY_CHECK(args->path, CVY_E_CONFIG,
-              "format hdf5 needs a path: a file, a folder of them, or a pattern like runs/*.h5");
+              "formats hdf5 and netcdf need a path: a file, a folder of them, or a pattern like runs/*.h5");
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *h, &h));
     h->pool = info->pool;
     h->o = args->options;
     h->lock_made = pthread_mutex_init(&h->lock, NULL) == 0;
     h->filled_made = pthread_cond_init(&h->filled, NULL) == 0;
     cvy_status status = h->lock_made && h->filled_made ? CVY_OK : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
-    if (status == CVY_OK && h->o->missing)
-        status = take_missing(h);
+    if (status == CVY_OK)
+        status = cvy_missing_parse(h->o->missing, &h->missing);
+    h->instead = h->missing.is_on ? &h->missing.value : NULL;
     if (status == CVY_OK)
         status = load(h, args->path, info);
     if (status == CVY_OK && h->column[0].encoded)
@@ -237,7 +238,10 @@ static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_byt
     if (c->permuted && status == CVY_OK)
         permute(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
     cvy_h5_row_put(h, &row);
-    return status;
+    if (status != CVY_OK || !h->missing.is_mean || as_is)
+        return status;
+    status = cvy_missing_fill(&h->missing, c->shape.ndim > 1 ? c->shape.dim[0] : 1, c->elems, "the data set", out);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "data set %s", c->name);
 }
 
 /* Reads a column as f32. work has row_bytes. */
@@ -320,7 +324,7 @@ static cvy_status read_x_part(cvy_hdf5 *h, struct position at, const cvy_field_p
     const size_t elem = cvy_dtype_bytes(h->dtype);
     const int as_is = h->dtype == CVY_DTYPE_U8;
     char *out = NULL;
-    if (x->shape.dim[0] != x->tile.whole.dim[0])
+    if (x->shape.dim[0] != x->tile.whole.dim[0] || h->missing.is_mean)
         return CVY_NOT_APPLICABLE;
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)cvy_shape_elems(&x->shape) * elem));
     out = raw->x.data;
@@ -450,6 +454,7 @@ static void hdf5_where(void *state, int64_t number, char *text, size_t room)
 
 #define hdf5_read_part NULL
 #define hdf5_label NULL
+#define cvy_h5_coordinates NULL
 #define hdf5_hash NULL
 #define hdf5_close NULL
 #endif
@@ -465,6 +470,23 @@ CVY_READER_DEFINE(hdf5) = {
     .read_part = hdf5_read_part,
     .label = hdf5_label,
     .where = hdf5_where,
+    .coordinates = cvy_h5_coordinates,
+    .hash = hdf5_hash,
+    .close = hdf5_close,
+};
+
+CVY_READER_DEFINE(netcdf) = {
+    .name = "netcdf",
+    .summary = "NetCDF-4 files: any variables as inputs, targets, labels and weights",
+    .options = hdf5_opts,
+    .options_size = sizeof(struct hdf5_opts),
+    .probe = netcdf_probe,
+    .open = hdf5_open,
+    .read = hdf5_read,
+    .read_part = hdf5_read_part,
+    .label = hdf5_label,
+    .where = hdf5_where,
+    .coordinates = cvy_h5_coordinates,
     .hash = hdf5_hash,
     .close = hdf5_close,
 };

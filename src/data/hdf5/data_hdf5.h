@@ -4,7 +4,9 @@
  * data_hdf5.c is the reader. data_hdf5_open.c makes one data set out of files and names. data_hdf5_index.c finds which
  * rows are samples, and their labels. data_hdf5_block.c reads rows, data_hdf5_packing.c unpacks their numbers.
  * data_hdf5_file.c has the calls of the HDF5 library about files, data sets, number types and messages,
- * data_hdf5_library.c what it is asked while samples are read. The library has one lock for the whole process, so as
+ * data_hdf5_found.c lists data sets, data_hdf5_axes.c says what their axes are, data_hdf5_coordinates.c reads the
+ * coordinates along them, and data_hdf5_library.c has what the
+ * library is asked while samples are read. The library has one lock for the whole process, so as
  * little as possible goes through it: rows of contiguous data sets are read by position, and chunks are decompressed
  * here, by as many threads as there are.
  *
@@ -17,11 +19,12 @@
 #ifndef CVY_DATA_HDF5_H
 #define CVY_DATA_HDF5_H
 
+#include "data/data_missing.h"
 #include "data/data_reader.h"
 
 struct hdf5_opts { /* options of the reader */
     const cvy_tree *x, *y;
-    const char *label, *weight, *mask, *where, *axes, *missing;
+    const char *label, *weight, *mask, *where, *axes, *sample_axis, *missing;
     int64_t classes, cache_mb, sandbox_limit;
     int class_per_file, channels, sandbox;
 };
@@ -46,10 +49,13 @@ void cvy_h5_close_list(hid_t list);
 /* The access properties with which files are opened: without locks, which shared file systems often refuse. The caller
  * closes the list. */
 hid_t cvy_h5_access(void);
-/* Creates a file without timestamps, so that equal contents give equal bytes. Negative on an error. */
-hid_t cvy_h5_make_file(const char *path);
+/* Creates a file without timestamps, so that equal contents give equal bytes. in_order: it keeps the order in which its
+ * objects are made, as the netCDF library wants it. Negative on an error. */
+hid_t cvy_h5_make_file(const char *path, int in_order);
 /* Opens a data set. Links to files outside the folder of its file are refused. Negative on an error. */
 hid_t cvy_h5_open_set(hid_t file, const char *name);
+/* Whether `name`, by which the file `from` names another one, is in the folder of `from` or below. */
+int cvy_h5_stays_in_folder(const char *from, const char *name);
 /* Returns an error if the library lacks a filter of the data set. */
 cvy_status cvy_h5_check_filters(hid_t set, const char *name);
 /* Returns an error if a virtual data set has parts in files that are missing, or not in the folder of its file or
@@ -91,11 +97,11 @@ void cvy_h5_to_f64(const cvy_h5_number *n, const void *in, int64_t count, double
 /* A data set found in a file. */
 typedef struct cvy_h5_found {
     const char *name;
-    cvy_shape shape; /* ndim -1: more axes than CVY_NDIM_MAX */
-    char type[24];
-    int whole;   /* its type is an integer */
-    int encoded; /* each row is a list of bytes of any length */
-    int is_axis; /* the coordinates of an axis of other data sets (a dimension scale) */
+    cvy_shape shape;         /* ndim -1: more axes than CVY_NDIM_MAX */
+    char type[24], axes[80]; /* axes: their names, "(time, lat, lon)"; "": they have none */
+    int whole;               /* its type is an integer */
+    int encoded;             /* each row is a list of bytes of any length */
+    int is_axis;             /* the coordinates of an axis of other data sets (a dimension scale) */
     /* for an external link that leads to no data set which may be read: what it is, for messages; otherwise NULL */
     const char *trouble;
 } cvy_h5_found;
@@ -105,6 +111,20 @@ enum { CVY_H5_FOUND_MAX = 256 };
 cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out);
 /* Writes "x 100x16x64x64 float16, y 100x3 float32", for messages. */
 void cvy_h5_list_text(const cvy_h5_found *found, int count, char *text, size_t room);
+/* The fault that a file has no such data set; its message has the nearest one, and all. Call it between enter and
+ * leave. */
+cvy_status cvy_h5_no_set(cvy_pool *pool, hid_t file, const char *name);
+
+/* ---- axes with names (data_hdf5_axes.c); call these between enter and leave ---- */
+
+enum { CVY_H5_AXIS_NAME = 128 };
+/* Opens the dimension scale of an axis, and gives the name of the axis. The caller closes it by H5Oclose(). Negative:
+ * the axis has none, and name is "". */
+hid_t cvy_h5_open_scale(hid_t set, int axis, char name[CVY_H5_AXIS_NAME]);
+/* Reads an attribute of text; 0: there is none, or it is not a text that fits. */
+int cvy_h5_text_attribute(hid_t object, const char *name, char *text, size_t room);
+/* Writes "(time, lat, lon)"; "" if no axis has a name. */
+void cvy_h5_axes_text(hid_t set, int ndim, char *text, size_t room);
 
 /* ---- the data set of all files ---- */
 
@@ -184,6 +204,7 @@ typedef struct cvy_hdf5 {
     cvy_shape shape;
     int64_t y_elems;
     const float *instead;        /* of the missing numbers of x; NULL: they are faults */
+    cvy_missing missing;         /* if it is the mean, they become NaN at first */
     int64_t nsamples, *selected; /* selected: the global numbers of the rows that are samples; NULL: all rows */
     int32_t *label;              /* [nsamples], or NULL */
     /* Open files and cached blocks, under one lock. A thread may take the library's lock while it holds this one, but
@@ -194,16 +215,27 @@ typedef struct cvy_hdf5 {
     int64_t tick;
     struct cvy_h5_block *bucket[CVY_H5_BUCKETS], *newest, *oldest;
     struct cvy_h5_scratch *idle;
-    struct cvy_h5_located *located; /* [nfile * ncolumn]: places of chunks that are known; NULL: none yet */
-    size_t held, limit;             /* bytes of cached blocks, and their limit */
-    int64_t noted[3];               /* shape of encoded pictures as the writer noted it; zeros: it did not */
-    struct cvy_h5_remote *remote;   /* the process that calls the library; NULL: this one does */
-    char *at_work;                  /* in that process: CVY_H5_AT_WORK bytes for the path of the file at work */
+    struct cvy_h5_located *located;     /* [nfile * ncolumn]: places of chunks that are known; NULL: none yet */
+    size_t held, limit;                 /* bytes of cached blocks, and their limit */
+    char sample_axis[CVY_H5_AXIS_NAME]; /* while the files are opened: its name; "": not known */
+    int64_t noted[3];                   /* shape of encoded pictures as the writer noted it; zeros: it did not */
+    struct cvy_h5_remote *remote;       /* the process that calls the library; NULL: this one does */
+    char *at_work;                      /* in that process: CVY_H5_AT_WORK bytes for the path of the file at work */
 } cvy_hdf5;
 enum { CVY_H5_AT_WORK = 4096 };
 
 /* data_hdf5_open.c: finds files, names, shapes, labels and conditions. */
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info);
+/* data_hdf5_axes.c: finds the axis of a data set that counts the samples, by its name. name: of the data set. Call it
+ * between enter and leave. */
+cvy_status cvy_h5_sample_axis(cvy_hdf5 *h, hid_t set, const char *name, int ndim, int *axis_out);
+/* Checks the option `axes`. */
+cvy_status cvy_h5_check_axes(const char *axes);
+/* Sets shape and strides of a row from the data set's axes. samples: the axis that counts them, unless the option
+ * `axes` says so. */
+cvy_status cvy_h5_shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int samples, int is_x);
+/* Writes the shape of the data set, for messages. */
+const char *cvy_h5_column_text(const cvy_h5_column *c);
 /* data_hdf5_index.c: finds which rows are samples, and their labels. label NULL: there are none, or each file is a
  * class. */
 cvy_status cvy_h5_index(cvy_hdf5 *h, const char *label, cvy_reader_info *info);
@@ -252,11 +284,17 @@ cvy_status cvy_h5_ask_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first,
 enum { CVY_H5_ENCODED_MAX = 1 << 30 }; /* bytes of a list */
 /* Reads a row that is a list of bytes of its own length. */
 cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
+/* Describes an axis of a data set by its dimension scale. */
+cvy_status cvy_h5_ask_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out);
 /* The same by calls of the library in this process. room gives memory of so many bytes. */
 typedef cvy_status (*cvy_h5_room_fn)(void *user, size_t bytes, void **out);
 cvy_status cvy_h5_library_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out);
 cvy_status cvy_h5_library_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
+cvy_status cvy_h5_library_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out);
 cvy_status cvy_h5_library_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_h5_room_fn room, void *user);
+
+/* data_hdf5_coordinates.c: the function `coordinates` of the reader. */
+cvy_status cvy_h5_coordinates(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out);
 
 /* data_hdf5_places.c: finds all chunks of the rows of one block, which are in that order in *out. own: memory that they
  * may be in; otherwise they stay until cvy_h5_places_free(). */

@@ -95,9 +95,8 @@ static size_t folder_bytes(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Whether `name`, by which the file `from` names another one, is in the folder of `from` or below. The library looks
- * for a file with an absolute name that does not exist in that folder. */
-static int stays_in_folder(const char *from, const char *name)
+/* The library looks for a file with an absolute name that does not exist in the folder of `from`. */
+int cvy_h5_stays_in_folder(const char *from, const char *name)
 {
     char path[4096], folder[PATH_MAX], file[PATH_MAX];
     if (strstr(name, ".."))
@@ -122,7 +121,7 @@ static herr_t follow_link(const char *parent, const char *group, const char *fil
                           hid_t access, void *user)
 {
     (void)group, (void)object, (void)flags, (void)access, (void)user;
-    return stays_in_folder(parent, file) ? 0 : -1;
+    return cvy_h5_stays_in_folder(parent, file) ? 0 : -1;
 }
 
 hid_t cvy_h5_open_set(hid_t file, const char *name)
@@ -162,7 +161,7 @@ cvy_status cvy_h5_check_filters(hid_t set, const char *name)
 
 static cvy_status check_part(const char *from, const char *part, const char *name)
 {
-    CVY_CHECK(stays_in_folder(from, part), CVY_E_FORMAT,
+    CVY_CHECK(cvy_h5_stays_in_folder(from, part), CVY_E_FORMAT,
               "data set %s is virtual and reaches outside its folder: %.200s; move the parts into the folder of %.200s",
               name, part, from);
     if (strcmp(part, ".") == 0 || strchr(part, '%')) /* this file; a pattern of names */
@@ -194,13 +193,6 @@ cvy_status cvy_h5_check_parts(hid_t set, const char *name)
     return status;
 }
 
-struct listing {
-    cvy_pool *pool;
-    cvy_h5_found *found;
-    int count;
-    cvy_status status;
-};
-
 int cvy_h5_is_encoded(hid_t type)
 {
     const hid_t base = H5Tget_class(type) == H5T_VLEN ? H5Tget_super(type) : -1;
@@ -208,90 +200,6 @@ int cvy_h5_is_encoded(hid_t type)
     if (base >= 0)
         H5Tclose(base);
     return yes;
-}
-
-static cvy_status describe(struct listing *l, const char *name, hid_t set)
-{
-    cvy_h5_found *f = &l->found[l->count];
-    hsize_t dim[H5S_MAX_RANK];
-    char *copy = NULL;
-    const hid_t space = H5Dget_space(set), type = H5Dget_type(set);
-    const int ndim = H5Sget_simple_extent_ndims(space);
-    *f = (cvy_h5_found){.shape = {.ndim = -1}};
-    if (ndim >= 0 && ndim <= CVY_NDIM_MAX && H5Sget_simple_extent_dims(space, dim, NULL) == ndim) {
-        f->shape.ndim = ndim;
-        for (int i = 0; i < ndim; i++)
-            f->shape.dim[i] = (int64_t)dim[i];
-    }
-    cvy_h5_type_text(type, f->type, sizeof f->type);
-    f->whole = H5Tget_class(type) == H5T_INTEGER;
-    f->encoded = cvy_h5_is_encoded(type);
-    f->is_axis = H5Aexists(set, "CLASS") > 0 && H5Aexists(set, "NAME") > 0;
-    H5Sclose(space);
-    H5Tclose(type);
-    CVY_TRY(cvy_pool_strdup(l->pool, name, &copy));
-    f->name = copy;
-    l->count++;
-    return CVY_OK;
-}
-
-/* Adds an external link without a data set, with the place to which it leads. */
-static cvy_status describe_link(struct listing *l, hid_t group, const char *name, size_t bytes)
-{
-    char value[4096], from[4096] = "", *copy = NULL, *trouble = NULL;
-    const char *file = "", *object = "";
-    const hid_t id = H5Iget_file_id(group);
-    H5Fget_name(id, from, sizeof from);
-    H5Fclose(id);
-    if (bytes <= sizeof value && H5Lget_val(group, name, value, sizeof value, H5P_DEFAULT) >= 0)
-        H5Lunpack_elink_val(value, bytes, NULL, &file, &object);
-    CVY_TRY(cvy_pool_strdup(l->pool, name, &copy));
-    CVY_TRY(cvy_pool_printf(l->pool, &trouble, "link to %s of %.200s, which %s", object, file,
-                            stays_in_folder(from, file) ? "is no data set that can be opened"
-                                                        : "is outside of this folder and is not followed"));
-    l->found[l->count++] = (cvy_h5_found){.name = copy, .shape = {.ndim = -1}, .trouble = trouble};
-    return CVY_OK;
-}
-
-static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
-{
-    struct listing *l = user;
-    if ((info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_EXTERNAL) || l->count == CVY_H5_FOUND_MAX)
-        return 0;
-    const hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(group, name, H5P_DEFAULT) : cvy_h5_open_set(group, name);
-    if (object >= 0 && H5Iget_type(object) == H5I_DATASET)
-        l->status = describe(l, name, object);
-    else if (info->type == H5L_TYPE_EXTERNAL)
-        l->status = describe_link(l, group, name, info->u.val_size);
-    if (object >= 0)
-        H5Oclose(object);
-    H5Eclear2(H5E_DEFAULT);
-    return l->status == CVY_OK ? 0 : -1;
-}
-
-cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out)
-{
-    struct listing l = {.pool = pool, .found = found};
-    const herr_t bad = H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &l);
-    CVY_TRY(l.status);
-    if (bad < 0)
-        return cvy_h5_fault(CVY_E_FORMAT, "its data sets cannot be listed");
-    *count_out = l.count;
-    return CVY_OK;
-}
-
-void cvy_h5_list_text(const cvy_h5_found *found, int count, char *text, size_t room)
-{
-    size_t at = 0;
-    snprintf(text, room, "no data set");
-    for (int i = 0; i < count && at + 1 < room; i++) {
-        const cvy_h5_found *f = &found[i];
-        at += (size_t)snprintf(text + at, room - at, f->trouble ? "%s%s (%s)%s" : "%s%s %s %s", i ? ", " : "", f->name,
-                               f->trouble          ? f->trouble
-                               : f->shape.ndim < 0 ? "of many axes"
-                                                   : cvy_shape_text(&f->shape),
-                               f->type);
-    }
 }
 
 /* ---- numbers ---- */

@@ -87,14 +87,7 @@ static cvy_status open_flats(struct index_pass *p, cvy_h5_file *f)
                 status = check_flat(f, a);
             continue;
         }
-        cvy_h5_found found[CVY_H5_FOUND_MAX];
-        char text[1500];
-        int n = 0;
-        H5Eclear2(H5E_DEFAULT);
-        status = cvy_h5_list(p->h->pool, id, found, &n);
-        cvy_h5_list_text(found, n, text, sizeof text);
-        if (status == CVY_OK)
-            status = cvy_error_set(CVY_E_CONFIG, "has no data set \"%s\" that can be read; it holds %s", a->name, text);
+        status = cvy_h5_no_set(p->h->pool, id, a->name);
     }
     cvy_h5_leave();
     return status;

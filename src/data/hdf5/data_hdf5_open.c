@@ -155,8 +155,8 @@ static cvy_status not_hdf5(const char *path)
 {
     char head[3];
     if (cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "CDF", 3) == 0)
-        return cvy_error_set(CVY_E_UNSUPPORTED,
-                             "is a classic NetCDF file; convert it to NetCDF-4: nccopy -k nc4 IN OUT");
+        return cvy_error_set(CVY_E_UNSUPPORTED, "is a classic NetCDF file, which is not an HDF5 file; convert it to "
+                                                "NetCDF-4: nccopy -k nc4 IN OUT");
     return cvy_h5_fault(CVY_E_FORMAT, "cannot be opened as an HDF5 file");
 }
 
@@ -259,76 +259,6 @@ static cvy_status choose_names(cvy_hdf5 *h, struct names *n)
     return CVY_OK;
 }
 
-/* ---- shapes ---- */
-
-static const char *column_text(const cvy_h5_column *c)
-{
-    const cvy_shape s = cvy_shape_make(c->ndim, c->dim);
-    return cvy_shape_text(&s);
-}
-
-static cvy_status check_axes(const char *axes)
-{
-    int seen[128] = {0};
-    for (const char *a = axes; *a; a++)
-        CVY_CHECK(strchr("NCTDHWLF", *a) && seen[(unsigned char)*a]++ == 0, CVY_E_CONFIG,
-                  "axes: %s: \"%c\", expected each letter once, of N (samples), C (channels), T, D, H, W, L, F", axes,
-                  *a);
-    CVY_CHECK(strchr(axes, 'N'), CVY_E_CONFIG, "axes: %s: one axis must be N, which counts the samples", axes);
-    return CVY_OK;
-}
-
-/* The axes if the job does not give them: samples first, then channels. With 4 or 5 axes channels are last if the last
- * axis has at most 4 elements and the second one more. */
-static const char *usual_axes(const cvy_h5_column *c)
-{
-    static const char *const channels_first[] = {"N", "NF", "NHW", "NCHW", "NCDHW", "NCTDHW"};
-    const int n = c->ndim;
-    const int last = (n == 4 || n == 5) && c->dim[n - 1] <= 4 && c->dim[1] > 4;
-    return !last ? channels_first[n - 1] : n == 4 ? "NHWC" : "NDHWC";
-}
-
-/* Sets shape and strides of a row from the data set's axes. */
-static cvy_status shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int is_x)
-{
-    const char *axes = is_x && h->o->axes ? h->o->axes : NULL, *at = NULL;
-    int64_t stride[CVY_NDIM_MAX] = {0};
-    size_t bytes = (size_t)c->number.bytes;
-    int n = 0;
-    CVY_CHECK(!axes || (int)strlen(axes) == c->ndim, CVY_E_SHAPE, "data set %s is %s: %d axes, but axes is %s", c->name,
-              column_text(c), c->ndim, axes);
-    if (!axes)
-        axes = is_x ? usual_axes(c) : "N";
-    c->axis = (int)(strchr(axes, 'N') - axes);
-    for (int i = c->ndim - 1; i >= 0; i--) {
-        if (i == c->axis)
-            continue;
-        stride[i] = (int64_t)bytes / c->number.bytes;
-        CVY_TRY(cvy_size_mul(bytes, (size_t)c->dim[i], &bytes));
-    }
-    CVY_CHECK(bytes > 0 && bytes <= (size_t)1 << 32, CVY_E_SHAPE, "data set %s: samples of %zu bytes", c->name, bytes);
-    c->row_bytes = bytes;
-    c->elems = (int64_t)bytes / c->number.bytes;
-    if (is_x && !strchr(axes, 'C') && c->ndim > 2)
-        c->shape.dim[n++] = 1;
-    for (const char *a = "CTDHWLF"; is_x && *a; a++)
-        if ((at = strchr(axes, *a))) {
-            CVY_CHECK(n < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "data set %s: samples of more than %d axes", c->name,
-                      CVY_NDIM_MAX - 1);
-            c->stride[n] = stride[at - axes];
-            c->shape.dim[n++] = c->dim[at - axes];
-        }
-    for (int i = 1; !is_x && i < c->ndim; i++)
-        c->shape.dim[n++] = c->dim[i];
-    if (n == 0)
-        c->shape.dim[n++] = 1;
-    c->shape.ndim = n;
-    int64_t plain = 1;
-    for (int i = n - 1; is_x && i >= 0; plain *= c->shape.dim[i--])
-        c->permuted |= c->shape.dim[i] > 1 && c->stride[i] != plain;
-    return CVY_OK;
-}
-
 /* ---- a data set in a file ---- */
 
 static cvy_status look_at_type(const cvy_hdf5 *h, hid_t set, hid_t type, cvy_h5_column *c, int is_first,
@@ -353,8 +283,9 @@ static cvy_status look_at_type(const cvy_hdf5 *h, hid_t set, hid_t type, cvy_h5_
     return CVY_OK;
 }
 
-static cvy_status look_at_shape(const cvy_hdf5 *h, hid_t space, cvy_h5_file *f, cvy_h5_column *c, int is_first)
+static cvy_status look_at_shape(cvy_hdf5 *h, hid_t set, hid_t space, cvy_h5_file *f, cvy_h5_column *c, int is_first)
 {
+    int samples = 0;
     hsize_t dim[H5S_MAX_RANK] = {0};
     const int ndim = H5Sget_simple_extent_dims(space, dim, NULL), is_x = c < &h->column[h->nx];
     cvy_shape all = {.ndim = CVY_MAX(CVY_MIN(ndim, CVY_NDIM_MAX), 0)};
@@ -370,14 +301,15 @@ static cvy_status look_at_shape(const cvy_hdf5 *h, hid_t space, cvy_h5_file *f, 
         if (c->encoded) {
             CVY_CHECK(ndim == 1, CVY_E_SHAPE, "data set %s: pictures of shape %s, expected one axis", c->name, text);
         } else {
-            CVY_TRY(shape_column(h, c, is_x));
+            CVY_TRY(cvy_h5_sample_axis(h, set, c->name, ndim, &samples));
+            CVY_TRY(cvy_h5_shape_column(h, c, samples, is_x));
         }
     }
     int same = ndim == c->ndim;
     for (int i = 0; i < ndim && same; i++)
         same = i == c->axis || all.dim[i] == c->dim[i];
-    CVY_CHECK(same, CVY_E_SHAPE, "data set %s is %s, other samples than the %s of %s", c->name, text, column_text(c),
-              h->file[0].path);
+    CVY_CHECK(same, CVY_E_SHAPE, "data set %s is %s, other samples than the %s of %s", c->name, text,
+              cvy_h5_column_text(c), h->file[0].path);
     if (f->rows < 0)
         f->rows = all.dim[c->axis];
     CVY_CHECK(f->rows == all.dim[c->axis], CVY_E_SHAPE, "data set %s is %s: %lld samples, but %s has %lld", c->name,
@@ -480,18 +412,13 @@ static cvy_status look_at_column(cvy_hdf5 *h, cvy_h5_file *f, int number)
     cvy_h5_column *c = &h->column[number];
     const int is_first = f == &h->file[0];
     const hid_t set = cvy_h5_set_id(h, f, number);
-    if (set < 0) {
-        struct names there = {0};
-        H5Eclear2(H5E_DEFAULT);
-        CVY_TRY(cvy_h5_list(h->pool, f->id, there.found, &there.nfound));
-        cvy_h5_list_text(there.found, there.nfound, there.text, sizeof there.text);
-        CVY_FAIL(CVY_E_CONFIG, "has no data set \"%s\" that can be read; it holds %s", c->name, there.text);
-    }
+    if (set < 0)
+        return cvy_h5_no_set(h->pool, f->id, c->name);
     const hid_t type = H5Dget_type(set), space = H5Dget_space(set), plist = H5Dget_create_plist(set);
     cvy_h5_packing packing = {0};
     cvy_status status = look_at_type(h, set, type, c, is_first, &packing);
     if (status == CVY_OK)
-        status = look_at_shape(h, space, f, c, is_first);
+        status = look_at_shape(h, set, space, f, c, is_first);
     if (status == CVY_OK)
         status = find_storage(f->id, set, plist, f, c, &f->storage[number]);
     f->storage[number].packing = packing;
@@ -636,8 +563,11 @@ static cvy_status find_noted_shape(cvy_hdf5 *h)
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
     struct names *n = NULL;
+    CVY_CHECK(!h->o->axes || !h->o->sample_axis, CVY_E_CONFIG,
+              "axes: %s and sample_axis: %s both say which axis counts the samples; leave one of them out", h->o->axes,
+              h->o->sample_axis);
     if (h->o->axes)
-        CVY_TRY(check_axes(h->o->axes));
+        CVY_TRY(cvy_h5_check_axes(h->o->axes));
     CVY_TRY(cvy_pool_alloc(h->pool, sizeof *n, &n));
     CVY_TRY(find_files(h, path));
     CVY_TRY(list_first_file(h, n));

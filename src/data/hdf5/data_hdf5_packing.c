@@ -16,8 +16,6 @@
 
 /* ---- attributes ---- */
 
-enum { TEXT_ROOM = 16 };
-
 /* Reads up to `most` numbers of an attribute. Returns how many it has; 0: there is no such attribute, or it holds no
  * numbers. *is_double_out (may be NULL): they are stored as f64. */
 static int read_numbers(hid_t set, const char *name, double *out, int most, int *is_double_out)
@@ -57,24 +55,9 @@ static void read_bits(hid_t set, const char *name, uint64_t *out, int count)
 /* Whether a text attribute says "true". */
 static int is_true(hid_t set, const char *name)
 {
-    char text[TEXT_ROOM] = "";
-    const hid_t at = H5Aexists(set, name) > 0 ? H5Aopen(set, name, H5P_DEFAULT) : -1;
-    if (at < 0)
-        return 0;
-    const hid_t type = H5Aget_type(at);
-    if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0) {
-        char *own = NULL;
-        const hid_t memory = H5Tget_native_type(type, H5T_DIR_ASCEND);
-        if (H5Aread(at, memory, &own) >= 0 && own)
-            snprintf(text, sizeof text, "%s", own);
-        H5free_memory(own);
-        H5Tclose(memory);
-    } else if (H5Tget_class(type) == H5T_STRING && H5Tget_size(type) < TEXT_ROOM) {
-        H5Aread(at, type, text);
-    }
-    H5Tclose(type);
-    H5Aclose(at);
-    return strcmp(text, "true") == 0 || strcmp(text, "True") == 0;
+    char text[16] = "";
+    return cvy_h5_text_attribute(set, name, text, sizeof text) &&
+           (strcmp(text, "true") == 0 || strcmp(text, "True") == 0);
 }
 
 static void add_missing(cvy_h5_packing *p, hid_t set, const char *name)

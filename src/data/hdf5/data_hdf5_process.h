@@ -40,11 +40,11 @@ enum { CVY_H5_OTHER_BUILD = 3 };      /* its exit code if it belongs to another 
 #define CVY_H5_BUILD_ROOM 64
 void cvy_h5_build_text(char text[CVY_H5_BUILD_ROOM]);
 
-typedef enum { CVY_H5_OPEN, CVY_H5_STATE, CVY_H5_PLACES, CVY_H5_ROWS, CVY_H5_ENCODED } cvy_h5_what;
+typedef enum { CVY_H5_OPEN, CVY_H5_STATE, CVY_H5_PLACES, CVY_H5_ROWS, CVY_H5_ENCODED, CVY_H5_SCALE } cvy_h5_what;
 typedef struct cvy_h5_request {
     int32_t what, column;
-    int64_t file, first, rows;
-    uint64_t bytes; /* in the area */
+    int64_t file, first, rows; /* first: of SCALE the axis */
+    uint64_t bytes;            /* in the area */
 } cvy_h5_request;
 typedef struct cvy_h5_reply {
     int32_t status, version; /* version: of the library, 1.10.8 is 11008 */

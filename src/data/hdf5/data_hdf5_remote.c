@@ -237,6 +237,24 @@ cvy_status cvy_h5_remote_rows(cvy_hdf5 *h, int64_t file, int column, int64_t fir
     return status;
 }
 
+cvy_status cvy_h5_remote_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out)
+{
+    const cvy_h5_request request = {.what = CVY_H5_SCALE, .column = column, .file = file, .first = axis};
+    cvy_coordinates got = {0};
+    cvy_h5_reply reply;
+    pthread_mutex_lock(&h->remote->lock);
+    cvy_status status = ask(h, &request, &reply);
+    if (status == CVY_OK) {
+        cvy_wire w = cvy_wire_read(&h->remote->process.area, (size_t)reply.bytes, pool);
+        cvy_wire_coordinates(&w, &got);
+        status = w.status;
+    }
+    pthread_mutex_unlock(&h->remote->lock);
+    if (status == CVY_OK)
+        *out = got;
+    return status;
+}
+
 cvy_status cvy_h5_remote_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out)
 {
     const cvy_h5_request request = {.what = CVY_H5_ENCODED, .column = column, .file = file, .first = row, .rows = 1};

@@ -21,6 +21,8 @@ cvy_status cvy_h5_remote_places(cvy_hdf5 *h, int64_t file, int column, int64_t f
 cvy_status cvy_h5_remote_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out);
 cvy_status cvy_h5_remote_encoded(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out);
 
+cvy_status cvy_h5_remote_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out);
+
 /* data_hdf5_wire.c: puts structures into an area, or gets them out. The same call does both, so that the two sides
  * cannot differ. */
 typedef struct cvy_wire {
@@ -39,6 +41,8 @@ void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o);
 void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h);
 /* Samples, labels, classes and blocks. */
 void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info);
+/* The coordinates along an axis. */
+void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c);
 /* Checks that what was read can be used without harm, although the process that sent it may be out of order. */
 cvy_status cvy_wire_check(const cvy_hdf5 *h, const cvy_reader_info *info);
 

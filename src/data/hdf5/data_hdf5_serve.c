@@ -118,6 +118,21 @@ static cvy_status read_rows(struct server *s, const cvy_h5_request *r)
     return cvy_h5_library_rows(s->h, r->file, r->column, r->first, r->rows, to);
 }
 
+static cvy_status read_scale(struct server *s, const cvy_h5_request *r)
+{
+    cvy_coordinates axis;
+    cvy_pool *pool = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    cvy_wire out = cvy_wire_write(&s->area);
+    out.status = cvy_h5_library_scale(s->h, r->file, r->column, (int)r->first, pool, &axis);
+    if (out.status == CVY_OK)
+        cvy_wire_coordinates(&out, &axis);
+    s->h->at_work = s->area.data;
+    s->answered = out.at - CVY_H5_AT_WORK;
+    cvy_pool_destroy(&pool);
+    return out.status;
+}
+
 static cvy_status answer(struct server *s, const cvy_h5_request *r)
 {
     limit_memory(0);
@@ -131,6 +146,8 @@ static cvy_status answer(struct server *s, const cvy_h5_request *r)
         return read_places(s, r);
     if (r->what == CVY_H5_ROWS)
         return read_rows(s, r);
+    if (r->what == CVY_H5_SCALE)
+        return read_scale(s, r);
     return cvy_h5_library_encoded(s->h, r->file, r->column, r->first, room, s);
 }
 

@@ -123,7 +123,7 @@ void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o)
 {
     wire_names(w, &o->x, 0);
     wire_names(w, &o->y, 0);
-    const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes};
+    const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes, &o->sample_axis};
     for (int i = 0; i < CVY_COUNT(text); i++)
         cvy_wire_text(w, text[i]);
     WIRE(w, o->classes);
@@ -246,6 +246,29 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
     info->nsamples = h->nsamples;
     info->dtype = h->dtype;
     info->shape = h->shape;
+}
+
+/* ---- coordinates ---- */
+
+void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c)
+{
+    const char **text[] = {&c->name, &c->units, &c->calendar, &c->standard_name, &c->long_name};
+    double *value = (double *)c->value;
+    int64_t count = c->value ? c->n : 0;
+    for (int i = 0; i < CVY_COUNT(text); i++)
+        cvy_wire_text(w, text[i]);
+    WIRE(w, c->n);
+    if (!wire_count(w, &count, sizeof *value))
+        return;
+    if (w->is_reading) {
+        value = NULL;
+        if (count > 0 && count != c->n)
+            fail(w);
+        else if (count > 0)
+            w->status = cvy_pool_alloc(w->pool, (size_t)count * sizeof *value, &value);
+        c->value = value;
+    }
+    wire_bytes(w, value, (size_t)count * sizeof *value);
 }
 
 /* ---- what was read ---- */

@@ -216,7 +216,7 @@ static cvy_status make_sets(struct hdf5_writer *w)
     return CVY_OK;
 }
 
-hid_t cvy_h5_make_file(const char *path)
+hid_t cvy_h5_make_file(const char *path, int in_order)
 {
     const hid_t access = cvy_h5_access(), made = H5Pcreate(H5P_FILE_CREATE);
 #if H5_VERSION_GE(1, 10, 2)
@@ -224,6 +224,10 @@ hid_t cvy_h5_make_file(const char *path)
                                                                       * many classes */
 #endif
     H5Pset_obj_track_times(made, 0);
+    if (in_order) {
+        H5Pset_link_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+        H5Pset_attr_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    }
     const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, made, access);
     cvy_h5_close_list(made);
     cvy_h5_close_list(access);
@@ -239,7 +243,7 @@ static cvy_status hdf5_begin_piece(void *state, int64_t piece, int64_t count)
     CVY_TRY(piece_path(w, piece, ".partial", &w->partial));
     w->count = CVY_MAX(count, 1);
     cvy_h5_enter();
-    w->file = cvy_h5_make_file(w->partial);
+    w->file = cvy_h5_make_file(w->partial, 0);
     const cvy_status status = w->file < 0 ? cvy_h5_fault(CVY_E_IO, "%s: cannot be created", w->partial) : make_sets(w);
     cvy_h5_leave();
     return status;

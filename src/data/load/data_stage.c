@@ -29,6 +29,7 @@
 #include "base/machine/base_clock.h"
 #include "base/machine/base_system.h"
 #include "data/data_reader.h"
+#include "data/fits/data_fits.h"
 
 enum { COPIES_MAX = 64, DEPTH_MAX = 32, WAIT_S = 600 };
 #define SLICE_BYTES ((int64_t)64 << 20)
@@ -371,15 +372,16 @@ static cvy_status cut_path(cvy_pool *pool, const char *path, const char **root_o
     return CVY_OK;
 }
 
-/* Rejects the format `list`, since a list names files in any folder. */
+/* Rejects lists, since a list names files in any folder. */
 static cvy_status check_format(const cvy_tree *at, const char *path, const char *format)
 {
     const cvy_reader_def *reader = NULL;
     if (!format && cvy_file_exists(path) && cvy_reader_detect(path, &reader) == CVY_OK)
         format = reader->name;
     CVY_CHECK(
-        !format || strcmp(format, "list") != 0, CVY_E_CONFIG,
-        "%s: data.stage copies files and folders, but the list %s needs the pictures that it names: convert it first",
+        !format || (strcmp(format, "list") != 0 && (strcmp(format, "fits") != 0 || !cvy_fits_is_list(path))),
+        CVY_E_CONFIG,
+        "%s: data.stage copies files and folders, but the list %s needs the files that it names: convert it first",
         cvy_tree_where(at), path);
     return CVY_OK; /* if there is no such source, opening it will report that */
 }

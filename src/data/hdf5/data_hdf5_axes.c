@@ -1,0 +1,224 @@
+/*
+ * data_hdf5_axes.c: what the axes of a data set are: which one counts the samples, and the shape of a sample.
+ *
+ * It runs when the data set is opened. Axes may have names. These are the names of other data sets, the dimension
+ * scales, which may also hold the coordinates along the axis; NetCDF-4 files have one for each dimension. Source:
+ * HDF5 Dimension Scale Specification; NetCDF-4 file format, "Dimensions".
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+#include <string.h>
+#include <strings.h>
+
+/* ---- names of axes ---- */
+
+/* Opens the object to which the attribute DIMENSION_LIST refers. It is a list of references for each axis, of which the
+ * first one counts. */
+static hid_t follow_reference(hid_t set, int axis)
+{
+    hvl_t list[CVY_NDIM_MAX] = {{0}};
+    hid_t scale = -1;
+    const hid_t at = H5Aexists(set, "DIMENSION_LIST") > 0 ? H5Aopen(set, "DIMENSION_LIST", H5P_DEFAULT) : -1;
+    if (at < 0)
+        return -1;
+    const hid_t type = H5Aget_type(at), space = H5Aget_space(at), memory = H5Tvlen_create(H5T_STD_REF_OBJ);
+    const hid_t base = H5Tget_class(type) == H5T_VLEN ? H5Tget_super(type) : -1;
+    const hssize_t n = H5Sget_simple_extent_npoints(space);
+    if (base >= 0 && H5Tequal(base, H5T_STD_REF_OBJ) > 0 && axis < n && n <= CVY_NDIM_MAX &&
+        H5Aread(at, memory, list) >= 0) {
+        if (list[axis].len > 0)
+            scale = H5Rdereference2(set, H5P_DEFAULT, H5R_OBJECT, list[axis].p);
+        H5Dvlen_reclaim(memory, space, H5P_DEFAULT, list);
+    }
+    if (base >= 0)
+        H5Tclose(base);
+    H5Tclose(memory);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(at);
+    return scale;
+}
+
+static int is_scale(hid_t set)
+{
+    return H5Iget_type(set) == H5I_DATASET && H5Aexists(set, "CLASS") > 0 && H5Aexists(set, "NAME") > 0;
+}
+
+hid_t cvy_h5_open_scale(hid_t set, int axis, char name[CVY_H5_AXIS_NAME])
+{
+    char path[1024];
+    hid_t scale = follow_reference(set, axis);
+    *name = 0;
+    if (scale < 0 && is_scale(set) && axis == 0) { /* coordinates: the axis has their own name */
+        H5Iinc_ref(set);
+        scale = set;
+    }
+    const ssize_t n = scale >= 0 && is_scale(scale) ? H5Iget_name(scale, path, sizeof path) : 0;
+    const char *slash = n > 0 && (size_t)n < sizeof path ? strrchr(path, '/') : NULL;
+    if (slash && strlen(slash + 1) < CVY_H5_AXIS_NAME)
+        snprintf(name, CVY_H5_AXIS_NAME, "%s", slash + 1);
+    if (scale >= 0 && !*name) {
+        H5Oclose(scale);
+        scale = -1;
+    }
+    H5Eclear2(H5E_DEFAULT);
+    return scale;
+}
+
+struct names {
+    char of[CVY_NDIM_MAX][CVY_H5_AXIS_NAME];
+    int known; /* whether any axis has a name */
+};
+
+static void find_names(hid_t set, int ndim, struct names *n)
+{
+    *n = (struct names){0};
+    for (int i = 0; i < ndim; i++) {
+        const hid_t scale = cvy_h5_open_scale(set, i, n->of[i]);
+        if (scale >= 0)
+            H5Oclose(scale);
+        n->known |= scale >= 0;
+    }
+}
+
+void cvy_h5_axes_text(hid_t set, int ndim, char *text, size_t room)
+{
+    struct names n;
+    size_t at = 0;
+    *text = 0;
+    find_names(set, ndim, &n);
+    for (int i = 0; i < ndim && n.known && at + 1 < room; i++)
+        at += (size_t)snprintf(text + at, room - at, "%s%s%s", i ? ", " : "(", *n.of[i] ? n.of[i] : "?",
+                               i + 1 == ndim ? ")" : "");
+}
+
+/* ---- the axis of the samples ---- */
+
+static int find_name(const struct names *n, int ndim, const char *name)
+{
+    for (int i = 0; i < ndim; i++)
+        if (strcasecmp(n->of[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* The unlimited axis, along which such files grow; or else one of time. */
+static int guess(hid_t set, const struct names *n, int ndim)
+{
+    static const char *const usual[] = {"time", "valid_time", "sample"};
+    hsize_t most[H5S_MAX_RANK] = {0};
+    const hid_t space = H5Dget_space(set);
+    int axis = -1;
+    H5Sget_simple_extent_dims(space, NULL, most);
+    H5Sclose(space);
+    for (int i = 0; i < ndim && axis < 0; i++)
+        axis = most[i] == H5S_UNLIMITED ? i : -1;
+    for (int i = 0; i < CVY_COUNT(usual) && axis < 0; i++)
+        axis = find_name(n, ndim, usual[i]);
+    return CVY_MAX(axis, 0);
+}
+
+cvy_status cvy_h5_sample_axis(cvy_hdf5 *h, hid_t set, const char *name, int ndim, int *axis_out)
+{
+    const char *asked = h->o->sample_axis ? h->o->sample_axis : h->sample_axis;
+    char text[256];
+    struct names n;
+    int axis = 0;
+    find_names(set, ndim, &n);
+    if (*asked)
+        axis = find_name(&n, ndim, asked);
+    else if (n.known)
+        axis = guess(set, &n, ndim);
+    cvy_h5_axes_text(set, ndim, text, sizeof text);
+    CVY_CHECK(axis >= 0 || !h->o->sample_axis, CVY_E_CONFIG, "sample_axis: %s: data set %s has no such axis; %s%s",
+              asked, name,
+              *text ? "its axes are " : "its axes have no names: say what they are by `axes: NCHW` or the like", text);
+    if (n.known && !*h->sample_axis)
+        snprintf(h->sample_axis, sizeof h->sample_axis, "%s", n.of[CVY_MAX(axis, 0)]);
+    *axis_out = CVY_MAX(axis, 0);
+    return CVY_OK;
+}
+
+/* ---- the shape of a sample ---- */
+
+const char *cvy_h5_column_text(const cvy_h5_column *c)
+{
+    const cvy_shape s = cvy_shape_make(c->ndim, c->dim);
+    return cvy_shape_text(&s);
+}
+
+cvy_status cvy_h5_check_axes(const char *axes)
+{
+    int seen[128] = {0};
+    for (const char *a = axes; *a; a++)
+        CVY_CHECK(strchr("NCTDHWLF", *a) && seen[(unsigned char)*a]++ == 0, CVY_E_CONFIG,
+                  "axes: %s: \"%c\", expected each letter once, of N (samples), C (channels), T, D, H, W, L, F", axes,
+                  *a);
+    CVY_CHECK(strchr(axes, 'N'), CVY_E_CONFIG, "axes: %s: one axis must be N, which counts the samples", axes);
+    return CVY_OK;
+}
+
+/* The letters of the axes if the job does not give them: channels are the first axis besides that of the samples. With
+ * 4 or 5 axes they are last if the last axis has at most 4 elements and the first one more. */
+static void usual_axes(const cvy_h5_column *c, int samples, char letters[CVY_NDIM_MAX])
+{
+    static const char *const channels_first[] = {"", "F", "HW", "CHW", "CDHW", "CTDHW"};
+    int64_t dim[CVY_NDIM_MAX];
+    int n = 0;
+    for (int i = 0; i < c->ndim; i++)
+        if (i != samples)
+            dim[n++] = c->dim[i];
+    const int last = (n == 3 || n == 4) && dim[n - 1] <= 4 && dim[0] > 4;
+    const char *others = !last ? channels_first[n] : n == 3 ? "HWC" : "DHWC";
+    for (int i = 0; i < c->ndim; i++)
+        letters[i] = i == samples ? 'N' : *others++;
+    letters[c->ndim] = 0;
+}
+
+cvy_status cvy_h5_shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int samples, int is_x)
+{
+    const char *axes = is_x && h->o->axes ? h->o->axes : NULL, *at = NULL;
+    char letters[CVY_NDIM_MAX + 1] = "N";
+    int64_t stride[CVY_NDIM_MAX] = {0};
+    size_t bytes = (size_t)c->number.bytes;
+    int n = 0;
+    CVY_CHECK(!axes || (int)strlen(axes) == c->ndim, CVY_E_SHAPE, "data set %s is %s: %d axes, but axes is %s", c->name,
+              cvy_h5_column_text(c), c->ndim, axes);
+    if (!axes && is_x)
+        usual_axes(c, samples, letters);
+    axes = axes ? axes : letters;
+    c->axis = is_x ? (int)(strchr(axes, 'N') - axes) : samples;
+    for (int i = c->ndim - 1; i >= 0; i--) {
+        if (i == c->axis)
+            continue;
+        stride[i] = (int64_t)bytes / c->number.bytes;
+        CVY_TRY(cvy_size_mul(bytes, (size_t)c->dim[i], &bytes));
+    }
+    CVY_CHECK(bytes > 0 && bytes <= (size_t)1 << 32, CVY_E_SHAPE, "data set %s: samples of %zu bytes", c->name, bytes);
+    c->row_bytes = bytes;
+    c->elems = (int64_t)bytes / c->number.bytes;
+    if (is_x && !strchr(axes, 'C') && c->ndim > 2)
+        c->shape.dim[n++] = 1;
+    for (const char *a = "CTDHWLF"; is_x && *a; a++)
+        if ((at = strchr(axes, *a))) {
+            CVY_CHECK(n < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "data set %s: samples of more than %d axes", c->name,
+                      CVY_NDIM_MAX - 1);
+            c->stride[n] = stride[at - axes];
+            c->shape.dim[n++] = c->dim[at - axes];
+        }
+    for (int i = 0; !is_x && i < c->ndim; i++)
+        if (i != c->axis)
+            c->shape.dim[n++] = c->dim[i];
+    if (n == 0)
+        c->shape.dim[n++] = 1;
+    c->shape.ndim = n;
+    int64_t plain = 1;
+    for (int i = n - 1; is_x && i >= 0; plain *= c->shape.dim[i--])
+        c->permuted |= c->shape.dim[i] > 1 && c->stride[i] != plain;
+    return CVY_OK;
+}
+
+#endif

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rows: asan
+# netcdf.sh: a network that is trained on NetCDF files writes its predictions as .nc and .h5 with the axes and coordinates
+# of these files; three ranks write the same bytes; ncdump, if it is there, reads the .nc file.
+. "$CONVOY_SOURCE/tests/shell.inc"
+"$CONVOY" info | grep -q '^hdf5  *yes' || { echo "skipped: this build has no HDF5"; exit 77; }
+sky=$CONVOY_SOURCE/tests/data/files/netcdf
+
+cat >job.yaml <<END
+model: {layers: [{conv: {channels: 4, kernel: 3, pad: 1}}, relu, {conv: {name: rain, channels: 1, kernel: 3, pad: 1}}, {reshape: {shape: [3, 5]}}]}
+data:
+  train: {path: "$sky/sky*.nc", format: netcdf, x: [wind, pressure], y: rain, missing: mean}
+  normalize: auto
+  normalize_targets: auto
+train: {batch: 4, epochs: 1, loss: mse, optimizer: {name: sgd, lr: 0.01}}
+END
+"$CONVOY" train job.yaml --threads 1 --out run >log 2>&1 || fail "train fails: $(cat log)"
+"$CONVOY" predict run --threads 1 --data "$sky/sky1.nc" --out a.nc >log 2>&1 || fail "predict: $(cat log)"
+# shellcheck disable=SC2086
+$MPIEXEC_N 3 "$CONVOY" predict run --threads 1 --data "$sky/sky1.nc" --out b.nc >log 2>&1 || fail "on three ranks: $(cat log)"
+cmp a.nc b.nc || fail "three ranks write other bytes"
+"$CONVOY" predict run --threads 1 --data "$sky/sky1.nc" --out a.h5 --names >log 2>&1 || fail "predict to .h5: $(cat log)"
+
+for file in a.nc a.h5; do
+    "$CONVOY" inspect "{path: $file, x: nothing}" >log 2>&1 && fail "a data set that is not there is read"
+    grep -q 'lat 3 float64, lon 5 float64' log || fail "no coordinates in $file: $(cat log)"
+    grep -q '4x3x5 float32 (time, lat, lon), sample 4 [a-z0-9]* (time), time 4 float64' log || fail "axes of $file: $(cat log)"
+done
+
+command -v ncdump >/dev/null || exit 0
+for file in a.nc a.h5; do
+    ncdump -h $file >header 2>&1 || fail "ncdump fails: $(cat header)"
+    for line in 'time = 4 ;' 'double time(time) ;' 'time:units = "hours since 2000-01-01 00:00:00" ;' \
+        'time:calendar = "gregorian" ;' 'lat:standard_name = "latitude" ;' 'lon:long_name = "longitude of the grid" ;' \
+        '(time, lat, lon) ;'; do
+        grep -qF "$line" header || fail "$file has no line \"$line\": $(cat header)"
+    done
+done
+ncdump -v time,lat,lon a.nc | tr -d '\n' | grep -q 'time = 24, 30, 36, 42 ; lat = 50, 40, 30 ; lon = 0, 2.5, 5, 7.5, 10 ;' || fail "coordinates: $(ncdump -v time,lat,lon a.nc)"
