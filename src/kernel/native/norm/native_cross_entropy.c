@@ -83,7 +83,7 @@ static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
                                 .P = 1};
     for (int d = 2; d < shape->ndim; d++)
         s->P *= shape->dim[d];
-    const cvy_reals *c = &s->options->labels.class_weights;
+    const cvy_reals *c = &s->options->loss.labels.class_weights;
     s->all = c->count ? 0 : (double)s->K;
     for (int k = 0; k < c->count; k++)
         s->all += c->at[k];
@@ -110,13 +110,13 @@ static void destroy(void *state)
 
 static float class_weight(const struct cross_entropy *s, int64_t k)
 {
-    return s->options->labels.class_weights.count ? (float)s->options->labels.class_weights.at[k] : 1;
+    return s->options->loss.labels.class_weights.count ? (float)s->options->loss.labels.class_weights.at[k] : 1;
 }
 
 static cvy_status check_labels(const struct cross_entropy *s)
 {
     for (int64_t i = 0; i < s->n * s->P; i++)
-        if ((s->label[i] < 0 || s->label[i] >= s->K) && !cvy_label_ignored(&s->options->labels, s->label[i]))
+        if ((s->label[i] < 0 || s->label[i] >= s->K) && !cvy_label_ignored(&s->options->loss.labels, s->label[i]))
             return cvy_label_error(s->node, i / s->P, s->label[i], s->K);
     return CVY_OK;
 }
@@ -168,7 +168,7 @@ CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
             reduce(s, x, p, count, top, sum);
             for (int64_t j = 0; j < count; j++) {
                 const int32_t label = s->label[n * s->P + p + j];
-                if (cvy_label_ignored(&s->options->labels, label))
+                if (cvy_label_ignored(&s->options->loss.labels, label))
                     continue;
                 const double total = (double)top[j] + log((double)sum[j]);
                 loss += (1 - smoothing) * class_weight(s, label) * (total - x[label * s->P + p + j]);
@@ -194,7 +194,7 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
     cvy_parallel_for(s->threads, s->n, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * s->P)), forward_range, s);
     for (int64_t n = 0; n < s->n; n++)
         loss += s->loss[n];
-    *(double *)dst[0] = s->options->loss_weight * loss;
+    *(double *)dst[0] = s->options->loss.loss_weight * loss;
     return CVY_OK;
 }
 
@@ -221,7 +221,7 @@ CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, const int
     float sum[CVY_STRIP];
     reduce(s, x, p, count, t->top, sum);
     for (int64_t j = 0; j < count; j++) {
-        const int counts = !cvy_label_ignored(&s->options->labels, label[j]);
+        const int counts = !cvy_label_ignored(&s->options->loss.labels, label[j]);
         const double here = counts ? (1 - smoothing) * class_weight(s, label[j]) : 0;
         t->a[j] = counts ? (float)(f * (here + even * s->all) / sum[j]) : 0;
         t->b[j] = counts ? (float)(f * even) : 0;
@@ -280,7 +280,7 @@ static cvy_status backward_run(void *state, void *const *src, void *const *dst, 
 {
     struct cross_entropy *s = state;
     s->wide = scratch;
-    s->dloss = s->options->loss_weight * *(const double *)src[0];
+    s->dloss = s->options->loss.loss_weight * *(const double *)src[0];
     s->x = src[1];
     s->label = src[2];
     s->norm = *(const double *)src[3];
