@@ -21,22 +21,17 @@
 
 #include "graph/graph_grad.h"
 
-struct dice {
-    struct cvy_label_loss loss; /* first */
-    double smooth;
-};
-
 static const cvy_option dice_opts[] = {
-    {"smooth", CVY_TYPE_REAL, CVY_FIELD(dice, smooth), "1", ">0", "positions",
+    {"smooth", CVY_TYPE_REAL, CVY_FIELD(cvy_dice, smooth), "1", ">0", "positions",
      "added to both sides of each quotient: a class that is not in a sample gives 1 if it is not predicted"},
-    CVY_LABEL_LOSS_ROWS(dice, loss),
+    CVY_LABEL_LOSS_ROWS(cvy_dice, loss),
     {0},
 };
 
 static cvy_status dice_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                              cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    struct dice o;
+    struct cvy_dice o;
     char *text = NULL;
     cvy_node *softmax = NULL;
     cvy_value *from[CVY_NODE_SRC_MAX] = {NULL};
@@ -55,7 +50,7 @@ static cvy_status dice_build(cvy_graph *g, const cvy_op_def *op, const char *nam
 
 static cvy_status check_sources(const cvy_node *node, int first)
 {
-    const struct dice *o = node->options;
+    const struct cvy_dice *o = node->options;
     const cvy_reals *weights = &o->loss.labels.class_weights;
     double sum = 0;
     CVY_TRY(cvy_loss_check_labels(node, first));
@@ -83,7 +78,7 @@ static void dice_cost(const cvy_node *node, cvy_cost *cost_out)
 }
 
 /* Sets D and total + smooth of class k of sample n. */
-static void coefficient(const struct dice *o, const cvy_span *p, const cvy_span *target, int64_t n, int64_t k,
+static void coefficient(const struct cvy_dice *o, const cvy_span *p, const cvy_span *target, int64_t n, int64_t k,
                         double *dice_out, double *total_out)
 {
     const int64_t K = p->dim[1], P = cvy_span_prod(p, 2, p->ndim);
@@ -100,7 +95,7 @@ static void coefficient(const struct dice *o, const cvy_span *p, const cvy_span 
     *dice_out = (2 * overlap + o->smooth) / *total_out;
 }
 
-static double sum_of_weights(const struct dice *o, int64_t K)
+static double sum_of_weights(const struct cvy_dice *o, int64_t K)
 {
     double sum = 0;
     for (int64_t k = 0; k < K; k++)
@@ -110,7 +105,7 @@ static double sum_of_weights(const struct dice *o, int64_t K)
 
 static cvy_status check_range(const cvy_node *node, const cvy_span *target, int64_t K)
 {
-    const struct dice *o = node->options;
+    const struct cvy_dice *o = node->options;
     const int64_t each = cvy_span_prod(target, 1, target->ndim);
     for (int64_t i = 0; i < target->elems; i++) {
         const int64_t label = (int64_t)cvy_get(target, i);
@@ -122,7 +117,7 @@ static cvy_status check_range(const cvy_node *node, const cvy_span *target, int6
 
 static cvy_status dice_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct dice *o = node->options;
+    const struct cvy_dice *o = node->options;
     const cvy_span *p = &src[0], *target = &src[1], *norm = &src[2], *weight = node->nsrc > 3 ? &src[3] : NULL;
     const int64_t N = p->dim[0], K = p->dim[1];
     const double all = sum_of_weights(o, K);
@@ -158,7 +153,7 @@ CVY_OP_DEFINE(dice) = {
     .name = "dice",
     .summary = "one minus the soft Dice coefficient of softmax, for segmentation",
     .options = dice_opts,
-    .options_size = sizeof(struct dice),
+    .options_size = sizeof(struct cvy_dice),
     .nsrc_min = 2,
     .nsrc_max = 4,
     .ndst = 1,
@@ -194,7 +189,7 @@ static int64_t dice_grad_summands(const cvy_node *node)
 
 static cvy_status dice_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct dice *o = node->options;
+    const struct cvy_dice *o = node->options;
     const cvy_span *p = &src[1], *target = &src[2], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
     const int64_t N = p->dim[0], K = p->dim[1], P = cvy_span_prod(p, 2, p->ndim);
     const double dloss = o->loss.loss_weight * cvy_get(&src[0], 0) / sum_of_weights(o, K);
@@ -235,7 +230,7 @@ CVY_OP_DEFINE(dice_grad) = {
     .name = "dice_grad",
     .summary = "gradient of dice",
     .options = dice_opts,
-    .options_size = sizeof(struct dice),
+    .options_size = sizeof(struct cvy_dice),
     .nsrc_min = 4,
     .nsrc_max = 5,
     .ndst = 1,

@@ -18,22 +18,17 @@
 
 #include "op/loss/op_loss.h"
 
-struct focal {
-    struct cvy_label_loss loss; /* first */
-    double gamma;
-};
-
 static const cvy_option focal_opts[] = {
-    {"gamma", CVY_TYPE_REAL, CVY_FIELD(focal, gamma), "2", "0..", "",
+    {"gamma", CVY_TYPE_REAL, CVY_FIELD(cvy_focal, gamma), "2", "0..", "",
      "power of the probability of an error; with 0 the loss is softmax_cross_entropy"},
-    CVY_LABEL_LOSS_ROWS(focal, loss),
+    CVY_LABEL_LOSS_ROWS(cvy_focal, loss),
     {0},
 };
 
 static cvy_status focal_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                               cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    struct focal o;
+    struct cvy_focal o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
     return cvy_loss_build(g, op, name, &o, &o.loss.labels, src, nsrc, dst_out);
 }
@@ -57,7 +52,7 @@ static void focal_cost(const cvy_node *node, cvy_cost *cost_out)
 
 static cvy_status focal_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct focal *o = node->options;
+    const struct cvy_focal *o = node->options;
     const struct cvy_weight_sum *labels = &o->loss.labels;
     const cvy_span *x = &src[0], *norm = &src[2], *weight = node->nsrc > 3 ? &src[3] : NULL;
     const int64_t N = x->dim[0], K = x->dim[1], P = cvy_span_prod(x, 2, x->ndim);
@@ -98,7 +93,7 @@ CVY_OP_DEFINE(focal) = {
     .name = "focal",
     .summary = "focal loss of softmax, for classes of unequal size",
     .options = focal_opts,
-    .options_size = sizeof(struct focal),
+    .options_size = sizeof(struct cvy_focal),
     .nsrc_min = 2,
     .nsrc_max = 4,
     .ndst = 1,
@@ -133,8 +128,7 @@ static int64_t focal_grad_summands(const cvy_node *node)
     return cvy_node_src(node, 1)->dim[1] + 8;
 }
 
-/* The derivative of -(1 - p)^gamma log p with respect to log p. */
-static double focal_slope(double gamma, double log_p)
+double cvy_focal_slope(double gamma, double log_p)
 {
     const double q = -expm1(fmin(log_p, 0));
     return (gamma > 0 && q > 0 ? gamma * pow(q, gamma - 1) * exp(log_p) * log_p : 0) - pow(q, gamma);
@@ -142,7 +136,7 @@ static double focal_slope(double gamma, double log_p)
 
 static cvy_status focal_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct focal *o = node->options;
+    const struct cvy_focal *o = node->options;
     const struct cvy_weight_sum *labels = &o->loss.labels;
     const cvy_span *x = &src[1], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
     const int64_t N = x->dim[0], K = x->dim[1], P = cvy_span_prod(x, 2, x->ndim);
@@ -156,7 +150,7 @@ static cvy_status focal_grad_reference(const cvy_node *node, const cvy_span *src
             const double total = cvy_log_sum_exp(x, at, K, P);
             const double factor = !counts ? 0
                                           : dloss * cvy_loss_factor(norm, weight, n) * cvy_class_weight(labels, label) *
-                                                focal_slope(o->gamma, cvy_get(x, at + label * P) - total);
+                                                cvy_focal_slope(o->gamma, cvy_get(x, at + label * P) - total);
             for (int64_t k = 0; k < K; k++)
                 cvy_set(dst, at + k * P, factor * ((k == label) - exp(cvy_get(x, at + k * P) - total)));
         }
@@ -184,7 +178,7 @@ CVY_OP_DEFINE(focal_grad) = {
     .name = "focal_grad",
     .summary = "gradient of focal",
     .options = focal_opts,
-    .options_size = sizeof(struct focal),
+    .options_size = sizeof(struct cvy_focal),
     .nsrc_min = 4,
     .nsrc_max = 5,
     .ndst = 1,

@@ -52,6 +52,21 @@ struct cvy_cross_entropy {
     double label_smoothing;
 };
 
+/* Options of focal and its gradient, likewise. */
+struct cvy_focal {
+    struct cvy_label_loss loss; /* first */
+    double gamma;
+};
+
+/* Options of dice and its gradient, likewise. */
+struct cvy_dice {
+    struct cvy_label_loss loss; /* first */
+    double smooth;
+};
+
+/* The derivative of the term -(1 - p)^gamma log p of focal with respect to log p. */
+double cvy_focal_slope(double gamma, double log_p);
+
 /* Adds the nodes of a loss: weights and their sum if needed, then the loss itself. options: the loss's own struct.
  * labels: NULL if the loss has none. */
 cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options,
