@@ -146,6 +146,7 @@ static const cvy_sample dice_samples[] = {
      .options = "loss_weight: 0.5, ignore_label: 0",
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 4},
+    {.src = "2x3x300,2x300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
     {0},
 };
 
@@ -223,6 +224,7 @@ static const cvy_sample dice_grad_samples[] = {
      .options = "loss_weight: 0.5, ignore_label: 0",
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 4},
+    {.src = "scalar:f64,2x3x300,2x300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
     {0},
 };
 
