@@ -283,6 +283,8 @@ int cmd_simulate_begin(const cmd_simulation *s)
     char number[32];
     snprintf(number, sizeof number, "%.9g", s->platform.add_bytes_per_s);
     setenv("CONVOY_SIMULATED_ADD", number, 1);
+    snprintf(number, sizeof number, "%.9g", s->platform.memory_bytes_per_s);
+    setenv("CONVOY_SIMULATED_MEMORY", number, 1);
     snprintf(number, sizeof number, "%lld", (long long)s->platform.cores);
     setenv("CONVOY_SIMULATED_CORES", number, 1);
     pass_signals_on();

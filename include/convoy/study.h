@@ -545,6 +545,8 @@ typedef struct cvy_platform {
     char summary[160];
     /** The platform in SimGrid's format; the caller releases it with cvy_text_release(). */
     char *xml;
+    /** Bytes that a node reads and writes in its memory per second. */
+    double memory_bytes_per_s;
 } cvy_platform;
 CVY_SIZED_STRUCT(cvy_platform)
 

@@ -185,6 +185,7 @@ struct cvy_comm {
     int simulated_cores;        /* cores of a simulated node; 0: the node is real */
     int pretended;              /* 1: the other ranks do not exist: pretend/comm_pretend.h */
     double simulated_copy_s;    /* of a simulated node: time to copy a byte */
+    double simulated_move_s;    /* time to read or write a byte in memory, with all its cores */
     _Atomic int64_t
         ncollectives; /* reductions and other collectives that this rank has entered; the watchdog reads it */
     _Atomic(const char *) collective; /* the collective in which this rank waits; NULL: none */

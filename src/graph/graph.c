@@ -135,6 +135,17 @@ cvy_status cvy_graph_read_variable(cvy_graph *g, cvy_variable *variable, cvy_val
     return CVY_OK;
 }
 
+void cvy_graph_move_node(cvy_graph *g, cvy_node *node, int index)
+{
+    const int step = index < node->index ? -1 : 1;
+    for (int i = node->index; i != index; i += step) {
+        g->node[i] = g->node[i + step];
+        g->node[i]->index = i;
+    }
+    g->node[index] = node;
+    node->index = index;
+}
+
 static cvy_status append_node(cvy_graph *g, cvy_node *node)
 {
     CVY_TRY(cvy_mem_reserve(&g->node, &g->node_room, g->nnode, sizeof *g->node));

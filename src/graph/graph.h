@@ -264,6 +264,8 @@ void cvy_graph_destroy(cvy_graph **graph);
  * given. If a feed of this name has another shape: CVY_E_SHAPE. */
 cvy_status cvy_graph_feed(cvy_graph *g, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape, int per_step,
                           cvy_value **out);
+/* Moves a node to `index` and renumbers the nodes between. The order must stay topological. */
+void cvy_graph_move_node(cvy_graph *g, cvy_node *node, int index);
 /* Well-known feeds, created on first use. */
 cvy_status cvy_graph_sample_id(cvy_graph *g, cvy_value **out); /* i64 [N]: the number of each sample in the data set */
 cvy_status cvy_graph_step_number(cvy_graph *g, cvy_value **out); /* i64 scalar, per step */

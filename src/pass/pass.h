@@ -130,7 +130,4 @@ cvy_status cvy_passes_check(const char *off);
 int cvy_pass_is_on(const char *off, const char *name);
 cvy_status cvy_passes_run(cvy_pass_run *r);
 
-/* Moves a node to `index` and renumbers the nodes between. For passes. */
-void cvy_pass_move(cvy_graph *g, cvy_node *node, int index);
-
 #endif

@@ -46,7 +46,7 @@ static void hoist(cvy_graph *g, cvy_node *node)
     int at = node->index;
     while (at > 0 && (g->node[at - 1]->removed || can_follow(g->node[at - 1], node)))
         at--;
-    cvy_pass_move(g, node, at);
+    cvy_graph_move_node(g, node, at);
 }
 
 static cvy_status add_half(cvy_graph *g, const cvy_node *of, const char *op, cvy_value *const *src, int nsrc, int at,
@@ -58,7 +58,7 @@ static cvy_status add_half(cvy_graph *g, const cvy_node *of, const char *op, cvy
     (*out)->backward = of->backward;
     (*out)->chunk = of->chunk;
     (*out)->split = of->split;
-    cvy_pass_move(g, *out, at);
+    cvy_graph_move_node(g, *out, at);
     return CVY_OK;
 }
 
@@ -95,7 +95,7 @@ static cvy_status split(cvy_graph *g, cvy_node *node)
     node->removed = 1;
     wait->dst[0] = node->dst[0];
     wait->dst[0]->producer = wait;
-    cvy_pass_move(g, wait, first_reader(g, wait->dst[0], wait->index + 1, wait->index + 1) - 1);
+    cvy_graph_move_node(g, wait, first_reader(g, wait->dst[0], wait->index + 1, wait->index + 1) - 1);
     return CVY_OK;
 }
 

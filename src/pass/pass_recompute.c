@@ -88,7 +88,7 @@ static cvy_status recompute_value(struct recompute *r, const cvy_value *v, int *
     CVY_TRY(cvy_graph_add_copy(r->g, node, "again", src, &copy));
     copy->backward = 1;
     copy->chunk = r->g->node[*at]->chunk;
-    cvy_pass_move(r->g, copy, (*at)++);
+    cvy_graph_move_node(r->g, copy, (*at)++);
     r->done.nodes++;
     r->done.flop += cvy_node_cost(copy).flop;
     *out = r->again[v->index] = copy->dst[0];

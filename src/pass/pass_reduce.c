@@ -13,17 +13,6 @@
 #include "op/comm/op_reduce.h"
 #include "pass/pass.h"
 
-void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
-{
-    const int step = index < node->index ? -1 : 1;
-    for (int i = node->index; i != index; i += step) {
-        g->node[i] = g->node[i + step];
-        g->node[i]->index = i;
-    }
-    g->node[index] = node;
-    node->index = index;
-}
-
 enum { GRADIENTS = 1, OTHERS = 2 }; /* a bit set: which accumulators are searched */
 
 /* The accumulators of one kind of bucket. */
@@ -120,7 +109,7 @@ static cvy_status add_start(cvy_graph *g, int b, cvy_value *last, int position, 
     start->backward = 1;
     start->chunk = last->producer->chunk;
     *token_out = start->dst[0];
-    cvy_pass_move(g, start, position);
+    cvy_graph_move_node(g, start, position);
     return CVY_OK;
 }
 
@@ -191,7 +180,7 @@ cvy_status cvy_pass_defer_waits(cvy_graph *g)
             continue;
         while (reader < g->nnode && !reads_bucket(g->node[reader], options->bucket))
             reader++;
-        cvy_pass_move(g, node, reader - 1);
+        cvy_graph_move_node(g, node, reader - 1);
     }
     return cvy_graph_verify(g);
 }

@@ -149,7 +149,7 @@ static cvy_status add_node(struct cut *c, const char *op, const crossing *x, int
     const cvy_node *of = other == x->to ? x->value->producer : x->reader;
     (*out)->backward = of->backward;
     (*out)->chunk = of->chunk;
-    cvy_pass_move(c->g, *out, at);
+    cvy_graph_move_node(c->g, *out, at);
     return CVY_OK;
 }
 
@@ -181,7 +181,7 @@ static cvy_status add_zero(struct cut *c, const cvy_node *loss, cvy_value *v)
     zero->dst[0] = v;
     v->producer = zero;
     v->elsewhere = 1;
-    cvy_pass_move(c->g, zero, loss->index);
+    cvy_graph_move_node(c->g, zero, loss->index);
     return CVY_OK;
 }
 

@@ -25,13 +25,25 @@ static cvy_status fail_unknown(const cvy_lowered *u, const cvy_call *call, int t
         what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n, threads);
 }
 
-/* Zeroing and accumulating are not measured and count as 0 seconds; so do shadow copies, which are kept across
- * steps. */
+/* Adding the gradients of a micro-batch to the sum, and zeroing it, are not measured. A simulated node takes as long as
+ * its memory moves the bytes; an addition reads two numbers and writes one. On a real node they count as 0 seconds. The
+ * clock's scale is for kernels. */
+static double sum_seconds(const cvy_plan *plan, const cvy_instr *instr)
+{
+    const cvy_comm *comm = plan->opts.comm;
+    const int times = instr->kind == CVY_CALL_ACCUMULATE ? 3 : instr->kind == CVY_CALL_ZERO ? 1 : 0;
+    return comm->simulated_cores > 0 && instr->ndst > 0 && instr->dst_buffer[0] >= 0
+               ? times * (double)plan->buffer[instr->dst_buffer[0]].bytes * comm->simulated_move_s /
+                     plan->opts.clock->clock.scale
+               : 0;
+}
+
+/* Shadow copies are kept across steps, so they take no time. */
 static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, double *seconds_out)
 {
     const cvy_lowered *u = plan->lowered[instr->micro];
     double ms = 0;
-    *seconds_out = 0;
+    *seconds_out = sum_seconds(plan, instr);
     if (!instr->call || (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].is_shadow))
         return CVY_OK;
     CVY_TRY(cvy_wisdom_find_call(plan->opts.clock->times, u, instr->call, plan->opts.threads, &ms));

@@ -24,7 +24,7 @@ struct platform {
     cvy_ints down, up, parallel;      /* fat tree: one number for each level */
     cvy_ints groups, chassis, blades; /* dragonfly: number of them, and number of links between each two */
     int64_t nodes;
-    double bandwidth, latency, message, add, gflop_per_s;
+    double bandwidth, latency, message, add, memory, gflop_per_s;
     int64_t cores;
     const cvy_tree *rates;
 };
@@ -47,6 +47,8 @@ static const cvy_option rows[] = {
     {"message", CVY_TYPE_REAL, ROW(message), "0", "0..10", "s",
      "for which a node is busy when it sends or receives a message"},
     {"add", CVY_TYPE_REAL, ROW(add), NULL, "1e3..1e15", "bytes/s", "that a node adds to its own data in an all-reduce"},
+    {"memory", CVY_TYPE_REAL, ROW(memory), "0", "0..1e16", "bytes/s",
+     "that a node reads and writes in its memory; 0: 3 times add"},
     {"cores", CVY_TYPE_INT, ROW(cores), "16", "2..65536", "",
      "of a node: comm.progress: thread takes one from the kernels"},
     {"gflop_per_s", CVY_TYPE_REAL, ROW(gflop_per_s), NULL, "1e-3..1e9", "Gflop/s",
@@ -182,6 +184,7 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
     }
     out->gflop_per_s = p.gflop_per_s;
     out->add_bytes_per_s = p.add;
+    out->memory_bytes_per_s = p.memory > 0 ? p.memory : 3 * p.add;
     out->cores = p.cores;
     out->message_s = p.message;
     snprintf(out->summary, sizeof out->summary, "%s", p.summary ? p.summary : "");

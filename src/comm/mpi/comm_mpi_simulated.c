@@ -24,7 +24,18 @@
 #include "comm/mpi/comm_mpi_transfers.h"
 
 #define LOOK_AGAIN_S 1e-6
-#define ADD_BYTES_PER_S 10e9 /* of one core; CONVOY_SIMULATED_ADD can set another rate */
+/* Of one core; CONVOY_SIMULATED_ADD and CONVOY_SIMULATED_MEMORY can set other rates. */
+#define ADD_BYTES_PER_S 10e9
+#define MOVE_BYTES_PER_S 30e9
+
+#ifdef SMPI_SHARED_MALLOC
+static double rate_of(const char *variable, double otherwise)
+{
+    const char *text = getenv(variable);
+    const double rate = text ? strtod(text, NULL) : 0;
+    return rate > 0 ? rate : otherwise;
+}
+#endif
 
 void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
 {
@@ -34,14 +45,14 @@ void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
         cvy_simulated *root = &mpi->root->simulated;
         mpi->simulated.folded = root->folded;
         mpi->simulated.add_s = root->add_s;
+        mpi->simulated.move_s = root->move_s;
         mpi->simulated.next = root->next;
         root->next = mpi;
         return;
     }
-    const char *text = getenv("CONVOY_SIMULATED_ADD");
-    const double rate = text ? strtod(text, NULL) : 0;
     mpi->simulated.folded = SMPI_SHARED_MALLOC(bytes);
-    mpi->simulated.add_s = 1 / (rate > 0 ? rate : ADD_BYTES_PER_S);
+    mpi->simulated.add_s = 1 / rate_of("CONVOY_SIMULATED_ADD", ADD_BYTES_PER_S);
+    mpi->simulated.move_s = 1 / rate_of("CONVOY_SIMULATED_MEMORY", MOVE_BYTES_PER_S);
 #else
     (void)mpi, (void)bytes;
 #endif

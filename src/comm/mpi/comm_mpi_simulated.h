@@ -13,6 +13,7 @@ struct cvy_group;
 typedef struct cvy_simulated {
     void *folded;         /* one buffer for all messages, whose contents do not matter; NULL: MPI is not a simulator */
     double add_s;         /* time to add a byte */
+    double move_s;        /* time to read or write a byte in memory */
     MPI_Request tick;     /* a message from this rank to itself */
     struct cvy_mpi *next; /* from the root on: the list of all communicators that were split from it */
     /* Of a root: the requests of all messages under way on any of these communicators, and room for those of reductions

@@ -122,19 +122,37 @@ static cvy_status add_node(cvy_graph *g, const char *op, const char *layer, cons
     return CVY_OK;
 }
 
+/* Adds the step's statistics to the running ones. A layer that is applied several times has one node for all, which
+ * takes them in the order of the applications. */
+static cvy_status follow(cvy_graph *g, const char *name, const cvy_batch_norm_opts *o, cvy_value *sums)
+{
+    cvy_value *assigned = NULL;
+    for (int i = 0; i < g->nnode; i++) {
+        cvy_node *node = g->node[i];
+        if (strcmp(node->op->name, "bn_running") != 0 || strcmp(node->layer, name) != 0)
+            continue;
+        CVY_CHECK(node->nsrc < CVY_NODE_SRC_MAX, CVY_E_UNSUPPORTED, "layer %s is applied more than %d times", name,
+                  CVY_NODE_SRC_MAX - 2);
+        node->src[node->nsrc++] = sums;
+        cvy_graph_move_node(g, node, g->nnode - 1);
+        return CVY_OK;
+    }
+    return add_node(g, "bn_running", name, ".running", o, &sums, 1, CVY_PHASE_UPDATE, &assigned);
+}
+
 static cvy_status build_training(cvy_graph *g, const char *name, const cvy_batch_norm_opts *o, cvy_value *src,
                                  cvy_value **dst_out)
 {
     const cvy_bn_groups groups = cvy_bn_groups_make(g);
     const cvy_bn_group_stats_opts group_opts = {cvy_bn_positions(&src->shape)};
-    cvy_value *stats = NULL, *sums = NULL, *assigned = NULL;
+    cvy_value *stats = NULL, *sums = NULL;
     CVY_TRY(add_node(g, "bn_stats", name, ".stats", NULL, &src, 1, CVY_PHASE_MICRO, &stats));
     if (groups.spans)
         CVY_TRY(add_node(g, "allreduce", name, ".stats_sum", NULL, &stats, 1, CVY_PHASE_MICRO, &stats));
     cvy_value *const apply_src[] = {src, stats};
     CVY_TRY(add_node(g, "bn_apply", name, "", o, apply_src, 2, CVY_PHASE_MICRO, dst_out));
     CVY_TRY(add_node(g, "bn_group_stats", name, ".group_stats", &group_opts, &stats, 1, CVY_PHASE_MICRO, &sums));
-    return add_node(g, "bn_running", name, ".running", o, &sums, 1, CVY_PHASE_UPDATE, &assigned);
+    return follow(g, name, o, sums);
 }
 
 /* Whether a pattern of the graph, "block1_*, conv1_bn", matches the layer. */

@@ -125,8 +125,8 @@ CVY_OP_DEFINE(bn_group_stats) = {
     .reference = bn_group_stats_reference,
 };
 
-/* bn_running: accumulator, running_mean, running_var -> the last two: running = (1 - momentum) running + momentum mean
- * over the step's groups. */
+/* bn_running: accumulator, running_mean, running_var [, further accumulators] -> the running ones: running =
+ * (1 - momentum) running + momentum mean over the step's groups, for one accumulator after the other. */
 static cvy_status bn_running_infer(cvy_node *node)
 {
     CVY_TRY(cvy_bn_running_params(node, (cvy_node_src(node, 0)->dim[0] - 1) / 2));
@@ -138,11 +138,15 @@ static cvy_status bn_running_reference(const cvy_node *node, const cvy_span *src
 {
     const cvy_batch_norm_opts *o = node->options;
     const int64_t C = dst->elems;
-    const double groups = cvy_get(&src[0], 2 * C), share = groups > 0 ? o->momentum : 0;
     for (int s = 0; s < 2; s++)
         for (int64_t c = 0; c < C; c++) {
-            const double step = groups > 0 ? cvy_get(&src[0], s * C + c) / groups : 0;
-            cvy_set(&dst[s], c, (1 - share) * cvy_get(&src[1 + s], c) + share * step);
+            double running = cvy_get(&src[1 + s], c);
+            for (int i = 0; i < node->nsrc; i = i ? i + 1 : 3) {
+                const double groups = cvy_get(&src[i], 2 * C);
+                if (groups > 0)
+                    running = (1 - o->momentum) * running + o->momentum * cvy_get(&src[i], s * C + c) / groups;
+            }
+            cvy_set(&dst[s], c, running);
         }
     return CVY_OK;
 }
