@@ -2,9 +2,9 @@
  * model_cosmoflow.c: cosmoflow, a regression of the parameters of a universe from volumes of its matter.
  *
  * Convolutions with leaky ReLU and 2x2x2 max pooling, whose filters double each time, then three fully connected
- * layers. The defaults are those of the MLPerf HPC benchmark (version 1.0): 5 convolutions with kernels of 2 and zeros
- * at the high end, as "same" of TensorFlow pads them; a slope of 0.3, as in Keras; outputs of 1.2 * tanh, for targets
- * that are scaled to -1 .. 1. Source: Mathuriya et al. 2018, CosmoFlow: using deep learning to learn the universe at
+ * layers. The defaults are those of the reference of the MLPerf HPC benchmark since its version 1.0: 5 convolutions of
+ * 3x3x3, a slope of 0.3 as in Keras, outputs of 1.2 * tanh for targets that are scaled to -1 .. 1. With kernel: 2 it is
+ * the reference of version 0.7. Source: Mathuriya et al. 2018, CosmoFlow: using deep learning to learn the universe at
  * scale.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -20,7 +20,7 @@ static const cvy_option cosmoflow_opts[] = {
     {"filters", CVY_TYPE_INT, CVY_FIELD(cosmoflow, filters), "32", "1..65536", "channels",
      "filters of the first convolution; they double with each"},
     {"depth", CVY_TYPE_INT, CVY_FIELD(cosmoflow, depth), "5", "1..16", "layers", "number of convolutions"},
-    {"kernel", CVY_TYPE_INT, CVY_FIELD(cosmoflow, kernel), "2", "1..", "", "positions of a filter, along each axis"},
+    {"kernel", CVY_TYPE_INT, CVY_FIELD(cosmoflow, kernel), "3", "1..", "", "positions of a filter, along each axis"},
     {"fc1", CVY_TYPE_INT, CVY_FIELD(cosmoflow, fc1), "128", "1..", "", "outputs of the first fully connected layer"},
     {"fc2", CVY_TYPE_INT, CVY_FIELD(cosmoflow, fc2), "64", "1..", "", "outputs of the second fully connected layer"},
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(cosmoflow, dropout), "0.5", "0..0.95", "",
@@ -46,6 +46,7 @@ static cvy_status dense(cvy_model *m, const char *name, int64_t outputs, double 
 static cvy_status cosmoflow_build(cvy_model *m, const cvy_model_ask *ask)
 {
     const struct cosmoflow *o = ask->options;
+    const int is_even = o->kernel % 2 == 0;
     int64_t least = INT64_MAX;
     CVY_CHECK(ask->input->ndim >= 2, CVY_E_SHAPE, "it needs samples [C, positions...], the input is %s",
               cvy_shape_text(ask->input));
@@ -53,11 +54,12 @@ static cvy_status cosmoflow_build(cvy_model *m, const cvy_model_ask *ask)
         least = CVY_MIN(least, ask->input->dim[i]);
     for (int i = 1; i <= (int)o->depth; i++) {
         const cvy_label name = cvy_labelf("conv%d", i);
-        if (o->kernel > 1)
+        if (is_even) /* as "same" of TensorFlow: the high end has one zero more */
             CVY_TRY(cvy_model_addf(m, "pad", cvy_labelf("pad%d", i).text, NULL, "before: %lld, after: %lld",
-                                   (long long)(o->kernel - 1) / 2, (long long)o->kernel / 2));
-        CVY_TRY(cvy_model_addf(m, "conv", name.text, NULL, "channels: %lld, kernel: %lld",
-                               (long long)(o->filters << (i - 1)), (long long)o->kernel));
+                                   (long long)o->kernel / 2 - 1, (long long)o->kernel / 2));
+        CVY_TRY(cvy_model_addf(m, "conv", name.text, NULL, "channels: %lld, kernel: %lld, pad: %lld",
+                               (long long)(o->filters << (i - 1)), (long long)o->kernel,
+                               is_even ? 0 : (long long)o->kernel / 2));
         CVY_TRY(activate(m, name.text));
         if ((least /= 2) >= 1)
             CVY_TRY(cvy_model_add(m, "max_pool", cvy_labelf("pool%d", i).text, "kernel: 2", NULL));

@@ -13,9 +13,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "model/model.h"
 
 struct unet {

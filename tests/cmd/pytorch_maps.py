@@ -27,7 +27,8 @@ NORM_NAMES = (("weight", "scale"), ("bias", "shift"))
 
 
 class UNet(nn.Module):
-    def __init__(self, shape, depth=4, filters=64, norm="batch", groups=8, up="deconv", residual=False, attention=False):
+    def __init__(self, shape, depth=4, filters=64, norm="batch", groups=8, up="deconv", residual=False,
+                 attention=False):
         super().__init__()
         self.depth, self.up, self.residual, self.attention, self.space = depth, up, residual, attention, len(shape) - 1
         self.conv, self.deconv = (nn.Conv2d, nn.ConvTranspose2d) if self.space == 2 else (nn.Conv3d, nn.ConvTranspose3d)
@@ -98,23 +99,20 @@ class CosmoFlow(nn.Module):
     """cosmoflow/models/cosmoflow.py of MLPerf HPC, channels first. Its padding "same" of a kernel of 2 adds a zero at
     the high end."""
 
-    def __init__(self, shape, depth=5, filters=32, dropout=0.5, range=1.2):
+    def __init__(self, shape, depth=5, filters=32, kernel=3, dropout=0.5, **others):
         super().__init__()
-        self.depth, self.range = depth, range
-        channels, least = shape[0], min(shape[1:])
-        elems = torch.tensor(shape[1:])
-        for i in torch.arange(depth).tolist():
-            self.add_module(f"conv{i + 1}", nn.Conv3d(channels, filters << i, 2))
-            channels, least = filters << i, least // 2
-            elems = elems // 2
-        self.fc1, self.fc2 = nn.Linear(channels * int(elems.prod()), 128), nn.Linear(128, 64)
-        self.fc3 = nn.Linear(64, CLASSES)
+        self.depth, self.limit, self.pad = depth, others.get("range", 1.2), ((kernel - 1) // 2, kernel // 2) * 3
+        width = [shape[0]] + [filters << i for i in range(depth)]
+        for i in range(depth):
+            self.add_module(f"conv{i + 1}", nn.Conv3d(width[i], width[i + 1], kernel))
+        self.fc1 = nn.Linear(width[-1] * (shape[1] >> depth) * (shape[2] >> depth) * (shape[3] >> depth), 128)
+        self.fc2, self.fc3 = nn.Linear(128, 64), nn.Linear(64, CLASSES)
 
     def forward(self, x):
-        for i in torch.arange(self.depth).tolist():
-            x = F.max_pool3d(F.leaky_relu(self.get_submodule(f"conv{i + 1}")(F.pad(x, (0, 1) * 3)), 0.3), 2)
+        for i in range(self.depth):
+            x = F.max_pool3d(F.leaky_relu(self.get_submodule(f"conv{i + 1}")(F.pad(x, self.pad)), 0.3), 2)
         x = F.leaky_relu(self.fc2(F.leaky_relu(self.fc1(x.flatten(1)), 0.3)), 0.3)
-        return self.range * torch.tanh(self.fc3(x)) if self.range else self.fc3(x)
+        return self.limit * torch.tanh(self.fc3(x)) if self.limit else self.fc3(x)
 
 
 def as_convoy(name):
@@ -136,13 +134,16 @@ LOSSES = {"softmax_cross_entropy": F.cross_entropy, "mse": F.mse_loss, "dice": d
 
 
 def value(text):
-    return {"true": True, "false": False}[text] if text in ("true", "false") else float(text) if "." in text else int(text) if text.isdigit() else text
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.isdigit() else text
 
 
 def make(network, size, loss, prefix, *options):
     torch.manual_seed(1)
     shape = tuple(map(int, size.split("x")))
-    net = {"unet": UNet, "cosmoflow": CosmoFlow}[network](shape, **{k: value(v) for k, _, v in (o.partition("=") for o in options)})
+    given = {key: value(text) for key, _, text in (o.partition("=") for o in options)}
+    net = {"unet": UNet, "cosmoflow": CosmoFlow}[network](shape, **given)
     for m in net.modules():
         if isinstance(m, (nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm)):
             m.weight.data.uniform_(0.5, 1.5)
@@ -152,8 +153,8 @@ def make(network, size, loss, prefix, *options):
     y = torch.rand(2, CLASSES) if loss == "mse" else torch.randint(0, CLASSES, (2, *shape[1:]))
     with torch.no_grad():
         net.train()(torch.randn(2, *shape))
-    weights = {as_convoy(k): v.clone().contiguous() for k, v in net.state_dict().items() if not k.endswith("num_batches_tracked")}
-    save_file(weights, prefix + ".safetensors")
+    state = {k: v for k, v in net.state_dict().items() if not k.endswith("num_batches_tracked")}
+    save_file({as_convoy(k): v.clone().contiguous() for k, v in state.items()}, prefix + ".safetensors")
     numpy.save(prefix + ".x.npy", x.numpy())
     numpy.save(prefix + ".y.npy", y.numpy().astype("f4"))
     net.double()
@@ -174,7 +175,8 @@ def compare(prefix, after, rate):
         step = (before[name].double() - after[name].double()) / float(rate)
         error = float((step - g).abs().max() / g.abs().max())
         slope, where = max((slope, where), (error, name))
-    print(f"{params} parameters, convoy has {ours}; output differs by {output:.2g}, gradient by {slope:.2g} ({where}), relative to the largest")
+    print(f"{params} parameters, convoy has {ours}; output differs by {output:.2g}, gradient by {slope:.2g} ({where}), "
+          "relative to the largest")
     sys.exit(not (params == ours and output <= 1e-5 and slope <= 1e-4))
 
 

@@ -58,5 +58,5 @@ check unet 1x32x32 focal depth=2 filters=8 norm=instance up=resize attention=tru
 check unet 2x16x16x8 $entropy depth=2 filters=4 norm=batch residual=true attention=true
 check unet 2x8x16x16 dice depth=2 filters=4 norm=group groups=2 up=resize attention=true
 check cosmoflow 4x32x32x32 mse depth=5 filters=4 dropout=0
-check cosmoflow 2x16x16x16 mse depth=3 filters=8 dropout=0 range=0
+check cosmoflow 2x16x16x16 mse depth=3 filters=8 kernel=2 dropout=0 range=0
 exit $failed

@@ -118,6 +118,7 @@ static const struct trial trials[] = {
     {"lenet", "", {3, {1, 28, 28}}, 1},
     {"linear", "", {3, {1, 8, 8}}, 1},
     {"cosmoflow", "filters: 4, dropout: 0.2", {4, {4, 32, 32, 32}}, 1},
+    {"cosmoflow", "filters: 4, depth: 2, kernel: 2, range: 0", {4, {1, 8, 8, 8}}, 1},
     {"unet", "filters: 4", {3, {1, 32, 16}}, 1},
     {"unet", "filters: 4, depth: 2, norm: none, up: resize, residual: true", {3, {3, 8, 16}}, 1},
     {"unet", "filters: 4, depth: 2, norm: group, groups: 2, attention: true", {4, {1, 8, 8, 16}}, 1},

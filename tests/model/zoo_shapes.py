@@ -91,11 +91,11 @@ class UNet(nn.Module):
         return self.head(x)
 
 
-def cosmoflow():
+def cosmoflow(kernel):
     """cosmoflow/models/cosmoflow.py of MLPerf HPC with conv_size 32."""
     layers, c = [], 4
     for i in range(5):
-        layers += [nn.ConstantPad3d((0, 1) * 3, 0), nn.Conv3d(c, 32 << i, 2), nn.MaxPool3d(2)]
+        layers += [nn.ConstantPad3d(((kernel - 1) // 2, kernel // 2) * 3, 0), nn.Conv3d(c, 32 << i, kernel), nn.MaxPool3d(2)]
         c = 32 << i
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512 * 64, 128), nn.Linear(128, 64), nn.Linear(64, 4))
 
@@ -240,7 +240,8 @@ NETS = [  # each row: name in the zoo, options, input (its shape, or the size of
     ("resnet-164", "", 32, "He et al. 2016, Identity mappings", lambda: cifar_resnet(164, True)),
     ("cifar-convnet", "", 32, "Caffe's cifar10_quick", lambda: cifar(False)), ("cifar-full", "", 32, "Caffe's cifar10_full", lambda: cifar(True)),
     ("hep-cnn", "", 224, "Kurth et al. 2017, section III-A", hep_cnn),
-    ("cosmoflow", "", (4, 128, 128, 128), "MLPerf HPC's cosmoflow", cosmoflow),
+    ("cosmoflow", "", (4, 128, 128, 128), "MLPerf HPC 1.0's cosmoflow", lambda: cosmoflow(3)),
+    ("cosmoflow", "kernel: 2", (4, 128, 128, 128), "MLPerf HPC 0.7's cosmoflow", lambda: cosmoflow(2)),
     ("unet", "", (1, 256, 256), "Ronneberger et al. 2015, with padding", lambda: UNet(1, 2, 2, 4, 64, True, "deconv", False, False)),
     ("unet", "norm: none, up: resize, depth: 3", (1, 256, 256), "Ronneberger et al. 2015, with padding",
      lambda: UNet(1, 2, 2, 3, 64, False, "resize", False, False)),
