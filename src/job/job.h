@@ -82,6 +82,13 @@ struct cvy_job_stop {
 enum { CVY_TRAIN_F32, CVY_TRAIN_F64, CVY_TRAIN_BF16 };
 enum { CVY_LR_NONE, CVY_LR_LINEAR, CVY_LR_SQRT };
 enum { CVY_DECAY_WEIGHTS, CVY_DECAY_ALL };
+typedef struct cvy_job_turn { /* a training of some weights by some losses; a step takes all turns */
+    const cvy_tree *losses_tree, *train_tree;
+    int64_t every;
+    double lr_mult;
+    const char *losses, *train; /* from the trees: names, and patterns of variables, separated by commas; NULL: all */
+} cvy_job_turn;
+
 struct cvy_job_train {
     const char *preset;
     int64_t batch, batch_per_rank; /* one of them is 0; use cvy_job_batch() */
@@ -89,7 +96,8 @@ struct cvy_job_train {
     int64_t steps;                 /* 0 if epochs are given */
     int64_t seed, accumulate;
     int dtype_word, precise;
-    const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree, *init_tree;
+    const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *turns_tree, *metrics_tree, *stop_tree,
+        *init_tree;
     int lr_rule;
     int64_t base_batch; /* 0 without an lr_rule */
     double clip_norm, clip_value, l1;
@@ -104,6 +112,8 @@ struct cvy_job_train {
     int nloss;
     cvy_job_group *group;
     int ngroup;
+    cvy_job_turn *turn; /* [nturn]; none: a step trains all weights by all losses */
+    int nturn;
     cvy_job_metric *metric; /* NULL: metrics that suit the data, unless no_metrics */
     int nmetric, no_metrics;
     struct cvy_job_stop stop;

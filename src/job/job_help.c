@@ -23,6 +23,7 @@ static const struct {
      cvy_job_loss_rows},
     {"train.metrics", "a list; of each a name, or a map", "the metric's own, such as k", cvy_job_metric_rows},
     {"train.groups", "a list of maps", NULL, cvy_job_group_rows},
+    {"train.turns", "a list of maps", NULL, cvy_job_turn_rows},
     {"train.init", "a file, the folder of a run, or a map", NULL, cvy_job_init_rows},
     {"train.stop", "a map", NULL, cvy_job_stop_rows},
 };

@@ -218,6 +218,65 @@ cvy_status cvy_job_read_groups(cvy_job *job)
     return CVY_OK;
 }
 
+/* Adds a word and, if it may be the name of a network, the pattern of the network's weights. */
+static void add_trained(cvy_text *t, const char *word)
+{
+    cvy_text_add(t, strpbrk(word, "*?.") ? "%s%s" : "%s%s, %s.*", t->bytes ? ", " : "", word, word);
+}
+
+static void add_word(cvy_text *t, const char *word)
+{
+    cvy_text_add(t, "%s%s", t->bytes ? ", " : "", word);
+}
+
+/* Joins a name or a list of names. *out is NULL if there is no list. */
+static cvy_status join(cvy_job *job, const char *key, const cvy_tree *list, void (*add)(cvy_text *t, const char *word),
+                       const char **out)
+{
+    cvy_text t = {0};
+    char *joined = NULL;
+    cvy_status status = CVY_OK;
+    *out = NULL;
+    if (!list)
+        return CVY_OK;
+    for (int i = 0; i < item_count(list) && status == CVY_OK; i++) {
+        const char *word = item_at(list, i)->text;
+        if (word && *word)
+            add(&t, word);
+        else
+            status = cvy_error_set(CVY_E_CONFIG, "%s: train.turns: %s is a name or a list of names",
+                                   cvy_tree_where(item_at(list, i)), key);
+    }
+    if (status == CVY_OK)
+        status = t.status;
+    if (status == CVY_OK)
+        status = cvy_pool_strdup(job->pool, t.data ? t.data : "", &joined);
+    cvy_text_free(&t);
+    *out = joined;
+    return status;
+}
+
+static cvy_status read_turns(cvy_job *job)
+{
+    enum { TURNS_MAX = 16 };
+    struct cvy_job_train *t = &job->train;
+    t->nturn = item_count(t->turns_tree);
+    CVY_CHECK(t->nturn <= TURNS_MAX, CVY_E_CONFIG, "%s: train.turns has %d turns, at most %d are possible",
+              cvy_tree_where(t->turns_tree), t->nturn, TURNS_MAX);
+    CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nturn * sizeof *t->turn, &t->turn));
+    for (int i = 0; i < t->nturn; i++) {
+        cvy_job_turn *turn = &t->turn[i];
+        CVY_TRY(cvy_options_parse(job->pool, "train.turns", cvy_job_turn_rows, item_at(t->turns_tree, i), NULL, turn,
+                                  sizeof *turn));
+        CVY_TRY(join(job, "losses", turn->losses_tree, add_word, &turn->losses));
+        CVY_TRY(join(job, "train", turn->train_tree, add_trained, &turn->train));
+    }
+    CVY_CHECK(t->nturn == 0 || t->turn[0].every == 1, CVY_E_CONFIG,
+              "%s: train.turns: every is %lld in the first turn, which each step takes; put another turn first",
+              cvy_tree_where(item_at(t->turns_tree, 0)), (long long)t->turn[0].every);
+    return CVY_OK;
+}
+
 static cvy_status parse_stop(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
@@ -276,6 +335,7 @@ cvy_status cvy_job_interpret_train(cvy_job *job)
     CVY_TRY(parse_losses(job));
     CVY_TRY(parse_metrics(job));
     CVY_TRY(cvy_job_read_groups(job));
+    CVY_TRY(read_turns(job));
     CVY_TRY(cvy_job_interpret_init(job));
     return parse_stop(job);
 }

@@ -120,6 +120,8 @@ static const cvy_option train_rows[] = {
      "weights that decay_on names, and with the decay_mult of their group; 0 is off"},
     {"groups", CVY_TYPE_TREE, TRAIN(groups_tree), "", "", "",
      "list of groups of weights with rates of their own, see below"},
+    {"turns", CVY_TYPE_TREE, TRAIN(turns_tree), "", "", "",
+     "list of trainings that a step takes one after the other, each of its own weights by its own losses, see below"},
     {"init", CVY_TYPE_TREE, TRAIN(init_tree), "", "", "",
      "weights to start from: a safetensors file, the folder of a run, or a map, see below"},
     {"metrics", CVY_TYPE_TREE, TRAIN(metrics_tree), "", "", "",
@@ -164,6 +166,19 @@ const cvy_option cvy_job_group_rows[] = {
     {"lr_mult", CVY_TYPE_REAL, GROUP(lr_mult), "1", "0..", "", "factor on the learning rate"},
     {"decay_mult", CVY_TYPE_REAL, GROUP(decay_mult), "1", "0..", "", "factor on the weight decay"},
     {"frozen", CVY_TYPE_BOOL, GROUP(frozen), "false", "", "", "do not train these weights"},
+    {0},
+};
+
+#define TURN(field) offsetof(cvy_job_turn, field)
+
+const cvy_option cvy_job_turn_rows[] = {
+    {"losses", CVY_TYPE_TREE, TURN(losses_tree), "", "", "",
+     "name or list of names of the losses whose sum is minimised; by default all"},
+    {"train", CVY_TYPE_TREE, TURN(train_tree), "", "", "",
+     "what is trained: a network of model.networks, or a pattern of weight names with * and ?, or a list of these; by "
+     "default all weights on which the losses depend"},
+    {"every", CVY_TYPE_INT, TURN(every), "1", "1..", "steps", "the turn is taken in every so many steps"},
+    {"lr_mult", CVY_TYPE_REAL, TURN(lr_mult), "1", "0..", "", "factor on the learning rate"},
     {0},
 };
 

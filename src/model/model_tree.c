@@ -11,6 +11,15 @@
  *         - add: {from: [relu4, conv1], stage: 2}
  *       output: fc
  *
+ * Networks that are parts of it, and may be applied several times with the same variables, are in `networks`:
+ *
+ *     model:
+ *       networks:
+ *         generator: {inputs: [z], layers: [...]}      # inputs: [x] if not given; its output is its last layer
+ *       layers:
+ *         - noise: {name: z, shape: 64}
+ *         - generator: {name: fake, from: z}           # layers generator.fc1 ..., whose outputs are fake.fc1 ..., fake
+ *
  * In a layer's map `name`, `from`, `output` and `stage` belong to the model, all else to the operator.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -108,9 +117,45 @@ out:
     return status;
 }
 
-/* Reads `from`: a name or a list of names. */
-static cvy_status read_from(cvy_model *m, const cvy_tree *from, char **names, int *count_out)
+/* A network that is being applied. Its names are its own. */
+typedef struct scope {
+    const char *network, *name; /* of the network, and of this application of it */
+    const cvy_tree *inputs;     /* a list of names; NULL: "x" */
+    char *from[CVY_NODE_SRC_MAX];
+    int first; /* its first layer in the model */
+} scope;
+
+typedef struct reader {
+    cvy_model *m;
+    const cvy_tree *networks; /* a map, or NULL */
+    scope *scope;             /* NULL: the model itself */
+    int depth;
+} reader;
+
+/* The name in the model of what a layer of the network reads: an input of the network, or one of its layers. */
+static cvy_status name_source(reader *r, const char *local, char **out)
 {
+    const scope *s = r->scope;
+    *out = (char *)(uintptr_t)local;
+    if (!s)
+        return CVY_OK;
+    for (int i = 0; i < (s->inputs ? s->inputs->count : 1); i++)
+        if (strcmp(s->inputs ? s->inputs->child[i]->text : "x", local) == 0) {
+            *out = s->from[i];
+            return CVY_OK;
+        }
+    return cvy_pool_printf(r->m->pool, out, "%s.%s", s->name, local);
+}
+
+/* Reads `from`: a name or a list of names. */
+static cvy_status read_from(reader *r, const cvy_tree *from, char **names, int *count_out)
+{
+    cvy_model *m = r->m;
+    if (!from && r->scope && r->scope->first == m->nlayer) {
+        names[0] = r->scope->from[0];
+        *count_out = 1;
+        return CVY_OK;
+    }
     if (!from) {
         CVY_CHECK(cvy_model_last(m), CVY_E_CONFIG, "the first layer needs an input: give `from`");
         names[0] = (char *)(uintptr_t)cvy_model_last(m);
@@ -124,15 +169,15 @@ static cvy_status read_from(cvy_model *m, const cvy_tree *from, char **names, in
         cvy_tree *item = from->kind == CVY_TREE_LIST ? from->child[i] : (cvy_tree *)(uintptr_t)from;
         CVY_CHECK(item->text, CVY_E_CONFIG, "%s: expected the name of a layer or input", cvy_tree_where(item));
         item->used = 1;
-        names[i] = (char *)(uintptr_t)item->text;
+        CVY_TRY(name_source(r, item->text, &names[i]));
     }
     *count_out = count;
     return CVY_OK;
 }
 
-static cvy_status read_layers(cvy_model *m, const cvy_tree *layers, int depth);
+static cvy_status read_layers(reader *r, const cvy_tree *layers);
 
-static cvy_status read_repeat(cvy_model *m, const cvy_tree *repeat, int depth)
+static cvy_status read_repeat(reader *r, const cvy_tree *repeat)
 {
     int64_t count = 0;
     const cvy_tree *times = cvy_tree_get(repeat, "count"), *layers = cvy_tree_get(repeat, "layers");
@@ -140,8 +185,10 @@ static cvy_status read_repeat(cvy_model *m, const cvy_tree *repeat, int depth)
     CVY_TRY(cvy_tree_int(times, &count));
     CVY_CHECK(count >= 1 && count <= 10000, CVY_E_CONFIG, "%s: count is %lld, expected 1 to 10000",
               cvy_tree_where(times), (long long)count);
+    r->depth++;
     for (int64_t i = 0; i < count; i++)
-        CVY_TRY(read_layers(m, layers, depth + 1));
+        CVY_TRY(read_layers(r, layers));
+    r->depth--;
     return CVY_OK;
 }
 
@@ -175,36 +222,124 @@ static cvy_status read_stage(cvy_model *m, const cvy_tree *stage)
     return CVY_OK;
 }
 
-static cvy_status read_layer(cvy_model *m, const cvy_tree *layer, int depth)
+/* ---- networks that are parts ---- */
+
+/* A name for a layer of the network that the file does not name: the operator and a number, as in a model. */
+static cvy_status name_layer(const reader *r, const cvy_op_def *op, char **out)
 {
+    int n = 1;
+    for (int i = r->scope->first; i < r->m->nlayer; i++)
+        n += r->m->layer[i].op == op;
+    for (int taken = 1; taken; n++) {
+        CVY_TRY(cvy_pool_printf(r->m->pool, out, "%s%d", op->name, n));
+        taken = 0;
+        for (int i = r->scope->first; i < r->m->nlayer; i++)
+            taken |= strcmp(r->m->layer[i].name + strlen(r->scope->network) + 1, *out) == 0;
+    }
+    return CVY_OK;
+}
+
+/* Adds a layer of the network: its variables are those of all applications. */
+static cvy_status add_part(reader *r, const cvy_op_def *op, const char *name, const char *given,
+                           const cvy_tree *options, char *const *from, int nfrom)
+{
+    char *local = (char *)(uintptr_t)name, *full = NULL, *output = NULL;
+    if (!local)
+        CVY_TRY(name_layer(r, op, &local));
+    CVY_TRY(cvy_pool_printf(r->m->pool, &full, "%s.%s", r->scope->network, local));
+    CVY_TRY(cvy_pool_printf(r->m->pool, &output, "%s.%s", r->scope->name, given ? given : local));
+    return cvy_model_add_tree(r->m, op, full, options, output, from, nfrom);
+}
+
+/* The output of the last layer gets the name of the application. */
+static cvy_status end_network(reader *r, const scope *s, const cvy_tree *tree)
+{
+    cvy_model *m = r->m;
+    CVY_CHECK(m->nlayer > s->first, CVY_E_CONFIG, "%s: network %s has no layers", cvy_tree_where(tree), s->network);
+    cvy_layer *last = &m->layer[m->nlayer - 1];
+    CVY_CHECK(!(last->op->flags & CVY_OP_LOSS), CVY_E_CONFIG, "%s: the last layer of network %s is a loss",
+              cvy_tree_where(tree), s->network);
+    CVY_CHECK(cvy_index_find(&m->layer_at, s->name) < 0, CVY_E_CONFIG, "%s: the name '%s' is taken already",
+              cvy_tree_where(tree), s->name);
+    CVY_TRY(cvy_pool_strdup(m->pool, s->name, &last->output));
+    return cvy_index_add(&m->layer_at, last->output, m->nlayer - 1);
+}
+
+/* `generator: {name: fake, from: z}`: applies a network of `networks`. */
+static cvy_status read_part(reader *r, const cvy_tree *layer, const char *network, const cvy_tree *definition)
+{
+    static const char *const known[] = {"name", "from"};
+    const cvy_tree *map = layer->kind == CVY_TREE_MAP && layer->child[0]->kind == CVY_TREE_MAP ? layer->child[0] : NULL;
+    const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL,
+                   *layers = definition->kind == CVY_TREE_MAP ? cvy_tree_get(definition, "layers") : NULL;
+    scope s = {.network = network, .name = name && name->text ? name->text : network, .first = r->m->nlayer};
+    int nfrom = 0;
+    CVY_CHECK(!r->scope, CVY_E_CONFIG, "%s: network %s cannot be a part of network %s", cvy_tree_where(layer), network,
+              r->scope->network);
+    for (int i = 0; map && i < map->count; i++)
+        CVY_CHECK(strcmp(map->key[i], known[0]) == 0 || strcmp(map->key[i], known[1]) == 0, CVY_E_CONFIG,
+                  "%s: network %s has no key '%s'%s", cvy_tree_where(map->key_at[i]), network, map->key[i],
+                  cvy_hint_name('\'', map->key[i], known, CVY_COUNT(known)).text);
+    CVY_CHECK(layers, CVY_E_CONFIG, "%s: network %s needs `layers`", cvy_tree_where(definition), network);
+    s.inputs = cvy_tree_get(definition, "inputs");
+    CVY_CHECK(!s.inputs || s.inputs->kind == CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: `inputs` of network %s is a list of names, such as [z]", cvy_tree_where(s.inputs), network);
+    for (int i = 0; s.inputs && i < s.inputs->count; i++)
+        CVY_CHECK(s.inputs->child[i]->text, CVY_E_CONFIG, "%s: expected the name of an input",
+                  cvy_tree_where(s.inputs->child[i]));
+    CVY_TRY(read_from(r, map ? cvy_tree_get(map, "from") : NULL, s.from, &nfrom));
+    const int inputs = s.inputs ? s.inputs->count : 1;
+    CVY_CHECK(nfrom == inputs, CVY_E_CONFIG, "%s: network %s has %d input%s, and `from` names %d",
+              cvy_tree_where(layer), network, inputs, inputs == 1 ? "" : "s", nfrom);
+    r->scope = &s;
+    CVY_TRY(read_layers(r, layers));
+    r->scope = NULL;
+    return end_network(r, &s, layer);
+}
+
+static const cvy_tree *find_network(const reader *r, const char *name)
+{
+    return r->networks ? cvy_tree_get(r->networks, name) : NULL;
+}
+
+static cvy_status read_layer(reader *r, const cvy_tree *layer)
+{
+    cvy_model *m = r->m;
     const cvy_tree *map = layer->kind == CVY_TREE_MAP && layer->count == 1 ? layer->child[0] : NULL;
     const char *op_name = map ? layer->key[0] : layer->text;
     CVY_CHECK(op_name, CVY_E_CONFIG, "%s: a layer is written as `conv: {channels: 32, kernel: 3}` or just `relu`",
               cvy_tree_where(layer));
     if (strcmp(op_name, "repeat") == 0)
-        return read_repeat(m, map ? map : layer, depth);
+        return read_repeat(r, map ? map : layer);
     CVY_CHECK(!map || map->kind == CVY_TREE_MAP || (map->text && !*map->text), CVY_E_CONFIG,
               "%s: the options of %s are a map", cvy_tree_where(map), op_name);
+    const cvy_tree *network = find_network(r, op_name);
+    if (network)
+        return read_part(r, layer, op_name, network);
     char *from[CVY_NODE_SRC_MAX] = {0};
     int nfrom = 0;
     cvy_tree *options = NULL;
     const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL, *output = map ? cvy_tree_get(map, "output") : NULL;
     const cvy_op_def *op = NULL;
     CVY_TRY(cvy_model_find_layer(m, op_name, &op));
-    CVY_TRY(read_from(m, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
+    CVY_TRY(read_from(r, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
     CVY_TRY(own_options(m, map, &options));
-    CVY_TRY(cvy_model_add_tree(m, op, name ? name->text : NULL, options, output ? output->text : NULL, from, nfrom));
+    if (r->scope)
+        CVY_TRY(add_part(r, op, name ? name->text : NULL, output ? output->text : NULL, options, from, nfrom));
+    else
+        CVY_TRY(
+            cvy_model_add_tree(m, op, name ? name->text : NULL, options, output ? output->text : NULL, from, nfrom));
     return read_stage(m, map ? cvy_tree_get(map, "stage") : NULL);
 }
 
-static cvy_status read_layers(cvy_model *m, const cvy_tree *layers, int depth)
+static cvy_status read_layers(reader *r, const cvy_tree *layers)
 {
     CVY_CHECK(layers->kind == CVY_TREE_LIST && layers->count > 0, CVY_E_CONFIG,
               "%s: `layers` is a list of at least one layer", cvy_tree_where(layers));
-    CVY_CHECK(depth < 8 && m->nlayer < 200000, CVY_E_CONFIG,
+    CVY_CHECK(r->depth < 8 && r->m->nlayer < 200000, CVY_E_CONFIG,
               "%s: repeats are nested too deeply, or there are too many layers", cvy_tree_where(layers));
     for (int i = 0; i < layers->count; i++)
-        CVY_TRY(at_tree(read_layer(m, layers->child[i], depth), layers->child[i]));
+        CVY_TRY(at_tree(read_layer(r, layers->child[i]), layers->child[i]));
     return CVY_OK;
 }
 
@@ -249,7 +384,7 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
         CVY_TRY(build_zoo(name->text, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m));
         return add_fields(m, field, nfield);
     }
-    static const char *const known[] = {"inputs", "layers", "output", "name", NULL};
+    static const char *const known[] = {"inputs", "networks", "layers", "output", "name", NULL};
     const cvy_tree *layers = cvy_tree_get(tree, "layers"), *output = cvy_tree_get(tree, "output"),
                    *inputs = cvy_tree_get(tree, "inputs");
     for (int i = 0; i < tree->count; i++) {
@@ -263,7 +398,10 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
               cvy_tree_where(tree));
     CVY_TRY(read_inputs(m, inputs, input));
     CVY_TRY(add_fields(m, field, nfield));
-    CVY_TRY(read_layers(m, layers, 0));
+    reader r = {.m = m, .networks = cvy_tree_get(tree, "networks")};
+    CVY_CHECK(!r.networks || r.networks->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: `networks` is a map of names and networks", cvy_tree_where(r.networks));
+    CVY_TRY(read_layers(&r, layers));
     if (output && output->text)
         CVY_TRY(cvy_pool_strdup(m->pool, output->text, &m->output));
     return CVY_OK;

@@ -62,13 +62,7 @@ static cvy_status add_steps(cvy_trainer *t)
         cvy_log(s->context, CVY_LOG_WARN,
                 "train.batch is %lld, but there are %lld samples to train on: every step takes all of them",
                 (long long)batch, (long long)info->nsamples);
-    CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, t->order.batch, &opts, &t->task.full)));
-    const int64_t tail = drop ? 0 : info->nsamples % t->order.batch;
-    t->task.tail = -1;
-    if (tail) {
-        opts.accumulate = CVY_MIN(opts.accumulate, tail);
-        CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, tail, &opts, &t->task.tail)));
-    }
+    CVY_TRY(cvy_trainer_add_turns(t, &opts, drop ? 0 : info->nsamples % t->order.batch));
     t->validation.source = s->val ? "val" : s->test ? "test" : NULL;
     return t->validation.source ? cvy_scorer_add(s, s->val ? s->val : s->test, s->model, &t->validation.scorer)
                                 : CVY_OK;
@@ -130,6 +124,7 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
     cvy_json_int(&json, "samples", cvy_order_samples_before(&t->order, t->step));
     cvy_json_real(&json, "loss", t->latest.loss);
+    cvy_trainer_log_turns(t, &json);
     cvy_json_real(&json, "learning_rate", lr);
     cvy_json_string(&json, "update", cvy_trainer_mode(t, t->step - 1));
     cvy_json_real(&json, "images_per_s", t->latest.images_per_s);
@@ -253,47 +248,6 @@ static cvy_status end_epoch(cvy_trainer *t)
 
 /* ---- the loop ---- */
 
-/* what: the loss or a gradient. word: "nan", "infinite" or "not finite". cause: where the number was computed, or
- * NULL. */
-static cvy_status fail_not_finite(const cvy_trainer *t, int64_t step, const char *what, const char *word,
-                                  const char *cause)
-{
-    char saved[96] = "no checkpoint was saved yet", first[408] = "";
-    if (t->save.safe_step >= 0)
-        snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->save.safe_step);
-    if (cause)
-        snprintf(first, sizeof first, "%s; ", cause);
-    return cvy_error_set(CVY_E_NUMERIC,
-                         "%s of step %lld is %s, expected a finite number: %slower train.optimizer.lr, add a warm-up "
-                         "to train.schedule, or set"
-                         " train.clip_norm; %s",
-                         what, (long long)step, word, first, saved);
-}
-
-/* The loss is a sum over all ranks, so all of them stop here. For workers that do not wait for each other it is the sum
- * over the latest step of each worker. They may see it at different steps, and the agreement at the next
- * synchronisation stops all ranks. */
-static cvy_status check_loss(const cvy_trainer *t)
-{
-    return isfinite(t->latest.loss)
-               ? CVY_OK
-               : fail_not_finite(t, t->step, "the loss", isnan(t->latest.loss) ? "nan" : "infinite", NULL);
-}
-
-/* If the loss or a gradient is not finite, the step ends before its update, and the weights are those of the previous
- * step. */
-static cvy_status take_step(cvy_trainer *t, int step, double lr)
-{
-    char cause[400];
-    const cvy_status status = cvy_program_step(t->session.program, step, lr);
-    if (status != CVY_E_NUMERIC)
-        return status;
-    snprintf(cause, sizeof cause, "%s", cvy_error_text());
-    (void)!cvy_trainer_finish_save(t,
-                                   0); /* a save in progress may complete now, so that fail_not_finite() can name it */
-    return fail_not_finite(t, t->step + 1, t->session.program->task[step]->lost, "not finite", cause);
-}
-
 /* Ends the run after a fault that all ranks have. All-reduces in progress must end before their memory is freed, and a
  * save in progress is completed. */
 static cvy_status end_together(cvy_trainer *t, cvy_status fault)
@@ -309,48 +263,33 @@ static cvy_status end_together(cvy_trainer *t, cvy_status fault)
 
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready)
 {
-    cvy_session *s = &t->session;
     const double begin = cvy_clock_s();
     const int64_t n = cvy_order_batch(&t->order, t->step);
-    const int step = n == t->order.batch ? t->task.full : t->task.tail;
-    cvy_program_task *info = s->program->task[step];
-    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(s->train), rows, t->data.part));
-    const double filled = cvy_clock_s(),
-                 lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
-    cvy_program_set_updates(s->program, step, t->step);
-    cvy_program_name_samples(s->program, rows->id);
-    const cvy_status taken = take_step(t, step, lr);
-    cvy_program_name_samples(s->program, NULL);
-    CVY_TRY(taken);
+    const double lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
+    cvy_step_time time = {0};
+    CVY_TRY(cvy_trainer_take_turns(t, rows, lr, &time));
     CVY_TRY(cvy_trainer_flush(t, t->step));
-    t->latest.loss = 0;
-    for (int i = 0; i < info->nloss; i++) {
-        double loss = 0;
-        CVY_TRY(cvy_program_loss(s->program, step, info->loss[i].name, &loss));
-        t->latest.loss += loss;
-    }
+    const double data_s = waited_s + cvy_clock_s() - begin - time.total; /* what was not in the turns */
     t->step++;
-    t->task.latest = step;
     t->state.epoch_loss += t->latest.loss * (double)n;
     t->state.epoch_samples += (double)n;
     t->window.steps++;
     t->window.samples += n;
     t->window.wait_s += waited_s;
     t->window.ready += ready;
-    t->window.data_s += waited_s + filled - begin;
-    t->window.compute_s += info->time.total - info->time.exposed_comm;
-    t->window.comm_s += info->time.exposed_comm;
-    t->window.hidden_s += info->time.hidden_comm;
-    cvy_trainer_note_axes(t, &info->time, waited_s + filled - begin);
-    t->time.sync_s = info->time.exposed_comm;
-    t->time.busy_s = waited_s + filled - begin + info->time.total - info->time.exposed_comm;
+    t->window.data_s += data_s;
+    t->window.compute_s += time.total - time.exposed_comm;
+    t->window.comm_s += time.exposed_comm;
+    t->window.hidden_s += time.hidden_comm;
+    cvy_trainer_note_axes(t, &time, data_s);
+    t->time.sync_s = time.exposed_comm;
+    t->time.busy_s = data_s + time.total - time.exposed_comm;
     const double seconds = waited_s + cvy_clock_s() - begin;
     t->state.epoch_train_s += seconds;
     if (t->step > t->first_step + 1) { /* the first step also waits until the loader has started */
         t->time.data_wait_s += waited_s;
         t->time.loop_s += seconds;
     }
-    CVY_TRY(check_loss(t));
     if (t->step == t->first_step + 1) {
         char text[96];
         int n = snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->time.start_s);
@@ -361,7 +300,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     }
     if (t->step % t->session.job->log.every == 0 || t->step == t->order.last_step)
         log_step(t, lr);
-    cvy_trainer_compare_forecast(t, &info->time, step == t->task.full);
+    cvy_trainer_compare_forecast(t, &time, n == t->order.batch);
     cvy_trainer_watch_cores(t);
     return CVY_OK;
 }
@@ -458,13 +397,6 @@ static void watch_steps(const cvy_trainer *t)
     cvy_watchdog_steps(t->session.watchdog, t->session.program, heartbeat_path);
 }
 
-static cvy_row_needs row_needs(const cvy_trainer *t)
-{
-    const cvy_program *p = t->session.program;
-    const cvy_row_needs full = cvy_program_row_needs(p, t->task.full);
-    return t->task.tail >= 0 ? CVY_MIN(full, cvy_program_row_needs(p, t->task.tail)) : full;
-}
-
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -475,7 +407,7 @@ static cvy_status loop(cvy_trainer *t)
                             .threads = cvy_session_data_threads(t->session.context, t->session.job),
                             .depth = (int)CVY_MAX(job->data.prefetch, 1),
                             .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
-                            .needs = row_needs(t),
+                            .needs = cvy_trainer_row_needs(t),
                             .first_step = t->step,
                             .share = cvy_order_share,
                             .share_user = &t->order};

@@ -55,6 +55,14 @@ typedef struct cvy_sampling {
     char data[24];
 } cvy_sampling;
 
+/* A training of a step: of all weights by all losses, or one of train.turns. */
+typedef struct cvy_trainer_turn {
+    int full, tail; /* tasks of the program: of a whole batch, and of an epoch's smaller last one; tail -1: none */
+    int64_t every;  /* it is taken in the steps 0, every, 2 every ... */
+    double lr_mult;
+    double *loss; /* of the task's losses, when it was taken last; NaN before that */
+} cvy_trainer_turn;
+
 typedef struct cvy_control_request { /* requests of any rank; all ranks have the same copy */
     int stop, save;
 } cvy_control_request;
@@ -65,9 +73,11 @@ typedef struct cvy_trainer {
     cvy_order order;
     double epochs;
     struct {
-        int full, tail; /* indices of tasks in the program; tail: an epoch's smaller last batch, -1: none */
+        int full, tail; /* those of the first turn */
         int latest;     /* index of the task that ran last */
     } task;
+    cvy_trainer_turn *turn; /* [nturn], in the pool of the job */
+    int nturn;
     struct {
         cvy_scorer scorer;  /* for validation data; without them for test data, only for the curve */
         const char *source; /* "val", "test", or NULL: neither */
@@ -152,6 +162,17 @@ cvy_status cvy_trainer_initialise(cvy_trainer *t);
 void cvy_trainer_say(cvy_trainer *t, const char *event);
 /* Runs one training step on these rows and writes its lines to the log. */
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
+/* ---- train_turns.c: the trainings of a step ---- */
+/* Adds them to the program. tail: samples of an epoch's smaller last batch, 0: there is none. */
+cvy_status cvy_trainer_add_turns(cvy_trainer *t, cvy_training_opts *opts, int64_t tail);
+/* Fills the feeds with these rows and takes all turns that are due in this step. Adds their times to *time, and sets
+ * the latest loss, which is the sum over the turns. CVY_E_NUMERIC: a loss or a gradient is not finite; weights of turns
+ * before have changed. */
+cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double lr, cvy_step_time *time);
+/* Adds the losses of all turns to an open object, if there are several. */
+void cvy_trainer_log_turns(const cvy_trainer *t, cvy_json *json);
+/* What all turns read of the rows. */
+cvy_row_needs cvy_trainer_row_needs(const cvy_trainer *t);
 /* ---- train_control.c: when a run saves and when it ends ---- */
 /* Exchanges faults and requests of all ranks. If any rank has a fault, all ranks return a fault. Collective. */
 cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status fault, cvy_control_request *request_out);

@@ -1,0 +1,179 @@
+/*
+ * train_turns.c: the trainings that a step takes: one of all weights, or those of train.turns, which train different
+ * weights by different losses on the same samples, one after the other. Each has tasks of its own in the program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/job_table.h"
+#include "program/program_fill.h"
+#include "train/trainer.h"
+
+/* ---- the tasks ---- */
+
+static cvy_status add_tasks(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_training_opts *opts, int64_t tail)
+{
+    cvy_session *s = &t->session;
+    cvy_training_opts less = *opts;
+    turn->tail = -1;
+    CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, t->order.batch, opts, &turn->full)));
+    if (tail) {
+        less.accumulate = CVY_MIN(opts->accumulate, tail);
+        CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, tail, &less, &turn->tail)));
+    }
+    const int nloss = s->program->task[turn->full]->nloss;
+    CVY_TRY(cvy_pool_alloc(s->job->pool, sizeof *turn->loss * (size_t)nloss, &turn->loss));
+    for (int i = 0; i < nloss; i++)
+        turn->loss[i] = NAN;
+    return CVY_OK;
+}
+
+/* A turn changes weights that the next one reads, so all ranks must have them at once. */
+static cvy_status check_mode(const cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const cvy_update_mode mode = t->session.program->update.def->mode;
+    CVY_CHECK(mode == CVY_UPDATE_SYNC || mode == CVY_UPDATE_ZERO1, CVY_E_CONFIG,
+              "%s: train.turns needs update: sync or zero1, not %s: a turn reads the weights of the turn before",
+              cvy_job_where(job, "train", "turns"), t->session.program->update.def->name);
+    CVY_CHECK(job->parallel.pipeline == 1, CVY_E_CONFIG,
+              "%s: train.turns needs parallel.pipeline: 1, because turns have different layers",
+              cvy_job_where(job, "train", "turns"));
+    CVY_CHECK(job->comm.forward == 0, CVY_E_CONFIG,
+              "%s: train.turns does not go with comm.overlap: forward: a turn reads the weights of the turn before",
+              cvy_job_where(job, "train", "turns"));
+    return CVY_OK;
+}
+
+cvy_status cvy_trainer_add_turns(cvy_trainer *t, cvy_training_opts *opts, int64_t tail)
+{
+    const cvy_job *job = t->session.job;
+    t->nturn = CVY_MAX(job->train.nturn, 1);
+    CVY_TRY(cvy_pool_alloc(job->pool, sizeof *t->turn * (size_t)t->nturn, &t->turn));
+    if (job->train.nturn > 0)
+        CVY_TRY(check_mode(t));
+    for (int k = 0; k < t->nturn; k++) {
+        const cvy_job_turn *wish = job->train.nturn > 0 ? &job->train.turn[k] : NULL;
+        t->turn[k].every = wish ? wish->every : 1;
+        t->turn[k].lr_mult = wish ? wish->lr_mult : 1;
+        opts->losses = wish ? wish->losses : NULL;
+        opts->trains = wish ? wish->train : NULL;
+        CVY_TRY(add_tasks(t, &t->turn[k], opts, tail));
+    }
+    t->task.full = t->turn[0].full;
+    t->task.tail = t->turn[0].tail;
+    return CVY_OK;
+}
+
+cvy_row_needs cvy_trainer_row_needs(const cvy_trainer *t)
+{
+    const cvy_program *p = t->session.program;
+    cvy_row_needs needs = cvy_program_row_needs(p, t->task.full);
+    for (int k = 0; k < t->nturn; k++) {
+        needs = CVY_MIN(needs, cvy_program_row_needs(p, t->turn[k].full));
+        if (t->turn[k].tail >= 0)
+            needs = CVY_MIN(needs, cvy_program_row_needs(p, t->turn[k].tail));
+    }
+    return needs;
+}
+
+/* ---- a step ---- */
+
+/* what: the loss or a gradient. word: "nan", "infinite" or "not finite". cause: where the number was computed, or
+ * NULL. */
+static cvy_status fail_not_finite(const cvy_trainer *t, int64_t step, const char *what, const char *word,
+                                  const char *cause)
+{
+    char saved[96] = "no checkpoint was saved yet", first[408] = "";
+    if (t->save.safe_step >= 0)
+        snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->save.safe_step);
+    if (cause)
+        snprintf(first, sizeof first, "%s; ", cause);
+    return cvy_error_set(CVY_E_NUMERIC,
+                         "%s of step %lld is %s, expected a finite number: %slower train.optimizer.lr, add a warm-up "
+                         "to train.schedule, or set"
+                         " train.clip_norm; %s",
+                         what, (long long)step, word, first, saved);
+}
+
+/* The loss is a sum over all ranks, so all of them stop here. For workers that do not wait for each other it is the sum
+ * over the latest step of each worker. They may see it at different steps, and the agreement at the next
+ * synchronisation stops all ranks. */
+static cvy_status check_loss(const cvy_trainer *t)
+{
+    return isfinite(t->latest.loss)
+               ? CVY_OK
+               : fail_not_finite(t, t->step + 1, "the loss", isnan(t->latest.loss) ? "nan" : "infinite", NULL);
+}
+
+/* If the loss or a gradient is not finite, the step ends before its update, and the weights are those of the previous
+ * step. */
+static cvy_status take_step(cvy_trainer *t, int step, double lr)
+{
+    char cause[400];
+    const cvy_status status = cvy_program_step(t->session.program, step, lr);
+    if (status != CVY_E_NUMERIC)
+        return status;
+    snprintf(cause, sizeof cause, "%s", cvy_error_text());
+    (void)!cvy_trainer_finish_save(t,
+                                   0); /* a save in progress may complete now, so that fail_not_finite() can name it */
+    return fail_not_finite(t, t->step + 1, t->session.program->task[step]->lost, "not finite", cause);
+}
+
+static cvy_status take_turn(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_rows *rows, double lr)
+{
+    cvy_session *s = &t->session;
+    const int task = cvy_order_batch(&t->order, t->step) == t->order.batch ? turn->full : turn->tail;
+    const cvy_program_task *info = s->program->task[task];
+    CVY_TRY(cvy_session_fill(s, task, cvy_dataset_describe(s->train), rows, t->data.part));
+    cvy_program_set_updates(s->program, task, (t->step + turn->every - 1) / turn->every);
+    cvy_program_name_samples(s->program, rows->id);
+    const cvy_status status = take_step(t, task, turn->lr_mult * lr);
+    cvy_program_name_samples(s->program, NULL);
+    CVY_TRY(status);
+    for (int i = 0; i < info->nloss; i++)
+        CVY_TRY(cvy_program_loss(s->program, task, info->loss[i].name, &turn->loss[i]));
+    t->task.latest = task;
+    return CVY_OK;
+}
+
+static void add_time(cvy_step_time *sum, const cvy_step_time *more)
+{
+    sum->total += more->total;
+    sum->exposed_comm += more->exposed_comm;
+    sum->hidden_comm += more->hidden_comm;
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        sum->beside[a] += more->beside[a];
+    sum->bubble += more->bubble;
+}
+
+cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double lr, cvy_step_time *time)
+{
+    double sum = 0;
+    for (int k = 0; k < t->nturn; k++) {
+        cvy_trainer_turn *turn = &t->turn[k];
+        if (t->step % turn->every == 0) {
+            CVY_TRY(take_turn(t, turn, rows, lr));
+            add_time(time, &t->session.program->task[t->task.latest]->time);
+        }
+        for (int i = 0; i < t->session.program->task[turn->full]->nloss; i++)
+            sum += isnan(turn->loss[i]) && t->step % turn->every != 0 ? 0 : turn->loss[i];
+    }
+    t->latest.loss = sum;
+    return check_loss(t);
+}
+
+void cvy_trainer_log_turns(const cvy_trainer *t, cvy_json *json)
+{
+    char name[160];
+    for (int k = 0; k < t->nturn && t->nturn > 1; k++) {
+        const cvy_program_task *info = t->session.program->task[t->turn[k].full];
+        for (int i = 0; i < info->nloss; i++) {
+            snprintf(name, sizeof name, "loss_%s", info->loss[i].name);
+            cvy_json_real(json, name, t->turn[k].loss[i]);
+        }
+    }
+}
