@@ -118,9 +118,13 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
         const char *name;
         int wanted;
     } fallback[] = {
-        {"accuracy", nclasses > 1 && (!by_job || all)}, {"auc", ranks_samples && (!by_job || all)},
-        {"efficiency_at_fpr", ranks_samples && all},    {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
-        {"rmse", nclasses == 0 && (!by_job || all)},    {"mae", nclasses == 0 && all},
+        {"accuracy", nclasses > 1 && (!by_job || all)},
+        {"auc", ranks_samples && (!by_job || all)},
+        {"efficiency_at_fpr", ranks_samples && all},
+        {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
+        {"iou", has_label_map(scorer) && all},
+        {"rmse", nclasses == 0 && (!by_job || all)},
+        {"mae", nclasses == 0 && all},
         {"r2", nclasses == 0 && (!by_job || all)},
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)

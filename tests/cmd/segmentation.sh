@@ -21,6 +21,11 @@ near() { awk -v a="$1" -v b="$2" -v bound="$3" 'BEGIN { exit !(a != "" && b != "
 for key in '"iou_by_class": \[[0-9.e-]*, [0-9.e-]*, [0-9.e-]*\]' '"dice_by_class"' '"accuracy"' '"samples": 30'; do
     grep -q "$key" score || fail "the scores lack $key: $(cat score)"
 done
+sed 's/metrics: .*/metrics: accuracy/' job.yaml >plain.yaml
+# shellcheck disable=SC2086
+"$CONVOY" train plain.yaml --out plain --threads 1 $few >log.plain 2>&1 || fail "train fails: $(tail -3 log.plain)"
+"$CONVOY" test plain --data '{format: shapes, size: 32, samples: 30, first: 5000}' --json >score.plain || fail "test fails"
+[ "$(number iou score.plain)" = "$(number iou score)" ] || fail "a test of a map of labels does not add iou: $(cat score.plain)"
 final=$(sed -n 's/.*train loss \([0-9.]*\).*/\1/p' log | tail -n 1)
 
 # alike NAME RANKS OPTION ...: the same run with these options has the same losses, and its weights the same scores.
