@@ -165,6 +165,8 @@ static cvy_status new_node(cvy_graph *g, const cvy_op_def *op, const char *name,
     cvy_node *node = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *node, &node));
     CVY_TRY(cvy_pool_strdup(g->pool, name, &node->name));
+    for (int again = 2; cvy_index_find(&g->node_names, node->name) >= 0; again++) /* a layer may be applied again */
+        CVY_TRY(cvy_pool_printf(g->pool, &node->name, "%s.%d", name, again));
     char *layer_copy = NULL;
     CVY_TRY(cvy_pool_strdup(g->pool, layer ? layer : name, &layer_copy));
     node->layer = layer_copy;

@@ -245,17 +245,15 @@ static int is_read(const cvy_model *m, const char *name)
     return 0;
 }
 
-/* A layer is needed if it is an output, or a source of a needed layer, which comes after it. */
-static void find_needed(const cvy_model *m, const char *outputs, uint8_t *is_needed)
+/* Marks the sources of the layers that are marked; they come before them. */
+static void mark_sources(const cvy_model *m, uint8_t *is_needed)
 {
-    for (int i = m->nlayer - 1; i >= 0; i--) {
-        is_needed[i] |= (uint8_t)names_it(outputs, m->layer[i].output);
+    for (int i = m->nlayer - 1; i >= 0; i--)
         for (int k = 0; is_needed[i] && k < m->layer[i].nfrom; k++) {
             const int at = cvy_index_find(&m->layer_at, m->layer[i].from[k]);
             if (at >= 0)
                 is_needed[at] = 1;
         }
-    }
 }
 
 cvy_status cvy_model_keep(cvy_model *m, const char *outputs)
@@ -266,8 +264,9 @@ cvy_status cvy_model_keep(cvy_model *m, const char *outputs)
     int nlayer = 0, ninput = 0;
     outputs = outputs ? outputs : cvy_model_output(m);
     CVY_TRY(cvy_mem_alloc((size_t)m->nlayer + 1, &is_needed));
-    if (outputs)
-        find_needed(m, outputs, is_needed);
+    for (int i = 0; outputs && i < m->nlayer; i++)
+        is_needed[i] = (uint8_t)names_it(outputs, m->layer[i].output);
+    mark_sources(m, is_needed);
     for (int i = 0, to = 0; i < m->nlayer; i++)
         if (is_needed[i])
             CVY_TRY_OUT(cvy_index_add(&index, m->layer[i].output, to++));
@@ -310,8 +309,24 @@ static int is_activation(const cvy_model *m, const cvy_model_input *input)
     return 0;
 }
 
+/* Marks the layers on which these outputs depend. Others are left out: their batch norms would follow statistics of a
+ * step that does not use them. */
+static cvy_status mark_needed(const cvy_model *m, const char *const *wanted, int nwanted, uint8_t **needed_out)
+{
+    uint8_t *needed = NULL;
+    CVY_TRY(cvy_mem_alloc((size_t)m->nlayer + 1, &needed));
+    for (int i = 0; i < nwanted; i++) {
+        const int at = cvy_index_find(&m->layer_at, wanted[i]);
+        if (at >= 0)
+            needed[at] = 1;
+    }
+    mark_sources(m, needed);
+    *needed_out = needed;
+    return CVY_OK;
+}
+
 /* Adds the feeds that layers read, then the layers in order. */
-static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, cvy_value **value)
+static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, const uint8_t *needed, cvy_value **value)
 {
     for (int i = 0; i < m->ninput; i++) {
         const cvy_model_input *input = &m->input[i];
@@ -323,7 +338,7 @@ static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, cvy_value **value
     for (int i = 0; i < m->nlayer; i++) {
         const cvy_layer *layer = &m->layer[i];
         cvy_value *src[CVY_NODE_SRC_MAX] = {0};
-        if (layer->training_only && !g->training)
+        if (!needed[i] || (layer->training_only && !g->training))
             continue;
         for (int k = 0; k < layer->nfrom; k++)
             src[k] = find_value(m, g, value, layer->from[k]);
@@ -337,10 +352,12 @@ cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_g
 {
     cvy_graph *g = NULL;
     cvy_value **value = NULL;
+    uint8_t *needed = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *value * ((size_t)m->nlayer + 1), &value));
+    CVY_TRY_OUT(mark_needed(m, wanted, nwanted, &needed));
     CVY_TRY_OUT(cvy_graph_create(vars, opts, &g));
-    CVY_TRY_OUT(fill_graph(m, g, value));
+    CVY_TRY_OUT(fill_graph(m, g, needed, value));
     for (int i = 0; i < nwanted; i++) {
         wanted_out[i] = find_value(m, g, value, wanted[i]);
         if (!wanted_out[i])
@@ -352,6 +369,7 @@ cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_g
     CVY_TRY_OUT(cvy_graph_verify(g));
     *out = g;
 out:
+    cvy_mem_free(&needed);
     cvy_mem_free(&value);
     if (status != CVY_OK) {
         cvy_graph_destroy(&g);

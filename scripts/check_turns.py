@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""check_turns.py: compares ten steps of a generative adversarial network with PyTorch, weight by weight.
+
+    python scripts/check_turns.py [--build build/release] [--ranks 1] [--loss bce|mse|wasserstein]
+
+A generator and a discriminator with batch norm and transposed convolutions start with the same weights and get the same
+noise and samples in f64. Each step trains the discriminator, then the generator, both with Adam. It prints the largest
+difference of a weight or a running statistic, relative to the largest number of its tensor if that is above 1. It needs
+torch, numpy and safetensors. The exit status is 1 if a difference is larger than 1e-9.
+"""
+import argparse
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import torch
+from safetensors.torch import load_file, save_file
+
+STEPS, BATCH, TOLERANCE = 10, 8, 1e-9
+
+JOB = """
+model:
+  networks:
+    generator:
+      inputs: [z]
+      layers:
+      - fc: {{name: fc1, channels: 128, bias: false}}
+      - reshape: {{shape: [8, 4, 4]}}
+      - batch_norm: {{name: norm1}}
+      - relu
+      - deconv: {{name: up1, channels: 4, kernel: 4, stride: 2, pad: 1, bias: false}}
+      - batch_norm: {{name: norm2}}
+      - relu
+      - deconv: {{name: up2, channels: 1, kernel: 4, stride: 2, pad: 1}}
+      - tanh
+    discriminator:
+      layers:
+      - conv: {{name: down1, channels: 4, kernel: 4, stride: 2, pad: 1}}
+      - leaky_relu: {{slope: 0.2}}
+      - conv: {{name: down2, channels: 8, kernel: 4, stride: 2, pad: 1, bias: false}}
+      - batch_norm: {{name: norm}}
+      - leaky_relu: {{slope: 0.2}}
+      - fc: {{name: score, channels: 1}}
+  layers:
+  - generator: {{name: fake, from: y}}
+  - discriminator: {{name: real, from: x}}
+  - discriminator: {{name: judged, from: fake}}
+  - constant: {{name: yes_real, value: {yes}, from: real}}
+  - constant: {{name: no, value: {no}, from: judged}}
+  - constant: {{name: yes, value: {yes}, from: judged}}
+  - {loss}: {{name: loss_real, from: [real, yes_real]}}
+  - {loss}: {{name: loss_fake, from: [judged, no]}}
+  - {loss}: {{name: loss_generator, from: [judged, yes]}}
+  output: fake
+data: {{train: {{path: data}}, shuffle: false}}
+batch_norm: {{group: batch}}
+train:
+  dtype: f64
+  batch: {batch}
+  steps: {steps}
+  metrics: none
+  init: first.safetensors
+  optimizer: {{name: adam, lr: 0.002, beta1: 0.5}}
+  turns:
+  - {{losses: [loss_real, loss_fake], train: discriminator}}
+  - {{losses: loss_generator, train: generator}}
+"""
+
+
+def networks():
+    nn = torch.nn
+    generator = nn.ModuleDict({
+        "fc1": nn.Linear(6, 128, bias=False), "norm1": nn.BatchNorm2d(8),
+        "up1": nn.ConvTranspose2d(8, 4, 4, 2, 1, bias=False), "norm2": nn.BatchNorm2d(4),
+        "up2": nn.ConvTranspose2d(4, 1, 4, 2, 1)})
+    discriminator = nn.ModuleDict({
+        "down1": nn.Conv2d(1, 4, 4, 2, 1), "down2": nn.Conv2d(4, 8, 4, 2, 1, bias=False),
+        "norm": nn.BatchNorm2d(8), "score": nn.Linear(8 * 4 * 4, 1)})
+    return generator.double(), discriminator.double()
+
+
+def generate(g, z):
+    x = torch.relu(g["norm1"](g["fc1"](z).reshape(-1, 8, 4, 4)))
+    return torch.tanh(g["up2"](torch.relu(g["norm2"](g["up1"](x)))))
+
+
+def judge(d, x):
+    leaky = torch.nn.functional.leaky_relu
+    x = leaky(d["norm"](d["down2"](leaky(d["down1"](x), 0.2))), 0.2)
+    return d["score"](x.flatten(1))
+
+
+def loss_of(kind, score, is_real):
+    target = torch.full_like(score, 1.0 if is_real else (-1.0 if kind == "wasserstein" else 0.0))
+    if kind == "wasserstein":
+        return -(target * score).mean()
+    return {"bce": torch.nn.functional.binary_cross_entropy_with_logits, "mse": torch.nn.functional.mse_loss}[kind](score, target)
+
+
+def our_names(net, name):
+    """The state of a network under our names: batch norm has scale and shift."""
+    out = {}
+    for key, value in net.state_dict().items():
+        layer, part = key.split(".")
+        if part == "num_batches_tracked":
+            continue
+        if layer.startswith("norm"):
+            part = {"weight": "scale", "bias": "shift"}.get(part, part)
+        out[f"{name}.{layer}.{part}"] = value.detach().clone()
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--loss", choices=["bce", "mse", "wasserstein"], default="bce")
+    options = parser.parse_args()
+    convoy = os.path.abspath(os.path.join(options.build, "convoy"))
+    torch.manual_seed(1)
+    torch.set_default_dtype(torch.float64)
+    generator, discriminator = networks()
+    x = torch.randn(STEPS * BATCH, 1, 16, 16).float().double() # convoy reads data as f32
+    z = torch.randn(STEPS * BATCH, 6).float().double()
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(folder + "/data")
+        numpy.save(folder + "/data/x.npy", x.numpy())
+        numpy.save(folder + "/data/y.npy", z.numpy())
+        save_file({**our_names(generator, "generator"), **our_names(discriminator, "discriminator")}, folder + "/first.safetensors")
+        with open(folder + "/job.yaml", "w") as file:
+            file.write(JOB.format(loss=options.loss, yes=1, no=-1 if options.loss == "wasserstein" else 0, batch=BATCH, steps=STEPS))
+        # Launchers say where the library of MPI is and may refuse to run as root; the environment is the caller's.
+        command = ["mpiexec", "-n", str(options.ranks)] if options.ranks > 1 else []
+        subprocess.run(command + [convoy, "train", "job.yaml", "--out", "run", "--threads", "1"], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
+        ours = {}
+        for path in glob.glob(folder + "/run/checkpoints/*/*.safetensors"):
+            ours.update(load_file(path))
+        adam = {"lr": 0.002, "betas": (0.5, 0.999)}
+        move = {"g": torch.optim.Adam(generator.parameters(), **adam), "d": torch.optim.Adam(discriminator.parameters(), **adam)}
+        for step in range(STEPS):
+            rows = slice(step * BATCH, (step + 1) * BATCH)
+            move["d"].zero_grad()
+            real = judge(discriminator, x[rows])
+            fake = judge(discriminator, generate(generator, z[rows]).detach())
+            (loss_of(options.loss, real, True) + loss_of(options.loss, fake, False)).backward()
+            move["d"].step()
+            move["g"].zero_grad()
+            loss_of(options.loss, judge(discriminator, generate(generator, z[rows])), True).backward()
+            move["g"].step()
+    theirs = {**our_names(generator, "generator"), **our_names(discriminator, "discriminator")}
+    worst, where = 0.0, ""
+    for name, value in theirs.items():
+        if name not in ours:
+            sys.exit(f"{name} is not in the checkpoint; it has {sorted(ours)[:8]}")
+        difference = float((ours[name] - value).abs().max() / max(1.0, float(value.abs().max())))
+        if difference >= worst:
+            worst, where = difference, name
+    print(f"{options.loss}, {options.ranks} ranks: {worst:.1e} ({where}), {len(theirs)} tensors after {STEPS} steps")
+    return worst > TOLERANCE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
