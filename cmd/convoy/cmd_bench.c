@@ -176,7 +176,7 @@ static int run(const cmd_line *line)
                                                                                               : "--trace");
         return CMD_EXIT_USAGE;
     }
-    return o->sweep ? cmd_sweep(line) : cmd_on_ranks_each(line, &o->threads, o->verbose, bench, &output);
+    return o->sweep ? cmd_bench_sweep(line) : cmd_on_ranks_each(line, &o->threads, o->verbose, bench, &output);
 }
 
 static const cmd_option options[] = {

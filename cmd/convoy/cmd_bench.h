@@ -1,5 +1,5 @@
 /*
- * cmd_bench.h: what cmd_bench.c and cmd_sweep.c share.
+ * cmd_bench.h: what cmd_bench.c and cmd_bench_sweep.c share.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,6 +34,6 @@ int cmd_bench_is_list(const cmd_bench_options *o);
 typedef void (*cmd_row_fn)(void *user, const cvy_bench_result *r);
 int cmd_bench_each(const cmd_line *line, const cmd_bench_options *o, cvy_context *context, cmd_row_fn row, void *user);
 /* `bench --sweep`. */
-int cmd_sweep(const cmd_line *line);
+int cmd_bench_sweep(const cmd_line *line);
 
 #endif

@@ -1,234 +1,126 @@
 /*
- * cmd_sweep.c: `convoy bench --sweep`: measures how many ranks with how many threads are fastest on these nodes. It
- * also tries whether one core of each rank is better used for communication (comm.progress: thread) than for computing.
- *
- * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks per node take part in a
- * communicator of their own and share the node's cores as threads; the other ranks sleep. If there is no launcher, this
- * process replaces itself by mpiexec before MPI_Init.
+ * cmd_sweep.c: `convoy sweep`: a hyperparameter search over many trainings in one mpiexec. Signals and the end of the
+ * allocation are handled as by `convoy train`.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "cmd_bench.h"
-#include "cmd_machine.h"
-#include "cmd_mpi.h"
+#include "cmd.h"
 
-#define RESULTS_MAX 256
+enum { ROWS = 20 }; /* of the ranking on the terminal */
+
+typedef struct verb_options {
+    const char *out, *walltime, *on_signal;
+    int resume, quiet;
+    cmd_sets sets;
+    cmd_ranks ranks;
+} verb_options;
 
 struct sweep {
-    const cmd_line *line;
-    const cmd_bench_options *options;
-    cvy_bench_result result[RESULTS_MAX];
-    int count;
+    cvy_train_control *control;
+    double end_time;
 };
 
-/* ---- start ---- */
-
-/* Replaces this process by mpiexec with one rank per core. Returns 0 if one process is enough, or an exit code if
- * mpiexec does not start. */
-static int launch(const cmd_line *line)
+static void show_line(void *user, const char *line)
 {
-    enum { WORDS_MAX = 1024 };
-    static const char *const unbound[] = {"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy",
-                                          "HYDRA_BINDING"};
-    const char *launcher = getenv("CONVOY_MPIEXEC") ? getenv("CONVOY_MPIEXEC") : "mpiexec", *word[WORDS_MAX + 8];
-    char self[1024], cores[16];
-    cmd_cores mine;
-    const size_t n = cmd_self(self, sizeof self);
-    int count = 0;
-    if (n == 0 || line->argc > WORDS_MAX || !cmd_cores_get(0, &mine) || cmd_cores_count(&mine) < 2)
-        return 0;
-    snprintf(cores, sizeof cores, "%d", cmd_cores_count(&mine));
-    const char *const head[] = {launcher, "-n", cores, self};
-    for (int i = 0; i < CMD_COUNT(head); i++)
-        word[count++] = head[i];
-    for (int i = 1; i < line->argc; i++)
-        word[count++] = line->argv[i];
-    word[count] = NULL;
-    for (int i = 0; i < CMD_COUNT(unbound); i++) /* ranks must not be bound: the sweep sets their cores itself */
-        setenv(unbound[i], "none", 0);
-    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0); /* Open MPI counts cores; we count hardware threads */
-    execvp(launcher, (char *const *)word);
-    cmd_error(
-        "%s does not start: start the ranks of the sweep yourself, one per core: mpiexec -n %s convoy bench --sweep "
-        "..., or name a launcher in"
-        " CONVOY_MPIEXEC",
-        launcher, cores);
-    return CMD_EXIT_FAULT;
+    const verb_options *o = user;
+    if (o->quiet)
+        return;
+    printf("%s\n", line);
+    fflush(stdout);
 }
 
-static const char counting[] = "counts the cores of each node"; /* for cmd_mpi_check() */
-
-/* ---- ranks that sleep ---- */
-
-/* A barrier that sleeps and does not spin: waiting ranks leave the cores to the working ones. */
-static void wait_for_all(MPI_Comm all)
+static void print_end(const cmd_line *line, cvy_status status, const cvy_sweep_result *r)
 {
-    const char *const waiting = "waits for the end of a split";
-    const struct timespec nap = {.tv_nsec = 2000000};
-    MPI_Request request;
-    int done = 0;
-    cmd_mpi_check(MPI_Ibarrier(all, &request), waiting);
-    for (;;) {
-        cmd_mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), waiting);
-        if (done)
-            return;
-        nanosleep(&nap, NULL);
+    const verb_options *o = line->options;
+    char *table = NULL;
+    if (cvy_sweep_table(o->out, ROWS, &table) == CVY_OK)
+        printf("\n%s\n", table);
+    cvy_text_release(&table);
+    if (cvy_report_sweep(o->out) != CVY_OK)
+        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
+    printf("%s: %lld of %lld trials have a score, %lld failed", status == CVY_STOPPED ? "stopped" : "done",
+           (long long)r->scored, (long long)r->trials, (long long)r->failed);
+    if (status == CVY_STOPPED) {
+        printf("\nall is saved in %s; continue with: convoy sweep ", o->out);
+        cmd_put_word(line->arg[0]);
+        printf(" --out ");
+        cmd_put_word(o->out);
+        printf(" --resume\n");
+    } else if (r->best) {
+        printf("\nthe best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run; %s/sweep.html shows all\n",
+               (long long)r->best, o->out, o->out, (long long)r->best, o->out);
+    } else {
+        printf("; %s/sweep.json has their errors\n", o->out);
     }
 }
 
-/* Lets every rank use all cores that the launcher gave to the node's ranks. Returns their number, the minimum over all
- * nodes. */
-static int share_cores(MPI_Comm node)
+static int sweep(const cmd_line *line, cvy_context *context, void *user)
 {
-    cmd_cores mine;
-    int cores = 1;
-    if (cmd_cores_get(0, &mine)) {
-        cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node), counting);
-        if (cmd_cores_bind(&mine))
-            cores = cmd_cores_count(&mine);
+    const verb_options *o = line->options;
+    const struct sweep *s = user;
+    const cvy_sweep_opts opts = {.size = sizeof opts,
+                                 .out = o->out,
+                                 .resume = o->resume,
+                                 .sets = o->sets.word,
+                                 .nsets = o->sets.count,
+                                 .control = s->control,
+                                 .end_time = s->end_time,
+                                 .line = show_line,
+                                 .user = (void *)(uintptr_t)o};
+    cvy_sweep_result result = {.size = sizeof result};
+    const cvy_status status = cvy_run_sweep(context, line->arg[0], &opts, &result);
+    if (status >= 0 && cvy_context_rank(context) == 0)
+        print_end(line, status, &result);
+    const int code = cmd_outcome(status);
+    return code || result.scored ? code : CMD_EXIT_FAULT;
+}
+
+static int run(const cmd_line *line)
+{
+    const verb_options *o = line->options;
+    struct sweep s = {0};
+    if (!o->out) {
+        cmd_error("convoy sweep needs --out: the folder for its trials");
+        return CMD_EXIT_USAGE;
     }
-    cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &cores, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), counting);
-    return cores;
+    int code = cmd_end_time(o->walltime, (double)time(NULL), &s.end_time);
+    if (!code)
+        code = cmd_listen(o->on_signal, &s.control); /* before MPI_Init: a signal may come at any time */
+    return code ? code : cmd_on_ranks(line, &o->ranks, sweep, &s);
 }
 
-/* ---- results ---- */
-
-static void add_result(void *user, const cvy_bench_result *r)
-{
-    struct sweep *s = user;
-    if (s->count < RESULTS_MAX)
-        s->result[s->count++] = *r;
-    cmd_bench_row(s->options, r);
-}
-
-/* Images/s by the median step. */
-static double speed(const cvy_bench_result *r)
-{
-    return 1e3 * (double)r->batch / r->ms_median;
-}
-
-/* Prints the fastest split for each network and batch. */
-static void print_best(const struct sweep *s)
-{
-    for (int i = 0; i < s->count; i++) {
-        const cvy_bench_result *first = &s->result[i], *best = first;
-        int seen = 0;
-        for (int k = 0; k < s->count; k++) {
-            const cvy_bench_result *r = &s->result[k];
-            const int same = strcmp(r->model, first->model) == 0 && r->batch == first->batch;
-            seen |= same && k < i;
-            best = same && speed(r) > speed(best) ? r : best;
-        }
-        if (seen)
-            continue;
-        if (s->options->json)
-            printf("{\"model\": \"%s\", \"batch\": %lld, \"best_ranks\": %d, \"best_threads\": %d, "
-                   "\"best_progress\": \"%s\", \"images_per_s\": %.6g}\n",
-                   best->model, (long long)best->batch, best->ranks, best->threads, best->progress, speed(best));
-        else
-            printf("best for %s, batch %lld: %d rank%s of %d thread%s%s, %.2f images/s by the median step\n",
-                   best->model, (long long)best->batch, best->ranks, best->ranks > 1 ? "s" : "", best->threads,
-                   best->threads > 1 ? "s" : "",
-                   strcmp(best->progress, "thread") == 0 ? " and one for communication (comm.progress: thread)" : "",
-                   speed(best));
-    }
-}
-
-/* ---- the sweep ---- */
-
-static int bench(const cmd_line *line, cvy_context *context, void *sweep)
-{
-    return cmd_bench_each(line, line->options, context, add_result, sweep);
-}
-
-struct node_position {
-    int node_rank, node_size, nodes;
+static const cmd_option options[] = {
+    CMD_OPTION_SET,
+    {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the folder of the search: each trial is a run folder in it"},
+    {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "continues the search in --out"},
+    {"--quiet", NULL, CMD_FLAG, CMD_FIELD(quiet), "prints no line for each trial, only the ranking"},
+    {"--walltime", "TIME", CMD_TEXT, CMD_FIELD(walltime),
+     "the allocation lasts this long from now: minutes, HH:MM:SS or D-HH:MM:SS; CONVOY_JOB_END or the scheduler's "
+     "variables if not given"},
+    {"--on-signal", "NAME=ACTION,...", CMD_TEXT, CMD_FIELD(on_signal),
+     "what a signal does, as of convoy train: stop, save, leave or ignore"},
+    CMD_OPTION_THREADS,
+    CMD_OPTION_VERBOSE,
+    {0},
 };
 
-/* Runs one split: nranks ranks on each node take part. progress_key: a job key that sets comm.progress; NULL keeps the
- * setting of the command line. */
-static int try_split(struct sweep *s, struct node_position position, int nranks, int threads, const char *progress_key)
-{
-    const int takes_part = position.node_rank < nranks;
-    cmd_bench_options options = *s->options;
-    cmd_line line = *s->line;
-    MPI_Comm part = MPI_COMM_NULL;
-    int code = 0, rank = 0;
-    line.options = &options;
-    if (progress_key)
-        options.sets.word[options.sets.count++] = progress_key;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    cmd_mpi_check(MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part), "splits the ranks");
-    if (takes_part) {
-        code = cmd_on_comm(&line, part, threads, options.verbose, bench, s);
-        MPI_Comm_free(&part);
-    }
-    wait_for_all(MPI_COMM_WORLD);
-    return code;
-}
-
-/* Whether the sweep may set comm.progress: not if the command line sets a key of comm. */
-static int may_set_progress(const cmd_sets *sets)
-{
-    for (int i = 0; i < sets->count; i++)
-        if (strncmp(sets->word[i], "comm", 4) == 0)
-            return 0;
-    return sets->count < CMD_SETS_MAX;
-}
-
-static int try_all(struct sweep *s, struct node_position position, int cores)
-{
-    int code = 0;
-    for (int n = 1; n <= position.node_size && n <= cores; n++) {
-        if (cores % n)
-            continue;
-        const int threads = cores / n, one = try_split(s, position, n, threads, NULL);
-        code = one ? one : code;
-        if (threads > 1 && n * position.nodes > 1 && may_set_progress(&s->options->sets)) {
-            const int with_thread = try_split(s, position, n, threads - 1, "comm.progress=thread");
-            code = with_thread ? with_thread : code;
-        }
-    }
-    return code;
-}
-
-static int sweep(const cmd_line *line, void *user)
-{
-    static struct sweep s;
-    struct node_position position = {.node_size = 1};
-    MPI_Comm node = MPI_COMM_NULL;
-    int rank = 0;
-    (void)user;
-    s = (struct sweep){.line = line, .options = line->options};
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    cmd_mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), counting);
-    MPI_Comm_rank(node, &position.node_rank);
-    MPI_Comm_size(node, &position.node_size);
-    position.nodes = position.node_rank == 0;
-    cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &position.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), counting);
-    cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &position.node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), counting);
-    const int cores = share_cores(node);
-    if (rank == 0 && !s.options->json)
-        cmd_bench_head();
-    int code = try_all(&s, position, cores);
-    if (rank == 0)
-        print_best(&s);
-    if (s.count > 0 && !cmd_bench_is_list(s.options))
-        code = 0; /* some splits are impossible: they were reported and left out */
-    /* rank 0 is in every split */
-    cmd_mpi_check(MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD), "agrees on the exit code");
-    MPI_Comm_free(&node);
-    return code;
-}
-
-int cmd_sweep(const cmd_line *line)
-{
-    const char *by = NULL;
-    const int code = cmd_launched(&by) ? 0 : launch(line);
-    return code ? code : cmd_in_mpi(line, sweep, NULL);
-}
+const cmd_verb cmd_sweep = {
+    .name = "sweep",
+    .arguments = "SWEEP.yaml --out FOLDER [--resume] [--set KEY=VALUE]...",
+    .summary = "searches the best values of a job's keys: many trainings in one mpiexec",
+    .detail =
+        "A sweep file names a job, values or ranges of its keys, and a score of the validation data. The ranks are "
+        "split into groups, which train one trial after the other: all combinations (grid), random or Sobol points, "
+        "successive halving or hyperband.\n"
+        "After any end, --resume continues: finished trials are kept, and an unfinished one goes on from its "
+        "checkpoint. Signals and the end of the allocation save all trials (exit code 75).",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .idle_cores = CMD_WARN_IF_ALONE,
+    .wants_launcher = 1,
+    .narg_min = 1,
+    .narg_max = 1,
+    .run = run,
+};

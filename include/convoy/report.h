@@ -1,5 +1,5 @@
 /*
- * convoy/report.h: the report of a run, and the comparison of several: HTML pages.
+ * convoy/report.h: the report of a run, of a search, and the comparison of several runs: HTML pages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,6 +40,16 @@ enum {
  * cannot be written), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_report_compare(const char *const *run_folders, int count, const char *path);
+
+/**
+ * cvy_report_sweep - write SWEEP/sweep.html, the page of a search, and the pages of its trials
+ * @folder: the folder of a search (convoy/sweep.h), which may have ended or not
+ *
+ * The page has the ranking, parallel coordinates of all trials, and the importance of each key. Collective: no; call it
+ * on one rank. Errors: CVY_E_ARGUMENT, CVY_E_IO (it is not the folder of a search, or a page cannot be written),
+ * CVY_E_FORMAT (sweep.json), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_report_sweep(const char *folder);
 
 #ifdef __cplusplus
 }

@@ -309,8 +309,8 @@ static int is_activation(const cvy_model *m, const cvy_model_input *input)
     return 0;
 }
 
-/* Marks the layers on which these outputs depend. Others are left out: their batch norms would follow statistics of a
- * step that does not use them. */
+/* Marks the layers on which these outputs depend, or all if no outputs are named. Others are left out: their batch
+ * norms would follow statistics of a step that does not use them. */
 static cvy_status mark_needed(const cvy_model *m, const char *const *wanted, int nwanted, uint8_t **needed_out)
 {
     uint8_t *needed = NULL;
@@ -320,6 +320,8 @@ static cvy_status mark_needed(const cvy_model *m, const char *const *wanted, int
         if (at >= 0)
             needed[at] = 1;
     }
+    if (nwanted == 0)
+        memset(needed, 1, (size_t)m->nlayer);
     mark_sources(m, needed);
     *needed_out = needed;
     return CVY_OK;

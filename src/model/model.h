@@ -62,7 +62,8 @@ cvy_status cvy_model_keep(cvy_model *m, const char *outputs);
 /* Name of the output of the layer that was added last. */
 const char *cvy_model_last(const cvy_model *m);
 /* Makes the graph of the model for a batch. wanted: names of layers or inputs whose values the caller needs (losses,
- * outputs). Real inputs get the graph's dtype. */
+ * outputs); the graph has the layers on which they depend, or all layers if nwanted is 0. Real inputs get the graph's
+ * dtype. */
 cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_graph_opts *opts,
                                  const char *const *wanted, int nwanted, cvy_value **wanted_out, cvy_graph **out);
 

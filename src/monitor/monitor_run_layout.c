@@ -6,16 +6,19 @@
  */
 #include "monitor/monitor_run_layout.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base_file.h"
 #include "base/base_mem.h"
+#include "base/text/base_text.h"
 #include "monitor/monitor_heartbeat.h"
 #include "monitor/monitor_watchdog.h"
 
@@ -69,6 +72,33 @@ int cvy_run_status_parse(const char *text, cvy_run_status *out)
 int cvy_run_status_is_early(const cvy_run_status *status)
 {
     return strcmp(status->word, "finished") == 0 && status->why[0] != 0;
+}
+
+/* The lock ends with the process. It is on a file that is open for writing, because NFS and Lustre keep locks of
+ * folders within a node. */
+cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out)
+{
+    enum { TRIES = 30 };
+    const struct timespec pause = {0, 100 * 1000 * 1000};
+    char path[CVY_RUN_PATH];
+    cvy_text warning = {0};
+    cvy_run_path(folder, CVY_RUN_LOCK, path);
+    *lock_out = cvy_file_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*lock_out < 0) {
+        cvy_text_add(&warning, "%s: cannot open the lock file: %s; a second run in this folder would not be refused",
+                     path, strerror(errno));
+        *warning_out = warning.data;
+        return warning.status;
+    }
+    for (int i = 0; flock(*lock_out, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (errno != EWOULDBLOCK)
+            return CVY_OK;
+        CVY_CHECK(i < TRIES, CVY_E_IO,
+                  "%s: another run uses this folder; wait until it has ended, or name another folder with --out",
+                  folder);
+        nanosleep(&pause, NULL);
+    }
+    return CVY_OK;
 }
 
 /* Takes a shared lock for a moment. A run that starts in this moment tries again. */

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/base_status.h"
+
 #define CVY_RUN_JOB "job.resolved.yaml"   /* the job with all its defaults */
 #define CVY_RUN_PLAN "plan.json"          /* the plan of a full step */
 #define CVY_RUN_METRICS "metrics.jsonl"   /* a line for each logged step and each epoch */
@@ -37,6 +39,13 @@ typedef struct cvy_run_status {
 int cvy_run_status_parse(const char *text, cvy_run_status *out);
 /* Whether the status is that of a run that was ended by early stopping. */
 int cvy_run_status_is_early(const cvy_run_status *status);
+
+/* Locks the folder of a run, or of a search, for this process. The caller closes *lock_out. Two runs would mix their
+ * files in one folder, for example if a job is submitted again while the first still runs. The first one may be about
+ * to end, so this waits up to three seconds for it. If the file system does not support locks, nothing is refused. If
+ * the lock file cannot be opened, *lock_out is -1 and *warning_out says why; the caller frees it with cvy_mem_free().
+ * CVY_E_IO: another process has the lock. */
+cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out);
 
 /* Whether the run ended without a final status, for example after an abort by the watchdog: STATUS says "running", and
  * nobody holds the lock. If so, `text` says that, and what the heartbeat file tells. */

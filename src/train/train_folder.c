@@ -5,13 +5,10 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base_file.h"
@@ -32,30 +29,14 @@ static void join_path(const cvy_trainer *t, const char *name, char path[CVY_RUN_
 
 /* ---- making and finding the folder ---- */
 
-/* Two runs would mix their files in one folder, for example if a job is submitted again while the first still runs. The
- * first one may be about to end, so this waits up to three seconds for it. The lock ends with the process. It is on a
- * file that is open for writing, because NFS and Lustre keep locks of folders within a node. If the file system does
- * not support locks, nothing is refused. If the file cannot be opened, the run goes on with a warning. */
 static cvy_status lock_folder(cvy_trainer *t)
 {
-    enum { TRIES = 30 };
-    const struct timespec pause = {0, 100 * 1000 * 1000};
-    char path[CVY_RUN_PATH];
-    join_path(t, CVY_RUN_LOCK, path);
-    t->folder.lock = cvy_file_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (t->folder.lock < 0)
-        cvy_log(t->session.context, CVY_LOG_WARN,
-                "%s: cannot open the lock file: %s; a second run in this folder would not be refused", path,
-                strerror(errno));
-    for (int i = 0; t->folder.lock >= 0 && flock(t->folder.lock, LOCK_EX | LOCK_NB) != 0; i++) {
-        if (errno != EWOULDBLOCK)
-            return CVY_OK;
-        CVY_CHECK(i < TRIES, CVY_E_IO,
-                  "%s: another run uses this folder; wait until it has ended, or name another folder with --out",
-                  t->folder.path);
-        nanosleep(&pause, NULL);
-    }
-    return CVY_OK;
+    char *warning = NULL;
+    const cvy_status status = cvy_run_lock(t->folder.path, &t->folder.lock, &warning);
+    if (warning)
+        cvy_log(t->session.context, CVY_LOG_WARN, "%s", warning);
+    cvy_mem_free(&warning);
+    return status;
 }
 
 /* Takes the next free number. The folder is made at once, so that two jobs that start together do not share one. */

@@ -17,10 +17,7 @@ cvy_status cvy_train_control_create(cvy_train_control **control_out)
     cvy_train_control *control = NULL;
     CVY_CHECK(control_out, CVY_E_ARGUMENT, "cvy_train_control_create() needs an output pointer for the control");
     CVY_TRY(cvy_mem_alloc(sizeof *control, &control));
-    atomic_init(&control->stop, 0);
-    atomic_init(&control->save, 0);
-    atomic_init(&control->is_stopping, 0);
-    atomic_init(&control->longest_ns, 0);
+    cvy_train_control_begin(control, NULL);
     *control_out = control;
     return CVY_OK;
 }

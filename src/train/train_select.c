@@ -34,6 +34,21 @@ static int is_better(double value, double best, int higher)
     return isnan(best) || (higher ? value > best : value < best);
 }
 
+cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const char *key, const char *metric,
+                                  int *higher_out)
+{
+    const char *names[CVY_COUNT(((cvy_scores *)0)->at) + 1] = {"loss"};
+    cvy_scores scores;
+    double value = 0;
+    CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores));
+    for (int k = 0; k < scores.count; k++)
+        names[k + 1] = scores.at[k].name;
+    CVY_CHECK(find_score(&scores, metric, &value, higher_out), CVY_E_CONFIG,
+              "%s: %s: validation has no score '%s'%s; name other metrics in train.metrics", where, key, metric,
+              cvy_hint_name('\'', metric, names, scores.count + 1).text);
+    return CVY_OK;
+}
+
 cvy_status cvy_trainer_check_scores(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -41,21 +56,14 @@ cvy_status cvy_trainer_check_scores(const cvy_trainer *t)
         const char *section, *key, *metric;
     } watched[] = {{"checkpoint", "best", job->checkpoint.best},
                    {"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL}};
-    cvy_scores scores;
-    double value = 0;
     int higher = 0;
-    if (!t->validation.source)
-        return CVY_OK;
-    CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores));
     for (int i = 0; i < CVY_COUNT(watched); i++) {
-        const char *names[CVY_COUNT(scores.at) + 1] = {"loss"};
-        for (int k = 0; k < scores.count; k++)
-            names[k + 1] = scores.at[k].name;
-        if (!watched[i].metric || find_score(&scores, watched[i].metric, &value, &higher))
+        char key[64];
+        if (!t->validation.source || !watched[i].metric)
             continue;
-        CVY_FAIL(CVY_E_CONFIG, "%s: %s.%s: validation has no score '%s'%s; name other metrics in train.metrics",
-                 cvy_job_where(job, watched[i].section, watched[i].key), watched[i].section, watched[i].key,
-                 watched[i].metric, cvy_hint_name('\'', watched[i].metric, names, scores.count + 1).text);
+        snprintf(key, sizeof key, "%s.%s", watched[i].section, watched[i].key);
+        CVY_TRY(cvy_trainer_need_score(t, cvy_job_where(job, watched[i].section, watched[i].key), key,
+                                       watched[i].metric, &higher));
     }
     return CVY_OK;
 }

@@ -533,7 +533,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     t.state.best = t.state.stop_best = t.best.safe = NAN;
     t.best.lost_step = -1;
     t.session.is_watched = 1;
-    t.session.stop_flag = own.control ? &own.control->stop : NULL;
+    t.session.stop_flag = cvy_train_control_stop_flag(own.control);
     status = cvy_session_open_job(context, source, &t.session);
     if (status == CVY_OK)
         status = prepare(&t);

@@ -226,6 +226,13 @@ void cvy_trainer_add_score(const cvy_trainer *t, const char *name, double value,
 /* ---- train_select.c: decisions that depend on scores ---- */
 /* Checks that the scores which the job names exist, so that a wrong name is found before the first step. */
 cvy_status cvy_trainer_check_scores(const cvy_trainer *t);
+/* Checks that the validation has this score. where, key: for the message. *higher_out: whether higher is better. */
+cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const char *key, const char *metric,
+                                  int *higher_out);
+/* Makes the program of a job without running it, to find faults. With a metric it also plans the program, and finds
+ * this score of the validation data. who: the file that names the metric, for messages. Collective. */
+cvy_status cvy_trainer_probe(cvy_context *context, const cvy_job_source *job, const char *who, const char *metric,
+                             int *higher_out);
 /* Updates the best score and decides on early stopping. */
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val);
 enum { CVY_EARLY_STOP_TEXT = 256 };

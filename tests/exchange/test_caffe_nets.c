@@ -421,6 +421,8 @@ static void check_shapes(const struct known *k, const cvy_model *m)
     EXPECT_OK(cvy_model_instantiate(m, vars, &one, wanted, n, value, &graph));
     for (int i = 0; graph && i < n; i++)
         EXPECT_TEXT(cvy_shape_text(&value[i]->shape), k->blob[i].shape);
+    cvy_graph_destroy(&graph);
+    EXPECT_OK(cvy_model_instantiate(m, vars, &one, NULL, 0, NULL, &graph)); /* with all layers */
     for (int i = 0; i < vars->count; i++)
         parameters += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
     EXPECT_INT(parameters, k->parameters);

@@ -1,0 +1,332 @@
+/*
+ * report_sweep.c: cvy_report_sweep(): the page of a search, sweep.html, and the pages of its trials.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "report/report_sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "base/machine/base_clock.h"
+#include "base/text/base_locale.h"
+#include "report/report_svg.h"
+
+enum { LEVELS_MAX = 10, ROWS_MAX = 500 };
+
+/* ---- columns ---- */
+
+static int compare_levels(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    double u = 0, v = 0;
+    if (cvy_text_real(x, &u) == CVY_OK && cvy_text_real(y, &v) == CVY_OK && u != v)
+        return u < v ? -1 : 1;
+    return strcmp(x, y);
+}
+
+static int find_level(const cvy_sweep_column *c, const char *value)
+{
+    for (int i = 0; i < c->nlevels; i++)
+        if (strcmp(c->level[i], value) == 0)
+            return i;
+    return -1;
+}
+
+static cvy_status fill_column(const cvy_sweep_page *p, int key, cvy_sweep_column *c)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    double low = INFINITY;
+    *c = (cvy_sweep_column){.name = s->key[key], .is_number = 1};
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *c->level * (size_t)CVY_MAX(s->nrows, 1), &c->level));
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *c->value * (size_t)CVY_MAX(s->nrows, 1), &c->value));
+    for (int i = 0; i < s->nrows; i++) {
+        const char *value = s->row[i].value[key];
+        if (cvy_text_real(value, &c->value[i]) != CVY_OK)
+            c->is_number = 0;
+        else
+            low = fmin(low, c->value[i]);
+        if (find_level(c, value) < 0)
+            c->level[c->nlevels++] = value;
+    }
+    qsort(c->level, (size_t)c->nlevels, sizeof *c->level, compare_levels);
+    c->is_log = c->is_number && s->is_log[key] && low > 0;
+    if (c->is_number && (c->nlevels > LEVELS_MAX || !s->is_list[key]))
+        c->nlevels = 0;
+    for (int i = 0; i < s->nrows && c->nlevels; i++)
+        c->value[i] = find_level(c, s->row[i].value[key]);
+    return CVY_OK;
+}
+
+cvy_status cvy_sweep_columns(cvy_sweep_page *p)
+{
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *p->column * (size_t)CVY_MAX(p->sweep.nkey, 1), &p->column));
+    for (int k = 0; k < p->sweep.nkey; k++)
+        CVY_TRY(fill_column(p, k, &p->column[k]));
+    return CVY_OK;
+}
+
+/* ---- importance ---- */
+
+static int compare_reals(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The group of each ranked trial: its level, or one of up to four groups of about equal size. */
+static cvy_status make_groups(const cvy_sweep_page *p, const cvy_sweep_column *c, int *group, int *ngroups_out)
+{
+    const int n = p->sweep.nranked, most = CVY_MAX(CVY_MIN(4, n / 4), 2);
+    double *sorted = NULL;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *sorted * (size_t)n, &sorted));
+    memcpy(sorted, c->value, sizeof *sorted * (size_t)n);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_reals);
+    *ngroups_out = c->nlevels ? c->nlevels : most;
+    for (int i = 0; i < n; i++) {
+        group[i] = c->nlevels ? (int)c->value[i] : 0;
+        for (int g = 1; g < most && !c->nlevels; g++)
+            group[i] += c->value[i] >= sorted[g * n / most];
+    }
+    return CVY_OK;
+}
+
+/* One-way analysis of variance of the ranks: epsilon squared (Kelley 1935), the share of the variance between groups,
+ * less the share that groups without any effect would have on average. Rows are in the order of ranks. */
+cvy_status cvy_sweep_importance(const cvy_sweep_page *p, int key, double *share_out)
+{
+    const int n = p->sweep.nranked;
+    int *group = NULL, ngroups = 0, used = 0;
+    double total = 0, within = 0;
+    *share_out = NAN;
+    if (n < 4)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *group * (size_t)n, &group));
+    CVY_TRY(make_groups(p, &p->column[key], group, &ngroups));
+    for (int g = 0; g < ngroups; g++) {
+        double sum = 0, squares = 0, count = 0;
+        for (int i = 0; i < n; i++)
+            if (group[i] == g) {
+                sum += i;
+                squares += (double)i * i;
+                count++;
+            }
+        within += count > 0 ? squares - sum * sum / count : 0;
+        used += count > 0;
+    }
+    total = (double)n * ((double)n * n - 1) / 12; /* of the numbers 0 .. n - 1 around their mean */
+    if (n - used >= 2 && used >= 2)
+        *share_out = fmax(1 - within / total * (n - 1) / (n - used), 0);
+    return CVY_OK;
+}
+
+static cvy_status importance(cvy_sweep_page *p)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    cvy_text_add(
+        &p->html,
+        "<section><h2>Importance of the keys</h2>\n<p class=\"soft\">How much of the variance of the ranks each "
+        "key explains by itself. Trials are put into groups by their value of the key; a range of many values "
+        "is cut into up to four groups of equal size. The share is the variance between the groups, less what "
+        "chance alone gives (epsilon squared). Effects of two keys together are not seen. The shares of a grid "
+        "add up to 100 %% at most, and the rest is interaction and noise. With few trials the shares are "
+        "rough.</p>\n<table class=\"layers\"><tbody>\n");
+    for (int k = 0; k < s->nkey; k++) {
+        double share = NAN;
+        CVY_TRY(cvy_sweep_importance(p, k, &share));
+        cvy_text_add(&p->html, "<tr><th>");
+        cvy_html_escape(&p->html, s->key[k]);
+        if (isfinite(share))
+            cvy_text_add(&p->html, "</th><td>%s</td><td class=\"share\"><i style=\"width:%.1f%%\"></i></td></tr>\n",
+                         cvy_number_percent(share).at, 100 * share);
+        else
+            cvy_text_add(&p->html, "</th><td>too few trials</td><td class=\"share\"></td></tr>\n");
+    }
+    cvy_text_add(&p->html, "</tbody></table></section>\n");
+    return CVY_OK;
+}
+
+/* ---- charts ---- */
+
+/* The score over each key that is a number. */
+static cvy_status charts(cvy_sweep_page *p)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    cvy_text_add(&p->html, "<section><h2>Scores by key</h2>\n<div class=\"charts\">\n");
+    for (int k = 0; k < s->nkey; k++) {
+        double *x = NULL, *y = NULL, low = INFINITY, high = 0;
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * (size_t)CVY_MAX(s->nranked, 1), &x));
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof *y * (size_t)CVY_MAX(s->nranked, 1), &y));
+        for (int i = 0; i < s->nranked; i++) {
+            (void)cvy_text_real(s->row[i].value[k], &x[i]);
+            y[i] = s->row[i].score;
+            low = fmin(low, y[i]);
+            high = fmax(high, y[i]);
+        }
+        cvy_chart chart = {.title = s->key[k],
+                           .x_label = s->key[k],
+                           .y_label = s->metric,
+                           .x_what = s->key[k],
+                           .log_x = p->column[k].is_log,
+                           .log_y = low > 0 && high > 40 * low,
+                           .small = 1};
+        cvy_chart_add(&chart,
+                      &(cvy_series){.name = s->metric, .draw = CVY_DRAW_POINTS, .x = x, .y = y, .n = s->nranked}, 2);
+        if (p->column[k].is_number)
+            cvy_chart_write(&p->html, &chart);
+    }
+    cvy_text_add(&p->html, "</div></section>\n");
+    return CVY_OK;
+}
+
+/* ---- the ranking ---- */
+
+static void add_row(cvy_sweep_page *p, const cvy_sweep_row *row)
+{
+    char path[CVY_SWEEP_PATH + 16];
+    cvy_text_add(&p->html, "<tr><td>");
+    if (row->rank)
+        cvy_text_add(&p->html, "%d", row->rank);
+    snprintf(path, sizeof path, "%.500s/trial-%04d/report.html", p->folder, row->trial);
+    if (cvy_file_exists(path))
+        cvy_text_add(&p->html, "</td><td><a href=\"trial-%04d/report.html\">%d</a></td><td>", row->trial, row->trial);
+    else
+        cvy_text_add(&p->html, "</td><td>%d</td><td>", row->trial);
+    if (row->rank)
+        cvy_text_add(&p->html, "%s", cvy_number_text(row->score, 5).at);
+    else
+        cvy_text_add(&p->html, "%s", row->state);
+    cvy_text_add(&p->html, "</td><td>%.4g</td><td>%s</td>", row->epochs, cvy_number_seconds(row->seconds).at);
+    for (int k = 0; k < p->sweep.nkey; k++) {
+        cvy_text_add(&p->html, "<td>");
+        cvy_html_escape(&p->html, row->value[k]);
+        cvy_text_add(&p->html, "</td>");
+    }
+    cvy_text_add(&p->html, "</tr>\n");
+}
+
+static void ranking(cvy_sweep_page *p)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    cvy_text_add(&p->html,
+                 "<section><h2>Ranking</h2>\n<div class=\"wide\"><table><thead><tr><td>rank</td><td>trial</td>"
+                 "<td>");
+    cvy_html_escape(&p->html, s->metric);
+    cvy_text_add(&p->html, "</td><td>epochs</td><td>time</td>");
+    for (int k = 0; k < s->nkey; k++) {
+        cvy_text_add(&p->html, "<td>");
+        cvy_html_escape(&p->html, s->key[k]);
+        cvy_text_add(&p->html, "</td>");
+    }
+    cvy_text_add(&p->html, "</tr></thead><tbody>\n");
+    for (int i = 0; i < CVY_MIN(s->nrows, ROWS_MAX); i++)
+        add_row(p, &s->row[i]);
+    cvy_text_add(&p->html, "</tbody></table></div>\n");
+    if (s->nrows > ROWS_MAX)
+        cvy_text_add(&p->html, "<p class=\"soft\">%d more trials are in " CVY_SWEEP_STATE ".</p>\n",
+                     s->nrows - ROWS_MAX);
+    cvy_text_add(&p->html, "</section>\n");
+}
+
+/* ---- the head ---- */
+
+static void verdict(cvy_sweep_page *p)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    cvy_text_add(&p->html, "<p class=\"verdict\">");
+    if (!s->nranked) {
+        cvy_text_add(&p->html, "No trial has a score.</p>\n");
+        return;
+    }
+    cvy_text_add(&p->html, "The best of %d trials is trial %d with ", s->nrows, s->row[0].trial);
+    cvy_html_escape(&p->html, s->metric);
+    cvy_text_add(&p->html, " %s: ", cvy_number_text(s->row[0].score, 5).at);
+    for (int k = 0; k < s->nkey; k++) {
+        cvy_text_add(&p->html, "%s", k ? ", " : "");
+        cvy_html_escape(&p->html, s->key[k]);
+        cvy_text_add(&p->html, " <b>");
+        cvy_html_escape(&p->html, s->row[0].value[k]);
+        cvy_text_add(&p->html, "</b>");
+    }
+    cvy_text_add(&p->html, ".</p>\n");
+}
+
+static void head(cvy_sweep_page *p)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    int n = 0;
+    cvy_text_add(&p->html, "<header><p class=\"over\">convoy sweep</p><h1>");
+    cvy_html_escape(&p->html, s->name);
+    cvy_text_add(&p->html, "</h1>\n");
+    verdict(p);
+    cvy_text_add(&p->html, "<p class=\"facts\">search <b>");
+    cvy_html_escape(&p->html, s->search[0] ? s->search : "grid");
+    cvy_text_add(&p->html,
+                 "</b>, score of the <b>%s</b> epoch, a %s score is better, %d trials have a score, %d failed",
+                 s->score_of, s->higher ? "higher" : "lower", s->nranked, s->nfailed);
+    cvy_text_add(&p->html, "</p>\n");
+    for (int i = 0; i < s->nrows; i++)
+        if (s->row[i].error) {
+            cvy_text_add(&p->html, "%s<li>trial %d failed: ", n++ ? "" : "<ul class=\"notes\">", s->row[i].trial);
+            cvy_html_escape(&p->html, s->row[i].error);
+            cvy_text_add(&p->html, "</li>\n");
+        }
+    cvy_text_add(&p->html, "%s</header>\n", n ? "</ul>\n" : "");
+}
+
+/* ---- the page ---- */
+
+static cvy_status write_page(cvy_sweep_page *p)
+{
+    char path[CVY_SWEEP_PATH], time[32];
+    cvy_clock_text(time);
+    cvy_page_begin(&p->html, p->sweep.name);
+    head(p);
+    if (p->sweep.nranked >= 2) {
+        cvy_sweep_parallel(p);
+        CVY_TRY(importance(p));
+        CVY_TRY(charts(p));
+    }
+    ranking(p);
+    cvy_text_add(&p->html, "<footer>Written %s by convoy %s.</footer>\n", time, cvy_version());
+    cvy_page_end(&p->html);
+    CVY_TRY(p->html.status);
+    snprintf(path, sizeof path, "%.500s/sweep.html", p->folder);
+    return cvy_file_replace(path, p->html.data, p->html.bytes);
+}
+
+/* The pages of the trials come first: the ranking links those that exist. */
+static cvy_status write_trials(const cvy_sweep_page *p)
+{
+    for (int i = 0; i < p->sweep.nrows; i++) {
+        char run[CVY_SWEEP_PATH];
+        cvy_sweep_trial_path(p->folder, p->sweep.row[i].trial - 1, run);
+        if (cvy_file_is_folder(run))
+            CVY_TRY(cvy_report_write(run));
+    }
+    return CVY_OK;
+}
+
+static cvy_status write_all(cvy_sweep_page *p)
+{
+    CVY_TRY(cvy_pool_create(&p->pool));
+    CVY_TRY(cvy_sweep_summary_read(p->pool, p->folder, &p->sweep));
+    CVY_TRY(write_trials(p));
+    CVY_TRY(cvy_sweep_columns(p));
+    return write_page(p);
+}
+
+cvy_status cvy_report_sweep(const char *folder)
+{
+    cvy_sweep_page page = {.folder = folder};
+    CVY_CHECK(folder && strlen(folder) < 500, CVY_E_ARGUMENT, "cvy_report_sweep() needs the folder of a search");
+    cvy_locale locale = cvy_locale_begin();
+    const cvy_status status = write_all(&page);
+    cvy_locale_end(&locale);
+    cvy_text_free(&page.html);
+    cvy_pool_destroy(&page.pool);
+    return status;
+}

@@ -1,0 +1,94 @@
+/*
+ * sweep_check.c: what can be said about all trials before the first one begins: whether the job has the keys, and
+ * whether it accepts each value and each combination.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/session.h"
+#include "sweep/sweep.h"
+
+/* Reads the job with some overrides. */
+static cvy_status read_job(const cvy_sweep *s, const char *const *sets, int nsets, int nranks)
+{
+    const cvy_job_source source = cvy_sweep_source(&s->spec, sets, nsets);
+    cvy_job_about about = {.size = sizeof about};
+    return cvy_run_read_job(&source, nranks, &about);
+}
+
+/* The job as all trials have it, with one value of one key. The other keys keep the value that the job gives them. */
+static cvy_status check_value(const cvy_sweep *s, const cvy_sweep_key *key, const char *value, int nranks)
+{
+    const cvy_sweep_spec *spec = &s->spec;
+    const char **sets = NULL;
+    char *set = NULL;
+    CVY_TRY(cvy_pool_alloc(spec->pool, sizeof *sets * (size_t)(spec->nset + 1), &sets));
+    CVY_TRY(cvy_pool_printf(spec->pool, &set, "%s=%s", key->name, value));
+    for (int i = 0; i < spec->nset; i++)
+        sets[i] = spec->set[i];
+    sets[spec->nset] = set;
+    const cvy_status status = read_job(s, sets, spec->nset + 1, nranks);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "%s: space.%s", key->where, key->name);
+}
+
+static cvy_status check_key(const cvy_sweep *s, const cvy_sweep_key *key, int nranks)
+{
+    const char *end = NULL;
+    for (int i = 0; i < key->nvalues; i++)
+        CVY_TRY(check_value(s, key, key->value[i], nranks));
+    if (key->nvalues)
+        return CVY_OK;
+    CVY_TRY(cvy_sweep_print(s->spec.pool, key, key->low, &end));
+    CVY_TRY(check_value(s, key, end, nranks));
+    CVY_TRY(cvy_sweep_print(s->spec.pool, key, key->high, &end));
+    return check_value(s, key, end, nranks);
+}
+
+/* Halving counts epochs, and a job that counts steps has none to be cut. */
+static cvy_status check_length(const cvy_sweep *s, const cvy_job_source *job)
+{
+    char *steps = NULL;
+    if (s->spec.search < CVY_SWEEP_HALVING)
+        return CVY_OK;
+    CVY_TRY(cvy_run_job_value(job, "train.steps", &steps));
+    const int64_t n = strtoll(steps, NULL, 10);
+    cvy_text_release(&steps);
+    CVY_CHECK(n == 0, CVY_E_CONFIG,
+              "%s: train.steps is %lld, but the search counts in epochs: give train.epochs instead", s->spec.job,
+              (long long)n);
+    return CVY_OK;
+}
+
+/* A trial writes into its run folder, and events into a folder of its name, but a trace into a file that all of them
+ * would share. */
+static cvy_status check_trace(const cvy_sweep *s, const cvy_job_source *job)
+{
+    char *trace = NULL;
+    CVY_TRY(cvy_run_job_value(job, "log.trace", &trace));
+    const int is_given = strcmp(trace, "null") != 0;
+    if (is_given)
+        cvy_error_set(CVY_E_CONFIG,
+                      "%s: log.trace is %s, and all trials would write that file: switch it off with set: {log.trace: "
+                      "null} in %s",
+                      s->spec.job, trace, s->spec.file);
+    cvy_text_release(&trace);
+    return is_given ? CVY_E_CONFIG : CVY_OK;
+}
+
+cvy_status cvy_sweep_check(const cvy_sweep *s, int nranks)
+{
+    const cvy_job_source job = cvy_sweep_source(&s->spec, s->spec.set, s->spec.nset);
+    CVY_TRY(read_job(s, s->spec.set, s->spec.nset, nranks));
+    CVY_TRY(check_length(s, &job));
+    CVY_TRY(check_trace(s, &job));
+    for (int k = 0; k < s->spec.nkey; k++)
+        CVY_TRY(check_key(s, &s->spec.key[k], nranks));
+    for (int i = 0; i < s->ntrials; i++) {
+        const cvy_status status = read_job(s, s->trial[i].set, s->nset, nranks);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s: trial %d", s->spec.file, i + 1);
+    }
+    return CVY_OK;
+}

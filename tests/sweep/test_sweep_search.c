@@ -1,0 +1,283 @@
+/*
+ * test_sweep_search.c: the decisions of a search: grids are complete, Sobol points are those of another implementation
+ * and fill boxes evenly, random points depend on seed and number only, and successive halving and hyperband let the
+ * same trials go on in whatever order results come.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+/* rows: asan clang */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/number/base_rng.h"
+#include "sweep/sweep.h"
+
+#include "test_util.h"
+
+static char folder[] = "/tmp/cvy-sweep-XXXXXX";
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    EXPECT(file && fputs(text, file) >= 0);
+    if (file)
+        fclose(file);
+}
+
+/* A search of this space; the job is not read. */
+static cvy_status open_sweep(const char *text, cvy_sweep *s)
+{
+    *s = (cvy_sweep){0};
+    write_file("sweep_job.yaml", "name: job\n");
+    write_file("sweep_test.yaml", text);
+    CVY_TRY(cvy_sweep_spec_read("sweep_test.yaml", NULL, 0, &s->spec));
+    return cvy_sweep_plan(s);
+}
+
+static void grid_is_complete(void)
+{
+    cvy_sweep s;
+    EXPECT_OK(open_sweep(
+        "{job: sweep_job.yaml, metric: loss, space: {a: [1, x], b: {log_uniform: [1, 100], points: 3}}}", &s));
+    static const char *const values[][2] = {{"1", "1"}, {"1", "10"}, {"1", "100"},
+                                            {"x", "1"}, {"x", "10"}, {"x", "100"}};
+    EXPECT(s.ntrials == CVY_COUNT(values) && s.nbrackets == 1);
+    for (int i = 0; i < s.ntrials && i < CVY_COUNT(values); i++)
+        for (int k = 0; k < 2; k++)
+            if (strcmp(s.trial[i].value[k], values[i][k]) != 0)
+                TEST_FAIL("trial %d has %s", i, s.trial[i].value[k]);
+    EXPECT(s.nset == 2 && strcmp(s.trial[4].set[1], "b=10") == 0);
+    cvy_pool_destroy(&s.spec.pool);
+}
+
+/* torch.quasirandom.SobolEngine(10).draw(1024) of PyTorch 2, which has the numbers of Joe and Kuo, too; times 1024. */
+static void sobol_is_that_of_pytorch(void)
+{
+    static const struct {
+        uint32_t number, at[CVY_SOBOL_DIMS];
+    } points[] = {{1, {512, 512, 512, 512, 512, 512, 512, 512, 512, 512}},
+                  {2, {768, 256, 256, 256, 768, 768, 256, 768, 768, 768}},
+                  {5, {896, 896, 128, 384, 896, 640, 896, 384, 384, 128}},
+                  {7, {128, 640, 384, 128, 128, 384, 640, 640, 640, 896}},
+                  {100, {424, 264, 792, 744, 904, 760, 24, 488, 648, 712}},
+                  {1023, {1, 771, 627, 149, 191, 449, 143, 633, 353, 871}}};
+    for (int i = 0; i < CVY_COUNT(points); i++)
+        for (int d = 0; d < CVY_SOBOL_DIMS; d++)
+            if (cvy_sobol(d, points[i].number) >> 22 != points[i].at[d])
+                TEST_FAIL("point %u, dimension %d: %u, expected %u", points[i].number, d,
+                          cvy_sobol(d, points[i].number) >> 22, points[i].at[d]);
+}
+
+/* 16 points in two dimensions: one in each of 16 equal intervals of each key, whatever the shift. */
+static void sobol_fills_intervals(void)
+{
+    for (int seed = 0; seed < 5; seed++) {
+        cvy_sweep s;
+        char text[256];
+        int seen[2][16] = {{0}};
+        snprintf(text, sizeof text,
+                 "{job: sweep_job.yaml, metric: loss, search: {sobol: 16}, seed: %d, space: {a: {uniform: [0, 16]}, b: "
+                 "{int_uniform: [0, 15]}}}",
+                 seed);
+        EXPECT_OK(open_sweep(text, &s));
+        for (int i = 0; i < s.ntrials; i++)
+            for (int k = 0; k < 2; k++)
+                seen[k][atoi(s.trial[i].value[k]) & 15]++;
+        for (int i = 0; i < 16; i++)
+            EXPECT(seen[0][i] == 1 && seen[1][i] == 1);
+        cvy_pool_destroy(&s.spec.pool);
+    }
+}
+
+/* More trials begin with the same ones, and another seed gives others. */
+static void random_depends_on_seed_and_number(void)
+{
+    cvy_sweep few, many, other;
+    static const char *const format =
+        "{job: sweep_job.yaml, metric: loss, search: {random: %d}, seed: %d, space: {a: {log_uniform: [1e-4, 0.1]}}}";
+    char text[256];
+    int below = 0;
+    snprintf(text, sizeof text, format, 10, 1);
+    EXPECT_OK(open_sweep(text, &few));
+    snprintf(text, sizeof text, format, 1000, 1);
+    EXPECT_OK(open_sweep(text, &many));
+    snprintf(text, sizeof text, format, 10, 2);
+    EXPECT_OK(open_sweep(text, &other));
+    for (int i = 0; i < 10; i++) {
+        EXPECT(strcmp(few.trial[i].value[0], many.trial[i].value[0]) == 0);
+        EXPECT(strcmp(few.trial[i].value[0], other.trial[i].value[0]) != 0);
+    }
+    for (int i = 0; i < 1000; i++) {
+        const double x = atof(many.trial[i].value[0]);
+        EXPECT(x >= 1e-4 && x <= 0.1);
+        below += x < 1e-3; /* a third, as the values are even in their logarithm; 5 standard deviations are 75 */
+    }
+    EXPECT(below > 333 - 75 && below < 333 + 75);
+    cvy_pool_destroy(&few.spec.pool);
+    cvy_pool_destroy(&many.spec.pool);
+    cvy_pool_destroy(&other.spec.pool);
+}
+
+/* Plays a search in which up to `groups` trials run at once and end in random order. The score of a trial is its
+ * number, changed a little by the rung; trial `broken` fails. Returns the best trial. */
+static int play(const char *text, int groups, int broken, uint64_t seed, int *begun_out)
+{
+    const cvy_rng rng = cvy_rng_make(seed, "play", 0, 0);
+    cvy_sweep s;
+    int running[16], n = 0, order[128];
+    EXPECT_OK(open_sweep(text, &s));
+    s.higher = 1;
+    *begun_out = 0;
+    for (uint64_t i = 0; !cvy_sweep_settle(&s); i++) {
+        int64_t epochs = 0;
+        const int next = n < groups ? cvy_sweep_next(&s, &epochs) : -1;
+        if (next >= 0) {
+            s.trial[next].state = CVY_TRIAL_RUNNING;
+            running[n++] = next;
+            ++*begun_out;
+            continue;
+        }
+        if (n == 0) {
+            TEST_FAIL("nothing runs, and nothing can begin");
+            break;
+        }
+        const int at = (int)cvy_rng_below(&rng, i, (uint64_t)n), trial = running[at];
+        running[at] = running[--n];
+        if (trial == broken)
+            s.trial[trial].state = CVY_TRIAL_FAILED;
+        else
+            cvy_sweep_note(&s, trial, (double)(trial * 7 % s.ntrials) + 0.01 * s.trial[trial].nscores);
+    }
+    EXPECT(cvy_sweep_rank(&s, order) == s.ntrials - (broken >= 0));
+    const int best = order[0];
+    for (int i = 0; i < s.ntrials; i++) /* who has ended the last rung is in front */
+        if (s.trial[order[i]].nscores == s.bracket[s.trial[order[i]].bracket].nrungs)
+            EXPECT(i < 32);
+    cvy_pool_destroy(&s.spec.pool);
+    return best;
+}
+
+#define SPACE "space: {a: {uniform: [0, 1]}}, job: sweep_job.yaml, metric: loss"
+static const char halving[] =
+    "{" SPACE ", search: {successive_halving: {trials: 27, eta: 3, min: 1 epoch, max: 9 epochs}}}";
+
+static void halving_is_equal_on_any_number_of_groups(void)
+{
+    for (int groups = 1; groups <= 9; groups += 4)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            int begun = 0;
+            /* 27 + 9 + 3 rungs; 7 i mod 27 is largest for i = 23, then for i = 19 */
+            EXPECT(play(halving, groups, -1, seed, &begun) == 23 && begun == 39);
+            EXPECT(play(halving, groups, 23, seed, &begun) == 19 && begun == 39);
+        }
+}
+
+static void hyperband_has_its_brackets(void)
+{
+    static const char text[] = "{" SPACE ", search: {hyperband: {eta: 3, min: 1 epoch, max: 9 epochs}}}";
+    /* table 1 of Li et al. 2018, for R = 9 */
+    static const struct {
+        int count, nrungs;
+        int64_t first;
+    } brackets[] = {{9, 3, 1}, {5, 2, 3}, {3, 1, 9}};
+    cvy_sweep s;
+    int begun = 0;
+    EXPECT_OK(open_sweep(text, &s));
+    EXPECT(s.nbrackets == 3 && s.ntrials == 17);
+    for (int b = 0; b < 3; b++) {
+        EXPECT(s.bracket[b].count == brackets[b].count && s.bracket[b].nrungs == brackets[b].nrungs);
+        EXPECT(s.bracket[b].epochs[0] == brackets[b].first && s.bracket[b].epochs[s.bracket[b].nrungs - 1] == 9);
+    }
+    cvy_pool_destroy(&s.spec.pool);
+    const int best = play(text, 1, -1, 0, &begun);
+    for (uint64_t seed = 1; seed < 8; seed++)
+        EXPECT(play(text, 4, -1, seed, &begun) == best && begun == 9 + 3 + 1 + 5 + 1 + 3);
+}
+
+/* If all trials of a rung fail, the search ends. */
+static void failures_end_a_search(void)
+{
+    cvy_sweep s;
+    int64_t epochs = 0;
+    int order[32];
+    EXPECT_OK(open_sweep(halving, &s));
+    for (int i = 0; i < s.ntrials; i++)
+        s.trial[i].state = CVY_TRIAL_FAILED;
+    EXPECT(cvy_sweep_settle(&s) && cvy_sweep_next(&s, &epochs) == -1 && cvy_sweep_rank(&s, order) == 0);
+    cvy_pool_destroy(&s.spec.pool);
+}
+
+/* What a search writes, it reads back; a running trial waits again, and another search is refused. */
+static void state_is_read_back(void)
+{
+    cvy_sweep s, t;
+    EXPECT_OK(open_sweep(halving, &s));
+    cvy_sweep_note(&s, 3, 0.25);
+    cvy_sweep_note(&s, 4, NAN);
+    s.trial[5].state = CVY_TRIAL_RUNNING;
+    s.trial[6].state = CVY_TRIAL_FAILED;
+    s.trial[6].error = "it \"broke\"";
+    s.trial[3].seconds = 1.5;
+    EXPECT_OK(cvy_sweep_save(&s, "."));
+    EXPECT_OK(open_sweep(halving, &t));
+    EXPECT_OK(cvy_sweep_load(&t, "."));
+    EXPECT(t.trial[3].nscores == 1 && t.trial[3].score[0] == 0.25 && t.trial[3].seconds == 1.5);
+    EXPECT(t.trial[4].nscores == 1 && isnan(t.trial[4].score[0]));
+    EXPECT(t.trial[5].state == CVY_TRIAL_WAITING && t.trial[6].state == CVY_TRIAL_FAILED);
+    EXPECT(t.trial[6].error && strcmp(t.trial[6].error, "it \"broke\"") == 0);
+    cvy_pool_destroy(&t.spec.pool);
+    EXPECT_OK(open_sweep("{" SPACE ", search: {random: 27}}", &t));
+    EXPECT(cvy_sweep_load(&t, ".") == CVY_E_CONFIG && strstr(cvy_error_text(), "its search is"));
+    cvy_pool_destroy(&t.spec.pool);
+    cvy_pool_destroy(&s.spec.pool);
+    remove(CVY_SWEEP_STATE);
+}
+
+/* A trial that ends the search each time is given up, unless it comes further. */
+static void a_trial_that_kills_is_given_up(void)
+{
+    cvy_sweep s;
+    for (int further = 0; further < 2; further++)
+        for (int start = 0; start <= 4; start++) {
+            EXPECT_OK(open_sweep(halving, &s));
+            if (start > 0)
+                EXPECT_OK(cvy_sweep_load(&s, "."));
+            const int given_up = !further && start >= CVY_SWEEP_TRIES;
+            EXPECT((s.trial[0].state == CVY_TRIAL_FAILED) == given_up && (s.trial[0].error != NULL) == given_up);
+            EXPECT(s.trial[1].state == CVY_TRIAL_WAITING);
+            if (!given_up) {
+                s.trial[0].state = CVY_TRIAL_RUNNING;
+                s.trial[0].tries++;
+            }
+            EXPECT_OK(cvy_sweep_save(&s, "."));
+            cvy_pool_destroy(&s.spec.pool);
+            if (further) {
+                char line[64];
+                snprintf(line, sizeof line, "{\"kind\": \"step\", \"step\": %d, \"loss\": 1}\n", start + 1);
+                (void)mkdir("trial-0001", 0777);
+                write_file("trial-0001/metrics.jsonl", line);
+            }
+        }
+    remove("trial-0001/metrics.jsonl");
+    remove("trial-0001");
+    remove(CVY_SWEEP_STATE);
+}
+
+int main(void)
+{
+    EXPECT(mkdtemp(folder) != NULL && chdir(folder) == 0);
+    TEST(grid_is_complete);
+    TEST(sobol_is_that_of_pytorch);
+    TEST(sobol_fills_intervals);
+    TEST(random_depends_on_seed_and_number);
+    TEST(halving_is_equal_on_any_number_of_groups);
+    TEST(hyperband_has_its_brackets);
+    TEST(failures_end_a_search);
+    TEST(state_is_read_back);
+    TEST(a_trial_that_kills_is_given_up);
+    remove("sweep_job.yaml");
+    remove("sweep_test.yaml");
+    EXPECT(rmdir(folder) == 0);
+    return test_end();
+}
