@@ -300,7 +300,7 @@ static void heads_are_for_training_only(void)
     EXPECT(cvy_vars_find(vars, "fc.weight") && !cvy_vars_find(vars, "aux1.weight"));
     cvy_graph_destroy(&g);
     EXPECT_OK(cvy_model_instantiate(m, vars, &training, wanted, 1, &value, &g));
-    EXPECT(cvy_vars_find(vars, "aux1.weight") && value && value->shape.dim[1] == 1000);
+    EXPECT(cvy_vars_find(vars, "aux2.weight") && value && value->shape.dim[1] == 1000);
     cvy_graph_destroy(&g);
     cvy_vars_destroy(&vars);
     cvy_model_destroy(&m);
