@@ -92,6 +92,7 @@ typedef struct cvy_model_def {
     const char *bench; /* options with which the studies time it, "dropout: 0"; NULL: its defaults */
     cvy_shape input;   /* default sample shape, [C, positions...] */
     int64_t classes;   /* default number of outputs */
+    int is_map;        /* 1: it has `classes` outputs for each position of the input */
     /* Adds the layers after input "x". The last one has `classes` raw outputs (logits); there is no loss. */
     cvy_status (*build)(cvy_model *m, const cvy_model_ask *ask);
     /* The name of layer number `at`, which has variables, in torchvision or timm, "layer1.0.conv1". The error says why

@@ -36,6 +36,103 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     return CVY_OK;
 }
 
+static int is_real(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
+}
+
+static int has_label_map(const cvy_scorer *scorer)
+{
+    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(scorer->data));
+    return target && !is_real(target->dtype) && target->shape.ndim > 0;
+}
+
+/* The elements of a sample's target that the metric compares with an output of this shape. */
+static int64_t target_elems(const cvy_metric_def *def, const cvy_shape *output)
+{
+    const int64_t elems = cvy_shape_elems(output);
+    return def->wants_labels && output->ndim > 0 ? elems / output->dim[0] : elems;
+}
+
+static int fits_target(const cvy_scorer *scorer, const cvy_metric_def *def, const cvy_shape *output)
+{
+    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(scorer->data));
+    return target && def->wants_labels != is_real(target->dtype) &&
+           cvy_shape_elems(&target->shape) == target_elems(def, output);
+}
+
+static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *def, const cvy_shape *output)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const cvy_field *target = cvy_dataset_target(info);
+    CVY_CHECK(target && def->wants_labels != is_real(target->dtype), CVY_E_CONFIG,
+              "%s compares %s, but the target in %s is %s; take %s", def->name,
+              def->wants_labels ? "labels of classes" : "numbers", info->path ? info->path : info->format,
+              !target                  ? "missing"
+              : is_real(target->dtype) ? "numbers"
+                                       : "labels of classes",
+              def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
+    const int64_t wanted = target_elems(def, output), has = cvy_shape_elems(&target->shape);
+    CVY_CHECK(has == wanted, CVY_E_SHAPE,
+              "%s compares an output of %s with %lld target%s, but %s has %lld in each sample: let the network give an "
+              "output that fits, or say train.metrics: none",
+              def->name, cvy_shape_text(output), (long long)wanted, wanted == 1 ? "" : "s", target->name,
+              (long long)has);
+    return CVY_OK;
+}
+
+static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_score *score, int *count,
+                             const char *name, const cvy_tree *options, const cvy_shape *output)
+{
+    for (int i = 0; i < *count; i++)
+        if (strcmp(score[i].name, name) == 0)
+            return CVY_OK;
+    CVY_CHECK(*count < CVY_COUNT(((cvy_scores *)0)->at), CVY_E_CONFIG, "train.metrics: more than %d metrics",
+              CVY_COUNT(((cvy_scores *)0)->at));
+    CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
+    if (has_label_map(scorer)) /* pixels of no class have the label -1 */
+        cvy_metric_ignore(metric[*count], -1);
+    const cvy_metric_def *def = cvy_metric_find(name);
+    score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
+    return check_target(scorer, def, output);
+}
+
+/* Makes the metrics that the job names, or else those that suit the data and the output. A test also makes all that the
+ * report shows. */
+static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score,
+                               int *count)
+{
+    const cvy_job *job = scorer->session->job;
+    const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
+    const int by_job = job->train.nmetric > 0, all = scorer->all_metrics;
+    const int ranks_samples = nclasses == 2 && output->ndim <= 1; /* a ROC curve ranks samples, not pixels */
+    if (job->train.no_metrics)
+        return CVY_OK;
+    for (int i = 0; i < job->train.nmetric; i++) {
+        const cvy_status status =
+            add_metric(scorer, metric, score, count, job->train.metric[i].name, job->train.metric[i].options, output);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s: train.metrics", cvy_job_where(job, "train", "metrics"));
+    }
+    const struct {
+        const char *name;
+        int wanted;
+    } fallback[] = {
+        {"accuracy", nclasses > 1 && (!by_job || all)},
+        {"auc", ranks_samples && (!by_job || all)},
+        {"efficiency_at_fpr", ranks_samples && all},
+        {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
+        {"iou", has_label_map(scorer) && all},
+        {"rmse", nclasses == 0 && (!by_job || all)},
+        {"mae", nclasses == 0 && all},
+        {"r2", nclasses == 0 && (!by_job || all)},
+    };
+    for (int i = 0; i < CVY_COUNT(fallback); i++)
+        if (fallback[i].wanted && fits_target(scorer, cvy_metric_find(fallback[i].name), output))
+            CVY_TRY(add_metric(scorer, metric, score, count, fallback[i].name, NULL, output));
+    return CVY_OK;
+}
+
 /* The rows of one forward step on this rank. */
 struct batch_view {
     cvy_span output, target;

@@ -44,6 +44,42 @@ static int is_class(const cvy_dataset_info *data, const char *target)
     return !field || !(field->dtype == CVY_DTYPE_F32 || field->dtype == CVY_DTYPE_F64);
 }
 
+static int has_option(const cvy_op_def *op, const char *name)
+{
+    for (const cvy_option *row = op ? op->options : NULL; row && row->name; row++)
+        if (strcmp(row->name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether a loss has an output for each class; its options begin with cvy_label_loss. */
+static int is_class_loss(const cvy_op_def *op)
+{
+    return op && (op->flags & CVY_OP_LOSS) && has_option(op, "class_weights");
+}
+
+/* Whether the job names a network of the zoo that has its outputs for each position of the input. */
+static int is_map_network(const cvy_job *job)
+{
+    const cvy_tree *name = job->model->kind == CVY_TREE_MAP ? cvy_tree_get(job->model, "name") : job->model;
+    const cvy_model_def *def = name && name->kind == CVY_TREE_SCALAR && name->text ? cvy_model_find(name->text) : NULL;
+    return def && def->is_map;
+}
+
+/* The number of outputs that the first loss needs, for each position if the network is one for maps; 0: the network
+ * decides. */
+static int64_t count_outputs(const cvy_job *job, const cvy_dataset_info *data)
+{
+    const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
+    const char *target = loss && loss->target ? loss->target : main_target(data);
+    const cvy_field *field = target ? find_field(data, target) : NULL;
+    if (!field || (is_class(data, target) && (!loss || is_class_loss(cvy_op_find(loss->name)))))
+        return data->nclasses;
+    if (is_map_network(job))
+        return field->shape.ndim == data->field[0].shape.ndim ? field->shape.dim[0] : 1;
+    return cvy_shape_elems(&field->shape);
+}
+
 /* Lists all inputs that layers may read besides x. */
 static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model_input *field)
 {
@@ -176,7 +212,7 @@ static const char *raw_output(const cvy_model *m, const cvy_op_def *loss, const 
 {
     static const struct {
         const char *loss, *layer;
-    } pair[] = {{"softmax_cross_entropy", "softmax"}, {"bce", "sigmoid"}};
+    } pair[] = {{"softmax_cross_entropy", "softmax"}, {"focal", "softmax"}, {"dice", "softmax"}, {"bce", "sigmoid"}};
     const int at = cvy_index_find(&m->layer_at, output);
     for (int i = 0; at >= 0 && i < CVY_COUNT(pair); i++)
         if (strcmp(loss->name, pair[i].loss) == 0 && strcmp(m->layer[at].op->name, pair[i].layer) == 0 &&
@@ -200,7 +236,7 @@ static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, cons
               from[1], target);
     CVY_TRY(check_scaled(job, op, from[1]));
     const int is_label_map = input->dtype == CVY_DTYPE_I32 && input->sample_shape.ndim > 0;
-    CVY_TRY(loss_options(m, loss, weight, is_label_map && op == cvy_op_find("softmax_cross_entropy"), &options));
+    CVY_TRY(loss_options(m, loss, weight, is_label_map && is_class_loss(op), &options));
     CVY_TRY(loss_name(m, output, is_only, &name));
     return cvy_model_add_tree(m, op, name, options, NULL, from, find_input(m, sample_weight) ? 3 : 2);
 }
@@ -514,7 +550,7 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
 
 /* ---- outputs ---- */
 
-static int ignores_a_class(const struct cvy_cross_entropy *o, int64_t nclasses)
+static int ignores_a_class(const struct cvy_label_loss *o, int64_t nclasses)
 {
     for (int i = 0; i < o->labels.ignore_label.count; i++)
         if (o->labels.ignore_label.at[i] >= 0 && o->labels.ignore_label.at[i] < nclasses)
@@ -527,15 +563,18 @@ cvy_status cvy_job_check_outputs(const cvy_dataset_info *data, const cvy_program
     const cvy_graph *g = program->task[task]->plan->lowered[0]->graph;
     for (int i = 0; i < g->nnode && data->nclasses > 0; i++) {
         const cvy_node *n = g->node[i];
-        if (n->removed || strcmp(n->op->name, "softmax_cross_entropy") != 0 ||
+        if (n->removed || !is_class_loss(n->op) ||
             (strcmp(n->src[1]->name, "label") != 0 && strcmp(n->src[1]->name, "y") != 0))
             continue;
-        const struct cvy_cross_entropy *o = n->options;
+        const struct cvy_label_loss *o = n->options;
         const int64_t outputs = n->src[0]->shape.dim[1];
+        const cvy_value *output = n->src[0];
+        if (output->producer && strcmp(output->producer->layer, n->layer) == 0)
+            output = output->producer->src[0]; /* a softmax that the loss has added */
         CVY_CHECK(outputs >= data->nclasses || ignores_a_class(o, data->nclasses), CVY_E_SHAPE,
                   "layer %s gives %lld outputs for each sample, but the data have %lld classes: give it %lld, or name "
                   "classes in the loss's ignore_label",
-                  n->src[0]->producer ? n->src[0]->producer->layer : n->src[0]->name, (long long)outputs,
+                  output->producer ? output->producer->layer : output->name, (long long)outputs,
                   (long long)data->nclasses, (long long)data->nclasses);
     }
     return CVY_OK;

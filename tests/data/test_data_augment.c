@@ -742,6 +742,41 @@ static void test_wrong_roles(void)
     FAILS(make("[{target: field}, mirror]", 1, &pictures, &a), CVY_E_CONFIG, "the sizes of the pictures are not known");
 }
 
+/* Volumes have labels and fields, too. Their positions do not move, and a target of other sizes is refused. */
+static void test_roles_of_volumes(void)
+{
+    const struct {
+        const char *list;
+        cvy_shape y, becomes;
+        cvy_dtype dtype;
+        int64_t nchannels;
+    } right[] = {
+        {"[{target: {role: label_map, classes: 3}}]", {3, {4, 2, 3}}, {3, {4, 2, 3}}, CVY_DTYPE_I32, 1},
+        {"[{target: {role: label_map, classes: 3}}]", {4, {1, 4, 2, 3}}, {3, {4, 2, 3}}, CVY_DTYPE_I32, 1},
+        {"[{target: field}]", {3, {4, 2, 3}}, {3, {4, 2, 3}}, CVY_DTYPE_F32, 1},
+        {"[{target: field}]", {4, {5, 4, 2, 3}}, {4, {5, 4, 2, 3}}, CVY_DTYPE_F32, 5},
+    };
+    cvy_reader_info of = info;
+    cvy_augment *a = NULL;
+    of.dtype = CVY_DTYPE_F32;
+    of.shape = (cvy_shape){4, {2, 4, 2, 3}};
+    of.has_y = 1;
+    for (int i = 0; i < CVY_COUNT(right); i++) {
+        of.y_shape = right[i].y;
+        OK(make(right[i].list, 1, &of, &a));
+        const cvy_target_info *t = cvy_augment_target(a);
+        TRUE_THAT(cvy_shape_equal(&t->shape, &right[i].becomes));
+        TRUE_THAT(t->dtype == right[i].dtype && t->nchannels == right[i].nchannels);
+        cvy_augment_destroy(&a);
+    }
+    of.y_shape = (cvy_shape){3, {4, 2, 2}};
+    FAILS(make("[{target: field}]", 1, &of, &a), CVY_E_CONFIG,
+          "y is 4x2x2, expected the positions of x, which is 2x4x2x3");
+    of.y_shape = (cvy_shape){4, {2, 4, 2, 3}};
+    FAILS(make("[{target: {role: label_map, classes: 3}}]", 1, &of, &a), CVY_E_CONFIG,
+          "expected one label for each position of x");
+}
+
 int main(void)
 {
     for (int i = 0; i < N; i++)
@@ -758,6 +793,7 @@ int main(void)
     test_cutout();
     test_order_of_values();
     test_wrong_lists();
+    test_roles_of_volumes();
     test_maps_as_targets();
     test_fields_follow();
     test_label_maps();

@@ -171,6 +171,76 @@ static void test_cosmology_sets(void)
     FAILS(open_text("{format: cosmology, index: 1, classes: 3}", NULL, 0, &d), CVY_E_CONFIG, "one number (1)");
 }
 
+/* ---- shapes ---- */
+
+/* The mean of x is 1 inside shapes and 0 elsewhere, to five standard errors, and the noise has its deviation. The box
+ * around an isolated square has only labels of it, and that around a disc has also others. */
+static void test_shapes_statistics(void)
+{
+    static float x[CELLS], y[CELLS];
+    void *const field[] = {x, y};
+    cvy_dataset *d = NULL;
+    double sum[2] = {0}, square[2] = {0}, count[2] = {0};
+    int64_t labels[3] = {0}, full[3] = {0}, boxes[3] = {0};
+    OK(open_text("{format: shapes, size: 64, samples: 100, objects: 1, noise: 0.3}", NULL, 0, &d));
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "1x64x64") == 0);
+    for (int i = 0; i < 100; i++) {
+        int64_t low[2] = {64, 64}, high[2] = {-1, -1}, inside = 0, kind = 0;
+        OK(cvy_dataset_read(d, i, 0, field));
+        for (int64_t k = 0; k < 64 * 64; k++) {
+            const int in = y[k] != 0;
+            const double noise = x[k] - in;
+            TRUE_THAT(y[k] == 0 || y[k] == 1 || y[k] == 2);
+            labels[(int)y[k]]++;
+            sum[in] += noise;
+            square[in] += noise * noise;
+            count[in]++;
+            if (!in)
+                continue;
+            kind = (int64_t)y[k];
+            inside++;
+            for (int a = 0; a < 2; a++) {
+                const int64_t at = a == 0 ? k / 64 : k % 64;
+                low[a] = at < low[a] ? at : low[a];
+                high[a] = at > high[a] ? at : high[a];
+            }
+        }
+        if (inside > 0 && low[0] > 0 && low[1] > 0 && high[0] < 63 && high[1] < 63) {
+            boxes[kind]++;
+            full[kind] += inside == (high[0] - low[0] + 1) * (high[1] - low[1] + 1);
+        }
+    }
+    printf("labels %lld %lld %lld, boxes %lld %lld\n", (long long)labels[0], (long long)labels[1], (long long)labels[2],
+           (long long)boxes[1], (long long)boxes[2]);
+    TRUE_THAT(boxes[1] > 10 && full[1] == 0 && boxes[2] > 10 && full[2] == boxes[2]);
+    for (int in = 0; in < 2; in++) {
+        TRUE_THAT(fabs(sum[in] / count[in]) < 5 * 0.3 / sqrt(count[in]));
+        TRUE_THAT(fabs(square[in] / count[in] - 0.09) < 5 * 0.09 * sqrt(2 / count[in]));
+    }
+    cvy_dataset_destroy(&d);
+}
+
+static void test_shapes_sets(void)
+{
+    static float a[CELLS], b[CELLS], y[CELLS], z[CELLS];
+    void *const left[] = {a, y}, *const right[] = {b, z};
+    cvy_dataset *d = NULL, *later = NULL;
+    OK(open_text("{format: shapes, size: 12, dimensions: 3}", NULL, 0, &d));
+    OK(open_text("{format: shapes, size: 12, dimensions: 3, first: 7, samples: 5}", NULL, 0, &later));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    TRUE_THAT(info->nsamples == 1024 && strcmp(cvy_shape_text(&info->field[0].shape), "1x12x12x12") == 0);
+    TRUE_THAT(strcmp(cvy_shape_text(&info->field[1].shape), "12x12x12") == 0);
+    TRUE_THAT(cvy_dataset_hash(d) != cvy_dataset_hash(later));
+    OK(cvy_dataset_read(d, 9, 0, left));
+    OK(cvy_dataset_read(later, 2, 3, right));
+    TRUE_THAT(memcmp(a, b, sizeof(float) * 12 * 12 * 12) == 0 && memcmp(y, z, sizeof(float) * 12 * 12 * 12) == 0);
+    OK(cvy_dataset_read(later, 3, 0, right));
+    TRUE_THAT(memcmp(a, b, sizeof(float) * 12 * 12 * 12) != 0);
+    cvy_dataset_destroy(&later);
+    cvy_dataset_destroy(&d);
+    FAILS(open_text("{format: shapes, dimensions: 4}", NULL, 0, &d), CVY_E_CONFIG, "dimensions");
+}
+
 /* ---- pictures ---- */
 
 static void test_pictures(void)
@@ -276,6 +346,8 @@ int main(void)
     test_fft();
     test_cosmology_statistics();
     test_cosmology_sets();
+    test_shapes_statistics();
+    test_shapes_sets();
     test_pictures();
     test_pictures_classes();
     test_pictures_jpeg();

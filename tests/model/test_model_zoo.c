@@ -1,8 +1,8 @@
 /* rows: clang asan onednn3 minimal */
 /*
  * test_model_zoo.c: the model zoo against other sources: parameters, multiplications and the shape of every layer with
- * weights (zoo_shapes.h); one training step of each network at a small size; names of families; auxiliary heads; and
- * the notation of lines.
+ * weights (zoo_shapes.h); one training step of each network at a small size; names of families; sizes that a network
+ * refuses; auxiliary heads; and the notation of lines.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,7 +19,8 @@
 
 static int has_weights(const cvy_node *node)
 {
-    return strcmp(node->op->name, "conv") == 0 || strcmp(node->op->name, "fc") == 0;
+    return strcmp(node->op->name, "conv") == 0 || strcmp(node->op->name, "deconv") == 0 ||
+           strcmp(node->op->name, "fc") == 0;
 }
 
 /* Writes "64x112x112 " for each layer with weights, in order, and returns their multiplications for the one sample of
@@ -56,7 +57,7 @@ static void against(const struct reference *r)
     cvy_model *m = NULL;
     cvy_vars *vars = NULL;
     cvy_graph *g = NULL;
-    EXPECT_OK(cvy_model_zoo(r->name, r->options, NULL, 0, &m));
+    EXPECT_OK(cvy_model_zoo(r->name, r->options, &r->input, 0, &m));
     EXPECT_OK(cvy_vars_create(&vars));
     if (m && vars)
         EXPECT_OK(cvy_model_instantiate(m, vars, &opts, NULL, 0, NULL, &g));
@@ -116,6 +117,12 @@ static const struct trial trials[] = {
     {"hep-cnn", "", {3, {3, 32, 32}}, 1},
     {"lenet", "", {3, {1, 28, 28}}, 1},
     {"linear", "", {3, {1, 8, 8}}, 1},
+    {"cosmoflow", "filters: 4, dropout: 0.2", {4, {4, 32, 32, 32}}, 1},
+    {"cosmoflow", "filters: 4, depth: 2, kernel: 2, range: 0", {4, {1, 8, 8, 8}}, 1},
+    {"unet", "filters: 4", {3, {1, 32, 16}}, 1},
+    {"unet", "filters: 4, depth: 2, norm: none, up: resize, residual: true", {3, {3, 8, 16}}, 1},
+    {"unet", "filters: 4, depth: 2, norm: group, groups: 2, attention: true", {4, {1, 8, 8, 16}}, 1},
+    {"unet", "filters: 4, depth: 1, norm: instance, up: resize, attention: true", {4, {1, 4, 4, 6}}, 1},
 };
 
 /* Runs two steps on one batch. The loss of the first one must be that of an untrained network, and everything after it
@@ -137,12 +144,22 @@ static void trains(cvy_program *p, int step)
     EXPECT(first > 0.01 && first < 20 && isfinite(second) && second != first);
 }
 
+/* One label for each sample, or for each position if the network is one for maps. */
+static cvy_shape label_of(const struct trial *t)
+{
+    const cvy_model_def *def = NULL;
+    int64_t number = 0;
+    EXPECT_OK(cvy_model_resolve(t->name, &def, &number));
+    return def && def->is_map ? cvy_shape_make(t->input.ndim - 1, t->input.dim + 1) : (cvy_shape){0};
+}
+
 /* Plans the network with a loss on three classes, and runs its steps if t->runs. */
 static void plan_and_run(const struct trial *t, cvy_model *m, cvy_program *p)
 {
     int step = -1, forward = -1;
     const cvy_label output = cvy_labelf("%s", cvy_model_output(m));
-    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    const cvy_shape label = label_of(t);
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &label));
     EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, cvy_labelf("%s, label", output.text).text));
     for (int i = 0; i < m->naux; i++)
         EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", NULL, "loss_weight: 0.3",
@@ -239,6 +256,25 @@ static void unknown_names_and_depths(void)
     EXPECT(m == NULL);
 }
 
+/* ---- sizes ---- */
+
+static void sizes_that_do_not_fit_are_refused(void)
+{
+    const cvy_shape picture = {3, {1, 100, 90}}, low = {3, {1, 4, 64}}, volume = {4, {1, 8, 8, 12}}, row = {2, {1, 64}};
+    cvy_model *m = NULL;
+    EXPECT_FAULT(
+        cvy_model_zoo("unet", NULL, &picture, 0, &m), CVY_E_SHAPE,
+        "sizes must be multiples of 16, and the input has 100x90; the next sizes that fit are 112x96 and 96x80: "
+        "crop or pad");
+    EXPECT_FAULT(cvy_model_zoo("unet", NULL, &low, 0, &m), CVY_E_SHAPE, "the next sizes that fit are 16x64: crop");
+    EXPECT_FAULT(cvy_model_zoo("unet", "depth: 3", &volume, 0, &m), CVY_E_SHAPE, "are 8x8x16 and 8x8x8:");
+    EXPECT_FAULT(cvy_model_zoo("unet", "dimensions: 2", &volume, 0, &m), CVY_E_SHAPE, "`dimensions` is 2");
+    EXPECT_FAULT(cvy_model_zoo("unet", NULL, &row, 0, &m), CVY_E_SHAPE, "[C, H, W] or [C, D, H, W]");
+    EXPECT_FAULT(cvy_model_zoo("unet", "norm: group, filters: 12", NULL, 0, &m), CVY_E_CONFIG,
+                 "`groups` 8 must divide `filters` 12");
+    EXPECT(m == NULL);
+}
+
 /* ---- auxiliary heads ---- */
 
 static void heads_are_for_training_only(void)
@@ -314,6 +350,7 @@ int main(void)
     TEST(none_is_left_out);
     TEST(depth_is_in_the_name);
     TEST(unknown_names_and_depths);
+    TEST(sizes_that_do_not_fit_are_refused);
     TEST(heads_are_for_training_only);
     TEST(lines);
     return test_end();

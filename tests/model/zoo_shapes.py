@@ -45,6 +45,61 @@ def hep_cnn():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 2))
 
 
+class UNet(nn.Module):
+    """Ronneberger et al. 2015, or Cicek et al. 2016 in three dimensions, with padding; gates as Oktay et al. 2018."""
+
+    def __init__(self, c_in, classes, space, depth, filters, norm, up, residual, attention):
+        super().__init__()
+        conv, deconv, bn, pool = ((nn.Conv2d, nn.ConvTranspose2d, nn.BatchNorm2d, nn.MaxPool2d) if space == 2 else
+                                  (nn.Conv3d, nn.ConvTranspose3d, nn.BatchNorm3d, nn.MaxPool3d))
+        width = [filters << i for i in range(depth + 1)]
+        self.conv, self.bn, self.norm, self.residual, self.attention, self.up = conv, bn, norm, residual, attention, up
+        self.pool, self.linear = pool(2), "bilinear" if space == 2 else "trilinear"
+        self.down = nn.ModuleList(self.block(a, b) for a, b in zip([c_in] + width, width))
+        self.back = nn.ModuleList(self.block(2 * c, c) for c in width[:-1])
+        self.gate = nn.ModuleList(nn.ModuleList([conv(c, max(c // 2, 1), 2, 2, bias=False), conv(2 * c, max(c // 2, 1), 1),
+                                                 conv(max(c // 2, 1), 1, 1)]) for c in width[:-1]) if attention else None
+        self.larger = nn.ModuleList(deconv(2 * c, c, 2, 2) if up == "deconv" else conv(2 * c, c, 1) for c in width[:-1])
+        self.head = conv(filters, classes, 1)
+
+    def layer(self, a, b, k):
+        return nn.Sequential(self.conv(a, b, k, padding=k // 2, bias=not self.norm), self.bn(b) if self.norm else nn.Identity())
+
+    def block(self, a, b):
+        parts = [self.layer(a, b, 3), self.layer(b, b, 3)] + ([self.layer(a, b, 1)] if self.residual and a != b else [])
+        return nn.ModuleList(parts)
+
+    def run(self, block, x):
+        y = block[1](block[0](x))
+        return y + (block[2](x) if len(block) > 2 else x) if self.residual else y
+
+    def enlarge(self, x):
+        return nn.functional.interpolate(x, scale_factor=2, mode=self.linear)
+
+    def forward(self, x):
+        kept = []
+        for block in self.down:
+            x = self.run(block, x if not kept else self.pool(kept[-1]))
+            kept.append(x)
+        for i in reversed(range(len(kept) - 1)):
+            skip = kept[i]
+            if self.attention:
+                wx, wg, psi = self.gate[i]
+                skip = skip * self.enlarge(psi(wx(skip) + wg(x)))
+            x = self.larger[i](x)
+            x = self.run(self.back[i], torch.cat([skip, x if self.up == "deconv" else self.enlarge(x)], 1))
+        return self.head(x)
+
+
+def cosmoflow(kernel):
+    """cosmoflow/models/cosmoflow.py of MLPerf HPC with conv_size 32."""
+    layers, c = [], 4
+    for i in range(5):
+        layers += [nn.ConstantPad3d(((kernel - 1) // 2, kernel // 2) * 3, 0), nn.Conv3d(c, 32 << i, kernel), nn.MaxPool3d(2)]
+        c = 32 << i
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512 * 64, 128), nn.Linear(128, 64), nn.Linear(64, 4))
+
+
 class Join(nn.Module):
     def __init__(self, *branches):
         super().__init__()
@@ -160,7 +215,7 @@ def resnet_v1(net):
     return net
 
 
-NETS = [  # each row: name in the zoo, options, input, source, network
+NETS = [  # each row: name in the zoo, options, input (its shape, or the size of a colour picture), source, network
     ("alexnet", "", 227, "Caffe's bvlc_alexnet", caffe_alexnet),
     ("caffenet", "", 227, "Caffe's bvlc_reference_caffenet", caffe_alexnet),
     ("alexnet-v2", "", 224, "torchvision alexnet", tv.alexnet),
@@ -185,34 +240,45 @@ NETS = [  # each row: name in the zoo, options, input, source, network
     ("resnet-164", "", 32, "He et al. 2016, Identity mappings", lambda: cifar_resnet(164, True)),
     ("cifar-convnet", "", 32, "Caffe's cifar10_quick", lambda: cifar(False)), ("cifar-full", "", 32, "Caffe's cifar10_full", lambda: cifar(True)),
     ("hep-cnn", "", 224, "Kurth et al. 2017, section III-A", hep_cnn),
+    ("cosmoflow", "", (4, 128, 128, 128), "MLPerf HPC 1.0's cosmoflow", lambda: cosmoflow(3)),
+    ("cosmoflow", "kernel: 2", (4, 128, 128, 128), "MLPerf HPC 0.7's cosmoflow", lambda: cosmoflow(2)),
+    ("unet", "", (1, 256, 256), "Ronneberger et al. 2015, with padding", lambda: UNet(1, 2, 2, 4, 64, True, "deconv", False, False)),
+    ("unet", "norm: none, up: resize, depth: 3", (1, 256, 256), "Ronneberger et al. 2015, with padding",
+     lambda: UNet(1, 2, 2, 3, 64, False, "resize", False, False)),
+    ("unet", "filters: 8, residual: true, attention: true", (3, 32, 64, 48), "Oktay et al. 2018",
+     lambda: UNet(3, 2, 3, 4, 8, True, "deconv", True, True)),
 ]
 
 
-def measure(net, size):
+TRANSPOSED = (nn.ConvTranspose2d, nn.ConvTranspose3d)
+
+
+def measure(net, shape):
     """Returns parameters, MAC and outputs of the layers with weights, for one sample, in the order in which they run."""
     shapes, macs = [], 0
 
-    def hook(m, _, out):
+    def hook(m, of, out):
         nonlocal macs
         shapes.append("x".join(map(str, out.shape[1:])))
-        macs += out.numel() * m.weight[0].numel()
+        macs += (of[0] if isinstance(m, TRANSPOSED) else out).numel() * m.weight[0].numel()
     for m in net.modules():
-        if isinstance(m, (nn.Conv2d, nn.Linear)):
+        if isinstance(m, (nn.Conv2d, nn.Conv3d, nn.Linear, *TRANSPOSED)):
             m.register_forward_hook(hook)
     net.train()
     with torch.no_grad():
-        net(torch.zeros(2, 3, size, size, device="meta"))
+        net(torch.zeros(2, *shape, device="meta"))
     return sum(p.numel() for p in net.parameters()), macs // 2, shapes
 
 
 def main():
     print("/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other sources. Written by\n * zoo_shapes.py. */")
-    print("static const struct reference { const char *name, *options, *source; int64_t params, macs; const char *shapes; } references[] = {")
+    print("static const struct reference { const char *name, *options, *source; cvy_shape input; int64_t params, macs; const char *shapes; } references[] = {")
     for name, options, size, source, make in NETS:
+        shape = size if isinstance(size, tuple) else (3, size, size)
         with torch.device("meta"):
             net = make()
-        params, macs, shapes = measure(net, size)
-        print(f'    {{"{name}", "{options}", "{source}", {params}, {macs},')
+        params, macs, shapes = measure(net, shape)
+        print(f'    {{"{name}", "{options}", "{source}", {{{len(shape)}, {{{", ".join(map(str, shape))}}}}}, {params}, {macs},')
         line = ""
         for word in shapes:
             if len(line) + len(word) > 125:

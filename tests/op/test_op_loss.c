@@ -9,6 +9,8 @@
  * 4. The losses of distributions have the 4 real targets and output[i][k] for k = 0 .. 7, two numbers for each target:
  * GaussianNLLLoss gets var = exp(the last four). PyTorch has no pinball loss: it is written with maximum. The numbers
  * of hinge and contrastive, which PyTorch has not in this form, come from their formulas in numpy.
+ * 4. Focal and dice are written down in PyTorch by their formulas. The numbers of hinge and contrastive, which PyTorch
+ * has not in this form, come from their formulas in numpy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -144,6 +146,16 @@ static void losses_equal_pytorch(void)
     expect((struct setup){"softmax_cross_entropy", "{}", LABELS, 1}, 2.4027243186440836);
     expect((struct setup){"softmax_cross_entropy", "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 2}", POSITIONS, 0},
            2.5335853772056574);
+    expect((struct setup){"focal", "{}", LABELS, 0}, 1.7285762651818335);
+    expect((struct setup){"focal", "gamma: 0", LABELS, 1}, 2.4027243186440836);
+    expect((struct setup){"focal", "{gamma: 0.5, class_weights: [0.5, 1, 2, 0.25], ignore_label: 1}", LABELS, 1},
+           1.5089089471628425);
+    expect((struct setup){"focal", "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 2}", POSITIONS, 0},
+           2.1719805520279043);
+    expect((struct setup){"dice", "{}", POSITIONS, 0}, 0.51351004688742963);
+    expect((struct setup){"dice", "{smooth: 0.1, class_weights: [0.5, 1, 2, 0], ignore_label: 2}", POSITIONS, 0},
+           0.74448608559723484);
+    expect((struct setup){"dice", "{}", LABELS, 1}, 0.24720651391808932);
     expect((struct setup){"mse", "{}", REALS, 0}, 1.045040295005137);
     expect((struct setup){"mse", "{}", REALS, 1}, 1.1687376625370252);
     expect((struct setup){"mae", "{}", REALS, 0}, 0.9135644915114852);
@@ -185,6 +197,12 @@ static void mistakes_are_named(void)
     EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "row 1 of this rank's share has label 4, expected 0 .. 3");
     s = (struct setup){"softmax_cross_entropy", "class_weights: [1, 2, 3, 4]", WRONG_LABELS, 0};
     EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "label 4, expected 0 .. 3");
+    s = (struct setup){"focal", "{}", WRONG_LABELS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "label 4, expected 0 .. 3");
+    s = (struct setup){"dice", "{}", WRONG_LABELS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "row 1 of this rank's share has label 4, expected 0 .. 3");
+    s = (struct setup){"dice", "class_weights: [0, 0, 0, 0]", LABELS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_CONFIG, "all class_weights are 0");
     s = (struct setup){"mse", "{}", LABELS, 0};
     EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE, "output is 6x4, target is 6");
     s = (struct setup){"bce", "{}", REALS, 0};

@@ -38,6 +38,8 @@ static const struct network networks[] = {
     {"resnet-110", NULL, {3, {3, 8, 8}}, 4, 0, 1e-4},
     {"googlenet", "aux: false", {3, {3, 48, 48}}, 16, 0, 1e-3},
     {"hep-cnn", "filters: 128", {3, {3, 33, 30}}, 16, 0, 1e-3},
+    {"unet", "depth: 2, filters: 8, residual: true, attention: true", {3, {2, 20, 16}}, 1, 1, 3e-4},
+    {"unet", "depth: 1, filters: 8, norm: group, up: resize", {4, {2, 6, 8, 6}}, 1, 0, 1e-3},
     {"decoder", NULL, {3, {2, 18, 16}}, 1, 1, 1e-3},
 };
 
@@ -102,7 +104,9 @@ static cvy_model *make(const struct network *net, cvy_model **zoo_out)
         decoder(m);
         return m;
     }
-    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    const cvy_shape label =
+        strcmp(net->name, "unet") == 0 ? cvy_shape_make(net->input.ndim - 1, net->input.dim + 1) : (cvy_shape){0};
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &label));
     EXPECT_OK(cvy_model_zoo(net->name, net->options, &net->input, CLASSES, &zoo));
     const char *last = cvy_model_output(zoo);
     for (int i = 0; i < zoo->nlayer; i++)
@@ -131,20 +135,35 @@ static int64_t sample_of(const cvy_program *p, int64_t row)
     return -1;
 }
 
+/* The part of a sample of an input that the rank has, and its place in the whole. */
+static cvy_shape part_of(cvy_program *p, const char *input, cvy_tile *tile_out)
+{
+    const cvy_value *v = cvy_graph_find(p->task[0]->split.graph[0], input);
+    EXPECT_OK(cvy_program_part(p, 0, input, &tile_out->whole, tile_out->first));
+    return cvy_shape_make(v->shape.ndim - 1, v->shape.dim + 1);
+}
+
+static void fill_labels(cvy_program *p, int32_t *label)
+{
+    cvy_tile tile;
+    const cvy_shape sample = part_of(p, "label", &tile);
+    const int64_t n = cvy_shape_elems(&sample);
+    for (int64_t r = 0; r < cvy_program_rows(p, 0); r++)
+        for (int64_t i = 0; i < n; i++)
+            label[r * n + i] = (int32_t)((sample_of(p, r) + (n > 1 ? cvy_tile_index(&tile, &sample, i) : 0)) % CLASSES);
+}
+
 /* Fills the rank's part of the inputs that it reads. */
 static void fill(cvy_program *p, cvy_dtype dtype)
 {
     const int64_t rows = cvy_program_rows(p, 0);
-    int32_t *label = cvy_program_feed(p, 0, "label");
     const cvy_span x = {.dtype = dtype, .data = cvy_program_feed(p, 0, "x")};
-    for (int64_t r = 0; r < rows && label; r++)
-        label[r] = (int32_t)(sample_of(p, r) % CLASSES);
+    if (cvy_program_feed(p, 0, "label"))
+        fill_labels(p, cvy_program_feed(p, 0, "label"));
     if (!x.data)
         return;
-    const cvy_value *v = cvy_graph_find(p->task[0]->split.graph[0], "x");
-    const cvy_shape sample = cvy_shape_make(v->shape.ndim - 1, v->shape.dim + 1);
     cvy_tile tile;
-    EXPECT_OK(cvy_program_part(p, 0, "x", &tile.whole, tile.first));
+    const cvy_shape sample = part_of(p, "x", &tile);
     const int64_t n = cvy_shape_elems(&sample), all_n = cvy_shape_elems(&tile.whole);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < n; i++) {

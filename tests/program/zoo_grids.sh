@@ -6,7 +6,7 @@
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "${CONVOY_TEST_LEVEL:-1}" -ge 3 ] || exit 77
 for ranks in 2 3 4 8; do
-    for network in vgg-a resnet-20 resnet-110 googlenet hep-cnn decoder; do
+    for network in vgg-a resnet-20 resnet-110 googlenet hep-cnn unet decoder; do
         CONVOY_TEST_NETWORK=$network $MPIEXEC_N $ranks "$CONVOY_BUILD/tests/test_program_zoo_grids" >log 2>&1 ||
             fail "$network on $ranks ranks: $(grep -v ^same log | sort -u)"
         echo "$network on $ranks ranks: $(grep -c ^same log) comparisons"

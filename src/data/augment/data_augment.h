@@ -114,7 +114,7 @@ typedef struct cvy_target {
     int order;           /* of the two numbers of a point or a vector */
     cvy_ints components; /* of a vector: pairs of indices along the first axis */
     cvy_ints ignored;    /* labels of a map that count as CVY_LABEL_OUTSIDE */
-    int is_map;          /* 1: [C, H, W] or [H, W], with the height and width of x */
+    int is_map;          /* 1: [C, H, W] or [H, W], with the height and width of a picture x */
     cvy_shape stored;    /* before augmentation */
     cvy_target_info info;
 } cvy_target;

@@ -38,11 +38,15 @@ static const cvy_option normalize_target_opts[] = {
 
 /* ---- reading the list ---- */
 
-/* Whether y has the height and width of x. */
-static int is_over_pixels(const cvy_augment *a, const cvy_shape *y)
+/* Whether y has the positions of x, [positions...] or [C, positions...]: the height and width of a picture, or those of
+ * a volume or a series. */
+static int is_over_positions(const cvy_augment *a, const cvy_shape *y)
 {
-    const int n = y->ndim;
-    return a->spatial && (n == 2 || n == 3) && y->dim[n - 2] == a->shape.dim[1] && y->dim[n - 1] == a->shape.dim[2];
+    const int n = a->shape.ndim - 1;
+    int fits = n >= 1 && (y->ndim == n || y->ndim == n + 1);
+    for (int d = 1; d <= n && fits; d++)
+        fits = y->dim[y->ndim - d] == a->shape.dim[n + 1 - d];
+    return fits;
 }
 
 void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info)
@@ -53,9 +57,9 @@ void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info)
         return;
     t->stored = t->info.shape = info->y_shape;
     t->info.dtype = CVY_DTYPE_F32;
-    t->info.nchannels = t->info.shape.ndim == 0 || (t->info.shape.ndim == 2 && is_over_pixels(a, &t->info.shape))
-                            ? 1
-                            : t->info.shape.dim[0];
+    const cvy_shape *y = &t->info.shape;
+    const int is_one_map = y->ndim >= 2 && y->ndim == a->shape.ndim - 1 && is_over_positions(a, y);
+    t->info.nchannels = y->ndim == 0 || is_one_map ? 1 : y->dim[0];
 }
 
 static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tree *at)
@@ -64,9 +68,10 @@ static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tr
               "%s: %s: the sizes of the pictures are not known before they are decoded, so a target with a value for "
               "each pixel cannot be moved with them: store x as arrays of one size",
               cvy_tree_where(at), role);
-    CVY_CHECK(is_over_pixels(a, &a->target.info.shape), CVY_E_CONFIG,
-              "%s: %s: y is %s, expected the height and width of x, which is %s", cvy_tree_where(at), role,
-              cvy_shape_text(&a->target.info.shape), cvy_shape_text(&a->shape));
+    CVY_CHECK(is_over_positions(a, &a->target.info.shape), CVY_E_CONFIG,
+              "%s: %s: y is %s, expected %s of x, which is %s", cvy_tree_where(at), role,
+              cvy_shape_text(&a->target.info.shape), a->spatial ? "the height and width" : "the positions",
+              cvy_shape_text(&a->shape));
     return CVY_OK;
 }
 
@@ -101,18 +106,18 @@ static cvy_status set_components(cvy_target *t, const char *role, const cvy_tree
     return CVY_OK;
 }
 
-static cvy_status set_labels(cvy_target *t, const cvy_operation *s, const cvy_tree *at)
+static cvy_status set_labels(cvy_target *t, const cvy_operation *s, int nspace, const cvy_tree *at)
 {
     cvy_shape *y = &t->info.shape;
     CVY_CHECK(s->o.classes > 0, CVY_E_CONFIG,
               "%s: a label_map needs its number of classes, as in {role: label_map, classes: 3}", cvy_tree_where(at));
-    CVY_CHECK(y->ndim == 2 || (y->ndim == 3 && y->dim[0] == 1), CVY_E_CONFIG,
-              "%s: label_map: y is %s, expected one label for each pixel, [H, W]", cvy_tree_where(at),
-              cvy_shape_text(y));
+    CVY_CHECK(y->ndim == nspace || (y->ndim == nspace + 1 && y->dim[0] == 1), CVY_E_CONFIG,
+              "%s: label_map: y is %s, expected one label for each %s", cvy_tree_where(at), cvy_shape_text(y),
+              nspace == 2 ? "pixel, [H, W]" : "position of x, without an axis of channels");
     t->ignored = s->o.ignored;
     t->info.dtype = CVY_DTYPE_I32;
     t->info.nclasses = s->o.classes;
-    *y = cvy_shape_make(2, y->dim + y->ndim - 2);
+    *y = cvy_shape_make(nspace, y->dim + y->ndim - nspace);
     return CVY_OK;
 }
 
@@ -139,10 +144,11 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
     if (is_number)
         CVY_TRY(set_components(t, role, at));
     if (t->role == CVY_TARGET_LABEL_MAP)
-        CVY_TRY(set_labels(t, s, at));
-    t->is_map = t->role == CVY_TARGET_FIELD || t->role == CVY_TARGET_LABEL_MAP ||
-                (t->role == CVY_TARGET_VECTOR && t->info.shape.ndim == 3);
-    return t->is_map ? check_map(a, role, at) : CVY_OK;
+        CVY_TRY(set_labels(t, s, CVY_MAX(a->shape.ndim - 1, 1), at));
+    const int is_map = t->role == CVY_TARGET_FIELD || t->role == CVY_TARGET_LABEL_MAP ||
+                       (t->role == CVY_TARGET_VECTOR && t->info.shape.ndim == 3);
+    t->is_map = is_map && a->spatial; /* no operation moves the positions of anything but pictures */
+    return is_map ? check_map(a, role, at) : CVY_OK;
 }
 
 /* Reads one number, or a list with a number for each channel. */

@@ -16,6 +16,7 @@
 #include "graph/graph_grad.h"
 #include "op/comm/op_redistribute.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static cvy_status add_weight_sum(cvy_graph *g, const char *name, const struct cvy_weight_sum *labels,
@@ -94,6 +95,37 @@ cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target)
     return CVY_OK;
 }
 
+cvy_status cvy_loss_check_labels(const cvy_node *node, int first)
+{
+    const struct cvy_label_loss *o = node->options;
+    const cvy_shape *output = cvy_node_src(node, first), *target = cvy_node_src(node, first + 1);
+    const cvy_dtype dtype = node->src[first + 1]->dtype;
+    CVY_TRY(cvy_loss_check_norm(node, first + 2));
+    CVY_CHECK(output->ndim >= 2, CVY_E_SHAPE, "the output must be [N, K, positions...], got %s",
+              cvy_shape_text(output));
+    CVY_CHECK(!cvy_dtype_is_real(dtype), CVY_E_SHAPE,
+              "the target must be integer labels, %s is %s: is this a regression (mse)?", node->src[first + 1]->name,
+              cvy_dtype_text(dtype));
+    cvy_shape expected = {.ndim = output->ndim - 1, .dim = {output->dim[0]}};
+    for (int i = 1; i < expected.ndim; i++)
+        expected.dim[i] = output->dim[i + 1];
+    CVY_TRY(cvy_loss_check_same(&expected, target));
+    CVY_CHECK(o->labels.class_weights.count == 0 || o->labels.class_weights.count == output->dim[1], CVY_E_SHAPE,
+              "class_weights has %d values, the output %s has %lld classes", o->labels.class_weights.count,
+              cvy_shape_text(output), (long long)output->dim[1]);
+    return CVY_OK;
+}
+
+double cvy_log_sum_exp(const cvy_span *x, int64_t at, int64_t K, int64_t P)
+{
+    double top = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < K; k++)
+        top = fmax(top, cvy_get(x, at + k * P));
+    for (int64_t k = 0; k < K; k++)
+        sum += exp(cvy_get(x, at + k * P) - top);
+    return top + log(sum);
+}
+
 cvy_status cvy_loss_set_dst(cvy_node *node)
 {
     return cvy_node_set_accumulator(node, 0, CVY_DTYPE_F64, &(cvy_shape){0}, 1);
@@ -110,6 +142,18 @@ cvy_status cvy_loss_share(const cvy_node *node, const cvy_node_part *part, int l
     const int64_t n = output->dim[part->dim];
     *share_out = cvy_part_fraction(part, n);
     return n >= part->parts ? CVY_OK : CVY_NOT_APPLICABLE;
+}
+
+cvy_status cvy_label_loss_part(const cvy_node *node, cvy_node_part *part, void *options)
+{
+    struct cvy_label_loss *o = options;
+    double share = 0;
+    if (part->split == CVY_SPLIT_SAMPLES)
+        return CVY_OK;
+    CVY_TRY(cvy_loss_share(node, part, 1, &share));
+    o->loss_weight *= share;
+    part->lacks_channels = 1;
+    return CVY_OK;
 }
 
 cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, int swap)

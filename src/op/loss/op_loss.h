@@ -31,11 +31,41 @@ struct cvy_weight_sum {
     {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(type, loss_weight), "1", "", "", "factor in the sum of losses"}
 /* clang-format on */
 
+/* The first fields of the options of losses that have an output for each class, and that weigh classes. */
+struct cvy_label_loss {
+    struct cvy_weight_sum labels;
+    double loss_weight;
+};
+
+/* clang-format off */
+#define CVY_LABEL_LOSS_ROWS(type, member)                                                                              \
+    {"class_weights", CVY_TYPE_REALS, CVY_FIELD(type, member.labels.class_weights), "", "0..", "",                     \
+     "a factor for each class"},                                                                                       \
+    {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(type, member.labels.ignore_label), "", "", "",                           \
+     "labels that are ignored"},                                                                                       \
+    {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(type, member.loss_weight), "1", "", "", "factor in the sum of losses"}
+/* clang-format on */
+
 /* Options of softmax_cross_entropy and its gradient; their fast kernels read them too. */
 struct cvy_cross_entropy {
-    struct cvy_weight_sum labels;
-    double label_smoothing, loss_weight;
+    struct cvy_label_loss loss; /* first */
+    double label_smoothing;
 };
+
+/* Options of focal and its gradient, likewise. */
+struct cvy_focal {
+    struct cvy_label_loss loss; /* first */
+    double gamma;
+};
+
+/* Options of dice and its gradient, likewise. */
+struct cvy_dice {
+    struct cvy_label_loss loss; /* first */
+    double smooth;
+};
+
+/* The derivative of the term -(1 - p)^gamma log p of focal with respect to log p. */
+double cvy_focal_slope(double gamma, double log_p);
 
 /* Adds the nodes of a loss: weights and their sum if needed, then the loss itself. options: the loss's own struct.
  * labels: NULL if the loss has none. */
@@ -47,11 +77,18 @@ cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, 
 cvy_status cvy_loss_check_norm(const cvy_node *node, int first);
 /* Checks that there is one target element for each output element; dimensions of 1 are ignored ([N] fits [N, 1]). */
 cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target);
+/* Checks output [N, K, positions...] and integer target [N, positions...], which are the sources from `first` on, and
+ * that there are as many class weights as classes. The options of the node begin with cvy_label_loss. */
+cvy_status cvy_loss_check_labels(const cvy_node *node, int first);
 cvy_status cvy_loss_set_dst(cvy_node *node);
 /* Sets *share_out to the part of the positions of the output, source 0, that a part along a spatial dimension has: its
  * mean counts so much of the whole one. `lacks`: the target has this many axes less. CVY_NOT_APPLICABLE: output and
  * target cannot be split alike. */
 cvy_status cvy_loss_share(const cvy_node *node, const cvy_node_part *part, int lacks, double *share_out);
+
+/* The `part` of a loss that is a mean over the positions of labels, which have no axis of channels. Its options begin
+ * with cvy_label_loss. */
+cvy_status cvy_label_loss_part(const cvy_node *node, cvy_node_part *part, void *options);
 
 /* Adds the node grad_op with sources (dloss, the loss's sources), which makes the gradient of the output. swap: of the
  * target instead, for a loss that is symmetric in the two. */
@@ -71,6 +108,14 @@ static inline int cvy_label_ignored(const struct cvy_weight_sum *o, int64_t labe
             return 1;
     return 0;
 }
+
+static inline double cvy_class_weight(const struct cvy_weight_sum *o, int64_t k)
+{
+    return o->class_weights.count ? o->class_weights.at[k] : 1;
+}
+
+/* Logarithm of the sum of exponentials of K logits, which start at `at` with stride P. */
+double cvy_log_sum_exp(const cvy_span *x, int64_t at, int64_t K, int64_t P);
 
 /* Sets the error for a label that no class has. row: index in this rank's share of the micro-batch. */
 cvy_status cvy_label_error(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses);

@@ -19,13 +19,9 @@
 #include "op/loss/op_loss.h"
 
 static const cvy_option cross_entropy_opts[] = {
-    {"class_weights", CVY_TYPE_REALS, CVY_FIELD(cvy_cross_entropy, labels.class_weights), "", "0..", "",
-     "a factor for each class"},
-    {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(cvy_cross_entropy, labels.ignore_label), "", "", "",
-     "labels that are ignored"},
     {"label_smoothing", CVY_TYPE_REAL, CVY_FIELD(cvy_cross_entropy, label_smoothing), "0", "0..1", "",
      "share of the target that is spread over all classes"},
-    CVY_LOSS_WEIGHT_ROW(cvy_cross_entropy),
+    CVY_LABEL_LOSS_ROWS(cvy_cross_entropy, loss),
     {0},
 };
 
@@ -34,34 +30,12 @@ static cvy_status cross_entropy_build(cvy_graph *g, const cvy_op_def *op, const 
 {
     struct cvy_cross_entropy o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    return cvy_loss_build(g, op, name, &o, &o.labels, src, nsrc, dst_out);
-}
-
-/* Checks output [N, K, positions...] and integer target [N, positions...], which are the sources from `first` on. */
-static cvy_status check_labels(const cvy_node *node, int first)
-{
-    const struct cvy_cross_entropy *o = node->options;
-    const cvy_shape *output = cvy_node_src(node, first), *target = cvy_node_src(node, first + 1);
-    const cvy_dtype dtype = node->src[first + 1]->dtype;
-    CVY_TRY(cvy_loss_check_norm(node, first + 2));
-    CVY_CHECK(output->ndim >= 2, CVY_E_SHAPE, "the output must be [N, K, positions...], got %s",
-              cvy_shape_text(output));
-    CVY_CHECK(!cvy_dtype_is_real(dtype), CVY_E_SHAPE,
-              "the target must be integer labels, %s is %s: is this a regression (mse)?", node->src[first + 1]->name,
-              cvy_dtype_text(dtype));
-    cvy_shape expected = {.ndim = output->ndim - 1, .dim = {output->dim[0]}};
-    for (int i = 1; i < expected.ndim; i++)
-        expected.dim[i] = output->dim[i + 1];
-    CVY_TRY(cvy_loss_check_same(&expected, target));
-    CVY_CHECK(o->labels.class_weights.count == 0 || o->labels.class_weights.count == output->dim[1], CVY_E_SHAPE,
-              "class_weights has %d values, the output %s has %lld classes", o->labels.class_weights.count,
-              cvy_shape_text(output), (long long)output->dim[1]);
-    return CVY_OK;
+    return cvy_loss_build(g, op, name, &o, &o.loss.labels, src, nsrc, dst_out);
 }
 
 static cvy_status cross_entropy_infer(cvy_node *node)
 {
-    CVY_TRY(check_labels(node, 0));
+    CVY_TRY(cvy_loss_check_labels(node, 0));
     return cvy_loss_set_dst(node);
 }
 
@@ -76,30 +50,14 @@ static void cross_entropy_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = 13 * n, .read_elems = n, .write_elems = 1};
 }
 
-static double class_weight(const struct cvy_cross_entropy *o, int64_t k)
-{
-    return o->labels.class_weights.count ? o->labels.class_weights.at[k] : 1;
-}
-
-/* Logarithm of the sum of exponentials of K logits, which start at `at` with stride P. */
-static double log_sum(const cvy_span *x, int64_t at, int64_t K, int64_t P)
-{
-    double top = -INFINITY, sum = 0;
-    for (int64_t k = 0; k < K; k++)
-        top = fmax(top, cvy_get(x, at + k * P));
-    for (int64_t k = 0; k < K; k++)
-        sum += exp(cvy_get(x, at + k * P) - top);
-    return top + log(sum);
-}
-
 static double term(const struct cvy_cross_entropy *o, const cvy_span *x, int64_t at, int64_t K, int64_t P,
                    int64_t label)
 {
-    const double total = log_sum(x, at, K, P);
+    const double total = cvy_log_sum_exp(x, at, K, P);
     double spread = 0;
     for (int64_t k = 0; o->label_smoothing > 0 && k < K; k++)
-        spread += class_weight(o, k) * (total - cvy_get(x, at + k * P));
-    return (1 - o->label_smoothing) * class_weight(o, label) * (total - cvy_get(x, at + label * P)) +
+        spread += cvy_class_weight(&o->loss.labels, k) * (total - cvy_get(x, at + k * P));
+    return (1 - o->label_smoothing) * cvy_class_weight(&o->loss.labels, label) * (total - cvy_get(x, at + label * P)) +
            o->label_smoothing / (double)K * spread;
 }
 
@@ -113,7 +71,7 @@ static cvy_status cross_entropy_reference(const cvy_node *node, const cvy_span *
         double sum = 0;
         for (int64_t p = 0; p < P; p++) {
             const int64_t label = (int64_t)cvy_get(target, n * P + p);
-            if (cvy_label_ignored(&o->labels, label))
+            if (cvy_label_ignored(&o->loss.labels, label))
                 continue;
             if (label < 0 || label >= K)
                 return cvy_label_error(node, n, label, K);
@@ -121,7 +79,7 @@ static cvy_status cross_entropy_reference(const cvy_node *node, const cvy_span *
         }
         loss += cvy_loss_factor(norm, weight, n) * sum / (double)P;
     }
-    cvy_set(dst, 0, o->loss_weight * loss);
+    cvy_set(dst, 0, o->loss.loss_weight * loss);
     return CVY_OK;
 }
 
@@ -147,19 +105,6 @@ static const cvy_sample cross_entropy_samples[] = {
     {0},
 };
 
-/* Labels of positions have no axis of channels. */
-static cvy_status cross_entropy_part(const cvy_node *node, cvy_node_part *part, void *options)
-{
-    struct cvy_cross_entropy *o = options;
-    double share = 0;
-    if (part->split == CVY_SPLIT_SAMPLES)
-        return CVY_OK;
-    CVY_TRY(cvy_loss_share(node, part, 1, &share));
-    o->loss_weight *= share;
-    part->lacks_channels = 1;
-    return CVY_OK;
-}
-
 CVY_OP_DEFINE(softmax_cross_entropy) = {
     .name = "softmax_cross_entropy",
     .summary = "cross-entropy of softmax, for classes",
@@ -171,7 +116,7 @@ CVY_OP_DEFINE(softmax_cross_entropy) = {
     .flags = CVY_OP_LOSS,
     .splits = CVY_SPLIT_SAMPLES,
     .part_splits = CVY_SPLIT_SPACE,
-    .part = cross_entropy_part,
+    .part = cvy_label_loss_part,
     .infer = cross_entropy_infer,
     .grad = cross_entropy_grad,
     .build = cross_entropy_build,
@@ -184,7 +129,7 @@ CVY_OP_DEFINE(softmax_cross_entropy) = {
 /* softmax_cross_entropy_grad: dloss, output, target, norm, [weight] -> doutput. */
 static cvy_status cross_entropy_grad_infer(cvy_node *node)
 {
-    CVY_TRY(check_labels(node, 1));
+    CVY_TRY(cvy_loss_check_labels(node, 1));
     return cvy_node_set_dst(node, 0, node->src[1]->dtype, cvy_node_src(node, 1));
 }
 
@@ -204,22 +149,24 @@ static cvy_status cross_entropy_grad_reference(const cvy_node *node, const cvy_s
     const struct cvy_cross_entropy *o = node->options;
     const cvy_span *x = &src[1], *target = &src[2], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
     const int64_t N = x->dim[0], K = x->dim[1], P = cvy_span_prod(x, 2, x->ndim);
-    const double dloss = o->loss_weight * cvy_get(&src[0], 0) / (double)P, spread = o->label_smoothing / (double)K;
+    const double dloss = o->loss.loss_weight * cvy_get(&src[0], 0) / (double)P, spread = o->label_smoothing / (double)K;
     double all = 0;
     for (int64_t k = 0; k < K; k++)
-        all += class_weight(o, k);
+        all += cvy_class_weight(&o->loss.labels, k);
     for (int64_t n = 0; n < N; n++)
         for (int64_t p = 0; p < P; p++) {
             const int64_t label = (int64_t)cvy_get(target, n * P + p), at = n * K * P + p;
-            const int counts = !cvy_label_ignored(&o->labels, label);
+            const int counts = !cvy_label_ignored(&o->loss.labels, label);
             if (counts && (label < 0 || label >= K))
                 return cvy_label_error(node, n, label, K);
-            const double factor = counts ? dloss * cvy_loss_factor(norm, weight, n) : 0, total = log_sum(x, at, K, P);
-            const double here = counts ? (1 - o->label_smoothing) * class_weight(o, label) : 0;
+            const double factor = counts ? dloss * cvy_loss_factor(norm, weight, n) : 0,
+                         total = cvy_log_sum_exp(x, at, K, P);
+            const double here = counts ? (1 - o->label_smoothing) * cvy_class_weight(&o->loss.labels, label) : 0;
             for (int64_t k = 0; k < K; k++) {
                 const double p_k = exp(cvy_get(x, at + k * P) - total);
                 cvy_set(dst, at + k * P,
-                        factor * (p_k * (here + spread * all) - (k == label ? here : 0) - spread * class_weight(o, k)));
+                        factor * (p_k * (here + spread * all) - (k == label ? here : 0) -
+                                  spread * cvy_class_weight(&o->loss.labels, k)));
             }
         }
     return CVY_OK;

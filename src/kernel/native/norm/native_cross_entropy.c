@@ -1,18 +1,22 @@
 /*
- * native_cross_entropy.c: softmax_cross_entropy and its gradient on plain layouts.
+ * native_cross_entropy.c: softmax_cross_entropy and focal, and their gradients, on plain layouts.
  *
- * src/op/loss/op_softmax_cross_entropy.c has the formulas. Each sample gives one loss, and these are added in order, so
+ * src/op/loss/op_softmax_cross_entropy.c and op_focal.c have the formulas. The gradient of focal is that of the
+ * cross-entropy, times a factor for each position. Each sample gives one loss, and these are added in order, so
  * the total does not depend on the number of threads. A bf16 sample is converted to f32 in scratch memory; the gradient
  * overwrites it there before it is rounded.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <string.h>
+
 #include "kernel/native/norm/native_softmax.h"
 #include "op/loss/op_loss.h"
 
 struct cross_entropy {
     const cvy_node *node;
-    const struct cvy_cross_entropy *options;
+    const struct cvy_label_loss *options;
+    double smoothing, gamma; /* label smoothing of the cross-entropy, and the power of focal; 0: none */
     int64_t n, K, P;
     int threads, bf16;
     double all;    /* sum of class weights */
@@ -71,6 +75,7 @@ static cvy_status backward_offer(cvy_kernel_ask *ask)
 
 static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
 {
+    const int is_focal = strncmp(ask->node->op->name, "focal", 5) == 0;
     const cvy_shape *shape = &ask->node->src[first]->shape;
     struct cross_entropy *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
@@ -87,6 +92,10 @@ static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
     s->all = c->count ? 0 : (double)s->K;
     for (int k = 0; k < c->count; k++)
         s->all += c->at[k];
+    if (is_focal)
+        s->gamma = ((const struct cvy_focal *)ask->node->options)->gamma;
+    else
+        s->smoothing = ((const struct cvy_cross_entropy *)ask->node->options)->label_smoothing;
     *state_out = s;
     return CVY_OK;
 }
@@ -155,10 +164,16 @@ static double smoothing_term(const struct cross_entropy *s, const float *x, doub
     return sum / (double)s->K;
 }
 
+/* (1 - p)^gamma for the probability p = exp(-term) of the label. */
+static double focus(const struct cross_entropy *s, double term)
+{
+    return s->gamma > 0 ? pow(-expm1(-CVY_MAX(term, 0)), s->gamma) : 1;
+}
+
 CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
 {
     const struct cross_entropy *s = arg;
-    const double smoothing = s->options->label_smoothing;
+    const double smoothing = s->smoothing;
     float top[CVY_STRIP], sum[CVY_STRIP];
     for (int64_t n = first; n < end; n++) {
         const float *x = sample_of(s, n);
@@ -171,7 +186,8 @@ CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
                 if (cvy_label_ignored(&s->options->labels, label))
                     continue;
                 const double total = (double)top[j] + log((double)sum[j]);
-                loss += (1 - smoothing) * class_weight(s, label) * (total - x[label * s->P + p + j]);
+                const double term = total - x[label * s->P + p + j];
+                loss += (1 - smoothing) * class_weight(s, label) * focus(s, term) * term;
                 if (smoothing > 0)
                     loss += smoothing * smoothing_term(s, x + p + j, total);
             }
@@ -208,6 +224,16 @@ CVY_KERNEL_DEFINE(native_softmax_cross_entropy) = {
     .destroy = destroy,
 };
 
+CVY_KERNEL_DEFINE(native_focal) = {
+    .name = "native.focal",
+    .op = "focal",
+    .preference = 50,
+    .offer = forward_offer,
+    .create = forward_create,
+    .run = forward_run,
+    .destroy = destroy,
+};
+
 /* The factors of the gradient of up to CVY_STRIP positions: dx[k] = a * exp(x[k] - top) - b * c[k], and l less at the
  * label. */
 typedef struct strip {
@@ -217,12 +243,14 @@ typedef struct strip {
 CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, const int32_t *label, double f, int64_t p,
                         int64_t count, strip *t)
 {
-    const double smoothing = s->options->label_smoothing, even = smoothing / (double)s->K;
+    const double smoothing = s->smoothing, even = smoothing / (double)s->K;
     float sum[CVY_STRIP];
     reduce(s, x, p, count, t->top, sum);
     for (int64_t j = 0; j < count; j++) {
         const int counts = !cvy_label_ignored(&s->options->labels, label[j]);
-        const double here = counts ? (1 - smoothing) * class_weight(s, label[j]) : 0;
+        double here = counts ? (1 - smoothing) * class_weight(s, label[j]) : 0;
+        if (here > 0 && s->gamma > 0)
+            here *= -cvy_focal_slope(s->gamma, x[label[j] * s->P + p + j] - (double)t->top[j] - log((double)sum[j]));
         t->a[j] = counts ? (float)(f * (here + even * s->all) / sum[j]) : 0;
         t->b[j] = counts ? (float)(f * even) : 0;
         t->l[j] = (float)(f * here);
@@ -294,6 +322,16 @@ static cvy_status backward_run(void *state, void *const *src, void *const *dst, 
 CVY_KERNEL_DEFINE(native_softmax_cross_entropy_grad) = {
     .name = "native.softmax_cross_entropy_grad",
     .op = "softmax_cross_entropy_grad",
+    .preference = 50,
+    .offer = backward_offer,
+    .create = backward_create,
+    .run = backward_run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_focal_grad) = {
+    .name = "native.focal_grad",
+    .op = "focal_grad",
     .preference = 50,
     .offer = backward_offer,
     .create = backward_create,
