@@ -170,6 +170,7 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
         {"auc", ranks_samples && is_usual},
         {"efficiency_at_fpr", ranks_samples && all},
         {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
+        {"iou", has_label_map(o->data) && all},
         {"nll", nclasses > 1 && all},
         {"brier", nclasses > 1 && all},
         {"ece", nclasses > 1 && all},

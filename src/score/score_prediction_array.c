@@ -45,8 +45,8 @@ static cvy_status npy_row(cvy_prediction_file *t, const cvy_prediction_row *row)
 
 const cvy_prediction_format cvy_prediction_npy = {npy_begin, npy_row};
 
-/* ---- HDF5: "sample", "class" and "probability" if classes are asked for, then a data set for each set ---- */
-/* ---- HDF5 and NetCDF: "sample", then a data set for each set of numbers, or "class" and "probability" ---- */
+/* ---- HDF5 and NetCDF: "sample", "class" and "probability" if classes are asked for, then a data set for each set ----
+ */
 
 enum { SAMPLE, FIRST, CLASS = FIRST, PROBABILITY };
 #define SAMPLE_NAME "sample"
@@ -57,7 +57,8 @@ static int is_array(const cvy_prediction_file *t, const char *name)
     for (int k = 0; k < t->nset; k++)
         if (strcmp(t->set[k].name, name) == 0)
             return 1;
-    return strcmp(name, SAMPLE_NAME) == 0 || (t->nset == 0 && (!strcmp(name, "class") || !strcmp(name, "probability")));
+    return strcmp(name, SAMPLE_NAME) == 0 ||
+           (t->nlabel > 0 && (!strcmp(name, "class") || !strcmp(name, "probability")));
 }
 
 /* Adds an axis, and renames it if an array has its name. Without a name it gets `fallback`; NULL: then it is left
@@ -128,13 +129,17 @@ static cvy_status add_arrays(cvy_prediction_file *t, cvy_pool *pool)
     const cvy_h5_array sample = {.name = SAMPLE_NAME, .dtype = CVY_DTYPE_I64, .is_text = t->ask.names != 0},
                        label = {.name = "class",
                                 .dtype = CVY_DTYPE_I32,
-                                .shape = {1, {t->top}},
+                                .shape = {1, {t->nlabel}},
                                 .class_name = t->class_name,
                                 .nclasses = t->nclasses},
-                       share = {.name = "probability", .dtype = CVY_DTYPE_F64, .shape = {1, {t->top}}};
+                       share = {.name = "probability", .dtype = CVY_DTYPE_F64, .shape = {1, {t->nlabel}}};
     CVY_TRY(cvy_h5_table_create(t->ask.out, t->rows, t->is_netcdf, &t->table));
     CVY_TRY(add_sample_axis(t, pool));
     CVY_TRY(add_array(t, pool, sample, NULL));
+    if (t->nlabel > 0) {
+        CVY_TRY(add_array(t, pool, label, "best"));
+        CVY_TRY(add_array(t, pool, share, "best"));
+    }
     for (int k = 0; k < t->nset; k++) {
         const cvy_prediction_set *set = &t->set[k];
         const cvy_h5_array a = {.name = set->name,
@@ -144,25 +149,11 @@ static cvy_status add_arrays(cvy_prediction_file *t, cvy_pool *pool)
                                 .nclasses = set->by_class ? t->nclasses : 0};
         CVY_TRY(add_array(t, pool, a, set->by_class ? "classes" : NULL));
     }
-    if (t->nset > 0)
-        return CVY_OK;
-    CVY_TRY(add_array(t, pool, label, "best"));
-    return add_array(t, pool, share, "best");
+    return CVY_OK;
 }
 
 static cvy_status hdf5_begin(cvy_prediction_file *t)
 {
-    const cvy_shape top = {1, {t->nlabel}};
-    CVY_TRY(cvy_h5_table_create(t->ask.out, t->rows, &t->table));
-    CVY_TRY(cvy_h5_table_add(t->table,
-                             &(cvy_h5_array){.name = "sample", .dtype = CVY_DTYPE_I64, .is_text = t->ask.names != 0}));
-    if (t->nlabel > 0) {
-        CVY_TRY(add_array(t, "class", CVY_DTYPE_I32, top, 1));
-        CVY_TRY(add_array(t, "probability", CVY_DTYPE_F64, top, 0));
-    }
-    for (int k = 0; k < t->nset; k++)
-        CVY_TRY(add_array(t, t->set[k].name, CVY_DTYPE_F32, t->set[k].shape, t->set[k].by_class));
-    return CVY_OK;
     cvy_pool *pool = NULL; /* of the coordinates, which are in the file afterwards */
     CVY_TRY(cvy_pool_create(&pool));
     const cvy_status status = add_arrays(t, pool);

@@ -33,14 +33,10 @@ static cvy_status check_format(const cvy_predict_request *ask, const cvy_ensembl
     CVY_CHECK(format == &cvy_prediction_csv || !ask->header, CVY_E_ARGUMENT,
               "%s: only a .csv file has a header: write one, or leave the header out", ask->out);
     CVY_CHECK(format != &cvy_prediction_npy || !ask->names, CVY_E_ARGUMENT,
-              "%s: a .npy file has no names of samples: write a .csv or .h5 file", ask->out);
-    CVY_CHECK(format != &cvy_prediction_npy || e->nanswer == 1, CVY_E_ARGUMENT,
-              "%s: a .npy file holds one output, and %d are asked for%s: write a .h5 or .csv file", ask->out,
-              e->nanswer, e->nanswer_each > 1 ? " (an ensemble, or passes with dropout, also give their spread)" : "");
               "%s: a .npy file has no names of samples: write a .csv, .h5 or .nc file", ask->out);
-    CVY_CHECK(format != &cvy_prediction_npy || network->noutput == 1, CVY_E_ARGUMENT,
-              "%s: a .npy file holds one output, and %d are asked for: write a .h5, .nc or .csv file", ask->out,
-              network->noutput);
+    CVY_CHECK(format != &cvy_prediction_npy || e->nanswer == 1, CVY_E_ARGUMENT,
+              "%s: a .npy file holds one output, and %d are asked for%s: write a .h5, .nc or .csv file", ask->out,
+              e->nanswer, e->nanswer_each > 1 ? " (an ensemble, or passes with dropout, also give their spread)" : "");
     return CVY_OK;
 }
 

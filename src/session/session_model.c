@@ -66,20 +66,6 @@ static int is_map_network(const cvy_job *job)
     return def && def->is_map;
 }
 
-/* The number of outputs that the first loss needs, for each position if the network is one for maps; 0: the network
- * decides. */
-static int64_t count_outputs(const cvy_job *job, const cvy_dataset_info *data)
-{
-    const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
-    const char *target = loss && loss->target ? loss->target : main_target(data);
-    const cvy_field *field = target ? find_field(data, target) : NULL;
-    if (!field || (is_class(data, target) && (!loss || is_class_loss(cvy_op_find(loss->name)))))
-        return data->nclasses;
-    if (is_map_network(job))
-        return field->shape.ndim == data->field[0].shape.ndim ? field->shape.dim[0] : 1;
-    return cvy_shape_elems(&field->shape);
-}
-
 /* Lists all inputs that layers may read besides x. */
 static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model_input *field)
 {
@@ -118,7 +104,8 @@ static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_d
                                                job->train.loss_tree ? cvy_tree_where(job->train.loss_tree) : job->file);
 }
 
-/* Sets *count_out to the number of outputs that the first loss needs; 0: the network decides. */
+/* Sets *count_out to the number of outputs that the first loss needs, for each position if the network is one for maps;
+ * 0: the network decides. */
 static cvy_status count_outputs(const cvy_job *job, const cvy_dataset_info *data, int64_t *count_out)
 {
     const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
@@ -126,7 +113,7 @@ static cvy_status count_outputs(const cvy_job *job, const cvy_dataset_info *data
     const cvy_field *field = target ? find_field(data, target) : NULL;
     const cvy_op_def *op = NULL;
     int each = 1;
-    if (!field || (is_class(data, target) && (!loss || strcmp(loss->name, "softmax_cross_entropy") == 0))) {
+    if (!field || (is_class(data, target) && (!loss || is_class_loss(cvy_op_find(loss->name))))) {
         *count_out = data->nclasses;
         return CVY_OK;
     }
@@ -134,7 +121,9 @@ static cvy_status count_outputs(const cvy_job *job, const cvy_dataset_info *data
         CVY_TRY(find_loss(job, loss->name, &op));
         CVY_TRY(cvy_loss_count(op, loss->options, &each));
     }
-    *count_out = each * cvy_shape_elems(&field->shape);
+    *count_out = each * (!is_map_network(job)                             ? cvy_shape_elems(&field->shape)
+                         : field->shape.ndim == data->field[0].shape.ndim ? field->shape.dim[0]
+                                                                          : 1);
     return CVY_OK;
 }
 

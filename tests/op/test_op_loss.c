@@ -7,9 +7,8 @@
  * 'none'). For regression, target[i][k] = cos(0.9 i + 1.7 k); for bce, the target is whether that is above 0. For
  * positions there are 3 samples and 5 positions: output[i][k][p] = 2 sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod
  * 4. The losses of distributions have the 4 real targets and output[i][k] for k = 0 .. 7, two numbers for each target:
- * GaussianNLLLoss gets var = exp(the last four). PyTorch has no pinball loss: it is written with maximum. The numbers
- * of hinge and contrastive, which PyTorch has not in this form, come from their formulas in numpy.
- * 4. Focal and dice are written down in PyTorch by their formulas. The numbers of hinge and contrastive, which PyTorch
+ * GaussianNLLLoss gets var = exp(the last four). PyTorch has no pinball loss: it is written with maximum.
+ * Focal and dice are written down in PyTorch by their formulas. The numbers of hinge and contrastive, which PyTorch
  * has not in this form, come from their formulas in numpy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
