@@ -15,6 +15,13 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+/* CFITSIO asks for as much memory as a damaged header says, and takes no for an answer. The sanitizer calls this. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 enum { H = 3, W = 4, PLANES = 5, ROWS = 6 };
 
 #define FITS(call)                                                                                                     \
@@ -172,7 +179,7 @@ static void *read_planes(void *user)
 
 static void test_cube(void)
 {
-    static const int compression[] = {0, RICE_1, GZIP_1, PLIO_1};
+    static const int compression[] = {0, RICE_1, GZIP_1};
     for (int i = 0; i < CVY_COUNT(compression); i++) {
         pthread_t thread[3];
         cvy_dataset *d = NULL;
