@@ -51,6 +51,12 @@ const cvy_prediction_format cvy_prediction_npy = {npy_begin, npy_row};
 enum { SAMPLE, FIRST, CLASS = FIRST, PROBABILITY };
 #define SAMPLE_NAME "sample"
 
+/* All members read the same data. */
+static const cvy_dataset *data_of(const cvy_prediction_file *t)
+{
+    return t->ensemble->member[0].data;
+}
+
 /* Whether an array of the file has this name, so that an axis cannot have it. */
 static int is_array(const cvy_prediction_file *t, const char *name)
 {
@@ -78,7 +84,7 @@ static cvy_status add_axis(cvy_prediction_file *t, cvy_coordinates axis, const c
 static cvy_status add_sample_axis(cvy_prediction_file *t, cvy_pool *pool)
 {
     cvy_coordinates axis;
-    CVY_TRY(cvy_dataset_coordinates(t->data, CVY_ALONG_SAMPLES, 0, pool, &axis));
+    CVY_TRY(cvy_dataset_coordinates(data_of(t), CVY_ALONG_SAMPLES, 0, pool, &axis));
     if (axis.name && axis.n == t->rows)
         return add_axis(t, axis, NULL, &t->sample_axis);
     if (!t->is_netcdf)
@@ -90,7 +96,7 @@ static cvy_status add_sample_axis(cvy_prediction_file *t, cvy_pool *pool)
 static cvy_status find_axis(const cvy_prediction_file *t, const cvy_shape *shape, int i, cvy_pool *pool,
                             cvy_coordinates *out)
 {
-    const cvy_reader_info *stored = cvy_dataset_reader_info(t->data);
+    const cvy_reader_info *stored = cvy_dataset_reader_info(data_of(t));
     const struct {
         cvy_along along;
         const cvy_shape *shape;
@@ -99,7 +105,7 @@ static cvy_status find_axis(const cvy_prediction_file *t, const cvy_shape *shape
         const int axis = from[k].shape->ndim - shape->ndim + i;
         *out = (cvy_coordinates){0};
         if (axis >= 0 && from[k].shape->dim[axis] == shape->dim[i])
-            CVY_TRY(cvy_dataset_coordinates(t->data, from[k].along, axis, pool, out));
+            CVY_TRY(cvy_dataset_coordinates(data_of(t), from[k].along, axis, pool, out));
         if (out->name && out->n == shape->dim[i])
             return CVY_OK;
     }
