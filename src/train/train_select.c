@@ -56,10 +56,14 @@ cvy_status cvy_trainer_check_scores(const cvy_trainer *t)
         const char *section, *key, *metric;
     } watched[] = {{"checkpoint", "best", job->checkpoint.best},
                    {"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL}};
+    cvy_scores scores;
     int higher = 0;
+    if (!t->validation.source)
+        return CVY_OK;
+    CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores)); /* the metrics fit the data, or it says why not */
     for (int i = 0; i < CVY_COUNT(watched); i++) {
         char key[64];
-        if (!t->validation.source || !watched[i].metric)
+        if (!watched[i].metric)
             continue;
         snprintf(key, sizeof key, "%s.%s", watched[i].section, watched[i].key);
         CVY_TRY(cvy_trainer_need_score(t, cvy_job_where(job, watched[i].section, watched[i].key), key,

@@ -451,7 +451,7 @@ static void test_refused(void)
     EXPECT_FAULT(train(FIELD_JOB("1") "data: {train: sums, roles: {z: field}}\n", "bad6"), CVY_E_CONFIG,
                  "'z' has no role; the target is y");
     EXPECT_FAULT(train(REGRESSION "data: {train: numbers, roles: {y: field}}\n", "bad7"), CVY_E_CONFIG,
-                 "field: y is 3, expected the height and width of x");
+                 "field: y is 3, expected the positions of x");
     EXPECT_FAULT(train(FIELD_JOB("3") "data: {train: labels, roles: {y: {role: label_map, classes: 3}}}\n", "bad8"),
                  CVY_E_FORMAT, "of y is 255, expected a label 0 .. 2; name labels that no class has by ignore");
     EXPECT_FAULT(
