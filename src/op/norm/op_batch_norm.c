@@ -127,7 +127,10 @@ static cvy_status add_node(cvy_graph *g, const char *op, const char *layer, cons
 static cvy_status follow(cvy_graph *g, const char *name, const cvy_batch_norm_opts *o, cvy_value *sums)
 {
     cvy_value *assigned = NULL;
-    for (int i = 0; i < g->nnode; i++) {
+    char node_name[160];
+    snprintf(node_name, sizeof node_name, "%s.running", name);
+    const int again = cvy_index_find(&g->node_names, node_name) >= 0; /* else no node need be looked at */
+    for (int i = 0; again && i < g->nnode; i++) {
         cvy_node *node = g->node[i];
         if (strcmp(node->op->name, "bn_running") != 0 || strcmp(node->layer, name) != 0)
             continue;
