@@ -133,6 +133,8 @@ int cvy_data_has_suffix(const char *name, const char *suffix); /* ignores letter
 size_t cvy_data_peek(const char *path, void *bytes, size_t count);
 /* Whether folder/name exists. */
 int cvy_data_has_file(const char *folder, const char *name);
+/* Whether a folder, or one of its sub-folders, has a file whose name is accepted. *is_empty_out: it has no entries. */
+int cvy_data_has_such_files(const char *folder, int (*is_accepted)(const char *name), int *is_empty_out);
 
 /* ---- parts of samples (data_part.c) ---- */
 static inline int cvy_is_part(const cvy_field_part *part)

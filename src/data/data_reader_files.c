@@ -100,6 +100,39 @@ size_t cvy_data_peek(const char *path, void *bytes, size_t count)
     return got > 0 ? (size_t)got : 0;
 }
 
+static int search(cvy_pool *pool, const char *folder, int (*is_accepted)(const char *name), int *is_empty_out)
+{
+    char **name = NULL, **inner = NULL;
+    int64_t n = 0, m = 0;
+    const char *sub = NULL;
+    if (cvy_file_list(pool, folder, &name, &n) != CVY_OK)
+        return 0;
+    *is_empty_out = n == 0;
+    for (int64_t i = 0; i < n; i++)
+        if (is_accepted(name[i]))
+            return 1;
+    for (int64_t i = 0; i < n; i++) {
+        if (name[i][0] == '.' || cvy_data_path_join(pool, folder, name[i], &sub) != CVY_OK ||
+            !cvy_file_is_folder(sub) || cvy_file_list(pool, sub, &inner, &m) != CVY_OK)
+            continue;
+        for (int64_t k = 0; k < m; k++)
+            if (is_accepted(inner[k]))
+                return 1;
+    }
+    return 0;
+}
+
+int cvy_data_has_such_files(const char *folder, int (*is_accepted)(const char *name), int *is_empty_out)
+{
+    cvy_pool *pool = NULL;
+    *is_empty_out = 0;
+    if (cvy_pool_create(&pool) != CVY_OK)
+        return 0;
+    const int has = search(pool, folder, is_accepted, is_empty_out);
+    cvy_pool_destroy(&pool);
+    return has;
+}
+
 int cvy_data_has_file(const char *folder, const char *name)
 {
     char path[4096];

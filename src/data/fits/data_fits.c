@@ -38,41 +38,16 @@ static const cvy_option fits_opts[] = {
     {0},
 };
 
-static int probe_folder(cvy_pool *pool, const char *path)
-{
-    char **name = NULL, **inner = NULL;
-    int64_t n = 0, m = 0;
-    const char *sub = NULL;
-    if (cvy_file_list(pool, path, &name, &n) != CVY_OK)
-        return 0;
-    for (int64_t i = 0; i < n; i++)
-        if (cvy_fits_is_file_name(name[i]))
-            return 60;
-    for (int64_t i = 0; i < n; i++) {
-        if (name[i][0] == '.' || cvy_data_path_join(pool, path, name[i], &sub) != CVY_OK || !cvy_file_is_folder(sub) ||
-            cvy_file_list(pool, sub, &inner, &m) != CVY_OK)
-            continue;
-        for (int64_t k = 0; k < m; k++)
-            if (cvy_fits_is_file_name(inner[k]))
-                return 60;
-    }
-    return 0;
-}
-
 static int fits_probe(const char *path)
 {
-    cvy_pool *pool = NULL;
+    int is_empty = 0;
     if (!cvy_file_is_folder(path))
         return cvy_fits_is_file(path)                             ? 95
                : !cvy_fits_is_file_name(cvy_file_base_name(path)) ? 0
                : cvy_file_exists(path)                            ? 80
                : cvy_data_is_glob(path)                           ? 90
                                                                   : 0;
-    if (cvy_pool_create(&pool) != CVY_OK)
-        return 0;
-    const int score = probe_folder(pool, path);
-    cvy_pool_destroy(&pool);
-    return score;
+    return cvy_data_has_such_files(path, cvy_fits_is_file_name, &is_empty) ? 60 : 0;
 }
 
 #if CVY_HAVE_CFITSIO

@@ -125,38 +125,14 @@ static int probe_file(const char *path)
     return cvy_data_is_glob(path) && is_picture_name(cvy_file_base_name(path)) ? 50 : 0;
 }
 
-/* Whether there are pictures in the folder, or in a sub-folder. */
-static int probe_with(cvy_pool *pool, const char *path)
-{
-    char **name = NULL, **inner = NULL;
-    int64_t n = 0, m = 0;
-    const char *sub = NULL;
-    if (cvy_file_list(pool, path, &name, &n) != CVY_OK)
-        return 0;
-    for (int64_t i = 0; i < n; i++)
-        if (is_picture_name(name[i]))
-            return 50;
-    for (int64_t i = 0; i < n; i++) {
-        if (name[i][0] == '.' || cvy_data_path_join(pool, path, name[i], &sub) != CVY_OK || !cvy_file_is_folder(sub) ||
-            cvy_file_list(pool, sub, &inner, &m) != CVY_OK)
-            continue;
-        for (int64_t k = 0; k < m; k++)
-            if (is_picture_name(inner[k]))
-                return 50;
-    }
-    return n == 0; /* an empty folder: this reader gives the best error message */
-}
-
 static int folder_probe(const char *path)
 {
-    cvy_pool *pool = NULL;
+    int is_empty = 0;
     if (!cvy_file_is_folder(path))
         return probe_file(path);
-    if (cvy_pool_create(&pool) != CVY_OK)
-        return 0;
-    const int score = probe_with(pool, path);
-    cvy_pool_destroy(&pool);
-    return score;
+    if (cvy_data_has_such_files(path, is_picture_name, &is_empty))
+        return 50;
+    return is_empty; /* an empty folder: this reader gives the best error message */
 }
 
 /* ---- reading ---- */
