@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "kernel/native/norm/native_label_loss.h"
 #include "kernel/native/norm/native_softmax.h"
 #include "op/loss/op_loss.h"
 
@@ -31,22 +32,6 @@ struct cross_entropy {
 
 /* ---- planning ---- */
 
-static cvy_status offer(cvy_kernel_ask *ask, int first)
-{
-    const cvy_node *node = ask->node;
-    const cvy_dtype dtype = node->src[first]->dtype;
-    CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
-              "this kernel computes in f32 and bf16; the output is %s", cvy_dtype_text(dtype));
-    CVY_CHECK(node->src[first + 1]->dtype == CVY_DTYPE_I32, CVY_NOT_APPLICABLE,
-              "this kernel needs labels in i32; they are %s", cvy_dtype_text(node->src[first + 1]->dtype));
-    CVY_CHECK(node->nsrc == first + 3 || node->src[first + 3]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
-              "this kernel needs sample weights in f32; they are %s", cvy_dtype_text(node->src[first + 3]->dtype));
-    for (int i = 0; i < node->nsrc; i++)
-        ask->src[i] = cvy_layout_plain();
-    ask->dst[0] = cvy_layout_plain();
-    return CVY_OK;
-}
-
 static size_t wide_bytes(const cvy_value *x)
 {
     return x->dtype == CVY_DTYPE_BF16 ? sizeof(float) * (size_t)cvy_shape_elems(&x->shape) : 0;
@@ -60,14 +45,14 @@ static size_t loss_bytes(const cvy_value *x)
 static cvy_status forward_offer(cvy_kernel_ask *ask)
 {
     const cvy_value *x = ask->node->src[0];
-    CVY_TRY(offer(ask, 0));
+    CVY_TRY(cvy_native_label_loss_offer(ask, 0, "output is"));
     ask->scratch_bytes = loss_bytes(x) + wide_bytes(x);
     return CVY_OK;
 }
 
 static cvy_status backward_offer(cvy_kernel_ask *ask)
 {
-    CVY_TRY(offer(ask, 1));
+    CVY_TRY(cvy_native_label_loss_offer(ask, 1, "output is"));
     ask->scratch_bytes = wide_bytes(ask->node->src[1]);
     ask->inplace[0] = 2;
     return CVY_OK;

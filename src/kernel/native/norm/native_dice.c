@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "kernel/native/native_math.h"
+#include "kernel/native/norm/native_label_loss.h"
 #include "op/loss/op_loss.h"
 
 #define STRIP 256 /* positions that are converted and added at a time */
@@ -27,33 +27,17 @@ struct dice {
 
 /* ---- planning ---- */
 
-static cvy_status offer(cvy_kernel_ask *ask, int first)
-{
-    const cvy_node *node = ask->node;
-    const cvy_dtype dtype = node->src[first]->dtype;
-    CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
-              "this kernel computes in f32 and bf16; the probabilities are %s", cvy_dtype_text(dtype));
-    CVY_CHECK(node->src[first + 1]->dtype == CVY_DTYPE_I32, CVY_NOT_APPLICABLE,
-              "this kernel needs labels in i32; they are %s", cvy_dtype_text(node->src[first + 1]->dtype));
-    CVY_CHECK(node->nsrc == first + 3 || node->src[first + 3]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
-              "this kernel needs sample weights in f32; they are %s", cvy_dtype_text(node->src[first + 3]->dtype));
-    for (int i = 0; i < node->nsrc; i++)
-        ask->src[i] = cvy_layout_plain();
-    ask->dst[0] = cvy_layout_plain();
-    return CVY_OK;
-}
-
 static cvy_status forward_offer(cvy_kernel_ask *ask)
 {
     const cvy_shape *p = &ask->node->src[0]->shape;
-    CVY_TRY(offer(ask, 0));
+    CVY_TRY(cvy_native_label_loss_offer(ask, 0, "probabilities are"));
     ask->scratch_bytes = sizeof(double) * (size_t)(p->dim[0] * p->dim[1]);
     return CVY_OK;
 }
 
 static cvy_status backward_offer(cvy_kernel_ask *ask)
 {
-    return offer(ask, 1);
+    return cvy_native_label_loss_offer(ask, 1, "probabilities are");
 }
 
 static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
