@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: clang asan minimal
+# rows: clang minimal
 # exports.sh: the shared library defines exactly the functions that the public headers mark with CVY_API.
 command -v nm >/dev/null || { echo "no nm"; exit 77; }
 . "$CONVOY_SOURCE/tests/shell.inc"

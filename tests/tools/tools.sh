@@ -32,6 +32,7 @@ finds "printing" src/op/op_bad.c 'void f(void)' '{' '    printf("x");' '}'
 finds "ending the process" src/op/op_bad.c 'void f(void) { abort(); }'
 finds "MPI_COMM_WORLD" src/op/op_bad.c 'void *f(void) { return MPI_COMM_WORLD; }'
 finds "dead code" src/op/op_bad.c '#if 0' '#endif'
+finds "a name that clang would define twice" src/op/op_bad.c 'CVY_SIMD static void f(int x)' '{' '}' 'CVY_SIMD static int f(void)' '{' '}'
 finds "a public header that does not stand alone" include/convoy/bad.h 'size_t f(void);'
 
 # Symbols: one that a lower header declares and an upper folder defines, and one that a lower folder calls without any

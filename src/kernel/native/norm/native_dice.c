@@ -127,7 +127,7 @@ CVY_INLINE void coefficient(const struct dice *s, int64_t n, int64_t k, double *
     *dice_out = (2 * overlap + s->options->smooth) / *total_out;
 }
 
-CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
+CVY_SIMD static void dice_forward_range(int64_t first, int64_t end, void *arg)
 {
     const struct dice *s = arg;
     for (int64_t i = first; i < end; i++) {
@@ -147,7 +147,7 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
     s->weight = s->node->nsrc > 3 ? src[3] : NULL;
     s->term = scratch;
     CVY_TRY(check_labels(s));
-    cvy_parallel_for(s->threads, s->n * s->K, CVY_MAX(1, CVY_GRAIN / 2 / s->P), forward_range, s);
+    cvy_parallel_for(s->threads, s->n * s->K, CVY_MAX(1, CVY_GRAIN / 2 / s->P), dice_forward_range, s);
     for (int64_t n = 0; n < s->n; n++) {
         double sum = 0;
         for (int64_t k = 0; k < s->K; k++)
@@ -168,7 +168,7 @@ CVY_KERNEL_DEFINE(native_dice) = {
     .destroy = destroy,
 };
 
-CVY_SIMD static void backward_range(int64_t first, int64_t end, void *arg)
+CVY_SIMD static void dice_backward_range(int64_t first, int64_t end, void *arg)
 {
     const struct dice *s = arg;
     float counts[STRIP], is[STRIP], dp[STRIP];
@@ -199,7 +199,7 @@ static cvy_status backward_run(void *state, void *const *src, void *const *dst, 
     s->weight = s->node->nsrc > 4 ? src[4] : NULL;
     s->dp = dst[0];
     CVY_TRY(check_labels(s));
-    cvy_parallel_for(s->threads, s->n * s->K, CVY_MAX(1, CVY_GRAIN / 3 / s->P), backward_range, s);
+    cvy_parallel_for(s->threads, s->n * s->K, CVY_MAX(1, CVY_GRAIN / 3 / s->P), dice_backward_range, s);
     return CVY_OK;
 }
 
