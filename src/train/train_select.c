@@ -93,7 +93,8 @@ void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
     }
 }
 
-/* A generator gives nearly equal samples at its beginning, too, so only a fall is worth a word. */
+/* A generator gives nearly equal samples at its beginning, too, so only a fall is worth a word; and one from more than
+ * the data have is none. */
 void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val)
 {
     char text[320];
@@ -101,7 +102,7 @@ void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val)
     int higher = 0;
     if (!find_score(val, "diversity", &value, &higher) || isnan(value))
         return;
-    if (value < 0.5 * *most) {
+    if (value < 0.5 * CVY_MIN(*most, 1)) {
         snprintf(text, sizeof text,
                  "epoch %lld: generated samples differ from each other only %.2g times as much as the data, after %.2g "
                  "times before: the generator may have collapsed to few samples (mode collapse); lower the learning "
