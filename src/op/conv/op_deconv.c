@@ -146,6 +146,8 @@ static const cvy_sample deconv_samples[] = {
     {.src = "2x3x4x5", .options = "kernel: 3, channels: 4, stride: 2, pad: 1, output_pad: 1"},
     {.src = "1x1x1x1", .options = "kernel: 1, channels: 1"},
     {.src = "2x16x4x3", .options = "kernel: 4, channels: 32, stride: 2, pad: 1, bias: false"},
+    {.src = "2x5x6x37", .options = "kernel: 5, channels: 1, stride: 2, pad: 2, output_pad: 1"},
+    {.src = "2x3x4x48", .options = "kernel: [3, 6], channels: 3, stride: [1, 2], pad: [1, 2]"},
     {.src = "2x32x5x6", .options = "kernel: 5, channels: 16, stride: 2, pad: 2, output_pad: 1, bias: false"},
     {.src = "2x16x7x6", .options = "kernel: 4, channels: 24, stride: 2"},
     {.src = "2x16x9x8", .options = "kernel: 3, channels: 16, pad: 1"},
