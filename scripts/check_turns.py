@@ -10,8 +10,8 @@ difference of a weight or a running statistic, relative to the largest number of
 --spectral divides all weights by their largest singular values, which also compares the vectors u and v: one power
 iteration in each turn, as in PyTorch inside of torch.nn.utils.parametrize.cached(). --clip clips the weights of the
 discriminator. --optimizers gives the generator RMSprop. --penalty adds the gradient penalty at real and at
-generated samples, to a discriminator without batch norm. It needs torch, numpy and safetensors. The exit status is 1 if
-a difference is larger than 1e-9.
+generated samples, to a discriminator with layer norm in place of batch norm. It needs torch, numpy and safetensors. The
+exit status is 1 if a difference is larger than 1e-9.
 """
 import argparse
 import glob
@@ -46,7 +46,8 @@ model:
       - conv: {{name: down1, channels: 4, kernel: 4, stride: 2, pad: 1{norm}}}
       - leaky_relu: {{slope: 0.2}}
       - conv: {{name: down2, channels: 8, kernel: 4, stride: 2, pad: 1, bias: false{norm}}}
-{batch_norm}      - leaky_relu: {{slope: 0.2}}
+      - {norm_layer}
+      - leaky_relu: {{slope: 0.2}}
       - fc: {{name: score, channels: 1{norm}}}
   layers:
   - generator: {{name: fake, from: y}}
@@ -87,9 +88,7 @@ def networks(spectral, penalty):
         "up2": nn.ConvTranspose2d(4, 1, 4, 2, 1)})
     discriminator = nn.ModuleDict({
         "down1": nn.Conv2d(1, 4, 4, 2, 1), "down2": nn.Conv2d(4, 8, 4, 2, 1, bias=False),
-        "score": nn.Linear(8 * 4 * 4, 1)})
-    if not penalty:
-        discriminator["norm"] = nn.BatchNorm2d(8)
+        "norm": nn.LayerNorm([8, 4, 4]) if penalty else nn.BatchNorm2d(8), "score": nn.Linear(8 * 4 * 4, 1)})
     for net in (generator, discriminator) if spectral else ():
         for name, layer in net.items():
             if not name.startswith("norm"):
@@ -104,8 +103,7 @@ def generate(g, z):
 
 def judge(d, x):
     leaky = torch.nn.functional.leaky_relu
-    x = d["down2"](leaky(d["down1"](x), 0.2))
-    x = leaky(d["norm"](x) if "norm" in d else x, 0.2)
+    x = leaky(d["norm"](d["down2"](leaky(d["down1"](x), 0.2))), 0.2)
     return d["score"](x.flatten(1))
 
 
@@ -164,7 +162,7 @@ def main():
             file.write(JOB.format(
                 loss=options.loss, last="wasserstein" if options.loss == "hinge" else options.loss, yes=1,
                 no=-1 if options.loss in ("wasserstein", "hinge") else 0, batch=BATCH, steps=STEPS,
-                batch_norm="" if options.penalty else "      - batch_norm: {name: norm}\n",
+                norm_layer="layer_norm: {name: norm, axes: [1, 2, 3]}" if options.penalty else "batch_norm: {name: norm}",
                 penalty=PENALTY if options.penalty else "",
                 penalties=", penalty_real, penalty_fake" if options.penalty else "",
                 norm=", spectral_norm: true" if options.spectral else "",

@@ -175,6 +175,29 @@ static void convolutions(void)
           2);
 }
 
+static void norms(void)
+{
+    check((const struct critic[]){{"conv", "channels: 4, kernel: 3, pad: 1"},
+                                  {"layer_norm", "axes: [1, 2, 3]"},
+                                  {"leaky_relu", "slope: 0.2"},
+                                  {"fc", "channels: 5"},
+                                  {"layer_norm", NULL},
+                                  {"tanh", NULL},
+                                  {"fc", "channels: 1"},
+                                  {0}},
+          9);
+    check((const struct critic[]){{"conv", "channels: 4, kernel: 3, pad: 1"},
+                                  {"group_norm", "groups: 2"},
+                                  {"relu", NULL},
+                                  {"conv", "channels: 3, kernel: 2"},
+                                  {"instance_norm", NULL},
+                                  {"layer_norm", "axes: 1, scale_shift: false"},
+                                  {"tanh", NULL},
+                                  {"fc", "channels: 1"},
+                                  {0}},
+          7);
+}
+
 static void with_spectral_norm(void)
 {
     struct setup s;
@@ -202,6 +225,7 @@ int main(void)
     TEST(linear);
     TEST(smooth);
     TEST(convolutions);
+    TEST(norms);
     TEST(with_spectral_norm);
     TEST(unsupported);
     return test_end();
