@@ -117,8 +117,8 @@ static cvy_status second_reference(const cvy_node *node, const cvy_span *src, co
 
 #define SECOND(forward)                                                                                                \
     .summary = "gradient of the gradient of " forward, .options_size = sizeof(cvy_sample_norm_opts), .nsrc_min = 4,    \
-    .nsrc_max = 5, .ndst = 3, .flags = CVY_OP_HIDDEN, .splits = CVY_SPLIT_SAMPLES, .infer = second_infer,              \
-    .cost = second_cost, .reference = second_reference, .summands = cvy_sample_norm_summands
+    .nsrc_max = 5, .ndst = 3, .flags = CVY_OP_HIDDEN, .infer = second_infer, .cost = second_cost,                      \
+    .reference = second_reference, .summands = cvy_sample_norm_summands
 
 CVY_OP_DEFINE(layer_norm_second) = {.name = "layer_norm_second",
                                     .options = cvy_layer_norm_rows,
