@@ -151,6 +151,9 @@ grep -q '^train.turns: turn 2 (loss_generator): trains generator, generator.\* b
 [ "$(grep -c 'generator.fc1  *fc ' plan)" = 2 ] || fail "the layers of both turns are not listed: $(cat plan)"
 grep -q 'training   batch 8 .* turn 2 (loss_generator)' plan || fail "no memory of the second turn: $(cat plan)"
 grep -q 'flop a sample in a step that takes all turns' plan || fail "no sum over the turns: $(cat plan)"
+timed() { CONVOY_WISDOM="$work/wisdom" "$CONVOY" plan job.yaml --threads 1 --set train.dtype=f32 "$@" | grep -c "^[0-9][^ ]* ms a step predicted"; }
+[ "$(timed --planning measure)" = 2 ] || fail "the time of each turn is not predicted"
+[ "$(timed)" = 2 ] || fail "the times of turns are not kept"
 [ "$("$CONVOY" plan job.yaml --format dot | grep -c '^digraph')" = 2 ] || fail "not two graphs"
 grep -q '"label": "train.turns: turn 2 (loss_generator)"' one/plan.json || fail "plan.json has no second turn"
 "$CONVOY" report one >log 2>&1 || fail "no report: $(cat log)"
