@@ -240,6 +240,13 @@ static unsigned deconv_grad_src_splits(const cvy_node *node)
     return o->groups == 1 ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0;
 }
 
+static cvy_status deconv_grad_src_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    cvy_deconv_grad_opts o = *(const cvy_deconv_grad_opts *)fwd->options;
+    o.deconv.bias = 0;
+    return cvy_layer_grad_again(g, fwd, "deconv", &o.deconv, "deconv_grad_weight", &o);
+}
+
 CVY_OP_DEFINE(deconv_grad_src) = {
     .name = "deconv_grad_src",
     .pass = CVY_LAYER_GRAD_SRC,
@@ -254,6 +261,7 @@ CVY_OP_DEFINE(deconv_grad_src) = {
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = deconv_grad_src_splits,
     .infer = deconv_grad_src_infer,
+    .grad = deconv_grad_src_grad,
     .cost = deconv_grad_cost,
     .reference = deconv_grad_src_reference,
     .summands = deconv_grad_src_summands,
