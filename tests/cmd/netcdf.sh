@@ -28,7 +28,7 @@ for file in a.nc a.h5; do
     grep -q '4x3x5 float32 (time, lat, lon), sample 4 [a-z0-9]* (time), time 4 float64' log || fail "axes of $file: $(cat log)"
 done
 
-command -v ncdump >/dev/null || exit 0
+command -v ncdump >/dev/null || exit $failed
 for file in a.nc a.h5; do
     ncdump -h $file >header 2>&1 || fail "ncdump fails: $(cat header)"
     for line in 'time = 4 ;' 'double time(time) ;' 'time:units = "hours since 2000-01-01 00:00:00" ;' \
@@ -38,3 +38,4 @@ for file in a.nc a.h5; do
     done
 done
 ncdump -v time,lat,lon a.nc | tr -d '\n' | grep -q 'time = 24, 30, 36, 42 ; lat = 50, 40, 30 ; lon = 0, 2.5, 5, 7.5, 10 ;' || fail "coordinates: $(ncdump -v time,lat,lon a.nc)"
+exit $failed
