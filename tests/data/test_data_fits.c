@@ -385,6 +385,46 @@ static void test_other_images(void)
     cvy_dataset_destroy(&d);
 }
 
+/* Replaces the first card that begins with these letters. */
+static void set_card(char *bytes, size_t n, const char *name, const char *card)
+{
+    char *at = memmem(bytes, n, name, strlen(name));
+    TRUE_THAT(at != NULL);
+    memset(at, ' ', 80);
+    memcpy(at, card, strlen(card));
+}
+
+/* Headers of compressed images with numbers by which CFITSIO would divide are refused, in any order of their cards. */
+static void test_divisors(void)
+{
+    static const struct {
+        const char *name, *card, *other, *other_card, *words;
+    } want[] = {
+        {"ZTILE1  =", "ZTILE1  =                    0", NULL, NULL, "ZTILE1  =                    0"},
+        {"ZNAXIS1 =", "ZNAXIS1 =                    0", NULL, NULL, "expected at least 1"},
+        {"ZVAL1   =", "ZVAL1   =                    0", NULL, NULL, "blocks of less than one pixel"},
+        {"ZVAL1   =", "ZVAL1   =                    0", "ZNAME1  =", "ZNAME1  = 'OTHER'",
+         "blocks of less than one pixel"},
+        {"ZVAL1   =", "ZNAME1  = 'BLOCKSIZE'", "ZNAME1  =", "ZVAL1   =                   -1",
+         "blocks of less than one pixel"},
+    };
+    static char whole[1 << 16], bytes[1 << 16];
+    cvy_dataset *d = NULL;
+    make_cube(RICE_1);
+    FILE *f = fopen(in_scratch("cube.fits"), "rb");
+    TRUE_THAT(f);
+    const size_t n = fread(whole, 1, sizeof whole, f);
+    fclose(f);
+    for (int i = 0; i < CVY_COUNT(want); i++) {
+        memcpy(bytes, whole, n);
+        set_card(bytes, n, want[i].name, want[i].card);
+        if (want[i].other)
+            set_card(bytes, n, want[i].other, want[i].other_card);
+        put_file(in_scratch("divisor.fits"), bytes, n);
+        FAILS(open_fits("divisor.fits", "cube: true", &d), CVY_E_FORMAT, want[i].words);
+    }
+}
+
 /* Opens a damaged file and reads it; there is an answer, or a fault with a message. */
 static void look(const char *name, const char *options)
 {
@@ -442,6 +482,7 @@ int main(void)
     test_table();
     test_refused();
     test_other_images();
+    test_divisors();
     test_damaged();
     scratch_remove();
     return 0;
