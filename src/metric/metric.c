@@ -44,6 +44,8 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
     CVY_TRY_OUT(cvy_options_parse(m->pool, name, def->options, options, NULL, m->options, def->options_size));
     if (def->check)
         CVY_TRY_OUT(def->check(m->options, output_sample));
+    if (def->prepare)
+        CVY_TRY_OUT(def->prepare(m->options, output_sample, m->pool));
     if (def->nsums) {
         m->nsums = def->nsums(m->options, &m->output);
         CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->sums * (size_t)m->nsums, &m->sums));

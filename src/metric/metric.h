@@ -44,6 +44,8 @@ typedef struct cvy_metric_def {
     int64_t (*targets)(const void *options, const cvy_shape *output); /* targets of a sample; NULL: the outputs */
     /* Checks that the metric can be used with outputs of this sample shape; may be NULL. */
     cvy_status (*check)(const void *options, const cvy_shape *output);
+    /* Prepares tables and working memory, in the pool and as members of the options; may be NULL. */
+    cvy_status (*prepare)(void *options, const cvy_shape *output, cvy_pool *pool);
     /* Number of doubles that are summed over ranks, for outputs of this sample shape; NULL for row metrics. */
     int64_t (*nsums)(const void *options, const cvy_shape *output);
     void (*add)(const void *options, const cvy_metric_rows *rows, double *sums); /* NULL for row metrics */
