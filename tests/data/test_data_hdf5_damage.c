@@ -1,12 +1,14 @@
 /*
  * test_data_hdf5_damage.c: HDF5 files that are damaged or made to do harm: links, parts and external storage outside of
- * their folder, filters that are missing, and damage in headers and chunks: each is a fault with a message, or other
+ * their folder, cycles of links, long names, shapes that overflow, filters that are missing, and damage in headers and
+ * chunks: each is a fault with a message, or other
  * numbers, and never the end of the process.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "test_data_hdf5.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -114,6 +116,84 @@ static void test_external(void)
         FAILS(open_in("external.h5", options[i], &d), CVY_E_UNSUPPORTED,
               "data set outside keeps its numbers in other files");
     free(v);
+}
+
+/* Groups that contain each other, and links that lead to themselves, are no end of names. */
+static void test_cycles(void)
+{
+    cvy_dataset *d = NULL;
+    double *v = values(30);
+    hid_t file = new_file("cycle.h5");
+    const hid_t group = H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                inner = H5Gcreate2(group, "inner", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    add_set(inner, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    TRUE_THAT(H5Lcreate_hard(file, "group", inner, "outer", H5P_DEFAULT, H5P_DEFAULT) >= 0 &&
+              H5Lcreate_hard(file, "/", inner, "root", H5P_DEFAULT, H5P_DEFAULT) >= 0 &&
+              H5Lcreate_soft("/group/inner/soft", inner, "soft", H5P_DEFAULT, H5P_DEFAULT) >= 0 &&
+              H5Lcreate_external("cycle.h5", "/again", file, "again", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    H5Gclose(inner);
+    H5Gclose(group);
+    H5Fclose(file);
+    FAILS(open_in("cycle.h5", "x: nothing", &d), CVY_E_CONFIG, "has no data set \"nothing\"");
+    FAILS(open_in("cycle.h5", "x: nothing", &d), CVY_E_CONFIG, "group/inner/x 10x3 float32");
+    FAILS(open_in("cycle.h5", "x: again", &d), CVY_E_CONFIG, "link to /again of cycle.h5, which is no data set");
+    FAILS(open_in("cycle.h5", "x: group/inner/soft", &d), CVY_E_CONFIG, "has no data set \"group/inner/soft\"");
+    OK(open_in("cycle.h5", "x: group/inner/outer/inner/root/group/inner/x", &d));
+    cvy_dataset_destroy(&d);
+    free(v);
+}
+
+/* A name may have any length, and a message has room for its beginning. */
+static void test_long_names(void)
+{
+    enum { LETTERS = 60000 };
+    cvy_dataset *d = NULL;
+    double *v = values(30);
+    char *name = malloc(LETTERS + 1);
+    float x[3];
+    memset(name, 'n', LETTERS);
+    name[LETTERS] = 0;
+    v[4] = NAN;
+    const hid_t file = new_file("long.h5");
+    add_set(file, name, (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    H5Fclose(file);
+    FAILS(open_in("long.h5", "x: nothing", &d), CVY_E_CONFIG, "it holds nnnnnn");
+    OK(open_in("long.h5", "", &d)); /* it is the only data set of two axes */
+    FAILS(cvy_dataset_read(d, 1, 0, &(void *){x}), CVY_E_FORMAT, "long.h5, row 1: element 1 of x is nan");
+    cvy_dataset_destroy(&d);
+    free(name);
+    free(v);
+}
+
+/* Shapes whose sizes overflow, of data sets that were never written. */
+static void test_large_shapes(void)
+{
+    static const struct {
+        const char *options, *words;
+        cvy_status code;
+        hsize_t x[3], y[3];
+    } want[] = {
+        {"x: x", "expected at most 1099511627776 in all", CVY_E_UNSUPPORTED, {(hsize_t)1 << 45, 3, 1}, {1, 1, 1}},
+        {"x: x", "a sample has ", CVY_E_SHAPE, {4, (hsize_t)1 << 31, 8}, {1, 1, 1}},
+        {"x: x", "", CVY_E_SHAPE, {4, (hsize_t)1 << 33, (hsize_t)1 << 33}, {1, 1, 1}},
+        {"x: x, label: y", "expected one number for each sample", CVY_E_SHAPE, {10, 3, 1}, {10, (hsize_t)1 << 32, 1}},
+        {"x: x, label: y", "expected one number for each sample", CVY_E_SHAPE, {10, 3, 1}, {10, 0x6db6db6db6db6db7, 7}},
+    };
+    cvy_dataset *d = NULL;
+    for (int i = 0; i < CVY_COUNT(want); i++) {
+        const hid_t file = new_file("large.h5"), made = H5Pcreate(H5P_DATASET_CREATE);
+        H5Pset_chunk(made, 3, (hsize_t[]){1, 1, 1});
+        for (int k = 0; k < 2; k++) {
+            const hid_t space = H5Screate_simple(3, k ? want[i].y : want[i].x, NULL);
+            const hid_t set = H5Dcreate2(file, k ? "y" : "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
+            TRUE_THAT(set >= 0);
+            H5Dclose(set);
+            H5Sclose(space);
+        }
+        H5Pclose(made);
+        H5Fclose(file);
+        FAILS(open_in("large.h5", want[i].options, &d), want[i].code, want[i].words);
+    }
 }
 
 static size_t as_it_is(unsigned flags, size_t nvalue, const unsigned *value, size_t n, size_t *room, void **data)
@@ -237,6 +317,9 @@ int main(void)
     scratch_make();
     test_links();
     test_external();
+    test_cycles();
+    test_long_names();
+    test_large_shapes();
     test_filters();
     test_damage();
     scratch_remove();
