@@ -266,10 +266,11 @@ static void test_keywords(void)
 
 static void make_table(void)
 {
-    char *name[] = {"mag", "n", "class", "stamp", "list", "id"}, *form[] = {"3E", "J", "5A", "12I", "PE", "K"};
+    char *name[] = {"mag", "n", "class", "stamp", "list", "id", "note", "story"},
+         *form[] = {"3E", "J", "5A", "12I", "PE", "K", "100A", "2000A"};
     static char class[ROWS][6] = {"STAR", "QSO", "STAR", "QSO", "GAL", "STAR"};
     fitsfile *f = new_file("table.fits");
-    FITS(fits_create_tbl(f, BINARY_TBL, ROWS, 6, name, form, NULL, "CAT", &code));
+    FITS(fits_create_tbl(f, BINARY_TBL, ROWS, 8, name, form, NULL, "CAT", &code));
     int blank = 2;
     FITS(fits_write_key(f, TINT, "TNULL2", &blank, NULL, &code));
     char dim[] = "(4,3)";
@@ -285,6 +286,10 @@ static void make_table(void)
         FITS(fits_write_col(f, TSTRING, 3, i + 1, 1, 1, &text, &code));
         FITS(fits_write_col(f, TSHORT, 4, i + 1, 1, 12, stamp, &code));
         FITS(fits_write_col(f, TINT, 6, i + 1, 1, 1, &i, &code));
+        char many[81], *long_text = many;
+        memset(many, 'a', 80);
+        many[80] = 0;
+        FITS(fits_write_col(f, TSTRING, 7, i + 1, 1, 1, i < 3 ? &text : &long_text, &code));
     }
     close_file(f);
 }
@@ -330,6 +335,9 @@ static void test_refused(void)
         {"table.fits", "x: class", CVY_E_UNSUPPORTED, "column class holds text"},
         {"table.fits", "x: list", CVY_E_UNSUPPORTED, "column list has rows of different lengths"},
         {"table.fits", "x: mag, label: n", CVY_E_FORMAT, "table.fits, row 2: the label n is blank"},
+        {"table.fits", "x: mag, label: note", CVY_E_FORMAT,
+         "row 3: the label note has 80 letters, expected at most 71"},
+        {"table.fits", "x: mag, label: story", CVY_E_UNSUPPORTED, "column story has texts of 2000 letters"},
         {"table.fits", "x: [mag, stamp]", CVY_E_SHAPE, "cannot be joined"},
         {"table.fits", "x: mag, weight: mag", CVY_E_SHAPE, "weight: column mag has 3 numbers in a row"},
         {"table.fits", "x: mag, cube: true", CVY_E_CONFIG, "cube is for images"},
