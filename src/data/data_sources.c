@@ -450,6 +450,11 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source
     const int is_map = source && source->kind == CVY_TREE_MAP;
     const cvy_tree *at = is_map ? cvy_tree_get(source, "path") : source;
     CVY_CHECK(source, CVY_E_CONFIG, "data: a data source is a path, a map {path: .., format: .., options}, or a list");
+    CVY_CHECK(
+        !at || at->kind == CVY_TREE_SCALAR, CVY_E_CONFIG,
+        "%s: path is one file, folder or pattern; write several as a list of sources, [{path: A, ..}, {path: B, ..}], "
+        "or as a pattern, \"A*\"",
+        cvy_tree_where(at));
     cvy_source s = {.info = {.pool = pool}};
     char *path = NULL, who[64];
     void *options = NULL;
