@@ -34,7 +34,8 @@ static int read_values(hid_t attribute, hid_t type, struct numbers *out)
            (out->is_real || H5Aread(attribute, is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, out->bits) >= 0);
 }
 
-/* Reads an attribute of least to most numbers; n is 0 if there is none, or it is a text. owner: the data set. */
+/* Reads an attribute of least to most numbers; n is 0 if there is none, or it is empty or a text. owner: the data
+ * set. */
 static cvy_status read_numbers(hid_t set, const char *owner, const char *name, int least, int most, struct numbers *out)
 {
     *out = (struct numbers){0};
@@ -44,7 +45,7 @@ static cvy_status read_numbers(hid_t set, const char *owner, const char *name, i
     const hid_t space = H5Aget_space(at), type = H5Aget_type(at);
     const H5T_class_t class = H5Tget_class(type);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
-    const int is_number = class == H5T_INTEGER || class == H5T_FLOAT;
+    const int is_number = (class == H5T_INTEGER || class == H5T_FLOAT) && count != 0;
     cvy_status status = CVY_OK;
     if (is_number && (count < least || count > most)) {
         char range[32];
