@@ -101,6 +101,7 @@ enum {
     CVY_OP_LAYER_NORMS = 4096, /* an optimiser that computes norms of the whole weight */
     CVY_OP_FOLLOWS = 2048,     /* it may be applied to any part of its sources, and gives that part of the result */
     CVY_OP_RANDOM = 128,       /* uses graph->seed, node->layer, the step number and sample ids */
+    CVY_OP_COUNTS = 8192,      /* a layer that reads the number of samples of its source, not their values */
     CVY_OP_INDICES = 1024,     /* source 0 holds whole numbers, not an activation: an input that only such operators and
                                   losses read keeps full precision if activations are bf16 */
 };

@@ -1,158 +1,147 @@
 /*
- * metric spectrum: how well the outputs have the power spectrum of the targets, whatever the positions of details are.
- * It runs after each forward pass of a validation or test pass.
+ * metrics power_spectrum and power_spectrum_within: whether generated maps have the power spectrum of the true ones, as
+ * a set: which map is compared with which does not matter. They run after each forward pass of a validation or test
+ * pass.
  *
- *     sqrt(mean of (10 log10(P_output[k] / P_target[k]))^2)       in dB, over channels and wave numbers k > 0
+ * Each map gives its power at each wave number (base_spectrum.h), the mean over its channels. At each wave number,
  *
- * P is the power of each wave number (base_spectrum.h), averaged over the samples with their weights, and over the
- * planes of a volume. A network that is trained on the mean squared error smooths what it cannot know, so its power
- * falls below that of the targets at high wave numbers. The detail, "spectrum", has the powers of each channel.
+ *     power_spectrum         the distance of Kolmogorov and Smirnov between the powers of the outputs and those of the
+ *                            targets; the mean over all wave numbers. 0: the same distribution; 1: they do not overlap
+ *     power_spectrum_within  the share of the wave numbers at which the mean powers agree within `errors` standard
+ * errors
  *
- * Outputs are [H, W], or [C, .., H, W].
+ * Detail of the first: "power_spectrum" {wave, output, target, error, ks, p}, lists over the wave numbers
+ * (metric_samples.h). The comparison by distances at each wave number is that of Mustafa et al. 2019, "CosmoGAN:
+ * creating high-fidelity weak lensing convergence maps using generative adversarial networks".
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 
 #include "base/number/base_spectrum.h"
-#include "base/text/base_json.h"
-#include "metric/metric.h"
+#include "metric/metric_samples.h"
 
-struct spectrum { /* no options, but what is prepared for an output */
-    cvy_shape sample;
-    cvy_spectrum *of_plane;
-    double *power; /* [count] */
+struct spectrum {
+    cvy_within within;
+    cvy_spectrum of;       /* made by spectrum_open() */
+    float *map;            /* [h, w] */
+    double *power;         /* [nbin] */
+    cvy_samples *compared; /* [nbin] */
 };
 
 static const cvy_option spectrum_opts[] = {{0}};
+static const cvy_option spectrum_within_opts[] = {CVY_WITHIN_ROW(spectrum), {0}};
 
-/* sums[0] is the sum of weights; then for each channel the powers of the outputs, and those of the targets. */
-enum { OUTPUT, TARGET, NKIND };
-
-static int64_t side(const cvy_shape *output, int from_end)
-{
-    return output->ndim >= from_end ? output->dim[output->ndim - from_end] : 1;
-}
-
-static int64_t count_of(const cvy_shape *output)
-{
-    return cvy_spectrum_count(side(output, 2), side(output, 1));
-}
-
-static int64_t place_of(const cvy_shape *output, int64_t channel, int kind)
-{
-    return 1 + (channel * NKIND + kind) * count_of(output);
-}
-
-static cvy_status spectrum_check(const void *options, const cvy_shape *output)
-{
-    (void)options;
-    CVY_CHECK(output->ndim >= 2 && side(output, 2) > 1 && side(output, 1) > 1, CVY_E_SHAPE,
-              "metric spectrum compares fields [H, W] or [C, .., H, W], but the output of a sample is %s: leave it out",
-              cvy_shape_text(output));
-    return CVY_OK;
-}
-
-static cvy_status spectrum_prepare(void *options, const cvy_shape *output, cvy_pool *pool)
+static cvy_status spectrum_open(cvy_pool *pool, void *options, const cvy_shape *output)
 {
     struct spectrum *o = options;
-    o->sample = *output;
-    CVY_TRY(cvy_spectrum_create(pool, side(output, 2), side(output, 1), &o->of_plane));
-    return cvy_pool_alloc(pool, sizeof *o->power * (size_t)count_of(output), &o->power);
+    const int64_t *dim = output->dim + output->ndim - 2;
+    CVY_CHECK((output->ndim == 2 || output->ndim == 3) && dim[0] >= 2 && dim[1] >= 2, CVY_E_CONFIG,
+              "a power spectrum needs outputs that are maps, [C, H, W] or [H, W], got %s", cvy_shape_text(output));
+    CVY_TRY(cvy_spectrum_make(pool, dim[0], dim[1], &o->of));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *o->map * (size_t)(dim[0] * dim[1]), &o->map));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *o->compared * (size_t)o->of.nbin, &o->compared));
+    return cvy_pool_alloc(pool, sizeof *o->power * (size_t)o->of.nbin, &o->power);
 }
 
-static int64_t spectrum_nsums(const void *options, const cvy_shape *output)
+static int64_t bins_of(const cvy_shape *output)
+{
+    return CVY_MIN(output->dim[output->ndim - 2], output->dim[output->ndim - 1]) / 2;
+}
+
+static int64_t spectrum_width(const void *options, const cvy_shape *output)
 {
     (void)options;
-    return place_of(output, cvy_metric_parts(output), 0);
+    return CVY_SAMPLES_SETS * bins_of(output);
 }
 
-/* Adds the power of a channel of a sample, whose planes begin at element `first`. */
-static void add_power(const struct spectrum *o, const cvy_span *from, int64_t first, int64_t planes, int64_t elems,
-                      int64_t count, double weight, double *sums)
-{
-    double *plane = cvy_spectrum_plane(o->of_plane);
-    for (int64_t p = 0; p < planes; p++) {
-        for (int64_t i = 0; i < elems; i++)
-            plane[i] = cvy_get(from, first + p * elems + i);
-        cvy_spectrum_compute(o->of_plane, o->power);
-        for (int64_t k = 0; k < count; k++)
-            sums[k] += weight * o->power[k] / (double)planes;
-    }
-}
-
-static void spectrum_add(const void *options, const cvy_metric_rows *rows, double *sums)
+static int spectrum_row(const void *options, const cvy_metric_rows *rows, int64_t i, float *cols)
 {
     const struct spectrum *o = options;
-    const cvy_shape *sample = &o->sample;
-    const int64_t channels = cvy_metric_parts(sample), each = cvy_shape_elems(sample) / channels,
-                  elems = side(sample, 2) * side(sample, 1), count = count_of(sample);
-    for (int64_t i = 0; i < rows->n; i++) {
-        const double weight = rows->weight ? rows->weight[i] : 1;
-        if (weight == 0)
-            continue;
-        sums[0] += weight;
+    const int64_t plane = o->of.h * o->of.w, each = rows->output->elems / rows->n, channels = each / plane;
+    for (int which = 0; which < CVY_SAMPLES_SETS; which++) {
+        const cvy_span *maps = which == CVY_SAMPLES_OUTPUT ? rows->output : rows->target;
+        for (int64_t b = 0; b < o->of.nbin; b++)
+            o->power[b] = 0;
         for (int64_t c = 0; c < channels; c++) {
-            const int64_t first = (i * channels + c) * each;
-            add_power(o, rows->output, first, each / elems, elems, count, weight, sums + place_of(sample, c, OUTPUT));
-            add_power(o, rows->target, first, each / elems, elems, count, weight, sums + place_of(sample, c, TARGET));
+            for (int64_t j = 0; j < plane; j++)
+                o->map[j] = (float)cvy_get(maps, i * each + c * plane + j);
+            cvy_spectrum_add(&o->of, o->map, o->power);
         }
+        for (int64_t b = 0; b < o->of.nbin; b++)
+            cols[which * o->of.nbin + b] = (float)(o->power[b] / (double)channels);
     }
+    return 1;
 }
 
-/* A wave number without power in output and target says nothing, and neither does the mean, k = 0. */
+static void compare_all(const struct spectrum *o, const float *rows, int64_t nrows)
+{
+    for (int64_t b = 0; b < o->of.nbin; b++)
+        cvy_samples_compare(rows, nrows, CVY_SAMPLES_SETS * o->of.nbin, b, o->of.nbin + b, &o->compared[b]);
+}
+
 static double spectrum_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                               int64_t nrows)
 {
-    const int64_t channels = cvy_metric_parts(output), count = count_of(output);
+    const struct spectrum *o = options;
     double sum = 0;
-    int64_t n = 0;
-    (void)options, (void)rows, (void)nrows;
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t k = 1; k < count; k++) {
-            const double a = sums[place_of(output, c, OUTPUT) + k], b = sums[place_of(output, c, TARGET) + k];
-            if (a == 0 && b == 0)
-                continue;
-            const double decibels = 10 * log10(a / b);
-            sum += decibels * decibels;
-            n++;
-        }
-    return n > 0 ? sqrt(sum / (double)n) : 0;
+    (void)output;
+    (void)sums;
+    compare_all(o, rows, nrows);
+    for (int64_t b = 0; b < o->of.nbin; b++)
+        sum += o->compared[b].distance;
+    return sum / (double)o->of.nbin;
 }
 
-static void add_list(const char *name, const double *power, double weight, int64_t count, cvy_json *json)
+static double spectrum_within_finish(const void *options, const cvy_shape *output, const double *sums,
+                                     const float *rows, int64_t nrows)
 {
-    cvy_json_open(json, name, '[');
-    for (int64_t k = 0; k < count; k++)
-        cvy_json_real(json, NULL, power[k] / weight);
-    cvy_json_close(json, ']');
+    const struct spectrum *o = options;
+    int64_t agree = 0;
+    (void)output;
+    (void)sums;
+    compare_all(o, rows, nrows);
+    for (int64_t b = 0; b < o->of.nbin; b++)
+        agree += cvy_samples_agree(&o->compared[b], o->within.errors);
+    return nrows ? (double)agree / (double)o->of.nbin : NAN;
 }
 
 static void spectrum_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                             int64_t nrows, cvy_json *json)
 {
-    enum { SHOWN = 8 };
-    const int64_t channels = cvy_metric_parts(output), count = count_of(output);
-    (void)options, (void)rows, (void)nrows;
-    cvy_json_open(json, "spectrum", '[');
-    for (int64_t c = 0; c < CVY_MIN(channels, SHOWN); c++) {
-        cvy_json_open(json, NULL, '{');
-        add_list("prediction", sums + place_of(output, c, OUTPUT), sums[0], count, json);
-        add_list("truth", sums + place_of(output, c, TARGET), sums[0], count, json);
-        cvy_json_close(json, '}');
-    }
+    const struct spectrum *o = options;
+    (void)output;
+    (void)sums;
+    compare_all(o, rows, nrows);
+    cvy_json_open(json, "power_spectrum", '{');
+    cvy_json_open(json, "wave", '[');
+    for (int64_t b = 0; b < o->of.nbin; b++)
+        cvy_json_int(json, NULL, b + 1);
     cvy_json_close(json, ']');
+    cvy_samples_write(o->compared, o->of.nbin, json);
+    cvy_json_close(json, '}');
 }
 
-CVY_METRIC_DEFINE(spectrum) = {
-    .name = "spectrum",
-    .summary = "difference of the power spectra of fields, in dB",
+CVY_METRIC_DEFINE(power_spectrum) = {
+    .name = "power_spectrum",
+    .summary = "distance between the power spectra of generated maps and those of true ones",
     .options = spectrum_opts,
     .options_size = sizeof(struct spectrum),
-    .check = spectrum_check,
-    .prepare = spectrum_prepare,
-    .nsums = spectrum_nsums,
-    .add = spectrum_add,
+    .open = spectrum_open,
+    .width = spectrum_width,
+    .row = spectrum_row,
     .finish = spectrum_finish,
     .detail = spectrum_detail,
+};
+
+CVY_METRIC_DEFINE(power_spectrum_within) = {
+    .name = "power_spectrum_within",
+    .summary = "share of the wave numbers at which generated maps have the power of true ones, within their errors",
+    .options = spectrum_within_opts,
+    .options_size = sizeof(struct spectrum),
+    .higher_is_better = 1,
+    .open = spectrum_open,
+    .width = spectrum_width,
+    .row = spectrum_row,
+    .finish = spectrum_within_finish,
 };

@@ -1,6 +1,6 @@
 /*
  * report_spectrum.c: the power of predictions and truth at each wave number, for each channel of a field. The metric
- * spectrum writes them into test.json.
+ * spectrum_error writes them into test.json.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,14 +12,13 @@
 
 enum { SHOWN = 12 };
 
-/* Only wave numbers with a positive power can be drawn on a logarithmic axis. The mean of the plane, k = 0, is no
- * wave. Returns how many remain. */
+/* Only wave numbers with a positive power can be drawn on a logarithmic axis. Returns how many remain. */
 static int64_t keep_waves(double *k, double *power, int64_t n)
 {
     int64_t kept = 0;
-    for (int64_t i = 1; i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         if (power[i] > 0 && isfinite(power[i])) {
-            k[kept] = (double)i;
+            k[kept] = (double)(i + 1);
             power[kept++] = power[i];
         }
     return kept;
@@ -27,14 +26,14 @@ static int64_t keep_waves(double *k, double *power, int64_t n)
 
 static cvy_status chart_of(cvy_report *r, const cvy_tree *channel, const char *field, double rmse)
 {
-    static const char *const name[] = {"truth", "prediction"};
+    static const char *const key[] = {"target", "output"}, *const name[] = {"truth", "prediction"};
     char title[80], note[120] = "";
     snprintf(title, sizeof title, "%s: power spectrum", field);
     if (isfinite(rmse))
         snprintf(note, sizeof note, "root mean square error of the channel %s", cvy_number_text(rmse, 4).at);
     cvy_chart chart = {.title = title,
                        .note = *note ? note : NULL,
-                       .x_label = "wave number (waves along the longer side)",
+                       .x_label = "wave number (waves along the shorter side)",
                        .y_label = "mean power of a wave",
                        .x_what = "wave number",
                        .log_x = 1,
@@ -42,7 +41,7 @@ static cvy_status chart_of(cvy_report *r, const cvy_tree *channel, const char *f
     for (int i = 0; i < 2; i++) {
         double *power = NULL, *k = NULL;
         int64_t n = 0;
-        CVY_TRY(cvy_tree_reals(r->pool, cvy_tree_at(channel, name[i]), &power, &n));
+        CVY_TRY(cvy_tree_reals(r->pool, cvy_tree_at(channel, key[i]), &power, &n));
         CVY_TRY(cvy_pool_alloc(r->pool, sizeof *k * (size_t)(n + 1), &k));
         n = keep_waves(k, power, n);
         cvy_chart_add(&chart,

@@ -242,9 +242,9 @@ static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nlo
 
 static cvy_status check_target_keys(const cvy_job *job, const cvy_dataset_info *data)
 {
-    const char *key = job->data.roles && job->data.roles->count > 0 ? "roles"
-                      : job->data.normalize_targets                 ? "normalize_targets"
-                                                                    : NULL;
+    const char *key = job->data.roles && cvy_tree_get(job->data.roles, "y") ? "roles"
+                      : job->data.normalize_targets                         ? "normalize_targets"
+                                                                            : NULL;
     CVY_CHECK(!key || find_field(data, "y"), CVY_E_CONFIG,
               "%s: data.%s is about targets that are numbers, y, but the data of %s have %s",
               cvy_job_where(job, "data", key), key, source_of(data),

@@ -237,6 +237,8 @@ static cvy_status end_epoch(cvy_trainer *t)
         cvy_trainer_select(t, &scores);
         t->validation.loss = scores.loss;
     }
+    if (t->validation.source)
+        cvy_trainer_watch_diversity(t, &scores);
     CVY_TRY(cvy_trainer_write_histograms(t, epoch_of(t)));
     log_epoch(t, t->validation.source ? &scores : NULL, skipped, bubble);
     t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;

@@ -82,6 +82,7 @@ typedef struct cvy_trainer {
         cvy_scorer scorer;  /* for validation data; without them for test data, only for the curve */
         const char *source; /* "val", "test", or NULL: neither */
         double loss;
+        double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
     } validation;
     cvy_schedule *schedule;
     struct {
@@ -235,6 +236,8 @@ cvy_status cvy_trainer_probe(cvy_context *context, const cvy_job_source *job, co
                              int *higher_out);
 /* Updates the best score and decides on early stopping. */
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val);
+/* Says so if generated samples have become like each other. */
+void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val);
 enum { CVY_EARLY_STOP_TEXT = 256 };
 /* Whether early stopping has ended the run before its last step, now or before a resume. If so, `text` says why. */
 int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room);

@@ -1,116 +1,85 @@
 /*
- * test_base_spectrum.c: the power spectrum of planes of any size equals sums over all elements by its definition; a
- * wave has its power at its wave number in any direction, and a constant at 0.
+ * test_base_spectrum.c: the power spectrum of single waves is theirs, for square and other maps, of lengths that are
+ * powers of two and that are not; its sum is the variance of a map whose waves all have a bin.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "base/number/base_rng.h"
 #include "base/number/base_spectrum.h"
 #include "test_util.h"
 
-enum { SIDE_MAX = 40 };
-
-static const double pi = 3.14159265358979323846;
-
-/* By the definition: each wave is summed over the plane. */
-static void expected_power(const double *plane, int H, int W, double *power)
+static cvy_pool *pool = NULL;
+static void begin(void)
 {
-    const int longer = H > W ? H : W, count = longer / 2 + 1;
-    int waves[SIDE_MAX] = {0};
-    for (int k = 0; k < count; k++)
-        power[k] = 0;
-    for (int v = 0; v < H; v++)
-        for (int u = 0; u < W; u++) {
-            const double down = v > H / 2 ? v - H : v, right = u > W / 2 ? u - W : u;
-            const int k = (int)floor(longer * sqrt(down * down / H / H + right * right / W / W) + 0.5);
-            double re = 0, im = 0;
-            for (int y = 0; y < H; y++)
-                for (int x = 0; x < W; x++) {
-                    const double angle = 2 * pi * ((double)(v * y % H) / H + (double)(u * x % W) / W);
-                    re += plane[y * W + x] * cos(angle);
-                    im -= plane[y * W + x] * sin(angle);
-                }
-            if (k >= count)
-                continue;
-            power[k] += (re * re + im * im) / ((double)H * W * H * W);
-            waves[k]++;
-        }
-    for (int k = 0; k < count; k++)
-        power[k] /= waves[k] > 0 ? waves[k] : 1;
+    EXPECT_OK(cvy_pool_create(&pool));
+}
+static void end(void)
+{
+    cvy_pool_destroy(&pool);
 }
 
-static cvy_spectrum *spectrum_of(cvy_pool *pool, int H, int W)
+/* A wave of amplitude 3, ky and kx times around a map of h x w, is in the bin `wave` alone. */
+static void expect_wave(int64_t h, int64_t w, int ky, int kx, int64_t wave)
 {
-    cvy_spectrum *s = NULL;
-    EXPECT_OK(cvy_spectrum_create(pool, H, W, &s));
-    return s;
+    float x[32 * 32];
+    double power[16] = {0};
+    cvy_spectrum s = {0};
+    EXPECT_OK(cvy_spectrum_make(pool, h, w, &s));
+    EXPECT_INT(s.nbin, CVY_MIN(h, w) / 2);
+    for (int64_t i = 0; i < h * w; i++)
+        x[i] = 7 + 3 * (float)cos(2 * 3.14159265358979323846 *
+                                  ((double)(ky * (i / w)) / (double)h + (double)(kx * (i % w)) / (double)w));
+    cvy_spectrum_add(&s, x, power);
+    for (int64_t b = 0; b < s.nbin; b++)
+        EXPECT_NEAR(power[b] * (double)s.nwave[b], b == wave - 1 ? 4.5 : 0, 1e-5); /* 3^2 / 2 */
 }
 
-/* The error of a transform of n numbers is within some eps log n of the largest of them, and the power is of order 1.
- */
-static void sizes(cvy_pool *pool)
+static void single_waves(void)
 {
-    static const int size[][2] = {{8, 8},   {1, 1},  {1, 16}, {16, 1}, {5, 7},   {9, 6},  {12, 10},
-                                  {13, 13}, {2, 31}, {32, 3}, {24, 9}, {17, 16}, {33, 2}, {20, 39}};
-    double plane[SIDE_MAX * SIDE_MAX], got[SIDE_MAX], want[SIDE_MAX];
-    for (int i = 0; i < CVY_COUNT(size); i++) {
-        const int H = size[i][0], W = size[i][1], count = (int)cvy_spectrum_count(H, W);
-        cvy_spectrum *s = spectrum_of(pool, H, W);
-        for (int again = 0; again < 2; again++) {
-            for (int k = 0; k < H * W; k++)
-                plane[k] = sin(0.7 * k * k + again) + 0.25;
-            memcpy(cvy_spectrum_plane(s), plane, sizeof *plane * (size_t)(H * W));
-            cvy_spectrum_compute(s, got);
-            expected_power(plane, H, W, want);
-            for (int k = 0; k < count; k++)
-                if (fabs(got[k] - want[k]) > 1e-14) {
-                    printf("%dx%d, k %d: %.17g, expected %.17g\n", H, W, k, got[k], want[k]);
-                    EXPECT(0);
-                }
-        }
-    }
+    expect_wave(16, 16, 0, 3, 3);
+    expect_wave(16, 16, 4, 0, 4);
+    expect_wave(16, 16, 3, -4, 5);
+    expect_wave(32, 32, 15, 1, 15);
+    expect_wave(15, 15, 2, 2, 3); /* 2.83 */
+    expect_wave(12, 20, 3, 5, 4); /* both are a quarter of a wave a position: hypot(3, 3) = 4.24 */
+    expect_wave(20, 16, 5, 0, 4); /* the shorter side has 16 positions: 5 * 16 / 20 */
+    expect_wave(16, 9, 0, 4, 4);
 }
 
-/* 3 waves down and 4 to the right have the wave number 5: two of the transform's elements have a quarter of the squared
- * amplitude each. */
-static void waves(cvy_pool *pool)
+static void variance(void)
 {
-    enum { N = 30 };
-    double power[N];
-    int others = 0;
-    cvy_spectrum *s = spectrum_of(pool, N, N);
-    for (int y = 0; y < N; y++)
-        for (int x = 0; x < N; x++)
-            cvy_spectrum_plane(s)[y * N + x] = 2 + 3 * cos(2 * pi * (3 * y + 4 * x) / N);
-    cvy_spectrum_compute(s, power);
-    EXPECT_NEAR(power[0], 4, 1e-13);
-    for (int v = -N / 2 + 1; v <= N / 2; v++)
-        for (int u = -N / 2 + 1; u <= N / 2; u++)
-            others += (int)floor(sqrt(v * v + u * u) + 0.5) == 5;
-    EXPECT_NEAR(power[5], 2 * 9.0 / 4 / others, 1e-13);
-    for (int k = 1; k < (int)cvy_spectrum_count(N, N); k++)
-        EXPECT(k == 5 || fabs(power[k]) < 1e-28);
+    enum { N = 16 };
+    float x[N * N];
+    double power[N / 2] = {0}, sum = 0, mean = 0, square = 0;
+    const cvy_rng rng = cvy_rng_make(1, "test", 0, 0);
+    cvy_spectrum s = {0};
+    EXPECT_OK(cvy_spectrum_make(pool, N, N, &s));
+    for (int i = 0; i < N * N; i++)
+        x[i] = 0;
+    for (int k = 1; k <= 5; k++) /* waves that all have a bin */
+        for (int i = 0; i < N * N; i++)
+            x[i] += (float)(cvy_rng_normal(&rng, (uint64_t)k) *
+                            cos(2 * 3.14159265358979323846 * (k * (i % N) + i / N) / N));
+    for (int i = 0; i < N * N; i++)
+        mean += x[i] / (double)(N * N);
+    for (int i = 0; i < N * N; i++)
+        square += (x[i] - mean) * (x[i] - mean) / (N * N);
+    cvy_spectrum_add(&s, x, power);
+    for (int64_t b = 0; b < s.nbin; b++)
+        sum += power[b] * (double)s.nwave[b];
+    EXPECT_NEAR(sum, square, 1e-5 * square);
 }
 
-static void refused(cvy_pool *pool)
+static void too_small(void)
 {
-    cvy_spectrum *s = NULL;
-    double power[8] = {0};
-    EXPECT_INT(cvy_spectrum_create(pool, 0, 5, &s), CVY_E_SHAPE);
-    s = spectrum_of(pool, 6, 5);
-    for (int i = 0; i < 30; i++)
-        cvy_spectrum_plane(s)[i] = i == 7 ? NAN : 1;
-    cvy_spectrum_compute(s, power);
-    for (int k = 0; k < (int)cvy_spectrum_count(6, 5); k++)
-        EXPECT(isnan(power[k]));
+    cvy_spectrum s;
+    EXPECT_FAULT(cvy_spectrum_make(pool, 1, 8, &s), CVY_E_ARGUMENT, "maps of 1 x 8");
 }
 
 int main(void)
 {
-    cvy_pool *pool = NULL;
-    EXPECT_OK(cvy_pool_create(&pool));
-    sizes(pool);
-    waves(pool);
-    refused(pool);
-    cvy_pool_destroy(&pool);
+    TEST_WITH(begin, single_waves, end);
+    TEST_WITH(begin, variance, end);
+    TEST_WITH(begin, too_small, end);
     return test_end();
 }

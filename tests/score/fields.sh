@@ -26,7 +26,7 @@ grep -q '"regression": \[{"name": "y", ' run/test.json || fail "no points: $(cut
 [ "$(grep -o '"name": "y[0-9]*", "truth"' run/test.json | wc -l)" = 1 ] || fail "a set of points for each element"
 
 "$CONVOY" report run >log 2>&1 || fail "report fails: $(cat log)"
-grep -q '"spectrum": \[{"prediction": \[[0-9]' run/test.json && grep -q '"spectrum": [0-9]' run/test.json || fail "no spectrum: $(cut -c 1-300 run/test.json)"
+grep -q '"spectrum": \[{"output": \[[0-9]' run/test.json && grep -q '"spectrum_error": [0-9]' run/test.json || fail "no spectrum: $(cut -c 1-300 run/test.json)"
 grep -q 'y: power spectrum' run/report.html && grep -q 'root mean square error of the channel' run/report.html || fail "no spectrum in the report"
 grep -q '"fields": ' run/test.json || {
     "$CONVOY" convert '{format: pictures, samples: 2, size: 8, classes: 2}' set --format folder 2>&1 | grep -q 'cannot write PNG' || fail "no maps"
