@@ -21,7 +21,8 @@
  * has a line at the end of an epoch: means over the epoch's steps and the stage's ranks.
  *
  * plan.json: {"layers": [{"name", "layer", "op", "phase", "out_shape", "params", "flop", "kernel", "layout"}],
- *     "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"}}.
+ *     "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"},
+ *     "turns": [{"label", "optimizer", "predicted_ms", and the members above of each turn of train.turns}]}.
  *
  * Layers with a phase other than "forward" only add to their layer's flop. If the object has no "layers", the first of
  * its members that has them is used.

@@ -59,8 +59,8 @@ typedef struct cvy_sampling {
 typedef struct cvy_trainer_turn {
     int full, tail; /* tasks of the program: of a whole batch, and of an epoch's smaller last one; tail -1: none */
     int64_t every;  /* it is taken in the steps 0, every, 2 every ... */
-    double lr_mult;
-    double *loss; /* of the task's losses, when it was taken last; NaN before that */
+    double lr_mult; /* factor on the learning rate of the job */
+    double *loss;   /* of the task's losses, when it was taken last; NaN before that */
 } cvy_trainer_turn;
 
 typedef struct cvy_control_request { /* requests of any rank; all ranks have the same copy */
@@ -165,7 +165,10 @@ void cvy_trainer_say(cvy_trainer *t, const char *event);
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
 /* ---- train_turns.c: the trainings of a step ---- */
 /* Adds them to the program. tail: samples of an epoch's smaller last batch, 0: there is none. */
-cvy_status cvy_trainer_add_turns(cvy_trainer *t, cvy_training_opts *opts, int64_t tail);
+cvy_status cvy_trainer_add_turns(cvy_trainer *t, const cvy_training_opts *opts, int64_t tail);
+/* Call it after planning. Returns CVY_E_CONFIG if a turn names weights that it does not train, or if turns with
+ * different optimisers train the same weight. */
+cvy_status cvy_trainer_check_turns(const cvy_trainer *t);
 /* Fills the feeds with these rows and takes all turns that are due in this step. Adds their times to *time, and sets
  * the latest loss, which is the sum over the turns. CVY_E_NUMERIC: a loss or a gradient is not finite; weights of turns
  * before have changed. */
