@@ -200,6 +200,37 @@ static void test_months(void)
     cvy_pool_destroy(&pool);
 }
 
+/* Coordinates that a file keeps in another one are not read: their axis has a name only. */
+static void test_external(void)
+{
+    const double x[6] = {1, 2, 3, 4, 5, 6};
+    const char secret[12] = "not for you";
+    char path[512];
+    const char *const axis[] = {"t", "height"};
+    cvy_dataset *d = NULL;
+    put_file(in_scratch("secret"), secret, sizeof secret);
+    snprintf(path, sizeof path, "%s", in_scratch("secret"));
+    const hid_t file = new_file("outside.nc"), made = H5Pcreate(H5P_DATASET_CREATE),
+                space = H5Screate_simple(1, (hsize_t[]){3}, NULL);
+    H5Pset_external(made, path, 0, sizeof secret);
+    const hid_t height = H5Dcreate2(file, "height", H5T_STD_I32LE, space, H5P_DEFAULT, made, H5P_DEFAULT),
+                t = put_set(file, "t", (struct layout){.type = H5T_STD_I32LE, .ndim = 1, .dim = {2}}, x),
+                set = put_set(file, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {2, 3}}, x);
+    make_axis(height, "height");
+    make_axis(t, "t");
+    name_axes(file, set, 2, axis);
+    H5Dclose(set);
+    H5Dclose(t);
+    H5Dclose(height);
+    H5Sclose(space);
+    H5Pclose(made);
+    H5Fclose(file);
+    open_files(in_scratch("outside.nc"), "x: x", &d);
+    expect(d, CVY_ALONG_X, 0, "height", NULL, 3, 0, 0);
+    expect(d, CVY_ALONG_SAMPLES, 0, "t", NULL, 2, 1, 1);
+    cvy_dataset_destroy(&d);
+}
+
 /* ---- tables ---- */
 
 static int has_text(hid_t file, const char *set, const char *attribute, const char *want)
@@ -294,6 +325,7 @@ int main(void)
     test_resized();
     test_times();
     test_months();
+    test_external();
     test_table();
     scratch_remove();
     return 0;
