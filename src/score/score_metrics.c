@@ -60,6 +60,13 @@ static cvy_status check_target(const cvy_dataset_info *data, const cvy_metric_de
     return CVY_OK;
 }
 
+/* Whether the output is a field with enough positions for waves of several lengths. */
+static int is_field(const cvy_shape *output)
+{
+    enum { LEAST = 4 };
+    return output->ndim >= 2 && output->dim[output->ndim - 2] >= LEAST && output->dim[output->ndim - 1] >= LEAST;
+}
+
 /* title: the name of the score. A second metric of the same title is left out. */
 static cvy_status add(const struct list *l, const char *name, const char *title, const cvy_tree *options)
 {
@@ -183,6 +190,7 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
         {"rmse", nclasses == 0 && !imitates && is_usual},
         {"mae", nclasses == 0 && !imitates && all},
         {"r2", nclasses == 0 && !imitates && is_usual},
+        {"spectrum_error", nclasses == 0 && !imitates && all && is_field(o->output)},
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)
         if (fallback[i].wanted && fits_target(o, fallback[i].name))
