@@ -15,7 +15,12 @@
 #include "base/text/base_locale.h"
 #include "report/report_svg.h"
 
-enum { LEVELS_MAX = 10, ROWS_MAX = 500, ERRORS_MAX = 20 };
+enum {
+    LEVELS_MAX = 10,
+    ROWS_MAX = 500,
+    ERRORS_MAX = 20,
+    LONG = 32
+}; /* LONG: bytes of a value that may be broken into lines */
 
 /* ---- columns ---- */
 
@@ -144,7 +149,7 @@ static cvy_status importance(cvy_sweep_page *p)
         "is cut into up to four groups of equal size. The share is the variance between the groups, less what "
         "chance alone gives (epsilon squared). Effects of two keys together are not seen. The shares of a grid "
         "add up to 100 %% at most, and the rest is interaction and noise. With few trials the shares are "
-        "rough.</p>\n<table class=\"layers\"><tbody>\n");
+        "rough.</p>\n<div class=\"wide\"><table class=\"layers\"><tbody>\n");
     for (int k = 0; k < s->nkey; k++) {
         double share = NAN;
         CVY_TRY(cvy_sweep_importance(p, k, &share));
@@ -156,7 +161,7 @@ static cvy_status importance(cvy_sweep_page *p)
         else
             cvy_text_add(&p->html, "</th><td>too few trials</td><td class=\"share\"></td></tr>\n");
     }
-    cvy_text_add(&p->html, "</tbody></table></section>\n");
+    cvy_text_add(&p->html, "</tbody></table></div></section>\n");
     return CVY_OK;
 }
 
@@ -169,6 +174,7 @@ static cvy_status charts(cvy_sweep_page *p)
     cvy_text_add(&p->html, "<section><h2>Scores by key</h2>\n<div class=\"charts\">\n");
     for (int k = 0; k < s->nkey; k++) {
         double *x = NULL, *y = NULL, low = INFINITY, high = 0;
+        int is_whole = 1;
         CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * (size_t)CVY_MAX(s->nranked, 1), &x));
         CVY_TRY(cvy_pool_alloc(p->pool, sizeof *y * (size_t)CVY_MAX(s->nranked, 1), &y));
         for (int i = 0; i < s->nranked; i++) {
@@ -176,12 +182,14 @@ static cvy_status charts(cvy_sweep_page *p)
             y[i] = s->row[i].score;
             low = fmin(low, y[i]);
             high = fmax(high, y[i]);
+            is_whole &= x[i] == floor(x[i]);
         }
         cvy_chart chart = {.title = s->key[k],
                            .x_label = s->key[k],
                            .y_label = s->metric,
                            .x_what = s->key[k],
                            .log_x = p->column[k].is_log,
+                           .whole_x = is_whole,
                            .log_y = low > 0 && high > 40 * low,
                            .small = 1};
         cvy_chart_add(&chart,
@@ -198,7 +206,7 @@ static cvy_status charts(cvy_sweep_page *p)
 void cvy_sweep_add_cells(cvy_sweep_page *p, const char *const *text)
 {
     for (int k = 0; k < p->sweep.nkey; k++) {
-        cvy_text_add(&p->html, "<td>");
+        cvy_text_add(&p->html, strlen(text[k]) > LONG ? "<td class=\"long\">" : "<td>");
         cvy_html_escape(&p->html, text[k]);
         cvy_text_add(&p->html, "</td>");
     }
@@ -227,9 +235,10 @@ static void add_row(cvy_sweep_page *p, const cvy_sweep_row *row)
 static void ranking(cvy_sweep_page *p)
 {
     const cvy_sweep_summary *s = &p->sweep;
-    cvy_text_add(&p->html,
-                 "<section><h2>Ranking</h2>\n<div class=\"wide\"><table><thead><tr><td>rank</td><td>trial</td>"
-                 "<td>");
+    cvy_text_add(
+        &p->html,
+        "<section><h2>Ranking</h2>\n<div class=\"wide\"><table class=\"runs\"><thead><tr><td>rank</td><td>trial</td>"
+        "<td>");
     cvy_html_escape(&p->html, s->metric);
     cvy_text_add(&p->html, "</td><td>epochs</td><td>time</td>");
     cvy_sweep_add_cells(p, s->key);

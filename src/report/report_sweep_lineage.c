@@ -160,8 +160,10 @@ static void add_stretch(cvy_sweep_page *p, const lineage *l, int first, int last
 static void table(cvy_sweep_page *p, const lineage *l)
 {
     int n = 0, first = 0;
-    cvy_text_add(&p->html, "<h3>The values on the way to the best trial</h3>\n<div class=\"wide\"><table><thead><tr>"
-                           "<td>epochs</td><td>in trial</td><td>score at the end</td>");
+    cvy_text_add(
+        &p->html,
+        "<h3>The values on the way to the best trial</h3>\n<div class=\"wide\"><table class=\"runs\"><thead><tr>"
+        "<td>epochs</td><td>in trial</td><td>score at the end</td>");
     cvy_sweep_add_cells(p, p->sweep.key);
     cvy_text_add(&p->html, "</tr></thead><tbody>\n");
     for (int r = 0; r < l->length && n < STRETCHES_MAX; r++) {

@@ -80,9 +80,11 @@ static void draw_line(cvy_sweep_page *p, double x)
                  CVY_SWEEP_TOP, CVY_SWEEP_BOTTOM);
 }
 
-static void add_label(cvy_sweep_page *p, double x, int is_right, double y, const char *text)
+/* step: the distance to the next axis in px. */
+static void add_label(cvy_sweep_page *p, double x, int is_right, double y, double step, const char *text)
 {
-    add_text(p, "tick halo", is_right ? "start" : "end", x + (is_right ? 7 : -7), y + 4, text, LABEL_MAX);
+    const int most = CVY_MAX(CVY_MIN((int)(0.85 * step / LETTER) - 1, LABEL_MAX), 4);
+    add_text(p, "tick halo", is_right ? "start" : "end", x + (is_right ? 7 : -7), y + 4, text, most);
 }
 
 void cvy_sweep_draw_scale(cvy_sweep_page *p, const cvy_sweep_scale *scale, double x, int is_right)
@@ -91,7 +93,7 @@ void cvy_sweep_draw_scale(cvy_sweep_page *p, const cvy_sweep_scale *scale, doubl
     for (int i = 0; i < 5; i++) {
         const double t = i / 4.0, v = scale->is_log ? scale->min * pow(scale->max / scale->min, t)
                                                     : scale->min + t * (scale->max - scale->min);
-        add_label(p, x, is_right, cvy_sweep_scale_y(scale, v), cvy_number_text(v, 3).at);
+        add_label(p, x, is_right, cvy_sweep_scale_y(scale, v), RIGHT - LEFT, cvy_number_text(v, 3).at);
     }
 }
 
@@ -147,7 +149,7 @@ static void add_name(cvy_sweep_page *p, int axis)
 
 static void draw_axis(cvy_sweep_page *p, int axis, const cvy_sweep_scale *scale)
 {
-    const double x = x_of(p, axis);
+    const double x = x_of(p, axis), step = axis > 0 ? x - x_of(p, axis - 1) : LEFT;
     add_name(p, axis);
     if (axis == p->sweep.nkey || !p->column[axis].nlevels) {
         cvy_sweep_draw_scale(p, scale, x, axis == p->sweep.nkey);
@@ -155,7 +157,7 @@ static void draw_axis(cvy_sweep_page *p, int axis, const cvy_sweep_scale *scale)
     }
     draw_line(p, x);
     for (int i = 0; i < p->column[axis].nlevels; i++)
-        add_label(p, x, 0, cvy_sweep_scale_y(scale, i), p->column[axis].level[i]);
+        add_label(p, x, 0, cvy_sweep_scale_y(scale, i), step, p->column[axis].level[i]);
 }
 
 static void draw_trial(cvy_sweep_page *p, int i, const cvy_sweep_scale *scales)
