@@ -168,6 +168,12 @@ int cvy_sweep_state_of(const cvy_tree *node)
     return -1;
 }
 
+static double last_of(const cvy_frame *rows)
+{
+    const double *step = cvy_frame_column(rows, "step");
+    return step && rows->nrow ? step[rows->nrow - 1] : 0;
+}
+
 /* The last step in the log of a trial; 0: none. */
 static int64_t last_step(const char *folder, int number)
 {
@@ -176,8 +182,7 @@ static int64_t last_step(const char *folder, int number)
     cvy_sweep_trial_path(folder, number, run);
     cvy_run_path(run, CVY_RUN_METRICS, path);
     const cvy_status status = cvy_file_exists(path) ? cvy_frames_read(path, &steps, &epochs, NULL) : CVY_END;
-    const double *step = cvy_frame_column(&steps, "step");
-    const double last = status == CVY_OK && step && steps.nrow ? step[steps.nrow - 1] : 0;
+    const double last = status == CVY_OK ? fmax(last_of(&steps), last_of(&epochs)) : 0;
     cvy_frame_free(&steps);
     cvy_frame_free(&epochs);
     return last >= 0 && last < 9e15 ? (int64_t)last : 0;
