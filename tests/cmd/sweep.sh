@@ -55,13 +55,15 @@ rm on1/sweep.html
 # notes its process number.
 cat >rank.sh <<'Y'
 echo $$ >"$PIDS/$$"
+echo $$ >"$PIDS-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}"
 exec "$CONVOY" sweep "$SWEEP" --threads 1 --out "$@"
 Y
 until='"state": "finished"' # what sweep.json has when start returns, besides a running trial
+nstart=2                    # ranks that start starts
 start() {
     rm -rf pids
     mkdir pids
-    SWEEP=$sweep PIDS=$work/pids timeout 120 $MPIEXEC_N 2 sh rank.sh "$@" >log 2>err &
+    SWEEP=$sweep PIDS=$work/pids timeout 120 $MPIEXEC_N $nstart sh rank.sh "$@" >log 2>err &
     pid=$!
     tries=0
     until grep -q "$until" "$1/sweep.json" 2>/dev/null && grep -q '"state": "running"' "$1/sweep.json"; do
@@ -94,6 +96,17 @@ ranking stopped | cmp -s - ranking_whole || fail "a stopped search gives another
 [ $? = 75 ] || fail "the end of the allocation does not end the search: $(cat log)"
 sweep 1 short --resume || fail "resume after the allocation: $(cat log err)"
 ranking short | cmp -s - ranking1 || fail "a search in two allocations gives another ranking"
+
+# A signal to any rank of a group stops all groups.
+sed 's/^metric/ranks_per_trial: 2\nmetric/' sweep.yaml >pairs.yaml
+sweep=pairs.yaml nstart=4 until='"state": "running".*"state": "running"'
+start pairs --set train.epochs=300
+kill -USR1 "$(cat pids-3)"
+wait $pid
+contains log 'all is saved in pairs' || fail "a signal to the last rank is not noticed: $(cat log err)"
+contains log '--out pairs --set train.epochs=300 --resume' || fail "the way to continue lacks --set: $(cat log)"
+[ "$(count pairs waiting)" = 6 ] || fail "a signal to the last rank stops only one group: $(cat pairs/sweep.json)"
+sweep=sweep.yaml nstart=2 until='"state": "finished"'
 
 # Successive halving, two ranks for a trial, one rank left over: the rungs stop, and the best goes to the end.
 sed 's/^metric.*/search: {successive_halving: {trials: 4, eta: 2, min: 1 epoch, max: 4 epochs}}/' sweep.yaml >halving.yaml

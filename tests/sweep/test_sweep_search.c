@@ -7,8 +7,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 /* rows: asan clang */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/number/base_rng.h"
@@ -433,6 +436,38 @@ static void a_trial_that_kills_is_given_up(void)
     remove(CVY_SWEEP_STATE);
 }
 
+/* A process of an earlier start that still trains, because it has survived the kill of rank 0, is waited for. */
+static void a_trial_that_still_runs_is_awaited(void)
+{
+    cvy_sweep s;
+    int ready[2];
+    char byte = 0;
+    EXPECT_OK(open_sweep(halving, &s));
+    s.trial[0].state = CVY_TRIAL_RUNNING;
+    EXPECT_OK(cvy_sweep_save(&s, "."));
+    cvy_pool_destroy(&s.spec.pool);
+    EXPECT(mkdir("trial-0001", 0777) == 0 && pipe(ready) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int lock = open("trial-0001/lock", O_RDWR | O_CREAT, 0666);
+        const int is_locked = lock >= 0 && flock(lock, LOCK_EX) == 0 && write(ready[1], "1", 1) == 1;
+        usleep(300000);
+        _exit(!is_locked);
+    }
+    EXPECT(read(ready[0], &byte, 1) == 1);
+    EXPECT_OK(open_sweep(halving, &s));
+    EXPECT_OK(cvy_sweep_load(&s, "."));
+    int status = -1;
+    usleep(100000); /* the lock is released a moment before the process can be waited for */
+    EXPECT(waitpid(child, &status, WNOHANG) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(ready[0]);
+    close(ready[1]);
+    cvy_pool_destroy(&s.spec.pool);
+    remove("trial-0001/lock");
+    remove("trial-0001");
+    remove(CVY_SWEEP_STATE);
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(folder) != NULL && chdir(folder) == 0);
@@ -449,6 +484,7 @@ int main(void)
     TEST(a_population_may_fail_as_a_whole);
     TEST(state_is_read_back);
     TEST(a_trial_that_kills_is_given_up);
+    TEST(a_trial_that_still_runs_is_awaited);
     remove("sweep_job.yaml");
     remove("sweep_test.yaml");
     EXPECT(rmdir(folder) == 0);
