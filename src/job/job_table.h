@@ -26,6 +26,7 @@ extern const cvy_option cvy_job_loss_rows[];   /* fields of cvy_job_loss; other 
 extern const cvy_option cvy_job_metric_rows[]; /* fields of cvy_job_metric; other keys belong to the metric */
 extern const cvy_option cvy_job_group_rows[];
 extern const cvy_option cvy_job_turn_rows[];
+extern const cvy_option cvy_job_turn_optimizer_rows[];
 extern const cvy_option cvy_job_stop_rows[];
 extern const cvy_option cvy_job_init_rows[];
 

@@ -157,16 +157,14 @@ const void *cvy_applied_target(const cvy_applied *b, const cvy_rows *rows, const
 {
     const cvy_dataset_info *info = cvy_dataset_describe(b->data);
     const void *target = NULL;
-    *field_out = NULL;
-    for (int f = 1; f < info->nfield; f++) {
+    *field_out = cvy_dataset_target(info);
+    for (int f = 0; f < info->nfield; f++) {
         const cvy_field *field = &info->field[f];
         if (strcmp(field->name, "weight") == 0 && field->dtype == CVY_DTYPE_F32)
             for (int64_t i = 0; i < rows->n; i++)
                 rows->weight[i] *= ((const float *)rows->field[f])[i];
-        else if (!target) {
+        else if (field == *field_out)
             target = rows->field[f];
-            *field_out = field;
-        }
     }
     return target;
 }

@@ -114,8 +114,9 @@ static cvy_status add_rows(struct test *t, int which, const cvy_rows *rows, cons
 /* Targets have units of their own, as outputs have. */
 static void undo_scaling(const cvy_applied *b, const cvy_rows *rows, const cvy_field *field, const void *target)
 {
-    const cvy_scaling *scaling = &cvy_dataset_describe(b->data)->scaling;
-    if (strcmp(field->name, "y") == 0 && scaling->n > 0 && rows->n > 0)
+    const cvy_dataset_info *info = cvy_dataset_describe(b->data);
+    const cvy_scaling *scaling = &info->scaling;
+    if ((info->target_is_input || strcmp(field->name, "y") == 0) && scaling->n > 0 && rows->n > 0)
         cvy_scaling_undo(scaling, rows->n, cvy_shape_elems(&field->shape), field->dtype, (void *)(uintptr_t)target);
 }
 

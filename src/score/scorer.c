@@ -39,7 +39,6 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
 /* The rows of one forward step on this rank. */
 struct batch_view {
     cvy_span output, target;
-    const char *target_name;
     double *weight;
 };
 
@@ -57,10 +56,11 @@ static cvy_status undo_scaling(const cvy_scorer *scorer, const cvy_scaling *scal
                                cvy_bytes *room, struct batch_view *view)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const cvy_field *target = cvy_dataset_target(info);
     const size_t bytes = (size_t)view->output.elems * cvy_dtype_bytes(view->output.dtype);
     if (rows->n == 0)
         return CVY_OK;
-    if (view->target_name && strcmp(view->target_name, "y") == 0 && info->scaling.n > 0)
+    if (target && (info->target_is_input || strcmp(target->name, "y") == 0) && info->scaling.n > 0)
         cvy_scaling_undo(&info->scaling, rows->n, view->target.elems / rows->n, view->target.dtype, view->target.data);
     if (scaling->n == 0 || view->output.elems / rows->n % scaling->n != 0)
         return CVY_OK;
@@ -71,11 +71,22 @@ static cvy_status undo_scaling(const cvy_scorer *scorer, const cvy_scaling *scal
     return CVY_OK;
 }
 
+/* n rows of a field. */
+static cvy_span span_of(const cvy_field *field, int64_t n, void *data)
+{
+    cvy_span s = {.dtype = field->dtype, .ndim = field->shape.ndim + 1, .data = data};
+    s.dim[0] = n;
+    memcpy(s.dim + 1, field->shape.dim, sizeof *field->shape.dim * (size_t)field->shape.ndim);
+    s.elems = cvy_span_prod(&s, 0, s.ndim);
+    return s;
+}
+
 static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_scaling *scaling, const cvy_rows *rows,
                              cvy_bytes *room, struct batch_view *view)
 {
     const cvy_program *p = scorer->session->program;
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const cvy_field *target = cvy_dataset_target(info);
     const void *data = NULL;
     cvy_shape shape;
     CVY_TRY(cvy_program_output(p, step, p->task[step]->output[0].name, &data, &shape));
@@ -85,20 +96,14 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_scali
                               .data = (void *)(uintptr_t)data};
     memcpy(view->output.dim, shape.dim, sizeof shape.dim);
     view->target = (cvy_span){0};
-    view->target_name = NULL;
     view->weight = rows->weight;
-    for (int f = 1; f < info->nfield; f++) {
+    for (int f = 0; f < info->nfield; f++) {
         const cvy_field *field = &info->field[f];
         if (strcmp(field->name, "weight") == 0 && field->dtype == CVY_DTYPE_F32)
             for (int64_t i = 0; i < rows->n; i++)
                 rows->weight[i] *= ((const float *)rows->field[f])[i];
-        else if (!view->target.data) {
-            view->target = (cvy_span){.dtype = field->dtype, .ndim = field->shape.ndim + 1, .data = rows->field[f]};
-            view->target.dim[0] = rows->n;
-            memcpy(view->target.dim + 1, field->shape.dim, sizeof *field->shape.dim * (size_t)field->shape.ndim);
-            view->target.elems = cvy_span_prod(&view->target, 0, view->target.ndim);
-            view->target_name = field->name;
-        }
+        else if (field == target)
+            view->target = span_of(field, rows->n, rows->field[f]);
     }
     return undo_scaling(scorer, scaling, rows, room, view);
 }
@@ -121,7 +126,7 @@ static cvy_row_needs row_needs(const cvy_scorer *scorer, int step)
     const cvy_row_needs needs = cvy_program_row_needs(p, step);
     return !is_made_here(p->task[step], p->task[step]->output[0].value)
                ? needs
-               : CVY_MIN(needs, has_label_only ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
+               : CVY_MIN(needs, has_label_only && !info->target_is_input ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
 }
 
 /* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one

@@ -89,7 +89,8 @@ cvy_status cvy_distribution_part(const cvy_node *node, cvy_node_part *part, void
         return CVY_NOT_APPLICABLE;
     CVY_TRY(cvy_loss_share(node, part, lacks, &share));
     o->loss_weight *= share;
-    part->lacks_channels = lacks;
+    part->other_src = lacks;
+    part->other_dim = part->dim - 1;
     return CVY_OK;
 }
 

@@ -1,11 +1,17 @@
 /*
- * hinge: the hinge loss of a classifier, one class against all others. It is the end of forward. Source: as Caffe's
- * HingeLoss, whose L1 norm is Cortes and Vapnik 1995 for each class.
+ * hinge: the hinge loss of a classifier, one class against all others, or of a critic, whose scores of real and of
+ * generated samples it keeps apart. It is the end of forward. Sources: as Caffe's HingeLoss, whose L1 norm is Cortes
+ * and Vapnik 1995 for each class; critics: Lim and Ye 2017, Miyato et al. 2018.
  *
  *     m[n,k]         = max(0, 1 - s output[n,k]), with s = 1 for the class k = target[n], else -1
  *     term[n]        = sum over k of m[n,k] (norm l1) or of m[n,k]^2 (norm l2); 0 if the target is ignored
  *     loss           = loss_weight / norm * sum over samples n of weight[n] * term[n], see op_loss.h
  *     doutput[n,k]   = -s [m > 0] or -2 s m, times loss_weight * dloss * weight[n] / norm
+ *
+ * With a real target, which is 1 where the output is to be above 1 and -1 where it is to be below -1, the operator
+ * hinge_each computes the mean over all elements:
+ *
+ *     term  = max(0, 1 - target * output), or its square
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,6 +38,12 @@ static cvy_status hinge_build(cvy_graph *g, const cvy_op_def *op, const char *na
 {
     struct hinge o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
+    if (nsrc > 1 && cvy_dtype_is_real(src[1]->dtype)) {
+        const struct cvy_loss_each each = {.loss_weight = o.loss_weight, .parameter = o.norm == L2};
+        CVY_CHECK(o.labels.ignore_label.count == 0, CVY_E_CONFIG,
+                  "ignore_label is for a target of labels, and %s has real numbers", src[1]->name);
+        return cvy_loss_build(g, cvy_op_find("hinge_each"), name, &each, NULL, src, nsrc, dst_out);
+    }
     return cvy_loss_build(g, op, name, &o, &o.labels, src, nsrc, dst_out);
 }
 
@@ -111,7 +123,7 @@ static const cvy_sample hinge_samples[] = {
 
 CVY_OP_DEFINE(hinge) = {
     .name = "hinge",
-    .summary = "hinge loss of one class against all others",
+    .summary = "hinge loss of one class against all others, or of a critic with targets 1 and -1",
     .options = hinge_opts,
     .options_size = sizeof(struct hinge),
     .nsrc_min = 2,
@@ -175,4 +187,69 @@ CVY_OP_DEFINE(hinge_grad) = {
     .cost = cvy_loss_each_grad_cost,
     .reference = hinge_grad_reference,
     .samples = hinge_grad_samples,
+};
+
+/* ---- of a critic ---- */
+
+static const cvy_option hinge_each_opts[] = {
+    {"squared", CVY_TYPE_REAL, CVY_FIELD(cvy_loss_each, parameter), "0", "0..1", "", "1: margins are squared"},
+    CVY_LOSS_WEIGHT_ROW(cvy_loss_each),
+    {0},
+};
+
+static double hinge_each_term(double squared, double x, double t)
+{
+    const double m = lacking(t * x, 1);
+    return squared > 0 ? m * m : m;
+}
+
+static double hinge_each_slope(double squared, double x, double t)
+{
+    const double m = lacking(t * x, 1);
+    return -t * (squared > 0 ? 2 * m : m > 0 ? 1 : m);
+}
+
+static const cvy_loss_each_def hinge_each = {
+    .grad = "hinge_each_grad", .term = hinge_each_term, .slope = hinge_each_slope, .symmetric = 1};
+
+static const cvy_sample hinge_each_samples[] = {
+    {.src = "3x2x4,3x2x4,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "3x7,3x7,scalar:f64,3", .options = "squared: 1, loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(hinge_each) = {
+    .name = "hinge_each",
+    .summary = "hinge loss of a critic",
+    .options = hinge_each_opts,
+    .options_size = sizeof(struct cvy_loss_each),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
+    .flags = CVY_OP_LOSS | CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES,
+    .part_splits = CVY_SPLIT_SPACE,
+    .part = cvy_loss_each_part,
+    .infer = cvy_loss_each_infer,
+    .grad = cvy_loss_each_grad,
+    .cost = cvy_loss_each_cost,
+    .reference = cvy_loss_each_reference,
+    .summands = cvy_loss_summands,
+    .family = &hinge_each,
+    .samples = hinge_each_samples,
+};
+
+static const cvy_sample hinge_each_grad_samples[] = {
+    {.src = "scalar:f64,3x2x4,3x2x4,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .options = "squared: 1, loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(hinge_each_grad) = {
+    .name = "hinge_each_grad",
+    .summary = "gradient of hinge_each",
+    .options = hinge_each_opts,
+    .family = &hinge_each,
+    CVY_LOSS_EACH_GRAD_FIELDS,
+    .samples = hinge_each_grad_samples,
 };

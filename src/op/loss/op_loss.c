@@ -152,7 +152,8 @@ cvy_status cvy_label_loss_part(const cvy_node *node, cvy_node_part *part, void *
         return CVY_OK;
     CVY_TRY(cvy_loss_share(node, part, 1, &share));
     o->loss_weight *= share;
-    part->lacks_channels = 1;
+    part->other_src = 1;
+    part->other_dim = part->dim - 1;
     return CVY_OK;
 }
 

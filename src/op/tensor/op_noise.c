@@ -94,6 +94,7 @@ CVY_OP_DEFINE(noise) = {
     .summary = "random numbers of each sample; its source gives their number",
     .options = noise_opts,
     .options_size = sizeof(struct noise),
+    .flags = CVY_OP_COUNTS,
     .nsrc_min = 1,
     .nsrc_max = 2,
     .ndst = 1,
