@@ -108,12 +108,17 @@ static int count_open(const cvy_sweep *s)
     return n;
 }
 
+void cvy_sweep_add_values(const cvy_sweep *s, int trial, cvy_text *line)
+{
+    for (int k = 0; k < s->spec.nkey; k++)
+        cvy_text_add(line, "%s%s %s", k ? ", " : "", s->spec.key[k].name, s->trial[trial].value[k]);
+}
+
 /* "trial 7 (train.batch 32): val_accuracy 0.8125 after 3 epochs, 12.3 s" */
 static void add_result(const cvy_sweep *s, const cvy_sweep_report *r, cvy_text *line)
 {
     cvy_text_add(line, "trial %d (", r->trial + 1);
-    for (int k = 0; k < s->spec.nkey; k++)
-        cvy_text_add(line, "%s%s %s", k ? ", " : "", s->spec.key[k].name, s->trial[r->trial].value[k]);
+    cvy_sweep_add_values(s, r->trial, line);
     cvy_text_add(line, ")");
     if (r->kind == CVY_REPORT_FAILED) {
         cvy_text_add(line, " failed: %s", r->error);

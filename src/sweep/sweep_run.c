@@ -231,13 +231,42 @@ out:
     return status;
 }
 
-static cvy_status probe_trial(const cvy_sweep_run *run, int trial, int *higher_out)
+/* The members of a population must have the same variables, because they copy checkpoints. The leader compares those of
+ * its rank with those of the leader of the first group. */
+static cvy_status check_variables(const cvy_sweep_run *run, int trial, uint64_t variables)
+{
+    cvy_comm *comm = run->context->comm;
+    cvy_status status = CVY_OK;
+    cvy_text values = {0};
+    if (comm->rank == 0 && variables != run->variables) {
+        cvy_sweep_add_values(&run->sweep, trial, &values);
+        status =
+            cvy_error_set(CVY_E_CONFIG,
+                          "its values (%s) give the network or the optimiser other variables than those of trial 1, "
+                          "and a member of a population goes on from the checkpoint of another: leave such values "
+                          "out, or take another search",
+                          values.data ? values.data : "");
+    }
+    cvy_text_free(&values);
+    return cvy_comm_agree(comm, status);
+}
+
+/* With higher_out it is the first trial. */
+static cvy_status probe_trial(cvy_sweep_run *run, int trial, int *higher_out)
 {
     const cvy_sweep_spec *spec = &run->sweep.spec;
     const cvy_job_source job = cvy_sweep_source(spec, run->sweep.trial[trial].set, run->sweep.nset);
-    const cvy_status status =
-        cvy_trainer_probe(run->context, &job, spec->file, higher_out ? spec->metric : NULL, higher_out);
-    return status == CVY_OK || higher_out ? status : cvy_error_prefix(status, "trial %d", trial + 1);
+    const int is_population = spec->search == CVY_SWEEP_POPULATION;
+    uint64_t variables = 0;
+    cvy_status status = cvy_trainer_probe(run->context, &job, spec->file, higher_out ? spec->metric : NULL, higher_out,
+                                          is_population ? &variables : NULL);
+    if (higher_out) {
+        run->variables = variables;
+        return status;
+    }
+    if (status == CVY_OK && is_population)
+        status = check_variables(run, trial, variables);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "trial %d", trial + 1);
 }
 
 /* The first group makes the program of the first trial, while the others sleep. So faults of the job or its data are
@@ -250,6 +279,7 @@ static cvy_status probe_first(cvy_sweep_run *run)
     CVY_TRY(cvy_sweep_meet(run->comm, run->meeting));
     CVY_TRY(cvy_comm_agree(run->comm, status));
     CVY_TRY(run->comm->ops->broadcast(run->comm, &higher, sizeof higher, run->first));
+    CVY_TRY(run->comm->ops->broadcast(run->comm, &run->variables, sizeof run->variables, run->first));
     s->higher = s->spec.goal == CVY_SWEEP_GOAL_AUTO ? higher : s->spec.goal == CVY_SWEEP_GOAL_MAX;
     return CVY_OK;
 }

@@ -53,6 +53,7 @@ typedef struct cvy_sweep_run {
     cvy_sweep sweep;
     int lock;
     int nretried;             /* on rank 0: failed trials that are tried again */
+    uint64_t variables;       /* of the first trial, on the leader of the first group; then on all ranks */
     int ngroups, first, mine; /* first: rank of the first leader; mine: this rank's group, or -1 */
     cvy_context *context;     /* of the group; NULL: this rank is in none */
     char line[96];            /* prefix of the group's log */
@@ -93,6 +94,8 @@ void cvy_sweep_serve(cvy_sweep_run *run);
 /* Takes the report of rank 0's own group, and waits for its order while serving the others. Without a group, serves
  * until all groups have ended. */
 void cvy_sweep_serve_own(cvy_sweep_run *run);
+/* Adds the values of a trial to a line: "train.batch 32, train.seed 1". */
+void cvy_sweep_add_values(const cvy_sweep *sweep, int trial, cvy_text *line);
 /* Notes a fault; the search then stops. */
 void cvy_sweep_note_fault(cvy_sweep_run *run, cvy_status fault);
 /* The first fault that was noted, with its text. */

@@ -211,6 +211,7 @@ mistake 'the override train.optimizer.lr=1 has no effect' "$(printf 'space: {tra
 mistake 'space is no map' 'space: [1, 2]'
 mistake 'grid takes no value' "$(printf 'space: {train.batch: [8]}\nsearch: {grid: 3}')"
 mistake 'cannot change while a trial trains' "$(printf 'space: {train.batch: [8, 16]}\nsearch: {population: {size: 4, max: 4 epochs}}')"
+mistake 'trial 2: its values (train.optimizer.momentum 0.9) give the network or the optimiser other variables' "$(printf 'space: {train.optimizer.momentum: [0.9, 0]}\nsearch: {population: {size: 6, max: 4 epochs}}')"
 mistake 'share is "0.7"' "$(printf 'space: {train.optimizer.lr: [0.1, 0.2]}\nsearch: {population: {size: 4, max: 4 epochs, share: 0.7}}')"
 sed 's/^metric.*/metric: acuracy/' sweep.yaml >mistake.yaml
 refused "validation has no score 'acuracy', did you mean 'accuracy'?" "$CONVOY" sweep mistake.yaml --out mistake --threads 1
