@@ -32,7 +32,7 @@ static double multiply(const cvy_sweep_spec *spec, const cvy_sweep_key *key, dou
     if (key->is_whole) {
         next = round(next);
         if (next == place && factor != 1)
-            next += (factor > 1) == (place > 0) ? 1 : -1; /* away from 0, or towards it */
+            next += (factor > 1) == (place >= 0) ? 1 : -1; /* away from 0, or towards it */
     }
     return fmin(fmax(next, key->low), key->high);
 }

@@ -196,7 +196,6 @@ static cvy_status make_groups(cvy_sweep_run *run)
     for (int g = 0; run->group && g < run->ngroups; g++)
         run->group[g] = (cvy_sweep_group){.leader = run->first + g * each};
     CVY_TRY(cvy_comm_agree(run->comm, status));
-    CVY_TRY(cvy_comm_agree(run->comm, make_meeting(run->comm, &run->ready[0], &run->meeting)));
     if (run->context)
         status = make_meeting(run->context->comm, &run->ready[1], &run->group_meeting);
     if (status == CVY_OK)
@@ -333,9 +332,11 @@ static cvy_status prepare(cvy_sweep_run *run, const char *path)
     const int is_root = run->comm->rank == 0;
     CVY_TRY(cvy_comm_agree(run->comm, read_search(run, path)));
     CVY_TRY(compare(run));
+    CVY_TRY(cvy_comm_agree(run->comm, make_meeting(run->comm, &run->ready[0], &run->meeting)));
     cvy_status status = is_root ? check_folder(run) : CVY_OK;
     if (status == CVY_OK && is_root)
         status = cvy_sweep_check(&run->sweep, (int)run->sweep.spec.ranks);
+    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting)); /* the others sleep while rank 0 reads the job of each trial */
     CVY_TRY(cvy_comm_agree(run->comm, status));
     run->end_time = run->opts->end_time;
     CVY_TRY(run->comm->ops->broadcast(run->comm, &run->end_time, sizeof run->end_time, 0));
