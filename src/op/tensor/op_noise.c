@@ -10,18 +10,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "base/number/base_rng.h"
+#include "op/tensor/op_noise.h"
+
 #include "graph/graph_op.h"
 
-enum { NORMAL, UNIFORM };
-struct noise {
-    cvy_ints shape;
-    int distribution;
-};
-
 static const cvy_option noise_opts[] = {
-    {"shape", CVY_TYPE_INTS, CVY_FIELD(noise, shape), NULL, "1..", "", "dimensions of a sample"},
-    {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(noise, distribution), "normal", "normal|uniform", "",
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_noise, shape), NULL, "1..", "", "dimensions of a sample"},
+    {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(cvy_noise, distribution), "normal", "normal|uniform", "",
      "normal: mean 0, deviation 1; uniform: from -1 to 1"},
     {0},
 };
@@ -29,7 +24,7 @@ static const cvy_option noise_opts[] = {
 static cvy_status noise_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                               cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    struct noise o;
+    struct cvy_noise o;
     cvy_node *node = NULL;
     cvy_value *from[2] = {NULL};
     (void)src;
@@ -46,7 +41,7 @@ static cvy_status noise_build(cvy_graph *g, const cvy_op_def *op, const char *na
 /* sample id i64 [N] [, step i64 scalar] -> dst [N, shape]. */
 static cvy_status noise_infer(cvy_node *node)
 {
-    const struct noise *o = node->options;
+    const struct cvy_noise *o = node->options;
     const cvy_shape *id = cvy_node_src(node, 0);
     cvy_shape dst = {.ndim = 1 + o->shape.count};
     CVY_CHECK(id->ndim == 1 && node->src[0]->dtype == CVY_DTYPE_I64, CVY_E_SHAPE, "noise needs sample ids, got %s",
@@ -68,17 +63,16 @@ static void noise_cost(const cvy_node *node, cvy_cost *cost_out)
 
 static cvy_status noise_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct noise *o = node->options;
+    const struct cvy_noise *o = node->options;
     const uint64_t layer = cvy_rng_name(node->layer);
     const int64_t N = dst->dim[0], each = cvy_span_prod(dst, 1, dst->ndim),
                   step = node->nsrc > 1 ? ((const int64_t *)src[1].data)[0] : -1;
     for (int64_t n = 0; n < N; n++) {
-        const cvy_rng stream =
-            cvy_rng_make_hashed(node->graph->seed, layer, (uint64_t)step, ((const uint64_t *)src[0].data)[n]);
+        const cvy_rng stream = cvy_noise_stream(node->graph->seed, layer, step, ((const int64_t *)src[0].data)[n]);
         for (int64_t i = 0; i < each; i++)
             cvy_set(dst, n * each + i,
-                    o->distribution == NORMAL ? cvy_rng_normal(&stream, (uint64_t)i)
-                                              : 2 * cvy_rng_uniform(&stream, (uint64_t)i) - 1);
+                    o->distribution == CVY_NOISE_NORMAL ? cvy_rng_normal(&stream, (uint64_t)i)
+                                                        : 2 * cvy_rng_uniform(&stream, (uint64_t)i) - 1);
     }
     return CVY_OK;
 }
@@ -86,6 +80,7 @@ static cvy_status noise_reference(const cvy_node *node, const cvy_span *src, con
 static const cvy_sample noise_samples[] = {
     {.src = "3:i64,scalar:i64", .options = "shape: 5", .int_bound = 1000},
     {.src = "2:i64", .options = "shape: [2, 3, 3], distribution: uniform", .int_bound = 1000},
+    {.src = "3:i64,scalar:i64", .options = "shape: [2, 50, 21]", .int_bound = 1000},
     {0},
 };
 
@@ -93,7 +88,7 @@ CVY_OP_DEFINE(noise) = {
     .name = "noise",
     .summary = "random numbers of each sample; its source gives their number",
     .options = noise_opts,
-    .options_size = sizeof(struct noise),
+    .options_size = sizeof(struct cvy_noise),
     .flags = CVY_OP_COUNTS,
     .nsrc_min = 1,
     .nsrc_max = 2,
