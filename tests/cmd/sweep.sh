@@ -148,7 +148,7 @@ contains missing/sweep.json '"error"' && fail "an old error is kept: $(cat missi
 # that fail; the page shows it.
 cat >population.yaml <<'Y'
 job: job.yaml
-set: {train.metrics: [accuracy], log.every: 100}
+set: {train.metrics: [accuracy], log.every: 100, checkpoint.keep: 30}
 space: {train.optimizer.lr: [0.005, 0.01, 0.02, 1e30], train.optimizer.weight_decay: {log_uniform: [1e-5, 1e-3]}}
 search: {population: {size: 5, interval: 2 epochs, max: 9 epochs, share: 0.4, factors: [0.5, 2]}}
 metric: val_loss
@@ -169,6 +169,20 @@ best=$(sed -n 's/^the best is trial \([0-9]*\):.*/\1/p' log)
 for text in '<h2>Lineages</h2>' 'a copy of trial' 'The values on the way to the best trial'; do
     contains pop1/sweep.html "$text" || fail "sweep.html lacks: $text"
 done
+# Those that became copies in the last rung have the history and the weights of their parents until then. A trial has a
+# line in `generations1`, and one for each of its five generations.
+epochs() { grep '"kind": "epoch"' "pop1/trial-000$1/metrics.jsonl" | head -n 8 | sed 's/"seconds".*//'; }
+weights() { echo "pop1/trial-000$1/checkpoints/step-000000$2/weights.safetensors"; }
+copies=0
+for i in 1 2 3 4 5; do
+    parent=$(sed -n "$((6 * i))s/.*\"parent\": \([0-9]*\).*/\1/p" generations1)
+    [ -n "$parent" ] || continue
+    copies=$((copies + 1))
+    [ "$(epochs "$i")" = "$(epochs "$parent")" ] || fail "trial $i does not have the history of its parent, $parent"
+    same_tensors "$(weights "$i" 24)" "$(weights "$parent" 24)" || fail "trial $i does not have the weights of its parent, $parent"
+    same_tensors "$(weights "$i" 27)" "$(weights "$parent" 27)" && fail "trial $i trains like its parent, $parent"
+done
+[ $copies = 2 ] || fail "$copies of five members are copies in the last rung"
 until='"parent"'
 start killed_pop
 for p in pids/*; do kill -9 "${p#pids/}"; done
