@@ -70,6 +70,46 @@ def hep_cnn():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 2)), (3, 224, 224), 2
 
 
+class UNet(nn.Module):
+    """Ronneberger et al. 2015 with batch norm and zero padding: depth 4, 64 filters."""
+
+    def __init__(self, c_in=1, classes=2, filters=64, depth=4):
+        super().__init__()
+        width = [filters << i for i in range(depth + 1)]
+        block = lambda a, b: nn.Sequential(*(layer for i in (a, b) for layer in (nn.Conv2d(i, b, 3, 1, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU(True))))
+        self.down = nn.ModuleList(block(a, b) for a, b in zip([c_in] + width, width[:-1]))
+        self.bottom = block(width[-2], width[-1])
+        self.larger = nn.ModuleList(nn.ConvTranspose2d(2 * c, c, 2, 2) for c in width[-2::-1])
+        self.up = nn.ModuleList(block(2 * c, c) for c in width[-2::-1])
+        self.head = nn.Conv2d(filters, classes, 1)
+
+    def forward(self, x):
+        kept = []
+        for block in self.down:
+            kept.append(block(x))
+            x = F.max_pool2d(kept[-1], 2)
+        x = self.bottom(x)
+        for larger, block in zip(self.larger, self.up):
+            x = block(torch.cat([kept.pop(), larger(x)], 1))
+        return self.head(x)
+
+
+class Tanh12(nn.Module):
+    def forward(self, x):
+        return 1.2 * torch.tanh(x)
+
+
+def cosmoflow():
+    """The reference of MLPerf HPC, channels first."""
+    layers, c = [], 4
+    for i in range(5):
+        layers += [nn.Conv3d(c, 32 << i, 3, 1, 1), nn.LeakyReLU(0.3, True), nn.MaxPool3d(2)]
+        c = 32 << i
+    layers += [nn.Flatten(), nn.Linear(c * 4**3, 128), nn.LeakyReLU(0.3, True), nn.Dropout(0.5), nn.Linear(128, 64), nn.LeakyReLU(0.3, True),
+               nn.Dropout(0.5), nn.Linear(64, 4), Tanh12()]
+    return nn.Sequential(*layers), (4, 128, 128, 128), 4
+
+
 def torchvision_net(name, size, **kw):
     """Without stochastic depth, which convoy does not have."""
     import torchvision
@@ -82,6 +122,7 @@ def torchvision_net(name, size, **kw):
 
 M = "M"
 NETS = {
+    "unet": lambda: (UNet(), (1, 256, 256), 2), "cosmoflow": cosmoflow,
     "alexnet-v2": alexnet_v2, "overfeat": overfeat, "cifar-convnet": cifar_convnet, "hep-cnn": hep_cnn,
     "vgg-a": lambda: vgg([64, M, 128, M, 256, 256, M, 512, 512, M, 512, 512, M]),
     "vgg-19": lambda: vgg([64, 64, M, 128, 128, M] + [256] * 4 + [M] + [512] * 4 + [M] + [512] * 4 + [M]),
@@ -116,10 +157,12 @@ def count_macs(net, shape):
     total = [0]
 
     def hook(layer, _, out):
-        per_output = layer.weight[0].numel()
-        total[0] += per_output * out[0].numel()
+        if isinstance(layer, nn.ConvTranspose2d):  # of kernel and stride 2: each output has one tap
+            total[0] += layer.in_channels * out[0].numel()
+        else:
+            total[0] += layer.weight[0].numel() * out[0].numel()
 
-    hooks = [m.register_forward_hook(hook) for m in net.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
+    hooks = [m.register_forward_hook(hook) for m in net.modules() if isinstance(m, (nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.Linear))]
     net.eval()
     with torch.no_grad():
         net(torch.zeros(1, *shape))
@@ -156,9 +199,13 @@ def main():
         export(net, shape, a.export)
         return
     parameters, macs = sum(w.numel() for w in net.parameters()), count_macs(net, shape)
-    x, y = torch.randn(a.batch, *shape), torch.randint(0, classes, (a.batch,))
+    x, y = torch.randn(a.batch, *shape), torch.randint(0, classes, (a.batch, *(shape[1:] if a.net == "unet" else ())))
+    loss = F.cross_entropy
+    if a.net == "cosmoflow":
+        y, loss = torch.rand(a.batch, classes), F.mse_loss
     if a.variant != "eager":
-        net, x = net.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if len(shape) == 3 else torch.channels_last_3d
+        net, x = net.to(memory_format=layout), x.contiguous(memory_format=layout)
     net.train(a.mode != "forward")
     if a.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method="file://" + a.rendezvous, rank=a.rank, world_size=a.ranks)
@@ -175,7 +222,7 @@ def main():
                 return
             out = run(x)
         opt.zero_grad(set_to_none=True)
-        F.cross_entropy(out.float(), y).backward()
+        loss(out.float(), y).backward()
         if a.mode == "train":
             opt.step()
 

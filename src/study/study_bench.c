@@ -36,13 +36,14 @@ static cvy_field field(char *name, cvy_dtype dtype, const cvy_shape *shape)
     return (cvy_field){name, dtype, *shape};
 }
 
-/* Describes data with images of this shape and a label. */
-static void describe(cvy_bench *b, const cvy_shape *input, int64_t classes)
+/* Describes data with images of this shape and a label, or a map of labels. */
+static void describe(cvy_bench *b, const cvy_shape *input, int64_t classes, int is_map)
 {
-    static char x[] = "x", label[] = "label";
+    static char x[] = "x", label[] = "label", y[] = "y";
+    const cvy_shape one = {0}, map = cvy_shape_make(input->ndim - 1, input->dim + 1);
     b->data = (cvy_dataset_info){.nfield = 2, .nclasses = classes, .format = "synthetic data"};
     b->data.field[0] = field(x, CVY_DTYPE_F32, input);
-    b->data.field[1] = field(label, CVY_DTYPE_I32, &(cvy_shape){0});
+    b->data.field[1] = field(is_map ? y : label, CVY_DTYPE_I32, is_map ? &map : &one);
 }
 
 /* Decides the shape of the data: as the options say, as the job's data, or as the network prefers. */
@@ -65,7 +66,7 @@ static cvy_status find_data(cvy_bench *b)
     }
     /* any network takes labels that are all 0 */
     const int64_t classes = def ? def->classes : own ? 1 : 10;
-    describe(b, o->input.ndim || !own ? &o->input : own, o->classes > 0 ? o->classes : classes);
+    describe(b, o->input.ndim || !own ? &o->input : own, o->classes > 0 ? o->classes : classes, def && def->is_map);
     return CVY_OK;
 }
 
