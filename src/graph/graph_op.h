@@ -145,9 +145,10 @@ typedef struct cvy_node_part {
     int sums_samples;           /* out: of a split by samples: the results are sums over samples */
     int scaled;                 /* out: this source is multiplied by `factor`; 0: none */
     double factor;
-    double share;       /* out: the result is a partial mean, and counts so much of the whole one; 0: it is a sum */
-    int maxima;         /* out: 1: the whole result is the maximum of the results of the parts */
-    int lacks_channels; /* out: this source has no axis of channels, so it is split along dim - 1; 0: none */
+    double share; /* out: the result is a partial mean, and counts so much of the whole one; 0: it is a sum */
+    int maxima;   /* out: 1: the whole result is the maximum of the results of the parts */
+    unsigned lacks_channels; /* out: a bit for each source without the axis of channels: it is split along dim - 1 */
+    unsigned has_axis;       /* out: a bit for each source that is split along dim, whatever its dtype */
 } cvy_node_part;
 
 /* Options of allreduce: the axis of the grid over which it sums, a cvy_axis. */
