@@ -49,6 +49,12 @@
  * difference from -spread to spread (score_fields.c). The details of metrics are members of the top level. The writer
  * should thin curves of more than some thousand points.
  *
+ * ensemble.json, which `test FOLDER` writes for a folder of runs, has the members of test.json for the ensemble, and:
+ *     {"calibrated": true, "members": [{"run": "runs/1", "temperature": 1.3, "reliability": {..},
+ *      "metrics": {"accuracy": 0.76}}, ..], "mean": {"accuracy": 0.76}, "spread": {"accuracy": 0.002}}
+ *
+ * "mean" and "spread", the standard deviation, are those of the members.
+ *
  * analysis.json, which any program may write that compares the network with other methods on the test data, as
  * examples/collider does (every member may be missing):
  *     {"checkpoint": "step-00004500",
@@ -99,6 +105,7 @@ void cvy_report_stages(cvy_report *r);
 void cvy_report_test(cvy_report *r);
 void cvy_report_fields(cvy_report *r); /* this and the next are parts of the test's section */
 void cvy_report_reliability(cvy_report *r);
+void cvy_report_ensemble_charts(cvy_report *r); /* curves and reliability of ensemble.json, in r->test */
 void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 
