@@ -210,6 +210,10 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
     info->has_weight = n->array[WEIGHT].file.fd >= 0;
     if (info->has_weight && cvy_shape_elems(&n->array[WEIGHT].shape) != 1)
         info->weight_shape = n->array[WEIGHT].shape;
+    CVY_CHECK(info->weight_shape.ndim == 0 ||
+                  (info->has_y && cvy_shape_elems(&info->y_shape) % cvy_shape_elems(&info->weight_shape) == 0),
+              CVY_E_SHAPE, "%s: weights of shape %s, expected one number per sample, or one for each position of y",
+              n->array[WEIGHT].file.path, cvy_shape_text(&info->weight_shape));
     info->has_label = n->array[LABEL].file.fd >= 0;
     if (info->has_label) {
         CVY_TRY(array_read_labels(&n->array[LABEL], info->pool, &n->label, &largest));
