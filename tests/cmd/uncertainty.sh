@@ -63,6 +63,14 @@ refused 'above 0: remove the file' "$CONVOY" predict trials/1 --threads 1 --data
 cp one.json trials/1/calibration.json
 refused 'is not a run folder' "$CONVOY" test one.safetensors --calibrate --threads 1
 
+# A temperature needs answers that are wrong, and others that are right.
+predict trials/1 --classes --out classes.csv
+paste -d, classes.csv test.csv | awk -F, '$1 == $5 { print $3 "," $4 "," $5 }' >right.csv
+paste -d, before.csv test.csv | awk -F, '{ k = 1; for (i = 2; i <= 3; i++) if ($i < $k) k = i; print $4 "," $5 "," k - 1 }' >wrong.csv
+refused 'all answers to the samples of the calibration are right' "$CONVOY" test trials/1 --threads 1 --calibrate-on '{path: right.csv, label: 3, header: no}'
+refused 'the answers are no better than chance' "$CONVOY" test trials/1 --threads 1 --calibrate-on '{path: wrong.csv, label: 3, header: no}'
+cmp one.json trials/1/calibration.json || fail "a calibration that failed has changed the temperature"
+
 # ---- dropout ----
 predict trials/2 --uncertainty 30 --header --out u.csv
 [ "$(head -n 1 u.csv)" = 0,1,2,entropy,mutual_information ] || fail "header: $(head -n 1 u.csv)"
@@ -118,6 +126,13 @@ sed 's/Written [^b]*by//' trials/ensemble.html | cmp - a || fail "convoy report 
 refused 'calibrate is for one run' "$CONVOY" test trials --calibrate --threads 1
 refused 'no-calibration is for an ensemble' "$CONVOY" test trials/1 --no-calibration --threads 1
 rm trials/ensemble.json
+
+# Scores ignore the labels that the loss ignores, also one that is no class of the network.
+sed 's/^train: {/train: {loss: {name: softmax_cross_entropy, ignore_label: 2}, /; s/{fc: {channels: 3}}/{fc: {channels: 2}}/' job.yaml >ignore.yaml
+"$CONVOY" train ignore.yaml --threads 1 --out ignore --set train.epochs=3 >log 2>&1 || fail "ignore_label: $(cat log)"
+"$CONVOY" test ignore --threads 1 --calibrate >ignored 2>&1 || fail "a test with an ignored label: $(cat ignored)"
+grep -q '^nll_calibrated  ' ignored || fail "no scores: $(cat ignored)"
+refused 'no sample counts for the loss' "$CONVOY" train ignore.yaml --threads 1 --out none --set 'train.loss={name: softmax_cross_entropy, ignore_label: [0, 1, 2]}'
 
 # ---- numbers: mean and standard deviation ----
 cat >numbers.yaml <<END
