@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """check_turns.py: compares ten steps of a generative adversarial network with PyTorch, weight by weight.
 
-    python scripts/check_turns.py [--build build/release] [--ranks 1] [--loss bce|mse|wasserstein]
+    python scripts/check_turns.py [--build build/release] [--ranks 1] [--loss bce|mse|wasserstein|hinge] [--spectral]
+        [--clip 0.05] [--optimizers]
 
 A generator and a discriminator with batch norm and transposed convolutions start with the same weights and get the same
 noise and samples in f64. Each step trains the discriminator, then the generator, both with Adam. It prints the largest
-difference of a weight or a running statistic, relative to the largest number of its tensor if that is above 1. It needs
-torch, numpy and safetensors. The exit status is 1 if a difference is larger than 1e-9.
+difference of a weight or a running statistic, relative to the largest number of its tensor if that is above 1.
+--spectral divides all weights by their largest singular values, which also compares the vectors u and v: one power
+iteration in each turn, as in PyTorch inside of torch.nn.utils.parametrize.cached(). --clip clips the weights of the
+discriminator. --optimizers gives the generator RMSprop. It needs torch, numpy and safetensors. The exit status is 1 if
+a difference is larger than 1e-9.
 """
 import argparse
 import glob
@@ -27,23 +31,23 @@ model:
     generator:
       inputs: [z]
       layers:
-      - fc: {{name: fc1, channels: 128, bias: false}}
+      - fc: {{name: fc1, channels: 128, bias: false{norm}}}
       - reshape: {{shape: [8, 4, 4]}}
       - batch_norm: {{name: norm1}}
       - relu
-      - deconv: {{name: up1, channels: 4, kernel: 4, stride: 2, pad: 1, bias: false}}
+      - deconv: {{name: up1, channels: 4, kernel: 4, stride: 2, pad: 1, bias: false{norm}}}
       - batch_norm: {{name: norm2}}
       - relu
-      - deconv: {{name: up2, channels: 1, kernel: 4, stride: 2, pad: 1}}
+      - deconv: {{name: up2, channels: 1, kernel: 4, stride: 2, pad: 1{norm}}}
       - tanh
     discriminator:
       layers:
-      - conv: {{name: down1, channels: 4, kernel: 4, stride: 2, pad: 1}}
+      - conv: {{name: down1, channels: 4, kernel: 4, stride: 2, pad: 1{norm}}}
       - leaky_relu: {{slope: 0.2}}
-      - conv: {{name: down2, channels: 8, kernel: 4, stride: 2, pad: 1, bias: false}}
+      - conv: {{name: down2, channels: 8, kernel: 4, stride: 2, pad: 1, bias: false{norm}}}
       - batch_norm: {{name: norm}}
       - leaky_relu: {{slope: 0.2}}
-      - fc: {{name: score, channels: 1}}
+      - fc: {{name: score, channels: 1{norm}}}
   layers:
   - generator: {{name: fake, from: y}}
   - discriminator: {{name: real, from: x}}
@@ -53,7 +57,7 @@ model:
   - constant: {{name: yes, value: {yes}, from: judged}}
   - {loss}: {{name: loss_real, from: [real, yes_real]}}
   - {loss}: {{name: loss_fake, from: [judged, no]}}
-  - {loss}: {{name: loss_generator, from: [judged, yes]}}
+  - {last}: {{name: loss_generator, from: [judged, yes]}}
   output: fake
 data: {{train: {{path: data}}, shuffle: false}}
 batch_norm: {{group: batch}}
@@ -65,12 +69,12 @@ train:
   init: first.safetensors
   optimizer: {{name: adam, lr: 0.002, beta1: 0.5}}
   turns:
-  - {{losses: [loss_real, loss_fake], train: discriminator}}
-  - {{losses: loss_generator, train: generator}}
+  - {{losses: [loss_real, loss_fake], train: discriminator{clip}}}
+  - {{losses: loss_generator, train: generator{own}}}
 """
 
 
-def networks():
+def networks(spectral):
     nn = torch.nn
     generator = nn.ModuleDict({
         "fc1": nn.Linear(6, 128, bias=False), "norm1": nn.BatchNorm2d(8),
@@ -79,6 +83,10 @@ def networks():
     discriminator = nn.ModuleDict({
         "down1": nn.Conv2d(1, 4, 4, 2, 1), "down2": nn.Conv2d(4, 8, 4, 2, 1, bias=False),
         "norm": nn.BatchNorm2d(8), "score": nn.Linear(8 * 4 * 4, 1)})
+    for net in (generator, discriminator) if spectral else ():
+        for name, layer in net.items():
+            if not name.startswith("norm"):
+                torch.nn.utils.parametrizations.spectral_norm(layer)
     return generator.double(), discriminator.double()
 
 
@@ -94,9 +102,11 @@ def judge(d, x):
 
 
 def loss_of(kind, score, is_real):
-    target = torch.full_like(score, 1.0 if is_real else (-1.0 if kind == "wasserstein" else 0.0))
+    if kind == "hinge":
+        return torch.relu(1 - score if is_real else 1 + score).mean()
     if kind == "wasserstein":
-        return -(target * score).mean()
+        return -score.mean() if is_real else score.mean()
+    target = torch.full_like(score, 1.0 if is_real else 0.0)
     return {"bce": torch.nn.functional.binary_cross_entropy_with_logits, "mse": torch.nn.functional.mse_loss}[kind](score, target)
 
 
@@ -104,7 +114,9 @@ def our_names(net, name):
     """The state of a network under our names: batch norm has scale and shift."""
     out = {}
     for key, value in net.state_dict().items():
-        layer, part = key.split(".")
+        layer, part = key.split(".", 1)
+        part = {"parametrizations.weight.original": "weight", "parametrizations.weight.0._u": "weight_u",
+                "parametrizations.weight.0._v": "weight_v"}.get(part, part)
         if part == "num_batches_tracked":
             continue
         if layer.startswith("norm"):
@@ -117,12 +129,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--ranks", type=int, default=1)
-    parser.add_argument("--loss", choices=["bce", "mse", "wasserstein"], default="bce")
+    parser.add_argument("--loss", choices=["bce", "mse", "wasserstein", "hinge"], default="bce")
+    parser.add_argument("--spectral", action="store_true")
+    parser.add_argument("--clip", type=float, default=0)
+    parser.add_argument("--optimizers", action="store_true")
     options = parser.parse_args()
     convoy = os.path.abspath(os.path.join(options.build, "convoy"))
     torch.manual_seed(1)
     torch.set_default_dtype(torch.float64)
-    generator, discriminator = networks()
+    generator, discriminator = networks(options.spectral)
     x = torch.randn(STEPS * BATCH, 1, 16, 16).float().double() # convoy reads data as f32
     z = torch.randn(STEPS * BATCH, 6).float().double()
     with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +146,12 @@ def main():
         numpy.save(folder + "/data/y.npy", z.numpy())
         save_file({**our_names(generator, "generator"), **our_names(discriminator, "discriminator")}, folder + "/first.safetensors")
         with open(folder + "/job.yaml", "w") as file:
-            file.write(JOB.format(loss=options.loss, yes=1, no=-1 if options.loss == "wasserstein" else 0, batch=BATCH, steps=STEPS))
+            file.write(JOB.format(
+                loss=options.loss, last="wasserstein" if options.loss == "hinge" else options.loss, yes=1,
+                no=-1 if options.loss in ("wasserstein", "hinge") else 0, batch=BATCH, steps=STEPS,
+                norm=", spectral_norm: true" if options.spectral else "",
+                clip=f", clip_weights: {options.clip}" if options.clip else "",
+                own=", optimizer: {name: rmsprop, lr: 0.003, alpha: 0.9}" if options.optimizers else ""))
         # Launchers say where the library of MPI is and may refuse to run as root; the environment is the caller's.
         command = ["mpiexec", "-n", str(options.ranks)] if options.ranks > 1 else []
         subprocess.run(command + [convoy, "train", "job.yaml", "--out", "run", "--threads", "1"], cwd=folder, check=True,
@@ -140,16 +160,23 @@ def main():
         for path in glob.glob(folder + "/run/checkpoints/*/*.safetensors"):
             ours.update(load_file(path))
         adam = {"lr": 0.002, "betas": (0.5, 0.999)}
-        move = {"g": torch.optim.Adam(generator.parameters(), **adam), "d": torch.optim.Adam(discriminator.parameters(), **adam)}
+        move = {"g": torch.optim.RMSprop(generator.parameters(), lr=0.003, alpha=0.9) if options.optimizers else
+                     torch.optim.Adam(generator.parameters(), **adam),
+                "d": torch.optim.Adam(discriminator.parameters(), **adam)}
         for step in range(STEPS):
             rows = slice(step * BATCH, (step + 1) * BATCH)
-            move["d"].zero_grad()
-            real = judge(discriminator, x[rows])
-            fake = judge(discriminator, generate(generator, z[rows]).detach())
-            (loss_of(options.loss, real, True) + loss_of(options.loss, fake, False)).backward()
+            with torch.nn.utils.parametrize.cached():  # one power iteration in a turn
+                move["d"].zero_grad()
+                real = judge(discriminator, x[rows])
+                fake = judge(discriminator, generate(generator, z[rows]).detach())
+                (loss_of(options.loss, real, True) + loss_of(options.loss, fake, False)).backward()
             move["d"].step()
-            move["g"].zero_grad()
-            loss_of(options.loss, judge(discriminator, generate(generator, z[rows])), True).backward()
+            for weight in discriminator.parameters() if options.clip else ():
+                weight.data.clamp_(-options.clip, options.clip)
+            with torch.nn.utils.parametrize.cached():
+                move["g"].zero_grad()
+                last = "wasserstein" if options.loss == "hinge" else options.loss
+                loss_of(last, judge(discriminator, generate(generator, z[rows])), True).backward()
             move["g"].step()
     theirs = {**our_names(generator, "generator"), **our_names(discriminator, "discriminator")}
     worst, where = 0.0, ""
@@ -159,7 +186,9 @@ def main():
         difference = float((ours[name] - value).abs().max() / max(1.0, float(value.abs().max())))
         if difference >= worst:
             worst, where = difference, name
-    print(f"{options.loss}, {options.ranks} ranks: {worst:.1e} ({where}), {len(theirs)} tensors after {STEPS} steps")
+    kind = options.loss + ", spectral norm" * options.spectral + f", clipped to {options.clip}" * (options.clip > 0) + \
+        ", own optimizers" * options.optimizers
+    print(f"{kind}, {options.ranks} ranks: {worst:.1e} ({where}), {len(theirs)} tensors after {STEPS} steps")
     return worst > TOLERANCE
 
 

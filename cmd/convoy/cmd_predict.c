@@ -5,7 +5,7 @@
 typedef struct verb_options {
     const char *data, *out, *job, *outputs, *weights;
     int probabilities, classes, header, names, no_calibration;
-    int64_t top, passes;
+    int64_t top, passes, samples;
     cmd_sets sets;
     cmd_ranks ranks;
 } verb_options;
@@ -23,6 +23,7 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
     request.no_calibration = o->no_calibration;
     request.job = o->job ? &job : NULL;
     request.data = o->data;
+    request.samples = o->samples;
     request.out = o->out;
     request.top = o->top;
     request.header = o->header;
@@ -45,9 +46,12 @@ static int run(const cmd_line *line)
         cmd_error("--classes gives their probabilities, too: leave --probabilities out");
         return CMD_EXIT_USAGE;
     }
-    if (!o->data || !o->out || (o->sets.count && !o->job)) {
-        cmd_error(o->data && o->out ? "--set overrides keys of a job file: give --job too"
-                                    : "--data SOURCE and --out FILE.csv, .npy, .h5 or .nc are needed");
+    const int has_input = o->data || o->samples > 0;
+    if (!has_input || !o->out || (o->data && o->samples) || (o->sets.count && !o->job)) {
+        cmd_error(!has_input || !o->out ? "--data SOURCE (or --samples N of a generator) and --out FILE.csv, .npy, "
+                                          ".h5 or .nc are needed"
+                  : o->data && o->samples > 0 ? "--samples N draws samples without data: leave --data out"
+                                              : "--set overrides keys of a job file: give --job too");
         return CMD_EXIT_USAGE;
     }
     return cmd_on_ranks(line, &o->ranks, predict, NULL);
@@ -57,6 +61,8 @@ static const cmd_option options[] = {
     {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data),
      "a path, read as the training data were; a list [a.jpg, b.jpg]; or a map {path: ..., format: ...}; labels are not "
      "needed"},
+    {"--samples", "N", CMD_NUMBER, CMD_FIELD(samples),
+     "instead of --data: draw N samples from a network that reads only random numbers, such as a generator"},
     {"--out", "FILE", CMD_TEXT, CMD_FIELD(out),
      "FILE.csv, FILE.npy (f32 [N, shape of an output]), FILE.h5 (a data set for each output) or FILE.nc (the same as "
      "NetCDF-4), a row for each sample in the order of the data"},

@@ -217,6 +217,11 @@ typedef struct cvy_training_opts {
     /** Factor of an L1 norm of the weights that have weight decay: l1 times its sign is added to the gradient of each
      * such weight, after clipping; 0: none. */
     double l1;
+    /** The largest magnitude of a trained weight: after each update, weights beyond it are set to it; 0: none. It
+     * bounds the slope of a critic (Arjovsky et al. 2017). */
+    double clip_weights;
+    /** What messages and plans call the task, "turn 2"; NULL: nothing. */
+    const char *label;
 } cvy_training_opts;
 CVY_SIZED_STRUCT(cvy_training_opts)
 

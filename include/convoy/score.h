@@ -177,9 +177,12 @@ typedef struct cvy_predict_request {
     const char *target;
     /** The job of weights from another program; NULL: the one that the files hold. */
     const cvy_job_source *job;
-    /** A data source, a path or a YAML map; labels are not needed; required. A path, also in a list, is read with the
-     * reader's options of the network's data.train (names of data sets, columns, shapes). */
+    /** A data source, a path or a YAML map; labels are not needed; required unless @samples is given. A path, also in a
+     * list, is read with the reader's options of the network's data.train (names of data sets, columns, shapes). */
     const char *data;
+    /** Instead of @data: the number of samples that a network draws which reads only random numbers, such as a
+     * generator; 0: none. Sample i is always the same. */
+    int64_t samples;
     /** The file, by its ending: .csv, a line for each sample; .npy, little-endian f32 [samples, shape of an output] or,
      * for classes, i32 [samples, top]; .h5, the same arrays as data sets with the names of the outputs; .nc, a NetCDF-4
      * file with them. Both have the axes and coordinates of the data if these have some. Required; written on rank 0,

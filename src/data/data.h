@@ -23,10 +23,13 @@ typedef struct cvy_field {
 } cvy_field; /* one field of a sample: "x" f32 [C, H, W], "label" i32 scalar, "y", "weight" */
 
 /* A target is stored in units of its own; training sees (y - mean) / std. The lists have a number for each channel of a
- * map, or for each number of a vector. */
+ * map, or for each number of a vector. If the target is x, and operations on it bend its values, `step` lists what is
+ * undone instead. */
 typedef struct cvy_scaling {
-    int64_t n; /* 0: y is not scaled */
+    int64_t n; /* 0: the target is not scaled */
     const double *mean, *std;
+    int nstep;
+    const struct cvy_value_step *step;
 } cvy_scaling;
 enum { CVY_SCALED_MAX = 4096 }; /* numbers or channels that may have a scaling of their own */
 /* Gives rows of scaled targets, or of outputs that are compared with them, their own units back. y: [rows, row_elems],
@@ -52,7 +55,8 @@ typedef struct cvy_dataset_info {
     const char *path;
     const char *note;        /* a sentence for the log about how the source is read; NULL: none */
     int64_t target_channels; /* channels of a map "y", or numbers of a vector; 0: there is no "y" */
-    cvy_scaling scaling;     /* of "y" */
+    cvy_scaling scaling;     /* of the target */
+    int target_is_input;     /* data.roles says {x: target}: the network imitates its input */
     int may_be_left; /* augmentation moves pixels of x, and nobody has said whether the numbers of "y" go with them */
 } cvy_dataset_info;
 

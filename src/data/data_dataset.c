@@ -45,6 +45,8 @@ const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d)
 
 const cvy_field *cvy_dataset_target(const cvy_dataset_info *info)
 {
+    if (info->target_is_input)
+        return &info->field[0];
     for (int i = 1; i < info->nfield; i++)
         if (strcmp(info->field[i].name, "weight") != 0)
             return &info->field[i];
@@ -100,7 +102,8 @@ static cvy_status describe(cvy_dataset *d)
     CVY_CHECK(!r->has_label || y->nclasses == 0, CVY_E_CONFIG,
               "%s: y is a map of labels, but the samples have labels, too: leave one of them out (label: none)",
               info->path ? info->path : d->reader->name);
-    info->nclasses = r->has_label ? r->nclasses : y->nclasses;
+    info->target_is_input = y->is_input;
+    info->nclasses = y->is_input ? 0 : r->has_label ? r->nclasses : y->nclasses;
     info->class_name = r->has_label ? r->class_name : NULL;
     return info->nclasses > 0 && !info->class_name ? number_classes(d) : CVY_OK;
 }

@@ -207,6 +207,7 @@ typedef struct cvy_target_info { /* the target y after augmentation */
     int64_t nchannels; /* channels of a map, or numbers of a vector; 0: there is no y */
     int64_t nclasses;  /* of a map of labels; else 0 */
     cvy_scaling scaling;
+    int is_input;    /* 1: the target is x; the other members speak of y nevertheless, but for the scaling */
     int may_be_left; /* pixels of x move, and nobody has said whether the numbers of y go with them */
 } cvy_target_info;
 const cvy_target_info *cvy_augment_target(const cvy_augment *a);
@@ -238,7 +239,7 @@ typedef enum {
     CVY_CURVE_LOG,    /* sign(x) ln(1 + |x| * by) */
     CVY_CURVE_ASINH,  /* asinh(x * by) */
 } cvy_curve;
-typedef struct cvy_value_step {
+typedef struct cvy_value_step { /* affine: (x - shift) * by */
     cvy_curve curve;
     cvy_reals shift, by; /* shift: of AFFINE only. Both have as many numbers */
 } cvy_value_step;

@@ -339,20 +339,30 @@ cvy_status cvy_node_set_accumulator(cvy_node *node, int i, cvy_dtype dtype, cons
     return CVY_OK;
 }
 
-cvy_status cvy_node_param(cvy_node *node, const char *suffix, const cvy_shape *shape, const cvy_init *init, int decay)
+static cvy_status append_variable(cvy_node *node, const char *suffix, cvy_role role, const cvy_shape *shape,
+                                  const cvy_init *init, int decay)
 {
     CVY_EXPECT(node->nsrc < CVY_NODE_SRC_MAX);
     char name[160];
     snprintf(name, sizeof name, "%s.%s", node->layer, suffix);
     cvy_variable *v = NULL;
     const int known = cvy_vars_find(node->graph->vars, name) != NULL;
-    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_WEIGHT, cvy_graph_weight_dtype(node->graph), shape, init,
-                             &v));
+    CVY_TRY(cvy_vars_declare(node->graph->vars, name, role, cvy_graph_weight_dtype(node->graph), shape, init, &v));
     if (!known)
         v->decay = decay;
     CVY_TRY(cvy_graph_read_variable(node->graph, v, &node->src[node->nsrc]));
     node->nsrc++;
     return CVY_OK;
+}
+
+cvy_status cvy_node_param(cvy_node *node, const char *suffix, const cvy_shape *shape, const cvy_init *init, int decay)
+{
+    return append_variable(node, suffix, CVY_ROLE_WEIGHT, shape, init, decay);
+}
+
+cvy_status cvy_node_statistic(cvy_node *node, const char *suffix, const cvy_shape *shape, const cvy_init *init)
+{
+    return append_variable(node, suffix, CVY_ROLE_STATISTIC, shape, init, 0);
 }
 
 cvy_status cvy_node_assign(cvy_node *node, int i, int j)

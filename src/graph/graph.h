@@ -82,7 +82,7 @@ typedef enum {
     CVY_ROLE_WEIGHT,
     CVY_ROLE_STATE,
     CVY_ROLE_STATISTIC
-} cvy_role; /* trained; state of the optimiser; running statistics of batch norm */
+} cvy_role; /* trained; state of the optimiser; running statistics of batch norm, vectors of spectral norm */
 
 typedef struct cvy_init { /* how a variable is filled before step 0 */
     const char *method;   /* a name from the initialiser table: "he", "xavier", "gaussian", "constant" */

@@ -101,6 +101,7 @@ enum {
     CVY_OP_LAYER_NORMS = 4096, /* an optimiser that computes norms of the whole weight */
     CVY_OP_FOLLOWS = 2048,     /* it may be applied to any part of its sources, and gives that part of the result */
     CVY_OP_RANDOM = 128,       /* uses graph->seed, node->layer, the step number and sample ids */
+    CVY_OP_COUNTS = 8192,      /* a layer that reads the number of samples of its source, not their values */
     CVY_OP_INDICES = 1024,     /* source 0 holds whole numbers, not an activation: an input that only such operators and
                                   losses read keeps full precision if activations are bf16 */
 };
@@ -147,8 +148,9 @@ typedef struct cvy_node_part {
     double factor;
     double share; /* out: the result is a partial mean, and counts so much of the whole one; 0: it is a sum */
     int maxima;   /* out: 1: the whole result is the maximum of the results of the parts */
-    unsigned lacks_channels; /* out: a bit for each source without the axis of channels: it is split along dim - 1 */
-    unsigned has_axis;       /* out: a bit for each source that is split along dim, whatever its dtype */
+    int other_src, other_dim; /* out: this source is split along this dimension of it; 0: all are split along dim */
+    unsigned lacks_channels;  /* out: a bit for each source without the axis of channels: it is split along dim - 1 */
+    unsigned has_axis;        /* out: a bit for each source that is split along dim, whatever its dtype */
 } cvy_node_part;
 
 /* Options of allreduce: the axis of the grid over which it sums, a cvy_axis. */
@@ -293,6 +295,8 @@ cvy_status cvy_node_set_accumulator(cvy_node *node, int i, cvy_dtype dtype, cons
 /* Appends the variable "<layer>.<suffix>" as the next source. decay: weight decay applies by default. Its dtype is the
  * graph's dtype for weights. */
 cvy_status cvy_node_param(cvy_node *node, const char *suffix, const cvy_shape *shape, const cvy_init *init, int decay);
+/* The same for a statistic: it is not trained, and an operator with CVY_OP_ASSIGNS writes it. */
+cvy_status cvy_node_statistic(cvy_node *node, const char *suffix, const cvy_shape *shape, const cvy_init *init);
 /* Destination i writes the variable that source j reads. */
 cvy_status cvy_node_assign(cvy_node *node, int i, int j);
 static inline const cvy_shape *cvy_node_src(const cvy_node *node, int i)

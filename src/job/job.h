@@ -83,10 +83,13 @@ enum { CVY_TRAIN_F32, CVY_TRAIN_F64, CVY_TRAIN_BF16 };
 enum { CVY_LR_NONE, CVY_LR_LINEAR, CVY_LR_SQRT };
 enum { CVY_DECAY_WEIGHTS, CVY_DECAY_ALL };
 typedef struct cvy_job_turn { /* a training of some weights by some losses; a step takes all turns */
-    const cvy_tree *losses_tree, *train_tree;
+    const cvy_tree *losses_tree, *train_tree, *optimizer_tree;
     int64_t every;
-    double lr_mult;
-    const char *losses, *train; /* from the trees: names, and patterns of variables, separated by commas; NULL: all */
+    double lr_mult, clip_weights; /* clip_weights 0: none */
+    const char *losses, *train;   /* from the trees: names, and patterns of variables, separated by commas; NULL: all */
+    const char *optimizer;        /* from the tree, with the two fields below; NULL: that of the job */
+    double lr;                    /* base learning rate */
+    const cvy_tree *optimizer_options; /* without name and lr; or NULL */
 } cvy_job_turn;
 
 struct cvy_job_train {

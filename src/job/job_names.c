@@ -13,7 +13,7 @@ static void add_word(cvy_text *t, const char *word)
 static cvy_status add_names(const cvy_tree *tree, const cvy_job_names *n, cvy_text *t)
 {
     const int is_list = tree->kind == CVY_TREE_LIST, count = is_list ? tree->count : 1;
-    CVY_CHECK(n->may_be_one || (is_list && count > 0), CVY_E_CONFIG,
+    CVY_CHECK(is_list ? count > 0 : n->may_be_one && tree->kind == CVY_TREE_SCALAR, CVY_E_CONFIG,
               "%s: %s is %s, expected a list of names, such as %s", cvy_tree_where(tree), n->key,
               is_list      ? "an empty list"
               : tree->text ? tree->text

@@ -23,18 +23,23 @@ static cvy_status read_numbers(const char *key, const cvy_tree **value, int *aut
     return CVY_OK;
 }
 
-/* The role of y, or NULL. */
-static cvy_status read_roles(const cvy_tree *roles, const cvy_tree **y_out)
+/* The role of y, or NULL; and the node that says that x is the target, or NULL. */
+static cvy_status read_roles(const cvy_tree *roles, const cvy_tree **y_out, const cvy_tree **x_out)
 {
-    *y_out = NULL;
+    *y_out = *x_out = NULL;
     if (!roles)
         return CVY_OK;
     CVY_CHECK(roles->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: data.roles is not a map, expected one such as {y: field}",
               cvy_tree_where(roles));
     for (int i = 0; i < roles->count; i++)
-        CVY_CHECK(strcmp(roles->key[i], "y") == 0, CVY_E_CONFIG, "%s: data.roles: '%s' has no role; the target is y",
+        CVY_CHECK(strcmp(roles->key[i], "y") == 0 || strcmp(roles->key[i], "x") == 0, CVY_E_CONFIG,
+                  "%s: data.roles: '%s' has no role; the input is x, the target is y",
                   cvy_tree_where(roles->key_at ? roles->key_at[i] : roles), roles->key[i]);
     *y_out = cvy_tree_get(roles, "y");
+    *x_out = cvy_tree_get(roles, "x");
+    CVY_CHECK(!*x_out || ((*x_out)->text && strcmp((*x_out)->text, "target") == 0), CVY_E_CONFIG,
+              "%s: data.roles: the role that x may have is target: the network imitates its input",
+              cvy_tree_where(*x_out));
     return CVY_OK;
 }
 
@@ -71,14 +76,18 @@ static cvy_status append_augment(cvy_pool *pool, cvy_tree *list, const cvy_tree 
 cvy_status cvy_job_interpret_normalize(cvy_job *job)
 {
     struct cvy_job_data *d = &job->data;
-    const cvy_tree *y = NULL;
-    cvy_tree *list = NULL;
-    CVY_TRY(read_roles(d->roles, &y));
+    const cvy_tree *y = NULL, *x = NULL;
+    cvy_tree *list = NULL, *none = NULL;
+    CVY_TRY(read_roles(d->roles, &y, &x));
     CVY_TRY(read_numbers("normalize", &d->normalize, &d->normalize_auto));
     CVY_TRY(read_numbers("normalize_targets", &d->normalize_targets, &d->normalize_targets_auto));
     CVY_TRY(cvy_tree_parse_text(job->pool, "data.augment", "[]", 2, &list));
     if (y)
         CVY_TRY(append(job->pool, list, "target", y));
+    if (x) {
+        CVY_TRY(cvy_tree_new_map(job->pool, x->file, &none));
+        CVY_TRY(append(job->pool, list, "input_target", none));
+    }
     CVY_TRY(append_augment(job->pool, list, d->augment));
     if (d->normalize && !d->normalize_auto)
         CVY_TRY(append(job->pool, list, "normalize", d->normalize));

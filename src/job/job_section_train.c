@@ -86,8 +86,13 @@ static double usual_lr(const char *optimizer)
     return op && op->lr > 0 ? op->lr : 0.01;
 }
 
-/* The options of the optimiser that the job does not give. An unknown optimiser has none here. lr_mult belongs to
- * groups of weights. */
+/* Whether an option of an optimiser belongs to groups of weights or to turns. */
+static int is_of_weights(const char *option)
+{
+    return strcmp(option, "lr_mult") == 0 || strcmp(option, "clip_weights") == 0;
+}
+
+/* The options of the optimiser that the job does not give. An unknown optimiser has none here. */
 static cvy_status add_defaults(cvy_pool *pool, const char *optimizer, cvy_tree *map)
 {
     const cvy_op_def *op = cvy_op_find(optimizer);
@@ -95,7 +100,7 @@ static cvy_status add_defaults(cvy_pool *pool, const char *optimizer, cvy_tree *
         return CVY_OK;
     for (const cvy_option *row = op->options; row->name; row++) {
         cvy_tree *value = NULL;
-        if (cvy_tree_get(map, row->name) || strcmp(row->name, "lr_mult") == 0)
+        if (cvy_tree_get(map, row->name) || is_of_weights(row->name))
             continue;
         CVY_TRY(cvy_tree_new_scalar(pool, map->file, row->fallback, &value));
         CVY_TRY(cvy_tree_set(pool, map, row->name, value));
@@ -224,6 +229,19 @@ static void add_trained(cvy_text *t, const char *word)
     cvy_text_add(t, strpbrk(word, "*?.") ? "%s%s" : "%s%s, %s.*", t->bytes ? ", " : "", word, word);
 }
 
+/* A turn without an optimiser has that of the job. */
+static cvy_status read_turn_optimizer(cvy_job *job, cvy_job_turn *turn)
+{
+    struct cvy_job_optimizer o;
+    if (!turn->optimizer_tree)
+        return CVY_OK;
+    CVY_TRY(parse_named(job->pool, "train.turns: optimizer", cvy_job_turn_optimizer_rows, turn->optimizer_tree, &o,
+                        sizeof o, &turn->optimizer_options));
+    turn->optimizer = o.name;
+    turn->lr = o.lr > 0 ? o.lr : usual_lr(o.name);
+    return CVY_OK;
+}
+
 static cvy_status read_turns(cvy_job *job)
 {
     enum { TURNS_MAX = 16 };
@@ -243,6 +261,7 @@ static cvy_status read_turns(cvy_job *job)
                                   sizeof *turn));
         CVY_TRY(cvy_job_join_names(job, turn->losses_tree, &losses, &turn->losses));
         CVY_TRY(cvy_job_join_names(job, turn->train_tree, &trained, &turn->train));
+        CVY_TRY(read_turn_optimizer(job, turn));
     }
     CVY_CHECK(t->nturn == 0 || t->turn[0].every == 1, CVY_E_CONFIG,
               "%s: train.turns: every is %lld in the first turn, which each step takes; put another turn first",

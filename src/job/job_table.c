@@ -39,8 +39,8 @@ static const cvy_option data_rows[] = {
      "test data: a source like `train`; it never selects anything; without `val` it is scored after every epoch"},
     {"roles", CVY_TYPE_TREE, DATA(roles), "", "", "",
      "what targets are, so that they move with x under `augment`: {y: field}, or label_map, point, vector, none; "
-     "points "
-     "and vectors have an order: {y: {role: vector, order: x_y}}"},
+     "points and vectors have an order: {y: {role: vector, order: x_y}}; {x: target}: the output imitates x, as those "
+     "of a generator or an autoencoder do, and predictions and scores have the units that x has before `augment`"},
     {"augment", CVY_TYPE_TREE, DATA(augment), "", "", "",
      "list of operations on each sample, in order, such as [{random_crop: {pad: 4}}, mirror]"},
     {"normalize", CVY_TYPE_TREE, DATA(normalize), "", "", "",
@@ -141,6 +141,13 @@ const cvy_option cvy_job_optimizer_rows[] = {
     {0},
 };
 
+const cvy_option cvy_job_turn_optimizer_rows[] = {
+    {"name", CVY_TYPE_STRING, CVY_FIELD(cvy_job_optimizer, name), NULL, "", "", "the optimiser"},
+    {"lr", CVY_TYPE_REAL, CVY_FIELD(cvy_job_optimizer, lr), "", ">0", "",
+     "learning rate before the schedule, which has the form of that of train.optimizer"},
+    {0},
+};
+
 #define LOSS(field) offsetof(cvy_job_loss, field)
 
 const cvy_option cvy_job_loss_rows[] = {
@@ -178,7 +185,11 @@ const cvy_option cvy_job_turn_rows[] = {
      "what is trained: a network of model.networks, or a pattern of weight names with * and ?, or a list of these; by "
      "default all weights on which the losses depend"},
     {"every", CVY_TYPE_INT, TURN(every), "1", "1..", "steps", "the turn is taken in every so many steps"},
-    {"lr_mult", CVY_TYPE_REAL, TURN(lr_mult), "1", "0..", "", "factor on the learning rate"},
+    {"lr_mult", CVY_TYPE_REAL, TURN(lr_mult), "1", ">0", "", "factor on the learning rate"},
+    {"optimizer", CVY_TYPE_TREE, TURN(optimizer_tree), "", "", "",
+     "a name or a map {name: ..., lr: ..., options}, as train.optimizer, which it replaces in this turn"},
+    {"clip_weights", CVY_TYPE_REAL, TURN(clip_weights), "0", "0..", "",
+     "largest magnitude of a trained weight: after an update, weights beyond it are set to it; 0: none"},
     {0},
 };
 

@@ -26,6 +26,7 @@ extern const cvy_option cvy_job_loss_rows[];   /* fields of cvy_job_loss; other 
 extern const cvy_option cvy_job_metric_rows[]; /* fields of cvy_job_metric; other keys belong to the metric */
 extern const cvy_option cvy_job_group_rows[];
 extern const cvy_option cvy_job_turn_rows[];
+extern const cvy_option cvy_job_turn_optimizer_rows[];
 extern const cvy_option cvy_job_stop_rows[];
 extern const cvy_option cvy_job_init_rows[];
 
@@ -37,7 +38,7 @@ struct cvy_job_optimizer {
 
 typedef struct cvy_job_names {                     /* how a list of names is read */
     const char *key, *example;                     /* for messages: "parallel.first_layers", "[conv1, fc]" */
-    int may_be_one;                                /* 1: one name without a list will do, and an empty list too */
+    int may_be_one;                                /* 1: one name without a list will do */
     void (*add)(cvy_text *text, const char *word); /* adds a name in another way than with a comma; may be NULL */
 } cvy_job_names;
 /* Joins the names of a list, "a, b". *out is in the pool of the job; NULL: the key is not given. CVY_E_CONFIG. */

@@ -22,7 +22,7 @@ struct cvy_metric {
     double *sums; /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks */
     cvy_exact *totals;
     float *rows; /* [nrows, ncols] */
-    int64_t nrows, row_room;
+    int64_t nrows, row_room, ncols;
 };
 
 /* ---- create and destroy ---- */
@@ -44,6 +44,9 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
     CVY_TRY_OUT(cvy_options_parse(m->pool, name, def->options, options, NULL, m->options, def->options_size));
     if (def->check)
         CVY_TRY_OUT(def->check(m->options, output_sample));
+    if (def->open)
+        CVY_TRY_OUT(def->open(m->pool, m->options, output_sample));
+    m->ncols = def->width ? def->width(m->options, output_sample) : def->ncols;
     if (def->nsums) {
         m->nsums = def->nsums(m->options, &m->output);
         CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->sums * (size_t)m->nsums, &m->sums));
@@ -123,9 +126,17 @@ static cvy_status check_labels(const cvy_metric *m, const cvy_metric_rows *rows)
     return CVY_OK;
 }
 
+static int has_weight(const cvy_metric_rows *rows, int64_t i)
+{
+    for (int64_t e = 0; e < CVY_MAX(rows->weight_each, 1); e++)
+        if (cvy_rows_weight(rows, i, e) != 0)
+            return 1;
+    return 0;
+}
+
 static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
 {
-    const int64_t width = m->def->ncols;
+    const int64_t width = m->ncols;
     if (m->nrows + rows->n > m->row_room) {
         const int64_t room = CVY_MAX(2 * m->row_room, m->nrows + rows->n);
         const size_t row_bytes = sizeof *m->rows * (size_t)width;
@@ -133,7 +144,7 @@ static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
         m->row_room = room;
     }
     for (int64_t i = 0; i < rows->n; i++) {
-        if (cvy_rows_weight(rows, i, 0) == 0)
+        if (!has_weight(rows, i))
             continue;
         m->nrows += m->def->row(m->options, rows, i, m->rows + m->nrows * width);
     }
@@ -201,7 +212,7 @@ cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64
 static int compare(const void *a, const void *b, void *ncols)
 {
     const float *x = a, *y = b;
-    for (int i = 0; i < *(const int *)ncols; i++)
+    for (int64_t i = 0; i < *(const int64_t *)ncols; i++)
         if (x[i] != y[i])
             return x[i] > y[i] ? -1 : 1;
     return 0;
@@ -211,8 +222,8 @@ static int compare(const void *a, const void *b, void *ncols)
  * cvy_mem_free(). */
 static cvy_status gather_rows(const cvy_metric *m, cvy_comm *comm, float **all_out, int64_t *nall_out)
 {
-    const size_t row_bytes = sizeof(float) * (size_t)m->def->ncols, mine = (size_t)m->nrows * row_bytes;
-    int ncols = m->def->ncols;
+    const size_t row_bytes = sizeof(float) * (size_t)m->ncols, mine = (size_t)m->nrows * row_bytes;
+    int64_t ncols = m->ncols;
     size_t *bytes_of = NULL, total = 0;
     float *all = NULL;
     cvy_status status = cvy_mem_alloc(sizeof *bytes_of * (size_t)comm->nranks, &bytes_of);

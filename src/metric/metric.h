@@ -54,13 +54,16 @@ typedef struct cvy_metric_def {
     int64_t (*targets)(const void *options, const cvy_shape *output); /* targets of a sample; NULL: the outputs */
     /* Checks that the metric can be used with outputs of this sample shape; may be NULL. */
     cvy_status (*check)(const void *options, const cvy_shape *output);
+    /* Prepares what rows need, in members of the options after those that are read; may be NULL. */
+    cvy_status (*open)(cvy_pool *pool, void *options, const cvy_shape *output);
     /* Number of doubles that are summed over ranks, for outputs of this sample shape; NULL for row metrics. */
     int64_t (*nsums)(const void *options, const cvy_shape *output);
     void (*add)(const void *options, const cvy_metric_rows *rows, double *sums); /* NULL for row metrics */
-    /* Row metrics only. Writes ncols floats for sample i and returns 1, or returns 0 to leave it out. finish and detail
-     * get all rows, sorted by column 0 in descending order and then by the other columns, so their sums do not depend
-     * on the number of ranks. */
+    /* Row metrics only. Writes ncols floats (or as many as width() says) for sample i and returns 1, or returns 0 to
+     * leave it out. finish and detail get all rows, sorted by column 0 in descending order and then by the other
+     * columns, so their sums do not depend on the number of ranks. */
     int ncols;
+    int64_t (*width)(const void *options, const cvy_shape *output);
     int (*row)(const void *options, const cvy_metric_rows *rows, int64_t i, float *cols);
     /* The scalar result, from the global sums or from all rows. */
     double (*finish)(const void *options, const cvy_shape *output, const double *sums, const float *rows,

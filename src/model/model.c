@@ -11,6 +11,7 @@
 #include "model/model.h"
 
 #include "base/text/base_table.h"
+#include "base/text/base_text.h"
 #include "context/context.h"
 
 cvy_status cvy_model_create(const char *name, cvy_model **model_out)
@@ -327,6 +328,30 @@ static cvy_status mark_needed(const cvy_model *m, const char *const *wanted, int
     return CVY_OK;
 }
 
+/* Names the network in which a layer failed, with its sources: their shapes come from elsewhere in the job. */
+static cvy_status name_part(const cvy_model *m, const cvy_graph *g, cvy_value *const *value, const cvy_model_part *part,
+                            cvy_status status)
+{
+    cvy_text sources = {0};
+    if (status == CVY_OK || !part)
+        return status;
+    for (int i = 0; i < part->nfrom; i++) {
+        const int at = cvy_index_find(&m->layer_at, part->from[i]);
+        const cvy_model_part *of = at >= 0 ? m->layer[at].part : NULL;
+        const cvy_value *v = find_value(m, g, value, part->from[i]);
+        cvy_text_add(&sources, "%s%s", i ? " and " : "", part->from[i]);
+        if (of)
+            cvy_text_add(&sources, " of network %s", of->network);
+        if (v)
+            cvy_text_add(&sources, ", which is %s", cvy_shape_text(&v->shape));
+    }
+    cvy_error_prefix(status, "network %s%s%s, applied to %s", part->network,
+                     strcmp(part->network, part->name) == 0 ? "" : " as ",
+                     strcmp(part->network, part->name) == 0 ? "" : part->name, sources.data ? sources.data : "nothing");
+    cvy_text_free(&sources);
+    return status;
+}
+
 /* Adds the feeds that layers read, then the layers in order. */
 static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, const uint8_t *needed, cvy_value **value)
 {
@@ -344,7 +369,9 @@ static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, const uint8_t *ne
             continue;
         for (int k = 0; k < layer->nfrom; k++)
             src[k] = find_value(m, g, value, layer->from[k]);
-        CVY_TRY(cvy_graph_layer_op(g, layer->op, layer->name, layer->options, src, layer->nfrom, &value[i]));
+        const cvy_status status =
+            cvy_graph_layer_op(g, layer->op, layer->name, layer->options, src, layer->nfrom, &value[i]);
+        CVY_TRY(name_part(m, g, value, layer->part, status));
     }
     return CVY_OK;
 }

@@ -22,6 +22,13 @@ typedef struct cvy_model_input {
     cvy_shape sample_shape;
 } cvy_model_input;
 
+/* An application of a network that is a part of the model. */
+typedef struct cvy_model_part {
+    const char *network, *name;   /* of the network, and of this application of it */
+    char *from[CVY_NODE_SRC_MAX]; /* names of inputs or outputs of layers before it */
+    int nfrom;
+} cvy_model_part;
+
 typedef struct cvy_layer {
     const cvy_op_def *op;
     char *name;              /* unique among layers, unless layers share variables: then `output` tells them apart */
@@ -31,6 +38,7 @@ typedef struct cvy_layer {
     int nfrom;
     int training_only; /* 1: it belongs to an auxiliary head or comes after one; graphs for evaluation leave it out */
     int64_t stage;     /* the stage of a pipeline on which the user wants it, from 1; 0: any stage */
+    const cvy_model_part *part; /* to which it belongs, in the pool; NULL: it is the model's own */
 } cvy_layer;
 
 typedef struct cvy_aux_head {

@@ -119,10 +119,9 @@ out:
 
 /* A network that is being applied. Its names are its own. */
 typedef struct scope {
-    const char *network, *name; /* of the network, and of this application of it */
-    const cvy_tree *inputs;     /* a list of names; NULL: "x" */
-    char *from[CVY_NODE_SRC_MAX];
-    int first; /* its first layer in the model */
+    cvy_model_part *part;
+    const cvy_tree *inputs; /* a list of names; NULL: "x" */
+    int first;              /* its first layer in the model */
 } scope;
 
 typedef struct reader {
@@ -141,10 +140,10 @@ static cvy_status name_source(reader *r, const char *local, char **out)
         return CVY_OK;
     for (int i = 0; i < (s->inputs ? s->inputs->count : 1); i++)
         if (strcmp(s->inputs ? s->inputs->child[i]->text : "x", local) == 0) {
-            *out = s->from[i];
+            *out = s->part->from[i];
             return CVY_OK;
         }
-    return cvy_pool_printf(r->m->pool, out, "%s.%s", s->name, local);
+    return cvy_pool_printf(r->m->pool, out, "%s.%s", s->part->name, local);
 }
 
 /* Reads `from`: a name or a list of names. */
@@ -152,7 +151,7 @@ static cvy_status read_from(reader *r, const cvy_tree *from, char **names, int *
 {
     cvy_model *m = r->m;
     if (!from && r->scope && r->scope->first == m->nlayer) {
-        names[0] = r->scope->from[0];
+        names[0] = r->scope->part->from[0];
         *count_out = 1;
         return CVY_OK;
     }
@@ -234,7 +233,7 @@ static cvy_status name_layer(const reader *r, const cvy_op_def *op, char **out)
         CVY_TRY(cvy_pool_printf(r->m->pool, out, "%s%d", op->name, n));
         taken = 0;
         for (int i = r->scope->first; i < r->m->nlayer; i++)
-            taken |= strcmp(r->m->layer[i].name + strlen(r->scope->network) + 1, *out) == 0;
+            taken |= strcmp(r->m->layer[i].name + strlen(r->scope->part->network) + 1, *out) == 0;
     }
     return CVY_OK;
 }
@@ -246,23 +245,43 @@ static cvy_status add_part(reader *r, const cvy_op_def *op, const char *name, co
     char *local = (char *)(uintptr_t)name, *full = NULL, *output = NULL;
     if (!local)
         CVY_TRY(name_layer(r, op, &local));
-    CVY_TRY(cvy_pool_printf(r->m->pool, &full, "%s.%s", r->scope->network, local));
-    CVY_TRY(cvy_pool_printf(r->m->pool, &output, "%s.%s", r->scope->name, given ? given : local));
-    return cvy_model_add_tree(r->m, op, full, options, output, from, nfrom);
+    CVY_TRY(cvy_pool_printf(r->m->pool, &full, "%s.%s", r->scope->part->network, local));
+    CVY_TRY(cvy_pool_printf(r->m->pool, &output, "%s.%s", r->scope->part->name, given ? given : local));
+    CVY_TRY(cvy_model_add_tree(r->m, op, full, options, output, from, nfrom));
+    r->m->layer[r->m->nlayer - 1].part = r->scope->part;
+    return CVY_OK;
 }
 
 /* The output of the last layer gets the name of the application. */
 static cvy_status end_network(reader *r, const scope *s, const cvy_tree *tree)
 {
     cvy_model *m = r->m;
-    CVY_CHECK(m->nlayer > s->first, CVY_E_CONFIG, "%s: network %s has no layers", cvy_tree_where(tree), s->network);
+    CVY_CHECK(m->nlayer > s->first, CVY_E_CONFIG, "%s: network %s has no layers", cvy_tree_where(tree),
+              s->part->network);
     cvy_layer *last = &m->layer[m->nlayer - 1];
     CVY_CHECK(!(last->op->flags & CVY_OP_LOSS), CVY_E_CONFIG, "%s: the last layer of network %s is a loss",
-              cvy_tree_where(tree), s->network);
-    CVY_CHECK(cvy_index_find(&m->layer_at, s->name) < 0, CVY_E_CONFIG, "%s: the name '%s' is taken already",
-              cvy_tree_where(tree), s->name);
-    CVY_TRY(cvy_pool_strdup(m->pool, s->name, &last->output));
+              cvy_tree_where(tree), s->part->network);
+    CVY_CHECK(cvy_index_find(&m->layer_at, s->part->name) < 0, CVY_E_CONFIG, "%s: the name '%s' is taken already",
+              cvy_tree_where(tree), s->part->name);
+    CVY_TRY(cvy_pool_strdup(m->pool, s->part->name, &last->output));
     return cvy_index_add(&m->layer_at, last->output, m->nlayer - 1);
+}
+
+/* Describes the application of a network. from: names in the model. */
+static cvy_status make_part(cvy_model *m, const char *network, const char *name, char *const *from, int nfrom,
+                            cvy_model_part **out)
+{
+    cvy_model_part *part = NULL;
+    char *text = NULL;
+    CVY_TRY(cvy_pool_alloc(m->pool, sizeof *part, &part));
+    CVY_TRY(cvy_pool_strdup(m->pool, network, &text));
+    part->network = text;
+    CVY_TRY(cvy_pool_strdup(m->pool, name, &text));
+    part->name = text;
+    for (; part->nfrom < nfrom; part->nfrom++)
+        CVY_TRY(cvy_pool_strdup(m->pool, from[part->nfrom], &part->from[part->nfrom]));
+    *out = part;
+    return CVY_OK;
 }
 
 /* `generator: {name: fake, from: z}`: applies a network of `networks`. */
@@ -272,10 +291,11 @@ static cvy_status read_part(reader *r, const cvy_tree *layer, const char *networ
     const cvy_tree *map = layer->kind == CVY_TREE_MAP && layer->child[0]->kind == CVY_TREE_MAP ? layer->child[0] : NULL;
     const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL,
                    *layers = definition->kind == CVY_TREE_MAP ? cvy_tree_get(definition, "layers") : NULL;
-    scope s = {.network = network, .name = name && name->text ? name->text : network, .first = r->m->nlayer};
+    scope s = {.first = r->m->nlayer};
+    char *from[CVY_NODE_SRC_MAX] = {0};
     int nfrom = 0;
     CVY_CHECK(!r->scope, CVY_E_CONFIG, "%s: network %s cannot be a part of network %s", cvy_tree_where(layer), network,
-              r->scope->network);
+              r->scope->part->network);
     for (int i = 0; map && i < map->count; i++)
         CVY_CHECK(strcmp(map->key[i], known[0]) == 0 || strcmp(map->key[i], known[1]) == 0, CVY_E_CONFIG,
                   "%s: network %s has no key '%s'%s", cvy_tree_where(map->key_at[i]), network, map->key[i],
@@ -287,7 +307,8 @@ static cvy_status read_part(reader *r, const cvy_tree *layer, const char *networ
     for (int i = 0; s.inputs && i < s.inputs->count; i++)
         CVY_CHECK(s.inputs->child[i]->text, CVY_E_CONFIG, "%s: expected the name of an input",
                   cvy_tree_where(s.inputs->child[i]));
-    CVY_TRY(read_from(r, map ? cvy_tree_get(map, "from") : NULL, s.from, &nfrom));
+    CVY_TRY(read_from(r, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
+    CVY_TRY(make_part(r->m, network, name && name->text ? name->text : network, from, nfrom, &s.part));
     const int inputs = s.inputs ? s.inputs->count : 1;
     CVY_CHECK(nfrom == inputs, CVY_E_CONFIG, "%s: network %s has %d input%s, and `from` names %d",
               cvy_tree_where(layer), network, inputs, inputs == 1 ? "" : "s", nfrom);
@@ -300,6 +321,20 @@ static cvy_status read_part(reader *r, const cvy_tree *layer, const char *networ
 static const cvy_tree *find_network(const reader *r, const char *name)
 {
     return r->networks ? cvy_tree_get(r->networks, name) : NULL;
+}
+
+/* What is no operator may be meant as a network. */
+static cvy_status find_operator(const reader *r, const char *name, const cvy_op_def **out)
+{
+    const cvy_status status = cvy_model_find_layer(r->m, name, out);
+    if (status == CVY_OK || !r->networks || r->networks->kind != CVY_TREE_MAP)
+        return status;
+    cvy_text names = {0};
+    for (int i = 0; i < r->networks->count; i++)
+        cvy_text_add(&names, "%s%s", i ? ", " : "", r->networks->key[i]);
+    cvy_error_set(status, "%s; the networks of this model are %s", cvy_error_text(), names.data ? names.data : "-");
+    cvy_text_free(&names);
+    return status;
 }
 
 static cvy_status read_layer(reader *r, const cvy_tree *layer)
@@ -321,7 +356,7 @@ static cvy_status read_layer(reader *r, const cvy_tree *layer)
     cvy_tree *options = NULL;
     const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL, *output = map ? cvy_tree_get(map, "output") : NULL;
     const cvy_op_def *op = NULL;
-    CVY_TRY(cvy_model_find_layer(m, op_name, &op));
+    CVY_TRY(find_operator(r, op_name, &op));
     CVY_TRY(read_from(r, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
     CVY_TRY(own_options(m, map, &options));
     if (r->scope)

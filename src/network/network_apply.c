@@ -23,7 +23,7 @@ struct call { /* the arrays of a call, in the order of the model's inputs and of
     struct input in[CVY_NETWORK_ARRAYS];
     const cvy_network_out *out;
     int output[CVY_NETWORK_ARRAYS], nout; /* the index of each array of `out` among the outputs */
-    int64_t first;                        /* the number of the first sample, for dropout */
+    int64_t first;                        /* the number of the first sample, for layers with random numbers */
 };
 
 /* ---- checks ---- */
@@ -206,13 +206,14 @@ static cvy_status fill(const struct call *c, cvy_plan *plan, int64_t first, int6
     return CVY_OK;
 }
 
-/* Tells layers of dropout which samples these are, and which pass. */
+/* Tells layers with random numbers which samples these are, and dropout which pass. */
 static void number_samples(const struct call *c, int task, int64_t first, int64_t rows)
 {
     cvy_plan_feed *id = cvy_plan_find_feed(c->n->program->task[task]->plan, "sample_id");
     for (int64_t r = 0; id && r < rows; r++)
         ((int64_t *)id->data)[r] = c->first + first + r;
-    cvy_program_set_updates(c->n->program, task, c->n->pass);
+    if (c->n->dropout)
+        cvy_program_set_updates(c->n->program, task, c->n->pass);
 }
 
 static cvy_status read_outputs(const struct call *c, int task, int64_t first, int64_t rows)
@@ -245,8 +246,7 @@ static cvy_status run(struct call *c, int64_t n)
         const cvy_network_size *size = choose_size(c->n, n - first);
         const int64_t rows = CVY_MIN(size->batch, n - first);
         CVY_TRY(fill(c, c->n->program->task[size->task]->plan, first, rows));
-        if (c->n->dropout)
-            number_samples(c, size->task, first, rows);
+        number_samples(c, size->task, first, rows);
         CVY_TRY(cvy_program_step(c->n->program, size->task, 0));
         CVY_TRY(read_outputs(c, size->task, first, rows));
         first += rows;

@@ -44,7 +44,7 @@ static cvy_status adadelta_reference(const cvy_node *node, const cvy_span *src, 
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         const double s = o->rho * cvy_get(&src[CVY_OPTIM_STATE], i) + (1 - o->rho) * g * g,
                      q = cvy_get(&src[CVY_OPTIM_STATE + 1], i), d = g * sqrt(q + o->eps) / sqrt(s + o->eps);
-        cvy_set(&dst[0], i, w - u.lr * d);
+        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - u.lr * d));
         cvy_set(&dst[1], i, s);
         cvy_set(&dst[2], i, o->rho * q + (1 - o->rho) * d * d);
     }

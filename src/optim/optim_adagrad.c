@@ -42,7 +42,7 @@ static cvy_status adagrad_reference(const cvy_node *node, const cvy_span *src, c
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         const double s = cvy_get(&src[CVY_OPTIM_STATE], i) + g * g;
-        cvy_set(&dst[0], i, w - rate * g / (sqrt(s) + o->eps));
+        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - rate * g / (sqrt(s) + o->eps)));
         cvy_set(&dst[1], i, s);
     }
     return CVY_OK;

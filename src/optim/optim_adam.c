@@ -57,7 +57,8 @@ static void update(const cvy_node *node, const cvy_span *src, const cvy_span *ds
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + (decoupled ? 0 : o->weight_decay * w);
         const double m = o->beta1 * cvy_get(&src[CVY_OPTIM_STATE], i) + (1 - o->beta1) * g;
         const double v = o->beta2 * cvy_get(&src[CVY_OPTIM_STATE + 1], i) + (1 - o->beta2) * g * g;
-        cvy_set(&dst[0], i, w * (decoupled ? 1 - u.lr * o->weight_decay : 1) - rate * m / (sqrt(v) / root + eps));
+        const double keep = decoupled ? 1 - u.lr * o->weight_decay : 1;
+        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w * keep - rate * m / (sqrt(v) / root + eps)));
         cvy_set(&dst[1], i, m);
         cvy_set(&dst[2], i, v);
     }

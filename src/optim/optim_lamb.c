@@ -76,9 +76,10 @@ static cvy_status lamb_reference(const cvy_node *node, const cvy_span *src, cons
         step_squares += r * r;
     }
     const double rate = u.lr * (cvy_update_adapts(node) ? cvy_lamb_trust(weight_squares, step_squares) : 1);
-    for (int64_t i = 0; i < dst->elems; i++)
-        cvy_set(&dst[0], i,
-                cvy_get(&src[CVY_OPTIM_WEIGHT], i) - rate * direction(o, u.step, &src[CVY_OPTIM_WEIGHT], &dst[1], i));
+    for (int64_t i = 0; i < dst->elems; i++) {
+        const double step = rate * direction(o, u.step, &src[CVY_OPTIM_WEIGHT], &dst[1], i);
+        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, cvy_get(&src[CVY_OPTIM_WEIGHT], i) - step));
+    }
     return CVY_OK;
 }
 

@@ -76,7 +76,7 @@ static cvy_status lars_reference(const cvy_node *node, const cvy_span *src, cons
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + rate * g;
         cvy_set(&dst[1], i, m);
-        cvy_set(&dst[0], i, w - m);
+        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - m));
     }
     return CVY_OK;
 }

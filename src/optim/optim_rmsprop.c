@@ -67,7 +67,7 @@ static cvy_status rmsprop_reference(const cvy_node *node, const cvy_span *src, c
             cvy_set(&dst[momentum], i, direction);
         }
         cvy_set(&dst[square], i, s);
-        cvy_set(&dst[0], i, w - u.lr * direction);
+        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - u.lr * direction));
     }
     return CVY_OK;
 }

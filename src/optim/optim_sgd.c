@@ -80,7 +80,7 @@ static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const
             cvy_set(&dst[1], i, m);
             step = (o->lr_inside ? 1 : u.lr) * (share.gradient * added + share.momentum * m);
         }
-        cvy_set(&dst[0], i, w - step);
+        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - step));
     }
     return CVY_OK;
 }

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "optim/optim_update.h"
 
@@ -69,6 +70,14 @@ cvy_status cvy_update_rate_infer(cvy_node *node)
     CVY_EXPECT(node->nsrc == 2 && cvy_shape_elems(&node->src[0]->shape) == 2 && node->src[0]->dtype == CVY_DTYPE_F64);
     CVY_TRY(check_scalar(node, 1, CVY_DTYPE_F64, "learning rate"));
     return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &(cvy_shape){0});
+}
+
+double cvy_update_limit(const cvy_node *update)
+{
+    for (const cvy_option *row = update->op->options; row && row->name; row++)
+        if (strcmp(row->name, "clip_weights") == 0)
+            return *(const double *)((const char *)update->options + row->offset);
+    return 0;
 }
 
 /* An update reads weight, gradient and states once, and writes weight and states once. */

@@ -21,7 +21,7 @@ struct cvy_sgd {
     int nesterov;
     int64_t lookahead;
     int lr_inside;
-    double weight_decay, lr_mult;
+    double weight_decay, lr_mult, clip_weights;
 };
 
 /* The direction of a step with momentum is gradient * g + momentum * m. */
@@ -33,34 +33,35 @@ cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
 struct cvy_adam { /* for adam, adamw and lamb; eps_hat is of adam and adamw only */
     double beta1, beta2, eps;
     int eps_hat;
-    double weight_decay, lr_mult;
+    double weight_decay, lr_mult, clip_weights;
 };
 
 struct cvy_rmsprop {
     double alpha, eps, momentum;
     int centered;
-    double weight_decay, lr_mult;
+    double weight_decay, lr_mult, clip_weights;
 };
 
 struct cvy_adagrad {
     double lr_decay, eps;
-    double weight_decay, lr_mult;
+    double weight_decay, lr_mult, clip_weights;
 };
 
 struct cvy_adadelta {
     double rho, eps;
-    double weight_decay, lr_mult;
+    double weight_decay, lr_mult, clip_weights;
 };
 
 struct cvy_lars {
     double momentum, trust_coefficient;
-    double weight_decay, lr_mult;
+    double weight_decay, lr_mult, clip_weights;
 };
 
 /* clang-format off */
 #define CVY_OPTIM_ROWS(type)                                                                                          \
     {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "weight decay"},    \
-    {"lr_mult",      CVY_TYPE_REAL, CVY_FIELD(type, lr_mult),      "1", "0..", "", "factor on the learning rate"}
+    {"lr_mult",      CVY_TYPE_REAL, CVY_FIELD(type, lr_mult),      "1", "0..", "", "factor on the learning rate"},  \
+    {"clip_weights", CVY_TYPE_REAL, CVY_FIELD(type, clip_weights), "0", "0..", "", "largest magnitude of a weight"}
 /* clang-format on */
 
 /* Checks the five sources, appends the named states (a NULL-terminated list), and assigns weight and states. */
@@ -80,6 +81,14 @@ static inline cvy_update_scalars cvy_update_read_spans(const cvy_span *src, doub
 {
     return cvy_update_read(src[CVY_OPTIM_LR].data, src[CVY_OPTIM_SCALE].data, src[CVY_OPTIM_STEP].data, lr_mult);
 }
+
+/* What an update writes, if weights are clipped to -limit .. limit; limit 0: they are not. NaN stays NaN. */
+static inline double cvy_update_clip(double limit, double w)
+{
+    return limit > 0 && w > limit ? limit : limit > 0 && w < -limit ? -limit : w;
+}
+/* The limit of an update node. */
+double cvy_update_limit(const cvy_node *update);
 
 /* The factor of lars on the learning rate of a weight, from the sum of squares of the weight and that of its scaled
  * gradient. */

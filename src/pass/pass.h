@@ -62,6 +62,7 @@ typedef struct cvy_optimise_opts {
     const cvy_tree *options; /* options of the optimiser, without lr and weight_decay; may be NULL */
     double weight_decay;
     double clip_norm, clip_value, l1; /* 0: off */
+    double clip_weights;              /* largest magnitude of a weight after its update; 0: any */
     unsigned over; /* ranks along these axes have other gradients, or other parts, which belong to the norm too */
 } cvy_optimise_opts;
 /* Adds the nodes of gradient clipping, and after them one update node for each gradient, with the variable's lr_mult

@@ -95,6 +95,7 @@ static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_o
     } own[] = {
         {"weight_decay", v->decay ? opts->weight_decay * v->decay_mult : 0.0},
         {"lr_mult", v->lr_mult},
+        {"clip_weights", opts->clip_weights},
     };
     cvy_tree *map = NULL, *scalar = NULL;
     CVY_TRY(cvy_tree_new_map(g->pool, "optimizer", &map));

@@ -305,6 +305,11 @@ static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy
     const cvy_value *of = node->src[i];
     const cvy_slide slide = {node->dst[0] && part->slides ? node->dst[0]->shape.dim[part->dim] : 0, part->stride,
                              part->pad, part->reach, part->transposed};
+    if (part->other_src && i == part->other_src) {
+        CVY_TRY(shared(s, of, part->other_dim, node, out));
+        (*out)->shares_samples = of->shares_samples; /* dimension 0 of a weight is none of samples */
+        return CVY_OK;
+    }
     if (part->split == 0 || part->split == CVY_SPLIT_OUTPUTS)
         return gathered(s, of, node, out);
     if (part->whole_src >> i & 1)

@@ -11,7 +11,8 @@ static void add_layer(const cvy_lowered *u, const cvy_call *call, cvy_json *json
     const cvy_cost cost = cvy_node_cost(node);
     int64_t params = 0;
     for (int i = 0; i < node->nsrc; i++)
-        if (node->src[i]->kind == CVY_VALUE_VARIABLE && !node->backward && node->phase == CVY_PHASE_MICRO)
+        if (node->src[i]->kind == CVY_VALUE_VARIABLE && node->src[i]->variable->role == CVY_ROLE_WEIGHT &&
+            !node->backward && node->phase == CVY_PHASE_MICRO)
             params += cvy_shape_elems(&node->src[i]->shape);
     cvy_json_open(json, NULL, '{');
     cvy_json_string(json, "name", node->name);

@@ -240,6 +240,7 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
                                             .weight_decay = o->weight_decay,
                                             .clip_norm = o->clip_norm,
                                             .clip_value = o->clip_value,
+                                            .clip_weights = o->clip_weights,
                                             .l1 = o->l1};
     return CVY_OK;
 }
@@ -282,6 +283,8 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
               "accumulate is %lld, but deterministic training computes a step in shards already: leave it out, or take "
               "more shards",
               (long long)s->accumulate);
+    CVY_CHECK(isfinite(o.clip_weights) && o.clip_weights >= 0, CVY_E_ARGUMENT,
+              "clip_weights is %g, expected a number of at least 0", o.clip_weights);
     CVY_CHECK(s->accumulate <= batch, CVY_E_ARGUMENT, "%lld micro-batches of a batch of %lld samples",
               (long long)s->accumulate, (long long)batch);
     CVY_TRY(list_losses(p->pool, o.losses, s));
@@ -291,6 +294,8 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
     CVY_TRY(list_outputs(p->pool, o.outputs, s));
     if (o.trains)
         CVY_TRY(cvy_pool_strdup(p->pool, o.trains, &s->train.trains));
+    if (o.label)
+        CVY_TRY(cvy_pool_strdup(p->pool, o.label, (char **)(uintptr_t)&s->label));
     CVY_TRY(cvy_program_read_groups(p->pool, &o, s));
     CVY_TRY(read_optimizer(p, &o, s));
     if (p->update.def->check_task)
@@ -549,20 +554,44 @@ static void add_machine(const cvy_program *p, cvy_json *json)
     cvy_json_close(json, '}');
 }
 
-static cvy_status print_json(const cvy_program *p, int task, char **text_out)
+static void add_plan(const cvy_program *p, int task, cvy_json *json)
 {
-    const cvy_program_task *s = p->task[task];
-    cvy_json json = {0};
     double predicted_ms = 0;
     int nunknown = 0;
+    cvy_plan_json(p->task[task]->plan, json);
+    if (cvy_program_predict(p, task, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
+        cvy_json_real(json, "predicted_ms", predicted_ms);
+}
+
+/* The plans of all turns of a step, of which this task is one; those of smaller batches are left out. */
+static void add_turns(const cvy_program *p, int task, cvy_json *json)
+{
+    if (!p->task[task]->label)
+        return;
+    cvy_json_open(json, "turns", '[');
+    for (int i = 0; i < p->ntask; i++) {
+        const cvy_program_task *s = p->task[i];
+        if (!s->label || s->batch != p->task[task]->batch)
+            continue;
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "label", s->label);
+        cvy_json_string(json, "optimizer", s->train.optimise.op);
+        add_plan(p, i, json);
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+}
+
+static cvy_status print_json(const cvy_program *p, int task, char **text_out)
+{
+    cvy_json json = {0};
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "version", cvy_version());
     add_machine(p, &json);
     cvy_program_sums_json(p, &json);
     cvy_program_cut_json(p, &json);
-    cvy_plan_json(s->plan, &json);
-    if (cvy_program_predict(p, task, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
-        cvy_json_real(&json, "predicted_ms", predicted_ms);
+    add_plan(p, task, &json);
+    add_turns(p, task, &json);
     cvy_json_open(&json, "choices", '{');
     cvy_status status = cvy_program_choices_json(p, task, &json);
     cvy_json_close(&json, '}');

@@ -182,9 +182,12 @@ cvy_status cvy_program_check_consistency(const cvy_program *program);
 /* Returns CVY_E_INTERNAL if the stages of a pipeline would wait for each other for ever. Collective. */
 cvy_status cvy_program_check_messages(const cvy_program *program);
 /* Predicts the time of a step without communication from the known kernel times, and counts the calls whose time is not
- * known. It works on rank 0 and for the first task only, and returns CVY_NOT_APPLICABLE if nothing was ever
- * measured. */
+ * known. It works on rank 0, for the first task and for those that cvy_program_price_task() knows, and returns
+ * CVY_NOT_APPLICABLE if nothing was ever measured. */
 cvy_status cvy_program_predict(const cvy_program *program, int task, double *ms_out, int *nunknown_out);
+/* Finds the times of the kernels of a task that is planned, by measurement if planning is and there is one rank. Call
+ * it on rank 0. */
+cvy_status cvy_program_price_task(cvy_program *program, int task);
 /* Sets the number of updates that this task's optimiser state has had, for a resumed run. */
 void cvy_program_set_updates(cvy_program *program, int task, int64_t updates);
 /* Fills every variable that has an initialiser, from the seed. All other variables stay zero. */

@@ -65,7 +65,7 @@ static cvy_status check_trains(const cvy_program *p, const cvy_program_task *s)
     int found = !s->train.trains;
     for (int i = 0; i < p->vars->count && !found; i++)
         found = matches(s->train.trains, p->vars->at[i]);
-    CVY_CHECK(found, CVY_E_ARGUMENT, "trains: no variable of the model matches '%s'; its first one is %s",
+    CVY_CHECK(found, CVY_E_ARGUMENT, "trains: no variable on which the losses depend matches '%s'; the first one is %s",
               s->train.trains, p->vars->count ? p->vars->at[0]->name : "missing");
     return CVY_OK;
 }

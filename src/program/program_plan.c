@@ -158,13 +158,14 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
         wanted[i] = s->loss[i].name;
     for (int i = 0; i < s->noutput; i++)
         wanted[s->nloss + i] = s->output[i].name;
-    CVY_TRY(cvy_program_instantiate(p, s, &opts, wanted, nwanted, value, &g));
-    const cvy_status status = run_passes(p, s, g, value, value + s->nloss);
-    if (status != CVY_OK)
-        cvy_graph_destroy(&g);
-    else
+    cvy_status status = cvy_program_instantiate(p, s, &opts, wanted, nwanted, value, &g);
+    if (status == CVY_OK)
+        status = run_passes(p, s, g, value, value + s->nloss);
+    if (status == CVY_OK)
         *out = g;
-    return status;
+    else
+        cvy_graph_destroy(&g);
+    return status == CVY_OK || !s->label ? status : cvy_error_prefix(status, "%s", s->label);
 }
 
 static cvy_plan_opts plan_opts(cvy_program *p)
@@ -316,6 +317,28 @@ static cvy_status graph_here(cvy_program *p, cvy_graph **out)
 {
     const cvy_batch largest = batch_of(p, p->task[0], 0, 1);
     return build_graph(p, p->task[0], &largest, out);
+}
+
+cvy_status cvy_program_price_task(cvy_program *p, int task)
+{
+    cvy_program_task *s = p->task[task];
+    cvy_plan_opts opts = step_opts(p, s);
+    cvy_tuning tuning = {0};
+    cvy_tree *none = NULL;
+    if (!p->kernel.tuned || task == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_parse_text(p->pool, "no choices", "{}", 2, &none));
+    opts.choices = opts.choices ? opts.choices : none;
+    CVY_TRY(cvy_plan_tune(s->split.graph[0], &opts,
+                          p->context->comm->nranks > 1 ? CVY_PLANNING_ESTIMATE : p->kernel.planning, p->kernel.wisdom,
+                          &tuning));
+    cvy_mem_free(&tuning.choices);
+    s->price.is_known = 1;
+    s->price.micro_ms = tuning.micro_ms;
+    s->price.update_ms = tuning.update_ms;
+    s->price.ncall = tuning.ncall;
+    s->price.nunknown = tuning.nunknown;
+    return CVY_OK;
 }
 
 /* The variables of a part have other shapes than those of this program. */

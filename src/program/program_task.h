@@ -31,7 +31,8 @@ typedef struct cvy_task_output {
 typedef struct cvy_program_task {
     int training;
     const cvy_model *model;
-    int64_t batch; /* global */
+    int64_t batch;     /* global */
+    const char *label; /* for messages and plans; NULL: none */
     int64_t accumulate;
     struct {
         char *trains;              /* patterns of variable names; NULL: all are trained */
@@ -60,8 +61,14 @@ typedef struct cvy_program_task {
         double *lr, *norm; /* scalar feeds; NULL: the task has none */
         int64_t *number;   /* number of the step for the optimiser: updates done before it */
     } feed;
-    cvy_step_time time;        /* of the latest run */
-    const char *lost;          /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
+    cvy_step_time time; /* of the latest run */
+    const char *lost;   /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
+    struct {
+        int is_known;
+        double micro_ms, update_ms;
+        int ncall, nunknown;
+    } price; /* the times of its kernels, by cvy_program_price_task(); of the first task see cvy_program.kernel.tuning
+              */
     cvy_recomputed recomputed; /* what the backward pass of a micro-batch recomputes, if memory was short */
 } cvy_program_task;
 

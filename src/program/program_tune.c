@@ -226,10 +226,13 @@ cvy_status cvy_program_tune_stages(cvy_program *p, const cvy_plan_opts *opts, cv
 
 cvy_status cvy_program_predict(const cvy_program *p, int task, double *ms_out, int *nunknown_out)
 {
-    CVY_CHECK(p->kernel.tuned && task == 0, CVY_NOT_APPLICABLE, "nothing was measured");
-    const int n = p->pipeline.grid.nstages, nmicro = p->task[task]->nmicro;
-    *ms_out = n > 1 ? (nmicro + n - 1) * p->pipeline.slowest_ms + p->kernel.tuning.update_ms / n
-                    : nmicro * p->kernel.tuning.micro_ms + p->kernel.tuning.update_ms;
-    *nunknown_out = p->kernel.tuning.nunknown;
+    const cvy_program_task *s = p->task[task];
+    const cvy_tuning *first = &p->kernel.tuning;
+    const int n = p->pipeline.grid.nstages;
+    CVY_CHECK(p->kernel.tuned && (task == 0 || s->price.is_known), CVY_NOT_APPLICABLE, "nothing was measured");
+    const double micro_ms = task ? s->price.micro_ms : first->micro_ms,
+                 update_ms = task ? s->price.update_ms : first->update_ms;
+    *ms_out = n > 1 ? (s->nmicro + n - 1) * p->pipeline.slowest_ms + update_ms / n : s->nmicro * micro_ms + update_ms;
+    *nunknown_out = task ? s->price.nunknown : first->nunknown;
     return CVY_OK;
 }

@@ -48,6 +48,20 @@ int cvy_program_can_split(const cvy_node *node)
     return ways_of(node) != 0;
 }
 
+/* A node that reads variables alone makes a weight of another one. Ranks compute it whole. */
+static int makes_weight(const cvy_node *node)
+{
+    int all = node->nsrc > 0;
+    for (int i = 0; i < node->nsrc; i++)
+        all = all && node->src[i] && node->src[i]->kind == CVY_VALUE_VARIABLE;
+    return all;
+}
+
+static int is_weight(const cvy_value *v)
+{
+    return v->kind == CVY_VALUE_VARIABLE || (v->producer && makes_weight(v->producer));
+}
+
 static int source_has(const struct walk *w, const cvy_node *node, int has)
 {
     int any = 0;
@@ -126,7 +140,7 @@ static double source_bytes(const struct walk *w, const cvy_value *v, int need, u
     return times * once;
 }
 
-static double weight_bytes(const struct walk *w, const cvy_variable *v, unsigned way)
+static double weight_bytes(const struct walk *w, const cvy_value *v, unsigned way)
 {
     const double bytes = (double)(cvy_shape_elems(&v->shape) * (int64_t)cvy_dtype_bytes(v->dtype));
     switch (way) {
@@ -140,8 +154,8 @@ static void count_bytes(struct walk *w, const cvy_node *node, int need, unsigned
 {
     for (int i = 0; i < node->nsrc; i++) {
         const cvy_value *v = node->src[i];
-        if (v->kind == CVY_VALUE_VARIABLE)
-            w->bytes += ways_of(node) ? weight_bytes(w, v->variable, way) : 0;
+        if (is_weight(v))
+            w->bytes += ways_of(node) ? weight_bytes(w, v, way) : 0;
         else if (node->phase == CVY_PHASE_MICRO && v->shape.ndim > 0 && !v->per_step)
             w->bytes += w->nmicro * source_bytes(w, v, need, way);
     }

@@ -21,7 +21,8 @@
  * has a line at the end of an epoch: means over the epoch's steps and the stage's ranks.
  *
  * plan.json: {"layers": [{"name", "layer", "op", "phase", "out_shape", "params", "flop", "kernel", "layout"}],
- *     "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"}}.
+ *     "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"},
+ *     "turns": [{"label", "optimizer", "predicted_ms", and the members above of each turn of train.turns}]}.
  *
  * Layers with a phase other than "forward" only add to their layer's flop. If the object has no "layers", the first of
  * its members that has them is used.
@@ -40,14 +41,20 @@
  *                      "rmse": .., "mae": .., "r2": ..}],
  *      "fields": [{"field": "y[0]", "kind": "worst", "sample": 17, "name": "flow.h5, row 17", "rmse": 0.1,
  *                  "low": -1.2, "high": 3.4, "spread": 0.5,
- *                  "truth": "data:image/png;base64,..", "prediction": .., "difference": ..}, ..]}
+ *                  "truth": "data:image/png;base64,..", "prediction": .., "difference": ..}, ..],
+ *      "power_spectrum": {"wave": [1, 2, ..], "output": {"mean": [..], "std": [..]}, "target": {..}, "error": [..],
+ *                         "ks": [..], "p": [..]},
+ *      "pixel_histogram": {"from": [..], "to": [..], "output": .., and so on},
+ *      "moments": {"name": ["mean", ..], "output": .., and so on},
+ *      "generated": {"low": 0.1, "high": 3, "maps": [{"output": "data:image/png;base64,..", "target": ..}, ..]}}
  *
  * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class. The
  * metric ece writes "reliability", with a number for each bin of confidence, and again for the probabilities of a
  * calibrated run. "mistakes" are the worst samples, the worst one first; "name" says where a sample is stored. "fields"
  * are maps of targets with two or more axes: the colours of truth and prediction go from low to high, those of the
- * difference from -spread to spread (score_fields.c). The details of metrics are members of the top level. The writer
- * should thin curves of more than some thousand points.
+ * difference from -spread to spread (score_fields.c). "power_spectrum" and the three after it are those of a generator,
+ * whose outputs are compared with the data as a set (src/metric/metric_samples.h). The details of metrics are members
+ * of the top level. The writer should thin curves of more than some thousand points.
  *
  * ensemble.json, which `test FOLDER` writes for a folder of runs, has the members of test.json for the ensemble, and:
  *     {"calibrated": true, "members": [{"run": "runs/1", "temperature": 1.3, "reliability": {..},
@@ -103,8 +110,9 @@ void cvy_report_training(cvy_report *r);
 void cvy_report_step_time(cvy_report *r); /* this and the next are parts of the training's section */
 void cvy_report_stages(cvy_report *r);
 void cvy_report_test(cvy_report *r);
-void cvy_report_fields(cvy_report *r); /* this and the next are parts of the test's section */
+void cvy_report_fields(cvy_report *r); /* this and the next two are parts of the test's section */
 void cvy_report_reliability(cvy_report *r);
+void cvy_report_generated(cvy_report *r);
 void cvy_report_ensemble_charts(cvy_report *r); /* curves and reliability of ensemble.json, in r->test */
 void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);

@@ -161,14 +161,75 @@ static void memory_bar(cvy_report *r, const cvy_tree *memory)
     cvy_text_add(&r->html, "</p>\n");
 }
 
+/* ---- turns ---- */
+
+static double all_flop(const cvy_tree *layers)
+{
+    double sum = 0;
+    for (int i = 0; layers && i < layers->count; i++)
+        sum += flop_of(layers->child[i]);
+    return sum;
+}
+
+static void turn_row(cvy_report *r, const cvy_tree *turn)
+{
+    const cvy_tree *memory = cvy_tree_at(turn, "memory");
+    const double ms = cvy_tree_real_at(turn, "predicted_ms");
+    cvy_text_add(&r->html, "<tr>");
+    add_cell(&r->html, cvy_tree_text_at(turn, "label"), " class=\"t\"");
+    add_cell(&r->html, cvy_tree_text_at(turn, "optimizer"), " class=\"t\"");
+    cvy_text_add(&r->html, "<td>%s</td><td>%s</td>", cvy_number_text(all_flop(cvy_tree_at(turn, "layers")) / 1e9, 3).at,
+                 memory ? cvy_number_bytes(bytes_at(memory, "arena_bytes")).at : "");
+    cvy_text_add(&r->html, "<td>%s</td><td>%s</td></tr>\n",
+                 memory ? cvy_number_bytes(bytes_at(memory, "gradient_bytes")).at : "",
+                 isfinite(ms) ? cvy_number_text(ms, 3).at : "");
+}
+
+/* The trainings of a step, which follow each other in the same memory, and the layers of each. */
+static void turn_tables(cvy_report *r, const cvy_tree *turns)
+{
+    cvy_text_add(&r->html, "<div class=\"wide\"><table class=\"layers\"><thead><tr><td class=\"t\">turn</td>"
+                           "<td class=\"t\">optimiser</td><td>Gflop a step</td><td>activations and gradients</td>"
+                           "<td>of it gradients</td><td>predicted ms</td></tr></thead><tbody>\n");
+    for (int i = 0; i < turns->count; i++)
+        turn_row(r, turns->child[i]);
+    cvy_text_add(&r->html, "</tbody></table></div>\n");
+    for (int i = 0; i < turns->count; i++) {
+        const char *label = cvy_tree_text_at(turns->child[i], "label");
+        const cvy_tree *layers = cvy_tree_at(turns->child[i], "layers");
+        if (!layers || layers->kind != CVY_TREE_LIST)
+            continue;
+        cvy_text_add(&r->html, "<h3>");
+        cvy_html_escape(&r->html, label ? label : "");
+        cvy_text_add(&r->html, "</h3>\n");
+        layer_table(r, turns->child[i]);
+    }
+}
+
+/* The memory of the turn that needs most; all turns use the same memory. */
+static const cvy_tree *largest_memory(const cvy_tree *plan, const cvy_tree *turns)
+{
+    const cvy_tree *most = cvy_tree_at(plan, "memory");
+    for (int i = 0; turns && turns->kind == CVY_TREE_LIST && i < turns->count; i++) {
+        const cvy_tree *memory = cvy_tree_at(turns->child[i], "memory");
+        if (memory && (!most || bytes_at(memory, "arena_bytes") > bytes_at(most, "arena_bytes")))
+            most = memory;
+    }
+    return most;
+}
+
 void cvy_report_network(cvy_report *r)
 {
-    const cvy_tree *plan = find_plan(r->plan);
+    const cvy_tree *plan = find_plan(r->plan), *turns = plan ? cvy_tree_at(plan, "turns") : NULL;
     if (!plan)
         return;
+    const cvy_tree *memory = largest_memory(plan, turns);
     cvy_text_add(&r->html, "<section><h2>Network</h2>\n");
-    layer_table(r, plan);
-    if (cvy_tree_at(plan, "memory"))
-        memory_bar(r, cvy_tree_at(plan, "memory"));
+    if (turns && turns->kind == CVY_TREE_LIST && turns->count > 0)
+        turn_tables(r, turns);
+    else
+        layer_table(r, plan);
+    if (memory)
+        memory_bar(r, memory);
     cvy_text_add(&r->html, "</section>\n");
 }

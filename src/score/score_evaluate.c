@@ -135,10 +135,13 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
 {
     cvy_fields fields;
     const int has_fields = cvy_fields_find(s, output_elems, &fields) && c->row_elems == 2 * output_elems;
+    const int imitates = cvy_dataset_describe(s->session.test)->target_is_input && s->session.job->train.nturn > 0;
     add_scores(s, scores, json);
-    add_regression(s, c, output_elems, has_fields ? &fields : NULL, json);
+    if (!imitates)
+        add_regression(s, c, output_elems, has_fields ? &fields : NULL, json);
     if (has_fields)
-        CVY_TRY(cvy_fields_add(s, &fields, c->rows, c->n, json));
+        CVY_TRY(imitates ? cvy_fields_add_generated(&fields, c->rows, c->n, json)
+                         : cvy_fields_add(s, &fields, c->rows, c->n, json));
     CVY_TRY(cvy_worst_add(s, c->rows, c->n, c->row_elems, output_elems, json));
     cvy_json_close(json, '}');
     CVY_TRY(json->text.status);

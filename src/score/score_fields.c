@@ -13,7 +13,7 @@
 
 #include "score/score_picture.h"
 
-enum { CHANNELS_MAX = 4, SHOWN_MAX = 6, SIDE = CVY_SCORE_PICTURE_SIDE };
+enum { CHANNELS_MAX = 4, SHOWN_MAX = 6, GENERATED_MAX = 8, SIDE = CVY_SCORE_PICTURE_SIDE };
 
 struct ranked {
     double error;
@@ -197,6 +197,75 @@ static cvy_status add_channel(const cvy_scoring *s, const cvy_fields *f, const f
         cvy_json_close(json, '}');
     }
     return CVY_OK;
+}
+
+/* ---- generated maps ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The values of the true maps below which 1 %, and above which 1 %, of their pixels lie: bright points would leave
+ * everything else dark. `value` has room for all their pixels. */
+static void usual_range(const cvy_fields *f, const float *rows, int64_t shown, float *value, double *low, double *high)
+{
+    const int64_t plane = f->H * f->W;
+    int64_t n = 0;
+    for (int64_t i = 0; i < shown; i++) {
+        const float *target = rows + 2 * f->elems * i + f->elems + f->first;
+        for (int64_t k = 0; k < plane; k++)
+            if (isfinite(target[k]))
+                value[n++] = target[k];
+    }
+    qsort(value, (size_t)n, sizeof *value, ascending);
+    *low = n ? value[n / 100] : 0;
+    *high = n ? value[n - 1 - n / 100] : 1;
+}
+
+static cvy_status add_generated(const cvy_fields *f, const float *rows, int64_t shown, struct map *m, float *value,
+                                cvy_score_picture *buffers, cvy_json *json)
+{
+    double low = 0, high = 1;
+    usual_range(f, rows, shown, value, &low, &high);
+    cvy_json_open(json, "generated", '{');
+    cvy_json_real(json, "low", low);
+    cvy_json_real(json, "high", high);
+    cvy_json_open(json, "maps", '[');
+    for (int64_t i = 0; i < shown; i++) {
+        const float *output = rows + 2 * f->elems * i + f->first;
+        cvy_json_open(json, NULL, '{');
+        reduce(f, output, NULL, m);
+        CVY_TRY(add_map(m, "output", low, high, 0, buffers, json));
+        reduce(f, output + f->elems, NULL, m);
+        CVY_TRY(add_map(m, "target", low, high, 0, buffers, json));
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+    cvy_json_close(json, '}');
+    return CVY_OK;
+}
+
+cvy_status cvy_fields_add_generated(const cvy_fields *f, const float *rows, int64_t n, cvy_json *json)
+{
+    struct map m = {0};
+    float *value = NULL;
+    cvy_score_picture buffers = {0};
+    cvy_status status = CVY_OK;
+    const int64_t shown = CVY_MIN(n, GENERATED_MAX);
+    if (!CVY_HAVE_SPNG || n == 0)
+        return CVY_OK;
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *value * (size_t)(shown * f->H * f->W), &value));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *m.value * (size_t)SIDE * SIDE, &m.value));
+    CVY_TRY_OUT(cvy_mem_alloc(3 * (size_t)SIDE * SIDE, &m.pixel));
+    CVY_TRY_OUT(add_generated(f, rows, shown, &m, value, &buffers, json));
+out:
+    cvy_score_picture_end(&buffers);
+    cvy_mem_free(&value);
+    cvy_mem_free(&m.value);
+    cvy_mem_free(&m.pixel);
+    return status;
 }
 
 cvy_status cvy_fields_add(const cvy_scoring *s, const cvy_fields *f, const float *rows, int64_t n, cvy_json *json)

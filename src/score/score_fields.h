@@ -25,5 +25,7 @@ void cvy_fields_name(const cvy_fields *f, int64_t channel, char *text, size_t ro
  * of test.json: for each channel the worst samples and typical ones. Without PNG in this build it does nothing. Call it
  * on rank 0. */
 cvy_status cvy_fields_add(const cvy_scoring *s, const cvy_fields *f, const float *rows, int64_t n, cvy_json *json);
+/* The same for the maps of a generator, which belong to no true one: adds "generated", the first maps of both kinds. */
+cvy_status cvy_fields_add_generated(const cvy_fields *f, const float *rows, int64_t n, cvy_json *json);
 
 #endif

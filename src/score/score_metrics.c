@@ -185,6 +185,7 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
     const struct list list = {o, metric, score, count_out};
     const int64_t nclasses = o->data->nclasses;
     const int by_job = o->job->train.nmetric > 0, all = o->all, is_usual = !by_job || all;
+    const int imitates = o->data->target_is_input && o->job->train.nturn > 0; /* a generator is judged by its samples */
     const int ranks_samples = nclasses == 2 && o->output->ndim <= 1; /* a ROC curve ranks samples, not pixels */
     *count_out = 0;
     if (o->job->train.no_metrics)
@@ -202,9 +203,14 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
         {"nll", nclasses > 1 && all},
         {"brier", nclasses > 1 && all},
         {"ece", nclasses > 1 && all},
-        {"rmse", nclasses == 0 && is_usual},
-        {"mae", nclasses == 0 && all},
-        {"r2", nclasses == 0 && is_usual},
+        {"power_spectrum", imitates && is_usual && o->output->ndim >= 2},
+        {"power_spectrum_within", imitates && all && o->output->ndim >= 2},
+        {"pixel_histogram", imitates && is_usual},
+        {"pixel_histogram_within", imitates && all},
+        {"diversity", imitates && is_usual},
+        {"rmse", nclasses == 0 && !imitates && is_usual},
+        {"mae", nclasses == 0 && !imitates && all},
+        {"r2", nclasses == 0 && !imitates && is_usual},
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)
         if (fallback[i].wanted && fits_target(o, fallback[i].name))

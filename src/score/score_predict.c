@@ -9,6 +9,8 @@
  */
 #include <convoy/score.h>
 
+#include <string.h>
+
 #include "base/base_opts.h"
 #include "score/score_ensemble.h"
 #include "score/score_prediction_file.h"
@@ -24,8 +26,11 @@ typedef struct prediction {
 
 static cvy_status check_request(const cvy_predict_request *ask)
 {
-    CVY_CHECK(ask->target && ask->data && ask->out, CVY_E_ARGUMENT,
-              "a prediction needs a network, data, and a file for the result");
+    CVY_CHECK(ask->target && ask->out, CVY_E_ARGUMENT, "a prediction needs a network, and a file for the result");
+    CVY_CHECK(ask->samples >= 0, CVY_E_ARGUMENT, "request.samples is %lld, expected the number of samples to draw",
+              (long long)ask->samples);
+    CVY_CHECK(!ask->data != !ask->samples, CVY_E_ARGUMENT, "a prediction needs either data, or a number of samples%s",
+              ask->data ? ", not both" : "");
     CVY_CHECK(ask->nmember >= 0 && (ask->nmember == 0 || ask->member), CVY_E_ARGUMENT,
               "request.nmember is %d, expected the number of further networks in request.member", ask->nmember);
     return CVY_OK;
@@ -103,6 +108,34 @@ static cvy_status run(prediction *p)
     return cvy_comm_agree(comm, mine);
 }
 
+/* A layer that reads the values of x, or NULL. */
+static const char *reader_of_input(const cvy_model *m)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        for (int k = 0; k < m->layer[i].nfrom && !(m->layer[i].op->flags & CVY_OP_COUNTS); k++)
+            if (strcmp(m->layer[i].from[k], "x") == 0)
+                return m->layer[i].output;
+    return NULL;
+}
+
+/* A source of samples whose number is all that the network reads. */
+static cvy_status open_drawn(prediction *p, int64_t samples)
+{
+    const cvy_network *n = p->ensemble.member[0].network;
+    const char *reader = reader_of_input(n->model);
+    const cvy_shape *shape = &n->spec.stored.shape;
+    cvy_text text = {0};
+    CVY_CHECK(!reader, CVY_E_CONFIG,
+              "%s reads samples (its layer '%s' reads x), so it cannot draw any: name the data with --data",
+              p->ensemble.name[0], reader);
+    cvy_text_add(&text, "{format: synthetic, classes: 1, samples: %lld, shape: ", (long long)samples);
+    cvy_text_add_ints(&text, shape->dim, shape->ndim);
+    cvy_text_add(&text, "}");
+    const cvy_status status = text.status == CVY_OK ? cvy_ensemble_open_data(&p->ensemble, text.data, 0) : text.status;
+    cvy_text_free(&text);
+    return status;
+}
+
 static cvy_status predict(prediction *p, const cvy_predict_request *ask)
 {
     cvy_comm *comm = p->context->comm;
@@ -110,7 +143,7 @@ static cvy_status predict(prediction *p, const cvy_predict_request *ask)
     CVY_TRY(open_ensemble(p, ask));
     cvy_status status = cvy_prediction_file_check(ask, &p->ensemble);
     if (status == CVY_OK)
-        status = cvy_ensemble_open_data(&p->ensemble, ask->data, 0);
+        status = ask->samples ? open_drawn(p, ask->samples) : cvy_ensemble_open_data(&p->ensemble, ask->data, 0);
     if (status == CVY_OK)
         status = open_table(p, ask);
     CVY_TRY(cvy_comm_agree(comm, status));

@@ -34,7 +34,7 @@ cvy_status cvy_score_rows_of(const cvy_dataset_info *info, const cvy_rows *rows,
     const float *own = NULL;
     int64_t each = 1;
     *out = (cvy_score_rows){.field = cvy_dataset_target(info)};
-    for (int f = 1; f < info->nfield; f++) {
+    for (int f = 0; f < info->nfield; f++) {
         const cvy_field *field = &info->field[f];
         if (field == out->field)
             out->target = span_of(field, rows, rows->field[f]);
@@ -43,7 +43,8 @@ cvy_status cvy_score_rows_of(const cvy_dataset_info *info, const cvy_rows *rows,
             each = cvy_shape_elems(&field->shape);
         }
     }
-    if (out->field && strcmp(out->field->name, "y") == 0 && info->scaling.n > 0 && rows->n > 0)
+    if (out->field && (info->target_is_input || strcmp(out->field->name, "y") == 0) && info->scaling.n > 0 &&
+        rows->n > 0)
         cvy_scaling_undo(&info->scaling, rows->n, cvy_shape_elems(&out->field->shape), out->field->dtype,
                          out->target.data);
     return make_weights(rows, own, each, room, out);

@@ -90,7 +90,7 @@ static cvy_row_needs row_needs(const cvy_scorer *scorer, int step)
     const cvy_row_needs needs = cvy_program_row_needs(p, step);
     return !is_made_here(p->task[step], p->task[step]->output[0].value)
                ? needs
-               : CVY_MIN(needs, has_label_only ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
+               : CVY_MIN(needs, has_label_only && !info->target_is_input ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
 }
 
 /* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one

@@ -243,9 +243,9 @@ static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nlo
 
 static cvy_status check_target_keys(const cvy_job *job, const cvy_dataset_info *data)
 {
-    const char *key = job->data.roles && job->data.roles->count > 0 ? "roles"
-                      : job->data.normalize_targets                 ? "normalize_targets"
-                                                                    : NULL;
+    const char *key = job->data.roles && cvy_tree_get(job->data.roles, "y") ? "roles"
+                      : job->data.normalize_targets                         ? "normalize_targets"
+                                                                            : NULL;
     CVY_CHECK(!key || find_field(data, "y"), CVY_E_CONFIG,
               "%s: data.%s is about targets that are numbers, y, but the data of %s have %s",
               cvy_job_where(job, "data", key), key, source_of(data),
@@ -452,47 +452,73 @@ static int is_optimizer(const void *op)
     return (((const cvy_op_def *)op)->flags & CVY_OP_OPTIMIZER) != 0;
 }
 
-static cvy_status find_optimizer(const cvy_job *job, const cvy_op_def **out)
+/* where: of the optimiser in the job, with its key. */
+static cvy_status find_optimizer(const char *where, const char *name, const cvy_op_def **out)
 {
     static const cvy_table_query query = {.what = "optimiser", .takes = is_optimizer};
     int count = 0;
     const cvy_op_def *const *table = cvy_op_table(&count);
-    const cvy_status status = cvy_table_find(table, count, &query, job->train.optimizer, out);
-    return status == CVY_OK ? CVY_OK
-                            : cvy_error_prefix(status, "%s: train.optimizer", cvy_job_where(job, "train", "optimizer"));
+    const cvy_status status = cvy_table_find(table, count, &query, name, out);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", where);
 }
 
 /* The optimiser's options are checked here, because their places in the file are known here. They are passed on as
- * text. */
-cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
+ * text. tree: its own keys, or NULL. */
+static cvy_status take_optimizer(const cvy_job *job, const char *where, const char *name, const cvy_tree *tree,
+                                 cvy_training_opts *o)
 {
-    const struct cvy_job_train *t = &job->train;
-    const cvy_tree *tree = t->optimizer_options, *decay = tree ? cvy_tree_get(tree, "weight_decay") : NULL;
+    const cvy_tree *decay = tree ? cvy_tree_get(tree, "weight_decay") : NULL;
     static const char *const also[] = {"lr", NULL}; /* a key of all optimisers; it is read elsewhere */
     const cvy_op_def *op = NULL;
     void *fields = NULL;
     char *text = NULL, *options = NULL;
+    CVY_TRY(find_optimizer(where, name, &op));
+    CVY_CHECK(!tree || !cvy_tree_get(tree, "lr_mult"), CVY_E_CONFIG,
+              "%s: lr_mult belongs to a group of weights: train.groups: [{match: ..., lr_mult: ...}]", where);
+    CVY_CHECK(!tree || !cvy_tree_get(tree, "clip_weights"), CVY_E_CONFIG,
+              "%s: clip_weights belongs to a turn: train.turns: [{clip_weights: ...}]", where);
+    CVY_TRY(cvy_pool_alloc(job->pool, op->options_size, &fields));
+    CVY_TRY(cvy_options_parse(job->pool, op->name, op->options, tree, also, fields, op->options_size));
+    o->weight_decay = 0;
+    if (decay)
+        CVY_TRY(cvy_tree_real(decay, &o->weight_decay));
+    CVY_TRY(cvy_options_print(op->options, fields, &text));
+    const cvy_status status = cvy_pool_strdup(job->pool, text, &options);
+    cvy_mem_free(&text);
+    o->optimizer = name;
+    o->optimizer_options = options;
+    return status;
+}
+
+cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
+{
+    const struct cvy_job_train *t = &job->train;
     cvy_training_opts o = {.size = sizeof o,
-                           .optimizer = t->optimizer,
                            .clip_norm = t->clip_norm,
                            .clip_value = t->clip_value,
                            .l1 = t->l1,
                            .accumulate = t->accumulate};
-    CVY_TRY(find_optimizer(job, &op));
-    CVY_CHECK(!tree || !cvy_tree_get(tree, "lr_mult"), CVY_E_CONFIG,
-              "%s: lr_mult belongs to a group of weights: train.groups: [{match: ..., lr_mult: ...}]",
-              cvy_job_where(job, "train", "optimizer"));
-    CVY_TRY(cvy_pool_alloc(job->pool, op->options_size, &fields));
-    CVY_TRY(cvy_options_parse(job->pool, op->name, op->options, tree, also, fields, op->options_size));
-    if (decay)
-        CVY_TRY(cvy_tree_real(decay, &o.weight_decay));
-    CVY_TRY(cvy_options_print(op->options, fields, &text));
-    const cvy_status status = cvy_pool_strdup(job->pool, text, &options);
-    cvy_mem_free(&text);
-    o.optimizer_options = options;
-    if (status == CVY_OK)
-        *out = o;
-    return status;
+    char where[400];
+    snprintf(where, sizeof where, "%s: train.optimizer", cvy_job_where(job, "train", "optimizer"));
+    CVY_TRY(take_optimizer(job, where, t->optimizer, t->optimizer_options, &o));
+    *out = o;
+    return CVY_OK;
+}
+
+cvy_status cvy_job_turn_opts(const cvy_job *job, int turn, cvy_training_opts *opts)
+{
+    const cvy_job_turn *t = &job->train.turn[turn];
+    cvy_training_opts o = *opts;
+    o.losses = t->losses;
+    o.trains = t->train;
+    o.clip_weights = t->clip_weights;
+    if (t->optimizer) {
+        char where[400];
+        snprintf(where, sizeof where, "%s: train.turns: optimizer", cvy_tree_where(t->optimizer_tree));
+        CVY_TRY(take_optimizer(job, where, t->optimizer, t->optimizer_options, &o));
+    }
+    *opts = o;
+    return CVY_OK;
 }
 
 /* ---- groups of weights ---- */

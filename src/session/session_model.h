@@ -44,6 +44,8 @@ cvy_status cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *da
  * names its place in the job file. */
 cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_program_opts *out);
 cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out);
+/* Changes the options of the job into those of a turn of train.turns, which count from 0. */
+cvy_status cvy_job_turn_opts(const cvy_job *job, int turn, cvy_training_opts *opts);
 /* Applies train.groups, and the choice of weights that decay, to each variable before the passes run. The job must live
  * until the program is planned. */
 void cvy_job_group_variables(const cvy_job *job, cvy_program *program);

@@ -1,9 +1,9 @@
 /*
  * session_scaling.c: which outputs of a network are in the units of the scaled target, and how the scaling is undone.
  *
- * An output that is compared with y has the scaling of y. The output of a loss of distributions (op_distribution.h) has
- * several numbers for each target: each is scaled as the target is, but a log variance is shifted by twice the
- * logarithm of the scale.
+ * An output that is compared with the target, y or x (data.roles), has its scaling. The output of a loss of
+ * distributions (op_distribution.h) has several numbers for each target: each is scaled as the target is, but a log
+ * variance is shifted by twice the logarithm of the scale.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,23 +27,29 @@ static const char *main_target(const cvy_dataset_info *data)
     return target ? target->name : NULL;
 }
 
-/* The loss layer of the network that compares this output with y, or NULL. */
-static const cvy_layer *layer_that_compares(const cvy_model *m, const char *output)
+/* The loss layer of the network that compares this output with the target, or NULL. */
+static const cvy_layer *layer_that_compares(const cvy_model *m, const char *output, const char *target)
 {
     for (int i = 0; i < m->nlayer; i++)
         if ((m->layer[i].op->flags & CVY_OP_LOSS) && m->layer[i].nfrom > 1 &&
-            strcmp(m->layer[i].from[0], output) == 0 && strcmp(m->layer[i].from[1], "y") == 0)
+            strcmp(m->layer[i].from[0], output) == 0 && strcmp(m->layer[i].from[1], target) == 0)
             return &m->layer[i];
     return NULL;
 }
 
+/* The field whose scaling is that of the data: y, or x if it is the target. */
+static const char *scaled_target(const cvy_dataset_info *data)
+{
+    return data->target_is_input ? "x" : "y";
+}
+
 /* Whether add_loss() of session_model.c puts a loss on this output, the main one or an auxiliary head without `named`,
- * that compares it with y. target: that of the loss, or NULL. */
+ * that compares it with the scaled target. target: that of the loss, or NULL. */
 static int job_compares(const cvy_dataset_info *data, const cvy_model *m, const char *named, const char *target,
                         const char *output)
 {
     target = target ? target : main_target(data);
-    if (!target || strcmp(target, "y") != 0)
+    if (!target || strcmp(target, scaled_target(data)) != 0)
         return 0;
     if (named)
         return strcmp(named, output) == 0;
@@ -59,11 +65,13 @@ static int find_comparison(const cvy_job *job, const cvy_dataset_info *data, con
                            const cvy_op_def **op_out, const cvy_tree **options_out)
 {
     const struct cvy_job_train *t = &job->train;
-    const cvy_layer *layer = layer_that_compares(m, output);
+    const cvy_layer *layer = layer_that_compares(m, output, scaled_target(data));
     *op_out = layer ? layer->op : NULL;
     *options_out = layer ? layer->options : NULL;
     if (layer)
         return 1;
+    if (data->target_is_input && strcmp(cvy_model_output(m), output) == 0)
+        return 1; /* whatever a generator is trained by */
     if (t->nloss == 0 && !cvy_model_has_loss(m))
         return job_compares(data, m, NULL, NULL, output);
     for (int i = 0; i < t->nloss; i++)
@@ -89,7 +97,7 @@ static cvy_status repeat_scaling(const cvy_scaling *of, const cvy_distribution_d
         mean[i] = is_log ? 2 * log(of->std[c]) : of->mean[c];
         std[i] = is_log ? 1 : of->std[c];
     }
-    *out = (cvy_scaling){n, mean, std};
+    *out = (cvy_scaling){.n = n, .mean = mean, .std = std};
     return CVY_OK;
 }
 
@@ -104,6 +112,8 @@ cvy_status cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *da
         return CVY_OK;
     if (op)
         CVY_TRY(cvy_loss_count(op, options, &count));
+    if (count > 1 && data->scaling.nstep > 0)
+        return CVY_OK; /* the logarithm of a variance has no curve to undo: the output stays as it is */
     if (count > 1)
         return repeat_scaling(&data->scaling, cvy_distribution_of(op), count, m, out);
     *out = data->scaling;

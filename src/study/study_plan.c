@@ -149,9 +149,10 @@ static void add_bytes(cvy_text *t, const char *what, int64_t bytes)
     cvy_text_add(t, "  %-44s %16s\n", what, with_commas(bytes).text);
 }
 
-static void add_memory(const cvy_program *p, int training, cvy_text *t)
+/* turn: the trainings of a step; they run one after the other in the same memory. */
+static void add_memory(const cvy_program *p, const int *turn, int nturn, cvy_text *t)
 {
-    int64_t by_role[3] = {0}, feeds = 0;
+    int64_t by_role[3] = {0}, feeds = 0, head = 0;
     for (int i = 0; i < p->vars->count; i++) {
         const cvy_variable *v = p->vars->at[i];
         cvy_blocking b;
@@ -160,11 +161,13 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
     }
     for (int i = 0; i < p->ntask; i++)
         feeds += (int64_t)p->task[i]->plan->feeds.bytes;
+    for (int k = 0; k < nturn; k++)
+        head = CVY_MAX(head, (int64_t)cvy_plan_head_bytes(p->task[turn[k]]->plan));
     const int64_t arena = (int64_t)CVY_MAX(p->memory.arena_bytes, 64);
     const int parts = p->update.shape.state_parts;
     cvy_text_add(t, "\nmemory of this rank, bytes\n");
     add_bytes(t, "arena: activations and gradients of a step", arena);
-    add_bytes(t, "  of it gradients and losses", (int64_t)cvy_plan_head_bytes(p->task[training]->plan));
+    add_bytes(t, "  of it gradients and losses", head);
     add_bytes(t, "weights", by_role[CVY_ROLE_WEIGHT]);
     add_bytes(t, "running statistics", by_role[CVY_ROLE_STATISTIC]);
     add_bytes(t, parts > 1 ? "optimiser's state: this rank's part" : "optimiser's state",
@@ -173,7 +176,7 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
     if (p->memory.is_short)
         cvy_text_add(
             t, "  to stay within plan.memory_limit, backward recomputes %d values: %s more flop for each micro-batch\n",
-            p->task[training]->recomputed.nodes, short_count((double)p->task[training]->recomputed.flop).text);
+            p->task[turn[0]]->recomputed.nodes, short_count((double)p->task[turn[0]]->recomputed.flop).text);
     add_bytes(t, "total", arena + by_role[0] + by_role[1] + by_role[2] + feeds);
     cvy_text_add(t, "  (%.1f MiB; besides these the libraries' own memory, and rows that are read ahead)\n",
                  (double)(arena + by_role[0] + by_role[1] + by_role[2] + feeds) / 1048576);
@@ -212,13 +215,15 @@ static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
     add_batch(s, tr->order.batch, plan, t);
     cvy_program_describe_update(s->program, tr->task.full, t);
     cvy_program_describe_grid(s->program, tr->task.full, t);
-    cvy_text_add(t, "%lld steps an epoch, %lld in all (%g epochs); optimiser %s, %d bucket%s of gradients\n\n",
+    cvy_text_add(t, "%lld steps an epoch, %lld in all (%g epochs); optimiser %s, %d bucket%s of gradients%s\n\n",
                  (long long)tr->order.steps_per_epoch, (long long)tr->order.last_step, tr->epochs,
-                 s->job->train.optimizer, plan->buckets->n, plan->buckets->n == 1 ? "" : "s");
+                 s->job->train.optimizer, plan->buckets->n, plan->buckets->n == 1 ? "" : "s",
+                 tr->nturn > 1 ? " in the first turn" : "");
 }
 
 static void add_prediction(const cvy_program *p, int step, cvy_text *t)
 {
+    const int ncall = step == 0 ? p->kernel.tuning.ncall : p->task[step]->price.ncall;
     double ms = 0;
     int nunknown = 0;
     if (cvy_program_predict(p, step, &ms, &nunknown) != CVY_OK)
@@ -226,12 +231,12 @@ static void add_prediction(const cvy_program *p, int step, cvy_text *t)
     else if (nunknown > 0)
         cvy_text_add(t,
                      "the step's time is not known: %d of %d calls were never measured here; use --planning measure\n",
-                     nunknown, p->kernel.tuning.ncall);
+                     nunknown, ncall);
     else
         cvy_text_add(t,
                      "%.4g ms a step predicted, %.4g samples/s on this rank: the sum of %d measured times, without "
                      "communication and input\n",
-                     ms, 1e3 * (double)p->task[step]->plan->rows / ms, p->kernel.tuning.ncall);
+                     ms, 1e3 * (double)p->task[step]->plan->rows / ms, ncall);
 }
 
 static const char *kind_of(const cvy_program *p, const cvy_program_task *s)
@@ -245,33 +250,83 @@ static void add_steps(const cvy_program *p, cvy_text *t)
     cvy_text_add(t, "\nsteps, all in one arena\n");
     for (int i = 0; i < p->ntask; i++) {
         const cvy_program_task *s = p->task[i];
-        cvy_text_add(t, "  %-10s batch %-6lld %4d instructions %18s bytes\n", kind_of(p, s), (long long)s->batch,
-                     s->plan->ninstr, with_commas((int64_t)s->plan->arena_bytes).text);
+        cvy_text_add(t, "  %-10s batch %-6lld %4d instructions %18s bytes%s%s\n", kind_of(p, s), (long long)s->batch,
+                     s->plan->ninstr, with_commas((int64_t)s->plan->arena_bytes).text, s->label ? "  " : "",
+                     s->label ? s->label : "");
     }
 }
 
-/* Adds everything after the head of the table; `t` has the head already. */
-static cvy_status print_table(const cvy_program *p, int step, cvy_text *t, char **text_out)
+/* What a training trains, if a step takes several. */
+static void add_turn(const cvy_program_task *s, cvy_text *t)
+{
+    if (s->label)
+        cvy_text_add(t, "%s: trains %s by %s\n", s->label, s->train.trains ? s->train.trains : "all weights",
+                     s->train.optimise.op);
+}
+
+/* The layers of a task, with the work for a sample and the time. Returns this work in flop. */
+static double add_task(const cvy_program *p, int step, cvy_text *t)
 {
     const cvy_plan *plan = p->task[step]->plan;
+    add_turn(p->task[step], t);
     const struct totals sum = add_layers(plan->lowered[plan->nmicro - 1], t);
+    const double samples = (double)plan->rows / plan->nmicro, flop = sum.forward + sum.backward;
     if (plan->rows > 0)
-        cvy_text_add(t, "\n%s flop a sample and %s step (%s forward)\n",
-                     short_count((sum.forward + sum.backward) * plan->nmicro / (double)plan->rows).text,
-                     kind_of(p, p->task[step]), short_count(sum.forward * plan->nmicro / (double)plan->rows).text);
+        cvy_text_add(t, "\n%s flop a sample and %s step (%s forward)\n", short_count(flop / samples).text,
+                     kind_of(p, p->task[step]), short_count(sum.forward / samples).text);
     add_prediction(p, step, t);
+    return plan->rows > 0 ? flop / samples : 0;
+}
+
+/* Adds everything after the head of the table; `t` has the head already. turn: the tasks of a step. */
+static cvy_status print_table(const cvy_program *p, const int *turn, int nturn, cvy_text *t, char **text_out)
+{
+    double flop = 0;
+    for (int k = 0; k < nturn; k++) {
+        cvy_text_add(t, "%s", k ? "\n" : "");
+        flop += add_task(p, turn[k], t);
+    }
+    if (nturn > 1)
+        cvy_text_add(t, "\n%s flop a sample in a step that takes all turns\n", short_count(flop).text);
     add_steps(p, t);
-    add_memory(p, step, t);
+    add_memory(p, turn, nturn, t);
     *text_out = t->data;
     return t->status;
 }
 
-static cvy_status print(const cvy_program *p, int step, const char *how, cvy_text *head, char **text_out)
+/* The graphs or candidates of all turns, one after the other. */
+static cvy_status print_each(const cvy_program *p, const int *turn, int nturn, const char *how, char **text_out)
 {
-    if (strcmp(how, "table") == 0)
-        return print_table(p, step, head, text_out);
+    cvy_text all = {0};
+    cvy_status status = CVY_OK;
+    for (int k = 0; k < nturn && status == CVY_OK; k++) {
+        char *text = NULL;
+        status = cvy_program_print(p, turn[k], how, &text);
+        if (p->task[turn[k]]->label)
+            cvy_text_add(&all, "%s%s\n", strcmp(how, "dot") == 0 ? "// " : "", p->task[turn[k]]->label);
+        cvy_text_add(&all, "%s", text ? text : "");
+        cvy_mem_free(&text);
+    }
+    if (status == CVY_OK)
+        status = all.status;
+    if (status == CVY_OK)
+        *text_out = all.data;
+    else
+        cvy_text_free(&all);
+    return status;
+}
+
+static cvy_status print(cvy_program *p, const int *turn, int nturn, const char *how, cvy_text *head, char **text_out)
+{
+    cvy_status status = CVY_OK;
+    for (int k = 0; k < nturn && status == CVY_OK; k++)
+        status = cvy_program_price_task(p, turn[k]);
+    if (status == CVY_OK && strcmp(how, "table") == 0)
+        return print_table(p, turn, nturn, head, text_out);
     cvy_text_free(head);
-    return cvy_program_print(p, step, how, text_out);
+    CVY_TRY(status);
+    return strcmp(how, "json") == 0 ? cvy_program_print(p, turn[0], how, text_out)
+                                    : print_each(p, turn, nturn, how, text_out);
 }
 
 /* ---- the plan of a job ---- */
@@ -298,8 +353,11 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
         status = plan(&t, plan_file);
     if (status == CVY_OK && context->comm->rank == 0) {
         cvy_text head = {0};
+        int turn[CVY_TASKS_MAX];
+        for (int k = 0; k < t.nturn; k++)
+            turn[k] = t.turn[k].full;
         add_run(&t, t.session.program->task[t.task.full]->plan, &head);
-        status = print(t.session.program, t.task.full, how, &head, text_out);
+        status = print(t.session.program, turn, t.nturn, how, &head, text_out);
     }
     status = cvy_comm_agree(context->comm, status);
     cvy_schedule_destroy(&t.schedule);
@@ -330,7 +388,7 @@ cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, 
         cvy_program_describe_update(b.session.program, b.number, &head);
         cvy_program_describe_grid(b.session.program, b.number, &head);
         cvy_text_add(&head, "\n");
-        status = print(b.session.program, b.number, how, &head, text_out);
+        status = print(b.session.program, &b.number, 1, how, &head, text_out);
     }
     status = cvy_comm_agree(context->comm, status);
     cvy_bench_close(&b);

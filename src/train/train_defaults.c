@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <fnmatch.h>
 #include <string.h>
 
 #include "job/job_table.h"
@@ -17,7 +18,7 @@ static int is_given(const cvy_job *job, const char *path)
 static int has_running_statistics(const cvy_program *p)
 {
     for (int i = 0; i < p->vars->count; i++)
-        if (p->vars->at[i]->role == CVY_ROLE_STATISTIC)
+        if (p->vars->at[i]->role == CVY_ROLE_STATISTIC && fnmatch("*.running_var", p->vars->at[i]->name, 0) == 0)
             return 1;
     return 0;
 }

@@ -93,6 +93,27 @@ void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
     }
 }
 
+/* A generator gives nearly equal samples at its beginning, too, so only a fall is worth a word; and one from more than
+ * the data have is none. */
+void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val)
+{
+    char text[320];
+    double value = 0, *most = &t->validation.most_diverse;
+    int higher = 0;
+    if (!find_score(val, "diversity", &value, &higher) || isnan(value))
+        return;
+    if (value < 0.5 * CVY_MIN(*most, 1)) {
+        snprintf(text, sizeof text,
+                 "epoch %lld: generated samples differ from each other only %.2g times as much as the data, after %.2g "
+                 "times before: the generator may have collapsed to few samples (mode collapse); lower the learning "
+                 "rates, train the discriminator less, or continue from an earlier checkpoint",
+                 (long long)(t->step / t->order.steps_per_epoch), value, *most);
+        cvy_log(t->session.context, CVY_LOG_WARN, "%s", text);
+        *most = 0; /* once for each fall */
+    }
+    *most = CVY_MAX(*most, value);
+}
+
 int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room)
 {
     const struct cvy_job_stop *stop = &t->session.job->train.stop;

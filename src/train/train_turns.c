@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "program/program_fill.h"
 #include "train/trainer.h"
 
-/* ---- the tasks ---- */
+/* ---- how a job's turns are trained ---- */
 
 static cvy_status add_tasks(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_training_opts *opts, int64_t tail)
 {
@@ -48,7 +49,160 @@ static cvy_status check_mode(const cvy_trainer *t)
     return CVY_OK;
 }
 
-cvy_status cvy_trainer_add_turns(cvy_trainer *t, cvy_training_opts *opts, int64_t tail)
+/* ---- checks ---- */
+
+/* The item of a name or a list of names; NULL after the last one. */
+static const char *word_at(const cvy_tree *words, int i)
+{
+    if (!words || words->kind != CVY_TREE_LIST)
+        return words && i == 0 ? words->text : NULL;
+    return i < words->count ? words->child[i]->text : NULL;
+}
+
+static int begins_with(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+    return strncmp(text, name, n) == 0 && (text[n] == '.' || !text[n]);
+}
+
+/* Whether a word of `train` may mean weights of the layer: a pattern, its network, the layer, or one of its weights. */
+static int may_mean(const char *word, const cvy_layer *layer)
+{
+    return strpbrk(word, "*?") || begins_with(layer->name, word) || begins_with(word, layer->name);
+}
+
+/* Adds the names of all networks of the model, or of its losses, for a message. */
+static void list_names(const cvy_model *m, int losses, cvy_text *out)
+{
+    for (int i = 0; i < m->nlayer; i++) {
+        const char *name = losses ? m->layer[i].output : (m->layer[i].part ? m->layer[i].part->network : NULL);
+        int known = losses && !(m->layer[i].op->flags & CVY_OP_LOSS);
+        for (int k = 0; k < i && name && !known; k++)
+            known = !losses && m->layer[k].part && strcmp(m->layer[k].part->network, name) == 0;
+        if (name && !known)
+            cvy_text_add(out, "%s%s", out->bytes ? ", " : "", name);
+    }
+}
+
+static cvy_status fail_unknown(const cvy_trainer *t, int turn, const char *what, const char *word, int losses)
+{
+    cvy_text names = {0};
+    list_names(t->session.model, losses, &names);
+    const cvy_status status = cvy_error_set(
+        CVY_E_CONFIG, "%s: train.turns: turn %d %s '%s', and the model has no %s of this name%s%s",
+        cvy_job_where(t->session.job, "train", "turns"), turn + 1, what, word, losses ? "loss" : "network or layer",
+        !names.data ? ""
+        : losses    ? "; its losses are "
+                    : "; its networks are ",
+        names.data ? names.data : "");
+    cvy_text_free(&names);
+    return status;
+}
+
+static int is_loss(const cvy_model *m, const char *name)
+{
+    const int at = cvy_index_find(&m->layer_at, name);
+    return at >= 0 && (m->layer[at].op->flags & CVY_OP_LOSS);
+}
+
+/* The names in a turn, before anything is planned. */
+static cvy_status check_names(const cvy_trainer *t, int turn)
+{
+    const cvy_model *m = t->session.model;
+    const cvy_job_turn *wish = &t->session.job->train.turn[turn];
+    const char *word;
+    for (int i = 0; (word = word_at(wish->losses_tree, i)) != NULL; i++)
+        if (!is_loss(m, word))
+            return fail_unknown(t, turn, "has the loss", word, 1);
+    for (int i = 0; (word = word_at(wish->train_tree, i)) != NULL; i++) {
+        int found = 0;
+        for (int k = 0; k < m->nlayer && !found; k++)
+            found = may_mean(word, &m->layer[k]);
+        if (!found)
+            return fail_unknown(t, turn, "trains", word, 0);
+    }
+    return CVY_OK;
+}
+
+/* A loss that no turn reads would not be computed: probably its name was forgotten. */
+static cvy_status check_losses(const cvy_trainer *t)
+{
+    const cvy_model *m = t->session.model;
+    for (int i = 0; i < m->nlayer; i++) {
+        int is_read = !(m->layer[i].op->flags & CVY_OP_LOSS);
+        for (int k = 0; k < t->nturn && !is_read; k++) {
+            const cvy_program_task *task = t->session.program->task[t->turn[k].full];
+            for (int l = 0; l < task->nloss; l++)
+                is_read |= strcmp(task->loss[l].name, m->layer[i].output) == 0;
+        }
+        CVY_CHECK(is_read, CVY_E_CONFIG,
+                  "%s: train.turns: no turn has the loss %s: add it to the losses of a turn, or take the layer out",
+                  cvy_job_where(t->session.job, "train", "turns"), m->layer[i].output);
+    }
+    return CVY_OK;
+}
+
+/* The next weight that a turn trains, from node *at of its graph on; NULL: there is none. */
+static const cvy_variable *next_trained(const cvy_trainer *t, int turn, int *at)
+{
+    const cvy_graph *g = t->session.program->task[t->turn[turn].full]->split.graph[0];
+    while (*at < g->nnode) {
+        const cvy_node *node = g->node[(*at)++];
+        if (!node->removed && node->op->flags & CVY_OP_OPTIMIZER)
+            return node->src[0]->variable;
+    }
+    return NULL;
+}
+
+static int trains_some(const cvy_trainer *t, int turn, const char *word)
+{
+    const cvy_variable *v;
+    for (int at = 0; (v = next_trained(t, turn, &at)) != NULL;)
+        if (begins_with(v->name, word) || fnmatch(word, v->name, 0) == 0)
+            return 1;
+    return 0;
+}
+
+static const cvy_variable *trained_by_both(const cvy_trainer *t, int a, int b)
+{
+    const cvy_variable *v, *w;
+    for (int i = 0; (v = next_trained(t, a, &i)) != NULL;)
+        for (int k = 0; (w = next_trained(t, b, &k)) != NULL;)
+            if (v == w)
+                return v;
+    return NULL;
+}
+
+cvy_status cvy_trainer_check_turns(const cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const char *where = cvy_job_where(job, "train", "turns"), *word;
+    for (int k = 0; k < job->train.nturn; k++) {
+        const cvy_job_turn *turn = &job->train.turn[k];
+        for (int i = 0; (word = word_at(turn->train_tree, i)) != NULL; i++)
+            CVY_CHECK(trains_some(t, k, word), CVY_E_CONFIG,
+                      "%s: %s: it trains '%s', but its losses do not depend on any weight of it that can be trained",
+                      where, t->session.program->task[t->turn[k].full]->label, word);
+        for (int j = 0; j < k; j++) {
+            const cvy_variable *v = turn->optimizer || job->train.turn[j].optimizer ? trained_by_both(t, j, k) : NULL;
+            CVY_CHECK(!v, CVY_E_CONFIG,
+                      "%s: train.turns: the turns %d and %d both train %s, so they must have the same optimizer: that "
+                      "of the job",
+                      where, j + 1, k + 1, v->name);
+        }
+    }
+    return CVY_OK;
+}
+
+/* ---- the tasks ---- */
+
+static cvy_status set_label(const cvy_trainer *t, int turn, const cvy_training_opts *opts, const char **out)
+{
+    return cvy_pool_printf(t->session.job->pool, (char **)(uintptr_t)out, "train.turns: turn %d (%s)", turn + 1,
+                           opts->losses ? opts->losses : "all losses");
+}
+
+cvy_status cvy_trainer_add_turns(cvy_trainer *t, const cvy_training_opts *opts, int64_t tail)
 {
     const cvy_job *job = t->session.job;
     t->nturn = CVY_MAX(job->train.nturn, 1);
@@ -57,15 +211,19 @@ cvy_status cvy_trainer_add_turns(cvy_trainer *t, cvy_training_opts *opts, int64_
         CVY_TRY(check_mode(t));
     for (int k = 0; k < t->nturn; k++) {
         const cvy_job_turn *wish = job->train.nturn > 0 ? &job->train.turn[k] : NULL;
+        cvy_training_opts own = *opts;
         t->turn[k].every = wish ? wish->every : 1;
-        t->turn[k].lr_mult = wish ? wish->lr_mult : 1;
-        opts->losses = wish ? wish->losses : NULL;
-        opts->trains = wish ? wish->train : NULL;
-        CVY_TRY(add_tasks(t, &t->turn[k], opts, tail));
+        t->turn[k].lr_mult = !wish ? 1 : wish->lr_mult * (wish->optimizer ? wish->lr / job->train.lr : 1);
+        if (wish) {
+            CVY_TRY(check_names(t, k));
+            CVY_TRY(cvy_job_turn_opts(job, k, &own));
+            CVY_TRY(set_label(t, k, &own, &own.label));
+        }
+        CVY_TRY(add_tasks(t, &t->turn[k], &own, tail));
     }
     t->task.full = t->turn[0].full;
     t->task.tail = t->turn[0].tail;
-    return CVY_OK;
+    return job->train.nturn > 0 ? check_losses(t) : CVY_OK;
 }
 
 cvy_row_needs cvy_trainer_row_needs(const cvy_trainer *t)

@@ -237,6 +237,8 @@ static cvy_status end_epoch(cvy_trainer *t)
         cvy_trainer_select(t, &scores);
         t->validation.loss = scores.loss;
     }
+    if (t->validation.source)
+        cvy_trainer_watch_diversity(t, &scores);
     CVY_TRY(cvy_trainer_write_histograms(t, epoch_of(t)));
     log_epoch(t, t->validation.source ? &scores : NULL, skipped, bubble);
     t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;
@@ -479,6 +481,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     cvy_program_describe_grid(s->program, t->task.full, &s->notes);
     cvy_trainer_note_defaults(t);
     CVY_TRY(cvy_job_check_groups(job, s->program));
+    CVY_TRY(cvy_trainer_check_turns(t));
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->task.full));
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_scores(t)));
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_validation(t)));

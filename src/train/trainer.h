@@ -59,8 +59,8 @@ typedef struct cvy_sampling {
 typedef struct cvy_trainer_turn {
     int full, tail; /* tasks of the program: of a whole batch, and of an epoch's smaller last one; tail -1: none */
     int64_t every;  /* it is taken in the steps 0, every, 2 every ... */
-    double lr_mult;
-    double *loss; /* of the task's losses, when it was taken last; NaN before that */
+    double lr_mult; /* factor on the learning rate of the job */
+    double *loss;   /* of the task's losses, when it was taken last; NaN before that */
 } cvy_trainer_turn;
 
 typedef struct cvy_control_request { /* requests of any rank; all ranks have the same copy */
@@ -82,6 +82,7 @@ typedef struct cvy_trainer {
         cvy_scorer scorer;  /* for validation data; without them for test data, only for the curve */
         const char *source; /* "val", "test", or NULL: neither */
         double loss;
+        double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
     } validation;
     cvy_schedule *schedule;
     struct {
@@ -164,7 +165,10 @@ void cvy_trainer_say(cvy_trainer *t, const char *event);
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
 /* ---- train_turns.c: the trainings of a step ---- */
 /* Adds them to the program. tail: samples of an epoch's smaller last batch, 0: there is none. */
-cvy_status cvy_trainer_add_turns(cvy_trainer *t, cvy_training_opts *opts, int64_t tail);
+cvy_status cvy_trainer_add_turns(cvy_trainer *t, const cvy_training_opts *opts, int64_t tail);
+/* Call it after planning. Returns CVY_E_CONFIG if a turn names weights that it does not train, or if turns with
+ * different optimisers train the same weight. */
+cvy_status cvy_trainer_check_turns(const cvy_trainer *t);
 /* Fills the feeds with these rows and takes all turns that are due in this step. Adds their times to *time, and sets
  * the latest loss, which is the sum over the turns. CVY_E_NUMERIC: a loss or a gradient is not finite; weights of turns
  * before have changed. */
@@ -235,6 +239,8 @@ cvy_status cvy_trainer_probe(cvy_context *context, const cvy_job_source *job, co
                              int *higher_out);
 /* Updates the best score and decides on early stopping. */
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val);
+/* Says so if generated samples have become like each other. */
+void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val);
 enum { CVY_EARLY_STOP_TEXT = 256 };
 /* Whether early stopping has ended the run before its last step, now or before a resume. If so, `text` says why. */
 int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room);

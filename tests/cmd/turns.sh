@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich asan
 # turns.sh: a generator and a discriminator that are trained in turns: the same on one rank and on two, after a stop and
-# a resume, and in evaluation; a turn moves its own weights only; what is wrong in such a job is named.
+# a resume, and in evaluation, also with spectral norm; a turn moves its own weights only, by its own optimiser, and may
+# clip them; plan and report show all turns; what is wrong in such a job is named.
 . "$CONVOY_SOURCE/tests/shell.inc"
 cat >job.yaml <<'Y'
 model:
@@ -69,6 +70,68 @@ of() { cat "$1"/checkpoints/*/*.safetensors | grep -ao "\"[a-z0-9]*:$2\": *\"[0-
 losses cut | tail -n 2 >resumed
 tail -n 2 first | cmp -s - resumed || fail "after a resume the losses are others: $(cat resumed first)"
 
+near() { paste "$1" "$2" | awk '{ for (i = 2; i <= 3; i++) { d = $i - $(i + 3); if (d < 0) d = -d; if (d > 1e-9) bad = 1 } } END { exit bad || NR == 0 }'; }
+
+# Spectral norm: the same on any number of ranks, with micro-batches and with layers that ranks share; to the bit after a
+# resume, and with a part of the optimiser's state on each rank.
+sed -e 's/conv: {channels: 4,/conv: {spectral_norm: true, channels: 4,/' -e 's/name: score, channels: 1/name: score, channels: 1, spectral_norm: true/' \
+    -e 's/fc: {channels: 36}/fc: {channels: 36, spectral_norm: true}/' -e 's/- bce:/- hinge:/' -e 's/value: 0.9/value: 1/' -e 's/value: 0,/value: -1,/' job.yaml >spectral.yaml
+"$CONVOY" train spectral.yaml --out spectral --threads 1 >log 2>&1 || fail "it does not train with spectral norm: $(cat log)"
+losses spectral >first_spectral
+cmp -s first first_spectral && fail "spectral norm changes nothing"
+for ranks in 2 3; do
+    $MPIEXEC_N $ranks "$CONVOY" train "$work/spectral.yaml" --out spectral$ranks --threads 1 >log 2>&1 || fail "spectral norm on $ranks ranks: $(cat log)"
+    losses spectral$ranks >other
+    near first_spectral other || fail "spectral norm on $ranks ranks: $(paste first_spectral other)"
+done
+"$CONVOY" train spectral.yaml --out micro --threads 1 --set train.accumulate=2 --set batch_norm.group=4 --set data.tail=drop >log 2>&1 || fail "spectral norm with micro-batches: $(cat log)"
+"$CONVOY" train spectral.yaml --out groups --threads 1 --set batch_norm.group=4 --set data.tail=drop >log 2>&1 || fail "$(cat log)"
+losses micro >other
+losses groups >whole
+near whole other || fail "spectral norm with micro-batches: $(paste whole other)"
+$MPIEXEC_N 2 "$CONVOY" train "$work/spectral.yaml" --out tensor --threads 1 --set parallel.tensor=2 --set parallel.tensor_layers=all >log 2>&1 || fail "spectral norm with ranks that share layers: $(cat log)"
+losses tensor >other
+near first_spectral other || fail "spectral norm with ranks that share layers: $(paste first_spectral other)"
+"$CONVOY" train spectral.yaml --out spectral_cut --threads 1 --set train.steps=8 >log 2>&1 || fail "$(cat log)"
+"$CONVOY" train spectral.yaml --out spectral_cut --resume --threads 1 >log 2>&1 || fail "spectral norm does not resume: $(cat log)"
+losses spectral_cut | tail -n 2 >resumed
+tail -n 2 first_spectral | cmp -s - resumed || fail "after a resume with spectral norm the losses are others: $(cat resumed first_spectral)"
+for mode in sync zero1; do
+    $MPIEXEC_N 2 "$CONVOY" train "$work/spectral.yaml" --out spectral_$mode --threads 1 --set update=$mode --set train.dtype=f32 >log 2>&1 || fail "spectral norm, update: $mode: $(cat log)"
+    losses spectral_$mode >$mode.losses
+done
+cmp -s sync.losses zero1.losses || fail "spectral norm: zero1 has other losses: $(paste sync.losses zero1.losses)"
+"$CONVOY" predict spectral --data '{format: synthetic, samples: 20, shape: [1, 6, 6]}' --out a.npy --threads 1 >log 2>&1 || fail "it does not predict with spectral norm: $(cat log)"
+
+# Clipped weights: a critic with weights near zero has scores near zero, whose bce is log 2 on targets of 1 and 0.
+clip='[{losses: [loss_real, loss_fake], train: discriminator, clip_weights: 1e-6}, {losses: loss_generator, train: generator}]'
+"$CONVOY" train job.yaml --out clipped --threads 1 --set "train.turns=$clip" >log 2>&1 || fail "it does not clip weights: $(cat log)"
+losses clipped | awk 'NR > 1 { for (i = 2; i <= 3; i++) { d = $i - log(2); if (d > 1e-4 || d < -1e-4) bad = 1 } } END { exit bad || NR < 10 }' || fail "weights are not clipped: $(losses clipped)"
+
+# The optimiser of a turn: that of the job, written out, changes nothing; another one does, and a resume continues it.
+own() { echo "[{losses: [loss_real, loss_fake], train: discriminator}, {losses: loss_generator, train: generator, every: 2, lr_mult: 0.5, optimizer: $1}]"; }
+"$CONVOY" train job.yaml --out same --threads 1 --set "train.turns=$(own '{name: adam, lr: 0.002, beta1: 0.5}')" >log 2>&1 || fail "an optimiser of a turn: $(cat log)"
+losses same | cmp -s - first || fail "the optimiser of the job, given to a turn, is another one: $(losses same)"
+"$CONVOY" train job.yaml --out rmsprop --threads 1 --set "train.turns=$(own '{name: rmsprop, lr: 0.01}')" >log 2>&1 || fail "$(cat log)"
+losses rmsprop >with_rmsprop
+cmp -s with_rmsprop first && fail "another optimiser of a turn changes nothing"
+"$CONVOY" train job.yaml --out rmsprop_cut --threads 1 --set "train.turns=$(own '{name: rmsprop, lr: 0.01}')" --set train.steps=8 >log 2>&1 || fail "$(cat log)"
+"$CONVOY" train job.yaml --out rmsprop_cut --resume --threads 1 --set "train.turns=$(own '{name: rmsprop, lr: 0.01}')" >log 2>&1 || fail "it does not resume with an optimiser of a turn: $(cat log)"
+losses rmsprop_cut | tail -n 2 >resumed
+tail -n 2 with_rmsprop | cmp -s - resumed || fail "after a resume the optimiser of a turn is another one: $(cat resumed with_rmsprop)"
+
+# All turns are shown.
+"$CONVOY" plan job.yaml --threads 1 --set "train.turns=$(own rmsprop)" >plan || fail "plan fails"
+grep -q '^train.turns: turn 1 (loss_real, loss_fake): trains discriminator, discriminator.\* by adam$' plan || fail "no first turn: $(cat plan)"
+grep -q '^train.turns: turn 2 (loss_generator): trains generator, generator.\* by rmsprop$' plan || fail "no second turn: $(cat plan)"
+[ "$(grep -c 'generator.fc1  *fc ' plan)" = 2 ] || fail "the layers of both turns are not listed: $(cat plan)"
+grep -q 'training   batch 8 .* turn 2 (loss_generator)' plan || fail "no memory of the second turn: $(cat plan)"
+grep -q 'flop a sample in a step that takes all turns' plan || fail "no sum over the turns: $(cat plan)"
+[ "$("$CONVOY" plan job.yaml --format dot | grep -c '^digraph')" = 2 ] || fail "not two graphs"
+grep -q '"label": "train.turns: turn 2 (loss_generator)"' one/plan.json || fail "plan.json has no second turn"
+"$CONVOY" report one >log 2>&1 || fail "no report: $(cat log)"
+grep -q 'turn 2 (loss_generator)' one/report.html || fail "the report shows no second turn"
+
 # The generator draws from the noise of each sample, the same in each evaluation.
 "$CONVOY" predict one --data '{format: synthetic, samples: 20, shape: [1, 6, 6]}' --out a.npy --threads 1 >log 2>&1 || fail "it does not predict: $(cat log)"
 "$CONVOY" predict one --data '{format: synthetic, samples: 20, shape: [1, 6, 6]}' --out b.npy --threads 1 >log 2>&1 || fail "$(cat log)"
@@ -76,13 +139,28 @@ cmp -s a.npy b.npy || fail "the same samples have other noise"
 
 # What is wrong is named.
 refused "turns: every is 2 in the first turn" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_fake, every: 2}]'
-refused "no variable of the model matches" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_fake, train: critic}]'
-refused "loss_fak" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_fak, train: generator}]'
+refused "turn 1 trains 'critic', and the model has no network or layer of this name; its networks are generator, discriminator" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: [loss_real, loss_fake, loss_generator], train: critic}]'
+refused "no turn has the loss loss_real" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: [loss_fake, loss_generator], train: generator}]'
+refused "train.turns: turn 1 (loss_real): trains: no variable on which the losses depend matches" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_real, train: generator}, {losses: [loss_fake, loss_generator]}]'
+refused "turn 1 (loss_real): it trains 'generator', but its losses do not depend on any weight of it" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_real, train: [discriminator, generator]}, {losses: [loss_fake, loss_generator]}]'
+refused "it trains 'generator'" "$CONVOY" plan job.yaml --set 'train.groups=[{match: generator.*, frozen: true}]' --set 'train.turns=[{train: [generator, discriminator]}]'
+refused "train is an empty list" "$CONVOY" plan job.yaml --set 'train.turns=[{train: []}]'
+refused "lr_mult" "$CONVOY" plan job.yaml --set 'train.turns=[{lr_mult: 0}]'
+refused "clip_weights" "$CONVOY" plan job.yaml --set 'train.turns=[{clip_weights: -1}]'
+refused "no optimiser 'adm', did you mean 'adam'?" "$CONVOY" plan job.yaml --set 'train.turns=[{optimizer: adm}]'
+refused "beta3" "$CONVOY" plan job.yaml --set 'train.turns=[{optimizer: {name: adam, beta3: 1}}]'
+refused "clip_weights belongs to a turn" "$CONVOY" plan job.yaml --set 'train.optimizer={name: adam, clip_weights: 1}'
+refused "the turns 1 and 2 both train discriminator." "$CONVOY" plan job.yaml --set 'train.turns=[{losses: [loss_real, loss_generator], train: discriminator}, {losses: loss_fake, train: discriminator, optimizer: sgd}]'
+refused "has the loss 'loss_fak', and the model has no loss of this name; its losses are loss_real, loss_fake, loss_generator" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_fak, train: generator}]'
 refused "train.turns needs update: sync or zero1" "$CONVOY" plan job.yaml --set update=delayed
 sed 's/generator: {name: fake, from: z}/generator: {name: fake, from: [z, x]}/' job.yaml >bad.yaml
 refused "network generator has 1 input, and \`from\` names 2" "$CONVOY" plan bad.yaml
 sed 's/generator: {name: fake, from: z}/generator: {name: fake, form: z}/' job.yaml >bad.yaml
 refused "network generator has no key 'form'" "$CONVOY" plan bad.yaml
 sed 's/{name: judged, from: fake}/{name: judged, from: z}/' job.yaml >bad.yaml
-refused "discriminator.conv1" "$CONVOY" plan bad.yaml
+refused "network discriminator as judged, applied to z, which is 8x5: layer discriminator.conv1" "$CONVOY" plan bad.yaml
+sed 's/shape: \[1, 6, 6\]}}, tanh/shape: [2, 3, 6]}}, tanh/' job.yaml >bad.yaml
+refused "network discriminator as judged, applied to fake of network generator, which is 8x2x3x6" "$CONVOY" plan bad.yaml
+sed 's/- generator: {name: fake/- generater: {name: fake/' job.yaml >bad.yaml
+refused "the networks of this model are generator, discriminator" "$CONVOY" plan bad.yaml
 exit $failed

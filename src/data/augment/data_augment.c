@@ -217,6 +217,8 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     cvy_status status = cvy_pool_create(&a->pool);
     if (status == CVY_OK)
         status = add_operations(a, steps);
+    if (status == CVY_OK && a->target.info.is_input && !random)
+        status = cvy_target_scale_input(a, info->dtype == CVY_DTYPE_U8);
     if (status != CVY_OK) {
         cvy_augment_destroy(&a);
         return status;

@@ -153,6 +153,8 @@ void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info);
 /* Returns an error if the operation, which moves pixels, would move x away from a target whose role is not known.
  * Otherwise follows the shape of the target. */
 cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at);
+/* If the target is x: notes how the operations on its values are undone. */
+cvy_status cvy_target_scale_input(cvy_augment *a, int is_bytes);
 /* Writes a part of the target, y [elems], of a sample whose pixels have not moved. */
 cvy_status cvy_target_apply_part(const cvy_augment *a, const float *y, int64_t elems, void *y_out);
 /* Writes the mask of a sample whose x has been augmented by w. */

@@ -36,6 +36,8 @@ static const cvy_option normalize_target_opts[] = {
     {0},
 };
 
+static const cvy_option no_opts[] = {{0}};
+
 /* ---- reading the list ---- */
 
 /* Whether y has the positions of x, [positions...] or [C, positions...]: the height and width of a picture, or those of
@@ -153,6 +155,55 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
     return is_map ? check_map(a, role, at) : CVY_OK;
 }
 
+/* ---- x as the target ---- */
+
+static cvy_status set_input(cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
+{
+    (void)s;
+    (void)at;
+    a->target.info.is_input = 1;
+    a->target.info.scaling = (cvy_scaling){0};
+    return CVY_OK;
+}
+
+/* One step (x - shift) * by, for each of n channels, as a mean and a standard deviation. */
+static cvy_status as_mean_and_std(cvy_augment *a, const cvy_value_step *step, int64_t n)
+{
+    double *mean = NULL, *std = NULL;
+    CVY_TRY(cvy_pool_alloc(a->pool, sizeof *mean * (size_t)n, &mean));
+    CVY_TRY(cvy_pool_alloc(a->pool, sizeof *std * (size_t)n, &std));
+    for (int64_t c = 0; c < n; c++) {
+        mean[c] = step->shift.at[c];
+        std[c] = 1 / step->by.at[c];
+    }
+    a->target.info.scaling = (cvy_scaling){.n = n, .mean = mean, .std = std};
+    return CVY_OK;
+}
+
+cvy_status cvy_target_scale_input(cvy_augment *a, int is_bytes)
+{
+    cvy_value_step *step = NULL;
+    int nstep = 0, moves = 0;
+    int64_t n = 1;
+    CVY_TRY(cvy_pool_alloc(a->pool, sizeof *step * CVY_VALUE_STEPS_MAX, &step));
+    CVY_TRY(cvy_augment_value_steps(a, is_bytes, step, &nstep, &moves));
+    for (int i = 0; i < nstep; i++) {
+        n = CVY_MAX(n, step[i].by.count);
+        for (int c = 0; c < step[i].by.count; c++)
+            CVY_CHECK(step[i].by.at[c] != 0, CVY_E_CONFIG,
+                      "data.augment multiplies x with 0, and data.roles says that x is the target, whose units would "
+                      "be lost");
+    }
+    if (nstep == 0)
+        return CVY_OK;
+    if (nstep == 1 && step[0].curve == CVY_CURVE_AFFINE)
+        return as_mean_and_std(a, &step[0], n);
+    a->target.info.scaling = (cvy_scaling){.n = n, .nstep = nstep, .step = step};
+    return CVY_OK;
+}
+
+/* ---- the scaling ---- */
+
 /* Reads one number, or a list with a number for each channel. */
 static cvy_status read_numbers(const cvy_augment *a, const char *what, const cvy_tree *node, double **out)
 {
@@ -187,7 +238,8 @@ static cvy_status set_scaling(cvy_augment *a, const cvy_operation *s, const cvy_
     for (int64_t i = 0; i < a->target.info.nchannels; i++)
         CVY_CHECK(std[i] > 0, CVY_E_CONFIG, "%s: std is %g, expected more than 0", cvy_tree_where(s->o.target_std),
                   std[i]);
-    a->target.info.scaling = (cvy_scaling){a->target.info.nchannels, mean, std};
+    if (!a->target.info.is_input)
+        a->target.info.scaling = (cvy_scaling){.n = a->target.info.nchannels, .mean = mean, .std = std};
     return CVY_OK;
 }
 
@@ -365,15 +417,31 @@ cvy_status cvy_target_apply_part(const cvy_augment *a, const float *y, int64_t e
     return CVY_OK;
 }
 
+static double undo(const cvy_scaling *s, int64_t c, double y)
+{
+    if (s->nstep == 0)
+        return y * s->std[c] + s->mean[c];
+    for (int i = s->nstep - 1; i >= 0; i--) {
+        const cvy_value_step *step = &s->step[i];
+        const int64_t at = step->by.count == 1 ? 0 : c;
+        switch (step->curve) {
+        case CVY_CURVE_AFFINE: y = y / step->by.at[at] + step->shift.at[at]; break;
+        case CVY_CURVE_LOG: y = copysign(expm1(fabs(y)), y) / step->by.at[at]; break;
+        case CVY_CURVE_ASINH: y = sinh(y) / step->by.at[at]; break;
+        }
+    }
+    return y;
+}
+
 void cvy_scaling_undo(const cvy_scaling *s, int64_t rows, int64_t row_elems, cvy_dtype dtype, void *y)
 {
     const int64_t plane = s->n > 0 ? row_elems / s->n : 0;
     for (int64_t i = 0; i < rows * s->n * plane; i++) {
         const int64_t c = i / plane % s->n;
         if (dtype == CVY_DTYPE_F32)
-            ((float *)y)[i] = (float)((double)((float *)y)[i] * s->std[c] + s->mean[c]);
+            ((float *)y)[i] = (float)undo(s, c, (double)((float *)y)[i]);
         else if (dtype == CVY_DTYPE_F64)
-            ((double *)y)[i] = ((double *)y)[i] * s->std[c] + s->mean[c];
+            ((double *)y)[i] = undo(s, c, ((double *)y)[i]);
     }
 }
 
@@ -388,4 +456,10 @@ CVY_AUGMENT_DEFINE(normalize_target) = {
     .name = "normalize_target",
     .options = normalize_target_opts,
     .set_target = set_scaling,
+};
+
+CVY_AUGMENT_DEFINE(input_target) = {
+    .name = "input_target",
+    .options = no_opts,
+    .set_target = set_input,
 };

@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/generated/data_fft.h"
+#include "base/number/base_fft.h"
 
 enum { TARGETS_AUTO, TARGETS_YES, TARGETS_NO };
 enum { SIZE_MAX_CELLS = 2048, DRAW_INDEX = 0, DRAW_SIGMA = 1 };

@@ -53,8 +53,10 @@ static cvy_status write_node(cvy_onnx_writer *w, const cvy_node *node)
     const cvy_onnxop_def *op = cvy_onnxop_find(node->op->name);
     if (!op)
         CVY_ONNXW_FAIL(node, "%s", "it has no ONNX form, so the network cannot be written as an ONNX file");
+    const int before = w->nnode;
     CVY_TRY(op->same ? cvy_onnxw_simple(w, node, op->same) : op->write(w, node));
-    w->node[w->nnode - 1]->name = (char *)(uintptr_t)w->here;
+    if (w->nnode > before) /* a weight that is made of another one becomes a constant */
+        w->node[w->nnode - 1]->name = (char *)(uintptr_t)w->here;
     return CVY_OK;
 }
 

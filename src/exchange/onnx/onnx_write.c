@@ -46,16 +46,35 @@ static cvy_status add_tensor(cvy_onnx_writer *w, const char *name, int type, con
     return CVY_OK;
 }
 
-/* The values of a variable as f32; those that are f32 already stay where they are. */
-static cvy_status add_variable(cvy_onnx_writer *w, const cvy_variable *v, const cvy_shape *shape)
+static cvy_status find_values(const cvy_onnx_writer *w, const cvy_variable *v, const cvy_tensor_entry **out)
 {
     const int at = cvy_index_find(&w->entries, v->name);
     CVY_CHECK(at >= 0, CVY_E_ARGUMENT, "no values are given for the variable %s", v->name);
     const cvy_tensor_entry *e = &w->from->tensor[at];
-    const int64_t n = cvy_shape_elems(&e->shape);
     CVY_CHECK(cvy_shape_equal(&e->shape, &v->shape) && (e->dtype == CVY_DTYPE_F32 || e->dtype == CVY_DTYPE_F64),
               CVY_E_SHAPE, "variable %s is %s of %s, expected %s of f32 or f64", v->name, cvy_shape_text(&e->shape),
               cvy_dtype_text(e->dtype), cvy_shape_text(&v->shape));
+    *out = e;
+    return CVY_OK;
+}
+
+cvy_status cvy_onnxw_values(cvy_onnx_writer *w, const cvy_node *node, int i, double **out)
+{
+    const cvy_tensor_entry *e = NULL;
+    CVY_TRY(find_values(w, node->src[i]->variable, &e));
+    const int64_t n = cvy_shape_elems(&e->shape);
+    CVY_TRY(cvy_pool_alloc(w->pool, sizeof **out * (size_t)(n + 1), out));
+    for (int64_t k = 0; k < n; k++)
+        (*out)[k] = e->dtype == CVY_DTYPE_F64 ? ((const double *)e->data)[k] : ((const float *)e->data)[k];
+    return CVY_OK;
+}
+
+/* The values of a variable as f32; those that are f32 already stay where they are. */
+static cvy_status add_variable(cvy_onnx_writer *w, const cvy_variable *v, const cvy_shape *shape)
+{
+    const cvy_tensor_entry *e = NULL;
+    CVY_TRY(find_values(w, v, &e));
+    const int64_t n = cvy_shape_elems(&e->shape);
     const void *data = e->data;
     if (e->dtype == CVY_DTYPE_F64) {
         float *f = NULL;

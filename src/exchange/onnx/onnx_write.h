@@ -39,6 +39,8 @@ typedef struct cvy_onnx_writer {
 cvy_status cvy_onnxw_src(cvy_onnx_writer *w, const cvy_node *node, int i, const char **out);
 /* The same for a variable in another shape of the same size. */
 cvy_status cvy_onnxw_shaped(cvy_onnx_writer *w, const cvy_node *node, int i, const cvy_shape *shape, const char **out);
+/* The values of source i, a variable; in the pool. */
+cvy_status cvy_onnxw_values(cvy_onnx_writer *w, const cvy_node *node, int i, double **out);
 /* The value of an input or of a layer's output; NULL: there is none. */
 const cvy_value *cvy_onnxw_value(const cvy_onnx_writer *w, const char *output);
 /* The name of the node's result. */

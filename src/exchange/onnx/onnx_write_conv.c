@@ -74,6 +74,33 @@ static cvy_status write_deconv(cvy_onnx_writer *w, const cvy_node *node)
 }
 CVY_ONNXOP_DEFINE(deconv) = {"deconv", .write = write_deconv};
 
+static cvy_span plain_span(const cvy_shape *shape, double *data)
+{
+    cvy_span s = {.dtype = CVY_DTYPE_F64, .ndim = shape->ndim, .elems = cvy_shape_elems(shape), .data = data};
+    memcpy(s.dim, shape->dim, sizeof s.dim);
+    return s;
+}
+
+/* The weight to use is a constant of the file: what the operator makes of the variables. */
+static cvy_status write_spectral_norm(cvy_onnx_writer *w, const cvy_node *node)
+{
+    cvy_span src[CVY_NODE_SRC_MAX], dst[2];
+    for (int i = 0; i < node->nsrc; i++) {
+        double *values = NULL;
+        CVY_TRY(cvy_onnxw_values(w, node, i, &values));
+        src[i] = plain_span(&node->src[i]->shape, values);
+    }
+    for (int i = 0; i < node->ndst; i++) {
+        double *values = NULL;
+        const int64_t n = cvy_shape_elems(&node->dst[i]->shape);
+        CVY_TRY(cvy_pool_alloc(w->pool, sizeof *values * (size_t)n, &values));
+        dst[i] = plain_span(&node->dst[i]->shape, values);
+    }
+    CVY_TRY(node->op->reference(node, src, dst));
+    return cvy_onnxw_reals(w, "weight", &node->dst[0]->shape, dst[0].data, &w->name[node->dst[0]->index]);
+}
+CVY_ONNXOP_DEFINE(spectral_norm) = {"spectral_norm", .write = write_spectral_norm};
+
 /* ---- pooling ---- */
 
 /* Whether the last window goes past the padding, which is what ceil_mode is for. If `ceil` changes nothing, it is left

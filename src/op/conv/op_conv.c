@@ -35,6 +35,7 @@ static const cvy_option conv_rows[] = {
     {"bias_init", CVY_TYPE_REAL, CVY_FIELD(cvy_conv_opts, bias_init), "0", "", "", "the bias at the start"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_conv_opts, relu), "false", "", "",
      "rectify the result; set if the relu that follows is fused in"},
+    CVY_SPECTRAL_NORM_ROW(cvy_conv_opts),
     {0},
 };
 
@@ -59,23 +60,43 @@ static cvy_shape conv_weight_shape(const cvy_window *w, const cvy_window_channel
     return s;
 }
 
+static cvy_status conv_weight(const void *options, const cvy_shape *src, cvy_layer_weight *out)
+{
+    const cvy_conv_opts *o = options;
+    cvy_window w;
+    cvy_window_channels c;
+    CVY_TRY(cvy_conv_window(o, src, &w, &c));
+    *out =
+        (cvy_layer_weight){.shape = conv_weight_shape(&w, &c),
+                           .init = {o->init, o->init_options, c.nsrc / c.groups * w.taps, c.ndst / c.groups * w.taps}};
+    return CVY_OK;
+}
+
 static cvy_status conv_infer(cvy_node *node)
 {
     const cvy_conv_opts *o = node->options;
     cvy_window w;
     cvy_window_channels c;
+    cvy_layer_weight weight;
     CVY_TRY(cvy_conv_window(o, cvy_node_src(node, 0), &w, &c));
-    const cvy_shape weight = conv_weight_shape(&w, &c), bias = {.ndim = 1, .dim = {o->channels}};
-    const cvy_shape dst = cvy_window_dst_shape(&w, c.n, c.ndst);
-    const cvy_init weight_init = {o->init, o->init_options, c.nsrc / c.groups * w.taps, c.ndst / c.groups * w.taps};
-    CVY_TRY(cvy_node_param(node, "weight", &weight, &weight_init, 1));
+    CVY_TRY(conv_weight(o, cvy_node_src(node, 0), &weight));
+    const cvy_shape bias = {.ndim = 1, .dim = {o->channels}}, dst = cvy_window_dst_shape(&w, c.n, c.ndst);
+    CVY_TRY(cvy_layer_take_weight(node, &weight));
     if (o->bias) {
         char value[48];
         snprintf(value, sizeof value, "value: %.17g", o->bias_init);
-        const cvy_init bias_init = {"constant", value, weight_init.fan_in, weight_init.fan_out};
+        const cvy_init bias_init = {"constant", value, weight.init.fan_in, weight.init.fan_out};
         CVY_TRY(cvy_node_param(node, "bias", &bias, &bias_init, 0));
     }
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &dst);
+}
+
+static cvy_status conv_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                             cvy_value *const *src, int nsrc, cvy_value **dst_out)
+{
+    cvy_conv_opts o;
+    CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
+    return cvy_layer_build(g, op, name, &o, o.spectral_norm ? conv_weight : NULL, src, nsrc, dst_out);
 }
 
 cvy_status cvy_conv_add_grads(cvy_grad *g, const cvy_node *fwd, cvy_value *ddst, const char *weight_op,
@@ -197,11 +218,12 @@ static unsigned splits_of(const cvy_conv_opts *o)
     return (o->groups == 1 ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0) | (one_position ? CVY_SPLIT_SPACE : 0);
 }
 
-/* With a fused ReLU inputs cannot be split, because the ReLU comes after the sum over the inputs. */
+/* With a fused ReLU inputs cannot be split, because the ReLU comes after the sum over the inputs. A weight that is made
+ * of the whole variable is split by its outputs only. */
 static unsigned conv_splits(const cvy_node *node)
 {
     const cvy_conv_opts *o = node->options;
-    return splits_of(o) & ~(o->relu ? CVY_SPLIT_INPUTS : 0u);
+    return splits_of(o) & ~(o->relu || o->spectral_norm ? CVY_SPLIT_INPUTS : 0u);
 }
 
 cvy_status cvy_conv_part_channels(const cvy_node_part *part, int64_t *channels, int64_t *groups, int *bias)
@@ -224,6 +246,7 @@ static cvy_status conv_part(const cvy_node *node, cvy_node_part *part, void *opt
 {
     cvy_conv_opts *o = options;
     const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation};
+    cvy_layer_part_weight(node, part, 0);
     return part->split == CVY_SPLIT_SPACE ? cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part)
                                           : cvy_conv_part_channels(part, &o->channels, &o->groups, &o->bias);
 }
@@ -234,13 +257,14 @@ CVY_OP_DEFINE(conv) = {
     .options = conv_rows,
     .options_size = sizeof(cvy_conv_opts),
     .nsrc_min = 1,
-    .nsrc_max = 1,
+    .nsrc_max = 2, /* the second: a weight that other nodes make */
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = conv_splits,
     .part_splits = CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .part = conv_part,
     .infer = conv_infer,
+    .build = conv_build,
     .grad = conv_grad,
     .cost = conv_cost,
     .reference = conv_reference,

@@ -13,6 +13,7 @@
 #ifndef CVY_OP_CONV_H
 #define CVY_OP_CONV_H
 
+#include "op/conv/op_spectral_norm.h"
 #include "op/conv/op_window.h"
 
 typedef struct cvy_conv_opts {
@@ -22,6 +23,7 @@ typedef struct cvy_conv_opts {
     const char *init, *init_options;
     double bias_init;
     int relu; /* set by the fusion pass: dst = max(conv, 0). The gradient operators ignore it */
+    int spectral_norm;
 } cvy_conv_opts;
 
 /* Options of conv_grad_src and conv_grad_weight. */
@@ -36,6 +38,7 @@ typedef struct cvy_deconv_opts {
     int bias;
     const char *init, *init_options;
     double bias_init;
+    int spectral_norm;
 } cvy_deconv_opts;
 
 /* Options of deconv_grad_src and deconv_grad_weight. */

@@ -35,6 +35,7 @@ static const cvy_option deconv_rows[] = {
     {"init_options", CVY_TYPE_STRING, CVY_FIELD(cvy_deconv_opts, init_options), "", "", "",
      "options of the initialiser, as `std: 0.01`"},
     {"bias_init", CVY_TYPE_REAL, CVY_FIELD(cvy_deconv_opts, bias_init), "0", "", "", "the bias at the start"},
+    CVY_SPECTRAL_NORM_ROW(cvy_deconv_opts),
     {0},
 };
 
@@ -59,23 +60,44 @@ static cvy_shape deconv_weight_shape(const cvy_window *w, const cvy_window_chann
     return s;
 }
 
+static cvy_status deconv_weight(const void *options, const cvy_shape *src, cvy_layer_weight *out)
+{
+    const cvy_deconv_opts *o = options;
+    cvy_window w;
+    cvy_window_channels c;
+    CVY_TRY(cvy_deconv_window(o, src, &w, &c));
+    *out =
+        (cvy_layer_weight){.shape = deconv_weight_shape(&w, &c),
+                           .init = {o->init, o->init_options, c.ndst / c.groups * w.taps, c.nsrc / c.groups * w.taps},
+                           .axis = 1};
+    return CVY_OK;
+}
+
 static cvy_status deconv_infer(cvy_node *node)
 {
     const cvy_deconv_opts *o = node->options;
     cvy_window w;
     cvy_window_channels c;
+    cvy_layer_weight weight;
     CVY_TRY(cvy_deconv_window(o, cvy_node_src(node, 0), &w, &c));
-    const cvy_shape weight = deconv_weight_shape(&w, &c), bias = {.ndim = 1, .dim = {o->channels}};
-    const cvy_shape dst = cvy_window_src_shape(&w, c.n, c.nsrc);
-    const cvy_init weight_init = {o->init, o->init_options, c.ndst / c.groups * w.taps, c.nsrc / c.groups * w.taps};
-    CVY_TRY(cvy_node_param(node, "weight", &weight, &weight_init, 1));
+    CVY_TRY(deconv_weight(o, cvy_node_src(node, 0), &weight));
+    const cvy_shape bias = {.ndim = 1, .dim = {o->channels}}, dst = cvy_window_src_shape(&w, c.n, c.nsrc);
+    CVY_TRY(cvy_layer_take_weight(node, &weight));
     if (o->bias) {
         char value[48];
         snprintf(value, sizeof value, "value: %.17g", o->bias_init);
-        const cvy_init bias_init = {"constant", value, weight_init.fan_in, weight_init.fan_out};
+        const cvy_init bias_init = {"constant", value, weight.init.fan_in, weight.init.fan_out};
         CVY_TRY(cvy_node_param(node, "bias", &bias, &bias_init, 0));
     }
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &dst);
+}
+
+static cvy_status deconv_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                               cvy_value *const *src, int nsrc, cvy_value **dst_out)
+{
+    cvy_deconv_opts o;
+    CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
+    return cvy_layer_build(g, op, name, &o, o.spectral_norm ? deconv_weight : NULL, src, nsrc, dst_out);
 }
 
 static cvy_status deconv_grad(cvy_grad *g, const cvy_node *fwd)
@@ -132,10 +154,12 @@ static const cvy_sample deconv_samples[] = {
     {0},
 };
 
-/* With groups, output features depend on their own input features only, so neither is split. */
+/* With groups, output features depend on their own input features only, so neither is split. A weight that is made of
+ * the whole variable is split by its outputs only. */
 static unsigned deconv_splits(const cvy_node *node)
 {
-    return ((const cvy_deconv_opts *)node->options)->groups == 1 ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0;
+    const cvy_deconv_opts *o = node->options;
+    return o->groups != 1 ? 0 : CVY_SPLIT_OUTPUTS | (o->spectral_norm ? 0 : CVY_SPLIT_INPUTS);
 }
 
 /* As conv_part; the part of a result ends between the positions that its last source position touches, so it is cut
@@ -146,6 +170,7 @@ static cvy_status deconv_part(const cvy_node *node, cvy_node_part *part, void *o
     const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation},
                            extra = {&o->kernel, &o->stride, &o->output_pad, NULL};
     cvy_node_part unused = *part;
+    cvy_layer_part_weight(node, part, 1);
     if (part->split != CVY_SPLIT_SPACE)
         return cvy_conv_part_channels(part, &o->channels, &o->groups, &o->bias);
     part->transposed = 1;
@@ -160,13 +185,14 @@ CVY_OP_DEFINE(deconv) = {
     .options = deconv_rows,
     .options_size = sizeof(cvy_deconv_opts),
     .nsrc_min = 1,
-    .nsrc_max = 1,
+    .nsrc_max = 2, /* the second: a weight that other nodes make */
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = deconv_splits,
     .part_splits = CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .part = deconv_part,
     .infer = deconv_infer,
+    .build = deconv_build,
     .grad = deconv_grad,
     .cost = deconv_cost,
     .reference = deconv_reference,

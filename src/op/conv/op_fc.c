@@ -26,31 +26,48 @@ static const cvy_option fc_rows[] = {
      "rectify the result; set if the relu that follows is fused in"},
     {"flatten", CVY_TYPE_BOOL, CVY_FIELD(cvy_fc_opts, flatten), "true", "", "",
      "the inputs are all elements of a sample; false: those of the last axis, for each place of the others"},
+    CVY_SPECTRAL_NORM_ROW(cvy_fc_opts),
     {0},
 };
+
+static cvy_status fc_weight(const void *options, const cvy_shape *src, cvy_layer_weight *out)
+{
+    const cvy_fc_opts *o = options;
+    CVY_CHECK(src->ndim >= (o->flatten ? 1 : 2), CVY_E_SHAPE, "fc needs a source [N, ...%s], got %s",
+              o->flatten ? "" : ", inputs", cvy_shape_text(src));
+    const int64_t width = cvy_fc_matrix_of(o, src).width;
+    *out = (cvy_layer_weight){.shape = {.ndim = 2, .dim = {o->channels, width}},
+                              .init = {o->init, o->init_options, width, o->channels}};
+    return CVY_OK;
+}
 
 static cvy_status fc_infer(cvy_node *node)
 {
     const cvy_fc_opts *o = node->options;
-    const cvy_shape *src = cvy_node_src(node, 0);
-    CVY_CHECK(src->ndim >= (o->flatten ? 1 : 2), CVY_E_SHAPE, "fc needs a source [N, ...%s], got %s",
-              o->flatten ? "" : ", inputs", cvy_shape_text(src));
-    const int64_t width = cvy_fc_matrix_of(o, src).width;
-    const cvy_shape weight = {.ndim = 2, .dim = {o->channels, width}}, bias = {.ndim = 1, .dim = {o->channels}};
+    const cvy_shape *src = cvy_node_src(node, 0), bias = {.ndim = 1, .dim = {o->channels}};
+    cvy_layer_weight weight;
+    CVY_TRY(fc_weight(o, src, &weight));
     cvy_shape dst = {.ndim = 2, .dim = {src->dim[0], o->channels}};
     if (!o->flatten) {
         dst = *src;
         dst.dim[dst.ndim - 1] = o->channels;
     }
-    const cvy_init weight_init = {o->init, o->init_options, width, o->channels};
-    CVY_TRY(cvy_node_param(node, "weight", &weight, &weight_init, 1));
+    CVY_TRY(cvy_layer_take_weight(node, &weight));
     if (o->bias) {
         char value[48];
         snprintf(value, sizeof value, "value: %.17g", o->bias_init);
-        const cvy_init bias_init = {"constant", value, width, o->channels};
+        const cvy_init bias_init = {"constant", value, weight.init.fan_in, o->channels};
         CVY_TRY(cvy_node_param(node, "bias", &bias, &bias_init, 0));
     }
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &dst);
+}
+
+static cvy_status fc_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                           cvy_value *const *src, int nsrc, cvy_value **dst_out)
+{
+    cvy_fc_opts o;
+    CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
+    return cvy_layer_build(g, op, name, &o, o.spectral_norm ? fc_weight : NULL, src, nsrc, dst_out);
 }
 
 static cvy_status fc_grad(cvy_grad *g, const cvy_node *fwd)
@@ -135,14 +152,14 @@ static const cvy_sample fc_samples[] = {
 static unsigned fc_splits(const cvy_node *node)
 {
     const cvy_fc_opts *o = node->options;
-    return !o->flatten ? 0 : CVY_SPLIT_OUTPUTS | (o->relu ? 0 : CVY_SPLIT_INPUTS);
+    return !o->flatten ? 0 : CVY_SPLIT_OUTPUTS | (o->relu || o->spectral_norm ? 0 : CVY_SPLIT_INPUTS);
 }
 
 /* Of split inputs, the first part adds the bias. */
 static cvy_status fc_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     cvy_fc_opts *o = options;
-    (void)node;
+    cvy_layer_part_weight(node, part, 0);
     if (part->split == CVY_SPLIT_OUTPUTS)
         o->channels = part->count;
     if (part->split == CVY_SPLIT_INPUTS)
@@ -156,12 +173,13 @@ CVY_OP_DEFINE(fc) = {
     .options = fc_rows,
     .options_size = sizeof(cvy_fc_opts),
     .nsrc_min = 1,
-    .nsrc_max = 1,
+    .nsrc_max = 2, /* the second: a weight that other nodes make */
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = fc_splits,
     .part = fc_part,
     .infer = fc_infer,
+    .build = fc_build,
     .grad = fc_grad,
     .cost = fc_cost,
     .reference = fc_reference,

@@ -3,6 +3,8 @@
  *
  *     fc              src [N, ...], weight [K, elements of a sample], bias [K] -> dst [N, K]
  *                     without flatten: src [N, ..., I], weight [K, I], bias [K] -> dst [N, ..., K]
+ * With spectral_norm other nodes make the weight (op_spectral_norm.h).
+ *
  *     fc_grad_src     ddst, weight -> dsrc
  *     fc_grad_weight  src, ddst -> dweight, and dbias if bias is set
  *
@@ -13,7 +15,7 @@
 #ifndef CVY_OP_FC_H
 #define CVY_OP_FC_H
 
-#include "graph/graph_op.h"
+#include "op/conv/op_spectral_norm.h"
 
 typedef struct cvy_fc_opts {
     int64_t channels; /* K */
@@ -22,6 +24,7 @@ typedef struct cvy_fc_opts {
     double bias_init;
     int relu; /* set by the fusion pass: dst = max(fc, 0). The gradient operators ignore it */
     int flatten;
+    int spectral_norm;
 } cvy_fc_opts;
 
 typedef struct cvy_fc_grad_opts { /* of fc_grad_src and fc_grad_weight */

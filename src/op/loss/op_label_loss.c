@@ -12,9 +12,12 @@
 cvy_status cvy_label_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                                 cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
+    const cvy_label_loss_def *def = op->family;
     struct cvy_label_loss *o = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, op->options_size, &o));
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, o, op->options_size));
+    if (def->build_real && nsrc > 1 && cvy_dtype_is_real(src[1]->dtype))
+        return def->build_real(g, name, o, src, nsrc, dst_out);
     return cvy_loss_build(g, op, name, o, &o->labels, src, nsrc, dst_out);
 }
 

@@ -73,6 +73,9 @@ typedef struct cvy_label_loss_def { /* the `family` of the operator and of its g
     double (*term)(const void *options, const cvy_logits *z, int64_t label);
     /* Writes factor times its derivative with respect to each logit, to the elements of dst that z has of x. */
     void (*slope)(const void *options, const cvy_logits *z, int64_t label, double factor, const cvy_span *dst);
+    /* Adds the nodes of the loss if its target is real; NULL: labels are needed. */
+    cvy_status (*build_real)(cvy_graph *g, const char *name, const void *options, cvy_value *const *src, int nsrc,
+                             cvy_value **dst_out);
 } cvy_label_loss_def;
 
 /* Checks output and target, which are the sources from `first` on, and that there are as many class weights as classes.

@@ -90,25 +90,12 @@ cvy_status cvy_bn_scale_shift_params(cvy_node *node, int64_t channels)
     return cvy_node_param(node, "shift", &shape, &zero, 0);
 }
 
-static cvy_status append_statistic(cvy_node *node, const char *suffix, int64_t channels, const char *init_options)
-{
-    char name[160];
-    snprintf(name, sizeof name, "%s.%s", node->layer, suffix);
-    const cvy_shape shape = {.ndim = 1, .dim = {channels}};
-    const cvy_init init = {"constant", init_options, 1, 1};
-    cvy_variable *v = NULL;
-    CVY_EXPECT(node->nsrc < CVY_NODE_SRC_MAX);
-    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_STATISTIC, cvy_graph_weight_dtype(node->graph), &shape,
-                             &init, &v));
-    CVY_TRY(cvy_graph_read_variable(node->graph, v, &node->src[node->nsrc]));
-    node->nsrc++;
-    return CVY_OK;
-}
-
 cvy_status cvy_bn_running_params(cvy_node *node, int64_t channels)
 {
-    CVY_TRY(append_statistic(node, "running_mean", channels, "value: 0"));
-    return append_statistic(node, "running_var", channels, "value: 1");
+    const cvy_shape shape = {.ndim = 1, .dim = {channels}};
+    const cvy_init zero = {"constant", "value: 0", 1, 1}, one = {"constant", "value: 1", 1, 1};
+    CVY_TRY(cvy_node_statistic(node, "running_mean", &shape, &zero));
+    return cvy_node_statistic(node, "running_var", &shape, &one);
 }
 
 static cvy_status add_node(cvy_graph *g, const char *op, const char *layer, const char *suffix, const void *options,

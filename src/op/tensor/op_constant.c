@@ -62,6 +62,7 @@ CVY_OP_DEFINE(constant) = {
     .summary = "one value in the shape of the source",
     .options = constant_opts,
     .options_size = sizeof(struct constant),
+    .flags = CVY_OP_COUNTS,
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,

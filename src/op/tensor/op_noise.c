@@ -10,18 +10,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "base/number/base_rng.h"
-#include "op/tensor/op_per_sample.h"
-
-enum { NORMAL, UNIFORM };
-struct noise {
-    struct cvy_per_sample of; /* first */
-    int distribution;
-};
+#include "op/tensor/op_noise.h"
 
 static const cvy_option noise_opts[] = {
-    {"shape", CVY_TYPE_INTS, CVY_FIELD(noise, of.shape), NULL, "1..", "", "dimensions of a sample"},
-    {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(noise, distribution), "normal", "normal|uniform", "",
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_noise, of.shape), NULL, "1..", "", "dimensions of a sample"},
+    {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(cvy_noise, distribution), "normal", "normal|uniform", "",
      "normal: mean 0, deviation 1; uniform: from -1 to 1"},
     {0},
 };
@@ -29,7 +22,7 @@ static const cvy_option noise_opts[] = {
 static cvy_status noise_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                               cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    struct noise o;
+    struct cvy_noise o;
     CVY_TRY(cvy_per_sample_check(op, src, nsrc));
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
     CVY_CHECK(o.of.shape.count > 0, CVY_E_SHAPE, "layer %s (noise): shape is empty, give the dimensions of a sample",
@@ -46,17 +39,16 @@ static void noise_cost(const cvy_node *node, cvy_cost *cost_out)
 
 static cvy_status noise_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct noise *o = node->options;
+    const struct cvy_noise *o = node->options;
     const uint64_t layer = cvy_rng_name(node->layer);
     const int64_t N = dst->dim[0], each = cvy_span_prod(dst, 1, dst->ndim),
                   step = node->nsrc > 1 ? ((const int64_t *)src[1].data)[0] : -1;
     for (int64_t n = 0; n < N; n++) {
-        const cvy_rng stream =
-            cvy_rng_make_hashed(node->graph->seed, layer, (uint64_t)step, ((const uint64_t *)src[0].data)[n]);
+        const cvy_rng stream = cvy_noise_stream(node->graph->seed, layer, step, ((const int64_t *)src[0].data)[n]);
         for (int64_t i = 0; i < each; i++)
             cvy_set(dst, n * each + i,
-                    o->distribution == NORMAL ? cvy_rng_normal(&stream, (uint64_t)i)
-                                              : 2 * cvy_rng_uniform(&stream, (uint64_t)i) - 1);
+                    o->distribution == CVY_NOISE_NORMAL ? cvy_rng_normal(&stream, (uint64_t)i)
+                                                        : 2 * cvy_rng_uniform(&stream, (uint64_t)i) - 1);
     }
     return CVY_OK;
 }
@@ -64,6 +56,7 @@ static cvy_status noise_reference(const cvy_node *node, const cvy_span *src, con
 static const cvy_sample noise_samples[] = {
     {.src = "3:i64,scalar:i64", .options = "shape: 5", .int_bound = 1000},
     {.src = "2:i64", .options = "shape: [2, 3, 3], distribution: uniform", .int_bound = 1000},
+    {.src = "3:i64,scalar:i64", .options = "shape: [2, 50, 21]", .int_bound = 1000},
     {0},
 };
 
@@ -71,7 +64,8 @@ CVY_OP_DEFINE(noise) = {
     .name = "noise",
     .summary = "random numbers of each sample; its source gives their number",
     .options = noise_opts,
-    .options_size = sizeof(struct noise),
+    .options_size = sizeof(struct cvy_noise),
+    .flags = CVY_OP_COUNTS,
     .nsrc_min = 1,
     .nsrc_max = 2,
     .ndst = 1,

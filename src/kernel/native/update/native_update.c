@@ -42,6 +42,7 @@ cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out)
     u->options = ask->node->options;
     u->threads = ask->threads;
     u->adapts = cvy_update_adapts(ask->node);
+    u->limit = (float)cvy_update_limit(ask->node);
     u->shadow_at = ask->writes_shadow ? ask->node->ndst : 0;
     *state_out = u;
     CVY_TRY(cvy_native_dst_elems(ask, &u->elems));
@@ -84,15 +85,22 @@ void cvy_native_update_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* Rounds the weights to bf16 while they are in the first-level cache. */
-CVY_SIMD static void update_and_write_shadow(int64_t first, int64_t end, void *arg)
+/* Clips the weights, and rounds them to bf16, while they are in the first-level cache. */
+CVY_SIMD static void update_and_finish(int64_t first, int64_t end, void *arg)
 {
     enum { PART = 2048 };
     const cvy_native_update *u = arg;
+    const float limit = u->limit;
     for (int64_t i = first; i < end; i += PART) {
         const int64_t last = CVY_MIN(end, i + PART);
+        float *w = u->weight_out;
         u->range(i, last, arg);
-        cvy_floats_store(1, u->weight_out + i, last - i, u->shadow, i);
+        if (limit > 0)
+#pragma omp simd
+            for (int64_t k = i; k < last; k++)
+                w[k] = w[k] > limit ? limit : w[k] < -limit ? -limit : w[k];
+        if (u->shadow)
+            cvy_floats_store(1, w + i, last - i, u->shadow, i);
     }
 }
 
@@ -154,7 +162,7 @@ cvy_status cvy_native_squares_run(cvy_native_update *u, int nstate, cvy_squares_
 cvy_status cvy_native_update_end(cvy_native_update *u, cvy_range_fn range)
 {
     u->range = range;
-    cvy_parallel_for(u->threads, u->elems, CVY_GRAIN, u->shadow ? update_and_write_shadow : range, u);
+    cvy_parallel_for(u->threads, u->elems, CVY_GRAIN, u->shadow || u->limit > 0 ? update_and_finish : range, u);
     return CVY_OK;
 }
 

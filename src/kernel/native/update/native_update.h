@@ -19,6 +19,7 @@ typedef struct cvy_native_update {
     float *weight_out, *state_out[3];
     cvy_range_fn range;
     int adapts;    /* of lars and lamb: the weight has a trust ratio */
+    float limit;   /* largest magnitude of a weight; 0: none */
     int shadow_at; /* destination that is the bf16 shadow copy of the weight; 0: none */
     cvy_bf16 *shadow;
 } cvy_native_update;
