@@ -72,6 +72,13 @@ for loss in mse huber softmax_cross_entropy focal dice; do
     paste losses.2 losses.spatial | awk '{ if (($3 - $6) ^ 2 > 1e-8) exit 1 }' || fail "$loss: other losses on ranks that share positions: $(paste losses.2 losses.spatial)"
 done
 
+# Positions of weight 0 do not count for the statistics of the targets: the others are 1, 2 and 3.
+"$CONVOY" train mse.yaml --threads 1 --progress none --out scaled --set data.normalize_targets=auto --set train.epochs=1 >log 2>&1 || fail "normalize_targets: $(tail -3 log)"
+# The mean of the targets that count, as the bytes say.
+mean=$(bytes 'if (w) { n++; sum += x % 3 + 1 } if (s == 23 && p == 63) printf "%.6f", sum / n; continue;')
+is=$(sed -n '/normalize_targets/{n;s/.*\[\(.*\)\]/\1/p;}' scaled/job.resolved.yaml)
+awk -v a="$mean" -v b="$is" 'BEGIN { exit !(b != "" && (a - b) ^ 2 < 1e-10) }' || fail "the mean of the targets is $is and not $mean"
+
 # Sample 5 does not count: without it all is the same.
 "$CONVOY" test mse.2 --threads 1 --json >whole 2>log || fail "test: $(cat log)"
 "$CONVOY" test mse.2 --threads 1 --json --data '[{path: junk2, format: npy, range: "0:5"}, {path: junk2, format: npy, range: "6:24"}]' >without 2>log || fail "test: $(cat log)"
