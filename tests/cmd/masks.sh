@@ -3,7 +3,7 @@
 # rows: mpich asan
 # seconds: 30
 # masks.sh: weights of positions in weight.npy: what the targets are where the weight is 0 changes no loss, no weight and
-# no score, with mse, bce, softmax_cross_entropy, focal and dice, on one rank, on three, and on ranks that share the
+# no score, with mse, huber, softmax_cross_entropy, focal and dice, on one rank, on three, and on ranks that share the
 # positions; a sample without weights does not count, and data without any are refused.
 . "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_SITE=off
