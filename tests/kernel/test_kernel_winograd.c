@@ -9,7 +9,7 @@
  * The products of S channels (or tiles) are added one after the other, so the error grows with the square root of S as
  * that of a plain sum does. The transforms count as 64 more summands. Their factors amplify the error, by about as much
  * as the search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64)
- * for 8, and for 12 along a filter of one row or column.
+ * for 8, and for 12 along a filter of one row or column. Under stride 2 four times as many channels are summed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -36,6 +36,10 @@ static const struct layer layers[] = {
     {"inception-v3 7x1", "1x128x17x17", "kernel: [7, 1], channels: 32, pad: [3, 0]"},
     {"inception-v3 1x3", "2x384x8x8", "kernel: [1, 3], channels: 16, pad: [0, 1]"},
     {"inception-v3 3x1", "1x384x8x8", "kernel: [3, 1], channels: 16, pad: [1, 0]"},
+    {"cosmogan conv2", "2x64x32x32", "kernel: 5, channels: 32, stride: 2, pad: 2"},
+    {"dcgan conv3", "2x128x15x17", "kernel: 4, channels: 32, stride: 2, pad: 1"},
+    {"stride 2, 6x5", "2x40x19x12", "kernel: [6, 5], channels: 24, stride: 2, pad: [3, 1]"},
+    {"stride 2, no pad", "1x32x14x13", "kernel: 4, channels: 16, stride: 2"},
     {"overfeat conv5", "1x1024x1x5", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
 };
 
@@ -47,8 +51,10 @@ static int measured;
 
 static double bound_of(const char *kernel, const cvy_node *node, const struct layer *l)
 {
-    const int points = (strstr(kernel, "winograd6") ? 6 : 4) + (strstr(l->options, "kernel: 5") ? 4 : 2);
-    const int64_t summed = strstr(kernel, "grad_weight") ? 64 : node->src[0]->shape.dim[1];
+    const int is_5 = strstr(l->options, "kernel: 5") && !strstr(l->options, "stride: 2"),
+              points = (strstr(kernel, "winograd6") ? 6 : 4) + (is_5 ? 4 : 2);
+    const int64_t parts = strstr(l->options, "stride: 2") && !strstr(kernel, "_grad") ? 4 : 1,
+                  summed = strstr(kernel, "grad_weight") ? 64 : parts * node->src[0]->shape.dim[1];
     const double rounded = node->dst[0]->dtype == CVY_DTYPE_BF16 ? ROUNDED_BF16 : 0;
     return (points == 6 ? 1.3 : 5) * 1.2e-7 * sqrt((double)summed + 64) + rounded;
 }

@@ -1,6 +1,9 @@
 /*
- * native_winograd.c: convolution and its gradients by Winograd's minimal filtering, for 3x3, 5x5, 1x3, 3x1, 1x7 and 7x1
- * filters of stride 1.
+ * native_winograd.c: convolution, deconvolution and their gradients by Winograd's minimal filtering, for 3x3, 5x5, 1x3,
+ * 3x1, 1x7 and 7x1 filters of stride 1, and for those of 4 to 6 rows and columns of stride 2.
+ *
+ * A deconvolution is the gradient of a convolution for its source, and its own gradients are a convolution and the
+ * gradient of that convolution's weight. So `pass` below is always that of the convolution.
  *
  * These kernels run most of the convolutions of most networks. Activations are blocked by channels, with blocks of one
  * CPU vector, in f32 or bf16 (all arithmetic is in f32). Weights have the layout of the variable; each call transforms
@@ -26,8 +29,15 @@ enum {
     LOCAL = CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_LANES_MAX
 };
 
-struct side { /* an activation: [samples, blocks, h, w, lanes] */
-    int64_t channels, blocks, h, w;
+/* An activation, [samples, planes, h, w, lanes]. Under stride 2 that of the longer side counts as four, one for each
+ * parity of rows and columns, whose blocks of channels follow each other: a tile's value (y, x) of block b is at (step
+ * y
+ * + row - shift[0], step x + column - shift[1]) of plane b % planes, where row and column are 0 or 1, see phase_of().
+ */
+struct side {
+    int64_t channels, planes, blocks, h, w;
+    int64_t shift[2];
+    int step;
 };
 
 struct winograd {
@@ -35,18 +45,22 @@ struct winograd {
     const cvy_winograd_tile *tile;
     cvy_layer_pass pass;
     int threads, relu, has_bias;
-    int half;                /* activations are bf16 */
-    int64_t samples, pad[2]; /* pad: of `in` */
-    struct side in, out;     /* products sum over the channels of `in`; CVY_LAYER_GRAD_WEIGHT: src and ddst */
-    int n[2], points;        /* points of a tile: in a row and a column; in total */
-    int64_t rows;            /* tiles in one product */
+    int half;       /* activations are bf16 */
+    int transposed; /* a deconvolution */
+    int64_t samples;
+    struct side in, out; /* products sum over the channels of `in`; CVY_LAYER_GRAD_WEIGHT: src and ddst */
+    int n[2], points;    /* points of a tile: in a row and a column; in total */
+    int64_t kernel[2];
+    int64_t rows; /* tiles in one product */
     int64_t lanes, tiles_w, sample_tiles, tiles;
     int64_t chunk, nchunk; /* tiles in a chunk; chunks */
     int64_t panels;        /* pairs of blocks of out; the last may be one block */
     int64_t strips, group; /* strips of tiles and panels of channels between two transforms of the destination */
     int64_t u_panels;      /* panels that u has room for; a call handles so many at a time */
-    int64_t *in_at, *out_at, *tap_at; /* the offset of a weight is the sum of the three; -1: padding of a block */
-    int64_t weight_floats;            /* size of the variable, with padding */
+    /* The offset of a weight is the sum of the three; -1: padding of a block, or a tap that the filter has not. tap_at:
+     * [phases, taps] */
+    int64_t *in_at, *out_at, *tap_at;
+    int64_t weight_floats; /* size of the variable, with padding */
     /* Scratch memory, in floats. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, ddst sums. */
     int64_t u_floats, v_floats, m_floats, bias_floats;
     /* Of the running call. */
@@ -75,29 +89,48 @@ static size_t plane_bytes(const struct winograd *s, const struct side *side)
     return (size_t)(side->h * side->w * s->lanes) * (s->half ? sizeof(cvy_bf16) : sizeof(float));
 }
 
-/* Returns the n[0] x n[1] values of a tile at (y0, x0): a pointer into the activation if all exist and are f32, else a
- * copy in `local`. */
-static const float *tile_values(const struct winograd *s, const void *data, const struct side *side, int64_t sample,
-                                int64_t block, int64_t y0, int64_t x0, const int *n, float *local, int64_t *row_out)
+/* The parity of a block's rows, then that of its columns. */
+static int64_t phase_of(const struct side *side, int64_t block, int d)
 {
-    const void *plane = (const char *)data + (size_t)(sample * side->blocks + block) * plane_bytes(s, side);
-    if (!s->half && y0 >= 0 && x0 >= 0 && y0 + n[0] <= side->h && x0 + n[1] <= side->w) {
-        *row_out = side->w * s->lanes;
-        return (const float *)plane + (y0 * side->w + x0) * s->lanes;
+    const int64_t phase = block / side->planes;
+    return d == 0 ? phase / 2 : phase % 2;
+}
+
+/* Where the first value of a tile is, that has number `at` along dimension d. */
+static int64_t place_in(const struct winograd *s, const struct side *side, int64_t block, int64_t at, int d)
+{
+    return side->step * at * s->tile->m[d] + phase_of(side, block, d) - side->shift[d];
+}
+
+static size_t plane_at(const struct winograd *s, const struct side *side, int64_t sample, int64_t block)
+{
+    return (size_t)(sample * side->planes + block % side->planes) * plane_bytes(s, side);
+}
+
+/* Returns the n[0] x n[1] values of a tile: a pointer into the activation if all exist and are f32, else a copy in
+ * `local`. distance[2]: between rows and between columns, in floats. */
+static const float *tile_values(const struct winograd *s, const void *data, const struct side *side, struct place p,
+                                int64_t block, const int *n, float *local, int64_t distance[2])
+{
+    const void *plane = (const char *)data + plane_at(s, side, p.sample, block);
+    const int64_t y = place_in(s, side, block, p.y, 0), x = place_in(s, side, block, p.x, 1), step = side->step;
+    if (!s->half && y >= 0 && x >= 0 && y + step * (n[0] - 1) < side->h && x + step * (n[1] - 1) < side->w) {
+        distance[0] = step * side->w * s->lanes;
+        distance[1] = step * s->lanes;
+        return (const float *)plane + (y * side->w + x) * s->lanes;
     }
-    s->isa->load[s->half](plane, side->h, side->w, y0, x0, n, local);
-    *row_out = n[1] * s->lanes;
+    s->isa->load[s->half](plane, side->h, side->w, y, x, side->step, n, local);
+    distance[0] = n[1] * s->lanes;
+    distance[1] = s->lanes;
     return local;
 }
 
 static void transform_in(const struct winograd *s, int64_t tile, int64_t block, float *to, int64_t step)
 {
-    const struct place p = place_of(s, tile);
     float local[LOCAL];
-    int64_t row = 0;
-    const float *from = tile_values(s, s->in_data, &s->in, p.sample, block, p.y * s->tile->m[0] - s->pad[0],
-                                    p.x * s->tile->m[1] - s->pad[1], s->n, local, &row);
-    s->tile->src(from, row, s->lanes, to, step);
+    int64_t distance[2];
+    const float *from = tile_values(s, s->in_data, &s->in, place_of(s, tile), block, s->n, local, distance);
+    s->tile->src(from, distance[0], distance[1], to, step);
 }
 
 /* ---- weights ---- */
@@ -133,17 +166,25 @@ static float *u_at(const struct winograd *s, int64_t block, int64_t c)
     return s->u + (panel - s->panel_first) * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
 }
 
-/* Loads the taps of one channel of in and one block of out; each tap is one vector. */
-static void load_weights(const struct winograd *s, int64_t c, const int64_t *out_at, float *to)
+/* The offsets of the taps for a channel of in and a block of out, one of which says the parity. */
+static const int64_t *taps_of(const struct winograd *s, int64_t c, int64_t block)
 {
-    const int64_t lanes = s->lanes, taps = s->tile->r[0] * s->tile->r[1], in_at = s->in_at[c];
+    const int64_t phase = s->in.step > 1 ? c / s->lanes / s->in.planes : block / s->out.planes;
+    return s->tap_at + phase * s->tile->r[0] * s->tile->r[1];
+}
+
+/* Loads the taps of one channel of in and one block of out; each tap is one vector. */
+static void load_weights(const struct winograd *s, int64_t c, int64_t block, float *to)
+{
+    const int64_t lanes = s->lanes, taps = s->tile->r[0] * s->tile->r[1], in_at = s->in_at[c],
+                  *out_at = s->out_at + block * lanes, *tap_at = taps_of(s, c, block);
     const int side_by_side = in_at >= 0 && out_at[lanes - 1] == out_at[0] + lanes - 1;
     for (int64_t t = 0; t < taps; t++, to += lanes)
-        if (side_by_side)
-            memcpy(to, s->weight + in_at + out_at[0] + s->tap_at[t], (size_t)lanes * sizeof *to);
+        if (side_by_side && tap_at[t] >= 0)
+            memcpy(to, s->weight + in_at + out_at[0] + tap_at[t], (size_t)lanes * sizeof *to);
         else
             for (int64_t l = 0; l < lanes; l++)
-                to[l] = in_at < 0 || out_at[l] < 0 ? 0 : s->weight[in_at + out_at[l] + s->tap_at[t]];
+                to[l] = in_at < 0 || out_at[l] < 0 || tap_at[t] < 0 ? 0 : s->weight[in_at + out_at[l] + tap_at[t]];
 }
 
 /* Work item: one channel of in, for the panels that u holds. */
@@ -154,7 +195,7 @@ static void transform_weights(int64_t first, int64_t end, void *arg)
     float local[LOCAL];
     for (int64_t c = first; c < end; c++)
         for (int64_t block = 2 * s->panel_first; block < last; block++) {
-            load_weights(s, c, s->out_at + block * lanes, local);
+            load_weights(s, c, block, local);
             s->tile->weight(local, s->tile->r[1] * lanes, lanes, u_at(s, block, c), u_step(s));
         }
 }
@@ -187,25 +228,37 @@ static void chunk_products(const struct winograd *s, int64_t p0, int64_t p1, int
         }
 }
 
+/* The results of a tile that exist in plane `block` of out. */
+static cvy_winograd_area area_of(const struct winograd *s, int64_t block, struct place p)
+{
+    const struct side *out = &s->out;
+    const int64_t at[2] = {place_in(s, out, block, p.y, 0), place_in(s, out, block, p.x, 1)},
+                  size[2] = {out->h, out->w};
+    cvy_winograd_area area = {.m = s->tile->m[1], .step = out->step, .y = at[0], .x = at[1]};
+    for (int d = 0; d < 2; d++) {
+        area.first[d] = at[d] < 0;
+        area.end[d] = (int)CVY_MIN(s->tile->m[d], (size[d] - at[d] + out->step - 1) / out->step);
+    }
+    return area;
+}
+
 static void chunk_out(const struct winograd *s, int64_t block, int64_t first, int64_t count, const float *m)
 {
     const int64_t rows = s->rows, lanes = s->lanes, width = panel_blocks(s, block / 2) * lanes,
-                  part = rows * 2 * lanes * s->points;
-    const float *bias = s->bias ? s->bias + block * lanes : NULL;
-    const int *size = s->tile->m;
+                  part = rows * 2 * lanes * s->points, channel = block % s->out.planes * lanes;
+    const float *bias = s->bias ? s->bias + channel : NULL;
     float local[LOCAL], padded[CVY_WINOGRAD_LANES_MAX] = {0};
-    if (bias && (block + 1) * lanes > s->out.channels) {
-        memcpy(padded, bias, (size_t)(s->out.channels - block * lanes) * sizeof *bias);
+    if (bias && channel + lanes > s->out.channels) {
+        memcpy(padded, bias, (size_t)(s->out.channels - channel) * sizeof *bias);
         bias = padded;
     }
     for (int64_t i = 0; i < count; i++) {
         const struct place p = place_of(s, first + i);
-        const int64_t y = p.y * size[0], x = p.x * size[1];
-        void *plane = (char *)s->out_data + (size_t)(p.sample * s->out.blocks + block) * plane_bytes(s, &s->out);
+        const cvy_winograd_area area = area_of(s, block, p);
+        void *plane = (char *)s->out_data + plane_at(s, &s->out, p.sample, block);
         s->tile->dst(m + i / rows * part + i % rows * width + block % 2 * lanes, s->n[1] * rows * width, rows * width,
                      local, lanes);
-        s->isa->store[s->half](local, size[1], (int)CVY_MIN(size[0], s->out.h - y), (int)CVY_MIN(size[1], s->out.w - x),
-                               bias, s->relu, plane, s->out.w, y, x);
+        s->isa->store[s->half](local, &area, bias, s->relu, plane, s->out.w);
     }
 }
 
@@ -248,15 +301,14 @@ static int64_t pieces(const struct winograd *s)
  * vectors]. */
 static void transform_ddst(const struct winograd *s, int64_t i, int64_t block, float *d, float *sum)
 {
-    const struct place p = place_of(s, s->chunk_first + i);
     const int64_t lanes = s->lanes, panel = block / 2, width = panel_blocks(s, panel) * lanes;
-    const int *m = s->tile->m;
     float local[LOCAL];
-    int64_t row = 0;
-    const float *from = tile_values(s, s->out_data, &s->out, p.sample, block, p.y * m[0], p.x * m[1], m, local, &row);
+    int64_t distance[2];
+    const float *from =
+        tile_values(s, s->out_data, &s->out, place_of(s, s->chunk_first + i), block, s->tile->m, local, distance);
     if (s->has_bias)
-        s->isa->add_up(from, row, m, sum);
-    s->tile->ddst(from, row, lanes, d + panel * 2 * lanes * s->chunk + i * width + block % 2 * lanes,
+        s->isa->add_up(from, distance[0], distance[1], s->tile->m, sum);
+    s->tile->ddst(from, distance[0], distance[1], d + panel * 2 * lanes * s->chunk + i * width + block % 2 * lanes,
                   chunk_step(s, &s->out));
 }
 
@@ -304,12 +356,12 @@ static void transform_dweight(int64_t first, int64_t end, void *arg)
     float local[LOCAL];
     for (int64_t c = first; c < end; c++)
         for (int64_t block = 2 * s->panel_first; block < last; block++) {
-            const int64_t *out_at = s->out_at + block * lanes;
+            const int64_t *out_at = s->out_at + block * lanes, *tap_at = taps_of(s, c, block);
             s->tile->dweight(u_at(s, block, c), s->n[1] * u_step(s), u_step(s), local, lanes);
             for (int64_t t = 0; t < taps; t++)
                 for (int64_t l = 0; l < lanes; l++)
-                    if (out_at[l] >= 0)
-                        s->dweight[s->in_at[c] + out_at[l] + s->tap_at[t]] = local[t * lanes + l];
+                    if (s->in_at[c] >= 0 && out_at[l] >= 0 && tap_at[t] >= 0)
+                        s->dweight[s->in_at[c] + out_at[l] + tap_at[t]] = local[t * lanes + l];
         }
 }
 
@@ -336,15 +388,57 @@ static const cvy_winograd_isa *choose_isa(const cvy_layout *src)
     return isa ? isa : cvy_winograd_plain();
 }
 
-/* Finds F(m x m, ..) for a square filter; for a filter of one row or column, m results along it. NULL: none exists. */
-static const cvy_winograd_tile *choose_tile(const cvy_winograd_isa *isa, const cvy_window *w, int m)
+/* Finds the tile for filters of r[0] x r[1] taps: the one with m results along the longer side if there are three taps
+ * or more, and as many points for fewer. NULL: none exists. */
+static const cvy_winograd_tile *choose_tile(const cvy_winograd_isa *isa, const int64_t r[2], int m)
 {
+    const int results = CVY_MAX(r[0], r[1]) == 2 ? m + 1 : m;
     for (int i = 0; i < isa->ntile; i++) {
         const cvy_winograd_tile *tile = &isa->tile[i];
-        if (CVY_MAX(tile->m[0], tile->m[1]) == m && tile->r[0] == w->kernel[0] && tile->r[1] == w->kernel[1])
+        if (CVY_MAX(tile->m[0], tile->m[1]) == results && tile->r[0] == r[0] && tile->r[1] == r[1])
             return tile;
     }
     return NULL;
+}
+
+/* Whether Winograd pays for a filter of stride 2: the four filters of one with three rows would be half zeros. */
+static int fits_stride_2(const cvy_window *w)
+{
+    return w->stride[0] == 2 && w->stride[1] == 2 && w->kernel[0] >= 4 && w->kernel[1] >= 4;
+}
+
+/* The window of the convolution that the node computes, or whose transpose it is, and the rest that its options say. */
+static cvy_status read_options(const cvy_node *node, struct winograd *s, cvy_window *w, cvy_window_channels *c)
+{
+    const int is_forward = node->op->pass == CVY_LAYER_FORWARD;
+    s->transposed = node->op->transposed;
+    s->pass = node->op->pass;
+    if (s->transposed) {
+        const cvy_deconv_grad_opts *g = node->options;
+        const cvy_deconv_opts *o = is_forward ? node->options : &g->deconv;
+        s->pass = is_forward                             ? CVY_LAYER_GRAD_SRC
+                  : node->op->pass == CVY_LAYER_GRAD_SRC ? CVY_LAYER_FORWARD
+                                                         : CVY_LAYER_GRAD_WEIGHT;
+        s->has_bias = o->bias && node->op->pass != CVY_LAYER_GRAD_SRC;
+        CVY_CHECK(!s->has_bias || is_forward, CVY_NOT_APPLICABLE, "this kernel computes no bias of a deconvolution");
+        return cvy_deconv_window(o, is_forward ? cvy_node_src(node, 0) : &g->src, w, c);
+    }
+    const cvy_conv_grad_opts *g = node->options;
+    const cvy_conv_opts *o = is_forward ? node->options : &g->conv;
+    s->relu = is_forward && o->relu;
+    s->has_bias = o->bias && node->op->pass != CVY_LAYER_GRAD_SRC;
+    return cvy_conv_window(o, is_forward ? cvy_node_src(node, 0) : &g->src, w, c);
+}
+
+/* The side of the convolution's source, or of its result. Under stride 2 the source counts as four. */
+static struct side side_of(const struct winograd *s, const cvy_window *w, const cvy_window_channels *c, int is_src)
+{
+    const int64_t *size = is_src ? w->src : w->dst;
+    struct side side = {.channels = is_src ? c->nsrc : c->ndst, .h = size[0], .w = size[1]};
+    side.step = is_src ? (int)w->stride[0] : 1;
+    side.planes = (side.channels + s->lanes - 1) / s->lanes;
+    side.blocks = side.planes * side.step * side.step;
+    return side;
 }
 
 static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
@@ -354,35 +448,34 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
     cvy_window_channels c;
     CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE,
               "train.precise excludes Winograd, which rounds more than a plain sum");
-    s->pass = node->op->pass;
-    const cvy_conv_grad_opts *g = node->options;
-    const cvy_conv_opts *o = s->pass == CVY_LAYER_FORWARD ? node->options : &g->conv;
-    CVY_TRY(cvy_conv_window(o, s->pass == CVY_LAYER_FORWARD ? &node->src[0]->shape : &g->src, &w, &c));
+    CVY_TRY(read_options(node, s, &w, &c));
     s->isa = choose_isa(&ask->src[0]);
     CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vector extensions (gcc or clang)");
-    s->tile = w.nspace == 2 ? choose_tile(s->isa, &w, m) : NULL;
-    int fits = s->tile && c.groups == 1;
+    int fits = w.nspace == 2 && c.groups == 1;
     for (int d = 0; d < w.nspace; d++)
-        fits = fits && w.stride[d] == 1 && w.dilation[d] == 1 && w.pad[d] < w.kernel[d];
-    CVY_CHECK(fits, CVY_NOT_APPLICABLE,
-              "this kernel needs a %s filter, stride 1, no dilation, no groups, and a padding below the filter's size",
-              m == 4 ? "3x3, 5x5, 1x3 or 3x1" : "3x3, 1x7 or 7x1");
+        fits = fits && (w.stride[d] == 1 || fits_stride_2(&w)) && w.dilation[d] == 1 && w.pad[d] < w.kernel[d];
+    const int64_t step = w.stride[0], r[2] = {(w.kernel[0] + step - 1) / step, (w.kernel[1] + step - 1) / step};
+    s->tile = fits ? choose_tile(s->isa, r, m) : NULL;
+    CVY_CHECK(
+        s->tile, CVY_NOT_APPLICABLE,
+        "this kernel needs a %s filter of stride 1, or one of 4 to 6 rows and columns of stride 2, no dilation, no "
+        "groups, and a padding below the filter's size",
+        m == 4 ? "3x3, 5x5, 1x3 or 3x1" : "3x3, 1x7 or 7x1");
     s->lanes = s->isa->lanes;
     CVY_CHECK(c.nsrc >= s->lanes && c.ndst >= s->lanes, CVY_NOT_APPLICABLE,
               "Winograd needs at least %lld channels; this layer has %lld and %lld", (long long)s->lanes,
               (long long)c.nsrc, (long long)c.ndst);
-    const struct side src = {c.nsrc, (c.nsrc + s->lanes - 1) / s->lanes, w.src[0], w.src[1]},
-                      dst = {c.ndst, (c.ndst + s->lanes - 1) / s->lanes, w.dst[0], w.dst[1]};
-    s->in = s->pass == CVY_LAYER_GRAD_SRC ? dst : src;
-    s->out = s->pass == CVY_LAYER_GRAD_SRC ? src : dst;
+    const int backward = s->pass == CVY_LAYER_GRAD_SRC;
+    s->in = side_of(s, &w, &c, !backward);
+    s->out = side_of(s, &w, &c, backward);
     for (int d = 0; d < 2; d++) {
+        s->kernel[d] = w.kernel[d];
         s->n[d] = s->tile->m[d] + s->tile->r[d] - 1;
-        s->pad[d] = s->pass == CVY_LAYER_GRAD_SRC ? s->tile->r[d] - 1 - w.pad[d] : w.pad[d];
+        s->in.shift[d] = backward ? s->tile->r[d] - 1 - w.pad[d] / step : w.pad[d];
+        s->out.shift[d] = backward ? w.pad[d] % step : 0;
     }
     s->samples = c.n;
     s->half = node->src[0]->dtype == CVY_DTYPE_BF16;
-    s->relu = s->pass == CVY_LAYER_FORWARD && o->relu;
-    s->has_bias = o->bias && s->pass != CVY_LAYER_GRAD_SRC;
     return CVY_OK;
 }
 
@@ -446,8 +539,10 @@ static void measure(struct winograd *s)
 {
     const int *m = s->tile->m;
     s->points = s->n[0] * s->n[1];
-    s->tiles_w = (s->out.w + m[1] - 1) / m[1];
-    s->sample_tiles = s->tiles_w * ((s->out.h + m[0] - 1) / m[0]);
+    const int64_t rows = (s->out.h - 1 + s->out.shift[0]) / s->out.step + 1, /* of results, of the fullest parity */
+        columns = (s->out.w - 1 + s->out.shift[1]) / s->out.step + 1;
+    s->tiles_w = (columns + m[1] - 1) / m[1];
+    s->sample_tiles = s->tiles_w * ((rows + m[0] - 1) / m[0]);
     s->tiles = s->samples * s->sample_tiles;
     s->panels = (s->out.blocks + 1) / 2;
     s->u_panels = s->panels;
@@ -495,7 +590,7 @@ static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
         if (ask->src_free[1])
             ask->src[1] = weight;
     }
-    if (s.pass == CVY_LAYER_FORWARD && s.has_bias)
+    if (node->op->pass == CVY_LAYER_FORWARD && s.has_bias)
         ask->src[2] = cvy_layout_plain();
     if (s.pass == CVY_LAYER_GRAD_WEIGHT && s.has_bias)
         ask->dst[1] = cvy_layout_plain();
@@ -504,33 +599,46 @@ static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
     return CVY_OK;
 }
 
-/* Fills the tables of offsets of weights. Forward and CVY_LAYER_GRAD_WEIGHT have C as `in`; CVY_LAYER_GRAD_SRC has K as
- * `in` and the filter rotated by 180 degrees. */
+/* The offset of tap number `tap` of a phase, or -1. The gradient of the source has the filter rotated by 180 degrees.
+ */
+static int64_t tap_offset(const struct winograd *s, const cvy_blocking *b, int64_t phase, int64_t tap)
+{
+    const int step = CVY_MAX(s->in.step, s->out.step);
+    const int64_t taps = s->tile->r[0] * s->tile->r[1], turned = s->pass == CVY_LAYER_GRAD_SRC ? taps - 1 - tap : tap,
+                  at[CVY_NDIM_MAX] = {0, 0, step * (turned / s->tile->r[1]) + phase / 2,
+                                      step * (turned % s->tile->r[1]) + phase % 2};
+    return at[2] < s->kernel[0] && at[3] < s->kernel[1] ? cvy_blocking_offset(b, at) : -1;
+}
+
+/* The offset of a channel along dimension `dim` of the weight, or -1. */
+static int64_t channel_offset(const struct winograd *s, const struct side *side, const cvy_blocking *b, int dim,
+                              int64_t c)
+{
+    int64_t at[CVY_NDIM_MAX] = {0};
+    at[dim] = c % (side->planes * s->lanes);
+    return at[dim] < side->channels ? cvy_blocking_offset(b, at) : -1;
+}
+
+/* Fills the tables of offsets of weights. Forward and CVY_LAYER_GRAD_WEIGHT have C as `in`; CVY_LAYER_GRAD_SRC has K.
+ */
 static cvy_status make_weight_offsets(const cvy_kernel_ask *ask, struct winograd *s)
 {
     const int grad_weight = s->pass == CVY_LAYER_GRAD_WEIGHT, in_dim = s->pass == CVY_LAYER_GRAD_SRC ? 0 : 1;
     const cvy_shape *shape = grad_weight ? cvy_node_dst(ask->node, 0) : cvy_node_src(ask->node, 1);
-    const int64_t in = s->in.blocks * s->lanes, out = s->out.blocks * s->lanes, taps = s->tile->r[0] * s->tile->r[1];
+    const int64_t in = s->in.blocks * s->lanes, out = s->out.blocks * s->lanes, taps = s->tile->r[0] * s->tile->r[1],
+                  step = CVY_MAX(s->in.step, s->out.step), phases = step * step;
     cvy_blocking b;
     CVY_TRY(cvy_blocking_make(grad_weight ? &ask->dst[0] : &ask->src[1], shape, &b));
-    CVY_TRY(cvy_mem_alloc((size_t)(in + out + taps) * sizeof *s->in_at, &s->in_at));
+    CVY_TRY(cvy_mem_alloc((size_t)(in + out + phases * taps) * sizeof *s->in_at, &s->in_at));
     s->out_at = s->in_at + in;
     s->tap_at = s->out_at + out;
     s->weight_floats = b.elems;
-    for (int64_t i = 0; i < in + out + taps; i++) {
-        const int64_t tap = i - in - out, rotated = s->pass == CVY_LAYER_GRAD_SRC ? taps - 1 - tap : tap;
-        int64_t at[CVY_NDIM_MAX] = {0};
-        if (i < in)
-            at[in_dim] = i;
-        else if (i < in + out)
-            at[1 - in_dim] = i - in;
-        else {
-            at[2] = rotated / s->tile->r[1];
-            at[3] = rotated % s->tile->r[1];
-        }
-        const int exists = at[0] < shape->dim[0] && at[1] < shape->dim[1];
-        s->in_at[i] = exists ? cvy_blocking_offset(&b, at) : -1;
-    }
+    for (int64_t c = 0; c < in; c++)
+        s->in_at[c] = channel_offset(s, &s->in, &b, in_dim, c);
+    for (int64_t c = 0; c < out; c++)
+        s->out_at[c] = channel_offset(s, &s->out, &b, 1 - in_dim, c);
+    for (int64_t t = 0; t < phases * taps; t++)
+        s->tap_at[t] = tap_offset(s, &b, t / taps, t % taps);
     return CVY_OK;
 }
 
@@ -579,8 +687,8 @@ static cvy_status tiles_run(void *state, void *const *src, void *const *dst, voi
 static cvy_status grad_weight_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct winograd *s = state;
-    s->in_data = src[0];
-    s->out_data = src[1];
+    s->in_data = src[s->transposed]; /* a deconvolution's result is the source of the convolution */
+    s->out_data = src[1 - s->transposed];
     s->dweight = dst[0];
     s->dbias = s->has_bias ? dst[1] : NULL;
     s->u = scratch;
@@ -596,7 +704,7 @@ static cvy_status grad_weight_run(void *state, void *const *src, void *const *ds
             s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
             cvy_parallel_for(s->threads, s->points * (s->panel_end - s->panel_first), 1, sum_chunk, s);
             if (s->chunk_first + s->chunk >= s->tiles)
-                cvy_parallel_for(s->threads, s->in.channels, 1, transform_dweight, s);
+                cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_dweight, s);
         }
     }
     if (s->dbias)
@@ -624,15 +732,21 @@ static cvy_status create_6(const cvy_kernel_ask *ask, void **state_out)
     return winograd_create(ask, 6, state_out);
 }
 
-#define WINOGRAD(pass, m, order, how)                                                                                  \
+#define WINOGRAD(layer, pass, m, order, how)                                                                           \
     {                                                                                                                  \
-        .name = "native.conv_winograd" #m pass, .op = "conv" pass, .preference = order, .winograd = 1,                 \
+        .name = "native." layer "_winograd" #m pass, .op = layer pass, .preference = order, .winograd = 1,             \
         .offer = offer_##m, .create = create_##m, .run = how, .destroy = winograd_destroy                              \
     }
 
-CVY_KERNEL_DEFINE(native_conv_winograd4) = WINOGRAD("", 4, 125, tiles_run);
-CVY_KERNEL_DEFINE(native_conv_winograd4_grad_src) = WINOGRAD("_grad_src", 4, 125, tiles_run);
-CVY_KERNEL_DEFINE(native_conv_winograd4_grad_weight) = WINOGRAD("_grad_weight", 4, 125, grad_weight_run);
-CVY_KERNEL_DEFINE(native_conv_winograd6) = WINOGRAD("", 6, 108, tiles_run);
-CVY_KERNEL_DEFINE(native_conv_winograd6_grad_src) = WINOGRAD("_grad_src", 6, 108, tiles_run);
-CVY_KERNEL_DEFINE(native_conv_winograd6_grad_weight) = WINOGRAD("_grad_weight", 6, 108, grad_weight_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4) = WINOGRAD("conv", "", 4, 125, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4_grad_src) = WINOGRAD("conv", "_grad_src", 4, 125, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4_grad_weight) = WINOGRAD("conv", "_grad_weight", 4, 125, grad_weight_run);
+CVY_KERNEL_DEFINE(native_conv_winograd6) = WINOGRAD("conv", "", 6, 108, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd6_grad_src) = WINOGRAD("conv", "_grad_src", 6, 108, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd6_grad_weight) = WINOGRAD("conv", "_grad_weight", 6, 108, grad_weight_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd4) = WINOGRAD("deconv", "", 4, 125, tiles_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd4_grad_src) = WINOGRAD("deconv", "_grad_src", 4, 125, tiles_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd4_grad_weight) = WINOGRAD("deconv", "_grad_weight", 4, 125, grad_weight_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd6) = WINOGRAD("deconv", "", 6, 108, tiles_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd6_grad_src) = WINOGRAD("deconv", "_grad_src", 6, 108, tiles_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd6_grad_weight) = WINOGRAD("deconv", "_grad_weight", 6, 108, grad_weight_run);

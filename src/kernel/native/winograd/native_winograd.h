@@ -15,6 +15,10 @@
  * filter of one row or column is transformed along one dimension only, so the error is amplified only once, and n = 12
  * is no worse there than n = 8 in two dimensions.
  *
+ * A filter of stride 2 is cut into four, by the parity of its rows and columns: each works on the positions of the
+ * source with one parity, and has stride 1 there. So it is a convolution of stride 1 with four times as many channels,
+ * whose filters have half as many rows and columns; those of an odd size are filled up with zeros.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_NATIVE_WINOGRAD_H
@@ -38,6 +42,13 @@ typedef struct cvy_winograd_tile {
 /* c [rows, w] = a [blocks, rows, lanes] b [blocks * lanes, w], a sum over channels. w: [0] one vector, [1] two. */
 typedef void (*cvy_winograd_products[2])(int64_t blocks, const float *a, const float *b, float *c);
 
+/* Where the results of a tile of width m go: its rows first[0] .. end[0] - 1 and columns first[1] .. end[1] - 1, of
+ * which that at (0, 0) belongs to (y, x), and neighbours are `step` apart. */
+typedef struct cvy_winograd_area {
+    int m, step, first[2], end[2];
+    int64_t y, x;
+} cvy_winograd_area;
+
 typedef struct cvy_winograd_isa {
     int lanes;                 /* floats in a vector; also the block of channels */
     int rows_least, rows_most; /* range of the number of tiles in one product */
@@ -48,12 +59,12 @@ typedef struct cvy_winograd_isa {
     /* c [sum_rows, w] = (or += if add) a [k, lanes]^T b [k, w], a sum over tiles. Uses a's first sum_rows columns. */
     void (*sum[2])(int64_t k, const float *a, const float *b, int add, float *c);
     /* These copy between tiles and planes [h, w] of vectors; [0] f32, [1] bf16. load copies a tile of n x n at (y0,
-     * x0), which may extend beyond the edge. store writes the first rows and columns of a tile to (y0, x0), with bias
-     * (or NULL) and ReLU. add_up adds all vectors of a tile to `sum`. */
-    void (*load[2])(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to);
-    void (*store[2])(const float *tile, int m, int rows, int cols, const float *bias, int relu, void *plane, int64_t w,
-                     int64_t y0, int64_t x0);
-    void (*add_up)(const float *tile, int64_t row, const int *m, float *sum);
+     * x0), whose values are `step` apart and which may extend beyond the edge. store writes an area of a tile, with
+     * bias (or NULL) and ReLU. add_up adds all vectors of a tile to `sum`. */
+    void (*load[2])(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int step, const int *n, float *to);
+    void (*store[2])(const float *tile, const cvy_winograd_area *area, const float *bias, int relu, void *plane,
+                     int64_t w);
+    void (*add_up)(const float *tile, int64_t row, int64_t col, const int *m, float *sum);
 } cvy_winograd_isa;
 
 /* Each returns NULL if the build or the CPU does not have these vectors. */

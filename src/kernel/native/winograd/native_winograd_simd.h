@@ -225,14 +225,16 @@ LEAF void transform(enum kind kind, int mh, int mw, int rh, int rw, const float 
 TRANSFORMS(4, 4, 3, 3)
 TRANSFORMS(6, 6, 3, 3)
 TRANSFORMS(4, 4, 5, 5)
+TRANSFORMS(5, 5, 2, 2)
+TRANSFORMS(7, 7, 2, 2)
 TRANSFORMS(1, 4, 1, 3)
 TRANSFORMS(4, 1, 3, 1)
 TRANSFORMS(1, 6, 1, 7)
 TRANSFORMS(6, 1, 7, 1)
 
 static const cvy_winograd_tile tiles[] = {
-    TILE(4, 4, 3, 3), TILE(6, 6, 3, 3), TILE(4, 4, 5, 5), TILE(1, 4, 1, 3),
-    TILE(4, 1, 3, 1), TILE(1, 6, 1, 7), TILE(6, 1, 7, 1),
+    TILE(4, 4, 3, 3), TILE(6, 6, 3, 3), TILE(4, 4, 5, 5), TILE(5, 5, 2, 2), TILE(7, 7, 2, 2),
+    TILE(1, 4, 1, 3), TILE(4, 1, 3, 1), TILE(1, 6, 1, 7), TILE(6, 1, 7, 1),
 };
 
 /* ---- tiles in memory ---- */
@@ -286,68 +288,69 @@ LEAF void put(const int half, const vec *v, void *plane, int64_t i)
         *(memory_vec *)((float *)plane + i * LANES) = *v;
 }
 
-/* Copies a tile of the plane [h, w]; values outside the plane are zero. */
-LEAF void load_tile(const int half, const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n,
-                    float *to)
+/* Copies a tile of the plane [h, w], whose values are `step` apart; values outside the plane are zero. */
+LEAF void load_tile(const int half, const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int step,
+                    const int *n, float *to)
 {
     const vec zero = {0};
-    for (int64_t y = y0; y < y0 + n[0]; y++)
-        for (int64_t x = x0; x < x0 + n[1]; x++, to += LANES) {
-            const int inside = y >= 0 && y < h && x >= 0 && x < w;
+    for (int i = 0; i < n[0]; i++)
+        for (int j = 0; j < n[1]; j++, to += LANES) {
+            const int64_t y = y0 + i * step, x = x0 + j * step;
             vec v = zero;
-            if (inside)
+            if (y >= 0 && y < h && x >= 0 && x < w)
                 get(half, plane, y * w + x, &v);
             *(memory_vec *)to = v;
         }
 }
 
-TARGET static void load_f32(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to)
+TARGET static void load_f32(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int step, const int *n,
+                            float *to)
 {
-    load_tile(0, plane, h, w, y0, x0, n, to);
+    load_tile(0, plane, h, w, y0, x0, step, n, to);
 }
 
-TARGET static void load_bf16(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to)
+TARGET static void load_bf16(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int step, const int *n,
+                             float *to)
 {
-    load_tile(1, plane, h, w, y0, x0, n, to);
+    load_tile(1, plane, h, w, y0, x0, step, n, to);
 }
 
-/* Writes rows x cols of a tile of width m into a plane of width w, adds the bias if there is one, and applies ReLU if
- * relu. */
-LEAF void store_tile(const int half, const float *tile, int m, int rows, int cols, const float *bias, int relu,
-                     void *plane, int64_t w, int64_t y0, int64_t x0)
+/* Writes an area of a tile into a plane of width w, adds the bias if there is one, and applies ReLU if relu. */
+LEAF void store_tile(const int half, const float *tile, const cvy_winograd_area *a, const float *bias, int relu,
+                     void *plane, int64_t w)
 {
     const vec zero = {0};
     vec add = zero;
     if (bias)
         add = *(const memory_vec *)bias;
-    for (int y = 0; y < rows; y++)
-        for (int x = 0; x < cols; x++) {
-            vec v = *(const memory_vec *)(tile + (y * m + x) * LANES) + add;
+    for (int y = a->first[0]; y < a->end[0]; y++)
+        for (int x = a->first[1]; x < a->end[1]; x++) {
+            vec v = *(const memory_vec *)(tile + (y * a->m + x) * LANES) + add;
             if (relu)
                 v = (vec)((mask)v & (v > zero));
-            put(half, &v, plane, (y0 + y) * w + x0 + x);
+            put(half, &v, plane, (a->y + y * a->step) * w + a->x + x * a->step);
         }
 }
 
-TARGET static void store_f32(const float *tile, int m, int rows, int cols, const float *bias, int relu, void *plane,
-                             int64_t w, int64_t y0, int64_t x0)
+TARGET static void store_f32(const float *tile, const cvy_winograd_area *area, const float *bias, int relu, void *plane,
+                             int64_t w)
 {
-    store_tile(0, tile, m, rows, cols, bias, relu, plane, w, y0, x0);
+    store_tile(0, tile, area, bias, relu, plane, w);
 }
 
-TARGET static void store_bf16(const float *tile, int m, int rows, int cols, const float *bias, int relu, void *plane,
-                              int64_t w, int64_t y0, int64_t x0)
+TARGET static void store_bf16(const float *tile, const cvy_winograd_area *area, const float *bias, int relu,
+                              void *plane, int64_t w)
 {
-    store_tile(1, tile, m, rows, cols, bias, relu, plane, w, y0, x0);
+    store_tile(1, tile, area, bias, relu, plane, w);
 }
 
 /* Adds all vectors of a tile to sum. */
-TARGET static void add_up(const float *tile, int64_t row, const int *m, float *sum)
+TARGET static void add_up(const float *tile, int64_t row, int64_t col, const int *m, float *sum)
 {
     vec total = *(const memory_vec *)sum;
     for (int y = 0; y < m[0]; y++)
         for (int x = 0; x < m[1]; x++)
-            total += *(const memory_vec *)(tile + y * row + x * LANES);
+            total += *(const memory_vec *)(tile + y * row + x * col);
     *(memory_vec *)sum = total;
 }
 
