@@ -273,9 +273,10 @@ cvy_status cvy_loss_each_reference(const cvy_node *node, const cvy_span *src, co
     double loss = 0;
     CVY_TRY(check_targets(node, def, &w, src));
     for (int64_t n = 0; n < N; n++) {
+        const double of_sample = cvy_loss_factor(&w, n, 0);
         double sum = 0;
         for (int64_t e = 0; e < each; e++) {
-            const double factor = cvy_loss_factor(&w, n, e);
+            const double factor = w.each == 1 ? of_sample : cvy_loss_factor(&w, n, e);
             if (factor != 0)
                 sum += factor * def->term(o->parameter, cvy_get(x, n * each + e), cvy_get(t, n * each + e));
         }
@@ -293,9 +294,13 @@ cvy_status cvy_loss_each_grad_reference(const cvy_node *node, const cvy_span *sr
     const cvy_loss_weights w = cvy_loss_weights_of(node, src, 3);
     const int64_t N = x->dim[0], each = cvy_span_prod(x, 1, x->ndim);
     const double dloss = o->loss_weight * cvy_get(&src[0], 0) / (double)each;
-    for (int64_t i = 0; i < N * each; i++) {
-        const double factor = cvy_loss_factor(&w, i / each, i % each);
-        cvy_set(dst, i, factor == 0 ? 0 : dloss * factor * def->slope(o->parameter, cvy_get(x, i), cvy_get(t, i)));
+    for (int64_t n = 0; n < N; n++) {
+        const double of_sample = cvy_loss_factor(&w, n, 0);
+        for (int64_t e = 0; e < each; e++) {
+            const double factor = w.each == 1 ? of_sample : cvy_loss_factor(&w, n, e);
+            const int64_t i = n * each + e;
+            cvy_set(dst, i, factor == 0 ? 0 : dloss * factor * def->slope(o->parameter, cvy_get(x, i), cvy_get(t, i)));
+        }
     }
     return CVY_OK;
 }
