@@ -2,15 +2,16 @@
 """check_turns.py: compares ten steps of a generative adversarial network with PyTorch, weight by weight.
 
     python scripts/check_turns.py [--build build/release] [--ranks 1] [--loss bce|mse|wasserstein|hinge] [--spectral]
-        [--clip 0.05] [--optimizers]
+        [--clip 0.05] [--optimizers] [--penalty]
 
 A generator and a discriminator with batch norm and transposed convolutions start with the same weights and get the same
 noise and samples in f64. Each step trains the discriminator, then the generator, both with Adam. It prints the largest
 difference of a weight or a running statistic, relative to the largest number of its tensor if that is above 1.
 --spectral divides all weights by their largest singular values, which also compares the vectors u and v: one power
 iteration in each turn, as in PyTorch inside of torch.nn.utils.parametrize.cached(). --clip clips the weights of the
-discriminator. --optimizers gives the generator RMSprop. It needs torch, numpy and safetensors. The exit status is 1 if
-a difference is larger than 1e-9.
+discriminator. --optimizers gives the generator RMSprop. --penalty adds the gradient penalty at real and at
+generated samples, to a discriminator with layer norm in place of batch norm. It needs torch, numpy and safetensors. The
+exit status is 1 if a difference is larger than 1e-9.
 """
 import argparse
 import glob
@@ -45,7 +46,7 @@ model:
       - conv: {{name: down1, channels: 4, kernel: 4, stride: 2, pad: 1{norm}}}
       - leaky_relu: {{slope: 0.2}}
       - conv: {{name: down2, channels: 8, kernel: 4, stride: 2, pad: 1, bias: false{norm}}}
-      - batch_norm: {{name: norm}}
+      - {norm_layer}
       - leaky_relu: {{slope: 0.2}}
       - fc: {{name: score, channels: 1{norm}}}
   layers:
@@ -58,7 +59,7 @@ model:
   - {loss}: {{name: loss_real, from: [real, yes_real]}}
   - {loss}: {{name: loss_fake, from: [judged, no]}}
   - {last}: {{name: loss_generator, from: [judged, yes]}}
-  output: fake
+{penalty}  output: fake
 data: {{train: {{path: data}}, shuffle: false}}
 batch_norm: {{group: batch}}
 train:
@@ -69,12 +70,17 @@ train:
   init: first.safetensors
   optimizer: {{name: adam, lr: 0.002, beta1: 0.5}}
   turns:
-  - {{losses: [loss_real, loss_fake], train: discriminator{clip}}}
+  - {{losses: [loss_real, loss_fake{penalties}], train: discriminator{clip}}}
   - {{losses: loss_generator, train: generator{own}}}
 """
 
+PENALTY = """\
+  - gradient_penalty: {name: penalty_real, from: [real, x], loss_weight: 10}
+  - gradient_penalty: {name: penalty_fake, from: [judged, fake], loss_weight: 10}
+"""
 
-def networks(spectral):
+
+def networks(spectral, penalty):
     nn = torch.nn
     generator = nn.ModuleDict({
         "fc1": nn.Linear(6, 128, bias=False), "norm1": nn.BatchNorm2d(8),
@@ -82,7 +88,7 @@ def networks(spectral):
         "up2": nn.ConvTranspose2d(4, 1, 4, 2, 1)})
     discriminator = nn.ModuleDict({
         "down1": nn.Conv2d(1, 4, 4, 2, 1), "down2": nn.Conv2d(4, 8, 4, 2, 1, bias=False),
-        "norm": nn.BatchNorm2d(8), "score": nn.Linear(8 * 4 * 4, 1)})
+        "norm": nn.LayerNorm([8, 4, 4]) if penalty else nn.BatchNorm2d(8), "score": nn.Linear(8 * 4 * 4, 1)})
     for net in (generator, discriminator) if spectral else ():
         for name, layer in net.items():
             if not name.startswith("norm"):
@@ -110,6 +116,12 @@ def loss_of(kind, score, is_real):
     return {"bce": torch.nn.functional.binary_cross_entropy_with_logits, "mse": torch.nn.functional.mse_loss}[kind](score, target)
 
 
+def penalty_of(d, x):
+    x = x.detach().requires_grad_()
+    slope = torch.autograd.grad(judge(d, x).sum(), x, create_graph=True)[0]
+    return 10 * ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
+
+
 def our_names(net, name):
     """The state of a network under our names: batch norm has scale and shift."""
     out = {}
@@ -133,11 +145,12 @@ def main():
     parser.add_argument("--spectral", action="store_true")
     parser.add_argument("--clip", type=float, default=0)
     parser.add_argument("--optimizers", action="store_true")
+    parser.add_argument("--penalty", action="store_true")
     options = parser.parse_args()
     convoy = os.path.abspath(os.path.join(options.build, "convoy"))
     torch.manual_seed(1)
     torch.set_default_dtype(torch.float64)
-    generator, discriminator = networks(options.spectral)
+    generator, discriminator = networks(options.spectral, options.penalty)
     x = torch.randn(STEPS * BATCH, 1, 16, 16).float().double() # convoy reads data as f32
     z = torch.randn(STEPS * BATCH, 6).float().double()
     with tempfile.TemporaryDirectory() as folder:
@@ -149,6 +162,9 @@ def main():
             file.write(JOB.format(
                 loss=options.loss, last="wasserstein" if options.loss == "hinge" else options.loss, yes=1,
                 no=-1 if options.loss in ("wasserstein", "hinge") else 0, batch=BATCH, steps=STEPS,
+                norm_layer="layer_norm: {name: norm, axes: [1, 2, 3]}" if options.penalty else "batch_norm: {name: norm}",
+                penalty=PENALTY if options.penalty else "",
+                penalties=", penalty_real, penalty_fake" if options.penalty else "",
                 norm=", spectral_norm: true" if options.spectral else "",
                 clip=f", clip_weights: {options.clip}" if options.clip else "",
                 own=", optimizer: {name: rmsprop, lr: 0.003, alpha: 0.9}" if options.optimizers else ""))
@@ -168,8 +184,11 @@ def main():
             with torch.nn.utils.parametrize.cached():  # one power iteration in a turn
                 move["d"].zero_grad()
                 real = judge(discriminator, x[rows])
-                fake = judge(discriminator, generate(generator, z[rows]).detach())
-                (loss_of(options.loss, real, True) + loss_of(options.loss, fake, False)).backward()
+                made = generate(generator, z[rows]).detach()
+                loss = loss_of(options.loss, real, True) + loss_of(options.loss, judge(discriminator, made), False)
+                if options.penalty:
+                    loss = loss + penalty_of(discriminator, x[rows]) + penalty_of(discriminator, made)
+                loss.backward()
             move["d"].step()
             for weight in discriminator.parameters() if options.clip else ():
                 weight.data.clamp_(-options.clip, options.clip)
@@ -187,7 +206,7 @@ def main():
         if difference >= worst:
             worst, where = difference, name
     kind = options.loss + ", spectral norm" * options.spectral + f", clipped to {options.clip}" * (options.clip > 0) + \
-        ", own optimizers" * options.optimizers
+        ", own optimizers" * options.optimizers + ", gradient penalty" * options.penalty
     print(f"{kind}, {options.ranks} ranks: {worst:.1e} ({where}), {len(theirs)} tensors after {STEPS} steps")
     return worst > TOLERANCE
 

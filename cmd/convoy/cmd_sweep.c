@@ -12,7 +12,7 @@ enum { ROWS = 20 }; /* of the ranking on the terminal */
 
 typedef struct verb_options {
     const char *out, *walltime, *on_signal;
-    int resume, quiet;
+    int resume, retry, quiet;
     cmd_sets sets;
     cmd_ranks ranks;
 } verb_options;
@@ -31,28 +31,44 @@ static void show_line(void *user, const char *line)
     fflush(stdout);
 }
 
+/* How to go on, in the same words as the search was begun with. */
+static void print_next(const cmd_line *line, const char *option)
+{
+    const verb_options *o = line->options;
+    printf("convoy sweep ");
+    cmd_put_word(line->arg[0]);
+    printf(" --out ");
+    cmd_put_word(o->out);
+    for (int i = 0; i < o->sets.count; i++) {
+        printf(" --set ");
+        cmd_put_word(o->sets.word[i]);
+    }
+    printf(" %s\n", option);
+}
+
 static void print_end(const cmd_line *line, cvy_status status, const cvy_sweep_result *r)
 {
     const verb_options *o = line->options;
     char *table = NULL;
     if (cvy_sweep_table(o->out, ROWS, &table) == CVY_OK)
         printf("\n%s\n", table);
+    else
+        fprintf(stderr, "convoy: warning: no table: %s\n", cvy_error_text());
     cvy_text_release(&table);
     if (cvy_report_sweep(o->out) != CVY_OK)
         fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
-    printf("%s: %lld of %lld trials have a score, %lld failed", status == CVY_STOPPED ? "stopped" : "done",
+    printf("%s: %lld of %lld trials have a score, %lld failed\n", status == CVY_STOPPED ? "stopped" : "done",
            (long long)r->scored, (long long)r->trials, (long long)r->failed);
-    if (status == CVY_STOPPED) {
-        printf("\nall is saved in %s; continue with: convoy sweep ", o->out);
-        cmd_put_word(line->arg[0]);
-        printf(" --out ");
-        cmd_put_word(o->out);
-        printf(" --resume\n");
-    } else if (r->best) {
-        printf("\nthe best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run; %s/sweep.html shows all\n",
+    if (r->best && status != CVY_STOPPED)
+        printf("the best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run; %s/sweep.html shows all\n",
                (long long)r->best, o->out, o->out, (long long)r->best, o->out);
-    } else {
-        printf("; %s/sweep.json has their errors\n", o->out);
+    if (status == CVY_STOPPED) {
+        printf("all is saved in %s; continue with: ", o->out);
+        print_next(line, "--resume");
+    }
+    if (r->failed) {
+        printf("%s/sweep.json has the errors; try failed trials again with: ", o->out);
+        print_next(line, "--retry");
     }
 }
 
@@ -63,6 +79,7 @@ static int sweep(const cmd_line *line, cvy_context *context, void *user)
     const cvy_sweep_opts opts = {.size = sizeof opts,
                                  .out = o->out,
                                  .resume = o->resume,
+                                 .retry = o->retry,
                                  .sets = o->sets.word,
                                  .nsets = o->sets.count,
                                  .control = s->control,
@@ -95,6 +112,7 @@ static const cmd_option options[] = {
     CMD_OPTION_SET,
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the folder of the search: each trial is a run folder in it"},
     {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "continues the search in --out"},
+    {"--retry", NULL, CMD_FLAG, CMD_FIELD(retry), "as --resume, and trains failed trials again"},
     {"--quiet", NULL, CMD_FLAG, CMD_FIELD(quiet), "prints no line for each trial, only the ranking"},
     {"--walltime", "TIME", CMD_TEXT, CMD_FIELD(walltime),
      "the allocation lasts this long from now: minutes, HH:MM:SS or D-HH:MM:SS; CONVOY_JOB_END or the scheduler's "
@@ -108,14 +126,16 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_sweep = {
     .name = "sweep",
-    .arguments = "SWEEP.yaml --out FOLDER [--resume] [--set KEY=VALUE]...",
+    .arguments = "SWEEP.yaml --out FOLDER [--resume | --retry] [--set KEY=VALUE]...",
     .summary = "searches the best values of a job's keys: many trainings in one mpiexec",
     .detail =
         "A sweep file names a job, values or ranges of its keys, and a score of the validation data. The ranks are "
         "split into groups, which train one trial after the other: all combinations (grid), random or Sobol points, "
-        "successive halving or hyperband.\n"
+        "successive halving, hyperband, or population-based training.\n"
         "After any end, --resume continues: finished trials are kept, and an unfinished one goes on from its "
-        "checkpoint. Signals and the end of the allocation save all trials (exit code 75).",
+        "checkpoint; --retry also trains failed ones again. Signals and the end of the allocation save all trials "
+        "(exit "
+        "code 75).",
     .options = options,
     .options_size = sizeof(verb_options),
     .idle_cores = CMD_WARN_IF_ALONE,

@@ -34,6 +34,8 @@ typedef struct cvy_sweep_opts {
     cvy_sweep_line_fn line;
     /** Given to `line`. */
     void *user;
+    /** 1: continue the search in `out`, and train its failed trials again. */
+    int retry;
 } cvy_sweep_opts;
 CVY_SIZED_STRUCT(cvy_sweep_opts)
 
@@ -59,7 +61,8 @@ CVY_SIZED_STRUCT(cvy_sweep_result)
  * @result_out: written on success and with CVY_STOPPED; may be NULL
  *
  * Rank 0 hands trials to groups as they become free. The state of the search is in OUT/sweep.json, which is replaced as
- * a whole after each change. A trial that fails is noted there with its error, and the others go on. An error in the
+ * a whole after each change. A trial that fails is noted there with its error, and the others go on; a member of a
+ * population that fails becomes a copy of another one. An error in the
  * middle of a step on a group of several ranks ends all ranks; so does a failed exchange. Collective: yes. Threads: one
  * call at a time on a context. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (sweep file, or a job that refuses a value; found
  * before the first trial), CVY_E_IO, CVY_E_DISAGREE, CVY_E_COMM, CVY_E_MEMORY. CVY_STOPPED: a stop was requested or the

@@ -54,6 +54,18 @@ static inline void cvy_blocks_add(cvy_blocks *b, int64_t number)
         b->first[b->count++] = number;
 }
 
+/* Attributes of the CF conventions that predictions keep. */
+typedef enum {
+    CVY_CF_UNITS,
+    CVY_CF_CALENDAR,
+    CVY_CF_STANDARD_NAME,
+    CVY_CF_LONG_NAME,
+    CVY_CF_AXIS,     /* X, Y, Z or T */
+    CVY_CF_POSITIVE, /* up or down */
+    CVY_CF_COUNT
+} cvy_cf;
+extern const char *const cvy_cf_name[CVY_CF_COUNT]; /* "units", .. */
+
 typedef struct cvy_reader_info {
     cvy_pool *pool; /* set by the caller; holds what the other members point to; lives as long as the data set */
     int64_t nsamples;
@@ -62,22 +74,25 @@ typedef struct cvy_reader_info {
     int varying;     /* 1: encoded pictures, whose sizes are not known before they are decoded */
     int has_label, has_y, has_weight;
     cvy_shape y_shape;
-    cvy_shape weight_shape;        /* no axes: one number for each sample */
-    int64_t nclasses;              /* if has_label */
-    const char *const *class_name; /* NULL: "0", "1", ... */
-    cvy_blocks blocks;             /* a window shuffle does not split them; in pool */
-    const char *note;              /* a sentence for the log about how the source is read; NULL: none */
+    cvy_shape weight_shape;         /* no axes: one number for each sample */
+    const char *y_cf[CVY_CF_COUNT]; /* attributes of y, such as its units; NULL: not known */
+    int64_t nclasses;               /* if has_label */
+    const char *const *class_name;  /* NULL: "0", "1", ... */
+    cvy_blocks blocks;              /* a window shuffle does not split them; in pool */
+    const char *note;               /* a sentence for the log about how the source is read; NULL: none */
 } cvy_reader_info;
 
 /* An axis of a field as its file describes it. Strings and numbers are in the pool of who asked. */
 typedef struct cvy_coordinates {
-    const char *name;                                         /* NULL: it has none, and nothing else is known */
-    const char *units, *calendar, *standard_name, *long_name; /* NULL: not known */
-    int64_t n;                                                /* length of the axis */
-    const double *value;                                      /* [n]; NULL: only the name is known */
+    const char *name;             /* NULL: it has none, and nothing else is known */
+    const char *cf[CVY_CF_COUNT]; /* NULL: not known */
+    int64_t n;                    /* length of the axis */
+    const double *value;          /* [n]; NULL: only the name is known */
 } cvy_coordinates;
-/* Whether the numbers of two have the same meaning: name, units and calendar are equal. */
-int cvy_coordinates_fit(const cvy_coordinates *a, const cvy_coordinates *b);
+/* Copies coordinates first .. first + n - 1 of one file to their place in an axis of several files, in its units.
+ * Returns 0 if the file has no such coordinates, or their name, calendar or units have another meaning. */
+int cvy_coordinates_append(const cvy_coordinates *own, const cvy_coordinates *whole, int64_t first, int64_t n,
+                           double *to);
 typedef enum { CVY_ALONG_SAMPLES, CVY_ALONG_X, CVY_ALONG_Y } cvy_along;
 
 typedef struct cvy_reader_args {
@@ -133,6 +148,8 @@ cvy_status cvy_data_folder_of(cvy_pool *pool, const char *path, const char **out
 int cvy_data_has_suffix(const char *name, const char *suffix); /* ignores letter case */
 /* Reads the first bytes of a file, for probes. Returns how many were read (0 on any error). */
 size_t cvy_data_peek(const char *path, void *bytes, size_t count);
+/* Whether a path of so many bytes has a component "..", which leads out of its folder. */
+int cvy_data_goes_up(const char *path, size_t bytes);
 /* Whether folder/name exists. */
 int cvy_data_has_file(const char *folder, const char *name);
 /* Whether a folder, or one of its sub-folders, has a file whose name is accepted. *is_empty_out: it has no entries. */

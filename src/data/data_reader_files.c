@@ -85,6 +85,15 @@ cvy_status cvy_data_folder_of(cvy_pool *pool, const char *path, const char **out
     return CVY_OK;
 }
 
+int cvy_data_goes_up(const char *path, size_t bytes)
+{
+    for (size_t i = 0; i + 1 < bytes; i++)
+        if (path[i] == '.' && path[i + 1] == '.' && (i == 0 || path[i - 1] == '/') &&
+            (i + 2 == bytes || path[i + 2] == '/'))
+            return 1;
+    return 0;
+}
+
 int cvy_data_has_suffix(const char *name, const char *suffix)
 {
     const size_t n = strlen(name), m = strlen(suffix);
@@ -93,7 +102,7 @@ int cvy_data_has_suffix(const char *name, const char *suffix)
 
 size_t cvy_data_peek(const char *path, void *bytes, size_t count)
 {
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* does not wait for a pipe */
     if (fd < 0)
         return 0;
     const ssize_t got = read(fd, bytes, count);
@@ -139,16 +148,6 @@ int cvy_data_has_file(const char *folder, const char *name)
     char path[4096];
     const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     return n > 0 && (size_t)n < sizeof path && cvy_file_exists(path);
-}
-
-static int same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-int cvy_coordinates_fit(const cvy_coordinates *a, const cvy_coordinates *b)
-{
-    return same_text(a->name, b->name) && same_text(a->units, b->units) && same_text(a->calendar, b->calendar);
 }
 
 cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out)

@@ -105,23 +105,25 @@ static void joined_where(void *state, int64_t number, char *text, size_t room)
     r->from.reader->where(r->from.state, own, text, room);
 }
 
-/* The coordinates of the samples of all runs; they are dropped if they have other names or units. */
+/* The coordinates of the samples of all runs, in the units of the first. They are dropped if they have other names, or
+ * units that cannot be converted. */
 static cvy_status join_samples(const struct joined *j, cvy_pool *pool, cvy_coordinates *out)
 {
     const struct run *last = &j->run[j->nrun - 1];
-    cvy_coordinates whole = {.n = last->begin + last->count}, own;
+    const int64_t n = last->begin + last->count;
+    cvy_coordinates whole = {0}, own;
     double *value = NULL;
-    CVY_TRY(cvy_pool_alloc(pool, (size_t)whole.n * sizeof *value, &value));
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)n * sizeof *value, &value));
     for (int i = 0; i < j->nrun; i++) {
         const struct run *r = &j->run[i];
         CVY_TRY(r->from.reader->coordinates(r->from.state, CVY_ALONG_SAMPLES, 0, pool, &own));
-        if (!own.value || own.n < r->first + r->count || (i > 0 && !cvy_coordinates_fit(&own, &whole)))
+        if (i == 0)
+            whole = own;
+        if (!cvy_coordinates_append(&own, &whole, r->first, r->count, value + r->begin))
             return CVY_OK;
-        memcpy(value + r->begin, own.value + r->first, (size_t)r->count * sizeof *value);
-        own.n = whole.n;
-        whole = own;
     }
     whole.value = value;
+    whole.n = n;
     *out = whole;
     return CVY_OK;
 }
@@ -451,6 +453,11 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source
     const int is_map = source && source->kind == CVY_TREE_MAP;
     const cvy_tree *at = is_map ? cvy_tree_get(source, "path") : source;
     CVY_CHECK(source, CVY_E_CONFIG, "data: a data source is a path, a map {path: .., format: .., options}, or a list");
+    CVY_CHECK(
+        !at || at->kind == CVY_TREE_SCALAR, CVY_E_CONFIG,
+        "%s: path is one file, folder or pattern; write several as a list of sources, [{path: A, ..}, {path: B, ..}], "
+        "or as a pattern, \"A*\"",
+        cvy_tree_where(at));
     cvy_source s = {.info = {.pool = pool}};
     char *path = NULL, who[64];
     void *options = NULL;

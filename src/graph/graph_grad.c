@@ -1,6 +1,6 @@
 /*
  * graph_grad.c: records during differentiation which values need a gradient and what was added up for each so far, and
- * adds the nodes that operators emit. pass/pass_autodiff.c walks over the nodes.
+ * adds the nodes that operators emit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -114,4 +114,102 @@ cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution)
         CVY_TRY(cvy_grad_complete(g, target));
     g->partial_over[target->index] = over;
     return add_to(g, &g->partial[target->index], target, contribution);
+}
+
+/* ---- a walk ---- */
+
+cvy_status cvy_grad_open(cvy_graph *graph, cvy_grad *out)
+{
+    cvy_status status = CVY_OK;
+    *out = (cvy_grad){.g = graph, .nforward = graph->nvalue, .nforward_nodes = graph->nnode};
+    const size_t n = (size_t)out->nforward + 1;
+    CVY_TRY_OUT(cvy_mem_alloc(n, &out->wanted));
+    CVY_TRY_OUT(cvy_mem_alloc(n, &out->shared));
+    CVY_TRY_OUT(cvy_mem_alloc(n * sizeof *out->sum, &out->sum));
+    CVY_TRY_OUT(cvy_mem_alloc(n * sizeof *out->partial, &out->partial));
+    status = cvy_mem_alloc(n * sizeof *out->partial_over, &out->partial_over);
+out:
+    if (status != CVY_OK)
+        cvy_grad_close(out);
+    return status;
+}
+
+void cvy_grad_close(cvy_grad *g)
+{
+    cvy_mem_free(&g->wanted);
+    cvy_mem_free(&g->shared);
+    cvy_mem_free(&g->given);
+    cvy_mem_free(&g->sum);
+    cvy_mem_free(&g->partial);
+    cvy_mem_free(&g->partial_over);
+}
+
+void cvy_grad_spread(cvy_grad *g)
+{
+    for (int n = 0; n < g->nforward_nodes; n++) {
+        const cvy_node *node = g->g->node[n];
+        int any = 0;
+        for (int i = 0; i < node->nsrc && !any; i++)
+            any = g->wanted[node->src[i]->index];
+        if (!any || node->phase != CVY_PHASE_MICRO)
+            continue;
+        for (int i = 0; i < node->ndst; i++)
+            if (node->dst[i] && cvy_dtype_is_real(node->dst[i]->dtype))
+                g->wanted[node->dst[i]->index] = 1;
+    }
+}
+
+static int has_partial(const cvy_grad *g, const cvy_value *v)
+{
+    return v->index < g->nforward && g->partial[v->index] != NULL;
+}
+
+/* The operators of a forward graph that are gradients themselves come from a gradient penalty. */
+static cvy_status check_has_gradient(const cvy_node *fwd)
+{
+    CVY_CHECK(fwd->op->grad, CVY_E_ARGUMENT,
+              "%s: the operator %s has no gradient, but a trained variable comes before it%s", fwd->name, fwd->op->name,
+              fwd->op->flags & CVY_OP_HIDDEN ? ": this layer has no second derivative, as a gradient penalty needs it"
+                                             : "");
+    return CVY_OK;
+}
+
+cvy_status cvy_grad_walk(cvy_grad *g)
+{
+    for (int n = g->nforward_nodes - 1; n >= 0; n--) {
+        const cvy_node *fwd = g->g->node[n];
+        int any = 0, wanted = 0;
+        for (int i = 0; i < fwd->ndst; i++)
+            any |= fwd->dst[i] && (cvy_grad_of(g, fwd->dst[i]) || has_partial(g, fwd->dst[i]));
+        for (int i = 0; i < fwd->nsrc; i++)
+            wanted |= cvy_grad_wanted(g, fwd->src[i]);
+        if (!any || !wanted || fwd->phase != CVY_PHASE_MICRO)
+            continue;
+        CVY_TRY(check_has_gradient(fwd));
+        g->fwd = fwd;
+        for (int i = 0; i < fwd->ndst; i++)
+            CVY_TRY(cvy_grad_complete(g, fwd->dst[i]));
+        const cvy_status status = fwd->op->grad(g, fwd);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "gradient of %s", fwd->name);
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_graph_gradient(cvy_graph *graph, const cvy_value *y, cvy_value *dy, const cvy_value *x,
+                              cvy_value **dx_out)
+{
+    cvy_grad g;
+    *dx_out = NULL;
+    CVY_TRY(cvy_grad_open(graph, &g));
+    g.wanted[x->index] = 1;
+    cvy_grad_spread(&g);
+    g.sum[y->index] = g.wanted[y->index] ? dy : NULL;
+    const cvy_status status = cvy_grad_walk(&g);
+    for (int n = g.nforward_nodes; n < graph->nnode; n++)
+        graph->node[n]->backward = 0; /* the nodes are a part of the forward graph */
+    if (status == CVY_OK)
+        *dx_out = g.sum[x->index];
+    cvy_grad_close(&g);
+    return status;
 }

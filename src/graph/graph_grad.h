@@ -1,7 +1,7 @@
 /*
  * graph_grad.h: the functions that an operator's grad() calls while a graph is differentiated, and their data.
  *
- * pass/pass_autodiff.c walks over the nodes: it calls op->grad in reverse order.
+ * pass/pass_autodiff.c differentiates the losses of a graph, and an operator may differentiate a part of its graph.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,6 +13,7 @@
 struct cvy_grad {
     cvy_graph *g;
     int nforward;           /* values with a smaller index belong to the forward graph and can be targets */
+    int nforward_nodes;     /* nodes of the forward graph */
     unsigned char *wanted;  /* by value index */
     cvy_value **sum;        /* the gradient as added up so far, by value index */
     cvy_value **partial;    /* another addend of the gradient, of which each rank has computed a part; by value index */
@@ -44,5 +45,18 @@ cvy_status cvy_grad_emit_op(cvy_grad *g, const cvy_node *fwd, const cvy_op_def *
 /* Adds `contribution` to the gradient of `target`; a value with several consumers gets several contributions. For the
  * value of a variable, the sum becomes (or is added to) the accumulator of the variable's gradient. */
 cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution);
+
+/* ---- a walk over the nodes ---- */
+/* Begins one on the graph as it is now. Call cvy_grad_close() afterwards, but not after a fault. */
+cvy_status cvy_grad_open(cvy_graph *graph, cvy_grad *out);
+void cvy_grad_close(cvy_grad *g);
+/* Marks as wanted what depends on the values that are marked. */
+void cvy_grad_spread(cvy_grad *g);
+/* Calls grad() of the operators, from the last node to the first, where a gradient is known and another one wanted. */
+cvy_status cvy_grad_walk(cvy_grad *g);
+/* Adds nodes to the forward graph that compute the gradient of y with respect to x, if dy is that of y. *dx_out: NULL
+ * if y does not depend on x. */
+cvy_status cvy_graph_gradient(cvy_graph *graph, const cvy_value *y, cvy_value *dy, const cvy_value *x,
+                              cvy_value **dx_out);
 
 #endif

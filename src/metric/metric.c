@@ -126,14 +126,6 @@ static cvy_status check_labels(const cvy_metric *m, const cvy_metric_rows *rows)
     return CVY_OK;
 }
 
-static int has_weight(const cvy_metric_rows *rows, int64_t i)
-{
-    for (int64_t e = 0; e < CVY_MAX(rows->weight_each, 1); e++)
-        if (cvy_rows_weight(rows, i, e) != 0)
-            return 1;
-    return 0;
-}
-
 static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
 {
     const int64_t width = m->ncols;
@@ -144,7 +136,7 @@ static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
         m->row_room = room;
     }
     for (int64_t i = 0; i < rows->n; i++) {
-        if (!has_weight(rows, i))
+        if (cvy_rows_sample_weight(rows, i) == 0)
             continue;
         m->nrows += m->def->row(m->options, rows, i, m->rows + m->nrows * width);
     }

@@ -34,6 +34,16 @@ static inline double cvy_rows_weight(const cvy_metric_rows *rows, int64_t i, int
     return rows->weight_each > 1 ? rows->weight[i * rows->weight_each + e % rows->weight_each] : rows->weight[i];
 }
 
+/* The mean weight of sample i, for metrics that look at whole samples. */
+static inline double cvy_rows_sample_weight(const cvy_metric_rows *rows, int64_t i)
+{
+    const int64_t each = CVY_MAX(rows->weight_each, 1);
+    double sum = 0;
+    for (int64_t e = 0; e < each; e++)
+        sum += cvy_rows_weight(rows, i, e);
+    return sum / (double)each;
+}
+
 /* The options that all label metrics share. metric.c has checked that each label is a class or is ignored. */
 typedef struct cvy_metric_labels {
     cvy_ints ignore_label;

@@ -54,10 +54,17 @@ static cvy_status describe_x(struct export *e, const cvy_network *n, const cvy_n
     return notes->status;
 }
 
-static void list_outputs(struct export *e, const cvy_network *n)
+/* A file undoes a mean and a standard deviation, but no curve of data.augment. */
+static void list_outputs(struct export *e, const cvy_network *n, cvy_text *notes)
 {
-    for (int i = 0; i < n->noutput; i++)
-        e->output[i] = (cvy_export_output){n->output[i].name, n->output[i].scaling};
+    for (int i = 0; i < n->noutput; i++) {
+        const int bends = n->output[i].scaling.nstep > 0;
+        e->output[i] = (cvy_export_output){n->output[i].name, bends ? (cvy_scaling){0} : n->output[i].scaling};
+        if (bends)
+            cvy_text_add(notes,
+                         "the output %s stays as data.augment makes x: log and asinh are not undone in the file\n",
+                         n->output[i].name);
+    }
     e->all.output = e->output;
     e->all.noutput = n->noutput;
 }
@@ -80,7 +87,7 @@ static cvy_status write(struct export *e, const cvy_network *n, const cvy_networ
         return write_caffemodel(e, n, o->net, path, notes);
     CVY_TRY(describe_x(e, n, o, notes));
     CVY_TRY(cvy_network_spec_print(&n->spec, &e->network));
-    list_outputs(e, n);
+    list_outputs(e, n, notes);
     e->all.model = n->model;
     e->all.network = e->network.data;
     e->all.opset = o->opset ? o->opset : OPSET;

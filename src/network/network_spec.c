@@ -37,6 +37,9 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     if (stored->has_y) {
         cvy_json_open(json, "target", '{');
         add_form(json, CVY_DTYPE_F32, &stored->y_shape);
+        for (int i = 0; i < CVY_CF_COUNT; i++)
+            if (stored->y_cf[i])
+                cvy_json_string(json, cvy_cf_name[i], stored->y_cf[i]);
         cvy_json_close(json, '}');
     }
     cvy_json_open(json, "fields", '[');
@@ -161,6 +164,10 @@ static cvy_status read_target(cvy_network_spec *s, const cvy_tree *root)
     if (!target)
         return CVY_OK;
     s->stored.has_y = 1;
+    for (int i = 0; i < CVY_CF_COUNT; i++) {
+        const cvy_tree *node = cvy_tree_get(target, cvy_cf_name[i]);
+        s->stored.y_cf[i] = node ? node->text : NULL; /* in s->pool, as the whole tree is */
+    }
     return read_form(target, &dtype, &s->stored.y_shape);
 }
 
@@ -279,6 +286,9 @@ static cvy_status copy_data(cvy_network_spec *s, cvy_dataset *data)
     s->data.path = s->job->file;
     s->data.format = NULL;
     s->data.class_name = NULL;
+    for (int i = 0; i < CVY_CF_COUNT; i++)
+        if (stored->y_cf[i])
+            CVY_TRY(cvy_pool_strdup(s->pool, stored->y_cf[i], (char **)&s->stored.y_cf[i]));
     for (int i = 0; i < info->nfield; i++)
         CVY_TRY(cvy_pool_strdup(s->pool, info->field[i].name, &s->data.field[i].name));
     if (!info->class_name)

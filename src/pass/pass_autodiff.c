@@ -2,8 +2,8 @@
  * pass_autodiff.c: reverse-mode differentiation: appends the backward nodes to the graph, operator by operator.
  *
  * It is the first pass after the forward graph is built. Each operator's grad() adds the nodes of its gradient, and
- * graph_grad.c adds up the contributions of several consumers. This file walks the nodes backwards and turns the
- * gradients of variables into accumulators. Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3.
+ * graph_grad.c walks the nodes backwards and adds up the contributions of several consumers. This file turns
+ * the gradients of variables into accumulators. Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,17 +21,7 @@ static void find_wanted(cvy_grad *g, cvy_trains_fn trains, void *user)
         g->wanted[i] = v->kind == CVY_VALUE_VARIABLE && !v->producer && v->variable->role == CVY_ROLE_WEIGHT &&
                        !v->variable->frozen && (!trains || trains(user, v->variable));
     }
-    for (int n = 0; n < graph->nnode; n++) {
-        const cvy_node *node = graph->node[n];
-        int any = 0;
-        for (int i = 0; i < node->nsrc && !any; i++)
-            any = g->wanted[node->src[i]->index];
-        if (!any || node->phase != CVY_PHASE_MICRO)
-            continue;
-        for (int i = 0; i < node->ndst; i++)
-            if (node->dst[i] && cvy_dtype_is_real(node->dst[i]->dtype))
-                g->wanted[node->dst[i]->index] = 1;
-    }
+    cvy_grad_spread(g);
 }
 
 static cvy_status seed(cvy_grad *g, cvy_value *loss)
@@ -44,35 +34,6 @@ static cvy_status seed(cvy_grad *g, cvy_value *loss)
     CVY_TRY(cvy_graph_add(g->g, "fill", name, loss->producer->layer, "value: 1, dtype: f64", NULL, 0, &one));
     one->backward = 1;
     g->sum[loss->index] = one->dst[0];
-    return CVY_OK;
-}
-
-static int has_partial(const cvy_grad *g, const cvy_value *v)
-{
-    return v->index < g->nforward && g->partial[v->index] != NULL;
-}
-
-static cvy_status walk_back(cvy_grad *g, int nforward_nodes)
-{
-    for (int n = nforward_nodes - 1; n >= 0; n--) {
-        const cvy_node *fwd = g->g->node[n];
-        int any = 0, wanted = 0;
-        for (int i = 0; i < fwd->ndst; i++)
-            any |= fwd->dst[i] && (cvy_grad_of(g, fwd->dst[i]) || has_partial(g, fwd->dst[i]));
-        for (int i = 0; i < fwd->nsrc; i++)
-            wanted |= cvy_grad_wanted(g, fwd->src[i]);
-        if (!any || !wanted || fwd->phase != CVY_PHASE_MICRO)
-            continue;
-        CVY_CHECK(fwd->op->grad, CVY_E_ARGUMENT,
-                  "%s: the operator %s has no gradient, but a trained variable comes before it", fwd->name,
-                  fwd->op->name);
-        g->fwd = fwd;
-        for (int i = 0; i < fwd->ndst; i++)
-            CVY_TRY(cvy_grad_complete(g, fwd->dst[i]));
-        const cvy_status status = fwd->op->grad(g, fwd);
-        if (status != CVY_OK)
-            return cvy_error_prefix(status, "gradient of %s", fwd->name);
-    }
     return CVY_OK;
 }
 
@@ -125,31 +86,21 @@ static cvy_status collect(cvy_grad *g, cvy_gradients *out)
 cvy_status cvy_pass_autodiff(cvy_graph *graph, cvy_value *const *loss, int nloss, cvy_trains_fn trains, void *user,
                              cvy_gradients *out)
 {
-    cvy_status status = CVY_OK;
-    cvy_grad g = {.g = graph, .nforward = graph->nvalue};
-    const int nforward_nodes = graph->nnode;
+    cvy_grad g;
     *out = (cvy_gradients){0};
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward, &g.wanted));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward, &g.shared));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward * sizeof *g.sum, &g.sum));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward * sizeof *g.partial, &g.partial));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.nforward * sizeof *g.partial_over, &g.partial_over));
+    CVY_TRY(cvy_grad_open(graph, &g));
+    cvy_status status = CVY_OK;
     find_wanted(&g, trains, user);
     for (int i = 0; i < nloss; i++)
         CVY_TRY_OUT(seed(&g, loss[i]));
-    CVY_TRY_OUT(walk_back(&g, nforward_nodes));
+    CVY_TRY_OUT(cvy_grad_walk(&g));
     CVY_TRY_OUT(collect(&g, out));
     if (out->count == 0)
         CVY_FAIL_OUT(CVY_E_ARGUMENT, "graph %s: no trained variable leads to the loss; is everything frozen?",
                      graph->name);
     status = cvy_graph_verify(graph);
 out:
-    cvy_mem_free(&g.wanted);
-    cvy_mem_free(&g.shared);
-    cvy_mem_free(&g.given);
-    cvy_mem_free(&g.sum);
-    cvy_mem_free(&g.partial);
-    cvy_mem_free(&g.partial_over);
+    cvy_grad_close(&g);
     return status;
 }
 

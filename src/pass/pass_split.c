@@ -436,6 +436,9 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
     cvy_node_part d = {0};
     void *options = node->options;
     cvy_node *part = NULL;
+    CVY_CHECK(node->op->pass == CVY_LAYER_FORWARD, CVY_E_UNSUPPORTED,
+              "layer %s: a gradient penalty does not go with ranks that share layers or samples (tensor, spatial)",
+              node->layer);
     if (split)
         CVY_TRY(describe(s, node, split, split_along(s, split), &d, &options));
     for (int i = 0; i < given; i++)

@@ -28,7 +28,9 @@ typedef struct block {
 struct cvy_meter {
     cvy_plan_opts opts;
     int patient;
-    block source[CVY_DTYPE_COUNT]; /* filled with values of this dtype */
+    /* By dtype, filled with values of it. The second half has positive values only, for targets of losses: some losses
+     * take probabilities. */
+    block source[2 * CVY_DTYPE_COUNT];
     block destination, scratch;
 };
 
@@ -54,7 +56,7 @@ void cvy_meter_destroy(cvy_meter **meter)
     cvy_meter *m = *meter;
     if (!m)
         return;
-    for (int i = 0; i < CVY_DTYPE_COUNT; i++)
+    for (int i = 0; i < CVY_COUNT(m->source); i++)
         free_block(&m->source[i]);
     free_block(&m->destination);
     free_block(&m->scratch);
@@ -63,9 +65,9 @@ void cvy_meter_destroy(cvy_meter **meter)
 
 /* ---- memory ---- */
 
-/* Fills with random numbers of +-1/4 .. +-1, which no branch predictor can learn; PATTERN_ELEMS are drawn and
- * repeated. */
-static void fill(block *b, cvy_dtype dtype)
+/* Fills with random numbers of +-1/4 .. +-1, or of 1/4 .. 1, which no branch predictor can learn; PATTERN_ELEMS are
+ * drawn and repeated. */
+static void fill(block *b, cvy_dtype dtype, int positive)
 {
     enum { PATTERN_ELEMS = 4096 };
     const cvy_rng rng = cvy_rng_make(1, "measure", 0, 0);
@@ -76,7 +78,7 @@ static void fill(block *b, cvy_dtype dtype)
     for (int64_t i = 0; i < PATTERN_ELEMS; i++) {
         const uint32_t word = cvy_rng_u32(&rng, (uint64_t)i);
         const double size = 0.25 + 0.75 * (double)(word >> 1) / 2147483648.0;
-        cvy_set(&pattern, i, word & 1 ? -size : size);
+        cvy_set(&pattern, i, word & 1 && !positive ? -size : size);
     }
     for (size_t at = bytes; at < b->bytes; at += bytes)
         memcpy(b->data + at, b->data, CVY_MIN(bytes, b->bytes - at));
@@ -105,27 +107,29 @@ static void *carve(block *b, size_t bytes)
     return data;
 }
 
-/* The block that source i is in: indices are zeros, which name a row of any table. */
+/* The block that source i is in: indices are zeros, which name a row of any table, and
+ * targets of losses are positive. */
 static block *source_block(cvy_meter *m, const cvy_lowered *u, const cvy_call *call, int i)
 {
-    const int is_index = i == 0 && call->node && (call->node->op->flags & CVY_OP_INDICES);
-    return &m->source[is_index ? CVY_DTYPE_I64 : u->instance[call->src[i]].dtype];
+    const unsigned flags = call->node ? call->node->op->flags : 0;
+    const int is_index = i == 0 && flags & CVY_OP_INDICES, is_target = i == 1 && flags & CVY_OP_LOSS;
+    return &m->source[is_index ? CVY_DTYPE_I64 : u->instance[call->src[i]].dtype + (is_target ? CVY_DTYPE_COUNT : 0)];
 }
 
 static cvy_status reserve_blocks(cvy_meter *m, const cvy_lowered *u, const cvy_call *call)
 {
-    size_t need[CVY_DTYPE_COUNT] = {0}, destination = 0;
+    size_t need[2 * CVY_DTYPE_COUNT] = {0}, destination = 0;
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
             need[source_block(m, u, call, i) - m->source] += cvy_round_to_line(u->instance[call->src[i]].bytes);
     for (int i = 0; i < call->ndst; i++)
         destination += call->dst[i] >= 0 ? cvy_round_to_line(u->instance[call->dst[i]].bytes) : 0;
-    for (int i = 0; i < CVY_DTYPE_COUNT; i++) {
+    for (int i = 0; i < CVY_COUNT(need); i++) {
         const size_t before = m->source[i].bytes;
         if (need[i])
             CVY_TRY(reserve_block(&m->source[i], need[i]));
         if (m->source[i].bytes != before)
-            fill(&m->source[i], (cvy_dtype)i);
+            fill(&m->source[i], (cvy_dtype)(i % CVY_DTYPE_COUNT), i >= CVY_DTYPE_COUNT);
         m->source[i].used = 0;
     }
     m->destination.used = m->scratch.used = 0;

@@ -333,6 +333,8 @@ cvy_status cvy_program_price_task(cvy_program *p, int task)
                           p->context->comm->nranks > 1 ? CVY_PLANNING_ESTIMATE : p->kernel.planning, p->kernel.wisdom,
                           &tuning));
     cvy_mem_free(&tuning.choices);
+    if (tuning.nmeasured > 0 && cvy_wisdom_save(p->kernel.wisdom) != CVY_OK)
+        cvy_log(p->context, CVY_LOG_WARN, "wisdom could not be saved: %s", cvy_error_text());
     s->price.is_known = 1;
     s->price.micro_ms = tuning.micro_ms;
     s->price.update_ms = tuning.update_ms;

@@ -42,6 +42,7 @@
  *      "fields": [{"field": "y[0]", "kind": "worst", "sample": 17, "name": "flow.h5, row 17", "rmse": 0.1,
  *                  "low": -1.2, "high": 3.4, "spread": 0.5,
  *                  "truth": "data:image/png;base64,..", "prediction": .., "difference": ..}, ..],
+ *      "spectrum": [{"output": [..], "target": [..]}, ..], "rmse_by_output": [..],
  *      "power_spectrum": {"wave": [1, 2, ..], "output": {"mean": [..], "std": [..]}, "target": {..}, "error": [..],
  *                         "ks": [..], "p": [..]},
  *      "pixel_histogram": {"from": [..], "to": [..], "output": .., and so on},
@@ -52,9 +53,11 @@
  * metric ece writes "reliability", with a number for each bin of confidence, and again for the probabilities of a
  * calibrated run. "mistakes" are the worst samples, the worst one first; "name" says where a sample is stored. "fields"
  * are maps of targets with two or more axes: the colours of truth and prediction go from low to high, those of the
- * difference from -spread to spread (score_fields.c). "power_spectrum" and the three after it are those of a generator,
- * whose outputs are compared with the data as a set (src/metric/metric_samples.h). The details of metrics are members
- * of the top level. The writer should thin curves of more than some thousand points.
+ * difference from -spread to spread (score_fields.c). "spectrum" has the power of each channel at the wave numbers 1,
+ * 2,
+ * .. (base_spectrum.h). "power_spectrum" and the three after it are those of a generator, whose outputs are compared
+ * with the data as a set (src/metric/metric_samples.h). The details of metrics are members of the top level. The writer
+ * should thin curves of more than some thousand points.
  *
  * ensemble.json, which `test FOLDER` writes for a folder of runs, has the members of test.json for the ensemble, and:
  *     {"calibrated": true, "members": [{"run": "runs/1", "temperature": 1.3, "reliability": {..},
@@ -110,7 +113,8 @@ void cvy_report_training(cvy_report *r);
 void cvy_report_step_time(cvy_report *r); /* this and the next are parts of the training's section */
 void cvy_report_stages(cvy_report *r);
 void cvy_report_test(cvy_report *r);
-void cvy_report_fields(cvy_report *r); /* this and the next two are parts of the test's section */
+void cvy_report_fields(cvy_report *r); /* this and the next three are parts of the test's section */
+void cvy_report_spectrum(cvy_report *r);
 void cvy_report_reliability(cvy_report *r);
 void cvy_report_generated(cvy_report *r);
 void cvy_report_ensemble_charts(cvy_report *r); /* curves and reliability of ensemble.json, in r->test */

@@ -443,6 +443,7 @@ void cvy_report_test(cvy_report *r)
     cvy_text_add(&r->html, "</div>\n");
     worst_pictures(r);
     cvy_report_fields(r);
+    cvy_report_spectrum(r);
     cvy_report_generated(r);
     if (histograms && histograms->kind == CVY_TREE_LIST && histograms->count > 0) {
         cvy_text_add(&r->html,

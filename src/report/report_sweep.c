@@ -15,7 +15,12 @@
 #include "base/text/base_locale.h"
 #include "report/report_svg.h"
 
-enum { LEVELS_MAX = 10, ROWS_MAX = 500 };
+enum {
+    LEVELS_MAX = 10,
+    ROWS_MAX = 500,
+    ERRORS_MAX = 20,
+    LONG = 32
+}; /* LONG: bytes of a value that may be broken into lines */
 
 /* ---- columns ---- */
 
@@ -36,23 +41,34 @@ static int find_level(const cvy_sweep_column *c, const char *value)
     return -1;
 }
 
+/* The different values of a key, in order. */
+static cvy_status fill_levels(const cvy_sweep_page *p, int key, cvy_sweep_column *c)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    int n = 0;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *c->level * (size_t)CVY_MAX(s->nrows, 1), &c->level));
+    for (int i = 0; i < s->nrows; i++)
+        c->level[i] = s->row[i].value[key];
+    qsort(c->level, (size_t)s->nrows, sizeof *c->level, compare_levels);
+    for (int i = 0; i < s->nrows; i++)
+        if (i == 0 || strcmp(c->level[i], c->level[n - 1]) != 0)
+            c->level[n++] = c->level[i];
+    c->nlevels = n;
+    return CVY_OK;
+}
+
 static cvy_status fill_column(const cvy_sweep_page *p, int key, cvy_sweep_column *c)
 {
     const cvy_sweep_summary *s = &p->sweep;
     double low = INFINITY;
-    *c = (cvy_sweep_column){.name = s->key[key], .is_number = 1};
-    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *c->level * (size_t)CVY_MAX(s->nrows, 1), &c->level));
+    *c = (cvy_sweep_column){.is_number = 1};
+    CVY_TRY(fill_levels(p, key, c));
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *c->value * (size_t)CVY_MAX(s->nrows, 1), &c->value));
-    for (int i = 0; i < s->nrows; i++) {
-        const char *value = s->row[i].value[key];
-        if (cvy_text_real(value, &c->value[i]) != CVY_OK)
+    for (int i = 0; i < s->nrows; i++)
+        if (cvy_text_real(s->row[i].value[key], &c->value[i]) != CVY_OK)
             c->is_number = 0;
         else
             low = fmin(low, c->value[i]);
-        if (find_level(c, value) < 0)
-            c->level[c->nlevels++] = value;
-    }
-    qsort(c->level, (size_t)c->nlevels, sizeof *c->level, compare_levels);
     c->is_log = c->is_number && s->is_log[key] && low > 0;
     if (c->is_number && (c->nlevels > LEVELS_MAX || !s->is_list[key]))
         c->nlevels = 0;
@@ -133,7 +149,7 @@ static cvy_status importance(cvy_sweep_page *p)
         "is cut into up to four groups of equal size. The share is the variance between the groups, less what "
         "chance alone gives (epsilon squared). Effects of two keys together are not seen. The shares of a grid "
         "add up to 100 %% at most, and the rest is interaction and noise. With few trials the shares are "
-        "rough.</p>\n<table class=\"layers\"><tbody>\n");
+        "rough.</p>\n<div class=\"wide\"><table class=\"layers\"><tbody>\n");
     for (int k = 0; k < s->nkey; k++) {
         double share = NAN;
         CVY_TRY(cvy_sweep_importance(p, k, &share));
@@ -145,7 +161,7 @@ static cvy_status importance(cvy_sweep_page *p)
         else
             cvy_text_add(&p->html, "</th><td>too few trials</td><td class=\"share\"></td></tr>\n");
     }
-    cvy_text_add(&p->html, "</tbody></table></section>\n");
+    cvy_text_add(&p->html, "</tbody></table></div></section>\n");
     return CVY_OK;
 }
 
@@ -158,6 +174,7 @@ static cvy_status charts(cvy_sweep_page *p)
     cvy_text_add(&p->html, "<section><h2>Scores by key</h2>\n<div class=\"charts\">\n");
     for (int k = 0; k < s->nkey; k++) {
         double *x = NULL, *y = NULL, low = INFINITY, high = 0;
+        int is_whole = 1;
         CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * (size_t)CVY_MAX(s->nranked, 1), &x));
         CVY_TRY(cvy_pool_alloc(p->pool, sizeof *y * (size_t)CVY_MAX(s->nranked, 1), &y));
         for (int i = 0; i < s->nranked; i++) {
@@ -165,12 +182,14 @@ static cvy_status charts(cvy_sweep_page *p)
             y[i] = s->row[i].score;
             low = fmin(low, y[i]);
             high = fmax(high, y[i]);
+            is_whole &= x[i] == floor(x[i]);
         }
         cvy_chart chart = {.title = s->key[k],
                            .x_label = s->key[k],
                            .y_label = s->metric,
                            .x_what = s->key[k],
                            .log_x = p->column[k].is_log,
+                           .whole_x = is_whole,
                            .log_y = low > 0 && high > 40 * low,
                            .small = 1};
         cvy_chart_add(&chart,
@@ -183,6 +202,15 @@ static cvy_status charts(cvy_sweep_page *p)
 }
 
 /* ---- the ranking ---- */
+
+void cvy_sweep_add_cells(cvy_sweep_page *p, const char *const *text)
+{
+    for (int k = 0; k < p->sweep.nkey; k++) {
+        cvy_text_add(&p->html, strlen(text[k]) > LONG ? "<td class=\"long\">" : "<td>");
+        cvy_html_escape(&p->html, text[k]);
+        cvy_text_add(&p->html, "</td>");
+    }
+}
 
 static void add_row(cvy_sweep_page *p, const cvy_sweep_row *row)
 {
@@ -200,27 +228,20 @@ static void add_row(cvy_sweep_page *p, const cvy_sweep_row *row)
     else
         cvy_text_add(&p->html, "%s", row->state);
     cvy_text_add(&p->html, "</td><td>%.4g</td><td>%s</td>", row->epochs, cvy_number_seconds(row->seconds).at);
-    for (int k = 0; k < p->sweep.nkey; k++) {
-        cvy_text_add(&p->html, "<td>");
-        cvy_html_escape(&p->html, row->value[k]);
-        cvy_text_add(&p->html, "</td>");
-    }
+    cvy_sweep_add_cells(p, row->value);
     cvy_text_add(&p->html, "</tr>\n");
 }
 
 static void ranking(cvy_sweep_page *p)
 {
     const cvy_sweep_summary *s = &p->sweep;
-    cvy_text_add(&p->html,
-                 "<section><h2>Ranking</h2>\n<div class=\"wide\"><table><thead><tr><td>rank</td><td>trial</td>"
-                 "<td>");
+    cvy_text_add(
+        &p->html,
+        "<section><h2>Ranking</h2>\n<div class=\"wide\"><table class=\"runs\"><thead><tr><td>rank</td><td>trial</td>"
+        "<td>");
     cvy_html_escape(&p->html, s->metric);
     cvy_text_add(&p->html, "</td><td>epochs</td><td>time</td>");
-    for (int k = 0; k < s->nkey; k++) {
-        cvy_text_add(&p->html, "<td>");
-        cvy_html_escape(&p->html, s->key[k]);
-        cvy_text_add(&p->html, "</td>");
-    }
+    cvy_sweep_add_cells(p, s->key);
     cvy_text_add(&p->html, "</tr></thead><tbody>\n");
     for (int i = 0; i < CVY_MIN(s->nrows, ROWS_MAX); i++)
         add_row(p, &s->row[i]);
@@ -254,27 +275,41 @@ static void verdict(cvy_sweep_page *p)
     cvy_text_add(&p->html, ".</p>\n");
 }
 
+static void errors(cvy_sweep_page *p)
+{
+    const cvy_sweep_summary *s = &p->sweep;
+    int n = 0, left = 0;
+    for (int i = 0; i < s->nrows; i++) {
+        if (!s->row[i].error || n == ERRORS_MAX) {
+            left += s->row[i].error != NULL;
+            continue;
+        }
+        const int is_failed = strcmp(s->row[i].state, "failed") == 0;
+        cvy_text_add(&p->html, "%s<li>trial %d %s: ", n++ ? "" : "<ul class=\"notes\">", s->row[i].trial,
+                     is_failed ? "failed" : "failed and then became a copy of another one");
+        cvy_html_escape(&p->html, s->row[i].error);
+        cvy_text_add(&p->html, "</li>\n");
+    }
+    if (left)
+        cvy_text_add(&p->html, "<li>%d more are in " CVY_SWEEP_STATE "</li>\n", left);
+    cvy_text_add(&p->html, "%s", n ? "</ul>\n" : "");
+}
+
 static void head(cvy_sweep_page *p)
 {
     const cvy_sweep_summary *s = &p->sweep;
-    int n = 0;
     cvy_text_add(&p->html, "<header><p class=\"over\">convoy sweep</p><h1>");
     cvy_html_escape(&p->html, s->name);
     cvy_text_add(&p->html, "</h1>\n");
     verdict(p);
     cvy_text_add(&p->html, "<p class=\"facts\">search <b>");
     cvy_html_escape(&p->html, s->search[0] ? s->search : "grid");
-    cvy_text_add(&p->html,
-                 "</b>, score of the <b>%s</b> epoch, a %s score is better, %d trials have a score, %d failed",
-                 s->score_of, s->higher ? "higher" : "lower", s->nranked, s->nfailed);
-    cvy_text_add(&p->html, "</p>\n");
-    for (int i = 0; i < s->nrows; i++)
-        if (s->row[i].error) {
-            cvy_text_add(&p->html, "%s<li>trial %d failed: ", n++ ? "" : "<ul class=\"notes\">", s->row[i].trial);
-            cvy_html_escape(&p->html, s->row[i].error);
-            cvy_text_add(&p->html, "</li>\n");
-        }
-    cvy_text_add(&p->html, "%s</header>\n", n ? "</ul>\n" : "");
+    cvy_text_add(&p->html, "</b>, score of the <b>");
+    cvy_html_escape(&p->html, s->score_of);
+    cvy_text_add(&p->html, "</b> epoch, a %s score is better, %d trial%s a score, %d failed</p>\n",
+                 s->higher ? "higher" : "lower", s->nranked, s->nranked == 1 ? " has" : "s have", s->nfailed);
+    errors(p);
+    cvy_text_add(&p->html, "</header>\n");
 }
 
 /* ---- the page ---- */
@@ -285,8 +320,10 @@ static cvy_status write_page(cvy_sweep_page *p)
     cvy_clock_text(time);
     cvy_page_begin(&p->html, p->sweep.name);
     head(p);
-    if (p->sweep.nranked >= 2) {
+    CVY_TRY(cvy_sweep_lineage(p));
+    if (p->sweep.nranked >= 2)
         cvy_sweep_parallel(p);
+    if (p->sweep.nranked >= 2 && !p->sweep.row[0].nline) { /* copies are not independent of their parents */
         CVY_TRY(importance(p));
         CVY_TRY(charts(p));
     }
@@ -322,7 +359,10 @@ static cvy_status write_all(cvy_sweep_page *p)
 cvy_status cvy_report_sweep(const char *folder)
 {
     cvy_sweep_page page = {.folder = folder};
-    CVY_CHECK(folder && strlen(folder) < 500, CVY_E_ARGUMENT, "cvy_report_sweep() needs the folder of a search");
+    CVY_CHECK(folder && *folder, CVY_E_ARGUMENT, "cvy_report_sweep() needs the folder of a search");
+    CVY_CHECK(strlen(folder) < CVY_SWEEP_OUT_MAX, CVY_E_ARGUMENT,
+              "cvy_report_sweep(): the name of the folder has %zu characters, expected fewer than %d", strlen(folder),
+              CVY_SWEEP_OUT_MAX);
     cvy_locale locale = cvy_locale_begin();
     const cvy_status status = write_all(&page);
     cvy_locale_end(&locale);

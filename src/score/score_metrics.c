@@ -89,6 +89,22 @@ static cvy_status ignore_labels(const struct list *l, const cvy_tree *options, c
 
 /* ---- one metric ---- */
 
+/* Whether the data have a weight for each position: the targets have no spectrum then, but holes. */
+static int has_mask(const cvy_dataset_info *data)
+{
+    for (int i = 1; i < data->nfield; i++)
+        if (strcmp(data->field[i].name, "weight") == 0 && cvy_shape_elems(&data->field[i].shape) > 1)
+            return 1;
+    return 0;
+}
+
+/* Whether the output is a field with enough positions for waves of several lengths. */
+static int is_field(const cvy_shape *output)
+{
+    enum { LEAST = 4 };
+    return output->ndim >= 2 && output->dim[output->ndim - 2] >= LEAST && output->dim[output->ndim - 1] >= LEAST;
+}
+
 /* title: the name of the score. A second metric of the same title is left out. */
 static cvy_status add(const struct list *l, const char *name, const char *title, const cvy_tree *options)
 {
@@ -211,6 +227,7 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
         {"rmse", nclasses == 0 && !imitates && is_usual},
         {"mae", nclasses == 0 && !imitates && all},
         {"r2", nclasses == 0 && !imitates && is_usual},
+        {"spectrum_error", nclasses == 0 && !imitates && all && is_field(o->output) && !has_mask(o->data)},
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)
         if (fallback[i].wanted && fits_target(o, fallback[i].name))

@@ -130,6 +130,15 @@ static cvy_status add_array(cvy_prediction_file *t, cvy_pool *pool, cvy_h5_array
     return cvy_h5_table_add(t->table, &a);
 }
 
+/* An output of the shape of the target of the training has its attributes: units, standard_name, long_name. */
+static const char *const *attributes_of(const cvy_prediction_file *t, const cvy_prediction_set *set)
+{
+    const cvy_reader_info *stored = &t->ensemble->member[0].network->spec.stored;
+    const int is_target =
+        !set->by_class && !set->is_spread && stored->has_y && cvy_shape_elems(&stored->y_shape) == set->elems;
+    return is_target ? stored->y_cf : NULL;
+}
+
 static cvy_status add_arrays(cvy_prediction_file *t, cvy_pool *pool)
 {
     const cvy_h5_array sample = {.name = SAMPLE_NAME, .dtype = CVY_DTYPE_I64, .is_text = t->ask.names != 0},
@@ -152,7 +161,8 @@ static cvy_status add_arrays(cvy_prediction_file *t, cvy_pool *pool)
                                 .dtype = CVY_DTYPE_F32,
                                 .shape = set->shape,
                                 .class_name = set->by_class ? t->class_name : NULL,
-                                .nclasses = set->by_class ? t->nclasses : 0};
+                                .nclasses = set->by_class ? t->nclasses : 0,
+                                .cf = attributes_of(t, set)};
         CVY_TRY(add_array(t, pool, a, set->by_class ? "classes" : NULL));
     }
     return CVY_OK;

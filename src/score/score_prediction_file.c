@@ -74,7 +74,7 @@ static cvy_status add_set(cvy_prediction_file *t, const cvy_answer *a)
     const int several = t->ensemble->member[0].network->noutput > 1;
     cvy_prediction_set *set = &t->set[t->nset++];
     char *name = NULL;
-    *set = (cvy_prediction_set){a->name, a->shape, a->elems, a->by_class, a->name};
+    *set = (cvy_prediction_set){a->name, a->shape, a->elems, a->by_class, a->name, a->of != NULL};
     if (a->of) {
         CVY_TRY(cvy_pool_printf(t->pool, &name, "%s_%s", a->name, a->of));
         set->name = name;
@@ -92,7 +92,7 @@ static cvy_status list_sets(cvy_prediction_file *t)
     const int names_classes = t->ask.what == CVY_PREDICT_CLASSES, of_logits = !e->by_class && t->ask.what;
     t->nlabel = names_classes ? CVY_MAX(t->ask.top, 1) : 0;
     if (!names_classes && (e->by_class || of_logits))
-        t->set[t->nset++] = (cvy_prediction_set){"probability", {1, {t->nclasses}}, t->nclasses, 1, NULL};
+        t->set[t->nset++] = (cvy_prediction_set){"probability", {1, {t->nclasses}}, t->nclasses, 1, NULL, 0};
     for (int k = e->by_class ? 1 : 0; k < e->nanswer && !of_logits; k++)
         CVY_TRY(add_set(t, &e->answer[k]));
     return CVY_OK;

@@ -22,6 +22,7 @@ typedef struct cvy_prediction_set { /* numbers that each row has: an answer of t
     int64_t elems;
     int by_class;       /* one number for each class */
     const char *column; /* what the names of its columns begin with; NULL: they are the names of the classes */
+    int is_spread;      /* not an output itself, but the spread of several */
 } cvy_prediction_set;
 
 typedef struct cvy_prediction_row {

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,20 +34,53 @@ static cvy_status check_value(const cvy_sweep *s, const cvy_sweep_key *key, cons
     return status == CVY_OK ? status : cvy_error_prefix(status, "%s: space.%s", key->where, key->name);
 }
 
-static cvy_status check_key(const cvy_sweep *s, const cvy_sweep_key *key, int nranks)
+/* Both ends of a range, and a value inside it, which may be no integer although the ends are. */
+static cvy_status check_range(const cvy_sweep *s, const cvy_sweep_key *key, int nranks)
 {
-    const char *end = NULL;
-    for (int i = 0; i < key->nvalues; i++)
-        CVY_TRY(check_value(s, key, key->value[i], nranks));
-    if (key->nvalues)
-        return CVY_OK;
-    CVY_TRY(cvy_sweep_print(s->spec.pool, key, key->low, &end));
-    CVY_TRY(check_value(s, key, end, nranks));
-    CVY_TRY(cvy_sweep_print(s->spec.pool, key, key->high, &end));
-    return check_value(s, key, end, nranks);
+    const double inside = cvy_sweep_between(key, key->high, 0.382);
+    const double places[] = {key->low, key->high, key->is_whole ? round(inside) : inside};
+    for (int i = 0; i < CVY_COUNT(places); i++) {
+        const char *value = NULL;
+        CVY_TRY(cvy_sweep_print(s->spec.pool, key, places[i], &value));
+        const cvy_status status = check_value(s, key, value, nranks);
+        if (status != CVY_OK && i == 2 && !key->is_whole)
+            return cvy_error_prefix(status, "%s is inside the range, for integers take int_%s", value,
+                                    key->kind == CVY_SWEEP_UNIFORM ? "uniform" : "log_uniform");
+        CVY_TRY(status);
+    }
+    return CVY_OK;
 }
 
-/* Halving counts epochs, and a job that counts steps has none to be cut. */
+static cvy_status check_key(const cvy_sweep *s, const cvy_sweep_key *key, int nranks)
+{
+    if (!key->nvalues)
+        return check_range(s, key, nranks);
+    for (int i = 0; i < key->nvalues; i++)
+        CVY_TRY(check_value(s, key, key->value[i], nranks));
+    return CVY_OK;
+}
+
+/* A member of a population goes on from the checkpoint of another. So it must have the same weights, states and order
+ * of samples, whatever its values are. */
+static cvy_status check_population(const cvy_sweep *s)
+{
+    static const char *const may_change[] = {"train.optimizer.", "train.schedule", "train.loss",  "train.clip_norm",
+                                             "train.clip_value", "train.l1",       "data.augment"};
+    for (int k = 0; k < s->spec.nkey; k++) {
+        const cvy_sweep_key *key = &s->spec.key[k];
+        int is_known = 0;
+        for (int i = 0; i < CVY_COUNT(may_change); i++)
+            is_known |= strncmp(key->name, may_change[i], strlen(may_change[i])) == 0;
+        CVY_CHECK(is_known && strcmp(key->name, "train.optimizer.name") != 0, CVY_E_CONFIG,
+                  "%s: space.%s cannot change while a trial trains, and members of a population copy checkpoints: "
+                  "expected keys of train.optimizer (but its name), train.schedule or train.loss, train.clip_norm, "
+                  "train.clip_value, train.l1 or data.augment",
+                  key->where, key->name);
+    }
+    return CVY_OK;
+}
+
+/* Rungs count epochs, and a job that counts steps has none to be cut. */
 static cvy_status check_length(const cvy_sweep *s, const cvy_job_source *job)
 {
     char *steps = NULL;
@@ -83,6 +117,8 @@ cvy_status cvy_sweep_check(const cvy_sweep *s, int nranks)
     CVY_TRY(read_job(s, s->spec.set, s->spec.nset, nranks));
     CVY_TRY(check_length(s, &job));
     CVY_TRY(check_trace(s, &job));
+    if (s->spec.search == CVY_SWEEP_POPULATION)
+        CVY_TRY(check_population(s));
     for (int k = 0; k < s->spec.nkey; k++)
         CVY_TRY(check_key(s, &s->spec.key[k], nranks));
     for (int i = 0; i < s->ntrials; i++) {

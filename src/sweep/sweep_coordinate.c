@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/machine/base_clock.h"
 #include "sweep/sweep_run.h"
@@ -81,12 +80,19 @@ void cvy_sweep_note_fault(cvy_sweep_run *run, cvy_status fault)
     run->stops = run->is_asked = 1;
 }
 
+cvy_status cvy_sweep_first_fault(const cvy_sweep_run *run)
+{
+    return run->fault == CVY_OK ? CVY_OK : cvy_error_set(run->fault, "%s", run->fault_text);
+}
+
 /* ---- state ---- */
 
-static void say(const cvy_sweep_run *run, const cvy_text *line)
+/* Releases the line. */
+static void say(const cvy_sweep_run *run, cvy_text *line)
 {
     if (line->status == CVY_OK && run->opts->line)
         run->opts->line(run->opts->user, line->data);
+    cvy_text_free(line);
 }
 
 static void save(cvy_sweep_run *run)
@@ -102,54 +108,71 @@ static int count_open(const cvy_sweep *s)
     return n;
 }
 
-/* "trial 7 (train.batch 32): val_accuracy 0.8125 after 3 epochs, 12.3 s; 8 of 27 trials are left" */
-static void say_end(const cvy_sweep_run *run, const cvy_sweep_report *r)
+void cvy_sweep_add_values(const cvy_sweep *s, int trial, cvy_text *line)
 {
-    const cvy_sweep *s = &run->sweep;
-    cvy_text line = {0};
-    cvy_text_add(&line, "trial %d (", r->trial + 1);
     for (int k = 0; k < s->spec.nkey; k++)
-        cvy_text_add(&line, "%s%s %s", k ? ", " : "", s->spec.key[k].name, s->trial[r->trial].value[k]);
-    cvy_text_add(&line, ")");
-    if (r->kind == CVY_REPORT_FAILED) {
-        cvy_text_add(&line, " failed: %s", r->error);
-    } else if (r->kind == CVY_REPORT_STOPPED) {
-        cvy_text_add(&line, " is saved and stopped after %.4g epochs", r->epochs);
-    } else {
-        cvy_text_add(&line, ": val_%s ", s->spec.metric);
-        cvy_text_add_score(&line, r->score);
-        cvy_text_add(&line, " after %.4g epochs, %.1f s", r->epochs, r->seconds);
-    }
-    cvy_text_add(&line, "; %d of %d trials are left", count_open(s), s->ntrials);
-    say(run, &line);
-    cvy_text_free(&line);
+        cvy_text_add(line, "%s%s %s", k ? ", " : "", s->spec.key[k].name, s->trial[trial].value[k]);
 }
 
-static void take_report(cvy_sweep_run *run, int g, const cvy_sweep_report *r)
+/* "trial 7 (train.batch 32): val_accuracy 0.8125 after 3 epochs, 12.3 s" */
+static void add_result(const cvy_sweep *s, const cvy_sweep_report *r, cvy_text *line)
 {
-    cvy_sweep_group *group = &run->group[g];
-    group->waits = 1;
-    group->trial = -1;
-    run->stops |= r->kind == CVY_REPORT_STOPPED || r->asked;
-    run->is_asked |= r->asked;
-    if (r->kind == CVY_REPORT_FREE)
-        return;
+    cvy_text_add(line, "trial %d (", r->trial + 1);
+    cvy_sweep_add_values(s, r->trial, line);
+    cvy_text_add(line, ")");
+    if (r->kind == CVY_REPORT_FAILED) {
+        cvy_text_add(line, " failed: %s", r->error);
+    } else if (r->kind == CVY_REPORT_STOPPED) {
+        cvy_text_add(line, " is saved and stopped after %.4g epochs", r->epochs);
+    } else {
+        cvy_text_add(line, ": val_%s ", s->spec.metric);
+        cvy_text_add_score(line, r->score);
+        cvy_text_add(line, " after %.4g epochs, %.1f s", r->epochs, r->seconds);
+    }
+}
+
+int cvy_sweep_advance(cvy_sweep_run *run)
+{
+    int is_done = 0;
+    cvy_sweep_note_fault(run, cvy_sweep_settle(&run->sweep, &is_done));
+    if (run->fault == CVY_OK)
+        cvy_sweep_note_fault(run, cvy_sweep_copy_runs(&run->sweep, run->opts->out));
+    return is_done;
+}
+
+static void note_result(cvy_sweep_run *run, const cvy_sweep_report *r)
+{
     cvy_trial *trial = &run->sweep.trial[r->trial];
     trial->seconds += r->seconds;
-    trial->epochs = r->epochs;
+    trial->epochs = isfinite(r->epochs) ? r->epochs : trial->epochs;
     trial->tries = 0;
     if (r->kind == CVY_REPORT_ENDED)
         cvy_sweep_note(&run->sweep, r->trial, r->score);
+    else if (r->kind == CVY_REPORT_FAILED)
+        cvy_sweep_note_fault(run, cvy_sweep_note_failure(&run->sweep, r->trial, r->error));
     else
-        trial->state = r->kind == CVY_REPORT_FAILED ? CVY_TRIAL_FAILED : CVY_TRIAL_WAITING;
-    if (r->kind == CVY_REPORT_FAILED) {
-        char *copy = NULL;
-        cvy_sweep_note_fault(run, cvy_pool_strdup(run->sweep.spec.pool, r->error, &copy));
-        trial->error = copy;
-    }
-    (void)cvy_sweep_settle(&run->sweep);
-    say_end(run, r);
+        trial->state = CVY_TRIAL_WAITING;
+}
+
+/* The score is saved before run folders of a population are copied: afterwards it might not be found in the folder. */
+static void take_report(cvy_sweep_run *run, int g, const cvy_sweep_report *r)
+{
+    const cvy_sweep *s = &run->sweep;
+    const int copied = s->copied;
+    cvy_text line = {0};
+    run->group[g].waits = 1;
+    run->is_asked |= r->asked;
+    run->stops |= r->kind == CVY_REPORT_STOPPED || r->asked;
+    if (r->kind == CVY_REPORT_FREE)
+        return;
+    add_result(s, r, &line); /* first, because the values of a population may change now */
+    note_result(run, r);
     save(run);
+    run->is_done = cvy_sweep_advance(run);
+    if (s->copied != copied)
+        save(run);
+    cvy_text_add(&line, "; %d of %d trials are left", count_open(s), s->ntrials);
+    say(run, &line);
 }
 
 /* ---- orders ---- */
@@ -173,42 +196,42 @@ static double expected_s(const cvy_sweep *s, const cvy_trial *trial, int64_t epo
 static int has_time(const cvy_sweep_run *run, const cvy_sweep_group *group, int trial, int64_t epochs)
 {
     const cvy_trial *t = &run->sweep.trial[trial];
-    if (run->opts->end_time <= 0 || !group->has_begun || t->epochs > 0)
+    if (run->end_time <= 0 || !group->has_begun || t->epochs > 0)
         return 1;
-    return cvy_clock_wall_s() + expected_s(&run->sweep, t, epochs) < run->opts->end_time;
+    return cvy_clock_wall_s() + expected_s(&run->sweep, t, epochs) < run->end_time;
 }
 
 static void say_no_time(const cvy_sweep_run *run)
 {
     cvy_text line = {0};
     cvy_text_add(&line, "the allocation ends in %.0f s, and a trial takes longer: no more trials are begun",
-                 run->opts->end_time - cvy_clock_wall_s());
+                 run->end_time - cvy_clock_wall_s());
     say(run, &line);
-    cvy_text_free(&line);
 }
 
 static cvy_sweep_order next_order(cvy_sweep_run *run, int g)
 {
     cvy_sweep_order order = {.kind = CVY_ORDER_END, .trial = -1};
     cvy_sweep_group *group = &run->group[g];
-    const int is_done = cvy_sweep_settle(&run->sweep);
-    const int trial = run->stops || is_done ? -1 : cvy_sweep_next(&run->sweep, &order.epochs);
-    if (run->stops || is_done)
+    if (run->stops || run->is_done)
         return order;
-    if (trial < 0) {
+    const int number = cvy_sweep_next(&run->sweep, &order.epochs);
+    if (number < 0) {
         order.kind = CVY_ORDER_NONE; /* until a rung is decided */
         return order;
     }
-    if (!has_time(run, group, trial, order.epochs)) {
+    if (!has_time(run, group, number, order.epochs)) {
         run->stops = 1;
         say_no_time(run);
         return order;
     }
+    cvy_trial *trial = &run->sweep.trial[number];
     order.kind = CVY_ORDER_TRAIN;
-    order.trial = group->trial = trial;
+    order.trial = number;
+    memcpy(order.place, trial->place, sizeof *order.place * (size_t)run->sweep.spec.nkey);
     group->has_begun = 1;
-    run->sweep.trial[trial].state = CVY_TRIAL_RUNNING;
-    run->sweep.trial[trial].tries++;
+    trial->state = CVY_TRIAL_RUNNING;
+    trial->tries++;
     save(run);
     return order;
 }
@@ -231,7 +254,7 @@ static void send_order(cvy_sweep_run *run, int g, cvy_sweep_order order)
     cvy_sweep_group *group = &run->group[g];
     const cvy_comm_message_ops *ops = run->comm->message;
     int done = 0;
-    for (int round = 0; !done && run->fault != CVY_E_COMM; round++) /* it has come: the leader has reported since */
+    while (!done && run->fault != CVY_E_COMM) /* the last order has come: the leader has reported since */
         cvy_sweep_note_fault(run, ops->test(group->send_order, &done, NULL));
     group->order = order;
     group->waits = 0;
@@ -291,11 +314,10 @@ static int others_have_ended(cvy_sweep_run *run)
 
 void cvy_sweep_serve_own(cvy_sweep_run *run)
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
     if (run->mine == 0)
         take_report(run, 0, &run->report);
     run->order = (cvy_sweep_order){.kind = CVY_ORDER_END};
-    while (run->fault != CVY_E_COMM) {
+    for (int round = 0; run->fault != CVY_E_COMM; round++) {
         cvy_sweep_serve(run);
         if (run->mine == 0) {
             run->order = next_order(run, 0);
@@ -305,6 +327,6 @@ void cvy_sweep_serve_own(cvy_sweep_run *run)
         const int ends = run->mine != 0 || run->order.kind == CVY_ORDER_END;
         if (ends && others_have_ended(run))
             return;
-        nanosleep(&pause, NULL);
+        cvy_sweep_pause(round);
     }
 }

@@ -75,38 +75,34 @@ cvy_status cvy_sweep_print(cvy_pool *pool, const cvy_sweep_key *key, double x, c
 }
 
 /* u: 0 .. 1, without 1. Each integer of a range has an interval of its own. */
-static cvy_status value_at(const cvy_sweep_spec *spec, const cvy_sweep_key *key, double u, const char **out)
+static double place_at(const cvy_sweep_key *key, double u)
 {
-    if (key->kind == CVY_SWEEP_LIST) {
-        *out = key->value[(int)(u * key->nvalues)];
-        return CVY_OK;
-    }
-    const double x = key->is_whole ? fmin(floor(cvy_sweep_between(key, key->high + 1, u)), key->high)
-                                   : cvy_sweep_between(key, key->high, u);
-    return cvy_sweep_print(spec->pool, key, x, out);
+    if (key->kind == CVY_SWEEP_LIST)
+        return fmin(floor(u * key->nvalues), key->nvalues - 1);
+    return key->is_whole ? fmin(floor(cvy_sweep_between(key, key->high + 1, u)), key->high)
+                         : cvy_sweep_between(key, key->high, u);
 }
 
 /* The last key changes fastest. */
-static void grid_point(const cvy_sweep_spec *spec, int64_t number, const char **value)
+static void grid_point(const cvy_sweep_spec *spec, int64_t number, double *place)
 {
     for (int k = spec->nkey - 1; k >= 0; k--) {
-        value[k] = spec->key[k].value[number % spec->key[k].nvalues];
+        place[k] = (double)(number % spec->key[k].nvalues);
         number /= spec->key[k].nvalues;
     }
 }
 
-cvy_status cvy_sweep_point(const cvy_sweep_spec *spec, int64_t number, const char **value)
+void cvy_sweep_point(const cvy_sweep_spec *spec, int64_t number, double *place)
 {
     if (spec->points == CVY_SWEEP_GRID) {
-        grid_point(spec, number, value);
-        return CVY_OK;
+        grid_point(spec, number, place);
+        return;
     }
     for (int k = 0; k < spec->nkey; k++) {
         const cvy_rng rng = cvy_rng_make((uint64_t)spec->seed, spec->key[k].name, 0, spec->points == CVY_SWEEP_SOBOL);
         const uint32_t shift = cvy_rng_u32(&rng, 0);
         const double u = spec->points == CVY_SWEEP_SOBOL ? (cvy_sobol(k, (uint32_t)number) ^ shift) * 0x1p-32
                                                          : cvy_rng_uniform(&rng, (uint64_t)number);
-        CVY_TRY(value_at(spec, &spec->key[k], u, &value[k]));
+        place[k] = place_at(&spec->key[k], u);
     }
-    return CVY_OK;
 }

@@ -1,14 +1,16 @@
 /*
- * sweep_state.c: sweep.json: what a search has done so far, and what its tables and its page show.
+ * sweep_state.c: sweep.json: what a search has done so far.
  *
  * The file is replaced as a whole after each change. It has the parts of the sweep file that decide what the search is,
- * so that a resumed search is compared with it, and for each trial its values, its state and its scores.
+ * so that a resumed search is compared with it, and for each trial its values, its state and its scores. The rest,
+ * such as the generations of a population, is only shown: decisions are made again from the scores.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base_file.h"
 #include "base/text/base_json.h"
@@ -30,6 +32,31 @@ void cvy_sweep_trial_path(const char *folder, int trial, char path[CVY_SWEEP_PAT
 
 /* ---- writing ---- */
 
+static void add_values(const cvy_sweep *s, const char *const *value, cvy_json *json)
+{
+    cvy_json_open(json, "values", '[');
+    for (int k = 0; k < s->spec.nkey; k++)
+        cvy_json_string(json, NULL, value[k]);
+    cvy_json_close(json, ']');
+}
+
+static void add_generations(const cvy_sweep *s, const cvy_trial *trial, cvy_json *json)
+{
+    cvy_json_open(json, "generations", '[');
+    for (int i = 0; i <= trial->rung; i++) {
+        const cvy_generation *g = &trial->generation[i];
+        cvy_json_open(json, NULL, '{');
+        cvy_json_int(json, "epochs", s->bracket[trial->bracket].epochs[i]);
+        if (i < trial->nscores)
+            cvy_json_real(json, "score", trial->score[i]);
+        if (g->parent >= 0)
+            cvy_json_int(json, "parent", g->parent + 1);
+        add_values(s, g->value, json);
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+}
+
 static void add_trial(const cvy_sweep *s, int number, int rank, cvy_json *json)
 {
     const cvy_trial *trial = &s->trial[number];
@@ -39,10 +66,7 @@ static void add_trial(const cvy_sweep *s, int number, int rank, cvy_json *json)
     if (rank > 0)
         cvy_json_int(json, "rank", rank);
     cvy_json_int(json, "bracket", trial->bracket + 1);
-    cvy_json_open(json, "values", '[');
-    for (int k = 0; k < s->spec.nkey; k++)
-        cvy_json_string(json, NULL, trial->value[k]);
-    cvy_json_close(json, ']');
+    add_values(s, trial->value, json);
     cvy_json_open(json, "scores", '[');
     for (int i = 0; i < trial->nscores; i++)
         cvy_json_real(json, NULL, trial->score[i]);
@@ -55,13 +79,15 @@ static void add_trial(const cvy_sweep *s, int number, int rank, cvy_json *json)
     }
     if (trial->error)
         cvy_json_string(json, "error", trial->error);
+    if (trial->generation)
+        add_generations(s, trial, json);
     cvy_json_close(json, '}');
 }
 
 static void add_head(const cvy_sweep *s, cvy_json *json)
 {
     static const char *const scores[] = {"last", "best"};
-    char metric[160];
+    char metric[CVY_SWEEP_METRIC + 8];
     snprintf(metric, sizeof metric, "val_%s", s->spec.metric);
     cvy_json_int(json, "version", 1);
     cvy_json_string(json, "sweep", cvy_file_base_name(s->spec.file));
@@ -72,6 +98,8 @@ static void add_head(const cvy_sweep *s, cvy_json *json)
     for (int i = 0; i < CVY_COUNT(s->spec.part); i++)
         cvy_json_string(json, cvy_sweep_parts[i], s->spec.part[i]);
     cvy_json_close(json, '}');
+    if (s->spec.search == CVY_SWEEP_POPULATION)
+        cvy_json_int(json, "copied", s->copied);
     cvy_json_open(json, "keys", '[');
     for (int k = 0; k < s->spec.nkey; k++) {
         cvy_json_open(json, NULL, '{');
@@ -86,21 +114,19 @@ static void add_head(const cvy_sweep *s, cvy_json *json)
 cvy_status cvy_sweep_save(const cvy_sweep *s, const char *folder)
 {
     char path[CVY_SWEEP_PATH];
-    int *order = NULL, *rank = NULL;
+    int *order = NULL, *rank = NULL, nranked = 0;
     cvy_json json = {0};
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *order * (size_t)s->ntrials, &order));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *rank * (size_t)s->ntrials, &rank));
-    const int nranked = cvy_sweep_rank(s, order);
+    CVY_TRY_OUT(cvy_sweep_rank(s, order, &nranked));
     for (int i = 0; i < nranked; i++)
         rank[order[i]] = i + 1;
     cvy_json_open(&json, NULL, '{');
     add_head(s, &json);
     cvy_json_open(&json, "trials", '[');
-    for (int i = 0; i < s->ntrials; i++) {
-        cvy_text_add(&json.text, "%s", "");
+    for (int i = 0; i < s->ntrials; i++)
         add_trial(s, i, rank[i], &json);
-    }
     cvy_json_close(&json, ']');
     cvy_json_close(&json, '}');
     cvy_text_add(&json.text, "\n");
@@ -116,7 +142,8 @@ out:
 
 /* ---- reading ---- */
 
-static cvy_status read_tree(cvy_pool *pool, const char *folder, const cvy_tree **root_out, const cvy_tree **trials_out)
+cvy_status cvy_sweep_state_read(cvy_pool *pool, const char *folder, const cvy_tree **root_out,
+                                const cvy_tree **trials_out)
 {
     char path[CVY_SWEEP_PATH];
     cvy_tree *root = NULL;
@@ -125,19 +152,26 @@ static cvy_status read_tree(cvy_pool *pool, const char *folder, const cvy_tree *
               folder);
     CVY_TRY(cvy_tree_parse_file(pool, path, &root));
     const cvy_tree *trials = root->kind == CVY_TREE_MAP ? cvy_tree_get(root, "trials") : NULL;
-    CVY_CHECK(trials && trials->kind == CVY_TREE_LIST, CVY_E_FORMAT, "%s: there is no list of trials", path);
+    CVY_CHECK(trials && trials->kind == CVY_TREE_LIST, CVY_E_FORMAT,
+              "%s: there is no list of trials: the file is damaged, or no state of a search", path);
     *root_out = root;
     *trials_out = trials;
     return CVY_OK;
 }
 
-static int find_state(const cvy_tree *node)
+int cvy_sweep_state_of(const cvy_tree *node)
 {
     const char *text = cvy_tree_text_at(node, "state");
     for (int i = 0; text && i < CVY_COUNT(state_word); i++)
         if (strcmp(text, state_word[i]) == 0)
             return i;
     return -1;
+}
+
+static double last_of(const cvy_frame *rows)
+{
+    const double *step = cvy_frame_column(rows, "step");
+    return step && rows->nrow ? step[rows->nrow - 1] : 0;
 }
 
 /* The last step in the log of a trial; 0: none. */
@@ -148,11 +182,10 @@ static int64_t last_step(const char *folder, int number)
     cvy_sweep_trial_path(folder, number, run);
     cvy_run_path(run, CVY_RUN_METRICS, path);
     const cvy_status status = cvy_file_exists(path) ? cvy_frames_read(path, &steps, &epochs, NULL) : CVY_END;
-    const double *step = cvy_frame_column(&steps, "step");
-    const double last = status == CVY_OK && step && steps.nrow ? step[steps.nrow - 1] : 0;
+    const double last = status == CVY_OK ? fmax(last_of(&steps), last_of(&epochs)) : 0;
     cvy_frame_free(&steps);
     cvy_frame_free(&epochs);
-    return isfinite(last) ? (int64_t)last : 0;
+    return last >= 0 && last < 9e15 ? (int64_t)last : 0;
 }
 
 /* A trial that was running when the search was killed goes on. But a trial whose fault ends all ranks, such as a hang,
@@ -161,62 +194,106 @@ static cvy_status judge_tries(cvy_sweep *s, const char *folder, int number)
 {
     cvy_trial *trial = &s->trial[number];
     const int64_t step = last_step(folder, number);
-    char *text = NULL;
+    char text[256];
     if (step > trial->step)
         trial->tries = 0;
     trial->step = CVY_MAX(step, trial->step);
     if (trial->tries < CVY_SWEEP_TRIES)
         return CVY_OK;
-    CVY_TRY(
-        cvy_pool_printf(s->spec.pool, &text,
-                        "the search was killed or ended %d times while this trial ran, each time before a step after "
-                        "step %lld was logged",
-                        CVY_SWEEP_TRIES, (long long)trial->step));
-    trial->error = text;
-    trial->state = CVY_TRIAL_FAILED;
-    trial->tries = 0;
-    return CVY_OK;
+    snprintf(text, sizeof text,
+             "the search was killed or ended %d times while this trial ran, each time before a step after step %lld "
+             "was logged; --retry tries it again",
+             CVY_SWEEP_TRIES, (long long)trial->step);
+    return cvy_sweep_note_failure(s, number, text);
+}
+
+/* A number from 0 to below 2^53, or 0. */
+static double number_at(const cvy_tree *node, const char *key)
+{
+    const double x = cvy_tree_real_at(node, key);
+    return x > 0 && x < 0x1p53 ? x : 0;
+}
+
+/* Processes of an earlier start may survive the kill of rank 0 for a while, and still train this trial. */
+static cvy_status await_end(const char *folder, int number)
+{
+    enum { TRIES = 10 }; /* each one waits for some seconds */
+    char run[CVY_SWEEP_PATH], *warning = NULL;
+    cvy_status status = CVY_OK;
+    cvy_sweep_trial_path(folder, number, run);
+    for (int i = 0; i < TRIES && cvy_file_is_folder(run); i++) {
+        int lock = -1;
+        status = cvy_run_lock(run, &lock, &warning);
+        cvy_mem_free(&warning);
+        if (lock >= 0)
+            close(lock);
+        if (status != CVY_E_IO)
+            break;
+    }
+    return status == CVY_OK
+               ? status
+               : cvy_error_prefix(status, "trial %d was running when the search was killed, and still runs",
+                                  number + 1);
 }
 
 static cvy_status load_trial(cvy_sweep *s, int number, const cvy_tree *node)
 {
     cvy_trial *trial = &s->trial[number];
     const cvy_tree *scores = cvy_tree_get(node, "scores");
-    const int state = find_state(node), nrungs = s->bracket[trial->bracket].nrungs;
+    const int state = cvy_sweep_state_of(node), nrungs = s->bracket[trial->bracket].nrungs;
     const char *error = cvy_tree_text_at(node, "error");
     char *copy = NULL;
     CVY_CHECK(state >= 0 && scores && scores->kind == CVY_TREE_LIST && scores->count <= nrungs, CVY_E_FORMAT,
-              "%s: trial %d has no state, or no list of at most %d scores", cvy_tree_where(node), number + 1, nrungs);
+              "%s: trial %d has no state, or no list of at most %d scores: the file is damaged", cvy_tree_where(node),
+              number + 1, nrungs);
+    CVY_CHECK(state != CVY_TRIAL_FINISHED || scores->count > 0, CVY_E_FORMAT,
+              "%s: trial %d is finished and has no score: the file is damaged", cvy_tree_where(node), number + 1);
     trial->state = state == CVY_TRIAL_RUNNING ? CVY_TRIAL_WAITING : (cvy_trial_state)state;
     trial->nscores = scores->count;
     for (int i = 0; i < scores->count; i++)
         trial->score[i] = cvy_tree_real_or_nan(scores->child[i]);
-    const double epochs = cvy_tree_real_at(node, "epochs"), seconds = cvy_tree_real_at(node, "seconds");
-    trial->epochs = isfinite(epochs) ? epochs : 0;
-    trial->seconds = isfinite(seconds) ? seconds : 0;
+    trial->epochs = number_at(node, "epochs");
+    trial->seconds = number_at(node, "seconds");
     if (error)
         CVY_TRY(cvy_pool_strdup(s->spec.pool, error, &copy));
     trial->error = copy;
-    const double tries = cvy_tree_real_at(node, "tries"), step = cvy_tree_real_at(node, "step");
-    trial->tries = tries >= 1 && tries < 1e6 ? (int64_t)tries : 0;
-    trial->step = step >= 0 && step < 9e15 ? (int64_t)step : 0;
+    trial->tries = (int64_t)number_at(node, "tries");
+    trial->step = (int64_t)number_at(node, "step");
     return CVY_OK;
 }
 
-static cvy_status compare(const cvy_sweep *s, const char *folder, const cvy_tree *root, const cvy_tree *trials)
+static cvy_status compare_parts(const cvy_sweep *s, const char *folder, const cvy_tree *root)
 {
     const cvy_tree *parts = cvy_tree_get(root, "search");
-    for (int i = 0; i < CVY_COUNT(s->spec.part); i++) {
-        const cvy_tree *node = cvy_tree_get(parts, cvy_sweep_parts[i]);
-        const char *then = node && node->text ? node->text : "";
-        CVY_CHECK(strcmp(then, s->spec.part[i]) == 0, CVY_E_CONFIG,
-                  "%s holds another search: its %s is \"%s\", that of %s is \"%s\"; resume with the file as it was, or "
-                  "name another folder with --out",
-                  folder, cvy_sweep_parts[i], then, s->spec.file, s->spec.part[i]);
+    for (int i = 0; parts && i < CVY_COUNT(s->spec.part); i++) {
+        const char *then = cvy_tree_text_at(parts, cvy_sweep_parts[i]);
+        CVY_CHECK(strcmp(then ? then : "", s->spec.part[i]) == 0, CVY_E_CONFIG,
+                  "%s holds another search: its %s is \"%s\", that of %s is \"%s\"; resume with the files and --set as "
+                  "they were, or name another folder with --out",
+                  folder, cvy_sweep_parts[i], then ? then : "", s->spec.file, s->spec.part[i]);
     }
+    CVY_CHECK(parts, CVY_E_FORMAT, "%s: its " CVY_SWEEP_STATE " does not say which search it is: the file is damaged",
+              folder);
+    return CVY_OK;
+}
+
+/* The same file gives the same trials, unless another version of the library makes other points. The values of a
+ * population change. */
+static cvy_status compare_trials(const cvy_sweep *s, const char *folder, const cvy_tree *trials)
+{
     CVY_CHECK(trials->count == s->ntrials, CVY_E_CONFIG,
               "%s holds another search: it has %d trials, and %s has %d; name another folder with --out", folder,
               trials->count, s->spec.file, s->ntrials);
+    for (int i = 0; i < s->ntrials && s->spec.search != CVY_SWEEP_POPULATION; i++) {
+        const cvy_tree *values = cvy_tree_get(trials->child[i], "values");
+        for (int k = 0; values && k < CVY_MIN(values->count, s->spec.nkey); k++) {
+            const char *then = values->child[k]->text;
+            CVY_CHECK(then && strcmp(then, s->trial[i].value[k]) == 0, CVY_E_CONFIG,
+                      "%s holds another search: its trial %d has %s %s, and this version of convoy gives it %s; resume "
+                      "with the version that began it, or name another folder with --out",
+                      folder, i + 1, s->spec.key[k].name, then ? then : "", s->trial[i].value[k]);
+        }
+    }
     return CVY_OK;
 }
 
@@ -226,9 +303,13 @@ cvy_status cvy_sweep_load(cvy_sweep *s, const char *folder)
     cvy_pool *pool = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_pool_create(&pool));
-    CVY_TRY_OUT(read_tree(pool, folder, &root, &trials));
-    CVY_TRY_OUT(compare(s, folder, root, trials));
+    CVY_TRY_OUT(cvy_sweep_state_read(pool, folder, &root, &trials));
+    CVY_TRY_OUT(compare_parts(s, folder, root));
+    CVY_TRY_OUT(compare_trials(s, folder, trials));
+    s->copied = (int)CVY_MIN(number_at(root, "copied"), s->bracket[0].nrungs - 1);
     for (int i = 0; i < s->ntrials; i++) {
+        if (cvy_sweep_state_of(trials->child[i]) == CVY_TRIAL_RUNNING)
+            CVY_TRY_OUT(await_end(folder, i));
         CVY_TRY_OUT(load_trial(s, i, trials->child[i]));
         if (s->trial[i].tries > 0)
             CVY_TRY_OUT(judge_tries(s, folder, i));
@@ -241,7 +322,7 @@ out:
 cvy_status cvy_sweep_read_score(const cvy_sweep *s, const char *run, int64_t epochs, double *score_out,
                                 double *epochs_out)
 {
-    char path[CVY_RUN_PATH], column[160];
+    char path[CVY_RUN_PATH], column[CVY_SWEEP_METRIC + 8];
     cvy_frame steps = {0}, rows = {0};
     cvy_run_path(run, CVY_RUN_METRICS, path);
     snprintf(column, sizeof column, "val_%s", s->spec.metric);
@@ -254,7 +335,7 @@ cvy_status cvy_sweep_read_score(const cvy_sweep *s, const char *run, int64_t epo
             continue;
         *epochs_out = epoch[i];
         const double x = score ? score[i] : NAN;
-        if (s->spec.score == CVY_SWEEP_SCORE_LAST || !(isfinite(*score_out)) ||
+        if (s->spec.score == CVY_SWEEP_SCORE_LAST || !isfinite(*score_out) ||
             (isfinite(x) && (s->higher ? x > *score_out : x < *score_out)))
             *score_out = x;
     }
@@ -279,90 +360,12 @@ cvy_status cvy_sweep_write_best(const cvy_sweep *s, const char *folder, int best
     cvy_text_add(&text, "\n");
     for (int k = 0; k < s->spec.nkey; k++)
         cvy_text_add(&text, "#   %s: %s\n", s->spec.key[k].name, s->trial[best].value[k]);
+    if (s->spec.search == CVY_SWEEP_POPULATION)
+        cvy_text_add(&text, "# These are the values at its end; " CVY_SWEEP_STATE " has those of each generation.\n");
     cvy_text_add_bytes(&text, data, bytes);
     cvy_mem_free(&data);
     state_path(folder, CVY_SWEEP_BEST, path);
     const cvy_status status = text.status == CVY_OK ? cvy_file_replace(path, text.data, text.bytes) : text.status;
     cvy_text_free(&text);
     return status;
-}
-
-/* ---- summaries ---- */
-
-static cvy_status copy_text(cvy_pool *pool, const char *text, const char **out)
-{
-    char *copy = NULL;
-    CVY_TRY(cvy_pool_strdup(pool, text ? text : "", &copy));
-    *out = copy;
-    return CVY_OK;
-}
-
-static cvy_status read_row(cvy_pool *pool, const cvy_tree *node, int nkey, cvy_sweep_row *row)
-{
-    const cvy_tree *values = cvy_tree_get(node, "values"), *scores = cvy_tree_get(node, "scores");
-    const int state = find_state(node);
-    const double rank = cvy_tree_real_at(node, "rank"), bracket = cvy_tree_real_at(node, "bracket");
-    CVY_CHECK(values && values->kind == CVY_TREE_LIST && values->count == nkey && state >= 0 && scores &&
-                  scores->kind == CVY_TREE_LIST,
-              CVY_E_FORMAT, "%s: a trial has no state, no scores, or not %d values", cvy_tree_where(node), nkey);
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *row->value * (size_t)CVY_MAX(nkey, 1), &row->value));
-    for (int k = 0; k < nkey; k++)
-        CVY_TRY(copy_text(pool, values->child[k]->text, &row->value[k]));
-    row->state = state_word[state];
-    row->rank = rank >= 1 && rank <= CVY_SWEEP_TRIALS_MAX ? (int)rank : 0;
-    row->bracket = bracket >= 1 && bracket <= CVY_SWEEP_TRIALS_MAX ? (int)bracket : 1;
-    row->score = row->rank && scores->count ? cvy_tree_real_or_nan(scores->child[scores->count - 1]) : NAN;
-    row->epochs = cvy_tree_real_at(node, "epochs");
-    row->seconds = cvy_tree_real_at(node, "seconds");
-    row->error = cvy_tree_text_at(node, "error");
-    return row->error ? copy_text(pool, row->error, &row->error) : CVY_OK;
-}
-
-static int is_row_before(const cvy_sweep_row *a, const cvy_sweep_row *b)
-{
-    if (!a->rank != !b->rank)
-        return a->rank != 0;
-    return a->rank != b->rank ? a->rank < b->rank : a->trial < b->trial;
-}
-
-static cvy_status read_rows(cvy_pool *pool, const cvy_tree *trials, cvy_sweep_summary *out)
-{
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *out->row * (size_t)CVY_MAX(trials->count, 1), &out->row));
-    for (int i = 0; i < trials->count; i++) {
-        cvy_sweep_row row = {.trial = i + 1};
-        CVY_TRY(read_row(pool, trials->child[i], out->nkey, &row));
-        out->nranked += row.rank > 0;
-        out->nfailed += row.error != NULL;
-        int at = out->nrows++;
-        for (; at > 0 && is_row_before(&row, &out->row[at - 1]); at--)
-            out->row[at] = out->row[at - 1];
-        out->row[at] = row;
-    }
-    return CVY_OK;
-}
-
-cvy_status cvy_sweep_summary_read(cvy_pool *pool, const char *folder, cvy_sweep_summary *out)
-{
-    const cvy_tree *root = NULL, *trials = NULL;
-    *out = (cvy_sweep_summary){0};
-    CVY_TRY(read_tree(pool, folder, &root, &trials));
-    const cvy_tree *keys = cvy_tree_get(root, "keys");
-    const char *goal = cvy_tree_text_at(root, "goal");
-    CVY_CHECK(keys && keys->kind == CVY_TREE_LIST && keys->count <= CVY_SWEEP_KEYS_MAX, CVY_E_FORMAT,
-              "%s: there is no list of keys", cvy_tree_where(root));
-    CVY_TRY(copy_text(pool, cvy_tree_text_at(root, "sweep"), &out->name));
-    CVY_TRY(copy_text(pool, cvy_tree_text_at(root, "metric"), &out->metric));
-    CVY_TRY(copy_text(pool, cvy_tree_text_at(root, "search.search"), &out->search));
-    CVY_TRY(copy_text(pool, cvy_tree_text_at(root, "score"), &out->score_of));
-    out->higher = goal && strcmp(goal, "max") == 0;
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *out->key * (size_t)CVY_MAX(keys->count, 1), &out->key));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *out->is_log * (size_t)CVY_MAX(keys->count, 1), &out->is_log));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *out->is_list * (size_t)CVY_MAX(keys->count, 1), &out->is_list));
-    for (int k = 0; k < keys->count; k++) {
-        const char *log = cvy_tree_text_at(keys->child[k], "log"), *list = cvy_tree_text_at(keys->child[k], "list");
-        CVY_TRY(copy_text(pool, cvy_tree_text_at(keys->child[k], "key"), &out->key[out->nkey]));
-        out->is_list[out->nkey] = list && strcmp(list, "true") == 0;
-        out->is_log[out->nkey++] = log && strcmp(log, "true") == 0;
-    }
-    return read_rows(pool, trials, out);
 }

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_opts.h"
+#include "base/text/base_locale.h"
 #include "sweep/sweep.h"
 
-enum { COLUMNS = CVY_SWEEP_KEYS_MAX + 5 };
+enum { COLUMNS = CVY_SWEEP_KEYS_MAX + 5, ERRORS_MAX = 5 };
 
 typedef struct cell {
     char text[64];
@@ -63,22 +63,47 @@ static void add_table(const cvy_sweep_summary *s, int rows, cvy_text *text)
         cvy_text_add(text, "and %d more: " CVY_SWEEP_STATE " has all %d trials\n", s->nrows - shown, s->nrows);
 }
 
-cvy_status cvy_sweep_table(const char *folder, int rows, char **text_out)
+/* The errors of failed trials, which are the last rows. */
+static void add_errors(const cvy_sweep_summary *s, cvy_text *text)
+{
+    int n = 0;
+    for (int i = 0; i < s->nrows && n < ERRORS_MAX; i++)
+        if (s->row[i].error && strcmp(s->row[i].state, "failed") == 0) {
+            cvy_text_add(text, "trial %d failed: %s\n", s->row[i].trial, s->row[i].error);
+            n++;
+        }
+    if (n < s->nfailed)
+        cvy_text_add(text, "and %d more failed: " CVY_SWEEP_STATE " has their errors\n", s->nfailed - n);
+}
+
+static cvy_status print_table(const char *folder, int rows, char **text_out)
 {
     cvy_sweep_summary summary;
     cvy_pool *pool = NULL;
     cvy_text text = {0};
     cvy_status status = CVY_OK;
-    CVY_CHECK(folder && text_out, CVY_E_ARGUMENT, "cvy_sweep_table() needs a folder and a place for the table");
-    *text_out = NULL;
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_sweep_summary_read(pool, folder, &summary));
     add_table(&summary, rows, &text);
+    add_errors(&summary, &text);
     CVY_TRY_OUT(text.status);
     *text_out = text.data;
     text = (cvy_text){0};
 out:
     cvy_text_free(&text);
     cvy_pool_destroy(&pool);
+    return status;
+}
+
+cvy_status cvy_sweep_table(const char *folder, int rows, char **text_out)
+{
+    CVY_CHECK(folder && text_out, CVY_E_ARGUMENT, "cvy_sweep_table() needs a folder and a place for the table");
+    CVY_CHECK(strlen(folder) < CVY_SWEEP_OUT_MAX, CVY_E_ARGUMENT,
+              "cvy_sweep_table(): the name of the folder has %zu characters, expected fewer than %d", strlen(folder),
+              CVY_SWEEP_OUT_MAX);
+    *text_out = NULL;
+    cvy_locale locale = cvy_locale_begin();
+    const cvy_status status = print_table(folder, rows, text_out);
+    cvy_locale_end(&locale);
     return status;
 }

@@ -234,9 +234,11 @@ cvy_status cvy_trainer_check_scores(const cvy_trainer *t);
 cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const char *key, const char *metric,
                                   int *higher_out);
 /* Makes the program of a job without running it, to find faults. With a metric it also plans the program, and finds
- * this score of the validation data. who: the file that names the metric, for messages. Collective. */
+ * this score of the validation data. who: the file that names the metric, for messages. variables_out, if it is not
+ * NULL: a hash of the variables of this rank; runs with the same ones can go on from each other's checkpoints.
+ * Collective. */
 cvy_status cvy_trainer_probe(cvy_context *context, const cvy_job_source *job, const char *who, const char *metric,
-                             int *higher_out);
+                             int *higher_out, uint64_t *variables_out);
 /* Updates the best score and decides on early stopping. */
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val);
 /* Says so if generated samples have become like each other. */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # netcdf.sh: a network that is trained on NetCDF files writes its predictions as .nc and .h5 with the axes and coordinates
-# of these files; three ranks write the same bytes; ncdump, if it is there, reads the .nc file.
+# of these files, and with the attributes of the target; three ranks write the same bytes; ncdump, if it is there, reads
+# the .nc file.
 . "$CONVOY_SOURCE/tests/shell.inc"
 "$CONVOY" info | grep -q '^hdf5  *yes' || { echo "skipped: this build has no HDF5"; exit 77; }
 sky=$CONVOY_SOURCE/tests/data/files/netcdf
@@ -28,7 +29,7 @@ for file in a.nc a.h5; do
     grep -q '4x3x5 float32 (time, lat, lon), sample 4 [a-z0-9]* (time), time 4 float64' log || fail "axes of $file: $(cat log)"
 done
 
-command -v ncdump >/dev/null || exit 0
+command -v ncdump >/dev/null || exit $failed
 for file in a.nc a.h5; do
     ncdump -h $file >header 2>&1 || fail "ncdump fails: $(cat header)"
     for line in 'time = 4 ;' 'double time(time) ;' 'time:units = "hours since 2000-01-01 00:00:00" ;' \
@@ -38,3 +39,16 @@ for file in a.nc a.h5; do
     done
 done
 ncdump -v time,lat,lon a.nc | tr -d '\n' | grep -q 'time = 24, 30, 36, 42 ; lat = 50, 40, 30 ; lon = 0, 2.5, 5, 7.5, 10 ;' || fail "coordinates: $(ncdump -v time,lat,lon a.nc)"
+
+# The output of the shape of the target has its attributes, which the weights keep: the data to predict need no target.
+command -v ncgen >/dev/null || exit $failed
+for file in sky0 sky1; do
+    ncdump "$sky/$file.nc" | sed 's/float rain(time, lat, lon) ;/&\n\t\train:units = "mm day-1" ;\n\t\train:standard_name = "lwe_precipitation_rate" ;/' >$file.cdl
+    ncgen -k nc4 -o $file.nc $file.cdl || fail "ncgen fails"
+done
+sed 's|path: "[^"]*"|path: "sky?.nc"|' job.yaml >wet.yaml
+"$CONVOY" train wet.yaml --threads 1 --out wet >log 2>&1 || fail "train fails: $(cat log)"
+"$CONVOY" predict wet --threads 1 --data "$sky/sky1.nc" --out wet.nc >log 2>&1 || fail "predict: $(cat log)"
+ncdump -h wet.nc >header
+grep -qF ':units = "mm day-1" ;' header && grep -qF ':standard_name = "lwe_precipitation_rate" ;' header || fail "no attributes of the target: $(cat header)"
+exit $failed

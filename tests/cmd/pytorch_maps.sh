@@ -52,6 +52,7 @@ check() {
 entropy=softmax_cross_entropy
 check unet 1x32x48 $entropy depth=3 filters=8 norm=batch
 check unet 2x32x32 $entropy depth=2 filters=8 norm=none
+check unet 2x32x32 $entropy depth=2 filters=8 norm=batch residual=true attention=true
 check unet 3x16x32 dice depth=2 filters=8 norm=group groups=4 residual=true
 check unet 1x32x32 focal depth=2 filters=8 norm=instance up=resize attention=true
 # Two channels: with one, the projection of the first block is a factor, which batch norm removes, so its gradient is 0.

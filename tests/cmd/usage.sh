@@ -47,7 +47,7 @@ prints 2 "\-\-set is 'batch', expected KEY=VALUE" train --set batch
 prints 2 'needs a value' train --out
 prints 2 'resume needs --out' train --resume
 prints 2 'usage: convoy pack' pack
-prints 2 'SOURCE and --out' predict run
+prints 2 'and --out FILE.csv' predict run
 prints 1 "no network 'lenett', did you mean 'lenet'?" bench --model lenett
 prints 1 'no_such_job.yaml' train no_such_job.yaml
 prints 1 'train.batsh' train --set train.batsh=3

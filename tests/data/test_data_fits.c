@@ -266,10 +266,11 @@ static void test_keywords(void)
 
 static void make_table(void)
 {
-    char *name[] = {"mag", "n", "class", "stamp", "list", "id"}, *form[] = {"3E", "J", "5A", "12I", "PE", "K"};
+    char *name[] = {"mag", "n", "class", "stamp", "list", "id", "note", "story"},
+         *form[] = {"3E", "J", "5A", "12I", "PE", "K", "100A", "2000A"};
     static char class[ROWS][6] = {"STAR", "QSO", "STAR", "QSO", "GAL", "STAR"};
     fitsfile *f = new_file("table.fits");
-    FITS(fits_create_tbl(f, BINARY_TBL, ROWS, 6, name, form, NULL, "CAT", &code));
+    FITS(fits_create_tbl(f, BINARY_TBL, ROWS, 8, name, form, NULL, "CAT", &code));
     int blank = 2;
     FITS(fits_write_key(f, TINT, "TNULL2", &blank, NULL, &code));
     char dim[] = "(4,3)";
@@ -285,6 +286,10 @@ static void make_table(void)
         FITS(fits_write_col(f, TSTRING, 3, i + 1, 1, 1, &text, &code));
         FITS(fits_write_col(f, TSHORT, 4, i + 1, 1, 12, stamp, &code));
         FITS(fits_write_col(f, TINT, 6, i + 1, 1, 1, &i, &code));
+        char many[81], *long_text = many;
+        memset(many, 'a', 80);
+        many[80] = 0;
+        FITS(fits_write_col(f, TSTRING, 7, i + 1, 1, 1, i < 3 ? &text : &long_text, &code));
     }
     close_file(f);
 }
@@ -330,6 +335,9 @@ static void test_refused(void)
         {"table.fits", "x: class", CVY_E_UNSUPPORTED, "column class holds text"},
         {"table.fits", "x: list", CVY_E_UNSUPPORTED, "column list has rows of different lengths"},
         {"table.fits", "x: mag, label: n", CVY_E_FORMAT, "table.fits, row 2: the label n is blank"},
+        {"table.fits", "x: mag, label: note", CVY_E_FORMAT,
+         "row 3: the label note has 80 letters, expected at most 71"},
+        {"table.fits", "x: mag, label: story", CVY_E_UNSUPPORTED, "column story has texts of 2000 letters"},
         {"table.fits", "x: [mag, stamp]", CVY_E_SHAPE, "cannot be joined"},
         {"table.fits", "x: mag, weight: mag", CVY_E_SHAPE, "weight: column mag has 3 numbers in a row"},
         {"table.fits", "x: mag, cube: true", CVY_E_CONFIG, "cube is for images"},
@@ -383,6 +391,46 @@ static void test_other_images(void)
     FAILS(cvy_dataset_read(d, 2, 0, &(void *){x}), CVY_E_SHAPE, "4.fits: an image of 1x3x5, expected 1x3x4 as in");
     FAILS(cvy_dataset_read(d, 3, 0, &(void *){x}), CVY_E_CONFIG, "5.fits: holds no image");
     cvy_dataset_destroy(&d);
+}
+
+/* Replaces the first card that begins with these letters. */
+static void set_card(char *bytes, size_t n, const char *name, const char *card)
+{
+    char *at = memmem(bytes, n, name, strlen(name));
+    TRUE_THAT(at != NULL);
+    memset(at, ' ', 80);
+    memcpy(at, card, strlen(card));
+}
+
+/* Headers of compressed images with numbers by which CFITSIO would divide are refused, in any order of their cards. */
+static void test_divisors(void)
+{
+    static const struct {
+        const char *name, *card, *other, *other_card, *words;
+    } want[] = {
+        {"ZTILE1  =", "ZTILE1  =                    0", NULL, NULL, "ZTILE1  =                    0"},
+        {"ZNAXIS1 =", "ZNAXIS1 =                    0", NULL, NULL, "expected at least 1"},
+        {"ZVAL1   =", "ZVAL1   =                    0", NULL, NULL, "blocks of less than one pixel"},
+        {"ZVAL1   =", "ZVAL1   =                    0", "ZNAME1  =", "ZNAME1  = 'OTHER'",
+         "blocks of less than one pixel"},
+        {"ZVAL1   =", "ZNAME1  = 'BLOCKSIZE'", "ZNAME1  =", "ZVAL1   =                   -1",
+         "blocks of less than one pixel"},
+    };
+    static char whole[1 << 16], bytes[1 << 16];
+    cvy_dataset *d = NULL;
+    make_cube(RICE_1);
+    FILE *f = fopen(in_scratch("cube.fits"), "rb");
+    TRUE_THAT(f);
+    const size_t n = fread(whole, 1, sizeof whole, f);
+    fclose(f);
+    for (int i = 0; i < CVY_COUNT(want); i++) {
+        memcpy(bytes, whole, n);
+        set_card(bytes, n, want[i].name, want[i].card);
+        if (want[i].other)
+            set_card(bytes, n, want[i].other, want[i].other_card);
+        put_file(in_scratch("divisor.fits"), bytes, n);
+        FAILS(open_fits("divisor.fits", "cube: true", &d), CVY_E_FORMAT, want[i].words);
+    }
 }
 
 /* Opens a damaged file and reads it; there is an answer, or a fault with a message. */
@@ -442,6 +490,7 @@ int main(void)
     test_table();
     test_refused();
     test_other_images();
+    test_divisors();
     test_damaged();
     scratch_remove();
     return 0;

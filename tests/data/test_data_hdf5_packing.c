@@ -8,31 +8,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "test_data_hdf5.h"
+#include "test_data_netcdf.h"
 
 #if CVY_HAVE_HDF5
 #include <math.h>
-
-static void put_attribute(hid_t set, const char *name, hid_t type, int count, const double *value)
-{
-    const hsize_t n = (hsize_t)count;
-    const hid_t space = count > 1 ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
-    const hid_t at = H5Acreate2(set, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    TRUE_THAT(at >= 0 && H5Awrite(at, H5T_NATIVE_DOUBLE, value) >= 0);
-    H5Aclose(at);
-    H5Sclose(space);
-}
-
-static void put_text(hid_t object, const char *name, const char *text)
-{
-    const hid_t space = H5Screate(H5S_SCALAR), type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, strlen(text));
-    const hid_t at = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    TRUE_THAT(at >= 0 && H5Awrite(at, type, text) >= 0);
-    H5Aclose(at);
-    H5Tclose(type);
-    H5Sclose(space);
-}
 
 /* Makes packed.h5 with x [2, 4] and leaves x open for its attributes. */
 static hid_t begin(hid_t *file, hid_t type, const double *value)
@@ -184,6 +163,73 @@ static void test_missing(void)
     FAILS(read_sample(1, x), CVY_E_FORMAT, "element 1 of data set x is missing");
 }
 
+/* Attributes of f32 numbers are often f64, and then mean the f32 number next to theirs. */
+static void test_wide_attributes(void)
+{
+    const double fill = 1e20, range[2] = {-0.1, 0.7}, some[8] = {1, 2, 1e20, 3, -0.1, 0, 0.5, 0.7};
+    float x[4];
+    hid_t file, set = begin(&file, H5T_IEEE_F32LE, some);
+    put_attribute(set, "missing_value", H5T_IEEE_F64LE, 1, &fill);
+    end(file, set);
+    FAILS(read_sample(0, x), CVY_E_FORMAT, "element 2 of data set x is missing");
+    set = begin(&file, H5T_IEEE_F32LE, some);
+    put_attribute(set, "valid_range", H5T_IEEE_F64LE, 2, range);
+    end(file, set);
+    FAILS(read_sample(0, x), CVY_E_FORMAT, "element 0 of data set x is missing");
+    OK(read_sample(1, x));
+}
+
+/* A real range of packed integers is that of the unpacked numbers, as the NetCDF Users Guide has it; a range of
+ * integers is that of the stored ones. */
+static void test_range_of_unpacked(void)
+{
+    const double scale = 0.5, offset = 100, range[2] = {100, 250}, some[8] = {0, 300, 150, 1, 0, 301, 300, -1};
+    float x[4];
+    hid_t file, set = begin(&file, H5T_STD_I16LE, some);
+    put_attribute(set, "scale_factor", H5T_IEEE_F64LE, 1, &scale);
+    put_attribute(set, "add_offset", H5T_IEEE_F64LE, 1, &offset);
+    put_attribute(set, "valid_range", H5T_IEEE_F32LE, 2, range);
+    end(file, set);
+    OK(read_sample(0, x));
+    TRUE_THAT(x[0] == 100 && x[1] == 250 && x[2] == 175);
+    FAILS(read_sample(1, x), CVY_E_FORMAT, "element 1 of data set x is missing");
+    set = begin(&file, H5T_STD_I16LE, some);
+    put_attribute(set, "scale_factor", H5T_IEEE_F64LE, 1, &scale);
+    put_attribute(set, "valid_range", H5T_STD_I16LE, 2, range);
+    end(file, set);
+    FAILS(read_sample(0, x), CVY_E_FORMAT, "element 0 of data set x is missing");
+}
+
+/* Numbers are not left packed, or taken as measurements, without notice. */
+static void test_wrong_attributes(void)
+{
+    const double many[20] = {1}, real = -2.5;
+    float x[4];
+    hid_t file, set = begin(&file, H5T_STD_I16LE, stored);
+    put_text(set, "scale_factor", "0.1");
+    end(file, set);
+    FAILS(read_sample(0, x), CVY_E_FORMAT, "packed.h5: data set x: its attribute scale_factor is not a number");
+    static const struct {
+        const char *name, *words;
+        int count;
+    } wrong[] = {{"add_offset", "its attribute add_offset has 2 numbers, expected 1:", 2},
+                 {"valid_range", "its attribute valid_range has 3 numbers, expected 2:", 3},
+                 {"missing_value", "its attribute missing_value has 20 numbers, expected 1 to 15:", 20}};
+    for (int i = 0; i < CVY_COUNT(wrong); i++) {
+        set = begin(&file, H5T_STD_I16LE, stored);
+        put_attribute(set, wrong[i].name, H5T_STD_I16LE, wrong[i].count, many);
+        end(file, set);
+        FAILS(read_sample(0, x), CVY_E_FORMAT, wrong[i].words);
+    }
+    /* A text says nothing about numbers, and no integer is -2.5. */
+    set = begin(&file, H5T_STD_I64LE, stored);
+    put_text(set, "_FillValue", "none");
+    put_attribute(set, "missing_value", H5T_IEEE_F64LE, 1, &real);
+    end(file, set);
+    OK(read_sample(0, x));
+    OK(read_sample(1, x));
+}
+
 /* A number that was never written counts as missing in NetCDF files only. */
 static void test_never_written(void)
 {
@@ -271,8 +317,7 @@ static void test_axis(void)
     hid_t file, set = begin(&file, H5T_STD_I16LE, stored);
     H5Dclose(set);
     set = put_set(file, "y", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {4}}, coordinate);
-    put_text(set, "CLASS", "DIMENSION_SCALE");
-    put_text(set, "NAME", "y");
+    make_axis(set, "y");
     end(file, set);
     OK(open_text(in_scratch("packed.h5"), NULL, 0, &d));
     TRUE_THAT(cvy_dataset_describe(d)->nfield == 1);
@@ -299,6 +344,9 @@ int main(void)
     test_unsigned_range();
     test_large_integers();
     test_missing();
+    test_wide_attributes();
+    test_range_of_unpacked();
+    test_wrong_attributes();
     test_never_written();
     test_other_fields();
     scratch_remove();

@@ -1,45 +1,37 @@
 /*
- * test_data_netcdf.c: NetCDF-4 files: the axis of the samples is found by its name, or because it is unlimited,
- * wherever it stands; several variables become channels; missing numbers become the mean of their channel; wrong names
- * and damaged files are refused with a message that helps.
+ * test_data_netcdf.c: NetCDF-4 files: the axis of the samples is found by its name or its CF attributes, or because
+ * it is unlimited, wherever it stands; several variables become channels; missing numbers become the mean of their
+ * channel; wrong names and damaged files are refused with a message that helps.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "test_data_hdf5.h"
+#include "test_data_netcdf.h"
 
 #if CVY_HAVE_HDF5
 #include <math.h>
 
 enum { TIME = 5, LAT = 3, LON = 4, LEVEL = 2 };
-enum { AXES_MAX = 4 };
 
-static void put_text(hid_t object, const char *name, const char *text)
-{
-    const hid_t space = H5Screate(H5S_SCALAR), type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, strlen(text) + 1);
-    const hid_t at = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    TRUE_THAT(at >= 0 && H5Awrite(at, type, text) >= 0);
-    H5Aclose(at);
-    H5Tclose(type);
-    H5Sclose(space);
-}
-
-/* Makes the coordinates of an axis, as the netCDF library does. */
-static void put_axis(hid_t file, const char *name, int n)
+/* Makes the coordinates of an axis, as the netCDF library does, with an attribute. */
+static void put_axis_with(hid_t file, const char *name, int n, const char *attribute, const char *text)
 {
     const double at[] = {0, 10, 20, 30, 40};
     const hid_t set = put_set(file, name, (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {(hsize_t)n}}, at);
-    put_text(set, "CLASS", "DIMENSION_SCALE");
-    put_text(set, "NAME", name);
+    make_axis(set, name);
+    if (attribute)
+        put_text(set, attribute, text);
     H5Dclose(set);
+}
+
+static void put_axis(hid_t file, const char *name, int n)
+{
+    put_axis_with(file, name, n, NULL, NULL);
 }
 
 /* Makes a variable along these axes. A negative length: unlimited. Its numbers count up. */
 static hid_t put_variable(hid_t file, const char *name, int ndim, const char *const *axis, const int *length)
 {
-    hsize_t dim[AXES_MAX], most[AXES_MAX], chunk[AXES_MAX], count = (hsize_t)ndim;
-    hobj_ref_t to[AXES_MAX];
-    hvl_t list[AXES_MAX];
+    hsize_t dim[AXES_MAX], most[AXES_MAX], chunk[AXES_MAX];
     float value[TIME * LAT * LON * LEVEL];
     for (int i = 0; i < (int)CVY_COUNT(value); i++)
         value[i] = (float)i;
@@ -47,19 +39,12 @@ static hid_t put_variable(hid_t file, const char *name, int ndim, const char *co
         dim[i] = (hsize_t)abs(length[i]);
         most[i] = length[i] < 0 ? H5S_UNLIMITED : dim[i];
         chunk[i] = CVY_MIN(dim[i], 2);
-        TRUE_THAT(H5Rcreate(&to[i], file, axis[i], H5R_OBJECT, -1) >= 0);
-        list[i] = (hvl_t){1, &to[i]};
     }
     const hid_t space = H5Screate_simple(ndim, dim, most), made = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_chunk(made, ndim, chunk);
     const hid_t set = H5Dcreate2(file, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
     TRUE_THAT(set >= 0 && H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0);
-    const hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ), axes = H5Screate_simple(1, &count, NULL);
-    const hid_t at = H5Acreate2(set, "DIMENSION_LIST", type, axes, H5P_DEFAULT, H5P_DEFAULT);
-    TRUE_THAT(at >= 0 && H5Awrite(at, type, list) >= 0);
-    H5Aclose(at);
-    H5Sclose(axes);
-    H5Tclose(type);
+    name_axes(file, set, ndim, axis);
     H5Pclose(made);
     H5Sclose(space);
     return set;
@@ -159,6 +144,56 @@ static void test_mean(void)
     FAILS(open_netcdf("holes.nc", "missing: median", &d), CVY_E_CONFIG, "neither a number nor \"mean\"");
 }
 
+/* The axis of time is known by what the CF conventions say of its coordinates, whatever its name is. Of several
+ * unlimited axes it is the one that counts the samples. */
+static void test_cf_names(void)
+{
+    static const struct {
+        const char *attribute, *text;
+    } is_time[] = {{"axis", "T"}, {"standard_name", "time"}, {"units", "days since 1850-01-01"}};
+    const char *const axis[] = {"rlat", "rlon", "t"};
+    cvy_dataset *d = NULL;
+    for (int i = 0; i < CVY_COUNT(is_time); i++) {
+        const hid_t file = new_file("cf.nc");
+        put_axis(file, "rlat", LAT);
+        put_axis(file, "rlon", LON);
+        put_axis_with(file, "t", TIME, is_time[i].attribute, is_time[i].text);
+        H5Dclose(put_variable(file, "fixed", 3, axis, (const int[]){LAT, LON, TIME}));
+        H5Dclose(put_variable(file, "grows", 3, axis, (const int[]){-LAT, LON, -TIME}));
+        H5Fclose(file);
+        for (int k = 0; k < 2; k++) {
+            OK(open_netcdf("cf.nc", k ? "x: grows" : "x: fixed", &d));
+            TRUE_THAT(cvy_dataset_describe(d)->nsamples == TIME && strcmp(shape_of(d), "1x3x4") == 0);
+            cvy_dataset_destroy(&d);
+        }
+    }
+}
+
+/* Four longitudes behind five levels are no channels, but four numbers without the name of a position are. */
+static void test_last_axis(void)
+{
+    static const struct {
+        const char *name, *attribute, *text, *shape;
+    } last[] = {{"lon", NULL, NULL, "5x3x4"},
+                {"rlon", "units", "degrees", "5x3x4"},
+                {"west_east", "axis", "X", "5x3x4"},
+                {"band", NULL, NULL, "4x5x3"}};
+    for (int i = 0; i < CVY_COUNT(last); i++) {
+        const char *const axis[] = {"time", "level", "lat", last[i].name};
+        cvy_dataset *d = NULL;
+        const hid_t file = new_file("last.nc");
+        put_axis(file, "time", LEVEL);
+        put_axis(file, "level", TIME);
+        put_axis(file, "lat", LAT);
+        put_axis_with(file, last[i].name, LON, last[i].attribute, last[i].text);
+        H5Dclose(put_variable(file, "v", 4, axis, (const int[]){LEVEL, TIME, LAT, LON}));
+        H5Fclose(file);
+        OK(open_netcdf("last.nc", "x: v", &d));
+        TRUE_THAT(strcmp(shape_of(d), last[i].shape) == 0);
+        cvy_dataset_destroy(&d);
+    }
+}
+
 static void test_wrong_names(void)
 {
     cvy_dataset *d = NULL;
@@ -199,6 +234,8 @@ int main(void)
     test_sample_axis();
     test_channels();
     test_mean();
+    test_cf_names();
+    test_last_axis();
     test_wrong_names();
     test_damaged();
     scratch_remove();

@@ -135,6 +135,8 @@ static void test_fields(void)
           CVY_E_CONFIG, "of 1x8x8 in synthetic");
     FAILS(open_text("[{format: synthetic}, {format: synthetic, targets: 2}]", NULL, 0, &d), CVY_E_CONFIG,
           "same fields");
+    FAILS(open_text("{path: [a.npy, b.npy], format: npy}", NULL, 0, &d), CVY_E_CONFIG,
+          "path is one file, folder or pattern; write several as a list of sources");
     FAILS(open_text("[]", NULL, 0, &d), CVY_E_CONFIG, "at least one");
     FAILS(open_text("[{format: synthetic}, {format: synthetc}]", NULL, 0, &d), CVY_E_CONFIG, "did you mean");
     FAILS(open_text("{sources: [{format: synthetic}], clases: union}", NULL, 0, &d), CVY_E_CONFIG, "clases");

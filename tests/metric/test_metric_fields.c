@@ -1,12 +1,15 @@
 /* ranks: 1 4 */
 /*
- * test_metric_fields.c: iou, dice, accuracy and border_rmse of maps equal the numbers of scikit-learn and NumPy, have
- * the same bits on one rank and on several ranks, one of which has no rows, and refuse what does not fit.
+ * test_metric_fields.c: iou, dice, accuracy, border_rmse and spectrum_error of maps equal the numbers of scikit-learn
+ * and NumPy, have the same bits on one rank and on several ranks, one of which has no rows, and refuse what does not
+ * fit.
  *
  * scikit-learn 1.9 computed iou and dice (jaccard_score and f1_score for each class, with the weights of the
- * positions), NumPy border_rmse, from these formulas. There are 12 samples of 3 classes on 5x6 positions:
- * output[n][k][p] = sin(1.3 n + 2.1 k + 0.7 p), label (n n + p / 3) mod 3, or 9, which is ignored, if (n + p) mod 11 is
- * 0; the weight of a sample is 1 + n mod 3, and 0 for n = 4. Targets of fields are cos(0.9 n + 1.7 k + 0.3 p).
+ * positions), NumPy border_rmse and spectrum_error (by its fft2), from these formulas. There are 12 samples of 3
+ * classes on 5x6 positions: output[n][k][p] = sin(1.3 n + 2.1 k + 0.7 p), label (n n + p / 3) mod 3, or 9, which is
+ * ignored, if (n
+ * + p) mod 11 is 0; the weight of a sample is 1 + n mod 3, and 0 for n = 4. Targets of fields are cos(0.9 n + 1.7 k +
+ * 0.3 p).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -78,6 +81,10 @@ static void values(void)
     expect("rmse", 1, 1.0020133851000648);
     expect("{name: border_rmse, width: 1}", 1, 1.0045647889034055);
     expect("{name: border_rmse, width: 2}", 1, 1.0090128527791078);
+    /* The transform is in f32: an error of 1e-6 of the power is 4e-6 dB. */
+    const double one = measure("spectrum_error", 1, self, NULL);
+    EXPECT_NEAR(one, 3.1817600497200433, 1e-5);
+    EXPECT(measure("spectrum_error", 1, all, NULL) == one);
 }
 
 /* The numbers of a list in the detail of a metric. */
@@ -144,6 +151,8 @@ static void what_is_refused(void)
                  "names all 3 classes");
     EXPECT_FAULT(cvy_metric_open("border_rmse", &(cvy_shape){1, {3}}, &m), CVY_E_CONFIG,
                  "needs outputs with positions");
+    EXPECT_FAULT(cvy_metric_open("spectrum_error", &(cvy_shape){2, {3, 1}}, &m), CVY_E_SHAPE,
+                 "compares fields [H, W] or [C, .., H, W], but the output of a sample is 3x1");
     EXPECT(m == NULL);
 }
 

@@ -95,6 +95,8 @@ static const char test[] =
     "0.25, "
     "\"low\": -1.5, \"high\": 2, \"spread\": 0.125, \"truth\": \"data:image/png;base64,AB==\", \"prediction\": "
     "\"data:image/png;base64,AC==\", \"difference\": \"http://elsewhere/d.png\"}],"
+    "\"rmse_by_output\": [0.5, 0.125], \"spectrum\": [{\"output\": [1, 0.5, 0.01], \"target\": [1, 0.25, 0.125]}, "
+    "{\"output\": [1, null, 0], \"target\": [1, 0.25, 0.125]}],"
     "\"histograms\": [{\"name\": \"H_T\", \"unit\": \"GeV\", \"edges\": [0, 1, 2], \"classes\": [{\"name\": \"s\", "
     "\"counts\": [3, 1]}, {\"name\": \"broken\", \"counts\": [1]}]},"
     " {\"name\": \"nothing\"}]}";
@@ -126,6 +128,9 @@ static void whole_run(void)
     says(html, "<div class=\"ramp values\"><i></i><span>-1.50</span><span>2</span></div>");
     says(html, "<div class=\"ramp differences\"><i></i><span>-0.125</span><span>0.125</span></div>");
     EXPECT(strstr(html, "elsewhere") == NULL); /* the page shows nothing from outside */
+    says(html, "y[0]: power spectrum");
+    says(html, "root mean square error of the channel 0.5");
+    says(html, "y[1]: power spectrum");
     says(html, "H_T, GeV");
     says(html, "1 layer, 12,345 parameters");
     says(html, "Memory of a rank: 4.00 MiB");
@@ -235,6 +240,7 @@ static void missing_pieces(void)
     put("plan.json", "{\"layers\": [1, {}, {\"name\": {}}], \"memory\": 7, \"machine\": [1]}");
     put("test.json", "{\"roc\": 1, \"baselines\": [2], \"confusion\": [1, [2]], \"network\": 4, \"regression\": [[]], "
                      "\"mistakes\": [1, {}], \"fields\": [2, {}, {\"field\": {}, \"truth\": 1}], "
+                     "\"spectrum\": [3, {}, {\"target\": 1, \"output\": [0, -1]}], \"rmse_by_output\": 5, "
                      "\"histograms\": [3], \"metrics\": []}");
     put("metrics.jsonl", "{\"kind\": \"epoch\", \"epoch\": 1, \"train_loss\": 0.5}\n{\"kind\": \"step\", \"step\": 1, "
                          "\"loss\": 1e400}\n");

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan minimal
-# fields.sh: targets of two axes are scored by one set of points and by maps, the worst sample first; the last layer may
-# be a reshape; the report shows the maps.
+# fields.sh: targets of two axes are scored by one set of points and by maps, the worst sample first, and by their power
+# spectra; the last layer may be a reshape; the report shows the maps and the spectra.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 # npy SHAPE: a .npy file of bytes.
@@ -26,6 +26,8 @@ grep -q '"regression": \[{"name": "y", ' run/test.json || fail "no points: $(cut
 [ "$(grep -o '"name": "y[0-9]*", "truth"' run/test.json | wc -l)" = 1 ] || fail "a set of points for each element"
 
 "$CONVOY" report run >log 2>&1 || fail "report fails: $(cat log)"
+grep -q '"spectrum": \[{"output": \[[0-9]' run/test.json && grep -q '"spectrum_error": [0-9]' run/test.json || fail "no spectrum: $(cut -c 1-300 run/test.json)"
+grep -q 'y: power spectrum' run/report.html && grep -q 'root mean square error of the channel' run/report.html || fail "no spectrum in the report"
 grep -q '"fields": ' run/test.json || {
     "$CONVOY" convert '{format: pictures, samples: 2, size: 8, classes: 2}' set --format folder 2>&1 | grep -q 'cannot write PNG' || fail "no maps"
     exit $failed # a build without PNG

@@ -1,13 +1,17 @@
 /*
  * test_sweep_search.c: the decisions of a search: grids are complete, Sobol points are those of another implementation
  * and fill boxes evenly, random points depend on seed and number only, and successive halving and hyperband let the
- * same trials go on in whatever order results come.
+ * same trials go on in whatever order results come; so do populations, also after kills, whose worst members become
+ * copies of the best ones; failed trials are tried again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 /* rows: asan clang */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/number/base_rng.h"
@@ -119,6 +123,21 @@ static void random_depends_on_seed_and_number(void)
     cvy_pool_destroy(&other.spec.pool);
 }
 
+static int is_done(cvy_sweep *s)
+{
+    int done = 1;
+    EXPECT_OK(cvy_sweep_settle(s, &done));
+    return done;
+}
+
+/* The number of trials with a score, and all trials in the order of their ranks. */
+static int rank_all(const cvy_sweep *s, int *order)
+{
+    int nscored = -1;
+    EXPECT_OK(cvy_sweep_rank(s, order, &nscored));
+    return nscored;
+}
+
 /* Plays a search in which up to `groups` trials run at once and end in random order. The score of a trial is its
  * number, changed a little by the rung; trial `broken` fails. Returns the best trial. */
 static int play(const char *text, int groups, int broken, uint64_t seed, int *begun_out)
@@ -129,7 +148,7 @@ static int play(const char *text, int groups, int broken, uint64_t seed, int *be
     EXPECT_OK(open_sweep(text, &s));
     s.higher = 1;
     *begun_out = 0;
-    for (uint64_t i = 0; !cvy_sweep_settle(&s); i++) {
+    for (uint64_t i = 0; !is_done(&s); i++) {
         int64_t epochs = 0;
         const int next = n < groups ? cvy_sweep_next(&s, &epochs) : -1;
         if (next >= 0) {
@@ -145,11 +164,11 @@ static int play(const char *text, int groups, int broken, uint64_t seed, int *be
         const int at = (int)cvy_rng_below(&rng, i, (uint64_t)n), trial = running[at];
         running[at] = running[--n];
         if (trial == broken)
-            s.trial[trial].state = CVY_TRIAL_FAILED;
+            EXPECT_OK(cvy_sweep_note_failure(&s, trial, "it broke"));
         else
             cvy_sweep_note(&s, trial, (double)(trial * 7 % s.ntrials) + 0.01 * s.trial[trial].nscores);
     }
-    EXPECT(cvy_sweep_rank(&s, order) == s.ntrials - (broken >= 0));
+    EXPECT(rank_all(&s, order) == s.ntrials - (broken >= 0));
     const int best = order[0];
     for (int i = 0; i < s.ntrials; i++) /* who has ended the last rung is in front */
         if (s.trial[order[i]].nscores == s.bracket[s.trial[order[i]].bracket].nrungs)
@@ -195,6 +214,158 @@ static void hyperband_has_its_brackets(void)
         EXPECT(play(text, 4, -1, seed, &begun) == best && begun == 9 + 3 + 1 + 5 + 1 + 3);
 }
 
+/* Lets a search go on until nothing is left to do, one trial after the other. */
+static void finish(cvy_sweep *s)
+{
+    int64_t epochs = 0;
+    while (!is_done(s)) {
+        const int next = cvy_sweep_next(s, &epochs);
+        EXPECT(next >= 0);
+        if (next < 0)
+            return;
+        cvy_sweep_note(s, next, (double)(next * 7 % s->ntrials) + 0.01 * s->trial[next].nscores);
+    }
+}
+
+/* A failed trial that is tried again takes part in all decisions again. */
+static void failed_trials_are_tried_again(void)
+{
+    cvy_sweep s;
+    int order[32];
+    EXPECT_OK(open_sweep(halving, &s));
+    s.higher = 1;
+    EXPECT_OK(cvy_sweep_note_failure(&s, 23, "it broke"));
+    finish(&s);
+    EXPECT(rank_all(&s, order) == 26 && order[0] == 19 && s.trial[23].error);
+    EXPECT(cvy_sweep_retry(&s) == 1 && !s.trial[23].error && !is_done(&s));
+    finish(&s);
+    EXPECT(rank_all(&s, order) == 27 && order[0] == 23 && order[1] == 19);
+    EXPECT(cvy_sweep_retry(&s) == 0 && is_done(&s));
+    cvy_pool_destroy(&s.spec.pool);
+}
+
+static const char population[] =
+    "{job: sweep_job.yaml, metric: loss, seed: 3,\n"
+    " space: {a: {log_uniform: [1e-3, 1]}, b: [x, y, z, u], c: {int_uniform: [1, 9]}},\n"
+    " search: {population: {size: 8, interval: 2 epochs, max: 7 epochs, share: 0.25, factors: [0.5, 2]}}}";
+
+/* Plays a population of which up to `groups` members train at once, and end in random order. Member 5 fails in its
+ * second rung. Every 11th event is a kill, up to `kills` of them: the search is read from its file again. */
+static void live(int groups, uint64_t seed, int kills, cvy_sweep *s)
+{
+    const cvy_rng rng = cvy_rng_make(seed, "live", 0, 0);
+    int running[8], n = 0;
+    EXPECT_OK(open_sweep(population, s));
+    s->higher = 1;
+    for (uint64_t i = 1; !is_done(s) && i < 1000; i++) {
+        int64_t epochs = 0;
+        const int next = n < groups ? cvy_sweep_next(s, &epochs) : -1;
+        if (i % 11 == 0 && kills-- > 0) {
+            EXPECT_OK(cvy_sweep_save(s, "."));
+            cvy_pool_destroy(&s->spec.pool);
+            EXPECT_OK(open_sweep(population, s));
+            EXPECT_OK(cvy_sweep_load(s, "."));
+            s->higher = 1;
+            n = 0;
+            continue;
+        }
+        if (next >= 0) {
+            s->trial[next].state = CVY_TRIAL_RUNNING;
+            running[n++] = next;
+            continue;
+        }
+        EXPECT(n > 0);
+        const int at = n > 0 ? (int)cvy_rng_below(&rng, i, (uint64_t)n) : 0, trial = running[at];
+        running[at] = running[--n];
+        if (trial == 5 && s->trial[trial].nscores == 1)
+            EXPECT_OK(cvy_sweep_note_failure(s, trial, "it broke"));
+        else
+            cvy_sweep_note(s, trial, log(s->trial[trial].place[0]) + 0.01 * trial + s->trial[trial].nscores);
+    }
+    remove(CVY_SWEEP_STATE);
+}
+
+/* The generations of all members as a text. */
+static cvy_text tell(const cvy_sweep *s)
+{
+    cvy_text text = {0};
+    for (int i = 0; i < s->ntrials; i++)
+        for (int r = 0; r <= s->trial[i].rung; r++) {
+            const cvy_generation *g = &s->trial[i].generation[r];
+            cvy_text_add(&text, "%d %d: %d %s %s %s %.17g\n", i, r, g->parent, g->value[0], g->value[1], g->value[2],
+                         s->trial[i].score[r]);
+        }
+    return text;
+}
+
+static void population_is_equal_in_any_order_and_after_kills(void)
+{
+    cvy_sweep s;
+    live(1, 0, 0, &s);
+    cvy_text first = tell(&s);
+    cvy_pool_destroy(&s.spec.pool);
+    for (int groups = 1; groups <= 8; groups += 3)
+        for (int kills = 0; kills <= 4; kills += 2) {
+            live(groups, (uint64_t)(groups + kills), kills, &s);
+            cvy_text other = tell(&s);
+            if (strcmp(first.data, other.data) != 0)
+                TEST_FAIL("%d groups, %d kills:\n%s\nexpected\n%s", groups, kills, other.data, first.data);
+            cvy_text_free(&other);
+            cvy_pool_destroy(&s.spec.pool);
+        }
+    cvy_text_free(&first);
+}
+
+/* The number of members that were better than this one at the end of a rung. */
+static int count_better(const cvy_sweep *s, int number, int rung)
+{
+    int n = 0;
+    for (int i = 0; i < s->ntrials; i++)
+        n += i != number && cvy_sweep_is_better(s, i, number, rung);
+    return n;
+}
+
+/* In each rung the two worst of eight, and nobody else, become copies of one of the two best, with values that differ
+ * by one step and stay in the space. */
+static void population_copies_the_best(void)
+{
+    cvy_sweep s;
+    live(2, 1, 0, &s);
+    EXPECT(s.ntrials == 8 && s.bracket[0].nrungs == 4 && s.bracket[0].epochs[0] == 2 && s.bracket[0].epochs[3] == 7);
+    EXPECT(isnan(s.trial[5].score[1]) && s.trial[5].generation[2].parent >= 0 && isfinite(s.trial[5].score[2]));
+    for (int r = 1; r < 4; r++)
+        for (int i = 0; i < 8; i++) {
+            const cvy_generation *g = &s.trial[i].generation[r];
+            EXPECT((g->parent >= 0) == (count_better(&s, i, r - 1) >= 6));
+            if (g->parent < 0)
+                continue;
+            EXPECT(count_better(&s, g->parent, r - 1) < 2);
+            const char **from = s.trial[g->parent].generation[r - 1].value;
+            const double a = atof(g->value[0]), factor = a / atof(from[0]);
+            const int c = atoi(g->value[2]);
+            EXPECT(a >= 1e-3 && a <= 1 &&
+                   (fabs(factor - 0.5) < 1e-4 || fabs(factor - 2) < 1e-4 || a == 1 || a == 1e-3));
+            EXPECT(strchr("xyzu", *g->value[1]) && c >= 1 && c <= 9);
+        }
+    cvy_pool_destroy(&s.spec.pool);
+}
+
+/* If all members fail in a rung, the search ends, and may be tried again. */
+static void a_population_may_fail_as_a_whole(void)
+{
+    cvy_sweep s;
+    int order[8];
+    EXPECT_OK(open_sweep(population, &s));
+    for (int i = 0; i < 8; i++)
+        EXPECT_OK(cvy_sweep_note_failure(&s, i, "it broke"));
+    EXPECT(is_done(&s) && rank_all(&s, order) == 0 && s.trial[7].state == CVY_TRIAL_FAILED && is_done(&s));
+    EXPECT(s.trial[7].rung == 0 && s.trial[7].nscores == 0);
+    EXPECT(cvy_sweep_retry(&s) == 8 && !is_done(&s));
+    finish(&s);
+    EXPECT(rank_all(&s, order) == 8 && s.trial[7].rung == 3);
+    cvy_pool_destroy(&s.spec.pool);
+}
+
 /* If all trials of a rung fail, the search ends. */
 static void failures_end_a_search(void)
 {
@@ -204,7 +375,7 @@ static void failures_end_a_search(void)
     EXPECT_OK(open_sweep(halving, &s));
     for (int i = 0; i < s.ntrials; i++)
         s.trial[i].state = CVY_TRIAL_FAILED;
-    EXPECT(cvy_sweep_settle(&s) && cvy_sweep_next(&s, &epochs) == -1 && cvy_sweep_rank(&s, order) == 0);
+    EXPECT(is_done(&s) && cvy_sweep_next(&s, &epochs) == -1 && rank_all(&s, order) == 0);
     cvy_pool_destroy(&s.spec.pool);
 }
 
@@ -239,7 +410,7 @@ static void a_trial_that_kills_is_given_up(void)
 {
     cvy_sweep s;
     for (int further = 0; further < 2; further++)
-        for (int start = 0; start <= 4; start++) {
+        for (int start = 0; start <= CVY_SWEEP_TRIES + 1; start++) {
             EXPECT_OK(open_sweep(halving, &s));
             if (start > 0)
                 EXPECT_OK(cvy_sweep_load(&s, "."));
@@ -260,6 +431,39 @@ static void a_trial_that_kills_is_given_up(void)
             }
         }
     remove("trial-0001/metrics.jsonl");
+    remove("trial-0001/lock");
+    remove("trial-0001");
+    remove(CVY_SWEEP_STATE);
+}
+
+/* A process of an earlier start that still trains, because it has survived the kill of rank 0, is waited for. */
+static void a_trial_that_still_runs_is_awaited(void)
+{
+    cvy_sweep s;
+    int ready[2];
+    char byte = 0;
+    EXPECT_OK(open_sweep(halving, &s));
+    s.trial[0].state = CVY_TRIAL_RUNNING;
+    EXPECT_OK(cvy_sweep_save(&s, "."));
+    cvy_pool_destroy(&s.spec.pool);
+    EXPECT(mkdir("trial-0001", 0777) == 0 && pipe(ready) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int lock = open("trial-0001/lock", O_RDWR | O_CREAT, 0666);
+        const int is_locked = lock >= 0 && flock(lock, LOCK_EX) == 0 && write(ready[1], "1", 1) == 1;
+        usleep(300000);
+        _exit(!is_locked);
+    }
+    EXPECT(read(ready[0], &byte, 1) == 1);
+    EXPECT_OK(open_sweep(halving, &s));
+    EXPECT_OK(cvy_sweep_load(&s, "."));
+    int status = -1;
+    usleep(100000); /* the lock is released a moment before the process can be waited for */
+    EXPECT(waitpid(child, &status, WNOHANG) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(ready[0]);
+    close(ready[1]);
+    cvy_pool_destroy(&s.spec.pool);
+    remove("trial-0001/lock");
     remove("trial-0001");
     remove(CVY_SWEEP_STATE);
 }
@@ -274,8 +478,13 @@ int main(void)
     TEST(halving_is_equal_on_any_number_of_groups);
     TEST(hyperband_has_its_brackets);
     TEST(failures_end_a_search);
+    TEST(failed_trials_are_tried_again);
+    TEST(population_is_equal_in_any_order_and_after_kills);
+    TEST(population_copies_the_best);
+    TEST(a_population_may_fail_as_a_whole);
     TEST(state_is_read_back);
     TEST(a_trial_that_kills_is_given_up);
+    TEST(a_trial_that_still_runs_is_awaited);
     remove("sweep_job.yaml");
     remove("sweep_test.yaml");
     EXPECT(rmdir(folder) == 0);

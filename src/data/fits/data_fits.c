@@ -29,8 +29,7 @@ static const cvy_option fits_opts[] = {
      "column or keyword of the weight of a sample; by default none"},
     {"missing", CVY_TYPE_STRING, CVY_FIELD(fits_opts, missing), "", "", "",
      "number that takes the place of blank pixels and NaN in the input, or mean: that of the others in the same "
-     "channel "
-     "of the sample; by default they are faults"},
+     "channel of the sample; by default they are faults"},
     {"outside", CVY_TYPE_BOOL, CVY_FIELD(fits_opts, outside), "false", "", "",
      "allows paths of a list that are absolute or leave its folder by .."},
     {"classes", CVY_TYPE_INT, CVY_FIELD(fits_opts, classes), "0", "0..", "",
@@ -51,6 +50,8 @@ static int fits_probe(const char *path)
 }
 
 #if CVY_HAVE_CFITSIO
+
+static const int64_t SAMPLES_MAX = (int64_t)1 << 48; /* so that sums over files do not overflow */
 
 /* ---- names ---- */
 
@@ -118,18 +119,15 @@ static cvy_status shape_of_image(const cvy_fits *f, const cvy_fits_unit *unit, c
     }
     *out = with_channel(s);
     CVY_CHECK(cvy_shape_elems(out) <= (int64_t)1 << 30, CVY_E_SHAPE,
-              "samples of %s: too large (is it a cube of samples? "
-              "Then say `cube: true`)",
-              cvy_shape_text(out));
+              "samples of %s: too large (if the image is a cube of samples, say `cube: true`)", cvy_shape_text(out));
     return CVY_OK;
 }
 
 static cvy_status check_shape(const cvy_fits *f, const cvy_shape *shape)
 {
     CVY_CHECK(cvy_shape_equal(shape, &f->shape), CVY_E_SHAPE,
-              "an image of %s, expected %s as in %s: cut or resample the "
-              "images to one size",
-              cvy_shape_text(shape), cvy_shape_text(&f->shape), f->file[0].path);
+              "an image of %s, expected %s as in %s: cut or resample the images to one size", cvy_shape_text(shape),
+              cvy_shape_text(&f->shape), f->file[0].path);
     return CVY_OK;
 }
 
@@ -171,6 +169,8 @@ static cvy_status find_shapes(cvy_fits *f, cvy_reader_info *info)
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", f->file[i].path);
         f->file[i].first = f->nsamples;
+        CVY_CHECK(f->file[i].rows <= SAMPLES_MAX - f->nsamples, CVY_E_UNSUPPORTED,
+                  "%s: more than %lld samples in all files", f->file[i].path, (long long)SAMPLES_MAX);
         f->nsamples += f->file[i].rows;
     }
     f->elems = cvy_shape_elems(&f->shape);
@@ -244,14 +244,11 @@ static cvy_status find_labels(cvy_fits *f, cvy_reader_info *info)
 {
     if (f->o->label) {
         cvy_entries_free(&f->labels);
-        f->labels = (cvy_entries){0};
         cvy_classes_free(&f->classes);
-        f->classes = (cvy_classes){
-            .pool = f->pool,
-        };
-        for (int64_t i = 0; i < f->nfile; i++) {
+        f->labels = (cvy_entries){0};
+        f->classes = (cvy_classes){.pool = f->pool};
+        for (int64_t i = 0; i < f->nfile; i++)
             CVY_TRY(read_labels_of(f, i));
-        }
     } else if (cvy_entries_at(&f->labels, 0)->label == CVY_LABEL_UNKNOWN) {
         cvy_entries_free(&f->labels); /* neither folders nor a list have classes */
         f->labels = (cvy_entries){0};

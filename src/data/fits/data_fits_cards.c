@@ -2,8 +2,9 @@
  * data_fits_cards.c: looks through the headers of a FITS file before CFITSIO does.
  *
  * CFITSIO 4.2 divides by some numbers of the header of a compressed image as soon as it meets the header, so a damaged
- * file would end the run. A file with such a number is refused here. Everything else is left to CFITSIO. Sources: FITS
- * standard 4.0, sections 3.3, 4.1 and 10.1.
+ * file would end the run: by the sizes of tiles, by those of the image if there are none, and by the size of the blocks
+ * of Rice's compression. A file with such a number below 1 is refused here. Everything else is left to CFITSIO.
+ * Sources: FITS standard 4.0, sections 3.3, 4.1 and 10.1.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,12 +21,21 @@ enum { CARD = 80, BLOCK = 2880, NAME = 8, UNITS_MAX = 10000 };
 
 struct unit { /* what the cards say about the size of the data */
     double bits, axes, elems, extra, groups;
-    int block_size; /* n of the card ZNAMEn with the size of the blocks of Rice's compression; 0: none yet */
+    /* Cards ZVALn, a bit for each n: whose number is below 1; which have the size of the blocks of Rice's compression.
+     */
+    unsigned low, blocks;
 };
 
 static int is_named(const char *card, const char *name)
 {
     return memcmp(card, name, strlen(name)) == 0;
+}
+
+/* The number n in the name of a card, as in ZVALn; 0: it has none, or one above 9, which nobody writes. */
+static int number_of(const char *card, size_t after)
+{
+    const char digit = card[after];
+    return digit >= '1' && digit <= '9' && card[after + 1] == ' ' ? digit - '0' : 0;
 }
 
 /* The number of a card, which is behind "NAME    = "; NaN: there is none. */
@@ -38,19 +48,35 @@ static double value_of(const char *card)
     return end > text ? value : NAN;
 }
 
-/* Whether a card has a number below 1 by which CFITSIO divides. */
-static int divides_by_zero(const char *card, struct unit *u)
+static int has_text(const char *card, const char *text)
 {
-    if (is_named(card, "ZNAME") && memcmp(card + NAME + 2, "'BLOCKSIZE", 10) == 0)
-        u->block_size = atoi(card + 5);
-    return (is_named(card, "ZTILE") || (is_named(card, "ZVAL") && atoi(card + 4) == u->block_size)) &&
-           !(value_of(card) >= 1);
+    return memcmp(card + NAME + 2, text, strlen(text)) == 0;
+}
+
+/* Whether the card is ZTILEn or ZNAXISn with a number below 1. */
+static int is_empty_size(const char *card)
+{
+    const size_t letters = is_named(card, "ZTILE") ? 5 : is_named(card, "ZNAXIS") ? 6 : 0;
+    return letters > 0 && card[letters] != ' ' && !(value_of(card) >= 1);
+}
+
+/* Notes what a card says about the blocks of Rice's compression. CFITSIO takes the first ZVALn, whatever its name is.
+ */
+static void take_block_size(const char *card, struct unit *u)
+{
+    if (is_named(card, "ZCMPTYPE") && has_text(card, "'RICE"))
+        u->blocks |= 1u << 1;
+    else if (is_named(card, "ZNAME") && has_text(card, "'BLOCKSIZE"))
+        u->blocks |= 1u << number_of(card, 5);
+    else if (is_named(card, "ZVAL") && !(value_of(card) >= 1))
+        u->low |= 1u << number_of(card, 4);
 }
 
 static cvy_status take_card(const char *card, struct unit *u)
 {
-    CVY_CHECK(!divides_by_zero(card, u), CVY_E_FORMAT, "the header of a compressed image has %.8s= %.20s: damaged",
-              card, card + NAME + 2);
+    CVY_CHECK(!is_empty_size(card), CVY_E_FORMAT,
+              "the header of a compressed image has %.8s= %.20s, expected at least 1: damaged", card, card + NAME + 2);
+    take_block_size(card, u);
     if (is_named(card, "BITPIX  "))
         u->bits = fabs(value_of(card));
     else if (is_named(card, "NAXIS   "))
@@ -78,6 +104,8 @@ static cvy_status read_header(int fd, int64_t bytes, int64_t *at)
         }
         *at += BLOCK;
     }
+    CVY_CHECK(!(u.low & u.blocks & ~1u), CVY_E_FORMAT,
+              "the header of a compressed image has blocks of less than one pixel (ZVALn): damaged");
     const double data = u.axes > 0 ? u.bits / 8 * u.groups * (u.extra + u.elems) : 0;
     if (!ends || !(data >= 0 && data < (double)(bytes - *at)))
         return CVY_END;

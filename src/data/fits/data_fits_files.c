@@ -94,21 +94,28 @@ static cvy_status add_root(cvy_fits *f, const char *root)
 
 /* ---- a list ---- */
 
-/* Whether the path is absolute or has a component "..". */
-static int leaves_folder(const char *path)
+/* The label of a line, as a number if that of the first line is one. */
+static cvy_status find_label(cvy_fits *f, const char *list, cvy_line_part word, int64_t number, int32_t *label)
 {
-    const size_t n = strlen(path);
-    return *path == '/' || strncmp(path, "../", 3) == 0 || strstr(path, "/../") ||
-           (n >= 3 && strcmp(path + n - 3, "/..") == 0);
+    int64_t value = 0;
+    const int is_number = cvy_line_part_int(word, &value);
+    if (f->nfile == 0)
+        f->classes.by_name = !is_number;
+    if (f->classes.by_name)
+        return cvy_classes_number(&f->classes, word.at, word.bytes, label);
+    CVY_CHECK(is_number && value >= 0 && value < CVY_CLASSES_MAX, CVY_E_FORMAT,
+              "%s, line %lld: the label is \"%.*s\", expected a number as in the first line", list, (long long)number,
+              (int)word.bytes, word.at);
+    *label = (int32_t)value;
+    cvy_classes_note_label(&f->classes, *label);
+    return CVY_OK;
 }
 
-/* Adds "path,label", "path<tab>label", "path label" or "path". Labels are numbers if the first one is. The first line
- * may have the names of the columns. */
+/* Adds "path,label", "path<tab>label", "path label" or "path". The first line may have the names of the columns. */
 static cvy_status add_line(cvy_fits *f, const char *folder, const char *list, cvy_line_part line, int64_t number)
 {
     const char *path = NULL;
     char *name = NULL;
-    int64_t value = 0;
     int32_t label = CVY_LABEL_UNKNOWN;
     line = cvy_line_part_trim(line);
     size_t cut = line.bytes;
@@ -119,24 +126,15 @@ static cvy_status add_line(cvy_fits *f, const char *folder, const char *list, cv
     CVY_TRY(cvy_pool_printf(f->pool, &name, "%.*s", (int)before.bytes, before.at));
     if (f->nfile == 0 && number == 1 && !cvy_fits_is_file_name(cvy_file_base_name(name)))
         return CVY_OK;
-    CVY_CHECK(f->o->outside || !leaves_folder(name), CVY_E_FORMAT,
+    CVY_CHECK(f->o->outside || (*name != '/' && !cvy_data_goes_up(name, strlen(name))), CVY_E_FORMAT,
               "%s, line %lld: %s leaves the folder of the list; if that is meant, set outside: true", list,
               (long long)number, name);
-    if (cut && f->nfile == 0)
-        f->classes.by_name = !cvy_line_part_int(word, &value);
-    if (cut && f->classes.by_name) {
-        CVY_TRY(cvy_classes_number(&f->classes, word.at, word.bytes, &label));
-    } else if (cut) {
-        CVY_CHECK(cvy_line_part_int(word, &value) && value >= 0 && value < CVY_CLASSES_MAX, CVY_E_FORMAT,
-                  "%s, line %lld: the label is \"%.*s\", expected a number as in the first line", list,
-                  (long long)number, (int)word.bytes, word.at);
-        label = (int32_t)value;
-        cvy_classes_note_label(&f->classes, label);
-    }
-    CVY_CHECK(f->nfile == 0 ||
-                  (label == CVY_LABEL_UNKNOWN) == (cvy_entries_at(&f->labels, 0)->label == CVY_LABEL_UNKNOWN),
-              CVY_E_FORMAT, "%s, line %lld: %s a label, other than the first line", list, (long long)number,
-              label == CVY_LABEL_UNKNOWN ? "lacks" : "has");
+    if (cut)
+        CVY_TRY(find_label(f, list, word, number, &label));
+    const int is_known = label != CVY_LABEL_UNKNOWN;
+    CVY_CHECK(f->nfile == 0 || is_known == (cvy_entries_at(&f->labels, 0)->label != CVY_LABEL_UNKNOWN), CVY_E_FORMAT,
+              "%s, line %lld: %s %s a label, other than the first line", list, (long long)number, name,
+              is_known ? "has" : "lacks");
     if (*name == '/')
         path = name;
     else

@@ -13,12 +13,14 @@
 #if CVY_HAVE_CFITSIO
 #include <fitsio.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base_file.h"
 #include "base/text/base_text.h"
 
-enum { IDLE_MAX = 16, UNITS_MAX = 1024, NAMES_MAX = 256 };
+enum { IDLE_MAX = 16, UNITS_MAX = 1024, NAMES_MAX = 256, TEXT_ROOM = 1024 };
+static const double ROWS_MAX = 0x1p40; /* of a table; the sums over files stay far from an overflow */
 
 struct cvy_fits_handle {
     fitsfile *file;
@@ -274,10 +276,13 @@ cvy_status cvy_fits_look(struct cvy_fits_handle *h, cvy_fits_unit *out)
     else if (fits_get_num_rowsll(h->file, &rows, &code) != 0 ||
              fits_read_key(h->file, TLONGLONG, "NAXIS1", &width, NULL, &code) != 0)
         status = fault(code, "the header of the table cannot be read");
+    else if (rows < 0 || width < 0 || (double)rows > ROWS_MAX)
+        status = cvy_error_set(CVY_E_FORMAT, "the header of the table has %lld rows of %lld bytes: damaged",
+                               (long long)rows, (long long)width);
     else
         status = check_length(h, (double)rows * (double)width);
-    out->rows = (int64_t)rows;
     leave();
+    out->rows = status == CVY_OK ? (int64_t)rows : 0;
     return status;
 }
 
@@ -322,6 +327,7 @@ static cvy_status describe_column(fitsfile *f, int number, cvy_fits_column *c)
     LONGLONG repeat = 0, width = 0;
     LONGLONG axis[CVY_NDIM_MAX] = {0};
     int type = 0, naxis = 0, code = 0;
+    double elems = 1;
     if (fits_get_coltypell(f, number, &type, &repeat, &width, &code) != 0 ||
         fits_read_tdimll(f, number, CVY_NDIM_MAX, &naxis, axis, &code) != 0)
         return fault(code, "the column cannot be described");
@@ -337,11 +343,12 @@ static cvy_status describe_column(fitsfile *f, int number, cvy_fits_column *c)
     c->shape = (cvy_shape){1, {c->elems}};
     if (naxis > 1 && naxis < CVY_NDIM_MAX) {
         c->shape.ndim = naxis;
-        for (int i = 0; i < naxis; i++)
+        for (int i = 0; i < naxis; i++) {
             c->shape.dim[naxis - 1 - i] = (int64_t)axis[i];
-        CVY_CHECK(cvy_shape_elems(&c->shape) == c->elems, CVY_E_FORMAT,
-                  "column %s has %lld numbers in a row, but TDIM%d says %s", c->name, (long long)repeat, number,
-                  cvy_shape_text(&c->shape));
+            elems *= axis[i] > 0 ? (double)axis[i] : 0;
+        }
+        CVY_CHECK(elems == (double)c->elems, CVY_E_FORMAT, "column %s has %lld numbers in a row, but TDIM%d says %s",
+                  c->name, (long long)repeat, number, cvy_shape_text(&c->shape));
     }
     return CVY_OK;
 }
@@ -408,32 +415,40 @@ cvy_status cvy_fits_read_keyword(struct cvy_fits_handle *h, const char *name, do
     return status;
 }
 
+/* Reads a cell of a table, or a keyword of the header, as text. */
+static cvy_status read_text(fitsfile *f, int is_table, const char *name, int64_t row, char *value)
+{
+    char *to = value, what[160];
+    int code = 0, any = 0, type = 0;
+    LONGLONG repeat = 0, width = 0;
+    if (is_table) {
+        const int number = column_number(f, name);
+        if (number == 0)
+            return no_column(f, name);
+        fits_get_coltypell(f, number, &type, &repeat, &width, &code);
+        CVY_CHECK(code != 0 || type != TSTRING || repeat < TEXT_ROOM, CVY_E_UNSUPPORTED,
+                  "column %s has texts of %lld letters, expected at most %d for a label", name, (long long)repeat,
+                  TEXT_ROOM - 1);
+        fits_read_col(f, TSTRING, number, (LONGLONG)row + 1, 1, 1, "", &to, &any, &code);
+    } else {
+        fits_read_key(f, TSTRING, name, value, NULL, &code);
+    }
+    snprintf(what, sizeof what, is_table ? "the label %.60s cannot be read" : "the header has no label %.60s", name);
+    return code == 0 ? CVY_OK : fault(code, what);
+}
+
 cvy_status cvy_fits_read_label(struct cvy_fits_handle *h, int is_table, const char *name, int64_t row,
                                char text[CVY_FITS_TEXT])
 {
-    char value[1024] = "", *to = value, what[160];
-    int code = 0, any = 0, type = 0, number = 0;
-    LONGLONG repeat = 0, width = 0;
-    cvy_status status = CVY_OK;
+    char value[TEXT_ROOM] = "";
     enter();
-    if (is_table) {
-        number = column_number(h->file, name);
-        if (number == 0)
-            status = no_column(h->file, name);
-        else if (fits_get_coltypell(h->file, number, &type, &repeat, &width, &code) == 0 && repeat < CVY_FITS_TEXT)
-            fits_read_col(h->file, TSTRING, number, (LONGLONG)row + 1, 1, 1, "", &to, &any, &code);
-    } else {
-        fits_read_key(h->file, TSTRING, name, value, NULL, &code);
-    }
-    snprintf(what, sizeof what, is_table ? "the label %.60s cannot be read" : "the header has no label %.60s", name);
-    if (status == CVY_OK && code != 0)
-        status = fault(code, what);
+    const cvy_status status = read_text(h->file, is_table, name, row, value);
     leave();
+    CVY_TRY(status);
     const char *from = value + strspn(value, " ");
     size_t n = strlen(from);
     while (n > 0 && from[n - 1] == ' ')
         n--;
-    CVY_TRY(status);
     CVY_CHECK(n > 0, CVY_E_FORMAT, "the label %s is blank", name);
     CVY_CHECK(n < CVY_FITS_TEXT, CVY_E_FORMAT, "the label %s has %zu letters, expected at most %d", name, n,
               CVY_FITS_TEXT - 1);

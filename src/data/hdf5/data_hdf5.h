@@ -1,14 +1,14 @@
 /*
  * data_hdf5.h: what the files of the HDF5 reader and writer share.
  *
- * data_hdf5.c is the reader. data_hdf5_open.c makes one data set out of files and names. data_hdf5_index.c finds which
- * rows are samples, and their labels. data_hdf5_block.c reads rows, data_hdf5_packing.c unpacks their numbers.
- * data_hdf5_file.c has the calls of the HDF5 library about files, data sets, number types and messages,
- * data_hdf5_found.c lists data sets, data_hdf5_axes.c says what their axes are, data_hdf5_coordinates.c reads the
- * coordinates along them, and data_hdf5_library.c has what the
- * library is asked while samples are read. The library has one lock for the whole process, so as
- * little as possible goes through it: rows of contiguous data sets are read by position, and chunks are decompressed
- * here, by as many threads as there are.
+ * data_hdf5.c is the reader. data_hdf5_open.c makes one data set out of files, data_hdf5_names.c chooses data sets by
+ * their names, and data_hdf5_index.c finds which rows are samples, and their labels. data_hdf5_block.c reads rows,
+ * data_hdf5_chunk.c reads chunks, and data_hdf5_packing.c unpacks their numbers. data_hdf5_file.c has the calls of the
+ * HDF5 library about files, data sets, number types and messages, data_hdf5_found.c lists data sets, data_hdf5_axes.c
+ * says what their axes are, data_hdf5_coordinates.c reads the coordinates along them, and data_hdf5_library.c has what
+ * the library is asked while samples are read. The library has one lock for the whole process, so as little as possible
+ * goes through it: rows of contiguous data sets are read by position, and chunks are decompressed here, by as many
+ * threads as there are.
  *
  * The library may run in a process of its own (sandbox), because damaged files crash it. data_hdf5_remote.c asks that
  * process, data_hdf5_serve.c is its loop, data_hdf5_wire.c carries the data set from one to the other, and
@@ -44,22 +44,25 @@ void cvy_h5_enter(void);
 void cvy_h5_leave(void);
 /* Sets the error to our message, followed by the library's innermost one. Call it between enter and leave. */
 cvy_status cvy_h5_fault(cvy_status code, const char *fmt, ...) CVY_PRINTF(2, 3);
-/* Closes a property list, and keeps the error message of the call before. */
-void cvy_h5_close_list(hid_t list);
+/* Closes a property list, a data space, an attribute or the like, and keeps the error message of the call before.
+ * Negative: there is none. */
+void cvy_h5_release(hid_t id);
 /* The access properties with which files are opened: without locks, which shared file systems often refuse. The caller
  * closes the list. */
 hid_t cvy_h5_access(void);
-/* Creates a file without timestamps, so that equal contents give equal bytes. in_order: it keeps the order in which its
- * objects are made, as the netCDF library wants it. Negative on an error. */
-hid_t cvy_h5_make_file(const char *path, int in_order);
+/* The fault that the library cannot open this file, and what to do. Call it between enter and leave. */
+cvy_status cvy_h5_cannot_open(const char *path);
+/* The axes of a data set, as far as a shape has room for them, each at most INT64_MAX. Returns how many it has;
+ * negative on an error. */
+int cvy_h5_shape_of(hid_t space, cvy_shape *out);
 /* Opens a data set. Links to files outside the folder of its file are refused. Negative on an error. */
 hid_t cvy_h5_open_set(hid_t file, const char *name);
 /* Whether `name`, by which the file `from` names another one, is in the folder of `from` or below. */
 int cvy_h5_stays_in_folder(const char *from, const char *name);
 /* Returns an error if the library lacks a filter of the data set. */
 cvy_status cvy_h5_check_filters(hid_t set, const char *name);
-/* Returns an error if a virtual data set has parts in files that are missing, or not in the folder of its file or
- * below. The library would fill missing parts with fill values. */
+/* Returns an error if the numbers are in other files (external storage), or a virtual data set has parts in files that
+ * are missing, or not in the folder of its file or below. The library would fill missing parts with fill values. */
 cvy_status cvy_h5_check_parts(hid_t set, const char *name);
 
 /* How a number is stored. */
@@ -115,12 +118,27 @@ void cvy_h5_list_text(const cvy_h5_found *found, int count, char *text, size_t r
  * leave. */
 cvy_status cvy_h5_no_set(cvy_pool *pool, hid_t file, const char *name);
 
+/* ---- writing (data_hdf5_put.c); call these, except publish, between enter and leave ---- */
+
+/* Creates a file without timestamps, so that equal contents give equal bytes. in_order: it keeps the order in which its
+ * objects are made, as the netCDF library wants it. Negative on an error. */
+hid_t cvy_h5_make_file(const char *path, int in_order);
+/* Writes rows first .. first + n - 1 of a data set of the shape dim[ndim]; type: of a number in memory. Returns 0 on an
+ * error of the library. */
+int cvy_h5_put_rows(hid_t set, hid_t type, int ndim, const hsize_t *dim, int64_t first, int64_t n, const void *rows);
+/* Adds an attribute of `count` numbers or texts; 0: a single one, without an axis. Returns 0 on an error. */
+int cvy_h5_put_attribute(hid_t object, const char *name, hid_t stored, hid_t memory, int64_t count, const void *data);
+/* Brings a closed file to the disk, and gives it its name. */
+cvy_status cvy_h5_publish(const char *partial, const char *path);
+
 /* ---- axes with names (data_hdf5_axes.c); call these between enter and leave ---- */
 
 enum { CVY_H5_AXIS_NAME = 128 };
 /* Opens the dimension scale of an axis, and gives the name of the axis. The caller closes it by H5Oclose(). Negative:
  * the axis has none, and name is "". */
 hid_t cvy_h5_open_scale(hid_t set, int axis, char name[CVY_H5_AXIS_NAME]);
+/* Reads the attributes that predictions keep; texts are in pool. */
+cvy_status cvy_h5_attributes(hid_t object, cvy_pool *pool, const char *cf[CVY_CF_COUNT]);
 /* Reads an attribute of text; 0: there is none, or it is not a text that fits. */
 int cvy_h5_text_attribute(hid_t object, const char *name, char *text, size_t room);
 /* Writes "(time, lat, lon)"; "" if no axis has a name. */
@@ -134,9 +152,11 @@ enum { CVY_H5_COLUMNS = 64 };
  * rows. */
 typedef struct cvy_h5_column {
     const char *name;
+    char type[24]; /* of its numbers, for messages: "float16" */
     cvy_h5_number number;
-    int encoded;    /* rows are lists of bytes: row_bytes and number.bytes are those of a reference to a list */
-    int ndim, axis; /* of the data set; axis: the one that counts the samples */
+    int encoded;           /* rows are lists of bytes: row_bytes and number.bytes are those of a reference to a list */
+    int ndim, axis;        /* of the data set; axis: the one that counts the samples */
+    int ends_in_positions; /* its last axis has a name or attributes of a position on a map */
     int64_t dim[CVY_NDIM_MAX];
     int64_t elems; /* numbers in one row */
     size_t row_bytes;
@@ -156,7 +176,8 @@ typedef struct cvy_h5_packing {
     double missing[CVY_H5_MISSING_MAX]; /* stored numbers that mean "no measurement" */
     uint64_t bits[CVY_H5_MISSING_MAX];  /* the same, for integers of 64 bits, which a double does not hold exactly */
     int nmissing, by_bits;
-    double least, largest; /* stored numbers outside of this range mean the same */
+    double least, largest; /* numbers outside of this range mean the same */
+    int range_is_unpacked; /* 1: it is that of unpacked numbers; 0: of stored ones */
 } cvy_h5_packing;
 
 typedef enum {
@@ -224,11 +245,14 @@ typedef struct cvy_hdf5 {
 } cvy_hdf5;
 enum { CVY_H5_AT_WORK = 4096 };
 
-/* data_hdf5_open.c: finds files, names, shapes, labels and conditions. */
+/* data_hdf5_names.c: chooses data sets by the job or by usual names, and makes them columns. label_out: the data set of
+ * the labels, or NULL. */
+cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out);
+/* data_hdf5_open.c: finds files, shapes and storage, then labels and conditions. */
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info);
-/* data_hdf5_axes.c: finds the axis of a data set that counts the samples, by its name. name: of the data set. Call it
- * between enter and leave. */
-cvy_status cvy_h5_sample_axis(cvy_hdf5 *h, hid_t set, const char *name, int ndim, int *axis_out);
+/* data_hdf5_axes.c: finds the axis of a data set that counts the samples, by its name, and whether the last axis is
+ * known to have positions. c: its name and ndim are set. Call it between enter and leave. */
+cvy_status cvy_h5_sample_axis(cvy_hdf5 *h, hid_t set, cvy_h5_column *c, int *axis_out);
 /* Checks the option `axes`. */
 cvy_status cvy_h5_check_axes(const char *axes);
 /* Sets shape and strides of a row from the data set's axes. samples: the axis that counts them, unless the option
@@ -240,9 +264,9 @@ const char *cvy_h5_column_text(const cvy_h5_column *c);
  * class. */
 cvy_status cvy_h5_index(cvy_hdf5 *h, const char *label, cvy_reader_info *info);
 
-/* data_hdf5_packing.c: reads the attributes of a data set. The kind of its numbers becomes unsigned if an attribute
- * says so. Call it between enter and leave. */
-void cvy_h5_find_packing(hid_t set, cvy_h5_number *number, cvy_h5_packing *out);
+/* data_hdf5_packing.c: reads the attributes of a data set, whose name is for messages. The kind of its numbers becomes
+ * unsigned if an attribute says so. CVY_E_FORMAT: an attribute makes no sense. Call it between enter and leave. */
+cvy_status cvy_h5_find_packing(hid_t set, const char *name, cvy_h5_number *number, cvy_h5_packing *out);
 /* Converts stored numbers to f64; missing ones become NaN. */
 void cvy_h5_unpack_f64(const cvy_h5_packing *p, const cvy_h5_number *number, const void *stored, int64_t n,
                        double *out);
@@ -301,6 +325,21 @@ cvy_status cvy_h5_coordinates(void *state, cvy_along along, int axis, cvy_pool *
 cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *own,
                              const cvy_h5_place **out);
 void cvy_h5_places_free(cvy_hdf5 *h);
+
+/* data_hdf5_chunk.c: reads chunks by position and undoes their filters. The file is pinned meanwhile. */
+typedef struct cvy_h5_chunks { /* those of a column in a file */
+    const cvy_h5_file *file;
+    const cvy_h5_column *column;
+    const cvy_h5_storage *storage;
+    int64_t elems;
+    size_t bytes;              /* of a chunk as it is read */
+    cvy_bytes *packed, *plain; /* working memory, which the caller sets */
+    const cvy_h5_place *place; /* of the first chunk that is to be read; set by the caller */
+} cvy_h5_chunks;
+cvy_h5_chunks cvy_h5_chunks_of(const cvy_hdf5 *h, int64_t file, int column);
+/* Reads and decompresses a chunk; out has room for its bytes. CVY_NOT_APPLICABLE: the library has to read it, because
+ * it was never written, or lacks some of its filters. */
+cvy_status cvy_h5_chunk_read(const cvy_h5_chunks *c, const cvy_h5_place *place, void *out);
 
 /* data_hdf5_lists.c: reads a list of bytes by position. CVY_NOT_APPLICABLE: the library has to do it. */
 enum { CVY_H5_REFERENCE_BYTES = 16 }; /* what a row of such a data set stores */

@@ -70,17 +70,50 @@ hid_t cvy_h5_open_scale(hid_t set, int axis, char name[CVY_H5_AXIS_NAME])
 
 struct names {
     char of[CVY_NDIM_MAX][CVY_H5_AXIS_NAME];
+    int is_time[CVY_NDIM_MAX], is_position[CVY_NDIM_MAX];
     int known; /* whether any axis has a name */
 };
+
+static int is_one_of(const char *name, const char *const *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcasecmp(name, list[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether the axis counts times or samples: by its name or, in the CF conventions, by attributes of its coordinates. */
+static int is_time_axis(hid_t scale, const char *name)
+{
+    static const char *const usual[] = {"time", "valid_time", "sample"};
+    char text[CVY_H5_AXIS_NAME];
+    return is_one_of(name, usual, CVY_COUNT(usual)) ||
+           (cvy_h5_text_attribute(scale, "axis", text, sizeof text) && strcmp(text, "T") == 0) ||
+           (cvy_h5_text_attribute(scale, "standard_name", text, sizeof text) && strcmp(text, "time") == 0) ||
+           (cvy_h5_text_attribute(scale, "units", text, sizeof text) && strstr(text, " since "));
+}
+
+/* Whether the axis counts positions on a map. */
+static int is_position_axis(hid_t scale, const char *name)
+{
+    static const char *const usual[] = {"lat", "lon", "latitude", "longitude", "x", "y"};
+    char text[CVY_H5_AXIS_NAME];
+    return is_one_of(name, usual, CVY_COUNT(usual)) ||
+           (cvy_h5_text_attribute(scale, "axis", text, sizeof text) && (*text == 'X' || *text == 'Y')) ||
+           (cvy_h5_text_attribute(scale, "units", text, sizeof text) && strncmp(text, "degree", 6) == 0);
+}
 
 static void find_names(hid_t set, int ndim, struct names *n)
 {
     *n = (struct names){0};
     for (int i = 0; i < ndim; i++) {
         const hid_t scale = cvy_h5_open_scale(set, i, n->of[i]);
-        if (scale >= 0)
-            H5Oclose(scale);
-        n->known |= scale >= 0;
+        if (scale < 0)
+            continue;
+        n->known = 1;
+        n->is_time[i] = is_time_axis(scale, n->of[i]);
+        n->is_position[i] = is_position_axis(scale, n->of[i]);
+        H5Oclose(scale);
     }
 }
 
@@ -105,39 +138,42 @@ static int find_name(const struct names *n, int ndim, const char *name)
     return -1;
 }
 
-/* The unlimited axis, along which such files grow; or else one of time. */
+/* The unlimited axis, along which such files grow, and of several ones that of time; or else the axis of time. */
 static int guess(hid_t set, const struct names *n, int ndim)
 {
-    static const char *const usual[] = {"time", "valid_time", "sample"};
     hsize_t most[H5S_MAX_RANK] = {0};
     const hid_t space = H5Dget_space(set);
-    int axis = -1;
+    int axis = 0, best = 0;
     H5Sget_simple_extent_dims(space, NULL, most);
     H5Sclose(space);
-    for (int i = 0; i < ndim && axis < 0; i++)
-        axis = most[i] == H5S_UNLIMITED ? i : -1;
-    for (int i = 0; i < CVY_COUNT(usual) && axis < 0; i++)
-        axis = find_name(n, ndim, usual[i]);
-    return CVY_MAX(axis, 0);
+    for (int i = 0; i < ndim; i++) {
+        const int fits = 2 * (most[i] == H5S_UNLIMITED) + n->is_time[i];
+        if (fits > best) {
+            axis = i;
+            best = fits;
+        }
+    }
+    return axis;
 }
 
-cvy_status cvy_h5_sample_axis(cvy_hdf5 *h, hid_t set, const char *name, int ndim, int *axis_out)
+cvy_status cvy_h5_sample_axis(cvy_hdf5 *h, hid_t set, cvy_h5_column *c, int *axis_out)
 {
     const char *asked = h->o->sample_axis ? h->o->sample_axis : h->sample_axis;
     char text[256];
     struct names n;
     int axis = 0;
-    find_names(set, ndim, &n);
+    find_names(set, c->ndim, &n);
     if (*asked)
-        axis = find_name(&n, ndim, asked);
+        axis = find_name(&n, c->ndim, asked);
     else if (n.known)
-        axis = guess(set, &n, ndim);
-    cvy_h5_axes_text(set, ndim, text, sizeof text);
+        axis = guess(set, &n, c->ndim);
+    cvy_h5_axes_text(set, c->ndim, text, sizeof text);
     CVY_CHECK(axis >= 0 || !h->o->sample_axis, CVY_E_CONFIG, "sample_axis: %s: data set %s has no such axis; %s%s",
-              asked, name,
+              asked, c->name,
               *text ? "its axes are " : "its axes have no names: say what they are by `axes: NCHW` or the like", text);
     if (n.known && !*h->sample_axis)
         snprintf(h->sample_axis, sizeof h->sample_axis, "%s", n.of[CVY_MAX(axis, 0)]);
+    c->ends_in_positions = n.is_position[c->ndim - 1];
     *axis_out = CVY_MAX(axis, 0);
     return CVY_OK;
 }
@@ -162,8 +198,9 @@ cvy_status cvy_h5_check_axes(const char *axes)
 }
 
 /* The letters of the axes if the job does not give them: channels are the first axis besides that of the samples. With
- * 4 or 5 axes they are last if the last axis has at most 4 elements and the first one more. */
-static void usual_axes(const cvy_h5_column *c, int samples, char letters[CVY_NDIM_MAX])
+ * 4 or 5 axes they are last if the last axis has at most 4 elements and the first one more, unless the last one is
+ * known to have positions. */
+static void usual_axes(const cvy_h5_column *c, int samples, char letters[CVY_NDIM_MAX + 1])
 {
     static const char *const channels_first[] = {"", "F", "HW", "CHW", "CDHW", "CTDHW"};
     int64_t dim[CVY_NDIM_MAX];
@@ -171,53 +208,74 @@ static void usual_axes(const cvy_h5_column *c, int samples, char letters[CVY_NDI
     for (int i = 0; i < c->ndim; i++)
         if (i != samples)
             dim[n++] = c->dim[i];
-    const int last = (n == 3 || n == 4) && dim[n - 1] <= 4 && dim[0] > 4;
+    const int last = (n == 3 || n == 4) && dim[n - 1] <= 4 && dim[0] > 4 && !c->ends_in_positions;
     const char *others = !last ? channels_first[n] : n == 3 ? "HWC" : "DHWC";
     for (int i = 0; i < c->ndim; i++)
         letters[i] = i == samples ? 'N' : *others++;
     letters[c->ndim] = 0;
 }
 
+/* Finds the strides of the stored row, and its size. */
+static cvy_status measure_row(cvy_h5_column *c, int64_t stride[CVY_NDIM_MAX])
+{
+    const size_t each = (size_t)c->number.bytes;
+    size_t bytes = each;
+    for (int i = c->ndim - 1; i >= 0; i--) {
+        if (i == c->axis)
+            continue;
+        stride[i] = (int64_t)(bytes / each);
+        CVY_TRY(cvy_size_mul(bytes, (size_t)c->dim[i], &bytes));
+    }
+    CVY_CHECK(bytes > 0 && bytes <= (size_t)1 << 32, CVY_E_SHAPE,
+              "data set %s is %s: a sample has %zu bytes, expected 1 byte to 4 GiB; is axis %d the one that counts "
+              "samples?",
+              c->name, cvy_h5_column_text(c), bytes, c->axis);
+    c->row_bytes = bytes;
+    c->elems = (int64_t)(bytes / each);
+    return CVY_OK;
+}
+
+/* The axes of x in the order of convoy. Without an axis of channels, maps and volumes get one. */
+static cvy_status order_axes(cvy_h5_column *c, const char *axes, const int64_t stride[CVY_NDIM_MAX])
+{
+    const char *at = NULL;
+    int64_t plain = 1;
+    int n = 0;
+    if (!strchr(axes, 'C') && c->ndim > 2)
+        c->shape.dim[n++] = 1;
+    for (const char *a = "CTDHWLF"; *a; a++)
+        if ((at = strchr(axes, *a))) {
+            CVY_CHECK(n < CVY_NDIM_MAX - 1, CVY_E_SHAPE,
+                      "data set %s is %s, and axes %s make samples of more than %d axes: name an axis C, or join axes",
+                      c->name, cvy_h5_column_text(c), axes, CVY_NDIM_MAX - 1);
+            c->stride[n] = stride[at - axes];
+            c->shape.dim[n++] = c->dim[at - axes];
+        }
+    for (int i = n - 1; i >= 0; plain *= c->shape.dim[i--])
+        c->permuted |= c->shape.dim[i] > 1 && c->stride[i] != plain;
+    c->shape.ndim = n;
+    return CVY_OK;
+}
+
 cvy_status cvy_h5_shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int samples, int is_x)
 {
-    const char *axes = is_x && h->o->axes ? h->o->axes : NULL, *at = NULL;
+    const char *axes = is_x && h->o->axes ? h->o->axes : NULL;
     char letters[CVY_NDIM_MAX + 1] = "N";
     int64_t stride[CVY_NDIM_MAX] = {0};
-    size_t bytes = (size_t)c->number.bytes;
-    int n = 0;
     CVY_CHECK(!axes || (int)strlen(axes) == c->ndim, CVY_E_SHAPE, "data set %s is %s: %d axes, but axes is %s", c->name,
               cvy_h5_column_text(c), c->ndim, axes);
     if (!axes && is_x)
         usual_axes(c, samples, letters);
     axes = axes ? axes : letters;
     c->axis = is_x ? (int)(strchr(axes, 'N') - axes) : samples;
-    for (int i = c->ndim - 1; i >= 0; i--) {
-        if (i == c->axis)
-            continue;
-        stride[i] = (int64_t)bytes / c->number.bytes;
-        CVY_TRY(cvy_size_mul(bytes, (size_t)c->dim[i], &bytes));
-    }
-    CVY_CHECK(bytes > 0 && bytes <= (size_t)1 << 32, CVY_E_SHAPE, "data set %s: samples of %zu bytes", c->name, bytes);
-    c->row_bytes = bytes;
-    c->elems = (int64_t)bytes / c->number.bytes;
-    if (is_x && !strchr(axes, 'C') && c->ndim > 2)
-        c->shape.dim[n++] = 1;
-    for (const char *a = "CTDHWLF"; is_x && *a; a++)
-        if ((at = strchr(axes, *a))) {
-            CVY_CHECK(n < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "data set %s: samples of more than %d axes", c->name,
-                      CVY_NDIM_MAX - 1);
-            c->stride[n] = stride[at - axes];
-            c->shape.dim[n++] = c->dim[at - axes];
-        }
+    CVY_TRY(measure_row(c, stride));
+    if (is_x)
+        CVY_TRY(order_axes(c, axes, stride));
     for (int i = 0; !is_x && i < c->ndim; i++)
         if (i != c->axis)
-            c->shape.dim[n++] = c->dim[i];
-    if (n == 0)
-        c->shape.dim[n++] = 1;
-    c->shape.ndim = n;
-    int64_t plain = 1;
-    for (int i = n - 1; is_x && i >= 0; plain *= c->shape.dim[i--])
-        c->permuted |= c->shape.dim[i] > 1 && c->stride[i] != plain;
+            c->shape.dim[c->shape.ndim++] = c->dim[i];
+    if (c->shape.ndim == 0)
+        c->shape = (cvy_shape){1, {1}};
     return CVY_OK;
 }
 

@@ -4,10 +4,9 @@
  * The loader's threads call it. Rows of contiguous data sets are read by their position in the file. Otherwise a block
  * of rows (those of one chunk, or of a few small ones) is decompressed as a whole and cached, so that its next rows
  * cost nothing. The least recently used blocks are dropped to stay within the limit `cache_mb`. A thread that needs a
- * block which another thread is reading waits for it. The library only locates chunks that are deflated, shuffled,
- * summed (fletcher32) or unfiltered; threads decompress them in parallel without it. All other chunks are read by the
- * library, one thread at a time (data_hdf5_library.c). Source: the HDF5 file format specification 3.0 (chunks,
- * filters).
+ * block which another thread is reading waits for it. The library only locates chunks with usual filters; threads
+ * decompress them in parallel without it (data_hdf5_chunk.c). All other chunks are read by the library, one thread at a
+ * time (data_hdf5_library.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +15,6 @@
 
 #if CVY_HAVE_HDF5
 #include <string.h>
-
-#include "data/hdf5/data_inflate.h"
 
 struct cvy_h5_block {
     int64_t file, number;
@@ -33,135 +30,10 @@ struct cvy_h5_scratch { /* of a thread that reads a block */
     struct cvy_h5_scratch *next;
 };
 
-/* ---- the shuffle filter ---- */
-
-/* The filter stores the first bytes of all numbers, then their second bytes, and so on. This undoes it. */
-static void unshuffle(const uint8_t *in, int64_t count, int bytes, uint8_t *restrict out)
-{
-    if (bytes == 2) {
-        for (int64_t i = 0; i < count; i++) {
-            out[2 * i] = in[i];
-            out[2 * i + 1] = in[count + i];
-        }
-        return;
-    }
-    if (bytes == 4) {
-        for (int64_t i = 0; i < count; i++) {
-            out[4 * i] = in[i];
-            out[4 * i + 1] = in[count + i];
-            out[4 * i + 2] = in[2 * count + i];
-            out[4 * i + 3] = in[3 * count + i];
-        }
-        return;
-    }
-    for (int b = 0; b < bytes; b++)
-        for (int64_t i = 0; i < count; i++)
-            out[i * bytes + b] = in[b * count + i];
-}
-
-/* ---- the checksum filter ---- */
-
-/* Fletcher's checksum of words of 16 bits, the first byte of a word being the higher one. Both sums are modulo 65535,
- * by adding the high half to the low half; so a sum that is a multiple of 65535 remains 65535, and only zeros give 0.
- */
-static uint32_t fletcher(const uint8_t *data, size_t bytes)
-{
-    enum { WORDS = 360 }; /* so many can be added before the second sum overflows */
-    uint32_t low = 0, high = 0;
-    for (size_t at = 0; at < bytes;) {
-        const size_t end = CVY_MIN(at + 2 * WORDS, bytes);
-        for (; at + 1 < end; at += 2) {
-            low += (uint32_t)data[at] << 8 | data[at + 1];
-            high += low;
-        }
-        if (at < end) { /* the last byte of an odd number */
-            low += (uint32_t)data[at++] << 8;
-            high += low;
-        }
-        low = (low & 0xffff) + (low >> 16);
-        high = (high & 0xffff) + (high >> 16);
-    }
-    low = (low & 0xffff) + (low >> 16);
-    high = (high & 0xffff) + (high >> 16);
-    return high << 16 | low;
-}
-
-/* The checksum follows the chunk as a number of four bytes, the lowest first. Libraries before 1.6.3 wrote both halves
- * in the order of a big-endian machine. */
-static cvy_status check_sum(const uint8_t *stored, size_t bytes)
-{
-    const uint8_t *at = stored + bytes;
-    const uint32_t sum = fletcher(stored, bytes);
-    const uint32_t noted = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24,
-                   swapped = (noted & 0x00ff00ff) << 8 | (noted >> 8 & 0x00ff00ff);
-    CVY_CHECK(sum == noted || sum == swapped, CVY_E_FORMAT,
-              "its checksum is %08x, and that of its bytes is %08x: damaged", noted, sum);
-    return CVY_OK;
-}
-
 /* ---- chunks ---- */
 
-enum { SUM_BYTES = 4 };
-
-struct chunk_job {
-    const cvy_h5_file *file;
-    const cvy_h5_column *column;
-    const cvy_h5_storage *storage;
-    int64_t elems;
-    size_t bytes; /* of a decompressed chunk */
-    struct cvy_h5_scratch *s;
-    const cvy_h5_place *place; /* of the block's first chunk */
-};
-
-/* Checks where the library says that a chunk is stored. CVY_NOT_APPLICABLE: it was never written, or was written
- * without some of its filters. */
-static cvy_status check_place(const struct chunk_job *j, const cvy_h5_place *p)
-{
-    const uint64_t end = (uint64_t)j->file->bytes;
-    if (p->address == CVY_H5_NOWHERE || p->bytes == 0 || p->skipped)
-        return CVY_NOT_APPLICABLE;
-    CVY_CHECK(p->bytes <= end && p->address <= end - p->bytes, CVY_E_FORMAT,
-              "%llu bytes at byte %llu, beyond the file's end at %llu: truncated", (unsigned long long)p->bytes,
-              (unsigned long long)p->address, (unsigned long long)end);
-    const size_t sum = j->storage->summed ? SUM_BYTES : 0;
-    CVY_CHECK(p->bytes > sum, CVY_E_FORMAT, "%llu bytes, too few for a checksum", (unsigned long long)p->bytes);
-    CVY_CHECK(j->storage->deflated || p->bytes == j->bytes + sum, CVY_E_FORMAT, "%llu bytes, expected %zu",
-              (unsigned long long)p->bytes, j->bytes + sum);
-    return CVY_OK;
-}
-
-/* Reads and decompresses a chunk to out. */
-static cvy_status read_chunk(const struct chunk_job *j, const cvy_h5_place *place, void *out)
-{
-    const cvy_h5_storage *p = j->storage;
-    struct cvy_h5_scratch *s = j->s;
-    CVY_TRY(check_place(j, place));
-    const int64_t address = (int64_t)place->address;
-    size_t stored = (size_t)place->bytes;
-    if (!p->deflated && !p->shuffled && !p->summed)
-        return cvy_pread_all(j->file->fd, out, stored, address, "the chunk");
-    CVY_TRY(cvy_bytes_need(&s->packed, stored));
-    CVY_TRY(cvy_pread_all(j->file->fd, s->packed.data, stored, address, "the chunk"));
-    if (p->summed) {
-        stored -= SUM_BYTES;
-        CVY_TRY(check_sum(s->packed.data, stored));
-    }
-    if (!p->deflated && !p->shuffled) {
-        memcpy(out, s->packed.data, stored);
-    } else if (!p->deflated) {
-        unshuffle(s->packed.data, j->elems, j->column->number.bytes, out);
-    } else if (!p->shuffled) {
-        CVY_TRY(cvy_inflate(s->packed.data, stored, out, j->bytes));
-    } else {
-        CVY_TRY(cvy_bytes_need(&s->plain, j->bytes));
-        CVY_TRY(cvy_inflate(s->packed.data, stored, s->plain.data, j->bytes));
-        unshuffle(s->plain.data, j->elems, j->column->number.bytes, out);
-    }
-    return CVY_OK;
-}
-
 /* Copies a chunk, which has only a part of each row, to its place in the block. rows: number of rows of the block. */
-static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t first, int64_t rows, const char *chunk,
+static void place_chunk(const cvy_h5_chunks *j, const int64_t *at, int64_t first, int64_t rows, const char *chunk,
                         char *block)
 {
     const cvy_h5_column *c = j->column;
@@ -188,7 +60,7 @@ static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t fi
 }
 
 /* Reads the block's rows, from row `first` on, out of a grid of chunks. */
-static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_t rows, char *block)
+static cvy_status unpack_chunks(const cvy_h5_chunks *j, int64_t first, int64_t rows, char *block)
 {
     const cvy_h5_column *c = j->column;
     const int64_t *size = j->storage->chunk;
@@ -203,7 +75,7 @@ static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_
         CVY_TRY(cvy_bytes_need(&part, j->bytes));
     for (;;) {
         char *to = whole_rows ? block + (size_t)(at[0] - first) * c->row_bytes : part.data;
-        status = read_chunk(j, place++, to);
+        status = cvy_h5_chunk_read(j, place++, to);
         if (status < 0)
             cvy_error_prefix(status, "data set %s, chunk at row %lld", c->name, (long long)at[0]);
         CVY_TRY_OUT(status);
@@ -276,12 +148,9 @@ static void give_back(cvy_hdf5 *h, struct cvy_h5_scratch *s)
 static cvy_status read_chunks(cvy_hdf5 *h, const struct cvy_h5_block *b, struct cvy_h5_scratch *s, int64_t first,
                               int64_t rows)
 {
-    const cvy_h5_file *f = &h->file[b->file];
-    struct chunk_job j = {.file = f, .column = &h->column[b->column], .storage = &f->storage[b->column], .s = s};
-    j.elems = 1;
-    for (int i = 0; i < j.column->ndim; i++)
-        j.elems *= j.storage->chunk[i];
-    j.bytes = (size_t)j.elems * (size_t)j.column->number.bytes;
+    cvy_h5_chunks j = cvy_h5_chunks_of(h, b->file, b->column);
+    j.packed = &s->packed;
+    j.plain = &s->plain;
     CVY_TRY(cvy_h5_places_get(h, b->file, b->column, first, rows, &s->places, &j.place));
     CVY_TRY(cvy_h5_pin(h, b->file));
     const cvy_status status = unpack_chunks(&j, first, rows, b->data);
@@ -499,7 +368,7 @@ static int as_stored(const cvy_h5_column *c, int64_t row, const cvy_field_part *
 }
 
 /* Copies what a chunk has of the part. at: the coordinates of the chunk's first number. 0: it has nothing of it. */
-static int copy_common(const struct chunk_job *j, const int64_t *at, const cvy_field_part *part, const char *chunk,
+static int copy_common(const cvy_h5_chunks *j, const int64_t *at, const cvy_field_part *part, const char *chunk,
                        char *out)
 {
     const int ndim = part->shape.ndim, elem = j->column->number.bytes;
@@ -522,14 +391,13 @@ static int copy_common(const struct chunk_job *j, const int64_t *at, const cvy_f
     return count > 0;
 }
 
-static cvy_status unpack_part(const struct chunk_job *j, int64_t row, const cvy_field_part *part, char *chunk,
-                              char *out)
+static cvy_status unpack_part(const cvy_h5_chunks *j, int64_t row, const cvy_field_part *part, char *chunk, char *out)
 {
     const cvy_h5_place *place = j->place;
     int64_t at[CVY_NDIM_MAX] = {row};
     do {
         if (copy_common(j, at, part, NULL, NULL)) {
-            const cvy_status status = read_chunk(j, place, chunk);
+            const cvy_status status = cvy_h5_chunk_read(j, place, chunk);
             if (status < 0)
                 return cvy_error_prefix(status, "data set %s, chunk at row %lld", j->column->name, (long long)row);
             CVY_TRY(status);
@@ -545,17 +413,15 @@ static cvy_status read_part_of_chunks(cvy_hdf5 *h, int64_t file, int column, int
 {
     const cvy_h5_file *f = &h->file[file];
     struct cvy_h5_scratch *s = NULL;
-    struct chunk_job j = {.file = f, .column = &h->column[column], .storage = &f->storage[column], .elems = 1};
+    cvy_h5_chunks j = cvy_h5_chunks_of(h, file, column);
     const int64_t rows = j.storage->block_rows, first = row - row % rows; /* of the block */
     int64_t chunks = 1;                                                   /* of a row */
-    for (int i = 0; i < j.column->ndim; i++)
-        j.elems *= j.storage->chunk[i];
     for (int i = 1; i < j.column->ndim; i++)
         chunks *= (j.column->dim[i] + j.storage->chunk[i] - 1) / j.storage->chunk[i];
-    j.bytes = (size_t)j.elems * (size_t)j.column->number.bytes;
     CVY_TRY(cvy_bytes_need(work, j.bytes));
     CVY_TRY(borrow(h, &s));
-    j.s = s;
+    j.packed = &s->packed;
+    j.plain = &s->plain;
     cvy_status status = cvy_h5_places_get(h, file, column, first, CVY_MIN(rows, f->rows - first), &s->places, &j.place);
     if (status == CVY_OK)
         status = cvy_h5_pin(h, file);

@@ -1,8 +1,8 @@
 /*
- * data_hdf5_coordinates.c: the coordinates along the axes of samples, as dimension scales hold them, for files of
- * predictions.
+ * data_hdf5_coordinates.c: the coordinates along the axes of samples, as dimension scales hold them, and the attributes
+ * of targets, for files of predictions.
  *
- * They are read when a prediction begins, and never in training. Source: HDF5 Dimension Scale Specification; CF
+ * Coordinates are read when a prediction begins, and never in training. Source: HDF5 Dimension Scale Specification; CF
  * conventions 1.10, chapter 4.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -44,16 +44,6 @@ int cvy_h5_text_attribute(hid_t object, const char *name, char *text, size_t roo
     return found;
 }
 
-static cvy_status keep_text(hid_t set, const char *name, cvy_pool *pool, const char **out)
-{
-    char text[TEXT_ROOM], *copy = NULL;
-    if (!cvy_h5_text_attribute(set, name, text, sizeof text))
-        return CVY_OK;
-    CVY_TRY(cvy_pool_strdup(pool, text, &copy));
-    *out = copy;
-    return CVY_OK;
-}
-
 /* Whether the scale has one number for each element of the axis. A NetCDF dimension without coordinates has none that
  * mean anything. */
 static int has_numbers(hid_t scale, int64_t n)
@@ -70,22 +60,60 @@ static int has_numbers(hid_t scale, int64_t n)
            strncmp(text, "This is a netCDF dimension but not", 34) != 0;
 }
 
-static cvy_status describe(hid_t scale, const char *name, int64_t n, cvy_pool *pool, cvy_coordinates *out)
+cvy_status cvy_h5_attributes(hid_t object, cvy_pool *pool, const char *cf[CVY_CF_COUNT])
+{
+    char text[TEXT_ROOM], *copy = NULL;
+    for (int i = 0; i < CVY_CF_COUNT; i++) {
+        if (!cvy_h5_text_attribute(object, cvy_cf_name[i], text, sizeof text))
+            continue;
+        CVY_TRY(cvy_pool_strdup(pool, text, &copy));
+        cf[i] = copy;
+    }
+    return CVY_OK;
+}
+
+/* Reads the numbers of a scale, which may be packed. */
+static cvy_status read_numbers(hid_t scale, const char *name, int64_t n, double *value)
+{
+    cvy_h5_number number = {0};
+    cvy_h5_packing packing = {0};
+    void *stored = NULL;
+    size_t bytes = 0;
+    cvy_status status = CVY_OK;
+    const hid_t type = H5Dget_type(scale);
+    const int known = cvy_h5_number_of(type, &number);
+    H5Tclose(type);
+    CVY_CHECK(known, CVY_E_UNSUPPORTED, "the axis %s has numbers of an unusual type", name);
+    CVY_TRY(cvy_h5_check_parts(scale, name));
+    CVY_TRY(cvy_h5_check_filters(scale, name));
+    CVY_TRY(cvy_h5_find_packing(scale, name, &number, &packing));
+    CVY_TRY(cvy_size_mul((size_t)n, (size_t)number.bytes, &bytes));
+    CVY_TRY(cvy_mem_alloc(bytes, &stored));
+    CVY_TRY_OUT(cvy_h5_read_rows(scale, 0, 0, n, stored));
+    cvy_h5_swap(&number, stored, n);
+    cvy_h5_unpack_f64(&packing, &number, stored, n, value);
+out:
+    cvy_mem_free(&stored);
+    return status;
+}
+
+/* n: length of the axis. */
+static cvy_status describe(hid_t object, const char *name, int64_t n, cvy_pool *pool, cvy_coordinates *out)
 {
     char *copy = NULL;
     double *value = NULL;
+    size_t bytes = 0;
     CVY_TRY(cvy_pool_strdup(pool, name, &copy));
     *out = (cvy_coordinates){.name = copy, .n = n};
-    CVY_TRY(keep_text(scale, "units", pool, &out->units));
-    CVY_TRY(keep_text(scale, "calendar", pool, &out->calendar));
-    CVY_TRY(keep_text(scale, "standard_name", pool, &out->standard_name));
-    CVY_TRY(keep_text(scale, "long_name", pool, &out->long_name));
-    if (n <= 0 || !has_numbers(scale, n))
+    CVY_TRY(cvy_h5_attributes(object, pool, out->cf));
+    if (n <= 0 || !has_numbers(object, n))
         return CVY_OK;
-    CVY_TRY(cvy_pool_alloc(pool, (size_t)n * sizeof *value, &value));
-    if (H5Dread(scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0)
+    CVY_TRY(cvy_size_mul((size_t)n, sizeof *value, &bytes));
+    CVY_TRY(cvy_pool_alloc(pool, bytes, &value));
+    const cvy_status status = read_numbers(object, name, n, value);
+    if (status == CVY_OK)
         out->value = value; /* otherwise the name is known and nothing else: a prediction needs no coordinates */
-    return CVY_OK;
+    return status == CVY_E_MEMORY ? status : CVY_OK;
 }
 
 cvy_status cvy_h5_library_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out)
@@ -93,12 +121,12 @@ cvy_status cvy_h5_library_scale(cvy_hdf5 *h, int64_t file, int column, int axis,
     cvy_h5_file *f = &h->file[file];
     const cvy_h5_column *c = &h->column[column];
     char name[CVY_H5_AXIS_NAME];
-    cvy_status status = CVY_OK;
     *out = (cvy_coordinates){0};
-    CVY_TRY(cvy_h5_pin(h, file));
+    cvy_status status = cvy_h5_pin(h, file);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "%s", f->path);
     cvy_h5_enter();
-    const hid_t set = cvy_h5_set_id(h, f, column);
-    const hid_t scale = set < 0 ? -1 : cvy_h5_open_scale(set, axis, name);
+    const hid_t set = cvy_h5_set_id(h, f, column), scale = set < 0 ? -1 : cvy_h5_open_scale(set, axis, name);
     if (scale >= 0) {
         status = describe(scale, name, axis == c->axis ? f->rows : c->dim[axis], pool, out);
         H5Oclose(scale);
@@ -136,8 +164,8 @@ static int stored_axis(const cvy_h5_column *c, int axis)
     return found;
 }
 
-/* The coordinates of the samples, of all files. They are dropped if units differ from file to file, as "hours since"
- * the first hour of each file do. */
+/* The coordinates of the samples, of all files, in the units of the first. They are dropped if a file has none, or
+ * others that cannot be converted. */
 static cvy_status find_samples(cvy_hdf5 *h, cvy_pool *pool, cvy_coordinates *out)
 {
     const cvy_h5_column *c = &h->column[0];
@@ -149,11 +177,10 @@ static cvy_status find_samples(cvy_hdf5 *h, cvy_pool *pool, cvy_coordinates *out
         CVY_TRY(cvy_h5_ask_scale(h, i, 0, c->axis, pool, &own));
         if (i == 0)
             whole = own;
-        if (!own.value || own.n != f->rows || !cvy_coordinates_fit(&own, &whole)) {
+        if (!cvy_coordinates_append(&own, &whole, 0, f->rows, row + f->first)) {
             *out = (cvy_coordinates){.name = whole.name, .n = h->nsamples};
             return CVY_OK;
         }
-        memcpy(row + f->first, own.value, (size_t)f->rows * sizeof *row);
     }
     CVY_TRY(cvy_pool_alloc(pool, (size_t)h->nsamples * sizeof *value, &value));
     for (int64_t i = 0; i < h->nsamples; i++)
@@ -164,20 +191,28 @@ static cvy_status find_samples(cvy_hdf5 *h, cvy_pool *pool, cvy_coordinates *out
     return CVY_OK;
 }
 
+/* The axis of the data set that became this axis of x or y; negative: none is known. */
+static int find_axis(const cvy_hdf5 *h, cvy_along along, int axis)
+{
+    const cvy_h5_column *c = &h->column[along == CVY_ALONG_Y ? h->nx : 0];
+    const int joined = along == CVY_ALONG_Y ? h->ny > 1 : h->nx > 1;
+    if (axis >= c->shape.ndim || (joined && (axis == 0 || along == CVY_ALONG_Y)))
+        return -1;
+    if (along == CVY_ALONG_X)
+        return stored_axis(c, axis);
+    return c->ndim == 1 ? -1 : axis + (axis >= c->axis);
+}
+
 cvy_status cvy_h5_coordinates(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out)
 {
     cvy_hdf5 *h = state;
-    const int column = along == CVY_ALONG_Y ? h->nx : 0, joined = along == CVY_ALONG_Y ? h->ny > 1 : h->nx > 1;
-    const cvy_h5_column *c = &h->column[column];
     *out = (cvy_coordinates){0};
     if (h->column[0].encoded)
         return CVY_OK;
     if (along == CVY_ALONG_SAMPLES)
         return find_samples(h, pool, out);
-    if (axis >= c->shape.ndim || (joined && (axis == 0 || along == CVY_ALONG_Y)))
-        return CVY_OK;
-    const int stored = along == CVY_ALONG_X ? stored_axis(c, axis) : c->ndim == 1 ? -1 : axis + (axis >= c->axis);
-    return stored < 0 ? CVY_OK : cvy_h5_ask_scale(h, 0, column, stored, pool, out);
+    const int stored = find_axis(h, along, axis);
+    return stored < 0 ? CVY_OK : cvy_h5_ask_scale(h, 0, along == CVY_ALONG_Y ? h->nx : 0, stored, pool, out);
 }
 
 #endif

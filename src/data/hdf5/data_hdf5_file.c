@@ -70,10 +70,11 @@ cvy_status cvy_h5_fault(cvy_status code, const char *fmt, ...)
     return cvy_error_set(code, "%s%s%s%s", ours, *theirs ? " (HDF5: " : "", theirs, *theirs ? ")" : "");
 }
 
-void cvy_h5_close_list(hid_t list)
+void cvy_h5_release(hid_t id)
 {
     const hid_t message = H5Eget_current_stack(); /* each call of the library clears the messages of the one before */
-    H5Pclose(list);
+    if (id >= 0)
+        H5Idec_ref(id);
     H5Eset_current_stack(message);
 }
 
@@ -87,7 +88,27 @@ hid_t cvy_h5_access(void)
     return list;
 }
 
+/* Files of the classic NetCDF formats have another beginning, and many of them are about. */
+cvy_status cvy_h5_cannot_open(const char *path)
+{
+    char head[3];
+    if (cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "CDF", 3) == 0)
+        return cvy_error_set(CVY_E_UNSUPPORTED, "is a classic NetCDF file, which is not an HDF5 file; convert it to "
+                                                "NetCDF-4: nccopy -k nc4 IN OUT");
+    return cvy_h5_fault(CVY_E_FORMAT, "cannot be opened as an HDF5 file");
+}
+
 /* ---- data sets ---- */
+
+int cvy_h5_shape_of(hid_t space, cvy_shape *out)
+{
+    hsize_t dim[H5S_MAX_RANK] = {0};
+    const int ndim = H5Sget_simple_extent_dims(space, dim, NULL);
+    *out = (cvy_shape){.ndim = CVY_MAX(CVY_MIN(ndim, CVY_NDIM_MAX), 0)};
+    for (int i = 0; i < out->ndim; i++)
+        out->dim[i] = (int64_t)CVY_MIN(dim[i], (hsize_t)INT64_MAX);
+    return ndim;
+}
 
 static size_t folder_bytes(const char *path)
 {
@@ -99,7 +120,7 @@ static size_t folder_bytes(const char *path)
 int cvy_h5_stays_in_folder(const char *from, const char *name)
 {
     char path[4096], folder[PATH_MAX], file[PATH_MAX];
-    if (strstr(name, ".."))
+    if (cvy_data_goes_up(name, strlen(name)))
         return 0;
     if (name[0] != '/' || !realpath(name, file))
         return 1;
@@ -129,7 +150,7 @@ hid_t cvy_h5_open_set(hid_t file, const char *name)
     const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     H5Pset_elink_cb(access, follow_link, NULL);
     const hid_t set = H5Dopen2(file, name, access);
-    cvy_h5_close_list(access);
+    cvy_h5_release(access);
     return set;
 }
 
@@ -177,7 +198,11 @@ cvy_status cvy_h5_check_parts(hid_t set, const char *name)
     char from[4096] = "", part[4096] = "";
     size_t count = 0;
     cvy_status status = CVY_OK;
-    if (H5Pget_layout(plist) == H5D_VIRTUAL) {
+    if (H5Pget_external_count(plist) > 0) {
+        status = cvy_error_set(
+            CVY_E_UNSUPPORTED,
+            "data set %s keeps its numbers in other files: copy them into one file (h5repack IN OUT)", name);
+    } else if (H5Pget_layout(plist) == H5D_VIRTUAL) {
         const ssize_t length = H5Fget_name(file, from, sizeof from);
         if (length <= 0 || (size_t)length >= sizeof from || H5Pget_virtual_count(plist, &count) < 0)
             status = cvy_h5_fault(CVY_E_FORMAT, "data set %s: its parts cannot be listed", name);
@@ -430,7 +455,7 @@ hid_t cvy_h5_file_id(cvy_h5_file *f)
     if (f->id < 0) {
         const hid_t access = cvy_h5_access();
         f->id = H5Fopen(f->path, H5F_ACC_RDONLY, access);
-        cvy_h5_close_list(access);
+        cvy_h5_release(access);
     }
     return f->id;
 }

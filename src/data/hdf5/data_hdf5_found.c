@@ -22,16 +22,11 @@ struct listing {
 static cvy_status describe(struct listing *l, const char *name, hid_t set)
 {
     cvy_h5_found *f = &l->found[l->count];
-    hsize_t dim[H5S_MAX_RANK];
     char *copy = NULL;
     const hid_t space = H5Dget_space(set), type = H5Dget_type(set);
-    const int ndim = H5Sget_simple_extent_ndims(space);
-    *f = (cvy_h5_found){.shape = {.ndim = -1}};
-    if (ndim >= 0 && ndim <= CVY_NDIM_MAX && H5Sget_simple_extent_dims(space, dim, NULL) == ndim) {
-        f->shape.ndim = ndim;
-        for (int i = 0; i < ndim; i++)
-            f->shape.dim[i] = (int64_t)dim[i];
-    }
+    *f = (cvy_h5_found){0};
+    if (cvy_h5_shape_of(space, &f->shape) != f->shape.ndim)
+        f->shape.ndim = -1;
     cvy_h5_type_text(type, f->type, sizeof f->type);
     f->whole = H5Tget_class(type) == H5T_INTEGER;
     f->encoded = cvy_h5_is_encoded(type);
@@ -67,8 +62,10 @@ static cvy_status describe_link(struct listing *l, hid_t group, const char *name
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
 {
     struct listing *l = user;
-    if ((info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_EXTERNAL) || l->count == CVY_H5_FOUND_MAX)
+    if (info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_EXTERNAL)
         return 0;
+    if (l->count == CVY_H5_FOUND_MAX)
+        return 1; /* ends the visit */
     const hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(group, name, H5P_DEFAULT) : cvy_h5_open_set(group, name);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET)
         l->status = describe(l, name, object);

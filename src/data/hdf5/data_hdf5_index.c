@@ -49,24 +49,36 @@ static int add_flat(struct index_pass *p, const char *name)
 
 static cvy_status check_flat(const cvy_h5_file *f, struct flat *a)
 {
-    hsize_t dim[H5S_MAX_RANK] = {0}, others = 1;
+    cvy_shape shape;
     char text[24];
+    cvy_status status = CVY_OK;
     const hid_t type = H5Dget_type(a->set), space = H5Dget_space(a->set);
-    const int ndim = H5Sget_simple_extent_dims(space, dim, NULL), known = cvy_h5_number_of(type, &a->number);
+    const int ndim = cvy_h5_shape_of(space, &shape), known = cvy_h5_number_of(type, &a->number);
+    int is_flat = ndim >= 1 && ndim <= CVY_NDIM_MAX;
     cvy_h5_type_text(type, text, sizeof text);
     if (known)
-        cvy_h5_find_packing(a->set, &a->number, &a->packing);
+        status = cvy_h5_find_packing(a->set, a->name, &a->number, &a->packing);
     H5Sclose(space);
     H5Tclose(type);
-    for (int i = 1; i < ndim; i++)
-        others *= dim[i];
+    CVY_TRY(status);
+    for (int i = 1; i < shape.ndim; i++)
+        is_flat &= shape.dim[i] == 1;
     CVY_CHECK(known, CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers", a->name, text);
-    CVY_CHECK(ndim >= 1 && others == 1, CVY_E_SHAPE,
-              "data set %s has %d axes and %llu numbers per sample, expected one", a->name, CVY_MAX(ndim, 0),
-              (unsigned long long)others);
-    CVY_CHECK((int64_t)dim[0] == f->rows, CVY_E_SHAPE, "data set %s has %llu numbers for %lld samples", a->name,
-              (unsigned long long)dim[0], (long long)f->rows);
+    CVY_CHECK(is_flat, CVY_E_SHAPE, "data set %s has %d axes and is %s, expected one number for each sample", a->name,
+              CVY_MAX(ndim, 0), cvy_shape_text(&shape));
+    CVY_CHECK(shape.dim[0] == f->rows, CVY_E_SHAPE, "data set %s has %lld numbers for %lld samples", a->name,
+              (long long)shape.dim[0], (long long)f->rows);
     return CVY_OK;
+}
+
+static cvy_status open_flat(hid_t file, const cvy_h5_file *f, struct flat *a, cvy_pool *pool)
+{
+    a->set = cvy_h5_open_set(file, a->name);
+    if (a->set < 0)
+        return cvy_h5_no_set(pool, file, a->name);
+    CVY_TRY(cvy_h5_check_parts(a->set, a->name));
+    CVY_TRY(cvy_h5_check_filters(a->set, a->name));
+    return check_flat(f, a);
 }
 
 static cvy_status open_flats(struct index_pass *p, cvy_h5_file *f)
@@ -75,20 +87,9 @@ static cvy_status open_flats(struct index_pass *p, cvy_h5_file *f)
     cvy_h5_enter();
     const hid_t id = cvy_h5_file_id(f);
     if (id < 0)
-        status = cvy_h5_fault(CVY_E_FORMAT, "cannot be opened as an HDF5 file");
-    for (int i = 0; i < p->nflat && status == CVY_OK; i++) {
-        struct flat *a = &p->flat[i];
-        a->set = cvy_h5_open_set(id, a->name);
-        if (a->set >= 0) {
-            status = cvy_h5_check_parts(a->set, a->name);
-            if (status == CVY_OK)
-                status = cvy_h5_check_filters(a->set, a->name);
-            if (status == CVY_OK)
-                status = check_flat(f, a);
-            continue;
-        }
-        status = cvy_h5_no_set(p->h->pool, id, a->name);
-    }
+        status = cvy_h5_cannot_open(f->path);
+    for (int i = 0; i < p->nflat && status == CVY_OK; i++)
+        status = open_flat(id, f, &p->flat[i], p->h->pool);
     cvy_h5_leave();
     return status;
 }

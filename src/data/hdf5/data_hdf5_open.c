@@ -14,9 +14,9 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-enum { BLOCK_LEAST_BYTES = 1 << 16, BLOCK_USUAL_BYTES = 1 << 20, LIST_TEXT = 1500 };
+enum { BLOCK_LEAST_BYTES = 1 << 16, BLOCK_USUAL_BYTES = 1 << 20 };
+static const int64_t ROWS_MAX = (int64_t)1 << 40; /* of all files, so that their index stays far from an overflow */
 
 /* ---- files ---- */
 
@@ -58,7 +58,8 @@ static cvy_status files_of_folder(cvy_hdf5 *h, const char *folder)
     for (int64_t i = 0; i < n; i++)
         if (name[i][0] != '.' && cvy_h5_is_file_name(name[i]))
             name[kept++] = name[i];
-    CVY_CHECK(kept > 0, CVY_E_FORMAT, "%s: holds no *.h5 or *.hdf5 among its %lld files", folder, (long long)n);
+    CVY_CHECK(kept > 0, CVY_E_FORMAT, "%s: holds no *.h5, *.hdf5, *.nc or *.nc4 among its %lld files", folder,
+              (long long)n);
     CVY_TRY(check_pieces(folder, name, kept));
     for (int64_t i = 0; i < kept; i++) {
         const char *path = NULL;
@@ -95,225 +96,65 @@ static cvy_status find_files(cvy_hdf5 *h, const char *path)
     return status;
 }
 
-/* ---- names ---- */
-
-struct names {
-    cvy_h5_found found[CVY_H5_FOUND_MAX]; /* in the first file */
-    int nfound;
-    char text[LIST_TEXT]; /* the list of them, for messages */
-    const char *label;
-};
-
-static int is_none(const char *name)
-{
-    return name && strcmp(name, "none") == 0;
-}
-
-static cvy_status add_column(cvy_hdf5 *h, const char *name, int *number_out)
-{
-    char *copy = NULL;
-    CVY_CHECK(h->ncolumn < CVY_H5_COLUMNS, CVY_E_CONFIG, "more than %d data sets are named", CVY_H5_COLUMNS);
-    CVY_TRY(cvy_pool_strdup(h->pool, name, &copy)); /* names in the job's map have a shorter lifetime */
-    h->column[h->ncolumn] = (cvy_h5_column){.name = copy};
-    if (number_out)
-        *number_out = h->ncolumn;
-    h->ncolumn++;
-    return CVY_OK;
-}
-
-/* Adds columns for one name or a list of names. *count_out: their number. */
-static cvy_status add_named(cvy_hdf5 *h, const char *option, const cvy_tree *t, int *count_out)
-{
-    const int is_list = t->kind == CVY_TREE_LIST;
-    for (int i = 0; i < (is_list ? t->count : 1); i++) {
-        cvy_tree *item = is_list ? t->child[i] : NULL;
-        const cvy_tree *at = is_list ? item : t;
-        CVY_CHECK(at->kind == CVY_TREE_SCALAR && at->text && *at->text, CVY_E_CONFIG,
-                  "%s: %s is the name of a data set or a list of names", cvy_tree_where(at), option);
-        if (item)
-            item->used = 1;
-        CVY_TRY(add_column(h, at->text, NULL));
-    }
-    *count_out = is_list ? t->count : 1;
-    CVY_CHECK(*count_out > 0, CVY_E_CONFIG, "%s: %s is an empty list", cvy_tree_where(t), option);
-    return CVY_OK;
-}
-
-/* The first of some usual names that the first file has; upper and lower case are the same. The coordinates y of an
- * axis are no target. */
-static const cvy_h5_found *usual(const struct names *n, const char *const *name)
-{
-    for (; *name; name++)
-        for (int i = 0; i < n->nfound; i++)
-            if (!n->found[i].is_axis && strcasecmp(n->found[i].name, *name) == 0)
-                return &n->found[i];
-    return NULL;
-}
-
-/* Why the library cannot open a file. Call it between enter and leave. */
-static cvy_status not_hdf5(const char *path)
-{
-    char head[3];
-    if (cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "CDF", 3) == 0)
-        return cvy_error_set(CVY_E_UNSUPPORTED, "is a classic NetCDF file, which is not an HDF5 file; convert it to "
-                                                "NetCDF-4: nccopy -k nc4 IN OUT");
-    return cvy_h5_fault(CVY_E_FORMAT, "cannot be opened as an HDF5 file");
-}
-
-static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
-{
-    cvy_h5_file *f = &h->file[0];
-    cvy_status status = cvy_h5_pin(h, 0);
-    if (status != CVY_OK)
-        return cvy_error_prefix(status, "%s", f->path);
-    cvy_h5_enter();
-    const hid_t id = cvy_h5_file_id(f);
-    status = id < 0 ? not_hdf5(f->path) : cvy_h5_list(h->pool, id, n->found, &n->nfound);
-    cvy_h5_leave();
-    cvy_h5_unpin(h, 0);
-    cvy_h5_list_text(n->found, n->nfound, n->text, sizeof n->text);
-    return status == CVY_OK ? status : cvy_error_prefix(status, "%s", f->path);
-}
-
-/* Whether the data set is a target, label or weight, by the job or by its usual name. Then it is not an input. */
-static int is_taken(const cvy_hdf5 *h, const char *name)
-{
-    static const char *const usage[] = {"y", "target", "targets", "label", "labels", "weight", "weights"};
-    const cvy_tree *y = h->o->y;
-    for (int i = 0; i < CVY_COUNT(usage); i++)
-        if (strcasecmp(name, usage[i]) == 0)
-            return 1;
-    for (int i = 0; y && y->kind == CVY_TREE_LIST && i < y->count; i++)
-        if (y->child[i]->text && strcmp(name, y->child[i]->text) == 0)
-            return 1;
-    return y && y->kind == CVY_TREE_SCALAR && y->text && strcmp(name, y->text) == 0;
-}
-
-/* Chooses x: the names of the job; or one of the usual names, to which "encoded" of `convoy convert` belongs; or else
- * the only data set with two or more axes. */
-static cvy_status choose_x(cvy_hdf5 *h, const struct names *n)
-{
-    static const char *const names[] = {"x", "data", "images", "features", "encoded", NULL};
-    const cvy_h5_found *x = usual(n, names);
-    int wide = 0;
-    if (h->o->x)
-        return add_named(h, "x", h->o->x, &h->nx);
-    for (int i = 0; i < n->nfound && (!x || wide > 0); i++)
-        if (n->found[i].shape.ndim >= 2 && !is_taken(h, n->found[i].name) && wide++ == 0)
-            x = &n->found[i];
-    CVY_CHECK(x && wide <= 1, CVY_E_CONFIG,
-              "%s: which data set is the input? It has none of the names x, data, images, features; say `x: NAME`. The "
-              "file holds %s",
-              h->file[0].path, n->text);
-    h->nx = 1;
-    return add_column(h, x->name, NULL);
-}
-
-/* Chooses y and label: the names of the job, or usual names. A data set y with one integer per sample is taken as
- * labels. */
-static cvy_status choose_targets(cvy_hdf5 *h, struct names *n)
-{
-    static const char *const labels[] = {"label", "labels", NULL}, *const targets[] = {"y", "target", "targets", NULL};
-    const struct hdf5_opts *o = h->o;
-    const cvy_h5_found *label = usual(n, labels), *y = usual(n, targets);
-    CVY_CHECK(!o->class_per_file || !o->label || is_none(o->label), CVY_E_CONFIG,
-              "label: %s and class_per_file exclude each other", o->label);
-    if (o->label && !is_none(o->label))
-        n->label = o->label;
-    else if (!o->label && !o->class_per_file && label)
-        n->label = label->name;
-    else if (!o->label && !o->class_per_file && !o->y && y && y->whole && y->shape.ndim >= 1 &&
-             (y->shape.ndim == 1 || (y->shape.ndim == 2 && y->shape.dim[1] == 1)))
-        n->label = y->name;
-    if (o->y)
-        return o->y->kind == CVY_TREE_SCALAR && is_none(o->y->text) ? CVY_OK : add_named(h, "y", o->y, &h->ny);
-    if (!y || (n->label && strcmp(n->label, y->name) == 0))
-        return CVY_OK;
-    h->ny = 1;
-    return add_column(h, y->name, NULL);
-}
-
-static cvy_status choose_names(cvy_hdf5 *h, struct names *n)
-{
-    static const char *const weights[] = {"weight", "weights", NULL}, *const codings[] = {"coding", NULL},
-                             *const extents[] = {"shape", NULL};
-    const cvy_h5_found *weight = usual(n, weights), *coding = usual(n, codings), *extent = usual(n, extents);
-    const char *given = h->o->weight;
-    h->weight = h->coding = h->extent = -1;
-    CVY_TRY(choose_x(h, n));
-    CVY_TRY(choose_targets(h, n));
-    if (given ? !is_none(given) : weight != NULL)
-        CVY_TRY(add_column(h, given ? given : weight->name, &h->weight));
-    /* the writer adds these to encoded pictures */
-    if (strcasecmp(h->column[0].name, "encoded") == 0 && coding && extent) {
-        CVY_TRY(add_column(h, coding->name, &h->coding));
-        CVY_TRY(add_column(h, extent->name, &h->extent));
-    }
-    for (int64_t i = 0; i < h->nfile; i++) {
-        cvy_h5_file *f = &h->file[i];
-        CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->storage, &f->storage));
-        CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->set, &f->set));
-        for (int k = 0; k < h->ncolumn; k++)
-            f->set[k] = -1;
-    }
-    return CVY_OK;
-}
-
 /* ---- a data set in a file ---- */
 
 static cvy_status look_at_type(const cvy_hdf5 *h, hid_t set, hid_t type, cvy_h5_column *c, int is_first,
                                cvy_h5_packing *packing_out)
 {
     cvy_h5_number number = {0};
-    char text[24];
+    char text[sizeof c->type];
     const int encoded = c == &h->column[0] && cvy_h5_is_encoded(type);
     cvy_h5_type_text(type, text, sizeof text);
     CVY_CHECK(encoded || cvy_h5_number_of(type, &number), CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers%s",
               c->name, text, H5Tget_class(type) == H5T_COMPOUND ? ": write each field as a separate data set" : "");
     if (!encoded)
-        cvy_h5_find_packing(set, &number, packing_out);
+        CVY_TRY(cvy_h5_find_packing(set, c->name, &number, packing_out));
     if (is_first) {
         c->number = encoded ? (cvy_h5_number){.bytes = CVY_H5_REFERENCE_BYTES} : number;
         c->encoded = encoded;
+        memcpy(c->type, text, sizeof c->type);
         c->row_bytes = encoded ? CVY_H5_REFERENCE_BYTES : 0;
     }
     c->number.is_byte &= number.is_byte;
     CVY_CHECK(c->encoded == encoded && c->number.kind == number.kind && c->number.big_endian == number.big_endian,
-              CVY_E_FORMAT, "data set %s holds %s, but other numbers in %s", c->name, text, h->file[0].path);
+              CVY_E_FORMAT,
+              "data set %s holds %s, but %s in %s: type, byte order and _Unsigned must be equal in all files", c->name,
+              text, c->type, h->file[0].path);
     return CVY_OK;
 }
 
 static cvy_status look_at_shape(cvy_hdf5 *h, hid_t set, hid_t space, cvy_h5_file *f, cvy_h5_column *c, int is_first)
 {
     int samples = 0;
-    hsize_t dim[H5S_MAX_RANK] = {0};
-    const int ndim = H5Sget_simple_extent_dims(space, dim, NULL), is_x = c < &h->column[h->nx];
-    cvy_shape all = {.ndim = CVY_MAX(CVY_MIN(ndim, CVY_NDIM_MAX), 0)};
-    for (int i = 0; i < all.ndim; i++)
-        all.dim[i] = (int64_t)CVY_MIN(dim[i], (hsize_t)INT64_MAX);
+    cvy_shape all;
+    const int ndim = cvy_h5_shape_of(space, &all);
     const char *text = cvy_shape_text(&all);
     CVY_CHECK(ndim >= 1 && ndim <= CVY_NDIM_MAX, CVY_E_SHAPE,
               "data set %s has %d axes, expected 1 to %d, one of which counts the samples", c->name, CVY_MAX(ndim, 0),
               CVY_NDIM_MAX);
+    CVY_CHECK(!is_first || !c->encoded || ndim == 1, CVY_E_SHAPE,
+              "data set %s: pictures of shape %s, expected one axis", c->name, text);
     if (is_first) {
         c->ndim = ndim;
         memcpy(c->dim, all.dim, sizeof c->dim);
-        if (c->encoded) {
-            CVY_CHECK(ndim == 1, CVY_E_SHAPE, "data set %s: pictures of shape %s, expected one axis", c->name, text);
-        } else {
-            CVY_TRY(cvy_h5_sample_axis(h, set, c->name, ndim, &samples));
-            CVY_TRY(cvy_h5_shape_column(h, c, samples, is_x));
-        }
+    }
+    if (is_first && !c->encoded) {
+        CVY_TRY(cvy_h5_sample_axis(h, set, c, &samples));
+        CVY_TRY(cvy_h5_shape_column(h, c, samples, c < &h->column[h->nx]));
     }
     int same = ndim == c->ndim;
     for (int i = 0; i < ndim && same; i++)
         same = i == c->axis || all.dim[i] == c->dim[i];
     CVY_CHECK(same, CVY_E_SHAPE, "data set %s is %s, other samples than the %s of %s", c->name, text,
               cvy_h5_column_text(c), h->file[0].path);
+    const int64_t rows = all.dim[c->axis];
     if (f->rows < 0)
-        f->rows = all.dim[c->axis];
-    CVY_CHECK(f->rows == all.dim[c->axis], CVY_E_SHAPE, "data set %s is %s: %lld samples, but %s has %lld", c->name,
-              text, (long long)all.dim[c->axis], h->column[0].name, (long long)f->rows);
+        f->rows = rows;
+    CVY_CHECK(f->rows == rows, CVY_E_SHAPE, "data set %s is %s: %lld samples, but %s has %lld", c->name, text,
+              (long long)rows, h->column[0].name, (long long)f->rows);
+    CVY_CHECK(rows <= ROWS_MAX - h->nrows, CVY_E_UNSUPPORTED,
+              "data set %s is %s: %lld samples and %lld of the files before it, expected at most %lld in all", c->name,
+              text, (long long)rows, (long long)h->nrows, (long long)ROWS_MAX);
     return CVY_OK;
 }
 
@@ -374,8 +215,6 @@ static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_
     hsize_t chunk[H5S_MAX_RANK];
     const H5D_layout_t layout = H5Pget_layout(plist);
     *p = (cvy_h5_storage){.kind = CVY_H5_LIBRARY};
-    CVY_CHECK(H5Pget_external_count(plist) <= 0, CVY_E_UNSUPPORTED,
-              "data set %s keeps its numbers in other files; copy it by h5repack", c->name);
     CVY_TRY(cvy_h5_check_parts(set, c->name));
     CVY_TRY(cvy_h5_check_filters(set, c->name));
     const int ours = c->axis == 0 && lies_in(f, set) && (!c->encoded || has_usual_references(file));
@@ -428,15 +267,26 @@ static cvy_status look_at_column(cvy_hdf5 *h, cvy_h5_file *f, int number)
     return status;
 }
 
+/* Makes room for the storage and the handles of all columns. */
+static cvy_status make_slots(cvy_hdf5 *h, cvy_h5_file *f)
+{
+    CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->storage, &f->storage));
+    CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->set, &f->set));
+    for (int k = 0; k < h->ncolumn; k++)
+        f->set[k] = -1;
+    return CVY_OK;
+}
+
 static cvy_status look_at_file(cvy_hdf5 *h, int64_t number)
 {
     cvy_h5_file *f = &h->file[number];
+    CVY_TRY(make_slots(h, f));
     cvy_status status = cvy_h5_pin(h, number);
     if (status != CVY_OK)
         return cvy_error_prefix(status, "%s", f->path);
     cvy_h5_enter();
     if (cvy_h5_file_id(f) < 0)
-        status = not_hdf5(f->path);
+        status = cvy_h5_cannot_open(f->path);
     for (int i = 0; i < h->ncolumn && status == CVY_OK; i++)
         status = look_at_column(h, f, i);
     cvy_h5_leave();
@@ -562,22 +412,36 @@ static cvy_status find_noted_shape(cvy_hdf5 *h)
     return CVY_OK;
 }
 
+/* A single target has attributes, such as its units. */
+static cvy_status find_target(cvy_hdf5 *h, cvy_reader_info *info)
+{
+    if (h->ny != 1)
+        return CVY_OK;
+    CVY_TRY(cvy_h5_pin(h, 0));
+    cvy_h5_enter();
+    const hid_t set = cvy_h5_set_id(h, &h->file[0], h->nx);
+    const cvy_status status = set >= 0 ? cvy_h5_attributes(set, info->pool, info->y_cf) : CVY_OK;
+    H5Eclear2(H5E_DEFAULT);
+    cvy_h5_leave();
+    cvy_h5_unpin(h, 0);
+    return status;
+}
+
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
-    struct names *n = NULL;
+    const char *label = NULL;
     CVY_CHECK(!h->o->axes || !h->o->sample_axis, CVY_E_CONFIG,
               "axes: %s and sample_axis: %s both say which axis counts the samples; leave one of them out", h->o->axes,
               h->o->sample_axis);
     if (h->o->axes)
         CVY_TRY(cvy_h5_check_axes(h->o->axes));
-    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *n, &n));
     CVY_TRY(find_files(h, path));
-    CVY_TRY(list_first_file(h, n));
-    CVY_TRY(choose_names(h, n));
+    CVY_TRY(cvy_h5_choose_names(h, &label));
     for (int64_t i = 0; i < h->nfile; i++)
         CVY_TRY(look_at_file(h, i));
     CVY_TRY(join_columns(h, info));
-    CVY_TRY(cvy_h5_index(h, n->label, info));
+    CVY_TRY(find_target(h, info));
+    CVY_TRY(cvy_h5_index(h, label, info));
     info->nsamples = h->nsamples;
     limit_memory(h);
     if (h->column[0].encoded)

@@ -4,52 +4,82 @@
  * NetCDF-4 files are HDF5 files. Their conventions store numbers as small integers (scale_factor, add_offset,
  * _Unsigned), and say which numbers mean that there is no measurement (_FillValue, missing_value, valid_min, valid_max,
  * valid_range). The numbers that come out are those of netCDF4 for Python, to the bit; a missing one is a fault of its
- * sample. Source: NetCDF Users Guide, attribute conventions; CF conventions 1.10, sections 2.5.1 and 8.1.
+ * sample. Attributes that have no meaning here, such as a missing_value that is a text, are left out, as there. Source:
+ * NetCDF Users Guide, attribute conventions; CF conventions 1.10, sections 2.5.1 and 8.1.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/hdf5/data_hdf5.h"
 
 #if CVY_HAVE_HDF5
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 /* ---- attributes ---- */
 
-/* Reads up to `most` numbers of an attribute. Returns how many it has; 0: there is no such attribute, or it holds no
- * numbers. *is_double_out (may be NULL): they are stored as f64. */
-static int read_numbers(hid_t set, const char *name, double *out, int most, int *is_double_out)
+struct numbers { /* of an attribute */
+    double at[CVY_H5_MISSING_MAX];
+    uint64_t bits[CVY_H5_MISSING_MAX]; /* the same as integers of 64 bits, unless they are real */
+    int n, is_double, is_real;
+};
+
+/* Reads the numbers of an open attribute. */
+static int read_values(hid_t attribute, hid_t type, struct numbers *out)
 {
-    double all[CVY_H5_MISSING_MAX];
+    const int is_unsigned = H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE;
+    out->is_real = H5Tget_class(type) == H5T_FLOAT;
+    out->is_double = out->is_real && H5Tget_size(type) == 8;
+    return H5Aread(attribute, H5T_NATIVE_DOUBLE, out->at) >= 0 &&
+           (out->is_real || H5Aread(attribute, is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, out->bits) >= 0);
+}
+
+/* Reads an attribute of least to most numbers; n is 0 if there is none, or it is empty or a text. owner: the data
+ * set. */
+static cvy_status read_numbers(hid_t set, const char *owner, const char *name, int least, int most, struct numbers *out)
+{
+    *out = (struct numbers){0};
     const hid_t at = H5Aexists(set, name) > 0 ? H5Aopen(set, name, H5P_DEFAULT) : -1;
     if (at < 0)
-        return 0;
+        return CVY_OK;
     const hid_t space = H5Aget_space(at), type = H5Aget_type(at);
     const H5T_class_t class = H5Tget_class(type);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
-    int n = 0;
-    if ((class == H5T_INTEGER || class == H5T_FLOAT) && count >= 1 && count <= CVY_H5_MISSING_MAX &&
-        H5Aread(at, H5T_NATIVE_DOUBLE, all) >= 0)
-        n = (int)CVY_MIN(count, most);
-    memcpy(out, all, sizeof *out * (size_t)n);
-    if (n > 0 && is_double_out)
-        *is_double_out = class == H5T_FLOAT && H5Tget_size(type) == 8;
+    const int is_number = (class == H5T_INTEGER || class == H5T_FLOAT) && count != 0;
+    cvy_status status = CVY_OK;
+    if (is_number && (count < least || count > most)) {
+        char range[32];
+        snprintf(range, sizeof range, least == most ? "%d" : "%d to %d", least, most);
+        status = cvy_error_set(CVY_E_FORMAT,
+                               "data set %s: its attribute %s has %lld numbers, expected %s: correct it, or delete it "
+                               "if it has another meaning (ncatted -a %s,%s,d,, FILE)",
+                               owner, name, (long long)count, range, name, owner);
+    } else if (is_number && !read_values(at, type, out)) {
+        status = cvy_h5_fault(CVY_E_FORMAT, "data set %s: its attribute %s cannot be read", owner, name);
+    } else if (is_number) {
+        out->n = (int)count;
+    }
     H5Tclose(type);
     H5Sclose(space);
     H5Aclose(at);
-    return n;
+    return status;
 }
 
-/* Reads an attribute of numbers as integers of 64 bits. */
-static void read_bits(hid_t set, const char *name, uint64_t *out, int count)
+/* Reads the factor or the offset of packed numbers. As a text it would be left out without notice. */
+static cvy_status read_factor(hid_t set, const char *owner, const char *name, double *value, int *is_there,
+                              int *is_double)
 {
-    uint64_t all[CVY_H5_MISSING_MAX] = {0};
-    const hid_t at = H5Aopen(set, name, H5P_DEFAULT), type = H5Aget_type(at);
-    const int is_unsigned = H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE;
-    if (H5Aread(at, is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, all) >= 0)
-        memcpy(out, all, sizeof *out * (size_t)count);
-    H5Tclose(type);
-    H5Aclose(at);
+    struct numbers found;
+    CVY_TRY(read_numbers(set, owner, name, 1, 1, &found));
+    CVY_CHECK(found.n == 1 || H5Aexists(set, name) <= 0, CVY_E_FORMAT,
+              "data set %s: its attribute %s is not a number, so its numbers cannot be unpacked: write it as a number "
+              "(ncatted -a %s,%s,m,d,NUMBER FILE)",
+              owner, name, name, owner);
+    *is_there = found.n == 1;
+    *is_double = found.is_double;
+    if (*is_there)
+        *value = found.at[0];
+    return CVY_OK;
 }
 
 /* Whether a text attribute says "true". */
@@ -60,25 +90,49 @@ static int is_true(hid_t set, const char *name)
            (strcmp(text, "true") == 0 || strcmp(text, "True") == 0);
 }
 
-static void add_missing(cvy_h5_packing *p, hid_t set, const char *name)
+/* Attributes of f32 data are often f64: 1e20 is meant as the f32 number next to it. */
+static double as_stored(cvy_h5_kind kind, double value)
 {
-    const int n = read_numbers(set, name, p->missing + p->nmissing, CVY_COUNT(p->missing) - p->nmissing, NULL);
-    if (p->by_bits && n > 0)
-        read_bits(set, name, p->bits + p->nmissing, n);
-    p->nmissing += n;
+    return kind == CVY_H5_F32 && fabs(value) <= (double)FLT_MAX ? (double)(float)value : value;
 }
 
-static void find_range(cvy_h5_packing *p, hid_t set)
+static cvy_status add_missing(cvy_h5_packing *p, hid_t set, const char *owner, cvy_h5_kind kind, const char *name,
+                              int most)
 {
-    double range[2];
+    struct numbers found;
+    CVY_TRY(read_numbers(set, owner, name, 1, most, &found));
+    for (int i = 0; i < found.n; i++) {
+        if (p->by_bits && found.is_real) { /* no integer equals a number that is not whole or too large */
+            if (found.at[i] != floor(found.at[i]) || fabs(found.at[i]) >= 0x1p63)
+                continue;
+            found.bits[i] = (uint64_t)(int64_t)found.at[i];
+        }
+        p->bits[p->nmissing] = found.bits[i];
+        p->missing[p->nmissing++] = as_stored(kind, found.at[i]);
+    }
+    return CVY_OK;
+}
+
+/* The range is that of the stored numbers. If it is real, and the stored numbers are packed integers, it is that of the
+ * unpacked numbers. */
+static cvy_status find_range(cvy_h5_packing *p, hid_t set, const char *owner, cvy_h5_kind kind)
+{
+    static const char *const name[] = {"valid_range", "valid_min", "valid_max"};
     p->least = -INFINITY;
     p->largest = INFINITY;
-    if (read_numbers(set, "valid_range", range, 2, NULL) == 2) {
-        p->least = range[0];
-        p->largest = range[1];
+    for (int i = 0; i < CVY_COUNT(name); i++) {
+        struct numbers found;
+        const int count = i == 0 ? 2 : 1;
+        CVY_TRY(read_numbers(set, owner, name[i], count, count, &found));
+        if (found.n == 0)
+            continue;
+        if (i != 2)
+            p->least = as_stored(kind, found.at[0]);
+        if (i != 1)
+            p->largest = as_stored(kind, found.at[count - 1]);
+        p->range_is_unpacked |= found.is_real && kind <= CVY_H5_I64 && (p->is_scaled || p->is_shifted);
     }
-    read_numbers(set, "valid_min", &p->least, 1, NULL);
-    read_numbers(set, "valid_max", &p->largest, 1, NULL);
+    return CVY_OK;
 }
 
 /* netCDF takes a number as missing that was never written, unless the variable has a fill value of its own. Bytes have
@@ -118,31 +172,39 @@ static void make_unsigned(const cvy_h5_packing *p, double *number, int count)
         number[i] += number[i] < 0 && isfinite(number[i]) ? ldexp(1, 8 * p->sign_bytes) : 0;
 }
 
-void cvy_h5_find_packing(hid_t set, cvy_h5_number *number, cvy_h5_packing *out)
+/* If the attribute _Unsigned says so, signed integers become the unsigned ones of the same size. */
+static int take_unsigned(hid_t set, cvy_h5_number *number)
 {
-    cvy_h5_packing p = {.scale = 1};
+    const cvy_h5_kind k = number->kind;
+    if ((k != CVY_H5_I8 && k != CVY_H5_I16 && k != CVY_H5_I32 && k != CVY_H5_I64) || !is_true(set, "_Unsigned"))
+        return 0;
+    number->kind--;
+    return number->bytes;
+}
+
+cvy_status cvy_h5_find_packing(hid_t set, const char *name, cvy_h5_number *number, cvy_h5_packing *out)
+{
+    cvy_h5_packing p = {.scale = 1, .sign_bytes = take_unsigned(set, number)};
     int scale_is_double = 0, offset_is_double = 0;
-    if (is_true(set, "_Unsigned") && (number->kind == CVY_H5_I8 || number->kind == CVY_H5_I16 ||
-                                      number->kind == CVY_H5_I32 || number->kind == CVY_H5_I64)) {
-        number->kind--; /* the unsigned kind of the same size */
-        p.sign_bytes = number->bytes;
-    }
-    p.is_scaled = read_numbers(set, "scale_factor", &p.scale, 1, &scale_is_double) > 0;
-    p.is_shifted = read_numbers(set, "add_offset", &p.offset, 1, &offset_is_double) > 0;
+    CVY_TRY(read_factor(set, name, "scale_factor", &p.scale, &p.is_scaled, &scale_is_double));
+    CVY_TRY(read_factor(set, name, "add_offset", &p.offset, &p.is_shifted, &offset_is_double));
     p.in_f32 = fits_f32(number->kind) && !scale_is_double && !offset_is_double;
     p.by_bits = number->kind == CVY_H5_I64 || number->kind == CVY_H5_U64;
-    add_missing(&p, set, "_FillValue");
+    CVY_TRY(add_missing(&p, set, name, number->kind, "_FillValue", 1));
     if (p.nmissing == 0 && p.sign_bytes == 0) /* what fills a signed number is an ordinary unsigned one */
         add_default_fill(&p, set, number->kind);
-    add_missing(&p, set, "missing_value");
-    find_range(&p, set);
+    CVY_TRY(add_missing(&p, set, name, number->kind, "missing_value", CVY_H5_MISSING_MAX - 1));
+    CVY_TRY(find_range(&p, set, name, number->kind));
     make_unsigned(&p, p.missing, p.nmissing);
-    make_unsigned(&p, &p.least, 1);
-    make_unsigned(&p, &p.largest, 1);
+    if (!p.range_is_unpacked) {
+        make_unsigned(&p, &p.least, 1);
+        make_unsigned(&p, &p.largest, 1);
+    }
     p.is_on = p.is_scaled || p.is_shifted || p.nmissing > 0 || isfinite(p.least) || isfinite(p.largest);
     if (p.is_on)
         number->is_byte = 0; /* numbers, not the bytes of a picture */
     *out = p;
+    return CVY_OK;
 }
 
 /* ---- numbers ---- */
@@ -153,7 +215,7 @@ static int is_missing(const cvy_h5_packing *p, double stored, uint64_t bits)
     for (int i = 0; i < p->nmissing; i++)
         if (p->by_bits ? bits == p->bits[i] : stored == p->missing[i] || (isnan(stored) && isnan(p->missing[i])))
             return 1;
-    return stored < p->least || stored > p->largest;
+    return !p->range_is_unpacked && (stored < p->least || stored > p->largest);
 }
 
 /* The multiplication is rounded before the addition, as NumPy does: a fused operation would give other bits. */
@@ -176,9 +238,9 @@ void cvy_h5_unpack_f64(const cvy_h5_packing *p, const cvy_h5_number *number, con
         uint64_t bits = 0;
         if (p->by_bits)
             memcpy(&bits, (const char *)stored + i * (int64_t)sizeof bits, sizeof bits);
-        out[i] = is_missing(p, out[i], bits) ? NAN
-                 : p->in_f32                 ? (double)unpack_f32(p, (float)out[i])
-                                             : unpack_f64(p, out[i]);
+        const double value = p->in_f32 ? (double)unpack_f32(p, (float)out[i]) : unpack_f64(p, out[i]);
+        const int is_outside = p->range_is_unpacked && (value < p->least || value > p->largest);
+        out[i] = is_outside || is_missing(p, out[i], bits) ? NAN : value;
     }
 }
 

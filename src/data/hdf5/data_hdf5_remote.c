@@ -202,39 +202,35 @@ cvy_status cvy_h5_remote_load(cvy_hdf5 *h, const char *path, cvy_reader_info *in
 
 /* ---- reading ---- */
 
+/* Asks for so many bytes of data. what: for the message, "the places of chunks". */
+static cvy_status ask_bytes(cvy_hdf5 *h, const cvy_h5_request *request, const char *what, size_t bytes, void *out)
+{
+    cvy_h5_reply reply;
+    pthread_mutex_lock(&h->remote->lock);
+    cvy_status status = ask(h, request, &reply);
+    if (status == CVY_OK && reply.bytes != bytes)
+        status = cvy_error_set(CVY_E_FORMAT, "the HDF5 reader process sent %llu bytes for %s, expected %zu",
+                               (unsigned long long)reply.bytes, what, bytes);
+    if (status == CVY_OK)
+        memcpy(out, h->remote->process.area.data + CVY_H5_AT_WORK, bytes);
+    pthread_mutex_unlock(&h->remote->lock);
+    return status;
+}
+
 cvy_status cvy_h5_remote_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out)
 {
     const cvy_h5_request request = {
         .what = CVY_H5_PLACES, .column = column, .file = file, .first = first, .rows = rows};
     size_t bytes = 0;
-    cvy_h5_reply reply;
     CVY_TRY(cvy_h5_places_bytes(&h->column[column], &h->file[file].storage[column], rows, &bytes));
     CVY_TRY(cvy_bytes_need(out, bytes));
-    pthread_mutex_lock(&h->remote->lock);
-    cvy_status status = ask(h, &request, &reply);
-    if (status == CVY_OK && reply.bytes != bytes)
-        status = cvy_error_set(CVY_E_FORMAT, "%llu bytes for the places of chunks, expected %zu",
-                               (unsigned long long)reply.bytes, bytes);
-    if (status == CVY_OK)
-        memcpy(out->data, h->remote->process.area.data + CVY_H5_AT_WORK, bytes);
-    pthread_mutex_unlock(&h->remote->lock);
-    return status;
+    return ask_bytes(h, &request, "the places of chunks", bytes, out->data);
 }
 
 cvy_status cvy_h5_remote_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out)
 {
     const cvy_h5_request request = {.what = CVY_H5_ROWS, .column = column, .file = file, .first = first, .rows = rows};
-    const size_t bytes = (size_t)rows * h->column[column].row_bytes;
-    cvy_h5_reply reply;
-    pthread_mutex_lock(&h->remote->lock);
-    cvy_status status = ask(h, &request, &reply);
-    if (status == CVY_OK && reply.bytes != bytes)
-        status = cvy_error_set(CVY_E_FORMAT, "%llu bytes for %lld rows, expected %zu", (unsigned long long)reply.bytes,
-                               (long long)rows, bytes);
-    if (status == CVY_OK)
-        memcpy(out, h->remote->process.area.data + CVY_H5_AT_WORK, bytes);
-    pthread_mutex_unlock(&h->remote->lock);
-    return status;
+    return ask_bytes(h, &request, "rows", (size_t)rows * h->column[column].row_bytes, out);
 }
 
 cvy_status cvy_h5_remote_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out)

@@ -10,14 +10,10 @@
 
 #if CVY_HAVE_HDF5
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/base_file.h"
 
 enum { BUFFER_BYTES = 1 << 20, ARRAYS_MAX = 20, AXES_MAX = 64 };
 
@@ -57,16 +53,9 @@ static cvy_status fault(const cvy_h5_table *t, const char *name)
 static cvy_status put_attribute(const cvy_h5_table *t, hid_t object, const char *name, hid_t stored, hid_t memory,
                                 int64_t count, const void *data)
 {
-    const hsize_t n = (hsize_t)count;
-    const hid_t space = count > 0 ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
-    const hid_t at = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
-    const cvy_status status = at >= 0 && H5Awrite(at, memory, data) >= 0
-                                  ? CVY_OK
-                                  : cvy_h5_fault(CVY_E_IO, "%s: attribute %s cannot be written", t->partial, name);
-    if (at >= 0)
-        H5Aclose(at);
-    H5Sclose(space);
-    return status;
+    return cvy_h5_put_attribute(object, name, stored, memory, count, data)
+               ? CVY_OK
+               : cvy_h5_fault(CVY_E_IO, "%s: attribute %s cannot be written", t->partial, name);
 }
 
 static cvy_status put_text(const cvy_h5_table *t, hid_t object, const char *name, const char *text)
@@ -78,6 +67,13 @@ static cvy_status put_text(const cvy_h5_table *t, hid_t object, const char *name
     const cvy_status status = put_attribute(t, object, name, type, type, 0, text);
     H5Tclose(type);
     return status;
+}
+
+static cvy_status put_texts(const cvy_h5_table *t, hid_t object, const char *const *cf)
+{
+    for (int i = 0; i < CVY_CF_COUNT; i++)
+        CVY_TRY(put_text(t, object, cvy_cf_name[i], cf[i]));
+    return CVY_OK;
 }
 
 static cvy_status open_file(cvy_h5_table *t)
@@ -162,10 +158,7 @@ static cvy_status make_axis(cvy_h5_table *t, int number, const cvy_coordinates *
     CVY_TRY(make_scale(t, number, a.id, what->value ? x->name : name));
     if (what->value && H5Dwrite(a.id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, what->value) < 0)
         return fault(t, x->name);
-    CVY_TRY(put_text(t, a.id, "units", what->units));
-    CVY_TRY(put_text(t, a.id, "calendar", what->calendar));
-    CVY_TRY(put_text(t, a.id, "standard_name", what->standard_name));
-    return put_text(t, a.id, "long_name", what->long_name);
+    return put_texts(t, a.id, what->cf);
 }
 
 cvy_status cvy_h5_table_axis(cvy_h5_table *t, const cvy_coordinates *what, int holds_itself, int *number_out)
@@ -309,6 +302,8 @@ cvy_status cvy_h5_table_add(cvy_h5_table *t, const cvy_h5_array *what)
     cvy_status status = make_array(t, a, what);
     if (status == CVY_OK && t->is_netcdf && a->type == H5T_NATIVE_FLOAT)
         status = put_attribute(t, a->id, "_FillValue", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, &(float){NAN});
+    if (status == CVY_OK && what->cf)
+        status = put_texts(t, a->id, what->cf);
     if (status == CVY_OK && holds_axis(t, a))
         status = make_scale(t, a->axis[0] - 1, H5Iinc_ref(a->id) > 0 ? a->id : -1, a->name);
     cvy_h5_leave();
@@ -319,16 +314,9 @@ cvy_status cvy_h5_table_add(cvy_h5_table *t, const cvy_h5_array *what)
 
 static cvy_status write_rows(const cvy_h5_table *t, struct array *a, int64_t n, const void *rows)
 {
-    hsize_t start[CVY_NDIM_MAX] = {(hsize_t)a->written}, count[CVY_NDIM_MAX];
-    memcpy(count, a->dim, sizeof count);
-    count[0] = (hsize_t)n;
     cvy_h5_enter();
-    const hid_t space = H5Dget_space(a->id), memory = H5Screate_simple(a->ndim, count, NULL);
-    const int good = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
-                     H5Dwrite(a->id, a->type, memory, space, H5P_DEFAULT, rows) >= 0;
+    const int good = cvy_h5_put_rows(a->id, a->type, a->ndim, a->dim, a->written, n, rows);
     const cvy_status status = good ? CVY_OK : fault(t, a->name);
-    H5Sclose(memory);
-    H5Sclose(space);
     cvy_h5_leave();
     a->written += n;
     return status;
@@ -382,16 +370,6 @@ static cvy_status close_file(cvy_h5_table *t)
     return status;
 }
 
-static cvy_status publish(const cvy_h5_table *t)
-{
-    int fd = cvy_file_open(t->partial, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be opened again: %s", t->partial, strerror(errno));
-    const cvy_status status = cvy_file_sync(&fd, t->partial, t->path);
-    if (fd >= 0)
-        close(fd);
-    return status;
-}
-
 cvy_status cvy_h5_table_end(cvy_h5_table **table, cvy_status status)
 {
     cvy_h5_table *t = *table;
@@ -409,7 +387,7 @@ cvy_status cvy_h5_table_end(cvy_h5_table **table, cvy_status status)
     if (status == CVY_OK)
         status = closed;
     if (status == CVY_OK)
-        status = publish(t);
+        status = cvy_h5_publish(t->partial, t->path);
     if (status != CVY_OK && was_created)
         unlink(t->partial);
     for (int i = 0; i < t->narray; i++) {

@@ -23,6 +23,7 @@ typedef struct cvy_h5_array { /* what an array is; strings are borrowed for the 
     /* Numbers of axes that cvy_h5_table_axis() gave, or CVY_H5_NO_AXIS: of the rows, then of those of shape. If the
      * array has the name of its only axis, it has the coordinates of that axis. */
     int axis[CVY_NDIM_MAX];
+    const char *const *cf; /* [CVY_CF_COUNT]: its attributes, such as units; NULL: none */
 } cvy_h5_array;
 
 /* Creates the file under a temporary name. is_netcdf: it becomes a NetCDF-4 file, whose arrays have an axis with a name

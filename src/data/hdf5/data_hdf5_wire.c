@@ -238,6 +238,8 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
     WIRE(w, info->has_weight);
     WIRE(w, info->y_shape);
     WIRE(w, info->weight_shape);
+    for (int i = 0; i < CVY_CF_COUNT; i++)
+        cvy_wire_text(w, &info->y_cf[i]);
     wire_classes(w, info);
     if (!wire_count(w, &b->count, sizeof *b->first))
         return;
@@ -253,11 +255,11 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
 
 void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c)
 {
-    const char **text[] = {&c->name, &c->units, &c->calendar, &c->standard_name, &c->long_name};
     double *value = (double *)c->value;
     int64_t count = c->value ? c->n : 0;
-    for (int i = 0; i < CVY_COUNT(text); i++)
-        cvy_wire_text(w, text[i]);
+    cvy_wire_text(w, &c->name);
+    for (int i = 0; i < CVY_CF_COUNT; i++)
+        cvy_wire_text(w, &c->cf[i]);
     WIRE(w, c->n);
     if (!wire_count(w, &count, sizeof *value))
         return;

@@ -15,7 +15,6 @@
 #include "data/hdf5/data_hdf5.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -113,17 +112,9 @@ static cvy_status make_set(struct hdf5_writer *w, struct out_set *s, const char 
 static cvy_status write_rows(const struct hdf5_writer *w, struct out_set *s, const char *name, int64_t n,
                              const void *rows)
 {
-    hsize_t start[CVY_NDIM_MAX] = {(hsize_t)s->written}, count[CVY_NDIM_MAX];
-    memcpy(count, s->dim, sizeof count);
-    count[0] = (hsize_t)n;
-    const hid_t space = H5Dget_space(s->id), memory = H5Screate_simple(s->ndim, count, NULL);
-    const int good = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
-                     H5Dwrite(s->id, s->type, memory, space, H5P_DEFAULT, rows) >= 0;
-    const cvy_status status = good ? CVY_OK : fault(w, name);
-    H5Sclose(memory);
-    H5Sclose(space);
+    const int good = cvy_h5_put_rows(s->id, s->type, s->ndim, s->dim, s->written, n, rows);
     s->written += n;
-    return status;
+    return good ? CVY_OK : fault(w, name);
 }
 
 /* Buffers a row, and writes the buffer when it has a whole chunk. */
@@ -157,15 +148,7 @@ static cvy_status end_set(const struct hdf5_writer *w, struct out_set *s, const 
 static cvy_status put_attribute(const struct hdf5_writer *w, hid_t set, const char *name, hid_t type, int64_t count,
                                 const void *data)
 {
-    const hsize_t n = (hsize_t)count;
-    const hid_t space = H5Screate_simple(1, &n, NULL);
-    const hid_t at = H5Acreate2(set, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    const int good = at >= 0 && H5Awrite(at, type, data) >= 0;
-    const cvy_status status = good ? CVY_OK : fault(w, name);
-    if (at >= 0)
-        H5Aclose(at);
-    H5Sclose(space);
-    return status;
+    return cvy_h5_put_attribute(set, name, type, type, count, data) ? CVY_OK : fault(w, name);
 }
 
 static cvy_status put_class_names(const struct hdf5_writer *w, hid_t set)
@@ -214,24 +197,6 @@ static cvy_status make_sets(struct hdf5_writer *w)
     if (i->has_weight)
         CVY_TRY(make_set(w, &w->set[WEIGHT], "weight", H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, &number, 0));
     return CVY_OK;
-}
-
-hid_t cvy_h5_make_file(const char *path, int in_order)
-{
-    const hid_t access = cvy_h5_access(), made = H5Pcreate(H5P_FILE_CREATE);
-#if H5_VERSION_GE(1, 10, 2)
-    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); /* checksums in headers, and room for the names of
-                                                                      * many classes */
-#endif
-    H5Pset_obj_track_times(made, 0);
-    if (in_order) {
-        H5Pset_link_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-        H5Pset_attr_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    }
-    const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, made, access);
-    cvy_h5_close_list(made);
-    cvy_h5_close_list(access);
-    return file;
 }
 
 static cvy_status hdf5_begin_piece(void *state, int64_t piece, int64_t count)
@@ -344,16 +309,11 @@ static cvy_status hdf5_end_piece(void *state)
 {
     struct hdf5_writer *w = state;
     cvy_h5_enter();
-    cvy_status status = end_sets(w);
+    const cvy_status status = end_sets(w);
     cvy_h5_leave();
     CVY_TRY(status);
     CVY_TRY(close_piece(w));
-    int fd = cvy_file_open(w->partial, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be opened again: %s", w->partial, strerror(errno));
-    status = cvy_file_sync(&fd, w->partial, w->path);
-    if (fd >= 0)
-        close(fd);
-    CVY_TRY(status);
+    CVY_TRY(cvy_h5_publish(w->partial, w->path));
     cvy_mem_free(&w->partial);
     return CVY_OK;
 }
@@ -383,7 +343,7 @@ static int64_t count_rows(const char *path, const char *name)
         H5Dclose(set);
     if (file >= 0)
         H5Fclose(file);
-    cvy_h5_close_list(access);
+    cvy_h5_release(access);
     return rows;
 }
 

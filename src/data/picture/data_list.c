@@ -97,16 +97,9 @@ static int is_picture(cvy_line_part path)
     return 0;
 }
 
-/* Whether the path is absolute or has a component "..". */
 static int leaves_root(cvy_line_part path)
 {
-    if (path.at[0] == '/')
-        return 1;
-    for (size_t i = 0; i + 1 < path.bytes; i++)
-        if (path.at[i] == '.' && path.at[i + 1] == '.' && (i == 0 || path.at[i - 1] == '/') &&
-            (i + 2 == path.bytes || path.at[i + 2] == '/'))
-            return 1;
-    return 0;
+    return path.at[0] == '/' || cvy_data_goes_up(path.at, path.bytes);
 }
 
 /* Finds the separator that fits all of the first lines. The best one has the path of a picture before it, else a number

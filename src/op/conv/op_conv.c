@@ -306,6 +306,13 @@ static unsigned conv_grad_src_splits(const cvy_node *node)
     return splits_of(&((const cvy_conv_grad_opts *)node->options)->conv);
 }
 
+static cvy_status conv_grad_src_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    cvy_conv_grad_opts o = *(const cvy_conv_grad_opts *)fwd->options;
+    o.conv.bias = 0;
+    return cvy_layer_grad_again(g, fwd, "conv", &o.conv, "conv_grad_weight", &o);
+}
+
 CVY_OP_DEFINE(conv_grad_src) = {
     .name = "conv_grad_src",
     .pass = CVY_LAYER_GRAD_SRC,
@@ -319,6 +326,7 @@ CVY_OP_DEFINE(conv_grad_src) = {
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = conv_grad_src_splits,
     .infer = conv_grad_src_infer,
+    .grad = conv_grad_src_grad,
     .cost = conv_grad_cost,
     .reference = conv_grad_src_reference,
     .summands = conv_grad_src_summands,

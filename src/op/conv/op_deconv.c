@@ -146,6 +146,8 @@ static const cvy_sample deconv_samples[] = {
     {.src = "2x3x4x5", .options = "kernel: 3, channels: 4, stride: 2, pad: 1, output_pad: 1"},
     {.src = "1x1x1x1", .options = "kernel: 1, channels: 1"},
     {.src = "2x16x4x3", .options = "kernel: 4, channels: 32, stride: 2, pad: 1, bias: false"},
+    {.src = "2x5x6x37", .options = "kernel: 5, channels: 1, stride: 2, pad: 2, output_pad: 1"},
+    {.src = "2x3x4x48", .options = "kernel: [3, 6], channels: 3, stride: [1, 2], pad: [1, 2]"},
     {.src = "2x32x5x6", .options = "kernel: 5, channels: 16, stride: 2, pad: 2, output_pad: 1, bias: false"},
     {.src = "2x16x7x6", .options = "kernel: 4, channels: 24, stride: 2"},
     {.src = "2x16x9x8", .options = "kernel: 3, channels: 16, pad: 1"},
@@ -238,6 +240,13 @@ static unsigned deconv_grad_src_splits(const cvy_node *node)
     return o->groups == 1 ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0;
 }
 
+static cvy_status deconv_grad_src_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    cvy_deconv_grad_opts o = *(const cvy_deconv_grad_opts *)fwd->options;
+    o.deconv.bias = 0;
+    return cvy_layer_grad_again(g, fwd, "deconv", &o.deconv, "deconv_grad_weight", &o);
+}
+
 CVY_OP_DEFINE(deconv_grad_src) = {
     .name = "deconv_grad_src",
     .pass = CVY_LAYER_GRAD_SRC,
@@ -252,6 +261,7 @@ CVY_OP_DEFINE(deconv_grad_src) = {
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = deconv_grad_src_splits,
     .infer = deconv_grad_src_infer,
+    .grad = deconv_grad_src_grad,
     .cost = deconv_grad_cost,
     .reference = deconv_grad_src_reference,
     .summands = deconv_grad_src_summands,

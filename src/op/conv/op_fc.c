@@ -224,6 +224,13 @@ static cvy_status fc_grad_src_reference(const cvy_node *node, const cvy_span *sr
     return CVY_OK;
 }
 
+static cvy_status fc_grad_src_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    cvy_fc_grad_opts o = *(const cvy_fc_grad_opts *)fwd->options;
+    o.fc.bias = 0;
+    return cvy_layer_grad_again(g, fwd, "fc", &o.fc, "fc_grad_weight", &o);
+}
+
 CVY_OP_DEFINE(fc_grad_src) = {
     .name = "fc_grad_src",
     .pass = CVY_LAYER_GRAD_SRC,
@@ -237,6 +244,7 @@ CVY_OP_DEFINE(fc_grad_src) = {
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = fc_grad_src_splits,
     .infer = fc_grad_src_infer,
+    .grad = fc_grad_src_grad,
     .cost = fc_grad_cost,
     .reference = fc_grad_src_reference,
     .summands = fc_grad_src_summands,

@@ -120,6 +120,24 @@ cvy_status cvy_layer_build(cvy_graph *g, const cvy_op_def *op, const char *name,
     return CVY_OK;
 }
 
+/* The gradient for the source is a product of ddst and the weight, like the layer itself. */
+cvy_status cvy_layer_grad_again(cvy_grad *g, const cvy_node *fwd, const char *op, const void *options,
+                                const char *weight_op, const void *weight_options)
+{
+    cvy_value *d = cvy_grad_of(g, fwd->dst[0]), *made = NULL;
+    if (d && cvy_grad_wanted(g, fwd->src[0])) {
+        cvy_value *const from[] = {d, fwd->src[1]};
+        CVY_TRY(cvy_grad_emit(g, fwd, op, options, from, 2, &made, 1));
+        CVY_TRY(cvy_grad_add(g, fwd->src[0], made));
+    }
+    if (d && cvy_grad_wanted(g, fwd->src[1])) {
+        cvy_value *const from[] = {d, fwd->src[0]};
+        CVY_TRY(cvy_grad_emit(g, fwd, weight_op, weight_options, from, 2, &made, 1));
+        CVY_TRY(cvy_grad_add(g, fwd->src[1], made));
+    }
+    return CVY_OK;
+}
+
 /* ---- spectral_norm ---- */
 
 static const cvy_option spectral_norm_rows[] = {

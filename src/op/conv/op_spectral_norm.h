@@ -38,6 +38,10 @@ typedef cvy_status (*cvy_layer_weight_fn)(const void *options, const cvy_shape *
  * NULL: it has none. A layer that is applied several times in a graph has one weight to use for all applications. */
 cvy_status cvy_layer_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options,
                            cvy_layer_weight_fn normed, cvy_value *const *src, int nsrc, cvy_value **dst_out);
+/* For the `grad` of the operator that computes the gradient of a layer for its source, as a gradient penalty needs it:
+ * adds the gradients for ddst, by the layer's operator, and for the weight. */
+cvy_status cvy_layer_grad_again(cvy_grad *g, const cvy_node *fwd, const char *op, const void *options,
+                                const char *weight_op, const void *weight_options);
 /* For `part`: how a weight that is made is split. axis: of the output features. */
 void cvy_layer_part_weight(const cvy_node *node, cvy_node_part *part, int axis);
 

@@ -8,7 +8,7 @@
  */
 #include "op/norm/op_sample_norm.h"
 
-static const cvy_option group_norm_rows[] = {
+const cvy_option cvy_group_norm_rows[] = {
     {"groups", CVY_TYPE_INT, CVY_FIELD(cvy_sample_norm_opts, groups), "32", "1..", "",
      "number of groups of channels; it must divide the number of channels"},
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_sample_norm_opts, eps), "1e-5", ">0", "", "added to the variance"},
@@ -35,7 +35,7 @@ static cvy_sample_sets group_sets(const cvy_sample_norm_opts *o, const cvy_shape
                              .repeat = repeat};
 }
 
-static const cvy_sample_norm_def group_norm_family = {"group_norm_grad", group_sets};
+const cvy_sample_norm_def cvy_group_norm_family = {"group_norm_grad", "group_norm_second", group_sets};
 
 static cvy_status group_norm_infer(cvy_node *node)
 {
@@ -75,7 +75,7 @@ static const cvy_sample group_norm_samples[] = {
 CVY_OP_DEFINE(group_norm) = {
     .name = "group_norm",
     .summary = "normalisation of groups of channels of each sample, with learned scale and shift",
-    .options = group_norm_rows,
+    .options = cvy_group_norm_rows,
     .options_size = sizeof(cvy_sample_norm_opts),
     .nsrc_min = 1,
     .nsrc_max = 1,
@@ -84,7 +84,7 @@ CVY_OP_DEFINE(group_norm) = {
     .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = group_norm_splits,
-    .family = &group_norm_family,
+    .family = &cvy_group_norm_family,
     .infer = group_norm_infer,
     .grad = cvy_sample_norm_grad,
     .cost = cvy_sample_norm_cost,
@@ -97,7 +97,7 @@ CVY_OP_DEFINE(group_norm) = {
 CVY_OP_DEFINE(group_norm_grad) = {
     .name = "group_norm_grad",
     .summary = "gradient of group_norm",
-    .options = group_norm_rows,
+    .options = cvy_group_norm_rows,
     .options_size = sizeof(cvy_sample_norm_opts),
     .nsrc_min = 3,
     .nsrc_max = 5,
@@ -105,8 +105,9 @@ CVY_OP_DEFINE(group_norm_grad) = {
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = group_norm_splits,
-    .family = &group_norm_family,
+    .family = &cvy_group_norm_family,
     .infer = cvy_sample_norm_grad_infer,
+    .grad = cvy_sample_norm_second,
     .cost = cvy_sample_norm_grad_cost,
     .reference = cvy_sample_norm_grad_reference,
     .summands = cvy_sample_norm_summands,

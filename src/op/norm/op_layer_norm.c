@@ -10,7 +10,7 @@
  */
 #include "op/norm/op_sample_norm.h"
 
-static const cvy_option layer_norm_rows[] = {
+const cvy_option cvy_layer_norm_rows[] = {
     {"axes", CVY_TYPE_INTS, CVY_FIELD(cvy_sample_norm_opts, axes), "-1", "", "",
      "axes to normalise over, all next to each other; 1 is the channels, negative ones count from the end"},
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_sample_norm_opts, eps), "1e-5", ">0", "", "added to the variance"},
@@ -46,7 +46,7 @@ static cvy_sample_sets layer_sets(const cvy_sample_norm_opts *o, const cvy_shape
         .outer = product(src, 0, first), .size = size, .inner = inner, .params = size, .repeat = inner};
 }
 
-static const cvy_sample_norm_def layer_norm_family = {"layer_norm_grad", layer_sets};
+const cvy_sample_norm_def cvy_layer_norm_family = {"layer_norm_grad", "layer_norm_second", layer_sets};
 
 static cvy_status check_axes(const cvy_ints *axes, const cvy_shape *src)
 {
@@ -115,7 +115,7 @@ static const cvy_sample layer_norm_samples[] = {
 CVY_OP_DEFINE(layer_norm) = {
     .name = "layer_norm",
     .summary = "normalisation over axes of each sample, with learned scale and shift",
-    .options = layer_norm_rows,
+    .options = cvy_layer_norm_rows,
     .options_size = sizeof(cvy_sample_norm_opts),
     .nsrc_min = 1,
     .nsrc_max = 1,
@@ -124,7 +124,7 @@ CVY_OP_DEFINE(layer_norm) = {
     .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = layer_norm_splits,
-    .family = &layer_norm_family,
+    .family = &cvy_layer_norm_family,
     .infer = layer_norm_infer,
     .grad = cvy_sample_norm_grad,
     .cost = cvy_sample_norm_cost,
@@ -137,7 +137,7 @@ CVY_OP_DEFINE(layer_norm) = {
 CVY_OP_DEFINE(layer_norm_grad) = {
     .name = "layer_norm_grad",
     .summary = "gradient of layer_norm",
-    .options = layer_norm_rows,
+    .options = cvy_layer_norm_rows,
     .options_size = sizeof(cvy_sample_norm_opts),
     .nsrc_min = 3,
     .nsrc_max = 4,
@@ -145,8 +145,9 @@ CVY_OP_DEFINE(layer_norm_grad) = {
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = layer_norm_splits,
-    .family = &layer_norm_family,
+    .family = &cvy_layer_norm_family,
     .infer = cvy_sample_norm_grad_infer,
+    .grad = cvy_sample_norm_second,
     .cost = cvy_sample_norm_grad_cost,
     .reference = cvy_sample_norm_grad_reference,
     .summands = cvy_sample_norm_summands,

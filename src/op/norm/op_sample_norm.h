@@ -37,11 +37,13 @@ typedef struct cvy_sample_sets {
     int64_t params, repeat;
 } cvy_sample_sets;
 
-/* What tells the operators of the family apart; `family` of a forward operator and of its gradient. */
+/* What tells the operators of the family apart; `family` of a forward operator and of its gradients. */
 typedef struct cvy_sample_norm_def {
-    const char *grad;
+    const char *grad, *second; /* operators of the gradient and of the gradient's gradient */
     cvy_sample_sets (*sets)(const cvy_sample_norm_opts *o, const cvy_shape *src);
 } cvy_sample_norm_def;
+extern const cvy_sample_norm_def cvy_layer_norm_family, cvy_group_norm_family;
+extern const cvy_option cvy_layer_norm_rows[], cvy_group_norm_rows[];
 
 static inline cvy_sample_sets cvy_sample_sets_of(const cvy_node *node)
 {
@@ -62,5 +64,7 @@ cvy_status cvy_sample_norm_reference(const cvy_node *node, const cvy_span *src, 
 cvy_status cvy_sample_norm_grad_infer(cvy_node *node);
 void cvy_sample_norm_grad_cost(const cvy_node *node, cvy_cost *cost_out);
 cvy_status cvy_sample_norm_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
+/* op_sample_norm_second.c: the `grad` of a gradient. */
+cvy_status cvy_sample_norm_second(cvy_grad *g, const cvy_node *fwd);
 
 #endif

@@ -55,3 +55,13 @@ cvy_status cvy_activation_grad_reference(const cvy_node *node, const cvy_span *s
         cvy_set(dst, i, cvy_get(&src[0], i) * def->slope(node->options, cvy_get(&src[1], i)));
     return CVY_OK;
 }
+
+cvy_status cvy_activation_grad_again(cvy_grad *g, const cvy_node *fwd)
+{
+    cvy_value *d = cvy_grad_of(g, fwd->dst[0]), *dddst = NULL;
+    if (!d || !cvy_grad_wanted(g, fwd->src[0]))
+        return CVY_OK;
+    cvy_value *const from[] = {d, fwd->src[1]};
+    CVY_TRY(cvy_grad_emit_op(g, fwd, fwd->op, fwd->options, from, 2, &dddst, 1));
+    return cvy_grad_add(g, fwd->src[0], dddst);
+}

@@ -27,6 +27,9 @@ cvy_status cvy_activation_infer(cvy_node *node);
 cvy_status cvy_activation_grad(cvy_grad *g, const cvy_node *fwd);
 cvy_status cvy_activation_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
 void cvy_activation_cost(const cvy_node *node, cvy_cost *cost_out);
+/* The `grad` of a gradient operator with the sources ddst and dst that is linear in ddst: the same operator once more.
+ * It leaves out the derivative for dst, which is zero if the activation is piecewise linear. */
+cvy_status cvy_activation_grad_again(cvy_grad *g, const cvy_node *fwd);
 /* For the gradient's operator: ddst, src or dst -> dsrc. */
 cvy_status cvy_activation_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
 void cvy_activation_grad_cost(const cvy_node *node, cvy_cost *cost_out);

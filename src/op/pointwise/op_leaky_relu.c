@@ -71,9 +71,10 @@ static cvy_status leaky_relu_grad_reference(const cvy_node *node, const cvy_span
     return CVY_OK;
 }
 
+/* Its own gradient is tested by tests/op/test_op_gradient_penalty.c. */
 static const cvy_sample leaky_relu_grad_samples[] = {
-    {.src = "2x7x3x5,2x7x3x5"},
-    {.src = "2x33x4,2x33x4", .options = "slope: 0.2"},
+    {.src = "2x7x3x5,2x7x3x5", .flags = CVY_SAMPLE_NO_GRAD},
+    {.src = "2x33x4,2x33x4", .options = "slope: 0.2", .flags = CVY_SAMPLE_NO_GRAD},
     {0},
 };
 
@@ -88,6 +89,7 @@ CVY_OP_DEFINE(leaky_relu_grad) = {
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = leaky_relu_infer,
+    .grad = cvy_activation_grad_again,
     .reference = leaky_relu_grad_reference,
     .samples = leaky_relu_grad_samples,
 };

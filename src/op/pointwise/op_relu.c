@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_grad.h"
+#include "op/pointwise/op_activation.h"
 
 static cvy_status relu_infer(cvy_node *node)
 {
@@ -60,7 +61,10 @@ static cvy_status relu_grad_reference(const cvy_node *node, const cvy_span *src,
     return CVY_OK;
 }
 
-static const cvy_sample relu_grad_samples[] = {{.src = "2x7x3x5,2x7x3x5"}, {.src = "2x33x4,2x33x4"}, {0}};
+/* Its own gradient is tested by tests/op/test_op_gradient_penalty.c. */
+static const cvy_sample relu_grad_samples[] = {{.src = "2x7x3x5,2x7x3x5", .flags = CVY_SAMPLE_NO_GRAD},
+                                               {.src = "2x33x4,2x33x4", .flags = CVY_SAMPLE_NO_GRAD},
+                                               {0}};
 
 CVY_OP_DEFINE(relu_grad) = {
     .name = "relu_grad",
@@ -71,6 +75,7 @@ CVY_OP_DEFINE(relu_grad) = {
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = relu_infer,
+    .grad = cvy_activation_grad_again,
     .reference = relu_grad_reference,
     .samples = relu_grad_samples,
 };

@@ -10,6 +10,8 @@
 #include <math.h>
 
 #include "graph/graph_grad.h"
+#include "op/pointwise/op_activation.h"
+#include "op/pointwise/op_scale.h"
 
 static cvy_status tanh_infer(cvy_node *node)
 {
@@ -70,6 +72,20 @@ static cvy_status tanh_grad_reference(const cvy_node *node, const cvy_span *src,
     return CVY_OK;
 }
 
+/* For second derivatives: that of ddst is the same operator, and that of dst is -2 dst ddst times the gradient. */
+static cvy_status tanh_grad_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    const cvy_scale_opts by = {-2};
+    cvy_value *d = cvy_grad_of(g, fwd->dst[0]), *ddst = NULL;
+    CVY_TRY(cvy_activation_grad_again(g, fwd));
+    if (!d || !cvy_grad_wanted(g, fwd->src[1]))
+        return CVY_OK;
+    cvy_value *const from[] = {d, fwd->src[0], fwd->src[1]};
+    CVY_TRY(cvy_grad_emit(g, fwd, "multiply", NULL, from, 3, &ddst, 1));
+    CVY_TRY(cvy_grad_emit(g, fwd, "scale", &by, &ddst, 1, &ddst, 1));
+    return cvy_grad_add(g, fwd->src[1], ddst);
+}
+
 static void tanh_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
@@ -87,6 +103,7 @@ CVY_OP_DEFINE(tanh_grad) = {
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = tanh_infer,
+    .grad = tanh_grad_grad,
     .cost = tanh_grad_cost,
     .reference = tanh_grad_reference,
     .samples = tanh_grad_samples,

@@ -1,0 +1,171 @@
+/*
+ * data_hdf5_names.c: chooses the data sets of HDF5 files that are read: those that the job names, or usual names.
+ *
+ * It runs when the data set is opened, and looks at the first file only. What is chosen becomes columns.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+#include <string.h>
+#include <strings.h>
+
+enum { LIST_TEXT = 1500 };
+
+struct names {
+    cvy_h5_found found[CVY_H5_FOUND_MAX]; /* in the first file */
+    int nfound;
+    char text[LIST_TEXT]; /* the list of them, for messages */
+    const char *label;
+};
+
+static int is_none(const char *name)
+{
+    return name && strcmp(name, "none") == 0;
+}
+
+static cvy_status add_column(cvy_hdf5 *h, const char *name, int *number_out)
+{
+    char *copy = NULL;
+    CVY_CHECK(h->ncolumn < CVY_H5_COLUMNS, CVY_E_CONFIG, "more than %d data sets are named", CVY_H5_COLUMNS);
+    CVY_TRY(cvy_pool_strdup(h->pool, name, &copy)); /* names in the job's map have a shorter lifetime */
+    h->column[h->ncolumn] = (cvy_h5_column){.name = copy};
+    if (number_out)
+        *number_out = h->ncolumn;
+    h->ncolumn++;
+    return CVY_OK;
+}
+
+/* Adds columns for one name or a list of names. *count_out: their number. */
+static cvy_status add_named(cvy_hdf5 *h, const char *option, const cvy_tree *t, int *count_out)
+{
+    const int is_list = t->kind == CVY_TREE_LIST;
+    for (int i = 0; i < (is_list ? t->count : 1); i++) {
+        cvy_tree *item = is_list ? t->child[i] : NULL;
+        const cvy_tree *at = is_list ? item : t;
+        CVY_CHECK(at->kind == CVY_TREE_SCALAR && at->text && *at->text, CVY_E_CONFIG,
+                  "%s: %s is the name of a data set or a list of names", cvy_tree_where(at), option);
+        if (item)
+            item->used = 1;
+        CVY_TRY(add_column(h, at->text, NULL));
+    }
+    *count_out = is_list ? t->count : 1;
+    CVY_CHECK(*count_out > 0, CVY_E_CONFIG, "%s: %s is an empty list", cvy_tree_where(t), option);
+    return CVY_OK;
+}
+
+/* The first of some usual names that the first file has; upper and lower case are the same. The coordinates y of an
+ * axis are no target. */
+static const cvy_h5_found *usual(const struct names *n, const char *const *name)
+{
+    for (; *name; name++)
+        for (int i = 0; i < n->nfound; i++)
+            if (!n->found[i].is_axis && strcasecmp(n->found[i].name, *name) == 0)
+                return &n->found[i];
+    return NULL;
+}
+
+static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
+{
+    cvy_h5_file *f = &h->file[0];
+    cvy_status status = cvy_h5_pin(h, 0);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "%s", f->path);
+    cvy_h5_enter();
+    const hid_t id = cvy_h5_file_id(f);
+    status = id < 0 ? cvy_h5_cannot_open(f->path) : cvy_h5_list(h->pool, id, n->found, &n->nfound);
+    cvy_h5_leave();
+    cvy_h5_unpin(h, 0);
+    cvy_h5_list_text(n->found, n->nfound, n->text, sizeof n->text);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "%s", f->path);
+}
+
+/* Whether the data set is a target, label or weight, by the job or by its usual name. Then it is not an input. */
+static int is_taken(const cvy_hdf5 *h, const char *name)
+{
+    static const char *const usage[] = {"y", "target", "targets", "label", "labels", "weight", "weights"};
+    const cvy_tree *y = h->o->y;
+    for (int i = 0; i < CVY_COUNT(usage); i++)
+        if (strcasecmp(name, usage[i]) == 0)
+            return 1;
+    for (int i = 0; y && y->kind == CVY_TREE_LIST && i < y->count; i++)
+        if (y->child[i]->text && strcmp(name, y->child[i]->text) == 0)
+            return 1;
+    return y && y->kind == CVY_TREE_SCALAR && y->text && strcmp(name, y->text) == 0;
+}
+
+/* Chooses x: the names of the job; or one of the usual names, to which "encoded" of `convoy convert` belongs; or else
+ * the only data set with two or more axes. */
+static cvy_status choose_x(cvy_hdf5 *h, const struct names *n)
+{
+    static const char *const names[] = {"x", "data", "images", "features", "encoded", NULL};
+    const cvy_h5_found *x = usual(n, names);
+    int wide = 0;
+    if (h->o->x)
+        return add_named(h, "x", h->o->x, &h->nx);
+    for (int i = 0; i < n->nfound && (!x || wide > 0); i++)
+        if (n->found[i].shape.ndim >= 2 && !is_taken(h, n->found[i].name) && wide++ == 0)
+            x = &n->found[i];
+    CVY_CHECK(x && wide <= 1, CVY_E_CONFIG,
+              "%s: which data set is the input? It has none of the names x, data, images, features; say `x: NAME`. The "
+              "file holds %s",
+              h->file[0].path, n->text);
+    h->nx = 1;
+    return add_column(h, x->name, NULL);
+}
+
+/* Chooses y and label: the names of the job, or usual names. A data set y with one integer per sample is taken as
+ * labels. */
+static cvy_status choose_targets(cvy_hdf5 *h, struct names *n)
+{
+    static const char *const labels[] = {"label", "labels", NULL}, *const targets[] = {"y", "target", "targets", NULL};
+    const struct hdf5_opts *o = h->o;
+    const cvy_h5_found *label = usual(n, labels), *y = usual(n, targets);
+    CVY_CHECK(!o->class_per_file || !o->label || is_none(o->label), CVY_E_CONFIG,
+              "label: %s and class_per_file exclude each other", o->label);
+    if (o->label && !is_none(o->label))
+        n->label = o->label;
+    else if (!o->label && !o->class_per_file && label)
+        n->label = label->name;
+    else if (!o->label && !o->class_per_file && !o->y && y && y->whole && y->shape.ndim >= 1 &&
+             (y->shape.ndim == 1 || (y->shape.ndim == 2 && y->shape.dim[1] == 1)))
+        n->label = y->name;
+    if (o->y)
+        return o->y->kind == CVY_TREE_SCALAR && is_none(o->y->text) ? CVY_OK : add_named(h, "y", o->y, &h->ny);
+    if (!y || (n->label && strcmp(n->label, y->name) == 0))
+        return CVY_OK;
+    h->ny = 1;
+    return add_column(h, y->name, NULL);
+}
+
+static cvy_status choose_all(cvy_hdf5 *h, struct names *n)
+{
+    static const char *const weights[] = {"weight", "weights", NULL}, *const codings[] = {"coding", NULL},
+                             *const extents[] = {"shape", NULL};
+    const cvy_h5_found *weight = usual(n, weights), *coding = usual(n, codings), *extent = usual(n, extents);
+    const char *given = h->o->weight;
+    h->weight = h->coding = h->extent = -1;
+    CVY_TRY(choose_x(h, n));
+    CVY_TRY(choose_targets(h, n));
+    if (given ? !is_none(given) : weight != NULL)
+        CVY_TRY(add_column(h, given ? given : weight->name, &h->weight));
+    /* the writer adds these to encoded pictures */
+    if (strcasecmp(h->column[0].name, "encoded") == 0 && coding && extent) {
+        CVY_TRY(add_column(h, coding->name, &h->coding));
+        CVY_TRY(add_column(h, extent->name, &h->extent));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out)
+{
+    struct names *n = NULL;
+    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *n, &n));
+    CVY_TRY(list_first_file(h, n));
+    CVY_TRY(choose_all(h, n));
+    *label_out = n->label;
+    return CVY_OK;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * data_hdf5_put.c: calls of the HDF5 library that write: files, rows and attributes, for `convoy convert`
+ * (data_hdf5_write.c) and for predictions (data_hdf5_table.c).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+
+hid_t cvy_h5_make_file(const char *path, int in_order)
+{
+    const hid_t access = cvy_h5_access(), made = H5Pcreate(H5P_FILE_CREATE);
+#if H5_VERSION_GE(1, 10, 2)
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); /* checksums in headers, and room for the names of
+                                                                      * many classes */
+#endif
+    H5Pset_obj_track_times(made, 0);
+    if (in_order) {
+        H5Pset_link_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+        H5Pset_attr_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    }
+    const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, made, access);
+    cvy_h5_release(made);
+    cvy_h5_release(access);
+    return file;
+}
+
+cvy_status cvy_h5_publish(const char *partial, const char *path)
+{
+    int fd = cvy_file_open(partial, O_RDONLY | O_CLOEXEC, 0);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be opened again: %s", partial, strerror(errno));
+    const cvy_status status = cvy_file_sync(&fd, partial, path);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+int cvy_h5_put_rows(hid_t set, hid_t type, int ndim, const hsize_t *dim, int64_t first, int64_t n, const void *rows)
+{
+    hsize_t start[CVY_NDIM_MAX] = {(hsize_t)first}, count[CVY_NDIM_MAX] = {(hsize_t)n};
+    memcpy(count + 1, dim + 1, sizeof *count * (size_t)(ndim - 1));
+    const hid_t space = H5Dget_space(set), memory = H5Screate_simple(ndim, count, NULL);
+    const int good = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
+                     H5Dwrite(set, type, memory, space, H5P_DEFAULT, rows) >= 0;
+    cvy_h5_release(memory);
+    cvy_h5_release(space);
+    return good;
+}
+
+int cvy_h5_put_attribute(hid_t object, const char *name, hid_t stored, hid_t memory, int64_t count, const void *data)
+{
+    const hsize_t n = (hsize_t)count;
+    const hid_t space = count > 0 ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
+    const hid_t at = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    const int good = at >= 0 && H5Awrite(at, memory, data) >= 0;
+    cvy_h5_release(at);
+    cvy_h5_release(space);
+    return good;
+}
+
+#endif
