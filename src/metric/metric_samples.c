@@ -72,7 +72,7 @@ void cvy_samples_compare(const float *rows, int64_t nrows, int64_t ncols, int64_
         cvy_sort(set[which], (size_t)nrows, sizeof(float), ascending, NULL);
         moments(set[which], nrows, &out->mean[which], &out->std[which]);
     }
-    out->error = sqrt((out->std[0] * out->std[0] + out->std[1] * out->std[1]) / (double)nrows);
+    out->error = out->std[CVY_SAMPLES_TARGET] * sqrt(2 / (double)nrows);
     out->distance = distance_of(set[0], set[1], nrows);
     out->p = probability(out->distance, nrows);
     cvy_mem_free(&set[0]);

@@ -12,7 +12,8 @@ enum { CVY_SAMPLES_OUTPUT, CVY_SAMPLES_TARGET, CVY_SAMPLES_SETS };
 
 typedef struct cvy_samples {
     double mean[CVY_SAMPLES_SETS], std[CVY_SAMPLES_SETS];
-    double error;    /* standard error of the difference of the means */
+    double error;    /* standard error of the difference of the means, if the outputs had the spread of the targets: few
+                        samples that are far off would excuse any difference */
     double distance; /* of Kolmogorov and Smirnov: the largest difference of the two cumulative distributions */
     double p;        /* how probable such a distance is for two sets of the same distribution (Stephens 1970) */
 } cvy_samples;
