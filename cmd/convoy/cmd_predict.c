@@ -92,7 +92,8 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_predict = {
     .name = "predict",
-    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors|NET.onnx|NET.prototxt ... --data SOURCE --out FILE.csv|.npy|.h5",
+    .arguments =
+        "RUN|CHECKPOINT|WEIGHTS.safetensors|NET.onnx|NET.prototxt ... --data SOURCE --out FILE.csv|.npy|.h5|.nc",
     .summary = "writes a trained network's output for each sample",
     .detail = "Several networks, or a folder of runs, are an ensemble: the file gets the mean of their outputs and the "
               "standard deviation; of classes the mean of their probabilities, the entropy of the mean, and the mutual "

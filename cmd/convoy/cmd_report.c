@@ -14,31 +14,46 @@ static int compare(const cmd_line *line, const char *path)
     return cmd_outcome(status);
 }
 
-/* A search keeps its state in this file. */
-static int is_sweep(const char *folder)
+static int has_file(const char *folder, const char *name)
 {
     char path[1024];
-    snprintf(path, sizeof path, "%s/sweep.json", folder);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "r");
     if (file)
         fclose(file);
     return file != NULL;
 }
 
+/* The pages of a folder: of a search, of an ensemble, which a search may be too, or of a run. */
+static int write_pages(const char *folder)
+{
+    const int sweeps = has_file(folder, "sweep.json"), is_ensemble = has_file(folder, "ensemble.json");
+    cvy_status status = CVY_OK;
+    if (sweeps)
+        status = cvy_report_sweep(folder);
+    if (status == CVY_OK && is_ensemble)
+        status = cvy_report_ensemble(folder);
+    if (!sweeps && !is_ensemble)
+        status = cvy_report_write(folder);
+    if (status == CVY_OK && sweeps)
+        printf("the page is %s/sweep.html\n", folder);
+    if (status == CVY_OK && is_ensemble)
+        printf("the page is %s/ensemble.html\n", folder);
+    if (status == CVY_OK && !sweeps && !is_ensemble)
+        printf("the page is %s/report.html\n", folder);
+    return cmd_outcome(status);
+}
+
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
-    const int sweeps = line->narg == 1 && is_sweep(line->arg[0]);
     if (line->narg > 1)
         return compare(line, o->out ? o->out : "comparison.html");
     if (o->out) {
         cmd_error("--out names the page of several runs; the page of one is %s/report.html", line->arg[0]);
         return CMD_EXIT_USAGE;
     }
-    const cvy_status status = sweeps ? cvy_report_sweep(line->arg[0]) : cvy_report_write(line->arg[0]);
-    if (status == CVY_OK)
-        printf("the page is %s/%s.html\n", line->arg[0], sweeps ? "sweep" : "report");
-    return cmd_outcome(status);
+    return write_pages(line->arg[0]);
 }
 
 static const cmd_option options[] = {
@@ -49,9 +64,11 @@ static const cmd_option options[] = {
 const cmd_verb cmd_report = {
     .name = "report",
     .arguments = "RUN | RUN RUN... [--out FILE.html]",
-    .summary = "writes the page of a run or a sweep again, or one page that compares runs",
+    .summary = "writes the page of a run, a sweep or an ensemble again, or one page that compares runs",
     .detail =
-        "The page of a run is RUN/report.html, that of a sweep SWEEP/sweep.html.\n"
+        "The page of a run is RUN/report.html, that of a sweep SWEEP/sweep.html, and that of an ensemble, which "
+        "`convoy test "
+        "FOLDER` has scored, FOLDER/ensemble.html.\n"
         "The page of several runs, up to eight, lays their losses, scores and learning rates over each other, over "
         "epochs and over time. A table has the keys of the jobs that differ, and the scores.",
     .options = options,

@@ -49,11 +49,15 @@ static void print_outputs(const cvy_test_result *r)
         printf("%-18d %12.5g %12.5g %8.4f\n", i, r->output[i].rmse, r->output[i].mae, r->output[i].r2);
 }
 
-/* Four decimals, or five digits if these would hide a small or a large number. */
+/* Four decimals, or five digits if these would hide a small or a large number. A score is undefined if nothing counts
+ * for it, such as the area under a ROC curve of one class. */
 static void print_score(const char *name, double value)
 {
     const int is_usual = !isfinite(value) || value == 0 || (fabs(value) >= 0.01 && fabs(value) < 1e6);
-    printf(is_usual ? "%-20s  %.4f\n" : "%-20s  %.5g\n", name, value);
+    if (isnan(value))
+        printf("%-20s  undefined\n", name);
+    else
+        printf(is_usual ? "%-20s  %.4f\n" : "%-20s  %.5g\n", name, value);
 }
 
 static void print_scores(const cvy_test_result *r)
@@ -77,35 +81,67 @@ static void print_calibration(const cvy_calibration_result *c)
 
 /* ---- ensembles ---- */
 
-/* A row for each member, then the ensemble. */
+static int score_width(const char *metric)
+{
+    const int n = (int)strlen(metric);
+    return n > 9 ? n : 9;
+}
+
+static void print_row(const cvy_ensemble_scores *s, int width, const char *name, const double *value)
+{
+    printf("%-*s", width, name);
+    for (int i = 0; i < s->nmetric; i++)
+        if (isnan(value[i]))
+            printf("  %*s", score_width(s->metric[i]), "undefined");
+        else
+            printf("  %*.5g", score_width(s->metric[i]), value[i]);
+    putchar('\n');
+}
+
+/* A row for each member, their mean and standard deviation, then the ensemble. */
 static void print_ensemble(const cvy_ensemble_scores *s)
 {
-    int width = 8;
+    int width = (int)strlen("deviation");
     for (int m = 0; m < s->nmember; m++)
         width = (int)strlen(s->member[m]) > width ? (int)strlen(s->member[m]) : width;
     printf("%lld samples\n%-*s", (long long)s->samples, width, "");
     for (int i = 0; i < s->nmetric; i++)
-        printf("  %*s", (int)strlen(s->metric[i]) > 9 ? (int)strlen(s->metric[i]) : 9, s->metric[i]);
+        printf("  %*s", score_width(s->metric[i]), s->metric[i]);
     putchar('\n');
-    for (int m = 0; m <= s->nmember; m++) {
-        printf("%-*s", width, m < s->nmember ? s->member[m] : "ensemble");
-        for (int i = 0; i < s->nmetric; i++)
-            printf("  %*.5g", (int)strlen(s->metric[i]) > 9 ? (int)strlen(s->metric[i]) : 9,
-                   s->value[m * s->nmetric + i]);
-        putchar('\n');
+    for (int m = 0; m < s->nmember; m++)
+        print_row(s, width, s->member[m], s->value + m * s->nmetric);
+    if (s->nmember > 1) {
+        print_row(s, width, "mean", s->mean);
+        print_row(s, width, "deviation", s->spread);
     }
+    print_row(s, width, "ensemble", s->value + s->nmember * s->nmetric);
+}
+
+static void write_page(const cmd_line *line)
+{
+    if (line->narg != 1)
+        return;
+    if (cvy_report_ensemble(line->arg[0]) != CVY_OK)
+        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
 }
 
 static int test_ensemble(const cmd_line *line, cvy_context *context)
 {
     const verb_options *o = line->options;
     cvy_ensemble_scores scores = {.size = sizeof scores};
+    char *json = NULL;
     const cvy_status status =
         cvy_run_test_ensemble(context, line->arg, line->narg, o->data, !o->no_calibration, &scores);
-    if (status == CVY_OK && cvy_context_rank(context) == 0)
-        print_ensemble(&scores);
+    int code = status == CVY_OK ? 0 : cmd_outcome(status);
+    if (status == CVY_OK && cvy_context_rank(context) == 0) {
+        write_page(line);
+        if (o->json)
+            code = cmd_print(cvy_ensemble_scores_json(&scores, &json), &json);
+        else
+            print_ensemble(&scores);
+    }
     cvy_ensemble_scores_release(&scores);
-    return cmd_outcome(status);
+    return code;
 }
 
 /* ---- the verb ---- */
@@ -141,18 +177,26 @@ static int test(const cmd_line *line, cvy_context *context, void *user)
     return code;
 }
 
+static int refuse(const char *why)
+{
+    cmd_error("%s", why);
+    return CMD_EXIT_USAGE;
+}
+
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
-    if (o->sets.count && !o->job) {
-        cmd_error("--set overrides keys of a job file: give --job too");
-        return CMD_EXIT_USAGE;
-    }
-    if ((line->narg > 1 || cvy_is_ensemble(line->arg[0])) && (o->calibrate || o->calibrate_on || o->job || o->json)) {
-        cmd_error(
-            "--calibrate, --job and --json are for one network: an ensemble takes the calibrations of its members");
-        return CMD_EXIT_USAGE;
-    }
+    const int is_ensemble = line->narg > 1 || cvy_is_ensemble(line->arg[0]);
+    if (o->sets.count && !o->job)
+        return refuse("--set overrides keys of a job file: give --job too");
+    if (is_ensemble && (o->calibrate || o->calibrate_on))
+        return refuse("--calibrate is for one run: calibrate each member, and their ensemble takes the temperatures");
+    if (is_ensemble && o->job)
+        return refuse("--job is for one network: the members of an ensemble have jobs of their own");
+    if (!is_ensemble && o->no_calibration)
+        return refuse(
+            "--no-calibration is for an ensemble: the scores of one network are those before its calibration, and "
+            "NAME_calibrated those after it");
     return cmd_on_ranks(line, &o->ranks, test, NULL);
 }
 
@@ -179,8 +223,9 @@ const cmd_verb cmd_test = {
     .detail =
         "For a run folder it takes the best checkpoint if one is kept, else the newest one. The scores go into "
         "the folder's test.json and its report.\n"
-        "Several networks, or a folder of runs, are an ensemble: it prints the scores of each and those of their "
-        "combined answer.\n"
+        "Several networks, or a folder of runs, are an ensemble: it prints the scores of each, their mean and standard "
+        "deviation, and the scores of the combined answer. Those of a folder go into its ensemble.json and its page "
+        "ensemble.html.\n"
         "--calibrate fits one number, the temperature, by which logits are divided before they become "
         "probabilities (docs/guide/uncertainty.md). It goes into the run's calibration.json, and `convoy predict` "
         "and `convoy export` use it.",

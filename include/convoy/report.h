@@ -42,6 +42,16 @@ enum {
 CVY_API CVY_MUST_CHECK cvy_status cvy_report_compare(const char *const *run_folders, int count, const char *path);
 
 /**
+ * cvy_report_ensemble - write FOLDER/ensemble.html, the page of an ensemble
+ * @folder: a folder of runs that cvy_run_test_ensemble() has scored
+ *
+ * The page has the scores of the members, their mean and spread, and those of the ensemble, with its curves and its
+ * reliability; it links the pages of the members. Collective: no; call it on one rank. Errors: CVY_E_ARGUMENT, CVY_E_IO
+ * (there is no ensemble.json, or the page cannot be written), CVY_E_FORMAT (ensemble.json), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_report_ensemble(const char *folder);
+
+/**
  * cvy_report_sweep - write SWEEP/sweep.html, the page of a search, and the pages of its trials
  * @folder: the folder of a search (convoy/sweep.h), which may have ended or not
  *

@@ -115,6 +115,12 @@ typedef struct cvy_ensemble_scores {
     const double *value;
     /** Private to the library. */
     void *owned;
+    /** [nmetric] Mean and standard deviation (with the divisor nmember - 1) over the members; the deviation of one
+     * member is NaN. */
+    const double *mean;
+    const double *spread;
+    /** All scores with their details as one JSON object, as in ensemble.json. On rank 0. */
+    const char *json;
 } cvy_ensemble_scores;
 CVY_SIZED_STRUCT(cvy_ensemble_scores)
 
@@ -126,12 +132,16 @@ CVY_SIZED_STRUCT(cvy_ensemble_scores)
  * @scores_out: written on all ranks
  *
  * The ensemble of a classifier answers with the mean of the probabilities of its members; another one with the mean of
- * their outputs, but the output of the loss gaussian_nll with mean and variance of the mixture. The scores are the same
- * to the bit on any number of ranks. Collective: yes. Errors: as cvy_run_predict().
+ * their outputs, but the output of the loss gaussian_nll with mean and variance of the mixture. If @target is one
+ * folder of runs, the scores are also written to its ensemble.json; cvy_report_ensemble() makes a page of it. The
+ * scores are the same to the bit on any number of ranks. Collective: yes. Errors: as cvy_run_predict().
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_test_ensemble(cvy_context *context, const char *const *target, int ntarget,
                                                         const char *data, int calibrated,
                                                         cvy_ensemble_scores *scores_out);
+/** All scores, with curves, as one JSON object; the caller releases the text with cvy_text_release(). Collective: no;
+ * call it on rank 0. Errors: CVY_E_ARGUMENT (empty scores), CVY_E_MEMORY. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_ensemble_scores_json(const cvy_ensemble_scores *scores, char **text_out);
 /** Whether a path is a folder that is no run but holds runs with checkpoints: then it stands for an ensemble.
  * Collective: no. */
 CVY_API int cvy_is_ensemble(const char *path);

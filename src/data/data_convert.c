@@ -231,6 +231,10 @@ static cvy_status begin(struct convert *c)
     c->info = *cvy_dataset_reader_info(c->from);
     c->nsource = cvy_dataset_describe(c->from)->nsamples;
     c->info.nsamples = c->nsource;
+    CVY_CHECK(
+        c->info.weight_shape.ndim == 0, CVY_E_UNSUPPORTED,
+        "weights of %s for each sample: files that convoy writes hold one number for each; use the data as they are",
+        cvy_shape_text(&c->info.weight_shape));
     if (c->o->resize_h > 0 || c->o->resize_w > 0)
         CVY_TRY(make_resize(c));
     CVY_TRY(count_pieces(c));

@@ -10,16 +10,16 @@
  */
 #include "base/base_hash.h"
 #include "base/number/base_rng.h"
+#include "data/data_finite.h"
 #include "data/data_sources.h"
 #include "data/load/data_cache.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
 struct scratch { /* what one read in progress needs */
     cvy_raw raw;
-    cvy_bytes decoded, rows, augmented[2], whole[2]; /* whole: x and y of which only parts are wanted */
+    cvy_bytes decoded, rows, augmented[2], whole[2]; /* whole: x and y, of which only parts are wanted */
     struct scratch *next;
 };
 
@@ -98,7 +98,7 @@ static cvy_status describe(cvy_dataset *d)
     info->scaling = y->scaling;
     info->may_be_left = y->may_be_left;
     if (r->has_weight)
-        add_field(info, "weight", CVY_DTYPE_F32, &scalar);
+        add_field(info, "weight", CVY_DTYPE_F32, cvy_augment_weight_shape(d->augment));
     CVY_CHECK(!r->has_label || y->nclasses == 0, CVY_E_CONFIG,
               "%s: y is a map of labels, but the samples have labels, too: leave one of them out (label: none)",
               info->path ? info->path : d->reader->name);
@@ -534,50 +534,57 @@ static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, int64_t nu
     return CVY_OK;
 }
 
-/* A single value that is not finite would spread to every weight, and its origin would be hard to find. */
-static cvy_status check_finite(const char *what, const float *x, int64_t n)
+/* Whether the weight is an array and not one number. */
+static int is_mask(const cvy_reader_info *set)
 {
-    int finite = 1;
-    int64_t at = 0;
-    for (int64_t i = 0; i < n; i++)
-        finite &= isfinite(x[i]) != 0;
-    if (finite)
-        return CVY_OK;
-    while (isfinite(x[at]))
-        at++;
-    CVY_FAIL(CVY_E_FORMAT, "element %lld of %s is %g, not a finite number", (long long)at, what, x[at]);
+    return set->has_weight && set->weight_shape.ndim > 0;
 }
 
 static cvy_status check_numbers(const cvy_dataset *d, const struct scratch *s, const cvy_picture *p, int64_t y_elems)
 {
     const cvy_reader_info *set = &d->stored;
+    if (is_mask(set)) {
+        const int64_t elems = cvy_shape_elems(&set->weight_shape);
+        CVY_TRY(cvy_check_mask(s->raw.mask.data, elems));
+        if (set->has_y)
+            cvy_clear_masked(s->raw.y.data, y_elems, s->raw.mask.data, elems);
+    } else if (set->has_weight)
+        CVY_TRY(cvy_check_finite("weight", &s->raw.weight, 1));
     if (p->dtype == CVY_DTYPE_F32)
-        CVY_TRY(check_finite("x", p->data, p->C * p->H * p->W));
-    if (set->has_y)
-        CVY_TRY(check_finite("y", (const float *)s->raw.y.data, y_elems));
-    return set->has_weight ? check_finite("weight", &s->raw.weight, 1) : CVY_OK;
+        CVY_TRY(cvy_check_finite("x", p->data, p->C * p->H * p->W));
+    return set->has_y ? cvy_check_finite("y", (const float *)s->raw.y.data, y_elems) : CVY_OK;
 }
 
-/* Writes label and weight, and says which field is y; 0: there is none. */
-static int write_scalars(const cvy_dataset *d, const struct scratch *s, void *const *field_out)
+/* The fields that are arrays besides x; 0: there is none. */
+struct arrays {
+    int y, mask;
+};
+
+/* Writes label and weight, and says which fields are left. */
+static struct arrays write_scalars(const cvy_dataset *d, const struct scratch *s, void *const *field_out)
 {
     const cvy_reader_info *set = &d->stored;
-    int field = 1, y = 0;
+    struct arrays at = {0};
+    int field = 1;
     if (set->has_label)
         memcpy(field_out[field++], &s->raw.label, sizeof s->raw.label);
     if (set->has_y)
-        y = field++;
-    if (set->has_weight)
+        at.y = field++;
+    if (is_mask(set))
+        at.mask = field++;
+    else if (set->has_weight)
         memcpy(field_out[field++], &s->raw.weight, sizeof s->raw.weight);
-    return y;
+    return at;
 }
 
-static cvy_status read_whole(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, void *x, void *y)
+static cvy_status read_whole(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, void *x, void *y,
+                             void *mask)
 {
     cvy_picture picture = {0};
     CVY_TRY(to_picture(d, s, number, epoch, &picture));
     CVY_TRY(check_numbers(d, s, &picture, cvy_shape_elems(&d->stored.y_shape)));
-    return cvy_augment_apply_both(d->augment, picture, s->raw.y.data, epoch, number, s->augmented, x, y);
+    return cvy_augment_apply_all(d->augment, picture, s->raw.y.data, s->raw.mask.data, epoch, number, s->augmented, x,
+                                 y, mask);
 }
 
 /* ---- parts ---- */
@@ -588,7 +595,7 @@ static int cuts_stored(const cvy_dataset *d, const cvy_field_part *x, const cvy_
 {
     const cvy_target_info *target = cvy_augment_target(d->augment);
     const int has_channels = !cvy_is_part(y) || target->scaling.n <= 1 || y->shape.dim[0] == y->tile.whole.dim[0];
-    return !d->stored.varying && cvy_augment_is_pointwise(d->augment) && has_channels &&
+    return !d->stored.varying && !is_mask(&d->stored) && cvy_augment_is_pointwise(d->augment) && has_channels &&
            (!cvy_is_part(x) || x->shape.dim[0] == x->tile.whole.dim[0]);
 }
 
@@ -623,10 +630,10 @@ static cvy_status read_stored_parts(cvy_dataset *d, struct scratch *s, int64_t n
     const cvy_picture picture = cvy_raw_planes(&s->raw);
     const int64_t y_elems = cvy_shape_elems(cvy_is_part(y) ? &y->shape : &d->stored.y_shape);
     CVY_TRY(name_sample(d, number, check_numbers(d, s, &picture, y_elems)));
-    const int at = write_scalars(d, s, field_out);
+    const struct arrays at = write_scalars(d, s, field_out);
     return name_sample(d, number,
                        cvy_augment_apply_parts(d->augment, picture, s->raw.y.data, y_elems, epoch, number, s->augmented,
-                                               field_out[0], at > 0 ? field_out[at] : NULL));
+                                               field_out[0], at.y > 0 ? field_out[at.y] : NULL));
 }
 
 /* Memory for a whole field of which a part is wanted; the field's own memory if all of it is wanted. */
@@ -642,21 +649,21 @@ static cvy_status whole_room(const cvy_dataset *d, int field, const cvy_field_pa
     return CVY_OK;
 }
 
-/* Reads and augments the whole sample, and cuts the parts out. */
+/* Reads and augments the whole sample, and cuts the parts out. Masks have no parts: pass_split.c leaves them whole. */
 static cvy_status cut_augmented(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch,
                                 const cvy_field_part *part, void *const *field_out)
 {
     void *x = NULL, *y = NULL;
     CVY_TRY(read_raw(d, number, NULL, NULL, &s->raw));
-    const int at = write_scalars(d, s, field_out);
+    const struct arrays at = write_scalars(d, s, field_out);
     CVY_TRY(whole_room(d, 0, part ? &part[0] : NULL, &s->whole[0], field_out, &x));
-    if (at > 0)
-        CVY_TRY(whole_room(d, at, part ? &part[at] : NULL, &s->whole[1], field_out, &y));
-    CVY_TRY(name_sample(d, number, read_whole(d, s, number, epoch, x, y)));
+    if (at.y > 0)
+        CVY_TRY(whole_room(d, at.y, part ? &part[at.y] : NULL, &s->whole[1], field_out, &y));
+    CVY_TRY(name_sample(d, number, read_whole(d, s, number, epoch, x, y, at.mask > 0 ? field_out[at.mask] : NULL)));
     if (x != field_out[0])
         cvy_part_cut(&part[0], sizeof(float), x, field_out[0]);
-    if (at > 0 && y != field_out[at])
-        cvy_part_cut(&part[at], cvy_dtype_bytes(d->info.field[at].dtype), y, field_out[at]);
+    if (at.y > 0 && y != field_out[at.y])
+        cvy_part_cut(&part[at.y], cvy_dtype_bytes(d->info.field[at.y].dtype), y, field_out[at.y]);
     return CVY_OK;
 }
 

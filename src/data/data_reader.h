@@ -32,6 +32,7 @@ typedef struct cvy_raw {
     cvy_shape shape;   /* of a plain x */
     cvy_bytes x;
     cvy_bytes y;    /* f32, with the y_shape of info */
+    cvy_bytes mask; /* f32, with the weight_shape of info, if that has axes */
     cvy_bytes part; /* the reader's working memory for parts */
     int32_t label;
     float weight;
@@ -73,6 +74,7 @@ typedef struct cvy_reader_info {
     int varying;     /* 1: encoded pictures, whose sizes are not known before they are decoded */
     int has_label, has_y, has_weight;
     cvy_shape y_shape;
+    cvy_shape weight_shape;         /* no axes: one number for each sample */
     const char *y_cf[CVY_CF_COUNT]; /* attributes of y, such as its units; NULL: not known */
     int64_t nclasses;               /* if has_label */
     const char *const *class_name;  /* NULL: "0", "1", ... */
@@ -236,6 +238,13 @@ cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t
 /* The same for x and the target y, which follows x as its role says. y_out has the dtype of cvy_augment_target(). */
 cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
                                   int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out);
+/* The same for a mask, too, which has the weight_shape of the reader and goes with the pixels of x. NULL: there is
+ * none. */
+cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, const float *y, const float *mask,
+                                 uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out,
+                                 float *mask_out);
+/* Shape of the weight after augmentation. */
+const cvy_shape *cvy_augment_weight_shape(const cvy_augment *a);
 /* Whether the steps compute each element from itself alone, so that they may be applied to a part of a sample. */
 int cvy_augment_is_pointwise(const cvy_augment *a);
 /* For such steps: the same for a part of x, and for y or a part of it, [y_elems]. */
@@ -257,6 +266,9 @@ enum { CVY_VALUE_STEPS_MAX = 33 };
 cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value_step *step_out, int *nstep_out,
                                    int *moves_out);
 void cvy_augment_destroy(cvy_augment **a);
+
+/* The label of pixels that no class has, such as those that a pad adds around a map of labels. */
+#define CVY_LABEL_OUTSIDE (-1)
 
 /* Limits that protect against hostile files. */
 #define CVY_PICTURE_SIDE_MAX 65500

@@ -36,6 +36,7 @@ void cvy_raw_free(cvy_raw *raw)
 {
     cvy_mem_free(&raw->x.data);
     cvy_mem_free(&raw->y.data);
+    cvy_mem_free(&raw->mask.data);
     cvy_mem_free(&raw->part.data);
     *raw = (cvy_raw){0};
 }

@@ -189,6 +189,9 @@ static cvy_status check_fits(const cvy_source *a, const cvy_source *b, cvy_reade
     CVY_TRY(check_field(a, b, "labels", i->has_label, k->has_label));
     CVY_TRY(check_field(a, b, "y", i->has_y, k->has_y));
     CVY_TRY(check_field(a, b, "weights", i->has_weight, k->has_weight));
+    CVY_CHECK(!i->has_weight || cvy_shape_equal(&i->weight_shape, &k->weight_shape), CVY_E_CONFIG,
+              "the weight is %s in %s, but %s in %s: sources of one data set must have the same fields",
+              cvy_shape_text(&i->weight_shape), name_of(a), cvy_shape_text(&k->weight_shape), name_of(b));
     CVY_CHECK(!i->has_y || cvy_shape_equal(&i->y_shape, &k->y_shape), CVY_E_CONFIG,
               "y is %s in %s, but %s in %s: sources of one data set must have the same fields",
               cvy_shape_text(&i->y_shape), name_of(a), cvy_shape_text(&k->y_shape), name_of(b));

@@ -12,6 +12,7 @@
 #include "data/data_statistics.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "data/data_reader.h"
 
@@ -50,16 +51,34 @@ static void merge(struct moments *a, const struct moments *b)
     a->n = n;
 }
 
-static struct moments of_plane(const float *x, int64_t n)
+/* mask: NULL, or which of the numbers count. */
+static struct moments of_plane(const float *x, const float *mask, int64_t n)
 {
-    struct moments p = {.n = (double)n};
+    struct moments p = {0};
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += (double)x[i];
-    p.mean = sum / p.n;
+        if (!mask || mask[i] > 0) {
+            sum += (double)x[i];
+            p.n++;
+        }
+    p.mean = p.n > 0 ? sum / p.n : 0;
     for (int64_t i = 0; i < n; i++)
-        p.m2 += ((double)x[i] - p.mean) * ((double)x[i] - p.mean);
+        if (!mask || mask[i] > 0)
+            p.m2 += ((double)x[i] - p.mean) * ((double)x[i] - p.mean);
     return p;
+}
+
+/* The field of the weights, if it has one for each element of y, or for each position: then those of weight 0 do not
+ * count. Else 0. */
+static int mask_of(const cvy_dataset_info *info, const cvy_channel_statistics *f)
+{
+    const int64_t elems = cvy_shape_elems(&info->field[f->field].shape);
+    for (int i = 1; i < info->nfield; i++) {
+        const int64_t n = cvy_shape_elems(&info->field[i].shape);
+        if (strcmp(info->field[i].name, "weight") == 0 && n > 1 && (n == elems || n == elems / f->nchannels))
+            return strcmp(info->field[f->field].name, "y") == 0 ? i : 0;
+    }
+    return 0;
 }
 
 struct pass { /* a pass over the data: statistics of some fields */
@@ -73,10 +92,13 @@ struct pass { /* a pass over the data: statistics of some fields */
 static void add_field(const struct pass *p, const cvy_channel_statistics *f, const cvy_rows *rows, struct moments *part)
 {
     const int64_t elems = cvy_shape_elems(&p->info->field[f->field].shape), plane = elems / f->nchannels;
+    const int mask = mask_of(p->info, f);
+    const int64_t each = mask > 0 ? cvy_shape_elems(&p->info->field[mask].shape) : 0;
     for (int64_t row = 0; row < rows->n; row++) {
-        const float *x = (const float *)rows->field[f->field] + row * elems;
+        const float *x = (const float *)rows->field[f->field] + row * elems,
+                    *weight = mask > 0 ? (const float *)rows->field[mask] + row * each : NULL;
         for (int64_t c = 0; c < f->nchannels && rows->weight[row] > 0; c++) {
-            const struct moments m = of_plane(x + c * plane, plane);
+            const struct moments m = of_plane(x + c * plane, weight ? weight + c * plane % each : NULL, plane);
             merge(&part[c], &m);
         }
     }

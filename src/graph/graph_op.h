@@ -149,6 +149,8 @@ typedef struct cvy_node_part {
     double share; /* out: the result is a partial mean, and counts so much of the whole one; 0: it is a sum */
     int maxima;   /* out: 1: the whole result is the maximum of the results of the parts */
     int other_src, other_dim; /* out: this source is split along this dimension of it; 0: all are split along dim */
+    unsigned lacks_channels;  /* out: a bit for each source without the axis of channels: it is split along dim - 1 */
+    unsigned has_axis;        /* out: a bit for each source that is split along dim, whatever its dtype */
 } cvy_node_part;
 
 /* Options of allreduce: the axis of the grid over which it sums, a cvy_axis. */

@@ -254,38 +254,17 @@ static cvy_status interpret_plan(cvy_job *job)
     return CVY_OK;
 }
 
-/* The names of a list of layers, separated by commas; NULL if the key is not given. */
-static cvy_status join_layers(cvy_job *job, const char *key, const cvy_tree *list, const char **out)
-{
-    cvy_text names = {0};
-    char *text = NULL;
-    if (cvy_tree_is_null(list))
-        return CVY_OK;
-    CVY_CHECK(list->kind == CVY_TREE_LIST && list->count > 0, CVY_E_CONFIG,
-              "%s: parallel.%s is %s, expected a list of names of layers", cvy_tree_where(list), key,
-              list->text                   ? list->text
-              : list->kind == CVY_TREE_MAP ? "a map"
-                                           : "an empty list");
-    for (int i = 0; i < list->count; i++) {
-        CVY_CHECK(list->child[i]->text && *list->child[i]->text, CVY_E_CONFIG,
-                  "%s: parallel.%s: expected the name of a layer", cvy_tree_where(list->child[i]), key);
-        cvy_text_add(&names, "%s%s", i ? ", " : "", list->child[i]->text);
-    }
-    const cvy_status status = names.status == CVY_OK ? cvy_pool_strdup(job->pool, names.data, &text) : names.status;
-    cvy_text_free(&names);
-    *out = text;
-    return status;
-}
-
 static cvy_status interpret_layers(cvy_job *job)
 {
     struct cvy_job_parallel *p = &job->parallel;
+    static const cvy_job_names first = {.key = "parallel.first_layers", .example = "[conv3, fc]"},
+                               split = {.key = "parallel.tensor_layers", .example = "[fc1, fc2]"};
     const cvy_tree *tensor = p->tensor_layers_tree;
-    CVY_TRY(join_layers(job, "first_layers", p->first_layers_tree, &p->first_layers));
+    CVY_TRY(cvy_job_join_names(job, p->first_layers_tree, &first, &p->first_layers));
     if (tensor && tensor->text && (strcmp(tensor->text, "all") == 0 || strcmp(tensor->text, "auto") == 0))
         p->tensor_layers = tensor->text;
     else
-        CVY_TRY(join_layers(job, "tensor_layers", tensor, &p->tensor_layers));
+        CVY_TRY(cvy_job_join_names(job, tensor, &split, &p->tensor_layers));
     return CVY_OK;
 }
 

@@ -229,40 +229,6 @@ static void add_trained(cvy_text *t, const char *word)
     cvy_text_add(t, strpbrk(word, "*?.") ? "%s%s" : "%s%s, %s.*", t->bytes ? ", " : "", word, word);
 }
 
-static void add_word(cvy_text *t, const char *word)
-{
-    cvy_text_add(t, "%s%s", t->bytes ? ", " : "", word);
-}
-
-/* Joins a name or a list of names. *out is NULL if there is no list. */
-static cvy_status join(cvy_job *job, const char *key, const cvy_tree *list, void (*add)(cvy_text *t, const char *word),
-                       const char **out)
-{
-    cvy_text t = {0};
-    char *joined = NULL;
-    cvy_status status = CVY_OK;
-    *out = NULL;
-    if (!list)
-        return CVY_OK;
-    CVY_CHECK(item_count(list) > 0, CVY_E_CONFIG, "%s: train.turns: %s is an empty list, expected at least one name",
-              cvy_tree_where(list), key);
-    for (int i = 0; i < item_count(list) && status == CVY_OK; i++) {
-        const char *word = item_at(list, i)->text;
-        if (word && *word)
-            add(&t, word);
-        else
-            status = cvy_error_set(CVY_E_CONFIG, "%s: train.turns: %s is a name or a list of names",
-                                   cvy_tree_where(item_at(list, i)), key);
-    }
-    if (status == CVY_OK)
-        status = t.status;
-    if (status == CVY_OK)
-        status = cvy_pool_strdup(job->pool, t.data ? t.data : "", &joined);
-    cvy_text_free(&t);
-    *out = joined;
-    return status;
-}
-
 /* A turn without an optimiser has that of the job. */
 static cvy_status read_turn_optimizer(cvy_job *job, cvy_job_turn *turn)
 {
@@ -279,6 +245,11 @@ static cvy_status read_turn_optimizer(cvy_job *job, cvy_job_turn *turn)
 static cvy_status read_turns(cvy_job *job)
 {
     enum { TURNS_MAX = 16 };
+    static const cvy_job_names losses = {.key = "train.turns: losses", .example = "[real, fake]", .may_be_one = 1},
+                               trained = {.key = "train.turns: train",
+                                          .example = "[critic]",
+                                          .may_be_one = 1,
+                                          .add = add_trained};
     struct cvy_job_train *t = &job->train;
     t->nturn = item_count(t->turns_tree);
     CVY_CHECK(t->nturn <= TURNS_MAX, CVY_E_CONFIG, "%s: train.turns has %d turns, at most %d are possible",
@@ -288,8 +259,8 @@ static cvy_status read_turns(cvy_job *job)
         cvy_job_turn *turn = &t->turn[i];
         CVY_TRY(cvy_options_parse(job->pool, "train.turns", cvy_job_turn_rows, item_at(t->turns_tree, i), NULL, turn,
                                   sizeof *turn));
-        CVY_TRY(join(job, "losses", turn->losses_tree, add_word, &turn->losses));
-        CVY_TRY(join(job, "train", turn->train_tree, add_trained, &turn->train));
+        CVY_TRY(cvy_job_join_names(job, turn->losses_tree, &losses, &turn->losses));
+        CVY_TRY(cvy_job_join_names(job, turn->train_tree, &trained, &turn->train));
         CVY_TRY(read_turn_optimizer(job, turn));
     }
     CVY_CHECK(t->nturn == 0 || t->turn[0].every == 1, CVY_E_CONFIG,

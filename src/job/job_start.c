@@ -7,26 +7,26 @@
 
 #include "job/job_table.h"
 
-/* ---- lists of texts ---- */
+/* ---- train.init ---- */
 
 /* Reads a text or a list of texts. */
-static cvy_status read_texts(cvy_job *job, const char *key, const cvy_tree *tree, const char ***out, int *count_out)
+static cvy_status read_skip(cvy_job *job, struct cvy_job_init *init)
 {
+    const cvy_tree *tree = init->skip_tree;
     const int is_list = tree && tree->kind == CVY_TREE_LIST, count = cvy_tree_is_null(tree) ? 0
                                                                      : is_list              ? tree->count
                                                                                             : 1;
-    CVY_TRY(cvy_pool_alloc(job->pool, sizeof **out * ((size_t)count + 1), out));
+    CVY_TRY(cvy_pool_alloc(job->pool, sizeof *init->skip * ((size_t)count + 1), &init->skip));
     for (int i = 0; i < count; i++) {
         const cvy_tree *item = is_list ? tree->child[i] : tree;
         CVY_CHECK(item->kind == CVY_TREE_SCALAR && item->text && *item->text, CVY_E_CONFIG,
-                  "%s: %s: expected a pattern or a list of patterns, such as [fc.*]", cvy_tree_where(item), key);
-        (*out)[i] = item->text;
+                  "%s: train.init.skip: expected a pattern or a list of patterns, such as [fc.*]",
+                  cvy_tree_where(item));
+        init->skip[i] = item->text;
     }
-    *count_out = count;
+    init->nskip = count;
     return CVY_OK;
 }
-
-/* ---- train.init ---- */
 
 static cvy_status read_rename(cvy_job *job, struct cvy_job_init *init)
 {
@@ -66,32 +66,24 @@ cvy_status cvy_job_interpret_init(cvy_job *job)
     }
     CVY_TRY(cvy_options_parse(job->pool, "train.init", cvy_job_init_rows, tree, NULL, init, sizeof *init));
     CVY_TRY(read_rename(job, init));
-    return read_texts(job, "train.init.skip", init->skip_tree, &init->skip, &init->nskip);
+    return read_skip(job, init);
 }
 
 /* ---- batch_norm ---- */
 
 static cvy_status interpret_frozen(cvy_job *job)
 {
+    static const cvy_job_names names = {.key = "batch_norm.frozen", .example = "[layer1.*]", .may_be_one = 1};
     struct cvy_job_batch_norm *b = &job->batch_norm;
     const cvy_tree *tree = b->frozen_tree;
-    const char **pattern = NULL;
-    cvy_text list = {0};
-    char *text = NULL;
-    int count = 0, is_on = 0;
+    int is_on = 0;
     if (cvy_tree_is_null(tree) || (tree->kind == CVY_TREE_LIST && tree->count == 0))
         return CVY_OK;
     if (tree->kind == CVY_TREE_SCALAR && !tree->quoted && cvy_tree_bool(tree, &is_on) == CVY_OK) {
         b->frozen = is_on ? "*" : NULL;
         return CVY_OK;
     }
-    CVY_TRY(read_texts(job, "batch_norm.frozen", tree, &pattern, &count));
-    for (int i = 0; i < count; i++)
-        cvy_text_add(&list, "%s%s", i ? ", " : "", pattern[i]);
-    const cvy_status status = list.status == CVY_OK ? cvy_pool_strdup(job->pool, list.data, &text) : list.status;
-    cvy_text_free(&list);
-    b->frozen = text;
-    return status;
+    return cvy_job_join_names(job, tree, &names, &b->frozen);
 }
 
 cvy_status cvy_job_interpret_batch_norm(cvy_job *job)

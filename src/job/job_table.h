@@ -36,6 +36,14 @@ struct cvy_job_optimizer {
     int decay_on;
 };
 
+typedef struct cvy_job_names {                     /* how a list of names is read */
+    const char *key, *example;                     /* for messages: "parallel.first_layers", "[conv1, fc]" */
+    int may_be_one;                                /* 1: one name without a list will do */
+    void (*add)(cvy_text *text, const char *word); /* adds a name in another way than with a comma; may be NULL */
+} cvy_job_names;
+/* Joins the names of a list, "a, b". *out is in the pool of the job; NULL: the key is not given. CVY_E_CONFIG. */
+cvy_status cvy_job_join_names(cvy_job *job, const cvy_tree *tree, const cvy_job_names *names, const char **out);
+
 /* The place where section.key was given, or the file if it was not given. section NULL: a key at the top. */
 const char *cvy_job_where(const cvy_job *job, const char *section, const char *key);
 /* Interprets the trees and texts of the sections, and checks what depends on several keys. */

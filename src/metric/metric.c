@@ -117,7 +117,7 @@ static cvy_status check_labels(const cvy_metric *m, const cvy_metric_rows *rows)
     for (int64_t i = 0; i < rows->target->elems; i++) {
         const int64_t label = (int64_t)cvy_get(rows->target, i);
         CVY_CHECK((label >= 0 && label < nclasses) || is_ignored(o, label) ||
-                      (rows->weight && rows->weight[i / each] == 0),
+                      cvy_rows_weight(rows, i / each, i % each) == 0,
                   CVY_E_FORMAT,
                   "metric %s: row %lld of the batch has label %lld, expected 0 .. %lld; correct the data, or name the "
                   "label in ignore_label",
@@ -136,7 +136,7 @@ static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
         m->row_room = room;
     }
     for (int64_t i = 0; i < rows->n; i++) {
-        if (rows->weight && rows->weight[i] == 0)
+        if (cvy_rows_sample_weight(rows, i) == 0)
             continue;
         m->nrows += m->def->row(m->options, rows, i, m->rows + m->nrows * width);
     }
@@ -158,6 +158,11 @@ cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
     CVY_CHECK(rows->output->elems == rows->n * cvy_shape_elems(&m->output), CVY_E_SHAPE,
               "metric %s: the output has %lld elements, expected %lld samples of %s", m->def->name,
               (long long)rows->output->elems, (long long)rows->n, cvy_shape_text(&m->output));
+    CVY_CHECK(
+        rows->weight_each <= 1 || (rows->target->elems / rows->n) % rows->weight_each == 0, CVY_E_SHAPE,
+        "metric %s: %lld weights for each sample, whose target has %lld elements: give one for each sample or for "
+        "each element or position of the target",
+        m->def->name, (long long)rows->weight_each, (long long)(rows->target->elems / rows->n));
     if (m->def->wants_labels)
         CVY_TRY(check_labels(m, rows));
     else
@@ -184,8 +189,11 @@ cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64
     if (n == 0)
         return CVY_OK;
     const cvy_span output = part_of(rows->output, rows->n, first, n), target = part_of(rows->target, rows->n, first, n);
-    const cvy_metric_rows part = {
-        .n = n, .output = &output, .target = &target, .weight = rows->weight ? rows->weight + first : NULL};
+    const cvy_metric_rows part = {.n = n,
+                                  .output = &output,
+                                  .target = &target,
+                                  .weight = rows->weight ? rows->weight + first * CVY_MAX(rows->weight_each, 1) : NULL,
+                                  .weight_each = rows->weight_each};
     return cvy_metric_add(m, &part);
 }
 

@@ -21,8 +21,28 @@ typedef struct cvy_metric_rows { /* one batch, on this rank */
     int64_t n;
     const cvy_span *output; /* [n, K...] raw output of the model (logits or predictions) */
     const cvy_span *target; /* [n] integer labels, or [n, ...] real targets */
-    const double *weight;   /* [n], weights; NULL: all 1. Weight 0 leaves the sample out */
+    const double *weight;   /* [n, weight_each]; NULL: all 1. What has weight 0 is left out, whatever is there */
+    int64_t weight_each;    /* 0 or 1: a weight for each sample; else one for each element of the target, or for each
+                               position, where the channels share it */
 } cvy_metric_rows;
+
+/* The weight of element e of the target of sample i. */
+static inline double cvy_rows_weight(const cvy_metric_rows *rows, int64_t i, int64_t e)
+{
+    if (!rows->weight)
+        return 1;
+    return rows->weight_each > 1 ? rows->weight[i * rows->weight_each + e % rows->weight_each] : rows->weight[i];
+}
+
+/* The mean weight of sample i, for metrics that look at whole samples. */
+static inline double cvy_rows_sample_weight(const cvy_metric_rows *rows, int64_t i)
+{
+    const int64_t each = CVY_MAX(rows->weight_each, 1);
+    double sum = 0;
+    for (int64_t e = 0; e < each; e++)
+        sum += cvy_rows_weight(rows, i, e);
+    return sum / (double)each;
+}
 
 /* The options that all label metrics share. metric.c has checked that each label is a class or is ignored. */
 typedef struct cvy_metric_labels {

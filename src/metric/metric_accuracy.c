@@ -22,12 +22,12 @@ static void accuracy_add(const void *options, const cvy_metric_rows *rows, doubl
 {
     const int64_t P = cvy_rows_positions(rows);
     for (int64_t i = 0; i < rows->n; i++)
-        for (int64_t p = 0; p < P && cvy_rows_weight(rows, i) != 0; p++) {
+        for (int64_t p = 0; p < P; p++) {
             const int64_t label = cvy_rows_label(options, rows, i, p);
             if (label < 0)
                 continue;
-            sums[RIGHT] += cvy_rows_argmax(rows, i, p) == label ? cvy_rows_weight(rows, i) : 0;
-            sums[ALL] += cvy_rows_weight(rows, i);
+            sums[RIGHT] += cvy_rows_argmax(rows, i, p) == label ? cvy_rows_weight(rows, i, p) : 0;
+            sums[ALL] += cvy_rows_weight(rows, i, p);
         }
 }
 

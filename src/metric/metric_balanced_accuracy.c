@@ -27,13 +27,13 @@ static void balanced_add(const void *options, const cvy_metric_rows *rows, doubl
 {
     const int64_t P = cvy_rows_positions(rows), K = CVY_MAX(cvy_rows_outputs(rows), 2);
     for (int64_t i = 0; i < rows->n; i++)
-        for (int64_t p = 0; p < P && cvy_rows_weight(rows, i) != 0; p++) {
+        for (int64_t p = 0; p < P; p++) {
             const int64_t label = cvy_rows_label(options, rows, i, p), guess = cvy_rows_argmax(rows, i, p);
             if (label < 0)
                 continue;
-            sums[K * K + label] += cvy_rows_weight(rows, i);
+            sums[K * K + label] += cvy_rows_weight(rows, i, p);
             if (guess >= 0)
-                sums[label * K + guess] += cvy_rows_weight(rows, i);
+                sums[label * K + guess] += cvy_rows_weight(rows, i, p);
         }
 }
 

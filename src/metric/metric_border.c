@@ -68,7 +68,7 @@ static void border_add(const void *options, const cvy_metric_rows *rows, double 
     for (int64_t j = 0; j < each; j++) {
         double *s = sums + NEACH * CVY_MIN(distance_of(rows->output->dim + 1, rows->output->ndim - 1, j), o->width);
         for (int64_t i = 0; i < rows->n; i++) {
-            const double weight = rows->weight ? rows->weight[i] : 1;
+            const double weight = cvy_rows_weight(rows, i, j);
             if (weight == 0)
                 continue;
             const double d = cvy_get(rows->output, i * each + j) - cvy_get(rows->target, i * each + j);

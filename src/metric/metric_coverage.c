@@ -7,7 +7,7 @@
  * Without levels, the output has means and log variances, and the interval is the central one of the normal
  * distribution with probability `interval`.
  *
- *     coverage  sum weight * (share of the sample's targets inside, ends included) / sum weight
+ *     coverage  sum weight * [target inside, ends included] / sum weight, over samples and their targets
  *
  * Detail: "coverage" {expected, levels, below}: the probability of the interval; and with levels, the share of targets
  * that do not exceed the quantile of each level, which should equal the level.
@@ -42,7 +42,12 @@ static int64_t blocks_of(const struct coverage *o)
 static cvy_status coverage_check(const void *options, const cvy_shape *output)
 {
     const struct coverage *o = options;
-    CVY_CHECK(o->levels.count != 1, CVY_E_CONFIG, "coverage needs two or more levels, got one");
+    CVY_CHECK(o->levels.count != 1, CVY_E_CONFIG,
+              "coverage needs two or more levels, whose lowest and highest are the interval, got one: %g",
+              o->levels.at[0]);
+    for (int i = 0; i < o->levels.count; i++)
+        CVY_CHECK(o->levels.at[i] > 0 && o->levels.at[i] < 1, CVY_E_CONFIG,
+                  "coverage: level %d is %g, expected a number between 0 and 1", i + 1, o->levels.at[i]);
     CVY_CHECK(o->levels.count > 0 || (o->interval > 0 && o->interval < 1), CVY_E_CONFIG,
               "coverage: interval is %g, expected a number between 0 and 1", o->interval);
     CVY_CHECK(output->ndim > 0 && output->dim[0] % blocks_of(o) == 0, CVY_E_CONFIG,
@@ -74,37 +79,50 @@ static double half_width(double probability)
     return high;
 }
 
-/* The indices of the lowest and highest level. */
-static void find_ends(const struct coverage *o, int *low_out, int *high_out)
+struct ends {
+    int low, high; /* indices of the lowest and the highest level */
+    double z;      /* without levels: half the width of the interval, in standard deviations */
+};
+
+static struct ends find_ends(const struct coverage *o)
 {
-    *low_out = *high_out = 0;
+    struct ends e = {.z = o->levels.count > 0 ? 0 : half_width(o->interval)};
     for (int b = 1; b < o->levels.count; b++) {
-        *low_out = o->levels.at[b] < o->levels.at[*low_out] ? b : *low_out;
-        *high_out = o->levels.at[b] > o->levels.at[*high_out] ? b : *high_out;
+        e.low = o->levels.at[b] < o->levels.at[e.low] ? b : e.low;
+        e.high = o->levels.at[b] > o->levels.at[e.high] ? b : e.high;
     }
+    return e;
+}
+
+/* The ends of the interval of a target, whose numbers are `stride` apart. */
+static void find_interval(const struct coverage *o, const struct ends *ends, const cvy_span *output, int64_t at,
+                          int64_t stride, double *low_out, double *high_out)
+{
+    if (o->levels.count > 0) {
+        *low_out = cvy_get(output, at + ends->low * stride);
+        *high_out = cvy_get(output, at + ends->high * stride);
+        return;
+    }
+    const double mean = cvy_get(output, at), half = ends->z * exp(cvy_get(output, at + stride) / 2);
+    *low_out = mean - half;
+    *high_out = mean + half;
 }
 
 static void coverage_add(const void *options, const cvy_metric_rows *rows, double *sums)
 {
     const struct coverage *o = options;
     const int64_t blocks = blocks_of(o), each = rows->output->elems / rows->n / blocks;
-    const double z = o->levels.count ? 0 : half_width(o->interval);
-    int low = 0, high = 0;
-    find_ends(o, &low, &high);
-    for (int64_t i = 0; i < rows->n; i++) {
-        const double weight = rows->weight ? rows->weight[i] : 1, share = weight / (double)each;
-        const int64_t first = i * blocks * each;
-        for (int64_t e = 0; e < each && weight != 0; e++) {
-            const double t = cvy_get(rows->target, i * each + e);
-            const double mean = cvy_get(rows->output, first + e), other = cvy_get(rows->output, first + each + e);
-            const double a =
-                o->levels.count ? cvy_get(rows->output, first + low * each + e) : mean - z * exp(other / 2);
-            const double b =
-                o->levels.count ? cvy_get(rows->output, first + high * each + e) : mean + z * exp(other / 2);
-            sums[INSIDE] += t >= a && t <= b ? share : 0;
-            for (int q = 0; q < o->levels.count; q++)
-                sums[NSUMS + q] += t <= cvy_get(rows->output, first + q * each + e) ? share : 0;
-        }
+    const struct ends ends = find_ends(o);
+    for (int64_t i = 0; i < rows->n * each; i++) {
+        const double weight = cvy_rows_weight(rows, i / each, i % each), t = cvy_get(rows->target, i);
+        const int64_t at = i / each * blocks * each + i % each;
+        double low = 0, high = 0;
+        if (weight == 0)
+            continue;
+        find_interval(o, &ends, rows->output, at, each, &low, &high);
+        sums[INSIDE] += t >= low && t <= high ? weight : 0;
+        for (int q = 0; q < o->levels.count; q++)
+            sums[NSUMS + q] += t <= cvy_get(rows->output, at + q * each) ? weight : 0;
         sums[ALL] += weight;
     }
 }
@@ -123,13 +141,12 @@ static void coverage_detail(const void *options, const cvy_shape *output, const 
                             int64_t nrows, cvy_json *json)
 {
     const struct coverage *o = options;
-    int low = 0, high = 0;
+    const struct ends ends = find_ends(o);
     (void)output;
     (void)rows;
     (void)nrows;
-    find_ends(o, &low, &high);
     cvy_json_open(json, "coverage", '{');
-    cvy_json_real(json, "expected", o->levels.count ? o->levels.at[high] - o->levels.at[low] : o->interval);
+    cvy_json_real(json, "expected", o->levels.count ? o->levels.at[ends.high] - o->levels.at[ends.low] : o->interval);
     for (int what = 0; what < 2 && o->levels.count; what++) {
         cvy_json_open(json, what ? "below" : "levels", '[');
         for (int q = 0; q < o->levels.count; q++)

@@ -41,7 +41,7 @@ static void diversity_add(const void *options, const cvy_metric_rows *rows, doub
     const int64_t each = rows->output->elems / rows->n;
     (void)options;
     for (int64_t i = 0; i + 1 < rows->n; i++) {
-        if (rows->weight && (rows->weight[i] == 0 || rows->weight[i + 1] == 0))
+        if (cvy_rows_sample_weight(rows, i) == 0 || cvy_rows_sample_weight(rows, i + 1) == 0)
             continue;
         sums[OUTPUT] += distance2(rows->output, each, i);
         sums[TARGET] += distance2(rows->target, each, i);

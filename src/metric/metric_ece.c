@@ -39,7 +39,7 @@ static void add_position(const struct ece *o, const cvy_metric_rows *rows, int64
                          double *sums)
 {
     const int64_t best = cvy_rows_argmax(rows, i, p);
-    const double weight = cvy_rows_weight(rows, i);
+    const double weight = cvy_rows_weight(rows, i, p);
     const double confidence = best < 0 ? NAN
                                        : exp(cvy_rows_scaled_logit(&o->probability, rows, i, best, p) -
                                              cvy_rows_log_sum(&o->probability, rows, i, p));
@@ -54,7 +54,7 @@ static void ece_add(const void *options, const cvy_metric_rows *rows, double *su
     const struct ece *o = options;
     const int64_t P = cvy_rows_positions(rows);
     for (int64_t i = 0; i < rows->n; i++)
-        for (int64_t p = 0; p < P && cvy_rows_weight(rows, i) != 0; p++) {
+        for (int64_t p = 0; p < P; p++) {
             const int64_t label = cvy_rows_label(&o->probability.labels, rows, i, p);
             if (label >= 0)
                 add_position(o, rows, i, p, label, sums);

@@ -1,10 +1,11 @@
 /*
  * metrics mae and rmse: mean absolute and root mean squared error.
- * They run after each forward pass of a validation or test pass. A sample contributes the mean over its elements. The
- * detail, "mae_by_output" or "rmse_by_output", has the error of each number of a vector, or channel of a map.
+ * They run after each forward pass of a validation or test pass. All elements of a sample count alike, unless weights
+ * say how much each of them counts. The detail, "mae_by_output" or "rmse_by_output", has the error of each number of a
+ * vector, or channel of a map; null if none of its elements has a weight.
  *
- *     mae   sum weight * mean of |output - target| / sum weight
- *     rmse  sqrt(sum weight * mean of (output - target)^2 / sum weight)
+ *     mae   sum weight * |output - target| / sum weight               over samples and elements
+ *     rmse  sqrt(sum weight * (output - target)^2 / sum weight)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,12 +14,12 @@
 #include "base/text/base_json.h"
 #include "metric/metric.h"
 
-enum { ERROR, ALL, NSUMS }; /* then the errors of each output */
+enum { ERROR, WEIGHT, NEACH }; /* of each output */
 
 static int64_t error_nsums(const void *options, const cvy_shape *output)
 {
     (void)options;
-    return NSUMS + cvy_metric_parts(output);
+    return NEACH * cvy_metric_parts(output);
 }
 
 /* cvy_metric_parts() of the sample shape. */
@@ -29,21 +30,17 @@ static int64_t parts_of(const cvy_span *output)
 
 static void add_errors(const cvy_metric_rows *rows, int squared, double *sums)
 {
-    const int64_t each = rows->output->elems / rows->n, parts = parts_of(rows->output);
-    for (int64_t i = 0; i < rows->n; i++) {
-        const double weight = rows->weight ? rows->weight[i] : 1;
-        double error = 0;
-        if (weight == 0)
-            continue;
+    const int64_t each = rows->output->elems / rows->n, part = each / parts_of(rows->output);
+    for (int64_t i = 0; i < rows->n; i++)
         for (int64_t j = 0; j < each; j++) {
+            const double weight = cvy_rows_weight(rows, i, j);
+            double *s = sums + NEACH * (j / part);
+            if (weight == 0)
+                continue;
             const double d = cvy_get(rows->output, i * each + j) - cvy_get(rows->target, i * each + j);
-            const double e = squared ? d * d : fabs(d);
-            error += e;
-            sums[NSUMS + j / (each / parts)] += weight * e * (double)parts / (double)each;
+            s[ERROR] += weight * (squared ? d * d : fabs(d));
+            s[WEIGHT] += weight;
         }
-        sums[ERROR] += weight * error / (double)each;
-        sums[ALL] += weight;
-    }
 }
 
 static void mae_add(const void *options, const cvy_metric_rows *rows, double *sums)
@@ -61,11 +58,15 @@ static void rmse_add(const void *options, const cvy_metric_rows *rows, double *s
 static double mae_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                          int64_t nrows)
 {
+    double error = 0, weight = 0;
     (void)options;
-    (void)output;
     (void)rows;
     (void)nrows;
-    return sums[ERROR] / sums[ALL];
+    for (int64_t k = 0; k < cvy_metric_parts(output); k++) {
+        error += sums[NEACH * k + ERROR];
+        weight += sums[NEACH * k + WEIGHT];
+    }
+    return error / weight;
 }
 
 static double rmse_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
@@ -80,7 +81,7 @@ static void add_detail(const char *name, const cvy_shape *output, const double *
         return;
     cvy_json_open(json, name, '[');
     for (int64_t k = 0; k < cvy_metric_parts(output); k++) {
-        const double mean = sums[NSUMS + k] / sums[ALL];
+        const double mean = sums[NEACH * k + ERROR] / sums[NEACH * k + WEIGHT];
         cvy_json_real(json, NULL, squared ? sqrt(mean) : mean);
     }
     cvy_json_close(json, ']');

@@ -33,11 +33,6 @@ static inline int64_t cvy_rows_positions(const cvy_metric_rows *rows)
     return cvy_span_prod(rows->output, CVY_MIN(2, rows->output->ndim), rows->output->ndim);
 }
 
-static inline double cvy_rows_weight(const cvy_metric_rows *rows, int64_t i)
-{
-    return rows->weight ? rows->weight[i] : 1;
-}
-
 /* Logit k of sample i at position p. */
 static inline double cvy_rows_logit(const cvy_metric_rows *rows, int64_t i, int64_t k, int64_t p)
 {
@@ -45,10 +40,12 @@ static inline double cvy_rows_logit(const cvy_metric_rows *rows, int64_t i, int6
     return cvy_get(rows->output, (i * K + k) * P + p);
 }
 
-/* The label, or -1 if it is ignored. */
+/* The label, or -1 if it does not count: it is ignored, or its weight is 0. */
 static inline int64_t cvy_rows_label(const cvy_metric_labels *o, const cvy_metric_rows *rows, int64_t i, int64_t p)
 {
     const int64_t label = (int64_t)cvy_get(rows->target, i * cvy_rows_positions(rows) + p);
+    if (cvy_rows_weight(rows, i, p) == 0)
+        return -1;
     for (int j = 0; j < o->ignore_label.count; j++)
         if (o->ignore_label.at[j] == label)
             return -1;

@@ -48,12 +48,12 @@ static void add_scores(const cvy_metric_probability *o, const cvy_metric_rows *r
 {
     const int64_t P = cvy_rows_positions(rows);
     for (int64_t i = 0; i < rows->n; i++)
-        for (int64_t p = 0; p < P && cvy_rows_weight(rows, i) != 0; p++) {
+        for (int64_t p = 0; p < P; p++) {
             const int64_t label = cvy_rows_label(&o->labels, rows, i, p);
             if (label < 0)
                 continue;
-            sums[SUM] += cvy_rows_weight(rows, i) * score(o, rows, i, p, label);
-            sums[ALL] += cvy_rows_weight(rows, i);
+            sums[SUM] += cvy_rows_weight(rows, i, p) * score(o, rows, i, p, label);
+            sums[ALL] += cvy_rows_weight(rows, i, p);
         }
 }
 

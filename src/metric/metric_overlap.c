@@ -61,9 +61,9 @@ static void overlap_add(const void *options, const cvy_metric_rows *rows, double
     const struct overlap *o = options;
     const int64_t P = cvy_rows_positions(rows);
     for (int64_t i = 0; i < rows->n; i++)
-        for (int64_t p = 0; p < P && cvy_rows_weight(rows, i) != 0; p++) {
+        for (int64_t p = 0; p < P; p++) {
             const int64_t label = cvy_rows_label(&o->labels, rows, i, p), guess = cvy_rows_argmax(rows, i, p);
-            const double weight = cvy_rows_weight(rows, i);
+            const double weight = cvy_rows_weight(rows, i, p);
             if (label < 0)
                 continue;
             sums[NEACH * label + TRUE_ONES] += weight;

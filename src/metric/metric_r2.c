@@ -6,12 +6,16 @@
  *
  * For several elements there are two averages: the mean of their values (average: uniform, as in scikit-learn's
  * r2_score), or the formula with the squares of all elements added first (average: variance), which is robust to
- * elements that hardly vary. A target that never varies gives 1 if the output equals it exactly, else 0.
+ * elements that hardly vary. A target that never varies gives 1 if the output equals it exactly, else 0. Elements
+ * without a weight in any sample are left out.
  *
- * The detail "r2_by_output" has the mean over the elements of each number of a vector, or channel of a map.
+ * The detail "r2_by_output" has the mean over the elements of each number of a vector, or channel of a map; null if
+ * none of them has a weight.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
+
 #include "base/text/base_json.h"
 #include "metric/metric.h"
 
@@ -25,38 +29,37 @@ static const cvy_option r2_opts[] = {
     {0},
 };
 
-/* sums[0] is the sum of weights; these follow for each element: */
-enum { TARGET, TARGET2, ERROR2, NEACH };
+/* Of each element: */
+enum { WEIGHT, TARGET, TARGET2, ERROR2, NEACH };
 
 static int64_t r2_nsums(const void *options, const cvy_shape *output)
 {
     (void)options;
-    return 1 + NEACH * cvy_shape_elems(output);
+    return NEACH * cvy_shape_elems(output);
 }
 
 static void r2_add(const void *options, const cvy_metric_rows *rows, double *sums)
 {
     const int64_t each = rows->output->elems / rows->n;
     (void)options;
-    for (int64_t i = 0; i < rows->n; i++) {
-        const double weight = rows->weight ? rows->weight[i] : 1;
-        if (weight == 0)
-            continue;
-        sums[0] += weight;
+    for (int64_t i = 0; i < rows->n; i++)
         for (int64_t j = 0; j < each; j++) {
+            const double weight = cvy_rows_weight(rows, i, j);
+            double *s = sums + NEACH * j;
+            if (weight == 0)
+                continue;
             const double y = cvy_get(rows->target, i * each + j), d = cvy_get(rows->output, i * each + j) - y;
-            double *s = sums + 1 + NEACH * j;
+            s[WEIGHT] += weight;
             s[TARGET] += weight * y;
             s[TARGET2] += weight * y * y;
             s[ERROR2] += weight * d * d;
         }
-    }
 }
 
 /* The sum of squared deviations from the mean; 0 if it is within rounding error of 0. */
-static double spread(const double *s, double total)
+static double spread(const double *s)
 {
-    const double variance = s[TARGET2] - s[TARGET] * s[TARGET] / total;
+    const double variance = s[TARGET2] - s[TARGET] * s[TARGET] / s[WEIGHT];
     return variance > 1e-14 * s[TARGET2] ? variance : 0;
 }
 
@@ -65,20 +68,36 @@ static double explained(double error2, double spread2)
     return spread2 > 0 ? 1 - error2 / spread2 : error2 == 0;
 }
 
+/* The mean over the elements first .. end - 1 that count; NaN if none does. */
+static double mean_of(const double *sums, int64_t first, int64_t end)
+{
+    double sum = 0, count = 0;
+    for (int64_t j = first; j < end; j++) {
+        const double *s = sums + NEACH * j;
+        if (s[WEIGHT] > 0) {
+            sum += explained(s[ERROR2], spread(s));
+            count++;
+        }
+    }
+    return sum / count;
+}
+
 static double r2_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                         int64_t nrows)
 {
     const int64_t each = cvy_shape_elems(output);
-    double mean = 0, error2 = 0, spread2 = 0;
+    double error2 = 0, spread2 = 0, weight = 0;
     (void)rows;
     (void)nrows;
+    if (!((const struct r2 *)options)->by_variance)
+        return mean_of(sums, 0, each);
     for (int64_t j = 0; j < each; j++) {
-        const double *s = sums + 1 + NEACH * j;
-        mean += explained(s[ERROR2], spread(s, sums[0])) / (double)each;
+        const double *s = sums + NEACH * j;
         error2 += s[ERROR2];
-        spread2 += spread(s, sums[0]);
+        spread2 += s[WEIGHT] > 0 ? spread(s) : 0;
+        weight += s[WEIGHT];
     }
-    return ((const struct r2 *)options)->by_variance ? explained(error2, spread2) : mean;
+    return weight > 0 ? explained(error2, spread2) : NAN;
 }
 
 static void r2_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
@@ -91,14 +110,8 @@ static void r2_detail(const void *options, const cvy_shape *output, const double
     if (parts < 2)
         return;
     cvy_json_open(json, "r2_by_output", '[');
-    for (int64_t k = 0; k < parts; k++) {
-        double mean = 0;
-        for (int64_t j = k * each; j < (k + 1) * each; j++) {
-            const double *s = sums + 1 + NEACH * j;
-            mean += explained(s[ERROR2], spread(s, sums[0])) / (double)each;
-        }
-        cvy_json_real(json, NULL, mean);
-    }
+    for (int64_t k = 0; k < parts; k++)
+        cvy_json_real(json, NULL, mean_of(sums, k * each, (k + 1) * each));
     cvy_json_close(json, ']');
 }
 

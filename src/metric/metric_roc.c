@@ -73,7 +73,7 @@ static int roc_row(const void *options, const cvy_metric_rows *rows, int64_t i, 
     const double score = log_odds(rows, i, o->positive);
     cols[SCORE] = score == score ? (float)score : -INFINITY;
     cols[LABEL] = label == o->positive;
-    cols[WEIGHT] = (float)cvy_rows_weight(rows, i);
+    cols[WEIGHT] = (float)cvy_rows_weight(rows, i, 0);
     return 1;
 }
 

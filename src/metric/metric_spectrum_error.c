@@ -92,7 +92,7 @@ static void spectrum_error_add(const void *options, const cvy_metric_rows *rows,
     const int64_t channels = cvy_metric_parts(&o->sample), each = cvy_shape_elems(&o->sample) / channels,
                   planes = each / (o->of.h * o->of.w);
     for (int64_t i = 0; i < rows->n; i++) {
-        const double weight = rows->weight ? rows->weight[i] : 1;
+        const double weight = cvy_rows_sample_weight(rows, i);
         if (weight == 0)
             continue;
         sums[0] += weight;

@@ -50,13 +50,13 @@ static void top_k_add(const void *options, const cvy_metric_rows *rows, double *
     const struct top_k *o = options;
     const int64_t P = cvy_rows_positions(rows);
     for (int64_t i = 0; i < rows->n; i++)
-        for (int64_t p = 0; p < P && cvy_rows_weight(rows, i) != 0; p++) {
+        for (int64_t p = 0; p < P; p++) {
             const int64_t label = cvy_rows_label(&o->labels, rows, i, p);
             if (label < 0)
                 continue;
             const int64_t before = place(rows, i, p, label);
-            sums[RIGHT] += before >= 0 && before < o->k ? cvy_rows_weight(rows, i) : 0;
-            sums[ALL] += cvy_rows_weight(rows, i);
+            sums[RIGHT] += before >= 0 && before < o->k ? cvy_rows_weight(rows, i, p) : 0;
+            sums[ALL] += cvy_rows_weight(rows, i, p);
         }
 }
 

@@ -22,6 +22,8 @@
 #define CVY_RUN_CALIBRATION "calibration.json" /* the temperature of `convoy test --calibrate` */
 #define CVY_RUN_ANALYSIS "analysis.json"       /* other methods on the test data, written by another program */
 #define CVY_RUN_REPORT "report.html"
+#define CVY_ENSEMBLE_SCORES "ensemble.json" /* of a folder of runs: the scores of `convoy test` */
+#define CVY_ENSEMBLE_REPORT "ensemble.html"
 #define CVY_RUN_LOCK "lock" /* locked by rank 0 while the run is active */
 
 enum { CVY_RUN_PATH = 640 }; /* bytes of a buffer for a path into a run folder */

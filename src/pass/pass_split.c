@@ -321,8 +321,10 @@ static cvy_status source_of(struct splitting *s, const cvy_node *node, const cvy
         CVY_TRY(gathered(s, of, node, out));
         return add_node(s, "scale", node->name, "share", node, &by, *out, out);
     }
+    if (part->lacks_channels >> i & 1)
+        return shared(s, of, part->dim - 1, node, out);
     *out = s->place[of->index].value;
-    return has_axis(node, of, part) ? shared(s, of, part->dim, node, out) : CVY_OK;
+    return part->has_axis >> i & 1 || has_axis(node, of, part) ? shared(s, of, part->dim, node, out) : CVY_OK;
 }
 
 /* Variables that the part has created are parts, too. unit_of: the number of channels that are split: a dimension of a
@@ -458,12 +460,33 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
 
 /* ---- the graph ---- */
 
-/* Inputs are split along a spatial axis if they have it. */
+/* Whether the losses read the value as their weight, and nothing else reads it. A mask is summed before the first
+ * forward, when no rank can ask others for their parts. */
+static int is_loss_weight(const struct splitting *s, const cvy_value *of)
+{
+    enum { WEIGHT = 3 }; /* the source of a loss: op/loss/op_loss.h */
+    int readers = 0;
+    for (int i = 0; i < s->whole->nnode; i++) {
+        const cvy_node *node = s->whole->node[i];
+        for (int k = 0; k < node->nsrc && !node->removed; k++) {
+            if (node->src[k] != of)
+                continue;
+            const int is_cut = strcmp(node->op->name, "redistribute") == 0; /* by another spatial axis */
+            if (!(node->op->flags & CVY_OP_LOSS && k == WEIGHT) && strcmp(node->op->name, "weight_sum") != 0 &&
+                !(is_cut && is_loss_weight(s, node->dst[0])))
+                return 0;
+            readers++;
+        }
+    }
+    return readers > 0;
+}
+
+/* Inputs are split along a spatial axis if they have it, but masks are not. */
 static cvy_status take_feed(struct splitting *s, const cvy_value *of)
 {
     const int dim = split_along(s, CVY_SPLIT_SPACE);
     const int is_split = s->split->axis != CVY_AXIS_TENSOR && !of->per_step && cvy_dtype_is_real(of->dtype) &&
-                         of->shape.ndim > dim && of->shape.dim[dim] >= s->split->parts;
+                         of->shape.ndim > dim && of->shape.dim[dim] >= s->split->parts && !is_loss_weight(s, of);
     cvy_shape shape = of->shape;
     cvy_value *value = NULL;
     if (is_split)

@@ -48,12 +48,15 @@ static void copy_parts(const void *from, cvy_dtype dtype, const cvy_plan_feed *f
     }
 }
 
-/* A skipped sample has weight 0. Others have the weight in the data, or 1. */
-static void fill_weights(const cvy_plan_feed *feed, int64_t n, const double *weight, const void *own)
+/* A skipped sample has weight 0. Others have the weight in the data, own [n, own_elems], or 1. A mask is filled from
+ * one number for each sample, too. */
+static void fill_weights(const cvy_plan_feed *feed, int64_t n, const double *weight, const float *own,
+                         int64_t own_elems)
 {
     const cvy_span dst = {.dtype = feed->dtype, .data = feed->data};
-    for (int64_t i = 0; i < n; i++)
-        cvy_set(&dst, i, weight[i] * (own ? ((const float *)own)[i] : 1.0));
+    const int64_t elems = (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype));
+    for (int64_t i = 0; i < n * elems; i++)
+        cvy_set(&dst, i, weight[i / elems] * (own ? own[i / elems * own_elems + i % elems % own_elems] : 1.0));
 }
 
 static int64_t field_elems(const cvy_dataset_info *data, int f, const cvy_field_part *part)
@@ -65,21 +68,23 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
                            const cvy_field_part *part, const int64_t *sample, const double *sample_weight)
 {
     const void *own_weight = NULL;
+    int64_t weight_elems = 1;
     if (n == 0) /* a rank that never has samples has no memory for them */
         return;
     for (int f = 0; f < data->nfield; f++) {
         const cvy_field *from = &data->field[f];
         cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
-        if (strcmp(from->name, "weight") == 0)
+        if (strcmp(from->name, "weight") == 0) {
             own_weight = from->dtype == CVY_DTYPE_F32 ? field[f] : NULL;
-        else if (feed && field[f] && feed->tile && !(part && part[f].is_part))
+            weight_elems = cvy_shape_elems(&from->shape);
+        } else if (feed && field[f] && feed->tile && !(part && part[f].is_part))
             copy_parts(field[f], from->dtype, feed, n);
         else if (feed && field[f])
             copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * field_elems(data, f, part));
     }
     cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
     if (weight)
-        fill_weights(weight, n, sample_weight, own_weight);
+        fill_weights(weight, n, sample_weight, own_weight, weight_elems);
     if (id)
         memcpy(id->data, sample, (size_t)n * sizeof *sample);
 }
@@ -118,7 +123,7 @@ static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
     for (int f = 0; f < data->nfield; f++) {
         const cvy_field *from = &data->field[f];
         const cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
-        if (!feed || strcmp(from->name, "weight") == 0)
+        if (!feed || (strcmp(from->name, "weight") == 0 && from->shape.ndim == 0))
             continue;
         cvy_tile tile;
         if (!feed->per_step)

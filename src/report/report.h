@@ -59,6 +59,12 @@
  * with the data as a set (src/metric/metric_samples.h). The details of metrics are members of the top level. The writer
  * should thin curves of more than some thousand points.
  *
+ * ensemble.json, which `test FOLDER` writes for a folder of runs, has the members of test.json for the ensemble, and:
+ *     {"calibrated": true, "members": [{"run": "runs/1", "temperature": 1.3, "reliability": {..},
+ *      "metrics": {"accuracy": 0.76}}, ..], "mean": {"accuracy": 0.76}, "spread": {"accuracy": 0.002}}
+ *
+ * "mean" and "spread", the standard deviation, are those of the members.
+ *
  * analysis.json, which any program may write that compares the network with other methods on the test data, as
  * examples/collider does (every member may be missing):
  *     {"checkpoint": "step-00004500",
@@ -111,6 +117,7 @@ void cvy_report_fields(cvy_report *r); /* this and the next three are parts of t
 void cvy_report_spectrum(cvy_report *r);
 void cvy_report_reliability(cvy_report *r);
 void cvy_report_generated(cvy_report *r);
+void cvy_report_ensemble_charts(cvy_report *r); /* curves and reliability of ensemble.json, in r->test */
 void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 

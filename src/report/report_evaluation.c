@@ -34,14 +34,18 @@ static cvy_status read_curve(cvy_report *r, const char *name, double area, const
     return cvy_pool_strdup(r->pool, name, &c->name);
 }
 
+/* What the scores are of: an ensemble has members, and no model of its own. */
+static const char *own_name(const cvy_report *r)
+{
+    const char *model = cvy_report_model(r);
+    return model ? model : cvy_tree_at(r->test, "members") ? "ensemble" : "network";
+}
+
 static int read_curves(cvy_report *r, struct curve *curve)
 {
     const cvy_tree *roc = cvy_tree_at(r->test, "roc"), *baselines = cvy_tree_at(r->analysis, "baselines");
     int n = 0;
-    if (!roc ||
-        read_curve(r, cvy_report_model(r) ? cvy_report_model(r) : "network", cvy_report_area(r), roc, &curve[n]) !=
-            CVY_OK ||
-        curve[n++].n < 2)
+    if (!roc || read_curve(r, own_name(r), cvy_report_area(r), roc, &curve[n]) != CVY_OK || curve[n++].n < 2)
         return 0;
     for (int i = 0; baselines && baselines->kind == CVY_TREE_LIST && i < baselines->count && n < CURVES_MAX; i++) {
         const char *name = cvy_tree_text_at(baselines->child[i], "name");
@@ -405,6 +409,18 @@ static void comparison(cvy_report *r)
         comparison_row(r, name ? name : "baseline", baselines->child[i]);
     }
     cvy_text_add(&r->html, "</tbody></table>\n");
+}
+
+void cvy_report_ensemble_charts(cvy_report *r)
+{
+    struct confusion matrix = {0};
+    cvy_text_add(&r->html, "<section><h2>Answers of the ensemble</h2>\n<div class=\"charts\">\n");
+    roc(r);
+    confusion(r, &matrix);
+    cvy_report_reliability(r);
+    cvy_text_add(&r->html, "</div>\n");
+    mistakes(r, &matrix);
+    cvy_text_add(&r->html, "</section>\n");
 }
 
 void cvy_report_test(cvy_report *r)

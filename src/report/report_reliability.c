@@ -11,15 +11,16 @@
 #include "report/report_svg.h"
 
 enum { PLAIN, CALIBRATED, KINDS };
+enum { MEMBERS_SHOWN = 6 }; /* of an ensemble, as thin lines */
 
 struct bins { /* of one kind; n 0: none */
     double *count, *confidence, *accuracy;
     int64_t n;
 };
 
-static void read_bins(cvy_report *r, const char *key, struct bins *b)
+static void read_bins(cvy_report *r, const cvy_tree *from, const char *key, struct bins *b)
 {
-    const cvy_tree *tree = cvy_tree_at(r->test, key);
+    const cvy_tree *tree = cvy_tree_at(from, key);
     int64_t n[3] = {0};
     if (tree && cvy_tree_reals(r->pool, cvy_tree_at(tree, "count"), &b->count, &n[0]) == CVY_OK &&
         cvy_tree_reals(r->pool, cvy_tree_at(tree, "confidence"), &b->confidence, &n[1]) == CVY_OK &&
@@ -78,17 +79,40 @@ static cvy_status counts(cvy_report *r, const struct bins *bins, const char *con
     return CVY_OK;
 }
 
+/* The lines of the members of an ensemble. */
+static void add_members(cvy_report *r, cvy_chart *chart)
+{
+    const cvy_tree *members = cvy_tree_at(r->test, "members");
+    for (int i = 0; members && members->kind == CVY_TREE_LIST && i < members->count && i < MEMBERS_SHOWN; i++) {
+        struct bins b = {0};
+        read_bins(r, members->child[i], "reliability", &b);
+        drop_empty(&b);
+        cvy_chart_add(chart,
+                      &(cvy_series){.name = i == 0 ? "single networks" : NULL,
+                                    .draw = CVY_DRAW_LINE,
+                                    .color = -1,
+                                    .faint = 1,
+                                    .x = b.confidence,
+                                    .y = b.accuracy,
+                                    .n = b.n},
+                      1);
+    }
+}
+
 void cvy_report_reliability(cvy_report *r)
 {
     static const double unit[] = {0, 1};
     struct bins bins[KINDS] = {{0}};
     char note[200] = "";
-    read_bins(r, "reliability", &bins[PLAIN]);
-    read_bins(r, "reliability_calibrated", &bins[CALIBRATED]);
+    read_bins(r, r->test, "reliability", &bins[PLAIN]);
+    read_bins(r, r->test, "reliability_calibrated", &bins[CALIBRATED]);
     if (bins[PLAIN].n == 0)
         return;
     const int has_calibrated = bins[CALIBRATED].n > 0;
-    const char *const name[] = {has_calibrated ? "as trained" : NULL, "calibrated"};
+    const char *const name[] = {has_calibrated                    ? "as trained"
+                                : cvy_tree_at(r->test, "members") ? "ensemble"
+                                                                  : NULL,
+                                "calibrated"};
     write_note(r, has_calibrated, note, sizeof note);
     if (counts(r, bins, name) != CVY_OK)
         return;
@@ -111,6 +135,7 @@ void cvy_report_reliability(cvy_report *r)
                                     .n = bins[kind].n},
                       1);
     }
+    add_members(r, &chart);
     cvy_chart_add(&chart, &(cvy_series){.draw = CVY_DRAW_DASHED, .color = -1, .x = unit, .y = unit, .n = 2}, 2);
     cvy_chart_write(&r->html, &chart);
 }

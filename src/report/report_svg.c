@@ -337,7 +337,7 @@ static void draw_series(struct canvas *v, const cvy_series *s)
     int64_t npoint = 0;
     switch (s->draw) {
     case CVY_DRAW_LINE:
-        draw_line(v, s, "line");
+        draw_line(v, s, s->faint ? "line thin" : "line");
         for (int64_t i = 0; i < s->n; i++)
             npoint += isfinite(s->y[i]);
         for (int64_t i = 0; i < s->n && npoint <= DOTS_MAX && !s->faint; i++)

@@ -24,7 +24,7 @@ typedef struct cvy_series {
     const char *name; /* in the legend; NULL: no legend entry */
     cvy_draw draw;
     int color; /* 0..7: class c0 .. c7; -1: neutral */
-    int faint; /* drawn pale: the band between minimum and maximum */
+    int faint; /* drawn pale: the band between minimum and maximum, or a line behind another one */
     const double *x, *y, *y_low;
     int64_t n;
 } cvy_series;

@@ -153,22 +153,6 @@ cvy_status cvy_applied_apply(cvy_applied *b, int64_t round, const cvy_rows *rows
     return cvy_network_apply_rows(n, cvy_dataset_describe(b->data), first, rows->n, rows->field, out, n->noutput);
 }
 
-const void *cvy_applied_target(const cvy_applied *b, const cvy_rows *rows, const cvy_field **field_out)
-{
-    const cvy_dataset_info *info = cvy_dataset_describe(b->data);
-    const void *target = NULL;
-    *field_out = cvy_dataset_target(info);
-    for (int f = 0; f < info->nfield; f++) {
-        const cvy_field *field = &info->field[f];
-        if (strcmp(field->name, "weight") == 0 && field->dtype == CVY_DTYPE_F32)
-            for (int64_t i = 0; i < rows->n; i++)
-                rows->weight[i] *= ((const float *)rows->field[f])[i];
-        else if (field == *field_out)
-            target = rows->field[f];
-    }
-    return target;
-}
-
 cvy_status cvy_applied_gather(const cvy_applied *b, int64_t round, size_t bytes, void *block, size_t *bytes_of)
 {
     cvy_comm *comm = b->context->comm;

@@ -38,8 +38,6 @@ int64_t cvy_applied_range(const cvy_applied *b, int64_t round, int rank, int64_t
 cvy_status cvy_applied_get(cvy_applied *b, int64_t round, const cvy_rows **out);
 /* Computes all outputs of the network for this rank's block. output: [block, elements] of each. */
 cvy_status cvy_applied_apply(cvy_applied *b, int64_t round, const cvy_rows *rows, float *const *output);
-/* The target of the rows, or NULL; multiplies their weights by the data's own. */
-const void *cvy_applied_target(const cvy_applied *b, const cvy_rows *rows, const cvy_field **field_out);
 /* Gathers `bytes` of each sample of all ranks' blocks on rank 0, behind its own block: there must be room for a block
  * more than ranks. bytes_of: [ranks]. Collective. */
 cvy_status cvy_applied_gather(const cvy_applied *b, int64_t round, size_t bytes, void *block, size_t *bytes_of);

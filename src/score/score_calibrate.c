@@ -20,36 +20,50 @@
 #include "metric/metric.h"
 #include "network/network_calibration.h"
 #include "score/score_applied.h"
+#include "score/score_metrics.h"
+#include "score/score_rows.h"
 
 struct fit {
     cvy_applied applied;
     int64_t elems, labels; /* of a sample: logits, and positions that have a label */
     int64_t nclasses;      /* logits of a position; a single logit stands for two classes */
-    int64_t row;           /* floats of a gathered row: logits, labels, weight */
+    int64_t row;           /* floats of a gathered row: logits, labels, weights of the labels */
     float *block;          /* [block, row], then on rank 0 those of all ranks */
     float *output;         /* [block, elems] */
     size_t *bytes_of;
-    float *all; /* on rank 0: [samples, row] */
+    cvy_bytes weights; /* of a batch */
+    cvy_ints ignored;  /* labels that do not count */
+    float *all;        /* on rank 0: [samples, row] */
 };
 
 /* ---- gathering logits, labels and weights ---- */
 
-static cvy_status check_network(struct fit *f)
+static cvy_status check_classes(const cvy_network *n, const char *run)
+{
+    CVY_CHECK(
+        n->spec.data.nclasses > 1, CVY_E_CONFIG,
+        "%s was trained on numbers: only the probabilities of classes have a temperature; the losses gaussian_nll "
+        "and quantile say how sure numbers are",
+        run);
+    return CVY_OK;
+}
+
+static cvy_status check_data(struct fit *f)
 {
     const cvy_network *n = f->applied.network;
     const cvy_shape *shape = &n->output[0].shape;
-    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(f->applied.data));
+    const cvy_dataset_info *data = cvy_dataset_describe(f->applied.data);
+    const cvy_field *target = cvy_dataset_target(data);
     f->elems = cvy_shape_elems(shape);
     f->nclasses = shape->ndim > 0 ? shape->dim[0] : 1;
     f->labels = f->elems / f->nclasses;
-    CVY_CHECK(n->spec.data.nclasses > 1 && target->dtype != CVY_DTYPE_F32 && target->dtype != CVY_DTYPE_F64,
-              CVY_E_CONFIG, "%s was trained on numbers: only the probabilities of classes have a temperature",
-              n->spec.job->file);
+    f->row = f->elems + 2 * f->labels;
+    CVY_CHECK(!cvy_dtype_is_real(target->dtype), CVY_E_CONFIG, "%s has numbers, %s, and no labels to calibrate on",
+              data->path ? data->path : data->format, target->name);
     CVY_CHECK(cvy_shape_elems(&target->shape) == f->labels, CVY_E_SHAPE,
               "an output of %s for each sample, and a target of %s: a temperature needs a label for each position",
               cvy_shape_text(shape), cvy_shape_text(&target->shape));
-    f->row = f->elems + f->labels + 1;
-    return CVY_OK;
+    return cvy_score_ignored(n->spec.job, data, &f->ignored);
 }
 
 static cvy_status allocate(struct fit *f)
@@ -65,17 +79,18 @@ static cvy_status allocate(struct fit *f)
 static cvy_status compute(struct fit *f, int64_t round)
 {
     const cvy_rows *rows = NULL;
-    const cvy_field *field = NULL;
+    cvy_score_rows with;
     CVY_TRY(cvy_applied_get(&f->applied, round, &rows));
-    const cvy_status status = cvy_applied_apply(&f->applied, round, rows, &f->output);
-    const void *target = cvy_applied_target(&f->applied, rows, &field);
-    const cvy_span labels = {.dtype = field->dtype, .data = (void *)(uintptr_t)target};
-    for (int64_t i = 0; i < rows->n && status == CVY_OK; i++) {
+    cvy_status status = cvy_applied_apply(&f->applied, round, rows, &f->output);
+    if (status == CVY_OK)
+        status = cvy_score_rows_of(cvy_dataset_describe(f->applied.data), rows, &f->weights, &with);
+    for (int64_t i = 0; status == CVY_OK && i < rows->n; i++) {
         float *row = f->block + i * f->row;
         memcpy(row, f->output + i * f->elems, sizeof *row * (size_t)f->elems);
-        for (int64_t p = 0; p < f->labels; p++)
-            row[f->elems + p] = (float)cvy_get(&labels, i * f->labels + p);
-        row[f->row - 1] = (float)rows->weight[i];
+        for (int64_t p = 0; p < f->labels; p++) {
+            row[f->elems + p] = (float)cvy_get(&with.target, i * f->labels + p);
+            row[f->elems + f->labels + p] = (float)with.weight[i * with.weight_each + p % with.weight_each];
+        }
     }
     cvy_loader_release(f->applied.loader, rows);
     return status;
@@ -121,28 +136,44 @@ static double slope_of(const struct fit *f, const float *row, int64_t p, double 
     return mean / sum - row[label * f->labels + p];
 }
 
-/* Labels below 0 belong to no class, as in a map of labels; others were checked by the metrics. */
+static int is_ignored(const struct fit *f, int64_t label)
+{
+    for (int i = 0; i < f->ignored.count; i++)
+        if (f->ignored.at[i] == label)
+            return 1;
+    return 0;
+}
+
+/* The metrics have checked that each label that counts is a class. */
 static double slope(const struct fit *f, double b)
 {
     double sum = 0;
     for (int64_t i = 0; i < f->applied.nsamples; i++) {
-        const float *row = f->all + i * f->row, weight = row[f->row - 1];
-        for (int64_t p = 0; p < f->labels && weight != 0; p++)
-            if (row[f->elems + p] >= 0)
-                sum += weight * slope_of(f, row, p, b);
+        const float *row = f->all + i * f->row, *label = row + f->elems, *weight = label + f->labels;
+        for (int64_t p = 0; p < f->labels; p++)
+            if (weight[p] != 0 && !is_ignored(f, (int64_t)label[p]))
+                sum += weight[p] * slope_of(f, row, p, b);
     }
     return sum;
 }
 
-/* Temperatures from 0.001 to 1000. If the slope has one sign on all of this range, the end is taken. */
-static double find_temperature(const struct fit *f)
+/* By bisection, between 0.001 and 1000. */
+static cvy_status find_temperature(const struct fit *f, double *temperature_out)
 {
     double low = log(1e-3), high = log(1e3);
+    CVY_CHECK(slope(f, exp(high)) > 0, CVY_E_NUMERIC,
+              "all answers to the samples of the calibration are right, so no temperature above 0.001 has the least "
+              "nll: calibrate on more samples, or on harder ones (--calibrate-on)");
+    CVY_CHECK(
+        slope(f, exp(low)) < 0, CVY_E_NUMERIC,
+        "the answers are no better than chance, so no temperature below 1000 has the least nll: are these the classes "
+        "of the training, in the same order?");
     for (int i = 0; i < 60; i++) {
         const double middle = (low + high) / 2;
         *(slope(f, exp(middle)) < 0 ? &low : &high) = middle;
     }
-    return exp(-(low + high) / 2);
+    *temperature_out = exp(-(low + high) / 2);
+    return CVY_OK;
 }
 
 /* The value of a metric on all rows with a temperature. */
@@ -158,6 +189,7 @@ static cvy_status measure(const struct fit *f, const char *name, double temperat
     cvy_metric *metric = NULL;
     cvy_comm *self = NULL;
     int32_t *labels = NULL;
+    double *weight = NULL;
     cvy_status status = CVY_OK;
     memcpy(output.dim + 1, shape->dim, sizeof *shape->dim * (size_t)shape->ndim);
     snprintf(text, sizeof text, "{temperature: %.17g}", temperature);
@@ -166,35 +198,53 @@ static cvy_status measure(const struct fit *f, const char *name, double temperat
     CVY_TRY_OUT(cvy_metric_create(name, options, shape, &metric));
     CVY_TRY_OUT(cvy_comm_create_self(&self));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *labels * (size_t)f->labels, &labels));
-    if (f->labels > 1)
-        cvy_metric_ignore(metric, -1);
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *weight * (size_t)f->labels, &weight));
+    for (int i = 0; i < f->ignored.count; i++)
+        cvy_metric_ignore(metric, f->ignored.at[i]);
     for (int64_t i = 0; i < b->nsamples; i++) {
         float *row = f->all + i * f->row;
-        const double weight = row[f->row - 1];
-        for (int64_t p = 0; p < f->labels; p++)
+        for (int64_t p = 0; p < f->labels; p++) {
             labels[p] = (int32_t)row[f->elems + p];
+            weight[p] = row[f->elems + f->labels + p];
+        }
         output.data = row;
         target.data = labels;
-        CVY_TRY_OUT(cvy_metric_add(
-            metric, &(cvy_metric_rows){.n = 1, .output = &output, .target = &target, .weight = &weight}));
+        const cvy_metric_rows rows = {
+            .n = 1, .output = &output, .target = &target, .weight = weight, .weight_each = f->labels};
+        CVY_TRY_OUT(cvy_metric_add(metric, &rows));
     }
     CVY_TRY_OUT(cvy_metric_finish(metric, self, value_out, NULL));
 out:
     cvy_metric_destroy(&metric);
     cvy_mem_free(&labels);
+    cvy_mem_free(&weight);
     cvy_pool_destroy(&pool);
     if (self)
         self->ops->destroy(self);
     return status;
 }
 
+static int counts_any(const struct fit *f)
+{
+    for (int64_t i = 0; i < f->applied.nsamples; i++) {
+        const float *label = f->all + i * f->row + f->elems, *weight = label + f->labels;
+        for (int64_t p = 0; p < f->labels; p++)
+            if (weight[p] != 0 && !is_ignored(f, (int64_t)label[p]))
+                return 1;
+    }
+    return 0;
+}
+
 static cvy_status fit(struct fit *f, cvy_calibration *c)
 {
+    CVY_CHECK(counts_any(f), CVY_E_FORMAT,
+              "no sample counts for the calibration: all weights are 0, or all labels are ignored; use other data "
+              "(--calibrate-on)");
     CVY_TRY(measure(f, "nll", 1, &c->nll[0]));
     CVY_TRY(measure(f, "ece", 1, &c->ece[0]));
     CVY_CHECK(isfinite(c->nll[0]), CVY_E_NUMERIC,
               "an output of the network is not finite on the validation data, so no temperature can be fitted");
-    c->temperature = find_temperature(f);
+    CVY_TRY(find_temperature(f, &c->temperature));
     c->samples = f->applied.nsamples;
     CVY_TRY(measure(f, "nll", c->temperature, &c->nll[1]));
     return measure(f, "ece", c->temperature, &c->ece[1]);
@@ -215,9 +265,11 @@ static cvy_status calibrate(struct fit *f, cvy_context *context, const char *run
     cvy_text_release(&checkpoint);
     CVY_TRY(cvy_comm_agree(comm, status));
     CVY_TRY(cvy_applied_open(&f->applied, context, run, &opts, 0));
-    status = cvy_applied_open_validation(&f->applied, data);
+    status = check_classes(f->applied.network, run);
     if (status == CVY_OK)
-        status = check_network(f);
+        status = cvy_applied_open_validation(&f->applied, data);
+    if (status == CVY_OK)
+        status = check_data(f);
     if (status == CVY_OK)
         status = cvy_applied_start(&f->applied, 0);
     if (status == CVY_OK)
@@ -248,6 +300,7 @@ cvy_status cvy_run_calibrate(cvy_context *context, const char *run, const char *
         cvy_result_write(result_out, &result, sizeof result);
     }
     cvy_applied_close(&f.applied);
+    cvy_mem_free(&f.weights.data);
     cvy_mem_free(&f.block);
     cvy_mem_free(&f.output);
     cvy_mem_free(&f.bytes_of);

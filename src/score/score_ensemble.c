@@ -15,8 +15,10 @@
 #include <string.h>
 
 #include "base/base_file.h"
+#include "base/base_hash.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
+#include "op/loss/op_distribution.h"
 
 /* ---- probabilities ---- */
 
@@ -124,6 +126,36 @@ static int has_dropout(const cvy_network *n)
     return 0;
 }
 
+/* The distribution that the first loss of a job trains, or NULL. */
+static const cvy_distribution_def *distribution_of(const cvy_job *job)
+{
+    const cvy_op_def *op = job->train.nloss > 0 ? cvy_op_find(job->train.loss[0].name) : NULL;
+    return op ? cvy_distribution_of(op) : NULL;
+}
+
+/* Outputs of one shape may mean different things: means, or quantiles of several levels. */
+static cvy_status check_meaning(const cvy_ensemble *e, int m)
+{
+    const cvy_job *a = e->member[0].network->spec.job, *b = e->member[m].network->spec.job;
+    const cvy_distribution_def *of_a = distribution_of(a), *of_b = distribution_of(b);
+    struct cvy_distribution x = {0}, y = {0};
+    if (!of_a && !of_b)
+        return CVY_OK;
+    CVY_CHECK(of_a == of_b, CVY_E_CONFIG,
+              "%s was trained with the loss %s and %s with %s, so their outputs mean different things: they make no "
+              "ensemble",
+              e->name[0], a->train.nloss ? a->train.loss[0].name : "of its data", e->name[m],
+              b->train.nloss ? b->train.loss[0].name : "of its data");
+    const cvy_op_def *op = cvy_op_find(a->train.loss[0].name);
+    CVY_TRY(cvy_distribution_parse(op, a->train.loss[0].options, &x));
+    CVY_TRY(cvy_distribution_parse(op, b->train.loss[0].options, &y));
+    for (int i = 0; i < x.levels.count && i < y.levels.count; i++)
+        CVY_CHECK(x.levels.at[i] == y.levels.at[i], CVY_E_CONFIG,
+                  "level %d of the quantiles is %g in %s and %g in %s: they make no ensemble", i + 1, x.levels.at[i],
+                  e->name[0], y.levels.at[i], e->name[m]);
+    return CVY_OK;
+}
+
 /* Compares a member with the first one. */
 static cvy_status check_member(const cvy_ensemble *e, int m)
 {
@@ -144,7 +176,7 @@ static cvy_status check_member(const cvy_ensemble *e, int m)
         CVY_CHECK(cvy_shape_equal(&a->output[k].shape, &b->output[k].shape), CVY_E_SHAPE,
                   "output %s is %s in %s and %s in %s: they make no ensemble", a->output[k].name,
                   cvy_shape_text(&a->output[k].shape), e->name[0], cvy_shape_text(&b->output[k].shape), e->name[m]);
-    return CVY_OK;
+    return check_meaning(e, m);
 }
 
 /* ---- what is computed ---- */
@@ -182,6 +214,24 @@ static cvy_status list_answers(cvy_ensemble *e)
     return CVY_OK;
 }
 
+/* Ranks may see a folder at different times. */
+static cvy_status check_same_members(const cvy_ensemble *e, cvy_comm *comm)
+{
+    cvy_hasher h;
+    cvy_hash_begin(&h);
+    for (int m = 0; m < e->nmember; m++)
+        cvy_hash_add(&h, e->name[m], strlen(e->name[m]) + 1);
+    const uint64_t mine = cvy_hash_end(&h);
+    uint64_t first = mine;
+    CVY_TRY(comm->ops->broadcast(comm, &first, sizeof first, 0));
+    return cvy_comm_agree(comm, first == mine
+                                    ? CVY_OK
+                                    : cvy_error_set(CVY_E_DISAGREE,
+                                                    "rank %d finds %d members, and they are not those of rank "
+                                                    "0: name the runs, or use a folder that all ranks see alike",
+                                                    comm->rank, e->nmember));
+}
+
 cvy_status cvy_ensemble_open(cvy_ensemble *e, cvy_context *context, const cvy_ensemble_opts *o)
 {
     const cvy_network_opts opts = {.size = sizeof opts, .job = o->job, .outputs = o->outputs, .weights = o->weights};
@@ -193,6 +243,7 @@ cvy_status cvy_ensemble_open(cvy_ensemble *e, cvy_context *context, const cvy_en
     if (status == CVY_OK)
         status = list_members(e, o);
     CVY_TRY(cvy_comm_agree(context->comm, status));
+    CVY_TRY(check_same_members(e, context->comm));
     for (int m = 0; m < e->nmember; m++) {
         status = cvy_applied_open(&e->member[m], context, e->name[m], &opts, o->passes > 0);
         if (status != CVY_OK)

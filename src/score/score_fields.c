@@ -54,13 +54,18 @@ void cvy_fields_name(const cvy_fields *f, int64_t channel, char *text, size_t ro
 
 /* ---- which samples are shown ---- */
 
+/* Positions that a mask leaves out have no target. A sample without any other has no error. */
 static double error_of(const cvy_fields *f, const float *row, int64_t channel)
 {
     const float *output = row + channel * f->stride, *target = output + f->elems;
     double sum = 0;
+    int64_t count = 0;
     for (int64_t i = 0; i < f->stride; i++)
-        sum += ((double)output[i] - target[i]) * ((double)output[i] - target[i]);
-    return sqrt(sum / (double)f->stride);
+        if (!isnan(target[i])) {
+            sum += ((double)output[i] - target[i]) * ((double)output[i] - target[i]);
+            count++;
+        }
+    return count > 0 ? sqrt(sum / (double)count) : 0;
 }
 
 /* The largest error comes first, and of equal ones the first sample; an error that is not a number is the largest. */

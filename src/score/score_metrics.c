@@ -60,6 +60,44 @@ static cvy_status check_target(const cvy_dataset_info *data, const cvy_metric_de
     return CVY_OK;
 }
 
+/* ---- labels that do not count ---- */
+
+cvy_status cvy_score_ignored(const cvy_job *job, const cvy_dataset_info *data, cvy_ints *out)
+{
+    const cvy_tree *options = job->train.nloss > 0 ? job->train.loss[0].options : NULL,
+                   *given = options ? cvy_tree_get(options, "ignore_label") : NULL;
+    const int is_list = given && given->kind == CVY_TREE_LIST, count = !given ? 0 : is_list ? given->count : 1;
+    *out = (cvy_ints){0};
+    for (int i = 0; i < count && out->count < CVY_LIST_MAX; i++)
+        CVY_TRY(cvy_tree_int(is_list ? given->child[i] : given, &out->at[out->count++]));
+    if (has_label_map(data) && out->count < CVY_LIST_MAX)
+        out->at[out->count++] = CVY_LABEL_OUTSIDE;
+    return CVY_OK;
+}
+
+/* A metric that names labels itself ignores these alone, and positions of no class. */
+static cvy_status ignore_labels(const struct list *l, const cvy_tree *options, cvy_metric *metric)
+{
+    const int names_some = options && cvy_tree_get(options, "ignore_label");
+    cvy_ints ignored;
+    CVY_TRY(cvy_score_ignored(l->opts->job, l->opts->data, &ignored));
+    for (int i = 0; i < ignored.count; i++)
+        if (!names_some || ignored.at[i] == CVY_LABEL_OUTSIDE)
+            cvy_metric_ignore(metric, ignored.at[i]);
+    return CVY_OK;
+}
+
+/* ---- one metric ---- */
+
+/* Whether the data have a weight for each position: the targets have no spectrum then, but holes. */
+static int has_mask(const cvy_dataset_info *data)
+{
+    for (int i = 1; i < data->nfield; i++)
+        if (strcmp(data->field[i].name, "weight") == 0 && cvy_shape_elems(&data->field[i].shape) > 1)
+            return 1;
+    return 0;
+}
+
 /* Whether the output is a field with enough positions for waves of several lengths. */
 static int is_field(const cvy_shape *output)
 {
@@ -77,8 +115,7 @@ static cvy_status add(const struct list *l, const char *name, const char *title,
     CVY_CHECK(n < CVY_SCORES_MAX, CVY_E_CONFIG, "train.metrics: more than %d metrics", CVY_SCORES_MAX);
     CVY_TRY(cvy_metric_create(name, options, l->opts->output, &l->metric[n]));
     ++*l->count;
-    if (has_label_map(l->opts->data)) /* pixels of no class have the label -1 */
-        cvy_metric_ignore(l->metric[n], -1);
+    CVY_TRY(ignore_labels(l, options, l->metric[n]));
     const cvy_metric_def *def = cvy_metric_find(name);
     l->score[n] = (cvy_score){.name = title == name ? def->name : title, .higher_is_better = def->higher_is_better};
     return check_target(l->opts->data, def, l->metric[n]);
@@ -190,7 +227,7 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
         {"rmse", nclasses == 0 && !imitates && is_usual},
         {"mae", nclasses == 0 && !imitates && all},
         {"r2", nclasses == 0 && !imitates && is_usual},
-        {"spectrum_error", nclasses == 0 && !imitates && all && is_field(o->output)},
+        {"spectrum_error", nclasses == 0 && !imitates && all && is_field(o->output) && !has_mask(o->data)},
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)
         if (fallback[i].wanted && fits_target(o, fallback[i].name))

@@ -30,5 +30,8 @@ typedef struct cvy_score_opts {
 /* Makes at most CVY_SCORES_MAX metrics. On a fault *count_out of them exist, too; the caller destroys them. Errors:
  * CVY_E_CONFIG, CVY_E_SHAPE (a metric of the job does not suit the data), CVY_E_MEMORY. */
 cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_score *score, int *count_out);
+/* The labels that count in no score: those that the job'"'"'s first loss ignores, and those of positions of no class in
+ * a map of labels. CVY_E_CONFIG. */
+cvy_status cvy_score_ignored(const cvy_job *job, const cvy_dataset_info *data, cvy_ints *out);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "score/score_run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,8 +103,9 @@ static cvy_status make_program(cvy_scoring *s)
     cvy_session *session = &s->session;
     cvy_dataset_info info = *cvy_dataset_describe(session->test);
     cvy_program_opts opts;
-    CVY_CHECK(info.nfield > 1, CVY_E_FORMAT, "%s has no labels or targets to score against; use `convoy predict`",
-              info.path);
+    CVY_CHECK(cvy_dataset_target(&info), CVY_E_FORMAT,
+              "%s has no labels or targets to score against; use `convoy predict`",
+              info.path ? info.path : info.format);
     CVY_TRY(find_classes(s, &info));
     info.nclasses = s->nclasses;
     CVY_TRY(cvy_job_model(session->job, session->context, &info, 1, &session->model));
@@ -183,36 +185,45 @@ void cvy_scoring_close(cvy_scoring *s)
 cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_gathered_fn sink, void *user, cvy_gathered *out)
 {
     const cvy_program *p = s->session.program;
-    const cvy_dataset_info *info = cvy_dataset_describe(s->scorer.data);
+    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(s->scorer.data));
     const int any = s->scorer.step_full >= 0 ? s->scorer.step_full : s->scorer.step_tail;
     const cvy_value *v = cvy_graph_find(p->task[any]->plan->lowered[0]->graph, p->task[any]->output[0].value);
     *out = (cvy_gathered){
         .comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
     for (int i = 1; i < v->shape.ndim; i++)
         out->output_elems *= v->shape.dim[i];
-    out->target_elems = cvy_shape_elems(&info->field[1].shape);
+    out->target_elems = target ? cvy_shape_elems(&target->shape) : 0;
     CVY_TRY(cvy_mem_alloc(sizeof *out->bytes_of * (size_t)out->comm->nranks, &out->bytes_of));
     return cvy_mem_alloc(2 * sizeof *out->block *
                              (size_t)(s->scorer.order.batch * (out->output_elems + out->target_elems)),
                          &out->block);
 }
 
-cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span *output)
+/* Positions of weight 0 have neither output nor target, if there is one target for each output. */
+static void leave_out_masked(const cvy_gathered *g, const cvy_score_rows *with, int64_t i, float *row)
+{
+    for (int64_t k = 0; with->weight_each > 1 && g->output_elems == g->target_elems && k < g->target_elems; k++)
+        if (with->weight[i * with->weight_each + k % with->weight_each] == 0)
+            row[k] = row[g->output_elems + k] = NAN;
+}
+
+cvy_status cvy_gathered_add(void *gathered, int64_t n, const cvy_span *output, const cvy_score_rows *with)
 {
     cvy_gathered *g = gathered;
-    const int64_t n = cvy_order_batch(&g->scorer->order, g->step++), width = g->output_elems + g->target_elems;
-    const cvy_span target = {.dtype = cvy_dataset_describe(g->scorer->data)->field[1].dtype, .data = rows->field[1]};
-    float *mine = g->block, *all = g->block + rows->n * width;
-    for (int64_t i = 0; i < rows->n; i++) {
+    const int64_t all_n = cvy_order_batch(&g->scorer->order, g->step++), width = g->output_elems + g->target_elems;
+    float *mine = g->block, *all = g->block + n * width;
+    for (int64_t i = 0; i < n; i++) {
+        float *row = mine + i * width;
         for (int64_t k = 0; k < g->output_elems; k++)
-            mine[i * width + k] = (float)cvy_get(output, i * g->output_elems + k);
+            row[k] = (float)cvy_get(output, i * g->output_elems + k);
         for (int64_t k = 0; k < g->target_elems; k++)
-            mine[i * width + g->output_elems + k] = (float)cvy_get(&target, i * g->target_elems + k);
+            row[g->output_elems + k] = (float)cvy_get(&with->target, i * g->target_elems + k);
+        leave_out_masked(g, with, i, row);
     }
     for (int r = 0; r < g->comm->nranks; r++)
-        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_order_part(&g->scorer->order, n, r).local_n * width);
+        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_order_part(&g->scorer->order, all_n, r).local_n * width);
     CVY_TRY(g->comm->ops->gatherv(g->comm, mine, g->bytes_of[g->comm->rank], all, g->bytes_of, 0));
-    return g->comm->rank == 0 ? g->sink(g->user, all, n, width) : CVY_OK;
+    return g->comm->rank == 0 ? g->sink(g->user, all, all_n, width) : CVY_OK;
 }
 
 void cvy_gathered_end(cvy_gathered *g)

@@ -30,7 +30,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
 void cvy_scoring_close(cvy_scoring *s);
 
 /* Output rows of all ranks, gathered on rank 0 batch by batch in the order of the data. A row has the output and then
- * the target. */
+ * the target. Both are NaN where a mask is 0. */
 typedef cvy_status (*cvy_gathered_fn)(void *user, const float *rows, int64_t n, int64_t row_elems);
 typedef struct cvy_gathered {
     cvy_comm *comm;
@@ -44,7 +44,7 @@ typedef struct cvy_gathered {
 } cvy_gathered;
 cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_gathered_fn sink, void *user, cvy_gathered *out);
 /* A cvy_output_fn. Collective. */
-cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span *output);
+cvy_status cvy_gathered_add(void *gathered, int64_t n, const cvy_span *output, const cvy_score_rows *with);
 void cvy_gathered_end(cvy_gathered *g);
 
 #endif

@@ -22,7 +22,7 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     int64_t batch = 0;
     const cvy_grid *grid = &s->program->pipeline.grid;
     CVY_TRY(cvy_job_batch(s->job, grid->ndata, &batch));
-    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path ? info->path : info->format);
     scorer.order = cvy_order_make(info->nsamples, batch, 1, 0, 1, 0, s->context->comm);
     scorer.order.nranks = grid->ndata;
     scorer.order.rank = grid->data_rank;
@@ -36,12 +36,6 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     return CVY_OK;
 }
 
-/* The rows of one forward step on this rank. */
-struct batch_view {
-    cvy_span output, target;
-    double *weight;
-};
-
 /* The scaling of the output that metrics see. */
 static cvy_status output_scaling(const cvy_scorer *scorer, cvy_scaling *out)
 {
@@ -51,61 +45,31 @@ static cvy_status output_scaling(const cvy_scorer *scorer, cvy_scaling *out)
                                   s->program->task[step]->output[0].name, out);
 }
 
-/* Gives the target of the rows its own units back, and the output in a copy. */
-static cvy_status undo_scaling(const cvy_scorer *scorer, const cvy_scaling *scaling, const cvy_rows *rows,
-                               cvy_bytes *room, struct batch_view *view)
+/* Gives the output its own units back, in a copy. */
+static cvy_status undo_scaling(const cvy_scaling *scaling, int64_t rows, cvy_bytes *room, cvy_span *output)
 {
-    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
-    const cvy_field *target = cvy_dataset_target(info);
-    const size_t bytes = (size_t)view->output.elems * cvy_dtype_bytes(view->output.dtype);
-    if (rows->n == 0)
-        return CVY_OK;
-    if (target && (info->target_is_input || strcmp(target->name, "y") == 0) && info->scaling.n > 0)
-        cvy_scaling_undo(&info->scaling, rows->n, view->target.elems / rows->n, view->target.dtype, view->target.data);
-    if (scaling->n == 0 || view->output.elems / rows->n % scaling->n != 0)
+    const size_t bytes = (size_t)output->elems * cvy_dtype_bytes(output->dtype);
+    if (rows == 0 || scaling->n == 0 || output->elems / rows % scaling->n != 0)
         return CVY_OK;
     CVY_TRY(cvy_bytes_need(room, bytes));
-    memcpy(room->data, view->output.data, bytes);
-    view->output.data = room->data;
-    cvy_scaling_undo(scaling, rows->n, view->output.elems / rows->n, view->output.dtype, view->output.data);
+    memcpy(room->data, output->data, bytes);
+    output->data = room->data;
+    cvy_scaling_undo(scaling, rows, output->elems / rows, output->dtype, output->data);
     return CVY_OK;
 }
 
-/* n rows of a field. */
-static cvy_span span_of(const cvy_field *field, int64_t n, void *data)
-{
-    cvy_span s = {.dtype = field->dtype, .ndim = field->shape.ndim + 1, .data = data};
-    s.dim[0] = n;
-    memcpy(s.dim + 1, field->shape.dim, sizeof *field->shape.dim * (size_t)field->shape.ndim);
-    s.elems = cvy_span_prod(&s, 0, s.ndim);
-    return s;
-}
-
-static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_scaling *scaling, const cvy_rows *rows,
-                             cvy_bytes *room, struct batch_view *view)
+static cvy_status view_output(const cvy_scorer *scorer, int step, cvy_span *out)
 {
     const cvy_program *p = scorer->session->program;
-    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
-    const cvy_field *target = cvy_dataset_target(info);
     const void *data = NULL;
     cvy_shape shape;
     CVY_TRY(cvy_program_output(p, step, p->task[step]->output[0].name, &data, &shape));
-    view->output = (cvy_span){.dtype = cvy_plan_outside_dtype(p->opts.dtype),
-                              .ndim = shape.ndim,
-                              .elems = cvy_shape_elems(&shape),
-                              .data = (void *)(uintptr_t)data};
-    memcpy(view->output.dim, shape.dim, sizeof shape.dim);
-    view->target = (cvy_span){0};
-    view->weight = rows->weight;
-    for (int f = 0; f < info->nfield; f++) {
-        const cvy_field *field = &info->field[f];
-        if (strcmp(field->name, "weight") == 0 && field->dtype == CVY_DTYPE_F32)
-            for (int64_t i = 0; i < rows->n; i++)
-                rows->weight[i] *= ((const float *)rows->field[f])[i];
-        else if (field == target)
-            view->target = span_of(field, rows->n, rows->field[f]);
-    }
-    return undo_scaling(scorer, scaling, rows, room, view);
+    *out = (cvy_span){.dtype = cvy_plan_outside_dtype(p->opts.dtype),
+                      .ndim = shape.ndim,
+                      .elems = cvy_shape_elems(&shape),
+                      .data = (void *)(uintptr_t)data};
+    memcpy(out->dim, shape.dim, sizeof shape.dim);
+    return CVY_OK;
 }
 
 /* Whether the stage of this rank makes the value: a layer's output, or a loss. */
@@ -157,7 +121,7 @@ struct pass {
     cvy_exact loss[2 * LOSS_MAX + 1]; /* sums, then normalisers, then the number of samples skipped */
     int nloss;
     cvy_scaling scaling;                /* of the output; it points to memory of the data set or of the model */
-    cvy_bytes output;                   /* of a step, in the units of the target */
+    cvy_bytes output, weights;          /* of a step: the output in the units of the target, and the weights */
     cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that rows have */
 };
 
@@ -176,7 +140,8 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     const int step = cvy_order_batch(&scorer->order, at) == scorer->order.batch && scorer->step_full >= 0
                          ? scorer->step_full
                          : scorer->step_tail;
-    struct batch_view view;
+    cvy_score_rows with;
+    cvy_span view;
     CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows, pass->part));
     CVY_TRY(cvy_program_step(s->program, step, 0));
     pass->nloss = s->program->task[step]->nloss;
@@ -184,11 +149,13 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     if (!is_made_here(s->program->task[step], s->program->task[step]->output[0].value) ||
         !cvy_grid_is_first_part(&s->program->pipeline.grid))
         return CVY_OK;
-    CVY_TRY(view_batch(scorer, step, &pass->scaling, rows, &pass->output, &view));
+    CVY_TRY(view_output(scorer, step, &view));
+    CVY_TRY(cvy_score_rows_of(cvy_dataset_describe(scorer->data), rows, &pass->weights, &with));
+    CVY_TRY(undo_scaling(&pass->scaling, rows->n, &pass->output, &view));
     const cvy_metric_rows metric_rows = {
-        .n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
+        .n = rows->n, .output = &view, .target = &with.target, .weight = with.weight, .weight_each = with.weight_each};
     if (output) /* first, because it is collective, and a fault of a metric belongs to this rank only */
-        CVY_TRY(output(user, rows, &view.output));
+        CVY_TRY(output(user, rows->n, &view, &with));
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
         CVY_TRY(add_metric_rows(s->program->task[step]->plan, pass->metric[i], &metric_rows));
     return CVY_OK;
@@ -242,14 +209,21 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
 static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
 {
     cvy_comm *comm = scorer->session->context->comm;
+    const cvy_dataset_info *data = cvy_dataset_describe(scorer->data);
     double loss[CVY_COUNT(pass->loss)];
     CVY_TRY(
         comm->ops->allreduce(comm, pass->loss, CVY_COUNT(pass->loss) * CVY_EXACT_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM));
     for (int i = 0; i < CVY_COUNT(loss); i++)
         loss[i] = cvy_exact_read(&pass->loss[i]);
     out->loss = pass->nloss ? 0 : NAN;
-    for (int i = 0; i < pass->nloss; i++)
-        out->loss += loss[LOSS_MAX + i] > 0 ? loss[i] / loss[LOSS_MAX + i] : 0;
+    for (int i = 0; i < pass->nloss; i++) {
+        CVY_CHECK(
+            loss[LOSS_MAX + i] > 0, CVY_E_FORMAT,
+            "%s: no sample counts for the loss: all weights are 0, all labels are among those that the loss ignores, "
+            "or all samples are bad; use other data, or correct weights and ignore_label",
+            data->path && *data->path ? data->path : data->format);
+        out->loss += loss[i] / loss[LOSS_MAX + i];
+    }
     out->nskipped = (int64_t)loss[2 * LOSS_MAX];
     for (int i = 0; i < pass->nmetric; i++)
         CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
@@ -285,6 +259,7 @@ static void end(struct pass *pass)
     for (int i = 0; i < CVY_COUNT(pass->metric); i++)
         cvy_metric_destroy(&pass->metric[i]);
     cvy_mem_free(&pass->output.data);
+    cvy_mem_free(&pass->weights.data);
 }
 
 cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out)

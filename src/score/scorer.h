@@ -9,6 +9,7 @@
 
 #include "base/text/base_json.h"
 #include "score/score_metrics.h"
+#include "score/score_rows.h"
 #include "session/session.h"
 
 typedef struct cvy_scorer { /* a pass over one data set with the program's forward tasks */
@@ -32,8 +33,9 @@ typedef struct cvy_scores {
 /* Gives the names of the scores of a pass, without their values, so that an unsuitable metric is found before the
  * training. Call it after planning. */
 cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out);
-/* Called for each batch with the output rows of this rank, in the order of its samples. */
-typedef cvy_status (*cvy_output_fn)(void *user, const cvy_rows *rows, const cvy_span *output);
+/* Called for each batch with the n output rows of this rank and what they are compared with, both in the units of the
+ * targets, in the order of its samples. */
+typedef cvy_status (*cvy_output_fn)(void *user, int64_t n, const cvy_span *output, const cvy_score_rows *with);
 /* Runs one pass; each sample is used once. detail: on rank 0 it gets the members that each metric writes; may be NULL.
  * output: may be NULL. Collective. */
 cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail, cvy_output_fn output, void *user);

@@ -16,6 +16,7 @@
 #include "base/text/base_table.h"
 #include "job/job_table.h"
 #include "op/loss/op_distribution.h"
+#include "op/loss/op_label_loss.h"
 
 /* ---- what the data offer ---- */
 

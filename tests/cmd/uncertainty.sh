@@ -63,6 +63,14 @@ refused 'above 0: remove the file' "$CONVOY" predict trials/1 --threads 1 --data
 cp one.json trials/1/calibration.json
 refused 'is not a run folder' "$CONVOY" test one.safetensors --calibrate --threads 1
 
+# A temperature needs answers that are wrong, and others that are right.
+predict trials/1 --classes --out classes.csv
+paste -d, classes.csv test.csv | awk -F, '$1 == $5 { print $3 "," $4 "," $5 }' >right.csv
+paste -d, before.csv test.csv | awk -F, '{ k = 1; for (i = 2; i <= 3; i++) if ($i < $k) k = i; print $4 "," $5 "," k - 1 }' >wrong.csv
+refused 'all answers to the samples of the calibration are right' "$CONVOY" test trials/1 --threads 1 --calibrate-on '{path: right.csv, label: 3, header: no}'
+refused 'the answers are no better than chance' "$CONVOY" test trials/1 --threads 1 --calibrate-on '{path: wrong.csv, label: 3, header: no}'
+cmp one.json trials/1/calibration.json || fail "a calibration that failed has changed the temperature"
+
 # ---- dropout ----
 predict trials/2 --uncertainty 30 --header --out u.csv
 [ "$(head -n 1 u.csv)" = 0,1,2,entropy,mutual_information ] || fail "header: $(head -n 1 u.csv)"
@@ -93,10 +101,38 @@ cmp both.csv three.csv || fail "an ensemble has other bits on three ranks"
 # shellcheck disable=SC2086
 $MPIEXEC_N 3 "$CONVOY" test trials --threads 1 >three 2>log || fail "test of an ensemble on three ranks: $(cat log)"
 cmp scores three || fail "other scores on three ranks: $(cat scores three)"
-awk 'NR == 2 { for (i = 1; i <= NF; i++) if ($i == "nll") c = i + 1 } NR > 2 && $1 != "ensemble" { s += $c; n++ }
+awk 'NR == 2 { for (i = 1; i <= NF; i++) if ($i == "nll") c = i + 1 } NR > 2 && $1 ~ /trials/ { s += $c; n++ }
     $1 == "ensemble" { e = $c } END { exit !(n == 3 && e > 0 && e < s / n) }' scores || fail "the ensemble is not better than its members: $(cat scores)"
 "$CONVOY" test trials/2 --threads 1 | sed -n 's/^nll  *//p' >nll
 awk -v nll="$(cat nll)" '$1 == "trials/2" { exit !(($4 - nll) ^ 2 < 1e-6) }' scores || fail "nll of a member: $(cat nll scores)"
+
+# ---- an ensemble as JSON and as a page ----
+"$CONVOY" test trials --threads 1 --json >one.json 2>log || fail "test --json: $(cat log)"
+echo | cat trials/ensemble.json - | cmp one.json - || fail "--json prints something else than ensemble.json"
+# shellcheck disable=SC2086
+$MPIEXEC_N 3 "$CONVOY" test trials --threads 1 --json >three.json 2>log || fail "test --json on three ranks: $(cat log)"
+cmp one.json three.json || fail "other JSON on three ranks"
+for key in '"members": \[{"run": "trials/1", "temperature": ' '"mean": {"accuracy": ' '"spread": {"accuracy": ' '"confusion": ' '"calibrated": true'; do
+    grep -q "$key" one.json || fail "ensemble.json lacks $key: $(cut -c 1-400 one.json)"
+done
+page() { grep -q "$1" trials/ensemble.html || fail "the page lacks $1"; }
+page 'The ensemble of 3 networks has accuracy' && page 'mean of the networks' && page 'standard deviation' && page 'single networks'
+page '1 of 3 networks have a temperature'
+mv trials/ensemble.html before.html
+"$CONVOY" report trials >log 2>&1 && grep -q 'trials/ensemble.html' log || fail "report of an ensemble: $(cat log)"
+sed 's/Written [^b]*by//' before.html >a
+sed 's/Written [^b]*by//' trials/ensemble.html | cmp - a || fail "convoy report writes another page"
+"$CONVOY" test trials/2 trials/3 --threads 1 --json >two.json 2>log && grep -q '"spread"' two.json || fail "JSON of named runs: $(cat log)"
+refused 'calibrate is for one run' "$CONVOY" test trials --calibrate --threads 1
+refused 'no-calibration is for an ensemble' "$CONVOY" test trials/1 --no-calibration --threads 1
+rm trials/ensemble.json
+
+# Scores ignore the labels that the loss ignores, also one that is no class of the network.
+sed 's/^train: {/train: {loss: {name: softmax_cross_entropy, ignore_label: 2}, /; s/{fc: {channels: 3}}/{fc: {channels: 2}}/' job.yaml >ignore.yaml
+"$CONVOY" train ignore.yaml --threads 1 --out ignore --set train.epochs=3 >log 2>&1 || fail "ignore_label: $(cat log)"
+"$CONVOY" test ignore --threads 1 --calibrate >ignored 2>&1 || fail "a test with an ignored label: $(cat ignored)"
+grep -q '^nll_calibrated  ' ignored || fail "no scores: $(cat ignored)"
+refused 'no sample counts for the loss' "$CONVOY" train ignore.yaml --threads 1 --out none --set 'train.loss={name: softmax_cross_entropy, ignore_label: [0, 1, 2]}'
 
 # ---- numbers: mean and standard deviation ----
 cat >numbers.yaml <<END
@@ -119,6 +155,19 @@ refused 'has no dropout' "$CONVOY" predict n1 --uncertainty 4 --threads 1 --data
 refused 'they make no ensemble' "$CONVOY" predict n1 trials/1 --threads 1 --data "$test" --out no.csv
 refused 'also give their spread' "$CONVOY" predict n1 n2 --threads 1 --data "$test" --out no.npy
 refused 'expected 2 .. 100000' "$CONVOY" predict trials/1 --uncertainty 1 --threads 1 --data "$test" --out no.csv
-refused 'has no data.val' "$CONVOY" test n1 --calibrate --threads 1
+refused 'n1 was trained on numbers: only the probabilities of classes have a temperature' "$CONVOY" test n1 --calibrate --threads 1
 refused 'only the probabilities of classes have a temperature' "$CONVOY" test n1 --calibrate-on "$test" --threads 1
+sed '/^  val/d' job.yaml >no_val.yaml
+"$CONVOY" train no_val.yaml --threads 1 --out no_val --set train.epochs=1 >log 2>&1 || fail "train without val: $(cat log)"
+refused 'has no data.val' "$CONVOY" test no_val --calibrate --threads 1
+
+# Outputs of one shape that mean different things.
+sed 's/fc: {channels: 1}/fc: {channels: 2}/' numbers.yaml >two.yaml
+"$CONVOY" train two.yaml --threads 1 --out q1 --set 'train.loss={name: quantile, levels: [0.1, 0.9]}' >log 2>&1 || fail "quantiles: $(cat log)"
+"$CONVOY" train two.yaml --threads 1 --out q2 --set 'train.loss={name: quantile, levels: [0.05, 0.95]}' >log 2>&1 || fail "quantiles: $(cat log)"
+"$CONVOY" train two.yaml --threads 1 --out gauss --set train.loss=gaussian_nll >log 2>&1 || fail "gaussian_nll: $(cat log)"
+refused 'level 1 of the quantiles is 0.1 in q1 and 0.05 in q2: they make no ensemble' "$CONVOY" test q1 q2 --threads 1
+refused 'q1 was trained with the loss quantile and gauss with gaussian_nll, so their outputs mean different things' \
+    "$CONVOY" predict q1 gauss --threads 1 --data "$test" --out no.csv
+refused 'level 1 is 0, expected a number between 0 and 1' "$CONVOY" train two.yaml --threads 1 --out no --set 'train.loss={name: quantile, levels: [0, 0.9]}'
 exit $failed

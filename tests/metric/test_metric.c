@@ -51,7 +51,8 @@ static cvy_status measure(const char *name, const char *options, const struct da
             const cvy_span output = span(CVY_DTYPE_F64, d->output + i * d->K, 2, n, d->K, 0);
             const cvy_span target =
                 span(d->target_dtype, (char *)d->target + (size_t)(i * d->width) * target_bytes, 2, n, d->width, 0);
-            const cvy_metric_rows rows = {n, &output, &target, d->weight ? d->weight + i : NULL};
+            const cvy_metric_rows rows = {
+                .n = n, .output = &output, .target = &target, .weight = d->weight ? d->weight + i : NULL};
             CVY_TRY_OUT(cvy_metric_add(m, &rows));
         }
         CVY_TRY_OUT(cvy_metric_finish(m, comm, value_out, again ? NULL : detail));

@@ -56,7 +56,8 @@ static double measure(const char *metric, int is_field, cvy_comm *comm, cvy_json
         const cvy_span real = {
             .dtype = CVY_DTYPE_F64, .ndim = 4, .dim = {1, K, H, W}, .elems = K * P, .data = field[n]};
         const cvy_span map = {.dtype = CVY_DTYPE_I32, .ndim = 3, .dim = {1, H, W}, .elems = P, .data = label[n]};
-        EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){1, &out, is_field ? &real : &map, weight + n}));
+        EXPECT_OK(cvy_metric_add(
+            m, &(cvy_metric_rows){.n = 1, .output = &out, .target = is_field ? &real : &map, .weight = weight + n}));
     }
     if (m)
         EXPECT_OK(cvy_metric_finish(m, comm, &value, detail));
@@ -135,7 +136,7 @@ static void classes_that_do_not_occur(void)
     cvy_metric *m = NULL;
     double value = 0;
     EXPECT_OK(cvy_metric_open("iou", &(cvy_shape){2, {3, 4}}, &m));
-    EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){1, &out, &map, NULL}));
+    EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){.n = 1, .output = &out, .target = &map}));
     EXPECT_OK(cvy_metric_finish(m, self, &value, NULL));
     EXPECT_NEAR(value, (2.0 / 3 + 1) / 2, 1e-15);
     cvy_metric_destroy(&m);

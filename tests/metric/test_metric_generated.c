@@ -75,7 +75,7 @@ static double measure(const char *metric, double (*output)[P], cvy_comm *comm, c
             .dtype = CVY_DTYPE_F64, .ndim = 4, .dim = {2, 1, S, S}, .elems = 2 * P, .data = output[n]};
         const cvy_span target = {
             .dtype = CVY_DTYPE_F64, .ndim = 4, .dim = {2, 1, S, S}, .elems = 2 * P, .data = truth[n]};
-        EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){2, &out, &target, NULL}));
+        EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){.n = 2, .output = &out, .target = &target}));
     }
     if (m)
         EXPECT_OK(cvy_metric_finish(m, comm, &value, detail));

@@ -36,7 +36,8 @@ static double measure(const char *name, cvy_comm *comm, int first, int end)
         const cvy_span output = {
             .dtype = CVY_DTYPE_F64, .ndim = 2, .dim = {n, K}, .elems = n * K, .data = logits + i * K};
         const cvy_span target = {.dtype = CVY_DTYPE_I32, .ndim = 1, .dim = {n}, .elems = n, .data = label + i};
-        EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){n, &output, &target, weight + i}));
+        EXPECT_OK(
+            cvy_metric_add(m, &(cvy_metric_rows){.n = n, .output = &output, .target = &target, .weight = weight + i}));
     }
     EXPECT_OK(cvy_metric_finish(m, comm, &value, NULL));
     cvy_metric_destroy(&m);

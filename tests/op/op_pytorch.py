@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes op_pytorch.h: results and gradients of operators on small tensors, computed by PyTorch in f64.
+"""Writes op_pytorch_<family>.h: results and gradients of operators on small tensors, computed by PyTorch in f64.
 
 test_op_pytorch.c says how the tensors are filled. It needs PyTorch. Run it by hand when a case is added:
 
-    python3 op_pytorch.py > op_pytorch.h
+    python3 op_pytorch.py && clang-format -i op_pytorch_*.h
 """
 import math
 
 import torch
+
+# The families of operators, with a file each; all others are functions of each element, or softmax.
+FAMILIES = {
+    "broadcast": ["multiply", "subtract", "maximum", "add", "divide", "expand"],
+    "layer": ["matmul", "global_max_pool", "embedding", "prelu"],
+}
 
 # Operator, options, sources (as in the samples of operators), shapes of the variables that the layer adds, grid, and
 # the same in PyTorch.
@@ -76,22 +82,34 @@ def tensor(shape, number, grid):
     return torch.tensor(values, dtype=torch.float64).reshape(shape).requires_grad_()
 
 
+def family_of(op):
+    return next((family for family, ops in FAMILIES.items() if op in ops), "function")
+
+
+def case_text(case):
+    """The numbers of a case, and its row in the table."""
+    op, options, src, params, grid, function = CASES[case]
+    shapes = [tuple(map(int, text.split("x"))) for text in src.split(",") if ":" not in text] + params
+    tensors = [tensor(shape, number, grid) for number, shape in enumerate(shapes)]
+    result = function(*[integers(text, grid) for text in src.split(",") if ":" in text], *tensors)
+    weights = torch.tensor([math.cos(0.7 * i) for i in range(result.numel())], dtype=torch.float64)
+    (result.flatten() * weights).sum().backward()
+    numbers = [result] + [t.grad for t in tensors]
+    text = ", ".join(f"{x:.17g}" for t in numbers for x in t.flatten().tolist())
+    return (f"static const double pytorch_{case}[] = {{{text}}};",
+            f'    {{"{op}", "{options}", "{src}", {grid}, CVY_COUNT(pytorch_{case}), pytorch_{case}}},')
+
+
 def main():
-    print("/* op_pytorch.h: results and gradients of operators from PyTorch. Written by op_pytorch.py. */")
-    rows = []
-    for case, (op, options, src, params, grid, function) in enumerate(CASES):
-        shapes = [tuple(map(int, text.split("x"))) for text in src.split(",") if ":" not in text] + params
-        tensors = [tensor(shape, number, grid) for number, shape in enumerate(shapes)]
-        result = function(*[integers(text, grid) for text in src.split(",") if ":" in text], *tensors)
-        weights = torch.tensor([math.cos(0.7 * i) for i in range(result.numel())], dtype=torch.float64)
-        (result.flatten() * weights).sum().backward()
-        numbers = [result] + [t.grad for t in tensors]
-        text = ", ".join(f"{x:.17g}" for t in numbers for x in t.flatten().tolist())
-        print(f"static const double pytorch_{case}[] = {{{text}}};")
-        rows.append(f'    {{"{op}", "{options}", "{src}", {grid}, CVY_COUNT(pytorch_{case}), pytorch_{case}}},')
-    print("static const struct pytorch_case { const char *op, *options, *src; double grid; int count; const double *number; } pytorch_cases[] = {")
-    print("\n".join(rows))
-    print("};")
+    for family in list(FAMILIES) + ["function"]:
+        cases = [case_text(case) for case in range(len(CASES)) if family_of(CASES[case][0]) == family]
+        name = f"op_pytorch_{family}.h"
+        with open(name, "w") as file:
+            print("/* SPDX-License-Identifier: BSD-3-Clause */", file=file)
+            print(f"/* {name}: results and gradients of operators from PyTorch. Written by op_pytorch.py. */", file=file)
+            print("\n".join(text for text, row in cases), file=file)
+            print(f"static const struct pytorch_case pytorch_{family}[] = {{", file=file)
+            print("\n".join(row for text, row in cases) + "\n};", file=file)
 
 
 main()

@@ -8,8 +8,9 @@
  * positions there are 3 samples and 5 positions: output[i][k][p] = 2 sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod
  * 4. The losses of distributions have the 4 real targets and output[i][k] for k = 0 .. 7, two numbers for each target:
  * GaussianNLLLoss gets var = exp(the last four). PyTorch has no pinball loss: it is written with maximum.
- * Focal and dice are written down in PyTorch by their formulas. The numbers of hinge and contrastive, which PyTorch
- * has not in this form, come from their formulas in numpy.
+ * A mask has the weight ((n + j) mod 3) / 2 for element j of the target, and 0 on all of sample 1.
+ * Focal and dice are written down in PyTorch by their formulas. The numbers of hinge and contrastive, and of masks,
+ * which PyTorch has not in this form, come from their formulas in numpy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,6 +22,7 @@
 enum { RANKS_MAX = 4 };
 
 enum target { LABELS, WRONG_LABELS, REALS, SIGNS, POSITIONS, TWO_EACH };
+enum weight { NO_WEIGHT, BY_SAMPLE, MASK, ALL_MASKED, HALF_MASK }; /* HALF_MASK: of a wrong shape */
 
 struct setup {
     const char *op, *options;
@@ -38,9 +40,19 @@ static double output_at(const struct setup *s, int64_t n, int64_t j)
                                   : 2 * sin(1.3 * (double)n + 2.1 * (double)j);
 }
 
+static double weight_at(const struct setup *s, int64_t n, int64_t j)
+{
+    if (s->weighted == BY_SAMPLE)
+        return sample_weight[n];
+    return s->weighted == ALL_MASKED || n == 1 ? 0 : 0.5 * (double)((n + j) % 3);
+}
+
+/* What is there where a mask is 0 does not matter. */
 static double target_at(const struct setup *s, int64_t n, int64_t j)
 {
     const double real = cos(0.9 * (double)n + 1.7 * (double)j);
+    if ((s->weighted == MASK || s->weighted == ALL_MASKED) && weight_at(s, n, j) == 0)
+        return s->target == POSITIONS ? 77 : NAN;
     switch (s->target) {
     case LABELS: return label[n];
     case WRONG_LABELS: return label[n] + 1;
@@ -59,13 +71,6 @@ static void fill_feed(cvy_eval *e, const char *name, double (*at)(const struct s
         cvy_set(x, i, at(s, e->graph->batch.first + i / each, i % each));
 }
 
-static double weight_at(const struct setup *s, int64_t n, int64_t j)
-{
-    (void)s;
-    (void)j;
-    return sample_weight[n];
-}
-
 /* Builds the graph of one rank. Output, target and weight are feeds; the loss is a layer. */
 static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, cvy_graph **graph_out,
                         cvy_value **loss_out)
@@ -75,6 +80,9 @@ static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, 
     const cvy_shape scalar = {0}, positions = {1, {5}}, reals = {1, {4}};
     const cvy_shape *target = s->target <= WRONG_LABELS ? &scalar : s->target == POSITIONS ? &positions : &reals;
     const cvy_dtype dtype = s->target <= WRONG_LABELS || s->target == POSITIONS ? CVY_DTYPE_I32 : CVY_DTYPE_F64;
+    const cvy_shape half = {1, {2}}, *weight = s->weighted == BY_SAMPLE   ? &scalar
+                                               : s->weighted == HALF_MASK ? &half
+                                                                          : target;
     cvy_value *src[3] = {NULL};
     cvy_tree *options = NULL;
     cvy_graph *g = NULL;
@@ -83,7 +91,7 @@ static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, 
     CVY_TRY(cvy_graph_feed(g, "output", CVY_DTYPE_F64, &output, 0, &src[0]));
     CVY_TRY(cvy_graph_feed(g, "target", dtype, target, 0, &src[1]));
     if (s->weighted)
-        CVY_TRY(cvy_graph_feed(g, "weight", CVY_DTYPE_F32, &scalar, 0, &src[2]));
+        CVY_TRY(cvy_graph_feed(g, "weight", CVY_DTYPE_F32, weight, 0, &src[2]));
     CVY_TRY(cvy_tree_parse_text(g->pool, "job.yaml", s->options, strlen(s->options), &options));
     CVY_TRY(cvy_graph_layer(g, s->op, "loss", options, src, s->weighted ? 3 : 2, loss_out));
     return cvy_graph_verify(g);
@@ -179,16 +187,48 @@ static void losses_of_distributions(void)
            0.9135644915114852 / 2); /* the median: half the absolute error */
 }
 
+static void masks(void)
+{
+    static const char classes[] = "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 2}";
+    expect((struct setup){"softmax_cross_entropy", "{}", POSITIONS, MASK}, 1.7456139365417702);
+    expect((struct setup){"softmax_cross_entropy", classes, POSITIONS, MASK}, 1.8409567931429176);
+    expect((struct setup){"focal", classes, POSITIONS, MASK}, 1.4075735984986288);
+    expect((struct setup){"dice", "{}", POSITIONS, MASK}, 0.3344523505107873);
+    expect((struct setup){"hinge", "{}", POSITIONS, MASK}, 4.406533840685298);
+    expect((struct setup){"mse", "{}", REALS, MASK}, 1.1468537088876458);
+    expect((struct setup){"huber", "delta: 0.7", REALS, MASK}, 0.445907978499456);
+    expect((struct setup){"bce", "pos_weight: 3", SIGNS, MASK}, 0.7097334023261431);
+    expect((struct setup){"quantile", "levels: [0.1, 0.75]", TWO_EACH, MASK}, 0.750119718919164);
+}
+
 /* No sample counts, so the loss is zero and not NaN. */
 static void all_ignored(void)
 {
     expect((struct setup){"softmax_cross_entropy", "ignore_label: [0, 1, 2, 3]", LABELS, 0}, 0);
+    expect((struct setup){"softmax_cross_entropy", "{}", POSITIONS, ALL_MASKED}, 0);
+    expect((struct setup){"dice", "{}", POSITIONS, ALL_MASKED}, 0);
+    expect((struct setup){"mse", "{}", REALS, ALL_MASKED}, 0);
+    expect((struct setup){"bce", "{}", SIGNS, ALL_MASKED}, 0);
+    expect((struct setup){"gaussian_nll", "{}", TWO_EACH, ALL_MASKED}, 0);
 }
 
 static void mistakes_are_named(void)
 {
     double loss = 0;
     struct setup s = {"softmax_cross_entropy", "class_weights: [1, 2]", LABELS, 0};
+    struct setup m = {"quantile", "levels: [0, 0.5]", TWO_EACH, 0};
+    EXPECT_FAULT(compute(&m, 1, &loss), CVY_E_CONFIG, "level 1 is 0, expected a number between 0 and 1, such as 0.05");
+    m = (struct setup){"quantile", "levels: [0.5, 1]", TWO_EACH, 0};
+    EXPECT_FAULT(compute(&m, 1, &loss), CVY_E_CONFIG, "level 2 is 1, expected a number between 0 and 1");
+    m = (struct setup){"quantile", "levels: [0.5, 1.5]", TWO_EACH, 0};
+    EXPECT_FAULT(compute(&m, 1, &loss), CVY_E_CONFIG, "1.5");
+    m = (struct setup){"mse", "{}", REALS, HALF_MASK};
+    EXPECT_FAULT(
+        compute(&m, 1, &loss), CVY_E_SHAPE,
+        "weight is 6x2, expected one for each of the 6 samples, or for each element or position of the target, "
+        "6x4");
+    m = (struct setup){"focal", "{}", POSITIONS, HALF_MASK};
+    EXPECT_FAULT(compute(&m, 1, &loss), CVY_E_SHAPE, "or for each position of the target, 3x5");
     EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE, "class_weights has 2 values, the output 6x4 has 4 classes");
     s = (struct setup){"softmax_cross_entropy", "{}", REALS, 0};
     EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE, "integer labels");
@@ -221,6 +261,7 @@ int main(void)
 {
     TEST(losses_equal_pytorch);
     TEST(losses_of_distributions);
+    TEST(masks);
     TEST(all_ignored);
     TEST(mistakes_are_named);
     return test_end();

@@ -3,7 +3,7 @@
  * maxima with and without broadcasting, softmax over any axis, functions of each element, global_max_pool, prelu,
  * matmul, embedding.
  *
- * op_pytorch.py computed the numbers in op_pytorch.h. Element i of variable v (the sources, then the layer's own
+ * op_pytorch.py computed the numbers in op_pytorch_*.h. Element i of variable v (the sources, then the layer's own
  * variables) is sin(1 + 1.3 i + 5 v), rounded to a multiple of 1 / grid if there is a grid, so that some elements are
  * equal. Element i of a source of integers is (3 + 7 i^2) modulo the grid. The loss is the sum over the result of
  * element i times cos(0.7 i). `number` has the result and then the gradient of each variable.
@@ -15,9 +15,19 @@
 #include <stdlib.h>
 
 #include "op/graph_eval.h"
-#include "op/op_pytorch.h"
 #include "optim/optim.h"
 #include "pass/pass.h"
+
+struct pytorch_case {
+    const char *op, *options, *src;
+    double grid;
+    int count;
+    const double *number;
+};
+
+#include "op/op_pytorch_broadcast.h"
+#include "op/op_pytorch_function.h"
+#include "op/op_pytorch_layer.h"
 
 struct layer {
     cvy_vars *vars;
@@ -122,10 +132,10 @@ static const cvy_value *gradient_of(const struct layer *l, const cvy_variable *v
     return NULL;
 }
 
-static void layers_equal_pytorch(void)
+static void check_cases(const struct pytorch_case *cases, int count)
 {
-    for (int k = 0; k < CVY_COUNT(pytorch_cases); k++) {
-        const struct pytorch_case *c = &pytorch_cases[k];
+    for (int k = 0; k < count; k++) {
+        const struct pytorch_case *c = &cases[k];
         struct layer l = {0};
         EXPECT_OK(open_layer(c, &l));
         fill(c, &l);
@@ -140,6 +150,13 @@ static void layers_equal_pytorch(void)
         EXPECT_INT(at, c->count);
         close_layer(&l);
     }
+}
+
+static void layers_equal_pytorch(void)
+{
+    check_cases(pytorch_broadcast, CVY_COUNT(pytorch_broadcast));
+    check_cases(pytorch_function, CVY_COUNT(pytorch_function));
+    check_cases(pytorch_layer, CVY_COUNT(pytorch_layer));
 }
 
 /* As PyTorch's documentation recommends, its weight has no decay. */

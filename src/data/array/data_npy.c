@@ -32,7 +32,7 @@ static const cvy_option npy_opts[] = {
     {"label", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[LABEL]), "", "", "",
      "classes, integers; label.npy in the folder, if it exists"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[WEIGHT]), "", "", "",
-     "weights of samples; weight.npy in the folder, if it exists"},
+     "weights of samples, or of their positions; weight.npy in the folder, if it exists"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, channels), "first", "first|last|none", "",
      "position of the channel axis of x; none: there is no such axis, and one of length 1 is added"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(npy_opts, classes), "0", "0..", "",
@@ -208,9 +208,12 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
     info->has_y = n->array[Y].file.fd >= 0;
     info->y_shape = y->ndim == 0 ? (cvy_shape){1, {1}} : *y;
     info->has_weight = n->array[WEIGHT].file.fd >= 0;
-    CVY_CHECK(!info->has_weight || cvy_shape_elems(&n->array[WEIGHT].shape) == 1, CVY_E_SHAPE,
-              "%s: weights of shape %s, expected one number per sample", n->array[WEIGHT].file.path,
-              cvy_shape_text(&n->array[WEIGHT].shape));
+    if (info->has_weight && cvy_shape_elems(&n->array[WEIGHT].shape) != 1)
+        info->weight_shape = n->array[WEIGHT].shape;
+    CVY_CHECK(info->weight_shape.ndim == 0 ||
+                  (info->has_y && cvy_shape_elems(&info->y_shape) % cvy_shape_elems(&info->weight_shape) == 0),
+              CVY_E_SHAPE, "%s: weights of shape %s, expected one number per sample, or one for each position of y",
+              n->array[WEIGHT].file.path, cvy_shape_text(&info->weight_shape));
     info->has_label = n->array[LABEL].file.fd >= 0;
     if (info->has_label) {
         CVY_TRY(array_read_labels(&n->array[LABEL], info->pool, &n->label, &largest));
@@ -323,6 +326,16 @@ static cvy_status read_y_part(const struct npy *n, int64_t number, const cvy_fie
     return CVY_OK;
 }
 
+/* One number, or a mask. raw->y is working memory. */
+static cvy_status read_weight(const struct npy *n, int64_t number, cvy_raw *raw)
+{
+    const struct array *w = &n->array[WEIGHT];
+    const int64_t elems = cvy_shape_elems(&w->shape);
+    if (elems != 1)
+        CVY_TRY(cvy_bytes_need(&raw->mask, (size_t)elems * sizeof(float)));
+    return array_read_f32(w, number, &raw->y, elems == 1 ? &raw->weight : raw->mask.data);
+}
+
 static cvy_status npy_read_part(void *state, int64_t number, const cvy_field_part *x_part, const cvy_field_part *y_part,
                                 cvy_raw *raw)
 {
@@ -330,7 +343,7 @@ static cvy_status npy_read_part(void *state, int64_t number, const cvy_field_par
     CVY_TRY(cvy_is_part(x_part) ? read_x_part(n, number, x_part, raw) : read_x(n, number, raw));
     raw->label = n->label ? n->label[number] : 0;
     if (n->array[WEIGHT].file.fd >= 0)
-        CVY_TRY(array_read_f32(&n->array[WEIGHT], number, &raw->y, &raw->weight));
+        CVY_TRY(read_weight(n, number, raw));
     if (n->array[Y].file.fd < 0)
         return CVY_OK;
     if (cvy_is_part(y_part) && n->array[Y].kind != ARRAY_U8)

@@ -233,6 +233,11 @@ const cvy_shape *cvy_augment_shape(const cvy_augment *a)
     return &a->shape;
 }
 
+const cvy_shape *cvy_augment_weight_shape(const cvy_augment *a)
+{
+    return &a->mask;
+}
+
 const cvy_target_info *cvy_augment_target(const cvy_augment *a)
 {
     return &a->target.info;
@@ -273,8 +278,9 @@ cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_m
     return CVY_OK;
 }
 
-cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
-                                  int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out)
+cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, const float *y, const float *mask,
+                                 uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out,
+                                 float *mask_out)
 {
     cvy_augment_work w;
     cvy_augment_begin(a, picture, epoch, number, scratch, &w);
@@ -285,7 +291,15 @@ cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, con
                   "N}`, or a crop, to data.augment",
                   (long long)w.pic.H, (long long)w.pic.W, (long long)a->shape.dim[1], (long long)a->shape.dim[2]);
     cvy_augment_write(&w, x_out);
-    return y_out ? cvy_target_apply(a, &w, y, y_out) : CVY_OK; /* after x is written, which frees the scratch */
+    if (y_out) /* after x is written, which frees the scratch */
+        CVY_TRY(cvy_target_apply(a, &w, y, y_out));
+    return mask_out ? cvy_mask_apply(a, &w, mask, mask_out) : CVY_OK;
+}
+
+cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
+                                  int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out)
+{
+    return cvy_augment_apply_all(a, picture, y, NULL, epoch, number, scratch, x_out, y_out, NULL);
 }
 
 int cvy_augment_is_pointwise(const cvy_augment *a)

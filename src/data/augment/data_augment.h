@@ -53,8 +53,6 @@ typedef struct cvy_augment_work { /* a picture, or a target with a value for eac
     cvy_move move;
     int is_label_map; /* 1: the values are labels, which must not be mixed; pixels from outside are CVY_LABEL_OUTSIDE */
 } cvy_augment_work;
-/* The label of pixels that no class has, such as those that a pad adds around a map of labels. */
-#define CVY_LABEL_OUTSIDE (-1)
 
 typedef struct cvy_augment_def {
     const char *name;
@@ -127,6 +125,8 @@ struct cvy_augment {
     int was_varying;
     cvy_shape stored, shape; /* of x before and after augmentation */
     cvy_target target;
+    cvy_shape mask_stored, mask; /* the weight before and after augmentation; no axes: one number for each sample */
+    int mask_fits, mask_moves;   /* it has the height and width of x; operations move it */
 };
 
 /* ---- data_augment.c: services for the steps ---- */
@@ -157,6 +157,8 @@ cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_t
 cvy_status cvy_target_scale_input(cvy_augment *a, int is_bytes);
 /* Writes a part of the target, y [elems], of a sample whose pixels have not moved. */
 cvy_status cvy_target_apply_part(const cvy_augment *a, const float *y, int64_t elems, void *y_out);
+/* Writes the mask of a sample whose x has been augmented by w. */
+cvy_status cvy_mask_apply(const cvy_augment *a, const cvy_augment_work *w, const float *mask, float *mask_out);
 /* Writes the target y of a sample whose x has been augmented by w. */
 cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, void *y_out);
 

@@ -55,6 +55,8 @@ void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info)
 {
     cvy_target *t = &a->target;
     *t = (cvy_target){.exists = info->has_y, .role = CVY_TARGET_UNKNOWN};
+    a->mask = a->mask_stored = info->has_weight ? info->weight_shape : (cvy_shape){0};
+    a->mask_fits = a->spatial && !a->varying && is_over_positions(a, &a->mask);
     if (!info->has_y)
         return;
     t->stored = t->info.shape = info->y_shape;
@@ -241,40 +243,65 @@ static cvy_status set_scaling(cvy_augment *a, const cvy_operation *s, const cvy_
     return CVY_OK;
 }
 
+/* The last two axes of a map become those that the operation fixes. */
+static void follow_size(const cvy_operation *s, cvy_shape *map)
+{
+    if (!s->def->fixes_size || s->o.size.count == 0)
+        return;
+    map->dim[map->ndim - 2] = cvy_ints_at(&s->o.size, 0, 0);
+    map->dim[map->ndim - 1] = cvy_ints_at(&s->o.size, 1, 0);
+}
+
 cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
 {
     cvy_target *t = &a->target;
-    if (!t->exists || !s->def->moves_pixels || !s->def->moves_pixels(s))
+    if (!s->def->moves_pixels || !s->def->moves_pixels(s))
+        return CVY_OK;
+    CVY_CHECK(cvy_shape_elems(&a->mask) == 1 || a->mask_fits, CVY_E_CONFIG,
+              "%s: %s moves the pixels of x, and the weights of %s do not go with them: they need the height and width "
+              "of x, %s, and pictures of one size",
+              cvy_tree_where(at), s->def->name, cvy_shape_text(&a->mask_stored), cvy_shape_text(&a->stored));
+    if (a->mask_fits) {
+        a->mask_moves = 1;
+        follow_size(s, &a->mask);
+    }
+    if (!t->exists)
         return CVY_OK;
     CVY_CHECK(t->role != CVY_TARGET_UNKNOWN || t->info.shape.ndim < 2, CVY_E_CONFIG,
               "%s: %s moves the pixels of x, but how the target y of shape %s goes with them is not known: say what y "
               "is by data.roles: {y: field} (or label_map, point, vector, none)",
               cvy_tree_where(at), s->def->name, cvy_shape_text(&t->info.shape));
     t->info.may_be_left |= t->role == CVY_TARGET_UNKNOWN && cvy_shape_elems(&t->info.shape) > 1;
-    if (t->is_map && s->def->fixes_size && s->o.size.count > 0) {
-        t->info.shape.dim[t->info.shape.ndim - 2] = cvy_ints_at(&s->o.size, 0, 0);
-        t->info.shape.dim[t->info.shape.ndim - 1] = cvy_ints_at(&s->o.size, 1, 0);
-    }
+    if (t->is_map)
+        follow_size(s, &t->info.shape);
     return CVY_OK;
 }
 
 /* ---- running it ---- */
 
-/* Moves the map as x was moved. */
-static cvy_status move_map(const cvy_augment *a, const cvy_augment_work *x, const float *y, float *y_out)
+/* Moves a map as x was moved. */
+static cvy_status move_map(const cvy_augment *a, const cvy_augment_work *x, const cvy_shape *stored, int is_label_map,
+                           const float *y, float *y_out)
 {
-    const cvy_target *t = &a->target;
-    const int n = t->stored.ndim;
+    const int n = stored->ndim;
     const cvy_picture map = {.dtype = CVY_DTYPE_F32,
-                             .C = n == 3 ? t->stored.dim[0] : 1,
-                             .H = t->stored.dim[n - 2],
-                             .W = t->stored.dim[n - 1],
+                             .C = n == 3 ? stored->dim[0] : 1,
+                             .H = stored->dim[n - 2],
+                             .W = stored->dim[n - 1],
                              .data = (void *)(uintptr_t)y};
     cvy_augment_work w;
     cvy_augment_begin(a, map, x->epoch, x->number, x->scratch, &w);
-    w.is_label_map = t->role == CVY_TARGET_LABEL_MAP;
+    w.is_label_map = is_label_map;
     CVY_TRY(cvy_augment_run(a, &w, 1));
     memcpy(y_out, w.pic.data, cvy_augment_bytes(&w.pic));
+    return CVY_OK;
+}
+
+cvy_status cvy_mask_apply(const cvy_augment *a, const cvy_augment_work *w, const float *mask, float *mask_out)
+{
+    if (a->mask_moves)
+        return move_map(a, w, &a->mask_stored, 0, mask, mask_out);
+    memcpy(mask_out, mask, sizeof *mask * (size_t)cvy_shape_elems(&a->mask));
     return CVY_OK;
 }
 
@@ -365,7 +392,7 @@ cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, con
     if (t->role == CVY_TARGET_LABEL_MAP)
         CVY_TRY(check_labels(t, y, cvy_shape_elems(&t->stored)));
     if (t->is_map)
-        CVY_TRY(move_map(a, w, y, y_out));
+        CVY_TRY(move_map(a, w, &t->stored, t->role == CVY_TARGET_LABEL_MAP, y, y_out));
     else
         memcpy(y_out, y, sizeof *y * (size_t)elems);
     if (t->role == CVY_TARGET_POINT)

@@ -24,7 +24,7 @@ static const cvy_option hdf5_opts[] = {
      "data set of real targets, or a list of them, joined into one vector; by default none"},
     {"label", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, label), "", "", "", "data set of class numbers; by default none"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, weight), "", "", "",
-     "data set of sample weights; by default none"},
+     "data set of weights of samples, or of their positions; by default none"},
     {"axes", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, axes), "", "", "",
      "what the axes of the input are, in their order: N samples, C channels, T, D, H, W, L, F"},
     {"sample_axis", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, sample_axis), "", "", "",
@@ -361,6 +361,15 @@ static cvy_status read_y_part(cvy_hdf5 *h, struct position at, const cvy_field_p
     return cvy_h5_unpack(&h->file[at.file].storage[h->nx].packing, &c, raw->part.data, NULL, raw->y.data);
 }
 
+/* One number, or a mask. raw->y is working memory. */
+static cvy_status read_weight(cvy_hdf5 *h, struct position at, cvy_raw *raw)
+{
+    const int64_t elems = h->column[h->weight].elems;
+    if (elems != 1)
+        CVY_TRY(cvy_bytes_need(&raw->mask, (size_t)elems * sizeof(float)));
+    return read_one(h, at, h->weight, &raw->y, elems == 1 ? &raw->weight : raw->mask.data);
+}
+
 /* raw->y is working memory until y is read. Then it holds y, followed by room for one stored row. */
 static cvy_status hdf5_read_part(void *state, int64_t number, const cvy_field_part *x_part,
                                  const cvy_field_part *y_part, cvy_raw *raw)
@@ -374,7 +383,7 @@ static cvy_status hdf5_read_part(void *state, int64_t number, const cvy_field_pa
     CVY_TRY(status);
     raw->label = h->label ? h->label[number] : 0;
     if (h->weight >= 0)
-        CVY_TRY(read_one(h, at, h->weight, &raw->y, &raw->weight));
+        CVY_TRY(read_weight(h, at, raw));
     status = cvy_is_part(y_part) ? read_y_part(h, at, y_part, raw) : CVY_NOT_APPLICABLE;
     if (status != CVY_NOT_APPLICABLE)
         return status;

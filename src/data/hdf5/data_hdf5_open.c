@@ -321,8 +321,10 @@ static cvy_status join_columns(cvy_hdf5 *h, cvy_reader_info *info)
     info->y_shape = h->ny == 1 ? y->shape : (cvy_shape){1, {h->y_elems}};
     info->has_weight = h->weight >= 0;
     const cvy_h5_column *w = info->has_weight ? &h->column[h->weight] : NULL;
-    CVY_CHECK(!w || w->elems == 1, CVY_E_SHAPE, "%s: weight: data set %s has %lld numbers per sample, expected one",
+    CVY_CHECK(!w || w->elems == 1 || (h->y_elems > 0 && h->y_elems % w->elems == 0), CVY_E_SHAPE,
+              "%s: weight: data set %s has %lld numbers per sample, expected one, or one for each position of y",
               h->file[0].path, w->name, (long long)w->elems);
+    info->weight_shape = w && w->elems != 1 ? w->shape : (cvy_shape){0};
     info->dtype = h->dtype;
     info->shape = h->shape;
     return CVY_OK;

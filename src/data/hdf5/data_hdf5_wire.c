@@ -237,6 +237,7 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
     WIRE(w, info->has_y);
     WIRE(w, info->has_weight);
     WIRE(w, info->y_shape);
+    WIRE(w, info->weight_shape);
     for (int i = 0; i < CVY_CF_COUNT; i++)
         cvy_wire_text(w, &info->y_cf[i]);
     wire_classes(w, info);
@@ -363,6 +364,12 @@ static int is_good_state(const cvy_hdf5 *h)
            (h->column[0].encoded || (is_shape(&h->shape) && cvy_shape_elems(&h->shape) == x));
 }
 
+/* A weight of one number has no axes. */
+static int is_weight_shape(const cvy_shape *s, int64_t elems)
+{
+    return s->ndim == 0 ? elems == 1 : is_shape(s) && cvy_shape_elems(s) == elems;
+}
+
 static int is_good_info(const cvy_hdf5 *h, const cvy_reader_info *info)
 {
     int good = h->nsamples >= 0 && h->nsamples <= h->nrows && (h->selected || h->nsamples == h->nrows);
@@ -372,7 +379,8 @@ static int is_good_info(const cvy_hdf5 *h, const cvy_reader_info *info)
         good =
             info->blocks.first[i] >= (i > 0 ? info->blocks.first[i - 1] + 1 : 0) && info->blocks.first[i] < h->nsamples;
     return good && info->nclasses >= 0 && (!info->has_label || info->nclasses > 0) && (!h->label || info->has_label) &&
-           (!info->has_weight || h->weight >= 0) &&
+           (!info->has_weight ||
+            (h->weight >= 0 && is_weight_shape(&info->weight_shape, h->column[h->weight].elems))) &&
            (!info->has_y || (is_shape(&info->y_shape) && cvy_shape_elems(&info->y_shape) == h->y_elems));
 }
 

@@ -28,9 +28,9 @@ struct cached {
     cvy_shape shape;
     int32_t label;
     float weight;
-    size_t x_bytes, y_bytes;
+    size_t x_bytes, y_bytes, mask_bytes;
     int x_part, y_part; /* 1: it may have only the part that this rank reads; all its reads of parts ask for the same */
-    unsigned char data[]; /* x, then y */
+    unsigned char data[]; /* x, then y, then the mask */
 };
 
 struct cache {
@@ -96,9 +96,9 @@ out:
 }
 
 /* What a sample takes from the budget. */
-static int64_t cached_bytes(size_t x_bytes, size_t y_bytes)
+static int64_t cached_bytes(size_t x_bytes, size_t y_bytes, size_t mask_bytes)
 {
-    return (int64_t)(sizeof(struct cached) + x_bytes + y_bytes);
+    return (int64_t)(sizeof(struct cached) + x_bytes + y_bytes + mask_bytes);
 }
 
 /* If there is no memory or no room, the sample is not kept; this is not an error. */
@@ -106,7 +106,7 @@ static void keep(struct cache *c, int64_t number, int x_part, int y_part, const 
 {
     struct cached *k = NULL, *none = NULL;
     const size_t y_bytes = c->has_y ? raw->y.bytes : 0;
-    const int64_t bytes = cached_bytes(raw->x.bytes, y_bytes);
+    const int64_t bytes = cached_bytes(raw->x.bytes, y_bytes, raw->mask.bytes);
     if (!reserve(c->budget, bytes))
         return;
     if (cvy_mem_alloc((size_t)bytes, &k) != CVY_OK) {
@@ -120,11 +120,14 @@ static void keep(struct cache *c, int64_t number, int x_part, int y_part, const 
     k->weight = raw->weight;
     k->x_bytes = raw->x.bytes;
     k->y_bytes = y_bytes;
+    k->mask_bytes = raw->mask.bytes;
     k->x_part = x_part;
     k->y_part = y_part;
     memcpy(k->data, raw->x.data, k->x_bytes);
     if (y_bytes > 0)
         memcpy(k->data + k->x_bytes, raw->y.data, y_bytes);
+    if (k->mask_bytes > 0)
+        memcpy(k->data + k->x_bytes + y_bytes, raw->mask.data, k->mask_bytes);
     if (atomic_compare_exchange_strong(&c->at[number], &none, k)) {
         atomic_fetch_add(&c->budget->samples, 1);
         return;
@@ -137,6 +140,7 @@ static cvy_status take(const struct cached *k, cvy_raw *raw)
 {
     CVY_TRY(cvy_bytes_need(&raw->x, k->x_bytes));
     CVY_TRY(cvy_bytes_need(&raw->y, k->y_bytes));
+    CVY_TRY(cvy_bytes_need(&raw->mask, k->mask_bytes));
     raw->coding = k->coding;
     raw->dtype = k->dtype;
     raw->shape = k->shape;
@@ -145,6 +149,8 @@ static cvy_status take(const struct cached *k, cvy_raw *raw)
     memcpy(raw->x.data, k->data, k->x_bytes);
     if (k->y_bytes > 0)
         memcpy(raw->y.data, k->data + k->x_bytes, k->y_bytes);
+    if (k->mask_bytes > 0)
+        memcpy(raw->mask.data, k->data + k->x_bytes + k->y_bytes, k->mask_bytes);
     return CVY_OK;
 }
 
@@ -200,7 +206,7 @@ static void cache_close(void *state)
         struct cached *k = c->at[i];
         if (!k)
             continue;
-        atomic_fetch_sub(&c->budget->used, cached_bytes(k->x_bytes, k->y_bytes));
+        atomic_fetch_sub(&c->budget->used, cached_bytes(k->x_bytes, k->y_bytes, k->mask_bytes));
         atomic_fetch_sub(&c->budget->samples, 1);
         cvy_mem_free(&k);
     }

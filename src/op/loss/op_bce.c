@@ -5,7 +5,7 @@
  *
  *     term   = (1 - t) x + q (log(1 + exp(-|x|)) + max(-x, 0)), with output x, target t, q = 1 + (pos_weight - 1) t
  *     dterm  = (1 - t) - q (1 - s), with s = 1 / (1 + exp(-x))
- *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *     loss   = the weighted mean of the terms, see op_loss.h
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,6 +40,8 @@ static const cvy_sample bce_samples[] = {
     {.src = "3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "4x1,4,scalar:f64,4", .options = "pos_weight: 3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "6x1,6:i32,scalar:f64,6", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 
@@ -58,6 +60,8 @@ static const cvy_sample bce_grad_samples[] = {
     {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,4x1,4,scalar:f64,4", .options = "pos_weight: 3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,6x1,6:i32,scalar:f64,6", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 

@@ -5,7 +5,7 @@
  *
  *     term   = (t s + (1 - t) max(margin - sqrt(s), 0)^2) / 2, with s = output, the squared distance, and t = target
  *     dterm  = (t - (1 - t) max(margin / sqrt(s) - 1, 0)) / 2;  t / 2 at s = 0, where the distance has no gradient
- *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *     loss   = the weighted mean of the terms, see op_loss.h
  *
  * The squared distance of a and b is made by subtract, multiply and reduction.
  *
@@ -56,21 +56,8 @@ CVY_OP_DEFINE(contrastive) = {
     .name = "contrastive",
     .summary = "contrastive loss of pairs, on squared distances",
     .options = contrastive_opts,
-    .options_size = sizeof(struct cvy_loss_each),
-    .nsrc_min = 2,
-    .nsrc_max = 4,
-    .ndst = 1,
-    .flags = CVY_OP_LOSS,
-    .splits = CVY_SPLIT_SAMPLES,
-    .part_splits = CVY_SPLIT_SPACE,
-    .part = cvy_loss_each_part,
     .family = &contrastive_each,
-    .infer = cvy_loss_each_infer,
-    .grad = cvy_loss_each_grad,
-    .build = cvy_loss_each_build,
-    .cost = cvy_loss_each_cost,
-    .reference = cvy_loss_each_reference,
-    .summands = cvy_loss_summands,
+    CVY_LOSS_EACH_FIELDS,
     .samples = contrastive_samples,
 };
 
@@ -87,15 +74,7 @@ CVY_OP_DEFINE(contrastive_grad) = {
     .name = "contrastive_grad",
     .summary = "gradient of contrastive",
     .options = contrastive_opts,
-    .options_size = sizeof(struct cvy_loss_each),
-    .nsrc_min = 4,
-    .nsrc_max = 5,
-    .ndst = 1,
-    .flags = CVY_OP_HIDDEN,
-    .splits = CVY_SPLIT_SAMPLES,
     .family = &contrastive_each,
-    .infer = cvy_loss_each_grad_infer,
-    .cost = cvy_loss_each_grad_cost,
-    .reference = cvy_loss_each_grad_reference,
+    CVY_LOSS_EACH_GRAD_FIELDS,
     .samples = contrastive_grad_samples,
 };

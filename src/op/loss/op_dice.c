@@ -5,19 +5,20 @@
  * Source: Milletari, Navab and Ahmadi 2016, V-Net, section 3, with sums of probabilities in place of their squares;
  * classes with weights: Sudre et al. 2017.
  *
- *     overlap[n,k]   = sum over positions x with target[n,x] = k of p[n,k,x]
- *     total[n,k]     = sum over x of p[n,k,x], plus the number of x with target[n,x] = k
+ *     overlap[n,k]   = sum over positions x with target[n,x] = k of w[n,x] p[n,k,x]
+ *     total[n,k]     = sum over x of w[n,x] p[n,k,x], plus the sum of w[n,x] over x with target[n,x] = k
  *     D[n,k]         = (2 overlap + smooth) / (total + smooth)
  *     loss           = loss_weight / norm * sum over samples n of weight[n] * (1 - sum over k of c[k] D[n,k] / sum c)
- *     dp[n,k,x]      = loss_weight * dloss * weight[n] / norm * c[k] / sum c * (D[n,k] - 2 [target = k]) / (total +
- *                      smooth)
+ *     dp[n,k,x]      = loss_weight * dloss * weight[n] / norm * c[k] / sum c * w[n,x] * (D[n,k] - 2 [target = k])
+ *                      / (total + smooth)
  *
- * c = class_weights. Positions with ignored labels are left out of all sums. norm is the number of samples or, if they
- * have weights, the sum of these.
+ * c = class_weights. Positions with ignored labels are left out of all sums. The weight is one number for each sample,
+ * weight[n], and then w is 1; or it is one for each position, w[n,x], and then weight[n] is 1. norm is the number of
+ * samples, the sum of their weights, or the number of samples of which a position has a weight.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "op/loss/op_loss.h"
+#include "op/loss/op_label_loss.h"
 
 #include "graph/graph_grad.h"
 
@@ -28,24 +29,24 @@ static const cvy_option dice_opts[] = {
     {0},
 };
 
+/* Ignored labels do not change how much a sample counts. */
 static cvy_status dice_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                              cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
+    static const struct cvy_weight_sum counted = {.counts_samples = 1};
     struct cvy_dice o;
     char *text = NULL;
     cvy_node *softmax = NULL;
     cvy_value *from[CVY_NODE_SRC_MAX] = {NULL};
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    CVY_CHECK(nsrc == 2 || nsrc == 3, CVY_E_SHAPE,
-              "dice takes output, target and perhaps a weight for each sample, got %d sources", nsrc);
-    CVY_CHECK(src[0]->shape.ndim >= 2 && src[0]->shape.dim[1] >= 2, CVY_E_SHAPE,
+    CVY_CHECK(nsrc > 0 && src[0]->shape.ndim >= 2 && src[0]->shape.dim[1] >= 2, CVY_E_SHAPE,
               "dice needs an output for each of two classes or more, [N, K, positions...], got %s",
-              cvy_shape_text(&src[0]->shape));
+              nsrc > 0 ? cvy_shape_text(&src[0]->shape) : "none");
     CVY_TRY(cvy_pool_printf(g->pool, &text, "%s_softmax", name));
     CVY_TRY(cvy_graph_add(g, "softmax", text, name, NULL, src, 1, &softmax));
     for (int i = 0; i < nsrc; i++)
         from[i] = i == 0 ? softmax->dst[0] : src[i];
-    return cvy_loss_build(g, op, name, &o, NULL, from, nsrc, dst_out);
+    return cvy_loss_build(g, op, name, &o, &counted, from, nsrc, dst_out);
 }
 
 static cvy_status check_sources(const cvy_node *node, int first)
@@ -53,10 +54,11 @@ static cvy_status check_sources(const cvy_node *node, int first)
     const struct cvy_dice *o = node->options;
     const cvy_reals *weights = &o->loss.labels.class_weights;
     double sum = 0;
-    CVY_TRY(cvy_loss_check_labels(node, first));
+    CVY_TRY(cvy_label_loss_check(node, first));
     for (int k = 0; k < weights->count; k++)
         sum += weights->at[k];
-    CVY_CHECK(weights->count == 0 || sum > 0, CVY_E_CONFIG, "dice: all class_weights are 0");
+    CVY_CHECK(weights->count == 0 || sum > 0, CVY_E_CONFIG,
+              "layer %s (dice): all class_weights are 0, so no class counts: give one of them a weight", node->layer);
     return CVY_OK;
 }
 
@@ -77,61 +79,77 @@ static void dice_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = 2 * n, .read_elems = n, .write_elems = 1};
 }
 
-/* Sets D and total + smooth of class k of sample n. */
-static void coefficient(const struct cvy_dice *o, const cvy_span *p, const cvy_span *target, int64_t n, int64_t k,
-                        double *dice_out, double *total_out)
-{
-    const int64_t K = p->dim[1], P = cvy_span_prod(p, 2, p->ndim);
-    double overlap = 0, total = 0;
-    for (int64_t x = 0; x < P; x++) {
-        const int64_t label = (int64_t)cvy_get(target, n * P + x);
-        if (cvy_label_ignored(&o->loss.labels, label))
-            continue;
-        const double value = cvy_get(p, (n * K + k) * P + x);
-        overlap += label == k ? value : 0;
-        total += value + (label == k);
-    }
-    *total_out = total + o->smooth;
-    *dice_out = (2 * overlap + o->smooth) / *total_out;
-}
+/* What a call reads. */
+struct dice_call {
+    const struct cvy_dice *o;
+    const cvy_span *p, *target;
+    cvy_loss_weights weights;
+    int64_t N, K, P;
+    double all; /* sum of class weights */
+};
 
-static double sum_of_weights(const struct cvy_dice *o, int64_t K)
-{
-    double sum = 0;
-    for (int64_t k = 0; k < K; k++)
-        sum += cvy_class_weight(&o->loss.labels, k);
-    return sum;
-}
-
-static cvy_status check_range(const cvy_node *node, const cvy_span *target, int64_t K)
+static struct dice_call call_of(const cvy_node *node, const cvy_span *src, int first)
 {
     const struct cvy_dice *o = node->options;
-    const int64_t each = cvy_span_prod(target, 1, target->ndim);
-    for (int64_t i = 0; i < target->elems; i++) {
-        const int64_t label = (int64_t)cvy_get(target, i);
-        if ((label < 0 || label >= K) && !cvy_label_ignored(&o->loss.labels, label))
-            return cvy_label_error(node, i / each, label, K);
+    struct dice_call c = {.o = o,
+                          .p = &src[first],
+                          .target = &src[first + 1],
+                          .weights = cvy_loss_weights_of(node, src, first + 2),
+                          .N = src[first].dim[0],
+                          .K = src[first].dim[1],
+                          .P = cvy_span_prod(&src[first], 2, src[first].ndim)};
+    for (int64_t k = 0; k < c.K; k++)
+        c.all += cvy_class_weight(&o->loss.labels, k);
+    return c;
+}
+
+/* weight[n] / norm. */
+static double factor_of(const struct dice_call *c, int64_t n)
+{
+    if (c->weights.each == 1)
+        return cvy_loss_factor(&c->weights, n, 0);
+    return c->weights.norm > 0 ? 1 / c->weights.norm : 0;
+}
+
+/* w[n,x]; 0 for an ignored label. */
+static double weight_at(const struct dice_call *c, int64_t n, int64_t x, int64_t label)
+{
+    return cvy_label_ignored(&c->o->loss.labels, label) ? 0
+           : c->weights.each == 1                       ? 1
+                                                        : cvy_loss_weight(&c->weights, n, x);
+}
+
+/* Sets D and total + smooth of class k of sample n. */
+static void coefficient(const struct dice_call *c, int64_t n, int64_t k, double *dice_out, double *total_out)
+{
+    double overlap = 0, total = 0;
+    for (int64_t x = 0; x < c->P; x++) {
+        const int64_t label = (int64_t)cvy_get(c->target, n * c->P + x);
+        const double weight = weight_at(c, n, x, label);
+        if (weight == 0)
+            continue;
+        const double value = cvy_get(c->p, (n * c->K + k) * c->P + x);
+        overlap += label == k ? weight * value : 0;
+        total += weight * (value + (label == k));
     }
-    return CVY_OK;
+    *total_out = total + c->o->smooth;
+    *dice_out = (2 * overlap + c->o->smooth) / *total_out;
 }
 
 static cvy_status dice_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct cvy_dice *o = node->options;
-    const cvy_span *p = &src[0], *target = &src[1], *norm = &src[2], *weight = node->nsrc > 3 ? &src[3] : NULL;
-    const int64_t N = p->dim[0], K = p->dim[1];
-    const double all = sum_of_weights(o, K);
+    const struct dice_call c = call_of(node, src, 0);
     double loss = 0;
-    CVY_TRY(check_range(node, target, K));
-    for (int64_t n = 0; n < N; n++) {
+    CVY_TRY(cvy_label_loss_check_range(node, src, 0));
+    for (int64_t n = 0; n < c.N; n++) {
         double sum = 0, d = 0, total = 0;
-        for (int64_t k = 0; k < K; k++) {
-            coefficient(o, p, target, n, k, &d, &total);
-            sum += cvy_class_weight(&o->loss.labels, k) * (1 - d);
+        for (int64_t k = 0; k < c.K; k++) {
+            coefficient(&c, n, k, &d, &total);
+            sum += cvy_class_weight(&c.o->loss.labels, k) * (1 - d);
         }
-        loss += cvy_loss_factor(norm, weight, n) * sum / all;
+        loss += factor_of(&c, n) * sum / c.all;
     }
-    cvy_set(dst, 0, o->loss.loss_weight * loss);
+    cvy_set(dst, 0, c.o->loss.loss_weight * loss);
     return CVY_OK;
 }
 
@@ -147,6 +165,10 @@ static const cvy_sample dice_samples[] = {
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 4},
     {.src = "2x3x300,2x300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "2x3x4x5,2x4x5:i32,scalar:f64,2x4x5",
+     .options = "ignore_label: 1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
     {0},
 };
 
@@ -190,23 +212,19 @@ static int64_t dice_grad_summands(const cvy_node *node)
 
 static cvy_status dice_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct cvy_dice *o = node->options;
-    const cvy_span *p = &src[1], *target = &src[2], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
-    const int64_t N = p->dim[0], K = p->dim[1], P = cvy_span_prod(p, 2, p->ndim);
-    const double dloss = o->loss.loss_weight * cvy_get(&src[0], 0) / sum_of_weights(o, K);
-    CVY_TRY(check_range(node, target, K));
-    for (int64_t n = 0; n < N; n++)
-        for (int64_t k = 0; k < K; k++) {
-            double d = 0, total = 0;
-            coefficient(o, p, target, n, k, &d, &total);
-            const double factor =
-                dloss * cvy_loss_factor(norm, weight, n) * cvy_class_weight(&o->loss.labels, k) / total;
-            for (int64_t x = 0; x < P; x++) {
-                const int64_t label = (int64_t)cvy_get(target, n * P + x);
-                const int counts = !cvy_label_ignored(&o->loss.labels, label);
-                cvy_set(dst, (n * K + k) * P + x, counts ? factor * (d - 2 * (label == k)) : 0);
-            }
+    const struct dice_call c = call_of(node, src, 1);
+    const double dloss = c.o->loss.loss_weight * cvy_get(&src[0], 0) / c.all;
+    CVY_TRY(cvy_label_loss_check_range(node, src, 1));
+    for (int64_t i = 0; i < c.N * c.K; i++) {
+        const int64_t n = i / c.K, k = i % c.K;
+        double d = 0, total = 0;
+        coefficient(&c, n, k, &d, &total);
+        const double factor = dloss * factor_of(&c, n) * cvy_class_weight(&c.o->loss.labels, k) / total;
+        for (int64_t x = 0; x < c.P; x++) {
+            const int64_t label = (int64_t)cvy_get(c.target, n * c.P + x);
+            cvy_set(dst, i * c.P + x, factor * weight_at(&c, n, x, label) * (d - 2 * (label == k)));
         }
+    }
     return CVY_OK;
 }
 
@@ -225,6 +243,10 @@ static const cvy_sample dice_grad_samples[] = {
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 4},
     {.src = "scalar:f64,2x3x300,2x300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "scalar:f64,2x3x4x5,2x4x5:i32,scalar:f64,2x4x5",
+     .options = "ignore_label: 1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
     {0},
 };
 

@@ -5,7 +5,7 @@
  * The output has `count` blocks along axis 1, and each block has the shape of the target: the output is [N, count * C,
  * ...] for a target of [N, C, ...], and [N, count] for a target of [N]. Number b of target c is channel b * C + c.
  *
- *     loss = loss_weight / norm * sum over samples n of weight[n] * (mean over the targets of n of term)
+ *     loss = loss_weight / norm * sum over samples n of (mean over the targets t of n of weight[n,t] * term)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,8 +22,9 @@ struct cvy_distribution {
     int full;         /* of gaussian_nll */
 };
 
-typedef struct cvy_distribution_def { /* the `family` of the operator and of its gradient */
-    const char *grad;                 /* name of the gradient's operator */
+typedef struct cvy_distribution_def {          /* the `family` of the operator and of its gradient */
+    const char *grad;                          /* name of the gradient's operator */
+    cvy_status (*check)(const cvy_node *node); /* checks the options; NULL: all are valid */
     /* Numbers for each target. */
     int (*count)(const struct cvy_distribution *o);
     /* The loss of one target t, whose distribution has the numbers x [count]. */
@@ -37,6 +38,8 @@ typedef struct cvy_distribution_def { /* the `family` of the operator and of its
 
 /* The description of a loss of this kind, or NULL if the operator is something else. */
 const cvy_distribution_def *cvy_distribution_of(const cvy_op_def *op);
+/* Reads the options of such a loss, which are as in a job. */
+cvy_status cvy_distribution_parse(const cvy_op_def *op, const cvy_tree *options, struct cvy_distribution *out);
 /* Sets *count_out to the numbers for each target that the loss needs with these options, which are as in a job. 1 for
  * all other losses. */
 cvy_status cvy_loss_count(const cvy_op_def *op, const cvy_tree *options, int *count_out);
@@ -53,15 +56,7 @@ cvy_status cvy_distribution_grad_infer(cvy_node *node);
 cvy_status cvy_distribution_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
 void cvy_distribution_grad_cost(const cvy_node *node, cvy_cost *cost_out);
 
-/* What the descriptors of these losses, and those of their gradients, have in common. */
-#define CVY_DISTRIBUTION_FIELDS                                                                                        \
-    .options_size = sizeof(struct cvy_distribution), .nsrc_min = 2, .nsrc_max = 4, .ndst = 1, .flags = CVY_OP_LOSS,    \
-    .splits = CVY_SPLIT_SAMPLES, .part_splits = CVY_SPLIT_SPACE, .part = cvy_distribution_part,                        \
-    .infer = cvy_distribution_infer, .grad = cvy_distribution_grad, .build = cvy_distribution_build,                   \
-    .cost = cvy_distribution_cost, .reference = cvy_distribution_reference, .summands = cvy_loss_summands
-#define CVY_DISTRIBUTION_GRAD_FIELDS                                                                                   \
-    .options_size = sizeof(struct cvy_distribution), .nsrc_min = 4, .nsrc_max = 5, .ndst = 1, .flags = CVY_OP_HIDDEN,  \
-    .splits = CVY_SPLIT_SAMPLES, .infer = cvy_distribution_grad_infer, .cost = cvy_distribution_grad_cost,             \
-    .reference = cvy_distribution_grad_reference
+#define CVY_DISTRIBUTION_FIELDS CVY_LOSS_FIELDS(distribution, cvy_distribution)
+#define CVY_DISTRIBUTION_GRAD_FIELDS CVY_LOSS_GRAD_FIELDS(distribution, cvy_distribution)
 
 #endif

@@ -5,7 +5,7 @@
  *
  *     term  = (s + d^2 exp(-s)) / 2 (+ log(2 pi) / 2 with full), with d = mean - target and s = log variance
  *     dmean = d exp(-s),  ds = (1 - d^2 exp(-s)) / 2
- *     loss  = loss_weight / norm * sum over samples n of weight[n] * (mean over the targets of n of term)
+ *     loss  = the weighted mean of the terms, see op_distribution.h
  *
  * The log variance is any number, so no division by a small variance can occur. A log variance below log(eps) counts
  * as log(eps), also in its own gradient, which thus never vanishes. The output has two blocks of the target's shape:
@@ -67,6 +67,7 @@ static const cvy_sample gaussian_samples[] = {
     {.src = "5x2,5,scalar:f64", .options = "full: true", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "3x14,3x7,scalar:f64,3", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "4x2x5,4x5,scalar:f64,4", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x4x3,2x2x3,scalar:f64,2x3", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 
@@ -83,6 +84,7 @@ static const cvy_sample gaussian_grad_samples[] = {
     {.src = "scalar:f64,3x4x4,3x2x4,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,5x2,5,scalar:f64", .options = "full: true", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,3x14,3x7,scalar:f64,3", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x4x3,2x2x3,scalar:f64,2x3", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 

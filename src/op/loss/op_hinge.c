@@ -3,113 +3,78 @@
  * generated samples it keeps apart. It is the end of forward. Sources: as Caffe's HingeLoss, whose L1 norm is Cortes
  * and Vapnik 1995 for each class; critics: Lim and Ye 2017, Miyato et al. 2018.
  *
- *     m[n,k]         = max(0, 1 - s output[n,k]), with s = 1 for the class k = target[n], else -1
- *     term[n]        = sum over k of m[n,k] (norm l1) or of m[n,k]^2 (norm l2); 0 if the target is ignored
- *     loss           = loss_weight / norm * sum over samples n of weight[n] * term[n], see op_loss.h
- *     doutput[n,k]   = -s [m > 0] or -2 s m, times loss_weight * dloss * weight[n] / norm
+ *     m[k]      = max(0, 1 - s output[k]), with s = 1 for the class k = t, the label, else -1
+ *     term      = sum over k of m[k] (norm l1) or of m[k]^2 (norm l2)
+ *     dterm[k]  = -s [m > 0] or -2 s m
  *
- * With a real target, which is 1 where the output is to be above 1 and -1 where it is to be below -1, the operator
- * hinge_each computes the mean over all elements:
+ * op_label_loss.h has the loss. With a real target, which is 1 where the output is to be above 1 and -1 where it is to
+ * be below -1, the operator hinge_each computes the mean over all elements:
  *
  *     term  = max(0, 1 - target * output), or its square
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "op/loss/op_loss.h"
+#include "op/loss/op_label_loss.h"
 
 enum { L1, L2 };
 
 struct hinge {
-    struct cvy_weight_sum labels;
+    struct cvy_label_loss loss; /* first; all classes have the same weight */
     int norm;
-    double loss_weight;
 };
 
 static const cvy_option hinge_opts[] = {
     {"norm", CVY_TYPE_CHOICE, CVY_FIELD(hinge, norm), "l1", "l1|l2", "",
      "whether margins count as they are or squared"},
-    {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(hinge, labels.ignore_label), "", "", "", "labels that are ignored"},
-    CVY_LOSS_WEIGHT_ROW(hinge),
+    CVY_IGNORED_LABEL_ROW(hinge, loss),
+    {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(hinge, loss.loss_weight), "1", "", "", "factor in the sum of losses"},
     {0},
 };
 
-static cvy_status hinge_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
-                              cvy_value *const *src, int nsrc, cvy_value **dst_out)
+/* What a number that should be at least 1 lacks; NaN if it is NaN. */
+static double lacking(double x)
 {
-    struct hinge o;
-    CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    if (nsrc > 1 && cvy_dtype_is_real(src[1]->dtype)) {
-        const struct cvy_loss_each each = {.loss_weight = o.loss_weight, .parameter = o.norm == L2};
-        CVY_CHECK(o.labels.ignore_label.count == 0, CVY_E_CONFIG,
-                  "ignore_label is for a target of labels, and %s has real numbers", src[1]->name);
-        return cvy_loss_build(g, cvy_op_find("hinge_each"), name, &each, NULL, src, nsrc, dst_out);
-    }
-    return cvy_loss_build(g, op, name, &o, &o.labels, src, nsrc, dst_out);
-}
-
-/* Checks output [N, K] and integer target [N], which are the sources from `first` on. */
-static cvy_status check_labels(const cvy_node *node, int first)
-{
-    const cvy_shape *output = cvy_node_src(node, first);
-    CVY_TRY(cvy_loss_check_norm(node, first + 2));
-    CVY_CHECK(output->ndim == 2, CVY_E_SHAPE, "the output must be [N, K], got %s", cvy_shape_text(output));
-    CVY_CHECK(!cvy_dtype_is_real(node->src[first + 1]->dtype), CVY_E_SHAPE,
-              "the target must be integer labels, %s is %s", node->src[first + 1]->name,
-              cvy_dtype_text(node->src[first + 1]->dtype));
-    return cvy_loss_check_same(&(cvy_shape){1, {output->dim[0]}}, cvy_node_src(node, first + 1));
-}
-
-static cvy_status hinge_infer(cvy_node *node)
-{
-    CVY_TRY(check_labels(node, 0));
-    return cvy_loss_set_dst(node);
-}
-
-static cvy_status hinge_backward(cvy_grad *g, const cvy_node *fwd)
-{
-    return cvy_loss_emit(g, fwd, "hinge_grad", 0);
-}
-
-/* The label of a sample; CVY_NOT_APPLICABLE: it is ignored. */
-static cvy_status label_of(const cvy_node *node, const cvy_span *target, int64_t n, int64_t K, int64_t *out)
-{
-    const int64_t label = (int64_t)cvy_get(target, n);
-    if (cvy_label_ignored(&((const struct hinge *)node->options)->labels, label))
-        return CVY_NOT_APPLICABLE;
-    if (label < 0 || label >= K)
-        return cvy_label_error(node, n, label, K);
-    *out = label;
-    return CVY_OK;
-}
-
-/* The margin that class k lacks; NaN if the output is NaN. */
-static double lacking(double x, int is_target)
-{
-    const double m = 1 - (is_target ? x : -x);
+    const double m = 1 - x;
     return m > 0 || m != m ? m : 0;
 }
 
-static cvy_status hinge_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+static double lacking_class(const cvy_logits *z, int64_t k, int64_t label)
 {
-    const struct hinge *o = node->options;
-    const cvy_span *x = &src[0], *weight = node->nsrc > 3 ? &src[3] : NULL;
-    const int64_t N = x->dim[0], K = x->dim[1];
-    double loss = 0;
-    for (int64_t n = 0; n < N; n++) {
-        int64_t label = 0;
-        double sum = 0;
-        const cvy_status found = label_of(node, &src[1], n, K, &label);
-        if (found < 0)
-            return found;
-        for (int64_t k = 0; found == CVY_OK && k < K; k++) {
-            const double m = lacking(cvy_get(x, n * K + k), k == label);
-            sum += o->norm == L1 ? m : m * m;
-        }
-        loss += cvy_loss_factor(&src[2], weight, n) * sum;
-    }
-    cvy_set(dst, 0, o->loss_weight * loss);
-    return CVY_OK;
+    const double x = cvy_logit(z, k);
+    return lacking(k == label ? x : -x);
 }
+
+static double hinge_term(const void *options, const cvy_logits *z, int64_t label)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < z->K; k++) {
+        const double m = lacking_class(z, k, label);
+        sum += ((const struct hinge *)options)->norm == L1 ? m : m * m;
+    }
+    return sum;
+}
+
+static void hinge_slope(const void *options, const cvy_logits *z, int64_t label, double factor, const cvy_span *dst)
+{
+    const struct hinge *o = options;
+    for (int64_t k = 0; k < z->K; k++) {
+        const double m = lacking_class(z, k, label), sign = k == label ? -1 : 1;
+        cvy_set(dst, z->at + k * z->stride, factor * sign * (o->norm == L1 ? (m > 0 ? 1 : m) : 2 * m));
+    }
+}
+
+static cvy_status hinge_build_real(cvy_graph *g, const char *name, const void *options, cvy_value *const *src, int nsrc,
+                                   cvy_value **dst_out)
+{
+    const struct hinge *o = options;
+    const struct cvy_loss_each each = {.loss_weight = o->loss.loss_weight, .parameter = o->norm == L2};
+    CVY_CHECK(o->loss.labels.ignore_label.count == 0, CVY_E_CONFIG,
+              "ignore_label is for a target of labels, and %s has real numbers", src[1]->name);
+    return cvy_loss_build(g, cvy_op_find("hinge_each"), name, &each, NULL, src, nsrc, dst_out);
+}
+
+static const cvy_label_loss_def hinge_def = {
+    .grad = "hinge_grad", .term = hinge_term, .slope = hinge_slope, .build_real = hinge_build_real};
 
 static const cvy_sample hinge_samples[] = {
     {.src = "5x3,5:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
@@ -118,6 +83,7 @@ static const cvy_sample hinge_samples[] = {
      .options = "norm: l2, ignore_label: 1, loss_weight: 0.5",
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 3},
+    {.src = "2x3x4,2x4:i32,scalar:f64,2x4", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
     {0},
 };
 
@@ -125,51 +91,15 @@ CVY_OP_DEFINE(hinge) = {
     .name = "hinge",
     .summary = "hinge loss of one class against all others, or of a critic with targets 1 and -1",
     .options = hinge_opts,
-    .options_size = sizeof(struct hinge),
-    .nsrc_min = 2,
-    .nsrc_max = 4,
-    .ndst = 1,
-    .flags = CVY_OP_LOSS,
-    .splits = CVY_SPLIT_SAMPLES,
-    .infer = hinge_infer,
-    .grad = hinge_backward,
-    .build = hinge_build,
-    .cost = cvy_loss_each_cost,
-    .reference = hinge_reference,
-    .summands = cvy_loss_summands,
+    .family = &hinge_def,
+    CVY_LABEL_LOSS_FIELDS(hinge),
     .samples = hinge_samples,
 };
-
-/* hinge_grad: dloss, output, target, norm, [weight] -> doutput. */
-static cvy_status hinge_grad_infer(cvy_node *node)
-{
-    CVY_TRY(check_labels(node, 1));
-    return cvy_node_set_dst(node, 0, node->src[1]->dtype, cvy_node_src(node, 1));
-}
-
-static cvy_status hinge_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
-{
-    const struct hinge *o = node->options;
-    const cvy_span *x = &src[1], *weight = node->nsrc > 4 ? &src[4] : NULL;
-    const int64_t N = x->dim[0], K = x->dim[1];
-    for (int64_t n = 0; n < N; n++) {
-        int64_t label = 0;
-        const cvy_status found = label_of(node, &src[2], n, K, &label);
-        if (found < 0)
-            return found;
-        const double factor =
-            found == CVY_OK ? o->loss_weight * cvy_get(&src[0], 0) * cvy_loss_factor(&src[3], weight, n) : 0;
-        for (int64_t k = 0; k < K; k++) {
-            const double m = lacking(cvy_get(x, n * K + k), k == label), sign = k == label ? -1 : 1;
-            cvy_set(dst, n * K + k, factor * sign * (o->norm == L1 ? (m > 0 ? 1 : m) : 2 * m));
-        }
-    }
-    return CVY_OK;
-}
 
 static const cvy_sample hinge_grad_samples[] = {
     {.src = "scalar:f64,5x3,5:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
     {.src = "scalar:f64,4x7,4:i32,scalar:f64,4", .options = "norm: l2", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 7},
+    {.src = "scalar:f64,2x3x4,2x4:i32,scalar:f64,2x4", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
     {0},
 };
 
@@ -177,15 +107,8 @@ CVY_OP_DEFINE(hinge_grad) = {
     .name = "hinge_grad",
     .summary = "gradient of hinge",
     .options = hinge_opts,
-    .options_size = sizeof(struct hinge),
-    .nsrc_min = 4,
-    .nsrc_max = 5,
-    .ndst = 1,
-    .flags = CVY_OP_HIDDEN,
-    .splits = CVY_SPLIT_SAMPLES,
-    .infer = hinge_grad_infer,
-    .cost = cvy_loss_each_grad_cost,
-    .reference = hinge_grad_reference,
+    .family = &hinge_def,
+    CVY_LABEL_LOSS_GRAD_FIELDS(hinge),
     .samples = hinge_grad_samples,
 };
 
@@ -199,13 +122,13 @@ static const cvy_option hinge_each_opts[] = {
 
 static double hinge_each_term(double squared, double x, double t)
 {
-    const double m = lacking(t * x, 1);
+    const double m = lacking(t * x);
     return squared > 0 ? m * m : m;
 }
 
 static double hinge_each_slope(double squared, double x, double t)
 {
-    const double m = lacking(t * x, 1);
+    const double m = lacking(t * x);
     return -t * (squared > 0 ? 2 * m : m > 0 ? 1 : m);
 }
 

@@ -4,7 +4,7 @@
  *
  *     term   = d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2), with d = output - target
  *     dterm  = d, clamped to -delta .. delta
- *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *     loss   = the weighted mean of the terms, see op_loss.h
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,9 +25,11 @@ static double huber_term(double delta, double x, double t)
     return d <= delta ? d * d / 2 : delta * (d - delta / 2);
 }
 
+/* NaN stays NaN. */
 static double huber_slope(double delta, double x, double t)
 {
-    return fmax(-delta, fmin(delta, x - t));
+    const double d = x - t;
+    return d > delta ? delta : d < -delta ? -delta : d;
 }
 
 static const cvy_loss_each_def huber_each = {
@@ -38,6 +40,8 @@ static const cvy_sample huber_samples[] = {
     {.src = "5,5,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "3x7,3x7,scalar:f64,3", .options = "delta: 0.2, loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "4x1,4,scalar:f64,4", .options = "delta: 0.3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 
@@ -55,6 +59,8 @@ static const cvy_sample huber_grad_samples[] = {
     {.src = "scalar:f64,5,5,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .options = "delta: 0.2, loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,4x1,4,scalar:f64,4", .options = "delta: 0.3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 

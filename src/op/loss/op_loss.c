@@ -3,11 +3,12 @@
  * weight_sum runs for every micro-batch before the first forward, and an allreduce adds it over ranks. The losses are
  * the end of each forward.
  *
- *     weight_sum = sum over samples n of weight[n] * (mean over n's positions of w)
- *     w          = class_weights[target], or 0 if target is ignored
+ *     weight_sum = sum over samples n of (mean over n's elements e of weight[n,e] * w[n,e])
+ *     w          = class_weights[target], or 0 if target is ignored; 1 for a target without labels
  *
  * This is the divisor of PyTorch's reduction 'mean' with class weights, divided by the number of positions; the sum of
- * terms is divided by it too.
+ * terms is divided by it too. With counts_samples it is the number of samples that have an element whose weight is not
+ * 0.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,24 +17,44 @@
 #include "graph/graph_grad.h"
 #include "op/comm/op_redistribute.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+/* ---- the nodes of a loss ---- */
+
+int64_t cvy_loss_weight_elems(const cvy_shape *weight)
+{
+    int64_t elems = 1;
+    for (int i = 1; i < weight->ndim; i++)
+        elems *= weight->dim[i];
+    return elems;
+}
+
+static int counts_labels(const struct cvy_weight_sum *labels)
+{
+    return labels && (labels->class_weights.count || labels->ignore_label.count);
+}
+
+/* A mask needs no target, unless labels count differently. */
 static cvy_status add_weight_sum(cvy_graph *g, const char *name, const struct cvy_weight_sum *labels,
                                  cvy_value *const *src, int nsrc, cvy_value **norm_out)
 {
     char text[160];
-    const struct cvy_weight_sum none = {0};
+    const int is_mask = nsrc > 2 && cvy_loss_weight_elems(&src[2]->shape) > 1,
+              of_weights = is_mask && !counts_labels(labels);
+    struct cvy_weight_sum o = labels ? *labels : (struct cvy_weight_sum){0};
     cvy_node *sum = NULL, *norm = NULL;
-    cvy_value *const from[] = {src[1], nsrc > 2 ? src[2] : NULL};
-    for (int i = 0; i + 1 < nsrc; i++)
+    cvy_value *const *from = src + (of_weights ? 2 : 1);
+    const int nfrom = of_weights ? 1 : nsrc - 1;
+    o.of_weights = of_weights;
+    o.counts_samples = is_mask && o.counts_samples;
+    for (int i = 0; i < nfrom; i++)
         CVY_CHECK(!from[i]->producer, CVY_E_ARGUMENT,
                   "weights are added up before the forward pass, so %s must be an input of the network; it is made by "
                   "layer %s",
                   from[i]->name, from[i]->producer->layer);
     snprintf(text, sizeof text, "%s.weight_sum", name);
-    CVY_TRY(cvy_graph_add_parsed(g, cvy_op_find("weight_sum"), text, name, labels ? labels : &none, from, nsrc - 1,
-                                 CVY_PHASE_PREPARE, &sum));
+    CVY_TRY(cvy_graph_add_parsed(g, cvy_op_find("weight_sum"), text, name, &o, from, nfrom, CVY_PHASE_PREPARE, &sum));
     snprintf(text, sizeof text, "%s.norm", name);
     CVY_TRY(
         cvy_graph_add_parsed(g, cvy_op_find("allreduce"), text, name, NULL, &sum->dst[0], 1, CVY_PHASE_PREPARE, &norm));
@@ -44,12 +65,11 @@ static cvy_status add_weight_sum(cvy_graph *g, const char *name, const struct cv
 cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options,
                           const struct cvy_weight_sum *labels, cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    CVY_CHECK(nsrc == 2 || nsrc == 3, CVY_E_SHAPE,
-              "%s takes output, target and perhaps a weight for each sample, got %d sources", op->name, nsrc);
-    const int weighs = nsrc == 3 || (labels && (labels->class_weights.count || labels->ignore_label.count));
+    CVY_CHECK(nsrc == 2 || nsrc == 3, CVY_E_SHAPE, "%s takes output, target and perhaps a weight, got %d sources",
+              op->name, nsrc);
     cvy_value *from[] = {src[0], src[1], NULL, nsrc == 3 ? src[2] : NULL};
     cvy_node *node = NULL;
-    if (weighs)
+    if (nsrc == 3 || counts_labels(labels))
         CVY_TRY(add_weight_sum(g, name, labels, src, nsrc, &from[2]));
     else
         CVY_TRY(cvy_graph_norm(g, &from[2]));
@@ -58,11 +78,36 @@ cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, 
     return CVY_OK;
 }
 
-static cvy_status check_weight(const cvy_value *weight, int64_t n)
+/* ---- checks ---- */
+
+/* Writes the dimensions of a sample that are not 1, but not those of axis `without`, and returns their number. */
+static int sample_dims(const cvy_shape *s, int without, int64_t *dim)
 {
-    CVY_CHECK(weight->shape.ndim == 1 && weight->shape.dim[0] == n, CVY_E_SHAPE,
-              "weight %s is %s, expected one per sample: %lld", weight->name, cvy_shape_text(&weight->shape),
-              (long long)n);
+    int n = 0;
+    for (int i = 1; i < s->ndim; i++)
+        if (s->dim[i] != 1 && i != without)
+            dim[n++] = s->dim[i];
+    return n;
+}
+
+static int has_dims(const cvy_shape *s, int without, const int64_t *dim, int n)
+{
+    int64_t own[CVY_NDIM_MAX];
+    return sample_dims(s, without, own) == n && memcmp(own, dim, sizeof *dim * (size_t)n) == 0;
+}
+
+/* Labels have no axis of channels that a weight could lack. */
+static cvy_status check_weight(const cvy_value *weight, const cvy_shape *output, const cvy_shape *target)
+{
+    const cvy_shape *w = &weight->shape;
+    int64_t dim[CVY_NDIM_MAX];
+    const int n = w->ndim > 0 ? sample_dims(w, 0, dim) : 0, may_lack = target->ndim == output->ndim;
+    CVY_CHECK(w->ndim > 0 && w->dim[0] == output->dim[0] &&
+                  (n == 0 || has_dims(target, 0, dim, n) || (may_lack && has_dims(target, 1, dim, n))),
+              CVY_E_SHAPE,
+              "weight %s is %s, expected one for each of the %lld samples, or for each %s of the target, %s",
+              weight->name, cvy_shape_text(w), (long long)output->dim[0], may_lack ? "element or position" : "position",
+              cvy_shape_text(target));
     return CVY_OK;
 }
 
@@ -75,7 +120,7 @@ cvy_status cvy_loss_check_norm(const cvy_node *node, int first)
     CVY_CHECK(node->src[first]->dtype == CVY_DTYPE_F64 && node->src[first]->shape.ndim == 0, CVY_E_SHAPE,
               "the normaliser must be f64 scalar, got %s %s", cvy_dtype_text(node->src[first]->dtype),
               cvy_shape_text(&node->src[first]->shape));
-    return node->nsrc == first + 2 ? check_weight(node->src[first + 1], output->dim[0]) : CVY_OK;
+    return node->nsrc == first + 2 ? check_weight(node->src[first + 1], output, cvy_node_src(node, first - 1)) : CVY_OK;
 }
 
 cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target)
@@ -95,67 +140,57 @@ cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target)
     return CVY_OK;
 }
 
-cvy_status cvy_loss_check_labels(const cvy_node *node, int first)
-{
-    const struct cvy_label_loss *o = node->options;
-    const cvy_shape *output = cvy_node_src(node, first), *target = cvy_node_src(node, first + 1);
-    const cvy_dtype dtype = node->src[first + 1]->dtype;
-    CVY_TRY(cvy_loss_check_norm(node, first + 2));
-    CVY_CHECK(output->ndim >= 2, CVY_E_SHAPE, "the output must be [N, K, positions...], got %s",
-              cvy_shape_text(output));
-    CVY_CHECK(!cvy_dtype_is_real(dtype), CVY_E_SHAPE,
-              "the target must be integer labels, %s is %s: is this a regression (mse)?", node->src[first + 1]->name,
-              cvy_dtype_text(dtype));
-    cvy_shape expected = {.ndim = output->ndim - 1, .dim = {output->dim[0]}};
-    for (int i = 1; i < expected.ndim; i++)
-        expected.dim[i] = output->dim[i + 1];
-    CVY_TRY(cvy_loss_check_same(&expected, target));
-    CVY_CHECK(o->labels.class_weights.count == 0 || o->labels.class_weights.count == output->dim[1], CVY_E_SHAPE,
-              "class_weights has %d values, the output %s has %lld classes", o->labels.class_weights.count,
-              cvy_shape_text(output), (long long)output->dim[1]);
-    return CVY_OK;
-}
-
-double cvy_log_sum_exp(const cvy_span *x, int64_t at, int64_t K, int64_t P)
-{
-    double top = -INFINITY, sum = 0;
-    for (int64_t k = 0; k < K; k++)
-        top = fmax(top, cvy_get(x, at + k * P));
-    for (int64_t k = 0; k < K; k++)
-        sum += exp(cvy_get(x, at + k * P) - top);
-    return top + log(sum);
-}
-
 cvy_status cvy_loss_set_dst(cvy_node *node)
 {
     return cvy_node_set_accumulator(node, 0, CVY_DTYPE_F64, &(cvy_shape){0}, 1);
 }
 
-cvy_status cvy_loss_share(const cvy_node *node, const cvy_node_part *part, int lacks, double *share_out)
+int64_t cvy_loss_summands(const cvy_node *node)
 {
-    const cvy_shape *output = cvy_node_src(node, 0), *target = cvy_node_src(node, 1);
-    if (part->dim >= output->ndim || target->ndim != output->ndim - lacks)
+    return cvy_shape_elems(cvy_node_src(node, 0)) + 4;
+}
+
+cvy_status cvy_label_error(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses)
+{
+    return cvy_error_set(CVY_E_FORMAT,
+                         "layer %s (%s): row %lld of this rank's share has label %lld, expected 0 .. %lld for %lld "
+                         "classes; correct the data or "
+                         "the number of outputs, or name the label in ignore_label",
+                         node->layer, node->op->name, (long long)row, (long long)label, (long long)(nclasses - 1),
+                         (long long)nclasses);
+}
+
+/* ---- parts along a spatial axis ---- */
+
+/* Whether a source has the positions of the output, after so many axes less. */
+static int has_positions(const cvy_shape *output, const cvy_shape *of, int lacks)
+{
+    int same = (lacks == 0 || lacks == 1) && of->ndim == output->ndim - lacks;
+    for (int d = 2; same && d < output->ndim; d++)
+        same = of->dim[d - lacks] == output->dim[d];
+    return same;
+}
+
+cvy_status cvy_loss_part(const cvy_node *node, cvy_node_part *part, int lacks, double *loss_weight)
+{
+    const cvy_shape *output = cvy_node_src(node, 0);
+    if (part->split == CVY_SPLIT_SAMPLES)
+        return CVY_OK;
+    if (part->dim >= output->ndim || !has_positions(output, cvy_node_src(node, 1), lacks))
         return CVY_NOT_APPLICABLE;
-    for (int d = 2; d < output->ndim; d++)
-        if (target->dim[d - lacks] != output->dim[d])
+    part->lacks_channels = lacks ? 1u << 1 : 0;
+    if (node->nsrc > 3 && cvy_loss_weight_elems(cvy_node_src(node, 3)) > 1) {
+        const int w = output->ndim - cvy_node_src(node, 3)->ndim;
+        if (!has_positions(output, cvy_node_src(node, 3), w))
             return CVY_NOT_APPLICABLE;
+        *(w ? &part->lacks_channels : &part->has_axis) |= 1u << 3;
+    }
     const int64_t n = output->dim[part->dim];
-    *share_out = cvy_part_fraction(part, n);
+    *loss_weight *= cvy_part_fraction(part, n);
     return n >= part->parts ? CVY_OK : CVY_NOT_APPLICABLE;
 }
 
-cvy_status cvy_label_loss_part(const cvy_node *node, cvy_node_part *part, void *options)
-{
-    struct cvy_label_loss *o = options;
-    double share = 0;
-    if (part->split == CVY_SPLIT_SAMPLES)
-        return CVY_OK;
-    CVY_TRY(cvy_loss_share(node, part, 1, &share));
-    o->loss_weight *= share;
-    part->other_src = 1;
-    part->other_dim = part->dim - 1;
-    return CVY_OK;
-}
+/* ---- gradients ---- */
 
 cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, int swap)
 {
@@ -168,14 +203,14 @@ cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, 
     return cvy_grad_add(g, fwd->src[swap], dst);
 }
 
-cvy_status cvy_label_error(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses)
+cvy_loss_weights cvy_loss_weights_of(const cvy_node *node, const cvy_span *src, int first)
 {
-    return cvy_error_set(CVY_E_FORMAT,
-                         "layer %s (%s): row %lld of this rank's share has label %lld, expected 0 .. %lld for %lld "
-                         "classes; correct the data or "
-                         "the number of outputs, or name the label in ignore_label",
-                         node->layer, node->op->name, (long long)row, (long long)label, (long long)(nclasses - 1),
-                         (long long)nclasses);
+    cvy_loss_weights w = {.norm = *(const double *)src[first].data, .each = 1};
+    if (node->nsrc > first + 1) {
+        w.at = &src[first + 1];
+        w.each = cvy_span_prod(w.at, 1, w.at->ndim);
+    }
+    return w;
 }
 
 /* ---- elementwise losses ---- */
@@ -197,13 +232,7 @@ cvy_status cvy_loss_each_grad(cvy_grad *g, const cvy_node *fwd)
 
 cvy_status cvy_loss_each_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
-    struct cvy_loss_each *o = options;
-    double share = 0;
-    if (part->split == CVY_SPLIT_SAMPLES)
-        return CVY_OK;
-    CVY_TRY(cvy_loss_share(node, part, 0, &share));
-    o->loss_weight *= share;
-    return CVY_OK;
+    return cvy_loss_part(node, part, 0, &((struct cvy_loss_each *)options)->loss_weight);
 }
 
 cvy_status cvy_loss_each_infer(cvy_node *node)
@@ -221,14 +250,15 @@ cvy_status cvy_loss_each_grad_infer(cvy_node *node)
 }
 
 /* Forward checks the targets, so the gradient need not. */
-static cvy_status check_targets(const cvy_node *node, const cvy_loss_each_def *def, const cvy_span *src)
+static cvy_status check_targets(const cvy_node *node, const cvy_loss_each_def *def, const cvy_loss_weights *w,
+                                const cvy_span *src)
 {
     const int64_t each = cvy_span_prod(src, 1, src->ndim);
     for (int64_t i = 0; def->target_min < def->target_max && i < src[1].elems; i++) {
         const double t = cvy_get(&src[1], i);
-        CVY_CHECK(t >= def->target_min && t <= def->target_max, CVY_E_FORMAT,
-                  "layer %s (%s): row %lld of this rank's share has target %g, expected %g .. %g", node->layer,
-                  node->op->name, (long long)(i / each), t, def->target_min, def->target_max);
+        CVY_CHECK((t >= def->target_min && t <= def->target_max) || cvy_loss_weight(w, i / each, i % each) == 0,
+                  CVY_E_FORMAT, "layer %s (%s): row %lld of this rank's share has target %g, expected %g .. %g",
+                  node->layer, node->op->name, (long long)(i / each), t, def->target_min, def->target_max);
     }
     return CVY_OK;
 }
@@ -237,15 +267,20 @@ cvy_status cvy_loss_each_reference(const cvy_node *node, const cvy_span *src, co
 {
     const cvy_loss_each_def *def = node->op->family;
     const struct cvy_loss_each *o = node->options;
-    const cvy_span *x = &src[0], *t = &src[1], *norm = &src[2], *weight = node->nsrc > 3 ? &src[3] : NULL;
+    const cvy_span *x = &src[0], *t = &src[1];
+    const cvy_loss_weights w = cvy_loss_weights_of(node, src, 2);
     const int64_t N = x->dim[0], each = cvy_span_prod(x, 1, x->ndim);
     double loss = 0;
-    CVY_TRY(check_targets(node, def, src));
+    CVY_TRY(check_targets(node, def, &w, src));
     for (int64_t n = 0; n < N; n++) {
+        const double of_sample = cvy_loss_factor(&w, n, 0);
         double sum = 0;
-        for (int64_t i = n * each; i < (n + 1) * each; i++)
-            sum += def->term(o->parameter, cvy_get(x, i), cvy_get(t, i));
-        loss += cvy_loss_factor(norm, weight, n) * sum / (double)each;
+        for (int64_t e = 0; e < each; e++) {
+            const double factor = w.each == 1 ? of_sample : cvy_loss_factor(&w, n, e);
+            if (factor != 0)
+                sum += factor * def->term(o->parameter, cvy_get(x, n * each + e), cvy_get(t, n * each + e));
+        }
+        loss += sum / (double)each;
     }
     cvy_set(dst, 0, o->loss_weight * loss);
     return CVY_OK;
@@ -255,13 +290,17 @@ cvy_status cvy_loss_each_grad_reference(const cvy_node *node, const cvy_span *sr
 {
     const cvy_loss_each_def *def = node->op->family;
     const struct cvy_loss_each *o = node->options;
-    const cvy_span *x = &src[1], *t = &src[2], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
+    const cvy_span *x = &src[1], *t = &src[2];
+    const cvy_loss_weights w = cvy_loss_weights_of(node, src, 3);
     const int64_t N = x->dim[0], each = cvy_span_prod(x, 1, x->ndim);
     const double dloss = o->loss_weight * cvy_get(&src[0], 0) / (double)each;
     for (int64_t n = 0; n < N; n++) {
-        const double factor = dloss * cvy_loss_factor(norm, weight, n);
-        for (int64_t i = n * each; i < (n + 1) * each; i++)
-            cvy_set(dst, i, factor * def->slope(o->parameter, cvy_get(x, i), cvy_get(t, i)));
+        const double of_sample = cvy_loss_factor(&w, n, 0);
+        for (int64_t e = 0; e < each; e++) {
+            const double factor = w.each == 1 ? of_sample : cvy_loss_factor(&w, n, e);
+            const int64_t i = n * each + e;
+            cvy_set(dst, i, factor == 0 ? 0 : dloss * factor * def->slope(o->parameter, cvy_get(x, i), cvy_get(t, i)));
+        }
     }
     return CVY_OK;
 }
@@ -278,12 +317,7 @@ void cvy_loss_each_grad_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = 3 * n, .read_elems = 2 * n, .write_elems = n};
 }
 
-int64_t cvy_loss_summands(const cvy_node *node)
-{
-    return cvy_shape_elems(cvy_node_src(node, 0)) + 4;
-}
-
-/* ---- weight_sum: target, [weight] -> f64 scalar accumulator ---- */
+/* ---- weight_sum: target or weight, [weight] -> f64 scalar accumulator ---- */
 
 static const cvy_option weight_sum_opts[] = {
     {"class_weights", CVY_TYPE_REALS, CVY_FIELD(cvy_weight_sum, class_weights), "", "0..", "",
@@ -294,49 +328,60 @@ static const cvy_option weight_sum_opts[] = {
 
 static cvy_status weight_sum_infer(cvy_node *node)
 {
-    const cvy_shape *target = cvy_node_src(node, 0);
+    const cvy_shape *target = cvy_node_src(node, 0), *weight = node->nsrc == 2 ? cvy_node_src(node, 1) : NULL;
     CVY_CHECK(target->ndim >= 1, CVY_E_SHAPE, "a target of [N, ...] is needed, got a scalar");
-    if (node->nsrc == 2)
-        CVY_TRY(check_weight(node->src[1], target->dim[0]));
+    CVY_CHECK(!weight || (weight->ndim >= 1 && weight->dim[0] == target->dim[0] &&
+                          cvy_loss_weight_elems(target) % CVY_MAX(cvy_loss_weight_elems(weight), 1) == 0),
+              CVY_E_SHAPE, "weight %s is %s, expected one for each sample, or for each position of the target, %s",
+              node->src[node->nsrc - 1]->name, cvy_shape_text(cvy_node_src(node, node->nsrc - 1)),
+              cvy_shape_text(target));
     return cvy_loss_set_dst(node);
 }
 
-/* The mean weight of sample n's labels over its positions. */
-static cvy_status mean_label_weight(const cvy_node *node, const cvy_span *target, int64_t n, int64_t each,
-                                    double *mean_out)
+/* Sets *weight_out to the weight of element e of sample n, by its label too. A label that weighs nothing may be any. */
+static cvy_status element_weight(const cvy_node *node, const cvy_span *src, const cvy_loss_weights *w, int64_t n,
+                                 int64_t e, int64_t each, double *weight_out)
 {
     const struct cvy_weight_sum *o = node->options;
     const int64_t nclasses = o->class_weights.count;
-    double sum = 0;
-    for (int64_t i = n * each; i < (n + 1) * each; i++) {
-        const int64_t label = (int64_t)cvy_get(target, i);
-        if (cvy_label_ignored(o, label))
-            continue;
-        if (nclasses && (label < 0 || label >= nclasses))
+    double weight = cvy_loss_weight(w, n, e);
+    if (o->of_weights)
+        weight = cvy_get(src, n * each + e);
+    else if (weight != 0 && counts_labels(o)) {
+        const int64_t label = (int64_t)cvy_get(src, n * each + e);
+        const int is_ignored = cvy_label_ignored(o, label);
+        if (nclasses && !is_ignored && (label < 0 || label >= nclasses))
             return cvy_label_error(node, n, label, nclasses);
-        sum += nclasses ? o->class_weights.at[label] : 1;
+        weight *= is_ignored ? 0 : nclasses ? o->class_weights.at[label] : 1;
     }
-    *mean_out = sum / (double)each;
+    *weight_out = weight;
     return CVY_OK;
 }
 
 static cvy_status weight_sum_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const struct cvy_weight_sum *o = node->options;
-    const int64_t N = src->dim[0], each = cvy_span_prod(src, 1, src->ndim);
-    const int by_label = o->class_weights.count || o->ignore_label.count;
+    const cvy_loss_weights w = {.at = node->nsrc > 1 ? &src[1] : NULL,
+                                .each = node->nsrc > 1 ? cvy_span_prod(&src[1], 1, src[1].ndim) : 1};
+    /* without labels or a mask all elements of a sample have one weight */
+    const int64_t N = src->dim[0], elems = cvy_span_prod(src, 1, src->ndim),
+                  each = o->of_weights || w.each > 1 || counts_labels(o) ? elems : 1;
     double total = 0;
     for (int64_t n = 0; n < N; n++) {
-        double mean = 1;
-        if (by_label)
-            CVY_TRY(mean_label_weight(node, &src[0], n, each, &mean));
-        total += mean * (node->nsrc > 1 ? cvy_get(&src[1], n) : 1);
+        double sum = 0, weight = 0;
+        int any = 0;
+        for (int64_t e = 0; e < each; e++) {
+            CVY_TRY(element_weight(node, src, &w, n, e, each, &weight));
+            sum += weight;
+            any |= weight != 0;
+        }
+        total += o->counts_samples ? any : sum / (double)each;
     }
     cvy_set(dst, 0, o->share > 0 ? o->share * total : total);
     return CVY_OK;
 }
 
-/* A part of a target that is split, because it is an input with spatial dimensions. */
+/* A part of a target that is split, because it is an input with spatial dimensions. Masks are not split. */
 static cvy_status weight_sum_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     struct cvy_weight_sum *o = options;
@@ -344,7 +389,7 @@ static cvy_status weight_sum_part(const cvy_node *node, cvy_node_part *part, voi
     const int64_t n = part->dim < target->ndim ? target->dim[part->dim] : 0;
     if (part->split == CVY_SPLIT_SAMPLES)
         return CVY_OK;
-    if (n < part->parts)
+    if (n < part->parts || o->of_weights || (node->nsrc > 1 && cvy_loss_weight_elems(cvy_node_src(node, 1)) > 1))
         return CVY_NOT_APPLICABLE;
     const double share = cvy_part_fraction(part, n);
     o->share = o->share > 0 ? o->share * share : share;
@@ -361,6 +406,7 @@ static const cvy_sample weight_sum_samples[] = {
     {.src = "5:i32"},
     {.src = "5:i32,5"},
     {.src = "4x3x2:i32,4", .options = "class_weights: [0.5, 1, 3], ignore_label: 1", .int_bound = 3},
+    {.src = "4x3x2:i32,4x3x2", .options = "ignore_label: 1", .int_bound = 3},
     {0},
 };
 

@@ -4,7 +4,7 @@
  *
  *     term   = |output - target|
  *     dterm  = sign(output - target)
- *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *     loss   = the weighted mean of the terms, see op_loss.h
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,10 +23,11 @@ static double mae_term(double parameter, double x, double t)
     return fabs(x - t);
 }
 
+/* 0 for equal numbers, NaN if one of them is NaN. */
 static double mae_slope(double parameter, double x, double t)
 {
     (void)parameter;
-    return (x > t) - (x < t);
+    return x > t ? 1 : x < t ? -1 : x - t;
 }
 
 static const cvy_loss_each_def mae_each = {.grad = "mae_grad", .term = mae_term, .slope = mae_slope, .symmetric = 1};
@@ -36,6 +37,8 @@ static const cvy_sample mae_samples[] = {
     {.src = "5,5,scalar:f64", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "4x1,4,scalar:f64,4", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 
@@ -53,6 +56,8 @@ static const cvy_sample mae_grad_samples[] = {
     {.src = "scalar:f64,5,5,scalar:f64", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,4x1,4,scalar:f64,4", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 

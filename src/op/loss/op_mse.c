@@ -4,7 +4,7 @@
  *
  *     term   = (output - target)^2
  *     dterm  = 2 (output - target)
- *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *     loss   = the weighted mean of the terms, see op_loss.h
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,6 +34,8 @@ static const cvy_sample mse_samples[] = {
     {.src = "5,5,scalar:f64", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "4x1,4,scalar:f64,4", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 
@@ -51,6 +53,8 @@ static const cvy_sample mse_grad_samples[] = {
     {.src = "scalar:f64,5,5,scalar:f64", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,4x1,4,scalar:f64,4", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x3x4x2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,2x3x4x2,2x3x4x2,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE},
     {0},
 };
 

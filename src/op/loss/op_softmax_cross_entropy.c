@@ -3,20 +3,17 @@
  * Source: as PyTorch's CrossEntropyLoss with reduction 'mean': the sum is also divided by the class weights, smoothing
  * is spread over all classes with their weights (Szegedy et al. 2016), and positions (of a segmentation) are averaged.
  *
- *     log p          = log_softmax(output) over axis 1
- *     term[n,x]      = -(1 - s) c[t] log p[n,t,x] - s / K * sum over k of c[k] log p[n,k,x]; 0 if t is ignored
- *     loss           = loss_weight / norm * sum over samples n of weight[n] * (mean over positions x of term[n,x])
- *     doutput[n,k,x] = loss_weight * dloss * weight[n] / norm / positions
- *                      * (p[n,k,x] ((1 - s) c[t] + s / K * sum c) - (1 - s) c[t] [k = t] - s / K * c[k])
+ *     log p     = log_softmax(output) over axis 1
+ *     term      = -(1 - s) c[t] log p[t] - s / K * sum over k of c[k] log p[k]
+ *     dterm[k]  = p[k] ((1 - s) c[t] + s / K * sum c) - (1 - s) c[t] [k = t] - s / K * c[k]
  *
- * Here t = target[n,x], c = class_weights and s = label_smoothing. norm is the number of samples, or the weight_sum of
- * op_loss.c if there are class weights, sample weights or ignored labels.
+ * Here t is the label, c = class_weights and s = label_smoothing; op_label_loss.h has the loss.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 
-#include "op/loss/op_loss.h"
+#include "op/loss/op_label_loss.h"
 
 static const cvy_option cross_entropy_opts[] = {
     {"label_smoothing", CVY_TYPE_REAL, CVY_FIELD(cvy_cross_entropy, label_smoothing), "0", "0..1", "",
@@ -25,63 +22,36 @@ static const cvy_option cross_entropy_opts[] = {
     {0},
 };
 
-static cvy_status cross_entropy_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
-                                      cvy_value *const *src, int nsrc, cvy_value **dst_out)
+static double cross_entropy_term(const void *options, const cvy_logits *z, int64_t label)
 {
-    struct cvy_cross_entropy o;
-    CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    return cvy_loss_build(g, op, name, &o, &o.loss.labels, src, nsrc, dst_out);
-}
-
-static cvy_status cross_entropy_infer(cvy_node *node)
-{
-    CVY_TRY(cvy_loss_check_labels(node, 0));
-    return cvy_loss_set_dst(node);
-}
-
-static cvy_status cross_entropy_grad(cvy_grad *g, const cvy_node *fwd)
-{
-    return cvy_loss_emit(g, fwd, "softmax_cross_entropy_grad", 0);
-}
-
-static void cross_entropy_cost(const cvy_node *node, cvy_cost *cost_out)
-{
-    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
-    *cost_out = (cvy_cost){.flop = 13 * n, .read_elems = n, .write_elems = 1};
-}
-
-static double term(const struct cvy_cross_entropy *o, const cvy_span *x, int64_t at, int64_t K, int64_t P,
-                   int64_t label)
-{
-    const double total = cvy_log_sum_exp(x, at, K, P);
+    const struct cvy_cross_entropy *o = options;
+    const double total = cvy_log_sum_exp(z);
     double spread = 0;
-    for (int64_t k = 0; o->label_smoothing > 0 && k < K; k++)
-        spread += cvy_class_weight(&o->loss.labels, k) * (total - cvy_get(x, at + k * P));
-    return (1 - o->label_smoothing) * cvy_class_weight(&o->loss.labels, label) * (total - cvy_get(x, at + label * P)) +
-           o->label_smoothing / (double)K * spread;
+    for (int64_t k = 0; o->label_smoothing > 0 && k < z->K; k++)
+        spread += cvy_class_weight(&o->loss.labels, k) * (total - cvy_logit(z, k));
+    return (1 - o->label_smoothing) * cvy_class_weight(&o->loss.labels, label) * (total - cvy_logit(z, label)) +
+           o->label_smoothing / (double)z->K * spread;
 }
 
-static cvy_status cross_entropy_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+static void cross_entropy_slope(const void *options, const cvy_logits *z, int64_t label, double factor,
+                                const cvy_span *dst)
 {
-    const struct cvy_cross_entropy *o = node->options;
-    const cvy_span *x = &src[0], *target = &src[1], *norm = &src[2], *weight = node->nsrc > 3 ? &src[3] : NULL;
-    const int64_t N = x->dim[0], K = x->dim[1], P = cvy_span_prod(x, 2, x->ndim);
-    double loss = 0;
-    for (int64_t n = 0; n < N; n++) {
-        double sum = 0;
-        for (int64_t p = 0; p < P; p++) {
-            const int64_t label = (int64_t)cvy_get(target, n * P + p);
-            if (cvy_label_ignored(&o->loss.labels, label))
-                continue;
-            if (label < 0 || label >= K)
-                return cvy_label_error(node, n, label, K);
-            sum += term(o, x, n * K * P + p, K, P, label);
-        }
-        loss += cvy_loss_factor(norm, weight, n) * sum / (double)P;
+    const struct cvy_cross_entropy *o = options;
+    const struct cvy_weight_sum *c = &o->loss.labels;
+    const double total = cvy_log_sum_exp(z), spread = o->label_smoothing / (double)z->K,
+                 here = (1 - o->label_smoothing) * cvy_class_weight(c, label);
+    double all = 0;
+    for (int64_t k = 0; k < z->K; k++)
+        all += cvy_class_weight(c, k);
+    for (int64_t k = 0; k < z->K; k++) {
+        const double p = exp(cvy_logit(z, k) - total);
+        cvy_set(dst, z->at + k * z->stride,
+                factor * (p * (here + spread * all) - (k == label ? here : 0) - spread * cvy_class_weight(c, k)));
     }
-    cvy_set(dst, 0, o->loss.loss_weight * loss);
-    return CVY_OK;
 }
+
+static const cvy_label_loss_def cross_entropy_def = {
+    .grad = "softmax_cross_entropy_grad", .term = cross_entropy_term, .slope = cross_entropy_slope};
 
 static const cvy_sample cross_entropy_samples[] = {
     {.src = "5x3,5:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
@@ -102,6 +72,10 @@ static const cvy_sample cross_entropy_samples[] = {
      .options = "class_weights: [2, 1, 0.1]",
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 3},
+    {.src = "2x3x4x2,2x4x2:i32,scalar:f64,2x4x2",
+     .options = "label_smoothing: 0.1, ignore_label: 1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
     {0},
 };
 
@@ -109,67 +83,14 @@ CVY_OP_DEFINE(softmax_cross_entropy) = {
     .name = "softmax_cross_entropy",
     .summary = "cross-entropy of softmax, for classes",
     .options = cross_entropy_opts,
-    .options_size = sizeof(struct cvy_cross_entropy),
-    .nsrc_min = 2,
-    .nsrc_max = 4,
-    .ndst = 1,
-    .flags = CVY_OP_LOSS,
-    .splits = CVY_SPLIT_SAMPLES,
-    .part_splits = CVY_SPLIT_SPACE,
-    .part = cvy_label_loss_part,
-    .infer = cross_entropy_infer,
-    .grad = cross_entropy_grad,
-    .build = cross_entropy_build,
-    .cost = cross_entropy_cost,
-    .reference = cross_entropy_reference,
-    .summands = cvy_loss_summands,
+    .family = &cross_entropy_def,
+    CVY_LABEL_LOSS_FIELDS(cvy_cross_entropy),
     .samples = cross_entropy_samples,
 };
-
-/* softmax_cross_entropy_grad: dloss, output, target, norm, [weight] -> doutput. */
-static cvy_status cross_entropy_grad_infer(cvy_node *node)
-{
-    CVY_TRY(cvy_loss_check_labels(node, 1));
-    return cvy_node_set_dst(node, 0, node->src[1]->dtype, cvy_node_src(node, 1));
-}
-
-static void cross_entropy_grad_cost(const cvy_node *node, cvy_cost *cost_out)
-{
-    const int64_t n = cvy_shape_elems(cvy_node_src(node, 1));
-    *cost_out = (cvy_cost){.flop = 14 * n, .read_elems = n, .write_elems = n};
-}
 
 static int64_t cross_entropy_grad_summands(const cvy_node *node)
 {
     return cvy_node_src(node, 1)->dim[1] + 4;
-}
-
-static cvy_status cross_entropy_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
-{
-    const struct cvy_cross_entropy *o = node->options;
-    const cvy_span *x = &src[1], *target = &src[2], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
-    const int64_t N = x->dim[0], K = x->dim[1], P = cvy_span_prod(x, 2, x->ndim);
-    const double dloss = o->loss.loss_weight * cvy_get(&src[0], 0) / (double)P, spread = o->label_smoothing / (double)K;
-    double all = 0;
-    for (int64_t k = 0; k < K; k++)
-        all += cvy_class_weight(&o->loss.labels, k);
-    for (int64_t n = 0; n < N; n++)
-        for (int64_t p = 0; p < P; p++) {
-            const int64_t label = (int64_t)cvy_get(target, n * P + p), at = n * K * P + p;
-            const int counts = !cvy_label_ignored(&o->loss.labels, label);
-            if (counts && (label < 0 || label >= K))
-                return cvy_label_error(node, n, label, K);
-            const double factor = counts ? dloss * cvy_loss_factor(norm, weight, n) : 0,
-                         total = cvy_log_sum_exp(x, at, K, P);
-            const double here = counts ? (1 - o->label_smoothing) * cvy_class_weight(&o->loss.labels, label) : 0;
-            for (int64_t k = 0; k < K; k++) {
-                const double p_k = exp(cvy_get(x, at + k * P) - total);
-                cvy_set(dst, at + k * P,
-                        factor * (p_k * (here + spread * all) - (k == label ? here : 0) -
-                                  spread * cvy_class_weight(&o->loss.labels, k)));
-            }
-        }
-    return CVY_OK;
 }
 
 static const cvy_sample cross_entropy_grad_samples[] = {
@@ -190,6 +111,10 @@ static const cvy_sample cross_entropy_grad_samples[] = {
      .options = "class_weights: [2, 1, 0.1]",
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 3},
+    {.src = "scalar:f64,2x3x4x2,2x4x2:i32,scalar:f64,2x4x2",
+     .options = "label_smoothing: 0.1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
     {0},
 };
 
@@ -197,15 +122,8 @@ CVY_OP_DEFINE(softmax_cross_entropy_grad) = {
     .name = "softmax_cross_entropy_grad",
     .summary = "gradient of softmax_cross_entropy",
     .options = cross_entropy_opts,
-    .options_size = sizeof(struct cvy_cross_entropy),
-    .nsrc_min = 4,
-    .nsrc_max = 5,
-    .ndst = 1,
-    .flags = CVY_OP_HIDDEN,
-    .splits = CVY_SPLIT_SAMPLES,
-    .infer = cross_entropy_grad_infer,
-    .cost = cross_entropy_grad_cost,
-    .reference = cross_entropy_grad_reference,
+    .family = &cross_entropy_def,
+    CVY_LABEL_LOSS_GRAD_FIELDS(cvy_cross_entropy),
     .summands = cross_entropy_grad_summands,
     .samples = cross_entropy_grad_samples,
 };

@@ -4,7 +4,7 @@
  *
  *     term  = -target * output      the target is 1 for samples whose score is to rise, -1 for those to fall
  *     dterm = -target
- *     loss  = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ *     loss  = the weighted mean of the terms, see op_loss.h
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

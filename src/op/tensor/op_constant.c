@@ -9,16 +9,16 @@
  */
 #include <string.h>
 
-#include "graph/graph_op.h"
+#include "op/tensor/op_per_sample.h"
 
 struct constant {
+    struct cvy_per_sample of; /* first */
     double value;
-    cvy_ints shape;
 };
 
 static const cvy_option constant_opts[] = {
     {"value", CVY_TYPE_REAL, CVY_FIELD(constant, value), NULL, "", "", "of every element"},
-    {"shape", CVY_TYPE_INTS, CVY_FIELD(constant, shape), "", "1..", "",
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(constant, of.shape), "", "1..", "",
      "dimensions of a sample; those of the source if not given"},
     {0},
 };
@@ -27,32 +27,14 @@ static cvy_status constant_build(cvy_graph *g, const cvy_op_def *op, const char 
                                  cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     struct constant o;
-    cvy_node *node = NULL;
-    cvy_value *id = NULL;
-    CVY_CHECK(nsrc == 1 && src[0]->shape.ndim >= 1, CVY_E_SHAPE, "constant takes one source [N, ...], got %d", nsrc);
+    cvy_ints *shape = &o.of.shape;
+    CVY_TRY(cvy_per_sample_check(op, src, nsrc));
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    if (o.shape.count == 0) {
-        o.shape.count = src[0]->shape.ndim - 1;
-        memcpy(o.shape.at, src[0]->shape.dim + 1, sizeof *o.shape.at * (size_t)o.shape.count);
+    if (shape->count == 0) {
+        shape->count = src[0]->shape.ndim - 1;
+        memcpy(shape->at, src[0]->shape.dim + 1, sizeof *shape->at * (size_t)shape->count);
     }
-    CVY_TRY(cvy_graph_sample_id(g, &id));
-    CVY_TRY(cvy_graph_add_parsed(g, op, name, name, &o, &id, 1, CVY_PHASE_MICRO, &node));
-    *dst_out = node->dst[0];
-    return CVY_OK;
-}
-
-/* sample id i64 [N] -> dst [N, shape]. */
-static cvy_status constant_infer(cvy_node *node)
-{
-    const struct constant *o = node->options;
-    cvy_shape dst = {.ndim = 1 + o->shape.count, .dim = {cvy_node_src(node, 0)->dim[0]}};
-    CVY_CHECK(cvy_node_src(node, 0)->ndim == 1 && node->src[0]->dtype == CVY_DTYPE_I64, CVY_E_SHAPE,
-              "constant needs sample ids, got %s", cvy_shape_text(cvy_node_src(node, 0)));
-    CVY_CHECK(o->shape.count < CVY_NDIM_MAX, CVY_E_SHAPE, "constant has %d dimensions, at most %d", o->shape.count,
-              CVY_NDIM_MAX - 1);
-    for (int i = 0; i < o->shape.count; i++)
-        dst.dim[1 + i] = o->shape.at[i];
-    return cvy_node_set_dst(node, 0, node->graph->dtype, &dst);
+    return cvy_per_sample_add(g, op, name, &o, 0, dst_out);
 }
 
 static void constant_cost(const cvy_node *node, cvy_cost *cost_out)
@@ -85,7 +67,7 @@ CVY_OP_DEFINE(constant) = {
     .nsrc_max = 1,
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES,
-    .infer = constant_infer,
+    .infer = cvy_per_sample_infer,
     .build = constant_build,
     .cost = constant_cost,
     .reference = constant_reference,

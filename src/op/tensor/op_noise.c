@@ -12,10 +12,8 @@
  */
 #include "op/tensor/op_noise.h"
 
-#include "graph/graph_op.h"
-
 static const cvy_option noise_opts[] = {
-    {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_noise, shape), NULL, "1..", "", "dimensions of a sample"},
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_noise, of.shape), NULL, "1..", "", "dimensions of a sample"},
     {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(cvy_noise, distribution), "normal", "normal|uniform", "",
      "normal: mean 0, deviation 1; uniform: from -1 to 1"},
     {0},
@@ -25,33 +23,11 @@ static cvy_status noise_build(cvy_graph *g, const cvy_op_def *op, const char *na
                               cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     struct cvy_noise o;
-    cvy_node *node = NULL;
-    cvy_value *from[2] = {NULL};
-    (void)src;
-    CVY_CHECK(nsrc == 1, CVY_E_SHAPE, "noise takes one source, got %d", nsrc);
+    CVY_TRY(cvy_per_sample_check(op, src, nsrc));
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    CVY_TRY(cvy_graph_sample_id(g, &from[0]));
-    if (g->training)
-        CVY_TRY(cvy_graph_step_number(g, &from[1]));
-    CVY_TRY(cvy_graph_add_parsed(g, op, name, name, &o, from, g->training ? 2 : 1, CVY_PHASE_MICRO, &node));
-    *dst_out = node->dst[0];
-    return CVY_OK;
-}
-
-/* sample id i64 [N] [, step i64 scalar] -> dst [N, shape]. */
-static cvy_status noise_infer(cvy_node *node)
-{
-    const struct cvy_noise *o = node->options;
-    const cvy_shape *id = cvy_node_src(node, 0);
-    cvy_shape dst = {.ndim = 1 + o->shape.count};
-    CVY_CHECK(id->ndim == 1 && node->src[0]->dtype == CVY_DTYPE_I64, CVY_E_SHAPE, "noise needs sample ids, got %s",
-              cvy_shape_text(id));
-    CVY_CHECK(o->shape.count >= 1 && o->shape.count < CVY_NDIM_MAX, CVY_E_SHAPE,
-              "noise has %d dimensions, expected 1 to %d", o->shape.count, CVY_NDIM_MAX - 1);
-    dst.dim[0] = id->dim[0];
-    for (int i = 0; i < o->shape.count; i++)
-        dst.dim[1 + i] = o->shape.at[i];
-    return cvy_node_set_dst(node, 0, node->graph->dtype, &dst);
+    CVY_CHECK(o.of.shape.count > 0, CVY_E_SHAPE, "layer %s (noise): shape is empty, give the dimensions of a sample",
+              name);
+    return cvy_per_sample_add(g, op, name, &o, 1, dst_out);
 }
 
 /* The generator needs about thirty operations per element. */
@@ -94,7 +70,7 @@ CVY_OP_DEFINE(noise) = {
     .nsrc_max = 2,
     .ndst = 1,
     .splits = CVY_SPLIT_SAMPLES,
-    .infer = noise_infer,
+    .infer = cvy_per_sample_infer,
     .build = noise_build,
     .cost = noise_cost,
     .reference = noise_reference,

@@ -7,11 +7,11 @@
 #define CVY_OP_NOISE_H
 
 #include "base/number/base_rng.h"
-#include "base/text/base_option.h"
+#include "op/tensor/op_per_sample.h"
 
 enum { CVY_NOISE_NORMAL, CVY_NOISE_UNIFORM };
 struct cvy_noise {
-    cvy_ints shape;
+    struct cvy_per_sample of; /* first */
     int distribution;
 };
 

@@ -12,20 +12,15 @@
 
 #include "kernel/native/norm/native_label_loss.h"
 #include "kernel/native/norm/native_softmax.h"
-#include "op/loss/op_loss.h"
 
 struct cross_entropy {
-    const cvy_node *node;
+    cvy_native_labels labels;
     const struct cvy_label_loss *options;
     double smoothing, gamma; /* label smoothing of the cross-entropy, and the power of focal; 0: none */
-    int64_t n, K, P;
     int threads, bf16;
-    double all;    /* sum of class weights */
     const void *x; /* this and what follows: of the running call */
     float *wide;   /* bf16: the f32 copy [N, K, P] */
-    const float *weight;
-    const int32_t *label;
-    double norm, dloss;
+    double dloss;
     double *loss; /* one for each sample */
     void *dx;
 };
@@ -61,22 +56,12 @@ static cvy_status backward_offer(cvy_kernel_ask *ask)
 static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
 {
     const int is_focal = strncmp(ask->node->op->name, "focal", 5) == 0;
-    const cvy_shape *shape = &ask->node->src[first]->shape;
     struct cross_entropy *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (struct cross_entropy){.node = ask->node,
+    *s = (struct cross_entropy){.labels = cvy_native_labels_of(ask->node, first),
                                 .options = ask->node->options,
                                 .threads = ask->threads,
-                                .bf16 = ask->node->src[first]->dtype == CVY_DTYPE_BF16,
-                                .n = shape->dim[0],
-                                .K = shape->dim[1],
-                                .P = 1};
-    for (int d = 2; d < shape->ndim; d++)
-        s->P *= shape->dim[d];
-    const cvy_reals *c = &s->options->labels.class_weights;
-    s->all = c->count ? 0 : (double)s->K;
-    for (int k = 0; k < c->count; k++)
-        s->all += c->at[k];
+                                .bf16 = ask->node->src[first]->dtype == CVY_DTYPE_BF16};
     if (is_focal)
         s->gamma = ((const struct cvy_focal *)ask->node->options)->gamma;
     else
@@ -104,27 +89,13 @@ static void destroy(void *state)
 
 static float class_weight(const struct cross_entropy *s, int64_t k)
 {
-    return s->options->labels.class_weights.count ? (float)s->options->labels.class_weights.at[k] : 1;
-}
-
-static cvy_status check_labels(const struct cross_entropy *s)
-{
-    for (int64_t i = 0; i < s->n * s->P; i++)
-        if ((s->label[i] < 0 || s->label[i] >= s->K) && !cvy_label_ignored(&s->options->labels, s->label[i]))
-            return cvy_label_error(s->node, i / s->P, s->label[i], s->K);
-    return CVY_OK;
-}
-
-/* weight[n] / norm: see cvy_loss_factor. */
-static double factor(const struct cross_entropy *s, int64_t n)
-{
-    return s->norm > 0 ? (s->weight ? s->weight[n] : 1) / s->norm : 0;
+    return (float)cvy_class_weight(s->labels.options, k);
 }
 
 /* Returns sample n in f32. */
 CVY_INLINE const float *sample_of(const struct cross_entropy *s, int64_t n)
 {
-    const int64_t each = s->K * s->P;
+    const int64_t each = s->labels.K * s->labels.P;
     if (!s->bf16)
         return (const float *)s->x + n * each;
     cvy_floats_load(1, s->x, n * each, each, s->wide + n * each);
@@ -134,19 +105,19 @@ CVY_INLINE const float *sample_of(const struct cross_entropy *s, int64_t n)
 /* Maximum and sum of exponentials of positions p .. p + count - 1 of a sample. */
 CVY_INLINE void reduce(const struct cross_entropy *s, const float *x, int64_t p, int64_t count, float *top, float *sum)
 {
-    if (s->P == 1)
-        cvy_softmax_row(x, s->K, top, sum);
+    if (s->labels.P == 1)
+        cvy_softmax_row(x, s->labels.K, top, sum);
     else
-        cvy_softmax_strip(x + p, s->K, s->P, count, top, sum);
+        cvy_softmax_strip(x + p, s->labels.K, s->labels.P, count, top, sum);
 }
 
 /* The term of label smoothing: the mean over all K classes of c[k] (total - x[k]), c[k] are the class weights. */
 static double smoothing_term(const struct cross_entropy *s, const float *x, double total)
 {
     double sum = 0;
-    for (int64_t k = 0; k < s->K; k++)
-        sum += class_weight(s, k) * (total - x[k * s->P]);
-    return sum / (double)s->K;
+    for (int64_t k = 0; k < s->labels.K; k++)
+        sum += class_weight(s, k) * (total - x[k * s->labels.P]);
+    return sum / (double)s->labels.K;
 }
 
 /* (1 - p)^gamma for the probability p = exp(-term) of the label. */
@@ -163,21 +134,22 @@ CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
     for (int64_t n = first; n < end; n++) {
         const float *x = sample_of(s, n);
         double loss = 0;
-        for (int64_t p = 0; p < s->P; p += CVY_STRIP) {
-            const int64_t count = CVY_MIN(CVY_STRIP, s->P - p);
+        for (int64_t p = 0; p < s->labels.P; p += CVY_STRIP) {
+            const int64_t count = CVY_MIN(CVY_STRIP, s->labels.P - p);
             reduce(s, x, p, count, top, sum);
             for (int64_t j = 0; j < count; j++) {
-                const int32_t label = s->label[n * s->P + p + j];
-                if (cvy_label_ignored(&s->options->labels, label))
+                const int32_t label = s->labels.label[n * s->labels.P + p + j];
+                const float weight = cvy_native_label_weight(&s->labels, n, p + j);
+                if (weight == 0)
                     continue;
                 const double total = (double)top[j] + log((double)sum[j]);
-                const double term = total - x[label * s->P + p + j];
-                loss += (1 - smoothing) * class_weight(s, label) * focus(s, term) * term;
+                const double term = total - x[label * s->labels.P + p + j];
+                loss += weight * (1 - smoothing) * class_weight(s, label) * focus(s, term) * term;
                 if (smoothing > 0)
-                    loss += smoothing * smoothing_term(s, x + p + j, total);
+                    loss += weight * smoothing * smoothing_term(s, x + p + j, total);
             }
         }
-        s->loss[n] = factor(s, n) * loss / (double)s->P;
+        s->loss[n] = cvy_native_label_factor(&s->labels, n) * loss / (double)s->labels.P;
     }
 }
 
@@ -186,14 +158,12 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
     struct cross_entropy *s = state;
     double loss = 0;
     s->x = src[0];
-    s->label = src[1];
-    s->norm = *(const double *)src[2];
-    s->weight = s->node->nsrc > 3 ? src[3] : NULL;
     s->loss = scratch;
-    s->wide = (float *)(s->loss + s->n);
-    CVY_TRY(check_labels(s));
-    cvy_parallel_for(s->threads, s->n, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * s->P)), forward_range, s);
-    for (int64_t n = 0; n < s->n; n++)
+    s->wide = (float *)(s->loss + s->labels.n);
+    CVY_TRY(cvy_native_labels_take(&s->labels, 0, src));
+    cvy_parallel_for(s->threads, s->labels.n, CVY_MAX(1, CVY_GRAIN / 8 / (s->labels.K * s->labels.P)), forward_range,
+                     s);
+    for (int64_t n = 0; n < s->labels.n; n++)
         loss += s->loss[n];
     *(double *)dst[0] = s->options->loss_weight * loss;
     return CVY_OK;
@@ -225,20 +195,24 @@ typedef struct strip {
     float top[CVY_STRIP], a[CVY_STRIP], b[CVY_STRIP], l[CVY_STRIP];
 } strip;
 
-CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, const int32_t *label, double f, int64_t p,
-                        int64_t count, strip *t)
+/* For positions p .. p + count - 1 of sample n, whose outputs are x. f: the factor of all of them. */
+CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, int64_t n, double f, int64_t p, int64_t count,
+                        strip *t)
 {
-    const double smoothing = s->smoothing, even = smoothing / (double)s->K;
+    const int32_t *label = s->labels.label + n * s->labels.P + p;
+    const double even = s->smoothing / (double)s->labels.K;
     float sum[CVY_STRIP];
     reduce(s, x, p, count, t->top, sum);
     for (int64_t j = 0; j < count; j++) {
-        const int counts = !cvy_label_ignored(&s->options->labels, label[j]);
-        double here = counts ? (1 - smoothing) * class_weight(s, label[j]) : 0;
+        const float weight = cvy_native_label_weight(&s->labels, n, p + j);
+        const double own = f * weight;
+        double here = weight != 0 ? (1 - s->smoothing) * class_weight(s, label[j]) : 0;
         if (here > 0 && s->gamma > 0)
-            here *= -cvy_focal_slope(s->gamma, x[label[j] * s->P + p + j] - (double)t->top[j] - log((double)sum[j]));
-        t->a[j] = counts ? (float)(f * (here + even * s->all) / sum[j]) : 0;
-        t->b[j] = counts ? (float)(f * even) : 0;
-        t->l[j] = (float)(f * here);
+            here *=
+                -cvy_focal_slope(s->gamma, x[label[j] * s->labels.P + p + j] - (double)t->top[j] - log((double)sum[j]));
+        t->a[j] = (float)(own * (here + even * s->labels.all) / sum[j]);
+        t->b[j] = (float)(own * even);
+        t->l[j] = (float)(own * here);
     }
 }
 
@@ -247,35 +221,35 @@ CVY_INLINE void backward_row(const struct cross_entropy *s, const float *x, floa
 {
     const float top = t->top[0], a = t->a[0], b = t->b[0];
 #pragma omp simd
-    for (int64_t k = 0; k < s->K; k++)
+    for (int64_t k = 0; k < s->labels.K; k++)
         dx[k] = a * cvy_exp(x[k] - top);
-    for (int64_t k = 0; b != 0 && k < s->K; k++)
+    for (int64_t k = 0; b != 0 && k < s->labels.K; k++)
         dx[k] -= b * class_weight(s, k);
 }
 
 CVY_INLINE void backward_strip(const struct cross_entropy *s, const float *x, float *dx, int64_t count, const strip *t)
 {
-    for (int64_t k = 0; k < s->K; k++) {
+    for (int64_t k = 0; k < s->labels.K; k++) {
         const float c = class_weight(s, k);
 #pragma omp simd
         for (int64_t j = 0; j < count; j++)
-            dx[k * s->P + j] = t->a[j] * cvy_exp(x[k * s->P + j] - t->top[j]) - t->b[j] * c;
+            dx[k * s->labels.P + j] = t->a[j] * cvy_exp(x[k * s->labels.P + j] - t->top[j]) - t->b[j] * c;
     }
 }
 
 CVY_SIMD static void backward_range(int64_t first, int64_t end, void *arg)
 {
     const struct cross_entropy *s = arg;
-    const int64_t K = s->K, P = s->P;
+    const int64_t K = s->labels.K, P = s->labels.P;
     strip t;
     for (int64_t n = first; n < end; n++) {
         const float *x = sample_of(s, n);
         float *dx = (s->bf16 ? s->wide : (float *)s->dx) + n * K * P;
-        const double f = s->dloss * factor(s, n) / (double)P;
+        const double f = s->dloss * cvy_native_label_factor(&s->labels, n) / (double)P;
         for (int64_t p = 0; p < P; p += CVY_STRIP) {
             const int64_t count = CVY_MIN(CVY_STRIP, P - p);
-            const int32_t *label = s->label + n * P + p;
-            prepare(s, x, label, f, p, count, &t);
+            const int32_t *label = s->labels.label + n * P + p;
+            prepare(s, x, n, f, p, count, &t);
             if (P == 1)
                 backward_row(s, x, dx, &t);
             else
@@ -295,12 +269,10 @@ static cvy_status backward_run(void *state, void *const *src, void *const *dst, 
     s->wide = scratch;
     s->dloss = s->options->loss_weight * *(const double *)src[0];
     s->x = src[1];
-    s->label = src[2];
-    s->norm = *(const double *)src[3];
-    s->weight = s->node->nsrc > 4 ? src[4] : NULL;
     s->dx = dst[0];
-    CVY_TRY(check_labels(s));
-    cvy_parallel_for(s->threads, s->n, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * s->P)), backward_range, s);
+    CVY_TRY(cvy_native_labels_take(&s->labels, 1, src));
+    cvy_parallel_for(s->threads, s->labels.n, CVY_MAX(1, CVY_GRAIN / 8 / (s->labels.K * s->labels.P)), backward_range,
+                     s);
     return CVY_OK;
 }
 
