@@ -102,11 +102,12 @@ static double norm_of(const cvy_span *x, int64_t n, int64_t each)
 static cvy_status gradient_penalty_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const struct gradient_penalty *o = node->options;
+    const cvy_loss_weights w = cvy_loss_weights_of(node, src, 1);
     const int64_t N = src->dim[0], each = cvy_span_prod(src, 1, src->ndim);
     double loss = 0;
     for (int64_t n = 0; n < N; n++) {
         const double off = norm_of(&src[0], n, each) - o->target;
-        loss += cvy_loss_factor(&src[1], NULL, n) * off * off;
+        loss += cvy_loss_factor(&w, n, 0) * off * off;
     }
     cvy_set(dst, 0, o->loss_weight * loss);
     return CVY_OK;
@@ -147,11 +148,12 @@ static cvy_status gradient_penalty_grad_infer(cvy_node *node)
 static cvy_status gradient_penalty_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const struct gradient_penalty *o = node->options;
+    const cvy_loss_weights w = cvy_loss_weights_of(node, src, 2);
     const int64_t N = src[1].dim[0], each = cvy_span_prod(&src[1], 1, src[1].ndim);
     for (int64_t n = 0; n < N; n++) {
         const double norm = norm_of(&src[1], n, each), factor = norm > 0 ? 2 * (norm - o->target) / norm *
                                                                                o->loss_weight * cvy_get(&src[0], 0) *
-                                                                               cvy_loss_factor(&src[2], NULL, n)
+                                                                               cvy_loss_factor(&w, n, 0)
                                                                          : 0;
         for (int64_t i = n * each; i < (n + 1) * each; i++)
             cvy_set(dst, i, factor * cvy_get(&src[1], i));
