@@ -9,7 +9,8 @@
  * The products of S channels (or tiles) are added one after the other, so the error grows with the square root of S as
  * that of a plain sum does. The transforms count as 64 more summands. Their factors amplify the error, by about as much
  * as the search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64)
- * for 8, and for 12 along a filter of one row or column. Under stride 2 four times as many channels are summed.
+ * for 8, and for 12 along a filter of one row or column. Under stride 2 four times as many channels are summed, in
+ * volumes those of each slice of the filter.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,6 +41,12 @@ static const struct layer layers[] = {
     {"dcgan conv3", "2x128x15x17", "kernel: 4, channels: 32, stride: 2, pad: 1"},
     {"stride 2, 6x5", "2x40x19x12", "kernel: [6, 5], channels: 24, stride: 2, pad: [3, 1]"},
     {"stride 2, no pad", "1x32x14x13", "kernel: 4, channels: 16, stride: 2"},
+    {"cosmoflow conv3", "2x32x6x9x10", "kernel: 3, channels: 16, pad: 1"},
+    {"volume 2x3x3", "1x40x5x8x7", "kernel: [2, 3, 3], channels: 24, pad: [0, 1, 2]"},
+    {"volume 3x5x5", "1x16x4x11x9", "kernel: [3, 5, 5], channels: 32, pad: [2, 2, 0]"},
+    {"series 3", "2x48x50", "kernel: 3, channels: 32, pad: 1"},
+    {"series 5", "3x16x33", "kernel: 5, channels: 16, pad: 2"},
+    {"series 7", "1x16x40", "kernel: 7, channels: 24"},
     {"overfeat conv5", "1x1024x1x5", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
 };
 
@@ -51,9 +58,12 @@ static int measured;
 
 static double bound_of(const char *kernel, const cvy_node *node, const struct layer *l)
 {
-    const int is_5 = strstr(l->options, "kernel: 5") && !strstr(l->options, "stride: 2"),
+    const int is_5 =
+                  (strstr(l->options, "kernel: 5") || strstr(l->options, "5, 5]")) && !strstr(l->options, "stride: 2"),
               points = (strstr(kernel, "winograd6") ? 6 : 4) + (is_5 ? 4 : 2);
-    const int64_t parts = strstr(l->options, "stride: 2") && !strstr(kernel, "_grad") ? 4 : 1,
+    const int64_t parts = strstr(l->options, "stride: 2") && !strstr(kernel, "_grad") ? 4
+                          : node->src[0]->shape.ndim == 5                             ? 3
+                                                                                      : 1,
                   summed = strstr(kernel, "grad_weight") ? 64 : parts * node->src[0]->shape.dim[1];
     const double rounded = node->dst[0]->dtype == CVY_DTYPE_BF16 ? ROUNDED_BF16 : 0;
     return (points == 6 ? 1.3 : 5) * 1.2e-7 * sqrt((double)summed + 64) + rounded;

@@ -1,6 +1,7 @@
 /*
  * native_winograd.c: convolution, deconvolution and their gradients by Winograd's minimal filtering, for 3x3, 5x5, 1x3,
- * 3x1, 1x7 and 7x1 filters of stride 1, and for those of 4 to 6 rows and columns of stride 2.
+ * 3x1, 1x7 and 7x1 filters of stride 1, for those of 4 to 6 rows and columns of stride 2, for series with filters of 3,
+ * 5 or 7, and for volumes with such filters in each slice.
  *
  * A deconvolution is the gradient of a convolution for its source, and its own gradients are a convolution and the
  * gradient of that convolution's weight. So `pass` below is always that of the convolution.
@@ -29,13 +30,15 @@ enum {
     LOCAL = CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_LANES_MAX
 };
 
-/* An activation, [samples, planes, h, w, lanes]. Under stride 2 that of the longer side counts as four, one for each
- * parity of rows and columns, whose blocks of channels follow each other: a tile's value (y, x) of block b is at (step
- * y
- * + row - shift[0], step x + column - shift[1]) of plane b % planes, where row and column are 0 or 1, see phase_of().
+/* An activation, [samples, planes, depth, h, w, lanes]; pictures have a depth of 1, and series a width of 1. Some count
+ * as several parts with as many planes, whose blocks of channels follow each other, so that a block is in plane b %
+ * planes:
+ *   - under stride 2 the longer side has four, one for each parity of rows and columns: a tile's value (y, x) is at
+ * (step y + row - shift[0], step x + column - shift[1]), where row and column are 0 or 1, see phase_of();
+ *   - of a volume `in` has one for each slice of the filter, since the results of a slice are sums over several slices.
  */
 struct side {
-    int64_t channels, planes, blocks, h, w;
+    int64_t channels, planes, parts, blocks, depth, h, w;
     int64_t shift[2];
     int step;
 };
@@ -45,20 +48,21 @@ struct winograd {
     const cvy_winograd_tile *tile;
     cvy_layer_pass pass;
     int threads, relu, has_bias;
-    int half;       /* activations are bf16 */
-    int transposed; /* a deconvolution */
-    int64_t samples;
+    int half;            /* activations are bf16 */
+    int transposed;      /* a deconvolution */
+    int nspace;          /* spatial dimensions */
+    int64_t samples;     /* slices of out */
     struct side in, out; /* products sum over the channels of `in`; CVY_LAYER_GRAD_WEIGHT: src and ddst */
     int n[2], points;    /* points of a tile: in a row and a column; in total */
-    int64_t kernel[2];
-    int64_t rows; /* tiles in one product */
+    int64_t kernel[2], slices, slice_shift; /* slices: of the filter; the first one reaches slice z - slice_shift */
+    int64_t rows;                           /* tiles in one product */
     int64_t lanes, tiles_w, sample_tiles, tiles;
     int64_t chunk, nchunk; /* tiles in a chunk; chunks */
     int64_t panels;        /* pairs of blocks of out; the last may be one block */
     int64_t strips, group; /* strips of tiles and panels of channels between two transforms of the destination */
     int64_t u_panels;      /* panels that u has room for; a call handles so many at a time */
     /* The offset of a weight is the sum of the three; -1: padding of a block, or a tap that the filter has not. tap_at:
-     * [phases, taps] */
+     * [parts, taps] */
     int64_t *in_at, *out_at, *tap_at;
     int64_t weight_floats; /* size of the variable, with padding */
     /* Scratch memory, in floats. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, ddst sums. */
@@ -92,7 +96,7 @@ static size_t plane_bytes(const struct winograd *s, const struct side *side)
 /* The parity of a block's rows, then that of its columns. */
 static int64_t phase_of(const struct side *side, int64_t block, int d)
 {
-    const int64_t phase = block / side->planes;
+    const int64_t phase = side->step == 1 ? 0 : block / side->planes;
     return d == 0 ? phase / 2 : phase % 2;
 }
 
@@ -102,9 +106,15 @@ static int64_t place_in(const struct winograd *s, const struct side *side, int64
     return side->step * at * s->tile->m[d] + phase_of(side, block, d) - side->shift[d];
 }
 
-static size_t plane_at(const struct winograd *s, const struct side *side, int64_t sample, int64_t block)
+/* The plane of a block for a slice of out, or NULL if the filter's slice lies outside of the volume. */
+static char *plane_of(const struct winograd *s, const void *data, const struct side *side, int64_t slice, int64_t block)
 {
-    return (size_t)(sample * side->planes + block % side->planes) * plane_bytes(s, side);
+    const int64_t sample = slice / s->out.depth, at = slice % s->out.depth,
+                  z = side == &s->in && s->slices > 1 ? at + block / side->planes - s->slice_shift : at;
+    return z < 0 || z >= side->depth
+               ? NULL
+               : (char *)(uintptr_t)data +
+                     (size_t)((sample * side->planes + block % side->planes) * side->depth + z) * plane_bytes(s, side);
 }
 
 /* Returns the n[0] x n[1] values of a tile: a pointer into the activation if all exist and are f32, else a copy in
@@ -112,14 +122,17 @@ static size_t plane_at(const struct winograd *s, const struct side *side, int64_
 static const float *tile_values(const struct winograd *s, const void *data, const struct side *side, struct place p,
                                 int64_t block, const int *n, float *local, int64_t distance[2])
 {
-    const void *plane = (const char *)data + plane_at(s, side, p.sample, block);
+    const void *plane = plane_of(s, data, side, p.sample, block);
     const int64_t y = place_in(s, side, block, p.y, 0), x = place_in(s, side, block, p.x, 1), step = side->step;
-    if (!s->half && y >= 0 && x >= 0 && y + step * (n[0] - 1) < side->h && x + step * (n[1] - 1) < side->w) {
+    if (plane && !s->half && y >= 0 && x >= 0 && y + step * (n[0] - 1) < side->h && x + step * (n[1] - 1) < side->w) {
         distance[0] = step * side->w * s->lanes;
         distance[1] = step * s->lanes;
         return (const float *)plane + (y * side->w + x) * s->lanes;
     }
-    s->isa->load[s->half](plane, side->h, side->w, y, x, side->step, n, local);
+    if (plane)
+        s->isa->load[s->half](plane, side->h, side->w, y, x, side->step, n, local);
+    else
+        memset(local, 0, sizeof *local * (size_t)(n[0] * n[1] * s->lanes));
     distance[0] = n[1] * s->lanes;
     distance[1] = s->lanes;
     return local;
@@ -166,11 +179,11 @@ static float *u_at(const struct winograd *s, int64_t block, int64_t c)
     return s->u + (panel - s->panel_first) * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
 }
 
-/* The offsets of the taps for a channel of in and a block of out, one of which says the parity. */
+/* The offsets of the taps for a channel of in and a block of out, one of which says the part. */
 static const int64_t *taps_of(const struct winograd *s, int64_t c, int64_t block)
 {
-    const int64_t phase = s->in.step > 1 ? c / s->lanes / s->in.planes : block / s->out.planes;
-    return s->tap_at + phase * s->tile->r[0] * s->tile->r[1];
+    const int64_t part = s->in.parts > 1 ? c / s->lanes / s->in.planes : block / s->out.planes;
+    return s->tap_at + part * s->tile->r[0] * s->tile->r[1];
 }
 
 /* Loads the taps of one channel of in and one block of out; each tap is one vector. */
@@ -255,7 +268,7 @@ static void chunk_out(const struct winograd *s, int64_t block, int64_t first, in
     for (int64_t i = 0; i < count; i++) {
         const struct place p = place_of(s, first + i);
         const cvy_winograd_area area = area_of(s, block, p);
-        void *plane = (char *)s->out_data + plane_at(s, &s->out, p.sample, block);
+        void *plane = plane_of(s, s->out_data, &s->out, p.sample, block);
         s->tile->dst(m + i / rows * part + i % rows * width + block % 2 * lanes, s->n[1] * rows * width, rows * width,
                      local, lanes);
         s->isa->store[s->half](local, &area, bias, s->relu, plane, s->out.w);
@@ -380,9 +393,9 @@ static void add_sums(const struct winograd *s, const float *sums)
 
 /* Chooses the widest vectors. If the source is in blocks of eight channels, vectors of eight are used; a library that
  * is limited to AVX2 makes such blocks. */
-static const cvy_winograd_isa *choose_isa(const cvy_layout *src)
+static const cvy_winograd_isa *choose_isa(const cvy_layout *src, int ndim)
 {
-    const cvy_winograd_isa *isa = cvy_layout_channel_block(src, 4) == 8 ? NULL : cvy_winograd_avx512();
+    const cvy_winograd_isa *isa = cvy_layout_channel_block(src, ndim) == 8 ? NULL : cvy_winograd_avx512();
     if (!isa)
         isa = cvy_winograd_avx2();
     return isa ? isa : cvy_winograd_plain();
@@ -401,10 +414,16 @@ static const cvy_winograd_tile *choose_tile(const cvy_winograd_isa *isa, const i
     return NULL;
 }
 
-/* Whether Winograd pays for a filter of stride 2: the four filters of one with three rows would be half zeros. */
-static int fits_stride_2(const cvy_window *w)
+/* Whether Winograd takes the window: stride 1, or a filter of 4 or more rows and columns of stride 2 in a picture. The
+ * four filters of one with three rows would be half zeros. */
+static int fits_window(const cvy_window *w)
 {
-    return w->stride[0] == 2 && w->stride[1] == 2 && w->kernel[0] >= 4 && w->kernel[1] >= 4;
+    const int is_half =
+        w->nspace == 2 && w->stride[0] == 2 && w->stride[1] == 2 && w->kernel[0] >= 4 && w->kernel[1] >= 4;
+    for (int d = 0; d < w->nspace; d++)
+        if ((w->stride[d] != 1 && !is_half) || w->dilation[d] != 1 || w->pad[d] >= w->kernel[d])
+            return 0;
+    return 1;
 }
 
 /* The window of the convolution that the node computes, or whose transpose it is, and the rest that its options say. */
@@ -430,15 +449,37 @@ static cvy_status read_options(const cvy_node *node, struct winograd *s, cvy_win
     return cvy_conv_window(o, is_forward ? cvy_node_src(node, 0) : &g->src, w, c);
 }
 
-/* The side of the convolution's source, or of its result. Under stride 2 the source counts as four. */
-static struct side side_of(const struct winograd *s, const cvy_window *w, const cvy_window_channels *c, int is_src)
+/* The side of the convolution's source, or of its result. o: the first dimension of a plane. */
+static struct side side_of(const struct winograd *s, const cvy_window *w, const cvy_window_channels *c, int is_src,
+                           int o)
 {
     const int64_t *size = is_src ? w->src : w->dst;
-    struct side side = {.channels = is_src ? c->nsrc : c->ndst, .h = size[0], .w = size[1]};
-    side.step = is_src ? (int)w->stride[0] : 1;
+    struct side side = {
+        .channels = is_src ? c->nsrc : c->ndst, .depth = o ? size[0] : 1, .h = size[o], .w = size[o + 1]};
+    side.step = is_src ? (int)w->stride[o] : 1;
     side.planes = (side.channels + s->lanes - 1) / s->lanes;
-    side.blocks = side.planes * side.step * side.step;
+    side.parts = side.step * side.step;
+    side.blocks = side.planes * side.parts;
     return side;
+}
+
+static void make_sides(struct winograd *s, const cvy_window *w, const cvy_window_channels *c)
+{
+    const int backward = s->pass == CVY_LAYER_GRAD_SRC, o = w->nspace == 3;
+    const int64_t step = w->stride[o];
+    s->in = side_of(s, w, c, !backward, o);
+    s->out = side_of(s, w, c, backward, o);
+    s->slices = o ? w->kernel[0] : 1;
+    s->slice_shift = !o ? 0 : backward ? w->kernel[0] - 1 - w->pad[0] : w->pad[0];
+    s->in.parts *= s->slices;
+    s->in.blocks *= s->slices;
+    for (int d = 0; d < 2; d++) {
+        s->kernel[d] = w->kernel[o + d];
+        s->n[d] = s->tile->m[d] + s->tile->r[d] - 1;
+        s->in.shift[d] = backward ? s->tile->r[d] - 1 - w->pad[o + d] / step : w->pad[o + d];
+        s->out.shift[d] = backward ? w->pad[o + d] % step : 0;
+    }
+    s->samples = c->n * s->out.depth;
 }
 
 static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
@@ -449,13 +490,12 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
     CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE,
               "train.precise excludes Winograd, which rounds more than a plain sum");
     CVY_TRY(read_options(node, s, &w, &c));
-    s->isa = choose_isa(&ask->src[0]);
+    s->nspace = w.nspace;
+    s->isa = choose_isa(&ask->src[0], 2 + w.nspace);
     CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vector extensions (gcc or clang)");
-    int fits = w.nspace == 2 && c.groups == 1;
-    for (int d = 0; d < w.nspace; d++)
-        fits = fits && (w.stride[d] == 1 || fits_stride_2(&w)) && w.dilation[d] == 1 && w.pad[d] < w.kernel[d];
-    const int64_t step = w.stride[0], r[2] = {(w.kernel[0] + step - 1) / step, (w.kernel[1] + step - 1) / step};
-    s->tile = fits ? choose_tile(s->isa, r, m) : NULL;
+    const int o = w.nspace == 3;
+    const int64_t step = w.stride[o], r[2] = {(w.kernel[o] + step - 1) / step, (w.kernel[o + 1] + step - 1) / step};
+    s->tile = fits_window(&w) && c.groups == 1 ? choose_tile(s->isa, r, m) : NULL;
     CVY_CHECK(
         s->tile, CVY_NOT_APPLICABLE,
         "this kernel needs a %s filter of stride 1, or one of 4 to 6 rows and columns of stride 2, no dilation, no "
@@ -465,16 +505,7 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
     CVY_CHECK(c.nsrc >= s->lanes && c.ndst >= s->lanes, CVY_NOT_APPLICABLE,
               "Winograd needs at least %lld channels; this layer has %lld and %lld", (long long)s->lanes,
               (long long)c.nsrc, (long long)c.ndst);
-    const int backward = s->pass == CVY_LAYER_GRAD_SRC;
-    s->in = side_of(s, &w, &c, !backward);
-    s->out = side_of(s, &w, &c, backward);
-    for (int d = 0; d < 2; d++) {
-        s->kernel[d] = w.kernel[d];
-        s->n[d] = s->tile->m[d] + s->tile->r[d] - 1;
-        s->in.shift[d] = backward ? s->tile->r[d] - 1 - w.pad[d] / step : w.pad[d];
-        s->out.shift[d] = backward ? w.pad[d] % step : 0;
-    }
-    s->samples = c.n;
+    make_sides(s, &w, &c);
     s->half = node->src[0]->dtype == CVY_DTYPE_BF16;
     return CVY_OK;
 }
@@ -578,8 +609,10 @@ static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
     const cvy_node *node = ask->node;
     CVY_TRY(cvy_native_f32_or_bf16(node));
     CVY_TRY(fill_winograd(ask, m, &s));
-    const cvy_layout activation = cvy_layout_channels(4, s.lanes),
-                     weight = cvy_layout_make(s.lanes == 16 ? "ABcd16b16a" : "ABcd8b8a");
+    static const char *const weights[][3] = {{"ABc16b16a", "ABcd16b16a", "ABcde16b16a"},
+                                             {"ABc8b8a", "ABcd8b8a", "ABcde8b8a"}};
+    const cvy_layout activation = cvy_layout_channels(2 + s.nspace, s.lanes),
+                     weight = cvy_layout_make(weights[s.lanes != 16][s.nspace - 1]);
     ask->src[0] = activation;
     if (s.pass == CVY_LAYER_GRAD_WEIGHT) {
         ask->src[1] = activation;
@@ -599,15 +632,22 @@ static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
     return CVY_OK;
 }
 
-/* The offset of tap number `tap` of a phase, or -1. The gradient of the source has the filter rotated by 180 degrees.
- */
-static int64_t tap_offset(const struct winograd *s, const cvy_blocking *b, int64_t phase, int64_t tap)
+/* The offset of tap number `tap` of a part, or -1. The gradient of the source has the filter rotated by 180 degrees. */
+static int64_t tap_offset(const struct winograd *s, const cvy_blocking *b, int64_t part, int64_t tap)
 {
-    const int step = CVY_MAX(s->in.step, s->out.step);
-    const int64_t taps = s->tile->r[0] * s->tile->r[1], turned = s->pass == CVY_LAYER_GRAD_SRC ? taps - 1 - tap : tap,
-                  at[CVY_NDIM_MAX] = {0, 0, step * (turned / s->tile->r[1]) + phase / 2,
-                                      step * (turned % s->tile->r[1]) + phase % 2};
-    return at[2] < s->kernel[0] && at[3] < s->kernel[1] ? cvy_blocking_offset(b, at) : -1;
+    const int backward = s->pass == CVY_LAYER_GRAD_SRC, o = s->nspace == 3;
+    const int64_t taps = s->tile->r[0] * s->tile->r[1], turned = backward ? taps - 1 - tap : tap,
+                  step = CVY_MAX(s->in.step, s->out.step), phase = step > 1 ? part : 0,
+                  place[2] = {step * (turned / s->tile->r[1]) + phase / 2, step * (turned % s->tile->r[1]) + phase % 2};
+    int64_t at[CVY_NDIM_MAX] = {0};
+    if (place[0] >= s->kernel[0] || place[1] >= s->kernel[1])
+        return -1;
+    if (o)
+        at[2] = backward ? s->slices - 1 - part : part;
+    at[2 + o] = place[0];
+    if (s->nspace > 1)
+        at[3 + o] = place[1];
+    return cvy_blocking_offset(b, at);
 }
 
 /* The offset of a channel along dimension `dim` of the weight, or -1. */
@@ -626,10 +666,10 @@ static cvy_status make_weight_offsets(const cvy_kernel_ask *ask, struct winograd
     const int grad_weight = s->pass == CVY_LAYER_GRAD_WEIGHT, in_dim = s->pass == CVY_LAYER_GRAD_SRC ? 0 : 1;
     const cvy_shape *shape = grad_weight ? cvy_node_dst(ask->node, 0) : cvy_node_src(ask->node, 1);
     const int64_t in = s->in.blocks * s->lanes, out = s->out.blocks * s->lanes, taps = s->tile->r[0] * s->tile->r[1],
-                  step = CVY_MAX(s->in.step, s->out.step), phases = step * step;
+                  parts = CVY_MAX(s->in.parts, s->out.parts);
     cvy_blocking b;
     CVY_TRY(cvy_blocking_make(grad_weight ? &ask->dst[0] : &ask->src[1], shape, &b));
-    CVY_TRY(cvy_mem_alloc((size_t)(in + out + phases * taps) * sizeof *s->in_at, &s->in_at));
+    CVY_TRY(cvy_mem_alloc((size_t)(in + out + parts * taps) * sizeof *s->in_at, &s->in_at));
     s->out_at = s->in_at + in;
     s->tap_at = s->out_at + out;
     s->weight_floats = b.elems;
@@ -637,7 +677,7 @@ static cvy_status make_weight_offsets(const cvy_kernel_ask *ask, struct winograd
         s->in_at[c] = channel_offset(s, &s->in, &b, in_dim, c);
     for (int64_t c = 0; c < out; c++)
         s->out_at[c] = channel_offset(s, &s->out, &b, 1 - in_dim, c);
-    for (int64_t t = 0; t < phases * taps; t++)
+    for (int64_t t = 0; t < parts * taps; t++)
         s->tap_at[t] = tap_offset(s, &b, t / taps, t % taps);
     return CVY_OK;
 }

@@ -17,7 +17,9 @@
  *
  * A filter of stride 2 is cut into four, by the parity of its rows and columns: each works on the positions of the
  * source with one parity, and has stride 1 there. So it is a convolution of stride 1 with four times as many channels,
- * whose filters have half as many rows and columns; those of an odd size are filled up with zeros.
+ * whose filters have half as many rows and columns; those of an odd size are filled up with zeros. In the same
+ * way a slice of a volume is a convolution in two dimensions whose channels are those of all slices that the filter
+ * reaches.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

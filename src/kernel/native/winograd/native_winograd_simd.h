@@ -229,12 +229,13 @@ TRANSFORMS(5, 5, 2, 2)
 TRANSFORMS(7, 7, 2, 2)
 TRANSFORMS(1, 4, 1, 3)
 TRANSFORMS(4, 1, 3, 1)
+TRANSFORMS(4, 1, 5, 1)
 TRANSFORMS(1, 6, 1, 7)
 TRANSFORMS(6, 1, 7, 1)
 
 static const cvy_winograd_tile tiles[] = {
     TILE(4, 4, 3, 3), TILE(6, 6, 3, 3), TILE(4, 4, 5, 5), TILE(5, 5, 2, 2), TILE(7, 7, 2, 2),
-    TILE(1, 4, 1, 3), TILE(4, 1, 3, 1), TILE(1, 6, 1, 7), TILE(6, 1, 7, 1),
+    TILE(1, 4, 1, 3), TILE(4, 1, 3, 1), TILE(4, 1, 5, 1), TILE(1, 6, 1, 7), TILE(6, 1, 7, 1),
 };
 
 /* ---- tiles in memory ---- */
