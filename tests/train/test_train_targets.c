@@ -449,7 +449,7 @@ static void test_refused(void)
     EXPECT_FAULT(train(FIELD_JOB("1") "data: {train: sums, augment: [mirror]}\n", "bad5"), CVY_E_CONFIG,
                  "say what y is by data.roles");
     EXPECT_FAULT(train(FIELD_JOB("1") "data: {train: sums, roles: {z: field}}\n", "bad6"), CVY_E_CONFIG,
-                 "'z' has no role; the target is y");
+                 "'z' has no role; the input is x, the target is y");
     EXPECT_FAULT(train(REGRESSION "data: {train: numbers, roles: {y: field}}\n", "bad7"), CVY_E_CONFIG,
                  "field: y is 3, expected the positions of x");
     EXPECT_FAULT(train(FIELD_JOB("3") "data: {train: labels, roles: {y: {role: label_map, classes: 3}}}\n", "bad8"),
