@@ -140,7 +140,8 @@ static void spectrum(cvy_report *r)
                            .x_label = "wave number (waves along the shorter side)",
                            .y_label = "ratio of the means",
                            .x_what = "wave number",
-                           .log_x = 1});
+                           .log_x = 1,
+                           .log_y = 1});
     cvy_chart chart = {.title = "Distance of the distributions of power",
                        .note = "Kolmogorov and Smirnov, between maps; 0: equal, 1: no overlap",
                        .x_label = "wave number (waves along the shorter side)",
@@ -180,7 +181,8 @@ static void histogram(cvy_report *r)
                            .x_label = "value",
                            .y_label = "ratio of the means",
                            .x_what = "value",
-                           .log_x = log_x});
+                           .log_x = log_x,
+                           .log_y = 1});
 }
 
 static void moments(cvy_report *r)

@@ -262,7 +262,9 @@ static void notes(cvy_report *r)
                  all = spent + comm + sum_of(&r->steps, "seconds_compute");
     const double data =
         cvy_frame_column(&r->steps, "seconds_data_wait") ? sum_of(&r->steps, "seconds_data_wait") : spent;
-    if (val && last >= 4 && low < (last * 4) / 5 && last_val > 1.08 * val[low]) {
+    const cvy_tree *turns = cvy_tree_at(r->job, "train.turns"); /* losses that work against each other say neither */
+    const int has_turns = turns && turns->kind == CVY_TREE_LIST && turns->count > 0;
+    if (val && !has_turns && last >= 4 && low < (last * 4) / 5 && last_val > 1.08 * val[low]) {
         snprintf(text, sizeof text,
                  "The validation loss has risen since epoch %s, from %s to %s, while training went on: the network "
                  "overfits. "
@@ -270,7 +272,7 @@ static void notes(cvy_report *r)
                  cvy_number_count(epoch_at(r, low)).at, cvy_number_text(val[low], 3).at,
                  cvy_number_text(last_val, 3).at);
         note(r, &n, text);
-    } else if (val && last >= 4 && low == last && val[last] < 0.97 * val[last - CVY_MAX(1, last / 8)])
+    } else if (val && !has_turns && last >= 4 && low == last && val[last] < 0.97 * val[last - CVY_MAX(1, last / 8)])
         note(r, &n, "The validation loss was still falling at the end: more epochs would probably help.");
     if (all > 0 && data > 0.03 * all) {
         snprintf(text, sizeof text,
