@@ -34,10 +34,11 @@ field() { sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p"; }
 side=$((size / 16))
 convoy() {
     rm -rf "$work/run"
-    "$build/convoy" train "$scripts/../examples/cosmogan-256.yaml" --out "$work/run" --threads "$threads" --set train.batch="$batch" \
-        --set train.steps=$((steps + 2)) --set log.every=1 --set data.train="{format: synthetic, classes: 1, shape: [1, $size, $size], samples: 256}" \
-        --set data.augment='[{scale: 0.3}]' --set model.networks.generator.layers.0='{fc: {channels: '$((512 * side * side))', bias: false}}' \
-        --set model.networks.generator.layers.1="{reshape: {shape: [512, $side, $side]}}" >"$work/out" 2>&1 ||
+    sed -e "s/channels: 131072/channels: $((512 * side * side))/" -e "s/\[512, 16, 16\]/[512, $side, $side]/" \
+        -e "s/^  epochs: .*/  steps: $((steps + 2))/" "$scripts/../examples/cosmogan-256.yaml" >"$work/job.yaml"
+    "$build/convoy" train "$work/job.yaml" --out "$work/run" --threads "$threads" --set train.batch="$batch" \
+        --set log.every=1 --set data.train="{format: synthetic, classes: 1, shape: [1, $size, $size], samples: 256}" \
+        --set data.augment='[{scale: 0.3}]' >"$work/out" 2>&1 ||
         { echo "compare_turns: convoy fails: $(tail -n 3 "$work/out")" >&2; exit 1; }
     grep '"kind": "step"' "$work/run/metrics.jsonl" | tail -n "$steps" | field images_per_s | median
 }
