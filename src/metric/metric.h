@@ -78,7 +78,8 @@ typedef struct cvy_metric_def {
     /* The scalar result, from the global sums or from all rows. */
     double (*finish)(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                      int64_t nrows);
-    /* Adds results that are more than a scalar (a confusion matrix, ROC points) to an open JSON object; may be NULL. */
+    /* Called after finish with the same rows. Adds results that are more than a scalar (a confusion matrix, ROC points)
+     * to an open JSON object; may be NULL. */
     void (*detail)(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows,
                    cvy_json *json);
 } cvy_metric_def;

@@ -135,7 +135,7 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
 {
     cvy_fields fields;
     const int has_fields = cvy_fields_find(s, output_elems, &fields) && c->row_elems == 2 * output_elems;
-    const int imitates = cvy_dataset_describe(s->session.test)->target_is_input && s->session.job->train.nturn > 0;
+    const int imitates = cvy_score_imitates(s->session.job, cvy_dataset_describe(s->session.test));
     add_scores(s, scores, json);
     if (!imitates)
         add_regression(s, c, output_elems, has_fields ? &fields : NULL, json);

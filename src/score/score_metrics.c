@@ -164,6 +164,11 @@ static int wants_coverage(const cvy_score_opts *o)
 
 /* ---- the choice ---- */
 
+int cvy_score_imitates(const cvy_job *job, const cvy_dataset_info *data)
+{
+    return data->target_is_input && job->train.nturn > 0;
+}
+
 static cvy_status add_of_job(const struct list *l)
 {
     const cvy_job *job = l->opts->job;
@@ -201,7 +206,7 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
     const struct list list = {o, metric, score, count_out};
     const int64_t nclasses = o->data->nclasses;
     const int by_job = o->job->train.nmetric > 0, all = o->all, is_usual = !by_job || all;
-    const int imitates = o->data->target_is_input && o->job->train.nturn > 0; /* a generator is judged by its samples */
+    const int imitates = cvy_score_imitates(o->job, o->data);
     const int ranks_samples = nclasses == 2 && o->output->ndim <= 1; /* a ROC curve ranks samples, not pixels */
     *count_out = 0;
     if (o->job->train.no_metrics)

@@ -34,4 +34,8 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
  * a map of labels. CVY_E_CONFIG. */
 cvy_status cvy_score_ignored(const cvy_job *job, const cvy_dataset_info *data, cvy_ints *out);
 
+/* Whether the samples of a network are compared with the data as a set: those of a generator, trained in turns, which
+ * belong to no true sample. */
+int cvy_score_imitates(const cvy_job *job, const cvy_dataset_info *data);
+
 #endif
