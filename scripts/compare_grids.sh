@@ -14,10 +14,10 @@
 # BATCH is the global batch. Without cases a dozen are run. Each rank has one thread. A row has a grid, its predicted and
 # its measured step (median of the rounds' medians) and the difference. After the rows of a case: the grid that
 # `parallel: auto` takes, and how much slower it is than the fastest measured one. With --grids a case of more grids tries
-# N of them: half of them are those predicted to be the fastest, the others are spread evenly over the rest. Run nothing else at the same time, and
-# have a core for each rank that is not simulated.
+# N of them: half of them are those predicted to be the fastest, the others are spread evenly over the rest. Run nothing
+# else at the same time, and have a core for each rank that is not simulated.
 set -eu
-usage() { sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 rounds=3 seconds=2 grids=100000 latency=60us build=build/release
 while [ $# -gt 0 ]; do
