@@ -160,10 +160,12 @@ static struct walk walk_at_src(const cvy_window *w, int d, int64_t at)
     return make_walk(first, last, dst, -dst_step, tap, tap_step);
 }
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* Sum of a * b over all pairs of positions of the walks; a0, b0: offsets of the two channels. */
-static inline double sum_of(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, int64_t a0,
-                            const int64_t a_dim[CVY_SPACE_MAX], const cvy_span *b, int64_t b0,
-                            const int64_t b_dim[CVY_SPACE_MAX])
+INLINE double sum_of(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, int64_t a0,
+                     const int64_t a_dim[CVY_SPACE_MAX], const cvy_span *b, int64_t b0,
+                     const int64_t b_dim[CVY_SPACE_MAX])
 {
     double sum = 0;
     for (int64_t i = 0; i < at[0].count; i++)
