@@ -12,7 +12,7 @@ train: {batch: 64, steps: 100000000, optimizer: {name: sgd, lr: 0.0001}}
 checkpoint: {every: 1 h}
 log: {every: 1000000}
 END
-[ "${CONVOY_TEST_LEVEL:-1}" = 1 ] && most=10 || most=25 # levels: docs/internals/testing.md
+[ "${CONVOY_TEST_LEVEL:-1}" = 1 ] && most=10 || most=25 # --all makes more runs
 runs=0
 while [ $runs -lt $most ] && [ $failed = 0 ]; do
     runs=$((runs + 1))
