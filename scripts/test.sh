@@ -40,7 +40,9 @@ export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 echo "seed $CONVOY_TEST_SEED: sh scripts/test.sh${all:+ $all} --seed $CONVOY_TEST_SEED tries the same faults again"
 
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-row_jobs=$((2 * jobs))                                  # tests at a time: most wait for processes to start, or for each other
+# Processes at a time, as the property PROCESSORS of the tests counts them: 2 for a shell test. Many wait for processes to
+# start, for a time limit or for each other.
+row_jobs=$((3 * jobs))
 logs=build/test-logs
 passed=0 failed=0 skipped=0 done_builds=
 rm -rf "$logs"

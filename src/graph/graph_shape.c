@@ -174,8 +174,9 @@ int64_t cvy_blocking_offset(const cvy_blocking *b, const int64_t *at)
 {
     int64_t offset = 0, rest[CVY_NDIM_MAX], inner = 1;
     for (int d = 0; d < b->ndim; d++) {
-        offset += at[d] / b->dim_block[d] * b->stride[d];
-        rest[d] = at[d] % b->dim_block[d];
+        const int64_t block = b->dim_block[d], outer = block == 1 ? at[d] : at[d] / block; /* divisions are slow */
+        offset += outer * b->stride[d];
+        rest[d] = at[d] - outer * block;
     }
     for (int i = b->nblock - 1; i >= 0; i--) {
         const int d = b->block_dim[i];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # seconds: 60
 # coming_from.sh: the files and the commands of docs/coming-from.md work as they stand there, for PyTorch and for Keras,
 # print what the page says, and end with ONNX Runtime giving the outputs of `convoy predict`.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich asan
+# rows: asan
 # seconds: 20
 # Fine-tuning: a run begins with the body of another run, frozen weights and statistics do not change, and weights that
 # do not match are refused before anything is trained.

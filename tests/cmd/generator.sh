@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich asan
+# rows: asan
 # generator.sh: a generator is scored by its samples as a set, in the units of the data; it draws samples without data, the
 # same on one rank and on two; its page shows both statistics; an autoencoder is compared with its input; what is wrong is
 # named.

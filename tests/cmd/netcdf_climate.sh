@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: asan
 # seconds: 20
 # netcdf_climate.sh: NetCDF files of netCDF4 and xarray, as climate archives have them, give the numbers that these
 # packages read, to the bit; predictions for two months are one file with their times and attributes, for xarray; files

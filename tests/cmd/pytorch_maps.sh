@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # seconds: 60
 # unet and cosmoflow have the parameters, outputs and gradients of the same networks in PyTorch, with the same weights:
 # outputs to 1e-5 and gradients to 1e-4 of the largest, in f32, against PyTorch in f64.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # Weights of torchvision and timm: the networks of the zoo give the outputs of PyTorch for the same weights and input,
 # with errors like those of PyTorch against f64.
 # CONVOY_TEST_PYTORCH names an interpreter with torch, torchvision, safetensors and, for its part, timm. Without it the

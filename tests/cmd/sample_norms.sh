@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # sample_norms.sh: a job with group_norm, instance_norm, layer_norm and resize trains, and with deterministic: true its
 # weights have the same bits on 1 and 3 ranks and with two threads, in f32 and in bf16.
 . "$CONVOY_SOURCE/tests/shell.inc"

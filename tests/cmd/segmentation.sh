@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # seconds: 40
 # segmentation.sh: examples/segmentation.yaml trains on smaller maps, with the same losses and scores on one rank, on
 # four, and on ranks that share the positions of samples or the layers; it also works on volumes and for fields of

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich asan minimal
+# rows: asan minimal
 # tensorboard.sh: a run writes scalars, the graph and histograms into a folder of log.tensorboard; a resumed run goes on
 # in a new file without duplicates; histograms are of whole weights if ranks have parts of them; a full disk does not
 # end the run.

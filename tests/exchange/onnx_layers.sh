@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# rows: asan
 # onnx_layers.sh: every type of layer that is written to ONNX files, with three operator sets, is read back and predicts
 # the same numbers, within 1e-5 of the largest one; the variables keep their names.
 . "$CONVOY_SOURCE/tests/exchange/onnx.inc"

@@ -10,7 +10,7 @@
 #include "program/program.h"
 #include "program/ranks_util.h"
 
-enum { STEPS = 10 };
+enum { STEPS = 6 };
 
 static inline void add(cvy_model *m, const char *op, const char *name, const char *options, const char *from)
 {

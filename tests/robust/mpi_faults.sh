@@ -8,7 +8,7 @@
 # was lost had no effect, the run must end well with the right bits.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/robust/sweep.inc"
-echo 'watchdog: {timeout: 3 s}' >>job.yaml
+echo 'watchdog: {timeout: 2 s}' >>job.yaml
 limit=60
 
 # with_mpi NODE-RANKS RANK AT FAULT: trains on two ranks in disk/run, on four if all are on one node. $log_mpi: file for
@@ -79,18 +79,18 @@ fault_at() {
 
 # No watchdog runs before the ranks have a context, but the time limit of the start holds. It is long enough for ranks
 # on a busy machine to get to the fault.
-export CONVOY_START_TIMEOUT=10
+export CONVOY_START_TIMEOUT=6
 fault_at skip 2 0 2 || fail "a rank that leaves out its first sum: code $code, $took s: $(cat log)"
-contains log 'not all ranks have started within 10 s' || fail "the log does not report that not all ranks have started: $(cat log)"
+contains log 'not all ranks have started within 6 s' || fail "the log does not report that not all ranks have started: $(cat log)"
 
-sample 8 27 1000
+sample 5 27 1000
 good=0 tried=0 unnoticed=0 n=0
 while [ $n -lt "$wanted" ]; do
     case $((n % 5)) in 0) fault=skip ;; 1) fault=error ;; 2) fault=kill ;; 3) fault=count ;; *) fault=exit ;; esac
     n=$((n + 1))
     below 2
     ranks=$((drawn + 1))
-    [ $((n % 8)) != 0 ] || ranks=4
+    [ $((n % 4)) != 0 ] || ranks=4
     eval "calls=\$calls_$ranks"
     below 2
     rank=$drawn

@@ -7,7 +7,7 @@
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/robust/sweep.inc"
 named=0
-echo 'watchdog: {timeout: 3 s}' >>job.yaml
+echo 'watchdog: {timeout: 2 s}' >>job.yaml
 limit=60
 
 # names WHAT CODES TEXT...: the last run ended with one of the codes (a pattern), and its log has one of the texts
@@ -63,12 +63,12 @@ names 'other job file' 1 'rank 1: started with another job than rank 0: train.ba
 with_mpi 3 1 12 exit
 names 'early exit' '[!0]*' 'rank 1: a library called exit.. while convoy was working'
 
-# from_outside SIGNAL FOLDER: rank 1 of three gets the signal during training, after a checkpoint, however slow the
-# machine is.
+# from_outside SIGNAL FOLDER: rank 1 of three gets the signal during training, after a checkpoint and a heartbeat, however
+# slow the machine is. Checkpoints are rare, because the watchdog waits six times as long during one.
 from_outside() {
     rm -f pid-*
-    { until [ -s "$2/metrics.jsonl" ] && [ -e "$2/checkpoints/latest" ]; do sleep 0.1; done; sleep 1.5; kill "-$1" "$(cat pid-1)"; } &
-    train 3 "$2" --set train.epochs=1000000 --set 'checkpoint.every=20 steps'
+    { until [ -s "$2/metrics.jsonl" ] && [ -e "$2/checkpoints/latest" ] && grep -q '^rank 1 .*host' "$2/ranks"; do sleep 0.1; done 2>/dev/null; sleep 0.1; kill "-$1" "$(cat pid-1)"; } &
+    train 3 "$2" --set train.epochs=1000000 --set 'checkpoint.every=500 steps'
     code=$?
     kill -KILL "$(cat pid-1)" 2>/dev/null
 }
@@ -129,7 +129,7 @@ with_io "$disk/data" 1 400 hang 2 run11 --set train.epochs=100
 code=$?
 contains log 'shim_io: hang' || fail "no read hung: $(cat log)"
 names 'loader that hangs' '[!0]*' 'made no progress for .*; rank 1 on .* in (scoring|waiting for samples)'
-with_io "$disk/data" 1 1 hang 2 run12
+with_io "$disk/data" 1 1 hang 2 run12 --set 'watchdog.timeout=1 s'
 code=$?
 unset JOB
 case $code in 0 | 124) fail "a rank that hangs before the first step: exit code $code: $(cat log)" ;; esac

@@ -160,36 +160,42 @@ static struct walk walk_at_src(const cvy_window *w, int d, int64_t at)
     return make_walk(first, last, dst, -dst_step, tap, tap_step);
 }
 
-static double dot(const cvy_span *a, int64_t a0, int64_t a_step, const cvy_span *b, int64_t b0, int64_t b_step,
-                  int64_t count)
-{
-    double sum = 0;
-    if (a->dtype == CVY_DTYPE_F64 &&
-        b->dtype == CVY_DTYPE_F64) { /* a fast path, because whole networks are checked in f64 */
-        const double *x = a->data, *y = b->data;
-        for (int64_t i = 0; i < count; i++)
-            sum += x[a0 + i * a_step] * y[b0 + i * b_step];
-        return sum;
-    }
-    for (int64_t i = 0; i < count; i++)
-        sum += cvy_get(a, a0 + i * a_step) * cvy_get(b, b0 + i * b_step);
-    return sum;
-}
+#define INLINE static inline __attribute__((always_inline))
 
 /* Sum of a * b over all pairs of positions of the walks; a0, b0: offsets of the two channels. */
-static double sum_over(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, int64_t a0,
-                       const int64_t a_dim[CVY_SPACE_MAX], const cvy_span *b, int64_t b0,
-                       const int64_t b_dim[CVY_SPACE_MAX])
+INLINE double sum_of(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, int64_t a0,
+                     const int64_t a_dim[CVY_SPACE_MAX], const cvy_span *b, int64_t b0,
+                     const int64_t b_dim[CVY_SPACE_MAX])
 {
     double sum = 0;
     for (int64_t i = 0; i < at[0].count; i++)
         for (int64_t j = 0; j < at[1].count; j++) {
             const int64_t a_row = (at[0].a + i * at[0].a_step) * a_dim[1] + at[1].a + j * at[1].a_step;
             const int64_t b_row = (at[0].b + i * at[0].b_step) * b_dim[1] + at[1].b + j * at[1].b_step;
-            sum += dot(a, a0 + a_row * a_dim[2] + at[2].a, at[2].a_step, b, b0 + b_row * b_dim[2] + at[2].b,
-                       at[2].b_step, at[2].count);
+            const int64_t a1 = a0 + a_row * a_dim[2] + at[2].a, b1 = b0 + b_row * b_dim[2] + at[2].b;
+            double row = 0;
+            for (int64_t k = 0; k < at[2].count; k++)
+                row += cvy_get(a, a1 + k * at[2].a_step) * cvy_get(b, b1 + k * at[2].b_step);
+            sum += row;
         }
     return sum;
+}
+
+/* The same. The compiler makes a loop of its own for two spans of each dtype, because whole networks are checked with
+ * these sums. */
+static double sum_over(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, int64_t a0,
+                       const int64_t a_dim[CVY_SPACE_MAX], const cvy_span *b, int64_t b0,
+                       const int64_t b_dim[CVY_SPACE_MAX])
+{
+    cvy_span x = {.data = a->data}, y = {.data = b->data};
+    if (a->dtype != b->dtype)
+        return sum_of(at, a, a0, a_dim, b, b0, b_dim);
+    switch (a->dtype) {
+    case CVY_DTYPE_F64: x.dtype = y.dtype = CVY_DTYPE_F64; return sum_of(at, &x, a0, a_dim, &y, b0, b_dim);
+    case CVY_DTYPE_F32: x.dtype = y.dtype = CVY_DTYPE_F32; return sum_of(at, &x, a0, a_dim, &y, b0, b_dim);
+    case CVY_DTYPE_BF16: x.dtype = y.dtype = CVY_DTYPE_BF16; return sum_of(at, &x, a0, a_dim, &y, b0, b_dim);
+    default: return sum_of(at, a, a0, a_dim, b, b0, b_dim);
+    }
 }
 
 /* The walks of all dimensions, for the position with this row-major offset in `dim`. */
