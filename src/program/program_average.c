@@ -24,12 +24,14 @@ cvy_status cvy_program_check_average(const cvy_program *p, const cvy_optimise_op
     if (!average)
         return CVY_OK;
     CVY_TRY(cvy_tree_real(average, &decay));
-    CVY_CHECK(decay == 0 || (!p->update.shape.state_elsewhere && p->update.shape.state_parts <= 1 && !def->async &&
-                             !def->flush_due && !def->flush_before_forward),
-              CVY_E_CONFIG,
-              "%s: average is %g, but with opts.update_mode %s not every rank has all averages of the weights: leave "
-              "it out, or take sync",
-              cvy_tree_where(average), decay, def->name);
+    CVY_CHECK(
+        decay == 0 || (!p->update.shape.state_elsewhere && p->update.shape.state_parts <= 1 && !def->async &&
+                       !def->flush_due && !def->flush_before_forward),
+        CVY_E_CONFIG,
+        "opts.optimizer_options: average is %g, but with %s%s not every rank has all averages of the weights: leave "
+        "it out, or take opts.update_mode: sync without opts.overlap_forward",
+        decay, p->opts.overlap_forward ? "opts.overlap_forward" : "opts.update_mode: ",
+        p->opts.overlap_forward ? "" : def->name);
     return CVY_OK;
 }
 
