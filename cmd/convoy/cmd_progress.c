@@ -73,7 +73,8 @@ static const char *duration(double seconds, char *text, size_t room)
 static void print_state(const cvy_progress *p)
 {
     char left[32];
-    printf("step %lld/%lld  epoch %.2f/%g", (long long)p->step, (long long)p->steps, p->epoch, p->epochs);
+    const double hundredths = round(p->epochs * 100) / 100; /* 35 steps of 352 are 0.1 epochs, not 0.0994318 */
+    printf("step %lld/%lld  epoch %.2f/%.10g", (long long)p->step, (long long)p->steps, p->epoch, hundredths);
     if (isfinite(p->loss))
         printf("  loss %.4g", p->loss);
     if (isfinite(p->images_per_s) && p->images_per_s > 0)

@@ -29,7 +29,7 @@ static void print_confusion(const cvy_test_result *r)
     const int n = r->nconfusion;
     if (n == 0 || n > CLASSES_MAX)
         return;
-    printf("\ntrue class           predicted\n");
+    printf("\ntrue class           predicted class, in the order of the rows\n");
     for (int i = 0; i < n; i++) {
         printf("%-20s", i < r->nclass ? r->class_name[i] : "");
         for (int k = 0; k < n; k++)
@@ -51,22 +51,27 @@ static void print_outputs(const cvy_test_result *r)
 
 /* Four decimals, or five digits if these would hide a small or a large number. A score is undefined if nothing counts
  * for it, such as the area under a ROC curve of one class. */
-static void print_score(const char *name, double value)
+static void print_score(int width, const char *name, double value)
 {
     const int is_usual = !isfinite(value) || value == 0 || (fabs(value) >= 0.01 && fabs(value) < 1e6);
     if (isnan(value))
-        printf("%-20s  undefined\n", name);
+        printf("%-*s  undefined\n", width, name);
     else
-        printf(is_usual ? "%-20s  %.4f\n" : "%-20s  %.5g\n", name, value);
+        printf(is_usual ? "%-*s  %.4f\n" : "%-*s  %.5g\n", width, name, value);
 }
 
 static void print_scores(const cvy_test_result *r)
 {
+    int width = 20; /* of the column of names */
+    for (int i = 0; i < r->nmetric; i++) {
+        const int length = (int)strlen(r->metric[i].name);
+        width = length > width ? length : width;
+    }
     printf("%lld samples of %s, %s\n", (long long)r->samples, r->data, r->checkpoint);
     if (isfinite(r->loss))
-        print_score("loss", r->loss);
+        print_score(width, "loss", r->loss);
     for (int i = 0; i < r->nmetric; i++)
-        print_score(r->metric[i].name, r->metric[i].value);
+        print_score(width, r->metric[i].name, r->metric[i].value);
     print_outputs(r);
     print_confusion(r);
 }

@@ -58,8 +58,8 @@ cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
         return CVY_OK;
     char all[512];
     all_names(all, sizeof all);
-    CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s: no such file or folder (and no generated data set of this name)",
-              path);
+    CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s: no such file or folder (and no generated data set of this name)%s",
+              path, path[0] == '/' ? "" : "; a relative path begins in the folder in which the command is started");
     CVY_CHECK(!is_tiff(path), CVY_E_UNSUPPORTED,
               "%s: TIFF is not read: convert the pictures to PNG, or, if they have more than 8 bits, to a npy or HDF5 "
               "array",

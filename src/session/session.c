@@ -133,10 +133,14 @@ cvy_status cvy_job_read(const cvy_job_source *given, cvy_job **out)
     return cvy_job_parse_text("job", source.text, source.sets, source.nsets, out);
 }
 
+/* Kernels of the session that are misspelt are no fault here: who uses them names them. */
 static void warn_of_idle_keys(const cvy_session *s)
 {
     cvy_text keys = {0};
-    if (cvy_job_list_idle_keys(s->job, &keys) == CVY_OK && keys.bytes)
+    cvy_job job = *s->job;
+    if (s->kernels && cvy_kernels_parse(s->kernels, &job.plan.kernels) != CVY_OK)
+        return;
+    if (cvy_job_list_idle_keys(&job, &keys) == CVY_OK && keys.bytes)
         cvy_log(s->context, CVY_LOG_WARN, "%s", keys.data);
     cvy_text_free(&keys);
 }

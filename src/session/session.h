@@ -38,6 +38,7 @@ typedef struct cvy_session {
     int is_watched;              /* set it before opening: the job's watchdog then runs from the start */
     const atomic_int *stop_flag; /* for the watchdog: flag that is set when a signal tells this rank to end; or NULL */
     cvy_watchdog *watchdog;      /* NULL: off */
+    const char *kernels;         /* set it before opening: these will be used in place of plan.kernels; or NULL */
     int ignores_libraries;       /* set it before opening: the job came with weights, so it must not run code */
     int has_weights;             /* samples have weights: those of the data, or 0 for skipped samples */
 } cvy_session;

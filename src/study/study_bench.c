@@ -89,6 +89,7 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
     CVY_CHECK((unsigned)o->mode <= CVY_BENCH_FORWARD_BACKWARD, CVY_E_ARGUMENT,
               "opts.mode is %d, and there is no such mode", (int)o->mode);
     cvy_mem_peak_reset();
+    b->session.kernels = o->kernels;
     CVY_TRY(o->job ? cvy_session_open_job(context, o->job, &b->session)
                    : cvy_bench_open_network(context, o, &b->session));
     cvy_job *job = b->session.job;

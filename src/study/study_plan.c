@@ -92,13 +92,31 @@ static const char *call_kernel(const cvy_call *call)
     }
 }
 
-static void add_layer(const cvy_lowered *u, int i, double backward, cvy_text *t)
+/* Whether a call is a forward node of the model. */
+static int has_line(const cvy_call *call)
+{
+    const cvy_node *node = call->node;
+    return node && node->phase == CVY_PHASE_MICRO && !node->backward &&
+           !(node->op->flags & CVY_OP_COMM && node->op->flags & CVY_OP_HIDDEN);
+}
+
+/* The width of the column of names: that of the longest one, and at least 20. */
+static int name_width(const cvy_lowered *u)
+{
+    int width = 20;
+    for (int i = 0; i < u->ncall; i++)
+        if (has_line(&u->call[i]))
+            width = CVY_MAX(width, (int)strlen(u->call[i].node->name));
+    return width;
+}
+
+static void add_layer(const cvy_lowered *u, int i, double backward, int width, cvy_text *t)
 {
     const cvy_call *call = &u->call[i];
     const cvy_node *node = call->node;
     const int64_t params = node_params(node);
     const char *layout = call->dst[0] >= 0 ? u->instance[call->dst[0]].layout.tag : "";
-    cvy_text_add(t, "%-20s %-22s %-18s %12s %9s %9s  %-24s %s\n", node->name, node->op->name,
+    cvy_text_add(t, "%-*s %-22s %-18s %12s %9s %9s  %-24s %s\n", width, node->name, node->op->name,
                  node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "", params ? with_commas(params).text : "",
                  call->kind == CVY_CALL_VIEW ? "" : short_count((double)cvy_node_cost(node).flop).text,
                  short_count(backward).text, call_kernel(call), *layout ? layout : "plain");
@@ -116,8 +134,9 @@ static struct totals add_layers(const cvy_lowered *u, cvy_text *t)
     double *backward = NULL;
     if ((t->status = backward_flop(u, &backward)) != CVY_OK)
         return sum;
-    cvy_text_add(t, "%-20s %-22s %-18s %12s %9s %9s  %-24s %s\n", "layer", "operator", "output", "params", "flop fwd",
-                 "flop bwd", "kernel", "layout");
+    const int width = name_width(u);
+    cvy_text_add(t, "%-*s %-22s %-18s %12s %9s %9s  %-24s %s\n", width, "layer", "operator", "output", "params",
+                 "flop fwd", "flop bwd", "kernel", "layout");
     for (int i = 0; i < u->ncall; i++) {
         const cvy_node *node = u->call[i].node;
         const double flop = node && u->call[i].kind != CVY_CALL_VIEW ? (double)cvy_node_cost(node).flop : 0;
@@ -129,15 +148,14 @@ static struct totals add_layers(const cvy_lowered *u, cvy_text *t)
             sum.backward += flop;
         else
             sum.forward += flop;
-        if (node->phase == CVY_PHASE_MICRO && !node->backward &&
-            !(node->op->flags & CVY_OP_COMM && node->op->flags & CVY_OP_HIDDEN))
-            add_layer(u, i, backward[i], t);
+        if (has_line(&u->call[i]))
+            add_layer(u, i, backward[i], width, t);
     }
     cvy_mem_free(&backward);
     const cvy_vars *vars = u->graph->vars;
     for (int i = 0; i < vars->count; i++)
         sum.params += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
-    cvy_text_add(t, "%-20s %-22s %-18s %12s %9s %9s  update %s\n", "total", "", "", with_commas(sum.params).text,
+    cvy_text_add(t, "%-*s %-22s %-18s %12s %9s %9s  update %s\n", width, "total", "", "", with_commas(sum.params).text,
                  short_count(sum.forward).text, short_count(sum.backward).text, short_count(sum.update).text);
     return sum;
 }

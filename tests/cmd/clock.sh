@@ -33,6 +33,7 @@ unit=60
 sed -i '$a\
 plan: {clock_scale: '"$scale"'}' job.yaml
 bench >one 2>err || fail "one rank fails: $(cat err)"
+grep -q 'has no effect' err && fail "a key that --kernels clock uses is said to have no effect: $(cat err)"
 grep -q '"loss_last": null' one && grep -q 'nothing was computed' one || fail "a loss from nowhere: $(cat one)"
 within one ms_best 0.99 1.5
 bench $MPIEXEC_N 4 >four 2>err || fail "four ranks fail: $(cat err)"

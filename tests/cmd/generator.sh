@@ -53,6 +53,10 @@ for score in power_spectrum pixel_histogram; do
 done
 
 # The scores of the test, and the page.
+# Names of scores that are long widen their column.
+"$CONVOY" test one >scores 2>&1 || fail "it is not tested: $(cat scores)"
+awk '/^(loss|power_spectrum_within|pixel_histogram_within) / { at[index($0, $2)] = 1; n++ } END { for (i in at) k++; exit !(n == 3 && k == 1) }' scores ||
+    fail "the scores are not in one column: $(cat scores)"
 "$CONVOY" test one --json >test 2>&1 || fail "it is not tested: $(cat test)"
 for part in '"power_spectrum_within": [0-9]' '"pixel_histogram_within": [0-9]' '"diversity": ' '"wave": ' '"moments": '; do
     grep -q "$part" test one/test.json || fail "the test has no $part: $(cut -c 1-400 test)"

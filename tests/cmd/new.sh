@@ -91,7 +91,7 @@ contains googlenet.yaml aux && ! contains googlenet.yaml 'auxiliary heads, which
 timeout 200 "$CONVOY" train lenet.yaml --threads 1 --out zoo-run --set train.epochs= --set train.steps=3 --set data.train.samples=256 >log 2>&1 || fail "lenet does not train: $(cat log)"
 
 # ---- what does not fit ----
-refused 'nowhere: no such file or folder' "$CONVOY" new nowhere
+refused 'nowhere: no such file or folder (and no generated data set of this name); a relative path begins in the folder' "$CONVOY" new nowhere
 echo 'some words' >words.dat
 refused 'words.dat: this file is not in any format that is known' "$CONVOY" new words.dat
 refused "--for is 'sorting', expected classify|regress|segment" "$CONVOY" new pack --for sorting

@@ -14,6 +14,11 @@ train: {batch: 16, steps: 3, groups: [{match: "conv1.*", frozen: true}]}
 END
 "$CONVOY" plan job.yaml --threads 1 >table || fail "plan fails"
 grep -q '^conv1  *conv  *16x32x12x12  *2,432 ' table || fail "no line for conv1: $(cat table)"
+# A long name widens its column, so that all columns are below their heads.
+"$CONVOY" plan job.yaml --threads 1 --set 'model={layers: [{fc: {name: a_layer_with_a_very_long_name, channels: 10}}]}' \
+    --set train.groups= >wide || fail "plan fails: $(cat wide)"
+awk '/^layer / { at = index($0, "operator") } /^a_layer/ { exit !(at > 20 && index($0, " fc ") == at - 1) }' wide ||
+    fail "columns are not below their heads: $(cat wide)"
 grep -q 'batch 16 over 1 rank: 16 rows on this rank' table || fail "no head: $(cat table)"
 grep -q 'training   batch 8 ' table || fail "no step for the tail: $(cat table)"
 grep -q 'forward    batch 10 ' table || fail "no step for validation: $(cat table)"

@@ -24,10 +24,11 @@ if awk -v s="$stall" 'BEGIN { exit !(s < 1) }'; then
     grep -q 'Young and Daly' log && fail "a short run ends with a line about checkpoints: $(cat log)"
 fi
 # A training alone on a terminal has a live line, which each new one erases, whatever MPI_Init has put into the
-# environment.
+# environment. It has the part of an epoch in two decimals.
 if command -v script >/dev/null; then
-    script -qec "'$CONVOY' train job.yaml --threads 1 --out live --set train.epochs=1" /dev/null >log 2>&1 </dev/null || fail "train fails on a terminal: $(cat log)"
+    script -qec "'$CONVOY' train job.yaml --threads 1 --out live --set train.epochs=0.4" /dev/null >log 2>&1 </dev/null || fail "train fails on a terminal: $(cat log)"
     grep -q "$(printf '\r\033')" log || fail "no live line on a terminal: $(cat log)"
+    grep -q 'step 1/3  epoch 0.14/0.43  ' log || fail "the live line has other epochs: $(cat log)"
 fi
 # shellcheck disable=SC2086
 env -u OMPI_MCA_pml -u OMPI_MCA_btl $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out two >log 2>&1 || fail "train fails on two ranks: $(cat log)"
@@ -59,6 +60,7 @@ done
 grep -q '"samples": 37' score || fail "not all samples are scored: $(cat score)"
 # shellcheck disable=SC2086
 $MPIEXEC_N 3 "$CONVOY" test one >log || fail "test fails on three ranks"
+grep -q '^true class  *predicted class, in the order of the rows$' log || fail "the columns of the confusion matrix have no head: $(cat log)"
 grep -q '^37 samples of ' log || fail "three ranks: $(cat log)"
 
 source='{format: synthetic, samples: 11, shape: [3, 12, 12]}'
