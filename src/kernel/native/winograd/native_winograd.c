@@ -343,7 +343,7 @@ static cvy_status grad_weight_run(void *state, void *const *src, void *const *ds
     s->rest = s->u + s->u_floats;
     float *sums = s->rest + s->v_floats + s->m_floats;
     memset(sums, 0, (size_t)s->bias_floats * sizeof *sums);
-    if (s->in.channels % s->lanes != 0 || s->out.channels % s->lanes != 0)
+    if (s->weight_padded)
         memset(s->dweight, 0, (size_t)s->weight_floats * sizeof *s->dweight);
     for (s->chunk_first = 0; s->chunk_first < s->tiles; s->chunk_first += s->chunk) {
         s->chunk_tiles = CVY_MIN(s->chunk, s->tiles - s->chunk_first);

@@ -2,8 +2,8 @@
  * native_winograd_plan.c: plans a Winograd convolution: which layers the kernels take, and how the work is cut so that
  * chunks of tiles stay in a core's cache. Called at planning time only.
  *
- * The filters are: of stride 1 3x3, 5x5, 1x3, 3x1, 1x7 and 7x1; of stride 2 those of 4 to 6 rows and columns; in series
- * those of 3, 5 or 7; in volumes these in each slice.
+ * Filters of stride 1 have 3x3, 5x5, 1x3, 3x1, 1x7 or 7x1 positions in a picture and in each slice of a volume, and 3,
+ * 5 or 7 in a series. Filters of stride 2 have 4x4, or 5 to 6 rows and columns, or 9 to 10.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -122,15 +122,14 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, cvy_winograd *s)
     CVY_TRY(read_options(node, s, &w, &c));
     s->nspace = w.nspace;
     s->isa = choose_isa(&ask->src[0], 2 + w.nspace);
-    CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vector extensions (gcc or clang)");
     const int o = w.nspace == 3;
     const int64_t step = w.stride[o], r[2] = {(w.kernel[o] + step - 1) / step, (w.kernel[o + 1] + step - 1) / step};
     s->tile = fits_window(&w) && c.groups == 1 ? choose_tile(s->isa, r, m) : NULL;
     CVY_CHECK(
         s->tile, CVY_NOT_APPLICABLE,
-        "this kernel needs a %s filter of stride 1, or one of 4 to 6 rows and columns of stride 2, no dilation, no "
-        "groups, and a padding below the filter's size",
-        m == 4 ? "3x3, 5x5, 1x3 or 3x1" : "3x3, 1x7 or 7x1");
+        "this kernel takes filters of %s with stride 1, and in pictures those of 4x4, of 5 to 6%s rows and columns "
+        "with stride 2; it needs no dilation, no groups and a padding below the filter's size",
+        m == 4 ? "3x3, 5x5, 1x3, 3x1, 3 and 5" : "3x3, 1x7, 7x1 and 7", m == 4 ? " and of 9 to 10" : "");
     s->lanes = s->isa->lanes;
     CVY_CHECK(c.nsrc >= s->lanes && c.ndst >= s->lanes, CVY_NOT_APPLICABLE,
               "Winograd needs at least %lld channels; this layer has %lld and %lld", (long long)s->lanes,
@@ -307,6 +306,7 @@ static cvy_status make_weight_offsets(const cvy_kernel_ask *ask, cvy_winograd *s
     s->out_at = s->in_at + in;
     s->tap_at = s->out_at + out;
     s->weight_floats = b.elems;
+    s->weight_padded = b.elems != cvy_shape_elems(shape);
     for (int64_t c = 0; c < in; c++)
         s->in_at[c] = channel_offset(s, &s->in, &b, in_dim, c);
     for (int64_t c = 0; c < out; c++)

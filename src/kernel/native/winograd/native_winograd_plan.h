@@ -49,6 +49,7 @@ typedef struct cvy_winograd {
      * in_at: [in.blocks * lanes], out_at: [out.blocks * lanes], tap_at: [parts, taps]; one allocation, at in_at. */
     int64_t *in_at, *out_at, *tap_at;
     int64_t weight_floats; /* size of the variable, with padding */
+    int weight_padded;     /* the variable's layout has padding */
     /* Scratch memory, in floats. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, ddst sums. */
     int64_t u_floats, v_floats, m_floats, bias_floats;
     /* Of the running call. */
