@@ -91,12 +91,6 @@ static const struct layer layers[] = {
     {"conv", "1x4x9x9", "kernel: 3, channels: 4", "few_grad_weight", 0},
 };
 
-static void complain_of(void *user, const cvy_sample_graph *b, const char *what)
-{
-    (void)user;
-    complain(b, what);
-}
-
 static int find_kernels(const char *part, const cvy_kernel_def **out)
 {
     int count = 0, found = 0;

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 
 #include "kernel/conv_graph.h"
-#include "kernel/kernel.h"
 
 struct layer {
     const char *net, *src;
@@ -71,13 +70,6 @@ static double bound_of(const char *kernel, const cvy_node *node, const struct la
     return (points == 6 ? 1.3 : 5) * 1.2e-7 * sqrt((double)summed + 64) + rounded;
 }
 
-/* The position of element i of a tensor with these dimensions. */
-static void split_index(int ndim, const int64_t *dim, int64_t i, int64_t at_out[CVY_NDIM_MAX])
-{
-    for (int d = ndim - 1; d >= 0; i /= dim[d--])
-        at_out[d] = i % dim[d];
-}
-
 static double relative_error(const cvy_span *got, const cvy_blocking *layout, const cvy_span *want)
 {
     double error = 0, size = 0;
@@ -91,21 +83,6 @@ static double relative_error(const cvy_span *got, const cvy_blocking *layout, co
     return sqrt(error / size);
 }
 
-static cvy_status to_layout(const cvy_value *v, const cvy_layout *to, const void *plain, cvy_blocking *b, void **out)
-{
-    const cvy_layout from = cvy_layout_plain();
-    cvy_reorder *reorder = NULL;
-    CVY_TRY(cvy_blocking_make(to, &v->shape, b));
-    CVY_TRY(cvy_mem_alloc((size_t)b->elems * cvy_dtype_bytes(v->dtype), out));
-    if (!plain)
-        return CVY_OK;
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, from}, &(cvy_memory_format){v->dtype, *to}, 1,
-                               &reorder));
-    cvy_reorder_run(reorder, plain, *out);
-    cvy_reorder_destroy(&reorder);
-    return CVY_OK;
-}
-
 static cvy_status try_kernel(const cvy_eval *e, const struct layer *l, const cvy_node *node, const cvy_kernel_def *k)
 {
     cvy_kernel_ask ask = {.node = node, .threads = 1};
@@ -114,10 +91,10 @@ static cvy_status try_kernel(const cvy_eval *e, const struct layer *l, const cvy
     if (k->offer(&ask) != CVY_OK)
         return CVY_OK;
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(to_layout(node->src[i], &ask.src[i], cvy_eval_of(e, node->src[i])->data, &b, &src[i]));
+        CVY_TRY(copy_in_layout(node->src[i], &ask.src[i], cvy_eval_of(e, node->src[i])->data, &b, &src[i]));
     for (int i = node->ndst - 1; i >= 0; i--)
         if (node->dst[i])
-            CVY_TRY(to_layout(node->dst[i], &ask.dst[i], NULL, &b, &dst[i]));
+            CVY_TRY(copy_in_layout(node->dst[i], &ask.dst[i], NULL, &b, &dst[i]));
     CVY_TRY(cvy_mem_alloc(ask.scratch_bytes, &scratch));
     CVY_TRY(k->create(&ask, &state));
     CVY_TRY(k->run(state, src, dst, scratch));
@@ -193,11 +170,11 @@ static cvy_status try_wide_blocks(cvy_vars *vars, cvy_graph **g)
     EXPECT(cvy_layout_channel_block(&ask.src[0], 4) == 8);
     EXPECT(strcmp(ask.dst[0].tag, "ABcd16b16a") == 0);
     for (int i = 0; i < 2; i++) {
-        CVY_TRY(to_layout(node->src[i], &ask.src[i], NULL, &b, &src[i]));
+        CVY_TRY(copy_in_layout(node->src[i], &ask.src[i], NULL, &b, &src[i]));
         for (int64_t at = 0; at < b.elems; at++)
             ((float *)src[i])[at] = 1;
     }
-    CVY_TRY(to_layout(node->dst[0], &ask.dst[0], NULL, &b, &dst[0]));
+    CVY_TRY(copy_in_layout(node->dst[0], &ask.dst[0], NULL, &b, &dst[0]));
     memset(dst[0], 0xff, (size_t)b.elems * sizeof(float));
     CVY_TRY(cvy_mem_alloc(ask.scratch_bytes, &scratch));
     CVY_TRY(k->create(&ask, &state));
