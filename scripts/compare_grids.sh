@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # compare_grids.sh: measures how good the search over process grids is: steps of every grid beside their prediction.
 #
-#     sh scripts/compare_grids.sh [--rounds 3] [--seconds 2] [--latency 60us] [--build build/release] [CASE...]
+#     sh scripts/compare_grids.sh [--rounds 3] [--seconds 2] [--grids N] [--latency 60us] [--build build/release] [CASE...]
 #
 # A CASE is one of
 #     NETWORK:BATCH:RANKS            on this node
@@ -13,15 +13,16 @@
 #                                    simulation has none either
 # BATCH is the global batch. Without cases a dozen are run. Each rank has one thread. A row has a grid, its predicted and
 # its measured step (median of the rounds' medians) and the difference. After the rows of a case: the grid that
-# `parallel: auto` takes, and how much slower it is than the fastest measured one. Run nothing else at the same time, and
-# have a core for each rank that is not simulated.
+# `parallel: auto` takes, and how much slower it is than the fastest measured one. With --grids a case of more grids tries
+# N of them: half of them are those predicted to be the fastest, the others are spread evenly over the rest. Run nothing
+# else at the same time, and have a core for each rank that is not simulated.
 set -eu
-usage() { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
-rounds=3 seconds=2 latency=60us build=build/release
+rounds=3 seconds=2 grids=100000 latency=60us build=build/release
 while [ $# -gt 0 ]; do
     case $1 in
-    --rounds | --seconds | --latency | --build)
+    --rounds | --seconds | --grids | --latency | --build)
         [ $# -ge 2 ] || usage
         eval "${1#--}=\$2"
         shift 2 ;;
@@ -88,7 +89,11 @@ for case in "$@"; do
         plan --node-ranks 1 --link 52us,941.6mbit --planning estimate >"$work/plan.json" ;;
     *) plan --planning measure $link >"$work/plan.json" ;;
     esac
-    list_grids "$work/plan.json" >"$work/grids"
+    list_grids "$work/plan.json" >"$work/all.grids"
+    awk -v most="$grids" '{ line[NR] = $0 }
+        END { head = NR <= most ? NR : int((most + 1) / 2)
+              for (i = 1; i <= head; i++) print line[i]
+              for (k = 1; k <= most - head && head < NR; k++) print line[head + int(k * (NR - head) / (most - head))] }' "$work/all.grids" >"$work/grids"
     printf '\n%s\n%-52s %12s %12s %8s\n' "$case" grid "predicted ms" "measured ms" "off %"
     : >"$work/rows"
     round=1

@@ -37,6 +37,7 @@ static const struct {
     {"first_layers", "parallel.first_layers"},
     {"precise", "train.precise"},
     {"accumulate", "train.accumulate"},
+    {"optimizer_options", "train.optimizer"},
     {"dtype", "train.dtype"},
 };
 
