@@ -1,12 +1,14 @@
 /*
  * conv_graph.h: makes a graph of one layer, usually a convolution, with all its gradients, for the tests of its
- * kernels. The source is a variable, and the gradient of the result is a feed.
+ * kernels, and copies of its values in other layouts. The source is a variable, and the gradient of the result is a
+ * feed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_TEST_CONV_GRAPH_H
 #define CVY_TEST_CONV_GRAPH_H
 
+#include "kernel/kernel.h"
 #include "op/graph_eval.h"
 #include "pass/pass.h"
 
@@ -38,6 +40,29 @@ static inline cvy_status conv_graph(const char *name, cvy_dtype dtype, const cha
                                     cvy_vars *vars, cvy_graph **g)
 {
     return layer_graph("conv", name, dtype, src, options, vars, g);
+}
+
+/* The position of element i of a tensor with these dimensions. */
+static inline void split_index(int ndim, const int64_t *dim, int64_t i, int64_t at_out[CVY_NDIM_MAX])
+{
+    for (int d = ndim - 1; d >= 0; i /= dim[d--])
+        at_out[d] = i % dim[d];
+}
+
+/* Allocates memory for a value in this layout, and copies the plain values into it if they are given. */
+static inline cvy_status copy_in_layout(const cvy_value *v, const cvy_layout *layout, const void *plain,
+                                        cvy_blocking *b, void **out)
+{
+    cvy_reorder *reorder = NULL;
+    CVY_TRY(cvy_blocking_make(layout, &v->shape, b));
+    CVY_TRY(cvy_mem_alloc((size_t)b->elems * cvy_dtype_bytes(v->dtype), out));
+    if (!plain)
+        return CVY_OK;
+    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()},
+                               &(cvy_memory_format){v->dtype, *layout}, 1, &reorder));
+    cvy_reorder_run(reorder, plain, *out);
+    cvy_reorder_destroy(&reorder);
+    return CVY_OK;
 }
 
 #endif

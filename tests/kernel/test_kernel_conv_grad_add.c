@@ -6,34 +6,15 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "kernel/conv_graph.h"
-#include "kernel/kernel.h"
 
 static int tried;
 
-/* Allocates memory for a value in `layout` and copies the plain values into it, if they are given. */
-static char *to_layout(const cvy_value *v, const cvy_layout *layout, const void *plain, cvy_blocking *b)
+static void compare(const cvy_span *want, void *got, const cvy_blocking *b)
 {
-    char *out = NULL;
-    cvy_reorder *reorder = NULL;
-    const cvy_layout from = cvy_layout_plain();
-    EXPECT_OK(cvy_blocking_make(layout, &v->shape, b));
-    EXPECT_OK(cvy_mem_alloc((size_t)b->elems * cvy_dtype_bytes(v->dtype), &out));
-    if (!plain)
-        return out;
-    EXPECT_OK(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, from},
-                                 &(cvy_memory_format){v->dtype, *layout}, 1, &reorder));
-    cvy_reorder_run(reorder, plain, out);
-    cvy_reorder_destroy(&reorder);
-    return out;
-}
-
-static void compare(const cvy_span *want, const char *got, const cvy_blocking *b)
-{
-    const cvy_span mine = {.dtype = CVY_DTYPE_F32, .data = (void *)(uintptr_t)got};
+    const cvy_span mine = {.dtype = CVY_DTYPE_F32, .data = got};
     for (int64_t i = 0; i < want->elems; i++) {
-        int64_t at[CVY_NDIM_MAX] = {0}, rest = i;
-        for (int d = want->ndim - 1; d >= 0; rest /= want->dim[d--])
-            at[d] = rest % want->dim[d];
+        int64_t at[CVY_NDIM_MAX] = {0};
+        split_index(want->ndim, want->dim, i, at);
         EXPECT_NEAR(cvy_get(&mine, cvy_blocking_offset(b, at)), cvy_get(want, i), 1e-4);
     }
 }
@@ -41,16 +22,17 @@ static void compare(const cvy_span *want, const char *got, const cvy_blocking *b
 static void try_kernel(const cvy_eval *e, const cvy_node *node, const cvy_kernel_def *k, int in_place)
 {
     cvy_kernel_ask ask = {.node = node, .threads = 2};
-    void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *state = NULL;
-    char *place[4] = {NULL}, *scratch = NULL;
+    void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *state = NULL, *place[4] = {NULL},
+         *scratch = NULL;
     cvy_blocking b;
     if (k->offer(&ask) != CVY_OK)
         return;
     EXPECT_INT(ask.inplace[0], 3);
     EXPECT(cvy_layout_equal(&ask.src[2], &ask.dst[0]));
     for (int i = 0; i < 3; i++)
-        src[i] = place[i] = to_layout(node->src[i], &ask.src[i], cvy_eval_of(e, node->src[i])->data, &b);
-    place[3] = to_layout(node->dst[0], &ask.dst[0], NULL, &b);
+        EXPECT_OK(copy_in_layout(node->src[i], &ask.src[i], cvy_eval_of(e, node->src[i])->data, &b, &place[i]));
+    memcpy(src, place, 3 * sizeof *src);
+    EXPECT_OK(copy_in_layout(node->dst[0], &ask.dst[0], NULL, &b, &place[3]));
     dst[0] = in_place ? place[2] : place[3];
     EXPECT_OK(cvy_mem_alloc(ask.scratch_bytes, &scratch));
     EXPECT_OK(k->create(&ask, &state));

@@ -18,4 +18,11 @@ static inline void complain(const cvy_sample_graph *b, const char *what)
            cvy_dtype_text(b->dtype), what);
 }
 
+/* The same, for a cvy_sample_report. */
+static inline void complain_of(void *user, const cvy_sample_graph *b, const char *what)
+{
+    (void)user;
+    complain(b, what);
+}
+
 #endif

@@ -23,12 +23,6 @@ static int64_t kernels_checked;
 
 /* ---- the driver ---- */
 
-static void complain_of(void *user, const cvy_sample_graph *b, const char *what)
-{
-    (void)user;
-    complain(b, what);
-}
-
 static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training, int is_wide)
 {
     cvy_sample_graph b;

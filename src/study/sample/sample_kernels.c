@@ -273,7 +273,10 @@ static cvy_status make_trial(const cvy_sample_graph *b, const cvy_node *node, co
     }
     for (int i = 0; i < node->ndst; i++)
         t.ask.dst_fixed[i] = variant->fixed && node->dst[i] && node->dst[i]->variable;
+    cvy_error_set(CVY_NOT_APPLICABLE, "%s", "");
     const cvy_status status = kernel->offer(&t.ask);
+    if (status == CVY_NOT_APPLICABLE && !cvy_error_text()[0])
+        trial_complain(&t, "it declines without a reason");
     if (status == CVY_NOT_APPLICABLE)
         return CVY_OK;
     if (status != CVY_OK) {

@@ -13,10 +13,9 @@
  */
 #include <string.h>
 
-#include "kernel/native/native_common.h"
-#include "op/conv/op_conv.h"
+#include "kernel/native/conv/native_conv_few.h"
 
-enum { CHANNELS_MAX = 4, KERNEL_MAX = 7, WIDTH = 16, ROW_MAX = 4096 };
+enum { LANES = CVY_FEW_LANES, COLUMNS = CVY_FEW_COLUMNS, ROWS = 7 /* of the filter */ };
 
 struct few {
     cvy_window w;
@@ -28,25 +27,22 @@ struct few {
 
 /* The rows of src that reach a row of the result, each with the filter's row that does. */
 struct pairs {
-    const float *src[KERNEL_MAX], *weight[KERNEL_MAX];
+    const float *src[ROWS], *weight[ROWS];
     int count;
 };
 
-#if defined(__GNUC__)
-typedef float vec __attribute__((vector_size(4 * WIDTH)));
-typedef float memory_vec __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias)); /* at any address */
-
-/* sums [kw, 2 WIDTH] of the positions x .. x + vectors * WIDTH - 1, for filters of kw columns. */
+/* sums [kw, 2 LANES] of the positions x .. x + vectors * LANES - 1, for filters of kw columns. */
 CVY_INLINE void sum_block(const int kw, const int vectors, const struct few *s, const struct pairs *p, int64_t x,
                           float *sums)
 {
     const int64_t plane = s->w.dst[0] * s->w.dst[1], filter = s->c.nsrc * s->w.taps;
-    vec sum[KERNEL_MAX][2];
+    cvy_few_vec sum[COLUMNS][2];
     memset(sum, 0, sizeof sum);
     for (int i = 0; i < p->count; i++) {
         const float *src = p->src[i] + x, *weight = p->weight[i];
         for (int64_t k = 0; k < s->c.ndst; k++, src += plane, weight += filter) {
-            const vec a = *(const memory_vec *)src, b = *(const memory_vec *)(src + (vectors - 1) * WIDTH);
+            const cvy_few_vec a = *(const cvy_few_memory_vec *)src,
+                              b = *(const cvy_few_memory_vec *)(src + (vectors - 1) * LANES);
 #pragma GCC unroll 7
             for (int j = 0; j < kw; j++) {
                 sum[j][0] += weight[j] * a;
@@ -59,7 +55,7 @@ CVY_INLINE void sum_block(const int kw, const int vectors, const struct few *s, 
     for (int j = 0; j < kw; j++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            *(memory_vec *)(sums + (j * 2 + v) * WIDTH) = sum[j][v];
+            *(cvy_few_memory_vec *)(sums + (j * 2 + v) * LANES) = sum[j][v];
 }
 
 #define SUM_BLOCKS(kw)                                                                                                 \
@@ -80,10 +76,6 @@ SUM_BLOCKS(6)
 SUM_BLOCKS(7)
 static void (*const sum_blocks[])(const struct few *s, const struct pairs *p, int64_t x, int vectors, float *sums) = {
     few_sums_1, few_sums_2, few_sums_3, few_sums_4, few_sums_5, few_sums_6, few_sums_7};
-enum { HAS_VECTORS = 1 };
-#else
-enum { HAS_VECTORS = 0 };
-#endif
 
 static cvy_status read_options(const cvy_node *node, struct few *s)
 {
@@ -100,13 +92,10 @@ static cvy_status few_offer(cvy_kernel_ask *ask)
 {
     struct few s = {0};
     CVY_TRY(read_options(ask->node, &s));
-    int fits = HAS_VECTORS && s.w.nspace == 2 && s.c.groups == 1 && ask->node->src[0]->dtype == CVY_DTYPE_F32;
-    for (int d = 0; d < s.w.nspace; d++)
-        fits = fits && s.w.dilation[d] == 1 && s.w.kernel[d] <= KERNEL_MAX;
-    CVY_CHECK(fits && s.c.nsrc <= CHANNELS_MAX && s.w.dst[1] >= WIDTH && s.w.src[1] <= ROW_MAX, CVY_NOT_APPLICABLE,
-              "this kernel needs up to %d channels of the result, two dimensions, rows of %d or more source positions, "
-              "up to %d rows and columns of the filter, no groups and no dilation",
-              CHANNELS_MAX, WIDTH, KERNEL_MAX);
+    CVY_TRY(cvy_few_check(ask->node, &s.w, &s.c));
+    CVY_CHECK(s.w.nspace == 2 && s.w.kernel[0] <= ROWS && s.w.dst[1] >= LANES, CVY_NOT_APPLICABLE,
+              "this kernel needs two dimensions, up to %d rows of the filter, and rows of %d or more positions", ROWS,
+              LANES);
     ask->src[0] = ask->src[1] = ask->dst[0] = cvy_layout_plain();
     if (s.has_bias)
         ask->src[2] = cvy_layout_plain();
@@ -153,7 +142,7 @@ static void spread(const struct few *s, int64_t j, int64_t x, int64_t count, con
     }
 }
 
-/* The positions that are left of a row whose length is no multiple of WIDTH. */
+/* The positions from x on, which are too few for a vector. */
 static void sum_rest(const struct few *s, const struct pairs *p, int64_t x, float *row)
 {
     const int64_t plane = s->w.dst[0] * s->w.dst[1], filter = s->c.nsrc * s->w.taps;
@@ -171,7 +160,7 @@ static void sum_rest(const struct few *s, const struct pairs *p, int64_t x, floa
 static void few_range(int64_t first, int64_t end, void *arg)
 {
     const struct few *s = arg;
-    float sums[KERNEL_MAX * 2 * WIDTH];
+    float sums[COLUMNS * 2 * LANES];
     struct pairs p;
     for (int64_t item = first; item < end; item++) {
         const int64_t y = item % s->w.src[0], c = item / s->w.src[0] % s->c.nsrc, n = item / s->w.src[0] / s->c.nsrc;
@@ -182,15 +171,13 @@ static void few_range(int64_t first, int64_t end, void *arg)
         find_pairs(s, n, c, y, &p);
         if (p.count == 0)
             continue;
-#if defined(__GNUC__)
-        while (s->w.dst[1] - x >= WIDTH) {
-            const int vectors = s->w.dst[1] - x >= 2 * WIDTH ? 2 : 1;
+        while (s->w.dst[1] - x >= LANES) {
+            const int vectors = s->w.dst[1] - x >= 2 * LANES ? 2 : 1;
             sum_blocks[s->w.kernel[1] - 1](s, &p, x, vectors, sums);
             for (int64_t j = 0; j < s->w.kernel[1]; j++)
-                spread(s, j, x, vectors * WIDTH, sums + j * 2 * WIDTH, row);
-            x += vectors * WIDTH;
+                spread(s, j, x, vectors * LANES, sums + j * 2 * LANES, row);
+            x += vectors * LANES;
         }
-#endif
         sum_rest(s, &p, x, row);
     }
 }

@@ -13,10 +13,9 @@
  */
 #include <string.h>
 
-#include "kernel/native/native_common.h"
-#include "op/conv/op_conv.h"
+#include "kernel/native/conv/native_conv_few.h"
 
-enum { CHANNELS_MAX = 4, KERNEL_MAX = 7, LANES = 16, SUMS = 24, CHUNKS_MAX = 16 };
+enum { LANES = CVY_FEW_LANES, SUMS = 24 /* in registers */, CHUNKS_MAX = 16 };
 
 struct few {
     cvy_window w;
@@ -35,22 +34,18 @@ static int64_t chunk_floats(const struct few *s)
     return s->sums_floats + (s->src_rows * s->width + LANES - 1) / LANES * LANES;
 }
 
-#if defined(__GNUC__)
-typedef float vec __attribute__((vector_size(4 * LANES)));
-typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* at any address */
-
 /* Adds the products of a row of one block of ddst with `rows` source rows, for filters of kw columns, to sums [rows,
  * kw, LANES]. */
 CVY_INLINE void add_products(const int kw, const int rows, const struct few *s, const float *ddst, const float *src,
                              float *sums)
 {
     const int64_t stride = s->w.stride[s->last], width = s->width;
-    vec sum[SUMS];
+    cvy_few_vec sum[SUMS];
 #pragma GCC unroll 24
     for (int i = 0; i < rows * kw; i++)
-        sum[i] = *(const memory_vec *)(sums + i * LANES);
+        sum[i] = *(const cvy_few_memory_vec *)(sums + i * LANES);
     for (int64_t x = 0; x < s->w.dst[s->last]; x++) {
-        const vec d = *(const memory_vec *)(ddst + x * LANES);
+        const cvy_few_vec d = *(const cvy_few_memory_vec *)(ddst + x * LANES);
         const float *at = src + x * stride;
 #pragma GCC unroll 24
         for (int i = 0; i < rows; i++)
@@ -60,7 +55,7 @@ CVY_INLINE void add_products(const int kw, const int rows, const struct few *s, 
     }
 #pragma GCC unroll 24
     for (int i = 0; i < rows * kw; i++)
-        *(memory_vec *)(sums + i * LANES) = sum[i];
+        *(cvy_few_memory_vec *)(sums + i * LANES) = sum[i];
 }
 
 /* All source rows: as many at a time as there are registers, then one by one. */
@@ -85,15 +80,11 @@ static void (*const few_products[])(const struct few *s, const float *ddst, cons
 
 CVY_SIMD static void few_add_row(const float *ddst, int64_t n, float *sum)
 {
-    vec total = *(const memory_vec *)sum;
+    cvy_few_vec total = *(const cvy_few_memory_vec *)sum;
     for (int64_t x = 0; x < n; x++)
-        total += *(const memory_vec *)(ddst + x * LANES);
-    *(memory_vec *)sum = total;
+        total += *(const cvy_few_memory_vec *)(ddst + x * LANES);
+    *(cvy_few_memory_vec *)sum = total;
 }
-enum { HAS_VECTORS = 1 };
-#else
-enum { HAS_VECTORS = 0 };
-#endif
 
 /* ---- planning ---- */
 
@@ -103,16 +94,9 @@ static cvy_status fill_few(const cvy_kernel_ask *ask, struct few *s)
     const cvy_conv_grad_opts *g = node->options;
     CVY_TRY(cvy_conv_window(&g->conv, &g->src, &s->w, &s->c));
     s->last = s->w.nspace - 1;
-    int fits = HAS_VECTORS && s->w.nspace != 2 && s->c.groups == 1 && node->src[0]->dtype == CVY_DTYPE_F32 &&
-               s->c.nsrc <= CHANNELS_MAX && s->w.kernel[s->last] <= KERNEL_MAX;
-    for (int d = 0; d < s->w.nspace; d++)
-        fits = fits && s->w.dilation[d] == 1;
-    CVY_CHECK(
-        fits, CVY_NOT_APPLICABLE,
-        "this kernel needs a volume or a series of up to %d channels, up to %d columns of the filter, no groups and "
-        "no dilation",
-        CHANNELS_MAX, KERNEL_MAX);
-    s->threads = CVY_MAX(1, ask->threads);
+    CVY_TRY(cvy_few_check(node, &s->w, &s->c));
+    CVY_CHECK(s->w.nspace != 2, CVY_NOT_APPLICABLE, "this kernel needs a volume or a series; others take pictures");
+    s->threads = ask->threads;
     s->has_bias = g->conv.bias;
     s->blocks = (s->c.ndst + LANES - 1) / LANES;
     s->rows = s->c.n * s->w.dst_elems / s->w.dst[s->last];
@@ -188,14 +172,9 @@ static void few_range(int64_t first, int64_t end, void *arg)
             copy_rows(s, n, at, rows);
             for (int64_t b = 0; b < s->blocks; b++) {
                 const float *ddst = s->ddst + ((n * s->blocks + b) * each + row % each) * length * LANES;
-#if defined(__GNUC__)
                 few_products[kernel - 1](s, ddst, rows, sums + b * s->src_rows * kernel * LANES);
                 if (s->has_bias)
                     few_add_row(ddst, length, bias + b * LANES);
-#else
-                (void)ddst;
-                (void)bias;
-#endif
             }
         }
     }

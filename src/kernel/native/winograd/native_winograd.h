@@ -69,7 +69,7 @@ typedef struct cvy_winograd_isa {
     void (*add_up)(const float *tile, int64_t row, int64_t col, const int *m, float *sum);
 } cvy_winograd_isa;
 
-/* Each returns NULL if the build or the CPU does not have these vectors. */
+/* The first two return NULL if the build or the CPU does not have these vectors. */
 const cvy_winograd_isa *cvy_winograd_avx512(void);
 const cvy_winograd_isa *cvy_winograd_avx2(void);
 const cvy_winograd_isa *cvy_winograd_plain(void);

@@ -6,8 +6,6 @@
  */
 #include "kernel/native/winograd/native_winograd.h"
 
-#if defined(__GNUC__)
-
 #define LANES 8
 #define ROWS 4
 #define EACH_ROWS(X) X(3) X(4)
@@ -19,12 +17,3 @@ const cvy_winograd_isa *cvy_winograd_plain(void)
 {
     return &isa;
 }
-
-#else
-
-const cvy_winograd_isa *cvy_winograd_plain(void)
-{
-    return NULL;
-}
-
-#endif

@@ -357,9 +357,8 @@ TARGET static void add_up(const float *tile, int64_t row, int64_t col, const int
 
 /* ---- products ---- */
 
-enum {
-    AHEAD = 32
-}; /* vectors ahead that are prefetched from the outer caches; a prefetch beyond the end is harmless */
+/* So many vectors ahead are prefetched from the outer caches. A prefetch beyond the end is harmless. */
+enum { AHEAD = 32 };
 
 LEAF void product(const int rows, const int w, int64_t blocks, const float *a, const float *b, float *c)
 {
