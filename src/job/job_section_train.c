@@ -277,7 +277,6 @@ static cvy_status resolve_turns(cvy_job *job)
 
 static cvy_status read_turns(cvy_job *job)
 {
-    enum { TURNS_MAX = 16 };
     static const cvy_job_names losses = {.key = "train.turns: losses", .example = "[real, fake]", .may_be_one = 1},
                                trained = {.key = "train.turns: train",
                                           .example = "[critic]",
@@ -285,8 +284,8 @@ static cvy_status read_turns(cvy_job *job)
                                           .add = add_trained};
     struct cvy_job_train *t = &job->train;
     t->nturn = item_count(t->turns_tree);
-    CVY_CHECK(t->nturn <= TURNS_MAX, CVY_E_CONFIG, "%s: train.turns has %d turns, at most %d are possible",
-              cvy_tree_where(t->turns_tree), t->nturn, TURNS_MAX);
+    CVY_CHECK(t->nturn <= CVY_TURNS_MAX, CVY_E_CONFIG, "%s: train.turns has %d turns, at most %d are possible",
+              cvy_tree_where(t->turns_tree), t->nturn, CVY_TURNS_MAX);
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nturn * sizeof *t->turn, &t->turn));
     for (int i = 0; i < t->nturn; i++) {
         cvy_job_turn *turn = &t->turn[i];

@@ -158,9 +158,9 @@ void cvy_bench_close(cvy_bench *b)
 /* ---- synthetic rows ---- */
 
 /* Whether a table is looked up with the numbers of a feed. */
-static int is_index(const cvy_bench *b, const char *feed)
+static int is_index(const cvy_plan *plan, const char *feed)
 {
-    const cvy_graph *g = b->step->plan->lowered[0]->graph;
+    const cvy_graph *g = plan->lowered[0]->graph;
     const cvy_value *value = cvy_graph_find(g, feed);
     for (int n = 0; n < g->nnode; n++)
         if ((g->node[n]->op->flags & CVY_OP_INDICES) && g->node[n]->src[0] == value)
@@ -170,14 +170,15 @@ static int is_index(const cvy_bench *b, const char *feed)
 
 /* Fills values with mean 0 and variance 1, labels below the number of classes, indices of 0, and weights of 1. The rows
  * are the same for any number of ranks. */
-static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t first_row)
+static void fill_feed(const cvy_bench *b, const cvy_plan *plan, const cvy_plan_feed *feed, int64_t first_row)
 {
     const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
     const cvy_rng rng = cvy_rng_make(1, feed->name, 0, 0);
     cvy_tile tile;
     const cvy_shape part = cvy_feed_part(feed, &tile);
     const int64_t elems = cvy_shape_elems(&part), whole = cvy_shape_elems(&tile.whole), n = feed->shape.dim[0] * elems;
-    const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64, is_zero = is_index(b, feed->name);
+    const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64,
+              is_zero = is_index(plan, feed->name);
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = (first_row + i / elems) * whole + cvy_tile_index(&tile, &part, i % elems);
         if (is_zero)
@@ -195,10 +196,12 @@ static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t fir
 
 static void fill_feeds(const cvy_bench *b)
 {
-    cvy_plan *plan = b->step->plan;
-    for (int i = 0; i < plan->feeds.count; i++)
-        if (!plan->feeds.feed[i].per_step)
-            fill_feed(b, &plan->feeds.feed[i], b->step->split.first_row);
+    for (int k = 0; k < b->nturn; k++) {
+        const cvy_program_task *task = cvy_bench_task(b, k);
+        for (int i = 0; i < task->plan->feeds.count; i++)
+            if (!task->plan->feeds.feed[i].per_step)
+                fill_feed(b, task->plan, &task->plan->feeds.feed[i], task->split.first_row);
+    }
 }
 
 /* ---- the program ---- */
@@ -238,8 +241,14 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     memcpy(s->program->pipeline.foreseen, b->foreseen, sizeof b->foreseen);
     CVY_TRY(cvy_job_batch(s->job, forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);
-    return cvy_job_translate(forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
-                                     : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number));
+    if (b->takes_turns && !forward && s->job->train.nturn > 0)
+        return cvy_bench_add_turns(b, &training);
+    CVY_TRY(cvy_job_translate(forward
+                                  ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
+                                  : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number)));
+    b->turn[0] = (struct cvy_bench_turn){.number = b->number, .every = 1, .lr_mult = 1};
+    b->nturn = 1;
+    return CVY_OK;
 }
 
 cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off)
@@ -267,8 +276,10 @@ cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
     const double begin = cvy_clock_s();
     const struct cvy_job_update *update = &b->session.job->update;
     const int updates = b->opts.mode != CVY_BENCH_FORWARD_BACKWARD;
-    CVY_TRY(cvy_program_step(b->session.program, b->number, b->session.job->train.lr));
-    if (updates && update->def->flush_every && ++b->nstep % update->def->flush_every(update->options) == 0)
+    b->time = (cvy_step_time){0};
+    CVY_TRY(cvy_bench_take_turns(b));
+    b->nstep++;
+    if (updates && update->def->flush_every && b->nstep % update->def->flush_every(update->options) == 0)
         CVY_TRY(cvy_program_flush(b->session.program));
     *seconds_out = cvy_clock_s() - begin;
     return CVY_OK;
@@ -279,10 +290,13 @@ cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
     cvy_comm *comm = b->session.context->comm;
     const int forward = b->opts.mode == CVY_BENCH_FORWARD, own = b->opts.mode == CVY_BENCH_FORWARD_BACKWARD;
     double sum = forward ? NAN : 0;
-    for (int i = 0; i < b->step->nloss && !forward; i++) {
-        double loss = 0;
-        CVY_TRY(cvy_program_loss(b->session.program, b->number, b->step->loss[i].name, &loss));
-        sum += own ? loss * (double)b->step->plan->rows / (double)b->batch : loss;
+    for (int k = 0; k < b->nturn && !forward; k++) {
+        const cvy_program_task *task = cvy_bench_task(b, k);
+        for (int i = 0; i < task->nloss; i++) {
+            double loss = 0;
+            CVY_TRY(cvy_program_loss(b->session.program, b->turn[k].number, task->loss[i].name, &loss));
+            sum += own ? loss * (double)task->plan->rows / (double)b->batch : loss;
+        }
     }
     *loss_out = sum;
     return own ? comm->ops->allreduce(comm, loss_out, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
@@ -340,19 +354,23 @@ static cvy_status compare_ranks(cvy_bench *b)
 
 static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
 {
-    const cvy_plan *plan = b->step->plan;
+    const int ninstr = cvy_bench_ninstr(b, b->nturn);
     CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
-    b->comm_s[i] = b->step->time.exposed_comm;
-    b->hidden_s[i] = b->step->time.hidden_comm;
-    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->step->time.total - b->step->time.exposed_comm;
+    b->comm_s[i] = b->time.exposed_comm;
+    b->hidden_s[i] = b->time.hidden_comm;
+    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->time.total - b->time.exposed_comm;
     for (int a = 0; a < CVY_COMM_AXES; a++)
-        b->axis_s[a][i] = cvy_step_time_axis(&b->step->time, (cvy_comm_axis)a);
-    b->bubble_s[i] = b->step->time.bubble;
-    b->own.total += b->step->time.total;
-    b->own.exposed_comm += b->step->time.exposed_comm;
-    b->own.bubble += b->step->time.bubble;
-    for (int k = 0; i < node_steps_max && k < plan->ninstr; k++)
-        b->node_s[i * plan->ninstr + k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
+        b->axis_s[a][i] = cvy_step_time_axis(&b->time, (cvy_comm_axis)a);
+    b->bubble_s[i] = b->time.bubble;
+    b->own.total += b->time.total;
+    b->own.exposed_comm += b->time.exposed_comm;
+    b->own.bubble += b->time.bubble;
+    for (int turn = 0; i < node_steps_max && turn < b->nturn; turn++) {
+        const cvy_plan *plan = cvy_bench_task(b, turn)->plan;
+        double *to = b->node_s + i * ninstr + cvy_bench_ninstr(b, turn);
+        for (int k = 0; k < plan->ninstr; k++)
+            to[k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
+    }
     return CVY_OK;
 }
 
@@ -366,8 +384,8 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
         CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, figures[i]));
     for (int a = 0; a < CVY_COMM_AXES; a++)
         CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, &b->axis_s[a]));
-    CVY_TRY(
-        cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * b->step->plan->ninstr), &b->node_s));
+    CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * cvy_bench_ninstr(b, b->nturn)),
+                          &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
     const int64_t sent_bytes = cvy_program_sent_bytes(b->session.program);
     const double begin_s = cvy_clock_s();
@@ -606,7 +624,7 @@ static cvy_status report(const cvy_bench *b, cvy_bench_result *result_out)
 {
     const cvy_program *p = b->session.program;
     cvy_comm *comm = b->session.context->comm;
-    const cvy_work mine = cvy_step_work(b->step->plan);
+    const cvy_work mine = cvy_bench_work(b);
     double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2], predicted_ms = 0;
     cvy_bench_result r = {.parameters = count_parameters(p->vars),
                           .loss_first = b->loss_first,
@@ -624,7 +642,7 @@ static cvy_status report(const cvy_bench *b, cvy_bench_result *result_out)
     r.macs = llround(sums[1] / (double)b->batch);
     r.peak_rss_bytes = sums[2];
     r.peak_rss_bytes_largest_rank = largest;
-    if (cvy_program_predict(p, b->number, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
+    if (b->nturn == 1 && cvy_program_predict(p, b->number, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
         r.predicted_ms = predicted_ms;
     CVY_TRY(CVY_RESULT_CHECK(cvy_bench_result, result_out));
     cvy_result_write(result_out, &r, sizeof r);
@@ -635,6 +653,7 @@ cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, cvy_b
 {
     cvy_bench b;
     cvy_status status = cvy_bench_open(context, opts, &b);
+    b.takes_turns = 1;
     if (status == CVY_OK)
         status = cvy_bench_plan(&b, NULL, NULL);
     if (status == CVY_OK)
