@@ -210,6 +210,13 @@ losses again >whole
 losses measured | cmp -s whole - || fail "a resume has other kernels: $(losses measured | paste whole -)"
 CONVOY_WISDOM=off
 
+# A generator of volumes, which have no power spectrum, is scored by the other metrics.
+sed -e 's/{fc: {channels: 36}}, {reshape: {shape: \[1, 6, 6\]}}/{fc: {channels: 64}}, {reshape: {shape: [1, 4, 4, 4]}}/' -e 's/{conv: {channels: 4, kernel: 3, pad: 1}}, batch_norm, //' \
+    -e 's/^data:.*/data: {train: {format: synthetic, samples: 16, shape: [1, 4, 4, 4]}, val: {format: synthetic, samples: 8, shape: [1, 4, 4, 4]}, roles: {x: target}}/' -e '/metrics: none/d' job.yaml >volumes.yaml
+"$CONVOY" train volumes.yaml --out volumes --threads 1 --set train.steps=2 >log 2>&1 || fail "a generator of volumes: $(cat log)"
+grep -q '"val_diversity": [0-9]' volumes/metrics.jsonl || fail "no diversity of volumes: $(cat volumes/metrics.jsonl)"
+grep -q 'power_spectrum' volumes/metrics.jsonl && fail "a power spectrum of volumes: $(cat volumes/metrics.jsonl)"
+
 # What is wrong is named.
 refused "turns: every is 2 in the first turn" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_fake, every: 2}]'
 refused "turn 1 trains 'critic', and the model has no network or layer of this name; its networks are generator, discriminator" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: [loss_real, loss_fake, loss_generator], train: critic}]'
