@@ -42,16 +42,10 @@ export CONVOY_WISDOM="$work/wisdom.json"
 
 plan() { "$build/convoy" plan "$net" --batch "$batch" --ranks "$ranks" --threads 1 --json "$@"; }
 
-# One rank's pictures a second, if its steps take the sum of the times of its kernels.
-own_rate() {
-    "$build/convoy" plan "$net" --batch "$batch" --ranks 1 --threads 1 --json --planning estimate |
-        sed -n 's/.*"samples_per_s": \([0-9.e+-]*\).*/\1/p' | head -n 1
-}
-
 # Prints the time of a step in ms: measure NUMBER-OF-MICRO-BATCHES GRID-KEY PREDICTED-MS
 measure() {
     if [ "$rate" = simulated ]; then
-        "$build/convoy" simulate "$net" --global-batch "$batch" --ranks "$ranks" --platform ethernet-1g --rate "$one" \
+        "$build/convoy" simulate "$net" --global-batch "$batch" --ranks "$ranks" --platform ethernet-1g --rate measured \
             --planning measure --json --set "parallel=$2" --set "train.accumulate=$1"
     else
         steps=$(awk "BEGIN { n = int(1000 * $seconds / $3); print n < 5 ? 5 : n }")
@@ -91,7 +85,6 @@ for case in "$@"; do
     simulated)
         # the platform's links: 25 us to the switch and from it, 2 us for a message, 117.7 MB/s
         plan --node-ranks 1 --link 52us,941.6mbit --planning measure >"$work/plan.json" # times the kernels
-        one=$(own_rate)
         plan --node-ranks 1 --link 52us,941.6mbit --planning estimate >"$work/plan.json" ;;
     *) plan --planning measure $link >"$work/plan.json" ;;
     esac

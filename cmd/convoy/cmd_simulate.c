@@ -90,7 +90,9 @@ static int read_options(cmd_simulation *s)
     code = code ? code : read_real("--noise", o->noise, 0, &s->noise);
     code = code ? code : read_real("--latency-factor", o->latency_factor, 1e-9, &s->latency_factor);
     code = code ? code : read_real("--bandwidth-factor", o->bandwidth_factor, 1e-9, &s->bandwidth_factor);
-    code = code ? code : read_real("--rate", o->rate, 1e-9, &s->rate);
+    s->is_measured = o->rate && strcmp(o->rate, "measured") == 0;
+    if (!s->is_measured)
+        code = code ? code : read_real("--rate", o->rate, 1e-9, &s->rate);
     if (!code && s->noise >= 1)
         code = wrong("--noise", o->noise, "a share below 100%");
     if (!code && (o->step.batches.count > 1 || (o->step.batches.count && o->global_batch))) {
@@ -138,31 +140,35 @@ static int find_platform(cmd_simulation *s)
     return status == CVY_OK ? 0 : cmd_outcome(status);
 }
 
-/* Finds what a step of `batch` samples takes on one node according to the measured kernel times. It runs in this
- * process. *ms_out: ms per step; *gflop_out: GFLOP per step; *batch_out: the batch. */
-static int predict_node(cmd_simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out,
-                        double *batch_out)
+/* A step on one node according to the measured kernel times. */
+struct node_step {
+    double batch, ms, gflop;
+};
+
+/* Finds the step of `batch` samples (0: the job's own number). It runs in this process. alone: a node that trains
+ * alone, without micro-batches; else the ranks that share samples or layers, as one node. */
+static int predict_node(cmd_simulation *s, cvy_context *context, int64_t batch, int alone, struct node_step *out)
 {
+    static const char *const words[] = {
+        "update=sync", /* the kernels of a node do not depend on the update mode, and some modes need several ranks */
+        "parallel={}", "train.accumulate=1"};
     cmd_sets sets = s->options->sets;
     const int is_file = cmd_is_file(s->network);
-    if (sets.count < CMD_SETS_MAX)
-        sets.word[sets.count++] = "update=sync"; /* the kernels of a node do not depend on the update mode, and some
-                                                  * modes need several ranks */
+    for (int i = 0; i < (alone ? 3 : 1) && sets.count < CMD_SETS_MAX; i++)
+        sets.word[sets.count++] = words[i];
     const cvy_job_source job = cmd_job(&sets, is_file ? s->network : NULL, NULL);
     cvy_bench_opts opts =
         cmd_step_opts(&s->options->step, &sets, is_file ? &job : NULL, is_file ? NULL : s->network, batch);
     cvy_bench_result r = {.size = sizeof r};
     opts.kernels = "clock";
-    opts.foresee = s->parts > 1;
+    opts.foresee = !alone && s->parts > 1;
     opts.steps = opts.warmup = 1;
     opts.trace = NULL;
     const cvy_status status = cvy_run_bench(context, &opts, &r);
     if (status != CVY_OK)
         return cmd_outcome(status);
     memcpy(s->model, r.model, sizeof s->model);
-    *ms_out = r.predicted_ms;
-    *gflop_out = r.gflop;
-    *batch_out = (double)r.batch;
+    *out = (struct node_step){.batch = (double)r.batch, .ms = r.predicted_ms, .gflop = r.gflop};
     return 0;
 }
 
@@ -193,6 +199,7 @@ static int find_grid(cmd_simulation *s)
     int code = read_axis(&job, "parallel.pipeline", &s->stages, 1);
     code = code ? code : read_axis(&job, "parallel.tensor", &s->tensor, 1);
     code = code ? code : read_axis(&job, "parallel.spatial", s->spatial, 3);
+    code = code ? code : read_axis(&job, "train.accumulate", &s->micro_batches, 1);
     if (code)
         return code;
     s->parts = s->stages * s->tensor * s->spatial[0] * s->spatial[1] * s->spatial[2];
@@ -208,34 +215,48 @@ static int find_grid(cmd_simulation *s)
     return 0;
 }
 
-/* Computes the step time for the local batch of the smallest number of ranks, and from it the scale factor. Then it
- * does so for the other local batches: all kernel times must be known before the simulation starts. */
+/* Finds the factor on the times of kernels, with which a node that trains alone reaches its rate. It belongs to the
+ * machine, so neither micro-batches nor a grid change it. step: of the ranks that share samples or layers. */
+static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step step)
+{
+    struct node_step alone = step;
+    int code = 0;
+    if (s->parts > 1 || s->micro_batches > 1)
+        code = predict_node(s, context, (int64_t)ceil(step.batch / (double)s->parts), 1, &alone);
+    code = code ? code : find_platform(s);
+    if (code)
+        return code;
+    const double by_flop = alone.batch * s->platform.gflop_per_s / alone.gflop, here = 1e3 * alone.batch / alone.ms;
+    s->node_rate = s->is_measured                 ? here
+                   : s->rate > 0                  ? s->rate
+                   : s->platform.images_per_s > 0 ? s->platform.images_per_s
+                                                  : by_flop;
+    s->rate_from = s->is_measured                 ? "as measured here"
+                   : s->rate > 0                  ? "--rate"
+                   : s->platform.images_per_s > 0 ? "the platform's rates"
+                                                  : "the platform's gflop_per_s";
+    s->scale = here / s->node_rate;
+    return 0;
+}
+
+/* Finds the step of the local batch of the smallest number of ranks, and from it the scale. Then it does so for the
+ * other local batches: all kernel times must be known before the simulation starts. */
 static int predict(cmd_simulation *s, cvy_context *context)
 {
     const cmd_simulate_options *o = s->options;
-    double ms = 0, gflop = 0, batch = 0;
+    struct node_step step = {0}, other = {0};
     const int64_t shares = s->ranks[0] / s->parts;
     const int64_t first = o->global_batch         ? (o->global_batch + shares - 1) / shares
                           : o->step.batches.count ? o->step.batches.at[0] * s->parts
                                                   : 0;
-    int code = predict_node(s, context, first, &ms, &gflop, &batch);
-    s->batch = o->global_batch ? o->global_batch : (int64_t)batch;
+    int code = predict_node(s, context, first, 0, &step);
+    s->batch = o->global_batch ? o->global_batch : (int64_t)step.batch;
     for (int i = 0; !code && o->global_batch && i < s->nranks; i++) {
-        double other_ms = 0, other_gflop = 0, other_batch = 0;
         const int64_t n = s->ranks[i] / s->parts, share = o->global_batch / n;
         for (int64_t b = share; !code && b <= share + (o->global_batch % n != 0); b++)
-            code = predict_node(s, context, b, &other_ms, &other_gflop, &other_batch);
+            code = predict_node(s, context, b, 0, &other);
     }
-    code = code ? code : find_platform(s);
-    if (code)
-        return code;
-    const double by_flop = batch * s->platform.gflop_per_s / gflop;
-    s->node_rate = s->rate > 0 ? s->rate : s->platform.images_per_s > 0 ? s->platform.images_per_s : by_flop;
-    s->rate_from = s->rate > 0                    ? "--rate"
-                   : s->platform.images_per_s > 0 ? "the platform's rates"
-                                                  : "the platform's gflop_per_s";
-    s->scale = 1e3 * batch / s->node_rate / ms;
-    return 0;
+    return code ? code : find_scale(s, context, step);
 }
 
 /* ---- the run ---- */
@@ -310,7 +331,8 @@ static const cmd_option options[] = {
     {"--blocking", NULL, CMD_FLAG, CMD_FIELD(blocking), "each reduction is waited for at once"},
     {"--latency-factor", "X", CMD_TEXT, CMD_FIELD(latency_factor), "factor on the platform's latency"},
     {"--bandwidth-factor", "X", CMD_TEXT, CMD_FIELD(bandwidth_factor), "factor on the platform's bandwidth"},
-    {"--rate", "X", CMD_TEXT, CMD_FIELD(rate), "images/s that a single node trains; the platform's if not given"},
+    {"--rate", "X|measured", CMD_TEXT, CMD_FIELD(rate),
+     "images/s that a single node trains alone; the platform's if not given. measured: as many as this machine trains"},
     {"--steps", "N", CMD_NUMBER, CMD_FIELD(step.steps), "steps that count; 2 if not given"},
     {"--warmup", "N", CMD_NUMBER, CMD_FIELD(step.warmup), "steps before them; 1 if not given"},
     {"--options", "TEXT", CMD_TEXT, CMD_FIELD(step.model_options), "the network's own options, such as 'filters: 64'"},

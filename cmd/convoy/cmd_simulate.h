@@ -31,8 +31,10 @@ typedef struct cmd_simulation {
     cvy_platform platform;
     char model[128];
     int64_t stages, tensor, spatial[3]; /* the axes of the grid but that of data; 1: it is not used */
+    int64_t micro_batches;              /* train.accumulate */
     int64_t parts;                      /* their product: the ranks that share samples or layers */
     int64_t batch;                      /* of these ranks together; with --global-batch the global batch */
+    int is_measured;                    /* --rate measured */
     double scale, node_rate;            /* factor on kernel times; images/s of one node alone */
     const char *rate_from;
 } cmd_simulation;

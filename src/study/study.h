@@ -73,6 +73,8 @@ const char *cvy_bench_mode_text(cvy_bench_mode mode);
 /* Fill in the parts of the result that say what was timed, and how long the steps took. */
 void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *result);
 void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *result);
+/* Sums the work of all ranks, and writes the whole result on rank 0. Collective. */
+cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out);
 /* Adds these parts as members of an open object. */
 void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json);
 
