@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_average.h"
 #include "checkpoint/checkpoint_files.h"
 #include "checkpoint/checkpoint_set.h"
 #include "checkpoint/checkpoint_tiles.h"
@@ -169,7 +170,16 @@ cvy_status cvy_checkpoint_load(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars
 {
     const struct wanted w[] = {{PART_WEIGHTS, c->weights_path, c->nweights, with_state},
                                {PART_STATES, c->states_path, c->nstates, 1}};
-    return load(w, with_state ? 2 : 1, comm, vars);
+    cvy_vars *view = NULL;
+    cvy_status status = with_state ? cvy_vars_as_saved(vars, &view) : CVY_OK;
+    if (comm)
+        status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK)
+        status = load(w, with_state ? 2 : 1, comm, view ? view : vars);
+    for (int i = 0; view && i < vars->count; i++)
+        vars->at[i]->written++;
+    cvy_vars_destroy(&view);
+    return status;
 }
 
 cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *pending, int of_grid)

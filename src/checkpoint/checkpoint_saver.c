@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/machine/base_clock.h"
+#include "checkpoint/checkpoint_average.h"
 #include "checkpoint/checkpoint_tiles.h"
 
 #define PART_BYTES ((int64_t)64 << 20) /* minimum size of a file */
@@ -25,6 +26,7 @@ struct cvy_saver {
     cvy_context *context;
     stage stage;             /* the same on all ranks */
     cvy_save *save;          /* NULL: this rank does not write */
+    cvy_vars *view;          /* the variables as a set names them; NULL: as the program does */
     cvy_vars *whole, *sums;  /* variables and pending gradients that were gathered for this save; NULL: none were */
     cvy_save_room room;      /* memory of its copies, kept from save to save */
     cvy_manifest_file *file; /* rank 0: the files of all writers */
@@ -57,6 +59,7 @@ static void clear(cvy_saver *s)
 {
     join(s);
     cvy_save_destroy(&s->save);
+    cvy_vars_destroy(&s->view);
     cvy_vars_destroy(&s->whole);
     cvy_vars_destroy(&s->sums);
     cvy_mem_free(&s->file);
@@ -148,6 +151,9 @@ cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *given, int split, 
                                             : -1;
     int64_t copied = 1;
     s->begin_s = cvy_clock_s();
+    cvy_vars_destroy(&s->view); /* of a save that could not begin */
+    CVY_TRY(cvy_comm_agree(comm, cvy_vars_as_saved(opts->vars, &s->view)));
+    opts->vars = s->view ? s->view : opts->vars;
     if (grid && cvy_grid_splits(grid)) {
         CVY_TRY(cvy_tiles_gather(opts->vars, grid, &s->whole));
         opts->vars = s->whole ? s->whole : opts->vars;

@@ -103,6 +103,7 @@ typedef struct cvy_variable {
     double lr_mult, decay_mult;
     cvy_init init;
     const struct cvy_variable *of; /* STATE: the weight to which it belongs */
+    struct cvy_variable *average;  /* of a weight: its running average, a STATE; else NULL */
     const cvy_space *space;        /* the memory space that has data; NULL: the host's memory. Borrowed */
     void *data;                    /* NULL until cvy_vars_allocate; page memory, in `layout` */
     size_t bytes;                  /* size of data, padding included */
@@ -129,6 +130,8 @@ cvy_variable *cvy_vars_find(const cvy_vars *vars, const char *name);
  * message has both). Texts are copied. */
 cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape,
                             const cvy_init *init, cvy_variable **out);
+/* Makes the state `average` the running average of the weight. Both belong to the set. */
+void cvy_vars_set_average(cvy_vars *vars, const cvy_variable *weight, const cvy_variable *average);
 /* Bytes of tensor memory of a variable in its layout, padding and shadow copy included; 0 if the layout does not fit.
  */
 size_t cvy_variable_bytes(const cvy_variable *v);

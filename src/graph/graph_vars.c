@@ -43,6 +43,11 @@ cvy_variable *cvy_vars_find(const cvy_vars *vars, const char *name)
     return at >= 0 ? vars->at[at] : NULL;
 }
 
+void cvy_vars_set_average(cvy_vars *vars, const cvy_variable *weight, const cvy_variable *average)
+{
+    vars->at[weight->index]->average = vars->at[average->index];
+}
+
 cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape,
                             const cvy_init *init, cvy_variable **out)
 {

@@ -48,6 +48,7 @@ static cvy_status adadelta_reference(const cvy_node *node, const cvy_span *src, 
         cvy_set(&dst[1], i, s);
         cvy_set(&dst[2], i, o->rho * q + (1 - o->rho) * d * d);
     }
+    cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }
 
@@ -58,7 +59,7 @@ CVY_OP_DEFINE(adadelta) = {
     .options_size = sizeof(struct cvy_adadelta),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 3,
+    .ndst = 4,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
     .lr = 1,
     .infer = adadelta_infer,

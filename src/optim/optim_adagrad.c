@@ -45,6 +45,7 @@ static cvy_status adagrad_reference(const cvy_node *node, const cvy_span *src, c
         cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - rate * g / (sqrt(s) + o->eps)));
         cvy_set(&dst[1], i, s);
     }
+    cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }
 
@@ -55,7 +56,7 @@ CVY_OP_DEFINE(adagrad) = {
     .options_size = sizeof(struct cvy_adagrad),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 2,
+    .ndst = 3,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
     .lr = 0.01,
     .infer = adagrad_infer,

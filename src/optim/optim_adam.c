@@ -62,6 +62,7 @@ static void update(const cvy_node *node, const cvy_span *src, const cvy_span *ds
         cvy_set(&dst[1], i, m);
         cvy_set(&dst[2], i, v);
     }
+    cvy_update_write_average(node, src, dst);
 }
 
 static cvy_status adam_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
@@ -83,7 +84,7 @@ CVY_OP_DEFINE(adam) = {
     .options_size = sizeof(struct cvy_adam),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 3,
+    .ndst = 4,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
     .lr = 0.001,
     .infer = adam_infer,
@@ -98,7 +99,7 @@ CVY_OP_DEFINE(adamw) = {
     .options_size = sizeof(struct cvy_adam),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 3,
+    .ndst = 4,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
     .lr = 0.001,
     .infer = adam_infer,

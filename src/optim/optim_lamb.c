@@ -80,6 +80,7 @@ static cvy_status lamb_reference(const cvy_node *node, const cvy_span *src, cons
         const double step = rate * direction(o, u.step, &src[CVY_OPTIM_WEIGHT], &dst[1], i);
         cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, cvy_get(&src[CVY_OPTIM_WEIGHT], i) - step));
     }
+    cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }
 
@@ -90,7 +91,7 @@ CVY_OP_DEFINE(lamb) = {
     .options_size = sizeof(struct cvy_adam),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 3,
+    .ndst = 4,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_LAYER_NORMS | CVY_OP_HIDDEN,
     .lr = 0.001,
     .infer = lamb_infer,

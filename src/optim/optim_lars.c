@@ -78,6 +78,7 @@ static cvy_status lars_reference(const cvy_node *node, const cvy_span *src, cons
         cvy_set(&dst[1], i, m);
         cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - m));
     }
+    cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }
 
@@ -88,7 +89,7 @@ CVY_OP_DEFINE(lars) = {
     .options_size = sizeof(struct cvy_lars),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 2,
+    .ndst = 3,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_LAYER_NORMS | CVY_OP_HIDDEN,
     .lr = 1,
     .infer = lars_infer,

@@ -69,6 +69,7 @@ static cvy_status rmsprop_reference(const cvy_node *node, const cvy_span *src, c
         cvy_set(&dst[square], i, s);
         cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - u.lr * direction));
     }
+    cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }
 
@@ -79,7 +80,7 @@ CVY_OP_DEFINE(rmsprop) = {
     .options_size = sizeof(struct cvy_rmsprop),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 4,
+    .ndst = 5,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
     .lr = 0.01,
     .infer = rmsprop_infer,

@@ -82,6 +82,7 @@ static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const
         }
         cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - step));
     }
+    cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }
 
@@ -92,7 +93,7 @@ CVY_OP_DEFINE(sgd) = {
     .options_size = sizeof(struct cvy_sgd),
     .nsrc_min = 5,
     .nsrc_max = 5,
-    .ndst = 2,
+    .ndst = 3,
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
     .lr = 0.01,
     .infer = sgd_infer,

@@ -50,11 +50,17 @@ cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
 {
     CVY_TRY(check_sources(node));
     CVY_TRY(cvy_node_assign(node, 0, CVY_OPTIM_WEIGHT));
-    for (int i = 0; states[i]; i++) {
-        CVY_TRY(cvy_node_state(node, states[i]));
-        CVY_TRY(cvy_node_assign(node, 1 + i, CVY_OPTIM_STATE + i));
+    int n = 0;
+    for (; states[n]; n++) {
+        CVY_TRY(cvy_node_state(node, states[n]));
+        CVY_TRY(cvy_node_assign(node, 1 + n, CVY_OPTIM_STATE + n));
     }
-    return CVY_OK;
+    if (!(cvy_update_average(node) > 0))
+        return CVY_OK;
+    CVY_TRY(cvy_node_state(node, "average"));
+    cvy_vars_set_average(node->graph->vars, node->src[CVY_OPTIM_WEIGHT]->variable,
+                         node->src[CVY_OPTIM_STATE + n]->variable);
+    return cvy_node_assign(node, 1 + n, CVY_OPTIM_STATE + n);
 }
 
 cvy_status cvy_update_squares_infer(cvy_node *node, const char *const *states)
@@ -72,12 +78,34 @@ cvy_status cvy_update_rate_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &(cvy_shape){0});
 }
 
-double cvy_update_limit(const cvy_node *update)
+/* An option that all optimisers have. */
+static double common_option(const cvy_node *update, const char *name)
 {
     for (const cvy_option *row = update->op->options; row && row->name; row++)
-        if (strcmp(row->name, "clip_weights") == 0)
+        if (strcmp(row->name, name) == 0)
             return *(const double *)((const char *)update->options + row->offset);
     return 0;
+}
+
+double cvy_update_limit(const cvy_node *update)
+{
+    return common_option(update, "clip_weights");
+}
+
+double cvy_update_average(const cvy_node *update)
+{
+    return common_option(update, "average");
+}
+
+void cvy_update_write_average(const cvy_node *update, const cvy_span *src, const cvy_span *dst)
+{
+    const double decay = cvy_update_average(update);
+    const int last = update->nsrc - 1, to = 1 + last - CVY_OPTIM_STATE;
+    if (!(decay > 0))
+        return;
+    const double keep = cvy_update_average_decay(decay, *(const int64_t *)src[CVY_OPTIM_STEP].data);
+    for (int64_t i = 0; i < dst->elems; i++)
+        cvy_set(&dst[to], i, keep * cvy_get(&src[last], i) + (1 - keep) * cvy_get(&dst[0], i));
 }
 
 /* An update reads weight, gradient and states once, and writes weight and states once. */

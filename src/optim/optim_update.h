@@ -2,10 +2,10 @@
  * optim_update.h: the option structs of the optimisers, which fast kernels read too, and code that all optimisers
  * share.
  *
- * Sources 0 .. 4 of an update are weight, gradient, lr, scale and step; the states follow from 5 on. Destination 0 is
- * the weight and destination 1 + k the k-th state. If weight, gradient and states are zero, every update leaves zero,
- * so padding lanes stay zero in any layout. All optimisers but lars and lamb are elementwise; these first need norms of
- * the whole weight and of its gradient or step.
+ * Sources 0 .. 4 of an update are weight, gradient, lr, scale and step; the states follow from 5 on, and the running
+ * average of the weight is the last of them. Destination 0 is the weight and destination 1 + k the k-th state. If
+ * weight, gradient and states are zero, every update leaves zero, so padding lanes stay zero in any layout. All
+ * optimisers but lars and lamb are elementwise; these first need norms of the whole weight and of its gradient or step.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +21,7 @@ struct cvy_sgd {
     int nesterov;
     int64_t lookahead;
     int lr_inside;
-    double weight_decay, lr_mult, clip_weights;
+    double weight_decay, lr_mult, clip_weights, average;
 };
 
 /* The direction of a step with momentum is gradient * g + momentum * m. */
@@ -33,35 +33,38 @@ cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
 struct cvy_adam { /* for adam, adamw and lamb; eps_hat is of adam and adamw only */
     double beta1, beta2, eps;
     int eps_hat;
-    double weight_decay, lr_mult, clip_weights;
+    double weight_decay, lr_mult, clip_weights, average;
 };
 
 struct cvy_rmsprop {
     double alpha, eps, momentum;
     int centered;
-    double weight_decay, lr_mult, clip_weights;
+    double weight_decay, lr_mult, clip_weights, average;
 };
 
 struct cvy_adagrad {
     double lr_decay, eps;
-    double weight_decay, lr_mult, clip_weights;
+    double weight_decay, lr_mult, clip_weights, average;
 };
 
 struct cvy_adadelta {
     double rho, eps;
-    double weight_decay, lr_mult, clip_weights;
+    double weight_decay, lr_mult, clip_weights, average;
 };
 
 struct cvy_lars {
     double momentum, trust_coefficient;
-    double weight_decay, lr_mult, clip_weights;
+    double weight_decay, lr_mult, clip_weights, average;
 };
 
 /* clang-format off */
 #define CVY_OPTIM_ROWS(type)                                                                                          \
     {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "weight decay"},    \
     {"lr_mult",      CVY_TYPE_REAL, CVY_FIELD(type, lr_mult),      "1", "0..", "", "factor on the learning rate"},  \
-    {"clip_weights", CVY_TYPE_REAL, CVY_FIELD(type, clip_weights), "0", "0..", "", "largest magnitude of a weight"}
+    {"clip_weights", CVY_TYPE_REAL, CVY_FIELD(type, clip_weights), "0", "0..", "", "largest magnitude of a weight"},  \
+    {"average",      CVY_TYPE_REAL, CVY_FIELD(type, average),      "0", "0.. <1", "",                                 \
+     "decay factor of the running average of the weights (EMA), such as 0.999, which scores and weights.safetensors "  \
+     "are of; 0: of the weights themselves"}
 /* clang-format on */
 
 /* Checks the five sources, appends the named states (a NULL-terminated list), and assigns weight and states. */
@@ -89,6 +92,18 @@ static inline double cvy_update_clip(double limit, double w)
 }
 /* The limit of an update node. */
 double cvy_update_limit(const cvy_node *update);
+
+/* The running average of a weight (EMA; Polyak and Juditsky 1992): average = d * average + (1 - d) * weight with
+ * d = min(decay, step / (step + 10)). So the first step copies the weight, and the first values are soon forgotten. */
+static inline double cvy_update_average_decay(double decay, int64_t step)
+{
+    const double most = (double)step / ((double)step + 10);
+    return decay < most ? decay : most;
+}
+/* The decay factor of an update node; 0: its weight has no average. */
+double cvy_update_average(const cvy_node *update);
+/* The end of every reference: writes the average, if there is one, from the new weight. */
+void cvy_update_write_average(const cvy_node *update, const cvy_span *src, const cvy_span *dst);
 
 /* The factor of lars on the learning rate of a weight, from the sum of squares of the weight and that of its scaled
  * gradient. */

@@ -162,6 +162,13 @@ const cvy_pending *cvy_program_pending(const cvy_program *p);
  * at once. */
 cvy_status cvy_program_resume_pending(cvy_program *p, int task, double lr, int64_t number, cvy_vars **pending_out);
 void cvy_program_describe_update(const cvy_program *p, int task, cvy_text *out);
+/* ---- program_average.c: running averages of the weights ---- */
+/* CVY_E_CONFIG: the optimiser averages the weights, and in this mode not every rank has all averages. */
+cvy_status cvy_program_check_average(const cvy_program *p, const cvy_optimise_opts *optimise);
+int cvy_program_has_averages(const cvy_program *p);
+/* Exchanges weights and averages, so that the program computes with the averages; the next call exchanges them back. A
+ * program without averages is left as it is. Collective; no step is under way. */
+cvy_status cvy_program_exchange_averages(cvy_program *p);
 /* The mode's functions for workers that do not wait for each other; NULL if they wait in this program. */
 const cvy_update_async *cvy_program_async(const cvy_program *p);
 

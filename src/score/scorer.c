@@ -14,6 +14,7 @@
 #include "data/data_reader.h"
 #include "job/job_table.h"
 #include "program/program_fill.h"
+#include "program/program_update.h"
 
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out)
 {
@@ -206,6 +207,18 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
     return all == CVY_OK ? cvy_comm_agree(comm, mine) : all;
 }
 
+/* The scores of a training are those of the averages of its weights, if it makes them. */
+static cvy_status score_averages(cvy_scorer *scorer, struct pass *pass, cvy_output_fn output, void *user)
+{
+    cvy_program *p = scorer->session->program;
+    CVY_TRY(cvy_program_exchange_averages(p));
+    const cvy_status status = run_pass(scorer, pass, output, user);
+    if (status == CVY_E_COMM) /* the ranks cannot meet any more */
+        return status;
+    const cvy_status back = cvy_program_exchange_averages(p);
+    return status == CVY_OK ? back : status;
+}
+
 static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
 {
     cvy_comm *comm = scorer->session->context->comm;
@@ -277,7 +290,7 @@ cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail,
     cvy_scores scores;
     cvy_status status = cvy_comm_agree(scorer->session->context->comm, begin(scorer, &pass, &scores));
     if (status == CVY_OK)
-        status = run_pass(scorer, &pass, output, user);
+        status = score_averages(scorer, &pass, output, user);
     if (status == CVY_OK)
         status = finish(scorer, &pass, &scores, detail);
     end(&pass);

@@ -23,7 +23,7 @@ refused 'comm.algorithm must be auto or library, not ring' "$CONVOY" train job.y
 for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels: 2}}]'; do # a plan refuses what a training would refuse
     refused "$(case $set in train*) echo foo ;; *) echo '2 outputs' ;; esac)" "$CONVOY" plan job.yaml --set "$set"
 done
-refused 'unknown key "learning_rate", expected one of: momentum, nesterov, lookahead, lr_inside, weight_decay, lr_mult, clip_weights, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
+refused 'unknown key "learning_rate", expected one of: momentum, nesterov, lookahead, lr_inside, weight_decay, lr_mult, clip_weights, average, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
 refused 'train.validate_every is 2, but with delayed the ranks have all updates only at the end of an epoch' "$CONVOY" train job.yaml --out bad --set train.validate_every=2 --set update=delayed
 
 # Keys without effect are no fault, but are named.

@@ -197,10 +197,33 @@ static void check(const struct row *row, const char *by, const double *weight, d
     }
 }
 
+/* With `average: 0.1`: what the running average of each element must be. */
+struct averages {
+    int is_on;
+    double at[ELEMS];
+};
+
+static void add_weight(struct averages *a, int i, int64_t step, double weight)
+{
+    const double keep = step == 0 ? 0 : step == 1 ? 1.0 / 11 : 0.1;
+    a->at[i] = keep * a->at[i] + (1 - keep) * weight;
+}
+
+static void check_average(const struct row *row, const char *by, int i, double got, double expected, double tolerance)
+{
+    test_checks++;
+    if (fabs(got - expected) <= tolerance)
+        return;
+    test_failures++;
+    printf("%s {%s} by %s: the average of element %d is %.15g, expected %.15g\n", row->op, row->options, by, i, got,
+           expected);
+}
+
 /* The reference kernel in f64. The destinations are in the sources' memory, as in a plan. */
 static void plain_kernel(const struct row *row, int is_bias)
 {
     struct update_graph b = {.is_bias = is_bias};
+    struct averages average = {.is_on = strstr(row->options, "average") != NULL};
     EXPECT_OK(open_update(&b, row, CVY_DTYPE_F64));
     double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0, scale = 0.5;
     int64_t step = 0;
@@ -222,8 +245,12 @@ static void plain_kernel(const struct row *row, int is_bias)
         for (int i = 0; i < ELEMS; i++)
             memory[1][i] = gradient_at(i, (int)step);
         EXPECT_OK(b.node->op->reference(b.node, src, dst));
+        for (int i = 0; i < ELEMS; i++)
+            add_weight(&average, i, step, memory[0][i]);
     }
     check(row, "the plain kernel", memory[0], 1e-13);
+    for (int i = 0; i < ELEMS && average.is_on; i++)
+        check_average(row, "the plain kernel", i, memory[b.node->nsrc - 1][i], average.at[i], 1e-13);
     close_update(&b);
 }
 
@@ -237,6 +264,7 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
 {
     enum { ROOM = 256 };
     struct update_graph b = {.is_bias = is_bias};
+    struct averages average = {.is_on = strstr(row->options, "average") != NULL};
     cvy_blocking layout;
     cvy_kernel_ask ask = {.threads = 2};
     static float memory[CVY_NODE_SRC_MAX][ROOM];
@@ -269,11 +297,15 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
         for (int i = 0; i < ELEMS; i++)
             memory[1][place(&layout, i)] = (float)gradient_at(i, (int)step);
         EXPECT_OK(kernel->run(state, src, dst, scratch));
+        for (int i = 0; i < ELEMS; i++)
+            add_weight(&average, i, step, memory[0][place(&layout, i)]);
     }
     kernel->destroy(state);
     for (int i = 0; i < ELEMS; i++)
         result[i] = memory[0][place(&layout, i)];
     check(row, kernel->name, result, 2e-6);
+    for (int i = 0; i < ELEMS && average.is_on; i++)
+        check_average(row, kernel->name, i, memory[b.node->nsrc - 1][place(&layout, i)], average.at[i], 2e-7);
     for (int m = 0; m < b.node->nsrc; m++) {
         for (int i = 0; i < ELEMS; i++)
             memory[m][place(&layout, i)] = 0;
@@ -283,20 +315,32 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
     close_update(&b);
 }
 
-static void compare_all(const struct row *row, int count, int is_bias)
+/* Returns the number of fast kernels. */
+static int compare(const struct row *row, int is_bias)
 {
     int nkernel = 0, found = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&nkernel);
+    plain_kernel(row, is_bias);
+    for (int k = 0; k < nkernel; k++)
+        if (strcmp(table[k]->op, row->op) == 0) {
+            fast_kernel(row, is_bias, table[k], "");
+            fast_kernel(row, is_bias, table[k], "AB4b8a");
+            found++;
+        }
+    return found;
+}
+
+/* A running average of the weight changes nothing else. */
+static void compare_all(const struct row *rows_of, int count, int is_bias)
+{
     for (int i = 0; i < count; i++) {
-        plain_kernel(&row[i], is_bias);
-        for (int k = 0; k < nkernel; k++)
-            if (strcmp(table[k]->op, row[i].op) == 0) {
-                fast_kernel(&row[i], is_bias, table[k], "");
-                fast_kernel(&row[i], is_bias, table[k], "AB4b8a");
-                found++;
-            }
+        struct row with = rows_of[i];
+        char options[200];
+        snprintf(options, sizeof options, "%s%saverage: 0.1", with.options, *with.options ? ", " : "");
+        EXPECT(compare(&rows_of[i], is_bias) >= 1);
+        with.options = options;
+        EXPECT(compare(&with, is_bias) >= 1);
     }
-    EXPECT(found >= count);
 }
 
 static void updates_equal_pytorch(void)

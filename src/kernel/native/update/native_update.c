@@ -43,6 +43,7 @@ cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out)
     u->threads = ask->threads;
     u->adapts = cvy_update_adapts(ask->node);
     u->limit = (float)cvy_update_limit(ask->node);
+    u->decay = cvy_update_average(ask->node);
     u->shadow_at = ask->writes_shadow ? ask->node->ndst : 0;
     *state_out = u;
     CVY_TRY(cvy_native_dst_elems(ask, &u->elems));
@@ -85,20 +86,24 @@ void cvy_native_update_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* Clips the weights, and rounds them to bf16, while they are in the first-level cache. */
+/* Clips the weights, averages them, and rounds them to bf16, while they are in the first-level cache. */
 CVY_SIMD static void update_and_finish(int64_t first, int64_t end, void *arg)
 {
     enum { PART = 2048 };
     const cvy_native_update *u = arg;
-    const float limit = u->limit;
+    const float limit = u->limit, keep = u->keep, *average = u->average;
     for (int64_t i = first; i < end; i += PART) {
         const int64_t last = CVY_MIN(end, i + PART);
-        float *w = u->weight_out;
+        float *w = u->weight_out, *average_out = u->average_out;
         u->range(i, last, arg);
         if (limit > 0)
 #pragma omp simd
             for (int64_t k = i; k < last; k++)
                 w[k] = w[k] > limit ? limit : w[k] < -limit ? -limit : w[k];
+        if (average)
+#pragma omp simd
+            for (int64_t k = i; k < last; k++)
+                average_out[k] = keep * average[k] + (1 - keep) * w[k];
         if (u->shadow)
             cvy_floats_store(1, w + i, last - i, u->shadow, i);
     }
@@ -119,6 +124,11 @@ void cvy_native_update_begin(cvy_native_update *u, double lr_mult, int nstate, v
     u->weight_out = dst[0];
     for (int i = 0; i < nstate; i++)
         u->state_out[i] = dst[1 + i];
+    if (u->decay > 0) {
+        u->keep = (float)cvy_update_average_decay(u->decay, u->now.step);
+        u->average = src[CVY_OPTIM_STATE + nstate];
+        u->average_out = dst[1 + nstate];
+    }
     u->shadow = u->shadow_at ? dst[u->shadow_at] : NULL;
 }
 
@@ -162,7 +172,8 @@ cvy_status cvy_native_squares_run(cvy_native_update *u, int nstate, cvy_squares_
 cvy_status cvy_native_update_end(cvy_native_update *u, cvy_range_fn range)
 {
     u->range = range;
-    cvy_parallel_for(u->threads, u->elems, CVY_GRAIN, u->shadow || u->limit > 0 ? update_and_finish : range, u);
+    cvy_parallel_for(u->threads, u->elems, CVY_GRAIN,
+                     u->shadow || u->average || u->limit > 0 ? update_and_finish : range, u);
     return CVY_OK;
 }
 

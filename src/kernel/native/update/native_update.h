@@ -18,8 +18,12 @@ typedef struct cvy_native_update {
     const float *weight, *gradient, *state[3];
     float *weight_out, *state_out[3];
     cvy_range_fn range;
-    int adapts;    /* of lars and lamb: the weight has a trust ratio */
-    float limit;   /* largest magnitude of a weight; 0: none */
+    int adapts;   /* of lars and lamb: the weight has a trust ratio */
+    float limit;  /* largest magnitude of a weight; 0: none */
+    double decay; /* of the running average of the weight; 0: there is none */
+    float keep;   /* share of the old average in the new one, in this call */
+    const float *average;
+    float *average_out;
     int shadow_at; /* destination that is the bf16 shadow copy of the weight; 0: none */
     cvy_bf16 *shadow;
 } cvy_native_update;
