@@ -82,6 +82,7 @@ struct cvy_job_stop {
 enum { CVY_TRAIN_F32, CVY_TRAIN_F64, CVY_TRAIN_BF16 };
 enum { CVY_LR_NONE, CVY_LR_LINEAR, CVY_LR_SQRT };
 enum { CVY_DECAY_WEIGHTS, CVY_DECAY_ALL };
+enum { CVY_TURNS_MAX = 16 };
 typedef struct cvy_job_turn { /* a training of some weights by some losses; a step takes all turns */
     const cvy_tree *losses_tree, *train_tree, *optimizer_tree;
     int64_t every;

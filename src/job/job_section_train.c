@@ -108,18 +108,27 @@ static cvy_status add_defaults(cvy_pool *pool, const char *optimizer, cvy_tree *
     return CVY_OK;
 }
 
-/* Writes the defaults back into the tree, so that the resolved file shows what was used. */
+/* The map {name, lr, options} of an optimiser with all its defaults, so that the resolved file shows what was used.
+ * rows: of the job's keys in it. theirs: its own keys, or NULL. */
+static cvy_status whole_optimizer(cvy_pool *pool, const cvy_option *rows, const struct cvy_job_optimizer *o,
+                                  const cvy_tree *theirs, cvy_tree **out)
+{
+    cvy_tree *map = NULL;
+    CVY_TRY(cvy_options_tree(pool, rows, o, &map));
+    for (int i = 0; theirs && i < theirs->count; i++)
+        CVY_TRY(cvy_tree_set(pool, map, theirs->key[i], theirs->child[i]));
+    CVY_TRY(add_defaults(pool, o->name, map));
+    *out = map;
+    return CVY_OK;
+}
+
 static cvy_status resolve_optimizer(cvy_job *job)
 {
-    const struct cvy_job_train *t = &job->train;
+    struct cvy_job_train *t = &job->train;
     const struct cvy_job_optimizer o = {.name = t->optimizer, .lr = t->lr, .decay_on = t->decay_on};
     cvy_tree *map = NULL;
-    CVY_TRY(cvy_options_tree(job->pool, cvy_job_optimizer_rows, &o, &map));
-    const cvy_tree *theirs = t->optimizer_options;
-    for (int i = 0; theirs && i < theirs->count; i++)
-        CVY_TRY(cvy_tree_set(job->pool, map, theirs->key[i], theirs->child[i]));
-    CVY_TRY(add_defaults(job->pool, t->optimizer, map));
-    job->train.optimizer_tree = map;
+    CVY_TRY(whole_optimizer(job->pool, cvy_job_optimizer_rows, &o, t->optimizer_options, &map));
+    t->optimizer_tree = map;
     return CVY_OK;
 }
 
@@ -233,18 +242,41 @@ static void add_trained(cvy_text *t, const char *word)
 static cvy_status read_turn_optimizer(cvy_job *job, cvy_job_turn *turn)
 {
     struct cvy_job_optimizer o;
+    cvy_tree *map = NULL;
     if (!turn->optimizer_tree)
         return CVY_OK;
     CVY_TRY(parse_named(job->pool, "train.turns: optimizer", cvy_job_turn_optimizer_rows, turn->optimizer_tree, &o,
                         sizeof o, &turn->optimizer_options));
     turn->optimizer = o.name;
-    turn->lr = o.lr > 0 ? o.lr : usual_lr(o.name);
+    turn->lr = o.lr = o.lr > 0 ? o.lr : usual_lr(o.name);
+    CVY_TRY(whole_optimizer(job->pool, cvy_job_turn_optimizer_rows, &o, turn->optimizer_options, &map));
+    map->file = turn->optimizer_tree->file;
+    map->line = turn->optimizer_tree->line;
+    map->column = turn->optimizer_tree->column;
+    turn->optimizer_tree = map;
+    return CVY_OK;
+}
+
+/* Writes the turns back into the tree, each with all its keys and their defaults. */
+static cvy_status resolve_turns(cvy_job *job)
+{
+    struct cvy_job_train *t = &job->train;
+    cvy_tree *list = NULL, **child = NULL;
+    if (t->nturn == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_copy(job->pool, t->turns_tree, &list));
+    CVY_TRY(cvy_pool_alloc(job->pool, sizeof *child * (size_t)t->nturn, &child));
+    for (int i = 0; i < t->nturn; i++)
+        CVY_TRY(cvy_options_tree(job->pool, cvy_job_turn_rows, &t->turn[i], &child[i]));
+    list->kind = CVY_TREE_LIST;
+    list->child = child;
+    list->count = t->nturn;
+    t->turns_tree = list;
     return CVY_OK;
 }
 
 static cvy_status read_turns(cvy_job *job)
 {
-    enum { TURNS_MAX = 16 };
     static const cvy_job_names losses = {.key = "train.turns: losses", .example = "[real, fake]", .may_be_one = 1},
                                trained = {.key = "train.turns: train",
                                           .example = "[critic]",
@@ -252,8 +284,8 @@ static cvy_status read_turns(cvy_job *job)
                                           .add = add_trained};
     struct cvy_job_train *t = &job->train;
     t->nturn = item_count(t->turns_tree);
-    CVY_CHECK(t->nturn <= TURNS_MAX, CVY_E_CONFIG, "%s: train.turns has %d turns, at most %d are possible",
-              cvy_tree_where(t->turns_tree), t->nturn, TURNS_MAX);
+    CVY_CHECK(t->nturn <= CVY_TURNS_MAX, CVY_E_CONFIG, "%s: train.turns has %d turns, at most %d are possible",
+              cvy_tree_where(t->turns_tree), t->nturn, CVY_TURNS_MAX);
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nturn * sizeof *t->turn, &t->turn));
     for (int i = 0; i < t->nturn; i++) {
         cvy_job_turn *turn = &t->turn[i];
@@ -266,7 +298,7 @@ static cvy_status read_turns(cvy_job *job)
     CVY_CHECK(t->nturn == 0 || t->turn[0].every == 1, CVY_E_CONFIG,
               "%s: train.turns: every is %lld in the first turn, which each step takes; put another turn first",
               cvy_tree_where(item_at(t->turns_tree, 0)), (long long)t->turn[0].every);
-    return CVY_OK;
+    return resolve_turns(job);
 }
 
 static cvy_status parse_stop(cvy_job *job)

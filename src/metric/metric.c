@@ -19,9 +19,9 @@ struct cvy_metric {
     void *options;
     cvy_shape output; /* shape of one sample's output */
     int64_t nsums;
-    double *sums; /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks */
-    cvy_exact *totals;
-    float *rows; /* [nrows, ncols] */
+    double *sums;       /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks */
+    cvy_window *totals; /* [nsums] of all batches so far */
+    float *rows;        /* [nrows, ncols] */
     int64_t nrows, row_room, ncols;
 };
 
@@ -148,7 +148,7 @@ static void add_sums(cvy_metric *m, const cvy_metric_rows *rows)
     memset(m->sums, 0, sizeof *m->sums * (size_t)m->nsums);
     m->def->add(m->options, rows, m->sums);
     for (int64_t i = 0; i < m->nsums; i++)
-        cvy_exact_add(&m->totals[i], m->sums[i]);
+        cvy_window_add(&m->totals[i], m->sums[i]);
 }
 
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
@@ -238,6 +238,28 @@ out:
     return status;
 }
 
+/* Adds the totals of all ranks. Their windows are brought to one place before. */
+static cvy_status merge_totals(cvy_metric *m, cvy_comm *comm)
+{
+    int64_t *top = NULL;
+    if (comm->nranks == 1 || m->nsums == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_alloc(comm, sizeof *top * (size_t)m->nsums, &top));
+    for (int64_t i = 0; i < m->nsums; i++)
+        top[i] = m->totals[i].top;
+    cvy_status status = comm->ops->allreduce(comm, top, m->nsums, CVY_DTYPE_I64, CVY_REDUCE_MAX);
+    for (int64_t i = 0; i < m->nsums && status == CVY_OK; i++) {
+        cvy_window_raise(&m->totals[i], top[i]);
+        m->totals[i].top = 0;
+    }
+    if (status == CVY_OK)
+        status = comm->ops->allreduce(comm, m->totals, m->nsums * CVY_WINDOW_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM);
+    for (int64_t i = 0; i < m->nsums && status == CVY_OK; i++)
+        m->totals[i].top = top[i];
+    cvy_mem_free(&top);
+    return status;
+}
+
 static void start_again(cvy_metric *m)
 {
     if (m->nsums)
@@ -251,10 +273,9 @@ cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, c
     int64_t nrows = 0;
     double value = 0;
     cvy_status status = CVY_OK;
-    if (m->nsums)
-        CVY_TRY_OUT(comm->ops->allreduce(comm, m->totals, m->nsums * CVY_EXACT_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+    CVY_TRY_OUT(merge_totals(m, comm));
     for (int64_t i = 0; i < m->nsums; i++)
-        m->sums[i] = cvy_exact_read(&m->totals[i]);
+        m->sums[i] = cvy_window_read(&m->totals[i]);
     if (m->def->row)
         CVY_TRY_OUT(gather_rows(m, comm, &rows, &nrows));
     if (comm->rank == 0) {

@@ -2,9 +2,9 @@
  * metric.h: exact metrics over a whole data set. Every sample counts once, whatever the number of ranks.
  *
  * A metric gets rows on each rank (in host memory, after a forward pass) and is merged over ranks once, at the end.
- * There are two ways. A vector of sums is added exactly (base_exact.h), so its bits depend only on how the samples are
- * cut into batches. Ranking metrics (ROC) gather compact rows on rank 0, in rank order. finish() runs on rank 0 and its
- * result is broadcast.
+ * There are two ways. A vector of sums is added without an influence of the order (base_exact.h), so its bits depend
+ * only on how the samples are cut into batches. Ranking metrics (ROC) gather compact rows on rank 0, in rank order.
+ * finish() runs on rank 0 and its result is broadcast.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

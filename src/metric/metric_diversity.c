@@ -1,13 +1,12 @@
 /*
  * metric diversity: how much generated samples differ from each other, where 1 is as much as the true ones do. It runs
- * after each forward pass of a validation or test pass, and its batches decide which samples are compared.
+ * after each forward pass of a validation or test pass.
  *
- * Each sample is compared with the one after it in its batch:
+ *     sqrt(sum of the variances of all elements of the outputs / the same of the targets)
  *
- *     sqrt(sum |output[i] - output[i + 1]|^2 / sum |target[i] - target[i + 1]|^2)
- *
- * It is near 0 if a generator gives the same sample again and again, whatever its noise is (mode collapse). NaN: no
- * batch has two samples.
+ * This is the ratio of the root mean square distances between two samples, over all pairs, so it does not depend on how
+ * samples are cut into batches. It is near 0 if a generator gives the same sample again and again, whatever its noise
+ * is (mode collapse). NaN: there are fewer than two samples, or all targets are equal.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,45 +16,56 @@
 
 static const cvy_option diversity_opts[] = {{0}};
 
-enum { OUTPUT, TARGET, NSUMS };
+/* Of all samples: their number, and the squares of all elements of the outputs and of the targets. Then the sums of
+ * each element of the outputs, and of the targets. */
+enum { COUNT, SQUARES, NHEAD = SQUARES + 2 };
 
 static int64_t diversity_nsums(const void *options, const cvy_shape *output)
 {
     (void)options;
-    (void)output;
-    return NSUMS;
-}
-
-static double distance2(const cvy_span *x, int64_t each, int64_t i)
-{
-    double sum = 0;
-    for (int64_t j = 0; j < each; j++) {
-        const double d = cvy_get(x, i * each + j) - cvy_get(x, (i + 1) * each + j);
-        sum += d * d;
-    }
-    return sum;
+    return NHEAD + 2 * cvy_shape_elems(output);
 }
 
 static void diversity_add(const void *options, const cvy_metric_rows *rows, double *sums)
 {
     const int64_t each = rows->output->elems / rows->n;
+    const cvy_span *const set[] = {rows->output, rows->target};
     (void)options;
-    for (int64_t i = 0; i + 1 < rows->n; i++) {
-        if (cvy_rows_sample_weight(rows, i) == 0 || cvy_rows_sample_weight(rows, i + 1) == 0)
+    for (int64_t i = 0; i < rows->n; i++) {
+        if (cvy_rows_sample_weight(rows, i) == 0)
             continue;
-        sums[OUTPUT] += distance2(rows->output, each, i);
-        sums[TARGET] += distance2(rows->target, each, i);
+        sums[COUNT]++;
+        for (int k = 0; k < 2; k++)
+            for (int64_t j = 0; j < each; j++) {
+                const double x = cvy_get(set[k], i * each + j);
+                sums[NHEAD + k * each + j] += x;
+                sums[SQUARES + k] += x * x;
+            }
     }
+}
+
+/* The sum of the squared deviations of all elements from their means; 0 if it is within rounding error of 0. */
+static double spread(double count, double squares, const double *sum, int64_t n)
+{
+    double of_means = 0;
+    for (int64_t j = 0; j < n; j++)
+        of_means += sum[j] * sum[j] / count;
+    return squares - of_means <= 1e-14 * squares ? 0 : squares - of_means;
 }
 
 static double diversity_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                                int64_t nrows)
 {
+    const int64_t each = cvy_shape_elems(output);
+    double of[2];
     (void)options;
-    (void)output;
     (void)rows;
     (void)nrows;
-    return sums[TARGET] > 0 ? sqrt(sums[OUTPUT] / sums[TARGET]) : NAN;
+    if (sums[COUNT] < 2)
+        return NAN;
+    for (int k = 0; k < 2; k++)
+        of[k] = spread(sums[COUNT], sums[SQUARES + k], sums + NHEAD + k * each, each);
+    return of[1] > 0 ? sqrt(of[0] / of[1]) : NAN;
 }
 
 CVY_METRIC_DEFINE(diversity) = {

@@ -11,6 +11,8 @@
  *                             which are those of whole samples, since the values of a sample depend on each other.
  *                             Bins with fewer than 100 values in both sets are left out
  *
+ * A value that is not finite belongs to no bin, and makes both of them NaN.
+ *
  * The bins have equal width over `range`. Without it they are quarter octaves of |x| from 2^-16 to 2^16 on both sides
  * of zero, and what lies beyond is in the outermost ones. Detail of the first: "pixel_histogram" {from, to, output,
  * target, error, ks, p}, lists over the bins that occur, and "moments" {name, output, ..} likewise (metric_samples.h).
@@ -94,32 +96,41 @@ static double end_of(const struct histogram *o, int64_t bin)
     return k == 0 ? 0 : copysign(exp2(LOWEST + (double)llabs(k) / EACH_OCTAVE), (double)k);
 }
 
+/* Writes the moments of `elems` values from `first` on. */
+static void write_sample_moments(const cvy_span *from, int64_t first, int64_t elems, float *cols)
+{
+    const double n = (double)elems;
+    double sum = 0, m2 = 0, m3 = 0, m4 = 0;
+    for (int64_t j = first; j < first + elems; j++)
+        sum += cvy_get(from, j);
+    for (int64_t j = first; j < first + elems; j++) {
+        const double d = cvy_get(from, j) - sum / n;
+        m2 += d * d / n;
+        m3 += d * d * d / n;
+        m4 += d * d * d * d / n;
+    }
+    cols[MEAN] = (float)(sum / n);
+    cols[STD] = (float)sqrt(m2);
+    cols[SKEWNESS] = m2 > 0 ? (float)(m3 / pow(m2, 1.5)) : 0;
+    cols[KURTOSIS] = m2 > 0 ? (float)(m4 / (m2 * m2)) : 0;
+}
+
 static int histogram_row(const void *options, const cvy_metric_rows *rows, int64_t i, float *cols)
 {
     const struct histogram *o = options;
-    const double n = (double)o->elems;
     for (int which = 0; which < CVY_SAMPLES_SETS; which++, cols += columns_of(o)) {
         const cvy_span *from = which == CVY_SAMPLES_OUTPUT ? rows->output : rows->target;
-        double sum = 0, m2 = 0, m3 = 0, m4 = 0;
+        int finite = 1;
         for (int64_t b = 0; b < o->nbin; b++)
             o->share[b] = 0;
         for (int64_t j = 0; j < o->elems; j++) {
             const double x = cvy_get(from, i * o->elems + j);
-            o->share[bin_of(o, x)] += 1 / n;
-            sum += x;
-        }
-        for (int64_t j = 0; j < o->elems; j++) {
-            const double d = cvy_get(from, i * o->elems + j) - sum / n;
-            m2 += d * d / n;
-            m3 += d * d * d / n;
-            m4 += d * d * d * d / n;
+            finite = finite && isfinite(x);
+            o->share[bin_of(o, x)] += 1 / (double)o->elems;
         }
         for (int64_t b = 0; b < o->nbin; b++)
-            cols[b] = (float)o->share[b];
-        cols[o->nbin + MEAN] = (float)(sum / n);
-        cols[o->nbin + STD] = (float)sqrt(m2);
-        cols[o->nbin + SKEWNESS] = m2 > 0 ? (float)(m3 / pow(m2, 1.5)) : 0;
-        cols[o->nbin + KURTOSIS] = m2 > 0 ? (float)(m4 / (m2 * m2)) : 0;
+            cols[b] = finite ? (float)o->share[b] : NAN;
+        write_sample_moments(from, i * o->elems, o->elems, cols + o->nbin);
     }
     return 1;
 }
@@ -144,7 +155,7 @@ static double histogram_finish(const void *options, const cvy_shape *output, con
         difference += o->compared[b].mean[CVY_SAMPLES_OUTPUT] - o->compared[b].mean[CVY_SAMPLES_TARGET];
         largest = CVY_MAX(largest, fabs(difference));
     }
-    return nrows ? largest : NAN;
+    return nrows && isfinite(difference) ? largest : NAN;
 }
 
 /* Whether the bin has so many values that the error of its mean is known. */

@@ -47,14 +47,14 @@ static int is_input(const cvy_model *m, const char *name)
     return 0;
 }
 
-static int is_known(const cvy_model *m, const char *name)
+int cvy_model_knows(const cvy_model *m, const char *name)
 {
     return is_input(m, name) || cvy_index_find(&m->layer_at, name) >= 0;
 }
 
 cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
 {
-    CVY_CHECK(!is_known(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
+    CVY_CHECK(!cvy_model_knows(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
     CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
               "input %s: %d dimensions per sample, at most %d", name, sample_shape->ndim, CVY_NDIM_MAX - 1);
     CVY_TRY(cvy_mem_reserve(&m->input, &m->input_room, m->ninput, sizeof *m->input));
@@ -89,7 +89,7 @@ static cvy_status default_name(cvy_model *m, const cvy_op_def *op, char **name_o
         n += m->layer[i].op == op;
     do
         CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s%d", op->name, n++));
-    while (is_known(m, *name_out));
+    while (cvy_model_knows(m, *name_out));
     return CVY_OK;
 }
 
@@ -103,14 +103,14 @@ cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *na
     else
         CVY_TRY(default_name(m, op, &layer.name));
     CVY_TRY(cvy_pool_strdup(m->pool, output ? output : layer.name, &layer.output));
-    CVY_CHECK(!is_known(m, layer.output), CVY_E_ARGUMENT,
+    CVY_CHECK(!cvy_model_knows(m, layer.output), CVY_E_ARGUMENT,
               "model %s: the name '%s' is taken already; layers that share variables need outputs of their own "
               "(output: NAME)",
               m->name, layer.output);
     CVY_CHECK(nfrom <= CVY_NODE_SRC_MAX, CVY_E_ARGUMENT, "layer %s: %d sources, at most %d", layer.name, nfrom,
               CVY_NODE_SRC_MAX);
     for (int i = 0; i < nfrom; i++) {
-        CVY_CHECK(is_known(m, from[i]), CVY_E_ARGUMENT, "layer %s: there is no input and no earlier layer '%s'",
+        CVY_CHECK(cvy_model_knows(m, from[i]), CVY_E_ARGUMENT, "layer %s: there is no input and no earlier layer '%s'",
                   layer.name, from[i]);
         CVY_TRY(cvy_pool_strdup(m->pool, from[i], &layer.from[i]));
         const int at = cvy_index_find(&m->layer_at, from[i]);
@@ -391,7 +391,7 @@ cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_g
         wanted_out[i] = find_value(m, g, value, wanted[i]);
         if (!wanted_out[i])
             CVY_FAIL_OUT(CVY_E_ARGUMENT, "model %s has no input and no layer '%s'%s", m->name, wanted[i],
-                         is_known(m, wanted[i])
+                         cvy_model_knows(m, wanted[i])
                              ? " in evaluation: it belongs to an auxiliary head, which exists in training only"
                              : "");
     }

@@ -261,8 +261,6 @@ static cvy_status end_network(reader *r, const scope *s, const cvy_tree *tree)
     cvy_layer *last = &m->layer[m->nlayer - 1];
     CVY_CHECK(!(last->op->flags & CVY_OP_LOSS), CVY_E_CONFIG, "%s: the last layer of network %s is a loss",
               cvy_tree_where(tree), s->part->network);
-    CVY_CHECK(cvy_index_find(&m->layer_at, s->part->name) < 0, CVY_E_CONFIG, "%s: the name '%s' is taken already",
-              cvy_tree_where(tree), s->part->name);
     CVY_TRY(cvy_pool_strdup(m->pool, s->part->name, &last->output));
     return cvy_index_add(&m->layer_at, last->output, m->nlayer - 1);
 }
@@ -284,38 +282,98 @@ static cvy_status make_part(cvy_model *m, const char *network, const char *name,
     return CVY_OK;
 }
 
+static int is_one_of(const char *word, const char *const *known, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(word, known[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Checks the keys of a map that belongs to a network. */
+static cvy_status check_keys(const cvy_tree *map, const char *network, const char *const *known, int n)
+{
+    for (int i = 0; map && i < map->count; i++)
+        CVY_CHECK(is_one_of(map->key[i], known, n), CVY_E_CONFIG, "%s: network %s has no key '%s'%s",
+                  cvy_tree_where(map->key_at[i]), network, map->key[i],
+                  cvy_hint_name('\'', map->key[i], known, n).text);
+    return CVY_OK;
+}
+
+/* Checks a member of `networks`. *inputs_out: the list of its inputs; NULL: none is given. */
+static cvy_status check_network(const cvy_tree *definition, const char *network, const cvy_tree **inputs_out)
+{
+    static const char *const known[] = {"inputs", "layers"};
+    CVY_CHECK(definition->kind == CVY_TREE_MAP && cvy_tree_get(definition, "layers"), CVY_E_CONFIG,
+              "%s: network %s needs `layers`", cvy_tree_where(definition), network);
+    CVY_TRY(check_keys(definition, network, known, CVY_COUNT(known)));
+    const cvy_tree *inputs = cvy_tree_get(definition, "inputs");
+    CVY_CHECK(!inputs || inputs->kind == CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: `inputs` of network %s is a list of names, such as [z]", cvy_tree_where(inputs), network);
+    for (int i = 0; inputs && i < inputs->count; i++) {
+        CVY_CHECK(inputs->child[i]->text, CVY_E_CONFIG, "%s: expected the name of an input",
+                  cvy_tree_where(inputs->child[i]));
+        for (int k = 0; k < i; k++)
+            CVY_CHECK(strcmp(inputs->child[k]->text, inputs->child[i]->text) != 0, CVY_E_CONFIG,
+                      "%s: network %s has two inputs '%s': give each a name of its own",
+                      cvy_tree_where(inputs->child[i]), network, inputs->child[i]->text);
+    }
+    *inputs_out = inputs;
+    return CVY_OK;
+}
+
 /* `generator: {name: fake, from: z}`: applies a network of `networks`. */
 static cvy_status read_part(reader *r, const cvy_tree *layer, const char *network, const cvy_tree *definition)
 {
     static const char *const known[] = {"name", "from"};
     const cvy_tree *map = layer->kind == CVY_TREE_MAP && layer->child[0]->kind == CVY_TREE_MAP ? layer->child[0] : NULL;
-    const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL,
-                   *layers = definition->kind == CVY_TREE_MAP ? cvy_tree_get(definition, "layers") : NULL;
+    const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL;
     scope s = {.first = r->m->nlayer};
     char *from[CVY_NODE_SRC_MAX] = {0};
     int nfrom = 0;
     CVY_CHECK(!r->scope, CVY_E_CONFIG, "%s: network %s cannot be a part of network %s", cvy_tree_where(layer), network,
               r->scope->part->network);
-    for (int i = 0; map && i < map->count; i++)
-        CVY_CHECK(strcmp(map->key[i], known[0]) == 0 || strcmp(map->key[i], known[1]) == 0, CVY_E_CONFIG,
-                  "%s: network %s has no key '%s'%s", cvy_tree_where(map->key_at[i]), network, map->key[i],
-                  cvy_hint_name('\'', map->key[i], known, CVY_COUNT(known)).text);
-    CVY_CHECK(layers, CVY_E_CONFIG, "%s: network %s needs `layers`", cvy_tree_where(definition), network);
-    s.inputs = cvy_tree_get(definition, "inputs");
-    CVY_CHECK(!s.inputs || s.inputs->kind == CVY_TREE_LIST, CVY_E_CONFIG,
-              "%s: `inputs` of network %s is a list of names, such as [z]", cvy_tree_where(s.inputs), network);
-    for (int i = 0; s.inputs && i < s.inputs->count; i++)
-        CVY_CHECK(s.inputs->child[i]->text, CVY_E_CONFIG, "%s: expected the name of an input",
-                  cvy_tree_where(s.inputs->child[i]));
+    CVY_TRY(check_keys(map, network, known, CVY_COUNT(known)));
+    CVY_TRY(check_network(definition, network, &s.inputs));
+    CVY_CHECK(!name || name->text, CVY_E_CONFIG, "%s: `name` of network %s is a word, such as fake",
+              cvy_tree_where(name), network);
     CVY_TRY(read_from(r, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
-    CVY_TRY(make_part(r->m, network, name && name->text ? name->text : network, from, nfrom, &s.part));
+    CVY_TRY(make_part(r->m, network, name ? name->text : network, from, nfrom, &s.part));
     const int inputs = s.inputs ? s.inputs->count : 1;
     CVY_CHECK(nfrom == inputs, CVY_E_CONFIG, "%s: network %s has %d input%s, and `from` names %d",
               cvy_tree_where(layer), network, inputs, inputs == 1 ? "" : "s", nfrom);
+    CVY_CHECK(!cvy_model_knows(r->m, s.part->name), CVY_E_CONFIG,
+              "%s: the name '%s' is taken already: give this application of network %s another one (name: NAME)",
+              cvy_tree_where(layer), s.part->name, network);
     r->scope = &s;
-    CVY_TRY(read_layers(r, layers));
+    CVY_TRY(read_layers(r, cvy_tree_get(definition, "layers")));
     r->scope = NULL;
     return end_network(r, &s, layer);
+}
+
+/* A layer `relu` would be the network of this name. */
+static cvy_status check_network_names(const cvy_tree *networks)
+{
+    CVY_CHECK(!networks || networks->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: `networks` is a map of names and networks", cvy_tree_where(networks));
+    for (int i = 0; networks && i < networks->count; i++)
+        CVY_CHECK(!cvy_op_find(networks->key[i]) && strcmp(networks->key[i], "repeat") != 0, CVY_E_CONFIG,
+                  "%s: network %s has the name of a layer: give it another one", cvy_tree_where(networks->key_at[i]),
+                  networks->key[i]);
+    return CVY_OK;
+}
+
+/* A network that nothing applies would not be read: probably its name was mistaken for that of a layer. */
+static cvy_status check_applied(const reader *r)
+{
+    for (int i = 0; r->networks && i < r->networks->count; i++) {
+        int applied = 0;
+        for (int k = 0; k < r->m->nlayer && !applied; k++)
+            applied = r->m->layer[k].part && strcmp(r->m->layer[k].part->network, r->networks->key[i]) == 0;
+        CVY_CHECK(applied, CVY_E_CONFIG, "%s: no layer applies network %s: add `- %s: {from: ...}`, or take it out",
+                  cvy_tree_where(r->networks->key_at[i]), r->networks->key[i], r->networks->key[i]);
+    }
+    return CVY_OK;
 }
 
 static const cvy_tree *find_network(const reader *r, const char *name)
@@ -419,24 +477,21 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
         CVY_TRY(build_zoo(name->text, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m));
         return add_fields(m, field, nfield);
     }
-    static const char *const known[] = {"inputs", "networks", "layers", "output", "name", NULL};
+    static const char *const known[] = {"inputs", "networks", "layers", "output", "name"};
     const cvy_tree *layers = cvy_tree_get(tree, "layers"), *output = cvy_tree_get(tree, "output"),
                    *inputs = cvy_tree_get(tree, "inputs");
-    for (int i = 0; i < tree->count; i++) {
-        int found = 0;
-        for (int k = 0; known[k]; k++)
-            found |= strcmp(tree->key[i], known[k]) == 0;
-        CVY_CHECK(found, CVY_E_CONFIG, "%s: unknown key '%s' in `model`%s", cvy_tree_where(tree->key_at[i]),
-                  tree->key[i], cvy_hint_name('\'', tree->key[i], known, CVY_COUNT(known) - 1).text);
-    }
+    for (int i = 0; i < tree->count; i++)
+        CVY_CHECK(is_one_of(tree->key[i], known, CVY_COUNT(known)), CVY_E_CONFIG, "%s: unknown key '%s' in `model`%s",
+                  cvy_tree_where(tree->key_at[i]), tree->key[i],
+                  cvy_hint_name('\'', tree->key[i], known, CVY_COUNT(known)).text);
     CVY_CHECK(layers, CVY_E_CONFIG, "%s: `model` needs `name` (a network of the zoo) or `layers`",
               cvy_tree_where(tree));
     CVY_TRY(read_inputs(m, inputs, input));
     CVY_TRY(add_fields(m, field, nfield));
     reader r = {.m = m, .networks = cvy_tree_get(tree, "networks")};
-    CVY_CHECK(!r.networks || r.networks->kind == CVY_TREE_MAP, CVY_E_CONFIG,
-              "%s: `networks` is a map of names and networks", cvy_tree_where(r.networks));
+    CVY_TRY(check_network_names(r.networks));
     CVY_TRY(read_layers(&r, layers));
+    CVY_TRY(check_applied(&r));
     if (output && output->text)
         CVY_TRY(cvy_pool_strdup(m->pool, output->text, &m->output));
     return CVY_OK;

@@ -135,6 +135,8 @@ typedef struct cvy_plan_opts {
     int overlays; /* kernels only wait and nobody limits memory: temporary buffers share memory whatever their lifetimes
                    */
     const cvy_tree *choices; /* map node name -> kernel name, from a plan file or measured; NULL: by preference */
+    const cvy_keys *settled; /* for cvy_plan_tune(): nodes that keep their kernel, because other graphs that were tuned
+                                before have them, too; with `choices` of these graphs. NULL: none */
     cvy_offers *offers;      /* shared offers, must outlive the lowered graphs; NULL: each lowered graph has its own */
     cvy_plan_clock *clock;   /* not NULL: kernels only wait; NULL: they compute */
     int blocking;            /* each all-reduce is waited for as soon as it is started */
@@ -146,6 +148,8 @@ typedef struct cvy_plan_opts {
 
 /* Chooses kernels and layouts. Variables that have no layout yet get one. */
 cvy_status cvy_lowered_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_lowered **out);
+/* Writes the kernels that the choices name for nodes of this graph to pick [nnode]; others stay as they are. */
+cvy_status cvy_lowered_name(const cvy_graph *graph, const cvy_tree *choices, const cvy_kernel_def **pick);
 /* The same with given kernels, one per node index; NULL: the order of preference decides. It ignores opts->choices. */
 cvy_status cvy_lowered_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick,
                               cvy_lowered **out);

@@ -415,14 +415,19 @@ static cvy_status named_kernel(const cvy_node *node, const cvy_tree *choices, co
     return CVY_OK;
 }
 
+cvy_status cvy_lowered_name(const cvy_graph *graph, const cvy_tree *choices, const cvy_kernel_def **pick)
+{
+    for (int n = 0; n < graph->nnode; n++)
+        if (!graph->node[n]->removed)
+            CVY_TRY(named_kernel(graph->node[n], choices, &pick[n]));
+    return CVY_OK;
+}
+
 cvy_status cvy_lowered_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_lowered **out)
 {
     const cvy_kernel_def **pick = NULL;
-    cvy_status status = CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof(void *) * ((size_t)graph->nnode + 1), &pick));
-    for (int n = 0; n < graph->nnode && status == CVY_OK; n++)
-        if (!graph->node[n]->removed)
-            status = named_kernel(graph->node[n], opts->choices, &pick[n]);
+    cvy_status status = cvy_lowered_name(graph, opts->choices, pick);
     if (status == CVY_OK)
         status = cvy_lowered_select(graph, opts, pick, out);
     cvy_mem_free(&pick);

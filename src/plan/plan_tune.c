@@ -185,11 +185,18 @@ static cvy_status price_reorders(struct tuner *t, cvy_lowered *u, int signature,
     return CVY_OK;
 }
 
-/* Picks the kernel for all nodes of a signature. */
+/* Whether a call is of a node of this signature whose kernel is open. */
+static int is_open(const struct tuner *t, const cvy_call *call, int signature)
+{
+    return call->offer && call->signature == signature &&
+           (!t->opts.settled || cvy_keys_find(t->opts.settled, call->node->name) < 0);
+}
+
+/* Picks the kernel for all open nodes of a signature. */
 static void pick_for(struct tuner *t, int signature, const cvy_kernel_def *kernel)
 {
     for (int i = 0; i < t->lowered->ncall; i++)
-        if (t->lowered->call[i].offer && t->lowered->call[i].signature == signature)
+        if (is_open(t, &t->lowered->call[i], signature))
             t->pick[t->lowered->call[i].node->index] = kernel;
 }
 
@@ -273,11 +280,11 @@ static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *cal
     return status;
 }
 
-/* The first call of the group in the best plan so far. */
+/* The first open call of the group in the best plan so far; NULL: all are settled. */
 static const cvy_call *first_call(const struct tuner *t, int signature)
 {
     for (int i = 0; i < t->lowered->ncall; i++)
-        if (t->lowered->call[i].offer && t->lowered->call[i].signature == signature)
+        if (is_open(t, &t->lowered->call[i], signature))
             return &t->lowered->call[i];
     return NULL;
 }
@@ -291,6 +298,8 @@ static int plain_is_plausible(const struct tuner *t, const cvy_node *node)
 static cvy_status tune_group(struct tuner *t, int signature, int *changed)
 {
     const cvy_call *call = first_call(t, signature);
+    if (!call)
+        return CVY_OK;
     const cvy_op_def *op = call->node->op;
     for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_next(op->name, k, &t->opts.kernels)) != NULL;) {
         call = first_call(t, signature);
@@ -356,8 +365,10 @@ static cvy_status print_choices(const struct tuner *t, cvy_tuning *out)
 {
     cvy_json json = {0};
     cvy_json_open(&json, NULL, '{');
+    for (int i = 0; t->opts.settled && t->opts.choices && i < t->opts.choices->count; i++, out->nchanged++)
+        cvy_json_string(&json, t->opts.choices->key[i], t->opts.choices->child[i]->text);
     for (int n = 0; n < t->graph->nnode; n++)
-        if (t->pick[n]) {
+        if (t->pick[n] && (!t->opts.settled || cvy_keys_find(t->opts.settled, t->graph->node[n]->name) < 0)) {
             cvy_json_string(&json, t->graph->node[n]->name, t->pick[n]->name);
             out->nchanged++;
         }
@@ -380,9 +391,11 @@ static cvy_status tune(struct tuner *t, cvy_tuning *out)
     t->opts.offers = t->opts.offers ? t->opts.offers : t->own_offers;
     for (int i = 0; i < vars->count; i++)
         t->saved[i] = (struct layout_of_variable){vars->at[i]->layout, vars->at[i]->layout_fixed};
+    if (t->opts.settled)
+        CVY_TRY(cvy_lowered_name(t->graph, t->opts.choices, t->pick));
     CVY_TRY(cvy_lowered_create(t->graph, &t->opts, &t->lowered));
     CVY_TRY(price_lowered(t, t->lowered, &t->price));
-    if (!t->opts.choices) {
+    if (!t->opts.choices || t->opts.settled) {
         CVY_TRY(search(t));
         CVY_TRY(print_choices(t, out));
     }

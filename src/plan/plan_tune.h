@@ -15,7 +15,8 @@ typedef enum {
 } cvy_planning;
 
 typedef struct cvy_tuning {
-    char *choices; /* JSON, node name -> kernel; NULL: by preference. The caller frees it with cvy_mem_free */
+    char *choices; /* JSON, node name -> kernel, those of opts->choices among them; NULL: by preference. The caller
+                      frees it with cvy_mem_free */
     double micro_ms, update_ms; /* sum of the times of the calls of one micro-batch, and of the update */
     int ncall, nunknown;        /* number of calls that take time; how many of them have no known time */
     int nmeasured;              /* number of times that were measured now */
@@ -23,7 +24,8 @@ typedef struct cvy_tuning {
     double seconds;             /* duration of the tuning */
 } cvy_tuning;
 
-/* If opts->choices are given, it only predicts their time. It leaves the layouts of variables as they were. */
+/* If opts->choices are given without opts->settled, it only predicts their time. It leaves the layouts of variables as
+ * they were. */
 cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planning how, cvy_wisdom *wisdom,
                          cvy_tuning *out);
 /* Prints a table of the candidates of each node: which one is taken, their times if known, and why others do not

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "program/program.h"
+#include "program/program_tune.h"
 
 static const char *kernel_of(const cvy_call *call)
 {
@@ -88,15 +89,32 @@ static cvy_status print_all(const cvy_program *p, cvy_json *json)
 
 /* ---- printing ---- */
 
-cvy_status cvy_program_choices_json(const cvy_program *p, int task, cvy_json *json)
+/* Adds the nodes of a task that are not among those seen. */
+static cvy_status print_task(const cvy_program *p, int task, cvy_index *seen, cvy_json *json)
 {
     const cvy_lowered *u = lowered_of(p, task);
+    for (int i = 0; i < u->ncall; i++) {
+        const cvy_call *call = &u->call[i];
+        if (!has_kernel(call) || cvy_index_find(seen, call->node->name) >= 0)
+            continue;
+        cvy_json_string(json, call->node->name, kernel_of(call));
+        CVY_TRY(cvy_index_add(seen, call->node->name, 0));
+    }
+    return CVY_OK;
+}
+
+/* With turns, the nodes of all of them. */
+cvy_status cvy_program_choices_json(const cvy_program *p, int task, cvy_json *json)
+{
+    cvy_index seen = {0};
     if (task == 0 && p->pipeline.choices)
         return print_all(p, json);
-    for (int i = 0; i < u->ncall; i++)
-        if (has_kernel(&u->call[i]))
-            cvy_json_string(json, u->call[i].node->name, kernel_of(&u->call[i]));
-    return CVY_OK;
+    cvy_status status = print_task(p, task, &seen, json);
+    for (int i = 0; i < p->ntask && p->task[task]->label && status == CVY_OK; i++)
+        if (i != task && cvy_program_is_turn(p, i))
+            status = print_task(p, i, &seen, json);
+    cvy_index_free(&seen);
+    return status;
 }
 
 void cvy_program_cut_json(const cvy_program *p, cvy_json *json)

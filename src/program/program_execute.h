@@ -22,6 +22,17 @@ static inline double cvy_step_time_axis(const cvy_step_time *time, cvy_comm_axis
     return axis == CVY_COMM_DATA ? rest : time->beside[axis];
 }
 
+/* Adds the times of another task, which ran after it. */
+static inline void cvy_step_time_join(cvy_step_time *sum, const cvy_step_time *more)
+{
+    sum->total += more->total;
+    sum->exposed_comm += more->exposed_comm;
+    sum->hidden_comm += more->hidden_comm;
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        sum->beside[a] += more->beside[a];
+    sum->bubble += more->bubble;
+}
+
 /* Adds time that was spent outside of instructions. */
 static inline void cvy_step_time_add(cvy_step_time *time, cvy_comm_axis axis, double seconds)
 {

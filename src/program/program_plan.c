@@ -269,23 +269,29 @@ size_t cvy_program_arena_offset(const cvy_program *p, const cvy_program_task *s)
     return head;
 }
 
-/* The graph of the largest share of the first step. Kernels are chosen for it; other graphs take them by node name, if
- * they apply. */
-static cvy_status first_graph(cvy_program *p, cvy_graph **out)
+/* The graph of the largest share of a task. Kernels are chosen for the first task and the other turns of its step;
+ * other graphs take them by node name, if they apply. */
+static cvy_status largest_graph(cvy_program *p, int task, cvy_graph **out)
 {
-    const cvy_batch largest = batch_of(p, p->task[0], 0, 1);
+    const cvy_batch largest = batch_of(p, p->task[task], 0, 1);
     p->pipeline.plans_largest = 1;
-    const cvy_status status = build_graph(p, p->task[0], &largest, out);
+    const cvy_status status = build_graph(p, p->task[task], &largest, out);
     p->pipeline.plans_largest = 0;
     return status;
+}
+
+static cvy_status first_graph(cvy_program *p, cvy_graph **out)
+{
+    return largest_graph(p, 0, out);
 }
 
 static cvy_status choose_kernels(cvy_program *p)
 {
     const cvy_plan_opts opts = plan_opts(p);
     /* A deterministic program chooses by preference alone: measured times may lead to other choices elsewhere. */
-    return cvy_kernels_are_reference(&opts.kernels) || p->update.shape.shards ? CVY_OK
-                                                                              : cvy_program_tune(p, &opts, first_graph);
+    return cvy_kernels_are_reference(&opts.kernels) || p->update.shape.shards
+               ? CVY_OK
+               : cvy_program_tune(p, &opts, largest_graph);
 }
 
 static cvy_status cut(cvy_program *p)

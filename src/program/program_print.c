@@ -9,6 +9,7 @@
 #include "base/machine/base_machine.h"
 #include "program/program.h"
 #include "program/program_reduce.h"
+#include "program/program_tune.h"
 
 static void add_machine(const cvy_program *p, cvy_json *json)
 {
@@ -47,7 +48,7 @@ static void add_turns(const cvy_program *p, int task, cvy_json *json)
     cvy_json_open(json, "turns", '[');
     for (int i = 0; i < p->ntask; i++) {
         const cvy_program_task *s = p->task[i];
-        if (!s->label || s->batch != p->task[task]->batch)
+        if (!cvy_program_is_turn(p, i))
             continue;
         cvy_json_open(json, NULL, '{');
         cvy_json_string(json, "label", s->label);

@@ -38,18 +38,72 @@ static cvy_planning planning_of(const cvy_program *p)
     return p->kernel.choices ? CVY_PLANNING_ESTIMATE : p->kernel.planning;
 }
 
-static cvy_status tune_graph(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+int cvy_program_is_turn(const cvy_program *p, int task)
 {
+    return p->task[task]->label && p->task[task]->batch == p->task[0]->batch;
+}
+
+static cvy_status settle(const cvy_graph *graph, cvy_keys *settled)
+{
+    int number = 0;
+    for (int n = 0; n < graph->nnode; n++)
+        if (!graph->node[n]->removed)
+            CVY_TRY(cvy_keys_add(settled, graph->node[n]->name, &number));
+    return CVY_OK;
+}
+
+/* Adds what was found for a later turn. Its choices replace the earlier ones, which are among them. */
+static void add_tuning(cvy_tuning *sum, cvy_tuning *more)
+{
+    cvy_mem_free(&sum->choices);
+    sum->choices = more->choices;
+    sum->nchanged = more->nchanged;
+    sum->nmeasured += more->nmeasured;
+    sum->seconds += more->seconds;
+}
+
+/* Chooses kernels for one task. settled: the nodes of the tasks before, to which it adds those of this task. */
+static cvy_status tune_task(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make, int task,
+                            cvy_keys *settled)
+{
+    cvy_plan_opts own = *opts;
+    cvy_tuning tuning = {0};
+    cvy_tree *before = NULL;
     cvy_graph *graph = NULL;
-    CVY_TRY(make(p, &graph));
-    const cvy_status status = cvy_plan_tune(graph, opts, planning_of(p), p->kernel.wisdom, &p->kernel.tuning);
+    if (task > 0) {
+        const char *text = p->kernel.tuning.choices;
+        if (text)
+            CVY_TRY(cvy_tree_parse_text(p->pool, "choices of earlier turns", text, strlen(text), &before));
+        own.choices = before;
+        own.settled = settled;
+    }
+    CVY_TRY(make(p, task, &graph));
+    cvy_status status = cvy_plan_tune(graph, &own, planning_of(p), p->kernel.wisdom, &tuning);
+    if (status == CVY_OK && task == 0)
+        p->kernel.tuning = tuning;
+    else if (status == CVY_OK)
+        add_tuning(&p->kernel.tuning, &tuning);
+    if (status == CVY_OK)
+        status = settle(graph, settled);
     cvy_graph_destroy(&graph);
+    return status;
+}
+
+static cvy_status tune_tasks(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make)
+{
+    const int ntask = p->kernel.choices || !cvy_program_is_turn(p, 0) ? 1 : p->ntask;
+    cvy_keys settled = {0};
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < ntask && status == CVY_OK; i++)
+        if (i == 0 || cvy_program_is_turn(p, i))
+            status = tune_task(p, opts, make, i, &settled);
+    cvy_keys_free(&settled);
     p->kernel.tuned = status == CVY_OK;
     return status;
 }
 
 /* If no times are known and nothing is to be measured, the order of preference decides, at no cost. */
-static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make)
 {
     if (!p->kernel.wisdom)
         CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->kernel.wisdom));
@@ -57,7 +111,7 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
         cvy_log(p->context, CVY_LOG_WARN, "%s", p->kernel.wisdom->warning);
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
         return CVY_OK;
-    CVY_TRY(tune_graph(p, opts, make));
+    CVY_TRY(tune_tasks(p, opts, make));
     if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */
         cvy_log(p->context, CVY_LOG_WARN,
                 "wisdom could not be saved: %s; set CONVOY_WISDOM to a file that can be written, or to off",
@@ -66,26 +120,17 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     return CVY_OK;
 }
 
-typedef cvy_status tune_fn(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make);
-
 struct tune_work {
     cvy_program *p;
     const cvy_plan_opts *opts;
-    cvy_make_graph_fn make;
-    tune_fn *tune;
+    cvy_make_task_graph_fn make;  /* for cvy_program_tune() */
+    cvy_make_graph_fn make_stage; /* for cvy_program_tune_stages() */
 };
 
-static cvy_status do_work(void *user)
+static cvy_status tune_work(void *user)
 {
     const struct tune_work *w = user;
-    return w->tune(w->p, w->opts, w->make);
-}
-
-static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make,
-                                          tune_fn *tune)
-{
-    struct tune_work work = {p, opts, make, tune};
-    return cvy_comm_while_others_sleep(p->context->comm, do_work, &work);
+    return tune_here(w->p, w->opts, w->make);
 }
 
 static cvy_status parse_choices(cvy_program *p, const char *text)
@@ -159,12 +204,12 @@ static cvy_status share_times(cvy_program *p)
     return cvy_comm_agree(comm, status);
 }
 
-cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make)
 {
     cvy_comm *comm = p->context->comm;
     cvy_status status = CVY_OK;
     if (comm->nranks > 1 && !comm->pretended && planning_of(p) != CVY_PLANNING_ESTIMATE)
-        status = tune_while_others_sleep(p, opts, make, tune_here);
+        status = cvy_comm_while_others_sleep(comm, tune_work, &(struct tune_work){p, opts, make, NULL});
     else if (cvy_comm_decides(comm))
         status = tune_here(p, opts, make);
     CVY_TRY(cvy_comm_agree(comm, status));
@@ -202,6 +247,12 @@ static cvy_status price_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_ma
     return status;
 }
 
+static cvy_status stage_work(void *user)
+{
+    const struct tune_work *w = user;
+    return price_stages(w->p, w->opts, w->make_stage);
+}
+
 /* A program that is only planned for a prediction needs the times of its own stage. */
 static cvy_status price_own_stage(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
@@ -217,7 +268,7 @@ cvy_status cvy_program_tune_stages(cvy_program *p, const cvy_plan_opts *opts, cv
     if (!p->kernel.by_clock || p->pipeline.grid.nstages == 1 || p->kernel.planning == CVY_PLANNING_ESTIMATE)
         return CVY_OK;
     if (comm->nranks > 1)
-        status = tune_while_others_sleep(p, opts, make, price_stages);
+        status = cvy_comm_while_others_sleep(comm, stage_work, &(struct tune_work){p, opts, NULL, make});
     else
         status = price_stages(p, opts, make);
     CVY_TRY(cvy_comm_agree(comm, status));

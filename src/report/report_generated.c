@@ -31,7 +31,7 @@ static cvy_status read_list(cvy_report *r, const cvy_tree *tree, const char *key
 static cvy_status add_bands(cvy_report *r, struct comparison *c)
 {
     double **const band[] = {&c->low[0], &c->high[0], &c->low[1], &c->high[1], &c->ratio, &c->below, &c->above};
-    for (int i = 0; i < (int)(sizeof band / sizeof *band); i++)
+    for (int i = 0; i < CVY_COUNT(band); i++)
         CVY_TRY(cvy_pool_alloc(r->pool, sizeof **band[i] * (size_t)c->n, band[i]));
     for (int64_t i = 0; i < c->n; i++) {
         for (int set = 0; set < SETS; set++) {
@@ -193,6 +193,8 @@ static void moments(cvy_report *r)
         return;
     read_comparison(r, tree, &c);
     c.n = CVY_MIN(c.n, name->count);
+    if (c.n < 1)
+        return;
     cvy_text_add(&r->html, "<figure class=\"half\"><figcaption><b>Moments of the pixels</b><span>mean over the maps ± "
                            "standard deviation between them; difference in standard errors of the means"
                            "</span></figcaption><table class=\"compare\"><thead><tr><th></th><td>generated</td>"

@@ -164,6 +164,13 @@ static int wants_coverage(const cvy_score_opts *o)
 
 /* ---- the choice ---- */
 
+/* Whether outputs are maps, [C, H, W] or [H, W], which have a power spectrum. */
+static int is_map(const cvy_shape *output)
+{
+    return (output->ndim == 2 || output->ndim == 3) && output->dim[output->ndim - 2] >= 2 &&
+           output->dim[output->ndim - 1] >= 2;
+}
+
 int cvy_score_imitates(const cvy_job *job, const cvy_dataset_info *data)
 {
     return data->target_is_input && job->train.nturn > 0;
@@ -224,8 +231,8 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
         {"nll", nclasses > 1 && all},
         {"brier", nclasses > 1 && all},
         {"ece", nclasses > 1 && all},
-        {"power_spectrum", imitates && is_usual && o->output->ndim >= 2},
-        {"power_spectrum_within", imitates && all && o->output->ndim >= 2},
+        {"power_spectrum", imitates && is_usual && is_map(o->output)},
+        {"power_spectrum_within", imitates && all && is_map(o->output)},
         {"pixel_histogram", imitates && is_usual},
         {"pixel_histogram_within", imitates && all},
         {"diversity", imitates && is_usual},

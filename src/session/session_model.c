@@ -509,6 +509,10 @@ cvy_status cvy_job_turn_opts(const cvy_job *job, int turn, cvy_training_opts *op
 {
     const cvy_job_turn *t = &job->train.turn[turn];
     cvy_training_opts o = *opts;
+    char *label = NULL;
+    CVY_TRY(cvy_pool_printf(job->pool, &label, "train.turns: turn %d (%s)", turn + 1,
+                            t->losses ? t->losses : "all losses"));
+    o.label = label;
     o.losses = t->losses;
     o.trains = t->train;
     o.clip_weights = t->clip_weights;
@@ -519,6 +523,12 @@ cvy_status cvy_job_turn_opts(const cvy_job *job, int turn, cvy_training_opts *op
     }
     *opts = o;
     return CVY_OK;
+}
+
+double cvy_job_turn_lr(const cvy_job *job, int turn)
+{
+    const cvy_job_turn *t = &job->train.turn[turn];
+    return t->lr_mult * (t->optimizer ? t->lr : job->train.lr);
 }
 
 /* ---- groups of weights ---- */

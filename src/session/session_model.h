@@ -46,6 +46,8 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
 cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out);
 /* Changes the options of the job into those of a turn of train.turns, which count from 0. */
 cvy_status cvy_job_turn_opts(const cvy_job *job, int turn, cvy_training_opts *opts);
+/* The learning rate of a turn where that of the job is train.lr: before the schedule. */
+double cvy_job_turn_lr(const cvy_job *job, int turn);
 /* Applies train.groups, and the choice of weights that decay, to each variable before the passes run. The job must live
  * until the program is planned. */
 void cvy_job_group_variables(const cvy_job *job, cvy_program *program);

@@ -16,10 +16,18 @@ typedef struct cvy_bench {
     cvy_bench_opts opts;
     cvy_dataset_info data;
     cvy_program_task *step;
-    int number;                 /* index of the task in the program */
-    int has_grid;               /* `parallel: auto` has been looked at */
-    int64_t nstep;              /* steps so far; counted only if the update mode flushes after a number of steps */
-    int64_t foreseen[CVY_AXES]; /* with opts.foresee: the lengths of the axes of the job's grid */
+    int number;      /* index of the task in the program; of the first turn */
+    int takes_turns; /* whether a step takes the turns of train.turns, or trains all weights by all losses */
+    struct cvy_bench_turn {
+        int number; /* of its task */
+        int64_t every;
+        double lr_mult;
+    } turn[CVY_TURNS_MAX]; /* [nturn]; without turns there is one */
+    int nturn;
+    cvy_step_time time;               /* of the latest step, the sum over its turns */
+    int has_grid;                     /* `parallel: auto` has been looked at */
+    int64_t nstep;                    /* steps so far */
+    int64_t foreseen[CVY_AXES];       /* with opts.foresee: the lengths of the axes of the job's grid */
     int64_t batch, steps, node_steps; /* global batch; timed steps; timed steps for which node_s is kept */
     /* planning time; speed of a matrix product on all ranks, NaN: not measured */
     double plan_s, peak_flop_per_s;
@@ -27,7 +35,8 @@ typedef struct cvy_bench {
     double bytes_wire;
     /* loss of the first step, with warm-up, and of the last step; NaN without losses */
     double loss_first, loss_last;
-    double *step_s, *comm_s, *hidden_s, *node_s; /* one value per timed step; node_s: [node_steps, instructions] */
+    /* one value per timed step; node_s: [node_steps, instructions of all turns] */
+    double *step_s, *comm_s, *hidden_s, *node_s;
     double *busy_s, *busy_min_s;   /* time of a step without exposed communication: slowest rank, fastest rank */
     double *slowest_s;             /* time of a step spent waiting for the slowest rank, mean over the ranks */
     double *axis_s[CVY_COMM_AXES]; /* the parts of comm_s on each axis of the process grid, each the largest */
@@ -94,5 +103,17 @@ int cvy_node_multiplies(const cvy_node *node);
 /* Measures the speed of a large matrix product (a fully connected layer's forward step) on all ranks at once, in
  * operations per second. It repeats the product for about 0.1 s and takes the fastest run of each rank. */
 cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out);
+
+/* ---- study_turns.c ---- */
+/* Adds the turns of the job to the program. CVY_E_CONFIG: they do not go with the update mode or the grid. */
+cvy_status cvy_bench_add_turns(cvy_bench *b, const cvy_training_opts *opts);
+/* The task of a turn. */
+cvy_program_task *cvy_bench_task(const cvy_bench *b, int turn);
+/* Runs the turns that are due in step b->nstep, and adds their times to b->time. */
+cvy_status cvy_bench_take_turns(cvy_bench *b);
+/* The work of a step of this rank, a mean over the steps. */
+cvy_work cvy_bench_work(const cvy_bench *b);
+/* The number of instructions of the first nturn turns. */
+int cvy_bench_ninstr(const cvy_bench *b, int nturn);
 
 #endif

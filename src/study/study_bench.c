@@ -151,9 +151,9 @@ void cvy_bench_close(cvy_bench *b)
 /* ---- synthetic rows ---- */
 
 /* Whether a table is looked up with the numbers of a feed. */
-static int is_index(const cvy_bench *b, const char *feed)
+static int is_index(const cvy_plan *plan, const char *feed)
 {
-    const cvy_graph *g = b->step->plan->lowered[0]->graph;
+    const cvy_graph *g = plan->lowered[0]->graph;
     const cvy_value *value = cvy_graph_find(g, feed);
     for (int n = 0; n < g->nnode; n++)
         if ((g->node[n]->op->flags & CVY_OP_INDICES) && g->node[n]->src[0] == value)
@@ -163,14 +163,15 @@ static int is_index(const cvy_bench *b, const char *feed)
 
 /* Fills values with mean 0 and variance 1, labels below the number of classes, indices of 0, and weights of 1. The rows
  * are the same for any number of ranks. */
-static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t first_row)
+static void fill_feed(const cvy_bench *b, const cvy_plan *plan, const cvy_plan_feed *feed, int64_t first_row)
 {
     const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
     const cvy_rng rng = cvy_rng_make(1, feed->name, 0, 0);
     cvy_tile tile;
     const cvy_shape part = cvy_feed_part(feed, &tile);
     const int64_t elems = cvy_shape_elems(&part), whole = cvy_shape_elems(&tile.whole), n = feed->shape.dim[0] * elems;
-    const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64, is_zero = is_index(b, feed->name);
+    const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64,
+              is_zero = is_index(plan, feed->name);
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = (first_row + i / elems) * whole + cvy_tile_index(&tile, &part, i % elems);
         if (is_zero)
@@ -188,10 +189,12 @@ static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t fir
 
 static void fill_feeds(const cvy_bench *b)
 {
-    cvy_plan *plan = b->step->plan;
-    for (int i = 0; i < plan->feeds.count; i++)
-        if (!plan->feeds.feed[i].per_step)
-            fill_feed(b, &plan->feeds.feed[i], b->step->split.first_row);
+    for (int k = 0; k < b->nturn; k++) {
+        const cvy_program_task *task = cvy_bench_task(b, k);
+        for (int i = 0; i < task->plan->feeds.count; i++)
+            if (!task->plan->feeds.feed[i].per_step)
+                fill_feed(b, task->plan, &task->plan->feeds.feed[i], task->split.first_row);
+    }
 }
 
 /* ---- the program ---- */
@@ -231,8 +234,14 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     memcpy(s->program->pipeline.foreseen, b->foreseen, sizeof b->foreseen);
     CVY_TRY(cvy_job_batch(s->job, forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);
-    return cvy_job_translate(forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
-                                     : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number));
+    if (b->takes_turns && !forward && s->job->train.nturn > 0)
+        return cvy_bench_add_turns(b, &training);
+    CVY_TRY(cvy_job_translate(forward
+                                  ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
+                                  : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number)));
+    b->turn[0] = (struct cvy_bench_turn){.number = b->number, .every = 1, .lr_mult = 1};
+    b->nturn = 1;
+    return CVY_OK;
 }
 
 cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off)
@@ -259,6 +268,7 @@ cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, cvy_b
 {
     cvy_bench b;
     cvy_status status = cvy_bench_open(context, opts, &b);
+    b.takes_turns = 1;
     if (status == CVY_OK)
         status = cvy_bench_plan(&b, NULL, NULL);
     if (status == CVY_OK)

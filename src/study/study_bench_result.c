@@ -210,7 +210,7 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
 {
     const cvy_program *p = b->session.program;
     cvy_comm *comm = b->session.context->comm;
-    const cvy_work mine = cvy_step_work(b->step->plan);
+    const cvy_work mine = cvy_bench_work(b);
     double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2], predicted_ms = 0;
     cvy_bench_result r = {.parameters = count_parameters(p->vars),
                           .loss_first = b->loss_first,
@@ -228,7 +228,7 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
     r.macs = llround(sums[1] / (double)b->batch);
     r.peak_rss_bytes = sums[2];
     r.peak_rss_bytes_largest_rank = largest;
-    if (cvy_program_predict(p, b->number, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
+    if (b->nturn == 1 && cvy_program_predict(p, b->number, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
         r.predicted_ms = predicted_ms;
     CVY_TRY(CVY_RESULT_CHECK(cvy_bench_result, result_out));
     cvy_result_write(result_out, &r, sizeof r);

@@ -19,8 +19,10 @@ cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
     const double begin = cvy_clock_s();
     const struct cvy_job_update *update = &b->session.job->update;
     const int updates = b->opts.mode != CVY_BENCH_FORWARD_BACKWARD;
-    CVY_TRY(cvy_program_step(b->session.program, b->number, b->session.job->train.lr));
-    if (updates && update->def->flush_every && ++b->nstep % update->def->flush_every(update->options) == 0)
+    b->time = (cvy_step_time){0};
+    CVY_TRY(cvy_bench_take_turns(b));
+    b->nstep++;
+    if (updates && update->def->flush_every && b->nstep % update->def->flush_every(update->options) == 0)
         CVY_TRY(cvy_program_flush(b->session.program));
     *seconds_out = cvy_clock_s() - begin;
     return CVY_OK;
@@ -31,10 +33,13 @@ cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
     cvy_comm *comm = b->session.context->comm;
     const int forward = b->opts.mode == CVY_BENCH_FORWARD, own = b->opts.mode == CVY_BENCH_FORWARD_BACKWARD;
     double sum = forward ? NAN : 0;
-    for (int i = 0; i < b->step->nloss && !forward; i++) {
-        double loss = 0;
-        CVY_TRY(cvy_program_loss(b->session.program, b->number, b->step->loss[i].name, &loss));
-        sum += own ? loss * (double)b->step->plan->rows / (double)b->batch : loss;
+    for (int k = 0; k < b->nturn && !forward; k++) {
+        const cvy_program_task *task = cvy_bench_task(b, k);
+        for (int i = 0; i < task->nloss; i++) {
+            double loss = 0;
+            CVY_TRY(cvy_program_loss(b->session.program, b->turn[k].number, task->loss[i].name, &loss));
+            sum += own ? loss * (double)task->plan->rows / (double)b->batch : loss;
+        }
     }
     *loss_out = sum;
     return own ? comm->ops->allreduce(comm, loss_out, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
@@ -92,19 +97,23 @@ static cvy_status compare_ranks(cvy_bench *b)
 
 static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
 {
-    const cvy_plan *plan = b->step->plan;
+    const int ninstr = cvy_bench_ninstr(b, b->nturn);
     CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
-    b->comm_s[i] = b->step->time.exposed_comm;
-    b->hidden_s[i] = b->step->time.hidden_comm;
-    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->step->time.total - b->step->time.exposed_comm;
+    b->comm_s[i] = b->time.exposed_comm;
+    b->hidden_s[i] = b->time.hidden_comm;
+    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->time.total - b->time.exposed_comm;
     for (int a = 0; a < CVY_COMM_AXES; a++)
-        b->axis_s[a][i] = cvy_step_time_axis(&b->step->time, (cvy_comm_axis)a);
-    b->bubble_s[i] = b->step->time.bubble;
-    b->own.total += b->step->time.total;
-    b->own.exposed_comm += b->step->time.exposed_comm;
-    b->own.bubble += b->step->time.bubble;
-    for (int k = 0; i < node_steps_max && k < plan->ninstr; k++)
-        b->node_s[i * plan->ninstr + k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
+        b->axis_s[a][i] = cvy_step_time_axis(&b->time, (cvy_comm_axis)a);
+    b->bubble_s[i] = b->time.bubble;
+    b->own.total += b->time.total;
+    b->own.exposed_comm += b->time.exposed_comm;
+    b->own.bubble += b->time.bubble;
+    for (int turn = 0; i < node_steps_max && turn < b->nturn; turn++) {
+        const cvy_plan *plan = cvy_bench_task(b, turn)->plan;
+        double *to = b->node_s + i * ninstr + cvy_bench_ninstr(b, turn);
+        for (int k = 0; k < plan->ninstr; k++)
+            to[k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
+    }
     return CVY_OK;
 }
 
@@ -118,8 +127,8 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
         CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, figures[i]));
     for (int a = 0; a < CVY_COMM_AXES; a++)
         CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, &b->axis_s[a]));
-    CVY_TRY(
-        cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * b->step->plan->ninstr), &b->node_s));
+    CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * cvy_bench_ninstr(b, b->nturn)),
+                          &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
     const int64_t sent_bytes = cvy_program_sent_bytes(b->session.program);
     const double begin_s = cvy_clock_s();

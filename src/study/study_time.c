@@ -29,8 +29,10 @@ struct row { /* a layer, or instructions that belong to no layer */
     double longest_ms[NPART];
 };
 
-struct table {
+struct table { /* of a turn */
     const cvy_bench *b;
+    const cvy_program_task *task;
+    int first;        /* its first instruction among those of all turns */
     double *instr_ms; /* median of each instruction */
     struct row *row;
     int count, room;
@@ -174,7 +176,7 @@ static double bytes_of(const cvy_plan *plan, const cvy_instr *instr)
 
 static cvy_status add_instr(struct table *t, int i)
 {
-    const cvy_plan *plan = t->b->step->plan;
+    const cvy_plan *plan = t->task->plan;
     const cvy_instr *instr = &plan->instr[i];
     const cvy_node *node = instr->call ? instr->call->node : NULL;
     const int part = part_of(plan, instr),
@@ -207,13 +209,13 @@ static cvy_status add_instr(struct table *t, int i)
 static cvy_status take_medians(struct table *t)
 {
     const cvy_bench *b = t->b;
-    const int n = b->step->plan->ninstr;
+    const int n = t->task->plan->ninstr, all = cvy_bench_ninstr(b, b->nturn);
     double *column = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *column * (size_t)b->node_steps, &column));
     const cvy_status status = cvy_mem_alloc(sizeof *t->instr_ms * (size_t)n, &t->instr_ms);
     for (int i = 0; i < n && status == CVY_OK; i++) {
         for (int64_t s = 0; s < b->node_steps; s++)
-            column[s] = b->node_s[s * n + i];
+            column[s] = b->node_s[s * all + t->first + i];
         t->instr_ms[i] = 1e3 * cvy_median(column, b->node_steps);
     }
     cvy_mem_free(&column);
@@ -231,14 +233,23 @@ static void sort_rows(struct table *t)
         }
 }
 
-static cvy_status make_table(const cvy_bench *b, struct table *t)
+static cvy_status make_table(const cvy_bench *b, int turn, struct table *t)
 {
-    *t = (struct table){.b = b, .step_ms = 1e3 * cvy_median(b->step_s, b->steps)};
+    *t = (struct table){.b = b,
+                        .task = cvy_bench_task(b, turn),
+                        .first = cvy_bench_ninstr(b, turn),
+                        .step_ms = 1e3 * cvy_median(b->step_s, b->steps)};
     CVY_TRY(take_medians(t));
-    for (int i = 0; i < b->step->plan->ninstr; i++)
+    for (int i = 0; i < t->task->plan->ninstr; i++)
         CVY_TRY(add_instr(t, i));
     sort_rows(t);
     return CVY_OK;
+}
+
+static void free_table(struct table *t)
+{
+    cvy_mem_free(&t->instr_ms);
+    cvy_mem_free(&t->row);
 }
 
 /* ---- totals by operator ---- */
@@ -335,9 +346,10 @@ static void print_totals(const struct table *t, cvy_text *out)
                  100 - 100 * multiplying / all);
     cvy_text_add(out,
                  "forward %.3f ms, backward %.3f ms (data %.3f, weights %.3f), update %.3f ms; sum of the medians %.3f "
-                 "ms, median step %.3f ms\n",
+                 "ms, median step %.3f ms%s\n",
                  t->ms[FORWARD], t->ms[BACKWARD_DATA] + t->ms[BACKWARD_WEIGHTS], t->ms[BACKWARD_DATA],
-                 t->ms[BACKWARD_WEIGHTS], t->ms[UPDATE], t->all_ms, t->step_ms);
+                 t->ms[BACKWARD_WEIGHTS], t->ms[UPDATE], t->all_ms, t->step_ms,
+                 t->b->nturn > 1 ? " with all turns" : "");
 }
 
 static void print_head(const struct table *t, double flop, cvy_text *out)
@@ -377,14 +389,18 @@ static cvy_status print_table(const struct table *t, cvy_text *to)
     cvy_text_add(&out, "\n");
     if (grid_of(t->b)->nstages > 1)
         print_stage(t->b, &out);
+    if (t->task->label)
+        cvy_text_add(&out, "%s\n", t->task->label);
     cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %8s  %s\n", "layer", "operator", "output",
                  "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "MB",
                  "kernels: forward, backward data, backward weights");
     for (int i = 0; i < t->count; i++)
         print_row(t, &t->row[i], &out);
     print_totals(t, &out);
-    *to = out;
-    return out.status;
+    if (out.status == CVY_OK)
+        cvy_text_add_bytes(to, out.data, out.bytes);
+    cvy_text_free(&out);
+    return out.status == CVY_OK ? to->status : out.status;
 }
 
 /* ---- for programs ---- */
@@ -439,7 +455,7 @@ static void add_totals(const struct table *t, cvy_json *json)
 /* Adds all instructions of the plan in their order. */
 static void add_instructions(const struct table *t, cvy_json *json)
 {
-    const cvy_plan *plan = t->b->step->plan;
+    const cvy_plan *plan = t->task->plan;
     cvy_json_open(json, "instructions", '[');
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
@@ -465,6 +481,27 @@ static void add_layers(const struct table *t, cvy_json *json)
     add_instructions(t, json);
 }
 
+/* The tables of all turns. t: that of the first. */
+static cvy_status add_turns(const struct table *t, cvy_json *json)
+{
+    cvy_status status = CVY_OK;
+    if (t->b->nturn == 1)
+        return CVY_OK;
+    cvy_json_open(json, "turns", '[');
+    for (int k = 0; k < t->b->nturn && status == CVY_OK; k++) {
+        struct table own = {0};
+        status = make_table(t->b, k, &own);
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "label", own.task->label);
+        if (status == CVY_OK)
+            add_layers(&own, json);
+        cvy_json_close(json, '}');
+        free_table(&own);
+    }
+    cvy_json_close(json, ']');
+    return status;
+}
+
 static cvy_status print_json(const struct table *t, double flop, cvy_text *to)
 {
     cvy_bench_result times = {.size = sizeof times};
@@ -475,9 +512,10 @@ static cvy_status print_json(const struct table *t, double flop, cvy_text *to)
     cvy_bench_add_times(&times, &json);
     if (grid_of(t->b)->nstages == 1)
         add_layers(t, &json);
+    const cvy_status status = add_turns(t, &json);
     cvy_json_close(&json, '}');
     *to = json.text;
-    return json.text.status;
+    return status == CVY_OK ? json.text.status : status;
 }
 
 static cvy_status print_stage_json(const struct table *t, cvy_text *to)
@@ -506,17 +544,22 @@ static cvy_status print_part(const cvy_bench *b, int is_json, double flop, cvy_t
     struct table t = {0};
     if (grid->data_rank != 0)
         return CVY_OK;
-    cvy_status status = make_table(b, &t);
-    if (status == CVY_OK && (grid->nstages > 1 || !is_json))
-        status = is_json ? print_stage_json(&t, part) : print_table(&t, part);
+    cvy_status status = make_table(b, 0, &t);
+    if (status == CVY_OK && grid->nstages > 1 && is_json)
+        status = print_stage_json(&t, part);
+    for (int k = 0; k < b->nturn && status == CVY_OK && !is_json; k++) {
+        free_table(&t);
+        status = make_table(b, k, &t);
+        if (status == CVY_OK)
+            status = print_table(&t, part);
+    }
     if (status == CVY_OK && grid->all->rank == 0) {
         if (is_json)
             status = print_json(&t, flop, head);
         else
             print_head(&t, flop, head);
     }
-    cvy_mem_free(&t.instr_ms);
-    cvy_mem_free(&t.row);
+    free_table(&t);
     return status == CVY_OK ? head->status : status;
 }
 
@@ -562,7 +605,7 @@ static cvy_status report(const cvy_bench *b, const char *how, char **text_out)
 {
     cvy_comm *comm = b->session.context->comm;
     const int is_json = strcmp(how, "json") == 0;
-    double flop = cvy_step_work(b->step->plan).flop;
+    double flop = cvy_bench_work(b).flop;
     cvy_text head = {0}, part = {0};
     CVY_TRY(comm->ops->allreduce(comm, &flop, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
     cvy_status status = cvy_comm_agree(comm, print_part(b, is_json, flop, &head, &part));
@@ -581,6 +624,7 @@ cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const 
     cvy_bench b;
     *text_out = NULL;
     cvy_status status = cvy_bench_open(context, opts, &b);
+    b.takes_turns = 1;
     if (status == CVY_OK)
         cvy_job_update_in_sync(b.session.job); /* a row must be the time of one step, from forward to update */
     if (status == CVY_OK)

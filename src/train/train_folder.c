@@ -246,6 +246,7 @@ static cvy_status restore_sums(cvy_trainer *t)
     for (int i = 0; i < CVY_COUNT(sums); i++)
         if (cvy_tree_get(t->folder.resume.state, sums[i].key))
             CVY_TRY(state_real(t->folder.resume.state, sums[i].key, sums[i].to));
+    CVY_TRY(cvy_trainer_restore_turn_losses(t));
     CVY_TRY(restore_best(t));
     return restore_stop(t);
 }

@@ -61,6 +61,7 @@ static cvy_status add_state(const cvy_trainer *t, cvy_json *json)
     cvy_json_string(json, "stop_metric", job->train.stop.metric ? job->train.stop.metric : "");
     cvy_json_int(json, "stop_bad_epochs", t->state.stop_bad_epochs);
     cvy_trainer_add_pending(t, json);
+    cvy_trainer_add_turn_losses(t, json);
     cvy_json_string(json, "version", cvy_version());
     cvy_json_string(json, "time", time);
     cvy_json_close(json, '}');

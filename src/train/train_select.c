@@ -107,7 +107,7 @@ void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val)
                  "epoch %lld: generated samples differ from each other only %.2g times as much as the data, after %.2g "
                  "times before: the generator may have collapsed to few samples (mode collapse); lower the learning "
                  "rates, train the discriminator less, or continue from an earlier checkpoint",
-                 (long long)(t->step / t->order.steps_per_epoch), value, *most);
+                 (long long)((t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch), value, *most);
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", text);
         *most = 0; /* once for each fall */
     }

@@ -33,13 +33,12 @@ static cvy_status add_tasks(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_tr
 }
 
 /* A turn changes weights that the next one reads, so all ranks must have them at once. */
-static cvy_status check_mode(const cvy_trainer *t)
+cvy_status cvy_trainer_check_mode(const cvy_job *job, const cvy_program *program)
 {
-    const cvy_job *job = t->session.job;
-    const cvy_update_mode mode = t->session.program->update.def->mode;
+    const cvy_update_mode mode = program->update.def->mode;
     CVY_CHECK(mode == CVY_UPDATE_SYNC || mode == CVY_UPDATE_ZERO1, CVY_E_CONFIG,
               "%s: train.turns needs update: sync or zero1, not %s: a turn reads the weights of the turn before",
-              cvy_job_where(job, "train", "turns"), t->session.program->update.def->name);
+              cvy_job_where(job, "train", "turns"), program->update.def->name);
     CVY_CHECK(job->parallel.pipeline == 1, CVY_E_CONFIG,
               "%s: train.turns needs parallel.pipeline: 1, because turns have different layers",
               cvy_job_where(job, "train", "turns"));
@@ -196,28 +195,21 @@ cvy_status cvy_trainer_check_turns(const cvy_trainer *t)
 
 /* ---- the tasks ---- */
 
-static cvy_status set_label(const cvy_trainer *t, int turn, const cvy_training_opts *opts, const char **out)
-{
-    return cvy_pool_printf(t->session.job->pool, (char **)(uintptr_t)out, "train.turns: turn %d (%s)", turn + 1,
-                           opts->losses ? opts->losses : "all losses");
-}
-
 cvy_status cvy_trainer_add_turns(cvy_trainer *t, const cvy_training_opts *opts, int64_t tail)
 {
     const cvy_job *job = t->session.job;
     t->nturn = CVY_MAX(job->train.nturn, 1);
     CVY_TRY(cvy_pool_alloc(job->pool, sizeof *t->turn * (size_t)t->nturn, &t->turn));
     if (job->train.nturn > 0)
-        CVY_TRY(check_mode(t));
+        CVY_TRY(cvy_trainer_check_mode(job, t->session.program));
     for (int k = 0; k < t->nturn; k++) {
         const cvy_job_turn *wish = job->train.nturn > 0 ? &job->train.turn[k] : NULL;
         cvy_training_opts own = *opts;
         t->turn[k].every = wish ? wish->every : 1;
-        t->turn[k].lr_mult = !wish ? 1 : wish->lr_mult * (wish->optimizer ? wish->lr / job->train.lr : 1);
+        t->turn[k].lr_mult = wish ? cvy_job_turn_lr(job, k) / job->train.lr : 1;
         if (wish) {
             CVY_TRY(check_names(t, k));
             CVY_TRY(cvy_job_turn_opts(job, k, &own));
-            CVY_TRY(set_label(t, k, &own, &own.label));
         }
         CVY_TRY(add_tasks(t, &t->turn[k], &own, tail));
     }
@@ -238,23 +230,57 @@ cvy_row_needs cvy_trainer_row_needs(const cvy_trainer *t)
     return needs;
 }
 
+/* A field is read in part only if all turns read the same part of it, or do not read it. A turn cuts its part out of a
+ * whole field. */
+void cvy_trainer_find_parts(const cvy_trainer *t, cvy_field_part part_out[CVY_FIELD_MAX])
+{
+    const cvy_program *p = t->session.program;
+    const cvy_dataset_info *info = cvy_dataset_describe(t->session.train);
+    cvy_program_parts(p, t->task.full, info, part_out);
+    for (int k = 1; k < t->nturn; k++) {
+        cvy_field_part own[CVY_FIELD_MAX];
+        cvy_program_parts(p, t->turn[k].full, info, own);
+        for (int f = 0; f < info->nfield; f++)
+            if (cvy_plan_find_feed(p->task[t->turn[k].full]->plan, info->field[f].name) &&
+                (!own[f].is_part || !part_out[f].is_part || !cvy_shape_equal(&own[f].shape, &part_out[f].shape) ||
+                 memcmp(own[f].tile.first, part_out[f].tile.first, sizeof own[f].tile.first) != 0))
+                part_out[f] = (cvy_field_part){0};
+    }
+}
+
 /* ---- a step ---- */
 
-/* what: the loss or a gradient. word: "nan", "infinite" or "not finite". cause: where the number was computed, or
- * NULL. */
-static cvy_status fail_not_finite(const cvy_trainer *t, int64_t step, const char *what, const char *word,
-                                  const char *cause)
+/* turn: that of the loss or the gradient; NULL: of no turn in particular. what: the loss or a gradient. word: "nan",
+ * "infinite" or "not finite". cause: where the number was computed, or NULL. */
+static cvy_status fail_not_finite(const cvy_trainer *t, const cvy_trainer_turn *turn, const char *what,
+                                  const char *word, const char *cause)
 {
+    const struct cvy_job_train *train = &t->session.job->train;
+    const char *label = turn ? t->session.program->task[turn->full]->label : NULL;
+    int has_own = 0; /* weights that another turn has spoilt may be the cause */
     char saved[96] = "no checkpoint was saved yet", first[408] = "";
     if (t->save.safe_step >= 0)
         snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->save.safe_step);
     if (cause)
         snprintf(first, sizeof first, "%s; ", cause);
-    return cvy_error_set(CVY_E_NUMERIC,
-                         "%s of step %lld is %s, expected a finite number: %slower train.optimizer.lr, add a warm-up "
-                         "to train.schedule, or set"
-                         " train.clip_norm; %s",
-                         what, (long long)step, word, first, saved);
+    for (int k = 0; k < train->nturn; k++)
+        has_own |= train->turn[k].optimizer != NULL;
+    return cvy_error_set(
+        CVY_E_NUMERIC,
+        "%s%s%s of step %lld is %s, expected a finite number: %slower %s, add a warm-up to train.schedule, or set "
+        "train.clip_norm; %s",
+        label ? label : "", label ? ": " : "", what, (long long)(t->step + 1), word, first,
+        has_own ? "train.optimizer.lr, or lr in the optimizer of a turn" : "train.optimizer.lr", saved);
+}
+
+/* The first turn whose losses are not all finite; NULL: none, or their sum is too large. */
+static const cvy_trainer_turn *find_not_finite(const cvy_trainer *t)
+{
+    for (int k = 0; k < t->nturn; k++)
+        for (int i = 0; i < t->session.program->task[t->turn[k].full]->nloss; i++)
+            if (!isfinite(t->turn[k].loss[i]) && t->step % t->turn[k].every == 0)
+                return &t->turn[k];
+    return NULL;
 }
 
 /* The loss is a sum over all ranks, so all of them stop here. For workers that do not wait for each other it is the sum
@@ -264,32 +290,46 @@ static cvy_status check_loss(const cvy_trainer *t)
 {
     return isfinite(t->latest.loss)
                ? CVY_OK
-               : fail_not_finite(t, t->step + 1, "the loss", isnan(t->latest.loss) ? "nan" : "infinite", NULL);
+               : fail_not_finite(t, find_not_finite(t), "the loss", isnan(t->latest.loss) ? "nan" : "infinite", NULL);
 }
 
-/* If the loss or a gradient is not finite, the step ends before its update, and the weights are those of the previous
+/* If the loss or a gradient is not finite, the turn ends before its update, and its weights are those of the previous
  * step. */
-static cvy_status take_step(cvy_trainer *t, int step, double lr)
+static cvy_status take_step(cvy_trainer *t, const cvy_trainer_turn *turn, int task, double lr)
 {
     char cause[400];
-    const cvy_status status = cvy_program_step(t->session.program, step, lr);
+    const cvy_status status = cvy_program_step(t->session.program, task, lr);
     if (status != CVY_E_NUMERIC)
         return status;
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
-    (void)!cvy_trainer_finish_save(t,
-                                   0); /* a save in progress may complete now, so that fail_not_finite() can name it */
-    return fail_not_finite(t, t->step + 1, t->session.program->task[step]->lost, "not finite", cause);
+    /* a save in progress may complete now, so that the message can name it */
+    (void)!cvy_trainer_finish_save(t, 0);
+    return fail_not_finite(t, turn, t->session.program->task[task]->lost, "not finite", cause);
 }
 
-static cvy_status take_turn(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_rows *rows, double lr)
+/* How often the optimiser state of a turn was updated before this turn of this step: by this turn, and by all turns
+ * that train the same weights. */
+static int64_t updates_before(const cvy_trainer *t, int turn)
+{
+    const uint64_t shares = t->session.program->task[t->turn[turn].full]->shares;
+    int64_t sum = 0;
+    for (int k = 0; k < t->nturn; k++) {
+        const int64_t every = t->turn[k].every, steps = t->step + (k < turn ? 1 : 0);
+        sum += shares >> t->turn[k].full & 1 ? (steps + every - 1) / every : 0;
+    }
+    return sum;
+}
+
+static cvy_status take_turn(cvy_trainer *t, int k, const cvy_rows *rows, double lr)
 {
     cvy_session *s = &t->session;
+    cvy_trainer_turn *turn = &t->turn[k];
     const int task = cvy_order_batch(&t->order, t->step) == t->order.batch ? turn->full : turn->tail;
     const cvy_program_task *info = s->program->task[task];
     CVY_TRY(cvy_session_fill(s, task, cvy_dataset_describe(s->train), rows, t->data.part));
-    cvy_program_set_updates(s->program, task, (t->step + turn->every - 1) / turn->every);
+    cvy_program_set_updates(s->program, task, updates_before(t, k));
     cvy_program_name_samples(s->program, rows->id);
-    const cvy_status status = take_step(t, task, turn->lr_mult * lr);
+    const cvy_status status = take_step(t, turn, task, turn->lr_mult * lr);
     cvy_program_name_samples(s->program, NULL);
     CVY_TRY(status);
     for (int i = 0; i < info->nloss; i++)
@@ -298,30 +338,46 @@ static cvy_status take_turn(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_ro
     return CVY_OK;
 }
 
-static void add_time(cvy_step_time *sum, const cvy_step_time *more)
-{
-    sum->total += more->total;
-    sum->exposed_comm += more->exposed_comm;
-    sum->hidden_comm += more->hidden_comm;
-    for (int a = 0; a < CVY_COMM_AXES; a++)
-        sum->beside[a] += more->beside[a];
-    sum->bubble += more->bubble;
-}
-
 cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double lr, cvy_step_time *time)
 {
     double sum = 0;
     for (int k = 0; k < t->nturn; k++) {
-        cvy_trainer_turn *turn = &t->turn[k];
-        if (t->step % turn->every == 0) {
-            CVY_TRY(take_turn(t, turn, rows, lr));
-            add_time(time, &t->session.program->task[t->task.latest]->time);
+        const cvy_trainer_turn *turn = &t->turn[k];
+        const int is_due = t->step % turn->every == 0;
+        if (is_due) {
+            CVY_TRY(take_turn(t, k, rows, lr));
+            cvy_step_time_join(time, &t->session.program->task[t->task.latest]->time);
         }
+        /* a checkpoint of an older version has no losses of turns that are not due */
         for (int i = 0; i < t->session.program->task[turn->full]->nloss; i++)
-            sum += isnan(turn->loss[i]) && t->step % turn->every != 0 ? 0 : turn->loss[i];
+            sum += is_due || !isnan(turn->loss[i]) ? turn->loss[i] : 0;
     }
     t->latest.loss = sum;
     return check_loss(t);
+}
+
+void cvy_trainer_add_turn_losses(const cvy_trainer *t, cvy_json *json)
+{
+    cvy_json_open(json, "turn_losses", '[');
+    for (int k = 0; k < t->nturn && t->nturn > 1; k++)
+        for (int i = 0; i < t->session.program->task[t->turn[k].full]->nloss; i++)
+            cvy_json_real(json, NULL, t->turn[k].loss[i]);
+    cvy_json_close(json, ']');
+}
+
+cvy_status cvy_trainer_restore_turn_losses(cvy_trainer *t)
+{
+    const cvy_tree *list = cvy_tree_get(t->folder.resume.state, "turn_losses");
+    int n = 0;
+    for (int k = 0; k < t->nturn && t->nturn > 1; k++)
+        n += t->session.program->task[t->turn[k].full]->nloss;
+    if (!list || list->kind != CVY_TREE_LIST || list->count != n) /* of an older version, or of another job */
+        return CVY_OK;
+    for (int k = 0, at = 0; at < n; k++)
+        for (int i = 0; i < t->session.program->task[t->turn[k].full]->nloss; i++, at++)
+            if (!cvy_tree_is_null(list->child[at]))
+                CVY_TRY(cvy_tree_real(list->child[at], &t->turn[k].loss[i]));
+    return CVY_OK;
 }
 
 void cvy_trainer_log_turns(const cvy_trainer *t, cvy_json *json)

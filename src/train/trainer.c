@@ -414,7 +414,7 @@ static cvy_status loop(cvy_trainer *t)
                             .share = cvy_order_share,
                             .share_user = &t->order};
     int stopped = 0;
-    cvy_program_parts(t->session.program, t->task.full, cvy_dataset_describe(t->session.train), t->data.part);
+    cvy_trainer_find_parts(t, t->data.part);
     memcpy(opts.part, t->data.part, sizeof opts.part);
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_saver_create(t->session.context, &t->save.saver)));
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->data.loader)));

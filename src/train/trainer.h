@@ -164,6 +164,8 @@ void cvy_trainer_say(cvy_trainer *t, const char *event);
 /* Runs one training step on these rows and writes its lines to the log. */
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
 /* ---- train_turns.c: the trainings of a step ---- */
+/* Checks that turns go with the update mode and the grid. */
+cvy_status cvy_trainer_check_mode(const cvy_job *job, const cvy_program *program);
 /* Adds them to the program. tail: samples of an epoch's smaller last batch, 0: there is none. */
 cvy_status cvy_trainer_add_turns(cvy_trainer *t, const cvy_training_opts *opts, int64_t tail);
 /* Call it after planning. Returns CVY_E_CONFIG if a turn names weights that it does not train, or if turns with
@@ -175,8 +177,13 @@ cvy_status cvy_trainer_check_turns(const cvy_trainer *t);
 cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double lr, cvy_step_time *time);
 /* Adds the losses of all turns to an open object, if there are several. */
 void cvy_trainer_log_turns(const cvy_trainer *t, cvy_json *json);
-/* What all turns read of the rows. */
+/* What all turns read of the rows, and the parts of the fields that the rows of this rank have. */
 cvy_row_needs cvy_trainer_row_needs(const cvy_trainer *t);
+void cvy_trainer_find_parts(const cvy_trainer *t, cvy_field_part part_out[CVY_FIELD_MAX]);
+/* Writes the latest losses of the turns into the state of a checkpoint; restores them from there. A turn that is not
+ * due in the first step after a resume has none otherwise. */
+void cvy_trainer_add_turn_losses(const cvy_trainer *t, cvy_json *json);
+cvy_status cvy_trainer_restore_turn_losses(cvy_trainer *t);
 /* ---- train_control.c: when a run saves and when it ends ---- */
 /* Exchanges faults and requests of all ranks. If any rank has a fault, all ranks return a fault. Collective. */
 cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status fault, cvy_control_request *request_out);

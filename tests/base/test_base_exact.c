@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_exact.c: exact sums have the same bits in any order, over the whole range of doubles, also when they are
- * added digit by digit as ranks do. */
+ * added digit by digit as ranks do; windows have the same bits in any order, too, and are off by very little. */
 #include <float.h>
 
 #include "base/base_status.h"
@@ -16,13 +16,21 @@ static double sum_of(const double *x, int n)
     return cvy_exact_read(&sum);
 }
 
+static double window_of(const double *x, int n)
+{
+    cvy_window sum = {.top = 0};
+    for (int i = 0; i < n; i++)
+        cvy_window_add(&sum, x[i]);
+    return cvy_window_read(&sum);
+}
+
 static void single_numbers(void)
 {
     static const double numbers[] = {
         0,        1,       -1,           0.1,           -0.1,           1e300,        -1e300,        DBL_MAX,
         -DBL_MAX, DBL_MIN, DBL_TRUE_MIN, -DBL_TRUE_MIN, DBL_MIN * 0.75, 4294967296.0, -4294967295.5, 1.0 / 3};
     for (int i = 0; i < CVY_COUNT(numbers); i++)
-        EXPECT(sum_of(&numbers[i], 1) == numbers[i]);
+        EXPECT(sum_of(&numbers[i], 1) == numbers[i] && window_of(&numbers[i], 1) == numbers[i]);
 }
 
 static void nothing_is_lost(void)
@@ -65,10 +73,40 @@ static void any_order(void)
     EXPECT_NEAR(plain, expected, 1e-9 * 4294967296.0);
 }
 
+/* The numbers have magnitudes from 2^-33 to 2^31, the windows of the ranks begin at different places. */
+static void windows(void)
+{
+    enum { N = 5000, RANKS = 3 };
+    static double x[N];
+    uint64_t state = 2;
+    cvy_window rank[RANKS] = {{.top = 0}};
+    int64_t top = 0;
+    for (int i = 0; i < N; i++)
+        x[i] = ldexp(number(&state), i % 3 ? -300 : -20 * (i % 11));
+    const double exact = sum_of(x, N), forward = window_of(x, N);
+    for (int i = N - 1; i >= 0; i--)
+        cvy_window_add(&rank[i % RANKS], x[i]);
+    EXPECT(rank[0].top != rank[1].top);
+    for (int r = 0; r < RANKS; r++)
+        top = CVY_MAX(top, rank[r].top);
+    for (int r = 0; r < RANKS; r++) {
+        cvy_window_raise(&rank[r], top);
+        for (int d = 0; r > 0 && d < CVY_WINDOW_DIGITS; d++)
+            rank[0].digit[d] += rank[r].digit[d];
+    }
+    EXPECT(cvy_window_read(&rank[0]) == forward);
+    EXPECT_NEAR(forward, exact, 1e-16 * fabs(exact));
+    EXPECT(window_of((const double[]){3, -4.5, 1.25}, 3) == -0.25);
+    EXPECT(window_of((const double[]){1, 1e-20, -1}, 3) == window_of((const double[]){1e-20, -1, 1}, 3));
+    EXPECT_NEAR(window_of((const double[]){1, 1e-20, -1}, 3), 1e-20, 3 * ldexp(1, -96));
+    EXPECT(isnan(window_of((const double[]){1, NAN}, 2)) && isnan(window_of((const double[]){-INFINITY}, 1)));
+}
+
 int main(void)
 {
     TEST(single_numbers);
     TEST(nothing_is_lost);
     TEST(any_order);
+    TEST(windows);
     return test_end();
 }

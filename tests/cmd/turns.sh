@@ -3,7 +3,7 @@
 # rows: mpich asan
 # turns.sh: a generator and a discriminator that are trained in turns: the same on one rank and on two, after a stop and
 # a resume, and in evaluation, also with spectral norm and with a gradient penalty; a turn moves its own weights only,
-# by its own optimiser, and may clip them; plan and report show all turns; what is wrong in such a job is named.
+# by its own optimiser, and may clip them; plan, report, time and bench show all turns; what is wrong in such a job is named.
 . "$CONVOY_SOURCE/tests/shell.inc"
 cat >job.yaml <<'Y'
 model:
@@ -69,6 +69,25 @@ of() { cat "$1"/checkpoints/*/*.safetensors | grep -ao "\"[a-z0-9]*:$2\": *\"[0-
 "$CONVOY" train job.yaml --out cut --resume --threads 1 >log 2>&1 || fail "it does not resume: $(cat log)"
 losses cut | tail -n 2 >resumed
 tail -n 2 first | cmp -s - resumed || fail "after a resume the losses are others: $(cat resumed first)"
+
+# A resume at a step in which the generator is not due: its loss is still that of its latest turn.
+"$CONVOY" train job.yaml --out odd --threads 1 --set train.steps=9 >log 2>&1 || fail "$(cat log)"
+"$CONVOY" train job.yaml --out odd --resume --threads 1 >log 2>&1 || fail "it does not resume at an odd step: $(cat log)"
+last() { sed -n 's/.*"kind": "step", "step": 10,.*\("loss": [^"]*\).*\("loss_loss_generator": [^"]*\).*/\1 \2/p' "$1/metrics.jsonl"; }
+[ "$(last one)" ] && [ "$(last odd)" = "$(last one)" ] || fail "after a resume at an odd step the loss is another one: $(last odd), not $(last one)"
+
+# Two turns that train the same weights count their updates together: five steps of both are ten steps of one.
+cat >twice.yaml <<'Y'
+model: {networks: {net: {layers: [{fc: {channels: 3}}, tanh, {fc: {name: out, channels: 1}}]}}, layers: [{net: {name: a, from: x}}, {constant: {name: one, value: 1, from: a}}, {mse: {name: l, from: [a, one]}}], output: a}
+data: {train: {format: synthetic, samples: 8, shape: [1, 2, 2]}, shuffle: false}
+train: {dtype: f64, batch: 8, steps: 5, metrics: none, optimizer: {name: adam, lr: 0.01}, turns: [{train: net}, {train: net}]}
+checkpoint: {keep: 1}
+Y
+"$CONVOY" train twice.yaml --out both --threads 1 >log 2>&1 || fail "two turns of the same weights: $(cat log)"
+"$CONVOY" train twice.yaml --out single --threads 1 --set train.steps=10 --set 'train.turns=[{train: net}]' >log 2>&1 || fail "$(cat log)"
+hash_of() { grep -hao '"[a-z0-9]*:net.out.weight": *"[0-9a-f]*"' "$1"/*.safetensors; }
+[ "$(hash_of both/checkpoints/step-00000005)" ] && [ "$(hash_of both/checkpoints/step-00000005)" = "$(hash_of single/checkpoints/step-00000010)" ] ||
+    fail "two turns of the same weights are not two updates: $(hash_of both/checkpoints/step-00000005), $(hash_of single/checkpoints/step-00000010)"
 
 near() { paste "$1" "$2" | awk '{ for (i = 2; i <= 3; i++) { d = $i - $(i + 3); if (d < 0) d = -d; if (d > 1e-9) bad = 1 } } END { exit bad || NR == 0 }'; }
 
@@ -164,6 +183,40 @@ grep -q 'turn 2 (loss_generator)' one/report.html || fail "the report shows no s
 "$CONVOY" predict one --data '{format: synthetic, samples: 20, shape: [1, 6, 6]}' --out b.npy --threads 1 >log 2>&1 || fail "$(cat log)"
 cmp -s a.npy b.npy || fail "the same samples have other noise"
 
+# time and bench take the turns as train does: both turns have a table, and their work is that of a step in plan.
+"$CONVOY" time job.yaml --threads 1 --steps 3 >times 2>log || fail "time fails: $(cat log)"
+[ "$(grep -c '^train.turns: turn [12] ' times)" = 2 ] || fail "time shows other turns: $(cat times)"
+"$CONVOY" time job.yaml --threads 1 --steps 3 --json >times.json 2>log || fail "time --json fails: $(cat log)"
+[ "$(grep -o '"label": "train.turns: turn [12]' times.json | sort -u | wc -l)" = 2 ] || fail "time --json has other turns: $(cat times.json)"
+work() { "$CONVOY" bench job.yaml --threads 1 --steps 2 "$@" | sed -n 's/^gflop  *//p'; }
+echo "$(work) $(work --set 'train.turns=[{losses: [loss_real, loss_fake], train: discriminator}, {losses: loss_generator, train: generator}]') $(work --set train.turns=)" |
+    awk '{ exit !(NF == 3 && $2 > 1.1 * $3 && $2 > 1.1 * $1) }' || fail "bench does not take the turns: $(work) GFLOP, $(work --set train.turns=) without turns"
+refused "train.turns needs update: sync or zero1" "$CONVOY" bench job.yaml --threads 1 --steps 2 --set update=delayed
+
+# The kernels of all turns are measured: those of a node that only the second turn has, too. A run keeps the kernels of
+# all turns, so that a resume has them.
+CONVOY_WISDOM=$work/wisdom.json
+export CONVOY_WISDOM
+"$CONVOY" train job.yaml --out measured --threads 1 --set train.dtype=f32 --set train.steps=4 --planning measure --verbose >log 2>&1 || fail "it does not measure: $(cat log)"
+[ "$(grep -c 'times measured' log)" = 1 ] || fail "it does not say once that it measures: $(cat log)"
+"$CONVOY" train job.yaml --out again --threads 1 --set train.dtype=f32 --planning measure --verbose >log 2>&1 || fail "$(cat log)"
+grep -q 'times measured' log && fail "the second run measures again: $(cat log)"
+"$CONVOY" plan job.yaml --threads 1 --set train.dtype=f32 --explain >explained || fail "no explanation"
+awk '/^train.turns: turn 2/ { second = 1 } /^[a-z]/ { node = $1 } second && node ~ /conv1.*grad_src/ && / ms / { n++ } END { exit n < 2 }' explained ||
+    fail "the candidates of the second turn were not measured: $(sed -n '/turn 2/,$p' explained)"
+grep -q '"discriminator.conv1[a-z_.]*grad_src": "' measured/plan.json || fail "plan.json has no kernels of the second turn: $(cat measured/plan.json)"
+"$CONVOY" train job.yaml --out measured --resume --threads 1 --set train.dtype=f32 >log 2>&1 || fail "$(cat log)"
+losses again >whole
+losses measured | cmp -s whole - || fail "a resume has other kernels: $(losses measured | paste whole -)"
+CONVOY_WISDOM=off
+
+# A generator of volumes, which have no power spectrum, is scored by the other metrics.
+sed -e 's/{fc: {channels: 36}}, {reshape: {shape: \[1, 6, 6\]}}/{fc: {channels: 64}}, {reshape: {shape: [1, 4, 4, 4]}}/' -e 's/{conv: {channels: 4, kernel: 3, pad: 1}}, batch_norm, //' \
+    -e 's/^data:.*/data: {train: {format: synthetic, samples: 16, shape: [1, 4, 4, 4]}, val: {format: synthetic, samples: 8, shape: [1, 4, 4, 4]}, roles: {x: target}}/' -e '/metrics: none/d' job.yaml >volumes.yaml
+"$CONVOY" train volumes.yaml --out volumes --threads 1 --set train.steps=2 >log 2>&1 || fail "a generator of volumes: $(cat log)"
+grep -q '"val_diversity": [0-9]' volumes/metrics.jsonl || fail "no diversity of volumes: $(cat volumes/metrics.jsonl)"
+grep -q 'power_spectrum' volumes/metrics.jsonl && fail "a power spectrum of volumes: $(cat volumes/metrics.jsonl)"
+
 # What is wrong is named.
 refused "turns: every is 2 in the first turn" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_fake, every: 2}]'
 refused "turn 1 trains 'critic', and the model has no network or layer of this name; its networks are generator, discriminator" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: [loss_real, loss_fake, loss_generator], train: critic}]'
@@ -190,4 +243,21 @@ sed 's/shape: \[1, 6, 6\]}}, tanh/shape: [2, 3, 6]}}, tanh/' job.yaml >bad.yaml
 refused "network discriminator as judged, applied to fake of network generator, which is 8x2x3x6" "$CONVOY" plan bad.yaml
 sed 's/- generator: {name: fake/- generater: {name: fake/' job.yaml >bad.yaml
 refused "the networks of this model are generator, discriminator" "$CONVOY" plan bad.yaml
+sed 's/      inputs: \[z\]/      input: [z]/' job.yaml >bad.yaml
+refused "network generator has no key 'input', did you mean 'inputs'?" "$CONVOY" plan bad.yaml
+sed 's/      inputs: \[z\]/      inputs: [z, z]/' job.yaml >bad.yaml
+refused "network generator has two inputs 'z'" "$CONVOY" plan bad.yaml
+sed 's/^  layers:$/    spare:\n      layers: [relu]\n  layers:/' job.yaml >bad.yaml
+refused "no layer applies network spare" "$CONVOY" plan bad.yaml
+sed 's/^    discriminator:/    relu:/' job.yaml >bad.yaml
+refused "network relu has the name of a layer" "$CONVOY" plan bad.yaml
+sed 's/{name: fake, from: z}/{name: [fake], from: z}/' job.yaml >bad.yaml
+refused "\`name\` of network generator is a word" "$CONVOY" plan bad.yaml
+sed 's/{name: fake, from: z}/{name: x, from: z}/' job.yaml >bad.yaml
+refused "the name 'x' is taken already: give this application of network generator another one" "$CONVOY" plan bad.yaml
+
+# A loss that is not finite is named with its turn; the learning rate of another turn may be the cause.
+code=0
+"$CONVOY" train job.yaml --out lost --threads 1 --set "train.turns=$(own '{name: sgd, lr: 1e300}')" --set train.batch=50 >log 2>&1 || code=$?
+[ $code != 0 ] && grep -q "train.turns: turn 1 (loss_real, loss_fake): the loss of step 2 is .*expected a finite number.*or lr in the optimizer of a turn" log || fail "the turn is not named: $(tail -n 3 log)"
 exit $failed

@@ -125,6 +125,9 @@ static void resolved_parses_back(void)
         "model: a\ndata: {train: b}\ntrain: {preset: you2017, steps: 7, schedule: cosine, lr_rule: none}\n",
         "model: a\ndata: {train: b}\ntrain: {preset: you2017, optimizer: {name: adam, decay_on: all}, base_batch: "
         "64}\n",
+        "model: a\ndata: {train: b}\ntrain: {turns: [{losses: d, train: critic, optimizer: rmsprop}, {losses: [g, h], "
+        "train: [a, 'b.*'], every: 2, optimizer: {name: adam, lr: 0.1, beta1: 0.5}}]}\n",
+        "model: a\ndata: {train: b}\ntrain: {turns: {losses: d, train: critic, clip_weights: 0.1}}\n",
     };
     for (int i = 0; i < CVY_COUNT(texts); i++) {
         char *once = NULL, *twice = NULL;
@@ -207,6 +210,26 @@ static void presets_are_printed(void)
             printf("there is no line \"%s\" in:\n%s", lines[i], text);
     }
     cvy_mem_free(&text);
+    cvy_job_destroy(&job);
+}
+
+/* ... also that of each turn: the options of its optimiser, and the learning rate that it has by default. */
+static void turns_are_printed(void)
+{
+    const cvy_tree *turn = NULL, *optimizer = NULL;
+    cvy_job *job =
+        must_parse("model: a\ndata: {train: b}\ntrain: {turns: [{losses: d}, {losses: g, train: h, optimizer: "
+                   "{name: adam, beta1: 0.5}}]}\n");
+    EXPECT_INT(job->train.turns_tree->count, 2);
+    turn = job->train.turns_tree->child[0];
+    EXPECT_TEXT(option(turn, "every"), "1");
+    EXPECT_TEXT(option(turn, "losses"), "d");
+    turn = job->train.turns_tree->child[1];
+    optimizer = cvy_tree_get(turn, "optimizer");
+    EXPECT_TEXT(option(optimizer, "name"), "adam");
+    EXPECT_TEXT(option(optimizer, "lr"), "0.001");
+    EXPECT_TEXT(option(optimizer, "beta1"), "0.5");
+    EXPECT_TEXT(option(optimizer, "beta2"), "0.999");
     cvy_job_destroy(&job);
 }
 
@@ -621,6 +644,7 @@ int main(int argc, char **argv)
     TEST(resolved_parses_back);
     TEST(presets_fill_in);
     TEST(presets_are_printed);
+    TEST(turns_are_printed);
     TEST(hash_is_of_what_counts);
     TEST(overrides);
     TEST(bad_overrides);

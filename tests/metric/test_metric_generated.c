@@ -2,8 +2,9 @@
 /*
  * test_metric_generated.c: the metrics that compare generated samples with true ones as a set. Maps of the same kind
  * pass. Maps with shuffled pixels have the same histogram and another spectrum; smoothed maps differ in both; a
- * generator that always gives the same map has no diversity. The order of the samples and the number of ranks change
- * nothing.
+ * generator that always gives the same map has no diversity. The order of the samples, the number of ranks and the
+ * size of batches change nothing. A value that is not finite is not passed over. Sums of each element take little
+ * memory.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -121,6 +122,65 @@ static void spoilt(void)
     expect("{name: power_spectrum_within, errors: 1000}", scaled, 1, 1);
 }
 
+/* Measures the first n outputs on this rank, in batches of this size. */
+static double in_batches(const char *metric, double (*output)[P], int n, int batch)
+{
+    cvy_metric *m = NULL;
+    double value = -1;
+    EXPECT_OK(cvy_metric_open(metric, &(cvy_shape){3, {1, S, S}}, &m));
+    for (int i = 0; m && i < n; i += batch) {
+        const cvy_span out = {
+            .dtype = CVY_DTYPE_F64, .ndim = 4, .dim = {batch, 1, S, S}, .elems = batch * P, .data = output[i]};
+        cvy_span target = out;
+        target.data = truth[i];
+        EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){.n = batch, .output = &out, .target = &target}));
+    }
+    if (m)
+        EXPECT_OK(cvy_metric_finish(m, self, &value, NULL));
+    cvy_metric_destroy(&m);
+    return value;
+}
+
+static void any_batches(void)
+{
+    const double whole = in_batches("diversity", other, N, N);
+    EXPECT_NEAR(in_batches("diversity", other, N, 1), whole, 1e-12);
+    EXPECT_NEAR(in_batches("diversity", other, N, 8), whole, 1e-12);
+    EXPECT(isnan(in_batches("diversity", other, 1, 1)));
+}
+
+static void not_finite(void)
+{
+    static const char *const metrics[] = {"power_spectrum", "pixel_histogram", "diversity"};
+    static double bad[N][P];
+    for (int k = 0; k < 2; k++) {
+        memcpy(bad, other, sizeof bad);
+        bad[3][5] = k ? NAN : INFINITY;
+        for (int i = 0; i < CVY_COUNT(metrics); i++)
+            if (!isnan(in_batches(metrics[i], bad, N, 8)))
+                TEST_FAIL("%s passes over a value that is not finite", metrics[i]);
+    }
+}
+
+/* r2 has four sums for each element, diversity two. An exact sum of base_exact.h would take 552 bytes. */
+static void little_memory(void)
+{
+    static const struct {
+        const char *name;
+        int64_t sums;
+    } of[] = {{"r2", 4}, {"diversity", 2}};
+    const cvy_shape output = {3, {1, 128, 128}};
+    for (int i = 0; i < CVY_COUNT(of); i++) {
+        cvy_metric *m = NULL;
+        const int64_t before = cvy_memory_bytes();
+        EXPECT_OK(cvy_metric_open(of[i].name, &output, &m));
+        const int64_t bytes = (cvy_memory_bytes() - before) / (128 * 128);
+        if (bytes > of[i].sums * 64)
+            TEST_FAIL("%s takes %lld bytes for each element", of[i].name, (long long)bytes);
+        cvy_metric_destroy(&m);
+    }
+}
+
 static void details(void)
 {
     cvy_json json = {0};
@@ -178,6 +238,9 @@ int main(int argc, char **argv)
     make_maps();
     TEST(of_the_same_kind);
     TEST(spoilt);
+    TEST(any_batches);
+    TEST(not_finite);
+    TEST(little_memory);
     TEST(details);
     TEST(distances);
     TEST(what_does_not_fit);

@@ -32,7 +32,7 @@ static const cvy_option gradient_penalty_opts[] = {
 /* Ones in the shape of the score, with which its gradient begins. */
 static cvy_status add_ones(cvy_graph *g, const char *name, const cvy_shape *score, cvy_value **out)
 {
-    char node_name[160], options[160];
+    char node_name[160], options[64 + 24 * CVY_NDIM_MAX]; /* a dimension has up to 21 characters with its comma */
     cvy_value *id = NULL;
     cvy_node *node = NULL;
     int n = snprintf(options, sizeof options, "value: 1, shape: [");
