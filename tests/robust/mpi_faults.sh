@@ -90,7 +90,8 @@ while [ $n -lt "$wanted" ]; do
     n=$((n + 1))
     below 2
     ranks=$((drawn + 1))
-    [ $((n % 4)) != 0 ] || ranks=4
+    # With half the elements, a sum over four ranks of a node can be wrong on all of them alike, and nobody can notice.
+    [ $((n % 4)) != 0 ] || [ $fault = count ] || ranks=4
     eval "calls=\$calls_$ranks"
     below 2
     rank=$drawn

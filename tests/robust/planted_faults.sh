@@ -68,8 +68,10 @@ names 'early exit' '[!0]*' 'rank 1: a library called exit.. while convoy was wor
 from_outside() {
     rm -f pid-*
     { until [ -s "$2/metrics.jsonl" ] && [ -e "$2/checkpoints/latest" ] && grep -q '^rank 1 .*host' "$2/ranks"; do sleep 0.1; done 2>/dev/null; sleep 0.1; kill "-$1" "$(cat pid-1)"; } &
-    train 3 "$2" --set train.epochs=1000000 --set 'checkpoint.every=500 steps'
+    sender=$!
+    train 3 "$2" --set train.epochs=1000000 --set 'checkpoint.every=100 steps'
     code=$?
+    kill $sender 2>/dev/null && fail "rank 1 had no checkpoint and no heartbeat in time: $(cat log "$2/ranks")"
     kill -KILL "$(cat pid-1)" 2>/dev/null
 }
 
