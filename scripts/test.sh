@@ -130,12 +130,16 @@ minimal='-DCONVOY_WITH_ONEDNN=OFF -DCONVOY_WITH_OPENMP=OFF -DCONVOY_WITH_JPEG=OF
          -DCONVOY_WITH_HDF5=OFF -DCONVOY_WITH_CFITSIO=OFF -DCONVOY_WITH_LIBDEFLATE=OFF -DCONVOY_WITH_XXHASH=OFF
          -DCONVOY_WITH_PROTOBUF_C=OFF -DCONVOY_WITH_SIMGRID=OFF'
 
+# MPICH waits by asking again and again, so more processes than cores slow each other down.
 mpich_row() {
+    others=$row_jobs
+    [ "$row_jobs" -le "$jobs" ] || row_jobs=$((2 * jobs))
     if command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null; then
         row mpich --preset release $strict -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.mpich)"
     else
         skip_row mpich "there is no mpicc.mpich with mpiexec.mpich"
     fi
+    row_jobs=$others
 }
 
 # The newer MPI libraries, as PyPI has them, run a sample of the tests that use MPI (label mpi). Open MPI 5 runs the

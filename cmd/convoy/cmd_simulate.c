@@ -236,6 +236,7 @@ static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step 
                    : s->platform.images_per_s > 0 ? "the platform's rates"
                                                   : "the platform's gflop_per_s";
     s->scale = here / s->node_rate;
+    s->ideal_rate = 1e3 * step.batch / (step.ms * s->scale);
     return 0;
 }
 

@@ -36,6 +36,7 @@ typedef struct cmd_simulation {
     int64_t batch;                      /* of these ranks together; with --global-batch the global batch */
     int is_measured;                    /* --rate measured */
     double scale, node_rate;            /* factor on kernel times; images/s of one node alone */
+    double ideal_rate;                  /* the same with the job's micro-batches: % of ideal is relative to it */
     const char *rate_from;
 } cmd_simulation;
 

@@ -85,14 +85,14 @@ static void show_grid_head(const cmd_simulation *s)
 void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_result *r)
 {
     const double ms = r->ms_mean, rate = 1e3 * (double)r->batch / ms;
-    const double efficiency = 100 * rate / ((double)ranks * s->node_rate);
+    const double efficiency = 100 * rate / ((double)ranks * s->ideal_rate);
     if (s->options->json)
         printf("{\"model\": \"%s\", \"ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, \"images_per_s\": %.9g, "
                "\"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
                " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
-               "\"node_images_per_s\": %.9g",
+               "\"node_images_per_s\": %.9g, \"ideal_images_per_s\": %.9g",
                s->model, (long long)ranks, (long long)r->batch, ms, rate, efficiency, r->exposed_comm_ms,
-               r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate);
+               r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate, s->ideal_rate);
     else
         printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)r->batch, ms,
                efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
@@ -106,8 +106,11 @@ void cmd_simulate_show_head(const cmd_simulation *s)
     if (s->options->json)
         return;
     printf("%s on %s: %s\n", s->model, s->platform_name, s->platform.summary);
-    printf("a node alone trains %.1f images/s (%s): measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n",
-           s->node_rate, s->rate_from, s->scale, 100 * s->noise, (long long)s->batch,
+    printf("a node alone trains %.1f images/s (%s)", s->node_rate, s->rate_from);
+    if (s->micro_batches > 1)
+        printf(", with %lld micro-batches %.1f", (long long)s->micro_batches, s->ideal_rate);
+    printf(": measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n", s->scale, 100 * s->noise,
+           (long long)s->batch,
            s->options->global_batch ? "in all"
            : s->parts > 1           ? "for the nodes that share them"
                                     : "a node");

@@ -206,19 +206,33 @@ cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_ou
     return cvy_result_lines(rows, &r, text_out);
 }
 
+/* What a step takes according to the known times of its kernels; a turn that is taken in every so many steps counts
+ * that part. NaN: a time is not known. */
+static double predict(const cvy_bench *b)
+{
+    double sum = 0;
+    for (int k = 0; k < b->nturn; k++) {
+        double ms = 0;
+        int nunknown = 0;
+        if (cvy_program_predict(b->session.program, b->turn[k].number, &ms, &nunknown) != CVY_OK || nunknown > 0)
+            return NAN;
+        sum += ms / (double)b->turn[k].every;
+    }
+    return sum;
+}
+
 cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
 {
     const cvy_program *p = b->session.program;
     cvy_comm *comm = b->session.context->comm;
     const cvy_work mine = cvy_bench_work(b);
-    double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2], predicted_ms = 0;
+    double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2];
     cvy_bench_result r = {.parameters = count_parameters(p->vars),
                           .loss_first = b->loss_first,
                           .loss_last = b->loss_last,
                           .arena_bytes = (int64_t)p->memory.arena_bytes,
                           .plan_s = b->plan_s,
                           .predicted_ms = NAN};
-    int nunknown = 0;
     CVY_TRY(comm->ops->allreduce(comm, sums, CVY_COUNT(sums), CVY_DTYPE_F64, CVY_REDUCE_SUM));
     CVY_TRY(comm->ops->allreduce(comm, &largest, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     if (comm->rank != 0)
@@ -228,8 +242,7 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
     r.macs = llround(sums[1] / (double)b->batch);
     r.peak_rss_bytes = sums[2];
     r.peak_rss_bytes_largest_rank = largest;
-    if (b->nturn == 1 && cvy_program_predict(p, b->number, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
-        r.predicted_ms = predicted_ms;
+    r.predicted_ms = predict(b);
     CVY_TRY(CVY_RESULT_CHECK(cvy_bench_result, result_out));
     cvy_result_write(result_out, &r, sizeof r);
     return CVY_OK;
