@@ -233,28 +233,22 @@ refused "clip_weights belongs to a turn" "$CONVOY" plan job.yaml --set 'train.op
 refused "the turns 1 and 2 both train discriminator." "$CONVOY" plan job.yaml --set 'train.turns=[{losses: [loss_real, loss_generator], train: discriminator}, {losses: loss_fake, train: discriminator, optimizer: sgd}]'
 refused "has the loss 'loss_fak', and the model has no loss of this name; its losses are loss_real, loss_fake, loss_generator" "$CONVOY" plan job.yaml --set 'train.turns=[{losses: loss_fak, train: generator}]'
 refused "train.turns needs update: sync or zero1" "$CONVOY" plan job.yaml --set update=delayed
-sed 's/generator: {name: fake, from: z}/generator: {name: fake, from: [z, x]}/' job.yaml >bad.yaml
-refused "network generator has 1 input, and \`from\` names 2" "$CONVOY" plan bad.yaml
-sed 's/generator: {name: fake, from: z}/generator: {name: fake, form: z}/' job.yaml >bad.yaml
-refused "network generator has no key 'form'" "$CONVOY" plan bad.yaml
-sed 's/{name: judged, from: fake}/{name: judged, from: z}/' job.yaml >bad.yaml
-refused "network discriminator as judged, applied to z, which is 8x5: layer discriminator.conv1" "$CONVOY" plan bad.yaml
-sed 's/shape: \[1, 6, 6\]}}, tanh/shape: [2, 3, 6]}}, tanh/' job.yaml >bad.yaml
-refused "network discriminator as judged, applied to fake of network generator, which is 8x2x3x6" "$CONVOY" plan bad.yaml
-sed 's/- generator: {name: fake/- generater: {name: fake/' job.yaml >bad.yaml
-refused "the networks of this model are generator, discriminator" "$CONVOY" plan bad.yaml
-sed 's/      inputs: \[z\]/      input: [z]/' job.yaml >bad.yaml
-refused "network generator has no key 'input', did you mean 'inputs'?" "$CONVOY" plan bad.yaml
-sed 's/      inputs: \[z\]/      inputs: [z, z]/' job.yaml >bad.yaml
-refused "network generator has two inputs 'z'" "$CONVOY" plan bad.yaml
-sed 's/^  layers:$/    spare:\n      layers: [relu]\n  layers:/' job.yaml >bad.yaml
-refused "no layer applies network spare" "$CONVOY" plan bad.yaml
-sed 's/^    discriminator:/    relu:/' job.yaml >bad.yaml
-refused "network relu has the name of a layer" "$CONVOY" plan bad.yaml
-sed 's/{name: fake, from: z}/{name: [fake], from: z}/' job.yaml >bad.yaml
-refused "\`name\` of network generator is a word" "$CONVOY" plan bad.yaml
-sed 's/{name: fake, from: z}/{name: x, from: z}/' job.yaml >bad.yaml
-refused "the name 'x' is taken already: give this application of network generator another one" "$CONVOY" plan bad.yaml
+# spoilt SED-SCRIPT TEXT: the job that sed makes of job.yaml is refused with this text.
+spoilt() {
+    sed "$1" job.yaml >bad.yaml
+    refused "$2" "$CONVOY" plan bad.yaml
+}
+spoilt 's/generator: {name: fake, from: z}/generator: {name: fake, from: [z, x]}/' "network generator has 1 input, and \`from\` names 2"
+spoilt 's/generator: {name: fake, from: z}/generator: {name: fake, form: z}/' "network generator has no key 'form'"
+spoilt 's/{name: judged, from: fake}/{name: judged, from: z}/' "network discriminator as judged, applied to z, which is 8x5: layer discriminator.conv1"
+spoilt 's/shape: \[1, 6, 6\]}}, tanh/shape: [2, 3, 6]}}, tanh/' "network discriminator as judged, applied to fake of network generator, which is 8x2x3x6"
+spoilt 's/- generator: {name: fake/- generater: {name: fake/' "the networks of this model are generator, discriminator"
+spoilt 's/      inputs: \[z\]/      input: [z]/' "network generator has no key 'input', did you mean 'inputs'?"
+spoilt 's/      inputs: \[z\]/      inputs: [z, z]/' "network generator has two inputs 'z'"
+spoilt 's/^  layers:$/    spare:\n      layers: [relu]\n  layers:/' "no layer applies network spare"
+spoilt 's/^    discriminator:/    relu:/' "network relu has the name of a layer"
+spoilt 's/{name: fake, from: z}/{name: [fake], from: z}/' "\`name\` of network generator is a word"
+spoilt 's/{name: fake, from: z}/{name: x, from: z}/' "the name 'x' is taken already: give this application of network generator another one"
 
 # A loss that is not finite is named with its turn; the learning rate of another turn may be the cause.
 code=0
