@@ -8,21 +8,14 @@
  */
 #include "checkpoint/checkpoint_average.h"
 
-#include <stdio.h>
-
-#include "base/base_mem.h"
 
 static cvy_status add(cvy_vars *view, const cvy_variable *v, const char *name, cvy_role role)
 {
     cvy_variable *w = NULL;
     CVY_TRY(cvy_vars_declare(view, name, role, v->dtype, &v->shape, NULL, &w));
     w->tile = v->tile;
-    w->layout = v->layout;
-    w->space = v->space;
-    w->data = v->data;
-    w->bytes = v->bytes;
     w->elsewhere = v->elsewhere;
-    w->is_borrowed = 1;
+    cvy_variable_borrow(w, v);
     return CVY_OK;
 }
 
@@ -30,13 +23,13 @@ static cvy_status fill(const cvy_vars *vars, cvy_vars *view)
 {
     for (int i = 0; i < vars->count; i++) {
         const cvy_variable *v = vars->at[i];
-        char name[200];
+        char *name = NULL;
         if (!v->average) {
             if (!v->of || v->of->average != v)
                 CVY_TRY(add(view, v, v->name, v->role));
             continue;
         }
-        snprintf(name, sizeof name, "%s.trained", v->name);
+        CVY_TRY(cvy_pool_printf(view->pool, &name, "%s.trained", v->name));
         CVY_TRY(add(view, v->average, v->name, CVY_ROLE_WEIGHT));
         CVY_TRY(add(view, v, name, CVY_ROLE_STATE));
     }
@@ -45,11 +38,8 @@ static cvy_status fill(const cvy_vars *vars, cvy_vars *view)
 
 cvy_status cvy_vars_as_saved(const cvy_vars *vars, cvy_vars **view_out)
 {
-    int found = 0;
     *view_out = NULL;
-    for (int i = 0; i < vars->count; i++)
-        found |= vars->at[i]->average != NULL;
-    if (!found)
+    if (!cvy_vars_have_averages(vars))
         return CVY_OK;
     CVY_TRY(cvy_vars_create(view_out));
     const cvy_status status = fill(vars, *view_out);

@@ -124,11 +124,7 @@ static cvy_status add_whole(cvy_vars *set, cvy_variable *v, cvy_variable **out)
         w->bytes = (size_t)cvy_shape_elems(&w->shape) * cvy_dtype_bytes(w->dtype);
         return cvy_space_alloc(NULL, w->bytes, 0, &w->data);
     }
-    w->layout = v->layout;
-    w->space = v->space;
-    w->data = v->data;
-    w->bytes = v->bytes;
-    w->is_borrowed = 1;
+    cvy_variable_borrow(w, v);
     return CVY_OK;
 }
 

@@ -132,6 +132,9 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
                             const cvy_init *init, cvy_variable **out);
 /* Makes the state `average` the running average of the weight. Both belong to the set. */
 void cvy_vars_set_average(cvy_vars *vars, const cvy_variable *weight, const cvy_variable *average);
+int cvy_vars_have_averages(const cvy_vars *vars); /* whether any weight has one */
+/* Gives v the memory of another variable, which must live longer, and its layout. */
+void cvy_variable_borrow(cvy_variable *v, const cvy_variable *from);
 /* Bytes of tensor memory of a variable in its layout, padding and shadow copy included; 0 if the layout does not fit.
  */
 size_t cvy_variable_bytes(const cvy_variable *v);

@@ -48,6 +48,23 @@ void cvy_vars_set_average(cvy_vars *vars, const cvy_variable *weight, const cvy_
     vars->at[weight->index]->average = vars->at[average->index];
 }
 
+int cvy_vars_have_averages(const cvy_vars *vars)
+{
+    int found = 0;
+    for (int i = 0; i < vars->count; i++)
+        found |= vars->at[i]->average != NULL;
+    return found;
+}
+
+void cvy_variable_borrow(cvy_variable *v, const cvy_variable *from)
+{
+    v->layout = from->layout;
+    v->space = from->space;
+    v->data = from->data;
+    v->bytes = from->bytes;
+    v->is_borrowed = 1;
+}
+
 cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape,
                             const cvy_init *init, cvy_variable **out)
 {

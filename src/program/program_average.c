@@ -35,14 +35,6 @@ cvy_status cvy_program_check_average(const cvy_program *p, const cvy_optimise_op
     return CVY_OK;
 }
 
-int cvy_program_has_averages(const cvy_program *p)
-{
-    int found = 0;
-    for (int i = 0; i < p->vars->count; i++)
-        found |= p->vars->at[i]->average != NULL;
-    return found;
-}
-
 static void exchange(int64_t first, int64_t end, void *arg)
 {
     char *const *data = arg, part[1024];
@@ -57,7 +49,7 @@ static void exchange(int64_t first, int64_t end, void *arg)
 cvy_status cvy_program_exchange_averages(cvy_program *p)
 {
     cvy_comm *comm = p->pipeline.grid.data;
-    if (!cvy_program_has_averages(p))
+    if (!cvy_vars_have_averages(p->vars))
         return CVY_OK;
     CVY_TRY(comm->ops->barrier(comm)); /* of weights that ranks share, no other rank is reading or writing now */
     for (int i = 0; i < p->vars->count; i++) {

@@ -165,7 +165,6 @@ void cvy_program_describe_update(const cvy_program *p, int task, cvy_text *out);
 /* ---- program_average.c: running averages of the weights ---- */
 /* CVY_E_CONFIG: the optimiser averages the weights, and in this mode not every rank has all averages. */
 cvy_status cvy_program_check_average(const cvy_program *p, const cvy_optimise_opts *optimise);
-int cvy_program_has_averages(const cvy_program *p);
 /* Exchanges weights and averages, so that the program computes with the averages; the next call exchanges them back. A
  * program without averages is left as it is. Collective; no step is under way. */
 cvy_status cvy_program_exchange_averages(cvy_program *p);
