@@ -8,7 +8,6 @@
  */
 #include "checkpoint/checkpoint_average.h"
 
-
 static cvy_status add(cvy_vars *view, const cvy_variable *v, const char *name, cvy_role role)
 {
     cvy_variable *w = NULL;
