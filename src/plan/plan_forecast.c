@@ -3,8 +3,8 @@
  *
  * Time goes from one event to the next: the end of work, or the arrival of an exchange. Between two events each stage
  * works at a fixed speed, which is below 1 if the ranks of a node that work are more than its cores. A message begins
- * when it is sent and its receive is posted (as MPI does with large messages) and when the sender's link is free.
- * Exchanges of a rank use its link one after the other.
+ * when it is sent and its receive is posted, as MPI does with large messages. All that leaves a rank at the same time
+ * shares its link fairly, and so does all that comes to it. The exchanges of a rank go one after the other.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,9 +17,13 @@
 #include "base/base_mem.h"
 
 enum { STEPS = 2 };
+#define DONE_S 1e-12 /* less than this is rounding, and would make further events */
 
 struct exchange {                    /* a message between two stages, or an exchange of the ranks of a stage */
     double sent_s, posted_s, done_s; /* INFINITY: not yet */
+    int from, to;                    /* stages; the same one: an exchange of its ranks */
+    double left_s, latency_s;        /* on the links, and after them */
+    int flows;                       /* it is on the links, not behind another one of its stage */
 };
 
 struct player {
@@ -30,7 +34,8 @@ struct player {
     double left_s;    /* of the work that is being done; 0: none */
     double slowdown;  /* how much longer work takes until the next event */
     double until_s;   /* asleep until then; INFINITY: until another stage does something */
-    double link_s;    /* when its link is free */
+    int out, in;      /* how many exchanges share its link in each direction */
+    int has_exchange; /* of its ranks, under way */
     cvy_comm_axis on; /* the axis on which it waits */
     int nmeetings;    /* at which it has arrived */
     int is_at_meeting;
@@ -43,6 +48,8 @@ struct game {
     struct player *player;
     struct exchange *exchange; /* [nexchange][STEPS] */
     int nexchange;
+    struct exchange **started; /* [nexchange * STEPS]: those that have started and are not done, in this order */
+    int nstarted;
     double now_s;
 };
 
@@ -97,7 +104,9 @@ static cvy_status number_exchanges(struct game *g)
     if (status == CVY_OK)
         status = cvy_mem_alloc(sizeof *g->exchange * (size_t)(g->nexchange * STEPS + 1), &g->exchange);
     for (int i = 0; i < g->nexchange * STEPS && status == CVY_OK; i++)
-        g->exchange[i] = (struct exchange){INFINITY, INFINITY, INFINITY};
+        g->exchange[i] = (struct exchange){.sent_s = INFINITY, .posted_s = INFINITY, .done_s = INFINITY};
+    if (status == CVY_OK)
+        status = cvy_mem_alloc(sizeof *g->started * (size_t)(g->nexchange * STEPS + 1), &g->started);
     return status;
 }
 
@@ -108,12 +117,13 @@ static struct exchange *exchange_of(const struct game *g, const struct player *p
     return &g->exchange[p->of[p->at] * STEPS + p->step];
 }
 
-static void start_message(const struct game *g, struct exchange *x, int sender, const cvy_forecast_item *send)
+static void start(struct game *g, struct exchange *x, int from, int to, const cvy_forecast_item *item)
 {
-    struct player *from = &g->player[sender];
-    const double begin_s = CVY_MAX(CVY_MAX(x->sent_s, x->posted_s), from->link_s);
-    from->link_s = begin_s + send->wire_s;
-    x->done_s = begin_s + send->latency_s + send->wire_s;
+    x->from = from;
+    x->to = to;
+    x->left_s = item->wire_s;
+    x->latency_s = item->latency_s;
+    g->started[g->nstarted++] = x;
 }
 
 /* The item that sends the message which this player receives. */
@@ -166,19 +176,18 @@ static int do_item(struct game *g, int stage)
     case CVY_FORECAST_WORK: return 1;
     case CVY_FORECAST_EXCHANGE: return do_exchange(g, p, item);
     case CVY_FORECAST_START:
-        p->link_s = CVY_MAX(p->link_s, g->now_s) + item->wire_s;
-        x->done_s = p->link_s;
+        start(g, x, stage, stage, item);
         return 1;
     case CVY_FORECAST_SEND:
         x->sent_s = g->now_s;
         if (!isinf(x->posted_s))
-            start_message(g, x, stage, item);
+            start(g, x, stage, item->peer, item);
         return 1;
     case CVY_FORECAST_RECEIVE:
         x->posted_s = g->now_s;
         send = find_send(g, p);
         if (!isinf(x->sent_s) && send)
-            start_message(g, x, item->peer, send);
+            start(g, x, item->peer, stage, send);
         return 1;
     case CVY_FORECAST_WAIT:
     case CVY_FORECAST_SENT:
@@ -231,9 +240,36 @@ static double slowdown(const struct game *g, const struct player *p)
     return f->cores > 0 ? CVY_MAX(busy / f->cores, 1) : 1;
 }
 
+/* Finds which exchanges are on the links, and how many share each of them. */
+static void share_links(const struct game *g)
+{
+    for (int s = 0; s < g->forecast->nstages; s++) {
+        g->player[s].out = g->player[s].in = 0;
+        g->player[s].has_exchange = 0;
+    }
+    for (int i = 0; i < g->nstarted; i++) {
+        struct exchange *x = g->started[i];
+        struct player *from = &g->player[x->from];
+        x->flows = x->from != x->to || !from->has_exchange;
+        from->has_exchange |= x->from == x->to;
+        from->out += x->flows && x->left_s > 0;
+        g->player[x->to].in += x->flows && x->left_s > 0;
+    }
+}
+
+/* How much longer this one takes than on links of its own. */
+static double sharing(const struct game *g, const struct exchange *x)
+{
+    return CVY_MAX(CVY_MAX(g->player[x->from].out, g->player[x->to].in), 1);
+}
+
 static double next_event(const struct game *g)
 {
     double next_s = INFINITY;
+    share_links(g);
+    for (int i = 0; i < g->nstarted; i++)
+        if (g->started[i]->flows)
+            next_s = CVY_MIN(next_s, g->now_s + g->started[i]->left_s * sharing(g, g->started[i]));
     for (int s = 0; s < g->forecast->nstages; s++) {
         struct player *p = &g->player[s];
         p->slowdown = slowdown(g, p);
@@ -243,10 +279,25 @@ static double next_event(const struct game *g)
     return next_s;
 }
 
-/* Only the last step counts. Work that is almost done is done, so that rounding makes no further events. */
+static void use_links(struct game *g, double passed_s)
+{
+    int n = 0;
+    for (int i = 0; i < g->nstarted; i++) {
+        struct exchange *x = g->started[i];
+        x->left_s -= x->flows ? passed_s / sharing(g, x) : 0;
+        if (x->flows && x->left_s <= DONE_S)
+            x->done_s = g->now_s + passed_s + x->latency_s;
+        else
+            g->started[n++] = x;
+    }
+    g->nstarted = n;
+}
+
+/* Only the last step counts. */
 static void pass_time(struct game *g, double next_s)
 {
     const double passed_s = next_s - g->now_s;
+    use_links(g, passed_s);
     for (int s = 0; s < g->forecast->nstages; s++) {
         struct player *p = &g->player[s];
         cvy_forecast_result none, *sum = p->step == STEPS - 1 ? &p->sum : &none;
@@ -254,7 +305,7 @@ static void pass_time(struct game *g, double next_s)
         if (p->left_s > 0) {
             sum->work_s += passed_s;
             p->left_s -= passed_s / p->slowdown;
-            p->left_s = p->left_s > 1e-12 ? p->left_s : 0;
+            p->left_s = p->left_s > DONE_S ? p->left_s : 0;
         } else if (p->on == CVY_COMM_PIPELINE) {
             sum->bubble_s += passed_s;
         } else {
@@ -316,5 +367,6 @@ cvy_status cvy_forecast_run(const cvy_forecast *f, cvy_forecast_result *out)
         cvy_mem_free(&g.player[s].of);
     cvy_mem_free(&g.player);
     cvy_mem_free(&g.exchange);
+    cvy_mem_free(&g.started);
     return status;
 }
