@@ -29,6 +29,10 @@ typedef struct cvy_transfer {
     int64_t at, count; /* first element and number of elements in the buffer */
 } cvy_transfer;
 
+/* The number of reductions that are under way at the same time. Further ones wait for a slot. The oldest one always
+ * gets a slot. As all ranks start reductions in the same order, at least one reduction advances on all ranks, whichever
+ * reductions a rank tests first. */
+enum { CVY_TRANSFER_SLOTS = 4 };
 enum { CVY_ROUND_TRANSFERS = 4 }; /* the largest number of transfers in one round of one rank */
 
 typedef struct cvy_transfer_list {

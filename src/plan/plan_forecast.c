@@ -4,7 +4,7 @@
  * Time goes from one event to the next: the end of work, or the arrival of an exchange. Between two events each stage
  * works at a fixed speed, which is below 1 if the ranks of a node that work are more than its cores. A message begins
  * when it is sent and its receive is posted, as MPI does with large messages. All that leaves a rank at the same time
- * shares its link fairly, and so does all that comes to it. The exchanges of a rank go one after the other.
+ * shares its link fairly, and so does all that comes to it. CVY_TRANSFER_SLOTS exchanges of a rank go on at once.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,6 +15,7 @@
 
 #include "base/base_index.h"
 #include "base/base_mem.h"
+#include "comm/comm_allreduce.h"
 
 enum { STEPS = 2 };
 #define DONE_S 1e-12 /* less than this is rounding, and would make further events */
@@ -23,7 +24,7 @@ struct exchange {                    /* a message between two stages, or an exch
     double sent_s, posted_s, done_s; /* INFINITY: not yet */
     int from, to;                    /* stages; the same one: an exchange of its ranks */
     double left_s, latency_s;        /* on the links, and after them */
-    int flows;                       /* it is on the links, not behind another one of its stage */
+    int flows;                       /* it is on the links, not behind others of its stage */
 };
 
 struct player {
@@ -35,7 +36,7 @@ struct player {
     double slowdown;  /* how much longer work takes until the next event */
     double until_s;   /* asleep until then; INFINITY: until another stage does something */
     int out, in;      /* how many exchanges share its link in each direction */
-    int has_exchange; /* of its ranks, under way */
+    int nexchanges;   /* of its ranks, on the links */
     cvy_comm_axis on; /* the axis on which it waits */
     int nmeetings;    /* at which it has arrived */
     int is_at_meeting;
@@ -175,9 +176,7 @@ static int do_item(struct game *g, int stage)
     switch (item->kind) {
     case CVY_FORECAST_WORK: return 1;
     case CVY_FORECAST_EXCHANGE: return do_exchange(g, p, item);
-    case CVY_FORECAST_START:
-        start(g, x, stage, stage, item);
-        return 1;
+    case CVY_FORECAST_START: start(g, x, stage, stage, item); return 1;
     case CVY_FORECAST_SEND:
         x->sent_s = g->now_s;
         if (!isinf(x->posted_s))
@@ -245,13 +244,13 @@ static void share_links(const struct game *g)
 {
     for (int s = 0; s < g->forecast->nstages; s++) {
         g->player[s].out = g->player[s].in = 0;
-        g->player[s].has_exchange = 0;
+        g->player[s].nexchanges = 0;
     }
     for (int i = 0; i < g->nstarted; i++) {
         struct exchange *x = g->started[i];
         struct player *from = &g->player[x->from];
-        x->flows = x->from != x->to || !from->has_exchange;
-        from->has_exchange |= x->from == x->to;
+        x->flows = x->from != x->to || from->nexchanges < CVY_TRANSFER_SLOTS;
+        from->nexchanges += x->from == x->to;
         from->out += x->flows && x->left_s > 0;
         g->player[x->to].in += x->flows && x->left_s > 0;
     }

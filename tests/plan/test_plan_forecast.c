@@ -97,7 +97,7 @@ static void test_shared_cores(void)
 }
 
 /* A reduction of 2 s: the rank adds for 0.5 s, and works for 1 s while messages take 1.5 s. A second one starts at once
- * and waits for the link. */
+ * and shares the link. */
 static void test_reductions(void)
 {
     const cvy_forecast f = {.stage = stage, .nstages = 1, .threads = 1};
@@ -115,6 +115,33 @@ static void test_reductions(void)
     EXPECT_NEAR(r.work_s, 1.75, 1e-9);
     EXPECT_NEAR(r.exposed_s[CVY_COMM_DATA], 2, 1e-9);
     cvy_mem_free(&stage[0].item);
+}
+
+/* Stage 0 reduces (2 s on a link of its own) while it sends a message (1 s), so both take twice as long until the
+ * message is there: it needs 2 s and the reduction 3 s. Stage 1 then works for 0.5 s. */
+static void test_shared_link(void)
+{
+    const cvy_forecast f = {.stage = stage, .nstages = 2, .threads = 1};
+    cvy_forecast_result r = {0};
+    memset(stage, 0, sizeof stage);
+    stage[0].ranks = stage[1].ranks = 1;
+    stage[1].node = 1;
+    add(0, CVY_FORECAST_START, 0, 0, 0, 2);
+    add(0, CVY_FORECAST_SEND, 1, 0, 0, 1);
+    add(0, CVY_FORECAST_SENT, 1, 0, 0, 0);
+    add(0, CVY_FORECAST_WAIT, 0, 0, 0, 0);
+    add(1, CVY_FORECAST_RECEIVE, 1, 0, 0, 0);
+    add(1, CVY_FORECAST_RECEIVED, 1, 0, 0, 0);
+    add(1, CVY_FORECAST_WORK, 0, 0, 0.5, 0);
+    for (int s = 0; s < 2; s++)
+        add(s, CVY_FORECAST_MEET, 0, 0, 0, 0);
+    EXPECT_OK(cvy_forecast_run(&f, &r));
+    EXPECT_NEAR(r.step_s, 3, 1e-9);
+    EXPECT_NEAR(r.work_s, 0.25, 1e-9);
+    EXPECT_NEAR(r.exposed_s[CVY_COMM_DATA], 0.5, 1e-9);
+    EXPECT_NEAR(r.bubble_s, 1 + 1.25, 1e-9);
+    for (int s = 0; s < 2; s++)
+        cvy_mem_free(&stage[s].item);
 }
 
 /* Before each of two meetings another stage has more work: 1 and 3 s, then 3 and 1 s. A meeting takes 0.5 s. */
@@ -158,6 +185,7 @@ int main(void)
     TEST(test_latency);
     TEST(test_shared_cores);
     TEST(test_reductions);
+    TEST(test_shared_link);
     TEST(test_meeting);
     TEST(test_hang);
     return test_end();

@@ -18,11 +18,6 @@ struct cvy_group;
  * most CVY_SEGMENTS of them are under way at once. */
 enum { CVY_SEGMENT_BYTES = 256 << 10, CVY_SEGMENTS = 4 };
 enum { CVY_SLOT_BYTES = 2 * CVY_SEGMENTS * CVY_SEGMENT_BYTES }; /* the segments of two peers */
-/* The number of reductions that are under way at the same time. Further ones wait for a slot. The oldest one always
- * gets a slot. As all ranks start reductions in the same order, at least one reduction advances on all ranks, whichever
- * reductions a rank tests first. */
-enum { CVY_TRANSFER_SLOTS = 4 };
-
 typedef struct cvy_transfers cvy_transfers;
 
 /* The reductions of one communicator that are under way, and the memory for their segments. */
