@@ -42,7 +42,7 @@ static void test_fft(void)
 
 /* ---- cosmology ---- */
 
-enum { SIZE = 64, CELLS = SIZE * SIZE, MAPS = 400, SHELLS = SIZE / 2 };
+enum { SIZE = 64, CELLS = SIZE * SIZE, MAPS = 400, SHELLS = SIZE / 2, DEEP = 16 };
 
 struct sums {
     double mean, mean2; /* of the means of maps */
@@ -130,6 +130,49 @@ static void test_cosmology_statistics(void)
     TRUE_THAT(fabs(slope_of(s.power, 2, 20) + 2) < 0.03);
     cvy_dataset_destroy(&d);
     cvy_pool_destroy(&pool);
+}
+
+/* The power of the wave with `waves` waves along one axis of a volume. */
+static double power_along(const float *volume, int axis, int waves)
+{
+    double re = 0, im = 0;
+    for (int i = 0; i < DEEP * DEEP * DEEP; i++) {
+        const int at[3] = {i / (DEEP * DEEP), i / DEEP % DEEP, i % DEEP};
+        const double angle = 2 * 3.14159265358979323846 * waves * at[axis] / DEEP;
+        re += logf(volume[i]) * cos(angle);
+        im += logf(volume[i]) * sin(angle);
+    }
+    return re * re + im * im;
+}
+
+/* The power of a wave has a relative error of (3 axes x volumes)^-1/2, 1/35, and the ratio of two 1/24. */
+static void test_cosmology_volumes(void)
+{
+    enum { VOLUMES = 400 };
+    static float volume[DEEP * DEEP * DEEP], y[2];
+    void *const field[] = {volume, y};
+    double variance = 0, low[3] = {0}, high[3] = {0};
+    cvy_dataset *d = NULL;
+    OK(open_text("{format: cosmology, dimensions: 3, size: 16, samples: 400, index: -2, sigma: 0.8}", NULL, 0, &d));
+    for (int i = 0; i < VOLUMES; i++) {
+        double first = 0, second = 0;
+        OK(cvy_dataset_read(d, i, 0, field));
+        for (int k = 0; k < DEEP * DEEP * DEEP; k++) {
+            first += logf(volume[k]) / (double)(DEEP * DEEP * DEEP);
+            second += (double)logf(volume[k]) * logf(volume[k]) / (DEEP * DEEP * DEEP);
+        }
+        variance += (second - first * first) / VOLUMES;
+        for (int axis = 0; axis < 3; axis++) {
+            low[axis] += power_along(volume, axis, 1);
+            high[axis] += power_along(volume, axis, 4);
+        }
+    }
+    TRUE_THAT(fabs(variance - 0.64) < 0.02);
+    const double want = 16 * exp((16 - 1) / 16.0); /* k^-2, and the fall-off with kc = 4 waves */
+    for (int axis = 0; axis < 3; axis++)
+        TRUE_THAT(fabs(low[axis] / high[axis] / want - 1) < 5 * sqrt(2.0 / VOLUMES));
+    cvy_dataset_destroy(&d);
+    FAILS(open_text("{format: cosmology, dimensions: 3, size: 512}", NULL, 0, &d), CVY_E_CONFIG, "at most 256");
 }
 
 static void test_cosmology_sets(void)
@@ -345,6 +388,7 @@ int main(void)
 {
     test_fft();
     test_cosmology_statistics();
+    test_cosmology_volumes();
     test_cosmology_sets();
     test_shapes_statistics();
     test_shapes_sets();

@@ -1,6 +1,6 @@
 /*
- * data_cosmology.c: a reader that generates maps of matter from a seed: log-normal fields with a power spectrum of a
- * few parameters.
+ * data_cosmology.c: a reader that generates maps or volumes of matter from a seed: log-normal fields with a power
+ * spectrum of a few parameters.
  *
  * It runs in the loader's threads and makes a map anew each time it is read. A map is exp(g - sigma^2 / 2), with g a
  * Gaussian field on a torus with mean 0, variance sigma^2 and the power spectrum P(k) = A k^index exp(-(k / kc)^2), k
@@ -22,10 +22,10 @@
 #include "base/number/base_fft.h"
 
 enum { TARGETS_AUTO, TARGETS_YES, TARGETS_NO };
-enum { SIZE_MAX_CELLS = 2048, DRAW_INDEX = 0, DRAW_SIGMA = 1 };
+enum { SIZE_MAX_CELLS = 2048, SIZE_MAX_VOLUME = 256, DRAW_INDEX = 0, DRAW_SIGMA = 1 };
 
 struct cosmology_opts {
-    int64_t size, samples, first, seed, classes;
+    int64_t size, dimensions, samples, first, seed, classes;
     cvy_reals index, sigma;
     double cutoff;
     int targets;
@@ -36,7 +36,9 @@ struct cosmology_opts {
 #key, type, CVY_FIELD(cosmology_opts, key), fallback, valid, unit, help                                        \
     }
 static const cvy_option cosmology_opts[] = {
-    ROW(size, CVY_TYPE_INT, "64", "8..2048", "cells", "cells along each side of a map, a power of two"),
+    ROW(size, CVY_TYPE_INT, "64", "8..2048", "cells",
+        "cells along each side of a map, a power of two; at most 256 of a volume"),
+    ROW(dimensions, CVY_TYPE_INT, "2", "2..3", "axes", "2: maps; 3: volumes"),
     ROW(samples, CVY_TYPE_INT, "1024", "1..", "samples", "number of maps"),
     ROW(first, CVY_TYPE_INT, "0", "0..", "",
         "number of the first map: sets with the same seed and ranges that do not overlap have no map in common"),
@@ -59,9 +61,10 @@ struct cosmology {
     int has_y;
     cvy_shape shape;
     cvy_fft fft;
-    int64_t quarter;    /* n / 2 + 1: number of waves 0 .. n/2 along an axis */
-    const float *log_k; /* [quarter, quarter]: log(k) */
-    const float *fall;  /* [quarter, quarter]: (k / kc)^2 */
+    int64_t depth, cells; /* of a field [depth, n, n]; 1 deep: a map */
+    int64_t half, halfs;  /* n / 2 + 1, the number of waves 0 .. n/2 along an axis; and along all: [.., half, half] */
+    const float *log_k;   /* [halfs]: log(k) */
+    const float *fall;    /* [halfs]: (k / kc)^2 */
 };
 
 static int cosmology_probe(const char *path)
@@ -77,16 +80,26 @@ static cvy_status check_range(const char *name, const cvy_reals *range)
     return CVY_OK;
 }
 
+/* A number of waves along each axis, from their index in [.., count, count]. */
+struct wave {
+    int64_t z, y, x;
+};
+
+static struct wave wave_at(int64_t i, int64_t count)
+{
+    return (struct wave){i / count / count, i / count % count, i % count};
+}
+
 /* Computes the values of each wave that the spectrum needs and that do not depend on the map. */
 static cvy_status make_waves(struct cosmology *c, cvy_pool *pool)
 {
-    const int64_t q = c->quarter;
     const double kc = c->o.cutoff * (double)c->o.size / 2;
     float *log_k = NULL, *fall = NULL;
-    CVY_TRY(cvy_pool_alloc(pool, (size_t)(q * q) * sizeof *log_k, &log_k));
-    CVY_TRY(cvy_pool_alloc(pool, (size_t)(q * q) * sizeof *fall, &fall));
-    for (int64_t i = 1; i < q * q; i++) {
-        const double square = (double)(i / q * (i / q) + i % q * (i % q));
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)c->halfs * sizeof *log_k, &log_k));
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)c->halfs * sizeof *fall, &fall));
+    for (int64_t i = 1; i < c->halfs; i++) {
+        const struct wave k = wave_at(i, c->half);
+        const double square = (double)(k.z * k.z + k.y * k.y + k.x * k.x);
         log_k[i] = (float)(0.5 * log(square));
         fall[i] = (float)(square / (kc * kc));
     }
@@ -103,14 +116,19 @@ static cvy_status cosmology_open(const cvy_reader_args *args, cvy_reader_info *i
     const int64_t n = c->o.size;
     CVY_CHECK((n & (n - 1)) == 0, CVY_E_CONFIG, "cosmology size %lld, expected a power of two from 8 to %d",
               (long long)n, SIZE_MAX_CELLS);
+    CVY_CHECK(c->o.dimensions == 2 || n <= SIZE_MAX_VOLUME, CVY_E_CONFIG,
+              "cosmology size %lld with dimensions 3, expected at most %d", (long long)n, SIZE_MAX_VOLUME);
     CVY_TRY(check_range("index", &c->o.index));
     CVY_TRY(check_range("sigma", &c->o.sigma));
     c->has_y = c->o.targets == TARGETS_YES || (c->o.targets == TARGETS_AUTO && c->o.classes == 0);
     CVY_CHECK(c->has_y || c->o.classes > 0, CVY_E_CONFIG, "cosmology without targets needs classes");
     CVY_CHECK(c->o.classes < 2 || c->o.index.count == 2, CVY_E_CONFIG,
               "cosmology classes are parts of the range of index, which is one number (%g)", c->o.index.at[0]);
-    c->quarter = n / 2 + 1;
-    c->shape = (cvy_shape){3, {1, n, n}};
+    c->depth = c->o.dimensions == 3 ? n : 1;
+    c->cells = c->depth * n * n;
+    c->half = n / 2 + 1;
+    c->halfs = c->half * c->half * (c->o.dimensions == 3 ? c->half : 1);
+    c->shape = c->o.dimensions == 3 ? (cvy_shape){4, {1, n, n, n}} : (cvy_shape){3, {1, n, n}};
     CVY_TRY(cvy_fft_make(info->pool, n, &c->fft));
     CVY_TRY(make_waves(c, info->pool));
     info->nsamples = c->o.samples;
@@ -139,26 +157,31 @@ static void draw_parameters(const struct cosmology *c, int64_t event, double *in
     *sigma = s->at[0] + (s->at[s->count - 1] - s->at[0]) * cvy_rng_uniform(&rng, DRAW_SIGMA);
 }
 
-/* The index of a wave in a quarter; the spectrum is the same for k and -k. */
+/* The spectrum is the same for k and -k, which is n - k. */
 static inline int64_t fold(int64_t k, int64_t n)
 {
     return k <= n / 2 ? k : n - k;
 }
 
-/* The root of the spectrum, [quarter, quarter], scaled so that the variance summed over all waves is sigma^2. */
+/* How many of the waves 0 .. n-1 have this one's length. */
+static inline int copies(int64_t k, int64_t n)
+{
+    return k > 0 && 2 * k < n ? 2 : 1;
+}
+
+/* The root of the spectrum, [halfs], scaled so that the variance summed over all waves is sigma^2. */
 static void make_spectrum(const struct cosmology *c, double index, double sigma, float *root)
 {
-    const int64_t q = c->quarter, n = c->o.size;
+    const int64_t n = c->o.size;
     double sum = 0;
     root[0] = 0;
-    for (int64_t i = 1; i < q * q; i++) {
-        const int64_t y = i / q, x = i % q;
-        const int copies = (y > 0 && 2 * y < n ? 2 : 1) * (x > 0 && 2 * x < n ? 2 : 1);
+    for (int64_t i = 1; i < c->halfs; i++) {
+        const struct wave k = wave_at(i, c->half);
         root[i] = expf(0.5f * ((float)index * c->log_k[i] - c->fall[i]));
-        sum += copies * (double)root[i] * root[i];
+        sum += (double)(copies(k.z, n) * copies(k.y, n) * copies(k.x, n)) * root[i] * root[i];
     }
     const float scale = (float)(sigma / sqrt(sum));
-    for (int64_t i = 1; i < q * q; i++)
+    for (int64_t i = 1; i < c->halfs; i++)
         root[i] *= scale;
 }
 
@@ -174,40 +197,55 @@ static inline void draw_normals(const cvy_rng *rng, int64_t wave, float *a, floa
     *b = radius * sinf(angle);
 }
 
-/* Fills the waves of a real field: the wave of -k is the conjugate of the wave of k. If both are the same wave, it is
- * real. */
+/* Fills a row of the waves of a real field: the wave of -k is the conjugate of the wave of k. If both are the same
+ * wave, it is real. */
+static void fill_row(const struct cosmology *c, const cvy_rng *rng, int64_t z, int64_t y, const float *root, float *re,
+                     float *im)
+{
+    const int64_t n = c->o.size, h = c->half, mirrored = ((c->depth - z) % c->depth * n + (n - y) % n) * n;
+    for (int64_t x = 0; x < n; x++) {
+        const int64_t wave = (z * n + y) * n + x, other = mirrored + (n - x) % n;
+        float a = 0, b = 0;
+        if (other < wave)
+            continue;
+        draw_normals(rng, wave, &a, &b);
+        const float size = root[(fold(z, n) * h + fold(y, n)) * h + fold(x, n)] * (other == wave ? 1 : 0.70710678f);
+        re[wave] = re[other] = size * a;
+        im[wave] = other == wave ? 0 : size * b;
+        im[other] = -im[wave];
+    }
+}
+
 static void fill_waves(const struct cosmology *c, int64_t event, const float *root, float *re, float *im)
 {
-    const int64_t n = c->o.size, q = c->quarter;
     const cvy_rng rng = cvy_rng_make((uint64_t)c->o.seed, "cosmology.waves", 0, (uint64_t)event);
-    for (int64_t y = 0; y < n; y++) {
-        for (int64_t x = 0; x < n; x++) {
-            const int64_t wave = y * n + x, other = (n - y) % n * n + (n - x) % n;
-            float a = 0, b = 0;
-            if (other < wave)
-                continue;
-            draw_normals(&rng, wave, &a, &b);
-            const float size = root[fold(y, n) * q + fold(x, n)] * (other == wave ? 1 : 0.70710678f);
-            re[wave] = re[other] = size * a;
-            im[wave] = other == wave ? 0 : size * b;
-            im[other] = -im[wave];
-        }
-    }
+    for (int64_t z = 0; z < c->depth; z++)
+        for (int64_t y = 0; y < c->o.size; y++)
+            fill_row(c, &rng, z, y, root, re, im);
+}
+
+static void transform(const struct cosmology *c, float *re, float *im)
+{
+    const int64_t plane = c->o.size * c->o.size;
+    for (int64_t z = 0; z < c->depth; z++)
+        cvy_fft_2d(&c->fft, re + z * plane, im + z * plane);
+    if (c->depth > 1)
+        cvy_fft_columns(&c->fft, plane, re, im, NULL);
 }
 
 static cvy_status cosmology_read(void *state, int64_t number, cvy_raw *raw)
 {
     const struct cosmology *c = state;
-    const int64_t event = c->o.first + number, n = c->o.size, cells = n * n, q = c->quarter;
+    const int64_t event = c->o.first + number, cells = c->cells;
     double index = 0, sigma = 0;
     /* The map, and after it scratch memory: the imaginary part and the spectrum. */
-    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)(2 * cells + q * q) * sizeof(float)));
+    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)(2 * cells + c->halfs) * sizeof(float)));
     raw->x.bytes = (size_t)cells * sizeof(float);
     float *map = raw->x.data, *im = map + cells, *root = im + cells;
     draw_parameters(c, event, &index, &sigma);
     make_spectrum(c, index, sigma, root);
     fill_waves(c, event, root, map, im);
-    cvy_fft_2d(&c->fft, map, im);
+    transform(c, map, im);
     const float half = (float)(sigma * sigma / 2);
     for (int64_t i = 0; i < cells; i++)
         map[i] = expf(map[i] - half);
@@ -244,7 +282,7 @@ static void cosmology_hash(void *state, cvy_hasher *h)
 
 CVY_READER_DEFINE(cosmology) = {
     .name = "cosmology",
-    .summary = "generated log-normal maps with a given power spectrum",
+    .summary = "generated log-normal maps or volumes with a given power spectrum",
     .options = cosmology_opts,
     .options_size = sizeof(struct cosmology_opts),
     .probe = cosmology_probe,
