@@ -45,12 +45,13 @@ void cvy_search_apply(const cvy_search_grid *g, cvy_job *job)
     job->train.accumulate = g->micro_batches;
 }
 
-/* The rank of a stage that has most to do: shares grow with the number of the part. */
-static int last_rank_of(const cvy_grid *grid, int stage)
+/* The rank of a stage that has most to do: shares grow with the number of the part, and inner parts of a spatial axis
+ * have two neighbours. */
+static int busiest_rank_of(const cvy_grid *grid, int stage)
 {
     int at[CVY_AXES];
     for (int a = 0; a < CVY_AXES; a++)
-        at[a] = grid->length[a] - 1;
+        at[a] = grid->length[a] - (a >= CVY_AXIS_SPACE0 && grid->length[a] > 2 ? 2 : 1);
     at[CVY_AXIS_PIPELINE] = stage;
     return cvy_grid_rank(grid, at);
 }
@@ -130,7 +131,7 @@ static cvy_status predict_stages(struct search *s, const cvy_job *job, cvy_searc
     if (status == CVY_OK)
         f->nstages = grid.nstages;
     for (int i = 0; i < f->nstages && status == CVY_OK; i++) {
-        status = predict_rank(s, job, last_rank_of(&grid, i), &choices, c, &f->stage[i]);
+        status = predict_rank(s, job, busiest_rank_of(&grid, i), &choices, c, &f->stage[i]);
         if (status == CVY_E_MEMORY && is_too_large(s, c)) { /* the other stages may need more */
             fits = status;
             status = CVY_OK;
