@@ -1,5 +1,5 @@
 /*
- * native_math.h: exponential and hyperbolic tangent in f32 that compilers vectorise in a CVY_SIMD loop.
+ * native_math.h: exponential, hyperbolic tangent and logarithm in f32 that compilers vectorise in a CVY_SIMD loop.
  *
  * Errors are below 2 units in the last place. NaN stays NaN, overflow gives infinity, and tiny results become subnormal
  * as they should. Source: Cephes (Moshier 1989): range reduction in two parts and minimax polynomials.
@@ -56,6 +56,20 @@ CVY_INLINE float cvy_tanh(float x)
     p = p * z - 3.33332819422e-1f;
     const float small = p * z * x + x;
     return a < 0.625f ? small : x < 0 ? -large : large;
+}
+
+/* log(1 + x) for x in 0 .. 1: the series of the inverse hyperbolic tangent of x / (2 + x), which is at most 1/3. */
+CVY_INLINE float cvy_log_1_plus(float x)
+{
+    const float t = x / (2.0f + x), z = t * t;
+    float p = 1.0f / 15;
+    p = p * z + 1.0f / 13;
+    p = p * z + 1.0f / 11;
+    p = p * z + 1.0f / 9;
+    p = p * z + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    return 2.0f * (p * z * t + t);
 }
 
 #endif

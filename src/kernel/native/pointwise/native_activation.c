@@ -1,6 +1,6 @@
 /*
- * native_activation.c: leaky_relu, sigmoid, tanh, silu, gelu, hard_swish, hard_sigmoid, elu, clamp, their gradients,
- * offset and clip_value: one pass over memory, in place if the plan allows it.
+ * native_activation.c: leaky_relu, sigmoid, tanh, silu, gelu, hard_swish, hard_sigmoid, elu, softplus, clamp, their
+ * gradients, offset and clip_value: one pass over memory, in place if the plan allows it.
  *
  * clip_value runs in the UPDATE phase. All except the exponentials are limited by memory bandwidth.
  *
@@ -220,6 +220,30 @@ CVY_SIMD static void elu_grad_range(int64_t first, int64_t end, void *arg)
         dst[i] = b[i] > 0 ? a[i] : a[i] * (b[i] + parameter);
 }
 
+CVY_SIMD static void softplus_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, beta = s->parameter, threshold = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float z = beta * a[i], bend = cvy_log_1_plus(cvy_exp(z > 0 ? -z : z));
+        dst[i] = z > threshold ? a[i] : ((z < 0 ? 0.0f : z) + bend) / beta;
+    }
+}
+
+CVY_SIMD static void softplus_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b, beta = s->parameter, threshold = s->second;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float z = beta * b[i];
+        dst[i] = z > threshold ? a[i] : a[i] / (1.0f + cvy_exp(-z));
+    }
+}
+
 CVY_SIMD static void clip_value_range(int64_t first, int64_t end, void *arg)
 {
     const struct elementwise *s = arg;
@@ -292,6 +316,16 @@ static double alpha_of(const void *options)
     return ((const struct cvy_elu *)options)->alpha;
 }
 
+static double beta_of(const void *options)
+{
+    return ((const struct cvy_softplus *)options)->beta;
+}
+
+static double threshold_of(const void *options)
+{
+    return ((const struct cvy_softplus *)options)->threshold;
+}
+
 static double limit_of(const void *options)
 {
     return ((const struct cvy_clip_value *)options)->limit;
@@ -343,6 +377,8 @@ static const struct activation {
     {"hard_swish_grad", 2, 0, hard_swish_grad_range, NULL, NULL},
     {"elu", 1, 0, elu_range, alpha_of, NULL},
     {"elu_grad", 2, 0, elu_grad_range, alpha_of, NULL},
+    {"softplus", 1, 1, softplus_range, beta_of, threshold_of},
+    {"softplus_grad", 2, 0, softplus_grad_range, beta_of, threshold_of},
     {"clamp", 1, 1, clamp_range, low_of, high_of},
     {"clamp_grad", 2, 0, clamp_grad_range, low_of, high_of},
     {"hard_sigmoid", 1, 1, hard_sigmoid_range, line_slope_of, line_start_of},
@@ -417,202 +453,30 @@ static cvy_status run(void *state, void *const *src, void *const *dst, void *scr
     return CVY_OK;
 }
 
-CVY_KERNEL_DEFINE(native_leaky_relu) = {
-    .name = "native.leaky_relu",
-    .op = "leaky_relu",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_leaky_relu_grad) = {
-    .name = "native.leaky_relu_grad",
-    .op = "leaky_relu_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_sigmoid) = {
-    .name = "native.sigmoid",
-    .op = "sigmoid",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_sigmoid_grad) = {
-    .name = "native.sigmoid_grad",
-    .op = "sigmoid_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_tanh) = {
-    .name = "native.tanh",
-    .op = "tanh",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_tanh_grad) = {
-    .name = "native.tanh_grad",
-    .op = "tanh_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_silu) = {
-    .name = "native.silu",
-    .op = "silu",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_silu_grad) = {
-    .name = "native.silu_grad",
-    .op = "silu_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_gelu) = {
-    .name = "native.gelu",
-    .op = "gelu",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_gelu_grad) = {
-    .name = "native.gelu_grad",
-    .op = "gelu_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_hard_swish) = {
-    .name = "native.hard_swish",
-    .op = "hard_swish",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_hard_swish_grad) = {
-    .name = "native.hard_swish_grad",
-    .op = "hard_swish_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_elu) = {
-    .name = "native.elu",
-    .op = "elu",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_elu_grad) = {
-    .name = "native.elu_grad",
-    .op = "elu_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_clamp) = {
-    .name = "native.clamp",
-    .op = "clamp",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_clamp_grad) = {
-    .name = "native.clamp_grad",
-    .op = "clamp_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_hard_sigmoid) = {
-    .name = "native.hard_sigmoid",
-    .op = "hard_sigmoid",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_hard_sigmoid_grad) = {
-    .name = "native.hard_sigmoid_grad",
-    .op = "hard_sigmoid_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_offset) = {
-    .name = "native.offset",
-    .op = "offset",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_clip_value) = {
-    .name = "native.clip_value",
-    .op = "clip_value",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = run,
-    .destroy = destroy,
-};
+#define KERNEL_OF(type)                                                                                                \
+    {                                                                                                                  \
+        .name = "native." type, .op = type, .preference = 50, .offer = offer, .create = create, .run = run,            \
+        .destroy = destroy                                                                                             \
+    }
+CVY_KERNEL_DEFINE(native_leaky_relu) = KERNEL_OF("leaky_relu");
+CVY_KERNEL_DEFINE(native_leaky_relu_grad) = KERNEL_OF("leaky_relu_grad");
+CVY_KERNEL_DEFINE(native_sigmoid) = KERNEL_OF("sigmoid");
+CVY_KERNEL_DEFINE(native_sigmoid_grad) = KERNEL_OF("sigmoid_grad");
+CVY_KERNEL_DEFINE(native_tanh) = KERNEL_OF("tanh");
+CVY_KERNEL_DEFINE(native_tanh_grad) = KERNEL_OF("tanh_grad");
+CVY_KERNEL_DEFINE(native_silu) = KERNEL_OF("silu");
+CVY_KERNEL_DEFINE(native_silu_grad) = KERNEL_OF("silu_grad");
+CVY_KERNEL_DEFINE(native_gelu) = KERNEL_OF("gelu");
+CVY_KERNEL_DEFINE(native_gelu_grad) = KERNEL_OF("gelu_grad");
+CVY_KERNEL_DEFINE(native_hard_swish) = KERNEL_OF("hard_swish");
+CVY_KERNEL_DEFINE(native_hard_swish_grad) = KERNEL_OF("hard_swish_grad");
+CVY_KERNEL_DEFINE(native_elu) = KERNEL_OF("elu");
+CVY_KERNEL_DEFINE(native_elu_grad) = KERNEL_OF("elu_grad");
+CVY_KERNEL_DEFINE(native_softplus) = KERNEL_OF("softplus");
+CVY_KERNEL_DEFINE(native_softplus_grad) = KERNEL_OF("softplus_grad");
+CVY_KERNEL_DEFINE(native_clamp) = KERNEL_OF("clamp");
+CVY_KERNEL_DEFINE(native_clamp_grad) = KERNEL_OF("clamp_grad");
+CVY_KERNEL_DEFINE(native_hard_sigmoid) = KERNEL_OF("hard_sigmoid");
+CVY_KERNEL_DEFINE(native_hard_sigmoid_grad) = KERNEL_OF("hard_sigmoid_grad");
+CVY_KERNEL_DEFINE(native_offset) = KERNEL_OF("offset");
+CVY_KERNEL_DEFINE(native_clip_value) = KERNEL_OF("clip_value");
