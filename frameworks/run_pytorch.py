@@ -2,9 +2,9 @@
 """Times PyTorch on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
-usage: pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
+usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
        [--rank R --ranks N --rendezvous FILE]
-       pytorch.py --net NAME --export FILE.onnx
+       run_pytorch.py --net NAME --export FILE.onnx
 
 NAME is one of the networks below, or any classifier of torchvision, such as mobilenet-v2; FILE.onnx stands for the network of the file's name.
 --export writes the network for training, with random weights, as an ONNX file. Otherwise it

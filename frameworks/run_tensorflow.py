@@ -2,7 +2,7 @@
 """Times TensorFlow on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
 It needs tensorflow-cpu in a separate environment; convoy itself does not use it.
-usage: tensorflow.py --net NAME --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--threads T] [--seconds S]
+usage: run_tensorflow.py --net NAME --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--threads T] [--seconds S]
 Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
 """
