@@ -143,7 +143,7 @@ def find_net(name):
     for known in torchvision.models.list_models(torchvision.models):
         if plain(known) == plain(name):
             return torchvision_net(known, 224)
-    raise SystemExit(f"peer_pytorch: there is no network '{name}', here or in torchvision")
+    raise SystemExit(f"run_pytorch: there is no network '{name}', here or in torchvision")
 
 
 def export(net, shape, path):

@@ -189,7 +189,8 @@ static const cmd_option options[] = {
      "with --data: what is done to each sample, as data.augment, such as '[{random_resized_crop: 224}, mirror]'"},
     {"--shuffle", "true|window|false", CMD_CHOICE, CMD_FIELD(shuffle),
      "with --data: the order of the samples, as data.shuffle; true if not given"},
-    {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds), "how long steps, or with --data reading, are timed; 5 if not given"},
+    {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds),
+     "how long steps, or with --data reading, are timed; 5 if not given"},
     CMD_OPTIONS_STEP("N[,N...]", "global batches, split over the ranks"),
     {"--check", NULL, CMD_FLAG, CMD_FIELD(check),
      "compares three training steps with those of the plain plan, which has all passes off; exit code 1 if they "

@@ -21,7 +21,7 @@ typedef struct verb_options {
     int quick, retry, quiet, only_report;
 } verb_options;
 
-extern const char cmd_study_node_throughput[], cmd_study_threads[], cmd_study_processes[];
+extern const char cmd_study_published[], cmd_study_node_throughput[], cmd_study_threads[], cmd_study_processes[];
 
 static const struct shipped {
     const char *name, *text;
@@ -154,6 +154,7 @@ static int run_study(const verb_options *o, const char *name, const char *text, 
                                  .frameworks = frameworks,
                                  .program = self,
                                  .only = o->frameworks,
+                                 .published = cmd_study_published,
                                  .quick = o->quick,
                                  .retry = o->retry,
                                  .stop = &stopped,

@@ -26,8 +26,11 @@ typedef struct cvy_study_opts {
     const char *out;
     /** The folder with the descriptions of frameworks, and the program convoy. Required. */
     const char *frameworks, *program;
-    /** Only these frameworks, as a list with commas; NULL: those of the study file. */
+    /** These frameworks, as a list with commas, instead of those of the study file; NULL: those of the file. */
     const char *only;
+    /** Not NULL: published figures, as studies/published.csv. Those of the study that the file names in `published` are
+     * copied into the folder, and shown beside the results. */
+    const char *published;
     /** Not 0: the smaller axes that the study file gives for a quick look. */
     int quick;
     /** Not 0: measurements that failed are made again. */
@@ -45,7 +48,7 @@ CVY_SIZED_STRUCT(cvy_study_opts)
 typedef struct cvy_study_result {
     size_t size;
     /** Measurements of the study: in all, made now, made before, failed, and left out because a framework is not
-     * installed or cannot do what the case asks. */
+     * installed or cannot do what the case asks, or because there are too few cores. */
     int64_t total, measured, earlier, failed, skipped;
 } cvy_study_result;
 CVY_SIZED_STRUCT(cvy_study_result)

@@ -30,6 +30,7 @@ typedef struct cvy_experiment {
     int64_t repeats;
     double seconds; /* of timed steps, for each repeat */
     double limit_s; /* after which a command is ended */
+    int oversubscribes;
 } cvy_experiment;
 
 typedef struct cvy_figure { /* names of axes; NULL: none */

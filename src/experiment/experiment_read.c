@@ -17,6 +17,7 @@ static const char *const known_axes[] = {"framework", "model", "batch", "mode", 
 typedef struct settings { /* members of an experiment that are not axes */
     int64_t repeats;
     double seconds, limit;
+    int oversubscribe;
     const cvy_tree *quick;
 } settings;
 
@@ -25,6 +26,8 @@ static const cvy_option setting_rows[] = {
     {"repeats", CVY_TYPE_INT, ROW(repeats), "3", "1..100", "", "how often each case is measured"},
     {"seconds", CVY_TYPE_REAL, ROW(seconds), "5", ">0", "s", "of timed steps in a measurement"},
     {"limit", CVY_TYPE_REAL, ROW(limit), "900", ">0", "s", "after which a measurement is ended"},
+    {"oversubscribe", CVY_TYPE_BOOL, ROW(oversubscribe), "false", "", "",
+     "whether cases are measured whose ranks times threads are more than the cores"},
     {"quick", CVY_TYPE_TREE, ROW(quick), "", "", "", "members of this map replace others with --quick"},
     {0},
 };
@@ -98,13 +101,13 @@ static cvy_status apply_quick(cvy_pool *pool, const cvy_tree *map, cvy_tree **ou
 static cvy_status read_experiment(cvy_pool *pool, const cvy_tree *map, int quick, cvy_experiment *e)
 {
     const char *extra[CVY_AXES_MAX + 1] = {0};
-    cvy_tree *all = NULL;
+    cvy_tree *all = NULL, *smaller = NULL;
     settings s;
     CVY_CHECK(map->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: experiment %s is a map of axes, such as {batch: [16, 32]}",
               cvy_tree_where(map), e->name);
     CVY_TRY(cvy_tree_copy(pool, map, &all));
-    if (quick)
-        CVY_TRY(apply_quick(pool, map, &all));
+    CVY_TRY(apply_quick(pool, map, &smaller)); /* mistakes in it are found without --quick, too */
+    all = quick ? smaller : all;
     for (int i = 0; i < all->count; i++) {
         if (is_setting(all->key[i]))
             continue;
@@ -122,6 +125,7 @@ static cvy_status read_experiment(cvy_pool *pool, const cvy_tree *map, int quick
     e->repeats = s.repeats;
     e->seconds = s.seconds;
     e->limit_s = s.limit;
+    e->oversubscribes = s.oversubscribe;
     return CVY_OK;
 }
 

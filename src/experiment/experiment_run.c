@@ -304,6 +304,17 @@ static cvy_status measure(struct study *s, const cvy_case *c, int64_t repeat)
 
 /* ---- all ---- */
 
+/* Whether the ranks and threads of a case have a core each. */
+static int fits(const struct study *s, const cvy_case *c)
+{
+    const char *ranks = cvy_case_value(c, "ranks"), *threads = cvy_case_value(c, "threads");
+    int64_t n = 1, t = 1;
+    if (c->of->oversubscribes || (ranks && cvy_text_int(ranks, &n) != CVY_OK) ||
+        (threads && cvy_text_int(threads, &t) != CVY_OK)) /* threads: all */
+        return 1;
+    return n * t <= s->cores;
+}
+
 static cvy_status consider(struct study *s, const cvy_case *c, int64_t repeat)
 {
     const cvy_framework *f = find_framework(s, framework_name(c));
@@ -313,7 +324,7 @@ static cvy_status consider(struct study *s, const cvy_case *c, int64_t repeat)
     s->result.earlier += done;
     if (done)
         return CVY_OK;
-    if (!f || !f->found) {
+    if (!f || !f->found || !fits(s, c)) {
         s->result.skipped++;
         return CVY_OK;
     }
@@ -351,12 +362,36 @@ static cvy_status keep_file(struct study *s)
     return CVY_OK;
 }
 
+/* The published figures of this study, and the head of the table, become a file of the folder. */
+static cvy_status keep_published(struct study *s)
+{
+    const size_t n = s->spec.published ? strlen(s->spec.published) : 0;
+    cvy_text text = {0};
+    char *path = NULL;
+    if (!s->o.published || n == 0)
+        return CVY_OK;
+    for (const char *at = s->o.published; *at;) {
+        const size_t length = strcspn(at, "\n");
+        if (strncmp(at, "study,", 6) == 0 || (strncmp(at, s->spec.published, n) == 0 && at[n] == ','))
+            cvy_text_add(&text, "%.*s\n", (int)length, at);
+        at += length + (at[length] == '\n');
+    }
+    cvy_status status = text.status;
+    if (status == CVY_OK)
+        status = cvy_pool_printf(s->pool, &path, "%s/published.csv", s->o.out);
+    if (status == CVY_OK && text.bytes > 0)
+        status = cvy_file_replace(path, text.data, text.bytes);
+    cvy_text_free(&text);
+    return status;
+}
+
 static cvy_status run(struct study *s)
 {
     CVY_TRY(cvy_study_read(s->pool, s->o.name, s->o.text, s->o.quick, &s->spec));
     CVY_TRY(choose_frameworks(s));
     CVY_TRY(cvy_study_cases(&s->spec, &s->c, &s->ncase));
     CVY_TRY(keep_file(s));
+    CVY_TRY(keep_published(s));
     CVY_TRY(know_machine(s));
     CVY_TRY(know_results(s));
     CVY_TRY(open_frameworks(s));

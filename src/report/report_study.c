@@ -303,6 +303,7 @@ static cvy_status write_page(cvy_study_page *p)
     CVY_TRY(cvy_study_figures(p));
     add_paragraph(html, " class=\"soft\"", "", p->spec.meaning);
     CVY_TRY(write_tables(p));
+    CVY_TRY(cvy_study_published(p));
     write_faults(p);
     if (p->results.n > 0)
         write_environment(p);

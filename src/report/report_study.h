@@ -41,5 +41,7 @@ const char *cvy_study_value(const cvy_study_row *row, const char *axis);
 
 /* The figures. */
 cvy_status cvy_study_figures(cvy_study_page *p);
+/* What others have published, from published.csv of the folder. */
+cvy_status cvy_study_published(cvy_study_page *p);
 
 #endif
