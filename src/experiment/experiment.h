@@ -28,8 +28,8 @@ typedef struct cvy_experiment {
     cvy_study_axis axis[CVY_AXES_MAX];
     int naxis;
     int64_t repeats;
-    double seconds; /* of timed steps, for each repeat */
-    double limit_s; /* after which a command is ended */
+    int64_t seconds; /* of timed steps, for each repeat */
+    double limit_s;  /* after which a command is ended */
     int oversubscribes;
 } cvy_experiment;
 

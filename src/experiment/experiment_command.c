@@ -92,7 +92,7 @@ static struct place place_of(const cvy_framework *f, const cvy_case *c)
     const char *python = getenv("CONVOY_PYTHON");
     p.python = python && *python ? python : "python3";
     snprintf(p.threads, sizeof p.threads, "%d", cvy_machine_cores());
-    snprintf(p.seconds, sizeof p.seconds, "%g", c ? c->of->seconds : 1);
+    snprintf(p.seconds, sizeof p.seconds, "%lld", (long long)(c ? c->of->seconds : 1));
     return p;
 }
 

@@ -15,8 +15,8 @@
 static const char *const known_axes[] = {"framework", "model", "batch", "mode", "dtype", "threads", "ranks", "options"};
 
 typedef struct settings { /* members of an experiment that are not axes */
-    int64_t repeats;
-    double seconds, limit;
+    int64_t repeats, seconds;
+    double limit;
     int oversubscribe;
     const cvy_tree *quick;
 } settings;
@@ -24,7 +24,7 @@ typedef struct settings { /* members of an experiment that are not axes */
 #define ROW(field) offsetof(settings, field)
 static const cvy_option setting_rows[] = {
     {"repeats", CVY_TYPE_INT, ROW(repeats), "3", "1..100", "", "how often each case is measured"},
-    {"seconds", CVY_TYPE_REAL, ROW(seconds), "5", ">0", "s", "of timed steps in a measurement"},
+    {"seconds", CVY_TYPE_INT, ROW(seconds), "5", "1..", "s", "of timed steps in a measurement"},
     {"limit", CVY_TYPE_REAL, ROW(limit), "900", ">0", "s", "after which a measurement is ended"},
     {"oversubscribe", CVY_TYPE_BOOL, ROW(oversubscribe), "false", "", "",
      "whether cases are measured whose ranks times threads are more than the cores"},
