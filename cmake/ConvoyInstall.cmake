@@ -24,6 +24,8 @@ install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 # in the places that links name
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff TYPE DOC)
 install(DIRECTORY docs examples licenses TYPE DOC OPTIONAL)
+# what `convoy study` runs
+install(DIRECTORY frameworks DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy" FILES_MATCHING PATTERN "*.yaml" PATTERN "*.py")
 if(convoy_cheat_sheet)
     install(FILES "${convoy_cheat_sheet}" TYPE DOC)
 endif()

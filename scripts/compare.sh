@@ -4,14 +4,14 @@
 #
 #     sh scripts/compare.sh --pytorch PYTHON [--tensorflow PYTHON] [--rounds 5] [--mode train|forward|forward-backward (not TensorFlow)] [--dtype f32|bf16] [NET:BATCH ...]
 #
-# PYTHON is an interpreter that has the package (scripts/peer_pytorch.py, scripts/peer_tensorflow.py). --variants 'eager channels_last' names the
+# PYTHON is an interpreter that has the package (frameworks/run_pytorch.py, frameworks/run_tensorflow.py). --variants 'eager channels_last' names the
 # variants of PyTorch to try, of which the fastest counts. --peer 'COMMAND' adds another trainer: NET, BATCH, MODE, DTYPE and THREADS in it are
 # replaced, and it prints JSON as those scripts do. --threads T, --seconds S for each run, --build DIR of convoy. --peer-env 'NAME=VALUE ...' is
 # set for the peers only: ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 if their bf16 ends with an illegal instruction, as it does on virtual machines that
 # hide the geometry of tiles. To limit all sides to AVX2, set ONEDNN_MAX_CPU_ISA=AVX2 and ATEN_CPU_CAPABILITY=avx2 before the command.
 #
 # NET is a network of the zoo, or an ONNX file: net/mobilenet-v2.onnx:16. convoy trains the network of the file, and PyTorch the network of
-# torchvision with the file's name (scripts/peer_pytorch.py). A file that does not exist is written by PyTorch first.
+# torchvision with the file's name (frameworks/run_pytorch.py). A file that does not exist is written by PyTorch first.
 #
 # In each round every trainer runs each network once, so that all run under the same conditions. A row has the medians of the rounds,
 # and the ratio of convoy to the fastest peer, taken in each round: median, least and largest. A peer whose parameters or multiply-adds
@@ -79,7 +79,7 @@ for job in "$@"; do
         [ -z "$tensorflow" ] || { echo "compare: TensorFlow has no network for $net; it is for networks of the zoo" >&2; exit 2; }
         [ -e "$net" ] && continue
         [ -n "$pytorch" ] || { echo "compare: there is no file $net; with --pytorch it is written" >&2; exit 2; }
-        "$pytorch" scripts/peer_pytorch.py --net "$net" --export "$net" >/dev/null ;;
+        "$pytorch" frameworks/run_pytorch.py --net "$net" --export "$net" >/dev/null ;;
     esac
 done
 
@@ -91,10 +91,10 @@ while [ "$round" -le "$rounds" ]; do
         run convoy ours
         for variant in ${pytorch:+$variants}; do
             # shellcheck disable=SC2086
-            run pytorch env $peer_env "$pytorch" scripts/peer_pytorch.py $common --variant "$variant"
+            run pytorch env $peer_env "$pytorch" frameworks/run_pytorch.py $common --variant "$variant"
         done
         # shellcheck disable=SC2086
-        [ -z "$tensorflow" ] || run tensorflow env $peer_env "$tensorflow" scripts/peer_tensorflow.py $common
+        [ -z "$tensorflow" ] || run tensorflow env $peer_env "$tensorflow" frameworks/run_tensorflow.py $common
         [ -z "$peer" ] || run peer env $peer_env sh -c "$(printf '%s' "$peer" | sed "s/NET/$net/g; s/BATCH/$batch/g; s/MODE/$mode/g; s/DTYPE/$dtype/g; s/THREADS/$threads/g")"
     done
     round=$((round + 1))

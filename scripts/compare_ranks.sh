@@ -5,7 +5,7 @@
 #     sh scripts/compare_ranks.sh [--pytorch PYTHON] [--ranks 2] [--rounds 3] [--seconds 5] [--build build/release] [NETWORK:BATCH...]
 #
 # BATCH is that of each rank. Every process has one thread and a core of its own. A row has, for convoy and for PyTorch
-# (DistributedDataParallel on gloo, scripts/peer_pytorch.py), the images/s of all ranks together, the sum of images/s of
+# (DistributedDataParallel on gloo, frameworks/run_pytorch.py), the images/s of all ranks together, the sum of images/s of
 # all processes alone, and their ratio as median, least and largest of the rounds. Run nothing else at the same time.
 set -eu
 usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -58,7 +58,7 @@ ddp_together() {
     rm -f "$work"/out.*
     i=0
     while [ $i -lt "$ranks" ]; do
-        taskset -c $i "$pytorch" "$scripts/peer_pytorch.py" --net "$net" --batch "$batch" --threads 1 --seconds "$seconds" --rank $i --ranks "$ranks" \
+        taskset -c $i "$pytorch" "$scripts/../frameworks/run_pytorch.py" --net "$net" --batch "$batch" --threads 1 --seconds "$seconds" --rank $i --ranks "$ranks" \
             --rendezvous "$work/rendezvous.$round.$net" >"$work/out.$i" 2>"$work/err.$i" &
         i=$((i + 1))
     done
@@ -75,7 +75,7 @@ while [ "$round" -le "$rounds" ]; do
         apart=$(alone "$build/convoy" bench --model "$net" --batch "$batch" --threads 1 --json)
         row convoy "$(ours_together)" "$apart"
         [ -n "$pytorch" ] || continue
-        apart=$(alone "$pytorch" "$scripts/peer_pytorch.py" --net "$net" --batch "$batch" --threads 1 --seconds "$seconds")
+        apart=$(alone "$pytorch" "$scripts/../frameworks/run_pytorch.py" --net "$net" --batch "$batch" --threads 1 --seconds "$seconds")
         row pytorch "$(ddp_together)" "$apart"
     done
     round=$((round + 1))

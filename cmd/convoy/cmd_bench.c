@@ -60,7 +60,8 @@ static int bench_one(const cmd_line *line, const cmd_bench_options *o, cvy_conte
                      int64_t batch, cmd_row_fn row, void *user)
 {
     const cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, NULL);
-    const cvy_bench_opts opts = cmd_step_opts(&o->step, &o->sets, line->narg ? &job : NULL, model, batch);
+    cvy_bench_opts opts = cmd_step_opts(&o->step, &o->sets, line->narg ? &job : NULL, model, batch);
+    opts.seconds = (double)o->seconds;
     cvy_bench_result timed = {.size = sizeof timed};
     cvy_check_result checked = {.size = sizeof checked};
     const cvy_status status =
@@ -160,10 +161,10 @@ static int run(const cmd_line *line)
     struct output output = {.options = o};
     if (o->data && !o->model && !line->narg && !o->sets.count && o->step.batches.count < 2 && o->threads.count < 2)
         return bench_data(o);
-    if (o->data || o->augment || o->seconds || o->shuffle) {
+    if (o->data || o->augment || o->shuffle) {
         cmd_error(o->data
                       ? "--data times only a data source: leave out the network, --set and lists of batches and threads"
-                      : "--augment, --shuffle and --seconds belong to --data");
+                      : "--augment and --shuffle belong to --data");
         return CMD_EXIT_USAGE;
     }
     if (!o->model == !line->narg) {
@@ -188,7 +189,8 @@ static const cmd_option options[] = {
      "with --data: what is done to each sample, as data.augment, such as '[{random_resized_crop: 224}, mirror]'"},
     {"--shuffle", "true|window|false", CMD_CHOICE, CMD_FIELD(shuffle),
      "with --data: the order of the samples, as data.shuffle; true if not given"},
-    {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds), "with --data: for how long; 5 if not given"},
+    {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds),
+     "how long steps, or with --data reading, are timed; 5 if not given"},
     CMD_OPTIONS_STEP("N[,N...]", "global batches, split over the ranks"),
     {"--check", NULL, CMD_FLAG, CMD_FIELD(check),
      "compares three training steps with those of the plain plan, which has all passes off; exit code 1 if they "

@@ -7,6 +7,7 @@
 #include <convoy/checkpoint.h>
 #include <convoy/convert.h>
 #include <convoy/data.h>
+#include <convoy/experiment.h>
 #include <convoy/job.h>
 #include <convoy/metric.h>
 #include <convoy/model.h>

@@ -45,7 +45,7 @@ typedef struct cvy_bench_opts {
     cvy_bench_mode mode;
     /** Type of the activations. */
     cvy_dtype dtype;
-    /** Number of timed steps; 0: as many as take 5 s, at least 5. Number of steps before them; 0: 2. */
+    /** Number of timed steps; 0: as many as take `seconds`, at least 5. Number of steps before them; 0: 2. */
     int64_t steps, warmup;
     /** As in cvy_program_opts; NULL: the defaults. */
     const char *kernels, *passes_off;
@@ -61,6 +61,8 @@ typedef struct cvy_bench_opts {
      * part are found too. `batch` is what the ranks that share samples or layers have together; 0: for each of them the
      * job's. */
     int foresee;
+    /** How long steps are timed if `steps` is 0; 0: 5 s. */
+    double seconds;
 } cvy_bench_opts;
 CVY_SIZED_STRUCT(cvy_bench_opts)
 

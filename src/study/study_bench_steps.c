@@ -68,7 +68,8 @@ static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int6
     if (b->opts.steps > 0)
         return CVY_OK;
     CVY_TRY(comm->ops->allreduce(comm, time, CVY_COUNT(time), CVY_DTYPE_F64, CVY_REDUCE_MAX));
-    const double left = SECONDS_DEFAULT - time[0], fit = 0.5 * left / CVY_MAX(time[1], 1e-6);
+    const double wanted = b->opts.seconds > 0 ? b->opts.seconds : SECONDS_DEFAULT;
+    const double left = wanted - time[0], fit = 0.5 * left / CVY_MAX(time[1], 1e-6);
     const int64_t room = STEPS_MAX - b->steps, missing = STEPS_LEAST - b->steps;
     *more_out = CVY_MIN(room, CVY_MAX(left > 0 ? (int64_t)CVY_MAX(fit, 1) : 0, missing));
     return CVY_OK;

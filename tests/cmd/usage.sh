@@ -24,7 +24,7 @@ printf '%s\n' "$out" | awk 'length($0) > 100 { print; wide = 1 } END { exit wide
 prints 0 'trains what a job file describes' train --help
 prints 0 '\-\-batch N' bench --help
 prints 0 'usage: convoy plan' help plan
-for verb in train test predict bench time plan convert pack inspect export report models keys info doctor simulate jobscript; do
+for verb in train test predict bench time plan convert pack inspect export report models keys info doctor simulate study jobscript; do
     prints 0 "usage: convoy $verb" "$verb" --help
     printf '%s\n' "$out" | awk 'length($0) > 100 { print; wide = 1 } END { exit wide }' || fail "convoy $verb --help: a line of more than 100 columns"
 done

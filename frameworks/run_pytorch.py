@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times PyTorch on the networks that convoy is measured on, for scripts/compare.sh.
+"""Times PyTorch on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
-usage: peer_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
+usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
        [--rank R --ranks N --rendezvous FILE]
-       peer_pytorch.py --net NAME --export FILE.onnx
+       run_pytorch.py --net NAME --export FILE.onnx
 
 NAME is one of the networks below, or any classifier of torchvision, such as mobilenet-v2; FILE.onnx stands for the network of the file's name.
 --export writes the network for training, with random weights, as an ONNX file. Otherwise it
@@ -143,7 +143,7 @@ def find_net(name):
     for known in torchvision.models.list_models(torchvision.models):
         if plain(known) == plain(name):
             return torchvision_net(known, 224)
-    raise SystemExit(f"peer_pytorch: there is no network '{name}', here or in torchvision")
+    raise SystemExit(f"run_pytorch: there is no network '{name}', here or in torchvision")
 
 
 def export(net, shape, path):
@@ -232,7 +232,9 @@ def main():
         t = time.perf_counter()
         step()
         times.append(time.perf_counter() - t)
-    print(json.dumps({"peer": "pytorch " + torch.__version__, **vars(a), "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
+    print(json.dumps({"peer": "pytorch " + torch.__version__, **vars(a), "images_per_s": a.batch / sorted(times)[len(times) // 2],
+                      "ms_median": 1e3 * sorted(times)[len(times) // 2], "steps": len(times),
+                      "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
                       "images_per_s_best": round(a.batch / min(times), 2),
                       "peak_rss_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
                       "parameters": parameters, "macs": macs}))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times TensorFlow on the networks that convoy is measured on, for scripts/compare.sh.
+"""Times TensorFlow on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
 It needs tensorflow-cpu in a separate environment; convoy itself does not use it.
-usage: peer_tensorflow.py --net NAME --batch N [--mode train|forward] [--dtype f32|bf16] [--threads T] [--seconds S]
+usage: run_tensorflow.py --net NAME --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--threads T] [--seconds S]
 Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
 """
@@ -109,7 +109,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--net", required=True, choices=sorted(NETS))
     p.add_argument("--batch", type=int, required=True)
-    p.add_argument("--mode", choices=["train", "forward"], default="train")
+    p.add_argument("--mode", choices=["train", "forward", "forward-backward"], default="train")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=6)
@@ -135,14 +135,23 @@ def main():
     def forward():
         return tf.reduce_sum(tf.cast(net(x, training=False), tf.float32))
 
-    step = train if a.mode == "train" else forward
+    @tf.function
+    def forward_backward():
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, tf.cast(net(x, training=True), tf.float32))
+        # A sum of each gradient is read, so that none of them is left out.
+        return tf.add_n([tf.reduce_sum(g) for g in tape.gradient(loss, net.trainable_variables)])
+
+    step = {"train": train, "forward": forward, "forward-backward": forward_backward}[a.mode]
     step().numpy(), step().numpy()
     times, start = [], time.perf_counter()
     while len(times) < 3 or time.perf_counter() - start < a.seconds:
         t = time.perf_counter()
         step().numpy()
         times.append(time.perf_counter() - t)
-    print(json.dumps({"peer": "tensorflow " + tf.__version__, **vars(a), "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
+    print(json.dumps({"peer": "tensorflow " + tf.__version__, **vars(a), "images_per_s": a.batch / sorted(times)[len(times) // 2],
+                      "ms_median": 1e3 * sorted(times)[len(times) // 2], "steps": len(times),
+                      "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
                       "images_per_s_best": round(a.batch / min(times), 2),
                       "peak_rss_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
                       "parameters": sum(int(tf.size(w)) for w in net.trainable_variables), "macs": count_macs(net)}))

@@ -1,0 +1,222 @@
+/*
+ * cmd_study.c: `convoy study`: measurements of networks, batches, threads, ranks and frameworks that a file declares.
+ *
+ * The studies that the command knows by name are files in studies/, built in. The descriptions of frameworks are files
+ * of their own, because their programs are: beside the command in an installation, and in the source folder of a build.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd.h"
+#include "cmd_machine.h"
+
+enum { PATH_ROOM = 4096 };
+
+typedef struct verb_options {
+    const char *out, *frameworks, *frameworks_folder;
+    int quick, retry, quiet, only_report;
+} verb_options;
+
+extern const char cmd_study_published[], cmd_study_node_throughput[], cmd_study_threads[], cmd_study_processes[];
+
+static const struct shipped {
+    const char *name, *text;
+} shipped[] = {
+    {"node-throughput", cmd_study_node_throughput},
+    {"threads", cmd_study_threads},
+    {"processes", cmd_study_processes},
+};
+
+static volatile int stopped;
+
+static void stop(int signal)
+{
+    (void)signal;
+    stopped = 1;
+}
+
+static void show_line(void *user, const char *line)
+{
+    const verb_options *o = user;
+    if (o->quiet)
+        return;
+    printf("%s\n", line);
+    fflush(stdout);
+}
+
+/* ---- the study ---- */
+
+/* The text of a file; NULL after a message. */
+static char *read_file(const char *path)
+{
+    enum { MOST = 1 << 20 };
+    FILE *file = fopen(path, "r");
+    char *text = file ? calloc(MOST + 1, 1) : NULL;
+    const size_t bytes = text ? fread(text, 1, MOST, file) : 0;
+    if (!text || ferror(file) || bytes == MOST) {
+        cmd_error("%s cannot be read, or has more than 1 MiB", path);
+        free(text);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* Finds a study by name or reads its file. The caller frees *owned. Returns 0, or an exit code after a message. */
+static int find_study(const char *name, const char **text_out, char **owned)
+{
+    const char *names[CMD_COUNT(shipped)];
+    for (int i = 0; i < CMD_COUNT(shipped); i++) {
+        names[i] = shipped[i].name;
+        if (strcmp(shipped[i].name, name) == 0) {
+            *text_out = shipped[i].text;
+            return 0;
+        }
+    }
+    if (cmd_is_file(name)) {
+        *text_out = *owned = read_file(name);
+        return *owned ? 0 : CMD_EXIT_FAULT;
+    }
+    const char *near = cmd_nearest(name, names, CMD_COUNT(names));
+    cmd_error("there is no study '%s'%s%s%s: take node-throughput, threads or processes, or name a file", name,
+              near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return CMD_EXIT_USAGE;
+}
+
+/* ---- the folders ---- */
+
+static int is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Beside the command: PREFIX/bin/convoy and PREFIX/share/convoy/frameworks, or SOURCE/build/NAME/convoy. */
+static int find_frameworks(const char *given, const char *self, char *path, size_t room)
+{
+    static const char *const places[] = {"../share/convoy/frameworks", "../../frameworks"};
+    const char *slash = strrchr(self, '/');
+    if (given) {
+        snprintf(path, room, "%s", given);
+        return 1;
+    }
+    for (int i = 0; slash && i < CMD_COUNT(places); i++) {
+        snprintf(path, room, "%.*s/%s", (int)(slash - self), self, places[i]);
+        if (is_folder(path))
+            return 1;
+    }
+    cmd_error("the descriptions of frameworks are not beside the command: name their folder with --frameworks-folder");
+    return 0;
+}
+
+/* "studies/NAME", without the folder and the end of a file's name. */
+static void name_folder(const char *study, char *path, size_t room)
+{
+    const char *slash = strrchr(study, '/'), *base = slash ? slash + 1 : study;
+    const int length = cmd_ends_with(base, ".yaml") ? (int)strlen(base) - 5 : (int)strlen(base);
+    snprintf(path, room, "studies/%.*s", length, base);
+}
+
+/* ---- the verb ---- */
+
+static void print_end(const cvy_study_result *r, cvy_status status, const char *folder)
+{
+    printf("%s: %lld measurements: %lld now, %lld before, %lld failed, %lld left out\n",
+           status == CVY_STOPPED ? "stopped" : "done", (long long)r->total, (long long)r->measured,
+           (long long)r->earlier, (long long)r->failed, (long long)r->skipped);
+    if (status == CVY_STOPPED)
+        printf("all results are saved; the same command continues\n");
+    printf("%s/report.html shows them, results.csv and results.jsonl have the numbers\n", folder);
+}
+
+static int run_study(const verb_options *o, const char *name, const char *text, const char *folder)
+{
+    char self[PATH_ROOM], frameworks[PATH_ROOM];
+    cvy_study_result result = {.size = sizeof result};
+    if (!cmd_self(self, sizeof self)) {
+        cmd_error("the path of this program is not known");
+        return CMD_EXIT_FAULT;
+    }
+    if (!find_frameworks(o->frameworks_folder, self, frameworks, sizeof frameworks))
+        return CMD_EXIT_FAULT;
+    const struct sigaction act = {.sa_handler = stop};
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    const cvy_study_opts opts = {.size = sizeof opts,
+                                 .name = name,
+                                 .text = text,
+                                 .out = folder,
+                                 .frameworks = frameworks,
+                                 .program = self,
+                                 .only = o->frameworks,
+                                 .published = cmd_study_published,
+                                 .quick = o->quick,
+                                 .retry = o->retry,
+                                 .stop = &stopped,
+                                 .show = show_line,
+                                 .user = (void *)(uintptr_t)o};
+    const cvy_status status = cvy_run_study(&opts, &result);
+    if (status != CVY_OK && status != CVY_STOPPED)
+        return cmd_outcome(status);
+    if (cvy_report_study(folder) != CVY_OK)
+        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
+    print_end(&result, status, folder);
+    return status == CVY_STOPPED ? CMD_EXIT_STOPPED : 0;
+}
+
+static int run(const cmd_line *line)
+{
+    const verb_options *o = line->options;
+    const char *text = NULL;
+    char *owned = NULL, folder[PATH_ROOM];
+    if (o->only_report) {
+        const cvy_status status = cvy_report_study(line->arg[0]);
+        if (status == CVY_OK)
+            printf("%s/report.html\n", line->arg[0]);
+        return status == CVY_OK ? 0 : cmd_outcome(status);
+    }
+    int code = find_study(line->arg[0], &text, &owned);
+    if (o->out)
+        snprintf(folder, sizeof folder, "%s", o->out);
+    else
+        name_folder(line->arg[0], folder, sizeof folder);
+    code = code ? code : run_study(o, line->arg[0], text, folder);
+    free(owned);
+    return code;
+}
+
+static const cmd_option options[] = {
+    {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "for results and report; studies/NAME if not given"},
+    {"--frameworks", "NAME[,NAME...]", CMD_TEXT, CMD_FIELD(frameworks),
+     "these frameworks instead of those that the study names"},
+    {"--frameworks-folder", "FOLDER", CMD_TEXT, CMD_FIELD(frameworks_folder),
+     "where their descriptions are, instead of those that belong to convoy"},
+    {"--quick", NULL, CMD_FLAG, CMD_FIELD(quick), "fewer values and repeats: minutes instead of hours"},
+    {"--retry", NULL, CMD_FLAG, CMD_FIELD(retry), "makes measurements again that failed"},
+    {"--report", NULL, CMD_FLAG, CMD_FIELD(only_report),
+     "writes only the report again: the argument is the folder of a study"},
+    {"--quiet", NULL, CMD_FLAG, CMD_FIELD(quiet), "no line for each measurement"},
+    {0},
+};
+
+const cmd_verb cmd_study = {
+    .name = "study",
+    .arguments = "NAME | STUDY.yaml [--quick] [--frameworks convoy,pytorch,tensorflow]",
+    .summary = "measures networks, batches, threads, ranks and frameworks that a file declares",
+    .detail = "Built-in studies: node-throughput, threads, processes. Each repeats tables of a publication.\n"
+              "Each measurement is a command of its own. One that fails is kept with its error, and the rest goes on.\n"
+              "The same command after an interruption makes only the measurements that are missing.\n"
+              "Frameworks that are not installed are named and left out.\n"
+              "docs/guide/studies.md describes study files and how to describe a framework.",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .narg_min = 1,
+    .narg_max = 1,
+    .idle_cores = CMD_WARN_NEVER,
+    .run = run,
+};

@@ -1,0 +1,287 @@
+/*
+ * experiment_command.c: the command that measures a case, from the description of a framework.
+ *
+ * A framework is a file NAME.yaml with the words of a command, in which {batch} stands for the value of that axis. Such
+ * a command prints one JSON object, with images_per_s, as its last line. convoy is described in the same way.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "base/machine/base_machine.h"
+#include "base/text/base_option.h"
+#include "base/text/base_table.h"
+#include "experiment/experiment.h"
+
+enum { WORDS_MAX = 128, WORD_BYTES = 4096 };
+
+/* ---- frameworks ---- */
+
+typedef struct fields {
+    const char *summary, *install;
+    const cvy_tree *command, *set, *version;
+} fields;
+
+#define ROW(field) offsetof(fields, field)
+static const cvy_option rows[] = {
+    {"summary", CVY_TYPE_STRING, ROW(summary), "", "", "", "what it is, in a line"},
+    {"install", CVY_TYPE_STRING, ROW(install), "", "", "", "how to install it"},
+    {"command", CVY_TYPE_TREE, ROW(command), NULL, "", "", "the words of the command that measures a case"},
+    {"set", CVY_TYPE_TREE, ROW(set), "", "", "", "words that pass on a key of the job, with {key} and {value}"},
+    {"version", CVY_TYPE_TREE, ROW(version), NULL, "", "", "the words of a command that prints the version"},
+    {0},
+};
+
+static cvy_status read_words(cvy_pool *pool, const char *file, const char *name, const cvy_tree *list,
+                             const char ***out)
+{
+    const char **word = NULL;
+    CVY_CHECK(!list || (list->kind == CVY_TREE_LIST && list->count < WORDS_MAX), CVY_E_CONFIG,
+              "%s: %s is a list of up to %d words", file, name, WORDS_MAX - 1);
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *word * (list ? (size_t)list->count + 1 : 1), &word));
+    for (int i = 0; list && i < list->count; i++) {
+        CVY_CHECK(list->child[i]->kind == CVY_TREE_SCALAR && list->child[i]->text, CVY_E_CONFIG,
+                  "%s: %s is a list of words", cvy_tree_where(list->child[i]), name);
+        word[i] = list->child[i]->text;
+    }
+    *out = word;
+    return CVY_OK;
+}
+
+static cvy_status list_names(cvy_pool *pool, const char *folder, cvy_text *text)
+{
+    char **name = NULL;
+    int64_t n = 0;
+    CVY_TRY(cvy_file_list(pool, folder, &name, &n));
+    for (int64_t i = 0; i < n; i++) {
+        const size_t length = strlen(name[i]);
+        if (length > 5 && strcmp(name[i] + length - 5, ".yaml") == 0)
+            cvy_text_add(text, "%s%.*s", text->bytes ? ", " : "", (int)length - 5, name[i]);
+    }
+    return text->status;
+}
+
+static cvy_status find_file(cvy_pool *pool, const char *folder, const char *name, char **path_out)
+{
+    cvy_text known = {0};
+    char *names = NULL;
+    CVY_TRY(cvy_pool_printf(pool, path_out, "%s/%s.yaml", folder, name));
+    if (!strchr(name, '/') && cvy_file_exists(*path_out))
+        return CVY_OK;
+    CVY_TRY(list_names(pool, folder, &known));
+    const cvy_status status = cvy_pool_strdup(pool, known.data ? known.data : "none", &names);
+    cvy_text_free(&known);
+    CVY_TRY(status);
+    CVY_FAIL(CVY_E_CONFIG, "there is no framework '%s'; those of %s are %s", name, folder, names);
+}
+
+/* ---- words ---- */
+
+struct place { /* what the words of a command may stand for */
+    const cvy_case *c;
+    const char *program, *folder, *python, *key, *value;
+    char threads[16], seconds[32];
+};
+
+static struct place place_of(const cvy_framework *f, const cvy_case *c)
+{
+    struct place p = {.c = c, .program = f->program, .folder = f->folder};
+    const char *python = getenv("CONVOY_PYTHON");
+    p.python = python && *python ? python : "python3";
+    snprintf(p.threads, sizeof p.threads, "%d", cvy_machine_cores());
+    snprintf(p.seconds, sizeof p.seconds, "%lld", (long long)(c ? c->of->seconds : 1));
+    return p;
+}
+
+static const char *value_of(const struct place *p, const char *name)
+{
+    static const struct {
+        const char *axis, *fallback;
+    } defaults[] = {{"mode", "train"}, {"dtype", "f32"}, {"ranks", "1"}, {"options", ""}};
+    const char *value = p->c ? cvy_case_value(p->c, name) : NULL;
+    if (strcmp(name, "threads") == 0 && (!value || strcmp(value, "all") == 0))
+        return p->threads;
+    if (value)
+        return value;
+    for (int i = 0; i < CVY_COUNT(defaults); i++)
+        if (strcmp(defaults[i].axis, name) == 0)
+            return defaults[i].fallback;
+    return strcmp(name, "program") == 0   ? p->program
+           : strcmp(name, "folder") == 0  ? p->folder
+           : strcmp(name, "python") == 0  ? p->python
+           : strcmp(name, "seconds") == 0 ? p->seconds
+           : strcmp(name, "key") == 0     ? p->key
+           : strcmp(name, "value") == 0   ? p->value
+                                          : NULL;
+}
+
+/* Replaces each {name}. */
+static cvy_status fill_word(cvy_pool *pool, const char *framework, const struct place *p, const char *word,
+                            const char **out)
+{
+    char text[WORD_BYTES], *copy = NULL;
+    size_t n = 0;
+    for (const char *at = word; *at;) {
+        const char *end = *at == '{' ? strchr(at, '}') : NULL, *value = NULL;
+        char name[64];
+        if (end && end - at < (int)sizeof name) {
+            snprintf(name, sizeof name, "%.*s", (int)(end - at - 1), at + 1);
+            value = value_of(p, name);
+            CVY_CHECK(value, CVY_E_CONFIG, "framework %s: %s: the case has no %s", framework, word, name);
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s", value);
+            at = end + 1;
+        } else {
+            n += (size_t)snprintf(text + n, sizeof text - n, "%c", *at++);
+        }
+        CVY_CHECK(n < sizeof text, CVY_E_CONFIG, "framework %s: %s is longer than %d bytes", framework, word,
+                  WORD_BYTES - 1);
+    }
+    CVY_TRY(cvy_pool_strdup(pool, text, &copy));
+    *out = copy;
+    return CVY_OK;
+}
+
+struct words {
+    const char *at[WORDS_MAX * 2];
+    int n;
+};
+
+static cvy_status add_word(cvy_pool *pool, const char *framework, const struct place *p, const char *word,
+                           struct words *w)
+{
+    CVY_CHECK(w->n + 4 < CVY_COUNT(w->at), CVY_E_CONFIG, "framework %s: a command of more than %d words", framework,
+              CVY_COUNT(w->at) - 4);
+    return fill_word(pool, framework, p, word, &w->at[w->n++]);
+}
+
+/* Several ranks are started as `convoy sweep` starts its own. */
+static cvy_status add_launcher(cvy_pool *pool, const char *framework, const struct place *p, struct words *w)
+{
+    const char *launcher = getenv("CONVOY_MPIEXEC"), *ranks = value_of(p, "ranks");
+    if (strcmp(ranks, "1") == 0)
+        return CVY_OK;
+    CVY_TRY(add_word(pool, framework, p, launcher && *launcher ? launcher : "mpiexec", w));
+    CVY_TRY(add_word(pool, framework, p, "-n", w));
+    return add_word(pool, framework, p, "{ranks}", w);
+}
+
+static int is_variable(const char *axis)
+{
+    return strncmp(axis, "env.", 4) == 0;
+}
+
+static cvy_status add_environment(cvy_pool *pool, const cvy_case *c, struct words *w)
+{
+    for (int a = 0; a < c->of->naxis; a++) {
+        char *word = NULL;
+        if (!is_variable(c->of->axis[a].name))
+            continue;
+        if (w->n == 0)
+            w->at[w->n++] = "env";
+        CVY_TRY(cvy_pool_printf(pool, &word, "%s=%s", c->of->axis[a].name + 4, c->value[a]));
+        w->at[w->n++] = word;
+    }
+    return CVY_OK;
+}
+
+/* Keys of the job. */
+static cvy_status add_sets(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, struct place *p, struct words *w)
+{
+    for (int a = 0; a < c->of->naxis; a++) {
+        const char *axis = c->of->axis[a].name;
+        if (!strchr(axis, '.') || is_variable(axis))
+            continue;
+        CVY_CHECK(f->set[0], CVY_E_UNSUPPORTED, "%s does not know %s, which is a key of a job of convoy", f->name,
+                  axis);
+        p->key = axis;
+        p->value = c->value[a];
+        for (int i = 0; f->set[i]; i++)
+            CVY_TRY(add_word(pool, f->name, p, f->set[i], w));
+    }
+    return CVY_OK;
+}
+
+static int uses(const char *const *word, const char *what)
+{
+    int found = 0;
+    for (int i = 0; word[i]; i++)
+        found |= strstr(word[i], what) != NULL;
+    return found;
+}
+
+/* A framework that cannot be told the value of an axis is not measured with another one. */
+static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
+{
+    for (int a = 0; a < c->of->naxis; a++) {
+        char place[72];
+        const char *axis = c->of->axis[a].name;
+        snprintf(place, sizeof place, "{%s}", strcmp(axis, "ranks") == 0 ? "launch" : axis);
+        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || uses(f->command, place))
+            continue;
+        CVY_CHECK(strcmp(axis, "ranks") == 0 && strcmp(c->value[a], "1") == 0, CVY_E_UNSUPPORTED,
+                  "%s cannot be told %s, which is %s here", f->name, axis, c->value[a]);
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, const char *const **out)
+{
+    struct place p = place_of(f, c);
+    struct words w = {.n = 0};
+    const char **copy = NULL;
+    CVY_TRY(check_axes(f, c));
+    CVY_TRY(add_environment(pool, c, &w));
+    for (int i = 0; f->command[i]; i++)
+        CVY_TRY(strcmp(f->command[i], "{launch}") == 0 ? add_launcher(pool, f->name, &p, &w)
+                                                       : add_word(pool, f->name, &p, f->command[i], &w));
+    CVY_TRY(add_sets(pool, f, c, &p, &w));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy * ((size_t)w.n + 1), &copy));
+    memcpy(copy, w.at, sizeof *copy * (size_t)w.n);
+    *out = copy;
+    return CVY_OK;
+}
+
+/* ---- what is installed ---- */
+
+static cvy_status ask_version(cvy_pool *pool, cvy_framework *f, const volatile int *stop)
+{
+    const struct place p = place_of(f, NULL);
+    struct words w = {.n = 0};
+    cvy_process_result r = {0};
+    char *text = NULL;
+    for (int i = 0; f->version[i]; i++)
+        CVY_TRY(add_word(pool, f->name, &p, f->version[i], &w));
+    w.at[w.n] = NULL;
+    cvy_status status = cvy_process_run(w.at, 120, stop, &r);
+    if (status == CVY_OK) {
+        const char *says = r.code == 0 ? r.out : r.err;
+        const char *last = says;
+        for (const char *at = says; (at = strchr(at, '\n')) != NULL && at[1]; at++)
+            last = r.code == 0 ? last : at + 1; /* a traceback ends with the reason */
+        status = cvy_pool_printf(pool, &text, "%.*s", (int)strcspn(last, "\n"), last);
+        *(r.code == 0 ? &f->found : &f->missing) = text && *text ? text : r.code ? "it prints nothing" : "unknown";
+    }
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+    return status;
+}
+
+cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const char *name,
+                              const volatile int *stop, cvy_framework *out)
+{
+    char *path = NULL;
+    cvy_tree *root = NULL;
+    fields f;
+    CVY_TRY(find_file(pool, folder, name, &path));
+    CVY_TRY(cvy_tree_parse_file(pool, path, &root));
+    CVY_TRY(cvy_options_parse(pool, name, rows, root, NULL, &f, sizeof f));
+    *out =
+        (cvy_framework){.name = name, .summary = f.summary, .install = f.install, .folder = folder, .program = program};
+    CVY_TRY(read_words(pool, path, "command", f.command, &out->command));
+    CVY_TRY(read_words(pool, path, "set", f.set, &out->set));
+    CVY_TRY(read_words(pool, path, "version", f.version, &out->version));
+    return ask_version(pool, out, stop);
+}

@@ -1,0 +1,144 @@
+/*
+ * experiment_process.c: runs a command in a process group of its own, keeps what it writes, and ends it in time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/machine/base_clock.h"
+#include "experiment/experiment.h"
+
+enum { KEEP = 1 << 20, LOOK_MS = 50, GRACE_S = 5 };
+
+struct stream {
+    int fd;
+    cvy_text text;
+};
+
+/* The end of a long output is kept. */
+static void keep(cvy_text *text, const char *data, size_t bytes)
+{
+    cvy_text_add_bytes(text, data, bytes);
+    if (text->bytes <= 2 * (size_t)KEEP)
+        return;
+    memmove(text->data, text->data + text->bytes - KEEP, KEEP + 1);
+    text->bytes = KEEP;
+}
+
+/* Reads what there is. */
+static void drain(struct stream *s)
+{
+    char data[4096];
+    ssize_t n = 0;
+    while (s->fd >= 0 && (n = read(s->fd, data, sizeof data)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0)
+            break;
+        keep(&s->text, data, (size_t)n);
+    }
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+static cvy_status open_pipe(int end[2])
+{
+    CVY_CHECK(pipe(end) == 0, CVY_E_IO, "a pipe cannot be made: %s", strerror(errno));
+    for (int i = 0; i < 2; i++)
+        fcntl(end[i], F_SETFD, FD_CLOEXEC);
+    fcntl(end[0], F_SETFL, O_NONBLOCK);
+    return CVY_OK;
+}
+
+/* In the child. Programs of MPI must not believe that they are ranks of this one. */
+static void become(const char *const *word, int out, int err)
+{
+    const int null = open("/dev/null", O_RDONLY);
+    setpgid(0, 0);
+    dup2(null, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    execvp(word[0], (char *const *)(uintptr_t)word);
+    const char *reason = strerror(errno);
+    if (write(STDERR_FILENO, word[0], strlen(word[0])) < 0 || write(STDERR_FILENO, ": ", 2) < 0 ||
+        write(STDERR_FILENO, reason, strlen(reason)) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+/* Ends the group: first it may clean up, later it may not. */
+static void end_group(pid_t child, double *asked_s)
+{
+    const double now_s = cvy_clock_s();
+    if (*asked_s == 0)
+        kill(-child, SIGTERM);
+    else if (now_s - *asked_s > GRACE_S)
+        kill(-child, SIGKILL);
+    *asked_s = *asked_s == 0 ? now_s : *asked_s;
+}
+
+static void follow(pid_t child, struct stream s[2], double limit_s, const volatile int *stop, cvy_process_result *out)
+{
+    const double begin_s = cvy_clock_s();
+    double asked_s = 0;
+    int code = 0;
+    pid_t ended = 0;
+    while (ended == 0) {
+        struct pollfd look[2] = {{.fd = s[0].fd, .events = POLLIN}, {.fd = s[1].fd, .events = POLLIN}};
+        poll(look, 2, LOOK_MS);
+        drain(&s[0]);
+        drain(&s[1]);
+        out->timed_out |= cvy_clock_s() - begin_s > limit_s;
+        out->stopped |= stop && *stop;
+        if (out->timed_out || out->stopped)
+            end_group(child, &asked_s);
+        ended = waitpid(child, &code, WNOHANG);
+    }
+    kill(-child, SIGKILL); /* what it left running */
+    drain(&s[0]);
+    drain(&s[1]);
+    out->seconds = cvy_clock_s() - begin_s;
+    out->code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
+}
+
+cvy_status cvy_process_run(const char *const *word, double limit_s, const volatile int *stop, cvy_process_result *out)
+{
+    int end[2][2] = {{-1, -1}, {-1, -1}};
+    *out = (cvy_process_result){0};
+    CVY_TRY(open_pipe(end[0]));
+    cvy_status status = open_pipe(end[1]);
+    const pid_t child = status == CVY_OK ? fork() : -1;
+    if (child == 0)
+        become(word, end[0][1], end[1][1]);
+    if (child < 0 && status == CVY_OK)
+        status = (cvy_error_set(CVY_E_IO, "no process can be started: %s", strerror(errno)), CVY_E_IO);
+    struct stream s[2] = {{.fd = end[0][0]}, {.fd = end[1][0]}};
+    for (int i = 0; i < 2; i++)
+        if (end[i][1] >= 0)
+            close(end[i][1]);
+    if (status == CVY_OK) {
+        setpgid(child, child); /* parent and child both call it, so the order does not matter */
+        follow(child, s, limit_s, stop, out);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (s[i].fd >= 0)
+            close(s[i].fd);
+        cvy_text_add(&s[i].text, "%s", ""); /* so that there is a text */
+        if (status == CVY_OK)
+            status = s[i].text.status;
+    }
+    out->out = s[0].text.data;
+    out->err = s[1].text.data;
+    return status;
+}

@@ -1,0 +1,263 @@
+/*
+ * experiment_read.c: reads a study file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "base/text/base_option.h"
+#include "base/text/base_table.h"
+#include "experiment/experiment.h"
+
+/* ---- experiments ---- */
+
+/* Axes that convoy and adapters understand. */
+static const char *const known_axes[] = {"framework", "model", "batch", "mode", "dtype", "threads", "ranks", "options"};
+
+typedef struct settings { /* members of an experiment that are not axes */
+    int64_t repeats, seconds;
+    double limit;
+    int oversubscribe;
+    const cvy_tree *quick;
+} settings;
+
+#define ROW(field) offsetof(settings, field)
+static const cvy_option setting_rows[] = {
+    {"repeats", CVY_TYPE_INT, ROW(repeats), "3", "1..100", "", "how often each case is measured"},
+    {"seconds", CVY_TYPE_INT, ROW(seconds), "5", "1..", "s", "of timed steps in a measurement"},
+    {"limit", CVY_TYPE_REAL, ROW(limit), "900", ">0", "s", "after which a measurement is ended"},
+    {"oversubscribe", CVY_TYPE_BOOL, ROW(oversubscribe), "false", "", "",
+     "whether cases are measured whose ranks times threads are more than the cores"},
+    {"quick", CVY_TYPE_TREE, ROW(quick), "", "", "", "members of this map replace others with --quick"},
+    {0},
+};
+#undef ROW
+
+static int is_setting(const char *key)
+{
+    int found = 0;
+    for (const cvy_option *row = setting_rows; row->name; row++)
+        found |= strcmp(row->name, key) == 0;
+    return found;
+}
+
+static int is_axis(const char *key)
+{
+    int found = strncmp(key, "env.", 4) == 0 || strchr(key, '.') != NULL;
+    for (int i = 0; i < CVY_COUNT(known_axes); i++)
+        found |= strcmp(known_axes[i], key) == 0;
+    return found;
+}
+
+static cvy_status read_value(cvy_pool *pool, const cvy_tree *node, const char **out)
+{
+    char *text = NULL, *line = NULL;
+    if (node->kind == CVY_TREE_SCALAR && node->text)
+        return cvy_pool_strdup(pool, node->text, (char **)(uintptr_t)out);
+    CVY_TRY(cvy_tree_print_line(node, &line));
+    const cvy_status status = cvy_pool_strdup(pool, line, &text);
+    cvy_mem_free(&line);
+    *out = text;
+    return status;
+}
+
+static cvy_status read_axis(cvy_pool *pool, const cvy_tree *node, cvy_study_axis *axis)
+{
+    const int is_list = node->kind == CVY_TREE_LIST;
+    axis->nvalue = is_list ? node->count : 1;
+    CVY_CHECK(axis->nvalue > 0, CVY_E_CONFIG, "%s: %s has no values", cvy_tree_where(node), axis->name);
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *axis->value * (size_t)axis->nvalue, &axis->value));
+    for (int i = 0; i < axis->nvalue; i++) {
+        CVY_TRY(read_value(pool, is_list ? node->child[i] : node, &axis->value[i]));
+        for (int k = 0; k < i; k++)
+            CVY_CHECK(strcmp(axis->value[k], axis->value[i]) != 0, CVY_E_CONFIG, "%s: %s has the value %s twice",
+                      cvy_tree_where(is_list ? node->child[i] : node), axis->name, axis->value[i]);
+    }
+    return CVY_OK;
+}
+
+/* A copy of the map with the members of `quick` in place of its own. */
+static cvy_status apply_quick(cvy_pool *pool, const cvy_tree *map, cvy_tree **out)
+{
+    const cvy_tree *quick = cvy_tree_get(map, "quick");
+    CVY_TRY(cvy_tree_copy(pool, map, out));
+    CVY_CHECK(!quick || quick->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: quick is a map, such as {batch: [16, 32]}",
+              cvy_tree_where(quick));
+    for (int i = 0; quick && i < quick->count; i++) {
+        int at = 0;
+        while (at < (*out)->count && strcmp((*out)->key[at], quick->key[i]) != 0)
+            at++;
+        CVY_CHECK(at < (*out)->count || is_setting(quick->key[i]), CVY_E_CONFIG,
+                  "%s: quick.%s replaces nothing: the experiment has no %s", cvy_tree_where(quick->key_at[i]),
+                  quick->key[i], quick->key[i]);
+        if (at < (*out)->count)
+            (*out)->child[at] = quick->child[i];
+        else
+            CVY_TRY(cvy_tree_set(pool, *out, quick->key[i], quick->child[i]));
+    }
+    return CVY_OK;
+}
+
+static cvy_status read_experiment(cvy_pool *pool, const cvy_tree *map, int quick, cvy_experiment *e)
+{
+    const char *extra[CVY_AXES_MAX + 1] = {0};
+    cvy_tree *all = NULL, *smaller = NULL;
+    settings s;
+    CVY_CHECK(map->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: experiment %s is a map of axes, such as {batch: [16, 32]}",
+              cvy_tree_where(map), e->name);
+    CVY_TRY(cvy_tree_copy(pool, map, &all));
+    CVY_TRY(apply_quick(pool, map, &smaller)); /* mistakes in it are found without --quick, too */
+    all = quick ? smaller : all;
+    for (int i = 0; i < all->count; i++) {
+        if (is_setting(all->key[i]))
+            continue;
+        CVY_CHECK(is_axis(all->key[i]), CVY_E_CONFIG,
+                  "%s: there is no axis '%s'%s; a key of the job has a dot, as in train.accumulate",
+                  cvy_tree_where(all->key_at[i]), all->key[i],
+                  cvy_hint_name('\'', all->key[i], known_axes, CVY_COUNT(known_axes)).text);
+        CVY_CHECK(e->naxis < CVY_AXES_MAX, CVY_E_CONFIG, "%s: experiment %s has more than %d axes", cvy_tree_where(all),
+                  e->name, CVY_AXES_MAX);
+        e->axis[e->naxis].name = extra[e->naxis] = all->key[i];
+        CVY_TRY(read_axis(pool, all->child[i], &e->axis[e->naxis]));
+        e->naxis++;
+    }
+    CVY_TRY(cvy_options_parse(pool, e->name, setting_rows, all, extra, &s, sizeof s));
+    e->repeats = s.repeats;
+    e->seconds = s.seconds;
+    e->limit_s = s.limit;
+    e->oversubscribes = s.oversubscribe;
+    return CVY_OK;
+}
+
+static cvy_status read_experiments(cvy_study_spec *spec, const cvy_tree *map, int quick)
+{
+    CVY_CHECK(map && map->kind == CVY_TREE_MAP && map->count > 0, CVY_E_CONFIG,
+              "%s: experiments is a map of names and experiments", map ? cvy_tree_where(map) : spec->file);
+    CVY_TRY(cvy_pool_alloc(spec->pool, sizeof *spec->experiment * (size_t)map->count, &spec->experiment));
+    for (int i = 0; i < map->count; i++) {
+        spec->experiment[i].name = map->key[i];
+        CVY_TRY(read_experiment(spec->pool, map->child[i], quick, &spec->experiment[i]));
+    }
+    spec->nexperiment = map->count;
+    return CVY_OK;
+}
+
+/* ---- figures ---- */
+
+typedef struct figure_fields {
+    const char *title, *of, *x, *y, *y_label, *lines;
+    const cvy_tree *panels;
+    int log_x, log_y;
+} figure_fields;
+
+#define ROW(field) offsetof(figure_fields, field)
+static const cvy_option figure_rows[] = {
+    {"title", CVY_TYPE_STRING, ROW(title), NULL, "", "", "above the charts"},
+    {"of", CVY_TYPE_STRING, ROW(of), NULL, "", "", "the experiment"},
+    {"x", CVY_TYPE_STRING, ROW(x), NULL, "", "", "the axis that is the horizontal axis"},
+    {"y", CVY_TYPE_STRING, ROW(y), "images_per_s", "", "", "the member of the results that is shown"},
+    {"y_label", CVY_TYPE_STRING, ROW(y_label), "images/s", "", "", "its name and unit"},
+    {"lines", CVY_TYPE_STRING, ROW(lines), "", "", "", "the axis whose values are lines of a chart"},
+    {"panels", CVY_TYPE_TREE, ROW(panels), "", "", "", "axes: each combination of their values has a chart"},
+    {"log_x", CVY_TYPE_BOOL, ROW(log_x), "false", "", "", "whether the horizontal axis is logarithmic"},
+    {"log_y", CVY_TYPE_BOOL, ROW(log_y), "false", "", "", "whether the vertical axis is logarithmic"},
+    {0},
+};
+#undef ROW
+
+static const cvy_experiment *find_experiment(const cvy_study_spec *spec, const char *name)
+{
+    for (int i = 0; i < spec->nexperiment; i++)
+        if (strcmp(spec->experiment[i].name, name) == 0)
+            return &spec->experiment[i];
+    return NULL;
+}
+
+static cvy_status check_axis(const cvy_experiment *e, const char *name, const cvy_tree *at)
+{
+    const char *names[CVY_AXES_MAX];
+    for (int i = 0; i < e->naxis; i++) {
+        names[i] = e->axis[i].name;
+        if (strcmp(names[i], name) == 0)
+            return CVY_OK;
+    }
+    CVY_FAIL(CVY_E_CONFIG, "%s: experiment %s has no axis '%s'%s", cvy_tree_where(at), e->name, name,
+             cvy_hint_name('\'', name, names, e->naxis).text);
+}
+
+static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, cvy_figure *out)
+{
+    figure_fields f;
+    CVY_TRY(cvy_options_parse(spec->pool, "figure", figure_rows, map, NULL, &f, sizeof f));
+    const cvy_experiment *e = find_experiment(spec, f.of);
+    CVY_CHECK(e, CVY_E_CONFIG, "%s: there is no experiment '%s'", cvy_tree_where(map), f.of);
+    *out = (cvy_figure){.title = f.title,
+                        .of = f.of,
+                        .x = f.x,
+                        .y = f.y,
+                        .y_label = f.y_label,
+                        .lines = f.lines,
+                        .log_x = f.log_x,
+                        .log_y = f.log_y};
+    CVY_TRY(check_axis(e, f.x, map));
+    if (f.lines)
+        CVY_TRY(check_axis(e, f.lines, map));
+    const int is_list = f.panels && f.panels->kind == CVY_TREE_LIST;
+    for (int i = 0; f.panels && i < (is_list ? f.panels->count : 1); i++) {
+        const cvy_tree *panel = is_list ? f.panels->child[i] : f.panels;
+        CVY_CHECK(panel->kind == CVY_TREE_SCALAR && panel->text && out->npanels < CVY_AXES_MAX, CVY_E_CONFIG,
+                  "%s: panels is a list of axes", cvy_tree_where(panel));
+        CVY_TRY(check_axis(e, panel->text, panel));
+        out->panels[out->npanels++] = panel->text;
+    }
+    return CVY_OK;
+}
+
+static cvy_status read_figures(cvy_study_spec *spec, const cvy_tree *list)
+{
+    CVY_CHECK(!list || list->kind == CVY_TREE_LIST, CVY_E_CONFIG, "%s: figures is a list", cvy_tree_where(list));
+    for (int i = 0; list && i < list->count; i++) {
+        CVY_CHECK(i < CVY_FIGURES_MAX, CVY_E_CONFIG, "%s: more than %d figures", cvy_tree_where(list), CVY_FIGURES_MAX);
+        CVY_CHECK(list->child[i]->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: a figure is a map with title, of and x",
+                  cvy_tree_where(list->child[i]));
+        CVY_TRY(read_figure(spec, list->child[i], &spec->figure[i]));
+        spec->nfigure++;
+    }
+    return CVY_OK;
+}
+
+/* ---- the file ---- */
+
+typedef struct fields {
+    const char *title, *question, *source, *meaning, *published;
+    const cvy_tree *experiments, *figures;
+} fields;
+
+#define ROW(field) offsetof(fields, field)
+static const cvy_option rows[] = {
+    {"title", CVY_TYPE_STRING, ROW(title), NULL, "", "", "of the report"},
+    {"question", CVY_TYPE_STRING, ROW(question), "", "", "", "what the study asks"},
+    {"source", CVY_TYPE_STRING, ROW(source), "", "", "", "the publication whose tables it repeats"},
+    {"meaning", CVY_TYPE_STRING, ROW(meaning), "", "", "", "what the numbers mean; below the figures"},
+    {"published", CVY_TYPE_STRING, ROW(published), "", "", "", "name of a study in published.csv, shown beside"},
+    {"experiments", CVY_TYPE_TREE, ROW(experiments), NULL, "", "", "a map of names and experiments"},
+    {"figures", CVY_TYPE_TREE, ROW(figures), "", "", "", "a list of figures"},
+    {0},
+};
+
+cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, int quick, cvy_study_spec *out)
+{
+    cvy_tree *root = NULL;
+    fields f;
+    *out = (cvy_study_spec){.pool = pool, .file = file};
+    CVY_TRY(cvy_tree_parse_text(pool, file, text, strlen(text), &root));
+    CVY_CHECK(root->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: a study file is a map with title and experiments", file);
+    CVY_TRY(cvy_options_parse(pool, "study", rows, root, NULL, &f, sizeof f));
+    out->title = f.title;
+    out->question = f.question;
+    out->source = f.source;
+    out->meaning = f.meaning;
+    out->published = f.published;
+    CVY_TRY(read_experiments(out, f.experiments, quick));
+    return read_figures(out, f.figures);
+}

@@ -1,0 +1,103 @@
+/*
+ * experiment_results.c: results.jsonl: a line for each measurement, appended as soon as there is one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+#include "experiment/experiment.h"
+
+static cvy_status results_path(cvy_pool *pool, const char *folder, char **out)
+{
+    return cvy_pool_printf(pool, out, "%s/results.jsonl", folder);
+}
+
+static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, size_t bytes, int number,
+                            cvy_study_results *out)
+{
+    cvy_tree *root = NULL, *result = NULL;
+    cvy_study_result_line line = {0};
+    char *where = NULL;
+    CVY_TRY(cvy_pool_printf(pool, &where, "%s, line %d", path, number));
+    CVY_TRY(cvy_tree_parse_text(pool, where, text, bytes, &root));
+    line.key = cvy_tree_text_at(root, "key");
+    line.machine = cvy_tree_text_at(root, "machine");
+    line.framework = cvy_tree_text_at(root, "framework");
+    line.error = cvy_tree_text_at(root, "error");
+    line.experiment = cvy_tree_text_at(root, "experiment");
+    line.values = cvy_tree_at(root, "case");
+    line.environment = cvy_tree_at(root, "environment");
+    result = root->kind == CVY_TREE_MAP ? cvy_tree_get(root, "result") : NULL;
+    line.result = result && result->kind == CVY_TREE_MAP ? result : NULL;
+    const double repeat = cvy_tree_real_at(root, "repeat");
+    CVY_CHECK(line.key && line.machine && line.experiment && line.values && repeat >= 1 && (line.result || line.error),
+              CVY_E_FORMAT, "%s: this is no result of a study", where);
+    line.repeat = (int64_t)repeat;
+    if (out->n == out->room) {
+        const int room = out->room ? 2 * out->room : 256;
+        cvy_study_result_line *more = NULL;
+        CVY_TRY(cvy_pool_alloc(pool, sizeof *more * (size_t)room, &more));
+        if (out->n)
+            memcpy(more, out->line, sizeof *more * (size_t)out->n);
+        out->line = more;
+        out->room = room;
+    }
+    out->line[out->n++] = line;
+    return CVY_OK;
+}
+
+static cvy_status cut_file(const char *path, size_t bytes)
+{
+    const int fd = cvy_file_open(path, O_WRONLY, 0);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written", path);
+    const cvy_status status = cvy_file_cut(fd, (int64_t)bytes, path);
+    close(fd);
+    return status;
+}
+
+cvy_status cvy_study_results_read(cvy_pool *pool, const char *folder, cvy_study_results *out)
+{
+    char *path = NULL, *data = NULL;
+    size_t bytes = 0, at = 0;
+    cvy_status status = CVY_OK;
+    *out = (cvy_study_results){0};
+    CVY_TRY(results_path(pool, folder, &path));
+    if (!cvy_file_exists(path))
+        return CVY_OK;
+    CVY_TRY(cvy_file_read(path, (size_t)1 << 30, &data, &bytes));
+    for (int number = 1; status == CVY_OK && at < bytes; number++) {
+        const char *end = memchr(data + at, '\n', bytes - at);
+        if (!end) {
+            status = cut_file(path, at);
+            break;
+        }
+        const size_t length = (size_t)(end - data) - at;
+        if (length > 0)
+            status = read_line(pool, path, data + at, length, number, out);
+        at += length + 1;
+    }
+    cvy_mem_free(&data);
+    return status;
+}
+
+cvy_status cvy_study_results_add(const char *folder, const char *line)
+{
+    cvy_text text = {0};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/results.jsonl", folder);
+    const int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written", path);
+    cvy_text_add(&text, "%s\n", line);
+    cvy_status status = text.status;
+    if (status == CVY_OK)
+        status = cvy_write_all(fd, text.data, text.bytes, path);
+    if (status == CVY_OK && fsync(fd) != 0)
+        status = (cvy_error_set(CVY_E_IO, "%s is not on the disk", path), CVY_E_IO);
+    close(fd);
+    cvy_text_free(&text);
+    return status;
+}

@@ -1,0 +1,401 @@
+/*
+ * report_study.c: cvy_report_study(): the page of a study, report.html, and its table as results.csv.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "report/report_study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "base/base_index.h"
+#include "base/machine/base_clock.h"
+#include "base/text/base_locale.h"
+#include "report/report.h"
+
+/* ---- rows ---- */
+
+static int compare_reals(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+cvy_spread cvy_study_spread(const cvy_study_row *row, const char *member)
+{
+    double value[128];
+    int n = 0;
+    for (int i = 0; i < row->n && n < CVY_COUNT(value); i++) {
+        value[n] = cvy_tree_real_at(row->line[i]->result, member);
+        n += isfinite(value[n]);
+    }
+    if (n == 0)
+        return (cvy_spread){NAN, NAN, NAN, 0};
+    qsort(value, (size_t)n, sizeof *value, compare_reals);
+    return (cvy_spread){(value[(n - 1) / 2] + value[n / 2]) / 2, value[0], value[n - 1], n};
+}
+
+const char *cvy_study_value(const cvy_study_row *row, const char *axis)
+{
+    const cvy_tree *values = row->first->values;
+    for (int i = 0; i < values->count; i++)
+        if (strcmp(values->key[i], axis) == 0)
+            return values->child[i]->text ? values->child[i]->text : "";
+    return "";
+}
+
+/* The last line of a measurement counts: one that failed may have been made again. */
+static cvy_status add_result(cvy_study_page *p, cvy_study_row *row, const cvy_study_result_line *line)
+{
+    if (!row->first) {
+        row->first = line;
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof *row->line * ((size_t)p->results.n + 1), &row->line));
+    }
+    for (int i = 0; i < row->n; i++)
+        if (row->line[i]->repeat == line->repeat)
+            row->line[i] = row->line[--row->n];
+    row->failed = line->error;
+    if (line->result)
+        row->line[row->n++] = line;
+    return CVY_OK;
+}
+
+static cvy_status gather(cvy_study_page *p)
+{
+    cvy_keys keys = {0};
+    cvy_status status = cvy_pool_alloc(p->pool, sizeof *p->row * ((size_t)p->results.n + 1), &p->row);
+    for (int i = 0; i < p->results.n && status == CVY_OK; i++) {
+        const cvy_study_result_line *line = &p->results.line[i];
+        char *name = NULL;
+        int number = 0;
+        status = cvy_pool_printf(p->pool, &name, "%s @%s", line->key, line->machine);
+        if (status == CVY_OK)
+            status = cvy_keys_add(&keys, name, &number);
+        if (status == CVY_OK)
+            status = add_result(p, &p->row[number], line);
+        p->machine = line->machine;
+    }
+    p->nrow = keys.count;
+    cvy_keys_free(&keys);
+    return status;
+}
+
+/* ---- tables ---- */
+
+static const char *framework_of(const cvy_study_row *row)
+{
+    const char *name = cvy_study_value(row, "framework");
+    return *name ? name : "convoy";
+}
+
+/* The case without its framework, as "model=vgg-a batch=16", which is a row of the table. */
+static cvy_status name_setting(cvy_study_page *p, const cvy_study_row *row, char **out)
+{
+    const cvy_tree *values = row->first->values;
+    cvy_text text = {0};
+    for (int i = 0; i < values->count; i++)
+        if (strcmp(values->key[i], "framework") != 0)
+            cvy_text_add(&text, "%s\t", values->child[i]->text ? values->child[i]->text : "");
+    cvy_status status = text.status;
+    if (status == CVY_OK)
+        status = cvy_pool_strdup(p->pool, text.data ? text.data : "", out);
+    cvy_text_free(&text);
+    return status;
+}
+
+static void add_cell(cvy_text *html, const cvy_study_row *row)
+{
+    const cvy_spread s = row ? cvy_study_spread(row, "images_per_s") : (cvy_spread){.n = 0};
+    if (s.n > 0)
+        cvy_text_add(html, "<td title=\"%d measurements, %s to %s\">%s</td>", s.n, cvy_number_text(s.low, 4).at,
+                     cvy_number_text(s.high, 4).at, cvy_number_text(s.median, 4).at);
+    else if (row && row->failed) {
+        cvy_text_add(html, "<td title=\"");
+        cvy_html_escape(html, row->failed);
+        cvy_text_add(html, "\">failed</td>");
+    } else
+        cvy_text_add(html, "<td></td>");
+}
+
+/* convoy to the fastest of the others, by medians. */
+static void add_ratio(cvy_text *html, const cvy_study_row *const *cell, const char *const *name, int n)
+{
+    double own = NAN, best = NAN;
+    for (int i = 0; i < n; i++) {
+        const double speed = cell[i] ? cvy_study_spread(cell[i], "images_per_s").median : NAN;
+        if (strcmp(name[i], "convoy") == 0)
+            own = speed;
+        else
+            best = fmax(best, speed);
+    }
+    if (isfinite(own / best))
+        cvy_text_add(html, "<td>%s</td>", cvy_number_text(own / best, 3).at);
+    else
+        cvy_text_add(html, "<td></td>");
+}
+
+struct table {
+    const char *name[16]; /* frameworks */
+    int nname;
+    const cvy_study_row **cell; /* [settings, 16] */
+    cvy_keys settings;
+};
+
+static cvy_status fill_table(cvy_study_page *p, const cvy_experiment *e, struct table *t)
+{
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *t->cell * (size_t)(16 * (p->nrow + 1)), &t->cell));
+    for (int i = 0; i < p->nrow; i++) {
+        const cvy_study_row *row = &p->row[i];
+        char *setting = NULL;
+        int number = 0, column = 0;
+        if (strcmp(row->first->experiment, e->name) != 0 || strcmp(row->first->machine, p->machine) != 0)
+            continue;
+        while (column < t->nname && strcmp(t->name[column], framework_of(row)) != 0)
+            column++;
+        if (column == CVY_COUNT(t->name))
+            continue;
+        t->name[column] = framework_of(row);
+        t->nname = CVY_MAX(t->nname, column + 1);
+        CVY_TRY(name_setting(p, row, &setting));
+        CVY_TRY(cvy_keys_add(&t->settings, setting, &number));
+        t->cell[16 * number + column] = row;
+    }
+    return CVY_OK;
+}
+
+static void write_head(cvy_study_page *p, const cvy_experiment *e, const struct table *t)
+{
+    cvy_text *html = &p->html;
+    cvy_text_add(html, "<div class=\"wide\"><table class=\"runs\"><thead><tr>");
+    for (int a = 0; a < e->naxis; a++)
+        if (strcmp(e->axis[a].name, "framework") != 0) {
+            cvy_text_add(html, "<td>");
+            cvy_html_escape(html, e->axis[a].name);
+            cvy_text_add(html, "</td>");
+        }
+    for (int i = 0; i < t->nname; i++) {
+        cvy_text_add(html, "<td>");
+        cvy_html_escape(html, t->name[i]);
+        cvy_text_add(html, "</td>");
+    }
+    cvy_text_add(html, t->nname > 1 ? "<td>convoy to the fastest other</td></tr></thead><tbody>\n"
+                                    : "</tr></thead><tbody>\n");
+}
+
+static void write_rows(cvy_study_page *p, const struct table *t)
+{
+    cvy_text *html = &p->html;
+    for (int i = 0; i < t->settings.count; i++) {
+        const cvy_study_row *const *cell = &t->cell[16 * i];
+        cvy_text_add(html, "<tr>");
+        for (const char *at = t->settings.text[i]; *at; at += strcspn(at, "\t"), at += *at == '\t') {
+            char value[128];
+            snprintf(value, sizeof value, "%.*s", (int)strcspn(at, "\t"), at);
+            cvy_text_add(html, "<td>");
+            cvy_html_escape(html, value);
+            cvy_text_add(html, "</td>");
+        }
+        for (int k = 0; k < t->nname; k++)
+            add_cell(html, cell[k]);
+        if (t->nname > 1)
+            add_ratio(html, cell, t->name, t->nname);
+        cvy_text_add(html, "</tr>\n");
+    }
+    cvy_text_add(html, "</tbody></table></div></section>\n");
+}
+
+static cvy_status write_tables(cvy_study_page *p)
+{
+    for (int i = 0; i < p->spec.nexperiment; i++) {
+        const cvy_experiment *e = &p->spec.experiment[i];
+        struct table t = {.nname = 0};
+        cvy_status status = fill_table(p, e, &t);
+        if (status == CVY_OK && t.settings.count > 0) {
+            cvy_text_add(&p->html, "<section><h2>Images/s: ");
+            cvy_html_escape(&p->html, e->name);
+            cvy_text_add(&p->html, "</h2>\n<p class=\"soft\">Medians over the repeats, by the median step of each. The "
+                                   "range is in the tooltip of a cell, and in results.csv.</p>\n");
+            write_head(p, e, &t);
+            write_rows(p, &t);
+        }
+        cvy_keys_free(&t.settings);
+        CVY_TRY(status);
+    }
+    return CVY_OK;
+}
+
+/* ---- faults ---- */
+
+static void write_faults(cvy_study_page *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->nrow; i++) {
+        const cvy_study_row *row = &p->row[i];
+        if (row->n > 0 || !row->failed)
+            continue;
+        cvy_text_add(&p->html, n++ == 0 ? "<section><h2>What failed</h2>\n<div class=\"wide\"><table class=\"runs\">"
+                                          "<thead><tr><td>case</td><td>error</td></tr></thead><tbody>\n<tr><td>"
+                                        : "<tr><td>");
+        cvy_html_escape(&p->html, row->first->key);
+        cvy_text_add(&p->html, "</td><td class=\"long\">");
+        cvy_html_escape(&p->html, row->failed);
+        cvy_text_add(&p->html, "</td></tr>\n");
+    }
+    if (n > 0)
+        cvy_text_add(&p->html, "</tbody></table></div></section>\n");
+}
+
+/* ---- the page ---- */
+
+static void add_paragraph(cvy_text *html, const char *class, const char *before, const char *text)
+{
+    if (!text)
+        return;
+    cvy_text_add(html, "<p%s>%s", class, before);
+    cvy_html_escape(html, text);
+    cvy_text_add(html, "</p>\n");
+}
+
+/* The machines, and the versions of the frameworks, of all results. */
+static void write_environment(cvy_study_page *p)
+{
+    const char *seen[32];
+    int n = 0;
+    cvy_text_add(&p->html, "<section><h2>Where it was measured</h2>\n<ul>\n");
+    for (int i = 0; i < p->results.n; i++) {
+        const cvy_study_result_line *line = &p->results.line[i];
+        char *text = NULL;
+        const char *cpu = cvy_tree_text_at(line->environment, "cpu"),
+                   *host = cvy_tree_text_at(line->environment, "host"),
+                   *system = cvy_tree_text_at(line->environment, "system");
+        if (cvy_pool_printf(p->pool, &text, "%s: %s, %g cores, %s; %s%s", host ? host : "?", cpu ? cpu : "?",
+                            cvy_tree_real_at(line->environment, "cores"), system ? system : "?",
+                            line->framework ? line->framework : "?",
+                            strcmp(line->machine, p->machine) == 0 ? "" : " (another machine: not shown above)") !=
+            CVY_OK)
+            return;
+        int known = n == CVY_COUNT(seen);
+        for (int k = 0; k < n && !known; k++)
+            known = strcmp(seen[k], text) == 0;
+        if (known)
+            continue;
+        seen[n++] = text;
+        cvy_text_add(&p->html, "<li>");
+        cvy_html_escape(&p->html, text);
+        cvy_text_add(&p->html, "</li>\n");
+    }
+    cvy_text_add(&p->html, "</ul></section>\n");
+}
+
+static cvy_status write_page(cvy_study_page *p)
+{
+    cvy_text *html = &p->html;
+    cvy_page_begin(html, p->spec.title);
+    cvy_text_add(html, "<header><h1>");
+    cvy_html_escape(html, p->spec.title);
+    cvy_text_add(html, "</h1>\n");
+    add_paragraph(html, " class=\"verdict\"", "", p->spec.question);
+    add_paragraph(html, " class=\"soft\"", "After ", p->spec.source);
+    cvy_text_add(html, "</header>\n");
+    CVY_TRY(cvy_study_figures(p));
+    add_paragraph(html, " class=\"soft\"", "", p->spec.meaning);
+    CVY_TRY(write_tables(p));
+    CVY_TRY(cvy_study_published(p));
+    write_faults(p);
+    if (p->results.n > 0)
+        write_environment(p);
+    cvy_page_end(html);
+    return html->status;
+}
+
+/* ---- the table as a file ---- */
+
+static void add_quoted(cvy_text *csv, const char *text)
+{
+    cvy_text_add(csv, "\"");
+    for (; *text; text++)
+        cvy_text_add(csv, *text == '"' ? "\"\"" : "%c", *text);
+    cvy_text_add(csv, "\",");
+}
+
+static void add_csv_rows(cvy_study_page *p, const cvy_experiment *e, cvy_text *csv)
+{
+    static const char *const members[] = {"images_per_s", "ms_median"};
+    for (int i = 0; i < p->nrow; i++) {
+        const cvy_study_row *row = &p->row[i];
+        if (strcmp(row->first->experiment, e->name) != 0)
+            continue;
+        add_quoted(csv, e->name);
+        for (int a = 0; a < e->naxis; a++)
+            add_quoted(csv, cvy_study_value(row, e->axis[a].name));
+        for (int m = 0; m < CVY_COUNT(members); m++) {
+            const cvy_spread s = cvy_study_spread(row, members[m]);
+            if (s.n > 0)
+                cvy_text_add(csv, "%.6g,%.6g,%.6g,", s.median, s.low, s.high);
+            else
+                cvy_text_add(csv, ",,,");
+        }
+        cvy_text_add(csv, "%d,", row->n);
+        add_quoted(csv, row->n == 0 && row->failed ? row->failed : "");
+        add_quoted(csv, row->first->framework ? row->first->framework : "");
+        cvy_text_add(csv, "%s\n", row->first->machine);
+    }
+}
+
+/* Each experiment has a head of its own, because axes differ. */
+static cvy_status write_csv(cvy_study_page *p)
+{
+    cvy_text csv = {0};
+    char *path = NULL;
+    for (int i = 0; i < p->spec.nexperiment; i++) {
+        const cvy_experiment *e = &p->spec.experiment[i];
+        cvy_text_add(&csv, "experiment,");
+        for (int a = 0; a < e->naxis; a++)
+            add_quoted(&csv, e->axis[a].name);
+        cvy_text_add(&csv, "images_per_s,lowest,highest,ms_median,lowest,highest,repeats,error,version,machine\n");
+        add_csv_rows(p, e, &csv);
+    }
+    cvy_status status = csv.status;
+    if (status == CVY_OK)
+        status = cvy_pool_printf(p->pool, &path, "%s/results.csv", p->folder);
+    if (status == CVY_OK)
+        status = cvy_file_replace(path, csv.data, csv.bytes);
+    cvy_text_free(&csv);
+    return status;
+}
+
+/* ---- all ---- */
+
+static cvy_status report(cvy_study_page *p)
+{
+    char *path = NULL, *data = NULL, *text = NULL;
+    size_t bytes = 0;
+    CVY_TRY(cvy_pool_printf(p->pool, &path, "%s/study.yaml", p->folder));
+    CVY_TRY(cvy_file_read(path, 16 << 20, &data, &bytes));
+    cvy_status status = cvy_pool_strdup(p->pool, data, &text);
+    cvy_mem_free(&data);
+    CVY_TRY(status);
+    CVY_TRY(cvy_study_read(p->pool, path, text, 0, &p->spec));
+    CVY_TRY(cvy_study_results_read(p->pool, p->folder, &p->results));
+    CVY_TRY(gather(p));
+    CVY_TRY(write_page(p));
+    CVY_TRY(cvy_pool_printf(p->pool, &path, "%s/report.html", p->folder));
+    CVY_TRY(cvy_file_replace(path, p->html.data, p->html.bytes));
+    return write_csv(p);
+}
+
+cvy_status cvy_report_study(const char *folder)
+{
+    cvy_study_page p = {.folder = folder};
+    CVY_CHECK(folder, CVY_E_ARGUMENT, "a report needs the folder of a study");
+    CVY_TRY(cvy_pool_create(&p.pool));
+    cvy_locale locale = cvy_locale_begin();
+    const cvy_status status = report(&p);
+    cvy_locale_end(&locale);
+    cvy_text_free(&p.html);
+    cvy_pool_destroy(&p.pool);
+    return status;
+}

@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich asan
+# seconds: 40
+# study.sh: `convoy study`: cases of convoy and of a described framework, on one rank and two; a command that fails is
+# kept; what is not installed is named; an interrupted study goes on without measuring anything twice; --retry; the page
+# and the table; mistakes.
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
+export CONVOY_MPIEXEC="$work/launch"
+printf '#!/bin/sh\nshift\nexec %s "$@"\n' "$MPIEXEC_N" >launch
+chmod +x launch
+
+mkdir adapters
+cp "$CONVOY_SOURCE/frameworks/convoy.yaml" adapters
+cat >peer.sh <<'Y'
+batch=$1
+[ "$batch" != 6 ] || { echo 'convoy: error: six is too many' >&2; exit 3; }
+[ ! -e slow ] || sleep 60
+echo noise
+echo "{\"images_per_s\": $((batch * 10)), \"ms_median\": 5}"
+Y
+cat >adapters/peer.yaml <<'Y'
+summary: a program that prints numbers
+command: [sh, peer.sh, "{batch}", "{model}", "{threads}"]
+version: [echo, peer 1.2]
+Y
+cat >adapters/absent.yaml <<'Y'
+command: [no-such-program, "{batch}"]
+version: [no-such-program, --version]
+install: ask the author
+Y
+cat >study.yaml <<'Y'
+title: A <small> study
+question: Does it work?
+published: tacc
+experiments:
+  speed:
+    model: cifar-convnet
+    batch: [4, 6]
+    threads: 1
+    framework: [convoy, peer, absent]
+    repeats: 2
+    seconds: 1
+  ranks:
+    model: cifar-convnet
+    batch: 4
+    ranks: [1, 2]
+    threads: 1
+    train.accumulate: [1, 2]
+    repeats: 1
+    seconds: 1
+    oversubscribe: true
+figures:
+- {title: Speed, of: speed, x: batch, lines: framework, panels: model}
+Y
+study() { timeout 200 "$CONVOY" study study.yaml --out results --frameworks-folder adapters "$@" >log 2>err; }
+lines() { wc -l <results/results.jsonl | tr -d ' '; }
+
+study || fail "code $?: $(cat log err)"
+grep -q '^peer: peer 1.2$' log || fail "no version of the peer: $(cat log)"
+grep -q '^absent is left out, because it is not here: no-such-program: .*; to install it: ask the author$' log || fail "absent: $(cat log)"
+grep -q 'batch=6 threads=1 framework=peer: failed: exit code 3: six is too many$' log || fail "the failure is not named: $(cat log)"
+grep -q '^done: 16 measurements: 10 now, 0 before, 2 failed, 4 left out$' log || fail "the end: $(cat log)"
+[ "$(lines)" = 12 ] || fail "$(lines) results instead of 12"
+grep -q 'ranks=2 threads=1 train.accumulate=2", .*"ranks": 2, ' results/results.jsonl || fail "no result of two ranks: $(cat results/results.jsonl)"
+for text in 'A &lt;small&gt; study' '<svg' 'What failed' 'six is too many' 'What others have published' 'intel-caffe'; do
+    contains results/report.html "$text" || fail "report.html lacks: $text"
+done
+grep -q '^"speed","cifar-convnet","4","1","peer",40,40,40,5,5,5,2,"","peer 1.2",' results/results.csv || fail "results.csv: $(cat results/results.csv)"
+
+# Nothing is measured twice; failures are tried again if asked.
+study && grep -q '^done: 16 measurements: 0 now, 12 before, 0 failed, 4 left out$' log || fail "again: $(cat log err)"
+study --retry && grep -q '^done: 16 measurements: 0 now, 10 before, 2 failed, 4 left out$' log || fail "--retry: $(cat log err)"
+
+# Stopped in the middle of a measurement, killed in another one, and continued: each line once.
+rm -rf results
+touch slow
+study --frameworks peer &
+pid=$!
+i=0
+until [ -s results/study.yaml ] && grep -q '^peer: ' log; do i=$((i + 1)); [ $i -lt 300 ] || fail "it does not start: $(cat log err)"; sleep 0.1; done
+sleep 0.5
+kill -TERM "$(pgrep -P $pid | head -n 1)" 2>/dev/null || kill -TERM $pid
+wait $pid
+code=$?
+rm slow
+[ $code = 75 ] || fail "a stopped study ends with code $code: $(cat log err)"
+grep -q '^all results are saved; the same command continues$' log || fail "a stopped study says: $(cat log)"
+study --frameworks peer || fail "it does not go on: $(cat log err)"
+printf '{"key": "cut o' >>results/results.jsonl
+study --frameworks peer || fail "after a cut line: $(cat log err)"
+[ "$(sed 's/, "experiment".*//' results/results.jsonl | sort | uniq -d)" = "" ] || fail "measured twice: $(cat results/results.jsonl)"
+grep -q cut results/results.jsonl && fail "the cut line is still there"
+
+# The page alone, and mistakes.
+rm results/report.html
+"$CONVOY" study results --report >log && [ -s results/report.html ] || fail "--report: $(cat log)"
+echo '# changed' >>study.yaml
+study && fail "a changed file is taken"
+grep -q 'results of another study, or of an earlier version of study.yaml' err || fail "changed file: $(cat err)"
+expects() { text=$1; shift; "$CONVOY" study "$@" >log 2>&1 && fail "study $* ends well"; grep -q "$text" log || fail "study $*: $(cat log)"; }
+expects "no study 'node-thruput', did you mean 'node-throughput'" node-thruput
+expects "there is no framework 'pytroch'" study.yaml --out other --frameworks pytroch
+expects 'no-file.yaml cannot be read' no-file.yaml
+sed 's/batch: \[4, 6\]/bacth: [4, 6]/' study.yaml >wrong.yaml
+expects "wrong.yaml:7:5: there is no axis 'bacth', did you mean 'batch'" wrong.yaml
+exit $failed

@@ -1,0 +1,175 @@
+/*
+ * test_experiment.c: study files: their cases in order, --quick, and mistakes; the words of commands; commands that
+ * print much, fail or take too long; result files that were cut off.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+#include "experiment/experiment.h"
+#include "test_util.h"
+
+static cvy_pool *pool;
+static char folder[] = "/tmp/test-experiment-XXXXXX";
+
+static const char study[] = "title: A\n"
+                            "experiments:\n"
+                            "  a:\n"
+                            "    framework: [convoy, other]\n"
+                            "    batch: [16, 32]\n"
+                            "    model: resnet-50\n"
+                            "    repeats: 2\n"
+                            "    quick: {batch: 8, repeats: 1}\n"
+                            "figures:\n"
+                            "- {title: F, of: a, x: batch, lines: framework, panels: [model]}\n";
+
+/* The last axis changes fastest, and the framework faster than all others. */
+static void test_cases(void)
+{
+    static const char *const want[] = {
+        "a framework=convoy batch=16 model=resnet-50", "a framework=other batch=16 model=resnet-50",
+        "a framework=convoy batch=32 model=resnet-50", "a framework=other batch=32 model=resnet-50"};
+    cvy_study_spec spec;
+    cvy_case *c = NULL;
+    int n = 0;
+    EXPECT_OK(cvy_study_read(pool, "s.yaml", study, 0, &spec));
+    EXPECT_OK(cvy_study_cases(&spec, &c, &n));
+    EXPECT(n == 4);
+    for (int i = 0; i < n; i++)
+        EXPECT(strcmp(c[i].key, want[i]) == 0);
+    EXPECT(spec.experiment[0].repeats == 2 && spec.nfigure == 1 && spec.figure[0].npanels == 1);
+    EXPECT(strcmp(cvy_case_value(&c[2], "batch"), "32") == 0 && !cvy_case_value(&c[2], "threads"));
+    EXPECT_OK(cvy_study_read(pool, "s.yaml", study, 1, &spec));
+    EXPECT_OK(cvy_study_cases(&spec, &c, &n));
+    EXPECT(n == 2 && spec.experiment[0].repeats == 1);
+    EXPECT(strcmp(c[0].key, "a framework=convoy batch=8 model=resnet-50") == 0);
+}
+
+static void test_mistakes(void)
+{
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"title: A\n", "experiments"},
+        {"title: A\nexperiments: {}\n", "experiments is a map"},
+        {"title: A\nexperiments: {a: {bacth: 3}}\n", "there is no axis 'bacth', did you mean 'batch'?"},
+        {"title: A\nexperiments: {a: {batch: []}}\n", "batch has no values"},
+        {"title: A\nexperiments: {a: {batch: [1, 1]}}\n", "the value 1 twice"},
+        {"title: A\nexperiments: {a: {batch: 1, repeats: 0}}\n", "repeats"},
+        {"title: A\nexperiments: {a: {batch: 1, quick: {model: x}}}\n", "replaces nothing"},
+        {"title: A\nexperimnets: {a: {batch: 1}}\n", "did you mean \"experiments\"?"},
+        {"title: A\nexperiments: {a: {batch: 1}}\nfigures: [{title: F, of: b, x: batch}]\n", "no experiment 'b'"},
+        {"title: A\nexperiments: {a: {batch: 1}}\nfigures: [{title: F, of: a, x: modle}]\n", "has no axis 'modle'"},
+    };
+    cvy_study_spec spec;
+    for (int i = 0; i < CVY_COUNT(wrong); i++)
+        EXPECT_FAULT(cvy_study_read(pool, "s.yaml", wrong[i].text, 0, &spec), CVY_E_CONFIG, wrong[i].message);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    EXPECT_OK(cvy_file_replace(path, text, strlen(text)));
+}
+
+/* Values, defaults, the launcher, keys of the job, and variables of the environment. */
+static void test_commands(void)
+{
+    static const char *const want[] = {
+        "env",   "OMP_PLACES=cores",   "mpiexec", "-n", "2", "me", "-b", "16", "-m", "train", "x16",
+        "--set", "train.accumulate=4", NULL};
+    static const char text[] = "title: A\nexperiments: {a: {batch: 16, ranks: 2, train.accumulate: 4, env.OMP_PLACES: "
+                               "cores}}\n";
+    cvy_study_spec spec;
+    cvy_framework f;
+    cvy_case *c = NULL;
+    const char *const *word = NULL;
+    int n = 0;
+    unsetenv("CONVOY_MPIEXEC");
+    write_file("good.yaml", "command: [\"{launch}\", \"{program}\", -b, \"{batch}\", -m, \"{mode}\", \"x{batch}\"]\n"
+                            "set: [--set, \"{key}={value}\"]\nversion: [echo, \"good 1.0\"]\n");
+    write_file("plain.yaml", "command: [\"{program}\", \"{batch}\"]\nversion: [sh, -c, \"echo why >&2; exit 1\"]\n");
+    EXPECT_OK(cvy_study_read(pool, "s.yaml", text, 0, &spec));
+    EXPECT_OK(cvy_study_cases(&spec, &c, &n));
+    EXPECT_OK(cvy_framework_open(pool, folder, "me", "good", NULL, &f));
+    EXPECT(f.found && strcmp(f.found, "good 1.0") == 0);
+    EXPECT_OK(cvy_case_command(pool, &f, &c[0], &word));
+    for (int i = 0; i < CVY_COUNT(want); i++)
+        EXPECT(want[i] ? word[i] && strcmp(word[i], want[i]) == 0 : !word[i]);
+    EXPECT_OK(cvy_framework_open(pool, folder, "me", "plain", NULL, &f));
+    EXPECT(!f.found && strcmp(f.missing, "why") == 0);
+    EXPECT_FAULT(cvy_case_command(pool, &f, &c[0], &word), CVY_E_UNSUPPORTED, "cannot be told ranks, which is 2");
+    EXPECT_FAULT(cvy_framework_open(pool, folder, "me", "goood", NULL, &f), CVY_E_CONFIG, "are good, plain");
+}
+
+static void test_processes(void)
+{
+    static const char *const much[] = {"sh", "-c", "yes 0123456789 | head -c 5000000; echo end; echo bad >&2; exit 3",
+                                       NULL};
+    static const char *const slow[] = {"sh", "-c", "trap '' TERM; sleep 60 & wait", NULL};
+    static const char *const none[] = {"/nowhere/program", NULL};
+    static volatile int stop = 1;
+    cvy_process_result r;
+    EXPECT_OK(cvy_process_run(much, 60, NULL, &r));
+    EXPECT(r.code == 3 && !r.timed_out && strcmp(r.err, "bad\n") == 0);
+    EXPECT(strlen(r.out) > 500000 && strcmp(r.out + strlen(r.out) - 4, "end\n") == 0);
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+    EXPECT_OK(cvy_process_run(none, 60, NULL, &r));
+    EXPECT(r.code == 127 && strstr(r.err, "/nowhere/program: "));
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+    EXPECT_OK(cvy_process_run(slow, 0.2, NULL, &r));
+    EXPECT(r.timed_out && r.code != 0 && r.seconds < 30);
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+    EXPECT_OK(cvy_process_run((const char *const[]){"sleep", "60", NULL}, 60, &stop, &r));
+    EXPECT(r.stopped && r.seconds < 30);
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+}
+
+/* A line that a kill has cut off is dropped; any other damage is an error. */
+static void test_results(void)
+{
+    static const char good[] = "{\"key\": \"a b=1\", \"repeat\": 1, \"experiment\": \"a\", \"case\": {\"b\": \"1\"}, "
+                               "\"machine\": \"m\", \"result\": {\"images_per_s\": 5}}";
+    cvy_study_results r;
+    char *path = NULL, *data = NULL;
+    size_t bytes = 0;
+    EXPECT_OK(cvy_study_results_read(pool, folder, &r));
+    EXPECT(r.n == 0);
+    EXPECT_OK(cvy_study_results_add(folder, good));
+    EXPECT_OK(cvy_study_results_add(folder, good));
+    EXPECT_OK(cvy_pool_printf(pool, &path, "%s/results.jsonl", folder));
+    EXPECT_OK(cvy_file_read(path, 1 << 20, &data, &bytes));
+    FILE *file = fopen(path, "w");
+    EXPECT(file && fwrite(data, 1, bytes - 10, file) == bytes - 10 && fclose(file) == 0);
+    cvy_mem_free(&data);
+    EXPECT_OK(cvy_study_results_read(pool, folder, &r));
+    EXPECT(r.n == 1 && cvy_tree_real_at(r.line[0].result, "images_per_s") == 5);
+    EXPECT_OK(cvy_study_results_add(folder, good));
+    EXPECT_OK(cvy_study_results_read(pool, folder, &r));
+    EXPECT(r.n == 2);
+    EXPECT_OK(cvy_study_results_add(folder, "{\"key\": 3}"));
+    EXPECT_FAULT(cvy_study_results_read(pool, folder, &r), CVY_E_FORMAT, "results.jsonl, line 3");
+}
+
+int main(void)
+{
+    EXPECT(mkdtemp(folder) != NULL);
+    EXPECT_OK(cvy_pool_create(&pool));
+    TEST(test_cases);
+    TEST(test_mistakes);
+    TEST(test_commands);
+    TEST(test_processes);
+    TEST(test_results);
+    cvy_pool_destroy(&pool);
+    EXPECT_OK(cvy_file_remove_tree(folder));
+    return test_end();
+}
