@@ -7,12 +7,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/machine/base_clock.h"
 #include "experiment/experiment.h"
+
+extern char **environ;
 
 enum { KEEP = 1 << 20, LOOK_MS = 50, GRACE_S = 5 };
 
@@ -59,22 +62,32 @@ static cvy_status open_pipe(int end[2])
     return CVY_OK;
 }
 
-/* In the child. Programs of MPI must not believe that they are ranks of this one. */
-static void become(const char *const *word, int out, int err)
+/* Starts the command in a group of its own, with the signals of a command that a shell starts. Returns an errno. */
+static int start(const char *const *word, int out, int err, pid_t *child)
 {
-    const int null = open("/dev/null", O_RDONLY);
-    setpgid(0, 0);
-    dup2(null, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    execvp(word[0], (char *const *)(uintptr_t)word);
-    const char *reason = strerror(errno);
-    if (write(STDERR_FILENO, word[0], strlen(word[0])) < 0 || write(STDERR_FILENO, ": ", 2) < 0 ||
-        write(STDERR_FILENO, reason, strlen(reason)) < 0)
-        _exit(126);
-    _exit(127);
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t set;
+    int code = posix_spawn_file_actions_init(&files);
+    if (code)
+        return code;
+    code = posix_spawnattr_init(&attributes);
+    if (!code) {
+        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+        sigemptyset(&set);
+        posix_spawnattr_setsigmask(&attributes, &set);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGTERM);
+        posix_spawnattr_setsigdefault(&attributes, &set);
+        posix_spawnattr_setpgroup(&attributes, 0);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+        code = posix_spawnp(child, word[0], &files, &attributes, (char *const *)(uintptr_t)word, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return code;
 }
 
 /* Ends the group: first it may clean up, later it may not. */
@@ -112,33 +125,36 @@ static void follow(pid_t child, struct stream s[2], double limit_s, const volati
     out->code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
 }
 
+static cvy_status close_streams(struct stream s[2], cvy_status status, cvy_process_result *out)
+{
+    for (int i = 0; i < 2; i++) {
+        if (s[i].fd >= 0)
+            close(s[i].fd);
+        cvy_text_add(&s[i].text, "%s", ""); /* so that there is a text */
+        status = status == CVY_OK ? s[i].text.status : status;
+    }
+    out->out = s[0].text.data;
+    out->err = s[1].text.data;
+    return status;
+}
+
 cvy_status cvy_process_run(const char *const *word, double limit_s, const volatile int *stop, cvy_process_result *out)
 {
     int end[2][2] = {{-1, -1}, {-1, -1}};
     *out = (cvy_process_result){0};
     CVY_TRY(open_pipe(end[0]));
-    cvy_status status = open_pipe(end[1]);
-    const pid_t child = status == CVY_OK ? fork() : -1;
-    if (child == 0)
-        become(word, end[0][1], end[1][1]);
-    if (child < 0 && status == CVY_OK)
-        status = (cvy_error_set(CVY_E_IO, "no process can be started: %s", strerror(errno)), CVY_E_IO);
+    const cvy_status status = open_pipe(end[1]);
+    pid_t child = 0;
+    const int code = status == CVY_OK ? start(word, end[0][1], end[1][1], &child) : 0;
     struct stream s[2] = {{.fd = end[0][0]}, {.fd = end[1][0]}};
     for (int i = 0; i < 2; i++)
         if (end[i][1] >= 0)
             close(end[i][1]);
-    if (status == CVY_OK) {
-        setpgid(child, child); /* parent and child both call it, so the order does not matter */
+    if (status == CVY_OK && !code)
         follow(child, s, limit_s, stop, out);
+    if (code) { /* as a shell says it */
+        out->code = 127;
+        cvy_text_add(&s[1].text, "%s: %s\n", word[0], strerror(code));
     }
-    for (int i = 0; i < 2; i++) {
-        if (s[i].fd >= 0)
-            close(s[i].fd);
-        cvy_text_add(&s[i].text, "%s", ""); /* so that there is a text */
-        if (status == CVY_OK)
-            status = s[i].text.status;
-    }
-    out->out = s[0].text.data;
-    out->err = s[1].text.data;
-    return status;
+    return close_streams(s, status, out);
 }
