@@ -21,14 +21,19 @@ typedef struct verb_options {
     int quick, retry, quiet, only_report;
 } verb_options;
 
-extern const char cmd_study_published[], cmd_study_node_throughput[], cmd_study_threads[], cmd_study_processes[];
+extern const char cmd_study_published[], cmd_study_node_throughput[], cmd_study_threads[], cmd_study_sp_mp_mn[],
+    cmd_study_strong_scaling[], cmd_study_weak_scaling[], cmd_study_update_modes[], cmd_study_hybrid[];
 
 static const struct shipped {
     const char *name, *text;
 } shipped[] = {
     {"node-throughput", cmd_study_node_throughput},
     {"threads", cmd_study_threads},
-    {"processes", cmd_study_processes},
+    {"sp-mp-mn", cmd_study_sp_mp_mn},
+    {"strong-scaling", cmd_study_strong_scaling},
+    {"weak-scaling", cmd_study_weak_scaling},
+    {"update-modes", cmd_study_update_modes},
+    {"hybrid", cmd_study_hybrid},
 };
 
 static volatile int stopped;
@@ -83,7 +88,7 @@ static int find_study(const char *name, const char **text_out, char **owned)
         return *owned ? 0 : CMD_EXIT_FAULT;
     }
     const char *near = cmd_nearest(name, names, CMD_COUNT(names));
-    cmd_error("there is no study '%s'%s%s%s: take node-throughput, threads or processes, or name a file", name,
+    cmd_error("there is no study '%s'%s%s%s: `convoy study --help` lists them; or name a file", name,
               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return CMD_EXIT_USAGE;
 }
@@ -208,7 +213,9 @@ const cmd_verb cmd_study = {
     .name = "study",
     .arguments = "NAME | STUDY.yaml [--quick] [--frameworks convoy,pytorch,tensorflow]",
     .summary = "measures networks, batches, threads, ranks and frameworks that a file declares",
-    .detail = "Built-in studies: node-throughput, threads, processes. Each repeats tables of a publication.\n"
+    .detail = "Built-in studies: node-throughput, threads, sp-mp-mn, strong-scaling, weak-scaling, update-modes, "
+              "hybrid. Each repeats "
+              "tables of a publication.\n"
               "Each measurement is a command of its own. One that fails is kept with its error, and the rest goes on.\n"
               "The same command after an interruption makes only the measurements that are missing.\n"
               "Frameworks that are not installed are named and left out.\n"

@@ -18,7 +18,9 @@
 enum { CVY_AXES_MAX = 24, CVY_CASES_MAX = 20000, CVY_FIGURES_MAX = 64 };
 
 typedef struct cvy_study_axis {
-    const char *name; /* model, batch, ..; a name with a dot is a key of the job, env.NAME an environment variable */
+    /* model, batch, ..; a name with a dot is a key of the job, set.KEY one without a dot, env.NAME a variable of the
+     * environment */
+    const char *name;
     const char **value;
     int nvalue;
 } cvy_study_axis;
@@ -37,6 +39,7 @@ typedef struct cvy_figure { /* names of axes; NULL: none */
     const char *title, *of, *x, *y, *y_label, *lines;
     const char *panels[CVY_AXES_MAX]; /* a chart for each combination of their values */
     int npanels, log_x, log_y;
+    enum { CVY_FIGURE_VALUE, CVY_FIGURE_SPEEDUP, CVY_FIGURE_EFFICIENCY } as;
 } cvy_figure;
 
 typedef struct cvy_study_spec {
@@ -59,6 +62,8 @@ typedef struct cvy_case {
 /* A program that trains: convoy itself, or a peer, which frameworks/NAME.yaml describes. */
 typedef struct cvy_framework {
     const char *name, *summary, *install;
+    int is_predicted;                       /* its results are predictions */
+    int needs_cores;                        /* for all ranks and threads */
     const char *folder, *program;           /* of the adapters; convoy */
     const char **command, **set, **version; /* words; NULL ends the list. {batch} stands for the value of an axis */
     const char *found;                      /* its version, if it is installed */
@@ -98,7 +103,7 @@ cvy_status cvy_process_run(const char *const *word, double limit_s, const volati
 typedef struct cvy_study_result_line {
     const char *key, *experiment, *machine, *framework; /* machine: what identifies it; framework: its version */
     int64_t repeat;
-    int failed;
+    int is_predicted;
     const char *error;
     const cvy_tree *values;      /* of the axes */
     const cvy_tree *environment; /* the machine */

@@ -23,6 +23,7 @@ enum { WORDS_MAX = 128, WORD_BYTES = 4096 };
 typedef struct fields {
     const char *summary, *install;
     const cvy_tree *command, *set, *version;
+    int predicted, cores;
 } fields;
 
 #define ROW(field) offsetof(fields, field)
@@ -31,6 +32,8 @@ static const cvy_option rows[] = {
     {"install", CVY_TYPE_STRING, ROW(install), "", "", "", "how to install it"},
     {"command", CVY_TYPE_TREE, ROW(command), NULL, "", "", "the words of the command that measures a case"},
     {"set", CVY_TYPE_TREE, ROW(set), "", "", "", "words that pass on a key of the job, with {key} and {value}"},
+    {"predicted", CVY_TYPE_BOOL, ROW(predicted), "false", "", "", "whether results are predictions"},
+    {"cores", CVY_TYPE_BOOL, ROW(cores), "true", "", "", "whether all ranks and threads need cores of this machine"},
     {"version", CVY_TYPE_TREE, ROW(version), NULL, "", "", "the words of a command that prints the version"},
     {0},
 };
@@ -83,16 +86,30 @@ static cvy_status find_file(cvy_pool *pool, const char *folder, const char *name
 struct place { /* what the words of a command may stand for */
     const cvy_case *c;
     const char *program, *folder, *python, *key, *value;
-    char threads[16], seconds[32];
+    char threads[16], seconds[32], batch[32];
 };
+
+/* The global batch of a case that has one for each rank; 0: it has none. */
+static int64_t batch_of_ranks(const cvy_case *c)
+{
+    const char *each = cvy_case_value(c, "batch_per_rank"), *ranks = cvy_case_value(c, "ranks");
+    int64_t n = 0, r = 1;
+    return each && cvy_text_int(each, &n) == CVY_OK && (!ranks || cvy_text_int(ranks, &r) == CVY_OK) ? n * r : 0;
+}
 
 static struct place place_of(const cvy_framework *f, const cvy_case *c)
 {
     struct place p = {.c = c, .program = f->program, .folder = f->folder};
     const char *python = getenv("CONVOY_PYTHON");
     p.python = python && *python ? python : "python3";
-    snprintf(p.threads, sizeof p.threads, "%d", cvy_machine_cores());
+    const char *ranks = c ? cvy_case_value(c, "ranks") : NULL;
+    int64_t n = 1;
+    if (ranks && cvy_text_int(ranks, &n) != CVY_OK)
+        n = 1;
+    snprintf(p.threads, sizeof p.threads, "%lld", (long long)CVY_MAX(cvy_machine_cores() / CVY_MAX(n, 1), 1));
     snprintf(p.seconds, sizeof p.seconds, "%lld", (long long)(c ? c->of->seconds : 1));
+    if (c && batch_of_ranks(c) > 0)
+        snprintf(p.batch, sizeof p.batch, "%lld", (long long)batch_of_ranks(c));
     return p;
 }
 
@@ -106,6 +123,8 @@ static const char *value_of(const struct place *p, const char *name)
         return p->threads;
     if (value)
         return value;
+    if (strcmp(name, "batch") == 0 && *p->batch)
+        return p->batch;
     for (int i = 0; i < CVY_COUNT(defaults); i++)
         if (strcmp(defaults[i].axis, name) == 0)
             return defaults[i].fallback;
@@ -196,7 +215,7 @@ static cvy_status add_sets(cvy_pool *pool, const cvy_framework *f, const cvy_cas
             continue;
         CVY_CHECK(f->set[0], CVY_E_UNSUPPORTED, "%s does not know %s, which is a key of a job of convoy", f->name,
                   axis);
-        p->key = axis;
+        p->key = strncmp(axis, "set.", 4) == 0 ? axis + 4 : axis;
         p->value = c->value[a];
         for (int i = 0; f->set[i]; i++)
             CVY_TRY(add_word(pool, f->name, p, f->set[i], w));
@@ -218,8 +237,9 @@ static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
     for (int a = 0; a < c->of->naxis; a++) {
         char place[72];
         const char *axis = c->of->axis[a].name;
-        snprintf(place, sizeof place, "{%s}", strcmp(axis, "ranks") == 0 ? "launch" : axis);
-        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || uses(f->command, place))
+        snprintf(place, sizeof place, "{%s}", strcmp(axis, "batch_per_rank") == 0 ? "batch" : axis);
+        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || uses(f->command, place) ||
+            (strcmp(axis, "ranks") == 0 && uses(f->command, "{launch}")))
             continue;
         CVY_CHECK(strcmp(axis, "ranks") == 0 && strcmp(c->value[a], "1") == 0, CVY_E_UNSUPPORTED,
                   "%s cannot be told %s, which is %s here", f->name, axis, c->value[a]);
@@ -278,8 +298,13 @@ cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *pr
     CVY_TRY(find_file(pool, folder, name, &path));
     CVY_TRY(cvy_tree_parse_file(pool, path, &root));
     CVY_TRY(cvy_options_parse(pool, name, rows, root, NULL, &f, sizeof f));
-    *out =
-        (cvy_framework){.name = name, .summary = f.summary, .install = f.install, .folder = folder, .program = program};
+    *out = (cvy_framework){.name = name,
+                           .summary = f.summary,
+                           .install = f.install,
+                           .folder = folder,
+                           .program = program,
+                           .is_predicted = f.predicted,
+                           .needs_cores = f.cores};
     CVY_TRY(read_words(pool, path, "command", f.command, &out->command));
     CVY_TRY(read_words(pool, path, "set", f.set, &out->set));
     CVY_TRY(read_words(pool, path, "version", f.version, &out->version));

@@ -12,7 +12,8 @@
 /* ---- experiments ---- */
 
 /* Axes that convoy and adapters understand. */
-static const char *const known_axes[] = {"framework", "model", "batch", "mode", "dtype", "threads", "ranks", "options"};
+static const char *const known_axes[] = {"framework", "model",   "batch", "batch_per_rank", "mode",
+                                         "dtype",     "threads", "ranks", "options",        "platform"};
 
 typedef struct settings { /* members of an experiment that are not axes */
     int64_t repeats, seconds;
@@ -147,7 +148,7 @@ static cvy_status read_experiments(cvy_study_spec *spec, const cvy_tree *map, in
 typedef struct figure_fields {
     const char *title, *of, *x, *y, *y_label, *lines;
     const cvy_tree *panels;
-    int log_x, log_y;
+    int log_x, log_y, as;
 } figure_fields;
 
 #define ROW(field) offsetof(figure_fields, field)
@@ -160,6 +161,8 @@ static const cvy_option figure_rows[] = {
     {"lines", CVY_TYPE_STRING, ROW(lines), "", "", "", "the axis whose values are lines of a chart"},
     {"panels", CVY_TYPE_TREE, ROW(panels), "", "", "", "axes: each combination of their values has a chart"},
     {"log_x", CVY_TYPE_BOOL, ROW(log_x), "false", "", "", "whether the horizontal axis is logarithmic"},
+    {"as", CVY_TYPE_CHOICE, ROW(as), "value", "value|speedup|efficiency", "",
+     "speedup: relative to the smallest x; efficiency: that, divided by the ratio of x"},
     {"log_y", CVY_TYPE_BOOL, ROW(log_y), "false", "", "", "whether the vertical axis is logarithmic"},
     {0},
 };
@@ -198,7 +201,8 @@ static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, c
                         .y_label = f.y_label,
                         .lines = f.lines,
                         .log_x = f.log_x,
-                        .log_y = f.log_y};
+                        .log_y = f.log_y,
+                        .as = (int)f.as};
     CVY_TRY(check_axis(e, f.x, map));
     if (f.lines)
         CVY_TRY(check_axis(e, f.lines, map));

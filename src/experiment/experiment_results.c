@@ -28,6 +28,8 @@ static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, 
     line.machine = cvy_tree_text_at(root, "machine");
     line.framework = cvy_tree_text_at(root, "framework");
     line.error = cvy_tree_text_at(root, "error");
+    const char *predicted = cvy_tree_text_at(root, "predicted");
+    line.is_predicted = predicted && strcmp(predicted, "true") == 0;
     line.experiment = cvy_tree_text_at(root, "experiment");
     line.values = cvy_tree_at(root, "case");
     line.environment = cvy_tree_at(root, "environment");

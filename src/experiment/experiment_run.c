@@ -233,6 +233,7 @@ static cvy_status write_result(struct study *s, const cvy_framework *f, const cv
     cvy_json_string(&json, "experiment", c->of->name);
     add_case(&json, c);
     cvy_json_string(&json, "framework", f->found);
+    cvy_json_bool(&json, "predicted", f->is_predicted);
     cvy_json_string(&json, "machine", s->machine);
     cvy_json_string(&json, "time", time);
     cvy_json_real(&json, "seconds", seconds);
@@ -305,13 +306,14 @@ static cvy_status measure(struct study *s, const cvy_case *c, int64_t repeat)
 /* ---- all ---- */
 
 /* Whether the ranks and threads of a case have a core each. */
-static int fits(const struct study *s, const cvy_case *c)
+static int fits(const struct study *s, const cvy_framework *f, const cvy_case *c)
 {
     const char *ranks = cvy_case_value(c, "ranks"), *threads = cvy_case_value(c, "threads");
     int64_t n = 1, t = 1;
-    if (c->of->oversubscribes || (ranks && cvy_text_int(ranks, &n) != CVY_OK) ||
-        (threads && cvy_text_int(threads, &t) != CVY_OK)) /* threads: all */
+    if (c->of->oversubscribes || !f->needs_cores || (ranks && cvy_text_int(ranks, &n) != CVY_OK))
         return 1;
+    if (threads && cvy_text_int(threads, &t) != CVY_OK) /* all: the ranks share the cores */
+        t = 1;
     return n * t <= s->cores;
 }
 
@@ -324,7 +326,7 @@ static cvy_status consider(struct study *s, const cvy_case *c, int64_t repeat)
     s->result.earlier += done;
     if (done)
         return CVY_OK;
-    if (!f || !f->found || !fits(s, c)) {
+    if (!f || !f->found || !fits(s, f, c)) {
         s->result.skipped++;
         return CVY_OK;
     }

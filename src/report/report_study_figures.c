@@ -46,22 +46,38 @@ static int compare_points(const void *a, const void *b)
     return (p->x > q->x) - (p->x < q->x);
 }
 
+/* Relative to the first point: the speed, or the speed for each unit of x. */
+static void scale_points(const cvy_figure *f, struct points *at, int64_t n)
+{
+    const struct points first = at[0];
+    for (int64_t i = 0; i < n && f->as != CVY_FIGURE_VALUE && first.median > 0 && first.x > 0; i++) {
+        const double by = first.median * (f->as == CVY_FIGURE_EFFICIENCY ? at[i].x / first.x : 1);
+        at[i].median /= by;
+        at[i].low /= by;
+        at[i].high /= by;
+    }
+}
+
 static cvy_status add_line(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, int color,
                            cvy_chart *chart)
 {
     struct points *at = NULL;
     double *x = NULL, *median = NULL, *low = NULL, *high = NULL;
     int64_t n = 0;
+    int is_predicted = 0;
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *at * ((size_t)p->nrow + 1), &at));
     for (int i = 0; i < p->nrow; i++) {
         const cvy_study_row *row = &p->row[i];
         const cvy_spread y = cvy_study_spread(row, f->y);
         double value = 0;
-        if (is_of(p, row, f) && is_in(row, f, panel, line) && y.n > 0 &&
-            cvy_text_real(cvy_study_value(row, f->x), &value) == CVY_OK)
-            at[n++] = (struct points){value, y.median, y.low, y.high};
+        if (!is_of(p, row, f) || !is_in(row, f, panel, line) || y.n == 0 ||
+            cvy_text_real(cvy_study_value(row, f->x), &value) != CVY_OK)
+            continue;
+        at[n++] = (struct points){value, y.median, y.low, y.high};
+        is_predicted |= row->first->is_predicted;
     }
     qsort(at, (size_t)n, sizeof *at, compare_points);
+    scale_points(f, at, n);
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * ((size_t)n + 1), &x));
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * ((size_t)n + 1), &median));
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * ((size_t)n + 1), &low));
@@ -73,7 +89,13 @@ static cvy_status add_line(cvy_study_page *p, const cvy_figure *f, const char *p
         high[i] = at[i].high;
     }
     cvy_chart_add(chart,
-                  &(cvy_series){.name = line, .draw = CVY_DRAW_LINE, .color = color, .x = x, .y = median, .n = n}, 1);
+                  &(cvy_series){.name = line,
+                                .draw = is_predicted ? CVY_DRAW_DASHED : CVY_DRAW_LINE,
+                                .color = color,
+                                .x = x,
+                                .y = median,
+                                .n = n},
+                  1);
     cvy_chart_add(
         chart,
         &(cvy_series){.draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = x, .y = high, .y_low = low, .n = n}, 2);
