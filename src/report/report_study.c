@@ -120,7 +120,7 @@ static void add_cell(cvy_text *html, const cvy_study_row *row)
         cvy_text_add(html, "<td></td>");
 }
 
-/* convoy to the fastest of the others, by medians. */
+/* convoy to the fastest of the others that were measured, by medians. */
 static void add_ratio(cvy_text *html, const cvy_study_row *const *cell, const char *const *name, int n)
 {
     double own = NAN, best = NAN;
@@ -128,7 +128,7 @@ static void add_ratio(cvy_text *html, const cvy_study_row *const *cell, const ch
         const double speed = cell[i] ? cvy_study_spread(cell[i], "images_per_s").median : NAN;
         if (strcmp(name[i], "convoy") == 0)
             own = speed;
-        else
+        else if (cell[i] && !cell[i]->first->is_predicted)
             best = fmax(best, speed);
     }
     if (isfinite(own / best))
@@ -138,8 +138,8 @@ static void add_ratio(cvy_text *html, const cvy_study_row *const *cell, const ch
 }
 
 struct table {
-    const char *name[16]; /* frameworks */
-    int nname;
+    const char *name[16];       /* frameworks */
+    int nname, npeer;           /* peers: those that are measured, besides convoy */
     const cvy_study_row **cell; /* [settings, 16] */
     cvy_keys settings;
 };
@@ -158,6 +158,7 @@ static cvy_status fill_table(cvy_study_page *p, const cvy_experiment *e, struct 
         if (column == CVY_COUNT(t->name))
             continue;
         t->name[column] = framework_of(row);
+        t->npeer += column == t->nname && !row->first->is_predicted && strcmp(t->name[column], "convoy") != 0;
         t->nname = CVY_MAX(t->nname, column + 1);
         CVY_TRY(name_setting(p, row, &setting));
         CVY_TRY(cvy_keys_add(&t->settings, setting, &number));
@@ -181,7 +182,7 @@ static void write_head(cvy_study_page *p, const cvy_experiment *e, const struct 
         cvy_html_escape(html, t->name[i]);
         cvy_text_add(html, "</td>");
     }
-    cvy_text_add(html, t->nname > 1 ? "<td>convoy to the fastest other</td></tr></thead><tbody>\n"
+    cvy_text_add(html, t->npeer > 0 ? "<td>convoy to the fastest other</td></tr></thead><tbody>\n"
                                     : "</tr></thead><tbody>\n");
 }
 
@@ -200,7 +201,7 @@ static void write_rows(cvy_study_page *p, const struct table *t)
         }
         for (int k = 0; k < t->nname; k++)
             add_cell(html, cell[k]);
-        if (t->nname > 1)
+        if (t->npeer > 0)
             add_ratio(html, cell, t->name, t->nname);
         cvy_text_add(html, "</tr>\n");
     }
