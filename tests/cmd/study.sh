@@ -104,4 +104,18 @@ expects "there is no framework 'pytroch'" study.yaml --out other --frameworks py
 expects 'no-file.yaml cannot be read' no-file.yaml
 sed 's/batch: \[4, 6\]/bacth: [4, 6]/' study.yaml >wrong.yaml
 expects "wrong.yaml:7:5: there is no axis 'bacth', did you mean 'batch'" wrong.yaml
+
+# The studies that the command has, and the descriptions of frameworks, can be read.
+names=$("$CONVOY" study --help | tr '\n' ' ' | sed 's/.*Built-in studies: //; s/\. .*//; s/,//g')
+[ "$(echo $names | wc -w)" -ge 7 ] || fail "studies in --help: $names"
+for name in $names; do
+    timeout 60 "$CONVOY" study "$name" --quick --frameworks peer --frameworks-folder adapters --out "built-in/$name" --quiet >log 2>&1 || fail "study $name: $(cat log)"
+done
+for file in "$CONVOY_SOURCE"/frameworks/*.yaml; do
+    name=$(basename "$file" .yaml)
+    echo 'title: T' >"one-$name.yaml"
+    echo "experiments: {e: {model: no-such-network, batch: 1, framework: $name, repeats: 1}}" >>"one-$name.yaml"
+    CONVOY_PYTHON=false timeout 100 "$CONVOY" study "one-$name.yaml" --frameworks-folder "$CONVOY_SOURCE/frameworks" --quiet >log 2>&1 || fail "framework $name: $(cat log)"
+    grep -q '^done: 1 measurements: 0 now, 0 before, [01] failed, [01] left out$' log || fail "framework $name: $(cat log)"
+done
 exit $failed
