@@ -99,6 +99,21 @@ static cvy_status apply_quick(cvy_pool *pool, const cvy_tree *map, cvy_tree **ou
     return CVY_OK;
 }
 
+/* An experiment that names no framework is one of convoy. */
+static cvy_status add_framework(cvy_pool *pool, cvy_experiment *e)
+{
+    cvy_study_axis *axis = &e->axis[e->naxis];
+    for (int a = 0; a < e->naxis; a++)
+        if (strcmp(e->axis[a].name, "framework") == 0)
+            return CVY_OK;
+    CVY_CHECK(e->naxis < CVY_AXES_MAX, CVY_E_CONFIG, "experiment %s has more than %d axes", e->name, CVY_AXES_MAX - 1);
+    *axis = (cvy_study_axis){.name = "framework", .nvalue = 1};
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *axis->value, &axis->value));
+    axis->value[0] = "convoy";
+    e->naxis++;
+    return CVY_OK;
+}
+
 static cvy_status read_experiment(cvy_pool *pool, const cvy_tree *map, int quick, cvy_experiment *e)
 {
     const char *extra[CVY_AXES_MAX + 1] = {0};
@@ -123,6 +138,7 @@ static cvy_status read_experiment(cvy_pool *pool, const cvy_tree *map, int quick
         e->naxis++;
     }
     CVY_TRY(cvy_options_parse(pool, e->name, setting_rows, all, extra, &s, sizeof s));
+    CVY_TRY(add_framework(pool, e));
     e->repeats = s.repeats;
     e->seconds = s.seconds;
     e->limit_s = s.limit;

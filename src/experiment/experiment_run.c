@@ -130,16 +130,10 @@ static void say(const struct study *s, const char *fmt, ...)
     s->o.show(s->o.user, line);
 }
 
-static const char *framework_name(const cvy_case *c)
-{
-    const char *name = cvy_case_value(c, "framework");
-    return name ? name : "convoy";
-}
-
 static cvy_status open_frameworks(struct study *s)
 {
     for (int i = 0; i < s->ncase; i++) {
-        const char *name = framework_name(&s->c[i]);
+        const char *name = cvy_case_value(&s->c[i], "framework");
         if (find_framework(s, name))
             continue;
         CVY_CHECK(s->nframework < FRAMEWORKS_MAX, CVY_E_CONFIG, "%s: more than %d frameworks", s->spec.file,
@@ -272,7 +266,7 @@ static double speed_of(struct study *s, const char *object)
 
 static cvy_status measure(struct study *s, const cvy_case *c, int64_t repeat)
 {
-    cvy_framework *f = find_framework(s, framework_name(c));
+    cvy_framework *f = find_framework(s, cvy_case_value(c, "framework"));
     const char *const *word = NULL;
     cvy_process_result r = {0};
     char why[512] = "";
@@ -319,7 +313,7 @@ static int fits(const struct study *s, const cvy_framework *f, const cvy_case *c
 
 static cvy_status consider(struct study *s, const cvy_case *c, int64_t repeat)
 {
-    const cvy_framework *f = find_framework(s, framework_name(c));
+    const cvy_framework *f = find_framework(s, cvy_case_value(c, "framework"));
     int done = 0;
     s->result.total++;
     CVY_TRY(is_done(s, c, repeat, &done));

@@ -85,12 +85,6 @@ static cvy_status gather(cvy_study_page *p)
 
 /* ---- tables ---- */
 
-static const char *framework_of(const cvy_study_row *row)
-{
-    const char *name = cvy_study_value(row, "framework");
-    return *name ? name : "convoy";
-}
-
 /* The case without its framework, as "model=vgg-a batch=16", which is a row of the table. */
 static cvy_status name_setting(cvy_study_page *p, const cvy_study_row *row, char **out)
 {
@@ -153,11 +147,11 @@ static cvy_status fill_table(cvy_study_page *p, const cvy_experiment *e, struct 
         int number = 0, column = 0;
         if (strcmp(row->first->experiment, e->name) != 0 || strcmp(row->first->machine, p->machine) != 0)
             continue;
-        while (column < t->nname && strcmp(t->name[column], framework_of(row)) != 0)
+        while (column < t->nname && strcmp(t->name[column], cvy_study_value(row, "framework")) != 0)
             column++;
         if (column == CVY_COUNT(t->name))
             continue;
-        t->name[column] = framework_of(row);
+        t->name[column] = cvy_study_value(row, "framework");
         t->npeer += column == t->nname && !row->first->is_predicted && strcmp(t->name[column], "convoy") != 0;
         t->nname = CVY_MAX(t->nname, column + 1);
         CVY_TRY(name_setting(p, row, &setting));

@@ -62,7 +62,7 @@ grep -q '^absent is left out, because it is not here: no-such-program: .*; to in
 grep -q 'batch=6 threads=1 framework=peer: failed: exit code 3: six is too many$' log || fail "the failure is not named: $(cat log)"
 grep -q '^done: 16 measurements: 10 now, 0 before, 2 failed, 4 left out$' log || fail "the end: $(cat log)"
 [ "$(lines)" = 12 ] || fail "$(lines) results instead of 12"
-grep -q 'ranks=2 threads=1 train.accumulate=2", .*"ranks": 2, ' results/results.jsonl || fail "no result of two ranks: $(cat results/results.jsonl)"
+grep -q 'ranks=2 threads=1 train.accumulate=2 framework=convoy", .*"ranks": 2, ' results/results.jsonl || fail "no result of two ranks: $(cat results/results.jsonl)"
 for text in 'A &lt;small&gt; study' '<svg' 'What failed' 'six is too many' 'What others have published' 'intel-caffe'; do
     contains results/report.html "$text" || fail "report.html lacks: $text"
 done
