@@ -15,7 +15,12 @@
 #include "base/machine/base_clock.h"
 #include "experiment/experiment.h"
 
+#ifdef __APPLE__
+#include <crt_externs.h>
+#define environ (*_NSGetEnviron()) /* a library of macOS has no other access to it */
+#else
 extern char **environ;
+#endif
 
 enum { KEEP = 1 << 20, LOOK_MS = 50, GRACE_S = 5 };
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* poll.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
+#ifndef DARWIN_POLL_H
+#define DARWIN_POLL_H
+struct pollfd {
+    int fd;
+    short events, revents;
+};
+typedef unsigned int nfds_t;
+#define POLLIN 0x0001
+int poll(struct pollfd *, nfds_t, int);
+#endif
