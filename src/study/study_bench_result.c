@@ -242,6 +242,8 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
     r.macs = llround(sums[1] / (double)b->batch);
     r.peak_rss_bytes = sums[2];
     r.peak_rss_bytes_largest_rank = largest;
+    for (int k = 1; k < b->nturn; k++) /* the first task has been priced when it was planned */
+        CVY_TRY(cvy_program_price_task(b->session.program, b->turn[k].number));
     r.predicted_ms = predict(b);
     CVY_TRY(CVY_RESULT_CHECK(cvy_bench_result, result_out));
     cvy_result_write(result_out, &r, sizeof r);
