@@ -13,7 +13,7 @@
 
 /* Axes that convoy and adapters understand. */
 static const char *const known_axes[] = {"framework", "model",   "batch", "batch_per_rank", "mode",
-                                         "dtype",     "threads", "ranks", "options",        "platform"};
+                                         "dtype",     "threads", "ranks", "options"};
 
 typedef struct settings { /* members of an experiment that are not axes */
     int64_t repeats, seconds;
@@ -44,7 +44,7 @@ static int is_setting(const char *key)
 
 static int is_axis(const char *key)
 {
-    int found = strncmp(key, "env.", 4) == 0 || strchr(key, '.') != NULL;
+    int found = strchr(key, '.') != NULL;
     for (int i = 0; i < CVY_COUNT(known_axes); i++)
         found |= strcmp(known_axes[i], key) == 0;
     return found;

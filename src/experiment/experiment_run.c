@@ -1,8 +1,8 @@
 /*
  * experiment_run.c: cvy_run_study(): makes the measurements that are missing, one after the other.
  *
- * Repeats are outside of cases, so that other work on the machine, which comes and goes, meets all cases alike. What a
- * case needs is kept in its line: the command, the machine, the version of the framework.
+ * Repeats are the outer loop and cases the inner one, so that other work on the machine, which comes and goes, disturbs
+ * all cases alike. A line of the results also has the command, the machine and the version of the framework.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -184,10 +184,9 @@ static const char *find_reason(char *text)
     return last;
 }
 
-static void explain(const struct study *s, const cvy_case *c, cvy_process_result *r, char *why, size_t room)
+static void explain(const cvy_case *c, cvy_process_result *r, char *why, size_t room)
 {
     const char *reason = find_reason(r->err);
-    (void)s;
     if (r->timed_out)
         snprintf(why, room, "it was ended after %g s, the limit of its experiment", c->of->limit_s);
     else if (r->code != 0)
@@ -248,20 +247,14 @@ static cvy_status write_result(struct study *s, const cvy_framework *f, const cv
     return status;
 }
 
-/* A JSON object that cannot be read counts as none. */
-static int is_object(struct study *s, const char *object)
+/* NULL: there is no JSON object, or it cannot be read. */
+static const cvy_tree *read_object(struct study *s, const char *object)
 {
     cvy_tree *root = NULL;
     return object && cvy_tree_parse_text(s->pool, "output", object, strlen(object), &root) == CVY_OK &&
-           root->kind == CVY_TREE_MAP;
-}
-
-static double speed_of(struct study *s, const char *object)
-{
-    cvy_tree *root = NULL;
-    return cvy_tree_parse_text(s->pool, "output", object, strlen(object), &root) == CVY_OK
-               ? cvy_tree_real_at(root, "images_per_s")
-               : 0;
+                   root->kind == CVY_TREE_MAP
+               ? root
+               : NULL;
 }
 
 static cvy_status measure(struct study *s, const cvy_case *c, int64_t repeat)
@@ -281,14 +274,15 @@ static cvy_status measure(struct study *s, const cvy_case *c, int64_t repeat)
         status = CVY_STOPPED;
     if (status == CVY_OK) {
         const char *object = r.code == 0 && !r.timed_out ? find_object(r.out) : NULL;
-        const int good = is_object(s, object);
+        const cvy_tree *read = read_object(s, object);
+        const int good = read != NULL;
         if (!good)
-            explain(s, c, &r, why, sizeof why);
+            explain(c, &r, why, sizeof why);
         status = write_result(s, f, c, repeat, word, r.seconds, good ? object : NULL, good ? NULL : why);
         s->result.measured += good;
         s->result.failed += !good;
         if (good)
-            say(s, "%s: %.4g images/s", c->key, speed_of(s, object));
+            say(s, "%s: %.4g images/s", c->key, cvy_tree_real_at(read, "images_per_s"));
         else
             say(s, "%s: failed: %s", c->key, why);
     }
