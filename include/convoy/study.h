@@ -120,6 +120,10 @@ typedef struct cvy_bench_result {
     /** Share of a step in which a rank waits for other stages, mean over the ranks; and the share that was predicted
      * for forward and backward. NaN: no pipeline. */
     double bubble, bubble_predicted;
+    /** The parts of a step in ms, means over steps and ranks, which add up to ms_mean: the kernels of the forward and
+     * of the backward pass and of the update; exposed communication but for the wait for the slowest rank, which is
+     * imbalance_ms; and the rest, between the instructions. cvy_run_time(): NaN. */
+    double forward_ms, backward_ms, update_ms, communication_ms, imbalance_ms, other_ms;
 } cvy_bench_result;
 CVY_SIZED_STRUCT(cvy_bench_result)
 

@@ -11,6 +11,14 @@
 #include "base/text/base_json.h"
 #include "session/session.h"
 
+typedef enum cvy_step_part { /* parts of a step */
+                             CVY_STEP_FORWARD,
+                             CVY_STEP_BACKWARD_DATA,
+                             CVY_STEP_BACKWARD_WEIGHTS,
+                             CVY_STEP_UPDATE,
+                             CVY_STEP_PARTS
+} cvy_step_part;
+
 typedef struct cvy_bench {
     cvy_session session;
     cvy_bench_opts opts;
@@ -31,6 +39,7 @@ typedef struct cvy_bench {
     int64_t batch, steps, node_steps; /* global batch; timed steps; timed steps for which node_s is kept */
     /* planning time; speed of a matrix product on all ranks, NaN: not measured */
     double plan_s, peak_flop_per_s;
+    double memory_bytes_per_s; /* of all ranks; 0: not measured */
     /* bytes that a rank sends in a timed step, for the rank that sends most */
     double bytes_wire;
     /* loss of the first step, with warm-up, and of the last step; NaN without losses */
@@ -42,6 +51,7 @@ typedef struct cvy_bench {
     double *axis_s[CVY_COMM_AXES]; /* the parts of comm_s on each axis of the process grid, each the largest */
     cvy_step_time own;             /* sums of this rank over the timed steps */
     double *bubble_s; /* time of a step spent waiting for other stages of a pipeline, mean over the ranks */
+    double part_s[CVY_STEP_PARTS]; /* sums of this rank over the timed steps, without communication */
 } cvy_bench;
 
 /* Opens the job, or the built-in network. Call cvy_bench_close() afterwards, also after an error. This function and
@@ -103,6 +113,20 @@ int cvy_node_multiplies(const cvy_node *node);
 /* Measures the speed of a large matrix product (a fully connected layer's forward step) on all ranks at once, in
  * operations per second. It repeats the product for about 0.1 s and takes the fastest run of each rank. */
 cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out);
+
+/* Measures how many bytes all ranks at once read and write in memory a second: a sum of two tensors that are larger
+ * than the caches. */
+cvy_status cvy_bench_memory(cvy_context *context, double *bytes_per_s_out);
+
+/* ---- study_parts.c ---- */
+/* The part of the step to which an instruction belongs. */
+cvy_step_part cvy_instr_part(const cvy_plan *plan, const cvy_instr *instr);
+/* The value that an instruction without a node moves, or NULL. */
+const cvy_value *cvy_instr_moved(const cvy_plan *plan, const cvy_instr *instr);
+/* Adds the latest step to b->part_s. */
+void cvy_bench_add_parts(cvy_bench *b);
+/* Fills in the parts of a step, after ms_mean. Collective. */
+cvy_status cvy_bench_fill_parts(const cvy_bench *b, cvy_bench_result *result);
 
 /* ---- study_turns.c ---- */
 /* Adds the turns of the job to the program. CVY_E_CONFIG: they do not go with the update mode or the grid. */

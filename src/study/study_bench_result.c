@@ -170,6 +170,12 @@ static const cvy_result_row rows[] = {
     {"bubble", CVY_RESULT_REAL, AT(bubble), 1},
     {"bubble_predicted", CVY_RESULT_REAL, AT(bubble_predicted), 1},
     {"parameters", CVY_RESULT_COUNT, AT(parameters), 0}, /* from here on the rows belong to `bench` only */
+    {"forward_ms", CVY_RESULT_REAL, AT(forward_ms), 0},
+    {"backward_ms", CVY_RESULT_REAL, AT(backward_ms), 0},
+    {"update_ms", CVY_RESULT_REAL, AT(update_ms), 0},
+    {"communication_ms", CVY_RESULT_REAL, AT(communication_ms), 0},
+    {"imbalance_ms", CVY_RESULT_REAL, AT(imbalance_ms), 0},
+    {"other_ms", CVY_RESULT_REAL, AT(other_ms), 0},
     {"macs", CVY_RESULT_COUNT, AT(macs), 0},
     {"loss_first", CVY_RESULT_REAL, AT(loss_first), 0},
     {"loss_last", CVY_RESULT_REAL, AT(loss_last), 0},
@@ -235,10 +241,11 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
                           .predicted_ms = NAN};
     CVY_TRY(comm->ops->allreduce(comm, sums, CVY_COUNT(sums), CVY_DTYPE_F64, CVY_REDUCE_SUM));
     CVY_TRY(comm->ops->allreduce(comm, &largest, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
-    if (comm->rank != 0)
-        return CVY_OK;
     cvy_bench_fill_head(b, &r);
     cvy_bench_fill_times(b, sums[0], &r);
+    CVY_TRY(cvy_bench_fill_parts(b, &r));
+    if (comm->rank != 0)
+        return CVY_OK;
     r.macs = llround(sums[1] / (double)b->batch);
     r.peak_rss_bytes = sums[2];
     r.peak_rss_bytes_largest_rank = largest;

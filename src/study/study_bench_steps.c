@@ -109,6 +109,7 @@ static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
     b->own.total += b->time.total;
     b->own.exposed_comm += b->time.exposed_comm;
     b->own.bubble += b->time.bubble;
+    cvy_bench_add_parts(b);
     for (int turn = 0; i < node_steps_max && turn < b->nturn; turn++) {
         const cvy_plan *plan = cvy_bench_task(b, turn)->plan;
         double *to = b->node_s + i * ninstr + cvy_bench_ninstr(b, turn);

@@ -1,9 +1,10 @@
 /*
- * study_peak.c: measures the fastest matrix product of this machine at this moment. The speed of a network is compared
- * with it.
+ * study_peak.c: measures what this machine can do at this moment: the fastest matrix product, and how fast memory is
+ * read and written. The speed of a network is compared with them.
  *
- * It is a fully connected layer of 768 x 768 on 768 samples per rank, planned and run like any network. So it uses the
- * best kernel of the build, and the same threads and clock frequency as the network.
+ * Both are layers that are planned and run like any network, so they use the best kernels of the build, and the same
+ * threads and clock frequency as the network: a fully connected layer of 768 x 768 on 768 samples per rank; and a sum
+ * of two tensors that are larger than the caches.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,16 +15,41 @@
 
 #define SIZE 768
 #define SECONDS 0.1
+#define ELEMENTS (24 << 20) /* of each of the three tensors of a sum, on all ranks of a node together */
 
-static cvy_status make_program(cvy_context *context, cvy_dtype dtype, cvy_model *m, cvy_program **out, int *step_out)
+typedef cvy_status (*add_layers_fn)(const cvy_context *context, cvy_model *m, int64_t *batch_out);
+
+static cvy_status add_product(const cvy_context *context, cvy_model *m, int64_t *batch_out)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype, .seed = 1};
     char options[48];
     snprintf(options, sizeof options, "channels: %d, bias: false", SIZE);
+    *batch_out = (int64_t)SIZE * context->comm->nranks;
     CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {SIZE}}));
-    CVY_TRY(cvy_model_add(m, "fc", "product", options, "x"));
+    return cvy_model_add(m, "fc", "product", options, "x");
+}
+
+static int64_t elements_of_rank(const cvy_context *context)
+{
+    return CVY_MAX(ELEMENTS / CVY_MAX(context->comm->node_nranks, 1), SIZE);
+}
+
+static cvy_status add_sum(const cvy_context *context, cvy_model *m, int64_t *batch_out)
+{
+    const cvy_shape shape = {1, {elements_of_rank(context)}};
+    *batch_out = context->comm->nranks;
+    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &shape));
+    CVY_TRY(cvy_model_add_input(m, "y", CVY_DTYPE_F32, &shape));
+    return cvy_model_add(m, "add", "sum", NULL, "x, y");
+}
+
+static cvy_status make_program(cvy_context *context, cvy_dtype dtype, add_layers_fn add_layers, cvy_model *m,
+                               cvy_program **out, int *step_out)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype, .seed = 1};
+    int64_t batch = 0;
+    CVY_TRY(add_layers(context, m, &batch));
     CVY_TRY(cvy_program_create(context, &opts, out));
-    return cvy_program_add_forward(*out, m, (int64_t)SIZE * context->comm->nranks, NULL, step_out);
+    return cvy_program_add_forward(*out, m, batch, NULL, step_out);
 }
 
 static cvy_status run(cvy_program *p, int step, double *best_s_out)
@@ -39,28 +65,49 @@ static cvy_status run(cvy_program *p, int step, double *best_s_out)
     return CVY_OK;
 }
 
-cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out)
+/* Runs the layers on all ranks at once. *flop_out: of this rank; may be NULL. *best_s_out: its fastest run. */
+static cvy_status time_layers(cvy_context *context, cvy_dtype dtype, add_layers_fn add_layers, double *flop_out,
+                              double *best_s_out)
 {
     cvy_comm *comm = context->comm;
     cvy_model *m = NULL;
     cvy_program *p = NULL;
     int step = 0;
-    double best_s = 0, sum = 0;
-    *flop_per_s_out = NAN;
-    if (dtype == CVY_DTYPE_F64) /* only plain kernels support f64, and they do not show the peak of the machine */
-        return CVY_OK;
     cvy_status status = cvy_model_create("peak", &m);
     if (status == CVY_OK)
-        status = make_program(context, dtype, m, &p, &step);
+        status = make_program(context, dtype, add_layers, m, &p, &step);
     CVY_TRY_OUT(cvy_comm_agree(comm, status));
     CVY_TRY_OUT(cvy_program_plan(p));
     CVY_TRY_OUT(comm->ops->barrier(comm));
-    CVY_TRY_OUT(cvy_comm_agree(comm, run(p, step, &best_s)));
-    sum = cvy_step_work(p->task[step]->plan).flop / best_s;
-    CVY_TRY_OUT(comm->ops->allreduce(comm, &sum, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    *flop_per_s_out = sum;
+    CVY_TRY_OUT(cvy_comm_agree(comm, run(p, step, best_s_out)));
+    *flop_out = cvy_step_work(p->task[step]->plan).flop;
 out:
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);
     return status;
+}
+
+cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out)
+{
+    cvy_comm *comm = context->comm;
+    double flop = 0, best_s = 0;
+    *flop_per_s_out = NAN;
+    if (dtype == CVY_DTYPE_F64) /* only plain kernels support f64, and they do not show the peak of the machine */
+        return CVY_OK;
+    CVY_TRY(time_layers(context, dtype, add_product, &flop, &best_s));
+    double sum = flop / best_s;
+    CVY_TRY(comm->ops->allreduce(comm, &sum, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    *flop_per_s_out = sum;
+    return CVY_OK;
+}
+
+cvy_status cvy_bench_memory(cvy_context *context, double *bytes_per_s_out)
+{
+    cvy_comm *comm = context->comm;
+    double flop = 0, best_s = 0;
+    CVY_TRY(time_layers(context, CVY_DTYPE_F32, add_sum, &flop, &best_s));
+    double sum = 3 * sizeof(float) * (double)elements_of_rank(context) / best_s;
+    CVY_TRY(comm->ops->allreduce(comm, &sum, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    *bytes_per_s_out = sum;
+    return CVY_OK;
 }

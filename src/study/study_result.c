@@ -51,24 +51,13 @@ void cvy_result_add(const cvy_result_row *rows, const void *result, cvy_json *js
             add(rows, rows->name, (const char *)result + rows->offset, json);
 }
 
-static cvy_status take(cvy_text *text, char **text_out)
-{
-    const cvy_status status = text->status;
-    *text_out = NULL;
-    if (status == CVY_OK)
-        *text_out = text->data;
-    else
-        cvy_text_free(text);
-    return status;
-}
-
 cvy_status cvy_result_json(const cvy_result_row *rows, const void *result, char **text_out)
 {
     cvy_json json = {0};
     cvy_json_open(&json, NULL, '{');
     cvy_result_add(rows, result, &json);
     cvy_json_close(&json, '}');
-    return take(&json.text, text_out);
+    return cvy_text_take(&json.text, text_out);
 }
 
 /* Adds a text without quotes, a real number with six digits, and other values as in JSON. */
@@ -103,5 +92,5 @@ cvy_status cvy_result_lines(const cvy_result_row *rows, const void *result, char
         add_value(rows, field, &lines);
         cvy_text_add(&lines, "\n");
     }
-    return take(&lines, text_out);
+    return cvy_text_take(&lines, text_out);
 }

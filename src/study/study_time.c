@@ -16,17 +16,19 @@
 
 #define NODE_STEPS_MAX 256 /* maximum number of steps for which times of instructions are kept */
 
-enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS, UPDATE, NPART };
-static const char *const part_name[NPART] = {"forward", "backward_data", "backward_weights", "update"};
+static const char *const part_name[CVY_STEP_PARTS] = {"forward", "backward_data", "backward_weights", "update"};
 
 struct row { /* a layer, or instructions that belong to no layer */
     const char *name, *op;
     const cvy_value *output; /* output of its last forward node; NULL: none */
     /* place: order in the network, 2 x layer; multiplies: it is a convolution or fully connected layer */
     int place, multiplies;
-    double ms[NPART], flop[NPART], bytes[NPART];
-    const char *kernel[NPART]; /* kernel of the longest instruction of each part */
-    double longest_ms[NPART];
+    double ms[CVY_STEP_PARTS], flop[CVY_STEP_PARTS], bytes[CVY_STEP_PARTS];
+    const char *kernel[CVY_STEP_PARTS]; /* kernel of the longest instruction of each part */
+    double longest_ms[CVY_STEP_PARTS];
+    /* the least time that the machine allows: of each instruction the longer one of its operations at the speed of a
+     * matrix product and of its bytes at the speed of the memory; memory_ms: the part of it that is bytes */
+    double limit_ms, memory_ms;
 };
 
 struct table { /* of a turn */
@@ -36,7 +38,7 @@ struct table { /* of a turn */
     double *instr_ms; /* median of each instruction */
     struct row *row;
     int count, room;
-    double ms[NPART], all_ms, step_ms;
+    double ms[CVY_STEP_PARTS], all_ms, step_ms;
 };
 
 static const cvy_grid *grid_of(const cvy_bench *b)
@@ -46,7 +48,8 @@ static const cvy_grid *grid_of(const cvy_bench *b)
 
 static double row_ms(const struct row *r)
 {
-    return r->ms[FORWARD] + r->ms[BACKWARD_DATA] + r->ms[BACKWARD_WEIGHTS] + r->ms[UPDATE];
+    return r->ms[CVY_STEP_FORWARD] + r->ms[CVY_STEP_BACKWARD_DATA] + r->ms[CVY_STEP_BACKWARD_WEIGHTS] +
+           r->ms[CVY_STEP_UPDATE];
 }
 
 /* ---- rows and parts of instructions ---- */
@@ -56,33 +59,6 @@ static const char *kernel_of(const cvy_instr *instr)
     if (instr->kind == CVY_CALL_COMM)
         return instr->call->node->op->name;
     return instr->call && instr->call->kernel ? instr->call->kernel->name : cvy_call_kind_of(instr->kind)->name;
-}
-
-static const cvy_value *moved(const cvy_plan *plan, const cvy_instr *instr)
-{
-    return instr->call && instr->call->src[0] >= 0 ? plan->lowered[instr->micro]->instance[instr->call->src[0]].value
-                                                   : NULL;
-}
-
-/* The part of the step to which an instruction belongs. A backward node makes gradients of weights if all its results
- * are accumulated over the step. */
-static int part_of(const cvy_plan *plan, const cvy_instr *instr)
-{
-    const cvy_node *node = instr->call ? instr->call->node : NULL;
-    int temporary = 0;
-    if (!instr->call || cvy_instr_exchanges(instr))
-        return UPDATE;
-    if (!node) {
-        const cvy_value *value = moved(plan, instr);
-        return instr->call->phase == CVY_PHASE_UPDATE                  ? UPDATE
-               : value && value->producer && value->producer->backward ? BACKWARD_DATA
-                                                                       : FORWARD;
-    }
-    if (node->phase == CVY_PHASE_UPDATE || !node->backward)
-        return node->phase == CVY_PHASE_UPDATE ? UPDATE : FORWARD;
-    for (int i = 0; i < node->ndst; i++)
-        temporary |= node->dst[i] && node->dst[i]->kind != CVY_VALUE_ACCUMULATOR;
-    return temporary ? BACKWARD_DATA : BACKWARD_WEIGHTS;
 }
 
 /* The layer that reads the weight which an update writes. NULL: none (clipping, constants). */
@@ -110,7 +86,7 @@ static const char *const axis_row[CVY_COMM_AXES] = {[CVY_COMM_PIPELINE] = "messa
 static const char *name_of(const cvy_plan *plan, const cvy_instr *instr, const char **op_out)
 {
     const cvy_node *node = instr->call ? instr->call->node : NULL;
-    const cvy_value *value = moved(plan, instr);
+    const cvy_value *value = cvy_instr_moved(plan, instr);
     *op_out = node ? node->op->name : kernel_of(instr);
     if (cvy_instr_exchanges(instr)) {
         *op_out = "allreduce";
@@ -174,12 +150,22 @@ static double bytes_of(const cvy_plan *plan, const cvy_instr *instr)
     return bytes;
 }
 
+/* Values that are still in a cache are read faster than from memory, so an instruction may beat its limit. */
+static void add_limit(const cvy_bench *b, double flop, double bytes, struct row *r)
+{
+    const double ranks = b->session.context->comm->nranks;
+    const double compute = b->peak_flop_per_s > 0 ? 1e3 * flop * ranks / b->peak_flop_per_s : 0,
+                 memory = b->memory_bytes_per_s > 0 ? 1e3 * bytes * ranks / b->memory_bytes_per_s : 0;
+    r->limit_ms += CVY_MAX(compute, memory);
+    r->memory_ms += memory > compute ? memory : 0;
+}
+
 static cvy_status add_instr(struct table *t, int i)
 {
     const cvy_plan *plan = t->task->plan;
     const cvy_instr *instr = &plan->instr[i];
     const cvy_node *node = instr->call ? instr->call->node : NULL;
-    const int part = part_of(plan, instr),
+    const int part = cvy_instr_part(plan, instr),
               computes = instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
     const char *op = NULL, *name = name_of(plan, instr, &op);
     struct row *r = NULL;
@@ -189,11 +175,12 @@ static cvy_status add_instr(struct table *t, int i)
     r->ms[part] += t->instr_ms[i];
     r->flop[part] += computes ? (double)cvy_node_cost(node).flop : 0;
     r->bytes[part] += bytes_of(plan, instr);
+    add_limit(t->b, computes ? (double)cvy_node_cost(node).flop : 0, bytes_of(plan, instr), r);
     if (!r->kernel[part] || t->instr_ms[i] > r->longest_ms[part]) {
         r->kernel[part] = kernel_of(instr);
         r->longest_ms[part] = t->instr_ms[i];
     }
-    if (node && part == FORWARD) {
+    if (node && part == CVY_STEP_FORWARD) {
         r->multiplies |= cvy_node_multiplies(node);
         /* the largest output, so for batch norm not its statistics */
         if (!r->output || cvy_shape_elems(&node->dst[0]->shape) > cvy_shape_elems(&r->output->shape))
@@ -265,10 +252,10 @@ static int count_kinds(const struct table *t, struct kind *kind, int room, doubl
 {
     int n = 0;
     *multiplying_ms_out = 0;
-    kind[n++] = (struct kind){"update", t->ms[UPDATE]};
+    kind[n++] = (struct kind){"update", t->ms[CVY_STEP_UPDATE]};
     for (int i = 0; i < t->count; i++) {
         const struct row *r = &t->row[i];
-        const double ms = row_ms(r) - r->ms[UPDATE];
+        const double ms = row_ms(r) - r->ms[CVY_STEP_UPDATE];
         int k = 1;
         while (k < n && strcmp(kind[k].name, r->op) != 0)
             k++;
@@ -307,7 +294,7 @@ static struct cell ms_cell(double ms)
 
 static double row_flop(const struct row *r)
 {
-    return r->flop[FORWARD] + r->flop[BACKWARD_DATA] + r->flop[BACKWARD_WEIGHTS];
+    return r->flop[CVY_STEP_FORWARD] + r->flop[CVY_STEP_BACKWARD_DATA] + r->flop[CVY_STEP_BACKWARD_WEIGHTS];
 }
 
 static const char *output_text(const struct row *r)
@@ -317,18 +304,23 @@ static const char *output_text(const struct row *r)
 
 static void print_row(const struct table *t, const struct row *r, cvy_text *out)
 {
-    const double ms = row_ms(r), computing = ms - r->ms[UPDATE];
+    const double ms = row_ms(r), computing = ms - r->ms[CVY_STEP_UPDATE];
     cvy_text_add(out, "%-22s %-18s %-16s", r->name, r->op, output_text(r));
-    for (int part = 0; part < NPART; part++)
+    for (int part = 0; part < CVY_STEP_PARTS; part++)
         cvy_text_add(out, " %9s", ms_cell(r->ms[part]).text);
     cvy_text_add(out, " %9s %5.1f", ms_cell(ms).text, t->all_ms > 0 ? 100 * ms / t->all_ms : 0);
     if (computing > 0 && row_flop(r) > 0)
         cvy_text_add(out, " %8.1f", 1e-6 * row_flop(r) / computing);
     else
         cvy_text_add(out, " %8s", "");
+    if (r->limit_ms > 0 && ms > 0)
+        cvy_text_add(out, " %5.0f %s", 100 * r->limit_ms / ms, r->memory_ms > 0.5 * r->limit_ms ? "mem" : "cpu");
+    else
+        cvy_text_add(out, " %5s %3s", "", "");
     cvy_text_add(out, " %8.2f ",
-                 1e-6 * (r->bytes[FORWARD] + r->bytes[BACKWARD_DATA] + r->bytes[BACKWARD_WEIGHTS] + r->bytes[UPDATE]));
-    for (int part = 0; part < UPDATE; part++)
+                 1e-6 * (r->bytes[CVY_STEP_FORWARD] + r->bytes[CVY_STEP_BACKWARD_DATA] +
+                         r->bytes[CVY_STEP_BACKWARD_WEIGHTS] + r->bytes[CVY_STEP_UPDATE]));
+    for (int part = 0; part < CVY_STEP_UPDATE; part++)
         cvy_text_add(out, " %s", r->kernel[part] ? r->kernel[part] : "-");
     cvy_text_add(out, "\n");
 }
@@ -344,12 +336,18 @@ static void print_totals(const struct table *t, cvy_text *out)
         cvy_text_add(out, "%s %s %.1f %%", i ? "," : "", kind[i].name, 100 * kind[i].ms / all);
     cvy_text_add(out, "\nconvolution and fully connected %.1f %%, all else %.1f %%\n", 100 * multiplying / all,
                  100 - 100 * multiplying / all);
+    double limit = 0;
+    for (int i = 0; i < t->count; i++)
+        limit += t->row[i].limit_ms;
+    if (limit > 0)
+        cvy_text_add(out, "the least time of these instructions, each alone, is %.3f ms: %.0f %% of what they take\n",
+                     limit, 100 * limit / all);
     cvy_text_add(out,
                  "forward %.3f ms, backward %.3f ms (data %.3f, weights %.3f), update %.3f ms; sum of the medians %.3f "
                  "ms, median step %.3f ms%s\n",
-                 t->ms[FORWARD], t->ms[BACKWARD_DATA] + t->ms[BACKWARD_WEIGHTS], t->ms[BACKWARD_DATA],
-                 t->ms[BACKWARD_WEIGHTS], t->ms[UPDATE], t->all_ms, t->step_ms,
-                 t->b->nturn > 1 ? " with all turns" : "");
+                 t->ms[CVY_STEP_FORWARD], t->ms[CVY_STEP_BACKWARD_DATA] + t->ms[CVY_STEP_BACKWARD_WEIGHTS],
+                 t->ms[CVY_STEP_BACKWARD_DATA], t->ms[CVY_STEP_BACKWARD_WEIGHTS], t->ms[CVY_STEP_UPDATE], t->all_ms,
+                 t->step_ms, t->b->nturn > 1 ? " with all turns" : "");
 }
 
 static void print_head(const struct table *t, double flop, cvy_text *out)
@@ -361,8 +359,10 @@ static void print_head(const struct table *t, double flop, cvy_text *out)
                  cvy_dtype_text(s->program->opts.dtype), (long long)b->batch, s->context->comm->nranks,
                  s->context->comm->nranks > 1 ? "s" : "", s->context->threads, s->context->threads > 1 ? "s" : "",
                  (long long)b->node_steps, grid_of(b)->nstages > 1 ? "the first rank of each stage" : "rank 0");
-    cvy_text_add(out, "%.2f images/s, %.1f GFLOP/s; a matrix product runs at %.1f GFLOP/s here\n",
-                 1e3 * (double)b->batch / t->step_ms, 1e-6 * flop / t->step_ms, 1e-9 * b->peak_flop_per_s);
+    cvy_text_add(
+        out, "%.2f images/s, %.1f GFLOP/s; a matrix product runs at %.1f GFLOP/s here, and memory moves %.1f GB/s\n",
+        1e3 * (double)b->batch / t->step_ms, 1e-6 * flop / t->step_ms, 1e-9 * b->peak_flop_per_s,
+        1e-9 * b->memory_bytes_per_s);
     if (grid_of(b)->nstages > 1)
         cvy_text_add(out, "pipeline: %d micro-batches; predicted idle share (bubble) of forward and backward %.1f %%\n",
                      b->step->nmicro, 100 * cvy_program_bubble(s->program, b->number));
@@ -391,8 +391,8 @@ static cvy_status print_table(const struct table *t, cvy_text *to)
         print_stage(t->b, &out);
     if (t->task->label)
         cvy_text_add(&out, "%s\n", t->task->label);
-    cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %8s  %s\n", "layer", "operator", "output",
-                 "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "MB",
+    cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %9s %8s  %s\n", "layer", "operator", "output",
+                 "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "% of lim.", "MB",
                  "kernels: forward, backward data, backward weights");
     for (int i = 0; i < t->count; i++)
         print_row(t, &t->row[i], &out);
@@ -407,22 +407,25 @@ static cvy_status print_table(const struct table *t, cvy_text *to)
 
 static void add_row(const struct table *t, const struct row *r, cvy_json *json)
 {
-    const double ms = row_ms(r), computing = ms - r->ms[UPDATE];
+    const double ms = row_ms(r), computing = ms - r->ms[CVY_STEP_UPDATE];
     char key[40];
     cvy_json_open(json, NULL, '{');
     cvy_json_string(json, "name", r->name);
     cvy_json_string(json, "op", r->op);
     cvy_json_string(json, "output", output_text(r));
-    for (int part = 0; part < NPART; part++) {
+    for (int part = 0; part < CVY_STEP_PARTS; part++) {
         snprintf(key, sizeof key, "%s_ms", part_name[part]);
         cvy_json_real(json, key, r->ms[part]);
     }
     cvy_json_real(json, "ms", ms);
     cvy_json_real(json, "share", t->all_ms > 0 ? ms / t->all_ms : 0);
     cvy_json_real(json, "gflop_per_s", computing > 0 ? 1e-6 * row_flop(r) / computing : 0);
+    cvy_json_real(json, "limit_ms", r->limit_ms);
+    cvy_json_string(json, "limited_by", r->memory_ms > 0.5 * r->limit_ms ? "memory" : "operations");
     cvy_json_real(json, "bytes",
-                  r->bytes[FORWARD] + r->bytes[BACKWARD_DATA] + r->bytes[BACKWARD_WEIGHTS] + r->bytes[UPDATE]);
-    for (int part = 0; part < NPART; part++) {
+                  r->bytes[CVY_STEP_FORWARD] + r->bytes[CVY_STEP_BACKWARD_DATA] + r->bytes[CVY_STEP_BACKWARD_WEIGHTS] +
+                      r->bytes[CVY_STEP_UPDATE]);
+    for (int part = 0; part < CVY_STEP_PARTS; part++) {
         snprintf(key, sizeof key, "%s_kernel", part_name[part]);
         if (r->kernel[part])
             cvy_json_string(json, key, r->kernel[part]);
@@ -436,7 +439,7 @@ static void add_totals(const struct table *t, cvy_json *json)
     double multiplying = 0;
     const int n = count_kinds(t, kind, KINDS_MAX, &multiplying);
     char key[40];
-    for (int part = 0; part < NPART; part++) {
+    for (int part = 0; part < CVY_STEP_PARTS; part++) {
         snprintf(key, sizeof key, "%s_ms", part_name[part]);
         cvy_json_real(json, key, t->ms[part]);
     }
@@ -463,7 +466,7 @@ static void add_instructions(const struct table *t, cvy_json *json)
         cvy_json_open(json, NULL, '{');
         cvy_json_string(json, "name", instr->call && instr->call->node ? instr->call->node->name : name);
         cvy_json_string(json, "op", op);
-        cvy_json_string(json, "part", part_name[part_of(plan, instr)]);
+        cvy_json_string(json, "part", part_name[cvy_instr_part(plan, instr)]);
         cvy_json_string(json, "kernel", kernel_of(instr));
         cvy_json_real(json, "ms", t->instr_ms[i]);
         cvy_json_close(json, '}');
@@ -631,6 +634,8 @@ cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const 
         status = cvy_bench_plan(&b, NULL, NULL);
     if (status == CVY_OK)
         status = cvy_bench_measure(&b, NODE_STEPS_MAX);
+    if (status == CVY_OK && !b.session.program->kernel.by_clock)
+        status = cvy_bench_memory(context, &b.memory_bytes_per_s);
     if (status == CVY_OK)
         status = cvy_comm_agree(context->comm, report(&b, how, text_out));
     cvy_bench_close(&b);

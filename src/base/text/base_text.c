@@ -127,6 +127,17 @@ void cvy_text_free(cvy_text *t)
     *t = (cvy_text){0};
 }
 
+cvy_status cvy_text_take(cvy_text *t, char **out)
+{
+    const cvy_status status = t->status;
+    *out = NULL;
+    if (status == CVY_OK)
+        *out = t->data;
+    else
+        cvy_text_free(t);
+    return status;
+}
+
 /* ---- the nearest name ---- */
 
 enum { WORD_MAX = 48 };

@@ -21,6 +21,8 @@ void cvy_text_add_real(cvy_text *t, double value); /* with as few digits as are 
 void cvy_text_add_ints(cvy_text *t, const int64_t *at, int n); /* "[1, 2]" */
 void cvy_text_add_quoted(cvy_text *t, const char *value);      /* in double quotes, so that JSON and YAML can read it */
 void cvy_text_free(cvy_text *t);
+/* Hands the text over to a caller who frees it, or frees it and returns its error; *out then is NULL. */
+cvy_status cvy_text_take(cvy_text *t, char **out);
 
 /* The nearest name by edit distance, or NULL if no name is near. */
 const char *cvy_text_nearest(const char *word, const char *const *names, int count);

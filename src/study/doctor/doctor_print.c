@@ -276,6 +276,24 @@ static void add_files(const cvy_doctor_files *f, cvy_json *j)
     cvy_json_close(j, '}');
 }
 
+/* GB/s over the bytes, as lists: of each method, and of the one that `auto` chooses. */
+static void add_curves(const cvy_doctor *d, cvy_json *j)
+{
+    cvy_json_open(j, "curve", '{');
+    cvy_json_open(j, "bytes", '[');
+    for (int i = 0; i < d->nsize; i++)
+        cvy_json_int(j, NULL, d->size[i].bytes);
+    cvy_json_close(j, ']');
+    for (int w = -1; w < d->nmethods; w++) {
+        cvy_json_open(j, w < 0 ? "auto" : d->method[w].name, '[');
+        for (int i = 0; i < d->nsize; i++)
+            cvy_json_real(j, NULL,
+                          1e-9 * (double)d->size[i].bytes / d->size[i].median_s[w < 0 ? d->size[i].chosen : w]);
+        cvy_json_close(j, ']');
+    }
+    cvy_json_close(j, '}');
+}
+
 cvy_status cvy_doctor_print_json(const cvy_doctor *d, char **text_out)
 {
     const cvy_comm *comm = d->context->comm;
@@ -296,17 +314,16 @@ cvy_status cvy_doctor_print_json(const cvy_doctor *d, char **text_out)
     for (int i = 0; i < d->nsize; i++)
         add_size(d, &d->size[i], &j);
     cvy_json_close(&j, ']');
+    add_curves(d, &j);
+    if (d->nsize > 0) {
+        const cvy_doctor_size *largest = &d->size[d->nsize - 1];
+        cvy_json_real(&j, "gb_per_s", 1e-9 * (double)largest->bytes / largest->median_s[largest->chosen]);
+    }
     cvy_json_int(&j, "left_out_from_bytes", d->left_out_bytes);
     cvy_json_open(&j, "findings", '[');
     for (int i = 0; i < d->nfinding; i++)
         cvy_json_string(&j, NULL, d->finding[i]);
     cvy_json_close(&j, ']');
     cvy_json_close(&j, '}');
-    if (j.text.status != CVY_OK) {
-        const cvy_status status = j.text.status;
-        cvy_text_free(&j.text);
-        return status;
-    }
-    *text_out = j.text.data;
-    return CVY_OK;
+    return cvy_text_take(&j.text, text_out);
 }
