@@ -219,14 +219,17 @@ def main():
             if a.mode == "forward":
                 with torch.no_grad():
                     run(x)
-                return
+                return None
             out = run(x)
         opt.zero_grad(set_to_none=True)
-        loss(out.float(), y).backward()
+        value = loss(out.float(), y)
+        value.backward()
         if a.mode == "train":
             opt.step()
+        return value
 
-    step(), step()
+    first = step()
+    step()
     times, start = [], time.perf_counter()
     while goes_on(a, len(times), time.perf_counter() - start):
         t = time.perf_counter()
@@ -237,7 +240,7 @@ def main():
                       "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
                       "images_per_s_best": round(a.batch / min(times), 2),
                       "peak_rss_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
-                      "parameters": parameters, "macs": macs}))
+                      "parameters": parameters, "macs": macs, **({"loss_first": float(first)} if first is not None else {})}))
 
 
 main()

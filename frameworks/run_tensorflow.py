@@ -143,7 +143,8 @@ def main():
         return tf.add_n([tf.reduce_sum(g) for g in tape.gradient(loss, net.trainable_variables)])
 
     step = {"train": train, "forward": forward, "forward-backward": forward_backward}[a.mode]
-    step().numpy(), step().numpy()
+    first = float(step().numpy())
+    step().numpy()
     times, start = [], time.perf_counter()
     while len(times) < 3 or time.perf_counter() - start < a.seconds:
         t = time.perf_counter()
@@ -154,7 +155,8 @@ def main():
                       "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
                       "images_per_s_best": round(a.batch / min(times), 2),
                       "peak_rss_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
-                      "parameters": sum(int(tf.size(w)) for w in net.trainable_variables), "macs": count_macs(net)}))
+                      "parameters": sum(int(tf.size(w)) for w in net.trainable_variables), "macs": count_macs(net),
+                      **({"loss_first": first} if a.mode == "train" else {})}))
 
 
 main()

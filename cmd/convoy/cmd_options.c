@@ -96,14 +96,21 @@ static int read_choice(const cmd_option *option, const char *value, const char *
 
 int cmd_sets_add(cmd_sets *sets, const char *word)
 {
-    if (!strchr(word, '=') || sets->count == CMD_SETS_MAX) {
-        cmd_error(sets->count == CMD_SETS_MAX ? "--set is given too often, at '%s'"
-                                              : "--set is '%s', expected KEY=VALUE such as train.batch=64",
-                  word);
+    if (sets->count == CMD_SETS_MAX) {
+        cmd_error("more than %d words such as '%s'", CMD_SETS_MAX, word);
         return CMD_EXIT_USAGE;
     }
     sets->word[sets->count++] = word;
     return 0;
+}
+
+static int read_set(const cmd_option *option, const char *value, cmd_sets *sets)
+{
+    if (strchr(value, '='))
+        return cmd_sets_add(sets, value);
+    cmd_error("%s is '%s', expected %s%s", option->name, value, option->value,
+              strcmp(option->name, "--set") == 0 ? " such as train.batch=64" : "");
+    return CMD_EXIT_USAGE;
 }
 
 /* "16" or "1,4,16". */
@@ -147,7 +154,7 @@ static int read_value(const cmd_option *option, const char *value, void *options
     case CMD_NUMBER: return read_number(option, value, field);
     case CMD_SHAPE: return read_shape(option, value, field);
     case CMD_CHOICE: return read_choice(option, value, field);
-    case CMD_SET: return cmd_sets_add(field, value);
+    case CMD_SET: return read_set(option, value, field);
     case CMD_NUMBERS: return read_numbers(option, value, field);
     case CMD_PLANNING: return read_planning(option, value, field);
     case CMD_DTYPE:

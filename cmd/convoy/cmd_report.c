@@ -4,15 +4,8 @@
 
 typedef struct verb_options {
     const char *out;
+    int json;
 } verb_options;
-
-static int compare(const cmd_line *line, const char *path)
-{
-    const cvy_status status = cvy_report_compare(line->arg, line->narg, path);
-    if (status == CVY_OK)
-        printf("the page is %s\n", path);
-    return cmd_outcome(status);
-}
 
 static int has_file(const char *folder, const char *name)
 {
@@ -22,6 +15,25 @@ static int has_file(const char *folder, const char *name)
     if (file)
         fclose(file);
     return file != NULL;
+}
+
+static int compare_studies(const cmd_line *line, const char *path)
+{
+    int moved = 0;
+    const cvy_status status = cvy_report_study_compare(line->arg[0], line->arg[1], path, &moved);
+    if (status == CVY_OK)
+        printf("%d case%s moved beyond the noise: %s\n", moved, moved == 1 ? "" : "s", path);
+    return cmd_outcome(status);
+}
+
+static int compare(const cmd_line *line, const char *path)
+{
+    if (line->narg == 2 && has_file(line->arg[0], "results.jsonl") && has_file(line->arg[1], "results.jsonl"))
+        return compare_studies(line, path);
+    const cvy_status status = cvy_report_compare(line->arg, line->narg, path);
+    if (status == CVY_OK)
+        printf("the page is %s\n", path);
+    return cmd_outcome(status);
 }
 
 /* The pages of a folder: of a search, of an ensemble, which a search may be too, or of a run. */
@@ -44,9 +56,17 @@ static int write_pages(const char *folder)
     return cmd_outcome(status);
 }
 
+static int print_json(const char *folder)
+{
+    char *text = NULL;
+    return cmd_print(cvy_report_json(folder, &text), &text);
+}
+
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
+    if (o->json && line->narg == 1)
+        return print_json(line->arg[0]);
     if (line->narg > 1)
         return compare(line, o->out ? o->out : "comparison.html");
     if (o->out) {
@@ -58,6 +78,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     {"--out", "FILE", CMD_TEXT, CMD_FIELD(out), "with several runs: the page; comparison.html if not given"},
+    CMD_OPTION_JSON("of one run: prints what it has reached, its curves and where its time went, and writes no page"),
     {0},
 };
 
@@ -70,7 +91,10 @@ const cmd_verb cmd_report = {
         "`convoy test "
         "FOLDER` has scored, FOLDER/ensemble.html.\n"
         "The page of several runs, up to eight, lays their losses, scores and learning rates over each other, over "
-        "epochs and over time. A table has the keys of the jobs that differ, and the scores.",
+        "epochs and over time. A table has the keys of the jobs that differ, and the scores.\n"
+        "Of two folders of `convoy study` it lists what has moved beyond the noise, such as before and after a change, "
+        "or "
+        "on two machines.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,

@@ -16,14 +16,15 @@
 
 typedef cmd_simulate_options verb_options; /* for the table of options */
 
-extern const char cmd_platform_stampede2[], cmd_platform_cori[], cmd_platform_ethernet[];
+extern const char cmd_platform_stampede2_like[], cmd_platform_stampede2_knl_like[], cmd_platform_cori_like[],
+    cmd_platform_frontera_like[], cmd_platform_piz_daint_like[], cmd_platform_ethernet_1g[];
 
 static const struct {
     const char *name, *text;
 } shipped[] = {
-    {"stampede2-like", cmd_platform_stampede2},
-    {"cori-like", cmd_platform_cori},
-    {"ethernet-1g", cmd_platform_ethernet},
+    {"stampede2-like", cmd_platform_stampede2_like}, {"stampede2-knl-like", cmd_platform_stampede2_knl_like},
+    {"cori-like", cmd_platform_cori_like},           {"frontera-like", cmd_platform_frontera_like},
+    {"piz-daint-like", cmd_platform_piz_daint_like}, {"ethernet-1g", cmd_platform_ethernet_1g},
 };
 
 /* ---- the command line ---- */
@@ -88,6 +89,7 @@ static int read_options(cmd_simulation *s)
     s->latency_factor = s->bandwidth_factor = 1;
     int code = read_counts(s, o->ranks ? o->ranks : "1..1024");
     code = code ? code : read_real("--noise", o->noise, 0, &s->noise);
+    code = code ? code : read_real("--add", o->add, 1e3, &s->add);
     code = code ? code : read_real("--latency-factor", o->latency_factor, 1e-9, &s->latency_factor);
     code = code ? code : read_real("--bandwidth-factor", o->bandwidth_factor, 1e-9, &s->bandwidth_factor);
     s->is_measured = o->rate && strcmp(o->rate, "measured") == 0;
@@ -132,11 +134,18 @@ static int find_platform(cmd_simulation *s)
     fill_platform_opts(s, &o);
     cvy_text_release(&s->platform.xml);
     if (o.file && !cmd_is_file(o.file)) {
-        cmd_error("there is no platform '%s': take stampede2-like, cori-like or ethernet-1g, or name a file", o.file);
+        const char *names[CMD_COUNT(shipped)];
+        for (int i = 0; i < CMD_COUNT(shipped); i++)
+            names[i] = shipped[i].name;
+        const char *near = cmd_nearest(o.file, names, CMD_COUNT(names));
+        cmd_error("there is no platform '%s'%s%s%s: `convoy simulate --help` lists them; or name a file", o.file,
+                  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
         return CMD_EXIT_FAULT;
     }
     s->platform.size = sizeof s->platform;
     const cvy_status status = cvy_run_platform(&o, &s->platform);
+    if (status == CVY_OK && s->add > 0)
+        s->platform.add_bytes_per_s = s->add;
     return status == CVY_OK ? 0 : cmd_outcome(status);
 }
 
@@ -319,7 +328,8 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     {"--platform", "NAME|FILE", CMD_TEXT, CMD_FIELD(platform),
-     "stampede2-like (the default), cori-like, ethernet-1g, or a YAML file"},
+     "stampede2-like (the default), stampede2-knl-like, cori-like, frontera-like, piz-daint-like, ethernet-1g, or a "
+     "YAML file"},
     {"--ranks", "LIST", CMD_TEXT, CMD_FIELD(ranks),
      "numbers of ranks, one per node, such as 1,8,128, or 1..1024 (which doubles, and is the default)"},
     {"--batch", "N", CMD_NUMBERS, CMD_FIELD(step.batches),
@@ -327,6 +337,8 @@ static const cmd_option options[] = {
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
     {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise),
      "how much the time of a step varies by rank and step: standard deviation, such as 0.5%; 0 if not given"},
+    {"--add", "BYTES/S", CMD_TEXT, CMD_FIELD(add),
+     "bytes of incoming sums that a node adds a second, such as 3e9 for one thread, instead of the platform's"},
     {"--overlap", "true|false|forward", CMD_CHOICE, CMD_FIELD(overlap),
      "whether reductions overlap with the backward pass, or with the next forward pass too"},
     {"--blocking", NULL, CMD_FLAG, CMD_FIELD(blocking), "each reduction is waited for at once"},

@@ -14,7 +14,7 @@ enum { CMD_SIMULATED_COUNTS = 64, CMD_SIMULATE_PATH = 1024 };
 typedef struct cmd_simulate_options {
     cmd_step step;
     cmd_sets sets;
-    const char *platform, *ranks, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
+    const char *platform, *ranks, *noise, *add, *overlap, *latency_factor, *bandwidth_factor, *rate;
     int64_t global_batch;
     int blocking, json, verbose;
 } cmd_simulate_options;
@@ -24,7 +24,7 @@ typedef struct cmd_simulation {
     const char *network; /* of the zoo, or a job file */
     int64_t ranks[CMD_SIMULATED_COUNTS];
     int nranks;
-    double noise, latency_factor, bandwidth_factor, rate;
+    double noise, add, latency_factor, bandwidth_factor, rate;
     const char *overlap;
     char folder[64], sim[CMD_SIMULATE_PATH];
     const char *platform_name; /* of a platform that convoy knows, or a file */

@@ -11,18 +11,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cmd.h"
 #include "cmd_machine.h"
+#include "cmd_study.h"
 
 enum { PATH_ROOM = 4096 };
 
 typedef struct verb_options {
     const char *out, *frameworks, *frameworks_folder;
+    cmd_sets data;
     int quick, retry, quiet, only_report;
 } verb_options;
 
 extern const char cmd_study_published[], cmd_study_node_throughput[], cmd_study_threads[], cmd_study_sp_mp_mn[],
-    cmd_study_strong_scaling[], cmd_study_weak_scaling[], cmd_study_update_modes[], cmd_study_hybrid[];
+    cmd_study_strong_scaling[], cmd_study_weak_scaling[], cmd_study_update_modes[], cmd_study_hybrid[],
+    cmd_study_epochs[], cmd_study_time_to_solution[], cmd_study_communication[], cmd_study_data[], cmd_study_hindcast[];
 
 static const struct shipped {
     const char *name, *text;
@@ -34,6 +36,11 @@ static const struct shipped {
     {"weak-scaling", cmd_study_weak_scaling},
     {"update-modes", cmd_study_update_modes},
     {"hybrid", cmd_study_hybrid},
+    {"epochs", cmd_study_epochs},
+    {"time-to-solution", cmd_study_time_to_solution},
+    {"communication", cmd_study_communication},
+    {"data", cmd_study_data},
+    {"hindcast", cmd_study_hindcast},
 };
 
 static volatile int stopped;
@@ -44,10 +51,17 @@ static void stop(int signal)
     stopped = 1;
 }
 
-static void show_line(void *user, const char *line)
+const volatile int *cmd_stop_by_signal(void)
 {
-    const verb_options *o = user;
-    if (o->quiet)
+    const struct sigaction act = {.sa_handler = stop};
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    return &stopped;
+}
+
+void cmd_show_line(void *user, const char *line)
+{
+    if (*(const int *)user)
         return;
     printf("%s\n", line);
     fflush(stdout);
@@ -102,29 +116,28 @@ static int is_folder(const char *path)
 }
 
 /* Beside the command: PREFIX/bin/convoy and PREFIX/share/convoy/frameworks, or SOURCE/build/NAME/convoy. */
-static int find_frameworks(const char *given, const char *self, char *path, size_t room)
+int cmd_find_frameworks(const char *given, const char *self, char *path, size_t room)
 {
     static const char *const places[] = {"../share/convoy/frameworks", "../../frameworks"};
     const char *slash = strrchr(self, '/');
     if (given) {
         snprintf(path, room, "%s", given);
-        return 1;
+        return 0;
     }
     for (int i = 0; slash && i < CMD_COUNT(places); i++) {
         snprintf(path, room, "%.*s/%s", (int)(slash - self), self, places[i]);
         if (is_folder(path))
-            return 1;
+            return 0;
     }
     cmd_error("the descriptions of frameworks are not beside the command: name their folder with --frameworks-folder");
-    return 0;
+    return CMD_EXIT_FAULT;
 }
 
-/* "studies/NAME", without the folder and the end of a file's name. */
-static void name_folder(const char *study, char *path, size_t room)
+void cmd_name_folder(const char *parent, const char *file, char *path, size_t room)
 {
-    const char *slash = strrchr(study, '/'), *base = slash ? slash + 1 : study;
+    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
     const int length = cmd_ends_with(base, ".yaml") ? (int)strlen(base) - 5 : (int)strlen(base);
-    snprintf(path, room, "studies/%.*s", length, base);
+    snprintf(path, room, "%s/%.*s", parent, length, base);
 }
 
 /* ---- the verb ---- */
@@ -147,11 +160,9 @@ static int run_study(const verb_options *o, const char *name, const char *text, 
         cmd_error("the path of this program is not known");
         return CMD_EXIT_FAULT;
     }
-    if (!find_frameworks(o->frameworks_folder, self, frameworks, sizeof frameworks))
-        return CMD_EXIT_FAULT;
-    const struct sigaction act = {.sa_handler = stop};
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
+    const int code = cmd_find_frameworks(o->frameworks_folder, self, frameworks, sizeof frameworks);
+    if (code)
+        return code;
     const cvy_study_opts opts = {.size = sizeof opts,
                                  .name = name,
                                  .text = text,
@@ -162,9 +173,11 @@ static int run_study(const verb_options *o, const char *name, const char *text, 
                                  .published = cmd_study_published,
                                  .quick = o->quick,
                                  .retry = o->retry,
-                                 .stop = &stopped,
-                                 .show = show_line,
-                                 .user = (void *)(uintptr_t)o};
+                                 .stop = cmd_stop_by_signal(),
+                                 .show = cmd_show_line,
+                                 .user = (void *)(uintptr_t)&o->quiet,
+                                 .data = o->data.word,
+                                 .ndata = o->data.count};
     const cvy_status status = cvy_run_study(&opts, &result);
     if (status != CVY_OK && status != CVY_STOPPED)
         return cmd_outcome(status);
@@ -189,7 +202,7 @@ static int run(const cmd_line *line)
     if (o->out)
         snprintf(folder, sizeof folder, "%s", o->out);
     else
-        name_folder(line->arg[0], folder, sizeof folder);
+        cmd_name_folder("studies", line->arg[0], folder, sizeof folder);
     code = code ? code : run_study(o, line->arg[0], text, folder);
     free(owned);
     return code;
@@ -201,6 +214,8 @@ static const cmd_option options[] = {
      "these frameworks instead of those that the study names"},
     {"--frameworks-folder", "FOLDER", CMD_TEXT, CMD_FIELD(frameworks_folder),
      "where their descriptions are, instead of those that belong to convoy"},
+    {"--data", "NAME=PATH", CMD_SET, CMD_FIELD(data),
+     "the path that ${NAME} in the study stands for, such as cifar=FOLDER; may be given several times"},
     {"--quick", NULL, CMD_FLAG, CMD_FIELD(quick), "fewer values and repeats: minutes instead of hours"},
     {"--retry", NULL, CMD_FLAG, CMD_FIELD(retry), "makes measurements again that failed"},
     {"--report", NULL, CMD_FLAG, CMD_FIELD(only_report),
@@ -214,8 +229,9 @@ const cmd_verb cmd_study = {
     .arguments = "NAME | STUDY.yaml [--quick] [--frameworks convoy,pytorch,tensorflow]",
     .summary = "measures networks, batches, threads, ranks and frameworks that a file declares",
     .detail = "Built-in studies: node-throughput, threads, sp-mp-mn, strong-scaling, weak-scaling, update-modes, "
-              "hybrid. Each repeats "
-              "tables of a publication.\n"
+              "hybrid, epochs, time-to-solution, communication, data, hindcast. Most repeat tables of a publication. "
+              "epochs and "
+              "time-to-solution need --data cifar=FOLDER, epochs also flowers=FOLDER, and data needs images=FOLDER.\n"
               "Each measurement is a command of its own. One that fails is kept with its error, and the rest goes on.\n"
               "The same command after an interruption makes only the measurements that are missing.\n"
               "Frameworks that are not installed are named and left out.\n"

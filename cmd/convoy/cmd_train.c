@@ -10,13 +10,16 @@
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *out, *plan_file, *walltime, *on_signal, *progress, *solver, *weights, *snapshot;
-    int resume;
+    const char *out, *plan_file, *walltime, *on_signal, *progress, *solver, *weights, *snapshot, *profile;
+    int resume, json;
     cmd_sets sets;
     cmd_ranks ranks;
 } verb_options;
 
 struct training {
+    cmd_sets sets; /* those of the profile, then those of the command line, which win */
+    cmd_ranks ranks;
+    cvy_profile profile;
     cvy_train_control *control;
     double end_time;
     cmd_progress progress;
@@ -42,11 +45,27 @@ static void print_end(cvy_status status, const cvy_train_result *r)
     }
 }
 
+static int print_json(const char *folder)
+{
+    char *text = NULL;
+    return cmd_print(cvy_report_json(folder, &text), &text);
+}
+
+static void check_ranks(const struct training *t, const verb_options *o, const cvy_context *context)
+{
+    const int n = cvy_context_nranks(context);
+    if (o->profile && n % t->profile.ranks != 0 && cvy_context_rank(context) == 0)
+        fprintf(stderr,
+                "convoy: warning: %s is for %d ranks on each node, and this training has %d: start it with "
+                "mpiexec -n %d\n",
+                o->profile, t->profile.ranks, n, t->profile.ranks);
+}
+
 static int train(const cmd_line *line, cvy_context *context, void *user)
 {
     const verb_options *o = line->options;
     struct training *t = user;
-    cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, cmd_default_job);
+    cvy_job_source job = cmd_job(&t->sets, line->narg ? line->arg[0] : NULL, cmd_default_job);
     const cvy_train_opts opts = {.size = sizeof opts,
                                  .out = o->out,
                                  .resume = o->resume,
@@ -60,11 +79,32 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
     job.caffe_weights = o->weights;
     job.caffe_state = o->snapshot;
     cvy_train_result result = {.size = sizeof result, .train_loss = NAN, .val_loss = NAN};
+    check_ranks(t, o, context);
     const cvy_status status = cvy_run_train(context, &job, &opts, &result);
     cmd_progress_end(&t->progress);
     if (status >= 0 && cvy_context_rank(context) == 0)
         print_end(status, &result);
+    if (o->json && status == CVY_OK && cvy_context_rank(context) == 0)
+        return print_json(result.out);
     return cmd_outcome(status);
+}
+
+/* What the command line says counts more than the profile. */
+static int take_profile(struct training *t, const verb_options *o)
+{
+    cvy_profile *p = &t->profile;
+    int code = 0;
+    p->size = sizeof *p;
+    if (o->profile && cvy_profile_read(o->profile, p) != CVY_OK)
+        return cmd_outcome(CVY_E_CONFIG);
+    for (int i = 0; i < p->nkeys && !code; i++)
+        code = cmd_sets_add(&t->sets, p->key[i]);
+    for (int i = 0; i < o->sets.count && !code; i++)
+        code = cmd_sets_add(&t->sets, o->sets.word[i]);
+    t->ranks = o->ranks;
+    if (t->ranks.threads == 0)
+        t->ranks.threads = p->threads;
+    return code;
 }
 
 static int run(const cmd_line *line)
@@ -83,10 +123,11 @@ static int run(const cmd_line *line)
         cmd_error("--resume needs --out: the folder of the run to continue");
         return CMD_EXIT_USAGE;
     }
-    int code = cmd_end_time(o->walltime, (double)time(NULL), &t.end_time);
+    int code = take_profile(&t, o);
+    code = code ? code : cmd_end_time(o->walltime, (double)time(NULL), &t.end_time);
     if (!code)
         code = cmd_listen(o->on_signal, &t.control); /* before MPI_Init: a signal may come at any time */
-    return code ? code : cmd_on_ranks(line, &o->ranks, train, &t);
+    return code ? code : cmd_on_ranks(line, &t.ranks, train, &t);
 }
 
 static const cmd_option options[] = {
@@ -100,6 +141,9 @@ static const cmd_option options[] = {
     {"--snapshot", "FILE", CMD_TEXT, CMD_FIELD(snapshot),
      "with --solver: continues from this solverstate of Caffe, and its caffemodel if --weights is not given"},
     {"--plan", "FILE", CMD_TEXT, CMD_FIELD(plan_file), "takes the kernels from this plan.json"},
+    {"--profile", "FILE", CMD_TEXT, CMD_FIELD(profile),
+     "takes threads, batch and keys that `convoy tune` has found, where the command line says nothing else"},
+    CMD_OPTION_JSON("after the training, a line with a JSON object: what the run has reached, and its curves"),
     {"--walltime", "TIME", CMD_TEXT, CMD_FIELD(walltime),
      "the allocation lasts this long from now: minutes, HH:MM:SS or D-HH:MM:SS; CONVOY_JOB_END or the scheduler's "
      "variables if not given"},

@@ -11,12 +11,13 @@
 /* All verbs, in the order of --help. A new verb is a file cmd_<verb>.c and an entry in these two lists. */
 extern const cmd_verb cmd_new, cmd_train, cmd_sweep, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert,
     cmd_pack, cmd_inspect, cmd_ls, cmd_export, cmd_import, cmd_report, cmd_models, cmd_keys, cmd_info, cmd_doctor,
-    cmd_selftest, cmd_simulate, cmd_study, cmd_jobscript, cmd_check_op;
+    cmd_selftest, cmd_simulate, cmd_study, cmd_tune, cmd_jobscript, cmd_check_op;
 
 static const cmd_verb *const verbs[] = {
-    &cmd_new,     &cmd_train, &cmd_sweep,   &cmd_test,     &cmd_predict,  &cmd_bench,  &cmd_time,      &cmd_plan,
-    &cmd_convert, &cmd_pack,  &cmd_inspect, &cmd_ls,       &cmd_export,   &cmd_import, &cmd_report,    &cmd_models,
-    &cmd_keys,    &cmd_info,  &cmd_doctor,  &cmd_selftest, &cmd_simulate, &cmd_study,  &cmd_jobscript, &cmd_check_op,
+    &cmd_new,    &cmd_train,   &cmd_sweep,     &cmd_test,     &cmd_predict, &cmd_bench,    &cmd_time,
+    &cmd_plan,   &cmd_convert, &cmd_pack,      &cmd_inspect,  &cmd_ls,      &cmd_export,   &cmd_import,
+    &cmd_report, &cmd_models,  &cmd_keys,      &cmd_info,     &cmd_doctor,  &cmd_selftest, &cmd_simulate,
+    &cmd_study,  &cmd_tune,    &cmd_jobscript, &cmd_check_op,
 };
 
 static void help(void)

@@ -41,6 +41,10 @@ typedef struct cvy_study_opts {
     /** Not NULL: called with each line of progress, without a newline, and with user. */
     void (*show)(void *user, const char *line);
     void *user;
+    /** [ndata] "NAME=PATH": what ${NAME} in the study file stands for. Cases whose values have a name that is not given
+     * are left out. */
+    const char *const *data;
+    int ndata;
 } cvy_study_opts;
 CVY_SIZED_STRUCT(cvy_study_opts)
 
@@ -57,8 +61,9 @@ CVY_SIZED_STRUCT(cvy_study_result)
  * cvy_run_study - make all measurements of a study that are not in its folder yet
  * @out: its size is the caller's; written also if the study was stopped
  *
- * The folder also gets a copy of the study file, study.yaml. A measurement that fails is a line with its error, and the
- * rest goes on. Results of another machine in the same folder stay, and count as those of another machine.
+ * The folder also gets a copy of the study file, study.yaml, the jobs of the study, and what its commands prepare. A
+ * measurement that fails is a line with its error, and the rest goes on. Results of another machine in the same folder
+ * stay, and count as those of another machine.
  *
  * Collective: no; call it on one process outside of MPI. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG with file, line and
  * column, CVY_E_IO, CVY_E_MEMORY; CVY_STOPPED: *stop was set, and all results are saved.
@@ -69,11 +74,95 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_
  * cvy_report_study - write the report of a study
  * @folder: as in cvy_run_study()
  *
- * It writes report.html and results.csv into the folder: medians over the repeats, their range, and figures.
+ * It writes into the folder: report.html with medians over the repeats, their range, and figures; results.csv and
+ * tables.tex with the tables; and figures/NAME.svg.
  *
  * Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_CONFIG, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_report_study(const char *folder);
+
+/**
+ * cvy_report_study_compare - a page with what is different between two folders of results
+ * @before, @after: folders as in cvy_run_study(), of one study or of studies with cases in common
+ * @path: the page, an HTML file; an existing one is replaced
+ * @moved_out: in how many cases the number that the study shows has moved beyond the noise: the ranges over the repeats
+ *             do not touch, and the medians differ by more than 2 %
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (no case in common), CVY_E_IO, CVY_E_FORMAT, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_report_study_compare(const char *before, const char *after, const char *path,
+                                                           int *moved_out);
+
+/** What cvy_run_tune() tries. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_tune_opts {
+    size_t size;
+    /** A network of the zoo, or the path of a job file if is_job is not 0. Required. */
+    const char *network;
+    int is_job;
+    /** Global batches in ascending order, "32,64,128", and the number of the one to begin with, from 0. Required: what
+     * the training may use is not for a search to decide. */
+    const char *batches;
+    int first_batch;
+    /** [nsets] "key=value": keys of the job, as in cvy_job_source. */
+    const char *const *sets;
+    int nsets;
+    /** Seconds of timed steps in a measurement; 0: 2. */
+    int64_t seconds;
+    /** As in cvy_study_opts. Required: out, frameworks and program. */
+    const char *out, *frameworks, *program;
+    const volatile int *stop;
+    void (*show)(void *user, const char *line);
+    void *user;
+} cvy_tune_opts;
+CVY_SIZED_STRUCT(cvy_tune_opts)
+
+/** What cvy_run_tune() has found. Set size. */
+typedef struct cvy_tune_result {
+    size_t size;
+    /** The fastest settings. */
+    int ranks, threads;
+    int64_t batch;
+    /** Its keys comm.progress, comm.overlap and comm.bucket, which matter with more than one rank. */
+    char progress[16], overlap[16], bucket[16];
+    /** Settings that were tried, and measurements of them. */
+    int64_t settings, measurements;
+    /** Speed, by the median step: of the fastest settings; of one rank with all cores, the first batch and no keys. */
+    double images_per_s, images_per_s_default;
+} cvy_tune_result;
+CVY_SIZED_STRUCT(cvy_tune_result)
+
+/**
+ * cvy_run_tune - find the ranks, threads, batch and keys of communication with which a network trains fastest here
+ * @out: its size is the caller's
+ *
+ * Each measurement is a command of its own, under mpiexec or what CONVOY_MPIEXEC names if it has several ranks. It
+ * writes the fastest settings into the folder as profile.yaml (cvy_profile_read()), and all measurements as
+ * results.jsonl, from which cvy_report_study() makes a page. A search that was interrupted goes on.
+ *
+ * Collective: no; call it on one process outside of MPI. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (the first setting cannot
+ * be measured), CVY_E_IO, CVY_E_MEMORY; CVY_STOPPED: *stop was set.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_tune(const cvy_tune_opts *opts, cvy_tune_result *out);
+
+enum {
+    /** The most keys of a profile. */
+    CVY_PROFILE_KEYS = 32
+};
+
+/** Settings for a training. Set size. */
+typedef struct cvy_profile {
+    size_t size;
+    /** Ranks of a node, and compute threads of each. */
+    int ranks, threads;
+    /** [nkeys] "key=value": keys of the job. */
+    char key[CVY_PROFILE_KEYS][128];
+    int nkeys;
+} cvy_profile;
+CVY_SIZED_STRUCT(cvy_profile)
+
+/** Reads a profile that cvy_run_tune() has written. Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_IO, CVY_E_CONFIG,
+ * CVY_E_MEMORY. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_profile_read(const char *path, cvy_profile *out);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,19 @@ extern "C" {
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_report_write(const char *run_folder);
 
+/**
+ * cvy_report_json - what a run has reached, its curves, and where its time went
+ * @run_folder: the folder of a run, which may have ended or not
+ * @text_out: a JSON object; released by the caller with cvy_text_release()
+ *
+ * Members: run, steps, epochs, seconds (of the training with its validation), seconds_per_epoch, images_per_s; the last
+ * losses and scores (train_loss, val_loss, val_accuracy, ..); means over the logged steps of rank 0, in ms
+ * (data_wait_ms, compute_ms, exposed_comm_ms, hidden_comm_ms, wait_slowest_ms); and curve, an object of lists with a
+ * value for each epoch: epoch, seconds (since the beginning), images_per_s, the losses and the scores. Collective: no.
+ * Errors: CVY_E_ARGUMENT, CVY_E_IO (there is no such folder, or it is not that of a run), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_report_json(const char *run_folder, char **text_out);
+
 enum {
     /** The most runs that a page compares. */
     CVY_REPORT_RUNS_MAX = 8

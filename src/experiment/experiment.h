@@ -15,11 +15,11 @@
 #include "base/text/base_json.h"
 #include "base/text/base_tree.h"
 
-enum { CVY_AXES_MAX = 24, CVY_CASES_MAX = 20000, CVY_FIGURES_MAX = 64 };
+enum { CVY_AXES_MAX = 24, CVY_CASES_MAX = 20000, CVY_FIGURES_MAX = 64, CVY_STUDY_WORDS = 128 };
 
 typedef struct cvy_study_axis {
     /* model, batch, ..; a name with a dot is a key of the job, set.KEY one without a dot, env.NAME a variable of the
-     * environment */
+     * environment, arg.NAME an option of the command */
     const char *name;
     const char **value;
     int nvalue;
@@ -33,18 +33,29 @@ typedef struct cvy_experiment {
     int64_t seconds; /* of timed steps, for each repeat */
     double limit_s;  /* after which a command is ended */
     int oversubscribes;
+    const char *show, *show_label; /* the number of the results that the table has, and its name and unit */
+    const char *target;            /* "val_accuracy >= 0.7": when a curve gets there; or NULL */
 } cvy_experiment;
 
-typedef struct cvy_figure { /* names of axes; NULL: none */
-    const char *title, *of, *x, *y, *y_label, *lines;
-    const char *panels[CVY_AXES_MAX]; /* a chart for each combination of their values */
+typedef struct cvy_figure {                                     /* names of axes; NULL: none */
+    const char *title, *of, *x, *x_label, *y, *y_label, *lines; /* x, y: "curve.NAME" is a list of the results */
+    const char *panels[CVY_AXES_MAX];                           /* a chart for each combination of their values */
     int npanels, log_x, log_y;
     enum { CVY_FIGURE_VALUE, CVY_FIGURE_SPEEDUP, CVY_FIGURE_EFFICIENCY } as;
 } cvy_figure;
 
+/* A part of the study's folder that a command makes before the measurements. */
+typedef struct cvy_study_target {
+    const char *name;  /* relative to the folder */
+    const char **word; /* of the command; NULL ends the list */
+} cvy_study_target;
+
 typedef struct cvy_study_spec {
     cvy_pool *pool;
-    const char *file; /* for messages */
+    const char *file;     /* for messages */
+    const cvy_tree *jobs; /* names and jobs, or NULL */
+    cvy_study_target *target;
+    int ntarget;
     const char *title, *question, *source, *meaning, *published;
     cvy_experiment *experiment;
     int nexperiment;
@@ -59,20 +70,46 @@ typedef struct cvy_case {
     const char *key; /* "throughput model=vgg-a batch=16 ..": the same in every file with the same values */
 } cvy_case;
 
+/* What words may stand for besides the values of axes: ${NAME} is the path that the user gives for NAME. */
+typedef struct cvy_study_paths {
+    const char *out;          /* ${out}: the folder of the study */
+    const char *const *given; /* [ngiven]: "NAME=PATH" */
+    int ngiven;
+} cvy_study_paths;
+
 /* A program that trains: convoy itself, or a peer, which frameworks/NAME.yaml describes. */
 typedef struct cvy_framework {
     const char *name, *summary, *install;
-    int is_predicted;                       /* its results are predictions */
-    int needs_cores;                        /* for all ranks and threads */
-    const char *folder, *program;           /* of the adapters; convoy */
-    const char **command, **set, **version; /* words; NULL ends the list. {batch} stands for the value of an axis */
-    const char *found;                      /* its version, if it is installed */
-    const char *missing;                    /* why not, otherwise */
+    int is_predicted;             /* its results are predictions */
+    int needs_cores;              /* for all ranks and threads */
+    const char *folder, *program; /* of the adapters; convoy */
+    cvy_study_paths paths;
+    const char **command, **set, **arg,
+        **version;       /* words; NULL ends the list. {batch} stands for the value of an axis */
+    const char *found;   /* its version, if it is installed */
+    const char *missing; /* why not, otherwise */
 } cvy_framework;
 
 /* ---- experiment_read.c ---- */
 /* Reads a study from text, which is named `file` in messages. `quick`: what the members `quick` say counts. */
 cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, int quick, cvy_study_spec *out);
+
+/* Reads a list of words; NULL ends *out. */
+cvy_status cvy_study_read_words(cvy_pool *pool, const char *where, const char *name, const cvy_tree *list,
+                                const char ***out);
+/* ---- experiment_read_figures.c ---- */
+cvy_status cvy_study_read_figures(cvy_study_spec *spec, const cvy_tree *list);
+
+/* ---- experiment_prepare.c ---- */
+/* Replaces each ${NAME}. CVY_E_UNSUPPORTED: nobody has given its path. */
+cvy_status cvy_study_fill(cvy_pool *pool, const cvy_study_paths *paths, const char *text, const char **out);
+/* Writes the jobs of the study into the folder, as jobs/NAME.yaml; a job that needs a path that is not given is left
+ * out. */
+cvy_status cvy_study_write_jobs(const cvy_study_spec *spec, const cvy_study_paths *paths);
+/* The word for the value of the axis `job`: the path of one of these jobs, or the value. */
+cvy_status cvy_study_job_path(cvy_pool *pool, const cvy_study_paths *paths, const char *value, const char **out);
+/* The folder of a measurement's files, which is empty at its beginning and removed at its end. */
+cvy_status cvy_study_scratch(cvy_pool *pool, const cvy_study_paths *paths, const char **out);
 
 /* ---- experiment_cases.c ---- */
 /* Lists the cases of all experiments, those of one experiment together. The last axis changes fastest, and `framework`
@@ -83,11 +120,17 @@ const char *cvy_case_value(const cvy_case *c, const char *axis);
 
 /* ---- experiment_command.c ---- */
 /* Reads NAME.yaml of the folder, and asks for the version. */
-cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const char *name,
-                              const volatile int *stop, cvy_framework *out);
-/* The words of the command that measures a case, in pool; NULL ends the list. Variables of the environment are words
- * NAME=VALUE after `env`. CVY_E_UNSUPPORTED: the framework cannot be told the value of an axis. */
-cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, const char *const **out);
+cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
+                              const char *name, const volatile int *stop, cvy_framework *out);
+/* The words of the command that measures a case for this time, from 1, in pool; NULL ends the list. Variables of the
+ * environment are words NAME=VALUE after `env`. CVY_E_UNSUPPORTED: the framework cannot be told the value of an axis.
+ */
+cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, int64_t repeat,
+                            const char *const **out);
+
+/* The words of a command that makes a part of the folder. {target} stands for its path, {program} for convoy. */
+cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, const char *program,
+                              const cvy_study_target *target, const char *path, const char *const **out);
 
 /* ---- experiment_process.c ---- */
 typedef struct cvy_process_result {

@@ -16,13 +16,13 @@
 #include "base/text/base_table.h"
 #include "experiment/experiment.h"
 
-enum { WORDS_MAX = 128, WORD_BYTES = 4096 };
+enum { WORD_BYTES = 4096 };
 
 /* ---- frameworks ---- */
 
 typedef struct fields {
     const char *summary, *install;
-    const cvy_tree *command, *set, *version;
+    const cvy_tree *command, *set, *arg, *version;
     int predicted, cores;
 } fields;
 
@@ -32,27 +32,12 @@ static const cvy_option rows[] = {
     {"install", CVY_TYPE_STRING, ROW(install), "", "", "", "how to install it"},
     {"command", CVY_TYPE_TREE, ROW(command), NULL, "", "", "the words of the command that measures a case"},
     {"set", CVY_TYPE_TREE, ROW(set), "", "", "", "words that pass on a key of the job, with {key} and {value}"},
+    {"arg", CVY_TYPE_TREE, ROW(arg), "", "", "", "words that pass on an option of the command, with {key} and {value}"},
     {"predicted", CVY_TYPE_BOOL, ROW(predicted), "false", "", "", "whether results are predictions"},
     {"cores", CVY_TYPE_BOOL, ROW(cores), "true", "", "", "whether all ranks and threads need cores of this machine"},
     {"version", CVY_TYPE_TREE, ROW(version), NULL, "", "", "the words of a command that prints the version"},
     {0},
 };
-
-static cvy_status read_words(cvy_pool *pool, const char *file, const char *name, const cvy_tree *list,
-                             const char ***out)
-{
-    const char **word = NULL;
-    CVY_CHECK(!list || (list->kind == CVY_TREE_LIST && list->count < WORDS_MAX), CVY_E_CONFIG,
-              "%s: %s is a list of up to %d words", file, name, WORDS_MAX - 1);
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *word * (list ? (size_t)list->count + 1 : 1), &word));
-    for (int i = 0; list && i < list->count; i++) {
-        CVY_CHECK(list->child[i]->kind == CVY_TREE_SCALAR && list->child[i]->text, CVY_E_CONFIG,
-                  "%s: %s is a list of words", cvy_tree_where(list->child[i]), name);
-        word[i] = list->child[i]->text;
-    }
-    *out = word;
-    return CVY_OK;
-}
 
 static cvy_status list_names(cvy_pool *pool, const char *folder, cvy_text *text)
 {
@@ -85,8 +70,9 @@ static cvy_status find_file(cvy_pool *pool, const char *folder, const char *name
 
 struct place { /* what the words of a command may stand for */
     const cvy_case *c;
-    const char *program, *folder, *python, *key, *value;
-    char threads[16], seconds[32], batch[32];
+    const cvy_study_paths *paths;
+    const char *program, *folder, *python, *key, *value, *job, *scratch, *target;
+    char threads[16], seconds[32], batch[32], repeat[32];
 };
 
 /* The global batch of a case that has one for each rank; 0: it has none. */
@@ -99,7 +85,7 @@ static int64_t batch_of_ranks(const cvy_case *c)
 
 static struct place place_of(const cvy_framework *f, const cvy_case *c)
 {
-    struct place p = {.c = c, .program = f->program, .folder = f->folder};
+    struct place p = {.c = c, .paths = &f->paths, .program = f->program, .folder = f->folder};
     const char *python = getenv("CONVOY_PYTHON");
     p.python = python && *python ? python : "python3";
     const char *ranks = c ? cvy_case_value(c, "ranks") : NULL;
@@ -121,6 +107,8 @@ static const char *value_of(const struct place *p, const char *name)
     const char *value = p->c ? cvy_case_value(p->c, name) : NULL;
     if (strcmp(name, "threads") == 0 && (!value || strcmp(value, "all") == 0))
         return p->threads;
+    if (strcmp(name, "job") == 0)
+        return p->job;
     if (value)
         return value;
     if (strcmp(name, "batch") == 0 && *p->batch)
@@ -132,19 +120,23 @@ static const char *value_of(const struct place *p, const char *name)
            : strcmp(name, "folder") == 0  ? p->folder
            : strcmp(name, "python") == 0  ? p->python
            : strcmp(name, "seconds") == 0 ? p->seconds
+           : strcmp(name, "repeat") == 0  ? p->repeat
+           : strcmp(name, "scratch") == 0 ? p->scratch
+           : strcmp(name, "target") == 0  ? p->target
            : strcmp(name, "key") == 0     ? p->key
            : strcmp(name, "value") == 0   ? p->value
                                           : NULL;
 }
 
-/* Replaces each {name}. */
+/* Replaces each {name}, and then each ${name}. */
 static cvy_status fill_word(cvy_pool *pool, const char *framework, const struct place *p, const char *word,
                             const char **out)
 {
     char text[WORD_BYTES], *copy = NULL;
     size_t n = 0;
     for (const char *at = word; *at;) {
-        const char *end = *at == '{' ? strchr(at, '}') : NULL, *value = NULL;
+        const int is_path = at > word && at[-1] == '$'; /* ${name} */
+        const char *end = *at == '{' && !is_path ? strchr(at, '}') : NULL, *value = NULL;
         char name[64];
         if (end && end - at < (int)sizeof name) {
             snprintf(name, sizeof name, "%.*s", (int)(end - at - 1), at + 1);
@@ -159,12 +151,11 @@ static cvy_status fill_word(cvy_pool *pool, const char *framework, const struct 
                   WORD_BYTES - 1);
     }
     CVY_TRY(cvy_pool_strdup(pool, text, &copy));
-    *out = copy;
-    return CVY_OK;
+    return cvy_study_fill(pool, p->paths, copy, out);
 }
 
 struct words {
-    const char *at[WORDS_MAX * 2];
+    const char *at[CVY_STUDY_WORDS * 2];
     int n;
 };
 
@@ -176,15 +167,23 @@ static cvy_status add_word(cvy_pool *pool, const char *framework, const struct p
     return fill_word(pool, framework, p, word, &w->at[w->n++]);
 }
 
-/* Several ranks are started as `convoy sweep` starts its own. */
+/* Several ranks are started as `convoy sweep` starts its own. The axis `wrap` has words before the program, such as
+ * numactl --interleave=all. */
 static cvy_status add_launcher(cvy_pool *pool, const char *framework, const struct place *p, struct words *w)
 {
     const char *launcher = getenv("CONVOY_MPIEXEC"), *ranks = value_of(p, "ranks");
-    if (strcmp(ranks, "1") == 0)
-        return CVY_OK;
-    CVY_TRY(add_word(pool, framework, p, launcher && *launcher ? launcher : "mpiexec", w));
-    CVY_TRY(add_word(pool, framework, p, "-n", w));
-    return add_word(pool, framework, p, "{ranks}", w);
+    const char *wrap = p->c ? cvy_case_value(p->c, "wrap") : NULL;
+    if (strcmp(ranks, "1") != 0) {
+        CVY_TRY(add_word(pool, framework, p, launcher && *launcher ? launcher : "mpiexec", w));
+        CVY_TRY(add_word(pool, framework, p, "-n", w));
+        CVY_TRY(add_word(pool, framework, p, "{ranks}", w));
+    }
+    for (const char *at = wrap ? wrap + strspn(wrap, " ") : ""; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        char *word = NULL;
+        CVY_TRY(cvy_pool_printf(pool, &word, "%.*s", (int)strcspn(at, " "), at));
+        CVY_TRY(add_word(pool, framework, p, word, w));
+    }
+    return CVY_OK;
 }
 
 static int is_variable(const char *axis)
@@ -206,19 +205,21 @@ static cvy_status add_environment(cvy_pool *pool, const cvy_case *c, struct word
     return CVY_OK;
 }
 
-/* Keys of the job. */
+/* Keys of the job, and options of the command. */
 static cvy_status add_sets(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, struct place *p, struct words *w)
 {
     for (int a = 0; a < c->of->naxis; a++) {
         const char *axis = c->of->axis[a].name;
         if (!strchr(axis, '.') || is_variable(axis))
             continue;
-        CVY_CHECK(f->set[0], CVY_E_UNSUPPORTED, "%s does not know %s, which is a key of a job of convoy", f->name,
-                  axis);
-        p->key = strncmp(axis, "set.", 4) == 0 ? axis + 4 : axis;
+        const int is_arg = strncmp(axis, "arg.", 4) == 0;
+        const char **word = is_arg ? f->arg : f->set;
+        CVY_CHECK(word[0], CVY_E_UNSUPPORTED, "%s does not know %s, which is %s", f->name, axis,
+                  is_arg ? "an option of another command" : "a key of a job of convoy");
+        p->key = is_arg || strncmp(axis, "set.", 4) == 0 ? axis + 4 : axis;
         p->value = c->value[a];
-        for (int i = 0; f->set[i]; i++)
-            CVY_TRY(add_word(pool, f->name, p, f->set[i], w));
+        for (int i = 0; word[i]; i++)
+            CVY_TRY(add_word(pool, f->name, p, word[i], w));
     }
     return CVY_OK;
 }
@@ -239,7 +240,7 @@ static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
         const char *axis = c->of->axis[a].name;
         snprintf(place, sizeof place, "{%s}", strcmp(axis, "batch_per_rank") == 0 ? "batch" : axis);
         if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || uses(f->command, place) ||
-            (strcmp(axis, "ranks") == 0 && uses(f->command, "{launch}")))
+            ((strcmp(axis, "ranks") == 0 || strcmp(axis, "wrap") == 0) && uses(f->command, "{launch}")))
             continue;
         CVY_CHECK(strcmp(axis, "ranks") == 0 && strcmp(c->value[a], "1") == 0, CVY_E_UNSUPPORTED,
                   "%s cannot be told %s, which is %s here", f->name, axis, c->value[a]);
@@ -247,17 +248,38 @@ static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
     return CVY_OK;
 }
 
-cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, const char *const **out)
+cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, int64_t repeat,
+                            const char *const **out)
 {
     struct place p = place_of(f, c);
     struct words w = {.n = 0};
     const char **copy = NULL;
+    snprintf(p.repeat, sizeof p.repeat, "%lld", (long long)repeat);
     CVY_TRY(check_axes(f, c));
+    CVY_TRY(cvy_study_scratch(pool, p.paths, &p.scratch));
+    if (cvy_case_value(c, "job"))
+        CVY_TRY(cvy_study_job_path(pool, p.paths, cvy_case_value(c, "job"), &p.job));
     CVY_TRY(add_environment(pool, c, &w));
     for (int i = 0; f->command[i]; i++)
         CVY_TRY(strcmp(f->command[i], "{launch}") == 0 ? add_launcher(pool, f->name, &p, &w)
                                                        : add_word(pool, f->name, &p, f->command[i], &w));
     CVY_TRY(add_sets(pool, f, c, &p, &w));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy * ((size_t)w.n + 1), &copy));
+    memcpy(copy, w.at, sizeof *copy * (size_t)w.n);
+    *out = copy;
+    return CVY_OK;
+}
+
+cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, const char *program,
+                              const cvy_study_target *target, const char *path, const char *const **out)
+{
+    const cvy_framework self = {.program = program, .paths = *paths, .folder = ""};
+    struct place p = place_of(&self, NULL);
+    struct words w = {.n = 0};
+    const char **copy = NULL;
+    p.target = path;
+    for (int i = 0; target->word[i]; i++)
+        CVY_TRY(add_word(pool, target->name, &p, target->word[i], &w));
     CVY_TRY(cvy_pool_alloc(pool, sizeof *copy * ((size_t)w.n + 1), &copy));
     memcpy(copy, w.at, sizeof *copy * (size_t)w.n);
     *out = copy;
@@ -289,8 +311,8 @@ static cvy_status ask_version(cvy_pool *pool, cvy_framework *f, const volatile i
     return status;
 }
 
-cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const char *name,
-                              const volatile int *stop, cvy_framework *out)
+cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
+                              const char *name, const volatile int *stop, cvy_framework *out)
 {
     char *path = NULL;
     cvy_tree *root = NULL;
@@ -303,10 +325,12 @@ cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *pr
                            .install = f.install,
                            .folder = folder,
                            .program = program,
+                           .paths = *paths,
                            .is_predicted = f.predicted,
                            .needs_cores = f.cores};
-    CVY_TRY(read_words(pool, path, "command", f.command, &out->command));
-    CVY_TRY(read_words(pool, path, "set", f.set, &out->set));
-    CVY_TRY(read_words(pool, path, "version", f.version, &out->version));
+    CVY_TRY(cvy_study_read_words(pool, path, "command", f.command, &out->command));
+    CVY_TRY(cvy_study_read_words(pool, path, "set", f.set, &out->set));
+    CVY_TRY(cvy_study_read_words(pool, path, "arg", f.arg, &out->arg));
+    CVY_TRY(cvy_study_read_words(pool, path, "version", f.version, &out->version));
     return ask_version(pool, out, stop);
 }

@@ -12,13 +12,14 @@
 /* ---- experiments ---- */
 
 /* Axes that convoy and adapters understand. */
-static const char *const known_axes[] = {"framework", "model",   "batch", "batch_per_rank", "mode",
-                                         "dtype",     "threads", "ranks", "options"};
+static const char *const known_axes[] = {"framework", "model", "job",     "data",  "augment", "batch", "batch_per_rank",
+                                         "mode",      "dtype", "threads", "ranks", "options", "wrap"};
 
 typedef struct settings { /* members of an experiment that are not axes */
     int64_t repeats, seconds;
     double limit;
     int oversubscribe;
+    const char *show, *show_label, *target;
     const cvy_tree *quick;
 } settings;
 
@@ -29,6 +30,10 @@ static const cvy_option setting_rows[] = {
     {"limit", CVY_TYPE_REAL, ROW(limit), "900", ">0", "s", "after which a measurement is ended"},
     {"oversubscribe", CVY_TYPE_BOOL, ROW(oversubscribe), "false", "", "",
      "whether cases are measured whose ranks times threads are more than the cores"},
+    {"show", CVY_TYPE_STRING, ROW(show), "images_per_s", "", "", "the number of the results that the table has"},
+    {"show_label", CVY_TYPE_STRING, ROW(show_label), "images/s", "", "", "its name and unit"},
+    {"target", CVY_TYPE_STRING, ROW(target), "", "", "",
+     "when a curve gets there, as target_seconds and target_epoch of the results: 'val_accuracy >= 0.7'"},
     {"quick", CVY_TYPE_TREE, ROW(quick), "", "", "", "members of this map replace others with --quick"},
     {0},
 };
@@ -48,6 +53,22 @@ static int is_axis(const char *key)
     for (int i = 0; i < CVY_COUNT(known_axes); i++)
         found |= strcmp(known_axes[i], key) == 0;
     return found;
+}
+
+cvy_status cvy_study_read_words(cvy_pool *pool, const char *where, const char *name, const cvy_tree *list,
+                                const char ***out)
+{
+    const char **word = NULL;
+    CVY_CHECK(!list || (list->kind == CVY_TREE_LIST && list->count < CVY_STUDY_WORDS), CVY_E_CONFIG,
+              "%s: %s is a list of up to %d words", where, name, CVY_STUDY_WORDS - 1);
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *word * (list ? (size_t)list->count + 1 : 1), &word));
+    for (int i = 0; list && i < list->count; i++) {
+        CVY_CHECK(list->child[i]->kind == CVY_TREE_SCALAR && list->child[i]->text, CVY_E_CONFIG,
+                  "%s: %s is a list of words", cvy_tree_where(list->child[i]), name);
+        word[i] = list->child[i]->text;
+    }
+    *out = word;
+    return CVY_OK;
 }
 
 static cvy_status read_value(cvy_pool *pool, const cvy_tree *node, const char **out)
@@ -143,6 +164,9 @@ static cvy_status read_experiment(cvy_pool *pool, const cvy_tree *map, int quick
     e->seconds = s.seconds;
     e->limit_s = s.limit;
     e->oversubscribes = s.oversubscribe;
+    e->show = s.show;
+    e->show_label = s.show_label;
+    e->target = s.target;
     return CVY_OK;
 }
 
@@ -159,98 +183,11 @@ static cvy_status read_experiments(cvy_study_spec *spec, const cvy_tree *map, in
     return CVY_OK;
 }
 
-/* ---- figures ---- */
-
-typedef struct figure_fields {
-    const char *title, *of, *x, *y, *y_label, *lines;
-    const cvy_tree *panels;
-    int log_x, log_y, as;
-} figure_fields;
-
-#define ROW(field) offsetof(figure_fields, field)
-static const cvy_option figure_rows[] = {
-    {"title", CVY_TYPE_STRING, ROW(title), NULL, "", "", "above the charts"},
-    {"of", CVY_TYPE_STRING, ROW(of), NULL, "", "", "the experiment"},
-    {"x", CVY_TYPE_STRING, ROW(x), NULL, "", "", "the axis that is the horizontal axis"},
-    {"y", CVY_TYPE_STRING, ROW(y), "images_per_s", "", "", "the member of the results that is shown"},
-    {"y_label", CVY_TYPE_STRING, ROW(y_label), "images/s", "", "", "its name and unit"},
-    {"lines", CVY_TYPE_STRING, ROW(lines), "", "", "", "the axis whose values are lines of a chart"},
-    {"panels", CVY_TYPE_TREE, ROW(panels), "", "", "", "axes: each combination of their values has a chart"},
-    {"log_x", CVY_TYPE_BOOL, ROW(log_x), "false", "", "", "whether the horizontal axis is logarithmic"},
-    {"as", CVY_TYPE_CHOICE, ROW(as), "value", "value|speedup|efficiency", "",
-     "speedup: relative to the smallest x; efficiency: that, divided by the ratio of x"},
-    {"log_y", CVY_TYPE_BOOL, ROW(log_y), "false", "", "", "whether the vertical axis is logarithmic"},
-    {0},
-};
-#undef ROW
-
-static const cvy_experiment *find_experiment(const cvy_study_spec *spec, const char *name)
-{
-    for (int i = 0; i < spec->nexperiment; i++)
-        if (strcmp(spec->experiment[i].name, name) == 0)
-            return &spec->experiment[i];
-    return NULL;
-}
-
-static cvy_status check_axis(const cvy_experiment *e, const char *name, const cvy_tree *at)
-{
-    const char *names[CVY_AXES_MAX];
-    for (int i = 0; i < e->naxis; i++) {
-        names[i] = e->axis[i].name;
-        if (strcmp(names[i], name) == 0)
-            return CVY_OK;
-    }
-    CVY_FAIL(CVY_E_CONFIG, "%s: experiment %s has no axis '%s'%s", cvy_tree_where(at), e->name, name,
-             cvy_hint_name('\'', name, names, e->naxis).text);
-}
-
-static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, cvy_figure *out)
-{
-    figure_fields f;
-    CVY_TRY(cvy_options_parse(spec->pool, "figure", figure_rows, map, NULL, &f, sizeof f));
-    const cvy_experiment *e = find_experiment(spec, f.of);
-    CVY_CHECK(e, CVY_E_CONFIG, "%s: there is no experiment '%s'", cvy_tree_where(map), f.of);
-    *out = (cvy_figure){.title = f.title,
-                        .of = f.of,
-                        .x = f.x,
-                        .y = f.y,
-                        .y_label = f.y_label,
-                        .lines = f.lines,
-                        .log_x = f.log_x,
-                        .log_y = f.log_y,
-                        .as = (int)f.as};
-    CVY_TRY(check_axis(e, f.x, map));
-    if (f.lines)
-        CVY_TRY(check_axis(e, f.lines, map));
-    const int is_list = f.panels && f.panels->kind == CVY_TREE_LIST;
-    for (int i = 0; f.panels && i < (is_list ? f.panels->count : 1); i++) {
-        const cvy_tree *panel = is_list ? f.panels->child[i] : f.panels;
-        CVY_CHECK(panel->kind == CVY_TREE_SCALAR && panel->text && out->npanels < CVY_AXES_MAX, CVY_E_CONFIG,
-                  "%s: panels is a list of axes", cvy_tree_where(panel));
-        CVY_TRY(check_axis(e, panel->text, panel));
-        out->panels[out->npanels++] = panel->text;
-    }
-    return CVY_OK;
-}
-
-static cvy_status read_figures(cvy_study_spec *spec, const cvy_tree *list)
-{
-    CVY_CHECK(!list || list->kind == CVY_TREE_LIST, CVY_E_CONFIG, "%s: figures is a list", cvy_tree_where(list));
-    for (int i = 0; list && i < list->count; i++) {
-        CVY_CHECK(i < CVY_FIGURES_MAX, CVY_E_CONFIG, "%s: more than %d figures", cvy_tree_where(list), CVY_FIGURES_MAX);
-        CVY_CHECK(list->child[i]->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: a figure is a map with title, of and x",
-                  cvy_tree_where(list->child[i]));
-        CVY_TRY(read_figure(spec, list->child[i], &spec->figure[i]));
-        spec->nfigure++;
-    }
-    return CVY_OK;
-}
-
 /* ---- the file ---- */
 
 typedef struct fields {
     const char *title, *question, *source, *meaning, *published;
-    const cvy_tree *experiments, *figures;
+    const cvy_tree *experiments, *figures, *jobs, *prepare;
 } fields;
 
 #define ROW(field) offsetof(fields, field)
@@ -262,8 +199,39 @@ static const cvy_option rows[] = {
     {"published", CVY_TYPE_STRING, ROW(published), "", "", "", "name of a study in published.csv, shown beside"},
     {"experiments", CVY_TYPE_TREE, ROW(experiments), NULL, "", "", "a map of names and experiments"},
     {"figures", CVY_TYPE_TREE, ROW(figures), "", "", "", "a list of figures"},
+    {"jobs", CVY_TYPE_TREE, ROW(jobs), "", "", "", "a map of names and jobs, which the axis job names"},
+    {"prepare", CVY_TYPE_TREE, ROW(prepare), "", "", "",
+     "a map of files and folders of the study's folder and of the commands that make them, each a list of words"},
     {0},
 };
+
+static cvy_status read_targets(cvy_study_spec *spec, const cvy_tree *map)
+{
+    CVY_CHECK(!map || map->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: prepare is a map of files and commands",
+              cvy_tree_where(map));
+    CVY_TRY(cvy_pool_alloc(spec->pool, sizeof *spec->target * (map ? (size_t)map->count + 1 : 1), &spec->target));
+    for (int i = 0; map && i < map->count; i++) {
+        spec->target[i].name = map->key[i];
+        CVY_TRY(cvy_study_read_words(spec->pool, spec->file, map->key[i], map->child[i], &spec->target[i].word));
+        CVY_CHECK(spec->target[i].word[0], CVY_E_CONFIG, "%s: %s has no command", cvy_tree_where(map->key_at[i]),
+                  map->key[i]);
+        spec->ntarget++;
+    }
+    return CVY_OK;
+}
+
+static cvy_status check_jobs(const cvy_tree *jobs)
+{
+    CVY_CHECK(!jobs || jobs->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: jobs is a map of names and jobs",
+              cvy_tree_where(jobs));
+    for (int i = 0; jobs && i < jobs->count; i++) {
+        CVY_CHECK(jobs->child[i]->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: the job %s is a map, as in a job file",
+                  cvy_tree_where(jobs->key_at[i]), jobs->key[i]);
+        CVY_CHECK(!strchr(jobs->key[i], '/'), CVY_E_CONFIG, "%s: the name of a job has no slash",
+                  cvy_tree_where(jobs->key_at[i]));
+    }
+    return CVY_OK;
+}
 
 cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, int quick, cvy_study_spec *out)
 {
@@ -278,6 +246,9 @@ cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, in
     out->source = f.source;
     out->meaning = f.meaning;
     out->published = f.published;
+    out->jobs = f.jobs;
+    CVY_TRY(check_jobs(f.jobs));
+    CVY_TRY(read_targets(out, f.prepare));
     CVY_TRY(read_experiments(out, f.experiments, quick));
-    return read_figures(out, f.figures);
+    return cvy_study_read_figures(out, f.figures);
 }

@@ -24,18 +24,51 @@ static int compare_reals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Images per second are those of the median step, where a framework tells it: its mean also has what other programs on
+ * the machine did. */
+static double number_of(const cvy_study_row *row, const cvy_study_result_line *line, const char *member)
+{
+    const double batch = cvy_tree_real_at(line->result, "batch"), ms = cvy_tree_real_at(line->result, "ms_median");
+    if (strncmp(member, "target_", 7) == 0)
+        return cvy_study_reached(row, line, member);
+    if (strcmp(member, "images_per_s") == 0 && batch > 0 && ms > 0)
+        return 1e3 * batch / ms;
+    return cvy_tree_real_at(line->result, member);
+}
+
 cvy_spread cvy_study_spread(const cvy_study_row *row, const char *member)
 {
     double value[128];
     int n = 0;
     for (int i = 0; i < row->n && n < CVY_COUNT(value); i++) {
-        value[n] = cvy_tree_real_at(row->line[i]->result, member);
+        value[n] = number_of(row, row->line[i], member);
         n += isfinite(value[n]);
     }
     if (n == 0)
         return (cvy_spread){NAN, NAN, NAN, 0};
     qsort(value, (size_t)n, sizeof *value, compare_reals);
     return (cvy_spread){(value[(n - 1) / 2] + value[n / 2]) / 2, value[0], value[n - 1], n};
+}
+
+const cvy_study_result_line *cvy_study_median_line(const cvy_study_row *row, const char *member)
+{
+    const cvy_study_result_line *best = NULL;
+    const double median = cvy_study_spread(row, member).median;
+    double least = INFINITY;
+    for (int i = 0; i < row->n; i++) {
+        const double value = cvy_tree_real_at(row->line[i]->result, member), off = fabs(value - median);
+        if (off < least || (off == least && best && value < cvy_tree_real_at(best->result, member))) {
+            least = off;
+            best = row->line[i];
+        }
+    }
+    return best;
+}
+
+int cvy_study_shows(const cvy_study_page *p, const cvy_study_row *row, const char *experiment)
+{
+    return row->n > 0 && strcmp(row->first->experiment, experiment) == 0 &&
+           strcmp(row->first->machine, p->machine) == 0;
 }
 
 const char *cvy_study_value(const cvy_study_row *row, const char *axis)
@@ -52,6 +85,9 @@ static cvy_status add_result(cvy_study_page *p, cvy_study_row *row, const cvy_st
 {
     if (!row->first) {
         row->first = line;
+        for (int i = 0; i < p->spec.nexperiment; i++)
+            if (strcmp(p->spec.experiment[i].name, line->experiment) == 0)
+                row->of = &p->spec.experiment[i];
         CVY_TRY(cvy_pool_alloc(p->pool, sizeof *row->line * ((size_t)p->results.n + 1), &row->line));
     }
     for (int i = 0; i < row->n; i++)
@@ -102,14 +138,14 @@ static cvy_status name_setting(cvy_study_page *p, const cvy_study_row *row, char
 
 static void add_cell(cvy_text *html, const cvy_study_row *row)
 {
-    const cvy_spread s = row ? cvy_study_spread(row, "images_per_s") : (cvy_spread){.n = 0};
+    const cvy_spread s = row ? cvy_study_spread(row, row->of->show) : (cvy_spread){.n = 0};
     if (s.n > 0)
         cvy_text_add(html, "<td title=\"%d measurements, %s to %s\">%s</td>", s.n, cvy_number_text(s.low, 4).at,
                      cvy_number_text(s.high, 4).at, cvy_number_text(s.median, 4).at);
     else if (row && row->failed) {
         cvy_text_add(html, "<td title=\"");
         cvy_html_escape(html, row->failed);
-        cvy_text_add(html, "\">failed</td>");
+        cvy_text_add(html, "\">%s</td>", strstr(row->failed, "memory") ? "does not fit" : "failed");
     } else
         cvy_text_add(html, "<td></td>");
 }
@@ -145,7 +181,7 @@ static cvy_status fill_table(cvy_study_page *p, const cvy_experiment *e, struct 
         const cvy_study_row *row = &p->row[i];
         char *setting = NULL;
         int number = 0, column = 0;
-        if (strcmp(row->first->experiment, e->name) != 0 || strcmp(row->first->machine, p->machine) != 0)
+        if (row->of != e || strcmp(row->first->machine, p->machine) != 0)
             continue;
         while (column < t->nname && strcmp(t->name[column], cvy_study_value(row, "framework")) != 0)
             column++;
@@ -209,10 +245,15 @@ static cvy_status write_tables(cvy_study_page *p)
         struct table t = {.nname = 0};
         cvy_status status = fill_table(p, e, &t);
         if (status == CVY_OK && t.settings.count > 0) {
-            cvy_text_add(&p->html, "<section><h2>Images/s: ");
+            cvy_text_add(&p->html, "<section><h2>");
             cvy_html_escape(&p->html, e->name);
-            cvy_text_add(&p->html, "</h2>\n<p class=\"soft\">Medians over the repeats, by the median step of each. The "
-                                   "range is in the tooltip of a cell, and in results.csv.</p>\n");
+            cvy_text_add(&p->html, ": ");
+            cvy_html_escape(&p->html, e->show_label);
+            cvy_text_add(&p->html,
+                         "</h2>\n<p class=\"soft\">Medians over the repeats%s. The range is in the tooltip of "
+                         "a cell, and in results.csv.</p>\n",
+                         strcmp(e->show, "images_per_s") == 0 ? ", by the median step of each" : "");
+            t.npeer = strcmp(e->show, "images_per_s") == 0 ? t.npeer : 0;
             write_head(p, e, &t);
             write_rows(p, &t);
         }
@@ -297,7 +338,9 @@ static cvy_status write_page(cvy_study_page *p)
     cvy_text_add(html, "</header>\n");
     CVY_TRY(cvy_study_figures(p));
     add_paragraph(html, " class=\"soft\"", "", p->spec.meaning);
+    CVY_TRY(cvy_study_limits(p));
     CVY_TRY(write_tables(p));
+    CVY_TRY(cvy_study_work(p));
     CVY_TRY(cvy_study_published(p));
     write_faults(p);
     if (p->results.n > 0)
@@ -318,7 +361,7 @@ static void add_quoted(cvy_text *csv, const char *text)
 
 static void add_csv_rows(cvy_study_page *p, const cvy_experiment *e, cvy_text *csv)
 {
-    static const char *const members[] = {"images_per_s", "ms_median"};
+    const char *const members[] = {e->show, "ms_median"};
     for (int i = 0; i < p->nrow; i++) {
         const cvy_study_row *row = &p->row[i];
         if (strcmp(row->first->experiment, e->name) != 0)
@@ -350,7 +393,7 @@ static cvy_status write_csv(cvy_study_page *p)
         cvy_text_add(&csv, "experiment,");
         for (int a = 0; a < e->naxis; a++)
             add_quoted(&csv, e->axis[a].name);
-        cvy_text_add(&csv, "images_per_s,lowest,highest,ms_median,lowest,highest,repeats,error,version,machine\n");
+        cvy_text_add(&csv, "%s,lowest,highest,ms_median,lowest,highest,repeats,error,version,machine\n", e->show);
         add_csv_rows(p, e, &csv);
     }
     cvy_status status = csv.status;
@@ -364,7 +407,7 @@ static cvy_status write_csv(cvy_study_page *p)
 
 /* ---- all ---- */
 
-static cvy_status report(cvy_study_page *p)
+cvy_status cvy_study_page_read(cvy_study_page *p)
 {
     char *path = NULL, *data = NULL, *text = NULL;
     size_t bytes = 0;
@@ -375,10 +418,17 @@ static cvy_status report(cvy_study_page *p)
     CVY_TRY(status);
     CVY_TRY(cvy_study_read(p->pool, path, text, 0, &p->spec));
     CVY_TRY(cvy_study_results_read(p->pool, p->folder, &p->results));
-    CVY_TRY(gather(p));
+    return gather(p);
+}
+
+static cvy_status report(cvy_study_page *p)
+{
+    char *path = NULL;
+    CVY_TRY(cvy_study_page_read(p));
     CVY_TRY(write_page(p));
     CVY_TRY(cvy_pool_printf(p->pool, &path, "%s/report.html", p->folder));
     CVY_TRY(cvy_file_replace(path, p->html.data, p->html.bytes));
+    CVY_TRY(cvy_study_write_latex(p));
     return write_csv(p);
 }
 

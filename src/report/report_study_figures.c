@@ -15,11 +15,6 @@
 
 enum { LINES_MAX = 8, LABEL = 256 };
 
-static int is_of(const cvy_study_page *p, const cvy_study_row *row, const cvy_figure *f)
-{
-    return strcmp(row->first->machine, p->machine) == 0 && strcmp(row->first->experiment, f->of) == 0 && row->n > 0;
-}
-
 /* "vgg-a, forward": the values of the panels' axes. */
 static void name_panel(const cvy_study_row *row, const cvy_figure *f, char *text, size_t room)
 {
@@ -29,11 +24,18 @@ static void name_panel(const cvy_study_row *row, const cvy_figure *f, char *text
         n += (size_t)snprintf(text + n, room - n, "%s%s", i ? ", " : "", cvy_study_value(row, f->panels[i]));
 }
 
+/* Whether the lines are the members of the curves, all but that of x. */
+static int has_members(const cvy_figure *f)
+{
+    return strcmp(f->y, "curve") == 0;
+}
+
 static int is_in(const cvy_study_row *row, const cvy_figure *f, const char *panel, const char *line)
 {
     char name[LABEL];
     name_panel(row, f, name, sizeof name);
-    return strcmp(name, panel) == 0 && (!f->lines || strcmp(cvy_study_value(row, f->lines), line) == 0);
+    return strcmp(name, panel) == 0 &&
+           (!f->lines || has_members(f) || strcmp(cvy_study_value(row, f->lines), line) == 0);
 }
 
 struct points {
@@ -58,47 +60,80 @@ static void scale_points(const cvy_figure *f, struct points *at, int64_t n)
     }
 }
 
-static cvy_status add_line(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, int color,
-                           cvy_chart *chart)
+cvy_status cvy_study_band_new(cvy_study_page *p, int64_t n, cvy_study_band *out)
+{
+    double **const array[] = {&out->x, &out->median, &out->low, &out->high};
+    *out = (cvy_study_band){.n = n};
+    for (int i = 0; i < CVY_COUNT(array); i++)
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof(double) * ((size_t)n + 1), array[i]));
+    return CVY_OK;
+}
+
+/* The points of all rows of a line: each row is one. */
+static cvy_status gather_points(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line,
+                                cvy_study_band *out, int *is_predicted)
 {
     struct points *at = NULL;
-    double *x = NULL, *median = NULL, *low = NULL, *high = NULL;
     int64_t n = 0;
-    int is_predicted = 0;
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *at * ((size_t)p->nrow + 1), &at));
     for (int i = 0; i < p->nrow; i++) {
         const cvy_study_row *row = &p->row[i];
         const cvy_spread y = cvy_study_spread(row, f->y);
         double value = 0;
-        if (!is_of(p, row, f) || !is_in(row, f, panel, line) || y.n == 0 ||
+        if (!cvy_study_shows(p, row, f->of) || !is_in(row, f, panel, line) || y.n == 0 ||
             cvy_text_real(cvy_study_value(row, f->x), &value) != CVY_OK)
             continue;
         at[n++] = (struct points){value, y.median, y.low, y.high};
-        is_predicted |= row->first->is_predicted;
+        *is_predicted |= row->first->is_predicted;
     }
     qsort(at, (size_t)n, sizeof *at, compare_points);
     scale_points(f, at, n);
-    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * ((size_t)n + 1), &x));
-    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * ((size_t)n + 1), &median));
-    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * ((size_t)n + 1), &low));
-    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * ((size_t)n + 1), &high));
+    CVY_TRY(cvy_study_band_new(p, n, out));
     for (int64_t i = 0; i < n; i++) {
-        x[i] = at[i].x;
-        median[i] = at[i].median;
-        low[i] = at[i].low;
-        high[i] = at[i].high;
+        out->x[i] = at[i].x;
+        out->median[i] = at[i].median;
+        out->low[i] = at[i].low;
+        out->high[i] = at[i].high;
     }
+    return CVY_OK;
+}
+
+/* The curve of the first row of a line. With y: curve, the line is a member of the curves. */
+static cvy_status gather_curve(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line,
+                               cvy_study_band *out, int *is_predicted)
+{
+    char path[LABEL];
+    snprintf(path, sizeof path, has_members(f) ? "%s.%s" : "%s", f->y, line);
+    for (int i = 0; i < p->nrow; i++) {
+        const cvy_study_row *row = &p->row[i];
+        if (!cvy_study_shows(p, row, f->of) || !is_in(row, f, panel, line))
+            continue;
+        *is_predicted = row->first->is_predicted;
+        return cvy_study_curve(p, row, f->x, path, out);
+    }
+    return cvy_study_band_new(p, 0, out);
+}
+
+static cvy_status add_line(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, int color,
+                           cvy_chart *chart)
+{
+    cvy_study_band b = {.n = 0};
+    int is_predicted = 0;
+    CVY_TRY(strncmp(f->x, "curve.", 6) == 0 ? gather_curve(p, f, panel, line, &b, &is_predicted)
+                                            : gather_points(p, f, panel, line, &b, &is_predicted));
     cvy_chart_add(chart,
                   &(cvy_series){.name = line,
                                 .draw = is_predicted ? CVY_DRAW_DASHED : CVY_DRAW_LINE,
                                 .color = color,
-                                .x = x,
-                                .y = median,
-                                .n = n},
+                                .x = b.x,
+                                .y = b.median,
+                                .n = b.n},
                   1);
     cvy_chart_add(
         chart,
-        &(cvy_series){.draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = x, .y = high, .y_low = low, .n = n}, 2);
+        &(cvy_series){
+            .draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = b.x, .y = b.high, .y_low = b.low, .n = b.n},
+        2);
     return CVY_OK;
 }
 
@@ -112,20 +147,29 @@ static void know(const char **list, int *n, int most, const char *text)
         list[(*n)++] = text;
 }
 
+static void know_members(const cvy_study_row *row, const cvy_figure *f, const char **line, int *n)
+{
+    const cvy_tree *curve = cvy_tree_at(row->line[0]->result, "curve");
+    for (int i = 0; curve && curve->kind == CVY_TREE_MAP && i < curve->count; i++)
+        if (strcmp(curve->key[i], f->x + strlen("curve.")) != 0)
+            know(line, n, LINES_MAX, curve->key[i]);
+}
+
 static cvy_status write_panel(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *const *line,
                               int nline)
 {
     cvy_chart chart = {.title = *panel ? panel : f->title,
-                       .x_label = f->x,
+                       .x_label = f->x_label,
                        .y_label = f->y_label,
-                       .x_what = f->x,
+                       .x_what = f->x_label,
                        .log_x = f->log_x,
                        .log_y = f->log_y,
                        .from_zero = !f->log_y};
     for (int i = 0; i < nline; i++)
         CVY_TRY(add_line(p, f, panel, line[i], i, &chart));
+    const size_t begin = p->html.bytes;
     cvy_chart_write(&p->html, &chart);
-    return CVY_OK;
+    return p->html.status == CVY_OK ? cvy_study_write_svg(p, f->title, panel, p->html.data + begin) : p->html.status;
 }
 
 static cvy_status write_figure(cvy_study_page *p, const cvy_figure *f)
@@ -135,12 +179,15 @@ static cvy_status write_figure(cvy_study_page *p, const cvy_figure *f)
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *panel * ((size_t)p->nrow + 1), &panel));
     for (int i = 0; i < p->nrow; i++) {
         char name[LABEL], *copy = NULL;
-        if (!is_of(p, &p->row[i], f))
+        if (!cvy_study_shows(p, &p->row[i], f->of))
             continue;
         name_panel(&p->row[i], f, name, sizeof name);
         CVY_TRY(cvy_pool_strdup(p->pool, name, &copy));
         know(panel, &npanel, p->nrow, copy);
-        know(line, &nline, LINES_MAX, f->lines ? cvy_study_value(&p->row[i], f->lines) : f->y_label);
+        if (has_members(f))
+            know_members(&p->row[i], f, line, &nline);
+        else
+            know(line, &nline, LINES_MAX, f->lines ? cvy_study_value(&p->row[i], f->lines) : f->y_label);
     }
     if (npanel == 0)
         return CVY_OK;

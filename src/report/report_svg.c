@@ -266,21 +266,51 @@ static void draw_line(struct canvas *v, const cvy_series *s, const char *what)
     cvy_text_add(v->svg, "\"/>");
 }
 
+/* Lines have dots of different shapes, so that colour is not all that tells them apart. */
+static const char *shape_of(int color)
+{
+    static const char *const shape[] = {
+        "m-1 0a1 1 0 1 0 2 0a1 1 0 1 0 -2 0z", /* circle */
+        "m-.9 -.9h1.8v1.8h-1.8z",              /* square */
+        "m0 -1.2l1.1 1.9h-2.2z",               /* triangle */
+        "m0 -1.3l1.3 1.3l-1.3 1.3l-1.3 -1.3z", /* diamond */
+        "m0 1.2l1.1 -1.9h-2.2z",               /* triangle that points down */
+        "m-.6 -1h1.2l.6 1l-.6 1h-1.2l-.6 -1z", /* hexagon */
+        "m-1.2 0l1.9 -1.1v2.2z",               /* triangle that points left */
+        "m1.2 0l-1.9 -1.1v2.2z",               /* triangle that points right */
+    };
+    return shape[color < 0 ? 0 : color % CVY_COUNT(shape)];
+}
+
+static void add_dot(struct canvas *v, const cvy_series *s, double x, double y, double radius)
+{
+    cvy_text_add(v->svg, "<path");
+    add_class(v, s, "dot");
+    cvy_text_add(v->svg, " transform=\"translate(%.1f %.1f) scale(%.1f)\" d=\"M0 0%s\"", x, y, radius,
+                 shape_of(s->color));
+}
+
 static void add_point(struct canvas *v, const cvy_series *s, int64_t i, const char *what, double radius)
 {
     if (!drawable(&v->x, s->x[i]) || !drawable(&v->y, s->y[i]))
         return;
-    cvy_text_add(v->svg, "<circle");
-    add_class(v, s, what);
-    cvy_text_add(v->svg, " cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", to_px(&v->x, s->x[i]), to_px(&v->y, s->y[i]), radius);
+    const double x = to_px(&v->x, s->x[i]), y = to_px(&v->y, s->y[i]);
+    const char *element = s->draw == CVY_DRAW_LINE ? "path" : "circle";
+    if (s->draw == CVY_DRAW_LINE) {
+        add_dot(v, s, x, y, radius);
+    } else {
+        cvy_text_add(v->svg, "<circle");
+        add_class(v, s, what);
+        cvy_text_add(v->svg, " cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", x, y, radius);
+    }
     if (!s->name || !v->chart->x_what) {
         cvy_text_add(v->svg, " />");
         return;
     }
     cvy_text_add(v->svg, "><title>");
     cvy_html_escape(v->svg, s->name);
-    cvy_text_add(v->svg, ", %s %s: %s</title></circle>", v->chart->x_what, cvy_number_text(s->x[i], 4).at,
-                 cvy_number_text(s->y[i], 4).at);
+    cvy_text_add(v->svg, ", %s %s: %s</title></%s>", v->chart->x_what, cvy_number_text(s->x[i], 4).at,
+                 cvy_number_text(s->y[i], 4).at, element);
 }
 
 static void draw_area(struct canvas *v, const cvy_series *s)
@@ -368,6 +398,7 @@ static double text_px(const char *text)
  * height. */
 static double legend(const cvy_chart *c, double left, double right, cvy_text *svg)
 {
+    struct canvas v = {.svg = svg, .chart = c};
     double x = left, y = 16;
     int n = 0;
     for (int i = 0; i < c->nseries; i++) {
@@ -388,6 +419,10 @@ static double legend(const cvy_chart *c, double left, double right, cvy_text *sv
                 x, x + 16, y - 4, y - 4, x + 22, y);
             cvy_html_escape(svg, s->name);
             cvy_text_add(svg, "</text>");
+            if (s->draw == CVY_DRAW_LINE && !s->faint) {
+                add_dot(&v, s, x + 8, y - 4, 3.2);
+                cvy_text_add(svg, "/>");
+            }
         }
         x += width;
     }

@@ -29,7 +29,7 @@ typedef struct cvy_series {
     int64_t n;
 } cvy_series;
 
-#define CVY_CHART_SERIES 10
+#define CVY_CHART_SERIES 20
 typedef struct cvy_chart {
     const char *title, *note; /* note: a line below the title; may be NULL */
     const char *x_label, *y_label;

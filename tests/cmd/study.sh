@@ -72,6 +72,65 @@ grep -q '^"speed","cifar-convnet","4","1","peer",40,40,40,5,5,5,2,"","peer 1.2",
 study && grep -q '^done: 16 measurements: 0 now, 12 before, 0 failed, 4 left out$' log || fail "again: $(cat log err)"
 study --retry && grep -q '^done: 16 measurements: 0 now, 10 before, 2 failed, 4 left out$' log || fail "--retry: $(cat log err)"
 
+# The page says what limits two ranks, and that the peer does not tell what it computes.
+for text in 'What limits more ranks' 'of the efficiency' 'waiting for the slowest, points'; do
+    contains results/report.html "$text" || fail "report.html lacks: $text"
+done
+contains results/report.html 'Equal work' && fail "the peer tells no parameters, but there is a table of equal work"
+[ -s results/figures/speed-cifar-convnet.svg ] || fail "no figure: $(ls results results/figures)"
+grep -q '^cifar-convnet & 4 & 1 & peer & 40 (40--40) ' results/tables.tex || fail "tables.tex: $(cat results/tables.tex)"
+
+# Jobs of the study, paths that the user gives, files that are prepared, curves and a target.
+cp "$CONVOY_SOURCE/frameworks/convoy-train.yaml" adapters
+cat >adapters/counts.yaml <<'Y'
+command: [sh, counts.sh, "{data}", "{repeat}"]
+version: [echo, counts 1]
+Y
+cat >counts.sh <<'Y'
+[ "$(cat "$1")" = prepared ] || { echo "no $1" >&2; exit 1; }
+echo "{\"images_per_s\": 1, \"parameters\": 7, \"curve\": {\"epoch\": [1, 2, 3], \"seconds\": [10, 20, 30], \"val_accuracy\": [0.5, 0.$((6 + $2)), 0.9]}}"
+Y
+cat >curves.yaml <<'Y'
+title: Curves
+prepare:
+  data/made: [sh, -c, "echo ${word} >{target}"]
+  data/left-out: [sh, -c, "echo ${nobody} >{target}"]
+jobs:
+  small:
+    model: {layers: [{fc: {channels: 4}}]}
+    data: {train: {format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}, val: 25%}
+    train: {batch: 16, epochs: 2, metrics: [accuracy]}
+  other: {model: lenet, data: {train: "${nobody}"}, train: {epochs: 1}}
+experiments:
+  training:
+    job: [small, other]
+    threads: 1
+    train.epochs: 3
+    framework: convoy-train
+    repeats: 1
+    show: seconds_per_epoch
+    show_label: s per epoch
+  counting:
+    data: "${out}/data/made"
+    framework: counts
+    repeats: 3
+    target: val_accuracy >= 0.8
+    show: target_seconds
+    show_label: s to 0.8
+figures:
+- {title: Loss, of: training, x: curve.epoch, x_label: epoch, y: curve.train_loss, y_label: loss, lines: job}
+- {title: All, of: counting, x: curve.seconds, x_label: seconds, y: curve, y_label: score}
+Y
+timeout 200 "$CONVOY" study curves.yaml --out curves --frameworks-folder adapters --data word=prepared >log 2>err || fail "curves: code $?: $(cat log err)"
+grep -q 'data/left-out is not made: the study needs the path of nobody: --data nobody=PATH$' log || fail "prepare: $(cat log)"
+grep -q 'job=other .*: left out: the job other is not in the study, or needs a path: --data$' log || fail "job without a path: $(cat log)"
+grep -q '"epochs": 3, ' curves/results.jsonl || fail "train.epochs is not 3: $(cat curves/results.jsonl)"
+[ ! -e curves/scratch ] || fail "the run is left in scratch"
+# Repeat 1 reaches 0.8 in the third epoch, 2 and 3 in the second one.
+grep -q '^"counting",.*,20,20,30,' curves/results.csv || fail "target: $(cat curves/results.csv)"
+[ -s curves/figures/loss.svg ] && [ -s curves/figures/all.svg ] || fail "no curves: $(ls curves/figures)"
+grep -q '<svg xmlns="http://www.w3.org/2000/svg" .*<style>' curves/figures/loss.svg || fail "loss.svg stands not alone"
+
 # Stopped in the middle of a measurement, killed in another one, and continued: each line once.
 rm -rf results
 touch slow
@@ -107,7 +166,7 @@ expects "wrong.yaml:7:5: there is no axis 'bacth', did you mean 'batch'" wrong.y
 
 # The studies that the command has, and the descriptions of frameworks, can be read.
 names=$("$CONVOY" study --help | tr '\n' ' ' | sed 's/.*Built-in studies: //; s/\. .*//; s/,//g')
-[ "$(echo $names | wc -w)" -ge 7 ] || fail "studies in --help: $names"
+[ "$(echo $names | wc -w)" -ge 12 ] || fail "studies in --help: $names"
 for name in $names; do
     timeout 60 "$CONVOY" study "$name" --quick --frameworks peer --frameworks-folder adapters --out "built-in/$name" --quiet >log 2>&1 || fail "study $name: $(cat log)"
 done

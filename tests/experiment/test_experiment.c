@@ -14,6 +14,7 @@
 #include "test_util.h"
 
 static cvy_pool *pool;
+static const cvy_study_paths paths = {.out = "out"};
 static char folder[] = "/tmp/test-experiment-XXXXXX";
 
 static const char study[] = "title: A\n"
@@ -96,15 +97,15 @@ static void test_commands(void)
     write_file("plain.yaml", "command: [\"{program}\", \"{batch}\"]\nversion: [sh, -c, \"echo why >&2; exit 1\"]\n");
     EXPECT_OK(cvy_study_read(pool, "s.yaml", text, 0, &spec));
     EXPECT_OK(cvy_study_cases(&spec, &c, &n));
-    EXPECT_OK(cvy_framework_open(pool, folder, "me", "good", NULL, &f));
+    EXPECT_OK(cvy_framework_open(pool, folder, "me", &paths, "good", NULL, &f));
     EXPECT(f.found && strcmp(f.found, "good 1.0") == 0);
-    EXPECT_OK(cvy_case_command(pool, &f, &c[0], &word));
+    EXPECT_OK(cvy_case_command(pool, &f, &c[0], 1, &word));
     for (int i = 0; i < CVY_COUNT(want); i++)
         EXPECT(want[i] ? word[i] && strcmp(word[i], want[i]) == 0 : !word[i]);
-    EXPECT_OK(cvy_framework_open(pool, folder, "me", "plain", NULL, &f));
+    EXPECT_OK(cvy_framework_open(pool, folder, "me", &paths, "plain", NULL, &f));
     EXPECT(!f.found && strcmp(f.missing, "why") == 0);
-    EXPECT_FAULT(cvy_case_command(pool, &f, &c[0], &word), CVY_E_UNSUPPORTED, "cannot be told ranks, which is 2");
-    EXPECT_FAULT(cvy_framework_open(pool, folder, "me", "goood", NULL, &f), CVY_E_CONFIG, "are good, plain");
+    EXPECT_FAULT(cvy_case_command(pool, &f, &c[0], 1, &word), CVY_E_UNSUPPORTED, "cannot be told ranks, which is 2");
+    EXPECT_FAULT(cvy_framework_open(pool, folder, "me", &paths, "goood", NULL, &f), CVY_E_CONFIG, "are good, plain");
 }
 
 static void test_processes(void)
