@@ -84,10 +84,10 @@ typedef struct cvy_framework {
     int needs_cores;              /* for all ranks and threads */
     const char *folder, *program; /* of the adapters; convoy */
     cvy_study_paths paths;
-    const char **command, **set, **arg,
-        **version;       /* words; NULL ends the list. {batch} stands for the value of an axis */
-    const char *found;   /* its version, if it is installed */
-    const char *missing; /* why not, otherwise */
+    const char **command, **set, **arg, **ignores, **version; /* words, and ignores axes; NULL ends a list. {batch}
+                                                                 stands for the value of an axis */
+    const char *found;                                        /* its version, if it is installed */
+    const char *missing;                                      /* why not, otherwise */
 } cvy_framework;
 
 /* ---- experiment_read.c ---- */

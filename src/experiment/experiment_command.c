@@ -22,7 +22,7 @@ enum { WORD_BYTES = 4096 };
 
 typedef struct fields {
     const char *summary, *install;
-    const cvy_tree *command, *set, *arg, *version;
+    const cvy_tree *command, *set, *arg, *ignores, *version;
     int predicted, cores;
 } fields;
 
@@ -33,6 +33,7 @@ static const cvy_option rows[] = {
     {"command", CVY_TYPE_TREE, ROW(command), NULL, "", "", "the words of the command that measures a case"},
     {"set", CVY_TYPE_TREE, ROW(set), "", "", "", "words that pass on a key of the job, with {key} and {value}"},
     {"arg", CVY_TYPE_TREE, ROW(arg), "", "", "", "words that pass on an option of the command, with {key} and {value}"},
+    {"ignores", CVY_TYPE_TREE, ROW(ignores), "", "", "", "axes that do not matter to it"},
     {"predicted", CVY_TYPE_BOOL, ROW(predicted), "false", "", "", "whether results are predictions"},
     {"cores", CVY_TYPE_BOOL, ROW(cores), "true", "", "", "whether all ranks and threads need cores of this machine"},
     {"version", CVY_TYPE_TREE, ROW(version), NULL, "", "", "the words of a command that prints the version"},
@@ -232,6 +233,14 @@ static int uses(const char *const *word, const char *what)
     return found;
 }
 
+static int is_in(const char *const *word, const char *what)
+{
+    int found = 0;
+    for (int i = 0; word[i]; i++)
+        found |= strcmp(word[i], what) == 0;
+    return found;
+}
+
 /* A framework that cannot be told the value of an axis is not measured with another one. */
 static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
 {
@@ -239,7 +248,7 @@ static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
         char place[72];
         const char *axis = c->of->axis[a].name;
         snprintf(place, sizeof place, "{%s}", strcmp(axis, "batch_per_rank") == 0 ? "batch" : axis);
-        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || uses(f->command, place) ||
+        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || is_in(f->ignores, axis) || uses(f->command, place) ||
             ((strcmp(axis, "ranks") == 0 || strcmp(axis, "wrap") == 0) && uses(f->command, "{launch}")))
             continue;
         CVY_CHECK(strcmp(axis, "ranks") == 0 && strcmp(c->value[a], "1") == 0, CVY_E_UNSUPPORTED,
@@ -331,6 +340,7 @@ cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *pr
     CVY_TRY(cvy_study_read_words(pool, path, "command", f.command, &out->command));
     CVY_TRY(cvy_study_read_words(pool, path, "set", f.set, &out->set));
     CVY_TRY(cvy_study_read_words(pool, path, "arg", f.arg, &out->arg));
+    CVY_TRY(cvy_study_read_words(pool, path, "ignores", f.ignores, &out->ignores));
     CVY_TRY(cvy_study_read_words(pool, path, "version", f.version, &out->version));
     return ask_version(pool, out, stop);
 }

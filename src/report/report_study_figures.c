@@ -13,7 +13,7 @@
 #include "report/report_study.h"
 #include "report/report_svg.h"
 
-enum { LINES_MAX = 8, LABEL = 256 };
+enum { LINES_MAX = 8, LABEL = 256, IDEAL = 33 };
 
 /* "vgg-a, forward": the values of the panels' axes. */
 static void name_panel(const cvy_study_row *row, const cvy_figure *f, char *text, size_t room)
@@ -155,6 +155,28 @@ static void know_members(const cvy_study_row *row, const cvy_figure *f, const ch
             know(line, n, LINES_MAX, curve->key[i]);
 }
 
+/* Where a line would be that loses nothing. */
+static cvy_status add_ideal(cvy_study_page *p, const cvy_figure *f, cvy_chart *chart)
+{
+    double first = INFINITY, last = 0, *x = NULL, *y = NULL;
+    if (f->as == CVY_FIGURE_VALUE || chart->nseries == 0)
+        return CVY_OK;
+    for (int i = 0; i < chart->nseries; i++)
+        for (int64_t k = 0; k < chart->series[i].n; k++) {
+            first = fmin(first, chart->series[i].x[k]);
+            last = fmax(last, chart->series[i].x[k]);
+        }
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * IDEAL, &x));
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *y * IDEAL, &y));
+    for (int i = 0; i < IDEAL; i++) { /* many points, because a straight line is a curve on a logarithmic axis */
+        x[i] = first * pow(last / first, i / (double)(IDEAL - 1));
+        y[i] = f->as == CVY_FIGURE_EFFICIENCY ? 1 : x[i] / first;
+    }
+    cvy_chart_add(chart,
+                  &(cvy_series){.name = "ideal", .draw = CVY_DRAW_DASHED, .color = -1, .x = x, .y = y, .n = IDEAL}, 2);
+    return CVY_OK;
+}
+
 static cvy_status write_panel(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *const *line,
                               int nline)
 {
@@ -167,6 +189,7 @@ static cvy_status write_panel(cvy_study_page *p, const cvy_figure *f, const char
                        .from_zero = !f->log_y};
     for (int i = 0; i < nline; i++)
         CVY_TRY(add_line(p, f, panel, line[i], i, &chart));
+    CVY_TRY(add_ideal(p, f, &chart));
     const size_t begin = p->html.bytes;
     cvy_chart_write(&p->html, &chart);
     return p->html.status == CVY_OK ? cvy_study_write_svg(p, f->title, panel, p->html.data + begin) : p->html.status;

@@ -18,7 +18,8 @@ static const char style[] =
     "<style>text{font-family:Helvetica,Arial,sans-serif}.line{fill:none;stroke-width:2;stroke-linejoin:round}"
     ".dashed{fill:none;stroke-width:1.5;stroke-dasharray:5 4}.dot{fill:#fff;stroke-width:1.8;vector-effect:"
     "non-scaling-stroke}.area{stroke:none;fill-opacity:.2}.swatch{stroke-width:4;stroke-linecap:round}.grid{stroke:"
-    "#e3e6e9;stroke-width:1}.axis{stroke:#555;stroke-width:1}.tick{fill:#444;font-size:11.5px}.label{fill:#333;"
+    "#e3e6e9;stroke-width:1}.axis{stroke:#555;stroke-width:1}.neutral{stroke:#777}.tick{fill:#444;font-size:11.5px}."
+    "label{fill:#333;"
     "font-size:12px}.legend{fill:#111;font-size:12px}";
 static const char *const colors[] = {"#1f6fb2", "#d9722b", "#17936d", "#a8528f",
                                      "#8c7a1e", "#4fa3c7", "#c0464b", "#747c86"};

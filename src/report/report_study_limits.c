@@ -18,18 +18,18 @@
 enum { PARTS = 6, LINE_MAX = 64 };
 
 static const struct part {
-    const char *member, *name, *advice;
+    const char *member, *name, *column, *advice;
 } parts[PARTS] = {
-    {"forward_ms", "forward", NULL},
-    {"backward_ms", "backward", NULL},
-    {"update_ms", "update", "update: zero1 lets each rank update its part of the weights"},
-    {"communication_ms", "communication",
+    {"forward_ms", "forward", "forward", NULL},
+    {"backward_ms", "backward", "backward", NULL},
+    {"update_ms", "update", "update", "update: zero1 lets each rank update its part of the weights"},
+    {"communication_ms", "communication", "communication",
      "comm.progress: thread, comm.overlap: forward and a larger batch for each rank hide more of it, comm.wire: bf16 "
      "halves the bytes, and another grid (convoy plan --ranks N) or update: delayed sends at other times"},
-    {"imbalance_ms", "waiting for the slowest",
+    {"imbalance_ms", "waiting for the slowest rank", "slowest rank",
      "convoy doctor on the same nodes names slow ones; other programs, noise and uneven shares of the batch also cause "
      "it"},
-    {"other_ms", "other", "this is time between kernels: fewer, larger steps have less of it"},
+    {"other_ms", "time between kernels", "other", "this is time between kernels: fewer, larger steps have less of it"},
 };
 static const char kernels_advice[] =
     "kernels are slower than on fewer ranks: with a fixed global batch a rank has few samples, and ranks of one node "
@@ -148,9 +148,9 @@ static void write_line(cvy_text *html, const char *name, const struct point *at,
     cvy_text_add(html, "%s</h3>\n", at[n - 1].is_predicted ? " (predicted)" : "");
     add_sentence(html, &at[0], &at[n - 1]);
     cvy_text_add(html, "<div class=\"wide\"><table class=\"runs\"><thead><tr><td>ranks</td><td>batch</td>"
-                       "<td>step, ms</td><td>efficiency, %%</td>");
+                       "<td>step, ms</td><td>efficiency, %%</td><td>lost to:</td>");
     for (int i = 0; i < PARTS; i++)
-        cvy_text_add(html, "<td>%s, points</td>", parts[i].name);
+        cvy_text_add(html, "<td>%s</td>", parts[i].column);
     cvy_text_add(html, "</tr></thead><tbody>\n");
     for (int k = 0; k < n; k++) {
         double lost[PARTS];
@@ -160,6 +160,7 @@ static void write_line(cvy_text *html, const char *name, const struct point *at,
         add_number(html, at[k].batch, 7);
         add_number(html, at[k].step, 4);
         add_points(html, efficiency_of(&at[0], &at[k]));
+        cvy_text_add(html, "<td></td>");
         for (int i = 0; i < PARTS; i++)
             add_points(html, lost[i]);
         cvy_text_add(html, "</tr>\n");

@@ -73,7 +73,7 @@ study && grep -q '^done: 16 measurements: 0 now, 12 before, 0 failed, 4 left out
 study --retry && grep -q '^done: 16 measurements: 0 now, 10 before, 2 failed, 4 left out$' log || fail "--retry: $(cat log err)"
 
 # The page says what limits two ranks, and that the peer does not tell what it computes.
-for text in 'What limits more ranks' 'of the efficiency' 'waiting for the slowest, points'; do
+for text in 'What limits more ranks' 'of the efficiency' 'slowest rank</td>'; do
     contains results/report.html "$text" || fail "report.html lacks: $text"
 done
 contains results/report.html 'Equal work' && fail "the peer tells no parameters, but there is a table of equal work"
