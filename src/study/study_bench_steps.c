@@ -11,6 +11,7 @@
 #include "study/study.h"
 
 #define SECONDS_DEFAULT 5.0
+#define ROUNDING 1e-12 /* differences of times that are smaller are those of the sums over the ranks */
 
 enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* limits of the number of steps, if it is not given */
 
@@ -91,8 +92,12 @@ static cvy_status compare_ranks(cvy_bench *b)
     CVY_TRY(comm->ops->allreduce(comm, b->bubble_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
     for (int64_t i = 0; i < n; i++)
         b->bubble_s[i] /= comm->nranks;
-    for (int64_t i = 0; i < n; i++) /* until here slowest_s is the sum of the busy times of all ranks */
-        b->slowest_s[i] = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
+    for (int64_t i = 0; i < n; i++) { /* until here slowest_s is the sum of the busy times of all ranks */
+        const double wait = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
+        b->slowest_s[i] = wait > ROUNDING * b->busy_s[i] ? wait : 0;
+        if (b->busy_s[i] - b->busy_min_s[i] <= ROUNDING * b->busy_s[i])
+            b->busy_min_s[i] = b->busy_s[i];
+    }
     return CVY_OK;
 }
 

@@ -47,10 +47,38 @@ simulate --platform slow.yaml --ranks 2 --blocking >two 2>err || fail "two ranks
 near two exposed_comm_ms 72 0.04
 simulate --platform slow.yaml --ranks 2 --blocking --bandwidth-factor 2 >fast 2>err || fail "a faster network fails: $(cat err)"
 near fast exposed_comm_ms 40 0.06
+# The parts of a step add up to its mean. parts_add_up FILE
+parts_add_up() {
+    for part in forward backward update communication imbalance other ms_mean; do
+        [ "$part" = ms_mean ] || part=${part}_ms
+        sed -n "s/.*\"$part\": \([^,}]*\).*/\1/p" "$1"
+    done | awk '{ if (NR < 7) { sum += $1; if ($1 < -0.001) bad = 1 } else mean = $1 } END { exit bad || NR != 7 || (sum - mean) ^ 2 > 1e-8 * mean ^ 2 }' ||
+        fail "the parts of the step do not add up to its mean: $(cat "$1")"
+}
+parts_add_up one
+parts_add_up two
+near two communication_ms 72 0.04 # all of it, because the simulated ranks are equally fast
+awk -v w="$(value imbalance_ms two)" 'BEGIN { exit !(w * w < 1e-12) }' || fail "equal ranks wait for each other: $(cat two)"
+
 # A progress thread takes one core of 11 from the kernels.
 sed 's/^nodes/cores: 11\nnodes/' slow.yaml >cores.yaml
 simulate --platform cores.yaml --ranks 2 --set comm.progress=thread >thread 2>err || fail "a thread for the sums fails: $(cat err)"
 near thread step_ms "$(awk -v x="$(value exposed_comm_ms thread)" 'BEGIN { print 88 + x }')" 0.002
+# Turns: the time of a node is that of the kernels of all turns. A turn that is taken in every second step counts half.
+cat >turns.yaml <<END
+model:
+  layers:
+  - fc: {name: a, channels: 16, from: x}
+  - fc: {name: b, channels: 16, from: x}
+  - softmax_cross_entropy: {name: loss_a, from: [a, label]}
+  - softmax_cross_entropy: {name: loss_b, from: [b, label]}
+  output: a
+data: {train: {format: synthetic, samples: 40, shape: [1000], classes: 16}}
+train: {batch: 8, steps: 3, optimizer: {name: sgd, lr: 0.1}, turns: [{losses: loss_a, train: a}, {losses: loss_b, train: b, every: 2}]}
+END
+"$CONVOY" simulate turns.yaml --json --platform slow.yaml --ranks 1 --steps 2 --planning measure >turns 2>err || fail "turns fail: $(cat err)"
+near turns efficiency 100 0.001
+
 simulate --platform slow.yaml --ranks 8 >eight 2>err || fail "eight ranks fail: $(cat err)"
 simulate --platform slow.yaml --ranks 8 >again 2>err
 cmp -s eight again || fail "the same simulation differs: $(diff eight again)"
