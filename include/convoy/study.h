@@ -124,6 +124,9 @@ typedef struct cvy_bench_result {
      * of the backward pass and of the update; exposed communication but for the wait for the slowest rank, which is
      * imbalance_ms; and the rest, between the instructions. cvy_run_time(): NaN. */
     double forward_ms, backward_ms, update_ms, communication_ms, imbalance_ms, other_ms;
+    /** Energy that the processors of all nodes have used for a sample, in J, with what other programs on them did; NaN:
+     * the system does not tell it (RAPL). */
+    double joules_per_image;
 } cvy_bench_result;
 CVY_SIZED_STRUCT(cvy_bench_result)
 

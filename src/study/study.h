@@ -40,6 +40,7 @@ typedef struct cvy_bench {
     /* planning time; speed of a matrix product on all ranks, NaN: not measured */
     double plan_s, peak_flop_per_s;
     double memory_bytes_per_s; /* of all ranks; 0: not measured */
+    double joules;             /* that the processors of all nodes have used in the timed steps; NaN: unknown */
     /* bytes that a rank sends in a timed step, for the rank that sends most */
     double bytes_wire;
     /* loss of the first step, with warm-up, and of the last step; NaN without losses */

@@ -176,6 +176,7 @@ static const cvy_result_row rows[] = {
     {"communication_ms", CVY_RESULT_REAL, AT(communication_ms), 0},
     {"imbalance_ms", CVY_RESULT_REAL, AT(imbalance_ms), 0},
     {"other_ms", CVY_RESULT_REAL, AT(other_ms), 0},
+    {"joules_per_image", CVY_RESULT_REAL, AT(joules_per_image), 1},
     {"macs", CVY_RESULT_COUNT, AT(macs), 0},
     {"loss_first", CVY_RESULT_REAL, AT(loss_first), 0},
     {"loss_last", CVY_RESULT_REAL, AT(loss_last), 0},
@@ -246,6 +247,7 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
     CVY_TRY(cvy_bench_fill_parts(b, &r));
     if (comm->rank != 0)
         return CVY_OK;
+    r.joules_per_image = b->joules / (double)(b->batch * b->steps);
     r.macs = llround(sums[1] / (double)b->batch);
     r.peak_rss_bytes = sums[2];
     r.peak_rss_bytes_largest_rank = largest;

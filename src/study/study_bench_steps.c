@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/machine/base_clock.h"
+#include "base/machine/base_energy.h"
 #include "job/job_table.h"
 #include "monitor/monitor_trace.h"
 #include "study/study.h"
@@ -124,6 +125,15 @@ static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
     return CVY_OK;
 }
 
+/* The first rank of each node knows what the node has used. If one does not, the sum is unknown. */
+static cvy_status add_energy(cvy_bench *b, const cvy_energy *from)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const cvy_energy to = cvy_energy_read();
+    b->joules = comm->node_rank == 0 ? cvy_energy_between(from, &to) : 0;
+    return comm->ops->allreduce(comm, &b->joules, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM);
+}
+
 static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max)
 {
     cvy_comm *comm = b->session.context->comm;
@@ -138,6 +148,7 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
                           &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
     const int64_t sent_bytes = cvy_program_sent_bytes(b->session.program);
+    const cvy_energy energy = cvy_energy_read();
     const double begin_s = cvy_clock_s();
     int64_t more = 0;
     CVY_TRY(more_steps(b, 0, warm_s, &more));
@@ -147,6 +158,7 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
         const double elapsed_s = cvy_clock_s() - begin_s;
         CVY_TRY(more_steps(b, elapsed_s, elapsed_s / (double)b->steps, &more));
     }
+    CVY_TRY(add_energy(b, &energy));
     b->node_steps = CVY_MIN(b->steps, node_steps_max);
     b->bytes_wire = (double)(cvy_program_sent_bytes(b->session.program) - sent_bytes) / (double)b->steps;
     CVY_TRY(comm->ops->allreduce(comm, &b->bytes_wire, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));

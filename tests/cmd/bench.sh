@@ -46,6 +46,16 @@ parts_add_up "$work/one"
 parts_add_up "$work/two"
 awk -v c="$(sed 's/.*"communication_ms": \([^,]*\).*/\1/' "$work/two")" 'BEGIN { exit !(c > 0) }' || fail "two ranks take no time to communicate: $(cat "$work/two")"
 
+# Energy: the counters of two packages, which stand still.
+mkdir -p "$work/cap/intel-rapl:0" "$work/cap/intel-rapl:1"
+for package in 0 1; do
+    echo 5000000 >"$work/cap/intel-rapl:$package/energy_uj"
+    echo 9000000 >"$work/cap/intel-rapl:$package/max_energy_range_uj"
+done
+CONVOY_POWERCAP="$work/cap" "$CONVOY" bench --model lenet --batch 4 --steps 2 --warmup 1 --threads 1 --json >"$work/energy" || fail "bench with energy fails"
+has "$work/energy" joules_per_image 0
+CONVOY_POWERCAP="$work" "$CONVOY" bench --model lenet --batch 4 --steps 2 --warmup 1 --threads 1 --json | grep -q joules && fail "joules from nowhere"
+
 # --check: the plain plan has the kernels of the library that is named, and reference kernels.
 "$CONVOY" bench --model lenet --batch 4 --threads 1 --check --against native --json >"$work/check" || fail "the check against native fails"
 has "$work/check" kernels_plain '"native [0-9]*, reference [0-9]*"'
