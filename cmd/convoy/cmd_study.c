@@ -18,7 +18,7 @@ enum { PATH_ROOM = 4096 };
 
 typedef struct verb_options {
     const char *out, *frameworks, *frameworks_folder;
-    cmd_sets data;
+    cmd_sets data, only;
     int quick, retry, quiet, only_report;
 } verb_options;
 
@@ -177,7 +177,9 @@ static int run_study(const verb_options *o, const char *name, const char *text, 
                                  .show = cmd_show_line,
                                  .user = (void *)(uintptr_t)&o->quiet,
                                  .data = o->data.word,
-                                 .ndata = o->data.count};
+                                 .ndata = o->data.count,
+                                 .only_cases = o->only.word,
+                                 .nonly = o->only.count};
     const cvy_status status = cvy_run_study(&opts, &result);
     if (status != CVY_OK && status != CVY_STOPPED)
         return cmd_outcome(status);
@@ -216,6 +218,8 @@ static const cmd_option options[] = {
      "where their descriptions are, instead of those that belong to convoy"},
     {"--data", "NAME=PATH", CMD_SET, CMD_FIELD(data),
      "the path that ${NAME} in the study stands for, such as cifar=FOLDER; may be given several times"},
+    {"--only", "AXIS=VALUE", CMD_SET, CMD_FIELD(only),
+     "only cases with this value, such as ranks=64; may be given several times"},
     {"--quick", NULL, CMD_FLAG, CMD_FIELD(quick), "fewer values and repeats: minutes instead of hours"},
     {"--retry", NULL, CMD_FLAG, CMD_FIELD(retry), "makes measurements again that failed"},
     {"--report", NULL, CMD_FLAG, CMD_FIELD(only_report),

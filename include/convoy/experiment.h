@@ -45,6 +45,10 @@ typedef struct cvy_study_opts {
      * are left out. */
     const char *const *data;
     int ndata;
+    /** [nonly] "AXIS=VALUE": only cases that have one of the given values on each of these axes. A case whose
+     * experiment has no such axis is taken, too. */
+    const char *const *only_cases;
+    int nonly;
 } cvy_study_opts;
 CVY_SIZED_STRUCT(cvy_study_opts)
 

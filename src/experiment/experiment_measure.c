@@ -6,6 +6,7 @@
  */
 #include "experiment/experiment_measure.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -234,6 +235,33 @@ static cvy_status run_command(cvy_measurer *m, const cvy_case *c, const char *co
     return status == CVY_OK ? removed : status;
 }
 
+static void count_time(cvy_measurer *m, double seconds)
+{
+    const double n = (double)(m->result.measured + m->result.failed);
+    m->mean_s += (seconds - m->mean_s) / n;
+    m->left -= m->left > 0;
+}
+
+struct left {
+    char at[64];
+};
+
+/* "; 12 more, about 5 min". */
+static struct left left_text(const cvy_measurer *m)
+{
+    struct left text = {""};
+    const double s = m->mean_s * (double)m->left;
+    if (m->left > 0)
+        snprintf(text.at, sizeof text.at, "; %lld more, about %.0f %s", (long long)m->left,
+                 s < 120    ? ceil(s)
+                 : s < 7200 ? ceil(s / 60)
+                            : ceil(s / 3600),
+                 s < 120    ? "s"
+                 : s < 7200 ? "min"
+                            : "h");
+    return text;
+}
+
 static cvy_status make(cvy_measurer *m, const cvy_framework *f, const cvy_case *c, int64_t repeat,
                        const cvy_tree **result_out)
 {
@@ -260,10 +288,12 @@ static cvy_status make(cvy_measurer *m, const cvy_framework *f, const cvy_case *
         m->result.measured += good;
         m->result.failed += !good;
         *result_out = read;
+        count_time(m, r.seconds);
         if (good)
-            cvy_measurer_say(m, "%s: %.4g %s", c->key, cvy_tree_real_at(read, c->of->show), c->of->show_label);
+            cvy_measurer_say(m, "%s: %.4g %s%s", c->key, cvy_tree_real_at(read, c->of->show), c->of->show_label,
+                             left_text(m).at);
         else
-            cvy_measurer_say(m, "%s: failed: %s", c->key, why);
+            cvy_measurer_say(m, "%s: failed: %s%s", c->key, why, left_text(m).at);
     }
     cvy_mem_free(&r.out);
     cvy_mem_free(&r.err);
@@ -280,6 +310,16 @@ static int fits(const cvy_measurer *m, const cvy_framework *f, const cvy_case *c
     if (threads && cvy_text_int(threads, &t) != CVY_OK) /* all: the ranks share the cores */
         t = 1;
     return n * t <= m->cores;
+}
+
+cvy_status cvy_measure_is_due(cvy_measurer *m, const cvy_case *c, int64_t repeat, int *out)
+{
+    const cvy_study_result_line *there = NULL;
+    cvy_framework *f = NULL;
+    CVY_TRY(find_result(m, c, repeat, &there));
+    CVY_TRY(cvy_measurer_framework(m, cvy_case_value(c, "framework"), &f));
+    *out = !there && f->found && fits(m, f, c);
+    return CVY_OK;
 }
 
 cvy_status cvy_measure(cvy_measurer *m, const cvy_case *c, int64_t repeat, const cvy_tree **result_out)

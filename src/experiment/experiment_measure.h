@@ -28,6 +28,8 @@ typedef struct cvy_measurer {
     int *done_line;
     char cpu[128], host[128], system[128], machine[32];
     int cores;
+    int64_t left;  /* measurements that are still to be made; 0: not counted */
+    double mean_s; /* what a measurement took, mean over those of this run */
     cvy_study_result result;
 } cvy_measurer;
 
@@ -38,6 +40,8 @@ void cvy_measurer_close(cvy_measurer *m);
 void cvy_measurer_say(const cvy_measurer *m, const char *fmt, ...) CVY_PRINTF(2, 3);
 /* The framework of this name; it is asked for its version when it is first wanted. */
 cvy_status cvy_measurer_framework(cvy_measurer *m, const char *name, cvy_framework **out);
+/* Whether there is neither a result, nor a reason to leave the measurement out before it is tried. */
+cvy_status cvy_measure_is_due(cvy_measurer *m, const cvy_case *c, int64_t repeat, int *out);
 /* Makes the measurement if it is not there. *result_out: what the command printed; NULL: it failed or was left out. May
  * be NULL. CVY_STOPPED: *stop was set. */
 cvy_status cvy_measure(cvy_measurer *m, const cvy_case *c, int64_t repeat, const cvy_tree **result_out);

@@ -56,6 +56,65 @@ static cvy_status open_frameworks(struct study *s)
     return CVY_OK;
 }
 
+/* ---- which cases ---- */
+
+static int splits(const char *word, const char **value_out)
+{
+    *value_out = word + strcspn(word, "=");
+    *value_out += **value_out == '=';
+    return (int)(*value_out - word) - 1;
+}
+
+/* Whether the case has one of the values that are given for the axis of the i-th word. */
+static int has_one(const struct study *s, const cvy_case *c, int i)
+{
+    const char *value = NULL, *other = NULL;
+    const int n = splits(s->o.only_cases[i], &value);
+    char axis[128];
+    int found = 0;
+    snprintf(axis, sizeof axis, "%.*s", n, s->o.only_cases[i]);
+    const char *own = cvy_case_value(c, axis);
+    for (int k = 0; own && k < s->o.nonly; k++)
+        if (splits(s->o.only_cases[k], &other) == n && strncmp(s->o.only_cases[k], axis, (size_t)n) == 0)
+            found |= strcmp(own, other) == 0;
+    return !own || found;
+}
+
+/* A word that no experiment knows is a mistake. */
+static cvy_status check_only(const struct study *s, int i)
+{
+    const char *value = NULL;
+    const int n = splits(s->o.only_cases[i], &value);
+    for (int e = 0; e < s->spec.nexperiment; e++)
+        for (int a = 0; a < s->spec.experiment[e].naxis; a++) {
+            const cvy_study_axis *axis = &s->spec.experiment[e].axis[a];
+            if ((int)strlen(axis->name) != n || strncmp(axis->name, s->o.only_cases[i], (size_t)n) != 0)
+                continue;
+            for (int v = 0; v < axis->nvalue; v++)
+                if (strcmp(axis->value[v], value) == 0)
+                    return CVY_OK;
+        }
+    CVY_FAIL(CVY_E_CONFIG, "%s: no experiment has the value %s on the axis %.*s", s->spec.file, value, n,
+             s->o.only_cases[i]);
+}
+
+/* Leaves out the cases that are not wanted now. */
+static cvy_status choose_cases(struct study *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->o.nonly; i++)
+        CVY_TRY(check_only(s, i));
+    for (int i = 0; i < s->ncase; i++) {
+        int wanted = 1;
+        for (int k = 0; k < s->o.nonly; k++)
+            wanted &= has_one(s, &s->c[i], k);
+        if (wanted)
+            s->c[n++] = s->c[i];
+    }
+    s->ncase = n;
+    return CVY_OK;
+}
+
 /* ---- the folder ---- */
 
 /* A folder belongs to one study; with --quick or other frameworks it may grow. */
@@ -115,6 +174,12 @@ static cvy_status run_all(struct study *s)
     int64_t most = 0;
     for (int i = 0; i < s->ncase; i++)
         most = CVY_MAX(most, s->c[i].of->repeats);
+    for (int i = 0; i < s->ncase; i++)
+        for (int64_t repeat = 1; repeat <= s->c[i].of->repeats; repeat++) {
+            int is_due = 0;
+            CVY_TRY(cvy_measure_is_due(&s->m, &s->c[i], repeat, &is_due));
+            s->m.left += is_due;
+        }
     for (int64_t repeat = 1; repeat <= most; repeat++)
         for (int i = 0; i < s->ncase; i++)
             if (repeat <= s->c[i].of->repeats)
@@ -127,6 +192,7 @@ static cvy_status run(struct study *s)
     CVY_TRY(cvy_study_read(s->pool, s->o.name, s->o.text, s->o.quick, &s->spec));
     CVY_TRY(choose_frameworks(s));
     CVY_TRY(cvy_study_cases(&s->spec, &s->c, &s->ncase));
+    CVY_TRY(choose_cases(s));
     CVY_TRY(keep_file(s));
     CVY_TRY(keep_published(s));
     CVY_TRY(cvy_measurer_open(&s->m));
