@@ -66,11 +66,14 @@ model=$1
     experiment tune "$(profile train.batch)" "$(profile ranks)" "$(profile threads)" "$(profile comm.progress)" "$(profile comm.overlap)" "$(profile comm.bucket)"
 } >both.yaml
 "$CONVOY" study both.yaml --out both --quiet >/dev/null
-median() { # of images/s by the median step
+speeds() { # images/s by the median step of each measurement, in order of size
     sed -n "s/^{\"key\": \"$1 .*\"batch\": \([0-9]*\), \"mode\".*\"ms_median\": \([0-9.e+-]*\).*/\1 \2/p" both/results.jsonl |
-        awk '{ print 1000 * $1 / $2 }' | sort -g | awk '{ x[NR] = $1 } END { print x[int((NR + 1) / 2)] }'
+        awk '{ printf "%.0f\n", 1000 * $1 / $2 }' | sort -g
 }
+median() { speeds "$1" | sed -n 3p; }
+range() { echo "$(median "$1") images/s ($(speeds "$1" | sed -n 1p) to $(speeds "$1" | sed -n 5p))"; }
+
 echo
-echo "sweep: $(grep -c . sweep/results.jsonl) measurements, $(median sweep) images/s: $best"
-echo "tune:  $(grep -c . tune/results.jsonl) measurements, $(median tune) images/s: $(tr '\n' ' ' <tune/profile.yaml | sed 's/.*them\. *//')"
+echo "sweep: $(grep -c . sweep/results.jsonl) measurements, $(range sweep): $best"
+echo "tune:  $(grep -c . tune/results.jsonl) measurements, $(range tune): $(tr '\n' ' ' <tune/profile.yaml | sed 's/.*them\. *//')"
 awk -v a="$(median tune)" -v b="$(median sweep)" 'BEGIN { printf "tune to sweep: %.3f\n", a / b }'

@@ -15,13 +15,18 @@
 
 enum { LINES_MAX = 8, LABEL = 256, IDEAL = 33 };
 
-/* "vgg-a, forward": the values of the panels' axes. */
+/* "vgg-a, forward, ranks 2": the values of the panels' axes; a number needs the name of its axis. */
 static void name_panel(const cvy_study_row *row, const cvy_figure *f, char *text, size_t room)
 {
     size_t n = 0;
     *text = '\0';
-    for (int i = 0; i < f->npanels && n < room; i++)
-        n += (size_t)snprintf(text + n, room - n, "%s%s", i ? ", " : "", cvy_study_value(row, f->panels[i]));
+    for (int i = 0; i < f->npanels && n < room; i++) {
+        const char *value = cvy_study_value(row, f->panels[i]);
+        double number = 0;
+        const int is_number = cvy_text_real(value, &number) == CVY_OK;
+        n += (size_t)snprintf(text + n, room - n, "%s%s%s%s", i ? ", " : "", is_number ? f->panels[i] : "",
+                              is_number ? " " : "", value);
+    }
 }
 
 /* Whether the lines are the members of the curves, all but that of x. */

@@ -36,7 +36,7 @@ static int read_work(const cvy_study_row *row, struct work *w)
     return isfinite(w->parameters) && !row->first->is_predicted;
 }
 
-static const struct work *find(const struct work *all, int n, const char *model, const char *framework)
+static struct work *find(struct work *all, int n, const char *model, const char *framework)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(all[i].model, model) == 0 && strcmp(all[i].framework, framework) == 0)
@@ -62,7 +62,7 @@ static void add_count(cvy_text *html, double x)
         cvy_text_add(html, "<td></td>");
 }
 
-static void write_table(cvy_study_page *p, const struct work *all, int n)
+static void write_table(cvy_study_page *p, struct work *all, int n)
 {
     cvy_text *html = &p->html;
     cvy_text_add(html,
@@ -94,10 +94,13 @@ cvy_status cvy_study_work(cvy_study_page *p)
         const cvy_study_row *row = &p->row[i];
         if (row->n == 0 || strcmp(row->first->machine, p->machine) != 0 || !read_work(row, &one))
             continue;
-        if (!find(all, n, one.model, one.framework)) {
-            npeer += strcmp(one.framework, "convoy") != 0;
-            all[n++] = one;
-        }
+        struct work *known = find(all, n, one.model, one.framework);
+        if (known && !isfinite(known->loss)) /* an evaluation has none */
+            known->loss = one.loss;
+        if (known)
+            continue;
+        npeer += strcmp(one.framework, "convoy") != 0;
+        all[n++] = one;
     }
     if (npeer > 0)
         write_table(p, all, n);
