@@ -419,7 +419,7 @@ static double legend(const cvy_chart *c, double left, double right, cvy_text *sv
                 x, x + 16, y - 4, y - 4, x + 22, y);
             cvy_html_escape(svg, s->name);
             cvy_text_add(svg, "</text>");
-            if (s->draw == CVY_DRAW_LINE && !s->faint) {
+            if (s->draw == CVY_DRAW_LINE && !s->faint && s->n <= DOTS_MAX) {
                 add_dot(&v, s, x + 8, y - 4, 3.2);
                 cvy_text_add(svg, "/>");
             }

@@ -158,6 +158,15 @@ study --frameworks peer || fail "after a cut line: $(cat log err)"
 [ "$(sed 's/, "experiment".*//' results/results.jsonl | sort | uniq -d)" = "" ] || fail "measured twice: $(cat results/results.jsonl)"
 grep -q cut results/results.jsonl && fail "the cut line is still there"
 
+# What has moved between two folders.
+sed 's/batch \* 10/batch * 20/' peer.sh >faster.sh && mv faster.sh peer.sh
+study --out faster --only framework=peer || fail "a faster peer: $(cat log err)"
+"$CONVOY" report results faster --out moved.html >log 2>&1 || fail "report of two studies: $(cat log)"
+grep -q '^1 case moved beyond the noise: moved.html$' log || fail "report of two studies: $(cat log)"
+contains moved.html '<td>2.000</td><td>moved</td>' || fail "moved.html does not show what moved"
+"$CONVOY" report results curves >log 2>&1 && fail "studies without a common case are compared"
+grep -q 'have no case in common' log || fail "report of two studies: $(cat log)"
+
 # The page alone, and mistakes.
 rm results/report.html
 "$CONVOY" study results --report >log && [ -s results/report.html ] || fail "--report: $(cat log)"
