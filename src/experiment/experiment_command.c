@@ -168,6 +168,16 @@ static cvy_status add_word(cvy_pool *pool, const char *framework, const struct p
     return fill_word(pool, framework, p, word, &w->at[w->n++]);
 }
 
+/* The words in pool, with NULL at the end. */
+static cvy_status copy_words(cvy_pool *pool, const struct words *w, const char *const **out)
+{
+    const char **copy = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy * ((size_t)w->n + 1), &copy));
+    memcpy(copy, w->at, sizeof *copy * (size_t)w->n);
+    *out = copy;
+    return CVY_OK;
+}
+
 /* Several ranks are started as `convoy sweep` starts its own. The axis `wrap` has words before the program, such as
  * numactl --interleave=all. */
 static cvy_status add_launcher(cvy_pool *pool, const char *framework, const struct place *p, struct words *w)
@@ -262,7 +272,6 @@ cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_ca
 {
     struct place p = place_of(f, c);
     struct words w = {.n = 0};
-    const char **copy = NULL;
     snprintf(p.repeat, sizeof p.repeat, "%lld", (long long)repeat);
     CVY_TRY(check_axes(f, c));
     CVY_TRY(cvy_study_scratch(pool, p.paths, &p.scratch));
@@ -273,10 +282,7 @@ cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_ca
         CVY_TRY(strcmp(f->command[i], "{launch}") == 0 ? add_launcher(pool, f->name, &p, &w)
                                                        : add_word(pool, f->name, &p, f->command[i], &w));
     CVY_TRY(add_sets(pool, f, c, &p, &w));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy * ((size_t)w.n + 1), &copy));
-    memcpy(copy, w.at, sizeof *copy * (size_t)w.n);
-    *out = copy;
-    return CVY_OK;
+    return copy_words(pool, &w, out);
 }
 
 cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, const char *program,
@@ -285,14 +291,10 @@ cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, cons
     const cvy_framework self = {.program = program, .paths = *paths, .folder = ""};
     struct place p = place_of(&self, NULL);
     struct words w = {.n = 0};
-    const char **copy = NULL;
     p.target = path;
     for (int i = 0; target->word[i]; i++)
         CVY_TRY(add_word(pool, target->name, &p, target->word[i], &w));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy * ((size_t)w.n + 1), &copy));
-    memcpy(copy, w.at, sizeof *copy * (size_t)w.n);
-    *out = copy;
-    return CVY_OK;
+    return copy_words(pool, &w, out);
 }
 
 /* ---- what is installed ---- */

@@ -24,6 +24,14 @@ static int compare_reals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+cvy_spread cvy_spread_of(double *value, int n)
+{
+    if (n == 0)
+        return (cvy_spread){NAN, NAN, NAN, 0};
+    qsort(value, (size_t)n, sizeof *value, compare_reals);
+    return (cvy_spread){(value[(n - 1) / 2] + value[n / 2]) / 2, value[0], value[n - 1], n};
+}
+
 /* Images per second are those of the median step, where a framework tells it: its mean also has what other programs on
  * the machine did. */
 static double number_of(const cvy_study_row *row, const cvy_study_result_line *line, const char *member)
@@ -44,10 +52,7 @@ cvy_spread cvy_study_spread(const cvy_study_row *row, const char *member)
         value[n] = number_of(row, row->line[i], member);
         n += isfinite(value[n]);
     }
-    if (n == 0)
-        return (cvy_spread){NAN, NAN, NAN, 0};
-    qsort(value, (size_t)n, sizeof *value, compare_reals);
-    return (cvy_spread){(value[(n - 1) / 2] + value[n / 2]) / 2, value[0], value[n - 1], n};
+    return cvy_spread_of(value, n);
 }
 
 const cvy_study_result_line *cvy_study_median_line(const cvy_study_row *row, const char *member)

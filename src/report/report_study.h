@@ -40,6 +40,8 @@ typedef struct cvy_spread {
     int n;
 } cvy_spread;
 
+/* Median and range of n numbers, which it sorts; NaN if there are none. */
+cvy_spread cvy_spread_of(double *value, int n);
 /* Reads the study and its results, and makes the rows. */
 cvy_status cvy_study_page_read(cvy_study_page *p);
 /* Median and range of a number in the results of a row; n is 0 if it has none. target_seconds and target_epoch: when

@@ -6,7 +6,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "report/report_study.h"
@@ -26,12 +25,6 @@ static double number_of(const cvy_tree *list, int i)
                                                                                                             : NAN;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Fills the i-th point from the repeats that have it; x is their mean. */
 static void fill_point(const cvy_tree *const *x, const cvy_tree *const *y, int n, int i, cvy_study_band *to)
 {
@@ -45,10 +38,10 @@ static void fill_point(const cvy_tree *const *x, const cvy_tree *const *y, int n
         value[found++] = v;
     }
     to->x[i] = found ? sum / found : NAN;
-    qsort(value, (size_t)found, sizeof *value, by_value);
-    to->median[i] = found ? (value[(found - 1) / 2] + value[found / 2]) / 2 : NAN;
-    to->low[i] = found ? value[0] : NAN;
-    to->high[i] = found ? value[found - 1] : NAN;
+    const cvy_spread spread = cvy_spread_of(value, found);
+    to->median[i] = spread.median;
+    to->low[i] = spread.low;
+    to->high[i] = spread.high;
 }
 
 cvy_status cvy_study_curve(cvy_study_page *p, const cvy_study_row *row, const char *x_path, const char *y_path,

@@ -66,18 +66,12 @@ static int read_point(const cvy_study_row *row, struct point *out)
 
 /* ---- lines ---- */
 
-/* Whether an axis varies along a line: with a fixed batch for each rank, `ranks` alone does. */
-static int is_along(const char *axis)
-{
-    return strcmp(axis, "ranks") == 0;
-}
-
-/* The axes that tell lines apart and have several values: "resnet-50, simulated-cori". */
+/* The values of all axes but ranks: "resnet-50, batch_per_rank 32, simulated-cori". */
 static cvy_status name_line(cvy_study_page *p, const cvy_experiment *e, const cvy_study_row *row, char **out)
 {
     cvy_text text = {0};
     for (int a = 0; a < e->naxis; a++)
-        if (!is_along(e->axis[a].name))
+        if (strcmp(e->axis[a].name, "ranks") != 0)
             cvy_text_add(&text, "%s%s %s", text.bytes ? ", " : "",
                          strcmp(e->axis[a].name, "framework") == 0 || strcmp(e->axis[a].name, "model") == 0
                              ? ""
