@@ -34,14 +34,6 @@ awk -v a="$(loss "$work/one")" -v b="$(loss "$work/two")" 'BEGIN { exit !(a > 0 
     fail "loss $(loss "$work/one") on one rank, $(loss "$work/two") on two"
 grep -q '"pid": 1' "$work/trace.json" && grep -q '"name": "conv1"' "$work/trace.json" || fail "the trace lacks rank 1 or conv1"
 
-# The parts of a step add up to its mean. parts_add_up FILE
-parts_add_up() {
-    for part in forward backward update communication imbalance other ms_mean; do
-        [ "$part" = ms_mean ] || part=${part}_ms
-        sed -n "s/.*\"$part\": \([^,}]*\).*/\1/p" "$1"
-    done | awk '{ if (NR < 7) { sum += $1; if ($1 < -0.001) bad = 1 } else mean = $1 } END { exit bad || NR != 7 || (sum - mean) ^ 2 > 1e-8 * mean ^ 2 }' ||
-        fail "the parts of the step do not add up to its mean: $(cat "$1")"
-}
 parts_add_up "$work/one"
 parts_add_up "$work/two"
 awk -v c="$(sed 's/.*"communication_ms": \([^,]*\).*/\1/' "$work/two")" 'BEGIN { exit !(c > 0) }' || fail "two ranks take no time to communicate: $(cat "$work/two")"
