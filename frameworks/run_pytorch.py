@@ -3,9 +3,10 @@
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
 usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
-       [--rank R --ranks N --rendezvous FILE]
+       [--rank R --ranks N --rendezvous FILE | --launched --rendezvous FILE]
        run_pytorch.py --net NAME --export FILE.onnx
 
+With --launched the rank and the number of ranks come from mpiexec or srun; N is then the batch of all ranks, and rank 0 prints the speed of all.
 NAME is one of the networks below, or any classifier of torchvision, such as mobilenet-v2; FILE.onnx stands for the network of the file's name.
 --export writes the network for training, with random weights, as an ONNX file. Otherwise it
 prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
@@ -60,6 +61,38 @@ def cifar_convnet():
                          *conv_relu(32, 32, 5, 1, 2), nn.AvgPool2d(3, 2, ceil_mode=True),
                          *conv_relu(32, 64, 5, 1, 2), nn.AvgPool2d(3, 2, ceil_mode=True),
                          nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10)), (3, 32, 32), 10
+
+
+def caffenet():
+    """Caffe's reference network: two groups of channels, pooling before LRN, dropout."""
+    lrn = lambda: nn.LocalResponseNorm(5, 1e-4, 0.75, 1.0)
+    conv = lambda c_in, c_out, groups=1: [nn.Conv2d(c_in, c_out, 3, 1, 1, groups=groups), nn.ReLU(True)]
+    return nn.Sequential(*conv_relu(3, 96, 11, 4), nn.MaxPool2d(3, 2), lrn(), nn.Conv2d(96, 256, 5, 1, 2, groups=2), nn.ReLU(True), nn.MaxPool2d(3, 2), lrn(),
+                         *conv(256, 384), *conv(384, 384, 2), *conv(384, 256, 2), nn.MaxPool2d(3, 2), nn.Flatten(),
+                         nn.Linear(9216, 4096), nn.ReLU(True), nn.Dropout(0.5), nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(0.5),
+                         nn.Linear(4096, 1000)), (3, 227, 227), 1000
+
+
+class BasicBlock(nn.Module):
+    """He et al. 2016, section 4.2: the shortcut takes every second position, and new channels are zero."""
+
+    def __init__(self, c_in, c_out, stride):
+        super().__init__()
+        conv = lambda a, b, s: [nn.Conv2d(a, b, 3, s, 1, bias=False), nn.BatchNorm2d(b)]
+        self.main = nn.Sequential(*conv(c_in, c_out, stride), nn.ReLU(True), *conv(c_out, c_out, 1))
+        self.stride, self.pad = stride, (c_out - c_in) // 2
+
+    def forward(self, x):
+        short = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.pad, self.pad)) if self.stride > 1 else x
+        return F.relu(self.main(x) + short)
+
+
+def resnet_cifar(layers):
+    halves = lambda stage, i: stage > 0 and i == 0
+    blocks = [BasicBlock(8 << stage if halves(stage, i) else 16 << stage, 16 << stage, 2 if halves(stage, i) else 1)
+              for stage in range(3) for i in range((layers - 2) // 6)]
+    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(True), *blocks,
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)), (3, 32, 32), 10
 
 
 def hep_cnn():
@@ -123,7 +156,8 @@ def torchvision_net(name, size, **kw):
 M = "M"
 NETS = {
     "unet": lambda: (UNet(), (1, 256, 256), 2), "cosmoflow": cosmoflow,
-    "alexnet-v2": alexnet_v2, "overfeat": overfeat, "cifar-convnet": cifar_convnet, "hep-cnn": hep_cnn,
+    "alexnet-v2": alexnet_v2, "overfeat": overfeat, "caffenet": caffenet, "cifar-convnet": cifar_convnet, "hep-cnn": hep_cnn,
+    **{f"resnet-{n}": (lambda n=n: resnet_cifar(n)) for n in (20, 32, 44, 56, 110)},
     "vgg-a": lambda: vgg([64, M, 128, M, 256, 256, M, 512, 512, M, 512, 512, M]),
     "vgg-19": lambda: vgg([64, 64, M, 128, 128, M] + [256] * 4 + [M] + [512] * 4 + [M] + [512] * 4 + [M]),
     "resnet-50": lambda: torchvision_net("resnet50", 224), "resnet-101": lambda: torchvision_net("resnet101", 224),
@@ -179,6 +213,11 @@ def goes_on(a, steps, seconds):
     return bool(more)
 
 
+def from_launcher(names):
+    """What the launcher says: Open MPI, MPICH and Intel MPI, Slurm."""
+    return next((int(os.environ[name]) for name in names if name in os.environ), None)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--net", required=True)
@@ -192,7 +231,13 @@ def main():
     p.add_argument("--rank", type=int, default=0)
     p.add_argument("--ranks", type=int, default=1, help="number of ranks; with more than one: DistributedDataParallel on gloo, and each rank prints its own speed")
     p.add_argument("--rendezvous", help="path of a new file through which the ranks find each other")
+    p.add_argument("--launched", action="store_true", help="ranks are started by mpiexec or srun")
     a = p.parse_args()
+    if a.launched:
+        a.rank, a.ranks = from_launcher(["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"]) or 0, from_launcher(["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"]) or 1
+        if a.batch % a.ranks:
+            raise SystemExit(f"run_pytorch: a batch of {a.batch} on {a.ranks} ranks, expected a multiple")
+        a.batch //= a.ranks
     torch.set_num_threads(a.threads)
     net, shape, classes = find_net(a.net)
     if a.export:
@@ -208,7 +253,7 @@ def main():
         net, x = net.to(memory_format=layout), x.contiguous(memory_format=layout)
     net.train(a.mode != "forward")
     if a.ranks > 1:
-        torch.distributed.init_process_group("gloo", init_method="file://" + a.rendezvous, rank=a.rank, world_size=a.ranks)
+        torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath(a.rendezvous), rank=a.rank, world_size=a.ranks)
         if a.mode == "train":  # in other modes each rank works by itself, as in convoy
             net = nn.parallel.DistributedDataParallel(net)
     opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, foreach=True)
@@ -235,6 +280,10 @@ def main():
         t = time.perf_counter()
         step()
         times.append(time.perf_counter() - t)
+    of_all = a.ranks if a.launched else 1
+    if a.launched and a.rank > 0:
+        return
+    a.batch *= of_all
     print(json.dumps({"peer": "pytorch " + torch.__version__, **vars(a), "images_per_s": a.batch / sorted(times)[len(times) // 2],
                       "ms_median": 1e3 * sorted(times)[len(times) // 2], "steps": len(times),
                       "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
@@ -243,4 +292,5 @@ def main():
                       "parameters": parameters, "macs": macs, **({"loss_first": float(first)} if first is not None else {})}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,9 +5,9 @@
 #     sh scripts/check_tune.sh [--batch 16,32,64] [--seconds 2] [--build build/release] NETWORK
 #
 # The sweep measures every batch with every split of two cores, and with two ranks also every combination of comm.overlap
-# (true, forward), comm.progress (poll, thread) and comm.bucket (auto, 1, 4 and 16 MiB), as `convoy tune` may take them.
+# (true, forward, false), comm.progress (poll, thread, mpi) and comm.bucket (auto, 256 KiB, 1, 4 and 16 MiB).
 # Then the best of the sweep and the settings of `convoy tune` are measured five times in turns. It prints the medians,
-# their ratio, and the numbers of measurements. It takes about a minute for each ten settings. Run nothing else.
+# their ratio, and the numbers of measurements. It takes about a minute for each fifteen settings. Run nothing else.
 set -eu
 usage() { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
@@ -39,9 +39,9 @@ experiments:
     batch: [$batches]
     ranks: 2
     threads: 1
-    comm.progress: [poll, thread]
-    comm.overlap: ["true", forward]
-    comm.bucket: [auto, 1 MiB, 4 MiB, 16 MiB]
+    comm.progress: [poll, thread, mpi]
+    comm.overlap: ["true", forward, "false"]
+    comm.bucket: [auto, 256 KiB, 1 MiB, 4 MiB, 16 MiB]
     repeats: 1
     seconds: $seconds
 END

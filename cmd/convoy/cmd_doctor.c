@@ -1,27 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_doctor.c: `convoy doctor`: reports what the ranks run on, how fast their files and network are, and what is wrong
  * with them. */
+#include <errno.h>
+#include <string.h>
+
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *max, *out;
+    const char *max, *out, *platform;
     int64_t seconds;
     int json;
     cmd_ranks ranks;
 } verb_options;
 
+static int write_platform(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    const int bad = !file || fputs(text, file) < 0;
+    if ((file && fclose(file)) || bad) {
+        cmd_error("%s cannot be written: %s", path, strerror(errno));
+        return CMD_EXIT_FAULT;
+    }
+    fprintf(stderr, "convoy: %s is the platform: convoy simulate MODEL --platform %s\n", path, path);
+    return 0;
+}
+
 static int doctor(const cmd_line *line, cvy_context *context, void *user)
 {
     const verb_options *o = line->options;
-    const cvy_doctor_opts opts = {.size = sizeof opts, .max = o->max, .seconds = (double)o->seconds, .out = o->out};
+    const cvy_doctor_opts opts = {.size = sizeof opts,
+                                  .max = o->max,
+                                  .seconds = (double)o->seconds,
+                                  .out = o->out,
+                                  .platform = o->platform != NULL};
     cvy_doctor_result result = {.size = sizeof result};
     char *text = NULL;
     (void)user;
     cvy_status status = cvy_run_doctor(context, &opts, &result);
     if (status == CVY_OK && cvy_context_rank(context) == 0)
         status = o->json ? cvy_doctor_result_json(&result, &text) : cvy_doctor_result_lines(&result, &text);
+    int code = cmd_print(status, &text);
+    if (!code && result.platform)
+        code = write_platform(o->platform, result.platform);
     cvy_doctor_result_release(&result);
-    return cmd_print(status, &text);
+    return code;
 }
 
 static int run(const cmd_line *line)
@@ -36,6 +58,9 @@ static const cmd_option options[] = {
      "where files are tried: the folder of future runs; the current one if not given"},
     {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds),
      "for all measurements, about; longer reductions are left out if they do not fit; 30 if not given"},
+    {"--platform", "FILE", CMD_TEXT, CMD_FIELD(platform),
+     "also measures how fast a node trains and adds, and writes a platform file for `convoy simulate`; it needs two "
+     "nodes"},
     CMD_OPTION_JSON("prints one JSON object, with medians and all nodes and ranks"),
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,

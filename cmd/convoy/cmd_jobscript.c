@@ -41,15 +41,14 @@ static int complain(const cmd_line *line, const char *option, const char *what)
     return CMD_EXIT_USAGE;
 }
 
-/* Makes a short name of letters, digits, '.', '_' and '-' which starts with a letter: all schedulers accept it. */
-static void make_name(const char *job, char *name, size_t room)
+void jobscript_make_name(const char *text, char *name, size_t room)
 {
     size_t n = 0;
-    if (!isalpha((unsigned char)job[0]))
+    if (!isalpha((unsigned char)text[0]))
         name[n++] = 'j';
-    for (; *job && n + 1 < room; job++)
+    for (; *text && n + 1 < room; text++)
         name[n++] =
-            (char)((isalnum((unsigned char)*job) && (unsigned char)*job < 128) || strchr("._-", *job) ? *job : '_');
+            (char)((isalnum((unsigned char)*text) && (unsigned char)*text < 128) || strchr("._-", *text) ? *text : '_');
     name[n] = '\0';
 }
 
@@ -60,21 +59,9 @@ static int is_ambiguous(const char *limit)
     return colon && !strchr(colon + 1, ':') && !strchr(limit, '-');
 }
 
-static int read_scheduler(const cmd_line *line, jobscript *s)
+static int read_scheduler(const cmd_line *line, const char *given, jobscript *s)
 {
-    const verb_options *o = line->options;
-    const int flag[] = {o->slurm, o->pbs, o->lsf, o->flux, o->sge};
-    const char *name = o->scheduler;
-    int given = name != NULL;
-    for (int i = 0; i < CMD_COUNT(schedulers); i++)
-        if (flag[i]) {
-            name = schedulers[i]->name;
-            given++;
-        }
-    if (given > 1)
-        return complain(line, "--scheduler", "is given more than once, expected one");
-    if (!name)
-        name = s->site.scheduler;
+    const char *name = given ? given : s->site.scheduler;
     if (!name)
         return complain(line, "--scheduler", "is missing: for which one; there is no site file that says it");
     for (int i = 0; i < CMD_COUNT(schedulers); i++)
@@ -167,18 +154,15 @@ static int read_limit(const char *time, const char *where, int64_t signal_s, job
     return 0;
 }
 
-static int read_request(const cmd_line *line, jobscript *s)
+int jobscript_read(const cmd_line *line, const jobscript_request *r, jobscript *s)
 {
-    const verb_options *o = line->options;
-    int code = read_scheduler(line, s);
+    int code = read_scheduler(line, r->scheduler, s);
     if (code)
         return code;
-    s->job_file = line->arg[0];
-    s->sets = &o->sets;
-    s->nodes = o->nodes ? o->nodes : s->site.nodes;
-    s->ppn = o->ppn ? o->ppn : s->site.ppn;
-    s->threads = o->threads ? o->threads : s->site.threads;
-    const char *time = o->time ? o->time : s->site.time;
+    s->nodes = r->nodes ? r->nodes : s->site.nodes;
+    s->ppn = r->ppn ? r->ppn : s->site.ppn;
+    s->threads = r->threads ? r->threads : s->site.threads;
+    const char *time = r->time ? r->time : s->site.time;
     if (!s->nodes || !s->ppn || !time)
         return complain(line, !s->nodes ? "--nodes" : !s->ppn ? "--ppn" : "--time", "is missing");
     if (s->scheduler->needs_threads && !s->threads)
@@ -188,16 +172,48 @@ static int read_request(const cmd_line *line, jobscript *s)
                   (long long)s->nodes, (long long)s->ppn, (long long)(s->nodes * s->ppn), INT32_MAX);
         return CMD_EXIT_USAGE;
     }
-    code = read_limit(time, o->time ? "--time" : "time of the site file", o->signal ? o->signal : s->site.signal_s, s);
-    code = code ? code : read_seeds(o->seeds, s);
-    code = code ? code : read_word("--account", o->account, &s->site.account);
-    code = code ? code : read_word("--queue", o->queue, &s->site.queue);
-    code = code ? code : read_word("--pe", o->pe, &s->site.parallel_environment);
+    code = read_limit(time, r->time ? "--time" : "time of the site file", r->signal ? r->signal : s->site.signal_s, s);
+    code = code ? code : read_word("--account", r->account, &s->site.account);
+    code = code ? code : read_word("--queue", r->queue, &s->site.queue);
+    code = code ? code : read_word("--pe", r->pe, &s->site.parallel_environment);
     if (!code && s->scheduler == &jobscript_sge && !s->site.parallel_environment)
         return complain(line, "--pe",
                         "is missing: SGE's parallel environment, as `qconf -spl` lists them (parallel_environment of "
                         "the site file)");
     return code ? code : jobscript_check_launcher(s);
+}
+
+/* --slurm and the like are short for --scheduler slurm. */
+static int find_scheduler(const cmd_line *line, const char **name_out)
+{
+    const verb_options *o = line->options;
+    const int flag[] = {o->slurm, o->pbs, o->lsf, o->flux, o->sge};
+    int given = o->scheduler != NULL;
+    *name_out = o->scheduler;
+    for (int i = 0; i < CMD_COUNT(schedulers); i++)
+        if (flag[i]) {
+            *name_out = schedulers[i]->name;
+            given++;
+        }
+    return given > 1 ? complain(line, "--scheduler", "is given more than once, expected one") : 0;
+}
+
+static int read_request(const cmd_line *line, jobscript *s)
+{
+    const verb_options *o = line->options;
+    jobscript_request r = {.time = o->time,
+                           .account = o->account,
+                           .queue = o->queue,
+                           .pe = o->pe,
+                           .nodes = o->nodes,
+                           .ppn = o->ppn,
+                           .threads = o->threads,
+                           .signal = o->signal};
+    s->job_file = line->arg[0];
+    s->sets = &o->sets;
+    int code = find_scheduler(line, &r.scheduler);
+    code = code ? code : jobscript_read(line, &r, s);
+    return code ? code : read_seeds(o->seeds, s);
 }
 
 static void warn_of_shares(const jobscript *s)
@@ -219,7 +235,7 @@ static int read_job(const verb_options *o, jobscript *s)
     const int code = cmd_outcome(cvy_run_read_job(&job, (int)(s->nodes * s->ppn), &s->job));
     if (code)
         return code;
-    make_name(s->job.name, s->name, sizeof s->name);
+    jobscript_make_name(s->job.name, s->name, sizeof s->name);
     if (o->out)
         snprintf(s->out, sizeof s->out, "%s", o->out);
     else

@@ -14,6 +14,12 @@
 
 struct jobscript_scheduler;
 
+/* What the command line asks for. NULL and 0: what the site file says. */
+typedef struct jobscript_request {
+    const char *scheduler, *time, *account, *queue, *pe;
+    int64_t nodes, ppn, threads, signal;
+} jobscript_request;
+
 /* What a script is written from: the command line, and for what it does not say the site file. */
 typedef struct jobscript {
     const struct jobscript_scheduler *scheduler;
@@ -23,7 +29,8 @@ typedef struct jobscript {
     cvy_site_about site;
     char name[64]; /* the job's name, as schedulers accept it */
     char out[512];
-    int64_t nodes, ppn, limit_s, signal_s;
+    int64_t nodes, ppn, limit_s;
+    int64_t signal_s;        /* before the limit; 0: the ranks get no signal, and no job follows by itself */
     int64_t threads;         /* 0: whole nodes, shared evenly */
     int64_t seed, last_seed; /* of a job array; 0: no array */
 } jobscript;
@@ -55,6 +62,14 @@ typedef struct jobscript_scheduler {
     void (*put_end)(const jobscript *s);
 } jobscript_scheduler;
 
+/* ---- cmd_jobscript.c ---- */
+
+/* Reads the request and the site file, which the caller opens with cmd_open_site(). Returns 0, or an exit code after a
+ * message. */
+int jobscript_read(const cmd_line *line, const jobscript_request *request, jobscript *s);
+/* Makes a short name of letters, digits, '.', '_' and '-' which starts with a letter: all schedulers accept it. */
+void jobscript_make_name(const char *text, char *name, size_t room);
+
 extern const jobscript_scheduler jobscript_slurm, jobscript_pbs, jobscript_lsf, jobscript_flux, jobscript_sge;
 
 /* ---- cmd_jobscript_parts.c ---- */
@@ -67,7 +82,14 @@ typedef struct jobscript_ending {
     int stopped, no_newer; /* exit codes: stopped with something new, and without */
 } jobscript_ending;
 
+/* Prints the script of a training. */
 void jobscript_put(const jobscript *s);
+/* Prints the parts of any script: directives and modules; and the checks that it is in a job that finds convoy and
+ * `file`. path: the shell variables and values that follow `set -u`, in pairs; NULL ends the list. */
+void jobscript_put_head(const jobscript *s);
+void jobscript_put_modules(const jobscript *s);
+void jobscript_put_paths(const char *const *path);
+void jobscript_put_place(const jobscript *s, const char *variable, const char *whose);
 /* Prints "<head>HH:MM:SS\n". */
 void jobscript_put_limit(const char *head, int64_t seconds);
 void jobscript_put_end(const jobscript_ending *ending);
@@ -83,5 +105,7 @@ static inline int jobscript_is_array(const jobscript *s)
 int jobscript_check_launcher(const jobscript *s);
 /* Prints the line that starts the ranks. */
 void jobscript_put_launch(const jobscript *s);
+/* Prints a script of the shell that is called as `launch -n RANKS COMMAND ..` and starts the ranks. */
+void jobscript_put_launcher(const jobscript *s);
 
 #endif

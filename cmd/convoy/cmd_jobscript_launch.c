@@ -133,3 +133,27 @@ void jobscript_put_launch(const jobscript *s)
     else
         put_mpiexec(s);
 }
+
+/* The number of ranks differs from call to call, so nodes and cores are not counted by rank. */
+void jobscript_put_launcher(const jobscript *s)
+{
+    const launcher_kind kind = kind_of(launcher_of(s));
+    printf("#!/bin/sh\n# Made by `convoy study --job-scripts`: launch -n RANKS COMMAND.. starts the ranks of a "
+           "measurement in a job of %lld nodes.\n",
+           (long long)s->nodes);
+    if (kind == MPIEXEC)
+        printf("export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none "
+               "HYDRA_BINDING=none\n");
+    printf("exec ");
+    cmd_put_word(launcher_of(s));
+    if (kind == SRUN)
+        printf(" --mpi=%s --cpu-bind=none --wait=60", s->site.mpi ? s->site.mpi : is_open_mpi() ? "pmix" : "pmi2");
+    else if (kind == FLUX)
+        printf(" run --nodes=%lld --exclusive", (long long)s->nodes);
+    else if (!s->scheduler->places)
+        printf(is_open_mpi() ? " --map-by ppr:%lld:node" : " -ppn %lld", (long long)s->ppn);
+    if (kind == FLUX && s->site.mpi)
+        printf(" -o pmi=%s", s->site.mpi);
+    put_options(s);
+    printf(" \"$@\"\n");
+}

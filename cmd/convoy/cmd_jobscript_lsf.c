@@ -29,8 +29,9 @@ static void put_head(const jobscript *s)
         printf("#BSUB -R \"affinity[core(%lld)]\"\n", (long long)s->threads);
     else
         printf("#BSUB -x\n");
-    printf("#BSUB -W %lld:%02lld\n#BSUB -wa USR1 -wt %lld\n#BSUB -Q 75\n#BSUB -r\n", (long long)(limit / 60),
-           (long long)(limit % 60), (long long)warning);
+    printf("#BSUB -W %lld:%02lld\n", (long long)(limit / 60), (long long)(limit % 60));
+    if (s->signal_s)
+        printf("#BSUB -wa USR1 -wt %lld\n#BSUB -Q 75\n#BSUB -r\n", (long long)warning);
 }
 
 static void put_before_run(const jobscript *s)

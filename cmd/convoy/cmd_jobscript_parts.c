@@ -63,7 +63,7 @@ static void put_end_time(const jobscript *s)
         printf("export CONVOY_JOB_END=\"$(($(date +%%s) + %lld))\"\n", (long long)s->limit_s);
 }
 
-static void put_modules(const jobscript *s)
+void jobscript_put_modules(const jobscript *s)
 {
     printf("\n# The MPI library that convoy was built with, and the folder of the command%s\n",
            s->site.modules ? "." : ":");
@@ -81,14 +81,21 @@ static void put_modules(const jobscript *s)
     }
 }
 
-static void put_names(const jobscript *s)
+void jobscript_put_paths(const char *const *path)
 {
     fputs("\nset -u\n", stdout);
-    put_path("job", s->job_file);
-    put_path("out", s->out);
+    for (; *path; path += 2)
+        put_path(path[0], path[1]);
     fputs("\nsay() { echo \"jobscript: $*\" >&2; }\n"
-          "die() { say \"$*\"; exit 1; }\n"
-          "last_set() {\n"
+          "die() { say \"$*\"; exit 1; }\n",
+          stdout);
+}
+
+static void put_names(const jobscript *s)
+{
+    const char *const path[] = {"job", s->job_file, "out", s->out, NULL};
+    jobscript_put_paths(path);
+    fputs("last_set() {\n"
           "    local last='' set\n"
           "    for set in \"$out\"/checkpoints/step-*; do\n"
           "        case ${set##*/step-} in *[!0-9]*) ;; *) last=${set##*/} ;; esac\n"
@@ -99,7 +106,7 @@ static void put_names(const jobscript *s)
 }
 
 /* If the script were started by hand, it would use other resources than its head requests. */
-static void put_checks(const jobscript *s)
+void jobscript_put_place(const jobscript *s, const char *variable, const char *whose)
 {
     if (s->scheduler->put_outside)
         s->scheduler->put_outside(s);
@@ -108,11 +115,17 @@ static void put_checks(const jobscript *s)
                s->scheduler->submit);
     if (s->scheduler->folder)
         printf("%s || exit 1\n", s->scheduler->folder);
-    fputs("command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the "
-          "head of this script\"\n"
-          "[ -f \"$job\" ] || die \"there is no $job in $PWD: submit this script in the folder in which the paths of "
-          "the job file begin\"\n",
-          stdout);
+    printf(
+        "command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the "
+        "head of this script\"\n"
+        "[ -e \"$%s\" ] || die \"there is no $%s in $PWD: submit this script in the folder in which the paths of "
+        "%s begin\"\n",
+        variable, variable, whose);
+}
+
+static void put_checks(const jobscript *s)
+{
+    jobscript_put_place(s, "job", "the job file");
     if (jobscript_is_array(s))
         printf("# This element of the job array trains with its number as seed, in a folder of its own.\n"
                "seed=%s\n"
@@ -172,6 +185,12 @@ void jobscript_put_end(const jobscript_ending *e)
            "exit $code\n");
 }
 
+void jobscript_put_head(const jobscript *s)
+{
+    s->scheduler->put_head(s);
+    put_site_directives(s);
+}
+
 void jobscript_put(const jobscript *s)
 {
     const jobscript_scheduler *c = s->scheduler;
@@ -179,10 +198,9 @@ void jobscript_put(const jobscript *s)
            "# Made by `convoy jobscript`. Submit it by `%s SCRIPT` in the folder in which the paths of the job file "
            "begin.\n",
            c->put_outside && jobscript_is_array(s) ? "bash" : c->submit);
-    c->put_head(s);
-    put_site_directives(s);
+    jobscript_put_head(s);
     put_end_time(s);
-    put_modules(s);
+    jobscript_put_modules(s);
     put_names(s);
     put_checks(s);
     put_words(s);

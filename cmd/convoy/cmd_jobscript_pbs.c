@@ -10,7 +10,7 @@
 
 static void put_head(const jobscript *s)
 {
-    printf("#PBS -N %s\n#PBS -j oe\n#PBS -r y\n", s->name);
+    printf("#PBS -N %s\n#PBS -j oe\n#PBS -r %c\n", s->name, s->signal_s ? 'y' : 'n');
     if (jobscript_is_array(s))
         printf("#PBS -J %lld-%lld\n", (long long)s->seed, (long long)s->last_seed);
     printf("#PBS -l select=%lld:ncpus=%lld:mpiprocs=%lld", (long long)s->nodes,

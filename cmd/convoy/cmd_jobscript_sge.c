@@ -21,7 +21,8 @@ static void put_head(const jobscript *s)
         printf("#$ -o %s-$JOB_ID.out\n", s->name);
     printf("#$ -pe %s %lld\n", s->site.parallel_environment, (long long)(s->nodes * s->ppn * s->threads));
     jobscript_put_limit("#$ -l h_rt=", s->limit_s);
-    printf("#$ -notify\n#$ -r y\n");
+    if (s->signal_s)
+        printf("#$ -notify\n#$ -r y\n");
 }
 
 static void put_before_run(const jobscript *s)

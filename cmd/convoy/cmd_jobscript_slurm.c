@@ -22,7 +22,8 @@ static void put_head(const jobscript *s)
     else
         printf("#SBATCH --exclusive\n");
     jobscript_put_limit("#SBATCH --time=", s->limit_s);
-    printf("#SBATCH --signal=USR1@%lld\n#SBATCH --requeue\n", (long long)s->signal_s);
+    if (s->signal_s)
+        printf("#SBATCH --signal=USR1@%lld\n#SBATCH --requeue\n", (long long)s->signal_s);
 }
 
 static void put_end_time(const jobscript *s)

@@ -28,7 +28,7 @@ static int compare_studies(const cmd_line *line, const char *path)
 
 static int compare(const cmd_line *line, const char *path)
 {
-    if (line->narg == 2 && has_file(line->arg[0], "results.jsonl") && has_file(line->arg[1], "results.jsonl"))
+    if (line->narg == 2 && has_file(line->arg[0], "study.yaml") && has_file(line->arg[1], "study.yaml"))
         return compare_studies(line, path);
     const cvy_status status = cvy_report_compare(line->arg, line->narg, path);
     if (status == CVY_OK)
@@ -36,9 +36,15 @@ static int compare(const cmd_line *line, const char *path)
     return cmd_outcome(status);
 }
 
-/* The pages of a folder: of a search, of an ensemble, which a search may be too, or of a run. */
+/* The pages of a folder: of a study, of a search, of an ensemble, which a search may be too, or of a run. */
 static int write_pages(const char *folder)
 {
+    if (has_file(folder, "study.yaml")) {
+        const cvy_status written = cvy_report_study(folder);
+        if (written == CVY_OK)
+            printf("the page is %s/report.html\n", folder);
+        return cmd_outcome(written);
+    }
     const int sweeps = has_file(folder, "sweep.json"), is_ensemble = has_file(folder, "ensemble.json");
     cvy_status status = CVY_OK;
     if (sweeps)

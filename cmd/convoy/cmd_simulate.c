@@ -95,6 +95,7 @@ static int read_options(cmd_simulation *s)
     s->is_measured = o->rate && strcmp(o->rate, "measured") == 0;
     if (!s->is_measured)
         code = code ? code : read_real("--rate", o->rate, 1e-9, &s->rate);
+    s->node_ranks = o->node_ranks > 0 ? o->node_ranks : 1;
     if (!code && s->noise >= 1)
         code = wrong("--noise", o->noise, "a share below 100%");
     if (!code && (o->step.batches.count > 1 || (o->step.batches.count && o->global_batch))) {
@@ -249,6 +250,38 @@ static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step 
     return 0;
 }
 
+/* The ranks of a node share its batch and its memory; a grid would need ranks that differ. */
+static int check_node_ranks(const cmd_simulation *s)
+{
+    const int64_t r = s->node_ranks, most = s->platform.cores / 2;
+    if (r > 1 && s->parts > 1)
+        cmd_error("--node-ranks %lld with a grid of pipeline, tensor or spatial parts: take one of them", (long long)r);
+    else if (r > most)
+        cmd_error("--node-ranks %lld, but a node has %lld cores: expected at most %lld, so that a rank has two",
+                  (long long)r, (long long)s->platform.cores, (long long)most);
+    else
+        return 0;
+    return CMD_EXIT_USAGE;
+}
+
+/* The batch of a rank; 0 after a message. */
+static int64_t share_batch(const cmd_simulation *s, int64_t batch)
+{
+    if (batch % s->node_ranks == 0)
+        return batch / s->node_ranks;
+    cmd_error("%lld samples on %lld ranks of a node, expected a multiple of them", (long long)batch,
+              (long long)s->node_ranks);
+    return 0;
+}
+
+/* The times of the kernels of a rank, if a node has several. */
+static int predict_rank(cmd_simulation *s, cvy_context *context, int64_t batch)
+{
+    struct node_step rank = {0};
+    const int64_t share = s->node_ranks > 1 ? share_batch(s, batch) : 0;
+    return s->node_ranks == 1 ? 0 : share == 0 ? CMD_EXIT_USAGE : predict_node(s, context, share, 0, &rank);
+}
+
 /* Finds the step of the local batch of the smallest number of ranks, and from it the scale. Then it does so for the
  * other local batches: all kernel times must be known before the simulation starts. */
 static int predict(cmd_simulation *s, cvy_context *context)
@@ -259,12 +292,15 @@ static int predict(cmd_simulation *s, cvy_context *context)
     const int64_t first = o->global_batch         ? (o->global_batch + shares - 1) / shares
                           : o->step.batches.count ? o->step.batches.at[0] * s->parts
                                                   : 0;
-    int code = predict_node(s, context, first, 0, &step);
+    int code = check_node_ranks(s);
+    code = code ? code : predict_node(s, context, first, 0, &step);
+    code = code ? code : predict_rank(s, context, (int64_t)step.batch);
     s->batch = o->global_batch ? o->global_batch : (int64_t)step.batch;
     for (int i = 0; !code && o->global_batch && i < s->nranks; i++) {
         const int64_t n = s->ranks[i] / s->parts, share = o->global_batch / n;
         for (int64_t b = share; !code && b <= share + (o->global_batch % n != 0); b++)
-            code = predict_node(s, context, b, 0, &other);
+            if ((code = predict_node(s, context, b, 0, &other)) == 0)
+                code = predict_rank(s, context, b);
     }
     return code ? code : find_scale(s, context, step);
 }
@@ -335,6 +371,8 @@ static const cmd_option options[] = {
     {"--batch", "N", CMD_NUMBERS, CMD_FIELD(step.batches),
      "batch of a node; the job's or the network's own if not given"},
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
+    {"--node-ranks", "R", CMD_NUMBER, CMD_FIELD(node_ranks),
+     "ranks of each node, which share its batch and add their gradients in its memory; 1 if not given"},
     {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise),
      "how much the time of a step varies by rank and step: standard deviation, such as 0.5%; 0 if not given"},
     {"--add", "BYTES/S", CMD_TEXT, CMD_FIELD(add),

@@ -15,7 +15,7 @@ typedef struct cmd_simulate_options {
     cmd_step step;
     cmd_sets sets;
     const char *platform, *ranks, *noise, *add, *overlap, *latency_factor, *bandwidth_factor, *rate;
-    int64_t global_batch;
+    int64_t global_batch, node_ranks;
     int blocking, json, verbose;
 } cmd_simulate_options;
 
@@ -35,7 +35,8 @@ typedef struct cmd_simulation {
     int64_t parts;                      /* their product: the ranks that share samples or layers */
     int64_t batch;                      /* of these ranks together; with --global-batch the global batch */
     int is_measured;                    /* --rate measured */
-    double scale, node_rate;            /* factor on kernel times; images/s of one node alone */
+    int64_t node_ranks;                 /* ranks of a node; one simulated rank stands for all of them */
+    double scale, node_rate;            /* factor on kernel times of a whole node; images/s of one node alone */
     double ideal_rate;                  /* the same with the job's micro-batches: % of ideal is relative to it */
     const char *rate_from;
 } cmd_simulation;

@@ -162,7 +162,8 @@ static void add_bench(const cmd_simulation *s, struct words *w, int64_t ranks)
         add_pair(w, "--model", s->network);
     add_pair(w, "--options", o->step.model_options);
     add(w, "--batch");
-    add_text(w, "%.0f", NULL, (double)(o->global_batch ? s->batch : s->batch * (ranks / s->parts)));
+    add_text(w, "%.0f", NULL,
+             (double)(o->global_batch ? s->batch : s->batch * (ranks / s->parts)) / (double)s->node_ranks);
     add_pair(w, "--threads", "1");
     add_pair(w, "--kernels", "clock");
     add(w, "--warmup");
@@ -173,7 +174,7 @@ static void add_bench(const cmd_simulation *s, struct words *w, int64_t ranks)
     for (int i = 0; i < o->sets.count; i++)
         add_pair(w, "--set", o->sets.word[i]);
     add(w, "--set");
-    add_text(w, "plan.clock_scale=%.12g", NULL, s->scale);
+    add_text(w, "plan.clock_scale=%.12g", NULL, s->scale * (double)s->node_ranks);
     add(w, "--set");
     add_text(w, "plan.clock_noise=%.12g", NULL, s->noise);
     if (o->overlap) {
@@ -285,8 +286,10 @@ int cmd_simulate_begin(const cmd_simulation *s)
     setenv("CONVOY_SIMULATED_ADD", number, 1);
     snprintf(number, sizeof number, "%.9g", s->platform.memory_bytes_per_s);
     setenv("CONVOY_SIMULATED_MEMORY", number, 1);
-    snprintf(number, sizeof number, "%lld", (long long)s->platform.cores);
+    snprintf(number, sizeof number, "%lld", (long long)(s->platform.cores / s->node_ranks));
     setenv("CONVOY_SIMULATED_CORES", number, 1);
+    snprintf(number, sizeof number, "%lld", (long long)s->node_ranks);
+    setenv("CONVOY_SIMULATED_RANKS", number, 1);
     pass_signals_on();
     return write_text(s, "platform.xml", s->platform.xml);
 }

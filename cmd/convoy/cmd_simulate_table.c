@@ -84,20 +84,23 @@ static void show_grid_head(const cmd_simulation *s)
 
 void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_result *r)
 {
-    const double ms = r->ms_mean, rate = 1e3 * (double)r->batch / ms;
+    const int64_t batch = r->batch * s->node_ranks;
+    const double ms = r->ms_mean, rate = 1e3 * (double)batch / ms;
     const double efficiency = 100 * rate / ((double)ranks * s->ideal_rate);
     if (s->options->json)
-        printf("{\"model\": \"%s\", \"ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, \"ms_mean\": %.9g, "
+        printf("{\"model\": \"%s\", \"ranks\": %lld, \"node_ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, "
+               "\"ms_mean\": %.9g, "
                "\"forward_ms\": %.9g, \"backward_ms\": %.9g, \"update_ms\": %.9g, \"communication_ms\": %.9g, "
                "\"imbalance_ms\": %.9g, \"other_ms\": %.9g, "
                "\"images_per_s\": %.9g, \"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
                " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
                "\"node_images_per_s\": %.9g, \"ideal_images_per_s\": %.9g",
-               s->model, (long long)ranks, (long long)r->batch, ms, ms, r->forward_ms, r->backward_ms, r->update_ms,
-               r->communication_ms, r->imbalance_ms, r->other_ms, rate, efficiency, r->exposed_comm_ms,
-               r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate, s->ideal_rate);
+               s->model, (long long)ranks, (long long)s->node_ranks, (long long)batch, ms, ms, r->forward_ms,
+               r->backward_ms, r->update_ms, r->communication_ms, r->imbalance_ms, r->other_ms, rate, efficiency,
+               r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate,
+               s->ideal_rate);
     else
-        printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)r->batch, ms,
+        printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)batch, ms,
                efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
     show_grid(s, r);
     printf("%s\n", s->options->json ? "}" : "");
@@ -117,6 +120,8 @@ void cmd_simulate_show_head(const cmd_simulation *s)
            s->options->global_batch ? "in all"
            : s->parts > 1           ? "for the nodes that share them"
                                     : "a node");
+    if (s->node_ranks > 1)
+        printf("each node has %lld ranks; a row counts nodes\n\n", (long long)s->node_ranks);
     printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
            "hidden", "slowest", "spread");
     show_grid_head(s);

@@ -16,11 +16,7 @@
 
 enum { PATH_ROOM = 4096 };
 
-typedef struct verb_options {
-    const char *out, *frameworks, *frameworks_folder;
-    cmd_sets data, only;
-    int quick, retry, quiet, only_report;
-} verb_options;
+typedef cmd_study_options verb_options; /* for the table of options */
 
 extern const char cmd_study_published[], cmd_study_node_throughput[], cmd_study_threads[], cmd_study_sp_mp_mn[],
     cmd_study_strong_scaling[], cmd_study_weak_scaling[], cmd_study_update_modes[], cmd_study_hybrid[],
@@ -152,8 +148,9 @@ static void print_end(const cvy_study_result *r, cvy_status status, const char *
     printf("%s/report.html shows them, results.csv and results.jsonl have the numbers\n", folder);
 }
 
-static int run_study(const verb_options *o, const char *name, const char *text, const char *folder)
+static int run_study(const cmd_line *line, const char *text, const char *folder)
 {
+    const verb_options *o = line->options;
     char self[PATH_ROOM], frameworks[PATH_ROOM];
     cvy_study_result result = {.size = sizeof result};
     if (!cmd_self(self, sizeof self)) {
@@ -164,7 +161,7 @@ static int run_study(const verb_options *o, const char *name, const char *text, 
     if (code)
         return code;
     const cvy_study_opts opts = {.size = sizeof opts,
-                                 .name = name,
+                                 .name = line->arg[0],
                                  .text = text,
                                  .out = folder,
                                  .frameworks = frameworks,
@@ -179,7 +176,11 @@ static int run_study(const verb_options *o, const char *name, const char *text, 
                                  .data = o->data.word,
                                  .ndata = o->data.count,
                                  .only_cases = o->only.word,
-                                 .nonly = o->only.count};
+                                 .nonly = o->only.count,
+                                 .nodes = o->nodes,
+                                 .ranks_per_node = o->ppn};
+    if (o->job_scripts)
+        return cmd_study_write_scripts(line, o, &opts);
     const cvy_status status = cvy_run_study(&opts, &result);
     if (status != CVY_OK && status != CVY_STOPPED)
         return cmd_outcome(status);
@@ -205,7 +206,7 @@ static int run(const cmd_line *line)
         snprintf(folder, sizeof folder, "%s", o->out);
     else
         cmd_name_folder("studies", line->arg[0], folder, sizeof folder);
-    code = code ? code : run_study(o, line->arg[0], text, folder);
+    code = code ? code : run_study(line, text, folder);
     free(owned);
     return code;
 }
@@ -222,6 +223,18 @@ static const cmd_option options[] = {
      "only cases with this value, such as ranks=64; may be given several times"},
     {"--quick", NULL, CMD_FLAG, CMD_FIELD(quick), "fewer values and repeats: minutes instead of hours"},
     {"--retry", NULL, CMD_FLAG, CMD_FIELD(retry), "makes measurements again that failed"},
+    {"--nodes", "N", CMD_NUMBER, CMD_FIELD(nodes),
+     "in a job of a batch system: measures only the cases that need N nodes with --ppn ranks each"},
+    {"--ppn", "P", CMD_NUMBER, CMD_FIELD(ppn), "the most ranks of a measurement on a node; 1 if not given"},
+    {"--job-scripts", NULL, CMD_FLAG, CMD_FIELD(job_scripts),
+     "measures nothing: writes a job script for each number of nodes, with --ppn and:"},
+    {"--scheduler", "slurm|pbs|lsf|flux|sge", CMD_CHOICE, CMD_FIELD(scheduler),
+     "whose script; that of the site file if not given"},
+    {"--time", "T", CMD_TEXT, CMD_FIELD(time), "limit of a job: HH:MM:SS, D-HH:MM:SS or minutes"},
+    {"--account", "A", CMD_TEXT, CMD_FIELD(account), "whom the time is charged to"},
+    {"--queue", "Q", CMD_TEXT, CMD_FIELD(queue), "the queue, or Slurm's partition"},
+    {"--pe", "NAME", CMD_TEXT, CMD_FIELD(pe), "SGE's parallel environment"},
+    {"--threads", "T", CMD_NUMBER, CMD_FIELD(threads), "cores of each rank, for a scheduler that counts cores (SGE)"},
     {"--report", NULL, CMD_FLAG, CMD_FIELD(only_report),
      "writes only the report again: the argument is the folder of a study"},
     {"--quiet", NULL, CMD_FLAG, CMD_FIELD(quiet), "no line for each measurement"},

@@ -5,6 +5,22 @@
 
 #include "cmd.h"
 
+typedef struct cmd_study_options {
+    const char *out, *frameworks, *frameworks_folder;
+    cmd_sets data, only;
+    int quick, retry, quiet, only_report;
+    int64_t nodes, ppn;
+    int job_scripts; /* what follows matters to them alone */
+    const char *scheduler, *time, *account, *queue, *pe;
+    int64_t threads;
+} cmd_study_options;
+
+/* ---- cmd_study_scripts.c ---- */
+/* Writes a job script for each number of nodes that the cases need into the folder of the study. Returns 0, or an exit
+ * code after a message. */
+int cmd_study_write_scripts(const cmd_line *line, const cmd_study_options *o, const cvy_study_opts *study);
+
+/* ---- cmd_study.c ---- */
 /* Finds the descriptions of frameworks beside this program, or takes the given folder. Returns 0, or an exit code after
  * a message. */
 int cmd_find_frameworks(const char *given, const char *self, char *path, size_t room);

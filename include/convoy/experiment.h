@@ -49,6 +49,11 @@ typedef struct cvy_study_opts {
      * experiment has no such axis is taken, too. */
     const char *const *only_cases;
     int nonly;
+    /** In a job of a batch system: its nodes, and the most ranks that a measurement has on a node. Only the cases that
+     * need so many nodes are measured. The results have a file of their own, results-nodes-N.jsonl, so that jobs may
+     * run at the same time, and nodes whose names differ only in digits count as one machine. 0: there is only this
+     * machine, and cases with more ranks times threads than cores are left out. */
+    int64_t nodes, ranks_per_node;
 } cvy_study_opts;
 CVY_SIZED_STRUCT(cvy_study_opts)
 
@@ -73,6 +78,17 @@ CVY_SIZED_STRUCT(cvy_study_result)
  * column, CVY_E_IO, CVY_E_MEMORY; CVY_STOPPED: *stop was set, and all results are saved.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_study_result *out);
+
+/**
+ * cvy_study_nodes - which numbers of nodes the cases of a study need
+ * @opts: as for cvy_run_study(), with ranks_per_node; nodes does not matter
+ * @nodes_out: [room] ascending; predictions need one node
+ * @count_out: how many numbers there are; if more than room, the first ones are written
+ *
+ * Collective: no. Errors: as those of cvy_run_study().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_study_nodes(const cvy_study_opts *opts, int64_t *nodes_out, int room,
+                                                  int *count_out);
 
 /**
  * cvy_report_study - write the report of a study

@@ -310,6 +310,9 @@ typedef struct cvy_doctor_opts {
     double seconds;
     /** A folder in which test files are written, with up to 64 MiB; NULL: the current one. Nothing is left in it. */
     const char *out;
+    /** Not 0: also measure how fast a node trains and adds, and write the platform file of these measurements, for
+     * `convoy simulate`. It takes ten seconds more, and needs two nodes. */
+    int platform;
 } cvy_doctor_opts;
 CVY_SIZED_STRUCT(cvy_doctor_opts)
 
@@ -419,6 +422,8 @@ typedef struct cvy_doctor_result {
     const char *const *finding;
     /** Private to the library. A size that ends before this field is refused. */
     void *owned;
+    /** The platform file, if it was asked for; else NULL. */
+    const char *platform;
 } cvy_doctor_result;
 CVY_SIZED_STRUCT(cvy_doctor_result)
 
@@ -430,8 +435,9 @@ CVY_SIZED_STRUCT(cvy_doctor_result)
  * Nodes, ranks, threads, cores and binding; the MPI library; clocks; the file system as rank 0 writes to it and all
  * ranks see it; latency and bandwidth of single messages within a node and between nodes; all-reduces from 1 KiB on by
  * every algorithm, checked and timed. A problem that was found is not a fault of the call, nor is a folder that cannot
- * be written. Allocates the largest all-reduce on each rank. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY,
- * CVY_E_COMM. After a fault the result is empty, or as it was if its size is refused.
+ * be written. Allocates the largest all-reduce on each rank. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (a
+ * platform of one node), CVY_E_MEMORY, CVY_E_COMM. After a fault the result is empty, or as it was if its size is
+ * refused.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts,
                                                  cvy_doctor_result *result_out);

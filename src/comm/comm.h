@@ -183,6 +183,7 @@ struct cvy_comm {
     int shares_nodes;           /* 1: at least one node has several ranks */
     char unshared[224];         /* after share() or alloc() has failed: the reason, the same on all ranks */
     int simulated_cores;        /* cores of a simulated node; 0: the node is real */
+    int simulated_ranks;        /* ranks of a simulated node, for all of which this one stands; else 0 */
     int pretended;              /* 1: the other ranks do not exist: pretend/comm_pretend.h */
     double simulated_copy_s;    /* of a simulated node: time to copy a byte */
     double simulated_move_s;    /* time to read or write a byte in memory, with all its cores */
@@ -194,6 +195,12 @@ struct cvy_comm {
 };
 
 enum { CVY_NO_COLOR = -1 };
+
+/* Whether gradients are summed over ranks, be they of one simulated node. */
+static inline int cvy_comm_sums(const cvy_comm *comm)
+{
+    return comm->nranks > 1 || comm->simulated_ranks > 1;
+}
 
 /* Whether this rank decides where rank 0 decides for all ranks. */
 static inline int cvy_comm_decides(const cvy_comm *comm)

@@ -82,6 +82,8 @@ typedef struct cvy_framework {
     const char *name, *summary, *install;
     int is_predicted;             /* its results are predictions */
     int needs_cores;              /* for all ranks and threads */
+    int64_t most_ranks;           /* that it can have; 0: any number */
+    int64_t ranks_per_node;       /* at most; 0: all ranks are on this machine */
     const char *folder, *program; /* of the adapters; convoy */
     cvy_study_paths paths;
     const char **command, **set, **arg, **ignores, **version; /* words, and ignores axes; NULL ends a list. {batch}
@@ -117,11 +119,17 @@ cvy_status cvy_study_scratch(cvy_pool *pool, const cvy_study_paths *paths, const
 cvy_status cvy_study_cases(const cvy_study_spec *spec, cvy_case **out, int *count_out);
 /* The value of an axis, or NULL. */
 const char *cvy_case_value(const cvy_case *c, const char *axis);
+/* The value of the axis `ranks`; 1 if it has none. */
+int64_t cvy_case_ranks(const cvy_case *c);
 
 /* ---- experiment_command.c ---- */
 /* Reads NAME.yaml of the folder, and asks for the version. */
 cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
                               const char *name, const volatile int *stop, cvy_framework *out);
+/* The ranks of a case on each node, or on the first ones. */
+int64_t cvy_framework_ranks_here(const cvy_framework *f, const cvy_case *c);
+/* The nodes that a case needs with so many ranks on each. */
+int64_t cvy_framework_nodes(const cvy_framework *f, const cvy_case *c, int64_t ranks_per_node);
 /* The words of the command that measures a case for this time, from 1, in pool; NULL ends the list. Variables of the
  * environment are words NAME=VALUE after `env`. CVY_E_UNSUPPORTED: the framework cannot be told the value of an axis.
  */
@@ -156,9 +164,13 @@ typedef struct cvy_study_results {
     cvy_study_result_line *line;
     int n, room;
 } cvy_study_results;
-/* Reads results.jsonl of a folder. A last line that is cut off, as by a kill, is left out and cut from the file. */
+/* The file of a folder for results; of a job with `nodes` nodes, or 0: of no job. */
+cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, int64_t nodes, char **out);
+/* Reads all such files of a folder. A last line that is cut off, as by a kill, is left out. */
 cvy_status cvy_study_results_read(cvy_pool *pool, const char *folder, cvy_study_results *out);
+/* Cuts such a line from the file. Only the process that appends to it may do so. */
+cvy_status cvy_study_results_mend(const char *path);
 /* Appends a line and makes it durable. */
-cvy_status cvy_study_results_add(const char *folder, const char *line);
+cvy_status cvy_study_results_add(const char *path, const char *line);
 
 #endif

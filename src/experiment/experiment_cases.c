@@ -85,3 +85,10 @@ const char *cvy_case_value(const cvy_case *c, const char *axis)
             return c->value[a];
     return NULL;
 }
+
+int64_t cvy_case_ranks(const cvy_case *c)
+{
+    const char *ranks = cvy_case_value(c, "ranks");
+    int64_t n = 1;
+    return ranks && cvy_text_int(ranks, &n) == CVY_OK && n > 0 ? n : 1;
+}

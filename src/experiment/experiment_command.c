@@ -24,6 +24,7 @@ typedef struct fields {
     const char *summary, *install;
     const cvy_tree *command, *set, *arg, *ignores, *version;
     int predicted, cores;
+    int64_t most_ranks;
 } fields;
 
 #define ROW(field) offsetof(fields, field)
@@ -36,6 +37,7 @@ static const cvy_option rows[] = {
     {"ignores", CVY_TYPE_TREE, ROW(ignores), "", "", "", "axes that do not matter to it"},
     {"predicted", CVY_TYPE_BOOL, ROW(predicted), "false", "", "", "whether results are predictions"},
     {"cores", CVY_TYPE_BOOL, ROW(cores), "true", "", "", "whether all ranks and threads need cores of this machine"},
+    {"most_ranks", CVY_TYPE_INT, ROW(most_ranks), "0", "0..", "", "cases with more ranks are left out; 0: none are"},
     {"version", CVY_TYPE_TREE, ROW(version), NULL, "", "", "the words of a command that prints the version"},
     {0},
 };
@@ -84,16 +86,25 @@ static int64_t batch_of_ranks(const cvy_case *c)
     return each && cvy_text_int(each, &n) == CVY_OK && (!ranks || cvy_text_int(ranks, &r) == CVY_OK) ? n * r : 0;
 }
 
+int64_t cvy_framework_nodes(const cvy_framework *f, const cvy_case *c, int64_t ranks_per_node)
+{
+    const int64_t each = CVY_MAX(ranks_per_node, 1);
+    return f->needs_cores ? (cvy_case_ranks(c) + each - 1) / each : 1;
+}
+
+int64_t cvy_framework_ranks_here(const cvy_framework *f, const cvy_case *c)
+{
+    const int64_t ranks = cvy_case_ranks(c);
+    return f->ranks_per_node > 0 ? CVY_MIN(ranks, f->ranks_per_node) : ranks;
+}
+
 static struct place place_of(const cvy_framework *f, const cvy_case *c)
 {
     struct place p = {.c = c, .paths = &f->paths, .program = f->program, .folder = f->folder};
     const char *python = getenv("CONVOY_PYTHON");
     p.python = python && *python ? python : "python3";
-    const char *ranks = c ? cvy_case_value(c, "ranks") : NULL;
-    int64_t n = 1;
-    if (ranks && cvy_text_int(ranks, &n) != CVY_OK)
-        n = 1;
-    snprintf(p.threads, sizeof p.threads, "%lld", (long long)CVY_MAX(cvy_machine_cores() / CVY_MAX(n, 1), 1));
+    const int64_t here = c ? cvy_framework_ranks_here(f, c) : 1;
+    snprintf(p.threads, sizeof p.threads, "%lld", (long long)CVY_MAX(cvy_machine_cores() / here, 1));
     snprintf(p.seconds, sizeof p.seconds, "%lld", (long long)(c ? c->of->seconds : 1));
     if (c && batch_of_ranks(c) > 0)
         snprintf(p.batch, sizeof p.batch, "%lld", (long long)batch_of_ranks(c));
@@ -338,7 +349,8 @@ cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *pr
                            .program = program,
                            .paths = *paths,
                            .is_predicted = f.predicted,
-                           .needs_cores = f.cores};
+                           .needs_cores = f.cores,
+                           .most_ranks = f.most_ranks};
     CVY_TRY(cvy_study_read_words(pool, path, "command", f.command, &out->command));
     CVY_TRY(cvy_study_read_words(pool, path, "set", f.set, &out->set));
     CVY_TRY(cvy_study_read_words(pool, path, "arg", f.arg, &out->arg));

@@ -6,6 +6,7 @@
  */
 #include "experiment/experiment_measure.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,16 @@ enum { PREPARE_S = 3600 };
 
 /* ---- the machine ---- */
 
+/* The nodes of a cluster have names such as node017: one job gets this one, another job that one. */
+static void drop_digits(char *name)
+{
+    char *to = name;
+    for (; *name; name++)
+        if (!isdigit((unsigned char)*name))
+            *to++ = *name;
+    *to = '\0';
+}
+
 static cvy_status know_machine(cvy_measurer *m)
 {
     struct utsname name;
@@ -30,6 +41,8 @@ static cvy_status know_machine(cvy_measurer *m)
     m->cores = cvy_machine_cores();
     CVY_CHECK(uname(&name) == 0, CVY_E_IO, "the system does not tell its name");
     snprintf(m->host, sizeof m->host, "%s", name.nodename);
+    if (m->nodes > 0)
+        drop_digits(m->host);
     snprintf(m->system, sizeof m->system, "%.60s %.60s", name.sysname, name.release);
     CVY_TRY(cvy_pool_printf(m->pool, &text, "%s|%d|%s", m->cpu, m->cores, m->host));
     snprintf(m->machine, sizeof m->machine, "%016llx", (unsigned long long)cvy_hash(text, strlen(text)));
@@ -74,6 +87,8 @@ cvy_status cvy_measurer_open(cvy_measurer *m)
 {
     m->result.size = sizeof m->result;
     CVY_TRY(know_machine(m));
+    CVY_TRY(cvy_study_results_path(m->pool, m->paths.out, m->nodes, &m->results));
+    CVY_TRY(cvy_study_results_mend(m->results));
     return know_results(m);
 }
 
@@ -106,6 +121,7 @@ cvy_status cvy_measurer_framework(cvy_measurer *m, const char *name, cvy_framewo
     CVY_CHECK(m->nframework < CVY_FRAMEWORKS_MAX, CVY_E_CONFIG, "more than %d frameworks", CVY_FRAMEWORKS_MAX);
     cvy_framework *f = &m->framework[m->nframework];
     CVY_TRY(cvy_framework_open(m->pool, m->frameworks, m->program, &m->paths, name, m->stop, f));
+    f->ranks_per_node = m->nodes > 0 ? m->ranks_per_node : 0;
     m->nframework++;
     if (f->found)
         cvy_measurer_say(m, "%s: %s", name, f->found);
@@ -134,10 +150,13 @@ static const char *find_object(char *text)
     return found;
 }
 
-/* The line that says most about a failure: the first one of convoy's errors, otherwise the last one. */
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* The line that says most about a failure: the first one of convoy's errors, otherwise the last one that Python calls
+ * an error, otherwise the last one with words. mpiexec frames its own words, which come last, with lines of dashes. */
 static const char *find_reason(char *text)
 {
-    const char *last = NULL;
+    const char *last = NULL, *last_error = NULL;
     for (char *at = text; at && *at;) {
         char *end = strchr(at, '\n');
         if (end)
@@ -145,10 +164,11 @@ static const char *find_reason(char *text)
         const char *error = strstr(at, "convoy: error: ");
         if (error)
             return error + strlen("convoy: error: ");
-        last = *at ? at : last;
+        last_error = strstr(at, "Error: ") ? at : last_error;
+        last = at[strcspn(at, LETTERS)] ? at : last;
         at = end ? end + 1 : NULL;
     }
-    return last;
+    return last_error ? last_error : last;
 }
 
 static void explain(const cvy_case *c, cvy_process_result *r, char *why, size_t room)
@@ -209,7 +229,7 @@ static cvy_status write_result(cvy_measurer *m, const cvy_framework *f, const cv
     cvy_json_close(&json, '}');
     cvy_status status = json.text.status;
     if (status == CVY_OK)
-        status = cvy_study_results_add(m->paths.out, json.text.data);
+        status = cvy_study_results_add(m->results, json.text.data);
     cvy_text_free(&json.text);
     return status;
 }
@@ -300,16 +320,18 @@ static cvy_status make(cvy_measurer *m, const cvy_framework *f, const cvy_case *
     return status;
 }
 
-/* Whether the ranks and threads of a case have a core each. */
+/* Whether the ranks and threads of a case have a core each, and are not too many for the framework. */
 static int fits(const cvy_measurer *m, const cvy_framework *f, const cvy_case *c)
 {
-    const char *ranks = cvy_case_value(c, "ranks"), *threads = cvy_case_value(c, "threads");
-    int64_t n = 1, t = 1;
-    if (c->of->oversubscribes || !f->needs_cores || (ranks && cvy_text_int(ranks, &n) != CVY_OK))
+    const char *threads = cvy_case_value(c, "threads");
+    int64_t t = 1;
+    if (f->most_ranks > 0 && cvy_case_ranks(c) > f->most_ranks)
+        return 0;
+    if (c->of->oversubscribes || !f->needs_cores)
         return 1;
     if (threads && cvy_text_int(threads, &t) != CVY_OK) /* all: the ranks share the cores */
         t = 1;
-    return n * t <= m->cores;
+    return cvy_framework_ranks_here(f, c) * t <= m->cores;
 }
 
 cvy_status cvy_measure_is_due(cvy_measurer *m, const cvy_case *c, int64_t repeat, int *out)

@@ -18,6 +18,8 @@ typedef struct cvy_measurer {
     cvy_study_paths paths;            /* paths.out: the folder */
     const char *frameworks, *program; /* as in cvy_study_opts */
     int retry;                        /* whether measurements that failed are made again */
+    int64_t nodes, ranks_per_node;    /* as in cvy_study_opts */
+    char *results;                    /* the path of the file for results */
     const volatile int *stop;
     void (*show)(void *user, const char *line);
     void *user;

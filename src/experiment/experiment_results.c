@@ -1,5 +1,7 @@
 /*
- * experiment_results.c: results.jsonl: a line for each measurement, appended as soon as there is one.
+ * experiment_results.c: results.jsonl: a line for each measurement, appended as soon as there is one. Each job of a
+ * batch system has a file of its own, because jobs run at the same time and file systems of clusters may mix the lines
+ * of two writers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,9 +13,13 @@
 #include "base/base_file.h"
 #include "experiment/experiment.h"
 
-static cvy_status results_path(cvy_pool *pool, const char *folder, char **out)
+#define NAME "results"
+#define ENDING ".jsonl"
+
+cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, int64_t nodes, char **out)
 {
-    return cvy_pool_printf(pool, out, "%s/results.jsonl", folder);
+    return nodes > 0 ? cvy_pool_printf(pool, out, "%s/" NAME "-nodes-%lld" ENDING, folder, (long long)nodes)
+                     : cvy_pool_printf(pool, out, "%s/" NAME ENDING, folder);
 }
 
 static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, size_t bytes, int number,
@@ -52,31 +58,15 @@ static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, 
     return CVY_OK;
 }
 
-static cvy_status cut_file(const char *path, size_t bytes)
+static cvy_status read_results(cvy_pool *pool, const char *path, cvy_study_results *out)
 {
-    const int fd = cvy_file_open(path, O_WRONLY, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written", path);
-    const cvy_status status = cvy_file_cut(fd, (int64_t)bytes, path);
-    close(fd);
-    return status;
-}
-
-cvy_status cvy_study_results_read(cvy_pool *pool, const char *folder, cvy_study_results *out)
-{
-    char *path = NULL, *data = NULL;
+    char *data = NULL;
     size_t bytes = 0, at = 0;
-    cvy_status status = CVY_OK;
-    *out = (cvy_study_results){0};
-    CVY_TRY(results_path(pool, folder, &path));
-    if (!cvy_file_exists(path))
-        return CVY_OK;
-    CVY_TRY(cvy_file_read(path, (size_t)1 << 30, &data, &bytes));
+    cvy_status status = cvy_file_read(path, (size_t)1 << 30, &data, &bytes);
     for (int number = 1; status == CVY_OK && at < bytes; number++) {
         const char *end = memchr(data + at, '\n', bytes - at);
-        if (!end) {
-            status = cut_file(path, at);
+        if (!end)
             break;
-        }
         const size_t length = (size_t)(end - data) - at;
         if (length > 0)
             status = read_line(pool, path, data + at, length, number, out);
@@ -86,11 +76,50 @@ cvy_status cvy_study_results_read(cvy_pool *pool, const char *folder, cvy_study_
     return status;
 }
 
-cvy_status cvy_study_results_add(const char *folder, const char *line)
+static int is_results(const char *name)
+{
+    const size_t n = strlen(name), head = strlen(NAME), tail = strlen(ENDING);
+    return n >= head + tail && strncmp(name, NAME, head) == 0 && strcmp(name + n - tail, ENDING) == 0 &&
+           (name[head] == '.' || name[head] == '-');
+}
+
+cvy_status cvy_study_results_read(cvy_pool *pool, const char *folder, cvy_study_results *out)
+{
+    char **name = NULL, *path = NULL;
+    int64_t n = 0;
+    *out = (cvy_study_results){0};
+    CVY_TRY(cvy_file_list(pool, folder, &name, &n));
+    for (int64_t i = 0; i < n; i++)
+        if (is_results(name[i])) {
+            CVY_TRY(cvy_pool_printf(pool, &path, "%s/%s", folder, name[i]));
+            CVY_TRY(read_results(pool, path, out));
+        }
+    return CVY_OK;
+}
+
+cvy_status cvy_study_results_mend(const char *path)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    if (!cvy_file_exists(path))
+        return CVY_OK;
+    CVY_TRY(cvy_file_read(path, (size_t)1 << 30, &data, &bytes));
+    size_t whole = bytes;
+    while (whole > 0 && data[whole - 1] != '\n')
+        whole--;
+    cvy_mem_free(&data);
+    if (whole == bytes)
+        return CVY_OK;
+    const int fd = cvy_file_open(path, O_WRONLY, 0);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written", path);
+    const cvy_status status = cvy_file_cut(fd, (int64_t)whole, path);
+    close(fd);
+    return status;
+}
+
+cvy_status cvy_study_results_add(const char *path, const char *line)
 {
     cvy_text text = {0};
-    char path[4096];
-    snprintf(path, sizeof path, "%s/results.jsonl", folder);
     const int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written", path);
     cvy_text_add(&text, "%s\n", line);

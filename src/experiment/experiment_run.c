@@ -115,6 +115,20 @@ static cvy_status choose_cases(struct study *s)
     return CVY_OK;
 }
 
+/* In a job of a batch system: leaves out the cases that need another number of nodes. */
+static cvy_status choose_nodes(struct study *s)
+{
+    cvy_framework *f = NULL;
+    int n = 0;
+    for (int i = 0; s->o.nodes > 0 && i < s->ncase; i++) {
+        CVY_TRY(cvy_measurer_framework(&s->m, cvy_case_value(&s->c[i], "framework"), &f));
+        if (cvy_framework_nodes(f, &s->c[i], s->o.ranks_per_node) == s->o.nodes)
+            s->c[n++] = s->c[i];
+    }
+    s->ncase = s->o.nodes > 0 ? n : s->ncase;
+    return CVY_OK;
+}
+
 /* ---- the folder ---- */
 
 /* A folder belongs to one study; with --quick or other frameworks it may grow. */
@@ -187,40 +201,103 @@ static cvy_status run_all(struct study *s)
     return CVY_OK;
 }
 
-static cvy_status run(struct study *s)
+/* What is to be measured, before the framework of each case is known. */
+static cvy_status list_cases(struct study *s)
 {
     CVY_TRY(cvy_study_read(s->pool, s->o.name, s->o.text, s->o.quick, &s->spec));
     CVY_TRY(choose_frameworks(s));
     CVY_TRY(cvy_study_cases(&s->spec, &s->c, &s->ncase));
-    CVY_TRY(choose_cases(s));
+    return choose_cases(s);
+}
+
+static cvy_status run(struct study *s)
+{
+    CVY_TRY(list_cases(s));
     CVY_TRY(keep_file(s));
     CVY_TRY(keep_published(s));
     CVY_TRY(cvy_measurer_open(&s->m));
+    CVY_TRY(choose_nodes(s));
     CVY_TRY(open_frameworks(s));
     CVY_TRY(prepare(s));
     return run_all(s);
 }
 
+static cvy_status open_study(const cvy_study_opts *opts, struct study *s)
+{
+    CVY_TRY(CVY_OPTS_READ(cvy_study_opts, opts, &s->o));
+    CVY_CHECK(s->o.name && s->o.text && s->o.out && s->o.frameworks && s->o.program, CVY_E_ARGUMENT,
+              "a study needs name, text, out, frameworks and program");
+    CVY_CHECK(s->o.nodes >= 0 && s->o.ranks_per_node >= 0, CVY_E_ARGUMENT,
+              "%lld nodes with %lld ranks each, expected none or more", (long long)s->o.nodes,
+              (long long)s->o.ranks_per_node);
+    s->o.ranks_per_node = CVY_MAX(s->o.ranks_per_node, 1);
+    CVY_TRY(cvy_pool_create(&s->pool));
+    s->m = (cvy_measurer){.pool = s->pool,
+                          .paths = {.out = s->o.out, .given = s->o.data, .ngiven = s->o.ndata},
+                          .frameworks = s->o.frameworks,
+                          .program = s->o.program,
+                          .retry = s->o.retry,
+                          .nodes = s->o.nodes,
+                          .ranks_per_node = s->o.ranks_per_node,
+                          .stop = s->o.stop,
+                          .show = s->o.show,
+                          .user = s->o.user};
+    return CVY_OK;
+}
+
+static void close_study(struct study *s)
+{
+    cvy_measurer_close(&s->m);
+    cvy_pool_destroy(&s->pool);
+}
+
 cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_study_result *out)
 {
     struct study s = {.ncase = 0};
-    CVY_TRY(CVY_OPTS_READ(cvy_study_opts, opts, &s.o));
     CVY_TRY(CVY_RESULT_CHECK(cvy_study_result, out));
-    CVY_CHECK(s.o.name && s.o.text && s.o.out && s.o.frameworks && s.o.program, CVY_E_ARGUMENT,
-              "a study needs name, text, out, frameworks and program");
-    CVY_TRY(cvy_pool_create(&s.pool));
-    s.m = (cvy_measurer){.pool = s.pool,
-                         .paths = {.out = s.o.out, .given = s.o.data, .ngiven = s.o.ndata},
-                         .frameworks = s.o.frameworks,
-                         .program = s.o.program,
-                         .retry = s.o.retry,
-                         .stop = s.o.stop,
-                         .show = s.o.show,
-                         .user = s.o.user};
+    CVY_TRY(open_study(opts, &s));
     const cvy_status status = run(&s);
     if (status == CVY_OK || status == CVY_STOPPED)
         cvy_result_write(out, &s.m.result, sizeof s.m.result);
-    cvy_measurer_close(&s.m);
-    cvy_pool_destroy(&s.pool);
+    close_study(&s);
+    return status;
+}
+
+/* ---- jobs of a batch system ---- */
+
+/* Puts a number that is not there yet in its place. */
+static void insert_number(int64_t *at, int room, int *n, int64_t number)
+{
+    int i = 0;
+    while (i < CVY_MIN(*n, room) && at[i] < number)
+        i++;
+    if (i < CVY_MIN(*n, room) && at[i] == number)
+        return;
+    for (int k = CVY_MIN(*n, room - 1); k > i; k--)
+        at[k] = at[k - 1];
+    if (i < room)
+        at[i] = number;
+    ++*n;
+}
+
+static cvy_status count_nodes(struct study *s, int64_t *nodes_out, int room, int *count_out)
+{
+    cvy_framework *f = NULL;
+    *count_out = 0;
+    CVY_TRY(list_cases(s));
+    for (int i = 0; i < s->ncase; i++) {
+        CVY_TRY(cvy_measurer_framework(&s->m, cvy_case_value(&s->c[i], "framework"), &f));
+        insert_number(nodes_out, room, count_out, cvy_framework_nodes(f, &s->c[i], s->o.ranks_per_node));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_study_nodes(const cvy_study_opts *opts, int64_t *nodes_out, int room, int *count_out)
+{
+    struct study s = {.ncase = 0};
+    CVY_CHECK(nodes_out && room > 0 && count_out, CVY_E_ARGUMENT, "a place for at least one number is needed");
+    CVY_TRY(open_study(opts, &s));
+    const cvy_status status = count_nodes(&s, nodes_out, room, count_out);
+    close_study(&s);
     return status;
 }

@@ -238,6 +238,7 @@ typedef struct cvy_plan {
                                        earlier; both share its feeds; NULL: none */
         int is_partitioned;  /* set before binding: each rank updates a part of the weights, which are in node-shared
                                 memory or (ZeRO-1) exchanged */
+        int simulated_parts; /* set before binding: so many ranks of a simulated node update a part each; 0: none */
         const void *barrier; /* after binding: shared memory of the barriers of the ranks; NULL: no barriers */
     } head;
     cvy_bucket_set *buckets;    /* ranges of the STEP region; binding connects them to the ranks */

@@ -50,6 +50,8 @@ static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, dou
     if (ms < 0 || isinf(ms))
         return fail_unknown(u, instr->call, plan->opts.threads);
     *seconds_out = 1e-3 * ms;
+    if (plan->head.simulated_parts > 1 && instr->call->node && instr->call->node->phase == CVY_PHASE_UPDATE)
+        *seconds_out /= plan->head.simulated_parts;
     return CVY_OK;
 }
 

@@ -136,6 +136,13 @@ static void count_shared(cvy_variable *v, void *arg)
     v->is_borrowed = 1;
 }
 
+/* Several ranks of a simulated node, for which one rank stands, would share weights as those of a real node do. */
+static int simulated_parts(const cvy_program *p, const cvy_plan *plan)
+{
+    const int shares = p->opts.share_weights && p->update.shape.shares_weights && p->update.shape.shares_memory;
+    return shares && plan->buckets->n > 0 && cvy_plan_can_part(plan) ? p->pipeline.grid.data->simulated_ranks : 0;
+}
+
 /* Weights that the ranks of a node update in parts exist once per node. Either all training steps of the program work
  * so, or none. */
 static cvy_status allocate_shared(cvy_program *p, int shared)
@@ -161,8 +168,10 @@ static cvy_status allocate_shared(cvy_program *p, int shared)
         p->vars->at[i]->is_borrowed = 0;
     for (int i = 0; i < p->ntask; i++) {
         cvy_plan *const plans[] = {p->task[i]->plan, p->task[i]->alternate};
-        for (int k = 0; k < CVY_COUNT(plans) && plans[k]; k++)
+        for (int k = 0; k < CVY_COUNT(plans) && plans[k]; k++) {
+            plans[k]->head.simulated_parts = simulated_parts(p, plans[k]);
             plans[k]->head.is_partitioned = (p->memory.node_shared || plans[k]->opts.zero1) && plans[k]->buckets->n > 0;
+        }
     }
     return CVY_OK;
 }

@@ -117,21 +117,22 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
     cvy_program_set_groups(p, s);
     if (s->training)
         CVY_TRY(cvy_program_check_groups(p, s));
-    cvy_pass_run run = {.graph = g,
-                        .off = p->opts.passes_off,
-                        .training = s->training,
-                        .short_of_memory = p->memory.is_short,
-                        .loss = losses,
-                        .nloss = s->nloss,
-                        .trains = s->train.trains ? cvy_program_trains : NULL,
-                        .trains_user = s->train.trains,
-                        .stages = p->pipeline.of_layer.count > 0 ? &stages : NULL,
-                        .split_over = p->pipeline.grid.length[CVY_AXIS_TENSOR] > 1 ? CVY_AXIS_BIT(CVY_AXIS_TENSOR) : 0,
-                        .reduce = {.nranks = p->update.shape.comm->nranks,
-                                   .bucket_bytes = (size_t)p->opts.bucket_bytes,
-                                   .cost = p->reduce.cost,
-                                   .apart = p->update.shape.halves},
-                        .optimise = p->update.shape.no_update ? NULL : &s->train.optimise};
+    cvy_pass_run run = {
+        .graph = g,
+        .off = p->opts.passes_off,
+        .training = s->training,
+        .short_of_memory = p->memory.is_short,
+        .loss = losses,
+        .nloss = s->nloss,
+        .trains = s->train.trains ? cvy_program_trains : NULL,
+        .trains_user = s->train.trains,
+        .stages = p->pipeline.of_layer.count > 0 ? &stages : NULL,
+        .split_over = p->pipeline.grid.length[CVY_AXIS_TENSOR] > 1 ? CVY_AXIS_BIT(CVY_AXIS_TENSOR) : 0,
+        .reduce = {.nranks = CVY_MAX(p->update.shape.comm->nranks, p->update.shape.comm->simulated_ranks),
+                   .bucket_bytes = (size_t)p->opts.bucket_bytes,
+                   .cost = p->reduce.cost,
+                   .apart = p->update.shape.halves},
+        .optimise = p->update.shape.no_update ? NULL : &s->train.optimise};
     CVY_TRY(cvy_passes_run(&run));
     s->recomputed = p->memory.is_short ? run.recomputed : s->recomputed;
     return CVY_OK;

@@ -67,7 +67,7 @@ cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy
         b->host = set->copies ? set->copies + b->offset : b->data;
         b->part = (cvy_part){0, cvy_bucket_elems(b)};
         CVY_TRY(choose_comms(set, comm, i));
-        if (b->comm->nranks > 1 && !set->exchange)
+        if (cvy_comm_sums(b->comm) && !set->exchange)
             CVY_TRY(make_request(b->comm, opts, b));
         if (b->then_over)
             CVY_TRY(b->then_over->reduce->create(b->then_over, opts, b->host, cvy_bucket_elems(b), b->dtype, NULL,

@@ -112,6 +112,20 @@ if [ "$CONVOY_SANITIZE" != ON ]; then
     grep -q '^clock: goes back' log && grep -q 'the monotonic clock of .* (rank 0) went back, [1-9][0-9]* times' log || fail "a clock that goes back is not seen: $(cat log)"
 fi
 
+# A platform file, which `convoy simulate` takes. It needs two nodes.
+$MPIEXEC_N 2 "$CONVOY" doctor --max 64KiB --seconds 3 --platform here.yaml >log 2>&1 && fail "a platform of one node"
+grep -q 'a platform is measured between two nodes or more' log || fail "one node: $(cat log)"
+if [ "$CONVOY_SANITIZE" != ON ]; then
+    CONVOY_NODE_RANKS=1 $MPIEXEC_N 2 "$CONVOY" doctor --max 64KiB --seconds 3 --platform here.yaml >log 2>err || fail "no platform: $(cat log err)"
+    for key in bandwidth latency add memory cores gflop_per_s; do
+        grep -q "^$key: [1-9][0-9.e+-]*\$" here.yaml || grep -q "^$key: 0\.[0-9]*[1-9]" here.yaml || fail "here.yaml lacks $key: $(cat here.yaml)"
+    done
+    grep -q '^rates: {resnet-50: [0-9.]*}$' here.yaml || fail "here.yaml has no rate: $(cat here.yaml)"
+    if [ -e "$CONVOY-sim" ] && command -v smpirun >/dev/null; then
+        CONVOY_WISDOM="$work/wisdom.json" "$CONVOY" simulate lenet --batch 8 --platform here.yaml --ranks 4 --planning measure >log 2>&1 || fail "simulate does not take here.yaml: $(cat log here.yaml)"
+    fi
+fi
+
 "$CONVOY" doctor --max many >log 2>&1 && fail "--max many is accepted"
 grep -q "the largest all-reduce is 'many', expected a number of bytes" log || fail "--max is not named: $(cat log)"
 exit $failed

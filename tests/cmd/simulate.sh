@@ -145,12 +145,24 @@ grep -q '"pipeline": 2, "micro_batches": 4, "tensor": 1, "spatial": \[1, 2, 1\],
 grid --ranks 8 --batch 4 --set 'parallel={pipeline: 2, spatial: [1, 2]}' --set train.accumulate=4 >again 2>err
 cmp -s hybrid again || fail "the same simulation of a grid differs: $(diff hybrid again)"
 
+# Two ranks a node share the batch: each computes half of it with half of the cores. They add 64000 bytes of gradients in
+# the node's memory, which moves 3 GB/s here: twice read and once written.
+"$CONVOY" simulate job.yaml --json --platform slow.yaml --ranks 1,2 --node-ranks 2 --blocking --planning measure >shared 2>err || fail "two ranks a node: $(cat err)"
+head -1 shared >shared1 && tail -1 shared >shared2
+grep -q '"ranks": 2, "node_ranks": 2, "batch": 16,' shared2 || fail "two ranks a node: $(cat shared)"
+awk -v a="$(value step_ms shared1)" -v u="$(value exposed_comm_ms shared1)" 'BEGIN { exit !(a > 0 && u > 0.06 && u < 0.07) }' || fail "the sum of a node: $(cat shared1)"
+near shared2 exposed_comm_ms 72 0.04
+parts_add_up shared2
+
 refused() { # MESSAGE ARGUMENTS
     message=$1; shift
     simulate "$@" >out 2>err && fail "accepted: $*"
     grep -q "$message" err || fail "$*: the message does not have '$message': $(cat err)"
 }
 refused "there is no platform 'stampede'" --platform stampede
+refused "expected at most 8, so that a rank has two" --platform slow.yaml --ranks 2 --node-ranks 16
+refused "8 samples on 3 ranks of a node, expected a multiple" --platform slow.yaml --ranks 2 --node-ranks 3
+refused "with a grid of pipeline" --platform slow.yaml --ranks 2 --node-ranks 2 --set parallel.pipeline=2
 refused "\-\-ranks is '0'" --ranks 0
 refused "\-\-ranks is '4..2'" --ranks 4..2
 refused "the platform has 16 nodes" --platform slow.yaml --ranks 32

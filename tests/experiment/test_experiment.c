@@ -141,23 +141,27 @@ static void test_results(void)
     static const char good[] = "{\"key\": \"a b=1\", \"repeat\": 1, \"experiment\": \"a\", \"case\": {\"b\": \"1\"}, "
                                "\"machine\": \"m\", \"result\": {\"images_per_s\": 5}}";
     cvy_study_results r;
-    char *path = NULL, *data = NULL;
+    char *path = NULL, *job = NULL, *data = NULL;
     size_t bytes = 0;
     EXPECT_OK(cvy_study_results_read(pool, folder, &r));
     EXPECT(r.n == 0);
-    EXPECT_OK(cvy_study_results_add(folder, good));
-    EXPECT_OK(cvy_study_results_add(folder, good));
-    EXPECT_OK(cvy_pool_printf(pool, &path, "%s/results.jsonl", folder));
+    EXPECT_OK(cvy_study_results_path(pool, folder, 0, &path));
+    EXPECT_OK(cvy_study_results_add(path, good));
+    EXPECT_OK(cvy_study_results_add(path, good));
     EXPECT_OK(cvy_file_read(path, 1 << 20, &data, &bytes));
     FILE *file = fopen(path, "w");
     EXPECT(file && fwrite(data, 1, bytes - 10, file) == bytes - 10 && fclose(file) == 0);
     cvy_mem_free(&data);
     EXPECT_OK(cvy_study_results_read(pool, folder, &r));
     EXPECT(r.n == 1 && cvy_tree_real_at(r.line[0].result, "images_per_s") == 5);
-    EXPECT_OK(cvy_study_results_add(folder, good));
+    EXPECT_OK(cvy_study_results_mend(path));
+    EXPECT_OK(cvy_study_results_add(path, good));
+    EXPECT_OK(cvy_study_results_path(pool, folder, 4, &job)); /* each job of a batch system has a file */
+    EXPECT(strstr(job, "results-nodes-4.jsonl") != NULL);
+    EXPECT_OK(cvy_study_results_add(job, good));
     EXPECT_OK(cvy_study_results_read(pool, folder, &r));
-    EXPECT(r.n == 2);
-    EXPECT_OK(cvy_study_results_add(folder, "{\"key\": 3}"));
+    EXPECT(r.n == 3);
+    EXPECT_OK(cvy_study_results_add(path, "{\"key\": 3}"));
     EXPECT_FAULT(cvy_study_results_read(pool, folder, &r), CVY_E_FORMAT, "results.jsonl, line 3");
 }
 

@@ -285,8 +285,8 @@ static cvy_status find_node(cvy_comm *comm)
     return CVY_OK;
 }
 
-/* In a simulation each rank is a node. The user's communicator itself is used: SMPI would take minutes to duplicate or
- * to split it with a thousand ranks. */
+/* In a simulation each rank stands for a node. The user's communicator itself is used: SMPI would take minutes to
+ * duplicate or to split it with a thousand ranks. */
 static cvy_status start_simulated(cvy_comm *comm, MPI_Comm user)
 {
     cvy_mpi *mpi = cvy_mpi_of(comm);
@@ -304,6 +304,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     cvy_mpi *mpi = cvy_mpi_of(comm);
     cvy_simulated_begin(mpi, CVY_SLOT_BYTES);
     comm->simulated_cores = cvy_simulated_cores(mpi);
+    comm->simulated_ranks = mpi->simulated.ranks;
     comm->simulated_copy_s = mpi->simulated.add_s;
     comm->simulated_move_s = mpi->simulated.move_s;
     if (mpi->simulated.folded)

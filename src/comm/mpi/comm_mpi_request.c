@@ -57,6 +57,7 @@ static cvy_status request_create(cvy_comm *comm, const cvy_allreduce_opts *opts,
     const cvy_group_range range = {data, count, dtype, wire};
     cvy_request *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    r->bytes = (size_t)count * cvy_dtype_bytes(dtype);
     return finish(comm, r, choose(comm, opts, &range, part_out, r), out);
 }
 
@@ -93,6 +94,7 @@ static cvy_status request_start(cvy_request *r)
         cvy_progress_thread_start(r->thread, r);
         return CVY_OK;
     }
+    cvy_simulated_sum_node(cvy_mpi_of(r->comm), r->bytes);
     cvy_mpi_lock(cvy_mpi_of(r->comm));
     const cvy_status status = cvy_mpi_request_start_now(r);
     cvy_mpi_unlock(cvy_mpi_of(r->comm));

@@ -16,6 +16,7 @@ struct cvy_request {
     atomic_int state;
     cvy_comm *comm;
     int64_t sent_bytes; /* each time it runs */
+    size_t bytes;       /* of the range that is added */
 };
 /* Called by the thread that may call MPI now (comm_mpi_thread.h). */
 cvy_status cvy_mpi_request_start_now(cvy_request *r);

@@ -46,6 +46,7 @@ void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
         mpi->simulated.folded = root->folded;
         mpi->simulated.add_s = root->add_s;
         mpi->simulated.move_s = root->move_s;
+        mpi->simulated.ranks = root->ranks;
         mpi->simulated.next = root->next;
         root->next = mpi;
         return;
@@ -53,9 +54,18 @@ void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
     mpi->simulated.folded = SMPI_SHARED_MALLOC(bytes);
     mpi->simulated.add_s = 1 / rate_of("CONVOY_SIMULATED_ADD", ADD_BYTES_PER_S);
     mpi->simulated.move_s = 1 / rate_of("CONVOY_SIMULATED_MEMORY", MOVE_BYTES_PER_S);
+    mpi->simulated.ranks = (int)CVY_MIN(rate_of("CONVOY_SIMULATED_RANKS", 1), 1 << 20);
 #else
     (void)mpi, (void)bytes;
 #endif
+}
+
+/* In a node's shared memory each rank adds a part of the bytes: together they read what each of them has written, and
+ * write the sums once. */
+void cvy_simulated_sum_node(const cvy_mpi *mpi, size_t bytes)
+{
+    if (mpi->simulated.ranks > 1)
+        cvy_clock_sleep((double)bytes * (mpi->simulated.ranks + 1) * mpi->simulated.move_s);
 }
 
 int cvy_simulated_cores(const cvy_mpi *mpi)

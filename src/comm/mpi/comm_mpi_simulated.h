@@ -14,6 +14,7 @@ typedef struct cvy_simulated {
     void *folded;         /* one buffer for all messages, whose contents do not matter; NULL: MPI is not a simulator */
     double add_s;         /* time to add a byte */
     double move_s;        /* time to read or write a byte in memory */
+    int ranks;            /* of a node; this one stands for all of them */
     MPI_Request tick;     /* a message from this rank to itself */
     struct cvy_mpi *next; /* from the root on: the list of all communicators that were split from it */
     /* Of a root: the requests of all messages under way on any of these communicators, and room for those of reductions
@@ -34,6 +35,8 @@ void cvy_simulated_forget(struct cvy_mpi *mpi, const MPI_Request *request);
 /* Waits until any message or transfer of this rank is done, on whatever communicator. Its request becomes
  * MPI_REQUEST_NULL. */
 cvy_status cvy_simulated_wait_any(struct cvy_mpi *mpi);
+/* Lets the time pass in which the ranks of a node add so many bytes of each of them. */
+void cvy_simulated_sum_node(const struct cvy_mpi *mpi, size_t bytes);
 /* Cores of a simulated node; 0: MPI is not a simulator. */
 int cvy_simulated_cores(const struct cvy_mpi *mpi);
 /* Sends a message from this rank to itself and stores the receive in simulated.tick. A rank that waits for this message

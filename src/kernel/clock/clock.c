@@ -15,8 +15,10 @@
 static void begin_step(cvy_clock *c)
 {
     const cvy_rng rng = cvy_rng_make(c->seed, "clock", (uint64_t)c->rank, c->step++);
-    const double noise = c->noise > 0 ? c->noise * cvy_rng_normal(&rng, 0) : 0;
-    c->factor = c->scale * CVY_MAX(1 + noise, 0.0);
+    double noise = c->noise > 0 ? cvy_rng_normal(&rng, 0) : 0;
+    for (int i = 1; c->noise > 0 && i < c->ranks; i++)
+        noise = CVY_MAX(noise, cvy_rng_normal(&rng, (uint64_t)i));
+    c->factor = c->scale * CVY_MAX(1 + c->noise * noise, 0.0);
     c->owed_s = CVY_MAX(c->owed_s, -SLEEP_LEAST_S); /* a delay in one step does not make the next step shorter */
 }
 

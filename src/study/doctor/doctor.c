@@ -261,6 +261,7 @@ static cvy_status read_opts(const cvy_doctor_opts *opts, cvy_doctor *d)
     cvy_doctor_opts o;
     CVY_TRY(CVY_OPTS_READ(cvy_doctor_opts, opts, &o));
     d->seconds = o.seconds > 0 ? o.seconds : SECONDS_DEFAULT;
+    d->wants_platform = o.platform;
     d->files.folder = o.out && *o.out ? o.out : ".";
     if (cvy_text_int(o.max ? o.max : MAX_DEFAULT, &d->max_bytes) != CVY_OK || d->max_bytes < 1024)
         CVY_FAIL(CVY_E_ARGUMENT,
@@ -274,6 +275,8 @@ static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
     const cvy_cores_use begin = cvy_cores_use_now();
     CVY_TRY(cvy_comm_agree(d->context->comm, read_opts(opts, d)));
     CVY_TRY(gather_topology(d));
+    if (d->wants_platform)
+        CVY_TRY(cvy_doctor_measure_platform(d));
     CVY_TRY(cvy_doctor_measure_files(d));
     CVY_TRY(cvy_doctor_measure_messages(d));
     CVY_TRY(cvy_doctor_measure_reductions(d));

@@ -5,6 +5,7 @@
  *   doctor_clock.c   clocks: whether they go forward, and whether those of the nodes agree
  *   doctor_files.c   the file system that a run would write to
  *   doctor_reductions.c    the network: all-reduces by each method, and single messages
+ *   doctor_platform.c      what `convoy simulate` needs to know of the machine
  *   doctor_print.c   the result as text, for people and as JSON
  *   doctor_result.c  the result as a struct
  *
@@ -77,6 +78,7 @@ typedef struct cvy_doctor {
     cvy_pool *pool;
     int64_t max_bytes;
     double seconds, begin_s;
+    int wants_platform;
     cvy_comm_about about;
     cvy_rank_topology *topology;
     cvy_doctor_rank *rank;
@@ -95,6 +97,10 @@ typedef struct cvy_doctor {
      * nodes */
     double *hop_s;
     int64_t hop_bytes;
+    struct { /* of a node */
+        int is_measured;
+        double images_per_s, gflop_per_s, memory_bytes_per_s, add_bytes_per_s;
+    } platform;
     char *finding[CVY_DOCTOR_FINDINGS];
     int nfinding;
 } cvy_doctor;
@@ -105,6 +111,8 @@ cvy_status cvy_doctor_measure_reductions(cvy_doctor *d);
 /* Call it after all other measurements, because it checks whether a clock was set meanwhile. */
 cvy_status cvy_doctor_measure_clock(cvy_doctor *d);
 cvy_status cvy_doctor_measure_files(cvy_doctor *d);
+/* Only if it is asked for. CVY_E_CONFIG: there is one node. */
+cvy_status cvy_doctor_measure_platform(cvy_doctor *d);
 /* The index of the fastest method in a row. */
 int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size);
 
@@ -118,5 +126,7 @@ cvy_status cvy_doctor_result_make(const cvy_doctor *d, cvy_pool **pool_take, cvy
 const char *cvy_doctor_memory_text(const cvy_doctor *d);
 cvy_status cvy_doctor_print_table(const cvy_doctor *d, char **text_out);
 cvy_status cvy_doctor_print_json(const cvy_doctor *d, char **text_out);
+/* The platform file. */
+cvy_status cvy_doctor_print_platform(const cvy_doctor *d, char **text_out);
 
 #endif

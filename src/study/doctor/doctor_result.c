@@ -16,7 +16,7 @@
 
 struct owned {
     cvy_pool *pool;
-    char *json, *lines;
+    char *json, *lines, *platform;
 };
 
 /* ---- filling ---- */
@@ -160,6 +160,7 @@ static void release_owned(struct owned **owned)
         return;
     cvy_mem_free(&(*owned)->json);
     cvy_mem_free(&(*owned)->lines);
+    cvy_mem_free(&(*owned)->platform);
     cvy_pool_destroy(&(*owned)->pool);
     cvy_mem_free(owned);
 }
@@ -175,6 +176,8 @@ cvy_status cvy_doctor_result_make(const cvy_doctor *d, cvy_pool **pool_take, cvy
         status = cvy_doctor_print_json(d, &owned->json);
     if (status == CVY_OK)
         status = cvy_doctor_print_table(d, &owned->lines);
+    if (status == CVY_OK && d->platform.is_measured)
+        status = cvy_doctor_print_platform(d, &owned->platform);
     if (status != CVY_OK) {
         release_owned(&owned);
         return status;
@@ -182,6 +185,7 @@ cvy_status cvy_doctor_result_make(const cvy_doctor *d, cvy_pool **pool_take, cvy
     owned->pool = *pool_take;
     *pool_take = NULL;
     own.owned = owned;
+    own.platform = owned->platform;
     cvy_result_write(given, &own, sizeof own);
     return CVY_OK;
 }
