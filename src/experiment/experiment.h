@@ -81,6 +81,7 @@ typedef struct cvy_study_paths {
 typedef struct cvy_framework {
     const char *name, *summary, *install;
     int is_predicted;             /* its results are predictions */
+    int is_exact;                 /* a case has the same result each time */
     int needs_cores;              /* for all ranks and threads */
     int64_t most_ranks;           /* that it can have; 0: any number */
     int64_t ranks_per_node;       /* at most; 0: all ranks are on this machine */

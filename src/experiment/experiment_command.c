@@ -23,7 +23,7 @@ enum { WORD_BYTES = 4096 };
 typedef struct fields {
     const char *summary, *install;
     const cvy_tree *command, *set, *arg, *ignores, *version;
-    int predicted, cores;
+    int predicted, exact, cores;
     int64_t most_ranks;
 } fields;
 
@@ -36,6 +36,8 @@ static const cvy_option rows[] = {
     {"arg", CVY_TYPE_TREE, ROW(arg), "", "", "", "words that pass on an option of the command, with {key} and {value}"},
     {"ignores", CVY_TYPE_TREE, ROW(ignores), "", "", "", "axes that do not matter to it"},
     {"predicted", CVY_TYPE_BOOL, ROW(predicted), "false", "", "", "whether results are predictions"},
+    {"exact", CVY_TYPE_BOOL, ROW(exact), "false", "", "",
+     "whether a case has the same result each time: it is measured once"},
     {"cores", CVY_TYPE_BOOL, ROW(cores), "true", "", "", "whether all ranks and threads need cores of this machine"},
     {"most_ranks", CVY_TYPE_INT, ROW(most_ranks), "0", "0..", "", "cases with more ranks are left out; 0: none are"},
     {"version", CVY_TYPE_TREE, ROW(version), NULL, "", "", "the words of a command that prints the version"},
@@ -349,6 +351,7 @@ cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *pr
                            .program = program,
                            .paths = *paths,
                            .is_predicted = f.predicted,
+                           .is_exact = f.exact,
                            .needs_cores = f.cores,
                            .most_ranks = f.most_ranks};
     CVY_TRY(cvy_study_read_words(pool, path, "command", f.command, &out->command));

@@ -340,7 +340,7 @@ cvy_status cvy_measure_is_due(cvy_measurer *m, const cvy_case *c, int64_t repeat
     cvy_framework *f = NULL;
     CVY_TRY(find_result(m, c, repeat, &there));
     CVY_TRY(cvy_measurer_framework(m, cvy_case_value(c, "framework"), &f));
-    *out = !there && f->found && fits(m, f, c);
+    *out = !there && f->found && fits(m, f, c) && !(f->is_exact && repeat > 1);
     return CVY_OK;
 }
 
@@ -349,13 +349,15 @@ cvy_status cvy_measure(cvy_measurer *m, const cvy_case *c, int64_t repeat, const
     const cvy_study_result_line *there = NULL;
     const cvy_tree *result = NULL;
     cvy_framework *f = NULL;
+    CVY_TRY(cvy_measurer_framework(m, cvy_case_value(c, "framework"), &f));
+    if (f->is_exact && repeat > 1)
+        return CVY_OK;
     m->result.total++;
     CVY_TRY(find_result(m, c, repeat, &there));
     m->result.earlier += there != NULL;
     if (there) {
         result = there->result;
     } else {
-        CVY_TRY(cvy_measurer_framework(m, cvy_case_value(c, "framework"), &f));
         if (m->stop && *m->stop)
             return CVY_STOPPED;
         if (f->found && fits(m, f, c))

@@ -16,6 +16,7 @@ cat >adapters/guess.yaml <<'Y'
 command: [sh, count.sh, 1]
 version: [echo, guess 1]
 predicted: true
+exact: true
 cores: false
 ignores: [threads, ranks]
 Y
@@ -25,7 +26,7 @@ Y
 cat >study.yaml <<'Y'
 title: Nodes
 experiments:
-  speed: {ranks: [1, 2, 3, 8], threads: [1, all], framework: [peer, guess], repeats: 1, seconds: 1}
+  speed: {ranks: [1, 2, 3, 8], threads: [1, all], framework: [peer, guess], repeats: 2, seconds: 1}
 Y
 # What mpiexec and srun are called with goes to a file; one process stands for all ranks.
 cat >bin/srun <<'Y'
