@@ -83,6 +83,24 @@ static int read_real(const char *option, const char *text, double least, double 
                : 0;
 }
 
+static int is_power_of_two(int64_t n)
+{
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+static int check_representatives(const cmd_simulation *s)
+{
+    const int64_t n = s->options->representatives;
+    int fits = n == 0 || (n >= 2 && is_power_of_two(n));
+    for (int i = 0; n > 0 && i < s->nranks; i++)
+        fits = fits && (s->ranks[i] <= n || is_power_of_two(s->ranks[i]));
+    if (fits)
+        return 0;
+    cmd_error("--representatives %lld: it, and numbers of ranks above it, have to be powers of two, such as 16",
+              (long long)n);
+    return CMD_EXIT_USAGE;
+}
+
 static int read_options(cmd_simulation *s)
 {
     const cmd_simulate_options *o = s->options;
@@ -96,6 +114,7 @@ static int read_options(cmd_simulation *s)
     if (!s->is_measured)
         code = code ? code : read_real("--rate", o->rate, 1e-9, &s->rate);
     s->node_ranks = o->node_ranks > 0 ? o->node_ranks : 1;
+    code = code ? code : check_representatives(s);
     if (!code && s->noise >= 1)
         code = wrong("--noise", o->noise, "a share below 100%");
     if (!code && (o->step.batches.count > 1 || (o->step.batches.count && o->global_batch))) {
@@ -254,8 +273,9 @@ static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step 
 static int check_node_ranks(const cmd_simulation *s)
 {
     const int64_t r = s->node_ranks, most = s->platform.cores / 2;
-    if (r > 1 && s->parts > 1)
-        cmd_error("--node-ranks %lld with a grid of pipeline, tensor or spatial parts: take one of them", (long long)r);
+    if ((r > 1 || s->options->representatives > 0) && s->parts > 1)
+        cmd_error(
+            "--node-ranks or --representatives with a grid of pipeline, tensor or spatial parts: take one of them");
     else if (r > most)
         cmd_error("--node-ranks %lld, but a node has %lld cores: expected at most %lld, so that a rank has two",
                   (long long)r, (long long)s->platform.cores, (long long)most);
@@ -373,6 +393,8 @@ static const cmd_option options[] = {
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
     {"--node-ranks", "R", CMD_NUMBER, CMD_FIELD(node_ranks),
      "ranks of each node, which share its batch and add their gradients in its memory; 1 if not given"},
+    {"--representatives", "N", CMD_NUMBER, CMD_FIELD(representatives),
+     "simulates at most N nodes, which stand for all: much faster, but links are not shared; a power of two"},
     {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise),
      "how much the time of a step varies by rank and step: standard deviation, such as 0.5%; 0 if not given"},
     {"--add", "BYTES/S", CMD_TEXT, CMD_FIELD(add),

@@ -15,7 +15,7 @@ typedef struct cmd_simulate_options {
     cmd_step step;
     cmd_sets sets;
     const char *platform, *ranks, *noise, *add, *overlap, *latency_factor, *bandwidth_factor, *rate;
-    int64_t global_batch, node_ranks;
+    int64_t global_batch, node_ranks, representatives;
     int blocking, json, verbose;
 } cmd_simulate_options;
 

@@ -73,12 +73,21 @@ static int write_text(const cmd_simulation *s, const char *name, const char *tex
     return 0;
 }
 
+/* The nodes that are really simulated. */
+static int64_t simulated(const cmd_simulation *s, int64_t ranks)
+{
+    const int64_t most = s->options->representatives;
+    return most > 0 && ranks > most ? most : ranks;
+}
+
+/* Nodes that stand for others are as far apart as possible. */
 static int write_hosts(const cmd_simulation *s, int64_t ranks)
 {
+    const int64_t each = ranks / simulated(s, ranks);
     const size_t room = (size_t)ranks * 24 + 1;
     char *text = malloc(room);
     size_t n = 0;
-    for (int64_t i = 0; text && i < ranks; i++)
+    for (int64_t i = 0; text && i < ranks; i += each)
         n += (size_t)snprintf(text + n, room - n, "node%lld\n", (long long)i);
     const int code = text ? write_text(s, "hosts", text) : CMD_EXIT_FAULT;
     free(text);
@@ -135,7 +144,7 @@ static void add_simgrid(const cmd_simulation *s, struct words *w, int64_t ranks)
     };
     add(w, "smpirun");
     add(w, "-np");
-    add_text(w, "%.0f", NULL, (double)ranks);
+    add_text(w, "%.0f", NULL, (double)simulated(s, ranks));
     add(w, "-platform");
     add_text(w, "%s/platform.xml", s->folder, 0);
     add(w, "-hostfile");
@@ -163,7 +172,8 @@ static void add_bench(const cmd_simulation *s, struct words *w, int64_t ranks)
     add_pair(w, "--options", o->step.model_options);
     add(w, "--batch");
     add_text(w, "%.0f", NULL,
-             (double)(o->global_batch ? s->batch : s->batch * (ranks / s->parts)) / (double)s->node_ranks);
+             (double)(o->global_batch ? s->batch : s->batch * (ranks / s->parts)) *
+                 ((double)simulated(s, ranks) / (double)(s->node_ranks * ranks)));
     add_pair(w, "--threads", "1");
     add_pair(w, "--kernels", "clock");
     add(w, "--warmup");
@@ -297,7 +307,10 @@ int cmd_simulate_begin(const cmd_simulation *s)
 int cmd_simulate_ranks(const cmd_simulation *s, int64_t ranks, cvy_bench_result *result_out)
 {
     static struct words w;
+    char number[32];
     int status = 0;
+    snprintf(number, sizeof number, "%lld", (long long)(ranks / simulated(s, ranks)));
+    setenv("CONVOY_SIMULATED_NODES", number, 1);
     w.n = w.ntext = 0;
     if (write_hosts(s, ranks))
         return CMD_EXIT_FAULT;

@@ -84,7 +84,7 @@ static void show_grid_head(const cmd_simulation *s)
 
 void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_result *r)
 {
-    const int64_t batch = r->batch * s->node_ranks;
+    const int64_t batch = r->batch * s->node_ranks * (ranks / r->ranks);
     const double ms = r->ms_mean, rate = 1e3 * (double)batch / ms;
     const double efficiency = 100 * rate / ((double)ranks * s->ideal_rate);
     if (s->options->json)
@@ -120,6 +120,9 @@ void cmd_simulate_show_head(const cmd_simulation *s)
            s->options->global_batch ? "in all"
            : s->parts > 1           ? "for the nodes that share them"
                                     : "a node");
+    if (s->options->representatives > 0)
+        printf("at most %lld nodes are simulated, and stand for the others\n\n",
+               (long long)s->options->representatives);
     if (s->node_ranks > 1)
         printf("each node has %lld ranks; a row counts nodes\n\n", (long long)s->node_ranks);
     printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",

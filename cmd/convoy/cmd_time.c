@@ -6,7 +6,7 @@ typedef struct verb_options {
     cmd_step step;
     const char *net;
     cmd_sets sets;
-    int json;
+    int json, limit;
     cmd_ranks ranks;
 } verb_options;
 
@@ -23,7 +23,7 @@ static int time_layers(const cmd_line *line, cvy_context *context, void *user)
         cmd_step_opts(&o->step, &o->sets, file ? &job : NULL, file ? NULL : word, o->step.batches.at[0]);
     char *text = NULL;
     (void)user;
-    const cvy_status status = cvy_run_time(context, &opts, o->json ? "json" : "table", &text);
+    const cvy_status status = cvy_run_time(context, &opts, o->json ? "json" : o->limit ? "limit" : "table", &text);
     return cmd_print(status, &text);
 }
 
@@ -44,6 +44,9 @@ static int run(const cmd_line *line)
 static const cmd_option options[] = {
     CMD_OPTIONS_STEP("N", "global batch, split over the ranks"),
     {"--net", "FILE", CMD_TEXT, CMD_FIELD(net), "times this network of Caffe (.prototxt), or the one of a solver"},
+    {"--limit", NULL, CMD_FLAG, CMD_FIELD(limit),
+     "only the least time that this machine allows for the step, the share of it that is reached, and what is furthest "
+     "from it"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints one JSON object: the layers, the totals, and each instruction of the plan"),
     CMD_OPTION_THREADS,

@@ -150,7 +150,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_lines(const cvy_bench_result 
 /**
  * cvy_run_time - where the time of a step goes, layer by layer
  * @opts: as for cvy_run_bench()
- * @how: "table" or "json" (layers, totals by operator, and each instruction of the plan)
+ * @how: "table", "limit" (the least time that this machine allows for the step) or "json" (layers, totals by operator,
+ * and each instruction of the plan)
  * @text_out: medians over the timed steps of rank 0; NULL on other ranks
  *
  * Collective: yes. Errors: as cvy_run_bench().

@@ -30,7 +30,7 @@ static cvy_status set_clock(cvy_program *p)
               "opts.kernels: clock does not support f64, because reference kernels are not measured: use f32 or bf16");
     p->kernel.clock.clock = (cvy_clock){.scale = o->clock_scale > 0 ? o->clock_scale : 1,
                                         .noise = o->clock_noise,
-                                        .ranks = p->context->comm->simulated_ranks,
+                                        .ranks = p->context->comm->simulated_ranks * p->context->comm->simulated_nodes,
                                         .seed = o->seed,
                                         .rank = p->context->comm->rank};
     return CVY_OK;

@@ -191,6 +191,7 @@ static cvy_status write_panel(cvy_study_page *p, const cvy_figure *f, const char
                        .x_what = f->x_label,
                        .log_x = f->log_x,
                        .log_y = f->log_y,
+                       .ticks_at_data = 1,
                        .from_zero = !f->log_y};
     for (int i = 0; i < nline; i++)
         CVY_TRY(add_line(p, f, panel, line[i], i, &chart));

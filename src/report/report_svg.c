@@ -200,6 +200,30 @@ static void draw_log_ticks(struct canvas *v, const struct axis *a, void (*add)(s
         }
 }
 
+#define BETWEEN_TICKS_PX 30
+
+/* The smallest x of all points that is larger than `above` and, but for the first tick, not too close to it. */
+static double next_x(const struct canvas *v, double above)
+{
+    double next = INFINITY;
+    for (int s = 0; s < v->chart->nseries; s++) {
+        const cvy_series *series = &v->chart->series[s];
+        for (int64_t i = 0; series->color >= 0 && i < series->n; i++) /* a neutral line is a guide */
+            if (drawable(&v->x, series->x[i]) &&
+                (above <= 0 || to_px(&v->x, series->x[i]) >= to_px(&v->x, above) + BETWEEN_TICKS_PX))
+                next = fmin(next, series->x[i]);
+    }
+    return next;
+}
+
+static void draw_ticks_at_data(struct canvas *v)
+{
+    for (double at = next_x(v, 0); isfinite(at); at = next_x(v, at)) {
+        add_x_tick(v, at);
+        cvy_text_add(v->svg, "%.6g</text>", at);
+    }
+}
+
 static void draw_ticks(struct canvas *v, const struct axis *a, int wanted, int whole,
                        void (*add)(struct canvas *, double))
 {
@@ -219,7 +243,10 @@ static void draw_ticks(struct canvas *v, const struct axis *a, int wanted, int w
 static void draw_axes(struct canvas *v)
 {
     const cvy_chart *c = v->chart;
-    draw_ticks(v, &v->x, c->small ? 4 : 6, c->whole_x, add_x_tick);
+    if (v->x.log && c->ticks_at_data)
+        draw_ticks_at_data(v);
+    else
+        draw_ticks(v, &v->x, c->small ? 4 : 6, c->whole_x, add_x_tick);
     draw_ticks(v, &v->y, 5, 0, add_y_tick);
     cvy_text_add(v->svg, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", v->x.from_px,
                  v->x.to_px, v->y.from_px, v->y.from_px);

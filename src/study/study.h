@@ -19,6 +19,19 @@ typedef enum cvy_step_part { /* parts of a step */
                              CVY_STEP_PARTS
 } cvy_step_part;
 
+/* What a rank can do at most, measured while all ranks are busy. */
+enum { CVY_LIMIT_LEVELS = 16 };
+typedef struct cvy_limits {
+    double flop_per_s; /* of a matrix product; NaN: not measured */
+    /* bytes that are read or written a second, if an instruction has so many bytes; ascending */
+    double bytes[CVY_LIMIT_LEVELS], bytes_per_s[CVY_LIMIT_LEVELS];
+    int nlevel; /* 0: not measured */
+} cvy_limits;
+typedef struct cvy_limit {
+    double ms; /* the least time */
+    int by_bytes;
+} cvy_limit;
+
 typedef struct cvy_bench {
     cvy_session session;
     cvy_bench_opts opts;
@@ -39,8 +52,8 @@ typedef struct cvy_bench {
     int64_t batch, steps, node_steps; /* global batch; timed steps; timed steps for which node_s is kept */
     /* planning time; speed of a matrix product on all ranks, NaN: not measured */
     double plan_s, peak_flop_per_s;
-    double memory_bytes_per_s; /* of all ranks; 0: not measured */
-    double joules;             /* that the processors of all nodes have used in the timed steps; NaN: unknown */
+    cvy_limits limits;
+    double joules; /* that the processors of all nodes have used in the timed steps; NaN: unknown */
     /* bytes that a rank sends in a timed step, for the rank that sends most */
     double bytes_wire;
     /* loss of the first step, with warm-up, and of the last step; NaN without losses */
@@ -118,6 +131,13 @@ cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_pe
 /* Measures how many bytes all ranks at once read and write in memory a second: a sum of two tensors that are larger
  * than the caches. */
 cvy_status cvy_bench_memory(cvy_context *context, double *bytes_per_s_out);
+
+/* ---- study_limit.c ---- */
+/* Measures the speeds of the caches and of the memory. peak_flop_per_s: of all ranks, as cvy_bench_peak() measures it.
+ * Collective. */
+cvy_status cvy_limits_measure(cvy_context *context, double peak_flop_per_s, cvy_limits *out);
+/* The least time for so many operations and bytes of a rank. */
+cvy_limit cvy_limit_of(const cvy_limits *limits, double flop, double bytes);
 
 /* ---- study_parts.c ---- */
 /* The part of the step to which an instruction belongs. */

@@ -154,6 +154,17 @@ awk -v a="$(value step_ms shared1)" -v u="$(value exposed_comm_ms shared1)" 'BEG
 near shared2 exposed_comm_ms 72 0.04
 parts_add_up shared2
 
+# A few nodes stand for all: without shared links and noise, a step takes as long as that of all nodes.
+for algorithm in ring halving doubling; do
+    simulate --platform slow.yaml --ranks 16 --set comm.algorithm=$algorithm >all 2>err || fail "16 nodes, $algorithm: $(cat err)"
+    simulate --platform slow.yaml --ranks 16 --set comm.algorithm=$algorithm --representatives 4 >few 2>err || fail "4 of 16 nodes, $algorithm: $(cat err)"
+    near few step_ms "$(value step_ms all)" 0.02
+    grep -q '"ranks": 16, "node_ranks": 1, "batch": 128,' few || fail "4 of 16 nodes: $(cat few)"
+done
+simulate --platform slow.yaml --ranks 16 --noise 5% >all 2>err
+simulate --platform slow.yaml --ranks 16 --noise 5% --representatives 4 >few 2>err || fail "noise: $(cat err)"
+near few step_ms "$(value step_ms all)" 0.05
+
 refused() { # MESSAGE ARGUMENTS
     message=$1; shift
     simulate "$@" >out 2>err && fail "accepted: $*"
@@ -162,6 +173,8 @@ refused() { # MESSAGE ARGUMENTS
 refused "there is no platform 'stampede'" --platform stampede
 refused "expected at most 8, so that a rank has two" --platform slow.yaml --ranks 2 --node-ranks 16
 refused "8 samples on 3 ranks of a node, expected a multiple" --platform slow.yaml --ranks 2 --node-ranks 3
+refused "have to be powers of two" --platform slow.yaml --ranks 2,12 --representatives 4
+refused "have to be powers of two" --platform slow.yaml --ranks 16 --representatives 6
 refused "with a grid of pipeline" --platform slow.yaml --ranks 2 --node-ranks 2 --set parallel.pipeline=2
 refused "\-\-ranks is '0'" --ranks 0
 refused "\-\-ranks is '4..2'" --ranks 4..2

@@ -14,6 +14,16 @@ grep -q '^by operator: .*conv [0-9.]* %' table || fail "no totals: $(cat table)"
 grep -q '^convolution and fully connected [0-9.]* %, all else [0-9.]* %$' table || fail "no share of convolutions: $(cat table)"
 grep -q '"name": "conv1"' trace.json && grep -q '"ph": "X"' trace.json || fail "no trace"
 
+# The limit of the step, below the table and by itself: both kinds add up, and no instruction among the furthest takes less
+# than its limit.
+grep -q '^limit of the step: [0-9.]* ms, [0-9]* % of the [0-9.]* ms that its instructions take; ' table || fail "no limit: $(cat table)"
+"$CONVOY" time cifar-convnet --batch 4 --steps 2 --warmup 1 --threads 1 --limit >limit || fail "time --limit fails"
+grep -q '^layer ' limit && fail "--limit prints the table: $(cat limit)"
+grep -q '^bytes that are read and written, GB/s a rank: [1-9][0-9]* at 0.1311 MB' limit || fail "no speeds: $(cat limit)"
+awk '/^limit of the step/ { d = $5 - $(NF - 8) - $(NF - 2); exit !($5 > 0 && d < 0.003 && d > -0.003) }' limit || fail "the limit does not add up: $(cat limit)"
+grep -c '^ [1-5]\. ' limit | grep -q '^[45]$' || fail "the furthest: $(cat limit)"
+awk '/^ [1-5]\. / || /: 1\. / { for (i = 1; i < NF; i++) if ($(i + 1) == "ms," && $(i + 2) == "limit" && $i < $(i + 3)) exit 1 }' limit || fail "faster than its limit: $(cat limit)"
+
 # One object a line: the layers' parts add up to the totals, the shares to one, and the instructions to the layers.
 "$CONVOY" time lenet --batch 3 --steps 3 --warmup 1 --threads 1 --json >json || fail "time --json fails"
 sed 's/.*"layers": \[//; s/\], "instructions".*//' json | sed 's/}, {/\n/g' | sed -n 's/.*"ms": \([0-9.e-]*\), "share": \([0-9.e-]*\),.*/\1 \2/p' >rows

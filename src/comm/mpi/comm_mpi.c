@@ -305,6 +305,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     cvy_simulated_begin(mpi, CVY_SLOT_BYTES);
     comm->simulated_cores = cvy_simulated_cores(mpi);
     comm->simulated_ranks = mpi->simulated.ranks;
+    comm->simulated_nodes = mpi->simulated.nodes;
     comm->simulated_copy_s = mpi->simulated.add_s;
     comm->simulated_move_s = mpi->simulated.move_s;
     if (mpi->simulated.folded)

@@ -47,6 +47,7 @@ void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
         mpi->simulated.add_s = root->add_s;
         mpi->simulated.move_s = root->move_s;
         mpi->simulated.ranks = root->ranks;
+        mpi->simulated.nodes = root->nodes;
         mpi->simulated.next = root->next;
         root->next = mpi;
         return;
@@ -55,9 +56,42 @@ void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
     mpi->simulated.add_s = 1 / rate_of("CONVOY_SIMULATED_ADD", ADD_BYTES_PER_S);
     mpi->simulated.move_s = 1 / rate_of("CONVOY_SIMULATED_MEMORY", MOVE_BYTES_PER_S);
     mpi->simulated.ranks = (int)CVY_MIN(rate_of("CONVOY_SIMULATED_RANKS", 1), 1 << 20);
+    mpi->simulated.nodes = (int)CVY_MIN(rate_of("CONVOY_SIMULATED_NODES", 1), 1 << 20);
 #else
     (void)mpi, (void)bytes;
 #endif
+}
+
+/* ---- ranks that stand for several nodes ---- */
+
+/* Which of n ranks takes the place of `peer` among all. Neighbours (ring) stay neighbours; partners at a distance that
+ * is a power of two (halving, doubling) become partners at a distance of one of n ranks. Both ranks of a pair find each
+ * other so. All numbers are powers of two. */
+static int stand_in(int me, int peer, int n, int all)
+{
+    const int apart = (peer - me + all) % all, across = me ^ peer;
+    int far = 0, bits = 0;
+    if (apart == 1 || apart == all - 1)
+        return (me + (apart == 1 ? 1 : n - 1)) % n;
+    while (1 << far < across)
+        far++;
+    while (1 << bits < n)
+        bits++;
+    return me ^ (1 << (far % bits));
+}
+
+/* All parts are equally long, so that the messages of ranks that stand in for each other are, too. */
+cvy_status cvy_simulated_build(const cvy_mpi *mpi, const cvy_group *group, const cvy_allreduce_def *def, int64_t count,
+                               cvy_transfer_list *out)
+{
+    const int all = group->n * mpi->simulated.nodes, line = 64 / (int)sizeof(float);
+    if (mpi->simulated.nodes <= 1 || group->n < 2)
+        return cvy_allreduce_build(def, group->me, group->n, count, out);
+    const int64_t whole = (int64_t)line * all;
+    CVY_TRY(cvy_allreduce_build(def, group->me, all, (count + whole - 1) / whole * whole, out));
+    for (int i = 0; i < out->ntransfer; i++)
+        out->transfer[i].peer = stand_in(group->me, out->transfer[i].peer, group->n, all);
+    return CVY_OK;
 }
 
 /* In a node's shared memory each rank adds a part of the bytes: together they read what each of them has written, and
@@ -188,8 +222,8 @@ cvy_status cvy_simulated_measure(cvy_comm *comm, cvy_group *group)
         for (int i = 0; i < CVY_GROUP_ALGORITHMS; i++) {
             cvy_transfer_list list = {0};
             if (i < count)
-                CVY_TRY(cvy_allreduce_build(def[i], group->me, group->n, cvy_group_size(size) / (int64_t)sizeof(float),
-                                            &list));
+                CVY_TRY(cvy_simulated_build(cvy_mpi_of(comm), group, def[i],
+                                            cvy_group_size(size) / (int64_t)sizeof(float), &list));
             group->seconds[size][i] =
                 i < count ? cvy_transfer_list_cost(&list, sizeof(float), &link) : (double)INFINITY;
             group->measured[i] = 1;

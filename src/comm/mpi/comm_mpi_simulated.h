@@ -5,7 +5,7 @@
 
 #include <mpi.h>
 
-#include "comm/comm.h"
+#include "comm/comm_allreduce.h"
 
 struct cvy_mpi;
 struct cvy_group;
@@ -15,6 +15,7 @@ typedef struct cvy_simulated {
     double add_s;         /* time to add a byte */
     double move_s;        /* time to read or write a byte in memory */
     int ranks;            /* of a node; this one stands for all of them */
+    int nodes;            /* for which this one stands */
     MPI_Request tick;     /* a message from this rank to itself */
     struct cvy_mpi *next; /* from the root on: the list of all communicators that were split from it */
     /* Of a root: the requests of all messages under way on any of these communicators, and room for those of reductions
@@ -35,6 +36,11 @@ void cvy_simulated_forget(struct cvy_mpi *mpi, const MPI_Request *request);
 /* Waits until any message or transfer of this rank is done, on whatever communicator. Its request becomes
  * MPI_REQUEST_NULL. */
 cvy_status cvy_simulated_wait_any(struct cvy_mpi *mpi);
+/* Makes the list of transfers of this rank in an all-reduce of so many elements. If a rank stands for several nodes,
+ * they are those of an all-reduce over all nodes, with other ranks that are simulated in place of those that are not.
+ */
+cvy_status cvy_simulated_build(const struct cvy_mpi *mpi, const struct cvy_group *group, const cvy_allreduce_def *def,
+                               int64_t count, cvy_transfer_list *out);
 /* Lets the time pass in which the ranks of a node add so many bytes of each of them. */
 void cvy_simulated_sum_node(const struct cvy_mpi *mpi, size_t bytes);
 /* Cores of a simulated node; 0: MPI is not a simulator. */

@@ -68,10 +68,9 @@ cvy_status cvy_transfers_create(cvy_mpi *mpi, const cvy_transfers_opts *opts, cv
     t->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
     t->tag = opts->group->next_tag++ % TAGS;
     const cvy_group *g = opts->group;
-    const cvy_status status =
-        opts->half == CVY_WHOLE
-            ? cvy_allreduce_build(opts->def, g->me, g->n, opts->count, &t->list)
-            : cvy_allreduce_build_half(opts->def, g->me, g->n, opts->count, opts->part_out, &t->list);
+    const cvy_status status = opts->half == CVY_WHOLE ? cvy_simulated_build(mpi, g, opts->def, opts->count, &t->list)
+                                                      : cvy_allreduce_build_half(opts->def, g->me, g->n, opts->count,
+                                                                                 opts->part_out, &t->list);
     if (status != CVY_OK)
         cvy_mem_free(&t);
     else

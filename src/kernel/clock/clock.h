@@ -16,7 +16,7 @@
 typedef struct cvy_clock {
     double scale; /* factor for all times: 0.1 is a node ten times as fast */
     double noise; /* a step's times are multiplied by 1 + noise * a normal random number of (seed, rank, step) */
-    int ranks;    /* of a simulated node, for which this one stands: the slowest of so many draws counts; 0: one */
+    int ranks;    /* for which this simulated one stands: the slowest of so many draws counts; 0: one */
     uint64_t seed;
     int rank;
     uint64_t step; /* steps begun so far */

@@ -13,6 +13,7 @@
 
 #include "base/base_mem.h"
 #include "base/machine/base_clock.h"
+#include "kernel/native/native_common.h"
 #include "study/doctor/doctor.h"
 #include "study/study.h"
 
@@ -23,6 +24,13 @@
 #define NODES 1024                                        /* of the star */
 enum { ADD_BYTES = 64 << 20, SEGMENT_BYTES = 256 << 10 }; /* of each rank; as reductions cut messages */
 
+CVY_SIMD static void add_segment(float *sum, const float *segment, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += segment[i];
+}
+
 /* A rank adds segments that have just arrived, and are in its cache, to its own gradients, which are not. */
 static double time_additions(const cvy_context *c, float *sum, const float *segment)
 {
@@ -32,8 +40,7 @@ static double time_additions(const cvy_context *c, float *sum, const float *segm
     for (; rounds < 2 || cvy_clock_s() - begin < ADD_SECONDS; rounds++)
 #pragma omp parallel for num_threads(c->threads)
         for (int64_t s = 0; s < nsegments; s++)
-            for (int64_t i = 0; i < n; i++)
-                sum[s * n + i] += segment[i];
+            add_segment(sum + s * n, segment, n);
     return (double)rounds * ADD_BYTES / (cvy_clock_s() - begin);
 }
 
