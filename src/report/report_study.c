@@ -141,6 +141,17 @@ static cvy_status name_setting(cvy_study_page *p, const cvy_study_row *row, char
     return status;
 }
 
+/* What convoy says before it starts, what allocators of others say, and how the system ends a process that takes too
+ * much. */
+static int is_too_large(const char *error)
+{
+    static const char *const words[] = {"GiB are free", "memory", "exit code 137"};
+    int found = 0;
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        found |= strstr(error, words[i]) != NULL;
+    return found;
+}
+
 static void add_cell(cvy_text *html, const cvy_study_row *row)
 {
     const cvy_spread s = row ? cvy_study_spread(row, row->of->show) : (cvy_spread){.n = 0};
@@ -150,7 +161,7 @@ static void add_cell(cvy_text *html, const cvy_study_row *row)
     else if (row && row->failed) {
         cvy_text_add(html, "<td title=\"");
         cvy_html_escape(html, row->failed);
-        cvy_text_add(html, "\">%s</td>", strstr(row->failed, "memory") ? "does not fit" : "failed");
+        cvy_text_add(html, "\">%s</td>", is_too_large(row->failed) ? "does not fit" : "failed");
     } else
         cvy_text_add(html, "<td></td>");
 }

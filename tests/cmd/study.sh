@@ -14,6 +14,7 @@ mkdir adapters
 cp "$CONVOY_SOURCE/frameworks/convoy.yaml" adapters
 cat >peer.sh <<'Y'
 batch=$1
+[ "$batch" != 7 ] || { echo 'convoy: error: needs 68.10 GiB on this node, but 22.44 GiB are free' >&2; exit 1; }
 [ "$batch" != 6 ] || { echo 'convoy: error: six is too many' >&2; exit 3; }
 [ ! -e slow ] || sleep 60
 echo noise
@@ -78,6 +79,11 @@ grep -q 'no experiment has the value 5 on the axis batch' err || fail "--only ba
 # Nothing is measured twice; failures are tried again if asked.
 study && grep -q '^done: 16 measurements: 0 now, 12 before, 0 failed, 4 left out$' log || fail "again: $(cat log err)"
 study --retry && grep -q '^done: 16 measurements: 0 now, 10 before, 2 failed, 4 left out$' log || fail "--retry: $(cat log err)"
+
+# What does not fit is not a failure.
+sed 's/batch: \[4, 6\]/batch: [4, 7]/' study.yaml >large.yaml
+"$CONVOY" study large.yaml --out large --frameworks peer --frameworks-folder adapters --only batch=7 --quiet >log 2>&1 || fail "large: $(cat log)"
+contains large/report.html '>does not fit</td>' || fail "what does not fit is not marked"
 
 # The page says what limits two ranks, and that the peer does not tell what it computes.
 for text in 'What limits more ranks' 'of the efficiency' 'slowest rank</td>'; do
