@@ -563,6 +563,9 @@ typedef struct cvy_platform {
     char *xml;
     /** Bytes that a node reads and writes in its memory per second. */
     double memory_bytes_per_s;
+    /** What a node has of its bandwidth if all nodes send to other switches at once: 20 uplinks for 28 nodes are 0.714.
+     * 1: all of it. */
+    double shared_bandwidth;
 } cvy_platform;
 CVY_SIZED_STRUCT(cvy_platform)
 

@@ -73,6 +73,17 @@ static cvy_status count_node(int64_t *nodes, int64_t times)
     return CVY_OK;
 }
 
+/* The uplinks of a switch to its children, at most 1. */
+static double shared_bandwidth(const struct platform *p)
+{
+    double share = 1, here = 1;
+    for (int i = 1; p->topology == FAT_TREE && i < p->down.count; i++) {
+        here *= (double)(p->up.at[i] * p->parallel.at[i]) / (double)p->down.at[i - 1];
+        share = CVY_MIN(share, here);
+    }
+    return share;
+}
+
 static cvy_status fat_tree(const struct platform *p, cvy_text *t, int64_t *nodes)
 {
     CVY_CHECK(p->down.count > 0 && p->up.count == p->down.count && p->parallel.count == p->down.count, CVY_E_CONFIG,
@@ -187,6 +198,7 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
     out->memory_bytes_per_s = p.memory > 0 ? p.memory : 3 * p.add;
     out->cores = p.cores;
     out->message_s = p.message;
+    out->shared_bandwidth = shared_bandwidth(&p);
     snprintf(out->summary, sizeof out->summary, "%s", p.summary ? p.summary : "");
     out->xml = xml.data;
     return CVY_OK;
