@@ -138,7 +138,7 @@ static cvy_job_source job_of(const cmd_simulation *s)
     static const char network[] = "{name: simulate, model: lenet, data: {train: synthetic}, train: {steps: 1}}";
     const int is_file = cmd_is_file(s->network);
     cvy_job_source job = cmd_job(&s->options->sets, is_file ? s->network : NULL, NULL);
-    if (!is_file) /* neither the grid nor the algorithm depends on the network */
+    if (!is_file) /* the grid does not depend on the network */
         job.text = network;
     return job;
 }
@@ -161,29 +161,6 @@ static void fill_platform_opts(const cmd_simulation *s, cvy_platform_opts *o)
         }
 }
 
-/* Whether each node sends to its neighbour, which is mostly on the same switch. */
-static int uses_ring(const cmd_simulation *s)
-{
-    char *text = NULL;
-    const cvy_job_source job = job_of(s);
-    const int is_ring = cvy_run_job_value(&job, "comm.algorithm", &text) == CVY_OK && text && strstr(text, "ring");
-    cvy_text_release(&text);
-    return is_ring;
-}
-
-/* A few nodes that stand for many do not meet on links as many would: they have the bandwidth that would be left. */
-static int share_links(cmd_simulation *s, cvy_platform_opts *o)
-{
-    cvy_platform shared = {.size = sizeof shared};
-    cvy_text_release(&s->shared_xml);
-    if (s->options->representatives == 0 || !(s->platform.shared_bandwidth < 1) || uses_ring(s))
-        return 0;
-    o->bandwidth_factor *= s->platform.shared_bandwidth;
-    const cvy_status status = cvy_run_platform(o, &shared);
-    s->shared_xml = shared.xml;
-    return status == CVY_OK ? 0 : cmd_outcome(status);
-}
-
 static int find_platform(cmd_simulation *s)
 {
     cvy_platform_opts o;
@@ -202,7 +179,7 @@ static int find_platform(cmd_simulation *s)
     const cvy_status status = cvy_run_platform(&o, &s->platform);
     if (status == CVY_OK && s->add > 0)
         s->platform.add_bytes_per_s = s->add;
-    return status == CVY_OK ? share_links(s, &o) : cmd_outcome(status);
+    return status == CVY_OK ? 0 : cmd_outcome(status);
 }
 
 /* A step on one node according to the measured kernel times. */
@@ -411,7 +388,6 @@ static int run(const cmd_line *line)
     code = code ? code : run_all(&s);
     cmd_simulate_close(&s);
     cvy_text_release(&s.platform.xml);
-    cvy_text_release(&s.shared_xml);
     return code;
 }
 

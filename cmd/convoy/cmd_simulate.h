@@ -29,7 +29,6 @@ typedef struct cmd_simulation {
     char folder[64], sim[CMD_SIMULATE_PATH];
     const char *platform_name; /* of a platform that convoy knows, or a file */
     cvy_platform platform;
-    char *shared_xml; /* of the platform for nodes that stand for others, whose messages share links; NULL: the same */
     char model[128];
     int64_t stages, tensor, spatial[3]; /* the axes of the grid but that of data; 1: it is not used */
     int64_t micro_batches;              /* train.accumulate */
@@ -47,7 +46,7 @@ typedef struct cmd_simulation {
 int cmd_simulate_find(cmd_simulation *s);
 /* Makes s->folder, in which the simulator finds its files. cmd_simulate_close() removes it. */
 int cmd_simulate_open(cmd_simulation *s);
-/* Sets what the simulated ranks read from the environment. From now on a signal that ends this process ends the
+/* Writes the platform. From now on a signal that ends this process ends the
  * simulator, too. */
 int cmd_simulate_begin(const cmd_simulation *s);
 /* Simulates so many ranks. */

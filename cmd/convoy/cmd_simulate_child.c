@@ -301,7 +301,7 @@ int cmd_simulate_begin(const cmd_simulation *s)
     snprintf(number, sizeof number, "%lld", (long long)s->node_ranks);
     setenv("CONVOY_SIMULATED_RANKS", number, 1);
     pass_signals_on();
-    return 0;
+    return write_text(s, "platform.xml", s->platform.xml);
 }
 
 int cmd_simulate_ranks(const cmd_simulation *s, int64_t ranks, cvy_bench_result *result_out)
@@ -312,9 +312,9 @@ int cmd_simulate_ranks(const cmd_simulation *s, int64_t ranks, cvy_bench_result 
     snprintf(number, sizeof number, "%lld", (long long)(ranks / simulated(s, ranks)));
     setenv("CONVOY_SIMULATED_NODES", number, 1);
     w.n = w.ntext = 0;
-    const int stands_for = ranks > simulated(s, ranks);
-    if (write_text(s, "platform.xml", stands_for && s->shared_xml ? s->shared_xml : s->platform.xml) ||
-        write_hosts(s, ranks))
+    snprintf(number, sizeof number, "%.9g", ranks > s->platform.switch_nodes ? s->platform.shared_bandwidth : 1.0);
+    setenv("CONVOY_SIMULATED_SHARE", number, 1);
+    if (write_hosts(s, ranks))
         return CMD_EXIT_FAULT;
     add_bench(s, &w, ranks);
     if (write_words(s, &w))

@@ -566,6 +566,10 @@ typedef struct cvy_platform {
     /** What a node has of its bandwidth if all nodes send to other switches at once: 20 uplinks for 28 nodes are 0.714.
      * 1: all of it. */
     double shared_bandwidth;
+    /** Nodes of a leaf switch of a fat tree, which do not share its uplinks when they send to each other; 0: it is
+     * none.
+     */
+    int64_t switch_nodes;
 } cvy_platform;
 CVY_SIZED_STRUCT(cvy_platform)
 

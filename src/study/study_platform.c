@@ -199,6 +199,7 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
     out->cores = p.cores;
     out->message_s = p.message;
     out->shared_bandwidth = shared_bandwidth(&p);
+    out->switch_nodes = p.topology == FAT_TREE ? p.down.at[0] : 0;
     snprintf(out->summary, sizeof out->summary, "%s", p.summary ? p.summary : "");
     out->xml = xml.data;
     return CVY_OK;

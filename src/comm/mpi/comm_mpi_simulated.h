@@ -16,6 +16,7 @@ typedef struct cvy_simulated {
     double move_s;        /* time to read or write a byte in memory */
     int ranks;            /* of a node; this one stands for all of them */
     int nodes;            /* for which this one stands */
+    double share;         /* what a node has of its bandwidth if all send to other switches at once; 1: all of it */
     MPI_Request tick;     /* a message from this rank to itself */
     struct cvy_mpi *next; /* from the root on: the list of all communicators that were split from it */
     /* Of a root: the requests of all messages under way on any of these communicators, and room for those of reductions
@@ -41,6 +42,8 @@ cvy_status cvy_simulated_wait_any(struct cvy_mpi *mpi);
  */
 cvy_status cvy_simulated_build(const struct cvy_mpi *mpi, const struct cvy_group *group, const cvy_allreduce_def *def,
                                int64_t count, cvy_transfer_list *out);
+/* What a rank has of its bandwidth while all ranks run this algorithm. */
+double cvy_simulated_share(const struct cvy_mpi *mpi, const cvy_allreduce_def *def);
 /* Lets the time pass in which the ranks of a node add so many bytes of each of them. */
 void cvy_simulated_sum_node(const struct cvy_mpi *mpi, size_t bytes);
 /* Cores of a simulated node; 0: MPI is not a simulator. */

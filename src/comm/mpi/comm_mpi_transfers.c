@@ -37,6 +37,7 @@ struct cvy_transfers {
     int64_t count, segment_elems;
     int tag, next, slot; /* next: index of the first transfer of the next round; slot: -1 if it has none */
     int newest_first, add_threads;
+    double longer; /* in a simulation: how much longer messages take that share links with those of other nodes */
     cvy_transfers *younger; /* the next one in the order of starts, of those that are not done */
     struct lane lane[CVY_ROUND_TRANSFERS];
     int nlane;
@@ -64,7 +65,8 @@ cvy_status cvy_transfers_create(cvy_mpi *mpi, const cvy_transfers_opts *opts, cv
                          .wire = opts->wire,
                          .slot = -1,
                          .newest_first = opts->newest_first,
-                         .add_threads = opts->threads};
+                         .add_threads = opts->threads,
+                         .longer = mpi->simulated.nodes > 1 ? 1 / cvy_simulated_share(mpi, opts->def) : 1};
     t->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
     t->tag = opts->group->next_tag++ % TAGS;
     const cvy_group *g = opts->group;
@@ -156,7 +158,7 @@ static cvy_status post(cvy_transfers *t, struct lane *lane)
     MPI_Request *request = &lane->request[lane->posted % CVY_SEGMENTS];
     if (t->mpi->simulated.folded)
         data = buffer = t->mpi->simulated.folded;
-    const int peer = lane->transfer->peer, bytes = (int)((size_t)n * cvy_dtype_bytes(t->wire));
+    const int peer = lane->transfer->peer, bytes = (int)(t->longer * (double)((size_t)n * cvy_dtype_bytes(t->wire)));
     if (lane->transfer->kind != CVY_TRANSFER_SEND) {
         CVY_TRY_MPI(MPI_Irecv(buffer, bytes, MPI_BYTE, peer, t->tag, t->group->comm, request));
     } else {
