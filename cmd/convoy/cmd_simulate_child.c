@@ -80,15 +80,17 @@ static int64_t simulated(const cmd_simulation *s, int64_t ranks)
     return most > 0 && ranks > most ? most : ranks;
 }
 
-/* Nodes that stand for others are as far apart as possible. */
+/* Nodes that stand for others are below switches of their own, if there are enough: what links share is counted for all
+ * nodes (platform.shared_bandwidth), and must not be counted twice. */
 static int write_hosts(const cmd_simulation *s, int64_t ranks)
 {
-    const int64_t each = ranks / simulated(s, ranks);
-    const size_t room = (size_t)ranks * 24 + 1;
+    const int64_t count = simulated(s, ranks), each = ranks / count, below = s->platform.switch_nodes;
+    const int64_t apart = each > 1 && below > 0 && count * below <= s->platform.nodes ? below : each;
+    const size_t room = (size_t)count * 24 + 1;
     char *text = malloc(room);
     size_t n = 0;
-    for (int64_t i = 0; text && i < ranks; i += each)
-        n += (size_t)snprintf(text + n, room - n, "node%lld\n", (long long)i);
+    for (int64_t i = 0; text && i < count; i++)
+        n += (size_t)snprintf(text + n, room - n, "node%lld\n", (long long)(i * apart));
     const int code = text ? write_text(s, "hosts", text) : CMD_EXIT_FAULT;
     free(text);
     return code;

@@ -563,8 +563,8 @@ typedef struct cvy_platform {
     char *xml;
     /** Bytes that a node reads and writes in its memory per second. */
     double memory_bytes_per_s;
-    /** What a node has of its bandwidth if all nodes send to other switches at once: 20 uplinks for 28 nodes are 0.714.
-     * 1: all of it. */
+    /** What the nodes that have least have of their bandwidth if all send to other switches at once, over fixed routes:
+     * 20 uplinks for 28 nodes are 0.5, because some carry two messages. 1: all of it. */
     double shared_bandwidth;
     /** Nodes of a leaf switch of a fat tree, which do not share its uplinks when they send to each other; 0: it is
      * none.

@@ -8,6 +8,7 @@
  */
 #include <convoy/study.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,15 +74,15 @@ static cvy_status count_node(int64_t *nodes, int64_t times)
     return CVY_OK;
 }
 
-/* The uplinks of a switch to its children, at most 1. */
+/* Routes are fixed, so 28 messages at once over 20 links upwards put two on some of them. All nodes wait for those. */
 static double shared_bandwidth(const struct platform *p)
 {
-    double share = 1, here = 1;
+    double most = 1, nodes = 1;
     for (int i = 1; p->topology == FAT_TREE && i < p->down.count; i++) {
-        here *= (double)(p->up.at[i] * p->parallel.at[i]) / (double)p->down.at[i - 1];
-        share = CVY_MIN(share, here);
+        nodes *= (double)p->down.at[i - 1] / (double)(p->up.at[i] * p->parallel.at[i]);
+        most = CVY_MAX(most, ceil(nodes - 1e-9));
     }
-    return share;
+    return 1 / most;
 }
 
 static cvy_status fat_tree(const struct platform *p, cvy_text *t, int64_t *nodes)
