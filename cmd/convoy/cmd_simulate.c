@@ -281,10 +281,16 @@ static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step 
 /* The ranks of a node share its batch and its memory; a grid would need ranks that differ. */
 static int check_node_ranks(const cmd_simulation *s)
 {
-    const int64_t r = s->node_ranks, most = s->platform.cores / 2;
-    if ((r > 1 || s->options->representatives > 0) && s->parts > 1)
-        cmd_error(
-            "--node-ranks or --representatives with a grid of pipeline, tensor or spatial parts: take one of them");
+    const int64_t r = s->node_ranks, most = s->platform.cores / 2, n = s->options->representatives;
+    int stands_in = 0;
+    for (int i = 0; i < s->nranks; i++)
+        stands_in |= n > 0 && s->ranks[i] > n;
+    if (r > 1 && s->parts > 1)
+        cmd_error("--node-ranks %lld with a grid of pipeline, tensor or spatial parts: take one of them", (long long)r);
+    else if (stands_in && s->parts > 1)
+        cmd_error("--representatives %lld with more nodes and a grid of pipeline, tensor or spatial parts: no node can "
+                  "stand for others there",
+                  (long long)n);
     else if (r > most)
         cmd_error("--node-ranks %lld, but a node has %lld cores: expected at most %lld, so that a rank has two",
                   (long long)r, (long long)s->platform.cores, (long long)most);

@@ -142,7 +142,7 @@ awk -v ms="$(value exposed_halo_ms halo)" 'BEGIN { exit !(ms > 3 * 17) }' || fai
 grid --ranks 8 --batch 4 --set 'parallel={pipeline: 2, spatial: [1, 2]}' --set train.accumulate=4 >hybrid 2>err || fail "a hybrid grid: $(cat err)"
 waits hybrid data pipeline halo
 grep -q '"pipeline": 2, "micro_batches": 4, "tensor": 1, "spatial": \[1, 2, 1\], .*"bubble": 0' hybrid || fail "a hybrid grid: $(cat hybrid)"
-grid --ranks 8 --batch 4 --set 'parallel={pipeline: 2, spatial: [1, 2]}' --set train.accumulate=4 >again 2>err
+grid --ranks 8 --batch 4 --set 'parallel={pipeline: 2, spatial: [1, 2]}' --set train.accumulate=4 --representatives 8 >again 2>err
 cmp -s hybrid again || fail "the same simulation of a grid differs: $(diff hybrid again)"
 
 # Two ranks a node share the batch: each computes half of it with half of the cores. They add 64000 bytes of gradients in
@@ -173,6 +173,7 @@ refused() { # MESSAGE ARGUMENTS
 refused "there is no platform 'stampede'" --platform stampede
 refused "expected at most 8, so that a rank has two" --platform slow.yaml --ranks 2 --node-ranks 16
 refused "8 samples on 3 ranks of a node, expected a multiple" --platform slow.yaml --ranks 2 --node-ranks 3
+refused "no node can stand for others there" --platform slow.yaml --ranks 4 --representatives 2 --set parallel.pipeline=2
 refused "have to be powers of two" --platform slow.yaml --ranks 2,12 --representatives 4
 refused "have to be powers of two" --platform slow.yaml --ranks 16 --representatives 6
 refused "with a grid of pipeline" --platform slow.yaml --ranks 2 --node-ranks 2 --set parallel.pipeline=2
