@@ -119,6 +119,18 @@ static cvy_status gather_curve(cvy_study_page *p, const cvy_figure *f, const cha
     return cvy_study_band_new(p, 0, out);
 }
 
+/* A number says nothing without its axis: "ranks 2". */
+static cvy_status name_line(cvy_study_page *p, const cvy_figure *f, const char *line, const char **out)
+{
+    char *text = NULL;
+    *out = line;
+    if (!f->lines || strspn(line, "0123456789.") == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_printf(p->pool, &text, "%s %s", f->lines, line));
+    *out = text;
+    return CVY_OK;
+}
+
 static cvy_status add_line(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, int color,
                            cvy_chart *chart)
 {
@@ -126,8 +138,10 @@ static cvy_status add_line(cvy_study_page *p, const cvy_figure *f, const char *p
     int is_predicted = 0;
     CVY_TRY(strncmp(f->x, "curve.", 6) == 0 ? gather_curve(p, f, panel, line, &b, &is_predicted)
                                             : gather_points(p, f, panel, line, &b, &is_predicted));
+    const char *name = NULL;
+    CVY_TRY(name_line(p, f, line, &name));
     cvy_chart_add(chart,
-                  &(cvy_series){.name = line,
+                  &(cvy_series){.name = name,
                                 .draw = is_predicted ? CVY_DRAW_DASHED : CVY_DRAW_LINE,
                                 .color = color,
                                 .x = b.x,
