@@ -122,7 +122,7 @@ typedef struct cvy_bench_result {
     double bubble, bubble_predicted;
     /** The parts of a step in ms, means over steps and ranks, which add up to ms_mean: the kernels of the forward and
      * of the backward pass and of the update; exposed communication but for the wait for the slowest rank, which is
-     * imbalance_ms; and the rest, between the instructions.*/
+     * imbalance_ms; and the rest, between the instructions. */
     double forward_ms, backward_ms, update_ms, communication_ms, imbalance_ms, other_ms;
     /** Energy that the processors of all nodes have used for a sample, in J, with what other programs on them did; NaN:
      * the system does not tell it (RAPL). */

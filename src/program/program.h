@@ -165,6 +165,8 @@ cvy_status cvy_program_instantiate(cvy_program *program, const cvy_program_task 
  * cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
+/* Whether ranks of one node, real or simulated, may update a part of the weights each in this plan. */
+int cvy_program_can_share_update(const cvy_program *program, const cvy_plan *plan);
 /* Takes the memory of all variables that have none yet. */
 cvy_status cvy_program_allocate_variables(const cvy_program *program);
 /* Takes memory for a task of a program whose other ranks do not exist, and times each of its instructions: afterwards

@@ -136,11 +136,10 @@ static void count_shared(cvy_variable *v, void *arg)
     v->is_borrowed = 1;
 }
 
-/* Several ranks of a simulated node, for which one rank stands, would share weights as those of a real node do. */
-static int simulated_parts(const cvy_program *p, const cvy_plan *plan)
+int cvy_program_can_share_update(const cvy_program *p, const cvy_plan *plan)
 {
-    const int shares = p->opts.share_weights && p->update.shape.shares_weights && p->update.shape.shares_memory;
-    return shares && plan->buckets->n > 0 && cvy_plan_can_part(plan) ? p->pipeline.grid.data->simulated_ranks : 0;
+    return p->opts.share_weights && p->update.shape.shares_weights && p->update.shape.shares_memory &&
+           plan->buckets->n > 0 && cvy_plan_can_part(plan);
 }
 
 /* Weights that the ranks of a node update in parts exist once per node. Either all training steps of the program work
@@ -169,7 +168,7 @@ static cvy_status allocate_shared(cvy_program *p, int shared)
     for (int i = 0; i < p->ntask; i++) {
         cvy_plan *const plans[] = {p->task[i]->plan, p->task[i]->alternate};
         for (int k = 0; k < CVY_COUNT(plans) && plans[k]; k++) {
-            plans[k]->head.simulated_parts = simulated_parts(p, plans[k]);
+            plans[k]->head.simulated_parts = cvy_program_can_share_update(p, plans[k]) ? comm->simulated_ranks : 0;
             plans[k]->head.is_partitioned = (p->memory.node_shared || plans[k]->opts.zero1) && plans[k]->buckets->n > 0;
         }
     }

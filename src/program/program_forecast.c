@@ -321,8 +321,7 @@ static cvy_status list(struct lister *l)
 static int update_parts(const cvy_program *p, const cvy_plan *plan)
 {
     const cvy_comm *comm = p->update.shape.comm;
-    const int shares = p->opts.share_weights && p->update.shape.shares_weights && p->update.shape.shares_memory &&
-                       plan->buckets->n > 0 && !p->reduce.opts.no_node && cvy_plan_can_part(plan);
+    const int shares = cvy_program_can_share_update(p, plan) && !p->reduce.opts.no_node;
     return p->update.shape.state_parts > 1 ? p->update.shape.state_parts : shares ? comm->node_nranks : 1;
 }
 

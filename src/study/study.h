@@ -128,10 +128,6 @@ int cvy_node_multiplies(const cvy_node *node);
  * operations per second. It repeats the product for about 0.1 s and takes the fastest run of each rank. */
 cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out);
 
-/* Measures how many bytes all ranks at once read and write in memory a second: a sum of two tensors that are larger
- * than the caches. */
-cvy_status cvy_bench_memory(cvy_context *context, double *bytes_per_s_out);
-
 /* ---- study_limit.c ---- */
 /* Measures the speeds of the caches and of the memory. peak_flop_per_s: of all ranks, as cvy_bench_peak() measures it.
  * Collective. */

@@ -1,10 +1,9 @@
 /*
- * study_peak.c: measures what this machine can do at this moment: the fastest matrix product, and how fast memory is
- * read and written. The speed of a network is compared with them.
+ * study_peak.c: measures the fastest matrix product that this machine computes at this moment. The speed of a network
+ * is compared with it.
  *
- * Both are layers that are planned and run like any network, so they use the best kernels of the build, and the same
- * threads and clock frequency as the network: a fully connected layer of 768 x 768 on 768 samples per rank; and a sum
- * of two tensors that are larger than the caches.
+ * It is a layer that is planned and runs like any network, so it uses the best kernels of the build, and the same
+ * threads and clock frequency as the network: a fully connected layer of 768 x 768 on 768 samples per rank.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,7 +14,6 @@
 
 #define SIZE 768
 #define SECONDS 0.1
-#define ELEMENTS (24 << 20) /* of each of the three tensors of a sum, on all ranks of a node together */
 
 typedef cvy_status (*add_layers_fn)(const cvy_context *context, cvy_model *m, int64_t *batch_out);
 
@@ -26,20 +24,6 @@ static cvy_status add_product(const cvy_context *context, cvy_model *m, int64_t 
     *batch_out = (int64_t)SIZE * context->comm->nranks;
     CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {SIZE}}));
     return cvy_model_add(m, "fc", "product", options, "x");
-}
-
-static int64_t elements_of_rank(const cvy_context *context)
-{
-    return CVY_MAX(ELEMENTS / CVY_MAX(context->comm->node_nranks, 1), SIZE);
-}
-
-static cvy_status add_sum(const cvy_context *context, cvy_model *m, int64_t *batch_out)
-{
-    const cvy_shape shape = {1, {elements_of_rank(context)}};
-    *batch_out = context->comm->nranks;
-    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &shape));
-    CVY_TRY(cvy_model_add_input(m, "y", CVY_DTYPE_F32, &shape));
-    return cvy_model_add(m, "add", "sum", NULL, "x, y");
 }
 
 static cvy_status make_program(cvy_context *context, cvy_dtype dtype, add_layers_fn add_layers, cvy_model *m,
@@ -98,16 +82,5 @@ cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_pe
     double sum = flop / best_s;
     CVY_TRY(comm->ops->allreduce(comm, &sum, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
     *flop_per_s_out = sum;
-    return CVY_OK;
-}
-
-cvy_status cvy_bench_memory(cvy_context *context, double *bytes_per_s_out)
-{
-    cvy_comm *comm = context->comm;
-    double flop = 0, best_s = 0;
-    CVY_TRY(time_layers(context, CVY_DTYPE_F32, add_sum, &flop, &best_s));
-    double sum = 3 * sizeof(float) * (double)elements_of_rank(context) / best_s;
-    CVY_TRY(comm->ops->allreduce(comm, &sum, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    *bytes_per_s_out = sum;
     return CVY_OK;
 }

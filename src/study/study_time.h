@@ -17,8 +17,8 @@ typedef struct cvy_time_row { /* a layer, or instructions that belong to no laye
     double ms[CVY_STEP_PARTS], flop[CVY_STEP_PARTS], bytes[CVY_STEP_PARTS];
     const char *kernel[CVY_STEP_PARTS]; /* kernel of the longest instruction of each part */
     double longest_ms[CVY_STEP_PARTS];
-    /* the least time that the machine allows: of each instruction the longer one of its operations at the speed of a
-     * matrix product and of its bytes at the speed of the memory; memory_ms: the part of it that is bytes */
+    /* the least time that the machine allows for its instructions (study_limit.c); memory_ms: the part of it that is
+     * bytes */
     double limit_ms, memory_ms;
 } cvy_time_row;
 

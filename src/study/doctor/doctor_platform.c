@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,17 +81,19 @@ static cvy_status measure_training(cvy_doctor *d)
 cvy_status cvy_doctor_measure_platform(cvy_doctor *d)
 {
     cvy_comm *comm = d->context->comm;
-    double add = 0;
+    cvy_limits limits;
+    double speed[2] = {0}; /* of this rank, then of all: of the memory, and of additions */
     CVY_CHECK(comm->nnodes > 1, CVY_E_CONFIG,
               "a platform is measured between two nodes or more, but all %d ranks are on one: start a rank on each of "
               "two nodes",
               comm->nranks);
     CVY_TRY(measure_training(d));
-    CVY_TRY(cvy_bench_memory(d->context, &d->platform.memory_bytes_per_s));
-    d->platform.memory_bytes_per_s /= comm->nnodes;
-    CVY_TRY(cvy_comm_agree(comm, measure_additions(d->context, &add)));
-    CVY_TRY(comm->ops->allreduce(comm, &add, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    d->platform.add_bytes_per_s = add / comm->nnodes;
+    CVY_TRY(cvy_limits_measure(d->context, NAN, &limits));
+    speed[0] = limits.bytes_per_s[limits.nlevel - 1];
+    CVY_TRY(cvy_comm_agree(comm, measure_additions(d->context, &speed[1])));
+    CVY_TRY(comm->ops->allreduce(comm, speed, CVY_COUNT(speed), CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    d->platform.memory_bytes_per_s = speed[0] / comm->nnodes;
+    d->platform.add_bytes_per_s = speed[1] / comm->nnodes;
     d->platform.is_measured = 1;
     return CVY_OK;
 }
