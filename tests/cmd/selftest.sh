@@ -121,6 +121,8 @@ cat >wrong.c <<'END'
 /* Whether the list of faults has this one. No fault is a part of another's name. */
 static int is(const char *fault) { return getenv("WRONG") && strstr(getenv("WRONG"), fault); }
 
+static void flip(void *data) { ((char *)data)[34] ^= 0x10; }
+
 /* Sends a copy with a wrong bit. */
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
@@ -128,8 +130,21 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, M
         return PMPI_Isend(data, count, type, to, tag, comm, request);
     char *copy = malloc((size_t)count);
     memcpy(copy, data, (size_t)count);
-    copy[34] ^= 0x10;
+    flip(copy);
     return PMPI_Isend(copy, count, type, to, tag, comm, request);
+}
+
+/* The same for sums by the MPI library, which `auto` may choose: the bit is wrong in the sum of this rank. */
+int MPI_Iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    int bytes;
+    int result = PMPI_Iallreduce(from, to, count, type, op, comm, request);
+    MPI_Type_size(type, &bytes);
+    if (result != MPI_SUCCESS || !is("send") || (long)count * bytes < 64)
+        return result;
+    result = PMPI_Wait(request, MPI_STATUS_IGNORE);
+    flip(to);
+    return result;
 }
 
 /* Gives the first rank a wrong sum. */

@@ -174,6 +174,7 @@ refused "there is no platform 'stampede'" --platform stampede
 refused "expected at most 8, so that a rank has two" --platform slow.yaml --ranks 2 --node-ranks 16
 refused "8 samples on 3 ranks of a node, expected a multiple" --platform slow.yaml --ranks 2 --node-ranks 3
 refused "no node can stand for others there" --platform slow.yaml --ranks 4 --representatives 2 --set parallel.pipeline=2
+refused "zero1 cannot be simulated with nodes that stand for others" --platform slow.yaml --ranks 8 --representatives 4 --set update=zero1
 refused "have to be powers of two" --platform slow.yaml --ranks 2,12 --representatives 4
 refused "have to be powers of two" --platform slow.yaml --ranks 16 --representatives 6
 refused "with a grid of pipeline" --platform slow.yaml --ranks 2 --node-ranks 2 --set parallel.pipeline=2

@@ -39,10 +39,11 @@ static double time_additions(const cvy_context *c, float *sum, const float *segm
     const double begin = cvy_clock_s();
     int64_t rounds = 0;
     (void)c; /* a build without OpenMP has one thread */
-    for (; rounds < 2 || cvy_clock_s() - begin < ADD_SECONDS; rounds++)
+    for (; rounds < 2 || cvy_clock_s() - begin < ADD_SECONDS; rounds++) {
 #pragma omp parallel for num_threads(c->threads)
         for (int64_t s = 0; s < nsegments; s++)
             add_segment(sum + s * n, segment, n);
+    }
     return (double)rounds * ADD_BYTES / (cvy_clock_s() - begin);
 }
 
