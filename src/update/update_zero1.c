@@ -188,9 +188,10 @@ static cvy_status add_plan(cvy_zero1 *shard, cvy_plan *plan)
 static cvy_status create(cvy_program *p)
 {
     cvy_zero1 *shard = NULL;
-    CVY_CHECK(p->context->comm->simulated_nodes <= 1, CVY_E_UNSUPPORTED,
-              "opts.update_mode: zero1 cannot be simulated with nodes that stand for others, since each node owns a part "
-              "of the weights: leave --representatives out");
+    CVY_CHECK(
+        p->context->comm->simulated_nodes <= 1, CVY_E_UNSUPPORTED,
+        "opts.update_mode: zero1 cannot be simulated with nodes that stand for others, since each node owns a part "
+        "of the weights: leave --representatives out");
     CVY_TRY(cvy_mem_alloc(sizeof *shard, &shard));
     p->update.state = shard;
     return CVY_OK;
