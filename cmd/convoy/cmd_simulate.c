@@ -278,19 +278,27 @@ static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step 
     return 0;
 }
 
-/* The ranks of a node share its batch and its memory; a grid would need ranks that differ. */
-static int check_node_ranks(const cmd_simulation *s)
+/* Nodes stand for others along the data axis only. There at least two must be left, or no sum would be sent. */
+static int lacks_representatives(const cmd_simulation *s)
 {
-    const int64_t r = s->node_ranks, most = s->platform.cores / 2, n = s->options->representatives;
+    const int64_t n = s->options->representatives;
     int stands_in = 0;
     for (int i = 0; i < s->nranks; i++)
         stands_in |= n > 0 && s->ranks[i] > n;
+    return stands_in && s->parts > 1 && (n < 2 * s->parts || !is_power_of_two(s->parts));
+}
+
+/* The ranks of a node share its batch and its memory; a grid would need ranks that differ. */
+static int check_node_ranks(const cmd_simulation *s)
+{
+    const int64_t r = s->node_ranks, most = s->platform.cores / 2;
     if (r > 1 && s->parts > 1)
         cmd_error("--node-ranks %lld with a grid of pipeline, tensor or spatial parts: take one of them", (long long)r);
-    else if (stands_in && s->parts > 1)
-        cmd_error("--representatives %lld with more nodes and a grid of pipeline, tensor or spatial parts: no node can "
-                  "stand for others there",
-                  (long long)n);
+    else if (lacks_representatives(s))
+        cmd_error(
+            "--representatives %lld with a grid of %lld pipeline, tensor and spatial parts: expected at least %lld, "
+            "and a number of parts that is a power of two: nodes stand for others that have the same part",
+            (long long)s->options->representatives, (long long)s->parts, (long long)(2 * s->parts));
     else if (r > most)
         cmd_error("--node-ranks %lld, but a node has %lld cores: expected at most %lld, so that a rank has two",
                   (long long)r, (long long)s->platform.cores, (long long)most);

@@ -81,16 +81,19 @@ static int64_t simulated(const cmd_simulation *s, int64_t ranks)
 }
 
 /* Nodes that stand for others are below switches of their own, if there are enough: what links share is counted for all
- * nodes (platform.shared_bandwidth), and must not be counted twice. */
+ * nodes (platform.shared_bandwidth), and must not be counted twice. The tensor and spatial parts of a layer are
+ * neighbours (comm_grid.h), and stay so. */
 static int write_hosts(const cmd_simulation *s, int64_t ranks)
 {
-    const int64_t count = simulated(s, ranks), each = ranks / count, below = s->platform.switch_nodes;
-    const int64_t apart = each > 1 && below > 0 && count * below <= s->platform.nodes ? below : each;
+    const int64_t count = simulated(s, ranks), each = ranks / count, parts = s->parts / s->stages;
+    const int64_t below = s->platform.switch_nodes > parts ? s->platform.switch_nodes : parts;
+    const int64_t has_room = s->platform.switch_nodes > 0 && count / parts * below <= s->platform.nodes;
+    const int64_t apart = each > 1 && has_room ? below : parts * each;
     const size_t room = (size_t)count * 24 + 1;
     char *text = malloc(room);
     size_t n = 0;
     for (int64_t i = 0; text && i < count; i++)
-        n += (size_t)snprintf(text + n, room - n, "node%lld\n", (long long)(i * apart));
+        n += (size_t)snprintf(text + n, room - n, "node%lld\n", (long long)(i / parts * apart + i % parts));
     const int code = text ? write_text(s, "hosts", text) : CMD_EXIT_FAULT;
     free(text);
     return code;

@@ -184,7 +184,7 @@ struct cvy_comm {
     char unshared[224];         /* after share() or alloc() has failed: the reason, the same on all ranks */
     int simulated_cores;        /* cores of a simulated node; 0: the node is real */
     int simulated_ranks;        /* ranks of a simulated node, for all of which this one stands; else 0 */
-    int simulated_nodes;        /* simulated nodes for which this rank stands; else 0 */
+    int simulated_nodes;        /* in reductions over these ranks: simulated nodes for which each stands; else 0 */
     int pretended;              /* 1: the other ranks do not exist: pretend/comm_pretend.h */
     double simulated_copy_s;    /* of a simulated node: time to copy a byte */
     double simulated_move_s;    /* time to read or write a byte in memory, with all its cores */

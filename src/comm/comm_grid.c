@@ -148,6 +148,8 @@ static cvy_status make(cvy_grid *g, unsigned set)
         CVY_TRY(g->all->pretended ? make_pretended(g, needed, &g->over[needed])
                                   : cvy_comm_split(g->all, color_of(g, needed), g->all->rank, &g->over[needed]));
         g->is_own[needed] = 1;
+        if (!(needed & CVY_AXIS_BIT(CVY_AXIS_DATA)) && g->all->simulated_nodes > 1)
+            g->over[needed]->simulated_nodes = 1; /* the nodes that are not simulated are farther along the data axis */
     }
     g->over[set] = g->over[needed];
     return CVY_OK;

@@ -161,6 +161,11 @@ for algorithm in ring halving doubling; do
     near few step_ms "$(value step_ms all)" 0.02
     grep -q '"ranks": 16, "node_ranks": 1, "batch": 128,' few || fail "4 of 16 nodes: $(cat few)"
 done
+parts="--ranks 16 --batch 4 --set parallel.pipeline=2 --set parallel.spatial=[1,2] --set train.accumulate=4"
+grid $parts >all 2>err || fail "a grid of 16 nodes: $(cat err)"
+grid $parts --representatives 8 >few 2>err || fail "8 of 16 nodes in a grid: $(cat err)"
+near few step_ms "$(value step_ms all)" 0.02
+waits few data pipeline halo
 simulate --platform slow.yaml --ranks 16 --noise 5% >all 2>err
 simulate --platform slow.yaml --ranks 16 --noise 5% --representatives 4 >few 2>err || fail "noise: $(cat err)"
 near few step_ms "$(value step_ms all)" 0.05
@@ -173,7 +178,7 @@ refused() { # MESSAGE ARGUMENTS
 refused "there is no platform 'stampede'" --platform stampede
 refused "expected at most 8, so that a rank has two" --platform slow.yaml --ranks 2 --node-ranks 16
 refused "8 samples on 3 ranks of a node, expected a multiple" --platform slow.yaml --ranks 2 --node-ranks 3
-refused "no node can stand for others there" --platform slow.yaml --ranks 4 --representatives 2 --set parallel.pipeline=2
+refused "2 pipeline, tensor and spatial parts: expected at least 4" --platform slow.yaml --ranks 4 --representatives 2 --set parallel.pipeline=2
 refused "zero1 cannot be simulated with nodes that stand for others" --platform slow.yaml --ranks 8 --representatives 4 --set update=zero1
 refused "have to be powers of two" --platform slow.yaml --ranks 2,12 --representatives 4
 refused "have to be powers of two" --platform slow.yaml --ranks 16 --representatives 6

@@ -305,7 +305,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     cvy_simulated_begin(mpi, CVY_SLOT_BYTES);
     comm->simulated_cores = cvy_simulated_cores(mpi);
     comm->simulated_ranks = mpi->simulated.ranks;
-    comm->simulated_nodes = mpi->simulated.nodes;
+    comm->simulated_nodes = cvy_simulated_nodes();
     comm->simulated_copy_s = mpi->simulated.add_s;
     comm->simulated_move_s = mpi->simulated.move_s;
     if (mpi->simulated.folded)
@@ -359,6 +359,7 @@ static cvy_status alloc(cvy_mpi *root, cvy_comm **out)
                        .node_memory = &cvy_mpi_node_ops,
                        .probe = &cvy_mpi_probe_ops,
                        .impl = mpi};
+    mpi->of = comm;
     *out = comm;
     return CVY_OK;
 }

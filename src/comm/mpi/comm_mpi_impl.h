@@ -27,8 +27,9 @@
 enum { CVY_PIECE_ELEMS = 1 << 28 };
 
 typedef struct cvy_mpi {
-    MPI_Comm comm; /* for setup */
-    MPI_Comm node; /* the ranks of this node, in the order of comm */
+    const cvy_comm *of; /* whose impl this is */
+    MPI_Comm comm;      /* for setup */
+    MPI_Comm node;      /* the ranks of this node, in the order of comm */
     cvy_group all;
     cvy_group across; /* the ranks that have this rank's number on their node, if they are leaders */
     int leaders;      /* number of leaders on each node: each of them reduces its own part between the nodes */

@@ -48,7 +48,6 @@ void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
         mpi->simulated.add_s = root->add_s;
         mpi->simulated.move_s = root->move_s;
         mpi->simulated.ranks = root->ranks;
-        mpi->simulated.nodes = root->nodes;
         mpi->simulated.share = root->share;
         mpi->simulated.next = root->next;
         root->next = mpi;
@@ -58,7 +57,6 @@ void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
     mpi->simulated.add_s = 1 / rate_of("CONVOY_SIMULATED_ADD", ADD_BYTES_PER_S);
     mpi->simulated.move_s = 1 / rate_of("CONVOY_SIMULATED_MEMORY", MOVE_BYTES_PER_S);
     mpi->simulated.ranks = (int)CVY_MIN(rate_of("CONVOY_SIMULATED_RANKS", 1), 1 << 20);
-    mpi->simulated.nodes = (int)CVY_MIN(rate_of("CONVOY_SIMULATED_NODES", 1), 1 << 20);
     mpi->simulated.share = CVY_MIN(rate_of("CONVOY_SIMULATED_SHARE", 1), 1);
 #else
     (void)mpi, (void)bytes;
@@ -93,8 +91,8 @@ static int stand_in(int me, int peer, int n, int all)
 cvy_status cvy_simulated_build(const cvy_mpi *mpi, const cvy_group *group, const cvy_allreduce_def *def, int64_t count,
                                cvy_transfer_list *out)
 {
-    const int all = group->n * mpi->simulated.nodes, line = 64 / (int)sizeof(float);
-    if (mpi->simulated.nodes <= 1 || group->n < 2)
+    const int all = group->n * mpi->of->simulated_nodes, line = 64 / (int)sizeof(float);
+    if (mpi->of->simulated_nodes <= 1 || group->n < 2)
         return cvy_allreduce_build(def, group->me, group->n, count, out);
     const int64_t whole = (int64_t)line * all;
     CVY_TRY(cvy_allreduce_build(def, group->me, all, (count + whole - 1) / whole * whole, out));
@@ -109,6 +107,15 @@ void cvy_simulated_sum_node(const cvy_mpi *mpi, size_t bytes)
 {
     if (mpi->simulated.ranks > 1)
         cvy_clock_sleep((double)bytes * (mpi->simulated.ranks + 1) * mpi->simulated.move_s);
+}
+
+int cvy_simulated_nodes(void)
+{
+#ifdef SMPI_SHARED_MALLOC
+    return (int)CVY_MIN(rate_of("CONVOY_SIMULATED_NODES", 1), 1 << 20);
+#else
+    return 0;
+#endif
 }
 
 int cvy_simulated_cores(const cvy_mpi *mpi)

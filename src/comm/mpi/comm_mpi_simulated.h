@@ -15,7 +15,6 @@ typedef struct cvy_simulated {
     double add_s;         /* time to add a byte */
     double move_s;        /* time to read or write a byte in memory */
     int ranks;            /* of a node; this one stands for all of them */
-    int nodes;            /* for which this one stands */
     double share;         /* what a node has of its bandwidth if all send to other switches at once; 1: all of it */
     MPI_Request tick;     /* a message from this rank to itself */
     struct cvy_mpi *next; /* from the root on: the list of all communicators that were split from it */
@@ -46,6 +45,8 @@ cvy_status cvy_simulated_build(const struct cvy_mpi *mpi, const struct cvy_group
 double cvy_simulated_share(const struct cvy_mpi *mpi, const cvy_allreduce_def *def);
 /* Lets the time pass in which the ranks of a node add so many bytes of each of them. */
 void cvy_simulated_sum_node(const struct cvy_mpi *mpi, size_t bytes);
+/* Simulated nodes for which each rank stands; 0: MPI is not a simulator. */
+int cvy_simulated_nodes(void);
 /* Cores of a simulated node; 0: MPI is not a simulator. */
 int cvy_simulated_cores(const struct cvy_mpi *mpi);
 /* Sends a message from this rank to itself and stores the receive in simulated.tick. A rank that waits for this message

@@ -66,7 +66,7 @@ cvy_status cvy_transfers_create(cvy_mpi *mpi, const cvy_transfers_opts *opts, cv
                          .slot = -1,
                          .newest_first = opts->newest_first,
                          .add_threads = opts->threads,
-                         .longer = mpi->simulated.nodes > 1 ? 1 / cvy_simulated_share(mpi, opts->def) : 1};
+                         .longer = mpi->of->simulated_nodes > 1 ? 1 / cvy_simulated_share(mpi, opts->def) : 1};
     t->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
     t->tag = opts->group->next_tag++ % TAGS;
     const cvy_group *g = opts->group;
