@@ -89,11 +89,13 @@ static int write_hosts(const cmd_simulation *s, int64_t ranks)
     const int64_t below = s->platform.switch_nodes > parts ? s->platform.switch_nodes : parts;
     const int64_t has_room = s->platform.switch_nodes > 0 && count / parts * below <= s->platform.nodes;
     const int64_t apart = each > 1 && has_room ? below : parts * each;
+    const int64_t places = apart / parts; /* of which each group has another: routes depend on the place */
     const size_t room = (size_t)count * 24 + 1;
     char *text = malloc(room);
     size_t n = 0;
     for (int64_t i = 0; text && i < count; i++)
-        n += (size_t)snprintf(text + n, room - n, "node%lld\n", (long long)(i / parts * apart + i % parts));
+        n += (size_t)snprintf(text + n, room - n, "node%lld\n",
+                              (long long)(i / parts * apart + i / parts % places * parts + i % parts));
     const int code = text ? write_text(s, "hosts", text) : CMD_EXIT_FAULT;
     free(text);
     return code;

@@ -16,6 +16,8 @@ typedef struct cvy_simd {
     int lanes;                                              /* floats in a vector */
     cvy_range_fn max_pool_range[2], max_pool_grad_range[2]; /* over rows; [0] f32, [1] bf16. arg: a cvy_max_pool with a
                                                                block of at least `lanes` and u8 indices */
+    cvy_range_fn avg_pool_range[2], avg_pool_grad_range[2]; /* over threads. arg: a cvy_avg_pool with a block that is a
+                                                               multiple of `lanes` */
     cvy_bn_loops bn[2];                                     /* for bn_train and bn_train_grad; [0] f32, [1] bf16 */
 } cvy_simd;
 

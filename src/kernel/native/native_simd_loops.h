@@ -226,12 +226,15 @@ LEAF void store_bytes_even_odd(const int stream, uint8_t *p, ivec even, ivec odd
 }
 
 #include "kernel/native/norm/native_bn_train_simd.h"
+#include "kernel/native/pool/native_avg_pool_simd.h"
 #include "kernel/native/pool/native_max_pool_simd.h"
 
 static const cvy_simd simd = {
     .lanes = LANES,
     .bn = {{bn_sums_f32, bn_apply_f32, bn_grad_sums_f32, bn_grad_apply_f32, CVY_BN_RUN_F32, LANES},
            {bn_sums_bf16, bn_apply_bf16, bn_grad_sums_bf16, bn_grad_apply_bf16, CVY_BN_RUN_BF16, LANES}},
+    .avg_pool_range = {avg_pool_f32, avg_pool_bf16},
+    .avg_pool_grad_range = {avg_pool_grad_f32, avg_pool_grad_bf16},
     .max_pool_range = {max_pool_f32, max_pool_bf16},
     .max_pool_grad_range = {max_pool_grad_f32, max_pool_grad_bf16},
 };

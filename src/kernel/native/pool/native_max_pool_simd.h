@@ -66,9 +66,16 @@ LEAF int64_t lane_of(const enum pool_kind kind, int64_t i, int64_t B)
 /* A value wins if it is larger than the best so far, or if it is the first NaN. */
 LEAF void update_max(vec v, int32_t tap, vec *best, ivec *winner)
 {
+#if LANES == 16
+    const __mmask16 wins = _mm512_cmp_ps_mask((__m512)v, (__m512)*best, _CMP_NLE_UQ) &
+                           _mm512_cmp_ps_mask((__m512)*best, (__m512)*best, _CMP_EQ_OQ);
+    *best = (vec)_mm512_mask_mov_ps((__m512)*best, wins, (__m512)v);
+    *winner = (ivec)_mm512_mask_mov_epi32((__m512i)*winner, wins, (__m512i)spread_int(tap));
+#else
     const ivec wins = ~(v <= *best) & (*best == *best);
     *best = choose(wins, v, *best);
     *winner = choose_int(wins, spread_int(tap), *winner);
+#endif
 }
 
 /* The rows of taps with which one row of windows reads the source. */
@@ -82,36 +89,45 @@ struct pool_out {
     int64_t dst, index;
 };
 
-/* Computes windows first .. end-1 of a row. taps: taps in a row of the window if all are in the source, else 0. */
-LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps,
-                       const struct tap_rows *rows, int64_t first, int64_t end, struct pool_out out)
+/* Each comparison waits for the one before it, so the vectors of several windows are computed at the same time, as far
+ * as registers allow. */
+enum { MOST_WINDOWS = LANES == 16 ? 4 : 2 };
+
+/* Computes n windows from x on, n at most MOST_WINDOWS, with the taps k0 .. k1-1 of each row. start: source position of
+ * tap 0 of the first window. */
+LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const int64_t n, const struct tap_rows *rows,
+                       int64_t x, int64_t start, const int64_t k0, const int64_t k1, struct pool_out out)
 {
     const cvy_pool_walk *w = &s->w;
-    const int64_t B = w->planes.block, row_elems = w->src[2] * B;
-    for (int64_t x = first; x < end; x++) {
-        int64_t k0 = 0, k1 = taps;
-        const int64_t start = taps ? x * w->stride[2] - w->pad[2] : cvy_pool_taps(w, 2, x, &k0, &k1);
-        const int32_t initial =
-            s->relu ? s->no_winner : (int32_t)((rows->d0 * w->kernel[1] + rows->h0) * w->kernel[2] + k0);
-        for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
-            const int64_t l = lane_of(kind, v, B);
-            const float floor = s->relu ? 0 : -INFINITY;
-            vec best[2] = {spread(floor), spread(floor)}, value[2];
-            ivec winner[2] = {spread_int(initial), spread_int(initial)};
-            for (int64_t i = rows->d0; i < rows->d1; i++)
-                for (int64_t j = rows->h0; j < rows->h1; j++) {
-                    const int64_t row = rows->origin + (i * w->src[1] + j) * row_elems + start * B + l;
-                    const int64_t tap = (i * w->kernel[1] + j) * w->kernel[2];
+    const int64_t B = w->planes.block, row_elems = w->src[2] * B, step = w->stride[2] * B;
+    const int32_t initial =
+        s->relu ? s->no_winner : (int32_t)((rows->d0 * w->kernel[1] + rows->h0) * w->kernel[2] + k0);
+    const float floor = s->relu ? 0 : -INFINITY;
+    for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
+        const int64_t l = lane_of(kind, v, B);
+        vec best[MOST_WINDOWS][2], value[2];
+        ivec winner[MOST_WINDOWS][2];
+        for (int64_t m = 0; m < n; m++)
+            for (int p = 0; p < pool_vecs(kind); p++) {
+                best[m][p] = spread(floor);
+                winner[m][p] = spread_int(initial);
+            }
+        for (int64_t i = rows->d0; i < rows->d1; i++)
+            for (int64_t j = rows->h0; j < rows->h1; j++) {
+                const int64_t row = rows->origin + (i * w->src[1] + j) * row_elems + start * B + l;
+                const int64_t tap = (i * w->kernel[1] + j) * w->kernel[2];
 #pragma GCC unroll 4
-                    for (int64_t k = k0; k < k1; k++) {
-                        pool_load(kind, s->src, row + k * B, value);
+                for (int64_t k = k0; k < k1; k++)
+                    for (int64_t m = 0; m < n; m++) {
+                        pool_load(kind, s->src, row + m * step + k * B, value);
                         for (int p = 0; p < pool_vecs(kind); p++)
-                            update_max(value[p], (int32_t)(tap + k), &best[p], &winner[p]);
+                            update_max(value[p], (int32_t)(tap + k), &best[m][p], &winner[m][p]);
                     }
-                }
-            pool_store(kind, s->stream, 1, best, s->dst, out.dst + x * s->sliced_step + l);
+            }
+        for (int64_t m = 0; m < n; m++) {
+            pool_store(kind, s->stream, 1, best[m], s->dst, out.dst + (x + m) * s->sliced_step + l);
             if (s->index)
-                pool_store_index(kind, s->stream, winner, (uint8_t *)s->index + out.index + x * B + l);
+                pool_store_index(kind, s->stream, winner[m], (uint8_t *)s->index + out.index + (x + m) * B + l);
         }
     }
 }
@@ -122,7 +138,11 @@ LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const i
     EDGE void name(const cvy_max_pool *s, const struct tap_rows *rows, int64_t first, int64_t end,                     \
                    struct pool_out out)                                                                                \
     {                                                                                                                  \
-        pool_windows(kind, s, 0, rows, first, end, out);                                                               \
+        for (int64_t x = first; x < end; x++) {                                                                        \
+            int64_t k0, k1;                                                                                            \
+            const int64_t start = cvy_pool_taps(&s->w, 2, x, &k0, &k1);                                                \
+            pool_windows(kind, s, 1, rows, x, start, k0, k1, out);                                                     \
+        }                                                                                                              \
     }
 
 POOL_EDGE(pool_edge_f32, POOL_F32)
@@ -144,8 +164,14 @@ LEAF void pool_row(const enum pool_kind kind, const cvy_max_pool *s, const int64
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t end = CVY_MAX(0, w->reach[w->kernel[2] - 1].end), first = CVY_MIN(w->reach[0].first, end);
+    const int64_t together =
+        taps > 2 ? MOST_WINDOWS / pool_vecs(kind) : 1; /* two taps wait little, and memory limits */
+    int64_t x = first;
     pool_edge(kind, s, rows, 0, first, out);
-    pool_windows(kind, s, taps, rows, first, end, out);
+    for (; x + together <= end; x += together)
+        pool_windows(kind, s, together, rows, x, x * w->stride[2] - w->pad[2], 0, taps, out);
+    for (; x < end; x++)
+        pool_windows(kind, s, 1, rows, x, x * w->stride[2] - w->pad[2], 0, taps, out);
     pool_edge(kind, s, rows, end, w->dst[2], out);
 }
 
@@ -202,10 +228,22 @@ struct readers {
     struct reader reader[256];
 };
 
-/* The windows q, q-1, ... read source position q * stride + phase - pad, with the taps phase, phase + stride, ... */
-LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
-                          const struct reader *reader, const int64_t count, int64_t q, int64_t phase, int64_t out,
-                          const int inside)
+/* Adds d to the sum where this tap has won. */
+LEAF void add_win(ivec winner, int32_t tap, vec d, vec *sum)
+{
+#if LANES == 16
+    const __mmask16 wins = _mm512_cmpeq_epi32_mask((__m512i)winner, (__m512i)spread_int(tap));
+    *sum = (vec)_mm512_mask_add_ps((__m512)*sum, wins, (__m512)*sum, (__m512)d);
+#else
+    *sum += keep(winner == spread_int(tap), d);
+#endif
+}
+
+/* The windows q, q-1, ... read source position q * stride + phase - pad, with the taps phase, phase + stride, ...
+ * Computes n such positions, those of q to q+n-1. Without `inside` n is 1, and windows may not exist. */
+LEAF void gather_positions(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
+                           const struct reader *reader, const int64_t count, const int64_t n, int64_t q, int64_t phase,
+                           int64_t out, const int inside)
 {
     const cvy_pool_walk *w = &s->w;
     const uint8_t *index = s->index_in;
@@ -214,21 +252,25 @@ LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, cons
         return;
     for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
         const int64_t l = lane_of(kind, v, B);
-        vec sum[2] = {spread(0), spread(0)}, d[2];
+        vec sum[MOST_WINDOWS][2], d[2];
         ivec winner[2];
+        for (int64_t m = 0; m < n; m++)
+            sum[m][0] = sum[m][1] = spread(0);
 #pragma GCC unroll 2
         for (int64_t k = 0; k < count; k++)
 #pragma GCC unroll 4
             for (int64_t i = 0; phase + i * stride < taps; i++) {
                 if (!inside && (q - i < 0 || q - i >= w->dst[2]))
                     continue;
-                const ivec tap = spread_int((int32_t)(reader[k].tap + phase + i * stride));
-                pool_load_index(kind, index + reader[k].index + (q - i) * B + l, winner);
-                pool_load(kind, s->ddst, reader[k].ddst + (q - i) * s->sliced_step + l, d);
-                for (int p = 0; p < pool_vecs(kind); p++)
-                    sum[p] += keep(winner[p] == tap, d[p]);
+                for (int64_t m = 0; m < n; m++) {
+                    pool_load_index(kind, index + reader[k].index + (q + m - i) * B + l, winner);
+                    pool_load(kind, s->ddst, reader[k].ddst + (q + m - i) * s->sliced_step + l, d);
+                    for (int p = 0; p < pool_vecs(kind); p++)
+                        add_win(winner[p], (int32_t)(reader[k].tap + phase + i * stride), d[p], &sum[m][p]);
+                }
             }
-        pool_store(kind, s->stream, 0, sum, s->dsrc, out + x * B + l);
+        for (int64_t m = 0; m < n; m++)
+            pool_store(kind, s->stream, 0, sum[m], s->dsrc, out + (x + m * stride) * B + l);
     }
 }
 
@@ -240,7 +282,7 @@ LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, cons
         const int64_t taps = s->w.kernel[2], stride = s->w.stride[2];                                                  \
         for (int64_t q = first; q < end; q++)                                                                          \
             for (int64_t phase = 0; phase < stride; phase++)                                                           \
-                gather_position(kind, s, taps, stride, reader, count, q, phase, out, 0);                               \
+                gather_positions(kind, s, taps, stride, reader, count, 1, q, phase, out, 0);                           \
     }
 
 GATHER_EDGE(gather_edge_f32, POOL_F32)
@@ -264,11 +306,17 @@ LEAF void gather_row(const enum pool_kind kind, const cvy_max_pool *s, const int
     const int64_t pad = w->pad[2], all = (w->src[2] - 1 + pad) / stride + 1;
     const int64_t first = CVY_MIN(all, CVY_MAX((taps - 1) / stride, (pad + stride - 1) / stride)),
                   end = CVY_MAX(first, CVY_MIN(w->dst[2], (w->src[2] + pad) / stride));
+    const int64_t together = MOST_WINDOWS / pool_vecs(kind);
+    int64_t q = first;
     gather_edge(kind, s, reader, count, 0, first, out);
-    for (int64_t q = first; q < end; q++)
+    for (; q + together <= end; q += together)
 #pragma GCC unroll 4
         for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(kind, s, taps, stride, reader, count, q, phase, out, 1);
+            gather_positions(kind, s, taps, stride, reader, count, together, q, phase, out, 1);
+    for (; q < end; q++)
+#pragma GCC unroll 4
+        for (int64_t phase = 0; phase < stride; phase++)
+            gather_positions(kind, s, taps, stride, reader, count, 1, q, phase, out, 1);
     gather_edge(kind, s, reader, count, end, all, out);
 }
 
