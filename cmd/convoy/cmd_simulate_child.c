@@ -28,8 +28,8 @@ int cmd_simulate_find(cmd_simulation *s)
         snprintf(s->sim + n, 8, "-sim");
     if (access(s->sim, R_OK) == 0)
         return 0;
-    cmd_error("%s does not exist: this convoy was built without SimGrid (Debian: simgrid, libsimgrid-dev); install it "
-              "and build again",
+    cmd_error("%s does not exist: build all of convoy (cmake --build; scripts/demo.sh builds a part), after SimGrid is "
+              "installed (Debian: libsimgrid-dev)",
               s->sim);
     return CMD_EXIT_FAULT;
 }
