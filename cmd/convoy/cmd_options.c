@@ -47,6 +47,13 @@ const char *cmd_nearest(const char *word, const char *const *names, int n)
     return near;
 }
 
+void cmd_unknown(const char *verb, const char *kind, const char *name, const char *const *names, int n)
+{
+    const char *near = cmd_nearest(name, names, n);
+    cmd_error("there is no %s '%s'%s%s%s: `convoy %s --help` lists them; or name a file", kind, name,
+              near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", verb);
+}
+
 /* ---- one option ---- */
 
 static int wrong_value(const cmd_option *option, const char *value, const char *expected)

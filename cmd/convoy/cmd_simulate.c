@@ -170,9 +170,7 @@ static int find_platform(cmd_simulation *s)
         const char *names[CMD_COUNT(shipped)];
         for (int i = 0; i < CMD_COUNT(shipped); i++)
             names[i] = shipped[i].name;
-        const char *near = cmd_nearest(o.file, names, CMD_COUNT(names));
-        cmd_error("there is no platform '%s'%s%s%s: `convoy simulate --help` lists them; or name a file", o.file,
-                  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+        cmd_unknown("simulate", "platform", o.file, names, CMD_COUNT(names));
         return CMD_EXIT_FAULT;
     }
     s->platform.size = sizeof s->platform;

@@ -97,9 +97,7 @@ static int find_study(const char *name, const char **text_out, char **owned)
         *text_out = *owned = read_file(name);
         return *owned ? 0 : CMD_EXIT_FAULT;
     }
-    const char *near = cmd_nearest(name, names, CMD_COUNT(names));
-    cmd_error("there is no study '%s'%s%s%s: `convoy study --help` lists them; or name a file", name,
-              near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    cmd_unknown("study", "study", name, names, CMD_COUNT(names));
     return CMD_EXIT_USAGE;
 }
 
