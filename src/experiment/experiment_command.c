@@ -44,31 +44,28 @@ static const cvy_option rows[] = {
     {0},
 };
 
-static cvy_status list_names(cvy_pool *pool, const char *folder, cvy_text *text)
-{
-    char **name = NULL;
-    int64_t n = 0;
-    CVY_TRY(cvy_file_list(pool, folder, &name, &n));
-    for (int64_t i = 0; i < n; i++) {
-        const size_t length = strlen(name[i]);
-        if (length > 5 && strcmp(name[i] + length - 5, ".yaml") == 0)
-            cvy_text_add(text, "%s%.*s", text->bytes ? ", " : "", (int)length - 5, name[i]);
-    }
-    return text->status;
-}
-
 static cvy_status find_file(cvy_pool *pool, const char *folder, const char *name, char **path_out)
 {
     cvy_text known = {0};
-    char *names = NULL;
+    char **names = NULL;
+    int64_t n = 0, count = 0;
     CVY_TRY(cvy_pool_printf(pool, path_out, "%s/%s.yaml", folder, name));
     if (!strchr(name, '/') && cvy_file_exists(*path_out))
         return CVY_OK;
-    CVY_TRY(list_names(pool, folder, &known));
-    const cvy_status status = cvy_pool_strdup(pool, known.data ? known.data : "none", &names);
+    CVY_TRY(cvy_file_list(pool, folder, &names, &n));
+    for (int64_t i = 0; i < n; i++) {
+        const size_t length = strlen(names[i]);
+        if (length <= 5 || strcmp(names[i] + length - 5, ".yaml") != 0)
+            continue;
+        names[i][length - 5] = 0;
+        names[count++] = names[i];
+    }
+    cvy_text_add_known(&known, name, (const char *const *)names, (int)count);
+    if (known.status == CVY_OK)
+        cvy_error_set(CVY_E_CONFIG, "there is no framework '%s' in %s%s", name, folder, known.data);
+    const cvy_status status = known.status == CVY_OK ? CVY_E_CONFIG : known.status;
     cvy_text_free(&known);
-    CVY_TRY(status);
-    CVY_FAIL(CVY_E_CONFIG, "there is no framework '%s'; those of %s are %s", name, folder, names);
+    return status;
 }
 
 /* ---- words ---- */

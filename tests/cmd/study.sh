@@ -181,7 +181,7 @@ study && fail "a changed file is taken"
 grep -q 'results of another study, or of an earlier version of study.yaml' err || fail "changed file: $(cat err)"
 expects() { text=$1; shift; "$CONVOY" study "$@" >log 2>&1 && fail "study $* ends well"; grep -q "$text" log || fail "study $*: $(cat log)"; }
 expects "no study 'node-thruput', did you mean 'node-throughput'" node-thruput
-expects "there is no framework 'pytroch'" study.yaml --out other --frameworks pytroch
+expects "there is no framework 'pytroch' in .*, did you mean 'pytorch'?" study.yaml --out other --frameworks pytroch
 expects 'no-file.yaml cannot be read' no-file.yaml
 sed 's/batch: \[4, 6\]/bacth: [4, 6]/' study.yaml >wrong.yaml
 expects "wrong.yaml:7:5: there is no axis 'bacth', did you mean 'batch'" wrong.yaml
