@@ -243,7 +243,8 @@ static void draw_ticks(struct canvas *v, const struct axis *a, int wanted, int w
 static void draw_axes(struct canvas *v)
 {
     const cvy_chart *c = v->chart;
-    if (v->x.log && c->ticks_at_data)
+    const int has_one_x = isinf(next_x(v, next_x(v, 0)));
+    if (c->ticks_at_data && (v->x.log || has_one_x))
         draw_ticks_at_data(v);
     else
         draw_ticks(v, &v->x, c->small ? 4 : 6, c->whole_x, add_x_tick);

@@ -35,9 +35,10 @@ typedef struct cvy_chart {
     const char *x_label, *y_label;
     const char *x_what; /* name of x in tooltips: "epoch" */
     int log_x, log_y;
-    int from_zero;                     /* whether the y axis begins at zero */
-    int whole_x;                       /* whether ticks are only at integers */
-    int ticks_at_data;                 /* whether ticks of a logarithmic x axis are at the points: 1, 2, 4, .. ranks */
+    int from_zero;     /* whether the y axis begins at zero */
+    int whole_x;       /* whether ticks are only at integers */
+    int ticks_at_data; /* whether ticks of a logarithmic x axis, or of one with a single x, are at the points: 1, 2, 4,
+                          .. ranks */
     double x_min, x_max, y_min, y_max; /* used if min < max; otherwise the range of the data */
     int square;
     int small;   /* a third of the width instead of a half */
