@@ -415,7 +415,7 @@ static const cmd_option options[] = {
     {"--node-ranks", "R", CMD_NUMBER, CMD_FIELD(node_ranks),
      "ranks of each node, which share its batch and add their gradients in its memory; 1 if not given"},
     {"--representatives", "N", CMD_NUMBER, CMD_FIELD(representatives),
-     "simulates at most N nodes, which stand for all: much faster; that nodes share uplinks is counted; N and numbers "
+     "simulates at most N nodes, which stand for all: much faster; sums count that nodes share uplinks; N and numbers "
      "of ranks above it are powers of two"},
     {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise),
      "how much the time of a step varies by rank and step: standard deviation, such as 0.5%; 0 if not given"},

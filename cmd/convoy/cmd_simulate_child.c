@@ -80,15 +80,21 @@ static int64_t simulated(const cmd_simulation *s, int64_t ranks)
     return most > 0 && ranks > most ? most : ranks;
 }
 
+/* Whether the nodes that add the same gradients, which are neighbours (comm_grid.h), are below several switches. */
+static int spans_switches(const cmd_simulation *s, int64_t ranks)
+{
+    return ranks / s->stages > s->platform.switch_nodes;
+}
+
 /* Nodes that stand for others are below switches of their own, if there are enough: what links share is counted for all
  * nodes (platform.shared_bandwidth), and must not be counted twice. The tensor and spatial parts of a layer are
- * neighbours (comm_grid.h), and stay so. */
+ * neighbours, and stay so. */
 static int write_hosts(const cmd_simulation *s, int64_t ranks)
 {
-    const int64_t count = simulated(s, ranks), each = ranks / count, parts = s->parts / s->stages;
-    const int64_t below = s->platform.switch_nodes > parts ? s->platform.switch_nodes : parts;
-    const int64_t has_room = s->platform.switch_nodes > 0 && count / parts * below <= s->platform.nodes;
-    const int64_t apart = each > 1 && has_room ? below : parts * each;
+    const int64_t count = simulated(s, ranks), each = ranks / count, parts = s->parts / s->stages,
+                  below = s->platform.switch_nodes;
+    const int has_room = below >= parts && count / parts * below <= s->platform.nodes;
+    const int64_t apart = each > 1 && has_room && spans_switches(s, ranks) ? below : parts * each;
     const int64_t places = apart / parts; /* of which each group has another: routes depend on the place */
     const size_t room = (size_t)count * 24 + 1;
     char *text = malloc(room);
@@ -319,7 +325,7 @@ int cmd_simulate_ranks(const cmd_simulation *s, int64_t ranks, cvy_bench_result 
     snprintf(number, sizeof number, "%lld", (long long)(ranks / simulated(s, ranks)));
     setenv("CONVOY_SIMULATED_NODES", number, 1);
     w.n = w.ntext = 0;
-    snprintf(number, sizeof number, "%.9g", ranks > s->platform.switch_nodes ? s->platform.shared_bandwidth : 1.0);
+    snprintf(number, sizeof number, "%.9g", spans_switches(s, ranks) ? s->platform.shared_bandwidth : 1.0);
     setenv("CONVOY_SIMULATED_SHARE", number, 1);
     if (write_hosts(s, ranks))
         return CMD_EXIT_FAULT;

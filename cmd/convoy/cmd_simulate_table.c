@@ -19,7 +19,7 @@ static int is_spatial(const cmd_simulation *s)
 }
 
 /* "p2 t2 s2x1 d4": the axes that are used, and the ranks that are left for data. */
-static const char *grid_text(const cmd_simulation *s, int ranks, char *text, size_t room)
+static const char *grid_text(const cmd_simulation *s, int64_t ranks, char *text, size_t room)
 {
     size_t n = 0;
     text[0] = 0;
@@ -48,7 +48,7 @@ static void show_grid_json(const cmd_simulation *s, const cvy_bench_result *r)
 }
 
 /* The columns of the axes that are used. */
-static void show_grid(const cmd_simulation *s, const cvy_bench_result *r)
+static void show_grid(const cmd_simulation *s, int64_t ranks, const cvy_bench_result *r)
 {
     char grid[96];
     if (s->parts <= 1)
@@ -57,7 +57,7 @@ static void show_grid(const cmd_simulation *s, const cvy_bench_result *r)
         show_grid_json(s, r);
         return;
     }
-    printf(" %16s %9.3f", grid_text(s, r->ranks, grid, sizeof grid), or_zero(r->exposed_data_ms));
+    printf(" %16s %9.3f", grid_text(s, ranks, grid, sizeof grid), or_zero(r->exposed_data_ms));
     if (s->stages > 1)
         printf(" %9.3f", or_zero(r->exposed_pipeline_ms));
     if (s->tensor > 1)
@@ -102,7 +102,7 @@ void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_r
     else
         printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)batch, ms,
                efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
-    show_grid(s, r);
+    show_grid(s, ranks, r);
     printf("%s\n", s->options->json ? "}" : "");
     fflush(stdout);
 }

@@ -29,6 +29,7 @@ struct canvas {
     const cvy_chart *chart;
     double width, height;
     struct axis x, y;
+    int has_one_x; /* all points have the same x, which is in the middle of the axis */
 };
 
 /* ---- axes ---- */
@@ -109,6 +110,7 @@ static int set_axes(struct canvas *v)
         x1 = c->x_max;
     } else if (bars || x0 == x1) {
         const double half = bars ? 0.6 : x0 == 0 ? 0.5 : fabs(x0) * 0.05;
+        v->has_one_x = x0 == x1;
         x0 -= half;
         x1 += half;
     }
@@ -218,6 +220,11 @@ static double next_x(const struct canvas *v, double above)
 
 static void draw_ticks_at_data(struct canvas *v)
 {
+    if (v->has_one_x && !v->x.log) {
+        add_x_tick(v, (v->x.min + v->x.max) / 2);
+        cvy_text_add(v->svg, "%.6g</text>", (v->x.min + v->x.max) / 2);
+        return;
+    }
     for (double at = next_x(v, 0); isfinite(at); at = next_x(v, at)) {
         add_x_tick(v, at);
         cvy_text_add(v->svg, "%.6g</text>", at);
@@ -243,8 +250,7 @@ static void draw_ticks(struct canvas *v, const struct axis *a, int wanted, int w
 static void draw_axes(struct canvas *v)
 {
     const cvy_chart *c = v->chart;
-    const int has_one_x = isinf(next_x(v, next_x(v, 0)));
-    if (c->ticks_at_data && (v->x.log || has_one_x))
+    if (c->ticks_at_data && (v->x.log || v->has_one_x))
         draw_ticks_at_data(v);
     else
         draw_ticks(v, &v->x, c->small ? 4 : 6, c->whole_x, add_x_tick);

@@ -166,6 +166,7 @@ grid $parts >all 2>err || fail "a grid of 16 nodes: $(cat err)"
 grid $parts --representatives 8 >few 2>err || fail "8 of 16 nodes in a grid: $(cat err)"
 near few step_ms "$(value step_ms all)" 0.02
 waits few data pipeline halo
+"$CONVOY" simulate grid.yaml --planning measure --platform slow.yaml --rate 2000 $parts --representatives 8 | grep -q ' p2 s1x2 d4 ' || fail "the table has another grid"
 simulate --platform slow.yaml --ranks 16 --noise 5% >all 2>err
 simulate --platform slow.yaml --ranks 16 --noise 5% --representatives 4 >few 2>err || fail "noise: $(cat err)"
 near few step_ms "$(value step_ms all)" 0.05

@@ -403,6 +403,8 @@ static cvy_status mpi_split(cvy_comm *comm, int color, int key, cvy_comm **out)
     const int is_in = status == CVY_OK && ranks != MPI_COMM_NULL;
     if (is_in)
         status = start_part(part, &ranks);
+    if (is_in)
+        part->simulated_nodes = comm->simulated_nodes;
     if (is_in && status == CVY_OK)
         *out = part;
     else if (part)

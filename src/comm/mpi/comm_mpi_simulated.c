@@ -73,7 +73,8 @@ double cvy_simulated_share(const cvy_mpi *mpi, const cvy_allreduce_def *def)
 
 /* Which of n ranks takes the place of `peer` among all. Neighbours (ring) stay neighbours; partners at a distance that
  * is a power of two (halving, doubling) become partners at a distance of one of n ranks. Both ranks of a pair find each
- * other so. All numbers are powers of two. */
+ * other so. All numbers are powers of two. In sums over data and spatial axes a far partner may become one of the same
+ * sample, which is nearer: latencies are then a little too short. */
 static int stand_in(int me, int peer, int n, int all)
 {
     const int apart = (peer - me + all) % all, across = me ^ peer;

@@ -105,6 +105,7 @@ static const cvy_sample avg_pool_samples[] = {
     {.src = "3x4x9", .options = "kernel: 3, stride: 2"},
     {.src = "2x3x2x4", .options = "kernel: 3, stride: 2, ceil: true"},
     {.src = "1x2x5x4x6", .options = "kernel: 2, ceil: true"},
+    {.src = "1x33x5x6", .options = "kernel: 3, stride: 1, pad: 1"},
     {.src = "64x64x28x28", .options = "kernel: 3, stride: 2", .flags = CVY_SAMPLE_TIMING},
     {0},
 };

@@ -156,6 +156,8 @@ static const cvy_sample max_pool_samples[] = {
     {.src = "1x96x6x7", .options = "kernel: 3, stride: 2"},
     {.src = "1x40x5x6", .options = "kernel: 3, stride: 1, pad: 1"},
     {.src = "2x3x4x18", .options = "kernel: [1, 2], relu: true"},
+    {.src = "1x32x5x14", .options = "kernel: 5, stride: 1, pad: 2"},
+    {.src = "1x40x4x19", .options = "kernel: [2, 4], stride: [2, 3]"},
     {.src = "1x2x17x16", .options = "kernel: 16, stride: 1, relu: true"},
     {.src = "2x19x7x9", .options = "kernel: 3, stride: 2, pad: 1", .flags = CVY_SAMPLE_TIES},
     {.src = "2x64x7x9", .options = "kernel: 3, stride: 2", .flags = CVY_SAMPLE_TIES},

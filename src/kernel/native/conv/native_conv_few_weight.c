@@ -96,8 +96,7 @@ static cvy_status fill_few(const cvy_kernel_ask *ask, struct few *s)
     CVY_TRY(cvy_conv_window(&g->conv, &g->src, &s->w, &s->c));
     s->last = s->w.nspace - 1;
     CVY_TRY(cvy_few_check(node, &s->w, &s->c));
-    CVY_CHECK(s->w.nspace != 2, CVY_NOT_APPLICABLE,
-              "this kernel needs a volume or a series; for pictures oneDNN's is a little faster");
+    CVY_CHECK(s->w.nspace != 2, CVY_NOT_APPLICABLE, "this kernel needs a volume or a series; others take pictures");
     s->threads = ask->threads;
     s->has_bias = g->conv.bias;
     s->blocks = (s->c.ndst + LANES - 1) / LANES;

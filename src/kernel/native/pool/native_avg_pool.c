@@ -27,15 +27,24 @@ static cvy_status check_dtype(const cvy_kernel_ask *ask)
 {
     CVY_TRY(cvy_native_f32_or_bf16(ask->node));
     CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32 ||
-                  cvy_layout_channel_block(&ask->src[0], ask->node->src[0]->shape.ndim) == BLOCK_HALF,
+                  (cvy_layout_channel_block(&ask->src[0], ask->node->src[0]->shape.ndim) == BLOCK_HALF &&
+                   cvy_simd_find(BLOCK_HALF)),
               CVY_NOT_APPLICABLE, "this kernel takes bf16 only in blocks of %d channels", BLOCK_HALF);
     return CVY_OK;
+}
+
+/* The layout of the source: blocks if there are vectors for them. */
+static cvy_layout channels_of(const cvy_kernel_ask *ask)
+{
+    const cvy_layout layout = cvy_native_channels(ask, 0);
+    const int64_t block = cvy_layout_channel_block(&layout, ask->node->src[0]->shape.ndim);
+    return block > 1 && cvy_simd_find(block) ? layout : cvy_layout_plain();
 }
 
 static cvy_status avg_pool_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(check_dtype(ask));
-    ask->src[0] = ask->dst[0] = cvy_native_channels(ask, 0);
+    ask->src[0] = ask->dst[0] = channels_of(ask);
     return need_rows(ask->node->options, &ask->node->src[0]->shape, ask);
 }
 
@@ -45,7 +54,7 @@ static cvy_status avg_pool_grad_offer(cvy_kernel_ask *ask)
 {
     const cvy_pool_grad_opts *o = ask->node->options;
     CVY_TRY(check_dtype(ask));
-    const cvy_layout now = cvy_native_channels(ask, 0);
+    const cvy_layout now = channels_of(ask);
     ask->src[0] = ask->dst[0] = cvy_layout_is_plain(&now) ? cvy_native_preferred(&o->src) : now;
     return need_rows(&o->pool, &o->src, ask);
 }
@@ -94,8 +103,6 @@ static cvy_status create(const cvy_pool_opts *o, const cvy_shape *src, const cvy
     s->threads = CVY_MAX(1, ask->threads);
     s->half = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
     s->simd = cvy_simd_find(s->w.planes.block);
-    if (s->simd && s->w.planes.block % s->simd->lanes != 0)
-        s->simd = NULL;
     *state_out = s;
     return CVY_OK;
 out:

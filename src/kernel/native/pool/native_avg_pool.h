@@ -17,7 +17,7 @@ typedef struct cvy_pool_span {
 
 typedef struct cvy_avg_pool {
     cvy_pool_walk w;
-    const cvy_simd *simd; /* NULL: uses the loops for any layout */
+    const cvy_simd *simd; /* NULL: the layout is plain */
     int threads;
     int half;                /* values are bf16 */
     cvy_pool_span *reads[3]; /* of each window of a dimension */

@@ -159,13 +159,13 @@ LEAF void pool_edge(const enum pool_kind kind, const cvy_max_pool *s, const stru
     }
 }
 
-LEAF void pool_row(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const struct tap_rows *rows,
-                   struct pool_out out)
+/* many: whether several windows are computed at the same time. */
+LEAF void pool_row(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int many,
+                   const struct tap_rows *rows, struct pool_out out)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t end = CVY_MAX(0, w->reach[w->kernel[2] - 1].end), first = CVY_MIN(w->reach[0].first, end);
-    const int64_t together =
-        taps > 2 ? MOST_WINDOWS / pool_vecs(kind) : 1; /* two taps wait little, and memory limits */
+    const int64_t together = many ? MOST_WINDOWS / pool_vecs(kind) : 1;
     int64_t x = first;
     pool_edge(kind, s, rows, 0, first, out);
     for (; x + together <= end; x += together)
@@ -192,9 +192,9 @@ LEAF void pool_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t fi
         const int64_t ds = cvy_pool_taps(w, 0, d, &rows.d0, &rows.d1), hs = cvy_pool_taps(w, 1, h, &rows.h0, &rows.h1);
         rows.origin = (plane * w->src_elems + (ds * w->src[1] + hs) * w->src[2]) * B;
         switch (w->kernel[2]) {
-        case 2: pool_row(kind, s, 2, &rows, out); break;
-        case 3: pool_row(kind, s, 3, &rows, out); break;
-        default: pool_row(kind, s, w->kernel[2], &rows, out); break;
+        case 2: pool_row(kind, s, 2, 0, &rows, out); break; /* two taps wait little, and memory is the limit */
+        case 3: pool_row(kind, s, 3, 1, &rows, out); break;
+        default: pool_row(kind, s, w->kernel[2], 1, &rows, out); break;
         }
     }
 }
