@@ -15,25 +15,15 @@
 #define SIZE 768
 #define SECONDS 0.1
 
-typedef cvy_status (*add_layers_fn)(const cvy_context *context, cvy_model *m, int64_t *batch_out);
-
-static cvy_status add_product(const cvy_context *context, cvy_model *m, int64_t *batch_out)
-{
-    char options[48];
-    snprintf(options, sizeof options, "channels: %d, bias: false", SIZE);
-    *batch_out = (int64_t)SIZE * context->comm->nranks;
-    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {SIZE}}));
-    return cvy_model_add(m, "fc", "product", options, "x");
-}
-
-static cvy_status make_program(cvy_context *context, cvy_dtype dtype, add_layers_fn add_layers, cvy_model *m,
-                               cvy_program **out, int *step_out)
+static cvy_status make_program(cvy_context *context, cvy_dtype dtype, cvy_model *m, cvy_program **out, int *step_out)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype, .seed = 1};
-    int64_t batch = 0;
-    CVY_TRY(add_layers(context, m, &batch));
+    char options[48];
+    snprintf(options, sizeof options, "channels: %d, bias: false", SIZE);
+    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {SIZE}}));
+    CVY_TRY(cvy_model_add(m, "fc", "product", options, "x"));
     CVY_TRY(cvy_program_create(context, &opts, out));
-    return cvy_program_add_forward(*out, m, batch, NULL, step_out);
+    return cvy_program_add_forward(*out, m, (int64_t)SIZE * context->comm->nranks, NULL, step_out);
 }
 
 static cvy_status run(cvy_program *p, int step, double *best_s_out)
@@ -49,9 +39,8 @@ static cvy_status run(cvy_program *p, int step, double *best_s_out)
     return CVY_OK;
 }
 
-/* Runs the layers on all ranks at once. *flop_out: of this rank; may be NULL. *best_s_out: its fastest run. */
-static cvy_status time_layers(cvy_context *context, cvy_dtype dtype, add_layers_fn add_layers, double *flop_out,
-                              double *best_s_out)
+/* Runs the product on all ranks at once. *flop_out: of this rank. *best_s_out: its fastest run. */
+static cvy_status time_product(cvy_context *context, cvy_dtype dtype, double *flop_out, double *best_s_out)
 {
     cvy_comm *comm = context->comm;
     cvy_model *m = NULL;
@@ -59,7 +48,7 @@ static cvy_status time_layers(cvy_context *context, cvy_dtype dtype, add_layers_
     int step = 0;
     cvy_status status = cvy_model_create("peak", &m);
     if (status == CVY_OK)
-        status = make_program(context, dtype, add_layers, m, &p, &step);
+        status = make_program(context, dtype, m, &p, &step);
     CVY_TRY_OUT(cvy_comm_agree(comm, status));
     CVY_TRY_OUT(cvy_program_plan(p));
     CVY_TRY_OUT(comm->ops->barrier(comm));
@@ -78,7 +67,7 @@ cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_pe
     *flop_per_s_out = NAN;
     if (dtype == CVY_DTYPE_F64) /* only plain kernels support f64, and they do not show the peak of the machine */
         return CVY_OK;
-    CVY_TRY(time_layers(context, dtype, add_product, &flop, &best_s));
+    CVY_TRY(time_product(context, dtype, &flop, &best_s));
     double sum = flop / best_s;
     CVY_TRY(comm->ops->allreduce(comm, &sum, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
     *flop_per_s_out = sum;
