@@ -60,8 +60,8 @@ typedef struct cvy_program_opts {
      * computed: a step only waits for the measured times of its kernels and makes its all-reduces. Losses are then NaN,
      * and tensor memory is not touched. */
     const char *kernels;
-    /** Optimising passes to turn off: "all", or names out of "fuse-add, fuse-batch-norm, fuse-relu, in-place,
-     * memory-reuse, overlap, recompute, slices". NULL: all passes are on. */
+    /** Optimising passes to turn off: "all", or names out of "fuse-add, fuse-batch-norm, fuse-relu, fuse-update,
+     * in-place, memory-reuse, overlap, recompute, slices". NULL: all passes are on. */
     const char *passes_off;
     /** Bytes of gradients that are reduced together; 0: chosen by the cost of an all-reduce on this network. */
     int64_t bucket_bytes;

@@ -27,7 +27,7 @@
  */
 #include "optim/optim_update.h"
 
-static const cvy_option sgd_opts[] = {
+const cvy_option cvy_sgd_rows[] = {
     {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0.9", "0.. <1", "",
      "momentum: share of the last direction that is added"},
     {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "", "",
@@ -66,22 +66,25 @@ cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o)
     return share;
 }
 
-static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+void cvy_sgd_element(const struct cvy_sgd *o, const cvy_span *src, const cvy_span *dst, int64_t i, double gradient)
 {
-    const struct cvy_sgd *o = node->options;
     const cvy_sgd_share share = cvy_sgd_direction(o);
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
-    for (int64_t i = 0; i < dst->elems; i++) {
-        const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
-        double step = u.lr * g;
-        if (o->momentum > 0) {
-            const double added = o->lr_inside ? u.lr * g : g;
-            const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + added;
-            cvy_set(&dst[1], i, m);
-            step = (o->lr_inside ? 1 : u.lr) * (share.gradient * added + share.momentum * m);
-        }
-        cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - step));
+    const double w = cvy_get(&src[0], i), g = u.scale * gradient + o->weight_decay * w;
+    double step = u.lr * g;
+    if (o->momentum > 0) {
+        const double added = o->lr_inside ? u.lr * g : g;
+        const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + added;
+        cvy_set(&dst[1], i, m);
+        step = (o->lr_inside ? 1 : u.lr) * (share.gradient * added + share.momentum * m);
     }
+    cvy_set(&dst[0], i, cvy_update_clip(o->clip_weights, w - step));
+}
+
+static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    for (int64_t i = 0; i < dst->elems; i++)
+        cvy_sgd_element(node->options, src, dst, i, cvy_get(&src[CVY_OPTIM_GRADIENT], i));
     cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }
@@ -89,7 +92,7 @@ static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const
 CVY_OP_DEFINE(sgd) = {
     .name = "sgd",
     .summary = "stochastic gradient descent with momentum",
-    .options = sgd_opts,
+    .options = cvy_sgd_rows,
     .options_size = sizeof(struct cvy_sgd),
     .nsrc_min = 5,
     .nsrc_max = 5,

@@ -24,11 +24,15 @@ struct cvy_sgd {
     double weight_decay, lr_mult, clip_weights, average;
 };
 
+extern const cvy_option cvy_sgd_rows[];
+
 /* The direction of a step with momentum is gradient * g + momentum * m. */
 typedef struct cvy_sgd_share {
     double gradient, momentum;
 } cvy_sgd_share;
 cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
+/* Updates element i of a weight and its momentum, as the reference of sgd. */
+void cvy_sgd_element(const struct cvy_sgd *o, const cvy_span *src, const cvy_span *dst, int64_t i, double gradient);
 
 struct cvy_adam { /* for adam, adamw and lamb; eps_hat is of adam and adamw only */
     double beta1, beta2, eps;

@@ -79,6 +79,10 @@ cvy_status cvy_pass_fuse_batch_norm(cvy_graph *g);
 /* Fuses a sum of sums into one sum, with the addends in the same order. */
 cvy_status cvy_pass_fuse_add(cvy_graph *g);
 
+/* Fuses the gradient of a large fully connected weight with its update by sgd. Run it after cvy_pass_optimise, only for
+ * a graph that runs once a step, on one rank. */
+cvy_status cvy_pass_fuse_update(cvy_graph *g);
+
 /* Removes nodes that communicate and assign nothing, and whose results are not read and are neither outputs nor
  * accumulators. */
 cvy_status cvy_pass_prune(cvy_graph *g);
@@ -110,6 +114,8 @@ typedef struct cvy_pass_run {
     unsigned split_over;      /* axes of the grid along which weights are split */
     cvy_reduce_opts reduce;
     const cvy_optimise_opts *optimise; /* NULL: no weight is updated */
+    int may_fuse_updates;              /* 1: gradients are complete after one run of the graph, and nothing else reads
+                                          them */
     cvy_gradients gradients;           /* out: set by autodiff */
     cvy_recomputed recomputed;         /* out: set by recompute */
 } cvy_pass_run;

@@ -4,13 +4,16 @@
  * It is called between backward and update, after the last reduction. Reading all gradients would cost a VGG 2 % of its
  * step, because most of its weights are in fully connected layers. The gradient of such a weight is x^T dy. Of it, only
  * one row is read, and the bias's gradient, which is the sum of dy: a number in x or dy that is not finite shows in one
- * of the two. A product of finite numbers that overflows is not found here; the next step's loss shows it.
+ * of the two. A product of finite numbers that overflows is not found here; the next step's loss shows it. If the
+ * gradient is not stored, because its update computes it (fc_grad_sgd), x is read instead of a row.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdatomic.h>
+#include <string.h>
 
+#include "optim/optim_sgd_fc.h"
 #include "program/program_guard.h"
 
 enum { LARGE = 1 << 18, GRAIN = 1 << 15 }; /* in elements: a larger gradient is not read whole; work for one thread */
@@ -21,13 +24,19 @@ struct span {
     atomic_int bad;
 };
 
+static double get(const struct span *s, int64_t i)
+{
+    return s->dtype == CVY_DTYPE_F32    ? (double)((const float *)s->data)[i]
+           : s->dtype == CVY_DTYPE_BF16 ? (double)cvy_bf16_get(((const cvy_bf16 *)s->data)[i])
+                                        : ((const double *)s->data)[i];
+}
+
 /* x * 0 is 0 only if x is finite. Separate sums let the compiler use whole vectors. */
 static void find_bad(int64_t first, int64_t last, void *arg)
 {
     enum { WIDTH = 16 };
     struct span *s = arg;
     const float *x = s->data;
-    const double *y = s->data;
     float sum[WIDTH] = {0};
     double bad = 0;
     int64_t i = first;
@@ -36,7 +45,7 @@ static void find_bad(int64_t first, int64_t last, void *arg)
             for (int k = 0; k < WIDTH; k++)
                 sum[k] += x[i + k] * 0.0F;
     for (; i < last; i++)
-        bad += (s->dtype == CVY_DTYPE_F32 ? (double)x[i] : y[i]) * 0.0;
+        bad += get(s, i) * 0.0;
     for (int k = 0; k < WIDTH; k++)
         bad += (double)sum[k];
     if (!(bad == 0))
@@ -68,6 +77,12 @@ static int row_is_bad(const cvy_plan *plan, const cvy_buffer *b, const float *x,
     return 0;
 }
 
+static int span_is_bad(const cvy_plan *plan, struct span *span, int64_t elems)
+{
+    cvy_parallel_for(plan->opts.threads, elems, GRAIN, find_bad, span);
+    return atomic_load_explicit(&span->bad, memory_order_relaxed);
+}
+
 static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void *data)
 {
     const cvy_dtype dtype = b->value->dtype;
@@ -78,8 +93,19 @@ static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void
     struct span span = {.data = (const char *)data + (size_t)part.first * cvy_dtype_bytes(dtype), .dtype = dtype};
     if (dtype == CVY_DTYPE_F32 && is_outer(b->value))
         return row_is_bad(plan, b, data, part);
-    cvy_parallel_for(plan->opts.threads, part.end - part.first, GRAIN, find_bad, &span);
-    return atomic_load_explicit(&span.bad, memory_order_relaxed);
+    return span_is_bad(plan, &span, part.end - part.first);
+}
+
+/* Whether the source is bad of a layer whose gradient is not stored. It lives until the update. */
+static cvy_status check_source(const cvy_plan *plan, const cvy_instr *instr, int *bad_out)
+{
+    const cvy_dtype dtype = instr->call->node->src[CVY_FC_SGD_SRC]->dtype;
+    const size_t bytes = plan->buffer[instr->src_buffer[CVY_FC_SGD_SRC]].bytes;
+    void *const at = instr->src[CVY_FC_SGD_SRC], *data = NULL;
+    CVY_TRY(cvy_space_map(plan->opts.space, at, bytes, &data));
+    struct span span = {.data = data, .dtype = dtype};
+    *bad_out = span_is_bad(plan, &span, (int64_t)(bytes / cvy_dtype_bytes(dtype)));
+    return cvy_space_unmap(plan->opts.space, at, bytes, 0, data);
 }
 
 cvy_status cvy_gradients_finite(const cvy_plan *plan, int *finite_out)
@@ -98,6 +124,12 @@ cvy_status cvy_gradients_finite(const cvy_plan *plan, int *finite_out)
             *finite_out = 0;
             return CVY_OK;
         }
+    }
+    for (int i = 0, bad = 0; i < plan->ninstr && *finite_out; i++) {
+        const cvy_node *node = plan->instr[i].call ? plan->instr[i].call->node : NULL;
+        if (node && strcmp(node->op->name, "fc_grad_sgd") == 0)
+            CVY_TRY(check_source(plan, &plan->instr[i], &bad));
+        *finite_out = !bad;
     }
     return CVY_OK;
 }

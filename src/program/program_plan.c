@@ -106,6 +106,14 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
     return CVY_OK;
 }
 
+/* Whether this rank alone makes the gradients of a step, in one micro-batch, and updates with them at its end. */
+static int has_own_gradients(const cvy_program *p, const cvy_program_task *s)
+{
+    const cvy_comm *comm = p->update.shape.comm;
+    return comm->nranks == 1 && comm->simulated_ranks <= 1 && s->nmicro == 1 && !cvy_grid_is_used(&p->pipeline.grid) &&
+           p->update.def->step == cvy_update_by_mode(CVY_UPDATE_SYNC)->step;
+}
+
 /* Before the cut into stages is known, graphs are whole. */
 static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
 {
@@ -132,7 +140,8 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
                    .bucket_bytes = (size_t)p->opts.bucket_bytes,
                    .cost = p->reduce.cost,
                    .apart = p->update.shape.halves},
-        .optimise = p->update.shape.no_update ? NULL : &s->train.optimise};
+        .optimise = p->update.shape.no_update ? NULL : &s->train.optimise,
+        .may_fuse_updates = has_own_gradients(p, s)};
     CVY_TRY(cvy_passes_run(&run));
     s->recomputed = p->memory.is_short ? run.recomputed : s->recomputed;
     return CVY_OK;

@@ -15,10 +15,9 @@ static void names_are_checked(void)
     EXPECT_OK(cvy_passes_check(""));
     EXPECT_OK(cvy_passes_check("all"));
     EXPECT_OK(cvy_passes_check("fuse-add, slices overlap"));
-    EXPECT_FAULT(
-        cvy_passes_check("slices, fuse"), CVY_E_CONFIG,
-        "there is no pass 'fuse' to switch off; the passes are fuse-add, fuse-batch-norm, fuse-relu, in-place, "
-        "memory-reuse, overlap, recompute, slices, or all");
+    EXPECT_FAULT(cvy_passes_check("slices, fuse"), CVY_E_CONFIG,
+                 "there is no pass 'fuse' to switch off; the passes are fuse-add, fuse-batch-norm, fuse-relu, "
+                 "fuse-update, in-place, memory-reuse, overlap, recompute, slices, or all");
     EXPECT_FAULT(cvy_passes_check("autodiff"), CVY_E_CONFIG, "there is no pass 'autodiff' to switch off");
 }
 

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "optim/optim_sgd_fc.h"
 #include "program/program_guard.h"
 #include "test_util.h"
 
@@ -110,8 +111,9 @@ static void elements(void)
         {"large.bias", OUT - 1, 0, 1}, {"large.bias", 0, 0, 1},        {"small.weight", 2 * OUT - 1, 0, 1},
         {"small.weight", 17, 0, 1},    {"small.bias", 1, 0, 1},
     };
-    cvy_program *p = new_program(0, 1);
+    cvy_program *p = new_program(0, 2); /* with one micro-batch on one rank, the gradient of `large` is not stored */
     const cvy_plan *plan = p->task[0]->plan;
+    int seen = 0;
     fill(p, 1, 0);
     EXPECT_OK(cvy_program_step(p, 0, 1e-4));
     EXPECT(are_finite(plan));
@@ -126,6 +128,7 @@ static void elements(void)
             const int64_t at = cases[c].from_end ? (int64_t)(b->bytes / sizeof *x) - 1 : cases[c].at;
             if (!cvy_layout_is_plain(&instance->layout))
                 continue; /* in another layout the row has other elements */
+            seen++;
             for (int k = 0; k < 2; k++) {
                 const float kept = x[at];
                 x[at] = k ? INFINITY : NAN;
@@ -133,6 +136,33 @@ static void elements(void)
                 x[at] = kept;
             }
         }
+    EXPECT(are_finite(plan));
+    EXPECT(seen >= 3);
+    cvy_program_destroy(&p);
+}
+
+/* If the gradient of `large` is not stored, its source is read instead. */
+static void sources(void)
+{
+    cvy_program *p = new_program(0, 1);
+    const cvy_plan *plan = p->task[0]->plan;
+    int fused = 0, ranks = 0;
+    fill(p, 1, 0);
+    EXPECT_OK(cvy_program_step(p, 0, 1e-4));
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_node *node = plan->instr[i].call ? plan->instr[i].call->node : NULL;
+        if (!node || strcmp(node->op->name, "fc_grad_sgd") != 0)
+            continue;
+        float *x = plan->instr[i].src[CVY_FC_SGD_SRC];
+        const int64_t last = cvy_program_rows(p, 0) * IN - 1;
+        fused++;
+        EXPECT(are_finite(plan));
+        x[last] = NAN;
+        EXPECT(!are_finite(plan));
+        x[last] = 0;
+    }
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    EXPECT_INT(fused, ranks == 1);
     EXPECT(are_finite(plan));
     cvy_program_destroy(&p);
 }
@@ -144,6 +174,7 @@ int main(int argc, char **argv)
     TEST(whole_weights);
     TEST(shared_weights);
     TEST(elements);
+    TEST(sources);
     cvy_context_destroy(&all);
     const int failed = test_end();
     MPI_Finalize();

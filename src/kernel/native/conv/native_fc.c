@@ -51,6 +51,7 @@ static struct fc fc_of(const cvy_kernel_ask *ask)
 static cvy_status fc_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(cvy_native_f32(ask->node));
+    CVY_CHECK(ask->node->dst[0], CVY_NOT_APPLICABLE, "only the gradient of the bias is needed");
     for (int i = 0; i < ask->node->nsrc; i++)
         ask->src[i] = cvy_layout_plain();
     for (int i = 0; i < ask->node->ndst; i++)
@@ -118,18 +119,67 @@ static cvy_status fc_grad_src_run(void *state, void *const *src, void *const *ds
     return CVY_OK;
 }
 
+/* dbias [K] = sums over n of ddst [N, K]. */
+CVY_INLINE void sum_rows(const int half, int64_t N, int64_t K, const void *ddst, float *dbias)
+{
+    enum { WIDTH = 64 };
+    for (int64_t k = 0; k < K; k += WIDTH) {
+        const int64_t count = CVY_MIN(WIDTH, K - k);
+        double total[WIDTH] = {0};
+        for (int64_t n = 0; n < N; n++)
+            for (int64_t i = 0; i < count; i++)
+                total[i] += cvy_float_get(half, ddst, n * K + k + i);
+        for (int64_t i = 0; i < count; i++)
+            dbias[k + i] = (float)total[i];
+    }
+}
+
 static cvy_status fc_grad_weight_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     const struct fc *s = state;
-    const float *ddst = src[1];
-    float *dbias = s->has_bias ? dst[1] : NULL;
     run(state, src[1], src[0], dst[0], scratch);
-    for (int64_t k = 0; dbias && k < s->K; k++) {
-        double total = 0;
-        for (int64_t n = 0; n < s->N; n++)
-            total += ddst[n * s->K + k];
-        dbias[k] = (float)total;
-    }
+    if (s->has_bias)
+        sum_rows(0, s->N, s->K, src[1], dst[1]);
+    return CVY_OK;
+}
+
+/* ---- the gradient of the bias alone: that of the weight is part of fc_grad_sgd ---- */
+
+struct bias_grad {
+    int64_t N, K;
+    int half;
+};
+
+static cvy_status bias_offer(cvy_kernel_ask *ask)
+{
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
+    CVY_CHECK(!ask->node->dst[0], CVY_NOT_APPLICABLE, "the gradient of the weight is needed, too");
+    for (int i = 0; i < ask->node->nsrc; i++)
+        ask->src[i] = cvy_layout_plain();
+    ask->dst[1] = cvy_layout_plain();
+    return CVY_OK;
+}
+
+static cvy_status bias_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    const cvy_shape *ddst = &ask->node->src[1]->shape;
+    struct bias_grad *s = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    s->K = ddst->dim[ddst->ndim - 1];
+    s->N = cvy_shape_elems(ddst) / s->K;
+    s->half = ask->node->src[1]->dtype == CVY_DTYPE_BF16;
+    *state_out = s;
+    return CVY_OK;
+}
+
+static cvy_status bias_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct bias_grad *s = state;
+    (void)scratch;
+    if (s->half)
+        sum_rows(1, s->N, s->K, src[1], dst[1]);
+    else
+        sum_rows(0, s->N, s->K, src[1], dst[1]);
     return CVY_OK;
 }
 
@@ -160,5 +210,15 @@ CVY_KERNEL_DEFINE(native_fc_grad_weight) = {
     .offer = fc_offer,
     .create = fc_create,
     .run = fc_grad_weight_run,
+    .destroy = fc_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_fc_grad_bias) = {
+    .name = "native.fc_grad_bias",
+    .op = "fc_grad_weight",
+    .preference = 50,
+    .offer = bias_offer,
+    .create = bias_create,
+    .run = bias_run,
     .destroy = fc_destroy,
 };

@@ -47,15 +47,16 @@ CVY_SIMD static void sgd_steps_range(int64_t first, int64_t end, void *arg)
     update(u, first, end, (float)u->now.lr, 1);
 }
 
+cvy_range_fn cvy_native_sgd_range(const struct cvy_sgd *o)
+{
+    return !(o->momentum > 0) ? sgd_plain_range : o->lr_inside ? sgd_steps_range : sgd_momentum_range;
+}
+
 static cvy_status sgd_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     const struct cvy_sgd *o = ((cvy_native_update *)state)->options;
-    const int has_momentum = o->momentum > 0;
     (void)scratch;
-    return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst,
-                                 !has_momentum  ? sgd_plain_range
-                                 : o->lr_inside ? sgd_steps_range
-                                                : sgd_momentum_range);
+    return cvy_native_update_run(state, o->lr_mult, o->momentum > 0, src, dst, cvy_native_sgd_range(o));
 }
 
 CVY_KERNEL_DEFINE(native_sgd) = {

@@ -109,6 +109,26 @@ CVY_SIMD static void update_and_finish(int64_t first, int64_t end, void *arg)
     }
 }
 
+void cvy_native_update_part(const cvy_native_update *u, int64_t first, int64_t n, const float *gradient)
+{
+    cvy_native_update part = *u;
+    part.weight += first;
+    part.weight_out += first;
+    part.gradient = gradient;
+    for (int i = 0; i < CVY_COUNT(part.state); i++)
+        if (part.state[i]) {
+            part.state[i] += first;
+            part.state_out[i] += first;
+        }
+    if (part.average) {
+        part.average += first;
+        part.average_out += first;
+    }
+    if (part.shadow)
+        part.shadow += first;
+    update_and_finish(0, n, &part);
+}
+
 static void begin(cvy_native_update *u, double lr_mult, int nstate, void *const *src)
 {
     u->now = cvy_update_read(src[CVY_OPTIM_LR], src[CVY_OPTIM_SCALE], src[CVY_OPTIM_STEP], lr_mult);

@@ -58,4 +58,11 @@ cvy_status cvy_native_update_end(cvy_native_update *u, cvy_range_fn range);
 cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst,
                                  cvy_range_fn range);
 
+/* Updates the elements first .. first + n - 1 with the gradient [n], for a kernel that computes it in parts. Call it
+ * between begin and the end of a run, instead of end; u->range must be set. */
+void cvy_native_update_part(const cvy_native_update *u, int64_t first, int64_t n, const float *gradient);
+
+/* The loop of sgd. */
+cvy_range_fn cvy_native_sgd_range(const struct cvy_sgd *o);
+
 #endif

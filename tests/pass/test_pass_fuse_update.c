@@ -1,0 +1,138 @@
+/* rows: clang asan onednn3 minimal */
+/*
+ * test_pass_fuse_update.c: with fused updates of fully connected weights a program makes the same weights as without,
+ * and the plan keeps no gradient for them. Nothing is fused if something else needs the gradient, or if it is small.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <convoy/convoy.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+#include "program/program.h"
+#include "test_util.h"
+
+enum { IN = 600, OUT = 500, LAST = 7, BATCH = 5, STEPS = 4 };
+
+static cvy_context *context;
+
+/* x [IN] -> fc of OUT, whose weight is large -> relu -> fc of LAST -> mean squared error. */
+static cvy_program *new_program(const char *off, cvy_dtype dtype, const cvy_training_opts *training, int64_t batch)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .seed = 5, .dtype = dtype, .passes_off = off, .wisdom = "off"};
+    cvy_model *m = NULL;
+    cvy_program *p = NULL;
+    int step = 0;
+    EXPECT_OK(cvy_model_create("net", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {IN}}));
+    EXPECT_OK(cvy_model_add_input(m, "t", CVY_DTYPE_F32, &(cvy_shape){1, {LAST}}));
+    EXPECT_OK(cvy_model_add(m, "fc", "large", "channels: 500", "x"));
+    EXPECT_OK(cvy_model_add(m, "relu", "relu", NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "fc", "small", "channels: 7", NULL));
+    EXPECT_OK(cvy_model_add(m, "mse", "loss", NULL, "small, t"));
+    EXPECT_OK(cvy_program_create(context, &opts, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, batch, training, &step));
+    EXPECT_OK(cvy_program_plan(p));
+    cvy_model_destroy(&m);
+    return p;
+}
+
+static int count(const cvy_program *p, const char *op)
+{
+    const cvy_plan *plan = p->task[0]->plan;
+    int found = 0;
+    for (int i = 0; i < plan->ninstr; i++)
+        found +=
+            plan->instr[i].call && plan->instr[i].call->node && strcmp(plan->instr[i].call->node->op->name, op) == 0;
+    return found;
+}
+
+static void train(cvy_program *p, int64_t batch)
+{
+    for (int step = 0; step < STEPS; step++) {
+        float *x = cvy_program_feed(p, 0, "x"), *t = cvy_program_feed(p, 0, "t");
+        for (int64_t i = 0; i < batch * IN; i++)
+            x[i] = (float)((i * 37 + step * 11) % 101) / 101 - 0.5F;
+        for (int64_t i = 0; i < batch * LAST; i++)
+            t[i] = (float)((i * 13 + step) % 17) / 17;
+        EXPECT_OK(cvy_program_step(p, 0, 0.05));
+    }
+}
+
+/* Trains with and without the pass, and compares all weights. */
+static void same_weights(const char *optimizer_options, cvy_dtype dtype, double clip_weights, double tolerance)
+{
+    static const char *const names[] = {"large.weight", "large.bias", "small.weight", "small.bias"};
+    static const int64_t elems[] = {OUT * IN, OUT, LAST * OUT, LAST};
+    static float weight[2][OUT * IN];
+    const cvy_training_opts training = {.size = sizeof training,
+                                        .optimizer = "sgd",
+                                        .optimizer_options = optimizer_options,
+                                        .weight_decay = 0.01,
+                                        .clip_weights = clip_weights};
+    cvy_program *fused = new_program(NULL, dtype, &training, BATCH),
+                *plain = new_program("fuse-update", dtype, &training, BATCH);
+    EXPECT_INT(count(fused, "fc_grad_sgd"), 1);
+    EXPECT_INT(count(plain, "fc_grad_sgd"), 0);
+    EXPECT(fused->task[0]->plan->head.bytes + OUT * IN * sizeof(float) <= plain->task[0]->plan->head.bytes);
+    train(fused, BATCH);
+    train(plain, BATCH);
+    for (int n = 0; n < CVY_COUNT(names); n++) {
+        double worst = 0, largest = 0;
+        EXPECT_OK(cvy_program_get(fused, names[n], weight[0], (size_t)elems[n]));
+        EXPECT_OK(cvy_program_get(plain, names[n], weight[1], (size_t)elems[n]));
+        for (int64_t i = 0; i < elems[n]; i++) {
+            worst = CVY_MAX(worst, fabs((double)weight[0][i] - (double)weight[1][i]));
+            largest = CVY_MAX(largest, fabs((double)weight[0][i]));
+        }
+        EXPECT_NEAR(worst, 0, tolerance);
+        EXPECT(largest > 0 && (clip_weights == 0 || largest <= clip_weights * 1.000001));
+    }
+    cvy_program_destroy(&fused);
+    cvy_program_destroy(&plain);
+}
+
+static void weights(void)
+{
+    same_weights("momentum: 0.9", CVY_DTYPE_F32, 0, 2e-6);
+    same_weights("momentum: 0", CVY_DTYPE_F32, 0, 2e-6);
+    same_weights("{momentum: 0.9, nesterov: true}", CVY_DTYPE_F32, 0.05, 2e-6);
+    same_weights("{momentum: 0.9, lr_inside: true}", CVY_DTYPE_F32, 0, 2e-6);
+}
+
+static void weights_bf16(void)
+{
+    if (cvy_kernel_check_bf16() == CVY_OK)
+        same_weights("momentum: 0.9", CVY_DTYPE_BF16, 0, 2e-3);
+}
+
+static void not_fused(void)
+{
+    const cvy_training_opts base = {.size = sizeof base, .optimizer = "sgd"};
+    cvy_training_opts cases[6] = {base, base, base, base, base, base};
+    int64_t batch[6] = {4, 4, 4, 4, 4, 4};
+    cases[0].optimizer = "adam";
+    cases[1].clip_norm = 1;
+    cases[2].clip_value = 1;
+    cases[3].l1 = 0.01;
+    cases[4].optimizer_options = "average: 0.9";
+    cases[5].accumulate = 2;
+    for (int i = 0; i < CVY_COUNT(cases); i++) {
+        cvy_program *p = new_program(NULL, CVY_DTYPE_F32, &cases[i], batch[i]);
+        EXPECT_INT(count(p, "fc_grad_sgd"), 0);
+        train(p, batch[i]);
+        cvy_program_destroy(&p);
+    }
+}
+
+int main(void)
+{
+    EXPECT_OK(cvy_context_create(NULL, &context));
+    TEST(weights);
+    TEST(weights_bf16);
+    TEST(not_fused);
+    cvy_context_destroy(&context);
+    return test_end();
+}
