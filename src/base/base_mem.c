@@ -180,11 +180,16 @@ cvy_status cvy_mem_map_pages(size_t bytes, void *out)
 
 cvy_status cvy_mem_alloc_pages(size_t bytes, void *out)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     CVY_TRY(cvy_mem_map_pages(bytes, out));
-    for (size_t at = 0; at < round_to_pages(bytes); at += page)
-        *((volatile char *)get_pointer(out) + at) = 0;
+    cvy_mem_touch(get_pointer(out), bytes);
     return CVY_OK;
+}
+
+void cvy_mem_touch(void *data, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t at = 0; at < bytes; at += page)
+        *((volatile char *)data + at) = 0;
 }
 
 void cvy_mem_drop_pages(void *data, size_t bytes)
