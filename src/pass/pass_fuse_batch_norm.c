@@ -1,9 +1,11 @@
 /*
  * pass_fuse_batch_norm.c: fuses batch norm in training into one forward and one backward node, with the addition of
- * a residual and the ReLU after it.
+ * a residual and the ReLU after it. In evaluation batch norm is one node already, and the addition and the ReLU are
+ * fused into it.
  *
  *     bn_stats, bn_apply [, add [, relu]]             -> bn_train         if bn_apply is the add's last addend
  *     [relu_grad,] bn_grad_stats, bn_grad_apply       -> bn_train_grad
+ *     bn_infer, add [, relu]                          -> bn_infer         in evaluation, and with frozen statistics
  *
  * It runs after fuse-relu, which has already fused a ReLU into bn_apply if there is no addition between them. If groups
  * span ranks, there is an all-reduce between statistics and normalisation, and the nodes stay as they are.
@@ -39,25 +41,26 @@ static cvy_node *sum_after(const cvy_readers *r, const cvy_node *apply)
     return other->producer && other->producer->index > apply->index ? NULL : sum;
 }
 
-static void fuse_sum(cvy_readers *r, cvy_node *train)
+/* The residual becomes source `at` of the normalisation. */
+static void fuse_sum(cvy_readers *r, cvy_node *norm, int at)
 {
-    cvy_batch_norm_opts *o = train->options;
-    cvy_node *sum = sum_after(r, train), *relu;
+    cvy_batch_norm_opts *o = norm->options;
+    cvy_node *sum = sum_after(r, norm), *relu;
     if (!sum)
         return;
-    cvy_readers_forget(r, train);
-    for (int i = train->nsrc++; i > 1; i--)
-        train->src[i] = train->src[i - 1];
-    train->src[1] = sum->src[sum->src[0] == train->dst[0]];
-    cvy_readers_note(r, train);
-    give_dst(train, 0, take_dst(sum, 0));
+    cvy_readers_forget(r, norm);
+    for (int i = norm->nsrc++; i > at; i--)
+        norm->src[i] = norm->src[i - 1];
+    norm->src[at] = sum->src[sum->src[0] == norm->dst[0]];
+    cvy_readers_note(r, norm);
+    give_dst(norm, 0, take_dst(sum, 0));
     cvy_readers_remove(r, sum);
-    relu = cvy_readers_only(r, train->dst[0]);
+    relu = cvy_readers_only(r, norm->dst[0]);
     /* In a graph with gradients relu_grad reads the ReLU's result, so only the ReLU reads the sum. */
     if (!cvy_pass_is_op(relu, "relu"))
         return;
     o->relu = 1;
-    give_dst(train, 0, take_dst(relu, 0));
+    give_dst(norm, 0, take_dst(relu, 0));
     cvy_readers_remove(r, relu);
 }
 
@@ -74,7 +77,7 @@ static void fuse_forward(cvy_readers *r, cvy_node *apply)
     apply->src[--apply->nsrc] = NULL;
     cvy_readers_note(r, apply);
     cvy_node *train = apply;
-    fuse_sum(r, train);
+    fuse_sum(r, train, 1);
     give_dst(train, 1, take_dst(stats, 0));
     cvy_readers_remove(r, stats);
 }
@@ -136,6 +139,8 @@ cvy_status cvy_pass_fuse_batch_norm(cvy_graph *g)
     for (int n = 0; n < g->nnode; n++)
         if (cvy_pass_is_op(g->node[n], "bn_apply"))
             fuse_forward(&r, g->node[n]);
+        else if (cvy_pass_is_op(g->node[n], "bn_infer"))
+            fuse_sum(&r, g->node[n], g->node[n]->nsrc);
     for (int n = 0; n < g->nnode; n++)
         if (cvy_pass_is_op(g->node[n], "bn_grad_stats"))
             fuse_backward(&r, g->node[n]);

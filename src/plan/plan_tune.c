@@ -60,11 +60,13 @@ static cvy_status measure(struct tuner *t, cvy_lowered *u, cvy_call *call, doubl
         return CVY_OK;
     if (!t->meter)
         CVY_TRY(cvy_meter_create(&t->opts, t->how == CVY_PLANNING_PATIENT, &t->meter));
-    const cvy_status status = cvy_meter_time(t->meter, u, call, hopeless_ms, ms_out);
+    cvy_metered metered;
+    const cvy_status status = cvy_meter_time(t->meter, u, call, hopeless_ms, &metered);
     if (status != CVY_OK)
         return status == CVY_NOT_APPLICABLE ? CVY_OK : status;
     t->result->nmeasured++;
-    CVY_TRY(cvy_wisdom_add(t->wisdom, key, *ms_out));
+    t->result->nvaried += metered.varied;
+    CVY_TRY(cvy_wisdom_add(t->wisdom, key, metered.ms));
     *ms_out = cvy_wisdom_find(t->wisdom, key); /* rounded, as a later run will read it */
     return CVY_OK;
 }

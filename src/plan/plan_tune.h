@@ -20,6 +20,7 @@ typedef struct cvy_tuning {
     double micro_ms, update_ms; /* sum of the times of the calls of one micro-batch, and of the update */
     int ncall, nunknown;        /* number of calls that take time; how many of them have no known time */
     int nmeasured;              /* number of times that were measured now */
+    int nvaried;                /* those that varied, and were measured again */
     int nchanged;               /* number of nodes that do not have the preferred kernel */
     double seconds;             /* duration of the tuning */
 } cvy_tuning;

@@ -23,6 +23,10 @@ cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
     return CVY_OK;
 }
 
+/* A machine counts as busy if this share of the measured times varied, and so many of them. */
+static const double busy_share = 0.2;
+enum { BUSY_LEAST = 10 };
+
 static void say_result(const cvy_program *p)
 {
     const cvy_tuning *t = &p->kernel.tuning;
@@ -30,6 +34,12 @@ static void say_result(const cvy_program *p)
         cvy_log(p->context, CVY_LOG_INFO, "planning: %d times measured in %.1f s, %d nodes changed; wisdom: %s",
                 t->nmeasured, t->seconds, t->nchanged,
                 p->kernel.wisdom->path ? p->kernel.wisdom->path : "not saved in a file");
+    if (t->nvaried > busy_share * t->nmeasured && t->nvaried >= BUSY_LEAST)
+        cvy_log(
+            p->context, CVY_LOG_WARN,
+            "%d of %d times of kernels varied by more than 5 %% and were measured again: other programs seem to use "
+            "this machine. If the plan is slow, remove the wisdom and plan again when it is idle",
+            t->nvaried, t->nmeasured);
 }
 
 /* With a given plan, times are only looked up and never measured. */
@@ -59,6 +69,7 @@ static void add_tuning(cvy_tuning *sum, cvy_tuning *more)
     sum->choices = more->choices;
     sum->nchanged = more->nchanged;
     sum->nmeasured += more->nmeasured;
+    sum->nvaried += more->nvaried;
     sum->seconds += more->seconds;
 }
 

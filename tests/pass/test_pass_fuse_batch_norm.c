@@ -4,22 +4,25 @@
  * replaces, in f64 to the last few bits.
  *
  * It is tested with a ReLU, with a residual that is computed before, with a residual that is normalised too, with sums
- * that other nodes read as well, and before pooling.
+ * that other nodes read as well, and before pooling; and with frozen statistics, where the nodes are as in evaluation.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "op/norm/op_batch_norm.h"
 #include "pass/fuse_net.h"
+#include "pass/pass_readers.h"
 
 enum { N = 6, GROUP = 4 };
 
-static void open_net(int nranks, int64_t group, struct net *net)
+static void open_net(int nranks, int64_t group, const char *frozen, struct net *net)
 {
     const cvy_shape sample = {.ndim = 3, .dim = {3, 4, 6}};
     const cvy_graph_opts opts = {.name = "net",
                                  .batch = cvy_batch_share(N, 0, nranks),
                                  .training = 1,
                                  .dtype = CVY_DTYPE_F64,
-                                 .bn_group = group};
+                                 .bn_group = group,
+                                 .bn_frozen = frozen};
     cvy_value *x = begin_net(net, &opts, &sample);
     x = layer(net, "relu", "relu0", NULL, layer(net, "batch_norm", "bn0", NULL, x, NULL), NULL);
     /* A residual that is computed before. */
@@ -60,11 +63,30 @@ static const cvy_span *gradient_of(const struct net *net, const char *name)
     return NULL;
 }
 
+/* Runs both nets and compares loss and gradients. */
+static void compare(struct net *plain, struct net *fused)
+{
+    run_net(plain, 0.1, 2);
+    run_net(fused, 0.1, 2);
+    EXPECT(fabs(cvy_get(cvy_eval_of(&plain->e, plain->loss), 0)) > 1e-3);
+    EXPECT_NEAR(cvy_get(cvy_eval_of(&fused->e, fused->loss), 0), cvy_get(cvy_eval_of(&plain->e, plain->loss), 0),
+                1e-12);
+    for (int i = 0; i < plain->gradients.count; i++) {
+        const char *name = plain->gradients.at[i].variable->name;
+        const cvy_span *want = cvy_eval_of(&plain->e, plain->gradients.at[i].value), *got = gradient_of(fused, name);
+        EXPECT(got != NULL);
+        for (int64_t k = 0; got && k < want->elems; k++)
+            EXPECT_NEAR(cvy_get(got, k), cvy_get(want, k), 1e-11 * fmax(1, fabs(cvy_get(want, k))));
+    }
+    close_net(plain);
+    close_net(fused);
+}
+
 static void same_results(int relu_too)
 {
     struct net plain, fused;
-    open_net(1, GROUP, &plain);
-    open_net(1, GROUP, &fused);
+    open_net(1, GROUP, NULL, &plain);
+    open_net(1, GROUP, NULL, &fused);
     if (relu_too)
         EXPECT_OK(cvy_pass_fuse_relu(fused.graph));
     EXPECT_OK(cvy_pass_fuse_batch_norm(fused.graph));
@@ -75,19 +97,23 @@ static void same_results(int relu_too)
     EXPECT_INT(count(fused.graph, "bn_apply") + count(fused.graph, "bn_stats") + count(fused.graph, "bn_grad_apply"),
                0);
     EXPECT_INT(count(fused.graph, "relu"), relu_too ? 0 : 3);
-    run_net(&plain, 0.1, 2);
-    run_net(&fused, 0.1, 2);
-    EXPECT(fabs(cvy_get(cvy_eval_of(&plain.e, plain.loss), 0)) > 1e-3);
-    EXPECT_NEAR(cvy_get(cvy_eval_of(&fused.e, fused.loss), 0), cvy_get(cvy_eval_of(&plain.e, plain.loss), 0), 1e-12);
-    for (int i = 0; i < plain.gradients.count; i++) {
-        const char *name = plain.gradients.at[i].variable->name;
-        const cvy_span *want = cvy_eval_of(&plain.e, plain.gradients.at[i].value), *got = gradient_of(&fused, name);
-        EXPECT(got != NULL);
-        for (int64_t k = 0; got && k < want->elems; k++)
-            EXPECT_NEAR(cvy_get(got, k), cvy_get(want, k), 1e-11 * fmax(1, fabs(cvy_get(want, k))));
-    }
-    close_net(&plain);
-    close_net(&fused);
+    compare(&plain, &fused);
+}
+
+static void frozen(void)
+{
+    struct net plain, fused;
+    int sums = 0;
+    open_net(1, GROUP, "*", &plain);
+    open_net(1, GROUP, "*", &fused);
+    EXPECT_OK(cvy_pass_fuse_relu(fused.graph));
+    EXPECT_OK(cvy_pass_fuse_batch_norm(fused.graph));
+    for (int n = 0; n < fused.graph->nnode; n++)
+        sums += cvy_pass_is_op(fused.graph->node[n], "bn_infer") && cvy_bn_infer_residual(fused.graph->node[n]) >= 0;
+    EXPECT_INT(count(fused.graph, "bn_infer"), 8);
+    EXPECT_INT(sums, 4);
+    EXPECT_INT(count(fused.graph, "relu"), 0);
+    compare(&plain, &fused);
 }
 
 static void with_and_without_relu(void)
@@ -100,7 +126,7 @@ static void with_and_without_relu(void)
 static void spanning_groups_stay(void)
 {
     struct net net;
-    open_net(2, GROUP, &net);
+    open_net(2, GROUP, NULL, &net);
     EXPECT_INT(count(net.graph, "allreduce") > 0, 1);
     EXPECT_OK(cvy_pass_fuse_relu(net.graph));
     EXPECT_OK(cvy_pass_fuse_batch_norm(net.graph));
@@ -112,6 +138,7 @@ static void spanning_groups_stay(void)
 int main(void)
 {
     TEST(with_and_without_relu);
+    TEST(frozen);
     TEST(spanning_groups_stay);
     return test_end();
 }

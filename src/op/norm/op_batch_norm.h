@@ -18,7 +18,8 @@
  * bn_train_grad.
  *
  * In any other graph, and if its statistics are frozen, the layer is one node: bn_infer (src, scale, shift,
- * running_mean, running_var -> dst). Its gradient is bn_infer_grad and bn_infer_grad_params (op_bn_infer.c). Without
+ * running_mean, running_var [, residual] -> dst). The residual and the ReLU after it are added by the pass that fuses
+ * batch norm. Its gradient is bn_infer_grad and bn_infer_grad_params (op_bn_infer.c). Without
  * scale_shift there are no scale, shift, dscale and dshift.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -82,6 +83,19 @@ static inline int cvy_bn_group_is_mine(const cvy_bn_groups *b, int64_t g)
 static inline int cvy_bn_train_has_residual(const cvy_node *node)
 {
     return node->nsrc - (((const cvy_batch_norm_opts *)node->options)->scale_shift ? 2 : 0) == 2;
+}
+
+/* The index of bn_infer's running mean, which its running variance follows. */
+static inline int cvy_bn_infer_mean(const cvy_node *node)
+{
+    return ((const cvy_batch_norm_opts *)node->options)->scale_shift ? 3 : 1;
+}
+
+/* The index of the residual that bn_infer adds; -1: it adds none. */
+static inline int cvy_bn_infer_residual(const cvy_node *node)
+{
+    const int after = cvy_bn_infer_mean(node) + 2;
+    return node->nsrc > after ? after : -1;
 }
 
 /* Index of the source of a bn_train_grad that is bn_train's result. Only with residual and ReLU there is one, else it

@@ -15,8 +15,8 @@
 #include "graph/graph_grad.h"
 #include "op/norm/op_batch_norm.h"
 
-/* bn_infer: src, scale, shift, running_mean, running_var -> dst = (src - running_mean) / sqrt(running_var + eps) *
- * scale + shift. */
+/* bn_infer: src, scale, shift, running_mean, running_var [, residual] -> dst = (src - running_mean) /
+ * sqrt(running_var + eps) * scale + shift [+ residual]. */
 static cvy_status bn_infer_infer(cvy_node *node)
 {
     const int64_t channels = cvy_node_src(node, 0)->dim[1];
@@ -28,7 +28,7 @@ static cvy_status bn_infer_infer(cvy_node *node)
 static cvy_status bn_infer_grad(cvy_grad *g, const cvy_node *fwd)
 {
     const cvy_batch_norm_opts *o = fwd->options;
-    cvy_value *const mean = fwd->src[fwd->nsrc - 2], *const variance = fwd->src[fwd->nsrc - 1];
+    cvy_value *const mean = fwd->src[cvy_bn_infer_mean(fwd)], *const variance = fwd->src[cvy_bn_infer_mean(fwd) + 1];
     cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]), *sums[2] = {NULL, NULL}, *dsrc = NULL;
     if (!ddst)
         return CVY_OK;
@@ -52,20 +52,23 @@ static cvy_status bn_infer_grad(cvy_grad *g, const cvy_node *fwd)
 
 static void bn_infer_cost(const cvy_node *node, cvy_cost *cost_out)
 {
-    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
-    *cost_out = (cvy_cost){.flop = 2 * n, .read_elems = n, .write_elems = n};
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0)), adds = cvy_bn_infer_residual(node) >= 0;
+    *cost_out = (cvy_cost){.flop = (2 + adds) * n, .read_elems = (1 + adds) * n, .write_elems = n};
 }
 
 static cvy_status bn_infer_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_batch_norm_opts *o = node->options;
-    const cvy_span *mean = &src[node->nsrc - 2], *variance = &src[node->nsrc - 1];
+    const cvy_span *mean = &src[cvy_bn_infer_mean(node)], *variance = mean + 1;
+    const int residual = cvy_bn_infer_residual(node);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t i = 0; i < dst->elems; i++) {
         const int64_t c = i / positions % C;
         double y = (cvy_get(src, i) - cvy_get(mean, c)) / sqrt(cvy_get(variance, c) + o->eps);
         if (o->scale_shift)
             y = y * cvy_get(&src[1], c) + cvy_get(&src[2], c);
+        if (residual >= 0)
+            y += cvy_get(&src[residual], i);
         cvy_set(dst, i, o->relu && y < 0 ? 0 : y);
     }
     return CVY_OK;

@@ -30,28 +30,38 @@ CVY_INLINE void spread_coef(const struct batch_norm *s, int64_t g, int64_t plane
 
 /* ---- walks ---- */
 
+/* adds: there is a residual. */
+CVY_INLINE void apply_plane(const struct batch_norm *s, int64_t plane, const int adds)
+{
+    const int64_t elems = s->p.positions * s->p.block;
+    const float floor = s->b.relu ? 0 : -INFINITY, *x = (const float *)s->b.x + plane * elems,
+                *residual = adds ? (const float *)s->b.residual + plane * elems : NULL;
+    float *dst = (float *)s->b.dst + cvy_plane_in(&s->p, s->pitch, plane) * elems, coef[3][LANES];
+    spread_coef(s, s->b.group_of[plane / s->p.groups], plane, coef);
+    int64_t i = 0;
+    for (; i + LANES <= elems; i += LANES)
+#pragma omp simd
+        for (int l = 0; l < LANES; l++) {
+            float y = (x[i + l] - coef[0][l]) * coef[1][l] + coef[2][l];
+            if (adds)
+                y += residual[i + l];
+            dst[i + l] = y < floor ? floor : y;
+        }
+    for (; i < elems; i++) {
+        const int64_t l = i % LANES;
+        const float y = (x[i] - coef[0][l]) * coef[1][l] + coef[2][l] + (adds ? residual[i] : 0);
+        dst[i] = y < floor ? floor : y;
+    }
+}
+
 CVY_SIMD static void apply_range(int64_t first, int64_t end, void *arg)
 {
     const struct batch_norm *s = arg;
-    const int64_t elems = s->p.positions * s->p.block;
-    const float floor = s->b.relu ? 0 : -INFINITY;
-    for (int64_t plane = first; plane < end; plane++) {
-        const float *x = (const float *)s->b.x + plane * elems;
-        float *dst = (float *)s->b.dst + cvy_plane_in(&s->p, s->pitch, plane) * elems, coef[3][LANES];
-        spread_coef(s, s->b.group_of[plane / s->p.groups], plane, coef);
-        int64_t i = 0;
-        for (; i + LANES <= elems; i += LANES)
-#pragma omp simd
-            for (int l = 0; l < LANES; l++) {
-                const float y = (x[i + l] - coef[0][l]) * coef[1][l] + coef[2][l];
-                dst[i + l] = y < floor ? floor : y;
-            }
-        for (; i < elems; i++) {
-            const int64_t l = i % LANES;
-            const float y = (x[i] - coef[0][l]) * coef[1][l] + coef[2][l];
-            dst[i] = y < floor ? floor : y;
-        }
-    }
+    for (int64_t plane = first; plane < end; plane++)
+        if (s->b.residual)
+            apply_plane(s, plane, 1);
+        else
+            apply_plane(s, plane, 0);
 }
 
 CVY_SIMD static void grad_apply_range(int64_t first, int64_t end, void *arg)

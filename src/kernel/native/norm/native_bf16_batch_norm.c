@@ -22,6 +22,7 @@ struct batch_norm {
 
 CVY_INLINE void apply_item(const struct batch_norm *s, int64_t item, const int64_t width)
 {
+    const cvy_bf16 *residual = s->b.residual;
     const int64_t n = item / s->s.parts, p = item % s->s.parts, at = n * s->s.sample + p * s->s.part,
                   g = s->b.group_of[n];
     const float *factor = cvy_bn_coef(&s->b, g, 1) + p * s->s.lanes,
@@ -30,11 +31,17 @@ CVY_INLINE void apply_item(const struct batch_norm *s, int64_t item, const int64
     for (int64_t i = 0; i < s->s.positions; i++) {
         const cvy_bf16 *x = (const cvy_bf16 *)s->b.x + at + i * s->s.position;
         cvy_bf16 *dst = (cvy_bf16 *)s->b.dst + at + i * s->s.position;
+        float y[CVY_STRIP_LANES];
 #pragma omp simd
-        for (int64_t l = 0; l < width; l++) {
-            const float y = cvy_bf16_get(x[l]) * factor[l] + offset[l];
-            dst[l] = cvy_bf16_of(y < floor ? floor : y);
-        }
+        for (int64_t l = 0; l < width; l++)
+            y[l] = cvy_bf16_get(x[l]) * factor[l] + offset[l];
+        if (residual)
+#pragma omp simd
+            for (int64_t l = 0; l < width; l++)
+                y[l] += cvy_bf16_get(residual[at + i * s->s.position + l]);
+#pragma omp simd
+        for (int64_t l = 0; l < width; l++)
+            dst[l] = cvy_bf16_of(y[l] < floor ? floor : y[l]);
     }
 }
 

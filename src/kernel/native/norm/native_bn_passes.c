@@ -89,8 +89,9 @@ static int is_params_grad(const cvy_node *node)
 void cvy_bn_passes_offer(cvy_kernel_ask *ask, const cvy_layout *layout, int64_t lanes)
 {
     const cvy_bn_roles *roles = cvy_bn_roles_of(ask->node);
+    const int residual = strcmp(roles->op, "bn_infer") == 0 ? cvy_bn_infer_residual(ask->node) : -1;
     for (int i = 0; i < ask->node->nsrc; i++)
-        ask->src[i] = i == 0 || i == roles->other ? *layout : cvy_layout_plain();
+        ask->src[i] = i == 0 || i == roles->other || i == residual ? *layout : cvy_layout_plain();
     if (is_params_grad(ask->node))
         ask->scratch_bytes = (size_t)(4 * ask->node->src[0]->shape.dim[1]) * sizeof(double);
     if (roles->inplace < 0)
@@ -117,6 +118,7 @@ cvy_status cvy_bn_passes_make(const cvy_kernel_ask *ask, cvy_bn_passes *b)
         b->groups.size = CVY_MAX(1, b->groups.end - b->groups.begin);
         b->groups.count = 1;
         b->relu &= strcmp(ask->node->op->name, "bn_infer") == 0;
+        b->residual_at = strcmp(ask->node->op->name, "bn_infer") == 0 ? cvy_bn_infer_residual(ask->node) : -1;
         return CVY_OK;
     }
     for (int64_t g = 0; g < b->groups.count; g++) {
@@ -179,6 +181,7 @@ cvy_status cvy_bn_infer_run(void *state, void *const *src, void *const *dst, voi
     b->x = src[0];
     b->scale = b->scale_shift ? src[1] : NULL;
     b->shift = b->scale_shift ? src[2] : NULL;
+    b->residual = b->residual_at >= 0 ? src[b->residual_at] : NULL;
     b->dst = dst[0];
     b->coef = scratch;
     make_infer_coef(b, src[running], src[running + 1]);

@@ -29,10 +29,12 @@ typedef struct cvy_bn_passes {
     int folds_mean; /* 1: apply is x * factor + offset; 0: (x - mean) * factor + shift */
     cvy_bn_groups groups;
     int threads, relu, scale_shift;
+    int residual_at; /* of bn_infer: the source that is added; -1: none */
     double eps;
     int64_t *group_of; /* row of the statistics of each sample */
     /* Of the running call. */
     const void *x, *ddst;
+    const void *residual; /* it is added by apply; NULL: none */
     void *dst;
     const float *scale, *shift;
     const double *stats, *gstats;
