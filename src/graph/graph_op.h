@@ -98,6 +98,7 @@ enum {
     CVY_OP_ONCE = 256,     /* belongs to the phase MICRO, but runs only with the last micro-batch */
     CVY_OP_CHEAP = 512, /* costs about one pass over memory: the backward pass may run it again instead of keeping its
                            result (without its saved destinations) */
+    CVY_OP_PRODUCT = 16384,    /* an update whose reference needs plain layouts, because it is not elementwise */
     CVY_OP_LAYER_NORMS = 4096, /* an optimiser that computes norms of the whole weight */
     CVY_OP_FOLLOWS = 2048,     /* it may be applied to any part of its sources, and gives that part of the result */
     CVY_OP_RANDOM = 128,       /* uses graph->seed, node->layer, the step number and sample ids */

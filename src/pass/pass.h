@@ -80,7 +80,7 @@ cvy_status cvy_pass_fuse_batch_norm(cvy_graph *g);
 cvy_status cvy_pass_fuse_add(cvy_graph *g);
 
 /* Fuses the gradient of a large fully connected weight with its update by sgd. Run it after cvy_pass_optimise, only for
- * a graph that runs once a step, on one rank. */
+ * a graph that runs once a step (one micro-batch), on one rank. */
 cvy_status cvy_pass_fuse_update(cvy_graph *g);
 
 /* Removes nodes that communicate and assign nothing, and whose results are not read and are neither outputs nor

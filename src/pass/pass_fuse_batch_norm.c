@@ -153,8 +153,9 @@ static cvy_status run(cvy_pass_run *r)
     return cvy_pass_fuse_batch_norm(r->graph);
 }
 
-CVY_PASS_DEFINE(fuse_batch_norm) = {.name = "fuse-batch-norm",
-                                    .help = "makes batch norm in training one forward and one backward node",
-                                    .order = 80,
-                                    .can_be_off = 1,
-                                    .run = run};
+CVY_PASS_DEFINE(fuse_batch_norm) = {
+    .name = "fuse-batch-norm",
+    .help = "makes batch norm, the sum and the ReLU after it one node in each direction",
+    .order = 80,
+    .can_be_off = 1,
+    .run = run};

@@ -2,15 +2,17 @@
  * pass_fuse_update.c: lets a large fully connected layer compute the gradient of its weight in the update phase, where
  * each part of it is used at once (optim_sgd_fc.c).
  *
- * That needs a gradient that nothing else reads: one rank, one micro-batch, no clipping by norm. In bf16 a batch must
- * be small, because the fused kernel multiplies in f32: with more samples the products take longer than the memory.
+ * That needs a gradient that nothing else reads, such as a sum over ranks, clipping or an L1 norm. src and ddst then
+ * live until the update, so they must be much smaller than the weight. In bf16 a batch must be small, because the fused
+ * kernel multiplies in f32: with more samples the products take longer than the memory.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "optim/optim_sgd_fc.h"
 #include "pass/pass_readers.h"
 
-enum { LARGE = 1 << 18, BF16_ROWS = 32 }; /* elements of a weight; most rows of src in bf16 */
+/* Elements of a weight; its size over that of src and ddst; most rows of src in bf16. */
+enum { LARGE = 1 << 18, TIMES = 4, BF16_ROWS = 32 };
 
 /* The node that makes the gradient which this update alone reads, if both can be fused; else NULL. */
 static cvy_node *fusible(const cvy_readers *r, const cvy_node *update)
@@ -22,9 +24,10 @@ static cvy_node *fusible(const cvy_readers *r, const cvy_node *update)
         return NULL;
     const cvy_fc_grad_opts *o = from->options;
     const cvy_dtype dtype = from->src[0]->dtype;
-    const int64_t rows = cvy_fc_matrix_of(&o->fc, &o->src).rows;
-    const int pays = dtype == CVY_DTYPE_F32 || (dtype == CVY_DTYPE_BF16 && rows <= BF16_ROWS);
-    return pays && rows > 0 && gradient->dtype == CVY_DTYPE_F32 && cvy_shape_elems(&gradient->shape) >= LARGE &&
+    const int64_t rows = cvy_fc_matrix_of(&o->fc, &o->src).rows, elems = cvy_shape_elems(&gradient->shape);
+    const int pays = elems >= LARGE && TIMES * rows * (gradient->shape.dim[0] + gradient->shape.dim[1]) <= elems &&
+                     (dtype == CVY_DTYPE_F32 || (dtype == CVY_DTYPE_BF16 && rows <= BF16_ROWS));
+    return pays && rows > 0 && gradient->dtype == CVY_DTYPE_F32 &&
                    !(((const struct cvy_sgd *)update->options)->average > 0)
                ? from
                : NULL;

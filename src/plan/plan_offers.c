@@ -106,7 +106,8 @@ cvy_status cvy_offers_signature(cvy_offers *offers, const cvy_node *node, int *s
 static int plain_common_layout(const cvy_node *node, const cvy_kernel_ask *ask, cvy_layout *common_out)
 {
     int found = 0;
-    if (!(node->op->flags & CVY_OP_ELEMENTWISE) && node->phase != CVY_PHASE_UPDATE)
+    if (node->op->flags & CVY_OP_PRODUCT ||
+        (!(node->op->flags & CVY_OP_ELEMENTWISE) && node->phase != CVY_PHASE_UPDATE))
         return 0;
     for (int i = 0; i < node->nsrc; i++) {
         if (ask->src_free[i] || node->src[i]->shape.ndim == 0)
@@ -124,6 +125,8 @@ static cvy_status offer_plain(cvy_kernel_ask *ask)
 {
     const cvy_node *node = ask->node;
     CVY_CHECK(node->op->reference, CVY_NOT_APPLICABLE, "the operator %s has no plain kernel", node->op->name);
+    CVY_CHECK(!(node->op->flags & CVY_OP_PRODUCT) || cvy_layout_is_plain(&ask->src[0]), CVY_NOT_APPLICABLE,
+              "the plain kernel cannot assign a variable that has another layout");
     cvy_layout common = cvy_layout_plain();
     const int any = plain_common_layout(node, ask, &common);
     for (int i = 0; i < node->nsrc; i++)

@@ -33,6 +33,7 @@ struct cvy_program {
         int borrows_wisdom; /* it belongs to the caller: cvy_program_use_wisdom() */
         cvy_tuning tuning;  /* on rank 0, for the first task; valid if tuned */
         int tuned;
+        int stores_gradients; /* 1, while kernels of plans without fused updates are measured */
     } kernel;
     struct {
         cvy_grid grid;

@@ -5,7 +5,7 @@
  * step, because most of its weights are in fully connected layers. The gradient of such a weight is x^T dy. Of it, only
  * one row is read, and the bias's gradient, which is the sum of dy: a number in x or dy that is not finite shows in one
  * of the two. A product of finite numbers that overflows is not found here; the next step's loss shows it. If the
- * gradient is not stored, because its update computes it (fc_grad_sgd), x is read instead of a row.
+ * gradient is not stored, because its update computes it (fc_grad_sgd), x and dy are read instead.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -96,15 +96,15 @@ static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void
     return span_is_bad(plan, &span, part.end - part.first);
 }
 
-/* Whether the source is bad of a layer whose gradient is not stored. It lives until the update. */
-static cvy_status check_source(const cvy_plan *plan, const cvy_instr *instr, int *bad_out)
+/* Whether x (source `i`) or dy is bad of a layer whose gradient is not stored. Both live until the update. */
+static cvy_status check_factor(const cvy_plan *plan, const cvy_instr *instr, int i, int *bad_out)
 {
-    const cvy_dtype dtype = instr->call->node->src[CVY_FC_SGD_SRC]->dtype;
-    const size_t bytes = plan->buffer[instr->src_buffer[CVY_FC_SGD_SRC]].bytes;
-    void *const at = instr->src[CVY_FC_SGD_SRC], *data = NULL;
+    const cvy_dtype dtype = plan->lowered[instr->micro]->instance[instr->call->src[i]].dtype;
+    const size_t bytes = plan->buffer[instr->src_buffer[i]].bytes;
+    void *const at = instr->src[i], *data = NULL;
     CVY_TRY(cvy_space_map(plan->opts.space, at, bytes, &data));
     struct span span = {.data = data, .dtype = dtype};
-    *bad_out = span_is_bad(plan, &span, (int64_t)(bytes / cvy_dtype_bytes(dtype)));
+    *bad_out |= span_is_bad(plan, &span, (int64_t)(bytes / cvy_dtype_bytes(dtype)));
     return cvy_space_unmap(plan->opts.space, at, bytes, 0, data);
 }
 
@@ -127,8 +127,10 @@ cvy_status cvy_gradients_finite(const cvy_plan *plan, int *finite_out)
     }
     for (int i = 0, bad = 0; i < plan->ninstr && *finite_out; i++) {
         const cvy_node *node = plan->instr[i].call ? plan->instr[i].call->node : NULL;
-        if (node && strcmp(node->op->name, "fc_grad_sgd") == 0)
-            CVY_TRY(check_source(plan, &plan->instr[i], &bad));
+        if (node && strcmp(node->op->name, "fc_grad_sgd") == 0) {
+            CVY_TRY(check_factor(plan, &plan->instr[i], CVY_FC_SGD_SRC, &bad));
+            CVY_TRY(check_factor(plan, &plan->instr[i], cvy_fc_sgd_ddst(node), &bad));
+        }
         *finite_out = !bad;
     }
     return CVY_OK;

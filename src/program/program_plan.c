@@ -106,12 +106,15 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
     return CVY_OK;
 }
 
-/* Whether this rank alone makes the gradients of a step, in one micro-batch, and updates with them at its end. */
-static int has_own_gradients(const cvy_program *p, const cvy_program_task *s)
+/* Whether this rank alone makes the gradients of a step, in one micro-batch, and updates with them at its end: the mode
+ * is sync, and no option has chosen another definition of it, such as `deterministic`. The fused update also needs its
+ * kernel. */
+static int may_fuse_updates(const cvy_program *p, const cvy_program_task *s)
 {
     const cvy_comm *comm = p->update.shape.comm;
-    return comm->nranks == 1 && comm->simulated_ranks <= 1 && s->nmicro == 1 && !cvy_grid_is_used(&p->pipeline.grid) &&
-           p->update.def->step == cvy_update_by_mode(CVY_UPDATE_SYNC)->step;
+    return !p->kernel.stores_gradients && comm->nranks == 1 && comm->simulated_ranks <= 1 && s->nmicro == 1 &&
+           !cvy_grid_is_used(&p->pipeline.grid) && p->update.def == cvy_update_by_mode(CVY_UPDATE_SYNC) &&
+           cvy_kernels_place(&p->kernel.allowed, cvy_kernel_find("native.fc_grad_sgd")) >= 0;
 }
 
 /* Before the cut into stages is known, graphs are whole. */
@@ -141,7 +144,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
                    .cost = p->reduce.cost,
                    .apart = p->update.shape.halves},
         .optimise = p->update.shape.no_update ? NULL : &s->train.optimise,
-        .may_fuse_updates = has_own_gradients(p, s)};
+        .may_fuse_updates = may_fuse_updates(p, s)};
     CVY_TRY(cvy_passes_run(&run));
     s->recomputed = p->memory.is_short ? run.recomputed : s->recomputed;
     return CVY_OK;

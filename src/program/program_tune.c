@@ -113,6 +113,23 @@ static cvy_status tune_tasks(cvy_program *p, const cvy_plan_opts *opts, cvy_make
     return status;
 }
 
+/* One rank may fuse updates with gradients, and several may not (pass_fuse_update.c). The kernels of the latter are
+ * measured too, because simulations take the times of one rank. */
+static cvy_status measure_unfused(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make)
+{
+    cvy_tuning chosen = p->kernel.tuning;
+    p->kernel.tuning = (cvy_tuning){0};
+    p->kernel.stores_gradients = 1;
+    const cvy_status status = tune_tasks(p, opts, make);
+    p->kernel.stores_gradients = 0;
+    chosen.nmeasured += p->kernel.tuning.nmeasured;
+    chosen.nvaried += p->kernel.tuning.nvaried;
+    chosen.seconds += p->kernel.tuning.seconds;
+    cvy_mem_free(&p->kernel.tuning.choices);
+    p->kernel.tuning = chosen;
+    return status;
+}
+
 /* If no times are known and nothing is to be measured, the order of preference decides, at no cost. */
 static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make)
 {
@@ -123,6 +140,8 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
         return CVY_OK;
     CVY_TRY(tune_tasks(p, opts, make));
+    if (p->kernel.tuning.nmeasured > 0 && p->context->comm->nranks == 1)
+        CVY_TRY(measure_unfused(p, opts, make));
     if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */
         cvy_log(p->context, CVY_LOG_WARN,
                 "wisdom could not be saved: %s; set CONVOY_WISDOM to a file that can be written, or to off",

@@ -2,7 +2,7 @@
 /*
  * test_kernel_fc_sgd.c: compares native.fc_grad_sgd with its reference: in plain layouts and in layouts of blocks, with
  * shapes that do not fill them, with one sample, without momentum, with limited weights, and with a bf16 copy of the
- * weight. A layout that it has no tiles for becomes plain.
+ * weight; and in layouts for which it has no tiles.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -78,10 +78,7 @@ static void try_layout(const cvy_eval *e, const cvy_node *node, const char *tag,
     cvy_blocking b;
     ask.src[CVY_OPTIM_WEIGHT] = cvy_layout_make(tag);
     EXPECT_OK(k->offer(&ask));
-    const int kept = strcmp(ask.src[CVY_OPTIM_WEIGHT].tag, tag) == 0;
-    EXPECT(kept || cvy_layout_is_plain(&ask.src[CVY_OPTIM_WEIGHT]));
-    EXPECT(kept != (strcmp(tag, "Ab16a") == 0) ||
-           strcmp(tag, "AB8b8a") == 0); /* whether 8 are enough depends on the CPU */
+    EXPECT_TEXT(ask.src[CVY_OPTIM_WEIGHT].tag, tag);
     ask.writes_shadow = shadow;
     for (int i = 0; i < node->nsrc; i++) {
         const int is_state = i >= CVY_OPTIM_STATE && i < cvy_fc_sgd_ddst(node);
@@ -119,7 +116,8 @@ static void keep(const cvy_eval *e, const cvy_value *v, float **out)
 
 static void try_setting(const struct setting *c, cvy_dtype dtype)
 {
-    static const char *const tags[] = {"", "ba", "AB16b64a", "AB32a32b", "AB8b8a", "AB16a16b", "Ab16a"};
+    static const char *const tags[] = {"",         "ba",    "AB16b64a",   "AB32a32b", "AB8b8a",
+                                       "AB16a16b", "Ab16a", "AB16b64a2b", "aB24b"};
     cvy_vars *vars = NULL;
     cvy_graph *g = NULL;
     cvy_eval e = {0};
@@ -153,7 +151,7 @@ int main(void)
         {"5x520", "channels: 600", "{momentum: 0.9}", 0},
         {"1x13x40", "channels: 511, bias: false", "{momentum: 0}", 0},
         {"2x3x520", "channels: 509, flatten: false", "{momentum: 0.9, nesterov: true}", 0},
-        {"17x4096", "channels: 64", "{momentum: 0.5, lr_inside: true}", 0.5},
+        {"9x4096", "channels: 64", "{momentum: 0.5, lr_inside: true}", 0.5},
     };
     for (int i = 0; i < 2 * CVY_COUNT(settings); i++)
         try_setting(&settings[i / 2], i % 2 ? CVY_DTYPE_BF16 : CVY_DTYPE_F32);

@@ -18,17 +18,27 @@ enum { IN = 600, OUT = 500, LAST = 7, BATCH = 5, STEPS = 4 };
 
 static cvy_context *context;
 
+static const char *large = "channels: 500"; /* options of the large layer */
+static int pictures;                        /* its source comes from a pooling, with channels in blocks */
+static const char *kernels;                 /* those that are allowed; NULL: all */
+
 /* x [IN] -> fc of OUT, whose weight is large -> relu -> fc of LAST -> mean squared error. */
 static cvy_program *new_program(const char *off, cvy_dtype dtype, const cvy_training_opts *training, int64_t batch)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .seed = 5, .dtype = dtype, .passes_off = off, .wisdom = "off"};
+    const cvy_program_opts opts = {
+        .size = sizeof opts, .seed = 5, .dtype = dtype, .passes_off = off, .kernels = kernels, .wisdom = "off"};
     cvy_model *m = NULL;
     cvy_program *p = NULL;
     int step = 0;
     EXPECT_OK(cvy_model_create("net", &m));
-    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {IN}}));
+    EXPECT_OK(
+        cvy_model_add_input(m, "x", CVY_DTYPE_F32, pictures ? &(cvy_shape){3, {6, 10, 10}} : &(cvy_shape){1, {IN}}));
     EXPECT_OK(cvy_model_add_input(m, "t", CVY_DTYPE_F32, &(cvy_shape){1, {LAST}}));
-    EXPECT_OK(cvy_model_add(m, "fc", "large", "channels: 500", "x"));
+    if (pictures) {
+        EXPECT_OK(cvy_model_add(m, "conv", "conv", "channels: 24, kernel: 3, pad: 1", "x"));
+        EXPECT_OK(cvy_model_add(m, "max_pool", "pool", "kernel: 2", NULL));
+    }
+    EXPECT_OK(cvy_model_add(m, "fc", "large", large, NULL));
     EXPECT_OK(cvy_model_add(m, "relu", "relu", NULL, NULL));
     EXPECT_OK(cvy_model_add(m, "fc", "small", "channels: 7", NULL));
     EXPECT_OK(cvy_model_add(m, "mse", "loss", NULL, "small, t"));
@@ -79,8 +89,11 @@ static void same_weights(const char *optimizer_options, cvy_dtype dtype, double 
     EXPECT(fused->task[0]->plan->head.bytes + OUT * IN * sizeof(float) <= plain->task[0]->plan->head.bytes);
     train(fused, BATCH);
     train(plain, BATCH);
+    EXPECT(fused->task[0]->plan->arena_bytes < plain->task[0]->plan->arena_bytes);
     for (int n = 0; n < CVY_COUNT(names); n++) {
         double worst = 0, largest = 0;
+        if (strcmp(names[n], "large.bias") == 0 && strstr(large, "bias: false"))
+            continue;
         EXPECT_OK(cvy_program_get(fused, names[n], weight[0], (size_t)elems[n]));
         EXPECT_OK(cvy_program_get(plain, names[n], weight[1], (size_t)elems[n]));
         for (int64_t i = 0; i < elems[n]; i++) {
@@ -100,6 +113,22 @@ static void weights(void)
     same_weights("momentum: 0", CVY_DTYPE_F32, 0, 2e-6);
     same_weights("{momentum: 0.9, nesterov: true}", CVY_DTYPE_F32, 0.05, 2e-6);
     same_weights("{momentum: 0.9, lr_inside: true}", CVY_DTYPE_F32, 0, 2e-6);
+}
+
+static void after_pooling(void)
+{
+    pictures = 1;
+    same_weights("momentum: 0.9", CVY_DTYPE_F32, 0, 2e-6);
+    if (cvy_kernel_check_bf16() == CVY_OK)
+        same_weights("momentum: 0.9", CVY_DTYPE_BF16, 0, 2e-3);
+    pictures = 0;
+}
+
+static void without_bias(void)
+{
+    large = "{channels: 500, bias: false}";
+    same_weights("momentum: 0.9", CVY_DTYPE_F32, 0, 2e-6);
+    large = "channels: 500";
 }
 
 static void weights_bf16(void)
@@ -127,12 +156,33 @@ static void not_fused(void)
     }
 }
 
+/* Nor if the kernel is not allowed, or if there are so many samples that keeping them costs more than the gradient. */
+static void not_fused_either(void)
+{
+    const cvy_training_opts training = {.size = sizeof training};
+    static const char *const words[] = {"reference", CVY_HAVE_ONEDNN ? "onednn" : "reference"};
+    cvy_program *p = NULL;
+    for (int i = 0; i < CVY_COUNT(words); i++) {
+        kernels = words[i];
+        p = new_program(NULL, CVY_DTYPE_F32, &training, BATCH);
+        EXPECT_INT(count(p, "fc_grad_sgd"), 0);
+        cvy_program_destroy(&p);
+    }
+    kernels = NULL;
+    p = new_program(NULL, CVY_DTYPE_F32, &training, 80);
+    EXPECT_INT(count(p, "fc_grad_sgd"), 0);
+    cvy_program_destroy(&p);
+}
+
 int main(void)
 {
     EXPECT_OK(cvy_context_create(NULL, &context));
     TEST(weights);
+    TEST(after_pooling);
+    TEST(without_bias);
     TEST(weights_bf16);
     TEST(not_fused);
+    TEST(not_fused_either);
     cvy_context_destroy(&context);
     return test_end();
 }

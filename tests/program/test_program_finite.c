@@ -141,7 +141,7 @@ static void elements(void)
     cvy_program_destroy(&p);
 }
 
-/* If the gradient of `large` is not stored, its source is read instead. */
+/* If the gradient of `large` is not stored, its source and the gradient of its result are read instead. */
 static void sources(void)
 {
     cvy_program *p = new_program(0, 1);
@@ -160,6 +160,11 @@ static void sources(void)
         x[last] = NAN;
         EXPECT(!are_finite(plan));
         x[last] = 0;
+        float *ddst = plan->instr[i].src[cvy_fc_sgd_ddst(node)];
+        const float kept = ddst[0];
+        ddst[0] = INFINITY;
+        EXPECT(!are_finite(plan));
+        ddst[0] = kept;
     }
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     EXPECT_INT(fused, ranks == 1);

@@ -8,7 +8,7 @@
 enum { PIECE = 2 << 20, LARGE = 16 * PIECE }; /* bytes: of a huge page; worth a team of threads */
 
 /* The system clears pages when they are first touched, which takes 0.3 to 0.6 s for a gigabyte, and longer on a virtual
- * machine. The threads touch the parts of large memory that most loops give them. */
+ * machine. So the calling team of threads shares it. */
 static cvy_status host_alloc(void *state, size_t bytes, int lazily, void **out)
 {
     (void)state;

@@ -23,8 +23,9 @@ static cvy_status write_bn_infer(cvy_onnx_writer *w, const cvy_node *node)
         CVY_TRY(cvy_onnxw_uniform(w, "ones", node->src[0]->shape.dim[1], 1, &scale));
         CVY_TRY(cvy_onnxw_uniform(w, "zeros", node->src[0]->shape.dim[1], 0, &shift));
     }
-    CVY_TRY(cvy_onnxw_src(w, node, node->nsrc - 2, &mean));
-    CVY_TRY(cvy_onnxw_src(w, node, node->nsrc - 1, &variance));
+    CVY_EXPECT(cvy_bn_infer_residual(node) < 0 && !o->relu);
+    CVY_TRY(cvy_onnxw_src(w, node, cvy_bn_infer_mean(node), &mean));
+    CVY_TRY(cvy_onnxw_src(w, node, cvy_bn_infer_mean(node) + 1, &variance));
     CVY_TRY(CVY_ONNXW_NODE(w, "BatchNormalization", cvy_onnxw_dst(w, node), src, scale, shift, mean, variance));
     CVY_TRY(cvy_onnxw_set_real(w, "epsilon", o->eps));
     return cvy_onnxw_set_real(w, "momentum", 1 - o->momentum); /* ONNX weighs the old statistics, ours the new ones */

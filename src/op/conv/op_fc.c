@@ -192,7 +192,10 @@ CVY_OP_DEFINE(fc) = {
 static void fc_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const cvy_fc_grad_opts *o = node->options;
+    const int64_t elems = cvy_fc_matrix_of(&o->fc, &o->src).rows * o->fc.channels;
     fc_cost_from(&o->fc, &o->src, cost_out);
+    if (!node->dst[0]) /* dbias alone */
+        *cost_out = (cvy_cost){.flop = elems, .read_elems = elems, .write_elems = o->fc.channels};
 }
 
 static cvy_status fc_grad_src_infer(cvy_node *node)

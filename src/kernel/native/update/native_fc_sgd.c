@@ -7,8 +7,9 @@
  * The weight is walked through in memory order, in tiles of some rows of contiguous elements. In the layout AB16b64a,
  * a tile is one block: 16 rows (inputs) of 64 elements (outputs). Of each tile the gradient is computed into the
  * first-level cache by the products that Winograd's gradient of the weights uses, and the tile is updated with it.
- * Meanwhile the next tile is prefetched. src and ddst are converted to f32 and packed first, one as operand of the
- * rows, the other as that of the elements.
+ * Meanwhile the next tile is prefetched. In a layout without such tiles, the update goes through short runs of
+ * elements, which is slow. src and ddst are converted to f32 and packed first, one as operand of the rows, the other as
+ * that of the elements.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -36,6 +37,8 @@ struct fc_sgd {
     int64_t N, row_step;     /* rows of src and ddst; distance between rows of a tile, in memory */
     struct side rows, along; /* the dimension of the rows of a tile, and that of its contiguous elements */
     int64_t elems;           /* of the weight, with padding */
+    int64_t run;             /* 0: rows of a tile are contiguous; else elements of its runs, placed by `blocking` */
+    cvy_blocking blocking;
 };
 
 static int64_t chunks_of(const struct side *d)
@@ -61,21 +64,33 @@ static struct side side_of(const cvy_node *node, const cvy_blocking *b, int dim,
                          .step = b->nblock ? b->stride[dim] : tile * b->stride[dim]};
 }
 
-/* A layout with a block in each dimension has its blocks as tiles; the tiles of a plain one are short rows. */
-static cvy_status choose_tiles(const cvy_node *node, const cvy_blocking *b, struct fc_sgd *s)
+static int has_tiles(const cvy_blocking *b, const struct fc_sgd *s)
+{
+    return b->nblock == 0 ||
+           (b->nblock == 2 && b->block_dim[0] != b->block_dim[1] && b->block_size[1] % s->isa->lanes == 0 &&
+            b->block_size[0] % s->isa->sum_rows == 0 && b->block_size[0] * b->block_size[1] <= TILE_FLOATS);
+}
+
+/* A layout with a block in each dimension has its blocks as tiles; the tiles of others are short rows. */
+static void choose_tiles(const cvy_node *node, const cvy_blocking *b, struct fc_sgd *s)
 {
     const int64_t lanes = s->isa->lanes;
-    const int plain = b->nblock == 0, along = plain ? b->stride[0] != 1 : b->block_dim[1], rows = 1 - along;
-    const int64_t length = plain ? PLAIN_LENGTH : b->block_size[1], height = plain ? PLAIN_ROWS : b->block_size[0];
-    CVY_CHECK(plain || (b->nblock == 2 && b->block_dim[0] == rows && length % lanes == 0 &&
-                        height % s->isa->sum_rows == 0 && length * height <= TILE_FLOATS),
-              CVY_NOT_APPLICABLE, "this kernel has no tiles for the layout of the weight");
-    s->row_step = plain ? b->stride[rows] : length;
+    const int blocks = b->nblock == 2 && has_tiles(b, s),
+              along = b->nblock ? b->block_dim[b->nblock - 1] : b->stride[0] != 1, rows = 1 - along;
+    const int64_t length = blocks ? b->block_size[1] : PLAIN_LENGTH, height = blocks ? b->block_size[0] : PLAIN_ROWS;
+    s->row_step = blocks ? length : b->stride[rows];
     s->rows = side_of(node, b, rows, height, lanes);
     const int wide = length % (2 * lanes) == 0 && s->isa != cvy_winograd_plain(); /* else there are too few registers */
     s->along = side_of(node, b, along, length, wide ? 2 * lanes : lanes);
     s->elems = b->elems;
-    return CVY_OK;
+    s->blocking = *b;
+    s->run = 0;
+    if (!has_tiles(b, s)) {
+        const int64_t block = b->block_size[b->nblock - 1];
+        s->run = PLAIN_LENGTH % block == 0 ? block : 1;
+        s->rows.size = s->rows.real;
+        s->along.size = s->along.real;
+    }
 }
 
 static cvy_status fill(const cvy_kernel_ask *ask, struct fc_sgd *s)
@@ -91,7 +106,8 @@ static cvy_status fill(const cvy_kernel_ask *ask, struct fc_sgd *s)
     s->has_momentum = o->sgd.momentum > 0;
     s->N = cvy_fc_matrix_of(&o->grad.fc, &o->grad.src).rows;
     CVY_TRY(cvy_blocking_make(&ask->src[CVY_OPTIM_WEIGHT], cvy_node_src(ask->node, CVY_OPTIM_WEIGHT), &b));
-    return choose_tiles(ask->node, &b, s);
+    choose_tiles(ask->node, &b, s);
+    return CVY_OK;
 }
 
 static size_t packed_floats(const struct fc_sgd *s, const struct side *d)
@@ -103,12 +119,7 @@ static cvy_status fc_sgd_offer(cvy_kernel_ask *ask)
 {
     struct fc_sgd s;
     CVY_TRY(cvy_native_f32(ask->node));
-    cvy_status status = fill(ask, &s);
-    if (status == CVY_NOT_APPLICABLE) { /* the planner then moves the weight to a plain layout and back */
-        ask->src[CVY_OPTIM_WEIGHT] = cvy_layout_plain();
-        status = fill(ask, &s);
-    }
-    CVY_TRY(status);
+    CVY_TRY(fill(ask, &s));
     const cvy_layout layout = ask->src[CVY_OPTIM_WEIGHT];
     for (int i = CVY_OPTIM_GRADIENT; i < ask->node->nsrc; i++)
         ask->src[i] = i >= CVY_OPTIM_STATE && i < cvy_fc_sgd_ddst(ask->node) ? layout : cvy_layout_plain();
@@ -170,7 +181,7 @@ static void pack_chunks(int64_t first, int64_t end, void *arg)
  * the first one. */
 static void prefetch(const struct fc_sgd *s, int64_t at, int64_t rows, int64_t length)
 {
-    for (int64_t end = CVY_MIN(at + rows * s->row_step, s->elems); at < end; at += s->row_step)
+    for (int64_t end = s->run ? 0 : CVY_MIN(at + rows * s->row_step, s->elems); at < end; at += s->row_step)
         for (int64_t i = at; i < at + length; i += LINE) {
             __builtin_prefetch(s->u.weight + i, 0, 2);
             if (s->has_momentum)
@@ -209,6 +220,20 @@ static void place_of(const struct fc_sgd *s, int64_t t, int64_t *row, int64_t *a
     *at = (rows_inside ? out : in) * s->along.tile;
 }
 
+/* Updates a tile in a layout in which only runs are contiguous. */
+static void update_runs(const struct fc_sgd *s, int64_t row, int64_t at, int64_t rows, int64_t length,
+                        const float *gradient)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < length; j += s->run) {
+            int64_t place[CVY_NDIM_MAX] = {0};
+            place[s->rows.dim] = row + i;
+            place[s->along.dim] = at + j;
+            cvy_native_update_part(&s->u, cvy_blocking_offset(&s->blocking, place), CVY_MIN(s->run, length - j),
+                                   gradient + i * length + j);
+        }
+}
+
 /* Work item: one tile. */
 static void update_tiles(int64_t first, int64_t end, void *arg)
 {
@@ -221,7 +246,9 @@ static void update_tiles(int64_t first, int64_t end, void *arg)
         const int64_t rows = CVY_MIN(s->rows.tile, s->rows.size - row),
                       length = CVY_MIN(s->along.tile, s->along.size - at);
         tile_gradient(s, row, at, rows, length, next, gradient);
-        if (s->row_step == length)
+        if (s->run)
+            update_runs(s, row, at, rows, length, gradient);
+        else if (s->row_step == length)
             cvy_native_update_part(&s->u, offset, rows * length, gradient);
         else
             for (int64_t i = 0; i < rows; i++)
