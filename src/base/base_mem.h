@@ -40,10 +40,10 @@ void cvy_mem_account(int64_t bytes);
 /* Tensor memory: large, 2 MiB aligned, with huge pages if the system allows them. It is zeroed, so that page faults
  * happen before the first step. */
 cvy_status cvy_mem_alloc_pages(size_t bytes, void *out);
-/* Writes a zero to each page of memory that is zero, so that the system provides it now, near the calling thread. */
-void cvy_mem_touch(void *data, size_t bytes);
 /* The same, but each page is allocated when it is first written, for callers that write only a small part. */
 cvy_status cvy_mem_map_pages(size_t bytes, void *out);
+/* Writes a zero to each page of memory that is zero, so that the system provides it now, near the calling thread. */
+void cvy_mem_touch(void *data, size_t bytes);
 /* Returns the pages that are completely inside a range of such memory to the system; they are zero from then on. */
 void cvy_mem_drop_pages(void *data, size_t bytes);
 /* block: address of any object pointer; the pointer becomes NULL. bytes: as allocated. */

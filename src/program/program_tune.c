@@ -62,15 +62,20 @@ static cvy_status settle(const cvy_graph *graph, cvy_keys *settled)
     return CVY_OK;
 }
 
+static void add_counts(cvy_tuning *sum, const cvy_tuning *more)
+{
+    sum->nmeasured += more->nmeasured;
+    sum->nvaried += more->nvaried;
+    sum->seconds += more->seconds;
+}
+
 /* Adds what was found for a later turn. Its choices replace the earlier ones, which are among them. */
 static void add_tuning(cvy_tuning *sum, cvy_tuning *more)
 {
     cvy_mem_free(&sum->choices);
     sum->choices = more->choices;
     sum->nchanged = more->nchanged;
-    sum->nmeasured += more->nmeasured;
-    sum->nvaried += more->nvaried;
-    sum->seconds += more->seconds;
+    add_counts(sum, more);
 }
 
 /* Chooses kernels for one task. settled: the nodes of the tasks before, to which it adds those of this task. */
@@ -122,9 +127,7 @@ static cvy_status measure_unfused(cvy_program *p, const cvy_plan_opts *opts, cvy
     p->kernel.stores_gradients = 1;
     const cvy_status status = tune_tasks(p, opts, make);
     p->kernel.stores_gradients = 0;
-    chosen.nmeasured += p->kernel.tuning.nmeasured;
-    chosen.nvaried += p->kernel.tuning.nvaried;
-    chosen.seconds += p->kernel.tuning.seconds;
+    add_counts(&chosen, &p->kernel.tuning);
     cvy_mem_free(&p->kernel.tuning.choices);
     p->kernel.tuning = chosen;
     return status;

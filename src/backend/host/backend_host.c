@@ -5,19 +5,17 @@
  */
 #include "backend/backend.h"
 
-enum { PIECE = 2 << 20, LARGE = 16 * PIECE }; /* bytes: of a huge page; worth a team of threads */
+enum { PIECE = 2 << 20, TEAM_PIECES = 16 }; /* bytes of a huge page; pieces that are worth a team of threads */
 
 /* The system clears pages when they are first touched, which takes 0.3 to 0.6 s for a gigabyte, and longer on a virtual
  * machine. So the calling team of threads shares it. */
 static cvy_status host_alloc(void *state, size_t bytes, int lazily, void **out)
 {
     (void)state;
-    if (lazily || bytes < LARGE)
-        return lazily ? cvy_mem_map_pages(bytes, out) : cvy_mem_alloc_pages(bytes, out);
     CVY_TRY(cvy_mem_map_pages(bytes, out));
     char *const data = *out;
-    const int64_t pieces = (int64_t)((bytes + PIECE - 1) / PIECE);
-#pragma omp parallel for schedule(static)
+    const int64_t pieces = lazily ? 0 : (int64_t)((bytes + PIECE - 1) / PIECE);
+#pragma omp parallel for schedule(static) if (pieces >= TEAM_PIECES)
     for (int64_t i = 0; i < pieces; i++)
         cvy_mem_touch(data + i * PIECE, CVY_MIN(PIECE, bytes - (size_t)(i * PIECE)));
     return CVY_OK;
