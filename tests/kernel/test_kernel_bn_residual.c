@@ -91,7 +91,7 @@ static void try_layer(const char *shape, const char *options, cvy_dtype dtype)
     EXPECT_OK(cvy_eval_create(g, &e));
     for (int i = 0; i < g->nvalue; i++)
         if (!g->value[i]->producer)
-            cvy_sample_fill(&e.at[i], g->value[i]->kind == CVY_VALUE_VARIABLE ? 0.2 : -1, 1.5, &random);
+            cvy_sample_fill(&e.at[i], g->value[i]->kind == CVY_VALUE_VARIABLE ? 0.2 : -1, 2, &random);
     EXPECT_OK(cvy_eval_run(&e, 1));
     const cvy_span *result = cvy_eval_of(&e, node->dst[0]);
     for (int64_t i = 0; i < result->elems; i++)
