@@ -2,7 +2,7 @@
 """Times PyTorch on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
-usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
+usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile|checkpoint] [--threads T] [--seconds S]
        [--rank R --ranks N --rendezvous FILE | --launched --rendezvous FILE]
        run_pytorch.py --net NAME --export FILE.onnx
 
@@ -12,11 +12,12 @@ NAME is one of the networks below, or any classifier of torchvision, such as mob
 prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
 """
-import argparse, json, os, resource, time, warnings
+import argparse, functools, json, os, resource, time, warnings
 import torch
 import torch.distributed
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.utils.checkpoint
 
 
 def conv_relu(c_in, c_out, k, stride=1, pad=0):
@@ -213,6 +214,13 @@ def goes_on(a, steps, seconds):
     return bool(more)
 
 
+def recompute_blocks(net):
+    """Lets the backward pass compute each residual block of torchvision's networks again."""
+    for m in net.modules():
+        if type(m).__name__ in ("BasicBlock", "Bottleneck"):
+            m.forward = functools.partial(torch.utils.checkpoint.checkpoint, m.forward, use_reentrant=False)
+
+
 def from_launcher(names):
     """What the launcher says: Open MPI, MPICH and Intel MPI, Slurm."""
     return next((int(os.environ[name]) for name in names if name in os.environ), None)
@@ -225,7 +233,8 @@ def main():
     p.add_argument("--batch", type=int, default=16)
     p.add_argument("--mode", choices=["train", "forward", "forward-backward"], default="train")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
-    p.add_argument("--variant", choices=["eager", "channels_last", "compile"], default="channels_last")
+    p.add_argument("--variant", choices=["eager", "channels_last", "compile", "checkpoint"], default="channels_last",
+                   help="checkpoint: channels_last, and the backward pass computes each residual block again")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=6)
     p.add_argument("--rank", type=int, default=0)
@@ -251,6 +260,8 @@ def main():
     if a.variant != "eager":
         layout = torch.channels_last if len(shape) == 3 else torch.channels_last_3d
         net, x = net.to(memory_format=layout), x.contiguous(memory_format=layout)
+    if a.variant == "checkpoint":
+        recompute_blocks(net)
     net.train(a.mode != "forward")
     if a.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath(a.rendezvous), rank=a.rank, world_size=a.ranks)

@@ -270,10 +270,11 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_forward(cvy_program *program, 
  * cvy_program_plan - infer shapes, differentiate, choose kernels, lay out memory, initialise the variables
  *
  * Called once, after all tasks are added. Weights are filled from the seed and are equal on all ranks. If the plan of
- * any rank needs more than memory_limit, all ranks plan training again so that the backward pass recomputes cheap
- * values; the results are the same bits. Collective: yes (all ranks return the same status). Errors: CVY_E_SHAPE,
- * CVY_E_CONFIG (names the layer and the option), CVY_E_DISAGREE (the programs of two ranks differ), CVY_E_MEMORY (says
- * how much is needed, and which batch would fit), CVY_E_COMM.
+ * any rank needs more than memory_limit, all ranks plan training again so that the backward pass recomputes values of
+ * the forward pass: those that cost least work for their memory, and no more than it takes. The results are the same
+ * bits. Collective: yes (all ranks return the same status). Errors: CVY_E_SHAPE, CVY_E_CONFIG (names the layer and the
+ * option), CVY_E_DISAGREE (the programs of two ranks differ), CVY_E_MEMORY (says how much is needed, and which batch
+ * would fit), CVY_E_COMM.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_plan(cvy_program *program);
 

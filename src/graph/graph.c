@@ -275,6 +275,7 @@ cvy_status cvy_graph_add_copy(cvy_graph *g, const cvy_node *node, const char *su
     cvy_node *copy = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *copy, &copy));
     *copy = *node;
+    copy->copy_of = node;
     CVY_TRY(cvy_pool_printf(g->pool, &copy->name, "%s.%s", node->name, suffix));
     memset(copy->dst, 0, sizeof copy->dst);
     for (int i = 0; i < node->nsrc; i++)

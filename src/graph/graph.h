@@ -215,10 +215,11 @@ struct cvy_node {
         cvy_shape shape;
     } * saved; /* [ndst], in the graph's pool; NULL: the operator saves nothing */
     cvy_phase phase;
-    unsigned split; /* ranks along these axes compute different parts: a set of cvy_axis bits */
-    int backward;   /* emitted by autodiff */
-    int removed;    /* removed by a pass; skipped from then on */
-    int chunk;      /* interleaved stages of a pipeline: to which of this rank's stages it belongs; else 0 */
+    unsigned split;          /* ranks along these axes compute different parts: a set of cvy_axis bits */
+    int backward;            /* emitted by autodiff */
+    int removed;             /* removed by a pass; skipped from then on */
+    const cvy_node *copy_of; /* it repeats this node, with the same kernel; NULL: it is no copy */
+    int chunk;               /* interleaved stages of a pipeline: to which of this rank's stages it belongs; else 0 */
     struct cvy_graph *graph;
 };
 

@@ -92,13 +92,11 @@ enum {
     CVY_OP_VIEW = 2, /* dst[0] is the memory of src[0] with another shape, in plain layout: no instruction is needed */
     CVY_OP_LOSS = 4, /* dst[0] is a scalar accumulator of dtype f64: this batch's contribution to the mean loss */
     CVY_OP_COMM = 8, /* communicates: it keeps its place in the order and also runs on ranks without samples */
-    CVY_OP_ASSIGNS = 16,   /* its destinations are variables that are also sources: optimisers, running statistics */
-    CVY_OP_HIDDEN = 32,    /* not for models: gradient, update and communication operators */
-    CVY_OP_OPTIMIZER = 64, /* updates a weight; optim/optim.h says which sources it has */
-    CVY_OP_ONCE = 256,     /* belongs to the phase MICRO, but runs only with the last micro-batch */
-    CVY_OP_CHEAP = 512, /* costs about one pass over memory: the backward pass may run it again instead of keeping its
-                           result (without its saved destinations) */
-    CVY_OP_PRODUCT = 16384,    /* an update whose reference needs plain layouts, because it is not elementwise */
+    CVY_OP_ASSIGNS = 16,    /* its destinations are variables that are also sources: optimisers, running statistics */
+    CVY_OP_HIDDEN = 32,     /* not for models: gradient, update and communication operators */
+    CVY_OP_OPTIMIZER = 64,  /* updates a weight; optim/optim.h says which sources it has */
+    CVY_OP_ONCE = 256,      /* belongs to the phase MICRO, but runs only with the last micro-batch */
+    CVY_OP_PRODUCT = 16384, /* an update whose reference needs plain layouts, because it is not elementwise */
     CVY_OP_LAYER_NORMS = 4096, /* an optimiser that computes norms of the whole weight */
     CVY_OP_FOLLOWS = 2048,     /* it may be applied to any part of its sources, and gives that part of the result */
     CVY_OP_RANDOM = 128,       /* uses graph->seed, node->layer, the step number and sample ids */

@@ -263,8 +263,8 @@ static const cvy_option plan_rows[] = {
      "file of measured times, or off; by default that of the environment's CONVOY_WISDOM, otherwise one for this "
      "machine in ~/.cache/convoy"},
     {"memory_limit", CVY_TYPE_INT, CVY_FIELD(cvy_job_plan, memory_limit), "0", "0..", "bytes",
-     "tensor memory that a rank may use, such as 8 GiB; a plan that needs more recomputes cheap values in the backward "
-     "pass; 0 is no limit"},
+     "tensor memory that a rank may use, such as 8 GiB; a plan that needs more recomputes values in the backward pass, "
+     "with as little work as it takes; 0 is no limit"},
     {0},
 };
 

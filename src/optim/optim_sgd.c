@@ -66,10 +66,16 @@ cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o)
     return share;
 }
 
-void cvy_sgd_element(const struct cvy_sgd *o, const cvy_span *src, const cvy_span *dst, int64_t i, double gradient)
+cvy_sgd_step cvy_sgd_begin(const struct cvy_sgd *o, const cvy_span *src)
 {
-    const cvy_sgd_share share = cvy_sgd_direction(o);
-    const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
+    return (cvy_sgd_step){o, cvy_sgd_direction(o), cvy_update_read_spans(src, o->lr_mult)};
+}
+
+void cvy_sgd_element(const cvy_sgd_step *s, const cvy_span *src, const cvy_span *dst, int64_t i, double gradient)
+{
+    const struct cvy_sgd *o = s->options;
+    const cvy_sgd_share share = s->share;
+    const cvy_update_scalars u = s->scalars;
     const double w = cvy_get(&src[0], i), g = u.scale * gradient + o->weight_decay * w;
     double step = u.lr * g;
     if (o->momentum > 0) {
@@ -83,8 +89,9 @@ void cvy_sgd_element(const struct cvy_sgd *o, const cvy_span *src, const cvy_spa
 
 static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
+    const cvy_sgd_step step = cvy_sgd_begin(node->options, src);
     for (int64_t i = 0; i < dst->elems; i++)
-        cvy_sgd_element(node->options, src, dst, i, cvy_get(&src[CVY_OPTIM_GRADIENT], i));
+        cvy_sgd_element(&step, src, dst, i, cvy_get(&src[CVY_OPTIM_GRADIENT], i));
     cvy_update_write_average(node, src, dst);
     return CVY_OK;
 }

@@ -41,11 +41,12 @@ static cvy_status fc_sgd_reference(const cvy_node *node, const cvy_span *src, co
     const cvy_fc_sgd_opts *o = node->options;
     const cvy_span *x = &src[CVY_FC_SGD_SRC], *d = &src[cvy_fc_sgd_ddst(node)];
     const int64_t K = dst->dim[0], width = dst->dim[1], rows = d->elems / K;
+    const cvy_sgd_step step = cvy_sgd_begin(&o->sgd, src);
     for (int64_t e = 0; e < dst->elems; e++) {
         double gradient = 0;
         for (int64_t n = 0; n < rows; n++)
             gradient += cvy_get(x, n * width + e % width) * cvy_get(d, n * K + e / width);
-        cvy_sgd_element(&o->sgd, src, dst, e, gradient);
+        cvy_sgd_element(&step, src, dst, e, gradient);
     }
     return CVY_OK;
 }

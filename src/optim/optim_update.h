@@ -31,9 +31,6 @@ typedef struct cvy_sgd_share {
     double gradient, momentum;
 } cvy_sgd_share;
 cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
-/* Updates element i of a weight and its momentum, as the reference of sgd. */
-void cvy_sgd_element(const struct cvy_sgd *o, const cvy_span *src, const cvy_span *dst, int64_t i, double gradient);
-
 struct cvy_adam { /* for adam, adamw and lamb; eps_hat is of adam and adamw only */
     double beta1, beta2, eps;
     int eps_hat;
@@ -88,6 +85,16 @@ static inline cvy_update_scalars cvy_update_read_spans(const cvy_span *src, doub
 {
     return cvy_update_read(src[CVY_OPTIM_LR].data, src[CVY_OPTIM_SCALE].data, src[CVY_OPTIM_STEP].data, lr_mult);
 }
+
+/* One step of sgd's reference: cvy_sgd_begin() reads its scalars, and cvy_sgd_element() updates element i of the weight
+ * and of its momentum. */
+typedef struct cvy_sgd_step {
+    const struct cvy_sgd *options;
+    cvy_sgd_share share;
+    cvy_update_scalars scalars;
+} cvy_sgd_step;
+cvy_sgd_step cvy_sgd_begin(const struct cvy_sgd *o, const cvy_span *src);
+void cvy_sgd_element(const cvy_sgd_step *s, const cvy_span *src, const cvy_span *dst, int64_t i, double gradient);
 
 /* What an update writes, if weights are clipped to -limit .. limit; limit 0: they are not. NaN stays NaN. */
 static inline double cvy_update_clip(double limit, double w)

@@ -13,6 +13,7 @@
 
 #include "comm/comm.h"
 #include "graph/graph_op.h"
+#include "pass/pass_recompute_choose.h"
 
 typedef struct cvy_gradient {
     cvy_variable *variable;
@@ -80,8 +81,8 @@ cvy_status cvy_pass_fuse_batch_norm(cvy_graph *g);
 cvy_status cvy_pass_fuse_add(cvy_graph *g);
 
 /* Fuses the gradient of a large fully connected weight with its update by sgd. Run it after cvy_pass_optimise, only for
- * a graph that runs once a step (one micro-batch), on one rank. */
-cvy_status cvy_pass_fuse_update(cvy_graph *g);
+ * a graph that runs once a step (one micro-batch), on one rank. count_out: the updates that were fused. */
+cvy_status cvy_pass_fuse_update(cvy_graph *g, int *count_out);
 
 /* Removes nodes that communicate and assign nothing, and whose results are not read and are neither outputs nor
  * accumulators. */
@@ -95,9 +96,9 @@ typedef struct cvy_recomputed {
     int nodes;
     int64_t flop;
 } cvy_recomputed;
-/* Lets backward recompute cheap values instead of keeping them (activation checkpointing): less memory, more work, the
- * same bits. Run it last. *done_out: the nodes that run twice. */
-cvy_status cvy_pass_recompute(cvy_graph *g, cvy_recomputed *done_out);
+/* Lets backward recompute values instead of keeping them (activation checkpointing): less memory, more work, the same
+ * bits. Run it last. price, follows: pass_recompute_choose.h. *done_out: the nodes that run twice. */
+cvy_status cvy_pass_recompute(cvy_graph *g, const cvy_memory_price *price, int follows, cvy_recomputed *done_out);
 
 /* ---- the table ---- */
 
@@ -105,7 +106,8 @@ cvy_status cvy_pass_recompute(cvy_graph *g, cvy_recomputed *done_out);
 typedef struct cvy_pass_run {
     cvy_graph *graph;
     const char *off;               /* names of passes that are switched off, or "all"; NULL: none */
-    int training, short_of_memory; /* 1: the graph is for training; 1: backward recomputes cheap values */
+    int training;                  /* 1: the graph is for training */
+    cvy_memory_price memory_price; /* backward recomputes values that cost less */
     cvy_value *const *loss;
     int nloss;
     cvy_trains_fn trains; /* NULL: all weights are trained */
@@ -118,6 +120,7 @@ typedef struct cvy_pass_run {
                                           them */
     cvy_gradients gradients;           /* out: set by autodiff */
     cvy_recomputed recomputed;         /* out: set by recompute */
+    int fused_updates;                 /* out: number of updates that fuse-update fused */
 } cvy_pass_run;
 
 typedef struct cvy_pass_def {

@@ -8,6 +8,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <string.h>
+
 #include "optim/optim_sgd_fc.h"
 #include "pass/pass_readers.h"
 
@@ -33,7 +35,29 @@ static cvy_node *fusible(const cvy_readers *r, const cvy_node *update)
                : NULL;
 }
 
-/* The node of the gradient stays if it also makes that of the bias. */
+/* The node of the gradient goes, or makes the gradient of the bias alone. */
+static cvy_status leave_bias(cvy_readers *r, cvy_node *from)
+{
+    if (from->ndst < 2 || !from->dst[1]) {
+        from->dst[0] = NULL;
+        cvy_readers_remove(r, from);
+        return CVY_OK;
+    }
+    char *name = NULL;
+    CVY_TRY(cvy_pool_printf(from->graph->pool, &name, "%.*s.fc_grad_bias", (int)(strrchr(from->name, '.') - from->name),
+                            from->name));
+    cvy_readers_forget(r, from);
+    from->op = cvy_op_find("fc_grad_bias");
+    from->name = name;
+    from->options = NULL;
+    from->src[0] = from->src[1];
+    from->dst[0] = from->dst[1];
+    from->src[1] = from->dst[1] = NULL;
+    from->nsrc = from->ndst = 1;
+    cvy_readers_note(r, from);
+    return CVY_OK;
+}
+
 static cvy_status fuse(cvy_readers *r, cvy_node *update, cvy_node *from)
 {
     void *memory = NULL;
@@ -46,21 +70,20 @@ static cvy_status fuse(cvy_readers *r, cvy_node *update, cvy_node *from)
     update->src[CVY_FC_SGD_SRC] = from->src[0];
     update->src[update->nsrc++] = from->src[1];
     cvy_readers_note(r, update);
-    from->dst[0] = NULL;
-    if (from->ndst < 2 || !from->dst[1])
-        cvy_readers_remove(r, from);
-    return CVY_OK;
+    return leave_bias(r, from);
 }
 
-cvy_status cvy_pass_fuse_update(cvy_graph *g)
+cvy_status cvy_pass_fuse_update(cvy_graph *g, int *count_out)
 {
     cvy_readers r;
     cvy_status status = CVY_OK;
+    *count_out = 0;
     CVY_TRY(cvy_readers_create(g, &r));
     for (int n = 0; n < g->nnode && status == CVY_OK; n++) {
         cvy_node *from = cvy_pass_is_op(g->node[n], "sgd") ? fusible(&r, g->node[n]) : NULL;
         if (from)
             status = fuse(&r, g->node[n], from);
+        *count_out += from && status == CVY_OK;
     }
     cvy_readers_free(&r);
     return status == CVY_OK ? cvy_graph_verify(g) : status;
@@ -68,7 +91,7 @@ cvy_status cvy_pass_fuse_update(cvy_graph *g)
 
 static cvy_status run(cvy_pass_run *r)
 {
-    return r->optimise && r->may_fuse_updates ? cvy_pass_fuse_update(r->graph) : CVY_OK;
+    return r->optimise && r->may_fuse_updates ? cvy_pass_fuse_update(r->graph, &r->fused_updates) : CVY_OK;
 }
 
 CVY_PASS_DEFINE(fuse_update) = {.name = "fuse-update",

@@ -88,7 +88,8 @@ typedef struct cvy_lowered { /* a lowered graph: kernels and layouts are chosen 
     cvy_offers *own_offers;
     cvy_instance *instance;
     int ninstance, instance_room;
-    int *newest; /* by value: index of its latest instance, -1: none yet */
+    int *newest;                   /* by value: index of its latest instance, -1: none yet */
+    const cvy_kernel_def **chosen; /* by node: its kernel; NULL: it has none */
     cvy_call *call;
     int ncall, call_room;
     int adds_backward, adds_chunk; /* while it is made: new calls belong to the backward pass; to this chunk */

@@ -241,7 +241,8 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
 {
     cvy_offer *offer = NULL;
     int src[CVY_NODE_SRC_MAX], signature = -1;
-    CVY_TRY(choose(u, node, opts, pick, &signature, &offer));
+    CVY_TRY(choose(u, node, opts, node->copy_of ? u->chosen[node->copy_of->index] : pick, &signature, &offer));
+    u->chosen[node->index] = offer->kernel;
     const cvy_kernel_def *kernel = offer->kernel == &cvy_kernel_plain ? NULL : offer->kernel;
     cvy_kernel_ask ask = offer->out;
     ask.node = node;
@@ -373,6 +374,7 @@ static cvy_status select_all(cvy_lowered *u, const cvy_plan_opts *opts, const cv
         CVY_TRY(cvy_offers_create(&u->own_offers));
     u->offers = u->offers ? u->offers : u->own_offers;
     CVY_TRY(cvy_mem_alloc(sizeof *u->newest * ((size_t)graph->nvalue + 1), &u->newest));
+    CVY_TRY(cvy_mem_alloc(sizeof(void *) * ((size_t)graph->nnode + 1), &u->chosen));
     for (int v = 0; v < graph->nvalue; v++)
         u->newest[v] = -1;
     for (int n = 0; n < graph->nnode; n++)
@@ -443,6 +445,7 @@ void cvy_lowered_destroy(cvy_lowered **lowered)
         cvy_call_release(&u->call[i]);
     cvy_offers_destroy(&u->own_offers);
     cvy_mem_free(&u->newest);
+    cvy_mem_free(&u->chosen);
     cvy_mem_free(&u->instance);
     cvy_mem_free(&u->call);
     cvy_mem_free(lowered);

@@ -33,6 +33,7 @@ struct cvy_program {
         int borrows_wisdom; /* it belongs to the caller: cvy_program_use_wisdom() */
         cvy_tuning tuning;  /* on rank 0, for the first task; valid if tuned */
         int tuned;
+        int fuses_updates;    /* 1: in some graph, updates compute gradients */
         int stores_gradients; /* 1, while kernels of plans without fused updates are measured */
     } kernel;
     struct {
@@ -75,7 +76,7 @@ struct cvy_program {
         size_t node_shared_bytes;
         void *idle; /* memory of all variables if by_clock */
         size_t idle_bytes;
-        int is_short; /* the plan exceeded memory_limit: training is planned with recomputation */
+        cvy_memory_price price; /* not 0 if a plan exceeded memory_limit */
     } memory;
     struct {
         const cvy_update_def *def; /* how ranks update the weights; NULL until the options are read */
@@ -175,9 +176,11 @@ cvy_status cvy_program_allocate_variables(const cvy_program *program);
 cvy_status cvy_program_rehearse(cvy_program *program, int task);
 /* Bytes of tensor memory that a planned program needs: arena, variables, feeds. */
 int64_t cvy_program_need(const cvy_program *program);
-/* Return CVY_E_MEMORY if the program needs more than memory_limit, or more than the free memory of this node. The
- * message says how much is needed and what batch would fit. */
-cvy_status cvy_program_check_limit(const cvy_program *program);
+/* If a planned program exceeds memory_limit, plans it again so that backward recomputes as much as it takes: `plan`
+ * plans all tasks. Collective. CVY_E_MEMORY: no plan fits; the message says how much is needed and what batch would
+ * fit. */
+cvy_status cvy_program_fit_limit(cvy_program *program, cvy_status (*plan)(cvy_program *));
+/* CVY_E_MEMORY: the program needs more than the free memory of this node. The message says the same. */
 cvy_status cvy_program_check_memory(const cvy_program *program);
 /* Returns CVY_E_DISAGREE, with the first difference, if the weights, layouts or reductions of the ranks are not the
  * same. Collective. */

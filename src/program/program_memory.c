@@ -1,9 +1,11 @@
 /*
- * program_memory.c: checks before tensor memory is allocated whether a planned program stays within its limit and fits
- * into the machine. A batch that is too large is then refused with numbers, and the system does not kill the run later.
+ * program_memory.c: lets a program that exceeds its memory limit recompute values in its backward pass, and checks
+ * before tensor memory is allocated whether it stays within its limit and fits into the machine. A batch that is too
+ * large is then refused with numbers, and the system does not kill the run later.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/machine/base_machine.h"
@@ -12,6 +14,10 @@
 struct need {
     double fixed, by_batch;
 }; /* bytes on this rank: variables and gradients; activations and inputs, which grow with the batch */
+
+/* Prices of memory, in flop per byte: nothing costs less than the lowest, and all that can be recomputed costs less
+ * than the highest. With so many trials prices are found within 12 %, and shares of values within 1/16. */
+enum { LOWEST_PRICE = 8, HIGHEST_PRICE = 1 << 22, PRICES = 7, SHARES = 4 };
 
 static const double gib = 1073741824.0;
 
@@ -42,11 +48,23 @@ int64_t cvy_program_need(const cvy_program *p)
     return (int64_t)(n.fixed + n.by_batch);
 }
 
+static double largest_scratch(const cvy_plan *plan)
+{
+    size_t largest = 0;
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (!plan->buffer[i].value)
+            largest = CVY_MAX(largest, plan->buffer[i].bytes);
+    return (double)largest;
+}
+
 /* Writes advice for a rank that has only `room` bytes. */
 static void advise(const cvy_program *p, struct need n, double room, char *text, size_t text_room)
 {
-    /* Scratch memory and padding shrink less than the batch does, so the estimate leaves a margin. */
-    const int64_t fits = (int64_t)((double)largest_step(p)->batch * (room - n.fixed) / n.by_batch * 0.95);
+    /* Scratch memory is the same for a smaller batch, or smaller. Padding shrinks less than the batch, so the estimate
+     * leaves a margin. */
+    const double scratch = CVY_MIN(largest_scratch(largest_step(p)->plan), n.by_batch / 2);
+    const int64_t fits =
+        (int64_t)((double)largest_step(p)->batch * (room - n.fixed - scratch) / (n.by_batch - scratch) * 0.95);
     if (p->update.shape.shards) {
         snprintf(text, text_room, "use more opts.shards, one of which is computed at a time, or a smaller batch");
         return;
@@ -56,7 +74,7 @@ static void advise(const cvy_program *p, struct need n, double room, char *text,
         snprintf(text, text_room, "a batch of about %lld would fit, or use opts.accumulate", (long long)fits);
 }
 
-cvy_status cvy_program_check_limit(const cvy_program *p)
+static cvy_status check_limit(const cvy_program *p)
 {
     const struct need n = needed(p);
     const int64_t need = cvy_program_need(p), limit = p->opts.memory_limit;
@@ -66,9 +84,59 @@ cvy_status cvy_program_check_limit(const cvy_program *p)
         need <= limit, CVY_E_MEMORY,
         "%s with a batch of %lld needs %lld bytes (%.2f GiB) on a rank%s, but opts.memory_limit is %lld (%.2f GiB): %s",
         largest_step(p)->model->name, (long long)largest_step(p)->batch, (long long)need, (double)need / gib,
-        p->memory.is_short ? ", although activations are recomputed in the backward pass" : "", (long long)limit,
+        p->memory.price.high > 0 ? ", although activations are recomputed in the backward pass" : "", (long long)limit,
         (double)limit / gib, advice);
     return CVY_OK;
+}
+
+static cvy_status fits(const cvy_program *p, int *out)
+{
+    int64_t need = cvy_program_need(p);
+    CVY_TRY(p->context->comm->ops->allreduce(p->context->comm, &need, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    *out = need <= p->opts.memory_limit;
+    return CVY_OK;
+}
+
+typedef cvy_status (*plan_fn)(cvy_program *);
+
+/* Plans again with a price of memory, and says whether the plan fits on all ranks. */
+static cvy_status try_price(cvy_program *p, plan_fn plan, double low, double high, double share, int *fits_out)
+{
+    p->memory.price = (cvy_memory_price){low, high, share};
+    CVY_TRY(cvy_comm_agree(p->context->comm, plan(p)));
+    return fits(p, fits_out);
+}
+
+/* Finds the lowest price of memory at which the plan fits, and the smallest share of the values that have it
+ * (pass_recompute_choose.h). If it does not even fit at the highest, that plan stays, and check_limit() says what it
+ * needs. All ranks make the same decisions, because their plans must be consistent. */
+static cvy_status find_price(cvy_program *p, plan_fn plan)
+{
+    double low = LOWEST_PRICE, high = HIGHEST_PRICE, least = 0, share = 1;
+    int is_enough = 0;
+    CVY_TRY(fits(p, &is_enough));
+    if (is_enough || !cvy_pass_is_on(p->opts.passes_off, "recompute"))
+        return CVY_OK;
+    CVY_TRY(try_price(p, plan, high, high, 1, &is_enough));
+    if (!is_enough)
+        return CVY_OK;
+    for (int i = 0; i < PRICES; i++) {
+        const double middle = sqrt(low * high);
+        CVY_TRY(try_price(p, plan, middle, middle, 1, &is_enough));
+        *(is_enough ? &high : &low) = middle;
+    }
+    for (int i = 0; i < SHARES; i++) {
+        const double middle = (least + share) / 2;
+        CVY_TRY(try_price(p, plan, low, high, middle, &is_enough));
+        *(is_enough ? &share : &least) = middle;
+    }
+    return is_enough ? CVY_OK : try_price(p, plan, low, high, share, &is_enough);
+}
+
+cvy_status cvy_program_fit_limit(cvy_program *p, plan_fn plan)
+{
+    CVY_TRY(find_price(p, plan));
+    return check_limit(p);
 }
 
 cvy_status cvy_program_check_memory(const cvy_program *p)

@@ -132,7 +132,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
         .graph = g,
         .off = p->opts.passes_off,
         .training = s->training,
-        .short_of_memory = p->memory.is_short,
+        .memory_price = p->memory.price,
         .loss = losses,
         .nloss = s->nloss,
         .trains = s->train.trains ? cvy_program_trains : NULL,
@@ -146,7 +146,8 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
         .optimise = p->update.shape.no_update ? NULL : &s->train.optimise,
         .may_fuse_updates = may_fuse_updates(p, s)};
     CVY_TRY(cvy_passes_run(&run));
-    s->recomputed = p->memory.is_short ? run.recomputed : s->recomputed;
+    p->kernel.fuses_updates |= run.fused_updates > 0;
+    s->recomputed = run.recomputed;
     return CVY_OK;
 }
 
@@ -481,17 +482,6 @@ static cvy_status join_axes(cvy_program *p)
     return cvy_grid_join(&p->pipeline.grid, wanted);
 }
 
-/* All ranks make the same decision, because their plans must be consistent. */
-static cvy_status fit_limit(cvy_program *p)
-{
-    int64_t need = cvy_program_need(p);
-    CVY_TRY(p->context->comm->ops->allreduce(p->context->comm, &need, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
-    if (need <= p->opts.memory_limit)
-        return CVY_OK;
-    p->memory.is_short = cvy_pass_is_on(p->opts.passes_off, "recompute");
-    return p->memory.is_short ? plan_steps(p) : CVY_OK;
-}
-
 cvy_status cvy_program_prepare(cvy_program *p)
 {
     CVY_CHECK(!p->planned && p->ntask > 0, CVY_E_ARGUMENT,
@@ -519,11 +509,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
         status = join_axes(p);
     if (status == CVY_OK)
         status = cvy_program_share_names(p);
-    if (status == CVY_OK && p->opts.memory_limit > 0) {
-        status = fit_limit(p);
-        if (status == CVY_OK)
-            status = cvy_program_check_limit(p);
-    }
+    if (status == CVY_OK && p->opts.memory_limit > 0)
+        status = cvy_program_fit_limit(p, plan_steps);
     cvy_team_leave(before);
     p->planned = 1;
     CVY_TRY(cvy_comm_agree(p->context->comm, status));

@@ -118,8 +118,8 @@ static cvy_status tune_tasks(cvy_program *p, const cvy_plan_opts *opts, cvy_make
     return status;
 }
 
-/* One rank may fuse updates with gradients, and several may not (pass_fuse_update.c). The kernels of the latter are
- * measured too, because simulations take the times of one rank. */
+/* One rank may fuse updates with gradients, and several may not (pass_fuse_update.c). For a plan that does, the kernels
+ * without it are measured too, because simulations take the times of one rank. */
 static cvy_status measure_unfused(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make)
 {
     cvy_tuning chosen = p->kernel.tuning;
@@ -143,7 +143,7 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
         return CVY_OK;
     CVY_TRY(tune_tasks(p, opts, make));
-    if (p->kernel.tuning.nmeasured > 0 && p->context->comm->nranks == 1)
+    if (p->kernel.tuning.nmeasured > 0 && p->kernel.fuses_updates)
         CVY_TRY(measure_unfused(p, opts, make));
     if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */
         cvy_log(p->context, CVY_LOG_WARN,

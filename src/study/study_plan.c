@@ -191,7 +191,7 @@ static void add_memory(const cvy_program *p, const int *turn, int nturn, cvy_tex
     add_bytes(t, parts > 1 ? "optimiser's state: this rank's part" : "optimiser's state",
               by_role[CVY_ROLE_STATE] / parts);
     add_bytes(t, "feeds: inputs and targets", feeds);
-    if (p->memory.is_short)
+    if (p->memory.price.high > 0)
         cvy_text_add(
             t, "  to stay within plan.memory_limit, backward recomputes %d values: %s more flop for each micro-batch\n",
             p->task[turn[0]]->recomputed.nodes, short_count((double)p->task[turn[0]]->recomputed.flop).text);

@@ -14,7 +14,7 @@
 #include "op/op_sample.h"
 #include "study/sample/sample_kernels.h"
 
-enum { KERNELS_MAX = 16 };
+enum { KERNELS_MAX = 32 };
 
 struct layer {
     const char *op, *src, *options;

@@ -23,6 +23,7 @@ static cvy_node *fused_graph(const struct setting *c, cvy_dtype dtype, cvy_vars 
     cvy_node *node = NULL;
     cvy_gradients gradients;
     cvy_tree *options = NULL;
+    int fused = 0;
     EXPECT_OK(cvy_shape_parse(c->shape, &shape));
     const cvy_graph_opts opts = {
         .name = "fc", .batch = cvy_batch_share(shape.dim[0], 0, 1), .training = 1, .dtype = dtype, .seed = 1};
@@ -38,7 +39,8 @@ static cvy_node *fused_graph(const struct setting *c, cvy_dtype dtype, cvy_vars 
     const cvy_optimise_opts optimise = {
         .op = "sgd", .options = options, .weight_decay = 0.01, .clip_weights = c->clip_weights};
     EXPECT_OK(cvy_pass_optimise(*g, &gradients, &optimise));
-    EXPECT_OK(cvy_pass_fuse_update(*g));
+    EXPECT_OK(cvy_pass_fuse_update(*g, &fused));
+    EXPECT_INT(fused, 1);
     for (int n = 0; n < (*g)->nnode; n++)
         if (cvy_pass_is_op((*g)->node[n], "fc_grad_sgd"))
             return (*g)->node[n];

@@ -86,6 +86,7 @@ static void same_weights(const char *optimizer_options, cvy_dtype dtype, double 
                 *plain = new_program("fuse-update", dtype, &training, BATCH);
     EXPECT_INT(count(fused, "fc_grad_sgd"), 1);
     EXPECT_INT(count(plain, "fc_grad_sgd"), 0);
+    EXPECT_INT(count(fused, "fc_grad_bias"), strstr(large, "bias: false") == NULL);
     EXPECT(fused->task[0]->plan->head.bytes + OUT * IN * sizeof(float) <= plain->task[0]->plan->head.bytes);
     train(fused, BATCH);
     train(plain, BATCH);

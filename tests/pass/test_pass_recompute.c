@@ -1,9 +1,10 @@
 /* ranks: 1 2 */
 /* rows: mpich asan onednn3 minimal */
 /*
- * test_pass_recompute.c: a program with a memory limit below its need recomputes cheap values in the backward pass,
- * computes the same bits, and stays within the limit; one that cannot fit reports how much it needs and which batch
- * would fit, and that batch does fit.
+ * test_pass_recompute.c: a program with a memory limit below its need recomputes values in the backward pass, computes
+ * the same bits, and stays within the limit, with the more work the lower the limit; a deep chain of layers needs
+ * memory for about the root of its depth; a program that cannot fit reports how much it needs and which batch would
+ * fit, and that batch does fit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,6 +18,8 @@
 #include "test_util.h"
 
 enum { BATCH = 20, SIDE = 16, CHANNELS = 16, BLOCKS = 6, STEPS = 4 };
+
+enum { DEPTH = 144, WIDTH = 4096, ROWS = 256 };
 
 static cvy_context *context;
 
@@ -52,9 +55,25 @@ static cvy_model *new_network(void)
     return m;
 }
 
+/* A chain of layers with the same work and the same results. */
+static cvy_model *new_chain(void)
+{
+    cvy_model *m = NULL;
+    EXPECT_OK(cvy_model_create("chain", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {1, 1, WIDTH}}));
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    for (int i = 0; i < DEPTH; i++)
+        EXPECT_OK(
+            cvy_model_add(m, "conv", NULL, "channels: 1, kernel: [1, 3], pad: [0, 1], init: constant", i ? NULL : "x"));
+    EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 2", NULL));
+    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+    return m;
+}
+
 struct result {
     cvy_status status;
     int64_t need, recomputed;
+    int64_t flop; /* of what is recomputed */
     double loss[STEPS];
     float weight[CHANNELS * CHANNELS * 9];
 };
@@ -75,6 +94,7 @@ static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t ac
     if (out->status == CVY_OK) {
         out->need = cvy_program_bytes(p);
         out->recomputed = p->task[step]->recomputed.nodes;
+        out->flop = p->task[step]->recomputed.flop;
         EXPECT_INT(cvy_program_need(p), out->need);
         float *x = cvy_program_feed(p, step, "x");
         int32_t *label = cvy_program_feed(p, step, "label");
@@ -107,15 +127,49 @@ static void same_bits(void)
         run(BATCH, 0, NULL, accumulate, &free_run);
         EXPECT_OK(free_run.status);
         EXPECT_INT(free_run.recomputed, 0);
-        const int64_t limit = largest(free_run.need) * 90 / 100;
-        run(BATCH, limit, NULL, accumulate, &short_run);
-        EXPECT_OK(short_run.status);
-        EXPECT(short_run.recomputed >= BLOCKS);
-        EXPECT(short_run.need <= limit);
-        EXPECT(memcmp(free_run.loss, short_run.loss, sizeof free_run.loss) == 0);
-        EXPECT(memcmp(free_run.weight, short_run.weight, sizeof free_run.weight) == 0);
         EXPECT(free_run.loss[STEPS - 1] != free_run.loss[0]);
+        for (int64_t percent = 90, before = 0; percent >= 75; percent -= 5, before = short_run.flop) {
+            const int64_t limit = largest(free_run.need) * percent / 100;
+            run(BATCH, limit, NULL, accumulate, &short_run);
+            EXPECT_OK(short_run.status);
+            EXPECT(short_run.recomputed > 0 && short_run.flop >= before);
+            EXPECT(short_run.need <= limit);
+            EXPECT(memcmp(free_run.loss, short_run.loss, sizeof free_run.loss) == 0);
+            EXPECT(memcmp(free_run.weight, short_run.weight, sizeof free_run.weight) == 0);
+        }
     }
+}
+
+/* The bytes that a chain needs in each plan, without values; limit 0: none. */
+static int64_t chain_need(int64_t limit, int64_t *flop_out)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .memory_limit = limit};
+    cvy_model *m = new_chain();
+    cvy_program *p = NULL;
+    int step = 0;
+    EXPECT_OK(cvy_program_create(context, &opts, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, ROWS, NULL, &step));
+    const cvy_status status = cvy_program_prepare(p);
+    if (status != (limit == 1 ? CVY_E_MEMORY : CVY_OK)) {
+        EXPECT_OK(status);
+        exit(1);
+    }
+    const int64_t need = largest(cvy_program_need(p));
+    *flop_out = p->task[step]->recomputed.flop;
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+    return need;
+}
+
+/* The root of DEPTH is 12: with as many segments, 12 values are kept and 12 are recomputed at a time. */
+static void deep_chain(void)
+{
+    int64_t flop[3];
+    const int64_t whole = chain_need(0, &flop[0]), least = chain_need(1, &flop[1]), one = whole / DEPTH;
+    EXPECT(least < 36 * one);
+    const int64_t half = chain_need(whole / 2, &flop[2]);
+    EXPECT(half <= whole / 2 && half > whole / 3);
+    EXPECT(flop[0] == 0 && flop[2] > 0 && flop[2] < flop[1]);
 }
 
 static void no_limit_reached(void)
@@ -153,6 +207,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &context));
     TEST(same_bits);
+    TEST(deep_chain);
     TEST(no_limit_reached);
     TEST(what_would_fit);
     cvy_context_destroy(&context);

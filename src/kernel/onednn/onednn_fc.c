@@ -99,7 +99,6 @@ static cvy_status describe(cvy_onednn_problem *p, cvy_onednn_call **out)
 static cvy_status fc_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(cvy_onednn_check_dtype(ask->node));
-    CVY_CHECK(ask->node->dst[0], CVY_NOT_APPLICABLE, "only the gradient of the bias is needed");
     const struct layer l = layer_of(ask->node);
     cvy_onednn_problem p = problem_of(&l, ask->threads);
     cvy_onednn_call *call = NULL;

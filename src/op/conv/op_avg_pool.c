@@ -132,7 +132,6 @@ CVY_OP_DEFINE(avg_pool) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
     .part_splits = CVY_SPLIT_SPACE,
     .part = avg_pool_part,

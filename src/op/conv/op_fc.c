@@ -187,15 +187,12 @@ CVY_OP_DEFINE(fc) = {
     .samples = fc_samples,
 };
 
-/* fc_grad_src: ddst, weight -> dsrc. It is tested with the samples of fc, through its gradient; so is the operator
+/* fc_grad_src: ddst, weight -> dsrc. It is tested with the samples of fc, through its gradient; so are the operators
  * below. */
 static void fc_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const cvy_fc_grad_opts *o = node->options;
-    const int64_t elems = cvy_fc_matrix_of(&o->fc, &o->src).rows * o->fc.channels;
     fc_cost_from(&o->fc, &o->src, cost_out);
-    if (!node->dst[0]) /* dbias alone */
-        *cost_out = (cvy_cost){.flop = elems, .read_elems = elems, .write_elems = o->fc.channels};
 }
 
 static cvy_status fc_grad_src_infer(cvy_node *node)
@@ -269,6 +266,17 @@ static int64_t fc_grad_weight_summands(const cvy_node *node)
     return cvy_fc_matrix_of(&o->fc, &o->src).rows;
 }
 
+static void sum_rows(const cvy_span *ddst, const cvy_span *dbias)
+{
+    const int64_t K = dbias->elems;
+    for (int64_t k = 0; k < K; k++) {
+        double sum = 0;
+        for (int64_t e = k; e < ddst->elems; e += K)
+            sum += cvy_get(ddst, e);
+        cvy_set(dbias, k, sum);
+    }
+}
+
 static cvy_status fc_grad_weight_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_fc_grad_opts *o = node->options;
@@ -280,12 +288,8 @@ static cvy_status fc_grad_weight_reference(const cvy_node *node, const cvy_span 
             sum += cvy_get(&src[0], n * width + i) * cvy_get(&src[1], n * K + k);
         cvy_set(&dst[0], e, sum);
     }
-    for (int64_t k = 0; o->fc.bias && k < K; k++) {
-        double sum = 0;
-        for (int64_t n = 0; n < N; n++)
-            sum += cvy_get(&src[1], n * K + k);
-        cvy_set(&dst[1], k, sum);
-    }
+    if (o->fc.bias)
+        sum_rows(&src[1], &dst[1]);
     return CVY_OK;
 }
 
@@ -312,4 +316,43 @@ CVY_OP_DEFINE(fc_grad_weight) = {
     .cost = fc_grad_cost,
     .reference = fc_grad_weight_reference,
     .summands = fc_grad_weight_summands,
+};
+
+/* fc_grad_bias: ddst -> dbias, for a layer whose update computes the gradient of the weight (pass_fuse_update.c). */
+static cvy_status fc_grad_bias_infer(cvy_node *node)
+{
+    const cvy_shape *ddst = cvy_node_src(node, 0), bias = {.ndim = 1, .dim = {ddst->dim[ddst->ndim - 1]}};
+    return cvy_node_set_dst(node, 0, cvy_graph_weight_dtype(node->graph), &bias);
+}
+
+static void fc_grad_bias_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t elems = cvy_shape_elems(cvy_node_src(node, 0));
+    *cost_out = (cvy_cost){.flop = elems, .read_elems = elems, .write_elems = cvy_node_dst(node, 0)->dim[0]};
+}
+
+static int64_t fc_grad_bias_summands(const cvy_node *node)
+{
+    const cvy_shape *ddst = cvy_node_src(node, 0);
+    return cvy_shape_elems(ddst) / ddst->dim[ddst->ndim - 1];
+}
+
+static cvy_status fc_grad_bias_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    (void)node;
+    sum_rows(src, dst);
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(fc_grad_bias) = {
+    .name = "fc_grad_bias",
+    .summary = "gradient of fc for its bias alone",
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .infer = fc_grad_bias_infer,
+    .cost = fc_grad_bias_cost,
+    .reference = fc_grad_bias_reference,
+    .summands = fc_grad_bias_summands,
 };

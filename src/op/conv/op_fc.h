@@ -7,6 +7,7 @@
  *
  *     fc_grad_src     ddst, weight -> dsrc
  *     fc_grad_weight  src, ddst -> dweight, and dbias if bias is set
+ *     fc_grad_bias    ddst -> dbias
  *
  * A row of the weight follows the row-major order of the logical sample, for every layout of the source.
  *

@@ -174,7 +174,6 @@ CVY_OP_DEFINE(max_pool) = {
     .nsrc_max = 1,
     .ndst = 2,
     .nsaved = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
     .part_splits = CVY_SPLIT_SPACE,
     .part = cvy_pool_part,

@@ -81,7 +81,6 @@ CVY_OP_DEFINE(group_norm) = {
     .nsrc_max = 1,
     .ndst = 2,
     .nsaved = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = group_norm_splits,
     .family = &cvy_group_norm_family,

@@ -121,7 +121,6 @@ CVY_OP_DEFINE(layer_norm) = {
     .nsrc_max = 1,
     .ndst = 2,
     .nsaved = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = layer_norm_splits,
     .family = &cvy_layer_norm_family,

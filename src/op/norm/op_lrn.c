@@ -92,7 +92,6 @@ CVY_OP_DEFINE(lrn) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_SPACE,
     .infer = lrn_infer,
     .grad = lrn_grad,

@@ -134,7 +134,6 @@ CVY_OP_DEFINE(affine) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .infer = affine_infer,
     .grad = affine_grad,

@@ -72,7 +72,6 @@ CVY_OP_DEFINE(clamp) = {
     .summary = "limits each element to min .. max",
     .options = clamp_rows,
     .options_size = sizeof(struct cvy_clamp),
-    .flags = CVY_OP_CHEAP,
     .family = &clamp_family,
     .samples = clamp_samples,
     .nsrc_min = 1,

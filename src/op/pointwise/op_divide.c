@@ -54,7 +54,6 @@ CVY_OP_DEFINE(divide) = {
     .nsrc_min = 2,
     .nsrc_max = 2,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = cvy_combine_infer,
     .build = cvy_combine_build,

@@ -40,7 +40,7 @@ CVY_OP_DEFINE(elu) = {
     .summary = "exponential linear unit",
     .options = elu_opts,
     .options_size = sizeof(struct cvy_elu),
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .family = &elu_family,
     .samples = elu_samples,
     CVY_ACTIVATION_FIELDS,

@@ -237,7 +237,6 @@ static const cvy_sample positive_samples[] = {{.src = "2x7x3x5", .flags = CVY_SA
 CVY_OP_DEFINE(exp) = {
     .name = "exp",
     .summary = "exponential function",
-    .flags = CVY_OP_CHEAP,
     .samples = any_samples,
     FUNCTION_FIELDS(EXP),
 };
@@ -245,7 +244,6 @@ CVY_OP_DEFINE(exp) = {
 CVY_OP_DEFINE(log) = {
     .name = "log",
     .summary = "natural logarithm",
-    .flags = CVY_OP_CHEAP,
     .samples = positive_samples,
     FUNCTION_FIELDS(LOG),
 };
@@ -253,7 +251,7 @@ CVY_OP_DEFINE(log) = {
 CVY_OP_DEFINE(sqrt) = {
     .name = "sqrt",
     .summary = "square root",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .samples = positive_samples,
     FUNCTION_FIELDS(SQRT),
 };
@@ -261,7 +259,7 @@ CVY_OP_DEFINE(sqrt) = {
 CVY_OP_DEFINE(square) = {
     .name = "square",
     .summary = "square of each element",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .samples = any_samples,
     FUNCTION_FIELDS(SQUARE),
 };
@@ -269,7 +267,6 @@ CVY_OP_DEFINE(square) = {
 CVY_OP_DEFINE(reciprocal) = {
     .name = "reciprocal",
     .summary = "one divided by each element",
-    .flags = CVY_OP_CHEAP,
     .samples = positive_samples,
     FUNCTION_FIELDS(RECIPROCAL),
 };
@@ -289,7 +286,6 @@ CVY_OP_DEFINE(power) = {
     .name = "power",
     .summary = "each element to the power of a constant",
     .options = power_rows,
-    .flags = CVY_OP_CHEAP,
     .samples = power_samples,
     FUNCTION_FIELDS(POWER),
 };
@@ -297,7 +293,7 @@ CVY_OP_DEFINE(power) = {
 CVY_OP_DEFINE(abs) = {
     .name = "abs",
     .summary = "absolute value",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .samples = any_samples,
     FUNCTION_FIELDS(ABS),
 };
@@ -305,7 +301,7 @@ CVY_OP_DEFINE(abs) = {
 CVY_OP_DEFINE(erf) = {
     .name = "erf",
     .summary = "Gauss error function",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .samples = any_samples,
     FUNCTION_FIELDS(ERF),
 };
@@ -313,7 +309,7 @@ CVY_OP_DEFINE(erf) = {
 CVY_OP_DEFINE(softsign) = {
     .name = "softsign",
     .summary = "softsign, x / (1 + |x|)",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .samples = any_samples,
     FUNCTION_FIELDS(SOFTSIGN),
 };
@@ -321,7 +317,7 @@ CVY_OP_DEFINE(softsign) = {
 CVY_OP_DEFINE(sin) = {
     .name = "sin",
     .summary = "sine",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .samples = any_samples,
     FUNCTION_FIELDS(SIN),
 };
@@ -329,7 +325,6 @@ CVY_OP_DEFINE(sin) = {
 CVY_OP_DEFINE(cos) = {
     .name = "cos",
     .summary = "cosine",
-    .flags = CVY_OP_CHEAP,
     .samples = any_samples,
     FUNCTION_FIELDS(COS),
 };

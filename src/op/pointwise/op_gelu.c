@@ -59,7 +59,7 @@ CVY_OP_DEFINE(gelu) = {
     .summary = "Gaussian error linear unit",
     .options = gelu_opts,
     .options_size = sizeof(struct cvy_gelu),
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .family = &gelu_family,
     .samples = gelu_samples,
     CVY_ACTIVATION_FIELDS,

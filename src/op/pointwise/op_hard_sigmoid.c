@@ -41,10 +41,10 @@ static const cvy_sample hard_sigmoid_samples[] = {{.src = "2x7x3x5"},
 
 CVY_OP_DEFINE(hard_sigmoid) = {
     /* not CVY_OP_ELEMENTWISE: the value at 0 is beta, so the padding of a blocked layout would not stay zero */
-    .name = "hard_sigmoid",          .summary = "min(max(alpha * x + beta, 0), 1)",
-    .options = hard_sigmoid_rows,    .options_size = sizeof(struct cvy_hard_sigmoid),
-    .flags = CVY_OP_CHEAP,           .family = &hard_sigmoid_family,
-    .samples = hard_sigmoid_samples, CVY_ACTIVATION_FIELDS,
+    .name = "hard_sigmoid",         .summary = "min(max(alpha * x + beta, 0), 1)",
+    .options = hard_sigmoid_rows,   .options_size = sizeof(struct cvy_hard_sigmoid),
+    .family = &hard_sigmoid_family, .samples = hard_sigmoid_samples,
+    CVY_ACTIVATION_FIELDS,
 };
 
 static const cvy_sample hard_sigmoid_grad_samples[] = {

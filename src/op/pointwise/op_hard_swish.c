@@ -30,7 +30,7 @@ static const cvy_sample hard_swish_samples[] = {
 CVY_OP_DEFINE(hard_swish) = {
     .name = "hard_swish",
     .summary = "x * min(max(x + 3, 0), 6) / 6",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .family = &hard_swish_family,
     .samples = hard_swish_samples,
     CVY_ACTIVATION_FIELDS,

@@ -39,7 +39,6 @@ CVY_OP_DEFINE(offset) = {
     .summary = "addition of a constant",
     .options = offset_rows,
     .options_size = sizeof(struct cvy_offset),
-    .flags = CVY_OP_CHEAP,
     .family = &offset_family,
     .samples = offset_samples,
     .nsrc_min = 1,

@@ -90,7 +90,6 @@ CVY_OP_DEFINE(prelu) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = prelu_infer,
     .grad = prelu_grad,

@@ -51,7 +51,6 @@ CVY_OP_DEFINE(sigmoid) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
     .infer = sigmoid_infer,
     .grad = sigmoid_grad,

@@ -32,7 +32,7 @@ static const cvy_sample silu_samples[] = {
 CVY_OP_DEFINE(silu) = {
     .name = "silu",
     .summary = "x * sigmoid(x), also called swish",
-    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
+    .flags = CVY_OP_ELEMENTWISE,
     .family = &silu_family,
     .samples = silu_samples,
     CVY_ACTIVATION_FIELDS,

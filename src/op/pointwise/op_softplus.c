@@ -43,7 +43,7 @@ CVY_OP_DEFINE(softplus) = {
     .summary = "smooth rectified linear unit, log(1 + exp(x))",
     .options = softplus_opts,
     .options_size = sizeof(struct cvy_softplus),
-    .flags = CVY_OP_CHEAP, /* not elementwise, because softplus(0) is not 0 */
+    /* not elementwise, because softplus(0) is not 0 */
     .family = &softplus_family,
     .samples = softplus_samples,
     CVY_ACTIVATION_FIELDS,

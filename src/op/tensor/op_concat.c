@@ -126,7 +126,6 @@ CVY_OP_DEFINE(concat) = {
     .nsrc_min = 1,
     .nsrc_max = 8,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = concat_splits,
     .infer = concat_infer,

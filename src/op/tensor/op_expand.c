@@ -105,7 +105,6 @@ CVY_OP_DEFINE(expand) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .infer = expand_infer,
     .grad = expand_backward,

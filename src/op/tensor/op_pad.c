@@ -113,7 +113,6 @@ CVY_OP_DEFINE(pad) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
     .infer = pad_infer,
     .grad = pad_grad,

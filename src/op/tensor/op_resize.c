@@ -162,7 +162,6 @@ CVY_OP_DEFINE(resize) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
     .infer = resize_infer,
     .grad = resize_grad,

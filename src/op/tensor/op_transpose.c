@@ -101,7 +101,6 @@ CVY_OP_DEFINE(transpose) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
-    .flags = CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES,
     .infer = transpose_infer,
     .grad = transpose_grad,

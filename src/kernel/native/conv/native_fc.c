@@ -51,7 +51,6 @@ static struct fc fc_of(const cvy_kernel_ask *ask)
 static cvy_status fc_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(cvy_native_f32(ask->node));
-    CVY_CHECK(ask->node->dst[0], CVY_NOT_APPLICABLE, "only the gradient of the bias is needed");
     for (int i = 0; i < ask->node->nsrc; i++)
         ask->src[i] = cvy_layout_plain();
     for (int i = 0; i < ask->node->ndst; i++)
@@ -119,13 +118,15 @@ static cvy_status fc_grad_src_run(void *state, void *const *src, void *const *ds
     return CVY_OK;
 }
 
-/* dbias [K] = sums over n of ddst [N, K]. */
-CVY_INLINE void sum_rows(const int half, int64_t N, int64_t K, const void *ddst, float *dbias)
+enum { SUMS = 64 }; /* columns that are summed at once */
+
+/* dbias [first..end) = sums over n of ddst [N, K]. */
+CVY_INLINE void sum_rows(const int half, int64_t N, int64_t K, int64_t first, int64_t end, const void *ddst,
+                         float *dbias)
 {
-    enum { WIDTH = 64 };
-    for (int64_t k = 0; k < K; k += WIDTH) {
-        const int64_t count = CVY_MIN(WIDTH, K - k);
-        double total[WIDTH] = {0};
+    for (int64_t k = first; k < end; k += SUMS) {
+        const int64_t count = CVY_MIN(SUMS, end - k);
+        double total[SUMS] = {0};
         for (int64_t n = 0; n < N; n++)
             for (int64_t i = 0; i < count; i++)
                 total[i] += cvy_float_get(half, ddst, n * K + k + i);
@@ -139,7 +140,7 @@ static cvy_status fc_grad_weight_run(void *state, void *const *src, void *const 
     const struct fc *s = state;
     run(state, src[1], src[0], dst[0], scratch);
     if (s->has_bias)
-        sum_rows(0, s->N, s->K, src[1], dst[1]);
+        sum_rows(0, s->N, s->K, 0, s->K, src[1], dst[1]);
     return CVY_OK;
 }
 
@@ -147,39 +148,49 @@ static cvy_status fc_grad_weight_run(void *state, void *const *src, void *const 
 
 struct bias_grad {
     int64_t N, K;
-    int half;
+    int half, threads;
+    const void *ddst; /* of the running call */
+    float *dbias;
 };
 
 static cvy_status bias_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(cvy_native_f32_or_bf16(ask->node));
-    CVY_CHECK(!ask->node->dst[0], CVY_NOT_APPLICABLE, "the gradient of the weight is needed, too");
-    for (int i = 0; i < ask->node->nsrc; i++)
-        ask->src[i] = cvy_layout_plain();
-    ask->dst[1] = cvy_layout_plain();
+    ask->src[0] = ask->dst[0] = cvy_layout_plain();
     return CVY_OK;
 }
 
 static cvy_status bias_create(const cvy_kernel_ask *ask, void **state_out)
 {
-    const cvy_shape *ddst = &ask->node->src[1]->shape;
     struct bias_grad *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    s->K = ddst->dim[ddst->ndim - 1];
-    s->N = cvy_shape_elems(ddst) / s->K;
-    s->half = ask->node->src[1]->dtype == CVY_DTYPE_BF16;
+    *s = (struct bias_grad){.K = ask->node->dst[0]->shape.dim[0],
+                            .half = ask->node->src[0]->dtype == CVY_DTYPE_BF16,
+                            .threads = ask->threads};
+    s->N = cvy_shape_elems(&ask->node->src[0]->shape) / s->K;
     *state_out = s;
     return CVY_OK;
 }
 
+/* Work item: SUMS columns. */
+static void bias_range(int64_t first, int64_t end, void *arg)
+{
+    const struct bias_grad *s = arg;
+    const int64_t from = first * SUMS, to = CVY_MIN(end * SUMS, s->K);
+    if (s->half)
+        sum_rows(1, s->N, s->K, from, to, s->ddst, s->dbias);
+    else
+        sum_rows(0, s->N, s->K, from, to, s->ddst, s->dbias);
+}
+
 static cvy_status bias_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    const struct bias_grad *s = state;
+    struct bias_grad *s = state;
     (void)scratch;
-    if (s->half)
-        sum_rows(1, s->N, s->K, src[1], dst[1]);
-    else
-        sum_rows(0, s->N, s->K, src[1], dst[1]);
+    s->ddst = src[0];
+    s->dbias = dst[0];
+    cvy_parallel_for(s->threads, (s->K + SUMS - 1) / SUMS, CVY_MAX(1, CVY_GRAIN / (SUMS * CVY_MAX(1, s->N))),
+                     bias_range, s);
     return CVY_OK;
 }
 
@@ -215,7 +226,7 @@ CVY_KERNEL_DEFINE(native_fc_grad_weight) = {
 
 CVY_KERNEL_DEFINE(native_fc_grad_bias) = {
     .name = "native.fc_grad_bias",
-    .op = "fc_grad_weight",
+    .op = "fc_grad_bias",
     .preference = 50,
     .offer = bias_offer,
     .create = bias_create,

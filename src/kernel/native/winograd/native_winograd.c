@@ -94,11 +94,12 @@ static int64_t panel_blocks(const cvy_winograd *s, int64_t panel)
     return CVY_MIN(2, s->out.blocks - 2 * panel);
 }
 
-/* Where u begins for a block of channels of out and channel c of in; points are u_step apart. */
+/* Where u begins for a block of channels of out and channel c of in, the first of its word; points are u_step apart. */
 static float *u_at(const cvy_winograd *s, int64_t block, int64_t c)
 {
-    const int64_t panel = block / 2, width = panel_blocks(s, panel) * s->lanes;
-    return s->u + (panel - s->panel_first) * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
+    const int64_t panel = block / 2, width = panel_blocks(s, panel) * s->lanes, per_word = cvy_winograd_u_per_word(s);
+    return s->u + (panel - s->panel_first) * 2 * s->lanes * s->in.blocks * s->lanes / per_word + c / per_word * width +
+           block % 2 * s->lanes;
 }
 
 /* The offsets of the taps for a channel of in and a block of out, one of which says the part. */
@@ -122,30 +123,43 @@ static void load_weights(const cvy_winograd *s, int64_t c, int64_t block, float 
                 to[l] = in_at < 0 || out_at[l] < 0 || tap_at[t] < 0 ? 0 : s->weight[in_at + out_at[l] + tap_at[t]];
 }
 
-/* Work item: one channel of in, for the panels that u holds. */
+static void transform_weight(const cvy_winograd *s, int64_t c, int64_t block, float *to, int64_t step)
+{
+    float local[LOCAL];
+    load_weights(s, c, block, local);
+    s->tile->weight(local, s->tile->r[1] * s->lanes, s->lanes, to, step);
+}
+
+/* Work item: the channels of in of one word, for the panels that u holds. */
 static void transform_weights(int64_t first, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
-    const int64_t lanes = s->lanes, last = CVY_MIN(2 * s->panel_end, s->out.blocks);
-    float local[LOCAL];
-    for (int64_t c = first; c < end; c++)
+    const int64_t half = s->lanes / 2, last = CVY_MIN(2 * s->panel_end, s->out.blocks), per_word = s->isa->per_word;
+    float lower[LOCAL / 2], upper[LOCAL / 2];
+    for (int64_t c = first * per_word; c < end * per_word; c += per_word)
         for (int64_t block = 2 * s->panel_first; block < last; block++) {
-            load_weights(s, c, block, local);
-            s->tile->weight(local, s->tile->r[1] * lanes, lanes, u_at(s, block, c), cvy_winograd_u_step(s));
+            if (per_word == 1) {
+                transform_weight(s, c, block, u_at(s, block, c), cvy_winograd_u_step(s));
+                continue;
+            }
+            transform_weight(s, c, block, lower, half);
+            transform_weight(s, c + 1, block, upper, half);
+            s->isa->interleave(s->points, lower, upper, u_at(s, block, c), cvy_winograd_u_step(s));
         }
 }
 
 /* ---- forward and the gradient of the source: one thread computes a chunk of tiles from start to end ---- */
 
-/* Makes v [strip of `rows` tiles][point][block][rows][lanes]. */
+/* Makes v [strip of `rows` tiles][point][block][rows][words]. */
 static void chunk_in(const cvy_winograd *s, int64_t first, int64_t count, float *v)
 {
-    const int64_t rows = s->rows, lanes = s->lanes, step = cvy_winograd_strip_step(s), strip = s->points * step;
+    const int64_t rows = s->rows, words = s->lanes / s->isa->per_word, step = cvy_winograd_strip_step(s),
+                  strip = s->points * step;
     if (count % rows != 0)
         memset(v + count / rows * strip, 0, (size_t)strip * sizeof *v);
     for (int64_t block = 0; block < s->in.blocks; block++)
         for (int64_t i = 0; i < count; i++)
-            transform_in(s, first + i, block, v + i / rows * strip + (block * rows + i % rows) * lanes, step);
+            transform_in(s, first + i, block, v + i / rows * strip + (block * rows + i % rows) * words, step);
 }
 
 /* Makes m [panel][strip][point][rows][one or two vectors] of panels p0 .. p1-1 and the first `strips` strips of v. */
@@ -233,37 +247,67 @@ static int64_t pieces(const cvy_winograd *s)
     return (s->chunk_tiles + CVY_WINOGRAD_PIECE - 1) / CVY_WINOGRAD_PIECE;
 }
 
-/* Transforms ddst of one tile and block, and adds it to the sums for dbias. d is [point][panel][tile][one or two
- * vectors]. */
-static void transform_ddst(const cvy_winograd *s, int64_t i, int64_t block, float *d, float *sum)
+/* Transforms ddst of one tile and block, and adds it to the sums for dbias. */
+static void transform_ddst(const cvy_winograd *s, int64_t tile, int64_t block, float *sum, float *to, int64_t step)
 {
-    const int64_t lanes = s->lanes, panel = block / 2, width = panel_blocks(s, panel) * lanes;
     float local[LOCAL];
     int64_t distance[2];
-    const float *from =
-        tile_values(s, s->out_data, &s->out, place_of(s, s->chunk_first + i), block, s->tile->m, local, distance);
+    const float *from = tile_values(s, s->out_data, &s->out, place_of(s, tile), block, s->tile->m, local, distance);
     if (s->has_bias)
         s->isa->add_up(from, distance[0], distance[1], s->tile->m, sum);
-    s->tile->ddst(from, distance[0], distance[1], d + panel * 2 * lanes * s->chunk + i * width + block % 2 * lanes,
-                  cvy_winograd_chunk_step(s, &s->out));
+    s->tile->ddst(from, distance[0], distance[1], to, step);
 }
 
-/* Work item: one block of in or out, and one piece of the chunk. v is [point][block][tile][lanes]. */
+/* Transforms tile i of the chunk for a block of in or out: first those of in. */
+static void transform_one(const cvy_winograd *s, int64_t i, int64_t block, float *sum, float *to, int64_t step)
+{
+    if (block < s->in.blocks)
+        transform_in(s, s->chunk_first + i, block, to, step);
+    else
+        transform_ddst(s, s->chunk_first + i, block - s->in.blocks, sum, to, step);
+}
+
+/* The same for the tiles of the word that begins with tile i. A tile that is missing is zero. */
+static void transform_word(const cvy_winograd *s, int64_t i, int64_t block, float *sum, float *to, int64_t step)
+{
+    const int64_t half = s->lanes / 2;
+    float lower[LOCAL / 2], upper[LOCAL / 2];
+    if (s->isa->per_word == 1) {
+        transform_one(s, i, block, sum, to, step);
+        return;
+    }
+    transform_one(s, i, block, sum, lower, half);
+    if (i + 1 < s->chunk_tiles)
+        transform_one(s, i + 1, block, sum, upper, half);
+    else
+        memset(upper, 0, sizeof *upper * (size_t)(s->points * half));
+    s->isa->interleave(s->points, lower, upper, to, step);
+}
+
+/* Where the transformed tile i is. v is [point][block][word of tiles][lanes], and d [point][panel][word of tiles][one
+ * or two vectors]. */
+static float *tile_at(const cvy_winograd *s, int64_t i, int64_t block)
+{
+    const int64_t lanes = s->lanes, words = s->chunk / s->isa->per_word, word = i / s->isa->per_word,
+                  k = block - s->in.blocks;
+    if (block < s->in.blocks)
+        return s->rest + (block * words + word) * lanes;
+    return s->rest + s->v_floats + k / 2 * 2 * lanes * words + word * panel_blocks(s, k / 2) * lanes + k % 2 * lanes;
+}
+
+/* Work item: one block of in or out, and one piece of the chunk. */
 static void transform_piece(int64_t begin, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
-    const int64_t lanes = s->lanes, npieces = pieces(s);
-    float *v = s->rest, *d = v + s->v_floats, *sums = d + s->m_floats;
+    const int64_t npieces = pieces(s), in = s->in.blocks;
+    float *sums = s->rest + s->v_floats + s->m_floats;
     for (int64_t item = begin; item < end; item++) {
         const int64_t block = item / npieces, piece = item % npieces,
-                      last = CVY_MIN(s->chunk_tiles, (piece + 1) * CVY_WINOGRAD_PIECE);
-        for (int64_t i = piece * CVY_WINOGRAD_PIECE; i < last; i++)
-            if (block < s->in.blocks)
-                transform_in(s, s->chunk_first + i, block, v + (block * s->chunk + i) * lanes,
-                             cvy_winograd_chunk_step(s, &s->in));
-            else
-                transform_ddst(s, i, block - s->in.blocks, d,
-                               sums + (piece * s->out.blocks + block - s->in.blocks) * lanes);
+                      last = CVY_MIN(s->chunk_tiles, (piece + 1) * CVY_WINOGRAD_PIECE),
+                      step = cvy_winograd_chunk_step(s, block < in ? &s->in : &s->out);
+        float *sum = block < in ? NULL : sums + (piece * s->out.blocks + block - in) * s->lanes;
+        for (int64_t i = piece * CVY_WINOGRAD_PIECE; i < last; i += s->isa->per_word)
+            transform_word(s, i, block, sum, tile_at(s, i, block), step);
     }
 }
 
@@ -271,15 +315,16 @@ static void transform_piece(int64_t begin, int64_t end, void *arg)
 static void sum_chunk(int64_t begin, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
-    const int64_t lanes = s->lanes, sum_rows = s->isa->sum_rows, panels = s->panel_end - s->panel_first;
+    const int64_t lanes = s->lanes, sum_rows = s->isa->sum_rows, panels = s->panel_end - s->panel_first,
+                  words = s->chunk / s->isa->per_word, k = (s->chunk_tiles + s->isa->per_word - 1) / s->isa->per_word;
     const float *v = s->rest, *d = v + s->v_floats;
     for (int64_t item = begin; item < end; item++) {
         const int64_t point = item / panels, panel = s->panel_first + item % panels, blocks = panel_blocks(s, panel);
         const float *a = v + point * cvy_winograd_chunk_step(s, &s->in),
-                    *b = d + point * cvy_winograd_chunk_step(s, &s->out) + panel * 2 * lanes * s->chunk;
+                    *b = d + point * cvy_winograd_chunk_step(s, &s->out) + panel * 2 * lanes * words;
         float *u = u_at(s, 2 * panel, 0) + point * cvy_winograd_u_step(s);
         for (int64_t c = 0; c < s->in.blocks * lanes; c += sum_rows)
-            s->isa->sum[blocks - 1](s->chunk_tiles, a + c / lanes * s->chunk * lanes + c % lanes, b, s->chunk_first > 0,
+            s->isa->sum[blocks - 1](k, a + c / lanes * words * lanes + c % lanes, b, s->chunk_first > 0,
                                     u + c * blocks * lanes);
     }
 }
@@ -326,7 +371,7 @@ static cvy_status tiles_run(void *state, void *const *src, void *const *dst, voi
     s->rest = s->u + s->u_floats;
     for (s->panel_first = 0; s->panel_first < s->panels; s->panel_first += s->u_panels) {
         s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
-        cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_weights, s);
+        cvy_parallel_for(s->threads, s->in.blocks * s->lanes / s->isa->per_word, 1, transform_weights, s);
         cvy_parallel_for(s->threads, s->threads, 1, chunks_of_thread, s);
     }
     return CVY_OK;
@@ -360,30 +405,26 @@ static cvy_status grad_weight_run(void *state, void *const *src, void *const *ds
     return CVY_OK;
 }
 
-static cvy_status offer_4(cvy_kernel_ask *ask)
-{
-    return cvy_winograd_offer(ask, 4);
-}
+/* ---- the kernels: of m results along a tile; _bf16: with products in bf16 ---- */
 
-static cvy_status offer_6(cvy_kernel_ask *ask)
-{
-    return cvy_winograd_offer(ask, 6);
-}
-
-static cvy_status create_4(const cvy_kernel_ask *ask, void **state_out)
-{
-    return cvy_winograd_create(ask, 4, state_out);
-}
-
-static cvy_status create_6(const cvy_kernel_ask *ask, void **state_out)
-{
-    return cvy_winograd_create(ask, 6, state_out);
-}
-
-#define WINOGRAD(layer, pass, m, order, how)                                                                           \
+#define WINOGRAD_FUNCTIONS(id, m, pairs)                                                                               \
+    static cvy_status offer_##id(cvy_kernel_ask *ask)                                                                  \
     {                                                                                                                  \
-        .name = "native." layer "_winograd" #m pass, .op = layer pass, .preference = order, .winograd = 1,             \
-        .offer = offer_##m, .create = create_##m, .run = how, .destroy = cvy_winograd_destroy                          \
+        return cvy_winograd_offer(ask, m, pairs);                                                                      \
+    }                                                                                                                  \
+    static cvy_status create_##id(const cvy_kernel_ask *ask, void **state_out)                                         \
+    {                                                                                                                  \
+        return cvy_winograd_create(ask, m, pairs, state_out);                                                          \
+    }
+
+WINOGRAD_FUNCTIONS(4, 4, 0)
+WINOGRAD_FUNCTIONS(6, 6, 0)
+WINOGRAD_FUNCTIONS(4_bf16, 4, 1)
+
+#define WINOGRAD(layer, pass, id, order, how)                                                                          \
+    {                                                                                                                  \
+        .name = "native." layer "_winograd" #id pass, .op = layer pass, .preference = order, .winograd = 1,            \
+        .offer = offer_##id, .create = create_##id, .run = how, .destroy = cvy_winograd_destroy                        \
     }
 
 CVY_KERNEL_DEFINE(native_conv_winograd4) = WINOGRAD("conv", "", 4, 125, tiles_run);
@@ -392,9 +433,17 @@ CVY_KERNEL_DEFINE(native_conv_winograd4_grad_weight) = WINOGRAD("conv", "_grad_w
 CVY_KERNEL_DEFINE(native_conv_winograd6) = WINOGRAD("conv", "", 6, 108, tiles_run);
 CVY_KERNEL_DEFINE(native_conv_winograd6_grad_src) = WINOGRAD("conv", "_grad_src", 6, 108, tiles_run);
 CVY_KERNEL_DEFINE(native_conv_winograd6_grad_weight) = WINOGRAD("conv", "_grad_weight", 6, 108, grad_weight_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4_bf16) = WINOGRAD("conv", "", 4_bf16, 127, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4_bf16_grad_src) = WINOGRAD("conv", "_grad_src", 4_bf16, 127, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4_bf16_grad_weight) = WINOGRAD("conv", "_grad_weight", 4_bf16, 127,
+                                                                     grad_weight_run);
 CVY_KERNEL_DEFINE(native_deconv_winograd4) = WINOGRAD("deconv", "", 4, 125, tiles_run);
 CVY_KERNEL_DEFINE(native_deconv_winograd4_grad_src) = WINOGRAD("deconv", "_grad_src", 4, 125, tiles_run);
 CVY_KERNEL_DEFINE(native_deconv_winograd4_grad_weight) = WINOGRAD("deconv", "_grad_weight", 4, 125, grad_weight_run);
 CVY_KERNEL_DEFINE(native_deconv_winograd6) = WINOGRAD("deconv", "", 6, 108, tiles_run);
 CVY_KERNEL_DEFINE(native_deconv_winograd6_grad_src) = WINOGRAD("deconv", "_grad_src", 6, 108, tiles_run);
 CVY_KERNEL_DEFINE(native_deconv_winograd6_grad_weight) = WINOGRAD("deconv", "_grad_weight", 6, 108, grad_weight_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd4_bf16) = WINOGRAD("deconv", "", 4_bf16, 127, tiles_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd4_bf16_grad_src) = WINOGRAD("deconv", "_grad_src", 4_bf16, 127, tiles_run);
+CVY_KERNEL_DEFINE(native_deconv_winograd4_bf16_grad_weight) = WINOGRAD("deconv", "_grad_weight", 4_bf16, 127,
+                                                                       grad_weight_run);

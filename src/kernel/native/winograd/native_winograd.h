@@ -31,7 +31,8 @@
 enum { CVY_WINOGRAD_LANES_MAX = 16, CVY_WINOGRAD_N_MAX = 12 };
 
 /* Transforms one tile of one block of channels. from: vectors whose rows and columns are `row` and `col` floats apart.
- * to: the vectors of the result, row by row, `step` floats apart. */
+ * to: the vectors of the result, row by row, `step` floats apart. With two values per word, src, weight and ddst make
+ * vectors of bf16, which have half the size. */
 typedef void (*cvy_winograd_transform)(const float *from, int64_t row, int64_t col, float *to, int64_t step);
 
 /* F(m[0] x m[1], r[0] x r[1]). */
@@ -41,7 +42,8 @@ typedef struct cvy_winograd_tile {
     cvy_winograd_transform ddst, dweight;    /* A x A^T, G^T x G */
 } cvy_winograd_tile;
 
-/* c [rows, w] = a [blocks, rows, lanes] b [blocks * lanes, w], a sum over channels. w: [0] one vector, [1] two. */
+/* c [rows, w] = a [blocks, rows, words] b [blocks * words, w], a sum over channels; a block has lanes / per_word words.
+ * w: [0] one vector, [1] two. */
 typedef void (*cvy_winograd_products[2])(int64_t blocks, const float *a, const float *b, float *c);
 
 /* Where the results of a tile of width m go: its rows first[0] .. end[0] - 1 and columns first[1] .. end[1] - 1, of
@@ -53,6 +55,7 @@ typedef struct cvy_winograd_area {
 
 typedef struct cvy_winograd_isa {
     int lanes;                 /* floats in a vector; also the block of channels */
+    int per_word;              /* consecutive values of a sum in a word of 32 bits: 1 f32, or 2 bf16 */
     int rows_least, rows_most; /* range of the number of tiles in one product */
     int sum_rows;              /* channels in one sum over tiles; divides lanes */
     const cvy_winograd_tile *tile;
@@ -67,9 +70,13 @@ typedef struct cvy_winograd_isa {
     void (*store[2])(const float *tile, const cvy_winograd_area *area, const float *bias, int relu, void *plane,
                      int64_t w);
     void (*add_up)(const float *tile, int64_t row, int64_t col, const int *m, float *sum);
+    /* Makes n vectors of words, `step` apart, of 2 n vectors of bf16; NULL if a word has one value. */
+    void (*interleave)(int64_t n, const float *lower, const float *upper, float *to, int64_t step);
 } cvy_winograd_isa;
 
-/* The first two return NULL if the build or the CPU does not have these vectors. */
+/* The first three return NULL if the build or the CPU does not have these vectors. Products of the first one are of
+ * bf16, with sums in f32. */
+const cvy_winograd_isa *cvy_winograd_avx512_bf16(void);
 const cvy_winograd_isa *cvy_winograd_avx512(void);
 const cvy_winograd_isa *cvy_winograd_avx2(void);
 const cvy_winograd_isa *cvy_winograd_plain(void);

@@ -23,8 +23,10 @@ enum {
 
 /* Chooses the widest vectors. If the source is in blocks of eight channels, vectors of eight are used; a library that
  * is limited to AVX2 makes such blocks. */
-static const cvy_winograd_isa *choose_isa(const cvy_layout *src, int ndim)
+static const cvy_winograd_isa *choose_isa(const cvy_layout *src, int ndim, int pairs)
 {
+    if (pairs)
+        return cvy_winograd_avx512_bf16();
     const cvy_winograd_isa *isa = cvy_layout_channel_block(src, ndim) == 8 ? NULL : cvy_winograd_avx512();
     if (!isa)
         isa = cvy_winograd_avx2();
@@ -112,7 +114,7 @@ static void make_sides(cvy_winograd *s, const cvy_window *w, const cvy_window_ch
     s->samples = c->n * s->out.depth;
 }
 
-static cvy_status geometry(const cvy_kernel_ask *ask, int m, cvy_winograd *s)
+static cvy_status geometry(const cvy_kernel_ask *ask, int m, int pairs, cvy_winograd *s)
 {
     const cvy_node *node = ask->node;
     cvy_window w;
@@ -121,7 +123,9 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, cvy_winograd *s)
               "train.precise excludes Winograd, which rounds more than a plain sum");
     CVY_TRY(read_options(node, s, &w, &c));
     s->nspace = w.nspace;
-    s->isa = choose_isa(&ask->src[0], 2 + w.nspace);
+    s->half = node->src[0]->dtype == CVY_DTYPE_BF16;
+    s->isa = choose_isa(&ask->src[0], 2 + w.nspace, pairs);
+    CVY_CHECK(s->half >= pairs && s->isa, CVY_NOT_APPLICABLE, "this kernel needs bf16, and a CPU with AVX512_BF16");
     const int o = w.nspace == 3;
     const int64_t step = w.stride[o], r[2] = {(w.kernel[o] + step - 1) / step, (w.kernel[o + 1] + step - 1) / step};
     s->tile = fits_window(&w) && c.groups == 1 ? choose_tile(s->isa, r, m) : NULL;
@@ -130,12 +134,13 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, cvy_winograd *s)
         "this kernel takes filters of %s with stride 1, and in pictures those of 4x4, of 5 to 6%s rows and columns "
         "with stride 2; it needs no dilation, no groups and a padding below the filter's size",
         m == 4 ? "3x3, 5x5, 1x3, 3x1, 3 and 5" : "3x3, 1x7, 7x1 and 7", m == 4 ? " and of 9 to 10" : "");
+    CVY_CHECK(!pairs || CVY_MIN(s->tile->m[0] + s->tile->r[0], s->tile->m[1] + s->tile->r[1]) <= 7, CVY_NOT_APPLICABLE,
+              "products in bf16 round too much for tiles of 8x8 points");
     s->lanes = s->isa->lanes;
     CVY_CHECK(c.nsrc >= s->lanes && c.ndst >= s->lanes, CVY_NOT_APPLICABLE,
               "Winograd needs at least %lld channels; this layer has %lld and %lld", (long long)s->lanes,
               (long long)c.nsrc, (long long)c.ndst);
     make_sides(s, &w, &c);
-    s->half = node->src[0]->dtype == CVY_DTYPE_BF16;
     return CVY_OK;
 }
 
@@ -157,6 +162,7 @@ static void measure_grad_weight(cvy_winograd *s, int64_t tile_floats)
     const int large = s->u_floats > WEIGHT_FLOATS, whole = large && 2 * s->tiles * tile_floats <= 3 * s->u_floats;
     const int64_t some = CVY_MAX(SUM_TILES, SUM_POINTS / s->points);
     s->chunk = CVY_MIN(s->tiles, whole ? s->tiles : large ? 2 * some : some);
+    s->chunk += s->chunk % s->isa->per_word;
     s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
     if (whole)
         hold_panels(s, WEIGHT_FLOATS);
@@ -209,10 +215,11 @@ static void measure(cvy_winograd *s)
     s->panels = (s->out.blocks + 1) / 2;
     s->u_panels = s->panels;
     s->u_floats = s->points * cvy_winograd_u_step(s);
-    const int64_t tile_floats = s->points * s->in.blocks * s->lanes, out_floats = s->points * s->out.blocks * s->lanes;
+    const int64_t tile_floats = s->points * s->in.blocks * s->lanes / s->isa->per_word,
+                  out_floats = s->points * s->out.blocks * s->lanes;
     s->rows = s->isa->rows_most;
     if (s->pass == CVY_LAYER_GRAD_WEIGHT) {
-        measure_grad_weight(s, tile_floats + out_floats);
+        measure_grad_weight(s, tile_floats + out_floats / s->isa->per_word);
         return;
     }
     /* Choose the number of rows that leaves the least work to the busiest thread; if there are several, the largest. */
@@ -226,20 +233,20 @@ static void measure(cvy_winograd *s)
     *s = best;
 }
 
-static cvy_status fill_winograd(const cvy_kernel_ask *ask, int m, cvy_winograd *s)
+static cvy_status fill_winograd(const cvy_kernel_ask *ask, int m, int pairs, cvy_winograd *s)
 {
-    CVY_TRY(geometry(ask, m, s));
+    CVY_TRY(geometry(ask, m, pairs, s));
     s->threads = CVY_MAX(1, ask->threads);
     measure(s);
     return CVY_OK;
 }
 
-cvy_status cvy_winograd_offer(cvy_kernel_ask *ask, int m)
+cvy_status cvy_winograd_offer(cvy_kernel_ask *ask, int m, int pairs)
 {
     cvy_winograd s = {0};
     const cvy_node *node = ask->node;
     CVY_TRY(cvy_native_f32_or_bf16(node));
-    CVY_TRY(fill_winograd(ask, m, &s));
+    CVY_TRY(fill_winograd(ask, m, pairs, &s));
     static const char *const weights[][3] = {{"ABc16b16a", "ABcd16b16a", "ABcde16b16a"},
                                              {"ABc8b8a", "ABcd8b8a", "ABcde8b8a"}};
     const cvy_layout activation = cvy_layout_channels(2 + s.nspace, s.lanes),
@@ -324,11 +331,11 @@ void cvy_winograd_destroy(void *state)
     cvy_mem_free(&s);
 }
 
-cvy_status cvy_winograd_create(const cvy_kernel_ask *ask, int m, void **state_out)
+cvy_status cvy_winograd_create(const cvy_kernel_ask *ask, int m, int pairs, void **state_out)
 {
     cvy_winograd *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    cvy_status status = fill_winograd(ask, m, s);
+    cvy_status status = fill_winograd(ask, m, pairs, s);
     if (status == CVY_OK)
         status = make_weight_offsets(ask, s);
     if (status != CVY_OK) {

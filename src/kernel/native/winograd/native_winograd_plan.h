@@ -41,7 +41,7 @@ typedef struct cvy_winograd {
     int64_t kernel[2], slices, slice_shift; /* slices: of the filter; the first one reaches slice z - slice_shift */
     int64_t rows;                           /* tiles in one product */
     int64_t lanes, tiles_w, sample_tiles, tiles;
-    int64_t chunk, nchunk; /* tiles in a chunk; chunks */
+    int64_t chunk, nchunk; /* tiles in a chunk, of CVY_LAYER_GRAD_WEIGHT whole words of them; chunks */
     int64_t panels;        /* pairs of blocks of out; the last may be one block */
     int64_t strips, group; /* strips of tiles and panels of channels between two transforms of the destination */
     int64_t u_panels;      /* panels that u has room for; a call handles so many at a time */
@@ -50,7 +50,7 @@ typedef struct cvy_winograd {
     int64_t *in_at, *out_at, *tap_at;
     int64_t weight_floats; /* size of the variable, with padding */
     int weight_padded;     /* the variable's layout has padding */
-    /* Scratch memory, in floats. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, ddst sums. */
+    /* Scratch memory, in words. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, ddst sums. */
     int64_t u_floats, v_floats, m_floats, bias_floats;
     /* Of the running call. */
     const void *in_data;
@@ -61,29 +61,35 @@ typedef struct cvy_winograd {
     int64_t panel_first, panel_end;   /* the panels that u holds now */
 } cvy_winograd;
 
-/* These return the distance between points, in floats: of u, of a strip of source tiles, and of a chunk of source or
+/* Values in a word of u. In CVY_LAYER_GRAD_WEIGHT u is the result of the products. */
+static inline int cvy_winograd_u_per_word(const cvy_winograd *s)
+{
+    return s->pass == CVY_LAYER_GRAD_WEIGHT ? 1 : s->isa->per_word;
+}
+
+/* These return the distance between points, in words: of u, of a strip of source tiles, and of a chunk of source or
  * ddst tiles of CVY_LAYER_GRAD_WEIGHT. It is an odd number of vectors, so that the points of one tile fall into
  * different sets of a cache. */
 static inline int64_t cvy_winograd_u_step(const cvy_winograd *s)
 {
     const int64_t blocks = CVY_MIN(2 * s->u_panels, s->out.blocks);
-    return s->in.blocks * blocks * s->lanes * s->lanes + s->lanes;
+    return s->in.blocks * blocks * s->lanes * s->lanes / cvy_winograd_u_per_word(s) + s->lanes;
 }
 
 static inline int64_t cvy_winograd_strip_step(const cvy_winograd *s)
 {
-    return (s->in.blocks * s->rows | 1) * s->lanes;
+    return ((s->in.blocks * s->rows + s->isa->per_word - 1) / s->isa->per_word | 1) * s->lanes;
 }
 
 static inline int64_t cvy_winograd_chunk_step(const cvy_winograd *s, const cvy_winograd_side *side)
 {
-    return (side->blocks * s->chunk | 1) * s->lanes;
+    return (side->blocks * s->chunk / s->isa->per_word | 1) * s->lanes;
 }
 
 /* The functions of a kernel's descriptor, for tiles with m results along the longer side of a filter of three taps or
- * more. The state is a cvy_winograd. */
-cvy_status cvy_winograd_offer(cvy_kernel_ask *ask, int m);
-cvy_status cvy_winograd_create(const cvy_kernel_ask *ask, int m, void **state_out);
+ * more. pairs: 1: products in bf16. The state is a cvy_winograd. */
+cvy_status cvy_winograd_offer(cvy_kernel_ask *ask, int m, int pairs);
+cvy_status cvy_winograd_create(const cvy_kernel_ask *ask, int m, int pairs, void **state_out);
 void cvy_winograd_destroy(void *state);
 
 #endif

@@ -2,7 +2,8 @@
  * native_winograd_simd.h: the body of native_winograd_<isa>.c, compiled for one kind of vectors.
  *
  * The including file defines LANES, ROWS, EACH_ROWS (all supported numbers of rows, ascending to ROWS), SUM_ROWS and
- * TARGET (the attribute of every function). Points are in pairs +-p, so a transform computes an even and an odd part,
+ * TARGET (the attribute of every function). With PAIRS, products read bf16: a word of 32 bits holds the values for two
+ * consecutive indices of the sum. Points are in pairs +-p, so a transform computes an even and an odd part,
  * and then their sum and their difference. Loops over points have constant bounds and are unrolled; all factors are
  * compile-time constants.
  *
@@ -20,6 +21,79 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef uint16_t memory_halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
 #define LEAF TARGET static inline __attribute__((always_inline))
+
+/* ---- vectors in memory ---- */
+
+#if defined(__clang__) || __GNUC__ >= 9
+
+LEAF void widen(const memory_halves *from, words *to)
+{
+    *to = __builtin_convertvector(*from, words);
+}
+
+LEAF void narrow(const words *from, memory_halves *to)
+{
+    *to = __builtin_convertvector(*from, halves);
+}
+
+#else /* gcc 8 has no such conversion */
+
+LEAF void widen(const memory_halves *from, words *to)
+{
+    for (int l = 0; l < LANES; l++)
+        (*to)[l] = (*from)[l];
+}
+
+LEAF void narrow(const words *from, memory_halves *to)
+{
+    for (int l = 0; l < LANES; l++)
+        (*to)[l] = (uint16_t)(*from)[l];
+}
+
+#endif
+
+/* Loads vector i of a plane of f32 or, if half, of bf16 (base_bf16.h). */
+LEAF void get(const int half, const void *plane, int64_t i, vec *v)
+{
+    words bits;
+    if (half) {
+        widen((const memory_halves *)((const cvy_bf16 *)plane + i * LANES), &bits);
+        *v = (vec)(bits << 16);
+    } else
+        *v = *(const memory_vec *)((const float *)plane + i * LANES);
+}
+
+#ifdef PAIRS
+
+enum { WORDS = LANES / 2 }; /* of a block of channels */
+
+LEAF void put_half(const vec *v, cvy_bf16 *to)
+{
+    _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh((__m512)*v));
+}
+
+#else
+
+enum { WORDS = LANES };
+
+LEAF void put_half(const vec *v, cvy_bf16 *to)
+{
+    const words bits = (words)*v, is_nan = (words)(*v != *v), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16,
+                nan = bits >> 16 | 0x40, chosen = (rounded & ~is_nan) | (nan & is_nan);
+    narrow(&chosen, (memory_halves *)to);
+}
+
+#endif
+
+LEAF void put(const int half, const vec *v, void *plane, int64_t i)
+{
+    if (half)
+        put_half(v, (cvy_bf16 *)plane + i * LANES);
+    else
+        *(memory_vec *)((float *)plane + i * LANES) = *v;
+}
+
+/* ---- transforms ---- */
 
 /* The positive point of pair k; there are 2 pairs for n = 6, 3 for n = 8, 5 for n = 12. */
 LEAF float point(int pairs, int k)
@@ -144,6 +218,12 @@ LEAF void collect(int pairs, int count, int scaled, const vec *x, vec *y)
 
 enum kind { SRC, WEIGHT, DST, DDST, DWEIGHT };
 
+/* Writes a point of a transformed tile. With PAIRS, one that a product reads is rounded to bf16. */
+LEAF void put_point(enum kind kind, const vec *v, float *to)
+{
+    put(WORDS < LANES && kind != DST && kind != DWEIGHT, v, to, 0);
+}
+
 /* Transforms along one dimension: m results, r taps. m = r = 1 needs no transform. */
 LEAF void apply(enum kind kind, int m, int r, const vec *x, vec *y)
 {
@@ -200,7 +280,7 @@ LEAF void transform(enum kind kind, int mh, int mw, int rh, int rw, const float 
         apply(kind, mw, rw, x, y);
 #pragma GCC unroll 12
         for (int j = 0; j < out_w; j++)
-            *(memory_vec *)(to + (i * out_w + j) * step) = y[j];
+            put_point(kind, &y[j], to + (i * out_w + j) * step);
     }
 }
 
@@ -239,55 +319,6 @@ static const cvy_winograd_tile tiles[] = {
 };
 
 /* ---- tiles in memory ---- */
-
-#if defined(__clang__) || __GNUC__ >= 9
-
-LEAF void widen(const memory_halves *from, words *to)
-{
-    *to = __builtin_convertvector(*from, words);
-}
-
-LEAF void narrow(const words *from, memory_halves *to)
-{
-    *to = __builtin_convertvector(*from, halves);
-}
-
-#else /* gcc 8 has no such conversion */
-
-LEAF void widen(const memory_halves *from, words *to)
-{
-    for (int l = 0; l < LANES; l++)
-        (*to)[l] = (*from)[l];
-}
-
-LEAF void narrow(const words *from, memory_halves *to)
-{
-    for (int l = 0; l < LANES; l++)
-        (*to)[l] = (uint16_t)(*from)[l];
-}
-
-#endif
-
-/* Loads vector i of a plane of f32 or, if half, of bf16 (base_bf16.h). */
-LEAF void get(const int half, const void *plane, int64_t i, vec *v)
-{
-    words bits;
-    if (half) {
-        widen((const memory_halves *)((const cvy_bf16 *)plane + i * LANES), &bits);
-        *v = (vec)(bits << 16);
-    } else
-        *v = *(const memory_vec *)((const float *)plane + i * LANES);
-}
-
-LEAF void put(const int half, const vec *v, void *plane, int64_t i)
-{
-    const words bits = (words)*v, is_nan = (words)(*v != *v), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16,
-                nan = bits >> 16 | 0x40, chosen = (rounded & ~is_nan) | (nan & is_nan);
-    if (half)
-        narrow(&chosen, (memory_halves *)((cvy_bf16 *)plane + i * LANES));
-    else
-        *(memory_vec *)((float *)plane + i * LANES) = *v;
-}
 
 /* Copies a tile of the plane [h, w], whose values are `step` apart; values outside the plane are zero. */
 LEAF void load_tile(const int half, const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int step,
@@ -360,21 +391,47 @@ TARGET static void add_up(const float *tile, int64_t row, int64_t col, const int
 /* So many vectors ahead are prefetched from the outer caches. A prefetch beyond the end is harmless. */
 enum { AHEAD = 32 };
 
+#ifdef PAIRS
+
+LEAF void multiply_add(float a, const vec *b, vec *sum)
+{
+    *sum = (vec)_mm512_dpbf16_ps((__m512)*sum, (__m512bh)_mm512_set1_ps(a), (__m512bh)*b);
+}
+
+/* Pairs the n vectors of bf16 at `lower` with those at `upper`. */
+TARGET static void interleave(int64_t n, const float *lower, const float *upper, float *to, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(lower + i * WORDS))),
+                      high = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(upper + i * WORDS)));
+        _mm512_storeu_si512(to + i * step, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+}
+
+#else
+
+LEAF void multiply_add(float a, const vec *b, vec *sum)
+{
+    *sum += a * *b;
+}
+
+#endif
+
 LEAF void product(const int rows, const int w, int64_t blocks, const float *a, const float *b, float *c)
 {
     vec sum[ROWS][2];
     memset(sum, 0, sizeof sum);
-    for (int64_t p = 0; p < blocks; p++, a += rows * LANES)
-        for (int l = 0; l < LANES; l++, b += w * LANES) {
+    for (int64_t p = 0; p < blocks; p++, a += rows * WORDS)
+        for (int l = 0; l < WORDS; l++, b += w * LANES) {
             const vec b0 = *(const memory_vec *)b, b1 = *(const memory_vec *)(b + (w - 1) * LANES);
             __builtin_prefetch(b + AHEAD * w * LANES);
             __builtin_prefetch(b + AHEAD * w * LANES + (w - 1) * LANES);
-            __builtin_prefetch(a + (2 * rows + l) * LANES);
+            __builtin_prefetch(a + (2 * rows + l) * WORDS);
 #pragma GCC unroll 16
             for (int i = 0; i < rows; i++) {
-                sum[i][0] += a[i * LANES + l] * b0;
+                multiply_add(a[i * WORDS + l], &b0, &sum[i][0]);
                 if (w > 1)
-                    sum[i][1] += a[i * LANES + l] * b1;
+                    multiply_add(a[i * WORDS + l], &b1, &sum[i][1]);
             }
         }
 #pragma GCC unroll 16
@@ -395,9 +452,9 @@ LEAF void sum_tiles(int w, int64_t k, const float *a, const float *b, int add, f
         __builtin_prefetch(b + AHEAD * w * LANES + (w - 1) * LANES);
 #pragma GCC unroll 16
         for (int i = 0; i < SUM_ROWS; i++) {
-            sum[i][0] += a[i] * b0;
+            multiply_add(a[i], &b0, &sum[i][0]);
             if (w > 1)
-                sum[i][1] += a[i] * b1;
+                multiply_add(a[i], &b1, &sum[i][1]);
         }
     }
 #pragma GCC unroll 16
@@ -438,6 +495,7 @@ TARGET static void sum_2(int64_t k, const float *a, const float *b, int add, flo
 
 static const cvy_winograd_isa isa = {
     .lanes = LANES,
+    .per_word = LANES / WORDS,
     .rows_most = ROWS,
     .rows_least = ROWS + 1 - CVY_COUNT(products),
     .sum_rows = SUM_ROWS,
@@ -448,4 +506,7 @@ static const cvy_winograd_isa isa = {
     .load = {load_f32, load_bf16},
     .store = {store_f32, store_bf16},
     .add_up = add_up,
+#ifdef PAIRS
+    .interleave = interleave,
+#endif
 };
