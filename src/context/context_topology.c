@@ -116,6 +116,7 @@ cvy_rank_topology cvy_topology_here(const cvy_context *context)
         snprintf(p.host, sizeof p.host, "unknown");
     (void)cvy_affinity_get(0, &p.mask);
     p.cores = cores_of(&p.mask);
+    p.domains = cvy_affinity_domains("", &p.mask);
     p.launcher = find_launcher(&launcher);
     permitted = granted(&p.mask);
     CPU_AND(&permitted, &permitted, &launcher);
@@ -450,6 +451,42 @@ static void check_idle(const struct node *n, int count, cvy_text *out)
     cvy_text_add(out, "\n");
 }
 
+/* Prints how to start `ranks` ranks in each of the node's NUMA domains. */
+static void add_domains_remedy(const struct node *n, int domains, int ranks, cvy_text *out)
+{
+    const int cores = CVY_MAX(n->ncore / (domains * ranks), 1);
+    cvy_text_add(out, "start %d ranks a node with %d threads each, bound to the domains: ", domains * ranks, cores);
+    switch (n->rank[0]->launcher) {
+    case CVY_LAUNCHER_SLURM:
+        cvy_text_add(out, "srun --ntasks-per-node=%d --cpus-per-task=%d --cpu-bind=ldoms", domains * ranks,
+                     cores * CVY_MAX(n->nmask / CVY_MAX(n->ncore, 1), 1));
+        break;
+    case CVY_LAUNCHER_HYDRA: cvy_text_add(out, "mpiexec -ppn %d -bind-to numa", domains * ranks); break;
+    default: cvy_text_add(out, "mpiexec --map-by ppr:%d:numa:PE=%d --bind-to core", ranks, cores); break;
+    }
+    cvy_text_add(out, "\n");
+}
+
+/* Warns of threads that may be in several NUMA domains. Memory is then in another domain for some of them, and the
+ * system may move threads between domains. */
+static void check_domains(const struct node *n, int count, cvy_text *out)
+{
+    uint64_t all = 0;
+    int most = 1;
+    for (int r = 0; r < n->nranks; r++) {
+        all |= n->rank[r]->domains;
+        if (n->rank[r]->threads > 1)
+            most = CVY_MAX(most, __builtin_popcountll(n->rank[r]->domains));
+    }
+    if (most == 1)
+        return;
+    const int domains = __builtin_popcountll(all);
+    add_name(n, count, out);
+    cvy_text_add(
+        out, ": the threads of a rank may be in %d NUMA domains, and then wait for memory of another domain: ", most);
+    add_domains_remedy(n, domains, n->nranks % domains == 0 ? n->nranks / domains : 1, out);
+}
+
 cvy_status cvy_topology_check(const cvy_rank_topology *place, int nranks, cvy_text *out)
 {
     struct nodes nodes;
@@ -464,8 +501,10 @@ cvy_status cvy_topology_check(const cvy_rank_topology *place, int nranks, cvy_te
         for (int r = 0, nwarnings = 0;
              r < node->nranks && !node->same_mask && !loaded && nwarnings < WARNINGS_OF_A_NODE; r++)
             nwarnings += check_mask(node, r, place, out);
-        if (!loaded)
-            check_idle(node, count, out);
+        if (loaded)
+            continue;
+        check_idle(node, count, out);
+        check_domains(node, count, out);
     }
     nodes_free(&nodes);
     return out->status;
@@ -484,12 +523,14 @@ cvy_status cvy_topology_note(const cvy_context *context, cvy_text *notes)
     cvy_comm *comm = context->comm;
     cvy_rank_topology *all = NULL;
     cvy_text bad = {0};
-    if (comm->nranks < 2 || comm->simulated_cores > 0)
+    if (comm->simulated_cores > 0 ||
+        (comm->nranks == 1 && __builtin_popcountll(cvy_topology_here(context).domains) == 1))
         return CVY_OK;
     CVY_TRY(cvy_comm_alloc(comm, sizeof *all * (size_t)comm->nranks, &all));
     cvy_status status = cvy_topology_gather(context, all);
     if (status == CVY_OK && comm->rank == 0) {
-        status = cvy_topology_print(all, comm->nranks, notes);
+        if (comm->nranks > 1)
+            status = cvy_topology_print(all, comm->nranks, notes);
         if (status == CVY_OK)
             status = cvy_topology_check(all, comm->nranks, &bad);
         if (status == CVY_OK)

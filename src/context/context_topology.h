@@ -18,6 +18,7 @@ typedef enum { CVY_LAUNCHER_UNKNOWN, CVY_LAUNCHER_OPEN_MPI, CVY_LAUNCHER_HYDRA, 
 typedef struct cvy_rank_topology {
     char host[64];
     int64_t node, threads;
+    uint64_t domains; /* the NUMA domains that the mask reaches: cvy_affinity_domains() */
     int64_t allotted; /* cores that the batch system gave to the job on this node; 0: unknown */
     cvy_launcher launcher;
     cpu_set_t mask;      /* the hardware threads to which this rank is bound */
@@ -38,8 +39,8 @@ cvy_status cvy_topology_check(const cvy_rank_topology *place, int nranks, cvy_te
 /* Writes "0-3,8-11"; if there is no room, the text ends in "..". */
 void cvy_cores_text(const cpu_set_t *cores, char *text, size_t room);
 
-/* Does both for the ranks of this run: the lines go to `notes`, the problems to the log as warnings. With one rank it
- * does nothing. Collective. */
+/* Does both for the ranks of this run: the lines go to `notes`, the problems to the log as warnings. With one rank
+ * there are no lines, and warnings only if it may use several NUMA domains. Collective. */
 cvy_status cvy_topology_note(const cvy_context *context, cvy_text *notes);
 
 #endif

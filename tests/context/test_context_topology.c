@@ -65,6 +65,61 @@ static void expect(const char *lines, const char *warnings)
     nranks = 0;
 }
 
+/* The domains that ranks 0 .. nranks-1 reach, on nodes whose domains have `cores` cores each. */
+static void make_domains(int cores)
+{
+    for (int r = 0; r < nranks; r++) {
+        int first = 0, last = CPU_SETSIZE - 1;
+        while (!CPU_ISSET(first, &place[r].mask))
+            first++;
+        while (!CPU_ISSET(last, &place[r].mask))
+            last--;
+        place[r].domains = (UINT64_MAX >> (63 - last / cores)) & (UINT64_MAX << (first / cores));
+    }
+}
+
+/* Two sockets of 24 cores; two of 64, each of four domains; one rank, ranks for each domain, ranks that are not bound.
+ */
+static void domains(void)
+{
+    add(0, 48, 0, 47, 48);
+    make_domains(24);
+    expect(
+        "node cn00: rank 0, 48 cores, 48 threads, not bound\n",
+        "node cn00: the threads of a rank may be in 2 NUMA domains, and then wait for memory of another domain: start "
+        "2 "
+        "ranks a node with 24 threads each, bound to the domains: mpiexec --map-by ppr:1:numa:PE=24 --bind-to core\n");
+    for (int r = 0; r < 8; r++)
+        add(0, 128, 16 * r, 16 * r + 15, 16);
+    make_domains(16);
+    expect("node cn00: ranks 0-7, 128 cores, 16 threads each, bound to 0-15 16-31 32-47 48-63 64-79 80-95 96-111 "
+           "112-127\n",
+           "");
+    for (int r = 0; r < 2; r++) {
+        add(0, 128, 64 * r, 64 * r + 63, 64);
+        place[r].launcher = CVY_LAUNCHER_SLURM;
+    }
+    make_domains(16);
+    expect("node cn00: ranks 0-1, 128 cores, 64 threads each, bound to 0-63 64-127\n",
+           "node cn00: the threads of a rank may be in 4 NUMA domains, and then wait for memory of another domain: "
+           "start 8 "
+           "ranks a node with 16 threads each, bound to the domains: srun --ntasks-per-node=8 --cpus-per-task=16 "
+           "--cpu-bind=ldoms\n");
+    for (int r = 0; r < 16; r++) {
+        add(0, 128, 0, 127, 8);
+        place[r].launcher = CVY_LAUNCHER_HYDRA;
+    }
+    make_domains(16);
+    expect("node cn00: ranks 0-15, 128 cores, 8 threads each, not bound\n",
+           "node cn00: the threads of a rank may be in 8 NUMA domains, and then wait for memory of another domain: "
+           "start 16 "
+           "ranks a node with 8 threads each, bound to the domains: mpiexec -ppn 16 -bind-to numa\n");
+    for (int r = 0; r < 4; r++) /* one thread cannot be in two domains */
+        add(0, 4, 0, 3, 1);
+    make_domains(2);
+    expect("node cn00: ranks 0-3, 4 cores, 1 thread each, not bound\n", "");
+}
+
 static void good_places(void)
 {
     for (int r = 0; r < 4; r++)
@@ -212,6 +267,7 @@ static void no_memory(void)
 
 int main(void)
 {
+    TEST(domains);
     TEST(good_places);
     TEST(hardware_threads);
     TEST(many_nodes);

@@ -10,10 +10,10 @@
 #define CVY_BASE_AFFINITY_H
 
 #include <sched.h>
+#include <stdint.h>
 
 #if !defined(__linux__)
 
-#include <stdint.h>
 #include <string.h>
 
 #define CPU_SETSIZE 1024
@@ -68,5 +68,9 @@ static inline void CPU_OR(cpu_set_t *out, const cpu_set_t *a, const cpu_set_t *b
 int cvy_affinity_get(long pid, cpu_set_t *out);
 /* Binds the calling thread. Returns 1, or 0 if the system does not allow it or cannot bind threads. */
 int cvy_affinity_set(const cpu_set_t *set);
+/* The NUMA domains in which the hardware threads of the set are: bit k for the k-th domain that has any. 1 if the
+ * system does not tell. root: "", or the folder of a described machine that has a copy of Linux's
+ * sys/devices/system/node. */
+uint64_t cvy_affinity_domains(const char *root, const cpu_set_t *set);
 
 #endif
