@@ -250,7 +250,8 @@ static int are_equal(const struct node *a, const struct node *b)
     int equal =
         a->nranks == b->nranks && a->ncore == b->ncore && a->nmask == b->nmask && a->npermitted == b->npermitted;
     for (int r = 0; equal && r < a->nranks; r++)
-        equal = a->rank[r]->threads == b->rank[r]->threads && CPU_EQUAL(&a->rank[r]->mask, &b->rank[r]->mask);
+        equal = a->rank[r]->threads == b->rank[r]->threads && a->rank[r]->domains == b->rank[r]->domains &&
+                CPU_EQUAL(&a->rank[r]->mask, &b->rank[r]->mask);
     return equal;
 }
 
@@ -462,7 +463,10 @@ static void add_domains_remedy(const struct node *n, int domains, int ranks, cvy
                      cores * CVY_MAX(n->nmask / CVY_MAX(n->ncore, 1), 1));
         break;
     case CVY_LAUNCHER_HYDRA: cvy_text_add(out, "mpiexec -ppn %d -bind-to numa", domains * ranks); break;
-    default: cvy_text_add(out, "mpiexec --map-by ppr:%d:numa:PE=%d --bind-to core", ranks, cores); break;
+    case CVY_LAUNCHER_OPEN_MPI:
+        cvy_text_add(out, "mpiexec --map-by ppr:%d:numa:PE=%d --bind-to core", ranks, cores);
+        break;
+    default: cvy_text_add(out, "the launcher's option that binds each rank to a NUMA domain"); break;
     }
     cvy_text_add(out, "\n");
 }

@@ -535,6 +535,7 @@ static cvy_status make_defs(cvy_pool *pool, cvy_extension_op *x)
                               .nsrc_max = own->nsrc_max,
                               .ndst = 1 + own->nsaved,
                               .nsaved = own->nsaved,
+                              .flags = CVY_OP_STATEFUL, /* and it may expect to be asked for what it saves */
                               .splits = own->splits,
                               .infer = forward_infer,
                               .grad = own->backward ? forward_grad : NULL,

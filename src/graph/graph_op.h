@@ -96,6 +96,7 @@ enum {
     CVY_OP_HIDDEN = 32,     /* not for models: gradient, update and communication operators */
     CVY_OP_OPTIMIZER = 64,  /* updates a weight; optim/optim.h says which sources it has */
     CVY_OP_ONCE = 256,      /* belongs to the phase MICRO, but runs only with the last micro-batch */
+    CVY_OP_STATEFUL = 512,  /* it may keep state between its runs, so it must not run more often than its place says */
     CVY_OP_PRODUCT = 16384, /* an update whose reference needs plain layouts, because it is not elementwise */
     CVY_OP_LAYER_NORMS = 4096, /* an optimiser that computes norms of the whole weight */
     CVY_OP_FOLLOWS = 2048,     /* it may be applied to any part of its sources, and gives that part of the result */

@@ -4,8 +4,8 @@
  *
  * It runs last, and only if a plan does not fit (plan.memory_limit). pass_recompute_choose.c chooses the values that
  * are kept. Each other value is recomputed once, by a copy of its node just before the first backward node that reads
- * it, from kept values and from others that are recomputed. A copy has the kernel of its original, so it computes the
- * same bits.
+ * it, from kept values and from others that are recomputed. A copy is offered the kernel of its original, so it
+ * computes the same bits.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -29,6 +29,7 @@ struct made {
     const cvy_value *value;
     int at, last;
     double bytes;
+    double work; /* of its recomputation, in flop */
 };
 
 struct choice {
@@ -54,7 +55,7 @@ static int is_forward(const cvy_node *node)
 /* Whether the node may run again. */
 static int is_pure(const cvy_node *node)
 {
-    return !(node->op->flags & (CVY_OP_COMM | CVY_OP_ASSIGNS | CVY_OP_LOSS | CVY_OP_ONCE));
+    return !(node->op->flags & (CVY_OP_COMM | CVY_OP_ASSIGNS | CVY_OP_LOSS | CVY_OP_ONCE | CVY_OP_STATEFUL));
 }
 
 static double bytes_of(const cvy_value *v)
@@ -65,8 +66,12 @@ static double bytes_of(const cvy_value *v)
 static double work_of(const cvy_node *node)
 {
     const cvy_cost cost = cvy_node_cost(node);
-    return (double)cost.flop +
-           flop_per_byte * (double)(cost.read_elems + cost.write_elems) * (double)cvy_dtype_bytes(node->dst[0]->dtype);
+    double bytes = (double)(cost.read_elems + cost.write_elems) * (double)cvy_dtype_bytes(node->dst[0]->dtype);
+    for (int i = 0; !node->op->cost && i < node->nsrc; i++)
+        bytes += bytes_of(node->src[i]);
+    for (int i = 0; !node->op->cost && i < node->ndst; i++)
+        bytes += node->dst[i] ? bytes_of(node->dst[i]) : 0;
+    return (double)cost.flop + flop_per_byte * bytes;
 }
 
 static void note_made(struct choice *c, const cvy_node *node, int at)
@@ -79,7 +84,7 @@ static void note_made(struct choice *c, const cvy_node *node, int at)
             c->place[v->index] = c->place[node->src[0]->index];
             continue;
         }
-        c->made[c->nmade] = (struct made){v, at, at, bytes_of(v)};
+        c->made[c->nmade] = (struct made){v, at, at, bytes_of(v), 0};
         c->place[v->index] = ++c->nmade;
         c->kept[v->index] = i > 0 || v->is_output || !is_pure(node);
     }
@@ -101,13 +106,29 @@ static void note_read(struct choice *c, const cvy_node *node, int at)
     }
 }
 
+/* The work of a value includes that of its sources which nothing keeps, because backward does not read them: that of a
+ * convolution, if a pooling follows it. */
+static void find_work(struct choice *c)
+{
+    for (int k = 0; k < c->nmade; k++) {
+        const cvy_node *node = c->made[k].value->producer;
+        if (c->kept[c->made[k].value->index])
+            continue;
+        c->made[k].work = work_of(node);
+        for (int i = 0; i < node->nsrc; i++) {
+            const int from = c->place[node->src[i]->index] - 1, v = from < 0 ? -1 : c->made[from].value->index;
+            if (from >= 0 && !c->kept[v] && !c->read_back[v])
+                c->made[k].work += c->made[from].work;
+        }
+    }
+}
+
 /* Whether the value costs more than the price. *between: bytes of those before it that cost neither more nor less. */
 static int is_worth(const struct made *m, const cvy_memory_price *price, double all_between, double *between)
 {
-    const double work = work_of(m->value->producer);
-    if (work > price->high * m->bytes)
+    if (m->work > price->high * m->bytes)
         return 1;
-    if (work <= price->low * m->bytes)
+    if (m->work <= price->low * m->bytes)
         return 0;
     *between += m->bytes;
     return *between > price->share * all_between;
@@ -116,6 +137,7 @@ static int is_worth(const struct made *m, const cvy_memory_price *price, double 
 static void keep_by_price(struct choice *c, const cvy_memory_price *price)
 {
     double bytes[2] = {0}; /* between low and high: of all; of those that were passed */
+    find_work(c);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < c->nmade; k++) {
             const int v = c->made[k].value->index;
@@ -218,12 +240,12 @@ static void keep_at_cuts(struct choice *c, int follows)
 static void choose(struct choice *c, const cvy_memory_price *price, int follows)
 {
     find_values(c);
-    if (c->nplaces == 0)
-        return;
     keep_by_price(c, price);
-    sum_bytes(c);
-    search(c, least_limit(c));
-    keep_at_cuts(c, follows);
+    if (c->nplaces > 0) {
+        sum_bytes(c);
+        search(c, least_limit(c));
+        keep_at_cuts(c, follows);
+    }
     for (int v = 0; v < c->g->nvalue; v++) /* views, and what the forward pass does not make */
         c->kept[v] = c->place[v] ? c->kept[c->made[c->place[v] - 1].value->index] : 1;
 }

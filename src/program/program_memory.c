@@ -17,7 +17,7 @@ struct need {
 
 /* Prices of memory, in flop per byte: nothing costs less than the lowest, and all that can be recomputed costs less
  * than the highest. With so many trials prices are found within 12 %, and shares of values within 1/16. */
-enum { LOWEST_PRICE = 8, HIGHEST_PRICE = 1 << 22, PRICES = 7, SHARES = 4 };
+enum { LOWEST_PRICE = 8, HIGHEST_PRICE = 1 << 22, PRICE_STEP = 16, PRICES = 7, SHARES = 4 };
 
 static const double gib = 1073741824.0;
 
@@ -89,10 +89,17 @@ static cvy_status check_limit(const cvy_program *p)
     return CVY_OK;
 }
 
+/* The need of the rank that needs most. */
+static cvy_status most_needed(const cvy_program *p, int64_t *out)
+{
+    *out = cvy_program_need(p);
+    return p->context->comm->ops->allreduce(p->context->comm, out, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX);
+}
+
 static cvy_status fits(const cvy_program *p, int *out)
 {
-    int64_t need = cvy_program_need(p);
-    CVY_TRY(p->context->comm->ops->allreduce(p->context->comm, &need, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    int64_t need = 0;
+    CVY_TRY(most_needed(p, &need));
     *out = need <= p->opts.memory_limit;
     return CVY_OK;
 }
@@ -107,17 +114,37 @@ static cvy_status try_price(cvy_program *p, plan_fn plan, double low, double hig
     return fits(p, fits_out);
 }
 
+/* Finds the highest price at which the plan fits. A higher one may need more, because recomputed values need scratch
+ * memory, too. If no plan fits, the smallest one stays. */
+static cvy_status find_highest(cvy_program *p, plan_fn plan, double *price_out, int *fits_out)
+{
+    double smallest = HIGHEST_PRICE;
+    int64_t least = INT64_MAX, need = 0;
+    for (double price = HIGHEST_PRICE; price > LOWEST_PRICE; price /= PRICE_STEP) {
+        CVY_TRY(try_price(p, plan, price, price, 1, fits_out));
+        *price_out = price;
+        if (*fits_out)
+            return CVY_OK;
+        CVY_TRY(most_needed(p, &need));
+        if (need < least) {
+            least = need;
+            smallest = price;
+        }
+    }
+    return try_price(p, plan, smallest, smallest, 1, fits_out);
+}
+
 /* Finds the lowest price of memory at which the plan fits, and the smallest share of the values that have it
- * (pass_recompute_choose.h). If it does not even fit at the highest, that plan stays, and check_limit() says what it
- * needs. All ranks make the same decisions, because their plans must be consistent. */
+ * (pass_recompute_choose.h). If none fits, check_limit() says what the smallest needs. All ranks make the same
+ * decisions, because their plans must be consistent. */
 static cvy_status find_price(cvy_program *p, plan_fn plan)
 {
-    double low = LOWEST_PRICE, high = HIGHEST_PRICE, least = 0, share = 1;
+    double low = LOWEST_PRICE, high = 0, least = 0, share = 1;
     int is_enough = 0;
     CVY_TRY(fits(p, &is_enough));
     if (is_enough || !cvy_pass_is_on(p->opts.passes_off, "recompute"))
         return CVY_OK;
-    CVY_TRY(try_price(p, plan, high, high, 1, &is_enough));
+    CVY_TRY(find_highest(p, plan, &high, &is_enough));
     if (!is_enough)
         return CVY_OK;
     for (int i = 0; i < PRICES; i++) {

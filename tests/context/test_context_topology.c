@@ -114,6 +114,26 @@ static void domains(void)
            "node cn00: the threads of a rank may be in 8 NUMA domains, and then wait for memory of another domain: "
            "start 16 "
            "ranks a node with 8 threads each, bound to the domains: mpiexec -ppn 16 -bind-to numa\n");
+    for (int r = 0; r < 3; r++) {
+        add(0, 64, 0, 63, 16); /* hardware threads: 32 cores */
+        place[r].launcher = CVY_LAUNCHER_SLURM;
+    }
+    make_domains(32);
+    make_siblings();
+    expect("node cn00: ranks 0-2, 32 cores (64 hardware threads), 16 threads each, not bound\n",
+           "node cn00: the threads of a rank may be in 2 NUMA domains, and then wait for memory of another domain: "
+           "start 2 "
+           "ranks a node with 16 threads each, bound to the domains: srun --ntasks-per-node=2 --cpus-per-task=32 "
+           "--cpu-bind=ldoms\n");
+    add(0, 8, 0, 7, 8);
+    place[0].launcher = CVY_LAUNCHER_UNKNOWN;
+    make_domains(4);
+    expect(
+        "node cn00: rank 0, 8 cores, 8 threads, not bound\n",
+        "node cn00: the threads of a rank may be in 2 NUMA domains, and then wait for memory of another domain: start "
+        "2 "
+        "ranks a node with 4 threads each, bound to the domains: the launcher's option that binds each rank to a NUMA "
+        "domain\n");
     for (int r = 0; r < 4; r++) /* one thread cannot be in two domains */
         add(0, 4, 0, 3, 1);
     make_domains(2);

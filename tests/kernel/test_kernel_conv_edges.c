@@ -29,6 +29,8 @@ static const struct layer layers[] = {
     {"conv", "1x17x5x9", "kernel: 5, channels: 16, pad: 4, relu: true", "winograd", 1},
     {"conv", "1x16x1x23", "kernel: [1, 7], channels: 16, pad: [0, 6]", "winograd", 1},
     {"conv", "1x16x13x1", "kernel: [3, 1], channels: 16, pad: [2, 0], bias: false", "winograd", 1},
+    /* Several chunks of tiles, whose number is odd, for each of several threads. */
+    {"conv", "5x17x27x26", "kernel: 3, channels: 16, pad: 1", "winograd4", 1},
     /* Under stride 2: odd and even padding, one row of results, source rows that no result reads. */
     {"conv", "1x16x4x5", "kernel: 4, channels: 16, stride: 2", "winograd", 1},
     {"conv", "2x16x5x14", "kernel: 4, channels: 17, stride: 2, pad: 3", "winograd", 1},

@@ -50,6 +50,7 @@ static const struct layer layers[] = {
     {"series 3", "2x48x50", "kernel: 3, channels: 32, pad: 1"},
     {"series 5", "3x16x33", "kernel: 5, channels: 16, pad: 2"},
     {"series 7", "1x16x40", "kernel: 7, channels: 24"},
+    {"chunks, odd tiles", "3x16x28x28", "kernel: 3, channels: 16, pad: 1"},
     {"overfeat conv5", "1x1024x1x5", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
 };
 

@@ -23,6 +23,12 @@ enum { DEPTH = 144, WIDTH = 4096, ROWS = 256 };
 
 static cvy_context *context;
 
+/* How the ranks share the work, and the dtype of activations, of what runs now. */
+static struct {
+    int64_t pipeline, tensor, spatial, shards;
+    cvy_dtype dtype;
+} grid = {.dtype = CVY_DTYPE_F32};
+
 /* Residual blocks with batch norm, a branch that is concatenated, pooling, LRN and other activations. */
 static cvy_model *new_network(void)
 {
@@ -75,13 +81,33 @@ struct result {
     int64_t need, recomputed;
     int64_t flop; /* of what is recomputed */
     double loss[STEPS];
-    float weight[CHANNELS * CHANNELS * 9];
+    uint64_t weights; /* of all variables that this rank has */
 };
+
+/* Fills what this rank has of the inputs. */
+static void fill(const cvy_plan *plan, int rank)
+{
+    for (int k = 0; k < plan->feeds.count; k++) {
+        const cvy_plan_feed *f = &plan->feeds.feed[k];
+        for (int64_t i = 0; i < (int64_t)(f->bytes / sizeof(float)); i++)
+            if (strcmp(f->name, "x") == 0)
+                ((float *)f->data)[i] = (float)((i + rank * 977) * 7919 % 1000) / 500 - 1;
+            else if (strcmp(f->name, "label") == 0)
+                ((int32_t *)f->data)[i] = (int32_t)((i + rank) % 5);
+    }
+}
 
 static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t accumulate, struct result *out)
 {
-    const cvy_program_opts program_opts = {
-        .size = sizeof program_opts, .memory_limit = limit, .passes_off = passes_off, .batch_norm_group = 5};
+    const cvy_program_opts program_opts = {.size = sizeof program_opts,
+                                           .memory_limit = limit,
+                                           .dtype = grid.dtype,
+                                           .passes_off = passes_off,
+                                           .batch_norm_group = 5,
+                                           .pipeline = grid.pipeline,
+                                           .tensor = grid.tensor,
+                                           .spatial = {grid.spatial},
+                                           .shards = grid.shards};
     const cvy_training_opts train = {
         .size = sizeof train, .optimizer_options = "momentum: 0.9", .accumulate = accumulate};
     cvy_model *m = new_network();
@@ -96,18 +122,14 @@ static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t ac
         out->recomputed = p->task[step]->recomputed.nodes;
         out->flop = p->task[step]->recomputed.flop;
         EXPECT_INT(cvy_program_need(p), out->need);
-        float *x = cvy_program_feed(p, step, "x");
-        int32_t *label = cvy_program_feed(p, step, "label");
-        const int64_t rows = cvy_program_rows(p, step), first = cvy_program_first_row(p, step);
-        for (int64_t i = 0; i < rows * 3 * SIDE * SIDE; i++)
-            x[i] = (float)((i + first * 3 * SIDE * SIDE) * 7919 % 1000) / 500 - 1;
-        for (int64_t i = 0; i < rows; i++)
-            label[i] = (int32_t)((i + first) % 5);
+        fill(p->task[step]->plan, grid.tensor ? 0 : cvy_context_rank(context));
         for (int i = 0; i < STEPS; i++) {
             EXPECT_OK(cvy_program_step(p, step, 0.05));
             EXPECT_OK(cvy_program_loss(p, step, "loss", &out->loss[i]));
         }
-        EXPECT_OK(cvy_program_get(p, "conv2.weight", out->weight, CHANNELS * CHANNELS * 9));
+        for (int v = 0; v < p->vars->count; v++)
+            for (size_t i = 0; !p->vars->at[v]->elsewhere && i < p->vars->at[v]->bytes; i++)
+                out->weights = (out->weights ^ ((unsigned char *)p->vars->at[v]->data)[i]) * UINT64_C(0x100000001b3);
     }
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);
@@ -120,24 +142,91 @@ static int64_t largest(int64_t mine)
     return all;
 }
 
-static void same_bits(void)
+/* Trains without a limit and with lower and lower ones, and compares losses and weights. */
+static void compare(int64_t accumulate, int64_t most_percent, int64_t least_percent)
 {
     static struct result free_run, short_run;
-    for (int64_t accumulate = 1; accumulate <= 2; accumulate++) {
-        run(BATCH, 0, NULL, accumulate, &free_run);
-        EXPECT_OK(free_run.status);
-        EXPECT_INT(free_run.recomputed, 0);
-        EXPECT(free_run.loss[STEPS - 1] != free_run.loss[0]);
-        for (int64_t percent = 90, before = 0; percent >= 75; percent -= 5, before = short_run.flop) {
-            const int64_t limit = largest(free_run.need) * percent / 100;
-            run(BATCH, limit, NULL, accumulate, &short_run);
-            EXPECT_OK(short_run.status);
-            EXPECT(short_run.recomputed > 0 && short_run.flop >= before);
-            EXPECT(short_run.need <= limit);
-            EXPECT(memcmp(free_run.loss, short_run.loss, sizeof free_run.loss) == 0);
-            EXPECT(memcmp(free_run.weight, short_run.weight, sizeof free_run.weight) == 0);
-        }
+    run(BATCH, 0, NULL, accumulate, &free_run);
+    EXPECT_OK(free_run.status);
+    EXPECT_INT(free_run.recomputed, 0);
+    EXPECT(free_run.loss[STEPS - 1] != free_run.loss[0]);
+    for (int64_t percent = most_percent, before = 0; percent >= least_percent; percent -= 5, before = short_run.flop) {
+        const int64_t limit = largest(free_run.need) * percent / 100;
+        run(BATCH, limit, NULL, accumulate, &short_run);
+        EXPECT_OK(short_run.status);
+        EXPECT(short_run.recomputed > 0 && short_run.flop >= before);
+        EXPECT(short_run.need <= limit);
+        EXPECT(memcmp(free_run.loss, short_run.loss, sizeof free_run.loss) == 0);
+        EXPECT(free_run.weights == short_run.weights);
     }
+}
+
+static void same_bits(void)
+{
+    compare(1, 90, 75);
+    compare(2, 90, 75);
+}
+
+static void same_bits_in_bf16(void)
+{
+    grid.dtype = CVY_DTYPE_BF16;
+    compare(1, 90, 80);
+    grid.dtype = CVY_DTYPE_F32;
+}
+
+/* A convolution whose result backward does not read, because the pooling or the activation after it needs only its own
+ * result, would run again with what follows it. So other values are recomputed first. */
+static void cheap_first(void)
+{
+    enum { SMALLEST = 2 * 27 * 32 * 32 * 32 * BATCH }; /* flop of a convolution */
+    int64_t flop[2], need = 0;
+    for (int i = 0; i < 2; i++) {
+        const cvy_program_opts opts = {.size = sizeof opts, .memory_limit = need * 95 / 100};
+        cvy_model *m = NULL;
+        cvy_program *p = NULL;
+        int step = 0;
+        EXPECT_OK(cvy_model_create("pooled", &m));
+        EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {3, 32, 32}}));
+        EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+        EXPECT_OK(cvy_model_add(m, "conv", NULL, "channels: 32, kernel: 3, pad: 1", "x"));
+        EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
+        EXPECT_OK(cvy_model_add(m, "max_pool", NULL, "kernel: 2", NULL));
+        for (int k = 0; k < BLOCKS; k++) {
+            EXPECT_OK(cvy_model_add(m, "conv", NULL, "channels: 32, kernel: 3, pad: 1", NULL));
+            EXPECT_OK(cvy_model_add(m, "leaky_relu", NULL, NULL, NULL));
+            EXPECT_OK(cvy_model_add(m, "conv", NULL, "channels: 32, kernel: 3, pad: 1", NULL));
+            EXPECT_OK(cvy_model_add(m, "batch_norm", NULL, NULL, NULL));
+            EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
+        }
+        EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 5", NULL));
+        EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+        EXPECT_OK(cvy_program_create(context, &opts, &p));
+        EXPECT_OK(cvy_program_add_training(p, m, BATCH, NULL, &step));
+        EXPECT_OK(cvy_program_prepare(p));
+        need = largest(cvy_program_need(p));
+        flop[i] = p->task[step]->recomputed.flop;
+        cvy_program_destroy(&p);
+        cvy_model_destroy(&m);
+    }
+    EXPECT(flop[0] == 0 && flop[1] > 0 && flop[1] < SMALLEST / cvy_context_nranks(context));
+}
+
+/* A stage recomputes what its own layers made, and keeps the activations of several micro-batches. Ranks along the
+ * other axes recompute their parts. */
+static void same_bits_on_grids(void)
+{
+    grid.pipeline = 2;
+    compare(4, 90, 80);
+    grid.pipeline = 0;
+    grid.tensor = 2;
+    compare(1, 95, 95);
+    grid.tensor = 0;
+    grid.spatial = 2;
+    compare(1, 95, 95);
+    grid.spatial = 0;
+    grid.shards = 4;
+    compare(1, 95, 95);
+    grid.shards = 0;
 }
 
 /* The bytes that a chain needs in each plan, without values; limit 0: none. */
@@ -207,6 +296,10 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &context));
     TEST(same_bits);
+    TEST(same_bits_in_bf16);
+    TEST(cheap_first);
+    if (cvy_context_nranks(context) == 2)
+        TEST(same_bits_on_grids);
     TEST(deep_chain);
     TEST(no_limit_reached);
     TEST(what_would_fit);

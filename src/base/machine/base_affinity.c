@@ -8,6 +8,7 @@
 #if defined(__linux__)
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 enum { DOMAINS_MAX = 1024 }; /* some systems leave out numbers */
@@ -22,31 +23,32 @@ int cvy_affinity_set(const cpu_set_t *set)
     return sched_setaffinity(0, sizeof *set, set) == 0;
 }
 
-/* Reads a list such as "0-23,48-71". Returns how many numbers it has, at most; *meets_out: whether one is in the set.
- */
-static int64_t read_list(FILE *list, const cpu_set_t *set, int *meets_out)
+/* Reads a list such as "0-23,48-71". Returns how many numbers it has; *meets_out: whether one is in the set. */
+static int64_t read_list(const char *list, const cpu_set_t *set, int *meets_out)
 {
     int64_t count = 0;
     *meets_out = 0;
-    for (int first, last, n; (n = fscanf(list, "%d-%d", &first, &last)) > 0;) {
-        last = n > 1 ? last : first;
-        for (int i = first; i <= last && i >= 0 && i < CPU_SETSIZE; i++, count++)
-            *meets_out |= CPU_ISSET(i, set) != 0;
-        if (fgetc(list) != ',')
-            break;
+    for (char *end = NULL;; list = end + 1) {
+        const long first = strtol(list, &end, 10);
+        if (end == list || first < 0)
+            return count;
+        const long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        for (long i = first; i <= last && i < CPU_SETSIZE; i++, count++)
+            *meets_out |= CPU_ISSET((int)i, set) != 0;
+        if (*end != ',')
+            return count;
     }
-    return count;
 }
 
 uint64_t cvy_affinity_domains(const char *root, const cpu_set_t *set)
 {
     uint64_t domains = 0;
     for (int i = 0, k = 0; i < DOMAINS_MAX && k < 64; i++) {
-        char path[1024];
+        char path[1024], text[4096];
         int meets = 0;
         snprintf(path, sizeof path, "%s/sys/devices/system/node/node%d/cpulist", root, i);
         FILE *list = fopen(path, "r");
-        if (list && read_list(list, set, &meets) > 0)
+        if (list && fgets(text, sizeof text, list) && read_list(text, set, &meets) > 0)
             domains |= (uint64_t)meets << k++;
         if (list)
             fclose(list);

@@ -110,9 +110,9 @@ static cvy_status check_destination(const struct trial *t, int i, const void *da
     const double summands = (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4) +
                             (strstr(t->kernel->name, "winograd") ? 64 : 0);
     /* A bf16 result is rounded once more, or twice if a kernel keeps a part of it in f32 and the reference kernel does
-     * not. The transforms of Winograd amplify the rounding of
-     * their results, if products are in bf16. */
-    const double rounding = strstr(t->kernel->name, "_bf16") ? 16.0 / 256 : v->dtype == CVY_DTYPE_BF16 ? 2.0 / 256 : 0;
+     * not. Winograd's transforms amplify the rounding before products in bf16. */
+    const int amplified = strstr(t->kernel->name, "winograd") && strstr(t->kernel->name, "_bf16");
+    const double rounding = (amplified ? 16.0 : v->dtype == CVY_DTYPE_BF16 ? 2.0 : 0) / 256;
     const double tolerance = cvy_dtype_is_real(v->dtype) ? (eps * (summands + 2) + rounding) * scale : 0;
     int64_t place[CVY_NDIM_MAX] = {0};
     for (int64_t k = 0; k < expected->elems; k++, next_place(&v->shape, place)) {

@@ -2,11 +2,12 @@
  * native_winograd.c: convolution, deconvolution and their gradients by Winograd's minimal filtering.
  *
  * These kernels run most of the convolutions of most networks. Activations are blocked by channels, with blocks of one
- * CPU vector, in f32 or bf16 (all arithmetic is in f32). Weights have the layout of the variable; each call transforms
- * them again, because they change with every step. Forward and the gradient of the source compute tiles in chunks that
- * stay in a core's cache from the source to the destination. The gradient of the weights computes chunks that all
- * threads share. native_winograd.h has the mathematics and the references; native_winograd_plan.c says which layers are
- * taken, and how the work is cut.
+ * CPU vector, in f32 or bf16. Transforms and
+ * sums are in f32, and products in f32 or of pairs of bf16. Weights have the layout of the variable; each call
+ * transforms them again, because they change with every step. Forward and the gradient of the source compute tiles in
+ * chunks that stay in a core's cache from the source to the destination. So does the gradient of the weights, unless
+ * the transformed weights are large; then all threads share each chunk. native_winograd.h has the mathematics and the
+ * references; native_winograd_plan.c says which layers are taken, and how the work is cut.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -240,7 +241,7 @@ static void chunks_of_thread(int64_t begin, int64_t end, void *arg)
     }
 }
 
-/* ---- the gradient of the weights: chunks of tiles that all threads share ---- */
+/* ---- the gradient of the weights: chunks of tiles, which a thread computes alone or all threads share ---- */
 
 static int64_t pieces(const cvy_winograd *s)
 {
@@ -300,12 +301,11 @@ static void transform_piece(int64_t begin, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
     const int64_t npieces = pieces(s), in = s->in.blocks;
-    float *sums = s->rest + s->v_floats + s->m_floats;
     for (int64_t item = begin; item < end; item++) {
         const int64_t block = item / npieces, piece = item % npieces,
                       last = CVY_MIN(s->chunk_tiles, (piece + 1) * CVY_WINOGRAD_PIECE),
                       step = cvy_winograd_chunk_step(s, block < in ? &s->in : &s->out);
-        float *sum = block < in ? NULL : sums + (piece * s->out.blocks + block - in) * s->lanes;
+        float *sum = block < in ? NULL : s->sums + (piece * s->out.blocks + block - in) * s->lanes;
         for (int64_t i = piece * CVY_WINOGRAD_PIECE; i < last; i += s->isa->per_word)
             transform_word(s, i, block, sum, tile_at(s, i, block), step);
     }
@@ -324,9 +324,53 @@ static void sum_chunk(int64_t begin, int64_t end, void *arg)
                     *b = d + point * cvy_winograd_chunk_step(s, &s->out) + panel * 2 * lanes * words;
         float *u = u_at(s, 2 * panel, 0) + point * cvy_winograd_u_step(s);
         for (int64_t c = 0; c < s->in.blocks * lanes; c += sum_rows)
-            s->isa->sum[blocks - 1](k, a + c / lanes * words * lanes + c % lanes, b, s->chunk_first > 0,
-                                    u + c * blocks * lanes);
+            s->isa->sum[blocks - 1](k, a + c / lanes * words * lanes + c % lanes, b, s->adds, u + c * blocks * lanes);
     }
+}
+
+static int64_t items_in(const cvy_winograd *s)
+{
+    return (s->in.blocks + s->out.blocks) * pieces(s);
+}
+
+/* Work item: the chunks of one thread, which has u, v, d and sums of its own. */
+static void sum_chunks_of_thread(int64_t begin, int64_t end, void *arg)
+{
+    const cvy_winograd *s = arg;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t first = s->nchunk * t / s->copies, last = s->nchunk * (t + 1) / s->copies;
+        cvy_winograd mine = *s;
+        mine.u += t * s->u_floats;
+        mine.rest += t * (s->v_floats + s->m_floats);
+        mine.sums += t * s->bias_floats;
+        if (first == last)
+            memset(mine.u, 0, (size_t)s->u_floats * sizeof *mine.u);
+        for (int64_t c = first; c < last; c++) {
+            mine.chunk_first = c * s->chunk;
+            mine.chunk_tiles = CVY_MIN(s->chunk, s->tiles - mine.chunk_first);
+            mine.adds = c > first;
+            transform_piece(0, items_in(&mine), &mine);
+            sum_chunk(0, s->points * s->panels, &mine);
+        }
+    }
+}
+
+/* Adds the u of all copies for channel c of in and a block of out. Returns one point after the other, `step` apart. */
+static const float *add_copies(const cvy_winograd *s, int64_t c, int64_t block, float *local, int64_t *step)
+{
+    const float *u = u_at(s, block, c);
+    *step = cvy_winograd_u_step(s);
+    if (s->copies == 1)
+        return u;
+    for (int64_t point = 0; point < s->points; point++)
+        for (int64_t l = 0; l < s->lanes; l++) {
+            float sum = 0;
+            for (int t = 0; t < s->copies; t++)
+                sum += u[t * s->u_floats + point * *step + l];
+            local[point * s->lanes + l] = sum;
+        }
+    *step = s->lanes;
+    return local;
 }
 
 /* Work item: one channel of in, for the panels that u holds. */
@@ -335,25 +379,27 @@ static void transform_dweight(int64_t first, int64_t end, void *arg)
     const cvy_winograd *s = arg;
     const int64_t lanes = s->lanes, taps = s->tile->r[0] * s->tile->r[1],
                   last = CVY_MIN(2 * s->panel_end, s->out.blocks);
-    float local[LOCAL];
+    float local[LOCAL], dw[LOCAL];
     for (int64_t c = first; c < end; c++)
         for (int64_t block = 2 * s->panel_first; block < last; block++) {
             const int64_t *out_at = s->out_at + block * lanes, *tap_at = taps_of(s, c, block);
-            s->tile->dweight(u_at(s, block, c), s->n[1] * cvy_winograd_u_step(s), cvy_winograd_u_step(s), local, lanes);
+            int64_t step = 0;
+            const float *u = add_copies(s, c, block, local, &step);
+            s->tile->dweight(u, s->n[1] * step, step, dw, lanes);
             for (int64_t t = 0; t < taps; t++)
                 for (int64_t l = 0; l < lanes; l++)
                     if (s->in_at[c] >= 0 && out_at[l] >= 0 && tap_at[t] >= 0)
-                        s->dweight[s->in_at[c] + out_at[l] + tap_at[t]] = local[t * lanes + l];
+                        s->dweight[s->in_at[c] + out_at[l] + tap_at[t]] = dw[t * lanes + l];
         }
 }
 
-static void add_sums(const cvy_winograd *s, const float *sums)
+static void add_sums(const cvy_winograd *s)
 {
     const int64_t padded = s->out.blocks * s->lanes;
     for (int64_t k = 0; k < s->out.channels; k++) {
         double total = 0;
-        for (int64_t at = k; at < s->bias_floats; at += padded)
-            total += sums[at];
+        for (int64_t at = k; at < s->copies * s->bias_floats; at += padded)
+            total += s->sums[at];
         s->dbias[k] = (float)total;
     }
 }
@@ -377,6 +423,21 @@ static cvy_status tiles_run(void *state, void *const *src, void *const *dst, voi
     return CVY_OK;
 }
 
+static void share_chunks(cvy_winograd *s)
+{
+    for (s->chunk_first = 0; s->chunk_first < s->tiles; s->chunk_first += s->chunk) {
+        s->chunk_tiles = CVY_MIN(s->chunk, s->tiles - s->chunk_first);
+        s->adds = s->chunk_first > 0;
+        cvy_parallel_for(s->threads, items_in(s), 1, transform_piece, s);
+        for (s->panel_first = 0; s->panel_first < s->panels; s->panel_first += s->u_panels) {
+            s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
+            cvy_parallel_for(s->threads, s->points * (s->panel_end - s->panel_first), 1, sum_chunk, s);
+            if (s->chunk_first + s->chunk >= s->tiles)
+                cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_dweight, s);
+        }
+    }
+}
+
 static cvy_status grad_weight_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_winograd *s = state;
@@ -385,23 +446,21 @@ static cvy_status grad_weight_run(void *state, void *const *src, void *const *ds
     s->dweight = dst[0];
     s->dbias = s->has_bias ? dst[1] : NULL;
     s->u = scratch;
-    s->rest = s->u + s->u_floats;
-    float *sums = s->rest + s->v_floats + s->m_floats;
-    memset(sums, 0, (size_t)s->bias_floats * sizeof *sums);
+    s->rest = s->u + s->copies * s->u_floats;
+    s->sums = s->rest + s->copies * (s->v_floats + s->m_floats);
+    s->panel_first = 0;
+    s->panel_end = s->u_panels;
+    memset(s->sums, 0, (size_t)(s->copies * s->bias_floats) * sizeof *s->sums);
     if (s->weight_padded)
         memset(s->dweight, 0, (size_t)s->weight_floats * sizeof *s->dweight);
-    for (s->chunk_first = 0; s->chunk_first < s->tiles; s->chunk_first += s->chunk) {
-        s->chunk_tiles = CVY_MIN(s->chunk, s->tiles - s->chunk_first);
-        cvy_parallel_for(s->threads, (s->in.blocks + s->out.blocks) * pieces(s), 1, transform_piece, s);
-        for (s->panel_first = 0; s->panel_first < s->panels; s->panel_first += s->u_panels) {
-            s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
-            cvy_parallel_for(s->threads, s->points * (s->panel_end - s->panel_first), 1, sum_chunk, s);
-            if (s->chunk_first + s->chunk >= s->tiles)
-                cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_dweight, s);
-        }
+    if (s->copies > 1) {
+        cvy_parallel_for(s->threads, s->copies, 1, sum_chunks_of_thread, s);
+        cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_dweight, s);
+    } else {
+        share_chunks(s);
     }
     if (s->dbias)
-        add_sums(s, sums);
+        add_sums(s);
     return CVY_OK;
 }
 

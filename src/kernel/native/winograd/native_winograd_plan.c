@@ -16,6 +16,9 @@ enum {
     WEIGHT_FLOATS = 1 << 22, /* larger transformed weights get larger chunks, so that they are read less often */
     HELD_FLOATS = 1 << 25,   /* of transformed weights at a time; with more, source tiles are transformed again */
     SUM_TILES = 64,          /* tiles in a chunk of CVY_LAYER_GRAD_WEIGHT; twice as many if the weights are large */
+    COPY_FLOATS = 1 << 20,   /* at most, of the transformed weights of one thread, which stay near its core */
+    COPIES_FLOATS = 1 << 24, /* at most, of those of all threads */
+    COPY_TILES = 64,         /* about, in the chunks of such a thread */
     SUM_POINTS = 64 * 36     /* at least, in such a chunk: it has more tiles if these have few points */
 };
 
@@ -157,15 +160,37 @@ static void hold_panels(cvy_winograd *s, int64_t floats)
 /* If the transformed weights are large compared with all transformed tiles, the tiles are transformed once, and the
  * sums of a few panels at a time are finished. Otherwise tiles are computed in chunks, and each chunk adds to the sums
  * of all panels. */
-static void measure_grad_weight(cvy_winograd *s, int64_t tile_floats)
+static void measure_shared(cvy_winograd *s, int64_t tile_floats)
 {
     const int large = s->u_floats > WEIGHT_FLOATS, whole = large && 2 * s->tiles * tile_floats <= 3 * s->u_floats;
     const int64_t some = CVY_MAX(SUM_TILES, SUM_POINTS / s->points);
     s->chunk = CVY_MIN(s->tiles, whole ? s->tiles : large ? 2 * some : some);
     s->chunk += s->chunk % s->isa->per_word;
-    s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
     if (whole)
         hold_panels(s, WEIGHT_FLOATS);
+}
+
+/* Each thread computes some chunks from start to end, and the sums of all threads are added last. */
+static void measure_copies(cvy_winograd *s)
+{
+    const int64_t most = CVY_MAX(COPY_TILES, SUM_POINTS / s->points) * s->threads,
+                  chunks = (s->tiles + most - 1) / most * s->threads;
+    s->copies = s->threads;
+    s->chunk = (s->tiles + chunks - 1) / chunks;
+    s->chunk += s->chunk % s->isa->per_word;
+}
+
+/* Threads that share chunks read what others have transformed. That is slow between cores without a common cache, so
+ * each thread has its own, unless the transformed weights are large, or sums must not depend on the threads. */
+static void measure_grad_weight(cvy_winograd *s, int64_t tile_floats, int deterministic)
+{
+    s->copies = 1;
+    if (!deterministic && s->threads > 1 && s->u_floats <= COPY_FLOATS && s->threads * s->u_floats <= COPIES_FLOATS &&
+        2 * s->tiles >= s->threads * COPY_TILES)
+        measure_copies(s);
+    else
+        measure_shared(s, tile_floats);
+    s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
     s->v_floats = s->points * cvy_winograd_chunk_step(s, &s->in);
     s->m_floats = s->points * cvy_winograd_chunk_step(s, &s->out);
     s->bias_floats = (s->chunk + CVY_WINOGRAD_PIECE - 1) / CVY_WINOGRAD_PIECE * s->out.blocks * s->lanes;
@@ -203,7 +228,7 @@ static int64_t busiest(const cvy_winograd *s)
     return most;
 }
 
-static void measure(cvy_winograd *s)
+static void measure(cvy_winograd *s, int deterministic)
 {
     const int *m = s->tile->m;
     s->points = s->n[0] * s->n[1];
@@ -219,7 +244,7 @@ static void measure(cvy_winograd *s)
                   out_floats = s->points * s->out.blocks * s->lanes;
     s->rows = s->isa->rows_most;
     if (s->pass == CVY_LAYER_GRAD_WEIGHT) {
-        measure_grad_weight(s, tile_floats + out_floats / s->isa->per_word);
+        measure_grad_weight(s, tile_floats + out_floats / s->isa->per_word, deterministic);
         return;
     }
     /* Choose the number of rows that leaves the least work to the busiest thread; if there are several, the largest. */
@@ -237,7 +262,7 @@ static cvy_status fill_winograd(const cvy_kernel_ask *ask, int m, int pairs, cvy
 {
     CVY_TRY(geometry(ask, m, pairs, s));
     s->threads = CVY_MAX(1, ask->threads);
-    measure(s);
+    measure(s, ask->deterministic);
     return CVY_OK;
 }
 
@@ -265,8 +290,10 @@ cvy_status cvy_winograd_offer(cvy_kernel_ask *ask, int m, int pairs)
         ask->src[2] = cvy_layout_plain();
     if (s.pass == CVY_LAYER_GRAD_WEIGHT && s.has_bias)
         ask->dst[1] = cvy_layout_plain();
-    const int64_t each = s.pass == CVY_LAYER_GRAD_WEIGHT ? 1 : s.threads;
-    ask->scratch_bytes = (size_t)(s.u_floats + each * (s.v_floats + s.m_floats) + s.bias_floats) * sizeof(float);
+    const int64_t all = s.pass == CVY_LAYER_GRAD_WEIGHT
+                            ? s.copies * (s.u_floats + s.v_floats + s.m_floats + s.bias_floats)
+                            : s.u_floats + s.threads * (s.v_floats + s.m_floats);
+    ask->scratch_bytes = (size_t)all * sizeof(float);
     return CVY_OK;
 }
 

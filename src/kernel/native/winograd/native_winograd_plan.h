@@ -44,20 +44,24 @@ typedef struct cvy_winograd {
     int64_t chunk, nchunk; /* tiles in a chunk, of CVY_LAYER_GRAD_WEIGHT whole words of them; chunks */
     int64_t panels;        /* pairs of blocks of out; the last may be one block */
     int64_t strips, group; /* strips of tiles and panels of channels between two transforms of the destination */
-    int64_t u_panels;      /* panels that u has room for; a call handles so many at a time */
+    int copies; /* CVY_LAYER_GRAD_WEIGHT: so many threads have a u, a v and chunks of their own; 1: they share all */
+    int64_t u_panels; /* panels that u has room for; a call handles so many at a time */
     /* The offset of a weight is the sum of the three; -1: padding of a block, or a tap that the filter does not have.
      * in_at: [in.blocks * lanes], out_at: [out.blocks * lanes], tap_at: [parts, taps]; one allocation, at in_at. */
     int64_t *in_at, *out_at, *tap_at;
     int64_t weight_floats; /* size of the variable, with padding */
     int weight_padded;     /* the variable's layout has padding */
-    /* Scratch memory, in words. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, ddst sums. */
+    /* Scratch memory, in words. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u of all copies, v and
+     * d of all, ddst sums of all. */
     int64_t u_floats, v_floats, m_floats, bias_floats;
     /* Of the running call. */
     const void *in_data;
     void *out_data; /* CVY_LAYER_GRAD_WEIGHT: ddst, which is only read */
     const float *weight, *bias;
     float *dweight, *dbias, *u, *rest;
-    int64_t chunk_first, chunk_tiles; /* CVY_LAYER_GRAD_WEIGHT: the chunk that all threads work on */
+    int64_t chunk_first, chunk_tiles; /* CVY_LAYER_GRAD_WEIGHT: the chunk that is computed now */
+    int adds;                         /* CVY_LAYER_GRAD_WEIGHT: u has sums of earlier chunks */
+    float *sums;                      /* CVY_LAYER_GRAD_WEIGHT: sums of ddst */
     int64_t panel_first, panel_end;   /* the panels that u holds now */
 } cvy_winograd;
 
