@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks: the context that everything else is made from."""
+import ctypes as c
+import weakref
+
+from . import _mpi
+from ._library import ContextOptions, library
+
+_world = None
+
+
+class Context:
+    """A group of ranks with its threads.
+
+    comm: None for this process alone, or an mpi4py communicator. `world()` gives that of all ranks. Collective over the
+    communicator. The ranks' memory is freed when the object is no longer used, or by close().
+    """
+
+    def __init__(self, comm=None, threads=0):
+        options = ContextOptions(size=c.sizeof(ContextOptions), threads=threads, log_level=1)
+        self.handle = c.c_void_p()
+        if comm is None:
+            library.cvy_context_create(c.byref(options), c.byref(self.handle))
+        else:
+            _mpi.context_create(comm if isinstance(comm, _mpi.Communicator) else _mpi.of_mpi4py(comm), options, self.handle)
+        self.close = weakref.finalize(self, library.cvy_context_destroy, c.byref(self.handle))
+
+    @property
+    def rank(self):
+        """This rank's number, from 0."""
+        return library.cvy_context_rank(self.handle)
+
+    @property
+    def nranks(self):
+        return library.cvy_context_nranks(self.handle)
+
+    @property
+    def threads(self):
+        """Compute threads of this rank."""
+        return library.cvy_context_threads(self.handle)
+
+    def broadcast(self, address, nbytes, root=0):
+        """Sends memory of rank `root` to all ranks. Collective."""
+        library.cvy_context_broadcast(self.handle, address, nbytes, root)
+
+
+def world():
+    """The context of all ranks that mpiexec or srun started; of one rank without a launcher. Collective when it is called
+    first; later calls return the same object."""
+    global _world
+    if _world is None:
+        _world = Context(_mpi.world())
+    return _world

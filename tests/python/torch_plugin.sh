@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# torch_plugin.sh: convoy.torch trains a PyTorch module on one and two ranks: weights equal those of PyTorch's
+# DistributedDataParallel and of one process, with several backward passes, clipped gradients and unused parameters; bf16
+# between nodes; and wrong parameters are named.
+#
+# CONVOY_TEST_PYTORCH names an interpreter with torch. Without it the test is skipped.
+. "$CONVOY_SOURCE/tests/shell.inc"
+[ -n "${CONVOY_TEST_PYTORCH-}" ] || { echo "it needs PyTorch: CONVOY_TEST_PYTORCH names an interpreter that has it"; exit 77; }
+"$CONVOY_TEST_PYTORCH" -c 'import torch' 2>why || { echo "$CONVOY_TEST_PYTORCH lacks a package: $(tail -1 why)"; exit 77; }
+export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/python" PYTHONDONTWRITEBYTECODE=1
+for n in 1 2; do
+    # shellcheck disable=SC2086
+    $MPIEXEC_N $n "$CONVOY_TEST_PYTORCH" "$CONVOY_SOURCE/tests/python/torch_plugin.py" "$PWD/rendezvous-$n" >log 2>&1 || fail "$n ranks: $(tail -5 log)"
+    [ "$(grep -c '^all right$' log)" = "$n" ] || fail "$n ranks: not every rank came to the end: $(cat log)"
+done
