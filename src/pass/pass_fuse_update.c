@@ -3,8 +3,8 @@
  * each part of it is used at once (optim_sgd_fc.c).
  *
  * That needs a gradient that nothing else reads, such as a sum over ranks, clipping or an L1 norm. src and ddst then
- * live until the update, so they must be much smaller than the weight. In bf16 a batch must be small, because the fused
- * kernel multiplies in f32: with more samples the products take longer than the memory.
+ * live until the update, so they must be much smaller than the weight. In bf16 a batch must be small: with more samples
+ * the products of the fused kernel, in vectors, take longer than the memory.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,7 +14,7 @@
 #include "pass/pass_readers.h"
 
 /* Elements of a weight; its size over that of src and ddst; most rows of src in bf16. */
-enum { LARGE = 1 << 18, TIMES = 4, BF16_ROWS = 32 };
+enum { LARGE = 1 << 18, TIMES = 4, BF16_ROWS = 64 };
 
 /* The node that makes the gradient which this update alone reads, if both can be fused; else NULL. */
 static cvy_node *fusible(const cvy_readers *r, const cvy_node *update)

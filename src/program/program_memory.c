@@ -60,9 +60,9 @@ static double largest_scratch(const cvy_plan *plan)
 /* Writes advice for a rank that has only `room` bytes. */
 static void advise(const cvy_program *p, struct need n, double room, char *text, size_t text_room)
 {
-    /* Scratch memory is the same for a smaller batch, or smaller. Padding shrinks less than the batch, so the estimate
-     * leaves a margin. */
-    const double scratch = CVY_MIN(largest_scratch(largest_step(p)->plan), n.by_batch / 2);
+    /* Scratch memory is the same for a smaller batch, unless it is large: then it shrinks, too. Padding shrinks less
+     * than the batch, so the estimate leaves a margin. */
+    const double scratch = CVY_MIN(largest_scratch(largest_step(p)->plan), CVY_MIN(n.by_batch, room - n.fixed) / 4);
     const int64_t fits =
         (int64_t)((double)largest_step(p)->batch * (room - n.fixed - scratch) / (n.by_batch - scratch) * 0.95);
     if (p->update.shape.shards) {
