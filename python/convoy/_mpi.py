@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The MPI library that libconvoy is linked with: it is initialised here, if nobody has done so, and its communicators
 are passed on."""
-import atexit
 import ctypes as c
+import weakref
 
 from ._library import Error, library
 
-_SINGLE_TO_MULTIPLE = 3  # MPI_THREAD_MULTIPLE in MPICH and Open MPI
+_THREAD_MULTIPLE = 3  # in MPICH and Open MPI
 _MPICH_WORLD = 0x44000000
 
 
@@ -44,9 +44,10 @@ def world():
     if not _flag("MPI_Initialized"):
         library.cvy_mpi_prepare()
         got = c.c_int(0)
-        if library.MPI_Init_thread(None, None, _SINGLE_TO_MULTIPLE, c.byref(got)) != 0:
+        if library.MPI_Init_thread(None, None, _THREAD_MULTIPLE, c.byref(got)) != 0:
             raise Error(-7, "MPI_Init_thread fails")
-        atexit.register(_finalize)
+        # At the end of Python, finalizers run in the opposite order of their creation: contexts are destroyed before this.
+        weakref.finalize(library, _finalize)
     if _is_open_mpi():
         return Communicator(c.addressof(c.c_char.in_dll(library, "ompi_mpi_comm_world")))
     return Communicator(_MPICH_WORLD)

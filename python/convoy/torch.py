@@ -81,6 +81,7 @@ class DistributedOptimizer:
         # Backward makes gradients about in the opposite order of the parameters.
         self._gradients = [_Gradient(i, name, p) for i, (name, p) in enumerate(reversed(named))]
         self._of = {g.parameter: g for g in self._gradients}
+        self._is_synchronized = False
         self._passes = dict.fromkeys(self._of, 0)
         options = ReducerOptions(size=c.sizeof(ReducerOptions), average=1, wire=_WIRES[wire], progress=progress.encode(), bucket_bytes=bucket_bytes)
         self._reducer = c.c_void_p()
@@ -121,8 +122,6 @@ class DistributedOptimizer:
             g.started = False
             self._passes[g.parameter] = 0
         self._is_synchronized = True
-
-    _is_synchronized = False
 
     def step(self, closure=None):
         if closure is not None:

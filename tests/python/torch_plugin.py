@@ -33,7 +33,7 @@ def sgd(net):
     return torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 
 
-def train(net, optimizer, nranks, rank, backwards=1, clip=None, dtype=torch.float32, average=1):
+def train(net, optimizer, nranks, rank, backwards=1, clip=None, dtype=torch.float32):
     """Trains on this rank's part of the batches. Each step has `backwards` parts of a batch."""
     generator = torch.Generator().manual_seed(7)
     for _ in range(STEPS):
@@ -80,8 +80,6 @@ def check(text, tolerance, dtype=torch.float32, **options):
 
 
 net = check("defaults", 1e-6)
-peer = Net()
-cvy.broadcast(peer)
 torch.manual_seed(1)
 peer = Net()
 peer = nn.parallel.DistributedDataParallel(peer, find_unused_parameters=True)

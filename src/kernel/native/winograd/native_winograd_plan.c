@@ -16,10 +16,10 @@ enum {
     WEIGHT_FLOATS = 1 << 22, /* larger transformed weights get larger chunks, so that they are read less often */
     HELD_FLOATS = 1 << 25,   /* of transformed weights at a time; with more, source tiles are transformed again */
     SUM_TILES = 64,          /* tiles in a chunk of CVY_LAYER_GRAD_WEIGHT; twice as many if the weights are large */
+    SUM_POINTS = 64 * 36,    /* at least, in such a chunk: it has more tiles if these have few points */
     COPY_FLOATS = 1 << 20,   /* at most, of the transformed weights of one thread, which stay near its core */
     COPIES_FLOATS = 1 << 24, /* at most, of those of all threads */
-    COPY_TILES = 64,         /* about, in the chunks of such a thread */
-    SUM_POINTS = 64 * 36     /* at least, in such a chunk: it has more tiles if these have few points */
+    COPY_TILES = 64          /* about, in the chunks of such a thread */
 };
 
 /* ---- geometry ---- */
