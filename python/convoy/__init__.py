@@ -7,8 +7,9 @@
 
 convoy.torch distributes a PyTorch program over the ranks.
 """
+from . import _library
 from ._context import Context, world
-from ._library import Error, library as _library
+from ._library import Error
 
-__version__ = _library.cvy_version().decode()
+__version__ = _library.library.cvy_version().decode()
 __all__ = ["Context", "Error", "world", "__version__"]

@@ -46,7 +46,7 @@ def world():
         got = c.c_int(0)
         if library.MPI_Init_thread(None, None, _THREAD_MULTIPLE, c.byref(got)) != 0:
             raise Error(-7, "MPI_Init_thread fails")
-        # At the end of Python, finalizers run in the opposite order of their creation: contexts are destroyed before this.
+        # At the end of Python, finalizers run in the opposite order of their creation: contexts of several ranks are destroyed first.
         weakref.finalize(library, _finalize)
     if _is_open_mpi():
         return Communicator(c.addressof(c.c_char.in_dll(library, "ompi_mpi_comm_world")))
