@@ -19,6 +19,19 @@ function(convoy_instructions variable target statements)
     endif()
 endfunction()
 
+# Vectors of SVE whose width is known to the compiler (gcc 10): the loops are the same as for other vectors.
+function(convoy_sve variable)
+    set(CMAKE_REQUIRED_FLAGS "-march=armv8.2-a+sve -msve-vector-bits=256")
+    check_c_source_compiles("
+        #if !defined(__linux__) || !defined(__GNUC__) || __ARM_FEATURE_SVE_BITS != 256
+        #error these are instructions of aarch64
+        #endif
+        typedef float vec __attribute__((vector_size(32)));
+        void compute(vec *x) { *x += *x; }
+        int main(void) { return 0; }" ${variable})
+endfunction()
+convoy_sve(CVY_HAVE_SVE)
+
 # gcc 10 and clang 9 know the first, gcc 11 and clang 11 the second. With an older assembler both are left out.
 convoy_instructions(CVY_HAVE_AVX512_BF16 "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"
     "_mm256_storeu_si256((void *)x, (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x)));")

@@ -3,10 +3,11 @@
 # test.sh [--all|--soak] [--seed N]: installs what is missing, builds and runs the tests; the last line counts them.
 #
 # Without arguments it tests the release build with the system's MPI. --all, which continuous integration runs, treats
-# warnings as errors and adds more rows: MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build; a
-# real Slurm is started for the release row. A test says in a line "rows: ..." which rows run it (tests/CMakeLists.txt);
-# the release row runs all tests. A row that does not build counts as one failed test. A row that cannot be built here
-# (an MPI or a library is missing) counts as one skipped test, with the reason. Exit code 0: nothing failed.
+# warnings as errors and adds more rows: MPICH, clang, the sanitizers, oneDNN 3, short fuzzing, aarch64 and the minimal
+# build; a real Slurm is started for the release row. A test says in a line "rows: ..." which rows run it
+# (tests/CMakeLists.txt); the release row runs all tests. A row that does not build counts as one failed test. A row that
+# cannot be built here (an MPI or a library is missing) counts as one skipped test, with the reason. Exit code 0: nothing
+# failed.
 #
 # Tests by injected faults try a sample of the faults, which a seed chooses. The seed is printed, and --seed N repeats a
 # sample; --all tries more of them. --soak takes hours and is started by hand: it runs the fault tests alone, with all
@@ -162,6 +163,18 @@ newer_mpi_rows() {
     label= targets=
 }
 
+# Loops for vectors of aarch64 in the emulator of qemu.
+aarch64_row() {
+    if options=$(sh scripts/cross.sh --options 2>"$logs/aarch64.setup"); then
+        targets=row_aarch64
+        # shellcheck disable=SC2086
+        row aarch64 --preset release $strict $options
+        targets=
+    else
+        skip_row aarch64 "$(tail -n 1 "$logs/aarch64.setup")"
+    fi
+}
+
 if [ -z "$all" ]; then
     row release --preset release
 elif [ "$all" = --soak ]; then
@@ -196,6 +209,7 @@ else
     else
         skip_row fuzz "there is no clang with libFuzzer"
     fi
+    aarch64_row
     row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal # tests that need no optional library
 fi
 rm -rf $done_builds

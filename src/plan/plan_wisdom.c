@@ -30,13 +30,15 @@ enum { FILE_BYTES_MAX = 16 << 20, LOCK_TRIES = 300, LOCK_WAIT_MS = 10 };
 
 /* ---- the machine and build for which times are valid ---- */
 
-/* A hash of the names of all kernels: if a kernel was added or removed, old times are doubtful. */
+/* A hash of the names of all kernels and of their sources: if a kernel was added, removed or changed, old times are
+ * doubtful. */
 static uint64_t kernel_set(void)
 {
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     cvy_hasher h;
     cvy_hash_begin(&h);
+    cvy_hash_add(&h, &cvy_kernel_sum, sizeof cvy_kernel_sum);
     for (int i = 0; i < count; i++)
         cvy_hash_add(&h, table[i]->name, strlen(table[i]->name) + 1);
     return cvy_hash_end(&h);

@@ -13,6 +13,9 @@
 #include "base/base_index.h"
 #include "plan/plan.h"
 
+/* The checksum of the sources of all kernels, which the build makes (tools/sum_kernels.sh). */
+extern const unsigned cvy_kernel_sum;
+
 struct cvy_wisdom {
     char *path;    /* NULL: in memory only */
     char *machine; /* processor, libraries and build for which the times are valid */

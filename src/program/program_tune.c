@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/program_compare.h"
+
 cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
 {
     static const char *const words[] = {"estimate", "measure", "patient"};
@@ -78,6 +80,33 @@ static void add_tuning(cvy_tuning *sum, cvy_tuning *more)
     add_counts(sum, more);
 }
 
+/* Goes back to the kernels before, if a step of the measured ones is slower as a whole. */
+static cvy_status check_whole(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph, const char *before,
+                              cvy_tuning *tuning)
+{
+    cvy_plan_opts own = *opts;
+    cvy_tuning priced = {0};
+    cvy_tree *tree = NULL;
+    int slower = 0;
+    if (!tuning->choices || p->kernel.stores_gradients)
+        return CVY_OK;
+    CVY_TRY(
+        cvy_program_compare(p, opts, graph, before, tuning->choices, planning_of(p) != CVY_PLANNING_ESTIMATE, &slower));
+    if (!slower)
+        return CVY_OK;
+    const char *text = before ? before : "{}";
+    CVY_TRY(cvy_tree_parse_text(p->pool, "choices before", text, strlen(text), &tree));
+    own.choices = tree;
+    own.settled = NULL;
+    CVY_TRY(cvy_plan_tune(graph, &own, planning_of(p), p->kernel.wisdom, &priced));
+    add_counts(&priced, tuning);
+    cvy_mem_free(&priced.choices);
+    cvy_mem_free(&tuning->choices);
+    *tuning = priced;
+    tuning->nchanged = before ? p->kernel.tuning.nchanged : 0;
+    return before ? cvy_mem_strdup(before, &tuning->choices) : CVY_OK;
+}
+
 /* Chooses kernels for one task. settled: the nodes of the tasks before, to which it adds those of this task. */
 static cvy_status tune_task(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make, int task,
                             cvy_keys *settled)
@@ -86,8 +115,8 @@ static cvy_status tune_task(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     cvy_tuning tuning = {0};
     cvy_tree *before = NULL;
     cvy_graph *graph = NULL;
+    const char *text = task > 0 ? p->kernel.tuning.choices : NULL;
     if (task > 0) {
-        const char *text = p->kernel.tuning.choices;
         if (text)
             CVY_TRY(cvy_tree_parse_text(p->pool, "choices of earlier turns", text, strlen(text), &before));
         own.choices = before;
@@ -95,10 +124,14 @@ static cvy_status tune_task(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     }
     CVY_TRY(make(p, task, &graph));
     cvy_status status = cvy_plan_tune(graph, &own, planning_of(p), p->kernel.wisdom, &tuning);
+    if (status == CVY_OK)
+        status = check_whole(p, opts, graph, text, &tuning);
     if (status == CVY_OK && task == 0)
         p->kernel.tuning = tuning;
     else if (status == CVY_OK)
         add_tuning(&p->kernel.tuning, &tuning);
+    else
+        cvy_mem_free(&tuning.choices);
     if (status == CVY_OK)
         status = settle(graph, settled);
     cvy_graph_destroy(&graph);

@@ -127,7 +127,7 @@ static double slope_of(const struct fit *f, const float *row, int64_t p, double 
     if (K == 1) /* the logits are 0 and x */
         return row[p] * (1 / (1 + exp(-b * row[p])) - (double)label);
     for (int64_t k = 0; k < K; k++)
-        top = fmax(top, row[k * f->labels + p]);
+        top = CVY_MAX(row[k * f->labels + p], top); /* not fmax(), at which gcc 12 for aarch64 ends with a fault */
     for (int64_t k = 0; k < K; k++) {
         const double z = row[k * f->labels + p], e = exp(b * (z - top));
         sum += e;

@@ -34,7 +34,7 @@ void cvy_class_probabilities(const float *logit, int64_t elems, int64_t nclasses
     double largest = -INFINITY, sum = 0;
     for (int64_t k = 0; k < nclasses; k++) {
         out[k] = (single ? (k == 1 ? logit[0] : 0) : logit[k]) / (temperature > 0 ? temperature : 1);
-        largest = fmax(largest, out[k]);
+        largest = CVY_MAX(out[k], largest); /* not fmax(), at which gcc 12 for aarch64 ends with a fault */
     }
     for (int64_t k = 0; k < nclasses; k++)
         sum += out[k] = exp(out[k] - largest);

@@ -38,7 +38,7 @@ static void add_position(struct test *t, const float *logit, int64_t stride, dou
     double top = -INFINITY, total = 0;
     for (int64_t k = 0; k < all; k++) {
         t->of_class[k] = K == 1 ? (k ? logit[0] : 0) : logit[k * stride];
-        top = fmax(top, t->of_class[k]);
+        top = CVY_MAX(t->of_class[k], top); /* not fmax(): score_ensemble.c */
     }
     for (int64_t k = 0; k < all; k++)
         total += t->of_class[k] = exp(t->of_class[k] - top);

@@ -1,3 +1,4 @@
+/* rows: clang asan aarch64 minimal */
 /*
  * test_base_isa.c: the limit on instruction sets that oneDNN reads from the environment also applies to our own
  * kernels.
@@ -46,5 +47,11 @@ int main(void)
     unsetenv("ONEDNN_MAX_CPU_ISA");
     setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
     EXPECT(!cvy_isa_may_use(CVY_ISA_AVX512F));
+    unsetenv("DNNL_MAX_CPU_ISA");
+    const int bits = cvy_isa_sve_bits(); /* 0 on other processors than aarch64 */
+    setenv("ONEDNN_MAX_CPU_ISA", "SVE_128", 1);
+    EXPECT_INT(cvy_isa_sve_bits(), bits > 128 ? 0 : bits);
+    setenv("ONEDNN_MAX_CPU_ISA", "advsimd", 1);
+    EXPECT_INT(cvy_isa_sve_bits(), 0);
     return test_end();
 }

@@ -1,4 +1,4 @@
-/* rows: clang asan minimal */
+/* rows: clang asan aarch64 minimal */
 /*
  * test_kernel_conv_edges.c: at the limits of what they take, the Winograd kernels and those for few channels compute
  * what the reference kernels compute, and beyond the limits they decline.

@@ -1,4 +1,4 @@
-/* rows: clang asan onednn3 minimal */
+/* rows: clang asan onednn3 aarch64 minimal */
 /*
  * test_kernel_fc_sgd.c: compares native.fc_grad_sgd with its reference: in plain layouts and in layouts of blocks, with
  * shapes that do not fill them, with one sample, without momentum, with limited weights, and with a bf16 copy of the

@@ -2,7 +2,8 @@
 /* rows: mpich asan onednn3 minimal */
 /*
  * test_plan_tune.c: kernels chosen by measured times: a second planning measures nothing; times decide, and the time of
- * reorders counts; all ranks make the same choice, even if their shares differ; results equal those of other kernels.
+ * reorders counts; the time of a whole step decides in the end; all ranks make the same choice, even if their shares
+ * differ; results equal those of other kernels.
  *
  * The tests write the times into the wisdom themselves, so no result depends on the speed of the machine.
  *
@@ -214,6 +215,82 @@ static void reorders_count(void)
     }
 }
 
+static int is_step(const char *key)
+{
+    return strncmp(key, "step of ", 8) == 0;
+}
+
+/* Rank 0 writes the wisdom anew, without the times of whole steps. */
+static void forget_steps(void)
+{
+    cvy_wisdom *old = NULL, *anew = NULL;
+    barrier();
+    if (is_root()) {
+        EXPECT_OK(cvy_wisdom_open(path, &old));
+        unlink(path);
+        EXPECT_OK(cvy_wisdom_open(path, &anew));
+        for (int i = 0; i < old->key.count; i++)
+            if (!is_step(old->key.text[i]))
+                EXPECT_OK(cvy_wisdom_add(anew, old->key.text[i], old->ms[i]));
+        EXPECT_OK(cvy_wisdom_save(anew));
+        cvy_wisdom_close(&old);
+        cvy_wisdom_close(&anew);
+    }
+    barrier();
+}
+
+/* Rank 0 gives the first whole step of the wisdom this time, and the others 10 ms. Returns their number there. */
+static int set_steps(double first_ms)
+{
+    cvy_wisdom *w = NULL;
+    int n = 0;
+    barrier();
+    if (is_root()) {
+        EXPECT_OK(cvy_wisdom_open(path, &w));
+        for (int i = 0; i < w->key.count; i++)
+            if (is_step(w->key.text[i]))
+                EXPECT_OK(cvy_wisdom_add(w, w->key.text[i], n++ == 0 ? first_ms : 10));
+        EXPECT_OK(cvy_wisdom_save(w));
+        cvy_wisdom_close(&w);
+    }
+    barrier();
+    return n;
+}
+
+/* The step with measured kernels and that by preference are timed as a whole, and the faster one is taken. */
+static void whole_step_decides(void)
+{
+    static struct outcome preferred, chosen, one, other;
+    char file[96];
+    snprintf(file, sizeof file, "%s/preferred.json", folder);
+    plan_until_known(8, native_is_slow, &chosen);
+    run(8, "estimate", file, &preferred);
+    if (chosen.kernels == preferred.kernels)
+        plan_until_known(8, native_is_fast, &chosen);
+    double differ = chosen.kernels != preferred.kernels;
+    EXPECT_OK(context->comm->ops->broadcast(context->comm, &differ, sizeof differ, 0));
+    EXPECT(differ == 1 || !CVY_HAVE_ONEDNN);
+    if (differ != 1)
+        return;
+    forget_steps();
+    run(8, "measure", NULL, &one);
+    if (is_root())
+        EXPECT_INT(one.tuning.nmeasured, 0); /* of single kernels */
+    EXPECT_INT(set_steps(1), is_root() ? 2 : 0);
+    run(8, "estimate", NULL, &one);
+    set_steps(20);
+    run(8, "estimate", NULL, &other);
+    EXPECT(one.kernels != other.kernels);
+    EXPECT(one.kernels == preferred.kernels || other.kernels == preferred.kernels);
+    EXPECT(one.kernels == chosen.kernels || other.kernels == chosen.kernels);
+    if (!is_root())
+        return;
+    const struct outcome *back = one.kernels == preferred.kernels ? &one : &other;
+    EXPECT(back->nunknown == 0);
+    EXPECT_INT(back->tuning.nchanged, 0);
+    EXPECT_NEAR(back->predicted_ms, preferred.predicted_ms, 1e-9 * preferred.predicted_ms);
+}
+
 static void ranks_agree(void)
 {
     static struct outcome o;
@@ -247,6 +324,7 @@ int main(int argc, char **argv)
     TEST(measured_once);
     TEST(times_decide);
     TEST(reorders_count);
+    TEST(whole_step_decides);
     TEST(ranks_agree);
     TEST(bad_word);
     barrier();

@@ -95,6 +95,11 @@ int cvy_isa_may_use(cvy_isa isa)
     return (int)isa <= limit() && cvy_isa_has(isa);
 }
 
+int cvy_isa_sve_bits(void)
+{
+    return 0;
+}
+
 int cvy_isa_describes_amx(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -118,5 +123,48 @@ int cvy_isa_describes_amx(void)
 {
     return 0;
 }
+
+#if defined(__aarch64__) && defined(__linux__)
+
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
+#include "base/base_status.h"
+
+enum { HARDWARE_HAS_SVE = 1 << 22, GET_VECTOR_LENGTH = 51, LENGTH_BYTES = 0xffff }; /* hwcap.h, prctl.h */
+
+static int limit_bits(void)
+{
+    static const struct {
+        const char *word;
+        int bits;
+    } limits[] = {{"ADVSIMD", 0}, {"SVE_128", 128}, {"SVE_256", 256}};
+    const char *word = getenv("ONEDNN_MAX_CPU_ISA");
+    if (!word)
+        word = getenv("DNNL_MAX_CPU_ISA");
+    for (int i = 0; word && i < CVY_COUNT(limits); i++)
+        if (strcasecmp(word, limits[i].word) == 0)
+            return limits[i].bits;
+    return LENGTH_BYTES;
+}
+
+int cvy_isa_sve_bits(void)
+{
+    if (!(getauxval(AT_HWCAP) & HARDWARE_HAS_SVE))
+        return 0;
+    const int length = prctl(GET_VECTOR_LENGTH, 0, 0, 0, 0), bits = length < 0 ? 0 : 8 * (length & LENGTH_BYTES);
+    return bits <= limit_bits() ? bits : 0;
+}
+
+#else
+
+int cvy_isa_sve_bits(void)
+{
+    return 0;
+}
+
+#endif
 
 #endif

@@ -21,6 +21,9 @@ int cvy_isa_has(cvy_isa isa);
 /* Whether they have it and the environment allows it. oneDNN's own limit, the variable ONEDNN_MAX_CPU_ISA (or
  * DNNL_MAX_CPU_ISA), limits all of our kernels too. */
 int cvy_isa_may_use(cvy_isa isa);
+/* The bits of the SVE vectors of an aarch64 CPU: those that this process has, unless the environment's
+ * ONEDNN_MAX_CPU_ISA (ADVSIMD, SVE_128, SVE_256, SVE_512) allows less. 0: there are none. */
+int cvy_isa_sve_bits(void);
 /* Whether CPUID describes the tiles (leaf 0x1D). Some virtual machines hide this leaf although tiles work. */
 int cvy_isa_describes_amx(void);
 

@@ -28,6 +28,20 @@
 #define CVY_INLINE static inline
 #endif
 
+/* Converts the n elements of a vector of the compiler to those of another type of vector. gcc 8 knows no such
+ * conversion. */
+#if defined(__clang__) || __GNUC__ >= 9
+#define CVY_CONVERT(type, n, vector) __builtin_convertvector(vector, type)
+#else
+#define CVY_CONVERT(type, n, vector)                                                                                   \
+    ({                                                                                                                 \
+        type converted_;                                                                                               \
+        for (int lane_ = 0; lane_ < (n); lane_++)                                                                      \
+            converted_[lane_] = (vector)[lane_];                                                                       \
+        converted_;                                                                                                    \
+    })
+#endif
+
 /* Element i, as a float. half: 1 = bf16, 0 = f32. */
 CVY_INLINE float cvy_float_get(const int half, const void *src, int64_t i)
 {

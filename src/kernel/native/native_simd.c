@@ -7,7 +7,8 @@
 
 const cvy_simd *cvy_simd_find(int64_t block)
 {
-    const cvy_simd *const table[] = {cvy_simd_avx512_bf16(), cvy_simd_avx512(), cvy_simd_avx2(), cvy_simd_plain()};
+    const cvy_simd *const table[] = {cvy_simd_avx512_bf16(), cvy_simd_avx512(), cvy_simd_avx2(),
+                                     cvy_simd_sve512(),      cvy_simd_sve256(), cvy_simd_plain()};
     for (int i = 0; i < CVY_COUNT(table); i++)
         if (table[i] && table[i]->lanes <= block)
             return table[i];

@@ -25,6 +25,8 @@ typedef struct cvy_simd {
 const cvy_simd *cvy_simd_avx512_bf16(void);
 const cvy_simd *cvy_simd_avx512(void);
 const cvy_simd *cvy_simd_avx2(void);
+const cvy_simd *cvy_simd_sve512(void);
+const cvy_simd *cvy_simd_sve256(void);
 const cvy_simd *cvy_simd_plain(void);
 
 /* Returns the table with the widest vectors of at most `block` lanes, or NULL if there is none. */

@@ -6,8 +6,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#if LANES > 4
+#if defined(__x86_64__) && LANES > 4
 #include <immintrin.h>
+#define X86_LANES LANES
+#else
+#define X86_LANES 0
 #endif
 #include <math.h>
 #include <string.h>
@@ -19,6 +22,11 @@ typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 typedef double dvec __attribute__((vector_size(4 * LANES)));                             /* half as many elements */
 typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* at any address */
+typedef float memory_half_vec __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
+typedef uint16_t memory_shorts __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+typedef uint8_t memory_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+typedef uint16_t short_vec __attribute__((vector_size(2 * LANES)));
+typedef uint8_t byte_vec __attribute__((vector_size(LANES)));
 
 #define LEAF TARGET static inline __attribute__((always_inline))
 
@@ -29,12 +37,12 @@ LEAF vec load(const float *p)
 
 LEAF dvec load_doubles(const float *p)
 {
-#if LANES == 16
+#if X86_LANES == 16
     return (dvec)_mm512_cvtps_pd(_mm256_loadu_ps(p));
-#elif LANES == 8
+#elif X86_LANES == 8
     return (dvec)_mm256_cvtps_pd(_mm_loadu_ps(p));
 #else
-    return (dvec){p[0], p[1]};
+    return CVY_CONVERT(dvec, LANES / 2, *(const memory_half_vec *)p);
 #endif
 }
 
@@ -82,12 +90,12 @@ LEAF vec load_as(const int half, const void *p, int64_t i)
     if (!half)
         return load((const float *)p + i);
     const cvy_bf16 *at = (const cvy_bf16 *)p + i;
-#if LANES == 16
+#if X86_LANES == 16
     return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at)), 16);
-#elif LANES == 8
+#elif X86_LANES == 8
     return (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)at)), 16);
 #else
-    return (vec)((uvec){at[0], at[1], at[2], at[3]} << 16);
+    return (vec)(CVY_CONVERT(uvec, LANES, *(const memory_shorts *)at) << 16);
 #endif
 }
 
@@ -104,14 +112,13 @@ LEAF void store_as(const int half, void *p, int64_t i, vec v)
 #else
     const uvec bits = (uvec)v, rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     const ivec r = choose_int(v == v, (ivec)rounded, (ivec)(bits >> 16 | 0x40));
-#if LANES == 16
+#if X86_LANES == 16
     _mm256_storeu_si256((void *)at, _mm512_cvtepi32_epi16((__m512i)r));
-#elif LANES == 8
+#elif X86_LANES == 8
     const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)r, (__m256i)r), 0xd8);
     _mm_storeu_si128((void *)at, _mm256_castsi256_si128(shorts));
 #else
-    for (int l = 0; l < LANES; l++)
-        at[l] = (cvy_bf16)r[l];
+    *(memory_shorts *)at = CVY_CONVERT(short_vec, LANES, r);
 #endif
 #endif
 }
@@ -150,12 +157,12 @@ LEAF uvec merge_even_odd(const int exact, vec even, vec odd)
  * vector. */
 LEAF void store_words(const int stream, void *p, uvec v)
 {
-#if LANES == 16
+#if X86_LANES == 16
     if (stream) {
         _mm512_stream_si512(p, (__m512i)v);
         return;
     }
-#elif LANES == 8
+#elif X86_LANES == 8
     if (stream) {
         _mm256_stream_si256(p, (__m256i)v);
         return;
@@ -167,38 +174,37 @@ LEAF void store_words(const int stream, void *p, uvec v)
 
 LEAF ivec load_bytes(const uint8_t *p)
 {
-#if LANES == 16
+#if X86_LANES == 16
     return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p));
-#elif LANES == 8
+#elif X86_LANES == 8
     return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p));
 #else
-    return (ivec){p[0], p[1], p[2], p[3]};
+    return CVY_CONVERT(ivec, LANES, *(const memory_bytes *)p);
 #endif
 }
 
 /* Each element of v is from 0 to 255. */
 LEAF void store_bytes(uint8_t *p, ivec v)
 {
-#if LANES == 16
+#if X86_LANES == 16
     _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8((__m512i)v));
-#elif LANES == 8
+#elif X86_LANES == 8
     const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)v, (__m256i)v), 0xd8);
     _mm_storel_epi64((void *)p, _mm_packus_epi16(_mm256_castsi256_si128(shorts), _mm256_castsi256_si128(shorts)));
 #else
-    for (int l = 0; l < LANES; l++)
-        p[l] = (uint8_t)v[l];
+    *(memory_bytes *)p = CVY_CONVERT(byte_vec, LANES, v);
 #endif
 }
 
 /* Loads 2 * LANES bytes, in the order of load_even_odd. */
 LEAF void load_bytes_even_odd(const uint8_t *p, ivec *even, ivec *odd)
 {
-#if LANES == 16
+#if X86_LANES == 16
     const ivec pairs = (ivec)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
-#elif LANES == 8
+#elif X86_LANES == 8
     const ivec pairs = (ivec)_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
 #else
-    const ivec pairs = {p[0] | p[1] << 8, p[2] | p[3] << 8, p[4] | p[5] << 8, p[6] | p[7] << 8};
+    const ivec pairs = CVY_CONVERT(ivec, LANES, *(const memory_shorts *)(const void *)p);
 #endif
     *even = pairs & 0xff;
     *odd = pairs >> 8;
@@ -206,21 +212,18 @@ LEAF void load_bytes_even_odd(const uint8_t *p, ivec *even, ivec *odd)
 
 LEAF void store_bytes_even_odd(const int stream, uint8_t *p, ivec even, ivec odd)
 {
-#if LANES == 16
+#if X86_LANES == 16
     const __m256i bytes = _mm512_cvtepi32_epi16((__m512i)(even | odd << 8));
     if (stream)
         _mm256_stream_si256((void *)p, bytes);
     else
         _mm256_storeu_si256((void *)p, bytes);
-#elif LANES == 8
+#elif X86_LANES == 8
     const __m256i pairs = (__m256i)(even | odd << 8);
     const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packus_epi32(pairs, pairs), 0xd8);
     _mm_storeu_si128((void *)p, _mm256_castsi256_si128(shorts));
 #else
-    for (int l = 0; l < LANES; l++) {
-        p[2 * l] = (uint8_t)even[l];
-        p[2 * l + 1] = (uint8_t)odd[l];
-    }
+    *(memory_shorts *)(void *)p = CVY_CONVERT(short_vec, LANES, even | odd << 8);
 #endif
     (void)stream;
 }

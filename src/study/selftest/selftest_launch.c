@@ -146,6 +146,8 @@ const char *cvy_selftest_isa_text(void)
            : cvy_isa_may_use(CVY_ISA_AVX512_BF16) ? "AVX-512 with bf16"
            : cvy_isa_may_use(CVY_ISA_AVX512)      ? "AVX-512"
            : cvy_isa_may_use(CVY_ISA_AVX2)        ? "AVX2"
+           : cvy_isa_sve_bits() == 512            ? "SVE of 512 bits"
+           : cvy_isa_sve_bits() == 256            ? "SVE of 256 bits"
                                                   : "no vector instructions beyond the baseline";
 }
 
@@ -186,6 +188,8 @@ cvy_status cvy_selftest_system(cvy_selftest *t)
         cvy_selftest_note(t, "ONEDNN_MAX_CPU_ISA forbids AVX2, which the processor has: unset it, or steps are slow");
     else if (cvy_isa_has(CVY_ISA_AVX512) && !cvy_isa_may_use(CVY_ISA_AVX512))
         cvy_selftest_note(t, "ONEDNN_MAX_CPU_ISA forbids AVX-512, which the processor has");
+#elif defined(__aarch64__)
+    cvy_selftest_note(t, "kernels for this kind of processor (aarch64) were tested in an emulator and never timed");
 #else
     cvy_selftest_note(t, "this is not an x86-64 processor: plain C kernels and those of oneDNN run");
 #endif

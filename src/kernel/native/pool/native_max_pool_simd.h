@@ -66,7 +66,7 @@ LEAF int64_t lane_of(const enum pool_kind kind, int64_t i, int64_t B)
 /* A value wins if it is larger than the best so far, or if it is the first NaN. */
 LEAF void update_max(vec v, int32_t tap, vec *best, ivec *winner)
 {
-#if LANES == 16
+#if X86_LANES == 16
     const __mmask16 wins = _mm512_cmp_ps_mask((__m512)v, (__m512)*best, _CMP_NLE_UQ) &
                            _mm512_cmp_ps_mask((__m512)*best, (__m512)*best, _CMP_EQ_OQ);
     *best = (vec)_mm512_mask_mov_ps((__m512)*best, wins, (__m512)v);
@@ -231,7 +231,7 @@ struct readers {
 /* Adds d to the sum where this tap has won. */
 LEAF void add_win(ivec winner, int32_t tap, vec d, vec *sum)
 {
-#if LANES == 16
+#if X86_LANES == 16
     const __mmask16 wins = _mm512_cmpeq_epi32_mask((__m512i)winner, (__m512i)spread_int(tap));
     *sum = (vec)_mm512_mask_add_ps((__m512)*sum, wins, (__m512)*sum, (__m512)d);
 #else

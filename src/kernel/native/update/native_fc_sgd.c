@@ -103,11 +103,7 @@ static cvy_status fill(const cvy_kernel_ask *ask, struct fc_sgd *s)
     *s = (struct fc_sgd){
         .isa = half ? cvy_winograd_avx512_bf16() : NULL, .half = half, .threads = CVY_MAX(1, ask->threads)};
     if (!s->isa)
-        s->isa = cvy_winograd_avx512();
-    if (!s->isa)
-        s->isa = cvy_winograd_avx2();
-    if (!s->isa)
-        s->isa = cvy_winograd_plain();
+        s->isa = cvy_winograd_find(CVY_WINOGRAD_LANES_MAX);
     s->has_momentum = o->sgd.momentum > 0;
     s->N = cvy_fc_matrix_of(&o->grad.fc, &o->grad.src).rows;
     s->words = (s->N + s->isa->per_word - 1) / s->isa->per_word;

@@ -74,11 +74,15 @@ typedef struct cvy_winograd_isa {
     void (*interleave)(int64_t n, const float *lower, const float *upper, float *to, int64_t step);
 } cvy_winograd_isa;
 
-/* The first three return NULL if the build or the CPU does not have these vectors. Products of the first one are of
+/* All but the last return NULL if the build or the CPU does not have these vectors. Products of the first one are of
  * bf16, with sums in f32. */
 const cvy_winograd_isa *cvy_winograd_avx512_bf16(void);
 const cvy_winograd_isa *cvy_winograd_avx512(void);
 const cvy_winograd_isa *cvy_winograd_avx2(void);
+const cvy_winograd_isa *cvy_winograd_sve512(void);
+const cvy_winograd_isa *cvy_winograd_sve256(void);
 const cvy_winograd_isa *cvy_winograd_plain(void);
+/* The widest vectors of f32 with at most this many lanes. */
+const cvy_winograd_isa *cvy_winograd_find(int lanes);
 
 #endif

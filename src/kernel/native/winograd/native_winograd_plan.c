@@ -24,16 +24,22 @@ enum {
 
 /* ---- geometry ---- */
 
+const cvy_winograd_isa *cvy_winograd_find(int lanes)
+{
+    const cvy_winograd_isa *const table[] = {cvy_winograd_avx512(), cvy_winograd_avx2(), cvy_winograd_sve512(),
+                                             cvy_winograd_sve256()};
+    for (int i = 0; i < CVY_COUNT(table); i++)
+        if (table[i] && table[i]->lanes <= lanes)
+            return table[i];
+    return cvy_winograd_plain();
+}
+
 /* Chooses the widest vectors. If the source is in blocks of eight channels, vectors of eight are used; a library that
  * is limited to AVX2 makes such blocks. */
 static const cvy_winograd_isa *choose_isa(const cvy_layout *src, int ndim, int pairs)
 {
-    if (pairs)
-        return cvy_winograd_avx512_bf16();
-    const cvy_winograd_isa *isa = cvy_layout_channel_block(src, ndim) == 8 ? NULL : cvy_winograd_avx512();
-    if (!isa)
-        isa = cvy_winograd_avx2();
-    return isa ? isa : cvy_winograd_plain();
+    return pairs ? cvy_winograd_avx512_bf16()
+                 : cvy_winograd_find(cvy_layout_channel_block(src, ndim) == 8 ? 8 : CVY_WINOGRAD_LANES_MAX);
 }
 
 /* Finds the tile for filters of r[0] x r[1] taps: the one with m results along the longer side if there are three taps

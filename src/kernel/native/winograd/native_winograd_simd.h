@@ -24,42 +24,12 @@ typedef uint16_t memory_halves __attribute__((vector_size(2 * LANES), aligned(2)
 
 /* ---- vectors in memory ---- */
 
-#if defined(__clang__) || __GNUC__ >= 9
-
-LEAF void widen(const memory_halves *from, words *to)
-{
-    *to = __builtin_convertvector(*from, words);
-}
-
-LEAF void narrow(const words *from, memory_halves *to)
-{
-    *to = __builtin_convertvector(*from, halves);
-}
-
-#else /* gcc 8 has no such conversion */
-
-LEAF void widen(const memory_halves *from, words *to)
-{
-    for (int l = 0; l < LANES; l++)
-        (*to)[l] = (*from)[l];
-}
-
-LEAF void narrow(const words *from, memory_halves *to)
-{
-    for (int l = 0; l < LANES; l++)
-        (*to)[l] = (uint16_t)(*from)[l];
-}
-
-#endif
-
 /* Loads vector i of a plane of f32 or, if half, of bf16 (base_bf16.h). */
 LEAF void get(const int half, const void *plane, int64_t i, vec *v)
 {
-    words bits;
-    if (half) {
-        widen((const memory_halves *)((const cvy_bf16 *)plane + i * LANES), &bits);
-        *v = (vec)(bits << 16);
-    } else
+    if (half)
+        *v = (vec)(CVY_CONVERT(words, LANES, *(const memory_halves *)((const cvy_bf16 *)plane + i * LANES)) << 16);
+    else
         *v = *(const memory_vec *)((const float *)plane + i * LANES);
 }
 
@@ -80,7 +50,7 @@ LEAF void put_half(const vec *v, cvy_bf16 *to)
 {
     const words bits = (words)*v, is_nan = (words)(*v != *v), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16,
                 nan = bits >> 16 | 0x40, chosen = (rounded & ~is_nan) | (nan & is_nan);
-    narrow(&chosen, (memory_halves *)to);
+    *(memory_halves *)to = CVY_CONVERT(halves, LANES, chosen);
 }
 
 #endif
