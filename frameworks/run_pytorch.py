@@ -2,7 +2,7 @@
 """Times PyTorch on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
-usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile|checkpoint] [--threads T] [--seconds S]
+usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile|checkpoint|ipex] [--threads T] [--seconds S]
        [--rank R --ranks N --rendezvous FILE | --launched --rendezvous FILE]
        run_pytorch.py --net NAME --export FILE.onnx
 
@@ -233,8 +233,8 @@ def main():
     p.add_argument("--batch", type=int, default=16)
     p.add_argument("--mode", choices=["train", "forward", "forward-backward"], default="train")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
-    p.add_argument("--variant", choices=["eager", "channels_last", "compile", "checkpoint"], default="channels_last",
-                   help="checkpoint: channels_last, and the backward pass computes each residual block again")
+    p.add_argument("--variant", choices=["eager", "channels_last", "compile", "checkpoint", "ipex"], default="channels_last",
+                   help="checkpoint: channels_last, and the backward pass computes each residual block again; ipex: channels_last with Intel's extension")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=6)
     p.add_argument("--rank", type=int, default=0)
@@ -268,6 +268,13 @@ def main():
         if a.mode == "train":  # in other modes each rank works by itself, as in convoy
             net = nn.parallel.DistributedDataParallel(net)
     opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, foreach=True)
+    if a.variant == "ipex":
+        import intel_extension_for_pytorch as ipex
+        dtype = torch.bfloat16 if a.dtype == "bf16" else torch.float32
+        if a.mode == "forward":
+            net = ipex.optimize(net, dtype=dtype)
+        else:
+            net, opt = ipex.optimize(net, dtype=dtype, optimizer=opt)
     run = torch.compile(net) if a.variant == "compile" else net
 
     def step():

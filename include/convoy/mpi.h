@@ -37,6 +37,16 @@ CVY_API void cvy_mpi_prepare(void);
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi(MPI_Comm comm, const cvy_context_opts *opts,
                                                          cvy_context **context_out);
 
+/**
+ * cvy_context_create_mpi_fortran - the same for a communicator of Fortran
+ * @comm: its integer handle, which in mpi_f08 is comm%MPI_VAL
+ *
+ * For programs in Fortran and in other languages that know communicators by such numbers (py2f() of mpi4py). Collective
+ * and errors: as cvy_context_create_mpi().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi_fortran(int comm, const cvy_context_opts *opts,
+                                                                 cvy_context **context_out);
+
 #ifdef __cplusplus
 }
 #endif

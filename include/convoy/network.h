@@ -99,7 +99,7 @@ typedef struct cvy_network_out {
  *
  * Reads the weights and plans the network for a few batch sizes up to opts.batch. Layers on which no output depends,
  * such as those that only lead to a loss, are left out. A checkpoint is checked first.
- * Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_IO (nothing there), CVY_E_FORMAT (damaged, or no network),
+ * Collective: no. Errors: CVY_E_ARGUMENT (@target is none of these), CVY_E_IO, CVY_E_FORMAT (damaged, or no network),
  * CVY_E_CONFIG (the job), CVY_E_SHAPE (weights of another network), CVY_E_UNSUPPORTED, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_network_open(cvy_context *context, const char *target,

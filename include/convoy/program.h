@@ -298,6 +298,18 @@ CVY_API int64_t cvy_program_first_row(const cvy_program *program, int task);
 CVY_API void *cvy_program_feed(cvy_program *program, int task, const char *input);
 
 /**
+ * cvy_program_write_input - copy an array of the caller into a task's input on this rank
+ * @dtype: F32 or F64 for a real input, I64, I32 or U8 for labels and indices; the elements are converted
+ * @data: [rows, sample shape...], row-major, as the memory that cvy_program_feed() gives
+ * @elems: number of elements of @data, which must be the input's
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT (not planned, no such input, a dtype that does not fit, an integer that the
+ * input cannot hold), CVY_E_SHAPE (another number of elements). After a fault the input is as it was before.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_write_input(cvy_program *program, int task, const char *input,
+                                                          cvy_dtype dtype, const void *data, int64_t elems);
+
+/**
  * cvy_program_step - run a task once
  * @task: a training task makes one step of training; a forward task is evaluated
  * @learning_rate: of this training step; ignored by forward tasks
@@ -349,6 +361,19 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_loss(const cvy_program *program, i
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_output(const cvy_program *program, int task, const char *layer,
                                                      const void **data_out, cvy_shape *shape_out);
+
+/**
+ * cvy_program_read_output - copy this rank's rows of an output layer into an array of the caller
+ * @layer: one of the task's outputs
+ * @dtype: CVY_DTYPE_F32 or CVY_DTYPE_F64; the elements are converted
+ * @data_out: [rows, ...], row-major
+ * @elems: number of elements of @data_out, which must be the output's
+ *
+ * Collective: no. Errors: those of cvy_program_output(), CVY_E_ARGUMENT (the dtype), CVY_E_SHAPE (another number of
+ * elements).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_read_output(const cvy_program *program, int task, const char *layer,
+                                                          cvy_dtype dtype, void *data_out, int64_t elems);
 
 /**
  * cvy_program_get, cvy_program_set - copy a variable to or from the caller's memory

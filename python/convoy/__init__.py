@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """convoy: training of neural networks on the ranks of an MPI program.
 
-    import convoy
-    ranks = convoy.world()
-    print(ranks.rank, ranks.nranks)
+    run = convoy.train("job.yaml", out="runs/demo")      # as `convoy train`
+    network = convoy.Network("runs/demo")                # a trained network as a function of numpy arrays
+    scores = network(pictures)
 
-convoy.torch distributes a PyTorch program over the ranks.
+    ranks = convoy.world()                               # all ranks that mpiexec started
+    program = convoy.Program(ranks)                      # a loop of one's own
+
+convoy.torch distributes a PyTorch program over the ranks. Networks and programs need numpy.
 """
 from . import _library
-from ._context import Context, world
+from ._context import Context, alone, world
 from ._library import Error
+from ._run import Run, metrics, train
 
 __version__ = _library.library.cvy_version().decode()
-__all__ = ["Context", "Error", "world", "__version__"]
+__all__ = ["Context", "Error", "Model", "Network", "Program", "Run", "Task", "alone", "metrics", "train", "world", "__version__"]
+
+_NEED_NUMPY = {"Network": "_network", "Model": "_program", "Program": "_program", "Task": "_program"}
+
+
+def __getattr__(name):
+    if name not in _NEED_NUMPY:
+        raise AttributeError(f"module convoy has no attribute {name}")
+    import importlib
+    return getattr(importlib.import_module("." + _NEED_NUMPY[name], __name__), name)

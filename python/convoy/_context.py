@@ -4,9 +4,10 @@ import ctypes as c
 import weakref
 
 from . import _mpi
-from ._library import ContextOptions, library
+from ._bindings import cvy_context_opts
+from ._library import library, made
 
-_world = None
+_world = _alone = None
 
 
 class Context:
@@ -17,7 +18,7 @@ class Context:
     """
 
     def __init__(self, comm=None, threads=0):
-        options = ContextOptions(size=c.sizeof(ContextOptions), threads=threads, log_level=1)
+        options = made(cvy_context_opts, threads=threads, log_level=1)
         self.handle = c.c_void_p()
         if comm is None:
             library.cvy_context_create(c.byref(options), c.byref(self.handle))
@@ -44,10 +45,18 @@ class Context:
         library.cvy_context_broadcast(self.handle, address, nbytes, root)
 
 
-def world():
-    """The context of all ranks that mpiexec or srun started; of one rank without a launcher. Collective when it is called
-    first; later calls return the same object."""
+def world(threads=0):
+    """The context of all ranks that mpiexec or srun started; of one rank without a launcher. threads: of each rank; 0 for as
+    many as it may use. Collective when it is called first; later calls return the same object."""
     global _world
     if _world is None:
-        _world = Context(_mpi.world())
+        _world = Context(_mpi.world(), threads)
     return _world
+
+
+def alone():
+    """The context of this process alone, with all threads that it may use; later calls return the same object."""
+    global _alone
+    if _alone is None:
+        _alone = Context()
+    return _alone

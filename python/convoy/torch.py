@@ -15,7 +15,8 @@ import torch
 import torch.utils.data.distributed
 
 from ._context import world
-from ._library import ReducerOptions, library
+from ._bindings import cvy_reducer_opts
+from ._library import library, made
 
 _DTYPES = {torch.float32: (0, c.c_float), torch.float64: (1, c.c_double)}
 _WIRES = {"f32": 0, "bf16": 5}
@@ -83,7 +84,7 @@ class DistributedOptimizer:
         self._of = {g.parameter: g for g in self._gradients}
         self._is_synchronized = False
         self._passes = dict.fromkeys(self._of, 0)
-        options = ReducerOptions(size=c.sizeof(ReducerOptions), average=1, wire=_WIRES[wire], progress=progress.encode(), bucket_bytes=bucket_bytes)
+        options = made(cvy_reducer_opts, average=1, wire=_WIRES[wire], progress=progress, bucket_bytes=bucket_bytes)
         self._reducer = c.c_void_p()
         library.cvy_reducer_create(self.ranks.handle, c.byref(options), c.byref(self._reducer))
         for g in self._gradients:

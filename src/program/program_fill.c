@@ -11,11 +11,30 @@
 #include "base/base_opts.h"
 #include "data/data_public.h"
 
-/* Copies bytes if the dtypes are equal, else converts through double (f32 data in an f64 program). */
-static void copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n)
+static void narrow(const double *from, float *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)from[i];
+}
+
+static void widen(const float *from, double *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+void cvy_copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n)
 {
     if (from_dtype == to_dtype) {
         memcpy(to, from, (size_t)n * cvy_dtype_bytes(to_dtype));
+        return;
+    }
+    if (from_dtype == CVY_DTYPE_F64 && to_dtype == CVY_DTYPE_F32) {
+        narrow(from, to, n);
+        return;
+    }
+    if (from_dtype == CVY_DTYPE_F32 && to_dtype == CVY_DTYPE_F64) {
+        widen(from, to, n);
         return;
     }
     const cvy_span src = {.dtype = from_dtype, .data = (void *)(uintptr_t)from}, dst = {.dtype = to_dtype, .data = to};
@@ -43,8 +62,8 @@ static void copy_parts(const void *from, cvy_dtype dtype, const cvy_plan_feed *f
     const int64_t run = part > 0 ? shape.dim[shape.ndim - 1] : 1;
     for (int64_t i = 0; i < n * part; i += run) {
         const int64_t at = i / part * whole + cvy_tile_index(&tile, &shape, i % part);
-        copy_elems((const char *)from + (size_t)at * cvy_dtype_bytes(dtype), dtype,
-                   (char *)feed->data + (size_t)i * cvy_dtype_bytes(feed->dtype), feed->dtype, run);
+        cvy_copy_elems((const char *)from + (size_t)at * cvy_dtype_bytes(dtype), dtype,
+                       (char *)feed->data + (size_t)i * cvy_dtype_bytes(feed->dtype), feed->dtype, run);
     }
 }
 
@@ -80,7 +99,7 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
         } else if (feed && field[f] && feed->tile && !(part && part[f].is_part))
             copy_parts(field[f], from->dtype, feed, n);
         else if (feed && field[f])
-            copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * field_elems(data, f, part));
+            cvy_copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * field_elems(data, f, part));
     }
     cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
     if (weight)

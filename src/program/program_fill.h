@@ -19,6 +19,9 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
  * feed, or whose feed has all of it, is whole. */
 void cvy_program_parts(const cvy_program *program, int task, const cvy_dataset_info *data, cvy_field_part *part_out);
 
+/* Copies n elements, and converts them if the dtypes differ; integers must fit. */
+void cvy_copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n);
+
 /* What the nodes of the task read of the data on this rank. */
 cvy_row_needs cvy_program_row_needs(const cvy_program *program, int task);
 

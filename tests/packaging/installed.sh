@@ -27,6 +27,18 @@ PKG_CONFIG_PATH=$(dirname "$pc") make -C "$here/pkg-config" OUT="$work" MPICC="$
     { cat "$work/make.log"; exit 1; }
 check "$work/use"
 
+if command -v gfortran >/dev/null; then # once by CMake, and once with what pkg-config says
+    "$CMAKE" -S "$here/fortran" -B "$work/fortran" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$CC" -DCMAKE_Fortran_COMPILER=gfortran \
+        >"$work/fortran.log" 2>&1 && "$CMAKE" --build "$work/fortran" >>"$work/fortran.log" 2>&1 || { cat "$work/fortran.log"; exit 1; }
+    check "$work/fortran/use"
+    export PKG_CONFIG_PATH="$(dirname "$pc")"
+    sources=$(pkg-config --variable=fortrandir convoy)
+    # shellcheck disable=SC2046
+    gfortran -J "$work" -o "$work/use_f" "$sources/convoy_c.f90" "$sources/convoy.f90" "$here/fortran/use.f90" $(pkg-config --libs convoy) \
+        -Wl,-rpath,"$(pkg-config --variable=libdir convoy)" >"$work/fortran.log" 2>&1 || { cat "$work/fortran.log"; exit 1; }
+    check "$work/use_f"
+fi
+
 doc=$work/prefix/share/doc/convoy
 for page in README.md CHANGELOG.md CITATION.cff licenses/README.md licenses/hdf5.txt docs/reference/command.md docs/guide/using-a-network.md docs/images/report.png examples/apply_network.c; do
     [ -s "$doc/$page" ] || { echo "$page is not installed in share/doc/convoy"; exit 1; }

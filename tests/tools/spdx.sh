@@ -16,12 +16,14 @@ printf '#!/bin/sh\nexit 0\n' >tree/tools/check_g
 chmod 755 tree/tools/f.sh tree/tools/check_g
 printf '# about\nproject(x)\n' >tree/CMakeLists.txt
 printf 'import os\n' >tree/h.py
+printf '! k.f90: a module.\nmodule k\nend module k\n' >tree/src/k.f90
+printf '/* l.hpp: one line. */\nint l;\n' >tree/src/l.hpp
 printf 'int generated;\n' >tree/build/i.c
 printf 'int template;\n' >tree/j.h.in
 : >tree/empty.c
 cp -r tree before
 spdx && fail "sources without a licence are accepted"
-for file in src/a.c src/b.c src/c.h src/d.c src/e.c tools/f.sh tools/check_g CMakeLists.txt h.py; do
+for file in src/a.c src/b.c src/c.h src/d.c src/e.c tools/f.sh tools/check_g CMakeLists.txt h.py src/k.f90 src/l.hpp; do
     grep -q "^$file: " log || fail "check_spdx does not name $file"
 done
 grep -q 'build/\|j.h.in\|empty' log && fail "check_spdx names what is no source: $(cat log)"
@@ -33,6 +35,7 @@ spdx || fail "after --fix sources lack a licence: $(cat log)"
 [ "$(sed -n 1p tree/src/c.h)" = "/* $tag */" ] || fail "a comment of one line gets no line before it: $(cat tree/src/c.h)"
 [ "$(sed -n 1p tree/src/d.c)" = "/* $tag */" ] || fail "a file without a comment: $(cat tree/src/d.c)"
 [ "$(sed -n 2p tree/tools/f.sh)" = "# $tag" ] && [ "$(sed -n 1p tree/tools/f.sh)" = '#!/bin/sh' ] || fail "the first line of a script has moved: $(cat tree/tools/f.sh)"
+[ "$(sed -n 1p tree/src/k.f90)" = "! $tag" ] || fail "Fortran: $(cat tree/src/k.f90)"
 [ -x tree/tools/f.sh ] || fail "a script has lost its mode"
 [ "$(sed -n 1p tree/CMakeLists.txt)" = "# $tag" ] || fail "CMakeLists.txt: $(cat tree/CMakeLists.txt)"
 for file in $(cd before && find . -type f); do # without the new lines everything is as before

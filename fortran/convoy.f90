@@ -1,0 +1,1037 @@
+! convoy.f90: train and use networks from Fortran, on the program's own communicator.
+!
+!     use convoy
+!     type(convoy_context) :: context
+!     type(convoy_network) :: network
+!     call context%create()
+!     call network%open(context, 'runs/demo')
+!     call network%apply(x, y)                    ! x(features, samples), y(outputs, samples)
+!
+! Arrays. A tensor of convoy is row-major, with the samples first: [samples, channels, height, width]. The same memory
+! is an array of Fortran with the extents in reverse order: x(width, height, channels, samples). Extents of 1 may be
+! left out. Arrays may be of real32 or real64 (labels: int32 or int64) and of any rank, and slices need not be
+! contiguous: the compiler copies those.
+!
+! Errors. Every procedure that can fail has the optional arguments stat and errmsg, as ALLOCATE has: stat is 0, or a
+! constant such as CVY_E_ARGUMENT; errmsg says what happened, where, and what to do. Without stat, a fault ends the
+! program by ERROR STOP with that message. Positive values (CVY_END, CVY_STOPPED) are answers and no faults.
+!
+! Objects own what they made until they are destroyed or go out of scope. They cannot be copied: after an assignment the
+! left side is an object that was not created. A context is destroyed last, and before MPI is finalised.
+!
+! The module convoy_c has the whole C API.
+!
+! SPDX-License-Identifier: BSD-3-Clause
+module convoy
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  use convoy_c
+  implicit none
+  private
+
+  public :: CVY_OK, CVY_END, CVY_NOT_APPLICABLE, CVY_STOPPED, CVY_E_ARGUMENT, CVY_E_SHAPE, CVY_E_CONFIG, CVY_E_IO, &
+      CVY_E_FORMAT, CVY_E_MEMORY, CVY_E_COMM, CVY_E_UNSUPPORTED, CVY_E_NUMERIC, CVY_E_INTERNAL, CVY_E_DISAGREE
+  public :: convoy_train, convoy_version
+
+  ! A group of ranks with its threads; everything else is made from one.
+  type, public :: convoy_context
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure, private :: context_assign
+    ! create([comm], [threads], [stat], [errmsg]): over the ranks of a communicator, which is an integer, or
+    ! comm%MPI_VAL of mpi_f08. It is duplicated. MPI must be initialised, at any thread level. Collective over comm.
+    ! Without comm: one rank alone.
+    procedure :: create => context_create
+    generic :: assignment(=) => context_assign
+    procedure :: destroy => context_destroy
+    procedure :: rank => context_rank       ! this rank's number, from 0
+    procedure :: nranks => context_nranks
+    procedure :: threads => context_threads ! of this rank
+    final :: context_finalise
+  end type convoy_context
+
+  ! The description of a network.
+  type, public :: convoy_model
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure, private :: model_assign
+    procedure :: create => model_create        ! create(name): an empty model
+    procedure :: zoo => model_zoo              ! zoo(name, input, classes, [options]): a network of the zoo
+    procedure :: add_input => model_add_input  ! add_input(name, extents): real; add_input(name, extents, 'i32'): labels
+    procedure :: add => model_add              ! add(op, [name], [options], [from]): a layer
+    generic :: assignment(=) => model_assign
+    procedure :: destroy => model_destroy
+    final :: model_finalise
+  end type convoy_model
+
+  type :: kept_text
+    character(kind=c_char), pointer :: at(:) => null()
+  end type kept_text
+
+  ! A set of variables and the tasks over them: training steps and forward passes. A task is known by its number.
+  type, public :: convoy_program
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    integer(c_int) :: dtype = CVY_DTYPE_F32
+    type(kept_text), allocatable :: kept(:) ! options that the library reads until the program is destroyed
+  contains
+    procedure, private :: program_assign, program_write_r32, program_write_r64, program_write_i32, program_write_i64, &
+        program_read_r32, program_read_r64, program_get_r32, program_get_r64, program_set_r32, program_set_r64
+    procedure :: create => program_create             ! create(context, [seed], [dtype], [options])
+    procedure :: add_training => program_add_training ! add_training(model, batch, task, ...): batch is the global one
+    procedure :: add_forward => program_add_forward   ! add_forward(model, batch, task, [outputs])
+    procedure :: plan => program_plan                 ! after all tasks were added, before the first step
+    procedure :: rows => program_rows                 ! samples of this rank in a task
+    procedure :: first_row => program_first_row       ! number of the first of them in the global batch, from 0
+    generic :: write_input => program_write_r32, program_write_r64, program_write_i32, program_write_i64
+    procedure :: step => program_step                 ! step(task, [learning_rate])
+    procedure :: flush => program_flush
+    procedure :: loss => program_loss                 ! loss(task, name, value)
+    generic :: read_output => program_read_r32, program_read_r64
+    generic :: get => program_get_r32, program_get_r64 ! get(variable, array)
+    generic :: set => program_set_r32, program_set_r64
+    procedure :: save => program_save                 ! save(path): a safetensors file; on one rank
+    procedure :: load => program_load                 ! on all ranks
+    generic :: assignment(=) => program_assign
+    procedure :: destroy => program_destroy
+    final :: program_finalise
+  end type convoy_program
+
+  ! A trained network that is ready to be applied.
+  type, public :: convoy_network
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure, private :: network_assign, network_apply_r32, network_apply_r64
+    procedure :: open => network_open           ! open(context, target, [outputs], [batch])
+    generic :: apply => network_apply_r32, network_apply_r64 ! apply(x, y, [input], [output])
+    procedure :: input_extents => network_input_extents   ! of a sample, as an array of Fortran
+    procedure :: output_extents => network_output_extents
+    generic :: assignment(=) => network_assign
+    procedure :: destroy => network_destroy
+    final :: network_finalise
+  end type convoy_network
+
+  interface
+    function c_strlen(text) bind(c, name='strlen')
+      import
+      type(c_ptr), value :: text
+      integer(c_size_t) :: c_strlen
+    end function c_strlen
+    function cvy_context_create_mpi_fortran(comm, opts, context_out) bind(c)
+      import
+      integer(c_int), value :: comm
+      type(cvy_context_opts), intent(in), optional :: opts
+      type(c_ptr), intent(inout) :: context_out
+      integer(c_int) :: cvy_context_create_mpi_fortran
+    end function cvy_context_create_mpi_fortran
+  end interface
+
+contains
+
+  ! ---- texts and errors ----
+
+  function to_c(text) result(out)
+    character(len=*), intent(in) :: text
+    character(kind=c_char), allocatable :: out(:)
+    integer :: i
+    allocate (out(len_trim(text) + 1))
+    do i = 1, len_trim(text)
+      out(i) = text(i:i)
+    end do
+    out(len_trim(text) + 1) = c_null_char
+  end function to_c
+
+  function from_c(pointer) result(out)
+    type(c_ptr), intent(in) :: pointer
+    character(len=:), allocatable :: out
+    character(kind=c_char), pointer :: text(:)
+    integer :: i
+    if (.not. c_associated(pointer)) then
+      out = ''
+      return
+    end if
+    call c_f_pointer(pointer, text, [c_strlen(pointer)])
+    allocate (character(len=size(text)) :: out)
+    do i = 1, size(text)
+      out(i:i) = text(i)
+    end do
+  end function from_c
+
+  ! Reports the result of a call in the manner of ALLOCATE. message: instead of the library's.
+  subroutine finish(status, stat, errmsg, message)
+    integer(c_int), intent(in) :: status
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(len=*), intent(in), optional :: message
+    character(len=:), allocatable :: text
+    if (present(stat)) stat = status
+    if (status == CVY_OK) return
+    if (present(message)) then
+      text = message
+    else
+      text = from_c(cvy_error_text())
+    end if
+    if (present(errmsg)) errmsg = text
+    if (status < 0 .and. .not. present(stat)) error stop 'convoy: ' // text
+  end subroutine finish
+
+  ! Whether an object was created; if not, the call ends with a fault.
+  logical function is_made(handle, what, stat, errmsg)
+    type(c_ptr), intent(in) :: handle
+    character(len=*), intent(in) :: what
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    is_made = c_associated(handle)
+    if (.not. is_made) call finish(CVY_E_ARGUMENT, stat, errmsg, &
+        'a ' // what // ' is used that was not created, was destroyed, or is the copy of another one')
+  end function is_made
+
+  ! Whether an object can be created: it must not exist yet.
+  logical function is_free(handle, what, stat, errmsg)
+    type(c_ptr), intent(in) :: handle
+    character(len=*), intent(in) :: what
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    is_free = .not. c_associated(handle)
+    if (.not. is_free) call finish(CVY_E_ARGUMENT, stat, errmsg, 'a ' // what // ' is created twice: destroy it first')
+  end function is_free
+
+  function convoy_version() result(out)
+    character(len=:), allocatable :: out
+    out = from_c(cvy_version())
+  end function convoy_version
+
+  ! ---- shapes ----
+
+  ! The shape of a sample in C has the extents of Fortran in reverse order.
+  function shape_of(extents) result(out)
+    integer, intent(in) :: extents(:)
+    type(cvy_shape) :: out
+    integer :: i
+    out%ndim = size(extents)
+    do i = 1, size(extents)
+      out%dim(i) = extents(size(extents) + 1 - i)
+    end do
+  end function shape_of
+
+  function extents_of(shape) result(out)
+    type(cvy_shape), intent(in) :: shape
+    integer, allocatable :: out(:)
+    integer :: i
+    allocate (out(shape%ndim))
+    do i = 1, shape%ndim
+      out(i) = int(shape%dim(shape%ndim + 1 - i))
+    end do
+  end function extents_of
+
+  integer(c_int64_t) function elems_of(shape)
+    type(cvy_shape), intent(in) :: shape
+    integer :: i
+    elems_of = 1
+    do i = 1, shape%ndim
+      elems_of = elems_of * shape%dim(i)
+    end do
+  end function elems_of
+
+  function text_of(extents) result(out)
+    integer, intent(in) :: extents(:)
+    character(len=:), allocatable :: out
+    character(len=20) :: number
+    integer :: i
+    out = '('
+    do i = 1, size(extents)
+      write (number, '(i0)') extents(i)
+      out = out // trim(number)
+      if (i < size(extents)) out = out // ', '
+    end do
+    out = out // ')'
+  end function text_of
+
+  ! Whether an array is laid out as n samples of this shape: extents of 1 may be added or left out.
+  logical function fits(name, extents, sample, n, stat, errmsg)
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: extents(:)
+    type(cvy_shape), intent(in) :: sample
+    integer(c_int64_t), intent(in) :: n
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer, allocatable :: wanted(:)
+    allocate (wanted, source=[extents_of(sample), int(n)])
+    fits = size(pack(extents, extents /= 1)) == size(pack(wanted, wanted /= 1))
+    if (fits) fits = all(pack(extents, extents /= 1) == pack(wanted, wanted /= 1))
+    if (.not. fits) call finish(CVY_E_SHAPE, stat, errmsg, 'the array for ' // name // ' has the extents ' // &
+        text_of(extents) // ', expected ' // text_of(wanted))
+  end function fits
+
+  ! ---- context ----
+
+  subroutine context_create(self, comm, threads, stat, errmsg)
+    class(convoy_context), intent(inout) :: self
+    integer, intent(in), optional :: comm, threads
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(cvy_context_opts) :: opts
+    if (.not. is_free(self%handle, 'context', stat, errmsg)) return
+    opts%size = c_sizeof(opts)
+    if (present(threads)) opts%threads = threads
+    if (present(comm)) then
+      call finish(cvy_context_create_mpi_fortran(int(comm, c_int), opts, self%handle), stat, errmsg)
+    else
+      call finish(cvy_context_create(opts, self%handle), stat, errmsg)
+    end if
+  end subroutine context_create
+
+  subroutine context_destroy(self)
+    class(convoy_context), intent(inout) :: self
+    call cvy_context_destroy(self%handle)
+  end subroutine context_destroy
+
+  impure elemental subroutine context_finalise(self)
+    type(convoy_context), intent(inout) :: self
+    call cvy_context_destroy(self%handle)
+  end subroutine context_finalise
+
+  subroutine context_assign(to, from)
+    class(convoy_context), intent(inout) :: to
+    type(convoy_context), intent(in) :: from
+    if (c_associated(from%handle)) call to%destroy()
+  end subroutine context_assign
+
+  integer function context_rank(self)
+    class(convoy_context), intent(in) :: self
+    context_rank = 0
+    if (c_associated(self%handle)) context_rank = cvy_context_rank(self%handle)
+  end function context_rank
+
+  integer function context_nranks(self)
+    class(convoy_context), intent(in) :: self
+    context_nranks = 0
+    if (c_associated(self%handle)) context_nranks = cvy_context_nranks(self%handle)
+  end function context_nranks
+
+  integer function context_threads(self)
+    class(convoy_context), intent(in) :: self
+    context_threads = 0
+    if (c_associated(self%handle)) context_threads = cvy_context_threads(self%handle)
+  end function context_threads
+
+  ! ---- model ----
+
+  subroutine model_create(self, name, stat, errmsg)
+    class(convoy_model), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    if (.not. is_free(self%handle, 'model', stat, errmsg)) return
+    c_name = to_c(name)
+    call finish(cvy_model_create(c_loc(c_name), self%handle), stat, errmsg)
+  end subroutine model_create
+
+  ! input: the extents of a sample, (width, height, channels) for pictures; classes: of the labels.
+  subroutine model_zoo(self, name, input, classes, options, stat, errmsg)
+    class(convoy_model), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: input(:), classes
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:), c_options(:)
+    if (.not. is_free(self%handle, 'model', stat, errmsg)) return
+    c_name = to_c(name)
+    c_options = to_c('')
+    if (present(options)) c_options = to_c(options)
+    call finish(cvy_model_zoo(c_loc(c_name), or_null(c_options, present(options)), shape_of(input), &
+        int(classes, c_int64_t), self%handle), stat, errmsg)
+  end subroutine model_zoo
+
+  ! The text, or NULL if the argument was left out.
+  type(c_ptr) function or_null(text, is_given)
+    character(kind=c_char), intent(in), target :: text(:)
+    logical, intent(in) :: is_given
+    or_null = c_null_ptr
+    if (is_given) or_null = c_loc(text)
+  end function or_null
+
+  ! extents: of a sample; an empty array for one number, such as a label. dtype: 'f32' (the program's own), 'i32', 'i64'
+  ! or 'u8'.
+  subroutine model_add_input(self, name, extents, dtype, stat, errmsg)
+    class(convoy_model), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: extents(:)
+    character(len=*), intent(in), optional :: dtype
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:), c_dtype(:)
+    integer(c_int) :: kind, status
+    if (.not. is_made(self%handle, 'model', stat, errmsg)) return
+    c_name = to_c(name)
+    kind = CVY_DTYPE_F32
+    status = CVY_OK
+    if (present(dtype)) then
+      c_dtype = to_c(dtype)
+      status = cvy_dtype_parse(c_loc(c_dtype), kind)
+    end if
+    if (status == CVY_OK) status = cvy_model_add_input(self%handle, c_loc(c_name), kind, shape_of(extents))
+    call finish(status, stat, errmsg)
+  end subroutine model_add_input
+
+  ! op, options and from are those of a layer in a job file: 'fc', 'channels: 64', 'x'. from: the layers or inputs that
+  ! it reads; by default the layer that was added before.
+  subroutine model_add(self, op, name, options, from, stat, errmsg)
+    class(convoy_model), intent(inout) :: self
+    character(len=*), intent(in) :: op
+    character(len=*), intent(in), optional :: name, options, from
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_op(:), c_name(:), c_options(:), c_from(:)
+    if (.not. is_made(self%handle, 'model', stat, errmsg)) return
+    c_op = to_c(op)
+    c_name = optional_c(name)
+    c_options = optional_c(options)
+    c_from = optional_c(from)
+    call finish(cvy_model_add(self%handle, c_loc(c_op), or_null(c_name, present(name)), &
+        or_null(c_options, present(options)), or_null(c_from, present(from))), stat, errmsg)
+  end subroutine model_add
+
+  function optional_c(text) result(out)
+    character(len=*), intent(in), optional :: text
+    character(kind=c_char), allocatable :: out(:)
+    if (present(text)) then
+      out = to_c(text)
+    else
+      out = to_c('')
+    end if
+  end function optional_c
+
+  subroutine model_destroy(self)
+    class(convoy_model), intent(inout) :: self
+    call cvy_model_destroy(self%handle)
+  end subroutine model_destroy
+
+  impure elemental subroutine model_finalise(self)
+    type(convoy_model), intent(inout) :: self
+    call cvy_model_destroy(self%handle)
+  end subroutine model_finalise
+
+  subroutine model_assign(to, from)
+    class(convoy_model), intent(inout) :: to
+    type(convoy_model), intent(in) :: from
+    if (c_associated(from%handle)) call to%destroy()
+  end subroutine model_assign
+
+  ! ---- program ----
+
+  ! dtype: 'f32', 'bf16' or 'f64'. options: 'key=value' with keys of the job file, such as 'plan.planning=measure'; the
+  ! list is in convoy/program.h (cvy_program_opts_set).
+  subroutine program_create(self, context, seed, dtype, options, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    type(convoy_context), intent(in) :: context
+    integer, intent(in), optional :: seed
+    character(len=*), intent(in), optional :: dtype, options(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_dtype(:)
+    type(cvy_program_opts) :: opts
+    integer(c_int) :: status
+    if (.not. is_free(self%handle, 'program', stat, errmsg)) return
+    if (.not. is_made(context%handle, 'context', stat, errmsg)) return
+    opts%size = c_sizeof(opts)
+    if (present(seed)) opts%seed = seed
+    status = CVY_OK
+    if (present(options)) status = set_options(self, opts, options)
+    if (status == CVY_OK .and. present(dtype)) then
+      c_dtype = to_c(dtype)
+      status = cvy_dtype_parse(c_loc(c_dtype), opts%dtype)
+    end if
+    if (status == CVY_OK) status = cvy_program_create(context%handle, opts, self%handle)
+    self%dtype = merge(CVY_DTYPE_F64, CVY_DTYPE_F32, opts%dtype == CVY_DTYPE_F64)
+    if (status /= CVY_OK) call forget_texts(self)
+    call finish(status, stat, errmsg)
+  end subroutine program_create
+
+  integer(c_int) function set_options(self, opts, options) result(status)
+    class(convoy_program), intent(inout) :: self
+    type(cvy_program_opts), intent(inout) :: opts
+    character(len=*), intent(in) :: options(:)
+    character(kind=c_char), allocatable, target :: key(:)
+    integer :: i, at
+    status = CVY_OK
+    allocate (self%kept(size(options)))
+    do i = 1, size(options)
+      at = index(options(i), '=')
+      key = to_c(options(i)(:max(at - 1, 0)))
+      allocate (self%kept(i)%at, source=to_c(adjustl(options(i)(at + 1:))))
+      status = cvy_program_opts_set(opts, c_loc(key), c_loc(self%kept(i)%at))
+      if (status /= CVY_OK) return
+    end do
+  end function set_options
+
+  subroutine forget_texts(self)
+    class(convoy_program), intent(inout) :: self
+    integer :: i
+    if (.not. allocated(self%kept)) return
+    do i = 1, size(self%kept)
+      if (associated(self%kept(i)%at)) deallocate (self%kept(i)%at)
+    end do
+    deallocate (self%kept)
+  end subroutine forget_texts
+
+  ! batch: samples of all ranks in a step. The optional arguments are those of cvy_training_opts: losses and trains are
+  ! lists of names; optimizer is 'sgd', 'adam' ..; optimizer_options its options, 'momentum: 0.9'; accumulate a number
+  ! of micro-batches.
+  subroutine program_add_training(self, model, batch, task, losses, trains, optimizer, optimizer_options, &
+      weight_decay, clip_norm, accumulate, outputs, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    type(convoy_model), intent(in) :: model
+    integer, intent(in) :: batch
+    integer, intent(out) :: task
+    character(len=*), intent(in), optional :: losses, trains, optimizer, optimizer_options, outputs
+    real(real64), intent(in), optional :: weight_decay, clip_norm
+    integer, intent(in), optional :: accumulate
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_losses(:), c_trains(:), c_optimizer(:), c_options(:), c_outputs(:)
+    type(cvy_training_opts) :: opts
+    integer(c_int) :: number
+    task = -1
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    if (.not. is_made(model%handle, 'model', stat, errmsg)) return
+    c_losses = optional_c(losses)
+    c_trains = optional_c(trains)
+    c_optimizer = optional_c(optimizer)
+    c_options = optional_c(optimizer_options)
+    c_outputs = optional_c(outputs)
+    opts%size = c_sizeof(opts)
+    opts%losses = or_null(c_losses, present(losses))
+    opts%trains = or_null(c_trains, present(trains))
+    opts%optimizer = or_null(c_optimizer, present(optimizer))
+    opts%optimizer_options = or_null(c_options, present(optimizer_options))
+    opts%outputs = or_null(c_outputs, present(outputs))
+    if (present(weight_decay)) opts%weight_decay = weight_decay
+    if (present(clip_norm)) opts%clip_norm = clip_norm
+    if (present(accumulate)) opts%accumulate = accumulate
+    number = -1
+    call finish(cvy_program_add_training(self%handle, model%handle, int(batch, c_int64_t), opts, number), stat, errmsg)
+    task = number
+  end subroutine program_add_training
+
+  ! outputs: 'layer1, layer2', those that read_output can read; by default the main output of the model.
+  subroutine program_add_forward(self, model, batch, task, outputs, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    type(convoy_model), intent(in) :: model
+    integer, intent(in) :: batch
+    integer, intent(out) :: task
+    character(len=*), intent(in), optional :: outputs
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_outputs(:)
+    integer(c_int) :: number
+    task = -1
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    if (.not. is_made(model%handle, 'model', stat, errmsg)) return
+    c_outputs = optional_c(outputs)
+    number = -1
+    call finish(cvy_program_add_forward(self%handle, model%handle, int(batch, c_int64_t), &
+        or_null(c_outputs, present(outputs)), number), stat, errmsg)
+    task = number
+  end subroutine program_add_forward
+
+  ! Collective.
+  subroutine program_plan(self, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    call finish(cvy_program_plan(self%handle), stat, errmsg)
+  end subroutine program_plan
+
+  integer function program_rows(self, task)
+    class(convoy_program), intent(in) :: self
+    integer, intent(in) :: task
+    program_rows = 0
+    if (c_associated(self%handle)) program_rows = int(cvy_program_rows(self%handle, int(task, c_int)))
+  end function program_rows
+
+  integer function program_first_row(self, task)
+    class(convoy_program), intent(in) :: self
+    integer, intent(in) :: task
+    program_first_row = 0
+    if (c_associated(self%handle)) program_first_row = int(cvy_program_first_row(self%handle, int(task, c_int)))
+  end function program_first_row
+
+  ! Copies an array (sample extents, rows) into an input of a task.
+  subroutine write_any(self, task, name, dtype, data, extents, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(in) :: task, extents(:)
+    character(len=*), intent(in) :: name
+    integer(c_int), intent(in) :: dtype
+    type(c_ptr), intent(in) :: data
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    type(cvy_shape) :: sample
+    integer(c_int64_t) :: rows, elems
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_name = to_c(name)
+    rows = cvy_program_rows(self%handle, int(task, c_int))
+    elems = product(int(extents, c_int64_t))
+    if (cvy_program_part(self%handle, int(task, c_int), c_loc(c_name), sample) == CVY_OK) then
+      if (rows * elems_of(sample) == elems) then
+        if (.not. fits('input ' // name, extents, sample, rows, stat, errmsg)) return
+      end if
+    end if
+    call finish(cvy_program_write_input(self%handle, int(task, c_int), c_loc(c_name), dtype, data, elems), stat, errmsg)
+  end subroutine write_any
+
+  subroutine program_write_r32(self, task, name, array, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(in) :: task
+    character(len=*), intent(in) :: name
+    real(real32), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call write_any(self, task, name, CVY_DTYPE_F32, c_loc(array), shape(array), stat, errmsg)
+  end subroutine program_write_r32
+
+  subroutine program_write_r64(self, task, name, array, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(in) :: task
+    character(len=*), intent(in) :: name
+    real(real64), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call write_any(self, task, name, CVY_DTYPE_F64, c_loc(array), shape(array), stat, errmsg)
+  end subroutine program_write_r64
+
+  subroutine program_write_i32(self, task, name, array, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(in) :: task
+    character(len=*), intent(in) :: name
+    integer(int32), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call write_any(self, task, name, CVY_DTYPE_I32, c_loc(array), shape(array), stat, errmsg)
+  end subroutine program_write_i32
+
+  subroutine program_write_i64(self, task, name, array, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(in) :: task
+    character(len=*), intent(in) :: name
+    integer(int64), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call write_any(self, task, name, CVY_DTYPE_I64, c_loc(array), shape(array), stat, errmsg)
+  end subroutine program_write_i64
+
+  ! Runs a task once; a training task makes one step. Collective.
+  subroutine program_step(self, task, learning_rate, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(in) :: task
+    real(real64), intent(in), optional :: learning_rate
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    real(c_double) :: rate
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    rate = 0
+    if (present(learning_rate)) rate = learning_rate
+    call finish(cvy_program_step(self%handle, int(task, c_int), rate), stat, errmsg)
+  end subroutine program_step
+
+  subroutine program_flush(self, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    call finish(cvy_program_flush(self%handle), stat, errmsg)
+  end subroutine program_flush
+
+  ! The value of a loss in the latest run of the task, over the global batch.
+  subroutine program_loss(self, task, name, value, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    integer, intent(in) :: task
+    character(len=*), intent(in) :: name
+    real(real64), intent(out) :: value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    value = 0
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_name = to_c(name)
+    call finish(cvy_program_loss(self%handle, int(task, c_int), c_loc(c_name), value), stat, errmsg)
+  end subroutine program_loss
+
+  ! Copies this rank's rows of an output into an array (sample extents, rows).
+  subroutine read_any(self, task, name, dtype, data, extents, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    integer, intent(in) :: task, extents(:)
+    character(len=*), intent(in) :: name
+    integer(c_int), intent(in) :: dtype
+    type(c_ptr), intent(in) :: data
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    type(cvy_shape) :: shape, sample
+    type(c_ptr) :: memory
+    integer(c_int) :: status
+    integer(c_int64_t) :: elems
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_name = to_c(name)
+    elems = product(int(extents, c_int64_t))
+    status = cvy_program_output(self%handle, int(task, c_int), c_loc(c_name), memory, shape)
+    if (status == CVY_OK .and. elems_of(shape) == elems .and. shape%ndim > 0) then
+      sample%ndim = shape%ndim - 1
+      sample%dim(:sample%ndim) = shape%dim(2:shape%ndim)
+      if (.not. fits('output ' // name, extents, sample, shape%dim(1), stat, errmsg)) return
+    end if
+    call finish(cvy_program_read_output(self%handle, int(task, c_int), c_loc(c_name), dtype, data, elems), stat, errmsg)
+  end subroutine read_any
+
+  subroutine program_read_r32(self, task, name, array, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    integer, intent(in) :: task
+    character(len=*), intent(in) :: name
+    real(real32), intent(inout), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call read_any(self, task, name, CVY_DTYPE_F32, c_loc(array), shape(array), stat, errmsg)
+  end subroutine program_read_r32
+
+  subroutine program_read_r64(self, task, name, array, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    integer, intent(in) :: task
+    character(len=*), intent(in) :: name
+    real(real64), intent(inout), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call read_any(self, task, name, CVY_DTYPE_F64, c_loc(array), shape(array), stat, errmsg)
+  end subroutine program_read_r64
+
+  ! Copies between a variable ('fc1.weight') and an array with its extents, which are those of C in reverse order. If
+  ! the array is of another kind than the program, the elements are converted.
+  subroutine copy_variable(self, name, as_r32, as_r64, is_set, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real32), pointer, intent(in) :: as_r32(:)
+    real(real64), pointer, intent(in) :: as_r64(:)
+    logical, intent(in) :: is_set
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    real(real32), pointer :: r32(:)
+    real(real64), pointer :: r64(:)
+    type(c_ptr) :: memory
+    integer(c_int64_t) :: n
+    integer(c_int) :: status
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_name = to_c(name)
+    r32 => as_r32
+    r64 => as_r64
+    if (self%dtype == CVY_DTYPE_F32 .and. .not. associated(r32)) then
+      allocate (r32(size(r64)))
+      if (is_set) r32 = real(r64, real32)
+    else if (self%dtype == CVY_DTYPE_F64 .and. .not. associated(r64)) then
+      allocate (r64(size(r32)))
+      if (is_set) r64 = r32
+    end if
+    if (self%dtype == CVY_DTYPE_F32) then
+      memory = c_loc(r32)
+      n = size(r32, kind=c_int64_t)
+    else
+      memory = c_loc(r64)
+      n = size(r64, kind=c_int64_t)
+    end if
+    if (is_set) then
+      status = cvy_program_set(self%handle, c_loc(c_name), memory, n)
+    else
+      status = cvy_program_get(self%handle, c_loc(c_name), memory, n)
+    end if
+    if (self%dtype == CVY_DTYPE_F32 .and. .not. associated(as_r32)) then
+      if (.not. is_set .and. status == CVY_OK) as_r64 = r32
+      deallocate (r32)
+    else if (self%dtype == CVY_DTYPE_F64 .and. .not. associated(as_r64)) then
+      if (.not. is_set .and. status == CVY_OK) as_r32 = real(r64, real32)
+      deallocate (r64)
+    end if
+    call finish(status, stat, errmsg)
+  end subroutine copy_variable
+
+  subroutine program_get_r32(self, name, array, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real32), intent(inout), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    real(real32), pointer :: flat(:)
+    call c_f_pointer(c_loc(array), flat, [size(array)])
+    call copy_variable(self, name, flat, null(), .false., stat, errmsg)
+  end subroutine program_get_r32
+
+  subroutine program_get_r64(self, name, array, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real64), intent(inout), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    real(real64), pointer :: flat(:)
+    call c_f_pointer(c_loc(array), flat, [size(array)])
+    call copy_variable(self, name, null(), flat, .false., stat, errmsg)
+  end subroutine program_get_r64
+
+  subroutine program_set_r32(self, name, array, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    real(real32), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    real(real32), pointer :: flat(:)
+    call c_f_pointer(c_loc(array), flat, [size(array)])
+    call copy_variable(self, name, flat, null(), .true., stat, errmsg)
+  end subroutine program_set_r32
+
+  subroutine program_set_r64(self, name, array, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    real(real64), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    real(real64), pointer :: flat(:)
+    call c_f_pointer(c_loc(array), flat, [size(array)])
+    call copy_variable(self, name, null(), flat, .true., stat, errmsg)
+  end subroutine program_set_r64
+
+  subroutine program_save(self, path, stat, errmsg)
+    class(convoy_program), intent(in) :: self
+    character(len=*), intent(in) :: path
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_path(:)
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_path = to_c(path)
+    call finish(cvy_program_save(self%handle, c_loc(c_path)), stat, errmsg)
+  end subroutine program_save
+
+  subroutine program_load(self, path, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    character(len=*), intent(in) :: path
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_path(:)
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_path = to_c(path)
+    call finish(cvy_program_load(self%handle, c_loc(c_path)), stat, errmsg)
+  end subroutine program_load
+
+  subroutine program_destroy(self)
+    class(convoy_program), intent(inout) :: self
+    call cvy_program_destroy(self%handle)
+    call forget_texts(self)
+  end subroutine program_destroy
+
+  impure elemental subroutine program_finalise(self)
+    type(convoy_program), intent(inout) :: self
+    call self%destroy()
+  end subroutine program_finalise
+
+  subroutine program_assign(to, from)
+    class(convoy_program), intent(inout) :: to
+    type(convoy_program), intent(in) :: from
+    if (c_associated(from%handle)) call to%destroy()
+  end subroutine program_assign
+
+  ! ---- network ----
+
+  ! target: a run's folder, a checkpoint, or a .safetensors or .onnx file. outputs: 'layer1, layer2'; batch: the largest
+  ! number of samples that are computed at once.
+  subroutine network_open(self, context, target, outputs, batch, stat, errmsg)
+    class(convoy_network), intent(inout) :: self
+    type(convoy_context), intent(in) :: context
+    character(len=*), intent(in) :: target
+    character(len=*), intent(in), optional :: outputs
+    integer, intent(in), optional :: batch
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_target(:), c_outputs(:)
+    type(cvy_network_opts) :: opts
+    if (.not. is_free(self%handle, 'network', stat, errmsg)) return
+    if (.not. is_made(context%handle, 'context', stat, errmsg)) return
+    c_target = to_c(target)
+    c_outputs = optional_c(outputs)
+    opts%size = c_sizeof(opts)
+    opts%outputs = or_null(c_outputs, present(outputs))
+    if (present(batch)) opts%batch = batch
+    call finish(cvy_network_open(context%handle, c_loc(c_target), opts, self%handle), stat, errmsg)
+  end subroutine network_open
+
+  ! The number of the input or output with this name, and its shape; -1: there is none.
+  subroutine find_tensor(handle, is_input, name, shape, at)
+    type(c_ptr), intent(in) :: handle
+    logical, intent(in) :: is_input
+    character(len=*), intent(in), optional :: name
+    type(cvy_shape), intent(out) :: shape
+    integer(c_int), intent(out) :: at
+    type(c_ptr) :: text
+    integer(c_int) :: status
+    at = 0
+    do
+      if (is_input) then
+        status = cvy_network_input(handle, at, name_out=text, shape_out=shape)
+      else
+        status = cvy_network_output(handle, at, name_out=text, shape_out=shape)
+      end if
+      if (status /= CVY_OK) exit
+      if (.not. present(name)) return
+      if (from_c(text) == name) return
+      at = at + 1
+    end do
+    at = -1
+  end subroutine find_tensor
+
+  subroutine apply_any(self, dtype, x, x_extents, y, y_extents, input, output, stat, errmsg)
+    class(convoy_network), intent(inout) :: self
+    integer(c_int), intent(in) :: dtype
+    type(c_ptr), intent(in) :: x, y
+    integer, intent(in) :: x_extents(:), y_extents(:)
+    character(len=*), intent(in), optional :: input, output
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_input(:), c_output(:)
+    type(cvy_network_in) :: in(1)
+    type(cvy_network_out) :: out(1)
+    type(cvy_shape) :: sample, result
+    integer(c_int) :: at_in, at_out
+    integer(c_int64_t) :: n
+    if (.not. is_made(self%handle, 'network', stat, errmsg)) return
+    call find_tensor(self%handle, .true., input, sample, at_in)
+    call find_tensor(self%handle, .false., output, result, at_out)
+    in(1)%elems = product(int(x_extents, c_int64_t))
+    out(1)%elems = product(int(y_extents, c_int64_t))
+    n = 0
+    if (at_in >= 0) then
+      n = in(1)%elems / max(elems_of(sample), 1_c_int64_t)
+      if (.not. fits('the input', x_extents, sample, n, stat, errmsg)) return
+      if (at_out >= 0) then
+        if (.not. fits('the output', y_extents, result, n, stat, errmsg)) return
+      end if
+    end if
+    c_input = optional_c(input)
+    c_output = optional_c(output)
+    in(1)%name = or_null(c_input, present(input))
+    out(1)%name = or_null(c_output, present(output))
+    in(1)%dtype = dtype
+    out(1)%dtype = dtype
+    in(1)%data = x
+    out(1)%data = y
+    call finish(cvy_network_apply(self%handle, n, in, 1_c_int, out, 1_c_int), stat, errmsg)
+  end subroutine apply_any
+
+  ! x: (sample extents, samples); y: (output extents, samples). input, output: names, of networks with several.
+  subroutine network_apply_r32(self, x, y, input, output, stat, errmsg)
+    class(convoy_network), intent(inout) :: self
+    real(real32), intent(in), contiguous, target :: x(..)
+    real(real32), intent(inout), contiguous, target :: y(..)
+    character(len=*), intent(in), optional :: input, output
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call apply_any(self, CVY_DTYPE_F32, c_loc(x), shape(x), c_loc(y), shape(y), input, output, stat, errmsg)
+  end subroutine network_apply_r32
+
+  subroutine network_apply_r64(self, x, y, input, output, stat, errmsg)
+    class(convoy_network), intent(inout) :: self
+    real(real64), intent(in), contiguous, target :: x(..)
+    real(real64), intent(inout), contiguous, target :: y(..)
+    character(len=*), intent(in), optional :: input, output
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call apply_any(self, CVY_DTYPE_F64, c_loc(x), shape(x), c_loc(y), shape(y), input, output, stat, errmsg)
+  end subroutine network_apply_r64
+
+  ! The extents of a sample of an input (the first one, or that of this name); empty if there is none.
+  function network_input_extents(self, name) result(out)
+    class(convoy_network), intent(in) :: self
+    character(len=*), intent(in), optional :: name
+    integer, allocatable :: out(:)
+    type(cvy_shape) :: shape
+    integer(c_int) :: at
+    at = -1
+    if (c_associated(self%handle)) call find_tensor(self%handle, .true., name, shape, at)
+    allocate (out(0))
+    if (at >= 0) out = extents_of(shape)
+  end function network_input_extents
+
+  function network_output_extents(self, name) result(out)
+    class(convoy_network), intent(in) :: self
+    character(len=*), intent(in), optional :: name
+    integer, allocatable :: out(:)
+    type(cvy_shape) :: shape
+    integer(c_int) :: at
+    at = -1
+    if (c_associated(self%handle)) call find_tensor(self%handle, .false., name, shape, at)
+    allocate (out(0))
+    if (at >= 0) out = extents_of(shape)
+  end function network_output_extents
+
+  subroutine network_destroy(self)
+    class(convoy_network), intent(inout) :: self
+    call cvy_network_destroy(self%handle)
+  end subroutine network_destroy
+
+  impure elemental subroutine network_finalise(self)
+    type(convoy_network), intent(inout) :: self
+    call cvy_network_destroy(self%handle)
+  end subroutine network_finalise
+
+  subroutine network_assign(to, from)
+    class(convoy_network), intent(inout) :: to
+    type(convoy_network), intent(in) :: from
+    if (c_associated(from%handle)) call to%destroy()
+  end subroutine network_assign
+
+  ! ---- whole runs ----
+
+  ! Trains the job in a file, as `convoy train` does. out: the run's folder; sets: 'key=value', which override the job.
+  ! stat may be CVY_STOPPED. Collective.
+  subroutine convoy_train(context, job, out, sets, resume, stat, errmsg)
+    type(convoy_context), intent(in) :: context
+    character(len=*), intent(in) :: job
+    character(len=*), intent(in), optional :: out, sets(:)
+    logical, intent(in), optional :: resume
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_job(:), c_out(:)
+    type(kept_text), allocatable :: texts(:)
+    type(c_ptr), allocatable, target :: list(:)
+    type(cvy_job_source) :: source
+    type(cvy_train_opts) :: opts
+    integer(c_int) :: status
+    integer :: i
+    if (.not. is_made(context%handle, 'context', stat, errmsg)) return
+    c_job = to_c(job)
+    c_out = optional_c(out)
+    source%size = c_sizeof(source)
+    source%path = c_loc(c_job)
+    if (present(sets)) then
+      allocate (texts(size(sets)), list(size(sets)))
+      do i = 1, size(sets)
+        allocate (texts(i)%at, source=to_c(sets(i)))
+        list(i) = c_loc(texts(i)%at)
+      end do
+      source%sets = c_loc(list)
+      source%nsets = size(sets)
+    end if
+    opts%size = c_sizeof(opts)
+    opts%out = or_null(c_out, present(out))
+    if (present(resume)) opts%resume = merge(1, 0, resume)
+    status = cvy_run_train(context%handle, source, opts)
+    if (present(sets)) then
+      do i = 1, size(sets)
+        deallocate (texts(i)%at)
+      end do
+    end if
+    call finish(status, stat, errmsg)
+  end subroutine convoy_train
+
+end module convoy

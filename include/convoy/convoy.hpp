@@ -1,0 +1,309 @@
+/*
+ * convoy/convoy.hpp: the C API for C++17: objects that destroy themselves, arrays that know their type and size, and
+ * exceptions.
+ *
+ *     convoy::context context;                                     // or context(MPI_COMM_WORLD), after convoy/mpi.h
+ *     convoy::network network(context, "runs/demo");
+ *     std::vector<double> x = ..., y(n * 2);
+ *     network.apply(n, x, y);
+ *
+ * An array is anything with data() and size(): std::vector, std::array, std::span. Its elements are float, double,
+ * int64_t, int32_t or uint8_t; where a function reads, they are converted. Shapes are row-major, without the samples.
+ *
+ * A fault is a convoy::error, which has the status and the library's sentence. Objects can be moved and not copied. A
+ * context must outlive what was made from it, and be destroyed before MPI_Finalize. get() gives the handle for all
+ * functions of the C API that have no method here. Nothing in this file is compiled into the library.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CONVOY_CONVOY_HPP
+#define CONVOY_CONVOY_HPP
+
+#include <convoy/convoy.h>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace convoy
+{
+
+/** A call of the library failed. what() says what, where, the value and what to do. */
+class error : public std::runtime_error
+{
+  public:
+    explicit error(cvy_status status) : std::runtime_error(cvy_error_text()), status_(status)
+    {
+    }
+    cvy_status status() const noexcept
+    {
+        return status_;
+    }
+
+  private:
+    cvy_status status_;
+};
+
+/** Throws if the status is a fault. Returns it otherwise: CVY_OK, CVY_END, CVY_STOPPED .. */
+inline cvy_status check(cvy_status status)
+{
+    if (status < 0)
+        throw error(status);
+    return status;
+}
+
+/** The dtype of the elements of arrays. */
+template <class T> constexpr cvy_dtype dtype_of()
+{
+    using U = std::remove_cv_t<T>;
+    static_assert(std::is_same_v<U, float> || std::is_same_v<U, double> || std::is_same_v<U, int64_t> ||
+                      std::is_same_v<U, int32_t> || std::is_same_v<U, uint8_t>,
+                  "arrays have elements of float, double, int64_t, int32_t or uint8_t");
+    if (std::is_same_v<U, float>)
+        return CVY_DTYPE_F32;
+    if (std::is_same_v<U, double>)
+        return CVY_DTYPE_F64;
+    if (std::is_same_v<U, int64_t>)
+        return CVY_DTYPE_I64;
+    return std::is_same_v<U, int32_t> ? CVY_DTYPE_I32 : CVY_DTYPE_U8;
+}
+
+template <class Array> constexpr cvy_dtype dtype_of(const Array &array)
+{
+    return dtype_of<std::remove_pointer_t<decltype(array.data())>>();
+}
+
+inline cvy_shape shape(std::initializer_list<int64_t> dims)
+{
+    cvy_shape out{};
+    if (dims.size() > CVY_NDIM_MAX)
+        throw std::invalid_argument("convoy::shape: a shape has at most CVY_NDIM_MAX dimensions");
+    for (int64_t n : dims)
+        out.dim[out.ndim++] = n;
+    return out;
+}
+
+/** What all objects here have: a handle that is destroyed with them. */
+template <class Handle, void (*Destroy)(Handle **)> class owner
+{
+  public:
+    owner() = default;
+    owner(owner &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
+    {
+    }
+    owner &operator=(owner &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~owner()
+    {
+        Destroy(&handle_);
+    }
+    /** The handle of the C API. The object keeps it. */
+    Handle *get() const noexcept
+    {
+        return handle_;
+    }
+
+  protected:
+    Handle *handle_ = nullptr;
+};
+
+/** A group of ranks with its threads. */
+class context : public owner<cvy_context, cvy_context_destroy>
+{
+  public:
+    /** This rank alone. threads: 0 for as many as the rank may use. */
+    explicit context(int threads = 0)
+    {
+        cvy_context_opts opts = cvy_context_opts_default();
+        opts.threads = threads;
+        check(cvy_context_create(&opts, &handle_));
+    }
+    explicit context(const cvy_context_opts &opts)
+    {
+        check(cvy_context_create(&opts, &handle_));
+    }
+#ifdef CONVOY_MPI_H
+    /** The ranks of a communicator, which is duplicated. Collective over it. */
+    context(MPI_Comm comm, int threads)
+    {
+        cvy_context_opts opts = cvy_context_opts_default();
+        opts.threads = threads;
+        check(cvy_context_create_mpi(comm, &opts, &handle_));
+    }
+#endif
+    int rank() const
+    {
+        return cvy_context_rank(handle_);
+    }
+    int nranks() const
+    {
+        return cvy_context_nranks(handle_);
+    }
+    int threads() const
+    {
+        return cvy_context_threads(handle_);
+    }
+};
+
+/** The description of a network. */
+class model : public owner<cvy_model, cvy_model_destroy>
+{
+  public:
+    explicit model(const std::string &name)
+    {
+        check(cvy_model_create(name.c_str(), &handle_));
+    }
+    /** A network of the zoo. input: the shape of a sample; options: as in a job file, "filters: 8". */
+    model(const std::string &name, const cvy_shape &input, int64_t classes, const std::string &options = "")
+    {
+        check(cvy_model_zoo(name.c_str(), or_null(options), &input, classes, &handle_));
+    }
+    model &input(const std::string &name, const cvy_shape &sample, cvy_dtype dtype = CVY_DTYPE_F32)
+    {
+        check(cvy_model_add_input(handle_, name.c_str(), dtype, &sample));
+        return *this;
+    }
+    /** A layer. from: the layers or inputs that it reads; by default the one that was added before. */
+    model &add(const std::string &op, const std::string &name = "", const std::string &options = "",
+               const std::string &from = "")
+    {
+        check(cvy_model_add(handle_, op.c_str(), or_null(name), or_null(options), or_null(from)));
+        return *this;
+    }
+
+  private:
+    static const char *or_null(const std::string &text)
+    {
+        return text.empty() ? nullptr : text.c_str();
+    }
+};
+
+/** A set of weights and tasks over them. Strings in the options must live as long as the program. */
+class program : public owner<cvy_program, cvy_program_destroy>
+{
+  public:
+    explicit program(const context &c, const cvy_program_opts &opts = cvy_program_opts_default())
+    {
+        check(cvy_program_create(c.get(), &opts, &handle_));
+    }
+    /** Each returns the number of the task. batch: samples of all ranks. */
+    int add_training(const model &m, int64_t batch, const cvy_training_opts &opts = cvy_training_opts_default())
+    {
+        int task = -1;
+        check(cvy_program_add_training(handle_, m.get(), batch, &opts, &task));
+        return task;
+    }
+    int add_forward(const model &m, int64_t batch, const std::string &outputs = "")
+    {
+        int task = -1;
+        check(cvy_program_add_forward(handle_, m.get(), batch, outputs.empty() ? nullptr : outputs.c_str(), &task));
+        return task;
+    }
+    /** Once, after all tasks were added. Collective. */
+    void plan()
+    {
+        check(cvy_program_plan(handle_));
+    }
+    int64_t rows(int task) const
+    {
+        return cvy_program_rows(handle_, task);
+    }
+    int64_t first_row(int task) const
+    {
+        return cvy_program_first_row(handle_, task);
+    }
+    /** Copies an array [rows, sample...] into an input. */
+    template <class Array> void write(int task, const std::string &input, const Array &array)
+    {
+        check(cvy_program_write_input(handle_, task, input.c_str(), dtype_of(array), array.data(),
+                                      static_cast<int64_t>(array.size())));
+    }
+    /** Runs a task once. Collective. */
+    void step(int task, double learning_rate = 0)
+    {
+        check(cvy_program_step(handle_, task, learning_rate));
+    }
+    void flush()
+    {
+        check(cvy_program_flush(handle_));
+    }
+    double loss(int task, const std::string &name) const
+    {
+        double value = 0;
+        check(cvy_program_loss(handle_, task, name.c_str(), &value));
+        return value;
+    }
+    /** Copies this rank's rows of an output into an array of float or double. */
+    template <class Array> void read(int task, const std::string &layer, Array &&array) const
+    {
+        check(cvy_program_read_output(handle_, task, layer.c_str(), dtype_of(array), array.data(),
+                                      static_cast<int64_t>(array.size())));
+    }
+    /** Copy a variable, in the program's dtype: float, or double if that is F64. */
+    template <class T> std::vector<T> get(const std::string &variable, int64_t elems) const
+    {
+        std::vector<T> out(static_cast<size_t>(elems));
+        check(cvy_program_get(handle_, variable.c_str(), out.data(), elems));
+        return out;
+    }
+    template <class Array> void set(const std::string &variable, const Array &array)
+    {
+        check(cvy_program_set(handle_, variable.c_str(), array.data(), static_cast<int64_t>(array.size())));
+    }
+    void save(const std::string &path) const
+    {
+        check(cvy_program_save(handle_, path.c_str()));
+    }
+    void load(const std::string &path)
+    {
+        check(cvy_program_load(handle_, path.c_str()));
+    }
+};
+
+/** A trained network that is ready to be applied. */
+class network : public owner<cvy_network, cvy_network_destroy>
+{
+  public:
+    /** target: a run's folder, a checkpoint, a .safetensors file, an .onnx file. */
+    network(const context &c, const std::string &target, const cvy_network_opts &opts = cvy_network_opts_default())
+    {
+        check(cvy_network_open(c.get(), target.c_str(), &opts, &handle_));
+    }
+    /** Computes the first output of n samples. x: [n, sample...] of the first input; y: [n, ...] of float or double. */
+    template <class In, class Out> void apply(int64_t n, const In &x, Out &&y)
+    {
+        const cvy_network_in in = {input_name(), dtype_of(x), static_cast<int64_t>(x.size()), x.data(), {}};
+        const cvy_network_out out = {nullptr, dtype_of(y), static_cast<int64_t>(y.size()), y.data()};
+        check(cvy_network_apply(handle_, n, &in, 1, &out, 1));
+    }
+    /** The shape of a sample. */
+    cvy_shape input_shape(int i = 0) const
+    {
+        cvy_shape out{};
+        check(cvy_network_input(handle_, i, nullptr, nullptr, &out));
+        return out;
+    }
+    cvy_shape output_shape(int i = 0) const
+    {
+        cvy_shape out{};
+        check(cvy_network_output(handle_, i, nullptr, &out));
+        return out;
+    }
+
+  private:
+    const char *input_name() const
+    {
+        const char *name = nullptr;
+        check(cvy_network_input(handle_, 0, &name, nullptr, nullptr));
+        return name;
+    }
+};
+
+} // namespace convoy
+
+#endif

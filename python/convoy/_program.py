@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Networks that are described and trained step by step, inside a program with its own loop."""
+import ctypes as c
+import json
+import weakref
+
+import numpy as np
+
+from . import _bindings as b
+from ._arrays import address, as_given, check_samples, dims_of, shape_of
+from ._context import alone
+from ._library import Error, library, made, text
+
+
+def _options(options):
+    """Keyword arguments as YAML: channels=64, bias=False -> "channels: 64, bias: false"."""
+    return ", ".join(f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in options.items()) or None
+
+
+class Model:
+    """The description of a network.
+
+        model = convoy.Model("closure")
+        model.input("x", (9,))
+        model.add("fc", "hidden", channels=64)
+        model.add("tanh")
+        model.add("fc", "closure", channels=1)
+        model.input("y", (1,))
+        model.add("mse", "loss", source="closure, y")
+    """
+
+    def __init__(self, name="model", handle=None):
+        self._handle = handle or c.c_void_p()
+        if handle is None:
+            library.cvy_model_create(name.encode(), c.byref(self._handle))
+        self.close = weakref.finalize(self, library.cvy_model_destroy, c.byref(self._handle))
+
+    @classmethod
+    def zoo(cls, name, input, classes, **options):
+        """A network of the zoo ("resnet-20"). input: the shape of a sample, (channels, height, width)."""
+        handle = c.c_void_p()
+        library.cvy_model_zoo(name.encode(), text(_options(options)), c.byref(shape_of(input)), classes, c.byref(handle))
+        return cls(handle=handle)
+
+    def input(self, name, shape=(), dtype="f32"):
+        """An input: its samples are of this shape. dtype: "f32" for real numbers (of the program's own dtype), "i32" for
+        labels."""
+        kind = c.c_int()
+        library.cvy_dtype_parse(dtype.encode(), c.byref(kind))
+        library.cvy_model_add_input(self._handle, name.encode(), kind, c.byref(shape_of(shape)))
+
+    def add(self, op, name=None, source=None, **options):
+        """A layer, with the options of a job file. source: the layers or inputs that it reads, "closure, y"; by default the
+        one that was added before."""
+        library.cvy_model_add(self._handle, op.encode(), text(name), text(_options(options)), text(source))
+
+
+class Task:
+    """One thing that a program can do: a training step, or a forward pass."""
+
+    def __init__(self, program, number):
+        self.program, self.number = program, number
+
+    @property
+    def rows(self):
+        """Samples of this rank."""
+        return library.cvy_program_rows(self.program.handle, self.number)
+
+    @property
+    def first_row(self):
+        """Number of the first of them in the global batch."""
+        return library.cvy_program_first_row(self.program.handle, self.number)
+
+    def write(self, **inputs):
+        """Copies arrays [rows, ...] into inputs, and converts them."""
+        for name, array in inputs.items():
+            given, kind = as_given(array, name)
+            sample = self._sample(name)
+            if sample is not None and given.size == self.rows * int(np.prod(sample)):
+                check_samples(given, sample, self.rows, name)
+            library.cvy_program_write_input(self.program.handle, self.number, name.encode(), kind, address(given), given.size)
+
+    def _sample(self, name):
+        """The shape of a sample of an input; None if there is no such input, which the call that follows will say."""
+        shape = b.cvy_shape()
+        try:
+            library.cvy_program_part(self.program.handle, self.number, name.encode(), c.byref(shape), None)
+        except Error:
+            return None
+        return dims_of(shape)
+
+    def step(self, learning_rate=0.0, **inputs):
+        """Runs the task once, after it has written the inputs. Collective."""
+        self.write(**inputs)
+        library.cvy_program_step(self.program.handle, self.number, learning_rate)
+
+    def loss(self, name="loss"):
+        """A loss in the latest run, over the global batch."""
+        value = c.c_double()
+        library.cvy_program_loss(self.program.handle, self.number, name.encode(), c.byref(value))
+        return value.value
+
+    def output(self, layer, dtype=np.float32):
+        """This rank's rows of an output layer, as a new array."""
+        data, shape = c.c_void_p(), b.cvy_shape()
+        library.cvy_program_output(self.program.handle, self.number, layer.encode(), c.byref(data), c.byref(shape))
+        out = np.empty(dims_of(shape), dtype)
+        library.cvy_program_read_output(self.program.handle, self.number, layer.encode(), as_given(out, layer)[1], address(out), out.size)
+        return out
+
+
+class Program:
+    """A set of weights, and tasks over them.
+
+        program = convoy.Program(convoy.world(), seed=1)
+        train = program.training(model, batch=256, optimizer="adam")
+        apply = program.forward(model, batch=256, outputs="closure")
+        program.plan()
+        train.step(1e-3, x=x, y=y)
+        program["closure.weight"]                     # a copy; assignment sets the weights
+
+    dtype: "f32", "bf16" or "f64". options: keys of the job file, {"plan.planning": "measure"}.
+    """
+
+    def __init__(self, context=None, seed=0, dtype="f32", options=None):
+        self.context = context or alone()
+        self.handle = c.c_void_p()
+        given = made(b.cvy_program_opts, seed=seed)
+        # Texts are borrowed until the program is destroyed.
+        self._texts = [(name.encode(), str(value).encode()) for name, value in {"train.dtype": dtype, **(options or {})}.items()]
+        for name, value in self._texts:
+            library.cvy_program_opts_set(c.byref(given), name, value)
+        library.cvy_program_create(self.context.handle, c.byref(given), c.byref(self.handle))
+        self.close = weakref.finalize(self, _destroy_program, self.handle, self._texts)
+        self._dtype = np.float64 if dtype == "f64" else np.float32
+
+    def training(self, model, batch, **options):
+        """A task that makes training steps. batch: samples of all ranks. options: those of cvy_training_opts, such as
+        losses, trains, optimizer, optimizer_options, weight_decay, clip_norm, accumulate, outputs."""
+        number = c.c_int()
+        given = made(b.cvy_training_opts, **options)
+        library.cvy_program_add_training(self.handle, model._handle, batch, c.byref(given), c.byref(number))
+        return Task(self, number.value)
+
+    def forward(self, model, batch, outputs=None):
+        """A task that computes outputs, "layer1, layer2"; by default the model's main output."""
+        number = c.c_int()
+        library.cvy_program_add_forward(self.handle, model._handle, batch, text(outputs), c.byref(number))
+        return Task(self, number.value)
+
+    def plan(self):
+        """After all tasks were added, and before the first step. Collective."""
+        library.cvy_program_plan(self.handle)
+
+    def variables(self):
+        """The shapes of the weights and of the optimiser's state, by name."""
+        out = {}
+        while True:
+            name, shape = c.c_char_p(), b.cvy_shape()
+            if library.cvy_program_variable(self.handle, len(out), c.byref(name), c.byref(shape)) != b.CVY_OK:
+                return out
+            out[name.value.decode()] = dims_of(shape)
+
+    def __getitem__(self, name):
+        shape = self.variables().get(name)
+        if shape is None:
+            raise KeyError(name)
+        out = np.empty(shape, self._dtype)
+        library.cvy_program_get(self.handle, name.encode(), address(out), out.size)
+        return out
+
+    def __setitem__(self, name, array):
+        shape = self.variables().get(name)
+        if shape is None:
+            raise KeyError(name)
+        given = np.ascontiguousarray(array, self._dtype)
+        if given.shape != shape:
+            raise ValueError(f"{name} has the shape {shape}, the array {given.shape}")
+        library.cvy_program_set(self.handle, name.encode(), address(given), given.size)
+
+    def save(self, path):
+        """Writes the weights to a safetensors file. On one rank."""
+        library.cvy_program_save(self.handle, str(path).encode())
+
+    def load(self, path):
+        """Reads them. On all ranks."""
+        library.cvy_program_load(self.handle, str(path).encode())
+
+
+def _destroy_program(handle, texts):
+    library.cvy_program_destroy(c.byref(handle))
+    del texts[:]

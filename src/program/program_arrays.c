@@ -1,0 +1,72 @@
+/*
+ * program_arrays.c: arrays of the caller, of any dtype that fits, are copied into inputs and out of outputs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "program/program.h"
+#include "program/program_fill.h"
+
+/* Integers of the caller that the input cannot hold: labels, indices. */
+static cvy_status check_range(const char *input, cvy_dtype dtype, const void *data, cvy_dtype to, int64_t n)
+{
+    const cvy_span span = {.dtype = dtype, .data = (void *)(uintptr_t)data};
+    const double least = to == CVY_DTYPE_U8 ? 0 : INT32_MIN, most = to == CVY_DTYPE_U8 ? UINT8_MAX : INT32_MAX;
+    if (cvy_dtype_is_real(to) || to == CVY_DTYPE_I64 || to == dtype)
+        return CVY_OK;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = cvy_get(&span, i);
+        CVY_CHECK(x >= least && x <= most, CVY_E_ARGUMENT,
+                  "element %lld for input %s is %.0f, and the input is of dtype %s", (long long)i, input, x,
+                  cvy_dtype_text(to));
+    }
+    return CVY_OK;
+}
+
+/* bf16 does not occur outside: real inputs and outputs have the program's dtype, f32 or f64. */
+static cvy_status check_dtype(const char *name, cvy_dtype dtype, cvy_dtype own)
+{
+    CVY_CHECK((int)dtype >= 0 && dtype < CVY_DTYPE_COUNT && dtype != CVY_DTYPE_BF16 &&
+                  cvy_dtype_is_real(dtype) == cvy_dtype_is_real(own),
+              CVY_E_ARGUMENT, "%s is of dtype %s, the array of %s", name, cvy_dtype_text(own), cvy_dtype_text(dtype));
+    return CVY_OK;
+}
+
+cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, cvy_dtype dtype, const void *data,
+                                   int64_t elems)
+{
+    if (!input)
+        return cvy_error_set(CVY_E_ARGUMENT, "cvy_program_write_input() got no name of an input");
+    if (!cvy_program_feed(p, task, input)) /* it has said why */
+        return CVY_E_ARGUMENT;
+    const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
+    const int64_t n = (int64_t)(feed->bytes / cvy_dtype_bytes(feed->dtype));
+    CVY_TRY(check_dtype(input, dtype, feed->dtype));
+    CVY_CHECK(elems == n, CVY_E_SHAPE,
+              "input %s of task %d has the shape %s on this rank, that is %lld elements, not %lld", input, task,
+              cvy_shape_text(&feed->shape), (long long)n, (long long)elems);
+    CVY_CHECK(data || n == 0, CVY_E_ARGUMENT, "cvy_program_write_input() got no data for input %s", input);
+    CVY_TRY(check_range(input, dtype, data, feed->dtype, n));
+    if (n > 0)
+        cvy_copy_elems(data, dtype, feed->data, feed->dtype, n);
+    return CVY_OK;
+}
+
+cvy_status cvy_program_read_output(const cvy_program *p, int task, const char *layer, cvy_dtype dtype, void *data_out,
+                                   int64_t elems)
+{
+    const void *data = NULL;
+    cvy_shape shape;
+    if (!layer)
+        return cvy_error_set(CVY_E_ARGUMENT, "cvy_program_read_output() got no name of a layer");
+    CVY_TRY(cvy_program_output(p, task, layer, &data, &shape));
+    const cvy_dtype own = p->opts.dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
+    const int64_t n = cvy_shape_elems(&shape);
+    CVY_TRY(check_dtype(layer, dtype, own));
+    CVY_CHECK(elems == n, CVY_E_SHAPE,
+              "output %s of task %d has the shape %s on this rank, that is %lld elements, not %lld", layer, task,
+              cvy_shape_text(&shape), (long long)n, (long long)elems);
+    CVY_CHECK(data_out || n == 0, CVY_E_ARGUMENT, "cvy_program_read_output() got no memory for output %s", layer);
+    if (n > 0)
+        cvy_copy_elems(data, own, data_out, dtype, n);
+    return CVY_OK;
+}

@@ -1,0 +1,94 @@
+/*
+ * train.cpp: the training of train.c, in C++. It prints the bits of a loss and of all weights.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <convoy/mpi.h>
+
+#include <cinttypes>
+#include <convoy/convoy.hpp>
+#include <cstdio>
+#include <cstring>
+
+namespace
+{
+
+constexpr int64_t wide = 6, high = 5, channels = 2, classes = 3, batch = 12, steps = 5, sample = channels * high * wide;
+
+template <class Array> void print_bits(const Array &x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        std::memcpy(&bits, &x[i], sizeof bits);
+        std::printf("%08" PRIX32 "\n", bits);
+    }
+}
+
+void train()
+{
+    convoy::context context(MPI_COMM_WORLD, 1);
+    convoy::model model("same");
+    model.input("x", convoy::shape({channels, high, wide}))
+        .input("label", convoy::shape({}), CVY_DTYPE_I32)
+        .add("conv", "conv", "channels: 4, kernel: 3, pad: 1", "x")
+        .add("relu")
+        .add("fc", "fc", "channels: 3")
+        .add("softmax_cross_entropy", "loss", "", "fc, label");
+    cvy_program_opts opts = cvy_program_opts_default();
+    opts.seed = 7, opts.wisdom = "off", opts.precise = 1;
+    cvy_training_opts training = cvy_training_opts_default();
+    training.optimizer = "adam", training.weight_decay = 1e-3;
+    convoy::program program(context, opts);
+    const int task = program.add_training(model, batch, training), forward = program.add_forward(model, batch, "fc");
+    program.plan();
+    const int64_t rows = program.rows(task), first = program.first_row(task);
+    std::vector<double> x(static_cast<size_t>(rows * sample));
+    std::vector<int64_t> label(static_cast<size_t>(rows));
+    for (int64_t step = 1; step <= steps; step++) {
+        for (int64_t i = 0; i < rows * sample; i++)
+            x[static_cast<size_t>(i)] = static_cast<double>((37 * (first * sample + i) + 11 * step) % 64 - 32) / 64;
+        for (int64_t n = 0; n < rows; n++)
+            label[static_cast<size_t>(n)] = (first + n + step) % classes;
+        program.write(task, "x", x);
+        program.write(task, "label", label);
+        program.step(task, 0.01);
+    }
+    const double loss = program.loss(task, "loss"); // valid until the program runs its next task
+    program.write(forward, "x", x);
+    program.step(forward);
+    std::vector<float> score(static_cast<size_t>(rows * classes));
+    program.read(forward, "fc", score);
+    if (context.rank() == 0) {
+        uint64_t bits;
+        std::memcpy(&bits, &loss, sizeof bits);
+        std::printf("%016" PRIX64 "\n", bits);
+        print_bits(score, classes);
+        print_bits(program.get<float>("conv.weight", 4 * channels * 9), 4 * channels * 9);
+        print_bits(program.get<float>("fc.weight", classes * 4 * high * wide), classes * 4 * high * wide);
+    }
+}
+
+/* What was moved from is empty, and a fault is an exception with its status. */
+bool faults_are_exceptions()
+{
+    convoy::context context(1), other(std::move(context));
+    bool thrown = context.get() == nullptr && other.rank() == 0;
+    try {
+        convoy::network network(other, "nothing/here");
+        thrown = false;
+    } catch (const convoy::error &fault) {
+        thrown = thrown && fault.status() == CVY_E_ARGUMENT && std::strstr(fault.what(), "nothing/here");
+    }
+    return thrown;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    train();
+    const bool good = faults_are_exceptions();
+    MPI_Finalize();
+    return good ? 0 : 1;
+}

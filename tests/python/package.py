@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the package for Python does with whole runs, networks and arrays; run by package.sh in an empty folder."""
+import threading
+
+import numpy as np
+
+import convoy
+
+JOB = {"model": {"name": "lenet"}, "data": {"train": {"format": "synthetic", "shape": [1, 28, 28], "classes": 3, "samples": 64}},
+       "train": {"batch": 16, "epochs": 2, "seed": 1}, "plan": {"wisdom": "off"}}
+
+
+def refused(kind, words, work):
+    try:
+        work()
+    except kind as fault:
+        assert words in str(fault), f"expected '{words}' in: {fault}"
+        return fault
+    raise AssertionError(f"nothing was raised, expected {kind.__name__} with '{words}'")
+
+
+def whole_run():
+    seen = []
+    run = convoy.train(JOB, out="run", sets={"train.epochs": 3}, progress=seen.append)
+    assert run.steps == 12 and not run.stopped and seen[-1]["step"] == 12 and seen[-1]["steps"] == 12
+    rows = run.metrics()
+    names = set().union(*rows) if isinstance(rows, list) else set(rows.columns)
+    assert len(rows) > 0 and "loss" in names, names
+    refused(convoy.Error, "nonsense", lambda: convoy.train({**JOB, "nonsense": 1}, out="other"))
+
+    def interrupt(at):
+        raise ZeroDivisionError("from progress")
+    refused(ZeroDivisionError, "from progress", lambda: convoy.train(JOB, out="stopped", progress=interrupt))
+    resumed = convoy.train(JOB, out="stopped", resume=True)
+    whole = convoy.train(JOB, out="whole")
+    assert resumed.steps == whole.steps == 8
+    a, b = convoy.Network("stopped"), convoy.Network("whole")
+    x = np.random.default_rng(1).standard_normal((5, 1, 28, 28))
+    assert np.array_equal(a(x), b(x)), "a resumed run differs from a whole one"
+
+
+def network():
+    net = convoy.Network("run")
+    assert net.inputs == {"x": ("f32", (1, 28, 28))}, net.inputs
+    assert len(net.classes) == 3 and net.parameters > 1000
+    x = np.random.default_rng(2).standard_normal((7, 1, 28, 28)).astype(np.float32)
+    y = net(x)
+    assert y.shape == (7, 3) and y.dtype == np.float32 and np.isfinite(y).all()
+    assert np.array_equal(net(x[::2]), y[::2]), "a slice that is not contiguous"
+    assert np.array_equal(net(x.transpose(0, 1, 3, 2).copy().transpose(0, 1, 3, 2)), y)
+    assert net(x, dtype=np.float64).dtype == np.float64
+    assert net(x[:0]).shape == (0, 3)
+    several = convoy.Network("run", outputs=", ".join([*net.outputs]))
+    assert np.array_equal(several(x) if len(several.outputs) == 1 else next(iter(several(x).values())), y)
+    refused(ValueError, "expected (7, 1, 28, 28)", lambda: net(x.reshape(7, 28, 28, 1).transpose(0, 2, 3, 1).reshape(7, 14, 56)))
+    refused(convoy.Error, "x", lambda: net(x[:, :, :20]))
+    refused(convoy.Error, "nothing/here", lambda: convoy.Network("nothing/here"))
+    refused(TypeError, "x", lambda: net())
+    refused(TypeError, "object", lambda: net(np.array(["a"], object)))
+    net.close()
+    refused(ValueError, "closed", lambda: net(x))
+
+
+def loop():
+    model = convoy.Model("line")
+    model.input("x", (2,))
+    model.input("y", (1,))
+    model.add("fc", "fc", source="x", channels=1)
+    model.add("mse", "loss", source="fc, y")
+    program = convoy.Program(seed=3, dtype="f64", options={"plan.wisdom": "off"})
+    train = program.training(model, 32, optimizer="sgd", optimizer_options="momentum: 0.9")
+    apply = program.forward(model, 4, outputs="fc")
+    refused(convoy.Error, "", lambda: train.step(0.1))
+    program.plan()
+    x = np.random.default_rng(3).standard_normal((32, 2))
+    y = x @ [[2.0], [-3.0]] + 0.5
+    for _ in range(300):
+        train.step(0.05, x=x, y=y)
+    assert train.loss() < 1e-12
+    assert np.allclose(program["fc.weight"], [[2, -3]]) and np.allclose(program["fc.bias"], [0.5])
+    program["fc.bias"] = [1.5]
+    apply.step(x=np.eye(4, 2, dtype=np.float16))
+    assert np.allclose(apply.output("fc", np.float64).ravel(), [3.5, -1.5, 1.5, 1.5])
+    program.save("line.safetensors")
+    program["fc.weight"] = np.zeros((1, 2))
+    program.load("line.safetensors")
+    assert np.allclose(program["fc.weight"], [[2, -3]])
+    refused(KeyError, "fc.wait", lambda: program["fc.wait"])
+    refused(ValueError, "(1, 2)", lambda: program.__setitem__("fc.weight", np.zeros((2, 1))))
+    refused(ValueError, "expected (32, 2)", lambda: train.write(x=x.T))
+    refused(convoy.Error, "no input", lambda: train.write(z=x))
+    refused(convoy.Error, "64 elements, not 62", lambda: train.write(x=x[:31]))
+    refused(convoy.Error, "plan.plannig", lambda: convoy.Program(options={"plan.plannig": "x"}))
+
+
+def other_thread():
+    """A fault in another thread has that thread's text."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(refused(convoy.Error, "elsewhere", lambda: convoy.Network("elsewhere"))))
+    thread.start()
+    thread.join()
+    assert len(found) == 1
+
+
+for test in (whole_run, network, loop, other_thread):
+    test()
+    print("ok", test.__name__)

@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich
+# seconds: 10
+# package.sh: the package convoy for Python trains a job, continues one that was stopped, and applies networks to numpy
+# arrays of any stride and dtype. A program with its own loop learns a line. What does not fit is an exception with a
+# sentence, also in another thread.
+. "$CONVOY_SOURCE/tests/shell.inc"
+[ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of the interpreter"; exit 77; }
+python=${CONVOY_TEST_PYTHON:-python3}
+"$python" -c 'import numpy' 2>/dev/null || { echo "there is no $python with numpy"; exit 77; }
+export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/python" PYTHONDONTWRITEBYTECODE=1
+"$python" "$CONVOY_SOURCE/tests/python/package.py" >log 2>&1 || fail "$(tail -15 log)"
+[ "$(grep -c '^ok' log)" = 4 ] || fail "four tests were expected: $(cat log)"
+exit $failed
