@@ -245,6 +245,8 @@ cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, cons
                                  float *mask_out);
 /* Shape of the weight after augmentation. */
 const cvy_shape *cvy_augment_weight_shape(const cvy_augment *a);
+/* Whether it has no step: f32 data pass through it as they are. */
+int cvy_augment_changes_nothing(const cvy_augment *a);
 /* Whether the steps compute each element from itself alone, so that they may be applied to a part of a sample. */
 int cvy_augment_is_pointwise(const cvy_augment *a);
 /* For such steps: the same for a part of x, and for y or a part of it, [y_elems]. */

@@ -10,12 +10,14 @@
 #include <string.h>
 
 #include "network/network.h"
+#include "program/program_fill.h"
 
 struct input { /* the samples of an input of the model */
     const void *data;
     cvy_dtype dtype;
     cvy_shape shape;  /* of a sample */
     int is_augmented; /* 0: x as it is stored, which passes through the augmentation */
+    int is_checked;   /* 1: its numbers must be finite, which the augmentation would check */
 };
 
 struct call { /* the arrays of a call, in the order of the model's inputs and of the caller's outputs */
@@ -65,8 +67,11 @@ static cvy_status take_x(const cvy_network *n, const cvy_network_in *in, struct 
                                      : in->dtype == CVY_DTYPE_F32 || in->dtype == CVY_DTYPE_F64,
               CVY_E_ARGUMENT, "input \"x\" is an array of %s, but the network was trained on %s",
               cvy_dtype_text(in->dtype), stored == CVY_DTYPE_U8 ? "pictures of u8, 0 .. 255" : "f32 (f64 is accepted)");
-    out->is_augmented = 0;
-    return choose_shape(n, in, &out->shape);
+    CVY_TRY(choose_shape(n, in, &out->shape));
+    out->is_checked =
+        stored == CVY_DTYPE_F32 && n->program->opts.dtype != CVY_DTYPE_F64 && cvy_augment_changes_nothing(n->augment);
+    out->is_augmented = out->is_checked;
+    return CVY_OK;
 }
 
 static cvy_status take_other(const cvy_model_input *input, const cvy_network_in *in, struct input *out)
@@ -75,6 +80,7 @@ static cvy_status take_other(const cvy_model_input *input, const cvy_network_in 
               CVY_E_ARGUMENT, "input \"%s\" is an array of %s, expected %s", input->name, cvy_dtype_text(in->dtype),
               cvy_dtype_text(input->dtype));
     out->is_augmented = 1;
+    out->is_checked = 0;
     out->shape = input->sample_shape;
     return CVY_OK;
 }
@@ -138,28 +144,31 @@ static cvy_status find_outputs(struct call *c, int64_t n, const cvy_network_out 
 
 /* ---- a piece ---- */
 
-/* Copies n elements; reals are converted if the dtypes differ. */
-static void copy(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n)
-{
-    const cvy_span src = {.dtype = from_dtype, .data = (void *)(uintptr_t)from}, dst = {.dtype = to_dtype, .data = to};
-    if (from_dtype == to_dtype) {
-        memcpy(to, from, (size_t)n * cvy_dtype_bytes(to_dtype));
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        cvy_set(&dst, i, cvy_get(&src, i));
-}
-
 static const void *elems_at(const void *data, cvy_dtype dtype, int64_t first)
 {
     return (const char *)data + (size_t)first * cvy_dtype_bytes(dtype);
 }
 
-static cvy_status check_finite(const float *x, int64_t elems, int64_t sample)
+/* A number is not finite if all bits of its exponent are set. */
+static int all_finite(const float *x, int64_t n)
 {
-    for (int64_t i = 0; i < elems; i++)
-        CVY_CHECK(isfinite(x[i]), CVY_E_NUMERIC, "element %lld of x of sample %lld is %g", (long long)i,
-                  (long long)sample, x[i]);
+    const uint32_t exponent = 0x7f800000;
+    uint32_t bits, found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(&bits, &x[i], sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    return !found;
+}
+
+/* Checks samples from number `sample` on. */
+static cvy_status check_finite(const float *x, int64_t rows, int64_t elems, int64_t sample)
+{
+    if (all_finite(x, rows * elems))
+        return CVY_OK;
+    for (int64_t i = 0; i < rows * elems; i++)
+        CVY_CHECK(isfinite(x[i]), CVY_E_NUMERIC, "element %lld of x of sample %lld is %g", (long long)(i % elems),
+                  (long long)(sample + i / elems), x[i]);
     return CVY_OK;
 }
 
@@ -172,11 +181,11 @@ static cvy_status augment_sample(cvy_network *n, const struct input *in, int64_t
     float *x = row;
     if (in->dtype != raw.dtype) {
         CVY_TRY(cvy_bytes_need(&n->plain, (size_t)elems * sizeof(float)));
-        copy(data, in->dtype, n->plain.data, raw.dtype, elems);
+        cvy_copy_elems(data, in->dtype, n->plain.data, raw.dtype, elems);
         data = n->plain.data;
     }
     if (raw.dtype == CVY_DTYPE_F32)
-        CVY_TRY(check_finite(data, elems, sample));
+        CVY_TRY(check_finite(data, 1, elems, sample));
     if (row_dtype != CVY_DTYPE_F32) {
         CVY_TRY(cvy_bytes_need(&n->row, (size_t)kept * sizeof *x));
         x = n->row.data;
@@ -184,7 +193,7 @@ static cvy_status augment_sample(cvy_network *n, const struct input *in, int64_t
     raw.x.data = (void *)(uintptr_t)data;
     CVY_TRY(cvy_augment_apply(n->augment, cvy_raw_planes(&raw), 0, sample, n->scratch, x));
     if (row_dtype != CVY_DTYPE_F32)
-        copy(x, CVY_DTYPE_F32, row, row_dtype, kept);
+        cvy_copy_elems(x, CVY_DTYPE_F32, row, row_dtype, kept);
     return CVY_OK;
 }
 
@@ -199,7 +208,9 @@ static cvy_status fill(const struct call *c, cvy_plan *plan, int64_t first, int6
         char *to = feed->data;
         memset(to + (size_t)rows * feed->row_bytes, 0, (size_t)(plan->rows - rows) * feed->row_bytes);
         if (in->is_augmented)
-            copy(elems_at(in->data, in->dtype, first * elems), in->dtype, to, feed->dtype, rows * elems);
+            cvy_copy_elems(elems_at(in->data, in->dtype, first * elems), in->dtype, to, feed->dtype, rows * elems);
+        if (in->is_checked)
+            CVY_TRY(check_finite((const float *)feed->data, rows, elems, first));
         for (int64_t r = 0; !in->is_augmented && r < rows; r++)
             CVY_TRY(augment_sample(c->n, in, first + r, to + (size_t)r * feed->row_bytes, feed->dtype));
     }
@@ -225,7 +236,7 @@ static cvy_status read_outputs(const struct call *c, int task, int64_t first, in
         void *to = (void *)(uintptr_t)elems_at(c->out[k].data, wanted, first * elems);
         const void *data = NULL;
         CVY_TRY(cvy_program_output(c->n->program, task, c->n->output[c->output[k]].name, &data, NULL));
-        copy(data, dtype, to, wanted, rows * elems);
+        cvy_copy_elems(data, dtype, to, wanted, rows * elems);
         cvy_scaling_undo(&c->n->output[c->output[k]].scaling, rows, elems, wanted, to);
     }
     return CVY_OK;
@@ -296,7 +307,8 @@ cvy_status cvy_network_apply_rows(cvy_network *n, const cvy_dataset_info *data, 
     struct call c = {.n = n, .first = first};
     for (int i = 0; i < n->model->ninput; i++) {
         const int f = find_field(data, n->model->input[i].name);
-        c.in[i] = (struct input){field[f], data->field[f].dtype, data->field[f].shape, 1};
+        c.in[i] = (struct input){
+            .data = field[f], .dtype = data->field[f].dtype, .shape = data->field[f].shape, .is_augmented = 1};
     }
     CVY_TRY(find_outputs(&c, rows, out, nout));
     return run(&c, rows);

@@ -164,11 +164,11 @@ static cvy_status run_rounds(struct comparison *c)
     return CVY_OK;
 }
 
-/* The order in which variables were written matters while a plan runs, for its shadow copies, and no longer. */
-static void forget_writes(const cvy_vars *vars)
+/* The plans of the training have no shadow copy yet. */
+static void forget_shadows(const cvy_vars *vars)
 {
     for (int i = 0; i < vars->count; i++)
-        vars->at[i]->written = vars->at[i]->shadow_of = 0;
+        vars->at[i]->shadow_of = 0;
 }
 
 static cvy_status time_plans(struct comparison *c)
@@ -182,7 +182,7 @@ static cvy_status time_plans(struct comparison *c)
     for (int k = 0; k < PLANS; k++)
         CVY_TRY(bind(c, k));
     const cvy_status status = run_rounds(c);
-    forget_writes(c->graph->vars);
+    forget_shadows(c->graph->vars);
     CVY_TRY(status);
     for (int k = 0; k < PLANS; k++)
         CVY_TRY(cvy_wisdom_add(c->p->kernel.wisdom, c->key[k].data, c->ms[k]));

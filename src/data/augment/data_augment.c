@@ -302,6 +302,11 @@ cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, con
     return cvy_augment_apply_all(a, picture, y, NULL, epoch, number, scratch, x_out, y_out, NULL);
 }
 
+int cvy_augment_changes_nothing(const cvy_augment *a)
+{
+    return a->noperation == 0;
+}
+
 int cvy_augment_is_pointwise(const cvy_augment *a)
 {
     int pointwise = 1;
