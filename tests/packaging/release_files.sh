@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
-# release_files.sh: CITATION.cff has the version of the headers, and is valid if cffconvert is installed; each library
-# that the build may link has its licence in licenses/, with a text that is one.
+# release_files.sh: CITATION.cff and the package for Python have the version of the headers, and CITATION.cff is valid if
+# cffconvert is installed; each library that the build may link has its licence in licenses/, with a text that is one.
 . "$CONVOY_SOURCE/tests/shell.inc"
 version=$("$CONVOY" --version | sed 's/^convoy //')
+grep -qx "version = \"$version\"" "$CONVOY_SOURCE/python/pyproject.toml" || fail "python/pyproject.toml is not of version $version"
 grep -qx "version: $version" "$CONVOY_SOURCE/CITATION.cff" || fail "CITATION.cff is not of version $version: $(grep ^version: "$CONVOY_SOURCE/CITATION.cff")"
 grep -qx 'license: BSD-3-Clause' "$CONVOY_SOURCE/CITATION.cff" || fail "CITATION.cff names another licence"
 if command -v cffconvert >/dev/null; then
