@@ -16,15 +16,18 @@
 ! constant such as CVY_E_ARGUMENT; errmsg says what happened, where, and what to do. Without stat, a fault ends the
 ! program by ERROR STOP with that message. Positive values (CVY_END, CVY_STOPPED) are answers and no faults.
 !
-! Objects own what they made until they are destroyed or go out of scope. They cannot be copied: after an assignment the
-! left side is an object that was not created. A context is destroyed last, and before MPI is finalised.
+! Objects own what they made until they are destroyed or go out of scope. In one scope, call destroy for those that were
+! made from a context, and then for the context: compilers finalise local variables in any order. A context is destroyed
+! before MPI is finalised. Objects cannot be copied: after an assignment the left side is an object that was not created
+! (allocate with source=, and array constructors, copy without asking: do not use them here). A model must live until the
+! programs that it was added to are planned.
 !
 ! The module convoy_c has the whole C API.
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 module convoy
   use, intrinsic :: iso_c_binding
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64
   use convoy_c
   implicit none
   private
@@ -104,9 +107,9 @@ module convoy
     private
     type(c_ptr) :: handle = c_null_ptr
   contains
-    procedure, private :: network_assign, network_apply_r32, network_apply_r64
+    procedure, private :: network_assign, network_apply_r32, network_apply_r64, network_apply_u8
     procedure :: open => network_open           ! open(context, target, [outputs], [batch])
-    generic :: apply => network_apply_r32, network_apply_r64 ! apply(x, y, [input], [output])
+    generic :: apply => network_apply_r32, network_apply_r64, network_apply_u8 ! apply(x, y, [input], [output])
     procedure :: input_extents => network_input_extents   ! of a sample, as an array of Fortran
     procedure :: output_extents => network_output_extents
     generic :: assignment(=) => network_assign
@@ -120,13 +123,6 @@ module convoy
       type(c_ptr), value :: text
       integer(c_size_t) :: c_strlen
     end function c_strlen
-    function cvy_context_create_mpi_fortran(comm, opts, context_out) bind(c)
-      import
-      integer(c_int), value :: comm
-      type(cvy_context_opts), intent(in), optional :: opts
-      type(c_ptr), intent(inout) :: context_out
-      integer(c_int) :: cvy_context_create_mpi_fortran
-    end function cvy_context_create_mpi_fortran
   end interface
 
 contains
@@ -211,8 +207,8 @@ contains
     integer, intent(in) :: extents(:)
     type(cvy_shape) :: out
     integer :: i
-    out%ndim = size(extents)
-    do i = 1, size(extents)
+    out%ndim = size(extents) ! more than CVY_NDIM_MAX is refused by the library
+    do i = 1, min(size(extents), CVY_NDIM_MAX)
       out%dim(i) = extents(size(extents) + 1 - i)
     end do
   end function shape_of
@@ -276,6 +272,7 @@ contains
     type(cvy_context_opts) :: opts
     if (.not. is_free(self%handle, 'context', stat, errmsg)) return
     opts%size = c_sizeof(opts)
+    opts%log_level = CVY_LOG_WARN
     if (present(threads)) opts%threads = threads
     if (present(comm)) then
       call finish(cvy_context_create_mpi_fortran(int(comm, c_int), opts, self%handle), stat, errmsg)
@@ -294,10 +291,10 @@ contains
     call cvy_context_destroy(self%handle)
   end subroutine context_finalise
 
-  subroutine context_assign(to, from)
+  impure elemental subroutine context_assign(to, from)
     class(convoy_context), intent(inout) :: to
     type(convoy_context), intent(in) :: from
-    if (c_associated(from%handle)) call to%destroy()
+    if (.not. c_associated(to%handle, from%handle)) call to%destroy()
   end subroutine context_assign
 
   integer function context_rank(self)
@@ -417,10 +414,10 @@ contains
     call cvy_model_destroy(self%handle)
   end subroutine model_finalise
 
-  subroutine model_assign(to, from)
+  impure elemental subroutine model_assign(to, from)
     class(convoy_model), intent(inout) :: to
     type(convoy_model), intent(in) :: from
-    if (c_associated(from%handle)) call to%destroy()
+    if (.not. c_associated(to%handle, from%handle)) call to%destroy()
   end subroutine model_assign
 
   ! ---- program ----
@@ -649,7 +646,8 @@ contains
     call finish(cvy_program_flush(self%handle), stat, errmsg)
   end subroutine program_flush
 
-  ! The value of a loss in the latest run of the task, over the global batch.
+  ! The value of a loss in the latest run of the task. Of a training task: over the global batch, equal on all ranks. Of a
+  ! forward task: this rank's part, to be added over the ranks.
   subroutine program_loss(self, task, name, value, stat, errmsg)
     class(convoy_program), intent(in) :: self
     integer, intent(in) :: task
@@ -836,10 +834,10 @@ contains
     call self%destroy()
   end subroutine program_finalise
 
-  subroutine program_assign(to, from)
+  impure elemental subroutine program_assign(to, from)
     class(convoy_program), intent(inout) :: to
     type(convoy_program), intent(in) :: from
-    if (c_associated(from%handle)) call to%destroy()
+    if (.not. c_associated(to%handle, from%handle)) call to%destroy()
   end subroutine program_assign
 
   ! ---- network ----
@@ -890,9 +888,9 @@ contains
     at = -1
   end subroutine find_tensor
 
-  subroutine apply_any(self, dtype, x, x_extents, y, y_extents, input, output, stat, errmsg)
+  subroutine apply_any(self, x_dtype, x, x_extents, y_dtype, y, y_extents, input, output, stat, errmsg)
     class(convoy_network), intent(inout) :: self
-    integer(c_int), intent(in) :: dtype
+    integer(c_int), intent(in) :: x_dtype, y_dtype
     type(c_ptr), intent(in) :: x, y
     integer, intent(in) :: x_extents(:), y_extents(:)
     character(len=*), intent(in), optional :: input, output
@@ -920,15 +918,17 @@ contains
     c_input = optional_c(input)
     c_output = optional_c(output)
     in(1)%name = or_null(c_input, present(input))
+    if (.not. present(input)) at_in = cvy_network_input(self%handle, 0_c_int, name_out=in(1)%name)
     out(1)%name = or_null(c_output, present(output))
-    in(1)%dtype = dtype
-    out(1)%dtype = dtype
+    in(1)%dtype = x_dtype
+    out(1)%dtype = y_dtype
     in(1)%data = x
     out(1)%data = y
     call finish(cvy_network_apply(self%handle, n, in, 1_c_int, out, 1_c_int), stat, errmsg)
   end subroutine apply_any
 
-  ! x: (sample extents, samples); y: (output extents, samples). input, output: names, of networks with several.
+  ! x: (sample extents, samples); y: (output extents, samples). output: its name, if the network has several. A network
+  ! with several inputs needs cvy_network_apply() of convoy_c.
   subroutine network_apply_r32(self, x, y, input, output, stat, errmsg)
     class(convoy_network), intent(inout) :: self
     real(real32), intent(in), contiguous, target :: x(..)
@@ -936,7 +936,8 @@ contains
     character(len=*), intent(in), optional :: input, output
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call apply_any(self, CVY_DTYPE_F32, c_loc(x), shape(x), c_loc(y), shape(y), input, output, stat, errmsg)
+    call apply_any(self, CVY_DTYPE_F32, c_loc(x), shape(x), CVY_DTYPE_F32, c_loc(y), shape(y), input, output, stat, &
+        errmsg)
   end subroutine network_apply_r32
 
   subroutine network_apply_r64(self, x, y, input, output, stat, errmsg)
@@ -946,8 +947,21 @@ contains
     character(len=*), intent(in), optional :: input, output
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call apply_any(self, CVY_DTYPE_F64, c_loc(x), shape(x), c_loc(y), shape(y), input, output, stat, errmsg)
+    call apply_any(self, CVY_DTYPE_F64, c_loc(x), shape(x), CVY_DTYPE_F64, c_loc(y), shape(y), input, output, stat, &
+        errmsg)
   end subroutine network_apply_r64
+
+  ! For networks that were trained on pictures of bytes: x has bit patterns from 0 to 255.
+  subroutine network_apply_u8(self, x, y, input, output, stat, errmsg)
+    class(convoy_network), intent(inout) :: self
+    integer(int8), intent(in), contiguous, target :: x(..)
+    real(real32), intent(inout), contiguous, target :: y(..)
+    character(len=*), intent(in), optional :: input, output
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call apply_any(self, CVY_DTYPE_U8, c_loc(x), shape(x), CVY_DTYPE_F32, c_loc(y), shape(y), input, output, stat, &
+        errmsg)
+  end subroutine network_apply_u8
 
   ! The extents of a sample of an input (the first one, or that of this name); empty if there is none.
   function network_input_extents(self, name) result(out)
@@ -984,10 +998,10 @@ contains
     call cvy_network_destroy(self%handle)
   end subroutine network_finalise
 
-  subroutine network_assign(to, from)
+  impure elemental subroutine network_assign(to, from)
     class(convoy_network), intent(inout) :: to
     type(convoy_network), intent(in) :: from
-    if (c_associated(from%handle)) call to%destroy()
+    if (.not. c_associated(to%handle, from%handle)) call to%destroy()
   end subroutine network_assign
 
   ! ---- whole runs ----

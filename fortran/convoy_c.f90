@@ -2068,5 +2068,15 @@ module convoy_c
       type(c_ptr), intent(inout), optional :: text_out
       integer(c_int) :: cvy_sweep_table
     end function cvy_sweep_table
+    subroutine cvy_mpi_prepare() bind(c)
+      import
+    end subroutine cvy_mpi_prepare
+    function cvy_context_create_mpi_fortran(comm, opts, context_out) bind(c)
+      import
+      integer(c_int), value :: comm
+      type(cvy_context_opts), intent(in), optional :: opts
+      type(c_ptr), intent(inout) :: context_out
+      integer(c_int) :: cvy_context_create_mpi_fortran
+    end function cvy_context_create_mpi_fortran
   end interface
 end module convoy_c

@@ -15,8 +15,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# mpi.h names MPI's own type, so both languages declare its functions by hand.
-LEFT_OUT = {"convoy.h", "mpi.h"}
+LEFT_OUT = {"convoy.h"}
 FUNCTION_POINTER = "function_pointer"
 FORTRAN, PYTHON = ROOT / "fortran/convoy_c.f90", ROOT / "python/convoy/_bindings.py"
 
@@ -123,6 +122,8 @@ def parse(api, path, known):
             head, arguments = re.fullmatch(r"(.*?)\((.*)\)\s*(?:CVY_PRINTF\(.*\))?", re.sub(r"CVY_MUST_CHECK", "", function), re.S).groups()
             words = re.fullmatch(r"(.*?)(\w+)\s*", head, re.S)
             if not words.group(2).startswith("cvy_"):  # what a library of operators exports, not what convoy has
+                continue
+            if "MPI_Comm" in arguments:  # a type of the MPI library in C: the function for Fortran's handles does the same
                 continue
             params = [] if arguments.strip() == "void" else [Variable(a) for a in re.split(r",", arguments)]
             api.functions.append((words.group(2), Variable(words.group(1), "result"), params))

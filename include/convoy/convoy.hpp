@@ -2,13 +2,14 @@
  * convoy/convoy.hpp: the C API for C++17: objects that destroy themselves, arrays that know their type and size, and
  * exceptions.
  *
- *     convoy::context context;                                     // or context(MPI_COMM_WORLD), after convoy/mpi.h
+ *     convoy::context context;                                     // or context(MPI_COMM_WORLD, 0), after convoy/mpi.h
  *     convoy::network network(context, "runs/demo");
  *     std::vector<double> x = ..., y(n * 2);
  *     network.apply(n, x, y);
  *
  * An array is anything with data() and size(): std::vector, std::array, std::span. Its elements are float, double,
- * int64_t, int32_t or uint8_t; where a function reads, they are converted. Shapes are row-major, without the samples.
+ * int64_t, int32_t or uint8_t. Inputs and outputs are converted; variables have the program's dtype. Shapes are
+ * row-major, without the samples.
  *
  * A fault is a convoy::error, which has the status and the library's sentence. Objects can be moved and not copied. A
  * context must outlive what was made from it, and be destroyed before MPI_Finalize. get() gives the handle for all
@@ -128,7 +129,8 @@ class context : public owner<cvy_context, cvy_context_destroy>
         check(cvy_context_create(&opts, &handle_));
     }
 #ifdef CONVOY_MPI_H
-    /** The ranks of a communicator, which is duplicated. Collective over it. */
+    /** The ranks of a communicator, which is duplicated. Collective over it. threads: as above; it has no default,
+     * because some MPI libraries have numbers for communicators. */
     context(MPI_Comm comm, int threads)
     {
         cvy_context_opts opts = cvy_context_opts_default();
@@ -183,11 +185,13 @@ class model : public owner<cvy_model, cvy_model_destroy>
     }
 };
 
-/** A set of weights and tasks over them. Strings in the options must live as long as the program. */
+/** A set of weights and tasks over them. Strings in the options must live as long as the program, and models until
+ * plan() has returned. */
 class program : public owner<cvy_program, cvy_program_destroy>
 {
   public:
     explicit program(const context &c, const cvy_program_opts &opts = cvy_program_opts_default())
+        : dtype_(opts.dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32)
     {
         check(cvy_program_create(c.get(), &opts, &handle_));
     }
@@ -198,6 +202,8 @@ class program : public owner<cvy_program, cvy_program_destroy>
         check(cvy_program_add_training(handle_, m.get(), batch, &opts, &task));
         return task;
     }
+    int add_training(model &&, int64_t, const cvy_training_opts & = cvy_training_opts_default()) = delete;
+    int add_forward(model &&, int64_t, const std::string & = "") = delete;
     int add_forward(const model &m, int64_t batch, const std::string &outputs = "")
     {
         int task = -1;
@@ -232,6 +238,7 @@ class program : public owner<cvy_program, cvy_program_destroy>
     {
         check(cvy_program_flush(handle_));
     }
+    /** Of a training step: over the global batch. Of a forward task: this rank's part, to be added over the ranks. */
     double loss(int task, const std::string &name) const
     {
         double value = 0;
@@ -248,11 +255,13 @@ class program : public owner<cvy_program, cvy_program_destroy>
     template <class T> std::vector<T> get(const std::string &variable, int64_t elems) const
     {
         std::vector<T> out(static_cast<size_t>(elems));
+        check_dtype(dtype_of<T>());
         check(cvy_program_get(handle_, variable.c_str(), out.data(), elems));
         return out;
     }
     template <class Array> void set(const std::string &variable, const Array &array)
     {
+        check_dtype(dtype_of(array));
         check(cvy_program_set(handle_, variable.c_str(), array.data(), static_cast<int64_t>(array.size())));
     }
     void save(const std::string &path) const
@@ -263,6 +272,16 @@ class program : public owner<cvy_program, cvy_program_destroy>
     {
         check(cvy_program_load(handle_, path.c_str()));
     }
+
+  private:
+    void check_dtype(cvy_dtype dtype) const
+    {
+        if (dtype != dtype_)
+            throw std::invalid_argument(std::string("convoy::program: variables are of dtype ") +
+                                        cvy_dtype_text(dtype_) + ", the array is of " + cvy_dtype_text(dtype));
+    }
+
+    cvy_dtype dtype_;
 };
 
 /** A trained network that is ready to be applied. */

@@ -1201,6 +1201,8 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_run_check_operators": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(cvy_operators_opts), c.POINTER(cvy_operators_result)]),
     "cvy_run_sweep": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(cvy_sweep_opts), c.POINTER(cvy_sweep_result)]),
     "cvy_sweep_table": (c.c_int, [c.c_char_p, c.c_int, c.POINTER(c.c_void_p)]),
+    "cvy_mpi_prepare": (None, []),
+    "cvy_context_create_mpi_fortran": (c.c_int, [c.c_int, c.POINTER(cvy_context_opts), c.POINTER(c.c_void_p)]),
 }
 
 STATUS = {
@@ -1321,4 +1323,5 @@ STATUS = {
     "cvy_run_check_operators",
     "cvy_run_sweep",
     "cvy_sweep_table",
+    "cvy_context_create_mpi_fortran",
 }

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks: the context that everything else is made from."""
 import ctypes as c
-import weakref
 
 from . import _mpi
 from ._bindings import cvy_context_opts
-from ._library import library, made
+from ._library import Owner, library, made
 
 _world = _alone = None
 
 
-class Context:
+class Context(Owner):
     """A group of ranks with its threads.
 
     comm: None for this process alone, or an mpi4py communicator. `world()` gives that of all ranks. Collective over the
-    communicator. The ranks' memory is freed when the object is no longer used, or by close().
+    communicator. The ranks' memory is freed when the object is no longer used, or by close(), which also closes what was
+    made from it.
     """
 
     def __init__(self, comm=None, threads=0):
         options = made(cvy_context_opts, threads=threads, log_level=1)
-        self.handle = c.c_void_p()
+        handle = c.c_void_p()
         if comm is None:
-            library.cvy_context_create(c.byref(options), c.byref(self.handle))
+            library.cvy_context_create(c.byref(options), c.byref(handle))
         else:
-            _mpi.context_create(comm if isinstance(comm, _mpi.Communicator) else _mpi.of_mpi4py(comm), options, self.handle)
-        self.close = weakref.finalize(self, library.cvy_context_destroy, c.byref(self.handle))
+            _mpi.context_create(comm if isinstance(comm, _mpi.Communicator) else _mpi.of_mpi4py(comm), options, handle)
+        self._own(handle, library.cvy_context_destroy)
 
     @property
     def rank(self):

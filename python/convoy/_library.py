@@ -8,6 +8,7 @@ status that is a fault becomes an Error.
 import ctypes as c
 import os
 import pathlib
+import weakref
 
 from . import _bindings
 
@@ -56,6 +57,33 @@ for _name, (_result, _arguments) in _bindings.FUNCTIONS.items():
         _function.errcheck = _given
 
 
+class Owner:
+    """What has a handle of the library. The context that it was made from lives as long as it, and closes it before
+    itself."""
+
+    def _own(self, handle, destroy, context=None, *kept):
+        self._raw, self._users = handle, weakref.WeakSet()
+        self._finalizer = weakref.finalize(self, _destroy, handle, destroy, context, *kept)
+        if context is not None:
+            context._users.add(self)
+
+    @property
+    def handle(self):
+        if not self._finalizer.alive:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._raw
+
+    def close(self):
+        """Frees it now, and what was made from it. Otherwise this happens when it is no longer used."""
+        for user in list(self._users):
+            user.close()
+        self._finalizer()
+
+
+def _destroy(handle, destroy, *kept):
+    destroy(c.byref(handle))
+
+
 def text(value):
     """A str, or None, as the library takes it."""
     return None if value is None else str(value).encode()
@@ -71,7 +99,10 @@ def taken_text(pointer):
 def made(structure, **fields):
     """Options with their size and these fields; fields that are None stay as they are."""
     out = structure(size=c.sizeof(structure))
+    known = [name for name, _ in structure._fields_]
     for name, value in fields.items():
+        if name not in known:
+            raise TypeError(f"there is no option {name}; the options are {', '.join(known[1:])}")
         if value is not None:
             setattr(out, name, text(value) if isinstance(value, str) else value)
     return out

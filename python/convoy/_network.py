@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trained networks as functions of arrays."""
 import ctypes as c
-import weakref
 
 import numpy as np
 
 from . import _bindings as b
 from ._arrays import NAMES, address, as_given, check_samples, dims_of
 from ._context import alone
-from ._library import library, made
+from ._library import Owner, library, made, taken_text
 
 
-class Network:
+class Network(Owner):
     """A trained network.
 
         network = convoy.Network("runs/demo")
@@ -25,24 +24,24 @@ class Network:
 
     def __init__(self, target, context=None, outputs=None, batch=0, weights=None):
         self.context = context or alone()
-        self._handle = c.c_void_p()
+        handle = c.c_void_p()
         options = made(b.cvy_network_opts, outputs=outputs, batch=batch, weights=weights)
-        library.cvy_network_open(self.context.handle, str(target).encode(), c.byref(options), c.byref(self._handle))
-        self.close = weakref.finalize(self, library.cvy_network_destroy, c.byref(self._handle))
+        library.cvy_network_open(self.context.handle, str(target).encode(), c.byref(options), c.byref(handle))
+        self._own(handle, library.cvy_network_destroy, self.context)
         about = made(b.cvy_network_about)
-        library.cvy_network_describe(self._handle, c.byref(about))
+        library.cvy_network_describe(self.handle, c.byref(about))
         self.name, self.step, self.parameters = about.name.decode(), about.step, about.parameters
         self.inputs = {}
         for i in range(about.inputs):
             name, dtype, shape = c.c_char_p(), c.c_int(), b.cvy_shape()
-            library.cvy_network_input(self._handle, i, c.byref(name), c.byref(dtype), c.byref(shape))
+            library.cvy_network_input(self.handle, i, c.byref(name), c.byref(dtype), c.byref(shape))
             self.inputs[name.value.decode()] = (NAMES[dtype.value], dims_of(shape))
         self.outputs = {}
         for i in range(about.outputs):
             name, shape = c.c_char_p(), b.cvy_shape()
-            library.cvy_network_output(self._handle, i, c.byref(name), c.byref(shape))
+            library.cvy_network_output(self.handle, i, c.byref(name), c.byref(shape))
             self.outputs[name.value.decode()] = dims_of(shape)
-        names = (library.cvy_network_class(self._handle, k) for k in range(about.classes))
+        names = (library.cvy_network_class(self.handle, k) for k in range(about.classes))
         self.classes = [name.decode() if name else str(k) for k, name in enumerate(names)]
 
     def __call__(self, x=None, dtype=None, **inputs):
@@ -51,8 +50,7 @@ class Network:
         x: [samples, ...], the network's first input; others by name. dtype of the results: np.float32 or np.float64; by
         default that of x, or float32.
         """
-        if not self.close.alive:
-            raise ValueError("the network is closed")
+        handle = self.handle
         if x is not None:
             inputs = {next(iter(self.inputs)): x, **inputs}
         if not inputs:
@@ -72,15 +70,14 @@ class Network:
             to.name, to.dtype, to.elems, to.data = name.encode(), kind, array.size, address(array)
         for to, (name, array) in zip(outs, results.items()):
             to.name, to.dtype, to.elems, to.data = name.encode(), as_given(array, name)[1], array.size, address(array)
-        library.cvy_network_apply(self._handle, n, ins, len(ins), outs, len(outs))
+        library.cvy_network_apply(handle, n, ins, len(ins), outs, len(outs))
         return next(iter(results.values())) if len(results) == 1 else results
 
     def export(self, path, replace=False):
         """Writes an .onnx file, or a .caffemodel. Returns sentences on what is not in the file."""
-        from ._library import taken_text
         notes = c.c_void_p()
         options = made(b.cvy_network_export_opts, replace=int(replace))
-        library.cvy_network_export(self._handle, str(path).encode(), c.byref(options), c.byref(notes))
+        library.cvy_network_export(self.handle, str(path).encode(), c.byref(options), c.byref(notes))
         return taken_text(notes)
 
     def __repr__(self):

@@ -2,22 +2,26 @@
 """Networks that are described and trained step by step, inside a program with its own loop."""
 import ctypes as c
 import json
-import weakref
 
 import numpy as np
 
 from . import _bindings as b
 from ._arrays import address, as_given, check_samples, dims_of, shape_of
 from ._context import alone
-from ._library import Error, library, made, text
+from ._library import Error, Owner, library, made, text
+
+
+def _word(value):
+    """A value as YAML: True -> "true"."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _options(options):
     """Keyword arguments as YAML: channels=64, bias=False -> "channels: 64, bias: false"."""
-    return ", ".join(f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in options.items()) or None
+    return ", ".join(f"{name}: {_word(value)}" for name, value in options.items()) or None
 
 
-class Model:
+class Model(Owner):
     """The description of a network.
 
         model = convoy.Model("closure")
@@ -30,10 +34,10 @@ class Model:
     """
 
     def __init__(self, name="model", handle=None):
-        self._handle = handle or c.c_void_p()
         if handle is None:
-            library.cvy_model_create(name.encode(), c.byref(self._handle))
-        self.close = weakref.finalize(self, library.cvy_model_destroy, c.byref(self._handle))
+            handle = c.c_void_p()
+            library.cvy_model_create(name.encode(), c.byref(handle))
+        self._own(handle, library.cvy_model_destroy)
 
     @classmethod
     def zoo(cls, name, input, classes, **options):
@@ -47,12 +51,12 @@ class Model:
         labels."""
         kind = c.c_int()
         library.cvy_dtype_parse(dtype.encode(), c.byref(kind))
-        library.cvy_model_add_input(self._handle, name.encode(), kind, c.byref(shape_of(shape)))
+        library.cvy_model_add_input(self.handle, name.encode(), kind, c.byref(shape_of(shape)))
 
     def add(self, op, name=None, source=None, **options):
         """A layer, with the options of a job file. source: the layers or inputs that it reads, "closure, y"; by default the
         one that was added before."""
-        library.cvy_model_add(self._handle, op.encode(), text(name), text(_options(options)), text(source))
+        library.cvy_model_add(self.handle, op.encode(), text(name), text(_options(options)), text(source))
 
 
 class Task:
@@ -95,7 +99,8 @@ class Task:
         library.cvy_program_step(self.program.handle, self.number, learning_rate)
 
     def loss(self, name="loss"):
-        """A loss in the latest run, over the global batch."""
+        """A loss in the latest run, until the program runs its next task. Of a training step: over the global batch, equal on all
+        ranks. Of a forward pass: this rank's part, to be added over the ranks."""
         value = c.c_double()
         library.cvy_program_loss(self.program.handle, self.number, name.encode(), c.byref(value))
         return value.value
@@ -109,7 +114,7 @@ class Task:
         return out
 
 
-class Program:
+class Program(Owner):
     """A set of weights, and tasks over them.
 
         program = convoy.Program(convoy.world(), seed=1)
@@ -124,33 +129,40 @@ class Program:
 
     def __init__(self, context=None, seed=0, dtype="f32", options=None):
         self.context = context or alone()
-        self.handle = c.c_void_p()
+        handle = c.c_void_p()
         given = made(b.cvy_program_opts, seed=seed)
-        # Texts are borrowed until the program is destroyed.
-        self._texts = [(name.encode(), str(value).encode()) for name, value in {"train.dtype": dtype, **(options or {})}.items()]
-        for name, value in self._texts:
+        texts = [(name.encode(), _word(value).encode()) for name, value in {"train.dtype": dtype, **(options or {})}.items()]
+        for name, value in texts:
             library.cvy_program_opts_set(c.byref(given), name, value)
-        library.cvy_program_create(self.context.handle, c.byref(given), c.byref(self.handle))
-        self.close = weakref.finalize(self, _destroy_program, self.handle, self._texts)
-        self._dtype = np.float64 if dtype == "f64" else np.float32
+        library.cvy_program_create(self.context.handle, c.byref(given), c.byref(handle))
+        self._own(handle, library.cvy_program_destroy, self.context, texts)  # texts are borrowed until then
+        self._dtype = np.float64 if given.dtype == b.CVY_DTYPE_F64 else np.float32
+        self._models = []  # borrowed until the program is planned
 
     def training(self, model, batch, **options):
         """A task that makes training steps. batch: samples of all ranks. options: those of cvy_training_opts, such as
         losses, trains, optimizer, optimizer_options, weight_decay, clip_norm, accumulate, outputs."""
         number = c.c_int()
+        self._models.append(model)
         given = made(b.cvy_training_opts, **options)
-        library.cvy_program_add_training(self.handle, model._handle, batch, c.byref(given), c.byref(number))
+        library.cvy_program_add_training(self.handle, model.handle, batch, c.byref(given), c.byref(number))
         return Task(self, number.value)
 
     def forward(self, model, batch, outputs=None):
         """A task that computes outputs, "layer1, layer2"; by default the model's main output."""
         number = c.c_int()
-        library.cvy_program_add_forward(self.handle, model._handle, batch, text(outputs), c.byref(number))
+        self._models.append(model)
+        library.cvy_program_add_forward(self.handle, model.handle, batch, text(outputs), c.byref(number))
         return Task(self, number.value)
 
     def plan(self):
         """After all tasks were added, and before the first step. Collective."""
         library.cvy_program_plan(self.handle)
+        self._models.clear()
+
+    def flush(self):
+        """Completes updates that are delayed, and averages the weights of local updates; before weights are read. Collective."""
+        library.cvy_program_flush(self.handle)
 
     def variables(self):
         """The shapes of the weights and of the optimiser's state, by name."""
@@ -185,8 +197,3 @@ class Program:
     def load(self, path):
         """Reads them. On all ranks."""
         library.cvy_program_load(self.handle, str(path).encode())
-
-
-def _destroy_program(handle, texts):
-    library.cvy_program_destroy(c.byref(handle))
-    del texts[:]

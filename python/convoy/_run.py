@@ -85,16 +85,23 @@ def _interruptible(control, context, source, options, result):
     if threading.current_thread() is not threading.main_thread():
         work()
     else:
-        thread = threading.Thread(target=work)
-        thread.start()
-        while thread.is_alive():
-            try:
-                thread.join(0.1)
-            except KeyboardInterrupt:
-                library.cvy_train_control_request(control, b.CVY_TRAIN_STOP)
+        _wait(threading.Thread(target=work), lambda: library.cvy_train_control_request(control, b.CVY_TRAIN_STOP))
     if isinstance(answer[0], BaseException):
         raise answer[0]
     return answer[0]
+
+
+def _wait(thread, interrupt):
+    """Starts a thread and waits for its end, whatever interrupts come: it uses memory of the caller."""
+    started = False
+    while not started or thread.is_alive():
+        try:
+            if not started:
+                started = True
+                thread.start()
+            thread.join(0.1)
+        except KeyboardInterrupt:
+            interrupt()
 
 
 def metrics(run):

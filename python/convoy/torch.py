@@ -86,6 +86,7 @@ class DistributedOptimizer:
         self._passes = dict.fromkeys(self._of, 0)
         options = made(cvy_reducer_opts, average=1, wire=_WIRES[wire], progress=progress, bucket_bytes=bucket_bytes)
         self._reducer = c.c_void_p()
+        self.ranks._users.add(self)
         library.cvy_reducer_create(self.ranks.handle, c.byref(options), c.byref(self._reducer))
         for g in self._gradients:
             index = c.c_int()

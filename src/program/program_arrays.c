@@ -27,7 +27,8 @@ static cvy_status check_dtype(const char *name, cvy_dtype dtype, cvy_dtype own)
 {
     CVY_CHECK((int)dtype >= 0 && dtype < CVY_DTYPE_COUNT && dtype != CVY_DTYPE_BF16 &&
                   cvy_dtype_is_real(dtype) == cvy_dtype_is_real(own),
-              CVY_E_ARGUMENT, "%s is of dtype %s, the array of %s", name, cvy_dtype_text(own), cvy_dtype_text(dtype));
+              CVY_E_ARGUMENT, "%s is of dtype %s, but the array is of dtype %s", name, cvy_dtype_text(own),
+              cvy_dtype_text(dtype));
     return CVY_OK;
 }
 

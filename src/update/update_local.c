@@ -291,10 +291,10 @@ static cvy_status flush(cvy_program *p)
     const double begin = cvy_clock_s();
     if (!s)
         return CVY_OK;
+    for (int i = 0; i < a->nvariable; i++) /* first, so that after a fault nobody reads copies of other values */
+        a->variable[i]->written++;
     for (int64_t round = 0; p->context->comm->nranks > 1 && round < a->at[a->nvariable]; round += a->span)
         CVY_TRY(average_round(p, round));
-    for (int i = 0; i < a->nvariable; i++)
-        a->variable[i]->written++;
     a->latest = NULL;
     const double waited_s = cvy_clock_s() - begin;
     s->time.total += waited_s;

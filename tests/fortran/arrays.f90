@@ -38,6 +38,8 @@ program arrays
   ! ---- a network that is a matrix product ----
   call model%create('product')
   call model%add_input('x', [4])
+  call model%add_input('many', [1, 1, 1, 1, 2, 3, 4], stat=stat, errmsg=message)
+  call expect('seven dimensions', stat, CVY_E_SHAPE, '7 dimensions')
   call model%add_input('label', [integer ::], 'i33', stat=stat, errmsg=message)
   call expect('a dtype', stat, CVY_E_ARGUMENT, 'i33')
   call model%add_input('label', [integer ::], 'i32')
@@ -89,7 +91,7 @@ program arrays
   call program%write_input(forward + 7, 'x', r32, stat=stat, errmsg=message)
   call expect('no such task', stat, CVY_E_ARGUMENT, 'task 8')
   call program%write_input(forward, 'x', label, stat=stat, errmsg=message)
-  call expect('integers for reals', stat, CVY_E_ARGUMENT, 'x is of dtype f32, the array of i32', any_status=.true.)
+  call expect('integers for reals', stat, CVY_E_ARGUMENT, 'x is of dtype f32, but the array is of dtype i32', any_status=.true.)
   call program%write_input(task, 'label', [(int(i, int64) * 1000000000_int64, i = 1, n)], stat=stat, errmsg=message)
   call expect('an integer that is too large', stat, CVY_E_ARGUMENT, 'element 2 for input label is 3000000000')
 
@@ -139,7 +141,7 @@ program arrays
   call program%load('broken.safetensors', stat=stat, errmsg=message)
   call expect('a damaged file', stat, CVY_E_FORMAT, 'broken.safetensors')
 
-  ! ---- the end: finalisers destroy what is left in a scope ----
+  ! ---- the end: a finaliser destroys the model that is left in a scope ----
   do i = 1, 50
     call short_life()
   end do

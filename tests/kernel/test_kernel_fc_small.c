@@ -1,7 +1,7 @@
 /* rows: clang asan aarch64 minimal */
 /*
  * test_kernel_fc_small.c: small fully connected layers keep a transposed copy of their weight, and see each change of
- * it: by the caller, by a file, by training steps, and by averages of the weights.
+ * it: by the caller, by a file, and by training steps.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -57,6 +57,12 @@ def network():
     refused(convoy.Error, "nothing/here", lambda: convoy.Network("nothing/here"))
     refused(TypeError, "x", lambda: net())
     refused(TypeError, "object", lambda: net(np.array(["a"], object)))
+    context = convoy.Context(threads=1)
+    used = convoy.Network("run", context=context)
+    context.close()
+    context.close()
+    refused(ValueError, "Network is closed", lambda: used(x))
+    refused(ValueError, "Context is closed", lambda: context.rank)
     net.close()
     refused(ValueError, "closed", lambda: net(x))
 
@@ -90,6 +96,13 @@ def loop():
     refused(ValueError, "expected (32, 2)", lambda: train.write(x=x.T))
     refused(convoy.Error, "no input", lambda: train.write(z=x))
     refused(convoy.Error, "64 elements, not 62", lambda: train.write(x=x[:31]))
+    refused(TypeError, "optimiser", lambda: program.training(model, 32, optimiser="adam"))
+    wide = convoy.Program(options={"train.dtype": "f64", "train.precise": True, "plan.wisdom": "off"})
+    wide.forward(convoy.Model.zoo("lenet", (1, 28, 28), 10), 2) # the program keeps the model
+    wide.plan()
+    assert wide["fc2.bias"].dtype == np.float64 if "fc2.bias" in wide.variables() else wide.variables()
+    wide.close()
+    refused(ValueError, "Program is closed", lambda: wide.variables())
     refused(convoy.Error, "plan.plannig", lambda: convoy.Program(options={"plan.plannig": "x"}))
 
 
