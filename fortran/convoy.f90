@@ -88,6 +88,7 @@ module convoy
     procedure :: plan => program_plan                 ! after all tasks were added, before the first step
     procedure :: rows => program_rows                 ! samples of this rank in a task
     procedure :: first_row => program_first_row       ! number of the first of them in the global batch, from 0
+    procedure :: set_rows => program_set_rows         ! set_rows(task, n): so many of them are samples now, of any number
     generic :: write_input => program_write_r32, program_write_r64, program_write_i32, program_write_i64
     procedure :: step => program_step                 ! step(task, [learning_rate])
     procedure :: flush => program_flush
@@ -559,6 +560,17 @@ contains
     program_first_row = 0
     if (c_associated(self%handle)) program_first_row = int(cvy_program_first_row(self%handle, int(task, c_int)))
   end function program_first_row
+
+  ! Ranks may have different numbers of samples, also none, if the losses read the input 'weight' of one number for each
+  ! sample, which is set here. Arrays of the task then have n samples, until the next call.
+  subroutine program_set_rows(self, task, n, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    integer, intent(in) :: task, n
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    call finish(cvy_program_set_rows(self%handle, int(task, c_int), int(n, c_int64_t)), stat, errmsg)
+  end subroutine program_set_rows
 
   ! Copies an array (sample extents, rows) into an input of a task.
   subroutine write_any(self, task, name, dtype, data, extents, stat, errmsg)

@@ -1239,6 +1239,13 @@ module convoy_c
       type(c_ptr), value :: input
       type(c_ptr) :: cvy_program_feed
     end function cvy_program_feed
+    function cvy_program_set_rows(program, task, rows) bind(c)
+      import
+      type(c_ptr), value :: program
+      integer(c_int), value :: task
+      integer(c_int64_t), value :: rows
+      integer(c_int) :: cvy_program_set_rows
+    end function cvy_program_set_rows
     function cvy_program_write_input(program, task, input, dtype, data, elems) bind(c)
       import
       type(c_ptr), value :: program

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# make_man.sh CONVOY SOURCE OUT: writes the manual pages: OUT/man1/convoy.1, OUT/man1/convoy-<verb>.1 for each verb, and
-# OUT/man5/convoy-job.5.
+# make_man.sh CONVOY SOURCE OUT: writes the manual pages: OUT/man1/convoy.1, OUT/man1/convoy-<verb>.1 for each verb,
+# OUT/man3/<name>.3 for each public function and structure, and OUT/man5/convoy-job.5.
 #
 # Verbs and options come from the tables of the command (`convoy --print-tables`). Exit codes, signals, files and
 # variables come from the tables of docs/reference/command.md, and the keys of the job file from
-# docs/reference/job-file.md, which is made from the tables in the library. So nothing is written down twice.
+# docs/reference/job-file.md, which is made from the tables in the library. Pages of functions come from the comments of
+# the headers. So nothing is written down twice.
 set -eu
 convoy=$1 source=$2 out=$3
 reference=$source/docs/reference
@@ -16,7 +17,7 @@ summary=$("$convoy" --help | sed -n '1s/^convoy [^:]*: //p')
 date=$(sed -n 's/^## \[[0-9.]*\] - \([0-9-]*\)$/\1/p' "$source/CHANGELOG.md" | head -n 1)
 [ -n "$version" ] && [ -n "$summary" ] && [ -n "$date" ] || { echo "make_man.sh: cannot read the help of $convoy, or the changelog"; exit 1; }
 
-rm -rf "$out.new" && mkdir -p "$out.new/man1" "$out.new/man5"
+rm -rf "$out.new" && mkdir -p "$out.new/man1" "$out.new/man3" "$out.new/man5"
 tables=$out.new/tables
 "$convoy" --print-tables >"$tables"
 man() { awk -f "$source/tools/make_man.awk" -v date="$date" -v version="$version" "$@"; }
@@ -106,6 +107,8 @@ END
     man -v page=job "$reference/job-file.md"
     printf '.SH SEE ALSO\nconvoy(1), convoy\\-train(1), convoy\\-plan(1), convoy\\-keys(1)\n'
 } >"$out.new/man5/convoy-job.5"
+
+awk -f "$source/tools/make_man3.awk" -v out="$out.new/man3" -v date="$date" -v version="$version" "$source"/include/convoy/*.h
 
 rm -f "$tables"
 rm -rf "$out" && mv "$out.new" "$out"

@@ -223,6 +223,11 @@ class program : public owner<cvy_program, cvy_program_destroy>
     {
         return cvy_program_first_row(handle_, task);
     }
+    /** So many of this rank's rows are samples, if ranks have different numbers: see cvy_program_set_rows(). */
+    void set_rows(int task, int64_t n)
+    {
+        check(cvy_program_set_rows(handle_, task, n));
+    }
     /** Copies an array [rows, sample...] into an input. */
     template <class Array> void write(int task, const std::string &input, const Array &array)
     {

@@ -113,7 +113,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_network_describe(const cvy_network *networ
  * CVY_END after the last one. Collective: no. Errors: none. */
 CVY_API cvy_status cvy_network_input(const cvy_network *network, int i, const char **name_out, cvy_dtype *dtype_out,
                                      cvy_shape *shape_out);
-/** Output i: its name and the shape of a sample, as cvy_network_input(). */
+/** Output i: its name and the shape of a sample, as cvy_network_input(). Collective: no. Errors: none. */
 CVY_API cvy_status cvy_network_output(const cvy_network *network, int i, const char **name_out, cvy_shape *shape_out);
 /** Name of a class, or NULL if there is none. Valid until the network is destroyed. Collective: no. */
 CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label);

@@ -298,9 +298,24 @@ CVY_API int64_t cvy_program_first_row(const cvy_program *program, int task);
 CVY_API void *cvy_program_feed(cvy_program *program, int task, const char *input);
 
 /**
+ * cvy_program_set_rows - say how many of this rank's rows are samples, if ranks have different numbers of them
+ * @rows: from 0 to cvy_program_rows(), the rows that were planned; the others are padding until the next call
+ *
+ * Inputs of padding become 0. For training, the model must have a real input "weight", one number for each sample, that
+ * its losses read ("closure, y, weight"): it becomes 1 for samples and 0 for padding. Losses and gradients are then
+ * means over the samples of all ranks, whatever number each rank has. If no rank has any, they are 0. Padding counts in
+ * the statistics of a batch norm in training, so such layers do not go with it. cvy_program_write_input() and
+ * cvy_program_read_output() then have arrays of the samples alone. Collective: no, each rank gives its own number.
+ * Errors: CVY_E_ARGUMENT (not planned, @rows, no input "weight"), CVY_E_SHAPE (it has more than a number for each
+ * sample).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_set_rows(cvy_program *program, int task, int64_t rows);
+
+/**
  * cvy_program_write_input - copy an array of the caller into a task's input on this rank
  * @dtype: F32 or F64 for a real input, I64, I32 or U8 for labels and indices; the elements are converted
- * @data: [rows, sample shape...], row-major, as the memory that cvy_program_feed() gives
+ * @data: [rows, sample shape...], row-major, as the memory that cvy_program_feed() gives; after cvy_program_set_rows()
+ *        only the rows that are samples, and the rest of the input becomes 0
  * @elems: number of elements of @data, which must be the input's
  *
  * Collective: no. Errors: CVY_E_ARGUMENT (not planned, no such input, a dtype that does not fit, an integer that the
@@ -366,7 +381,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_output(const cvy_program *program,
  * cvy_program_read_output - copy this rank's rows of an output layer into an array of the caller
  * @layer: one of the task's outputs
  * @dtype: CVY_DTYPE_F32 or CVY_DTYPE_F64; the elements are converted
- * @data_out: [rows, ...], row-major
+ * @data_out: [rows, ...], row-major; after cvy_program_set_rows() only the rows that are samples
  * @elems: number of elements of @data_out, which must be the output's
  *
  * Collective: no. Errors: those of cvy_program_output(), CVY_E_ARGUMENT (the dtype), CVY_E_SHAPE (another number of

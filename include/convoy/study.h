@@ -198,7 +198,7 @@ CVY_SIZED_STRUCT(cvy_check_result)
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const char *against,
                                                 cvy_check_result *result_out);
-/** As cvy_bench_result_json() and cvy_bench_result_lines(). */
+/** As cvy_bench_result_json() and cvy_bench_result_lines(). Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_check_result_json(const cvy_check_result *result, char **text_out);
 CVY_API CVY_MUST_CHECK cvy_status cvy_check_result_lines(const cvy_check_result *result, char **text_out);
 
@@ -298,7 +298,7 @@ CVY_SIZED_STRUCT(cvy_bench_data_result)
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts,
                                                      cvy_bench_data_result *result_out);
-/** As cvy_bench_result_json() and cvy_bench_result_lines(). */
+/** As cvy_bench_result_json() and cvy_bench_result_lines(). Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_data_result_json(const cvy_bench_data_result *result, char **text_out);
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_data_result_lines(const cvy_bench_data_result *result, char **text_out);
 

@@ -64,6 +64,7 @@ class Task:
 
     def __init__(self, program, number):
         self.program, self.number = program, number
+        self._samples = None
 
     @property
     def rows(self):
@@ -75,13 +76,20 @@ class Task:
         """Number of the first of them in the global batch."""
         return library.cvy_program_first_row(self.program.handle, self.number)
 
+    def set_rows(self, n):
+        """So many of the rows are samples, until the next call; arrays then have n rows. Ranks may give different numbers, also
+        0, if the losses read the input "weight" of one number for each sample, which is set here."""
+        library.cvy_program_set_rows(self.program.handle, self.number, n)
+        self._samples = n
+
     def write(self, **inputs):
         """Copies arrays [rows, ...] into inputs, and converts them."""
+        rows = self.rows if self._samples is None else self._samples
         for name, array in inputs.items():
             given, kind = as_given(array, name)
             sample = self._sample(name)
-            if sample is not None and given.size == self.rows * int(np.prod(sample)):
-                check_samples(given, sample, self.rows, name)
+            if sample is not None and given.size == rows * int(np.prod(sample)):
+                check_samples(given, sample, rows, name)
             library.cvy_program_write_input(self.program.handle, self.number, name.encode(), kind, address(given), given.size)
 
     def _sample(self, name):
@@ -109,7 +117,10 @@ class Task:
         """This rank's rows of an output layer, as a new array."""
         data, shape = c.c_void_p(), b.cvy_shape()
         library.cvy_program_output(self.program.handle, self.number, layer.encode(), c.byref(data), c.byref(shape))
-        out = np.empty(dims_of(shape), dtype)
+        dims = dims_of(shape)
+        if self._samples is not None and dims and dims[0] == self.rows:
+            dims = (self._samples, *dims[1:])
+        out = np.empty(dims, dtype)
         library.cvy_program_read_output(self.program.handle, self.number, layer.encode(), as_given(out, layer)[1], address(out), out.size)
         return out
 

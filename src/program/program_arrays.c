@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <string.h>
+
 #include "program/program.h"
 #include "program/program_fill.h"
 
@@ -32,6 +34,61 @@ static cvy_status check_dtype(const char *name, cvy_dtype dtype, cvy_dtype own)
     return CVY_OK;
 }
 
+/* Elements of n rows; inputs that are given once a step have all of theirs. */
+static int64_t elems_of(const cvy_plan_feed *feed, int64_t n)
+{
+    return (int64_t)((feed->per_step ? feed->bytes : (size_t)n * feed->row_bytes) / cvy_dtype_bytes(feed->dtype));
+}
+
+static int64_t samples_of(const cvy_program_task *s)
+{
+    return s->has_padding ? s->samples : s->plan->rows;
+}
+
+static void clear_padding(const cvy_plan *plan, const cvy_plan_feed *feed, int64_t samples)
+{
+    if (!feed->per_step && samples < plan->rows)
+        memset((char *)feed->data + (size_t)samples * feed->row_bytes, 0,
+               (size_t)(plan->rows - samples) * feed->row_bytes);
+}
+
+/* The weight of each sample, 1 or 0, with which losses leave padding out. */
+static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
+{
+    const cvy_plan *plan = p->task[task]->plan;
+    cvy_plan_feed *weight = cvy_plan_find_feed(p->task[task]->plan, "weight");
+    if (!weight && !p->task[task]->training)
+        return CVY_OK;
+    if (!cvy_program_feed(p, task, "weight")) /* it has said why */
+        return CVY_E_ARGUMENT;
+    CVY_CHECK(cvy_dtype_is_real(weight->dtype) && weight->row_bytes == cvy_dtype_bytes(weight->dtype), CVY_E_SHAPE,
+              "input weight of task %d has the shape %s of %s, expected a real number for each sample", task,
+              cvy_shape_text(&weight->shape), cvy_dtype_text(weight->dtype));
+    const cvy_span span = {.dtype = weight->dtype, .data = weight->data};
+    for (int64_t i = 0; i < plan->rows; i++)
+        cvy_set(&span, i, i < rows);
+    return CVY_OK;
+}
+
+cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
+{
+    CVY_CHECK(task >= 0 && task < p->ntask && p->allocated, CVY_E_ARGUMENT,
+              "task %d is not planned: the program has %d tasks, and cvy_program_plan() comes first", task, p->ntask);
+    cvy_program_task *s = p->task[task];
+    CVY_CHECK(rows >= 0 && rows <= s->plan->rows, CVY_E_ARGUMENT,
+              "%lld rows of task %d, but this rank has planned %lld: from 0 to these are possible", (long long)rows, task,
+              (long long)s->plan->rows);
+    CVY_TRY(set_weights(p, task, rows));
+    for (int i = 0; i < s->plan->feeds.count; i++) {
+        const cvy_plan_feed *feed = &s->plan->feeds.feed[i];
+        if (strcmp(feed->name, "weight") != 0 && strcmp(feed->name, "sample_id") != 0)
+            clear_padding(s->plan, feed, rows);
+    }
+    s->has_padding = 1;
+    s->samples = rows;
+    return CVY_OK;
+}
+
 cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, cvy_dtype dtype, const void *data,
                                    int64_t elems)
 {
@@ -40,15 +97,17 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
     if (!cvy_program_feed(p, task, input)) /* it has said why */
         return CVY_E_ARGUMENT;
     const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
-    const int64_t n = (int64_t)(feed->bytes / cvy_dtype_bytes(feed->dtype));
+    const int64_t samples = samples_of(p->task[task]), n = elems_of(feed, samples);
     CVY_TRY(check_dtype(input, dtype, feed->dtype));
     CVY_CHECK(elems == n, CVY_E_SHAPE,
-              "input %s of task %d has the shape %s on this rank, that is %lld elements, not %lld", input, task,
-              cvy_shape_text(&feed->shape), (long long)n, (long long)elems);
+              "input %s of task %d has the shape %s on this rank, with %lld rows of samples: that is %lld elements, not "
+              "%lld",
+              input, task, cvy_shape_text(&feed->shape), (long long)samples, (long long)n, (long long)elems);
     CVY_CHECK(data || n == 0, CVY_E_ARGUMENT, "cvy_program_write_input() got no data for input %s", input);
     CVY_TRY(check_range(input, dtype, data, feed->dtype, n));
     if (n > 0)
         cvy_copy_elems(data, dtype, feed->data, feed->dtype, n);
+    clear_padding(p->task[task]->plan, feed, samples);
     return CVY_OK;
 }
 
@@ -61,6 +120,8 @@ cvy_status cvy_program_read_output(const cvy_program *p, int task, const char *l
         return cvy_error_set(CVY_E_ARGUMENT, "cvy_program_read_output() got no name of a layer");
     CVY_TRY(cvy_program_output(p, task, layer, &data, &shape));
     const cvy_dtype own = p->opts.dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
+    if (p->task[task]->has_padding && shape.ndim > 0 && shape.dim[0] == p->task[task]->plan->rows)
+        shape.dim[0] = p->task[task]->samples;
     const int64_t n = cvy_shape_elems(&shape);
     CVY_TRY(check_dtype(layer, dtype, own));
     CVY_CHECK(elems == n, CVY_E_SHAPE,

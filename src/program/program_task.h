@@ -62,6 +62,8 @@ typedef struct cvy_program_task {
         int64_t *number;   /* number of the step for the optimiser: updates done before it */
     } feed;
     cvy_step_time time; /* of the latest run */
+    int has_padding;    /* 1: only the first `samples` of this rank's rows are samples (cvy_program_set_rows) */
+    int64_t samples;
     const char *lost;   /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
     struct {
         int is_known;

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
-# manuals.sh: each verb has a manual page with all its options; convoy(1) lists every variable of the environment that
-# the sources read; convoy-job(5) has every key; mandoc, groff and lexgrog, if installed, find nothing to warn of.
+# manuals.sh: each verb has a manual page with all its options, and each function of the library has one; convoy(1)
+# lists every variable of the environment that the sources read; convoy-job(5) has every key; mandoc, groff and
+# lexgrog, if installed, find nothing to warn of.
 . "$CONVOY_SOURCE/tests/shell.inc"
 sh "$CONVOY_SOURCE/tools/make_man.sh" "$CONVOY" "$CONVOY_SOURCE" "$work/man" || { echo "make_man.sh fails"; exit 1; }
 "$CONVOY" --print-tables >tables || fail "convoy --print-tables fails"
@@ -50,6 +51,22 @@ while read -r section key; do
     grep -qE "^${section:+$section(\\[\\])?\\.}$key \\(" text || fail "convoy-job(5) lacks $section $key"
 done <keys
 
+# ---- a page for each function of the library ----
+cat "$CONVOY_SOURCE"/include/convoy/*.h | sed 's,^#.*,,' | tr '\n' ' ' | sed 's,/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/,,g' | tr ';' '\n' |
+    sed -n 's/.*CVY_API[^(]*[ *]\(cvy_[a-z0-9_]*\)(.*/\1/p' >functions
+[ "$(wc -l <functions)" -gt 100 ] || fail "too few functions were found in the headers"
+while read -r name; do
+    page=$work/man/man3/$name.3
+    [ -s "$page" ] || { fail "there is no $name(3)"; continue; }
+    plain "$page" >text
+    for section in NAME SYNOPSIS DESCRIPTION; do
+        grep -qx "\.SH $section" text || fail "$name(3) has no section $section"
+    done
+    grep -qF "$name(" text || fail "$name(3) has no prototype"
+    grep -q 'Collective' text || fail "$name(3) does not say whether it is collective"
+done <functions
+[ -s "$work/man/man3/cvy_program_opts.3" ] || fail "there is no page of the structure cvy_program_opts"
+
 # ---- every variable that the sources read ----
 # A name is a literal, or a macro, in the call of getenv. If a call has anything else, such as the element of a table, all
 # literals of that file count that look like the name of a variable.
@@ -86,7 +103,7 @@ grep -q 'no table whose first heading is: variable' log || fail "make_man.sh doe
 [ ! -e none ] || fail "make_man.sh leaves pages after a fault"
 
 # ---- what programs that read such pages say ----
-for page in "$work"/man/man1/*.1 "$work"/man/man5/*.5; do
+for page in "$work"/man/man1/*.1 "$work"/man/man3/*.3 "$work"/man/man5/*.5; do
     if command -v mandoc >/dev/null; then
         mandoc -T lint -W warning "$page" >log 2>&1
         [ -s log ] && fail "mandoc: $(cat log)"
