@@ -19,8 +19,8 @@
 ! Objects own what they made until they are destroyed or go out of scope. In one scope, call destroy for those that were
 ! made from a context, and then for the context: compilers finalise local variables in any order. A context is destroyed
 ! before MPI is finalised. Objects cannot be copied: after an assignment the left side is an object that was not created
-! (allocate with source=, and array constructors, copy without asking: do not use them here). A model must live until the
-! programs that it was added to are planned.
+! (allocate with source=, and array constructors, copy without asking: do not use them here). A model must live until
+! the programs that it was added to are planned.
 !
 ! The module convoy_c has the whole C API.
 !
@@ -88,7 +88,7 @@ module convoy
     procedure :: plan => program_plan                 ! after all tasks were added, before the first step
     procedure :: rows => program_rows                 ! samples of this rank in a task
     procedure :: first_row => program_first_row       ! number of the first of them in the global batch, from 0
-    procedure :: set_rows => program_set_rows         ! set_rows(task, n): so many of them are samples now, of any number
+    procedure :: set_rows => program_set_rows         ! set_rows(task, n): so many of them are samples now
     generic :: write_input => program_write_r32, program_write_r64, program_write_i32, program_write_i64
     procedure :: step => program_step                 ! step(task, [learning_rate])
     procedure :: flush => program_flush
@@ -102,6 +102,26 @@ module convoy
     procedure :: destroy => program_destroy
     final :: program_finalise
   end type convoy_program
+
+  ! Samples of this rank, of which some are kept, and from which training steps draw.
+  type, public :: convoy_reservoir
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure, private :: reservoir_assign, reservoir_put_r32, reservoir_put_r64, reservoir_put_i32, reservoir_put_i64
+    procedure :: create => reservoir_create       ! create(capacity, [keep], [seed])
+    procedure :: add_field => reservoir_add_field ! add_field(name, extents, [dtype]): before the first sample comes
+    generic :: put => reservoir_put_r32, reservoir_put_r64, reservoir_put_i32, reservoir_put_i64
+    procedure :: push => reservoir_push           ! adds the samples whose fields were put
+    procedure :: draw => reservoir_draw           ! draw(program, task): fills the inputs of a task
+    procedure :: held => reservoir_held           ! samples that it holds
+    procedure :: seen => reservoir_seen           ! samples that were ever added
+    procedure :: save => reservoir_save           ! save(state): into an array of bytes, which it allocates
+    procedure :: load => reservoir_load
+    generic :: assignment(=) => reservoir_assign
+    procedure :: destroy => reservoir_destroy
+    final :: reservoir_finalise
+  end type convoy_reservoir
 
   ! A trained network that is ready to be applied.
   type, public :: convoy_network
@@ -658,8 +678,8 @@ contains
     call finish(cvy_program_flush(self%handle), stat, errmsg)
   end subroutine program_flush
 
-  ! The value of a loss in the latest run of the task. Of a training task: over the global batch, equal on all ranks. Of a
-  ! forward task: this rank's part, to be added over the ranks.
+  ! The value of a loss in the latest run of the task. Of a training task: over the global batch, equal on all ranks. Of
+  ! a forward task: this rank's part, to be added over the ranks.
   subroutine program_loss(self, task, name, value, stat, errmsg)
     class(convoy_program), intent(in) :: self
     integer, intent(in) :: task
@@ -851,6 +871,167 @@ contains
     type(convoy_program), intent(in) :: from
     if (.not. c_associated(to%handle, from%handle)) call to%destroy()
   end subroutine program_assign
+
+  ! ---- reservoir ----
+
+  ! keep: 'uniform' (each sample so far with the same probability) or 'newest'. seed: ranks should have different ones.
+  subroutine reservoir_create(self, capacity, keep, seed, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    integer, intent(in) :: capacity
+    character(len=*), intent(in), optional :: keep
+    integer, intent(in), optional :: seed
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_keep(:)
+    type(cvy_reservoir_opts) :: opts
+    if (.not. is_free(self%handle, 'reservoir', stat, errmsg)) return
+    c_keep = optional_c(keep)
+    opts%size = c_sizeof(opts)
+    opts%capacity = capacity
+    opts%keep = or_null(c_keep, present(keep))
+    if (present(seed)) opts%seed = seed
+    call finish(cvy_reservoir_create(opts, self%handle), stat, errmsg)
+  end subroutine reservoir_create
+
+  ! The name is that of an input. dtype: 'f32', 'f64', 'i64', 'i32' or 'u8', in which the samples are kept.
+  subroutine reservoir_add_field(self, name, extents, dtype, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: extents(:)
+    character(len=*), intent(in), optional :: dtype
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:), c_dtype(:)
+    integer(c_int) :: kind, status
+    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    c_name = to_c(name)
+    kind = CVY_DTYPE_F32
+    status = CVY_OK
+    if (present(dtype)) then
+      c_dtype = to_c(dtype)
+      status = cvy_dtype_parse(c_loc(c_dtype), kind)
+    end if
+    if (status == CVY_OK) status = cvy_reservoir_add_field(self%handle, c_loc(c_name), kind, shape_of(extents))
+    call finish(status, stat, errmsg)
+  end subroutine reservoir_add_field
+
+  ! array: (sample extents, new samples).
+  subroutine put_any(self, field, dtype, data, elems, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    integer(c_int), intent(in) :: dtype
+    type(c_ptr), intent(in) :: data
+    integer(c_int64_t), intent(in) :: elems
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_field(:)
+    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    c_field = to_c(field)
+    call finish(cvy_reservoir_put(self%handle, c_loc(c_field), dtype, data, elems), stat, errmsg)
+  end subroutine put_any
+
+  subroutine reservoir_put_r32(self, field, array, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    real(real32), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self, field, CVY_DTYPE_F32, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+  end subroutine reservoir_put_r32
+
+  subroutine reservoir_put_r64(self, field, array, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    real(real64), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self, field, CVY_DTYPE_F64, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+  end subroutine reservoir_put_r64
+
+  subroutine reservoir_put_i32(self, field, array, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    integer(int32), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self, field, CVY_DTYPE_I32, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+  end subroutine reservoir_put_i32
+
+  subroutine reservoir_put_i64(self, field, array, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    integer(int64), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self, field, CVY_DTYPE_I64, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+  end subroutine reservoir_put_i64
+
+  subroutine reservoir_push(self, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    call finish(cvy_reservoir_push(self%handle), stat, errmsg)
+  end subroutine reservoir_push
+
+  subroutine reservoir_draw(self, program, task, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    type(convoy_program), intent(inout) :: program
+    integer, intent(in) :: task
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    if (.not. is_made(program%handle, 'program', stat, errmsg)) return
+    call finish(cvy_reservoir_draw(self%handle, program%handle, int(task, c_int)), stat, errmsg)
+  end subroutine reservoir_draw
+
+  integer(int64) function reservoir_held(self)
+    class(convoy_reservoir), intent(in) :: self
+    reservoir_held = 0
+    if (c_associated(self%handle)) reservoir_held = cvy_reservoir_held(self%handle)
+  end function reservoir_held
+
+  integer(int64) function reservoir_seen(self)
+    class(convoy_reservoir), intent(in) :: self
+    reservoir_seen = 0
+    if (c_associated(self%handle)) reservoir_seen = cvy_reservoir_seen(self%handle)
+  end function reservoir_seen
+
+  ! For the program's own restart file. A reservoir that was created alike goes on from it with the same samples.
+  subroutine reservoir_save(self, state, stat, errmsg)
+    class(convoy_reservoir), intent(in) :: self
+    integer(int8), allocatable, target, intent(out) :: state(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    allocate (state(cvy_reservoir_bytes(self%handle)))
+    call finish(cvy_reservoir_save(self%handle, c_loc(state), size(state, kind=c_int64_t)), stat, errmsg)
+  end subroutine reservoir_save
+
+  subroutine reservoir_load(self, state, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    integer(int8), contiguous, target, intent(in) :: state(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    call finish(cvy_reservoir_load(self%handle, c_loc(state), size(state, kind=c_int64_t)), stat, errmsg)
+  end subroutine reservoir_load
+
+  subroutine reservoir_destroy(self)
+    class(convoy_reservoir), intent(inout) :: self
+    call cvy_reservoir_destroy(self%handle)
+  end subroutine reservoir_destroy
+
+  impure elemental subroutine reservoir_finalise(self)
+    type(convoy_reservoir), intent(inout) :: self
+    call cvy_reservoir_destroy(self%handle)
+  end subroutine reservoir_finalise
+
+  impure elemental subroutine reservoir_assign(to, from)
+    class(convoy_reservoir), intent(inout) :: to
+    type(convoy_reservoir), intent(in) :: from
+    if (.not. c_associated(to%handle, from%handle)) call to%destroy()
+  end subroutine reservoir_assign
 
   ! ---- network ----
 

@@ -637,6 +637,13 @@ module convoy_c
     type(c_ptr) :: time = c_null_ptr
   end type cvy_site_about
 
+  type, bind(c) :: cvy_reservoir_opts
+    integer(c_size_t) :: size = 0
+    integer(c_int64_t) :: capacity = 0
+    type(c_ptr) :: keep = c_null_ptr
+    integer(c_int64_t) :: seed = 0
+  end type cvy_reservoir_opts
+
   type, bind(c) :: cvy_progress
     integer(c_size_t) :: size = 0
     integer(c_int64_t) :: step = 0
@@ -1816,6 +1823,74 @@ module convoy_c
       type(cvy_site_about), intent(inout), optional :: about_out
       integer(c_int) :: cvy_site_describe
     end function cvy_site_describe
+    function cvy_reservoir_create(opts, reservoir_out) bind(c)
+      import
+      type(cvy_reservoir_opts), intent(in), optional :: opts
+      type(c_ptr), intent(inout) :: reservoir_out
+      integer(c_int) :: cvy_reservoir_create
+    end function cvy_reservoir_create
+    subroutine cvy_reservoir_destroy(reservoir) bind(c)
+      import
+      type(c_ptr), intent(inout) :: reservoir
+    end subroutine cvy_reservoir_destroy
+    function cvy_reservoir_add_field(reservoir, name, dtype, sample_shape) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      type(c_ptr), value :: name
+      integer(c_int), value :: dtype
+      type(cvy_shape), intent(in), optional :: sample_shape
+      integer(c_int) :: cvy_reservoir_add_field
+    end function cvy_reservoir_add_field
+    function cvy_reservoir_put(reservoir, field, dtype, data, elems) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      type(c_ptr), value :: field
+      integer(c_int), value :: dtype
+      type(c_ptr), value :: data
+      integer(c_int64_t), value :: elems
+      integer(c_int) :: cvy_reservoir_put
+    end function cvy_reservoir_put
+    function cvy_reservoir_push(reservoir) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      integer(c_int) :: cvy_reservoir_push
+    end function cvy_reservoir_push
+    function cvy_reservoir_held(reservoir) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      integer(c_int64_t) :: cvy_reservoir_held
+    end function cvy_reservoir_held
+    function cvy_reservoir_seen(reservoir) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      integer(c_int64_t) :: cvy_reservoir_seen
+    end function cvy_reservoir_seen
+    function cvy_reservoir_draw(reservoir, program, task) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      type(c_ptr), value :: program
+      integer(c_int), value :: task
+      integer(c_int) :: cvy_reservoir_draw
+    end function cvy_reservoir_draw
+    function cvy_reservoir_bytes(reservoir) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      integer(c_int64_t) :: cvy_reservoir_bytes
+    end function cvy_reservoir_bytes
+    function cvy_reservoir_save(reservoir, memory, bytes) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      type(c_ptr), value :: memory
+      integer(c_int64_t), value :: bytes
+      integer(c_int) :: cvy_reservoir_save
+    end function cvy_reservoir_save
+    function cvy_reservoir_load(reservoir, memory, bytes) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      type(c_ptr), value :: memory
+      integer(c_int64_t), value :: bytes
+      integer(c_int) :: cvy_reservoir_load
+    end function cvy_reservoir_load
     function cvy_train_control_create(control_out) bind(c)
       import
       type(c_ptr), intent(inout) :: control_out

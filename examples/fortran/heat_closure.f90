@@ -22,22 +22,21 @@ program heat_closure
   implicit none
 
   integer, parameter :: wp = real64, fine = 64, ratio = 4, coarse = fine / ratio, cells = coarse**2
-  integer, parameter :: known = 12, remembered = 1000 ! features of a cell; steps whose cells are drawn from
+  integer, parameter :: known = 12, remembered = 1000 ! features of a cell; steps whose cells are kept
   real(wp), parameter :: k0 = 0.01_wp, k1 = 0.01_wp, width = 0.05_wp, turns_per_time = 2, dt = 5e-4_wp
   real(wp), parameter :: pi = acos(-1.0_wp), power = 40
   real(wp), parameter :: scale = 10 ! about the size of what the coarse grid misses
   integer :: steps = 4000
   logical :: learns = .true.
   real(wp) :: u(fine, fine) = 1, next(fine, fine), v(coarse, coarse), truth(coarse, coarse), radius, loss
-  real(wp) :: x(known, cells), y(1, cells), answer(1, cells)
-  real(wp), allocatable :: x_past(:, :, :), y_past(:, :, :)
+  real(wp) :: answer(1, cells)
   type(convoy_context) :: context
   type(convoy_model) :: model
   type(convoy_program) :: program
+  type(convoy_reservoir) :: reservoir
   integer :: train, apply, i
 
   call read_arguments()
-  call random_init(repeatable=.true., image_distinct=.false.)
   call MPI_Init()
   call context%create(MPI_COMM_WORLD%MPI_VAL, threads=1)
   radius = 0.15_wp + 0.1_wp * context%rank() / max(context%nranks(), 1)
@@ -48,10 +47,11 @@ program heat_closure
     next = stepped(u, i * dt)
     truth = restricted(next)
     if (learns) then
-      call remember(features(v, i * dt), reshape(truth - stepped(v, i * dt), [1, cells]) / (dt * scale))
-      call draw_batch()
-      call program%write_input(train, 'x', x)
-      call program%write_input(train, 'y', y)
+      ! Cells of neighbouring steps are alike. A network that saw only these would forget the others.
+      call reservoir%put('x', features(v, i * dt))
+      call reservoir%put('y', (truth - stepped(v, i * dt)) / (dt * scale))
+      call reservoir%push()
+      call reservoir%draw(program, train)
       call program%step(train, learning_rate=merge(1e-3_wp, 1e-4_wp, i < 3 * steps / 4))
       if (mod(i, max(steps / 10, 1)) == 0) then
         call program%loss(train, 'loss', loss)
@@ -63,6 +63,7 @@ program heat_closure
   if (context%rank() == 0) print '(a, es24.16)', 'mean temperature of the fine grid ', sum(u) / size(u)
   if (learns) call compare_coarse_grids()
 
+  call reservoir%destroy()
   call program%destroy()
   call model%destroy()
   call context%destroy()
@@ -98,30 +99,10 @@ contains
     call program%add_training(model, cells * context%nranks(), train, optimizer='adam')
     call program%add_forward(model, cells * context%nranks(), apply, outputs='closure')
     call program%plan()
+    call reservoir%create(remembered * cells, keep='newest', seed=context%rank())
+    call reservoir%add_field('x', [known])
+    call reservoir%add_field('y', [1])
   end subroutine make_network
-
-  ! Cells of neighbouring steps are alike. A network that saw only these would forget the others, so each batch is drawn
-  ! from the cells of the latest steps.
-  subroutine remember(x_now, y_now)
-    real(wp), intent(in) :: x_now(known, cells), y_now(1, cells)
-    integer :: at
-    if (.not. allocated(x_past)) allocate (x_past(known, cells, remembered), y_past(1, cells, remembered))
-    at = modulo(i - 1, remembered) + 1
-    x_past(:, :, at) = x_now
-    y_past(:, :, at) = y_now
-  end subroutine remember
-
-  subroutine draw_batch()
-    real(wp) :: number(2, cells)
-    integer :: c, cell, at
-    call random_number(number)
-    do c = 1, cells
-      cell = 1 + int(number(1, c) * cells)
-      at = 1 + int(number(2, c) * min(i, remembered))
-      x(:, c) = x_past(:, cell, at)
-      y(:, c) = y_past(:, cell, at)
-    end do
-  end subroutine draw_batch
 
   ! One explicit step on a grid of n x n cells with periodic borders.
   function stepped(t, time) result(out)

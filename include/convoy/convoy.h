@@ -20,6 +20,7 @@
 #include <convoy/schedule.h>
 #include <convoy/score.h>
 #include <convoy/site.h>
+#include <convoy/stream.h>
 #include <convoy/study.h>
 #include <convoy/sweep.h>
 #include <convoy/train.h>

@@ -12,7 +12,7 @@
  * row-major, without the samples.
  *
  * A fault is a convoy::error, which has the status and the library's sentence. Objects can be moved and not copied. A
- * context must outlive what was made from it, and be destroyed before MPI_Finalize. get() gives the handle for all
+ * context must outlive what was made from it, and be destroyed before MPI_Finalize. handle() gives the handle for all
  * functions of the C API that have no method here. Nothing in this file is compiled into the library.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -104,7 +104,7 @@ template <class Handle, void (*Destroy)(Handle **)> class owner
         Destroy(&handle_);
     }
     /** The handle of the C API. The object keeps it. */
-    Handle *get() const noexcept
+    Handle *handle() const noexcept
     {
         return handle_;
     }
@@ -193,13 +193,13 @@ class program : public owner<cvy_program, cvy_program_destroy>
     explicit program(const context &c, const cvy_program_opts &opts = cvy_program_opts_default())
         : dtype_(opts.dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32)
     {
-        check(cvy_program_create(c.get(), &opts, &handle_));
+        check(cvy_program_create(c.handle(), &opts, &handle_));
     }
     /** Each returns the number of the task. batch: samples of all ranks. */
     int add_training(const model &m, int64_t batch, const cvy_training_opts &opts = cvy_training_opts_default())
     {
         int task = -1;
-        check(cvy_program_add_training(handle_, m.get(), batch, &opts, &task));
+        check(cvy_program_add_training(handle_, m.handle(), batch, &opts, &task));
         return task;
     }
     int add_training(model &&, int64_t, const cvy_training_opts & = cvy_training_opts_default()) = delete;
@@ -207,7 +207,7 @@ class program : public owner<cvy_program, cvy_program_destroy>
     int add_forward(const model &m, int64_t batch, const std::string &outputs = "")
     {
         int task = -1;
-        check(cvy_program_add_forward(handle_, m.get(), batch, outputs.empty() ? nullptr : outputs.c_str(), &task));
+        check(cvy_program_add_forward(handle_, m.handle(), batch, outputs.empty() ? nullptr : outputs.c_str(), &task));
         return task;
     }
     /** Once, after all tasks were added. Collective. */
@@ -289,6 +289,55 @@ class program : public owner<cvy_program, cvy_program_destroy>
     cvy_dtype dtype_;
 };
 
+/** Samples of this rank, of which some are kept, and from which training steps draw (convoy/stream.h). */
+class reservoir : public owner<cvy_reservoir, cvy_reservoir_destroy>
+{
+  public:
+    explicit reservoir(const cvy_reservoir_opts &opts)
+    {
+        check(cvy_reservoir_create(&opts, &handle_));
+    }
+    reservoir &add_field(const std::string &name, const cvy_shape &sample, cvy_dtype dtype = CVY_DTYPE_F32)
+    {
+        check(cvy_reservoir_add_field(handle_, name.c_str(), dtype, &sample));
+        return *this;
+    }
+    /** A field of some new samples, which push() adds. */
+    template <class Array> reservoir &put(const std::string &field, const Array &array)
+    {
+        check(cvy_reservoir_put(handle_, field.c_str(), dtype_of(array), array.data(),
+                                static_cast<int64_t>(array.size())));
+        return *this;
+    }
+    void push()
+    {
+        check(cvy_reservoir_push(handle_));
+    }
+    /** Fills the inputs of a task. */
+    void draw(const program &p, int task)
+    {
+        check(cvy_reservoir_draw(handle_, p.handle(), task));
+    }
+    int64_t held() const
+    {
+        return cvy_reservoir_held(handle_);
+    }
+    int64_t seen() const
+    {
+        return cvy_reservoir_seen(handle_);
+    }
+    std::vector<unsigned char> save() const
+    {
+        std::vector<unsigned char> state(static_cast<size_t>(cvy_reservoir_bytes(handle_)));
+        check(cvy_reservoir_save(handle_, state.data(), static_cast<int64_t>(state.size())));
+        return state;
+    }
+    void load(const std::vector<unsigned char> &state)
+    {
+        check(cvy_reservoir_load(handle_, state.data(), static_cast<int64_t>(state.size())));
+    }
+};
+
 /** A trained network that is ready to be applied. */
 class network : public owner<cvy_network, cvy_network_destroy>
 {
@@ -296,7 +345,7 @@ class network : public owner<cvy_network, cvy_network_destroy>
     /** target: a run's folder, a checkpoint, a .safetensors file, an .onnx file. */
     network(const context &c, const std::string &target, const cvy_network_opts &opts = cvy_network_opts_default())
     {
-        check(cvy_network_open(c.get(), target.c_str(), &opts, &handle_));
+        check(cvy_network_open(c.handle(), target.c_str(), &opts, &handle_));
     }
     /** Computes the first output of n samples. x: [n, sample...] of the first input; y: [n, ...] of float or double. */
     template <class In, class Out> void apply(int64_t n, const In &x, Out &&y)

@@ -631,6 +631,13 @@ class cvy_site_about(c.Structure):
                 ("time", c.c_char_p)]
 
 
+class cvy_reservoir_opts(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("capacity", c.c_int64),
+                ("keep", c.c_char_p),
+                ("seed", c.c_uint64)]
+
+
 class cvy_progress(c.Structure):
     _fields_ = [("size", c.c_size_t),
                 ("step", c.c_int64),
@@ -1161,6 +1168,17 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_site_open": (c.c_int, [c.c_char_p, c.POINTER(c.c_void_p)]),
     "cvy_site_destroy": (None, [c.POINTER(c.c_void_p)]),
     "cvy_site_describe": (c.c_int, [c.c_void_p, c.POINTER(cvy_site_about)]),
+    "cvy_reservoir_create": (c.c_int, [c.POINTER(cvy_reservoir_opts), c.POINTER(c.c_void_p)]),
+    "cvy_reservoir_destroy": (None, [c.POINTER(c.c_void_p)]),
+    "cvy_reservoir_add_field": (c.c_int, [c.c_void_p, c.c_char_p, c.c_int, c.POINTER(cvy_shape)]),
+    "cvy_reservoir_put": (c.c_int, [c.c_void_p, c.c_char_p, c.c_int, c.c_void_p, c.c_int64]),
+    "cvy_reservoir_push": (c.c_int, [c.c_void_p]),
+    "cvy_reservoir_held": (c.c_int64, [c.c_void_p]),
+    "cvy_reservoir_seen": (c.c_int64, [c.c_void_p]),
+    "cvy_reservoir_draw": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int]),
+    "cvy_reservoir_bytes": (c.c_int64, [c.c_void_p]),
+    "cvy_reservoir_save": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int64]),
+    "cvy_reservoir_load": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int64]),
     "cvy_train_control_create": (c.c_int, [c.POINTER(c.c_void_p)]),
     "cvy_train_control_destroy": (None, [c.POINTER(c.c_void_p)]),
     "cvy_train_control_request": (None, [c.c_void_p, c.c_int]),
@@ -1291,6 +1309,13 @@ STATUS = {
     "cvy_run_predict",
     "cvy_site_open",
     "cvy_site_describe",
+    "cvy_reservoir_create",
+    "cvy_reservoir_add_field",
+    "cvy_reservoir_put",
+    "cvy_reservoir_push",
+    "cvy_reservoir_draw",
+    "cvy_reservoir_save",
+    "cvy_reservoir_load",
     "cvy_train_control_create",
     "cvy_run_train",
     "cvy_run_bench",

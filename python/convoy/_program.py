@@ -208,3 +208,58 @@ class Program(Owner):
     def load(self, path):
         """Reads them. On all ranks."""
         library.cvy_program_load(self.handle, str(path).encode())
+
+
+class Reservoir(Owner):
+    """Samples of this rank, of which some are kept, and from which training steps draw.
+
+        reservoir = convoy.Reservoir(100_000)
+        reservoir.field("x", (9,))
+        reservoir.field("y", (1,))
+        reservoir.push(x=x, y=y)                      # [samples, ...], as the simulation makes them
+        reservoir.draw(train)                         # fills the inputs of a task
+        train.step(1e-3)
+
+    keep: "uniform" (each sample so far with the same probability) or "newest". seed: ranks should have different ones.
+    """
+
+    def __init__(self, capacity, keep="uniform", seed=0):
+        handle = c.c_void_p()
+        options = made(b.cvy_reservoir_opts, capacity=capacity, keep=keep, seed=seed)
+        library.cvy_reservoir_create(c.byref(options), c.byref(handle))
+        self._own(handle, library.cvy_reservoir_destroy)
+
+    def field(self, name, shape=(), dtype="f32"):
+        """A part of each sample: the name of an input, the shape of a sample, and the dtype in which it is kept."""
+        kind = c.c_int()
+        library.cvy_dtype_parse(dtype.encode(), c.byref(kind))
+        library.cvy_reservoir_add_field(self.handle, name.encode(), kind, c.byref(shape_of(shape)))
+
+    def push(self, **fields):
+        """Adds new samples: an array [samples, ...] for each field."""
+        for name, array in fields.items():
+            given, kind = as_given(array, name)
+            library.cvy_reservoir_put(self.handle, name.encode(), kind, address(given), given.size)
+        library.cvy_reservoir_push(self.handle)
+
+    def draw(self, task):
+        """Fills the inputs of a task with samples drawn at random."""
+        library.cvy_reservoir_draw(self.handle, task.program.handle, task.number)
+
+    def __len__(self):
+        return library.cvy_reservoir_held(self.handle)
+
+    @property
+    def seen(self):
+        """Samples that were ever added."""
+        return library.cvy_reservoir_seen(self.handle)
+
+    def save(self):
+        """Its state as bytes, for the program's own checkpoint."""
+        memory = c.create_string_buffer(library.cvy_reservoir_bytes(self.handle))
+        library.cvy_reservoir_save(self.handle, memory, len(memory))
+        return memory.raw
+
+    def load(self, state):
+        """Goes on from a state of a reservoir that was made alike."""
+        library.cvy_reservoir_load(self.handle, state, len(state))

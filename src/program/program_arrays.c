@@ -8,8 +8,8 @@
 #include "program/program.h"
 #include "program/program_fill.h"
 
-/* Integers of the caller that the input cannot hold: labels, indices. */
-static cvy_status check_range(const char *input, cvy_dtype dtype, const void *data, cvy_dtype to, int64_t n)
+/* Integers of the caller that the memory cannot hold: labels, indices. */
+static cvy_status check_range(const char *name, cvy_dtype dtype, const void *data, cvy_dtype to, int64_t n)
 {
     const cvy_span span = {.dtype = dtype, .data = (void *)(uintptr_t)data};
     const double least = to == CVY_DTYPE_U8 ? 0 : INT32_MIN, most = to == CVY_DTYPE_U8 ? UINT8_MAX : INT32_MAX;
@@ -17,9 +17,8 @@ static cvy_status check_range(const char *input, cvy_dtype dtype, const void *da
         return CVY_OK;
     for (int64_t i = 0; i < n; i++) {
         const double x = cvy_get(&span, i);
-        CVY_CHECK(x >= least && x <= most, CVY_E_ARGUMENT,
-                  "element %lld for input %s is %.0f, and the input is of dtype %s", (long long)i, input, x,
-                  cvy_dtype_text(to));
+        CVY_CHECK(x >= least && x <= most, CVY_E_ARGUMENT, "element %lld for %s is %.0f, and %s is of dtype %s",
+                  (long long)i, name, x, name, cvy_dtype_text(to));
     }
     return CVY_OK;
 }
@@ -34,13 +33,24 @@ static cvy_status check_dtype(const char *name, cvy_dtype dtype, cvy_dtype own)
     return CVY_OK;
 }
 
+cvy_status cvy_convert_elems(const char *name, const void *from, cvy_dtype dtype, void *to, cvy_dtype to_dtype,
+                             int64_t n)
+{
+    CVY_TRY(check_dtype(name, dtype, to_dtype));
+    CVY_CHECK(from || n == 0, CVY_E_ARGUMENT, "there are no data for %s", name);
+    CVY_TRY(check_range(name, dtype, from, to_dtype, n));
+    if (n > 0)
+        cvy_copy_elems(from, dtype, to, to_dtype, n);
+    return CVY_OK;
+}
+
 /* Elements of n rows; inputs that are given once a step have all of theirs. */
 static int64_t elems_of(const cvy_plan_feed *feed, int64_t n)
 {
     return (int64_t)((feed->per_step ? feed->bytes : (size_t)n * feed->row_bytes) / cvy_dtype_bytes(feed->dtype));
 }
 
-static int64_t samples_of(const cvy_program_task *s)
+int64_t cvy_task_samples(const cvy_program_task *s)
 {
     return s->has_padding ? s->samples : s->plan->rows;
 }
@@ -76,8 +86,8 @@ cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
               "task %d is not planned: the program has %d tasks, and cvy_program_plan() comes first", task, p->ntask);
     cvy_program_task *s = p->task[task];
     CVY_CHECK(rows >= 0 && rows <= s->plan->rows, CVY_E_ARGUMENT,
-              "%lld rows of task %d, but this rank has planned %lld: from 0 to these are possible", (long long)rows, task,
-              (long long)s->plan->rows);
+              "%lld rows of task %d, but this rank has planned %lld: from 0 to these are possible", (long long)rows,
+              task, (long long)s->plan->rows);
     CVY_TRY(set_weights(p, task, rows));
     for (int i = 0; i < s->plan->feeds.count; i++) {
         const cvy_plan_feed *feed = &s->plan->feeds.feed[i];
@@ -97,16 +107,14 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
     if (!cvy_program_feed(p, task, input)) /* it has said why */
         return CVY_E_ARGUMENT;
     const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
-    const int64_t samples = samples_of(p->task[task]), n = elems_of(feed, samples);
+    const int64_t samples = cvy_task_samples(p->task[task]), n = elems_of(feed, samples);
     CVY_TRY(check_dtype(input, dtype, feed->dtype));
-    CVY_CHECK(elems == n, CVY_E_SHAPE,
-              "input %s of task %d has the shape %s on this rank, with %lld rows of samples: that is %lld elements, not "
-              "%lld",
-              input, task, cvy_shape_text(&feed->shape), (long long)samples, (long long)n, (long long)elems);
-    CVY_CHECK(data || n == 0, CVY_E_ARGUMENT, "cvy_program_write_input() got no data for input %s", input);
-    CVY_TRY(check_range(input, dtype, data, feed->dtype, n));
-    if (n > 0)
-        cvy_copy_elems(data, dtype, feed->data, feed->dtype, n);
+    CVY_CHECK(
+        elems == n, CVY_E_SHAPE,
+        "input %s of task %d has the shape %s on this rank, with %lld rows of samples: that is %lld elements, not "
+        "%lld",
+        input, task, cvy_shape_text(&feed->shape), (long long)samples, (long long)n, (long long)elems);
+    CVY_TRY(cvy_convert_elems(input, data, dtype, feed->data, feed->dtype, n));
     clear_padding(p->task[task]->plan, feed, samples);
     return CVY_OK;
 }

@@ -22,6 +22,13 @@ void cvy_program_parts(const cvy_program *program, int task, const cvy_dataset_i
 /* Copies n elements, and converts them if the dtypes differ; integers must fit. */
 void cvy_copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n);
 
+/* The same with data of a caller: the dtypes must fit, and integers out of range are a fault. name: for messages. */
+cvy_status cvy_convert_elems(const char *name, const void *from, cvy_dtype dtype, void *to, cvy_dtype to_dtype,
+                             int64_t n);
+
+/* The rows of a planned task on this rank that are samples: all, unless cvy_program_set_rows() has said otherwise. */
+int64_t cvy_task_samples(const cvy_program_task *task);
+
 /* What the nodes of the task read of the data on this rank. */
 cvy_row_needs cvy_program_row_needs(const cvy_program *program, int task);
 

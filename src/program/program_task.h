@@ -64,7 +64,7 @@ typedef struct cvy_program_task {
     cvy_step_time time; /* of the latest run */
     int has_padding;    /* 1: only the first `samples` of this rank's rows are samples (cvy_program_set_rows) */
     int64_t samples;
-    const char *lost;   /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
+    const char *lost; /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
     struct {
         int is_known;
         double micro_ms, update_ms;

@@ -93,7 +93,7 @@ program arrays
   call program%write_input(forward, 'x', label, stat=stat, errmsg=message)
   call expect('integers for reals', stat, CVY_E_ARGUMENT, 'x is of dtype f32, but the array is of dtype i32', any_status=.true.)
   call program%write_input(task, 'label', [(int(i, int64) * 1000000000_int64, i = 1, n)], stat=stat, errmsg=message)
-  call expect('an integer that is too large', stat, CVY_E_ARGUMENT, 'element 2 for input label is 3000000000')
+  call expect('an integer that is too large', stat, CVY_E_ARGUMENT, 'element 2 for label is 3000000000')
 
   big = -1
   call program%read_output(forward, 'fc', big(2:8:2, 2::2))

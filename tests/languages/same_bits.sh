@@ -35,14 +35,14 @@ else
     echo "there is no $fortran that compiles programs with mpi_f08"
 fi
 
-python=${CONVOY_TEST_PYTHON:-python3}
-if "$python" -c 'import numpy' 2>/dev/null; then
+python=$(numpy_python)
+if [ -n "$python" ]; then
     export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/python" PYTHONDONTWRITEBYTECODE=1
     printf '#!/bin/sh\nexec "%s" "%s"\n' "$python" "$here/train.py" >train_py
     chmod +x train_py
     programs="$programs ./train_py"
 else
-    echo "there is no $python with numpy"
+    echo "there is no python3 with numpy"
 fi
 
 for n in 1 2; do

@@ -72,7 +72,7 @@ void train()
 bool faults_are_exceptions()
 {
     convoy::context context(1), other(std::move(context));
-    bool thrown = context.get() == nullptr && other.rank() == 0;
+    bool thrown = context.handle() == nullptr && other.rank() == 0;
     try {
         convoy::network network(other, "nothing/here");
         thrown = false;

@@ -106,6 +106,33 @@ def loop():
     refused(convoy.Error, "plan.plannig", lambda: convoy.Program(options={"plan.plannig": "x"}))
 
 
+def reservoir():
+    model = convoy.Model("stream")
+    model.input("x", (2,))
+    model.input("y", (1,))
+    model.add("fc", "fc", source="x", channels=1)
+    model.add("mse", "loss", source="fc, y")
+    program = convoy.Program(seed=3, options={"plan.wisdom": "off"})
+    train = program.training(model, 16, optimizer="adam")
+    program.plan()
+    kept, again = convoy.Reservoir(50, seed=2), convoy.Reservoir(50, seed=2)
+    for r in (kept, again):
+        r.field("x", (2,))
+        r.field("y", (1,))
+    refused(convoy.Error, "empty", lambda: kept.draw(train))
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        x = random.standard_normal((7, 2))
+        kept.push(x=x, y=x @ [[2.0], [-3.0]])
+        kept.draw(train)
+        train.step(0.05)
+    assert len(kept) == 50 and kept.seen == 1400 and train.loss() < 1e-2, train.loss()
+    again.load(kept.save())
+    assert len(again) == 50 and again.seen == 1400 and again.save() == kept.save()
+    refused(convoy.Error, "no field", lambda: kept.push(z=x))
+    refused(convoy.Error, "damaged", lambda: again.load(kept.save()[:-1] + b"?"))
+
+
 def other_thread():
     """A fault in another thread has that thread's text."""
     found = []
@@ -115,6 +142,6 @@ def other_thread():
     assert len(found) == 1
 
 
-for test in (whole_run, network, loop, other_thread):
+for test in (whole_run, network, loop, reservoir, other_thread):
     test()
     print("ok", test.__name__)
