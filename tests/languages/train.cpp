@@ -82,13 +82,44 @@ bool faults_are_exceptions()
     return thrown;
 }
 
+/* Samples that are pushed come back in batches; variables of another dtype are refused. */
+bool reservoir_fills_inputs()
+{
+    cvy_reservoir_opts opts = cvy_reservoir_opts_default();
+    opts.capacity = 4;
+    convoy::context context(1);
+    convoy::model model("line");
+    model.input("x", convoy::shape({2})).add("fc", "fc", "channels: 1", "x");
+    convoy::program program(context);
+    const int apply = program.add_forward(model, 4, "fc");
+    program.plan();
+    convoy::reservoir kept(opts), other(opts);
+    kept.add_field("x", convoy::shape({2}));
+    other.add_field("x", convoy::shape({2}));
+    kept.put("x", std::vector<double>(8, 0.5)).push();
+    other.load(kept.save());
+    other.draw(program, apply);
+    program.step(apply);
+    program.set("fc.weight", std::vector<float>{1, 2});
+    program.step(apply);
+    std::vector<double> y(4);
+    program.read(apply, "fc", y);
+    bool thrown = false;
+    try {
+        program.set("fc.weight", std::vector<double>{1, 2});
+    } catch (const std::invalid_argument &) {
+        thrown = true;
+    }
+    return thrown && other.held() == 4 && other.seen() == 4 && y[0] == 1.5 && y[3] == 1.5;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     train();
-    const bool good = faults_are_exceptions();
+    const bool good = faults_are_exceptions() && reservoir_fills_inputs();
     MPI_Finalize();
     return good ? 0 : 1;
 }
