@@ -88,7 +88,7 @@ module convoy
     procedure :: plan => program_plan                 ! after all tasks were added, before the first step
     procedure :: rows => program_rows                 ! samples of this rank in a task
     procedure :: first_row => program_first_row       ! number of the first of them in the global batch, from 0
-    procedure :: set_rows => program_set_rows         ! set_rows(task, n): so many of them are samples now
+    procedure :: set_rows => program_set_rows         ! set_rows(task, n): how many of them are samples
     generic :: write_input => program_write_r32, program_write_r64, program_write_i32, program_write_i64
     procedure :: step => program_step                 ! step(task, [learning_rate])
     procedure :: flush => program_flush
@@ -606,7 +606,7 @@ contains
     integer(c_int64_t) :: rows, elems
     if (.not. is_made(self%handle, 'program', stat, errmsg)) return
     c_name = to_c(name)
-    rows = cvy_program_rows(self%handle, int(task, c_int))
+    rows = cvy_program_samples(self%handle, int(task, c_int))
     elems = product(int(extents, c_int64_t))
     if (cvy_program_part(self%handle, int(task, c_int), c_loc(c_name), sample) == CVY_OK) then
       if (rows * elems_of(sample) == elems) then
@@ -712,6 +712,10 @@ contains
     c_name = to_c(name)
     elems = product(int(extents, c_int64_t))
     status = cvy_program_output(self%handle, int(task, c_int), c_loc(c_name), memory, shape)
+    if (status == CVY_OK) then
+      if (shape%dim(1) == cvy_program_rows(self%handle, int(task, c_int))) &
+          shape%dim(1) = cvy_program_samples(self%handle, int(task, c_int))
+    end if
     if (status == CVY_OK .and. elems_of(shape) == elems .and. shape%ndim > 0) then
       sample%ndim = shape%ndim - 1
       sample%dim(:sample%ndim) = shape%dim(2:shape%ndim)
@@ -916,17 +920,29 @@ contains
   end subroutine reservoir_add_field
 
   ! array: (sample extents, new samples).
-  subroutine put_any(self, field, dtype, data, elems, stat, errmsg)
+  subroutine put_any(self, field, dtype, data, extents, stat, errmsg)
     class(convoy_reservoir), intent(inout) :: self
     character(len=*), intent(in) :: field
     integer(c_int), intent(in) :: dtype
     type(c_ptr), intent(in) :: data
-    integer(c_int64_t), intent(in) :: elems
+    integer, intent(in) :: extents(:)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: c_field(:)
+    type(cvy_shape) :: sample
+    type(c_ptr) :: name
+    integer(c_int64_t) :: elems
+    integer(c_int) :: i
     if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
     c_field = to_c(field)
+    elems = product(int(extents, c_int64_t))
+    i = 0
+    do while (cvy_reservoir_field(self%handle, i, name_out=name, shape_out=sample) == CVY_OK)
+      if (from_c(name) == field) then
+        if (.not. fits('field ' // field, extents, sample, elems / elems_of(sample), stat, errmsg)) return
+      end if
+      i = i + 1
+    end do
     call finish(cvy_reservoir_put(self%handle, c_loc(c_field), dtype, data, elems), stat, errmsg)
   end subroutine put_any
 
@@ -936,7 +952,7 @@ contains
     real(real32), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_F32, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+    call put_any(self, field, CVY_DTYPE_F32, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_r32
 
   subroutine reservoir_put_r64(self, field, array, stat, errmsg)
@@ -945,7 +961,7 @@ contains
     real(real64), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_F64, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+    call put_any(self, field, CVY_DTYPE_F64, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_r64
 
   subroutine reservoir_put_i32(self, field, array, stat, errmsg)
@@ -954,7 +970,7 @@ contains
     integer(int32), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_I32, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+    call put_any(self, field, CVY_DTYPE_I32, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_i32
 
   subroutine reservoir_put_i64(self, field, array, stat, errmsg)
@@ -963,7 +979,7 @@ contains
     integer(int64), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_I64, c_loc(array), size(array, kind=c_int64_t), stat, errmsg)
+    call put_any(self, field, CVY_DTYPE_I64, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_i64
 
   subroutine reservoir_push(self, stat, errmsg)

@@ -1253,6 +1253,12 @@ module convoy_c
       integer(c_int64_t), value :: rows
       integer(c_int) :: cvy_program_set_rows
     end function cvy_program_set_rows
+    function cvy_program_samples(program, task) bind(c)
+      import
+      type(c_ptr), value :: program
+      integer(c_int), value :: task
+      integer(c_int64_t) :: cvy_program_samples
+    end function cvy_program_samples
     function cvy_program_write_input(program, task, input, dtype, data, elems) bind(c)
       import
       type(c_ptr), value :: program
@@ -1841,6 +1847,15 @@ module convoy_c
       type(cvy_shape), intent(in), optional :: sample_shape
       integer(c_int) :: cvy_reservoir_add_field
     end function cvy_reservoir_add_field
+    function cvy_reservoir_field(reservoir, i, name_out, dtype_out, shape_out) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      integer(c_int), value :: i
+      type(c_ptr), intent(inout), optional :: name_out
+      integer(c_int), intent(inout), optional :: dtype_out
+      type(cvy_shape), intent(inout), optional :: shape_out
+      integer(c_int) :: cvy_reservoir_field
+    end function cvy_reservoir_field
     function cvy_reservoir_put(reservoir, field, dtype, data, elems) bind(c)
       import
       type(c_ptr), value :: reservoir

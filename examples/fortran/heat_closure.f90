@@ -49,7 +49,7 @@ program heat_closure
     if (learns) then
       ! Cells of neighbouring steps are alike. A network that saw only these would forget the others.
       call reservoir%put('x', features(v, i * dt))
-      call reservoir%put('y', (truth - stepped(v, i * dt)) / (dt * scale))
+      call reservoir%put('y', reshape((truth - stepped(v, i * dt)) / (dt * scale), [cells]))
       call reservoir%push()
       call reservoir%draw(program, train)
       call program%step(train, learning_rate=merge(1e-3_wp, 1e-4_wp, i < 3 * steps / 4))

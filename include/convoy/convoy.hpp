@@ -223,7 +223,7 @@ class program : public owner<cvy_program, cvy_program_destroy>
     {
         return cvy_program_first_row(handle_, task);
     }
-    /** So many of this rank's rows are samples, if ranks have different numbers: see cvy_program_set_rows(). */
+    /** Says how many of this rank's rows are samples: see cvy_program_set_rows(). */
     void set_rows(int task, int64_t n)
     {
         check(cvy_program_set_rows(handle_, task, n));

@@ -291,7 +291,8 @@ CVY_API int64_t cvy_program_first_row(const cvy_program *program, int task);
  *
  * [rows, sample shape...], row-major, of the input's dtype in the model; real inputs have the program's dtype. The
  * program owns it, and its address does not change. A model with dropout also has the input "sample_id", i64 [rows],
- * from which masks are drawn; unless the caller fills it, it is each row's index in the global batch. If ranks share
+ * from which masks are drawn; unless the caller fills it, it is each row's index in the global batch. A real input
+ * "weight" is 1 until the caller fills it. If ranks share
  * samples (opts.spatial), it holds this rank's part of each sample: cvy_program_part() says which. Returns
  * NULL, with an error text, if the task is not planned or has no such input. Collective: no.
  */
@@ -299,17 +300,23 @@ CVY_API void *cvy_program_feed(cvy_program *program, int task, const char *input
 
 /**
  * cvy_program_set_rows - say how many of this rank's rows are samples, if ranks have different numbers of them
- * @rows: from 0 to cvy_program_rows(), the rows that were planned; the others are padding until the next call
+ * @rows: from 0 to cvy_program_rows(), the rows that were planned; the others are padding until the next call, or until
+ *        cvy_program_fill()
  *
- * Inputs of padding become 0. For training, the model must have a real input "weight", one number for each sample, that
- * its losses read ("closure, y, weight"): it becomes 1 for samples and 0 for padding. Losses and gradients are then
- * means over the samples of all ranks, whatever number each rank has. If no rank has any, they are 0. Padding counts in
- * the statistics of a batch norm in training, so such layers do not go with it. cvy_program_write_input() and
- * cvy_program_read_output() then have arrays of the samples alone. Collective: no, each rank gives its own number.
- * Errors: CVY_E_ARGUMENT (not planned, @rows, no input "weight"), CVY_E_SHAPE (it has more than a number for each
- * sample).
+ * Inputs of padding become 0, for which the network must give finite numbers. For training, the model must have a real
+ * input "weight", one number for each sample, that its losses read ("closure, y, weight"): it becomes 1 for samples and
+ * 0 for padding. Losses and gradients are then means over the samples of all ranks, whatever number each rank has. If
+ * no rank has any, they are 0, and a step only moves the weights by momentum and decay. Padding counts in the
+ * statistics of a batch norm in training, so such layers do not go with it, and a loss of a forward task that does not
+ * read "weight" counts padding. cvy_program_write_input() and cvy_program_read_output() then have arrays of the samples
+ * alone. Ranks that share samples (opts.tensor, spatial, pipeline) must give the same number. Collective: no. Errors:
+ * CVY_E_ARGUMENT (not planned, @rows, no input "weight", a loss that does not read it), CVY_E_SHAPE (it has more than a
+ * number for each sample), CVY_E_UNSUPPORTED (training with the update modes LOCAL and PARAMETER_SERVER).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_set_rows(cvy_program *program, int task, int64_t rows);
+/** Number of this rank's rows that are samples: cvy_program_rows(), unless cvy_program_set_rows() has said otherwise. 0
+ * if the task is not planned. Collective: no. */
+CVY_API int64_t cvy_program_samples(const cvy_program *program, int task);
 
 /**
  * cvy_program_write_input - copy an array of the caller into a task's input on this rank

@@ -61,6 +61,11 @@ CVY_API void cvy_reservoir_destroy(cvy_reservoir **reservoir);
 CVY_API CVY_MUST_CHECK cvy_status cvy_reservoir_add_field(cvy_reservoir *reservoir, const char *name, cvy_dtype dtype,
                                                           const cvy_shape *sample_shape);
 
+/** Field i, in the order in which they were added. The reservoir owns the name. Outputs may be NULL. CVY_END after the
+ * last. Collective: no. Errors: none. */
+CVY_API cvy_status cvy_reservoir_field(const cvy_reservoir *reservoir, int i, const char **name_out,
+                                       cvy_dtype *dtype_out, cvy_shape *shape_out);
+
 /**
  * cvy_reservoir_put - give a field of some new samples, which cvy_reservoir_push() will add
  * @dtype: of @data; real numbers and integers are converted to the dtype of the field
@@ -88,9 +93,10 @@ CVY_API int64_t cvy_reservoir_seen(const cvy_reservoir *reservoir);
  * cvy_reservoir_draw - fill a task's inputs on this rank with samples drawn at random
  * @task: each field must be an input of it, with samples of the same number of elements
  *
- * Draws as many samples as the task has rows on this rank, or as cvy_program_set_rows() has said, none twice; if it
- * holds fewer, samples are repeated. Allocates nothing after the first call for a task. Collective: no. Errors:
- * CVY_E_ARGUMENT (it is empty, the task is not planned, or has no such input), CVY_E_SHAPE, CVY_E_MEMORY.
+ * Draws as many samples as the task has rows on this rank, or as cvy_program_set_rows() has said, and none twice. If
+ * the reservoir holds fewer, samples are repeated. Allocates nothing after the first call for a task. Collective: no.
+ * Errors: CVY_E_ARGUMENT (it is empty, the task is not planned, or has no such input), CVY_E_SHAPE, CVY_E_UNSUPPORTED
+ * (ranks that share samples or layers: opts.pipeline, tensor, spatial), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_reservoir_draw(cvy_reservoir *reservoir, cvy_program *program, int task);
 

@@ -64,7 +64,6 @@ class Task:
 
     def __init__(self, program, number):
         self.program, self.number = program, number
-        self._samples = None
 
     @property
     def rows(self):
@@ -77,14 +76,13 @@ class Task:
         return library.cvy_program_first_row(self.program.handle, self.number)
 
     def set_rows(self, n):
-        """So many of the rows are samples, until the next call; arrays then have n rows. Ranks may give different numbers, also
-        0, if the losses read the input "weight" of one number for each sample, which is set here."""
+        """Says how many of this rank's rows are samples, until the next call; arrays then have n rows. Ranks may give different
+        numbers, also 0, if the losses read the input "weight" of one number for each sample, which is set here."""
         library.cvy_program_set_rows(self.program.handle, self.number, n)
-        self._samples = n
 
     def write(self, **inputs):
         """Copies arrays [rows, ...] into inputs, and converts them."""
-        rows = self.rows if self._samples is None else self._samples
+        rows = library.cvy_program_samples(self.program.handle, self.number)
         for name, array in inputs.items():
             given, kind = as_given(array, name)
             sample = self._sample(name)
@@ -118,8 +116,8 @@ class Task:
         data, shape = c.c_void_p(), b.cvy_shape()
         library.cvy_program_output(self.program.handle, self.number, layer.encode(), c.byref(data), c.byref(shape))
         dims = dims_of(shape)
-        if self._samples is not None and dims and dims[0] == self.rows:
-            dims = (self._samples, *dims[1:])
+        if dims and dims[0] == self.rows:
+            dims = (library.cvy_program_samples(self.program.handle, self.number), *dims[1:])
         out = np.empty(dims, dtype)
         library.cvy_program_read_output(self.program.handle, self.number, layer.encode(), as_given(out, layer)[1], address(out), out.size)
         return out
@@ -237,10 +235,22 @@ class Reservoir(Owner):
 
     def push(self, **fields):
         """Adds new samples: an array [samples, ...] for each field."""
+        shapes = self._shapes()
+        if set(fields) != set(shapes):
+            raise TypeError(f"the fields are {', '.join(shapes)}; given are {', '.join(fields) or 'none'}")
         for name, array in fields.items():
             given, kind = as_given(array, name)
+            check_samples(given, shapes[name], given.size // max(int(np.prod(shapes[name])), 1), name)
             library.cvy_reservoir_put(self.handle, name.encode(), kind, address(given), given.size)
         library.cvy_reservoir_push(self.handle)
+
+    def _shapes(self):
+        out = {}
+        while True:
+            name, shape = c.c_char_p(), b.cvy_shape()
+            if library.cvy_reservoir_field(self.handle, len(out), c.byref(name), None, c.byref(shape)) != b.CVY_OK:
+                return out
+            out[name.value.decode()] = dims_of(shape)
 
     def draw(self, task):
         """Fills the inputs of a task with samples drawn at random."""
@@ -262,4 +272,5 @@ class Reservoir(Owner):
 
     def load(self, state):
         """Goes on from a state of a reservoir that was made alike."""
+        state = bytes(state)
         library.cvy_reservoir_load(self.handle, state, len(state))

@@ -109,6 +109,17 @@ static void number_samples(const cvy_program *p, const cvy_program_task *s)
     }
 }
 
+/* Until the caller gives other weights, all samples count alike. */
+static void weigh_samples(const cvy_program_task *s)
+{
+    const cvy_plan_feed *weight = cvy_plan_find_feed(s->plan, "weight");
+    if (!weight || weight->per_step || !cvy_dtype_is_real(weight->dtype) || s->plan->opts.clock)
+        return;
+    const cvy_span span = {.dtype = weight->dtype, .data = weight->data};
+    for (int64_t i = 0; i < (int64_t)(weight->bytes / cvy_dtype_bytes(weight->dtype)); i++)
+        cvy_set(&span, i, 1);
+}
+
 /* Gradients are at the head of the arena, at the same offset on all ranks. If a node has several ranks, this memory is
  * shared by them. */
 static cvy_status share_gradients(cvy_program *p, int *shared_out)
@@ -190,6 +201,7 @@ static cvy_status bind_plans(cvy_program *p)
         s->feed.number = feed_data(s->plan, "step");
         CVY_TRY(cvy_program_allocate_outputs(s));
         number_samples(p, s);
+        weigh_samples(s);
     }
     return CVY_OK;
 }

@@ -50,24 +50,49 @@ static int64_t elems_of(const cvy_plan_feed *feed, int64_t n)
     return (int64_t)((feed->per_step ? feed->bytes : (size_t)n * feed->row_bytes) / cvy_dtype_bytes(feed->dtype));
 }
 
-int64_t cvy_task_samples(const cvy_program_task *s)
+static int is_planned(const cvy_program *p, int task)
 {
-    return s->has_padding ? s->samples : s->plan->rows;
+    return task >= 0 && task < p->ntask && p->task[task]->plan && p->allocated;
 }
 
-static void clear_padding(const cvy_plan *plan, const cvy_plan_feed *feed, int64_t samples)
+static cvy_status check_planned(const cvy_program *p, int task)
 {
-    if (!feed->per_step && samples < plan->rows)
-        memset((char *)feed->data + (size_t)samples * feed->row_bytes, 0,
-               (size_t)(plan->rows - samples) * feed->row_bytes);
+    CVY_CHECK(is_planned(p, task), CVY_E_ARGUMENT,
+              "task %d is not planned: the program has %d tasks, and cvy_program_plan() comes first", task, p->ntask);
+    return CVY_OK;
 }
 
-/* The weight of each sample, 1 or 0, with which losses leave padding out. */
+int64_t cvy_program_samples(const cvy_program *p, int task)
+{
+    const cvy_program_task *s = is_planned(p, task) ? p->task[task] : NULL;
+    return !s ? 0 : s->has_padding ? s->samples : s->plan->rows;
+}
+
+/* Every loss of a training must leave padding out. */
+static cvy_status check_losses(const cvy_program *p, int task)
+{
+    const cvy_graph *g = p->task[task]->split.graph[0];
+    CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
+              CVY_E_UNSUPPORTED,
+              "ranks with different numbers of samples go with the update modes sync, delayed and zero1: in the others "
+              "each rank has steps or means of its own");
+    for (int n = 0; n < g->nnode; n++) {
+        const cvy_node *node = g->node[n];
+        CVY_CHECK(node->removed || !(node->op->flags & CVY_OP_LOSS) || (node->nsrc > 3 && node->src[3]), CVY_E_ARGUMENT,
+                  "loss %s does not read the input weight, so it would count padding: name it as a source, \"output, "
+                  "target, weight\"",
+                  node->name);
+    }
+    return CVY_OK;
+}
+
+/* The weight of each sample, 1 or 0, with which losses leave padding out. A stage of a pipeline, or a rank that never
+ * has samples, may lack the input. */
 static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
 {
     const cvy_plan *plan = p->task[task]->plan;
     cvy_plan_feed *weight = cvy_plan_find_feed(p->task[task]->plan, "weight");
-    if (!weight && !p->task[task]->training)
+    if (!weight && (!p->task[task]->training || plan->rows == 0 || cvy_grid_is_used(&p->pipeline.grid)))
         return CVY_OK;
     if (!cvy_program_feed(p, task, "weight")) /* it has said why */
         return CVY_E_ARGUMENT;
@@ -82,17 +107,18 @@ static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
 
 cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
 {
-    CVY_CHECK(task >= 0 && task < p->ntask && p->allocated, CVY_E_ARGUMENT,
-              "task %d is not planned: the program has %d tasks, and cvy_program_plan() comes first", task, p->ntask);
+    CVY_TRY(check_planned(p, task));
     cvy_program_task *s = p->task[task];
     CVY_CHECK(rows >= 0 && rows <= s->plan->rows, CVY_E_ARGUMENT,
               "%lld rows of task %d, but this rank has planned %lld: from 0 to these are possible", (long long)rows,
               task, (long long)s->plan->rows);
+    if (s->training)
+        CVY_TRY(check_losses(p, task));
     CVY_TRY(set_weights(p, task, rows));
     for (int i = 0; i < s->plan->feeds.count; i++) {
         const cvy_plan_feed *feed = &s->plan->feeds.feed[i];
         if (strcmp(feed->name, "weight") != 0 && strcmp(feed->name, "sample_id") != 0)
-            clear_padding(s->plan, feed, rows);
+            cvy_feed_clear(s->plan, feed, rows);
     }
     s->has_padding = 1;
     s->samples = rows;
@@ -104,10 +130,13 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
 {
     if (!input)
         return cvy_error_set(CVY_E_ARGUMENT, "cvy_program_write_input() got no name of an input");
+    CVY_TRY(check_planned(p, task));
+    if (p->task[task]->plan->rows == 0 && elems == 0) /* a rank that never has samples has no inputs */
+        return CVY_OK;
     if (!cvy_program_feed(p, task, input)) /* it has said why */
         return CVY_E_ARGUMENT;
     const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
-    const int64_t samples = cvy_task_samples(p->task[task]), n = elems_of(feed, samples);
+    const int64_t samples = cvy_program_samples(p, task), n = elems_of(feed, samples);
     CVY_TRY(check_dtype(input, dtype, feed->dtype));
     CVY_CHECK(
         elems == n, CVY_E_SHAPE,
@@ -115,7 +144,7 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
         "%lld",
         input, task, cvy_shape_text(&feed->shape), (long long)samples, (long long)n, (long long)elems);
     CVY_TRY(cvy_convert_elems(input, data, dtype, feed->data, feed->dtype, n));
-    clear_padding(p->task[task]->plan, feed, samples);
+    cvy_feed_clear(p->task[task]->plan, feed, samples);
     return CVY_OK;
 }
 

@@ -159,16 +159,10 @@ static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
     return CVY_OK;
 }
 
-/* A forward task accepts a smaller batch. Its other rows are cleared: old contents could be labels out of range, or not
- * finite. */
-static void clear_rest(cvy_plan *plan, int64_t rows)
+void cvy_feed_clear(const cvy_plan *plan, const cvy_plan_feed *feed, int64_t first)
 {
-    for (int i = 0; i < plan->feeds.count; i++) {
-        cvy_plan_feed *feed = &plan->feeds.feed[i];
-        if (!feed->per_step && feed->data)
-            memset((char *)feed->data + (size_t)rows * feed->row_bytes, 0,
-                   (size_t)(plan->rows - rows) * feed->row_bytes);
-    }
+    if (!feed->per_step && feed->data && first < plan->rows)
+        memset((char *)feed->data + (size_t)first * feed->row_bytes, 0, (size_t)(plan->rows - first) * feed->row_bytes);
 }
 
 cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch *batch)
@@ -179,7 +173,7 @@ cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch
               "cvy_program_fill() needs a program and a batch that cvy_data_loader_next() has filled");
     CVY_CHECK(task >= 0 && task < program->ntask && program->task[task]->plan && program->allocated, CVY_E_ARGUMENT,
               "task %d is not planned", task);
-    const cvy_program_task *s = program->task[task];
+    cvy_program_task *s = program->task[task];
     const cvy_dataset_info *info = cvy_dataset_describe(b.data->set);
     cvy_plan *plan = s->plan;
     CVY_CHECK(b.rows == plan->rows ||
@@ -189,7 +183,10 @@ cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch
               (long long)b.rows, s->training ? "training" : "forward", (long long)plan->rows);
     CVY_TRY(check_feeds(plan, info));
     cvy_program_fill_rows(plan, info, b.rows, b.field, NULL, b.sample, b.weight);
-    if (b.rows < plan->rows)
-        clear_rest(plan, b.rows);
+    /* A forward task accepts a smaller batch. Its other rows are cleared: old contents could be labels out of range, or
+     * not finite. */
+    for (int i = 0; i < plan->feeds.count; i++)
+        cvy_feed_clear(plan, &plan->feeds.feed[i], b.rows);
+    s->has_padding = 0;
     return CVY_OK;
 }

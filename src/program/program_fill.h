@@ -26,8 +26,8 @@ void cvy_copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype 
 cvy_status cvy_convert_elems(const char *name, const void *from, cvy_dtype dtype, void *to, cvy_dtype to_dtype,
                              int64_t n);
 
-/* The rows of a planned task on this rank that are samples: all, unless cvy_program_set_rows() has said otherwise. */
-int64_t cvy_task_samples(const cvy_program_task *task);
+/* Clears the rows of a feed from this one on. */
+void cvy_feed_clear(const cvy_plan *plan, const cvy_plan_feed *feed, int64_t first);
 
 /* What the nodes of the task read of the data on this rank. */
 cvy_row_needs cvy_program_row_needs(const cvy_program *program, int task);

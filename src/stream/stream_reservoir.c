@@ -45,8 +45,8 @@ struct cvy_reservoir {
 
 /* What precedes the samples in a saved state. */
 struct header {
-    char magic[8], hash[8];
-    uint64_t spec, sum; /* of the options and fields; of the rest of this header and the samples */
+    char magic[8];
+    uint32_t spec, sum; /* CRC-32C of the options and fields; of the counters and the samples */
     int64_t seen, draws;
 };
 
@@ -143,6 +143,20 @@ cvy_status cvy_reservoir_add_field(cvy_reservoir *r, const char *name, cvy_dtype
     return status;
 }
 
+cvy_status cvy_reservoir_field(const cvy_reservoir *r, int i, const char **name_out, cvy_dtype *dtype_out,
+                               cvy_shape *shape_out)
+{
+    if (i < 0 || i >= r->nfield)
+        return CVY_END;
+    if (name_out)
+        *name_out = r->field[i].name;
+    if (dtype_out)
+        *dtype_out = r->field[i].dtype;
+    if (shape_out)
+        *shape_out = r->field[i].shape;
+    return CVY_OK;
+}
+
 /* ---- new samples ---- */
 
 static cvy_status check_finite(const struct field *f, int64_t n)
@@ -151,8 +165,9 @@ static cvy_status check_finite(const struct field *f, int64_t n)
     if (!cvy_dtype_is_real(f->dtype))
         return CVY_OK;
     for (int64_t i = 0; i < n * f->elems; i++)
-        CVY_CHECK(isfinite(cvy_get(&span, i)), CVY_E_NUMERIC, "element %lld of field %s of new sample %lld is %g",
-                  (long long)(i % f->elems), f->name, (long long)(i / f->elems), cvy_get(&span, i));
+        CVY_CHECK(isfinite(cvy_get(&span, i)), CVY_E_NUMERIC, "element %lld of field %s of new sample %lld is %g in %s",
+                  (long long)(i % f->elems), f->name, (long long)(i / f->elems), cvy_get(&span, i),
+                  cvy_dtype_text(f->dtype));
     return CVY_OK;
 }
 
@@ -233,7 +248,7 @@ int64_t cvy_reservoir_seen(const cvy_reservoir *r)
 static cvy_status draw_field(cvy_reservoir *r, const struct field *f, const cvy_permutation *order, int64_t rows,
                              cvy_program *p, int task)
 {
-    CVY_TRY(need(&r->batch, &r->batch_room, (size_t)rows * f->bytes));
+    CVY_TRY(need(&r->batch, &r->batch_room, (size_t)p->task[task]->plan->rows * f->bytes));
     for (int64_t i = 0; i < rows; i++) {
         const uint64_t at = cvy_permutation_at(order, (uint64_t)i % order->count);
         memcpy(r->batch + (size_t)i * f->bytes, f->kept + (size_t)at * f->bytes, f->bytes);
@@ -244,10 +259,14 @@ static cvy_status draw_field(cvy_reservoir *r, const struct field *f, const cvy_
 cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
 {
     CVY_CHECK(r->seen > 0, CVY_E_ARGUMENT, "the reservoir is empty: nothing was pushed yet");
-    for (int i = 0; i < r->nfield; i++)
+    CVY_CHECK(task >= 0 && task < p->ntask && p->allocated, CVY_E_ARGUMENT, "task %d is not planned", task);
+    CVY_CHECK(
+        !cvy_grid_is_used(&p->pipeline.grid), CVY_E_UNSUPPORTED,
+        "ranks that share samples or layers cannot draw, because each would draw other samples: write the inputs");
+    const int64_t rows = cvy_program_samples(p, task);
+    for (int i = 0; i < r->nfield && p->task[task]->plan->rows > 0; i++)
         if (!cvy_program_feed(p, task, r->field[i].name)) /* it has said why */
             return CVY_E_ARGUMENT;
-    const int64_t rows = cvy_task_samples(p->task[task]);
     const cvy_permutation order = cvy_permutation_make(r->seed ^ cvy_rng_name("reservoir draw"), (uint64_t)r->draws,
                                                        (uint64_t)cvy_reservoir_held(r));
     for (int i = 0; i < r->nfield; i++)
@@ -258,30 +277,24 @@ cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
 
 /* ---- the state ---- */
 
-static uint64_t spec_of(const cvy_reservoir *r)
+static uint32_t spec_of(const cvy_reservoir *r)
 {
-    cvy_hasher h;
-    cvy_hash_begin(&h);
-    cvy_hash_add(&h, &r->capacity, sizeof r->capacity);
-    cvy_hash_add(&h, &r->seed, sizeof r->seed);
-    cvy_hash_add(&h, &r->newest, sizeof r->newest);
+    uint32_t crc = cvy_crc32c(0, &r->capacity, sizeof r->capacity);
+    crc = cvy_crc32c(crc, &r->seed, sizeof r->seed);
+    crc = cvy_crc32c(crc, &r->newest, sizeof r->newest);
     for (int i = 0; i < r->nfield; i++) {
         const struct field *f = &r->field[i];
-        cvy_hash_add(&h, f->name, strlen(f->name) + 1);
-        cvy_hash_add(&h, &f->dtype, sizeof f->dtype);
-        cvy_hash_add(&h, f->shape.dim, sizeof *f->shape.dim * (size_t)f->shape.ndim);
+        crc = cvy_crc32c(crc, f->name, strlen(f->name) + 1);
+        crc = cvy_crc32c(crc, &f->dtype, sizeof f->dtype);
+        crc = cvy_crc32c(crc, f->shape.dim, sizeof *f->shape.dim * (size_t)f->shape.ndim);
     }
-    return cvy_hash_end(&h);
+    return crc;
 }
 
-static uint64_t sum_of(const struct header *head, const char *samples, size_t bytes)
+static uint32_t sum_of(const struct header *head, const char *samples, size_t bytes)
 {
-    cvy_hasher h;
-    cvy_hash_begin(&h);
-    cvy_hash_add(&h, &head->seen, sizeof head->seen);
-    cvy_hash_add(&h, &head->draws, sizeof head->draws);
-    cvy_hash_add(&h, samples, bytes);
-    return cvy_hash_end(&h);
+    const uint32_t crc = cvy_crc32c(cvy_crc32c(0, &head->seen, sizeof head->seen), &head->draws, sizeof head->draws);
+    return cvy_crc32c(crc, samples, bytes);
 }
 
 static size_t sample_bytes(const cvy_reservoir *r)
@@ -301,16 +314,15 @@ cvy_status cvy_reservoir_save(const cvy_reservoir *r, void *memory, int64_t byte
 {
     const int64_t all = cvy_reservoir_bytes(r);
     struct header head = {.spec = spec_of(r), .seen = r->seen, .draws = r->draws};
-    char *samples = (char *)memory + sizeof head, *to = samples;
     CVY_CHECK(memory && bytes >= all, CVY_E_ARGUMENT, "%lld bytes for the reservoir, which needs %lld",
               (long long)(memory ? bytes : 0), (long long)all);
+    char *samples = (char *)memory + sizeof head, *to = samples;
     for (int i = 0; i < r->nfield; i++) {
         const size_t n = (size_t)cvy_reservoir_held(r) * r->field[i].bytes;
         memcpy(to, r->field[i].kept, n);
         to += n;
     }
     memcpy(head.magic, magic, sizeof magic);
-    strncpy(head.hash, cvy_hash_name(), sizeof head.hash - 1);
     head.sum = sum_of(&head, samples, (size_t)(to - samples));
     memcpy(memory, &head, sizeof head);
     return CVY_OK;
@@ -322,9 +334,8 @@ static cvy_status check_state(const cvy_reservoir *r, const void *memory, int64_
     CVY_CHECK(memory && bytes >= (int64_t)sizeof *head, CVY_E_FORMAT, "%lld bytes are no state of a reservoir",
               (long long)(memory ? bytes : 0));
     memcpy(head, memory, sizeof *head);
-    CVY_CHECK(memcmp(head->magic, magic, sizeof magic) == 0 &&
-                  strncmp(head->hash, cvy_hash_name(), sizeof head->hash) == 0,
-              CVY_E_FORMAT, "the memory holds no state of a reservoir of this version");
+    CVY_CHECK(memcmp(head->magic, magic, sizeof magic) == 0, CVY_E_FORMAT,
+              "the memory holds no state of a reservoir of this version");
     CVY_CHECK(head->spec == spec_of(r), CVY_E_SHAPE,
               "the state is of a reservoir with other fields, another capacity, keep or seed");
     CVY_CHECK(head->seen >= 0 && head->draws >= 0, CVY_E_FORMAT, "the state of the reservoir is damaged");

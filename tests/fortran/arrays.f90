@@ -3,7 +3,7 @@
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 program arrays
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64
   use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan
   use convoy
   implicit none
@@ -13,6 +13,8 @@ program arrays
   type(convoy_model) :: model
   type(convoy_program) :: program
   type(convoy_network) :: network
+  type(convoy_reservoir) :: reservoir
+  integer(int8), allocatable :: state(:)
   real(real32) :: r32(4, n), big(8, 2 * n), back(4, n), one(4 * n), wide(2 * n, 8), three(2, 2, n)
   real(real64) :: r64(4, n), back64(4, n), weight64(4, 4), loss, nan
   integer(int32) :: label(n)
@@ -127,6 +129,36 @@ program arrays
   if (.not. loss > 0) call fault('the loss')
   call program%loss(task, 'lost', loss, stat=stat, errmsg=message)
   call expect('a loss', stat, CVY_E_ARGUMENT, 'lost')
+
+  ! ---- different numbers of samples; a reservoir ----
+  call program%set_rows(forward, 3)
+  call program%write_input(forward, 'x', r32(:, :3))
+  call program%write_input(forward, 'x', transpose(r32(:, :3)), stat=stat, errmsg=message)
+  call expect('rows of another shape', stat, CVY_E_SHAPE, 'the extents (3, 4), expected (4, 3)')
+  call program%step(forward)
+  call program%read_output(forward, 'fc', back(:, :3))
+  call program%set_rows(task, 3, stat=stat, errmsg=message)
+  call expect('no weight', stat, CVY_E_ARGUMENT, 'loss loss does not read the input weight')
+  call program%set_rows(forward, n)
+  call reservoir%create(10, keep='oldest', stat=stat, errmsg=message)
+  call expect('keep', stat, CVY_E_ARGUMENT, 'oldest')
+  call reservoir%create(10, keep='newest', seed=1)
+  call reservoir%add_field('x', [4])
+  call reservoir%put('x', transpose(r64), stat=stat, errmsg=message)
+  call expect('samples of another shape', stat, CVY_E_SHAPE, 'the extents (8, 4), expected (4, 8)')
+  do i = 1, 4
+    call reservoir%put('x', big(2:8:2, i:i + 2))
+    call reservoir%push()
+  end do
+  if (reservoir%held() /= 10) call fault('what the reservoir holds')
+  if (reservoir%seen() /= 12) call fault('what the reservoir has seen')
+  call reservoir%draw(program, forward)
+  call program%step(forward)
+  call reservoir%save(state)
+  call reservoir%load(state(2:), stat=stat, errmsg=message)
+  call expect('a state that is cut', stat, CVY_E_FORMAT, 'no state')
+  call reservoir%load(state)
+  call reservoir%destroy()
 
   ! ---- files ----
   call program%get('fc.weight', weight64)

@@ -127,10 +127,16 @@ static void arrays_have_samples(void)
                  "7 rows of task 0, but this rank has planned 6");
     EXPECT_FAULT(cvy_program_set_rows(t.program, 9, 1), CVY_E_ARGUMENT, "task 9 is not planned");
     EXPECT(fill(1, 0, x, label) == 3);
-    const double loss = step(&t, 3, x, label);
-    memset(cvy_program_feed(t.program, t.train, "x"), 0x7f, 3 * INPUTS * sizeof *x); /* large values */
-    EXPECT_OK(cvy_program_write_input(t.program, t.train, "x", CVY_DTYPE_F32, x, 3 * INPUTS));
-    EXPECT(loss > 0 && isfinite(step(&t, 1, x, label)));
+    EXPECT(step(&t, 3, x, label) > 0);
+    EXPECT_OK(cvy_program_set_rows(t.program, t.train, 1));
+    EXPECT_INT(cvy_program_samples(t.program, t.train), 1);
+    const float *feed = cvy_program_feed(t.program, t.train, "x"),
+                *weight = cvy_program_feed(t.program, t.train, "weight");
+    for (int i = INPUTS; i < MOST * INPUTS; i++)
+        EXPECT(feed[i] == 0);
+    for (int i = 0; i < MOST; i++)
+        EXPECT(weight[i] == (i < 1));
+    EXPECT(step(&t, 1, x, label) > 0);
     end(&t);
 }
 

@@ -129,7 +129,9 @@ def reservoir():
     assert len(kept) == 50 and kept.seen == 1400 and train.loss() < 1e-2, train.loss()
     again.load(kept.save())
     assert len(again) == 50 and again.seen == 1400 and again.save() == kept.save()
-    refused(convoy.Error, "no field", lambda: kept.push(z=x))
+    refused(TypeError, "the fields are x, y; given are z", lambda: kept.push(z=x))
+    refused(TypeError, "given are x", lambda: kept.push(x=x))
+    refused(ValueError, "x has the shape (2, 7), expected (7, 2)", lambda: kept.push(x=x.T, y=x[:, :1]))
     refused(convoy.Error, "damaged", lambda: again.load(kept.save()[:-1] + b"?"))
 
 

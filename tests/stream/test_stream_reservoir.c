@@ -199,7 +199,7 @@ static void wrong_use(void)
     EXPECT_FAULT(cvy_reservoir_put(r, "z", CVY_DTYPE_F32, x, 2), CVY_E_ARGUMENT, "no field z");
     EXPECT_FAULT(cvy_reservoir_put(r, "x", CVY_DTYPE_F32, x, 3), CVY_E_SHAPE, "a multiple of 2");
     EXPECT_FAULT(cvy_reservoir_put(r, "x", CVY_DTYPE_F32, x, 4), CVY_E_NUMERIC,
-                 "element 1 of field x of new sample 1 is nan");
+                 "element 1 of field x of new sample 1 is nan in f32");
     EXPECT_FAULT(cvy_reservoir_put(r, "x", CVY_DTYPE_I64, label, 2), CVY_E_ARGUMENT, "x is of dtype f32");
     EXPECT_FAULT(cvy_reservoir_put(r, "label", CVY_DTYPE_I64, label, 2), CVY_E_ARGUMENT, "element 1 for label is 300");
     EXPECT_FAULT(cvy_reservoir_put(r, "x", CVY_DTYPE_F32, NULL, 2), CVY_E_ARGUMENT, "no data for x");
