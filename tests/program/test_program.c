@@ -423,6 +423,10 @@ static void bad_label(void)
     EXPECT_OK(cvy_program_add_training(p, m, 4, NULL, &step));
     EXPECT_OK(cvy_program_plan(p));
     ((int32_t *)cvy_program_feed(p, step, "label"))[2] = 3;
+    for (int i = 0; i < 4; i++) { /* all samples have the weight 1 until the caller gives others */
+        EXPECT(((float *)cvy_program_feed(p, step, "weight"))[i] == 1);
+        ((float *)cvy_program_feed(p, step, "weight"))[i] = 0;
+    }
     EXPECT_OK(cvy_program_step(p, step, 0.1)); /* a sample of weight 0 may have any label */
     for (int i = 0; i < 4; i++)
         ((float *)cvy_program_feed(p, step, "weight"))[i] = 1;
