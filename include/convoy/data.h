@@ -171,7 +171,7 @@ CVY_API int64_t cvy_data_loader_steps(const cvy_data_loader *loader);
  *
  * Real fields are converted to the dtype of the feed. A forward task may have more rows than the batch: the rest
  * becomes zero, and only the first batch->rows rows of its outputs are meaningful. A training task must have exactly
- * as many rows as the batch. What cvy_program_set_rows() has said is over. Collective: no. Errors: CVY_E_ARGUMENT
+ * as many rows as the batch. It ends the effect of cvy_program_set_rows(). Collective: no. Errors: CVY_E_ARGUMENT
  * (rows), CVY_E_SHAPE (a field and its feed differ).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch *batch);

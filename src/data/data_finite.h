@@ -10,6 +10,8 @@
 
 #include "base/base_status.h"
 
+/* Whether all numbers of x [n] are finite. */
+int cvy_all_finite(const float *x, int64_t n);
 /* A single value that is not finite would spread to every weight, and its origin would be hard to find. what: names the
  * numbers x [n] in the message. CVY_E_FORMAT. */
 cvy_status cvy_check_finite(const char *what, const float *x, int64_t n);

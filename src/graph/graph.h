@@ -132,6 +132,15 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
                             const cvy_init *init, cvy_variable **out);
 /* Makes the state `average` the running average of the weight. Both belong to the set. */
 void cvy_vars_set_average(cvy_vars *vars, const cvy_variable *weight, const cvy_variable *average);
+/* The layouts of all variables, in their order, so that they can be as before after a plan was tried. */
+typedef struct cvy_layouts {
+    struct cvy_variable_layout {
+        cvy_layout layout;
+        int fixed;
+    } * at; /* NULL: none are kept */
+} cvy_layouts;
+cvy_status cvy_layouts_keep(const cvy_vars *vars, cvy_layouts *out); /* freed by cvy_mem_free(&layouts.at) */
+void cvy_layouts_restore(const cvy_vars *vars, const cvy_layouts *layouts);
 int cvy_vars_have_averages(const cvy_vars *vars); /* whether any weight has one */
 /* Gives v the memory of another variable, which must live longer, and its layout. */
 void cvy_variable_borrow(cvy_variable *v, const cvy_variable *from);

@@ -48,6 +48,22 @@ void cvy_vars_set_average(cvy_vars *vars, const cvy_variable *weight, const cvy_
     vars->at[weight->index]->average = vars->at[average->index];
 }
 
+cvy_status cvy_layouts_keep(const cvy_vars *vars, cvy_layouts *out)
+{
+    CVY_TRY(cvy_mem_alloc(sizeof *out->at * ((size_t)vars->count + 1), &out->at));
+    for (int i = 0; i < vars->count; i++)
+        out->at[i] = (struct cvy_variable_layout){vars->at[i]->layout, vars->at[i]->layout_fixed};
+    return CVY_OK;
+}
+
+void cvy_layouts_restore(const cvy_vars *vars, const cvy_layouts *layouts)
+{
+    for (int i = 0; i < vars->count && layouts->at; i++) {
+        vars->at[i]->layout = layouts->at[i].layout;
+        vars->at[i]->layout_fixed = layouts->at[i].fixed;
+    }
+}
+
 int cvy_vars_have_averages(const cvy_vars *vars)
 {
     int found = 0;

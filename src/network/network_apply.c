@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/data_finite.h"
 #include "network/network.h"
 #include "program/program_fill.h"
 
@@ -149,22 +150,10 @@ static const void *elems_at(const void *data, cvy_dtype dtype, int64_t first)
     return (const char *)data + (size_t)first * cvy_dtype_bytes(dtype);
 }
 
-/* A number is not finite if all bits of its exponent are set. */
-static int all_finite(const float *x, int64_t n)
-{
-    const uint32_t exponent = 0x7f800000;
-    uint32_t bits, found = 0;
-    for (int64_t i = 0; i < n; i++) {
-        memcpy(&bits, &x[i], sizeof bits);
-        found |= (bits & exponent) == exponent;
-    }
-    return !found;
-}
-
 /* Checks samples from number `sample` on. */
 static cvy_status check_finite(const float *x, int64_t rows, int64_t elems, int64_t sample)
 {
-    if (all_finite(x, rows * elems))
+    if (cvy_all_finite(x, rows * elems))
         return CVY_OK;
     for (int64_t i = 0; i < rows * elems; i++)
         CVY_CHECK(isfinite(x[i]), CVY_E_NUMERIC, "element %lld of x of sample %lld is %g", (long long)(i % elems),

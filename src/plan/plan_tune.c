@@ -27,11 +27,6 @@ static const double gain_least = 0.03;
  * as long as the present kernel is timed no further. */
 enum { PLAIN_FLOP_MAX = 1000000, HOPELESS = 2 };
 
-struct layout_of_variable {
-    cvy_layout layout;
-    int fixed;
-};
-
 struct price {
     double ms, micro_ms, update_ms;
     int ncall, nunknown;
@@ -44,8 +39,8 @@ struct tuner {
     cvy_wisdom *wisdom;
     cvy_meter *meter;
     cvy_tuning *result;
-    const cvy_kernel_def **pick;      /* by node */
-    struct layout_of_variable *saved; /* by variable */
+    const cvy_kernel_def **pick; /* by node */
+    cvy_layouts saved;
     cvy_offers *own_offers;
     cvy_lowered *lowered; /* the best so far */
     struct price price;
@@ -119,18 +114,9 @@ static cvy_status price_lowered(struct tuner *t, cvy_lowered *u, struct price *o
 
 /* ---- plans ---- */
 
-static void restore_layouts(const struct tuner *t)
-{
-    const cvy_vars *vars = t->graph->vars;
-    for (int i = 0; i < vars->count; i++) {
-        vars->at[i]->layout = t->saved[i].layout;
-        vars->at[i]->layout_fixed = t->saved[i].fixed;
-    }
-}
-
 static cvy_status select_anew(const struct tuner *t, cvy_lowered **out)
 {
-    restore_layouts(t);
+    cvy_layouts_restore(t->graph->vars, &t->saved);
     return cvy_lowered_select(t->graph, &t->opts, t->pick, out);
 }
 
@@ -385,14 +371,11 @@ static cvy_status print_choices(const struct tuner *t, cvy_tuning *out)
 
 static cvy_status tune(struct tuner *t, cvy_tuning *out)
 {
-    const cvy_vars *vars = t->graph->vars;
-    CVY_TRY(cvy_mem_alloc(sizeof *t->saved * ((size_t)vars->count + 1), &t->saved));
+    CVY_TRY(cvy_layouts_keep(t->graph->vars, &t->saved));
     CVY_TRY(cvy_mem_alloc(sizeof(void *) * ((size_t)t->graph->nnode + 1), &t->pick));
     if (!t->opts.offers)
         CVY_TRY(cvy_offers_create(&t->own_offers));
     t->opts.offers = t->opts.offers ? t->opts.offers : t->own_offers;
-    for (int i = 0; i < vars->count; i++)
-        t->saved[i] = (struct layout_of_variable){vars->at[i]->layout, vars->at[i]->layout_fixed};
     if (t->opts.settled)
         CVY_TRY(cvy_lowered_name(t->graph, t->opts.choices, t->pick));
     CVY_TRY(cvy_lowered_create(t->graph, &t->opts, &t->lowered));
@@ -415,12 +398,11 @@ cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planni
     struct tuner t = {.graph = graph, .opts = *opts, .how = how, .wisdom = wisdom, .result = &result};
     const double begin = cvy_clock_s();
     const cvy_status status = tune(&t, &result);
-    if (t.saved)
-        restore_layouts(&t);
+    cvy_layouts_restore(graph->vars, &t.saved);
     cvy_lowered_destroy(&t.lowered);
     cvy_offers_destroy(&t.own_offers);
     cvy_meter_destroy(&t.meter);
-    cvy_mem_free(&t.saved);
+    cvy_mem_free(&t.saved.at);
     cvy_mem_free(&t.pick);
     result.seconds = cvy_clock_s() - begin;
     if (status != CVY_OK)

@@ -46,25 +46,16 @@ struct comparison {
 /* Variables stay as they were: choosing kernels gives layouts to those that have none. */
 static cvy_status lower(struct comparison *c, const char *choices, int which)
 {
-    const cvy_vars *vars = c->graph->vars;
-    struct before {
-        cvy_layout layout;
-        int fixed;
-    } *before = NULL;
+    cvy_layouts before = {0};
     cvy_plan_opts opts = c->opts;
     cvy_tree *tree = NULL;
     if (choices)
         CVY_TRY(cvy_tree_parse_text(c->p->pool, "measured choices", choices, strlen(choices), &tree));
     opts.choices = tree;
-    CVY_TRY(cvy_mem_alloc(sizeof *before * ((size_t)vars->count + 1), &before));
-    for (int i = 0; i < vars->count; i++)
-        before[i] = (struct before){vars->at[i]->layout, vars->at[i]->layout_fixed};
+    CVY_TRY(cvy_layouts_keep(c->graph->vars, &before));
     const cvy_status status = cvy_lowered_create(c->graph, &opts, &c->lowered[which]);
-    for (int i = 0; i < vars->count; i++) {
-        vars->at[i]->layout = before[i].layout;
-        vars->at[i]->layout_fixed = before[i].fixed;
-    }
-    cvy_mem_free(&before);
+    cvy_layouts_restore(c->graph->vars, &before);
+    cvy_mem_free(&before.at);
     return status;
 }
 

@@ -16,6 +16,7 @@
 #include "base/base_mem.h"
 #include "base/base_opts.h"
 #include "base/number/base_rng.h"
+#include "data/data_finite.h"
 #include "program/program_fill.h"
 
 enum { FIELDS_MAX = 16 };
@@ -162,7 +163,8 @@ cvy_status cvy_reservoir_field(const cvy_reservoir *r, int i, const char **name_
 static cvy_status check_finite(const struct field *f, int64_t n)
 {
     const cvy_span span = {.dtype = f->dtype, .data = f->fresh};
-    if (!cvy_dtype_is_real(f->dtype))
+    if (!cvy_dtype_is_real(f->dtype) ||
+        (f->dtype == CVY_DTYPE_F32 && cvy_all_finite((const float *)(void *)f->fresh, n * f->elems)))
         return CVY_OK;
     for (int64_t i = 0; i < n * f->elems; i++)
         CVY_CHECK(isfinite(cvy_get(&span, i)), CVY_E_NUMERIC, "element %lld of field %s of new sample %lld is %g in %s",
@@ -199,14 +201,13 @@ cvy_status cvy_reservoir_put(cvy_reservoir *r, const char *field, cvy_dtype dtyp
 }
 
 /* The place of sample number t; -1: it is not kept. */
-static int64_t place_of(const cvy_reservoir *r, int64_t t)
+static int64_t place_of(const cvy_reservoir *r, const cvy_rng *rng, int64_t t)
 {
     if (t < r->capacity)
         return t;
     if (r->newest)
         return t % r->capacity;
-    const cvy_rng rng = cvy_rng_make(r->seed, "reservoir keep", 0, 0);
-    const int64_t at = (int64_t)cvy_rng_below(&rng, (uint64_t)t, (uint64_t)t + 1);
+    const int64_t at = (int64_t)cvy_rng_below(rng, (uint64_t)t, (uint64_t)t + 1);
     return at < r->capacity ? at : -1;
 }
 
@@ -220,8 +221,9 @@ cvy_status cvy_reservoir_push(cvy_reservoir *r)
         CVY_CHECK(f->nfresh == n, CVY_E_SHAPE, "there are %lld new samples of field %s, but %lld of field %s",
                   (long long)f->nfresh, f->name, (long long)n, r->field[0].name);
     }
+    const cvy_rng rng = cvy_rng_make(r->seed, "reservoir keep", 0, 0);
     for (int64_t s = 0; s < n; s++) {
-        const int64_t at = place_of(r, r->seen + s);
+        const int64_t at = place_of(r, &rng, r->seen + s);
         for (int i = 0; i < r->nfield && at >= 0; i++) {
             const struct field *f = &r->field[i];
             memcpy(f->kept + (size_t)at * f->bytes, f->fresh + (size_t)s * f->bytes, f->bytes);

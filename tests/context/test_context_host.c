@@ -28,7 +28,7 @@
 
 extern char **environ;
 
-enum { SIGNALS = 32, ROWS = 8, INPUTS = 6, LIVES = 1000, FIRST_LIVES = 100 };
+enum { SIGNALS = 32, ROWS = 8, INPUTS = 6, CONTEXTS = 1000, FIRST_CONTEXTS = 100 };
 
 /* ---- a training ---- */
 
@@ -189,7 +189,7 @@ static void everything_stays(void)
     fesetround(FE_TONEAREST);
 }
 
-/* ---- many lives ---- */
+/* ---- many contexts ---- */
 
 static double resident_mb(void)
 {
@@ -202,19 +202,19 @@ static double resident_mb(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1e6;
 }
 
-static void lives_leave_nothing(void)
+static void contexts_leave_nothing(void)
 {
     struct training t;
     double early = 0;
-    for (int i = 0; i < LIVES; i++) {
+    for (int i = 0; i < CONTEXTS; i++) {
         begin(&t, MPI_COMM_WORLD);
         step(&t);
         end(&t);
-        if (i == FIRST_LIVES)
+        if (i == FIRST_CONTEXTS)
             early = resident_mb();
     }
     if (resident_mb() > early + 1)
-        printf("%.1f MB after %d lives, %.1f after %d\n", resident_mb(), LIVES, early, FIRST_LIVES);
+        printf("%.1f MB after %d contexts, %.1f after %d\n", resident_mb(), CONTEXTS, early, FIRST_CONTEXTS);
     EXPECT(resident_mb() <= early + 1);
 }
 
@@ -248,7 +248,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     TEST(everything_stays);
     TEST(two_in_turns);
-    TEST(lives_leave_nothing);
+    TEST(contexts_leave_nothing);
     const int failed = test_end();
     MPI_Finalize();
     return failed;

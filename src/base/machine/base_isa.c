@@ -95,11 +95,6 @@ int cvy_isa_may_use(cvy_isa isa)
     return (int)isa <= limit() && cvy_isa_has(isa);
 }
 
-int cvy_isa_sve_bits(void)
-{
-    return 0;
-}
-
 int cvy_isa_describes_amx(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -123,6 +118,8 @@ int cvy_isa_describes_amx(void)
 {
     return 0;
 }
+
+#endif
 
 #if defined(__aarch64__) && defined(__linux__)
 
@@ -164,7 +161,5 @@ int cvy_isa_sve_bits(void)
 {
     return 0;
 }
-
-#endif
 
 #endif
