@@ -195,6 +195,18 @@ contains
     if (status < 0 .and. .not. present(stat)) error stop 'convoy: ' // text
   end subroutine finish
 
+  ! kind: F32 if the argument was left out.
+  integer(c_int) function parse_dtype(dtype, kind) result(status)
+    character(len=*), intent(in), optional :: dtype
+    integer(c_int), intent(out) :: kind
+    character(kind=c_char), allocatable, target :: c_dtype(:)
+    kind = CVY_DTYPE_F32
+    status = CVY_OK
+    if (.not. present(dtype)) return
+    c_dtype = to_c(dtype)
+    status = cvy_dtype_parse(c_loc(c_dtype), kind)
+  end function parse_dtype
+
   ! Whether an object was created; if not, the call ends with a fault.
   logical function is_made(handle, what, stat, errmsg)
     type(c_ptr), intent(in) :: handle
@@ -383,16 +395,11 @@ contains
     character(len=*), intent(in), optional :: dtype
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    character(kind=c_char), allocatable, target :: c_name(:), c_dtype(:)
+    character(kind=c_char), allocatable, target :: c_name(:)
     integer(c_int) :: kind, status
     if (.not. is_made(self%handle, 'model', stat, errmsg)) return
     c_name = to_c(name)
-    kind = CVY_DTYPE_F32
-    status = CVY_OK
-    if (present(dtype)) then
-      c_dtype = to_c(dtype)
-      status = cvy_dtype_parse(c_loc(c_dtype), kind)
-    end if
+    status = parse_dtype(dtype, kind)
     if (status == CVY_OK) status = cvy_model_add_input(self%handle, c_loc(c_name), kind, shape_of(extents))
     call finish(status, stat, errmsg)
   end subroutine model_add_input
@@ -452,7 +459,6 @@ contains
     character(len=*), intent(in), optional :: dtype, options(:)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    character(kind=c_char), allocatable, target :: c_dtype(:)
     type(cvy_program_opts) :: opts
     integer(c_int) :: status
     if (.not. is_free(self%handle, 'program', stat, errmsg)) return
@@ -461,10 +467,7 @@ contains
     if (present(seed)) opts%seed = seed
     status = CVY_OK
     if (present(options)) status = set_options(self, opts, options)
-    if (status == CVY_OK .and. present(dtype)) then
-      c_dtype = to_c(dtype)
-      status = cvy_dtype_parse(c_loc(c_dtype), opts%dtype)
-    end if
+    if (status == CVY_OK .and. present(dtype)) status = parse_dtype(dtype, opts%dtype)
     if (status == CVY_OK) status = cvy_program_create(context%handle, opts, self%handle)
     self%dtype = merge(CVY_DTYPE_F64, CVY_DTYPE_F32, opts%dtype == CVY_DTYPE_F64)
     if (status /= CVY_OK) call forget_texts(self)
@@ -905,16 +908,11 @@ contains
     character(len=*), intent(in), optional :: dtype
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    character(kind=c_char), allocatable, target :: c_name(:), c_dtype(:)
+    character(kind=c_char), allocatable, target :: c_name(:)
     integer(c_int) :: kind, status
     if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
     c_name = to_c(name)
-    kind = CVY_DTYPE_F32
-    status = CVY_OK
-    if (present(dtype)) then
-      c_dtype = to_c(dtype)
-      status = cvy_dtype_parse(c_loc(c_dtype), kind)
-    end if
+    status = parse_dtype(dtype, kind)
     if (status == CVY_OK) status = cvy_reservoir_add_field(self%handle, c_loc(c_name), kind, shape_of(extents))
     call finish(status, stat, errmsg)
   end subroutine reservoir_add_field
@@ -1172,29 +1170,32 @@ contains
         errmsg)
   end subroutine network_apply_u8
 
-  ! The extents of a sample of an input (the first one, or that of this name); empty if there is none.
-  function network_input_extents(self, name) result(out)
-    class(convoy_network), intent(in) :: self
+  ! The extents of a sample of an input or output (the first one, or that of this name); empty if there is none.
+  function extents_in(handle, is_input, name) result(out)
+    type(c_ptr), intent(in) :: handle
+    logical, intent(in) :: is_input
     character(len=*), intent(in), optional :: name
     integer, allocatable :: out(:)
     type(cvy_shape) :: shape
     integer(c_int) :: at
     at = -1
-    if (c_associated(self%handle)) call find_tensor(self%handle, .true., name, shape, at)
+    if (c_associated(handle)) call find_tensor(handle, is_input, name, shape, at)
     allocate (out(0))
     if (at >= 0) out = extents_of(shape)
+  end function extents_in
+
+  function network_input_extents(self, name) result(out)
+    class(convoy_network), intent(in) :: self
+    character(len=*), intent(in), optional :: name
+    integer, allocatable :: out(:)
+    out = extents_in(self%handle, .true., name)
   end function network_input_extents
 
   function network_output_extents(self, name) result(out)
     class(convoy_network), intent(in) :: self
     character(len=*), intent(in), optional :: name
     integer, allocatable :: out(:)
-    type(cvy_shape) :: shape
-    integer(c_int) :: at
-    at = -1
-    if (c_associated(self%handle)) call find_tensor(self%handle, .false., name, shape, at)
-    allocate (out(0))
-    if (at >= 0) out = extents_of(shape)
+    out = extents_in(self%handle, .false., name)
   end function network_output_extents
 
   subroutine network_destroy(self)

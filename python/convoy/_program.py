@@ -21,6 +21,13 @@ def _options(options):
     return ", ".join(f"{name}: {_word(value)}" for name, value in options.items()) or None
 
 
+def _dtype(name):
+    """The number of a dtype: "f32", "i32"."""
+    kind = c.c_int()
+    library.cvy_dtype_parse(name.encode(), c.byref(kind))
+    return kind
+
+
 class Model(Owner):
     """The description of a network.
 
@@ -49,9 +56,7 @@ class Model(Owner):
     def input(self, name, shape=(), dtype="f32"):
         """An input: its samples are of this shape. dtype: "f32" for real numbers (of the program's own dtype), "i32" for
         labels."""
-        kind = c.c_int()
-        library.cvy_dtype_parse(dtype.encode(), c.byref(kind))
-        library.cvy_model_add_input(self.handle, name.encode(), kind, c.byref(shape_of(shape)))
+        library.cvy_model_add_input(self.handle, name.encode(), _dtype(dtype), c.byref(shape_of(shape)))
 
     def add(self, op, name=None, source=None, **options):
         """A layer, with the options of a job file. source: the layers or inputs that it reads, "closure, y"; by default the
@@ -229,9 +234,7 @@ class Reservoir(Owner):
 
     def field(self, name, shape=(), dtype="f32"):
         """A part of each sample: the name of an input, the shape of a sample, and the dtype in which it is kept."""
-        kind = c.c_int()
-        library.cvy_dtype_parse(dtype.encode(), c.byref(kind))
-        library.cvy_reservoir_add_field(self.handle, name.encode(), kind, c.byref(shape_of(shape)))
+        library.cvy_reservoir_add_field(self.handle, name.encode(), _dtype(dtype), c.byref(shape_of(shape)))
 
     def push(self, **fields):
         """Adds new samples: an array [samples, ...] for each field."""
