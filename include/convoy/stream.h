@@ -1,6 +1,8 @@
 /*
- * convoy/stream.h: training on what a simulation makes while it runs: a reservoir keeps some of its samples, and each
- * training step draws a batch from them.
+ * convoy/stream.h: training on what a simulation makes while it runs. A reservoir keeps some of its samples, and each
+ * training step draws a batch from them. A stream brings samples to a reservoir on another rank, and weights back.
+ *
+ * The same ranks compute and train in turns:
  *
  *     cvy_reservoir_create(&opts, &reservoir);                                  // {.capacity = 100000}
  *     cvy_reservoir_add_field(reservoir, "x", CVY_DTYPE_F32, &shape_x);         // the inputs of a task
@@ -15,6 +17,24 @@
  *
  * Samples of neighbouring time steps are alike. A network that sees only the latest ones forgets the others. Each rank
  * has a reservoir of its own, and no call waits for another rank.
+ *
+ * Other ranks train, each side at its own pace:
+ *
+ *     cvy_stream_create(world, &opts, &stream);       // {.role = "solver"} on some ranks, {.role = "trainer"} on
+ * others
+ *
+ *     for (each time step) {                          // on a solver
+ *         cvy_stream_put(stream, "x", CVY_DTYPE_F64, x, n * elems_x);
+ *         cvy_stream_put(stream, "y", CVY_DTYPE_F64, y, n * elems_y);
+ *         cvy_stream_push(stream);
+ *         cvy_stream_take(stream, NULL);              // new weights, if all solvers have them
+ *     }
+ *
+ *     while (cvy_stream_receive(stream) == CVY_OK) {  // on a trainer
+ *         cvy_reservoir_draw(reservoir, program, task);
+ *         cvy_program_step(program, task, rate);
+ *         cvy_stream_publish(stream);
+ *     }
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,8 +55,10 @@ typedef struct cvy_reservoir_opts {
     size_t size;
     /** Number of samples that it keeps; required. */
     int64_t capacity;
-    /** Which samples are kept when it is full: "uniform" (NULL: each one so far with the same probability, Vitter 1985)
-     * or "newest". */
+    /** Which samples are kept when it is full: "uniform" (NULL: each one so far with the same probability, Vitter
+     * 1985), "newest", or "loss": a new sample takes the place of the one that has the smallest loss of eight random
+     * ones, by the losses of cvy_reservoir_set_losses(). A sample that was never drawn counts as if it had the mean of
+     * all losses. */
     const char *keep;
     /** Seed of what is kept and what is drawn. Ranks with different samples should have different seeds. */
     uint64_t seed;
@@ -100,6 +122,11 @@ CVY_API int64_t cvy_reservoir_seen(const cvy_reservoir *reservoir);
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_reservoir_draw(cvy_reservoir *reservoir, cvy_program *program, int task);
 
+/** Gives the losses of the samples of the latest draw, in the order of its rows, to a reservoir that keeps by "loss".
+ * No sample may have been added since the draw. Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_SHAPE (@n is not the
+ * number of samples of the draw), CVY_E_NUMERIC (one is not finite); after a fault nothing has changed. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_reservoir_set_losses(cvy_reservoir *reservoir, const double *losses, int64_t n);
+
 /** Bytes that cvy_reservoir_save() writes now. Collective: no. */
 CVY_API int64_t cvy_reservoir_bytes(const cvy_reservoir *reservoir);
 /**
@@ -113,6 +140,136 @@ CVY_API int64_t cvy_reservoir_bytes(const cvy_reservoir *reservoir);
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_reservoir_save(const cvy_reservoir *reservoir, void *memory, int64_t bytes);
 CVY_API CVY_MUST_CHECK cvy_status cvy_reservoir_load(cvy_reservoir *reservoir, const void *memory, int64_t bytes);
+
+/** Samples on their way from the ranks that make them to the ranks that train, and weights on their way back. */
+typedef struct cvy_stream cvy_stream;
+
+/** Options of a stream; zero-initialise, set size. Strings are borrowed for the call, objects until the stream is
+ * destroyed. */
+typedef struct cvy_stream_opts {
+    size_t size;
+    /** What this rank does: "solver" (NULL) makes samples, "trainer" trains, "both" does both in turns and trains on
+     * its own samples. */
+    const char *role;
+    /** Of a trainer: where its samples go. It has fields, the same on all trainers; solvers learn them from it. */
+    cvy_reservoir *reservoir;
+    /** The program whose weights are trained on trainers, and whose weights are replaced by them on solvers. It is
+     * planned, and has the same variables and dtype on all ranks. NULL on all ranks: no weights go back. */
+    cvy_program *program;
+    /** Of a solver: number of samples that may wait or be under way; 0: 4096. */
+    int64_t queue;
+    /** Of a solver, what becomes of new samples when the queue is full: "drop" (NULL): they are dropped; "thin": every
+     * second sample that waits is dropped, and from then on only every second, fourth, ... new one is taken, until none
+     * waits any more; "wait": the push waits for up to wait_s, then the samples that are left are dropped. */
+    const char *when_full;
+    /** Of a solver with "wait": the longest time that a push holds the solver, in seconds; at least 0. */
+    double wait_s;
+    /** Seconds after which the other side is lost; 0: 60. A solver takes its trainer for lost if samples are under way
+     * and it has not answered for so long. A trainer takes its solvers for lost if it has no samples at all, and none
+     * come for so long. No call of a stream waits longer for the other side. */
+    double lost_s;
+    /** Of a solver, equal on all: 1: cvy_stream_take() replaces the weights as soon as this rank has them. 0: all
+     * solvers take the same weights in the same call. */
+    int independent;
+} cvy_stream_opts;
+CVY_SIZED_STRUCT(cvy_stream_opts)
+
+/** What has happened so far on this rank. Set size; the library fills the rest. */
+typedef struct cvy_stream_counts {
+    size_t size;
+    /** Of a solver: samples that were pushed, those of them that a trainer has got, that were dropped, and that wait or
+     * are under way. The last three add up to the first. */
+    int64_t pushed, delivered, dropped, waiting;
+    /** Of a trainer: samples that it has got. */
+    int64_t received;
+    /** Number of the weights that this rank has published or taken; 0: none. */
+    int64_t version;
+    /** Of a solver: seconds of the longest call of cvy_stream_push() and of cvy_stream_take(). */
+    double longest_push_s, longest_take_s;
+} cvy_stream_counts;
+CVY_SIZED_STRUCT(cvy_stream_counts)
+
+/**
+ * cvy_stream_create - connect solvers and trainers
+ * @context: over all solvers and trainers, and no other ranks. A program has a context of its own, for example over
+ *           the trainers (MPI_Comm_split), or of one rank
+ * @opts: role, reservoir and so on of this rank
+ * @stream_out: the caller destroys it
+ *
+ * Each solver is served by one trainer, in the order of ranks. Collective: yes, over @context. Errors: CVY_E_ARGUMENT
+ * (size; a value; no solver or no trainer; a trainer without a reservoir with fields, a program on some ranks only),
+ * CVY_E_DISAGREE (reservoirs of two trainers have other fields, programs have other variables), CVY_E_UNSUPPORTED (the
+ * program has opts.pipeline, tensor, spatial or share_weights), CVY_E_MEMORY, CVY_E_COMM.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_create(cvy_context *context, const cvy_stream_opts *opts,
+                                                    cvy_stream **stream_out);
+
+/** Ends the stream on this rank, sets the pointer to NULL; NULL is accepted. The other side learns it by CVY_END.
+ * Samples that wait are delivered first. It waits for the other side, but no longer than lost_s. What is under way to a
+ * rank that is lost keeps its memory. Collective: logically. */
+CVY_API void cvy_stream_destroy(cvy_stream **stream);
+
+/** Field i of the samples, as cvy_reservoir_field(). The stream owns the name. Collective: no. Errors: none. */
+CVY_API cvy_status cvy_stream_field(const cvy_stream *stream, int i, const char **name_out, cvy_dtype *dtype_out,
+                                    cvy_shape *shape_out);
+
+/**
+ * cvy_stream_put - on a solver: give a field of some new samples, as cvy_reservoir_put()
+ *
+ * Collective: no. Errors: those of cvy_reservoir_put(), CVY_E_ARGUMENT (not a solver).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_put(cvy_stream *stream, const char *field, cvy_dtype dtype,
+                                                 const void *data, int64_t elems);
+
+/**
+ * cvy_stream_push - on a solver: send the new samples, of which all fields must have been given, the same number
+ *
+ * Copies them into the queue and sends what waits there as far as the trainer keeps up. It waits for nothing unless
+ * when_full is "wait". Messages make progress only during calls of the stream and of MPI.
+ * Collective: no. CVY_END: the trainers have ended the stream; this and later samples are dropped. Errors:
+ * CVY_E_ARGUMENT (not a solver), CVY_E_SHAPE (numbers differ; the samples are still there), CVY_E_COMM (the trainer is
+ * lost, on this and all later calls: this and later samples are dropped).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_push(cvy_stream *stream);
+
+/**
+ * cvy_stream_flush - on a solver: wait until all samples are delivered, but no longer than so many seconds
+ *
+ * For a checkpoint: afterwards all samples that were not dropped are in a reservoir. Collective: no. CVY_STOPPED: some
+ * still wait (cvy_stream_get_counts()). CVY_END and errors: as of cvy_stream_push().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_flush(cvy_stream *stream, double seconds);
+
+/**
+ * cvy_stream_take - on a solver: replace the program's weights by newer ones, if there are any
+ * @version_out: number of the weights that the program has now, from 1; 0: its own still. May be NULL
+ *
+ * Unless opts.independent is set, all solvers take the same weights in the same call: those that all of them had in the
+ * call before. A solver waits in it until all others have made the call before, and for no trainer.
+ * Collective: logically, over the solvers. Errors: CVY_E_ARGUMENT (not a solver, no program), CVY_E_COMM (MPI fails; a
+ * trainer that is lost or has ended is no fault here: the weights stay as they are).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_take(cvy_stream *stream, int64_t *version_out);
+
+/**
+ * cvy_stream_receive - on a trainer: move the samples that have come into the reservoir
+ *
+ * Waits only while the reservoir of any trainer is empty. Collective: yes, over the trainers (all return the same
+ * status). CVY_END: all solvers have ended the stream, and all their samples are in the reservoirs. Errors:
+ * CVY_E_ARGUMENT (not a trainer), CVY_E_COMM (no sample has come for lost_s, while a reservoir is empty).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_receive(cvy_stream *stream);
+
+/**
+ * cvy_stream_publish - on a trainer: send the program's weights to the solvers, if these have taken the ones before
+ *
+ * Otherwise it does nothing, so it may be called after each step. Waits for nothing. Collective: logically, over the
+ * trainers, after cvy_stream_receive(). Errors: CVY_E_ARGUMENT (not a trainer, no program), CVY_E_COMM.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_publish(cvy_stream *stream);
+
+/** What has happened so far on this rank. Collective: no. Errors: CVY_E_ARGUMENT (size). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_stream_get_counts(const cvy_stream *stream, cvy_stream_counts *counts_out);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/stream.h>
+#include "stream/stream_reservoir.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,65 +16,75 @@
 #include "base/base_mem.h"
 #include "base/base_opts.h"
 #include "base/number/base_rng.h"
-#include "data/data_finite.h"
-#include "program/program_fill.h"
+#include "program/program.h"
 
-enum { FIELDS_MAX = 16 };
-static const char magic[8] = "cvyresv1";
+enum { CANDIDATES = 8 }; /* KEEP_LOSS: a new sample takes the place of the one of so many that has the smallest loss */
+static const char magic[8] = "cvyresv2";
+static const char owner[] = "the reservoir"; /* in messages */
 
-struct field {
-    char *name;
-    cvy_dtype dtype;
-    cvy_shape shape;
-    int64_t elems;  /* of a sample */
-    size_t bytes;   /* of a sample */
-    char *kept;     /* [capacity] samples */
-    char *fresh;    /* [nfresh] samples that were put and not pushed */
-    int64_t nfresh; /* -1: none were put */
-    size_t room;    /* bytes at `fresh` */
+typedef enum { KEEP_UNIFORM, KEEP_NEWEST, KEEP_LOSS } keep_policy;
+
+/* The state, besides the samples and their losses. */
+struct counters {
+    int64_t seen, draws;
+    int64_t drawn_of; /* number of samples that it held at the latest draw; 0: samples were added since */
+    double loss_sum;  /* of all losses that were given, and their number: a new sample has their mean */
+    int64_t loss_count;
 };
 
 struct cvy_reservoir {
-    int64_t capacity, seen, draws;
+    int64_t capacity;
     uint64_t seed;
-    int newest;
-    struct field field[FIELDS_MAX];
-    int nfield;
-    char *batch; /* samples of a field, for a task */
+    keep_policy keep;
+    cvy_sample_fields fields;
+    char *kept[CVY_FIELDS_MAX]; /* of each field [capacity] samples */
+    double *loss;               /* KEEP_LOSS: [capacity] */
+    struct counters count;
+    int64_t drawn; /* samples of the latest draw */
+    char *batch;   /* samples of a field, for a task */
     size_t batch_room;
 };
 
 /* What precedes the samples in a saved state. */
 struct header {
     char magic[8];
-    uint32_t spec, sum; /* CRC-32C of the options and fields; of the counters and the samples */
-    int64_t seen, draws;
+    uint32_t spec, sum; /* CRC-32C of the options and fields; of the counters, the samples and their losses */
+    struct counters count;
 };
+
+static cvy_status parse_keep(const char *text, keep_policy *out)
+{
+    static const char *const word[] = {"uniform", "newest", "loss"};
+    *out = KEEP_UNIFORM;
+    for (int i = 0; text && i < CVY_COUNT(word); i++)
+        if (strcmp(text, word[i]) == 0) {
+            *out = (keep_policy)i;
+            return CVY_OK;
+        }
+    CVY_CHECK(!text, CVY_E_ARGUMENT, "opts.keep is '%s', expected uniform, newest or loss", text);
+    return CVY_OK;
+}
 
 cvy_status cvy_reservoir_create(const cvy_reservoir_opts *opts, cvy_reservoir **reservoir_out)
 {
     cvy_reservoir_opts o;
     cvy_reservoir *r = NULL;
+    keep_policy keep = KEEP_UNIFORM;
     CVY_TRY(CVY_OPTS_READ(cvy_reservoir_opts, opts, &o));
-    CVY_CHECK(o.capacity > 0, CVY_E_ARGUMENT, "opts.capacity is %lld, expected a number of samples, at least 1",
-              (long long)o.capacity);
-    const int newest = o.keep && strcmp(o.keep, "newest") == 0;
-    CVY_CHECK(!o.keep || newest || strcmp(o.keep, "uniform") == 0, CVY_E_ARGUMENT,
-              "opts.keep is '%s', expected uniform or newest", o.keep);
+    CVY_CHECK(o.capacity > 0 && o.capacity < INT64_MAX / 16, CVY_E_ARGUMENT,
+              "opts.capacity is %lld, expected a number of samples, at least 1", (long long)o.capacity);
+    CVY_TRY(parse_keep(o.keep, &keep));
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
     r->capacity = o.capacity;
-    r->newest = newest;
+    r->keep = keep;
     r->seed = o.seed;
-    *reservoir_out = r;
-    return CVY_OK;
-}
-
-static void free_field(struct field *f, int64_t capacity)
-{
-    if (f->kept)
-        cvy_mem_free_pages(&f->kept, (size_t)capacity * f->bytes);
-    cvy_mem_free(&f->fresh);
-    cvy_mem_free(&f->name);
+    const cvy_status status =
+        keep == KEEP_LOSS ? cvy_mem_alloc((size_t)o.capacity * sizeof *r->loss, &r->loss) : CVY_OK;
+    if (status != CVY_OK)
+        cvy_reservoir_destroy(&r);
+    else
+        *reservoir_out = r;
+    return status;
 }
 
 void cvy_reservoir_destroy(cvy_reservoir **reservoir)
@@ -82,122 +92,64 @@ void cvy_reservoir_destroy(cvy_reservoir **reservoir)
     cvy_reservoir *r = *reservoir;
     if (!r)
         return;
-    for (int i = 0; i < r->nfield; i++)
-        free_field(&r->field[i], r->capacity);
+    for (int i = 0; i < r->fields.n; i++)
+        if (r->kept[i])
+            cvy_mem_free_pages(&r->kept[i], (size_t)r->capacity * r->fields.field[i].bytes);
+    cvy_sample_fields_free(&r->fields);
+    cvy_mem_free(&r->loss);
     cvy_mem_free(&r->batch);
     cvy_mem_free(reservoir);
 }
 
-/* ---- fields ---- */
+/* ---- fields and new samples ---- */
 
-static struct field *find_field(cvy_reservoir *r, const char *name)
+/* Memory for the samples of a new field. */
+static cvy_status make_room(cvy_reservoir *r, int i)
 {
-    for (int i = 0; name && i < r->nfield; i++)
-        if (strcmp(r->field[i].name, name) == 0)
-            return &r->field[i];
-    return NULL;
-}
-
-/* Sets f->elems and f->bytes. */
-static cvy_status measure_field(const cvy_reservoir *r, struct field *f)
-{
-    int64_t elems = 1;
-    CVY_CHECK(f->shape.ndim >= 0 && f->shape.ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
-              "field %s: %d dimensions per sample, at most %d", f->name, f->shape.ndim, CVY_NDIM_MAX - 1);
-    for (int d = 0; d < f->shape.ndim; d++) {
-        CVY_CHECK(f->shape.dim[d] > 0 && f->shape.dim[d] <= INT64_MAX / 16 / elems, CVY_E_SHAPE,
-                  "field %s: dimension %d of a sample is %lld", f->name, d, (long long)f->shape.dim[d]);
-        elems *= f->shape.dim[d];
-    }
-    f->elems = elems;
-    f->bytes = (size_t)elems * cvy_dtype_bytes(f->dtype);
+    const cvy_sample_field *f = &r->fields.field[i];
     CVY_CHECK(f->bytes <= (size_t)(INT64_MAX / 2 / r->capacity), CVY_E_MEMORY,
               "field %s: %lld samples of %zu bytes are more than memory can hold", f->name, (long long)r->capacity,
               f->bytes);
-    return CVY_OK;
-}
-
-static cvy_status make_field(const cvy_reservoir *r, const char *name, struct field *f)
-{
-    CVY_TRY(cvy_mem_strdup(name, &f->name));
-    CVY_TRY(measure_field(r, f));
-    const cvy_status status = cvy_mem_alloc_pages((size_t)r->capacity * f->bytes, &f->kept);
-    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "field %s", name);
+    const cvy_status status = cvy_mem_alloc_pages((size_t)r->capacity * f->bytes, &r->kept[i]);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "field %s", f->name);
 }
 
 cvy_status cvy_reservoir_add_field(cvy_reservoir *r, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
 {
-    CVY_CHECK(name && *name && sample_shape, CVY_E_ARGUMENT, "cvy_reservoir_add_field() got no %s",
-              name && *name ? "shape" : "name");
-    CVY_CHECK(!find_field(r, name), CVY_E_ARGUMENT, "the reservoir has a field %s already", name);
-    CVY_CHECK(r->seen == 0, CVY_E_ARGUMENT, "field %s is added after samples have come", name);
-    CVY_CHECK(r->nfield < FIELDS_MAX, CVY_E_ARGUMENT, "a reservoir has at most %d fields", FIELDS_MAX);
-    CVY_CHECK((int)dtype >= 0 && dtype < CVY_DTYPE_COUNT && dtype != CVY_DTYPE_BF16, CVY_E_ARGUMENT,
-              "field %s is of dtype number %d, expected f32, f64, i64, i32 or u8", name, (int)dtype);
-    struct field *f = &r->field[r->nfield];
-    *f = (struct field){.dtype = dtype, .shape = *sample_shape, .nfresh = -1};
-    const cvy_status status = make_field(r, name, f);
+    CVY_CHECK(r->count.seen == 0, CVY_E_ARGUMENT, "field %s is added after samples have come", name ? name : "");
+    CVY_TRY(cvy_sample_fields_add(&r->fields, owner, name, dtype, sample_shape));
+    const cvy_status status = make_room(r, r->fields.n - 1);
     if (status != CVY_OK)
-        free_field(f, r->capacity);
-    else
-        r->nfield++;
+        cvy_sample_fields_remove_last(&r->fields);
     return status;
 }
 
 cvy_status cvy_reservoir_field(const cvy_reservoir *r, int i, const char **name_out, cvy_dtype *dtype_out,
                                cvy_shape *shape_out)
 {
-    if (i < 0 || i >= r->nfield)
-        return CVY_END;
-    if (name_out)
-        *name_out = r->field[i].name;
-    if (dtype_out)
-        *dtype_out = r->field[i].dtype;
-    if (shape_out)
-        *shape_out = r->field[i].shape;
-    return CVY_OK;
+    return cvy_sample_fields_get(&r->fields, i, name_out, dtype_out, shape_out);
 }
 
-/* ---- new samples ---- */
-
-static cvy_status check_finite(const struct field *f, int64_t n)
+const cvy_sample_fields *cvy_reservoir_fields(const cvy_reservoir *r)
 {
-    const cvy_span span = {.dtype = f->dtype, .data = f->fresh};
-    if (!cvy_dtype_is_real(f->dtype) ||
-        (f->dtype == CVY_DTYPE_F32 && cvy_all_finite((const float *)(void *)f->fresh, n * f->elems)))
-        return CVY_OK;
-    for (int64_t i = 0; i < n * f->elems; i++)
-        CVY_CHECK(isfinite(cvy_get(&span, i)), CVY_E_NUMERIC, "element %lld of field %s of new sample %lld is %g in %s",
-                  (long long)(i % f->elems), f->name, (long long)(i / f->elems), cvy_get(&span, i),
-                  cvy_dtype_text(f->dtype));
-    return CVY_OK;
-}
-
-static cvy_status need(char **block, size_t *room, size_t bytes)
-{
-    if (bytes <= *room)
-        return CVY_OK;
-    cvy_mem_free(block);
-    *room = 0;
-    CVY_TRY(cvy_mem_alloc(bytes, block));
-    *room = bytes;
-    return CVY_OK;
+    return &r->fields;
 }
 
 cvy_status cvy_reservoir_put(cvy_reservoir *r, const char *field, cvy_dtype dtype, const void *data, int64_t elems)
 {
-    struct field *f = find_field(r, field);
-    CVY_CHECK(f, CVY_E_ARGUMENT, "the reservoir has no field %s", field ? field : "without a name");
-    f->nfresh = -1;
-    CVY_CHECK(elems >= 0 && elems % f->elems == 0, CVY_E_SHAPE,
-              "%lld elements for field %s, expected a multiple of %lld, those of a sample of %s", (long long)elems,
-              field, (long long)f->elems, cvy_shape_text(&f->shape));
-    const int64_t n = elems / f->elems;
-    CVY_TRY(need(&f->fresh, &f->room, (size_t)n * f->bytes));
-    CVY_TRY(cvy_convert_elems(field, data, dtype, f->fresh, f->dtype, elems));
-    CVY_TRY(check_finite(f, n));
-    f->nfresh = n;
-    return CVY_OK;
+    return cvy_sample_fields_put(&r->fields, owner, field, dtype, data, elems);
+}
+
+/* Of some random samples, the one with the smallest loss. */
+static int64_t easiest(const cvy_reservoir *r, const cvy_rng *rng, int64_t t)
+{
+    int64_t best = -1;
+    for (int i = 0; i < CANDIDATES; i++) {
+        const int64_t at = (int64_t)cvy_rng_below(rng, (uint64_t)t * CANDIDATES + (uint64_t)i, (uint64_t)r->capacity);
+        if (best < 0 || r->loss[at] < r->loss[best])
+            best = at;
+    }
+    return best;
 }
 
 /* The place of sample number t; -1: it is not kept. */
@@ -205,75 +157,124 @@ static int64_t place_of(const cvy_reservoir *r, const cvy_rng *rng, int64_t t)
 {
     if (t < r->capacity)
         return t;
-    if (r->newest)
+    if (r->keep == KEEP_NEWEST)
         return t % r->capacity;
+    if (r->keep == KEEP_LOSS)
+        return easiest(r, rng, t);
     const int64_t at = (int64_t)cvy_rng_below(rng, (uint64_t)t, (uint64_t)t + 1);
     return at < r->capacity ? at : -1;
 }
 
+/* The place of the next sample, which it counts; -1: it is not kept. */
+static int64_t next_place(cvy_reservoir *r, const cvy_rng *rng)
+{
+    const int64_t at = place_of(r, rng, r->count.seen++);
+    if (at >= 0 && r->loss)
+        r->loss[at] = r->count.loss_count > 0 ? r->count.loss_sum / (double)r->count.loss_count : 0;
+    r->count.drawn_of = 0;
+    return at;
+}
+
+static cvy_rng keep_numbers(const cvy_reservoir *r)
+{
+    return cvy_rng_make(r->seed, "reservoir keep", 0, 0);
+}
+
 cvy_status cvy_reservoir_push(cvy_reservoir *r)
 {
-    CVY_CHECK(r->nfield > 0, CVY_E_ARGUMENT, "the reservoir has no fields: add them first");
-    const int64_t n = r->field[0].nfresh;
-    for (int i = 0; i < r->nfield; i++) {
-        const struct field *f = &r->field[i];
-        CVY_CHECK(f->nfresh >= 0, CVY_E_SHAPE, "there are no new samples of field %s", f->name);
-        CVY_CHECK(f->nfresh == n, CVY_E_SHAPE, "there are %lld new samples of field %s, but %lld of field %s",
-                  (long long)f->nfresh, f->name, (long long)n, r->field[0].name);
-    }
-    const cvy_rng rng = cvy_rng_make(r->seed, "reservoir keep", 0, 0);
+    int64_t n = 0;
+    CVY_TRY(cvy_sample_fields_count(&r->fields, owner, &n));
+    const cvy_rng rng = keep_numbers(r);
     for (int64_t s = 0; s < n; s++) {
-        const int64_t at = place_of(r, &rng, r->seen + s);
-        for (int i = 0; i < r->nfield && at >= 0; i++) {
-            const struct field *f = &r->field[i];
-            memcpy(f->kept + (size_t)at * f->bytes, f->fresh + (size_t)s * f->bytes, f->bytes);
+        const int64_t at = next_place(r, &rng);
+        for (int i = 0; i < r->fields.n && at >= 0; i++) {
+            const cvy_sample_field *f = &r->fields.field[i];
+            memcpy(r->kept[i] + (size_t)at * f->bytes, f->fresh + (size_t)s * f->bytes, f->bytes);
         }
     }
-    r->seen += n;
-    for (int i = 0; i < r->nfield; i++)
-        r->field[i].nfresh = -1;
+    cvy_sample_fields_clear(&r->fields);
     return CVY_OK;
+}
+
+void cvy_reservoir_add_records(cvy_reservoir *r, const char *record, int64_t n)
+{
+    const cvy_rng rng = keep_numbers(r);
+    for (int64_t s = 0; s < n; s++, record += r->fields.record_bytes) {
+        const int64_t at = next_place(r, &rng);
+        const char *from = record;
+        for (int i = 0; i < r->fields.n && at >= 0; i++) {
+            const size_t bytes = r->fields.field[i].bytes;
+            memcpy(r->kept[i] + (size_t)at * bytes, from, bytes);
+            from += bytes;
+        }
+    }
 }
 
 int64_t cvy_reservoir_held(const cvy_reservoir *r)
 {
-    return CVY_MIN(r->seen, r->capacity);
+    return CVY_MIN(r->count.seen, r->capacity);
 }
 
 int64_t cvy_reservoir_seen(const cvy_reservoir *r)
 {
-    return r->seen;
+    return r->count.seen;
 }
 
 /* ---- batches ---- */
 
-static cvy_status draw_field(cvy_reservoir *r, const struct field *f, const cvy_permutation *order, int64_t rows,
-                             cvy_program *p, int task)
+/* The order of draw number `draw` from `held` samples: its row i is sample order[i % held]. */
+static cvy_permutation order_of(const cvy_reservoir *r, int64_t draw, int64_t held)
 {
-    CVY_TRY(need(&r->batch, &r->batch_room, (size_t)p->task[task]->plan->rows * f->bytes));
+    return cvy_permutation_make(r->seed ^ cvy_rng_name("reservoir draw"), (uint64_t)draw, (uint64_t)held);
+}
+
+static cvy_status draw_field(cvy_reservoir *r, int field, const cvy_permutation *order, int64_t rows, cvy_program *p,
+                             int task)
+{
+    const cvy_sample_field *f = &r->fields.field[field];
+    CVY_TRY(cvy_sample_fields_need(&r->batch, &r->batch_room, (size_t)p->task[task]->plan->rows * f->bytes));
     for (int64_t i = 0; i < rows; i++) {
         const uint64_t at = cvy_permutation_at(order, (uint64_t)i % order->count);
-        memcpy(r->batch + (size_t)i * f->bytes, f->kept + (size_t)at * f->bytes, f->bytes);
+        memcpy(r->batch + (size_t)i * f->bytes, r->kept[field] + (size_t)at * f->bytes, f->bytes);
     }
     return cvy_program_write_input(p, task, f->name, f->dtype, r->batch, rows * f->elems);
 }
 
 cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
 {
-    CVY_CHECK(r->seen > 0, CVY_E_ARGUMENT, "the reservoir is empty: nothing was pushed yet");
+    CVY_CHECK(r->count.seen > 0, CVY_E_ARGUMENT, "the reservoir is empty: nothing was pushed yet");
     CVY_CHECK(task >= 0 && task < p->ntask && p->allocated, CVY_E_ARGUMENT, "task %d is not planned", task);
     CVY_CHECK(
         !cvy_grid_is_used(&p->pipeline.grid), CVY_E_UNSUPPORTED,
         "ranks that share samples or layers cannot draw, because each would draw other samples: write the inputs");
     const int64_t rows = cvy_program_samples(p, task);
-    for (int i = 0; i < r->nfield && p->task[task]->plan->rows > 0; i++)
-        if (!cvy_program_feed(p, task, r->field[i].name)) /* it has said why */
+    for (int i = 0; i < r->fields.n && p->task[task]->plan->rows > 0; i++)
+        if (!cvy_program_feed(p, task, r->fields.field[i].name)) /* it has said why */
             return CVY_E_ARGUMENT;
-    const cvy_permutation order = cvy_permutation_make(r->seed ^ cvy_rng_name("reservoir draw"), (uint64_t)r->draws,
-                                                       (uint64_t)cvy_reservoir_held(r));
-    for (int i = 0; i < r->nfield; i++)
-        CVY_TRY(draw_field(r, &r->field[i], &order, rows, p, task));
-    r->draws++;
+    const cvy_permutation order = order_of(r, r->count.draws, cvy_reservoir_held(r));
+    for (int i = 0; i < r->fields.n; i++)
+        CVY_TRY(draw_field(r, i, &order, rows, p, task));
+    r->count.draws++;
+    r->count.drawn_of = cvy_reservoir_held(r);
+    r->drawn = rows;
+    return CVY_OK;
+}
+
+cvy_status cvy_reservoir_set_losses(cvy_reservoir *r, const double *losses, int64_t n)
+{
+    CVY_CHECK(r->keep == KEEP_LOSS, CVY_E_ARGUMENT, "the reservoir does not keep by loss: set opts.keep");
+    CVY_CHECK(r->count.drawn_of > 0, CVY_E_ARGUMENT,
+              "losses are given before a draw, or after samples were added to the reservoir");
+    CVY_CHECK(losses && n == r->drawn, CVY_E_SHAPE, "%lld losses, but the latest batch has %lld samples", (long long)n,
+              (long long)r->drawn);
+    for (int64_t i = 0; i < n; i++)
+        CVY_CHECK(isfinite(losses[i]), CVY_E_NUMERIC, "loss %lld is %g", (long long)i, losses[i]);
+    const cvy_permutation order = order_of(r, r->count.draws - 1, r->count.drawn_of);
+    for (int64_t i = 0; i < n; i++) {
+        r->loss[cvy_permutation_at(&order, (uint64_t)i % order.count)] = losses[i];
+        r->count.loss_sum += losses[i];
+    }
+    r->count.loss_count += n;
     return CVY_OK;
 }
 
@@ -283,9 +284,9 @@ static uint32_t spec_of(const cvy_reservoir *r)
 {
     uint32_t crc = cvy_crc32c(0, &r->capacity, sizeof r->capacity);
     crc = cvy_crc32c(crc, &r->seed, sizeof r->seed);
-    crc = cvy_crc32c(crc, &r->newest, sizeof r->newest);
-    for (int i = 0; i < r->nfield; i++) {
-        const struct field *f = &r->field[i];
+    crc = cvy_crc32c(crc, &r->keep, sizeof r->keep);
+    for (int i = 0; i < r->fields.n; i++) {
+        const cvy_sample_field *f = &r->fields.field[i];
         crc = cvy_crc32c(crc, f->name, strlen(f->name) + 1);
         crc = cvy_crc32c(crc, &f->dtype, sizeof f->dtype);
         crc = cvy_crc32c(crc, f->shape.dim, sizeof *f->shape.dim * (size_t)f->shape.ndim);
@@ -295,37 +296,41 @@ static uint32_t spec_of(const cvy_reservoir *r)
 
 static uint32_t sum_of(const struct header *head, const char *samples, size_t bytes)
 {
-    const uint32_t crc = cvy_crc32c(cvy_crc32c(0, &head->seen, sizeof head->seen), &head->draws, sizeof head->draws);
-    return cvy_crc32c(crc, samples, bytes);
+    return cvy_crc32c(cvy_crc32c(0, &head->count, sizeof head->count), samples, bytes);
 }
 
-static size_t sample_bytes(const cvy_reservoir *r)
+/* Bytes of so many samples and their losses. */
+static size_t bytes_of(const cvy_reservoir *r, int64_t held)
 {
-    size_t sum = 0;
-    for (int i = 0; i < r->nfield; i++)
-        sum += r->field[i].bytes;
-    return sum;
+    return (size_t)held * (r->fields.record_bytes + (r->loss ? sizeof *r->loss : 0));
 }
 
 int64_t cvy_reservoir_bytes(const cvy_reservoir *r)
 {
-    return (int64_t)(sizeof(struct header) + (size_t)cvy_reservoir_held(r) * sample_bytes(r));
+    return (int64_t)(sizeof(struct header) + bytes_of(r, cvy_reservoir_held(r)));
+}
+
+/* Copies `held` samples and their losses between the reservoir and a saved state. */
+static void move_samples(const cvy_reservoir *r, char *state, int64_t held, int loads)
+{
+    for (int i = 0; i < r->fields.n + (r->loss != NULL); i++) {
+        char *const mine = i < r->fields.n ? r->kept[i] : (char *)r->loss;
+        const size_t n = (size_t)held * (i < r->fields.n ? r->fields.field[i].bytes : sizeof *r->loss);
+        memcpy(loads ? mine : state, loads ? state : mine, n);
+        state += n;
+    }
 }
 
 cvy_status cvy_reservoir_save(const cvy_reservoir *r, void *memory, int64_t bytes)
 {
-    const int64_t all = cvy_reservoir_bytes(r);
-    struct header head = {.spec = spec_of(r), .seen = r->seen, .draws = r->draws};
+    const int64_t all = cvy_reservoir_bytes(r), held = cvy_reservoir_held(r);
+    struct header head = {.spec = spec_of(r), .count = r->count};
     CVY_CHECK(memory && bytes >= all, CVY_E_ARGUMENT, "%lld bytes for the reservoir, which needs %lld",
               (long long)(memory ? bytes : 0), (long long)all);
-    char *samples = (char *)memory + sizeof head, *to = samples;
-    for (int i = 0; i < r->nfield; i++) {
-        const size_t n = (size_t)cvy_reservoir_held(r) * r->field[i].bytes;
-        memcpy(to, r->field[i].kept, n);
-        to += n;
-    }
+    char *samples = (char *)memory + sizeof head;
+    move_samples(r, samples, held, 0);
     memcpy(head.magic, magic, sizeof magic);
-    head.sum = sum_of(&head, samples, (size_t)(to - samples));
+    head.sum = sum_of(&head, samples, bytes_of(r, held));
     memcpy(memory, &head, sizeof head);
     return CVY_OK;
 }
@@ -340,8 +345,8 @@ static cvy_status check_state(const cvy_reservoir *r, const void *memory, int64_
               "the memory holds no state of a reservoir of this version");
     CVY_CHECK(head->spec == spec_of(r), CVY_E_SHAPE,
               "the state is of a reservoir with other fields, another capacity, keep or seed");
-    CVY_CHECK(head->seen >= 0 && head->draws >= 0, CVY_E_FORMAT, "the state of the reservoir is damaged");
-    const size_t samples = (size_t)CVY_MIN(head->seen, r->capacity) * sample_bytes(r);
+    CVY_CHECK(head->count.seen >= 0 && head->count.draws >= 0, CVY_E_FORMAT, "the state of the reservoir is damaged");
+    const size_t samples = bytes_of(r, CVY_MIN(head->count.seen, r->capacity));
     CVY_CHECK((uint64_t)bytes - sizeof *head >= samples &&
                   head->sum == sum_of(head, (const char *)memory + sizeof *head, samples),
               CVY_E_FORMAT, "the state of the reservoir is damaged: its checksum or its length is wrong");
@@ -352,14 +357,9 @@ cvy_status cvy_reservoir_load(cvy_reservoir *r, const void *memory, int64_t byte
 {
     struct header head;
     CVY_TRY(check_state(r, memory, bytes, &head));
-    const char *from = (const char *)memory + sizeof head;
-    r->seen = head.seen;
-    r->draws = head.draws;
-    for (int i = 0; i < r->nfield; i++) {
-        const size_t n = (size_t)cvy_reservoir_held(r) * r->field[i].bytes;
-        memcpy(r->field[i].kept, from, n);
-        from += n;
-        r->field[i].nfresh = -1;
-    }
+    r->count = head.count;
+    r->count.drawn_of = 0;
+    move_samples(r, (char *)memory + sizeof head, cvy_reservoir_held(r), 1);
+    cvy_sample_fields_clear(&r->fields);
     return CVY_OK;
 }
