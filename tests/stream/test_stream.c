@@ -11,6 +11,7 @@
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +181,7 @@ static void whole_way(void)
     else if (solves())
         solve(s, p, taken, &version);
     else
-        train(s, r, p, task, 1000000);
+        train(s, r, p, task, INT_MAX);
     if (nranks > 1 && solves()) {
         compare_solvers(taken);
         EXPECT_OK(cvy_stream_flush(s, 20));
@@ -188,10 +189,10 @@ static void whole_way(void)
     }
     const cvy_stream_counts c = counts_of(s);
     EXPECT(c.dropped == 0 && c.waiting == 0);
+    cvy_stream_destroy(&s); /* on a solver: the trainers learn that it has ended */
+    EXPECT(s == NULL);
     const int64_t pushed = total(c.pushed), received = total(c.received), held = total(r ? cvy_reservoir_held(r) : 0);
     EXPECT(pushed > 0 && received == pushed && held == pushed);
-    cvy_stream_destroy(&s);
-    EXPECT(s == NULL);
     for (int i = 0; i < 500 && trains(); i++) { /* the trainers go on alone */
         EXPECT_OK(cvy_reservoir_draw(r, p, task));
         EXPECT_OK(cvy_program_step(p, task, 0.05));
