@@ -98,6 +98,8 @@ module convoy
     generic :: set => program_set_r32, program_set_r64
     procedure :: save => program_save                 ! save(path): a safetensors file; on one rank
     procedure :: load => program_load                 ! on all ranks
+    procedure :: write_checkpoint => program_write_checkpoint ! write_checkpoint(folder, step): weights and optimiser
+    procedure :: read_checkpoint => program_read_checkpoint   ! read_checkpoint(folder, step): step is -1 if there is none
     generic :: assignment(=) => program_assign
     procedure :: destroy => program_destroy
     final :: program_finalise
@@ -122,6 +124,25 @@ module convoy
     procedure :: destroy => reservoir_destroy
     final :: reservoir_finalise
   end type convoy_reservoir
+
+  ! Samples on their way from solvers to trainers, and weights on their way back.
+  type, public :: convoy_stream
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure, private :: stream_assign, stream_put_r32, stream_put_r64, stream_put_i32, stream_put_i64
+    procedure :: create => stream_create          ! create(context, role, [reservoir], [program], [queue], [when_full], ...)
+    generic :: put => stream_put_r32, stream_put_r64, stream_put_i32, stream_put_i64
+    procedure :: push => stream_push              ! on a solver: sends the samples whose fields were put
+    procedure :: take => stream_take              ! on a solver: replaces the weights by newer ones, if there are any
+    procedure :: flush => stream_flush            ! on a solver: flush(seconds) waits until all samples have arrived
+    procedure :: receive => stream_receive        ! on a trainer: .true. as long as solvers may send
+    procedure :: publish => stream_publish        ! on a trainer: sends the weights, if solvers have taken the last ones
+    procedure :: counts => stream_counts          ! counts([pushed], [delivered], [dropped], [received], ...)
+    generic :: assignment(=) => stream_assign
+    procedure :: destroy => stream_destroy        ! on all ranks
+    final :: stream_finalise
+  end type convoy_stream
 
   ! A trained network that is ready to be applied.
   type, public :: convoy_network
@@ -188,8 +209,10 @@ contains
     if (status == CVY_OK) return
     if (present(message)) then
       text = message
-    else
+    else if (status < 0) then
       text = from_c(cvy_error_text())
+    else
+      text = from_c(cvy_status_text(status))
     end if
     if (present(errmsg)) errmsg = text
     if (status < 0 .and. .not. present(stat)) error stop 'convoy: ' // text
@@ -862,6 +885,51 @@ contains
     call finish(cvy_program_load(self%handle, c_loc(c_path)), stat, errmsg)
   end subroutine program_load
 
+  ! Weights, running statistics, the optimiser's state and counts, crash-safe, as folder/step-N; the newest `keep` are
+  ! kept. Collective, as read_checkpoint is.
+  subroutine program_write_checkpoint(self, folder, step, keep, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    character(len=*), intent(in) :: folder
+    integer, intent(in) :: step
+    integer, intent(in), optional :: keep
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_folder(:)
+    type(cvy_checkpoint_opts) :: opts
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_folder = to_c(folder)
+    opts%size = c_sizeof(opts)
+    opts%folder = c_loc(c_folder)
+    opts%step = step
+    if (present(keep)) opts%keep = keep
+    call finish(cvy_checkpoint_write(self%handle, opts), stat, errmsg)
+  end subroutine program_write_checkpoint
+
+  ! which: 'best' or 'step-N'; the newest valid one if it is left out. step: that of the checkpoint; -1: there is none.
+  subroutine program_read_checkpoint(self, folder, step, which, stat, errmsg)
+    class(convoy_program), intent(inout) :: self
+    character(len=*), intent(in) :: folder
+    integer, intent(out) :: step
+    character(len=*), intent(in), optional :: which
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_folder(:), c_which(:)
+    type(cvy_checkpoint_about) :: about
+    integer(c_int) :: status
+    step = -1
+    if (.not. is_made(self%handle, 'program', stat, errmsg)) return
+    c_folder = to_c(folder)
+    c_which = optional_c(which)
+    about%size = c_sizeof(about)
+    status = cvy_checkpoint_read(self%handle, c_loc(c_folder), or_null(c_which, present(which)), about)
+    if (status == CVY_OK) then
+      step = int(about%step)
+      call cvy_text_release(about%state)
+      call cvy_text_release(about%notes)
+    end if
+    call finish(status, stat, errmsg)
+  end subroutine program_read_checkpoint
+
   subroutine program_destroy(self)
     class(convoy_program), intent(inout) :: self
     call cvy_program_destroy(self%handle)
@@ -881,7 +949,7 @@ contains
 
   ! ---- reservoir ----
 
-  ! keep: 'uniform' (each sample so far with the same probability) or 'newest'. seed: ranks should have different ones.
+  ! keep: 'uniform' (each sample so far with the same probability), 'newest' or 'loss'. seed: ranks should have different ones.
   subroutine reservoir_create(self, capacity, keep, seed, stat, errmsg)
     class(convoy_reservoir), intent(inout) :: self
     integer, intent(in) :: capacity
@@ -917,9 +985,24 @@ contains
     call finish(status, stat, errmsg)
   end subroutine reservoir_add_field
 
-  ! array: (sample extents, new samples).
-  subroutine put_any(self, field, dtype, data, extents, stat, errmsg)
-    class(convoy_reservoir), intent(inout) :: self
+  ! Field i of a reservoir or a stream.
+  integer(c_int) function field_of(handle, is_stream, i, name, sample)
+    type(c_ptr), intent(in) :: handle
+    logical, intent(in) :: is_stream
+    integer(c_int), intent(in) :: i
+    type(c_ptr), intent(out) :: name
+    type(cvy_shape), intent(out) :: sample
+    if (is_stream) then
+      field_of = cvy_stream_field(handle, i, name_out=name, shape_out=sample)
+    else
+      field_of = cvy_reservoir_field(handle, i, name_out=name, shape_out=sample)
+    end if
+  end function field_of
+
+  ! New samples of a reservoir or a stream. Their array: (sample extents, new samples).
+  subroutine put_any(handle, is_stream, field, dtype, data, extents, stat, errmsg)
+    type(c_ptr), intent(in) :: handle
+    logical, intent(in) :: is_stream
     character(len=*), intent(in) :: field
     integer(c_int), intent(in) :: dtype
     type(c_ptr), intent(in) :: data
@@ -931,17 +1014,21 @@ contains
     type(c_ptr) :: name
     integer(c_int64_t) :: elems
     integer(c_int) :: i
-    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    if (.not. is_made(handle, trim(merge('stream   ', 'reservoir', is_stream)), stat, errmsg)) return
     c_field = to_c(field)
     elems = product(int(extents, c_int64_t))
     i = 0
-    do while (cvy_reservoir_field(self%handle, i, name_out=name, shape_out=sample) == CVY_OK)
+    do while (field_of(handle, is_stream, i, name, sample) == CVY_OK)
       if (from_c(name) == field) then
         if (.not. fits('field ' // field, extents, sample, elems / elems_of(sample), stat, errmsg)) return
       end if
       i = i + 1
     end do
-    call finish(cvy_reservoir_put(self%handle, c_loc(c_field), dtype, data, elems), stat, errmsg)
+    if (is_stream) then
+      call finish(cvy_stream_put(handle, c_loc(c_field), dtype, data, elems), stat, errmsg)
+    else
+      call finish(cvy_reservoir_put(handle, c_loc(c_field), dtype, data, elems), stat, errmsg)
+    end if
   end subroutine put_any
 
   subroutine reservoir_put_r32(self, field, array, stat, errmsg)
@@ -950,7 +1037,7 @@ contains
     real(real32), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_F32, c_loc(array), shape(array), stat, errmsg)
+    call put_any(self%handle, .false., field, CVY_DTYPE_F32, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_r32
 
   subroutine reservoir_put_r64(self, field, array, stat, errmsg)
@@ -959,7 +1046,7 @@ contains
     real(real64), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_F64, c_loc(array), shape(array), stat, errmsg)
+    call put_any(self%handle, .false., field, CVY_DTYPE_F64, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_r64
 
   subroutine reservoir_put_i32(self, field, array, stat, errmsg)
@@ -968,7 +1055,7 @@ contains
     integer(int32), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_I32, c_loc(array), shape(array), stat, errmsg)
+    call put_any(self%handle, .false., field, CVY_DTYPE_I32, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_i32
 
   subroutine reservoir_put_i64(self, field, array, stat, errmsg)
@@ -977,7 +1064,7 @@ contains
     integer(int64), intent(in), contiguous, target :: array(..)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call put_any(self, field, CVY_DTYPE_I64, c_loc(array), shape(array), stat, errmsg)
+    call put_any(self%handle, .false., field, CVY_DTYPE_I64, c_loc(array), shape(array), stat, errmsg)
   end subroutine reservoir_put_i64
 
   subroutine reservoir_push(self, stat, errmsg)
@@ -1046,6 +1133,173 @@ contains
     type(convoy_reservoir), intent(in) :: from
     if (.not. c_associated(to%handle, from%handle)) call to%destroy()
   end subroutine reservoir_assign
+
+  ! ---- stream ----
+
+  ! role: 'solver', 'trainer' or 'both'. reservoir: of a trainer, with fields. program: its weights go from trainers to
+  ! solvers. when_full: 'drop', 'thin' or 'wait', for up to wait_s seconds. See convoy/stream.h. Objects must live as long
+  ! as the stream.
+  subroutine stream_create(self, context, role, reservoir, program, queue, when_full, wait_s, lost_s, independent, stat, &
+      errmsg)
+    class(convoy_stream), intent(inout) :: self
+    type(convoy_context), intent(in) :: context
+    character(len=*), intent(in) :: role
+    type(convoy_reservoir), intent(in), optional :: reservoir
+    type(convoy_program), intent(in), optional :: program
+    integer, intent(in), optional :: queue
+    character(len=*), intent(in), optional :: when_full
+    real(real64), intent(in), optional :: wait_s, lost_s
+    logical, intent(in), optional :: independent
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_role(:), c_full(:)
+    type(cvy_stream_opts) :: opts
+    if (.not. is_free(self%handle, 'stream', stat, errmsg)) return
+    if (.not. is_made(context%handle, 'context', stat, errmsg)) return
+    c_role = to_c(role)
+    c_full = optional_c(when_full)
+    opts%size = c_sizeof(opts)
+    opts%role = c_loc(c_role)
+    opts%when_full = or_null(c_full, present(when_full))
+    if (present(reservoir)) opts%reservoir = reservoir%handle
+    if (present(program)) opts%program = program%handle
+    if (present(queue)) opts%queue = queue
+    if (present(wait_s)) opts%wait_s = wait_s
+    if (present(lost_s)) opts%lost_s = lost_s
+    if (present(independent)) opts%independent = merge(1, 0, independent)
+    call finish(cvy_stream_create(context%handle, opts, self%handle), stat, errmsg)
+  end subroutine stream_create
+
+  subroutine stream_put_r32(self, field, array, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    real(real32), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self%handle, .true., field, CVY_DTYPE_F32, c_loc(array), shape(array), stat, errmsg)
+  end subroutine stream_put_r32
+
+  subroutine stream_put_r64(self, field, array, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    real(real64), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self%handle, .true., field, CVY_DTYPE_F64, c_loc(array), shape(array), stat, errmsg)
+  end subroutine stream_put_r64
+
+  subroutine stream_put_i32(self, field, array, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    integer(int32), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self%handle, .true., field, CVY_DTYPE_I32, c_loc(array), shape(array), stat, errmsg)
+  end subroutine stream_put_i32
+
+  subroutine stream_put_i64(self, field, array, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    character(len=*), intent(in) :: field
+    integer(int64), intent(in), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call put_any(self%handle, .true., field, CVY_DTYPE_I64, c_loc(array), shape(array), stat, errmsg)
+  end subroutine stream_put_i64
+
+  ! stat: CVY_END if the trainers have ended, CVY_E_COMM if the trainer does not answer. Samples then are dropped.
+  subroutine stream_push(self, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'stream', stat, errmsg)) return
+    call finish(cvy_stream_push(self%handle), stat, errmsg)
+  end subroutine stream_push
+
+  ! version: of the weights that the program has now; 0: its own still.
+  subroutine stream_take(self, version, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    integer(int64), intent(out), optional :: version
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int64_t) :: now
+    integer(c_int) :: status
+    if (present(version)) version = 0
+    if (.not. is_made(self%handle, 'stream', stat, errmsg)) return
+    status = cvy_stream_take(self%handle, now)
+    if (status == CVY_OK .and. present(version)) version = now
+    call finish(status, stat, errmsg)
+  end subroutine stream_take
+
+  ! stat: CVY_STOPPED if some samples still wait after so many seconds; otherwise as of push.
+  subroutine stream_flush(self, seconds, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    real(real64), intent(in) :: seconds
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'stream', stat, errmsg)) return
+    call finish(cvy_stream_flush(self%handle, seconds), stat, errmsg)
+  end subroutine stream_flush
+
+  ! Moves samples that have come into the reservoir. .false.: all solvers have ended, or there was a fault.
+  logical function stream_receive(self, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: status
+    stream_receive = .false.
+    if (.not. is_made(self%handle, 'stream', stat, errmsg)) return
+    status = cvy_stream_receive(self%handle)
+    stream_receive = status == CVY_OK
+    call finish(status, stat, errmsg)
+  end function stream_receive
+
+  subroutine stream_publish(self, stat, errmsg)
+    class(convoy_stream), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'stream', stat, errmsg)) return
+    call finish(cvy_stream_publish(self%handle), stat, errmsg)
+  end subroutine stream_publish
+
+  ! Samples and seconds so far on this rank; see cvy_stream_counts in convoy/stream.h.
+  subroutine stream_counts(self, pushed, delivered, dropped, waiting, received, version, longest_push_s, longest_take_s, &
+      stat, errmsg)
+    class(convoy_stream), intent(in) :: self
+    integer(int64), intent(out), optional :: pushed, delivered, dropped, waiting, received, version
+    real(real64), intent(out), optional :: longest_push_s, longest_take_s
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(cvy_stream_counts) :: counts
+    integer(c_int) :: status
+    counts%size = c_sizeof(counts)
+    status = CVY_OK
+    if (is_made(self%handle, 'stream', stat, errmsg)) status = cvy_stream_get_counts(self%handle, counts)
+    if (present(pushed)) pushed = counts%pushed
+    if (present(delivered)) delivered = counts%delivered
+    if (present(dropped)) dropped = counts%dropped
+    if (present(waiting)) waiting = counts%waiting
+    if (present(received)) received = counts%received
+    if (present(version)) version = counts%version
+    if (present(longest_push_s)) longest_push_s = counts%longest_push_s
+    if (present(longest_take_s)) longest_take_s = counts%longest_take_s
+    if (c_associated(self%handle)) call finish(status, stat, errmsg)
+  end subroutine stream_counts
+
+  subroutine stream_destroy(self)
+    class(convoy_stream), intent(inout) :: self
+    call cvy_stream_destroy(self%handle)
+  end subroutine stream_destroy
+
+  impure elemental subroutine stream_finalise(self)
+    type(convoy_stream), intent(inout) :: self
+    call cvy_stream_destroy(self%handle)
+  end subroutine stream_finalise
+
+  impure elemental subroutine stream_assign(to, from)
+    class(convoy_stream), intent(inout) :: to
+    type(convoy_stream), intent(in) :: from
+    if (.not. c_associated(to%handle, from%handle)) call to%destroy()
+  end subroutine stream_assign
 
   ! ---- network ----
 

@@ -644,6 +644,30 @@ module convoy_c
     integer(c_int64_t) :: seed = 0
   end type cvy_reservoir_opts
 
+  type, bind(c) :: cvy_stream_opts
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: role = c_null_ptr
+    type(c_ptr) :: reservoir = c_null_ptr
+    type(c_ptr) :: program = c_null_ptr
+    integer(c_int64_t) :: queue = 0
+    type(c_ptr) :: when_full = c_null_ptr
+    real(c_double) :: wait_s = 0
+    real(c_double) :: lost_s = 0
+    integer(c_int) :: independent = 0
+  end type cvy_stream_opts
+
+  type, bind(c) :: cvy_stream_counts
+    integer(c_size_t) :: size = 0
+    integer(c_int64_t) :: pushed = 0
+    integer(c_int64_t) :: delivered = 0
+    integer(c_int64_t) :: dropped = 0
+    integer(c_int64_t) :: waiting = 0
+    integer(c_int64_t) :: received = 0
+    integer(c_int64_t) :: version = 0
+    real(c_double) :: longest_push_s = 0
+    real(c_double) :: longest_take_s = 0
+  end type cvy_stream_counts
+
   type, bind(c) :: cvy_progress
     integer(c_size_t) :: size = 0
     integer(c_int64_t) :: step = 0
@@ -1887,6 +1911,13 @@ module convoy_c
       integer(c_int), value :: task
       integer(c_int) :: cvy_reservoir_draw
     end function cvy_reservoir_draw
+    function cvy_reservoir_set_losses(reservoir, losses, n) bind(c)
+      import
+      type(c_ptr), value :: reservoir
+      real(c_double), intent(in), optional :: losses
+      integer(c_int64_t), value :: n
+      integer(c_int) :: cvy_reservoir_set_losses
+    end function cvy_reservoir_set_losses
     function cvy_reservoir_bytes(reservoir) bind(c)
       import
       type(c_ptr), value :: reservoir
@@ -1906,6 +1937,68 @@ module convoy_c
       integer(c_int64_t), value :: bytes
       integer(c_int) :: cvy_reservoir_load
     end function cvy_reservoir_load
+    function cvy_stream_create(context, opts, stream_out) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(cvy_stream_opts), intent(in), optional :: opts
+      type(c_ptr), intent(inout) :: stream_out
+      integer(c_int) :: cvy_stream_create
+    end function cvy_stream_create
+    subroutine cvy_stream_destroy(stream) bind(c)
+      import
+      type(c_ptr), intent(inout) :: stream
+    end subroutine cvy_stream_destroy
+    function cvy_stream_field(stream, i, name_out, dtype_out, shape_out) bind(c)
+      import
+      type(c_ptr), value :: stream
+      integer(c_int), value :: i
+      type(c_ptr), intent(inout), optional :: name_out
+      integer(c_int), intent(inout), optional :: dtype_out
+      type(cvy_shape), intent(inout), optional :: shape_out
+      integer(c_int) :: cvy_stream_field
+    end function cvy_stream_field
+    function cvy_stream_put(stream, field, dtype, data, elems) bind(c)
+      import
+      type(c_ptr), value :: stream
+      type(c_ptr), value :: field
+      integer(c_int), value :: dtype
+      type(c_ptr), value :: data
+      integer(c_int64_t), value :: elems
+      integer(c_int) :: cvy_stream_put
+    end function cvy_stream_put
+    function cvy_stream_push(stream) bind(c)
+      import
+      type(c_ptr), value :: stream
+      integer(c_int) :: cvy_stream_push
+    end function cvy_stream_push
+    function cvy_stream_flush(stream, seconds) bind(c)
+      import
+      type(c_ptr), value :: stream
+      real(c_double), value :: seconds
+      integer(c_int) :: cvy_stream_flush
+    end function cvy_stream_flush
+    function cvy_stream_take(stream, version_out) bind(c)
+      import
+      type(c_ptr), value :: stream
+      integer(c_int64_t), intent(inout), optional :: version_out
+      integer(c_int) :: cvy_stream_take
+    end function cvy_stream_take
+    function cvy_stream_receive(stream) bind(c)
+      import
+      type(c_ptr), value :: stream
+      integer(c_int) :: cvy_stream_receive
+    end function cvy_stream_receive
+    function cvy_stream_publish(stream) bind(c)
+      import
+      type(c_ptr), value :: stream
+      integer(c_int) :: cvy_stream_publish
+    end function cvy_stream_publish
+    function cvy_stream_get_counts(stream, counts_out) bind(c)
+      import
+      type(c_ptr), value :: stream
+      type(cvy_stream_counts), intent(inout), optional :: counts_out
+      integer(c_int) :: cvy_stream_get_counts
+    end function cvy_stream_get_counts
     function cvy_train_control_create(control_out) bind(c)
       import
       type(c_ptr), intent(inout) :: control_out

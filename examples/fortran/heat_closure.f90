@@ -12,11 +12,15 @@
 ! is from there. Each rank has a plate of its own, with another radius of the circle; all ranks train one network. Then
 ! the coarse grid goes on alone, with and without what was learnt, and is compared with the fine one.
 !
-! heat_closure [off] [STEPS]: with "off" nothing is trained, and the fine temperatures are the same, to the bit.
+! heat_closure [off|stream] [STEPS] [restart]
+!     off        nothing is trained; the fine temperatures are the same, to the bit
+!     stream     the last rank trains, while the others compute: samples go to it, and weights come back
+!     restart    writes the state to the folder heat_restart now and then, and goes on from it if it is there; for
+!                training in turns
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 program heat_closure
-  use, intrinsic :: iso_fortran_env, only: int64, real64
+  use, intrinsic :: iso_fortran_env, only: int8, int64, real64
   use mpi_f08
   use convoy
   implicit none
@@ -27,45 +31,45 @@ program heat_closure
   real(wp), parameter :: pi = acos(-1.0_wp), power = 40
   real(wp), parameter :: scale = 10 ! about the size of what the coarse grid misses
   integer :: steps = 4000
-  logical :: learns = .true.
-  real(wp) :: u(fine, fine) = 1, next(fine, fine), v(coarse, coarse), truth(coarse, coarse), radius, loss
-  real(wp) :: answer(1, cells)
-  type(convoy_context) :: context
+  logical :: learns = .true., streams = .false., restarts = .false., trains ! trains: this rank only trains
+  real(wp) :: u(fine, fine) = 1, next(fine, fine), answer(1, cells), radius
+  type(convoy_context) :: context, alone
   type(convoy_model) :: model
   type(convoy_program) :: program
   type(convoy_reservoir) :: reservoir
-  integer :: train, apply, i
+  type(convoy_stream) :: stream
+  integer :: me, ranks, train, apply
+  integer(int64) :: began, ended, rate
 
   call read_arguments()
   call MPI_Init()
   call context%create(MPI_COMM_WORLD%MPI_VAL, threads=1)
-  radius = 0.15_wp + 0.1_wp * context%rank() / max(context%nranks(), 1)
+  call alone%create(threads=1)
+  me = context%rank()
+  ranks = context%nranks()
+  streams = streams .and. ranks > 1
+  trains = streams .and. me == ranks - 1
+  radius = 0.15_wp + 0.1_wp * me / ranks
   if (learns) call make_network()
+  if (streams) call stream%create(context, trim(merge('trainer', 'solver ', trains)), reservoir, program, &
+      queue=8 * cells, when_full='thin')
 
-  do i = 1, steps
-    v = restricted(u)
-    next = stepped(u, i * dt)
-    truth = restricted(next)
-    if (learns) then
-      ! Cells of neighbouring steps are alike. A network that saw only these would forget the others.
-      call reservoir%put('x', features(v, i * dt))
-      call reservoir%put('y', reshape((truth - stepped(v, i * dt)) / (dt * scale), [cells]))
-      call reservoir%push()
-      call reservoir%draw(program, train)
-      call program%step(train, learning_rate=merge(1e-3_wp, 1e-4_wp, i < 3 * steps / 4))
-      if (mod(i, max(steps / 10, 1)) == 0) then
-        call program%loss(train, 'loss', loss)
-        if (context%rank() == 0) print '(a, i6, a, es10.3)', 'step ', i, '   mean squared error of the closure ', loss
-      end if
-    end if
-    u = next
-  end do
-  if (context%rank() == 0) print '(a, es24.16)', 'mean temperature of the fine grid ', sum(u) / size(u)
-  if (learns) call compare_coarse_grids()
+  call system_clock(began, rate)
+  if (trains) then
+    call train_apart()
+  else
+    call solve()
+  end if
+  call stream%destroy()
+  call system_clock(ended)
+  if (me == 0) print '(a, f0.2, a)', 'time of the run ', real(ended - began, wp) / rate, ' s'
+  if (me == 0) print '(a, es24.16)', 'mean temperature of the fine grid ', sum(u) / size(u)
+  if (learns .and. .not. trains) call compare_coarse_grids()
 
   call reservoir%destroy()
   call program%destroy()
   call model%destroy()
+  call alone%destroy()
   call context%destroy()
   call MPI_Finalize()
 
@@ -76,15 +80,23 @@ contains
     integer :: k
     do k = 1, command_argument_count()
       call get_command_argument(k, word)
-      if (word == 'off') then
+      select case (word)
+      case ('off')
         learns = .false.
-      else
+      case ('stream')
+        streams = .true.
+      case ('restart')
+        restarts = .true.
+      case default
         read (word, *) steps
-      end if
+      end select
     end do
+    streams = streams .and. learns
+    restarts = restarts .and. .not. streams
   end subroutine read_arguments
 
-  ! The network has two tasks over the same weights: training with a target, and applying.
+  ! The network has two tasks over the same weights: training with a target, and applying. If one rank trains, each rank
+  ! has a program of its own; else all ranks share one.
   subroutine make_network()
     call model%create('closure')
     call model%add_input('x', [known])
@@ -95,14 +107,121 @@ contains
     call model%add('tanh')
     call model%add('fc', 'closure', 'channels: 1')
     call model%add('mse', 'loss', from='closure, y')
-    call program%create(context, seed=1)
-    call program%add_training(model, cells * context%nranks(), train, optimizer='adam')
-    call program%add_forward(model, cells * context%nranks(), apply, outputs='closure')
+    if (streams) then
+      call program%create(alone, seed=1)
+      call program%add_training(model, cells, train, optimizer='adam')
+      call program%add_forward(model, cells, apply, outputs='closure')
+    else
+      call program%create(context, seed=1)
+      call program%add_training(model, cells * ranks, train, optimizer='adam')
+      call program%add_forward(model, cells * ranks, apply, outputs='closure')
+    end if
     call program%plan()
-    call reservoir%create(remembered * cells, keep='newest', seed=context%rank())
+    call reservoir%create(remembered * cells, keep='newest', seed=me)
     call reservoir%add_field('x', [known])
     call reservoir%add_field('y', [1])
   end subroutine make_network
+
+  ! The solver's run. It trains in turns with its time steps, or sends what it has computed to the rank that trains.
+  subroutine solve()
+    real(wp) :: v(coarse, coarse), x(known, cells), y(1, cells), loss
+    integer :: i, first
+    first = 0
+    if (restarts) call read_restart(first)
+    do i = first + 1, steps
+      v = restricted(u)
+      next = stepped(u, i * dt)
+      if (learns) then
+        x = features(v, i * dt)
+        y = reshape((restricted(next) - stepped(v, i * dt)) / (dt * scale), [1, cells])
+      end if
+      u = next
+      if (streams) then
+        call stream%put('x', x)
+        call stream%put('y', y)
+        call stream%push()
+        call stream%take()
+      else if (learns) then
+        ! Cells of neighbouring steps are alike. A network that saw only these would forget the others.
+        call reservoir%put('x', x)
+        call reservoir%put('y', y)
+        call reservoir%push()
+        call reservoir%draw(program, train)
+        call program%step(train, learning_rate=merge(1e-3_wp, 1e-4_wp, i < 3 * steps / 4))
+        call program%loss(train, 'loss', loss)
+        if (me == 0 .and. mod(i, max(steps / 10, 1)) == 0) print '(a, i6, a, es10.3)', 'step ', i, &
+            '   mean squared error of the closure ', loss
+      end if
+      if (restarts .and. mod(i, 500) == 0) call write_restart(i)
+    end do
+    if (streams) call tell_stream()
+  end subroutine solve
+
+  ! The trainer's run: as many training steps as there is time for, until the solvers end.
+  subroutine train_apart()
+    real(wp) :: loss, progress
+    integer :: n
+    n = 0
+    do while (stream%receive())
+      progress = real(reservoir%seen(), wp) / (real(steps, wp) * cells * (ranks - 1))
+      call reservoir%draw(program, train)
+      call program%step(train, learning_rate=merge(1e-3_wp, 1e-4_wp, progress < 0.75_wp))
+      call stream%publish()
+      n = n + 1
+    end do
+    call program%loss(train, 'loss', loss)
+    print '(a, i0, a, es10.3)', 'training steps ', n, '   mean squared error of the closure ', loss
+  end subroutine train_apart
+
+  subroutine tell_stream()
+    integer(int64) :: pushed, dropped, version
+    real(wp) :: longest
+    call stream%counts(pushed=pushed, dropped=dropped, version=version, longest_push_s=longest)
+    if (me == 0) print '(a, i0, a, i0, a, i0, a, es8.1, a)', 'samples ', pushed, ', dropped ', dropped, &
+        ', weights taken ', version, ' times, longest push ', longest, ' s'
+  end subroutine tell_stream
+
+  ! The state of a run: of the network a checkpoint, of each rank its temperatures and its reservoir.
+  subroutine write_restart(step)
+    integer, intent(in) :: step
+    integer(int8), allocatable :: state(:)
+    integer :: unit
+    if (me == 0) call execute_command_line('mkdir -p heat_restart')
+    call MPI_Barrier(MPI_COMM_WORLD)
+    open (newunit=unit, file=restart_file(step), form='unformatted', access='stream', status='replace')
+    write (unit) u
+    if (learns) then
+      call reservoir%save(state)
+      write (unit) size(state), state
+    end if
+    close (unit)
+    call MPI_Barrier(MPI_COMM_WORLD) ! the checkpoint says that the files of all ranks are there
+    if (learns) call program%write_checkpoint('heat_restart', step)
+  end subroutine write_restart
+
+  subroutine read_restart(step)
+    integer, intent(out) :: step
+    integer(int8), allocatable :: state(:)
+    integer :: unit, length
+    step = 0
+    if (.not. learns) return
+    call program%read_checkpoint('heat_restart', step)
+    step = max(step, 0)
+    if (step == 0) return
+    open (newunit=unit, file=restart_file(step), form='unformatted', access='stream', status='old')
+    read (unit) u
+    read (unit) length
+    allocate (state(length))
+    read (unit) state
+    close (unit)
+    call reservoir%load(state)
+  end subroutine read_restart
+
+  function restart_file(step) result(name)
+    integer, intent(in) :: step
+    character(len=40) :: name
+    write (name, '(a, i0, a, i0)') 'heat_restart/solver-', step, '-', me
+  end function restart_file
 
   ! One explicit step on a grid of n x n cells with periodic borders.
   function stepped(t, time) result(out)
@@ -175,23 +294,23 @@ contains
   ! Ten times over half a turn, the coarse grid starts from the fine one and goes on alone for a while. Over much longer
   ! times a closure that was learnt step by step drifts: it must then be trained on states that it has made itself.
   subroutine compare_coarse_grids()
-    integer, parameter :: alone = 50, times = 10
+    integer, parameter :: on_its_own = 50, times = 10
     real(wp) :: plain(coarse, coarse), learnt(coarse, coarse), errors(2)
     integer :: k
     errors = 0
-    do k = steps + 1, steps + times * alone
-      if (mod(k - steps, alone) == 1) plain = restricted(u)
-      if (mod(k - steps, alone) == 1) learnt = plain
+    do k = steps + 1, steps + times * on_its_own
+      if (mod(k - steps, on_its_own) == 1) plain = restricted(u)
+      if (mod(k - steps, on_its_own) == 1) learnt = plain
       call program%write_input(apply, 'x', features(learnt, k * dt))
       call program%step(apply)
       call program%read_output(apply, 'closure', answer)
       learnt = stepped(learnt, k * dt) + dt * scale * reshape(answer, [coarse, coarse])
       plain = stepped(plain, k * dt)
       u = stepped(u, k * dt)
-      if (mod(k - steps, alone) > 0) cycle
+      if (mod(k - steps, on_its_own) > 0) cycle
       errors = errors + [rms(plain - restricted(u)), rms(learnt - restricted(u))] / times
     end do
-    if (context%rank() == 0) print '(a, i0, a, es10.3, a, es10.3)', 'error of the coarse grid after ', alone, &
+    if (me == 0) print '(a, i0, a, es10.3, a, es10.3)', 'error of the coarse grid after ', on_its_own, &
         ' steps alone ', errors(1), ', with what was learnt ', errors(2)
   end subroutine compare_coarse_grids
 

@@ -338,6 +338,56 @@ class reservoir : public owner<cvy_reservoir, cvy_reservoir_destroy>
     }
 };
 
+/** Samples on their way from solvers to trainers, and weights on their way back (convoy/stream.h). The reservoir and
+ * the program of its options live longer. */
+class stream : public owner<cvy_stream, cvy_stream_destroy>
+{
+  public:
+    stream(const context &c, const cvy_stream_opts &opts)
+    {
+        check(cvy_stream_create(c.handle(), &opts, &handle_));
+    }
+    /** A field of some new samples, which push() sends. */
+    template <class Array> stream &put(const std::string &field, const Array &array)
+    {
+        check(
+            cvy_stream_put(handle_, field.c_str(), dtype_of(array), array.data(), static_cast<int64_t>(array.size())));
+        return *this;
+    }
+    /** False: the trainers have ended. A trainer that does not answer is an error of status CVY_E_COMM. */
+    bool push()
+    {
+        return check(cvy_stream_push(handle_)) == CVY_OK;
+    }
+    /** False: some samples still wait, or the trainers have ended. */
+    bool flush(double seconds)
+    {
+        return check(cvy_stream_flush(handle_, seconds)) == CVY_OK;
+    }
+    /** Number of the weights that the program has now. */
+    int64_t take()
+    {
+        int64_t version = 0;
+        check(cvy_stream_take(handle_, &version));
+        return version;
+    }
+    /** False: all solvers have ended. */
+    bool receive()
+    {
+        return check(cvy_stream_receive(handle_)) == CVY_OK;
+    }
+    void publish()
+    {
+        check(cvy_stream_publish(handle_));
+    }
+    cvy_stream_counts counts() const
+    {
+        cvy_stream_counts counts = cvy_stream_counts_default();
+        check(cvy_stream_get_counts(handle_, &counts));
+        return counts;
+    }
+};
+
 /** A trained network that is ready to be applied. */
 class network : public owner<cvy_network, cvy_network_destroy>
 {

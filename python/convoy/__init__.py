@@ -16,9 +16,9 @@ from ._library import Error
 from ._run import Run, metrics, train
 
 __version__ = _library.library.cvy_version().decode()
-__all__ = ["Context", "Error", "Model", "Network", "Program", "Reservoir", "Run", "Task", "alone", "metrics", "train", "world", "__version__"]
+__all__ = ["Context", "Error", "Model", "Network", "Program", "Reservoir", "Run", "Stream", "Task", "alone", "metrics", "train", "world", "__version__"]
 
-_NEED_NUMPY = {"Network": "_network", "Model": "_program", "Program": "_program", "Reservoir": "_program", "Task": "_program"}
+_NEED_NUMPY = {"Network": "_network", "Model": "_program", "Program": "_program", "Reservoir": "_stream", "Stream": "_stream", "Task": "_program"}
 
 
 def __getattr__(name):

@@ -638,6 +638,30 @@ class cvy_reservoir_opts(c.Structure):
                 ("seed", c.c_uint64)]
 
 
+class cvy_stream_opts(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("role", c.c_char_p),
+                ("reservoir", c.c_void_p),
+                ("program", c.c_void_p),
+                ("queue", c.c_int64),
+                ("when_full", c.c_char_p),
+                ("wait_s", c.c_double),
+                ("lost_s", c.c_double),
+                ("independent", c.c_int)]
+
+
+class cvy_stream_counts(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("pushed", c.c_int64),
+                ("delivered", c.c_int64),
+                ("dropped", c.c_int64),
+                ("waiting", c.c_int64),
+                ("received", c.c_int64),
+                ("version", c.c_int64),
+                ("longest_push_s", c.c_double),
+                ("longest_take_s", c.c_double)]
+
+
 class cvy_progress(c.Structure):
     _fields_ = [("size", c.c_size_t),
                 ("step", c.c_int64),
@@ -1178,9 +1202,20 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_reservoir_held": (c.c_int64, [c.c_void_p]),
     "cvy_reservoir_seen": (c.c_int64, [c.c_void_p]),
     "cvy_reservoir_draw": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int]),
+    "cvy_reservoir_set_losses": (c.c_int, [c.c_void_p, c.POINTER(c.c_double), c.c_int64]),
     "cvy_reservoir_bytes": (c.c_int64, [c.c_void_p]),
     "cvy_reservoir_save": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int64]),
     "cvy_reservoir_load": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int64]),
+    "cvy_stream_create": (c.c_int, [c.c_void_p, c.POINTER(cvy_stream_opts), c.POINTER(c.c_void_p)]),
+    "cvy_stream_destroy": (None, [c.POINTER(c.c_void_p)]),
+    "cvy_stream_field": (c.c_int, [c.c_void_p, c.c_int, c.POINTER(c.c_char_p), c.POINTER(c.c_int), c.POINTER(cvy_shape)]),
+    "cvy_stream_put": (c.c_int, [c.c_void_p, c.c_char_p, c.c_int, c.c_void_p, c.c_int64]),
+    "cvy_stream_push": (c.c_int, [c.c_void_p]),
+    "cvy_stream_flush": (c.c_int, [c.c_void_p, c.c_double]),
+    "cvy_stream_take": (c.c_int, [c.c_void_p, c.POINTER(c.c_int64)]),
+    "cvy_stream_receive": (c.c_int, [c.c_void_p]),
+    "cvy_stream_publish": (c.c_int, [c.c_void_p]),
+    "cvy_stream_get_counts": (c.c_int, [c.c_void_p, c.POINTER(cvy_stream_counts)]),
     "cvy_train_control_create": (c.c_int, [c.POINTER(c.c_void_p)]),
     "cvy_train_control_destroy": (None, [c.POINTER(c.c_void_p)]),
     "cvy_train_control_request": (None, [c.c_void_p, c.c_int]),
@@ -1317,8 +1352,18 @@ STATUS = {
     "cvy_reservoir_put",
     "cvy_reservoir_push",
     "cvy_reservoir_draw",
+    "cvy_reservoir_set_losses",
     "cvy_reservoir_save",
     "cvy_reservoir_load",
+    "cvy_stream_create",
+    "cvy_stream_field",
+    "cvy_stream_put",
+    "cvy_stream_push",
+    "cvy_stream_flush",
+    "cvy_stream_take",
+    "cvy_stream_receive",
+    "cvy_stream_publish",
+    "cvy_stream_get_counts",
     "cvy_train_control_create",
     "cvy_run_train",
     "cvy_run_bench",

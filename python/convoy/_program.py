@@ -8,7 +8,7 @@ import numpy as np
 from . import _bindings as b
 from ._arrays import address, as_given, check_samples, dims_of, shape_of
 from ._context import alone
-from ._library import Error, Owner, library, made, text
+from ._library import Error, Owner, library, made, taken_text, text
 
 
 def _word(value):
@@ -212,68 +212,17 @@ class Program(Owner):
         """Reads them. On all ranks."""
         library.cvy_program_load(self.handle, str(path).encode())
 
+    def write_checkpoint(self, folder, step, state=None, keep=0):
+        """Writes weights, optimiser state and counts, crash-safe, as folder/step-N. state: a text of the program's own, of
+        rank 0. keep: number of newest checkpoints to keep; 0: 2. Collective."""
+        options = made(b.cvy_checkpoint_opts, folder=str(folder), step=step, keep=keep, state=state)
+        library.cvy_checkpoint_write(self.handle, c.byref(options))
 
-class Reservoir(Owner):
-    """Samples of this rank, of which some are kept, and from which training steps draw.
-
-        reservoir = convoy.Reservoir(100_000)
-        reservoir.field("x", (9,))
-        reservoir.field("y", (1,))
-        reservoir.push(x=x, y=y)                      # [samples, ...], as the simulation makes them
-        reservoir.draw(train)                         # fills the inputs of a task
-        train.step(1e-3)
-
-    keep: "uniform" (each sample so far with the same probability) or "newest". seed: ranks should have different ones.
-    """
-
-    def __init__(self, capacity, keep="uniform", seed=0):
-        handle = c.c_void_p()
-        options = made(b.cvy_reservoir_opts, capacity=capacity, keep=keep, seed=seed)
-        library.cvy_reservoir_create(c.byref(options), c.byref(handle))
-        self._own(handle, library.cvy_reservoir_destroy)
-
-    def field(self, name, shape=(), dtype="f32"):
-        """A part of each sample: the name of an input, the shape of a sample, and the dtype in which it is kept."""
-        library.cvy_reservoir_add_field(self.handle, name.encode(), _dtype(dtype), c.byref(shape_of(shape)))
-
-    def push(self, **fields):
-        """Adds new samples: an array [samples, ...] for each field."""
-        shapes = self._shapes()
-        if set(fields) != set(shapes):
-            raise TypeError(f"the fields are {', '.join(shapes)}; given are {', '.join(fields) or 'none'}")
-        for name, array in fields.items():
-            given, kind = as_given(array, name)
-            check_samples(given, shapes[name], given.size // max(int(np.prod(shapes[name])), 1), name)
-            library.cvy_reservoir_put(self.handle, name.encode(), kind, address(given), given.size)
-        library.cvy_reservoir_push(self.handle)
-
-    def _shapes(self):
-        out = {}
-        while True:
-            name, shape = c.c_char_p(), b.cvy_shape()
-            if library.cvy_reservoir_field(self.handle, len(out), c.byref(name), None, c.byref(shape)) != b.CVY_OK:
-                return out
-            out[name.value.decode()] = dims_of(shape)
-
-    def draw(self, task):
-        """Fills the inputs of a task with samples drawn at random."""
-        library.cvy_reservoir_draw(self.handle, task.program.handle, task.number)
-
-    def __len__(self):
-        return library.cvy_reservoir_held(self.handle)
-
-    @property
-    def seen(self):
-        """Samples that were ever added."""
-        return library.cvy_reservoir_seen(self.handle)
-
-    def save(self):
-        """Its state as bytes, for the program's own checkpoint."""
-        memory = c.create_string_buffer(library.cvy_reservoir_bytes(self.handle))
-        library.cvy_reservoir_save(self.handle, memory, len(memory))
-        return memory.raw
-
-    def load(self, state):
-        """Goes on from a state of a reservoir that was made alike."""
-        state = bytes(state)
-        library.cvy_reservoir_load(self.handle, state, len(state))
+    def read_checkpoint(self, folder, which=None):
+        """Goes on from the newest valid checkpoint, or from "best" or "step-N". Returns (step, state), or None if there
+        is none. Collective."""
+        about = made(b.cvy_checkpoint_about)
+        if library.cvy_checkpoint_read(self.handle, text(folder), text(which), c.byref(about)) != b.CVY_OK:
+            return None
+        taken_text(c.c_void_p(about.notes))
+        return about.step, taken_text(c.c_void_p(about.state))

@@ -327,6 +327,7 @@ cvy_status cvy_reservoir_save(const cvy_reservoir *r, void *memory, int64_t byte
     struct header head = {.spec = spec_of(r), .count = r->count};
     CVY_CHECK(memory && bytes >= all, CVY_E_ARGUMENT, "%lld bytes for the reservoir, which needs %lld",
               (long long)(memory ? bytes : 0), (long long)all);
+    head.count.drawn_of = 0; /* the order of the latest draw is not saved */
     char *samples = (char *)memory + sizeof head;
     move_samples(r, samples, held, 0);
     memcpy(head.magic, magic, sizeof magic);

@@ -113,13 +113,29 @@ bool reservoir_fills_inputs()
     return thrown && other.held() == 4 && other.seen() == 4 && y[0] == 1.5 && y[3] == 1.5;
 }
 
+/* One rank that sends samples to itself. */
+bool stream_carries_samples()
+{
+    cvy_reservoir_opts opts = cvy_reservoir_opts_default();
+    opts.capacity = 4;
+    convoy::context context(1);
+    convoy::reservoir kept(opts);
+    kept.add_field("x", convoy::shape({2}));
+    cvy_stream_opts stream_opts = cvy_stream_opts_default();
+    stream_opts.role = "both";
+    stream_opts.reservoir = kept.handle();
+    convoy::stream stream(context, stream_opts);
+    const bool sent = stream.put("x", std::vector<double>{1, 2, 3, 4}).push() && stream.receive() && stream.flush(0);
+    return sent && kept.held() == 2 && stream.counts().delivered == 2;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     train();
-    const bool good = faults_are_exceptions() && reservoir_fills_inputs();
+    const bool good = faults_are_exceptions() && reservoir_fills_inputs() && stream_carries_samples();
     MPI_Finalize();
     return good ? 0 : 1;
 }

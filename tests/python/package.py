@@ -135,6 +135,59 @@ def reservoir():
     refused(convoy.Error, "damaged", lambda: again.load(kept.save()[:-1] + b"?"))
 
 
+def stream():
+    """One rank that is solver and trainer; the training goes on from a checkpoint to the same weights."""
+    model = convoy.Model("stream")
+    model.input("x", (2,))
+    model.input("y", (1,))
+    model.add("fc", "fc", source="x", channels=1)
+    model.add("mse", "loss", source="fc, y")
+
+    def start():
+        program = convoy.Program(seed=3, options={"plan.wisdom": "off"})
+        train = program.training(model, 16, optimizer="adam")
+        program.plan()
+        reservoir = convoy.Reservoir(64, keep="loss", seed=2)
+        reservoir.field("x", (2,))
+        reservoir.field("y", (1,))
+        return program, train, reservoir, convoy.Stream(convoy.alone(), "both", reservoir=reservoir, program=program)
+
+    program, train, reservoir, samples = start()
+    random = np.random.default_rng(5)
+    for i in range(100):
+        x = random.standard_normal((7, 2))
+        assert samples.push(x=x, y=x @ [[2.0], [-3.0]]) and samples.receive()
+        reservoir.draw(train)
+        train.step(0.05)
+        reservoir.losses(np.full(16, train.loss()))
+        samples.publish()
+        assert samples.take() == i + 1
+        if i == 49:
+            program.write_checkpoint("stream-checkpoints", 50, state="halfway")
+            kept = reservoir.save()
+    assert train.loss() < 1e-2 and samples.flush(1), train.loss()
+    counts = samples.counts()
+    assert counts["pushed"] == counts["received"] == reservoir.seen == 700 and counts["dropped"] == 0, counts
+    refused(convoy.Error, "losses", lambda: reservoir.losses([1.0]))
+    refused(TypeError, "the fields are x, y; given are x", lambda: samples.push(x=x))
+    refused(convoy.Error, "opts.role is 'teacher'", lambda: convoy.Stream(convoy.alone(), "teacher"))
+    again, train2, reservoir2, samples2 = start()
+    assert again.read_checkpoint("nowhere") is None
+    assert again.read_checkpoint("stream-checkpoints") == (50, "halfway")
+    reservoir2.load(kept)
+    random = np.random.default_rng(5)
+    for i in range(100):
+        x = random.standard_normal((7, 2))
+        if i > 49:
+            reservoir2.push(x=x, y=x @ [[2.0], [-3.0]])
+            reservoir2.draw(train2)
+            train2.step(0.05)
+            reservoir2.losses(np.full(16, train2.loss()))
+    assert (again["fc.weight"] == program["fc.weight"]).all()
+    samples.close()
+    refused(ValueError, "Stream is closed", samples.receive)
+
+
 def other_thread():
     """A fault in another thread has that thread's text."""
     found = []
@@ -144,6 +197,6 @@ def other_thread():
     assert len(found) == 1
 
 
-for test in (whole_run, network, loop, reservoir, other_thread):
+for test in (whole_run, network, loop, reservoir, stream, other_thread):
     test()
     print("ok", test.__name__)

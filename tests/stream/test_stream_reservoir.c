@@ -1,7 +1,7 @@
 /*
- * test_stream_reservoir.c: a reservoir keeps the newest samples, or each with the same probability; batches have no
- * sample twice; fields of a sample stay together; a state that was saved goes on with the same samples and batches.
- * What does not fit is refused, and changes nothing.
+ * test_stream_reservoir.c: a reservoir keeps the newest samples, each with the same probability, or hard ones; batches
+ * have no sample twice; fields of a sample stay together; a state that was saved goes on with the same samples and
+ * batches. What does not fit is refused, and changes nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -183,7 +183,7 @@ static void wrong_use(void)
     EXPECT_FAULT(cvy_reservoir_create(&opts, &r), CVY_E_ARGUMENT, "opts.capacity is 0");
     opts.capacity = 10;
     opts.keep = "best";
-    EXPECT_FAULT(cvy_reservoir_create(&opts, &r), CVY_E_ARGUMENT, "'best', expected uniform or newest");
+    EXPECT_FAULT(cvy_reservoir_create(&opts, &r), CVY_E_ARGUMENT, "'best', expected uniform, newest or loss");
     opts.keep = NULL;
     EXPECT_OK(cvy_reservoir_create(&opts, &r));
     EXPECT_FAULT(cvy_reservoir_push(r), CVY_E_ARGUMENT, "no fields");
@@ -216,6 +216,55 @@ static void wrong_use(void)
     cvy_reservoir_destroy(&r);
 }
 
+/* A sample whose loss is large stays longer than one whose loss is small. */
+static void keeps_by_loss(void)
+{
+    cvy_reservoir *r = new_reservoir(CAPACITY, "loss", 3), *again = new_reservoir(CAPACITY, "loss", 3);
+    double loss[BATCH];
+    int hard = 0;
+    EXPECT_FAULT(cvy_reservoir_set_losses(r, loss, BATCH), CVY_E_ARGUMENT, "before a draw");
+    push(r, 0, CAPACITY);
+    for (int i = 0; i < 300; i++) { /* samples of label 0 are hard */
+        EXPECT_OK(cvy_reservoir_draw(r, program, train));
+        const int32_t *label = cvy_program_feed(program, train, "label");
+        for (int k = 0; k < BATCH; k++) {
+            loss[k] = label[k] == 0 ? 5 : 0.1;
+            hard += label[k] == 0;
+        }
+        EXPECT_OK(cvy_reservoir_set_losses(r, loss, BATCH));
+        push(r, CAPACITY + 2 * i, 2);
+    }
+    const int drawn = hard;
+    hard = 0;
+    for (int i = 0; i < 50; i++) {
+        EXPECT_OK(cvy_reservoir_draw(r, program, train));
+        const int32_t *label = cvy_program_feed(program, train, "label");
+        for (int k = 0; k < BATCH; k++)
+            hard += label[k] == 0;
+    }
+    EXPECT(drawn > 300 * BATCH / 3 && hard > 50 * BATCH / 2); /* a third would be by chance */
+    EXPECT_FAULT(cvy_reservoir_set_losses(r, loss, 3), CVY_E_SHAPE, "has 16 samples");
+    loss[2] = NAN;
+    EXPECT_FAULT(cvy_reservoir_set_losses(r, loss, BATCH), CVY_E_NUMERIC, "loss 2 is nan");
+    push(r, 0, 1);
+    EXPECT_FAULT(cvy_reservoir_set_losses(r, loss, BATCH), CVY_E_ARGUMENT, "after samples were added");
+
+    /* The losses are part of the state. */
+    const int64_t bytes = cvy_reservoir_bytes(r);
+    char *state = malloc((size_t)bytes), *other = malloc((size_t)bytes);
+    EXPECT_OK(cvy_reservoir_save(r, state, bytes));
+    EXPECT_OK(cvy_reservoir_load(again, state, bytes));
+    push(r, 5000, 50);
+    push(again, 5000, 50);
+    EXPECT_OK(cvy_reservoir_save(r, state, bytes));
+    EXPECT_OK(cvy_reservoir_save(again, other, bytes));
+    EXPECT(memcmp(state, other, (size_t)bytes) == 0);
+    free(state);
+    free(other);
+    cvy_reservoir_destroy(&r);
+    cvy_reservoir_destroy(&again);
+}
+
 int main(void)
 {
     EXPECT_OK(cvy_context_create(&(cvy_context_opts){.size = sizeof(cvy_context_opts), .threads = 1}, &context));
@@ -224,6 +273,7 @@ int main(void)
     TEST(all_are_equally_likely);
     TEST(few_are_repeated);
     TEST(a_state_goes_on);
+    TEST(keeps_by_loss);
     TEST(wrong_use);
     cvy_program_destroy(&program);
     cvy_context_destroy(&context);
