@@ -135,6 +135,7 @@ module convoy_c
     type(c_ptr) :: first_layers = c_null_ptr
     integer(c_int64_t) :: interleave = 0
     type(c_ptr) :: batch_norm_frozen = c_null_ptr
+    integer(c_int) :: outputs_in_parts = 0
   end type cvy_program_opts
 
   type, bind(c) :: cvy_training_group
@@ -1332,6 +1333,28 @@ module convoy_c
       integer(c_int64_t), value :: elems
       integer(c_int) :: cvy_program_read_output
     end function cvy_program_read_output
+    function cvy_program_write_block(program, task, input, dtype, data, array, ghost) bind(c)
+      import
+      type(c_ptr), value :: program
+      integer(c_int), value :: task
+      type(c_ptr), value :: input
+      integer(c_int), value :: dtype
+      type(c_ptr), value :: data
+      type(cvy_shape), intent(in), optional :: array
+      integer(c_int64_t), intent(in), optional :: ghost
+      integer(c_int) :: cvy_program_write_block
+    end function cvy_program_write_block
+    function cvy_program_read_block(program, task, layer, dtype, data, array, ghost) bind(c)
+      import
+      type(c_ptr), value :: program
+      integer(c_int), value :: task
+      type(c_ptr), value :: layer
+      integer(c_int), value :: dtype
+      type(c_ptr), value :: data
+      type(cvy_shape), intent(in), optional :: array
+      integer(c_int64_t), intent(in), optional :: ghost
+      integer(c_int) :: cvy_program_read_block
+    end function cvy_program_read_block
     function cvy_program_get(program, variable, plain_out, elems) bind(c)
       import
       type(c_ptr), value :: program
@@ -1646,6 +1669,27 @@ module convoy_c
       integer(c_int), value :: nout
       integer(c_int) :: cvy_network_apply
     end function cvy_network_apply
+    function cvy_shared_network_create(context, network, shared_out) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), value :: network
+      type(c_ptr), intent(inout) :: shared_out
+      integer(c_int) :: cvy_shared_network_create
+    end function cvy_shared_network_create
+    subroutine cvy_shared_network_destroy(shared) bind(c)
+      import
+      type(c_ptr), intent(inout) :: shared
+    end subroutine cvy_shared_network_destroy
+    function cvy_shared_network_apply(shared, n, in, nin, out, nout) bind(c)
+      import
+      type(c_ptr), value :: shared
+      integer(c_int64_t), value :: n
+      type(cvy_network_in), intent(in) :: in(*)
+      integer(c_int), value :: nin
+      type(cvy_network_out), intent(in) :: out(*)
+      integer(c_int), value :: nout
+      integer(c_int) :: cvy_shared_network_apply
+    end function cvy_shared_network_apply
     function cvy_network_export(network, path, opts, notes_out) bind(c)
       import
       type(c_ptr), value :: network

@@ -133,6 +133,36 @@ CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label)
 CVY_API CVY_MUST_CHECK cvy_status cvy_network_apply(cvy_network *network, int64_t n, const cvy_network_in *in, int nin,
                                                     const cvy_network_out *out, int nout);
 
+/** A network that some ranks hold and all ranks apply. */
+typedef struct cvy_shared_network cvy_shared_network;
+
+/**
+ * cvy_shared_network_create - let all ranks of a context apply a network that some of them hold
+ * @context: over all these ranks; borrowed until the object is destroyed
+ * @network: on ranks that hold the network, opened with a context of this rank; borrowed. NULL on all others
+ * @shared_out: the caller destroys it
+ *
+ * For many ranks with few samples each: a batch of all their samples takes less time than a batch on each rank, and
+ * only some ranks need memory for the network. Each rank that holds it serves itself and an equal share of the others,
+ * in the order of ranks. Collective: yes, over @context. Errors: CVY_E_ARGUMENT (no rank holds a network), CVY_E_COMM,
+ * CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_shared_network_create(cvy_context *context, cvy_network *network,
+                                                            cvy_shared_network **shared_out);
+/** Destroys the object, not the network, and sets the pointer to NULL; NULL is accepted. Collective: yes. */
+CVY_API void cvy_shared_network_destroy(cvy_shared_network **shared);
+/**
+ * cvy_shared_network_apply - compute the outputs of this rank's samples on the rank that serves it
+ * @n, @in, @out: of this rank, as for cvy_network_apply(); @n may be 0. Names, dtypes and shapes are the same on all
+ *                ranks
+ *
+ * The results are those of cvy_network_apply(). Collective: yes, over the ranks that are served together. Errors: those
+ * of cvy_network_apply(), on all of these ranks; CVY_E_DISAGREE (ranks give different arrays), CVY_E_COMM.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_shared_network_apply(cvy_shared_network *shared, int64_t n,
+                                                           const cvy_network_in *in, int nin,
+                                                           const cvy_network_out *out, int nout);
+
 /** Options of a file for other programs; zero-initialise, set size. */
 typedef struct cvy_network_export_opts {
     size_t size;

@@ -148,6 +148,9 @@ typedef struct cvy_program_opts {
      * "block1_*, conv1_bn"; "*": all. In training they normalise by their running statistics and do not change them.
      * NULL: none. */
     const char *batch_norm_frozen;
+    /** 1, with spatial: outputs are this rank's part of each sample, instead of the whole: cvy_program_part() says
+     * which. */
+    int outputs_in_parts;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -164,7 +167,7 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  *     deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
  *     parallel.pipeline, parallel.order, parallel.interleave,
  *     parallel.first_layers ("conv1, fc"), parallel.tensor, parallel.tensor_layers ("all", "auto" or "fc6, fc7"),
- *     parallel.spatial ("2" or "2,2"), plan_file, share_weights, gradients_only
+ *     parallel.spatial ("2" or "2,2"), plan_file, share_weights, gradients_only, outputs_in_parts
  *
  * @value: as in a job file. Texts (batch_norm_frozen, kernels, passes_off, planning, wisdom, algorithm, progress,
  * first_layers, tensor_layers, plan_file) are borrowed, not copied: they must live until the program is destroyed; an
@@ -398,6 +401,27 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_read_output(const cvy_program *pro
                                                           cvy_dtype dtype, void *data_out, int64_t elems);
 
 /**
+ * cvy_program_write_block, cvy_program_read_block - the same with arrays that have ghost cells around them
+ * @data: an array of @array, row-major; only its inside is read or written
+ * @array: [rows, ...] with ghost cells
+ * @ghost: [ndim of @array] ghost cells on each side of a dimension; 0 for rows and channels
+ *
+ * For the blocks of a decomposed field. With opts.spatial and outputs_in_parts the inside is this rank's part of each
+ * sample, and layers exchange what they need of the other parts themselves: ghost cells are not read, and may be stale.
+ * The ranks of a field that is cut into 2 x 3 blocks (opts.spatial 2, 3) are numbered along its last dimension first,
+ * as MPI_Cart_create() without reordering numbers them. Part p of P of n cells begins at n p / P, rounded down: 11
+ * cells on 3 ranks are 3, 4 and 4. cvy_program_part() says it. Collective: no. Errors: CVY_E_ARGUMENT (not planned, no
+ * such input or output, a dtype that does not fit), CVY_E_SHAPE (the inside is not this rank's part; the message has
+ * both). After a fault of write_block the input may be partly written.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_write_block(cvy_program *program, int task, const char *input,
+                                                          cvy_dtype dtype, const void *data, const cvy_shape *array,
+                                                          const int64_t *ghost);
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_read_block(const cvy_program *program, int task, const char *layer,
+                                                         cvy_dtype dtype, void *data, const cvy_shape *array,
+                                                         const int64_t *ghost);
+
+/**
  * cvy_program_get, cvy_program_set - copy a variable to or from the caller's memory
  * @variable: its name, "conv1.weight"
  * @plain_out, @plain: row-major, of the program's dtype
@@ -412,14 +436,14 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_get(const cvy_program *program, co
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_set(cvy_program *program, const char *variable, const void *plain,
                                                   int64_t elems);
 /**
- * cvy_program_part - which part of a variable or of an input this rank has
- * @name: a variable ("conv1.weight"), or an input of @task
- * @whole_out: the shape of the whole variable, or of a whole sample of the input; may be NULL
+ * cvy_program_part - which part of a variable, of an input or of an output this rank has
+ * @name: a variable ("conv1.weight"), an input of @task, or with opts.outputs_in_parts one of its outputs
+ * @whole_out: the shape of the whole variable, or of a whole sample of the input or output; may be NULL
  * @first_out: [ndim of @whole_out] where the part begins in the whole, along each dimension; may be NULL. The part is
- * as long as cvy_program_variable() says, or as the input's feed is
+ * as long as cvy_program_variable() says, or as the input's feed or the output is
  *
  * Zeros, and the whole, unless opts.tensor or opts.spatial is set. Collective: no. Errors: CVY_E_ARGUMENT (not planned,
- * no such variable or input).
+ * no such variable, input or output).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_part(const cvy_program *program, int task, const char *name,
                                                    cvy_shape *whole_out, int64_t *first_out);

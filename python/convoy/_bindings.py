@@ -128,7 +128,8 @@ class cvy_program_opts(c.Structure):
                 ("spatial", c.c_int64 * 3),
                 ("first_layers", c.c_char_p),
                 ("interleave", c.c_int64),
-                ("batch_norm_frozen", c.c_char_p)]
+                ("batch_norm_frozen", c.c_char_p),
+                ("outputs_in_parts", c.c_int)]
 
 
 class cvy_training_group(c.Structure):
@@ -1112,6 +1113,8 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_program_loss": (c.c_int, [c.c_void_p, c.c_int, c.c_char_p, c.POINTER(c.c_double)]),
     "cvy_program_output": (c.c_int, [c.c_void_p, c.c_int, c.c_char_p, c.POINTER(c.c_void_p), c.POINTER(cvy_shape)]),
     "cvy_program_read_output": (c.c_int, [c.c_void_p, c.c_int, c.c_char_p, c.c_int, c.c_void_p, c.c_int64]),
+    "cvy_program_write_block": (c.c_int, [c.c_void_p, c.c_int, c.c_char_p, c.c_int, c.c_void_p, c.POINTER(cvy_shape), c.POINTER(c.c_int64)]),
+    "cvy_program_read_block": (c.c_int, [c.c_void_p, c.c_int, c.c_char_p, c.c_int, c.c_void_p, c.POINTER(cvy_shape), c.POINTER(c.c_int64)]),
     "cvy_program_get": (c.c_int, [c.c_void_p, c.c_char_p, c.c_void_p, c.c_int64]),
     "cvy_program_set": (c.c_int, [c.c_void_p, c.c_char_p, c.c_void_p, c.c_int64]),
     "cvy_program_part": (c.c_int, [c.c_void_p, c.c_int, c.c_char_p, c.POINTER(cvy_shape), c.POINTER(c.c_int64)]),
@@ -1159,6 +1162,9 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_network_output": (c.c_int, [c.c_void_p, c.c_int, c.POINTER(c.c_char_p), c.POINTER(cvy_shape)]),
     "cvy_network_class": (c.c_char_p, [c.c_void_p, c.c_int64]),
     "cvy_network_apply": (c.c_int, [c.c_void_p, c.c_int64, c.POINTER(cvy_network_in), c.c_int, c.POINTER(cvy_network_out), c.c_int]),
+    "cvy_shared_network_create": (c.c_int, [c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p)]),
+    "cvy_shared_network_destroy": (None, [c.POINTER(c.c_void_p)]),
+    "cvy_shared_network_apply": (c.c_int, [c.c_void_p, c.c_int64, c.POINTER(cvy_network_in), c.c_int, c.POINTER(cvy_network_out), c.c_int]),
     "cvy_network_export": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(cvy_network_export_opts), c.POINTER(c.c_void_p)]),
     "cvy_context_load_library": (c.c_int, [c.c_void_p, c.c_char_p]),
     "cvy_reducer_create": (c.c_int, [c.c_void_p, c.POINTER(cvy_reducer_opts), c.POINTER(c.c_void_p)]),
@@ -1284,6 +1290,8 @@ STATUS = {
     "cvy_program_loss",
     "cvy_program_output",
     "cvy_program_read_output",
+    "cvy_program_write_block",
+    "cvy_program_read_block",
     "cvy_program_get",
     "cvy_program_set",
     "cvy_program_part",
@@ -1321,6 +1329,8 @@ STATUS = {
     "cvy_network_input",
     "cvy_network_output",
     "cvy_network_apply",
+    "cvy_shared_network_create",
+    "cvy_shared_network_apply",
     "cvy_network_export",
     "cvy_context_load_library",
     "cvy_reducer_create",

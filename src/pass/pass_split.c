@@ -521,6 +521,11 @@ static cvy_status split_all(struct splitting *s, cvy_value **value, int n)
             CVY_TRY(split_node(s, s->whole->node[i]));
     for (int i = 0; i < n; i++) {
         const cvy_node *producer = value[i]->producer;
+        const struct place *part = &s->place[value[i]->index];
+        if (i >= s->split->nwhole && part->dim >= 0) {
+            value[i] = part->value;
+            continue;
+        }
         const cvy_node at = {.name = value[i]->name,
                              .layer = producer ? producer->layer : value[i]->name,
                              .phase = producer ? producer->phase : CVY_PHASE_MICRO};

@@ -438,6 +438,20 @@ cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, do
     return CVY_OK;
 }
 
+static const cvy_value *output_value(const cvy_program_task *s, int output)
+{
+    return cvy_graph_find(s->plan->lowered[0]->graph, s->output[output].value);
+}
+
+/* The number of the output with this name; -1: there is none. */
+static int find_output(const cvy_program_task *s, const char *layer)
+{
+    for (int i = 0; i < s->noutput; i++)
+        if (strcmp(s->output[i].name, layer) == 0 && output_value(s, i))
+            return i;
+    return -1;
+}
+
 cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer, const void **data_out,
                               cvy_shape *shape_out)
 {
@@ -445,27 +459,21 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
     CVY_CHECK(s->nmicro == 1 || p->update.shape.shards || !s->training, CVY_E_UNSUPPORTED,
               "outputs of a step of several micro-batches cannot be read");
-    for (int i = 0; i < s->noutput; i++) {
-        const cvy_value *v = strcmp(s->output[i].name, layer) == 0
-                                 ? cvy_graph_find(s->plan->lowered[0]->graph, s->output[i].value)
-                                 : NULL;
-        if (!v)
-            continue;
-        CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT,
-                  "output '%s' is made on another stage of the pipeline, not on this rank", layer);
-        cvy_program_gather_output(s, i);
-        const void *data =
-            s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
-        CVY_CHECK(data || s->plan->rows == 0, CVY_E_UNSUPPORTED,
-                  "output '%s' is an input of the step: no layer computes it", layer);
-        *data_out = data;
-        if (shape_out) {
-            *shape_out = v->shape;
-            shape_out->dim[0] = s->nmicro > 1 && v->shape.ndim > 0 ? s->plan->rows : v->shape.dim[0];
-        }
-        return CVY_OK;
+    const int i = find_output(s, layer);
+    CVY_CHECK(i >= 0, CVY_E_ARGUMENT, "step %d keeps no output '%s': name it in `outputs`", task, layer);
+    const cvy_value *v = output_value(s, i);
+    CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT, "output '%s' is made on another stage of the pipeline, not on this rank",
+              layer);
+    cvy_program_gather_output(s, i);
+    const void *data = s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
+    CVY_CHECK(data || s->plan->rows == 0, CVY_E_UNSUPPORTED,
+              "output '%s' is an input of the step: no layer computes it", layer);
+    *data_out = data;
+    if (shape_out) {
+        *shape_out = v->shape;
+        shape_out->dim[0] = s->nmicro > 1 && v->shape.ndim > 0 ? s->plan->rows : v->shape.dim[0];
     }
-    return cvy_error_set(CVY_E_ARGUMENT, "step %d keeps no output '%s': name it in `outputs`", task, layer);
+    return CVY_OK;
 }
 
 /* ---- variables ---- */
@@ -496,30 +504,38 @@ cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *pla
     return cvy_variable_write(v, plain);
 }
 
-static void tell_part(const cvy_shape *whole, const int64_t *first, cvy_shape *whole_out, int64_t *first_out)
+/* This rank's part of a sample in an output: its shape is that of the whole sample. */
+static cvy_tile output_part(const cvy_value *output)
 {
-    if (whole_out)
-        *whole_out = *whole;
-    for (int d = 0; d < whole->ndim && first_out; d++)
-        first_out[d] = first[d];
+    const cvy_shape *whole = output->tile ? &output->tile->whole : &output->shape;
+    cvy_tile tile = {.whole = {.ndim = CVY_MAX(whole->ndim - 1, 0)}};
+    for (int d = 1; d < whole->ndim; d++) {
+        tile.whole.dim[d - 1] = whole->dim[d];
+        tile.first[d - 1] = output->tile ? output->tile->first[d] : 0;
+    }
+    return tile;
 }
 
 cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cvy_shape *whole_out, int64_t *first_out)
 {
-    static const int64_t origin[CVY_NDIM_MAX] = {0};
     const cvy_variable *v = cvy_vars_find(p->vars, name);
     const cvy_program_task *s = find_task(p, task);
-    cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, name) : NULL;
-    cvy_tile tile;
-    CVY_CHECK(p->allocated && (v || (feed && !feed->per_step)), CVY_E_ARGUMENT,
-              "the program has no variable '%s', and task %d no such input%s", name, task,
+    const cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, name) : NULL;
+    const cvy_value *output = s && find_output(s, name) >= 0 ? output_value(s, find_output(s, name)) : NULL;
+    CVY_CHECK(p->allocated && (v || output || (feed && !feed->per_step)), CVY_E_ARGUMENT,
+              "the program has no variable '%s', and task %d no such input or output%s", name, task,
               p->allocated ? "" : " yet: plan it first");
-    if (v) {
-        tell_part(v->tile ? &v->tile->whole : &v->shape, v->tile ? v->tile->first : origin, whole_out, first_out);
-        return CVY_OK;
-    }
-    cvy_feed_part(feed, &tile);
-    tell_part(&tile.whole, tile.first, whole_out, first_out);
+    cvy_tile tile = {.whole = v ? v->shape : (cvy_shape){0}};
+    if (v && v->tile)
+        tile = *v->tile;
+    else if (!v && feed)
+        cvy_feed_part(feed, &tile);
+    else if (!v)
+        tile = output_part(output);
+    if (whole_out)
+        *whole_out = tile.whole;
+    for (int d = 0; d < tile.whole.ndim && first_out; d++)
+        first_out[d] = tile.first[d];
     return CVY_OK;
 }
 

@@ -231,6 +231,7 @@ static const option_row rows[] = {
     {"plan_file", KIND_TEXT, AT(plan_file), NULL, "", 0, NULL, NULL, NULL},
     {"share_weights", KIND_WORD, AT(share_weights), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
     {"gradients_only", KIND_WORD, AT(gradients_only), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
+    {"outputs_in_parts", KIND_WORD, AT(outputs_in_parts), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
 };
 
 /* ---- setting ---- */

@@ -30,6 +30,7 @@ static cvy_status split_axis(cvy_program *p, const cvy_program_task *task, cvy_a
     const cvy_split split = {.axis = axis,
                              .parts = grid->length[axis],
                              .me = p->pipeline.plans_largest ? grid->length[axis] - 1 : grid->at[axis],
+                             .nwhole = p->opts.outputs_in_parts && axis != CVY_AXIS_TENSOR ? task->nloss : n,
                              .of_layer = axis == CVY_AXIS_TENSOR ? &of_layer : NULL};
     cvy_graph *whole = *g;
     *g = NULL;

@@ -48,7 +48,8 @@
     X("deterministic_shards", "16", shards = 16)                                                                       \
     X("plan_file", "plan.json", plan_file = "plan.json")                                                               \
     X("share_weights", "true", share_weights = 1)                                                                      \
-    X("gradients_only", "true", gradients_only = 1)
+    X("gradients_only", "true", gradients_only = 1)                                                                    \
+    X("outputs_in_parts", "true", outputs_in_parts = 1)
 
 #define ROW(name, value, assignment) {name, value},
 static const struct {
@@ -76,7 +77,7 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            a->tensor == b->tensor && memcmp(a->spatial, b->spatial, sizeof a->spatial) == 0 &&
            same_text(a->pipeline_order, b->pipeline_order) && same_text(a->first_layers, b->first_layers) &&
            same_text(a->tensor_layers, b->tensor_layers) && a->interleave == b->interleave &&
-           a->gradients_only == b->gradients_only;
+           a->gradients_only == b->gradients_only && a->outputs_in_parts == b->outputs_in_parts;
 }
 
 #define CHECK_ONE(name, value, assignment)                                                                             \
