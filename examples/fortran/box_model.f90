@@ -267,9 +267,9 @@ contains
       end do
       if (mod(i + 1, steps_per_day) > 0) cycle
       call MPI_Allreduce(MPI_IN_PLACE, counts, size(counts), MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
-      if (context%rank() == 0) print '(a, i3, 2(a, i6, a, i6, 2(a, i4)))', 'day', (i + 1) / steps_per_day, &
-          (merge('; new air', ':        ', j == 2) // ' networks', counts(1, j), ', unsure', counts(2, j), &
-          ', checks', counts(3, j), ', failed', counts(4, j), j=1, 2)
+      if (context%rank() == 0) print '(9(a, i0))', 'day ', (i + 1) / steps_per_day, ': networks ', counts(1, 1), &
+          ', unsure ', counts(2, 1), ', checks ', counts(3, 1), ', failed ', counts(4, 1), '; new air: networks ', &
+          counts(1, 2), ', unsure ', counts(2, 2), ', checks ', counts(3, 2), ', failed ', counts(4, 2)
     end do
     call print_result(total)
     do m = 1, members
@@ -290,7 +290,7 @@ contains
     call MPI_Allreduce(MPI_IN_PLACE, lost, 1, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD)
     if (context%rank() > 0) return
     print '(a)', '                        NO     NO2      O3     VOC     RO2    HNO3      CO'
-    print '(a, 7f8.4)', 'relative errors:  ', sqrt(squares(:, 1) / squares(:, 2))
+    print '(a, 7(1x, f7.4))', 'relative errors:  ', sqrt(squares(:, 1) / squares(:, 2))
     print '(a, es8.1)', 'nitrogen or carbon that came from nothing or was lost, relative: ', lost
     print '(2(a, f6.2))', 'microseconds for a step of a box: solver', 1e6_wp * seconds(1) / steps / boxes, &
         ', networks', 1e6_wp * seconds(2) / steps / boxes

@@ -2,7 +2,8 @@
 """convoy: training of neural networks on the ranks of an MPI program.
 
     run = convoy.train("job.yaml", out="runs/demo")      # as `convoy train`
-    network = convoy.Network("runs/demo")                # a trained network as a function of numpy arrays
+    run.test()["metrics"]                                # as `convoy test`
+    network = run.network()                              # a function of numpy arrays; also convoy.Network("runs/demo")
     scores = network(pictures)
 
     ranks = convoy.world()                               # all ranks that mpiexec started

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks: the context that everything else is made from."""
+from __future__ import annotations
+
 import ctypes as c
+from typing import Any
 
 from . import _mpi
 from ._bindings import cvy_context_opts
@@ -17,7 +20,7 @@ class Context(Owner):
     made from it.
     """
 
-    def __init__(self, comm=None, threads=0):
+    def __init__(self, comm: Any = None, threads: int = 0):
         options = made(cvy_context_opts, threads=threads, log_level=1)
         handle = c.c_void_p()
         if comm is None:
@@ -27,25 +30,26 @@ class Context(Owner):
         self._own(handle, library.cvy_context_destroy)
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """This rank's number, from 0."""
         return library.cvy_context_rank(self.handle)
 
     @property
-    def nranks(self):
+    def nranks(self) -> int:
+        """Number of ranks."""
         return library.cvy_context_nranks(self.handle)
 
     @property
-    def threads(self):
+    def threads(self) -> int:
         """Compute threads of this rank."""
         return library.cvy_context_threads(self.handle)
 
-    def broadcast(self, address, nbytes, root=0):
+    def broadcast(self, address: int, nbytes: int, root: int = 0) -> None:
         """Sends memory of rank `root` to all ranks. Collective."""
         library.cvy_context_broadcast(self.handle, address, nbytes, root)
 
 
-def world(threads=0):
+def world(threads: int = 0) -> Context:
     """The context of all ranks that mpiexec or srun started; of one rank without a launcher. threads: of each rank; 0 for as
     many as it may use. Collective when it is called first; later calls return the same object."""
     global _world
@@ -54,7 +58,7 @@ def world(threads=0):
     return _world
 
 
-def alone():
+def alone() -> Context:
     """The context of this process alone, with all threads that it may use; later calls return the same object."""
     global _alone
     if _alone is None:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loads libconvoy and declares its functions.
 
-The library is the file that CONVOY_LIBRARY names, the one in this package's folder, or the one that the system's loader
-finds. It is called through ctypes, so nothing is compiled for Python. `library` has every function of the C API; a
-status that is a fault becomes an Error.
+The library is the file that CONVOY_LIBRARY names, the one in this package (`pip install .`), or the one that the system's
+loader finds. It is called through ctypes, so nothing is compiled for Python. `library` has every function of the C API;
+a status that is a fault becomes an Error.
 """
+from __future__ import annotations
+
 import ctypes as c
 import os
 import pathlib
@@ -16,7 +18,7 @@ from . import _bindings
 class Error(RuntimeError):
     """A call of the library failed. `status` is the number of cvy_status; the text says what, where and what to do."""
 
-    def __init__(self, status, text):
+    def __init__(self, status: int, text: str):
         super().__init__(text)
         self.status = status
 
@@ -36,7 +38,7 @@ def _given(result, function, arguments):
 def _open():
     here = pathlib.Path(__file__).parent
     named = os.environ.get("CONVOY_LIBRARY")
-    names = [named] if named else [*map(str, sorted(here.glob("libconvoy.so*"))), "libconvoy.so.0", "libconvoy.so"]
+    names = [named] if named else [*map(str, sorted(here.glob("lib/libconvoy.so*"))), "libconvoy.so.0", "libconvoy.so"]
     faults = []
     for name in names:
         try:
@@ -73,7 +75,7 @@ class Owner:
             raise ValueError(f"this {type(self).__name__} is closed")
         return self._raw
 
-    def close(self):
+    def close(self) -> None:
         """Frees it now, and what was made from it. Otherwise this happens when it is no longer used."""
         for user in list(self._users):
             user.close()

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trained networks as functions of arrays."""
+from __future__ import annotations
+
 import ctypes as c
+import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import _bindings as b
 from ._arrays import NAMES, address, as_given, check_samples, dims_of
-from ._context import alone
+from ._context import Context, alone
 from ._library import Owner, library, made, taken_text
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 
 class Network(Owner):
@@ -22,21 +29,22 @@ class Network(Owner):
     pixels, normalisation), and undoes the scaling of targets. Not collective: each rank opens its own.
     """
 
-    def __init__(self, target, context=None, outputs=None, batch=0, weights=None):
+    def __init__(self, target: str | os.PathLike, context: Context | None = None, outputs: str | None = None, batch: int = 0,
+                 weights: str | os.PathLike | None = None):
         self.context = context or alone()
         handle = c.c_void_p()
-        options = made(b.cvy_network_opts, outputs=outputs, batch=batch, weights=weights)
+        options = made(b.cvy_network_opts, outputs=outputs, batch=batch, weights=None if weights is None else str(weights))
         library.cvy_network_open(self.context.handle, str(target).encode(), c.byref(options), c.byref(handle))
         self._own(handle, library.cvy_network_destroy, self.context)
         about = made(b.cvy_network_about)
         library.cvy_network_describe(self.handle, c.byref(about))
         self.name, self.step, self.parameters = about.name.decode(), about.step, about.parameters
-        self.inputs = {}
+        self.inputs: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and shape of a sample
         for i in range(about.inputs):
             name, dtype, shape = c.c_char_p(), c.c_int(), b.cvy_shape()
             library.cvy_network_input(self.handle, i, c.byref(name), c.byref(dtype), c.byref(shape))
             self.inputs[name.value.decode()] = (NAMES[dtype.value], dims_of(shape))
-        self.outputs = {}
+        self.outputs: dict[str, tuple[int, ...]] = {}
         for i in range(about.outputs):
             name, shape = c.c_char_p(), b.cvy_shape()
             library.cvy_network_output(self.handle, i, c.byref(name), c.byref(shape))
@@ -44,7 +52,8 @@ class Network(Owner):
         names = (library.cvy_network_class(self.handle, k) for k in range(about.classes))
         self.classes = [name.decode() if name else str(k) for k, name in enumerate(names)]
 
-    def __call__(self, x=None, dtype=None, **inputs):
+    def __call__(self, x: ArrayLike | None = None, dtype: DTypeLike | None = None,
+                 **inputs: ArrayLike) -> np.ndarray | dict[str, np.ndarray]:
         """The outputs for arrays of samples: an array, or a dict of arrays if the network has several outputs.
 
         x: [samples, ...], the network's first input; others by name. dtype of the results: np.float32 or np.float64; by
@@ -73,7 +82,7 @@ class Network(Owner):
         library.cvy_network_apply(handle, n, ins, len(ins), outs, len(outs))
         return next(iter(results.values())) if len(results) == 1 else results
 
-    def export(self, path, replace=False):
+    def export(self, path: str | os.PathLike, replace: bool = False) -> str:
         """Writes an .onnx file, or a .caffemodel. Returns sentences on what is not in the file."""
         notes = c.c_void_p()
         options = made(b.cvy_network_export_opts, replace=int(replace))

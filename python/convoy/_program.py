@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Networks that are described and trained step by step, inside a program with its own loop."""
+from __future__ import annotations
+
 import ctypes as c
 import json
+import os
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from . import _bindings as b
 from ._arrays import address, as_given, check_samples, dims_of, shape_of
-from ._context import alone
+from ._context import Context, alone
 from ._library import Error, Owner, library, made, taken_text, text
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 
 def _word(value):
@@ -40,25 +47,25 @@ class Model(Owner):
         model.add("mse", "loss", source="closure, y")
     """
 
-    def __init__(self, name="model", handle=None):
+    def __init__(self, name: str = "model", handle: Any = None):
         if handle is None:
             handle = c.c_void_p()
             library.cvy_model_create(name.encode(), c.byref(handle))
         self._own(handle, library.cvy_model_destroy)
 
     @classmethod
-    def zoo(cls, name, input, classes, **options):
+    def zoo(cls, name: str, input: Sequence[int], classes: int, **options: Any) -> Model:
         """A network of the zoo ("resnet-20"). input: the shape of a sample, (channels, height, width)."""
         handle = c.c_void_p()
         library.cvy_model_zoo(name.encode(), text(_options(options)), c.byref(shape_of(input)), classes, c.byref(handle))
         return cls(handle=handle)
 
-    def input(self, name, shape=(), dtype="f32"):
+    def input(self, name: str, shape: Sequence[int] = (), dtype: str = "f32") -> None:
         """An input: its samples are of this shape. dtype: "f32" for real numbers (of the program's own dtype), "i32" for
         labels."""
         library.cvy_model_add_input(self.handle, name.encode(), _dtype(dtype), c.byref(shape_of(shape)))
 
-    def add(self, op, name=None, source=None, **options):
+    def add(self, op: str, name: str | None = None, source: str | None = None, **options: Any) -> None:
         """A layer, with the options of a job file. source: the layers or inputs that it reads, "closure, y"; by default the
         one that was added before."""
         library.cvy_model_add(self.handle, op.encode(), text(name), text(_options(options)), text(source))
@@ -67,25 +74,25 @@ class Model(Owner):
 class Task:
     """One thing that a program can do: a training step, or a forward pass."""
 
-    def __init__(self, program, number):
+    def __init__(self, program: Program, number: int):
         self.program, self.number = program, number
 
     @property
-    def rows(self):
+    def rows(self) -> int:
         """Samples of this rank."""
         return library.cvy_program_rows(self.program.handle, self.number)
 
     @property
-    def first_row(self):
+    def first_row(self) -> int:
         """Number of the first of them in the global batch."""
         return library.cvy_program_first_row(self.program.handle, self.number)
 
-    def set_rows(self, n):
+    def set_rows(self, n: int) -> None:
         """Says how many of this rank's rows are samples, until the next call; arrays then have n rows. Ranks may give different
         numbers, also 0, if the losses read the input "weight" of one number for each sample, which is set here."""
         library.cvy_program_set_rows(self.program.handle, self.number, n)
 
-    def write(self, **inputs):
+    def write(self, **inputs: ArrayLike) -> None:
         """Copies arrays [rows, ...] into inputs, and converts them."""
         rows = library.cvy_program_samples(self.program.handle, self.number)
         for name, array in inputs.items():
@@ -104,19 +111,32 @@ class Task:
             return None
         return dims_of(shape)
 
-    def step(self, learning_rate=0.0, **inputs):
+    def step(self, learning_rate: float = 0.0, **inputs: ArrayLike) -> None:
         """Runs the task once, after it has written the inputs. Collective."""
         self.write(**inputs)
         library.cvy_program_step(self.program.handle, self.number, learning_rate)
 
-    def loss(self, name="loss"):
+    def fit(self, batches: Iterable[Mapping[str, ArrayLike]], learning_rate: float | Callable[[int], float],
+            loss: str = "loss") -> list[float]:
+        """Makes a training step with each batch of a generator, and returns their losses.
+
+        batches: of dicts {"x": x, "y": y} of arrays [rows, ...], this rank's rows. All ranks need the same number of them.
+        learning_rate: a number, or a function of the number of the step, from 0. Collective.
+        """
+        losses = []
+        for i, batch in enumerate(batches):
+            self.step(learning_rate(i) if callable(learning_rate) else learning_rate, **batch)
+            losses.append(self.loss(loss))
+        return losses
+
+    def loss(self, name: str = "loss") -> float:
         """A loss in the latest run, until the program runs its next task. Of a training step: over the global batch, equal on all
         ranks. Of a forward pass: this rank's part, to be added over the ranks."""
         value = c.c_double()
         library.cvy_program_loss(self.program.handle, self.number, name.encode(), c.byref(value))
         return value.value
 
-    def output(self, layer, dtype=np.float32):
+    def output(self, layer: str, dtype: DTypeLike = np.float32) -> np.ndarray:
         """This rank's rows of an output layer, as a new array."""
         data, shape = c.c_void_p(), b.cvy_shape()
         library.cvy_program_output(self.program.handle, self.number, layer.encode(), c.byref(data), c.byref(shape))
@@ -141,7 +161,8 @@ class Program(Owner):
     dtype: "f32", "bf16" or "f64". options: keys of the job file, {"plan.planning": "measure"}.
     """
 
-    def __init__(self, context=None, seed=0, dtype="f32", options=None):
+    def __init__(self, context: Context | None = None, seed: int = 0, dtype: str = "f32",
+                 options: Mapping[str, Any] | None = None):
         self.context = context or alone()
         handle = c.c_void_p()
         given = made(b.cvy_program_opts, seed=seed)
@@ -153,7 +174,7 @@ class Program(Owner):
         self._dtype = np.float64 if given.dtype == b.CVY_DTYPE_F64 else np.float32
         self._models = []  # borrowed until the program is planned
 
-    def training(self, model, batch, **options):
+    def training(self, model: Model, batch: int, **options: Any) -> Task:
         """A task that makes training steps. batch: samples of all ranks. options: those of cvy_training_opts, such as
         losses, trains, optimizer, optimizer_options, weight_decay, clip_norm, accumulate, outputs."""
         number = c.c_int()
@@ -162,23 +183,23 @@ class Program(Owner):
         library.cvy_program_add_training(self.handle, model.handle, batch, c.byref(given), c.byref(number))
         return Task(self, number.value)
 
-    def forward(self, model, batch, outputs=None):
+    def forward(self, model: Model, batch: int, outputs: str | None = None) -> Task:
         """A task that computes outputs, "layer1, layer2"; by default the model's main output."""
         number = c.c_int()
         self._models.append(model)
         library.cvy_program_add_forward(self.handle, model.handle, batch, text(outputs), c.byref(number))
         return Task(self, number.value)
 
-    def plan(self):
+    def plan(self) -> None:
         """After all tasks were added, and before the first step. Collective."""
         library.cvy_program_plan(self.handle)
         self._models.clear()
 
-    def flush(self):
+    def flush(self) -> None:
         """Completes updates that are delayed, and averages the weights of local updates; before weights are read. Collective."""
         library.cvy_program_flush(self.handle)
 
-    def variables(self):
+    def variables(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the weights and of the optimiser's state, by name."""
         out = {}
         while True:
@@ -187,7 +208,7 @@ class Program(Owner):
                 return out
             out[name.value.decode()] = dims_of(shape)
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> np.ndarray:
         shape = self.variables().get(name)
         if shape is None:
             raise KeyError(name)
@@ -195,7 +216,7 @@ class Program(Owner):
         library.cvy_program_get(self.handle, name.encode(), address(out), out.size)
         return out
 
-    def __setitem__(self, name, array):
+    def __setitem__(self, name: str, array: ArrayLike) -> None:
         shape = self.variables().get(name)
         if shape is None:
             raise KeyError(name)
@@ -204,21 +225,21 @@ class Program(Owner):
             raise ValueError(f"{name} has the shape {shape}, the array {given.shape}")
         library.cvy_program_set(self.handle, name.encode(), address(given), given.size)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Writes the weights to a safetensors file. On one rank."""
         library.cvy_program_save(self.handle, str(path).encode())
 
-    def load(self, path):
+    def load(self, path: str | os.PathLike) -> None:
         """Reads them. On all ranks."""
         library.cvy_program_load(self.handle, str(path).encode())
 
-    def write_checkpoint(self, folder, step, state=None, keep=0):
+    def write_checkpoint(self, folder: str | os.PathLike, step: int, state: str | None = None, keep: int = 0) -> None:
         """Writes weights, optimiser state and counts, crash-safe, as folder/step-N. state: a text of the program's own, of
         rank 0. keep: number of newest checkpoints to keep; 0: 2. Collective."""
         options = made(b.cvy_checkpoint_opts, folder=str(folder), step=step, keep=keep, state=state)
         library.cvy_checkpoint_write(self.handle, c.byref(options))
 
-    def read_checkpoint(self, folder, which=None):
+    def read_checkpoint(self, folder: str | os.PathLike, which: str | None = None) -> tuple[int, str] | None:
         """Goes on from the newest valid checkpoint, or from "best" or "step-N". Returns (step, state), or None if there
         is none. Collective."""
         about = made(b.cvy_checkpoint_about)

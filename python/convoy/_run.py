@@ -1,43 +1,126 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whole trainings, as `convoy train` runs them, and what they have written."""
+from __future__ import annotations
+
 import ctypes as c
+import html
 import json
+import math
+import os
 import pathlib
+import signal
+import sys
 import threading
+import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from . import _bindings as b
-from ._context import alone
-from ._library import library, made, text
+from ._context import Context, alone
+from ._library import library, made, taken_text, text
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ._network import Network
 
 _Progress = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(b.cvy_progress))
 
 
 @dataclass
 class Run:
-    """A training that has ended. stopped: it was asked to stop before its end, and can be resumed."""
+    """A training that has ended. In a notebook its value is shown as the run's page.
+
+    out: its folder. seconds: of the training with its validation. stopped: it was asked to stop before its end, and can be
+    resumed.
+    """
     out: str
     steps: int
     seconds: float
     train_loss: float
     val_loss: float
-    stopped: bool
+    stopped: bool = False
 
-    def metrics(self):
-        return metrics(self.out)
+    @classmethod
+    def open(cls, folder: str | os.PathLike) -> Run:
+        """A run of an earlier program, or of `convoy train`."""
+        found = c.c_void_p()
+        library.cvy_report_json(str(folder).encode(), c.byref(found))
+        about = json.loads(taken_text(found))
+        numbers = (about.get(name, math.nan) for name in ("seconds", "train_loss", "val_loss"))
+        return cls(str(folder), about.get("steps", 0), *numbers)
 
-    def _repr_html_(self):
-        page = pathlib.Path(self.out, "report.html")
-        return page.read_text() if page.exists() else f"<p>{self.out}: {self.steps} steps, loss {self.train_loss:.5g}</p>"
+    def metrics(self, kind: str | None = None) -> pandas.DataFrame | list[dict]:
+        """What was logged. kind: "step" or "epoch"; None: all."""
+        return metrics(self.out, kind)
+
+    def network(self, **options: Any) -> Network:
+        """The trained network; options: those of convoy.Network."""
+        from ._network import Network
+        return Network(self.out, **options)
+
+    def test(self, data: str | os.PathLike | dict | None = None, context: Context | None = None) -> dict[str, Any]:
+        """Scores the network on labelled data, as `convoy test`: "samples", "loss", "metrics", and of classes "confusion" and
+        "roc" with lists "fpr" and "tpr". data: a path or a data source; None: the job's data.test. Collective over the
+        context; the result is on rank 0, and empty on others."""
+        source = json.dumps(data) if isinstance(data, dict) else data
+        result = made(b.cvy_test_result)
+        library.cvy_run_test((context or alone()).handle, self.out.encode(), None, text(source), c.byref(result))
+        try:
+            return json.loads(result.json) if result.json else {}
+        finally:
+            library.cvy_test_result_release(c.byref(result))
+
+    def report(self) -> pathlib.Path:
+        """Writes the run's page, and returns its path."""
+        library.cvy_report_write(self.out.encode())
+        return pathlib.Path(self.out, "report.html")
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.report().read_text())
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
-def train(job, out=None, sets=None, context=None, resume=False, progress=None):
+class _Line:
+    """Progress as a line of text that is written again, a few times in a second."""
+
+    def __init__(self):
+        self.shown, self.width = -math.inf, 0
+
+    @staticmethod
+    def is_wanted() -> bool:
+        """Whether standard output is a terminal or a notebook."""
+        return sys.stdout is not None and (sys.stdout.isatty() or type(sys.stdout).__module__.startswith("ipykernel"))
+
+    def __call__(self, at: dict) -> None:
+        if at["event"]:
+            self._write(at["event"], "\n")
+        elif time.monotonic() > self.shown + 0.2 or at["step"] == at["steps"]:
+            self.shown = time.monotonic()
+            rate = "" if math.isnan(at["images_per_s"]) else f", {at['images_per_s']:.0f} samples/s"
+            self._write(f"step {at['step']} of {at['steps']}, loss {at['loss']:.4g}{rate}, {at['left_s']:.0f} s left")
+
+    def _write(self, words: str, end: str = "") -> None:
+        print("\r" + words.ljust(self.width), end=end, flush=True)
+        self.width = 0 if end else len(words)
+
+    def end(self) -> None:
+        if self.width:
+            print(flush=True)
+
+
+def train(job: str | os.PathLike | dict, out: str | os.PathLike | None = None, sets: Mapping[str, Any] | None = None,
+          context: Context | None = None, resume: bool = False, progress: Callable[[dict], Any] | bool | None = None) -> Run:
     """Trains the network of a job: a path of a YAML file, or the job as a dict.
 
-    out: the run's folder. sets: {"train.epochs": 3}, which override the job. progress: called after a step with a dict of
-    step, steps, epoch, loss, images_per_s, left_s and event. An interrupt (Ctrl-C in a notebook) ends the training after
-    the current step, and it can be resumed. Collective over the context.
+    out: the run's folder. sets: {"train.epochs": 3}, which override the job. progress: a function that rank 0 calls after a
+    step with a dict of step, steps, epoch, loss, images_per_s, left_s and event; or whether a line of text shows them; by
+    default it does so in a terminal and in a notebook. An interrupt (Ctrl-C, or *stop* in a notebook) ends the training
+    after the current step, and it can be resumed. Collective over the context.
     """
+    line = None
+    if progress is True or (progress is None and _Line.is_wanted()):
+        progress = line = _Line()
     settings = [f"{name}={value if isinstance(value, str) else json.dumps(value)}".encode() for name, value in (sets or {}).items()]
     source = made(b.cvy_job_source, nsets=len(settings))
     source.sets = (c.c_char_p * len(settings))(*settings)
@@ -67,13 +150,16 @@ def train(job, out=None, sets=None, context=None, resume=False, progress=None):
         status = _interruptible(control, (context or alone()).handle, source, options, result)
     finally:
         library.cvy_train_control_destroy(c.byref(control))
+        if line:
+            line.end()
     if faults:
         raise faults[0]
     return Run(result.out.decode(), result.steps, result.seconds, result.train_loss, result.val_loss, status == b.CVY_STOPPED)
 
 
 def _interruptible(control, context, source, options, result):
-    """Python handles signals in its main thread, between instructions. So the training runs in another thread."""
+    """Python handles signals in its main thread, between instructions. So the training runs in another thread, and an
+    interrupt asks it to stop. It must not become an exception here: the thread uses memory of the caller."""
     answer = []
 
     def work():
@@ -85,29 +171,27 @@ def _interruptible(control, context, source, options, result):
     if threading.current_thread() is not threading.main_thread():
         work()
     else:
-        _wait(threading.Thread(target=work), lambda: library.cvy_train_control_request(control, b.CVY_TRAIN_STOP))
+        thread, handler = threading.Thread(target=work), signal.getsignal(signal.SIGINT)
+        try:
+            if callable(handler):
+                signal.signal(signal.SIGINT, lambda *_: library.cvy_train_control_request(control, b.CVY_TRAIN_STOP))
+            thread.start()
+            while thread.is_alive():
+                thread.join(0.1)
+        finally:
+            if callable(handler):
+                signal.signal(signal.SIGINT, handler)
     if isinstance(answer[0], BaseException):
         raise answer[0]
     return answer[0]
 
 
-def _wait(thread, interrupt):
-    """Starts a thread and waits for its end, whatever interrupts come: it uses memory of the caller."""
-    started = False
-    while not started or thread.is_alive():
-        try:
-            if not started:
-                started = True
-                thread.start()
-            thread.join(0.1)
-        except KeyboardInterrupt:
-            interrupt()
-
-
-def metrics(run):
-    """What a run has logged, a row for each line: a pandas.DataFrame if pandas is installed, else a list of dicts."""
+def metrics(run: str | os.PathLike, kind: str | None = None) -> pandas.DataFrame | list[dict]:
+    """What a run has logged, a row for each line: a pandas.DataFrame if pandas is installed, else a list of dicts. kind:
+    "step" or "epoch"; None: all lines."""
     path = pathlib.Path(run, "metrics.jsonl")
     rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    rows = [row for row in rows if kind in (None, row["kind"])]
     try:
         import pandas
     except ImportError:

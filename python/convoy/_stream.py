@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Samples that a simulation makes while it runs: kept for training, and sent to ranks that train."""
+from __future__ import annotations
+
 import ctypes as c
+from typing import TYPE_CHECKING, Sequence
 
 import numpy as np
 
 from . import _bindings as b
 from ._arrays import address, as_given, check_samples, dims_of, shape_of
 from ._library import Owner, library, made
-from ._program import _dtype
+from ._program import Program, Task, _dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ._context import Context
 
 
 def _put(handle, field_of, put, fields):
@@ -38,45 +46,45 @@ class Reservoir(Owner):
     have different ones.
     """
 
-    def __init__(self, capacity, keep="uniform", seed=0):
+    def __init__(self, capacity: int, keep: str = "uniform", seed: int = 0):
         handle = c.c_void_p()
         options = made(b.cvy_reservoir_opts, capacity=capacity, keep=keep, seed=seed)
         library.cvy_reservoir_create(c.byref(options), c.byref(handle))
         self._own(handle, library.cvy_reservoir_destroy)
 
-    def field(self, name, shape=(), dtype="f32"):
+    def field(self, name: str, shape: Sequence[int] = (), dtype: str = "f32") -> None:
         """A part of each sample: the name of an input, the shape of a sample, and the dtype in which it is kept."""
         library.cvy_reservoir_add_field(self.handle, name.encode(), _dtype(dtype), c.byref(shape_of(shape)))
 
-    def push(self, **fields):
+    def push(self, **fields: ArrayLike) -> None:
         """Adds new samples: an array [samples, ...] for each field."""
         _put(self.handle, library.cvy_reservoir_field, library.cvy_reservoir_put, fields)
         library.cvy_reservoir_push(self.handle)
 
-    def draw(self, task):
+    def draw(self, task: Task) -> None:
         """Fills the inputs of a task with samples drawn at random."""
         library.cvy_reservoir_draw(self.handle, task.program.handle, task.number)
 
-    def losses(self, values):
+    def losses(self, values: ArrayLike) -> None:
         """Gives the losses of the samples of the latest draw, in their order, to a reservoir that keeps by "loss"."""
         values = np.ascontiguousarray(values, dtype=np.float64)
         library.cvy_reservoir_set_losses(self.handle, values.ctypes.data_as(c.POINTER(c.c_double)), values.size)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return library.cvy_reservoir_held(self.handle)
 
     @property
-    def seen(self):
+    def seen(self) -> int:
         """Samples that were ever added."""
         return library.cvy_reservoir_seen(self.handle)
 
-    def save(self):
+    def save(self) -> bytes:
         """Its state as bytes, for the program's own checkpoint."""
         memory = c.create_string_buffer(library.cvy_reservoir_bytes(self.handle))
         library.cvy_reservoir_save(self.handle, memory, len(memory))
         return memory.raw
 
-    def load(self, state):
+    def load(self, state: bytes) -> None:
         """Goes on from a state of a reservoir that was made alike."""
         state = bytes(state)
         library.cvy_reservoir_load(self.handle, state, len(state))
@@ -101,37 +109,38 @@ class Stream(Owner):
     close() on a rank ends the stream there. Collective.
     """
 
-    def __init__(self, context, role="solver", reservoir=None, program=None, queue=0, when_full="drop", wait_s=0.0, lost_s=0.0, independent=False):
+    def __init__(self, context: Context, role: str = "solver", reservoir: Reservoir | None = None, program: Program | None = None,
+                 queue: int = 0, when_full: str = "drop", wait_s: float = 0.0, lost_s: float = 0.0, independent: bool = False):
         handle = c.c_void_p()
         options = made(b.cvy_stream_opts, role=role, queue=queue, when_full=when_full, wait_s=wait_s, lost_s=lost_s, independent=int(independent),
                        reservoir=None if reservoir is None else reservoir.handle, program=None if program is None else program.handle)
         library.cvy_stream_create(context.handle, c.byref(options), c.byref(handle))
         self._own(handle, library.cvy_stream_destroy, context, *(o for o in (reservoir, program) if o is not None))
 
-    def push(self, **fields):
+    def push(self, **fields: ArrayLike) -> bool:
         """Sends new samples: an array [samples, ...] for each field. False: the trainers have ended."""
         _put(self.handle, library.cvy_stream_field, library.cvy_stream_put, fields)
         return library.cvy_stream_push(self.handle) == b.CVY_OK
 
-    def flush(self, seconds):
+    def flush(self, seconds: float) -> bool:
         """Waits until all samples have arrived. False: some still wait, or the trainers have ended."""
         return library.cvy_stream_flush(self.handle, seconds) == b.CVY_OK
 
-    def take(self):
+    def take(self) -> int:
         """Replaces the program's weights by newer ones, if there are any. The number of those that it has now."""
         version = c.c_int64()
         library.cvy_stream_take(self.handle, c.byref(version))
         return version.value
 
-    def receive(self):
+    def receive(self) -> bool:
         """Moves samples that have come into the reservoir. False: all solvers have ended. Collective over the trainers."""
         return library.cvy_stream_receive(self.handle) == b.CVY_OK
 
-    def publish(self):
+    def publish(self) -> None:
         """Sends the program's weights, if the solvers have taken the ones before."""
         library.cvy_stream_publish(self.handle)
 
-    def counts(self):
+    def counts(self) -> dict[str, int | float]:
         """What has happened so far on this rank, as a dict: pushed, delivered, dropped, waiting, received, version, ..."""
         counts = made(b.cvy_stream_counts)
         library.cvy_stream_get_counts(self.handle, c.byref(counts))

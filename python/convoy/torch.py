@@ -9,12 +9,15 @@
 Start it with `mpiexec -n 2 python train.py`. Each rank computes its own batch; step() updates all ranks with the mean of
 their gradients, so the weights stay equal. Parameters are on the CPU, in f32 or f64.
 """
+from __future__ import annotations
+
 import ctypes as c
+from typing import Iterable
 
 import torch
 import torch.utils.data.distributed
 
-from ._context import world
+from ._context import Context, world
 from ._bindings import cvy_reducer_opts
 from ._library import library, made
 
@@ -23,7 +26,7 @@ _WIRES = {"f32": 0, "bf16": 5}
 _ALL = -1
 
 
-def broadcast(tensors, root=0, ranks=None):
+def broadcast(tensors: torch.nn.Module | Iterable[torch.Tensor], root: int = 0, ranks: Context | None = None) -> None:
     """Gives all ranks the values of rank `root`: of a module (parameters and buffers), or of an iterable of tensors.
     Collective."""
     ranks = ranks or world()
@@ -43,7 +46,8 @@ def _check(tensor, what):
         raise ValueError(f"{what} is on {tensor.device}; convoy.torch works with tensors on the CPU")
 
 
-def sampler(dataset, ranks=None, **options):
+def sampler(dataset: torch.utils.data.Dataset, ranks: Context | None = None,
+            **options) -> torch.utils.data.distributed.DistributedSampler:
     """PyTorch's DistributedSampler: each rank gets its share of the samples, in a common random order. options: those of
     DistributedSampler. Call its set_epoch() before each epoch."""
     ranks = ranks or world()
@@ -76,7 +80,8 @@ class DistributedOptimizer:
     first step() and every later one.
     """
 
-    def __init__(self, optimizer, module, ranks=None, backwards=1, wire="f32", progress="poll", bucket_bytes=0):
+    def __init__(self, optimizer: torch.optim.Optimizer, module: torch.nn.Module, ranks: Context | None = None, backwards: int = 1,
+                 wire: str = "f32", progress: str = "poll", bucket_bytes: int = 0):
         self.optimizer, self.ranks, self.backwards = optimizer, ranks or world(), backwards
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         # Backward makes gradients about in the opposite order of the parameters.
@@ -114,7 +119,7 @@ class DistributedOptimizer:
         g.started = True
         library.cvy_reducer_start(self._reducer, g.index)
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Waits until the mean of all gradients is in .grad, for example to clip them before step()."""
         for g in self._gradients:
             if not g.started:
@@ -133,13 +138,13 @@ class DistributedOptimizer:
         self._is_synchronized = False
         return self.optimizer.step()
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         self.optimizer.zero_grad(set_to_none)
 
     def __getattr__(self, name):  # param_groups, state, state_dict(), ...
         return getattr(self.__dict__["optimizer"], name)
 
-    def close(self):
+    def close(self) -> None:
         """Ends the use of the reducer; the parameters keep their values."""
         for hook in self._hooks:
             hook.remove()

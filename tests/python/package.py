@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the package for Python does with whole runs, networks and arrays; run by package.sh in an empty folder."""
+import contextlib
+import io
+import os
+import signal
 import threading
 
 import numpy as np
@@ -26,6 +30,7 @@ def whole_run():
     rows = run.metrics()
     names = set().union(*rows) if isinstance(rows, list) else set(rows.columns)
     assert len(rows) > 0 and "loss" in names, names
+    assert len(run.metrics("epoch")) == 3
     refused(convoy.Error, "nonsense", lambda: convoy.train({**JOB, "nonsense": 1}, out="other"))
 
     def interrupt(at):
@@ -37,6 +42,41 @@ def whole_run():
     a, b = convoy.Network("stopped"), convoy.Network("whole")
     x = np.random.default_rng(1).standard_normal((5, 1, 28, 28))
     assert np.array_equal(a(x), b(x)), "a resumed run differs from a whole one"
+
+
+def interrupt():
+    """An interrupt ends the training after a step, and is no exception. Other interrupts are what they were."""
+    before = signal.getsignal(signal.SIGINT)
+    run = convoy.train(JOB, out="long", sets={"train.epochs": 100000}, progress=lambda at: os.kill(os.getpid(), signal.SIGINT))
+    assert run.stopped and run.steps < 400000 and signal.getsignal(signal.SIGINT) is before
+    found = []
+    thread = threading.Thread(target=lambda: found.append(convoy.train(JOB, out="thread")))
+    thread.start()
+    thread.join()
+    assert found[0].steps == 8
+
+
+def shown():
+    """What a notebook shows: a line of progress, and the page of a run."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        convoy.train(JOB, out="quiet")
+        assert not text.getvalue()
+        text.isatty = lambda: True
+        run = convoy.train({**JOB, "data": {"train": JOB["data"]["train"], "test": JOB["data"]["train"]}}, out="shown")
+    assert "step 8 of 8, loss " in text.getvalue() and "\nepoch" not in text.getvalue(), text.getvalue()
+    assert text.getvalue().endswith("\n") and "\repoch 2" in text.getvalue(), text.getvalue()
+    page = run._repr_html_()
+    assert page.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;') and page.count('"') == 4, page[:200]
+    assert run.report().exists()
+    again = convoy.Run.open("shown")
+    assert again.steps == 8 and again.out == "shown" and again.seconds > 0
+    refused(convoy.Error, "nothing/here", lambda: convoy.Run.open("nothing/here"))
+    scores = again.test()
+    assert scores["samples"] == 64 and scores["metrics"]["accuracy"] == 1.0, scores
+    assert again.test({"format": "synthetic", "shape": [1, 28, 28], "classes": 3, "samples": 32})["samples"] == 32
+    refused(convoy.Error, "", lambda: convoy.Run.open("run").test())  # its job has no data.test
+    assert isinstance(again.network(batch=8), convoy.Network)
 
 
 def network():
@@ -104,6 +144,37 @@ def loop():
     wide.close()
     refused(ValueError, "Program is closed", lambda: wide.variables())
     refused(convoy.Error, "plan.plannig", lambda: convoy.Program(options={"plan.plannig": "x"}))
+
+
+def generator():
+    """A task is trained with the batches of a generator."""
+    model = convoy.Model("line")
+    model.input("x", (2,))
+    model.input("y", (1,))
+    model.add("fc", "fc", source="x", channels=1)
+    model.add("mse", "loss", source="fc, y")
+    weights, losses = [], []
+    for by_hand in (True, False):
+        program = convoy.Program(seed=3, options={"plan.wisdom": "off"})
+        train = program.training(model, 16, optimizer="sgd")
+        program.plan()
+
+        def batches(n, random):
+            for _ in range(n):
+                x = random.standard_normal((16, 2))
+                yield {"x": x, "y": x @ [[2.0], [-3.0]]}
+        random = np.random.default_rng(7)
+        if by_hand:
+            losses.append([])
+            for i, batch in enumerate(batches(20, random)):
+                train.step(0.1 / (1 + i), **batch)
+                losses[0].append(train.loss())
+        else:
+            losses.append(train.fit(batches(20, random), lambda i: 0.1 / (1 + i)))
+        weights.append(program["fc.weight"])
+    assert np.array_equal(weights[0], weights[1]) and losses[0] == losses[1] and len(losses[1]) == 20
+    assert train.fit([], 0.1) == []
+    refused(convoy.Error, "no input", lambda: train.fit([{"z": x} for x in (1.0,)], 0.1))
 
 
 def reservoir():
@@ -197,6 +268,6 @@ def other_thread():
     assert len(found) == 1
 
 
-for test in (whole_run, network, loop, reservoir, stream, other_thread):
+for test in (whole_run, interrupt, shown, network, loop, generator, reservoir, stream, other_thread):
     test()
     print("ok", test.__name__)

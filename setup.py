@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`pip install .` builds the library and the command by CMake, and puts them into the package for Python (python/).
+
+CMAKE_ARGS has further arguments of cmake, CMAKE_BUILD_PARALLEL_LEVEL the number of compilers that run at a time.
+"""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.dist import Distribution
+
+HERE = pathlib.Path(__file__).parent.resolve()
+HEADER = (HERE / "include/convoy/base.h").read_text()
+VERSION = ".".join(re.search(rf"#define CVY_VERSION_{part} (\d+)", HEADER)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+class Build(build_py):
+    def run(self):
+        super().run()
+        folder = HERE / "build/pip"
+        options = ["-DCMAKE_BUILD_TYPE=Release", "-DCONVOY_TESTS=OFF", "-DCONVOY_WITH_SIMGRID=OFF", "-DCMAKE_INSTALL_LIBDIR=lib",
+                   "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", *shlex.split(os.environ.get("CMAKE_ARGS", ""))]
+        os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 1))
+        try:
+            subprocess.check_call(["cmake", "-S", HERE, "-B", folder, *options])
+            subprocess.check_call(["cmake", "--build", folder, "--target", "convoy"])
+        except (OSError, subprocess.CalledProcessError) as fault:
+            sys.exit(f"convoy was not built: {fault}. docs/guide/building.md says what the build needs.")
+        package = pathlib.Path(self.build_lib, "convoy")
+        for name, into in (("libconvoy.so.0", "lib"), ("convoy-hdf5", "lib"), ("convoy", "bin")):
+            if (folder / name).exists():
+                (package / into).mkdir(exist_ok=True)
+                shutil.copy2(folder / name, package / into / name)
+                subprocess.call(["strip", "--strip-unneeded", package / into / name])
+
+
+class Platform(Distribution):
+    """The wheel is for this system."""
+
+    def has_ext_modules(self):
+        return True
+
+
+setup(version=VERSION, cmdclass={"build_py": Build}, distclass=Platform)

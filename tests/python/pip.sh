@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# rows: mpich
+# seconds: 10
+# pip.sh: `pip install .` of the sources makes a package that brings the library and the command, and whose version is
+# the library's. The build itself is this one: a script in the place of cmake copies it.
+. "$CONVOY_SOURCE/tests/shell.inc"
+[ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of the interpreter"; exit 77; }
+for python in "${CONVOY_TEST_PYTHON:-python3}" /usr/bin/python3 none; do
+    "$python" -c 'import setuptools, sys, wheel, pip; sys.exit(int(setuptools.__version__.split(".")[0]) < 61)' 2>/dev/null && break
+done
+[ $python != none ] || { echo "there is no python3 with pip, wheel and setuptools 61"; exit 77; }
+
+mkdir -p source/include/convoy bin
+cp -r "$CONVOY_SOURCE/setup.py" "$CONVOY_SOURCE/pyproject.toml" "$CONVOY_SOURCE/python" source
+cp "$CONVOY_SOURCE/include/convoy/base.h" source/include/convoy
+cat >bin/cmake <<END2
+#!/bin/sh
+echo "\$*" >>"$work/calls"
+[ "\$1" != --build ] && mkdir -p "\$4" && exit
+cp "$CONVOY_BUILD/libconvoy.so.0" "$CONVOY_BUILD/convoy" "\$2" && chmod +x "\$2/convoy"
+END2
+chmod +x bin/cmake
+unset CONVOY_LIBRARY PYTHONPATH
+export PYTHONDONTWRITEBYTECODE=1
+install() { PATH="$work/bin:$PATH" "$python" -m pip install -q --no-build-isolation --no-index --no-deps --target "$work/there" ./source; }
+CMAKE_ARGS='-DCONVOY_WITH_HDF5=OFF "-DA=b c"' install >log 2>&1 || { fail "$(tail -20 log)"; exit 1; }
+contains calls '-DCONVOY_WITH_HDF5=OFF -DA=b c' || fail "CMAKE_ARGS: $(cat calls)"
+PYTHONPATH=there "$python" -c 'import convoy; print(convoy.__version__, convoy.__file__)' >log 2>&1
+contains log "$work/there/convoy" || fail "$(cat log)"
+ls there | grep -q "^convoy-$(sed 's/ .*//' log).dist-info" || fail "the version is $(cat log), of the package $(ls there)"
+PYTHONPATH=there there/bin/convoy --version >log 2>&1 || fail "$(cat log)"
+
+printf '#!/bin/sh\nexit 3\n' >bin/cmake
+install >log 2>&1 && fail "a build that failed was installed"
+contains log 'convoy was not built' || fail "$(tail -20 log)"
+exit $failed
