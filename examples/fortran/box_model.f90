@@ -36,7 +36,7 @@ program box_model
   integer, parameter :: nitrogen(3) = [NO, NO2, HNO3], carbon(3) = [VOC, RO2, CO]
   ! The networks predict changes in these units. A step may have an error of this many of them.
   real(wp), parameter :: unit(species) = [1.0_wp, 0.2_wp, 0.1_wp, 0.1_wp, 1.0_wp, 0.02_wp, 0.02_wp], tolerance = 0.1_wp
-  real(wp), parameter :: floor(5) = [0.1_wp, 0.2_wp, 1.0_wp, 1.0_wp, 5e-4_wp] ! ppb; changes below it do not matter
+  real(wp), parameter :: least(5) = [0.1_wp, 0.2_wp, 1.0_wp, 1.0_wp, 5e-4_wp] ! ppb; changes below it do not matter
   real(wp), parameter :: usual(5) = [0.5_wp, 5.0_wp, 60.0_wp, 40.0_wp, 2e-3_wp]
   type(convoy_context) :: context
   type(convoy_model) :: model
@@ -46,7 +46,7 @@ program box_model
   character(len=20) :: word
   logical :: learns = .true., is_new(boxes)
   real(wp) :: c(species, boxes), reference(species, boxes) ! ppb: by networks and solver; by the solver alone
-  real(wp) :: seconds(2) = 0, close = tolerance            ! how far apart sure predictions may be
+  real(wp) :: seconds(2) = 0, limit = tolerance            ! how far apart sure predictions may be
   ! The air of each box in the present step, in seconds and ppb, and what the networks know of it.
   real(wp) :: k(reactions, boxes), emission(species, boxes), air(4, boxes)
 
@@ -191,7 +191,7 @@ contains
     real(wp), intent(in) :: old(species), new(species)
     integer, intent(in) :: b
     real(wp) :: y(species)
-    y(NO:RO2) = log((max(new(NO:RO2), 0.0_wp) + floor) / (max(old(NO:RO2), 0.0_wp) + floor))
+    y(NO:RO2) = log((max(new(NO:RO2), 0.0_wp) + least) / (max(old(NO:RO2), 0.0_wp) + least))
     y(HNO3:CO) = (new(HNO3:CO) - old(HNO3:CO)) / supply(old, b)
     y = y / unit
   end function answer
@@ -203,7 +203,7 @@ contains
     integer, intent(in) :: b
     real(wp) :: new(species), there(2)
     there = supply(old, b)
-    new(NO:RO2) = max((max(old(NO:RO2), 0.0_wp) + floor) * exp(y(NO:RO2) * unit(NO:RO2)) - floor, 0.0_wp)
+    new(NO:RO2) = max((max(old(NO:RO2), 0.0_wp) + least) * exp(y(NO:RO2) * unit(NO:RO2)) - least, 0.0_wp)
     new(HNO3:CO) = max(y(HNO3:CO) * unit(HNO3:CO), 0.0_wp) * there
     new(nitrogen) = new(nitrogen) * there(1) / sum(new(nitrogen))
     new(carbon) = new(carbon) * there(2) / sum(new(carbon))
@@ -223,7 +223,7 @@ contains
       call set_air(i)
       seconds(2) = seconds(2) - MPI_Wtime()
       do b = 1, boxes
-        x(:, b) = [log((max(c(NO:RO2, b), 0.0_wp) + floor) / usual) / 2, air(:, b)]
+        x(:, b) = [log((max(c(NO:RO2, b), 0.0_wp) + least) / usual) / 2, air(:, b)]
       end do
       do m = 1, members
         call program(m)%write_input(apply(m), 'x', x)
@@ -234,7 +234,7 @@ contains
       n = 0
       do b = 1, boxes
         mean = sum(each(:, b, :), 2) / members
-        is_sure = all(maxval(each(:, b, :), 2) - minval(each(:, b, :), 2) <= close)
+        is_sure = all(maxval(each(:, b, :), 2) - minval(each(:, b, :), 2) <= limit)
         total(:, b) = total(:, b) + dt * emission(:, b)
         which = merge(2, 1, is_new(b))
         if (.not. is_sure) counts(2, which) = counts(2, which) + 1
@@ -250,10 +250,10 @@ contains
         c(:, b) = new
         if (is_sure) then ! a check; the limit comes to rest where one in 20 fails
           counts(3, which) = counts(3, which) + 1
-          close = min(close * 1.005_wp, tolerance)
+          limit = min(limit * 1.005_wp, tolerance)
           if (all(abs(mean - y(:, n)) <= tolerance)) cycle
           counts(4, which) = counts(4, which) + 1
-          close = close * 0.9_wp
+          limit = limit * 0.9_wp
         end if
       end do
       call reservoir%put('x', x(:, :n))
