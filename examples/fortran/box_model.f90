@@ -47,7 +47,7 @@ program box_model
   logical :: learns = .true., is_new(boxes)
   real(wp) :: c(species, boxes), reference(species, boxes) ! ppb: by networks and solver; by the solver alone
   real(wp) :: seconds(2) = 0, limit = tolerance            ! how far apart sure predictions may be
-  ! The air of each box in the present step, in seconds and ppb, and what the networks know of it.
+  ! Of each box in the present step, in seconds and ppb; air: (temperature - 290 K) / 10, emissions per hour, sunlight.
   real(wp) :: k(reactions, boxes), emission(species, boxes), air(4, boxes)
 
   do i = 1, command_argument_count()
@@ -178,7 +178,7 @@ contains
     call reservoir%add_field('y', [species])
   end subroutine make_networks
 
-  ! Nitrogen that is there in a step, and carbon. HNO3 and CO are ends, which nothing depends on.
+  ! Nitrogen and carbon of a step that may still react: what was there, and what is emitted.
   pure function supply(x, b)
     real(wp), intent(in) :: x(species)
     integer, intent(in) :: b
