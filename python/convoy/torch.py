@@ -9,24 +9,18 @@
 Start it with `mpiexec -n 2 python train.py`. Each rank computes its own batch; step() updates all ranks with the mean of
 their gradients, so the weights stay equal. Parameters are on the CPU, in f32 or f64.
 """
-from __future__ import annotations
-
-import ctypes as c
-from typing import Iterable
-
 import torch
 import torch.utils.data.distributed
 
-from ._context import Context, world
-from ._bindings import cvy_reducer_opts
-from ._library import library, made
+from ._context import world
+from ._reducer import F32, F64, Reducer, mean, print, rank
 
-_DTYPES = {torch.float32: (0, c.c_float), torch.float64: (1, c.c_double)}
-_WIRES = {"f32": 0, "bf16": 5}
-_ALL = -1
+__all__ = ["DistributedOptimizer", "broadcast", "mean", "print", "rank", "sampler"]
+
+_DTYPES = {torch.float32: F32, torch.float64: F64}
 
 
-def broadcast(tensors: torch.nn.Module | Iterable[torch.Tensor], root: int = 0, ranks: Context | None = None) -> None:
+def broadcast(tensors, root=0, ranks=None):
     """Gives all ranks the values of rank `root`: of a module (parameters and buffers), or of an iterable of tensors.
     Collective."""
     ranks = ranks or world()
@@ -46,12 +40,41 @@ def _check(tensor, what):
         raise ValueError(f"{what} is on {tensor.device}; convoy.torch works with tensors on the CPU")
 
 
-def sampler(dataset: torch.utils.data.Dataset, ranks: Context | None = None,
-            **options) -> torch.utils.data.distributed.DistributedSampler:
-    """PyTorch's DistributedSampler: each rank gets its share of the samples, in a common random order. options: those of
-    DistributedSampler. Call its set_epoch() before each epoch."""
+class _Sampler(torch.utils.data.distributed.DistributedSampler):
+    def __iter__(self):
+        order = super().__iter__()
+        self.epoch += 1
+        return order
+
+
+def sampler(dataset, ranks=None, **options):
+    """A sampler that gives each rank its share of the samples, in a common random order that is another one in each epoch.
+    options: those of PyTorch's DistributedSampler. A program that continues in the middle of a training calls its
+    set_epoch() first."""
     ranks = ranks or world()
-    return torch.utils.data.distributed.DistributedSampler(dataset, num_replicas=ranks.nranks, rank=ranks.rank, **options)
+    return _Sampler(dataset, num_replicas=ranks.nranks, rank=ranks.rank, **options)
+
+
+def DistributedOptimizer(optimizer, module, ranks=None, backwards=1, delayed=False, **options):
+    """Makes step() of an optimizer average the gradients of all ranks first, and returns the optimizer.
+
+    optimizer: any torch.optim.Optimizer over parameters of the module; its step() takes no closure. module: its
+    parameters and buffers are set to those of rank 0, and hooks start the reduction of each gradient as soon as backward
+    has made it. backwards: backward passes before each step(), whose gradients are added up. delayed: step() does not
+    wait for the gradients of this step, but applies those of the step before. options: wire="bf16" halves the bytes
+    between nodes; progress="poll", "thread" or "mpi", bucket_bytes and algorithm are those of convoy/reducer.h.
+    Collective, like the first step() and every later one.
+
+    The optimizer gets these methods:
+    synchronize() waits until the gradients that step() will apply are in .grad, for example to clip them.
+    flush() applies a delayed update that is pending, for example before an evaluation. Collective.
+    delay(False) does so, and ends the delay for the steps that follow (cool-down). delay(True) begins it again.
+    close() flushes, and gives the optimizer back as it was.
+    """
+    reduction = _Reduction(optimizer, module, ranks or world(), backwards, delayed, options)
+    for method in ("synchronize", "flush", "delay", "close"):
+        setattr(optimizer, method, getattr(reduction, method))
+    return optimizer
 
 
 class _Gradient:
@@ -62,93 +85,133 @@ class _Gradient:
         if parameter.dtype not in _DTYPES:
             raise ValueError(f"{name} is {parameter.dtype}; convoy.torch reduces float32 and float64")
         self.index, self.name, self.parameter = index, name, parameter
-        self.started = False
+        self.passes, self.is_started = 0, False
 
-    def view(self, address):
-        kind = _DTYPES[self.parameter.dtype][1]
-        n = self.parameter.numel()
-        return torch.frombuffer((kind * n).from_address(address), dtype=self.parameter.dtype).view(self.parameter.shape)
+    def view(self, array):
+        return torch.frombuffer(array, dtype=self.parameter.dtype).view(self.parameter.shape)
 
 
-class DistributedOptimizer:
-    """An optimizer whose step() first averages the gradients of all ranks.
+class _Reduction:
+    """What makes the gradients of an optimizer those of all ranks. A step goes through _on_gradient() for each gradient,
+    synchronize(), _before_step(), the optimizer's own step(), and _after_step()."""
 
-    optimizer: any torch.optim.Optimizer over parameters of the module. module: its parameters and buffers are set to
-    those of rank 0, and hooks start the reduction of each gradient as soon as backward has made it. backwards: backward
-    passes before each step(), whose gradients are added up. wire: "bf16" halves the bytes between nodes. progress:
-    "poll", "thread" or "mpi", as in convoy/reducer.h. bucket_bytes: 0 is chosen by the network. Collective, like the
-    first step() and every later one.
-    """
-
-    def __init__(self, optimizer: torch.optim.Optimizer, module: torch.nn.Module, ranks: Context | None = None, backwards: int = 1,
-                 wire: str = "f32", progress: str = "poll", bucket_bytes: int = 0):
-        self.optimizer, self.ranks, self.backwards = optimizer, ranks or world(), backwards
+    def __init__(self, optimizer, module, ranks, backwards, delayed, options):
+        if hasattr(optimizer, "synchronize"):
+            raise ValueError("this optimizer is a DistributedOptimizer already")
+        self.optimizer, self.backwards, self._can_delay, self._is_delayed = optimizer, backwards, delayed, delayed
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         # Backward makes gradients about in the opposite order of the parameters.
         self._gradients = [_Gradient(i, name, p) for i, (name, p) in enumerate(reversed(named))]
         self._of = {g.parameter: g for g in self._gradients}
+        buffers = [(g.name, g.parameter.numel(), _DTYPES[g.parameter.dtype]) for g in self._gradients]
+        # The last buffer says of each parameter on which part of the ranks it had a gradient.
+        buffers.append(("which parameters have gradients", max(len(named), 1), F32))
+        self._reducer = Reducer(ranks, buffers, depth=2 if delayed else 1, **options)
+        self._reducer._users.add(self)  # closing the reducer or its context closes this first
+        broadcast(module, ranks=ranks)
         self._is_synchronized = False
-        self._passes = dict.fromkeys(self._of, 0)
-        options = made(cvy_reducer_opts, average=1, wire=_WIRES[wire], progress=progress, bucket_bytes=bucket_bytes)
-        self._reducer = c.c_void_p()
-        self.ranks._users.add(self)
-        library.cvy_reducer_create(self.ranks.handle, c.byref(options), c.byref(self._reducer))
-        for g in self._gradients:
-            index = c.c_int()
-            library.cvy_reducer_add(self._reducer, g.name.encode(), g.parameter.numel(), _DTYPES[g.parameter.dtype][0], c.byref(index))
-        library.cvy_reducer_ready(self._reducer)
-        for g in self._gradients:
-            g.buffer = g.view(library.cvy_reducer_buffer(self._reducer, g.index))
-        broadcast(module, ranks=self.ranks)
+        self._late_rates = None  # learning rates of the step whose update is pending
+        self._rates = None  # those to apply with the gradients in .grad, if they are not the optimizer's
         self._hooks = [p.register_post_accumulate_grad_hook(self._on_gradient) for p in self._of]
+        self._hooks += [optimizer.register_step_pre_hook(self._before_step), optimizer.register_step_post_hook(self._after_step)]
 
     def _on_gradient(self, parameter):
-        self._passes[parameter] += 1
-        if self._passes[parameter] == self.backwards:
-            self._start(self._of[parameter])
+        g = self._of[parameter]
+        if g.is_started:
+            raise RuntimeError(f"{g.name}: there were more backward passes before step() than backwards={self.backwards}")
+        g.passes += 1
+        if g.passes == self.backwards:
+            self._start(g)
         else:
-            library.cvy_reducer_progress(self._reducer)
+            self._reducer.progress()
 
     def _start(self, g):
-        gradient = g.parameter.grad
-        if gradient is None:  # the loss did not depend on it
-            g.buffer.zero_()
-        elif gradient.data_ptr() != g.buffer.data_ptr():
-            g.buffer.copy_(gradient)
-        g.parameter.grad = g.buffer
-        g.started = True
-        library.cvy_reducer_start(self._reducer, g.index)
+        gradient, place = g.parameter.grad, g.view(self._reducer.buffer(g.index))
+        if gradient is None:  # the loss of this rank did not depend on it
+            place.zero_()
+        elif gradient.data_ptr() != place.data_ptr():
+            place.copy_(gradient)
+        g.parameter.grad = place
+        g.is_started = True
+        self._reducer.start(g.index)
 
-    def synchronize(self) -> None:
-        """Waits until the mean of all gradients is in .grad, for example to clip them before step()."""
+    def _start_rest(self):
+        last = len(self._gradients)
+        self._reducer.buffer(last)[:last] = [g.parameter.grad is not None for g in self._gradients]
         for g in self._gradients:
-            if not g.started:
+            if not g.is_started:
                 self._start(g)
-        library.cvy_reducer_wait(self._reducer, _ALL)
+            g.passes, g.is_started = 0, False
+        self._reducer.start(last)
+
+    def _take(self):
+        """Waits for the oldest gradients. A parameter that had none on any rank gets none, as in one process."""
+        self._reducer.wait()
+        has_gradient = self._reducer.sum(len(self._gradients))
         for g in self._gradients:
-            g.started = False
-            self._passes[g.parameter] = 0
-        self._is_synchronized = True
+            g.parameter.grad = g.view(self._reducer.sum(g.index)) if has_gradient[g.index] else None
 
-    def step(self, closure=None):
-        if closure is not None:
-            raise ValueError("step() of a DistributedOptimizer takes no closure")
-        if not self._is_synchronized:
-            self.synchronize()
-        self._is_synchronized = False
-        return self.optimizer.step()
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        self.optimizer.zero_grad(set_to_none)
-
-    def __getattr__(self, name):  # param_groups, state, state_dict(), ...
-        return getattr(self.__dict__["optimizer"], name)
-
-    def close(self) -> None:
-        """Ends the use of the reducer; the parameters keep their values."""
-        for hook in self._hooks:
-            hook.remove()
+    def _forget(self):
         for g in self._gradients:
             g.parameter.grad = None
-        self._hooks, self._gradients = [], []
-        library.cvy_reducer_destroy(c.byref(self._reducer))
+
+    def synchronize(self):
+        if self._is_synchronized:
+            return
+        self._start_rest()
+        if not self._is_delayed:
+            self._take()
+        else:
+            self._rates, self._late_rates = self._late_rates, self._rates_now()
+            if self._rates:
+                self._take()
+            else:  # the first step applies nothing
+                self._forget()
+        self._is_synchronized = True
+
+    def _rates_now(self):
+        return [r.clone() if torch.is_tensor(r) else r for r in (group["lr"] for group in self.optimizer.param_groups)]
+
+    def _exchange_rates(self):
+        if self._rates:
+            now = self._rates_now()
+            for group, late in zip(self.optimizer.param_groups, self._rates):
+                group["lr"] = late
+            self._rates = now
+
+    def _before_step(self, optimizer, arguments, named):
+        if len(arguments) > 1 and arguments[1] is not None or named.get("closure") is not None:
+            raise ValueError("step() of a DistributedOptimizer takes no closure")
+        self.synchronize()
+        self._exchange_rates()
+
+    def _after_step(self, optimizer, arguments, named):
+        self._exchange_rates()
+        self._rates, self._is_synchronized = None, False
+
+    def flush(self):
+        if any(g.passes for g in self._gradients) or self._is_synchronized:
+            raise RuntimeError("flush() and delay() are called after step(), and before the next backward pass")
+        if self._late_rates:
+            self._take()
+            self._rates, self._late_rates, self._is_synchronized = self._late_rates, None, True
+            self.optimizer.step()
+            self._forget()
+
+    def delay(self, on):
+        if on and not self._can_delay:
+            raise ValueError("delay(True) needs a DistributedOptimizer that was made with delayed=True")
+        self.flush()
+        self._is_delayed = on
+
+    def close(self):
+        if not self._hooks:
+            return
+        self.flush()
+        for hook in self._hooks:
+            hook.remove()
+        self._forget()
+        self._hooks, self._gradients, self._of = [], [], {}
+        for method in ("synchronize", "flush", "delay", "close"):
+            delattr(self.optimizer, method)
+        self._reducer.close()

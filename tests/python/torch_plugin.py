@@ -29,18 +29,73 @@ class Net(nn.Module):
         return self.body(x) + self.offset
 
 
+class Forked(Net):
+    """A network of which a rank uses the branch `odd` or not, depending on its samples."""
+
+    def __init__(self, dtype=torch.float32):
+        super().__init__(dtype)
+        self.odd = nn.Linear(10, 10).to(dtype)
+
+    def forward(self, x):
+        y = super().forward(x)
+        chosen = x[:, 0, 0, 0] > 1
+        return torch.where(chosen[:, None], self.odd(y), y) if chosen.any() else y
+
+
 def sgd(net):
     return torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 
 
-def train(net, optimizer, nranks, rank, backwards=1, clip=None, dtype=torch.float32):
-    """Trains on this rank's part of the batches. Each step has `backwards` parts of a batch."""
+def adamw(net):
+    return torch.optim.AdamW(net.parameters(), lr=0.01, weight_decay=0.5)
+
+
+class Late:
+    """What an optimizer with delayed=True does, in one process: it applies gradients one step late, with the learning rate
+    of the step that made them."""
+
+    def __init__(self, optimizer):
+        self.optimizer, self.pending, self.is_late = optimizer, None, True
+        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def zero_grad(self):
+        self.optimizer.zero_grad()
+
+    def apply(self):
+        group = self.optimizer.param_groups[0]
+        now = group["lr"]
+        if self.pending:
+            group["lr"], gradients = self.pending
+            for p, g in zip(self.parameters, gradients):
+                p.grad = g
+            self.optimizer.step()
+        group["lr"], self.pending = now, None
+
+    def step(self):
+        now = self.optimizer.param_groups[0]["lr"], [p.grad for p in self.parameters]
+        if self.is_late:
+            self.apply()
+            self.pending = now
+        else:
+            self.optimizer.step()
+
+    def delay(self, on):
+        self.apply()
+        self.is_late = on
+
+
+def train(net, optimizer, nranks, rank, backwards=1, clip=None, dtype=torch.float32, delays=(), in_place=False):
+    """Trains on this rank's part of the batches. Each step has `backwards` parts of a batch. delays: (step, whether updates
+    are delayed from there on)."""
     generator = torch.Generator().manual_seed(7)
-    for _ in range(STEPS):
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer.optimizer if isinstance(optimizer, Late) else optimizer, 3, 0.7)
+    for step in range(STEPS):
+        for _, on in (d for d in delays if d[0] == step):
+            optimizer.delay(on)
         x = torch.randn(BATCH, 3, 6, 6, generator=generator).to(dtype)
         y = torch.randint(0, 10, (BATCH,), generator=generator)
         n = BATCH // nranks // backwards
-        optimizer.zero_grad()
+        optimizer.zero_grad(**({"set_to_none": False} if in_place else {}))
         for k in range(backwards):
             at = slice((rank * backwards + k) * n, (rank * backwards + k + 1) * n)
             (F.cross_entropy(net(x[at]), y[at]) / backwards).backward()
@@ -49,6 +104,9 @@ def train(net, optimizer, nranks, rank, backwards=1, clip=None, dtype=torch.floa
                 optimizer.synchronize()
             nn.utils.clip_grad_norm_(net.parameters(), clip)
         optimizer.step()
+        scheduler.step()
+    if hasattr(optimizer, "delay"):
+        optimizer.delay(False)
 
 
 def distance(a, b):
@@ -60,16 +118,26 @@ def expect(condition, text):
         sys.exit(f"rank {ranks.rank}: {text}")
 
 
-def check(text, tolerance, dtype=torch.float32, **options):
-    how = {k: options.pop(k) for k in ("backwards", "clip") if k in options}
+def refused(kind, text, call):
+    try:
+        call()
+    except kind as fault:
+        expect(text in str(fault), f"wrong text: {fault}")
+    else:
+        sys.exit(f"it was accepted: {text}")
+
+
+def check(text, tolerance, dtype=torch.float32, kind=Net, updates=sgd, **options):
+    how = {k: options.pop(k) for k in ("backwards", "clip", "delays", "in_place") if k in options}
     torch.manual_seed(1 + ranks.rank)  # ranks begin with other weights, and get those of rank 0
-    net = Net(dtype)
-    optimizer = cvy.DistributedOptimizer(sgd(net), net, backwards=how.get("backwards", 1), **options)
+    net = kind(dtype)
+    optimizer = cvy.DistributedOptimizer(updates(net), net, backwards=how.get("backwards", 1), **options)
     torch.manual_seed(1)
-    alone, first = Net(dtype), copy.deepcopy(net)
+    alone, first = kind(dtype), copy.deepcopy(net)
     expect(distance(net, alone) == 0 and torch.equal(net.offset, alone.offset), f"{text}: the first weights are not those of rank 0")
     train(net, optimizer, ranks.nranks, ranks.rank, dtype=dtype, **how)
-    train(alone, sgd(alone), 1, 0, dtype=dtype, **how)
+    how.pop("in_place", None)
+    train(alone, (Late if options.get("delayed") else lambda o: o)(updates(alone)), 1, 0, dtype=dtype, **how)
     optimizer.close()
     expect(distance(net, alone) < tolerance, f"{text}: {distance(net, alone)} from one process")
     expect(distance(net, first) > 0.01, f"{text}: nothing was learned")
@@ -90,14 +158,33 @@ check("clipped", 1e-6, clip=0.5)
 check("f64", 1e-14, dtype=torch.float64)
 check("one bucket", 1e-6, bucket_bytes=1 << 30)
 check("bf16 between nodes", 1e-6, wire="bf16")  # these ranks share a node
+check("gradients in place", 1e-6, in_place=True)
+check("parameters without gradients", 1e-6, kind=Forked, updates=adamw)
+check("delayed", 1e-6, delayed=True)
+check("delayed, in place", 1e-6, delayed=True, in_place=True)
+check("warm-up and cool-down", 1e-6, delayed=True, updates=adamw, kind=Forked, delays=[(0, False), (2, True), (7, False)])
 
+net = Net()
+optimizer = cvy.DistributedOptimizer(sgd(net), net)
+refused(ValueError, "DistributedOptimizer already", lambda: cvy.DistributedOptimizer(optimizer, net))
+refused(ValueError, "made with delayed=True", lambda: optimizer.delay(True))
+net(torch.zeros(1, 3, 6, 6)).sum().backward()
+refused(RuntimeError, "after step()", optimizer.flush)
+refused(RuntimeError, "more backward passes", net(torch.zeros(1, 3, 6, 6)).sum().backward)
+refused(ValueError, "no closure", lambda: optimizer.step(lambda: 0))
+optimizer.step()
+expect(net.unused.weight.grad is None, "a parameter that no rank used got a gradient")
+optimizer.close()
+expect(not hasattr(optimizer, "close"), "a closed optimizer is not as it was")
+expect(cvy.mean(ranks.rank) == (ranks.nranks - 1) / 2 and cvy.mean(1, 2.5) == [1, 2.5], "the mean over ranks is wrong")
+cvy.print("only the first rank")
 bad = nn.Linear(2, 2).to(torch.bfloat16)
-try:
-    cvy.DistributedOptimizer(sgd(bad), bad)
-    sys.exit("a parameter in bf16 was accepted")
-except ValueError as fault:
-    expect("bias is torch.bfloat16" in str(fault), f"wrong text: {fault}")
+refused(ValueError, "bias is torch.bfloat16", lambda: cvy.DistributedOptimizer(sgd(bad), bad))
 data = torch.utils.data.TensorDataset(torch.arange(10))
 expect(len(cvy.sampler(data, shuffle=False)) == 10 // ranks.nranks, "the sampler's share is wrong")
+shuffled = cvy.sampler(data, seed=3)
+first, second = list(shuffled), list(shuffled)
+shuffled.set_epoch(0)
+expect(first != second and first == list(shuffled), "the sampler's order of an epoch is wrong")
 torch.distributed.destroy_process_group()
 print("all right")

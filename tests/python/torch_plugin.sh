@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # torch_plugin.sh: convoy.torch trains a PyTorch module on one and two ranks: weights equal those of PyTorch's
-# DistributedDataParallel and of one process, with several backward passes, clipped gradients and unused parameters; bf16
-# between nodes; and wrong parameters are named.
+# DistributedDataParallel and of one process, with several backward passes, clipped gradients, a schedule, and parameters
+# that some ranks or all do not use; delayed updates equal those of one process that applies gradients one step late;
+# bf16 between nodes; and wrong parameters and calls are named.
 #
 # CONVOY_TEST_PYTORCH names an interpreter with torch. Without it the test is skipped.
 . "$CONVOY_SOURCE/tests/shell.inc"
@@ -13,4 +14,6 @@ for n in 1 2; do
     # shellcheck disable=SC2086
     $MPIEXEC_N $n "$CONVOY_TEST_PYTORCH" "$CONVOY_SOURCE/tests/python/torch_plugin.py" "$PWD/rendezvous-$n" >log 2>&1 || fail "$n ranks: $(tail -5 log)"
     [ "$(grep -c '^all right$' log)" = "$n" ] || fail "$n ranks: not every rank came to the end: $(cat log)"
+    [ "$(grep -c '^only the first rank$' log)" = 1 ] || fail "$n ranks: convoy.torch.print: $(cat log)"
 done
+exit $failed
