@@ -9,7 +9,7 @@
     ranks = convoy.world()                               # all ranks that mpiexec started
     program = convoy.Program(ranks)                      # a loop of one's own
 
-convoy.torch distributes a PyTorch program over the ranks. Networks and programs need numpy.
+convoy.torch and convoy.keras distribute a program of PyTorch or Keras over the ranks. Networks and programs need numpy.
 """
 from . import _library
 from ._context import Context, alone, world
