@@ -117,7 +117,7 @@ class _Reduction:
 
     def _on_gradient(self, parameter):
         g = self._of[parameter]
-        if g.is_started:
+        if g.is_started or self._is_synchronized:
             raise RuntimeError(f"{g.name}: there were more backward passes before step() than backwards={self.backwards}")
         g.passes += 1
         if g.passes == self.backwards:
