@@ -13,7 +13,7 @@ export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/py
 for n in 1 2; do
     # shellcheck disable=SC2086
     $MPIEXEC_N $n "$CONVOY_TEST_PYTORCH" "$CONVOY_SOURCE/tests/python/torch_plugin.py" "$PWD/rendezvous-$n" >log 2>&1 || fail "$n ranks: $(tail -5 log)"
-    [ "$(grep -c '^all right$' log)" = "$n" ] || fail "$n ranks: not every rank came to the end: $(cat log)"
-    [ "$(grep -c '^only the first rank$' log)" = 1 ] || fail "$n ranks: convoy.torch.print: $(cat log)"
+    [ "$(grep -o 'all right' log | wc -l)" = "$n" ] || fail "$n ranks: not every rank came to the end: $(cat log)"
+    [ "$(grep -o 'only the first rank' log | wc -l)" = 1 ] || fail "$n ranks: convoy.torch.print: $(cat log)"
 done
 exit $failed
