@@ -10,127 +10,12 @@ Run it after a change of a header. --check writes nothing, and fails if a file i
 The headers are regular C: enums, structures of plain members, opaque types, pointers to functions, and functions that
 begin with CVY_API. A declaration that this script does not understand ends it with an error.
 """
-import pathlib
-import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-LEFT_OUT = {"convoy.h"}
-FUNCTION_POINTER = "function_pointer"
+sys.dont_write_bytecode = True
+from c_headers import ROOT, Variable, parse_all
+
 FORTRAN, PYTHON = ROOT / "fortran/convoy_c.f90", ROOT / "python/convoy/_bindings.py"
-
-
-class Api:
-    """What the headers declare, in their order."""
-
-    def __init__(self):
-        self.constants = []   # (name, value)
-        self.opaque = []      # names
-        self.structs = {}     # name: [Variable]
-        self.callbacks = [FUNCTION_POINTER]  # names of types
-        self.functions = []   # (name, result Variable, [Variable])
-        self.enums = []       # names
-
-
-class Variable:
-    """A member, a parameter or a result: its base type, the number of stars, and the lengths of an array."""
-
-    def __init__(self, text, name=None):
-        text = text.strip()
-        if name is None:
-            match = re.fullmatch(r"(.*?)(\w+)\s*((?:\[[^\]]*\])*)", text, re.S)
-            if not match:
-                raise SystemExit(f"make_bindings: not understood: {text}")
-            text, name, lengths = match.group(1), match.group(2), re.findall(r"\[([^\]]*)\]", match.group(3))
-        else:
-            lengths = []
-        self.name, self.lengths = name, lengths
-        self.stars = text.count("*")
-        self.is_const = "const" in text.split()
-        self.base = " ".join(w for w in text.replace("*", " ").split() if w not in ("const", "volatile", "struct"))
-
-
-def without_comments(text):
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    return re.sub(r"//[^\n]*", " ", text)
-
-
-def headers():
-    """In the order in which they include each other."""
-    done = []
-
-    def visit(name):
-        path = ROOT / "include/convoy" / name
-        for other in re.findall(r"#include <convoy/(\w+\.h)>", path.read_text()):
-            visit(other)
-        if path not in done and name not in LEFT_OUT:
-            done.append(path)
-
-    for path in sorted((ROOT / "include/convoy").glob("*.h")):
-        visit(path.name)
-    return done
-
-
-def split_members(body):
-    """ "double a, b; const char *x, *y" -> Variables. """
-    out = []
-    for line in body.split(";"):
-        if not line.strip():
-            continue
-        pointer = re.search(r"\(\*(\w+)\)", line)
-        if pointer:
-            out.append(Variable(FUNCTION_POINTER, pointer.group(1)))
-            continue
-        first, *others = line.split(",")
-        out.append(Variable(first))
-        base = ("const " if out[-1].is_const else "") + out[-1].base + " "
-        out.extend(Variable(base + other.strip()) for other in others)
-    return out
-
-
-def parse_enum(api, body, known):
-    value = -1
-    for item in filter(None, (i.strip() for i in body.split(","))):
-        name, _, given = (p.strip() for p in item.partition("="))
-        value = eval(given, {}, known) if given else value + 1  # numbers, shifts and earlier constants of our own headers
-        known[name] = value
-        api.constants.append((name, value))
-
-
-def parse(api, path, known):
-    text = without_comments(path.read_text())
-    for name, value in re.findall(r"^#define (CVY_\w+) \(?(-?\d+)\)?$", text, re.M):
-        known[name] = int(value)
-        api.constants.append((name, int(value)))
-    text = re.sub(r"^\s*#(.*\\\n)*.*$", "", text, flags=re.M)
-    text = re.sub(r"^CVY_\w+_STRUCT\(\w+\)$", "", text, flags=re.M)
-    text = text.replace('extern "C" {', "")
-    for match in re.finditer(r"typedef enum \w+ \{(.*?)\}\s*(\w+);|enum \{(.*?)\};|typedef struct (\w+) \{(.*?)\}\s*\w+;|typedef struct (\w+) \w+;|"
-                             r"typedef [^;(]*\(\*(\w+)\)\([^;]*\);|CVY_API ([^;]*);", text, re.S):
-        enum, enum_name, plain_enum, struct, members, opaque, callback, function = match.groups()
-        if enum is not None or plain_enum is not None:
-            parse_enum(api, enum if enum is not None else plain_enum, known)
-            if enum_name:
-                api.enums.append(enum_name)
-        elif struct:
-            api.structs[struct] = split_members(members)
-        elif opaque:
-            api.opaque.append(opaque)
-        elif callback:
-            api.callbacks.append(callback)
-        else:
-            head, arguments = re.fullmatch(r"(.*?)\((.*)\)\s*(?:CVY_PRINTF\(.*\))?", re.sub(r"CVY_MUST_CHECK", "", function), re.S).groups()
-            words = re.fullmatch(r"(.*?)(\w+)\s*", head, re.S)
-            if not words.group(2).startswith("cvy_"):  # what a library of operators exports, not what convoy has
-                continue
-            if "MPI_Comm" in arguments:  # a type of the MPI library in C: the function for Fortran's handles does the same
-                continue
-            params = [] if arguments.strip() == "void" else [Variable(a) for a in re.split(r",", arguments)]
-            api.functions.append((words.group(2), Variable(words.group(1), "result"), params))
-    left = re.sub(r"typedef enum \w+ \{.*?\}\s*\w+;|enum \{.*?\};|typedef struct \w+ \{.*?\}\s*\w+;|typedef struct \w+ \w+;|"
-                  r"typedef [^;(]*\(\*\w+\)\([^;]*\);|CVY_API [^;]*;|static inline [^{]*\{.*?\n\}|[{}\s]", "", text, flags=re.S)
-    if left:
-        raise SystemExit(f"make_bindings: {path.name}: not understood: {left[:200]}")
 
 
 # ---- Fortran ----
@@ -260,9 +145,8 @@ def python(api, known):
 
 
 def main():
-    api, known = Api(), {}
-    for path in headers():
-        parse(api, path, known)
+    api = parse_all()
+    known = dict(api.constants)
     stale = []
     for path, text in ((FORTRAN, fortran(api, known)), (PYTHON, python(api, known))):
         if path.exists() and path.read_text() == text:
