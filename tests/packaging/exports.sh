@@ -10,7 +10,7 @@ export LC_ALL=C
 # A declaration may have several lines: join them, then take the name before the first bracket.
 cat "$CONVOY_SOURCE"/include/convoy/*.h | sed 's,^#.*,,' | tr '\n' ' ' | sed 's,/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/,,g' | tr ';' '\n' |
     sed -n 's/.*CVY_API[^(]*[ *]\(cvy_[a-z0-9_]*\)(.*/\1/p' | sort >"$work/declared"
-nm -D --defined-only "$CONVOY_BUILD/libconvoy.so" | awk '$2 ~ /[A-Z]/ && $2 != "A" {print $3}' | sort >"$work/defined"
+nm -D --defined-only "$CONVOY_BUILD/libconvoy.so" | awk '$2 ~ /[A-Z]/ && $2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$work/defined"
 [ -s "$work/declared" ] || { echo "no declaration found in include/convoy"; exit 1; }
 
 if ! cmp -s "$work/declared" "$work/defined"; then
