@@ -599,7 +599,6 @@ module convoy_c
     type(c_ptr) :: target = c_null_ptr
     type(c_ptr) :: job = c_null_ptr
     type(c_ptr) :: data = c_null_ptr
-    integer(c_int64_t) :: samples = 0
     type(c_ptr) :: out = c_null_ptr
     integer(c_int) :: what = 0
     integer(c_int64_t) :: top = 0
@@ -611,6 +610,7 @@ module convoy_c
     integer(c_int) :: nmember = 0
     integer(c_int64_t) :: passes = 0
     integer(c_int) :: no_calibration = 0
+    integer(c_int64_t) :: samples = 0
   end type cvy_predict_request
 
   type, bind(c) :: cvy_site_about
@@ -721,8 +721,8 @@ module convoy_c
     type(c_ptr) :: planning = c_null_ptr
     type(c_ptr) :: sets = c_null_ptr
     integer(c_int) :: nsets = 0
-    integer(c_int) :: foresee = 0
     real(c_double) :: seconds = 0
+    integer(c_int) :: foresee = 0
   end type cvy_bench_opts
 
   type, bind(c) :: cvy_bench_result

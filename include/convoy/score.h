@@ -180,9 +180,6 @@ typedef struct cvy_predict_request {
     /** A data source, a path or a YAML map; labels are not needed; required unless @samples is given. A path, also in a
      * list, is read with the reader's options of the network's data.train (names of data sets, columns, shapes). */
     const char *data;
-    /** Instead of @data: the number of samples that a network draws which reads only random numbers, such as a
-     * generator; 0: none. Sample i is always the same. */
-    int64_t samples;
     /** The file, by its ending: .csv, a line for each sample; .npy, little-endian f32 [samples, shape of an output] or,
      * for classes, i32 [samples, top]; .h5, the same arrays as data sets with the names of the outputs; .nc, a NetCDF-4
      * file with them. Both have the axes and coordinates of the data if these have some. Required; written on rank 0,
@@ -208,6 +205,9 @@ typedef struct cvy_predict_request {
     int64_t passes;
     /** 1: probabilities are those of the logits as they are; 0: of the logits divided by the temperature of the run. */
     int no_calibration;
+    /** Instead of @data: the number of samples that a network draws which reads only random numbers, such as a
+     * generator; 0: none. Sample i is always the same. */
+    int64_t samples;
 } cvy_predict_request;
 CVY_SIZED_STRUCT(cvy_predict_request)
 

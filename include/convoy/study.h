@@ -56,13 +56,13 @@ typedef struct cvy_bench_opts {
     /** With `model`: keys of the job that it stands for, as in cvy_job_source. */
     const char *const *sets;
     int nsets;
+    /** How long steps are timed if `steps` is 0; 0: 5 s. */
+    double seconds;
     /** With kernels "clock" on one rank: 1: the axes of the job's grid (parallel.pipeline, tensor and spatial) are
      * those of later runs on simulated ranks. This rank has the whole network, and the times of the kernels of each
      * part are found too. `batch` is what the ranks that share samples or layers have together; 0: for each of them the
      * job's. */
     int foresee;
-    /** How long steps are timed if `steps` is 0; 0: 5 s. */
-    double seconds;
 } cvy_bench_opts;
 CVY_SIZED_STRUCT(cvy_bench_opts)
 

@@ -593,7 +593,6 @@ class cvy_predict_request(c.Structure):
                 ("target", c.c_char_p),
                 ("job", c.POINTER(cvy_job_source)),
                 ("data", c.c_char_p),
-                ("samples", c.c_int64),
                 ("out", c.c_char_p),
                 ("what", c.c_int),
                 ("top", c.c_int64),
@@ -604,7 +603,8 @@ class cvy_predict_request(c.Structure):
                 ("member", c.POINTER(c.c_char_p)),
                 ("nmember", c.c_int),
                 ("passes", c.c_int64),
-                ("no_calibration", c.c_int)]
+                ("no_calibration", c.c_int),
+                ("samples", c.c_int64)]
 
 
 class cvy_site_about(c.Structure):
@@ -715,8 +715,8 @@ class cvy_bench_opts(c.Structure):
                 ("planning", c.c_char_p),
                 ("sets", c.POINTER(c.c_char_p)),
                 ("nsets", c.c_int),
-                ("foresee", c.c_int),
-                ("seconds", c.c_double)]
+                ("seconds", c.c_double),
+                ("foresee", c.c_int)]
 
 
 class cvy_bench_result(c.Structure):
