@@ -47,10 +47,10 @@ module convoy
     ! Without comm: one rank alone.
     procedure :: create => context_create
     generic :: assignment(=) => context_assign
-    procedure :: destroy => context_destroy
+    procedure :: destroy => context_destroy ! frees it before it goes out of scope
     procedure :: rank => context_rank       ! this rank's number, from 0
     procedure :: nranks => context_nranks
-    procedure :: threads => context_threads ! of this rank
+    procedure :: threads => context_threads ! compute threads of this rank
     final :: context_finalise
   end type convoy_context
 
@@ -65,7 +65,7 @@ module convoy
     procedure :: add_input => model_add_input  ! add_input(name, extents): real; add_input(name, extents, 'i32'): labels
     procedure :: add => model_add              ! add(op, [name], [options], [from]): a layer
     generic :: assignment(=) => model_assign
-    procedure :: destroy => model_destroy
+    procedure :: destroy => model_destroy ! frees it before it goes out of scope
     final :: model_finalise
   end type convoy_model
 
@@ -96,12 +96,12 @@ module convoy
     generic :: read_output => program_read_r32, program_read_r64
     generic :: get => program_get_r32, program_get_r64 ! get(variable, array)
     generic :: set => program_set_r32, program_set_r64
-    procedure :: save => program_save                 ! save(path): a safetensors file; on one rank
-    procedure :: load => program_load                 ! on all ranks
+    procedure :: save => program_save                 ! save(path): writes a safetensors file; on one rank
+    procedure :: load => program_load                 ! load(path): reads such a file; on all ranks
     procedure :: write_checkpoint => program_write_checkpoint ! write_checkpoint(folder, step): weights and optimiser
     procedure :: read_checkpoint => program_read_checkpoint   ! read_checkpoint(folder, step): step is -1 if there is none
     generic :: assignment(=) => program_assign
-    procedure :: destroy => program_destroy
+    procedure :: destroy => program_destroy ! frees it before it goes out of scope
     final :: program_finalise
   end type convoy_program
 
@@ -118,10 +118,10 @@ module convoy
     procedure :: draw => reservoir_draw           ! draw(program, task): fills the inputs of a task
     procedure :: held => reservoir_held           ! samples that it holds
     procedure :: seen => reservoir_seen           ! samples that were ever added
-    procedure :: save => reservoir_save           ! save(state): into an array of bytes, which it allocates
+    procedure :: save => reservoir_save           ! save(state): writes it into an array of bytes, which it allocates
     procedure :: load => reservoir_load
     generic :: assignment(=) => reservoir_assign
-    procedure :: destroy => reservoir_destroy
+    procedure :: destroy => reservoir_destroy ! frees it before it goes out of scope
     final :: reservoir_finalise
   end type convoy_reservoir
 
@@ -155,7 +155,7 @@ module convoy
     procedure :: input_extents => network_input_extents   ! of a sample, as an array of Fortran
     procedure :: output_extents => network_output_extents
     generic :: assignment(=) => network_assign
-    procedure :: destroy => network_destroy
+    procedure :: destroy => network_destroy ! frees it before it goes out of scope
     final :: network_finalise
   end type convoy_network
 

@@ -38,6 +38,7 @@ class error : public std::runtime_error
     explicit error(cvy_status status) : std::runtime_error(cvy_error_text()), status_(status)
     {
     }
+    /** The fault. */
     cvy_status status() const noexcept
     {
         return status_;
@@ -76,6 +77,7 @@ template <class Array> constexpr cvy_dtype dtype_of(const Array &array)
     return dtype_of<std::remove_pointer_t<decltype(array.data())>>();
 }
 
+/** A shape of these extents. */
 inline cvy_shape shape(std::initializer_list<int64_t> dims)
 {
     cvy_shape out{};

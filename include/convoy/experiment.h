@@ -1,6 +1,6 @@
-/**
- * @file experiment.h
- * Studies: many measurements of networks, batches, threads, ranks and frameworks that one file declares, with a report.
+/*
+ * convoy/experiment.h: studies: many measurements of networks, batches, threads, ranks and frameworks that one file
+ * declares, with a report.
  *
  * Each measurement is a command of its own (convoy bench, or that of another framework), so a fault of one leaves the
  * others alone. Results are lines of results.jsonl in the study's folder. A study that was interrupted goes on where it
@@ -164,10 +164,8 @@ CVY_SIZED_STRUCT(cvy_tune_result)
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_tune(const cvy_tune_opts *opts, cvy_tune_result *out);
 
-enum {
-    /** The most keys of a profile. */
-    CVY_PROFILE_KEYS = 32
-};
+/** The most keys of a profile. */
+enum { CVY_PROFILE_KEYS = 32 };
 
 /** Settings for a training. Set size. */
 typedef struct cvy_profile {

@@ -161,6 +161,7 @@ enum {
  * results and shapes are always there. */
 enum { CVY_OPERATOR_READS_SOURCES = 1, CVY_OPERATOR_READS_RESULT = 2 };
 
+/** Flags of a sample. */
 enum {
     /** The values of real sources are drawn from (0.1, 1) instead of (-1, 1). */
     CVY_OPERATOR_SAMPLE_POSITIVE = 1,

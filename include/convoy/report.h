@@ -36,10 +36,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_report_write(const char *run_folder);
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_report_json(const char *run_folder, char **text_out);
 
-enum {
-    /** The most runs that a page compares. */
-    CVY_REPORT_RUNS_MAX = 8
-};
+/** The most runs that a page compares. */
+enum { CVY_REPORT_RUNS_MAX = 8 };
 
 /**
  * cvy_report_compare - write a page that lays the curves of several runs over each other

@@ -39,6 +39,7 @@ typedef void (*cvy_progress_fn)(void *user, const cvy_progress *progress);
  */
 typedef struct cvy_train_control cvy_train_control;
 
+/** What a request asks for. */
 typedef enum cvy_train_request {
     /** All ranks save after the current step, and the run returns CVY_STOPPED. */
     CVY_TRAIN_STOP,

@@ -71,6 +71,7 @@ class Owner:
 
     @property
     def handle(self):
+        """The object of the C API, for functions that have no method here."""
         if not self._finalizer.alive:
             raise ValueError(f"this {type(self).__name__} is closed")
         return self._raw
