@@ -105,12 +105,8 @@ def without_names(prototype):
         head = re.sub(r"\(\*\w+\)$", "(*)", head)
     else:
         head = re.sub(r"\s*\w+$", "", head)
-    kinds = []
-    for argument in arguments.split(","):
-        words = argument.strip()
-        if re.search(r"[\w*]\s*\b\w+\s*(\[[^\]]*\])?$", words) and words not in ("unsigned int",):
-            words = re.sub(r"\w+\s*((?:\[[^\]]*\])?)$", r"\1", words).strip()
-        kinds.append(words)
+    # Each parameter has a name, or ends with a star.
+    kinds = [re.sub(r"([\w*]\s*)\b\w+\s*((?:\[[^\]]*\])?)$", r"\1\2", argument.strip()).strip() for argument in arguments.split(",")]
     return re.sub(r"\s+", " ", f"{head} ({', '.join(kinds)})").replace("(*) (", "(*)(").replace("* (", "*(")
 
 
