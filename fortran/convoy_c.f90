@@ -460,6 +460,7 @@ module convoy_c
     integer(c_int64_t) :: fan_in(4) = 0
     integer(c_int64_t) :: fan_out(4) = 0
     character(kind=c_char) :: message(256) = c_null_char
+    type(c_ptr) :: user = c_null_ptr
   end type cvy_operator_shapes
 
   type, bind(c) :: cvy_operator_call
@@ -476,6 +477,7 @@ module convoy_c
     type(c_ptr) :: dparam = c_null_ptr
     type(c_ptr) :: message = c_null_ptr
     integer(c_size_t) :: message_bytes = 0
+    type(c_ptr) :: user = c_null_ptr
   end type cvy_operator_call
 
   type, bind(c) :: cvy_operator_cost
@@ -508,6 +510,8 @@ module convoy_c
     type(c_funptr) :: backward = c_null_funptr
     type(c_funptr) :: cost = c_null_funptr
     type(c_ptr) :: samples = c_null_ptr
+    type(c_ptr) :: user = c_null_ptr
+    type(cvy_shape) :: result
   end type cvy_operator
 
   type, bind(c) :: cvy_extension
@@ -1044,6 +1048,8 @@ module convoy_c
     type(c_ptr) :: only = c_null_ptr
     type(c_funptr) :: line = c_null_funptr
     type(c_ptr) :: user = c_null_ptr
+    type(c_ptr) :: sources = c_null_ptr
+    type(c_ptr) :: values = c_null_ptr
   end type cvy_operators_opts
 
   type, bind(c) :: cvy_operators_result
@@ -1704,6 +1710,12 @@ module convoy_c
       type(c_ptr), value :: path
       integer(c_int) :: cvy_context_load_library
     end function cvy_context_load_library
+    function cvy_context_add_operator(context, op) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(cvy_operator), intent(in), optional :: op
+      integer(c_int) :: cvy_context_add_operator
+    end function cvy_context_add_operator
     function cvy_reducer_create(context, opts, reducer_out) bind(c)
       import
       type(c_ptr), value :: context

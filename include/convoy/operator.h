@@ -1,5 +1,6 @@
 /*
- * convoy/operator.h: operators of your own, in a shared library that convoy loads: an extension.
+ * convoy/operator.h: operators of your own, in a shared library that convoy loads (an extension), or in the program
+ * that calls convoy (cvy_context_add_operator).
  *
  * An extension needs these headers and the C library only, and is not linked with libconvoy. It exports one function,
  * convoy_extension(), which returns a table of operators:
@@ -108,6 +109,8 @@ typedef struct cvy_operator_shapes {
     int64_t fan_in[CVY_OPERATOR_PARAMS_MAX], fan_out[CVY_OPERATOR_PARAMS_MAX];
     /** What is wrong with the sources or options, if the function does not return 0. */
     char message[256];
+    /** That of the cvy_operator. */
+    void *user;
 } cvy_operator_shapes;
 
 /** What the other functions of an operator are given. Pointers to tensors have as many elements as the layer has. */
@@ -131,6 +134,8 @@ typedef struct cvy_operator_call {
     /** What is wrong, if the function does not return 0; room for message_bytes. */
     char *message;
     size_t message_bytes;
+    /** That of the cvy_operator. */
+    void *user;
 } cvy_operator_call;
 
 /** The cost of one call of a layer. */
@@ -181,8 +186,8 @@ typedef struct cvy_operator_sample {
     int64_t int_bound;
 } cvy_operator_sample;
 
-/** An operator: everything that convoy knows about it. Zero-initialise, set size. Tables and texts are used as long as
- * the process lives, so they are static. */
+/** An operator: everything that convoy knows about it. Zero-initialise, set size. Its tables and their texts are used
+ * as long as the context lives; those of an extension are static. */
 typedef struct cvy_operator {
     size_t size;
     /** The layer's word in a job: lower-case letters, digits and '_'. No operator of convoy or of another extension may
@@ -204,7 +209,8 @@ typedef struct cvy_operator {
     unsigned splits;
     /** CVY_OPERATOR_READS_*. */
     unsigned reads;
-    /** Checks the sources and sets the shapes. */
+    /** Checks the sources and sets the shapes. NULL: there are neither parameters nor saved results, and the result is
+     * [n, result...] for n samples. */
     int (*shape)(cvy_operator_shapes *shapes);
     /** Writes every element of the results. */
     int (*forward)(const cvy_operator_call *call);
@@ -215,6 +221,11 @@ typedef struct cvy_operator {
     void (*cost)(const cvy_operator_call *call, cvy_operator_cost *cost_out);
     /** Cases for `convoy check-op`; the table ends with {0}. */
     const cvy_operator_sample *samples;
+    /** Passed to the functions: data of the program. It must be valid as long as the context lives. NULL: there are
+     * none. */
+    void *user;
+    /** Without a shape function: the shape of the result for one sample; ndim 0: one number. */
+    cvy_shape result;
 } cvy_operator;
 CVY_SIZED_STRUCT(cvy_operator)
 
@@ -253,6 +264,23 @@ CVY_API const cvy_extension *convoy_extension(void);
  * CVY_E_DISAGREE destroy it.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_load_library(cvy_context *context, const char *path);
+
+/**
+ * cvy_context_add_operator - add an operator whose functions are in this program
+ * @context: models that use it get the operator (cvy_model_use_context)
+ * @op: name and summary are copied; all else must be valid as long as the context lives
+ *
+ * It is like an operator of an extension, and its functions may read and write the program's own data through `user`.
+ * The loss `mean` makes the result of any operator a loss: the mean over the samples of all ranks. forward runs once
+ * for each micro-batch of a step, and is not run again to save memory; it is run again if a number was not finite, to
+ * find the layer. A function that does not return 0 ends the call that runs it, such as cvy_program_step(), with its
+ * message and CVY_E_ARGUMENT on this rank. Other ranks wait for it in MPI, so return the same on all of them.
+ * cvy_run_check_operators() compares the gradient with finite differences.
+ * Collective: yes, with the same operators in the same order. Errors: CVY_E_ARGUMENT (a wrong descriptor, or a name
+ * that is taken), CVY_E_DISAGREE (ranks have different operators), CVY_E_MEMORY. After a fault the context has the
+ * operators that it had before.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op);
 
 #ifdef __cplusplus
 }

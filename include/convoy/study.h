@@ -741,6 +741,11 @@ typedef struct cvy_operators_opts {
     void (*line)(void *user, const char *line);
     /** Given to `line`. */
     void *user;
+    /** Shapes of sources as in a cvy_operator_sample, "8x9,8x1", which are tried instead of the samples of the
+     * operator; NULL: its samples. */
+    const char *sources;
+    /** With `sources`: the values of each source, row-major, integers as well; values[i] NULL, or NULL: random ones. */
+    const double *const *values;
 } cvy_operators_opts;
 CVY_SIZED_STRUCT(cvy_operators_opts)
 
@@ -752,14 +757,15 @@ typedef struct cvy_operators_result {
 CVY_SIZED_STRUCT(cvy_operators_result)
 
 /**
- * cvy_run_check_operators - test the operators of a library (convoy/operator.h) on their samples
- * @path: the library; it is loaded into the context on this rank
+ * cvy_run_check_operators - test the operators of a library, or of the program (convoy/operator.h), on their samples
+ * @path: the library; it is loaded into the context on this rank. NULL: the operators of cvy_context_add_operator()
  * @opts: NULL for the defaults
  * @result_out: written on success only
  *
  * The checks of each operator: shapes; results (all elements are written, and nothing else); gradient (against finite
  * differences, in f64); f32 (against f64); splits (the parts of a layer together are the whole); cost. convoy's own
- * operators are tested by the same code. A check that fails is not a fault of the call.
+ * operators are tested by the same code. A check that fails is not a fault of the call. The line of a wrong gradient
+ * names the source, the element and both values. An operator of the program need not have a cost.
  * Collective: no. Errors: those of cvy_context_load_library() for one rank; CVY_E_ARGUMENT (no such operator);
  * CVY_E_MEMORY.
  */

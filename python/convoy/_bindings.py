@@ -453,7 +453,8 @@ class cvy_operator_shapes(c.Structure):
                 ("param", cvy_shape * 4),
                 ("fan_in", c.c_int64 * 4),
                 ("fan_out", c.c_int64 * 4),
-                ("message", c.c_char * 256)]
+                ("message", c.c_char * 256),
+                ("user", c.c_void_p)]
 
 
 class cvy_operator_call(c.Structure):
@@ -469,7 +470,8 @@ class cvy_operator_call(c.Structure):
                 ("dsrc", c.POINTER(cvy_operator_tensor)),
                 ("dparam", c.POINTER(cvy_operator_tensor)),
                 ("message", c.c_void_p),
-                ("message_bytes", c.c_size_t)]
+                ("message_bytes", c.c_size_t),
+                ("user", c.c_void_p)]
 
 
 class cvy_operator_cost(c.Structure):
@@ -501,7 +503,9 @@ class cvy_operator(c.Structure):
                 ("forward", c.c_void_p),
                 ("backward", c.c_void_p),
                 ("cost", c.c_void_p),
-                ("samples", c.POINTER(cvy_operator_sample))]
+                ("samples", c.POINTER(cvy_operator_sample)),
+                ("user", c.c_void_p),
+                ("result", cvy_shape)]
 
 
 class cvy_extension(c.Structure):
@@ -1037,7 +1041,9 @@ class cvy_operators_opts(c.Structure):
     _fields_ = [("size", c.c_size_t),
                 ("only", c.c_char_p),
                 ("line", c.c_void_p),
-                ("user", c.c_void_p)]
+                ("user", c.c_void_p),
+                ("sources", c.c_char_p),
+                ("values", c.POINTER(c.POINTER(c.c_double)))]
 
 
 class cvy_operators_result(c.Structure):
@@ -1167,6 +1173,7 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_shared_network_apply": (c.c_int, [c.c_void_p, c.c_int64, c.POINTER(cvy_network_in), c.c_int, c.POINTER(cvy_network_out), c.c_int]),
     "cvy_network_export": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(cvy_network_export_opts), c.POINTER(c.c_void_p)]),
     "cvy_context_load_library": (c.c_int, [c.c_void_p, c.c_char_p]),
+    "cvy_context_add_operator": (c.c_int, [c.c_void_p, c.POINTER(cvy_operator)]),
     "cvy_reducer_create": (c.c_int, [c.c_void_p, c.POINTER(cvy_reducer_opts), c.POINTER(c.c_void_p)]),
     "cvy_reducer_destroy": (None, [c.POINTER(c.c_void_p)]),
     "cvy_reducer_add": (c.c_int, [c.c_void_p, c.c_char_p, c.c_int64, c.c_int, c.POINTER(c.c_int)]),
@@ -1333,6 +1340,7 @@ STATUS = {
     "cvy_shared_network_apply",
     "cvy_network_export",
     "cvy_context_load_library",
+    "cvy_context_add_operator",
     "cvy_reducer_create",
     "cvy_reducer_add",
     "cvy_reducer_ready",

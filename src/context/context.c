@@ -148,8 +148,8 @@ cvy_status cvy_extensions_compare(cvy_comm *comm, const cvy_extensions *x)
     cvy_mem_free(&all);
     CVY_TRY(status);
     CVY_CHECK(!other, CVY_E_DISAGREE,
-              "rank %d has loaded other libraries than rank 0: name the same files on all ranks, and copy the same "
-              "versions to all nodes",
+              "rank %d has loaded other libraries than rank 0, or added other operators: name the same files on all "
+              "ranks, copy the same versions to all nodes, and add the same operators in the same order",
               other);
     return CVY_OK;
 }
@@ -159,6 +159,21 @@ cvy_status cvy_context_load_library(cvy_context *context, const char *path)
     CVY_CHECK(context, CVY_E_ARGUMENT, "cvy_context_load_library() needs a context");
     CVY_TRY(cvy_comm_agree(context->comm, cvy_extensions_load(&context->extensions, path, NULL)));
     return cvy_extensions_compare(context->comm, &context->extensions);
+}
+
+cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op)
+{
+    CVY_CHECK(context, CVY_E_ARGUMENT, "cvy_context_add_operator() needs a context");
+    cvy_extensions *x = &context->extensions;
+    const int nop = x->nop, nfile = x->nfile;
+    cvy_status status = cvy_comm_agree(context->comm, cvy_extensions_add(x, op));
+    if (status == CVY_OK)
+        status = cvy_extensions_compare(context->comm, x);
+    if (status != CVY_OK) {
+        x->nop = nop;
+        x->nfile = nfile;
+    }
+    return status;
 }
 
 int cvy_context_rank(const cvy_context *context)

@@ -35,7 +35,8 @@ static inline int cvy_context_has(const cvy_context *context, const cvy_extensio
 
 /* Takes ownership of comm, also on failure. */
 cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out);
-/* CVY_E_DISAGREE if ranks have loaded files of other contents; copies in other places are the same. Collective. */
+/* CVY_E_DISAGREE if ranks have loaded files of other contents, or added other operators; copies in other places are the
+ * same. Collective. */
 cvy_status cvy_extensions_compare(cvy_comm *comm, const cvy_extensions *x);
 /* Sets another backend than the one in the options; call it before the first program is created. */
 cvy_status cvy_context_use(cvy_context *context, const cvy_backend_def *backend);

@@ -1,5 +1,5 @@
 /*
- * extension.c: loads shared libraries of operators, and keeps the operators of a context.
+ * extension.c: loads shared libraries of operators, adds operators of the program, and keeps those of a context.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -62,17 +62,22 @@ static cvy_status check_name(const cvy_extensions *x, const char *name)
     return CVY_OK;
 }
 
+static cvy_status add_operator(cvy_extensions *x, const cvy_extension_file *file, const cvy_operator *given)
+{
+    cvy_extension_op *op = NULL;
+    CVY_TRY(cvy_extension_op_create(x->pool, file, given, &op));
+    CVY_TRY(check_name(x, op->forward.name));
+    CVY_TRY(check_name(x, op->grad.name));
+    CVY_TRY(cvy_mem_reserve(&x->op, &x->op_room, x->nop, sizeof *x->op));
+    x->op[x->nop++] = op;
+    return CVY_OK;
+}
+
 static cvy_status add_operators(cvy_extensions *x, const cvy_extension_file *file)
 {
     const cvy_operator *const *at = file->about.operators;
-    for (; at && *at; at++) {
-        cvy_extension_op *op = NULL;
-        CVY_TRY(cvy_extension_op_create(x->pool, file, *at, &op));
-        CVY_TRY(check_name(x, op->forward.name));
-        CVY_TRY(check_name(x, op->grad.name));
-        CVY_TRY(cvy_mem_reserve(&x->op, &x->op_room, x->nop, sizeof *x->op));
-        x->op[x->nop++] = op;
-    }
+    for (; at && *at; at++)
+        CVY_TRY(add_operator(x, file, *at));
     return CVY_OK;
 }
 
@@ -136,6 +141,53 @@ static cvy_status open_file(cvy_extensions *x, cvy_extension_file *file)
     return add_operators(x, file);
 }
 
+/* ---- operators of the program ---- */
+
+static void hash_text(cvy_hasher *h, const char *text)
+{
+    cvy_hash_add(h, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+/* What ranks must have in common. Addresses differ. */
+static uint64_t hash_operator(const cvy_operator *own)
+{
+    const int64_t number[] = {
+        own->nsrc_min, own->nsrc_max,         own->integer_src,   own->nsaved,      own->splits,
+        own->reads,    own->backward != NULL, own->shape != NULL, own->result.ndim, (int64_t)own->options_size};
+    cvy_hasher h;
+    cvy_hash_begin(&h);
+    hash_text(&h, own->name);
+    cvy_hash_add(&h, number, sizeof number);
+    cvy_hash_add(&h, own->result.dim, sizeof *own->result.dim * (size_t)own->result.ndim);
+    for (const cvy_operator_param *p = own->params; p && p->name; p++) {
+        hash_text(&h, p->name);
+        hash_text(&h, p->init);
+        hash_text(&h, p->init_options);
+        cvy_hash_add(&h, &p->decay, sizeof p->decay);
+    }
+    for (const cvy_operator_option *o = own->options; o && o->name; o++) {
+        hash_text(&h, o->name);
+        hash_text(&h, o->fallback);
+        hash_text(&h, o->valid);
+    }
+    return cvy_hash_end(&h);
+}
+
+cvy_status cvy_extensions_add(cvy_extensions *x, const cvy_operator *op)
+{
+    cvy_extension_file *file = NULL;
+    CVY_CHECK(op, CVY_E_ARGUMENT, "cvy_context_add_operator() needs an operator");
+    if (!x->pool)
+        CVY_TRY(cvy_pool_create(&x->pool));
+    CVY_TRY(cvy_mem_reserve(&x->file, &x->file_room, x->nfile, sizeof *x->file));
+    CVY_TRY(cvy_pool_alloc(x->pool, sizeof *file, &file));
+    CVY_TRY(cvy_pool_strdup(x->pool, "this program", &file->path));
+    CVY_TRY(add_operator(x, file, op));
+    file->hash = hash_operator(&x->op[x->nop - 1]->own);
+    x->file[x->nfile++] = file;
+    return CVY_OK;
+}
+
 /* ---- all files ---- */
 
 /* dlopen() maps the parts of a file that its table names, and a process that reads beyond the end of the file is ended
@@ -195,7 +247,7 @@ static cvy_status load(cvy_extensions *x, const char *path, const cvy_extension_
     const int before = x->nop;
     CVY_TRY(hash_file(path, &found));
     for (int i = 0; i < x->nfile; i++)
-        if (x->file[i]->device == found.device && x->file[i]->inode == found.inode) {
+        if (x->file[i]->place && x->file[i]->device == found.device && x->file[i]->inode == found.inode) {
             *file_out = x->file[i];
             return CVY_OK;
         }
@@ -227,10 +279,24 @@ cvy_status cvy_extensions_load(cvy_extensions *x, const char *path, const cvy_ex
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "library %s", path);
 }
 
+/* An operator of the program has the place of its file among the others: their order is compared over ranks. */
+cvy_status cvy_extensions_copy(cvy_extensions *to, const cvy_extensions *from)
+{
+    for (int i = 0; i < from->nfile; i++) {
+        if (from->file[i]->place)
+            CVY_TRY(cvy_extensions_load(to, from->file[i]->place, NULL));
+        for (int k = 0; k < from->nop && !from->file[i]->place; k++)
+            if (from->op[k]->file == from->file[i])
+                CVY_TRY(cvy_extensions_add(to, &from->op[k]->own));
+    }
+    return CVY_OK;
+}
+
 void cvy_extensions_unload(cvy_extensions *x)
 {
     for (int i = 0; i < x->nfile; i++)
-        dlclose(x->file[i]->handle);
+        if (x->file[i]->handle)
+            dlclose(x->file[i]->handle);
     cvy_mem_free(&x->file);
     cvy_mem_free(&x->op);
     cvy_pool_destroy(&x->pool);

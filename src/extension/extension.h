@@ -1,5 +1,6 @@
 /*
- * extension.h: extensions: shared libraries of a user's own operators (convoy/operator.h).
+ * extension.h: extensions: shared libraries of a user's own operators (convoy/operator.h), and operators of the program
+ * that calls convoy. Each of the latter has a cvy_extension_file of its own, without a file.
  *
  * A file is loaded once for each context, and its descriptors become operators like those of src/op: a forward and a
  * gradient operator, whose reference kernels call the user's functions. Planner, executor, autodiff and printers work
@@ -17,8 +18,8 @@
 
 typedef struct cvy_extension_file {
     char *path;    /* as given, for messages */
-    char *place;   /* the absolute path */
-    uint64_t hash; /* of its content */
+    char *place;   /* the absolute path; NULL: an operator of the program */
+    uint64_t hash; /* of its content, or of what the descriptor of the operator says */
     uint64_t device, inode;
     void *handle; /* of dlopen() */
     cvy_extension about;
@@ -44,6 +45,10 @@ typedef struct cvy_extensions { /* the extensions of a context; zero-initialise 
 
 /* Loads a file on this rank alone, if it is not loaded yet. *file_out (may be NULL): the file. */
 cvy_status cvy_extensions_load(cvy_extensions *x, const char *path, const cvy_extension_file **file_out);
+/* Adds an operator of the program on this rank alone. */
+cvy_status cvy_extensions_add(cvy_extensions *x, const cvy_operator *op);
+/* Gives `to`, which is empty, what `from` has. */
+cvy_status cvy_extensions_copy(cvy_extensions *to, const cvy_extensions *from);
 /* Forgets everything. The code stays in memory: its threads may still run. */
 void cvy_extensions_unload(cvy_extensions *x);
 /* All operators, those of src/op first. The caller frees the table with cvy_mem_free(). x may be NULL. */
@@ -54,6 +59,9 @@ const cvy_extension_op *cvy_extension_op_of(const cvy_op_def *op);
 /* Makes the operators of a descriptor, in `pool`. CVY_E_ARGUMENT: the descriptor is wrong. */
 cvy_status cvy_extension_op_create(cvy_pool *pool, const cvy_extension_file *file, const cvy_operator *given,
                                    cvy_extension_op **out);
+/* Reads a case of its test; number: for messages. CVY_E_ARGUMENT: it does not fit the operator. */
+cvy_status cvy_extension_read_sample(const cvy_operator *own, const cvy_operator_sample *given, int number,
+                                     cvy_sample *out);
 /* Computes a node as its reference kernel does, with so many threads. */
 cvy_status cvy_extension_run(const cvy_node *node, const cvy_span *src, const cvy_span *dst, int threads);
 

@@ -141,7 +141,8 @@ static cvy_operator_call make_call(const cvy_node *node, const struct tensors *t
                                .dsrc = back ? t->dsrc : NULL,
                                .dparam = back ? t->dparam : NULL,
                                .message = message,
-                               .message_bytes = MESSAGE_BYTES};
+                               .message_bytes = MESSAGE_BYTES,
+                               .user = ((const cvy_extension_op *)node->op->family)->own.user};
 }
 
 static cvy_status refuse(const cvy_extension_op *x, const char *what, cvy_status code, char *message)
@@ -201,17 +202,32 @@ static cvy_status add_params(const cvy_extension_op *x, cvy_node *node, const cv
     return CVY_OK;
 }
 
+/* Without a shape function the result is [n, result...]. */
+static int own_shape(const cvy_extension_op *x, cvy_operator_shapes *s)
+{
+    const cvy_shape *result = &x->own.result;
+    if (x->own.shape)
+        return x->own.shape(s);
+    s->dst[0].ndim = 1 + result->ndim;
+    s->dst[0].dim[0] = s->src[0].dim[0];
+    memcpy(s->dst[0].dim + 1, result->dim, sizeof *result->dim * (size_t)result->ndim);
+    return 0;
+}
+
 static cvy_status forward_infer(cvy_node *node)
 {
     const cvy_extension_op *x = node->op->family;
     cvy_operator_tensor src[SOURCES] = {{0}};
-    cvy_operator_shapes s = {
-        .size = sizeof s, .options = x->own.options_size ? node->options : NULL, .nsrc = node->nsrc, .src = src};
+    cvy_operator_shapes s = {.size = sizeof s,
+                             .options = x->own.options_size ? node->options : NULL,
+                             .nsrc = node->nsrc,
+                             .src = src,
+                             .user = x->own.user};
     const int64_t samples = node->src[0]->shape.ndim ? node->src[0]->shape.dim[0] : 1;
     CVY_TRY(check_sources(x, node));
     for (int i = 0; i < node->nsrc; i++)
         src[i] = tensor_of_value(node->src[i]);
-    if (x->own.shape(&s) != 0)
+    if (own_shape(x, &s) != 0)
         return refuse(x, "shape", CVY_E_SHAPE, s.message);
     for (int i = 0; i <= x->own.nsaved; i++)
         CVY_TRY(check_shape(x, "result", i, &s.dst[i]));
@@ -465,6 +481,18 @@ static cvy_status check_sample(const cvy_operator *own, const cvy_operator_sampl
     return CVY_OK;
 }
 
+cvy_status cvy_extension_read_sample(const cvy_operator *own, const cvy_operator_sample *given, int number,
+                                     cvy_sample *out)
+{
+    CVY_TRY(check_sample(own, given, number));
+    *out = (cvy_sample){.src = given->src, .options = given->options, .int_bound = given->int_bound};
+    if (given->flags & CVY_OPERATOR_SAMPLE_POSITIVE)
+        out->flags |= CVY_SAMPLE_POSITIVE;
+    if (given->flags & CVY_OPERATOR_SAMPLE_NO_GRADIENT)
+        out->flags |= CVY_SAMPLE_NO_GRAD;
+    return CVY_OK;
+}
+
 static cvy_status make_samples(cvy_pool *pool, const cvy_operator *own, const cvy_sample **out)
 {
     enum { SAMPLES_MAX = 1000 };
@@ -475,15 +503,8 @@ static cvy_status make_samples(cvy_pool *pool, const cvy_operator *own, const cv
     if (n == 0)
         return CVY_OK;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *list * (size_t)(n + 1), &list));
-    for (int i = 0; i < n; i++) {
-        const cvy_operator_sample *s = &own->samples[i];
-        CVY_TRY(check_sample(own, s, i));
-        list[i] = (cvy_sample){.src = s->src, .options = s->options, .int_bound = s->int_bound};
-        if (s->flags & CVY_OPERATOR_SAMPLE_POSITIVE)
-            list[i].flags |= CVY_SAMPLE_POSITIVE;
-        if (s->flags & CVY_OPERATOR_SAMPLE_NO_GRADIENT)
-            list[i].flags |= CVY_SAMPLE_NO_GRAD;
-    }
+    for (int i = 0; i < n; i++)
+        CVY_TRY(cvy_extension_read_sample(own, &own->samples[i], i, &list[i]));
     *out = list;
     return CVY_OK;
 }
@@ -508,8 +529,15 @@ static cvy_status check_operator(const cvy_operator *own)
 {
     const unsigned splits = CVY_OPERATOR_SPLIT_SAMPLES | CVY_OPERATOR_SPLIT_CHANNELS | CVY_OPERATOR_SPLIT_OUTPUTS |
                             CVY_OPERATOR_SPLIT_INPUTS | CVY_OPERATOR_SPLIT_SPACE;
-    CVY_CHECK(own->shape && own->forward, CVY_E_ARGUMENT, "it has no %s function, which every operator needs",
-              own->shape ? "forward" : "shape");
+    CVY_CHECK(own->forward, CVY_E_ARGUMENT, "it has no forward function, which every operator needs");
+    CVY_CHECK(own->shape || !(own->nsaved || (own->params && own->params[0].name)), CVY_E_ARGUMENT,
+              "it has parameters or saved results and no shape function, which gives their shapes");
+    int fits = own->result.ndim >= 0 && own->result.ndim < CVY_NDIM_MAX;
+    for (int d = 0; fits && d < own->result.ndim; d++)
+        fits = own->result.dim[d] > 0;
+    CVY_CHECK(fits && (!own->shape || own->result.ndim == 0), CVY_E_ARGUMENT,
+              "result is %s, expected at most %d dimensions, each at least 1, and none if there is a shape function",
+              fits ? cvy_shape_text(&own->result) : "no shape", CVY_NDIM_MAX - 1);
     CVY_CHECK(own->nsrc_min >= 1 && own->nsrc_max >= own->nsrc_min && own->nsrc_max <= SOURCES, CVY_E_ARGUMENT,
               "it takes %d to %d sources, expected 1 to %d", own->nsrc_min, own->nsrc_max, SOURCES);
     CVY_CHECK(own->nsaved >= 0 && own->nsaved < RESULTS, CVY_E_ARGUMENT, "nsaved is %d, expected 0 to %d", own->nsaved,
@@ -525,12 +553,16 @@ static cvy_status check_operator(const cvy_operator *own)
 
 static cvy_status make_defs(cvy_pool *pool, cvy_extension_op *x)
 {
-    const cvy_operator *own = &x->own;
-    char *grad_name = NULL, *grad_summary = NULL;
+    cvy_operator *own = &x->own;
+    char *name = NULL, *summary = NULL, *grad_name = NULL, *grad_summary = NULL;
+    CVY_TRY(cvy_pool_strdup(pool, own->name, &name));
+    CVY_TRY(cvy_pool_strdup(pool, own->summary ? own->summary : "", &summary));
+    own->name = name;
+    own->summary = summary;
     CVY_TRY(cvy_pool_printf(pool, &grad_name, "%s_grad", own->name));
     CVY_TRY(cvy_pool_printf(pool, &grad_summary, "gradient of %s", own->name));
     x->forward = (cvy_op_def){.name = own->name,
-                              .summary = own->summary ? own->summary : "",
+                              .summary = own->summary,
                               .nsrc_min = own->nsrc_min,
                               .nsrc_max = own->nsrc_max,
                               .ndst = 1 + own->nsaved,

@@ -83,7 +83,8 @@ typedef struct cvy_sample {
         src; /* "2x7x3x5" or "2x3x4,2" : one per source, ',' between; a dtype may follow: "2:i32"; NULL ends the list */
     const char *options;
     int flags;
-    int64_t int_bound; /* default 2 */
+    int64_t int_bound;           /* default 2 */
+    const double *const *values; /* of each source; values[i] NULL, or NULL: random */
 } cvy_sample;
 
 enum {

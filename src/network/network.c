@@ -254,9 +254,7 @@ static cvy_status make_context(const cvy_context *of, cvy_context **out)
     opts.threads = of->threads;
     opts.backend = of->space.backend->name;
     CVY_TRY(cvy_context_create(&opts, out));
-    for (int i = 0; i < of->extensions.nfile; i++)
-        CVY_TRY(cvy_extensions_load(&(*out)->extensions, of->extensions.file[i]->place, NULL));
-    return CVY_OK;
+    return cvy_extensions_copy(&(*out)->extensions, &of->extensions);
 }
 
 /* A run folder may hold a temperature for these weights. */

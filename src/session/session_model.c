@@ -219,6 +219,8 @@ static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, cons
     cvy_tree *options = NULL;
     char *name = NULL, *from[] = {NULL, (char *)(uintptr_t)(loss->target ? loss->target : target), sample_weight};
     CVY_TRY(find_loss(job, loss->name, &op));
+    CVY_CHECK(strcmp(op->name, "mean") != 0, CVY_E_CONFIG,
+              "train.loss: mean compares nothing with a target: make it a layer of the model, `mean: {from: LAYER}`");
     from[0] = (char *)(uintptr_t)raw_output(m, op, output);
     const cvy_model_input *input = find_input(m, from[1]);
     CVY_CHECK(input, CVY_E_CONFIG,

@@ -1,6 +1,6 @@
 /*
- * study_operators.c: cvy_run_check_operators(): tests the operators of an extension on their samples, with the engine
- * that tests convoy's own operators (study/sample/).
+ * study_operators.c: cvy_run_check_operators(): tests the operators of an extension, or of the program, on their
+ * samples, with the engine that tests convoy's own operators (study/sample/).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,9 +21,10 @@ typedef struct check {
     const cvy_extension_op *x;
     const cvy_operators_opts *opts;
     cvy_operators_result *result;
-    char fault[600]; /* the first one of the check that runs; "" if there is none */
-    int64_t count;   /* what the check has compared */
-    unsigned tried;  /* CVY_SPLIT_*: splits of the forward operator that were tried */
+    const cvy_sample *samples; /* ends with {0} */
+    char fault[600];           /* the first one of the check that runs; "" if there is none */
+    int64_t count;             /* what the check has compared */
+    unsigned tried;            /* CVY_SPLIT_*: splits of the forward operator that were tried */
 } check;
 
 static void note_fault(void *user, const cvy_op_def *op, const cvy_sample *sample, const char *what)
@@ -326,7 +327,7 @@ static int run_kind(check *c, const struct kind *kind)
     char text[200], names[80] = "";
     *c->fault = 0;
     c->count = 0;
-    for (const cvy_sample *s = c->x->forward.samples; s->src && !*c->fault; s++)
+    for (const cvy_sample *s = c->samples; s->src && !*c->fault; s++)
         if (kind->run(c, s) != CVY_OK)
             note_fault(c, &c->x->forward, s, cvy_error_text());
     if (kind->end)
@@ -340,32 +341,46 @@ static int run_kind(check *c, const struct kind *kind)
     return !*c->fault || kind->run != check_shapes;
 }
 
+static int is_skipped(const check *c, const struct kind *kind)
+{
+    if (kind->run == check_gradient && !c->x->own.backward)
+        say(c, "skipped", kind->name, "it has no backward function: nothing before such a layer can be trained");
+    else if (kind->run == check_cost && !c->x->own.cost && !c->x->file->place)
+        say(c, "skipped", kind->name, "it has no cost function");
+    else
+        return 0;
+    return 1;
+}
+
 static void check_operator(check *c)
 {
     c->result->operators++;
-    if (!c->x->forward.samples) {
+    if (!c->samples) {
         c->result->checks++;
         c->result->failed++;
         say(c, "FAILED", "samples", "it has no samples, so nothing can be tried: set samples");
         return;
     }
-    for (int i = 0; i < CVY_COUNT(kinds); i++) {
-        if (kinds[i].run == check_gradient && !c->x->own.backward)
-            say(c, "skipped", "gradient", "it has no backward function: nothing before such a layer can be trained");
-        else if (!run_kind(c, &kinds[i]))
+    for (int i = 0; i < CVY_COUNT(kinds); i++)
+        if (!is_skipped(c, &kinds[i]) && !run_kind(c, &kinds[i]))
             return;
-    }
+}
+
+/* file NULL: the operators of the program. */
+static int is_of(const cvy_extension_op *op, const cvy_extension_file *file)
+{
+    return file ? op->file == file : !op->file->place;
 }
 
 static cvy_status no_such_operator(const cvy_extensions *x, const cvy_extension_file *file, const char *name)
 {
     cvy_text names = {0};
     for (int i = 0; i < x->nop; i++)
-        if (x->op[i]->file == file)
+        if (is_of(x->op[i], file))
             cvy_text_add(&names, "%s%s", names.bytes ? ", " : "", x->op[i]->own.name);
     if (names.status == CVY_OK)
-        cvy_error_set(CVY_E_ARGUMENT, "library %s has no operator '%s'; it has %s", file->path, name,
-                      names.bytes ? names.data : "none");
+        cvy_error_set(CVY_E_ARGUMENT, "%s%s has no operator '%s'; it has %s", file ? "library " : "this program",
+                      file ? file->path : "", name, names.bytes ? names.data : "none");
     const cvy_status status = names.status;
     cvy_text_free(&names);
     return status == CVY_OK ? CVY_E_ARGUMENT : status;
@@ -377,16 +392,24 @@ cvy_status cvy_run_check_operators(cvy_context *context, const char *path, const
     const cvy_extension_file *file = NULL;
     cvy_operators_opts o;
     cvy_operators_result result = {.size = sizeof result};
-    CVY_CHECK(context && path && result_out, CVY_E_ARGUMENT,
-              "cvy_run_check_operators() needs a context, a path and a result");
+    CVY_CHECK(context && result_out, CVY_E_ARGUMENT, "cvy_run_check_operators() needs a context and a result");
     CVY_TRY(CVY_OPTS_READ(cvy_operators_opts, opts, &o));
     CVY_TRY(CVY_RESULT_CHECK(cvy_operators_result, result_out));
     const cvy_extensions *x = &context->extensions;
-    CVY_TRY(cvy_extensions_load(&context->extensions, path, &file));
+    CVY_CHECK(o.sources || !o.values, CVY_E_ARGUMENT, "values need the shapes of their sources: set `sources`, too");
+    if (path)
+        CVY_TRY(cvy_extensions_load(&context->extensions, path, &file));
     for (int i = 0; i < x->nop; i++) {
-        check c = {.x = x->op[i], .opts = &o, .result = &result};
-        if (x->op[i]->file == file && (!o.only || strcmp(o.only, x->op[i]->own.name) == 0))
-            check_operator(&c);
+        check c = {.x = x->op[i], .opts = &o, .result = &result, .samples = x->op[i]->forward.samples};
+        cvy_sample given[2] = {{0}};
+        if (!is_of(x->op[i], file) || (o.only && strcmp(o.only, x->op[i]->own.name) != 0))
+            continue;
+        if (o.sources) {
+            CVY_TRY(cvy_extension_read_sample(&x->op[i]->own, &(cvy_operator_sample){.src = o.sources}, 0, given));
+            given->values = o.values;
+            c.samples = given;
+        }
+        check_operator(&c);
     }
     if (o.only && result.operators == 0)
         return no_such_operator(x, file, o.only);

@@ -35,13 +35,13 @@ static int counts_labels(const struct cvy_weight_sum *labels)
     return labels && (labels->class_weights.count || labels->ignore_label.count);
 }
 
-/* A mask needs no target, unless labels count differently. */
+/* A mask needs no target, unless labels count differently; and a target that a layer makes is not there yet. */
 static cvy_status add_weight_sum(cvy_graph *g, const char *name, const struct cvy_weight_sum *labels,
                                  cvy_value *const *src, int nsrc, cvy_value **norm_out)
 {
     char text[160];
     const int is_mask = nsrc > 2 && cvy_loss_weight_elems(&src[2]->shape) > 1,
-              of_weights = is_mask && !counts_labels(labels);
+              of_weights = nsrc > 2 && (is_mask || src[1]->producer) && !counts_labels(labels);
     struct cvy_weight_sum o = labels ? *labels : (struct cvy_weight_sum){0};
     cvy_node *sum = NULL, *norm = NULL;
     cvy_value *const *from = src + (of_weights ? 2 : 1);
@@ -218,9 +218,15 @@ cvy_loss_weights cvy_loss_weights_of(const cvy_node *node, const cvy_span *src, 
 cvy_status cvy_loss_each_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                                cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
+    const cvy_loss_each_def *def = op->family;
     struct cvy_loss_each o = {0};
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
-    return cvy_loss_build(g, op, name, &o, NULL, src, nsrc, dst_out);
+    if (!def->no_target)
+        return cvy_loss_build(g, op, name, &o, NULL, src, nsrc, dst_out);
+    CVY_CHECK(nsrc == 1 || nsrc == 2, CVY_E_SHAPE, "%s takes an output and perhaps a weight, got %d sources", op->name,
+              nsrc);
+    cvy_value *const from[] = {src[0], src[0], nsrc == 2 ? src[1] : NULL};
+    return cvy_loss_build(g, op, name, &o, NULL, from, nsrc + 1, dst_out);
 }
 
 cvy_status cvy_loss_each_grad(cvy_grad *g, const cvy_node *fwd)

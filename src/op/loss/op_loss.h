@@ -123,6 +123,7 @@ typedef struct cvy_loss_each_def {
     cvy_loss_term_fn term;         /* the loss of one element with output x and target t */
     cvy_loss_term_fn slope;        /* its derivative with respect to x */
     int symmetric;                 /* the target may have a gradient too: that of the output with both exchanged */
+    int no_target;                 /* layers name output and weight only, and the node has the output as its target */
     double target_min, target_max; /* range of valid targets; if both are equal, all targets are valid */
 } cvy_loss_each_def;
 

@@ -83,6 +83,11 @@ static void fill_values(cvy_sample_graph *b)
         for (int64_t k = 0; b->dtype == CVY_DTYPE_BF16 && v->dtype == CVY_DTYPE_F32 && k < b->e.at[i].elems; k++)
             cvy_set(&b->e.at[i], k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(&b->e.at[i], k))));
     }
+    for (int i = 0; b->sample->values && i < b->nsrc; i++) {
+        const cvy_span *x = cvy_eval_of(&b->e, b->src[i]);
+        for (int64_t k = 0; b->sample->values[i] && k < x->elems; k++)
+            cvy_set(x, k, b->sample->values[i][k]);
+    }
 }
 
 cvy_status cvy_sample_open_part(const cvy_op_def *op, const cvy_sample *sample, cvy_batch batch, cvy_dtype dtype,
