@@ -112,6 +112,7 @@ static cvy_operator twice(struct host *host)
                           .nsrc_min = 1,
                           .nsrc_max = 1,
                           .splits = CVY_OPERATOR_SPLIT_SAMPLES,
+                          .reads = CVY_OPERATOR_READS_RESULT, /* so it is kept, or would be recomputed */
                           .forward = twice_forward,
                           .backward = twice_backward,
                           .user = host,
