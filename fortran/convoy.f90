@@ -36,10 +36,41 @@ module convoy
       CVY_E_FORMAT, CVY_E_MEMORY, CVY_E_COMM, CVY_E_UNSUPPORTED, CVY_E_NUMERIC, CVY_E_INTERNAL, CVY_E_DISAGREE
   public :: convoy_train, convoy_version
 
+  ! A function of the program, which is a layer of networks, and its gradient. x(elements, samples) has the elements of
+  ! all sources of the layer, one source after the other; y(elements, samples) is the result. Samples are independent of
+  ! each other. dy is the gradient of the loss for y, and dx that for x, to be written. stat: 0, or another number if it
+  ! failed, which ends the call that runs it. Numbers of a network in f32 are converted.
+  abstract interface
+    subroutine convoy_value(x, y, stat)
+      import :: real64
+      real(real64), intent(in) :: x(:, :)
+      real(real64), intent(out) :: y(:, :)
+      integer, intent(out) :: stat
+    end subroutine convoy_value
+    subroutine convoy_gradient(x, dy, dx, stat)
+      import :: real64
+      real(real64), intent(in) :: x(:, :), dy(:, :)
+      real(real64), intent(out) :: dx(:, :)
+      integer, intent(out) :: stat
+    end subroutine convoy_gradient
+  end interface
+  public :: convoy_value, convoy_gradient
+
+  type :: host_function
+    procedure(convoy_value), pointer, nopass :: value => null()
+    procedure(convoy_gradient), pointer, nopass :: gradient => null()
+    type(host_function), pointer :: next => null()
+  end type host_function
+
+  type :: kept_line
+    character(len=400) :: text = ''
+  end type kept_line
+
   ! A group of ranks with its threads; everything else is made from one.
   type, public :: convoy_context
     private
     type(c_ptr) :: handle = c_null_ptr
+    type(host_function), pointer :: functions => null()
   contains
     procedure, private :: context_assign
     ! create([comm], [threads], [stat], [errmsg]): over the ranks of a communicator, which is an integer, or
@@ -51,6 +82,12 @@ module convoy
     procedure :: rank => context_rank       ! this rank's number, from 0
     procedure :: nranks => context_nranks
     procedure :: threads => context_threads ! compute threads of this rank
+    ! add_function(name, value, gradient, [result], [sources]): the layer `name` of models that use the context. result:
+    ! extents of the result of a sample; sources: how many layers or inputs it reads. Both are 1 by default. Collective.
+    procedure :: add_function => context_add_function
+    ! check_function(name, sources, [x]): compares the gradient with finite differences, for random numbers or for x, and
+    ! more. sources: the elements of each source.
+    procedure :: check_function => context_check_function
     final :: context_finalise
   end type convoy_context
 
@@ -64,6 +101,7 @@ module convoy
     procedure :: zoo => model_zoo              ! zoo(name, input, classes, [options]): a network of the zoo
     procedure :: add_input => model_add_input  ! add_input(name, extents): real; add_input(name, extents, 'i32'): labels
     procedure :: add => model_add              ! add(op, [name], [options], [from]): a layer
+    procedure :: use_context => model_use_context ! before layers that are functions of the program are added
     generic :: assignment(=) => model_assign
     procedure :: destroy => model_destroy ! frees it before it goes out of scope
     final :: model_finalise
@@ -340,11 +378,13 @@ contains
   subroutine context_destroy(self)
     class(convoy_context), intent(inout) :: self
     call cvy_context_destroy(self%handle)
+    call forget_functions(self%functions)
   end subroutine context_destroy
 
   impure elemental subroutine context_finalise(self)
     type(convoy_context), intent(inout) :: self
     call cvy_context_destroy(self%handle)
+    call forget_functions(self%functions)
   end subroutine context_finalise
 
   impure elemental subroutine context_assign(to, from)
@@ -1467,6 +1507,247 @@ contains
     type(convoy_network), intent(in) :: from
     if (.not. c_associated(to%handle, from%handle)) call to%destroy()
   end subroutine network_assign
+
+  ! ---- functions of the program ----
+
+  subroutine context_add_function(self, name, value, gradient, result, sources, stat, errmsg)
+    class(convoy_context), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    procedure(convoy_value) :: value
+    procedure(convoy_gradient) :: gradient
+    integer, intent(in), optional :: result(:), sources
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    type(host_function), pointer :: f
+    type(cvy_operator) :: op
+    integer(c_int) :: status
+    if (.not. is_made(self%handle, 'context', stat, errmsg)) return
+    allocate (f)
+    f%value => value
+    f%gradient => gradient
+    c_name = to_c(name)
+    op%size = c_sizeof(op)
+    op%name = c_loc(c_name)
+    op%nsrc_min = 1
+    if (present(sources)) op%nsrc_min = sources
+    op%nsrc_max = op%nsrc_min
+    op%splits = CVY_OPERATOR_SPLIT_SAMPLES
+    op%reads = CVY_OPERATOR_READS_SOURCES
+    op%forward = c_funloc(run_value)
+    op%backward = c_funloc(run_gradient)
+    op%user = c_loc(f)
+    op%result = shape_of([1])
+    if (present(result)) op%result = shape_of(result)
+    status = cvy_context_add_operator(self%handle, op)
+    if (status == CVY_OK) then
+      f%next => self%functions
+      self%functions => f
+    else
+      deallocate (f)
+    end if
+    call finish(status, stat, errmsg)
+  end subroutine context_add_function
+
+  pure subroutine forget_functions(list)
+    type(host_function), pointer, intent(inout) :: list
+    type(host_function), pointer :: next
+    do while (associated(list))
+      next => list%next
+      deallocate (list)
+      list => next
+    end do
+  end subroutine forget_functions
+
+  ! The numbers of a tensor as (elements, samples).
+  subroutine read_tensor(tensor, x)
+    type(cvy_operator_tensor), intent(in) :: tensor
+    real(real64), intent(out) :: x(:, :)
+    real(real32), pointer :: r32(:, :)
+    real(real64), pointer :: r64(:, :)
+    if (tensor%dtype == CVY_DTYPE_F64) then
+      call c_f_pointer(tensor%data, r64, shape(x))
+      x = r64
+    else
+      call c_f_pointer(tensor%data, r32, shape(x))
+      x = r32
+    end if
+  end subroutine read_tensor
+
+  subroutine write_tensor(x, tensor)
+    real(real64), intent(in) :: x(:, :)
+    type(cvy_operator_tensor), intent(in) :: tensor
+    real(real32), pointer :: r32(:, :)
+    real(real64), pointer :: r64(:, :)
+    if (tensor%dtype == CVY_DTYPE_F64) then
+      call c_f_pointer(tensor%data, r64, shape(x))
+      r64 = x
+    else
+      call c_f_pointer(tensor%data, r32, shape(x))
+      r32 = real(x, real32)
+    end if
+  end subroutine write_tensor
+
+  ! All sources of a call as one array, and its function; n: samples.
+  subroutine open_call(call, f, src, n, x)
+    type(cvy_operator_call), intent(in) :: call
+    type(host_function), pointer, intent(out) :: f
+    type(cvy_operator_tensor), pointer, intent(out) :: src(:)
+    integer(c_int64_t), intent(out) :: n
+    real(real64), allocatable, intent(out) :: x(:, :)
+    integer(c_int64_t) :: first, last
+    integer :: i
+    call c_f_pointer(call%user, f)
+    call c_f_pointer(call%src, src, [call%nsrc])
+    n = src(1)%dim(1)
+    if (n == 0) return
+    allocate (x(sum(src%elems) / n, n))
+    last = 0
+    do i = 1, size(src)
+      first = last + 1
+      last = last + src(i)%elems / n
+      call read_tensor(src(i), x(first:last, :))
+    end do
+  end subroutine open_call
+
+  ! The answer of a function to the library: what it says if it failed.
+  integer(c_int) function answer_of(call, stat)
+    type(cvy_operator_call), intent(in) :: call
+    integer, intent(in) :: stat
+    character(kind=c_char), pointer :: message(:)
+    character(len=60) :: text
+    integer :: i
+    answer_of = merge(0_c_int, 1_c_int, stat == 0)
+    if (stat == 0) return
+    write (text, '(a, i0)') 'the Fortran procedure ended with stat = ', stat
+    call c_f_pointer(call%message, message, [call%message_bytes])
+    do i = 1, min(len_trim(text), size(message) - 1)
+      message(i) = text(i:i)
+      message(i + 1) = c_null_char
+    end do
+  end function answer_of
+
+  integer(c_int) function run_value(call) bind(c, name='')
+    type(cvy_operator_call), intent(in) :: call
+    type(host_function), pointer :: f
+    type(cvy_operator_tensor), pointer :: src(:), dst
+    real(real64), allocatable :: x(:, :), y(:, :)
+    integer(c_int64_t) :: n
+    integer :: stat
+    call open_call(call, f, src, n, x)
+    stat = 0
+    if (n > 0) then
+      call c_f_pointer(call%dst, dst)
+      allocate (y(dst%elems / n, n))
+      call f%value(x, y, stat)
+      call write_tensor(y, dst)
+    end if
+    run_value = answer_of(call, stat)
+  end function run_value
+
+  integer(c_int) function run_gradient(call) bind(c, name='')
+    type(cvy_operator_call), intent(in) :: call
+    type(host_function), pointer :: f
+    type(cvy_operator_tensor), pointer :: src(:), dsrc(:), ddst
+    real(real64), allocatable :: x(:, :), dx(:, :), dy(:, :)
+    integer(c_int64_t) :: n, first, last
+    integer :: stat, i
+    call open_call(call, f, src, n, x)
+    stat = 0
+    if (n > 0) then
+      call c_f_pointer(call%ddst, ddst)
+      call c_f_pointer(call%dsrc, dsrc, [call%nsrc])
+      allocate (dy(ddst%elems / n, n))
+      allocate (dx, mold=x)
+      call read_tensor(ddst, dy)
+      call f%gradient(x, dy, dx, stat)
+      last = 0
+      do i = 1, size(src)
+        first = last + 1
+        last = last + src(i)%elems / n
+        if (c_associated(dsrc(i)%data)) call write_tensor(dx(first:last, :), dsrc(i))
+      end do
+    end if
+    run_gradient = answer_of(call, stat)
+  end function run_gradient
+
+  ! Keeps the first line of a check that says what is wrong.
+  subroutine keep_line(user, line) bind(c, name='')
+    type(c_ptr), value :: user, line
+    type(kept_line), pointer :: kept
+    character(len=:), allocatable :: text
+    call c_f_pointer(user, kept)
+    text = from_c(line)
+    if (kept%text == '' .and. index(text, 'FAILED') == 1) kept%text = text
+  end subroutine keep_line
+
+  ! x: numbers at which the function is tried, (elements of all sources, samples); without it they are random, from -1 to
+  ! 1, for 4 samples. stat is CVY_E_NUMERIC if something is wrong: errmsg names source, element and both derivatives.
+  subroutine context_check_function(self, name, sources, x, stat, errmsg)
+    class(convoy_context), intent(inout) :: self
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: sources(:)
+    real(real64), intent(in), optional :: x(:, :)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:), c_sources(:)
+    character(len=:), allocatable :: text
+    character(len=60) :: number
+    type(c_ptr), target :: list(size(sources))
+    real(real64), allocatable, target :: flat(:)
+    type(kept_line), target :: kept
+    type(cvy_operators_opts) :: opts
+    type(cvy_operators_result) :: result
+    integer(c_int) :: status
+    integer :: i, n, last
+    if (.not. is_made(self%handle, 'context', stat, errmsg)) return
+    n = 4
+    if (present(x)) then
+      n = size(x, 2)
+      if (size(x, 1) /= sum(sources)) then
+        call finish(CVY_E_SHAPE, stat, errmsg, 'x has the extents ' // text_of(shape(x)) // ', expected ' // &
+            text_of([sum(sources), n]))
+        return
+      end if
+      allocate (flat(size(x)))
+    end if
+    text = ''
+    last = 0
+    do i = 1, size(sources)
+      write (number, '(i0, a, i0)') n, 'x', sources(i)
+      if (i > 1) text = text // ','
+      text = text // trim(number)
+      if (.not. present(x)) cycle
+      flat(n * last + 1:n * (last + sources(i))) = reshape(x(last + 1:last + sources(i), :), [n * sources(i)])
+      list(i) = c_loc(flat(n * last + 1))
+      last = last + sources(i)
+    end do
+    c_name = to_c(name)
+    c_sources = to_c(text)
+    opts%size = c_sizeof(opts)
+    opts%only = c_loc(c_name)
+    opts%line = c_funloc(keep_line)
+    opts%user = c_loc(kept)
+    opts%sources = c_loc(c_sources)
+    if (present(x)) opts%values = c_loc(list)
+    result%size = c_sizeof(result)
+    status = cvy_run_check_operators(self%handle, c_null_ptr, opts, result)
+    if (status == CVY_OK .and. result%failed > 0) then
+      call finish(CVY_E_NUMERIC, stat, errmsg, trim(kept%text))
+    else
+      call finish(status, stat, errmsg)
+    end if
+  end subroutine context_check_function
+
+  subroutine model_use_context(self, context, stat, errmsg)
+    class(convoy_model), intent(inout) :: self
+    type(convoy_context), intent(in) :: context
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'model', stat, errmsg)) return
+    if (.not. is_made(context%handle, 'context', stat, errmsg)) return
+    call finish(cvy_model_use_context(self%handle, context%handle), stat, errmsg)
+  end subroutine model_use_context
 
   ! ---- whole runs ----
 

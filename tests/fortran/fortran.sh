@@ -3,7 +3,7 @@
 # rows: mpich
 # seconds: 20
 # fortran.sh: the Fortran module is standard Fortran 2018. Its arrays may have any rank, kind and stride, and what does
-# not fit is a fault with a sentence. The heat solver of the examples learns while it runs, and its own result does not
+# not fit is a fault with a sentence. Procedures of the program are layers and losses. The heat solver of the examples learns while it runs, and its own result does not
 # change. (The same bits as in C: tests/languages/.)
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of Fortran's"; exit 77; }
@@ -28,6 +28,12 @@ compile arrays "$CONVOY_SOURCE/tests/fortran/arrays.f90"
 ./arrays >log 2>&1 || fail "arrays: $(tail -20 log)"
 contains log 'all checks passed' || fail "arrays ended early: $(cat log)"
 
+compile functions "$CONVOY_SOURCE/tests/fortran/functions.f90"
+for n in 1 2; do
+    $MPIEXEC_N $n ./functions >log 2>&1 || fail "functions on $n ranks: $(tail -20 log)"
+    [ "$(grep -c 'all checks passed' log)" = $n ] || fail "functions ended early on $n ranks: $(cat log)"
+done
+
 # Without stat a fault ends the program, and says what happened.
 cat >stops.f90 <<'END'
 program stops
@@ -42,6 +48,13 @@ END
 compile stops stops.f90
 ./stops >log 2>&1 && fail "a fault without stat was ignored"
 contains log 'ERROR STOP convoy: ' || fail "the message of a fault: $(cat log)"
+
+compile conservation "$CONVOY_SOURCE/examples/fortran/conservation.f90"
+for n in 1 2; do
+    $MPIEXEC_N $n ./conservation >log 2>&1 || fail "conservation on $n ranks: $(tail -5 log)"
+    awk '/from nothing/ { off = $NF } /^with it/ { n++; good = $NF < 0.2 * off } END { exit !(n == 1 && good) }' log ||
+        fail "the closure does not conserve heat: $(cat log)"
+done
 
 compile heat "$CONVOY_SOURCE/examples/fortran/heat_closure.f90"
 ./heat off 2000 >off.log 2>&1 || fail "heat off: $(tail -5 off.log)"
