@@ -21,7 +21,10 @@
 #define CONVOY_CONVOY_HPP
 
 #include <convoy/convoy.h>
+#include <cstdio>
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -115,6 +118,9 @@ template <class Handle, void (*Destroy)(Handle **)> class owner
     Handle *handle_ = nullptr;
 };
 
+/** The value or the gradient of a layer: reads and writes the tensors of the call (convoy/operator.h). */
+using function = std::function<void(const cvy_operator_call &)>;
+
 /** A group of ranks with its threads. */
 class context : public owner<cvy_context, cvy_context_destroy>
 {
@@ -152,6 +158,40 @@ class context : public owner<cvy_context, cvy_context_destroy>
     {
         return cvy_context_threads(handle_);
     }
+    /** Makes functions of the program the layer `name` of models that use the context. value writes dst[0], of the
+     * shape `result` for each sample; gradient writes those of dsrc[] that have data, and reads ddst[0]; both read
+     * src[]. An exception ends the call that runs them, with its text. Collective. */
+    void add_function(const std::string &name, function value, function gradient, int sources = 1,
+                      const cvy_shape &result = cvy_shape{})
+    {
+        functions_.push_back(std::make_unique<pair>(std::move(value), std::move(gradient)));
+        cvy_operator op = cvy_operator_default();
+        op.name = name.c_str();
+        op.nsrc_min = op.nsrc_max = sources;
+        op.splits = CVY_OPERATOR_SPLIT_SAMPLES;
+        op.reads = CVY_OPERATOR_READS_SOURCES;
+        op.forward = [](const cvy_operator_call *c) { return run(static_cast<pair *>(c->user)->first, c); };
+        op.backward = [](const cvy_operator_call *c) { return run(static_cast<pair *>(c->user)->second, c); };
+        op.user = functions_.back().get();
+        op.result = result;
+        check(cvy_context_add_operator(handle_, &op));
+    }
+
+  private:
+    using pair = std::pair<function, function>;
+    static int run(const function &f, const cvy_operator_call *c)
+    {
+        try {
+            f(*c);
+        } catch (const std::exception &fault) {
+            std::snprintf(c->message, c->message_bytes, "%s", fault.what());
+            return 1;
+        } catch (...) {
+            return 1;
+        }
+        return 0;
+    }
+    std::vector<std::unique_ptr<pair>> functions_;
 };
 
 /** The description of a network. */
@@ -166,6 +206,12 @@ class model : public owner<cvy_model, cvy_model_destroy>
     model(const std::string &name, const cvy_shape &input, int64_t classes, const std::string &options = "")
     {
         check(cvy_model_zoo(name.c_str(), or_null(options), &input, classes, &handle_));
+    }
+    /** Before layers that are functions of the program, or of a library of the context. */
+    model &use(const context &c)
+    {
+        check(cvy_model_use_context(handle_, c.handle()));
+        return *this;
     }
     model &input(const std::string &name, const cvy_shape &sample, cvy_dtype dtype = CVY_DTYPE_F32)
     {

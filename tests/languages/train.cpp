@@ -129,13 +129,55 @@ bool stream_carries_samples()
     return sent && kept.held() == 2 && stream.counts().delivered == 2;
 }
 
+/* A layer of the program has its own data; what it throws is the message of the step. */
+bool functions_are_layers()
+{
+    double factor = 3;
+    convoy::context context(1);
+    const auto times = [&factor](const cvy_operator_tensor &from, const cvy_operator_tensor &to) {
+        if (factor < 0)
+            throw std::runtime_error("a negative factor");
+        for (int64_t i = 0; i < to.elems; i++)
+            if (from.dtype == CVY_DTYPE_F64)
+                static_cast<double *>(to.data)[i] = factor * static_cast<const double *>(from.data)[i];
+            else
+                static_cast<float *>(to.data)[i] =
+                    static_cast<float>(factor * static_cast<double>(static_cast<const float *>(from.data)[i]));
+    };
+    context.add_function(
+        "times", [&times](const cvy_operator_call &c) { times(c.src[0], c.dst[0]); },
+        [&times](const cvy_operator_call &c) { times(c.ddst[0], c.dsrc[0]); }, 1, convoy::shape({2}));
+    cvy_operators_opts opts = cvy_operators_opts_default();
+    cvy_operators_result found = cvy_operators_result_default();
+    opts.sources = "4x2";
+    convoy::check(cvy_run_check_operators(context.handle(), nullptr, &opts, &found));
+    convoy::model model("line");
+    model.use(context).input("x", convoy::shape({2})).add("times", "out", "", "x");
+    convoy::program program(context);
+    const int apply = program.add_forward(model, 1, "out");
+    program.plan();
+    program.write(apply, "x", std::vector<double>{1, -2});
+    program.step(apply);
+    std::vector<double> y(2);
+    program.read(apply, "out", y);
+    bool thrown = false;
+    factor = -1;
+    try {
+        program.step(apply);
+    } catch (const convoy::error &fault) {
+        thrown = std::strstr(fault.what(), "a negative factor") != nullptr;
+    }
+    return thrown && found.checks == 5 && found.failed == 0 && y[0] == 3 && y[1] == -6;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     train();
-    const bool good = faults_are_exceptions() && reservoir_fills_inputs() && stream_carries_samples();
+    const bool good =
+        faults_are_exceptions() && reservoir_fills_inputs() && stream_carries_samples() && functions_are_layers();
     MPI_Finalize();
     return good ? 0 : 1;
 }
