@@ -85,8 +85,8 @@ module convoy
     ! add_function(name, value, gradient, [result], [sources]): the layer `name` of models that use the context. result:
     ! extents of the result of a sample; sources: how many layers or inputs it reads. Both are 1 by default. Collective.
     procedure :: add_function => context_add_function
-    ! check_function(name, sources, [x]): compares the gradient with finite differences, for random numbers or for x, and
-    ! more. sources: the elements of each source.
+    ! check_function(name, sources, [x]): compares the gradient with finite differences, for random numbers or for x,
+    ! and more. sources: the elements of each source.
     procedure :: check_function => context_check_function
     final :: context_finalise
   end type convoy_context
@@ -1681,8 +1681,8 @@ contains
     if (kept%text == '' .and. index(text, 'FAILED') == 1) kept%text = text
   end subroutine keep_line
 
-  ! x: numbers at which the function is tried, (elements of all sources, samples); without it they are random, from -1 to
-  ! 1, for 4 samples. stat is CVY_E_NUMERIC if something is wrong: errmsg names source, element and both derivatives.
+  ! x: numbers at which the function is tried, (elements of all sources, samples); without it they are random, from -1
+  ! to 1, for 4 samples. stat is CVY_E_NUMERIC if something is wrong: errmsg names source, element and both derivatives.
   subroutine context_check_function(self, name, sources, x, stat, errmsg)
     class(convoy_context), intent(inout) :: self
     character(len=*), intent(in) :: name

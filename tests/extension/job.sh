@@ -48,6 +48,17 @@ sed 's/gain: 2/gain: 1/' jobs/job.yaml >jobs/unit.yaml
 [ "$(losses unit | head -n 1)" = "$(losses without | head -n 1)" ] || fail "the first loss is $(losses unit | head -n 1), expected $(losses without | head -n 1)"
 [ "$(losses unit | tail -n 1)" != "$(losses without | tail -n 1)" ] || fail "the weight of twist is not trained"
 
+# ---- the layer is a loss by `mean`, beside the loss of the job ----
+sed 's/^    - fc: .*/    - fc: {name: out, channels: 4}\n    - twist: {name: each, from: out}\n    - mean: {name: penalty, from: each, loss_weight: 0.1}\n  output: out/' \
+    jobs/job.yaml >jobs/mean.yaml
+for n in 1 2; do
+    $MPIEXEC_N $n "$CONVOY" train jobs/mean.yaml --out mean$n >log 2>&1 || fail "mean on $n ranks: $(cat log)"
+done
+same mean1 mean2 6
+sed '/mean:/d' jobs/mean.yaml >jobs/no_mean.yaml
+"$CONVOY" train jobs/no_mean.yaml --out no_mean >log 2>&1 || fail "no mean: $(cat log)"
+[ "$(losses mean1 | head -n 1)" != "$(losses no_mean | head -n 1)" ] || fail "the loss mean changes nothing"
+
 # ---- resuming ----
 rm -r "one/checkpoints/step-00000006"
 echo step-00000004 >one/checkpoints/latest

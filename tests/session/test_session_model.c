@@ -104,6 +104,8 @@ static void what_the_job_says(void)
                   "compares with 'z'") != NULL);
     EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: relu}\n", &c, NULL),
                   "there is no loss 'relu'") != NULL);
+    EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: mean}\n", &n, NULL),
+                  "mean compares nothing with a target") != NULL);
     EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: {name: mse, output: nothing}}\n", &n, NULL),
                   "'nothing'") != NULL);
 }
