@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "extension/extension.h"
 #include "test_util.h"
 
 enum { INPUTS = 4, OUTPUTS = 3, ROWS = 8, STEPS = 25, WEIGHTS = 8 * INPUTS, CHAIN = 6 };
@@ -340,6 +341,23 @@ static void ranks_that_disagree(void)
     cvy_context_destroy(&own);
 }
 
+/* As cvy_network_open() makes its own context. */
+static void a_copy_has_the_operators(void)
+{
+    struct host host = {0};
+    const cvy_operator op = own_mse(&host), other = twice(&host);
+    cvy_extensions from = {0}, to = {0};
+    EXPECT_OK(cvy_extensions_add(&from, &op));
+    EXPECT_OK(cvy_extensions_add(&from, &other));
+    EXPECT_OK(cvy_extensions_copy(&to, &from));
+    EXPECT_INT(to.nop, 2);
+    cvy_extensions_unload(&from);
+    EXPECT_TEXT(to.op[0]->forward.name, "own_mse");
+    EXPECT_TEXT(to.op[1]->grad.name, "twice_grad");
+    EXPECT(to.op[1]->own.user == &host);
+    cvy_extensions_unload(&to);
+}
+
 static void mean_takes_one_source_and_a_weight(void)
 {
     cvy_model *m = NULL;
@@ -429,6 +447,7 @@ int main(int argc, char **argv)
     TEST(the_check_compares_with_differences);
     TEST(wrong_descriptors);
     TEST(ranks_that_disagree);
+    TEST(a_copy_has_the_operators);
     TEST(mean_takes_one_source_and_a_weight);
     TEST(nothing_is_computed_twice);
     TEST(no_memory_is_left);

@@ -43,11 +43,11 @@ static cvy_status check_gradient(cvy_sample_graph *b, const cvy_gradient *gradie
     CVY_TRY(cvy_graph_read_variable(b->graph, gradient->variable, &value));
     cvy_span *x = cvy_eval_of(&b->e, value), *d = cvy_eval_of(&b->e, gradient->value);
     const int is_given = b->sample->values != NULL; /* of any size; random ones are not above 1 */
-    const double width = is_given ? largest(x) : 1, scale = fmax(is_given ? 0 : 1, largest(d));
+    const double width = is_given ? largest(x) : 0, scale = fmax(is_given ? 0 : 1, largest(d));
     const int64_t count = CVY_MIN(x->elems, DIFFERENCED_MAX);
     for (int64_t k = 0; k < count; k++) {
         const int64_t i = k * x->elems / count;
-        const double at = cvy_get(x, i), h = !is_given ? step : width > 0 ? step * fmax(fabs(at), width / 1000) : step;
+        const double at = cvy_get(x, i), h = step * (width > 0 ? fmax(fabs(at), width / 1000) : 1);
         double above = 0, below = 0;
         CVY_TRY(loss_at(b, x, i, at + h, &above));
         CVY_TRY(loss_at(b, x, i, at - h, &below));
