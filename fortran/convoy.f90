@@ -54,7 +54,6 @@ module convoy
       integer, intent(out) :: stat
     end subroutine convoy_gradient
   end interface
-  public :: convoy_value, convoy_gradient
 
   type :: host_function
     procedure(convoy_value), pointer, nopass :: value => null()
@@ -82,8 +81,9 @@ module convoy
     procedure :: rank => context_rank       ! this rank's number, from 0
     procedure :: nranks => context_nranks
     procedure :: threads => context_threads ! compute threads of this rank
-    ! add_function(name, value, gradient, [result], [sources]): the layer `name` of models that use the context. result:
-    ! extents of the result of a sample; sources: how many layers or inputs it reads. Both are 1 by default. Collective.
+    ! add_function(name, value, gradient, [result], [sources]): the layer `name` of models that use the context, computed
+    ! by value(x, y, stat) and gradient(x, dy, dx, stat). result: extents of the result of a sample; sources: how many
+    ! layers or inputs it reads. Both are 1 by default. Collective.
     procedure :: add_function => context_add_function
     ! check_function(name, sources, [x]): compares the gradient with finite differences, for random numbers or for x,
     ! and more. sources: the elements of each source.
