@@ -154,6 +154,7 @@ module convoy
     generic :: put => reservoir_put_r32, reservoir_put_r64, reservoir_put_i32, reservoir_put_i64
     procedure :: push => reservoir_push           ! adds the samples whose fields were put
     procedure :: draw => reservoir_draw           ! draw(program, task): fills the inputs of a task
+    procedure :: set_losses => reservoir_set_losses ! set_losses(losses): of the latest draw, if it keeps by 'loss'
     procedure :: held => reservoir_held           ! samples that it holds
     procedure :: seen => reservoir_seen           ! samples that were ever added
     procedure :: save => reservoir_save           ! save(state): writes it into an array of bytes, which it allocates
@@ -1125,6 +1126,16 @@ contains
     if (.not. is_made(program%handle, 'program', stat, errmsg)) return
     call finish(cvy_reservoir_draw(self%handle, program%handle, int(task, c_int)), stat, errmsg)
   end subroutine reservoir_draw
+
+  ! losses: of the samples of the latest draw, in the order of its rows.
+  subroutine reservoir_set_losses(self, losses, stat, errmsg)
+    class(convoy_reservoir), intent(inout) :: self
+    real(real64), intent(in), contiguous :: losses(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
+    call finish(cvy_reservoir_set_losses(self%handle, losses(1), size(losses, kind=c_int64_t)), stat, errmsg)
+  end subroutine reservoir_set_losses
 
   integer(int64) function reservoir_held(self)
     class(convoy_reservoir), intent(in) :: self

@@ -92,7 +92,7 @@ contains
       end select
     end do
     streams = streams .and. learns
-    restarts = restarts .and. .not. streams
+    restarts = restarts .and. learns .and. .not. streams
   end subroutine read_arguments
 
   ! The network has two tasks over the same weights: training with a target, and applying. If one rank trains, each rank
@@ -169,6 +169,7 @@ contains
       call stream%publish()
       n = n + 1
     end do
+    if (n == 0) return
     call program%loss(train, 'loss', loss)
     print '(a, i0, a, es10.3)', 'training steps ', n, '   mean squared error of the closure ', loss
   end subroutine train_apart
@@ -190,21 +191,17 @@ contains
     call MPI_Barrier(MPI_COMM_WORLD)
     open (newunit=unit, file=restart_file(step), form='unformatted', access='stream', status='replace')
     write (unit) u
-    if (learns) then
-      call reservoir%save(state)
-      write (unit) size(state), state
-    end if
+    call reservoir%save(state)
+    write (unit) size(state), state
     close (unit)
     call MPI_Barrier(MPI_COMM_WORLD) ! the checkpoint says that the files of all ranks are there
-    if (learns) call program%write_checkpoint('heat_restart', step)
+    call program%write_checkpoint('heat_restart', step)
   end subroutine write_restart
 
   subroutine read_restart(step)
     integer, intent(out) :: step
     integer(int8), allocatable :: state(:)
     integer :: unit, length
-    step = 0
-    if (.not. learns) return
     call program%read_checkpoint('heat_restart', step)
     step = max(step, 0)
     if (step == 0) return
@@ -215,6 +212,7 @@ contains
     read (unit) state
     close (unit)
     call reservoir%load(state)
+    if (me == 0) print '(a, i0)', 'the run goes on from step ', step
   end subroutine read_restart
 
   function restart_file(step) result(name)

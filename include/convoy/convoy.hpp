@@ -366,6 +366,11 @@ class reservoir : public owner<cvy_reservoir, cvy_reservoir_destroy>
     {
         check(cvy_reservoir_draw(handle_, p.handle(), task));
     }
+    /** Losses of the samples of the latest draw, of a reservoir that keeps by "loss". */
+    void set_losses(const std::vector<double> &losses)
+    {
+        check(cvy_reservoir_set_losses(handle_, losses.data(), static_cast<int64_t>(losses.size())));
+    }
     int64_t held() const
     {
         return cvy_reservoir_held(handle_);

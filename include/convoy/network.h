@@ -157,7 +157,8 @@ CVY_API void cvy_shared_network_destroy(cvy_shared_network **shared);
  *                ranks
  *
  * The results are those of cvy_network_apply(). Collective: yes, over the ranks that are served together. Errors: those
- * of cvy_network_apply(), on all of these ranks; CVY_E_DISAGREE (ranks give different arrays), CVY_E_COMM.
+ * of cvy_network_apply(), on all of these ranks; CVY_E_DISAGREE (ranks give different arrays), CVY_E_COMM. Messages
+ * number these ranks from 0, which is the one that holds the network, and samples in the batch of all of them.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_shared_network_apply(cvy_shared_network *shared, int64_t n,
                                                            const cvy_network_in *in, int nin,

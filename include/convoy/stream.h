@@ -151,25 +151,31 @@ typedef struct cvy_stream_opts {
     /** What this rank does: "solver" (NULL) makes samples, "trainer" trains, "both" does both in turns and trains on
      * its own samples. */
     const char *role;
-    /** Of a trainer: where its samples go. It has fields, the same on all trainers; solvers learn them from it. */
+    /** Of a trainer: where its samples go. It has fields, the same on all trainers, with names of at most 63 letters;
+     * solvers learn them from it. No field may be added later. */
     cvy_reservoir *reservoir;
     /** The program whose weights are trained on trainers, and whose weights are replaced by them on solvers. It is
-     * planned, and has the same variables and dtype on all ranks. NULL on all ranks: no weights go back. */
+     * planned, and has the same variables and dtype on all ranks. With the role "both" it is the program that is
+     * trained, so its weights are newer than those of other solvers. NULL on all ranks: no weights go back. */
     cvy_program *program;
-    /** Of a solver: number of samples that may wait or be under way; 0: 4096. */
+    /** Of a solver: number of samples that may wait or be under way, for which it has memory; 0: 4096. */
     int64_t queue;
     /** Of a solver, what becomes of new samples when the queue is full: "drop" (NULL): they are dropped; "thin": every
-     * second sample that waits is dropped, and from then on only every second, fourth, ... new one is taken, until none
-     * waits any more; "wait": the push waits for up to wait_s, then the samples that are left are dropped. */
+     * second sample that waits is dropped, and from then on only every second, fourth, ... new one is taken; each push
+     * that finds none waiting takes twice as many again; "wait": the push waits for up to wait_s, then the samples that
+     * are left are dropped. */
     const char *when_full;
     /** Of a solver with "wait": the longest time that a push holds the solver, in seconds; at least 0. */
     double wait_s;
     /** Seconds after which the other side is lost; 0: 60. A solver takes its trainer for lost if samples are under way
-     * and it has not answered for so long. A trainer takes its solvers for lost if it has no samples at all, and none
-     * come for so long. No call of a stream waits longer for the other side. */
+     * and it has not answered for so long; of the time between two calls of the stream at most a quarter of it counts,
+     * since a large message cannot move then. A trainer takes its solvers for lost if it has no samples at all, and
+     * none come for so long. No call waits longer for a sign of the other side. A trainer with samples does not notice
+     * that a solver has died. */
     double lost_s;
     /** Of a solver, equal on all: 1: cvy_stream_take() replaces the weights as soon as this rank has them. 0: all
-     * solvers take the same weights in the same call. */
+     * solvers take the same weights in the same call. Trainers send new ones when all solvers have taken the ones
+     * before, also with 1. */
     int independent;
 } cvy_stream_opts;
 CVY_SIZED_STRUCT(cvy_stream_opts)
@@ -178,7 +184,8 @@ CVY_SIZED_STRUCT(cvy_stream_opts)
 typedef struct cvy_stream_counts {
     size_t size;
     /** Of a solver: samples that were pushed, those of them that a trainer has got, that were dropped, and that wait or
-     * are under way. The last three add up to the first. */
+     * are under way. The last three add up to the first. If the trainer is lost, it may still get some of those that
+     * count as dropped. */
     int64_t pushed, delivered, dropped, waiting;
     /** Of a trainer: samples that it has got. */
     int64_t received;
@@ -197,16 +204,18 @@ CVY_SIZED_STRUCT(cvy_stream_counts)
  * @stream_out: the caller destroys it
  *
  * Each solver is served by one trainer, in the order of ranks. Collective: yes, over @context. Errors: CVY_E_ARGUMENT
- * (size; a value; no solver or no trainer; a trainer without a reservoir with fields, a program on some ranks only),
- * CVY_E_DISAGREE (reservoirs of two trainers have other fields, programs have other variables), CVY_E_UNSUPPORTED (the
- * program has opts.pipeline, tensor, spatial or share_weights), CVY_E_MEMORY, CVY_E_COMM.
+ * (size; a value; no solver, no trainer, or more trainers than solvers; a trainer without a reservoir with fields),
+ * CVY_E_DISAGREE (reservoirs of two trainers have other fields, programs have other variables or are NULL on some ranks
+ * only, opts.independent differs), CVY_E_UNSUPPORTED (the program has opts.pipeline, tensor, spatial, share_weights, a
+ * progress thread, or the update mode LOCAL or PARAMETER_SERVER), CVY_E_MEMORY, CVY_E_COMM.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_stream_create(cvy_context *context, const cvy_stream_opts *opts,
                                                     cvy_stream **stream_out);
 
-/** Ends the stream on this rank, sets the pointer to NULL; NULL is accepted. The other side learns it by CVY_END.
- * Samples that wait are delivered first. It waits for the other side, but no longer than lost_s. What is under way to a
- * rank that is lost keeps its memory. Collective: logically. */
+/** Ends the stream on this rank and sets the pointer to NULL; NULL is accepted. The other side learns it by CVY_END. On
+ * a solver, samples that wait are delivered first, and the other solvers keep the weights that they have from now on.
+ * It waits for a sign of the other side, no longer than lost_s for each. If there is none, what is under way keeps its
+ * memory. Collective: logically. */
 CVY_API void cvy_stream_destroy(cvy_stream **stream);
 
 /** Field i of the samples, as cvy_reservoir_field(). The stream owns the name. Collective: no. Errors: none. */
@@ -244,10 +253,12 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_stream_flush(cvy_stream *stream, double se
  * cvy_stream_take - on a solver: replace the program's weights by newer ones, if there are any
  * @version_out: number of the weights that the program has now, from 1; 0: its own still. May be NULL
  *
- * Unless opts.independent is set, all solvers take the same weights in the same call: those that all of them had in the
- * call before. A solver waits in it until all others have made the call before, and for no trainer.
- * Collective: logically, over the solvers. Errors: CVY_E_ARGUMENT (not a solver, no program), CVY_E_COMM (MPI fails; a
- * trainer that is lost or has ended is no fault here: the weights stay as they are).
+ * Unless opts.independent is set, all solvers take the same weights in their call number n: those that all of them had
+ * in call n - 1. So a solver may be one call ahead of the others, and then waits until they have followed. It waits for
+ * no trainer. When a solver has ended, the others take no more weights.
+ * Collective: logically, over the solvers. Errors: CVY_E_ARGUMENT (not a solver, no program), CVY_E_COMM (another
+ * solver has not called for lost_s, or MPI fails). A trainer that is lost or has ended is no fault here: the weights
+ * stay.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_stream_take(cvy_stream *stream, int64_t *version_out);
 
@@ -256,7 +267,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_stream_take(cvy_stream *stream, int64_t *v
  *
  * Waits only while the reservoir of any trainer is empty. Collective: yes, over the trainers (all return the same
  * status). CVY_END: all solvers have ended the stream, and all their samples are in the reservoirs. Errors:
- * CVY_E_ARGUMENT (not a trainer), CVY_E_COMM (no sample has come for lost_s, while a reservoir is empty).
+ * CVY_E_ARGUMENT (not a trainer), CVY_E_COMM (the reservoir of a trainer is empty, and no sample has come for lost_s,
+ * or none can come).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_stream_receive(cvy_stream *stream);
 

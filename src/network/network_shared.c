@@ -25,11 +25,10 @@ struct request {
 };
 
 struct cvy_shared_network {
-    cvy_comm *group;                                        /* the ranks that one rank serves, which is its rank 0 */
-    cvy_network *network;                                   /* on that rank, else NULL. Borrowed */
-    struct request *all;                                    /* on that rank [ranks of the group] */
-    char *in[CVY_NETWORK_ARRAYS], *out[CVY_NETWORK_ARRAYS]; /* on that rank: of all ranks together */
-    size_t in_room[CVY_NETWORK_ARRAYS], out_room[CVY_NETWORK_ARRAYS];
+    cvy_comm *group;                                           /* the ranks that one rank serves, which is its rank 0 */
+    cvy_network *network;                                      /* on that rank, else NULL. Borrowed */
+    struct request *all;                                       /* on that rank [ranks of the group] */
+    cvy_bytes in[CVY_NETWORK_ARRAYS], out[CVY_NETWORK_ARRAYS]; /* on that rank: of all ranks together */
 };
 
 /* ---- groups ---- */
@@ -79,8 +78,8 @@ void cvy_shared_network_destroy(cvy_shared_network **shared)
     if (!s)
         return;
     for (int i = 0; i < CVY_NETWORK_ARRAYS; i++) {
-        cvy_mem_free(&s->in[i]);
-        cvy_mem_free(&s->out[i]);
+        cvy_mem_free(&s->in[i].data);
+        cvy_mem_free(&s->out[i].data);
     }
     if (s->group)
         s->group->ops->destroy(s->group);
@@ -161,8 +160,11 @@ static cvy_status check_requests(const cvy_shared_network *s, const struct reque
             same = is_same(&q->in[i], &first->in[i], q->n > 0);
         for (int i = 0; i < q->nout && same; i++)
             same = is_same(&q->out[i], &first->out[i], q->n > 0);
-        CVY_CHECK(same, CVY_E_DISAGREE,
-                  "ranks apply the network to different arrays: names, dtypes and shapes of samples must be the same");
+        CVY_CHECK(
+            same, CVY_E_DISAGREE,
+            "rank %d of those that are served together gives other arrays than rank %d: names, dtypes and shapes of "
+            "samples must be the same",
+            r, (int)(first - s->all));
     }
     *with_samples = first;
     return CVY_OK;
@@ -173,17 +175,6 @@ static size_t sample_bytes(const struct array *a)
     return (size_t)a->elems * cvy_dtype_bytes((cvy_dtype)a->dtype);
 }
 
-static cvy_status need(char **block, size_t *room, size_t bytes)
-{
-    if (bytes <= *room)
-        return CVY_OK;
-    cvy_mem_free(block);
-    *room = 0;
-    CVY_TRY(cvy_mem_alloc(bytes, block));
-    *room = bytes;
-    return CVY_OK;
-}
-
 /* On the rank that serves: memory for the samples of its group. */
 static cvy_status make_room(cvy_shared_network *s, const struct request *spec, int64_t *total_out)
 {
@@ -191,9 +182,9 @@ static cvy_status make_room(cvy_shared_network *s, const struct request *spec, i
     for (int r = 0; r < s->group->nranks; r++)
         total += s->all[r].n;
     for (int i = 0; i < spec->nin; i++)
-        CVY_TRY(need(&s->in[i], &s->in_room[i], (size_t)total * sample_bytes(&spec->in[i])));
+        CVY_TRY(cvy_bytes_need(&s->in[i], (size_t)total * sample_bytes(&spec->in[i])));
     for (int i = 0; i < spec->nout; i++)
-        CVY_TRY(need(&s->out[i], &s->out_room[i], (size_t)total * sample_bytes(&spec->out[i])));
+        CVY_TRY(cvy_bytes_need(&s->out[i], (size_t)total * sample_bytes(&spec->out[i])));
     *total_out = total;
     return CVY_OK;
 }
@@ -261,13 +252,13 @@ static cvy_status compute(cvy_shared_network *s, const struct request *spec, int
         in[i] = (cvy_network_in){.name = spec->in[i].name[0] ? spec->in[i].name : NULL,
                                  .dtype = (cvy_dtype)spec->in[i].dtype,
                                  .elems = total * spec->in[i].elems,
-                                 .data = s->in[i],
+                                 .data = s->in[i].data,
                                  .shape = spec->in[i].shape};
     for (int i = 0; i < spec->nout; i++)
         out[i] = (cvy_network_out){.name = spec->out[i].name[0] ? spec->out[i].name : NULL,
                                    .dtype = (cvy_dtype)spec->out[i].dtype,
                                    .elems = total * spec->out[i].elems,
-                                   .data = s->out[i]};
+                                   .data = s->out[i].data};
     return total > 0 ? cvy_network_apply(s->network, total, in, (int)spec->nin, out, (int)spec->nout) : CVY_OK;
 }
 
@@ -276,7 +267,8 @@ cvy_status cvy_shared_network_apply(cvy_shared_network *s, int64_t n, const cvy_
 {
     struct request mine;
     const struct request *spec = &mine;
-    char *own_in[CVY_NETWORK_ARRAYS], *own_out[CVY_NETWORK_ARRAYS];
+    char *own_in[CVY_NETWORK_ARRAYS], *own_out[CVY_NETWORK_ARRAYS], *in_block[CVY_NETWORK_ARRAYS],
+        *out_block[CVY_NETWORK_ARRAYS];
     int64_t total = 0;
     cvy_comm *group = s->group;
     CVY_TRY(cvy_comm_agree(group, make_request(n, in, nin, out, nout, &mine)));
@@ -289,7 +281,11 @@ cvy_status cvy_shared_network_apply(cvy_shared_network *s, int64_t n, const cvy_
         own_in[i] = (char *)(uintptr_t)in[i].data;
     for (int i = 0; i < nout; i++)
         own_out[i] = out[i].data;
-    CVY_TRY(move(s, &mine, spec, 0, own_in, s->in));
+    for (int i = 0; i < CVY_NETWORK_ARRAYS; i++) {
+        in_block[i] = s->in[i].data;
+        out_block[i] = s->out[i].data;
+    }
+    CVY_TRY(move(s, &mine, spec, 0, own_in, in_block));
     CVY_TRY(cvy_comm_agree(group, s->network ? compute(s, spec, total) : CVY_OK));
-    return move(s, &mine, spec, 1, own_out, s->out);
+    return move(s, &mine, spec, 1, own_out, out_block);
 }

@@ -20,7 +20,7 @@ static cvy_status start_block(const char *name, const cvy_shape *array, const in
     *b = (struct block){.array = *array, .inside = *array, .ghost = ghost};
     for (int d = 0; d < array->ndim; d++) {
         b->inside.dim[d] = array->dim[d] - 2 * ghost[d];
-        CVY_CHECK(ghost[d] >= 0 && b->inside.dim[d] > 0, CVY_E_SHAPE,
+        CVY_CHECK(ghost[d] >= 0 && b->inside.dim[d] >= (d > 0), CVY_E_SHAPE, /* there may be no samples */
                   "the block for %s has %lld cells in dimension %d, and %lld of them on each side are ghost cells",
                   name, (long long)array->dim[d], d, (long long)ghost[d]);
     }
@@ -72,13 +72,14 @@ cvy_status cvy_program_write_block(cvy_program *p, int task, const char *input, 
     const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
     const int64_t rows = cvy_program_samples(p, task);
     CVY_TRY(check_inside(input, &feed->shape, rows, &b));
+    CVY_TRY(cvy_convert_elems(input, data, dtype, feed->data, feed->dtype, 0)); /* checks the dtype */
     int64_t to = 0;
-    do {
+    for (int more = rows > 0; more; more = next_line(&b)) {
         const char *from = (const char *)data + (size_t)line_at(&b) * cvy_dtype_bytes(dtype);
         CVY_TRY(cvy_convert_elems(input, from, dtype, (char *)feed->data + (size_t)to * cvy_dtype_bytes(feed->dtype),
                                   feed->dtype, b.line));
         to += b.line;
-    } while (next_line(&b));
+    }
     cvy_feed_clear(p->task[task]->plan, feed, rows);
     return CVY_OK;
 }
@@ -98,10 +99,10 @@ cvy_status cvy_program_read_block(const cvy_program *p, int task, const char *la
     CVY_TRY(cvy_program_output(p, task, layer, &out, &shape));
     CVY_TRY(check_inside(layer, &shape, cvy_program_samples(p, task), &b));
     int64_t from = 0;
-    do {
+    for (int more = b.inside.dim[0] > 0; more; more = next_line(&b)) {
         cvy_copy_elems((const char *)out + (size_t)from * cvy_dtype_bytes(own), own,
                        (char *)data + (size_t)line_at(&b) * cvy_dtype_bytes(dtype), dtype, b.line);
         from += b.line;
-    } while (next_line(&b));
+    }
     return CVY_OK;
 }

@@ -29,26 +29,13 @@ cvy_status cvy_stream_progress(void *user)
     cvy_stream *s = user;
     if (s->solves)
         cvy_solver_progress(s);
-    return s->trains ? cvy_trainer_progress(s) : CVY_OK;
+    const cvy_status status = s->trains ? cvy_trainer_progress(s) : CVY_OK;
+    if (status != CVY_OK && s->trainer.fault == CVY_OK)
+        s->trainer.fault = status;
+    return CVY_OK;
 }
 
 /* ---- options ---- */
-
-static cvy_status find_word(const char *option, const char *given, const char *const *word, int n, int *out)
-{
-    cvy_text known = {0};
-    *out = 0;
-    for (int i = 0; i < n; i++)
-        if (!given || strcmp(given, word[i]) == 0) {
-            *out = given ? i : 0;
-            return CVY_OK;
-        }
-    cvy_text_add_known(&known, given, word, n);
-    const cvy_status status =
-        cvy_error_set(CVY_E_ARGUMENT, "opts.%s is '%s'%s", option, given, known.data ? known.data : "");
-    cvy_text_free(&known);
-    return status;
-}
 
 static cvy_status check_program(const cvy_program *p)
 {
@@ -56,6 +43,12 @@ static cvy_status check_program(const cvy_program *p)
     CVY_CHECK(!cvy_grid_is_used(&p->pipeline.grid) && !p->opts.share_weights, CVY_E_UNSUPPORTED,
               "opts.program %s, and a stream needs all weights in the memory of each rank",
               p->opts.share_weights ? "has share_weights" : "shares layers or samples between ranks");
+    CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
+              CVY_E_UNSUPPORTED,
+              "opts.program has an update mode in which ranks have different weights: a stream takes sync, delayed and "
+              "zero1");
+    CVY_CHECK(p->reduce.opts.progress != CVY_PROGRESS_THREAD, CVY_E_UNSUPPORTED,
+              "opts.program has a progress thread, which would call MPI while the stream does: take poll or mpi");
     return CVY_OK;
 }
 
@@ -65,8 +58,8 @@ static cvy_status read_opts(cvy_stream *s, const cvy_stream_opts *given, cvy_str
     static const char *const policies[] = {"drop", "thin", "wait"};
     int role = 0, policy = 0;
     CVY_TRY(CVY_OPTS_READ(cvy_stream_opts, given, o));
-    CVY_TRY(find_word("role", o->role, roles, CVY_COUNT(roles), &role));
-    CVY_TRY(find_word("when_full", o->when_full, policies, CVY_COUNT(policies), &policy));
+    CVY_TRY(cvy_stream_find_word("role", o->role, roles, CVY_COUNT(roles), &role));
+    CVY_TRY(cvy_stream_find_word("when_full", o->when_full, policies, CVY_COUNT(policies), &policy));
     CVY_CHECK(o->queue >= 0 && o->queue < INT64_MAX / 16, CVY_E_ARGUMENT,
               "opts.queue is %lld, expected a number of samples, or 0 for %d", (long long)o->queue, QUEUE);
     CVY_CHECK(isfinite(o->wait_s) && o->wait_s >= 0, CVY_E_ARGUMENT, "opts.wait_s is %g, expected 0 or more seconds",
@@ -116,6 +109,8 @@ static cvy_status find_peers(cvy_stream *s, const int *role)
         if (trainer == me)
             s->trainer.peer[s->trainer.npeer++].rank = r;
     }
+    CVY_CHECK(!s->trains || s->solves || s->trainer.npeer > 0, CVY_E_ARGUMENT,
+              "rank %d trains and would get no samples: there are %d trainers and %d solvers", me, trainers, solvers);
     return CVY_OK;
 }
 
@@ -183,6 +178,11 @@ static cvy_status share_fields(cvy_stream *s)
 
 static cvy_status weights_differ(int line, const char *here, const char *there)
 {
+    static const char none[] = "no program";
+    const int lacks = here && strcmp(here, none) == 0, misses = there && strcmp(there, none) == 0;
+    if (lacks || misses)
+        return cvy_error_set(CVY_E_DISAGREE, "opts.program is NULL on %s: all ranks of a stream have one, or none",
+                             lacks ? "this rank, and not on rank 0" : "rank 0, and not on this rank");
     return cvy_error_set(CVY_E_DISAGREE, "variable %d of the stream's program is '%s' here, and '%s' on rank 0", line,
                          here ? here : "none", there ? there : "none");
 }
@@ -219,6 +219,8 @@ static cvy_status make(cvy_stream *s, const cvy_stream_opts *opts)
     CVY_TRY(share_weights(s));
     CVY_TRY(cvy_comm_agree(s->comm, open_both(s, o.queue)));
     s->is_open = 1;
+    if (s->trains)
+        cvy_reservoir_freeze(s->trainer.reservoir);
     return CVY_OK;
 }
 

@@ -45,6 +45,13 @@ typedef struct cvy_stream_slot {
     double sent_s;
 } cvy_stream_slot;
 
+/* A count of solvers: how many have newer weights, and how many leave. */
+typedef struct cvy_solver_count {
+    cvy_request *request;
+    double sum[2];
+    int is_under_way;
+} cvy_solver_count;
+
 typedef enum { CVY_FULL_DROP, CVY_FULL_THIN, CVY_FULL_WAIT } cvy_stream_full;
 
 typedef enum {
@@ -70,14 +77,13 @@ typedef struct cvy_stream_solver {
     int64_t batches, answered;                    /* batch i has slot i % CVY_STREAM_SLOTS */
     cvy_stream_answer answer;
     cvy_message *answers;
-    double heard_s;
+    double silent_s, looked_s; /* how long it has listened for an answer in vain; the latest look */
     cvy_message *weights_message;
-    int has_weights;        /* newer ones than the program's are in weights.data */
-    int64_t version, told;  /* taken; the trainer knows of it */
-    cvy_request *agreement; /* counts the solvers that have newer weights */
-    double agreed;
-    int agreement_is_under_way;
-    int said_end;
+    int has_weights;           /* newer ones than the program's are in weights.data */
+    int64_t version, told;     /* taken; the trainer knows of it */
+    cvy_solver_count count[2]; /* see stream_agree.c */
+    int64_t counts;            /* that were started */
+    int someone_left, said_end;
 } cvy_stream_solver;
 
 /* A solver as its trainer sees it. */
@@ -95,8 +101,9 @@ typedef struct cvy_stream_trainer {
     cvy_reservoir *reservoir;
     cvy_stream_peer *peer;
     int npeer;
-    int ends;        /* this side says the end */
-    int may_publish; /* all solvers of all trainers had taken their weights at the latest receive */
+    int ends;         /* this side says the end */
+    cvy_status fault; /* of an earlier look at messages, to be reported */
+    int may_publish;  /* all solvers of all trainers had taken their weights at the latest receive */
     int64_t version;
 } cvy_stream_trainer;
 
@@ -124,8 +131,17 @@ cvy_status cvy_trainer_progress(cvy_stream *s);
  * return 0, and free nothing, if something still is under way. */
 int cvy_solver_close(cvy_stream *s);
 int cvy_trainer_close(cvy_stream *s);
-/* The records that wait on a solver that is its own trainer; it takes them. */
-int64_t cvy_solver_take_own(cvy_stream *s, cvy_reservoir *reservoir);
+
+/* ---- stream_agree.c: solvers take weights in the same call ---- */
+
+cvy_status cvy_agreement_open(cvy_stream *s);
+/* Waits until all solvers have made the call before; *all_out: all had newer weights in it. CVY_E_COMM after lost_s. */
+cvy_status cvy_agreement_finish(cvy_stream *s, int *all_out);
+/* Starts the count of this call. */
+cvy_status cvy_agreement_start(cvy_stream *s, int have);
+/* Tells the other solvers that this one leaves; 0: something is still under way after lost_s. */
+int cvy_agreement_leave(cvy_stream *s);
+void cvy_agreement_free(cvy_stream *s);
 
 /* ---- stream_weights.c ---- */
 
@@ -142,7 +158,8 @@ int64_t cvy_stream_batch_max(size_t record_bytes);
 
 /* Between two rounds of a wait: first busy, then in short sleeps, since others may need this core. */
 void cvy_stream_rest(int round);
-/* Makes progress on both sides of this rank. user: the stream. */
+/* Makes progress on both sides of this rank. user: the stream. Always CVY_OK, since the caller may be in a reduction
+ * that it must finish: faults are kept for later. */
 cvy_status cvy_stream_progress(void *user);
 
 #endif

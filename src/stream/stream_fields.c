@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/base_mem.h"
+#include "base/text/base_text.h"
 #include "data/data_finite.h"
 #include "program/program_fill.h"
 
@@ -159,4 +160,20 @@ void cvy_sample_fields_free(cvy_sample_fields *fields)
 {
     while (fields->n > 0)
         cvy_sample_fields_remove_last(fields);
+}
+
+cvy_status cvy_stream_find_word(const char *option, const char *given, const char *const *word, int n, int *out)
+{
+    cvy_text known = {0};
+    *out = 0;
+    for (int i = 0; i < n; i++)
+        if (!given || strcmp(given, word[i]) == 0) {
+            *out = given ? i : 0;
+            return CVY_OK;
+        }
+    cvy_text_add_known(&known, given, word, n);
+    const cvy_status status =
+        cvy_error_set(CVY_E_ARGUMENT, "opts.%s is '%s'%s", option, given, known.data ? known.data : "");
+    cvy_text_free(&known);
+    return status;
 }

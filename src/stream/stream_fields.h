@@ -49,4 +49,7 @@ void cvy_sample_fields_free(cvy_sample_fields *fields);
 /* Makes room for so many bytes; what the block held is lost if it must grow. */
 cvy_status cvy_sample_fields_need(char **block, size_t *room, size_t bytes);
 
+/* The number of a word of opts.<option>; NULL is the first. */
+cvy_status cvy_stream_find_word(const char *option, const char *given, const char *const *word, int n, int *out);
+
 #endif

@@ -37,6 +37,7 @@ struct cvy_reservoir {
     uint64_t seed;
     keep_policy keep;
     cvy_sample_fields fields;
+    int is_frozen;              /* a stream fills it, so its fields stay */
     char *kept[CVY_FIELDS_MAX]; /* of each field [capacity] samples */
     double *loss;               /* KEEP_LOSS: [capacity] */
     struct counters count;
@@ -52,31 +53,19 @@ struct header {
     struct counters count;
 };
 
-static cvy_status parse_keep(const char *text, keep_policy *out)
-{
-    static const char *const word[] = {"uniform", "newest", "loss"};
-    *out = KEEP_UNIFORM;
-    for (int i = 0; text && i < CVY_COUNT(word); i++)
-        if (strcmp(text, word[i]) == 0) {
-            *out = (keep_policy)i;
-            return CVY_OK;
-        }
-    CVY_CHECK(!text, CVY_E_ARGUMENT, "opts.keep is '%s', expected uniform, newest or loss", text);
-    return CVY_OK;
-}
-
 cvy_status cvy_reservoir_create(const cvy_reservoir_opts *opts, cvy_reservoir **reservoir_out)
 {
     cvy_reservoir_opts o;
     cvy_reservoir *r = NULL;
-    keep_policy keep = KEEP_UNIFORM;
+    static const char *const words[] = {"uniform", "newest", "loss"}; /* as keep_policy */
+    int keep = 0;
     CVY_TRY(CVY_OPTS_READ(cvy_reservoir_opts, opts, &o));
     CVY_CHECK(o.capacity > 0 && o.capacity < INT64_MAX / 16, CVY_E_ARGUMENT,
               "opts.capacity is %lld, expected a number of samples, at least 1", (long long)o.capacity);
-    CVY_TRY(parse_keep(o.keep, &keep));
+    CVY_TRY(cvy_stream_find_word("keep", o.keep, words, CVY_COUNT(words), &keep));
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
     r->capacity = o.capacity;
-    r->keep = keep;
+    r->keep = (keep_policy)keep;
     r->seed = o.seed;
     const cvy_status status =
         keep == KEEP_LOSS ? cvy_mem_alloc((size_t)o.capacity * sizeof *r->loss, &r->loss) : CVY_OK;
@@ -116,7 +105,8 @@ static cvy_status make_room(cvy_reservoir *r, int i)
 
 cvy_status cvy_reservoir_add_field(cvy_reservoir *r, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
 {
-    CVY_CHECK(r->count.seen == 0, CVY_E_ARGUMENT, "field %s is added after samples have come", name ? name : "");
+    CVY_CHECK(r->count.seen == 0 && !r->is_frozen, CVY_E_ARGUMENT, "field %s is added after %s", name ? name : "",
+              r->is_frozen ? "the reservoir was given to a stream" : "samples have come");
     CVY_TRY(cvy_sample_fields_add(&r->fields, owner, name, dtype, sample_shape));
     const cvy_status status = make_room(r, r->fields.n - 1);
     if (status != CVY_OK)
@@ -128,6 +118,11 @@ cvy_status cvy_reservoir_field(const cvy_reservoir *r, int i, const char **name_
                                cvy_shape *shape_out)
 {
     return cvy_sample_fields_get(&r->fields, i, name_out, dtype_out, shape_out);
+}
+
+void cvy_reservoir_freeze(cvy_reservoir *r)
+{
+    r->is_frozen = 1;
 }
 
 const cvy_sample_fields *cvy_reservoir_fields(const cvy_reservoir *r)

@@ -12,7 +12,7 @@
 
 static const char owner[] = "the stream"; /* in messages */
 
-static int64_t waiting(const cvy_stream_solver *v)
+static int64_t unsent(const cvy_stream_solver *v)
 {
     return v->end - v->sent;
 }
@@ -26,15 +26,14 @@ cvy_status cvy_solver_open(cvy_stream *s, int64_t queue)
 {
     cvy_stream_solver *v = &s->solver;
     const size_t record = v->fields.record_bytes;
-    const cvy_allreduce_opts reduce = {.algorithm = "library"}; /* one number: nothing needs to be measured for it */
     v->room = queue;
     v->stride = 1;
     CVY_CHECK(record <= (size_t)(INT64_MAX / 2 / queue), CVY_E_MEMORY,
               "a queue of %lld samples of %zu bytes is more than memory can hold", (long long)queue, record);
     CVY_TRY(cvy_mem_alloc((size_t)queue * record, &v->queue));
     v->batch_max = cvy_stream_batch_max(record);
-    if (s->program && s->solvers->nranks > 1)
-        CVY_TRY(s->solvers->reduce->create(s->solvers, &reduce, &v->agreed, 1, CVY_DTYPE_F64, NULL, &v->agreement));
+    CVY_TRY(cvy_agreement_open(s));
+    v->looked_s = cvy_clock_s();
     if (v->is_own)
         return CVY_OK;
     const cvy_comm_message_ops *ops = s->comm->message;
@@ -64,7 +63,7 @@ static cvy_status take_answers(cvy_stream *s)
         CVY_TRY(ops->test(v->answers, &done, NULL));
         if (!done)
             return CVY_OK;
-        v->heard_s = cvy_clock_s();
+        v->silent_s = 0;
         for (; v->answered < CVY_MIN(v->answer.taken, v->batches); v->answered++) {
             cvy_stream_slot *slot = &v->slot[v->answered % CVY_STREAM_SLOTS];
             v->first += slot->head.n;
@@ -137,38 +136,54 @@ static cvy_status test_batches(cvy_stream *s, int *all_out)
 static cvy_status send_what_waits(cvy_stream *s)
 {
     cvy_stream_solver *v = &s->solver;
-    for (int is_free = 1; v->link == CVY_LINK_OPEN && !v->said_end && (waiting(v) > 0 || v->told < v->version);) {
+    for (int is_free = 1; v->link == CVY_LINK_OPEN && !v->said_end && (unsent(v) > 0 || v->told < v->version);) {
         CVY_TRY(find_slot(s, &is_free));
         if (!is_free)
             return CVY_OK;
-        CVY_TRY(send_batch(s, &v->slot[v->batches % CVY_STREAM_SLOTS], CVY_MIN(waiting(v), v->batch_max)));
+        CVY_TRY(send_batch(s, &v->slot[v->batches % CVY_STREAM_SLOTS], CVY_MIN(unsent(v), v->batch_max)));
         v->batches++;
     }
     return CVY_OK;
 }
 
+/* A batch of no records says that no more will come. */
+static cvy_status say_end(cvy_stream *s)
+{
+    if (s->solver.said_end)
+        return CVY_OK;
+    s->solver.said_end = 1;
+    return send_batch(s, &s->solver.last, 0);
+}
+
+/* Counts how long the trainer has not answered. Between two calls that are far apart it could not: a large message
+ * moves only while this rank is in a call. */
 static void check_silence(cvy_stream *s)
 {
-    const cvy_stream_solver *v = &s->solver;
-    if (v->link != CVY_LINK_OPEN || v->answered == v->batches)
+    cvy_stream_solver *v = &s->solver;
+    const double now_s = cvy_clock_s(), since_s = now_s - v->looked_s;
+    v->looked_s = now_s;
+    if (v->link != CVY_LINK_OPEN || (v->answered == v->batches && !v->said_end)) {
+        v->silent_s = 0;
         return;
-    const double since = CVY_MAX(v->slot[v->answered % CVY_STREAM_SLOTS].sent_s, v->heard_s);
-    if (cvy_clock_s() - since <= s->lost_s)
+    }
+    v->silent_s += CVY_MIN(since_s, s->lost_s / 4);
+    if (v->silent_s <= s->lost_s)
         return;
     char text[200];
-    snprintf(
-        text, sizeof text,
-        "the trainer, rank %d, has taken no samples for %.3g s (opts.lost_s is %g): this solver goes on without it",
-        v->trainer, cvy_clock_s() - since, s->lost_s);
+    snprintf(text, sizeof text,
+             "the trainer, rank %d, has taken no samples for %g s (opts.lost_s): this solver goes on without it",
+             v->trainer, s->lost_s);
     lose(s, text);
 }
 
-/* Records that will never be delivered. */
-static void give_up(cvy_stream *s)
+/* Records that will not be delivered, and the last message, which says so. Those under way are not touched again: no
+ * later push fills the queue. */
+static cvy_status give_up(cvy_stream *s)
 {
     cvy_stream_solver *v = &s->solver;
     s->count.dropped += v->end - v->first;
-    v->first = v->sent = v->end; /* those under way are not touched again: no later push fills the queue */
+    v->first = v->sent = v->end;
+    return say_end(s);
 }
 
 static cvy_status progress(cvy_stream *s)
@@ -188,19 +203,20 @@ void cvy_solver_progress(cvy_stream *s)
     if (progress(s) != CVY_OK)
         lose(s, cvy_error_text());
     check_silence(s);
-    if (v->link != CVY_LINK_OPEN)
-        give_up(s);
+    if (v->link != CVY_LINK_OPEN && give_up(s) != CVY_OK)
+        lose(s, cvy_error_text());
 }
 
-int64_t cvy_solver_take_own(cvy_stream *s, cvy_reservoir *reservoir)
+/* A rank that is its own trainer: all records go into its reservoir. */
+static void take_own(cvy_stream *s)
 {
     cvy_stream_solver *v = &s->solver;
-    const int64_t n = waiting(v), straight = CVY_MIN(n, v->room - v->first % v->room);
-    cvy_reservoir_add_records(reservoir, record_at(v, v->first), straight);
-    cvy_reservoir_add_records(reservoir, v->queue, n - straight);
+    const int64_t n = unsent(v), straight = CVY_MIN(n, v->room - v->first % v->room);
+    cvy_reservoir_add_records(s->trainer.reservoir, record_at(v, v->first), straight);
+    cvy_reservoir_add_records(s->trainer.reservoir, v->queue, n - straight);
     v->first = v->sent = v->end;
     s->count.delivered += n;
-    return n;
+    s->count.received += n;
 }
 
 /* ---- new samples ---- */
@@ -232,9 +248,11 @@ static void make_room(cvy_stream *s, double until_s, int *room_out)
         *room_out = v->link == CVY_LINK_OPEN && v->end - v->first < v->room;
         if (*room_out || v->link != CVY_LINK_OPEN)
             return;
-        if (v->when_full == CVY_FULL_THIN && waiting(v) > 1)
+        if (v->is_own)
+            take_own(s);
+        else if (v->when_full == CVY_FULL_THIN && unsent(v) > 1)
             thin_out(s);
-        else if (v->when_full == CVY_FULL_WAIT && !v->is_own && cvy_clock_s() < until_s)
+        else if (v->when_full == CVY_FULL_WAIT && cvy_clock_s() < until_s)
             cvy_stream_rest(round);
         else
             return;
@@ -273,11 +291,13 @@ cvy_status cvy_stream_push(cvy_stream *s)
     CVY_CHECK(s->solves, CVY_E_ARGUMENT, "cvy_stream_push() on a rank whose role is trainer");
     CVY_TRY(cvy_sample_fields_count(&v->fields, owner, &n));
     cvy_solver_progress(s);
-    if (waiting(v) == 0 && v->stride > 1)
+    if (unsent(v) == 0 && v->stride > 1)
         v->stride /= 2;
     queue_samples(s, n);
     s->count.pushed += n;
     cvy_sample_fields_clear(&v->fields);
+    if (v->is_own)
+        take_own(s);
     cvy_solver_progress(s);
     s->count.longest_push_s = CVY_MAX(s->count.longest_push_s, cvy_clock_s() - began_s);
     return tell_link(v);
@@ -290,7 +310,7 @@ cvy_status cvy_stream_flush(cvy_stream *s, double seconds)
     CVY_CHECK(s->solves, CVY_E_ARGUMENT, "cvy_stream_flush() on a rank whose role is trainer");
     CVY_CHECK(seconds >= 0, CVY_E_ARGUMENT, "cvy_stream_flush() waits for %g seconds, expected 0 or more", seconds);
     for (int round = 0; v->end > v->first; round++) {
-        CVY_TRY(cvy_stream_progress(s));
+        (void)cvy_stream_progress(s);
         if (v->end > v->first && cvy_clock_s() >= until_s)
             return CVY_STOPPED;
         cvy_stream_rest(round);
@@ -299,30 +319,6 @@ cvy_status cvy_stream_flush(cvy_stream *s, double seconds)
 }
 
 /* ---- weights ---- */
-
-/* Starts to count the solvers that have newer weights. */
-static cvy_status start_agreement(cvy_stream *s, int have)
-{
-    s->solver.agreed = have;
-    s->solver.agreement_is_under_way = 1;
-    return s->solvers->reduce->start(s->solver.agreement);
-}
-
-/* Whether all solvers had newer weights at the call before. */
-static cvy_status finish_agreement(cvy_stream *s, int *all_out)
-{
-    cvy_stream_solver *v = &s->solver;
-    for (int round = 0, done = 0; v->agreement_is_under_way; round++) {
-        CVY_TRY(s->solvers->reduce->test(v->agreement, &done));
-        v->agreement_is_under_way = !done;
-        if (!done) {
-            CVY_TRY(cvy_stream_progress(s));
-            cvy_stream_rest(round);
-        }
-    }
-    *all_out = v->agreed == s->solvers->nranks;
-    return CVY_OK;
-}
 
 /* Replaces the program's weights and makes room for the next ones. */
 static cvy_status adopt(cvy_stream *s)
@@ -347,15 +343,13 @@ cvy_status cvy_stream_take(cvy_stream *s, int64_t *version_out)
     CVY_CHECK(s->solves && s->program, CVY_E_ARGUMENT, "cvy_stream_take() %s",
               s->solves ? "of a stream without a program" : "on a rank whose role is trainer");
     cvy_solver_progress(s);
-    if (v->agreement && !s->independent)
-        CVY_TRY(finish_agreement(s, &adopts));
+    CVY_TRY(cvy_agreement_finish(s, &adopts));
     const int have = v->is_own ? s->trainer.version > v->version : v->has_weights;
-    if (!v->agreement || s->independent)
+    if (!v->count[0].request)
         adopts = have;
+    CVY_TRY(cvy_agreement_start(s, have && !adopts));
     if (adopts)
         CVY_TRY(adopt(s));
-    if (v->agreement && !s->independent)
-        CVY_TRY(start_agreement(s, have && !adopts));
     cvy_solver_progress(s);
     if (version_out)
         *version_out = v->version;
@@ -375,15 +369,13 @@ static cvy_status is_quiet(cvy_stream *s, int *quiet_out)
     return CVY_OK;
 }
 
-/* After the records that wait, a batch of none says the end. The trainer answers when nothing more comes from it. */
-static cvy_status say_end(cvy_stream *s, int *quiet_out)
+/* After the records that wait, the solver says the end. The trainer answers when nothing more comes from it. */
+static cvy_status close_step(cvy_stream *s, int *quiet_out)
 {
     cvy_stream_solver *v = &s->solver;
     cvy_solver_progress(s);
-    if (!v->said_end && waiting(v) == 0 && v->link != CVY_LINK_LOST) {
-        v->said_end = 1;
-        CVY_TRY(send_batch(s, &v->last, 0));
-    }
+    if (unsent(v) == 0 && v->link == CVY_LINK_OPEN)
+        CVY_TRY(say_end(s));
     return is_quiet(s, quiet_out);
 }
 
@@ -393,42 +385,43 @@ static void free_solver(cvy_stream *s)
     const cvy_comm_message_ops *ops = s->comm->message;
     for (int i = 0; i < CVY_STREAM_SLOTS && ops; i++)
         ops->destroy(&v->slot[i].message);
-    if (v->agreement)
-        s->solvers->reduce->destroy(&v->agreement);
     if (ops) {
         ops->destroy(&v->last.message);
         ops->destroy(&v->answers);
         ops->destroy(&v->weights_message);
     }
+    cvy_agreement_free(s);
     cvy_sample_fields_free(&v->fields);
     cvy_mem_free(&v->queue);
 }
 
 /* Receives for which nothing will come any more. */
-static void cancel_receives(cvy_stream *s)
+static int cancel_receives(cvy_stream *s)
 {
-    cvy_stream_solver *v = &s->solver;
+    const cvy_stream_solver *v = &s->solver;
     cvy_status status = v->answers ? s->comm->message->cancel(v->answers) : CVY_OK;
     if (status == CVY_OK && v->weights_message)
         status = s->comm->message->cancel(v->weights_message);
-    if (status != CVY_OK)
-        lose(s, cvy_error_text());
+    return status == CVY_OK;
 }
 
 int cvy_solver_close(cvy_stream *s)
 {
     cvy_stream_solver *v = &s->solver;
-    const double until_s = cvy_clock_s() + s->lost_s;
-    int ignored = 0, quiet = v->is_own || !s->is_open;
-    if (v->agreement_is_under_way && finish_agreement(s, &ignored) != CVY_OK)
-        lose(s, cvy_error_text());
+    int quiet = v->is_own || !s->is_open;
+    const int left = !s->is_open || cvy_agreement_leave(s);
+    double until_s = cvy_clock_s() + s->lost_s;
     for (int round = 0; !quiet && v->link != CVY_LINK_LOST && cvy_clock_s() < until_s; round++) {
-        if (say_end(s, &quiet) != CVY_OK)
-            lose(s, cvy_error_text());
+        const int64_t answered = v->answered;
+        const cvy_stream_link link = v->link;
+        if (close_step(s, &quiet) != CVY_OK)
+            return 0;
+        if (answered != v->answered || link != v->link)
+            until_s = cvy_clock_s() + s->lost_s;
         cvy_stream_rest(round);
     }
-    cancel_receives(s);
-    if (quiet)
-        free_solver(s);
-    return quiet;
+    if (!quiet || !left || !cancel_receives(s))
+        return 0;
+    free_solver(s);
+    return 1;
 }

@@ -51,7 +51,7 @@ static cvy_status take_batches(cvy_stream *s, cvy_stream_peer *peer, cvy_reservo
         s->count.received += into ? head->n : 0;
         peer->version = head->version;
         peer->ended = head->ended != 0;
-        peer->answer.taken += !peer->ended;
+        peer->answer.taken += into && !peer->ended; /* the solver counts the others as dropped */
         if (!peer->ended)
             CVY_TRY(ops->receive(peer->batches, peer->rank, CVY_TAG_BATCH));
     }
@@ -102,9 +102,7 @@ static cvy_status take_all(cvy_stream *s, int64_t *taken_out, int *open_out)
 {
     cvy_stream_trainer *t = &s->trainer;
     const int64_t before = s->count.received;
-    *open_out = s->solves;
-    if (s->solves)
-        s->count.received += cvy_solver_take_own(s, t->reservoir);
+    *open_out = 0;
     for (int i = 0; i < t->npeer; i++) {
         CVY_TRY(take_batches(s, &t->peer[i], t->reservoir));
         *open_out += !t->peer[i].ended;
@@ -122,6 +120,8 @@ static cvy_status look_around(cvy_stream *s, double *heard_s, int64_t *report)
     int64_t taken = 0;
     cvy_comm *comm = s->trainers;
     cvy_status status = take_all(s, &taken, &open);
+    if (s->trainer.fault != CVY_OK)
+        status = s->trainer.fault;
     if (status == CVY_OK)
         status = is_ready(s, &ready);
     if (taken > 0)
@@ -130,8 +130,8 @@ static cvy_status look_around(cvy_stream *s, double *heard_s, int64_t *report)
     report[ALL_STATUS] = status;
     report[ALL_HAVE_SAMPLES] = has_samples;
     report[ALL_READY] = ready;
-    report[ALL_PATIENT] = has_samples || cvy_clock_s() - *heard_s <= s->lost_s;
-    report[ALL_CLOSED] = open == 0;
+    report[ALL_PATIENT] = has_samples || (open > 0 && cvy_clock_s() - *heard_s <= s->lost_s);
+    report[ALL_CLOSED] = open == 0 && !s->solves;
     CVY_TRY(comm->ops->allreduce_progressing
                 ? comm->ops->allreduce_progressing(comm, report, NREPORT, CVY_DTYPE_I64, CVY_REDUCE_MIN,
                                                    cvy_stream_progress, s)
@@ -151,8 +151,10 @@ cvy_status cvy_stream_receive(cvy_stream *s)
         CVY_TRY(look_around(s, &heard_s, report));
         if (report[ALL_CLOSED])
             return CVY_END;
-        CVY_CHECK(report[ALL_PATIENT], CVY_E_COMM,
-                  "no sample has come for %g s (opts.lost_s), and the reservoir of a trainer is empty", s->lost_s);
+        CVY_CHECK(
+            report[ALL_PATIENT], CVY_E_COMM,
+            "the reservoir of a trainer is empty, and no sample has come for %g s (opts.lost_s), or none can come",
+            s->lost_s);
     }
     s->trainer.may_publish = report[ALL_READY] != 0;
     return CVY_OK;
@@ -186,7 +188,7 @@ cvy_status cvy_stream_publish(cvy_stream *s)
 
 /* ---- the end ---- */
 
-/* Whether nothing is under way from or to a solver. Batches that still come are dropped: the solver counts them so. */
+/* Whether nothing is under way from or to a solver. Batches that still come are dropped. */
 static cvy_status is_quiet(cvy_stream *s, cvy_stream_peer *peer, int *quiet_out)
 {
     int gone = 0;
@@ -222,12 +224,13 @@ int cvy_trainer_close(cvy_stream *s)
         }
         cvy_stream_rest(round);
     }
-    for (int i = 0; i < t->npeer; i++)
+    if (nquiet < t->npeer)
+        return 0;
+    for (int i = 0; i < t->npeer; i++) {
         if (t->peer[i].batches && s->comm->message->cancel(t->peer[i].batches) != CVY_OK)
             return 0;
-    for (int i = 0; i < t->npeer && nquiet == t->npeer; i++)
         free_peer(s, &t->peer[i]);
-    if (nquiet == t->npeer)
-        cvy_mem_free(&t->peer);
-    return nquiet == t->npeer;
+    }
+    cvy_mem_free(&t->peer);
+    return 1;
 }

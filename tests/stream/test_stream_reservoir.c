@@ -183,7 +183,8 @@ static void wrong_use(void)
     EXPECT_FAULT(cvy_reservoir_create(&opts, &r), CVY_E_ARGUMENT, "opts.capacity is 0");
     opts.capacity = 10;
     opts.keep = "best";
-    EXPECT_FAULT(cvy_reservoir_create(&opts, &r), CVY_E_ARGUMENT, "'best', expected uniform, newest or loss");
+    EXPECT_FAULT(cvy_reservoir_create(&opts, &r), CVY_E_ARGUMENT,
+                 "opts.keep is 'best'; there are uniform, newest, loss");
     opts.keep = NULL;
     EXPECT_OK(cvy_reservoir_create(&opts, &r));
     EXPECT_FAULT(cvy_reservoir_push(r), CVY_E_ARGUMENT, "no fields");

@@ -157,9 +157,12 @@ static cvy_status message_cancel(cvy_message *m)
         return CVY_OK;
     if (cvy_mpi_of(m->owner)->simulated.folded)
         cvy_simulated_forget(cvy_mpi_of(m->owner), &m->request);
-    CVY_TRY_MPI(MPI_Cancel(&m->request));
-    CVY_TRY_MPI(MPI_Wait(&m->request, MPI_STATUS_IGNORE));
-    return CVY_OK;
+    cvy_mpi_lock(cvy_mpi_of(m->owner));
+    cvy_status status = cvy_mpi_check(MPI_Cancel(&m->request), "MPI_Cancel");
+    if (status == CVY_OK)
+        status = cvy_mpi_check(MPI_Wait(&m->request, MPI_STATUS_IGNORE), "MPI_Wait");
+    cvy_mpi_unlock(cvy_mpi_of(m->owner));
+    return status;
 }
 
 const cvy_comm_message_ops cvy_mpi_message_ops = {
