@@ -32,7 +32,9 @@ CVY_API void cvy_mpi_prepare(void);
  *
  * MPI must be initialised, at any thread level. The library calls MPI only from the thread that calls it; if a progress
  * thread is asked for, that thread calls MPI too, but never both at once. Collective: yes, over @comm. Errors:
- * CVY_E_ARGUMENT (size, threads), CVY_E_COMM, CVY_E_MEMORY.
+ * CVY_E_ARGUMENT (size, threads; @comm is MPI_COMM_NULL or an intercommunicator), CVY_E_COMM (MPI is not initialised or
+ * is finalised; a call of MPI fails), CVY_E_MEMORY. A handle that was never one, or was freed, is a fault of MPI's: MPI
+ * ends the job, as with any other call, unless the program has changed its error handler.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi(MPI_Comm comm, const cvy_context_opts *opts,
                                                          cvy_context **context_out);
@@ -42,7 +44,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi(MPI_Comm comm, const cv
  * @comm: its integer handle, which in mpi_f08 is comm%MPI_VAL
  *
  * For programs in Fortran and in other languages that know communicators by such numbers (py2f() of mpi4py). Collective
- * and errors: as cvy_context_create_mpi().
+ * and errors: as cvy_context_create_mpi(). A number that is no handle is CVY_E_ARGUMENT if the MPI library converts it
+ * to none (Open MPI does); otherwise it is that fault of MPI's.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi_fortran(int comm, const cvy_context_opts *opts,
                                                                  cvy_context **context_out);

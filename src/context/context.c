@@ -98,9 +98,8 @@ cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, c
 
 cvy_status cvy_context_create_mpi_fortran(int comm, const cvy_context_opts *opts, cvy_context **context_out)
 {
-    int initialized = 0;
-    MPI_Initialized(&initialized); /* before that there is nothing to convert with */
-    return cvy_context_create_mpi(initialized ? MPI_Comm_f2c((MPI_Fint)comm) : MPI_COMM_NULL, opts, context_out);
+    CVY_TRY(cvy_comm_check_mpi()); /* without MPI there is nothing to convert with */
+    return cvy_context_create_mpi(MPI_Comm_f2c((MPI_Fint)comm), opts, context_out);
 }
 
 void cvy_context_destroy(cvy_context **context)

@@ -364,12 +364,35 @@ static cvy_status alloc(cvy_mpi *root, cvy_comm **out)
     return CVY_OK;
 }
 
-cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
+cvy_status cvy_comm_check_mpi(void)
 {
-    int initialized = 0;
-    cvy_comm *comm = NULL;
+    int initialized = 0, finalized = 0;
     MPI_Initialized(&initialized);
     CVY_CHECK(initialized, CVY_E_COMM, "MPI is not initialised: call MPI_Init or MPI_Init_thread first");
+    MPI_Finalized(&finalized);
+    CVY_CHECK(!finalized, CVY_E_COMM, "MPI is finalised already: contexts come before MPI_Finalize");
+    return CVY_OK;
+}
+
+/* Most MPI libraries end the job if they get such a communicator. No library has a communicator whose handle is 0; some
+ * convert an unknown integer of Fortran to it. */
+static cvy_status check_user(MPI_Comm user)
+{
+    int is_inter = 0;
+    CVY_CHECK(user != MPI_COMM_NULL, CVY_E_ARGUMENT,
+              "the communicator is MPI_COMM_NULL: ranks that are in no group make no context over one");
+    CVY_CHECK(user != (MPI_Comm)0, CVY_E_ARGUMENT, "the communicator is no handle of MPI's: it was never set");
+    CVY_TRY_MPI(MPI_Comm_test_inter(user, &is_inter));
+    CVY_CHECK(!is_inter, CVY_E_ARGUMENT,
+              "the communicator is an intercommunicator: merge its two groups first (MPI_Intercomm_merge)");
+    return CVY_OK;
+}
+
+cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
+{
+    cvy_comm *comm = NULL;
+    CVY_TRY(cvy_comm_check_mpi());
+    CVY_TRY(check_user(user));
     CVY_TRY(alloc(NULL, &comm));
     const cvy_status status = start(comm, user);
     if (status != CVY_OK) {

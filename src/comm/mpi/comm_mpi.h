@@ -11,6 +11,8 @@
 
 /* Does the work of cvy_mpi_prepare(); call it before MPI_Init. */
 void cvy_comm_prepare_mpi(void);
+/* CVY_E_COMM, unless MPI is initialised and not yet finalised. */
+cvy_status cvy_comm_check_mpi(void);
 /* Duplicates user; the duplicate is freed with the communicator. Collective. */
 cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out);
 
