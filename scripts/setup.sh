@@ -12,7 +12,7 @@ packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi
           libsimgrid-dev libprotobuf-c-dev protobuf-c-compiler'
 [ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv ccache"
 welcome=               # without these, a test is skipped
-[ "${1-}" = --all ] && welcome='slurm-wlm munge gridengine-master gridengine-exec gridengine-client libonnx-testdata gfortran python3-numpy gcc-aarch64-linux-gnu qemu-user debootstrap'
+[ "${1-}" = --all ] && welcome='slurm-wlm munge gridengine-master gridengine-exec gridengine-client libonnx-testdata gfortran python3-numpy gcc-aarch64-linux-gnu qemu-user debootstrap libopenblas-dev'
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
