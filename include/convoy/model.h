@@ -59,7 +59,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_use_context(cvy_model *model, const 
  * @dtype: a real input has the program's dtype in its feed, whichever real dtype is given here
  * @sample_shape: shape of a sample, without the batch dimension; ndim 0: one element for each sample
  *
- * Collective: no. Errors: CVY_E_ARGUMENT (the name is taken), CVY_E_SHAPE (too many dimensions), CVY_E_MEMORY.
+ * Collective: no. Errors: CVY_E_ARGUMENT (the name is taken, the dtype), CVY_E_SHAPE (too many dimensions, or one below
+ * 1), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_model_add_input(cvy_model *model, const char *name, cvy_dtype dtype,
                                                       const cvy_shape *sample_shape);

@@ -328,8 +328,10 @@ CVY_API int64_t cvy_program_samples(const cvy_program *program, int task);
  *        only the rows that are samples, and the rest of the input becomes 0
  * @elems: number of elements of @data, which must be the input's
  *
- * Collective: no. Errors: CVY_E_ARGUMENT (not planned, no such input, a dtype that does not fit, an integer that the
- * input cannot hold), CVY_E_SHAPE (another number of elements). After a fault the input is as it was before.
+ * Numbers may be anything: with one that is not finite, cvy_program_step() says CVY_E_NUMERIC in training, and computes
+ * with it in a forward task. Collective: no. Errors: CVY_E_ARGUMENT (not planned, no such input, a dtype that does not
+ * fit, an integer that the input cannot hold), CVY_E_SHAPE (another number of elements). After a fault the input is as
+ * it was before.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_write_input(cvy_program *program, int task, const char *input,
                                                           cvy_dtype dtype, const void *data, int64_t elems);
@@ -340,10 +342,11 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_write_input(cvy_program *program, 
  * @learning_rate: of this training step; ignored by forward tasks
  *
  * Allocates nothing. The weights of all ranks are equal after it in all modes but LOCAL. Collective: yes. Errors:
- * CVY_E_ARGUMENT (not planned), CVY_E_NUMERIC on all ranks, CVY_E_COMM, CVY_E_FORMAT (a label is out of range). With
- * CVY_E_NUMERIC (SYNC and ZERO1) a loss or a gradient is not finite, and the weights are as they were before. In the
- * other modes and with overlap_forward, values that are not finite enter the weights, and the next losses show it.
- * After CVY_E_COMM and CVY_E_FORMAT the weights may be partly updated.
+ * CVY_E_ARGUMENT (not planned, a learning rate that is not finite; nothing has changed then), CVY_E_NUMERIC on all
+ * ranks, CVY_E_COMM, CVY_E_FORMAT (a label is out of range). With CVY_E_NUMERIC (SYNC and ZERO1) a loss or a gradient
+ * is not finite, and the weights are as they were before. In the other modes and with overlap_forward, values that are
+ * not finite enter the weights, and the next losses show it. After CVY_E_COMM and CVY_E_FORMAT the weights may be
+ * partly updated.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int task, double learning_rate);
 

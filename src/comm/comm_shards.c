@@ -23,7 +23,7 @@ cvy_status cvy_shards_check(int64_t nshards, int nranks)
 {
     CVY_CHECK(is_power_of_two(nshards) && nshards <= CVY_SHARDS_MAX, CVY_E_CONFIG,
               "opts.shards is %lld, expected a power of two up to %d, such as %lld", (long long)nshards, CVY_SHARDS_MAX,
-              (long long)CVY_MIN(next_power(nshards), (int64_t)CVY_SHARDS_MAX));
+              (long long)next_power(CVY_MIN(nshards, (int64_t)CVY_SHARDS_MAX)));
     CVY_CHECK(nranks <= nshards, CVY_E_CONFIG,
               "deterministic training splits a step into %lld shards, but there are %d ranks: start at most %lld, or "
               "set opts.shards: %lld, which gives other results",

@@ -52,6 +52,8 @@ void cvy_graph_destroy(cvy_graph **graph)
 
 cvy_status cvy_graph_new_value(cvy_graph *g, const char *name, cvy_dtype dtype, const cvy_shape *shape, cvy_value **out)
 {
+    CVY_CHECK(cvy_shape_fits(shape), CVY_E_MEMORY, "%s would be %s, more elements than any memory can hold", name,
+              cvy_shape_text(shape));
     CVY_TRY(cvy_mem_reserve(&g->value, &g->value_room, g->nvalue, sizeof *g->value));
     cvy_value *v = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *v, &v));

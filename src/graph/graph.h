@@ -20,6 +20,8 @@ struct cvy_layer;
 
 /* ---- shapes ---- */
 int64_t cvy_shape_elems(const cvy_shape *s);
+/* 0: a dimension is negative, or there are more elements than any memory can hold. */
+int cvy_shape_fits(const cvy_shape *s);
 int64_t cvy_shape_positions(const cvy_shape *s); /* of a channel of one sample [N, C, positions...] */
 int cvy_shape_equal(const cvy_shape *a, const cvy_shape *b);
 cvy_shape cvy_shape_make(int ndim, const int64_t *dim);

@@ -21,6 +21,18 @@ int64_t cvy_shape_elems(const cvy_shape *s)
     return n;
 }
 
+int cvy_shape_fits(const cvy_shape *s)
+{
+    const int64_t most = INT64_C(1) << 48; /* bytes and work, of many such tensors together, can then be counted */
+    int64_t n = 1;
+    for (int i = 0; i < s->ndim; i++) {
+        if (s->dim[i] < 0 || (s->dim[i] > 0 && n > most / s->dim[i]))
+            return 0;
+        n *= CVY_MAX(s->dim[i], 1);
+    }
+    return 1;
+}
+
 int64_t cvy_shape_positions(const cvy_shape *s)
 {
     int64_t n = 1;

@@ -31,6 +31,9 @@ cvy_status cvy_metric_open(const char *metric, const cvy_shape *output, cvy_metr
               "cvy_metric_open() needs a metric, the shape of an output and an output pointer for the metric");
     CVY_CHECK(output->ndim >= 0 && output->ndim < CVY_NDIM_MAX, CVY_E_ARGUMENT,
               "an output of %d dimensions, expected 0 .. %d without the batch", output->ndim, CVY_NDIM_MAX - 1);
+    CVY_CHECK(cvy_shape_fits(output) && cvy_shape_elems(output) > 0, CVY_E_SHAPE,
+              "an output of %s for each sample: a dimension is below 1, or no memory can hold it",
+              cvy_shape_text(output));
     CVY_TRY(cvy_pool_create(&pool));
     const cvy_status status = open_text(pool, metric, output, metric_out);
     cvy_pool_destroy(&pool);
@@ -58,7 +61,11 @@ cvy_status cvy_metric_add_rows(cvy_metric *m, const cvy_metric_batch *batch)
               "a batch of %lld rows needs outputs and targets", (long long)b.rows);
     CVY_CHECK(b.output_dtype == CVY_DTYPE_F32 || b.output_dtype == CVY_DTYPE_F64, CVY_E_ARGUMENT,
               "outputs are %s, expected f32 or f64", cvy_dtype_text(b.output_dtype));
+    CVY_CHECK((int)b.target_dtype >= 0 && b.target_dtype < CVY_DTYPE_BF16, CVY_E_ARGUMENT,
+              "targets are of dtype number %d, expected f32, f64, i64, i32 or u8", (int)b.target_dtype);
     const cvy_shape *output = cvy_metric_output(m);
+    CVY_CHECK(cvy_shape_fits(&(cvy_shape){2, {b.rows, cvy_shape_elems(output)}}), CVY_E_ARGUMENT,
+              "a batch of %lld rows: no memory can hold their outputs", (long long)b.rows);
     const int is_real = b.target_dtype == CVY_DTYPE_F32 || b.target_dtype == CVY_DTYPE_F64;
     const cvy_shape number = {1, {cvy_metric_targets(m)}};
     cvy_shape label = {0};

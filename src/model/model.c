@@ -57,6 +57,11 @@ cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, 
     CVY_CHECK(!cvy_model_knows(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
     CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
               "input %s: %d dimensions per sample, at most %d", name, sample_shape->ndim, CVY_NDIM_MAX - 1);
+    for (int d = 0; d < sample_shape->ndim; d++)
+        CVY_CHECK(sample_shape->dim[d] > 0, CVY_E_SHAPE, "input %s: dimension %d of a sample is %lld", name, d,
+                  (long long)sample_shape->dim[d]);
+    CVY_CHECK((int)dtype >= 0 && dtype < CVY_DTYPE_COUNT, CVY_E_ARGUMENT,
+              "input %s is of dtype number %d, which does not exist", name, (int)dtype);
     CVY_TRY(cvy_mem_reserve(&m->input, &m->input_room, m->ninput, sizeof *m->input));
     cvy_model_input *input = &m->input[m->ninput];
     CVY_TRY(cvy_pool_strdup(m->pool, name, &input->name));

@@ -302,6 +302,8 @@ static cvy_status create(cvy_context *context, int together, const char *target,
     cvy_status status = CVY_OPTS_READ(cvy_network_opts, opts, &o);
     if (status == CVY_OK && o.batch < 0)
         status = cvy_error_set(CVY_E_ARGUMENT, "opts.batch is %lld, expected 0 or more", (long long)o.batch);
+    if (status == CVY_OK && o.outputs && !o.outputs[strspn(o.outputs, ", \t\n")])
+        status = cvy_error_set(CVY_E_ARGUMENT, "opts.outputs is '%s', which names no layer", o.outputs);
     if (status == CVY_OK)
         status = cvy_mem_alloc(sizeof *n, &n);
     if (status == CVY_OK)

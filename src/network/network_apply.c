@@ -38,7 +38,10 @@ static int is_x(const char *name)
 
 static cvy_status check_elems(const char *what, const char *name, int64_t elems, int64_t n, const cvy_shape *sample)
 {
-    const int64_t expected = n * cvy_shape_elems(sample);
+    const int64_t each = cvy_shape_elems(sample);
+    CVY_CHECK(cvy_shape_fits(&(cvy_shape){2, {n, each}}), CVY_E_ARGUMENT,
+              "%s \"%s\": no memory can hold %lld samples of %s", what, name, (long long)n, cvy_shape_text(sample));
+    const int64_t expected = n * each;
     CVY_CHECK(elems == expected, CVY_E_ARGUMENT,
               "%s \"%s\" is an array of %lld elements, but %lld samples of %s have %lld", what, name, (long long)elems,
               (long long)n, cvy_shape_text(sample), (long long)expected);
@@ -49,6 +52,8 @@ static cvy_status check_elems(const char *what, const char *name, int64_t elems,
 static cvy_status choose_shape(const cvy_network *n, const cvy_network_in *in, cvy_shape *out)
 {
     const cvy_reader_info *stored = &n->spec.stored;
+    CVY_CHECK(in->shape.ndim >= 0 && in->shape.ndim <= CVY_NDIM_MAX, CVY_E_SHAPE,
+              "input \"x\" is given samples of %d dimensions", in->shape.ndim);
     *out = in->shape.ndim > 0 ? in->shape : stored->shape;
     if (in->shape.ndim == 0 || cvy_shape_equal(&in->shape, &stored->shape))
         return CVY_OK;

@@ -84,11 +84,25 @@ void cvy_program_keep_dropout(cvy_program *p, int keeps)
     p->keeps_dropout = keeps;
 }
 
+/* What the functions that read an option later take for granted. */
+static cvy_status check_opts(const cvy_program_opts *o)
+{
+    CVY_CHECK(cvy_dtype_is_real(o->dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
+              cvy_dtype_text(o->dtype));
+    CVY_CHECK(o->reduce_wire == CVY_DTYPE_F32 || o->reduce_wire == CVY_DTYPE_BF16, CVY_E_CONFIG,
+              "opts.reduce_wire is %s, expected f32 or bf16", cvy_dtype_text(o->reduce_wire));
+    CVY_CHECK(o->batch_norm_group >= -2, CVY_E_CONFIG, "opts.batch_norm_group is %lld, expected -2 or more",
+              (long long)o->batch_norm_group);
+    CVY_CHECK(o->bucket_bytes >= 0 && o->memory_limit >= 0, CVY_E_CONFIG,
+              "opts.bucket_bytes is %lld and opts.memory_limit is %lld, expected 0 or more bytes",
+              (long long)o->bucket_bytes, (long long)o->memory_limit);
+    return CVY_OK;
+}
+
 static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 {
     CVY_TRY(CVY_OPTS_READ(cvy_program_opts, opts, &p->opts));
-    CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
-              cvy_dtype_text(p->opts.dtype));
+    CVY_TRY(check_opts(&p->opts));
     CVY_TRY(cvy_passes_check(p->opts.passes_off));
     const cvy_status kernels =
         cvy_kernels_parse(p->opts.kernels ? p->opts.kernels : p->context->space.backend->kernels, &p->kernel.allowed);
@@ -234,6 +248,8 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
         const int is_block = o->optimizer_options[0] == '{' || strchr(o->optimizer_options, '\n') != NULL;
         CVY_TRY(cvy_pool_printf(p->pool, &text, is_block ? "%s" : "{%s}", o->optimizer_options));
         CVY_TRY(cvy_tree_parse_text(p->pool, "optimizer_options", text, strlen(text), &tree));
+        CVY_CHECK(tree->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+                  "optimizer_options are no map of options and values, such as \"momentum: 0.5\"");
     }
     s->train.optimise = (cvy_optimise_opts){.op = name,
                                             .options = tree,
@@ -270,6 +286,21 @@ static cvy_status add_task(cvy_program *p, cvy_program_task *s, int *number_out)
     return CVY_OK;
 }
 
+/* weight_decay is an option of the optimiser, which checks it. */
+static cvy_status check_training(const cvy_training_opts *o, int64_t batch)
+{
+    enum { MICRO_MAX = 1 << 16 }; /* the plan has instructions for each of them */
+    const double number[] = {o->clip_norm, o->clip_value, o->clip_weights, o->l1};
+    const char *const name[] = {"clip_norm", "clip_value", "clip_weights", "l1"};
+    for (int i = 0; i < CVY_COUNT(number); i++)
+        CVY_CHECK(isfinite(number[i]) && number[i] >= 0, CVY_E_ARGUMENT, "%s is %g, expected a number of at least 0",
+                  name[i], number[i]);
+    CVY_CHECK(o->accumulate <= CVY_MIN(batch, (int64_t)MICRO_MAX), CVY_E_ARGUMENT,
+              "%lld micro-batches of a batch of %lld samples, expected at most %lld", (long long)o->accumulate,
+              (long long)batch, (long long)CVY_MIN(batch, (int64_t)MICRO_MAX));
+    return CVY_OK;
+}
+
 cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int64_t batch,
                                     const cvy_training_opts *opts, int *task_out)
 {
@@ -283,10 +314,7 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
               "accumulate is %lld, but deterministic training computes a step in shards already: leave it out, or take "
               "more shards",
               (long long)s->accumulate);
-    CVY_CHECK(isfinite(o.clip_weights) && o.clip_weights >= 0, CVY_E_ARGUMENT,
-              "clip_weights is %g, expected a number of at least 0", o.clip_weights);
-    CVY_CHECK(s->accumulate <= batch, CVY_E_ARGUMENT, "%lld micro-batches of a batch of %lld samples",
-              (long long)s->accumulate, (long long)batch);
+    CVY_TRY(check_training(&o, batch));
     CVY_TRY(list_losses(p->pool, o.losses, s));
     if (s->nloss == 0)
         CVY_TRY(all_losses(p, model, s));
@@ -390,6 +418,8 @@ cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
 {
     cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", task);
+    CVY_CHECK(!s->training || isfinite(learning_rate), CVY_E_ARGUMENT, "a learning rate of %g in step %d",
+              learning_rate, task);
     CVY_TRY(cvy_context_check_idle(p->context, p));
     if (s->feed.lr)
         *s->feed.lr = learning_rate;

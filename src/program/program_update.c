@@ -56,7 +56,8 @@ static cvy_update_shape plain_shape(const cvy_program *p)
 cvy_status cvy_program_open_update(cvy_program *p)
 {
     const cvy_update_def *def = asked_for(&p->opts);
-    CVY_CHECK(def, CVY_E_CONFIG, "opts.update_mode is %d, and there is no such mode", (int)p->opts.update_mode);
+    CVY_CHECK(def && (int)p->opts.update_mode >= 0, CVY_E_CONFIG, "opts.update_mode is %d, and there is no such mode",
+              (int)p->opts.update_mode);
     CVY_TRY(check(p, def));
     if (def->many_ranks && p->pipeline.grid.ndata == 1)
         def = cvy_update_find("sync");

@@ -2,15 +2,24 @@
 /* rows: mpich asan */
 /*
  * test_context_bad_input.c: what a host program passes wrongly is a status with a sentence, not an abort: communicators
- * that are none, and MPI that has not begun or has ended.
+ * that are none, MPI that has not begun or has ended, dtypes that do not exist, sizes that no memory can hold, options
+ * out of range, and ranks that disagree.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convoy.h>
+#include <convoy/metric.h>
 #include <convoy/mpi.h>
+
+#include <math.h>
 
 #include "test_util.h"
 
+enum { BATCH = 8, INPUTS = 4, OUTPUTS = 3 };
+static const cvy_dtype no_dtype = (cvy_dtype)99;
+
+static cvy_context *team;
+static cvy_model *net;
 static int rank, nranks;
 
 /* ---- communicators ---- */
@@ -60,6 +69,143 @@ static void intercommunicator(void)
     MPI_Comm_free(&part);
 }
 
+/* ---- models, programs and tasks ---- */
+
+static void begin(void)
+{
+    EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD,
+                                     &(cvy_context_opts){.size = sizeof(cvy_context_opts), .threads = 1}, &team));
+    EXPECT_OK(cvy_model_create("net", &net));
+    EXPECT_OK(cvy_model_add_input(net, "x", CVY_DTYPE_F32, &(cvy_shape){1, {INPUTS}}));
+    EXPECT_OK(cvy_model_add_input(net, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add(net, "fc", "fc", "channels: 3", "x"));
+    EXPECT_OK(cvy_model_add(net, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+}
+
+static void end(void)
+{
+    cvy_model_destroy(&net);
+    cvy_context_destroy(&team);
+}
+
+static void wrong_inputs(void)
+{
+    const cvy_shape number = {1, {1}}, none = {1, {0}}, negative = {2, {-2, -2}};
+    EXPECT_FAULT(cvy_model_add_input(net, "a", no_dtype, &number), CVY_E_ARGUMENT, "dtype number 99");
+    EXPECT_FAULT(cvy_model_add_input(net, "a", (cvy_dtype)-1, &number), CVY_E_ARGUMENT, "dtype number -1");
+    EXPECT_FAULT(cvy_model_add_input(net, "a", CVY_DTYPE_F32, &none), CVY_E_SHAPE, "dimension 0 of a sample is 0");
+    EXPECT_FAULT(cvy_model_add_input(net, "a", CVY_DTYPE_F32, &negative), CVY_E_SHAPE, "is -2");
+}
+
+static void refused(cvy_program_opts opts, const char *text)
+{
+    cvy_program *p = NULL;
+    opts.size = sizeof opts, opts.wisdom = "off";
+    EXPECT_FAULT(cvy_program_create(team, &opts, &p), CVY_E_CONFIG, text);
+    EXPECT(p == NULL);
+}
+
+static void wrong_options(void)
+{
+    refused((cvy_program_opts){.dtype = no_dtype}, "unknown");
+    refused((cvy_program_opts){.reduce_wire = no_dtype}, "reduce_wire is unknown");
+    refused((cvy_program_opts){.batch_norm_group = INT64_MIN}, "batch_norm_group");
+    refused((cvy_program_opts){.bucket_bytes = -1}, "bucket_bytes is -1");
+    refused((cvy_program_opts){.memory_limit = -1}, "memory_limit is -1");
+    refused((cvy_program_opts){.update_mode = (cvy_update_mode)-1}, "there is no such mode");
+    refused((cvy_program_opts){.shards = INT64_MAX}, "power of two");
+}
+
+/* Adds the task and plans it; returns the first fault. */
+static cvy_status plan(const cvy_model *m, int64_t batch, cvy_training_opts opts)
+{
+    const cvy_program_opts program = {.size = sizeof program, .seed = 1, .wisdom = "off"};
+    cvy_program *p = NULL;
+    int task = 0;
+    opts.size = sizeof opts;
+    EXPECT_OK(cvy_program_create(team, &program, &p));
+    cvy_status status = cvy_program_add_training(p, m, batch, &opts, &task);
+    if (status == CVY_OK)
+        status = cvy_program_plan(p);
+    cvy_program_destroy(&p);
+    return status;
+}
+
+static void wrong_trainings(void)
+{
+    const cvy_training_opts none = {0};
+    const int64_t many = INT64_C(1) << 30;
+    EXPECT_FAULT(plan(net, INT64_MAX, none), CVY_E_MEMORY, "than any memory can hold");
+    EXPECT_FAULT(plan(net, INT64_MAX / 2, none), CVY_E_MEMORY, "than any memory can hold");
+    EXPECT_FAULT(plan(net, many, (cvy_training_opts){.accumulate = many}), CVY_E_ARGUMENT, "at most 65536");
+    EXPECT_FAULT(plan(net, BATCH, (cvy_training_opts){.clip_norm = (double)NAN}), CVY_E_ARGUMENT, "clip_norm is nan");
+    EXPECT_FAULT(plan(net, BATCH, (cvy_training_opts){.clip_value = -1}), CVY_E_ARGUMENT, "clip_value is -1");
+    EXPECT_FAULT(plan(net, BATCH, (cvy_training_opts){.l1 = -1}), CVY_E_ARGUMENT, "l1 is -1");
+    EXPECT_FAULT(plan(net, BATCH, (cvy_training_opts){.optimizer_options = "- a\n- b"}), CVY_E_CONFIG, "no map");
+}
+
+static void huge_layers(void)
+{
+    static const struct {
+        const char *op, *options;
+        cvy_status code;
+    } layers[] = {
+        {"conv", "channels: 4611686018427387904, kernel: 1", CVY_E_MEMORY},
+        {"conv", "channels: 2, kernel: 3, pad: 9223372036854775807", CVY_E_SHAPE},
+        {"conv", "channels: 2, kernel: 3, dilation: 9223372036854775807", CVY_E_SHAPE},
+        {"fc", "channels: 4611686018427387904", CVY_E_MEMORY},
+        {"pad", "before: 4611686018427387904", CVY_E_MEMORY},
+    };
+    for (int i = 0; i < CVY_COUNT(layers); i++) {
+        cvy_model *m = NULL;
+        EXPECT_OK(cvy_model_create("huge", &m));
+        EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 8, 8}}));
+        EXPECT_OK(cvy_model_add_input(m, "y", CVY_DTYPE_F32, &(cvy_shape){1, {1}}));
+        EXPECT_OK(cvy_model_add(m, layers[i].op, "huge", layers[i].options, "x"));
+        EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 1", NULL));
+        EXPECT_OK(cvy_model_add(m, "mse", "loss", NULL, "fc, y"));
+        EXPECT_FAULT(plan(m, BATCH, (cvy_training_opts){0}), layers[i].code, "huge");
+        cvy_model_destroy(&m);
+    }
+}
+
+static void wrong_rates(void)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .wisdom = "off"};
+    cvy_program *p = NULL;
+    int task = 0;
+    float weight[INPUTS * OUTPUTS];
+    EXPECT_OK(cvy_program_create(team, &opts, &p));
+    EXPECT_OK(cvy_program_add_training(p, net, BATCH, NULL, &task));
+    EXPECT_OK(cvy_program_plan(p));
+    EXPECT_FAULT(cvy_program_step(p, task, (double)NAN), CVY_E_ARGUMENT, "a learning rate of nan");
+    EXPECT_FAULT(cvy_program_step(p, task, (double)INFINITY), CVY_E_ARGUMENT, "a learning rate of inf");
+    EXPECT_OK(cvy_program_get(p, "fc.weight", weight, INPUTS * OUTPUTS));
+    for (int i = 0; i < INPUTS * OUTPUTS; i++)
+        EXPECT(isfinite(weight[i]));
+    cvy_program_destroy(&p);
+}
+
+/* ---- metrics ---- */
+
+static void wrong_metrics(void)
+{
+    static const float output[2 * INPUTS];
+    static const int32_t label[2];
+    cvy_metric *metric = NULL;
+    cvy_metric_batch batch = {.size = sizeof batch, .rows = 2, .output = output, .target = label};
+    EXPECT_FAULT(cvy_metric_open("accuracy", &(cvy_shape){1, {0}}, &metric), CVY_E_SHAPE, "below 1");
+    EXPECT_FAULT(cvy_metric_open("accuracy", &(cvy_shape){1, {-4}}, &metric), CVY_E_SHAPE, "below 1");
+    EXPECT_FAULT(cvy_metric_open("balanced_accuracy", &(cvy_shape){1, {INT64_MAX}}, &metric), CVY_E_SHAPE, "memory");
+    EXPECT_OK(cvy_metric_open("accuracy", &(cvy_shape){1, {INPUTS}}, &metric));
+    batch.target_dtype = no_dtype;
+    EXPECT_FAULT(cvy_metric_add_rows(metric, &batch), CVY_E_ARGUMENT, "dtype number 99");
+    batch.target_dtype = CVY_DTYPE_I32;
+    batch.rows = INT64_MAX;
+    EXPECT_FAULT(cvy_metric_add_rows(metric, &batch), CVY_E_ARGUMENT, "no memory can hold");
+    cvy_metric_destroy(&metric);
+}
+
 int main(int argc, char **argv)
 {
     TEST(before_mpi);
@@ -68,6 +214,12 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     TEST(wrong_communicators);
     TEST(intercommunicator);
+    TEST_WITH(begin, wrong_inputs, end);
+    TEST_WITH(begin, wrong_options, end);
+    TEST_WITH(begin, wrong_trainings, end);
+    TEST_WITH(begin, huge_layers, end);
+    TEST_WITH(begin, wrong_rates, end);
+    TEST_WITH(begin, wrong_metrics, end);
     MPI_Finalize();
     TEST(after_mpi);
     return test_end();

@@ -18,6 +18,9 @@ static cvy_status check_list(const char *op, const char *what, const cvy_ints *l
         !list || list->count <= 1 || list->count == nspace, CVY_E_SHAPE,
         "%s: `%s` has %d entries, but source %s has %d spatial dimensions; give one entry for all or one for each", op,
         what, list->count, cvy_shape_text(src), nspace);
+    for (int i = 0; list && i < list->count; i++)
+        CVY_CHECK(list->at[i] <= INT32_MAX, CVY_E_SHAPE, "%s: `%s` is %lld, expected at most %d", op, what,
+                  (long long)list->at[i], INT32_MAX);
     return CVY_OK;
 }
 
@@ -40,6 +43,9 @@ static cvy_status fill(const char *op, const cvy_shape *src, const cvy_window_li
         w->dilation[d] = real && lists->dilation ? cvy_ints_at(lists->dilation, d, 1) : 1;
         w->src[d] = w->dst[d] = 1;
     }
+    const cvy_shape kernel = {CVY_SPACE_MAX, {w->kernel[0], w->kernel[1], w->kernel[2]}};
+    CVY_CHECK(cvy_shape_fits(&kernel), CVY_E_SHAPE, "%s: a window of %s positions is too large", op,
+              cvy_shape_text(&kernel));
     w->taps = product(w->kernel);
     return CVY_OK;
 }
