@@ -276,8 +276,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_forward(cvy_program *program, 
  * any rank needs more than memory_limit, all ranks plan training again so that the backward pass recomputes values of
  * the forward pass: those that cost least work for their memory, and no more than it takes. The results are the same
  * bits. Collective: yes (all ranks return the same status). Errors: CVY_E_SHAPE, CVY_E_CONFIG (names the layer and the
- * option), CVY_E_DISAGREE (the programs of two ranks differ), CVY_E_MEMORY (says how much is needed, and which batch
- * would fit), CVY_E_COMM.
+ * option), CVY_E_DISAGREE (options, tasks or models of two ranks differ), CVY_E_MEMORY (says how much is needed, and
+ * which batch would fit), CVY_E_COMM.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_plan(cvy_program *program);
 

@@ -182,6 +182,9 @@ int64_t cvy_program_need(const cvy_program *program);
 cvy_status cvy_program_fit_limit(cvy_program *program, cvy_status (*plan)(cvy_program *));
 /* CVY_E_MEMORY: the program needs more than the free memory of this node. The message says the same. */
 cvy_status cvy_program_check_memory(const cvy_program *program);
+/* Returns CVY_E_DISAGREE, with the first difference, if the options or tasks of the ranks are not the same.
+ * Collective. */
+cvy_status cvy_program_compare_options(const cvy_program *program);
 /* Returns CVY_E_DISAGREE, with the first difference, if the weights, layouts or reductions of the ranks are not the
  * same. Collective. */
 cvy_status cvy_program_check_consistency(const cvy_program *program);

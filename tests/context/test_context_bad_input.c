@@ -186,6 +186,41 @@ static void wrong_rates(void)
     cvy_program_destroy(&p);
 }
 
+/* ---- ranks that disagree: all of them get the fault, and none waits for ever ---- */
+
+static void differs(cvy_program_opts opts, int64_t batch, int ntask, const char *text)
+{
+    const cvy_program_opts first = {.size = sizeof first, .wisdom = "off"};
+    cvy_program *p = NULL;
+    opts.size = sizeof opts, opts.wisdom = "off";
+    EXPECT_OK(cvy_program_create(team, rank == 0 ? &first : &opts, &p));
+    for (int i = 0, task = 0; i < (rank == 0 ? 1 : ntask); i++)
+        EXPECT_OK(cvy_program_add_training(p, net, rank == 0 ? BATCH : batch, NULL, &task));
+    EXPECT_FAULT(cvy_program_plan(p), CVY_E_DISAGREE, text);
+    cvy_program_destroy(&p);
+}
+
+static void ranks_disagree(void)
+{
+    const cvy_program_opts none = {0};
+    if (nranks == 1)
+        return;
+    differs((cvy_program_opts){.dtype = CVY_DTYPE_F64}, BATCH, 1, "opts.dtype f64 where rank 0's has opts.dtype f32");
+    differs((cvy_program_opts){.seed = 7}, BATCH, 1, "opts.seed 7");
+    differs((cvy_program_opts){.update_mode = CVY_UPDATE_DELAYED}, BATCH, 1, "opts.update_mode 1");
+    differs((cvy_program_opts){.update_mode = CVY_UPDATE_ZERO1}, BATCH, 1, "opts.update_mode 4");
+    differs((cvy_program_opts){.overlap_forward = 1}, BATCH, 1, "opts.overlap_forward 1");
+    differs((cvy_program_opts){.shards = 8}, BATCH, 1, "opts.shards 8");
+    differs((cvy_program_opts){.pipeline = 2}, BATCH, 1, "opts.pipeline 2");
+    differs((cvy_program_opts){.tensor = 2}, BATCH, 1, "opts.tensor 2");
+    differs((cvy_program_opts){.planning = "measure"}, BATCH, 1, "opts.planning 'measure'");
+    differs((cvy_program_opts){.kernels = "reference"}, BATCH, 1, "opts.kernels 'reference'");
+    differs((cvy_program_opts){.memory_limit = 1}, BATCH, 1, "opts.memory_limit 1");
+    differs((cvy_program_opts){.reduce_no_node = 1}, BATCH, 1, "opts.reduce_no_node 1");
+    differs(none, 6, 1, "a batch of 6 samples");
+    differs(none, BATCH, 2, "task 1 training");
+}
+
 /* ---- metrics ---- */
 
 static void wrong_metrics(void)
@@ -219,6 +254,7 @@ int main(int argc, char **argv)
     TEST_WITH(begin, wrong_trainings, end);
     TEST_WITH(begin, huge_layers, end);
     TEST_WITH(begin, wrong_rates, end);
+    TEST_WITH(begin, ranks_disagree, end);
     TEST_WITH(begin, wrong_metrics, end);
     MPI_Finalize();
     TEST(after_mpi);
