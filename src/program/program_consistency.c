@@ -77,6 +77,9 @@ cvy_status cvy_program_compare_options(const cvy_program *p)
         const cvy_program_task *s = p->task[i];
         cvy_text_add(&mine, "as task %d %s with a batch of %lld samples in %lld parts\n", i,
                      s->training ? "training" : "a forward task", (long long)s->batch, (long long)s->accumulate);
+        const cvy_optimise_opts *o = &s->train.optimise;
+        cvy_text_add(&mine, "weight_decay %g, clip_norm %g, clip_value %g, clip_weights %g and l1 %g in task %d\n",
+                     o->weight_decay, o->clip_norm, o->clip_value, o->clip_weights, o->l1, i);
     }
     const cvy_status status = cvy_comm_compare(p->context->comm, &mine, options_differ);
     cvy_text_free(&mine);

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     other = usual, other.trains = "fc.*";
     refused(usual, other, "the sum of a bucket of gradients in step 0, ");
     other = usual, other.steps = 2;
-    refused(usual, other, "step 1");
+    refused(usual, other, "task 1");
     cvy_context_destroy(&all);
     const int failed = test_end();
     MPI_Finalize();
