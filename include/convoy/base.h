@@ -4,8 +4,12 @@
  * Needs C11 (or C++11) and the C library only. Arguments are borrowed for the call unless the function says otherwise.
  * "Collective: yes" means that all ranks of the context call the function and wait for each other in it; "logically"
  * means that all ranks make the same calls in the same order, without waiting; "no" means that a rank may call it
- * alone. A function whose comment lists no errors cannot fail. An object is used by one thread at a time unless its
- * function says otherwise; different contexts may be used by different threads.
+ * alone. A function whose comment lists no errors fails only as the next sentences say. An object is used by one thread
+ * at a time unless its function says otherwise; different contexts may be used by different threads.
+ *
+ * If an object is NULL, was destroyed, or is of another type, the function returns CVY_E_ARGUMENT, or 0 or NULL if it
+ * returns no status, with an error text that names the argument; a destroy function does nothing. The functions of
+ * cvy_train_control, which signal handlers may call, leave no error text.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
@@ -74,6 +75,7 @@ static cvy_status check_write(const cvy_program *p, const cvy_checkpoint_opts *g
 
 cvy_status cvy_checkpoint_write(cvy_program *program, const cvy_checkpoint_opts *opts)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, program));
     cvy_comm *comm = program->context->comm;
     cvy_checkpoint_opts o;
     cvy_vars *pending = NULL;
@@ -150,6 +152,7 @@ static cvy_status check_read(const cvy_program *p, const char *folder, const cvy
 cvy_status cvy_checkpoint_read(cvy_program *program, const char *folder, const char *which,
                                cvy_checkpoint_about *about_out)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, program));
     cvy_comm *comm = program->context->comm;
     cvy_checkpoint set = {0};
     cvy_checkpoint_about about = cvy_checkpoint_about_default();

@@ -3,16 +3,19 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "base/base_handle.h"
 #include "checkpoint/checkpoint.h"
 #include "program/program.h"
 
 cvy_status cvy_program_save(const cvy_program *p, const char *path)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     return cvy_weights_save(path, p->vars);
 }
 
 cvy_status cvy_program_load(cvy_program *p, const char *path)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before loading weights");
     return cvy_weights_load(path, p->vars);
 }

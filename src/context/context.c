@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_mem.h"
 #include "base/base_opts.h"
@@ -57,7 +58,7 @@ static cvy_status choose_threads(cvy_context *context)
 cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out)
 {
     cvy_context *context = NULL;
-    cvy_status status = cvy_mem_alloc(sizeof *context, &context);
+    cvy_status status = cvy_handle_alloc(CVY_HANDLE_CONTEXT, sizeof *context, &context);
     if (status != CVY_OK) {
         comm->ops->destroy(comm);
         return status;
@@ -104,12 +105,12 @@ cvy_status cvy_context_create_mpi_fortran(int comm, const cvy_context_opts *opts
 
 void cvy_context_destroy(cvy_context **context)
 {
-    if (!*context)
+    if (!CVY_IS_LIVE_AT(CONTEXT, context))
         return;
     cvy_extensions_unload(&(*context)->extensions);
     cvy_space_close(&(*context)->space);
     (*context)->comm->ops->destroy((*context)->comm);
-    cvy_mem_free(context);
+    cvy_handle_free(context);
 }
 
 cvy_status cvy_context_use(cvy_context *context, const cvy_backend_def *backend)
@@ -155,7 +156,7 @@ cvy_status cvy_extensions_compare(cvy_comm *comm, const cvy_extensions *x)
 
 cvy_status cvy_context_load_library(cvy_context *context, const char *path)
 {
-    CVY_CHECK(context, CVY_E_ARGUMENT, "cvy_context_load_library() needs a context");
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     CVY_TRY(cvy_comm_agree(context->comm, cvy_extensions_load(&context->extensions, path, NULL)));
     return cvy_extensions_compare(context->comm, &context->extensions);
 }
@@ -177,16 +178,22 @@ cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op
 
 int cvy_context_rank(const cvy_context *context)
 {
+    if (CVY_LIVE(CONTEXT, context) != CVY_OK)
+        return 0;
     return context->comm->rank;
 }
 
 int cvy_context_nranks(const cvy_context *context)
 {
+    if (CVY_LIVE(CONTEXT, context) != CVY_OK)
+        return 0;
     return context->comm->nranks;
 }
 
 int cvy_context_threads(const cvy_context *context)
 {
+    if (CVY_LIVE(CONTEXT, context) != CVY_OK)
+        return 0;
     return context->threads;
 }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "context/context.h"
 #include "data/load/data_samples.h"
@@ -26,10 +27,10 @@ cvy_status cvy_data_parse_source(cvy_pool *pool, const char *source, cvy_tree **
 
 static cvy_status create(cvy_data **out)
 {
-    CVY_TRY(cvy_mem_alloc(sizeof **out, out));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_DATA, sizeof **out, out));
     const cvy_status status = cvy_pool_create(&(*out)->pool);
     if (status != CVY_OK)
-        cvy_mem_free(out);
+        cvy_handle_free(out);
     return status;
 }
 
@@ -60,8 +61,9 @@ cvy_status cvy_data_open(const char *source, const cvy_data_opts *opts, cvy_data
 
 cvy_status cvy_data_split(cvy_data *data, double share, uint64_t seed, int part, cvy_data **part_out)
 {
+    CVY_TRY(CVY_LIVE(DATA, data));
     cvy_data *d = NULL;
-    CVY_CHECK(data && part_out, CVY_E_ARGUMENT, "cvy_data_split() needs a data set and an output pointer for its part");
+    CVY_CHECK(part_out, CVY_E_ARGUMENT, "cvy_data_split() needs an output pointer for the part");
     CVY_CHECK(share > 0 && share < 1, CVY_E_ARGUMENT, "a share of %g of a data set, expected one between 0 and 1",
               share);
     CVY_CHECK(part == 0 || part == 1, CVY_E_ARGUMENT, "part %d, expected 1 (the share) or 0 (the rest)", part);
@@ -76,17 +78,17 @@ cvy_status cvy_data_split(cvy_data *data, double share, uint64_t seed, int part,
 
 void cvy_data_destroy(cvy_data **data)
 {
-    if (!*data)
+    if (!CVY_IS_LIVE_AT(DATA, data))
         return;
     cvy_dataset_destroy(&(*data)->set);
     cvy_pool_destroy(&(*data)->pool);
-    cvy_mem_free(data);
+    cvy_handle_free(data);
 }
 
 cvy_status cvy_data_describe(const cvy_data *data, cvy_data_about *about_out)
 {
-    CVY_CHECK(data && about_out, CVY_E_ARGUMENT,
-              "cvy_data_describe() needs a data set and an output pointer for what it holds");
+    CVY_TRY(CVY_LIVE(DATA, data));
+    CVY_CHECK(about_out, CVY_E_ARGUMENT, "cvy_data_describe() needs an output pointer for what the data set holds");
     CVY_TRY(CVY_RESULT_CHECK(cvy_data_about, about_out));
     const cvy_dataset_info *info = cvy_dataset_describe(data->set);
     const cvy_data_about about = {.size = sizeof about,
@@ -101,6 +103,7 @@ cvy_status cvy_data_describe(const cvy_data *data, cvy_data_about *about_out)
 cvy_status cvy_data_field(const cvy_data *data, int i, const char **name_out, cvy_dtype *dtype_out,
                           cvy_shape *shape_out)
 {
+    CVY_TRY(CVY_LIVE(DATA, data));
     const cvy_dataset_info *info = cvy_dataset_describe(data->set);
     if (i < 0 || i >= info->nfield)
         return CVY_END;
@@ -115,6 +118,8 @@ cvy_status cvy_data_field(const cvy_data *data, int i, const char **name_out, cv
 
 const char *cvy_data_class(const cvy_data *data, int64_t label)
 {
+    if (CVY_LIVE(DATA, data) != CVY_OK)
+        return NULL;
     const cvy_dataset_info *info = cvy_dataset_describe(data->set);
     return info->class_name && label >= 0 && label < info->nclasses ? info->class_name[label] : NULL;
 }
@@ -177,13 +182,14 @@ static cvy_status start(cvy_data_loader *l, const cvy_comm *comm, const cvy_data
 cvy_status cvy_data_loader_create(cvy_context *context, cvy_data *data, const cvy_data_loader_opts *opts,
                                   cvy_data_loader **loader_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
+    CVY_TRY(CVY_LIVE(DATA, data));
     cvy_data_loader_opts o;
     cvy_data_loader *l = NULL;
-    CVY_CHECK(context && data && loader_out, CVY_E_ARGUMENT,
-              "cvy_data_loader_create() needs a context, a data set and an output pointer for the loader");
+    CVY_CHECK(loader_out, CVY_E_ARGUMENT, "cvy_data_loader_create() needs an output pointer for the loader");
     CVY_TRY(CVY_OPTS_READ(cvy_data_loader_opts, opts, &o));
     CVY_TRY(check(&o));
-    CVY_TRY(cvy_mem_alloc(sizeof *l, &l));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_DATA_LOADER, sizeof *l, &l));
     l->data = data;
     const cvy_status status = start(l, context->comm, &o);
     if (status != CVY_OK)
@@ -195,20 +201,20 @@ cvy_status cvy_data_loader_create(cvy_context *context, cvy_data *data, const cv
 
 void cvy_data_loader_destroy(cvy_data_loader **loader)
 {
-    cvy_data_loader *l = *loader;
-    if (!l)
+    if (!CVY_IS_LIVE_AT(DATA_LOADER, loader))
         return;
+    cvy_data_loader *l = *loader;
     if (l->rows)
         cvy_loader_release(l->loader, l->rows);
     cvy_loader_destroy(&l->loader);
-    cvy_mem_free(loader);
+    cvy_handle_free(loader);
 }
 
 cvy_status cvy_data_loader_next(cvy_data_loader *l, cvy_data_batch *batch_out)
 {
+    CVY_TRY(CVY_LIVE(DATA_LOADER, l));
     double wait_s = 0;
-    CVY_CHECK(l && batch_out, CVY_E_ARGUMENT,
-              "cvy_data_loader_next() needs a loader and an output pointer for the batch");
+    CVY_CHECK(batch_out, CVY_E_ARGUMENT, "cvy_data_loader_next() needs an output pointer for the batch");
     CVY_TRY(CVY_RESULT_CHECK(cvy_data_batch, batch_out));
     if (l->rows)
         cvy_loader_release(l->loader, l->rows);
@@ -230,5 +236,7 @@ cvy_status cvy_data_loader_next(cvy_data_loader *l, cvy_data_batch *batch_out)
 
 int64_t cvy_data_loader_steps(const cvy_data_loader *l)
 {
+    if (CVY_LIVE(DATA_LOADER, l) != CVY_OK)
+        return 0;
     return l->order.steps_per_epoch;
 }

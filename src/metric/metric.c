@@ -7,6 +7,7 @@
  */
 #include "metric/metric.h"
 
+#include "base/base_handle.h"
 #include "base/machine/base_system.h"
 #include "base/number/base_exact.h"
 #include "base/text/base_table.h"
@@ -36,7 +37,7 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
     cvy_metric *m = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY(cvy_table_find(table, count, &query, name, &def));
-    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_METRIC, sizeof *m, &m));
     m->def = def;
     m->output = *output_sample;
     CVY_TRY_OUT(cvy_pool_create(&m->pool));
@@ -81,16 +82,18 @@ int64_t cvy_metric_targets(const cvy_metric *m)
 
 int cvy_metric_higher_is_better(const cvy_metric *m)
 {
+    if (CVY_LIVE(METRIC, m) != CVY_OK)
+        return 0;
     return m->def->higher_is_better;
 }
 
 void cvy_metric_destroy(cvy_metric **m)
 {
-    if (!*m)
+    if (!CVY_IS_LIVE_AT(METRIC, m))
         return;
     cvy_mem_free(&(*m)->rows);
     cvy_pool_destroy(&(*m)->pool);
-    cvy_mem_free(m);
+    cvy_handle_free(m);
 }
 
 /* ---- adding ---- */

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "context/context.h"
 #include "metric/metric.h"
@@ -55,6 +56,7 @@ static cvy_span span_of(const void *data, cvy_dtype dtype, int64_t rows, const c
 
 cvy_status cvy_metric_add_rows(cvy_metric *m, const cvy_metric_batch *batch)
 {
+    CVY_TRY(CVY_LIVE(METRIC, m));
     cvy_metric_batch b;
     CVY_TRY(CVY_OPTS_READ(cvy_metric_batch, batch, &b));
     CVY_CHECK(b.rows >= 0 && (b.rows == 0 || (b.output && b.target)), CVY_E_ARGUMENT,
@@ -80,5 +82,7 @@ cvy_status cvy_metric_add_rows(cvy_metric *m, const cvy_metric_batch *batch)
 
 cvy_status cvy_metric_reduce(cvy_metric *m, cvy_context *context, double *value_out)
 {
+    CVY_TRY(CVY_LIVE(METRIC, m));
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     return cvy_metric_finish(m, context->comm, value_out, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "model/model.h"
 
+#include "base/base_handle.h"
 #include "base/text/base_table.h"
 #include "base/text/base_text.h"
 #include "context/context.h"
@@ -17,7 +18,7 @@
 cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 {
     cvy_model *m = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_MODEL, sizeof *m, &m));
     cvy_status status = cvy_pool_create(&m->pool);
     if (status == CVY_OK)
         status = cvy_pool_strdup(m->pool, name, &m->name);
@@ -30,13 +31,13 @@ cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 
 void cvy_model_destroy(cvy_model **model)
 {
-    if (!*model)
+    if (!CVY_IS_LIVE_AT(MODEL, model))
         return;
     cvy_mem_free(&(*model)->input);
     cvy_mem_free(&(*model)->layer);
     cvy_index_free(&(*model)->layer_at);
     cvy_pool_destroy(&(*model)->pool);
-    cvy_mem_free(model);
+    cvy_handle_free(model);
 }
 
 static int is_input(const cvy_model *m, const char *name)
@@ -54,6 +55,7 @@ int cvy_model_knows(const cvy_model *m, const char *name)
 
 cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
 {
+    CVY_TRY(CVY_LIVE(MODEL, m));
     CVY_CHECK(!cvy_model_knows(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
     CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
               "input %s: %d dimensions per sample, at most %d", name, sample_shape->ndim, CVY_NDIM_MAX - 1);
@@ -78,6 +80,8 @@ const char *cvy_model_last(const cvy_model *m)
 
 const char *cvy_model_output(const cvy_model *m)
 {
+    if (CVY_LIVE(MODEL, m) != CVY_OK)
+        return NULL;
     if (m->output)
         return m->output;
     for (int i = m->nlayer - 1; i >= 0; i--)
@@ -144,7 +148,8 @@ cvy_status cvy_model_find_layer(const cvy_model *m, const char *name, const cvy_
 
 cvy_status cvy_model_use_context(cvy_model *m, const cvy_context *context)
 {
-    CVY_CHECK(m && context, CVY_E_ARGUMENT, "cvy_model_use_context() needs a model and a context");
+    CVY_TRY(CVY_LIVE(MODEL, m));
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     CVY_CHECK(!m->extensions || m->extensions == &context->extensions, CVY_E_ARGUMENT,
               "model %s uses the libraries of another context already: make a model of its own for each context",
               m->name);
@@ -172,6 +177,7 @@ static cvy_status split_names(cvy_pool *pool, const char *text, char **names, in
 
 cvy_status cvy_model_add(cvy_model *m, const char *op_name, const char *name, const char *options, const char *from)
 {
+    CVY_TRY(CVY_LIVE(MODEL, m));
     const cvy_op_def *op = NULL;
     cvy_tree *tree = NULL;
     char *names[CVY_NODE_SRC_MAX] = {0}, *text = NULL;
@@ -207,6 +213,7 @@ cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const 
 
 cvy_status cvy_model_set_stage(cvy_model *m, const char *layer, int64_t stage)
 {
+    CVY_TRY(CVY_LIVE(MODEL, m));
     const char **names = NULL;
     int found = 0;
     CVY_CHECK(layer && stage >= 1, CVY_E_ARGUMENT, "layer %s on stage %lld, expected a name and a stage of at least 1",

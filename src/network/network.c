@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/base_file.h"
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "checkpoint/checkpoint.h"
 #include "exchange/exchange.h"
@@ -305,7 +306,7 @@ static cvy_status create(cvy_context *context, int together, const char *target,
     if (status == CVY_OK && o.outputs && !o.outputs[strspn(o.outputs, ", \t\n")])
         status = cvy_error_set(CVY_E_ARGUMENT, "opts.outputs is '%s', which names no layer", o.outputs);
     if (status == CVY_OK)
-        status = cvy_mem_alloc(sizeof *n, &n);
+        status = cvy_handle_alloc(CVY_HANDLE_NETWORK, sizeof *n, &n);
     if (status == CVY_OK)
         status = make_context(context, &n->context);
     CVY_TRY_OUT(comm ? cvy_comm_agree(comm, status) : status);
@@ -323,7 +324,8 @@ out:
 cvy_status cvy_network_open(cvy_context *context, const char *target, const cvy_network_opts *opts,
                             cvy_network **network_out)
 {
-    CVY_CHECK(context && target && network_out, CVY_E_ARGUMENT, "cvy_network_open() needs a context and a target");
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
+    CVY_CHECK(target && network_out, CVY_E_ARGUMENT, "cvy_network_open() needs a target and an output pointer");
     return create(context, 0, target, opts, 0, network_out);
 }
 
@@ -335,9 +337,9 @@ cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, c
 
 void cvy_network_destroy(cvy_network **network)
 {
-    cvy_network *n = network ? *network : NULL;
-    if (!n)
+    if (!CVY_IS_LIVE_AT(NETWORK, network))
         return;
+    cvy_network *n = *network;
     cvy_program_destroy(&n->program);
     cvy_model_destroy(&n->model);
     cvy_augment_destroy(&n->augment);
@@ -347,14 +349,14 @@ void cvy_network_destroy(cvy_network **network)
     cvy_mem_free(&n->row.data);
     cvy_mem_free(&n->scratch[0].data);
     cvy_mem_free(&n->scratch[1].data);
-    cvy_mem_free(network);
+    cvy_handle_free(network);
 }
 
 /* ---- describing it ---- */
 
 cvy_status cvy_network_describe(const cvy_network *n, cvy_network_about *about_out)
 {
-    CVY_CHECK(n, CVY_E_ARGUMENT, "cvy_network_describe() needs a network");
+    CVY_TRY(CVY_LIVE(NETWORK, n));
     CVY_TRY(CVY_RESULT_CHECK(cvy_network_about, about_out));
     const cvy_network_about about = {.name = n->spec.job->name,
                                      .step = n->step,
@@ -370,6 +372,7 @@ cvy_status cvy_network_describe(const cvy_network *n, cvy_network_about *about_o
 cvy_status cvy_network_input(const cvy_network *n, int i, const char **name_out, cvy_dtype *dtype_out,
                              cvy_shape *shape_out)
 {
+    CVY_TRY(CVY_LIVE(NETWORK, n));
     if (i < 0 || i >= n->model->ninput)
         return CVY_END;
     const cvy_model_input *input = &n->model->input[i];
@@ -385,6 +388,7 @@ cvy_status cvy_network_input(const cvy_network *n, int i, const char **name_out,
 
 cvy_status cvy_network_output(const cvy_network *n, int i, const char **name_out, cvy_shape *shape_out)
 {
+    CVY_TRY(CVY_LIVE(NETWORK, n));
     if (i < 0 || i >= n->noutput)
         return CVY_END;
     if (name_out)
@@ -396,6 +400,8 @@ cvy_status cvy_network_output(const cvy_network *n, int i, const char **name_out
 
 const char *cvy_network_class(const cvy_network *n, int64_t label)
 {
+    if (CVY_LIVE(NETWORK, n) != CVY_OK)
+        return NULL;
     const cvy_dataset_info *data = &n->spec.data;
     return label >= 0 && label < data->nclasses && data->class_name ? data->class_name[label] : NULL;
 }

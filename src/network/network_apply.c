@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "data/data_finite.h"
 #include "network/network.h"
 #include "program/program_fill.h"
@@ -262,9 +263,10 @@ static cvy_status run(struct call *c, int64_t n)
 cvy_status cvy_network_apply(cvy_network *network, int64_t n, const cvy_network_in *in, int nin,
                              const cvy_network_out *out, int nout)
 {
+    CVY_TRY(CVY_LIVE(NETWORK, network));
     struct call c = {.n = network};
-    CVY_CHECK(network && n >= 0 && nin >= 0 && nout > 0 && (in || nin == 0) && out, CVY_E_ARGUMENT,
-              "cvy_network_apply() needs a network, 0 or more samples, and at least one output");
+    CVY_CHECK(n >= 0 && nin >= 0 && nout > 0 && (in || nin == 0) && out, CVY_E_ARGUMENT,
+              "cvy_network_apply() needs 0 or more samples, and at least one output");
     CVY_TRY(find_inputs(&c, n, in, nin));
     CVY_TRY(find_outputs(&c, n, out, nout));
     return run(&c, n);

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "exchange/exchange.h"
 #include "network/network.h"
@@ -98,10 +99,11 @@ static cvy_status write(struct export *e, const cvy_network *n, const cvy_networ
 cvy_status cvy_network_export(const cvy_network *network, const char *path, const cvy_network_export_opts *opts,
                               char **notes_out)
 {
+    CVY_TRY(CVY_LIVE(NETWORK, network));
     struct export e = {0};
     cvy_network_export_opts o;
     cvy_text notes = {0};
-    CVY_CHECK(network && path, CVY_E_ARGUMENT, "cvy_network_export() needs a network and a path");
+    CVY_CHECK(path, CVY_E_ARGUMENT, "cvy_network_export() needs a path");
     CVY_TRY(CVY_OPTS_READ(cvy_network_export_opts, opts, &o));
     CVY_CHECK(cvy_data_has_suffix(path, ".onnx") || is_caffemodel(path), CVY_E_ARGUMENT,
               "%s: the name of the file must end with .onnx or .caffemodel", path);

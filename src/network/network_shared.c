@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_mem.h"
 #include "context/context.h"
 #include "network/network.h"
@@ -54,13 +55,19 @@ static cvy_status choose_group(cvy_comm *comm, int holds, int *group_out)
 
 cvy_status cvy_shared_network_create(cvy_context *context, cvy_network *network, cvy_shared_network **shared_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_shared_network *s = NULL;
     cvy_comm *comm = context->comm;
     int group = 0;
+    CVY_TRY(cvy_comm_agree(comm, network ? CVY_LIVE(NETWORK, network) : CVY_OK));
     CVY_TRY(cvy_comm_agree(comm, choose_group(comm, network != NULL, &group)));
-    CVY_TRY(cvy_comm_alloc(comm, sizeof *s, &s));
+    cvy_status status = cvy_comm_agree(comm, cvy_handle_alloc(CVY_HANDLE_SHARED_NETWORK, sizeof *s, &s));
+    if (status != CVY_OK) {
+        cvy_handle_free(&s);
+        return status;
+    }
     s->network = network;
-    cvy_status status = cvy_comm_split(comm, group, network ? -1 : comm->rank, &s->group);
+    status = cvy_comm_split(comm, group, network ? -1 : comm->rank, &s->group);
     if (status == CVY_OK) {
         status = network ? cvy_mem_alloc(sizeof *s->all * (size_t)s->group->nranks, &s->all) : CVY_OK;
         status = cvy_comm_agree(comm, status);
@@ -74,9 +81,9 @@ cvy_status cvy_shared_network_create(cvy_context *context, cvy_network *network,
 
 void cvy_shared_network_destroy(cvy_shared_network **shared)
 {
-    cvy_shared_network *s = *shared;
-    if (!s)
+    if (!CVY_IS_LIVE_AT(SHARED_NETWORK, shared))
         return;
+    cvy_shared_network *s = *shared;
     for (int i = 0; i < CVY_NETWORK_ARRAYS; i++) {
         cvy_mem_free(&s->in[i].data);
         cvy_mem_free(&s->out[i].data);
@@ -84,7 +91,7 @@ void cvy_shared_network_destroy(cvy_shared_network **shared)
     if (s->group)
         s->group->ops->destroy(s->group);
     cvy_mem_free(&s->all);
-    cvy_mem_free(shared);
+    cvy_handle_free(shared);
 }
 
 /* ---- what ranks ask for ---- */
@@ -265,6 +272,7 @@ static cvy_status compute(cvy_shared_network *s, const struct request *spec, int
 cvy_status cvy_shared_network_apply(cvy_shared_network *s, int64_t n, const cvy_network_in *in, int nin,
                                     const cvy_network_out *out, int nout)
 {
+    CVY_TRY(CVY_LIVE(SHARED_NETWORK, s));
     struct request mine;
     const struct request *spec = &mine;
     char *own_in[CVY_NETWORK_ARRAYS], *own_out[CVY_NETWORK_ARRAYS], *in_block[CVY_NETWORK_ARRAYS],

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "comm/comm_allreduce.h"
 #include "context/context_team.h"
@@ -127,8 +128,9 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 
 cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts, cvy_program **program_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_program *p = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *p, &p));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_PROGRAM, sizeof *p, &p));
     p->context = context;
     cvy_status status = cvy_pool_create(&p->pool);
     if (status == CVY_OK)
@@ -154,9 +156,9 @@ void cvy_program_drop_plan(cvy_program_task *s)
 
 void cvy_program_destroy(cvy_program **program)
 {
-    cvy_program *p = *program;
-    if (!p)
+    if (!CVY_IS_LIVE_AT(PROGRAM, program))
         return;
+    cvy_program *p = *program;
     if (p->context->pending == p)
         p->context->pending = NULL;
     for (int i = 0; i < p->ntask; i++)
@@ -181,7 +183,7 @@ void cvy_program_destroy(cvy_program **program)
     }
     cvy_program_close_pipeline(p);
     cvy_pool_destroy(&p->pool);
-    cvy_mem_free(program);
+    cvy_handle_free(program);
 }
 
 /* Returns the length of the word at *text, or 0 if there is none, and moves *text to the end of the word. */
@@ -304,6 +306,8 @@ static cvy_status check_training(const cvy_training_opts *o, int64_t batch)
 cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int64_t batch,
                                     const cvy_training_opts *opts, int *task_out)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_TRY(CVY_LIVE(MODEL, model));
     cvy_training_opts o;
     cvy_program_task *s = NULL;
     CVY_TRY(CVY_OPTS_READ(cvy_training_opts, opts, &o));
@@ -335,6 +339,8 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
 cvy_status cvy_program_add_forward(cvy_program *p, const cvy_model *model, int64_t batch, const char *outputs,
                                    int *task_out)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_TRY(CVY_LIVE(MODEL, model));
     cvy_program_task *s = NULL;
     CVY_TRY(new_step(p, model, batch, &s));
     CVY_TRY(list_outputs(p->pool, outputs ? outputs : cvy_model_output(model), s));
@@ -351,12 +357,16 @@ static cvy_program_task *find_task(const cvy_program *p, int task)
 
 int64_t cvy_program_rows(const cvy_program *p, int task)
 {
+    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
+        return 0;
     const cvy_program_task *s = find_task(p, task);
     return s ? s->plan->rows : 0;
 }
 
 int64_t cvy_program_first_row(const cvy_program *p, int task)
 {
+    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
+        return 0;
     const cvy_program_task *s = find_task(p, task);
     return s ? s->split.first_row : 0;
 }
@@ -375,6 +385,8 @@ static void set_no_input(const cvy_plan *plan, int task, const char *input)
 
 void *cvy_program_feed(cvy_program *p, int task, const char *input)
 {
+    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
+        return NULL;
     cvy_program_task *s = find_task(p, task);
     cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, input) : NULL;
     if (feed)
@@ -416,6 +428,7 @@ static cvy_status report_fault(const cvy_program *p, cvy_status status)
 
 cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", task);
     CVY_CHECK(!s->training || isfinite(learning_rate), CVY_E_ARGUMENT, "a learning rate of %g in step %d",
@@ -442,6 +455,7 @@ cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
 
 cvy_status cvy_program_flush(cvy_program *p)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     CVY_TRY(cvy_context_check_idle(p->context, p));
     const int before = cvy_team_enter(p->context->threads);
@@ -452,6 +466,7 @@ cvy_status cvy_program_flush(cvy_program *p)
 
 cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, double *value_out)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     const cvy_program_task *s = find_task(p, task);
     const int nparts = s ? cvy_program_loss_parts(s) : 0;
     double sum = 0;
@@ -485,6 +500,7 @@ static int find_output(const cvy_program_task *s, const char *layer)
 cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer, const void **data_out,
                               cvy_shape *shape_out)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     const cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
     CVY_CHECK(s->nmicro == 1 || p->update.shape.shards || !s->training, CVY_E_UNSUPPORTED,
@@ -522,6 +538,7 @@ static cvy_status find_variable(const cvy_program *p, const char *name, int64_t 
 
 cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *plain_out, int64_t elems)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_variable *v = NULL;
     CVY_TRY(find_variable(p, variable, elems, &v));
     return cvy_variable_read(v, plain_out);
@@ -529,6 +546,7 @@ cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *pla
 
 cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *plain, int64_t elems)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_variable *v = NULL;
     CVY_TRY(find_variable(p, variable, elems, &v));
     return cvy_variable_write(v, plain);
@@ -548,6 +566,7 @@ static cvy_tile output_part(const cvy_value *output)
 
 cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cvy_shape *whole_out, int64_t *first_out)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     const cvy_variable *v = cvy_vars_find(p->vars, name);
     const cvy_program_task *s = find_task(p, task);
     const cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, name) : NULL;
@@ -571,6 +590,7 @@ cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cv
 
 cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_out, cvy_shape *shape_out)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     if (i < 0 || i >= p->vars->count)
         return CVY_END;
     *name_out = p->vars->at[i]->name;
@@ -581,6 +601,8 @@ cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_o
 
 int64_t cvy_program_bytes(const cvy_program *p)
 {
+    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
+        return 0;
     int64_t bytes = (int64_t)p->memory.arena_bytes;
     for (int i = 0; i < p->vars->count; i++)
         bytes += (int64_t)p->vars->at[i]->bytes;

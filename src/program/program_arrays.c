@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "program/program.h"
 #include "program/program_fill.h"
 
@@ -64,6 +65,8 @@ static cvy_status check_planned(const cvy_program *p, int task)
 
 int64_t cvy_program_samples(const cvy_program *p, int task)
 {
+    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
+        return 0;
     const cvy_program_task *s = is_planned(p, task) ? p->task[task] : NULL;
     return !s ? 0 : s->has_padding ? s->samples : s->plan->rows;
 }
@@ -107,6 +110,7 @@ static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
 
 cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_TRY(check_planned(p, task));
     cvy_program_task *s = p->task[task];
     CVY_CHECK(rows >= 0 && rows <= s->plan->rows, CVY_E_ARGUMENT,
@@ -128,6 +132,7 @@ cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
 cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, cvy_dtype dtype, const void *data,
                                    int64_t elems)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     if (!input)
         return cvy_error_set(CVY_E_ARGUMENT, "cvy_program_write_input() got no name of an input");
     CVY_TRY(check_planned(p, task));
@@ -151,6 +156,7 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
 cvy_status cvy_program_read_output(const cvy_program *p, int task, const char *layer, cvy_dtype dtype, void *data_out,
                                    int64_t elems)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     const void *data = NULL;
     cvy_shape shape;
     if (!layer)

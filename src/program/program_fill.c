@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "data/data_public.h"
 
@@ -167,10 +168,11 @@ void cvy_feed_clear(const cvy_plan *plan, const cvy_plan_feed *feed, int64_t fir
 
 cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch *batch)
 {
+    CVY_TRY(CVY_LIVE(PROGRAM, program));
     cvy_data_batch b;
     CVY_TRY(CVY_OPTS_READ(cvy_data_batch, batch, &b));
-    CVY_CHECK(program && b.data, CVY_E_ARGUMENT,
-              "cvy_program_fill() needs a program and a batch that cvy_data_loader_next() has filled");
+    CVY_CHECK(b.data, CVY_E_ARGUMENT, "cvy_program_fill() needs a batch that cvy_data_loader_next() has filled");
+    CVY_TRY(cvy_handle_check(b.data, CVY_HANDLE_DATA, "batch.data"));
     CVY_CHECK(task >= 0 && task < program->ntask && program->task[task]->plan && program->allocated, CVY_E_ARGUMENT,
               "task %d is not planned", task);
     cvy_program_task *s = program->task[task];

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
 #include "base/machine/base_parallel.h"
@@ -106,8 +107,9 @@ static cvy_status set_up(cvy_reducer *r, const cvy_reducer_opts *opts)
 
 cvy_status cvy_reducer_create(cvy_context *context, const cvy_reducer_opts *opts, cvy_reducer **reducer_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_reducer *r = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_REDUCER, sizeof *r, &r));
     r->context = context;
     cvy_status status = cvy_pool_create(&r->pool);
     if (status == CVY_OK)
@@ -137,19 +139,20 @@ static void drop_memory(cvy_reducer *r)
 
 void cvy_reducer_destroy(cvy_reducer **reducer)
 {
-    cvy_reducer *r = *reducer;
-    if (!r)
+    if (!CVY_IS_LIVE_AT(REDUCER, reducer))
         return;
+    cvy_reducer *r = *reducer;
     if (r->context->summing == r)
         r->context->summing = NULL;
     drop_memory(r);
     cvy_mem_free(&r->buffer);
     cvy_pool_destroy(&r->pool);
-    cvy_mem_free(reducer);
+    cvy_handle_free(reducer);
 }
 
 cvy_status cvy_reducer_add(cvy_reducer *r, const char *name, int64_t count, cvy_dtype dtype, int *index_out)
 {
+    CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer b = {.dtype = dtype, .count = count};
     size_t before = 0;
     CVY_CHECK(!r->ready, CVY_E_ARGUMENT, "buffer '%s' comes too late: add all buffers before cvy_reducer_ready",
@@ -298,6 +301,7 @@ static cvy_status make_ready(cvy_reducer *r)
 
 cvy_status cvy_reducer_ready(cvy_reducer *r)
 {
+    CVY_TRY(CVY_LIVE(REDUCER, r));
     const int was_ready = r->ready;
     const cvy_status status = make_ready(r);
     if (status == CVY_OK)
@@ -335,12 +339,16 @@ static void *data_of(const cvy_reducer *r, const struct buffer *b, int64_t round
 
 void *cvy_reducer_buffer(cvy_reducer *r, int index)
 {
+    if (CVY_LIVE(REDUCER, r) != CVY_OK)
+        return NULL;
     struct buffer *b = NULL;
     return find_idle(r, index, &b) == CVY_OK ? data_of(r, b, b->started) : NULL;
 }
 
 void *cvy_reducer_sum(cvy_reducer *r, int index)
 {
+    if (CVY_LIVE(REDUCER, r) != CVY_OK)
+        return NULL;
     struct buffer *b = NULL;
     if (find_idle(r, index, &b) != CVY_OK)
         return NULL;
@@ -404,6 +412,7 @@ static cvy_status begin(cvy_reducer *r)
 
 cvy_status cvy_reducer_start(cvy_reducer *r, int index)
 {
+    CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer *b = NULL;
     CVY_TRY(find_idle(r, index, &b));
     if (r->context->summing != r)
@@ -418,6 +427,7 @@ cvy_status cvy_reducer_start(cvy_reducer *r, int index)
 
 cvy_status cvy_reducer_progress(cvy_reducer *r)
 {
+    CVY_TRY(CVY_LIVE(REDUCER, r));
     return progress(r);
 }
 
@@ -458,6 +468,7 @@ static cvy_status finish(cvy_reducer *r, struct buffer *b)
 
 cvy_status cvy_reducer_wait(cvy_reducer *r, int index)
 {
+    CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer *b = NULL;
     CVY_TRY(find(r, index == CVY_REDUCER_ALL ? 0 : index, &b));
     const int first = index == CVY_REDUCER_ALL ? 0 : index, end = index == CVY_REDUCER_ALL ? r->nbuffer : index + 1;
@@ -477,6 +488,7 @@ cvy_status cvy_reducer_wait(cvy_reducer *r, int index)
 
 cvy_status cvy_reducer_broadcast(cvy_reducer *r, int root)
 {
+    CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer *b = NULL;
     CVY_TRY(find(r, 0, &b));
     CVY_TRY(cvy_context_check_idle(r->context, r));
@@ -489,6 +501,7 @@ cvy_status cvy_reducer_broadcast(cvy_reducer *r, int root)
 
 cvy_status cvy_context_broadcast(cvy_context *context, void *data, size_t bytes, int root)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_comm *comm = context->comm;
     CVY_CHECK(root >= 0 && root < comm->nranks, CVY_E_ARGUMENT,
               "there is no rank %d to send from; the ranks are 0 .. %d", root, comm->nranks - 1);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/base_file.h"
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "metric/metric.h"
 #include "network/network_calibration.h"
@@ -286,6 +287,7 @@ static cvy_status calibrate(struct fit *f, cvy_context *context, const char *run
 cvy_status cvy_run_calibrate(cvy_context *context, const char *run, const char *data,
                              cvy_calibration_result *result_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     struct fit f = {0};
     cvy_calibration c = {0};
     CVY_TRY(CVY_RESULT_CHECK(cvy_calibration_result, result_out));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/base_file.h"
+#include "base/base_handle.h"
 #include "monitor/monitor_run_layout.h"
 #include "score/score_fields.h"
 #include "score/score_result.h"
@@ -158,6 +159,7 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
 cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
                         cvy_test_result *result_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_scoring s = {0};
     cvy_gathered gathered = {0};
     cvy_scores scores;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "comm/pretend/comm_pretend.h"
 #include "session/session_model.h"
 
@@ -94,7 +95,9 @@ static cvy_status predict_rank(struct search *s, const cvy_job *job, int rank, c
     CVY_TRY(cvy_comm_create_pretended(&s->network, o->nranks, rank, &comm));
     cvy_context context = cvy_context_for_planning(o->context, comm);
     context.threads = o->threads;
-    cvy_status status = make_program(s, &context, job, *choices, &p, &c->batch);
+    cvy_status status = cvy_handle_add(&context, CVY_HANDLE_CONTEXT);
+    if (status == CVY_OK)
+        status = make_program(s, &context, job, *choices, &p, &c->batch);
     if (status == CVY_OK || (status == CVY_E_MEMORY && p && p->ntask > 0 && p->task[0]->plan))
         c->need_bytes = CVY_MAX(c->need_bytes, cvy_program_need(p) + c->other_bytes);
     if (status == CVY_OK && s->rehearses) {
@@ -106,6 +109,7 @@ static cvy_status predict_rank(struct search *s, const cvy_job *job, int rank, c
     if (status == CVY_OK)
         status = keep_choices(p, choices);
     cvy_program_destroy(&p);
+    cvy_handle_remove(&context);
     comm->ops->destroy(comm);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_mem.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
@@ -76,6 +77,10 @@ static cvy_status read_opts(cvy_stream *s, const cvy_stream_opts *given, cvy_str
     s->program = o->program;
     s->trainer.reservoir = s->trains ? o->reservoir : NULL;
     CVY_CHECK(!s->trains || o->reservoir, CVY_E_ARGUMENT, "opts.reservoir is NULL on a trainer");
+    if (s->trains)
+        CVY_TRY(cvy_handle_check(o->reservoir, CVY_HANDLE_RESERVOIR, "opts.reservoir"));
+    if (s->program)
+        CVY_TRY(cvy_handle_check(s->program, CVY_HANDLE_PROGRAM, "opts.program"));
     CVY_CHECK(!s->trains || cvy_reservoir_fields(o->reservoir)->n > 0, CVY_E_ARGUMENT,
               "the reservoir of a trainer has no fields: add them first");
     return s->program ? check_program(s->program) : CVY_OK;
@@ -226,10 +231,15 @@ static cvy_status make(cvy_stream *s, const cvy_stream_opts *opts)
 
 cvy_status cvy_stream_create(cvy_context *context, const cvy_stream_opts *opts, cvy_stream **stream_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_stream *s = NULL;
-    CVY_TRY(cvy_comm_alloc(context->comm, sizeof *s, &s));
+    cvy_status status = cvy_comm_agree(context->comm, cvy_handle_alloc(CVY_HANDLE_STREAM, sizeof *s, &s));
+    if (status != CVY_OK) {
+        cvy_handle_free(&s);
+        return status;
+    }
     s->context = context;
-    const cvy_status status = make(s, opts);
+    status = make(s, opts);
     if (status != CVY_OK)
         cvy_stream_destroy(&s);
     else
@@ -239,11 +249,12 @@ cvy_status cvy_stream_create(cvy_context *context, const cvy_stream_opts *opts, 
 
 void cvy_stream_destroy(cvy_stream **stream)
 {
+    if (!CVY_IS_LIVE_AT(STREAM, stream))
+        return;
     cvy_stream *s = *stream;
     int quiet = 1;
     *stream = NULL;
-    if (!s)
-        return;
+    cvy_handle_remove(s);
     cvy_comm *const comm[] = {s->solvers, s->trainers, s->comm};
     if (s->solves && s->comm)
         quiet = cvy_solver_close(s);
@@ -261,12 +272,14 @@ void cvy_stream_destroy(cvy_stream **stream)
 cvy_status cvy_stream_field(const cvy_stream *s, int i, const char **name_out, cvy_dtype *dtype_out,
                             cvy_shape *shape_out)
 {
+    CVY_TRY(CVY_LIVE(STREAM, s));
     const cvy_sample_fields *fields = s->trains ? cvy_reservoir_fields(s->trainer.reservoir) : &s->solver.fields;
     return cvy_sample_fields_get(fields, i, name_out, dtype_out, shape_out);
 }
 
 cvy_status cvy_stream_get_counts(const cvy_stream *s, cvy_stream_counts *counts_out)
 {
+    CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_counts counts = s->count;
     CVY_TRY(CVY_RESULT_CHECK(cvy_stream_counts, counts_out));
     counts.waiting = s->solver.end - s->solver.first;

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_mem.h"
 #include "base/base_opts.h"
@@ -63,7 +64,7 @@ cvy_status cvy_reservoir_create(const cvy_reservoir_opts *opts, cvy_reservoir **
     CVY_CHECK(o.capacity > 0 && o.capacity < INT64_MAX / 16, CVY_E_ARGUMENT,
               "opts.capacity is %lld, expected a number of samples, at least 1", (long long)o.capacity);
     CVY_TRY(cvy_stream_find_word("keep", o.keep, words, CVY_COUNT(words), &keep));
-    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_RESERVOIR, sizeof *r, &r));
     r->capacity = o.capacity;
     r->keep = (keep_policy)keep;
     r->seed = o.seed;
@@ -78,16 +79,16 @@ cvy_status cvy_reservoir_create(const cvy_reservoir_opts *opts, cvy_reservoir **
 
 void cvy_reservoir_destroy(cvy_reservoir **reservoir)
 {
-    cvy_reservoir *r = *reservoir;
-    if (!r)
+    if (!CVY_IS_LIVE_AT(RESERVOIR, reservoir))
         return;
+    cvy_reservoir *r = *reservoir;
     for (int i = 0; i < r->fields.n; i++)
         if (r->kept[i])
             cvy_mem_free_pages(&r->kept[i], (size_t)r->capacity * r->fields.field[i].bytes);
     cvy_sample_fields_free(&r->fields);
     cvy_mem_free(&r->loss);
     cvy_mem_free(&r->batch);
-    cvy_mem_free(reservoir);
+    cvy_handle_free(reservoir);
 }
 
 /* ---- fields and new samples ---- */
@@ -105,6 +106,7 @@ static cvy_status make_room(cvy_reservoir *r, int i)
 
 cvy_status cvy_reservoir_add_field(cvy_reservoir *r, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
     CVY_CHECK(r->count.seen == 0 && !r->is_frozen, CVY_E_ARGUMENT, "field %s is added after %s", name ? name : "",
               r->is_frozen ? "the reservoir was given to a stream" : "samples have come");
     CVY_TRY(cvy_sample_fields_add(&r->fields, owner, name, dtype, sample_shape));
@@ -117,6 +119,7 @@ cvy_status cvy_reservoir_add_field(cvy_reservoir *r, const char *name, cvy_dtype
 cvy_status cvy_reservoir_field(const cvy_reservoir *r, int i, const char **name_out, cvy_dtype *dtype_out,
                                cvy_shape *shape_out)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
     return cvy_sample_fields_get(&r->fields, i, name_out, dtype_out, shape_out);
 }
 
@@ -132,6 +135,7 @@ const cvy_sample_fields *cvy_reservoir_fields(const cvy_reservoir *r)
 
 cvy_status cvy_reservoir_put(cvy_reservoir *r, const char *field, cvy_dtype dtype, const void *data, int64_t elems)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
     return cvy_sample_fields_put(&r->fields, owner, field, dtype, data, elems);
 }
 
@@ -177,6 +181,7 @@ static cvy_rng keep_numbers(const cvy_reservoir *r)
 
 cvy_status cvy_reservoir_push(cvy_reservoir *r)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
     int64_t n = 0;
     CVY_TRY(cvy_sample_fields_count(&r->fields, owner, &n));
     const cvy_rng rng = keep_numbers(r);
@@ -207,11 +212,15 @@ void cvy_reservoir_add_records(cvy_reservoir *r, const char *record, int64_t n)
 
 int64_t cvy_reservoir_held(const cvy_reservoir *r)
 {
+    if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
+        return 0;
     return CVY_MIN(r->count.seen, r->capacity);
 }
 
 int64_t cvy_reservoir_seen(const cvy_reservoir *r)
 {
+    if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
+        return 0;
     return r->count.seen;
 }
 
@@ -237,6 +246,8 @@ static cvy_status draw_field(cvy_reservoir *r, int field, const cvy_permutation 
 
 cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(r->count.seen > 0, CVY_E_ARGUMENT, "the reservoir is empty: nothing was pushed yet");
     CVY_CHECK(task >= 0 && task < p->ntask && p->allocated, CVY_E_ARGUMENT, "task %d is not planned", task);
     CVY_CHECK(
@@ -257,6 +268,7 @@ cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
 
 cvy_status cvy_reservoir_set_losses(cvy_reservoir *r, const double *losses, int64_t n)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
     CVY_CHECK(r->keep == KEEP_LOSS, CVY_E_ARGUMENT, "the reservoir does not keep by loss: set opts.keep");
     CVY_CHECK(r->count.drawn_of > 0, CVY_E_ARGUMENT,
               "losses are given before a draw, or after samples were added to the reservoir");
@@ -302,6 +314,8 @@ static size_t bytes_of(const cvy_reservoir *r, int64_t held)
 
 int64_t cvy_reservoir_bytes(const cvy_reservoir *r)
 {
+    if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
+        return 0;
     return (int64_t)(sizeof(struct header) + bytes_of(r, cvy_reservoir_held(r)));
 }
 
@@ -318,6 +332,7 @@ static void move_samples(const cvy_reservoir *r, char *state, int64_t held, int 
 
 cvy_status cvy_reservoir_save(const cvy_reservoir *r, void *memory, int64_t bytes)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
     const int64_t all = cvy_reservoir_bytes(r), held = cvy_reservoir_held(r);
     struct header head = {.spec = spec_of(r), .count = r->count};
     CVY_CHECK(memory && bytes >= all, CVY_E_ARGUMENT, "%lld bytes for the reservoir, which needs %lld",
@@ -351,6 +366,7 @@ static cvy_status check_state(const cvy_reservoir *r, const void *memory, int64_
 
 cvy_status cvy_reservoir_load(cvy_reservoir *r, const void *memory, int64_t bytes)
 {
+    CVY_TRY(CVY_LIVE(RESERVOIR, r));
     struct header head;
     CVY_TRY(check_state(r, memory, bytes, &head));
     r->count = head.count;

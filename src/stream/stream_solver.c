@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_mem.h"
 #include "base/machine/base_clock.h"
 #include "stream/stream.h"
@@ -223,6 +224,7 @@ static void take_own(cvy_stream *s)
 
 cvy_status cvy_stream_put(cvy_stream *s, const char *field, cvy_dtype dtype, const void *data, int64_t elems)
 {
+    CVY_TRY(CVY_LIVE(STREAM, s));
     CVY_CHECK(s->solves, CVY_E_ARGUMENT, "cvy_stream_put() on a rank whose role is trainer");
     return cvy_sample_fields_put(&s->solver.fields, owner, field, dtype, data, elems);
 }
@@ -285,6 +287,7 @@ static cvy_status tell_link(const cvy_stream_solver *v)
 
 cvy_status cvy_stream_push(cvy_stream *s)
 {
+    CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_solver *v = &s->solver;
     const double began_s = cvy_clock_s();
     int64_t n = 0;
@@ -305,6 +308,7 @@ cvy_status cvy_stream_push(cvy_stream *s)
 
 cvy_status cvy_stream_flush(cvy_stream *s, double seconds)
 {
+    CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_solver *v = &s->solver;
     const double until_s = cvy_clock_s() + seconds;
     CVY_CHECK(s->solves, CVY_E_ARGUMENT, "cvy_stream_flush() on a rank whose role is trainer");
@@ -337,6 +341,7 @@ static cvy_status adopt(cvy_stream *s)
 
 cvy_status cvy_stream_take(cvy_stream *s, int64_t *version_out)
 {
+    CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_solver *v = &s->solver;
     const double began_s = cvy_clock_s();
     int adopts = 0;

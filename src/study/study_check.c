@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "plan/plan_offers.h"
 #include "study/study.h"
@@ -252,6 +253,7 @@ static cvy_status check(cvy_bench *b, const char *against, struct outcome *fast,
 cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const char *against,
                          cvy_check_result *result_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     struct outcome fast = {0}, plain = {0};
     cvy_bench b;
     cvy_status status = cvy_bench_open(context, opts, &b);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
 #include "context/context.h"
@@ -73,11 +74,12 @@ static cvy_status convert(cvy_context *context, cvy_pool *pool, const cvy_conver
 
 cvy_status cvy_run_convert(cvy_context *context, const cvy_convert_request *request, char **report_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_pool *pool = NULL;
     cvy_convert_request r;
     CVY_TRY(CVY_OPTS_READ(cvy_convert_request, request, &r));
-    CVY_CHECK(context && report_out && r.source && r.destination, CVY_E_ARGUMENT,
-              "cvy_run_convert() needs a context, a source, a destination and an output pointer for the report");
+    CVY_CHECK(report_out && r.source && r.destination, CVY_E_ARGUMENT,
+              "cvy_run_convert() needs a source, a destination and an output pointer for the report");
     *report_out = NULL;
     CVY_TRY(cvy_pool_create(&pool));
     const cvy_status status = convert(context, pool, &r, report_out);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_opts.h"
 #include "base/text/base_text.h"
@@ -389,10 +390,11 @@ static cvy_status no_such_operator(const cvy_extensions *x, const cvy_extension_
 cvy_status cvy_run_check_operators(cvy_context *context, const char *path, const cvy_operators_opts *opts,
                                    cvy_operators_result *result_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     const cvy_extension_file *file = NULL;
     cvy_operators_opts o;
     cvy_operators_result result = {.size = sizeof result};
-    CVY_CHECK(context && result_out, CVY_E_ARGUMENT, "cvy_run_check_operators() needs a context and a result");
+    CVY_CHECK(result_out, CVY_E_ARGUMENT, "cvy_run_check_operators() needs a place for its result");
     CVY_TRY(CVY_OPTS_READ(cvy_operators_opts, opts, &o));
     CVY_TRY(CVY_RESULT_CHECK(cvy_operators_result, result_out));
     const cvy_extensions *x = &context->extensions;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "study/study.h"
 #include "train/trainer.h"
 
@@ -364,6 +365,7 @@ static cvy_status plan(cvy_trainer *t, const char *plan_file)
 cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how,
                         char **text_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_trainer t = {0};
     *text_out = NULL;
     cvy_status status = cvy_session_open_job(context, job, &t.session);
@@ -394,6 +396,7 @@ static cvy_status plan_bench(cvy_bench *b)
 
 cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_bench b;
     *text_out = NULL;
     cvy_status status = cvy_bench_open(context, opts, &b);

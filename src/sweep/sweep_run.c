@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/text/base_locale.h"
 #include "monitor/monitor_run_layout.h"
@@ -409,15 +410,21 @@ static void close_run(cvy_sweep_run *run)
 cvy_status cvy_run_sweep(cvy_context *context, const char *path, const cvy_sweep_opts *opts,
                          cvy_sweep_result *result_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_sweep_opts own;
     cvy_sweep_result result = {.size = sizeof result, .score = NAN};
     cvy_status status = CVY_OPTS_READ(cvy_sweep_opts, opts, &own);
     if (status == CVY_OK)
         status = CVY_RESULT_CHECK(cvy_sweep_result, result_out);
+    if (status == CVY_OK && own.control)
+        status = cvy_handle_check(own.control, CVY_HANDLE_TRAIN_CONTROL, "opts.control");
     CVY_TRY(cvy_comm_agree(context->comm, status));
     cvy_sweep_run run = {.all = context, .comm = context->comm, .opts = &own, .lock = -1, .mine = -1};
     cvy_locale locale = cvy_locale_begin();
-    status = search(&run, path, &result);
+    status = cvy_comm_agree(run.comm, cvy_handle_add(&run.control, CVY_HANDLE_TRAIN_CONTROL));
+    if (status == CVY_OK)
+        status = search(&run, path, &result);
+    cvy_handle_remove(&run.control);
     cvy_locale_end(&locale);
     if (result_out && status >= 0)
         cvy_result_write(result_out, &result, sizeof result);

@@ -8,7 +8,7 @@
  */
 #include "train/train_request.h"
 
-#include "base/base_mem.h"
+#include "base/base_handle.h"
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "signal handlers need atomics without locks");
 
@@ -16,7 +16,7 @@ cvy_status cvy_train_control_create(cvy_train_control **control_out)
 {
     cvy_train_control *control = NULL;
     CVY_CHECK(control_out, CVY_E_ARGUMENT, "cvy_train_control_create() needs an output pointer for the control");
-    CVY_TRY(cvy_mem_alloc(sizeof *control, &control));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_TRAIN_CONTROL, sizeof *control, &control));
     cvy_train_control_begin(control, NULL);
     *control_out = control;
     return CVY_OK;
@@ -24,11 +24,20 @@ cvy_status cvy_train_control_create(cvy_train_control **control_out)
 
 void cvy_train_control_destroy(cvy_train_control **control)
 {
-    cvy_mem_free(control);
+    if (CVY_IS_LIVE_AT(TRAIN_CONTROL, control))
+        cvy_handle_free(control);
+}
+
+/* Without an error text, because signal handlers may not format one. */
+static int is_live(const cvy_train_control *control)
+{
+    return cvy_handle_is(control, CVY_HANDLE_TRAIN_CONTROL);
 }
 
 void cvy_train_control_request(cvy_train_control *control, cvy_train_request request)
 {
+    if (!is_live(control))
+        return;
     if (request == CVY_TRAIN_STOP)
         atomic_store(&control->stop, 1);
     else if (request == CVY_TRAIN_SAVE)
@@ -37,10 +46,10 @@ void cvy_train_control_request(cvy_train_control *control, cvy_train_request req
 
 int cvy_train_control_is_stopping(const cvy_train_control *control)
 {
-    return atomic_load(&control->is_stopping);
+    return !is_live(control) ? 0 : atomic_load(&control->is_stopping);
 }
 
 double cvy_train_control_longest_s(const cvy_train_control *control)
 {
-    return 1e-9 * (double)atomic_load(&control->longest_ns);
+    return !is_live(control) ? 0 : 1e-9 * (double)atomic_load(&control->longest_ns);
 }

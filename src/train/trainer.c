@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_opts.h"
 #include "context/context_topology.h"
@@ -521,10 +522,13 @@ static cvy_status prepare(cvy_trainer *t)
 cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts,
                          cvy_train_result *result_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_train_opts own;
     cvy_status status = CVY_OPTS_READ(cvy_train_opts, opts, &own);
     if (status == CVY_OK)
         status = CVY_RESULT_CHECK(cvy_train_result, result_out);
+    if (status == CVY_OK && own.control)
+        status = cvy_handle_check(own.control, CVY_HANDLE_TRAIN_CONTROL, "opts.control");
     CVY_TRY(cvy_comm_agree(context->comm, status));
     cvy_trainer t = {.opts = &own,
                      .latest.loss = NAN,

@@ -72,7 +72,7 @@ static void test_wrong_calls(cvy_context *context)
     cvy_model *m = NULL;
     cvy_program *p = NULL;
     int task = -1;
-    EXPECT_FAULT(cvy_context_load_library(NULL, library), CVY_E_ARGUMENT, "needs a context");
+    EXPECT_FAULT(cvy_context_load_library(NULL, library), CVY_E_ARGUMENT, "context is NULL");
     EXPECT_FAULT(cvy_context_load_library(context, NULL), CVY_E_ARGUMENT, "a library needs a path");
     EXPECT_FAULT(cvy_context_load_library(context, "/nowhere/x.so"), CVY_E_IO,
                  "library /nowhere/x.so: it cannot be opened");

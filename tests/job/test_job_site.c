@@ -72,7 +72,7 @@ static void faults(void)
     cvy_site *site = NULL;
     cvy_site_about a = {0};
     EXPECT_FAULT(cvy_site_open(NULL, NULL), CVY_E_ARGUMENT, "output pointer");
-    EXPECT_FAULT(cvy_site_describe(NULL, &a), CVY_E_ARGUMENT, "needs a site");
+    EXPECT_FAULT(cvy_site_describe(NULL, &a), CVY_E_ARGUMENT, "site is NULL");
     const char *path = write_site("queue: a b\n");
     EXPECT_FAULT(cvy_site_open(NULL, &site), CVY_E_CONFIG, ":1:8: site: queue is \"a b\"");
     EXPECT(!site);

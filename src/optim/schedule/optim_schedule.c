@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_handle.h"
 #include "base/text/base_table.h"
 #include "optim/optim.h"
 
@@ -160,7 +161,7 @@ cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run
     const units u = {run->epoch_samples, run->batch};
     if (cvy_tree_is_null(tree))
         tree = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_SCHEDULE, sizeof *s, &s));
     s->lr = run->lr * (run->batch_factor > 0 ? run->batch_factor : 1);
     s->total = run->total_samples;
     s->epoch = run->epoch_samples;
@@ -175,6 +176,8 @@ out:
 
 double cvy_schedule_lr(const cvy_schedule *s, double samples)
 {
+    if (CVY_LIVE(SCHEDULE, s) != CVY_OK)
+        return 0;
     const double factor = s->def->factor(s->options, samples, s->total, s->epoch), from = s->ramp.warmup_from;
     const double ramp = samples < s->ramp.warmup ? from + (1 - from) * samples / s->ramp.warmup : 1;
     return s->lr * factor * ramp;
@@ -187,8 +190,8 @@ double cvy_schedule_warmup(const cvy_schedule *s)
 
 void cvy_schedule_destroy(cvy_schedule **s)
 {
-    if (!*s)
+    if (!CVY_IS_LIVE_AT(SCHEDULE, s))
         return;
     cvy_pool_destroy(&(*s)->pool);
-    cvy_mem_free(s);
+    cvy_handle_free(s);
 }

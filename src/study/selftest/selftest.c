@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
 #include "train/train_request.h"
@@ -308,12 +309,15 @@ static cvy_status examine(cvy_selftest *t)
 
 cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts, cvy_selftest_result *result_out)
 {
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_selftest *t = NULL;
     cvy_pool *pool = NULL;
     cvy_selftest_opts own = {0};
     CVY_TRY(cvy_comm_agree(context->comm, cvy_selftest_result_size(result_out)));
     cvy_selftest_result_clear(result_out);
     cvy_status status = CVY_OPTS_READ(cvy_selftest_opts, opts, &own);
+    if (status == CVY_OK && own.control)
+        status = cvy_handle_check(own.control, CVY_HANDLE_TRAIN_CONTROL, "opts.control");
     if (status == CVY_OK)
         status = cvy_pool_create(&pool);
     if (status == CVY_OK)
