@@ -46,10 +46,10 @@ void cvy_train_control_request(cvy_train_control *control, cvy_train_request req
 
 int cvy_train_control_is_stopping(const cvy_train_control *control)
 {
-    return !is_live(control) ? 0 : atomic_load(&control->is_stopping);
+    return is_live(control) ? atomic_load(&control->is_stopping) : 0;
 }
 
 double cvy_train_control_longest_s(const cvy_train_control *control)
 {
-    return !is_live(control) ? 0 : 1e-9 * (double)atomic_load(&control->longest_ns);
+    return is_live(control) ? 1e-9 * (double)atomic_load(&control->longest_ns) : 0;
 }

@@ -9,7 +9,10 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "base/base_file.h"
 #include "base/base_handle.h"
 #include "test_util.h"
 
@@ -314,11 +317,11 @@ static void call_stream(void)
     FAULT(STREAM, "stream", cvy_stream_publish(wrong));
     FAULT(STREAM, "stream", cvy_stream_get_counts(wrong, &counts));
     const cvy_stream_opts kept = {.size = sizeof kept, .role = "both", .reservoir = wrong};
-    if (wrong) /* NULL has a message of its own */
+    if (wrong_type) /* NULL has a message of its own, and a new stream may lie where the destroyed object was */
         FAULT(RESERVOIR, "opts.reservoir", cvy_stream_create(alive->context, &kept, &stream));
     const cvy_stream_opts weights = {
         .size = sizeof weights, .role = "both", .reservoir = alive->reservoir, .program = wrong};
-    if (wrong)
+    if (wrong_type)
         FAULT(PROGRAM, "opts.program", cvy_stream_create(alive->context, &weights, &stream));
     EXPECT(!stream);
 }
@@ -483,7 +486,9 @@ int main(void)
     const cvy_job_source source_of_job = {.size = sizeof source_of_job, .text = job};
     const cvy_train_opts train = {.size = sizeof train, .out = "run"};
     const cvy_context_opts opts = {.size = sizeof opts, .threads = 1};
+    char folder[] = "/tmp/test-context-XXXXXX";
     cvy_context *context = NULL;
+    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
     EXPECT_OK(cvy_context_create(&opts, &context));
     EXPECT_OK(cvy_run_train(context, &source_of_job, &train, NULL));
     cvy_context_destroy(&context);
@@ -494,5 +499,6 @@ int main(void)
     TEST(destroyed_objects);
     TEST(threads_at_once);
     TEST(nothing_is_left);
+    EXPECT_OK(cvy_file_remove_tree(folder));
     return test_end();
 }
