@@ -163,7 +163,7 @@ cvy_status cvy_context_load_library(cvy_context *context, const char *path)
 
 cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op)
 {
-    CVY_CHECK(context, CVY_E_ARGUMENT, "cvy_context_add_operator() needs a context");
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_extensions *x = &context->extensions;
     const int nop = x->nop, nfile = x->nfile;
     cvy_status status = cvy_comm_agree(context->comm, cvy_extensions_add(x, op));

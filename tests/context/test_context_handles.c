@@ -148,6 +148,7 @@ static void call_context(void)
     VALUE(CONTEXT, "context", cvy_context_nranks(wrong), 0);
     VALUE(CONTEXT, "context", cvy_context_threads(wrong), 0);
     FAULT(CONTEXT, "context", cvy_context_load_library(wrong, "lib.so"));
+    FAULT(CONTEXT, "context", cvy_context_add_operator(wrong, &(cvy_operator){.size = sizeof(cvy_operator)}));
     FAULT(CONTEXT, "context", cvy_context_broadcast(wrong, numbers, sizeof numbers, 0));
     FAULT(CONTEXT, "context", cvy_model_use_context(alive->model, wrong));
     FAULT(CONTEXT, "context", cvy_metric_reduce(alive->metric, wrong, &(double){0}));

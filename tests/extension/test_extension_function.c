@@ -296,7 +296,7 @@ static void wrong_descriptors(void)
     cvy_operator op = good;
     cvy_context *own = NULL;
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &own));
-    EXPECT_FAULT(cvy_context_add_operator(NULL, &good), CVY_E_ARGUMENT, "needs a context");
+    EXPECT_FAULT(cvy_context_add_operator(NULL, &good), CVY_E_ARGUMENT, "context is NULL");
     EXPECT_FAULT(cvy_context_add_operator(own, NULL), CVY_E_ARGUMENT, "needs an operator");
     op.name = "relu";
     EXPECT_FAULT(cvy_context_add_operator(own, &op), CVY_E_ARGUMENT,
