@@ -8,6 +8,7 @@ a status that is a fault becomes an Error.
 from __future__ import annotations
 
 import ctypes as c
+import itertools
 import os
 import pathlib
 import weakref
@@ -59,15 +60,22 @@ for _name, (_result, _arguments) in _bindings.FUNCTIONS.items():
         _function.errcheck = _given
 
 
-class Owner:
-    """What has a handle of the library. The context that it was made from lives as long as it, and closes it before
-    itself."""
+_numbers = itertools.count()
 
-    def _own(self, handle, destroy, context=None, *kept):
-        self._raw, self._users = handle, weakref.WeakSet()
-        self._finalizer = weakref.finalize(self, _destroy, handle, destroy, context, *kept)
-        if context is not None:
-            context._users.add(self)
+
+class Owner:
+    """What has a handle of the library. What it was made from (kept: the context, a program) lives as long as it, and
+    closes it before itself."""
+
+    def _own(self, handle, destroy, *kept):
+        self._raw, self._users = handle, weakref.WeakValueDictionary()
+        self._finalizer = weakref.finalize(self, _destroy, handle, destroy, *kept)
+        for owner in kept:
+            if isinstance(owner, Owner):
+                owner._used_by(self)
+
+    def _used_by(self, user):
+        self._users[next(_numbers)] = user
 
     @property
     def handle(self):
@@ -78,7 +86,7 @@ class Owner:
 
     def close(self) -> None:
         """Frees it now, and what was made from it. Otherwise this happens when it is no longer used."""
-        for user in list(self._users):
+        for _, user in sorted(self._users.items(), reverse=True):  # the newest first
             user.close()
         self._finalizer()
 

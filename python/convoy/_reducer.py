@@ -11,6 +11,7 @@ F32, F64 = 0, 1
 _WIRES = {"f32": 0, "bf16": 5}
 _TYPES = {F32: c.c_float, F64: c.c_double}
 _ALL = -1
+_under_way = set()  # reducers with reductions that nobody has waited for: they must not be destroyed
 
 
 class Reducer(Owner):
@@ -28,17 +29,25 @@ class Reducer(Owner):
             library.cvy_reducer_add(handle, name.encode(), count, dtype, c.byref(c.c_int()))
         library.cvy_reducer_ready(handle)
         self._arrays = [_TYPES[dtype] * count for _, count, dtype in buffers]
+        self._started = 0
+
+    def _array(self, index, place):
+        array = self._arrays[index].from_address(place)
+        array.reducer = self  # which owns the memory
+        return array
 
     def buffer(self, index):
         """Where the next values of a buffer are to be written: an array of ctypes."""
-        return self._arrays[index].from_address(library.cvy_reducer_buffer(self.handle, index))
+        return self._array(index, library.cvy_reducer_buffer(self.handle, index))
 
     def sum(self, index):
         """The means that were waited for last."""
-        return self._arrays[index].from_address(library.cvy_reducer_sum(self.handle, index))
+        return self._array(index, library.cvy_reducer_sum(self.handle, index))
 
     def start(self, index):
         library.cvy_reducer_start(self.handle, index)
+        self._started += 1
+        _under_way.add(self)
 
     def progress(self):
         library.cvy_reducer_progress(self.handle)
@@ -46,6 +55,13 @@ class Reducer(Owner):
     def wait(self):
         """Waits for all buffers of the oldest step that was not waited for."""
         library.cvy_reducer_wait(self.handle, _ALL)
+        self._started -= len(self._arrays)
+        if not self._started:
+            _under_way.discard(self)
+
+    def close(self):
+        _under_way.discard(self)
+        super().close()
 
 
 def mean(*values, ranks=None):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """torch_plugin.py RENDEZVOUS: what torch_plugin.sh checks, on each rank."""
 import copy
+import gc
 import sys
+import weakref
 
 import torch
 import torch.distributed
@@ -157,7 +159,11 @@ check("two backward passes", 1e-6, backwards=2)
 check("clipped", 1e-6, clip=0.5)
 check("f64", 1e-14, dtype=torch.float64)
 check("one bucket", 1e-6, bucket_bytes=1 << 30)
-check("bf16 between nodes", 1e-6, wire="bf16")  # these ranks share a node
+net = check("bf16 between nodes", 2e-2, wire="bf16", no_node=1)  # as if each rank were on a node of its own
+torch.manual_seed(1)
+exact = Net()
+train(exact, sgd(exact), 1, 0)
+expect((distance(net, exact) > 1e-5) == (ranks.nranks > 1), f"bf16 between nodes: {distance(net, exact)} from f32")
 check("gradients in place", 1e-6, in_place=True)
 check("parameters without gradients", 1e-6, kind=Forked, updates=adamw)
 check("delayed", 1e-6, delayed=True)
@@ -172,12 +178,93 @@ net(torch.zeros(1, 3, 6, 6)).sum().backward()
 refused(RuntimeError, "after step()", optimizer.flush)
 refused(RuntimeError, "more backward passes", net(torch.zeros(1, 3, 6, 6)).sum().backward)
 refused(ValueError, "no closure", lambda: optimizer.step(lambda: 0))
+optimizer.discard()
+net(torch.zeros(1, 3, 6, 6)).sum().backward()
 optimizer.step()
 expect(net.unused.weight.grad is None, "a parameter that no rank used got a gradient")
 optimizer.close()
 expect(not hasattr(optimizer, "close"), "a closed optimizer is not as it was")
 expect(cvy.mean(ranks.rank) == (ranks.nranks - 1) / 2 and cvy.mean(1, 2.5) == [1, 2.5], "the mean over ranks is wrong")
 cvy.print("only the first rank")
+
+
+def backward(net, value=1.0):
+    net(torch.full((1, 3, 6, 6), value)).square().sum().backward()
+
+
+# Gradients that are changed while they are reduced, and steps that are left out.
+net = Net()
+optimizer = cvy.DistributedOptimizer(sgd(net), net)
+before = copy.deepcopy(net)
+for change in (lambda: nn.utils.clip_grad_norm_(net.parameters(), 1e-3), optimizer.zero_grad, lambda: optimizer.zero_grad(set_to_none=False)):
+    backward(net)
+    change()
+    refused(RuntimeError, "changed before synchronize()", optimizer.step)
+    optimizer.discard()
+    expect(all(p.grad is None for p in net.parameters()), "discard() leaves gradients")
+backward(net)
+optimizer.synchronize()
+optimizer.discard()
+expect(distance(net, before) == 0, "a step that was left out has changed weights")
+backward(net)
+optimizer.step()
+expect(distance(net, before) > 0, "after discard() nothing is learned")
+
+# Tensors and objects live as long as they are used, and no longer.
+kept = net.body[0].weight.grad
+values, reducer = kept.clone(), weakref.ref(optimizer.close.__self__._reducer)
+optimizer.close()
+expect(reducer() is not None and torch.equal(kept, values), "close() takes away a gradient that is still used")
+del kept
+gc.collect()
+expect(reducer() is None, "the reducer of a closed optimizer is kept")
+optimizer = cvy.DistributedOptimizer(sgd(net), net)
+backward(net)
+optimizer.step()
+optimizer.zero_grad()
+net, reducer = weakref.ref(net), weakref.ref(optimizer.close.__self__._reducer)
+del optimizer
+gc.collect()
+expect(net() is None and reducer() is None, "an optimizer without close() is never freed")
+
+for updated in (False, True):  # an update that is pending is applied
+    torch.manual_seed(1)
+    net, alone = Net(), None
+    optimizer = cvy.DistributedOptimizer(sgd(net), net, delayed=True)
+    if updated:
+        alone = copy.deepcopy(net)
+        for owner, o in ((net, optimizer), (alone, sgd(alone))):
+            backward(owner)
+            o.step()
+    before = alone or copy.deepcopy(net)
+    backward(net, 2.0)
+    optimizer.discard()
+    optimizer.flush()
+    expect(distance(net, before) < 1e-6, "discard() of a delayed optimizer")
+    optimizer.close()
+
+# Parameters that the optimizer trains, and nobody averages.
+net, other = Net(), nn.Linear(2, 2)
+both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+refused(ValueError, "parameter 6 of group 0 is trained", lambda: cvy.DistributedOptimizer(both, net))
+net.unused.weight.requires_grad_(False)
+optimizer = cvy.DistributedOptimizer(sgd(net), net)
+optimizer.add_param_group({"params": other.parameters()})
+other(torch.ones(1, 2)).sum().backward()
+refused(ValueError, "parameter 0 of group 1 is trained", optimizer.step)
+other.zero_grad()
+net.unused.weight.requires_grad_(True)
+net.unused(torch.ones(1, 4)).sum().backward()
+refused(ValueError, "unused.weight is trained", optimizer.step)
+net.unused.weight.grad = None
+optimizer.step()
+optimizer.close()
+words = nn.Embedding(4, 2, sparse=True)
+optimizer = cvy.DistributedOptimizer(torch.optim.SGD(words.parameters(), lr=0.1), words)
+refused(ValueError, "weight is sparse", lambda: words(torch.tensor([1])).sum().backward())
+words.weight.grad = None
+optimizer.discard()
+optimizer.close()
 bad = nn.Linear(2, 2).to(torch.bfloat16)
 refused(ValueError, "bias is torch.bfloat16", lambda: cvy.DistributedOptimizer(sgd(bad), bad))
 data = torch.utils.data.TensorDataset(torch.arange(10))
