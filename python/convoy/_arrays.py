@@ -24,6 +24,14 @@ def as_given(array, name):
     return out, _DTYPES[out.dtype]
 
 
+def new_result(shape, dtype):
+    """A new array, which the library fills, and its dtype in the library: float32 or float64."""
+    dtype = np.dtype(dtype)
+    if dtype.kind != "f" or dtype not in _DTYPES:
+        raise TypeError(f"the dtype of results is {dtype.str}, expected float32 or float64")
+    return np.empty(shape, dtype), _DTYPES[dtype]
+
+
 def address(array):
     return c.c_void_p(array.ctypes.data)
 

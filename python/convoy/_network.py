@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import _bindings as b
-from ._arrays import NAMES, address, as_given, check_samples, dims_of
+from ._arrays import NAMES, address, as_given, check_samples, dims_of, new_result
 from ._context import Context, alone
 from ._library import Owner, library, made, taken_text
 
@@ -72,15 +72,16 @@ class Network(Owner):
         for name, (array, _) in arrays.items():
             if name in self.inputs and array.size == n * int(np.prod(self.inputs[name][1])):
                 check_samples(array, self.inputs[name][1], n, name)
-        into = np.dtype(dtype or (first.dtype if first.dtype.kind == "f" else np.float32))
-        results = {name: np.empty((n, *shape), into) for name, shape in self.outputs.items()}
+        into = dtype if dtype is not None else first.dtype if first.dtype.kind == "f" else np.float32
+        results = {name: new_result((n, *shape), into) for name, shape in self.outputs.items()}
         ins, outs = (b.cvy_network_in * len(arrays))(), (b.cvy_network_out * len(results))()
         for to, (name, (array, kind)) in zip(ins, arrays.items()):
             to.name, to.dtype, to.elems, to.data = name.encode(), kind, array.size, address(array)
-        for to, (name, array) in zip(outs, results.items()):
-            to.name, to.dtype, to.elems, to.data = name.encode(), as_given(array, name)[1], array.size, address(array)
+        for to, (name, (array, kind)) in zip(outs, results.items()):
+            to.name, to.dtype, to.elems, to.data = name.encode(), kind, array.size, address(array)
         library.cvy_network_apply(handle, n, ins, len(ins), outs, len(outs))
-        return next(iter(results.values())) if len(results) == 1 else results
+        arrays = {name: array for name, (array, _) in results.items()}
+        return next(iter(arrays.values())) if len(arrays) == 1 else arrays
 
     def export(self, path: str | os.PathLike, replace: bool = False) -> str:
         """Writes an .onnx file, or a .caffemodel. Returns sentences on what is not in the file."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes as c
 import json
 import os
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from . import _bindings as b
-from ._arrays import address, as_given, check_samples, dims_of, shape_of
+from ._arrays import address, as_given, check_samples, dims_of, new_result, shape_of
 from ._context import Context, alone
 from ._library import Error, Owner, library, made, taken_text, text
 
@@ -52,6 +53,13 @@ class Model(Owner):
             handle = c.c_void_p()
             library.cvy_model_create(name.encode(), c.byref(handle))
         self._own(handle, library.cvy_model_destroy)
+        self._programs = weakref.WeakSet()
+
+    def close(self) -> None:
+        """Frees it now; a program that uses it must have been planned."""
+        if any(self in program._models for program in self._programs):
+            raise ValueError("this Model is used by a Program that is not planned yet: call its plan() or close() first")
+        super().close()
 
     @classmethod
     def zoo(cls, name: str, input: Sequence[int], classes: int, **options: Any) -> Model:
@@ -143,8 +151,8 @@ class Task:
         dims = dims_of(shape)
         if dims and dims[0] == self.rows:
             dims = (library.cvy_program_samples(self.program.handle, self.number), *dims[1:])
-        out = np.empty(dims, dtype)
-        library.cvy_program_read_output(self.program.handle, self.number, layer.encode(), as_given(out, layer)[1], address(out), out.size)
+        out, kind = new_result(dims, dtype)
+        library.cvy_program_read_output(self.program.handle, self.number, layer.encode(), kind, address(out), out.size)
         return out
 
 
@@ -178,7 +186,7 @@ class Program(Owner):
         """A task that makes training steps. batch: samples of all ranks. options: those of cvy_training_opts, such as
         losses, trains, optimizer, optimizer_options, weight_decay, clip_norm, accumulate, outputs."""
         number = c.c_int()
-        self._models.append(model)
+        self._borrow(model)
         given = made(b.cvy_training_opts, **options)
         library.cvy_program_add_training(self.handle, model.handle, batch, c.byref(given), c.byref(number))
         return Task(self, number.value)
@@ -186,9 +194,18 @@ class Program(Owner):
     def forward(self, model: Model, batch: int, outputs: str | None = None) -> Task:
         """A task that computes outputs, "layer1, layer2"; by default the model's main output."""
         number = c.c_int()
-        self._models.append(model)
+        self._borrow(model)
         library.cvy_program_add_forward(self.handle, model.handle, batch, text(outputs), c.byref(number))
         return Task(self, number.value)
+
+    def _borrow(self, model):
+        self._models.append(model)
+        model._programs.add(self)
+
+    def close(self) -> None:
+        """Frees it now, and the streams that use it."""
+        super().close()
+        self._models.clear()
 
     def plan(self) -> None:
         """After all tasks were added, and before the first step. Collective."""

@@ -89,6 +89,8 @@ def network():
     assert np.array_equal(net(x[::2]), y[::2]), "a slice that is not contiguous"
     assert np.array_equal(net(x.transpose(0, 1, 3, 2).copy().transpose(0, 1, 3, 2)), y)
     assert net(x, dtype=np.float64).dtype == np.float64
+    for dtype in (np.float16, ">f4", np.int32):  # the library writes none of them
+        refused(TypeError, "expected float32 or float64", lambda: net(x, dtype=dtype))
     assert net(x[:0]).shape == (0, 3)
     several = convoy.Network("run", outputs=", ".join([*net.outputs]))
     assert np.array_equal(several(x) if len(several.outputs) == 1 else next(iter(several(x).values())), y)
@@ -105,6 +107,22 @@ def network():
     refused(ValueError, "Context is closed", lambda: context.rank)
     net.close()
     refused(ValueError, "closed", lambda: net(x))
+
+
+def closing():
+    """What was made last is closed first, and a model that a program still reads is not closed."""
+    context, order = convoy.Context(threads=1), []
+    programs = [convoy.Program(context, options={"plan.wisdom": "off"}) for _ in range(5)]
+    for i, program in enumerate(programs):
+        program.close = lambda i=i, close=program.close: (order.append(i), close())
+    context.close()
+    assert order == [4, 3, 2, 1, 0], order
+    model, program = convoy.Model.zoo("lenet", (1, 28, 28), 10), convoy.Program()
+    program.forward(model, 2)
+    refused(ValueError, "a Program that is not planned yet", model.close)
+    program.close()
+    model.close()
+    refused(ValueError, "Model is closed", lambda: model.add("relu"))
 
 
 def loop():
@@ -127,6 +145,8 @@ def loop():
     program["fc.bias"] = [1.5]
     apply.step(x=np.eye(4, 2, dtype=np.float16))
     assert np.allclose(apply.output("fc", np.float64).ravel(), [3.5, -1.5, 1.5, 1.5])
+    for dtype in (np.float16, ">f4", np.int64):
+        refused(TypeError, "expected float32 or float64", lambda: apply.output("fc", dtype))
     program.save("line.safetensors")
     program["fc.weight"] = np.zeros((1, 2))
     program.load("line.safetensors")
@@ -255,8 +275,10 @@ def stream():
             train2.step(0.05)
             reservoir2.losses(np.full(16, train2.loss()))
     assert (again["fc.weight"] == program["fc.weight"]).all()
-    samples.close()
+    program.close()  # the stream takes its weights
     refused(ValueError, "Stream is closed", samples.receive)
+    reservoir2.close()
+    refused(ValueError, "Stream is closed", samples2.receive)
 
 
 def other_thread():
@@ -268,6 +290,6 @@ def other_thread():
     assert len(found) == 1
 
 
-for test in (whole_run, interrupt, shown, network, loop, generator, reservoir, stream, other_thread):
+for test in (whole_run, interrupt, shown, network, closing, loop, generator, reservoir, stream, other_thread):
     test()
     print("ok", test.__name__)
