@@ -26,4 +26,11 @@ def __getattr__(name):
     if name not in _NEED_NUMPY:
         raise AttributeError(f"module convoy has no attribute {name}")
     import importlib
-    return getattr(importlib.import_module("." + _NEED_NUMPY[name], __name__), name)
+    try:
+        return getattr(importlib.import_module("." + _NEED_NUMPY[name], __name__), name)
+    except ModuleNotFoundError as fault:
+        raise ImportError(f"convoy.{name} needs {fault.name}, which is not installed") from fault
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -51,16 +51,24 @@ class Context(Owner):
 
 def world(threads: int = 0) -> Context:
     """The context of all ranks that mpiexec or srun started; of one rank without a launcher. threads: of each rank; 0 for as
-    many as it may use. Collective when it is called first; later calls return the same object."""
+    many as it may use. Collective when it is called first; later calls return the same object, until it is closed. An
+    exception that nobody catches, and sys.exit(1), then end the job on all ranks."""
     global _world
-    if _world is None:
+    if _world is None or _world.is_closed:
+        _mpi.warn_of_few_cores()
         _world = Context(_mpi.world(), threads)
     return _world
 
 
 def alone() -> Context:
-    """The context of this process alone, with all threads that it may use; later calls return the same object."""
+    """The context of this process alone, with all threads that it may use; later calls return the same object,
+    until it is closed."""
     global _alone
-    if _alone is None:
+    if _alone is None or _alone.is_closed:
         _alone = Context()
     return _alone
+
+
+def of_job() -> Context:
+    """The context of a whole training that names none: all ranks if a launcher has started several."""
+    return world() if _mpi.is_launched() else alone()

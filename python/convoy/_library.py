@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes as c
 import itertools
+import json
 import os
 import pathlib
 import weakref
@@ -50,7 +51,19 @@ def _open():
     raise ImportError("libconvoy was not found: " + "; ".join(faults) + ". Set CONVOY_LIBRARY to its file.")
 
 
+def _check_version():
+    """The declarations must be those of the library: a minor version may change them."""
+    wanted = (_bindings.CVY_VERSION_MAJOR, _bindings.CVY_VERSION_MINOR, _bindings.CVY_VERSION_PATCH)
+    lacks = [name for name in _bindings.FUNCTIONS if not hasattr(library, name)]
+    number = 0 if "cvy_version_number" in lacks else library.cvy_version_number()
+    if lacks or number // 100 != wanted[0] * 100 + wanted[1]:
+        raise ImportError(f"this package is for libconvoy {'.'.join(map(str, wanted))}, but {library._name} is {number // 10000}."
+                          f"{number // 100 % 100}.{number % 100}{', and lacks ' + lacks[0] if lacks else ''}. Install both from the "
+                          "same sources, or set CONVOY_LIBRARY to another file.")
+
+
 library = _open()
+_check_version()
 for _name, (_result, _arguments) in _bindings.FUNCTIONS.items():
     _function = getattr(library, _name)
     _function.restype, _function.argtypes = _result, _arguments
@@ -78,9 +91,14 @@ class Owner:
         self._users[next(_numbers)] = user
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it was freed."""
+        return not self._finalizer.alive
+
+    @property
     def handle(self):
         """The object of the C API, for functions that have no method here."""
-        if not self._finalizer.alive:
+        if self.is_closed:
             raise ValueError(f"this {type(self).__name__} is closed")
         return self._raw
 
@@ -105,6 +123,15 @@ def taken_text(pointer):
     out = "" if not pointer.value else c.string_at(pointer.value).decode(errors="replace")
     library.cvy_text_release(c.cast(c.byref(pointer), c.POINTER(c.c_void_p)))
     return out
+
+
+def json_text(value):
+    """A value as JSON, also a number or an array of numpy, and a path."""
+    def plain(part):
+        if hasattr(part, "tolist"):
+            return part.tolist()
+        return os.fspath(part)
+    return json.dumps(value, default=plain)
 
 
 def made(structure, **fields):

@@ -2,12 +2,18 @@
 """The MPI library that libconvoy is linked with: it is initialised here, if nobody has done so, and its communicators
 are passed on."""
 import ctypes as c
+import os
+import sys
+import threading
+import warnings
 import weakref
 
 from ._library import Error, library
 
 _THREAD_MULTIPLE = 3  # in MPICH and Open MPI
 _MPICH_WORLD = 0x44000000
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "MV2_COMM_WORLD_SIZE", "MVP_COMM_WORLD_SIZE", "FLUX_JOB_SIZE", "PMI_SIZE",
+          "SLURM_STEP_NUM_TASKS")
 
 
 class Communicator:
@@ -16,6 +22,9 @@ class Communicator:
 
     def __init__(self, value):
         self.value = value
+
+    def argument(self):
+        return (c.c_void_p if _is_open_mpi() else c.c_int)(self.value)
 
 
 def _is_open_mpi():
@@ -37,6 +46,65 @@ def _finalize():
         library.MPI_Finalize()
 
 
+def is_launched():
+    """Whether a launcher has started several ranks."""
+    return any(os.environ.get(name, "").isdigit() and int(os.environ[name]) > 1 for name in _SIZES)
+
+
+def warn_of_few_cores():
+    """Open MPI binds each of a few ranks to one core. The launcher is our parent process, and its mask still has all."""
+    ranks = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", "")
+    if not ranks.isdigit() or os.environ.get("OMPI_COMM_WORLD_RANK") != "0" or not hasattr(os, "sched_getaffinity"):
+        return
+    mine, all = len(os.sched_getaffinity(0)), len(os.sched_getaffinity(os.getppid()))
+    if mine < all // int(ranks):
+        warnings.warn(f"mpiexec binds this rank to {mine} of the {all} cores that {ranks} ranks share; start it with --bind-to none", stacklevel=4)
+
+
+class _Exit(SystemExit):
+    """What sys.exit() raises on one of several ranks. The interpreter itself reads `code` when nobody has caught it; no
+    function of Python is running then."""
+
+    @property
+    def code(self):
+        code = self.args[0] if len(self.args) == 1 else self.args or None
+        if code not in (None, 0) and sys._getframe().f_back is None:
+            is_number = isinstance(code, int)
+            if not is_number:
+                print(code, file=sys.stderr)
+            self.abort(code if is_number else 1)
+        return code
+
+
+def _end_all_ranks_on_fault(communicator):
+    """Makes an exception that nobody catches, and sys.exit(1), end the job. Otherwise the other ranks would wait for this
+    one, and this one for them in MPI_Finalize."""
+    process, hook, leave = os.getpid(), sys.excepthook, sys.exit
+
+    def abort(code):
+        if os.getpid() != process or _flag("MPI_Finalized"):  # of a child process, or too late
+            return
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        library.MPI_Abort(communicator.argument(), code)
+
+    def excepthook(*fault):
+        hook(*fault)
+        if not hasattr(sys, "ps1"):  # in an interactive session the program goes on
+            abort(1)
+
+    def exit(*status):
+        if threading.current_thread() is not threading.main_thread():
+            leave(*status)
+        fault = _Exit(*status)
+        fault.abort = abort
+        raise fault
+
+    exit.convoy = True
+    sys.excepthook, sys.exit = excepthook, exit
+
+
 def world():
     """All ranks that mpiexec or srun started. The first call initialises MPI, and the end of Python finalises it."""
     if not hasattr(library, "MPI_Init_thread"):
@@ -48,9 +116,12 @@ def world():
             raise Error(-7, "MPI_Init_thread fails")
         # At the end of Python, finalizers run in the opposite order of their creation: contexts of several ranks are destroyed first.
         weakref.finalize(library, _finalize)
-    if _is_open_mpi():
-        return Communicator(c.addressof(c.c_char.in_dll(library, "ompi_mpi_comm_world")))
-    return Communicator(_MPICH_WORLD)
+    all = Communicator(c.addressof(c.c_char.in_dll(library, "ompi_mpi_comm_world")) if _is_open_mpi() else _MPICH_WORLD)
+    ranks = c.c_int(1)
+    library.MPI_Comm_size(all.argument(), c.byref(ranks))
+    if ranks.value > 1 and not hasattr(sys.exit, "convoy"):
+        _end_all_ranks_on_fault(all)
+    return all
 
 
 def of_mpi4py(comm):

@@ -66,8 +66,6 @@ class Network(Owner):
             raise TypeError(f"the network needs arrays for {', '.join(self.inputs)}")
         arrays = {name: as_given(array, name) for name, array in inputs.items()}
         first = next(iter(arrays.values()))[0]
-        if first.ndim == 0:
-            raise ValueError(f"{next(iter(arrays))} is a number, expected [samples, ...]")
         n = first.shape[0]
         for name, (array, _) in arrays.items():
             if name in self.inputs and array.size == n * int(np.prod(self.inputs[name][1])):

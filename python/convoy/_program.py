@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes as c
-import json
 import os
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from . import _bindings as b
 from ._arrays import address, as_given, check_samples, dims_of, new_result, shape_of
 from ._context import Context, alone
-from ._library import Error, Owner, library, made, taken_text, text
+from ._library import Error, Owner, json_text, library, made, taken_text, text
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def _word(value):
     """A value as YAML: True -> "true"."""
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _options(options):

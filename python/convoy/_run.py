@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from . import _bindings as b
-from ._context import Context, alone
-from ._library import library, made, taken_text, text
+from ._context import Context, of_job
+from ._library import json_text, library, made, taken_text, text
 
 if TYPE_CHECKING:
     import pandas
@@ -47,8 +47,11 @@ class Run:
         found = c.c_void_p()
         library.cvy_report_json(str(folder).encode(), c.byref(found))
         about = json.loads(taken_text(found))
-        numbers = (about.get(name, math.nan) for name in ("seconds", "train_loss", "val_loss"))
-        return cls(str(folder), about.get("steps", 0), *numbers)
+        numbers = (math.nan if about.get(name) is None else about[name] for name in ("seconds", "train_loss", "val_loss"))
+        how = pathlib.Path(folder, "STATUS")
+        how = how.read_text(encoding="utf-8").split() if how.exists() else []  # "stopped step 134 of 2000 at .."
+        steps = about.get("steps") or (int(how[2]) if how[1:2] == ["step"] else 0)
+        return cls(str(folder), steps, *numbers, stopped=how[:1] == ["stopped"])
 
     def metrics(self, kind: str | None = None) -> pandas.DataFrame | list[dict]:
         """What was logged. kind: "step" or "epoch"; None: all."""
@@ -62,10 +65,10 @@ class Run:
     def test(self, data: str | os.PathLike | dict | None = None, context: Context | None = None) -> dict[str, Any]:
         """Scores the network on labelled data, as `convoy test`: "samples", "loss", "metrics", and of classes "confusion" and
         "roc" with lists "fpr" and "tpr". data: a path or a data source; None: the job's data.test. Collective over the
-        context; the result is on rank 0, and empty on others."""
-        source = json.dumps(data) if isinstance(data, dict) else data
+        context, which is chosen as by train(); the result is on rank 0, and empty on others."""
+        source = json_text(data) if isinstance(data, dict) else data
         result = made(b.cvy_test_result)
-        library.cvy_run_test((context or alone()).handle, self.out.encode(), None, text(source), c.byref(result))
+        library.cvy_run_test((context or of_job()).handle, self.out.encode(), None, text(source), c.byref(result))
         try:
             return json.loads(result.json) if result.json else {}
         finally:
@@ -77,7 +80,7 @@ class Run:
         return pathlib.Path(self.out, "report.html")
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.report().read_text())
+        page = html.escape(self.report().read_text(encoding="utf-8"))
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
@@ -116,16 +119,17 @@ def train(job: str | os.PathLike | dict, out: str | os.PathLike | None = None, s
     out: the run's folder. sets: {"train.epochs": 3}, which override the job. progress: a function that rank 0 calls after a
     step with a dict of step, steps, epoch, loss, images_per_s, left_s and event; or whether a line of text shows them; by
     default it does so in a terminal and in a notebook. An interrupt (Ctrl-C, or *stop* in a notebook) ends the training
-    after the current step, and it can be resumed. Collective over the context.
+    after the current step, and it can be resumed. context: by default all ranks that a launcher has started, or this process
+    alone. Collective over the context.
     """
     line = None
     if progress is True or (progress is None and _Line.is_wanted()):
         progress = line = _Line()
-    settings = [f"{name}={value if isinstance(value, str) else json.dumps(value)}".encode() for name, value in (sets or {}).items()]
+    settings = [f"{name}={value if isinstance(value, str) else json_text(value)}".encode() for name, value in (sets or {}).items()]
     source = made(b.cvy_job_source, nsets=len(settings))
     source.sets = (c.c_char_p * len(settings))(*settings)
     if isinstance(job, dict):
-        source.text = json.dumps(job).encode()  # JSON is YAML
+        source.text = json_text(job).encode()  # JSON is YAML
     else:
         source.path = text(job)
     control = c.c_void_p()
@@ -147,7 +151,7 @@ def train(job: str | os.PathLike | dict, out: str | os.PathLike | None = None, s
         options.progress = c.cast(callback, c.c_void_p)
     result = made(b.cvy_train_result)
     try:
-        status = _interruptible(control, (context or alone()).handle, source, options, result)
+        status = _interruptible(control, (context or of_job()).handle, source, options, result)
     finally:
         library.cvy_train_control_destroy(c.byref(control))
         if line:
@@ -159,25 +163,39 @@ def train(job: str | os.PathLike | dict, out: str | os.PathLike | None = None, s
 
 def _interruptible(control, context, source, options, result):
     """Python handles signals in its main thread, between instructions. So the training runs in another thread, and an
-    interrupt asks it to stop. It must not become an exception here: the thread uses memory of the caller."""
-    answer = []
+    interrupt asks it to stop. The thread uses memory of the caller, who must wait for it even if a handler of the program
+    raises an exception."""
+    answer, is_running = [], threading.Lock()
+
+    def stop(*_):
+        library.cvy_train_control_request(control, b.CVY_TRAIN_STOP)
+
+    def join():  # an exception in Thread.join() would leave a thread that is said to have ended
+        try:
+            while not answer:
+                is_running.acquire(timeout=0.1)
+        except BaseException:
+            stop()
+            join()
+            raise
 
     def work():
         try:
             answer.append(library.cvy_run_train(context, c.byref(source), c.byref(options), c.byref(result)))
         except BaseException as fault:
             answer.append(fault)
+        is_running.release()
 
+    is_running.acquire()
     if threading.current_thread() is not threading.main_thread():
         work()
     else:
         thread, handler = threading.Thread(target=work), signal.getsignal(signal.SIGINT)
         try:
             if callable(handler):
-                signal.signal(signal.SIGINT, lambda *_: library.cvy_train_control_request(control, b.CVY_TRAIN_STOP))
+                signal.signal(signal.SIGINT, stop)
             thread.start()
-            while thread.is_alive():
-                thread.join(0.1)
+            join()
         finally:
             if callable(handler):
                 signal.signal(signal.SIGINT, handler)
@@ -190,7 +208,7 @@ def metrics(run: str | os.PathLike, kind: str | None = None) -> pandas.DataFrame
     """What a run has logged, a row for each line: a pandas.DataFrame if pandas is installed, else a list of dicts. kind:
     "step" or "epoch"; None: all lines."""
     path = pathlib.Path(run, "metrics.jsonl")
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     rows = [row for row in rows if kind in (None, row["kind"])]
     try:
         import pandas

@@ -5,9 +5,9 @@
     model.compile(cvy.DistributedOptimizer(keras.optimizers.SGD(0.1)), loss="mse", jit_compile=False)
     model.fit(cvy.shard(dataset).batch(32), epochs=5, callbacks=[cvy.BroadcastWeights()], verbose=2 if cvy.rank() == 0 else 0)
 
-Start it with `mpiexec -n 2 python train.py`. Each rank computes its own batches; each step updates all ranks with the mean
-of their gradients, so the weights stay equal. Keras hands over all gradients at once, after backward, so the reduction
-does not overlap with it. Tensors are copied to the CPU; gradients are in f32 or f64.
+Start it with `mpiexec --bind-to none -n 2 python train.py`. Each rank computes its own batches; each step updates all
+ranks with the mean of their gradients, so the weights stay equal. Keras hands over all gradients at once, after backward,
+so the reduction does not overlap with it. Tensors are copied to the CPU; gradients are in f32 or f64.
 """
 import keras
 import numpy as np

@@ -6,8 +6,8 @@
     optimizer = cvy.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
     loader = torch.utils.data.DataLoader(data, batch_size=64, sampler=cvy.sampler(data))
 
-Start it with `mpiexec -n 2 python train.py`. Each rank computes its own batch; step() updates all ranks with the mean of
-their gradients, so the weights stay equal. Parameters are on the CPU, in f32 or f64.
+Start it with `mpiexec --bind-to none -n 2 python train.py`. Each rank computes its own batch; step() updates all ranks
+with the mean of their gradients, so the weights stay equal. Parameters are on the CPU, in f32 or f64.
 """
 import weakref
 

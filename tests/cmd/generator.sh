@@ -104,3 +104,4 @@ refuses "a number of samples of a network that reads data" "reads samples" predi
 refuses "samples and data" "leave --data out" predict one --samples 5 --data x.npy --out d.csv
 refuses "an unknown role of x" "the role that x may have is target" plan job.yaml --set 'data.roles={x: field}'
 refuses "units that are lost" "multiplies x with 0" train auto.yaml --out zero --set 'data.augment=[{scale: 0}]'
+exit $failed

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # context.sh: the package convoy for Python, with the interpreter alone: contexts of one rank and of all ranks that
-# mpiexec started, a broadcast, and the text of a fault.
+# mpiexec started, a broadcast, and the text of a fault; a fault on one rank ends all; a training is one of all ranks; a
+# library of another version is named.
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of the interpreter"; exit 77; }
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
@@ -27,5 +28,68 @@ for n in 1 2 3; do
     [ "$(sort log | tail -1)" = "rank $((n - 1)) of $n" ] || fail "$n ranks: $(cat log)"
 done
 python3 ranks.py >log 2>&1 || fail "without mpiexec: $(tail -5 log)"
+
+# What ends one rank ends the job; without that the others would wait for ever.
+cat >fault.py <<'EOF'
+import ctypes, sys, convoy
+all, how = convoy.world(), sys.argv[1]
+if all.rank == 1:
+    if how == "caught":
+        try:
+            sys.exit(3)
+        except SystemExit as fault:
+            assert fault.code == 3
+    elif how == "raise":
+        raise ValueError("planned")
+    else:
+        sys.exit(int(how) if how.isdigit() else how)
+number = ctypes.c_int(all.rank)
+all.broadcast(ctypes.addressof(number), 4, root=1)
+assert number.value == 1
+EOF
+for how in raise planned 3; do
+    timeout 60 $MPIEXEC_N 2 python3 fault.py $how >log 2>&1
+    code=$?
+    [ $code != 0 ] && [ $code != 124 ] || fail "a rank that ends by $how: code $code, $(cat log)"
+    [ $how = 3 ] || grep -q planned log || fail "a rank that ends by $how says nothing: $(cat log)"
+done
+timeout 60 $MPIEXEC_N 2 python3 fault.py caught >log 2>&1 || fail "sys.exit() that is caught ends the job: $(tail -5 log)"
+
+# A training without a context is one of all ranks of the launcher.
+cat >job.yaml <<'EOF'
+model: {name: lenet}
+data: {train: {format: synthetic, shape: [1, 28, 28], classes: 3, samples: 32}}
+train: {batch: 16, epochs: 1}
+plan: {wisdom: off}
+EOF
+cat >train.py <<'EOF'
+import convoy
+run = convoy.train("job.yaml", out="run", progress=False)
+assert run.steps == 2
+data = {"format": "synthetic", "shape": [1, 28, 28], "classes": 3, "samples": 32}
+print("samples", run.test(data).get("samples"))
+EOF
+$MPIEXEC_N 2 python3 train.py >log 2>&1 || fail "two ranks do not train: $(tail -5 log)"
+[ "$(grep -c 'samples 32' log)" = 1 ] && [ "$(grep -c 'samples None' log)" = 1 ] || fail "two ranks have tested alone: $(cat log)"
+if command -v taskset >/dev/null && [ "$(nproc)" -gt 1 ]; then
+    core=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
+    OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_COMM_WORLD_RANK=0 taskset -c "$core" python3 -c 'import convoy._mpi; convoy._mpi.warn_of_few_cores()' >log 2>&1
+    grep -q "binds this rank to 1 of the $(nproc) cores.*--bind-to none" log || fail "a rank on one core is not warned of: $(cat log)"
+fi
+
+# numpy is not needed to import the package, and is named when it is; what is there can be listed.
+mkdir -p without/numpy && echo 'raise ModuleNotFoundError("no numpy", name="numpy")' >without/numpy/__init__.py
+PYTHONPATH="without:$PYTHONPATH" python3 -c 'import convoy; assert "Network" in dir(convoy); convoy.Network' >log 2>&1
+grep -q "^ImportError: convoy.Network needs numpy" log || fail "without numpy: $(tail -1 log)"
+
+# A library of another version, or without a function, is named.
+cp -r "$CONVOY_SOURCE/python" other
+sed -i 's/^CVY_VERSION_MINOR = .*/CVY_VERSION_MINOR = 99/' other/convoy/_bindings.py
+PYTHONPATH=other python3 -c 'import convoy' >log 2>&1 && fail "a library of another version was loaded"
+grep -q "ImportError: this package is for libconvoy [0-9]*.99.[0-9]*, but $CONVOY_LIBRARY is [0-9.]*\. Install" log || fail "another version: $(tail -1 log)"
+sed 's/^FUNCTIONS = {/&"cvy_nothing": (None, []),/' "$CONVOY_SOURCE/python/convoy/_bindings.py" >other/convoy/_bindings.py
+PYTHONPATH=other python3 -c 'import convoy' >log 2>&1 && fail "a library without a function was loaded"
+grep -q "ImportError: this package is for libconvoy.*and lacks cvy_nothing" log || fail "a function that is not there: $(tail -1 log)"
 CONVOY_LIBRARY=/nothing/libconvoy.so python3 -c 'import convoy' >log 2>&1 && fail "a library that does not exist was loaded"
 grep -q "libconvoy was not found: /nothing/libconvoy.so.*Set CONVOY_LIBRARY" log || fail "wrong text: $(tail -1 log)"
+exit $failed

@@ -3,12 +3,14 @@
 import contextlib
 import io
 import os
+import pathlib
 import signal
 import threading
 
 import numpy as np
 
 import convoy
+from convoy._library import json_text
 
 JOB = {"model": {"name": "lenet"}, "data": {"train": {"format": "synthetic", "shape": [1, 28, 28], "classes": 3, "samples": 64}},
        "train": {"batch": 16, "epochs": 2, "seed": 1}, "plan": {"wisdom": "off"}}
@@ -26,6 +28,8 @@ def refused(kind, words, work):
 def whole_run():
     seen = []
     run = convoy.train(JOB, out="run", sets={"train.epochs": 3}, progress=seen.append)
+    assert convoy.train(JOB, out="numbers", sets={"train.epochs": np.int64(1)}).steps == 4
+    assert json_text({"path": pathlib.Path("a/b"), "lr": np.float32(0.5), "shape": np.arange(2)}) == '{"path": "a/b", "lr": 0.5, "shape": [0, 1]}'
     assert run.steps == 12 and not run.stopped and seen[-1]["step"] == 12 and seen[-1]["steps"] == 12
     rows = run.metrics()
     names = set().union(*rows) if isinstance(rows, list) else set(rows.columns)
@@ -49,6 +53,16 @@ def interrupt():
     before = signal.getsignal(signal.SIGINT)
     run = convoy.train(JOB, out="long", sets={"train.epochs": 100000}, progress=lambda at: os.kill(os.getpid(), signal.SIGINT))
     assert run.stopped and run.steps < 400000 and signal.getsignal(signal.SIGINT) is before
+    stopped = convoy.Run.open("long")
+    assert stopped.stopped and isinstance(stopped.steps, int), stopped
+
+    def leave(*_):
+        raise ZeroDivisionError("from a handler")
+    was = signal.signal(signal.SIGUSR1, leave)
+    refused(ZeroDivisionError, "from a handler", lambda: convoy.train(
+        JOB, out="left", sets={"train.epochs": 100000}, progress=lambda at: at["step"] == 3 and os.kill(os.getpid(), signal.SIGUSR1)))
+    signal.signal(signal.SIGUSR1, was)
+    assert convoy.Run.open("left").stopped, "a training goes on without its caller"
     found = []
     thread = threading.Thread(target=lambda: found.append(convoy.train(JOB, out="thread")))
     thread.start()
@@ -117,6 +131,9 @@ def closing():
         program.close = lambda i=i, close=program.close: (order.append(i), close())
     context.close()
     assert order == [4, 3, 2, 1, 0], order
+    alone = convoy.alone()
+    alone.close()
+    assert convoy.alone() is not alone and convoy.alone().nranks == 1
     model, program = convoy.Model.zoo("lenet", (1, 28, 28), 10), convoy.Program()
     program.forward(model, 2)
     refused(ValueError, "a Program that is not planned yet", model.close)
