@@ -32,8 +32,18 @@ def DistributedOptimizer(optimizer, ranks=None, **options):
     dense, and so are the updates: Adam changes the moments of all rows. Each apply() is collective.
     """
     apply, means = optimizer.apply, _Means(ranks or world(), options)
-    optimizer.apply = lambda grads, trainable_variables=None: apply(means.of(grads), trainable_variables)
+
+    def apply_means(grads, trainable_variables=None):
+        return apply(means.of(grads), trainable_variables)
+
+    optimizer.apply = apply_means
     return optimizer
+
+
+def _averages(optimizer):
+    """Whether it is a DistributedOptimizer, also inside of the LossScaleOptimizer that Keras adds."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    return getattr(optimizer.apply, "__name__", "") == "apply_means"
 
 
 class _Means:
@@ -91,6 +101,9 @@ class BroadcastWeights(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         if self.model.jit_compile:
             raise ValueError("compile the model with jit_compile=False: XLA cannot call a DistributedOptimizer")
+        if not _averages(self.model.optimizer):
+            raise ValueError("the optimizer of this model averages no gradients, as after load_model(): call "
+                             "convoy.keras.DistributedOptimizer(model.optimizer) before fit()")
         broadcast(self.model, self._root, self._ranks)
 
 

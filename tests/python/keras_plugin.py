@@ -90,6 +90,19 @@ def refused(text, call):
         sys.exit(f"it was accepted: {text}")
 
 
+loaded = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+loaded.compile(cvy.DistributedOptimizer(keras.optimizers.Adam(0.1)), loss="mse", jit_compile=False)
+pairs = tf.data.Dataset.from_tensor_slices((np.arange(16.0).reshape(8, 2) / 16, np.ones((8, 1)))).shard(ranks.nranks, ranks.rank).batch(4)
+loaded.fit(pairs, verbose=0, callbacks=[cvy.BroadcastWeights()])
+loaded.save(f"loaded-{ranks.rank}.keras")
+loaded = keras.models.load_model(f"loaded-{ranks.rank}.keras")
+loaded.jit_compile = False
+refused("averages no gradients", lambda: loaded.fit(pairs, verbose=0, callbacks=[cvy.BroadcastWeights()]))
+cvy.DistributedOptimizer(loaded.optimizer)
+loaded.fit(pairs, verbose=0, callbacks=[cvy.BroadcastWeights()])
+weights = loaded.get_weights()
+cvy.broadcast(loaded)
+expect(all(np.array_equal(a, b) for a, b in zip(weights, loaded.get_weights())), "a model that was loaded has other weights on each rank")
 model.jit_compile = True
 refused("jit_compile=False", lambda: model.fit(samples().batch(4), verbose=0, callbacks=[cvy.BroadcastWeights()]))
 refused("not known", lambda: cvy.shard(samples().filter(lambda x, y: True)))

@@ -6,16 +6,17 @@
 # process with the same batches, with sparse and clipped gradients, a layer without gradients and a schedule, in graphs and
 # eagerly; and wrong models and datasets are named.
 #
-# CONVOY_TEST_TENSORFLOW names an interpreter with tensorflow and Keras 3. Without it the test is skipped.
+# CONVOY_TEST_TENSORFLOW names an interpreter with tensorflow and Keras 3, if python3 has none. Without it the test is
+# skipped.
 . "$CONVOY_SOURCE/tests/shell.inc"
-[ -n "${CONVOY_TEST_TENSORFLOW-}" ] || { echo "it needs TensorFlow: CONVOY_TEST_TENSORFLOW names an interpreter that has it"; exit 77; }
+tensorflow=${CONVOY_TEST_TENSORFLOW:-python3}
 export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/python" PYTHONDONTWRITEBYTECODE=1
 export KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=
-"$CONVOY_TEST_TENSORFLOW" -c 'import tensorflow, keras; assert keras.__version__ >= "3", "it has Keras " + keras.__version__' 2>why ||
-    { echo "$CONVOY_TEST_TENSORFLOW lacks a package: $(tail -1 why)"; exit 77; }
+"$tensorflow" -c 'import tensorflow, keras; assert keras.__version__ >= "3", "it has Keras " + keras.__version__' 2>why ||
+    { echo "$tensorflow lacks a package: $(tail -1 why). CONVOY_TEST_TENSORFLOW names another interpreter"; exit 77; }
 for n in 1 2; do
     # shellcheck disable=SC2086
-    $MPIEXEC_N $n "$CONVOY_TEST_TENSORFLOW" "$CONVOY_SOURCE/tests/python/keras_plugin.py" >log 2>&1 || fail "$n ranks: $(tail -5 log)"
+    $MPIEXEC_N $n "$tensorflow" "$CONVOY_SOURCE/tests/python/keras_plugin.py" >log 2>&1 || fail "$n ranks: $(tail -5 log)"
     [ "$(grep -o 'all right' log | wc -l)" = "$n" ] || fail "$n ranks: not every rank came to the end: $(cat log)"
 done
 exit $failed

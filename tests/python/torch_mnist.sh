@@ -6,11 +6,11 @@
 # on two ranks that plain mpiexec starts. The ranks have the same weights, to the bit, and those of one process with
 # batches of twice the size to 1e-12, in f64; rank 0 alone prints and saves.
 #
-# CONVOY_TEST_MNIST names main.py: a file, or an address for curl. CONVOY_TEST_PYTORCH names an interpreter with torch.
-# Without them the test is skipped. The pictures are random numbers, and dropout, which differs between the runs, is off.
+# CONVOY_TEST_MNIST names main.py: a file, or an address for curl. CONVOY_TEST_PYTORCH names an interpreter with torch,
+# if python3 has none. Without them the test is skipped. The pictures are random numbers, and dropout, which differs between the runs, is off.
 . "$CONVOY_SOURCE/tests/shell.inc"
-[ -n "${CONVOY_TEST_PYTORCH-}" ] || { echo "it needs PyTorch: CONVOY_TEST_PYTORCH names an interpreter that has it"; exit 77; }
-"$CONVOY_TEST_PYTORCH" -c 'import torch' 2>why || { echo "$CONVOY_TEST_PYTORCH lacks a package: $(tail -1 why)"; exit 77; }
+pytorch=${CONVOY_TEST_PYTORCH:-python3}
+"$pytorch" -c 'import torch' 2>why || { echo "$pytorch lacks a package: $(tail -1 why). CONVOY_TEST_PYTORCH names another interpreter"; exit 77; }
 example=${CONVOY_TEST_MNIST-}
 case $example in
     '') echo "it needs mnist/main.py of github.com/pytorch/examples: CONVOY_TEST_MNIST names the file, or an address for curl"; exit 77 ;;
@@ -80,7 +80,7 @@ export OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES=
 # train RANKS BATCH: two epochs of five steps, of which the second has another learning rate
 train() {
     rm -f mnist_cnn.pt
-    KEPT=$PWD/ranks-$1 $MPIEXEC_N "$1" "$CONVOY_TEST_PYTORCH" main.py --epochs 2 --batch-size "$2" --test-batch-size 100 \
+    KEPT=$PWD/ranks-$1 $MPIEXEC_N "$1" "$pytorch" main.py --epochs 2 --batch-size "$2" --test-batch-size 100 \
         --log-interval 2 --lr 0.5 --save-model >log-"$1" 2>&1 || fail "$1 ranks: $(tail -5 log-"$1")"
     [ "$(grep -c 'Train Epoch' log-"$1")" = 6 ] && [ "$(grep -c 'Test set' log-"$1")" = 2 ] || fail "$1 ranks: another log than expected: $(cat log-"$1")"
     mv mnist_cnn.pt saved-"$1".pt || fail "$1 ranks: nothing was saved"
@@ -103,5 +103,5 @@ if not all(torch.equal(first[k], second[k]) and torch.equal(first[k], saved[k]) 
 if not distance < 1e-12:
     sys.exit("two ranks have other weights than one with the doubled batch")
 END
-"$CONVOY_TEST_PYTORCH" compare.py 2>&1 || fail "the weights differ"
+"$pytorch" compare.py 2>&1 || fail "the weights differ"
 exit $failed

@@ -1,10 +1,10 @@
 #!/bin/sh
 # rows: minimal
 # spdx.sh: check_spdx names sources without a licence; --fix adds the line in the comment style of the file, below "#!",
-# once, and changes nothing else.
+# once, and changes nothing else. A shell test that cannot fail is named.
 . "$CONVOY_SOURCE/tests/shell.inc"
 tag='SPDX-License-Identifier: BSD-3-Clause'
-mkdir -p tree/tools tree/src tree/build
+mkdir -p tree/tools tree/src tree/build tree/tests
 spdx() { sh "$CONVOY_SOURCE/tools/check_spdx" "$@" tree >log 2>&1; }
 printf '/*\n * a.c: one.\n */\nint a;\n' >tree/src/a.c
 printf '/* ranks: 1 2 */\n/* rows: asan */\n/*\n * b.c: two.\n */\nint b;\n' >tree/src/b.c
@@ -42,6 +42,16 @@ for file in $(cd before && find . -type f); do # without the new lines everythin
     grep -vF "$tag" "tree/$file" >with
     cmp -s with "before/$file" || { sed -i '/^ \*$/d' with && cmp -s with "before/$file"; } || fail "--fix has changed more in $file"
 done
+for end in 'exit $failed' 'false || fail "no"'; do
+    printf '#!/bin/sh\n# %s\n. "$CONVOY_SOURCE/tests/shell.inc"\ntrue || fail "no"\n%s\n' "$tag" "$end" >tree/tests/m.sh
+    spdx
+    case $?-$end in
+    0-exit* | 1-false*) ;;
+    *) fail "a test that ends with $end: $(cat log)" ;;
+    esac
+done
+contains log 'tests/m.sh: the last line is not exit $failed' || fail "a test that cannot fail is not named: $(cat log)"
+rm tree/tests/m.sh
 cp -r tree once
 spdx --fix
 diff -r once tree >log || fail "--fix adds the line twice: $(cat log)"
