@@ -22,8 +22,12 @@ VERSION = ".".join(re.search(rf"#define CVY_VERSION_{part} (\d+)", HEADER)[1] fo
 
 class Build(build_py):
     def run(self):
+        if getattr(self, "editable_mode", False):
+            sys.exit("the library cannot be a part of an editable package: build it with CMake, say `pip install -e ./python`, and set "
+                     "CONVOY_LIBRARY to its file.")
         super().run()
         folder = HERE / "build/pip"
+        (folder / "CMakeCache.txt").unlink(missing_ok=True)  # it has CMAKE_ARGS of earlier calls, or another place
         options = ["-DCMAKE_BUILD_TYPE=Release", "-DCONVOY_TESTS=OFF", "-DCONVOY_WITH_SIMGRID=OFF", "-DCMAKE_INSTALL_LIBDIR=lib",
                    "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", *shlex.split(os.environ.get("CMAKE_ARGS", ""))]
         os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 1))
@@ -32,12 +36,16 @@ class Build(build_py):
             subprocess.check_call(["cmake", "--build", folder, "--target", "convoy"])
         except (OSError, subprocess.CalledProcessError) as fault:
             sys.exit(f"convoy was not built: {fault}. docs/guide/building.md says what the build needs.")
+        if not (folder / "libconvoy.so.0").exists():
+            sys.exit(f"convoy was not built: {folder} has no libconvoy.so.0 after the build. Install the library with CMake, and say "
+                     "`pip install ./python`.")
         package = pathlib.Path(self.build_lib, "convoy")
         for name, into in (("libconvoy.so.0", "lib"), ("convoy-hdf5", "lib"), ("convoy", "bin")):
             if (folder / name).exists():
                 (package / into).mkdir(exist_ok=True)
                 shutil.copy2(folder / name, package / into / name)
-                subprocess.call(["strip", "--strip-unneeded", package / into / name])
+                if shutil.which("strip"):
+                    subprocess.call(["strip", "--strip-unneeded", package / into / name])
 
 
 class Platform(Distribution):

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich
-# seconds: 10
+# seconds: 20
 # pip.sh: `pip install .` of the sources makes a package that brings the library and the command, and whose version is
-# the library's. The build itself is this one: a script in the place of cmake copies it.
+# the library's. What cannot work is named: an editable package, and a build without a library. The build itself is this
+# one: a script in the place of cmake copies it.
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of the interpreter"; exit 77; }
 for python in "${CONVOY_TEST_PYTHON:-python3}" /usr/bin/python3 none; do
@@ -17,7 +18,12 @@ cp "$CONVOY_SOURCE/include/convoy/base.h" source/include/convoy
 cat >bin/cmake <<END2
 #!/bin/sh
 echo "\$*" >>"$work/calls"
-[ "\$1" != --build ] && mkdir -p "\$4" && exit
+if [ "\$1" != --build ]; then
+    mkdir -p "\$4"
+    [ ! -e "\$4/CMakeCache.txt" ] || { echo "the cache of the last build is used"; exit 1; }
+    touch "\$4/CMakeCache.txt"
+    exit
+fi
 cp "$CONVOY_BUILD/libconvoy.so.0" "$CONVOY_BUILD/convoy" "\$2" && chmod +x "\$2/convoy"
 END2
 chmod +x bin/cmake
@@ -29,8 +35,18 @@ contains calls '-DCONVOY_WITH_HDF5=OFF -DA=b c' || fail "CMAKE_ARGS: $(cat calls
 PYTHONPATH=there "$python" -c 'import convoy; print(convoy.__version__, convoy.__file__)' >log 2>&1
 contains log "$work/there/convoy" || fail "$(cat log)"
 ls there | grep -q "^convoy-$(sed 's/ .*//' log).dist-info" || fail "the version is $(cat log), of the package $(ls there)"
+install >log 2>&1 || fail "it is not installed again: $(tail -20 log)"
 PYTHONPATH=there there/bin/convoy --version >log 2>&1 || fail "$(cat log)"
 
+PATH="$work/bin:$PATH" "$python" -m pip install -q --no-build-isolation --no-index --no-deps --target "$work/edited" -e ./source >log 2>&1 &&
+    fail "an editable package without a library was installed"
+if "$python" -c 'import setuptools, sys; sys.exit(int(setuptools.__version__.split(".")[0]) < 64)'; then
+    contains log 'pip install -e ./python' || fail "an editable package: $(tail -20 log)"
+fi
+rm -rf source/build
+printf '#!/bin/sh\n[ "$1" = --build ] || mkdir -p "$4"\n' >bin/cmake
+install >log 2>&1 && fail "a package without a library was installed"
+contains log 'has no libconvoy.so.0 after the build' || fail "no library: $(tail -20 log)"
 printf '#!/bin/sh\nexit 3\n' >bin/cmake
 install >log 2>&1 && fail "a build that failed was installed"
 contains log 'convoy was not built' || fail "$(tail -20 log)"
