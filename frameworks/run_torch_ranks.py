@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains a network of torchvision in PyTorch on the ranks of mpiexec, and prints the speed of all of them together.
+"""Trains a network of torchvision in PyTorch on the ranks of mpiexec, and prints the speed of each of them.
 
     mpiexec -n 2 python frameworks/run_torch_ranks.py --way convoy|ddp|alone [--network resnet50] [--batch 4] [--steps 5]
 
@@ -26,7 +26,10 @@ def read_arguments():
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--wire", default="f32")
     p.add_argument("--rendezvous")
-    return p.parse_args()
+    a = p.parse_args()
+    if a.way == "ddp" and not a.rendezvous:
+        p.error("--way ddp needs --rendezvous: a file that does not exist yet, on a disk that all ranks see")
+    return a
 
 
 def main():
@@ -42,7 +45,8 @@ def main():
         optimizer = convoy.torch.DistributedOptimizer(optimizer, model, wire=a.wire)
     elif a.way == "ddp":
         torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath(a.rendezvous), rank=ranks.rank, world_size=ranks.nranks)
-        model = torch.nn.parallel.DistributedDataParallel(model)
+        # Like convoy.torch, it does not exchange the statistics of batch norm.
+        model = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
     x = torch.randn(a.batch, 3, a.size, a.size).to(memory_format=torch.channels_last)
     y = torch.randint(0, 1000, (a.batch,))
 

@@ -41,8 +41,10 @@ run() {
         GLOO_SOCKET_IFNAME=eth0 sh scripts/net_ranks.sh --hosts 2 --rate "$rate" -- "$@" >"$work/out" 2>"$work/err" ||
             { echo "compare_plugin: $who fails: $(tail -n 3 "$work/err")" >&2; return 0; }
     fi
-    grep -o 'images/s [0-9.]*' "$work/out" | awk -v head="$round $who" '{ sum += $2 } END { if (NR == 2) print head, sum }' >>"$work/rows"
-    echo "round $round: $(tail -n 1 "$work/rows" | cut -d ' ' -f 2-) images/s" >&2
+    speed=$(grep -o 'images/s [0-9.]*' "$work/out" | awk '{ sum += $2 } END { if (NR == 2) print sum }')
+    [ -n "$speed" ] || { echo "compare_plugin: $who does not print the speed of two ranks: $(tail -n 3 "$work/out")" >&2; return 0; }
+    echo "$round $who $speed" >>"$work/rows"
+    echo "round $round: $who $speed images/s" >&2
 }
 
 round=1
