@@ -218,28 +218,28 @@ def docstring(node):
 
 
 def python():
-    """[(name of a module, its docstring, [Entry])]: the package, by its __all__, and convoy.torch."""
+    """[(name of a module, its docstring, [Entry])]: the package, convoy.torch and convoy.keras, by their __all__."""
     trees = {path.stem: ast.parse(path.read_text()) for path in sorted((ROOT / "python/convoy").glob("*.py"))}
     defined = {}
     for module, tree in trees.items():
         for node in tree.body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                 defined[module, node.name] = node
-    main = trees["__init__"]
-    given = {n.targets[0].id: ast.literal_eval(n.value) for n in main.body
-             if isinstance(n, ast.Assign) and n.targets[0].id in ("__all__", "_NEED_NUMPY")}
-    origin = {alias.name: n.module for n in main.body if isinstance(n, ast.ImportFrom) for alias in n.names}
-    origin.update(given["_NEED_NUMPY"])
-    package, torch = [], []
-    for name in given["__all__"]:
-        if name in origin:
-            python_entries(package, origin[name], name, defined)
-        else:
-            package.append(Entry("", name, "value", [name], "The version of the library, as text." if name == "__version__" else ""))
-    for module, name in list(defined):
-        if module == "torch" and not name.startswith("_"):
-            python_entries(torch, module, name, defined)
-    return [("convoy", re.sub(r"^convoy: ", "", docstring(main)), package), ("convoy.torch", docstring(trees["torch"]), torch)]
+    out = []
+    for module, shown in (("__init__", "convoy"), ("torch", "convoy.torch"), ("keras", "convoy.keras")):
+        tree, entries = trees[module], []
+        given = {n.targets[0].id: ast.literal_eval(n.value) for n in tree.body
+                 if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in ("__all__", "_NEED_NUMPY")}
+        origin = {alias.name: n.module for n in tree.body if isinstance(n, ast.ImportFrom) and n.level for alias in n.names}
+        origin.update(given.get("_NEED_NUMPY", {}))
+        for name in given["__all__"]:
+            at = module if (module, name) in defined else origin.get(name)
+            if at:
+                python_entries(entries, at, name, defined)
+            else:
+                entries.append(Entry("", name, "value", [name], "The version of the library, as text." if name == "__version__" else ""))
+        out.append((shown, re.sub(r"^convoy: ", "", docstring(tree)), entries))
+    return out
 
 
 def python_calls(node, near, seen):
@@ -283,7 +283,8 @@ def python_entries(out, module, name, defined):
             continue
         decorators = {ast.unparse(d) for d in method.decorator_list}
         kind = "property" if "property" in decorators else "class method" if "classmethod" in decorators else "method"
-        shown = name if kind == "property" else signature(method, True)
+        shown = signature(method, True)
+        shown = shown.replace("() -> ", ": ") if kind == "property" else shown
         out.append(Entry(node.name, name, kind, [shown], docstring(method), python_calls(method, near, set())))
 
 
@@ -291,4 +292,5 @@ def signature(node, is_method):
     arguments = ast.unparse(node.args)
     if is_method:
         arguments = re.sub(r"^(self|cls)(, )?", "", arguments)
-    return f"{node.name}({arguments})"
+    result = f" -> {ast.unparse(node.returns)}" if node.returns and node.name != "__init__" else ""
+    return f"{node.name}({arguments}){result}"

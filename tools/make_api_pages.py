@@ -205,7 +205,7 @@ class Pages:
         out.append('</table><h2>Other languages</h2><table>'
                    '<tr><td><a href="cpp.html">convoy/convoy.hpp</a></td><td>C++17: objects and exceptions</td></tr>'
                    '<tr><td><a href="fortran.html">module convoy</a></td><td>Fortran 2018: types with procedures, arrays of any rank and kind</td></tr>'
-                   '<tr><td><a href="python.html">package convoy</a></td><td>Python: numpy arrays, and PyTorch modules on MPI ranks</td></tr></table>')
+                   '<tr><td><a href="python.html">package convoy</a></td><td>Python: numpy arrays, and PyTorch and Keras models on MPI ranks</td></tr></table>')
         return "\n".join(out)
 
 

@@ -225,6 +225,7 @@ class Program(Owner):
             out[name.value.decode()] = dims_of(shape)
 
     def __getitem__(self, name: str) -> np.ndarray:
+        """A copy of a weight, or of a variable of the optimiser's state: program["fc.weight"]."""
         shape = self.variables().get(name)
         if shape is None:
             raise KeyError(name)
@@ -233,6 +234,7 @@ class Program(Owner):
         return out
 
     def __setitem__(self, name: str, array: ArrayLike) -> None:
+        """Sets a weight, or a variable of the optimiser's state: program["fc.weight"] = array, of its shape."""
         shape = self.variables().get(name)
         if shape is None:
             raise KeyError(name)

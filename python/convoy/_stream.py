@@ -71,6 +71,7 @@ class Reservoir(Owner):
         library.cvy_reservoir_set_losses(self.handle, values.ctypes.data_as(c.POINTER(c.c_double)), values.size)
 
     def __len__(self) -> int:
+        """Samples that are kept now."""
         return library.cvy_reservoir_held(self.handle)
 
     @property

@@ -99,6 +99,7 @@ class BroadcastWeights(keras.callbacks.Callback):
         self._root, self._ranks = root, ranks
 
     def on_train_begin(self, logs=None):
+        """Called by fit(). A model that cannot be trained on several ranks is a ValueError."""
         if self.model.jit_compile:
             raise ValueError("compile the model with jit_compile=False: XLA cannot call a DistributedOptimizer")
         if not _averages(self.model.optimizer):

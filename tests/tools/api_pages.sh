@@ -25,13 +25,16 @@ awk '/^  type, public ::/ { type = $4; print type }
 python3 - "$CONVOY_SOURCE/python/convoy" >python <<'PY'
 import pathlib, re, sys
 folder = pathlib.Path(sys.argv[1])
+for plugin in ("torch", "keras"):  # what they give out, also of other files
+    for name in re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", (folder / f"{plugin}.py").read_text()).group(1)):
+        print(f"convoy.{plugin}.{name}")
 public = re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", (folder / "__init__.py").read_text()).group(1))
 for path in folder.glob("*.py"):
     owner = module = None
     for line in path.read_text().splitlines():
         top = re.match(r"(?:class|def) (\w+)", line)
         if top:
-            module = "convoy.torch" if path.stem == "torch" else "convoy"
+            module = f"convoy.{path.stem}" if path.stem in ("torch", "keras") else "convoy"
             is_public = top.group(1) in public if module == "convoy" else not top.group(1).startswith("_")
             if path.stem == "_mpi" or not is_public:
                 owner = None
@@ -55,6 +58,9 @@ for list in c:150:'*_h.html' cpp:6:cpp.html fortran:40:fortran.html python:40:py
     missing=$(comm -23 wanted indexed)
     [ -z "$missing" ] || fail "the index lacks of $name: $missing"
 done
+grep -q 'output(layer: str.*) -&gt; np.ndarray' pages/python.html || fail "signatures of Python have no type of the result"
+grep -q 'first_row: int' pages/python.html || fail "properties of Python have no type"
+sed -n '/id="convoy.Program.__setitem__"/,/<\/section>/p' pages/python.html | grep -q 'Sets a weight' || fail "__setitem__ has no description of its own"
 grep -q '"others">.*C++: <a.*Fortran: <a.*Python: <a' pages/program_h.html || fail "functions of C do not name their counterparts"
 
 # ---- links ----
