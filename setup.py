@@ -16,7 +16,7 @@ from setuptools.command.build_py import build_py
 from setuptools.dist import Distribution
 
 HERE = pathlib.Path(__file__).parent.resolve()
-HEADER = (HERE / "include/convoy/base.h").read_text()
+HEADER = (HERE / "include/convoy/base.h").read_text(encoding="utf-8")
 VERSION = ".".join(re.search(rf"#define CVY_VERSION_{part} (\d+)", HEADER)[1] for part in ("MAJOR", "MINOR", "PATCH"))
 
 

@@ -58,7 +58,7 @@ def warn_of_few_cores():
         return
     mine, all = len(os.sched_getaffinity(0)), len(os.sched_getaffinity(os.getppid()))
     if mine < all // int(ranks):
-        warnings.warn(f"mpiexec binds this rank to {mine} of the {all} cores that {ranks} ranks share; start it with --bind-to none", stacklevel=4)
+        warnings.warn(f"mpiexec binds this rank to {mine} of the {all} cores that {ranks} ranks share; start it with --bind-to none", stacklevel=3)
 
 
 class _Exit(SystemExit):
@@ -69,10 +69,7 @@ class _Exit(SystemExit):
     def code(self):
         code = self.args[0] if len(self.args) == 1 else self.args or None
         if code not in (None, 0) and sys._getframe().f_back is None:
-            is_number = isinstance(code, int)
-            if not is_number:
-                print(code, file=sys.stderr)
-            self.abort(code if is_number else 1)
+            self.abort(code)
         return code
 
 
@@ -84,6 +81,9 @@ def _end_all_ranks_on_fault(communicator):
     def abort(code):
         if os.getpid() != process or _flag("MPI_Finalized"):  # of a child process, or too late
             return
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()

@@ -8,7 +8,7 @@
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
 export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/python" PYTHONDONTWRITEBYTECODE=1
 cat >ranks.py <<'EOF'
-import ctypes, convoy
+import ctypes, sys, convoy
 alone, all = convoy.Context(threads=1), convoy.world()
 assert (alone.rank, alone.nranks, alone.threads) == (0, 1, 1)
 assert convoy.world() is all and 0 <= all.rank < all.nranks
@@ -21,7 +21,7 @@ try:
 except convoy.Error as fault:
     assert fault.status == -1 and "99" in str(fault), str(fault)
 alone.close()
-print("rank", all.rank, "of", all.nranks)
+sys.stdout.write(f"rank {all.rank} of {all.nranks}\n")  # at once: the lines of ranks may mix
 EOF
 for n in 1 2 3; do
     $MPIEXEC_N $n python3 ranks.py >log 2>&1 || fail "$n ranks: $(tail -5 log)"
@@ -63,11 +63,11 @@ train: {batch: 16, epochs: 1}
 plan: {wisdom: off}
 EOF
 cat >train.py <<'EOF'
-import convoy
+import sys, convoy
 run = convoy.train("job.yaml", out="run", progress=False)
 assert run.steps == 2
 data = {"format": "synthetic", "shape": [1, 28, 28], "classes": 3, "samples": 32}
-print("samples", run.test(data).get("samples"))
+sys.stdout.write(f"samples {run.test(data).get('samples')}\n")
 EOF
 $MPIEXEC_N 2 python3 train.py >log 2>&1 || fail "two ranks do not train: $(tail -5 log)"
 [ "$(grep -c 'samples 32' log)" = 1 ] && [ "$(grep -c 'samples None' log)" = 1 ] || fail "two ranks have tested alone: $(cat log)"

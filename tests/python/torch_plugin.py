@@ -243,6 +243,21 @@ for updated in (False, True):  # an update that is pending is applied
     expect(distance(net, before) < 1e-6, "discard() of a delayed optimizer")
     optimizer.close()
 
+# Two networks with an optimizer each: the one that a backward pass only goes through is frozen for it.
+first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+optimizers = [cvy.DistributedOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), net) for net in (first, second)]
+before = copy.deepcopy(second)
+second.requires_grad_(False)
+second(first(torch.ones(1, 3))).sum().backward()
+optimizers[0].step()
+second.requires_grad_(True)
+expect(distance(second, before) == 0, "a frozen network has changed")
+second(first(torch.ones(1, 3)).detach()).sum().backward()
+optimizers[1].step()
+expect(distance(second, before) > 0, "a network that was frozen learns nothing")
+for optimizer in optimizers:
+    optimizer.close()
+
 # Parameters that the optimizer trains, and nobody averages.
 net, other = Net(), nn.Linear(2, 2)
 both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
@@ -273,5 +288,13 @@ shuffled = cvy.sampler(data, seed=3)
 first, second = list(shuffled), list(shuffled)
 shuffled.set_epoch(0)
 expect(first != second and first == list(shuffled), "the sampler's order of an epoch is wrong")
+net = Net()
+optimizer = cvy.DistributedOptimizer(sgd(net), net, delayed=True)
+backward(net)
+optimizer.step()
+reducer = weakref.ref(optimizer.close.__self__._reducer)
+del net, optimizer
+gc.collect()
+expect(reducer() is not None, "a reducer is destroyed while it reduces")
 torch.distributed.destroy_process_group()
 print("all right")
