@@ -116,7 +116,8 @@ static const struct change values[] = {
      "1}}]\ntrain:\n  batch: 16",
      "samples: 4e12, shape: [3, 8, 8], classes: 4}\ntrain:\n  batch: 1e12",
      "network with a batch of 1000000000000 needs "},
-    {"channels: 4, kernel", "channels: 1e12, kernel", "not even a batch of one sample fits"},
+    {"channels: 4, kernel", "channels: 1e12, kernel",
+     "conv1 would be 16x1000000000000x8x8, more elements than any memory can hold"},
     {"[3, 8, 8]", "[3000000, 3000000, 3000000]", "bytes is more than this machine can address"},
 };
 
