@@ -5,6 +5,7 @@ import ctypes as c
 import os
 import sys
 import threading
+import time
 import warnings
 import weakref
 
@@ -87,6 +88,7 @@ def _end_all_ranks_on_fault(communicator):
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
+        time.sleep(0.2)  # MPICH's launcher ends when a rank aborts, and drops what it has not read yet
         library.MPI_Abort(communicator.argument(), code)
 
     def excepthook(*fault):

@@ -252,7 +252,7 @@ cvy_layout cvy_layout_channels_last(int ndim)
 cvy_batch cvy_batch_share(int64_t global_n, int rank, int nranks)
 {
     const int place = CVY_MIN(rank, nranks), behind = CVY_MIN(rank + 1, nranks);
-    const int64_t first = global_n * place / nranks, end = global_n * behind / nranks;
+    const int64_t first = cvy_share_first(global_n, place, nranks), end = cvy_share_first(global_n, behind, nranks);
     return (cvy_batch){.global_n = global_n, .first = first, .local_n = end - first, .nranks = nranks, .rank = rank};
 }
 
