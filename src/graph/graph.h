@@ -166,7 +166,7 @@ typedef struct cvy_batch {  /* one micro-batch, and this rank's consecutive part
 /* Where part p of P of n entries begins; where part p + 1 begins, it ends. */
 static inline int64_t cvy_share_first(int64_t n, int part, int parts)
 {
-    return n / parts * part + n % parts * part / parts; /* n part / parts, without overflow */
+    return n * part / parts;
 }
 
 /* The rank's part of n samples: floor(n r / R) .. floor(n (r+1) / R). A rank r >= R, which is a parameter server, has

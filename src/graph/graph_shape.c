@@ -249,10 +249,16 @@ cvy_layout cvy_layout_channels_last(int ndim)
     return layout;
 }
 
+/* n part / parts of any n, without overflow. */
+static int64_t first_of(int64_t n, int part, int parts)
+{
+    return n / parts * part + n % parts * part / parts;
+}
+
 cvy_batch cvy_batch_share(int64_t global_n, int rank, int nranks)
 {
     const int place = CVY_MIN(rank, nranks), behind = CVY_MIN(rank + 1, nranks);
-    const int64_t first = cvy_share_first(global_n, place, nranks), end = cvy_share_first(global_n, behind, nranks);
+    const int64_t first = first_of(global_n, place, nranks), end = first_of(global_n, behind, nranks);
     return (cvy_batch){.global_n = global_n, .first = first, .local_n = end - first, .nranks = nranks, .rank = rank};
 }
 
