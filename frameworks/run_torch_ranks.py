@@ -4,7 +4,7 @@
     mpiexec -n 2 python frameworks/run_torch_ranks.py --way convoy|ddp|alone [--network resnet50] [--batch 4] [--steps 5]
 
 --way: how gradients are averaged: convoy.torch, DistributedDataParallel on gloo, or not at all (each rank trains alone).
---wire bf16: convoy sends bf16 between nodes. --batch is that of a rank. --rendezvous: a file by which the ranks of gloo find
+--wire bf16: convoy sends bf16 between nodes; --delayed: it applies gradients a step late. --batch is that of a rank. --rendezvous: a file by which the ranks of gloo find
 each other, on a disk that all of them see. scripts/compare_plugin.sh runs it.
 """
 import argparse
@@ -25,6 +25,7 @@ def read_arguments():
     p.add_argument("--warmup", type=int, default=2)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--wire", default="f32")
+    p.add_argument("--delayed", action="store_true")
     p.add_argument("--rendezvous")
     a = p.parse_args()
     if a.way == "ddp" and not a.rendezvous:
@@ -42,7 +43,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     if a.way == "convoy":
         import convoy.torch
-        optimizer = convoy.torch.DistributedOptimizer(optimizer, model, wire=a.wire)
+        optimizer = convoy.torch.DistributedOptimizer(optimizer, model, wire=a.wire, delayed=a.delayed)
     elif a.way == "ddp":
         torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath(a.rendezvous), rank=ranks.rank, world_size=ranks.nranks)
         # Like convoy.torch, it does not exchange the statistics of batch norm.

@@ -52,6 +52,7 @@ while [ "$round" -le "$rounds" ]; do
     [ "$rate" = node ] && run alone alone
     run convoy convoy
     [ "$rate" = node ] || run convoy-bf16 convoy --wire bf16
+    [ "$rate" = node ] || run convoy-delayed convoy --wire bf16 --delayed
     run ddp ddp
     round=$((round + 1))
 done
