@@ -222,6 +222,7 @@ static cvy_status make(cvy_stream *s, const cvy_stream_opts *opts)
     CVY_TRY(split(s));
     CVY_TRY(share_fields(s));
     CVY_TRY(share_weights(s));
+    CVY_TRY(cvy_comm_agree(s->comm, s->solves ? cvy_agreement_open(s) : CVY_OK));
     CVY_TRY(cvy_comm_agree(s->comm, open_both(s, o.queue)));
     s->is_open = 1;
     if (s->trains)

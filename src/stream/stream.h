@@ -134,6 +134,7 @@ int cvy_trainer_close(cvy_stream *s);
 
 /* ---- stream_agree.c: solvers take weights in the same call ---- */
 
+/* Collective over the solvers. */
 cvy_status cvy_agreement_open(cvy_stream *s);
 /* Waits until all solvers have made the call before; *all_out: all had newer weights in it. CVY_E_COMM after lost_s. */
 cvy_status cvy_agreement_finish(cvy_stream *s, int *all_out);

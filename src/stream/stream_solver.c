@@ -33,7 +33,6 @@ cvy_status cvy_solver_open(cvy_stream *s, int64_t queue)
               "a queue of %lld samples of %zu bytes is more than memory can hold", (long long)queue, record);
     CVY_TRY(cvy_mem_alloc((size_t)queue * record, &v->queue));
     v->batch_max = cvy_stream_batch_max(record);
-    CVY_TRY(cvy_agreement_open(s));
     v->looked_s = cvy_clock_s();
     if (v->is_own)
         return CVY_OK;
