@@ -42,7 +42,6 @@ typedef struct cvy_stream_weights {
 typedef struct cvy_stream_slot {
     cvy_stream_head head;
     cvy_message *message;
-    double sent_s;
 } cvy_stream_slot;
 
 /* A count of solvers: how many have newer weights, and how many leave. */

@@ -61,7 +61,7 @@ cvy_status cvy_sample_fields_add(cvy_sample_fields *fields, const char *owner, c
 
 static void free_field(cvy_sample_field *f)
 {
-    cvy_mem_free(&f->fresh);
+    cvy_mem_free(&f->fresh.data);
     cvy_mem_free(&f->name);
 }
 
@@ -88,25 +88,13 @@ cvy_status cvy_sample_fields_get(const cvy_sample_fields *fields, int i, const c
 
 static cvy_status check_finite(const cvy_sample_field *f, int64_t n)
 {
-    const cvy_span span = {.dtype = f->dtype, .data = f->fresh};
-    if (!cvy_dtype_is_real(f->dtype) ||
-        (f->dtype == CVY_DTYPE_F32 && cvy_all_finite((const float *)(void *)f->fresh, n * f->elems)))
+    const cvy_span span = {.dtype = f->dtype, .data = f->fresh.data};
+    if (!cvy_dtype_is_real(f->dtype) || (f->dtype == CVY_DTYPE_F32 && cvy_all_finite(f->fresh.data, n * f->elems)))
         return CVY_OK;
     for (int64_t i = 0; i < n * f->elems; i++)
         CVY_CHECK(isfinite(cvy_get(&span, i)), CVY_E_NUMERIC, "element %lld of field %s of new sample %lld is %g in %s",
                   (long long)(i % f->elems), f->name, (long long)(i / f->elems), cvy_get(&span, i),
                   cvy_dtype_text(f->dtype));
-    return CVY_OK;
-}
-
-cvy_status cvy_sample_fields_need(char **block, size_t *room, size_t bytes)
-{
-    if (bytes <= *room)
-        return CVY_OK;
-    cvy_mem_free(block);
-    *room = 0;
-    CVY_TRY(cvy_mem_alloc(bytes, block));
-    *room = bytes;
     return CVY_OK;
 }
 
@@ -120,8 +108,8 @@ cvy_status cvy_sample_fields_put(cvy_sample_fields *fields, const char *owner, c
               "%lld elements for field %s, expected a multiple of %lld, those of a sample of %s", (long long)elems,
               name, (long long)f->elems, cvy_shape_text(&f->shape));
     const int64_t n = elems / f->elems;
-    CVY_TRY(cvy_sample_fields_need(&f->fresh, &f->room, (size_t)n * f->bytes));
-    CVY_TRY(cvy_convert_elems(name, data, dtype, f->fresh, f->dtype, elems));
+    CVY_TRY(cvy_bytes_need(&f->fresh, (size_t)n * f->bytes));
+    CVY_TRY(cvy_convert_elems(name, data, dtype, f->fresh.data, f->dtype, elems));
     CVY_TRY(check_finite(f, n));
     f->nfresh = n;
     return CVY_OK;
@@ -151,7 +139,7 @@ void cvy_sample_fields_to_record(const cvy_sample_fields *fields, int64_t i, cha
 {
     for (int k = 0; k < fields->n; k++) {
         const cvy_sample_field *f = &fields->field[k];
-        memcpy(record, f->fresh + (size_t)i * f->bytes, f->bytes);
+        memcpy(record, (const char *)f->fresh.data + (size_t)i * f->bytes, f->bytes);
         record += f->bytes;
     }
 }

@@ -7,6 +7,7 @@
 #define CVY_STREAM_FIELDS_H
 
 #include "base/base_status.h"
+#include "data/data_reader.h"
 
 enum { CVY_FIELDS_MAX = 16 };
 
@@ -14,11 +15,10 @@ typedef struct cvy_sample_field {
     char *name;
     cvy_dtype dtype;
     cvy_shape shape;
-    int64_t elems;  /* of a sample */
-    size_t bytes;   /* of a sample */
-    char *fresh;    /* [nfresh] samples that were put */
-    int64_t nfresh; /* -1: none were put */
-    size_t room;    /* bytes at `fresh` */
+    int64_t elems;   /* of a sample */
+    size_t bytes;    /* of a sample */
+    cvy_bytes fresh; /* [nfresh] samples that were put */
+    int64_t nfresh;  /* -1: none were put */
 } cvy_sample_field;
 
 /* A record is a sample with its fields one after another. Zero-initialise. */
@@ -45,9 +45,6 @@ void cvy_sample_fields_clear(cvy_sample_fields *fields);
 /* Writes new sample i to a record. */
 void cvy_sample_fields_to_record(const cvy_sample_fields *fields, int64_t i, char *record);
 void cvy_sample_fields_free(cvy_sample_fields *fields);
-
-/* Makes room for so many bytes; what the block held is lost if it must grow. */
-cvy_status cvy_sample_fields_need(char **block, size_t *room, size_t bytes);
 
 /* The number of a word of opts.<option>; NULL is the first. */
 cvy_status cvy_stream_find_word(const char *option, const char *given, const char *const *word, int n, int *out);

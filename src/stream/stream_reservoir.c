@@ -42,9 +42,8 @@ struct cvy_reservoir {
     char *kept[CVY_FIELDS_MAX]; /* of each field [capacity] samples */
     double *loss;               /* KEEP_LOSS: [capacity] */
     struct counters count;
-    int64_t drawn; /* samples of the latest draw */
-    char *batch;   /* samples of a field, for a task */
-    size_t batch_room;
+    int64_t drawn;   /* samples of the latest draw */
+    cvy_bytes batch; /* samples of a field, for a task */
 };
 
 /* What precedes the samples in a saved state. */
@@ -87,7 +86,7 @@ void cvy_reservoir_destroy(cvy_reservoir **reservoir)
             cvy_mem_free_pages(&r->kept[i], (size_t)r->capacity * r->fields.field[i].bytes);
     cvy_sample_fields_free(&r->fields);
     cvy_mem_free(&r->loss);
-    cvy_mem_free(&r->batch);
+    cvy_mem_free(&r->batch.data);
     cvy_handle_free(reservoir);
 }
 
@@ -189,7 +188,7 @@ cvy_status cvy_reservoir_push(cvy_reservoir *r)
         const int64_t at = next_place(r, &rng);
         for (int i = 0; i < r->fields.n && at >= 0; i++) {
             const cvy_sample_field *f = &r->fields.field[i];
-            memcpy(r->kept[i] + (size_t)at * f->bytes, f->fresh + (size_t)s * f->bytes, f->bytes);
+            memcpy(r->kept[i] + (size_t)at * f->bytes, (const char *)f->fresh.data + (size_t)s * f->bytes, f->bytes);
         }
     }
     cvy_sample_fields_clear(&r->fields);
@@ -236,12 +235,12 @@ static cvy_status draw_field(cvy_reservoir *r, int field, const cvy_permutation 
                              int task)
 {
     const cvy_sample_field *f = &r->fields.field[field];
-    CVY_TRY(cvy_sample_fields_need(&r->batch, &r->batch_room, (size_t)p->task[task]->plan->rows * f->bytes));
+    CVY_TRY(cvy_bytes_need(&r->batch, (size_t)p->task[task]->plan->rows * f->bytes));
     for (int64_t i = 0; i < rows; i++) {
         const uint64_t at = cvy_permutation_at(order, (uint64_t)i % order->count);
-        memcpy(r->batch + (size_t)i * f->bytes, r->kept[field] + (size_t)at * f->bytes, f->bytes);
+        memcpy((char *)r->batch.data + (size_t)i * f->bytes, r->kept[field] + (size_t)at * f->bytes, f->bytes);
     }
-    return cvy_program_write_input(p, task, f->name, f->dtype, r->batch, rows * f->elems);
+    return cvy_program_write_input(p, task, f->name, f->dtype, r->batch.data, rows * f->elems);
 }
 
 cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)

@@ -99,7 +99,6 @@ static cvy_status send_batch(cvy_stream *s, cvy_stream_slot *slot, int64_t n)
     if (n > straight)
         range[nrange++] = (cvy_range){v->queue, (size_t)(n - straight) * record};
     slot->head = (cvy_stream_head){.n = n, .version = v->version, .ended = v->said_end};
-    slot->sent_s = cvy_clock_s();
     ops->destroy(&slot->message);
     CVY_TRY(ops->create(s->comm, range, nrange, &slot->message));
     CVY_TRY(ops->send(slot->message, v->trainer, CVY_TAG_BATCH));
