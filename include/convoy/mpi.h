@@ -31,7 +31,9 @@ CVY_API void cvy_mpi_prepare(void);
  * @context_out: the context; destroy it before MPI_Finalize
  *
  * MPI must be initialised, at any thread level. The library calls MPI only from the thread that calls it; if a progress
- * thread is asked for, that thread calls MPI too, but never both at once. Collective: yes, over @comm. Errors:
+ * thread is asked for, that thread calls MPI too, but never both at once. A progress thread knows of its own context
+ * only: if a program has several contexts, or calls MPI itself while reductions of a progress thread are under way, it
+ * must have been granted MPI_THREAD_MULTIPLE. Collective: yes, over @comm. Errors:
  * CVY_E_ARGUMENT (size, threads; @comm is MPI_COMM_NULL or an intercommunicator), CVY_E_COMM (MPI is not initialised or
  * is finalised; a call of MPI fails), CVY_E_MEMORY. A handle that was never one, or was freed, is a fault of MPI's: MPI
  * ends the job, as with any other call, unless the program has changed its error handler.

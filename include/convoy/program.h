@@ -458,7 +458,7 @@ CVY_API cvy_status cvy_program_variable(const cvy_program *program, int i, const
  * cvy_program_save, cvy_program_load - write the weights to a safetensors file, or read them from one
  *
  * Save on one rank; load on all ranks. A file that is loaded must have the program's variables by name and shape.
- * Collective: no. Errors: CVY_E_ARGUMENT (not planned), CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.
+ * Collective: no. Errors: CVY_E_ARGUMENT (not planned, no path), CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_save(const cvy_program *program, const char *path);
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_load(cvy_program *program, const char *path);

@@ -7,15 +7,22 @@
 #include "checkpoint/checkpoint.h"
 #include "program/program.h"
 
-cvy_status cvy_program_save(const cvy_program *p, const char *path)
+static cvy_status check(const cvy_program *p, const char *path)
 {
     CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(path && *path, CVY_E_ARGUMENT, "the path of the file of weights is %s", path ? "empty" : "NULL");
+    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before its weights are saved or loaded");
+    return CVY_OK;
+}
+
+cvy_status cvy_program_save(const cvy_program *p, const char *path)
+{
+    CVY_TRY(check(p, path));
     return cvy_weights_save(path, p->vars);
 }
 
 cvy_status cvy_program_load(cvy_program *p, const char *path)
 {
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before loading weights");
+    CVY_TRY(check(p, path));
     return cvy_weights_load(path, p->vars);
 }

@@ -178,6 +178,7 @@ struct cvy_comm {
     const cvy_comm_node_ops *node_memory;
     const cvy_comm_probe_ops *probe;
     int rank, nranks;
+    int whole_rank; /* this rank's number in the communicator that was split first: messages name it by that */
     int node_rank, node_nranks; /* this rank's number among the ranks of its node; their number */
     int node, nnodes;           /* number of this node; number of nodes */
     int shares_nodes;           /* 1: at least one node has several ranks */

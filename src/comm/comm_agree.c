@@ -14,6 +14,16 @@
 #include "base/text/base_text.h"
 #include "comm/comm.h"
 
+/* This rank's message for the other ranks. If it came from another rank of a part, it names that one. */
+static void describe_error(const cvy_comm *comm, char *text, size_t room)
+{
+    int named = 0;
+    if (sscanf(cvy_error_text(), "rank %*d: %n", &named) >= 0 && named > 0)
+        snprintf(text, room, "%s", cvy_error_text());
+    else
+        snprintf(text, room, "rank %d: %s", comm->whole_rank, cvy_error_text());
+}
+
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
 {
     if (comm->nranks == 1)
@@ -29,11 +39,11 @@ cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
     CVY_TRY(comm->ops->allreduce(comm, &who, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     char text[1024] = "";
     if (who == comm->rank)
-        snprintf(text, sizeof text, "%s", cvy_error_text());
+        describe_error(comm, text, sizeof text);
     CVY_TRY(comm->ops->broadcast(comm, text, sizeof text, (int)who));
     if (who == comm->rank)
         return (cvy_status)worst;
-    return cvy_error_set((cvy_status)worst, "rank %d: %s", (int)who, text);
+    return cvy_error_set((cvy_status)worst, "%s", text);
 }
 
 static cvy_status check_color(int color)

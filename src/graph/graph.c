@@ -112,14 +112,15 @@ cvy_status cvy_graph_sample_id(cvy_graph *g, cvy_value **out)
     return cvy_graph_feed(g, "sample_id", CVY_DTYPE_I64, &(cvy_shape){0}, 0, out);
 }
 
+/* The parentheses keep the names of layers free: one may be called `step` or `norm`. */
 cvy_status cvy_graph_step_number(cvy_graph *g, cvy_value **out)
 {
-    return cvy_graph_feed(g, "step", CVY_DTYPE_I64, &(cvy_shape){0}, 1, out);
+    return cvy_graph_feed(g, "(step)", CVY_DTYPE_I64, &(cvy_shape){0}, 1, out);
 }
 
 cvy_status cvy_graph_norm(cvy_graph *g, cvy_value **out)
 {
-    return cvy_graph_feed(g, "norm", CVY_DTYPE_F64, &(cvy_shape){0}, 1, out);
+    return cvy_graph_feed(g, "(norm)", CVY_DTYPE_F64, &(cvy_shape){0}, 1, out);
 }
 
 cvy_status cvy_graph_read_variable(cvy_graph *g, cvy_variable *variable, cvy_value **out)

@@ -12,7 +12,7 @@
 #include "base/base_handle.h"
 #include "data/data_finite.h"
 #include "network/network.h"
-#include "program/program_fill.h"
+#include "program/program_convert.h"
 
 struct input { /* the samples of an input of the model */
     const void *data;

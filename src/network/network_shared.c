@@ -21,7 +21,7 @@ struct array {
 };
 
 struct request {
-    int64_t n, nin, nout;
+    int64_t rank, n, nin, nout; /* rank: in the context */
     struct array in[CVY_NETWORK_ARRAYS], out[CVY_NETWORK_ARRAYS];
 };
 
@@ -169,9 +169,9 @@ static cvy_status check_requests(const cvy_shared_network *s, const struct reque
             same = is_same(&q->out[i], &first->out[i], q->n > 0);
         CVY_CHECK(
             same, CVY_E_DISAGREE,
-            "rank %d of those that are served together gives other arrays than rank %d: names, dtypes and shapes of "
-            "samples must be the same",
-            r, (int)(first - s->all));
+            "rank %d gives other arrays than rank %d: names, dtypes and shapes of samples must be the same on ranks "
+            "that one rank serves",
+            (int)q->rank, (int)first->rank);
     }
     *with_samples = first;
     return CVY_OK;
@@ -280,6 +280,7 @@ cvy_status cvy_shared_network_apply(cvy_shared_network *s, int64_t n, const cvy_
     int64_t total = 0;
     cvy_comm *group = s->group;
     CVY_TRY(cvy_comm_agree(group, make_request(n, in, nin, out, nout, &mine)));
+    mine.rank = group->whole_rank;
     CVY_TRY(gather_requests(s, &mine));
     cvy_status status = s->network ? check_requests(s, &spec) : CVY_OK;
     if (status == CVY_OK && s->network)

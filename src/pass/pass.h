@@ -67,7 +67,7 @@ typedef struct cvy_optimise_opts {
     unsigned over; /* ranks along these axes have other gradients, or other parts, which belong to the norm too */
 } cvy_optimise_opts;
 /* Adds the nodes of gradient clipping, and after them one update node for each gradient, with the variable's lr_mult
- * and decay_mult. It makes the feeds "lr" and "step". */
+ * and decay_mult. It makes the feeds "(lr)" and "(step)". */
 cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts);
 
 /* Fuses a ReLU into the node before it, if that operator has the option `relu` and no other node reads its result. */

@@ -172,7 +172,7 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
     const cvy_op_def *op = cvy_op_find(opts->op);
     CVY_CHECK(op && (op->flags & CVY_OP_OPTIMIZER), CVY_E_CONFIG, "there is no optimizer '%s'", opts->op);
     cvy_value *lr = NULL, *step = NULL, *scale = NULL;
-    CVY_TRY(cvy_graph_feed(g, "lr", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &lr));
+    CVY_TRY(cvy_graph_feed(g, "(lr)", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &lr));
     CVY_TRY(cvy_graph_step_number(g, &step));
     if (opts->clip_norm > 0)
         CVY_TRY(add_clip_norm(g, gradients, opts, &scale));

@@ -524,13 +524,16 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
 
 /* ---- variables ---- */
 
-static cvy_status find_variable(const cvy_program *p, const char *name, int64_t elems, cvy_variable **out)
+static cvy_status find_variable(const cvy_program *p, const char *name, const void *data, int64_t elems,
+                                cvy_variable **out)
 {
+    CVY_CHECK(name, CVY_E_ARGUMENT, "the name of a variable is NULL");
     cvy_variable *v = cvy_vars_find(p->vars, name);
     CVY_CHECK(v && p->allocated, CVY_E_ARGUMENT, "the program has no variable '%s'%s", name,
               p->allocated ? "" : " yet: plan it first");
     CVY_CHECK(elems == cvy_shape_elems(&v->shape), CVY_E_ARGUMENT, "variable %s is %s, that is %lld elements, not %lld",
               name, cvy_shape_text(&v->shape), (long long)cvy_shape_elems(&v->shape), (long long)elems);
+    CVY_CHECK(data || elems == 0, CVY_E_ARGUMENT, "the array for variable %s is NULL", name);
     CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT, "variable %s is on another stage of the pipeline, not on this rank", name);
     *out = v;
     return CVY_OK;
@@ -540,7 +543,7 @@ cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *pla
 {
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_variable *v = NULL;
-    CVY_TRY(find_variable(p, variable, elems, &v));
+    CVY_TRY(find_variable(p, variable, plain_out, elems, &v));
     return cvy_variable_read(v, plain_out);
 }
 
@@ -548,7 +551,7 @@ cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *pla
 {
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_variable *v = NULL;
-    CVY_TRY(find_variable(p, variable, elems, &v));
+    CVY_TRY(find_variable(p, variable, plain, elems, &v));
     return cvy_variable_write(v, plain);
 }
 

@@ -196,9 +196,9 @@ static cvy_status bind_plans(cvy_program *p)
             s->alternate->head.alternate = s->plan;
             CVY_TRY(cvy_plan_bind(s->alternate, p->memory.arena));
         }
-        s->feed.lr = feed_data(s->plan, "lr");
-        s->feed.norm = feed_data(s->plan, "norm");
-        s->feed.number = feed_data(s->plan, "step");
+        s->feed.lr = feed_data(s->plan, "(lr)");
+        s->feed.norm = feed_data(s->plan, "(norm)");
+        s->feed.number = feed_data(s->plan, "(step)");
         CVY_TRY(cvy_program_allocate_outputs(s));
         number_samples(p, s);
         weigh_samples(s);

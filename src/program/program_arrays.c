@@ -7,43 +7,8 @@
 
 #include "base/base_handle.h"
 #include "program/program.h"
+#include "program/program_convert.h"
 #include "program/program_fill.h"
-
-/* Integers of the caller that the memory cannot hold: labels, indices. */
-static cvy_status check_range(const char *name, cvy_dtype dtype, const void *data, cvy_dtype to, int64_t n)
-{
-    const cvy_span span = {.dtype = dtype, .data = (void *)(uintptr_t)data};
-    const double least = to == CVY_DTYPE_U8 ? 0 : INT32_MIN, most = to == CVY_DTYPE_U8 ? UINT8_MAX : INT32_MAX;
-    if (cvy_dtype_is_real(to) || to == CVY_DTYPE_I64 || to == dtype)
-        return CVY_OK;
-    for (int64_t i = 0; i < n; i++) {
-        const double x = cvy_get(&span, i);
-        CVY_CHECK(x >= least && x <= most, CVY_E_ARGUMENT, "element %lld for %s is %.0f, and %s is of dtype %s",
-                  (long long)i, name, x, name, cvy_dtype_text(to));
-    }
-    return CVY_OK;
-}
-
-/* bf16 does not occur outside: real inputs and outputs have the program's dtype, f32 or f64. */
-static cvy_status check_dtype(const char *name, cvy_dtype dtype, cvy_dtype own)
-{
-    CVY_CHECK((int)dtype >= 0 && dtype < CVY_DTYPE_COUNT && dtype != CVY_DTYPE_BF16 &&
-                  cvy_dtype_is_real(dtype) == cvy_dtype_is_real(own),
-              CVY_E_ARGUMENT, "%s is of dtype %s, but the array is of dtype %s", name, cvy_dtype_text(own),
-              cvy_dtype_text(dtype));
-    return CVY_OK;
-}
-
-cvy_status cvy_convert_elems(const char *name, const void *from, cvy_dtype dtype, void *to, cvy_dtype to_dtype,
-                             int64_t n)
-{
-    CVY_TRY(check_dtype(name, dtype, to_dtype));
-    CVY_CHECK(from || n == 0, CVY_E_ARGUMENT, "there are no data for %s", name);
-    CVY_TRY(check_range(name, dtype, from, to_dtype, n));
-    if (n > 0)
-        cvy_copy_elems(from, dtype, to, to_dtype, n);
-    return CVY_OK;
-}
 
 /* Elements of n rows; inputs that are given once a step have all of theirs. */
 static int64_t elems_of(const cvy_plan_feed *feed, int64_t n)
@@ -142,7 +107,7 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
         return CVY_E_ARGUMENT;
     const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
     const int64_t samples = cvy_program_samples(p, task), n = elems_of(feed, samples);
-    CVY_TRY(check_dtype(input, dtype, feed->dtype));
+    CVY_TRY(cvy_convert_check(input, dtype, feed->dtype));
     CVY_CHECK(
         elems == n, CVY_E_SHAPE,
         "input %s of task %d has the shape %s on this rank, with %lld rows of samples: that is %lld elements, not "
@@ -166,7 +131,7 @@ cvy_status cvy_program_read_output(const cvy_program *p, int task, const char *l
     if (p->task[task]->has_padding && shape.ndim > 0 && shape.dim[0] == p->task[task]->plan->rows)
         shape.dim[0] = p->task[task]->samples;
     const int64_t n = cvy_shape_elems(&shape);
-    CVY_TRY(check_dtype(layer, dtype, own));
+    CVY_TRY(cvy_convert_check(layer, dtype, own));
     CVY_CHECK(elems == n, CVY_E_SHAPE,
               "output %s of task %d has the shape %s on this rank, that is %lld elements, not %lld", layer, task,
               cvy_shape_text(&shape), (long long)n, (long long)elems);

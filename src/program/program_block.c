@@ -5,6 +5,7 @@
  */
 #include "base/base_handle.h"
 #include "program/program.h"
+#include "program/program_convert.h"
 #include "program/program_fill.h"
 
 /* The inside of an array, line by line; a line is a run of its last dimension. */
@@ -74,7 +75,7 @@ cvy_status cvy_program_write_block(cvy_program *p, int task, const char *input, 
     const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
     const int64_t rows = cvy_program_samples(p, task);
     CVY_TRY(check_inside(input, &feed->shape, rows, &b));
-    CVY_TRY(cvy_convert_elems(input, data, dtype, feed->data, feed->dtype, 0)); /* checks the dtype */
+    CVY_TRY(cvy_convert_check(input, dtype, feed->dtype));
     int64_t to = 0;
     for (int more = rows > 0; more; more = next_line(&b)) {
         const char *from = (const char *)data + (size_t)line_at(&b) * cvy_dtype_bytes(dtype);

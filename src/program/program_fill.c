@@ -11,37 +11,7 @@
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "data/data_public.h"
-
-static void narrow(const double *from, float *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (float)from[i];
-}
-
-static void widen(const float *from, double *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = from[i];
-}
-
-void cvy_copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n)
-{
-    if (from_dtype == to_dtype) {
-        memcpy(to, from, (size_t)n * cvy_dtype_bytes(to_dtype));
-        return;
-    }
-    if (from_dtype == CVY_DTYPE_F64 && to_dtype == CVY_DTYPE_F32) {
-        narrow(from, to, n);
-        return;
-    }
-    if (from_dtype == CVY_DTYPE_F32 && to_dtype == CVY_DTYPE_F64) {
-        widen(from, to, n);
-        return;
-    }
-    const cvy_span src = {.dtype = from_dtype, .data = (void *)(uintptr_t)from}, dst = {.dtype = to_dtype, .data = to};
-    for (int64_t i = 0; i < n; i++)
-        cvy_set(&dst, i, cvy_get(&src, i));
-}
+#include "program/program_convert.h"
 
 cvy_shape cvy_feed_part(const cvy_plan_feed *feed, cvy_tile *tile_out)
 {

@@ -19,13 +19,6 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
  * feed, or whose feed has all of it, is whole. */
 void cvy_program_parts(const cvy_program *program, int task, const cvy_dataset_info *data, cvy_field_part *part_out);
 
-/* Copies n elements, and converts them if the dtypes differ; integers must fit. */
-void cvy_copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n);
-
-/* The same with data of a caller: the dtypes must fit, and integers out of range are a fault. name: for messages. */
-cvy_status cvy_convert_elems(const char *name, const void *from, cvy_dtype dtype, void *to, cvy_dtype to_dtype,
-                             int64_t n);
-
 /* Clears the rows of a feed from this one on. */
 void cvy_feed_clear(const cvy_plan *plan, const cvy_plan_feed *feed, int64_t first);
 

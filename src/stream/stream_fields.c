@@ -11,7 +11,7 @@
 #include "base/base_mem.h"
 #include "base/text/base_text.h"
 #include "data/data_finite.h"
-#include "program/program_fill.h"
+#include "program/program_convert.h"
 
 static cvy_sample_field *find(cvy_sample_fields *fields, const char *name)
 {

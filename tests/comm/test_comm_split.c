@@ -2,7 +2,8 @@
 /* rows: mpich mpi asan */
 /*
  * test_comm_split.c: sub-communicators: their ranks and order; their collectives; reductions by messages, through the
- * shared memory of a node and by the progress thread of the parent communicator; both halves at once; faults.
+ * shared memory of a node and by the progress thread of the parent communicator; both halves at once; faults, and
+ * the ranks that their messages name.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -176,6 +177,24 @@ static void test_faults(void)
     EXPECT(part == NULL);
 }
 
+/* The message of a rank names it by its number in the whole communicator, once, also if the part passes it on. */
+static void test_messages_name_ranks_of_the_whole(void)
+{
+    cvy_comm *part = NULL;
+    int member[4], n = 0;
+    char text[64];
+    split_by_parity(&part, member, &n);
+    const int failed = member[n - 1], fails = all->rank == failed;
+    cvy_status status = cvy_comm_agree(part, fails ? cvy_error_set(CVY_E_IO, "no such file") : CVY_OK);
+    EXPECT_INT(status, CVY_E_IO);
+    snprintf(text, sizeof text, fails ? "no such file" : "rank %d: no such file", failed);
+    EXPECT(strcmp(cvy_error_text(), text) == 0);
+    status = cvy_comm_agree(all, all->rank % 2 == 0 ? status : CVY_OK);
+    EXPECT_INT(status, CVY_E_IO);
+    EXPECT(all->rank == 0 || strcmp(cvy_error_text(), "rank 0: no such file") == 0);
+    part->ops->destroy(part);
+}
+
 static void test_one_rank_without_mpi(void)
 {
     cvy_comm *self = NULL, *part = NULL;
@@ -202,6 +221,7 @@ int main(int argc, char **argv)
     TEST(test_ranks_in_no_part);
     TEST(test_parts_of_parts);
     TEST(test_faults);
+    TEST(test_messages_name_ranks_of_the_whole);
     TEST(test_one_rank_without_mpi);
     all->ops->destroy(all);
     MPI_Finalize();

@@ -100,11 +100,11 @@ static void test_refused(void)
 /* Layers have other names than feeds of a training step and fields of data. */
 static void test_names(void)
 {
-    static const struct onnx_graph graph = {SAMPLE, .node = {{"Relu", "x", "norm", NULL},
-                                                             {"Tanh", "norm", "label", NULL},
-                                                             {"Abs", "label", "norm_2", NULL},
-                                                             {"Exp", "norm_2", "y", NULL}}};
-    static const char *const expected[] = {"norm_2", "label_2", "norm_2_2", "y_2"};
+    static const struct onnx_graph graph = {SAMPLE, .node = {{"Relu", "x", "weight", NULL},
+                                                             {"Tanh", "weight", "label", NULL},
+                                                             {"Abs", "label", "weight_2", NULL},
+                                                             {"Exp", "weight_2", "y", NULL}}};
+    static const char *const expected[] = {"weight_2", "label_2", "weight_2_2", "y_2"};
     cvy_import import = {0};
     onnx_write(&graph, "small.onnx");
     EXPECT_OK(cvy_import_onnx("small.onnx", &import));
@@ -134,9 +134,9 @@ static void test_outputs(void)
 /* A network with two inputs is applied to arrays by their names. */
 static void test_inputs(void)
 {
-    static const struct onnx_graph graph = {SAMPLE, .node = {{"Sub", "x norm", "y", NULL}}, .input = "norm"};
+    static const struct onnx_graph graph = {SAMPLE, .node = {{"Sub", "x weight", "y", NULL}}, .input = "weight"};
     static float x[SAMPLES * 24], z[SAMPLES * 24], y[SAMPLES * 24];
-    const cvy_network_in in[] = {{"norm_2", CVY_DTYPE_F32, SAMPLES * 24, z, {0}},
+    const cvy_network_in in[] = {{"weight_2", CVY_DTYPE_F32, SAMPLES * 24, z, {0}},
                                  {"x", CVY_DTYPE_F32, SAMPLES * 24, x, {0}}};
     const cvy_network_out out = {NULL, CVY_DTYPE_F32, SAMPLES * 24, y};
     const char *name = NULL;
@@ -150,7 +150,7 @@ static void test_inputs(void)
     if (!network)
         return;
     EXPECT_OK(cvy_network_input(network, 1, &name, NULL, NULL));
-    EXPECT_TEXT(name, "norm_2"); /* a training step has a feed `norm` */
+    EXPECT_TEXT(name, "weight_2"); /* a training step has a feed `weight` */
     EXPECT_OK(cvy_network_apply(network, SAMPLES, in, 2, &out, 1));
     for (int i = 0; i < SAMPLES * 24; i++)
         EXPECT_NEAR(y[i], x[i] - z[i], 0);

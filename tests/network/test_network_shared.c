@@ -108,6 +108,7 @@ static void faults(cvy_shared_network *shared, int holders)
 {
     static struct samples s;
     const int last = rank == nranks - 1, with_last = nranks < 4 || holders == 1 || rank > 1;
+    char text[64];
     make_samples(&s, 4, 0);
     cvy_network_in in = input_of(&s);
     cvy_network_out out = output_of(&s);
@@ -126,6 +127,8 @@ static void faults(cvy_shared_network *shared, int holders)
         out.name = "first";
     status = cvy_shared_network_apply(shared, s.n, &in, 1, &out, 1);
     EXPECT(status == (!with_last ? CVY_OK : nranks == 1 ? CVY_E_ARGUMENT : CVY_E_DISAGREE));
+    snprintf(text, sizeof text, "rank %d gives other arrays than rank ", nranks - 1);
+    EXPECT(!with_last || nranks == 1 || strstr(cvy_error_text(), text));
     EXPECT_OK(apply(shared, &s));
 }
 

@@ -17,6 +17,7 @@
 
 /* ---- micro-batches ---- */
 
+/* Some layers have the names of numbers that a step reads too. */
 static cvy_model *new_picture_model(void)
 {
     cvy_model *m = new_model("pictures");
@@ -24,9 +25,9 @@ static cvy_model *new_picture_model(void)
     EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
     EXPECT_OK(cvy_model_add_input(m, "weight", CVY_DTYPE_F32, &(cvy_shape){0}));
     EXPECT_OK(cvy_model_add(m, "conv", "conv1", "channels: 6, kernel: 3, pad: 1", "x"));
-    EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
-    EXPECT_OK(cvy_model_add(m, "max_pool", NULL, "kernel: 2", NULL));
-    EXPECT_OK(cvy_model_add(m, "dropout", NULL, "p: 0.3", NULL));
+    EXPECT_OK(cvy_model_add(m, "relu", "step", NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "max_pool", "lr", "kernel: 2", NULL));
+    EXPECT_OK(cvy_model_add(m, "dropout", "norm", "p: 0.3", NULL));
     EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 3", NULL));
     EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", "ignore_label: -1, class_weights: [1, 2, 0.5]",
                             "fc, label, weight"));
@@ -240,6 +241,11 @@ static void files(void)
     EXPECT(memcmp(w, v, sizeof w) == 0);
     EXPECT(cvy_program_save(p, missing) == CVY_E_IO);
     EXPECT_FAULT(cvy_program_load(p, missing), CVY_E_IO, "nowhere");
+    EXPECT_FAULT(cvy_program_save(p, NULL), CVY_E_ARGUMENT, "the path of the file of weights is NULL");
+    EXPECT_FAULT(cvy_program_load(p, ""), CVY_E_ARGUMENT, "the path of the file of weights is empty");
+    EXPECT_FAULT(cvy_program_set(p, "fc1.weight", NULL, 12), CVY_E_ARGUMENT, "array for variable fc1.weight is NULL");
+    EXPECT_FAULT(cvy_program_get(p, "fc1.weight", NULL, 12), CVY_E_ARGUMENT, "array for variable fc1.weight is NULL");
+    EXPECT_FAULT(cvy_program_get(p, NULL, v, 12), CVY_E_ARGUMENT, "name of a variable is NULL");
     cvy_program *other = new_small(5, CVY_DTYPE_F64, &train, &forward);
     EXPECT_FAULT(cvy_program_load(other, path), CVY_E_SHAPE, "fc1.weight");
     cvy_program_destroy(&other);

@@ -308,6 +308,10 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     comm->simulated_nodes = cvy_simulated_nodes();
     comm->simulated_copy_s = mpi->simulated.add_s;
     comm->simulated_move_s = mpi->simulated.move_s;
+    if (mpi->root == mpi)
+        CVY_TRY_MPI(MPI_Comm_rank(user, &comm->whole_rank));
+    else
+        comm->whole_rank = mpi->root->of->whole_rank;
     if (mpi->simulated.folded)
         return start_simulated(comm, user);
     CVY_TRY_MPI(MPI_Comm_dup(user, &mpi->comm));

@@ -50,8 +50,8 @@ static void unmap_file(void *p, size_t bytes)
 static void explain(cvy_comm *comm, const char *what, const char *cure)
 {
     if (!*comm->unshared)
-        snprintf(comm->unshared, sizeof comm->unshared, "rank %d: %.80s: %s; %s", comm->rank, what, strerror(errno),
-                 cure);
+        snprintf(comm->unshared, sizeof comm->unshared, "rank %d: %.80s: %s; %s", comm->whole_rank, what,
+                 strerror(errno), cure);
 }
 
 static int new_file(cvy_comm *comm, size_t bytes, struct card *card)

@@ -159,8 +159,13 @@ static cvy_status make(const cvy_network *network, const int *ranks, int nranks,
     s->network = *network;
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *s->ranks * (size_t)nranks, &s->ranks));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *comm, &comm));
-    *comm = (cvy_comm){
-        .ops = &pretend_ops, .probe = &pretend_probe_ops, .pretended = 1, .rank = rank, .nranks = nranks, .impl = s};
+    *comm = (cvy_comm){.ops = &pretend_ops,
+                       .probe = &pretend_probe_ops,
+                       .pretended = 1,
+                       .rank = rank,
+                       .nranks = nranks,
+                       .whole_rank = ranks ? ranks[rank] : rank,
+                       .impl = s};
     const int node = (ranks ? ranks[rank] : rank) / network->node_ranks;
     for (int r = 0, before = -1; r < nranks; r++) { /* ranks are in the order of their numbers */
         s->ranks[r] = ranks ? ranks[r] : r;
