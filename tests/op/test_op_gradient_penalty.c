@@ -60,10 +60,10 @@ static void fill_values(struct setup *s)
         const cvy_value *v = s->graph->value[i];
         for (int64_t j = 0; !v->producer && j < s->e.at[i].elems; j++, k++)
             cvy_set(&s->e.at[i], j,
-                    v->dtype == CVY_DTYPE_I64       ? (double)j
-                    : strcmp(v->name, "norm") == 0  ? N
-                    : v->kind == CVY_VALUE_VARIABLE ? 0.6 * sin(1.3 * k * k + 0.2)
-                                                    : cos(0.9 * k * k + 0.4));
+                    v->dtype == CVY_DTYPE_I64        ? (double)j
+                    : strcmp(v->name, "(norm)") == 0 ? N
+                    : v->kind == CVY_VALUE_VARIABLE  ? 0.6 * sin(1.3 * k * k + 0.2)
+                                                     : cos(0.9 * k * k + 0.4));
     }
 }
 

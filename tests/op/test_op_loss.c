@@ -116,8 +116,8 @@ static cvy_status compute(const struct setup *s, int nranks, double *loss_out)
         fill_feed(&ranks[r], "target", target_at, s);
         if (s->weighted)
             fill_feed(&ranks[r], "weight", weight_at, s);
-        if (cvy_graph_find(graph[r], "norm"))
-            cvy_set(cvy_eval_of(&ranks[r], cvy_graph_find(graph[r], "norm")), 0, (double)n);
+        if (cvy_graph_find(graph[r], "(norm)"))
+            cvy_set(cvy_eval_of(&ranks[r], cvy_graph_find(graph[r], "(norm)")), 0, (double)n);
     }
     CVY_TRY_OUT(cvy_eval_run(ranks, nranks));
     *loss_out = cvy_get(cvy_eval_of(&ranks[0], loss), 0);

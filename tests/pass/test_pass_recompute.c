@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernel/kernel.h"
 #include "program/program.h"
 #include "test_util.h"
 
@@ -97,11 +98,18 @@ static void fill(const cvy_plan *plan, int rank)
     }
 }
 
+/* A CPU without bf16 has its reference kernels. */
+static const char *kernels_for(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_BF16 && cvy_kernel_check_bf16() != CVY_OK ? "reference" : NULL;
+}
+
 static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t accumulate, struct result *out)
 {
     const cvy_program_opts program_opts = {.size = sizeof program_opts,
                                            .memory_limit = limit,
                                            .dtype = grid.dtype,
+                                           .kernels = kernels_for(grid.dtype),
                                            .passes_off = passes_off,
                                            .batch_norm_group = 5,
                                            .pipeline = grid.pipeline,

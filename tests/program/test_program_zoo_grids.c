@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/text/base_tree.h"
+#include "kernel/kernel.h"
 #include "model/model.h"
 #include "program/program.h"
 #include "program/ranks_util.h"
@@ -172,11 +173,18 @@ static void fill(cvy_program *p, cvy_dtype dtype)
         }
 }
 
+/* A CPU without bf16 has its reference kernels. */
+static const char *kernels_for(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_BF16 && cvy_kernel_check_bf16() != CVY_OK ? "reference" : NULL;
+}
+
 static cvy_program *train(cvy_context *context, const struct network *net, const struct grid *grid, cvy_dtype dtype,
                           double *loss)
 {
     const cvy_program_opts opts = {.size = sizeof opts,
                                    .dtype = dtype,
+                                   .kernels = kernels_for(dtype),
                                    .batch_norm_group = -2,
                                    .bucket_bytes = 4096,
                                    .pipeline = grid->pipeline,

@@ -100,7 +100,7 @@ def network():
     x = np.random.default_rng(2).standard_normal((7, 1, 28, 28)).astype(np.float32)
     y = net(x)
     assert y.shape == (7, 3) and y.dtype == np.float32 and np.isfinite(y).all()
-    assert np.array_equal(net(x[::2]), y[::2]), "a slice that is not contiguous"
+    assert np.allclose(net(x[::2]), y[::2], rtol=1e-4, atol=1e-6), "a slice that is not contiguous"
     assert np.array_equal(net(x.transpose(0, 1, 3, 2).copy().transpose(0, 1, 3, 2)), y)
     assert net(x, dtype=np.float64).dtype == np.float64
     for dtype in (np.float16, ">f4", np.int32):  # the library writes none of them
