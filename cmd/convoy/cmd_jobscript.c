@@ -52,13 +52,6 @@ void jobscript_make_name(const char *text, char *name, size_t room)
     name[n] = '\0';
 }
 
-/* "2:30" means minutes to one scheduler, and hours to most people. */
-static int is_ambiguous(const char *limit)
-{
-    const char *colon = strchr(limit, ':');
-    return colon && !strchr(colon + 1, ':') && !strchr(limit, '-');
-}
-
 static int read_scheduler(const cmd_line *line, const char *given, jobscript *s)
 {
     const char *name = given ? given : s->site.scheduler;
@@ -133,8 +126,7 @@ static int read_seeds(const char *text, jobscript *s)
 
 static int read_limit(const char *time, const char *where, int64_t signal_s, jobscript *s)
 {
-    if (is_ambiguous(time) || !cmd_read_walltime(time, &s->limit_s) || s->limit_s < LIMIT_S_MIN ||
-        s->limit_s > LIMIT_S_MAX) {
+    if (!cmd_read_walltime(time, &s->limit_s) || s->limit_s < LIMIT_S_MIN || s->limit_s > LIMIT_S_MAX) {
         cmd_error("%s is '%s', expected HH:MM:SS, D-HH:MM:SS or minutes, from a minute to a year: such as "
                   "02:00:00, 1-12:00:00 or 120",
                   where, time);

@@ -31,7 +31,7 @@ int cmd_read_walltime(const char *text, int64_t *seconds_out)
         return 0;
     for (const char *c = text; *c; c++)
         n += *c == ':';
-    if (n > 3)
+    if (n > 3 || (n == 2 && !dash)) /* 2:30 means minutes to one scheduler, and hours to most people */
         return 0;
     for (int i = 0; i < n; i++)
         if ((part[i] = read_part(&text, i + 1 < n ? ':' : 0)) < 0 || (i > 0 && part[i] >= 60))
@@ -40,8 +40,6 @@ int cmd_read_walltime(const char *text, int64_t *seconds_out)
         *seconds_out = ((days * 24 + part[0]) * 60 + part[1]) * 60 + part[2];
     else if (n == 1) /* minutes */
         *seconds_out = part[0] * 60;
-    else if (n == 2) /* MM:SS */
-        *seconds_out = part[0] * 60 + part[1];
     else
         *seconds_out = (part[0] * 60 + part[1]) * 60 + part[2];
     return *seconds_out > 0;
@@ -54,7 +52,7 @@ int cmd_end_time(const char *walltime, double begin, double *end_out)
     int64_t seconds = 0;
     *end_out = 0;
     if (walltime && !cmd_read_walltime(walltime, &seconds)) {
-        cmd_error("--walltime %s is not a time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS", walltime);
+        cmd_error("--walltime is '%s', expected HH:MM:SS, D-HH:MM:SS or minutes", walltime);
         return CMD_EXIT_USAGE;
     }
     if (walltime) {

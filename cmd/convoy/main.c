@@ -3,8 +3,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 
@@ -65,7 +67,7 @@ static int read_words(const char *path, int *argc, char ***argv)
     return n > 1 && bytes < ROOM;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const char *words = argc == 2 && argv[1][0] == '@' ? argv[1] + 1 : NULL;
     if (words && !read_words(words, &argc, &argv)) {
@@ -105,4 +107,14 @@ int main(int argc, char **argv)
     code = code ? code : verb->run(&line);
     free(options);
     return code;
+}
+
+/* A job or a script that was cut off by a full disk must not look complete. A closed output is the caller's wish. */
+int main(int argc, char **argv)
+{
+    const int code = run(argc, argv);
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || fcntl(STDOUT_FILENO, F_GETFD) < 0)
+        return code;
+    cmd_error("what this command prints cannot be written in full: the disk may be full");
+    return code ? code : CMD_EXIT_FAULT;
 }

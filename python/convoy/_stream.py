@@ -24,6 +24,8 @@ def _put(handle, field_of, put, fields):
     name, shape = c.c_char_p(), b.cvy_shape()
     while field_of(handle, len(shapes), c.byref(name), None, c.byref(shape)) == b.CVY_OK:
         shapes[name.value.decode()] = dims_of(shape)
+    if not shapes:
+        raise TypeError("there are no fields yet: call field() for each part of a sample first")
     if set(fields) != set(shapes):
         raise TypeError(f"the fields are {', '.join(shapes)}; given are {', '.join(fields) or 'none'}")
     for key, array in fields.items():

@@ -33,7 +33,8 @@ static void add_lengths(const int64_t *length, cvy_text *text)
     const char *between = "";
     for (int a = 0; a < CVY_AXES; a++)
         if (a != CVY_AXIS_DATA && length[a] != 1) {
-            cvy_text_add(text, "%s%s %lld", between, cvy_axis_name((cvy_axis)a), (long long)length[a]);
+            const char *name = a >= CVY_AXIS_SPACE0 ? "spatial" : cvy_axis_name((cvy_axis)a); /* as in the job */
+            cvy_text_add(text, "%s%s %lld", between, name, (long long)length[a]);
             between = " x ";
         }
 }

@@ -128,7 +128,7 @@ static cvy_status interpret_threads(cvy_job *job)
     const char *text = d->threads_text ? d->threads_text : "";
     d->threads = -1;
     CVY_CHECK(strcmp(text, "auto") == 0 ||
-                  (cvy_text_int(text, &d->threads) == CVY_OK && d->threads >= -1 && d->threads <= 1024),
+                  (cvy_text_int(text, &d->threads) == CVY_OK && d->threads >= 0 && d->threads <= 1024),
               CVY_E_CONFIG, "%s: data.threads is \"%s\", expected auto or a number 0 .. 1024",
               cvy_job_where(job, "data", "threads"), text);
     return CVY_OK;

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base_file.h"
@@ -22,6 +23,40 @@ static void forget_place(cvy_tree *node)
     }
 }
 
+/* Values of which a job may give one key alone, as a word: `optimizer: adam` for {name: adam}. */
+static const struct {
+    const char *path, *key;
+    const char *fallback; /* the word if the job has no value there; NULL: none */
+} short_forms[] = {
+    {"model", "name", NULL},      {"train.optimizer", "name", "sgd"}, {"train.schedule", "name", "constant"},
+    {"data.train", "path", NULL}, {"data.test", "path", NULL},        {"update", "mode", "sync"}};
+
+/* Writes out the short form above this key, so that train.optimizer.lr can be set beside `optimizer: adam`. */
+static cvy_status write_out_short_form(cvy_job *job, cvy_tree *root, const char *key, const char *file)
+{
+    for (int i = 0; i < CVY_COUNT(short_forms); i++) {
+        const char *path = short_forms[i].path, *word = short_forms[i].fallback, *dot = strchr(path, '.');
+        const size_t n = strlen(path);
+        if (strncmp(key, path, n) != 0 || key[n] != '.')
+            continue;
+        cvy_tree *at = root, *map = NULL;
+        char section[32] = "";
+        if (dot) {
+            snprintf(section, sizeof section, "%.*s", (int)(dot - path), path);
+            at = cvy_tree_get(root, section);
+        }
+        cvy_tree *value = at && at->kind == CVY_TREE_MAP ? cvy_tree_get(at, dot ? dot + 1 : path) : NULL;
+        if (cvy_tree_is_null(value) && word)
+            CVY_TRY(cvy_tree_new_scalar(job->pool, file, word, &value));
+        if (!value || value->kind != CVY_TREE_SCALAR || !value->text)
+            return CVY_OK;
+        CVY_TRY(cvy_tree_new_map(job->pool, value->file, &map));
+        CVY_TRY(cvy_tree_set(job->pool, map, short_forms[i].key, value));
+        return cvy_tree_set(job->pool, root, path, map);
+    }
+    return CVY_OK;
+}
+
 static cvy_status apply_set(cvy_job *job, cvy_tree *root, const char *set)
 {
     const char *equals = strchr(set, '=');
@@ -34,6 +69,7 @@ static cvy_status apply_set(cvy_job *job, cvy_tree *root, const char *set)
     if (!value->text && value->kind == CVY_TREE_SCALAR) /* "key=": restores the default */
         CVY_TRY(cvy_tree_new_scalar(job->pool, file, "null", &value));
     forget_place(value);
+    CVY_TRY(write_out_short_form(job, root, key, file));
     return cvy_tree_set(job->pool, root, key, value);
 }
 

@@ -47,6 +47,17 @@ static int64_t family_number(const cvy_model_def *def, const char *name)
     return strtoll(name + n, NULL, 10);
 }
 
+/* Whether the name lacks only the hyphen of this family's names: "resnet20" or "resnet_20". Where its number begins. */
+static const char *number_without_hyphen(const cvy_model_def *def, const char *name)
+{
+    const size_t n = strlen(def->name) - 2;
+    if (!def->numbers || strncmp(def->name, name, n) != 0)
+        return NULL;
+    const char *number = name + n + (name[n] == '_' || name[n] == ' ');
+    const size_t digits = strspn(number, "0123456789");
+    return digits > 0 && digits <= 9 && !number[digits] ? number : NULL;
+}
+
 /* The name of a family ("resnet-N") is not the name of a network. */
 static int is_network(const void *def)
 {
@@ -66,6 +77,11 @@ cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, in
             *def_out = table[i];
             return CVY_OK;
         }
+    for (int i = 0; i < count; i++) {
+        const char *number = number_without_hyphen(table[i], name);
+        CVY_CHECK(!number, CVY_E_CONFIG, "there is no network '%s', did you mean '%.*s%s'?; %s", name,
+                  (int)strlen(table[i]->name) - 1, table[i]->name, number, query.hint);
+    }
     return cvy_table_find(table, count, &query, name, def_out);
 }
 

@@ -170,7 +170,8 @@ static cvy_status change_gradient(cvy_graph *g, const cvy_optimise_opts *opts, c
 cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts)
 {
     const cvy_op_def *op = cvy_op_find(opts->op);
-    CVY_CHECK(op && (op->flags & CVY_OP_OPTIMIZER), CVY_E_CONFIG, "there is no optimizer '%s'", opts->op);
+    CVY_CHECK(op && (op->flags & (CVY_OP_OPTIMIZER | CVY_OP_PRODUCT)) == CVY_OP_OPTIMIZER, CVY_E_CONFIG,
+              "there is no optimizer '%s'", opts->op);
     cvy_value *lr = NULL, *step = NULL, *scale = NULL;
     CVY_TRY(cvy_graph_feed(g, "(lr)", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &lr));
     CVY_TRY(cvy_graph_step_number(g, &step));

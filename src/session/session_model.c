@@ -449,9 +449,10 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
     return CVY_OK;
 }
 
+/* An update that is a product too is no optimiser for a job: a pass makes it of one. */
 static int is_optimizer(const void *op)
 {
-    return (((const cvy_op_def *)op)->flags & CVY_OP_OPTIMIZER) != 0;
+    return (((const cvy_op_def *)op)->flags & (CVY_OP_OPTIMIZER | CVY_OP_PRODUCT)) == CVY_OP_OPTIMIZER;
 }
 
 /* where: of the optimiser in the job, with its key. */

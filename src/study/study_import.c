@@ -75,7 +75,8 @@ cvy_status cvy_run_import(const char *path, const cvy_import_opts *opts, char **
     cvy_import_opts own;
     files f = {0};
     cvy_text out = {0};
-    CVY_CHECK(path && *path && text_out, CVY_E_ARGUMENT, "an import needs a file and an output pointer");
+    CVY_CHECK(text_out, CVY_E_ARGUMENT, "cvy_run_import() needs an output pointer");
+    CVY_CHECK(path && *path, CVY_E_ARGUMENT, "an import needs a file, and the name of this one is empty");
     CVY_TRY(CVY_OPTS_READ(cvy_import_opts, opts, &own));
     cvy_status status = cvy_pool_create(&f.pool);
     if (status == CVY_OK)

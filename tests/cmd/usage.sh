@@ -52,4 +52,14 @@ prints 1 "no network 'lenett', did you mean 'lenet'?" bench --model lenett
 prints 1 'no_such_job.yaml' train no_such_job.yaml
 prints 1 'train.batsh' train --set train.batsh=3
 prints 1 'no_such_file' inspect no_such_file
+
+# /dev/full refuses every byte, as a full disk does: a job or a script that is cut off is a fault.
+if [ -w /dev/full ]; then
+    for words in keys 'models --as-job lenet' --help '--version'; do
+        # shellcheck disable=SC2086
+        "$CONVOY" $words >/dev/full 2>err && fail "convoy $words: exit code 0 on a full disk"
+        grep -q 'cannot be written in full' err || fail "convoy $words: $(cat err)"
+    done
+fi
+"$CONVOY" keys >&- || fail "a closed output is a fault"
 exit $failed

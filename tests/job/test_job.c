@@ -269,6 +269,25 @@ static void overrides(void)
     cvy_job_destroy(&job);
 }
 
+/* A key below a word that stands for a map, or below one that the job does not have. */
+static void overrides_of_short_forms(void)
+{
+    static const char text[] = "model: lenet\ndata: {train: mnist}\ntrain: {optimizer: adam}\nupdate: local\n";
+    const char *const sets[] = {"model.classes=7", "data.train.limit=20", "train.optimizer.lr=0.5",
+                                "train.schedule.warmup=3 epochs", "update.every=9"};
+    cvy_job *job = NULL;
+    EXPECT_OK(cvy_job_parse_text("job.yaml", text, sets, CVY_COUNT(sets), &job));
+    if (!job)
+        return;
+    EXPECT_TEXT(job->train.optimizer, "adam");
+    EXPECT(job->train.lr == 0.5);
+    EXPECT_TEXT(cvy_tree_get(job->model, "name")->text, "lenet");
+    EXPECT_TEXT(cvy_tree_get(job->model, "classes")->text, "7");
+    EXPECT_TEXT(cvy_tree_get(job->data.train, "path")->text, "mnist");
+    EXPECT_TEXT(cvy_tree_get(job->train.schedule, "name")->text, "constant");
+    cvy_job_destroy(&job);
+}
+
 static void bad_overrides(void)
 {
     static const struct {
@@ -280,8 +299,9 @@ static void bad_overrides(void)
         {"trian.batch=3", "--set trian.batch=3: job: unknown key \"trian\"; did you mean \"train\"?"},
         {"train.batch=many", "--set train.batch=many: train: batch is \"many\", expected a whole number (samples)"},
         {"train.batch=0", "batch is \"0\", expected 1.."},
-        {"model.classes=3",
-         "--set model.classes=3: cannot set a key below \"model\": the value at job.yaml:1:8 is not a map"},
+        {"model.name.of=3",
+         "--set model.name.of=3: cannot set a key below \"name\": the value at job.yaml:1:8 is not a map"},
+        {"data.threads=-1", "data.threads is \"-1\", expected auto or a number 0 .. 1024"},
         {"train.loss=[a", "--set train.loss=[a:2:1: did not find"},
         {"train.steps=5", NULL},
     };
@@ -647,6 +667,7 @@ int main(int argc, char **argv)
     TEST(turns_are_printed);
     TEST(hash_is_of_what_counts);
     TEST(overrides);
+    TEST(overrides_of_short_forms);
     TEST(bad_overrides);
     TEST(errors);
     TEST(errors_of_the_whole);

@@ -51,6 +51,7 @@ static const struct change keys[] = {
     {"max_pool", "max_pol", "job:5:7: there is no layer type 'max_pol', did you mean 'max_pool'?"},
     {"- relu", "- relu: {from: nowhere}", "layer relu1: there is no input and no earlier layer 'nowhere'"},
     {"momentum", "momemtum", "job:14:36: sgd: unknown key \"momemtum\"; did you mean \"momentum\"?"},
+    {"name: sgd", "name: fc_grad_sgd", "train.optimizer: there is no optimiser 'fc_grad_sgd'"},
     {"name: sgd", "name: sdg", "job:14:14: train.optimizer: there is no optimiser 'sdg', did you mean 'sgd'?"},
     {"factor", "facter", "job:15:42: schedule: unknown key \"facter\"; did you mean \"factor\"?"},
     {"name: step", "name: stepp", "job:15:20: there is no schedule 'stepp', did you mean 'step'?; there are "},

@@ -242,6 +242,8 @@ static void unknown_names_and_depths(void)
     cvy_model *m = NULL;
     EXPECT_FAULT(cvy_model_zoo("resnet50", NULL, NULL, 0, &m), CVY_E_CONFIG, "did you mean 'resnet-50'?");
     EXPECT_FAULT(cvy_model_zoo("vgg-x", NULL, NULL, 0, &m), CVY_E_CONFIG, "did you mean 'vgg-a'?");
+    EXPECT_FAULT(cvy_model_zoo("resnet20", NULL, NULL, 0, &m), CVY_E_CONFIG, "'resnet20', did you mean 'resnet-20'?");
+    EXPECT_FAULT(cvy_model_zoo("resnet_56", NULL, NULL, 0, &m), CVY_E_CONFIG, "did you mean 'resnet-56'?");
     EXPECT_FAULT(cvy_model_zoo("resnet-N", NULL, NULL, 0, &m), CVY_E_CONFIG, "there is no network 'resnet-N'");
     EXPECT_FAULT(cvy_model_zoo("resnet-", NULL, NULL, 0, &m), CVY_E_CONFIG, "there is no network 'resnet-'");
     EXPECT_FAULT(cvy_model_zoo("resnet-4999", NULL, NULL, 0, &m), CVY_E_CONFIG,

@@ -139,7 +139,8 @@ static void mistakes_are_named(void)
     EXPECT_FAULT(create("{name: step, evry: 3}", &s), CVY_E_CONFIG, "did you mean \"every\"?");
     EXPECT_FAULT(create("{name: step}", &s), CVY_E_CONFIG, "every");
     EXPECT_FAULT(create("{name: step, every: 3 parsecs}", &s), CVY_E_CONFIG, "not a duration");
-    EXPECT_FAULT(create("{name: constant, warmup: -1 steps}", &s), CVY_E_CONFIG, "warmup");
+    EXPECT_FAULT(create("{name: constant, warmup: -1 steps}", &s), CVY_E_CONFIG, "warmup is \"-1 steps\", expected");
+    EXPECT_FAULT(create("{name: multi_step, at: []}", &s), CVY_E_CONFIG, "at is an empty list");
     EXPECT_FAULT(create("{name: cosine, warmup: 100}", &s), CVY_E_CONFIG,
                  "job.yaml:1:24: schedule: warmup is 100, a number without a unit; write \"100 steps\", \"100 epochs\" "
                  "or \"100 samples\"");

@@ -172,7 +172,7 @@ def loop():
     refused(ValueError, "(1, 2)", lambda: program.__setitem__("fc.weight", np.zeros((2, 1))))
     refused(ValueError, "expected (32, 2)", lambda: train.write(x=x.T))
     refused(convoy.Error, "no input", lambda: train.write(z=x))
-    refused(convoy.Error, "64 elements, not 62", lambda: train.write(x=x[:31]))
+    refused(ValueError, "expected (32, 2)", lambda: train.write(x=x[:31]))
     refused(TypeError, "optimiser", lambda: program.training(model, 32, optimiser="adam"))
     wide = convoy.Program(options={"train.dtype": "f64", "train.precise": True, "plan.wisdom": "off"})
     wide.forward(convoy.Model.zoo("lenet", (1, 28, 28), 10), 2) # the program keeps the model
@@ -237,6 +237,7 @@ def reservoir():
     assert len(kept) == 50 and kept.seen == 1400 and train.loss() < 1e-2, train.loss()
     again.load(kept.save())
     assert len(again) == 50 and again.seen == 1400 and again.save() == kept.save()
+    refused(TypeError, "no fields yet", lambda: convoy.Reservoir(5).push(z=x))
     refused(TypeError, "the fields are x, y; given are z", lambda: kept.push(z=x))
     refused(TypeError, "given are x", lambda: kept.push(x=x))
     refused(ValueError, "x has the shape (2, 7), expected (7, 2)", lambda: kept.push(x=x.T, y=x[:, :1]))

@@ -61,7 +61,7 @@ kill -INT "$(cat pid-1)"
 ends 75 chosen
 
 # The end of the allocation: given by its length, and as a job script gives it.
-begin limit --walltime 0:07
+begin limit --walltime 00:00:07
 ends 75 limit
 grep -q 'the allocation ends at' log-limit || fail "the run does not say when the allocation ends"
 grep -q 'the allocation ends in .* s: the run saves and stops' log-limit || { fail "the run does not say why it stops"; cat log-limit; }
@@ -84,8 +84,9 @@ kill -KILL "$(cat pid-1)" 2>/dev/null
 wait $job
 grep -q 'the other ranks do not answer: this rank exits without saving' log-alone || { fail "the log does not say that the rank exits without saving"; cat log-alone; }
 
-refused '--walltime soon is not a time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS' "$CONVOY" train job.yaml --out bad --walltime soon
-refused '--walltime 1:75 is not a time' "$CONVOY" train job.yaml --out bad --walltime 1:75
+refused "--walltime is 'soon', expected HH:MM:SS, D-HH:MM:SS or minutes" "$CONVOY" train job.yaml --out bad --walltime soon
+refused "--walltime is '1:75', expected" "$CONVOY" train job.yaml --out bad --walltime 1:75
+refused "--walltime is '2:30', expected" "$CONVOY" train job.yaml --out bad --walltime 2:30
 refused '--on-signal USR3=stop: expected NAME=ACTION' "$CONVOY" train job.yaml --out bad --on-signal USR3=stop
 refused '--on-signal USR1=go: expected NAME=ACTION' "$CONVOY" train job.yaml --out bad --on-signal USR1=go
 CONVOY_JOB_END=tomorrow

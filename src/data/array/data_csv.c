@@ -431,7 +431,8 @@ static cvy_status no_number(const struct csv *c, int column, cvy_line_part field
         return bad_field(c, column, field,
                          c->decimal == DECIMAL_POINT ? "a number (`decimal: \",\"` of the source reads decimal commas)"
                                                      : "a number with a decimal comma");
-    return bad_field(c, column, field, "a number");
+    return bad_field(c, column, field,
+                     "a number (name a column of classes by `label:` of the source, or leave it out by `drop:`)");
 }
 
 static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t label, cvy_raw *raw, float *y)

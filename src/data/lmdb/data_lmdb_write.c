@@ -70,7 +70,7 @@ static cvy_status check(const struct writer *w, int code, const char *what)
 static cvy_status refuse(const cvy_writer_args *args)
 {
     const cvy_reader_info *info = args->info;
-    static const char *const instead = "write hdf5, npy or a packed set instead";
+    static const char *const instead = "write hdf5, tfrecord or a packed set instead";
     CVY_CHECK(!info->has_y, CVY_E_CONFIG, "an LMDB database of Datum messages holds no real targets (y of %s): %s",
               cvy_shape_text(&info->y_shape), instead);
     CVY_CHECK(!info->has_weight, CVY_E_CONFIG, "an LMDB database of Datum messages holds no weights of samples: %s",

@@ -69,6 +69,8 @@ static cvy_status duration_to_samples(cvy_pool *pool, const units *u, const char
         "%s: schedule: %s is \"%s\", which is not a duration; expected a number of steps, epochs or samples, such "
         "as \"10 epochs\"",
         cvy_tree_where(node), key, node->text);
+    CVY_CHECK(number >= 0, CVY_E_CONFIG, "%s: schedule: %s is \"%s\", expected a duration that is not negative",
+              cvy_tree_where(node), key, node->text);
     CVY_TRY(cvy_pool_printf(pool, &text, "%.17g", number * each));
     node->text = text;
     node->quoted = 0;
@@ -86,6 +88,8 @@ static cvy_status to_samples(cvy_pool *pool, const units *u, const char *key, co
         return duration_to_samples(pool, u, key, copy);
     if (node->kind != CVY_TREE_LIST)
         return CVY_OK;
+    CVY_CHECK(node->count > 0, CVY_E_CONFIG, "%s: schedule: %s is an empty list, expected at least one duration",
+              cvy_tree_where(node), key);
     CVY_TRY(cvy_pool_alloc(pool, sizeof *copy->child * (size_t)CVY_MAX(node->count, 1), &copy->child));
     for (int i = 0; i < node->count; i++)
         CVY_TRY(to_samples(pool, u, key, node->child[i], &copy->child[i]));

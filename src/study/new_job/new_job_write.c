@@ -130,7 +130,8 @@ cvy_status cvy_run_new_job(const char *source, const char *task, char **text_out
     cvy_pool *pool = NULL;
     cvy_text t = {0};
     cvy_new_job job;
-    CVY_CHECK(source && *source && text_out, CVY_E_ARGUMENT, "a new job needs a data set and an output pointer");
+    CVY_CHECK(text_out, CVY_E_ARGUMENT, "cvy_run_new_job() needs an output pointer");
+    CVY_CHECK(source && *source, CVY_E_ARGUMENT, "a new job needs a data set, and the name of this one is empty");
     CVY_TRY(cvy_pool_create(&pool));
     const cvy_status status = cvy_new_job_look(pool, source, task, &job);
     if (status == CVY_OK) {
@@ -201,7 +202,8 @@ cvy_status cvy_run_model_job(const char *name, char **text_out)
     cvy_pool *pool = NULL;
     cvy_model *m = NULL;
     cvy_text t = {0};
-    CVY_CHECK(name && *name && text_out, CVY_E_ARGUMENT, "a job of a network needs its name and an output pointer");
+    CVY_CHECK(text_out, CVY_E_ARGUMENT, "cvy_run_model_job() needs an output pointer");
+    CVY_CHECK(name && *name, CVY_E_ARGUMENT, "a job of a network needs its name, and this one is empty");
     cvy_status status = cvy_pool_create(&pool);
     if (status == CVY_OK)
         status = cvy_model_zoo(name, NULL, NULL, 0, &m);
