@@ -30,7 +30,8 @@ static const cmd_option options[] = {
      "for checkpoints and weights: checks every hash of every set and names what is damaged; exit code 1 if anything "
      "is"},
     {"--stats", NULL, CMD_FLAG, CMD_FIELD(stats),
-     "for a data set: reads all of it; samples of each class, mean, standard deviation and range of each channel"},
+     "for a data set: reads all of it, and so finds what is damaged; samples of each class, mean, standard deviation "
+     "and range of each channel"},
     {0},
 };
 

@@ -393,8 +393,8 @@ static cvy_status open_and_run(const cvy_tune_opts *opts, cvy_pool *pool, cvy_tu
     struct tune *t = NULL;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *t, &t));
     CVY_TRY(CVY_OPTS_READ(cvy_tune_opts, opts, &t->o));
-    CVY_CHECK(t->o.network && t->o.out && t->o.frameworks && t->o.program && t->o.batches, CVY_E_ARGUMENT,
-              "tuning needs network, batches, out, frameworks and program");
+    CVY_CHECK(t->o.network && *t->o.network && t->o.out && t->o.frameworks && t->o.program && t->o.batches,
+              CVY_E_ARGUMENT, "tuning needs network, batches, out, frameworks and program");
     t->pool = pool;
     t->m = (cvy_measurer){.pool = pool,
                           .paths = {.out = t->o.out},

@@ -112,6 +112,10 @@ cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *na
     else
         CVY_TRY(default_name(m, op, &layer.name));
     CVY_TRY(cvy_pool_strdup(m->pool, output ? output : layer.name, &layer.output));
+    CVY_CHECK(!strpbrk(layer.name, " ,\t\n") && !strpbrk(layer.output, " ,\t\n"), CVY_E_ARGUMENT,
+              "model %s: the name of layer '%s' or of its output '%s' has a blank or a comma, which separate the names "
+              "in lists of sources",
+              m->name, layer.name, layer.output);
     CVY_CHECK(!cvy_model_knows(m, layer.output), CVY_E_ARGUMENT,
               "model %s: the name '%s' is taken already; layers that share variables need outputs of their own "
               "(output: NAME)",

@@ -117,7 +117,9 @@ static cvy_status verify_sets(cvy_pool *pool, const char *dir, const char *name,
     for (int64_t i = 0; i < count; i++)
         if (sets[i].kind != CVY_SET_PARTIAL && (!name || strcmp(sets[i].name, name) == 0))
             CVY_TRY(verify_set(pool, &sets[i], t, c));
-    CVY_CHECK(c->sound + c->damaged > 0, CVY_E_IO, "%s holds no checkpoint", dir);
+    CVY_CHECK(c->sound + c->damaged > 0, CVY_E_IO,
+              "%s holds no checkpoint; `convoy inspect --stats` reads a data set as a whole, and finds what is damaged",
+              dir);
     return CVY_OK;
 }
 

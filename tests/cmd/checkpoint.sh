@@ -44,6 +44,7 @@ cp all.safetensors whole && printf old >all.safetensors
 "$CONVOY" export parts all.safetensors --force >log && cmp whole all.safetensors || fail "export --force fails"
 mkdir folder.safetensors
 refused 'not a file that can be replaced' "$CONVOY" export parts folder.safetensors --force
+mkdir none && refused 'holds no checkpoint; `convoy inspect --stats` reads a data set' "$CONVOY" inspect --verify none
 refused 'holds no checkpoint of step 5' "$CONVOY" export parts all.safetensors --force --checkpoint step-5
 cmp whole all.safetensors || fail "export --force removes the file before it has another one"
 refused 'holds no checkpoint of step 5' "$CONVOY" export parts five.safetensors --checkpoint step-5

@@ -49,6 +49,7 @@ static const struct change keys[] = {
      "job:3:14: conv1: unknown key \"chanels\"; did you mean \"channels\"?"},
     {"kernel: 2", "kernal: 2", "job:5:18: max_pool1: unknown key \"kernal\"; did you mean \"kernel\"?"},
     {"max_pool", "max_pol", "job:5:7: there is no layer type 'max_pol', did you mean 'max_pool'?"},
+    {"- relu", "- relu: {name: a b}", "the name of layer 'a b' or of its output 'a b' has a blank or a comma"},
     {"- relu", "- relu: {from: nowhere}", "layer relu1: there is no input and no earlier layer 'nowhere'"},
     {"momentum", "momemtum", "job:14:36: sgd: unknown key \"momemtum\"; did you mean \"momentum\"?"},
     {"name: sgd", "name: fc_grad_sgd", "train.optimizer: there is no optimiser 'fc_grad_sgd'"},
