@@ -303,9 +303,8 @@ static double difference(const cvy_program *p, const cvy_variable *v, const stru
 
 /* In f64 each variable must agree. In f32 an activation near zero, of which ReLU changes the sign, or an equal maximum
  * of a pool changes some gradients by more than rounding, so the weights are compared as a whole (2-norm); 110 layers
- * make 2e-5 of it. In bf16
- * losses are compared with the error of bf16 itself on one rank, `rounding`: a layer that is split rounds its partial
- * sums, their sum and its gradients, up to three times where one rank rounds once. */
+ * make 2e-5 of the rounding. In bf16 losses are compared with the error of bf16 itself on one rank, `rounding`: a layer
+ * that is split rounds its partial sums, their sum and its gradients, up to three times where one rank rounds once. */
 static void compare(const struct network *net, const struct grid *g, cvy_dtype dtype, const struct found *f,
                     double rounding)
 {
