@@ -2,7 +2,7 @@
 /* rows: mpich */
 /*
  * test_program_zoo_grids.c: networks of the zoo at reduced width, and one with transposed convolutions, have the losses
- * and weights of one rank over ten steps of Adam on grids of 2, 3, 4 and 8 ranks: to 1e-5 relative in f32, to 1e-12 in
+ * and weights of one rank over ten steps of Adam on grids of 2, 3, 4 and 8 ranks: to 1e-4 relative in f32, to 1e-12 in
  * f64, and to the rounding of activations in bf16.
  *
  * ctest runs a few of them. All: `CONVOY_TEST_LEVEL=3 mpiexec -n N test_program_zoo_grids` with 2, 3, 4 and 8 ranks
@@ -369,7 +369,8 @@ static void try_all(void)
                 (only_dtype && strcmp(only_dtype, cvy_dtype_text(dtypes[d])) != 0))
                 continue;
             for (int g = 0; g < CVY_COUNT(grids); g++) {
-                if (!applies(&networks[n], &grids[g]) || (level < 2 && !is_short(&networks[n], &grids[g], dtypes[d])))
+                const int only_short = level < 2 || kernels_for(dtypes[d]); /* reference kernels take minutes */
+                if (!applies(&networks[n], &grids[g]) || (only_short && !is_short(&networks[n], &grids[g], dtypes[d])))
                     continue;
                 if (!known)
                     train_alone(&networks[n], dtypes[d], &f);
