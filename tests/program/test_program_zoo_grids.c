@@ -302,9 +302,10 @@ static double difference(const cvy_program *p, const cvy_variable *v, const stru
 }
 
 /* In f64 each variable must agree. In f32 an activation near zero, of which ReLU changes the sign, or an equal maximum
- * of a pool changes some gradients by more than rounding, so the weights are compared as a whole (2-norm); 110 layers
- * make 2e-5 of the rounding. In bf16 losses are compared with the error of bf16 itself on one rank, `rounding`: a layer
- * that is split rounds its partial sums, their sum and its gradients, up to three times where one rank rounds once. */
+ * of a pool changes some gradients by more than rounding, so the weights are compared as a whole (2-norm, 1e-3): with
+ * AVX2 resnet-110 has 2e-5 and unet 2e-4. In bf16 losses are compared with the error of bf16 itself on one rank,
+ * `rounding`: a layer that is split rounds its partial sums, their sum and its gradients, up to three times where one
+ * rank rounds once. */
 static void compare(const struct network *net, const struct grid *g, cvy_dtype dtype, const struct found *f,
                     double rounding)
 {
@@ -324,7 +325,7 @@ static void compare(const struct network *net, const struct grid *g, cvy_dtype d
     }
     const double norm = sqrt(squares[0] / CVY_MAX(squares[1], 1e-300));
     const int good = losses <= tolerance && (dtype == CVY_DTYPE_F64   ? worst <= tolerance
-                                             : dtype == CVY_DTYPE_F32 ? norm <= tolerance
+                                             : dtype == CVY_DTYPE_F32 ? norm <= 10 * tolerance
                                                                       : 1);
     if (level > 1 || !good)
         printf("%s %s: %d ranks, pipeline %lld, tensor %lld, spatial %lldx%lld, %s: losses %.1e, weights %.1e, worst "
