@@ -150,7 +150,7 @@ def compare(name, text_path, model_path, args, folder):
     worst = 0.0
     for output, want in zip(outputs, net.forward(outputs)):
         result = subprocess.run([os.path.join(args.build, "convoy"), "predict", text_path, "--weights", model_path, "--data",
-                                 os.path.join(folder, "x.npy"), "--out", os.path.join(folder, "y.npy"), "--outputs", output],
+                                 os.path.join(folder, "x.npy"), "--out", os.path.join(folder, "y.npy"), "--force", "--outputs", output],
                                 capture_output=True, text=True)
         if result.returncode:
             print(f"{name:20} {output:12} {result.stderr.strip()}")

@@ -94,7 +94,7 @@ def check_predict(name, exporter, args, folder):
     export(net, x, path, exporter)
     want = onnxruntime.InferenceSession(path).run(None, {"input": x.numpy()})[0]
     numpy.save(os.path.join(folder, "x.npy"), x.numpy())
-    convoy(args.build, "predict", path, "--data", os.path.join(folder, "x.npy"), "--out", os.path.join(folder, "y.npy"))
+    convoy(args.build, "predict", path, "--data", os.path.join(folder, "x.npy"), "--out", os.path.join(folder, "y.npy"), "--force")
     got = numpy.load(os.path.join(folder, "y.npy"))
     return difference(got.reshape(want.shape), want)
 

@@ -181,6 +181,7 @@ figures() {
 
 # predict COMMAND RUN FILE
 predict() {
+    rm -f "$3.csv"
     "$1" predict "$2" --data "$predicted" --out "$3.csv" --threads 1 >>"$log" 2>&1 || {
         echo "predict fails: $(tail -n 1 "$log")"
         return 1

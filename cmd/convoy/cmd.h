@@ -185,6 +185,9 @@ int cmd_end_time(const char *walltime, double begin, double *end_out);
  * site, which owns the strings of *about_out. */
 int cmd_open_site(cvy_site **site_out, cvy_site_about *about_out);
 
+/* A file that exists already is replaced only by --force. Returns 0, or the exit code after it has printed a message.
+ */
+int cmd_check_new(const char *path, int force);
 /* Whether a name ends like this and is longer. */
 int cmd_ends_with(const char *name, const char *end);
 /* The job of a verb: the file `path`, or `text` if path is NULL. A file .prototxt is a solver or a network of Caffe. */

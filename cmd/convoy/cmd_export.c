@@ -79,10 +79,19 @@ static cvy_status export_network(const cmd_line *line)
     return status;
 }
 
-static int run(const cmd_line *line)
+/* Returns 0, or the exit code after it has printed a message. */
+static int check(const cmd_line *line)
 {
     const verb_options *o = line->options;
+    const int is_weights = cmd_ends_with(line->arg[1], ".safetensors");
     const int is_onnx = cmd_ends_with(line->arg[1], ".onnx"), is_caffe = cmd_ends_with(line->arg[1], ".caffemodel");
+    if (!is_weights && !is_onnx && !is_caffe) {
+        cmd_error(
+            "%s: a network is written as FILE.safetensors (its weights), FILE.onnx (all of it) or FILE.caffemodel: "
+            "give the file one of these endings",
+            line->arg[1]);
+        return CMD_EXIT_USAGE;
+    }
     if (is_caffe != (o->net != NULL)) {
         cmd_error("FILE.caffemodel needs --net NET.prototxt, and nothing else does");
         return CMD_EXIT_USAGE;
@@ -95,7 +104,15 @@ static int run(const cmd_line *line)
         cmd_error("--set overrides keys of a job file: give --job too");
         return CMD_EXIT_USAGE;
     }
-    return cmd_outcome(is_onnx || is_caffe ? export_network(line) : export_weights(line));
+    return cmd_check_new(line->arg[1], o->force);
+}
+
+static int run(const cmd_line *line)
+{
+    const int code = check(line);
+    if (code)
+        return code;
+    return cmd_outcome(cmd_ends_with(line->arg[1], ".safetensors") ? export_weights(line) : export_network(line));
 }
 
 static const cmd_option options[] = {

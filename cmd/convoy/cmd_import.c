@@ -7,12 +7,28 @@ typedef struct verb_options {
     int force;
 } verb_options;
 
+/* The files that cvy_run_import() writes. */
+static int check_new(const verb_options *o, int has_weights)
+{
+    static const char *const name[] = {"job.yaml", "weights.safetensors"};
+    char path[4096];
+    int code = 0;
+    for (int i = 0; i < 1 + has_weights && !code; i++) {
+        snprintf(path, sizeof path, "%s%s%s", o->out ? o->out : "", o->out ? "/" : "", name[i]);
+        code = cmd_check_new(path, o->force);
+    }
+    return code;
+}
+
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
     const cvy_import_opts opts = {
         .size = sizeof opts, .weights = line->narg > 1 ? line->arg[1] : NULL, .out = o->out, .replace = o->force};
     char *text = NULL;
+    const int code = check_new(o, opts.weights != NULL);
+    if (code)
+        return code;
     return cmd_print(cvy_run_import(line->arg[0], &opts, &text), &text);
 }
 

@@ -4,7 +4,7 @@
 
 typedef struct verb_options {
     const char *data, *out, *job, *outputs, *weights;
-    int probabilities, classes, header, names, no_calibration;
+    int probabilities, classes, header, names, no_calibration, force;
     int64_t top, passes, samples;
     cmd_sets sets;
     cmd_ranks ranks;
@@ -54,7 +54,9 @@ static int run(const cmd_line *line)
                                               : "--set overrides keys of a job file: give --job too");
         return CMD_EXIT_USAGE;
     }
-    return cmd_on_ranks(line, &o->ranks, predict, NULL);
+    /* Before the ranks meet: none of them writes a file until all of them have looked. */
+    const int code = cmd_check_new(o->out, o->force);
+    return code ? code : cmd_on_ranks(line, &o->ranks, predict, NULL);
 }
 
 static const cmd_option options[] = {
@@ -66,6 +68,7 @@ static const cmd_option options[] = {
     {"--out", "FILE", CMD_TEXT, CMD_FIELD(out),
      "FILE.csv, FILE.npy (f32 [N, shape of an output]), FILE.h5 (a data set for each output) or FILE.nc (the same as "
      "NetCDF-4), a row for each sample in the order of the data"},
+    {"--force", NULL, CMD_FLAG, CMD_FIELD(force), "replaces the file if it exists already"},
     {"--outputs", "A,B", CMD_TEXT, CMD_FIELD(outputs),
      "the layers whose outputs are written; the network's main output if not given"},
     {"--probabilities", NULL, CMD_FLAG, CMD_FIELD(probabilities), "the probability of each class, instead of logits"},

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd.h"
 #include "cmd_launchers.h"
@@ -62,6 +63,15 @@ int cmd_print(cvy_status status, char **text)
     }
     cvy_text_release(text);
     return cmd_outcome(status);
+}
+
+int cmd_check_new(const char *path, int force)
+{
+    struct stat s;
+    if (force || stat(path, &s) != 0)
+        return 0;
+    cmd_error("%s exists already: choose another name, or replace it with --force", path);
+    return CMD_EXIT_FAULT;
 }
 
 int cmd_ends_with(const char *name, const char *end)

@@ -75,7 +75,7 @@ train imported/job.yaml --out two >log 2>&1 || fail "the imported job: $(cat log
 same_tensors one/checkpoints/step-*12/weights.safetensors two/checkpoints/step-*12/weights.safetensors || fail "the imported job trains other weights than the solver: $(ls one/checkpoints two/checkpoints)"
 train solver.prototxt --out three --set train.validate_every=0 >log 2>&1 || fail "a solver in place of a job: $(cat log)"
 same_tensors one/checkpoints/step-*12/weights.safetensors three/checkpoints/step-*12/weights.safetensors || fail "a solver in place of a job trains other weights"
-refused 'imported/job.yaml' "$CONVOY" import solver.prototxt --out imported
+refused 'imported/job.yaml exists already: choose another name, or replace it with --force' "$CONVOY" import solver.prototxt --out imported
 "$CONVOY" import solver.prototxt --out imported --force >log 2>&1 || fail "import --force: $(cat log)"
 "$CONVOY" plan solver.prototxt >log 2>&1 || fail "plan: $(cat log)"
 "$CONVOY" test one >log 2>&1 || true

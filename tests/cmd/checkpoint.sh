@@ -39,7 +39,7 @@ rm -r one/checkpoints/step-00000004
 "$CONVOY" export parts all.safetensors >log || fail "export fails"
 grep -q 'all.safetensors has the weights of step 4' log || { fail "export does not say which step"; cat log; }
 "$CONVOY" inspect --verify all.safetensors | grep -q '4 of 4 tensors have a hash, 0 of them are altered' || fail "the exported file is not whole"
-refused 'all.safetensors exists already' "$CONVOY" export parts all.safetensors
+refused 'all.safetensors exists already: choose another name, or replace it with --force' "$CONVOY" export parts all.safetensors
 cp all.safetensors whole && printf old >all.safetensors
 "$CONVOY" export parts all.safetensors --force >log && cmp whole all.safetensors || fail "export --force fails"
 mkdir folder.safetensors

@@ -32,7 +32,7 @@ for name in gauss quantile; do
     grep -q '^coverage ' log || fail "$name: no coverage: $(cat log)"
     "$CONVOY" predict $name --threads 1 --data '{path: test.csv, y: 2, header: no}' --out $name.csv >log 2>&1 || fail "$name: $(cat log)"
     # shellcheck disable=SC2086
-    $MPIEXEC_N 2 "$CONVOY" predict $name --threads 1 --data '{path: test.csv, y: 2, header: no}' --out two.csv >log 2>&1 || fail "$name: $(cat log)"
+    $MPIEXEC_N 2 "$CONVOY" predict $name --threads 1 --data '{path: test.csv, y: 2, header: no}' --out two.csv --force >log 2>&1 || fail "$name: $(cat log)"
     cmp $name.csv two.csv || fail "$name: other bits on two ranks"
 done
 

@@ -32,7 +32,7 @@ END
 "$CONVOY" train job.yaml --threads 1 --out run >log 2>&1 || fail "train: $(cat log)"
 names="format: netcdf, x: [t, sst], y: rain, missing: mean"
 for data in "month*.nc" "[{path: month1.nc, $names}, {path: month2.nc, $names}]"; do
-    "$CONVOY" predict run --threads 1 --data "$data" --out rain.nc >log 2>&1 || fail "predict for $data: $(cat log)"
+    "$CONVOY" predict run --threads 1 --data "$data" --out rain.nc --force >log 2>&1 || fail "predict for $data: $(cat log)"
     climate predicted rain.nc >log 2>&1 || fail "the predictions for $data: $(tail -3 log)"
     cat log
 done

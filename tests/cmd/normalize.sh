@@ -45,7 +45,7 @@ source='{format: synthetic, samples: 11, shape: [3, 4, 4]}'
 "$CONVOY" predict "${state}weights.safetensors" --job one/job.resolved.yaml --data "$source" --out c.csv >log 2>&1 && cmp -s a.csv c.csv || fail "weights alone: $(cat log)"
 "$CONVOY" predict "${state}weights.safetensors" --job job.yaml --data "$source" --out d.csv >log 2>&1 && fail "weights without numbers are taken"
 grep -q 'data.normalize is auto, but the numbers' log || fail "no cause: $(cat log)"
-"$CONVOY" predict one --job job.yaml --set data.normalize=none --data "$source" --out d.csv >log 2>&1 && cmp -s a.csv d.csv && fail "normalize: none is as auto"
+"$CONVOY" predict one --job job.yaml --set data.normalize=none --data "$source" --out e.csv >log 2>&1 && cmp -s a.csv e.csv && fail "normalize: none is as auto"
 "$CONVOY" train job.yaml --threads 1 --out one --resume --set train.epochs=2 >log 2>&1 || fail "resume fails: $(cat log)"
 grep -q 'data.normalize' log && fail "the numbers changed with the resume: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.normalize=always >log 2>&1 && fail "a wrong word is accepted"

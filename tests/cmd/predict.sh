@@ -52,6 +52,17 @@ cmp a.npy d.npy || fail "the checkpoint gives other bits"
 predict run --out classes.npy --top 2
 [ "$(wc -c <classes.npy)" = $((128 + 50 * 2 * 4)) ] && head -c 128 classes.npy | grep -aq "'<i4'.*(50, 2)" || fail "classes.npy: $(head -c 128 classes.npy)"
 
+# A file is replaced only by --force, also the one that the samples are read from.
+cp a.npy kept.npy
+for n in 1 2; do
+    # shellcheck disable=SC2086
+    $MPIEXEC_N $n "$CONVOY" predict run --threads 1 --data a.npy --out a.npy >log 2>&1 && fail "a file is overwritten on $n ranks"
+    [ "$(grep -c 'a.npy exists already: choose another name, or replace it with --force' log)" = 1 ] || fail "no cause on $n ranks: $(cat log)"
+done
+cmp a.npy kept.npy || fail "a refused predict changes the file"
+predict run --out a.npy --classes --force
+cmp a.npy kept.npy >/dev/null && fail "--force does not replace the file"
+
 # A sample that cannot be read: an error, or no answer in its row.
 awk 'BEGIN { for (s = 0; s < 8; s++) { for (i = 0; i < 108; i++) printf "%s,", s == 5 && i == 3 ? "nan" : i % 7; print s % 3 } }' >bad.csv
 bad='{path: bad.csv, label: 108, header: no, shape: [3, 6, 6]}'
@@ -68,10 +79,10 @@ refused() {
     "$@" >log 2>&1 && fail "accepted: $*"
     grep -q -- "$want" log || fail "$*: $(cat log)"
 }
-refused 'only a .csv file has a header' "$CONVOY" predict run --data "$source" --out a.npy --header
-refused 'the 4 best of 3 classes' "$CONVOY" predict run --data "$source" --out a.csv --top 4
-refused 'leave --probabilities out' "$CONVOY" predict run --data "$source" --out a.csv --classes --probabilities
-refused 'input x is 3x6x6, but' "$CONVOY" predict run --data '{format: synthetic, samples: 5, shape: [3, 7, 7], classes: 3}' --out a.csv
+refused 'only a .csv file has a header' "$CONVOY" predict run --data "$source" --out no.npy --header
+refused 'the 4 best of 3 classes' "$CONVOY" predict run --data "$source" --out no.csv --top 4
+refused 'leave --probabilities out' "$CONVOY" predict run --data "$source" --out no.csv --classes --probabilities
+refused 'input x is 3x6x6, but' "$CONVOY" predict run --data '{format: synthetic, samples: 5, shape: [3, 7, 7], classes: 3}' --out no.csv
 # Several outputs: the columns of one after those of the other.
 cat >two.yaml <<END
 model: {layers: [{fc: {name: a, channels: 3}}, relu, {fc: {name: b, channels: 2}}]}
@@ -92,11 +103,11 @@ table --data "$map" --out b.csv
 # A path alone is read with the names and columns of the training, and targets may be missing.
 table --data train.csv --out path.csv
 cmp b.csv path.csv || fail "a path with targets gives other bits"
-table --data plain.csv --out path.csv
+table --data plain.csv --out path.csv --force
 cmp b.csv path.csv || fail "a path without targets gives other bits"
-table --data '[plain.csv, plain.csv]' --out path.csv
+table --data '[plain.csv, plain.csv]' --out path.csv --force
 cat b.csv b.csv | cmp - path.csv || fail "a list of paths gives other bits"
-refused 'no such file' "$CONVOY" predict two --data nowhere.csv --out path.csv
+refused 'no such file' "$CONVOY" predict two --data nowhere.csv --out no.csv
 
 cat >numbers.yaml <<END
 model: {layers: [{fc: {channels: 1}}]}
@@ -104,5 +115,5 @@ data: {train: {format: synthetic, samples: 32, shape: [3, 6, 6], targets: 1}}
 train: {batch: 16, epochs: 1, optimizer: {name: sgd, lr: 0.001}}
 END
 "$CONVOY" train numbers.yaml --threads 1 --out numbers >log 2>&1 || fail "train on numbers fails: $(cat log)"
-refused 'was trained on numbers' "$CONVOY" predict numbers --data '{format: synthetic, samples: 5, shape: [3, 6, 6], targets: 1}' --out a.csv --classes
+refused 'was trained on numbers' "$CONVOY" predict numbers --data '{format: synthetic, samples: 5, shape: [3, 6, 6], targets: 1}' --out no.csv --classes
 exit $failed

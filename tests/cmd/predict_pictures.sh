@@ -26,7 +26,7 @@ cp "$first" cat.png && mkdir some && cp "$first" "$last" some
 predict --data "$last" --header --out one.csv
 [ "$(head -n 1 one.csv)" = sample,class_1,probability_1 ] || fail "header: $(head -n 1 one.csv)"
 [ "$(tail -n +2 one.csv | cut -d, -f1)" = "$last" ] || fail "one picture: $(cat one.csv)"
-predict --data cat.png --out one.csv
+predict --data cat.png --out one.csv --force
 [ "$(cut -d, -f1,2 one.csv)" = "cat.png,$(head -n 1 all.csv | cut -d, -f2)" ] || fail "one picture: $(cat one.csv)"
 predict --data "[$first, $last]" --out list.csv
 [ "$(cut -d, -f1 list.csv | tr '\n' ' ')" = "$first $last " ] || fail "a list of pictures: $(cat list.csv)"

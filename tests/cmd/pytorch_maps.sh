@@ -41,7 +41,7 @@ check() {
         { fail "$network $options: $(tail -3 log)"; return; }
     case $options in *norm=batch*) frozen=true ;; *) frozen=false ;; esac
     train 1e-30 $frozen || return
-    "$CONVOY" predict run --data '{path: net.x.npy, format: npy}' --out net.o.npy >log 2>&1 ||
+    "$CONVOY" predict run --data '{path: net.x.npy, format: npy}' --out net.o.npy --force >log 2>&1 ||
         { fail "$network $options: predict fails: $(tail -3 log)"; return; }
     train 1000 false || return
     line=$("$CONVOY_TEST_PYTORCH" "$CONVOY_SOURCE/tests/cmd/pytorch_maps.py" compare net run/checkpoints/step-00000001/weights.safetensors 1000 2>&1) ||

@@ -32,7 +32,7 @@ batch_norm: {frozen: $frozen}
 END
     rm -rf run
     "$CONVOY" train job.yaml --out run --progress none >log 2>&1 || { fail "$1: training fails: $(tail -3 log)"; return; }
-    "$CONVOY" predict run --data '{path: net.x.npy, format: npy}' --out net.o.npy >log 2>&1 || { fail "$1: predict fails: $(tail -3 log)"; return; }
+    "$CONVOY" predict run --data '{path: net.x.npy, format: npy}' --out net.o.npy --force >log 2>&1 || { fail "$1: predict fails: $(tail -3 log)"; return; }
     line=$("$CONVOY_TEST_PYTORCH" "$CONVOY_SOURCE/tests/cmd/pytorch_weights.py" compare net) || fail "$1: the outputs differ"
     echo "$1 as $4${5:+ ($5)}: $line"
 }

@@ -179,7 +179,7 @@ grep -q '"label": "train.turns: turn 2 (loss_generator)"' one/plan.json || fail 
 grep -q 'turn 2 (loss_generator)' one/report.html || fail "the report shows no second turn"
 
 # The generator draws from the noise of each sample, the same in each evaluation.
-"$CONVOY" predict one --data '{format: synthetic, samples: 20, shape: [1, 6, 6]}' --out a.npy --threads 1 >log 2>&1 || fail "it does not predict: $(cat log)"
+"$CONVOY" predict one --data '{format: synthetic, samples: 20, shape: [1, 6, 6]}' --out a.npy --force --threads 1 >log 2>&1 || fail "it does not predict: $(cat log)"
 "$CONVOY" predict one --data '{format: synthetic, samples: 20, shape: [1, 6, 6]}' --out b.npy --threads 1 >log 2>&1 || fail "$(cat log)"
 cmp -s a.npy b.npy || fail "the same samples have other noise"
 

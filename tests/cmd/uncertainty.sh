@@ -49,7 +49,7 @@ cmp before.csv after.csv >/dev/null && fail "the temperature changes nothing"
 predict one.safetensors --out exported.csv --probabilities
 cmp after.csv exported.csv || fail "the exported file has another temperature"
 if "$CONVOY" export trials/1 one.onnx >log 2>&1; then
-    predict one.onnx --out exported.csv --probabilities
+    predict one.onnx --out exported.csv --force --probabilities
     paste -d, after.csv exported.csv | awk -F, '{ for (k = 1; k <= 3; k++) if (($k - $(k + 3)) ^ 2 > 1e-10) exit 1 }' || fail "the ONNX file has another temperature"
 else
     grep -q protobuf log || fail "export to ONNX: $(cat log)"
@@ -95,7 +95,7 @@ mkdir two
 cp -r trials/2 trials/3 two
 predict two --out folder.csv
 cmp both.csv folder.csv || fail "a folder of runs is another ensemble"
-on_three predict two --out three.csv --data "$test"
+on_three predict two --out three.csv --force --data "$test"
 cmp both.csv three.csv || fail "an ensemble has other bits on three ranks"
 "$CONVOY" test trials --threads 1 >scores 2>log || fail "test of an ensemble: $(cat log)"
 # shellcheck disable=SC2086

@@ -50,7 +50,11 @@ cmp -s numbers.csv numbers.onnx.csv || fail "targets are in other units: $(head 
 
 # ---- what is not written ----
 cp net.onnx before.onnx
-refused 'exists already' "$CONVOY" export run net.onnx
+refused 'net.onnx exists already: choose another name, or replace it with --force' "$CONVOY" export run net.onnx
+for name in m.pt m.onxx m.txt m safetensors; do
+    refused "$name: a network is written as FILE.safetensors" "$CONVOY" export run $name
+    [ -e $name ] && fail "a refused export leaves $name"
+done
 refused 'operator set 12 of ONNX is not offered' "$CONVOY" export run other.onnx --opset 12
 refused 'operator set 22 of ONNX is not offered' "$CONVOY" export run other.onnx --opset 22
 refused 'are for a FILE.onnx' "$CONVOY" export run other.safetensors --opset 17

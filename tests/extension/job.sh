@@ -84,9 +84,9 @@ hint="the job that came with the weights names $work/jobs/twist.so under \`libra
 "$CONVOY" export resumed whole.safetensors >log 2>&1 || fail "export: $(cat log)"
 for target in resumed whole.safetensors; do
     refused "$hint" "$CONVOY" test $target --data "$data"
-    refused "$hint" "$CONVOY" predict $target --data "$data" --out rows.csv
+    refused "$hint" "$CONVOY" predict $target --data "$data" --out no.csv
     "$CONVOY" test $target --job jobs/job.yaml --data "$data" >log 2>&1 && contains log accuracy || fail "test $target: $(cat log)"
-    "$CONVOY" predict $target --job jobs/job.yaml --data "$data" --out rows.csv >log 2>&1 && [ "$(wc -l <rows.csv)" = 8 ] || fail "predict $target: $(cat log)"
+    "$CONVOY" predict $target --job jobs/job.yaml --data "$data" --out rows.csv --force >log 2>&1 && [ "$(wc -l <rows.csv)" = 8 ] || fail "predict $target: $(cat log)"
 done
 $MPIEXEC_N 2 "$CONVOY" predict resumed --job jobs/job.yaml --data "$data" --out two.csv >log 2>&1 || fail "predict on two ranks: $(cat log)"
 cmp -s rows.csv two.csv || fail "two ranks predict something else"
