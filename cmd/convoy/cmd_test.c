@@ -2,6 +2,7 @@
 /* cmd_test.c: `convoy test`: scores a trained network on labelled data. */
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd.h"
 
@@ -12,12 +13,14 @@ typedef struct verb_options {
     cmd_ranks ranks;
 } verb_options;
 
-/* Writes the report of a run folder again; a weights file has no report. */
+/* Writes the report of a run folder again; a checkpoint and a file of weights have none. */
 static void renew_report(const char *target)
 {
-    const char *dot = strrchr(target, '.');
-    if ((!dot || strcmp(dot, ".safetensors") != 0) && cvy_report_write(target) != CVY_OK)
-        fprintf(stderr, "convoy: warning: no report: %s\n", cvy_error_text());
+    struct stat s;
+    char checkpoints[4096];
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", target);
+    if (stat(checkpoints, &s) == 0 && S_ISDIR(s.st_mode) && cvy_report_write(target) != CVY_OK)
+        fprintf(stderr, "convoy: warning: the report was not renewed: %s\n", cvy_error_text());
 }
 
 /* ---- the scores as text ---- */
@@ -127,7 +130,7 @@ static void write_page(const cmd_line *line)
     if (line->narg != 1)
         return;
     if (cvy_report_ensemble(line->arg[0]) != CVY_OK)
-        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
+        fprintf(stderr, "convoy: warning: the page was not renewed: %s\n", cvy_error_text());
 }
 
 static int test_ensemble(const cmd_line *line, cvy_context *context)
@@ -208,7 +211,8 @@ static int run(const cmd_line *line)
 static const cmd_option options[] = {
     {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data),
      "a path, or a map {path: ..., format: ...}; data.test of the job if not given"},
-    {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job), "the job that the weights belong to; a run folder has its own"},
+    {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job),
+     "the job that the weights belong to; a run, a checkpoint and a file of `convoy export` have their own"},
     {"--calibrate", NULL, CMD_FLAG, CMD_FIELD(calibrate),
      "first fits the temperature of the probabilities on the validation data and keeps it in the run"},
     {"--calibrate-on", "SOURCE", CMD_TEXT, CMD_FIELD(calibrate_on), "the same on other data"},
@@ -223,11 +227,11 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_test = {
     .name = "test",
-    .arguments = "RUN|WEIGHTS.safetensors ... [--data SOURCE]",
+    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors ... [--data SOURCE]",
     .summary = "scores a trained network on labelled data",
     .detail =
         "For a run folder it takes the best checkpoint if one is kept, else the newest one. The scores go into "
-        "the folder's test.json and its report.\n"
+        "the folder's test.json and its report; those of one checkpoint, RUN/checkpoints/step-N, are only printed.\n"
         "Several networks, or a folder of runs, are an ensemble: it prints the scores of each, their mean and standard "
         "deviation, and the scores of the combined answer. Those of a folder go into its ensemble.json and its page "
         "ensemble.html.\n"

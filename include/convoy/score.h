@@ -56,14 +56,16 @@ CVY_SIZED_STRUCT(cvy_test_result)
 
 /**
  * cvy_run_test - score a trained network on labelled data
- * @target: a run folder (its best checkpoint, or its newest if none is recorded as the best) or a .safetensors file
- * @job: the job of a .safetensors file; NULL for a run folder
+ * @target: a run folder (its best checkpoint, or its newest if none is recorded as the best), one of its checkpoints,
+ * or a .safetensors file
+ * @job: the job of a .safetensors file that has none; NULL: the job of the target
  * @data: a data source (a path or a YAML map); a path, also in a list, is read with the reader's options of the job's
  *        data.test or data.train; NULL: the job's data.test
  * @result_out: written on rank 0; emptied on others
  *
- * The scores of a run folder are also written to its test.json. Collective: yes. Errors: as cvy_run_train(), and
- * CVY_E_ARGUMENT (size). After a fault the result is empty, or as it was if its size is refused.
+ * The scores of a run folder are also written to its test.json; the log warns if they cannot be. Collective: yes.
+ * Errors: as cvy_run_train(), and CVY_E_ARGUMENT (size). After a fault the result is empty, or as it was if its size is
+ * refused.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job,
                                                const char *data, cvy_test_result *result_out);
@@ -133,8 +135,8 @@ CVY_SIZED_STRUCT(cvy_ensemble_scores)
  *
  * The ensemble of a classifier answers with the mean of the probabilities of its members; another one with the mean of
  * their outputs, but the output of the loss gaussian_nll with mean and variance of the mixture. If @target is one
- * folder of runs, the scores are also written to its ensemble.json; cvy_report_ensemble() makes a page of it. The
- * scores are the same to the bit on any number of ranks. Collective: yes. Errors: as cvy_run_predict().
+ * folder of runs, the scores are also written to its ensemble.json, if it can be; cvy_report_ensemble() makes a page of
+ * it. The scores are the same to the bit on any number of ranks. Collective: yes. Errors: as cvy_run_predict().
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_test_ensemble(cvy_context *context, const char *const *target, int ntarget,
                                                         const char *data, int calibrated,

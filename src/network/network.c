@@ -48,8 +48,7 @@ static int is_caffe(const char *target)
     return cvy_data_has_suffix(target, ".prototxt");
 }
 
-/* Finds the checkpoint that the target is, or that the run folder has. */
-static cvy_status find_set(const char *target, const char *which, cvy_checkpoint *out)
+cvy_status cvy_network_find_set(const char *target, const char *which, cvy_checkpoint *out)
 {
     char path[CVY_RUN_PATH];
     CVY_CHECK(strlen(target) + 24 < sizeof path, CVY_E_ARGUMENT, "a path of %zu characters: the limit is %zu",
@@ -88,7 +87,7 @@ static cvy_status find_weights(const cvy_network *n, const char *which, struct s
         s->file = s->target;
         return CVY_OK;
     }
-    const cvy_status status = find_set(s->target, which, &s->set);
+    const cvy_status status = cvy_network_find_set(s->target, which, &s->set);
     for (int i = 0; i < s->set.nmessage; i++)
         cvy_log(n->context, CVY_LOG_WARN, "%s", s->set.message[i]);
     if (status == CVY_OK)

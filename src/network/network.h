@@ -11,6 +11,7 @@
 
 #include <convoy/network.h>
 
+#include "checkpoint/checkpoint.h"
 #include "data/data.h"
 #include "model/model.h"
 #include "network/network_spec.h"
@@ -50,6 +51,9 @@ struct cvy_network {
 
 /* Whether a folder is that of a run: it has a job or checkpoints. */
 int cvy_network_is_run(const char *folder);
+/* Finds and checks the set `which` of a run folder ("best", "step-12"; NULL: the best one, or else the newest), or the
+ * one set that the folder is. Its messages name sets that were skipped, also after a fault. */
+cvy_status cvy_network_find_set(const char *target, const char *which, cvy_checkpoint *out);
 /* As cvy_network_open(), for all ranks of the context together: rank 0 checks the checkpoint and sends the weights.
  * dropout 1: layers of dropout stay active, as in training, but batch norm uses its running statistics. Collective; all
  * ranks return the same status. */

@@ -127,11 +127,13 @@ static cvy_status begin(const cvy_ensemble *e, const cvy_scored *scored, cvy_ens
     return cvy_pool_alloc(owned->pool, sizeof **value_out * (size_t)(scored->count * (e->nmember + 3)), value_out);
 }
 
-static cvy_status write_file(const char *folder, const cvy_text *json)
+/* The scores are not lost if the folder cannot be written. */
+static void keep_scores(const cvy_context *context, const char *folder, const cvy_text *json)
 {
     char path[CVY_RUN_PATH];
     cvy_run_path(folder, CVY_ENSEMBLE_SCORES, path);
-    return cvy_file_replace(path, json->data, json->bytes);
+    if (cvy_file_replace(path, json->data, json->bytes) != CVY_OK)
+        cvy_log(context, CVY_LOG_WARN, "%s was not renewed, it does not have these scores: %s", path, cvy_error_text());
 }
 
 cvy_status cvy_ensemble_result_make(const cvy_ensemble *e, const cvy_scored *scored, const char *folder,
@@ -146,7 +148,7 @@ cvy_status cvy_ensemble_result_make(const cvy_ensemble *e, const cvy_scored *sco
     cvy_status status = make_json(e, scored, out, value, mean, spread, &json);
     owned->json = json.text;
     if (status == CVY_OK && folder && comm->rank == 0)
-        status = write_file(folder, &json.text);
+        keep_scores(e->member[0].context, folder, &json.text);
     out->value = value;
     out->mean = mean;
     out->spread = spread;

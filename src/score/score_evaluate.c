@@ -131,6 +131,16 @@ static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json 
     add_classes(s, json);
 }
 
+/* The scores took a pass over the data, so they are not lost if the run's folder cannot be written. */
+static void keep_scores(const cvy_scoring *s, const cvy_text *json)
+{
+    char path[CVY_RUN_PATH];
+    cvy_run_path(s->run, CVY_RUN_TEST, path);
+    if (cvy_file_replace(path, json->data, json->bytes) != CVY_OK)
+        cvy_log(s->session.context, CVY_LOG_WARN, "%s was not renewed, it does not have these scores: %s", path,
+                cvy_error_text());
+}
+
 static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct collected *c, int64_t output_elems,
                          cvy_json *json, char **json_out)
 {
@@ -146,11 +156,8 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
     CVY_TRY(cvy_worst_add(s, c->rows, c->n, c->row_elems, output_elems, json));
     cvy_json_close(json, '}');
     CVY_TRY(json->text.status);
-    if (s->run) {
-        char path[CVY_RUN_PATH];
-        cvy_run_path(s->run, CVY_RUN_TEST, path);
-        CVY_TRY(cvy_file_replace(path, json->text.data, json->text.bytes));
-    }
+    if (s->run)
+        keep_scores(s, &json->text);
     *json_out = json->text.data;
     json->text = (cvy_text){0};
     return CVY_OK;

@@ -14,32 +14,35 @@
 #include "data/data_reader.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
+#include "network/network.h"
 #include "network/network_calibration.h"
 #include "session/session_normalize.h"
 
-/* Rank 0 looks for a sound set: the best one, or else the newest. All ranks use the same one. */
-static cvy_status find_set(cvy_scoring *s)
+/* Rank 0 looks for a sound set of the run: the best one, or else the newest; or checks the set that the target is. All
+ * ranks use the same one. */
+static cvy_status find_set(cvy_scoring *s, const char *target)
 {
     cvy_comm *comm = s->session.context->comm;
-    char path[CVY_RUN_PATH];
-    cvy_run_path(s->run, CVY_RUN_CHECKPOINTS, path);
     cvy_status status = CVY_OK;
     if (comm->rank == 0) {
-        status = cvy_checkpoint_find_best(path, &s->checkpoint);
+        status = cvy_network_find_set(target, NULL, &s->checkpoint);
         for (int i = 0; i < s->checkpoint.nmessage; i++)
             cvy_log(s->session.context, CVY_LOG_WARN, "%s", s->checkpoint.message[i]);
-        if (status == CVY_END)
-            status = cvy_error_set(CVY_E_IO, "%s holds no checkpoint", s->run);
     }
     return cvy_checkpoint_share(comm, status, &s->checkpoint);
 }
 
-/* Reads the description in a file of weights, if no job is given. */
+/* Reads the description in the weights of a checkpoint or in a file of weights, if no job is given. */
 static cvy_status read_spec(cvy_scoring *s, const char *target, const cvy_job_source *job)
 {
-    CVY_CHECK(s->run || cvy_data_has_suffix(target, ".safetensors"), CVY_E_ARGUMENT,
-              "%s is neither a run folder nor a .safetensors file", target);
-    const cvy_status status = s->run || job ? CVY_OK : cvy_network_spec_of_file(target, &s->spec, NULL);
+    const char *file = s->is_set ? s->checkpoint.weights_path[0] : target;
+    CVY_CHECK(!cvy_data_has_suffix(target, ".onnx"), CVY_E_ARGUMENT,
+              "%s is an ONNX file, which has neither a loss nor metrics: score the run that it was exported from, or "
+              "write its outputs by `convoy predict`",
+              target);
+    CVY_CHECK(s->run || s->is_set || cvy_data_has_suffix(target, ".safetensors"), CVY_E_ARGUMENT,
+              "%s is neither a run folder, nor a checkpoint, nor a .safetensors file", target);
+    const cvy_status status = s->run || job ? CVY_OK : cvy_network_spec_of_file(file, &s->spec, NULL);
     CVY_CHECK(status != CVY_NOT_APPLICABLE, CVY_E_ARGUMENT,
               "%s holds weights only: give the job file too, which says what network they are for", target);
     return status;
@@ -49,12 +52,16 @@ static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_sou
 {
     char path[CVY_RUN_PATH], *text = NULL;
     cvy_job_source own = {.size = sizeof own, .path = path};
-    s->run = cvy_file_is_folder(target) ? target : NULL;
+    const int is_folder = cvy_file_is_folder(target), is_run = is_folder && cvy_network_is_run(target);
+    s->run = is_run ? target : NULL;
+    s->is_set = is_folder && !is_run;
+    if (s->is_set)
+        CVY_TRY(find_set(s, target)); /* first, because its weights have the job */
     cvy_status status = read_spec(s, target, job);
     if (status == CVY_OK && s->spec.job)
         status = cvy_job_print(s->spec.job, &text);
     CVY_TRY(cvy_comm_agree(s->session.context->comm, status));
-    CVY_TRY(cvy_session_same(&s->session, "network to score", cvy_hash(target, strlen(target)) + (s->run != NULL)));
+    CVY_TRY(cvy_session_same(&s->session, "network to score", cvy_hash(target, strlen(target)) + (is_folder != 0)));
     cvy_run_path(target, CVY_RUN_JOB, path);
     if (text)
         own = (cvy_job_source){.size = sizeof own, .text = text};
@@ -62,7 +69,7 @@ static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_sou
     status = cvy_session_open_job(s->session.context, job ? job : &own, &s->session);
     cvy_mem_free(&text);
     CVY_TRY(status);
-    return s->run ? find_set(s) : CVY_OK;
+    return s->run ? find_set(s, target) : CVY_OK;
 }
 
 /* Finds the classes that the network was trained on. They are in the file of weights or in the checkpoint, or else come
@@ -124,20 +131,20 @@ static cvy_status find_temperature(cvy_scoring *s)
 {
     int stale = 0;
     s->temperature = s->spec.temperature;
-    if (!s->run)
+    if (!s->checkpoint.path)
         return CVY_OK;
     const cvy_status status = cvy_calibration_of(s->checkpoint.path, &s->temperature, &stale);
     if (stale)
         cvy_log(s->session.context, CVY_LOG_WARN,
                 "%s: the calibration is of another checkpoint and is not applied; renew it by `convoy test RUN "
                 "--calibrate`",
-                s->run);
+                s->run ? s->run : s->checkpoint.path);
     return cvy_comm_agree(s->session.context->comm, status);
 }
 
 static cvy_status load_weights(cvy_scoring *s, const char *target)
 {
-    if (s->run)
+    if (s->checkpoint.path)
         return cvy_checkpoint_load(&s->checkpoint, s->session.context->comm, s->session.program->vars, 0);
     return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars));
 }

@@ -1,6 +1,6 @@
 /*
- * score_run.h: opens a trained network for test: a run folder or a file of weights, the data, and the forward
- * program.
+ * score_run.h: opens a trained network for test: a run folder, a checkpoint or a file of weights, the data, and the
+ * forward program.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,9 +16,10 @@
 typedef struct cvy_scoring {
     cvy_session session;
     cvy_scorer scorer;
-    cvy_checkpoint checkpoint; /* used only for a run folder */
-    const char *run;           /* NULL: target is a file of weights */
-    cvy_network_spec spec;     /* of a file of weights that has one, unless a job is given */
+    cvy_checkpoint checkpoint; /* of a run folder, or the one that the target is */
+    const char *run;           /* NULL: target is a checkpoint or a file of weights */
+    int is_set;                /* the target is a checkpoint */
+    cvy_network_spec spec;     /* of a checkpoint or a file of weights that has one, unless a job is given */
     int64_t nclasses;
     const char *const *class_name; /* NULL: no names are known */
     double temperature;            /* of the calibration of these weights; 0: there is none */

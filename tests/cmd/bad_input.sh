@@ -54,7 +54,7 @@ refused 'synthetic has 5 classes, but the training data have 4' "$CONVOY" train 
 refused 'synthetic has 5 classes, but the training data have 4' "$CONVOY" train job.yaml --out bad --set data.val=10% --set "data.test={$set, classes: 5}"
 "$CONVOY" predict run --data "{$set, targets: 4}" --out rows.csv >log 2>&1 && [ "$(wc -l <rows.csv)" = 20 ] || fail "predict looks at targets: $(cat log)"
 refused 'rows.txt: predictions are written as .csv, .npy, .h5 or .nc' "$CONVOY" predict run --data "{$set, classes: 4}" --out rows.txt
-refused 'nowhere is neither a run folder nor a .safetensors file' "$CONVOY" test nowhere
+refused 'nowhere is neither a run folder, nor a checkpoint, nor a .safetensors file' "$CONVOY" test nowhere
 head -c -40 run/checkpoints/step-00000006/weights.safetensors >cut.safetensors
 refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml --data "{$set, classes: 4}"
 

@@ -49,6 +49,26 @@ cmp a.npy d.npy || fail "the checkpoint gives other bits"
 (cd elsewhere && "$CONVOY" test model.safetensors --threads 1 --data "$source" >../score 2>&1) || fail "test of the exported file: $(cat score)"
 "$CONVOY" test run --threads 1 --data "$source" >score_run 2>&1 || fail "test fails: $(cat score_run)"
 [ "$(grep accuracy score)" = "$(grep accuracy score_run)" ] || fail "other scores: $(cat score score_run)"
+
+# One checkpoint is scored as the run; its scores are printed only.
+last=$(ls -d run/checkpoints/step-* | tail -n 1)
+cp run/test.json kept.json
+for target in "$last" "$last/"; do
+    # shellcheck disable=SC2086
+    $MPIEXEC_N 2 "$CONVOY" test "$target" --threads 1 --data "$source" >score_set 2>&1 || fail "test of a checkpoint: $(cat score_set)"
+    [ "$(grep accuracy score_set)" = "$(grep accuracy score_run)" ] || fail "other scores: $(cat score_set score_run)"
+    grep -q warning score_set && fail "a warning: $(cat score_set)"
+done
+cmp run/test.json kept.json || fail "the scores of a checkpoint are taken for those of the run"
+cp -r "$last" elsewhere && "$CONVOY" test elsewhere/step-* --threads 1 --data "$source" --json >score 2>&1 && grep -q '"accuracy"' score ||
+    fail "test of a checkpoint alone: $(cat score)"
+mkdir empty
+
+# A run's folder that cannot be written: the scores are printed. A folder in the place of a file is in the way of root, too.
+cp -r run fixed && rm -f fixed/test.json fixed/report.html && mkdir fixed/test.json fixed/report.html
+"$CONVOY" test fixed --threads 1 --data "$source" >score 2>log || fail "no scores without test.json: $(cat log)"
+[ "$(grep accuracy score)" = "$(grep accuracy score_run)" ] || fail "other scores: $(cat score score_run)"
+contains log 'fixed/test.json was not renewed' && contains log 'the report was not renewed' || fail "no warning: $(cat log)"
 predict run --out classes.npy --top 2
 [ "$(wc -c <classes.npy)" = $((128 + 50 * 2 * 4)) ] && head -c 128 classes.npy | grep -aq "'<i4'.*(50, 2)" || fail "classes.npy: $(head -c 128 classes.npy)"
 
@@ -79,6 +99,8 @@ refused() {
     "$@" >log 2>&1 && fail "accepted: $*"
     grep -q -- "$want" log || fail "$*: $(cat log)"
 }
+refused 'empty is neither a run folder nor a checkpoint' "$CONVOY" test empty --data "$source"
+refused 'net.onnx is an ONNX file, which has neither a loss nor metrics' "$CONVOY" test net.onnx --data "$source"
 refused 'only a .csv file has a header' "$CONVOY" predict run --data "$source" --out no.npy --header
 refused 'the 4 best of 3 classes' "$CONVOY" predict run --data "$source" --out no.csv --top 4
 refused 'leave --probabilities out' "$CONVOY" predict run --data "$source" --out no.csv --classes --probabilities

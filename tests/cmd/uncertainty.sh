@@ -125,7 +125,11 @@ sed 's/Written [^b]*by//' trials/ensemble.html | cmp - a || fail "convoy report 
 "$CONVOY" test trials/2 trials/3 --threads 1 --json >two.json 2>log && grep -q '"spread"' two.json || fail "JSON of named runs: $(cat log)"
 refused 'calibrate is for one run' "$CONVOY" test trials --calibrate --threads 1
 refused 'no-calibration is for an ensemble' "$CONVOY" test trials/1 --no-calibration --threads 1
-rm trials/ensemble.json
+# A folder that cannot be written: the scores are printed. A folder in the place of the file is in the way of root, too.
+rm trials/ensemble.json trials/ensemble.html && mkdir trials/ensemble.json trials/ensemble.html
+"$CONVOY" test trials --threads 1 --json >kept.json 2>log && cmp one.json kept.json || fail "no scores without ensemble.json: $(cat log)"
+contains log 'trials/ensemble.json was not renewed' || fail "no warning: $(cat log)"
+rmdir trials/ensemble.json trials/ensemble.html
 
 # Scores ignore the labels that the loss ignores, also one that is no class of the network.
 sed 's/^train: {/train: {loss: {name: softmax_cross_entropy, ignore_label: 2}, /; s/{fc: {channels: 3}}/{fc: {channels: 2}}/' job.yaml >ignore.yaml
