@@ -191,13 +191,13 @@ static cvy_status find_newest(const char *dir, const cvy_set *sets, int64_t coun
         const cvy_status status = take(out, &sets[i]);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             return status;
-        CVY_TRY(cvy_pool_printf(out->pool, &line, "checkpoint %s is damaged and was skipped: %s", sets[i].name,
-                                cvy_error_text()));
+        CVY_TRY(cvy_pool_printf(out->pool, &line, "checkpoint %s %s and was skipped: %s", sets[i].name,
+                                status == CVY_E_IO ? "cannot be read" : "is damaged", cvy_error_text()));
         out->message[out->nmessage++] = line;
     }
     CVY_FAIL(CVY_E_FORMAT,
              "%s: none of the %lld checkpoints is valid; the newest: %s; `convoy inspect --verify` names what is "
-             "damaged in each; otherwise start a new run with another --out",
+             "wrong with each; otherwise start a new run with another --out",
              dir, (long long)nwhole, out->message[0]);
 }
 

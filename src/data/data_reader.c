@@ -7,7 +7,10 @@
  */
 #include "data/data_reader.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base_file.h"
 #include "base/text/base_table.h"
@@ -43,6 +46,17 @@ static int is_tiff(const char *path)
     return 0;
 }
 
+/* A source that cannot be read has no format that could be seen. A path that does not exist passes. */
+static cvy_status check_opens(const char *path)
+{
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* does not wait for a pipe */
+    CVY_CHECK(fd >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG, CVY_E_IO, "%s: cannot open: %s",
+              path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return CVY_OK;
+}
+
 cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
 {
     int count = 0, best = 0;
@@ -58,6 +72,7 @@ cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
         return CVY_OK;
     char all[512];
     all_names(all, sizeof all);
+    CVY_TRY(check_opens(path));
     CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s: no such file or folder (and no generated data set of this name)%s",
               path, path[0] == '/' ? "" : "; a relative path begins in the folder in which the command is started");
     CVY_CHECK(!is_tiff(path), CVY_E_UNSUPPORTED,

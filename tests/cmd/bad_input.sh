@@ -58,6 +58,23 @@ refused 'nowhere is neither a run folder, nor a checkpoint, nor a .safetensors f
 head -c -40 run/checkpoints/step-00000006/weights.safetensors >cut.safetensors
 refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml --data "{$set, classes: 4}"
 
+# ---- what may not be read is not called something else ----
+# shellcheck disable=SC2086
+if permissions_count; then
+    cp -r run unread && mkdir pictures && : >pictures/a.png && echo 1,2 >table.csv
+    chmod 000 pictures table.csv unread/checkpoints/step-00000006/weights.safetensors
+    for path in pictures table.csv pictures/a.png; do
+        refused "Permission denied" $plain "$CONVOY" inspect $path
+        contains err "convoy: error: $path: cannot " || fail "$path is not named: $(cat err)"
+    done
+    $plain "$CONVOY" test unread --data "{$set, classes: 4}" >log 2>&1 || fail "the older checkpoint is not taken: $(cat log)"
+    contains log 'checkpoint step-00000006 cannot be read and was skipped: unread/checkpoints/step-00000006/weights.safetensors: cannot open: Permission denied' ||
+        fail "no cause: $(cat log)"
+    chmod 755 pictures
+else
+    echo "permissions do not hold here: files that may not be read are left out"
+fi
+
 # ---- a damaged checkpoint is named, and the older one is used; if none is sound, the run is refused ----
 printf x >>run/checkpoints/step-00000006/weights.safetensors
 timeout 120 "$CONVOY" train job.yaml --out run --resume >log 2>&1 || fail "a damaged checkpoint ends the resume: $(cat log)"
