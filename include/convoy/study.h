@@ -309,7 +309,8 @@ typedef struct cvy_doctor_opts {
     const char *max;
     /** Approximate time for all measurements, s; larger all-reduces are left out if they do not fit. 0: 30. */
     double seconds;
-    /** A folder in which test files are written, with up to 64 MiB; NULL: the current one. Nothing is left in it. */
+    /** A folder in which test files are written, with up to 64 MiB, or the nearest one above it if it does not exist
+     * yet; NULL: the current one. Nothing is left in it. */
     const char *out;
     /** Not 0: also measure how fast a node trains and adds, and write the platform file of these measurements, for
      * `convoy simulate`. It takes ten seconds more, and needs two nodes. */
@@ -460,7 +461,8 @@ typedef enum cvy_selftest_verdict {
 /** What cvy_run_selftest() checks, and with what. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_selftest_opts {
     size_t size;
-    /** Folder in which files are tried; they are removed again. NULL: the current one. */
+    /** Folder in which files are tried, or the nearest one above it if it does not exist yet; they are removed again.
+     * NULL: the current one. */
     const char *out;
     /** The number of ranks that must have been started; 0: any. */
     int64_t ranks;

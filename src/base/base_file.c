@@ -308,6 +308,21 @@ cvy_status cvy_file_make_folder(const char *path)
     return status;
 }
 
+cvy_status cvy_file_nearest(const char *path, char *nearest_out, size_t room)
+{
+    struct stat s;
+    CVY_CHECK((size_t)snprintf(nearest_out, room, "%s", path) < room, CVY_E_ARGUMENT,
+              "%s: the folder's name is longer than %zu characters", path, room - 1);
+    while (lstat(nearest_out, &s) != 0 && strcmp(nearest_out, "/") != 0 && strcmp(nearest_out, ".") != 0) {
+        char *slash = strrchr(nearest_out, '/');
+        if (slash && slash != nearest_out)
+            *slash = 0;
+        else
+            snprintf(nearest_out, room, slash ? "/" : ".");
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_file_sync_folder(const char *path)
 {
     const int fd = cvy_file_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

@@ -34,6 +34,8 @@ void cvy_file_temporary_drop(cvy_file_temporary *file);
 cvy_status cvy_file_sync(int *fd, const char *temporary, const char *path);
 /* Makes a folder and its parents, and syncs the parent of each new folder. An existing folder is fine. */
 cvy_status cvy_file_make_folder(const char *path);
+/* Writes the path, or the nearest one above it that exists: what cvy_file_make_folder(path) would begin with. */
+cvy_status cvy_file_nearest(const char *path, char *nearest_out, size_t room);
 cvy_status cvy_file_sync_folder(const char *path);
 cvy_status cvy_file_remove_tree(const char *path); /* does not follow links */
 int cvy_file_exists(const char *path);

@@ -58,8 +58,15 @@ mkdir out
 "$CONVOY" doctor --out out >log || fail "it fails in a folder"
 grep -q '^files in out: [1-9][0-9]* MiB written' log || fail "the folder is not taken: $(cat log)"
 [ -z "$(ls -A out)" ] || fail "it leaves files: $(ls -A out)"
-"$CONVOY" doctor --out nowhere >log || fail "a folder that is not there is a fault"
-grep -q 'nowhere: cannot make a folder in it: No such file or directory: a run could not write its checkpoints in nowhere' log || fail "the log does not say that there is no folder: $(cat log)"
+# As a run does, it takes a folder that does not exist yet. Nothing of it is left.
+for folder in out/deep/run out/deep/ "$work/out/deep"; do
+    "$CONVOY" doctor --out $folder --max 1KiB --seconds 2 >log || fail "a folder that is not there is a fault: $(cat log)"
+    grep -q "^files in $(echo $folder | sed 's|/deep.*||'): [1-9][0-9]* MiB written" log || fail "the nearest folder is not taken: $(cat log)"
+    [ -z "$(ls -A out)" ] || fail "it leaves files: $(ls -A out)"
+done
+: >file
+"$CONVOY" doctor --out file/run --max 1KiB --seconds 2 >log || fail "a file in the place of a folder ends it"
+grep -q 'file: cannot make a folder in it: Not a directory: a run could not write its checkpoints in file' log || fail "the log does not say that there is no folder: $(cat log)"
 
 # apart NAME COMMAND...: two ranks, of which the second one is started by the script NAME; each is a node of its own.
 apart() {

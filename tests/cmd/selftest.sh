@@ -56,9 +56,12 @@ fails ranks 'there is 1 rank, and --ranks asks for 4.*each process is alone' "$C
 contains log 'FAILED' || fail "no line: $(cat log)"
 
 # ---- files ----
-fails files 'nowhere: cannot make a folder in it: No such file or directory: give another folder by --out' "$CONVOY" selftest --out nowhere --only files,checkpoint,data,signals
-[ "$(grep -c '^skipped .* there is no folder to write to$' log)" = 3 ] || fail "checks without a folder run: $(cat log)"
 : >file
+fails files 'file: cannot make a folder in it: Not a directory: give another folder by --out' "$CONVOY" selftest --out file/deep/run --only files,checkpoint,data,signals
+[ "$(grep -c '^skipped .* there is no folder to write to$' log)" = 3 ] || fail "checks without a folder run: $(cat log)"
+# As a run does, it takes a folder that does not exist yet. Nothing of it is left.
+passes 1 "$CONVOY" selftest --out nowhere/deep/run --only files
+[ ! -e nowhere ] || fail "a folder is left: $(ls -R nowhere)"
 fails files 'file: cannot make a folder in it: Not a directory' on 2 --out file --only files
 # in_mount OPTIONS COMMAND: with a small file system of its own in folder.
 in_mount() {

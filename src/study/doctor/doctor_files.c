@@ -115,8 +115,13 @@ out:
     return status;
 }
 
-static cvy_status make_folder(const char *parent, char *folder, size_t room)
+/* A run makes its folder and the folders above it. So the nearest one that exists is tried. */
+static cvy_status make_folder(cvy_doctor *d, char *folder, size_t room)
 {
+    char parent[480], *tried = NULL;
+    CVY_TRY(cvy_file_nearest(d->files.folder, parent, sizeof parent));
+    CVY_TRY(cvy_pool_strdup(d->pool, parent, &tried));
+    d->files.folder = tried;
     CVY_CHECK((size_t)snprintf(folder, room, "%s/convoy-doctor-XXXXXX", parent) < room, CVY_E_ARGUMENT,
               "%s: the folder's name is too long", parent);
     if (!mkdtemp(folder)) {
@@ -167,7 +172,7 @@ cvy_status cvy_doctor_measure_files(cvy_doctor *d)
     if (comm->simulated_cores > 0)
         return CVY_OK;
     if (comm->rank == 0) {
-        status = make_folder(d->files.folder, folder, sizeof folder);
+        status = make_folder(d, folder, sizeof folder);
         if (status == CVY_OK)
             status = try_folder(d, folder);
         if (status == CVY_OK)

@@ -24,8 +24,11 @@ enum { LARGE_BYTES = 4 << 20, SMALLS = 5 };
 
 /* ---- the folder ---- */
 
-static cvy_status make_folder(const char *parent, char *folder, size_t room)
+/* A run makes its folder and the folders above it. So the nearest one that exists is tried. */
+static cvy_status make_folder(const char *out, char *folder, size_t room)
 {
+    char parent[480];
+    CVY_TRY(cvy_file_nearest(out, parent, sizeof parent));
     CVY_CHECK((size_t)snprintf(folder, room, "%s/convoy-selftest-XXXXXX", parent) < room, CVY_E_ARGUMENT,
               "%s: the folder's name is too long", parent);
     if (!mkdtemp(folder)) {
