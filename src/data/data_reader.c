@@ -46,6 +46,12 @@ static int is_tiff(const char *path)
     return 0;
 }
 
+static int is_named_picture(const char *path)
+{
+    return !cvy_file_is_folder(path) && (cvy_data_has_suffix(path, ".png") || cvy_data_has_suffix(path, ".jpg") ||
+                                         cvy_data_has_suffix(path, ".jpeg"));
+}
+
 /* A source that cannot be read has no format that could be seen. A path that does not exist passes. */
 static cvy_status check_opens(const char *path)
 {
@@ -79,6 +85,11 @@ cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
               "%s: TIFF is not read: convert the pictures to PNG, or, if they have more than 8 bits, to a npy or HDF5 "
               "array",
               path);
+    CVY_CHECK(!cvy_data_has_suffix(path, ".onnx"), CVY_E_FORMAT,
+              "%s is a network and no data: `convoy bench --model` and `convoy time` take it, `convoy predict` applies "
+              "it, and model: {onnx: %s} in a job file trains it",
+              path, path);
+    CVY_CHECK(!is_named_picture(path), CVY_E_FORMAT, "%s is neither a JPEG nor a PNG, though its name says so", path);
     CVY_FAIL(CVY_E_FORMAT, "%s: this %s is not in any format that is known (%s): %s", path,
              cvy_file_is_folder(path) ? "folder" : "file", all,
              cvy_file_is_folder(path)

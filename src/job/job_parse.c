@@ -161,6 +161,17 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
 }
 
 /* text NULL: reads the file. */
+static cvy_status parse_tree(cvy_pool *pool, const char *file, const char *text, cvy_tree **out)
+{
+    if (text)
+        return cvy_tree_parse_text(pool, file, text, strlen(text), out);
+    CVY_CHECK(!cvy_data_has_suffix(file, ".onnx"), CVY_E_ARGUMENT,
+              "%s is an ONNX file, and a job file is expected: name it in one, model: {onnx: %s}; `convoy time` and "
+              "`convoy bench --model` take it as it is",
+              file, file);
+    return cvy_tree_parse_file(pool, file, out);
+}
+
 static cvy_status parse(const char *file, const char *text, const char *const *sets, int nsets, cvy_job **out)
 {
     cvy_status status = CVY_OK;
@@ -172,10 +183,7 @@ static cvy_status parse(const char *file, const char *text, const char *const *s
     CVY_TRY_OUT(cvy_pool_strdup(job->pool, file, &copy));
     job->file = copy;
     job->is_file = !text;
-    if (text)
-        CVY_TRY_OUT(cvy_tree_parse_text(job->pool, file, text, strlen(text), &root));
-    else
-        CVY_TRY_OUT(cvy_tree_parse_file(job->pool, file, &root));
+    CVY_TRY_OUT(parse_tree(job->pool, file, text, &root));
     CVY_TRY_OUT(fill(job, root, sets, nsets));
     *out = job;
     job = NULL;

@@ -83,6 +83,15 @@ contains run/STATUS 'finished step 6 of 6' || fail "the older checkpoint is not 
 for set in run/checkpoints/step-*; do printf x >>"$set/state.json"; done
 refused 'none of the 2 checkpoints is valid; the newest: ' "$CONVOY" train job.yaml --out run --resume
 
+# ---- files of other programs ----
+printf 'PK\003\004 and the rest of an archive' >sd.pt
+refused 'sd.pt: a zip archive, as torch.save() writes, and not safetensors' "$CONVOY" train job.yaml --out bad --set train.init=sd.pt
+echo "no picture" >text.png
+refused 'text.png is neither a JPEG nor a PNG, though its name says so' "$CONVOY" inspect text.png
+printf '\010\012\022\007convoy' >net.onnx
+refused 'net.onnx is a network and no data: ' "$CONVOY" inspect net.onnx
+refused 'net.onnx is an ONNX file, and a job file is expected' "$CONVOY" plan net.onnx
+
 # ---- numbers that become infinite: the run ends with a cause, and checkpoints are finite ----
 timeout 120 "$CONVOY" train job.yaml --out wild --set train.optimizer.lr=1e30 --set 'checkpoint.every=1 steps' >out 2>err
 [ $? = 1 ] || fail "a loss that is not finite does not end the run with code 1"
