@@ -55,9 +55,8 @@ static int run(const cmd_line *line)
 static const cmd_option options[] = {
     {"--max", "BYTES", CMD_TEXT, CMD_FIELD(max), "the longest reduction, such as 64MiB; 256MiB if not given"},
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out),
-     "where files are tried: the folder of future runs, or the nearest one above it that exists; the current one if "
-     "not "
-     "given"},
+     "where files are tried: the folder of future runs, or the nearest one above it that exists; the current one "
+     "if not given"},
     {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds),
      "for all measurements, about; longer reductions are left out if they do not fit; 30 if not given"},
     {"--platform", "FILE", CMD_TEXT, CMD_FIELD(platform),

@@ -67,9 +67,8 @@ static const cmd_option options[] = {
     {"--ranks", "N", CMD_NUMBER, CMD_FIELD(nranks),
      "fails if the launcher has not started exactly N ranks, as with the mpiexec of another MPI"},
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out),
-     "where files are tried: the folder of future runs, or the nearest one above it that exists; the current one if "
-     "not "
-     "given"},
+     "where files are tried: the folder of future runs, or the nearest one above it that exists; the current one "
+     "if not given"},
     {"--only", "CHECK,...", CMD_TEXT, CMD_FIELD(only), "runs only these checks"},
     {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds),
      "for the comparison of kernels, the longest check, at most; 20 if not given"},
