@@ -23,6 +23,40 @@ const char *cvy_error_text(void)
     return message;
 }
 
+int cvy_utf8_length(const unsigned char *s)
+{
+    const int n = s[0] < 0x80                   ? 1
+                  : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                  : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+                  : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                                : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
+        (s[0] == 0xF4 && s[1] > 0x8F))
+        return 0;
+    return n;
+}
+
+/* Names in a message may come from a damaged file. Bytes that a terminal or a reader of UTF-8 cannot take become '?'.
+ */
+static void set_message(const char *fresh)
+{
+    size_t n = 0;
+    while (fresh[n] && n < sizeof message - 1) {
+        const unsigned char *s = (const unsigned char *)fresh + n;
+        const size_t length = (size_t)cvy_utf8_length(s);
+        const int is_control = (*s < 32 && *s != '\n' && *s != '\t') || *s == 127;
+        if (length == 0 || is_control)
+            message[n] = '?';
+        else
+            memcpy(message + n, s, length);
+        n += length ? length : 1;
+    }
+    message[n] = 0;
+}
+
 cvy_status cvy_error_set(cvy_status code, const char *fmt, ...)
 {
     char fresh[MESSAGE_BYTES]; /* a separate buffer, because an argument may be the current message */
@@ -30,7 +64,7 @@ cvy_status cvy_error_set(cvy_status code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(fresh, sizeof fresh, fmt, args);
     va_end(args);
-    memcpy(message, fresh, sizeof message);
+    set_message(fresh);
     return code;
 }
 
@@ -43,7 +77,7 @@ cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...)
     va_end(args);
     const size_t used = wanted < 0 ? 0 : CVY_MIN((size_t)wanted, sizeof fresh - 1);
     snprintf(fresh + used, sizeof fresh - used, ": %.*s", MESSAGE_BYTES - 3, message);
-    memcpy(message, fresh, sizeof message);
+    set_message(fresh);
     return code;
 }
 

@@ -11,6 +11,8 @@
 
 #include <convoy/base.h>
 
+/* Number of bytes of the UTF-8 sequence at s; 0: it is not UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+int cvy_utf8_length(const unsigned char *s);
 /* Records the message of an error and returns code, so that CVY_FAIL can be one expression. */
 cvy_status cvy_error_set(cvy_status code, const char *fmt, ...) CVY_PRINTF(2, 3);
 /* Puts "prefix: " before the recorded message, for a caller that knows the layer or the file. */

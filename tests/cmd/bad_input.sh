@@ -89,6 +89,7 @@ refused 'sd.pt: a zip archive, as torch.save() writes, and not safetensors' "$CO
 echo "no picture" >text.png
 refused 'text.png is neither a JPEG nor a PNG, though its name says so' "$CONVOY" inspect text.png
 printf '\010\012\022\007convoy' >net.onnx
+refused 'x?u?: no such file' "$CONVOY" inspect "$(printf 'x\356u\033')"
 refused 'net.onnx is a network and no data: ' "$CONVOY" inspect net.onnx
 refused 'net.onnx is an ONNX file, and a job file is expected' "$CONVOY" plan net.onnx
 

@@ -76,23 +76,6 @@ void cvy_text_add_real(cvy_text *t, double value)
     cvy_text_add(t, "%s", text);
 }
 
-/* Number of bytes of the UTF-8 sequence at s; 0: it is not UTF-8 (RFC 3629: no overlong forms, no surrogates). */
-static int utf8_length(const unsigned char *s)
-{
-    const int n = s[0] < 0x80                   ? 1
-                  : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
-                  : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-                  : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
-                                                : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return n;
-}
-
 void cvy_text_add_ints(cvy_text *t, const int64_t *at, int n)
 {
     cvy_text_add(t, "[");
@@ -105,7 +88,7 @@ void cvy_text_add_quoted(cvy_text *t, const char *value)
 {
     cvy_text_add_bytes(t, "\"", 1);
     for (const unsigned char *s = (const unsigned char *)value; *s;) {
-        const int n = utf8_length(s);
+        const int n = cvy_utf8_length(s);
         if (*s == '"' || *s == '\\')
             cvy_text_add(t, "\\%c", *s);
         else if (*s == '\n')
