@@ -66,8 +66,11 @@ typedef struct cvy_dataset_info {
  * at the centre). */
 cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
                             cvy_dataset **out);
-/* The same without "y": targets are not looked at, for a prediction. */
-cvy_status cvy_dataset_open_inputs(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, cvy_dataset **out);
+/* Opens data for a network that was trained on samples as `like` (NULL: it is not known). If the augmentation does not
+ * fit samples of another shape, the message has both shapes. with_target 0: without "y", for a prediction. */
+struct cvy_reader_info;
+cvy_status cvy_dataset_open_like(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, int with_target,
+                                 const struct cvy_reader_info *like, cvy_dataset **out);
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d);
 /* The field that a loss compares with the output if the job names none: the first after x that is not "weight"; NULL:
  * there is none. */

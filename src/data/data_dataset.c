@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base_hash.h"
@@ -109,15 +110,36 @@ static cvy_status make_empty(cvy_dataset **out)
     return CVY_OK;
 }
 
+/* Says that the samples are of another shape than those of the training, if the augmentation does not fit them. */
+static cvy_status explain_shape(const cvy_dataset *d, const cvy_reader_info *like, cvy_status status)
+{
+    char trained[96];
+    const cvy_shape *shape = &d->stored.shape;
+    const char *where = d->info.path && *d->info.path ? d->info.path : d->reader->name;
+    if (!like || status == CVY_E_MEMORY || cvy_shape_equal(shape, &like->shape))
+        return status;
+    if (like->varying)
+        snprintf(trained, sizeof trained, "pictures");
+    else
+        snprintf(trained, sizeof trained, "%s", cvy_shape_text(&like->shape));
+    if (shape->ndim != like->shape.ndim)
+        return cvy_error_set(CVY_E_SHAPE, "%s: samples are %s, the network was trained on %s", where,
+                             cvy_shape_text(shape), trained);
+    return cvy_error_prefix(status, "%s: samples are %s, the network was trained on %s", where, cvy_shape_text(shape),
+                            trained);
+}
+
 static cvy_status open_dataset(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
-                               int with_target, cvy_dataset **out)
+                               int with_target, const cvy_reader_info *like, cvy_dataset **out)
 {
     cvy_dataset *d = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(make_empty(&d));
     CVY_TRY_OUT(open_source(d, source));
     d->stored.has_y &= with_target;
-    CVY_TRY_OUT(cvy_augment_create(augment, random, seed, &d->stored, &d->augment));
+    status = cvy_augment_create(augment, random, seed, &d->stored, &d->augment);
+    if (status != CVY_OK)
+        CVY_TRY_OUT(explain_shape(d, like, status));
     CVY_TRY_OUT(describe(d));
     *out = d;
     return CVY_OK;
@@ -129,12 +151,13 @@ out:
 cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
                             cvy_dataset **out)
 {
-    return open_dataset(source, augment, random, seed, 1, out);
+    return open_dataset(source, augment, random, seed, 1, NULL, out);
 }
 
-cvy_status cvy_dataset_open_inputs(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, cvy_dataset **out)
+cvy_status cvy_dataset_open_like(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, int with_target,
+                                 const cvy_reader_info *like, cvy_dataset **out)
 {
-    return open_dataset(source, augment, 0, seed, 0, out);
+    return open_dataset(source, augment, 0, seed, with_target, like, out);
 }
 
 cvy_status cvy_dataset_view(cvy_dataset *d, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out)

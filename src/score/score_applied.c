@@ -41,9 +41,8 @@ static cvy_status open_source(cvy_applied *b, const char *text, int needs_target
     for (int with_targets = 1; with_targets >= needs_targets; with_targets--) {
         cvy_tree *source = NULL;
         CVY_TRY(cvy_job_parse_source_like(job->pool, text, job->data.train, with_targets, channels, &source));
-        status = needs_targets || reads_target(b->network)
-                     ? cvy_dataset_open(source, job->data.steps, 0, (uint64_t)job->train.seed, &b->data)
-                     : cvy_dataset_open_inputs(source, job->data.steps, (uint64_t)job->train.seed, &b->data);
+        status = cvy_dataset_open_like(source, job->data.steps, (uint64_t)job->train.seed,
+                                       needs_targets || reads_target(b->network), stored, &b->data);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             break;
     }

@@ -149,6 +149,19 @@ static cvy_status load_weights(cvy_scoring *s, const char *target)
     return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars));
 }
 
+/* Opens the data. The samples of the training are only for a message, so a set without a description passes. */
+static cvy_status open_data(cvy_scoring *s, const char *data)
+{
+    cvy_network_spec trained = {0};
+    const cvy_reader_info *like = s->spec.job ? &s->spec.stored : NULL;
+    if (!like && s->checkpoint.path &&
+        cvy_network_spec_of_file(s->checkpoint.weights_path[0], &trained, NULL) == CVY_OK)
+        like = &trained.stored;
+    const cvy_status status = cvy_session_open_test_data(&s->session, data, like);
+    cvy_network_spec_end(&trained);
+    return status;
+}
+
 cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
                             cvy_scoring *out)
 {
@@ -156,7 +169,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     out->session.context = context;
     CVY_TRY(open_job(out, target, job));
     CVY_TRY(cvy_comm_agree(comm, cvy_job_take_normalize(out->session.job, out->checkpoint.state)));
-    CVY_TRY(cvy_session_open_test_data(&out->session, data));
+    CVY_TRY(open_data(out, data));
     CVY_TRY(cvy_session_compare(&out->session));
     CVY_TRY(cvy_comm_agree(comm, make_program(out)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(out->session.program)));

@@ -284,7 +284,8 @@ static cvy_status cache(const cvy_session *s, cvy_dataset *d)
 static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
 {
     const cvy_dataset_info *train = cvy_dataset_describe(s->train);
-    CVY_TRY(cvy_dataset_open(source, s->job->data.steps, 0, (uint64_t)s->job->train.seed, out));
+    CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, (uint64_t)s->job->train.seed, 1,
+                                  cvy_dataset_reader_info(s->base), out));
     return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
 }
 
@@ -376,7 +377,7 @@ cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
     return cvy_comm_agree(s->context->comm, open_training(s));
 }
 
-static cvy_status open_test(cvy_session *s, const char *source)
+static cvy_status open_test(cvy_session *s, const char *source, const struct cvy_reader_info *trained)
 {
     const cvy_tree *tree = s->job->data.test, *like = tree && tree->kind == CVY_TREE_MAP ? tree : s->job->data.train;
     cvy_tree *given = NULL;
@@ -385,14 +386,14 @@ static cvy_status open_test(cvy_session *s, const char *source)
         tree = given;
     }
     CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score with --data", s->job->file);
-    CVY_TRY(cvy_dataset_open(tree, s->job->data.steps, 0, (uint64_t)s->job->train.seed, &s->test));
+    CVY_TRY(cvy_dataset_open_like(tree, s->job->data.steps, (uint64_t)s->job->train.seed, 1, trained, &s->test));
     s->has_weights = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }
 
-cvy_status cvy_session_open_test_data(cvy_session *s, const char *source)
+cvy_status cvy_session_open_test_data(cvy_session *s, const char *source, const struct cvy_reader_info *trained)
 {
-    return cvy_comm_agree(s->context->comm, open_test(s, source));
+    return cvy_comm_agree(s->context->comm, open_test(s, source, trained));
 }
 
 cvy_status cvy_session_compare(const cvy_session *s)

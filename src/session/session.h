@@ -49,10 +49,10 @@ cvy_status cvy_job_read(const cvy_job_source *source, cvy_job **out);
  * Collective. */
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s);
 /* The first opens train (with random augmentation) and val. The second opens one source for scoring, with or without
- * labels (source NULL: data.test). reads 0: no samples will be read, so the values for data.normalize: auto are not
- * computed. Collective. */
+ * labels (source NULL: data.test); trained: the samples of the training, NULL: not known. reads 0: no samples will be
+ * read, so the values for data.normalize: auto are not computed. Collective. */
 cvy_status cvy_session_open_training_data(cvy_session *s, int reads);
-cvy_status cvy_session_open_test_data(cvy_session *s, const char *source);
+cvy_status cvy_session_open_test_data(cvy_session *s, const char *source, const struct cvy_reader_info *trained);
 /* The number of threads of a loader: data.threads, or the cores that compute threads leave free, 1 .. 8. */
 int cvy_session_data_threads(const cvy_context *context, const cvy_job *job);
 /* Returns an error that names the rank, if a rank opened other data than rank 0. Collective. */

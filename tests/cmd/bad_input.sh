@@ -58,6 +58,23 @@ refused 'nowhere is neither a run folder, nor a checkpoint, nor a .safetensors f
 head -c -40 run/checkpoints/step-00000006/weights.safetensors >cut.safetensors
 refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml --data "{$set, classes: 4}"
 
+# ---- samples of another shape than those of the training are named with both shapes ----
+for i in 1 2 3 4 5 6 7 8; do echo "$i,2,3,4,5,$((i % 4))"; done >five.csv
+five='{path: five.csv, label: 5, header: no}' text='five.csv: samples are 5, the network was trained on 3x8x8'
+refused "$text" "$CONVOY" predict run --data "$five" --out five-out.csv
+refused "$text" "$CONVOY" test run --data "$five"
+refused "$text" "$CONVOY" test "$init" --data "$five"
+refused "$text" "$CONVOY" train job.yaml --out bad --set "data.val=$five"
+refused "$text" "$CONVOY" train job.yaml --out bad --set data.val=25% --set "data.test=$five"
+cat >five.yaml <<'END'
+model: {layers: [{fc: {channels: 4}}]}
+data: {train: {path: five.csv, label: 5, header: no}, normalize: {mean: [1, 2, 3, 4, 5], std: 2}}
+train: {batch: 4, epochs: 1, optimizer: {name: sgd, lr: 0.01}}
+END
+for key in val test; do
+    refused 'synthetic: samples are 3x8x8, the network was trained on 5' "$CONVOY" train five.yaml --out bad --set "data.$key={format: synthetic, samples: 20, shape: [3, 8, 8], classes: 4}"
+done
+
 # ---- what may not be read is not called something else ----
 # shellcheck disable=SC2086
 if permissions_count; then
