@@ -191,8 +191,11 @@ static cvy_status find_newest(const char *dir, const cvy_set *sets, int64_t coun
         const cvy_status status = take(out, &sets[i]);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             return status;
-        CVY_TRY(cvy_pool_printf(out->pool, &line, "checkpoint %s %s and was skipped: %s", sets[i].name,
-                                status == CVY_E_IO ? "cannot be read" : "is damaged", cvy_error_text()));
+        CVY_TRY(status == CVY_E_IO
+                    ? cvy_pool_printf(out->pool, &line, "checkpoint %s cannot be read and was skipped: %s",
+                                      sets[i].name, cvy_error_text())
+                    : cvy_pool_printf(out->pool, &line, "checkpoint %s is damaged and was skipped: %s", sets[i].name,
+                                      cvy_error_text()));
         out->message[out->nmessage++] = line;
     }
     CVY_FAIL(CVY_E_FORMAT,
