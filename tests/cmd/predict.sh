@@ -77,7 +77,9 @@ cp a.npy kept.npy
 for n in 1 2; do
     # shellcheck disable=SC2086
     $MPIEXEC_N $n "$CONVOY" predict run --threads 1 --data a.npy --out a.npy >log 2>&1 && fail "a file is overwritten on $n ranks"
-    [ "$(grep -c 'a.npy exists already: choose another name, or replace it with --force' log)" = 1 ] || fail "no cause on $n ranks: $(cat log)"
+    # One line at most: the launcher may end a rank because another one has left first.
+    said=$(grep -c 'a.npy exists already: choose another name, or replace it with --force' log)
+    { [ "$said" = 1 ] || { [ $n = 2 ] && [ "$said" = 0 ]; }; } || fail "no cause on $n ranks: $(cat log)"
 done
 cmp a.npy kept.npy || fail "a refused predict changes the file"
 predict run --out a.npy --classes --force
