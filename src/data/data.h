@@ -66,9 +66,9 @@ typedef struct cvy_dataset_info {
  * at the centre). */
 cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
                             cvy_dataset **out);
+struct cvy_reader_info;
 /* Opens data for a network that was trained on samples as `like` (NULL: it is not known). If the augmentation does not
  * fit samples of another shape, the message has both shapes. with_target 0: without "y", for a prediction. */
-struct cvy_reader_info;
 cvy_status cvy_dataset_open_like(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, int with_target,
                                  const struct cvy_reader_info *like, cvy_dataset **out);
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d);

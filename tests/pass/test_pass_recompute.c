@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernel/kernel.h"
+#include "kernels_util.h"
 #include "program/program.h"
 #include "test_util.h"
 
@@ -96,12 +96,6 @@ static void fill(const cvy_plan *plan, int rank)
             else if (strcmp(f->name, "label") == 0)
                 ((int32_t *)f->data)[i] = (int32_t)((i + rank) % 5);
     }
-}
-
-/* A CPU without bf16 has its reference kernels. */
-static const char *kernels_for(cvy_dtype dtype)
-{
-    return dtype == CVY_DTYPE_BF16 && cvy_kernel_check_bf16() != CVY_OK ? "reference" : NULL;
 }
 
 static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t accumulate, struct result *out)

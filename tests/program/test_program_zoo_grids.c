@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/text/base_tree.h"
-#include "kernel/kernel.h"
+#include "kernels_util.h"
 #include "model/model.h"
 #include "program/program.h"
 #include "program/ranks_util.h"
@@ -171,12 +171,6 @@ static void fill(cvy_program *p, cvy_dtype dtype)
             const int64_t at = cvy_tile_index(&tile, &sample, i), id = sample_of(p, r);
             cvy_set(&x, r * n + i, wave(id * all_n + at) + (at % CLASSES == id % CLASSES ? 1 : 0));
         }
-}
-
-/* A CPU without bf16 has its reference kernels. */
-static const char *kernels_for(cvy_dtype dtype)
-{
-    return dtype == CVY_DTYPE_BF16 && cvy_kernel_check_bf16() != CVY_OK ? "reference" : NULL;
 }
 
 static cvy_program *train(cvy_context *context, const struct network *net, const struct grid *grid, cvy_dtype dtype,
