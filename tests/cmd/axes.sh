@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # axes.sh: bench, time, the trace, metrics.jsonl and the report of a pipeline: the time waited on each axis of the process
 # grid, the bubble, the stages of all ranks in one file. Figures are compared with each other, and not with a clock.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

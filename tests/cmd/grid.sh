@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # seconds: 30
 # grid.sh: a training whose ranks share layers (tensor) or samples (spatial) has the losses, the validation and the
 # checkpoints of one rank; a run is resumed on another grid of ranks, from any to any, and test, predict, inspect and

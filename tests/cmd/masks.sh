@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan
+# rows: release
 # seconds: 30
 # masks.sh: weights of positions in weight.npy: what the targets are where the weight is 0 changes no loss, no weight and
 # no score, with mse, huber, softmax_cross_entropy, focal and dice, on one rank, on three, and on ranks that share the

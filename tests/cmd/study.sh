@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich asan
+# rows: release
 # seconds: 40
 # study.sh: `convoy study`: cases of convoy and of a described framework, on one rank and two; a command that fails is
 # kept; what is not installed is named; an interrupted study goes on without measuring anything twice; --retry; the page

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich asan
+# rows: release
 # seconds: 100
 # sweep.sh: a hyperparameter search gives the same ranking on 1, 2 and 4 ranks and after kill -9 in the middle, and so
 # does a population; trials are run folders; a failed trial is kept, the rest goes on, and --retry trains it again; a

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # seconds: 40
 # box_model.sh: the chemistry of the examples, in which networks take over steps of the solver. They leave most steps to
 # it where a new regime begins. The concentrations stay close to those of the solver alone, nitrogen and carbon are

@@ -1,3 +1,4 @@
+/* rows: clang minimal */
 /*
  * test_kernel_streaming_stores.c: results written with streaming stores have the same bits as results written through
  * the cache: batch norm and max pooling, forward and backward, f32 and bf16.

@@ -1,4 +1,4 @@
-/* rows: clang asan onednn3 minimal */
+/* rows: clang onednn3 minimal */
 /*
  * test_kernel_winograd.c: the rounding error of every Winograd convolution, in each pass, with the channels and filters
  * of known networks' layers; the padding of blocked gradients is zero; and `precise` switches them all off.

@@ -1,4 +1,4 @@
-/* rows: clang asan onednn3 minimal */
+/* rows: clang onednn3 minimal */
 /*
  * test_model_zoo.c: the model zoo against other sources: parameters, multiplications and the shape of every layer with
  * weights (zoo_shapes.h); one training step of each network at a small size; names of families; sizes that a network

@@ -1,5 +1,5 @@
 /* ranks: 1 2 */
-/* rows: mpich asan onednn3 minimal */
+/* rows: mpich onednn3 minimal */
 /*
  * test_plan_slices.c: branches write directly into the memory of their concat, and read its gradient there.
  *

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich soak
+# rows: soak
 # seconds: 80
 # random_stops.sh: at random times of a run of two ranks, from its first step on, a rank is killed, or one or all ranks
 # get USR1 or TERM, once or twice in a row. After a signal the run ends with code 75, and the step at which it reports

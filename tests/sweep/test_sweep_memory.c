@@ -1,5 +1,5 @@
 /* ranks: 1 3 */
-/* rows: mpich asan */
+/* rows: asan */
 /*
  * test_sweep_memory.c: a search in which the k-th allocation of the last rank fails, for k over the whole search: each
  * time it ends, on all ranks with the same status, and holds no memory afterwards. If the allocation belongs to a

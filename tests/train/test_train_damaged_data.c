@@ -1,4 +1,5 @@
 /* ranks: 1 2 */
+/* rows: asan */
 /*
  * test_train_damaged_data.c: training on damaged data, in every format: the fault names file and record on all ranks;
  * with data.on_bad_sample: skip the sample is counted and left out, with the same numbers on one rank and on several.

@@ -1,5 +1,5 @@
 /* ranks: 1 2 */
-/* rows: mpich asan soak */
+/* rows: asan soak */
 /*
  * test_train_no_memory.c: a training run in which the k-th allocation fails, for k over the whole run: each time it
  * ends with CVY_E_MEMORY and a message, or it succeeds without something that it can do without.

@@ -1,4 +1,5 @@
 /* ranks: 2 3 */
+/* rows: asan */
 /*
  * test_train_update_modes.c: jobs with update modes other than sync: a run that is stopped in the middle and resumed
  * ends with the same bits as an uninterrupted one; on another number of ranks it ends with the same numbers; and a
