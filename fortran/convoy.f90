@@ -1133,8 +1133,14 @@ contains
     real(real64), intent(in), contiguous :: losses(:)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
+    real(c_double) :: none
     if (.not. is_made(self%handle, 'reservoir', stat, errmsg)) return
-    call finish(cvy_reservoir_set_losses(self%handle, losses(1), size(losses, kind=c_int64_t)), stat, errmsg)
+    if (size(losses) > 0) then
+      call finish(cvy_reservoir_set_losses(self%handle, losses(1), size(losses, kind=c_int64_t)), stat, errmsg)
+    else
+      none = 0
+      call finish(cvy_reservoir_set_losses(self%handle, none, 0_c_int64_t), stat, errmsg)
+    end if
   end subroutine reservoir_set_losses
 
   integer(int64) function reservoir_held(self)

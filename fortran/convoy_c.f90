@@ -45,7 +45,19 @@ module convoy_c
   integer(c_int), parameter :: CVY_UPDATE_LOCAL = 2
   integer(c_int), parameter :: CVY_UPDATE_PARAMETER_SERVER = 3
   integer(c_int), parameter :: CVY_UPDATE_ZERO1 = 4
+  integer(c_int), parameter :: CVY_TRAIN_STOP = 0
+  integer(c_int), parameter :: CVY_TRAIN_SAVE = 1
+  integer(c_int), parameter :: CVY_SELFTEST_PASSED = 0
+  integer(c_int), parameter :: CVY_SELFTEST_FAILED = 1
+  integer(c_int), parameter :: CVY_SELFTEST_SKIPPED = 2
   integer(c_int), parameter :: CVY_PROFILE_KEYS = 32
+  integer(c_int), parameter :: CVY_RUN_STATE_UNKNOWN = 0
+  integer(c_int), parameter :: CVY_RUN_STATE_RUNNING = 1
+  integer(c_int), parameter :: CVY_RUN_STATE_STOPPED = 2
+  integer(c_int), parameter :: CVY_RUN_STATE_FINISHED = 3
+  integer(c_int), parameter :: CVY_RUN_STATE_EARLY_STOP = 4
+  integer(c_int), parameter :: CVY_RUN_STATE_FAILED = 5
+  integer(c_int), parameter :: CVY_RUN_STATE_KILLED = 6
   integer(c_int), parameter :: CVY_EXTENSION_ABI = 1
   integer(c_int), parameter :: CVY_OPERATOR_SOURCES_MAX = 4
   integer(c_int), parameter :: CVY_OPERATOR_PARAMS_MAX = 4
@@ -68,21 +80,9 @@ module convoy_c
   integer(c_int), parameter :: CVY_PREDICT_OUTPUTS = 0
   integer(c_int), parameter :: CVY_PREDICT_PROBABILITIES = 1
   integer(c_int), parameter :: CVY_PREDICT_CLASSES = 2
-  integer(c_int), parameter :: CVY_TRAIN_STOP = 0
-  integer(c_int), parameter :: CVY_TRAIN_SAVE = 1
   integer(c_int), parameter :: CVY_BENCH_TRAIN = 0
   integer(c_int), parameter :: CVY_BENCH_FORWARD = 1
   integer(c_int), parameter :: CVY_BENCH_FORWARD_BACKWARD = 2
-  integer(c_int), parameter :: CVY_SELFTEST_PASSED = 0
-  integer(c_int), parameter :: CVY_SELFTEST_FAILED = 1
-  integer(c_int), parameter :: CVY_SELFTEST_SKIPPED = 2
-  integer(c_int), parameter :: CVY_RUN_STATE_UNKNOWN = 0
-  integer(c_int), parameter :: CVY_RUN_STATE_RUNNING = 1
-  integer(c_int), parameter :: CVY_RUN_STATE_STOPPED = 2
-  integer(c_int), parameter :: CVY_RUN_STATE_FINISHED = 3
-  integer(c_int), parameter :: CVY_RUN_STATE_EARLY_STOP = 4
-  integer(c_int), parameter :: CVY_RUN_STATE_FAILED = 5
-  integer(c_int), parameter :: CVY_RUN_STATE_KILLED = 6
 
   type, bind(c) :: cvy_shape
     integer(c_int) :: ndim = 0
@@ -251,6 +251,191 @@ module convoy_c
     type(c_ptr) :: data = c_null_ptr
   end type cvy_data_batch
 
+  type, bind(c) :: cvy_job_source
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: path = c_null_ptr
+    type(c_ptr) :: text = c_null_ptr
+    type(c_ptr) :: sets = c_null_ptr
+    integer(c_int) :: nsets = 0
+    type(c_ptr) :: caffe = c_null_ptr
+    type(c_ptr) :: caffe_weights = c_null_ptr
+    type(c_ptr) :: caffe_state = c_null_ptr
+  end type cvy_job_source
+
+  type, bind(c) :: cvy_job_about
+    integer(c_size_t) :: size = 0
+    character(kind=c_char) :: name(256) = c_null_char
+    integer(c_int64_t) :: batch = 0
+    integer(c_int64_t) :: workers = 0
+  end type cvy_job_about
+
+  type, bind(c) :: cvy_import_opts
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: weights = c_null_ptr
+    type(c_ptr) :: out = c_null_ptr
+    integer(c_int) :: replace = 0
+  end type cvy_import_opts
+
+  type, bind(c) :: cvy_progress
+    integer(c_size_t) :: size = 0
+    integer(c_int64_t) :: step = 0
+    integer(c_int64_t) :: steps = 0
+    real(c_double) :: epoch = 0
+    real(c_double) :: epochs = 0
+    real(c_double) :: loss = 0
+    real(c_double) :: images_per_s = 0
+    real(c_double) :: elapsed_s = 0
+    real(c_double) :: left_s = 0
+    type(c_ptr) :: event = c_null_ptr
+  end type cvy_progress
+
+  type, bind(c) :: cvy_train_opts
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: out = c_null_ptr
+    integer(c_int) :: resume = 0
+    type(c_ptr) :: plan_file = c_null_ptr
+    type(c_ptr) :: control = c_null_ptr
+    real(c_double) :: end_time = 0
+    type(c_funptr) :: progress = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+  end type cvy_train_opts
+
+  type, bind(c) :: cvy_train_result
+    integer(c_size_t) :: size = 0
+    character(kind=c_char) :: out(512) = c_null_char
+    integer(c_int64_t) :: steps = 0
+    real(c_double) :: seconds = 0
+    real(c_double) :: train_loss = 0
+    real(c_double) :: val_loss = 0
+    integer(c_int) :: has_test = 0
+  end type cvy_train_result
+
+  type, bind(c) :: cvy_doctor_opts
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: max = c_null_ptr
+    real(c_double) :: seconds = 0
+    type(c_ptr) :: out = c_null_ptr
+    integer(c_int) :: platform = 0
+  end type cvy_doctor_opts
+
+  type, bind(c) :: cvy_doctor_result_node
+    character(kind=c_char) :: host(64) = c_null_char
+    character(kind=c_char) :: cpu(64) = c_null_char
+    integer(c_int64_t) :: first_rank = 0
+    integer(c_int64_t) :: ranks = 0
+    integer(c_int64_t) :: threads = 0
+    character(kind=c_char) :: bound_to(96) = c_null_char
+    integer(c_int) :: cores_used = 0
+    integer(c_int) :: cores_permitted = 0
+    real(c_double) :: gb_per_s_from_the_node_before = 0
+  end type cvy_doctor_result_node
+
+  type, bind(c) :: cvy_doctor_result_rank
+    integer(c_int64_t) :: node = 0
+    integer(c_int64_t) :: threads = 0
+    character(kind=c_char) :: bound_to(96) = c_null_char
+  end type cvy_doctor_result_rank
+
+  type, bind(c) :: cvy_doctor_result_clock
+    real(c_double) :: apart_s = 0
+    integer(c_int64_t) :: went_back = 0
+    real(c_double) :: set_s = 0
+    real(c_double) :: read_s = 0
+  end type cvy_doctor_result_clock
+
+  type, bind(c) :: cvy_doctor_result_files
+    type(c_ptr) :: folder = c_null_ptr
+    integer(c_int) :: ranks_that_do_not_see_them = 0
+    integer(c_int) :: is_known = 0
+    integer(c_int64_t) :: bytes = 0
+    integer(c_int64_t) :: free_bytes = 0
+    real(c_double) :: write_mb_per_s = 0
+    real(c_double) :: read_mb_per_s = 0
+    real(c_double) :: small_ms = 0
+  end type cvy_doctor_result_files
+
+  type, bind(c) :: cvy_doctor_result_link
+    integer(c_int) :: from = 0
+    integer(c_int) :: to = 0
+    real(c_double) :: alpha_us = 0
+    real(c_double) :: gb_per_s = 0
+    integer(c_int) :: npoints = 0
+    type(c_ptr) :: bytes = c_null_ptr
+    type(c_ptr) :: us = c_null_ptr
+  end type cvy_doctor_result_link
+
+  type, bind(c) :: cvy_doctor_result_method
+    character(kind=c_char) :: name(32) = c_null_char
+    real(c_double) :: ms_best = 0
+    real(c_double) :: ms_median = 0
+    real(c_double) :: gb_per_s = 0
+    integer(c_int64_t) :: wrong = 0
+  end type cvy_doctor_result_method
+
+  type, bind(c) :: cvy_doctor_result_sum
+    integer(c_int64_t) :: bytes = 0
+    integer(c_int) :: trials = 0
+    integer(c_int) :: nmethods = 0
+    type(c_ptr) :: method = c_null_ptr
+    integer(c_int) :: chosen = 0
+    integer(c_int) :: fastest = 0
+  end type cvy_doctor_result_sum
+
+  type, bind(c) :: cvy_doctor_result
+    integer(c_size_t) :: size = 0
+    integer(c_int) :: nnodes = 0
+    integer(c_int) :: nranks = 0
+    type(c_ptr) :: node = c_null_ptr
+    type(c_ptr) :: rank = c_null_ptr
+    integer(c_int64_t) :: leaders = 0
+    character(kind=c_char) :: node_memory(24) = c_null_char
+    character(kind=c_char) :: mpi_library(192) = c_null_char
+    character(kind=c_char) :: mpi_threads(24) = c_null_char
+    type(c_ptr) :: clock = c_null_ptr
+    type(c_ptr) :: files = c_null_ptr
+    type(c_ptr) :: inside_a_node = c_null_ptr
+    type(c_ptr) :: between_nodes = c_null_ptr
+    integer(c_int) :: nsums = 0
+    type(c_ptr) :: sum = c_null_ptr
+    integer(c_int64_t) :: left_out_from_bytes = 0
+    integer(c_int) :: nfindings = 0
+    type(c_ptr) :: finding = c_null_ptr
+    type(c_ptr) :: owned = c_null_ptr
+    type(c_ptr) :: platform = c_null_ptr
+  end type cvy_doctor_result
+
+  type, bind(c) :: cvy_selftest_opts
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: out = c_null_ptr
+    integer(c_int64_t) :: ranks = 0
+    type(c_ptr) :: only = c_null_ptr
+    real(c_double) :: kernel_s = 0
+    real(c_double) :: limit_s = 0
+    type(c_ptr) :: control = c_null_ptr
+    type(c_funptr) :: line = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+  end type cvy_selftest_opts
+
+  type, bind(c) :: cvy_selftest_result_check
+    type(c_ptr) :: name = c_null_ptr
+    integer(c_int) :: verdict = 0
+    type(c_ptr) :: text = c_null_ptr
+    type(c_ptr) :: note = c_null_ptr
+    real(c_double) :: seconds = 0
+  end type cvy_selftest_result_check
+
+  type, bind(c) :: cvy_selftest_result
+    integer(c_size_t) :: size = 0
+    integer(c_int) :: passed = 0
+    integer(c_int) :: failed = 0
+    integer(c_int) :: skipped = 0
+    integer(c_int) :: ranks = 0
+    real(c_double) :: seconds = 0
+    integer(c_int) :: nchecks = 0
+    type(c_ptr) :: check = c_null_ptr
+    type(c_ptr) :: owned = c_null_ptr
+  end type cvy_selftest_result
+
   type, bind(c) :: cvy_study_opts
     integer(c_size_t) :: size = 0
     type(c_ptr) :: name = c_null_ptr
@@ -321,23 +506,36 @@ module convoy_c
     integer(c_int) :: nkeys = 0
   end type cvy_profile
 
-  type, bind(c) :: cvy_job_source
+  type, bind(c) :: cvy_run_summary
     integer(c_size_t) :: size = 0
-    type(c_ptr) :: path = c_null_ptr
-    type(c_ptr) :: text = c_null_ptr
-    type(c_ptr) :: sets = c_null_ptr
-    integer(c_int) :: nsets = 0
-    type(c_ptr) :: caffe = c_null_ptr
-    type(c_ptr) :: caffe_weights = c_null_ptr
-    type(c_ptr) :: caffe_state = c_null_ptr
-  end type cvy_job_source
+    character(kind=c_char) :: folder(512) = c_null_char
+    integer(c_int) :: state = 0
+    character(kind=c_char) :: why(1280) = c_null_char
+    integer(c_int64_t) :: step = 0
+    integer(c_int64_t) :: steps = 0
+    real(c_double) :: epoch = 0
+    real(c_double) :: epochs = 0
+    character(kind=c_char) :: metric(80) = c_null_char
+    real(c_double) :: best = 0
+    real(c_double) :: best_epoch = 0
+    integer(c_int) :: best_higher = 0
+    real(c_double) :: last_loss = 0
+    real(c_double) :: images_per_s = 0
+    real(c_double) :: seconds = 0
+    real(c_double) :: left_s = 0
+    integer(c_int) :: nodes = 0
+    integer(c_int) :: ranks = 0
+    real(c_double) :: changed = 0
+  end type cvy_run_summary
 
-  type, bind(c) :: cvy_job_about
+  type, bind(c) :: cvy_run_list_result
     integer(c_size_t) :: size = 0
-    character(kind=c_char) :: name(256) = c_null_char
-    integer(c_int64_t) :: batch = 0
-    integer(c_int64_t) :: workers = 0
-  end type cvy_job_about
+    integer(c_int) :: nruns = 0
+    type(c_ptr) :: run = c_null_ptr
+    integer(c_int) :: nunreadable = 0
+    type(c_ptr) :: unreadable = c_null_ptr
+    type(c_ptr) :: owned = c_null_ptr
+  end type cvy_run_list_result
 
   type, bind(c) :: cvy_metric_batch
     integer(c_size_t) :: size = 0
@@ -673,40 +871,6 @@ module convoy_c
     real(c_double) :: longest_take_s = 0
   end type cvy_stream_counts
 
-  type, bind(c) :: cvy_progress
-    integer(c_size_t) :: size = 0
-    integer(c_int64_t) :: step = 0
-    integer(c_int64_t) :: steps = 0
-    real(c_double) :: epoch = 0
-    real(c_double) :: epochs = 0
-    real(c_double) :: loss = 0
-    real(c_double) :: images_per_s = 0
-    real(c_double) :: elapsed_s = 0
-    real(c_double) :: left_s = 0
-    type(c_ptr) :: event = c_null_ptr
-  end type cvy_progress
-
-  type, bind(c) :: cvy_train_opts
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: out = c_null_ptr
-    integer(c_int) :: resume = 0
-    type(c_ptr) :: plan_file = c_null_ptr
-    type(c_ptr) :: control = c_null_ptr
-    real(c_double) :: end_time = 0
-    type(c_funptr) :: progress = c_null_funptr
-    type(c_ptr) :: user = c_null_ptr
-  end type cvy_train_opts
-
-  type, bind(c) :: cvy_train_result
-    integer(c_size_t) :: size = 0
-    character(kind=c_char) :: out(512) = c_null_char
-    integer(c_int64_t) :: steps = 0
-    real(c_double) :: seconds = 0
-    real(c_double) :: train_loss = 0
-    real(c_double) :: val_loss = 0
-    integer(c_int) :: has_test = 0
-  end type cvy_train_result
-
   type, bind(c) :: cvy_bench_opts
     integer(c_size_t) :: size = 0
     type(c_ptr) :: job = c_null_ptr
@@ -854,132 +1018,6 @@ module convoy_c
     real(c_double) :: output_mb_per_s = 0
   end type cvy_bench_data_result
 
-  type, bind(c) :: cvy_doctor_opts
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: max = c_null_ptr
-    real(c_double) :: seconds = 0
-    type(c_ptr) :: out = c_null_ptr
-    integer(c_int) :: platform = 0
-  end type cvy_doctor_opts
-
-  type, bind(c) :: cvy_doctor_result_node
-    character(kind=c_char) :: host(64) = c_null_char
-    character(kind=c_char) :: cpu(64) = c_null_char
-    integer(c_int64_t) :: first_rank = 0
-    integer(c_int64_t) :: ranks = 0
-    integer(c_int64_t) :: threads = 0
-    character(kind=c_char) :: bound_to(96) = c_null_char
-    integer(c_int) :: cores_used = 0
-    integer(c_int) :: cores_permitted = 0
-    real(c_double) :: gb_per_s_from_the_node_before = 0
-  end type cvy_doctor_result_node
-
-  type, bind(c) :: cvy_doctor_result_rank
-    integer(c_int64_t) :: node = 0
-    integer(c_int64_t) :: threads = 0
-    character(kind=c_char) :: bound_to(96) = c_null_char
-  end type cvy_doctor_result_rank
-
-  type, bind(c) :: cvy_doctor_result_clock
-    real(c_double) :: apart_s = 0
-    integer(c_int64_t) :: went_back = 0
-    real(c_double) :: set_s = 0
-    real(c_double) :: read_s = 0
-  end type cvy_doctor_result_clock
-
-  type, bind(c) :: cvy_doctor_result_files
-    type(c_ptr) :: folder = c_null_ptr
-    integer(c_int) :: ranks_that_do_not_see_them = 0
-    integer(c_int) :: is_known = 0
-    integer(c_int64_t) :: bytes = 0
-    integer(c_int64_t) :: free_bytes = 0
-    real(c_double) :: write_mb_per_s = 0
-    real(c_double) :: read_mb_per_s = 0
-    real(c_double) :: small_ms = 0
-  end type cvy_doctor_result_files
-
-  type, bind(c) :: cvy_doctor_result_link
-    integer(c_int) :: from = 0
-    integer(c_int) :: to = 0
-    real(c_double) :: alpha_us = 0
-    real(c_double) :: gb_per_s = 0
-    integer(c_int) :: npoints = 0
-    type(c_ptr) :: bytes = c_null_ptr
-    type(c_ptr) :: us = c_null_ptr
-  end type cvy_doctor_result_link
-
-  type, bind(c) :: cvy_doctor_result_method
-    character(kind=c_char) :: name(32) = c_null_char
-    real(c_double) :: ms_best = 0
-    real(c_double) :: ms_median = 0
-    real(c_double) :: gb_per_s = 0
-    integer(c_int64_t) :: wrong = 0
-  end type cvy_doctor_result_method
-
-  type, bind(c) :: cvy_doctor_result_sum
-    integer(c_int64_t) :: bytes = 0
-    integer(c_int) :: trials = 0
-    integer(c_int) :: nmethods = 0
-    type(c_ptr) :: method = c_null_ptr
-    integer(c_int) :: chosen = 0
-    integer(c_int) :: fastest = 0
-  end type cvy_doctor_result_sum
-
-  type, bind(c) :: cvy_doctor_result
-    integer(c_size_t) :: size = 0
-    integer(c_int) :: nnodes = 0
-    integer(c_int) :: nranks = 0
-    type(c_ptr) :: node = c_null_ptr
-    type(c_ptr) :: rank = c_null_ptr
-    integer(c_int64_t) :: leaders = 0
-    character(kind=c_char) :: node_memory(24) = c_null_char
-    character(kind=c_char) :: mpi_library(192) = c_null_char
-    character(kind=c_char) :: mpi_threads(24) = c_null_char
-    type(c_ptr) :: clock = c_null_ptr
-    type(c_ptr) :: files = c_null_ptr
-    type(c_ptr) :: inside_a_node = c_null_ptr
-    type(c_ptr) :: between_nodes = c_null_ptr
-    integer(c_int) :: nsums = 0
-    type(c_ptr) :: sum = c_null_ptr
-    integer(c_int64_t) :: left_out_from_bytes = 0
-    integer(c_int) :: nfindings = 0
-    type(c_ptr) :: finding = c_null_ptr
-    type(c_ptr) :: owned = c_null_ptr
-    type(c_ptr) :: platform = c_null_ptr
-  end type cvy_doctor_result
-
-  type, bind(c) :: cvy_selftest_opts
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: out = c_null_ptr
-    integer(c_int64_t) :: ranks = 0
-    type(c_ptr) :: only = c_null_ptr
-    real(c_double) :: kernel_s = 0
-    real(c_double) :: limit_s = 0
-    type(c_ptr) :: control = c_null_ptr
-    type(c_funptr) :: line = c_null_funptr
-    type(c_ptr) :: user = c_null_ptr
-  end type cvy_selftest_opts
-
-  type, bind(c) :: cvy_selftest_result_check
-    type(c_ptr) :: name = c_null_ptr
-    integer(c_int) :: verdict = 0
-    type(c_ptr) :: text = c_null_ptr
-    type(c_ptr) :: note = c_null_ptr
-    real(c_double) :: seconds = 0
-  end type cvy_selftest_result_check
-
-  type, bind(c) :: cvy_selftest_result
-    integer(c_size_t) :: size = 0
-    integer(c_int) :: passed = 0
-    integer(c_int) :: failed = 0
-    integer(c_int) :: skipped = 0
-    integer(c_int) :: ranks = 0
-    real(c_double) :: seconds = 0
-    integer(c_int) :: nchecks = 0
-    type(c_ptr) :: check = c_null_ptr
-    type(c_ptr) :: owned = c_null_ptr
-  end type cvy_selftest_result
-
   type, bind(c) :: cvy_platform_opts
     integer(c_size_t) :: size = 0
     type(c_ptr) :: file = c_null_ptr
@@ -1004,44 +1042,6 @@ module convoy_c
     real(c_double) :: shared_bandwidth = 0
     integer(c_int64_t) :: switch_nodes = 0
   end type cvy_platform
-
-  type, bind(c) :: cvy_run_summary
-    integer(c_size_t) :: size = 0
-    character(kind=c_char) :: folder(512) = c_null_char
-    integer(c_int) :: state = 0
-    character(kind=c_char) :: why(1280) = c_null_char
-    integer(c_int64_t) :: step = 0
-    integer(c_int64_t) :: steps = 0
-    real(c_double) :: epoch = 0
-    real(c_double) :: epochs = 0
-    character(kind=c_char) :: metric(80) = c_null_char
-    real(c_double) :: best = 0
-    real(c_double) :: best_epoch = 0
-    integer(c_int) :: best_higher = 0
-    real(c_double) :: last_loss = 0
-    real(c_double) :: images_per_s = 0
-    real(c_double) :: seconds = 0
-    real(c_double) :: left_s = 0
-    integer(c_int) :: nodes = 0
-    integer(c_int) :: ranks = 0
-    real(c_double) :: changed = 0
-  end type cvy_run_summary
-
-  type, bind(c) :: cvy_run_list_result
-    integer(c_size_t) :: size = 0
-    integer(c_int) :: nruns = 0
-    type(c_ptr) :: run = c_null_ptr
-    integer(c_int) :: nunreadable = 0
-    type(c_ptr) :: unreadable = c_null_ptr
-    type(c_ptr) :: owned = c_null_ptr
-  end type cvy_run_list_result
-
-  type, bind(c) :: cvy_import_opts
-    integer(c_size_t) :: size = 0
-    type(c_ptr) :: weights = c_null_ptr
-    type(c_ptr) :: out = c_null_ptr
-    integer(c_int) :: replace = 0
-  end type cvy_import_opts
 
   type, bind(c) :: cvy_operators_opts
     integer(c_size_t) :: size = 0
@@ -1537,6 +1537,123 @@ module convoy_c
       type(cvy_data_batch), intent(in), optional :: batch
       integer(c_int) :: cvy_program_fill
     end function cvy_program_fill
+    function cvy_run_read_job(job, nranks, out) bind(c)
+      import
+      type(cvy_job_source), intent(in), optional :: job
+      integer(c_int), value :: nranks
+      type(cvy_job_about), intent(inout), optional :: out
+      integer(c_int) :: cvy_run_read_job
+    end function cvy_run_read_job
+    function cvy_run_job_value(job, key, text_out) bind(c)
+      import
+      type(cvy_job_source), intent(in), optional :: job
+      type(c_ptr), value :: key
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_run_job_value
+    end function cvy_run_job_value
+    function cvy_run_keys(text_out) bind(c)
+      import
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_run_keys
+    end function cvy_run_keys
+    function cvy_run_new_job(source, task, text_out) bind(c)
+      import
+      type(c_ptr), value :: source
+      type(c_ptr), value :: task
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_run_new_job
+    end function cvy_run_new_job
+    function cvy_run_import(path, opts, text_out) bind(c)
+      import
+      type(c_ptr), value :: path
+      type(cvy_import_opts), intent(in), optional :: opts
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_run_import
+    end function cvy_run_import
+    function cvy_run_model_job(name, text_out) bind(c)
+      import
+      type(c_ptr), value :: name
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_run_model_job
+    end function cvy_run_model_job
+    function cvy_train_control_create(control_out) bind(c)
+      import
+      type(c_ptr), intent(inout) :: control_out
+      integer(c_int) :: cvy_train_control_create
+    end function cvy_train_control_create
+    subroutine cvy_train_control_destroy(control) bind(c)
+      import
+      type(c_ptr), intent(inout) :: control
+    end subroutine cvy_train_control_destroy
+    subroutine cvy_train_control_request(control, request) bind(c)
+      import
+      type(c_ptr), value :: control
+      integer(c_int), value :: request
+    end subroutine cvy_train_control_request
+    function cvy_train_control_is_stopping(control) bind(c)
+      import
+      type(c_ptr), value :: control
+      integer(c_int) :: cvy_train_control_is_stopping
+    end function cvy_train_control_is_stopping
+    function cvy_train_control_longest_s(control) bind(c)
+      import
+      type(c_ptr), value :: control
+      real(c_double) :: cvy_train_control_longest_s
+    end function cvy_train_control_longest_s
+    function cvy_run_train(context, job, opts, result_out) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(cvy_job_source), intent(in), optional :: job
+      type(cvy_train_opts), intent(in), optional :: opts
+      type(cvy_train_result), intent(inout), optional :: result_out
+      integer(c_int) :: cvy_run_train
+    end function cvy_run_train
+    function cvy_run_doctor(context, opts, result_out) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(cvy_doctor_opts), intent(in), optional :: opts
+      type(cvy_doctor_result), intent(inout), optional :: result_out
+      integer(c_int) :: cvy_run_doctor
+    end function cvy_run_doctor
+    function cvy_doctor_result_json(result, text_out) bind(c)
+      import
+      type(cvy_doctor_result), intent(in), optional :: result
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_doctor_result_json
+    end function cvy_doctor_result_json
+    function cvy_doctor_result_lines(result, text_out) bind(c)
+      import
+      type(cvy_doctor_result), intent(in), optional :: result
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_doctor_result_lines
+    end function cvy_doctor_result_lines
+    subroutine cvy_doctor_result_release(result) bind(c)
+      import
+      type(cvy_doctor_result), intent(inout), optional :: result
+    end subroutine cvy_doctor_result_release
+    function cvy_run_selftest(context, opts, result_out) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(cvy_selftest_opts), intent(in), optional :: opts
+      type(cvy_selftest_result), intent(inout), optional :: result_out
+      integer(c_int) :: cvy_run_selftest
+    end function cvy_run_selftest
+    function cvy_selftest_result_json(result, text_out) bind(c)
+      import
+      type(cvy_selftest_result), intent(in), optional :: result
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_selftest_result_json
+    end function cvy_selftest_result_json
+    function cvy_selftest_result_lines(result, text_out) bind(c)
+      import
+      type(cvy_selftest_result), intent(in), optional :: result
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_selftest_result_lines
+    end function cvy_selftest_result_lines
+    subroutine cvy_selftest_result_release(result) bind(c)
+      import
+      type(cvy_selftest_result), intent(inout), optional :: result
+    end subroutine cvy_selftest_result_release
     function cvy_run_study(opts, out) bind(c)
       import
       type(cvy_study_opts), intent(in), optional :: opts
@@ -1576,25 +1693,48 @@ module convoy_c
       type(cvy_profile), intent(inout), optional :: out
       integer(c_int) :: cvy_profile_read
     end function cvy_profile_read
-    function cvy_run_read_job(job, nranks, out) bind(c)
+    function cvy_run_summarize(run, summary_out) bind(c)
       import
-      type(cvy_job_source), intent(in), optional :: job
-      integer(c_int), value :: nranks
-      type(cvy_job_about), intent(inout), optional :: out
-      integer(c_int) :: cvy_run_read_job
-    end function cvy_run_read_job
-    function cvy_run_job_value(job, key, text_out) bind(c)
+      type(c_ptr), value :: run
+      type(cvy_run_summary), intent(inout), optional :: summary_out
+      integer(c_int) :: cvy_run_summarize
+    end function cvy_run_summarize
+    function cvy_run_list(folder, result_out) bind(c)
       import
-      type(cvy_job_source), intent(in), optional :: job
-      type(c_ptr), value :: key
+      type(c_ptr), value :: folder
+      type(cvy_run_list_result), intent(inout), optional :: result_out
+      integer(c_int) :: cvy_run_list
+    end function cvy_run_list
+    function cvy_run_list_result_json(result, text_out) bind(c)
+      import
+      type(cvy_run_list_result), intent(in), optional :: result
       type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_job_value
-    end function cvy_run_job_value
-    function cvy_run_keys(text_out) bind(c)
+      integer(c_int) :: cvy_run_list_result_json
+    end function cvy_run_list_result_json
+    function cvy_run_list_result_lines(result, text_out) bind(c)
       import
+      type(cvy_run_list_result), intent(in), optional :: result
       type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_keys
-    end function cvy_run_keys
+      integer(c_int) :: cvy_run_list_result_lines
+    end function cvy_run_list_result_lines
+    subroutine cvy_run_list_result_release(result) bind(c)
+      import
+      type(cvy_run_list_result), intent(inout), optional :: result
+    end subroutine cvy_run_list_result_release
+    function cvy_run_inspect(path, statistics, text_out) bind(c)
+      import
+      type(c_ptr), value :: path
+      integer(c_int), value :: statistics
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_run_inspect
+    end function cvy_run_inspect
+    function cvy_run_verify(path, damaged_out, text_out) bind(c)
+      import
+      type(c_ptr), value :: path
+      integer(c_int), intent(inout), optional :: damaged_out
+      type(c_ptr), intent(inout), optional :: text_out
+      integer(c_int) :: cvy_run_verify
+    end function cvy_run_verify
     function cvy_metric_open(metric, output, metric_out) bind(c)
       import
       type(c_ptr), value :: metric
@@ -2055,38 +2195,6 @@ module convoy_c
       type(cvy_stream_counts), intent(inout), optional :: counts_out
       integer(c_int) :: cvy_stream_get_counts
     end function cvy_stream_get_counts
-    function cvy_train_control_create(control_out) bind(c)
-      import
-      type(c_ptr), intent(inout) :: control_out
-      integer(c_int) :: cvy_train_control_create
-    end function cvy_train_control_create
-    subroutine cvy_train_control_destroy(control) bind(c)
-      import
-      type(c_ptr), intent(inout) :: control
-    end subroutine cvy_train_control_destroy
-    subroutine cvy_train_control_request(control, request) bind(c)
-      import
-      type(c_ptr), value :: control
-      integer(c_int), value :: request
-    end subroutine cvy_train_control_request
-    function cvy_train_control_is_stopping(control) bind(c)
-      import
-      type(c_ptr), value :: control
-      integer(c_int) :: cvy_train_control_is_stopping
-    end function cvy_train_control_is_stopping
-    function cvy_train_control_longest_s(control) bind(c)
-      import
-      type(c_ptr), value :: control
-      real(c_double) :: cvy_train_control_longest_s
-    end function cvy_train_control_longest_s
-    function cvy_run_train(context, job, opts, result_out) bind(c)
-      import
-      type(c_ptr), value :: context
-      type(cvy_job_source), intent(in), optional :: job
-      type(cvy_train_opts), intent(in), optional :: opts
-      type(cvy_train_result), intent(inout), optional :: result_out
-      integer(c_int) :: cvy_run_train
-    end function cvy_run_train
     function cvy_run_bench(context, opts, result_out) bind(c)
       import
       type(c_ptr), value :: context
@@ -2177,120 +2285,12 @@ module convoy_c
       type(c_ptr), intent(inout), optional :: text_out
       integer(c_int) :: cvy_bench_data_result_lines
     end function cvy_bench_data_result_lines
-    function cvy_run_doctor(context, opts, result_out) bind(c)
-      import
-      type(c_ptr), value :: context
-      type(cvy_doctor_opts), intent(in), optional :: opts
-      type(cvy_doctor_result), intent(inout), optional :: result_out
-      integer(c_int) :: cvy_run_doctor
-    end function cvy_run_doctor
-    function cvy_doctor_result_json(result, text_out) bind(c)
-      import
-      type(cvy_doctor_result), intent(in), optional :: result
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_doctor_result_json
-    end function cvy_doctor_result_json
-    function cvy_doctor_result_lines(result, text_out) bind(c)
-      import
-      type(cvy_doctor_result), intent(in), optional :: result
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_doctor_result_lines
-    end function cvy_doctor_result_lines
-    subroutine cvy_doctor_result_release(result) bind(c)
-      import
-      type(cvy_doctor_result), intent(inout), optional :: result
-    end subroutine cvy_doctor_result_release
-    function cvy_run_selftest(context, opts, result_out) bind(c)
-      import
-      type(c_ptr), value :: context
-      type(cvy_selftest_opts), intent(in), optional :: opts
-      type(cvy_selftest_result), intent(inout), optional :: result_out
-      integer(c_int) :: cvy_run_selftest
-    end function cvy_run_selftest
-    function cvy_selftest_result_json(result, text_out) bind(c)
-      import
-      type(cvy_selftest_result), intent(in), optional :: result
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_selftest_result_json
-    end function cvy_selftest_result_json
-    function cvy_selftest_result_lines(result, text_out) bind(c)
-      import
-      type(cvy_selftest_result), intent(in), optional :: result
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_selftest_result_lines
-    end function cvy_selftest_result_lines
-    subroutine cvy_selftest_result_release(result) bind(c)
-      import
-      type(cvy_selftest_result), intent(inout), optional :: result
-    end subroutine cvy_selftest_result_release
     function cvy_run_platform(opts, out) bind(c)
       import
       type(cvy_platform_opts), intent(in), optional :: opts
       type(cvy_platform), intent(inout), optional :: out
       integer(c_int) :: cvy_run_platform
     end function cvy_run_platform
-    function cvy_run_summarize(run, summary_out) bind(c)
-      import
-      type(c_ptr), value :: run
-      type(cvy_run_summary), intent(inout), optional :: summary_out
-      integer(c_int) :: cvy_run_summarize
-    end function cvy_run_summarize
-    function cvy_run_list(folder, result_out) bind(c)
-      import
-      type(c_ptr), value :: folder
-      type(cvy_run_list_result), intent(inout), optional :: result_out
-      integer(c_int) :: cvy_run_list
-    end function cvy_run_list
-    function cvy_run_list_result_json(result, text_out) bind(c)
-      import
-      type(cvy_run_list_result), intent(in), optional :: result
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_list_result_json
-    end function cvy_run_list_result_json
-    function cvy_run_list_result_lines(result, text_out) bind(c)
-      import
-      type(cvy_run_list_result), intent(in), optional :: result
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_list_result_lines
-    end function cvy_run_list_result_lines
-    subroutine cvy_run_list_result_release(result) bind(c)
-      import
-      type(cvy_run_list_result), intent(inout), optional :: result
-    end subroutine cvy_run_list_result_release
-    function cvy_run_inspect(path, statistics, text_out) bind(c)
-      import
-      type(c_ptr), value :: path
-      integer(c_int), value :: statistics
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_inspect
-    end function cvy_run_inspect
-    function cvy_run_new_job(source, task, text_out) bind(c)
-      import
-      type(c_ptr), value :: source
-      type(c_ptr), value :: task
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_new_job
-    end function cvy_run_new_job
-    function cvy_run_import(path, opts, text_out) bind(c)
-      import
-      type(c_ptr), value :: path
-      type(cvy_import_opts), intent(in), optional :: opts
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_import
-    end function cvy_run_import
-    function cvy_run_model_job(name, text_out) bind(c)
-      import
-      type(c_ptr), value :: name
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_model_job
-    end function cvy_run_model_job
-    function cvy_run_verify(path, damaged_out, text_out) bind(c)
-      import
-      type(c_ptr), value :: path
-      integer(c_int), intent(inout), optional :: damaged_out
-      type(c_ptr), intent(inout), optional :: text_out
-      integer(c_int) :: cvy_run_verify
-    end function cvy_run_verify
     function cvy_run_check_operators(context, path, opts, result_out) bind(c)
       import
       type(c_ptr), value :: context

@@ -18,18 +18,16 @@ typedef struct verb_options {
 
 /* ---- the batches ---- */
 
-/* The global batch of the job; 0 after a message. */
+/* The global batch of the job; 0: it has train.batch_per_rank; -1 after a message. */
 static int64_t batch_of_job(const verb_options *o, const char *file)
 {
     const cvy_job_source job = cmd_job(&o->sets, file, NULL);
     char *text = NULL;
-    int64_t batch = 0;
+    int64_t batch = -1;
     if (cvy_run_job_value(&job, "train.batch", &text) != CVY_OK)
         (void)cmd_outcome(CVY_E_CONFIG);
     else
         batch = text ? strtoll(text, NULL, 10) : 0;
-    if (batch <= 0 && text)
-        cmd_error("%s: train.batch is %s, expected a number above 0", file, text);
     cvy_text_release(&text);
     return batch;
 }
@@ -110,8 +108,14 @@ static int run(const cmd_line *line)
     const int is_job = cmd_is_file(network) && !cmd_ends_with(network, ".onnx");
     char folder[PATH_ROOM], batch[32];
     int64_t usual = is_job ? batch_of_job(o, network) : 0;
-    if (is_job && usual <= 0)
+    if (usual < 0)
         return CMD_EXIT_FAULT;
+    if (is_job && usual == 0 && !o->batches) {
+        cmd_error("%s: train.batch_per_rank is given, and tune compares batches of all ranks together: name them with "
+                  "--batch",
+                  network);
+        return CMD_EXIT_FAULT;
+    }
     if (!o->out)
         cmd_name_folder("tune", network, folder, sizeof folder);
     snprintf(batch, sizeof batch, "%lld", (long long)(usual > 0 ? usual : 32));

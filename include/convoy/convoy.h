@@ -7,7 +7,9 @@
 #include <convoy/checkpoint.h>
 #include <convoy/convert.h>
 #include <convoy/data.h>
+#include <convoy/doctor.h>
 #include <convoy/experiment.h>
+#include <convoy/inspect.h>
 #include <convoy/job.h>
 #include <convoy/metric.h>
 #include <convoy/model.h>

@@ -136,7 +136,7 @@ CVY_API void *cvy_reducer_sum(cvy_reducer *reducer, int index);
 CVY_API CVY_MUST_CHECK cvy_status cvy_reducer_start(cvy_reducer *reducer, int index);
 /** Makes progress with the reductions under way, without waiting. With progress "poll" they advance only inside calls
  * of the reducer; between two layers of a backward pass is a good place for this one. Collective: no. Errors:
- * CVY_E_COMM. */
+ * CVY_E_ARGUMENT (before cvy_reducer_ready()), CVY_E_COMM. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_reducer_progress(cvy_reducer *reducer);
 /**
  * cvy_reducer_wait - wait for the oldest reduction of a buffer that has not been waited for

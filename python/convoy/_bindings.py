@@ -38,7 +38,19 @@ CVY_UPDATE_DELAYED = 1
 CVY_UPDATE_LOCAL = 2
 CVY_UPDATE_PARAMETER_SERVER = 3
 CVY_UPDATE_ZERO1 = 4
+CVY_TRAIN_STOP = 0
+CVY_TRAIN_SAVE = 1
+CVY_SELFTEST_PASSED = 0
+CVY_SELFTEST_FAILED = 1
+CVY_SELFTEST_SKIPPED = 2
 CVY_PROFILE_KEYS = 32
+CVY_RUN_STATE_UNKNOWN = 0
+CVY_RUN_STATE_RUNNING = 1
+CVY_RUN_STATE_STOPPED = 2
+CVY_RUN_STATE_FINISHED = 3
+CVY_RUN_STATE_EARLY_STOP = 4
+CVY_RUN_STATE_FAILED = 5
+CVY_RUN_STATE_KILLED = 6
 CVY_EXTENSION_ABI = 1
 CVY_OPERATOR_SOURCES_MAX = 4
 CVY_OPERATOR_PARAMS_MAX = 4
@@ -61,21 +73,9 @@ CVY_REPORT_RUNS_MAX = 8
 CVY_PREDICT_OUTPUTS = 0
 CVY_PREDICT_PROBABILITIES = 1
 CVY_PREDICT_CLASSES = 2
-CVY_TRAIN_STOP = 0
-CVY_TRAIN_SAVE = 1
 CVY_BENCH_TRAIN = 0
 CVY_BENCH_FORWARD = 1
 CVY_BENCH_FORWARD_BACKWARD = 2
-CVY_SELFTEST_PASSED = 0
-CVY_SELFTEST_FAILED = 1
-CVY_SELFTEST_SKIPPED = 2
-CVY_RUN_STATE_UNKNOWN = 0
-CVY_RUN_STATE_RUNNING = 1
-CVY_RUN_STATE_STOPPED = 2
-CVY_RUN_STATE_FINISHED = 3
-CVY_RUN_STATE_EARLY_STOP = 4
-CVY_RUN_STATE_FAILED = 5
-CVY_RUN_STATE_KILLED = 6
 
 
 class cvy_shape(c.Structure):
@@ -245,6 +245,191 @@ class cvy_data_batch(c.Structure):
                 ("data", c.c_void_p)]
 
 
+class cvy_job_source(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("path", c.c_char_p),
+                ("text", c.c_char_p),
+                ("sets", c.POINTER(c.c_char_p)),
+                ("nsets", c.c_int),
+                ("caffe", c.c_char_p),
+                ("caffe_weights", c.c_char_p),
+                ("caffe_state", c.c_char_p)]
+
+
+class cvy_job_about(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("name", c.c_char * 256),
+                ("batch", c.c_int64),
+                ("workers", c.c_int64)]
+
+
+class cvy_import_opts(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("weights", c.c_char_p),
+                ("out", c.c_char_p),
+                ("replace", c.c_int)]
+
+
+class cvy_progress(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("step", c.c_int64),
+                ("steps", c.c_int64),
+                ("epoch", c.c_double),
+                ("epochs", c.c_double),
+                ("loss", c.c_double),
+                ("images_per_s", c.c_double),
+                ("elapsed_s", c.c_double),
+                ("left_s", c.c_double),
+                ("event", c.c_char_p)]
+
+
+class cvy_train_opts(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("out", c.c_char_p),
+                ("resume", c.c_int),
+                ("plan_file", c.c_char_p),
+                ("control", c.c_void_p),
+                ("end_time", c.c_double),
+                ("progress", c.c_void_p),
+                ("user", c.c_void_p)]
+
+
+class cvy_train_result(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("out", c.c_char * 512),
+                ("steps", c.c_int64),
+                ("seconds", c.c_double),
+                ("train_loss", c.c_double),
+                ("val_loss", c.c_double),
+                ("has_test", c.c_int)]
+
+
+class cvy_doctor_opts(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("max", c.c_char_p),
+                ("seconds", c.c_double),
+                ("out", c.c_char_p),
+                ("platform", c.c_int)]
+
+
+class cvy_doctor_result_node(c.Structure):
+    _fields_ = [("host", c.c_char * 64),
+                ("cpu", c.c_char * 64),
+                ("first_rank", c.c_int64),
+                ("ranks", c.c_int64),
+                ("threads", c.c_int64),
+                ("bound_to", c.c_char * 96),
+                ("cores_used", c.c_int),
+                ("cores_permitted", c.c_int),
+                ("gb_per_s_from_the_node_before", c.c_double)]
+
+
+class cvy_doctor_result_rank(c.Structure):
+    _fields_ = [("node", c.c_int64),
+                ("threads", c.c_int64),
+                ("bound_to", c.c_char * 96)]
+
+
+class cvy_doctor_result_clock(c.Structure):
+    _fields_ = [("apart_s", c.c_double),
+                ("went_back", c.c_int64),
+                ("set_s", c.c_double),
+                ("read_s", c.c_double)]
+
+
+class cvy_doctor_result_files(c.Structure):
+    _fields_ = [("folder", c.c_char_p),
+                ("ranks_that_do_not_see_them", c.c_int),
+                ("is_known", c.c_int),
+                ("bytes", c.c_int64),
+                ("free_bytes", c.c_int64),
+                ("write_mb_per_s", c.c_double),
+                ("read_mb_per_s", c.c_double),
+                ("small_ms", c.c_double)]
+
+
+class cvy_doctor_result_link(c.Structure):
+    _fields_ = [("from", c.c_int),
+                ("to", c.c_int),
+                ("alpha_us", c.c_double),
+                ("gb_per_s", c.c_double),
+                ("npoints", c.c_int),
+                ("bytes", c.POINTER(c.c_int64)),
+                ("us", c.POINTER(c.c_double))]
+
+
+class cvy_doctor_result_method(c.Structure):
+    _fields_ = [("name", c.c_char * 32),
+                ("ms_best", c.c_double),
+                ("ms_median", c.c_double),
+                ("gb_per_s", c.c_double),
+                ("wrong", c.c_int64)]
+
+
+class cvy_doctor_result_sum(c.Structure):
+    _fields_ = [("bytes", c.c_int64),
+                ("trials", c.c_int),
+                ("nmethods", c.c_int),
+                ("method", c.POINTER(cvy_doctor_result_method)),
+                ("chosen", c.c_int),
+                ("fastest", c.c_int)]
+
+
+class cvy_doctor_result(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("nnodes", c.c_int),
+                ("nranks", c.c_int),
+                ("node", c.POINTER(cvy_doctor_result_node)),
+                ("rank", c.POINTER(cvy_doctor_result_rank)),
+                ("leaders", c.c_int64),
+                ("node_memory", c.c_char * 24),
+                ("mpi_library", c.c_char * 192),
+                ("mpi_threads", c.c_char * 24),
+                ("clock", c.POINTER(cvy_doctor_result_clock)),
+                ("files", c.POINTER(cvy_doctor_result_files)),
+                ("inside_a_node", c.POINTER(cvy_doctor_result_link)),
+                ("between_nodes", c.POINTER(cvy_doctor_result_link)),
+                ("nsums", c.c_int),
+                ("sum", c.POINTER(cvy_doctor_result_sum)),
+                ("left_out_from_bytes", c.c_int64),
+                ("nfindings", c.c_int),
+                ("finding", c.POINTER(c.c_char_p)),
+                ("owned", c.c_void_p),
+                ("platform", c.c_char_p)]
+
+
+class cvy_selftest_opts(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("out", c.c_char_p),
+                ("ranks", c.c_int64),
+                ("only", c.c_char_p),
+                ("kernel_s", c.c_double),
+                ("limit_s", c.c_double),
+                ("control", c.c_void_p),
+                ("line", c.c_void_p),
+                ("user", c.c_void_p)]
+
+
+class cvy_selftest_result_check(c.Structure):
+    _fields_ = [("name", c.c_char_p),
+                ("verdict", c.c_int),
+                ("text", c.c_char_p),
+                ("note", c.c_char_p),
+                ("seconds", c.c_double)]
+
+
+class cvy_selftest_result(c.Structure):
+    _fields_ = [("size", c.c_size_t),
+                ("passed", c.c_int),
+                ("failed", c.c_int),
+                ("skipped", c.c_int),
+                ("ranks", c.c_int),
+                ("seconds", c.c_double),
+                ("nchecks", c.c_int),
+                ("check", c.POINTER(cvy_selftest_result_check)),
+                ("owned", c.c_void_p)]
+
+
 class cvy_study_opts(c.Structure):
     _fields_ = [("size", c.c_size_t),
                 ("name", c.c_char_p),
@@ -315,22 +500,35 @@ class cvy_profile(c.Structure):
                 ("nkeys", c.c_int)]
 
 
-class cvy_job_source(c.Structure):
+class cvy_run_summary(c.Structure):
     _fields_ = [("size", c.c_size_t),
-                ("path", c.c_char_p),
-                ("text", c.c_char_p),
-                ("sets", c.POINTER(c.c_char_p)),
-                ("nsets", c.c_int),
-                ("caffe", c.c_char_p),
-                ("caffe_weights", c.c_char_p),
-                ("caffe_state", c.c_char_p)]
+                ("folder", c.c_char * 512),
+                ("state", c.c_int),
+                ("why", c.c_char * 1280),
+                ("step", c.c_int64),
+                ("steps", c.c_int64),
+                ("epoch", c.c_double),
+                ("epochs", c.c_double),
+                ("metric", c.c_char * 80),
+                ("best", c.c_double),
+                ("best_epoch", c.c_double),
+                ("best_higher", c.c_int),
+                ("last_loss", c.c_double),
+                ("images_per_s", c.c_double),
+                ("seconds", c.c_double),
+                ("left_s", c.c_double),
+                ("nodes", c.c_int),
+                ("ranks", c.c_int),
+                ("changed", c.c_double)]
 
 
-class cvy_job_about(c.Structure):
+class cvy_run_list_result(c.Structure):
     _fields_ = [("size", c.c_size_t),
-                ("name", c.c_char * 256),
-                ("batch", c.c_int64),
-                ("workers", c.c_int64)]
+                ("nruns", c.c_int),
+                ("run", c.POINTER(cvy_run_summary)),
+                ("nunreadable", c.c_int),
+                ("unreadable", c.POINTER(c.c_char_p)),
+                ("owned", c.c_void_p)]
 
 
 class cvy_metric_batch(c.Structure):
@@ -667,40 +865,6 @@ class cvy_stream_counts(c.Structure):
                 ("longest_take_s", c.c_double)]
 
 
-class cvy_progress(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("step", c.c_int64),
-                ("steps", c.c_int64),
-                ("epoch", c.c_double),
-                ("epochs", c.c_double),
-                ("loss", c.c_double),
-                ("images_per_s", c.c_double),
-                ("elapsed_s", c.c_double),
-                ("left_s", c.c_double),
-                ("event", c.c_char_p)]
-
-
-class cvy_train_opts(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("out", c.c_char_p),
-                ("resume", c.c_int),
-                ("plan_file", c.c_char_p),
-                ("control", c.c_void_p),
-                ("end_time", c.c_double),
-                ("progress", c.c_void_p),
-                ("user", c.c_void_p)]
-
-
-class cvy_train_result(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("out", c.c_char * 512),
-                ("steps", c.c_int64),
-                ("seconds", c.c_double),
-                ("train_loss", c.c_double),
-                ("val_loss", c.c_double),
-                ("has_test", c.c_int)]
-
-
 class cvy_bench_opts(c.Structure):
     _fields_ = [("size", c.c_size_t),
                 ("job", c.POINTER(cvy_job_source)),
@@ -848,132 +1012,6 @@ class cvy_bench_data_result(c.Structure):
                 ("output_mb_per_s", c.c_double)]
 
 
-class cvy_doctor_opts(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("max", c.c_char_p),
-                ("seconds", c.c_double),
-                ("out", c.c_char_p),
-                ("platform", c.c_int)]
-
-
-class cvy_doctor_result_node(c.Structure):
-    _fields_ = [("host", c.c_char * 64),
-                ("cpu", c.c_char * 64),
-                ("first_rank", c.c_int64),
-                ("ranks", c.c_int64),
-                ("threads", c.c_int64),
-                ("bound_to", c.c_char * 96),
-                ("cores_used", c.c_int),
-                ("cores_permitted", c.c_int),
-                ("gb_per_s_from_the_node_before", c.c_double)]
-
-
-class cvy_doctor_result_rank(c.Structure):
-    _fields_ = [("node", c.c_int64),
-                ("threads", c.c_int64),
-                ("bound_to", c.c_char * 96)]
-
-
-class cvy_doctor_result_clock(c.Structure):
-    _fields_ = [("apart_s", c.c_double),
-                ("went_back", c.c_int64),
-                ("set_s", c.c_double),
-                ("read_s", c.c_double)]
-
-
-class cvy_doctor_result_files(c.Structure):
-    _fields_ = [("folder", c.c_char_p),
-                ("ranks_that_do_not_see_them", c.c_int),
-                ("is_known", c.c_int),
-                ("bytes", c.c_int64),
-                ("free_bytes", c.c_int64),
-                ("write_mb_per_s", c.c_double),
-                ("read_mb_per_s", c.c_double),
-                ("small_ms", c.c_double)]
-
-
-class cvy_doctor_result_link(c.Structure):
-    _fields_ = [("from", c.c_int),
-                ("to", c.c_int),
-                ("alpha_us", c.c_double),
-                ("gb_per_s", c.c_double),
-                ("npoints", c.c_int),
-                ("bytes", c.POINTER(c.c_int64)),
-                ("us", c.POINTER(c.c_double))]
-
-
-class cvy_doctor_result_method(c.Structure):
-    _fields_ = [("name", c.c_char * 32),
-                ("ms_best", c.c_double),
-                ("ms_median", c.c_double),
-                ("gb_per_s", c.c_double),
-                ("wrong", c.c_int64)]
-
-
-class cvy_doctor_result_sum(c.Structure):
-    _fields_ = [("bytes", c.c_int64),
-                ("trials", c.c_int),
-                ("nmethods", c.c_int),
-                ("method", c.POINTER(cvy_doctor_result_method)),
-                ("chosen", c.c_int),
-                ("fastest", c.c_int)]
-
-
-class cvy_doctor_result(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("nnodes", c.c_int),
-                ("nranks", c.c_int),
-                ("node", c.POINTER(cvy_doctor_result_node)),
-                ("rank", c.POINTER(cvy_doctor_result_rank)),
-                ("leaders", c.c_int64),
-                ("node_memory", c.c_char * 24),
-                ("mpi_library", c.c_char * 192),
-                ("mpi_threads", c.c_char * 24),
-                ("clock", c.POINTER(cvy_doctor_result_clock)),
-                ("files", c.POINTER(cvy_doctor_result_files)),
-                ("inside_a_node", c.POINTER(cvy_doctor_result_link)),
-                ("between_nodes", c.POINTER(cvy_doctor_result_link)),
-                ("nsums", c.c_int),
-                ("sum", c.POINTER(cvy_doctor_result_sum)),
-                ("left_out_from_bytes", c.c_int64),
-                ("nfindings", c.c_int),
-                ("finding", c.POINTER(c.c_char_p)),
-                ("owned", c.c_void_p),
-                ("platform", c.c_char_p)]
-
-
-class cvy_selftest_opts(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("out", c.c_char_p),
-                ("ranks", c.c_int64),
-                ("only", c.c_char_p),
-                ("kernel_s", c.c_double),
-                ("limit_s", c.c_double),
-                ("control", c.c_void_p),
-                ("line", c.c_void_p),
-                ("user", c.c_void_p)]
-
-
-class cvy_selftest_result_check(c.Structure):
-    _fields_ = [("name", c.c_char_p),
-                ("verdict", c.c_int),
-                ("text", c.c_char_p),
-                ("note", c.c_char_p),
-                ("seconds", c.c_double)]
-
-
-class cvy_selftest_result(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("passed", c.c_int),
-                ("failed", c.c_int),
-                ("skipped", c.c_int),
-                ("ranks", c.c_int),
-                ("seconds", c.c_double),
-                ("nchecks", c.c_int),
-                ("check", c.POINTER(cvy_selftest_result_check)),
-                ("owned", c.c_void_p)]
-
-
 class cvy_platform_opts(c.Structure):
     _fields_ = [("size", c.c_size_t),
                 ("file", c.c_char_p),
@@ -997,44 +1035,6 @@ class cvy_platform(c.Structure):
                 ("memory_bytes_per_s", c.c_double),
                 ("shared_bandwidth", c.c_double),
                 ("switch_nodes", c.c_int64)]
-
-
-class cvy_run_summary(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("folder", c.c_char * 512),
-                ("state", c.c_int),
-                ("why", c.c_char * 1280),
-                ("step", c.c_int64),
-                ("steps", c.c_int64),
-                ("epoch", c.c_double),
-                ("epochs", c.c_double),
-                ("metric", c.c_char * 80),
-                ("best", c.c_double),
-                ("best_epoch", c.c_double),
-                ("best_higher", c.c_int),
-                ("last_loss", c.c_double),
-                ("images_per_s", c.c_double),
-                ("seconds", c.c_double),
-                ("left_s", c.c_double),
-                ("nodes", c.c_int),
-                ("ranks", c.c_int),
-                ("changed", c.c_double)]
-
-
-class cvy_run_list_result(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("nruns", c.c_int),
-                ("run", c.POINTER(cvy_run_summary)),
-                ("nunreadable", c.c_int),
-                ("unreadable", c.POINTER(c.c_char_p)),
-                ("owned", c.c_void_p)]
-
-
-class cvy_import_opts(c.Structure):
-    _fields_ = [("size", c.c_size_t),
-                ("weights", c.c_char_p),
-                ("out", c.c_char_p),
-                ("replace", c.c_int)]
 
 
 class cvy_operators_opts(c.Structure):
@@ -1147,15 +1147,39 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_data_loader_next": (c.c_int, [c.c_void_p, c.POINTER(cvy_data_batch)]),
     "cvy_data_loader_steps": (c.c_int64, [c.c_void_p]),
     "cvy_program_fill": (c.c_int, [c.c_void_p, c.c_int, c.POINTER(cvy_data_batch)]),
+    "cvy_run_read_job": (c.c_int, [c.POINTER(cvy_job_source), c.c_int, c.POINTER(cvy_job_about)]),
+    "cvy_run_job_value": (c.c_int, [c.POINTER(cvy_job_source), c.c_char_p, c.POINTER(c.c_void_p)]),
+    "cvy_run_keys": (c.c_int, [c.POINTER(c.c_void_p)]),
+    "cvy_run_new_job": (c.c_int, [c.c_char_p, c.c_char_p, c.POINTER(c.c_void_p)]),
+    "cvy_run_import": (c.c_int, [c.c_char_p, c.POINTER(cvy_import_opts), c.POINTER(c.c_void_p)]),
+    "cvy_run_model_job": (c.c_int, [c.c_char_p, c.POINTER(c.c_void_p)]),
+    "cvy_train_control_create": (c.c_int, [c.POINTER(c.c_void_p)]),
+    "cvy_train_control_destroy": (None, [c.POINTER(c.c_void_p)]),
+    "cvy_train_control_request": (None, [c.c_void_p, c.c_int]),
+    "cvy_train_control_is_stopping": (c.c_int, [c.c_void_p]),
+    "cvy_train_control_longest_s": (c.c_double, [c.c_void_p]),
+    "cvy_run_train": (c.c_int, [c.c_void_p, c.POINTER(cvy_job_source), c.POINTER(cvy_train_opts), c.POINTER(cvy_train_result)]),
+    "cvy_run_doctor": (c.c_int, [c.c_void_p, c.POINTER(cvy_doctor_opts), c.POINTER(cvy_doctor_result)]),
+    "cvy_doctor_result_json": (c.c_int, [c.POINTER(cvy_doctor_result), c.POINTER(c.c_void_p)]),
+    "cvy_doctor_result_lines": (c.c_int, [c.POINTER(cvy_doctor_result), c.POINTER(c.c_void_p)]),
+    "cvy_doctor_result_release": (None, [c.POINTER(cvy_doctor_result)]),
+    "cvy_run_selftest": (c.c_int, [c.c_void_p, c.POINTER(cvy_selftest_opts), c.POINTER(cvy_selftest_result)]),
+    "cvy_selftest_result_json": (c.c_int, [c.POINTER(cvy_selftest_result), c.POINTER(c.c_void_p)]),
+    "cvy_selftest_result_lines": (c.c_int, [c.POINTER(cvy_selftest_result), c.POINTER(c.c_void_p)]),
+    "cvy_selftest_result_release": (None, [c.POINTER(cvy_selftest_result)]),
     "cvy_run_study": (c.c_int, [c.POINTER(cvy_study_opts), c.POINTER(cvy_study_result)]),
     "cvy_study_nodes": (c.c_int, [c.POINTER(cvy_study_opts), c.POINTER(c.c_int64), c.c_int, c.POINTER(c.c_int)]),
     "cvy_report_study": (c.c_int, [c.c_char_p]),
     "cvy_report_study_compare": (c.c_int, [c.c_char_p, c.c_char_p, c.c_char_p, c.POINTER(c.c_int)]),
     "cvy_run_tune": (c.c_int, [c.POINTER(cvy_tune_opts), c.POINTER(cvy_tune_result)]),
     "cvy_profile_read": (c.c_int, [c.c_char_p, c.POINTER(cvy_profile)]),
-    "cvy_run_read_job": (c.c_int, [c.POINTER(cvy_job_source), c.c_int, c.POINTER(cvy_job_about)]),
-    "cvy_run_job_value": (c.c_int, [c.POINTER(cvy_job_source), c.c_char_p, c.POINTER(c.c_void_p)]),
-    "cvy_run_keys": (c.c_int, [c.POINTER(c.c_void_p)]),
+    "cvy_run_summarize": (c.c_int, [c.c_char_p, c.POINTER(cvy_run_summary)]),
+    "cvy_run_list": (c.c_int, [c.c_char_p, c.POINTER(cvy_run_list_result)]),
+    "cvy_run_list_result_json": (c.c_int, [c.POINTER(cvy_run_list_result), c.POINTER(c.c_void_p)]),
+    "cvy_run_list_result_lines": (c.c_int, [c.POINTER(cvy_run_list_result), c.POINTER(c.c_void_p)]),
+    "cvy_run_list_result_release": (None, [c.POINTER(cvy_run_list_result)]),
+    "cvy_run_inspect": (c.c_int, [c.c_char_p, c.c_int, c.POINTER(c.c_void_p)]),
+    "cvy_run_verify": (c.c_int, [c.c_char_p, c.POINTER(c.c_int), c.POINTER(c.c_void_p)]),
     "cvy_metric_open": (c.c_int, [c.c_char_p, c.POINTER(cvy_shape), c.POINTER(c.c_void_p)]),
     "cvy_metric_add_rows": (c.c_int, [c.c_void_p, c.POINTER(cvy_metric_batch)]),
     "cvy_metric_reduce": (c.c_int, [c.c_void_p, c.c_void_p, c.POINTER(c.c_double)]),
@@ -1229,12 +1253,6 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_stream_receive": (c.c_int, [c.c_void_p]),
     "cvy_stream_publish": (c.c_int, [c.c_void_p]),
     "cvy_stream_get_counts": (c.c_int, [c.c_void_p, c.POINTER(cvy_stream_counts)]),
-    "cvy_train_control_create": (c.c_int, [c.POINTER(c.c_void_p)]),
-    "cvy_train_control_destroy": (None, [c.POINTER(c.c_void_p)]),
-    "cvy_train_control_request": (None, [c.c_void_p, c.c_int]),
-    "cvy_train_control_is_stopping": (c.c_int, [c.c_void_p]),
-    "cvy_train_control_longest_s": (c.c_double, [c.c_void_p]),
-    "cvy_run_train": (c.c_int, [c.c_void_p, c.POINTER(cvy_job_source), c.POINTER(cvy_train_opts), c.POINTER(cvy_train_result)]),
     "cvy_run_bench": (c.c_int, [c.c_void_p, c.POINTER(cvy_bench_opts), c.POINTER(cvy_bench_result)]),
     "cvy_bench_result_json": (c.c_int, [c.POINTER(cvy_bench_result), c.POINTER(c.c_void_p)]),
     "cvy_bench_result_lines": (c.c_int, [c.POINTER(cvy_bench_result), c.POINTER(c.c_void_p)]),
@@ -1248,25 +1266,7 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_run_bench_data": (c.c_int, [c.POINTER(cvy_bench_data_opts), c.POINTER(cvy_bench_data_result)]),
     "cvy_bench_data_result_json": (c.c_int, [c.POINTER(cvy_bench_data_result), c.POINTER(c.c_void_p)]),
     "cvy_bench_data_result_lines": (c.c_int, [c.POINTER(cvy_bench_data_result), c.POINTER(c.c_void_p)]),
-    "cvy_run_doctor": (c.c_int, [c.c_void_p, c.POINTER(cvy_doctor_opts), c.POINTER(cvy_doctor_result)]),
-    "cvy_doctor_result_json": (c.c_int, [c.POINTER(cvy_doctor_result), c.POINTER(c.c_void_p)]),
-    "cvy_doctor_result_lines": (c.c_int, [c.POINTER(cvy_doctor_result), c.POINTER(c.c_void_p)]),
-    "cvy_doctor_result_release": (None, [c.POINTER(cvy_doctor_result)]),
-    "cvy_run_selftest": (c.c_int, [c.c_void_p, c.POINTER(cvy_selftest_opts), c.POINTER(cvy_selftest_result)]),
-    "cvy_selftest_result_json": (c.c_int, [c.POINTER(cvy_selftest_result), c.POINTER(c.c_void_p)]),
-    "cvy_selftest_result_lines": (c.c_int, [c.POINTER(cvy_selftest_result), c.POINTER(c.c_void_p)]),
-    "cvy_selftest_result_release": (None, [c.POINTER(cvy_selftest_result)]),
     "cvy_run_platform": (c.c_int, [c.POINTER(cvy_platform_opts), c.POINTER(cvy_platform)]),
-    "cvy_run_summarize": (c.c_int, [c.c_char_p, c.POINTER(cvy_run_summary)]),
-    "cvy_run_list": (c.c_int, [c.c_char_p, c.POINTER(cvy_run_list_result)]),
-    "cvy_run_list_result_json": (c.c_int, [c.POINTER(cvy_run_list_result), c.POINTER(c.c_void_p)]),
-    "cvy_run_list_result_lines": (c.c_int, [c.POINTER(cvy_run_list_result), c.POINTER(c.c_void_p)]),
-    "cvy_run_list_result_release": (None, [c.POINTER(cvy_run_list_result)]),
-    "cvy_run_inspect": (c.c_int, [c.c_char_p, c.c_int, c.POINTER(c.c_void_p)]),
-    "cvy_run_new_job": (c.c_int, [c.c_char_p, c.c_char_p, c.POINTER(c.c_void_p)]),
-    "cvy_run_import": (c.c_int, [c.c_char_p, c.POINTER(cvy_import_opts), c.POINTER(c.c_void_p)]),
-    "cvy_run_model_job": (c.c_int, [c.c_char_p, c.POINTER(c.c_void_p)]),
-    "cvy_run_verify": (c.c_int, [c.c_char_p, c.POINTER(c.c_int), c.POINTER(c.c_void_p)]),
     "cvy_run_check_operators": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(cvy_operators_opts), c.POINTER(cvy_operators_result)]),
     "cvy_run_sweep": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(cvy_sweep_opts), c.POINTER(cvy_sweep_result)]),
     "cvy_sweep_table": (c.c_int, [c.c_char_p, c.c_int, c.POINTER(c.c_void_p)]),
@@ -1319,15 +1319,32 @@ STATUS = {
     "cvy_data_loader_create",
     "cvy_data_loader_next",
     "cvy_program_fill",
+    "cvy_run_read_job",
+    "cvy_run_job_value",
+    "cvy_run_keys",
+    "cvy_run_new_job",
+    "cvy_run_import",
+    "cvy_run_model_job",
+    "cvy_train_control_create",
+    "cvy_run_train",
+    "cvy_run_doctor",
+    "cvy_doctor_result_json",
+    "cvy_doctor_result_lines",
+    "cvy_run_selftest",
+    "cvy_selftest_result_json",
+    "cvy_selftest_result_lines",
     "cvy_run_study",
     "cvy_study_nodes",
     "cvy_report_study",
     "cvy_report_study_compare",
     "cvy_run_tune",
     "cvy_profile_read",
-    "cvy_run_read_job",
-    "cvy_run_job_value",
-    "cvy_run_keys",
+    "cvy_run_summarize",
+    "cvy_run_list",
+    "cvy_run_list_result_json",
+    "cvy_run_list_result_lines",
+    "cvy_run_inspect",
+    "cvy_run_verify",
     "cvy_metric_open",
     "cvy_metric_add_rows",
     "cvy_metric_reduce",
@@ -1382,8 +1399,6 @@ STATUS = {
     "cvy_stream_receive",
     "cvy_stream_publish",
     "cvy_stream_get_counts",
-    "cvy_train_control_create",
-    "cvy_run_train",
     "cvy_run_bench",
     "cvy_bench_result_json",
     "cvy_bench_result_lines",
@@ -1397,22 +1412,7 @@ STATUS = {
     "cvy_run_bench_data",
     "cvy_bench_data_result_json",
     "cvy_bench_data_result_lines",
-    "cvy_run_doctor",
-    "cvy_doctor_result_json",
-    "cvy_doctor_result_lines",
-    "cvy_run_selftest",
-    "cvy_selftest_result_json",
-    "cvy_selftest_result_lines",
     "cvy_run_platform",
-    "cvy_run_summarize",
-    "cvy_run_list",
-    "cvy_run_list_result_json",
-    "cvy_run_list_result_lines",
-    "cvy_run_inspect",
-    "cvy_run_new_job",
-    "cvy_run_import",
-    "cvy_run_model_job",
-    "cvy_run_verify",
     "cvy_run_check_operators",
     "cvy_run_sweep",
     "cvy_sweep_table",

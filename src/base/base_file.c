@@ -323,6 +323,17 @@ cvy_status cvy_file_nearest(const char *path, char *nearest_out, size_t room)
     return CVY_OK;
 }
 
+cvy_status cvy_file_make_trial_folder(const char *parent, const char *word, char *folder_out, size_t room)
+{
+    const int is_short = (size_t)snprintf(folder_out, room, "%s/convoy-%s-XXXXXX", parent, word) < room;
+    if (is_short && mkdtemp(folder_out))
+        return CVY_OK;
+    const int error = errno;
+    folder_out[0] = '\0';
+    CVY_CHECK(is_short, CVY_E_ARGUMENT, "%s: the folder's name is too long", parent);
+    CVY_FAIL(CVY_E_IO, "%s: cannot make a folder in it: %s", parent, strerror(error));
+}
+
 cvy_status cvy_file_sync_folder(const char *path)
 {
     const int fd = cvy_file_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

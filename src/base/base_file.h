@@ -36,6 +36,9 @@ cvy_status cvy_file_sync(int *fd, const char *temporary, const char *path);
 cvy_status cvy_file_make_folder(const char *path);
 /* Writes the path, or the nearest one above it that exists: what cvy_file_make_folder(path) would begin with. */
 cvy_status cvy_file_nearest(const char *path, char *nearest_out, size_t room);
+/* Makes a new folder "convoy-<word>-<random>" in `parent`, to try what a run does there. folder_out is "" after a
+ * fault. */
+cvy_status cvy_file_make_trial_folder(const char *parent, const char *word, char *folder_out, size_t room);
 cvy_status cvy_file_sync_folder(const char *path);
 cvy_status cvy_file_remove_tree(const char *path); /* does not follow links */
 int cvy_file_exists(const char *path);

@@ -138,6 +138,21 @@ static cvy_status make_save(cvy_saver *s, const cvy_save_opts *opts, int part, i
     return part == 0 ? cvy_save_make_folder(s->save) : CVY_OK;
 }
 
+/* The first ranks of the parts get whole variables, which `opts` then names. */
+static cvy_status gather(cvy_saver *s, const cvy_grid *grid, cvy_save_opts *opts)
+{
+    cvy_status status = cvy_tiles_gather(opts->vars, grid, &s->whole);
+    if (status == CVY_OK && opts->pending)
+        status = cvy_tiles_gather(opts->pending, grid, &s->sums);
+    if (status != CVY_OK) {
+        clear(s);
+        return status;
+    }
+    opts->vars = s->whole ? s->whole : opts->vars;
+    opts->pending = s->sums ? s->sums : opts->pending;
+    return CVY_OK;
+}
+
 cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *given, int split, int background)
 {
     cvy_comm *comm = s->context->comm;
@@ -154,13 +169,8 @@ cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *given, int split, 
     cvy_vars_destroy(&s->view); /* of a save that could not begin */
     CVY_TRY(cvy_comm_agree(comm, cvy_vars_as_saved(opts->vars, &s->view)));
     opts->vars = s->view ? s->view : opts->vars;
-    if (grid && cvy_grid_splits(grid)) {
-        CVY_TRY(cvy_tiles_gather(opts->vars, grid, &s->whole));
-        opts->vars = s->whole ? s->whole : opts->vars;
-        if (opts->pending)
-            CVY_TRY(cvy_tiles_gather(opts->pending, grid, &s->sums));
-        opts->pending = s->sums ? s->sums : opts->pending;
-    }
+    if (grid && cvy_grid_splits(grid))
+        CVY_TRY(gather(s, grid, opts));
     cvy_status status = part >= 0 ? make_save(s, opts, part, nparts) : CVY_OK;
     if (status != CVY_OK && part == 0 && s->save)
         status = cvy_save_give_up(s->save, status);

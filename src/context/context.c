@@ -154,26 +154,31 @@ cvy_status cvy_extensions_compare(cvy_comm *comm, const cvy_extensions *x)
     return CVY_OK;
 }
 
+/* All ranks keep what they have added to the first files and operators, if each could and has the same; else none. */
+static cvy_status keep_if_equal(cvy_context *context, cvy_status added, int nfile, int nop)
+{
+    cvy_status status = cvy_comm_agree(context->comm, added);
+    if (status == CVY_OK)
+        status = cvy_extensions_compare(context->comm, &context->extensions);
+    if (status != CVY_OK)
+        cvy_extensions_cut(&context->extensions, nfile, nop);
+    return status;
+}
+
 cvy_status cvy_context_load_library(cvy_context *context, const char *path)
 {
     CVY_TRY(CVY_LIVE(CONTEXT, context));
-    CVY_TRY(cvy_comm_agree(context->comm, cvy_extensions_load(&context->extensions, path, NULL)));
-    return cvy_extensions_compare(context->comm, &context->extensions);
+    cvy_extensions *x = &context->extensions;
+    const int nfile = x->nfile, nop = x->nop;
+    return keep_if_equal(context, cvy_extensions_load(x, path, NULL), nfile, nop);
 }
 
 cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op)
 {
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_extensions *x = &context->extensions;
-    const int nop = x->nop, nfile = x->nfile;
-    cvy_status status = cvy_comm_agree(context->comm, cvy_extensions_add(x, op));
-    if (status == CVY_OK)
-        status = cvy_extensions_compare(context->comm, x);
-    if (status != CVY_OK) {
-        x->nop = nop;
-        x->nfile = nfile;
-    }
-    return status;
+    const int nfile = x->nfile, nop = x->nop;
+    return keep_if_equal(context, cvy_extensions_add(x, op), nfile, nop);
 }
 
 int cvy_context_rank(const cvy_context *context)

@@ -87,6 +87,7 @@ struct pass { /* a pass over the data: statistics of some fields */
     int nfield;
     int64_t nchannels;       /* of all fields */
     struct moments *moments; /* [PARTS][nchannels] */
+    int64_t nrows;           /* that count */
 };
 
 static void add_field(const struct pass *p, const cvy_channel_statistics *f, const cvy_rows *rows, struct moments *part)
@@ -104,8 +105,10 @@ static void add_field(const struct pass *p, const cvy_channel_statistics *f, con
     }
 }
 
-static void add_rows(const struct pass *p, const cvy_rows *rows, struct moments *part)
+static void add_rows(struct pass *p, const cvy_rows *rows, struct moments *part)
 {
+    for (int64_t row = 0; row < rows->n; row++)
+        p->nrows += rows->weight[row] > 0;
     for (int i = 0; i < p->nfield; i++) {
         add_field(p, &p->field[i], rows, part);
         part += p->field[i].nchannels;
@@ -130,19 +133,19 @@ static cvy_status sum_parts(cvy_dataset *d, const cvy_loader_opts *opts, const s
     return status == CVY_END ? CVY_OK : status;
 }
 
-/* Combines the parts. Returns the number of samples. */
-static int64_t finish(const struct pass *p, int64_t first, cvy_channel_statistics *f)
+/* Combines the parts. Returns whether any number counts. */
+static int finish(const struct pass *p, int64_t first, cvy_channel_statistics *f)
 {
-    const int64_t plane = cvy_shape_elems(&p->info->field[f->field].shape) / f->nchannels;
-    struct moments all = {0};
+    int found = 0;
     for (int64_t c = 0; c < f->nchannels; c++) {
-        all = (struct moments){0};
+        struct moments all = {0};
         for (int part = 0; part < PARTS; part++)
             merge(&all, &p->moments[part * p->nchannels + first + c]);
         f->mean[c] = all.mean;
         f->std[c] = all.m2 > 0 ? sqrt(all.m2 / all.n) : 0;
+        found |= all.n > 0;
     }
-    return (int64_t)(all.n / (double)plane + 0.5);
+    return found;
 }
 
 static cvy_status make_lists(cvy_pool *pool, struct pass *p, cvy_channel_statistics *fields)
@@ -164,6 +167,7 @@ cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, const cvy
     struct deal deal = {
         .count = opts->limit > 0 ? CVY_MIN(opts->limit, all) : all, .rank = comm->rank, .nranks = comm->nranks};
     int64_t first = 0;
+    int found = 1;
     deal.nslice = ((deal.count + PARTS - 1) / PARTS + SLICE - 1) / SLICE;
     const cvy_loader_opts loader = {.shuffle = deal.count < all ? CVY_SHUFFLE_ALL : CVY_SHUFFLE_NONE,
                                     .seed = opts->seed,
@@ -178,11 +182,13 @@ cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, const cvy
     CVY_TRY_OUT(cvy_comm_agree(comm, status));
     CVY_TRY_OUT(
         comm->ops->allreduce(comm, pass.moments, (int64_t)PARTS * pass.nchannels * 3, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    CVY_TRY_OUT(comm->ops->allreduce(comm, &pass.nrows, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+    *nsamples_out = pass.nrows;
     for (int i = 0; i < count; i++) {
-        *nsamples_out = finish(&pass, first, &fields[i]);
+        found &= finish(&pass, first, &fields[i]);
         first += fields[i].nchannels;
     }
-    if (*nsamples_out == 0)
+    if (!found)
         CVY_FAIL_OUT(CVY_E_FORMAT, "%s: no valid sample to compute mean and standard deviation from",
                      pass.info->path ? pass.info->path : pass.info->format);
 out:

@@ -390,10 +390,13 @@ cvy_status cvy_make_target(cvy_measurer *m, const cvy_study_target *target)
     CVY_TRY(cvy_pool_printf(m->pool, &parent, "%.*s", (int)(strrchr(path, '/') - path), path));
     CVY_TRY(cvy_file_make_folder(parent));
     status = cvy_process_run(word, PREPARE_S, m->stop, &r);
-    if (status == CVY_OK && (r.stopped || r.code != 0)) {
+    if (status == CVY_OK && (r.stopped || r.timed_out || r.code != 0)) {
         const char *reason = find_reason(r.err);
-        cvy_measurer_say(m, "%s is not made: exit code %d: %.400s", target->name, r.code,
-                         reason ? reason : "no message");
+        if (r.timed_out)
+            cvy_measurer_say(m, "%s is not made: it took longer than %d s", target->name, (int)PREPARE_S);
+        else
+            cvy_measurer_say(m, "%s is not made: exit code %d: %.400s", target->name, r.code,
+                             reason ? reason : "no message");
         status = cvy_file_remove_tree(path);
     }
     if (status == CVY_OK && r.stopped)

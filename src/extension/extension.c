@@ -292,11 +292,18 @@ cvy_status cvy_extensions_copy(cvy_extensions *to, const cvy_extensions *from)
     return CVY_OK;
 }
 
-void cvy_extensions_unload(cvy_extensions *x)
+void cvy_extensions_cut(cvy_extensions *x, int nfile, int nop)
 {
-    for (int i = 0; i < x->nfile; i++)
+    for (int i = nfile; i < x->nfile; i++)
         if (x->file[i]->handle)
             dlclose(x->file[i]->handle);
+    x->nfile = nfile;
+    x->nop = nop;
+}
+
+void cvy_extensions_unload(cvy_extensions *x)
+{
+    cvy_extensions_cut(x, 0, 0);
     cvy_mem_free(&x->file);
     cvy_mem_free(&x->op);
     cvy_pool_destroy(&x->pool);

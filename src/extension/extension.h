@@ -49,6 +49,8 @@ cvy_status cvy_extensions_load(cvy_extensions *x, const char *path, const cvy_ex
 cvy_status cvy_extensions_add(cvy_extensions *x, const cvy_operator *op);
 /* Gives `to`, which is empty, what `from` has. */
 cvy_status cvy_extensions_copy(cvy_extensions *to, const cvy_extensions *from);
+/* Goes back to the first files and operators. */
+void cvy_extensions_cut(cvy_extensions *x, int nfile, int nop);
 /* Forgets everything. The code stays in memory: its threads may still run. */
 void cvy_extensions_unload(cvy_extensions *x);
 /* All operators, those of src/op first. The caller frees the table with cvy_mem_free(). x may be NULL. */

@@ -25,27 +25,26 @@ static void forget_place(cvy_tree *node)
 
 /* Values of which a job may give one key alone, as a word: `optimizer: adam` for {name: adam}. */
 static const struct {
-    const char *path, *key;
+    const char *section; /* NULL: the value is a section itself */
+    const char *value, *key;
     const char *fallback; /* the word if the job has no value there; NULL: none */
 } short_forms[] = {
-    {"model", "name", NULL},      {"train.optimizer", "name", "sgd"}, {"train.schedule", "name", "constant"},
-    {"data.train", "path", NULL}, {"data.test", "path", NULL},        {"update", "mode", "sync"}};
+    {NULL, "model", "name", NULL},   {"train", "optimizer", "name", "sgd"}, {"train", "schedule", "name", "constant"},
+    {"data", "train", "path", NULL}, {"data", "test", "path", NULL},        {NULL, "update", "mode", "sync"},
+};
 
 /* Writes out the short form above this key, so that train.optimizer.lr can be set beside `optimizer: adam`. */
 static cvy_status write_out_short_form(cvy_job *job, cvy_tree *root, const char *key, const char *file)
 {
     for (int i = 0; i < CVY_COUNT(short_forms); i++) {
-        const char *path = short_forms[i].path, *word = short_forms[i].fallback, *dot = strchr(path, '.');
-        const size_t n = strlen(path);
+        const char *section = short_forms[i].section, *name = short_forms[i].value, *word = short_forms[i].fallback;
+        char path[32];
+        const size_t n =
+            (size_t)snprintf(path, sizeof path, "%s%s%s", section ? section : "", section ? "." : "", name);
         if (strncmp(key, path, n) != 0 || key[n] != '.')
             continue;
-        cvy_tree *at = root, *map = NULL;
-        char section[32] = "";
-        if (dot) {
-            snprintf(section, sizeof section, "%.*s", (int)(dot - path), path);
-            at = cvy_tree_get(root, section);
-        }
-        cvy_tree *value = at && at->kind == CVY_TREE_MAP ? cvy_tree_get(at, dot ? dot + 1 : path) : NULL;
+        const cvy_tree *at = section ? cvy_tree_get(root, section) : root;
+        cvy_tree *value = at && at->kind == CVY_TREE_MAP ? cvy_tree_get(at, name) : NULL, *map = NULL;
         if (cvy_tree_is_null(value) && word)
             CVY_TRY(cvy_tree_new_scalar(job->pool, file, word, &value));
         if (!value || value->kind != CVY_TREE_SCALAR || !value->text)

@@ -39,7 +39,7 @@ static cvy_status hash_all(const cvy_vars *vars, uint64_t *hash_out)
 }
 
 struct vote {
-    uint64_t hash, speaks;
+    uint64_t hash, speaks, rank; /* rank: its number in the job */
 };
 
 /* The hash that most ranks have. If several are equally frequent, the one of the lowest rank. */
@@ -74,7 +74,7 @@ static int count_other(const struct vote *vote, int n, uint64_t hash, int *first
 static cvy_status find_variable(cvy_comm *comm, const cvy_vars *vars, struct vote *vote, const char **name_out)
 {
     for (int i = 0; i < vars->count; i++) {
-        struct vote mine = {0, vote[comm->rank].speaks};
+        struct vote mine = vote[comm->rank];
         int first = 0;
         CVY_TRY(hash_of(vars->at[i], &mine.hash));
         CVY_TRY(comm->ops->allgather(comm, &mine, sizeof mine, vote));
@@ -102,17 +102,17 @@ static cvy_status compare(cvy_comm *comm, const cvy_vars *vars, struct vote *vot
         "the weights of the ranks are not the same any more, first in %s: rank %d differs from others, and no majority "
         "tells which are"
         " right; resume from the latest checkpoint, and check the memory and the network of these nodes",
-        name, odd);
+        name, (int)vote[odd].rank);
     CVY_FAIL(CVY_E_DISAGREE,
              "rank %d has other weights than %d of %d ranks, first in %s: a bit has flipped in its memory, or an "
              "all-reduce returned a wrong result; resume from the"
              " latest checkpoint without its node",
-             odd, speakers - others, speakers, name);
+             (int)vote[odd].rank, speakers - others, speakers, name);
 }
 
 cvy_status cvy_replicas_compare(cvy_comm *comm, const cvy_vars *vars, int once_on_node)
 {
-    struct vote mine = {.speaks = !once_on_node || comm->node_rank == 0};
+    struct vote mine = {.speaks = !once_on_node || comm->node_rank == 0, .rank = (uint64_t)comm->whole_rank};
     struct vote *vote = NULL;
     if (comm->nranks == 1)
         return CVY_OK;

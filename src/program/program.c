@@ -324,8 +324,6 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
         CVY_TRY(all_losses(p, model, s));
     CVY_CHECK(s->nloss > 0, CVY_E_ARGUMENT, "model %s has no loss to train with", model->name);
     CVY_TRY(list_outputs(p->pool, o.outputs, s));
-    if (o.trains)
-        CVY_TRY(cvy_pool_strdup(p->pool, o.trains, &s->train.trains));
     if (o.label)
         CVY_TRY(cvy_pool_strdup(p->pool, o.label, (char **)(uintptr_t)&s->label));
     CVY_TRY(cvy_program_read_groups(p->pool, &o, s));
@@ -389,9 +387,9 @@ void *cvy_program_feed(cvy_program *p, int task, const char *input)
         return NULL;
     cvy_program_task *s = find_task(p, task);
     cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, input) : NULL;
-    if (feed)
+    if (feed && p->allocated)
         return feed->data;
-    if (s)
+    if (s && p->allocated)
         set_no_input(s->plan, task, input);
     else
         cvy_error_set(CVY_E_ARGUMENT,
@@ -467,6 +465,7 @@ cvy_status cvy_program_flush(cvy_program *p)
 cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, double *value_out)
 {
     CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     const cvy_program_task *s = find_task(p, task);
     const int nparts = s ? cvy_program_loss_parts(s) : 0;
     double sum = 0;

@@ -185,6 +185,8 @@ cvy_status cvy_program_check_memory(const cvy_program *program);
 /* Returns CVY_E_DISAGREE, with the first difference, if the options or tasks of the ranks are not the same.
  * Collective. */
 cvy_status cvy_program_compare_options(const cvy_program *program);
+/* The task exists and can be run. */
+cvy_status cvy_program_check_planned(const cvy_program *program, int task);
 /* Returns CVY_E_DISAGREE, with the first difference, if the weights, layouts or reductions of the ranks are not the
  * same. Collective. */
 cvy_status cvy_program_check_consistency(const cvy_program *program);

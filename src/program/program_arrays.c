@@ -21,7 +21,7 @@ static int is_planned(const cvy_program *p, int task)
     return task >= 0 && task < p->ntask && p->task[task]->plan && p->allocated;
 }
 
-static cvy_status check_planned(const cvy_program *p, int task)
+cvy_status cvy_program_check_planned(const cvy_program *p, int task)
 {
     CVY_CHECK(is_planned(p, task), CVY_E_ARGUMENT,
               "task %d is not planned: the program has %d tasks, and cvy_program_plan() comes first", task, p->ntask);
@@ -76,7 +76,7 @@ static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
 cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
 {
     CVY_TRY(CVY_LIVE(PROGRAM, p));
-    CVY_TRY(check_planned(p, task));
+    CVY_TRY(cvy_program_check_planned(p, task));
     cvy_program_task *s = p->task[task];
     CVY_CHECK(rows >= 0 && rows <= s->plan->rows, CVY_E_ARGUMENT,
               "%lld rows of task %d, but this rank has planned %lld: from 0 to these are possible", (long long)rows,
@@ -100,7 +100,7 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     if (!input)
         return cvy_error_set(CVY_E_ARGUMENT, "cvy_program_write_input() got no name of an input");
-    CVY_TRY(check_planned(p, task));
+    CVY_TRY(cvy_program_check_planned(p, task));
     if (p->task[task]->plan->rows == 0 && elems == 0) /* a rank that never has samples has no inputs */
         return CVY_OK;
     if (!cvy_program_feed(p, task, input)) /* it has said why */

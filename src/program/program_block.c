@@ -67,9 +67,12 @@ cvy_status cvy_program_write_block(cvy_program *p, int task, const char *input, 
 {
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     struct block b;
-    CVY_CHECK(input && data, CVY_E_ARGUMENT, "cvy_program_write_block() got no %s",
-              input ? "data" : "name of an input");
+    CVY_CHECK(input, CVY_E_ARGUMENT, "cvy_program_write_block() got no name of an input");
     CVY_TRY(start_block(input, array, ghost, &b));
+    CVY_CHECK(data || b.inside.dim[0] == 0, CVY_E_ARGUMENT, "cvy_program_write_block() got no data");
+    CVY_TRY(cvy_program_check_planned(p, task));
+    if (p->task[task]->plan->rows == 0 && b.inside.dim[0] == 0) /* a rank that never has samples has no inputs */
+        return CVY_OK;
     if (!cvy_program_feed(p, task, input)) /* it has said why */
         return CVY_E_ARGUMENT;
     const cvy_plan_feed *feed = cvy_plan_find_feed(p->task[task]->plan, input);
@@ -95,11 +98,11 @@ cvy_status cvy_program_read_block(const cvy_program *p, int task, const char *la
     const void *out = NULL;
     cvy_shape shape;
     const cvy_dtype own = p->opts.dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
-    CVY_CHECK(layer && data, CVY_E_ARGUMENT, "cvy_program_read_block() got no %s",
-              layer ? "memory" : "name of a layer");
+    CVY_CHECK(layer, CVY_E_ARGUMENT, "cvy_program_read_block() got no name of a layer");
     CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64, CVY_E_ARGUMENT,
               "output %s is read into an array of dtype number %d, expected f32 or f64", layer, (int)dtype);
     CVY_TRY(start_block(layer, array, ghost, &b));
+    CVY_CHECK(data || b.inside.dim[0] == 0, CVY_E_ARGUMENT, "cvy_program_read_block() got no memory");
     CVY_TRY(cvy_program_output(p, task, layer, &out, &shape));
     CVY_TRY(check_inside(layer, &shape, cvy_program_samples(p, task), &b));
     int64_t from = 0;

@@ -7,8 +7,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/base_hash.h"
 #include "base/base_mem.h"
 #include "kernel/kernel_library.h"
 #include "op/comm/op_reduce.h"
@@ -61,6 +63,54 @@ static void describe_options(const cvy_program_opts *o, cvy_text *t)
     describe_word("batch_norm_frozen", o->batch_norm_frozen, t);
 }
 
+static void describe_tree(const char *name, const cvy_tree *tree, cvy_text *t)
+{
+    char *line = NULL;
+    const cvy_status status = tree ? cvy_tree_print_line(tree, &line) : CVY_OK;
+    if (t->status == CVY_OK)
+        t->status = status;
+    cvy_text_add(t, "%s %s\n", name, line ? line : "missing");
+    cvy_mem_free(&line);
+}
+
+/* What an earlier plan has decided need not be measured together. The trees are long, so their sums are compared. */
+static void describe_plan(const cvy_program *p, cvy_text *t)
+{
+    const cvy_tree *const tree[] = {p->kernel.choices, p->reduce.saved, p->pipeline.saved};
+    cvy_text all = {0};
+    int is_given = 0;
+    for (int i = 0; i < CVY_COUNT(tree); i++) {
+        describe_tree("", tree[i], &all);
+        is_given |= tree[i] != NULL;
+    }
+    if (t->status == CVY_OK)
+        t->status = all.status;
+    if (is_given)
+        cvy_text_add(t, "a plan_file with the checksum %016llx\n", (unsigned long long)cvy_hash(all.data, all.bytes));
+    else
+        cvy_text_add(t, "no plan_file\n");
+    cvy_text_free(&all);
+}
+
+static void describe_training(const cvy_program_task *s, int i, cvy_text *t)
+{
+    const cvy_optimise_opts *o = &s->train.optimise;
+    char name[80];
+    snprintf(name, sizeof name, "in task %d the optimiser %s with the options", i, o->op);
+    describe_tree(name, o->options, t);
+    cvy_text_add(t,
+                 "weight_decay %.17g, clip_norm %.17g, clip_value %.17g, clip_weights %.17g and l1 %.17g in task %d\n",
+                 o->weight_decay, o->clip_norm, o->clip_value, o->clip_weights, o->l1, i);
+    cvy_text_add(t, "trains '%s' in task %d\n", s->train.trains ? s->train.trains : "", i);
+    for (int k = 0; k < s->nloss; k++)
+        cvy_text_add(t, "the loss %s in task %d\n", s->loss[k].name, i);
+    for (int k = 0; k < s->train.ngroup; k++) {
+        const cvy_training_group *g = &s->train.group[k];
+        cvy_text_add(t, "the group '%s' with lr_mult %.17g, decay_mult %.17g, no_decay %d and frozen %d in task %d\n",
+                     g->match, g->lr_mult, g->decay_mult, g->no_decay != 0, g->frozen != 0, i);
+    }
+}
+
 static cvy_status options_differ(int line, const char *here, const char *there)
 {
     (void)line;
@@ -73,13 +123,13 @@ cvy_status cvy_program_compare_options(const cvy_program *p)
 {
     cvy_text mine = {0};
     describe_options(&p->opts, &mine);
+    describe_plan(p, &mine);
     for (int i = 0; i < p->ntask; i++) {
         const cvy_program_task *s = p->task[i];
         cvy_text_add(&mine, "as task %d %s with a batch of %lld samples in %lld parts\n", i,
                      s->training ? "training" : "a forward task", (long long)s->batch, (long long)s->accumulate);
-        const cvy_optimise_opts *o = &s->train.optimise;
-        cvy_text_add(&mine, "weight_decay %g, clip_norm %g, clip_value %g, clip_weights %g and l1 %g in task %d\n",
-                     o->weight_decay, o->clip_norm, o->clip_value, o->clip_weights, o->l1, i);
+        if (s->training)
+            describe_training(s, i, &mine);
     }
     const cvy_status status = cvy_comm_compare(p->context->comm, &mine, options_differ);
     cvy_text_free(&mine);

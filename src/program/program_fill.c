@@ -143,8 +143,7 @@ cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch
     CVY_TRY(CVY_OPTS_READ(cvy_data_batch, batch, &b));
     CVY_CHECK(b.data, CVY_E_ARGUMENT, "cvy_program_fill() needs a batch that cvy_data_loader_next() has filled");
     CVY_TRY(cvy_handle_check(b.data, CVY_HANDLE_DATA, "batch.data"));
-    CVY_CHECK(task >= 0 && task < program->ntask && program->task[task]->plan && program->allocated, CVY_E_ARGUMENT,
-              "task %d is not planned", task);
+    CVY_TRY(cvy_program_check_planned(program, task));
     cvy_program_task *s = program->task[task];
     const cvy_dataset_info *info = cvy_dataset_describe(b.data->set);
     cvy_plan *plan = s->plan;

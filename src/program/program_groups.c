@@ -12,12 +12,30 @@
 #include "base/base_opts.h"
 #include "program/program.h"
 
+enum { PATTERN_ROOM = 256 };
+
 /* ---- options ---- */
+
+static cvy_status check_patterns(const char *what, const char *patterns)
+{
+    for (const char *at = patterns; *at;) {
+        at += strspn(at, ", ");
+        const size_t n = strcspn(at, ", ");
+        CVY_CHECK(n < PATTERN_ROOM, CVY_E_ARGUMENT, "%s: a pattern has %zu characters, expected at most %d: '%.40s...'",
+                  what, n, PATTERN_ROOM - 1, at);
+        at += n;
+    }
+    return CVY_OK;
+}
 
 /* The elements of the caller's array are as long as its header says, so they are read one by one. */
 cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *o, cvy_program_task *s)
 {
     const char *at = (const char *)o->groups;
+    if (o->trains) {
+        CVY_TRY(check_patterns("trains", o->trains));
+        CVY_TRY(cvy_pool_strdup(pool, o->trains, &s->train.trains));
+    }
     CVY_CHECK(o->ngroups >= 0 && (at || o->ngroups == 0), CVY_E_ARGUMENT, "ngroups is %d, and groups is %s", o->ngroups,
               at ? "given" : "NULL");
     CVY_TRY(cvy_pool_alloc(pool, sizeof *s->train.group * ((size_t)o->ngroups + 1), &s->train.group));
@@ -28,6 +46,7 @@ cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *o, c
         CVY_CHECK(memcmp(at, o->groups, sizeof o->groups->size) == 0, CVY_E_ARGUMENT,
                   "groups[%d] has another size than groups[0]", k);
         CVY_CHECK(group->match && *group->match, CVY_E_ARGUMENT, "groups[%d] has no pattern of names", k);
+        CVY_TRY(check_patterns("groups", group->match));
         CVY_CHECK(isfinite(group->lr_mult) && group->lr_mult >= 0 && isfinite(group->decay_mult) &&
                       group->decay_mult >= 0,
                   CVY_E_ARGUMENT, "groups[%d]: lr_mult is %g and decay_mult is %g, expected numbers of at least 0", k,
@@ -43,7 +62,7 @@ cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *o, c
 
 static int matches(const char *patterns, const cvy_variable *v)
 {
-    char pattern[128];
+    char pattern[PATTERN_ROOM];
     for (const char *at = patterns; *at;) {
         at += strspn(at, ", ");
         const size_t n = strcspn(at, ", ");

@@ -89,15 +89,15 @@ static void list_names(const cvy_program *p, cvy_text *out)
     }
 }
 
-static cvy_status declare_line(cvy_program *p, const char *line, int length)
+static cvy_status declare_line(cvy_program *p, char *line)
 {
-    char text[256], shape_text[128], name[200];
-    int role = 0, dtype = 0;
+    char shape_text[128];
+    int role = 0, dtype = 0, at = 0;
     cvy_shape shape;
     cvy_variable *v = NULL;
-    snprintf(text, sizeof text, "%.*s", length, line);
-    CVY_CHECK(sscanf(text, "%d %d %127s %199s", &role, &dtype, shape_text, name) == 4, CVY_E_INTERNAL,
-              "a rank's list of variables has the line '%s'", text);
+    CVY_CHECK(sscanf(line, "%d %d %127s %n", &role, &dtype, shape_text, &at) == 3 && at > 0 && line[at], CVY_E_INTERNAL,
+              "a rank's list of variables has the line '%s'", line);
+    const char *name = line + at;
     if (cvy_vars_find(p->vars, name))
         return CVY_OK;
     CVY_TRY(cvy_shape_parse(shape_text, &shape));
@@ -106,10 +106,12 @@ static cvy_status declare_line(cvy_program *p, const char *line, int length)
     return CVY_OK;
 }
 
-static cvy_status declare_lines(cvy_program *p, const char *text)
+static cvy_status declare_lines(cvy_program *p, char *text)
 {
-    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1)
-        CVY_TRY(declare_line(p, text, (int)(end - text)));
+    for (char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        *end = '\0';
+        CVY_TRY(declare_line(p, text));
+    }
     return CVY_OK;
 }
 

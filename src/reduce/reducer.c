@@ -428,6 +428,7 @@ cvy_status cvy_reducer_start(cvy_reducer *r, int index)
 cvy_status cvy_reducer_progress(cvy_reducer *r)
 {
     CVY_TRY(CVY_LIVE(REDUCER, r));
+    CVY_CHECK(r->ready, CVY_E_ARGUMENT, "a reducer is used before cvy_reducer_ready");
     return progress(r);
 }
 

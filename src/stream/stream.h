@@ -78,6 +78,7 @@ typedef struct cvy_stream_solver {
     cvy_message *answers;
     double silent_s, looked_s; /* how long it has listened for an answer in vain; the latest look */
     cvy_message *weights_message;
+    int awaits_weights;        /* weights_message is a receive that has not ended */
     int has_weights;           /* newer ones than the program's are in weights.data */
     int64_t version, told;     /* taken; the trainer knows of it */
     cvy_solver_count count[2]; /* see stream_agree.c */

@@ -20,7 +20,7 @@
 #include "program/program.h"
 
 enum { CANDIDATES = 8 }; /* KEEP_LOSS: a new sample takes the place of the one of so many that has the smallest loss */
-static const char magic[8] = "cvyresv2";
+static const char magic[8] = "cvyresv3";
 static const char owner[] = "the reservoir"; /* in messages */
 
 typedef enum { KEEP_UNIFORM, KEEP_NEWEST, KEEP_LOSS } keep_policy;
@@ -29,7 +29,7 @@ typedef enum { KEEP_UNIFORM, KEEP_NEWEST, KEEP_LOSS } keep_policy;
 struct counters {
     int64_t seen, draws;
     int64_t drawn_of; /* number of samples that it held at the latest draw; 0: samples were added since */
-    double loss_sum;  /* of all losses that were given, and their number: a new sample has their mean */
+    double loss_sum;  /* of all losses that were given, and their number */
     int64_t loss_count;
 };
 
@@ -40,7 +40,7 @@ struct cvy_reservoir {
     cvy_sample_fields fields;
     int is_frozen;              /* a stream fills it, so its fields stay */
     char *kept[CVY_FIELDS_MAX]; /* of each field [capacity] samples */
-    double *loss;               /* KEEP_LOSS: [capacity] */
+    double *loss;               /* KEEP_LOSS: [capacity]; NaN: the sample was never drawn */
     struct counters count;
     int64_t drawn;   /* samples of the latest draw */
     cvy_bytes batch; /* samples of a field, for a task */
@@ -138,13 +138,21 @@ cvy_status cvy_reservoir_put(cvy_reservoir *r, const char *field, cvy_dtype dtyp
     return cvy_sample_fields_put(&r->fields, owner, field, dtype, data, elems);
 }
 
+/* A sample that was never drawn counts as if it had the mean of all losses. */
+static double loss_of(const cvy_reservoir *r, int64_t at)
+{
+    if (!isnan(r->loss[at]))
+        return r->loss[at];
+    return r->count.loss_count > 0 ? r->count.loss_sum / (double)r->count.loss_count : 0;
+}
+
 /* Of some random samples, the one with the smallest loss. */
 static int64_t easiest(const cvy_reservoir *r, const cvy_rng *rng, int64_t t)
 {
     int64_t best = -1;
     for (int i = 0; i < CANDIDATES; i++) {
         const int64_t at = (int64_t)cvy_rng_below(rng, (uint64_t)t * CANDIDATES + (uint64_t)i, (uint64_t)r->capacity);
-        if (best < 0 || r->loss[at] < r->loss[best])
+        if (best < 0 || loss_of(r, at) < loss_of(r, best))
             best = at;
     }
     return best;
@@ -168,7 +176,7 @@ static int64_t next_place(cvy_reservoir *r, const cvy_rng *rng)
 {
     const int64_t at = place_of(r, rng, r->count.seen++);
     if (at >= 0 && r->loss)
-        r->loss[at] = r->count.loss_count > 0 ? r->count.loss_sum / (double)r->count.loss_count : 0;
+        r->loss[at] = NAN;
     r->count.drawn_of = 0;
     return at;
 }
@@ -271,8 +279,8 @@ cvy_status cvy_reservoir_set_losses(cvy_reservoir *r, const double *losses, int6
     CVY_CHECK(r->keep == KEEP_LOSS, CVY_E_ARGUMENT, "the reservoir does not keep by loss: set opts.keep");
     CVY_CHECK(r->count.drawn_of > 0, CVY_E_ARGUMENT,
               "losses are given before a draw, or after samples were added to the reservoir");
-    CVY_CHECK(losses && n == r->drawn, CVY_E_SHAPE, "%lld losses, but the latest batch has %lld samples", (long long)n,
-              (long long)r->drawn);
+    CVY_CHECK((losses || n == 0) && n == r->drawn, CVY_E_SHAPE, "%lld losses, but the latest batch has %lld samples",
+              (long long)n, (long long)r->drawn);
     for (int64_t i = 0; i < n; i++)
         CVY_CHECK(isfinite(losses[i]), CVY_E_NUMERIC, "loss %lld is %g", (long long)i, losses[i]);
     const cvy_permutation order = order_of(r, r->count.draws - 1, r->count.drawn_of);

@@ -23,6 +23,15 @@ static char *record_at(const cvy_stream_solver *v, int64_t i)
     return v->queue + (size_t)(i % v->room) * v->fields.record_bytes;
 }
 
+/* The weights of the next version go into s->weights. */
+static cvy_status await_weights(cvy_stream *s)
+{
+    cvy_stream_solver *v = &s->solver;
+    CVY_TRY(s->comm->message->receive(v->weights_message, v->trainer, CVY_TAG_WEIGHTS));
+    v->awaits_weights = 1;
+    return CVY_OK;
+}
+
 cvy_status cvy_solver_open(cvy_stream *s, int64_t queue)
 {
     cvy_stream_solver *v = &s->solver;
@@ -42,7 +51,7 @@ cvy_status cvy_solver_open(cvy_stream *s, int64_t queue)
     if (!s->program)
         return CVY_OK;
     CVY_TRY(ops->create(s->comm, &(cvy_range){s->weights.data, s->weights.bytes}, 1, &v->weights_message));
-    return ops->receive(v->weights_message, v->trainer, CVY_TAG_WEIGHTS);
+    return await_weights(s);
 }
 
 /* ---- what is under way ---- */
@@ -80,8 +89,10 @@ static cvy_status take_answers(cvy_stream *s)
 static cvy_status take_weights(cvy_stream *s)
 {
     cvy_stream_solver *v = &s->solver;
-    if (v->weights_message && !v->has_weights)
+    if (v->awaits_weights) {
         CVY_TRY(s->comm->message->test(v->weights_message, &v->has_weights, NULL));
+        v->awaits_weights = !v->has_weights;
+    }
     return CVY_OK;
 }
 
@@ -332,9 +343,7 @@ static cvy_status adopt(cvy_stream *s)
         return CVY_OK;
     v->has_weights = 0;
     CVY_TRY(cvy_stream_set_weights(s->program, &s->weights));
-    if (v->link == CVY_LINK_OPEN)
-        CVY_TRY(s->comm->message->receive(v->weights_message, v->trainer, CVY_TAG_WEIGHTS));
-    return CVY_OK;
+    return v->link == CVY_LINK_OPEN ? await_weights(s) : CVY_OK;
 }
 
 cvy_status cvy_stream_take(cvy_stream *s, int64_t *version_out)

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/study.h>
+#include <convoy/job.h>
 
 #include <string.h>
 

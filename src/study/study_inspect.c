@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <convoy/convert.h>
-#include <convoy/study.h>
+#include <convoy/inspect.h>
 
 #include <math.h>
 #include <string.h>

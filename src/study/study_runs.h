@@ -6,7 +6,7 @@
 #ifndef CVY_STUDY_RUNS_H
 #define CVY_STUDY_RUNS_H
 
-#include <convoy/study.h>
+#include <convoy/inspect.h>
 
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"

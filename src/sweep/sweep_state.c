@@ -248,6 +248,9 @@ static cvy_status load_trial(cvy_sweep *s, int number, const cvy_tree *node)
               number + 1, nrungs);
     CVY_CHECK(state != CVY_TRIAL_FINISHED || scores->count > 0, CVY_E_FORMAT,
               "%s: trial %d is finished and has no score: the file is damaged", cvy_tree_where(node), number + 1);
+    CVY_CHECK((state != CVY_TRIAL_WAITING && state != CVY_TRIAL_RUNNING) || scores->count < nrungs, CVY_E_FORMAT,
+              "%s: trial %d has all its scores and is not finished: the file is damaged", cvy_tree_where(node),
+              number + 1);
     trial->state = state == CVY_TRIAL_RUNNING ? CVY_TRIAL_WAITING : (cvy_trial_state)state;
     trial->nscores = scores->count;
     for (int i = 0; i < scores->count; i++)

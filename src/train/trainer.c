@@ -338,8 +338,13 @@ static cvy_status compare_replicas(cvy_trainer *t)
     const int64_t every = t->session.job->watchdog.replicas;
     if (every == 0 || t->step % every != 0 || p->update.def->no_replicas || !cvy_program_is_flushed(p))
         return CVY_OK;
-    const cvy_status status = cvy_replicas_compare(p->pipeline.grid.data, p->vars, p->memory.node_shared != NULL);
-    return status == CVY_OK ? CVY_OK : end_together(t, cvy_error_prefix(status, "at step %lld", (long long)t->step));
+    cvy_comm *all = t->session.context->comm, *data = p->pipeline.grid.data;
+    cvy_status status = cvy_replicas_compare(data, p->vars, p->memory.node_shared != NULL);
+    if (status != CVY_OK)
+        status = cvy_error_prefix(status, "at step %lld", (long long)t->step);
+    if (data->nranks < all->nranks) /* the ranks that have other weights end, too */
+        status = cvy_comm_agree(all, status);
+    return end_together(t, status);
 }
 
 /* One iteration: a step or, if workers do not wait for each other, the steps up to their next synchronisation.
@@ -400,6 +405,16 @@ static void watch_steps(const cvy_trainer *t)
     cvy_watchdog_steps(t->session.watchdog, t->session.program, heartbeat_path);
 }
 
+/* The section `log` may differ between ranks, and all ranks take part in a trace: rank 0 decides. */
+static cvy_status write_trace(cvy_trainer *t)
+{
+    cvy_comm *comm = t->session.context->comm;
+    const char *path = t->session.job->log.trace;
+    int is_wanted = path != NULL;
+    CVY_TRY(comm->ops->broadcast(comm, &is_wanted, sizeof is_wanted, 0));
+    return is_wanted ? cvy_trace_write(t->session.program, t->task.latest, path) : CVY_OK;
+}
+
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -434,8 +449,8 @@ static cvy_status loop(cvy_trainer *t)
     cvy_trainer_say_early_stop(t);
     CVY_TRY(t->save.begun_step == t->step ? cvy_trainer_finish_save(t, 1) : cvy_trainer_save(t, 1));
     cvy_trainer_say_saves(t);
-    if (job->log.trace && t->step > t->first_step)
-        CVY_TRY(cvy_trace_write(t->session.program, t->task.latest, job->log.trace));
+    if (t->step > t->first_step)
+        CVY_TRY(write_trace(t));
     CVY_TRY(hint_at_data(t));
     return stopped ? CVY_STOPPED : CVY_OK;
 }

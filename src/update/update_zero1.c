@@ -310,33 +310,67 @@ static cvy_status zero1_step(cvy_program *p, cvy_program_task *step, double lr)
 
 /* ---- checkpoints ---- */
 
-static cvy_status save(cvy_program *p, cvy_vars **pending_out)
+static int has_weight(const struct shard_plan *s, const cvy_variable *weight)
 {
-    const cvy_zero1 *shard = state_of(p);
-    const struct shard_plan *s = shard->at;
-    (void)pending_out;
-    for (int state = 0; state < shard->nstate && shard->n > 0; state++) {
+    int found = 0;
+    for (int i = 0; i < s->npiece; i++)
+        found |= s->piece[i].weight == weight;
+    return found;
+}
+
+/* Whether earlier plans update all weights of this one, as the plan of a full batch does those of the tail. Turns have
+ * other weights. */
+static int is_repeated(const cvy_zero1 *shard, const struct shard_plan *s)
+{
+    for (int i = 0; i < s->npiece; i++) {
+        int found = 0;
+        for (const struct shard_plan *earlier = shard->at; earlier < s; earlier++)
+            found |= has_weight(earlier, s->piece[i].weight);
+        if (!found)
+            return 0;
+    }
+    return 1;
+}
+
+static cvy_status save_states(const struct shard_plan *s, int nstate, int is_root)
+{
+    for (int state = 0; state < nstate; state++) {
         for (int b = 0; b < s->plan->buckets->n; b++)
             if (s->last[b] >= 0)
                 CVY_TRY(send_bucket(s, b, state));
         for (int b = 0; b < s->plan->buckets->n; b++)
             if (s->last[b] >= 0)
-                CVY_TRY(receive_bucket(s, b, state, p->pipeline.grid.data_rank == 0));
+                CVY_TRY(receive_bucket(s, b, state, is_root));
     }
     return CVY_OK;
 }
 
-static void release(cvy_program *p)
+static cvy_status save(cvy_program *p, cvy_vars **pending_out)
 {
     const cvy_zero1 *shard = state_of(p);
-    const struct shard_plan *s = shard->n > 0 ? shard->at : NULL;
-    for (int i = 0; s && i < s->npiece; i++)
+    (void)pending_out;
+    for (int i = 0; i < shard->n; i++)
+        if (!is_repeated(shard, &shard->at[i]))
+            CVY_TRY(save_states(&shard->at[i], shard->nstate, p->pipeline.grid.data_rank == 0));
+    return CVY_OK;
+}
+
+static void release_states(const struct shard_plan *s)
+{
+    for (int i = 0; i < s->npiece; i++)
         for (int k = 0; k < s->piece[i].nstate; k++) {
             const cvy_part own = own_part(s, &s->piece[i]);
             float *data = s->piece[i].state[k]->data;
             cvy_mem_drop_pages(data, (size_t)own.first * sizeof *data);
             cvy_mem_drop_pages(data + own.end, (size_t)(s->piece[i].count - own.end) * sizeof *data);
         }
+}
+
+static void release(cvy_program *p)
+{
+    const cvy_zero1 *shard = state_of(p);
+    for (int i = 0; i < shard->n; i++)
+        release_states(&shard->at[i]);
 }
 
 static const char *no_effect(const char *option, const char *value)

@@ -79,4 +79,8 @@ awk 'NF != 4 || $2 + $3 > $1 * 1.0001 || $4 > $3 * 1.0001 || $4 <= 0 { bad = 1 }
 grep -q 'The stages of the pipeline in epoch 2, ms per step' run/report.html || fail "no table of the stages"
 [ "$(sed -n '/<table class="stages">/,/<\/table>/p' run/report.html | grep -c '^<tr><th>[12]</th><td>2</td>')" = 2 ] || fail "not a row for each stage"
 grep -q 'waiting for other stages [0-9.]* %' run/report.html || fail "the chart does not know the pipeline"
+# Rank 0 decides whether there is a trace: its options of the log may differ from those of others.
+timeout 100 $MPIEXEC_N 1 "$CONVOY" train job.yaml --out unequal --threads 1 --set "log.trace=$work/one.json" : -n 1 "$CONVOY" train job.yaml --out unequal --threads 1 >log 2>&1 ||
+    fail "a trace that only rank 0 asks for: $(cat log)"
+grep -q '"pid": 1' one.json || fail "the trace lacks rank 1"
 exit $failed

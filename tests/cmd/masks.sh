@@ -79,6 +79,14 @@ mean=$(bytes 'if (w) { n++; sum += x % 3 + 1 } if (s == 23 && p == 63) printf "%
 is=$(sed -n '/normalize_targets/{n;s/.*\[\(.*\)\]/\1/p;}' scaled/job.resolved.yaml)
 awk -v a="$mean" -v b="$is" 'BEGIN { exit !(b != "" && (a - b) ^ 2 < 1e-10) }' || fail "the mean of the targets is $is and not $mean"
 
+# Few positions may count.
+mkdir sparse
+cp junk2/x.npy junk2/y.npy sparse
+bytes 'v = p == 0;' | tr '\001\002' '\000\001' | npy '24, 8, 8' >sparse/weight.npy
+"$CONVOY" train mse.yaml --threads 1 --progress plain --out few --set data.normalize_targets=auto --set train.epochs=1 --set 'data.train={path: sparse, format: npy}' >log 2>&1 ||
+    fail "normalize_targets of few positions: $(tail -3 log)"
+grep -q 'statistics of 24 samples' log || fail "not all samples are counted: $(cat log)"
+
 # Sample 5 does not count: without it all is the same.
 "$CONVOY" test mse.2 --threads 1 --json >whole 2>log || fail "test: $(cat log)"
 "$CONVOY" test mse.2 --threads 1 --json --data '[{path: junk2, format: npy, range: "0:5"}, {path: junk2, format: npy, range: "6:24"}]' >without 2>log || fail "test: $(cat log)"

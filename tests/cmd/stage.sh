@@ -88,6 +88,15 @@ grep -q 'nowhere' log || fail "the cause is not named: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=job.yaml >log 2>&1 && fail "a file is taken for a folder"
 [ ! -e bad ] || fail "a refused job leaves its folder"
 
+mkdir 'two
+lines'
+cp -r packed 'two
+lines'
+ln -s 'two
+lines' linked
+"$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=linked/packed >log 2>&1 && fail "a path with a line break is staged"
+grep -q 'a name with a line break cannot be staged' log || fail "the cause is not named: $(cat log)"
+
 # From memory: the same. If there is not enough memory, a part is kept.
 for cache in memory decoded; do
     train "$cache" --set "data.cache=$cache"

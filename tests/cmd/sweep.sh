@@ -129,6 +129,11 @@ contains broken/sweep.html 'failed: the loss of step' || fail "the page does not
 "$CONVOY" ls broken >/dev/null || fail "the folder of a search with failed trials cannot be listed"
 contains log '--out broken --retry' || fail "the way to try again is not said: $(cat log)"
 
+# A trial that has all its scores has ended.
+cp -r on1 edited
+sed '0,/"state": "finished"/s//"state": "waiting"/' on1/sweep.json >edited/sweep.json
+refused 'has all its scores and is not finished: the file is damaged' timeout 60 "$CONVOY" sweep sweep.yaml --out edited --threads 1 --resume
+
 # --retry trains failed trials again, and only those. Here a file that the second trial needs is missing at first.
 first=$(find on1/trial-0001/checkpoints -name 'weights.safetensors' | sort | head -n 1)
 cp "$first" first.safetensors

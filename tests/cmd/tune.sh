@@ -70,6 +70,8 @@ grep -q 'batch: 12' run/job.resolved.yaml && grep -q 'overlap: forward' run/job.
 
 expects() { text=$1; shift; "$CONVOY" "$@" >log 2>&1 && fail "$* ends well"; grep -q "$text" log || fail "$*: $(cat log)"; }
 expects "batches are '32,x', expected up to 16 numbers above 0" tune cifar-convnet --batch 32,x --out o --frameworks-folder adapters
+sed 's/batch: .*/batch_per_rank: 4/' job.yaml >each.yaml
+expects "each.yaml: train.batch_per_rank is given" tune each.yaml --out o --frameworks-folder adapters
 expects "job.yaml is not a profile of convoy tune" train job.yaml --profile job.yaml
 expects "no-file.yaml" train job.yaml --profile no-file.yaml
 exit $failed

@@ -56,6 +56,13 @@ for mode in sync zero1; do
 done
 cmp -s sync.losses zero1.losses || fail "zero1 has other losses: $(paste sync.losses zero1.losses)"
 
+# The states of all turns are in its checkpoints.
+of_zero1='--threads 1 --set update=zero1 --set train.dtype=f32'
+$MPIEXEC_N 2 "$CONVOY" train "$work/job.yaml" --out parts $of_zero1 --set train.steps=5 >log 2>&1 || fail "update: zero1: $(cat log)"
+$MPIEXEC_N 2 "$CONVOY" train "$work/job.yaml" --out parts $of_zero1 --resume >log 2>&1 || fail "update: zero1 does not resume: $(cat log)"
+losses parts | tail -n 5 >parts.losses
+tail -n 5 zero1.losses | cmp -s - parts.losses || fail "after a resume zero1 has other losses: $(cat parts.losses zero1.losses)"
+
 # The generator is trained in the steps 1, 3, ..: in the step 4 only the discriminator moves.
 "$CONVOY" train job.yaml --out three --threads 1 --set train.steps=3 >log 2>&1 || fail "$(cat log)"
 "$CONVOY" train job.yaml --out four --threads 1 --set train.steps=4 >log 2>&1 || fail "$(cat log)"

@@ -17,7 +17,7 @@ enum { NODES = 12, SOURCES = 16, ATTRIBUTES = 3, CONSTANTS = 8, ELEMS = 64, TEXT
 struct onnx_node {
     const char *op;
     const char *in, *out; /* names, ' ' between */
-    const char *options;  /* "perm: 0 2 1; alpha: =0.5": integers, or with '=' a real number */
+    const char *options;  /* "perm: 0 2 1; alpha: =0.5; mode: 'linear": integers, a real number, or a text */
 };
 
 struct onnx_constant {
@@ -65,7 +65,7 @@ static int onnx_words(struct onnx_messages *m, const char *text, char **out)
     return n;
 }
 
-/* Adds "name: 0 2 1" or "name: =0.5". */
+/* Adds "name: 0 2 1", "name: =0.5" or "name: 'text". */
 static void onnx_attribute(struct onnx_messages *m, int node, int at, const char *text)
 {
     Cvy__Onnx__AttributeProto *a = &m->attribute[node][at];
@@ -78,6 +78,12 @@ static void onnx_attribute(struct onnx_messages *m, int node, int at, const char
     if (words[1][0] == '=') {
         a->type = CVY_ONNX_ATTRIBUTE_FLOAT;
         a->f = (float)atof(words[1] + 1);
+        return;
+    }
+    if (words[1][0] == '\'') {
+        a->type = CVY_ONNX_ATTRIBUTE_STRING;
+        a->s.data = (uint8_t *)words[1] + 1;
+        a->s.len = strlen(words[1] + 1);
         return;
     }
     a->type = CVY_ONNX_ATTRIBUTE_INTS;

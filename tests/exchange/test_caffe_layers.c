@@ -636,6 +636,8 @@ static const struct {
     {LAYER("ReLU", "loss_weight: 1"), CVY_E_UNSUPPORTED, "a loss_weight of 1 for top 0"},
     {THEN("b", "ReLU", "dta", ""), CVY_E_FORMAT,
      "line 2: b (ReLU) reads 'dta', which no earlier layer of this phase makes, did you mean 'data'?"},
+    {THEN("dta", "ReLU", "dta", ""), CVY_E_FORMAT,
+     "line 2: dta (ReLU) reads 'dta', which no earlier layer of this phase makes, did you mean 'data'?"},
     {LAYER("ReLU", "include { phase: TEST } exclude { stage: \"s\" }"), CVY_E_FORMAT,
      "rules to include and to exclude it"},
     {"layers { name: \"a\" type: RELU bottom: \"data\" top: \"a\" } layer { name: \"b\" }", CVY_E_FORMAT,

@@ -30,6 +30,16 @@ static void add_layers(cvy_model *m)
     EXPECT_OK(cvy_model_add(m, "mse", "loss", NULL, "fc, y"));
 }
 
+/* A library that one rank cannot load is on none. */
+static void test_missing_on_one_rank(cvy_context *context)
+{
+    if (cvy_context_nranks(context) == 1)
+        return;
+    EXPECT_FAULT(cvy_context_load_library(context, cvy_context_rank(context) == 1 ? "/nowhere/x.so" : library),
+                 CVY_E_IO, "library /nowhere/x.so: it cannot be opened");
+    EXPECT(context->extensions.nop == 0 && context->extensions.nfile == 0);
+}
+
 static void test_training(cvy_context *context)
 {
     cvy_model *m = NULL;
@@ -129,6 +139,7 @@ int main(int argc, char **argv)
     }
     MPI_Init(&argc, &argv);
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &context));
+    test_missing_on_one_rank(context);
     test_training(context);
     test_wrong_calls(context);
     test_check_op(context);

@@ -91,6 +91,24 @@ static void one_copy_on_a_node(void)
         flip(0, 3);
 }
 
+/* In a part of the ranks, as on a process grid, the message has the number in the job. */
+static void parts_of_the_job(void)
+{
+    cvy_comm *part = NULL;
+    if (comm->nranks < 4)
+        return;
+    EXPECT_OK(cvy_comm_split(comm, comm->rank / 2, comm->rank, &part));
+    if (comm->rank == 3)
+        flip(0, 3);
+    if (comm->rank < 2)
+        EXPECT_OK(cvy_replicas_compare(part, vars, 0));
+    else
+        EXPECT_FAULT(cvy_replicas_compare(part, vars, 0), CVY_E_DISAGREE, "first in conv.weight: rank 3 differs");
+    if (comm->rank == 3)
+        flip(0, 3);
+    part->ops->destroy(part);
+}
+
 int main(int argc, char **argv)
 {
     int level = 0;
@@ -100,6 +118,7 @@ int main(int argc, char **argv)
     TEST(every_flip_is_found);
     TEST(states_may_differ);
     TEST(one_copy_on_a_node);
+    TEST(parts_of_the_job);
     cvy_vars_destroy(&vars);
     comm->ops->destroy(comm);
     MPI_Finalize();

@@ -93,6 +93,21 @@ static void blocks_are_the_field(cvy_context *world)
     cvy_context_destroy(&alone);
 }
 
+/* Ranks that share a batch of one sample: those without it give and get blocks of no samples. */
+static void no_samples(cvy_context *world)
+{
+    static double data[HEIGHT * WIDTH];
+    int task = 0;
+    cvy_program *p = make_program(world, 1, 1, &task);
+    const int64_t rows = cvy_program_rows(p, task), ghost[] = {0, 0, 0, 0};
+    const cvy_shape array = {4, {rows, 1, HEIGHT, WIDTH}};
+    EXPECT_INT(rows, rank == 0);
+    EXPECT_OK(cvy_program_write_block(p, task, "u", CVY_DTYPE_F64, rows ? data : NULL, &array, ghost));
+    EXPECT_OK(cvy_program_step(p, task, 0));
+    EXPECT_OK(cvy_program_read_block(p, task, "closure", CVY_DTYPE_F64, rows ? data : NULL, &array, ghost));
+    cvy_program_destroy(&p);
+}
+
 static void wrong_blocks(cvy_context *world)
 {
     int task = 0;
@@ -123,6 +138,7 @@ int main(int argc, char **argv)
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD,
                                      &(cvy_context_opts){.size = sizeof(cvy_context_opts), .threads = 1}, &world));
     blocks_are_the_field(world);
+    no_samples(world);
     wrong_blocks(world);
     cvy_context_destroy(&world);
     MPI_Finalize();

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <string.h>
 
 #include "program/program_util.h"
 
@@ -160,6 +161,12 @@ static void what_is_refused(void)
         training.groups = bad[i].group, training.ngroups = bad[i].ngroups;
         EXPECT_FAULT(cvy_program_add_training(p, m, BATCH, &training, &task), CVY_E_ARGUMENT, bad[i].text);
     }
+    char pattern[300] = "";
+    memset(pattern, 'p', sizeof pattern - 1);
+    training.groups = NULL, training.ngroups = 0, training.trains = pattern;
+    EXPECT_FAULT(cvy_program_add_training(p, m, BATCH, &training, &task), CVY_E_ARGUMENT,
+                 "trains: a pattern has 299 characters");
+    training.trains = NULL;
     training.groups = NULL, training.ngroups = 1;
     EXPECT_FAULT(cvy_program_add_training(p, m, BATCH, &training, &task), CVY_E_ARGUMENT, "groups is NULL");
     cvy_program_destroy(&p);

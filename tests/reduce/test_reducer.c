@@ -252,6 +252,7 @@ static void bad_descriptions(void)
     EXPECT_FAULT(cvy_reducer_add(r, "w", 4, CVY_DTYPE_F32, &index), CVY_E_ARGUMENT, "named 'w'");
     EXPECT(cvy_reducer_buffer(r, 0) == NULL);
     EXPECT_FAULT(cvy_reducer_start(r, 0), CVY_E_ARGUMENT, "before cvy_reducer_ready");
+    EXPECT_FAULT(cvy_reducer_progress(r), CVY_E_ARGUMENT, "before cvy_reducer_ready");
     EXPECT_OK(cvy_reducer_ready(r));
     EXPECT_FAULT(cvy_reducer_ready(r), CVY_E_ARGUMENT, "once");
     EXPECT_FAULT(cvy_reducer_add(r, "v", 4, CVY_DTYPE_F32, &index), CVY_E_ARGUMENT, "too late");

@@ -400,6 +400,37 @@ static void independent_solvers(void)
     cvy_program_destroy(&p);
 }
 
+/* A solver that looks for weights after the trainer has ended gets the last ones once. */
+static void last_weights_come_once(void)
+{
+    int task = 0;
+    int64_t version = 0, last = 0;
+    cvy_program *p = make_program(1, &task);
+    cvy_reservoir *r = trains() ? make_reservoir("uniform", 100) : NULL;
+    const cvy_stream_opts opts = {
+        .size = sizeof opts, .role = role(), .reservoir = r, .program = p, .lost_s = 60, .independent = 1};
+    cvy_stream *s = NULL;
+    cvy_status status = CVY_OK;
+    EXPECT_OK(cvy_stream_create(world, &opts, &s));
+    if (trains())
+        train(s, r, p, task, 3);
+    const double until = now() + 50;
+    while (solves() && status == CVY_OK && now() < until) { /* it does not look while the trainer is there */
+        status = push(s, 0, MOST);
+        pause_s(0.001);
+    }
+    for (int i = 0; solves() && i < 100; i++) {
+        EXPECT_OK(cvy_stream_take(s, &version));
+        if (i < 50)
+            last = version;
+        pause_s(0.001);
+    }
+    EXPECT(!solves() || (status == CVY_END && version >= 1 && version <= 3 && version == last));
+    cvy_stream_destroy(&s);
+    cvy_reservoir_destroy(&r);
+    cvy_program_destroy(&p);
+}
+
 /* The trainers call nothing until the solvers have noticed. Then both sides end. */
 static void trainer_is_lost(void)
 {
@@ -575,6 +606,7 @@ int main(int argc, char **argv)
         large_samples(1);
         TEST(solver_ends_early);
         TEST(independent_solvers);
+        TEST(last_weights_come_once);
     }
     TEST(refused);
     TEST(programs_differ);

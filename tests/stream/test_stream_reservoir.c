@@ -266,6 +266,51 @@ static void keeps_by_loss(void)
     cvy_reservoir_destroy(&again);
 }
 
+/* A new sample takes the place of one with a small loss rather than of one that was never drawn, which counts as the
+ * mean: half of what was drawn has loss 1, the others 3. */
+static void never_drawn_is_the_mean(void)
+{
+    enum { ALL = 2 * BATCH, NEW = 4 };
+    cvy_reservoir *r = new_reservoir(ALL, "loss", 3);
+    double loss[BATCH];
+    int64_t t[BATCH];
+    int easy[ALL] = {0}, easy_left = 0;
+    push(r, 0, ALL);
+    draw(r, t);
+    for (int i = 0; i < BATCH; i++) {
+        loss[i] = i % 2 ? 3 : 1;
+        easy[t[i]] = i % 2 == 0;
+    }
+    EXPECT_OK(cvy_reservoir_set_losses(r, loss, BATCH));
+    push(r, 1000, NEW);
+    const int64_t bytes = cvy_reservoir_bytes(r);
+    char *state = malloc((size_t)bytes);
+    EXPECT_OK(cvy_reservoir_save(r, state, bytes));
+    for (int i = 0; i < ALL; i++) { /* a state ends with x, labels and losses of all samples */
+        float x = 0;
+        memcpy(&x, state + bytes - ALL * 17 + 8 * i, sizeof x);
+        EXPECT(x >= 0 && (x < ALL || x >= 1000));
+        if (x < ALL)
+            easy_left += easy[(int)x];
+    }
+    EXPECT(easy_left <= BATCH / 2 - NEW + 1);
+    free(state);
+    cvy_reservoir_destroy(&r);
+}
+
+static void no_rows_have_no_losses(void)
+{
+    cvy_reservoir *r = new_reservoir(CAPACITY, "loss", 3);
+    push(r, 0, CAPACITY);
+    EXPECT_OK(cvy_program_set_rows(program, train, 0));
+    EXPECT_OK(cvy_reservoir_draw(r, program, train));
+    EXPECT_OK(cvy_reservoir_set_losses(r, NULL, 0));
+    EXPECT_OK(cvy_program_set_rows(program, train, BATCH));
+    EXPECT_OK(cvy_reservoir_draw(r, program, train));
+    EXPECT_FAULT(cvy_reservoir_set_losses(r, NULL, BATCH), CVY_E_SHAPE, "16 samples");
+    cvy_reservoir_destroy(&r);
+}
+
 int main(void)
 {
     EXPECT_OK(cvy_context_create(&(cvy_context_opts){.size = sizeof(cvy_context_opts), .threads = 1}, &context));
@@ -275,6 +320,8 @@ int main(void)
     TEST(few_are_repeated);
     TEST(a_state_goes_on);
     TEST(keeps_by_loss);
+    TEST(never_drawn_is_the_mean);
+    TEST(no_rows_have_no_losses);
     TEST(wrong_use);
     cvy_program_destroy(&program);
     cvy_context_destroy(&context);

@@ -131,6 +131,8 @@ static cvy_status list_source(const char *root, const char *rest, cvy_text *t)
     cvy_status status = CVY_OK;
     if (!full)
         CVY_FAIL_OUT(CVY_E_IO, "%s: cannot be staged: %s", root, strerror(errno));
+    if (strchr(full, '\n') || strchr(rest, '\n'))
+        CVY_FAIL_OUT(CVY_E_UNSUPPORTED, "%s/%s: a name with a line break cannot be staged", full, rest);
     cvy_text_add(t, "convoy stage 1\n%s/%s\n", full, rest);
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_pool_printf(pool, &path, "%s/%s", root, rest));

@@ -84,7 +84,6 @@ static cvy_status translate(cvy_caffe_layer *layer)
     const char *type = p->type ? p->type : "";
     char *name = NULL;
     layer->def = cvy_caffe_find(type);
-    CVY_TRY(check_bottoms(layer));
     if (!layer->def)
         return decline_type(layer, type);
     if (layer->def->declined)
@@ -106,6 +105,7 @@ static cvy_status translate_all(cvy_caffe *x)
         if (x->absorbed[i])
             continue;
         CVY_TRY(cvy_caffe_where(x->build.out->pool, layer.p, (char **)(uintptr_t)&layer.where));
+        CVY_TRY(check_bottoms(&layer)); /* a layer does not read its own top, unless an earlier one has made it */
         CVY_TRY(name_tops(x, layer.p));
         const cvy_status status = translate(&layer);
         if (status == CVY_NOT_APPLICABLE)

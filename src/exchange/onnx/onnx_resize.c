@@ -91,6 +91,10 @@ static cvy_status check_nearest(const cvy_onnx_node *node, const char *place, co
 static cvy_status check_linear(const cvy_onnx_node *node, const cvy_shape *src, const char *mode, const char *place,
                                const struct resizing *to)
 {
+    CVY_ONNX_CHECK(
+        node->x->opset >= 11, node, "%s",
+        "linear of operator set 10, whose positions are asymmetric, is not supported: export the network with "
+        "operator set 11 or newer");
     const int corners = strcmp(place, "align_corners") == 0, pytorch = strcmp(place, "pytorch_half_pixel") == 0;
     CVY_ONNX_CHECK(strcmp(mode, "linear") == 0 && (!*place || corners || pytorch || strcmp(place, "half_pixel") == 0),
                    node, "mode %s with %s is not supported", mode, *place ? place : "half_pixel");

@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/study.h>
+#include <convoy/doctor.h>
 
 #include <math.h>
 #include <stdarg.h>

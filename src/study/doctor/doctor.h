@@ -14,7 +14,7 @@
 #ifndef CVY_DOCTOR_H
 #define CVY_DOCTOR_H
 
-#include <convoy/study.h>
+#include <convoy/doctor.h>
 
 #include "context/context_topology.h"
 

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -122,13 +121,7 @@ static cvy_status make_folder(cvy_doctor *d, char *folder, size_t room)
     CVY_TRY(cvy_file_nearest(d->files.folder, parent, sizeof parent));
     CVY_TRY(cvy_pool_strdup(d->pool, parent, &tried));
     d->files.folder = tried;
-    CVY_CHECK((size_t)snprintf(folder, room, "%s/convoy-doctor-XXXXXX", parent) < room, CVY_E_ARGUMENT,
-              "%s: the folder's name is too long", parent);
-    if (!mkdtemp(folder)) {
-        folder[0] = '\0';
-        CVY_FAIL(CVY_E_IO, "%s: cannot make a folder in it: %s", parent, strerror(errno));
-    }
-    return CVY_OK;
+    return cvy_file_make_trial_folder(tried, "doctor", folder, room);
 }
 
 /* Whether this rank sees the file "seen", which contains the name of its folder. */

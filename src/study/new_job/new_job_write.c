@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/study.h>
+#include <convoy/job.h>
 
 #include <string.h>
 

@@ -22,7 +22,7 @@
 #ifndef CVY_SELFTEST_H
 #define CVY_SELFTEST_H
 
-#include <convoy/study.h>
+#include <convoy/doctor.h>
 
 #include "context/context.h"
 #include "monitor/monitor_watchdog.h"

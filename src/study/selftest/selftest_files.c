@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
@@ -29,14 +28,7 @@ static cvy_status make_folder(const char *out, char *folder, size_t room)
 {
     char parent[480];
     CVY_TRY(cvy_file_nearest(out, parent, sizeof parent));
-    CVY_CHECK((size_t)snprintf(folder, room, "%s/convoy-selftest-XXXXXX", parent) < room, CVY_E_ARGUMENT,
-              "%s: the folder's name is too long", parent);
-    if (!mkdtemp(folder)) {
-        const int error = errno;
-        folder[0] = '\0';
-        CVY_FAIL(CVY_E_IO, "%s: cannot make a folder in it: %s", parent, strerror(error));
-    }
-    return CVY_OK;
+    return cvy_file_make_trial_folder(parent, "selftest", folder, room);
 }
 
 cvy_status cvy_selftest_folder_make(cvy_selftest *t)
