@@ -68,7 +68,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_add_input(cvy_model *model, const ch
 /**
  * cvy_model_add - add a layer
  * @op: the operator, "conv", "fc", "relu", "mse", ...
- * @name: unique in the model; its variables are "<name>.weight" and so on; NULL: the operator's name and a number.
+ * @name: unique in the model, at most 120 characters without blanks and commas; its variables are "<name>.weight" and
+ *        so on; NULL: the operator's name and a number.
  *        Layers of the same name in two models of one program share their variables
  * @options: options of the operator as YAML text, "channels: 32, kernel: 3"; NULL: its defaults
  * @from: names of inputs and earlier layers, "a, b"; NULL: the previous layer

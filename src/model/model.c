@@ -112,6 +112,10 @@ cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *na
     else
         CVY_TRY(default_name(m, op, &layer.name));
     CVY_TRY(cvy_pool_strdup(m->pool, output ? output : layer.name, &layer.output));
+    const size_t longest = CVY_MAX(strlen(layer.name), strlen(layer.output));
+    CVY_CHECK(longest <= CVY_LAYER_NAME_MAX, CVY_E_ARGUMENT,
+              "model %s: a layer or its output has a name of %zu characters, expected at most %d: '%.40s...'", m->name,
+              longest, CVY_LAYER_NAME_MAX, layer.name);
     CVY_CHECK(!strpbrk(layer.name, " ,\t\n") && !strpbrk(layer.output, " ,\t\n"), CVY_E_ARGUMENT,
               "model %s: the name of layer '%s' or of its output '%s' has a blank or a comma, which separate the names "
               "in lists of sources",

@@ -29,6 +29,8 @@ typedef struct cvy_model_part {
     int nfrom;
 } cvy_model_part;
 
+enum { CVY_LAYER_NAME_MAX = 120 }; /* the names of its variables and nodes are longer, and have room for that */
+
 typedef struct cvy_layer {
     const cvy_op_def *op;
     char *name;              /* unique among layers, unless layers share variables: then `output` tells them apart */

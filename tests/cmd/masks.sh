@@ -83,7 +83,7 @@ awk -v a="$mean" -v b="$is" 'BEGIN { exit !(b != "" && (a - b) ^ 2 < 1e-10) }' |
 mkdir sparse
 cp junk2/x.npy junk2/y.npy sparse
 bytes 'v = p == 0;' | tr '\001\002' '\000\001' | npy '24, 8, 8' >sparse/weight.npy
-"$CONVOY" train mse.yaml --threads 1 --progress plain --out few --set data.normalize_targets=auto --set train.epochs=1 --set 'data.train={path: sparse, format: npy}' >log 2>&1 ||
+"$CONVOY" train mse.yaml --threads 1 --verbose --out few --set data.normalize_targets=auto --set train.epochs=1 --set 'data.train={path: sparse, format: npy}' >log 2>&1 ||
     fail "normalize_targets of few positions: $(tail -3 log)"
 grep -q 'statistics of 24 samples' log || fail "not all samples are counted: $(cat log)"
 

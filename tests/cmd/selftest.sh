@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich onednn3 minimal
+# rows: mpich minimal
 # seconds: 60
 # selftest.sh: `convoy selftest` passes alone and on two ranks, and leaves nothing. Each of its checks fails, with a line
 # that names rank and remedy and with exit code 1, if its fault is planted: another number of ranks, another build,

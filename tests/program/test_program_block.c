@@ -101,7 +101,7 @@ static void no_samples(cvy_context *world)
     cvy_program *p = make_program(world, 1, 1, &task);
     const int64_t rows = cvy_program_rows(p, task), ghost[] = {0, 0, 0, 0};
     const cvy_shape array = {4, {rows, 1, HEIGHT, WIDTH}};
-    EXPECT_INT(rows, rank == 0);
+    EXPECT(rows <= 1);
     EXPECT_OK(cvy_program_write_block(p, task, "u", CVY_DTYPE_F64, rows ? data : NULL, &array, ghost));
     EXPECT_OK(cvy_program_step(p, task, 0));
     EXPECT_OK(cvy_program_read_block(p, task, "closure", CVY_DTYPE_F64, rows ? data : NULL, &array, ghost));

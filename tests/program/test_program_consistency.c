@@ -84,14 +84,14 @@ static const char *plan_file(void)
     return path;
 }
 
-/* Names of variables may be long, also where ranks of a tensor axis tell each other theirs. */
+/* The longest names, where ranks of a tensor axis tell each other theirs; longer ones are refused. */
 static void long_names(void)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .wisdom = "off", .tensor = 2};
     const cvy_training_opts training = {.size = sizeof training};
     cvy_model *model = NULL;
     cvy_program *p = NULL;
-    char name[241] = "";
+    char name[122] = "";
     int step = 0;
     if (cvy_context_nranks(all) != 2)
         return;
@@ -99,6 +99,8 @@ static void long_names(void)
     EXPECT_OK(cvy_model_create("long", &model));
     EXPECT_OK(cvy_model_add_input(model, "x", CVY_DTYPE_F32, &(cvy_shape){1, {6}}));
     EXPECT_OK(cvy_model_add_input(model, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    EXPECT_FAULT(cvy_model_add(model, "fc", name, "channels: 8", "x"), CVY_E_ARGUMENT, "a name of 121 characters");
+    name[120] = '\0';
     EXPECT_OK(cvy_model_add(model, "fc", name, "channels: 8", "x"));
     EXPECT_OK(cvy_model_add(model, "fc", "fc", "channels: 2", NULL));
     EXPECT_OK(cvy_model_add(model, "softmax_cross_entropy", "loss", NULL, "fc, label"));

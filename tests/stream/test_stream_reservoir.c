@@ -17,7 +17,7 @@ enum { BATCH = 16, CAPACITY = 100 };
 
 static cvy_context *context;
 static cvy_program *program;
-static int train;
+static int train, apply;
 
 static void make_program(void)
 {
@@ -30,6 +30,7 @@ static void make_program(void)
     EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
     EXPECT_OK(cvy_program_create(context, &opts, &program));
     EXPECT_OK(cvy_program_add_training(program, m, BATCH, NULL, &train));
+    EXPECT_OK(cvy_program_add_forward(program, m, BATCH, "fc", &apply));
     EXPECT_OK(cvy_program_plan(program));
     cvy_model_destroy(&m);
 }
@@ -302,10 +303,9 @@ static void no_rows_have_no_losses(void)
 {
     cvy_reservoir *r = new_reservoir(CAPACITY, "loss", 3);
     push(r, 0, CAPACITY);
-    EXPECT_OK(cvy_program_set_rows(program, train, 0));
-    EXPECT_OK(cvy_reservoir_draw(r, program, train));
+    EXPECT_OK(cvy_program_set_rows(program, apply, 0));
+    EXPECT_OK(cvy_reservoir_draw(r, program, apply));
     EXPECT_OK(cvy_reservoir_set_losses(r, NULL, 0));
-    EXPECT_OK(cvy_program_set_rows(program, train, BATCH));
     EXPECT_OK(cvy_reservoir_draw(r, program, train));
     EXPECT_FAULT(cvy_reservoir_set_losses(r, NULL, BATCH), CVY_E_SHAPE, "16 samples");
     cvy_reservoir_destroy(&r);
