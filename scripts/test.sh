@@ -207,7 +207,9 @@ else
     else
         skip_row clang "there is no clang"
     fi
+    test_seconds=1200
     row asan --preset asan $strict # without tests that are slow while others cover the same code
+    test_seconds=600
     # oneDNN 3 as its authors publish it for Python, for the tests that involve oneDNN
     prefix=$(pip_prefix onednn-2023.2.0 onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0)
     if [ -n "$prefix" ]; then

@@ -1,5 +1,5 @@
 /* ranks: 1 2 */
-/* rows: mpich asan onednn3 minimal */
+/* rows: mpich onednn3 minimal */
 /*
  * test_plan_tune.c: kernels chosen by measured times: a second planning measures nothing; times decide, and the time of
  * reorders counts; the time of a whole step decides in the end; all ranks make the same choice, even if their shares

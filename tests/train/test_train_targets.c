@@ -1,5 +1,5 @@
 /* ranks: 1 2 */
-/* rows: asan */
+/* rows: release */
 /*
  * test_train_targets.c: targets of very different sizes are learnt as well as targets scaled by hand, and all results
  * are in units of the data; fields and vectors that follow augmentation by their roles are learnt, and a wrong role is
