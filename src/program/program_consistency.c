@@ -73,7 +73,8 @@ static void describe_tree(const char *name, const cvy_tree *tree, cvy_text *t)
     cvy_mem_free(&line);
 }
 
-/* What an earlier plan has decided need not be measured together. The trees are long, so their sums are compared. */
+/* Ranks measure together what no earlier plan has decided, so all of them need the same plan. The trees are long, so
+ * their checksums are compared. */
 static void describe_plan(const cvy_program *p, cvy_text *t)
 {
     const cvy_tree *const tree[] = {p->kernel.choices, p->reduce.saved, p->pipeline.saved};
