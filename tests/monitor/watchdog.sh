@@ -20,8 +20,9 @@ until [ -s "$work/run/metrics.jsonl" ]; do          # a rank stopped before this
     sleep 0.5
 done
 sleep 1                                # heartbeats while all is well
-victim=$(pgrep -f "convoy train $work/job.yaml" | tail -n 1)
-rank=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p' | head -n 1)
+rank=2
+victim=$(process_of_rank $rank "convoy train $work/job.yaml")
+[ "$victim" ] || { echo "no process of rank $rank"; kill $job; exit 1; }
 kill -STOP "$victim"
 wait "$job"; code=$?
 kill -KILL "$victim" 2>/dev/null

@@ -26,11 +26,7 @@ hang() {
         sleep 0.5
     done
     sleep 1
-    victim=
-    for pid in $(pgrep -f "convoy train $work/job.yaml"); do
-        rank=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p' | head -n 1)
-        [ "$rank" = "$(($1 - 1))" ] && victim=$pid
-    done
+    victim=$(process_of_rank $(($1 - 1)) "convoy train $work/job.yaml")
     [ "$victim" ] || { echo "no process of stage $1"; kill $job; exit 1; }
     kill -STOP "$victim"
     wait "$job"
