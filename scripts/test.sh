@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # test.sh [--all|--soak] [--seed N]: installs what is missing, builds and runs the tests; the last line counts them.
 #
-# Without arguments it tests the release build with the system's MPI. --all, which continuous integration runs, treats
-# warnings as errors and adds more rows: MPICH, clang, the sanitizers, oneDNN 3, short fuzzing, aarch64 and the minimal
-# build; a real Slurm is started for the release row. A test says in a line "rows: ..." which rows run it
-# (tests/CMakeLists.txt); the release row runs all tests. A row that does not build counts as one failed test. A row that
-# cannot be built here (an MPI or a library is missing), or whose turn comes after 70 minutes, counts as one skipped test,
-# with the reason. Exit code 0: nothing failed.
+# Without arguments it tests the release build with the system's MPI, except for tests that take long (level 2). --all,
+# which continuous integration runs, has all tests, treats warnings as errors and adds more rows: MPICH, clang, the
+# sanitizers, oneDNN 3, short fuzzing, aarch64 and the minimal build; a real Slurm is started for the release row. A test
+# says in a line "rows: ..." which rows run it (tests/CMakeLists.txt); the release row runs all tests. A row that does not
+# build counts as one failed test. A row that cannot be built here (an MPI or a library is missing), or whose turn comes
+# after 70 minutes, counts as one skipped test, with the reason. Exit code 0: nothing failed.
 #
 # Tests by injected faults try a sample of the faults, which a seed chooses. The seed is printed, and --seed N repeats a
 # sample; --all tries more of them. --soak takes hours and is started by hand: it runs the fault tests alone, with all
@@ -64,7 +64,7 @@ count() {
 # row NAME configure-argument...: configures and builds build/NAME ($targets, or all if it is empty), and runs the tests
 # that have the label $label (NAME if it is empty). Rows after release build only the programs of these tests; clang,
 # which has warnings of its own, builds all.
-label= targets= test_seconds=600
+label= targets= test_seconds=600 left_out=
 row() {
     name=$1 log=$logs/$1 build=build/$1 start=$(date +%s)
     shift
@@ -89,7 +89,7 @@ row() {
 # run_tests: the tests of row $name in $build.
 run_tests() {
     built=$(date +%s)
-    ctest --test-dir "$build" -j "$row_jobs" -L "^${label:-$name}\$" --output-on-failure >"$log.test" 2>&1
+    ctest --test-dir "$build" -j "$row_jobs" -L "^${label:-$name}\$" $left_out --output-on-failure >"$log.test" 2>&1
     set -- $(count "$log.test")
     if [ $(($1 + $2 + $3)) -eq 0 ]; then
         echo "== $name: ctest ran nothing, see $log.test"
@@ -187,6 +187,7 @@ aarch64_row() {
 }
 
 if [ -z "$all" ]; then
+    left_out='-LE ^level2$'
     row release --preset release
 elif [ "$all" = --soak ]; then
     label=soak test_seconds=86400 row_jobs=1 strict=
@@ -228,5 +229,6 @@ fi
 rm -rf $done_builds
 
 [ "$failed" -eq 0 ] || echo "output of the rows: $logs"
+[ -z "$left_out" ] || echo "left to --all: $(ctest --test-dir build/release -N -L '^level2$' 2>/dev/null | sed -n 's/^Total Tests: //p') tests that take long"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

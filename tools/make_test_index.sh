@@ -35,8 +35,8 @@ write() {
                 text = substr(text, 1, RSTART)
             gsub(/[|<>]/, "\\\\&", text)
             line = "- `" name "`"
-            if (ranks rows != "")
-                line = line " (" ranks (ranks != "" && rows != "" ? "; " : "") rows ")"
+            if (ranks rows level != "")
+                line = line " (" ranks (ranks != "" && rows level != "" ? "; " : "") rows (rows != "" && level != "" ? "; " : "") level ")"
             line = line ": " text
             for (part = ""; line != ""; part = "  ") {
                 n = length(line)
@@ -58,14 +58,15 @@ write() {
             if (in_folder != folder)
                 printf "\n## %s\n\n", in_folder
             folder = in_folder
-            text = ranks = rows = ""
+            text = ranks = rows = level = ""
             inside = ended = 0
         }
         ranks == "" && /^\/\* ranks: [0-9 ]*[0-9] *\*\/$/ { ranks = $0; sub(/^.. /, "", ranks); sub(/:/, "", ranks); sub(/ *\*\/$/, "", ranks) }
         rows == "" && /^\/\* rows: .* \*\/$/ { rows = $0; sub(/^.. rows:/, "rows", rows); sub(/ \*\/$/, "", rows) }
         rows == "" && /^# rows: / { rows = $0; sub(/^# rows:/, "rows", rows) }
-        # The first comment, without the lines "ranks:", "rows:" and "seconds:", and that of the licence.
-        ended || /^\/\* (ranks|rows):/ || /^#!/ || /^# (rows|seconds):/ || /SPDX-License-Identifier:/ { next }
+        level == "" && /^(\/\*|#) level: 2/ { level = "only --all" }
+        # The first comment, without the lines "ranks:", "rows:", "level:" and "seconds:", and that of the licence.
+        ended || /^\/\* (ranks|rows|level):/ || /^#!/ || /^# (rows|level|seconds):/ || /SPDX-License-Identifier:/ { next }
         /^(\/\*|#)/ { inside = 1 }
         inside && !/^(\/\*| \*|#)/ { ended = 1; next }
         inside { ended = /\*\/ *$/; sub(/^(\/\*| \*\/| \*|#) ?/, ""); sub(/ *\*\/ *$/, ""); text = text " " $0 }

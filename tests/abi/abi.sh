@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: clang minimal
+# level: 2
 # abi.sh: programs that were built with the released headers of this version still fit: functions, structures and
 # constants are as described, the library exports them with the version of the ABI, and the loader refuses another one.
 # Breaks that are made on purpose are found.

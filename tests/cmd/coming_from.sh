@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 60
+# level: 2
 # coming_from.sh: the files and the commands of docs/coming-from.md work as they stand there, for PyTorch and for Keras,
 # print what the page says, and end with ONNX Runtime giving the outputs of `convoy predict`.
 # CONVOY_TEST_PYTORCH names an interpreter with torch, onnx, onnxscript, onnxruntime and safetensors, CONVOY_TEST_KERAS

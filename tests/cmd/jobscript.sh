@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
+# level: 2
 # jobscript.sh: `convoy jobscript`: the head of the script has what is asked for, and invalid options are refused before
 # the job waits in a queue. The script itself is run with commands that replace those of Slurm and PBS: after a stop by
 # a signal it starts the next job, which resumes; a job that saves nothing starts no other.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 30
+# level: 2
 # masks.sh: weights of positions in weight.npy: what the targets are where the weight is 0 changes no loss, no weight and
 # no score, with mse, huber, softmax_cross_entropy, focal and dice, on one rank, on three, and on ranks that share the
 # positions; a sample without weights does not count, and data without any are refused.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # seconds: 20
+# level: 2
 # netcdf_climate.sh: NetCDF files of netCDF4 and xarray, as climate archives have them, give the numbers that these
 # packages read, to the bit; predictions for two months are one file with their times and attributes, for xarray; files
 # of the classic formats are refused with the way to convert them.

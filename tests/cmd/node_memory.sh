@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
+# level: 2
 # node_memory.sh: ranks of a node that sum in shared memory and update the weights in parts train exactly as ranks that
 # send messages. The same holds for simulated nodes, resumed runs, bf16, Adam, and a smaller last batch. If the update
 # cannot be shared (clipping by the norm), it is not.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 40
+# level: 2
 # pipeline_modes.sh: a training in a pipeline with layers placed by hand, and with other update modes, has the losses of
 # one rank, also after it was stopped with an update pending; deterministic runs have the same bits with any number of
 # ranks of a stage; a plan repeats cut and kernels on the same grid and not on another.

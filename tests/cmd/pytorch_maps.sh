@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 60
+# level: 2
 # unet and cosmoflow have the parameters, outputs and gradients of the same networks in PyTorch, with the same weights:
 # outputs to 1e-5 and gradients to 1e-4 of the largest, in f32, against PyTorch in f64.
 # CONVOY_TEST_PYTORCH names an interpreter with torch and safetensors. Without it the test is skipped.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
+# level: 2
 # schedulers.sh: the scripts of `convoy jobscript` for LSF, PBS and Flux, on stand-ins for their commands (standin/): a run
 # is told to stop before the limit, saves, goes on in the next job and comes to its end; so does each element of a job
 # array, with its number as seed; a job that saves nothing new starts no other.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 40
+# level: 2
 # segmentation.sh: examples/segmentation.yaml trains on smaller maps, with the same losses and scores on one rank, on
 # four, and on ranks that share the positions of samples or the layers; it also works on volumes and for fields of
 # numbers. Maps of sizes that the network cannot halve are refused with the next sizes that fit.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich minimal
 # seconds: 60
+# level: 2
 # selftest.sh: `convoy selftest` passes alone and on two ranks, and leaves nothing. Each of its checks fails, with a line
 # that names rank and remedy and with exit code 1, if its fault is planted: another number of ranks, another build,
 # clocks, messages that arrive wrong, a folder that is missing, read-only, full, damaged or not shared, blocked signals.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
+# level: 2
 # server.sh: parameter servers from the job file give the losses of synchronous training for any number of workers and
 # servers; a run in which a server or a worker is killed or stopped ends, and continues with the same bits; what does
 # not fit is refused.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 200
+# level: 2
 # sge.sh: scripts of `convoy jobscript --sge` under a real Grid Engine: a run is told to stop before the limit, saves, is
 # scheduled again, resumes, and comes to its end; so is each element of a job array, with its number as seed.
 #

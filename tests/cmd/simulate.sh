@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
+# level: 2
 # simulate.sh: `convoy simulate`: a small network on simulated machines; the simulation is exact, so times are compared
 # with exact values; wrong platforms and rank counts are refused.
 [ -e "$CONVOY-sim" ] || { echo "skipped: built without SimGrid"; exit 77; }

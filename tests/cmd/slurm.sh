@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich
 # seconds: 120
+# level: 2
 # slurm.sh: a script of `convoy jobscript --slurm` under a real Slurm: the run is told to stop before the limit, saves,
 # is requeued, resumes, and comes to its end.
 #

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 40
+# level: 2
 # study.sh: `convoy study`: cases of convoy and of a described framework, on one rank and two; a command that fails is
 # kept; what is not installed is named; an interrupted study goes on without measuring anything twice; --retry; the page
 # and the table; mistakes.

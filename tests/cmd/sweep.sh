@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 100
+# level: 2
 # sweep.sh: a hyperparameter search gives the same ranking on 1, 2 and 4 ranks and after kill -9 in the middle, and so
 # does a population; trials are run folders; a failed trial is kept, the rest goes on, and --retry trains it again; a
 # stop and the end of the allocation save all; mistakes are named before the first trial.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich
 # seconds: 30
+# level: 2
 # tune.sh: `convoy tune`: the search over splits and batches of a described machine, whose speeds are known; that it goes
 # on after an interruption and measures nothing twice; the profile, and a training with it; mistakes.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

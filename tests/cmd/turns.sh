@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
+# level: 2
 # turns.sh: a generator and a discriminator that are trained in turns: the same on one rank and on two, after a stop and
 # a resume, and in evaluation, also with spectral norm and with a gradient penalty; a turn moves its own weights only,
 # by its own optimiser, and may clip them; plan, report, time and bench show all turns; what is wrong in such a job is named.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
+# level: 2
 # uncertainty.sh: a temperature that `convoy test --calibrate` fits lowers nll, is the same on any number of ranks, and is
 # applied by predict and kept by export; passes with dropout and ensembles give mean, spread, entropy and mutual
 # information as they are defined, with the same bits on one rank and on three, and for any other samples beside.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 60
+# level: 2
 # onnx_runtime.sh: ONNX Runtime gives the numbers of `convoy predict` for exported files: every layer type that has an
 # ONNX form, with three operator sets, and networks of the zoo; the checker of ONNX accepts the files. Skipped if Python
 # has no onnx and onnxruntime; CONVOY_PYTHON names another Python.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 30
+# level: 2
 # job.sh: a job with `libraries` trains, resumes, is tested, predicted, planned, timed and checked like any other, on one
 # and two ranks and in a pipeline; libraries that cannot be loaded, that differ between ranks, or that come with weights,
 # are refused.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: clang
+# level: 2
 # pass.sh: a user's partitioning pass sees the layers of the network and cuts it into the stages of a pipeline, or chooses
 # the layers that ranks split by channels, with the losses of one rank; what is wrong in a pass is named.
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "libraries are not built with the sanitizers"; exit 77; }

@@ -2,20 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 40
+# level: 2
 # box_model.sh: the chemistry of the examples, in which networks take over steps of the solver. They leave most steps to
 # it where a new regime begins. The concentrations stay close to those of the solver alone, nitrogen and carbon are
 # conserved, and training does not change the solver's result.
 . "$CONVOY_SOURCE/tests/shell.inc"
-[ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of Fortran's"; exit 77; }
-fortran=$(echo "$MPICC" | sed 's/mpicc\([^/]*\)$/mpifort\1/')
-command -v "$fortran" >/dev/null || { echo "there is no $fortran"; exit 77; }
-echo 'program p; use mpi_f08; call MPI_Init(); call MPI_Finalize(); end program' >probe.f90
-"$fortran" -o probe probe.f90 >log 2>&1 || { echo "$fortran cannot compile a program with mpi_f08: $(head -1 log)"; exit 77; }
+. "$CONVOY_SOURCE/tests/fortran/fortran.inc"
 
-"$fortran" -std=f2018 -O2 -Wall -Wextra -pedantic -Werror -o box_model "$CONVOY_SOURCE/fortran/convoy_c.f90" "$CONVOY_SOURCE/fortran/convoy.f90" \
-    "$CONVOY_SOURCE/examples/fortran/box_model.f90" -L"$CONVOY_BUILD" -lconvoy -Wl,-rpath,"$CONVOY_BUILD" >log 2>&1 ||
-    { head -20 log; fail "box_model.f90 does not compile"; exit 1; }
-
+compile box_model "$CONVOY_SOURCE/examples/fortran/box_model.f90"
 ./box_model off 5 >off.log 2>&1 || fail "off: $(tail -5 off.log)"
 [ "$(wc -l <off.log)" = 1 ] || fail "off: $(cat off.log)"
 for n in 1 2; do

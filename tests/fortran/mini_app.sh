@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 20
+# level: 2
 # mini_app.sh: a mini-app that others wrote, miniWeather in Fortran with MPI, gets at most 30 lines and trains a network
 # beside its run on two ranks. The loss falls to a twentieth, and to a tenth of what a network that always answers 0 would
 # have; the app's masses, energies and fields are the same with and without training, to the bit.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
+# level: 2
 # dist.sh: the source tarball has the same bytes from another clone, with another umask and other settings of git; it
 # holds all files of the commit, owned by user 0 with the time of the commit; what was unpacked configures without git.
 . "$CONVOY_SOURCE/tests/shell.inc"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
+# level: 2
 # manuals.sh: each verb has a manual page with all its options, and each function of the library has one; convoy(1)
 # lists every variable of the environment that the sources read; convoy-job(5) has every key; mandoc, groff and
 # lexgrog, if installed, find nothing to warn of.

@@ -1,5 +1,6 @@
 /* ranks: 1 2 */
 /* rows: onednn3 */
+/* level: 2 */
 /*
  * test_pass_recompute.c: a program with a memory limit below its need recomputes values in the backward pass, computes
  * the same bits, and stays within the limit, with the more work the lower the limit; a deep chain of layers needs

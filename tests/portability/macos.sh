@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# level: 2
 # macos.sh: the sources compile for macOS: none of them uses a call or a constant that only Linux has.
 #
 # clang compiles for x86-64 and ARM without making code, against darwin/, which declares what convoy uses of the headers

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 60
+# level: 2
 # keras_plugin.sh: convoy.keras trains a Keras model on one and two ranks: after ten steps the weights equal those of one
 # process with the same batches, with sparse and clipped gradients, a layer without gradients and a schedule, in graphs and
 # eagerly; and wrong models and datasets are named.

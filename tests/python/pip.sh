@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich
 # seconds: 20
+# level: 2
 # pip.sh: `pip install .` of the sources makes a package that brings the library and the command, and whose version is
 # the library's. What cannot work is named: an editable package, and a build without a library. The build itself is this
 # one: a script in the place of cmake copies it.

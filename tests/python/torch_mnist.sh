@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # seconds: 40
+# level: 2
 # torch_mnist.sh: PyTorch's own example of MNIST (pytorch/examples, mnist/main.py), changed in at most five lines, trains
 # on two ranks that plain mpiexec starts. The ranks have the same weights, to the bit, and those of one process with
 # batches of twice the size to 1e-12, in f64; rank 0 alone prints and saves.

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# level: 2
 # torch_plugin.sh: convoy.torch trains a PyTorch module on one and two ranks: weights equal those of PyTorch's
 # DistributedDataParallel and of one process, with several backward passes, clipped gradients, a schedule, and parameters
 # that some ranks or all do not use; delayed updates equal those of one process that applies gradients one step late;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
+# level: 2
 # bare_system.sh: on a system whose kernel has no memfd_create(), and on one without /proc, `convoy info`, a training on
 # 1 and 2 ranks and `convoy selftest` on 2 work, give the same losses, and say once why ranks do not share memory. The first
 # is made by a filter of system calls (seccomp), the second by an empty folder over /proc in a namespace of its own.

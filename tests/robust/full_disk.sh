@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: soak
+# level: 2
 # full_disk.sh: if checkpoints cannot be written, the training goes on with a warning that names path and cause, older
 # checkpoints stay sound, and the run ends with code 1. With free space it then resumes, and ends as a run that always
 # had space. The test uses a limit on the size of files, which every user may set, and a small file system, which needs

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich
+# level: 2
 # hdf5_sandbox.sh: a run whose HDF5 reader process crashes, hangs or is killed in the middle of an epoch names the file
 # and what to do, or goes on without those samples; results are those of reading in place; a killed run leaves no reader
 # process.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
+# level: 2
 # not_finite.sh: a loss that is not finite ends the run on all ranks before any weight is updated; layer, pass, rank and
 # samples are named, and the checkpoint of the step before can be used to continue.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
