@@ -66,7 +66,7 @@ write() {
         rows == "" && /^# rows: / { rows = $0; sub(/^# rows:/, "rows", rows) }
         level == "" && /^(\/\*|#) level: 2/ { level = "only --all" }
         # The first comment, without the lines "ranks:", "rows:", "level:" and "seconds:", and that of the licence.
-        ended || /^\/\* (ranks|rows|level):/ || /^#!/ || /^# (rows|level|seconds):/ || /SPDX-License-Identifier:/ { next }
+        ended || /^\/\* (ranks|rows|level|seconds):/ || /^#!/ || /^# (rows|level|seconds):/ || /SPDX-License-Identifier:/ { next }
         /^(\/\*|#)/ { inside = 1 }
         inside && !/^(\/\*| \*|#)/ { ended = 1; next }
         inside { ended = /\*\/ *$/; sub(/^(\/\*| \*\/| \*|#) ?/, ""); sub(/ *\*\/ *$/, ""); text = text " " $0 }

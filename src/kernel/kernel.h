@@ -84,9 +84,10 @@ typedef struct cvy_kernel_def {
 const cvy_kernel_def *const *cvy_kernel_table(int *count_out);
 const cvy_kernel_def *cvy_kernel_find(const char *name);
 
-/* Returns CVY_E_UNSUPPORTED if this CPU has no fast bf16 arithmetic, or the environment forbids it. The message says
- * what is missing and what to do. */
-cvy_status cvy_kernel_check_bf16(void);
+/* These convert n elements, by so many threads, for kernels that compute with bf16 values in f32. Rounding is that of
+ * base_bf16.h. */
+void cvy_bf16_widen(int threads, const uint16_t *from, int64_t n, float *to);
+void cvy_bf16_narrow(int threads, const float *from, int64_t n, uint16_t *to);
 
 /* The memory format of a tensor on one side of a reorder. */
 typedef struct cvy_memory_format {

@@ -1,28 +1,35 @@
 /*
- * kernel_bf16.c: checks at planning time whether bf16 can be used on this machine.
+ * kernel_bf16.c: conversions between bf16 and f32, for kernels that compute with bf16 values in f32.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "base/machine/base_isa.h"
-#include "kernel/kernel.h"
-#if CVY_HAVE_ONEDNN
-#include "kernel/onednn/onednn_api.h"
-#endif
+#include "kernel/native/native_common.h"
 
-static int allowed(void)
+struct conversion {
+    const void *from;
+    void *to;
+};
+
+CVY_SIMD static void widen_range(int64_t first, int64_t end, void *arg)
 {
-#if CVY_HAVE_ONEDNN
-    if (!cvy_onednn_has_bf16())
-        return 0;
-#endif
-    return cvy_isa_may_use(CVY_ISA_AVX512_BF16);
+    const struct conversion *c = arg;
+    cvy_floats_load(1, c->from, first, end - first, (float *)c->to + first);
 }
 
-cvy_status cvy_kernel_check_bf16(void)
+CVY_SIMD static void narrow_range(int64_t first, int64_t end, void *arg)
 {
-    CVY_CHECK(cvy_isa_has(CVY_ISA_AVX512_BF16), CVY_E_UNSUPPORTED,
-              "dtype bf16 needs a CPU with AVX512_BF16, which this one does not have: use dtype f32");
-    CVY_CHECK(allowed(), CVY_E_UNSUPPORTED,
-              "dtype bf16 needs AVX512_BF16, which ONEDNN_MAX_CPU_ISA hides: unset it, or use dtype f32");
-    return CVY_OK;
+    const struct conversion *c = arg;
+    cvy_floats_store(1, (const float *)c->from + first, end - first, c->to, first);
+}
+
+void cvy_bf16_widen(int threads, const cvy_bf16 *from, int64_t n, float *to)
+{
+    struct conversion c = {from, to};
+    cvy_parallel_for(threads, n, CVY_GRAIN, widen_range, &c);
+}
+
+void cvy_bf16_narrow(int threads, const float *from, int64_t n, cvy_bf16 *to)
+{
+    struct conversion c = {from, to};
+    cvy_parallel_for(threads, n, CVY_GRAIN, narrow_range, &c);
 }

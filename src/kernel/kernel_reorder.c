@@ -17,7 +17,7 @@ struct cvy_reorder {
     size_t elem_bytes; /* of the target */
     cvy_dtype from_dtype, to_dtype;
     int threads, ndim;
-    int same, rounds;              /* of equal layouts: one dtype, a plain copy; f32 to bf16, rounding */
+    int same, converts;            /* of equal layouts: one dtype, a plain copy; f32 to bf16 or back */
     int64_t elems, to_elems, rows; /* logical; of the target with padding; product of all dimensions but the last */
     int64_t dim[CVY_NDIM_MAX];
     int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
@@ -81,20 +81,19 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *f
     for (int d = 0; d + 1 < s->ndim; d++)
         r->rows *= s->dim[d];
     r->same = from->dtype == to->dtype && cvy_layout_equal(&from->layout, &to->layout);
-    r->rounds =
-        cvy_layout_equal(&from->layout, &to->layout) && from->dtype == CVY_DTYPE_F32 && to->dtype == CVY_DTYPE_BF16;
-    if (r->same || r->rounds) {
+    r->converts = cvy_layout_equal(&from->layout, &to->layout) && from->dtype != to->dtype;
+    if (r->same || r->converts) {
         cvy_blocking b;
         CVY_TRY_OUT(cvy_blocking_make(&to->layout, s, &b));
         r->to_elems = b.elems;
     }
-    if (!r->same && !r->rounds && r->elems > 0)
+    if (!r->same && !r->converts && r->elems > 0)
         CVY_TRY_OUT(ask_libraries(r, s, from, to));
     if (r->library) {
         *out = r;
         return CVY_OK;
     }
-    if (!r->same && !r->rounds) {
+    if (!r->same && !r->converts) {
         int64_t from_elems;
         CVY_TRY_OUT(make_tables(&from->layout, s, r->from, &from_elems));
         CVY_TRY_OUT(make_tables(&to->layout, s, r->to, &r->to_elems));
@@ -151,16 +150,6 @@ static void copy_bytes(int64_t first, int64_t end, void *arg)
     memcpy(r->dst + first, r->src + first, (size_t)(end - first));
 }
 
-/* Rounds to the same bits as the optimisers that keep a shadow copy. */
-static void round_elems(int64_t first, int64_t end, void *arg)
-{
-    const cvy_reorder *r = arg;
-    const float *src = (const float *)(const void *)r->src;
-    cvy_bf16 *dst = (cvy_bf16 *)(void *)r->dst;
-    for (int64_t i = first; i < end; i++)
-        dst[i] = cvy_bf16_of(src[i]);
-}
-
 void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
 {
     if (r->library) {
@@ -173,8 +162,11 @@ void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
         cvy_parallel_for(r->threads, r->to_elems * (int64_t)r->elem_bytes, 1 << 18, copy_bytes, r);
         return;
     }
-    if (r->rounds) {
-        cvy_parallel_for(r->threads, r->to_elems, 1 << 16, round_elems, r);
+    if (r->converts) {
+        if (r->to_dtype == CVY_DTYPE_F32)
+            cvy_bf16_widen(r->threads, src, r->to_elems, dst);
+        else
+            cvy_bf16_narrow(r->threads, src, r->to_elems, dst); /* to the same bits as optimisers with a shadow copy */
         return;
     }
     if (r->to_elems != r->elems)

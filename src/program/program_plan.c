@@ -487,8 +487,6 @@ cvy_status cvy_program_prepare(cvy_program *p)
 {
     CVY_CHECK(!p->planned && p->ntask > 0, CVY_E_ARGUMENT,
               "a program is planned once, after at least one step was added");
-    if (p->opts.dtype == CVY_DTYPE_BF16 && !cvy_kernels_are_reference(&p->kernel.allowed))
-        CVY_TRY(cvy_comm_agree(p->context->comm, cvy_kernel_check_bf16()));
     CVY_TRY(cvy_grid_connect(&p->pipeline.grid));
     p->update.shape.comm = p->update.shape.comm ? p->update.shape.comm : p->pipeline.grid.data;
     const int before = cvy_team_enter(p->context->threads);

@@ -45,7 +45,7 @@ compare() {
 same sgd 2
 same clipped 3 --set train.clip_norm=0.5
 same adam 3 --set 'train.optimizer={name: adam, lr: 0.01}' --set train.accumulate=2
-! has_bf16 || same bf16 2 --set train.dtype=bf16
+same bf16 2 --set train.dtype=bf16
 
 train cut 2 --set comm.overlap=forward --set train.epochs=1
 train cut 2 --set comm.overlap=forward --resume

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # level: 2
 # deterministic.sh: with deterministic: true a job's weights, losses and scores have the same bits on 1, 2, 3 and 4
 # ranks and with one and two threads. It covers convolutions, batch norm, dropout, augmentation, momentum and Adam,

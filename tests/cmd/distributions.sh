@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan
+# rows: release
 # distributions.sh: a network trained with gaussian_nll or quantile gives means, log variances and quantiles in the units
 # of the data, with scaled targets and without; coverage says how many targets are inside; predictions have the same
 # bits on two ranks, and a gaussian_nll network keeps its units in an ONNX file.

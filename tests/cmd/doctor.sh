@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich asan minimal
+# rows: mpich minimal
 # level: 2
 # doctor.sh: `convoy doctor` alone, on two ranks of a node, and on two nodes: its tables, its JSON, and right sums with
 # every algorithm; times are not checked.

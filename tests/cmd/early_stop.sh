@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan
+# rows: release
 # early_stop.sh: what a run remembers of its scores when it ends and is resumed: a run that stopped early has nothing to
 # do, the best set keeps its mark, scores of another metric are not compared with it, and the figures of an interrupted
 # epoch are those of the whole epoch.

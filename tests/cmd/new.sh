@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan
+# rows: release
 # new.sh: `convoy new` prints jobs that train, for pictures, tables and arrays, classes, numbers and maps; and
 # `convoy models --as-job` prints networks with their layers; data that do not fit have a clear error.
 . "$CONVOY_SOURCE/tests/shell.inc"

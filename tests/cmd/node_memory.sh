@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan
+# rows: release
 # level: 2
 # node_memory.sh: ranks of a node that sum in shared memory and update the weights in parts train exactly as ranks that
 # send messages. The same holds for simulated nodes, resumed runs, bf16, Adam, and a smaller last batch. If the update
@@ -45,7 +45,7 @@ same adam --set 'train.optimizer={name: adam, lr: 0.01}'
 same accumulated --set train.accumulate=2
 same clipped --set train.clip_norm=0.5
 same threaded --set comm.progress=thread
-! has_bf16 || same bf16 --set train.dtype=bf16
+same bf16 --set train.dtype=bf16
 
 # Three ranks, then nodes of two and one. The order of addition differs, so only the last digits differ.
 for nodes in '' 1 2; do

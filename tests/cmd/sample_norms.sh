@@ -40,9 +40,7 @@ train() {
     "$CONVOY" export "$name" "$name.safetensors" >log 2>&1 || fail "$name: export fails: $(cat log)"
 }
 
-dtypes=f32
-has_bf16 && dtypes="f32 bf16"
-for dtype in $dtypes; do
+for dtype in f32 bf16; do
     train "one-$dtype" "$CONVOY" train job.yaml --threads 1 --set train.dtype="$dtype"
     train "team-$dtype" "$CONVOY" train job.yaml --threads 2 --set train.dtype="$dtype"
     # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan onednn3
+# rows: onednn3
 # time.sh: `convoy time`: rows for layers with their parts and kernels, totals that add up, a trace; the sweep and the
 # check of `convoy bench`.
 . "$CONVOY_SOURCE/tests/shell.inc"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan
+# rows: release
 # level: 2
 # turns.sh: a generator and a discriminator that are trained in turns: the same on one rank and on two, after a stop and
 # a resume, and in evaluation, also with spectral norm and with a gradient penalty; a turn moves its own weights only,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: asan
+# rows: release
 # level: 2
 # uncertainty.sh: a temperature that `convoy test --calibrate` fits lowers nll, is the same on any number of ranks, and is
 # applied by predict and kept by export; passes with dropout and ensembles give mean, spread, entropy and mutual

@@ -1,4 +1,5 @@
 /* rows: clang asan onednn3 minimal */
+/* seconds: 90 */
 /*
  * test_op.c: one driver over the whole operator table.
  *

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel/kernel.h"
 #include "program/program.h"
 #include "test_util.h"
 
@@ -120,8 +119,7 @@ static void after_pooling(void)
 {
     pictures = 1;
     same_weights("momentum: 0.9", CVY_DTYPE_F32, 0, 2e-6);
-    if (cvy_kernel_check_bf16() == CVY_OK)
-        same_weights("momentum: 0.9", CVY_DTYPE_BF16, 0, 2e-3);
+    same_weights("momentum: 0.9", CVY_DTYPE_BF16, 0, 2e-3);
     pictures = 0;
 }
 
@@ -134,8 +132,7 @@ static void without_bias(void)
 
 static void weights_bf16(void)
 {
-    if (cvy_kernel_check_bf16() == CVY_OK)
-        same_weights("momentum: 0.9", CVY_DTYPE_BF16, 0, 2e-3);
+    same_weights("momentum: 0.9", CVY_DTYPE_BF16, 0, 2e-3);
 }
 
 static void not_fused(void)

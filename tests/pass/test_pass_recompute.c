@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels_util.h"
 #include "program/program.h"
 #include "test_util.h"
 
@@ -104,7 +103,6 @@ static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t ac
     const cvy_program_opts program_opts = {.size = sizeof program_opts,
                                            .memory_limit = limit,
                                            .dtype = grid.dtype,
-                                           .kernels = kernels_for(grid.dtype),
                                            .passes_off = passes_off,
                                            .batch_norm_group = 5,
                                            .pipeline = grid.pipeline,

@@ -1,5 +1,5 @@
 /* ranks: 1 2 3 */
-/* rows: mpich onednn3 */
+/* rows: onednn3 */
 /*
  * test_plan_memory.c: a plan's arena has no unused end, and no instruction overwrites what another one still needs.
  *

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #include "base/text/base_tree.h"
-#include "kernels_util.h"
 #include "model/model.h"
 #include "program/program.h"
 #include "program/ranks_util.h"
@@ -179,7 +178,6 @@ static cvy_program *train(cvy_context *context, const struct network *net, const
 {
     const cvy_program_opts opts = {.size = sizeof opts,
                                    .dtype = dtype,
-                                   .kernels = kernels_for(dtype),
                                    .batch_norm_group = -2,
                                    .bucket_bytes = 4096,
                                    .pipeline = grid->pipeline,
@@ -369,7 +367,7 @@ static int is_tried(const struct network *net, const struct grid *g, cvy_dtype d
 {
     if (!applies(net, g))
         return 0;
-    if (level > 2 && !kernels_for(dtype)) /* reference kernels take minutes */
+    if (level > 2)
         return 1;
     return is_short(net, g, dtype) || (level == 2 && is_sampled(net, g, dtype));
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich
+# rows: release
 # seconds: 20
 # level: 2
 # pip.sh: `pip install .` of the sources makes a package that brings the library and the command, and whose version is

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich soak
+# rows: soak
 # seconds: 90
 # level: 2
 # kill_resume.sh: one of two ranks is killed (kill -9) at any step, or told to stop by a signal: the job ends, and after

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich soak
+# rows: soak
 # seconds: 80
 # save_faults.sh: in a run of two ranks with four saves, one file operation fails (no space, quota, I/O error), writes
 # less, or is interrupted. Short writes and interruptions do no harm. After a fault the training goes on to its end with

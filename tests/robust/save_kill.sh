@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: mpich soak
+# rows: soak
 # seconds: 80
 # save_kill.sh: a run is killed before, during and after the file operations of one save, which also deletes an older
 # set: each time the newest set is sound, it is that of this save or the one before, and the run resumes to the bits of

@@ -304,6 +304,8 @@ void cvy_onednn_destroy(cvy_onednn_call *call)
 cvy_status cvy_onednn_reorder(const cvy_shape *shape, const cvy_memory_format *from, const cvy_memory_format *to,
                               int threads, cvy_onednn_call **out)
 {
+    CVY_CHECK((from->dtype != CVY_DTYPE_BF16 && to->dtype != CVY_DTYPE_BF16) || cvy_onednn_has_bf16(),
+              CVY_NOT_APPLICABLE, "oneDNN's reorders of bf16 are slow on a CPU without AVX512_BF16");
     cvy_onednn_problem p = {.family = CVY_ONEDNN_REORDER, .threads = threads};
     cvy_onednn_tensor *src = &p.tensor[CVY_ONEDNN_SRC], *dst = &p.tensor[CVY_ONEDNN_DST];
     src->ndim = dst->ndim = shape->ndim;

@@ -42,6 +42,7 @@ typedef struct cvy_onednn_problem {
     int winograd; /* CONV: Winograd's algorithm instead of the direct one */
     int sum;      /* FORWARD: the result is added to the content of dst */
     int relu;     /* FORWARD: dst = max(dst, 0), after the sum */
+    int upcast;   /* the activations are bf16 in memory, although the problem has f32 (onednn_layer.h) */
     cvy_onednn_tensor tensor[CVY_ONEDNN_ROLES];
     int64_t stride[3], dilation[3], pad_begin[3], pad_end[3]; /* CONV, DECONV; dilation 1: none */
 } cvy_onednn_problem;

@@ -23,14 +23,15 @@ struct layer {
     cvy_layer_pass pass;
     cvy_window w; /* of the convolution, or of the one that a deconvolution transposes */
     cvy_window_channels c;
-    int bias, relu, winograd, sum;
-    cvy_dtype dtype; /* of the activations */
+    int bias, relu, winograd, sum, upcast;
+    cvy_dtype dtype; /* in which oneDNN computes with the activations */
     cvy_onednn_weight weight;
 };
 
 static cvy_status layer_of(const cvy_node *node, int winograd, struct layer *out)
 {
-    struct layer l = {.winograd = winograd, .dtype = node->src[0]->dtype};
+    struct layer l = {.winograd = winograd, .dtype = cvy_onednn_compute_dtype(node)};
+    l.upcast = l.dtype != node->src[0]->dtype;
     l.family = node->op->transposed ? CVY_ONEDNN_DECONV : CVY_ONEDNN_CONV;
     l.pass = node->op->pass;
     const int forward = l.pass == CVY_LAYER_FORWARD;
@@ -104,6 +105,7 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
                             .threads = threads,
                             .relu = l->relu,
                             .sum = l->sum,
+                            .upcast = l->upcast,
                             .winograd = l->winograd};
     p.tensor[CVY_ONEDNN_SRC] = activation(l, !deconv);
     p.tensor[CVY_ONEDNN_DST] = activation(l, deconv);
@@ -184,11 +186,14 @@ static int has_one_channel(const cvy_onednn_problem *p)
     return one;
 }
 
-static cvy_status check_names(const struct layer *l, const cvy_kernel_ask *ask)
+static cvy_status finish_offer(const struct layer *l, cvy_kernel_ask *ask)
 {
     cvy_onednn_problem p;
     cvy_onednn_call *call = NULL;
+    size_t upcast;
     CVY_TRY(asked_problem(l, ask, &p));
+    CVY_TRY(cvy_onednn_upcast_bytes(&p, &upcast));
+    ask->scratch_bytes += upcast;
     if (l->family != CVY_ONEDNN_DECONV && !has_one_channel(&p))
         return CVY_OK;
     const cvy_status status = cvy_onednn_describe(&p, &call);
@@ -202,7 +207,7 @@ static cvy_status offer_call(const struct layer *l, const cvy_onednn_problem *p,
     CVY_TRY(cvy_onednn_describe(p, &call));
     const cvy_status status = offer_from(l, call, ask);
     cvy_onednn_destroy(call);
-    return status == CVY_OK ? check_names(l, ask) : status;
+    return status == CVY_OK ? finish_offer(l, ask) : status;
 }
 
 /* The gradients use the variable's layout of the weights, unless a better implementation needs another one. */
@@ -343,7 +348,7 @@ static cvy_status sum_layer_of(const cvy_node *node, struct layer *out)
     int fits = l.c.groups == 1;
     for (int d = 0; d < l.w.nspace; d++)
         fits = fits && l.w.kernel[d] == 1 && l.w.stride[d] == 1 && l.w.pad[d] == 0;
-    CVY_CHECK(fits && l.dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
+    CVY_CHECK(fits && node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
               "this kernel needs f32, a filter of one position, stride 1, no padding, and no groups");
     const int64_t nsrc = l.c.nsrc;
     l.c.nsrc = l.c.ndst;

@@ -16,8 +16,8 @@ struct layer {
     cvy_layer_pass pass;
     int64_t n, width, channels;
     int64_t typical_n; /* the n for which a layout is chosen */
-    cvy_dtype dtype;   /* of the activations */
-    int bias, relu;
+    cvy_dtype dtype;   /* in which oneDNN computes with the activations */
+    int bias, relu, upcast;
 };
 
 static struct layer layer_of(const cvy_node *node)
@@ -30,7 +30,8 @@ static struct layer layer_of(const cvy_node *node)
     const cvy_fc_matrix m = cvy_fc_matrix_of(o, src);
     l.n = m.rows;
     l.typical_n = cvy_onednn_typical_n(node) * m.per_sample;
-    l.dtype = node->src[0]->dtype;
+    l.dtype = cvy_onednn_compute_dtype(node);
+    l.upcast = l.dtype != node->src[0]->dtype;
     l.width = m.width;
     l.channels = o->channels;
     l.bias = o->bias && l.pass != CVY_LAYER_GRAD_SRC;
@@ -40,7 +41,8 @@ static struct layer layer_of(const cvy_node *node)
 
 static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 {
-    cvy_onednn_problem p = {.family = CVY_ONEDNN_FC, .pass = l->pass, .threads = threads, .relu = l->relu};
+    cvy_onednn_problem p = {
+        .family = CVY_ONEDNN_FC, .pass = l->pass, .threads = threads, .relu = l->relu, .upcast = l->upcast};
     p.tensor[CVY_ONEDNN_SRC] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->width}};
     p.tensor[CVY_ONEDNN_WEIGHT] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->channels, l->width}};
     p.tensor[CVY_ONEDNN_DST] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->channels}};
@@ -113,6 +115,9 @@ static cvy_status fc_offer(cvy_kernel_ask *ask)
     ask->algorithm_id = cvy_onednn_algorithm_id(call);
     cvy_onednn_destroy(call);
     CVY_TRY(status);
+    size_t upcast;
+    CVY_TRY(cvy_onednn_upcast_bytes(&p, &upcast));
+    ask->scratch_bytes += upcast;
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
         if (p.tensor[role].ndim)
             *cvy_onednn_ask_layout(ask, l.pass, role) = cvy_layout_plain();

@@ -20,6 +20,8 @@ static const int place[3][CVY_ONEDNN_ROLES] = {
 struct layer {
     cvy_onednn_call *call;
     int place[CVY_ONEDNN_ROLES]; /* NOWHERE for roles that are not in the call */
+    int threads;
+    int64_t upcast[CVY_ONEDNN_ROLES]; /* elements of an activation that is converted; 0: the role has no conversion */
 };
 
 cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_layer_pass pass, int role)
@@ -51,9 +53,13 @@ cvy_status cvy_onednn_check_dtype(const cvy_node *node)
     const cvy_dtype dtype = node->src[0]->dtype;
     CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
               "oneDNN computes in f32 and bf16; the source is %s", cvy_dtype_text(dtype));
-    CVY_CHECK(dtype == CVY_DTYPE_F32 || cvy_onednn_has_bf16(), CVY_NOT_APPLICABLE,
-              "oneDNN needs AVX512_BF16 for bf16; this CPU does not have it, or ONEDNN_MAX_CPU_ISA hides it");
     return CVY_OK;
+}
+
+cvy_dtype cvy_onednn_compute_dtype(const cvy_node *node)
+{
+    const cvy_dtype dtype = node->src[0]->dtype;
+    return dtype == CVY_DTYPE_BF16 && !cvy_onednn_has_bf16() ? CVY_DTYPE_F32 : dtype;
 }
 
 void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype)
@@ -65,6 +71,62 @@ void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype)
         problem->tensor[CVY_ONEDNN_WEIGHT].dtype = CVY_DTYPE_F32;
 }
 
+/* ---- bf16 activations on a CPU where oneDNN computes in f32 ---- */
+
+/* Elements in memory of each activation that is converted. */
+static cvy_status upcast_elems(const cvy_onednn_problem *p, int64_t elems[CVY_ONEDNN_ROLES])
+{
+    static const int roles[] = {CVY_ONEDNN_SRC, CVY_ONEDNN_DST};
+    memset(elems, 0, CVY_ONEDNN_ROLES * sizeof *elems);
+    for (int i = 0; p->upcast && i < CVY_COUNT(roles); i++) {
+        const cvy_onednn_tensor *t = &p->tensor[roles[i]];
+        cvy_shape shape = {.ndim = t->ndim};
+        cvy_blocking b;
+        memcpy(shape.dim, t->dim, (size_t)t->ndim * sizeof *t->dim);
+        CVY_TRY(cvy_blocking_make(&t->layout, &shape, &b));
+        elems[roles[i]] = b.elems;
+    }
+    return CVY_OK;
+}
+
+/* Floats of scratch memory for so many elements: whole lines of 64 bytes. */
+static int64_t upcast_room(int64_t elems)
+{
+    return (elems + 15) / 16 * 16;
+}
+
+cvy_status cvy_onednn_upcast_bytes(const cvy_onednn_problem *problem, size_t *bytes_out)
+{
+    int64_t elems[CVY_ONEDNN_ROLES], room = 0;
+    CVY_TRY(upcast_elems(problem, elems));
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
+        room += upcast_room(elems[role]);
+    *bytes_out = (size_t)room * sizeof(float);
+    return CVY_OK;
+}
+
+/* Runs the call on f32 copies of the activations, which stand in scratch memory, before the call's own. */
+static cvy_status run_upcast(const struct layer *s, void *const arg[CVY_ONEDNN_ROLES], float *scratch)
+{
+    void *converted[CVY_ONEDNN_ROLES];
+    memcpy(converted, arg, sizeof converted);
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++) {
+        if (s->upcast[role] == 0)
+            continue;
+        converted[role] = scratch;
+        scratch += upcast_room(s->upcast[role]);
+        if (s->place[role] >= 0)
+            cvy_bf16_widen(s->threads, arg[role], s->upcast[role], converted[role]);
+    }
+    CVY_TRY(cvy_onednn_run(s->call, converted, scratch));
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
+        if (s->place[role] < 0 && s->upcast[role] > 0)
+            cvy_bf16_narrow(s->threads, converted[role], s->upcast[role], arg[role]);
+    return CVY_OK;
+}
+
+/* ---- kernels ---- */
+
 cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **state_out)
 {
     struct layer *s = NULL;
@@ -72,6 +134,8 @@ cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **sta
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     CVY_TRY_OUT(cvy_onednn_describe(problem, &s->call));
     CVY_TRY_OUT(cvy_onednn_ready(s->call));
+    CVY_TRY_OUT(upcast_elems(problem, s->upcast));
+    s->threads = problem->threads;
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
         s->place[role] = problem->tensor[role].ndim ? place[problem->pass][role] : NOWHERE;
     *state_out = s;
@@ -88,7 +152,7 @@ cvy_status cvy_onednn_layer_run(void *state, void *const *src, void *const *dst,
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
         if (s->place[role] != NOWHERE)
             arg[role] = s->place[role] < 0 ? dst[~s->place[role]] : src[s->place[role]];
-    return cvy_onednn_run(s->call, arg, scratch);
+    return s->upcast[CVY_ONEDNN_SRC] > 0 ? run_upcast(s, arg, scratch) : cvy_onednn_run(s->call, arg, scratch);
 }
 
 void cvy_onednn_layer_destroy(void *state)

@@ -18,8 +18,13 @@ int64_t cvy_onednn_typical_n(const cvy_node *node);
 /* The layout that oneDNN would choose for the weights of this forward problem if it had n samples. */
 cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n, cvy_layout *out);
 
-/* Returns CVY_NOT_APPLICABLE unless a node's activations are f32, or bf16 on a CPU that supports it. */
+/* Returns CVY_NOT_APPLICABLE unless a node's activations are f32 or bf16. */
 cvy_status cvy_onednn_check_dtype(const cvy_node *node);
+/* The dtype in which oneDNN computes with a node's activations. bf16 needs AVX512_BF16. On other CPUs oneDNN computes
+ * in f32: the problem's `upcast` is set, and its activations are converted before and after (cvy_onednn_layer_run). */
+cvy_dtype cvy_onednn_compute_dtype(const cvy_node *node);
+/* Scratch memory that this conversion needs, with the problem's final layouts; 0 without `upcast`. */
+cvy_status cvy_onednn_upcast_bytes(const cvy_onednn_problem *problem, size_t *bytes_out);
 /* Activations, and weights as a pass reads them, get `dtype`; gradients of weights, and biases, get f32. */
 void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype);
 

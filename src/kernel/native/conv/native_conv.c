@@ -3,7 +3,8 @@
  *
  * A strip of destination rows is unfolded (im2col): it becomes a matrix with a row for each channel and tap of the
  * filter, and a column for each position (Chellapilla, Puri and Simard 2006). The samples are divided among the
- * threads. A deconvolution is the same with source and destination exchanged. Layouts are plain.
+ * threads. A deconvolution is the same with source and destination exchanged. Layouts are plain. The samples of bf16
+ * activations are converted to f32 one by one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,17 +23,32 @@ struct conv {
     enum sum sum;
     const cvy_gemm_tile *tile;
     int threads, relu, has_bias;
+    int half; /* activations are bf16 */
     cvy_window_channels c;
     int64_t src[3], dst[3], kernel[3], stride[3], pad[3], dilation[3]; /* the last is along a row */
     int64_t src_elems, dst_elems, taps;
-    int64_t unfolded;                  /* rows of the unfolded matrix of one group */
-    int64_t strip;                     /* destination rows at a time */
-    int64_t col_floats, thread_floats; /* of scratch memory: the unfolded strip; all of one thread */
+    int64_t unfolded;               /* rows of the unfolded matrix of one group */
+    int64_t strip;                  /* destination rows at a time */
+    int64_t src_sample, dst_sample; /* elements of a sample */
+    /* Floats of scratch memory: the unfolded strip; with half, a sample of each side; all of one thread. */
+    int64_t col_floats, side_floats[2], thread_floats;
     /* Of the running call. src and dst are those of the window, also if dst is read and src written. */
-    float *window_src, *window_dst, *weight, *weight_sum, *bias;
-    const float *sum_to; /* BACKWARD: the result is added to it; it may be window_src. NULL: to the bias or zero */
+    void *window_src, *window_dst;
+    float *weight, *weight_sum, *bias;
+    const void *sum_to; /* BACKWARD: the result is added to it; it may be window_src. NULL: to the bias or zero */
     float *scratch;
 };
+
+/* One sample, in f32. */
+struct sample {
+    float *src, *dst;
+};
+
+/* Rounds up to whole cache lines. */
+static int64_t whole_lines(int64_t floats)
+{
+    return (floats + 15) / 16 * 16;
+}
 
 /* ---- unfolding ---- */
 
@@ -105,13 +121,13 @@ CVY_SIMD static void fold(const struct conv *s, const float *col, int64_t first,
 
 /* ---- the three sums over one strip of one group of one sample ---- */
 
-static void strip_sum(const struct conv *s, int64_t sample, int64_t group, int64_t first, int64_t n, float *weight_sum,
-                      float *scratch)
+static void strip_sum(const struct conv *s, struct sample sample, int64_t group, int64_t first, int64_t n,
+                      float *weight_sum, float *scratch)
 {
     const int64_t per_src = s->c.nsrc / s->c.groups, per_dst = s->c.ndst / s->c.groups, positions = n * s->dst[2],
                   U = s->unfolded;
-    float *src = s->window_src + (sample * s->c.nsrc + group * per_src) * s->src_elems;
-    float *dst = s->window_dst + (sample * s->c.ndst + group * per_dst) * s->dst_elems + first * s->dst[2];
+    float *src = sample.src + group * per_src * s->src_elems;
+    float *dst = sample.dst + group * per_dst * s->dst_elems + first * s->dst[2];
     const int64_t weight_at = group * per_dst * U;
     float *col = scratch, *rest = scratch + s->col_floats;
     cvy_gemm g = {0};
@@ -179,22 +195,47 @@ CVY_SIMD static void rectify(float *x, int64_t n)
         x[i] = x[i] > 0 ? x[i] : 0;
 }
 
-static void sum_sample(const struct conv *s, int64_t n, float *weight_sum, float *scratch)
+static void sum_sample(const struct conv *s, struct sample x, float *weight_sum, float *scratch)
 {
     const int64_t rows = s->dst[0] * s->dst[1];
-    float *dst = s->window_dst + n * s->c.ndst * s->dst_elems;
     if (s->sum == FORWARD)
-        fill_channels(dst, s->bias, s->c.ndst, s->dst_elems);
-    const int64_t sample = s->c.nsrc * s->src_elems;
+        fill_channels(x.dst, s->bias, s->c.ndst, s->dst_elems);
     if (s->sum == BACKWARD && !s->sum_to)
-        fill_channels(s->window_src + n * sample, s->bias, s->c.nsrc, s->src_elems);
-    else if (s->sum == BACKWARD && s->sum_to != s->window_src)
-        memcpy(s->window_src + n * sample, s->sum_to + n * sample, (size_t)sample * sizeof *s->window_src);
+        fill_channels(x.src, s->bias, s->c.nsrc, s->src_elems);
     for (int64_t group = 0; group < s->c.groups; group++)
         for (int64_t first = 0; first < rows; first += s->strip)
-            strip_sum(s, n, group, first, CVY_MIN(s->strip, rows - first), weight_sum, scratch);
+            strip_sum(s, x, group, first, CVY_MIN(s->strip, rows - first), weight_sum, scratch);
     if (s->relu)
-        rectify(dst, s->c.ndst * s->dst_elems);
+        rectify(x.dst, s->dst_sample);
+}
+
+/* ---- samples in memory ---- */
+
+/* Sample n of a tensor of f32, or its copy in f32. */
+static float *sample_of(const struct conv *s, const void *tensor, int64_t elems, int64_t n, int reads, float *copy)
+{
+    if (!s->half)
+        return (float *)(uintptr_t)tensor + n * elems;
+    if (reads)
+        cvy_bf16_widen(1, (const cvy_bf16 *)tensor + n * elems, elems, copy);
+    return copy;
+}
+
+static void run_sample(const struct conv *s, int64_t n, float *weight_sum, float *scratch)
+{
+    float *side = scratch + s->col_floats + whole_lines(cvy_gemm_scratch());
+    struct sample x = {0};
+    x.src = sample_of(s, s->window_src, s->src_sample, n, s->sum != BACKWARD, side);
+    x.dst = sample_of(s, s->window_dst, s->dst_sample, n, s->sum != FORWARD, side + s->side_floats[0]);
+    if (s->sum_to && s->half)
+        cvy_bf16_widen(1, (const cvy_bf16 *)s->sum_to + n * s->src_sample, s->src_sample, x.src);
+    else if (s->sum_to && s->sum_to != s->window_src)
+        memcpy(x.src, (const float *)s->sum_to + n * s->src_sample, (size_t)s->src_sample * sizeof *x.src);
+    sum_sample(s, x, weight_sum, scratch);
+    if (s->half && s->sum == FORWARD)
+        cvy_bf16_narrow(1, x.dst, s->dst_sample, (cvy_bf16 *)s->window_dst + n * s->dst_sample);
+    if (s->half && s->sum == BACKWARD)
+        cvy_bf16_narrow(1, x.src, s->src_sample, (cvy_bf16 *)s->window_src + n * s->src_sample);
 }
 
 /* Work item: the samples of one thread, with its own scratch memory and sums. */
@@ -208,7 +249,7 @@ static void thread_range(int64_t first, int64_t end, void *arg)
         if (s->sum == WEIGHT)
             memset(weight_sum, 0, (size_t)weights * sizeof *weight_sum);
         for (int64_t n = s->c.n * t / s->threads; n < s->c.n * (t + 1) / s->threads; n++)
-            sum_sample(s, n, weight_sum, scratch);
+            run_sample(s, n, weight_sum, scratch);
     }
 }
 
@@ -243,12 +284,6 @@ static cvy_status conv_geometry(const cvy_node *node, struct conv *s, cvy_window
     return cvy_conv_window(o, forward ? &node->src[0]->shape : &g->src, w, &s->c);
 }
 
-/* Rounds up to whole cache lines. */
-static int64_t whole_lines(int64_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
-
 static cvy_status fill_conv(const cvy_kernel_ask *ask, struct conv *s)
 {
     cvy_window w;
@@ -272,16 +307,21 @@ static cvy_status fill_conv(const cvy_kernel_ask *ask, struct conv *s)
                   fitting = (1 << 18) / CVY_MAX(1, s->unfolded * s->dst[2]); /* a strip of 1 MB */
     s->strip = CVY_MAX(1, CVY_MIN(rows, fitting));
     s->threads = (int)CVY_MAX(1, CVY_MIN(ask->threads, s->c.n));
+    s->half = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
+    s->src_sample = s->c.nsrc * s->src_elems;
+    s->dst_sample = s->c.ndst * s->dst_elems;
     s->col_floats = whole_lines(s->unfolded * s->strip * s->dst[2]);
-    s->thread_floats =
-        s->col_floats + whole_lines(cvy_gemm_scratch()) + (s->sum == WEIGHT ? whole_lines(s->c.ndst * s->unfolded) : 0);
+    s->side_floats[0] = s->half ? whole_lines(s->src_sample) : 0;
+    s->side_floats[1] = s->half ? whole_lines(s->dst_sample) : 0;
+    s->thread_floats = s->col_floats + whole_lines(cvy_gemm_scratch()) + s->side_floats[0] + s->side_floats[1] +
+                       (s->sum == WEIGHT ? whole_lines(s->c.ndst * s->unfolded) : 0);
     return CVY_OK;
 }
 
 static cvy_status conv_offer(cvy_kernel_ask *ask)
 {
     struct conv s = {0};
-    CVY_TRY(cvy_native_f32(ask->node));
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
     CVY_TRY(fill_conv(ask, &s));
     for (int i = 0; i < ask->node->nsrc; i++)
         ask->src[i] = cvy_layout_plain();
@@ -369,32 +409,34 @@ static cvy_status deconv_grad_src_run(void *state, void *const *src, void *const
     return CVY_OK;
 }
 
-CVY_SIMD static float plane_sum(const float *x, int64_t n)
+CVY_INLINE float plane_sum(const int half, const void *x, int64_t at, int64_t n)
 {
     float sum[16] = {0}, total = 0;
     int64_t i = 0;
     for (; i + 16 <= n; i += 16)
         for (int l = 0; l < 16; l++)
-            sum[l] += x[i + l];
+            sum[l] += cvy_float_get(half, x, at + i + l);
     for (; i < n; i++)
-        sum[i % 16] += x[i];
+        sum[i % 16] += cvy_float_get(half, x, at + i);
     for (int l = 0; l < 16; l++)
         total += sum[l];
     return total;
 }
 
 /* The gradient of the bias: ddst [n, channels, elems] summed over n and elems. */
-static void channel_sums(const float *ddst, int64_t n, int64_t channels, int64_t elems, float *dbias)
+CVY_SIMD static void channel_sums(int half, const void *ddst, int64_t n, int64_t channels, int64_t elems, float *dbias)
 {
     for (int64_t c = 0; dbias && c < channels; c++) {
         double total = 0;
-        for (int64_t i = 0; i < n; i++)
-            total += plane_sum(ddst + (i * channels + c) * elems, elems);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t at = (i * channels + c) * elems;
+            total += half ? plane_sum(1, ddst, at, elems) : plane_sum(0, ddst, at, elems);
+        }
         dbias[c] = (float)total;
     }
 }
 
-static void run_weight(struct conv *s, float *window_src, float *window_dst, float *weight, void *scratch)
+static void run_weight(struct conv *s, void *window_src, void *window_dst, float *weight, void *scratch)
 {
     s->window_src = window_src;
     s->window_dst = window_dst;
@@ -407,7 +449,7 @@ static cvy_status conv_grad_weight_run(void *state, void *const *src, void *cons
 {
     struct conv *s = state;
     run_weight(s, src[0], src[1], dst[0], scratch);
-    channel_sums(src[1], s->c.n, s->c.ndst, s->dst_elems, s->has_bias ? dst[1] : NULL);
+    channel_sums(s->half, src[1], s->c.n, s->c.ndst, s->dst_elems, s->has_bias ? dst[1] : NULL);
     return CVY_OK;
 }
 
@@ -415,7 +457,7 @@ static cvy_status deconv_grad_weight_run(void *state, void *const *src, void *co
 {
     struct conv *s = state;
     run_weight(s, src[1], src[0], dst[0], scratch);
-    channel_sums(src[1], s->c.n, s->c.nsrc, s->src_elems, s->has_bias ? dst[1] : NULL);
+    channel_sums(s->half, src[1], s->c.n, s->c.nsrc, s->src_elems, s->has_bias ? dst[1] : NULL);
     return CVY_OK;
 }
 

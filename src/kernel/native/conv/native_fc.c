@@ -1,6 +1,6 @@
 /*
  * native_fc.c: the fully connected layer and its gradients as matrix products, for builds without oneDNN. Layouts are
- * plain.
+ * plain. bf16 activations are converted to f32 and back.
  *
  *     dst [N, K] = src [N, I] weight^T + bias      dsrc [N, I] = ddst weight      dweight [K, I] = ddst^T src
  *
@@ -16,10 +16,26 @@
 struct fc {
     cvy_gemm g; /* complete except the pointers */
     int threads, has_bias, relu;
+    int half[3]; /* a, b, c are bf16 */
     int64_t N, I, K;
-    const float *bias; /* of the running call */
+    int64_t copy_floats; /* of scratch memory: copies of these in f32 */
+    const float *bias;   /* of the running call */
     float *scratch;
 };
+
+enum { A, B, C };
+
+static int64_t matrix_elems(const struct fc *s, int which)
+{
+    const cvy_gemm *g = &s->g;
+    return which == A ? g->m * g->k : which == B ? g->k * g->n : g->m * g->n;
+}
+
+/* Whole lines of 64 bytes. */
+static int64_t copy_floats(const struct fc *s, int which)
+{
+    return s->half[which] ? (matrix_elems(s, which) + 15) / 16 * 16 : 0;
+}
 
 static struct fc fc_of(const cvy_kernel_ask *ask)
 {
@@ -45,17 +61,24 @@ static struct fc fc_of(const cvy_kernel_ask *ask)
         s.g = (cvy_gemm){
             .m = s.N, .n = s.K, .k = s.I, .a_row = s.I, .a_col = 1, .b_row = 1, .b_col = s.I, .c_row = s.K, .add = 1};
     s.g.tile = cvy_gemm_choose();
+    if (ask->node->src[0]->dtype == CVY_DTYPE_BF16) {
+        s.half[A] = 1;
+        s.half[B] = grad_weight;
+        s.half[C] = !grad_weight;
+    }
+    for (int i = A; i <= C; i++)
+        s.copy_floats += copy_floats(&s, i);
     return s;
 }
 
 static cvy_status fc_offer(cvy_kernel_ask *ask)
 {
-    CVY_TRY(cvy_native_f32(ask->node));
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
     for (int i = 0; i < ask->node->nsrc; i++)
         ask->src[i] = cvy_layout_plain();
     for (int i = 0; i < ask->node->ndst; i++)
         ask->dst[i] = cvy_layout_plain();
-    ask->scratch_bytes = (size_t)(ask->threads * cvy_gemm_scratch()) * sizeof(float);
+    ask->scratch_bytes = (size_t)(ask->threads * cvy_gemm_scratch() + fc_of(ask).copy_floats) * sizeof(float);
     return CVY_OK;
 }
 
@@ -95,13 +118,25 @@ static void fc_range(int64_t first, int64_t end, void *arg)
 
 static void run(struct fc *s, const void *a, const void *b, void *c, void *scratch)
 {
-    s->g.a = a;
-    s->g.b = b;
-    s->g.c = c;
-    s->scratch = scratch;
+    const void *matrix[] = {a, b, c};
+    float *copy = scratch;
+    for (int i = A; i <= C; i++) {
+        if (!s->half[i])
+            continue;
+        if (i != C)
+            cvy_bf16_widen(s->threads, matrix[i], matrix_elems(s, i), copy);
+        matrix[i] = copy;
+        copy += copy_floats(s, i);
+    }
+    s->g.a = matrix[A];
+    s->g.b = matrix[B];
+    s->g.c = s->half[C] ? copy - copy_floats(s, C) : c;
+    s->scratch = copy;
     if (s->g.k == 0)
-        memset(c, 0, (size_t)(s->g.m * s->g.n) * sizeof(float));
+        memset(s->g.c, 0, (size_t)(s->g.m * s->g.n) * sizeof(float));
     cvy_parallel_for(s->threads, s->threads, 1, fc_range, s);
+    if (s->half[C])
+        cvy_bf16_narrow(s->threads, s->g.c, matrix_elems(s, C), c);
 }
 
 static cvy_status fc_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -139,7 +174,9 @@ static cvy_status fc_grad_weight_run(void *state, void *const *src, void *const 
 {
     const struct fc *s = state;
     run(state, src[1], src[0], dst[0], scratch);
-    if (s->has_bias)
+    if (s->has_bias && s->half[A])
+        sum_rows(1, s->N, s->K, 0, s->K, src[1], dst[1]);
+    else if (s->has_bias)
         sum_rows(0, s->N, s->K, 0, s->K, src[1], dst[1]);
     return CVY_OK;
 }

@@ -43,6 +43,7 @@ static inline int64_t cvy_strip_width(const cvy_strips *s, int64_t p)
         case 64: body(__VA_ARGS__, 64); break;                                                                         \
         case 32: body(__VA_ARGS__, 32); break;                                                                         \
         case 16: body(__VA_ARGS__, 16); break;                                                                         \
+        case 8: body(__VA_ARGS__, 8); break;                                                                           \
         default: body(__VA_ARGS__, width); break;                                                                      \
         }                                                                                                              \
     } while (0)
