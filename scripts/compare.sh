@@ -74,6 +74,7 @@ ours() {
 
 for job in "$@"; do
     net=${job%:*}
+    [ "$net" != "$job" ] || { echo "compare: $job has no batch: write $job:16" >&2; exit 2; }
     case $net in
     *.onnx)
         [ -z "$tensorflow" ] || { echo "compare: TensorFlow has no network for $net; it is for networks of the zoo" >&2; exit 2; }

@@ -89,6 +89,12 @@ const cvy_kernel_def *cvy_kernel_find(const char *name);
 void cvy_bf16_widen(int threads, const uint16_t *from, int64_t n, float *to);
 void cvy_bf16_narrow(int threads, const float *from, int64_t n, uint16_t *to);
 
+/* A number of f32 in scratch memory, rounded up to whole lines of 64 bytes. */
+static inline int64_t cvy_whole_lines(int64_t floats)
+{
+    return (floats + 15) / 16 * 16;
+}
+
 /* The memory format of a tensor on one side of a reorder. */
 typedef struct cvy_memory_format {
     cvy_dtype dtype;

@@ -89,18 +89,12 @@ static cvy_status upcast_elems(const cvy_onednn_problem *p, int64_t elems[CVY_ON
     return CVY_OK;
 }
 
-/* Floats of scratch memory for so many elements: whole lines of 64 bytes. */
-static int64_t upcast_room(int64_t elems)
-{
-    return (elems + 15) / 16 * 16;
-}
-
 cvy_status cvy_onednn_upcast_bytes(const cvy_onednn_problem *problem, size_t *bytes_out)
 {
     int64_t elems[CVY_ONEDNN_ROLES], room = 0;
     CVY_TRY(upcast_elems(problem, elems));
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
-        room += upcast_room(elems[role]);
+        room += cvy_whole_lines(elems[role]);
     *bytes_out = (size_t)room * sizeof(float);
     return CVY_OK;
 }
@@ -114,7 +108,7 @@ static cvy_status run_upcast(const struct layer *s, void *const arg[CVY_ONEDNN_R
         if (s->upcast[role] == 0)
             continue;
         converted[role] = scratch;
-        scratch += upcast_room(s->upcast[role]);
+        scratch += cvy_whole_lines(s->upcast[role]);
         if (s->place[role] >= 0)
             cvy_bf16_widen(s->threads, arg[role], s->upcast[role], converted[role]);
     }

@@ -44,12 +44,6 @@ struct sample {
     float *src, *dst;
 };
 
-/* Rounds up to whole cache lines. */
-static int64_t whole_lines(int64_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
-
 /* ---- unfolding ---- */
 
 /* For one channel and one tap: the positions x0 .. x1-1 of a destination row that read the source. */
@@ -223,7 +217,7 @@ static float *sample_of(const struct conv *s, const void *tensor, int64_t elems,
 
 static void run_sample(const struct conv *s, int64_t n, float *weight_sum, float *scratch)
 {
-    float *side = scratch + s->col_floats + whole_lines(cvy_gemm_scratch());
+    float *side = scratch + s->col_floats + cvy_whole_lines(cvy_gemm_scratch());
     struct sample x = {0};
     x.src = sample_of(s, s->window_src, s->src_sample, n, s->sum != BACKWARD, side);
     x.dst = sample_of(s, s->window_dst, s->dst_sample, n, s->sum != FORWARD, side + s->side_floats[0]);
@@ -310,11 +304,11 @@ static cvy_status fill_conv(const cvy_kernel_ask *ask, struct conv *s)
     s->half = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
     s->src_sample = s->c.nsrc * s->src_elems;
     s->dst_sample = s->c.ndst * s->dst_elems;
-    s->col_floats = whole_lines(s->unfolded * s->strip * s->dst[2]);
-    s->side_floats[0] = s->half ? whole_lines(s->src_sample) : 0;
-    s->side_floats[1] = s->half ? whole_lines(s->dst_sample) : 0;
-    s->thread_floats = s->col_floats + whole_lines(cvy_gemm_scratch()) + s->side_floats[0] + s->side_floats[1] +
-                       (s->sum == WEIGHT ? whole_lines(s->c.ndst * s->unfolded) : 0);
+    s->col_floats = cvy_whole_lines(s->unfolded * s->strip * s->dst[2]);
+    s->side_floats[0] = s->half ? cvy_whole_lines(s->src_sample) : 0;
+    s->side_floats[1] = s->half ? cvy_whole_lines(s->dst_sample) : 0;
+    s->thread_floats = s->col_floats + cvy_whole_lines(cvy_gemm_scratch()) + s->side_floats[0] + s->side_floats[1] +
+                       (s->sum == WEIGHT ? cvy_whole_lines(s->c.ndst * s->unfolded) : 0);
     return CVY_OK;
 }
 

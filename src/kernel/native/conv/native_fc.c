@@ -31,10 +31,9 @@ static int64_t matrix_elems(const struct fc *s, int which)
     return which == A ? g->m * g->k : which == B ? g->k * g->n : g->m * g->n;
 }
 
-/* Whole lines of 64 bytes. */
 static int64_t copy_floats(const struct fc *s, int which)
 {
-    return s->half[which] ? (matrix_elems(s, which) + 15) / 16 * 16 : 0;
+    return s->half[which] ? cvy_whole_lines(matrix_elems(s, which)) : 0;
 }
 
 static struct fc fc_of(const cvy_kernel_ask *ask)

@@ -22,11 +22,6 @@ struct matmul {
     float *scratch;
 };
 
-static int64_t round_up(int64_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
-
 static struct matmul matmul_of(const cvy_kernel_ask *ask)
 {
     const cvy_matmul m = cvy_matmul_make(ask->node);
@@ -41,9 +36,9 @@ static struct matmul matmul_of(const cvy_kernel_ask *ask)
                      .b_col = m.b_col,
                      .c_row = m.p};
     s.parts = m.items >= ask->threads || m.items == 0 ? 1 : CVY_MIN(m.p, (ask->threads + m.items - 1) / m.items);
-    s.room = round_up(cvy_gemm_scratch());
+    s.room = cvy_whole_lines(cvy_gemm_scratch());
     if (s.half)
-        s.room += round_up(m.m * m.k) + round_up(m.k * m.p) + round_up(m.m * m.p);
+        s.room += cvy_whole_lines(m.m * m.k) + cvy_whole_lines(m.k * m.p) + cvy_whole_lines(m.m * m.p);
     return s;
 }
 
@@ -83,8 +78,8 @@ CVY_SIMD static void matmul_store(const float *x, int64_t n, void *dst, int64_t 
 static void multiply(const struct matmul *s, int64_t item, int64_t part, float *scratch)
 {
     const int64_t from = s->m.p * part / s->parts, to = s->m.p * (part + 1) / s->parts, at = item * s->m.m * s->m.p;
-    float *a = scratch + round_up(cvy_gemm_scratch()), *b = a + round_up(s->m.m * s->m.k),
-          *c = b + round_up(s->m.k * s->m.p);
+    float *a = scratch + cvy_whole_lines(cvy_gemm_scratch()), *b = a + cvy_whole_lines(s->m.m * s->m.k),
+          *c = b + cvy_whole_lines(s->m.k * s->m.p);
     cvy_gemm g = s->g;
     g.n = to - from;
     g.c = (s->half ? c : (float *)s->dst + at) + from;

@@ -168,7 +168,7 @@ static struct lrn lrn_of(const cvy_kernel_ask *ask, const cvy_layout *layout)
     s.half = s.o.size / 2;
     s.step = s.p.block > 1 ? 1 : STEP_PLAIN;
     s.tiles = (s.p.positions + s.step - 1) / s.step;
-    s.tile_floats = ((s.p.channels + 2 * s.half) * s.step + 15) / 16 * 16;
+    s.tile_floats = cvy_whole_lines((s.p.channels + 2 * s.half) * s.step);
     return s;
 }
 

@@ -131,12 +131,12 @@ CVY_INLINE void sum_blocks(const struct resize *s, const int half, const float *
 /* Floats of the sum of rows, and of a row of the output; both begin at a whole vector. */
 static int64_t sum_floats(const struct resize *s)
 {
-    return (s->columns * s->block + 15) / 16 * 16;
+    return cvy_whole_lines(s->columns * s->block);
 }
 
 static int64_t line_floats(const struct resize *s)
 {
-    return s->block == 1 ? (s->along.n + 15) / 16 * 16 : 0;
+    return s->block == 1 ? cvy_whole_lines(s->along.n) : 0;
 }
 
 /* A work item is a row of the output. */
