@@ -96,7 +96,7 @@ static const cvy_option train_rows[] = {
     {"seed", CVY_TYPE_INT, TRAIN(seed), "1", "0..", "", "seed of all random numbers"},
     {"dtype", CVY_TYPE_CHOICE, TRAIN(dtype_word), "f32", "f32|f64|bf16", "",
      "type of activations; bf16 keeps weights, sums and statistics in f32, and is faster than f32 with AMX or "
-     "AVX512_BF16; other CPUs compute in f32, so it saves memory and hardly time; f64 is slow and for checks"},
+     "AVX512_BF16; other CPUs compute in f32, so it saves memory but little time; f64 is slow and for checks"},
     {"precise", CVY_TYPE_BOOL, TRAIN(precise), "false", "", "",
      "use no algorithm that rounds more than a plain sum does: no Winograd convolutions"},
     {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "sgd", "", "", "a name or a map, see below"},

@@ -36,10 +36,10 @@ contains restarted.log 'goes on from step ' || fail "the solver began anew: $(ca
 [ "$(results restarted.log)" = "$(results whole.log)" ] || fail "restarted: $(results restarted.log), in one go: $(results whole.log)"
 
 # One rank trains beside the others. How much it has learnt at the end depends on the machine.
-$MPIEXEC_N 3 ./heat stream 4000 >stream.log 2>&1 || fail "heat stream: $(tail -5 stream.log)"
-$MPIEXEC_N 1 ./heat off 4000 >off.log 2>&1 || fail "heat off: $(tail -5 off.log)"
+$MPIEXEC_N 3 ./heat stream 6000 >stream.log 2>&1 || fail "heat stream: $(tail -5 stream.log)"
+$MPIEXEC_N 1 ./heat off 6000 >off.log 2>&1 || fail "heat off: $(tail -5 off.log)"
 [ "$(grep 'mean temperature' stream.log)" = "$(grep 'mean temperature' off.log)" ] || fail "a stream changed the solver's result: $(cat stream.log)"
-taken=$(sed -n 's/^samples 1024000, dropped .*, weights taken \([0-9]*\) times.*/\1/p' stream.log)
+taken=$(sed -n 's/^samples 1536000, dropped .*, weights taken \([0-9]*\) times.*/\1/p' stream.log)
 [ "${taken:-0}" -gt 0 ] || fail "no weights came back: $(cat stream.log)"
 sed -n 's/^error of the coarse grid after 50 steps alone \(.*\), with what was learnt \(.*\)/\1 \2/p' stream.log |
     awk -v taken="${taken:-0}" '{ n++; good = taken < 500 || $2 < $1 } END { exit !(n == 1 && good) }' || fail "the closure was not learnt from the stream: $(cat stream.log)"

@@ -186,14 +186,13 @@ static int has_one_channel(const cvy_onednn_problem *p)
     return one;
 }
 
+/* Adds the scratch memory of conversions, and declines if the layouts by their names have no implementation. */
 static cvy_status finish_offer(const struct layer *l, cvy_kernel_ask *ask)
 {
     cvy_onednn_problem p;
     cvy_onednn_call *call = NULL;
-    size_t upcast;
     CVY_TRY(asked_problem(l, ask, &p));
-    CVY_TRY(cvy_onednn_upcast_bytes(&p, &upcast));
-    ask->scratch_bytes += upcast;
+    CVY_TRY(cvy_onednn_ask_upcast(&p, ask));
     if (l->family != CVY_ONEDNN_DECONV && !has_one_channel(&p))
         return CVY_OK;
     const cvy_status status = cvy_onednn_describe(&p, &call);

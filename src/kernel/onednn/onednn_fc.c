@@ -115,9 +115,7 @@ static cvy_status fc_offer(cvy_kernel_ask *ask)
     ask->algorithm_id = cvy_onednn_algorithm_id(call);
     cvy_onednn_destroy(call);
     CVY_TRY(status);
-    size_t upcast;
-    CVY_TRY(cvy_onednn_upcast_bytes(&p, &upcast));
-    ask->scratch_bytes += upcast;
+    CVY_TRY(cvy_onednn_ask_upcast(&p, ask));
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
         if (p.tensor[role].ndim)
             *cvy_onednn_ask_layout(ask, l.pass, role) = cvy_layout_plain();

@@ -89,17 +89,17 @@ static cvy_status upcast_elems(const cvy_onednn_problem *p, int64_t elems[CVY_ON
     return CVY_OK;
 }
 
-cvy_status cvy_onednn_upcast_bytes(const cvy_onednn_problem *problem, size_t *bytes_out)
+cvy_status cvy_onednn_ask_upcast(const cvy_onednn_problem *problem, cvy_kernel_ask *ask)
 {
-    int64_t elems[CVY_ONEDNN_ROLES], room = 0;
+    int64_t elems[CVY_ONEDNN_ROLES];
     CVY_TRY(upcast_elems(problem, elems));
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
-        room += cvy_whole_lines(elems[role]);
-    *bytes_out = (size_t)room * sizeof(float);
+        ask->scratch_bytes += (size_t)cvy_whole_lines(elems[role]) * sizeof(float);
     return CVY_OK;
 }
 
-/* Runs the call on f32 copies of the activations, which stand in scratch memory, before the call's own. */
+/* Runs the call on f32 copies of the activations. They are at the start of the scratch memory; the call's own follows.
+ */
 static cvy_status run_upcast(const struct layer *s, void *const arg[CVY_ONEDNN_ROLES], float *scratch)
 {
     void *converted[CVY_ONEDNN_ROLES];

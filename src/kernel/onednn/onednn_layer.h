@@ -23,8 +23,8 @@ cvy_status cvy_onednn_check_dtype(const cvy_node *node);
 /* The dtype in which oneDNN computes with a node's activations. bf16 needs AVX512_BF16. On other CPUs oneDNN computes
  * in f32: the problem's `upcast` is set, and its activations are converted before and after (cvy_onednn_layer_run). */
 cvy_dtype cvy_onednn_compute_dtype(const cvy_node *node);
-/* Scratch memory that this conversion needs, with the problem's final layouts; 0 without `upcast`. */
-cvy_status cvy_onednn_upcast_bytes(const cvy_onednn_problem *problem, size_t *bytes_out);
+/* Adds the scratch memory that this conversion needs to the ask. The problem must have its final layouts. */
+cvy_status cvy_onednn_ask_upcast(const cvy_onednn_problem *problem, cvy_kernel_ask *ask);
 /* Activations, and weights as a pass reads them, get `dtype`; gradients of weights, and biases, get f32. */
 void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype);
 
