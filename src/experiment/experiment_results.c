@@ -22,14 +22,36 @@ cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, int64_t no
                      : cvy_pool_printf(pool, out, "%s/" NAME ENDING, folder);
 }
 
+/* The kind of a member that has to be a map if it is there. what: what its values are. */
+static cvy_status check_map(const cvy_tree *root, const char *where, const char *name, const char *what)
+{
+    const cvy_tree *member = root->kind == CVY_TREE_MAP ? cvy_tree_get(root, name) : NULL;
+    CVY_CHECK(!member || member->kind == CVY_TREE_MAP, CVY_E_FORMAT, "%s: \"%s\" is a %s, expected a map of %s", where,
+              name, member->kind == CVY_TREE_LIST ? "list" : "single value", what);
+    return CVY_OK;
+}
+
+/* A case has one value for each axis. */
+static cvy_status check_case(const cvy_tree *values, const char *where)
+{
+    for (int i = 0; i < values->count; i++)
+        CVY_CHECK(values->child[i]->kind == CVY_TREE_SCALAR, CVY_E_FORMAT,
+                  "%s: \"case\" has a %s for the axis %s, expected one value", where,
+                  values->child[i]->kind == CVY_TREE_LIST ? "list" : "map", values->key[i]);
+    return CVY_OK;
+}
+
 static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, size_t bytes, int number,
                             cvy_study_results *out)
 {
-    cvy_tree *root = NULL, *result = NULL;
+    cvy_tree *root = NULL;
     cvy_study_result_line line = {0};
     char *where = NULL;
     CVY_TRY(cvy_pool_printf(pool, &where, "%s, line %d", path, number));
     CVY_TRY(cvy_tree_parse_text(pool, where, text, bytes, &root));
+    CVY_TRY(check_map(root, where, "case", "axes and values"));
+    CVY_TRY(check_map(root, where, "environment", "names and values"));
+    CVY_TRY(check_map(root, where, "result", "names and numbers"));
     line.key = cvy_tree_text_at(root, "key");
     line.machine = cvy_tree_text_at(root, "machine");
     line.framework = cvy_tree_text_at(root, "framework");
@@ -39,11 +61,11 @@ static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, 
     line.experiment = cvy_tree_text_at(root, "experiment");
     line.values = cvy_tree_at(root, "case");
     line.environment = cvy_tree_at(root, "environment");
-    result = root->kind == CVY_TREE_MAP ? cvy_tree_get(root, "result") : NULL;
-    line.result = result && result->kind == CVY_TREE_MAP ? result : NULL;
+    line.result = cvy_tree_at(root, "result");
     const double repeat = cvy_tree_real_at(root, "repeat");
     CVY_CHECK(line.key && line.machine && line.experiment && line.values && repeat >= 1 && (line.result || line.error),
               CVY_E_FORMAT, "%s: this is no result of a study", where);
+    CVY_TRY(check_case(line.values, where));
     line.repeat = (int64_t)repeat;
     if (out->n == out->room) {
         const int room = out->room ? 2 * out->room : 256;

@@ -165,6 +165,34 @@ static void test_results(void)
     EXPECT_FAULT(cvy_study_results_read(pool, folder, &r), CVY_E_FORMAT, "results.jsonl, line 3");
 }
 
+/* Members of a line have kinds. */
+static void test_result_kinds(void)
+{
+    static const struct {
+        const char *values, *rest, *message;
+    } wrong[] = {
+        {"[\"a\"]", "", "results-kinds.jsonl, line 1: \"case\" is a list, expected a map of axes and values"},
+        {"\"b=1\"", "", "\"case\" is a single value, expected a map"},
+        {"null", "", "\"case\" is a single value, expected a map"},
+        {"{\"b\": [1, 2]}", "", "\"case\" has a list for the axis b, expected one value"},
+        {"{\"b\": {\"c\": 1}}", "", "\"case\" has a map for the axis b, expected one value"},
+        {"{\"b\": 1}", ", \"environment\": [1]", "\"environment\" is a list, expected a map"},
+        {"{\"b\": 1}", ", \"result\": [5]", "\"result\" is a list, expected a map"},
+    };
+    cvy_study_results r;
+    char *other = NULL, *line = NULL;
+    EXPECT_OK(cvy_pool_printf(pool, &other, "%s/kinds", folder));
+    EXPECT_OK(cvy_file_make_folder(other));
+    for (int i = 0; i < CVY_COUNT(wrong); i++) {
+        EXPECT_OK(cvy_pool_printf(pool, &line,
+                                  "{\"key\": \"a\", \"repeat\": 1, \"experiment\": \"a\", \"case\": %s, \"machine\": "
+                                  "\"m\", \"error\": \"why\"%s}\n",
+                                  wrong[i].values, wrong[i].rest));
+        write_file("kinds/results-kinds.jsonl", line);
+        EXPECT_FAULT(cvy_study_results_read(pool, other, &r), CVY_E_FORMAT, wrong[i].message);
+    }
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(folder) != NULL);
@@ -174,6 +202,7 @@ int main(void)
     TEST(test_commands);
     TEST(test_processes);
     TEST(test_results);
+    TEST(test_result_kinds);
     cvy_pool_destroy(&pool);
     EXPECT_OK(cvy_file_remove_tree(folder));
     return test_end();
