@@ -309,6 +309,29 @@ out:
     return status;
 }
 
+cvy_status cvy_model_list_unused(const cvy_model *m, cvy_text *names, int *count_out)
+{
+    enum { NAMED = 12 };
+    const char *output = cvy_model_output(m);
+    uint8_t *is_needed = NULL;
+    int n = 0;
+    CVY_TRY(cvy_mem_alloc((size_t)m->nlayer + 1, &is_needed));
+    for (int i = 0; i < m->nlayer; i++) {
+        is_needed[i] = m->layer[i].op->flags & CVY_OP_LOSS || (output && strcmp(m->layer[i].output, output) == 0);
+        for (int k = 0; k < m->naux; k++)
+            is_needed[i] |= strcmp(m->layer[i].output, m->aux[k].output) == 0;
+    }
+    mark_sources(m, is_needed);
+    for (int i = 0; i < m->nlayer; i++)
+        if (!is_needed[i] && n++ < NAMED)
+            cvy_text_add(names, "%s%s", n > 1 ? ", " : "", m->layer[i].output);
+    if (n > NAMED)
+        cvy_text_add(names, " and %d more", n - NAMED);
+    cvy_mem_free(&is_needed);
+    *count_out = n;
+    return names->status;
+}
+
 /* ---- a graph of it ---- */
 
 /* The value of a layer's output or of an input in the graph. value: the output of each layer. */

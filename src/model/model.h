@@ -69,6 +69,8 @@ cvy_status cvy_model_find_layer(const cvy_model *m, const char *name, const cvy_
 /* Keeps only the layers and inputs on which these outputs depend, for a network that is applied and not trained: layers
  * that only lead to a loss would ask for targets. outputs: "a, b"; NULL: the main output. Unknown names are ignored. */
 cvy_status cvy_model_keep(cvy_model *m, const char *outputs);
+/* Appends the names of the layers that lead neither to the main output nor to a loss, "a, b", and counts them. */
+cvy_status cvy_model_list_unused(const cvy_model *m, cvy_text *names, int *count_out);
 /* Whether an input or the output of a layer has this name. */
 int cvy_model_knows(const cvy_model *m, const char *name);
 /* Name of the output of the layer that was added last. */

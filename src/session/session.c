@@ -162,6 +162,18 @@ static void report_import(const cvy_session *s)
     }
 }
 
+cvy_status cvy_session_report_unused(const cvy_session *s)
+{
+    cvy_text names = {0};
+    int n = 0;
+    const cvy_status status = cvy_model_list_unused(s->model, &names, &n);
+    if (status == CVY_OK && n > 0)
+        cvy_log(s->context, CVY_LOG_WARN, "layer%s %s do%s not lead to the output (%s) or a loss, and %s left out",
+                n > 1 ? "s" : "", names.data, n > 1 ? "" : "es", cvy_model_output(s->model), n > 1 ? "are" : "is");
+    cvy_text_free(&names);
+    return status;
+}
+
 static cvy_status load_libraries(const cvy_session *s)
 {
     cvy_extensions *x = &s->context->extensions;

@@ -62,6 +62,8 @@ cvy_status cvy_session_compare(const cvy_session *s);
 cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, const cvy_dataset_info *data);
 /* Returns CVY_E_DISAGREE, and names the rank, if `value` on that rank is not the same as on rank 0. Collective. */
 cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t value);
+/* Warns of layers of the model that lead neither to its output nor to a loss: no step computes them. */
+cvy_status cvy_session_report_unused(const cvy_session *s);
 void cvy_session_close(cvy_session *s);
 
 /* Copies a step's rows into its feeds and converts them to the dtype of the feed. A field of the data set goes to the

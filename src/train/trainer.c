@@ -74,6 +74,7 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
     cvy_session *s = &t->session;
     cvy_program_opts opts;
     CVY_TRY(cvy_job_model(s->job, s->context, cvy_dataset_describe(s->train), 1, &s->model));
+    CVY_TRY(cvy_session_report_unused(s));
     CVY_CHECK(
         !s->job->plan.kernels.by_clock, CVY_E_CONFIG,
         "%s: plan.kernels is clock, which computes nothing, so nothing would be trained: use it with convoy bench",

@@ -23,6 +23,14 @@ grep -q 'batch 16 over 1 rank: 16 rows on this rank' table || fail "no head: $(c
 grep -q 'training   batch 8 ' table || fail "no step for the tail: $(cat table)"
 grep -q 'forward    batch 10 ' table || fail "no step for validation: $(cat table)"
 
+# Layers that lead nowhere are named, and so is a single one.
+branch='model={layers: [{conv: {name: one, channels: 4, kernel: 3}}, {gelu: {name: two}}, {conv: {name: three, channels: 2, kernel: 3}}, {fc: {name: out, channels: 10, from: one}}, {tanh: {name: four}}], output: out}'
+"$CONVOY" plan job.yaml --threads 1 --set train.groups= --set "$branch" >/dev/null 2>log || fail "plan with a branch fails: $(cat log)"
+grep -q 'warning: layers two, three, four do not lead to the output (out) or a loss, and are left out$' log || fail "layers that lead nowhere are not named: $(cat log)"
+branch='model={layers: [relu: {name: one}, fc: {name: out, channels: 10}, tanh: {name: last, from: one}], output: out}'
+"$CONVOY" train job.yaml --threads 1 --set train.groups= --set "$branch" >/dev/null 2>log || fail "train with a branch fails: $(cat log)"
+grep -q 'warning: layer last does not lead to the output (out) or a loss, and is left out$' log || fail "a layer that leads nowhere is not named: $(cat log)"
+
 # To the byte: the arena in the table, in plan.json and of the run that follows.
 arena=$(sed -n 's/^  arena: .* \([0-9,]*\)$/\1/p' table | tr -d ,)
 "$CONVOY" plan job.yaml --threads 1 --format json >plan.json || fail "plan --format json fails"
