@@ -16,6 +16,7 @@
 #include "base/base_opts.h"
 #include "base/machine/base_affinity.h"
 #include "base/machine/base_machine.h"
+#include "base/machine/base_team.h"
 #include "comm/mpi/comm_mpi.h"
 #include <convoy/mpi.h>
 
@@ -40,7 +41,7 @@ static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
 }
 
 /* Chooses the number of threads of this rank: the cores of its mask, divided by the number of ranks of the node that
- * have the same mask. If no other rank has its mask, it uses all cores of the mask. */
+ * have the same mask. If no other rank has its mask, it uses all cores of the mask. OpenMP may allow fewer. */
 static cvy_status choose_threads(cvy_context *context)
 {
     const int asked = context->opts.threads;
@@ -51,7 +52,15 @@ static cvy_status choose_threads(cvy_context *context)
     CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT,
               "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
     context->cores_each = CVY_MAX(context->cores / sharing, 1);
-    context->threads = asked > 0 ? asked : context->cores_each;
+    if (asked > 0) {
+        context->threads = asked;
+        return cvy_team_check(asked);
+    }
+    const char *why = "";
+    context->threads = cvy_team_limit(context->cores_each, &why);
+    if (context->threads < context->cores_each)
+        cvy_log_local(context, CVY_LOG_WARN, "%d compute thread%s on %d cores, because OpenMP allows no more: %s",
+                      context->threads, context->threads == 1 ? "" : "s", context->cores_each, why);
     return CVY_OK;
 }
 

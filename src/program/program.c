@@ -13,8 +13,8 @@
 
 #include "base/base_handle.h"
 #include "base/base_opts.h"
+#include "base/machine/base_team.h"
 #include "comm/comm_allreduce.h"
-#include "context/context_team.h"
 #include "program/program_fill.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
@@ -441,11 +441,12 @@ cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
     const cvy_update_def *update = p->update.def;
     if (update->flush_before_forward && !s->training)
         CVY_TRY(cvy_program_flush(p));
-    const int before = cvy_team_enter(p->context->threads);
+    cvy_team before;
+    CVY_TRY(report_fault(p, cvy_team_enter(p->context->threads, &before)));
     const cvy_status status = s->training       ? update->step(p, s, learning_rate)
                               : update->forward ? update->forward(p, s)
                                                 : cvy_plan_execute(s->plan, &s->time);
-    cvy_team_leave(before);
+    cvy_team_leave(&before);
     if (status == CVY_OK)
         s->count++;
     return report_fault(p, status);
@@ -456,9 +457,10 @@ cvy_status cvy_program_flush(cvy_program *p)
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     CVY_TRY(cvy_context_check_idle(p->context, p));
-    const int before = cvy_team_enter(p->context->threads);
+    cvy_team before;
+    CVY_TRY(report_fault(p, cvy_team_enter(p->context->threads, &before)));
     const cvy_status status = p->update.def->flush ? p->update.def->flush(p) : CVY_OK;
-    cvy_team_leave(before);
+    cvy_team_leave(&before);
     return report_fault(p, status);
 }
 

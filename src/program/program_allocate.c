@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_round.h"
-#include "context/context_team.h"
+#include "base/machine/base_team.h"
 #include "optim/optim.h"
 #include "program/program.h"
 #include "program/program_reduce.h"
@@ -228,9 +228,12 @@ cvy_status cvy_program_allocate(cvy_program *p)
 {
     if (!p->kernel.by_clock)
         CVY_TRY(cvy_comm_agree(p->context->comm, cvy_program_check_memory(p)));
-    const int before = cvy_team_enter(p->context->threads);
-    const cvy_status status = allocate(p);
-    cvy_team_leave(before);
+    cvy_team before;
+    CVY_TRY(cvy_comm_agree(p->context->comm, cvy_team_enter(p->context->threads, &before)));
+    cvy_status status = cvy_comm_agree(p->context->comm, cvy_team_count(p->context->threads));
+    if (status == CVY_OK)
+        status = allocate(p);
+    cvy_team_leave(&before);
     p->allocated = status == CVY_OK;
     return cvy_comm_agree(p->context->comm, status);
 }

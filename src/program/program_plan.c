@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/base_handle.h"
-#include "context/context_team.h"
+#include "base/machine/base_team.h"
 #include "program/program.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
@@ -489,8 +489,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
               "a program is planned once, after at least one step was added");
     CVY_TRY(cvy_grid_connect(&p->pipeline.grid));
     p->update.shape.comm = p->update.shape.comm ? p->update.shape.comm : p->pipeline.grid.data;
-    const int before = cvy_team_enter(p->context->threads);
-    cvy_status status = CVY_OK;
+    cvy_team before;
+    cvy_status status = cvy_team_enter(p->context->threads, &before);
     for (int i = 0; i < p->ntask && status == CVY_OK; i++)
         status = split_batch(p, p->task[i]);
     status = cvy_comm_agree(p->context->comm, status);
@@ -510,7 +510,7 @@ cvy_status cvy_program_prepare(cvy_program *p)
         status = cvy_program_share_names(p);
     if (status == CVY_OK && p->opts.memory_limit > 0)
         status = cvy_program_fit_limit(p, plan_steps);
-    cvy_team_leave(before);
+    cvy_team_leave(&before);
     p->planned = 1;
     CVY_TRY(cvy_comm_agree(p->context->comm, status));
     CVY_TRY(cvy_program_check_consistency(p));

@@ -11,7 +11,7 @@
 
 #include "base/machine/base_clock.h"
 #include "base/machine/base_machine.h"
-#include "context/context_team.h"
+#include "base/machine/base_team.h"
 #include "program/program.h"
 #include "program/program_execute.h"
 
@@ -78,8 +78,9 @@ cvy_status cvy_program_rehearse(cvy_program *p, int task)
               "a program can be rehearsed once, and only if its other ranks do not exist");
     CVY_CHECK(left < 0 || (double)cvy_program_need(p) < left, CVY_NOT_APPLICABLE,
               "a rehearsal needs %lld bytes, %.0f are free", (long long)cvy_program_need(p), left);
-    const int before = cvy_team_enter(p->context->threads);
+    cvy_team before;
+    CVY_TRY(cvy_team_enter(p->context->threads, &before));
     const cvy_status status = rehearse(p, p->task[task]);
-    cvy_team_leave(before);
+    cvy_team_leave(&before);
     return status;
 }

@@ -16,10 +16,7 @@
 #include "base/base_hash.h"
 #include "base/base_mem.h"
 #include "base/machine/base_isa.h"
-
-#if CVY_HAVE_OPENMP
-#include <omp.h>
-#endif
+#include "base/machine/base_team.h"
 
 struct cvy_onednn_call {
     dnnl_engine_t engine;
@@ -37,31 +34,6 @@ struct cvy_onednn_call {
     int64_t dim[CVY_ONEDNN_ROLES][CVY_ONEDNN_NDIM_MAX];
     cvy_dtype dtype[CVY_ONEDNN_ROLES];
 };
-
-/* ---- team ---- */
-
-static int team_enter(int threads)
-{
-#if CVY_HAVE_OPENMP
-    const int before = omp_get_max_threads();
-    if (before != threads)
-        omp_set_num_threads(threads);
-    return before;
-#else
-    return threads;
-#endif
-}
-
-static void team_leave(int threads, int before)
-{
-#if CVY_HAVE_OPENMP
-    if (before != threads)
-        omp_set_num_threads(before);
-#else
-    (void)threads;
-    (void)before;
-#endif
-}
 
 /* ---- instruction sets ---- */
 
@@ -145,9 +117,12 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
         memcpy(c->dim[i], problem->tensor[i].dim, sizeof c->dim[i]);
     }
     limit_isa_without_tiles();
-    const int before = team_enter(c->threads);
-    cvy_status status = ask(problem, c);
-    team_leave(c->threads, before);
+    cvy_team before;
+    cvy_status status = cvy_team_enter(c->threads, &before);
+    if (status == CVY_OK) {
+        status = ask(problem, c);
+        cvy_team_leave(&before);
+    }
     if (status == CVY_OK && problem->family != CVY_ONEDNN_REORDER && strstr(cvy_onednn_implementation(c), "ref"))
         status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has only a reference implementation for %s",
                                cvy_onednn_problem_text(problem));
@@ -246,9 +221,10 @@ static dnnl_status_t create_primitive(cvy_onednn_call *call)
 
 cvy_status cvy_onednn_ready(cvy_onednn_call *call)
 {
-    const int before = team_enter(call->threads);
+    cvy_team before;
+    CVY_TRY(cvy_team_enter(call->threads, &before));
     const cvy_status status = cvy_onednn_answer(create_primitive(call), cvy_onednn_implementation(call));
-    team_leave(call->threads, before);
+    cvy_team_leave(&before);
     CVY_TRY(status);
     for (int i = 0; i < CVY_ONEDNN_ROLES; i++)
         if (call->present[i] && (i != CVY_ONEDNN_BIAS || call->pass != CVY_LAYER_GRAD_SRC))
@@ -271,13 +247,14 @@ static dnnl_status_t bind(cvy_onednn_call *c, int slot, void *data)
 
 cvy_status cvy_onednn_run(cvy_onednn_call *call, void *const arg[CVY_ONEDNN_ROLES], void *scratch)
 {
-    const int before = team_enter(call->threads);
+    cvy_team before;
+    CVY_TRY(cvy_team_enter(call->threads, &before));
     dnnl_status_t status = bind(call, CVY_ONEDNN_ROLES, scratch);
     for (int i = 0; i < CVY_ONEDNN_ROLES && status == dnnl_success; i++)
         status = bind(call, i, arg[i]);
     if (status == dnnl_success)
         status = dnnl_primitive_execute(call->primitive, call->stream, call->narg, call->arg);
-    team_leave(call->threads, before);
+    cvy_team_leave(&before);
     return status == dnnl_success ? CVY_OK
                                   : cvy_error_set(CVY_E_INTERNAL, "oneDNN: %s failed: %s",
                                                   cvy_onednn_implementation(call), dnnl_status2str(status));

@@ -1,0 +1,28 @@
+/*
+ * base_team.h: the OpenMP team of a step. Its size is set for the duration of the step and restored afterwards, because
+ * the caller may use OpenMP too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_BASE_TEAM_H
+#define CVY_BASE_TEAM_H
+
+#include "base/base_status.h"
+
+/* The caller's setting, to be restored. */
+typedef struct cvy_team {
+    int threads, dynamic;
+} cvy_team;
+
+/* The largest team, up to `threads`, that OpenMP lets the calling thread have. why_out: what limits it, or "". */
+int cvy_team_limit(int threads, const char **why_out);
+/* CVY_E_ARGUMENT if the team would be smaller: oneDNN's kernels are made for one size, and their threads would wait for
+ * ever for those that are missing. */
+cvy_status cvy_team_check(int threads);
+/* The same, and sets the calling thread's team. */
+cvy_status cvy_team_enter(int threads, cvy_team *before_out);
+void cvy_team_leave(const cvy_team *before);
+/* Starts the team that was set and counts it, for limits that OpenMP does not tell. */
+cvy_status cvy_team_count(int threads);
+
+#endif
