@@ -31,7 +31,7 @@ typedef struct cvy_scaling {
     int nstep;
     const struct cvy_value_step *step;
 } cvy_scaling;
-enum { CVY_SCALED_MAX = 4096 }; /* numbers or channels that may have a scaling of their own */
+enum { CVY_SCALED_MAX = 65536 }; /* channels of x, or numbers of y, that may have a scaling of their own */
 /* Gives rows of scaled targets, or of outputs that are compared with them, their own units back. y: [rows, row_elems],
  * of which a row is [n, ...]; f32 or f64. */
 void cvy_scaling_undo(const cvy_scaling *s, int64_t rows, int64_t row_elems, cvy_dtype dtype, void *y);

@@ -38,7 +38,8 @@ struct convert {
     cvy_reader_info info; /* describes the written samples */
     cvy_augment *resize;  /* NULL: none */
     cvy_raw raw;
-    cvy_bytes decoded, rows, resized[2], real;
+    cvy_bytes decoded, rows, real;
+    cvy_augment_scratch resized;
     int64_t nsource, npieces, nbad, nkept, done, mine;
 };
 
@@ -57,7 +58,7 @@ static cvy_status prepare(struct convert *c)
     const cvy_shape *shape = cvy_augment_shape(c->resize);
     const int64_t n = cvy_shape_elems(shape);
     CVY_TRY(cvy_bytes_need(&c->real, (size_t)n * sizeof(float)));
-    CVY_TRY(cvy_augment_apply(c->resize, p, 0, 0, c->resized, c->real.data));
+    CVY_TRY(cvy_augment_apply(c->resize, p, 0, 0, &c->resized, c->real.data));
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)n));
     for (int64_t i = 0; i < n; i++)
         ((uint8_t *)raw->x.data)[i] = (uint8_t)lrintf(CVY_MIN(CVY_MAX(((float *)c->real.data)[i], 0), 255));
@@ -291,9 +292,10 @@ cvy_status cvy_convert(cvy_dataset *d, cvy_comm *comm, const char *path, const c
     if (c.writer && c.def->close)
         c.def->close(c.writer);
     cvy_raw_free(&c.raw);
-    cvy_bytes *const room[] = {&c.decoded, &c.rows, &c.resized[0], &c.resized[1], &c.real};
+    cvy_bytes *const room[] = {&c.decoded, &c.rows, &c.real};
     for (int i = 0; i < CVY_COUNT(room); i++)
         cvy_mem_free(&room[i]->data);
+    cvy_augment_scratch_free(&c.resized);
     cvy_augment_destroy(&c.resize);
     cvy_pool_destroy(&c.pool);
     return status;

@@ -64,10 +64,10 @@ static void return_scratch(cvy_dataset *d, cvy_dataset_scratch *s)
 void cvy_dataset_free_scratch(cvy_dataset *d)
 {
     for (cvy_dataset_scratch *s = d->idle, *next; s; s = next) {
-        cvy_bytes *const room[] = {&s->decoded,      &s->rows,     &s->augmented[0],
-                                   &s->augmented[1], &s->whole[0], &s->whole[1]};
+        cvy_bytes *const room[] = {&s->decoded, &s->rows, &s->whole[0], &s->whole[1]};
         next = s->next;
         cvy_raw_free(&s->raw);
+        cvy_augment_scratch_free(&s->augmented);
         for (int i = 0; i < CVY_COUNT(room); i++)
             cvy_mem_free(&room[i]->data);
         cvy_mem_free(&s);
@@ -228,7 +228,7 @@ static cvy_status read_whole(cvy_dataset *d, cvy_dataset_scratch *s, int64_t num
     cvy_picture picture = {0};
     CVY_TRY(to_picture(d, s, number, epoch, &picture));
     CVY_TRY(check_numbers(d, s, &picture, cvy_shape_elems(&d->stored.y_shape)));
-    return cvy_augment_apply_all(d->augment, picture, s->raw.y.data, s->raw.mask.data, epoch, number, s->augmented, x,
+    return cvy_augment_apply_all(d->augment, picture, s->raw.y.data, s->raw.mask.data, epoch, number, &s->augmented, x,
                                  y, mask);
 }
 
@@ -277,8 +277,8 @@ static cvy_status read_stored_parts(cvy_dataset *d, cvy_dataset_scratch *s, int6
     CVY_TRY(name_sample(d, number, check_numbers(d, s, &picture, y_elems)));
     const struct arrays at = write_scalars(d, s, field_out);
     return name_sample(d, number,
-                       cvy_augment_apply_parts(d->augment, picture, s->raw.y.data, y_elems, epoch, number, s->augmented,
-                                               field_out[0], at.y > 0 ? field_out[at.y] : NULL));
+                       cvy_augment_apply_parts(d->augment, picture, s->raw.y.data, y_elems, epoch, number,
+                                               &s->augmented, field_out[0], at.y > 0 ? field_out[at.y] : NULL));
 }
 
 /* Memory for a whole field of which a part is wanted; the field's own memory if all of it is wanted. */

@@ -212,6 +212,11 @@ typedef struct cvy_picture_window {
 } cvy_picture_window;
 
 typedef struct cvy_augment cvy_augment;
+/* Memory of one caller that applies steps, zero at first. */
+typedef struct cvy_augment_scratch {
+    cvy_bytes picture[2], affine;
+} cvy_augment_scratch;
+void cvy_augment_scratch_free(cvy_augment_scratch *s);
 /* steps: the job's list, or NULL. random 0 keeps only the deterministic part. info: dtype and shape of x before
  * augmentation. */
 cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, const cvy_reader_info *info,
@@ -234,15 +239,15 @@ int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int
 /* Applies all steps and writes f32 of the final shape; CVY_E_SHAPE if the result has another shape. The picture is
  * whole, or the part that cvy_augment_window() asked for. Its data are not changed. */
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
-                             cvy_bytes scratch[2], float *x_out);
+                             cvy_augment_scratch *scratch, float *x_out);
 /* The same for x and the target y, which follows x as its role says. y_out has the dtype of cvy_augment_target(). */
 cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
-                                  int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out);
+                                  int64_t number, cvy_augment_scratch *scratch, float *x_out, void *y_out);
 /* The same for a mask, too, which has the weight_shape of the reader and goes with the pixels of x. NULL: there is
  * none. */
 cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, const float *y, const float *mask,
-                                 uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out,
-                                 float *mask_out);
+                                 uint64_t epoch, int64_t number, cvy_augment_scratch *scratch, float *x_out,
+                                 void *y_out, float *mask_out);
 /* Shape of the weight after augmentation. */
 const cvy_shape *cvy_augment_weight_shape(const cvy_augment *a);
 /* Whether it has no step: f32 data pass through it as they are. */
@@ -251,7 +256,8 @@ int cvy_augment_changes_nothing(const cvy_augment *a);
 int cvy_augment_is_pointwise(const cvy_augment *a);
 /* For such steps: the same for a part of x, and for y or a part of it, [y_elems]. */
 cvy_status cvy_augment_apply_parts(const cvy_augment *a, cvy_picture picture, const float *y, int64_t y_elems,
-                                   uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out);
+                                   uint64_t epoch, int64_t number, cvy_augment_scratch *scratch, float *x_out,
+                                   void *y_out);
 /* What the operations do to the values of x, for programs that apply the network without convoy (ONNX files). */
 typedef enum {
     CVY_CURVE_AFFINE, /* (x - shift) * by, for each channel, or one number for all */
@@ -260,10 +266,12 @@ typedef enum {
 } cvy_curve;
 typedef struct cvy_value_step { /* affine: (x - shift) * by */
     cvy_curve curve;
-    cvy_reals shift, by; /* shift: of AFFINE only. Both have as many numbers */
+    int64_t n;          /* 1, or the number of channels */
+    double *shift, *by; /* [n]; shift: of AFFINE only, else 0 */
 } cvy_value_step;
-/* Lists these steps, for stored bytes or for reals. step_out: [CVY_VALUE_STEPS_MAX]. moves_out: 1: there are operations
- * that move pixels, too, which are not in the list. CVY_E_UNSUPPORTED: the values are bent before pixels are moved. */
+/* Lists these steps, for stored bytes or for reals. step_out: [CVY_VALUE_STEPS_MAX]; its lists live as long as a.
+ * moves_out: 1: there are operations that move pixels, too, which are not in the list. CVY_E_UNSUPPORTED: the values
+ * are bent before pixels are moved. */
 enum { CVY_VALUE_STEPS_MAX = 33 };
 cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value_step *step_out, int *nstep_out,
                                    int *moves_out);

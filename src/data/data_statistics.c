@@ -2,7 +2,7 @@
  * data_statistics.c: mean and standard deviation of each channel, for `auto` of data.normalize and
  * data.normalize_targets.
  *
- * It runs before the first step. The samples are cut into PARTS runs, whatever the number of ranks, and a rank reads
+ * It runs before the first step. The samples are cut into `nparts` runs, whatever the number of ranks, and a rank reads
  * every nranks-th run with its own loader. Moments of planes, samples and parts are merged as in Chan, Golub and
  * LeVeque (1979), so there is no cancellation. One rank sums each part; the others add zero to it, which does not
  * change a bit.
@@ -16,14 +16,15 @@
 
 #include "data/data_reader.h"
 
-enum { PARTS = 256, SLICE = 32 };
+enum { PARTS_MIN = 8, PARTS_MAX = 256, SLICE = 32 };
+enum { MOMENTS = 1 << 21 }; /* of all parts, of which very many channels have fewer: 48 MiB on each rank */
 
 struct moments { /* moments of one channel of one part */
     double n, mean, m2;
 };
 
 struct deal {
-    int64_t count, nslice; /* samples in total; slices of each part */
+    int64_t count, nparts, nslice; /* samples in total; parts; slices of each part */
     int rank, nranks;
 };
 
@@ -32,9 +33,9 @@ static cvy_status deal_share(void *user, int64_t step, cvy_share *shares, int ma
 {
     const struct deal *d = user;
     const int64_t part = step / d->nslice * d->nranks + d->rank;
-    if (part >= PARTS || max < 1)
+    if (part >= d->nparts || max < 1)
         return CVY_END;
-    const int64_t begin = d->count * part / PARTS, end = d->count * (part + 1) / PARTS;
+    const int64_t begin = d->count * part / d->nparts, end = d->count * (part + 1) / d->nparts;
     const int64_t from = CVY_MIN(begin + step % d->nslice * SLICE, end), to = CVY_MIN(from + SLICE, end);
     shares[0] = (cvy_share){.first_position = from, .n = to - from};
     *nshare_out = 1;
@@ -86,7 +87,8 @@ struct pass { /* a pass over the data: statistics of some fields */
     const cvy_channel_statistics *field;
     int nfield;
     int64_t nchannels;       /* of all fields */
-    struct moments *moments; /* [PARTS][nchannels] */
+    int64_t nparts;          /* fewer, if there are very many channels */
+    struct moments *moments; /* [nparts][nchannels] */
     int64_t nrows;           /* that count */
 };
 
@@ -139,7 +141,7 @@ static int finish(const struct pass *p, int64_t first, cvy_channel_statistics *f
     int found = 0;
     for (int64_t c = 0; c < f->nchannels; c++) {
         struct moments all = {0};
-        for (int part = 0; part < PARTS; part++)
+        for (int64_t part = 0; part < p->nparts; part++)
             merge(&all, &p->moments[part * p->nchannels + first + c]);
         f->mean[c] = all.mean;
         f->std[c] = all.m2 > 0 ? sqrt(all.m2 / all.n) : 0;
@@ -156,7 +158,8 @@ static cvy_status make_lists(cvy_pool *pool, struct pass *p, cvy_channel_statist
         CVY_TRY(cvy_pool_alloc(pool, sizeof *f->mean * (size_t)f->nchannels, &f->mean));
         CVY_TRY(cvy_pool_alloc(pool, sizeof *f->std * (size_t)f->nchannels, &f->std));
     }
-    return cvy_mem_alloc(sizeof *p->moments * PARTS * (size_t)p->nchannels, &p->moments);
+    p->nparts = CVY_MIN(CVY_MAX(MOMENTS / p->nchannels, PARTS_MIN), PARTS_MAX);
+    return cvy_mem_alloc(sizeof *p->moments * (size_t)(p->nparts * p->nchannels), &p->moments);
 }
 
 cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, const cvy_statistics_opts *opts, cvy_pool *pool,
@@ -168,7 +171,10 @@ cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, const cvy
         .count = opts->limit > 0 ? CVY_MIN(opts->limit, all) : all, .rank = comm->rank, .nranks = comm->nranks};
     int64_t first = 0;
     int found = 1;
-    deal.nslice = ((deal.count + PARTS - 1) / PARTS + SLICE - 1) / SLICE;
+    cvy_status status = make_lists(pool, &pass, fields);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    deal.nparts = pass.nparts;
+    deal.nslice = ((deal.count + deal.nparts - 1) / deal.nparts + SLICE - 1) / SLICE;
     const cvy_loader_opts loader = {.shuffle = deal.count < all ? CVY_SHUFFLE_ALL : CVY_SHUFFLE_NONE,
                                     .seed = opts->seed,
                                     .threads = opts->threads,
@@ -176,12 +182,9 @@ cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, const cvy
                                     .skip_bad = opts->skip_bad,
                                     .share = deal_share,
                                     .share_user = &deal};
-    cvy_status status = make_lists(pool, &pass, fields);
-    if (status == CVY_OK)
-        status = sum_parts(d, &loader, &deal, &pass);
-    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(cvy_comm_agree(comm, sum_parts(d, &loader, &deal, &pass)));
     CVY_TRY_OUT(
-        comm->ops->allreduce(comm, pass.moments, (int64_t)PARTS * pass.nchannels * 3, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+        comm->ops->allreduce(comm, pass.moments, pass.nparts * pass.nchannels * 3, CVY_DTYPE_F64, CVY_REDUCE_SUM));
     CVY_TRY_OUT(comm->ops->allreduce(comm, &pass.nrows, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM));
     *nsamples_out = pass.nrows;
     for (int i = 0; i < count; i++) {

@@ -346,8 +346,7 @@ void cvy_network_destroy(cvy_network **network)
     cvy_context_destroy(&n->context);
     cvy_mem_free(&n->plain.data);
     cvy_mem_free(&n->row.data);
-    cvy_mem_free(&n->scratch[0].data);
-    cvy_mem_free(&n->scratch[1].data);
+    cvy_augment_scratch_free(&n->scratch);
     cvy_handle_free(network);
 }
 

@@ -46,7 +46,8 @@ struct cvy_network {
         cvy_scaling scaling; /* in the memory of the augmentation or of the model */
     } output[CVY_NETWORK_ARRAYS];
     /* Buffers of a call: a sample of x as f32 before augmentation, and what augmentation needs. */
-    cvy_bytes plain, row, scratch[2];
+    cvy_bytes plain, row;
+    cvy_augment_scratch scratch;
 };
 
 /* Whether a folder is that of a run: it has a job or checkpoints. */

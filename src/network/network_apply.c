@@ -186,7 +186,7 @@ static cvy_status augment_sample(cvy_network *n, const struct input *in, int64_t
         x = n->row.data;
     }
     raw.x.data = (void *)(uintptr_t)data;
-    CVY_TRY(cvy_augment_apply(n->augment, cvy_raw_planes(&raw), 0, sample, n->scratch, x));
+    CVY_TRY(cvy_augment_apply(n->augment, cvy_raw_planes(&raw), 0, sample, &n->scratch, x));
     if (row_dtype != CVY_DTYPE_F32)
         cvy_copy_elems(x, CVY_DTYPE_F32, row, row_dtype, kept);
     return CVY_OK;

@@ -373,7 +373,7 @@ static cvy_status find_normalize(cvy_session *s)
     CVY_TRY(cvy_session_same(s, "training data", cvy_dataset_hash(s->base)));
     cvy_status status = cvy_comm_agree(comm, open_part(s, 0, 0, &whole, &part));
     if (status == CVY_OK)
-        status = cvy_job_normalize(s->job, part, s->context);
+        status = cvy_job_normalize(s->job, part, s->context, &s->notes);
     cvy_dataset_destroy(&part);
     cvy_dataset_destroy(&whole);
     return status;

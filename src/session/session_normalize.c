@@ -8,6 +8,7 @@
  */
 #include "session/session_normalize.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 /* ---- the two keys ---- */
 
 enum { OF_X, OF_TARGETS, NKEY };
+enum { CONSTANT_SAID = 8 }; /* channels without variation that the log names */
 static const char *const key_name[NKEY] = {"normalize", "normalize_targets"};
 
 static const cvy_tree **key_value(cvy_job *job, int key)
@@ -61,14 +63,20 @@ static cvy_status find_target(const cvy_job *job, const cvy_dataset_info *info, 
     return CVY_OK;
 }
 
+/* The numbers of x, of which each gets a mean and a deviation of its own: its channels. */
+static int64_t channels_of_x(const cvy_dataset_info *info)
+{
+    const cvy_shape *x = &info->field[0].shape;
+    return x->ndim > 0 ? x->dim[0] : 1;
+}
+
 /* Fills in what is to be computed for a key. */
 static cvy_status ask(const cvy_job *job, int key, const cvy_dataset_info *info, cvy_channel_statistics *out)
 {
-    const cvy_shape *x = &info->field[0].shape;
-    const int64_t channels = x->ndim > 0 ? x->dim[0] : 1;
-    *out = (cvy_channel_statistics){.nchannels = key == OF_TARGETS          ? info->target_channels
-                                                 : channels <= CVY_LIST_MAX ? channels
-                                                                            : 1};
+    const int64_t channels = channels_of_x(info);
+    *out = (cvy_channel_statistics){.nchannels = key == OF_TARGETS            ? info->target_channels
+                                                 : channels <= CVY_SCALED_MAX ? channels
+                                                                              : 1};
     CVY_CHECK(
         out->nchannels <= CVY_SCALED_MAX, CVY_E_CONFIG,
         "%s: data.normalize_targets: y has %lld numbers, and at most %d have a mean of their own: give one mean and "
@@ -77,19 +85,42 @@ static cvy_status ask(const cvy_job *job, int key, const cvy_dataset_info *info,
     return key == OF_TARGETS ? find_target(job, info, &out->field) : CVY_OK;
 }
 
-/* A channel of x without any variation is left as it is. A target without any is a mistake in the data. */
-static cvy_status check_deviations(const cvy_job *job, int key, const cvy_dataset_info *info,
-                                   const cvy_channel_statistics *s)
+/* Says which channels of x do not vary. */
+static void say_constant(cvy_text *notes, const cvy_dataset_info *info, const cvy_channel_statistics *s,
+                         const int64_t *constant, int64_t count)
 {
+    if (count == 0)
+        return;
+    cvy_text_add(notes, "data.normalize: %lld of the %lld %s of x %s the same value in all samples (", (long long)count,
+                 (long long)s->nchannels, info->field[0].shape.ndim > 1 ? "channels" : "columns",
+                 count > 1 ? "have" : "has");
+    for (int64_t i = 0; i < CVY_MIN(count, CONSTANT_SAID); i++)
+        cvy_text_add(notes, "%s%lld", i > 0 ? ", " : "number ", (long long)constant[i]);
+    cvy_text_add(notes, "%s, counted from 0): the value is subtracted, and the standard deviation counts as 1\n",
+                 count > CONSTANT_SAID ? " and more" : "");
+}
+
+/* A channel of x without any variation, or with less than f32 can be divided by, is not divided. A target without any
+ * is a mistake in the data. */
+static cvy_status check_deviations(const cvy_job *job, int key, const cvy_dataset_info *info,
+                                   const cvy_channel_statistics *s, cvy_text *notes)
+{
+    int64_t constant[CONSTANT_SAID], count = 0;
     for (int64_t c = 0; c < s->nchannels; c++) {
         CVY_CHECK(key == OF_X || s->std[c] > 0, CVY_E_CONFIG,
                   "%s: data.normalize_targets: number %lld of y is %g in all samples of %s that were read: there is "
                   "nothing to learn; leave it out, or give mean and std",
                   cvy_job_where(job, "data", "normalize_targets"), (long long)c, s->mean[c],
                   info->path ? info->path : info->format);
-        s->std[c] = s->std[c] > 0 ? s->std[c] : 1;
+        if (key == OF_TARGETS || s->std[c] >= FLT_MIN)
+            continue;
+        if (count < CONSTANT_SAID)
+            constant[count] = c;
+        count++;
+        s->std[c] = 1;
     }
-    return CVY_OK;
+    say_constant(notes, info, s, constant, count);
+    return notes->status;
 }
 
 static void add_list(cvy_text *t, const char *key, const double *value, int64_t n)
@@ -114,7 +145,9 @@ static cvy_status put(cvy_job *job, int key, const cvy_context *context, const c
     if (status == CVY_OK && s->nchannels <= CVY_LIST_MAX)
         cvy_log(context, CVY_LOG_INFO, "data.%s: %s", key_name[key], text.data);
     else if (status == CVY_OK)
-        cvy_log(context, CVY_LOG_INFO, "data.%s: mean and std of %lld numbers", key_name[key], (long long)s->nchannels);
+        cvy_log(context, CVY_LOG_INFO,
+                "data.%s: a mean and a std for each of %lld numbers, listed in job.resolved.yaml", key_name[key],
+                (long long)s->nchannels);
     cvy_text_free(&text);
     return status;
 }
@@ -134,7 +167,7 @@ static cvy_status ask_all(const cvy_job *job, const cvy_dataset_info *info, int 
     return CVY_OK;
 }
 
-static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *context)
+static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *context, cvy_text *notes)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(train);
     const double start = cvy_clock_s();
@@ -145,10 +178,15 @@ static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *c
     cvy_channel_statistics s[NKEY];
     int of[NKEY], count = 0;
     int64_t nsamples = 0;
+    if (is_auto(job, OF_X) && channels_of_x(info) > CVY_SCALED_MAX)
+        cvy_text_add(notes,
+                     "data.normalize: x has %lld numbers along its first axis, and at most %d have a mean and a "
+                     "deviation of their own: all share one\n",
+                     (long long)channels_of_x(info), CVY_SCALED_MAX);
     CVY_TRY(cvy_comm_agree(context->comm, ask_all(job, info, of, s, &count)));
     CVY_TRY(cvy_channel_statistics_make(train, context->comm, &opts, job->pool, s, count, &nsamples));
     for (int i = 0; i < count; i++) {
-        CVY_TRY(check_deviations(job, of[i], info, &s[i]));
+        CVY_TRY(check_deviations(job, of[i], info, &s[i], notes));
         CVY_TRY(put(job, of[i], context, &s[i]));
     }
     cvy_log(context, CVY_LOG_INFO, "normalisation: statistics of %lld samples, computed in %.2f s", (long long)nsamples,
@@ -156,9 +194,9 @@ static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *c
     return CVY_OK;
 }
 
-cvy_status cvy_job_normalize(cvy_job *job, cvy_dataset *train, const cvy_context *context)
+cvy_status cvy_job_normalize(cvy_job *job, cvy_dataset *train, const cvy_context *context, cvy_text *notes)
 {
-    return cvy_job_wants_statistics(job) ? cvy_comm_agree(context->comm, compute(job, train, context)) : CVY_OK;
+    return cvy_job_wants_statistics(job) ? cvy_comm_agree(context->comm, compute(job, train, context, notes)) : CVY_OK;
 }
 
 /* ---- in the checkpoint ---- */

@@ -14,8 +14,9 @@
 
 /* Whether one of the keys is `auto`, so that its numbers are not known yet. */
 int cvy_job_wants_statistics(const cvy_job *job);
-/* Computes the numbers of the keys that are `auto` from the training data and puts them into the job. Collective. */
-cvy_status cvy_job_normalize(cvy_job *job, cvy_dataset *train, const cvy_context *context);
+/* Computes the numbers of the keys that are `auto` from the training data and puts them into the job. notes gets lines
+ * about channels that do not vary, and about those that share their numbers. Collective. */
+cvy_status cvy_job_normalize(cvy_job *job, cvy_dataset *train, const cvy_context *context, cvy_text *notes);
 /* Adds "normalize": {"mean": [..], "std": [..]} and "normalize_targets" to a checkpoint's state, if the job has them.
  */
 void cvy_job_add_normalize(const cvy_job *job, cvy_json *json);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # normalize.sh: data.normalize: auto finds the mean and deviation of the training part only, with the same numbers on
-# one rank and on two; they are kept with the run, and test, predict and resume use them. data.balance and data.shuffle:
+# one rank and on two; they are kept with the run, and test, predict and resume use them, and an exported network does.
+# Each column of a table has its own, whatever their number; one that never changes is named. data.balance and data.shuffle:
 # window give the same on two ranks as on one.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
@@ -64,4 +65,39 @@ for order in 'data.balance=class' 'data.shuffle=window'; do
 done
 "$CONVOY" train job.yaml --out bad --set data.window=4 >log 2>&1 && fail "a window without its shuffle is accepted"
 grep -q 'data.window goes with data.shuffle: window' log || fail "no cause: $(cat log)"
+
+# Tables: 100 columns of very different units, two of which never change; and 65 numbers, on two ranks.
+awk 'BEGIN {
+    for (k = 0; k < 100; k++) printf "c%d,", k
+    print "label"
+    for (i = 0; i < 60; i++) {
+        for (k = 0; k < 100; k++) printf "%g,", k % 50 == 3 ? 7.25 : (i * (k % 16 + 1) % 17 + k) * 10 ^ (k % 40 - 20)
+        print i % 3
+    }
+}' >table.csv
+cat >table.yaml <<END
+model: {layers: [{fc: {name: scores, channels: 3}}]}
+data: {train: table.csv, normalize: auto}
+train: {batch: 20, epochs: 1, optimizer: {name: sgd, lr: 0.01}}
+END
+"$CONVOY" train table.yaml --threads 1 --out table >log 2>&1 || fail "train with a table: $(cat log)"
+contains log '2 of the 100 columns of x have the same value in all samples (number 3, 53, counted from 0)' || fail "constant columns are not named: $(cat log)"
+numbers table | tr ' ' '\n' | awk -v file=table.csv '
+    { kept[n++] = $1 }
+    END {
+        FS = ","
+        getline <file
+        while ((getline <file) > 0) { for (k = 0; k < 100; k++) { sum[k] += $(k + 1); squares[k] += $(k + 1) ^ 2 } rows++ }
+        for (k = 0; k < 100; k++) {
+            mean = sum[k] / rows; std = k % 50 == 3 ? 1 : sqrt(squares[k] / rows - mean ^ 2)
+            bad += (kept[k] - mean) ^ 2 > 1e-10 * mean ^ 2 || (kept[100 + k] - std) ^ 2 > 1e-10 * std ^ 2
+        }
+        exit n < 200 || rows != 60 || bad
+    }' || fail "not a mean and a deviation for each column: $(section table)"
+"$CONVOY" export table table.onnx >log 2>&1 || fail "export of the network of a table: $(cat log)"
+for from in table table.onnx; do "$CONVOY" predict $from --data table.csv --out $from.scores.csv >log 2>&1 || fail "predict $from: $(cat log)"; done
+cmp -s table.scores.csv table.onnx.scores.csv || fail "the exported network predicts other values"
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out long --set data.train.shape=[65] --set data.augment=[] >log 2>&1 || fail "65 numbers on two ranks: $(cat log)"
+[ "$(numbers long | wc -w)" = 130 ] || fail "65 numbers on two ranks: $(section long)"
 exit $failed

@@ -35,7 +35,8 @@ int main(int argc, char **argv)
     cvy_dataset *d = NULL;
     cvy_augment *a = NULL;
     cvy_raw raw = {0};
-    cvy_bytes room = {0}, rows = {0}, turn[2] = {{0}};
+    cvy_bytes room = {0}, rows = {0};
+    cvy_augment_scratch turn = {0};
     cvy_picture p;
     if (argc != 2)
         return 2;
@@ -56,7 +57,7 @@ int main(int argc, char **argv)
             t[2] = cvy_clock_s();
             OK(cvy_picture_decode_part(raw.coding, raw.x.data, raw.x.bytes, 3, want, &s, &room, &rows, &p));
             t[3] = cvy_clock_s();
-            OK(cvy_augment_apply(a, p, epoch, i, turn, x));
+            OK(cvy_augment_apply(a, p, epoch, i, &turn, x));
             t[4] = cvy_clock_s();
             for (int k = 0; k < STAGES; k++)
                 took[k] += t[k + 1] - t[k];
@@ -69,8 +70,7 @@ int main(int argc, char **argv)
     cvy_raw_free(&raw);
     cvy_mem_free(&room.data);
     cvy_mem_free(&rows.data);
-    cvy_mem_free(&turn[0].data);
-    cvy_mem_free(&turn[1].data);
+    cvy_augment_scratch_free(&turn);
     cvy_augment_destroy(&a);
     cvy_dataset_destroy(&d);
     cvy_pool_destroy(&pool);

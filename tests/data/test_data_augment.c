@@ -15,7 +15,7 @@ static void run(const char *text, int random, uint64_t epoch, int64_t number, fl
     memcpy(copy, bytes, sizeof copy);
     OK(make(text, random, &info, &a));
     const cvy_picture p = {.dtype = CVY_DTYPE_U8, .C = C, .H = H, .W = W, .data = copy};
-    OK(cvy_augment_apply(a, p, epoch, number, turn, out));
+    OK(cvy_augment_apply(a, p, epoch, number, &turn, out));
     TRUE_THAT(memcmp(copy, bytes, sizeof copy) == 0);
     cvy_augment_destroy(&a);
 }
@@ -122,13 +122,13 @@ static void test_resize(void)
     const cvy_picture p = {.dtype = CVY_DTYPE_F32, .C = 1, .H = S, .W = S, .data = in};
     cvy_augment *a = NULL;
     OK(make("[{resize: {size: 8, fit: stretch}}]", 0, &square, &a));
-    OK(cvy_augment_apply(a, p, 0, 0, turn, out));
+    OK(cvy_augment_apply(a, p, 0, 0, &turn, out));
     for (int y = 1; y < 7; y++)
         for (int x = 1; x < 7; x++)
             TRUE_THAT(near(out[y * 8 + x], 2 * y + 0.5 + 10 * (2 * x + 0.5)));
     cvy_augment_destroy(&a);
     OK(make("[{resize: [64, 32]}]", 0, &square, &a));
-    OK(cvy_augment_apply(a, p, 0, 0, turn, out));
+    OK(cvy_augment_apply(a, p, 0, 0, &turn, out));
     TRUE_THAT(strcmp(cvy_shape_text(cvy_augment_shape(a)), "1x64x32") == 0);
     TRUE_THAT(out[0] >= in[0] && out[64 * 32 - 1] <= in[S * S - 1]);
     cvy_augment_destroy(&a);
@@ -155,7 +155,7 @@ static void run_places(const char *text, int random, uint64_t epoch, int64_t num
 {
     cvy_augment *a = NULL;
     OK(make(text, random, &of_places, &a));
-    OK(cvy_augment_apply(a, places(), epoch, number, turn, out));
+    OK(cvy_augment_apply(a, places(), epoch, number, &turn, out));
     cvy_augment_destroy(&a);
 }
 
@@ -336,7 +336,7 @@ static void test_order_of_values(void)
     const cvy_picture p = {.dtype = CVY_DTYPE_F32, .C = 4, .H = 1, .W = 1, .data = far};
     cvy_augment *a = NULL;
     OK(make("[{mean: 1e6}, {std: 2}]", 1, &vector, &a));
-    OK(cvy_augment_apply(a, p, 0, 0, turn, y));
+    OK(cvy_augment_apply(a, p, 0, 0, &turn, y));
     TRUE_THAT(y[0] == 0.125f && y[1] == 0.75f && y[2] == -0.5f && y[3] == 0 && far[0] == 1000000.25f);
     cvy_augment_destroy(&a);
 }
@@ -422,7 +422,7 @@ static void test_mean_file(void)
     OK(make(text, 0, &varying, &a));
     TRUE_THAT(cvy_shape_equal(cvy_augment_shape(a), &info.shape));
     FAILS(cvy_augment_apply(a, (cvy_picture){.dtype = CVY_DTYPE_U8, .C = C, .H = H - 1, .W = W, .data = bytes}, 0, 0,
-                            turn, x),
+                            &turn, x),
           CVY_E_SHAPE, "a picture of 4x7 with 2 channels, but the mean");
     cvy_value_step step[CVY_VALUE_STEPS_MAX];
     int nstep, moves;
@@ -451,6 +451,44 @@ static void test_reverse_channels(void)
     TRUE_THAT(near(x[0], (bytes[H * W] / 255.0 - 0.2) / 2) && near(x[N - 1], (bytes[H * W - 1] / 255.0 - 0.1) / 4));
 }
 
+/* A table of more columns than any other list of options may have: bytes, as they are applied and as they are described
+ * to other programs. */
+static void test_many_channels(void)
+{
+    enum { COLUMNS = 300 };
+    static uint8_t stored[COLUMNS];
+    static float x[COLUMNS];
+    char list[32 * COLUMNS], *end = list;
+    const cvy_reader_info table = {.dtype = CVY_DTYPE_U8, .shape = {1, {COLUMNS}}};
+    cvy_augment *a = NULL;
+    end += sprintf(end, "[{normalize: {mean: [0");
+    for (int i = 1; i < COLUMNS; i++)
+        end += sprintf(end, ", %g", 1e-3 * i);
+    end += sprintf(end, "], std: [1");
+    for (int i = 1; i < COLUMNS; i++)
+        end += sprintf(end, ", %g", 2.0 + i);
+    sprintf(end, "]}}]");
+    OK(make(list, 0, &table, &a));
+    for (int i = 0; i < COLUMNS; i++)
+        stored[i] = (uint8_t)(7 * i);
+    OK(cvy_augment_apply(a, (cvy_picture){.dtype = CVY_DTYPE_U8, .C = COLUMNS, .H = 1, .W = 1, .data = stored}, 0, 0,
+                         &turn, x));
+    cvy_value_step step[CVY_VALUE_STEPS_MAX];
+    int nstep = 0, moves = 1;
+    OK(cvy_augment_value_steps(a, 1, step, &nstep, &moves));
+    TRUE_THAT(nstep == 1 && !moves && step[0].n == COLUMNS);
+    for (int i = 0; i < COLUMNS; i++) {
+        TRUE_THAT(near(x[i], (stored[i] / 255.0 - 1e-3 * i) / (i ? 2.0 + i : 1)));
+        TRUE_THAT(near(x[i], (stored[i] - step[0].shift[i]) * step[0].by[i]));
+    }
+    cvy_augment_destroy(&a);
+    strcpy(strstr(list, ", std"), "}}]");
+    FAILS(make(list, 0, &info, &a), CVY_E_CONFIG, "normalize has 300 values, expected 1 or 2");
+    FAILS(make("[{normalize: {mean: [1, .nan]}}]", 0, &info, &a), CVY_E_CONFIG,
+          "normalize: mean is \".nan\", expected a number");
+    FAILS(make("[{std: [1, -2]}]", 0, &info, &a), CVY_E_CONFIG, "std: -2 is not more than 0");
+}
+
 int main(void)
 {
     for (int i = 0; i < N; i++)
@@ -469,7 +507,7 @@ int main(void)
     test_wrong_lists();
     test_mean_file();
     test_reverse_channels();
-    cvy_mem_free(&turn[0].data);
-    cvy_mem_free(&turn[1].data);
+    test_many_channels();
+    cvy_augment_scratch_free(&turn);
     return 0;
 }

@@ -13,7 +13,7 @@
 enum { C = 2, H = 5, W = 7, N = C * H * W };
 
 /* A CIFAR-like source can only give bytes of 3x32x32, so these tests call the augmenter directly. */
-static cvy_bytes turn[2];
+static cvy_augment_scratch turn;
 static const cvy_reader_info info = {.dtype = CVY_DTYPE_U8, .shape = {3, {C, H, W}}};
 
 static inline cvy_status make(const char *text, int random, const cvy_reader_info *of, cvy_augment **out)

@@ -55,7 +55,7 @@ static cvy_shape run_target(const char *text, uint64_t epoch, const float *x, in
     const cvy_picture p = {.dtype = CVY_DTYPE_F32, .C = 1, .H = SIDE, .W = SIDE, .data = (void *)(uintptr_t)x};
     cvy_augment *a = NULL;
     OK(make(text, 1, &of, &a));
-    OK(cvy_augment_apply_both(a, p, y, epoch, 3, turn, x_out, y_out));
+    OK(cvy_augment_apply_both(a, p, y, epoch, 3, &turn, x_out, y_out));
     const cvy_shape shape = cvy_augment_target(a)->shape;
     cvy_augment_destroy(&a);
     return shape;
@@ -117,10 +117,10 @@ static void test_label_maps(void)
     TRUE_THAT(outside > 100 && labels > 200);
     const cvy_picture p = {.dtype = CVY_DTYPE_F32, .C = 1, .H = SIDE, .W = SIDE, .data = x};
     OK(make("[{target: {role: label_map, classes: 8}}]", 1, &of, &a));
-    FAILS(cvy_augment_apply_both(a, p, y, 0, 0, turn, x_out, y_out), CVY_E_FORMAT,
+    FAILS(cvy_augment_apply_both(a, p, y, 0, 0, &turn, x_out, y_out), CVY_E_FORMAT,
           "element 0 of y is 100, expected a label 0 .. 7; name labels that no class has by ignore");
     y[0] = 2.5f;
-    FAILS(cvy_augment_apply_both(a, p, y, 0, 0, turn, x_out, y_out), CVY_E_FORMAT, "element 0 of y is 2.5");
+    FAILS(cvy_augment_apply_both(a, p, y, 0, 0, &turn, x_out, y_out), CVY_E_FORMAT, "element 0 of y is 2.5");
     cvy_augment_destroy(&a);
 }
 
@@ -315,7 +315,6 @@ int main(void)
     test_scaling();
     test_wrong_roles();
     test_roles_of_volumes();
-    cvy_mem_free(&turn[0].data);
-    cvy_mem_free(&turn[1].data);
+    cvy_augment_scratch_free(&turn);
     return 0;
 }

@@ -21,7 +21,8 @@ static cvy_tensor_entry tensor[TENSORS];
 static cvy_export export;
 static const double means[] = {1, -2, 0.5, 3}, stds[] = {2, 0.25, 1, 8};
 static const cvy_export_output output = {"last", {.n = 4, .mean = means, .std = stds}};
-static const cvy_value_step step = {CVY_CURVE_AFFINE, {2, {1, 2}}, {2, {3, 4}}};
+static double shifts[] = {1, 2}, factors[] = {3, 4};
+static const cvy_value_step step = {CVY_CURVE_AFFINE, 2, shifts, factors};
 
 static void add(const char *op, const char *name, const char *options, const char *from)
 {

@@ -11,6 +11,7 @@
  */
 #include "data/augment/data_augment.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, in
                              void **extra_out)
 {
     cvy_picture p = {.dtype = dtype, .C = w->pic.C, .H = H, .W = W};
-    cvy_bytes *room = &w->scratch[w->unused];
+    cvy_bytes *room = &w->scratch->picture[w->unused];
     const size_t bytes = cvy_round_to_line(cvy_augment_bytes(&p));
     CVY_TRY(cvy_bytes_need(room, bytes + extra));
     p.data = room->data;
@@ -51,16 +52,66 @@ cvy_status cvy_augment_reals(cvy_augment_work *w)
     return CVY_OK;
 }
 
+void cvy_augment_scratch_free(cvy_augment_scratch *s)
+{
+    cvy_mem_free(&s->picture[0].data);
+    cvy_mem_free(&s->picture[1].data);
+    cvy_mem_free(&s->affine.data);
+    *s = (cvy_augment_scratch){0};
+}
+
 /* ---- the list ---- */
 
-static cvy_status check_channels(const cvy_augment *a, const cvy_operation *s, const cvy_reals *list,
-                                 const cvy_tree *at)
+cvy_status cvy_augment_numbers(cvy_pool *pool, const char *what, const cvy_tree *node, cvy_numbers *out)
+{
+    const int is_list = node && node->kind == CVY_TREE_LIST;
+    cvy_numbers list = {.count = is_list ? node->count : node != NULL};
+    CVY_CHECK(!node || node->kind != CVY_TREE_MAP, CVY_E_CONFIG, "%s: %s is neither a number nor a list of them",
+              cvy_tree_where(node), what);
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *list.at * (size_t)(list.count + 1), &list.at));
+    for (int64_t i = 0; i < list.count; i++) {
+        const cvy_tree *item = is_list ? node->child[i] : node;
+        CVY_CHECK(item->kind == CVY_TREE_SCALAR && !item->quoted && cvy_text_real(item->text, &list.at[i]) == CVY_OK,
+                  CVY_E_CONFIG, "%s: %s is \"%s\", expected a number", cvy_tree_where(item), what,
+                  item->kind == CVY_TREE_SCALAR && item->text ? item->text : "");
+        CVY_CHECK(isfinite(list.at[i]), CVY_E_CONFIG, "%s: %s is %g", cvy_tree_where(item), what, list.at[i]);
+    }
+    *out = list;
+    return CVY_OK;
+}
+
+/* Reads one number, or one per channel of x. */
+static cvy_status read_channels(const cvy_augment *a, const cvy_operation *s, const char *key, const cvy_tree *node,
+                                const cvy_tree *at, cvy_numbers *out)
 {
     const int64_t channels = a->shape.ndim > 0 ? a->shape.dim[0] : 1;
-    CVY_CHECK(list->count <= 1 || list->count == channels, CVY_E_CONFIG,
-              "%s: %s has %d values, expected 1 or %lld (one per channel)", cvy_tree_where(at), s->def->name,
-              list->count, (long long)channels);
+    char what[64];
+    snprintf(what, sizeof what, "augmentation %s: %s", s->def->name, key);
+    CVY_TRY(cvy_augment_numbers(a->pool, what, node, out));
+    CVY_CHECK(out->count <= 1 || out->count == channels, CVY_E_CONFIG,
+              "%s: %s has %lld values, expected 1 or %lld (one per channel)", cvy_tree_where(at), s->def->name,
+              (long long)out->count, (long long)channels);
     return CVY_OK;
+}
+
+static cvy_status check_positive(const cvy_operation *s, const cvy_numbers *list, const cvy_tree *at)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        CVY_CHECK(list->at[i] > 0, CVY_E_CONFIG, "%s: augmentation %s: %g is not more than 0", cvy_tree_where(at),
+                  s->def->name, list->at[i]);
+    return CVY_OK;
+}
+
+/* The numbers for each channel of x. */
+static cvy_status read_values(const cvy_augment *a, cvy_operation *s, const cvy_tree *at)
+{
+    if (s->def->set_target)
+        return CVY_OK;
+    CVY_TRY(read_channels(a, s, "mean", s->o.mean, at, &s->mean));
+    CVY_TRY(read_channels(a, s, "std", s->o.std, at, &s->std));
+    CVY_TRY(read_channels(a, s, "by", s->o.by, at, &s->by));
+    CVY_TRY(check_positive(s, &s->std, at));
+    return check_positive(s, &s->by, at);
 }
 
 static cvy_status check_range(const cvy_operation *s, const char *name, const cvy_reals *list, const cvy_tree *at)
@@ -83,10 +134,7 @@ static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, co
     CVY_CHECK(s->o.pad <= CVY_PICTURE_SIDE_MAX, CVY_E_CONFIG, "%s: %s with a pad of more than %d pixels",
               cvy_tree_where(at), name, CVY_PICTURE_SIDE_MAX);
     CVY_TRY(check_range(s, "scale", &s->o.range, at));
-    CVY_TRY(check_range(s, "ratio", &s->o.ratio, at));
-    CVY_TRY(check_channels(a, s, &s->o.mean, at));
-    CVY_TRY(check_channels(a, s, &s->o.std, at));
-    return check_channels(a, s, &s->o.by, at);
+    return check_range(s, "ratio", &s->o.ratio, at);
 }
 
 /* Sets the shape after the step, as far as it is known before a picture is read. */
@@ -148,6 +196,7 @@ static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree
     }
     CVY_TRY(cvy_options_parse(a->pool, who, s->def->options, map, NULL, &s->o, sizeof s->o));
     CVY_TRY(check_options(a, s, at));
+    CVY_TRY(read_values(a, s, at));
     if (s->def->set_target)
         return s->def->set_target(a, s, at);
     if (s->def->only_random && !a->random)
@@ -253,9 +302,8 @@ int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int
            first->def->choose_window(a, first, epoch, number, H, W, out);
 }
 
-/* The lists of w->affine are written before they are read, so a kilobyte need not be cleared for each sample. */
-void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number, cvy_bytes scratch[2],
-                       cvy_augment_work *w)
+void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
+                       cvy_augment_scratch *scratch, cvy_augment_work *w)
 {
     w->a = a;
     w->pic = picture;
@@ -279,8 +327,8 @@ cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_m
 }
 
 cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, const float *y, const float *mask,
-                                 uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out,
-                                 float *mask_out)
+                                 uint64_t epoch, int64_t number, cvy_augment_scratch *scratch, float *x_out,
+                                 void *y_out, float *mask_out)
 {
     cvy_augment_work w;
     cvy_augment_begin(a, picture, epoch, number, scratch, &w);
@@ -297,7 +345,7 @@ cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, cons
 }
 
 cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
-                                  int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out)
+                                  int64_t number, cvy_augment_scratch *scratch, float *x_out, void *y_out)
 {
     return cvy_augment_apply_all(a, picture, y, NULL, epoch, number, scratch, x_out, y_out, NULL);
 }
@@ -316,7 +364,8 @@ int cvy_augment_is_pointwise(const cvy_augment *a)
 }
 
 cvy_status cvy_augment_apply_parts(const cvy_augment *a, cvy_picture picture, const float *y, int64_t y_elems,
-                                   uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out)
+                                   uint64_t epoch, int64_t number, cvy_augment_scratch *scratch, float *x_out,
+                                   void *y_out)
 {
     cvy_augment_work w;
     cvy_augment_begin(a, picture, epoch, number, scratch, &w);
@@ -328,7 +377,7 @@ cvy_status cvy_augment_apply_parts(const cvy_augment *a, cvy_picture picture, co
 }
 
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
-                             cvy_bytes scratch[2], float *x_out)
+                             cvy_augment_scratch *scratch, float *x_out)
 {
     return cvy_augment_apply_both(a, picture, NULL, epoch, number, scratch, x_out, NULL);
 }

@@ -19,9 +19,9 @@ enum { CVY_AUGMENT_OPERATIONS_MAX = 32 };
 /* One struct for the options of all operations; each table names the fields it uses. */
 struct cvy_operation_opts {
     cvy_ints size, components, ignored;
-    cvy_reals mean, std, by, range, ratio;
+    cvy_reals range, ratio;
     const char *file;
-    const cvy_tree *target_mean, *target_std;
+    const cvy_tree *mean, *std, *by; /* numbers: cvy_operation has those of x, which may be very many */
     int64_t pad, count, classes;
     double factor, share, center, value;
     int on, axis, fit, filter, decode, role, order;
@@ -30,9 +30,14 @@ struct cvy_operation_opts {
 /* x becomes (x - shift) * by, for each channel. n: number of channels in the lists; 0: x stays; 1: the same for all
  * channels. */
 typedef struct cvy_affine {
-    int n;
-    double shift[CVY_LIST_MAX], by[CVY_LIST_MAX];
+    int64_t n;
+    double *shift, *by; /* in the scratch */
 } cvy_affine;
+
+typedef struct cvy_numbers { /* a list of any length, in the pool */
+    int64_t count;
+    double *at;
+} cvy_numbers;
 
 /* Where pixels have gone: a point at (row, column) of the stored picture is at (row[0] * row + row[1] * column +
  * row[2], column[0] * row + column[1] * column + column[2]) now. The upper left corner of the picture is (0, 0), and
@@ -45,8 +50,8 @@ struct cvy_operation;
 typedef struct cvy_augment_work { /* a picture, or a target with a value for each pixel, that is being augmented */
     const cvy_augment *a;
     cvy_picture pic;
-    cvy_bytes *scratch; /* [2]; the picture is in scratch[1 - unused], or at first in neither */
-    int unused, owned;  /* owned: 1: it is in scratch and may be changed in place */
+    cvy_augment_scratch *scratch; /* the picture is in picture[1 - unused], or at first in neither */
+    int unused, owned;            /* owned: 1: it is in scratch and may be changed in place */
     uint64_t epoch;
     int64_t number;
     cvy_affine affine; /* not applied yet: as long as pixels are bytes, moving them is cheaper */
@@ -74,8 +79,9 @@ typedef struct cvy_augment_def {
      * its height and width are those of all samples; the operation may set them. NULL: there is nothing to prepare. */
     cvy_status (*open)(struct cvy_augment *a, struct cvy_operation *s, int *known);
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
-    /* What it does to values, in units of x before it; NULL: it moves pixels, is only_random, or has no such form. */
-    void (*describe)(const struct cvy_operation *s, cvy_value_step *out);
+    /* What it does to values, in units of x before it, with lists in the pool; NULL: it moves pixels, is only_random,
+     * or has no such form. */
+    cvy_status (*describe)(const struct cvy_operation *s, cvy_pool *pool, cvy_value_step *out);
     /* As cvy_augment_window(), called if this is the first step; NULL: the step needs the whole picture. */
     int (*choose_window)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
                          int64_t W, cvy_picture_window *out);
@@ -87,6 +93,7 @@ const cvy_augment_def *const *cvy_augment_table(int *count_out);
 typedef struct cvy_operation {
     const cvy_augment_def *def;
     struct cvy_operation_opts o;
+    cvy_numbers mean, std, by; /* one, or one per channel */
     uint64_t stream;
     const float *plane; /* of mean_file: the mean, and its shape */
     cvy_shape plane_shape;
@@ -141,10 +148,19 @@ cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, in
                              void **extra_out);
 /* Converts the picture to reals in its own memory and applies w->affine. */
 cvy_status cvy_augment_reals(cvy_augment_work *w);
+/* Reads one number or a list of them. node NULL: an empty list. `what` is for messages. */
+cvy_status cvy_augment_numbers(cvy_pool *pool, const char *what, const cvy_tree *node, cvy_numbers *out);
+/* Value c of a list; one number counts for all channels. */
+static inline double cvy_numbers_at(const cvy_numbers *list, int64_t c, double otherwise)
+{
+    return list->count == 0 ? otherwise : list->at[list->count == 1 ? 0 : c];
+}
+/* Makes a value step with room for n numbers: shift is 0. */
+cvy_status cvy_value_step_make(cvy_pool *pool, cvy_curve curve, int64_t n, cvy_value_step *out);
 
 /* Sets w up for a picture that nothing has been done to. */
-void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number, cvy_bytes scratch[2],
-                       cvy_augment_work *w);
+void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
+                       cvy_augment_scratch *scratch, cvy_augment_work *w);
 /* Runs the operations on w->pic; only_moves: only those that move pixels. */
 cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_moves);
 

@@ -163,6 +163,15 @@ static cvy_status mean_file_apply(const cvy_operation *s, cvy_augment_work *w)
     return CVY_OK;
 }
 
+static void reverse(double *list, int64_t n)
+{
+    for (int64_t c = 0; c < n / 2; c++) {
+        const double first = list[c];
+        list[c] = list[n - 1 - c];
+        list[n - 1 - c] = first;
+    }
+}
+
 static cvy_status reverse_channels_apply(const cvy_operation *s, cvy_augment_work *w)
 {
     const cvy_picture from = w->pic;
@@ -173,11 +182,8 @@ static cvy_status reverse_channels_apply(const cvy_operation *s, cvy_augment_wor
     for (int64_t c = 0; c < from.C; c++)
         memcpy((char *)to.data + (size_t)(from.C - 1 - c) * plane, (const char *)from.data + (size_t)c * plane, plane);
     w->pic = to;
-    const cvy_affine before = w->affine;
-    for (int c = 0; c < before.n; c++) {
-        w->affine.shift[c] = before.shift[before.n - 1 - c];
-        w->affine.by[c] = before.by[before.n - 1 - c];
-    }
+    reverse(w->affine.shift, w->affine.n);
+    reverse(w->affine.by, w->affine.n);
     return CVY_OK;
 }
 

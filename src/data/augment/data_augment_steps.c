@@ -11,36 +11,40 @@
 
 #include "data/augment/data_augment.h"
 
-static double at(const cvy_reals *list, int c)
+cvy_status cvy_value_step_make(cvy_pool *pool, cvy_curve curve, int64_t n, cvy_value_step *out)
 {
-    return list->at[list->count == 1 ? 0 : c];
+    *out = (cvy_value_step){.curve = curve, .n = n};
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *out->shift * (size_t)n, &out->shift));
+    return cvy_pool_alloc(pool, sizeof *out->by * (size_t)n, &out->by);
 }
 
 /* ((x - a) b - m) k = (x - (a + m / b)) b k */
-static void join(cvy_value_step *into, const cvy_value_step *next)
+static cvy_status join(cvy_pool *pool, cvy_value_step *into, const cvy_value_step *next)
 {
-    const int n = CVY_MAX(into->by.count, next->by.count);
-    cvy_value_step both = {.curve = CVY_CURVE_AFFINE, .shift.count = n, .by.count = n};
-    for (int c = 0; c < n; c++) {
-        both.shift.at[c] = at(&into->shift, c) + at(&next->shift, c) / at(&into->by, c);
-        both.by.at[c] = at(&into->by, c) * at(&next->by, c);
+    cvy_value_step both;
+    CVY_TRY(cvy_value_step_make(pool, CVY_CURVE_AFFINE, CVY_MAX(into->n, next->n), &both));
+    for (int64_t c = 0; c < both.n; c++) {
+        const int64_t i = into->n == 1 ? 0 : c, k = next->n == 1 ? 0 : c;
+        both.shift[c] = into->shift[i] + next->shift[k] / into->by[i];
+        both.by[c] = into->by[i] * next->by[k];
     }
     *into = both;
+    return CVY_OK;
 }
 
 /* A factor of 0 has no inverse, so what follows it stays a step of its own. */
 static int can_join(const cvy_value_step *before, const cvy_value_step *next)
 {
-    for (int c = 0; c < before->by.count; c++)
-        if (before->by.at[c] == 0)
+    for (int64_t c = 0; c < before->n; c++)
+        if (before->by[c] == 0)
             return 0;
     return before->curve == CVY_CURVE_AFFINE && next->curve == CVY_CURVE_AFFINE;
 }
 
 static int is_identity(const cvy_value_step *s)
 {
-    for (int c = 0; c < s->by.count; c++)
-        if (s->curve != CVY_CURVE_AFFINE || s->shift.at[c] != 0 || s->by.at[c] != 1)
+    for (int64_t c = 0; c < s->n; c++)
+        if (s->curve != CVY_CURVE_AFFINE || s->shift[c] != 0 || s->by[c] != 1)
             return 0;
     return 1;
 }
@@ -59,8 +63,8 @@ cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value
                                    int *moves_out)
 {
     int n = 1, moves = 0, bends = 0;
-    step_out[0] = (cvy_value_step){.curve = CVY_CURVE_AFFINE, .shift.count = 1, .by.count = 1};
-    step_out[0].by.at[0] = is_bytes && !a->keeps_bytes ? 1.0 / 255 : 1;
+    CVY_TRY(cvy_value_step_make(a->pool, CVY_CURVE_AFFINE, 1, &step_out[0]));
+    step_out[0].by[0] = is_bytes && !a->keeps_bytes ? 1.0 / 255 : 1;
     for (int i = 0; i < a->noperation; i++) {
         const cvy_operation *s = &a->operation[i];
         CVY_CHECK(s->def->describe || s->def->moves_pixels, CVY_E_UNSUPPORTED,
@@ -71,10 +75,10 @@ cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value
                       "data.augment: %s comes after a step that bends values: put it first", s->def->name);
             continue;
         }
-        s->def->describe(s, &step_out[n]);
+        CVY_TRY(s->def->describe(s, a->pool, &step_out[n]));
         bends |= step_out[n].curve != CVY_CURVE_AFFINE;
         if (can_join(&step_out[n - 1], &step_out[n]))
-            join(&step_out[n - 1], &step_out[n]);
+            CVY_TRY(join(a->pool, &step_out[n - 1], &step_out[n]));
         else
             n++;
     }

@@ -30,9 +30,9 @@ static const cvy_option target_opts[] = {
     {0},
 };
 static const cvy_option normalize_target_opts[] = {
-    {"mean", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, target_mean), NULL, "", "",
+    {"mean", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, mean), NULL, "", "",
      "subtracted first, one number, or one for each channel of a map or number of a vector"},
-    {"std", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, target_std), NULL, "", "", "then divided by, likewise"},
+    {"std", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, std), NULL, "", "", "then divided by, likewise"},
     {0},
 };
 
@@ -173,8 +173,8 @@ static cvy_status as_mean_and_std(cvy_augment *a, const cvy_value_step *step, in
     CVY_TRY(cvy_pool_alloc(a->pool, sizeof *mean * (size_t)n, &mean));
     CVY_TRY(cvy_pool_alloc(a->pool, sizeof *std * (size_t)n, &std));
     for (int64_t c = 0; c < n; c++) {
-        mean[c] = step->shift.at[c];
-        std[c] = 1 / step->by.at[c];
+        mean[c] = step->shift[c];
+        std[c] = 1 / step->by[c];
     }
     a->target.info.scaling = (cvy_scaling){.n = n, .mean = mean, .std = std};
     return CVY_OK;
@@ -188,9 +188,9 @@ cvy_status cvy_target_scale_input(cvy_augment *a, int is_bytes)
     CVY_TRY(cvy_pool_alloc(a->pool, sizeof *step * CVY_VALUE_STEPS_MAX, &step));
     CVY_TRY(cvy_augment_value_steps(a, is_bytes, step, &nstep, &moves));
     for (int i = 0; i < nstep; i++) {
-        n = CVY_MAX(n, step[i].by.count);
-        for (int c = 0; c < step[i].by.count; c++)
-            CVY_CHECK(step[i].by.at[c] != 0, CVY_E_CONFIG,
+        n = CVY_MAX(n, step[i].n);
+        for (int64_t c = 0; c < step[i].n; c++)
+            CVY_CHECK(step[i].by[c] != 0, CVY_E_CONFIG,
                       "data.augment multiplies x with 0, and data.roles says that x is the target, whose units would "
                       "be lost");
     }
@@ -208,17 +208,15 @@ cvy_status cvy_target_scale_input(cvy_augment *a, int is_bytes)
 static cvy_status read_numbers(const cvy_augment *a, const char *what, const cvy_tree *node, double **out)
 {
     const int64_t n = a->target.info.nchannels;
-    const int is_list = node->kind == CVY_TREE_LIST;
+    cvy_numbers list;
     double *value = NULL;
-    CVY_CHECK(is_list || node->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: %s is neither a number nor a list of them",
-              cvy_tree_where(node), what);
-    CVY_CHECK(!is_list || node->count == n, CVY_E_CONFIG, "%s: %s has %d numbers, but the target y of %s needs %lld",
-              cvy_tree_where(node), what, node->count, cvy_shape_text(&a->target.info.shape), (long long)n);
+    CVY_TRY(cvy_augment_numbers(a->pool, what, node, &list));
+    CVY_CHECK(node->kind != CVY_TREE_LIST || list.count == n, CVY_E_CONFIG,
+              "%s: %s has %lld numbers, but the target y of %s needs %lld", cvy_tree_where(node), what,
+              (long long)list.count, cvy_shape_text(&a->target.info.shape), (long long)n);
     CVY_TRY(cvy_pool_alloc(a->pool, sizeof *value * (size_t)n, &value));
-    for (int64_t i = 0; i < n; i++) {
-        CVY_TRY(cvy_tree_real(is_list ? node->child[i] : node, &value[i]));
-        CVY_CHECK(isfinite(value[i]), CVY_E_CONFIG, "%s: %s is %g", cvy_tree_where(node), what, value[i]);
-    }
+    for (int64_t i = 0; i < n; i++)
+        value[i] = cvy_numbers_at(&list, i, 0);
     *out = value;
     return CVY_OK;
 }
@@ -233,11 +231,10 @@ static cvy_status set_scaling(cvy_augment *a, const cvy_operation *s, const cvy_
     CVY_CHECK(a->target.info.nchannels <= CVY_SCALED_MAX, CVY_E_CONFIG,
               "%s: the target y of %s has %lld numbers with a scaling each; the limit is %d", cvy_tree_where(at),
               cvy_shape_text(&a->target.info.shape), (long long)a->target.info.nchannels, CVY_SCALED_MAX);
-    CVY_TRY(read_numbers(a, "mean", s->o.target_mean, &mean));
-    CVY_TRY(read_numbers(a, "std", s->o.target_std, &std));
+    CVY_TRY(read_numbers(a, "mean", s->o.mean, &mean));
+    CVY_TRY(read_numbers(a, "std", s->o.std, &std));
     for (int64_t i = 0; i < a->target.info.nchannels; i++)
-        CVY_CHECK(std[i] > 0, CVY_E_CONFIG, "%s: std is %g, expected more than 0", cvy_tree_where(s->o.target_std),
-                  std[i]);
+        CVY_CHECK(std[i] > 0, CVY_E_CONFIG, "%s: std is %g, expected more than 0", cvy_tree_where(s->o.std), std[i]);
     if (!a->target.info.is_input)
         a->target.info.scaling = (cvy_scaling){.n = a->target.info.nchannels, .mean = mean, .std = std};
     return CVY_OK;
@@ -423,11 +420,11 @@ static double undo(const cvy_scaling *s, int64_t c, double y)
         return y * s->std[c] + s->mean[c];
     for (int i = s->nstep - 1; i >= 0; i--) {
         const cvy_value_step *step = &s->step[i];
-        const int64_t at = step->by.count == 1 ? 0 : c;
+        const int64_t at = step->n == 1 ? 0 : c;
         switch (step->curve) {
-        case CVY_CURVE_AFFINE: y = y / step->by.at[at] + step->shift.at[at]; break;
-        case CVY_CURVE_LOG: y = copysign(expm1(fabs(y)), y) / step->by.at[at]; break;
-        case CVY_CURVE_ASINH: y = sinh(y) / step->by.at[at]; break;
+        case CVY_CURVE_AFFINE: y = y / step->by[at] + step->shift[at]; break;
+        case CVY_CURVE_LOG: y = copysign(expm1(fabs(y)), y) / step->by[at]; break;
+        case CVY_CURVE_ASINH: y = sinh(y) / step->by[at]; break;
         }
     }
     return y;

@@ -20,29 +20,29 @@ static const cvy_option scale_opts[] = {
     {0},
 };
 static const cvy_option log_opts[] = {
-    {"by", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, by), "1", ">0", "",
+    {"by", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, by), "1", "", "",
      "x becomes sign(x) ln(1 + |x| / by), one number, or one per channel"},
     {0},
 };
 static const cvy_option asinh_opts[] = {
-    {"by", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, by), "1", ">0", "",
+    {"by", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, by), "1", "", "",
      "x becomes asinh(x / by), one number, or one per channel"},
     {0},
 };
 static const cvy_option mean_opts[] = {
-    {"values", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, mean), NULL, "", "",
+    {"values", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, mean), NULL, "", "",
      "subtracted, one number, or one per channel"},
     {0},
 };
 static const cvy_option std_opts[] = {
-    {"values", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, std), NULL, ">0", "",
+    {"values", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, std), NULL, "", "",
      "divided by, one number, or one per channel"},
     {0},
 };
 static const cvy_option normalize_opts[] = {
-    {"mean", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, mean), "0", "", "",
+    {"mean", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, mean), "0", "", "",
      "subtracted first, one number, or one per channel"},
-    {"std", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, std), "1", ">0", "",
+    {"std", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, std), "1", "", "",
      "then divided by, one number, or one per channel"},
     {0},
 };
@@ -94,43 +94,42 @@ void cvy_augment_write(const cvy_augment_work *w, float *out)
 
 /* ---- linear steps: only recorded ---- */
 
-static double value_at(const cvy_reals *list, int64_t c, double otherwise)
-{
-    return list->count == 0 ? otherwise : list->at[list->count == 1 ? 0 : c];
-}
-
 /* Records (x - m) * f after what is recorded already; m is 0 and f is 1 if their lists are empty. A factor of 0
- * followed by a shift cannot be recorded in this form, so the record is applied first. */
-static cvy_status record_affine(cvy_augment_work *w, const cvy_reals *mean, const cvy_reals *std, double factor)
+ * followed by a shift cannot be recorded in this form, so the record is applied first. The lists have as much room at
+ * each step of a sample, so they stay where they are. */
+static cvy_status record_affine(cvy_augment_work *w, const cvy_numbers *mean, const cvy_numbers *std, double factor)
 {
     cvy_affine *f = &w->affine;
     int has_zero = 0;
-    for (int c = 0; c < f->n; c++)
+    for (int64_t c = 0; c < f->n; c++)
         has_zero |= f->by[c] == 0;
     if (has_zero)
         CVY_TRY(cvy_augment_reals(w));
-    const int n = CVY_MAX(CVY_MAX(f->n, 1), CVY_MAX(mean->count, std->count));
-    for (int c = f->n; c < n; c++) {
+    const int64_t channels = w->a->shape.ndim > 0 ? w->a->shape.dim[0] : 1, room = CVY_MAX(channels, w->pic.C);
+    CVY_TRY(cvy_bytes_need(&w->scratch->affine, 2 * sizeof(double) * (size_t)room));
+    f->shift = w->scratch->affine.data;
+    f->by = f->shift + room;
+    const int64_t n = CVY_MAX(CVY_MAX(f->n, 1), CVY_MAX(mean->count, std->count));
+    for (int64_t c = f->n; c < n; c++) {
         f->shift[c] = f->n == 1 ? f->shift[0] : 0;
         f->by[c] = f->n == 1 ? f->by[0] : 1;
     }
     f->n = n;
-    for (int c = 0; c < n; c++) { /* ((x - a) b - m) k = (x - (a + m / b)) b k */
-        f->shift[c] += value_at(mean, c, 0) / f->by[c];
-        f->by[c] *= factor / value_at(std, c, 1);
+    for (int64_t c = 0; c < n; c++) { /* ((x - a) b - m) k = (x - (a + m / b)) b k */
+        f->shift[c] += cvy_numbers_at(mean, c, 0) / f->by[c];
+        f->by[c] *= factor / cvy_numbers_at(std, c, 1);
     }
     return CVY_OK;
 }
 
 static cvy_status scale_apply(const cvy_operation *s, cvy_augment_work *w)
 {
-    static const cvy_reals none = {0};
-    return record_affine(w, &none, &none, s->o.factor);
+    return record_affine(w, &s->mean, &s->std, s->o.factor); /* the lists are empty */
 }
 
 static cvy_status normalize_apply(const cvy_operation *s, cvy_augment_work *w)
 {
-    return record_affine(w, &s->o.mean, &s->o.std, 1);
+    return record_affine(w, &s->mean, &s->std, 1);
 }
 
 /* ---- steps that need the reals ---- */
@@ -142,7 +141,7 @@ static inline cvy_status bend(const cvy_operation *s, cvy_augment_work *w, float
     const int64_t plane = w->pic.H * w->pic.W;
     for (int64_t c = 0; c < w->pic.C; c++) {
         float *x = (float *)w->pic.data + c * plane;
-        const float by = (float)(1 / value_at(&s->o.by, c, 1));
+        const float by = (float)(1 / cvy_numbers_at(&s->by, c, 1));
         for (int64_t i = 0; i < plane; i++)
             if (x[i] != 0) /* detector images are mostly empty */
                 x[i] = curve(x[i] * by);
@@ -199,42 +198,43 @@ static cvy_status cutout_apply(const cvy_operation *s, cvy_augment_work *w)
 
 /* ---- what they do, for other programs (data_augment_steps.c) ---- */
 
-static void describe_linear(const cvy_operation *s, double factor, cvy_value_step *out)
+static cvy_status describe_linear(const cvy_operation *s, double factor, cvy_pool *pool, cvy_value_step *out)
 {
-    const int n = CVY_MAX(CVY_MAX(s->o.mean.count, s->o.std.count), 1);
-    *out = (cvy_value_step){.curve = CVY_CURVE_AFFINE, .shift.count = n, .by.count = n};
-    for (int c = 0; c < n; c++) {
-        out->shift.at[c] = value_at(&s->o.mean, c, 0);
-        out->by.at[c] = factor / value_at(&s->o.std, c, 1);
+    const int64_t n = CVY_MAX(CVY_MAX(s->mean.count, s->std.count), 1);
+    CVY_TRY(cvy_value_step_make(pool, CVY_CURVE_AFFINE, n, out));
+    for (int64_t c = 0; c < n; c++) {
+        out->shift[c] = cvy_numbers_at(&s->mean, c, 0);
+        out->by[c] = factor / cvy_numbers_at(&s->std, c, 1);
     }
+    return CVY_OK;
 }
 
-static void scale_describe(const cvy_operation *s, cvy_value_step *out)
+static cvy_status scale_describe(const cvy_operation *s, cvy_pool *pool, cvy_value_step *out)
 {
-    describe_linear(s, s->o.factor, out);
+    return describe_linear(s, s->o.factor, pool, out);
 }
 
-static void normalize_describe(const cvy_operation *s, cvy_value_step *out)
+static cvy_status normalize_describe(const cvy_operation *s, cvy_pool *pool, cvy_value_step *out)
 {
-    describe_linear(s, 1, out);
+    return describe_linear(s, 1, pool, out);
 }
 
-static void describe_curve(const cvy_operation *s, cvy_curve curve, cvy_value_step *out)
+static cvy_status describe_curve(const cvy_operation *s, cvy_curve curve, cvy_pool *pool, cvy_value_step *out)
 {
-    const int n = CVY_MAX(s->o.by.count, 1);
-    *out = (cvy_value_step){.curve = curve, .shift.count = n, .by.count = n};
-    for (int c = 0; c < n; c++)
-        out->by.at[c] = 1 / value_at(&s->o.by, c, 1);
+    CVY_TRY(cvy_value_step_make(pool, curve, CVY_MAX(s->by.count, 1), out));
+    for (int64_t c = 0; c < out->n; c++)
+        out->by[c] = 1 / cvy_numbers_at(&s->by, c, 1);
+    return CVY_OK;
 }
 
-static void log_describe(const cvy_operation *s, cvy_value_step *out)
+static cvy_status log_describe(const cvy_operation *s, cvy_pool *pool, cvy_value_step *out)
 {
-    describe_curve(s, CVY_CURVE_LOG, out);
+    return describe_curve(s, CVY_CURVE_LOG, pool, out);
 }
 
-static void asinh_describe(const cvy_operation *s, cvy_value_step *out)
+static cvy_status asinh_describe(const cvy_operation *s, cvy_pool *pool, cvy_value_step *out)
 {
-    describe_curve(s, CVY_CURVE_ASINH, out);
+    return describe_curve(s, CVY_CURVE_ASINH, pool, out);
 }
 
 CVY_AUGMENT_DEFINE(cutout) = {

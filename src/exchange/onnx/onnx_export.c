@@ -92,15 +92,15 @@ static cvy_status next_name(cvy_onnx_writer *w, const char *what, int number, in
 }
 
 /* One number, or one for each channel of [N, C, ...]. */
-static cvy_status channel_numbers(cvy_onnx_writer *w, const char *what, int number, const cvy_reals *list, int ndim,
-                                  const char **out)
+static cvy_status channel_numbers(cvy_onnx_writer *w, const char *what, int number, const double *list, int64_t n,
+                                  int ndim, const char **out)
 {
     char name[32];
-    cvy_shape shape = {.ndim = list->count > 1 ? ndim - 1 : 0, .dim = {list->count}};
+    cvy_shape shape = {.ndim = n > 1 ? ndim - 1 : 0, .dim = {n}};
     for (int d = 1; d < shape.ndim; d++)
         shape.dim[d] = 1;
     snprintf(name, sizeof name, "%s%d", what, number);
-    return cvy_onnxw_reals(w, name, &shape, list->at, out);
+    return cvy_onnxw_reals(w, name, &shape, list, out);
 }
 
 /* sign(x) ln(1 + |x| by), with y = x by. */
@@ -126,11 +126,11 @@ static cvy_status write_step(cvy_onnx_writer *w, int i, const cvy_value_step *s,
 {
     const char *shift = NULL, *by = NULL, *moved = from, *scaled = NULL;
     int shifts = 0;
-    for (int c = 0; c < s->shift.count; c++)
-        shifts |= s->shift.at[c] != 0;
-    CVY_TRY(channel_numbers(w, "by", i, &s->by, ndim, &by));
+    for (int64_t c = 0; c < s->n; c++)
+        shifts |= s->shift[c] != 0;
+    CVY_TRY(channel_numbers(w, "by", i, s->by, s->n, ndim, &by));
     if (shifts) {
-        CVY_TRY(channel_numbers(w, "shift", i, &s->shift, ndim, &shift));
+        CVY_TRY(channel_numbers(w, "shift", i, s->shift, s->n, ndim, &shift));
         CVY_TRY(next_name(w, "moved", i, 0, NULL, &moved));
         CVY_TRY(data_node(w, "Sub", from, shift, moved));
     }
