@@ -12,9 +12,19 @@ _DTYPES = {np.dtype(np.float32): b.CVY_DTYPE_F32, np.dtype(np.float64): b.CVY_DT
 NAMES = {b.CVY_DTYPE_F32: "f32", b.CVY_DTYPE_F64: "f64", b.CVY_DTYPE_I64: "i64", b.CVY_DTYPE_I32: "i32", b.CVY_DTYPE_U8: "u8"}
 
 
+def unmasked(array, name):
+    """The array. NumPy drops the mask of a masked array silently, so one that masks something is refused."""
+    if isinstance(array, np.ma.MaskedArray):
+        masked = int(np.ma.getmaskarray(array).sum())
+        if masked:
+            raise ValueError(f"{name} is a masked array, and {masked} of its {array.size} numbers are masked, so they "
+                             "have no value: fill them, as by array.filled(0), or leave their samples out")
+    return np.asarray(array)
+
+
 def as_given(array, name):
     """The array and its dtype in the library; other dtypes (bool, float16, small integers) are converted."""
-    out = np.asarray(array)
+    out = unmasked(array, name)
     if out.dtype not in _DTYPES:
         kinds = {"f": np.float64 if out.dtype.itemsize > 4 else np.float32, "i": np.int64, "u": np.int64, "b": np.int64}
         if out.dtype.kind not in kinds:

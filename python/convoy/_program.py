@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from . import _bindings as b
-from ._arrays import address, as_given, check_samples, dims_of, new_result, shape_of
+from ._arrays import address, as_given, check_samples, dims_of, new_result, shape_of, unmasked
 from ._context import Context, alone
 from ._library import Error, Owner, json_text, library, made, taken_text, text
 
@@ -238,7 +238,7 @@ class Program(Owner):
         shape = self.variables().get(name)
         if shape is None:
             raise KeyError(name)
-        given = np.ascontiguousarray(array, self._dtype)
+        given = np.ascontiguousarray(unmasked(array, name), self._dtype)
         if given.shape != shape:
             raise ValueError(f"{name} has the shape {shape}, the array {given.shape}")
         library.cvy_program_set(self.handle, name.encode(), address(given), given.size)

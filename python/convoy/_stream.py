@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Sequence
 import numpy as np
 
 from . import _bindings as b
-from ._arrays import address, as_given, check_samples, dims_of, shape_of
+from ._arrays import address, as_given, check_samples, dims_of, shape_of, unmasked
 from ._library import Owner, library, made
 from ._program import Program, Task, _dtype
 
@@ -69,7 +69,7 @@ class Reservoir(Owner):
 
     def losses(self, values: ArrayLike) -> None:
         """Gives the losses of the samples of the latest draw, in their order, to a reservoir that keeps by "loss"."""
-        values = np.ascontiguousarray(values, dtype=np.float64)
+        values = np.ascontiguousarray(unmasked(values, "values"), dtype=np.float64)
         library.cvy_reservoir_set_losses(self.handle, values.ctypes.data_as(c.POINTER(c.c_double)), values.size)
 
     def __len__(self) -> int:

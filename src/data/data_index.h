@@ -94,6 +94,9 @@ cvy_status cvy_classes_number(cvy_classes *c, const char *text, size_t bytes, in
  * asked: the `classes` option; 0: as many as were found. */
 cvy_status cvy_classes_resolve(cvy_classes *c, int64_t asked, cvy_entries *e, cvy_reader_info *info);
 void cvy_classes_free(cvy_classes *c);
+/* The label that a number means, in any format: a whole number in the range of int32, also if its type is a real.
+ * CVY_E_FORMAT for any other. */
+cvy_status cvy_label_of(double value, int32_t *label_out);
 /* Number of classes for labels that are numbers and already read: `asked` if it is not 0, else largest + 1. path: the
  * file with the largest label, for messages. */
 cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out);

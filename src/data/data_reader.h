@@ -79,8 +79,16 @@ typedef struct cvy_reader_info {
     int64_t nclasses;               /* if has_label */
     const char *const *class_name;  /* NULL: "0", "1", ... */
     cvy_blocks blocks;              /* a window shuffle does not split them; in pool */
-    const char *note;               /* a sentence for the log about how the source is read; NULL: none */
+    const char *note;               /* sentences for the log about how the source is read, a line each; NULL: none */
 } cvy_reader_info;
+
+/* The rule for bytes, the same in all formats: x of bytes is a picture if it is encoded, or if its samples have two or
+ * more axes that are longer than 1. Bytes of pictures are divided by 255 on their way to f32. Other bytes (a row of a
+ * table, a vector) are numbers and stay as they are. Booleans are no bytes: they are f32, 0 and 1. */
+int cvy_bytes_are_picture(const cvy_reader_info *info);
+
+/* Adds a sentence to info->note, on a line of its own. */
+cvy_status cvy_reader_note(cvy_reader_info *info, const char *fmt, ...) CVY_PRINTF(2, 3);
 
 /* An axis of a field as its file describes it. Strings and numbers are in the pool of who asked. */
 typedef struct cvy_coordinates {

@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -39,6 +41,26 @@ void cvy_raw_free(cvy_raw *raw)
     cvy_mem_free(&raw->mask.data);
     cvy_mem_free(&raw->part.data);
     *raw = (cvy_raw){0};
+}
+
+int cvy_bytes_are_picture(const cvy_reader_info *info)
+{
+    int naxis = 0;
+    for (int i = 0; i < info->shape.ndim; i++)
+        naxis += info->shape.dim[i] > 1;
+    return info->dtype == CVY_DTYPE_U8 && (info->varying || naxis >= 2);
+}
+
+cvy_status cvy_reader_note(cvy_reader_info *info, const char *fmt, ...)
+{
+    char text[2048], *note = NULL;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    CVY_TRY(cvy_pool_printf(info->pool, &note, "%s%s%s", info->note ? info->note : "", info->note ? "\n" : "", text));
+    info->note = note;
+    return CVY_OK;
 }
 
 cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *out)
@@ -148,6 +170,15 @@ int cvy_data_has_file(const char *folder, const char *name)
     char path[4096];
     const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     return n > 0 && (size_t)n < sizeof path && cvy_file_exists(path);
+}
+
+cvy_status cvy_label_of(double value, int32_t *label_out)
+{
+    CVY_CHECK(value == floor(value), CVY_E_FORMAT,
+              "the label %g is not a whole number: a class is a number from 0 on; a target of reals is `y`", value);
+    CVY_CHECK(value > INT32_MIN && value <= INT32_MAX, CVY_E_FORMAT, "label %.0f is out of range", value);
+    *label_out = (int32_t)value;
+    return CVY_OK;
 }
 
 cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out)

@@ -341,7 +341,8 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
         CVY_TRY(check_fits(&j->run[0].from, &r->from, &info));
         r->begin = info.nsamples;
         info.nsamples += r->count;
-        info.note = info.note ? info.note : r->from.info.note;
+        if (i > 0 && r->from.info.note && !(info.note && strstr(info.note, r->from.info.note)))
+            CVY_TRY(cvy_reader_note(&info, "%s", r->from.info.note));
         if (!r->from.reader->label) /* the data set then reads whole samples; it has the buffers */
             j->def.label = NULL;
         if (strcmp(r->from.reader->name, j->def.name) != 0)
@@ -445,6 +446,16 @@ static cvy_status find_reader(const cvy_tree *source, const char *path, const cv
     return status == CVY_OK ? status : cvy_error_prefix(status, "%s", cvy_tree_where(format));
 }
 
+static cvy_status note_bytes(cvy_source *s)
+{
+    if (s->info.dtype != CVY_DTYPE_U8 || cvy_bytes_are_picture(&s->info))
+        return CVY_OK;
+    return cvy_reader_note(&s->info,
+                           "%s: x is bytes of %s, which is no picture: they are numbers, 0 .. 255, and are not divided "
+                           "by 255 ({scale: 0.00392157} in data.augment does that)",
+                           name_of(s), cvy_shape_text(&s->info.shape));
+}
+
 /* Opens a source with one reader, from path, format and the reader's own options. */
 static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source *out)
 {
@@ -471,8 +482,12 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source
     s.path = path;
     const cvy_reader_args args = {.path = path, .options = options};
     CVY_TRY(s.reader->open(&args, &s.info, &s.state));
-    *out = s;
-    return CVY_OK;
+    const cvy_status status = note_bytes(&s);
+    if (status != CVY_OK)
+        cvy_source_close(&s);
+    else
+        *out = s;
+    return status;
 }
 
 static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, cvy_source *out)

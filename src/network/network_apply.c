@@ -73,7 +73,7 @@ static cvy_status take_x(const cvy_network *n, const cvy_network_in *in, struct 
     CVY_CHECK(stored == CVY_DTYPE_U8 ? in->dtype == CVY_DTYPE_U8
                                      : in->dtype == CVY_DTYPE_F32 || in->dtype == CVY_DTYPE_F64,
               CVY_E_ARGUMENT, "input \"x\" is an array of %s, but the network was trained on %s",
-              cvy_dtype_text(in->dtype), stored == CVY_DTYPE_U8 ? "pictures of u8, 0 .. 255" : "f32 (f64 is accepted)");
+              cvy_dtype_text(in->dtype), stored == CVY_DTYPE_U8 ? "bytes (u8), 0 .. 255" : "f32 (f64 is accepted)");
     CVY_TRY(choose_shape(n, in, &out->shape));
     out->is_checked =
         stored == CVY_DTYPE_F32 && n->program->opts.dtype != CVY_DTYPE_F64 && cvy_augment_changes_nothing(n->augment);

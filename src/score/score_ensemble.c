@@ -19,6 +19,7 @@
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
 #include "op/loss/op_distribution.h"
+#include "session/session.h"
 
 /* ---- probabilities ---- */
 
@@ -284,6 +285,7 @@ cvy_status cvy_ensemble_open_data(cvy_ensemble *e, const char *source, int needs
                   "%s reads %lld samples and %s reads %lld: an ensemble needs the same data for all", e->name[0],
                   (long long)e->member[0].nsamples, e->name[m], (long long)e->member[m].nsamples);
     }
+    cvy_session_log_note(e->member[0].context, e->member[0].data);
     return allocate(e);
 }
 

@@ -159,6 +159,8 @@ static cvy_status open_data(cvy_scoring *s, const char *data)
         like = &trained.stored;
     const cvy_status status = cvy_session_open_test_data(&s->session, data, like);
     cvy_network_spec_end(&trained);
+    if (status == CVY_OK)
+        cvy_session_log_note(s->session.context, s->session.test);
     return status;
 }
 

@@ -293,20 +293,30 @@ static cvy_status cache(const cvy_session *s, cvy_dataset *d)
 
 /* ---- training data ---- */
 
-static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
-{
-    const cvy_dataset_info *train = cvy_dataset_describe(s->train);
-    CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, (uint64_t)s->job->train.seed, 1,
-                                  cvy_dataset_reader_info(s->base), out));
-    return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
-}
-
 /* A source is opened several times, and its note is given once. */
 static void add_note(cvy_session *s, const cvy_dataset *d)
 {
     const char *note = cvy_dataset_describe(d)->note;
     if (note && !(s->notes.data && strstr(s->notes.data, note)))
         cvy_text_add(&s->notes, "%s\n", note);
+}
+
+void cvy_session_log_note(const cvy_context *context, const cvy_dataset *d)
+{
+    for (const char *at = cvy_dataset_describe(d)->note; at && *at;) {
+        const size_t n = strcspn(at, "\n");
+        cvy_log(context, CVY_LOG_WARN, "%.*s", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+}
+
+static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
+{
+    const cvy_dataset_info *train = cvy_dataset_describe(s->train);
+    CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, (uint64_t)s->job->train.seed, 1,
+                                  cvy_dataset_reader_info(s->base), out));
+    add_note(s, *out);
+    return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
 }
 
 /* Opens data.train. It is opened once; the views below have their own augmentation. */

@@ -207,6 +207,8 @@ static cvy_status inspect_data(cvy_pool *pool, const char *path, int statistics,
     for (int i = 0; i < info->nfield; i++)
         cvy_text_add(t, "  %-10s %-4s %s\n", info->field[i].name, cvy_dtype_text(info->field[i].dtype),
                      cvy_shape_text(&info->field[i].shape));
+    if (info->note)
+        cvy_text_add(t, "%s\n", info->note);
     cvy_status status = CVY_OK;
     if (statistics)
         status = add_statistics(d, t);

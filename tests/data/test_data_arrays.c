@@ -113,6 +113,93 @@ static void test_npy_half(void)
     cvy_dataset_destroy(&d);
 }
 
+static void read_one(const char *source, const char *augment, int64_t at, void *const *field)
+{
+    cvy_dataset *d = NULL;
+    OK(open_text(source, augment, 0, &d));
+    OK(cvy_dataset_read(d, at, 0, field));
+    cvy_dataset_destroy(&d);
+}
+
+/* Booleans are 0 and 1, also in pictures and as labels, and any byte but 0 is true. */
+static void test_npy_booleans(void)
+{
+    const uint8_t mask[8] = {0, 1, 1, 0, 1, 1, 0, 255}, truth[2] = {1, 0};
+    float x[4] = {0}, weight = -1;
+    int32_t label = -1;
+    OK(cvy_file_make_folder(in_scratch("truth")));
+    put_npy(in_scratch("truth/x.npy"), "|b1", "2, 1, 2, 2", mask, sizeof mask);
+    put_npy(in_scratch("truth/label.npy"), "|b1", "2,", truth, sizeof truth);
+    put_npy(in_scratch("truth/weight.npy"), "|b1", "2,", truth, sizeof truth);
+    read_one(in_scratch("truth"), NULL, 1, (void *[]){x, &label, &weight});
+    TRUE_THAT(x[0] == 1 && x[1] == 1 && x[2] == 0 && x[3] == 1 && label == 0 && weight == 0);
+}
+
+/* Bytes of pictures are divided by 255; bytes of a vector are numbers, and the log says so once. */
+static void test_bytes(void)
+{
+    static const struct {
+        const char *shape;
+        int is_picture;
+    } kind[] = {{"1, 12", 0},   {"1, 1, 12", 0},   {"1, 12, 1, 1", 0},
+                {"1, 3, 4", 1}, {"1, 1, 3, 4", 1}, {"1, 2, 3, 2", 1}};
+    const uint8_t bytes[12] = {0, 51, 255, 1};
+    cvy_dataset *d = NULL;
+    float x[12];
+    for (int i = 0; i < CVY_COUNT(kind); i++) {
+        put_npy(in_scratch("bytes.npy"), "|u1", kind[i].shape, bytes, sizeof bytes);
+        OK(open_text(in_scratch("bytes.npy"), NULL, 0, &d));
+        OK(cvy_dataset_read(d, 0, 0, (void *[]){x}));
+        const char *note = cvy_dataset_describe(d)->note;
+        const float unit = kind[i].is_picture ? 1.0f / 255.0f : 1;
+        TRUE_THAT(x[1] == 51 * unit && x[2] == 255 * unit);
+        TRUE_THAT(kind[i].is_picture ? !note : note && strstr(note, "they are numbers, 0 .. 255"));
+        cvy_dataset_destroy(&d);
+    }
+    read_one(in_scratch("bytes.npy"), "[{scale: 1}]", 0, (void *[]){x});
+    TRUE_THAT(x[2] == 255);
+    put_npy(in_scratch("bytes.npy"), "|u1", "1, 12", bytes, sizeof bytes);
+    read_one(in_scratch("bytes.npy"), "[{mean: 5}]", 0, (void *[]){x});
+    TRUE_THAT(x[1] == 46); /* in the units of the data */
+}
+
+/* Labels that are reals are taken if they are whole. */
+static void test_npy_real_labels(void)
+{
+    const float x[3] = {0};
+    const double whole[3] = {0, 2, 1}, broken[3] = {0, 1.5, 1}, none[3] = {0, 1, NAN};
+    cvy_dataset *d = NULL;
+    float got;
+    int32_t label;
+    OK(cvy_file_make_folder(in_scratch("reals")));
+    put_npy(in_scratch("reals/x.npy"), "<f4", "3, 1", x, sizeof x);
+    put_npy(in_scratch("reals/label.npy"), "<f8", "3,", whole, sizeof whole);
+    read_one(in_scratch("reals"), NULL, 1, (void *[]){&got, &label});
+    TRUE_THAT(label == 2);
+    put_npy(in_scratch("reals/label.npy"), "<f8", "3,", broken, sizeof broken);
+    FAILS(open_text(in_scratch("reals"), NULL, 0, &d), CVY_E_FORMAT,
+          "label.npy, record 1: the label 1.5 is not a whole number");
+    put_npy(in_scratch("reals/label.npy"), "<f8", "3,", none, sizeof none);
+    FAILS(open_text(in_scratch("reals"), NULL, 0, &d), CVY_E_FORMAT, "label.npy, record 2: the label nan");
+}
+
+/* Types that are no numbers are named, with what to do. */
+static void test_npy_types(void)
+{
+    static const char *const type[][2] = {
+        {"|O", "Python objects"}, {"<U3", "text"}, {"|S4", "text"}, {"<M8[ns]", "times"}, {"<c16", "complex numbers"},
+    };
+    const uint8_t bytes[64] = {0};
+    cvy_dataset *d = NULL;
+    for (int i = 0; i < CVY_COUNT(type); i++) {
+        put_npy(in_scratch("type.npy"), type[i][0], "1, 2", bytes, sizeof bytes);
+        FAILS(open_text(in_scratch("type.npy"), NULL, 0, &d), CVY_E_UNSUPPORTED, type[i][1]);
+        TRUE_THAT(strstr(cvy_error_text(), type[i][0]) != NULL);
+    }
+    put_npy(in_scratch("type.npy"), "|V8", "1, 2", bytes, sizeof bytes);
+    FAILS(open_text(in_scratch("type.npy"), NULL, 0, &d), CVY_E_UNSUPPORTED, "records of several fields");
+}
+
 /* Axes would be read in the wrong order. */
 static void test_npy_fortran(void)
 {
@@ -142,8 +229,8 @@ static void test_npy_damage(void)
     put_npy(in_scratch("bad/x.npy"), "<f4", "3, 2", x, sizeof x);
     put_npy(in_scratch("bad/label.npy"), "<i4", "2,", label, 8);
     FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "label.npy: 2 records, expected 3");
-    put_npy(in_scratch("bad/label.npy"), "<f4", "3,", x, 12);
-    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "labels must be one integer per sample");
+    put_npy(in_scratch("bad/label.npy"), "<f4", "3, 2", x, 24);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "labels of 2, expected one number for each sample");
     put_npy(in_scratch("bad/label.npy"), "<i4", "3,", label, sizeof label);
     char text[512];
     snprintf(text, sizeof text, "{path: \"%s\", classes: 4}", in_scratch("bad"));
@@ -214,6 +301,10 @@ int main(void)
     test_npy_pictures();
     test_npy_maps();
     test_npy_half();
+    test_npy_booleans();
+    test_bytes();
+    test_npy_real_labels();
+    test_npy_types();
     test_npy_fortran();
     test_npy_damage();
     test_idx();

@@ -266,11 +266,11 @@ static void test_keywords(void)
 
 static void make_table(void)
 {
-    char *name[] = {"mag", "n", "class", "stamp", "list", "id", "note", "story"},
-         *form[] = {"3E", "J", "5A", "12I", "PE", "K", "100A", "2000A"};
+    char *name[] = {"mag", "n", "class", "stamp", "list", "id", "note", "story", "truth"},
+         *form[] = {"3E", "J", "5A", "12I", "PE", "K", "100A", "2000A", "2L"};
     static char class[ROWS][6] = {"STAR", "QSO", "STAR", "QSO", "GAL", "STAR"};
     fitsfile *f = new_file("table.fits");
-    FITS(fits_create_tbl(f, BINARY_TBL, ROWS, 8, name, form, NULL, "CAT", &code));
+    FITS(fits_create_tbl(f, BINARY_TBL, ROWS, CVY_COUNT(name), name, form, NULL, "CAT", &code));
     int blank = 2;
     FITS(fits_write_key(f, TINT, "TNULL2", &blank, NULL, &code));
     char dim[] = "(4,3)";
@@ -286,6 +286,7 @@ static void make_table(void)
         FITS(fits_write_col(f, TSTRING, 3, i + 1, 1, 1, &text, &code));
         FITS(fits_write_col(f, TSHORT, 4, i + 1, 1, 12, stamp, &code));
         FITS(fits_write_col(f, TINT, 6, i + 1, 1, 1, &i, &code));
+        FITS(fits_write_col(f, TLOGICAL, 9, i + 1, 1, 2, (char[]){1, (char)(i % 2)}, &code));
         char many[81], *long_text = many;
         memset(many, 'a', 80);
         many[80] = 0;
@@ -311,6 +312,12 @@ static void test_table(void)
     OK(open_fits("table.fits", "x: n, missing: -9", &d));
     OK(cvy_dataset_read(d, 2, 0, (void *[]){x}));
     TRUE_THAT(x[0] == -9);
+    cvy_dataset_destroy(&d);
+    OK(open_fits("table.fits", "x: truth, label: id", &d));
+    OK(cvy_dataset_read(d, 0, 0, (void *[]){x, &label}));
+    TRUE_THAT(x[0] == 1 && x[1] == 0 && label == 0);
+    OK(cvy_dataset_read(d, 1, 0, (void *[]){x, &label}));
+    TRUE_THAT(x[0] == 1 && x[1] == 1 && label == 1);
     cvy_dataset_destroy(&d);
     OK(open_fits("table.fits", "x: stamp, label: id, hdu: CAT", &d));
     TRUE_THAT(strcmp(shape_of(d, 0), "1x3x4") == 0 && cvy_dataset_describe(d)->nclasses == ROWS);

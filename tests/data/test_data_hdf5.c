@@ -211,7 +211,8 @@ static void test_faults(void)
           "text");
     FAILS(open_in("bad.h5", "weight: short", &d), CVY_E_SHAPE, "data set short is 9: 9 samples, but x has 10");
     FAILS(open_in("bad.h5", "label: short", &d), CVY_E_SHAPE, "data set short has 9 numbers for 10 samples");
-    FAILS(open_in("bad.h5", "label: half", &d), CVY_E_FORMAT, "data set half, row 2: 2.5 is not the number of a class");
+    FAILS(open_in("bad.h5", "label: half", &d), CVY_E_FORMAT,
+          "data set half, row 2: the label 2.5 is not a whole number");
     FAILS(open_in("bad.h5", "weight: x", &d), CVY_E_SHAPE, "data set x has 3 numbers per sample, expected one");
     FAILS(open_in("bad.h5", "y: names", &d), CVY_E_UNSUPPORTED, "data set names holds text, expected numbers");
     FAILS(open_in("bad.h5", "x: single", &d), CVY_E_SHAPE, "data set single has 0 axes");

@@ -59,6 +59,45 @@ static void test_numbers(void)
     free(v);
 }
 
+/* Booleans are 0 and 1, as pictures, vectors and labels; bytes of pictures are divided by 255, those of vectors not. */
+static void test_booleans_and_bytes(void)
+{
+    static const double mask[] = {0, 1, 1, 0, 1, 0, 0, 1}, bytes[] = {0, 51, 255, 1, 2, 3, 4, 5}, flag[] = {1, 0};
+    const hid_t file = new_file("kinds.h5"), boolean = truth();
+    const struct layout picture = {.ndim = 4, .dim = {2, 1, 2, 2}}, vector = {.ndim = 2, .dim = {2, 4}},
+                        each = {.ndim = 1, .dim = {2}};
+    static const struct {
+        const char *x;
+        float second;
+    } want[] = {{"mask", 1}, {"masks", 1}, {"bits", 1}, {"picture", 51 / 255.0F}, {"vector", 51}};
+    cvy_dataset *d = NULL;
+    float x[4];
+    int32_t label = -1;
+    const struct {
+        const char *name;
+        struct layout l;
+        hid_t type;
+        const double *value;
+    } set[] = {{"mask", vector, boolean, mask},         {"masks", picture, boolean, mask},
+               {"bits", vector, H5T_STD_I8LE, mask},    {"picture", picture, H5T_STD_U8LE, bytes},
+               {"vector", vector, H5T_STD_U8LE, bytes}, {"label", each, boolean, flag}};
+    for (int i = 0; i < CVY_COUNT(set); i++) {
+        struct layout l = set[i].l;
+        l.type = set[i].type;
+        add_set(file, set[i].name, l, set[i].value);
+    }
+    H5Tclose(boolean);
+    H5Fclose(file);
+    for (int i = 0; i < CVY_COUNT(want); i++) {
+        char options[40];
+        snprintf(options, sizeof options, "x: %s", want[i].x);
+        OK(open_in("kinds.h5", options, &d));
+        OK(cvy_dataset_read(d, 0, 0, (void *[]){x, &label}));
+        TRUE_THAT(x[0] == 0 && fabsf(x[1] - want[i].second) < 1e-7F && label == 1);
+        cvy_dataset_destroy(&d);
+    }
+}
+
 /* A stream made by zlib: complete, cut short, with a wrong size, and with damage in each byte after the header. Only
  * the byte whose upper bits are padding is left out. */
 static void test_inflate(void)
@@ -209,6 +248,7 @@ int main(void)
 {
     scratch_make();
     test_numbers();
+    test_booleans_and_bytes();
     test_inflate();
     test_half_bits();
     test_half();

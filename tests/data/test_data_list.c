@@ -90,6 +90,16 @@ static void test_tables(void)
     put_text("tab.tsv", "1\t2\n3\t4\n");
     read_table(in_scratch("tab.tsv"), 2, 0, 1, x, NULL);
     TRUE_THAT(x[0] == 3 && x[1] == 4);
+    put_text("truth.csv", "a,b,label\nTrue,2,0\nfalse,4,1.0\n");
+    read_table(in_scratch("truth.csv"), 2, 2, 0, x, &label);
+    TRUE_THAT(x[0] == 1 && x[1] == 2 && label == 0);
+    read_table(in_scratch("truth.csv"), 2, 2, 1, x, &label);
+    TRUE_THAT(x[0] == 0 && x[1] == 4 && label == 1);
+    put_text("real.csv", "a,label\n1,0.5\n2,1\n");
+    OK(open_text(in_scratch("real.csv"), NULL, 0, &d));
+    FAILS(cvy_dataset_read(d, 0, 0, (void *const[]){x, &label}), CVY_E_FORMAT,
+          "\"0.5\" is not a label, a whole number");
+    cvy_dataset_destroy(&d);
     put_text("blank.csv", "  1   2\t3\n 4 5   6  \n");
     read_table(source_of("csv", "blank.csv", "delimiter: space"), 2, 0, 1, x, NULL);
     TRUE_THAT(x[0] == 4 && x[2] == 6);
@@ -271,6 +281,8 @@ static void test_lists(void)
     check_list(in_scratch("p/comma.lst"), 5, label);
     put_text("p/tab.list", "a.jpg\t0\none two/b 1.png\t4\nc,d.JPG\t1\n");
     check_list(in_scratch("p/tab.list"), 5, label);
+    put_text("p/reals.txt", "a.jpg 0.0\none two/b 1.png 4.\nc,d.JPG 1\n");
+    check_list(in_scratch("p/reals.txt"), 5, label);
     put_text("p/names.txt", "a.jpg,red rose\none two/b 1.png,daisy\nc,d.JPG,red rose\n");
     check_list(in_scratch("p/names.txt"), 2, name);
     put_text("p/paths.txt", "a.jpg\none two/b 1.png\nc,d.JPG\n");
@@ -299,7 +311,7 @@ static void test_bad_lists(void)
     FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_IO, "p/missing one.jpg: cannot be opened: No such file");
     FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_IO, "p/bad.txt, line 2: ");
     FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "bad.txt, line 4: ");
-    FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "has no label that is a number");
+    FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "has no label that is a whole number");
     FAILS(cvy_dataset_read(d, 3, 0, field), CVY_E_FORMAT, "expected PATH LABEL");
     FAILS(cvy_dataset_read(d, 4, 0, field), CVY_E_FORMAT, "is neither a JPEG nor a PNG");
     FAILS(cvy_dataset_read(d, 5, 0, field), CVY_E_FORMAT, "label 9 is out of range, expected 0 .. 2");

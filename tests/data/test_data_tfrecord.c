@@ -331,8 +331,37 @@ static void test_strange_records(void)
     FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT, "has no feature label; it has x (floats)");
     FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "feature label has 2 numbers, expected one label");
     FAILS(cvy_dataset_read(d, 3, 0, field), CVY_E_FORMAT, "label 1099511627776 is out of range");
-    FAILS(cvy_dataset_read(d, 4, 0, field), CVY_E_FORMAT, "feature label holds bytes, expected integers");
+    FAILS(cvy_dataset_read(d, 4, 0, field), CVY_E_FORMAT, "feature label holds bytes, expected numbers");
     FAILS(cvy_dataset_read(d, 5, 0, field), CVY_E_FORMAT, "f32 of 1, expected f32 of 2");
+    cvy_dataset_destroy(&d);
+}
+
+/* Labels that are floats are taken if they are whole. Raw bytes may be booleans or half floats. */
+static void test_kinds_of_numbers(void)
+{
+    const float x[] = {1, 2}, label[] = {1, 0.5f};
+    const uint8_t raw[] = {0, 1, 0, 0x3C}; /* booleans; f16: 2^-16 and 1 */
+    cvy_dataset *d = NULL;
+    float out[4];
+    int32_t got = -1;
+    for (int i = 0; i < 2; i++)
+        add_example((cvy_new_feature[]){{"x", CVY_FEATURE_FLOATS, x, 2}, {"label", CVY_FEATURE_FLOATS, &label[i], 1}},
+                    2);
+    put_made("reals.tfrecord");
+    OK(open_text(source_of("reals.tfrecord", ""), NULL, 0, &d));
+    OK(cvy_dataset_read(d, 0, 0, (void *[]){out, &got}));
+    TRUE_THAT(got == 1);
+    FAILS(cvy_dataset_read(d, 1, 0, (void *[]){out, &got}), CVY_E_FORMAT, "the label 0.5 is not a whole number");
+    cvy_dataset_destroy(&d);
+    add_example((cvy_new_feature[]){{"x", CVY_FEATURE_BYTES, raw, sizeof raw}}, 1);
+    put_made("raw.tfrecord");
+    OK(open_text(source_of("raw.tfrecord", "dtype: bool, shape: [1, 2, 2]"), NULL, 0, &d));
+    OK(cvy_dataset_read(d, 0, 0, (void *[]){out}));
+    TRUE_THAT(out[0] == 0 && out[1] == 1 && out[2] == 0 && out[3] == 1);
+    cvy_dataset_destroy(&d);
+    OK(open_text(source_of("raw.tfrecord", "dtype: f16"), NULL, 0, &d));
+    OK(cvy_dataset_read(d, 0, 0, (void *[]){out}));
+    TRUE_THAT(out[0] == 0x1p-16f && out[1] == 1);
     cvy_dataset_destroy(&d);
 }
 
@@ -579,6 +608,7 @@ int main(void)
     test_every_byte_of_an_example();
     test_damage();
     test_strange_records();
+    test_kinds_of_numbers();
     test_kinds_of_input();
     test_tensorflow_numbers();
     test_pictures();

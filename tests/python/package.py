@@ -113,6 +113,8 @@ def network():
     refused(convoy.Error, "nothing/here", lambda: convoy.Network("nothing/here"))
     refused(TypeError, "x", lambda: net())
     refused(TypeError, "object", lambda: net(np.array(["a"], object)))
+    refused(ValueError, "7 of its ", lambda: net(np.ma.masked_equal(np.where(np.arange(x.size).reshape(x.shape) < 7, -9, x), -9)))
+    net(np.ma.masked_array(x, False))
     context = convoy.Context(threads=1)
     used = convoy.Network("run", context=context)
     context.close()
@@ -173,6 +175,8 @@ def loop():
     refused(ValueError, "expected (32, 2)", lambda: train.write(x=x.T))
     refused(convoy.Error, "no input", lambda: train.write(z=x))
     refused(ValueError, "expected (32, 2)", lambda: train.write(x=x[:31]))
+    masked = np.ma.array(np.ones((1, 2), np.float32), mask=[[True, False]])
+    refused(ValueError, "fc.weight is a masked array, and 1 of its 2", lambda: program.__setitem__("fc.weight", masked))
     refused(TypeError, "optimiser", lambda: program.training(model, 32, optimiser="adam"))
     wide = convoy.Program(options={"train.dtype": "f64", "train.precise": True, "plan.wisdom": "off"})
     wide.forward(convoy.Model.zoo("lenet", (1, 28, 28), 10), 2) # the program keeps the model

@@ -10,10 +10,11 @@
 
 #include "base/base_file.h"
 #include "data/data_half.h"
+#include "data/data_index.h"
 
 size_t array_kind_bytes(array_kind kind)
 {
-    static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2};
+    static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2, 1};
     return bytes[kind];
 }
 
@@ -38,6 +39,7 @@ static double to_real(array_kind kind, uint64_t bits)
     case ARRAY_F32: memcpy(&f, &low, sizeof f); return f;
     case ARRAY_F64: memcpy(&d, &bits, sizeof d); return d;
     case ARRAY_F16: return (double)cvy_half_get((uint16_t)bits);
+    case ARRAY_BOOL: return bits != 0;
     default: return (double)bits;
     }
 }
@@ -100,18 +102,20 @@ cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **ou
     uint8_t block[AT_ONCE * 8];
     const size_t each = array_kind_bytes(a->kind);
     int32_t *label = NULL, largest = 0;
-    CVY_CHECK(a->kind <= ARRAY_I64 && a->record_bytes == each, CVY_E_FORMAT,
-              "%s: labels must be one integer per sample, these are %s of %s", a->file.path,
-              a->kind <= ARRAY_I64 ? "integers" : "reals", cvy_shape_text(&a->shape));
+    cvy_status status = CVY_OK;
+    CVY_CHECK(a->record_bytes == each, CVY_E_FORMAT,
+              "%s: labels of %s, expected one number for each sample: use the number of the class (numpy.argmax of "
+              "one-hot labels), or name the file as `y`, a target of reals",
+              a->file.path, cvy_shape_text(&a->shape));
     CVY_TRY(cvy_pool_alloc(pool, (size_t)a->count * sizeof *label, &label));
     for (int64_t from = 0; from < a->count; from += AT_ONCE) {
         const int64_t n = CVY_MIN(a->count - from, AT_ONCE);
         CVY_TRY(cvy_pread_all(a->file.fd, block, (size_t)n * each, a->offset + from * (int64_t)each, a->file.path));
         for (int64_t k = 0; k < n; k++) {
             const double value = to_real(a->kind, load(block + (size_t)k * each, each, a->big_endian));
-            CVY_CHECK(value >= INT32_MIN && value <= INT32_MAX, CVY_E_FORMAT,
-                      "%s, record %lld: label %.0f is out of range", a->file.path, (long long)(from + k), value);
-            label[from + k] = (int32_t)value;
+            status = cvy_label_of(value, &label[from + k]);
+            if (status != CVY_OK)
+                return cvy_error_prefix(status, "%s, record %lld", a->file.path, (long long)(from + k));
             largest = CVY_MAX(largest, label[from + k]);
         }
     }

@@ -20,7 +20,8 @@ typedef enum {
     ARRAY_I64,
     ARRAY_F32,
     ARRAY_F64,
-    ARRAY_F16
+    ARRAY_F16,
+    ARRAY_BOOL /* a byte: 0 is false, any other value is true */
 } array_kind;
 
 struct array {
@@ -46,8 +47,8 @@ cvy_status array_read_u8(const struct array *a, int64_t i, uint8_t *out);
  * array_part_work_bytes(). */
 size_t array_part_work_bytes(const struct array *a, const cvy_field_part *part);
 cvy_status array_read_part(const struct array *a, int64_t i, const cvy_field_part *part, void *work, void *out);
-/* Reads all records of an integer array, one number per record, as labels. *largest_out: the largest label, at least 0.
- * CVY_E_FORMAT names a record whose label does not fit into int32. */
+/* Reads all records, one number per record, as labels. *largest_out: the largest label, at least 0. Reals are taken if
+ * they are whole. CVY_E_FORMAT names a record whose label is no whole number, or does not fit into int32. */
 cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **out, int32_t *largest_out);
 
 #endif

@@ -361,13 +361,14 @@ static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
 {
     struct fields f = fields_of(c, line);
     cvy_line_part field;
+    double value = 0;
     int32_t number = 0;
     for (int i = 0; i <= c->label; i++)
         if (!next_field(&f, &field))
             return CVY_OK;
     const int is_number = label_number(c, field, &number);
-    if (!c->label_kind_known)
-        c->classes.by_name = !is_number;
+    if (!c->label_kind_known) /* 0.5 is no name of a class */
+        c->classes.by_name = !is_number && !real_of(c, field, &value);
     c->label_kind_known = 1;
     if (c->classes.by_name) {
         const cvy_status status = cvy_classes_number(&c->classes, field.at, field.bytes, out);
@@ -419,6 +420,18 @@ static cvy_status bad_field(const struct csv *c, int column, cvy_line_part field
              name ? ")" : "", (int)CVY_MIN(field.bytes, 64), field.at, expected);
 }
 
+/* Booleans, as pandas, R and databases write them. */
+static int truth_of(cvy_line_part s, double *out)
+{
+    static const char *const words[] = {"false", "true"};
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        if (strlen(words[i]) == s.bytes && strncasecmp(words[i], s.at, s.bytes) == 0) {
+            *out = i;
+            return 1;
+        }
+    return 0;
+}
+
 /* Why the field of a column is not a number, and what to do. */
 static cvy_status no_number(const struct csv *c, int column, cvy_line_part field)
 {
@@ -453,7 +466,7 @@ static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t l
         }
         if (to->role == COLUMN_X && c->instead && is_missing(field))
             value = *c->instead;
-        else if (!real_of(c, field, &value))
+        else if (!real_of(c, field, &value) && !truth_of(field, &value))
             return no_number(c, n, field);
         *(to->role == COLUMN_X ? &x[to->slot] : to->role == COLUMN_Y ? &y[to->slot] : &raw->weight) = (float)value;
     }

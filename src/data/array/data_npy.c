@@ -76,15 +76,31 @@ static int type_bytes(const char *at)
     return (int)CVY_MIN(CVY_MIN(quoted, strlen(at)), BYTES_MAX);
 }
 
+/* What a type that is not read holds, for messages. */
+static const char *kind_text(const char *at)
+{
+    static const char *const kinds[] = {"O (Python objects, as of lists of different lengths)",
+                                        "U (text)",
+                                        "S (text)",
+                                        "c (complex numbers)",
+                                        "M (times)",
+                                        "m (times)",
+                                        "V (records of several fields: save each as an array)"};
+    for (int i = 0; i < CVY_COUNT(kinds); i++)
+        if ((*at == '\'' || *at == '"') && strchr("<>|=", at[1]) && at[2] == kinds[i][0])
+            return kinds[i] + 1;
+    return *at == '[' ? " (records of several fields: save each as an array)" : "";
+}
+
 static cvy_status parse_type(struct array *a, const char *at)
 {
     static const struct {
         char name[3];
         array_kind kind;
     } kinds[] = {
-        {"u1", ARRAY_U8},  {"b1", ARRAY_U8},  {"i1", ARRAY_I8},  {"u2", ARRAY_U16},
-        {"i2", ARRAY_I16}, {"u4", ARRAY_U32}, {"i4", ARRAY_I32}, {"u8", ARRAY_U64},
-        {"i8", ARRAY_I64}, {"f2", ARRAY_F16}, {"f4", ARRAY_F32}, {"f8", ARRAY_F64},
+        {"u1", ARRAY_U8},  {"b1", ARRAY_BOOL}, {"i1", ARRAY_I8},  {"u2", ARRAY_U16},
+        {"i2", ARRAY_I16}, {"u4", ARRAY_U32},  {"i4", ARRAY_I32}, {"u8", ARRAY_U64},
+        {"i8", ARRAY_I64}, {"f2", ARRAY_F16},  {"f4", ARRAY_F32}, {"f8", ARRAY_F64},
     };
     if (at && (*at == '\'' || *at == '"') && strchr("<>|=", at[1])) {
         a->big_endian = at[1] == '>';
@@ -96,8 +112,10 @@ static cvy_status parse_type(struct array *a, const char *at)
         }
     }
     at = at ? at : "missing";
-    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.*s, expected integers, f2, f4 or f8", a->file.path, type_bytes(at),
-             at);
+    CVY_FAIL(CVY_E_UNSUPPORTED,
+             "%s: element type %.*s%s, expected booleans, integers, f2, f4 or f8: x.astype('f4') "
+             "in NumPy makes numbers of what can be one",
+             a->file.path, type_bytes(at), at, kind_text(at));
 }
 
 static cvy_status parse_shape(struct array *a, const char *at)

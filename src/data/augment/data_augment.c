@@ -262,6 +262,7 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     a->shape = a->stored = info->shape;
     a->spatial = info->shape.ndim == 3;
     a->varying = a->was_varying = info->varying;
+    a->keeps_bytes = !cvy_bytes_are_picture(info);
     cvy_target_begin(a, info);
     cvy_status status = cvy_pool_create(&a->pool);
     if (status == CVY_OK)

@@ -127,7 +127,8 @@ typedef struct cvy_target {
 struct cvy_augment {
     cvy_pool *pool;
     cvy_operation operation[CVY_AUGMENT_OPERATIONS_MAX];
-    int noperation, random, spatial, varying, keeps_bytes;
+    int noperation, random, spatial, varying;
+    int keeps_bytes; /* 1: bytes of x stay 0 .. 255: they are no picture, or an operation says so */
     uint64_t seed;
     int was_varying;
     cvy_shape stored, shape; /* of x before and after augmentation */

@@ -189,17 +189,17 @@ static cvy_status find_shapes(cvy_fits *f, cvy_reader_info *info)
 
 static cvy_status add_label(cvy_fits *f, const char *text)
 {
-    int64_t number = 0;
+    double number = 0;
     cvy_entry e = {0};
-    const int is_number = cvy_text_int(text, &number) == CVY_OK;
+    const int is_number = cvy_text_real(text, &number) == CVY_OK;
     if (f->labels.count == 0)
         f->classes.by_name = !is_number;
     if (f->classes.by_name) {
         CVY_TRY(cvy_classes_number(&f->classes, text, strlen(text), &e.label));
     } else {
-        CVY_CHECK(is_number && number >= 0 && number < CVY_CLASSES_MAX, CVY_E_FORMAT,
-                  "the label is \"%s\", expected a number as in the first sample", text);
-        e.label = (int32_t)number;
+        CVY_CHECK(is_number, CVY_E_FORMAT, "the label is \"%s\", expected a number as in the first sample", text);
+        CVY_TRY(cvy_label_of(number, &e.label));
+        CVY_CHECK(e.label >= 0 && e.label < CVY_CLASSES_MAX, CVY_E_FORMAT, "the label %d is out of range", e.label);
         cvy_classes_note_label(&f->classes, e.label);
     }
     return cvy_entries_add(&f->labels, &e);

@@ -33,6 +33,7 @@ typedef struct cvy_fits_file {
 typedef struct cvy_fits_column {
     const char *name;
     int64_t elems; /* numbers in one row */
+    int is_truth;  /* booleans, which become 0 and 1 */
     cvy_shape shape;
 } cvy_fits_column;
 

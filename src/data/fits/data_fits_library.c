@@ -332,14 +332,15 @@ static cvy_status describe_column(fitsfile *f, int number, cvy_fits_column *c)
         fits_read_tdimll(f, number, CVY_NDIM_MAX, &naxis, axis, &code) != 0)
         return fault(code, "the column cannot be described");
     CVY_CHECK(type > 0, CVY_E_UNSUPPORTED, "column %s has rows of different lengths, which are not read", c->name);
-    CVY_CHECK(type != TSTRING && type != TLOGICAL && type != TBIT && type != TCOMPLEX && type != TDBLCOMPLEX,
-              CVY_E_UNSUPPORTED, "column %s holds %s, expected numbers", c->name,
+    CVY_CHECK(type != TSTRING && type != TBIT && type != TCOMPLEX && type != TDBLCOMPLEX, CVY_E_UNSUPPORTED,
+              "column %s holds %s, expected numbers", c->name,
               type == TSTRING                           ? "text"
               : type == TCOMPLEX || type == TDBLCOMPLEX ? "complex numbers"
                                                         : "bits");
     CVY_CHECK(repeat > 0 && repeat <= (int64_t)1 << 30, CVY_E_SHAPE, "column %s has %lld numbers in a row", c->name,
               (long long)repeat);
     c->elems = (int64_t)repeat;
+    c->is_truth = type == TLOGICAL;
     c->shape = (cvy_shape){1, {c->elems}};
     if (naxis > 1 && naxis < CVY_NDIM_MAX) {
         c->shape.ndim = naxis;
@@ -383,10 +384,23 @@ static cvy_status look_up(struct cvy_fits_handle *h, int index, const cvy_fits_c
     CVY_TRY(cvy_fits_find_column(h, c->name, &there));
     CVY_CHECK(there.elems == c->elems, CVY_E_SHAPE, "column %s has %lld numbers in a row, expected %lld", c->name,
               (long long)there.elems, (long long)c->elems);
+    CVY_CHECK(there.is_truth == c->is_truth, CVY_E_FORMAT, "column %s holds %s, expected %s as in the first file",
+              c->name, there.is_truth ? "booleans" : "numbers", c->is_truth ? "booleans" : "numbers");
     enter();
     h->column[index] = column_number(h->file, c->name);
     leave();
     return CVY_OK;
+}
+
+/* CFITSIO gives booleans as bytes only; they are read into the memory of the floats, and spread from the end. */
+static void read_truth(fitsfile *f, int column, int64_t row, int64_t n, float *out, int *code)
+{
+    enum { NOT_KNOWN = 2 };
+    char blank = NOT_KNOWN, *truth = (char *)out;
+    int any = 0;
+    fits_read_col(f, TLOGICAL, column, (LONGLONG)row + 1, 1, (LONGLONG)n, &blank, truth, &any, code);
+    for (int64_t i = n - 1; i >= 0 && *code == 0; i--)
+        out[i] = truth[i] == NOT_KNOWN ? NAN : (float)(truth[i] != 0);
 }
 
 cvy_status cvy_fits_read_row(struct cvy_fits_handle *h, int index, const cvy_fits_column *c, int64_t row, float *out)
@@ -396,8 +410,11 @@ cvy_status cvy_fits_read_row(struct cvy_fits_handle *h, int index, const cvy_fit
     if (h->column[index] == 0)
         CVY_TRY(look_up(h, index, c));
     enter();
-    fits_read_col(h->file, TFLOAT, h->column[index], (LONGLONG)row + 1, 1, (LONGLONG)c->elems, &blank, out, &any,
-                  &code);
+    if (c->is_truth)
+        read_truth(h->file, h->column[index], row, c->elems, out, &code);
+    else
+        fits_read_col(h->file, TFLOAT, h->column[index], (LONGLONG)row + 1, 1, (LONGLONG)c->elems, &blank, out, &any,
+                      &code);
     const cvy_status status = code == 0 ? CVY_OK : fault(code, "a column cannot be read");
     leave();
     return status == CVY_OK ? status : cvy_error_prefix(status, "column %s", c->name);

@@ -11,7 +11,6 @@
 #include "data/hdf5/data_hdf5.h"
 
 #if CVY_HAVE_HDF5
-#include <math.h>
 #include <string.h>
 
 #include "base/base_file.h"
@@ -153,15 +152,15 @@ static cvy_status keep_rows(struct index_pass *p, int64_t file, int64_t first, i
     for (int64_t r = 0; r < n; r++) {
         if (!is_sample(p, r))
             continue;
-        double label = (double)file;
+        int32_t label = (int32_t)file;
         if (p->label >= 0) {
-            label = p->flat[p->label].value[r];
-            CVY_CHECK(label >= INT32_MIN && label <= INT32_MAX && label == floor(label), CVY_E_FORMAT,
-                      "data set %s, row %lld: %g is not the number of a class", p->flat[p->label].name,
-                      (long long)(first + r), label);
+            const cvy_status status = cvy_label_of(p->flat[p->label].value[r], &label);
+            if (status != CVY_OK)
+                return cvy_error_prefix(status, "data set %s, row %lld", p->flat[p->label].name,
+                                        (long long)(first + r));
         }
         if (h->label) {
-            h->label[h->nsamples] = (int32_t)label;
+            h->label[h->nsamples] = label;
             p->largest = CVY_MAX(p->largest, h->label[h->nsamples]);
         }
         if (h->selected)

@@ -12,6 +12,7 @@
 #include "base/base_hash.h"
 #include "data/array/data_lines.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,8 +138,8 @@ static cvy_status find_separator(struct list *l)
 /* Reads the label of a line. A bad label stays unknown; list_read() reports it. */
 static cvy_status note_label(struct list *l, cvy_line_part label, int32_t *out)
 {
-    int64_t number = 0;
-    const int is_number = cvy_line_part_int(label, &number);
+    double number = 0;
+    const int is_number = cvy_line_part_real(label, &number);
     if (l->labels == LABELS_AUTO)
         l->labels = is_number ? LABELS_NUMBERS : LABELS_NAMES;
     if (l->labels == LABELS_NAMES) {
@@ -146,7 +147,7 @@ static cvy_status note_label(struct list *l, cvy_line_part label, int32_t *out)
         const cvy_status status = cvy_classes_number(&l->classes, label.at, label.bytes, out);
         return status == CVY_E_MEMORY ? status : CVY_OK;
     }
-    if (!is_number || number <= INT32_MIN || number > INT32_MAX)
+    if (!is_number || number != floor(number) || number <= INT32_MIN || number > INT32_MAX)
         return CVY_OK;
     *out = (int32_t)number;
     cvy_classes_note_label(&l->classes, *out);
@@ -218,7 +219,7 @@ static cvy_status list_read(void *state, int64_t number, cvy_raw *raw)
     const int32_t label = cvy_entries_at(&l->index.entries, number)->label;
     CVY_CHECK(label != CVY_LABEL_UNKNOWN || l->separator == SEPARATOR_NONE, CVY_E_FORMAT,
               "the line has no label that is %s, expected PATH%sLABEL as in the first lines",
-              l->labels == LABELS_NAMES ? "a name" : "a number",
+              l->labels == LABELS_NAMES ? "a name" : "a whole number",
               l->separator == SEPARATOR_TAB     ? "<tab>"
               : l->separator == SEPARATOR_COMMA ? ","
                                                 : " ");

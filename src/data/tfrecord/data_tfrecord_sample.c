@@ -27,8 +27,8 @@ const cvy_option cvy_tfrecord_options[] = {
     {"shape", CVY_TYPE_INTS, CVY_FIELD(tf_opts, shape), "", "1..1000000", "",
      "shape of x, or [H, W, C] of raw pictures; by default what the record says in X/shape or image/height, width, "
      "channels"},
-    {"dtype", CVY_TYPE_CHOICE, CVY_FIELD(tf_opts, dtype), "auto", "auto|u8|i8|u16|i16|u32|i32|u64|i64|f32|f64", "",
-     "type of raw bytes of x, little endian; auto: as X/dtype says, else u8"},
+    {"dtype", CVY_TYPE_CHOICE, CVY_FIELD(tf_opts, dtype), "auto", "auto|u8|i8|u16|i16|u32|i32|u64|i64|f32|f64|f16|bool",
+     "", "type of raw bytes of x, little endian; auto: as X/dtype says, else u8"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(tf_opts, channels), "auto", "auto|grey|rgb", "",
      "channels of decoded pictures; auto: those of the first picture"},
     {"first_label", CVY_TYPE_INT, CVY_FIELD(tf_opts, first_label), "0", "0..1000000", "",
@@ -42,7 +42,8 @@ const cvy_option cvy_tfrecord_options[] = {
 };
 
 /* Indexed by array_kind. */
-static const char *const dtype_word[] = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"};
+static const char *const dtype_word[] = {"u8",  "i8",  "u16", "i16", "u32", "i32",
+                                         "u64", "i64", "f32", "f64", "f16", "bool"};
 
 enum { B = 1 << CVY_FEATURE_BYTES, F = 1 << CVY_FEATURE_FLOATS, I = 1 << CVY_FEATURE_INTS };
 
@@ -52,7 +53,7 @@ static const struct {
 } roles[TF_NROLE] = {
     [TF_IMAGE] = {B, {"image/encoded", "image", "image_raw"}},
     [TF_X] = {B | F | I, {"x"}},
-    [TF_LABEL] = {B | I, {"image/class/label", "label"}},
+    [TF_LABEL] = {B | I | F, {"image/class/label", "label"}},
     [TF_TEXT] = {B, {"image/class/text"}},
     [TF_Y] = {F, {"y"}},
     [TF_WEIGHT] = {F, {"weight"}},
@@ -276,18 +277,22 @@ cvy_status cvy_tf_label(const struct tf_fields *t, const struct tf_sample *s, in
 {
     const char *what = t->name[TF_LABEL];
     int64_t value = 0;
+    float real = 0;
+    int32_t label = 0;
     CVY_TRY(need(t, s, TF_LABEL));
-    const cvy_feature_kind kind = t->by_name ? CVY_FEATURE_BYTES : CVY_FEATURE_INTS;
-    CVY_CHECK(s->f[TF_LABEL].kind == kind, CVY_E_FORMAT, "feature %s holds %s, expected %s as in the first record",
-              what, cvy_feature_kind_text(s->f[TF_LABEL].kind), cvy_feature_kind_text(kind));
+    const cvy_feature *f = &s->f[TF_LABEL];
+    CVY_CHECK((f->kind == CVY_FEATURE_BYTES) == (t->by_name != 0), CVY_E_FORMAT,
+              "feature %s holds %s, expected %s as in the first record", what, cvy_feature_kind_text(f->kind),
+              t->by_name ? "bytes" : "numbers");
     if (t->by_name) {
-        CVY_CHECK(cvy_feature_bytes(&s->f[TF_LABEL], name), CVY_E_FORMAT, "feature %s holds no name", what);
+        CVY_CHECK(cvy_feature_bytes(f, name), CVY_E_FORMAT, "feature %s holds no name", what);
         return CVY_OK;
     }
-    const int64_t n = cvy_feature_ints(&s->f[TF_LABEL], &value, 1);
+    const int is_real = f->kind == CVY_FEATURE_FLOATS;
+    const int64_t n = is_real ? cvy_feature_floats(f, &real, 1) : cvy_feature_ints(f, &value, 1);
     CVY_CHECK(n == 1, CVY_E_FORMAT, "feature %s has %lld numbers, expected one label", what, (long long)n);
-    CVY_CHECK(value > INT32_MIN && value <= INT32_MAX, CVY_E_FORMAT, "label %lld is out of range", (long long)value);
-    value -= t->o.first_label;
+    CVY_TRY(cvy_label_of(is_real ? (double)real : (double)value, &label));
+    value = label - t->o.first_label;
     *number = (int32_t)CVY_MAX(value, -INT32_MAX);
     return CVY_OK;
 }
