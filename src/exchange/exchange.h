@@ -28,6 +28,8 @@ typedef struct cvy_import {
     cvy_model *model;         /* its first input is "x" */
     cvy_tensor_entry *tensor; /* [ntensor]: values of the model's variables, f32 or f64, by our names */
     int ntensor, tensor_room;
+    int x_is_bytes;          /* the file declares x as uint8 */
+    int keeps_bytes;         /* x is declared as integers: bytes stay 0 to 255 */
     cvy_text notes;          /* what the user should know, a sentence a line; data NULL: nothing */
     const char *network;     /* the description that cvy_export_onnx() was given; NULL: the file has none */
     cvy_import_group *group; /* [ngroup]: of a format that has multipliers; the first that matches counts */

@@ -15,11 +15,31 @@ static cvy_status at_key(cvy_status status, const cvy_tree *key)
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", cvy_tree_where(key));
 }
 
+/* Adds the operation `scale: 1` to data.augment, with which bytes are not divided by 255. */
+static cvy_status keep_bytes(cvy_job *job)
+{
+    cvy_tree *list = NULL, *copy = NULL, **child = NULL;
+    CVY_TRY(cvy_tree_parse_text(job->pool, "data.augment", "[{scale: 1}]", 12, &list));
+    if (job->data.augment) {
+        const int n = job->data.augment->count;
+        CVY_TRY(cvy_tree_copy(job->pool, job->data.augment, &copy));
+        CVY_TRY(cvy_pool_alloc(job->pool, sizeof *child * (size_t)(n + 1), &child));
+        for (int i = 0; i < n; i++)
+            child[i] = copy->child[i];
+        child[n] = list->child[0];
+        list->child = child;
+        list->count = n + 1;
+    }
+    job->data.augment = list;
+    return cvy_job_interpret_normalize(job);
+}
+
 static cvy_status read_onnx(cvy_job *job, const cvy_tree *file)
 {
     CVY_CHECK(file->text && *file->text && job->model->count == 1, CVY_E_CONFIG,
               "%s: model.onnx is the path of a file, and stands alone", cvy_tree_where(file));
-    return at_key(cvy_import_onnx(file->text, job->import), file);
+    CVY_TRY(at_key(cvy_import_onnx(file->text, job->import), file));
+    return job->import->keeps_bytes ? keep_bytes(job) : CVY_OK;
 }
 
 /* ---- Caffe ---- */

@@ -353,7 +353,8 @@ static cvy_status describe_import(cvy_network_spec *s, const char *path, const c
     const cvy_model *model = s->job->import->model;
     CVY_CHECK(model->ninput <= CVY_COUNT(s->data.field), CVY_E_UNSUPPORTED, "%s: the network has %d inputs, at most %d",
               path, model->ninput, CVY_COUNT(s->data.field));
-    s->stored = (cvy_reader_info){.dtype = CVY_DTYPE_F32, .shape = model->input[0].sample_shape};
+    s->stored = (cvy_reader_info){.dtype = s->job->import->x_is_bytes ? CVY_DTYPE_U8 : CVY_DTYPE_F32,
+                                  .shape = model->input[0].sample_shape};
     for (int i = 0; i < model->ninput; i++) {
         s->data.field[i] = (cvy_field){.dtype = CVY_DTYPE_F32, .shape = model->input[i].sample_shape};
         CVY_TRY(cvy_pool_strdup(s->pool, model->input[i].name, &s->data.field[i].name));

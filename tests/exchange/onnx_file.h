@@ -12,7 +12,7 @@
 
 #include "exchange/onnx/onnx_file.h"
 
-enum { NODES = 12, SOURCES = 16, ATTRIBUTES = 3, CONSTANTS = 8, ELEMS = 64, TEXT = 256 };
+enum { NODES = 12, SOURCES = 16, ATTRIBUTES = 5, CONSTANTS = 8, ELEMS = 64, TEXT = 256 };
 
 struct onnx_node {
     const char *op;
@@ -37,11 +37,12 @@ struct onnx_graph {
     struct onnx_constant constant[CONSTANTS];
     const char *output, *second; /* NULL: "y", and there is no second one */
     const char *input;           /* a second input, of the same shape; NULL: there is none */
+    int type;                    /* of the inputs, by ONNX's number; 0: float */
 };
 
 /* All messages of one file. */
 struct onnx_messages {
-    char text[64][TEXT];
+    char text[128][TEXT];
     int ntext;
     Cvy__Onnx__NodeProto node[NODES], *nodes[NODES];
     char *in[NODES][SOURCES], *out[NODES][SOURCES];
@@ -162,7 +163,7 @@ static void onnx_write(const struct onnx_graph *g, const char *path)
         onnx_add_constant(m, (int)graph.n_initializer, &g->constant[graph.n_initializer]);
     shape.n_dim = (size_t)g->ndim + 1;
     shape.dim = m->dim_of;
-    tensor.elem_type = CVY_ONNX_FLOAT;
+    tensor.elem_type = g->type ? g->type : CVY_ONNX_FLOAT;
     tensor.shape = &shape;
     type.tensor_type = &tensor;
     in.name = "x";

@@ -15,6 +15,7 @@
 
 #include "exchange/exchange.h"
 #include "exchange/onnx_file.h"
+#include "job/job.h"
 
 enum { SAMPLES = 2 };
 #define SAMPLE .ndim = 3, .dim = {2, 3, 4}
@@ -50,6 +51,18 @@ static const struct {
                    {"index", 1, .ndim = 2, .dim = {2, 24}, .value = {0}, .step = 1, .period = 24}}},
      "and the new shape 1"},
     {{SAMPLE, .node = {{"Flatten", "x", "f", NULL}, {"Mul", "x f", "y", NULL}}}, "sources of 4 and 2 axes"},
+    {{SAMPLE, .opset = 6, .node = {{"Mul", "x c", "y", "broadcast: 1;axis: 4"}},
+      .constant = {{"c", .ndim = 1, .dim = {4}}}},
+     "axis 4 with sources of 4 and 1 axes (operator set 6"},
+    {{SAMPLE, .opset = 6, .node = {{"Flatten", "x", "f", NULL}, {"Mul", "x f", "y", "broadcast: 1;axis: 1"}}},
+     "the samples of the second source would meet another axis"},
+    {{SAMPLE, .node = {{"Add", "x x", "y", NULL}}, .type = CVY_ONNX_UINT8},
+     "source 0 (x) has the data type UINT8; it is supported on real numbers only"},
+    {{SAMPLE, .node = {{"Cast", "x", "y", "to: 2"}}, .type = CVY_ONNX_INT32}, "a cast from INT32 to UINT8"},
+    {{SAMPLE, .node = {{"Cast", "x", "y", "to: 'STRING"}}, .opset = 5}, "to a data type that is not supported: STRING"},
+    {{SAMPLE, .node = {{"Relu", "x", "y", NULL}}, .type = 8}, "has the data type 8 of ONNX"},
+    {{SAMPLE, .node = {{"AveragePool", "x", "y", "kernel_shape: 2 2;dilations: 1 2"}}, .opset = 19}, "dilations 2"},
+    {{SAMPLE, .node = {{"MaxPool", "x", "y", "kernel_shape: 2 2;auto_pad: 'same"}}}, "auto_pad same is not known"},
     {{SAMPLE, .node = {{"Relu", "x", "y", "alpha: =0.5"}}}, "its attribute alpha is not known"},
     {{SAMPLE, .node = {{"Pow", "c x", "y", NULL}}, .constant = {{"c", .value = {-2}}}}, "-2 to the power"},
     {{SAMPLE, .node = {{"Split", "x", "y z", "axis: 1;split: 9223372036854775807 2"}}, .opset = 11}, "part 0 has"},
@@ -160,6 +173,50 @@ static void test_inputs(void)
     cvy_network_destroy(&network);
 }
 
+/* An input declared uint8 gets the bytes themselves; with other integers they are numbers as well. */
+static void test_bytes(void)
+{
+    struct onnx_graph graph = {SAMPLE, .node = {{"Cast", "x", "r", "to: 1"}, {"Mul", "r c", "y", NULL}},
+                               .constant = {{"c", .value = {0.5}}}, .type = CVY_ONNX_UINT8};
+    static uint8_t bytes[SAMPLES * 24];
+    static float reals[SAMPLES * 24], y[SAMPLES * 24];
+    const cvy_network_in in[] = {{NULL, CVY_DTYPE_U8, SAMPLES * 24, bytes, {0}},
+                                 {NULL, CVY_DTYPE_F32, SAMPLES * 24, reals, {0}}};
+    const cvy_network_out out = {NULL, CVY_DTYPE_F32, SAMPLES * 24, y};
+    for (int i = 0; i < SAMPLES * 24; i++) {
+        bytes[i] = (uint8_t)(i * 5);
+        reals[i] = (float)(i - 20);
+    }
+    for (int k = 0; k < 2; k++) {
+        cvy_network *network = NULL;
+        graph.type = k ? CVY_ONNX_INT8 : CVY_ONNX_UINT8;
+        onnx_write(&graph, "small.onnx");
+        EXPECT_OK(cvy_network_open(context, "small.onnx", NULL, &network));
+        if (network)
+            EXPECT_OK(cvy_network_apply(network, SAMPLES, &in[k], 1, &out, 1));
+        for (int i = 0; i < SAMPLES * 24 && network; i++)
+            EXPECT_NEAR(y[i], k ? reals[i] / 2 : bytes[i] / 2., 0);
+        cvy_network_destroy(&network);
+    }
+}
+
+/* A job with such a file has the operation that keeps bytes, after those of the user; one with floats has not. */
+static void test_job_of_bytes(void)
+{
+    static const char *const text = "model: {onnx: small.onnx}\ndata: {train: none, augment: [mirror]}\n"
+                                    "train: {epochs: 1, optimizer: {name: sgd, lr: 0.1}}\n";
+    struct onnx_graph graph = {SAMPLE, .node = {{"Cast", "x", "r", "to: 1"}, {"Relu", "r", "y", NULL}}};
+    for (int k = 0; k < 2; k++) {
+        cvy_job *job = NULL;
+        graph.type = k ? CVY_ONNX_UINT8 : CVY_ONNX_FLOAT;
+        onnx_write(&graph, "small.onnx");
+        EXPECT_OK(cvy_job_parse_text("job", text, NULL, 0, &job));
+        EXPECT_INT(job ? job->data.augment->count : 0, k ? 2 : 1);
+        EXPECT(!job || !k || strstr(job->import->notes.data, "bytes of pictures stay 0 to 255"));
+        cvy_job_destroy(&job);
+    }
+}
+
 int main(void)
 {
     char folder[] = "onnx_graphs_XXXXXX";
@@ -171,6 +228,8 @@ int main(void)
     TEST(test_names);
     TEST(test_outputs);
     TEST(test_inputs);
+    TEST(test_bytes);
+    TEST(test_job_of_bytes);
     cvy_context_destroy(&context);
     EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
     return test_end();

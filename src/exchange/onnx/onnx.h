@@ -32,6 +32,7 @@ typedef struct cvy_onnx_value {
     const cvy_onnx_tensor *constant; /* NULL: it depends on the input */
     const char *layer;               /* its name in the model */
     cvy_shape shape;                 /* with one sample */
+    int64_t whole;                   /* of a layer: ONNX's number of its integer or bool type; 0: it is real */
     const int64_t *turned; /* the value is the layer's with its axes in this order (onnx_transpose.c); NULL: as it is */
     const Cvy__Onnx__NodeProto *maker, *reader; /* the node that makes it, and the first that reads it; NULL: none */
     int readers;                                /* sources that read it; an output of the graph counts twice */
@@ -116,6 +117,12 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *node, const cvy_onnx_layer *layer, 
                         const char **output_out);
 /* Refuses two sources of different numbers of axes, which ONNX would align at the last one. */
 cvy_status cvy_onnx_aligned(const cvy_onnx_node *node, const cvy_onnx_value *a, const cvy_onnx_value *b);
+/* Operator sets 1 to 6: whether `broadcast` and `axis` say at which axes of the first source those of the second
+ * lie. */
+int cvy_onnx_has_old_axis(const cvy_onnx_node *node);
+/* The shape of the second source, b, with axes of length 1 at its end, so that ONNX's newer rule, which aligns the last
+ * axes, gives the same result. */
+cvy_status cvy_onnx_old_shape(const cvy_onnx_node *node, const cvy_shape *a, const cvy_shape *b, cvy_shape *out);
 /* The same for a layer on one source without weights. */
 cvy_status cvy_onnx_step(const cvy_onnx_node *node, const char *op, const char *options, const char *from,
                          const char **output_out);
@@ -175,6 +182,19 @@ int cvy_onnx_is_uniform(const cvy_onnx_tensor *t, double *out);
 cvy_status cvy_onnx_take_memory(cvy_onnx *x, size_t bytes);
 /* A new constant of this dtype and shape in the pool, zeroed. */
 cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out);
+
+/* ---- onnx_type.c ---- */
+const char *cvy_onnx_type_name(int64_t type);
+int cvy_onnx_type_is_real(int64_t type);
+int cvy_onnx_type_is_whole(int64_t type);
+/* The data type that a Cast gives. */
+cvy_status cvy_onnx_cast_type(const cvy_onnx_node *node, int64_t *out);
+/* Refuses a cast that would change numbers. from: 0 or a type of real numbers, too. */
+cvy_status cvy_onnx_check_cast(const cvy_onnx_node *node, int64_t from, int64_t to);
+/* Refuses arithmetic of integers that real numbers would not give. */
+cvy_status cvy_onnx_check_types(const cvy_onnx_node *node);
+/* cvy_onnx_value.whole of what the node makes. */
+int64_t cvy_onnx_result_type(const cvy_onnx_node *node);
 
 /* ---- onnx_fold.c ---- */
 /* Whether constants can go through this operator. */

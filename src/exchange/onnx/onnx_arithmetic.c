@@ -22,14 +22,52 @@ cvy_status cvy_onnx_aligned(const cvy_onnx_node *node, const cvy_onnx_value *a, 
     return CVY_OK;
 }
 
+/* ---- operator sets 1 to 6 ---- */
+
+int cvy_onnx_has_old_axis(const cvy_onnx_node *node)
+{
+    return node->x->opset < 7 && cvy_onnx_int(node, "broadcast", 0) && cvy_onnx_attribute(node, "axis");
+}
+
+cvy_status cvy_onnx_old_shape(const cvy_onnx_node *node, const cvy_shape *a, const cvy_shape *b, cvy_shape *out)
+{
+    const int64_t given = cvy_onnx_int(node, "axis", 0), axis = given < 0 ? given + a->ndim : given;
+    CVY_ONNX_CHECK(axis >= 0 && axis <= a->ndim - b->ndim, node,
+                   "axis %lld with sources of %d and %d axes (operator set %lld: the axes of the second source lie at "
+                   "those of the first from `axis` on)",
+                   (long long)given, a->ndim, b->ndim, (long long)node->x->opset);
+    *out = *b;
+    out->ndim = a->ndim - (int)axis;
+    for (int d = b->ndim; d < out->ndim; d++)
+        out->dim[d] = 1;
+    return CVY_OK;
+}
+
+/* The second source, which depends on the input, with axes of length 1 at its end. Its samples must meet those of the
+ * first. */
+static cvy_status align_old(const cvy_onnx_node *node, const cvy_onnx_value *a, const cvy_onnx_value *b,
+                            const char **layer)
+{
+    cvy_shape shape;
+    CVY_TRY(cvy_onnx_old_shape(node, &a->shape, &b->shape, &shape));
+    CVY_ONNX_CHECK(shape.ndim == a->shape.ndim, node,
+                   "axis %lld: the samples of the second source would meet another axis of the first one",
+                   (long long)cvy_onnx_int(node, "axis", 0));
+    return cvy_onnx_reshape(node, b->layer, shape.dim + 1, shape.ndim - 1, layer);
+}
+
 static cvy_status two_layers(const cvy_onnx_node *node, const char *op)
 {
     const cvy_onnx_value *a = NULL, *b = NULL;
-    const char *output = NULL;
+    const char *output = NULL, *second = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &a));
     CVY_TRY(cvy_onnx_activation(node, 1, &b));
-    CVY_TRY(cvy_onnx_aligned(node, a, b));
-    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .from = {a->layer, b->layer}, .nfrom = 2}, NULL, &output));
+    second = b->layer;
+    if (cvy_onnx_has_old_axis(node))
+        CVY_TRY(align_old(node, a, b, &second));
+    else
+        CVY_TRY(cvy_onnx_aligned(node, a, b));
+    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = op, .from = {a->layer, second}, .nfrom = 2}, NULL, &output));
     return cvy_onnx_done(node, 0, output);
 }
 
@@ -199,16 +237,31 @@ static cvy_status scale(const cvy_onnx_node *node, const cvy_onnx_value *src, do
     return status == CVY_NOT_APPLICABLE ? line(node, src, by, 0) : status;
 }
 
-/* What the four operators have in common: whose source is constant, and what the older operator sets had. */
+/* A constant as the second source of an older operator set, with axes of length 1 at its end. */
+static cvy_status align_old_constant(const cvy_onnx_node *node, const cvy_onnx_value *src,
+                                     const cvy_onnx_tensor **constant)
+{
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *t, &t));
+    *t = **constant;
+    CVY_TRY(cvy_onnx_old_shape(node, &src->shape, &(*constant)->shape, &t->shape));
+    *constant = t;
+    return CVY_OK;
+}
+
+/* What the operators have in common: whose source is constant, and what the older operator sets had. */
 static cvy_status read_sources(const cvy_onnx_node *node, const cvy_onnx_value **src, const cvy_onnx_tensor **constant,
                                int *is_first)
 {
-    const Cvy__Onnx__AttributeProto *legacy = cvy_onnx_attribute(node, "broadcast");
-    CVY_ONNX_CHECK(!legacy || legacy->i == 0 || node->x->opset >= 7, node, "%s",
-                   "broadcasting as before operator set 7 is not supported");
     CVY_ONNX_CHECK(node->nin == 2 && node->in[0] && node->in[1], node, "%d sources, expected 2", node->nin);
     sort_sources(node, src, constant, is_first);
-    return CVY_OK;
+    if (!*constant || !cvy_onnx_has_old_axis(node))
+        return CVY_OK;
+    CVY_ONNX_CHECK(!*is_first, node,
+                   "the first source is the constant %s, and the second one is broadcast from axis %lld on "
+                   "(operator set %lld); only the other order is supported",
+                   (*constant)->name, (long long)cvy_onnx_int(node, "axis", 0), (long long)node->x->opset);
+    return align_old_constant(node, *src, constant);
 }
 
 static cvy_status translate_mul(const cvy_onnx_node *node)

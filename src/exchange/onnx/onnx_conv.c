@@ -49,11 +49,18 @@ static cvy_status read_pads(const cvy_onnx_node *node, const cvy_shape *src, str
     for (int i = 0; i < w->n; i++) {
         w->before[i] = pads[i];
         w->after[i] = pads[w->n + i];
-        CVY_ONNX_CHECK(pads[i] >= 0 && pads[w->n + i] >= 0, node, "a negative padding of %lld", (long long)pads[i]);
+        CVY_ONNX_CHECK(pads[i] >= 0 && pads[w->n + i] >= 0, node, "negative pads, of %lld and %lld", (long long)pads[i],
+                       (long long)pads[w->n + i]);
     }
     CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
-    if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
-        pad_to_same(w, src, strcmp(mode, "SAME_LOWER") == 0);
+    const int upper = strcmp(mode, "SAME_UPPER") == 0, lower = strcmp(mode, "SAME_LOWER") == 0,
+              valid = strcmp(mode, "VALID") == 0;
+    CVY_ONNX_CHECK(!*mode || upper || lower || valid || strcmp(mode, "NOTSET") == 0, node, "auto_pad %s is not known",
+                   mode);
+    if (upper || lower)
+        pad_to_same(w, src, lower);
+    for (int i = 0; valid && i < w->n; i++)
+        w->before[i] = w->after[i] = 0;
     return CVY_OK;
 }
 
@@ -266,34 +273,6 @@ CVY_ONNX_DEFINE(conv_transpose) = {
 
 /* ---- pooling ---- */
 
-/* The number of windows that begin within the source and the padding before it. */
-static int64_t count_windows(const struct window *w, const cvy_shape *src, int i, int rounds_up)
-{
-    const int64_t size = src->dim[2 + i], s = w->stride[i];
-    const int64_t all = (size + 2 * w->before[i] - w->kernel[i] + (rounds_up ? s - 1 : 0)) / s + 1;
-    return rounds_up && (all - 1) * s >= size + w->before[i] ? all - 1 : all;
-}
-
-/* Pads that are longer at the end, as TensorFlow's SAME, only say that windows may reach over the end. So do pads that
- * are equal on both ends, if the number of windows is rounded up. *rounds_up: whether it is. */
-static cvy_status pad_alike(const cvy_onnx_node *node, const cvy_shape *src, struct window *w, int *rounds_up)
-{
-    for (int up = *rounds_up; up <= 1; up++) {
-        int fits = 1;
-        for (int i = 0; i < w->n; i++) {
-            const int64_t room = src->dim[2 + i] + w->before[i] + w->after[i] - w->kernel[i];
-            const int64_t windows = (room + (*rounds_up ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
-            fits &= room >= 0 && count_windows(w, src, i, up) == windows;
-        }
-        if (fits) {
-            memcpy(w->after, w->before, sizeof w->after);
-            *rounds_up = up;
-            return CVY_OK;
-        }
-    }
-    CVY_ONNX_FAIL(node, "%s", "pads that differ between the two ends by a whole window are not supported");
-}
-
 static cvy_status pool(const cvy_onnx_node *node, const char *op)
 {
     const cvy_onnx_value *src = NULL;
@@ -304,22 +283,19 @@ static cvy_status pool(const cvy_onnx_node *node, const char *op)
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(read_window(node, src, NULL, &w));
     for (int i = 0; i < w.n; i++)
-        CVY_ONNX_CHECK(w.dilation[i] == 1, node, "a dilation of %lld is not supported", (long long)w.dilation[i]);
+        CVY_ONNX_CHECK(is_max || w.dilation[i] == 1, node,
+                       "dilations %lld; a mean over a dilated window is not supported", (long long)w.dilation[i]);
     CVY_ONNX_CHECK(!is_max || !cvy_onnx_is_read(node, 1), node, "%s", "the indices of the maxima are not supported");
-    const int counts = (int)cvy_onnx_int(node, "count_include_pad", 0);
-    int rounds_up = cvy_onnx_int(node, "ceil_mode", 0) != 0;
-    if (!is_symmetric(&w) && (is_max || !counts))
-        CVY_TRY(pad_alike(node, &src->shape, &w, &rounds_up));
-    const char *from = src->layer;
-    CVY_TRY(pad_before(node, &w, &from));
-    add_window(&options, &w, 0);
-    if (rounds_up)
+    add_window(&options, &w, is_max);
+    if (!is_symmetric(&w))
+        cvy_onnx_list(&options, "pad_end", w.after, w.n);
+    if (cvy_onnx_int(node, "ceil_mode", 0))
         cvy_text_add(&options, ", ceil: true");
-    if (!is_max && !counts)
+    if (!is_max && !cvy_onnx_int(node, "count_include_pad", 0))
         cvy_text_add(&options, ", count_include_pad: false");
     cvy_status status = options.status;
     if (status == CVY_OK)
-        status = cvy_onnx_step(node, op, options.data, from, &output);
+        status = cvy_onnx_step(node, op, options.data, src->layer, &output);
     cvy_text_free(&options);
     return status == CVY_OK ? cvy_onnx_done(node, 0, output) : status;
 }

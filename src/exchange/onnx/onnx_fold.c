@@ -185,13 +185,14 @@ static cvy_status fold_unsqueeze(const cvy_onnx_node *node, const cvy_onnx_tenso
 
 static cvy_status fold_reshape(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
 {
-    cvy_shape shape = {.ndim = (int)src[1]->elems};
+    const int64_t *to = NULL;
+    cvy_shape shape = {0};
     int64_t known = 1;
     int open = -1;
-    CVY_ONNX_CHECK(src[1]->elems <= CVY_NDIM_MAX && src[1]->dtype == CVY_DTYPE_I64, node, "%lld dimensions",
-                   (long long)src[1]->elems);
+    CVY_TRY(cvy_onnx_ints(node, "shape", 1, &to, &shape.ndim));
+    CVY_ONNX_CHECK(shape.ndim <= CVY_NDIM_MAX, node, "%d dimensions", shape.ndim);
     for (int i = 0; i < shape.ndim; i++) {
-        const int64_t dim = cvy_onnx_i64(src[1])[i];
+        const int64_t dim = to[i];
         shape.dim[i] = dim == 0 && i < src[0]->shape.ndim ? src[0]->shape.dim[i] : dim;
         CVY_ONNX_CHECK(dim >= -1 && (dim >= 0 || open < 0), node, "dimension %d becomes %lld", i, (long long)dim);
         if (dim == -1)
@@ -294,11 +295,12 @@ static cvy_status fold_concat(const cvy_onnx_node *node, const cvy_onnx_tensor *
 
 static cvy_status fold_cast(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
 {
-    const int64_t to = cvy_onnx_int(node, "to", CVY_ONNX_FLOAT);
-    const cvy_dtype dtype = to == CVY_ONNX_DOUBLE                                                       ? CVY_DTYPE_F64
-                            : to == CVY_ONNX_FLOAT || to == CVY_ONNX_FLOAT16 || to == CVY_ONNX_BFLOAT16 ? CVY_DTYPE_F32
-                                                                                                        : CVY_DTYPE_I64;
+    int64_t to = 0;
     cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_onnx_cast_type(node, &to));
+    const cvy_dtype dtype = to == CVY_ONNX_DOUBLE       ? CVY_DTYPE_F64
+                            : cvy_onnx_type_is_real(to) ? CVY_DTYPE_F32
+                                                        : CVY_DTYPE_I64;
     CVY_TRY(cvy_onnx_new(node->x, dtype, &src[0]->shape, &t));
     for (int64_t i = 0; i < t->elems; i++)
         set_number(t, i, cvy_onnx_number(src[0], i));
@@ -359,14 +361,17 @@ static cvy_status fold_arithmetic(const cvy_onnx_node *node, const cvy_onnx_tens
     const cvy_onnx_tensor *a = src[0], *b = node->nin == 2 ? src[1] : NULL;
     const int is_whole = a->dtype == CVY_DTYPE_I64;
     cvy_onnx_tensor *t = NULL;
-    cvy_shape shape;
+    cvy_shape shape, second;
     CVY_ONNX_CHECK(b && (a->dtype == CVY_DTYPE_I64) == (b->dtype == CVY_DTYPE_I64), node,
                    "of %d constants, expected two that are both whole, or both real", node->nin);
-    CVY_TRY(common_shape(node, &a->shape, &b->shape, &shape));
+    second = b->shape;
+    if (cvy_onnx_has_old_axis(node))
+        CVY_TRY(cvy_onnx_old_shape(node, &a->shape, &b->shape, &second));
+    CVY_TRY(common_shape(node, &a->shape, &second, &shape));
     CVY_TRY(cvy_onnx_new(node->x, a->dtype, &shape, &t));
     for (int64_t i = 0; i < t->elems; i++) {
         const double x = cvy_onnx_number(a, repeated(&a->shape, &shape, i)),
-                     y = cvy_onnx_number(b, repeated(&b->shape, &shape, i));
+                     y = cvy_onnx_number(b, repeated(&second, &shape, i));
         CVY_ONNX_CHECK(!is_whole || (x != (double)CVY_ONNX_BATCH && y != (double)CVY_ONNX_BATCH &&
                                      (y != 0 || strcmp(node->op, "Div") != 0)),
                        node, "%s", "it computes with the number of samples, which must stay free");
@@ -409,7 +414,7 @@ static const struct {
     {"Identity", fold_identity, 1},
     {"Squeeze", fold_squeeze, 1},
     {"Unsqueeze", fold_unsqueeze, 1},
-    {"Reshape", fold_reshape, 2},
+    {"Reshape", fold_reshape, 1},
     {"Transpose", fold_transpose, 1},
     {"Gather", fold_gather, 2},
     {"Slice", fold_slice, 1},

@@ -129,6 +129,24 @@ static cvy_status put_channels_first(cvy_onnx *x, const char *name, cvy_shape *s
     return x->out->notes.status;
 }
 
+/* A network that takes integers does with them what a real network leaves to the data of a job: bytes stay 0 to 255. */
+static cvy_status take_type(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, const char *name, cvy_onnx_value *value)
+{
+    const int type = in->type->tensor_type->elem_type;
+    CVY_CHECK(cvy_onnx_type_is_real(type) || cvy_onnx_type_is_whole(type), CVY_E_UNSUPPORTED,
+              "%s: input %s has the data type %d of ONNX, and numbers are expected", x->path, in->name, type);
+    value->whole = cvy_onnx_type_is_whole(type) ? type : 0;
+    if (!value->whole || strcmp(name, "x") != 0 || (x->inside && x->skips_data))
+        return CVY_OK;
+    x->out->x_is_bytes = type == CVY_ONNX_UINT8;
+    x->out->keeps_bytes = 1;
+    cvy_text_add(&x->out->notes,
+                 "the input %s of the file has the data type %s, so bytes of pictures stay 0 to 255, and are not "
+                 "divided by 255 (data.augment gets {scale: 1})\n",
+                 in->name, cvy_onnx_type_name(type));
+    return x->out->notes.status;
+}
+
 static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, const char *name)
 {
     cvy_onnx_value *value = NULL;
@@ -145,7 +163,7 @@ static cvy_status add_input(cvy_onnx *x, const Cvy__Onnx__ValueInfoProto *in, co
     value->shape = *cvy_onnx_shape(x, name);
     if (order)
         cvy_onnx_turn(value, order);
-    return CVY_OK;
+    return take_type(x, in, name, value);
 }
 
 static const char *meta(const Cvy__Onnx__ModelProto *file, const char *key)
@@ -293,6 +311,7 @@ static cvy_status translate(cvy_onnx_node *node)
         return status;
     CVY_ONNX_CHECK(op, node, "%s", "it works on the input, and is supported on constants only");
     CVY_TRY(check_attributes(node, op));
+    CVY_TRY(cvy_onnx_check_types(node));
     return op->same ? cvy_onnx_simple(node, op->same, NULL) : op->translate(node);
 }
 

@@ -242,6 +242,7 @@ cvy_status cvy_onnx_done(const cvy_onnx_node *n, int i, const char *output)
         return CVY_OK;
     v->layer = output;
     v->shape = *cvy_onnx_shape(n->x, output);
+    v->whole = cvy_onnx_result_type(n);
     return CVY_OK;
 }
 

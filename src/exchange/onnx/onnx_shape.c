@@ -147,12 +147,14 @@ CVY_ONNX_DEFINE(identity) = {"Identity", .translate = translate_identity};
 /* Integers are needed as indices: Gather takes them as the real numbers that they are here. */
 static cvy_status translate_cast(const cvy_onnx_node *node)
 {
-    const int64_t to = cvy_onnx_int(node, "to", CVY_ONNX_FLOAT);
+    int64_t to = 0;
     const Cvy__Onnx__NodeProto *reader = cvy_onnx_reader(node->x, node->proto->output[0]);
+    const cvy_onnx_value *src = NULL;
+    CVY_TRY(cvy_onnx_activation(node, 0, &src));
+    CVY_TRY(cvy_onnx_cast_type(node, &to));
     if ((to == CVY_ONNX_INT64 || to == CVY_ONNX_INT32) && reader && strcmp(reader->op_type, "Gather") == 0)
         return translate_identity(node);
-    CVY_ONNX_CHECK(to == CVY_ONNX_FLOAT || to == CVY_ONNX_DOUBLE || to == CVY_ONNX_FLOAT16 || to == CVY_ONNX_BFLOAT16,
-                   node, "activations are real numbers, not of the ONNX data type %lld", (long long)to);
+    CVY_TRY(cvy_onnx_check_cast(node, src->whole, to));
     return translate_identity(node);
 }
 CVY_ONNX_DEFINE(cast) = {"Cast", .attributes = "round_mode saturate to", .translate = translate_cast};
@@ -162,8 +164,12 @@ static cvy_status translate_cast_like(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = cvy_onnx_source(node, 0);
     cvy_onnx_tensor *t = NULL;
-    if (!src || !src->constant)
+    if (!src || !src->constant) {
+        const cvy_onnx_value *like = cvy_onnx_source(node, 1);
+        CVY_TRY(cvy_onnx_check_cast(node, src ? src->whole : 0,
+                                    like && like->layer && like->whole ? like->whole : CVY_ONNX_FLOAT));
         return translate_identity(node);
+    }
     CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_F32, &src->constant->shape, &t));
     for (int64_t i = 0; i < t->elems; i++)
         ((float *)t->data)[i] = (float)cvy_onnx_number(src->constant, i);

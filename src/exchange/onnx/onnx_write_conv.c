@@ -15,11 +15,13 @@
 /* ---- windows ---- */
 
 /* ONNX has the pads of all low ends, then those of all high ends. */
-static cvy_status set_pads(cvy_onnx_writer *w, const int64_t *pad, int n)
+static cvy_status set_pads(cvy_onnx_writer *w, const int64_t *pad, const int64_t *pad_end, int n)
 {
     int64_t both[2 * CVY_SPACE_MAX];
-    for (int i = 0; i < n; i++)
-        both[i] = both[n + i] = pad[i];
+    for (int i = 0; i < n; i++) {
+        both[i] = pad[i];
+        both[n + i] = pad_end[i];
+    }
     return cvy_onnxw_set_ints(w, "pads", both, 2 * n);
 }
 
@@ -27,7 +29,7 @@ static cvy_status set_window(cvy_onnx_writer *w, const cvy_window *window)
 {
     CVY_TRY(cvy_onnxw_set_ints(w, "kernel_shape", window->kernel, window->nspace));
     CVY_TRY(cvy_onnxw_set_ints(w, "strides", window->stride, window->nspace));
-    return set_pads(w, window->pad, window->nspace);
+    return set_pads(w, window->pad, window->pad_end, window->nspace);
 }
 
 static cvy_status add_weighted(cvy_onnx_writer *w, const cvy_node *node, const char *op, const char *src, int bias)
@@ -109,7 +111,8 @@ static int overhangs(const cvy_window *w)
 {
     int any = 0;
     for (int i = 0; i < w->nspace; i++)
-        any |= (w->dst[i] - 1) * w->stride[i] + w->kernel[i] > w->src[i] + 2 * w->pad[i];
+        any |= (w->dst[i] - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) >=
+               w->src[i] + w->pad[i] + w->pad_end[i];
     return any;
 }
 
@@ -117,7 +120,7 @@ static int is_padded(const cvy_window *w)
 {
     int any = 0;
     for (int i = 0; i < w->nspace; i++)
-        any |= w->pad[i] > 0;
+        any |= w->pad[i] > 0 || w->pad_end[i] > 0;
     return any;
 }
 
@@ -134,7 +137,11 @@ static cvy_status write_max_pool(cvy_onnx_writer *w, const cvy_node *node)
     cvy_window window;
     CVY_TRY(cvy_pool_window("max_pool", node->options, &node->src[0]->shape, &window));
     CVY_TRY(cvy_onnxw_src(w, node, 0, &src));
-    return pool(w, "MaxPool", src, cvy_onnxw_dst(w, node), &window);
+    CVY_TRY(pool(w, "MaxPool", src, cvy_onnxw_dst(w, node), &window));
+    for (int i = 0; i < window.nspace; i++)
+        if (window.dilation[i] > 1)
+            return cvy_onnxw_set_ints(w, "dilations", window.dilation, window.nspace);
+    return CVY_OK;
 }
 CVY_ONNXOP_DEFINE(max_pool) = {"max_pool", .write = write_max_pool};
 
@@ -143,12 +150,15 @@ static cvy_status pad_first(cvy_onnx_writer *w, int ndim, cvy_window *window, co
 {
     const char *list = NULL, *padded = NULL;
     int64_t pads[2 * CVY_NDIM_MAX] = {0};
-    for (int i = 0; i < window->nspace; i++)
-        pads[2 + i] = pads[ndim + 2 + i] = window->pad[i];
+    for (int i = 0; i < window->nspace; i++) {
+        pads[2 + i] = window->pad[i];
+        pads[ndim + 2 + i] = window->pad_end[i];
+    }
     CVY_TRY(cvy_onnxw_ints(w, "pads", pads, 2 * ndim, &list));
     CVY_TRY(cvy_onnxw_name(w, "padded", &padded));
     CVY_TRY(CVY_ONNXW_NODE(w, "Pad", padded, *src, list));
     memset(window->pad, 0, sizeof window->pad);
+    memset(window->pad_end, 0, sizeof window->pad_end);
     *src = padded;
     return CVY_OK;
 }

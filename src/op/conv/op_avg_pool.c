@@ -17,6 +17,8 @@ static const cvy_option avg_pool_rows[] = {
     {"stride", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, stride), "", "1..", "",
      "step of the window; the size of the kernel if not given"},
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad), "0", "0..", "", "zeros around the source, on each side"},
+    {"pad_end", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad_end), "", "0..", "",
+     "zeros at the far end, if there are not as many as at the near end"},
     {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "also compute a last, partial window"},
     {"count_include_pad", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, count_include_pad), "true", "", "",
      "count the padding in the mean"},
@@ -28,7 +30,7 @@ int64_t cvy_avg_pool_divisor(const cvy_window *w, const int64_t at[CVY_SPACE_MAX
     int64_t count = 1;
     for (int d = 0; d < CVY_SPACE_MAX; d++) {
         const int64_t first = at[d] * w->stride[d] - w->pad[d],
-                      last = CVY_MIN(first + w->kernel[d], w->src[d] + w->pad[d]);
+                      last = CVY_MIN(first + w->kernel[d], w->src[d] + w->pad_end[d]);
         count *= count_include_pad ? last - first : CVY_MIN(last, w->src[d]) - CVY_MAX(first, 0);
     }
     return count;
@@ -103,6 +105,9 @@ static const cvy_sample avg_pool_samples[] = {
     {.src = "2x16x8x9", .options = "kernel: 3, stride: 2, ceil: true, pad: 1, count_include_pad: false"},
     {.src = "1x5x6x6", .options = "kernel: [3, 2], stride: [1, 3], pad: [1, 0], count_include_pad: false"},
     {.src = "3x4x9", .options = "kernel: 3, stride: 2"},
+    {.src = "2x16x6x6", .options = "kernel: 7, stride: 1, pad_end: 1, count_include_pad: false"},
+    {.src = "1x5x6x7", .options = "kernel: [3, 4], stride: [2, 1], pad: [0, 1], pad_end: [2, 3]"},
+    {.src = "2x3x9", .options = "kernel: 4, stride: 3, pad: 2, pad_end: 1, ceil: true"},
     {.src = "2x3x2x4", .options = "kernel: 3, stride: 2, ceil: true"},
     {.src = "1x2x5x4x6", .options = "kernel: 2, ceil: true"},
     {.src = "1x33x5x6", .options = "kernel: 3, stride: 1, pad: 1"},
@@ -119,9 +124,10 @@ static cvy_status avg_pool_part(const cvy_node *node, cvy_node_part *part, void 
         return CVY_OK;
     const int64_t last = (cvy_node_dst(node, 0)->dim[part->dim] - 1) * part->stride - part->pad + part->reach;
     part->fill = 0;
-    return (part->pad > 0 && !o->count_include_pad) || last > cvy_node_src(node, 0)->dim[part->dim] + part->pad
-               ? CVY_NOT_APPLICABLE
-               : CVY_OK;
+    const int64_t size = cvy_node_src(node, 0)->dim[part->dim];
+    const int64_t pad_end = cvy_ints_at(&o->pad_end, part->dim - 2, part->pad);
+    return (!o->count_include_pad && (part->pad > 0 || last > size)) || last > size + pad_end ? CVY_NOT_APPLICABLE
+                                                                                              : CVY_OK;
 }
 
 CVY_OP_DEFINE(avg_pool) = {

@@ -42,7 +42,7 @@ static const cvy_option conv_rows[] = {
 cvy_status cvy_conv_window(const cvy_conv_opts *o, const cvy_shape *src, cvy_window *window_out,
                            cvy_window_channels *channels_out)
 {
-    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation};
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation, NULL};
     CVY_TRY(cvy_window_make("conv", src, &lists, 0, window_out));
     CVY_CHECK(src->dim[1] % o->groups == 0 && o->channels % o->groups == 0, CVY_E_SHAPE,
               "conv: `groups` %lld must divide the source's %lld channels and the `channels` %lld",
@@ -248,7 +248,7 @@ cvy_status cvy_conv_part_channels(const cvy_node_part *part, int64_t *channels, 
 static cvy_status conv_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     cvy_conv_opts *o = options;
-    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation};
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation, NULL};
     cvy_layer_part_weight(node, part, 0);
     return part->split == CVY_SPLIT_SPACE ? cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part)
                                           : cvy_conv_part_channels(part, &o->channels, &o->groups, &o->bias);

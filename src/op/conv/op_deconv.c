@@ -42,7 +42,7 @@ static const cvy_option deconv_rows[] = {
 cvy_status cvy_deconv_window(const cvy_deconv_opts *o, const cvy_shape *src, cvy_window *window_out,
                              cvy_window_channels *channels_out)
 {
-    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation};
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation, NULL};
     CVY_TRY(cvy_window_make_transposed("deconv", src, &lists, &o->output_pad, window_out));
     CVY_CHECK(src->dim[1] % o->groups == 0 && o->channels % o->groups == 0, CVY_E_SHAPE,
               "deconv: `groups` %lld must divide the source's %lld channels and the `channels` %lld",
@@ -172,8 +172,8 @@ static unsigned deconv_splits(const cvy_node *node)
 static cvy_status deconv_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     cvy_deconv_opts *o = options;
-    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation},
-                           extra = {&o->kernel, &o->stride, &o->output_pad, NULL};
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation, NULL},
+                           extra = {&o->kernel, &o->stride, &o->output_pad, NULL, NULL};
     cvy_node_part unused = *part;
     cvy_layer_part_weight(node, part, 1);
     if (part->split != CVY_SPLIT_SPACE)

@@ -23,21 +23,41 @@ static const cvy_option max_pool_rows[] = {
     {"stride", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, stride), "", "1..", "",
      "step of the window; the size of the kernel if not given"},
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad), "0", "0..", "", "padding around the source, on each side"},
+    {"pad_end", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad_end), "", "0..", "",
+     "padding at the far end, if there is not as much as at the near end"},
+    {"dilation", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, dilation), "1", "1..", "",
+     "distance between the positions of the window"},
     {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "also compute a last, partial window"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, relu), "false", "", "",
      "rectify the result; set if a relu before or after it is fused in"},
     {0},
 };
 
+/* No window may contain only padding: the first one must reach the source, the last one begin before its end, and taps
+ * that are further apart than the source is long must not begin in the padding. */
+static cvy_status check_touches(const char *op, const cvy_window *w, int d)
+{
+    const int64_t size = w->src[d], dilation = w->dilation[d], last = (w->dst[d] - 1) * w->stride[d] - w->pad[d];
+    CVY_CHECK(w->pad[d] <= dilation * (w->kernel[d] - 1), CVY_E_SHAPE,
+              "%s: `pad` %lld must be smaller than the kernel (%lld), or a window would contain only padding", op,
+              (long long)w->pad[d], (long long)w->kernel[d]);
+    CVY_CHECK(last < size, CVY_E_SHAPE,
+              "%s: the last window begins at position %lld of %lld: with a `pad_end` of %lld it would contain only "
+              "padding",
+              op, (long long)last, (long long)size, (long long)w->pad_end[d]);
+    CVY_CHECK(w->pad[d] == 0 || dilation <= size, CVY_E_SHAPE,
+              "%s: with a `dilation` of %lld on %lld positions and a `pad` of %lld a window could contain only padding",
+              op, (long long)dilation, (long long)size, (long long)w->pad[d]);
+    return CVY_OK;
+}
+
 cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_shape *src, cvy_window *out)
 {
-    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, NULL};
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation, &o->pad_end};
     cvy_window w;
     CVY_TRY(cvy_window_make(op, src, &lists, o->ceil, &w));
     for (int d = 0; d < w.nspace; d++)
-        CVY_CHECK(w.pad[d] < w.kernel[d], CVY_E_SHAPE,
-                  "%s: `pad` %lld must be smaller than the kernel (%lld), or a window would contain only padding", op,
-                  (long long)w.pad[d], (long long)w.kernel[d]);
+        CVY_TRY(check_touches(op, &w, d));
     *out = w;
     return CVY_OK;
 }
@@ -47,10 +67,16 @@ cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_sha
 cvy_status cvy_pool_part(const cvy_node *node, cvy_node_part *part, void *options)
 {
     cvy_pool_opts *o = options;
-    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, NULL};
+    const cvy_window_lists lists = {&o->kernel, &o->stride, &o->pad, &o->dilation, NULL};
     if (part->split != CVY_SPLIT_SPACE)
         return CVY_OK;
+    const cvy_ints after = o->pad_end;
+    cvy_node_part far = *part;
     CVY_TRY(cvy_window_part(cvy_node_src(node, 0)->ndim, &lists, &o->pad, part));
+    if (after.count > 0)
+        CVY_TRY(cvy_window_part(cvy_node_src(node, 0)->ndim,
+                                &(cvy_window_lists){&o->kernel, &o->stride, &after, &o->dilation, NULL}, &o->pad_end,
+                                &far));
     part->fill = -INFINITY;
     return CVY_OK;
 }
@@ -149,6 +175,10 @@ static const cvy_sample max_pool_samples[] = {
     {.src = "1x2x1x1", .options = "kernel: 2, pad: 1, ceil: true"},
     {.src = "3x4x9", .options = "kernel: 3, stride: 2"},
     {.src = "2x3x2x4", .options = "kernel: 3, stride: 2, ceil: true"},
+    {.src = "2x16x6x6", .options = "kernel: 7, stride: 1, pad_end: 1"},
+    {.src = "1x5x6x7", .options = "kernel: [3, 4], stride: [2, 1], pad: [0, 1], pad_end: [2, 3], relu: true"},
+    {.src = "2x18x7x8", .options = "kernel: 2, stride: 1, dilation: [3, 2]"},
+    {.src = "1x3x9", .options = "kernel: 3, stride: 2, dilation: 2, pad: 1, pad_end: 2, ceil: true"},
     {.src = "1x2x5x4x6", .options = "kernel: 2, ceil: true"},
     {.src = "1x2x17x16", .options = "kernel: 16, stride: 1"},
     {.src = "2x16x7x9", .options = "kernel: 3, stride: 2, pad: 1, relu: true"},
@@ -207,7 +237,7 @@ static double gather_grad(const cvy_window *w, const cvy_span *ddst, const cvy_s
         int64_t tap[CVY_SPACE_MAX], o = 0;
         cvy_window_split(w->kernel, t, tap);
         for (int d = 0; d < CVY_SPACE_MAX && o >= 0; d++) {
-            const int64_t start = at[d] + w->pad[d] - tap[d], window = start / w->stride[d];
+            const int64_t start = at[d] + w->pad[d] - tap[d] * w->dilation[d], window = start / w->stride[d];
             o = start >= 0 && start % w->stride[d] == 0 && window < w->dst[d] ? o * w->dst[d] + window : -1;
         }
         if (o >= 0 && (int64_t)cvy_get(index, d0 + o) == t)

@@ -21,6 +21,8 @@
 
 typedef struct cvy_pool_opts {    /* options of max_pool and avg_pool */
     cvy_ints kernel, stride, pad; /* stride empty: same as kernel */
+    cvy_ints pad_end;             /* at the far end; empty: same as pad */
+    cvy_ints dilation;            /* max_pool */
     int ceil;
     int count_include_pad; /* avg_pool: the divisor counts padding */
     int relu;              /* max_pool: fused ReLU; if the result is zero, the index is cvy_max_pool_no_winner() */

@@ -34,12 +34,14 @@ static cvy_status fill(const char *op, const cvy_shape *src, const cvy_window_li
     CVY_TRY(check_list(op, "kernel", lists->kernel, w->nspace, src));
     CVY_TRY(check_list(op, "stride", lists->stride, w->nspace, src));
     CVY_TRY(check_list(op, "pad", lists->pad, w->nspace, src));
+    CVY_TRY(check_list(op, "pad_end", lists->pad_end, w->nspace, src));
     CVY_TRY(check_list(op, "dilation", lists->dilation, w->nspace, src));
     for (int d = 0; d < CVY_SPACE_MAX; d++) {
         const int real = d < w->nspace;
         w->kernel[d] = real ? cvy_ints_at(lists->kernel, d, 1) : 1;
         w->stride[d] = real ? cvy_ints_at(lists->stride, d, w->kernel[d]) : 1;
         w->pad[d] = real ? cvy_ints_at(lists->pad, d, 0) : 0;
+        w->pad_end[d] = real && lists->pad_end ? cvy_ints_at(lists->pad_end, d, w->pad[d]) : w->pad[d];
         w->dilation[d] = real && lists->dilation ? cvy_ints_at(lists->dilation, d, 1) : 1;
         w->src[d] = w->dst[d] = 1;
     }
@@ -57,11 +59,11 @@ cvy_status cvy_window_make(const char *op, const cvy_shape *src, const cvy_windo
     CVY_TRY(fill(op, src, lists, &w));
     for (int d = 0; d < w.nspace; d++) {
         const int64_t size = src->dim[2 + d], reach = w.dilation[d] * (w.kernel[d] - 1) + 1;
-        const int64_t room = size + 2 * w.pad[d] - reach + (ceil ? w.stride[d] - 1 : 0);
+        const int64_t room = size + w.pad[d] + w.pad_end[d] - reach + (ceil ? w.stride[d] - 1 : 0);
         CVY_CHECK(room >= 0, CVY_E_SHAPE,
-                  "%s: a window of %lld positions does not fit spatial dimension %d of source %s with padding %lld; "
-                  "use a smaller kernel or more padding",
-                  op, (long long)reach, d, cvy_shape_text(src), (long long)w.pad[d]);
+                  "%s: a window of %lld positions does not fit spatial dimension %d of source %s with padding %lld "
+                  "before and %lld after it; use a smaller kernel or more padding",
+                  op, (long long)reach, d, cvy_shape_text(src), (long long)w.pad[d], (long long)w.pad_end[d]);
         w.src[d] = size;
         w.dst[d] = room / w.stride[d] + 1;
         if (ceil && (w.dst[d] - 1) * w.stride[d] >= size + w.pad[d])

@@ -18,17 +18,19 @@ typedef struct cvy_window {
     int nspace; /* number of spatial dimensions, 1 to 3; array entries from there on are 1 (pad: 0) */
     int64_t src[CVY_SPACE_MAX], dst[CVY_SPACE_MAX]; /* positions */
     int64_t kernel[CVY_SPACE_MAX], stride[CVY_SPACE_MAX], pad[CVY_SPACE_MAX], dilation[CVY_SPACE_MAX];
+    int64_t pad_end[CVY_SPACE_MAX]; /* padding at the far end; the same as pad, but of a pooling that says otherwise */
     int64_t src_elems, dst_elems, taps; /* products of src, dst, kernel */
 } cvy_window;
 
 /* Option lists as the user gave them: one entry is for all dimensions; an empty stride is the same as the kernel. */
 typedef struct cvy_window_lists {
     const cvy_ints *kernel, *stride, *pad, *dilation; /* dilation NULL: 1 */
+    const cvy_ints *pad_end;                          /* NULL or empty: the same as pad */
 } cvy_window_lists;
 
-/* The window over src [N, C, positions...]: dst = (src + 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down.
- * With ceil it is rounded up, but a window must start inside the source or its left padding (as in PyTorch).
- * CVY_E_SHAPE: the message names the dimension that does not fit. */
+/* The window over src [N, C, positions...]: dst = (src + pad + pad_end - dilation (kernel - 1) - 1) / stride + 1,
+ * rounded down. With ceil it is rounded up, but a window must start inside the source or its left padding (as in
+ * PyTorch). CVY_E_SHAPE: the message names the dimension that does not fit. */
 cvy_status cvy_window_make(const char *op, const cvy_shape *src, const cvy_window_lists *lists, int ceil,
                            cvy_window *out);
 /* The window of a transposed convolution with source src. out->dst has the positions of src, and out->src those of the

@@ -36,10 +36,19 @@ static cvy_status offer(const cvy_kernel_ask *ask, int i, const cvy_window *w, c
     return CVY_OK;
 }
 
+static cvy_status check_dilation(const cvy_window *w)
+{
+    for (int d = 0; d < w->nspace; d++)
+        CVY_CHECK(w->dilation[d] == 1, CVY_NOT_APPLICABLE, "this kernel has no dilation; this layer has %lld",
+                  (long long)w->dilation[d]);
+    return CVY_OK;
+}
+
 static cvy_status max_pool_offer(cvy_kernel_ask *ask)
 {
     cvy_window w;
     CVY_TRY(cvy_pool_window("max_pool", ask->node->options, &ask->node->src[0]->shape, &w));
+    CVY_TRY(check_dilation(&w));
     CVY_TRY(offer(ask, 0, &w, &ask->src[0]));
     ask->dst[0] = ask->dst[1] = ask->src[0];
     return CVY_OK;
@@ -50,6 +59,7 @@ static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
     const cvy_pool_grad_opts *o = ask->node->options;
     cvy_window w;
     CVY_TRY(cvy_pool_window("max_pool", &o->pool, &o->src, &w));
+    CVY_TRY(check_dilation(&w));
     /* The index is in the layout that forward wrote; it is best not to reorder it. */
     CVY_TRY(offer(ask, 1, &w, &ask->src[1]));
     ask->src[0] = ask->dst[0] = ask->src[1];

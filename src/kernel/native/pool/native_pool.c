@@ -31,6 +31,7 @@ cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const c
         walk.kernel[d] = from < 0 ? 1 : w->kernel[from];
         walk.stride[d] = from < 0 ? 1 : w->stride[from];
         walk.pad[d] = from < 0 ? 0 : w->pad[from];
+        walk.pad_end[d] = from < 0 ? 0 : w->pad_end[from];
     }
     CVY_TRY(make_reach(&walk));
     *out = walk;
@@ -46,7 +47,7 @@ cvy_status cvy_pool_walk_average(cvy_pool_walk *w, int count_include_pad)
         for (int64_t at = 0; at < w->dst[d]; at++) {
             int64_t first, end;
             const int64_t start = cvy_pool_taps(w, d, at, &first, &end);
-            const int64_t whole = CVY_MIN(start + w->kernel[d], w->src[d] + w->pad[d]) - start;
+            const int64_t whole = CVY_MIN(start + w->kernel[d], w->src[d] + w->pad_end[d]) - start;
             w->inverse[d][at] = 1.0f / (float)(count_include_pad ? whole : end - first);
         }
     }

@@ -11,7 +11,7 @@
 
 typedef struct cvy_pool_walk {
     cvy_planes planes; /* of the source */
-    int64_t src[3], dst[3], kernel[3], stride[3], pad[3];
+    int64_t src[3], dst[3], kernel[3], stride[3], pad[3], pad_end[3];
     int64_t src_elems, dst_elems;
     int wide; /* the index is i32, not u8 */
     struct cvy_pool_reach {

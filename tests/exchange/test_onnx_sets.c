@@ -1,0 +1,220 @@
+/* rows: clang asan */
+/*
+ * test_onnx_sets.c: operators of ONNX as the operator sets 1 to 10 have them, and windows with uneven padding, give the
+ * expected numbers.
+ *
+ * The expected numbers are computed here by the definition of the ONNX operator.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "test_util.h"
+
+#if CVY_HAVE_PROTOBUF_C
+
+#include <unistd.h>
+
+#include "exchange/onnx_case.h"
+
+/* A sample is [2, 3, 4]: channel i / 12, row i / 4 % 3, column i % 4. */
+#define SAMPLE .ndim = 3, .dim = {2, 3, 4}
+#define OF_CHANNELS(name, ...)                                                                                         \
+    {                                                                                                                  \
+        name, .ndim = 1, .dim = {2}, .value = { __VA_ARGS__ }                                                          \
+    }
+#define OF_ROWS(name, ...)                                                                                             \
+    {                                                                                                                  \
+        name, .ndim = 1, .dim = {3}, .value = { __VA_ARGS__ }                                                          \
+    }
+
+/* ---- broadcast and axis ---- */
+
+static void bias_of_channels(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] + (i / 12 ? -2 : 0.5);
+}
+
+static void product_with_rows(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] * (1 + i / 4 % 3);
+}
+
+static void without_columns(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] - (1 + i % 4);
+}
+
+/* by [3, 4] that lies at the axes 2 and 3 */
+static void by_positions(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] / (2 + i % 12);
+}
+
+/* x times the mean of its channel, which is [N, 2] at axis 0 */
+static void times_means(const float *x, double *y)
+{
+    for (int c = 0; c < 2; c++) {
+        double mean = 0;
+        for (int i = 0; i < 12; i++)
+            mean += x[c * 12 + i] / 12.;
+        for (int i = 0; i < 12; i++)
+            y[c * 12 + i] = x[c * 12 + i] * mean;
+    }
+}
+
+/* constants: [2, 2] * [2] at axis 0 = {1, 2}, {6, 8}, whose rows are summed to a number for each channel by Slice */
+static void folded_axis(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] + (i / 12 ? 8 : 6);
+}
+
+/* ---- windows ---- */
+
+/* The window of `kernel` from `first` on over rows and columns, with a step; what is outside does not count, or counts
+ * as 0 up to the `end` of the padding. */
+static void pool(const float *x, const int kernel[2], const int first[2], const int step[2], const int count[2],
+                 int dilation, int is_max, const int *end, double *y)
+{
+    for (int o = 0; o < 2 * count[0] * count[1]; o++) {
+        const int c = o / (count[0] * count[1]), row = first[0] + o / count[1] % count[0] * step[0],
+                  column = first[1] + o % count[1] * step[1];
+        double sum = 0, most = -INFINITY;
+        int n = 0;
+        for (int k = 0; k < kernel[0] * kernel[1]; k++) {
+            const int r = row + k / kernel[1] * dilation, q = column + k % kernel[1] * dilation;
+            const int inside = r >= 0 && r < 3 && q >= 0 && q < 4;
+            n += inside || (end && r < end[0] && q < end[1]);
+            sum += inside ? x[c * 12 + r * 4 + q] : 0;
+            most = inside ? fmax(most, x[c * 12 + r * 4 + q]) : most;
+        }
+        y[o] = is_max ? most : sum / n;
+    }
+}
+
+/* kernel 4, pads 0 0 1 1 on 3 rows */
+static void whole_window(const float *x, double *y)
+{
+    pool(x, (int[]){4, 4}, (int[]){0, 0}, (int[]){1, 1}, (int[]){1, 2}, 1, 0, NULL, y);
+}
+
+static void uneven_mean(const float *x, double *y)
+{
+    pool(x, (int[]){2, 3}, (int[]){-1, 0}, (int[]){2, 1}, (int[]){2, 4}, 1, 0, NULL, y);
+}
+
+static void counted_mean(const float *x, double *y)
+{
+    pool(x, (int[]){2, 3}, (int[]){-1, 0}, (int[]){2, 1}, (int[]){2, 4}, 1, 0, (int[]){3, 6}, y);
+}
+
+static void uneven_maximum(const float *x, double *y)
+{
+    pool(x, (int[]){3, 2}, (int[]){-2, 0}, (int[]){1, 3}, (int[]){4, 2}, 1, 1, NULL, y);
+}
+
+static void dilated_maximum(const float *x, double *y)
+{
+    pool(x, (int[]){2, 2}, (int[]){0, -1}, (int[]){1, 2}, (int[]){1, 2}, 2, 1, NULL, y);
+}
+
+static const struct operator_case cases[] = {
+    {{SAMPLE, .opset = 6, .node = {{"Add", "x c", "y", "axis: 1;broadcast: 1"}},
+      .constant = {OF_CHANNELS("c", 0.5, -2)}},
+     "affine",
+     24,
+     bias_of_channels},
+    {{SAMPLE, .opset = 1, .node = {{"Sub", "x c", "y", "axis: -3;broadcast: 1"}},
+      .constant = {OF_CHANNELS("c", -0.5, 2)}},
+     "affine",
+     24,
+     bias_of_channels},
+    {{SAMPLE, .opset = 6, .node = {{"Mul", "x c", "y", "axis: 2;broadcast: 1"}}, .constant = {OF_ROWS("c", 1, 2, 3)}},
+     "affine",
+     24,
+     product_with_rows},
+    {{SAMPLE, .opset = 5, .node = {{"Sub", "x c", "y", "broadcast: 1"}},
+      .constant = {{"c", .ndim = 1, .dim = {4}, .value = {1, 2, 3, 4}}}},
+     "affine",
+     24,
+     without_columns},
+    {{SAMPLE, .opset = 6, .node = {{"Div", "x c", "y", "broadcast: 1;axis: 2"}},
+      .constant = {{"c", .ndim = 2, .dim = {3, 4}, .value = {2}, .step = 1, .period = 12}}},
+     "affine",
+     24,
+     by_positions},
+    {{SAMPLE, .opset = 6,
+      .node = {{"ReduceMean", "x", "m", "axes: 2 3;keepdims: 0"}, {"Mul", "x m", "y", "broadcast: 1;axis: 0"}}},
+     "global_avg_pool reshape multiply",
+     24,
+     times_means},
+    {{SAMPLE, .opset = 6,
+      .node = {{"Mul", "a b", "ab", "broadcast: 1;axis: 0"},
+               {"Reshape", "ab four", "row", NULL},
+               {"Slice", "row", "c", "starts: 2;ends: 4"},
+               {"Add", "x c", "y", "broadcast: 1;axis: 1"}},
+      .constant = {{"a", .ndim = 2, .dim = {2, 2}, .value = {1, 2, 3, 4}},
+                   OF_CHANNELS("b", 1, 2),
+                   {"four", 1, .ndim = 1, .dim = {1}, .value = {4}}}},
+     "affine",
+     24,
+     folded_axis},
+    {{SAMPLE, .opset = 7, .node = {{"AveragePool", "x", "y", "kernel_shape: 4 4;pads: 0 0 1 1"}}},
+     "avg_pool",
+     4,
+     whole_window},
+    {{SAMPLE, .opset = 1, .node = {{"AveragePool", "x", "y", "kernel_shape: 2 3;strides: 2 1;pads: 1 0 0 2"}}},
+     "avg_pool",
+     16,
+     uneven_mean},
+    {{SAMPLE, .node = {{"AveragePool", "x", "y", "kernel_shape: 2 3;strides: 2 1;pads: 1 0 0 2;count_include_pad: 1"}}},
+     "avg_pool",
+     16,
+     counted_mean},
+    {{SAMPLE, .opset = 8, .node = {{"MaxPool", "x", "y", "kernel_shape: 3 2;strides: 1 3;pads: 2 0 1 1"}}},
+     "max_pool",
+     16,
+     uneven_maximum},
+    {{SAMPLE, .opset = 11,
+      .node = {{"MaxPool", "x", "y", "kernel_shape: 2 2;strides: 1 2;pads: 0 1 0 1;dilations: 2 2"}}},
+     "max_pool",
+     4,
+     dilated_maximum},
+};
+
+static void test_sets(void)
+{
+    run_cases(cases, CVY_COUNT(cases));
+}
+
+static void test_no_memory(void)
+{
+    run_without_memory(cases, CVY_COUNT(cases));
+}
+
+int main(void)
+{
+    char folder[] = "onnx_sets_XXXXXX";
+    cvy_context_opts opts = cvy_context_opts_default();
+    opts.threads = 1;
+    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
+    EXPECT_OK(cvy_context_create(&opts, &context));
+    TEST(test_sets);
+    TEST(test_no_memory);
+    cvy_context_destroy(&context);
+    EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
+    return test_end();
+}
+
+#else
+
+int main(void)
+{
+    EXPECT_OK(CVY_OK);
+    return test_end();
+}
+
+#endif
