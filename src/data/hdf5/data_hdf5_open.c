@@ -169,9 +169,16 @@ static int lies_in(const cvy_h5_file *f, hid_t set)
     return n > 0 && (size_t)n < sizeof name && strcmp(name, f->path) == 0;
 }
 
+/* Whether chunks can be unpacked without the library. Chunks at the edge may be stored without the filters, which their
+ * masks do not say: the library reads such sets. */
 static int filters_are_ours(hid_t plist, cvy_h5_storage *p)
 {
     const int n = H5Pget_nfilters(plist);
+#if H5_VERSION_GE(1, 10, 5)
+    unsigned options = 0;
+    if (H5Pget_chunk_opts(plist, &options) < 0 || options != 0)
+        return 0;
+#endif
     for (int i = 0; i < n; i++) {
         unsigned flags = 0, config = 0;
         size_t values = 0;
@@ -186,6 +193,14 @@ static int filters_are_ours(hid_t plist, cvy_h5_storage *p)
             return 0;
     }
     return n >= 0 && H5_VERSION_GE(1, 10, 5);
+}
+
+/* Whether the set has its place in the file. Before that the library gives an offset behind a user block all the same.
+ */
+static int is_written(hid_t set)
+{
+    H5D_space_status_t allocated = H5D_SPACE_STATUS_NOT_ALLOCATED;
+    return H5Dget_space_status(set, &allocated) >= 0 && allocated == H5D_SPACE_STATUS_ALLOCATED;
 }
 
 /* With a user block at the start of the file, addresses of chunks count from its end. This is rare, so the library
@@ -218,7 +233,7 @@ static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_
     CVY_TRY(cvy_h5_check_parts(set, c->name));
     CVY_TRY(cvy_h5_check_filters(set, c->name));
     const int ours = c->axis == 0 && lies_in(f, set) && (!c->encoded || has_usual_references(file));
-    const haddr_t offset = layout == H5D_CONTIGUOUS && ours ? H5Dget_offset(set) : HADDR_UNDEF;
+    const haddr_t offset = layout == H5D_CONTIGUOUS && ours && is_written(set) ? H5Dget_offset(set) : HADDR_UNDEF;
     if (offset != HADDR_UNDEF) {
         p->kind = CVY_H5_PLAIN;
         p->offset = (int64_t)offset;
