@@ -127,6 +127,13 @@ void cmd_unknown(const char *verb, const char *kind, const char *name, const cha
 /* Prints the tables of a verb, for `convoy --print-tables`. */
 void cmd_print_tables(const cmd_verb *verb);
 
+/* ---- cmd_file.c: the command opens files only here ---- */
+/* As open(): a regular file, or a pipe that the shell has given as /dev/stdin or /dev/fd/N. -1: errno says why; EINVAL
+ * for a FIFO, a device or a folder. */
+int cmd_open(const char *path, int flags, unsigned mode);
+/* As fopen() with "r" or "w". */
+FILE *cmd_open_stream(const char *path, const char *how);
+
 /* ---- cmd_say.c: output to the terminal, which is printed once for any number of ranks ---- */
 /* Prints "convoy: error: ..." to stderr, on rank 0 only. */
 void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);

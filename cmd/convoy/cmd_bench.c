@@ -101,7 +101,7 @@ int cmd_bench_each(const cmd_line *line, const cmd_bench_options *o, cvy_context
 
 static void leave_result(const cvy_bench_result *r)
 {
-    FILE *file = fopen(getenv(CMD_RESULT_VARIABLE), "w");
+    FILE *file = cmd_open_stream(getenv(CMD_RESULT_VARIABLE), "w");
     const int bad = !file || fwrite(r, sizeof *r, 1, file) != 1;
     if ((file && fclose(file)) || bad)
         cmd_error("%s cannot be written", getenv(CMD_RESULT_VARIABLE));

@@ -15,7 +15,7 @@ typedef struct verb_options {
 
 static int write_platform(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "w");
+    FILE *file = cmd_open_stream(path, "w");
     const int bad = !file || fputs(text, file) < 0;
     if ((file && fclose(file)) || bad) {
         cmd_error("%s cannot be written: %s", path, strerror(errno));

@@ -25,7 +25,7 @@ static void mpi_library(char *text)
 static void cpu_name(char *text, size_t room)
 {
     char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
+    FILE *file = cmd_open_stream("/proc/cpuinfo", "r");
     snprintf(text, room, "unknown: /proc/cpuinfo %s", file ? "does not name it" : "cannot be read");
     while (file && fgets(line, sizeof line, file))
         if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {

@@ -24,7 +24,7 @@ static int launcher_has_terminal(void)
     long pid = (long)getppid();
     for (int up = 0; up < 6 && pid > 1; up++) {
         snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-        FILE *stat = fopen(path, "r");
+        FILE *stat = cmd_open_stream(path, "r");
         const size_t n = stat ? fread(text, 1, sizeof text - 1, stat) : 0;
         if (stat)
             fclose(stat);

@@ -11,7 +11,7 @@ static int has_file(const char *folder, const char *name)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
+    FILE *file = cmd_open_stream(path, "r");
     if (file)
         fclose(file);
     return file != NULL;

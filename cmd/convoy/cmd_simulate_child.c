@@ -64,7 +64,7 @@ static int write_text(const cmd_simulation *s, const char *name, const char *tex
 {
     char path[CMD_SIMULATE_PATH];
     snprintf(path, sizeof path, "%s/%s", s->folder, name);
-    FILE *file = fopen(path, "w");
+    FILE *file = cmd_open_stream(path, "w");
     const int bad = !file || fputs(text, file) < 0;
     if ((file && fclose(file)) || bad) {
         cmd_error("%s cannot be written", path);
@@ -212,7 +212,7 @@ static int write_words(const cmd_simulation *s, const struct words *w)
 {
     char path[CMD_SIMULATE_PATH];
     snprintf(path, sizeof path, "%s/words", s->folder);
-    FILE *file = fopen(path, "w");
+    FILE *file = cmd_open_stream(path, "w");
     for (int i = 0; file && i < w->n; i++)
         fwrite(w->at[i], 1, strlen(w->at[i]) + 1, file);
     const int bad = !file || ferror(file);
@@ -256,7 +256,7 @@ static int run_child(const cmd_simulation *s, const struct words *w, cvy_bench_r
     if (child == 0) {
         setpgid(0, 0);
         const int dev_null = open("/dev/null", O_WRONLY),
-                  stderr_file = open(stderr_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                  stderr_file = cmd_open(stderr_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(dev_null, STDOUT_FILENO);
         dup2(stderr_file, STDERR_FILENO);
         execvp(w->at[0], (char *const *)(uintptr_t)w->at);
@@ -270,7 +270,7 @@ static int run_child(const cmd_simulation *s, const struct words *w, cvy_bench_r
     while (child > 0 && waitpid(child, status_out, 0) < 0 && errno == EINTR)
         continue;
     child_group = 0;
-    FILE *file = fopen(path, "r");
+    FILE *file = cmd_open_stream(path, "r");
     const int found =
         file && fread(result_out, sizeof *result_out, 1, file) == 1 && result_out->size == sizeof *result_out;
     if (file)
@@ -283,7 +283,7 @@ static void print_reason(const cmd_simulation *s, int64_t ranks, int status)
 {
     char path[CMD_SIMULATE_PATH], line[CMD_SIMULATE_PATH] = "", first[CMD_SIMULATE_PATH] = "";
     snprintf(path, sizeof path, "%s/stderr", s->folder);
-    FILE *stderr_file = fopen(path, "r");
+    FILE *stderr_file = cmd_open_stream(path, "r");
     int found = 0;
     while (stderr_file && !found && fgets(line, sizeof line, stderr_file)) {
         line[strcspn(line, "\n")] = 0;

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,11 +70,14 @@ void cmd_show_line(void *user, const char *line)
 static char *read_file(const char *path)
 {
     enum { MOST = 1 << 20 };
-    FILE *file = fopen(path, "r");
+    FILE *file = cmd_open_stream(path, "r");
     char *text = file ? calloc(MOST + 1, 1) : NULL;
     const size_t bytes = text ? fread(text, 1, MOST, file) : 0;
     if (!text || ferror(file) || bytes == MOST) {
-        cmd_error("%s cannot be read, or has more than 1 MiB", path);
+        cmd_error("%s cannot be read: %s", path,
+                  !file           ? errno == EINVAL ? "it is no regular file" : strerror(errno)
+                            : bytes == MOST ? "it has more than 1 MiB"
+                                  : "an error of the file system");
         free(text);
         text = NULL;
     }

@@ -59,7 +59,7 @@ static int open_script(const char *path, int *terminal)
 {
     fflush(stdout);
     *terminal = dup(STDOUT_FILENO);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0777);
+    const int fd = cmd_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0777);
     if (*terminal >= 0 && fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
         close(fd);
         return 0;

@@ -52,7 +52,7 @@ static const cmd_verb *find_verb(const char *name)
 static int read_words(const char *path, int *argc, char ***argv)
 {
     enum { ROOM = 1 << 16 };
-    FILE *file = fopen(path, "r");
+    FILE *file = cmd_open_stream(path, "r");
     char *text = calloc(ROOM + 1, 1), **word = calloc(ROOM + 2, sizeof *word);
     const size_t bytes = file && text && word ? fread(text, 1, ROOM, file) : 0;
     int n = 0;

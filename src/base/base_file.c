@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,105 @@ static int open_at(int folder_fd, const char *name, int flags, mode_t mode)
     }
 }
 
-int cvy_file_open(const char *path, int flags, unsigned mode)
+/* What a name leads to that is no regular file; NULL: it is one. */
+static const char *refusal(mode_t mode)
 {
-    return open_at(AT_FDCWD, path, flags, mode);
+    return S_ISREG(mode)    ? NULL
+           : S_ISFIFO(mode) ? "it is a FIFO, expected a regular file"
+           : S_ISSOCK(mode) ? "it is a socket, expected a regular file"
+           : S_ISDIR(mode)  ? "it is a folder, expected a regular file"
+                            : "it is a device, expected a regular file";
+}
+
+/* open() for writing says of a FIFO without a reader, and of a socket, that there is no such device. */
+static const char *why_not_open(int folder_fd, const char *name, int error)
+{
+    struct stat s;
+    const char *other = error == ENXIO && fstatat(folder_fd, name, &s, 0) == 0 ? refusal(s.st_mode) : NULL;
+    return other ? other : strerror(error);
+}
+
+/* O_NONBLOCK changes nothing for a regular file. */
+static int open_regular(int folder_fd, const char *name, int flags, unsigned mode, const char **why_out)
+{
+    struct stat s;
+    const char *why = NULL;
+    int fd = open_at(folder_fd, name, flags | O_CLOEXEC | O_NONBLOCK, mode), error = errno;
+    if (fd < 0) {
+        why = why_not_open(folder_fd, name, error);
+    } else if (!(flags & O_DIRECTORY) && (fstat(fd, &s) != 0 || (why = refusal(s.st_mode)))) {
+        why = why ? why : strerror(errno);
+        error = EINVAL;
+        close(fd);
+        fd = -1;
+    }
+    if (why_out)
+        *why_out = why ? why : "";
+    errno = error;
+    return fd;
+}
+
+int cvy_file_open(const char *path, int flags, unsigned mode, const char **why_out)
+{
+    return open_regular(AT_FDCWD, path, flags, mode, why_out);
+}
+
+static int is_link(int folder_fd, const char *name)
+{
+    struct stat s;
+    return fstatat(folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(s.st_mode);
+}
+
+/* Opens one name of a path, of `bytes` bytes; is_last: the file itself. */
+static int open_name(int folder_fd, const char *name, size_t bytes, int is_last, int flags, unsigned mode,
+                     const char **why_out)
+{
+    char copy[NAME_MAX + 1];
+    *why_out = bytes == 0 || bytes > NAME_MAX ? "a name in its path is empty or too long" : "its path leads upwards";
+    errno = EINVAL;
+    if (bytes == 0 || bytes > NAME_MAX || (bytes == 2 && name[0] == '.' && name[1] == '.'))
+        return -1;
+    memcpy(copy, name, bytes);
+    copy[bytes] = 0;
+    if (!is_last && flags & O_CREAT)
+        (void)mkdirat(folder_fd, copy, 0700); /* if that fails, so does the open */
+    const int fd = is_last ? open_regular(folder_fd, copy, flags | O_NOFOLLOW, mode, why_out)
+                           : open_regular(folder_fd, copy, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, why_out);
+    const int error = errno;
+    if (fd < 0 && is_link(folder_fd, copy))
+        *why_out = "its path has a symbolic link, which may lead elsewhere";
+    errno = error;
+    return fd;
+}
+
+int cvy_file_open_below(int folder_fd, const char *path, int flags, unsigned mode, const char **why_out)
+{
+    const char *why = "";
+    int at = folder_fd, is_last = 0;
+    while (at >= 0 && !is_last) {
+        const size_t bytes = strcspn(path, "/"), step = bytes + strspn(path + bytes, "/");
+        is_last = path[step] == 0;
+        const int next = open_name(at, path, bytes, is_last, flags, mode, &why), error = errno;
+        if (at != folder_fd)
+            close(at);
+        errno = error;
+        at = next;
+        path += step;
+    }
+    if (why_out)
+        *why_out = why;
+    return at;
+}
+
+FILE *cvy_file_stream(const char *path, const char **why_out)
+{
+    const int fd = cvy_file_open(path, O_RDONLY, 0, why_out);
+    FILE *stream = fd >= 0 ? fdopen(fd, "rb") : NULL;
+    if (fd >= 0 && !stream) {
+        *why_out = strerror(errno);
+        close(fd);
+    }
+    return stream;
 }
 
 static int sync_file(int fd)
@@ -126,12 +223,26 @@ static cvy_status read_to_end(int fd, const char *path, size_t limit_bytes, char
     return CVY_OK;
 }
 
+static int is_own_descriptor(const char *path)
+{
+    return strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+static int open_own_descriptor(const char *path, const char **why_out)
+{
+    const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    *why_out = strerror(errno);
+    return fd;
+}
+
 cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, size_t *bytes_out)
 {
     char *data = NULL;
     size_t bytes = 0;
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const char *why = "";
+    const int fd = is_own_descriptor(path) ? open_own_descriptor(path, &why) : cvy_file_open(path, O_RDONLY, 0, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, why);
     const cvy_status status = read_to_end(fd, path, limit_bytes, &data, &bytes);
     close(fd);
     if (status != CVY_OK) {
@@ -159,9 +270,10 @@ static cvy_status open_temporary(const char *path, char **temporary_out, int *fd
 {
     char *temporary = NULL;
     CVY_TRY(cvy_mem_printf(&temporary, "%s.aside-%ld", path, (long)getpid()));
-    const int fd = cvy_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const char *why = "";
+    const int fd = cvy_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666, &why);
     if (fd < 0) {
-        const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", temporary, strerror(errno));
+        const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", temporary, why);
         cvy_mem_free(&temporary);
         return status;
     }
@@ -336,7 +448,7 @@ cvy_status cvy_file_make_trial_folder(const char *parent, const char *word, char
 
 cvy_status cvy_file_sync_folder(const char *path)
 {
-    const int fd = cvy_file_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
     const int failed =
         sync_file(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot sync it */

@@ -10,10 +10,20 @@
 
 #include "base/base_mem.h"
 
-/* Reads the whole file and adds a NUL. The caller frees the data with cvy_mem_free. */
+/* Reads the whole file and adds a NUL. The caller frees the data with cvy_mem_free. A pipe is read only if the shell
+ * has given it to the process, as /dev/stdin or /dev/fd/N. */
 cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, size_t *bytes_out);
-/* open(), repeated if a signal interrupts it. -1: errno says why. */
-int cvy_file_open(const char *path, int flags, unsigned mode);
+/* Opens a regular file: open() with O_CLOEXEC, repeated if a signal interrupts it. Whatever else has the name (a FIFO,
+ * a socket, a device, a folder) is refused without waiting for it, because files come from elsewhere. -1: *why_out says
+ * why, for a message that names the path; it may be NULL. errno is that of open(), or EINVAL. With O_DIRECTORY it is a
+ * folder that is opened. tools/check_layers holds that files are opened only here. */
+int cvy_file_open(const char *path, int flags, unsigned mode, const char **why_out);
+/* The same for a path below a folder that is open, such as "data/x.bin". A path that leads elsewhere, by "..", a slash
+ * at its begin or a symbolic link anywhere in it, is refused. With O_CREAT the folders in between are made, for this
+ * user alone. */
+int cvy_file_open_below(int folder_fd, const char *path, int flags, unsigned mode, const char **why_out);
+/* The same as a stream for reading; NULL: *why_out says why. */
+FILE *cvy_file_stream(const char *path, const char **why_out);
 /* Returns an error if a result may not be written there: the path exists and replace is 0, or it is no plain file. */
 cvy_status cvy_file_check_new(const char *path, int replace);
 /* Truncates the file to so many bytes; repeats if a signal interrupts it. */

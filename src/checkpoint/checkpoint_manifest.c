@@ -113,8 +113,9 @@ static cvy_status verify_file(const char *path, const char *method, size_t bytes
 {
     struct stat stat;
     uint64_t hash = 0;
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, errno == ENOENT ? CVY_E_FORMAT : CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const char *why = "";
+    const int fd = cvy_file_open(path, O_RDONLY, 0, &why);
+    CVY_CHECK(fd >= 0, errno == ENOENT ? CVY_E_FORMAT : CVY_E_IO, "%s: cannot open: %s", path, why);
     if (fstat(fd, &stat) != 0 || (uint64_t)stat.st_size != bytes) {
         close(fd);
         CVY_FAIL(CVY_E_FORMAT, "%s has %lld bytes, its manifest says %zu", path, (long long)stat.st_size, bytes);

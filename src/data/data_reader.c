@@ -55,9 +55,10 @@ static int is_named_picture(const char *path)
 /* A source that cannot be read has no format that could be seen. A path that does not exist passes. */
 static cvy_status check_opens(const char *path)
 {
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* does not wait for a pipe */
-    CVY_CHECK(fd >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG, CVY_E_IO, "%s: cannot open: %s",
-              path, strerror(errno));
+    const char *why = "";
+    const int fd = cvy_file_is_folder(path) ? -1 : cvy_file_open(path, O_RDONLY, 0, &why);
+    CVY_CHECK(fd >= 0 || !*why || errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG, CVY_E_IO,
+              "%s: cannot open: %s", path, why);
     if (fd >= 0)
         close(fd);
     return CVY_OK;

@@ -70,14 +70,10 @@ cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *o
     if (pool)
         CVY_TRY(cvy_pool_strdup(pool, path, &copy));
     file.path = pool ? copy : path;
-    file.fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* does not wait for a pipe, rejected below */
-    CVY_CHECK(file.fd >= 0, CVY_E_IO, "%s%scannot be opened: %s", pool ? path : "", pool ? ": " : "", strerror(errno));
-    struct stat st;
-    if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        cvy_data_file_close(&file);
-        CVY_FAIL(CVY_E_IO, "%s%sis not a regular file", pool ? path : "", pool ? ": " : "");
-    }
-    file.bytes = st.st_size;
+    const char *why = "";
+    file.fd = cvy_file_open(path, O_RDONLY, 0, &why);
+    CVY_CHECK(file.fd >= 0, CVY_E_IO, "%s%scannot be opened: %s", pool ? path : "", pool ? ": " : "", why);
+    file.bytes = lseek(file.fd, 0, SEEK_END);
     *out = file;
     return CVY_OK;
 }
@@ -124,7 +120,7 @@ int cvy_data_has_suffix(const char *name, const char *suffix)
 
 size_t cvy_data_peek(const char *path, void *bytes, size_t count)
 {
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* does not wait for a pipe */
+    const int fd = cvy_file_open(path, O_RDONLY, 0, NULL);
     if (fd < 0)
         return 0;
     const ssize_t got = read(fd, bytes, count);

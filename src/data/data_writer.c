@@ -30,8 +30,9 @@ cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *ou
     out->path = copy;
     out->partial = partial;
     out->bytes = 0;
-    out->fd = cvy_file_open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    CVY_CHECK(out->fd >= 0, CVY_E_IO, "%s: cannot be created: %s", partial, strerror(errno));
+    const char *why = "";
+    out->fd = cvy_file_open(partial, O_WRONLY | O_CREAT | O_TRUNC, 0666, &why);
+    CVY_CHECK(out->fd >= 0, CVY_E_IO, "%s: cannot be created: %s", partial, why);
     return CVY_OK;
 }
 

@@ -132,8 +132,9 @@ cvy_status cvy_study_results_mend(const char *path)
     cvy_mem_free(&data);
     if (whole == bytes)
         return CVY_OK;
-    const int fd = cvy_file_open(path, O_WRONLY, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written", path);
+    const char *why = "";
+    const int fd = cvy_file_open(path, O_WRONLY, 0, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written: %s", path, why);
     const cvy_status status = cvy_file_cut(fd, (int64_t)whole, path);
     close(fd);
     return status;
@@ -142,8 +143,9 @@ cvy_status cvy_study_results_mend(const char *path)
 cvy_status cvy_study_results_add(const char *path, const char *line)
 {
     cvy_text text = {0};
-    const int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written", path);
+    const char *why = "";
+    const int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be written: %s", path, why);
     cvy_text_add(&text, "%s\n", line);
     cvy_status status = text.status;
     if (status == CVY_OK)

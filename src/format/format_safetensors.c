@@ -333,10 +333,11 @@ static cvy_status open_inner(cvy_safetensors *f)
     uint64_t header_bytes = 0;
     struct stat stat;
     char *text = NULL;
+    const char *why = "";
 
-    f->fd = cvy_file_open(f->path, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(f->fd >= 0 && fstat(f->fd, &stat) == 0, CVY_E_IO, "cannot open: %s", strerror(errno));
-    CVY_CHECK(S_ISREG(stat.st_mode), CVY_E_IO, "not a regular file");
+    f->fd = cvy_file_open(f->path, O_RDONLY, 0, &why);
+    CVY_CHECK(f->fd >= 0, CVY_E_IO, "cannot open: %s", why);
+    CVY_CHECK(fstat(f->fd, &stat) == 0, CVY_E_IO, "cannot be examined: %s", strerror(errno));
     CVY_CHECK(stat.st_size >= LENGTH_BYTES, CVY_E_FORMAT, "%lld bytes are too few for a safetensors file",
               (long long)stat.st_size);
     f->map_bytes = (size_t)stat.st_size;

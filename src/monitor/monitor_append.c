@@ -16,8 +16,9 @@ cvy_status cvy_append_open(cvy_append *file, const char *path, off_t end)
 {
     *file = (cvy_append){.fd = -1, .end = end};
     CVY_TRY(cvy_mem_strdup(path, &file->path));
-    file->fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    CVY_CHECK(file->fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const char *why = "";
+    file->fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666, &why);
+    CVY_CHECK(file->fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, why);
     return cvy_file_cut(file->fd, end, path);
 }
 

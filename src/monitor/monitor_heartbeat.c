@@ -62,8 +62,9 @@ static int parse(const char *line, int rank, cvy_heartbeat *s)
 cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *heartbeats_out)
 {
     char line[CVY_HEARTBEAT_LINE + 1];
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be opened", path);
+    const char *why = "";
+    const int fd = cvy_file_open(path, O_RDONLY, 0, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be opened: %s", path, why);
     for (int r = 0; r < nranks; r++) {
         const ssize_t n = pread(fd, line, CVY_HEARTBEAT_LINE, (off_t)r * CVY_HEARTBEAT_LINE);
         line[n > 0 ? n : 0] = 0;

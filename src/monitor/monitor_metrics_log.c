@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_file.h"
 #include "monitor/monitor_append.h"
 
 struct cvy_metrics_log {
@@ -32,12 +33,13 @@ static cvy_status find_end(const char *path, int64_t step, off_t *end_out)
     size_t room = 0;
     ssize_t n;
     off_t end = 0;
-    FILE *f = fopen(path, "rb");
+    const char *why = "";
+    FILE *f = cvy_file_stream(path, &why);
     if (!f && errno == ENOENT) {
         *end_out = 0;
         return CVY_OK;
     }
-    CVY_CHECK(f, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    CVY_CHECK(f, CVY_E_IO, "%s: cannot open: %s", path, why);
     while ((n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n' && step_of(line) <= step)
         end += n;
     const int failed = ferror(f), reason = errno;

@@ -83,10 +83,11 @@ cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out)
     char path[CVY_RUN_PATH];
     cvy_text warning = {0};
     cvy_run_path(folder, CVY_RUN_LOCK, path);
-    *lock_out = cvy_file_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const char *why = "";
+    *lock_out = cvy_file_open(path, O_RDWR | O_CREAT, 0666, &why);
     if (*lock_out < 0) {
         cvy_text_add(&warning, "%s: cannot open the lock file: %s; a second run in this folder would not be refused",
-                     path, strerror(errno));
+                     path, why);
         *warning_out = warning.data;
         return warning.status;
     }
@@ -106,7 +107,7 @@ static int is_unlocked(const char *run)
 {
     char path[CVY_RUN_PATH];
     cvy_run_path(run, CVY_RUN_LOCK, path);
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+    const int fd = cvy_file_open(path, O_RDONLY, 0, NULL);
     const int is_free = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
     if (fd >= 0)
         close(fd);

@@ -294,7 +294,7 @@ int cvy_run_is_folder(const char *path)
     if (cvy_file_exists(file))
         return 1;
     cvy_run_path(path, CVY_RUN_STATUS, file);
-    const int fd = cvy_file_open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    const int fd = cvy_file_open(file, O_RDONLY, 0, NULL);
     const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0)
         close(fd);

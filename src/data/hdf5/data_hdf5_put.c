@@ -34,8 +34,9 @@ hid_t cvy_h5_make_file(const char *path, int in_order)
 
 cvy_status cvy_h5_publish(const char *partial, const char *path)
 {
-    int fd = cvy_file_open(partial, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be opened again: %s", partial, strerror(errno));
+    const char *why = "";
+    int fd = cvy_file_open(partial, O_RDONLY, 0, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be opened again: %s", partial, why);
     const cvy_status status = cvy_file_sync(&fd, partial, path);
     if (fd >= 0)
         close(fd);

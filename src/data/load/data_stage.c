@@ -207,8 +207,9 @@ static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
     struct stat mine, there;
     CVY_TRY(cvy_file_make_folder(root));
     snprintf(path, sizeof path, "%s/lock", root);
-    const int fd = cvy_file_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be created: %s", path, strerror(errno));
+    const char *why = "";
+    const int fd = cvy_file_open(path, O_RDWR | O_CREAT, 0666, &why);
+    CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be created: %s", path, why);
     *lock_out = -1;
     if (fd < 0)
         return CVY_OK;
@@ -284,12 +285,13 @@ static cvy_status copy_slice(const struct listing *l, const struct copy *c, cons
     CVY_CHECK(length < (int)sizeof to_path, CVY_E_IO, "%s: the path is too long to be staged", f->name);
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(to_path, '/') - to_path), to_path);
     CVY_TRY(cvy_file_make_folder(folder));
-    const int from = cvy_file_open(from_path, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(from >= 0, CVY_E_IO, "%s: cannot be opened: %s", from_path, strerror(errno));
-    const int to = cvy_file_open(to_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const char *why = "";
+    const int from = cvy_file_open(from_path, O_RDONLY, 0, &why);
+    CVY_CHECK(from >= 0, CVY_E_IO, "%s: cannot be opened: %s", from_path, why);
+    const int to = cvy_file_open(to_path, O_RDWR | O_CREAT, 0666, &why);
     cvy_status status = CVY_OK;
     if (to < 0)
-        status = cvy_error_set(CVY_E_IO, "%s: cannot be created: %s", to_path, strerror(errno));
+        status = cvy_error_set(CVY_E_IO, "%s: cannot be created: %s", to_path, why);
     else
         status = copy_range(from, from_path, to, to_path, offset, CVY_MIN(offset + SLICE_BYTES, f->bytes), room);
     close(from);

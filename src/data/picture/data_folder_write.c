@@ -84,8 +84,9 @@ static cvy_status put_file(struct folder_writer *w, int64_t number, const cvy_ra
     const char *class = w->info->has_label ? w->class_name[raw->label] : ".";
     CVY_TRY(cvy_bytes_need(&w->path, strlen(w->root) + strlen(class) + 48));
     snprintf(w->path.data, w->path.bytes, "%s/%s/%08lld.%s", w->root, class, (long long)number, suffix);
-    const int fd = cvy_file_open(w->path.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be created: %s", (const char *)w->path.data, strerror(errno));
+    const char *why = "";
+    const int fd = cvy_file_open(w->path.data, O_WRONLY | O_CREAT | O_TRUNC, 0666, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be created: %s", (const char *)w->path.data, why);
     const cvy_status status = cvy_write_all(fd, data, bytes, w->path.data);
     close(fd);
     w->count++;
@@ -111,7 +112,7 @@ static cvy_status folder_end_piece(void *state)
     struct folder_writer *w = state;
     const char *path = NULL;
     char text[64];
-    const int fd = cvy_file_open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0),
+    const int fd = cvy_file_open(w->root, O_RDONLY | O_DIRECTORY, 0, NULL),
               bad = fd < 0 || cvy_file_sync_system(fd) != 0, cause = errno;
     if (fd >= 0)
         close(fd);

@@ -176,8 +176,12 @@ static cvy_status read_external(cvy_pool *pool, const char *folder, const Cvy__O
     CVY_TRY(cvy_pool_printf(pool, &path, "%s/%s", folder, location));
     const int64_t at = offset ? strtoll(offset, NULL, 10) : 0;
     CVY_CHECK(at >= 0, CVY_E_FORMAT, "tensor %s: its data begin at %s of %s", from->name, offset, location);
-    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const char *why = "";
+    const int above = cvy_file_open(folder, O_RDONLY | O_DIRECTORY, 0, &why),
+              fd = above >= 0 ? cvy_file_open_below(above, location, O_RDONLY, 0, &why) : -1;
+    if (above >= 0)
+        close(above);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "tensor %s: %s: cannot open: %s", from->name, path, why);
     const cvy_status status = read_range(pool, path, fd, at, need, &data);
     close(fd);
     *out = (bytes_of){data, need};

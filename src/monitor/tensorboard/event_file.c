@@ -111,16 +111,17 @@ static cvy_status cut(const char *path, int64_t step)
     uint8_t *data = NULL;
     size_t room = 0, bytes = 0;
     int64_t end = 0;
-    FILE *f = fopen(path, "rb");
-    CVY_CHECK(f, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const char *why = "";
+    FILE *f = cvy_file_stream(path, &why);
+    CVY_CHECK(f, CVY_E_IO, "%s: cannot open: %s", path, why);
     while (next_record(f, &data, &room, &bytes) && step_of(data, bytes) <= step)
         end += (int64_t)(CVY_TFRECORD_HEAD + bytes + CVY_TFRECORD_FOOT);
     const int failed = ferror(f), reason = errno;
     fclose(f);
     cvy_mem_free(&data);
     CVY_CHECK(!failed, CVY_E_IO, "%s: cannot read: %s", path, strerror(reason));
-    const int fd = cvy_file_open(path, O_WRONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const int fd = cvy_file_open(path, O_WRONLY, 0, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, why);
     const cvy_status status = cvy_file_cut(fd, end, path);
     close(fd);
     return status;

@@ -69,13 +69,14 @@ static cvy_status read_pieces(cvy_doctor_files *f, int fd, const char *path, uin
 
 static cvy_status try_large(cvy_doctor *d, const char *path, uint64_t *data)
 {
-    int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot create: %s", path, strerror(errno));
+    const char *why = "";
+    int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot create: %s", path, why);
     cvy_status status = write_pieces(d, fd, path, data);
     close(fd);
     CVY_TRY(status);
-    fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    fd = cvy_file_open(path, O_RDONLY, 0, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, why);
     status = read_pieces(&d->files, fd, path, data, data + PIECE / sizeof *data);
     close(fd);
     return status;

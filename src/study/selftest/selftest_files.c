@@ -66,8 +66,9 @@ static void fill(uint64_t *data, size_t bytes)
 
 static cvy_status write_large(const char *path, const void *data)
 {
-    const int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot create: %s", path, strerror(errno));
+    const char *why = "";
+    const int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot create: %s", path, why);
     cvy_status status = cvy_write_all(fd, data, LARGE_BYTES, path);
     if (status == CVY_OK && fsync(fd) != 0)
         status = cvy_error_set(CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
@@ -94,7 +95,7 @@ static cvy_status replace_small(const char *path)
 /* A run locks its folder, so that no second run writes into it. Without locks it goes on without this protection. */
 static void try_lock(cvy_selftest *t, const char *path)
 {
-    const int one = cvy_file_open(path, O_RDWR | O_CLOEXEC, 0), two = cvy_file_open(path, O_RDWR | O_CLOEXEC, 0);
+    const int one = cvy_file_open(path, O_RDWR, 0, NULL), two = cvy_file_open(path, O_RDWR, 0, NULL);
     if (one >= 0 && two >= 0 && (flock(one, LOCK_EX | LOCK_NB) != 0 || flock(two, LOCK_EX | LOCK_NB) == 0))
         cvy_selftest_note(t, "the file system has no working locks: two runs in one folder would not be noticed");
     if (one >= 0)
