@@ -209,15 +209,20 @@ static cvy_status fetch_tensor(void *user, int i, const void **data_out)
     return CVY_OK;
 }
 
-/* A run whose weights are no longer finite must not replace its earlier checkpoints. */
-static cvy_status check_finite(const cvy_tensor_entry *e, const void *data)
+/* A run whose weights are no longer finite must not replace its earlier checkpoints. Constants may be infinite, as
+ * masks are that are added before a softmax. */
+static cvy_status check_finite(const cvy_tensor_entry *e, int is_constant, const void *data)
 {
     const int64_t n = cvy_shape_elems(&e->shape);
     int finite = 1;
-    for (int64_t i = 0; e->dtype == CVY_DTYPE_F32 && i < n; i++)
-        finite &= isfinite(((const float *)data)[i]) != 0;
-    for (int64_t i = 0; e->dtype == CVY_DTYPE_F64 && i < n; i++)
-        finite &= isfinite(((const double *)data)[i]) != 0;
+    for (int64_t i = 0; e->dtype == CVY_DTYPE_F32 && i < n; i++) {
+        const float x = ((const float *)data)[i];
+        finite &= (isfinite(x) != 0) | (is_constant & (isinf(x) != 0));
+    }
+    for (int64_t i = 0; e->dtype == CVY_DTYPE_F64 && i < n; i++) {
+        const double x = ((const double *)data)[i];
+        finite &= (isfinite(x) != 0) | (is_constant & (isinf(x) != 0));
+    }
     CVY_CHECK(finite, CVY_E_NUMERIC,
               "%s %s holds a number that is not finite, so it is not saved: use a lower learning rate, or clip "
               "gradients by their norm (clip_norm)",
@@ -245,7 +250,7 @@ static cvy_status make_meta(cvy_pool *pool, struct fetcher *f, const char *step,
         char *key = NULL, *hash = NULL;
         CVY_TRY(fetch_tensor(f, i, &data));
         if (must_be_finite)
-            CVY_TRY(check_finite(e, data));
+            CVY_TRY(check_finite(e, f->t->from[i].frozen != 0, data));
         CVY_TRY(cvy_pool_printf(pool, &key, "%s:%s", cvy_hash_name(), e->name));
         CVY_TRY(cvy_pool_printf(pool, &hash, "%016llx", (unsigned long long)cvy_hash(data, entry_bytes(e))));
         meta[n++] = key;

@@ -22,9 +22,15 @@ void cvy_import_free(cvy_import *i)
     *i = (cvy_import){0};
 }
 
-#if !CVY_HAVE_PROTOBUF_C
 cvy_status cvy_import_onnx(const char *path, cvy_import *out)
 {
+    return cvy_import_onnx_constants(path, CVY_ONNX_CONSTANTS_AUTO, out);
+}
+
+#if !CVY_HAVE_PROTOBUF_C
+cvy_status cvy_import_onnx_constants(const char *path, cvy_onnx_constants constants, cvy_import *out)
+{
+    (void)constants;
     *out = (cvy_import){0};
     return cvy_error_set(CVY_E_UNSUPPORTED, "%s: this build of convoy cannot read ONNX: build it with protobuf-c",
                          path);

@@ -50,6 +50,10 @@ void cvy_import_free(cvy_import *import);
  * is free), CVY_E_SHAPE, CVY_E_MEMORY.
  */
 cvy_status cvy_import_onnx(const char *path, cvy_import *out);
+/* Which constants of a file are trained (onnx_constant.c): what the file says, or its names and the places of tensors
+ * if it says nothing; weights of layers only; or all of them. cvy_import_onnx() takes the first. */
+typedef enum { CVY_ONNX_CONSTANTS_AUTO, CVY_ONNX_CONSTANTS_KEPT, CVY_ONNX_CONSTANTS_TRAINED } cvy_onnx_constants;
+cvy_status cvy_import_onnx_constants(const char *path, cvy_onnx_constants constants, cvy_import *out);
 
 /* The state of a Caffe network, which selects its layers, and what its text does not say. */
 typedef struct cvy_caffe_input {

@@ -24,6 +24,7 @@ void cvy_build_close(cvy_build *b)
     cvy_graph_destroy(&b->graph);
     cvy_vars_destroy(&b->vars);
     cvy_mem_free(&b->value);
+    cvy_index_free(&b->named);
     cvy_index_free(&b->set);
     cvy_index_free(&b->wished);
     cvy_mem_free(&b->suffix);
@@ -66,7 +67,7 @@ int cvy_build_is_taken(const cvy_build *b, const char *name)
     for (int i = 0; i < m->ninput; i++)
         if (strcmp(m->input[i].name, name) == 0)
             return 1;
-    return cvy_index_find(&m->layer_at, name) >= 0;
+    return cvy_index_find(&m->layer_at, name) >= 0 || cvy_index_find(&b->named, name) >= 0;
 }
 
 /* Many layers may have one name: the search goes on where the last one ended. */
@@ -136,6 +137,8 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer)
     CVY_TRY(cvy_mem_reserve(&b->value, &b->room, m->nlayer, sizeof *b->value));
     CVY_TRY(cvy_model_add_tree(m, op, layer->name, options, layer->output, (char *const *)(uintptr_t)layer->from,
                                layer->nfrom));
+    if (strcmp(layer->name, layer->output) != 0)
+        CVY_TRY(cvy_index_add(&b->named, m->layer[m->nlayer - 1].name, 0));
     status = cvy_graph_layer_op(b->graph, op, layer->name, options, src, layer->nfrom, &b->value[m->nlayer - 1]);
     CVY_TRY(status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: %s", b->path, layer->where));
     return check_size(b, layer->where, &b->value[m->nlayer - 1]->shape);
@@ -157,7 +160,7 @@ cvy_status cvy_build_set(cvy_build *b, const char *where, const char *layer, con
                          const void *data, int64_t elems)
 {
     char *name = NULL;
-    CVY_TRY(cvy_pool_printf(b->out->pool, &name, "%s.%s", layer, parameter));
+    CVY_TRY(cvy_pool_printf(b->out->pool, &name, "%s%s%s", layer, *parameter ? "." : "", parameter));
     const cvy_variable *v = cvy_vars_find(b->vars, name);
     if (cvy_index_find(&b->set, name) >= 0)
         return CVY_OK;

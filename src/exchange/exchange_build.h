@@ -16,6 +16,7 @@ typedef struct cvy_build {
     cvy_graph *graph;
     cvy_value **value; /* [layers of the model]: their outputs in the graph */
     int room;
+    cvy_index named;  /* layers whose output has another name */
     cvy_index set;    /* variables that have values */
     cvy_index wished; /* names that were not free: their numbers in `suffix`, the last suffix that made them free */
     int *suffix, suffix_room;
@@ -57,8 +58,8 @@ cvy_status cvy_build_add(cvy_build *b, const cvy_build_layer *layer);
 /* Gives the layer that was added last, which has no variables and no reader yet, another name and output; free_name:
  * not taken. */
 cvy_status cvy_build_rename_last(cvy_build *b, const char *free_name);
-/* Gives the variable "<layer>.<parameter>" its first values, in the pool of the import. Values that were set stay: the
- * variable is shared. CVY_E_SHAPE: the number of elements is another one. */
+/* Gives the variable "<layer>.<parameter>", or "<layer>" if the parameter is "", its first values, in the pool of the
+ * import. Values that were set stay: the variable is shared. CVY_E_SHAPE: the number of elements is another one. */
 cvy_status cvy_build_set(cvy_build *b, const char *where, const char *layer, const char *parameter, cvy_dtype dtype,
                          const void *data, int64_t elems);
 

@@ -348,7 +348,7 @@ static cvy_status append_variable(cvy_node *node, const char *suffix, cvy_role r
 {
     CVY_EXPECT(node->nsrc < CVY_NODE_SRC_MAX);
     char name[160];
-    snprintf(name, sizeof name, "%s.%s", node->layer, suffix);
+    snprintf(name, sizeof name, "%s%s%s", node->layer, *suffix ? "." : "", suffix);
     cvy_variable *v = NULL;
     const int known = cvy_vars_find(node->graph->vars, name) != NULL;
     CVY_TRY(cvy_vars_declare(node->graph->vars, name, role, cvy_graph_weight_dtype(node->graph), shape, init, &v));

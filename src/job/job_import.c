@@ -15,6 +15,8 @@ static cvy_status at_key(cvy_status status, const cvy_tree *key)
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", cvy_tree_where(key));
 }
 
+/* ---- ONNX ---- */
+
 /* Adds the operation `scale: 1` to data.augment, with which bytes are not divided by 255. */
 static cvy_status keep_bytes(cvy_job *job)
 {
@@ -34,11 +36,24 @@ static cvy_status keep_bytes(cvy_job *job)
     return cvy_job_interpret_normalize(job);
 }
 
+typedef struct onnx_keys {
+    const char *onnx;
+    int constants;
+} onnx_keys;
+
+static const cvy_option onnx_rows[] = {
+    {"onnx", CVY_TYPE_STRING, CVY_FIELD(onnx_keys, onnx), NULL, "", "", "a network in an ONNX file"},
+    {"constants", CVY_TYPE_CHOICE, CVY_FIELD(onnx_keys, constants), "auto", "auto|kept|trained", "",
+     "which of its constants are trained"},
+    {0},
+};
+
 static cvy_status read_onnx(cvy_job *job, const cvy_tree *file)
 {
-    CVY_CHECK(file->text && *file->text && job->model->count == 1, CVY_E_CONFIG,
-              "%s: model.onnx is the path of a file, and stands alone", cvy_tree_where(file));
-    CVY_TRY(at_key(cvy_import_onnx(file->text, job->import), file));
+    onnx_keys keys = {0};
+    CVY_CHECK(file->text && *file->text, CVY_E_CONFIG, "%s: model.onnx is the path of a file", cvy_tree_where(file));
+    CVY_TRY(cvy_options_parse(job->pool, "model", onnx_rows, job->model, NULL, &keys, sizeof keys));
+    CVY_TRY(at_key(cvy_import_onnx_constants(keys.onnx, (cvy_onnx_constants)keys.constants, job->import), file));
     return job->import->keeps_bytes ? keep_bytes(job) : CVY_OK;
 }
 

@@ -309,6 +309,18 @@ out:
     return status;
 }
 
+/* The variables of a layer are called "layer.parameter", or as the layer. Parameters have no dots, layers may. */
+int cvy_model_keeps(const cvy_model *m, const cvy_layer *layer, const char *variable)
+{
+    const size_t n = layer->trained ? strlen(layer->name) : 0;
+    if (!layer->trained || strncmp(variable, layer->name, n) != 0)
+        return 0;
+    if (!variable[n])
+        return 1;
+    return variable[n] == '.' && !strchr(variable + n + 1, '.') && !names_it(layer->trained, variable + n + 1) &&
+           cvy_index_find(&m->layer_at, variable) < 0;
+}
+
 cvy_status cvy_model_list_unused(const cvy_model *m, cvy_text *names, int *count_out)
 {
     enum { NAMED = 12 };

@@ -38,8 +38,9 @@ typedef struct cvy_layer {
     const cvy_tree *options; /* a map, or NULL */
     char *from[CVY_NODE_SRC_MAX]; /* names of inputs or outputs of earlier layers */
     int nfrom;
-    int training_only; /* 1: it belongs to an auxiliary head or comes after one; graphs for evaluation leave it out */
-    int64_t stage;     /* the stage of a pipeline on which the user wants it, from 1; 0: any stage */
+    int training_only;   /* 1: it belongs to an auxiliary head or comes after one; graphs for evaluation leave it out */
+    const char *trained; /* the parameters that are trained, "weight, bias"; "": none; NULL: all of them */
+    int64_t stage;       /* the stage of a pipeline on which the user wants it, from 1; 0: any stage */
     const cvy_model_part *part; /* to which it belongs, in the pool; NULL: it is the model's own */
 } cvy_layer;
 
@@ -69,6 +70,8 @@ cvy_status cvy_model_find_layer(const cvy_model *m, const char *name, const cvy_
 /* Keeps only the layers and inputs on which these outputs depend, for a network that is applied and not trained: layers
  * that only lead to a loss would ask for targets. outputs: "a, b"; NULL: the main output. Unknown names are ignored. */
 cvy_status cvy_model_keep(cvy_model *m, const char *outputs);
+/* Whether the variable of this name belongs to the layer, and the layer says that it is not trained. */
+int cvy_model_keeps(const cvy_model *m, const cvy_layer *layer, const char *variable);
 /* Appends the names of the layers that lead neither to the main output nor to a loss, "a, b", and counts them. */
 cvy_status cvy_model_list_unused(const cvy_model *m, cvy_text *names, int *count_out);
 /* Whether an input or the output of a layer has this name. */

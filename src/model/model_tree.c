@@ -218,7 +218,8 @@ static cvy_status own_options(cvy_model *m, const cvy_tree *map, cvy_tree **out)
     (*out)->column = map->column;
     for (int i = 0; i < map->count; i++)
         if (strcmp(map->key[i], "name") != 0 && strcmp(map->key[i], "from") != 0 &&
-            strcmp(map->key[i], "output") != 0 && strcmp(map->key[i], "stage") != 0) {
+            strcmp(map->key[i], "output") != 0 && strcmp(map->key[i], "stage") != 0 &&
+            strcmp(map->key[i], "trained") != 0) {
             CVY_TRY(cvy_tree_set(m->pool, *out, map->key[i], map->child[i]));
             (*out)->key_at[(*out)->count - 1] = map->key_at[i];
         }
@@ -234,6 +235,26 @@ static cvy_status read_stage(cvy_model *m, const cvy_tree *stage)
     CVY_CHECK(m->layer[m->nlayer - 1].stage >= 1, CVY_E_CONFIG,
               "%s: stage is %s, expected a stage of the pipeline, which count from 1", cvy_tree_where(stage),
               stage->text);
+    return CVY_OK;
+}
+
+/* Which parameters of the layer that was added last are trained: true, false, or a list of their names. */
+static cvy_status read_trained(cvy_model *m, const cvy_tree *trained)
+{
+    cvy_layer *layer = &m->layer[m->nlayer - 1];
+    char *names = NULL;
+    int all = 0;
+    if (!trained)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_strdup(m->pool, "", &names));
+    for (int i = 0; trained->kind == CVY_TREE_LIST && i < trained->count; i++) {
+        CVY_CHECK(trained->child[i]->text && *trained->child[i]->text, CVY_E_CONFIG,
+                  "%s: entry %d of trained is no name of a parameter", cvy_tree_where(trained), i);
+        CVY_TRY(cvy_pool_printf(m->pool, &names, "%s%s%s", names, i ? ", " : "", trained->child[i]->text));
+    }
+    if (trained->kind != CVY_TREE_LIST)
+        CVY_TRY(cvy_tree_bool(trained, &all));
+    layer->trained = all ? NULL : names;
     return CVY_OK;
 }
 
@@ -438,6 +459,7 @@ static cvy_status read_layer(reader *r, const cvy_tree *layer)
     else
         CVY_TRY(
             cvy_model_add_tree(m, op, name ? name->text : NULL, options, output ? output->text : NULL, from, nfrom));
+    CVY_TRY(read_trained(m, map ? cvy_tree_get(map, "trained") : NULL));
     return read_stage(m, map ? cvy_tree_get(map, "stage") : NULL);
 }
 

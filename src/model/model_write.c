@@ -48,6 +48,17 @@ static cvy_status set_from(cvy_pool *pool, const cvy_layer *layer, const char *b
     return cvy_tree_set(pool, map, "from", list);
 }
 
+static cvy_status set_trained(cvy_pool *pool, const char *trained, cvy_tree *map)
+{
+    cvy_tree *list = NULL;
+    char *text = NULL;
+    if (!*trained)
+        return set_text(pool, map, "trained", "false");
+    CVY_TRY(cvy_pool_printf(pool, &text, "[%s]", trained));
+    CVY_TRY(cvy_tree_parse_text(pool, place, text, strlen(text), &list));
+    return cvy_tree_set(pool, map, "trained", list);
+}
+
 /* before: the output of the layer before; NULL: it is the first one. */
 static cvy_status write_layer(cvy_pool *pool, const cvy_layer *layer, const char *before, cvy_tree **out)
 {
@@ -61,6 +72,8 @@ static cvy_status write_layer(cvy_pool *pool, const cvy_layer *layer, const char
     CVY_TRY(set_from(pool, layer, before, map));
     if (strcmp(layer->output, layer->name) != 0)
         CVY_TRY(set_text(pool, map, "output", layer->output));
+    if (layer->trained)
+        CVY_TRY(set_trained(pool, layer->trained, map));
     if (layer->stage > 0) {
         char *number = NULL;
         CVY_TRY(cvy_pool_printf(pool, &number, "%lld", (long long)layer->stage));

@@ -97,6 +97,14 @@ static const cvy_training_group *group_of(const cvy_program_task *s, const cvy_v
     return NULL;
 }
 
+/* What a layer of the model does not train is frozen, whatever the groups say. */
+static void keep_constants(const cvy_program *p, const cvy_model *m)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        for (int k = 0; m->layer[i].trained && k < p->vars->count; k++)
+            p->vars->at[k]->frozen |= cvy_model_keeps(m, &m->layer[i], p->vars->at[k]->name);
+}
+
 /* Sets what the passes read of a weight. Tasks may have different groups, so this is done for each task. */
 void cvy_program_set_groups(const cvy_program *p, const cvy_program_task *s)
 {
@@ -113,11 +121,35 @@ void cvy_program_set_groups(const cvy_program *p, const cvy_program_task *s)
         v->lr_mult = group->lr_mult > 0 ? group->lr_mult : 1;
         v->decay_mult = group->no_decay ? 0 : group->decay_mult > 0 ? group->decay_mult : 1;
     }
+    keep_constants(p, s->model);
+}
+
+/* The parameters that a layer names as trained must be there, if the task has the layer. */
+static cvy_status check_layer(const cvy_program *p, const cvy_layer *layer)
+{
+    char name[PATTERN_ROOM];
+    const char *known = NULL;
+    const size_t n = strlen(layer->name);
+    for (int i = 0; i < p->vars->count && !known; i++)
+        if (strncmp(p->vars->at[i]->name, layer->name, n) == 0 && p->vars->at[i]->name[n] == '.')
+            known = p->vars->at[i]->name + n + 1;
+    for (const char *at = layer->trained; known && *(at += strspn(at, ", "));) {
+        const int length = (int)strcspn(at, ", ");
+        snprintf(name, sizeof name, "%s.%.*s", layer->name, length, at);
+        CVY_CHECK(cvy_vars_find(p->vars, name), CVY_E_ARGUMENT,
+                  "layer %s: `trained` names the parameter '%.*s', which it does not have; its first one is '%s'",
+                  layer->name, length, at, known);
+        at += length;
+    }
+    return CVY_OK;
 }
 
 cvy_status cvy_program_check_groups(const cvy_program *p, const cvy_program_task *s)
 {
     CVY_TRY(check_trains(p, s));
+    for (int i = 0; i < s->model->nlayer; i++)
+        if (s->model->layer[i].trained)
+            CVY_TRY(check_layer(p, &s->model->layer[i]));
     for (int k = 0; k < s->train.ngroup; k++) {
         const char *example = NULL;
         int found = 0;

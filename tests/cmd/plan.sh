@@ -31,6 +31,15 @@ branch='model={layers: [relu: {name: one}, fc: {name: out, channels: 10}, tanh: 
 "$CONVOY" train job.yaml --threads 1 --set train.groups= --set "$branch" >/dev/null 2>log || fail "train with a branch fails: $(cat log)"
 grep -q 'warning: layer last does not lead to the output (out) or a loss, and is left out$' log || fail "a layer that leads nowhere is not named: $(cat log)"
 
+# A layer says which of its parameters are trained; a parameter that it does not have is named.
+"$CONVOY" plan job.yaml --threads 1 --set train.groups= --set 'model={layers: [{fc: {name: out, channels: 10, trained: [wieght]}}]}' >/dev/null 2>log && fail "an unknown parameter is taken"
+grep -q "layer out: .trained. names the parameter 'wieght', which it does not have; its first one is 'weight'" log || fail "the parameter is not named: $(cat log)"
+frozen='model={layers: [{fc: {name: one, channels: 10, trained: false}}, {fc: {name: two, channels: 10, trained: [weight]}}]}'
+"$CONVOY" train job.yaml --threads 1 --set train.groups= --set "$frozen" --out kept >log 2>&1 || fail "train with constants fails: $(cat log)"
+grep -q 'trained: \[weight\]' kept/job.resolved.yaml || fail "the job of the run lacks the parameters that are trained: $(cat kept/job.resolved.yaml)"
+"$CONVOY" train job.yaml --threads 1 --set train.groups= --set 'model={layers: [{fc: {name: one, channels: 10, trained: false}}]}' >/dev/null 2>log && fail "a network without a parameter is trained"
+grep -q 'no trained variable leads to the loss' log || fail "a network without a parameter: $(cat log)"
+
 # To the byte: the arena in the table, in plan.json and of the run that follows.
 arena=$(sed -n 's/^  arena: .* \([0-9,]*\)$/\1/p' table | tr -d ,)
 "$CONVOY" plan job.yaml --threads 1 --format json >plan.json || fail "plan --format json fails"

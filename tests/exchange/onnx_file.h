@@ -27,6 +27,7 @@ struct onnx_constant {
     double value[ELEMS]; /* if `step` is set, only the first is given; value i is value[0] + step * (i % period) */
     double step;
     int period;
+    const char *kind; /* "PARAMETER", "BUFFER": what PyTorch's exporter says of it; NULL: nothing */
 };
 
 struct onnx_graph {
@@ -53,6 +54,8 @@ struct onnx_messages {
     int64_t whole[CONSTANTS][ELEMS];
     int64_t dims[CONSTANTS][4];
     Cvy__Onnx__DimensionProto dim[5], *dim_of[5];
+    Cvy__Onnx__ValueInfoProto info[CONSTANTS], *infos[CONSTANTS];
+    Cvy__Onnx__StringStringEntryProto kind[CONSTANTS], *kinds[CONSTANTS];
 };
 
 /* The words of a text, in memory of the messages. */
@@ -140,6 +143,20 @@ static void onnx_add_constant(struct onnx_messages *m, int i, const struct onnx_
     t->int64_data = m->whole[i];
 }
 
+/* What the exporter says of a constant. */
+static void onnx_add_kind(struct onnx_messages *m, int i, const struct onnx_constant *from)
+{
+    cvy__onnx__value_info_proto__init(&m->info[i]);
+    cvy__onnx__string_string_entry_proto__init(&m->kind[i]);
+    m->infos[i] = &m->info[i];
+    m->kinds[i] = &m->kind[i];
+    m->info[i].name = (char *)(uintptr_t)from->name;
+    m->info[i].n_metadata_props = from->kind != NULL;
+    m->info[i].metadata_props = &m->kinds[i];
+    m->kind[i].key = "pkg.torch.export.graph_signature.InputSpec.kind";
+    m->kind[i].value = (char *)(uintptr_t)from->kind;
+}
+
 static void onnx_write(const struct onnx_graph *g, const char *path)
 {
     struct onnx_messages *m = calloc(1, sizeof *m);
@@ -161,6 +178,8 @@ static void onnx_write(const struct onnx_graph *g, const char *path)
         onnx_add_node(m, (int)graph.n_node, &g->node[graph.n_node]);
     for (; graph.n_initializer < CONSTANTS && g->constant[graph.n_initializer].name; graph.n_initializer++)
         onnx_add_constant(m, (int)graph.n_initializer, &g->constant[graph.n_initializer]);
+    for (; graph.n_value_info < graph.n_initializer; graph.n_value_info++)
+        onnx_add_kind(m, (int)graph.n_value_info, &g->constant[graph.n_value_info]);
     shape.n_dim = (size_t)g->ndim + 1;
     shape.dim = m->dim_of;
     tensor.elem_type = g->type ? g->type : CVY_ONNX_FLOAT;
@@ -172,6 +191,7 @@ static void onnx_write(const struct onnx_graph *g, const char *path)
     graph.name = "small";
     graph.node = m->nodes;
     graph.initializer = m->tensors;
+    graph.value_info = m->infos;
     more.name = (char *)(uintptr_t)g->second;
     other.name = (char *)(uintptr_t)g->input;
     other.type = &type;

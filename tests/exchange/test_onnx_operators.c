@@ -402,7 +402,7 @@ static const struct operator_case cases[] = {
                    {"d", .ndim = 4, .dim = {1, 1, 3, 1}, .value = {-1, 0, 1}},
                    {"three", .value = {3}},
                    {"half", .value = {0.5}}}},
-     "affine affine scale offset affine affine scale offset",
+     "affine affine scale offset affine scale affine scale scale offset",
      24,
      arithmetic},
     {{SAMPLE, .node = {{"MatMul", "x w", "p", NULL}, {"Add", "b p", "y", NULL}},

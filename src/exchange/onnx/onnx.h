@@ -54,7 +54,16 @@ typedef struct cvy_onnx {
     const char *inside, *output;
     int skips_data;
     cvy_build build;
-    cvy_index owner;    /* names of weights in the file: the number of the layer that has them */
+    struct {
+        int rule;                      /* a cvy_onnx_constants */
+        int has_initializers;          /* that may be parameters */
+        const char *list;              /* of a file that convoy wrote: those that are not trained, "a b" */
+        cvy_index kinds;               /* of initialisers, by name, as PyTorch's exporter writes them */
+        cvy_keys kept;                 /* variables that are not trained */
+        cvy_keys trained, not_trained; /* what the user is told: variables, and their names in the file */
+        cvy_index layers;              /* those that have such variables */
+    } constant;                        /* onnx_constant.c */
+    cvy_index owner;                   /* names of weights in the file: the number of the layer that has them */
     cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no
                            node reads the output any more */
 } cvy_onnx;
@@ -105,14 +114,15 @@ typedef struct cvy_onnx_layer {
     const char *op, *options;                   /* of ours; options NULL: the defaults */
     const cvy_onnx_tensor *weight;              /* names the layer; NULL: the node's name does */
     const cvy_onnx_tensor *more[CVY_ONNX_MORE]; /* the other constants that become its variables; NULL: none */
-    const char *from[CVY_NODE_SRC_MAX];         /* names in the model */
+    int is_bare;                        /* the layer, an affine, may have one variable with the name of the constant */
+    const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
     int nfrom;
 } cvy_onnx_layer;
 
-/* Adds a layer. *name_out: the name of its variables, *output_out: that of its output; both may be NULL. If another
- * layer has the same weight and the same further constants, the name is that of the other one: both share their
- * variables. Exporters merge equal tensors, as the scales of untrained normalisations, so constants that hold one
- * number only are not shared. */
+/* Adds a layer. *name_out: the name of its variables, or of its only one, *output_out: that of its output; both may be
+ * NULL. If another layer has the same weight and the same further constants, the name is that of the other one: both
+ * share their variables. Exporters merge equal tensors, as the scales of untrained normalisations, so constants that
+ * hold one number only are not shared. */
 cvy_status cvy_onnx_add(const cvy_onnx_node *node, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out);
 /* Refuses two sources of different numbers of axes, which ONNX would align at the last one. */
@@ -144,13 +154,14 @@ cvy_status cvy_onnx_join(const cvy_onnx_node *node, const char *op, const char *
 void cvy_onnx_list(cvy_text *options, const char *name, const int64_t *at, int n);
 /* The elements of a sample. */
 int64_t cvy_onnx_sample_elems(const cvy_shape *shape);
-/* A name for an input, which no layer has. */
+/* A name for an input or an output, which no layer has. */
 cvy_status cvy_onnx_input_name(cvy_onnx *x, const char *wish, const char **out);
 /* The shape of an output of the model, with one sample. */
 const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output);
-/* Gives the variable "<layer>.<parameter>" the values of a constant, in another shape of the same size if need be. */
+/* Gives the variable "<layer>.<parameter>", or "<layer>" if the parameter is "", the values of a constant, in another
+ * shape of the same size if need be, and decides whether it is trained. */
 cvy_status cvy_onnx_set(const cvy_onnx_node *node, const char *layer, const char *parameter, const cvy_onnx_tensor *t);
-/* The same with values in the pool. */
+/* The same with values in the pool, and without the decision. */
 cvy_status cvy_onnx_set_values(const cvy_onnx_node *node, const char *layer, const char *parameter, cvy_dtype dtype,
                                const void *data, int64_t elems);
 /* Output i of the node is this output of the model. */
@@ -162,7 +173,7 @@ void cvy_onnx_turn(cvy_onnx_value *value, const int64_t *order);
 /* One layer on source 0 alone, whose output is that of the node. */
 cvy_status cvy_onnx_simple(const cvy_onnx_node *node, const char *op, const char *options);
 /* Makes output i of the node a constant. */
-cvy_status cvy_onnx_done_constant(const cvy_onnx_node *node, int i, const cvy_onnx_tensor *t);
+cvy_status cvy_onnx_done_constant(const cvy_onnx_node *node, int i, cvy_onnx_tensor *t);
 /* A later node is left out, because the layer with this output does its work. output NULL: only nodes that are left
  * out, too, read what it computes. */
 cvy_status cvy_onnx_absorb(const cvy_onnx_node *node, const Cvy__Onnx__NodeProto *later, const char *output);
@@ -195,6 +206,21 @@ cvy_status cvy_onnx_check_cast(const cvy_onnx_node *node, int64_t from, int64_t 
 cvy_status cvy_onnx_check_types(const cvy_onnx_node *node);
 /* cvy_onnx_value.whole of what the node makes. */
 int64_t cvy_onnx_result_type(const cvy_onnx_node *node);
+
+/* ---- onnx_constant.c ---- */
+/* Reads what the file says of its tensors; what that means for an initialiser: a CVY_ONNX_PARAMETER or another. */
+cvy_status cvy_onnx_read_kinds(cvy_onnx *x, const Cvy__Onnx__ModelProto *file);
+int cvy_onnx_kind(const cvy_onnx *x, const cvy_onnx_tensor *initializer);
+/* Decides whether the variable "<layer>.<parameter>" of the layer that was added last, whose values are those of the
+ * constant or made of it, is trained. */
+cvy_status cvy_onnx_settle(const cvy_onnx_node *node, const char *layer, const char *parameter,
+                           const cvy_onnx_tensor *t);
+/* Whether a row that is added to the product with a matrix may be the bias of a layer: no other parameter by its name,
+ * and no constant by its name or by what the file says. */
+int cvy_onnx_may_be_bias(const cvy_onnx_tensor *t);
+/* Tells the layers what is not trained, and the user which tensors are trained and which are not. */
+cvy_status cvy_onnx_keep_constants(cvy_onnx *x);
+void cvy_onnx_free_kinds(cvy_onnx *x);
 
 /* ---- onnx_fold.c ---- */
 /* Whether constants can go through this operator. */

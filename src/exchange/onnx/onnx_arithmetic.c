@@ -1,8 +1,8 @@
 /*
  * onnx_arithmetic.c: sums, differences, products and quotients of two tensors, one of which may be constant.
  *
- * A constant of one number is an option of a layer. A constant of several numbers becomes a trained tensor, because
- * ONNX does not say which of its constants are trained.
+ * A constant of one number is an option of a layer. A constant of several numbers becomes the tensor of a layer affine;
+ * onnx_constant.c decides whether it is trained.
  *
  * ONNX aligns the last axes of two tensors. Ours have the samples first, so both must have the same number of axes:
  * else the samples of one would meet another axis of the other one.
@@ -118,10 +118,10 @@ static cvy_status fit(const cvy_onnx_node *node, const char *from, const cvy_onn
 
 /* name: "scale" or "shift". data: the values, instead of those of t; may be NULL. */
 static cvy_status add_affine(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, const char *name,
-                             const float *data)
+                             const float *data, const char **output)
 {
     const int is_scale = strcmp(name, "scale") == 0;
-    const char *layer = NULL, *output = NULL;
+    const char *layer = NULL;
     cvy_text options = {0};
     CVY_ONNX_CHECK(cvy_dtype_is_real(t->dtype), node, "%s should hold real numbers", t->name);
     cvy_status status = fit(node, from, t, &options, &from);
@@ -129,13 +129,28 @@ static cvy_status add_affine(const cvy_onnx_node *node, const char *from, const 
     if (status == CVY_OK)
         status = options.status;
     if (status == CVY_OK)
-        status = cvy_onnx_add(
-            node, &(cvy_onnx_layer){.op = "affine", .options = options.data, .weight = t, .from = {from}, .nfrom = 1},
-            &layer, &output);
+        status = cvy_onnx_add(node,
+                              &(cvy_onnx_layer){.op = "affine",
+                                                .options = options.data,
+                                                .weight = t,
+                                                .is_bare = !data && t->shape.ndim > 0,
+                                                .from = {from},
+                                                .nfrom = 1},
+                              &layer, output);
     cvy_text_free(&options);
     CVY_TRY(status);
-    CVY_TRY(data ? cvy_onnx_set_values(node, layer, name, CVY_DTYPE_F32, data, t->elems)
-                 : cvy_onnx_set(node, layer, name, t));
+    if (data) {
+        CVY_TRY(cvy_onnx_settle(node, layer, name, t));
+        return cvy_onnx_set_values(node, layer, name, CVY_DTYPE_F32, data, t->elems);
+    }
+    return cvy_onnx_set(node, layer, cvy_vars_find(node->x->build.vars, layer) ? "" : name, t);
+}
+
+static cvy_status affine(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, const char *name,
+                         const float *data)
+{
+    const char *output = NULL;
+    CVY_TRY(add_affine(node, from, t, name, data, &output));
     return cvy_onnx_done(node, 0, output);
 }
 
@@ -276,7 +291,7 @@ static cvy_status translate_mul(const cvy_onnx_node *node)
     if (adds)
         return add_scale_and_shift(node, src->layer, constant, shift, adds);
     return is_number(src, constant) ? scale(node, src, cvy_onnx_number(constant, 0))
-                                    : add_affine(node, src->layer, constant, "scale", NULL);
+                                    : affine(node, src->layer, constant, "scale", NULL);
 }
 CVY_ONNX_DEFINE(mul) = {"Mul", .attributes = "axis broadcast", .translate = translate_mul};
 
@@ -296,7 +311,7 @@ static cvy_status translate_div(const cvy_onnx_node *node)
     if (is_first) {
         CVY_TRY(cvy_onnx_step(node, "reciprocal", NULL, src->layer, &output));
         if (!is_number(src, constant))
-            return add_affine(node, output, constant, "scale", NULL);
+            return affine(node, output, constant, "scale", NULL);
         if (cvy_onnx_number(constant, 0) != 1)
             CVY_TRY(cvy_onnx_step_real(node, "scale", "by", cvy_onnx_number(constant, 0), output, &output));
         return cvy_onnx_done(node, 0, output);
@@ -306,7 +321,7 @@ static cvy_status translate_div(const cvy_onnx_node *node)
     if (is_number(src, constant))
         return scale(node, src, 1 / cvy_onnx_number(constant, 0));
     CVY_TRY(changed(node, constant, 1, -1, &inverse));
-    return add_affine(node, src->layer, constant, "scale", inverse);
+    return affine(node, src->layer, constant, "scale", inverse);
 }
 CVY_ONNX_DEFINE(div) = {"Div", .attributes = "axis broadcast", .translate = translate_div};
 
@@ -319,7 +334,7 @@ static cvy_status translate_add(const cvy_onnx_node *node)
     if (!constant)
         return two_layers(node, "add");
     return is_number(src, constant) ? line(node, src, 1, cvy_onnx_number(constant, 0))
-                                    : add_affine(node, src->layer, constant, "shift", NULL);
+                                    : affine(node, src->layer, constant, "shift", NULL);
 }
 CVY_ONNX_DEFINE(add) = {"Add", .attributes = "axis broadcast", .translate = translate_add};
 
@@ -337,11 +352,16 @@ static cvy_status translate_sub(const cvy_onnx_node *node)
     if (is_number(src, constant))
         return line(node, src, -sign, sign * cvy_onnx_number(constant, 0));
     from = src->layer;
-    if (is_first)
-        CVY_TRY(cvy_onnx_step_real(node, "scale", "by", -1, from, &from));
-    else
+    if (!is_first && constant->kind == CVY_ONNX_COMPUTED) {
         CVY_TRY(changed(node, constant, -1, 1, &negative));
-    return add_affine(node, from, constant, "shift", negative);
+        return affine(node, from, constant, "shift", negative);
+    }
+    /* the variable has the values and the name of the file, so the source changes its sign */
+    CVY_TRY(cvy_onnx_step_real(node, "scale", "by", -1, from, &from));
+    CVY_TRY(add_affine(node, from, constant, "shift", NULL, &from));
+    if (!is_first)
+        CVY_TRY(cvy_onnx_step_real(node, "scale", "by", -1, from, &from));
+    return cvy_onnx_done(node, 0, from);
 }
 CVY_ONNX_DEFINE(sub) = {"Sub", .attributes = "axis broadcast", .translate = translate_sub};
 

@@ -25,6 +25,8 @@ static cvy_status make_graph(cvy_onnx_writer *w, cvy_vars *vars)
     CVY_TRY(cvy_pool_alloc(w->pool, sizeof *w->value * ((size_t)m->nlayer + 1), &w->value));
     for (int i = 0; i < m->nlayer; i++)
         wanted[i] = m->layer[i].output;
+    while (w->first_kept < m->nlayer && !m->layer[w->first_kept].trained)
+        w->first_kept++;
     CVY_TRY(cvy_model_instantiate(m, vars, &one, wanted, m->nlayer, w->value, &w->graph));
     CVY_TRY(cvy_pool_alloc(w->pool, sizeof *w->name * ((size_t)w->graph->nvalue + 1), &w->name));
     for (int i = 0; i < w->graph->nvalue; i++)
@@ -282,7 +284,7 @@ static cvy_status fill_graph(cvy_onnx_writer *w, Cvy__Onnx__ModelProto *file)
 {
     Cvy__Onnx__GraphProto *g = file->graph;
     const char *x = NULL, *output = NULL, *inside = NULL;
-    CVY_TRY(cvy_pool_alloc(w->pool, sizeof(void *) * 3, &file->metadata_props));
+    CVY_TRY(cvy_pool_alloc(w->pool, sizeof(void *) * 4, &file->metadata_props));
     CVY_TRY(rename_scaled(w));
     CVY_TRY(write_x(w, &x));
     CVY_TRY(write_nodes(w));
@@ -297,6 +299,8 @@ static cvy_status fill_graph(cvy_onnx_writer *w, Cvy__Onnx__ModelProto *file)
     CVY_TRY(add_meta(w, file, CVY_ONNX_META_X, strcmp(x, "x") == 0 ? NULL : x));
     CVY_TRY(add_meta(w, file, CVY_ONNX_META_OUTPUT, output));
     CVY_TRY(add_meta(w, file, CVY_ONNX_META_NETWORK, w->from->network));
+    CVY_TRY(w->constants.status);
+    CVY_TRY(add_meta(w, file, CVY_ONNX_META_CONSTANTS, w->constants.bytes ? w->constants.data : ""));
     g->node = w->node;
     g->n_node = (size_t)w->nnode;
     g->initializer = w->tensor;
@@ -358,6 +362,7 @@ cvy_status cvy_export_onnx(const char *path, const cvy_export *from)
 out:
     cvy_graph_destroy(&w.graph);
     cvy_vars_destroy(&vars);
+    cvy_text_free(&w.constants);
     cvy_index_free(&w.tensors);
     cvy_index_free(&w.entries);
     cvy_mem_free(&w.node);

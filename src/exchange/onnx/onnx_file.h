@@ -41,6 +41,15 @@ enum {
 #define CVY_ONNX_META_X "convoy.x"
 #define CVY_ONNX_META_OUTPUT "convoy.output"
 #define CVY_ONNX_META_NETWORK "convoy.network"
+#define CVY_ONNX_META_CONSTANTS "convoy.constants" /* initialisers that are not trained, ' ' between */
+
+/* What is known of a constant. Of several from which one is computed, the largest number counts. */
+enum {
+    CVY_ONNX_COMPUTED,  /* a Constant node, or computed from shapes */
+    CVY_ONNX_CONSTANT,  /* the file says that it is not trained: a buffer */
+    CVY_ONNX_NAMED,     /* an initialiser of which the file says nothing */
+    CVY_ONNX_PARAMETER, /* the file says that it is trained */
+};
 
 /* A constant. Real numbers are f32 or f64, all integers and truth values are i64. */
 typedef struct cvy_onnx_tensor {
@@ -49,6 +58,7 @@ typedef struct cvy_onnx_tensor {
     cvy_shape shape;
     int64_t elems;
     void *data; /* in the pool, row-major */
+    int kind;   /* CVY_ONNX_COMPUTED or another */
 } cvy_onnx_tensor;
 
 /* Reads and checks a file. The caller frees *out with cvy_onnx_file_free(). Errors: CVY_E_IO, CVY_E_FORMAT,

@@ -76,6 +76,8 @@ static cvy_status read_constants(cvy_onnx *x)
         if (value->constant || value->maker)
             return cannot_be_made_twice(x, value->name);
         value->constant = t;
+        t->kind = cvy_onnx_kind(x, t);
+        x->constant.has_initializers |= t->kind >= CVY_ONNX_NAMED && cvy_onnx_is_real(t) && t->elems > 1;
         if (from->data_location == 1) /* its bytes are in another file */
             x->file_bytes += (size_t)t->elems * cvy_dtype_bytes(t->dtype);
     }
@@ -441,6 +443,7 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     read_meta(x, file);
     if (x->skips_data && meta(file, CVY_ONNX_META_NETWORK))
         CVY_TRY(cvy_pool_strdup(x->out->pool, meta(file, CVY_ONNX_META_NETWORK), (char **)(uintptr_t)&x->out->network));
+    CVY_TRY(cvy_onnx_read_kinds(x, file));
     CVY_TRY(cvy_onnx_find_lrn(x));
     CVY_TRY(check_operators(x));
     CVY_TRY(cvy_build_open(&x->build, x->path, x->out));
@@ -448,6 +451,7 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     CVY_TRY(add_inputs(x));
     CVY_TRY(translate_all(x));
     CVY_TRY(set_output(x));
+    CVY_TRY(cvy_onnx_keep_constants(x));
     note_folded(x);
     return x->out->notes.status;
 }
@@ -460,10 +464,10 @@ static cvy_status split_path(cvy_onnx *x, const char *path)
                  : cvy_pool_strdup(x->out->pool, ".", (char **)(uintptr_t)&x->folder);
 }
 
-cvy_status cvy_import_onnx(const char *path, cvy_import *out)
+cvy_status cvy_import_onnx_constants(const char *path, cvy_onnx_constants constants, cvy_import *out)
 {
     Cvy__Onnx__ModelProto *file = NULL;
-    cvy_onnx x = {.out = out};
+    cvy_onnx x = {.out = out, .constant.rule = constants};
     *out = (cvy_import){0};
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_pool_create(&out->pool));
@@ -475,6 +479,7 @@ cvy_status cvy_import_onnx(const char *path, cvy_import *out)
 out:
     cvy_onnx_file_free(&file);
     cvy_build_close(&x.build);
+    cvy_onnx_free_kinds(&x);
     cvy_keys_free(&x.names);
     cvy_index_free(&x.owner);
     cvy_index_free(&x.absorbed);

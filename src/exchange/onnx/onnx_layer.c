@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,37 @@ static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *laye
     return CVY_OK;
 }
 
+/* The name of an initialiser as it is, for its variable: "mask". NULL: it is none that a variable can have, or not
+ * free. Names that count ("val_3", "onnx::Add_12", "17") say nothing. */
+static cvy_status bare_name(const cvy_onnx *x, const cvy_onnx_layer *layer, const char **out)
+{
+    const char *name = layer->weight->name, *stripped = NULL;
+    const size_t n = strlen(name);
+    *out = NULL;
+    CVY_TRY(name_of_constant(x, layer->weight, (char **)(uintptr_t)&stripped));
+    if (layer->weight->kind == CVY_ONNX_COMPUTED || n == 0 || n > 100 || isdigit((unsigned char)*name) ||
+        strncmp(name, "val_", 4) == 0 || (stripped && strcmp(stripped, name) != 0))
+        return CVY_OK;
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_' && *c != '.')
+            return CVY_OK;
+    const cvy_variable *v = cvy_vars_find(x->build.vars, name);
+    if (v ? cvy_shape_equal(&v->shape, &layer->weight->shape) : !cvy_build_is_taken(&x->build, name))
+        *out = name;
+    return CVY_OK;
+}
+
+static cvy_status bare_options(const cvy_onnx *x, const cvy_onnx_layer *layer, const char **out)
+{
+    cvy_text t = {0};
+    cvy_text_add(&t, "%s", layer->options);
+    cvy_onnx_list(&t, "tensor", layer->weight->shape.dim, layer->weight->shape.ndim);
+    const cvy_status status =
+        t.status == CVY_OK ? cvy_pool_strdup(x->out->pool, t.data, (char **)(uintptr_t)out) : t.status;
+    cvy_text_free(&t);
+    return status;
+}
+
 const cvy_shape *cvy_onnx_shape(const cvy_onnx *x, const char *output)
 {
     return &cvy_build_value(&x->build, output)->shape;
@@ -191,8 +223,15 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
     cvy_build_layer built = {.op = layer->op, .options = layer->options, .nfrom = layer->nfrom};
     char *key = NULL;
     memcpy(built.from, layer->from, sizeof built.from);
-    CVY_TRY(sharing_key(x, layer, &key));
-    CVY_TRY(choose_name(n, layer, key, &built.name, &built.output));
+    if (layer->is_bare)
+        CVY_TRY(bare_name(x, layer, &built.name));
+    if (built.name) {
+        CVY_TRY(cvy_onnx_input_name(x, n->name, &built.output));
+        CVY_TRY(bare_options(x, layer, &built.options));
+    } else {
+        CVY_TRY(sharing_key(x, layer, &key));
+        CVY_TRY(choose_name(n, layer, key, &built.name, &built.output));
+    }
     CVY_TRY(where_is(n, (char **)(uintptr_t)&built.where));
     CVY_TRY(cvy_build_add(&x->build, &built));
     if (key && cvy_index_find(&x->owner, key) < 0)
@@ -215,6 +254,7 @@ cvy_status cvy_onnx_set_values(const cvy_onnx_node *n, const char *layer, const 
 cvy_status cvy_onnx_set(const cvy_onnx_node *n, const char *layer, const char *parameter, const cvy_onnx_tensor *t)
 {
     CVY_ONNX_CHECK(cvy_dtype_is_real(t->dtype), n, "%s should hold real numbers", t->name);
+    CVY_TRY(cvy_onnx_settle(n, layer, parameter, t));
     return cvy_onnx_set_values(n, layer, parameter, t->dtype, t->data, t->elems);
 }
 
@@ -255,9 +295,13 @@ cvy_status cvy_onnx_done_turned(const cvy_onnx_node *n, int i, const char *outpu
     return CVY_OK;
 }
 
-cvy_status cvy_onnx_done_constant(const cvy_onnx_node *n, int i, const cvy_onnx_tensor *t)
+/* It is of the kind of what it was computed from. Lists of integers say nothing, and make no parameter a constant. */
+cvy_status cvy_onnx_done_constant(const cvy_onnx_node *n, int i, cvy_onnx_tensor *t)
 {
     cvy_onnx_value *v = output_of(n, i);
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && cvy_onnx_is_real(n->in[k]->constant))
+            t->kind = CVY_MAX(t->kind, n->in[k]->constant->kind);
     if (v)
         v->constant = t;
     return CVY_OK;

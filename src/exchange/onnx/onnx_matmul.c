@@ -44,6 +44,7 @@ static cvy_status add_fc(const cvy_onnx_node *node, const cvy_onnx_value *src, c
         &name, &output));
     if (!is_turned)
         CVY_TRY(turn(node, weight, &data));
+    CVY_TRY(cvy_onnx_settle(node, name, "weight", weight));
     CVY_TRY(cvy_onnx_set_values(node, name, "weight", weight->dtype, data, weight->elems));
     if (bias)
         CVY_TRY(cvy_onnx_set(node, name, "bias", bias));
@@ -113,8 +114,10 @@ static const Cvy__Onnx__NodeProto *find_bias(const cvy_onnx_node *node, int64_t 
     const char *other = NULL;
     const Cvy__Onnx__NodeProto *adds = cvy_onnx_reader_of_two(node->x, node->proto->output[0], "Add", &other);
     *bias = adds ? cvy_onnx_find_constant(node->x, other) : NULL;
-    return *bias && (*bias)->elems == outputs && (*bias)->shape.ndim == 1 && cvy_dtype_is_real((*bias)->dtype) ? adds
-                                                                                                               : NULL;
+    return *bias && (*bias)->elems == outputs && (*bias)->shape.ndim == 1 && cvy_dtype_is_real((*bias)->dtype) &&
+                   cvy_onnx_may_be_bias(*bias)
+               ? adds
+               : NULL;
 }
 
 static cvy_status two_activations(const cvy_onnx_node *node)

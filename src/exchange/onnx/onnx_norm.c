@@ -60,6 +60,7 @@ static cvy_status add_scaled(const cvy_onnx_node *node, const char *op, const ch
         CVY_TRY(cvy_onnx_set(node, name, "shift", shift));
     } else {
         CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *zeros * (size_t)CVY_MAX(scale->elems, 1), &zeros));
+        CVY_TRY(cvy_onnx_settle(node, name, "shift", &(cvy_onnx_tensor){.name = "", .kind = CVY_ONNX_CONSTANT}));
         CVY_TRY(cvy_onnx_set_values(node, name, "shift", CVY_DTYPE_F32, zeros, scale->elems));
     }
     return cvy_onnx_done(node, 0, output);

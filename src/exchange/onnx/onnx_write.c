@@ -69,11 +69,23 @@ cvy_status cvy_onnxw_values(cvy_onnx_writer *w, const cvy_node *node, int i, dou
     return CVY_OK;
 }
 
+/* Lists a tensor whose variable no step trains. */
+static void note_constant(cvy_onnx_writer *w, const cvy_variable *v, const char *name)
+{
+    const cvy_model *m = w->from->model;
+    int is_kept = 0;
+    for (int i = w->first_kept; i < m->nlayer && !is_kept; i++)
+        is_kept = cvy_model_keeps(m, &m->layer[i], v->name);
+    if (is_kept)
+        cvy_text_add(&w->constants, "%s%s", w->constants.bytes ? " " : "", name);
+}
+
 /* The values of a variable as f32; those that are f32 already stay where they are. */
-static cvy_status add_variable(cvy_onnx_writer *w, const cvy_variable *v, const cvy_shape *shape)
+static cvy_status add_variable(cvy_onnx_writer *w, const cvy_variable *v, const char *name, const cvy_shape *shape)
 {
     const cvy_tensor_entry *e = NULL;
     CVY_TRY(find_values(w, v, &e));
+    note_constant(w, v, name);
     const int64_t n = cvy_shape_elems(&e->shape);
     const void *data = e->data;
     if (e->dtype == CVY_DTYPE_F64) {
@@ -83,16 +95,17 @@ static cvy_status add_variable(cvy_onnx_writer *w, const cvy_variable *v, const 
             f[i] = (float)((const double *)e->data)[i];
         data = f;
     }
-    return add_tensor(w, e->name, CVY_ONNX_FLOAT, shape, data, (size_t)n * sizeof(float));
+    return add_tensor(w, name, CVY_ONNX_FLOAT, shape, data, (size_t)n * sizeof(float));
 }
 
 cvy_status cvy_onnxw_shaped(cvy_onnx_writer *w, const cvy_node *node, int i, const cvy_shape *shape, const char **out)
 {
     const cvy_value *v = node->src[i];
-    if (v->variable && cvy_index_find(&w->tensors, v->variable->name) < 0)
-        CVY_TRY(add_variable(w, v->variable, shape));
     *out = v->variable ? v->variable->name : w->name[v->index];
-    return CVY_OK;
+    if (v->variable &&
+        cvy_index_find(&w->from->model->layer_at, *out) >= 0) /* a variable that is called as the output of a layer */
+        CVY_TRY(cvy_pool_printf(w->pool, (char **)(uintptr_t)out, "%s:values", *out));
+    return !v->variable || cvy_index_find(&w->tensors, *out) >= 0 ? CVY_OK : add_variable(w, v->variable, *out, shape);
 }
 
 cvy_status cvy_onnxw_src(cvy_onnx_writer *w, const cvy_node *node, int i, const char **out)

@@ -29,9 +29,11 @@ typedef struct cvy_onnx_writer {
     Cvy__Onnx__NodeProto **node;
     Cvy__Onnx__TensorProto **tensor;
     int nnode, node_room, ntensor, tensor_room;
-    cvy_index tensors; /* initialisers by name */
-    cvy_index entries; /* from->tensor by name */
-    const char *here;  /* the layer that is written; it begins the names of what is added for it */
+    cvy_index tensors;  /* initialisers by name */
+    cvy_index entries;  /* from->tensor by name */
+    int first_kept;     /* the first layer of the model not all of whose parameters are trained */
+    cvy_text constants; /* names of the tensors that are not trained, ' ' between */
+    const char *here;   /* the layer that is written; it begins the names of what is added for it */
 } cvy_onnx_writer;
 
 /* ---- names ---- */

@@ -24,8 +24,24 @@ static const cvy_option affine_rows[] = {
     {"shift", CVY_TYPE_BOOL, CVY_FIELD(cvy_affine_opts, shift), "true", "", "", "add a trained tensor"},
     {"init", CVY_TYPE_REAL, CVY_FIELD(cvy_affine_opts, init), "1", "", "", "the scale at the start"},
     {"shift_init", CVY_TYPE_REAL, CVY_FIELD(cvy_affine_opts, shift_init), "0", "", "", "the shift at the start"},
+    {"tensor", CVY_TYPE_INTS, CVY_FIELD(cvy_affine_opts, tensor), "", "1..", "",
+     "the tensor is called as the layer, without .scale or .shift, and has these axes in files; only one of the two "
+     "may be "
+     "there"},
     {0},
 };
+
+/* The shape of the variables. */
+static cvy_status stored_shape(const cvy_affine_opts *o, const cvy_shape *src, cvy_shape *out)
+{
+    const cvy_shape whole = cvy_affine_shape(o, src), shape = cvy_shape_make(src->ndim - 1, whole.dim + 1);
+    *out = o->tensor.count > 0 ? cvy_shape_make(o->tensor.count, o->tensor.at) : shape;
+    CVY_CHECK(o->tensor.count == 0 || !o->scale || !o->shift, CVY_E_ARGUMENT,
+              "affine: with `tensor` scale and shift would have one name; set `scale` or `shift` to false");
+    CVY_CHECK(cvy_shape_elems(out) == cvy_shape_elems(&shape), CVY_E_SHAPE,
+              "affine: `tensor` is %s, but the tensor is %s", cvy_shape_text(out), cvy_shape_text(&shape));
+    return CVY_OK;
+}
 
 static cvy_status affine_infer(cvy_node *node)
 {
@@ -36,19 +52,21 @@ static cvy_status affine_infer(cvy_node *node)
     CVY_CHECK(src->ndim >= 2 && (o->shape.count == 0 || o->shape.count == src->ndim - 1), CVY_E_SHAPE,
               "affine: `shape` has %d axes for a source %s; it needs those of a sample", o->shape.count,
               cvy_shape_text(src));
-    const cvy_shape whole = cvy_affine_shape(o, src), shape = cvy_shape_make(src->ndim - 1, whole.dim + 1);
+    const cvy_shape whole = cvy_affine_shape(o, src);
+    cvy_shape shape;
     for (int d = 1; d < src->ndim; d++)
         CVY_CHECK(whole.dim[d] == 1 || whole.dim[d] == src->dim[d], CVY_E_SHAPE,
                   "affine: entry %d of `shape` is %lld, expected 1 or %lld for a source %s", d - 1,
                   (long long)whole.dim[d], (long long)src->dim[d], cvy_shape_text(src));
+    CVY_TRY(stored_shape(o, src, &shape));
     snprintf(value, sizeof value, "value: %.17g", o->init);
     snprintf(shift_value, sizeof shift_value, "value: %.17g", o->shift_init);
     const cvy_init scale = {.method = "constant", .options = value},
                    shift = {.method = "constant", .options = shift_value};
     if (o->scale)
-        CVY_TRY(cvy_node_param(node, "scale", &shape, &scale, 0));
+        CVY_TRY(cvy_node_param(node, o->tensor.count > 0 ? "" : "scale", &shape, &scale, 0));
     if (o->shift)
-        CVY_TRY(cvy_node_param(node, "shift", &shape, &shift, 0));
+        CVY_TRY(cvy_node_param(node, o->tensor.count > 0 ? "" : "shift", &shape, &shift, 0));
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, src);
 }
 
@@ -122,6 +140,7 @@ static const cvy_sample affine_samples[] = {
     {.src = "2x3x4x5", .options = "shape: [1, 4, 1]"},
     {.src = "3x6x5", .options = "shape: [6, 5], shift: false"},
     {.src = "2x3x5", .options = "shape: [1, 1]"},
+    {.src = "2x3x5", .options = "shape: [3, 1], scale: false, tensor: [1, 3, 1]"},
     {.src = "16x96x56x56", .options = "shift: false", .flags = CVY_SAMPLE_TIMING},
     {0},
 };
@@ -184,7 +203,8 @@ static cvy_status affine_grad_weight_infer(cvy_node *node)
 {
     const cvy_affine_opts *o = node->options;
     const cvy_shape *src = cvy_node_src(node, 0);
-    const cvy_shape whole = cvy_affine_shape(o, src), shape = cvy_shape_make(src->ndim - 1, whole.dim + 1);
+    cvy_shape shape;
+    CVY_TRY(stored_shape(o, src, &shape));
     for (int i = 0; i < o->scale + o->shift; i++)
         CVY_TRY(cvy_node_set_dst(node, i, cvy_graph_weight_dtype(node->graph), &shape));
     return CVY_OK;

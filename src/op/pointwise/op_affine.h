@@ -16,6 +16,7 @@ typedef struct cvy_affine_opts {
     cvy_ints shape;
     int scale, shift;
     double init, shift_init;
+    cvy_ints tensor;
 } cvy_affine_opts;
 
 /* The shape of the trained tensors with a 1 for the batch: that of the options, or [1, C, 1, ...]. The options must be
