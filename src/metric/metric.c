@@ -11,8 +11,12 @@
 #include "base/machine/base_system.h"
 #include "base/number/base_exact.h"
 #include "base/text/base_table.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Sums of the weights of samples that all metrics have: of all, and of those below 0. */
+enum { WEIGHTS, BELOW_0, NWEIGHTS };
 
 struct cvy_metric {
     const cvy_metric_def *def;
@@ -21,7 +25,7 @@ struct cvy_metric {
     cvy_shape output; /* shape of one sample's output */
     int64_t nsums;
     double *sums;       /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks */
-    cvy_window *totals; /* [nsums] of all batches so far */
+    cvy_window *totals; /* [nsums] of all batches so far, then the sums of weights, see NWEIGHTS */
     float *rows;        /* [nrows, ncols] */
     int64_t nrows, row_room, ncols;
 };
@@ -51,8 +55,8 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
     if (def->nsums) {
         m->nsums = def->nsums(m->options, &m->output);
         CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->sums * (size_t)m->nsums, &m->sums));
-        CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->totals * (size_t)m->nsums, &m->totals));
     }
+    CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->totals * (size_t)(m->nsums + NWEIGHTS), &m->totals));
     *out = m;
     return CVY_OK;
 out:
@@ -154,6 +158,18 @@ static void add_sums(cvy_metric *m, const cvy_metric_rows *rows)
         cvy_window_add(&m->totals[i], m->sums[i]);
 }
 
+static void add_weights(cvy_metric *m, const cvy_metric_rows *rows)
+{
+    double sum[NWEIGHTS] = {0};
+    for (int64_t i = 0; i < rows->n; i++) {
+        const double weight = cvy_rows_sample_weight(rows, i);
+        sum[WEIGHTS] += weight;
+        sum[BELOW_0] += weight < 0 ? weight : 0;
+    }
+    for (int i = 0; i < NWEIGHTS; i++)
+        cvy_window_add(&m->totals[m->nsums + i], sum[i]);
+}
+
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
 {
     if (rows->n == 0)
@@ -174,6 +190,8 @@ cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
                   (long long)rows->target->elems, (long long)rows->output->elems);
     if (m->def->add)
         add_sums(m, rows);
+    if (rows->weight)
+        add_weights(m, rows);
     return m->def->row ? add_rows(m, rows) : CVY_OK;
 }
 
@@ -245,19 +263,20 @@ out:
 static cvy_status merge_totals(cvy_metric *m, cvy_comm *comm)
 {
     int64_t *top = NULL;
-    if (comm->nranks == 1 || m->nsums == 0)
+    const int64_t count = m->nsums + NWEIGHTS;
+    if (comm->nranks == 1)
         return CVY_OK;
-    CVY_TRY(cvy_comm_alloc(comm, sizeof *top * (size_t)m->nsums, &top));
-    for (int64_t i = 0; i < m->nsums; i++)
+    CVY_TRY(cvy_comm_alloc(comm, sizeof *top * (size_t)count, &top));
+    for (int64_t i = 0; i < count; i++)
         top[i] = m->totals[i].top;
-    cvy_status status = comm->ops->allreduce(comm, top, m->nsums, CVY_DTYPE_I64, CVY_REDUCE_MAX);
-    for (int64_t i = 0; i < m->nsums && status == CVY_OK; i++) {
+    cvy_status status = comm->ops->allreduce(comm, top, count, CVY_DTYPE_I64, CVY_REDUCE_MAX);
+    for (int64_t i = 0; i < count && status == CVY_OK; i++) {
         cvy_window_raise(&m->totals[i], top[i]);
         m->totals[i].top = 0;
     }
     if (status == CVY_OK)
-        status = comm->ops->allreduce(comm, m->totals, m->nsums * CVY_WINDOW_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM);
-    for (int64_t i = 0; i < m->nsums && status == CVY_OK; i++)
+        status = comm->ops->allreduce(comm, m->totals, count * CVY_WINDOW_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM);
+    for (int64_t i = 0; i < count && status == CVY_OK; i++)
         m->totals[i].top = top[i];
     cvy_mem_free(&top);
     return status;
@@ -265,9 +284,16 @@ static cvy_status merge_totals(cvy_metric *m, cvy_comm *comm)
 
 static void start_again(cvy_metric *m)
 {
-    if (m->nsums)
-        memset(m->totals, 0, sizeof *m->totals * (size_t)m->nsums);
+    memset(m->totals, 0, sizeof *m->totals * (size_t)(m->nsums + NWEIGHTS));
     m->nrows = 0;
+}
+
+/* Scores are divided by sums of weights. With negative weights a total of 0 or less would make numbers that mean
+ * nothing, such as a right share above 1. */
+static int is_defined(const cvy_metric *m)
+{
+    return !(cvy_window_read(&m->totals[m->nsums + BELOW_0]) < 0) ||
+           cvy_window_read(&m->totals[m->nsums + WEIGHTS]) > 0;
 }
 
 cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail)
@@ -282,7 +308,7 @@ cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, c
     if (m->def->row)
         CVY_TRY_OUT(gather_rows(m, comm, &rows, &nrows));
     if (comm->rank == 0) {
-        value = m->def->finish(m->options, &m->output, m->sums, rows, nrows);
+        value = is_defined(m) ? m->def->finish(m->options, &m->output, m->sums, rows, nrows) : NAN;
         if (detail && m->def->detail)
             m->def->detail(m->options, &m->output, m->sums, rows, nrows, detail);
     }

@@ -73,11 +73,11 @@ static void overlap_add(const void *options, const cvy_metric_rows *rows, double
         }
 }
 
-/* NaN for a class that neither occurs nor is predicted. */
+/* NaN for a class that neither occurs nor is predicted, or whose negative weights prevail. */
 static double score(const double *sums, int64_t k, int is_dice)
 {
     const double *s = sums + NEACH * k, both = s[PREDICTED] + s[TRUE_ONES];
-    if (!(both > 0))
+    if (!(both > 0 && both > s[OVERLAP]))
         return NAN;
     return is_dice ? 2 * s[OVERLAP] / both : s[OVERLAP] / (both - s[OVERLAP]);
 }

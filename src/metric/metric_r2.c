@@ -56,16 +56,17 @@ static void r2_add(const void *options, const cvy_metric_rows *rows, double *sum
         }
 }
 
-/* The sum of squared deviations from the mean; 0 if it is within rounding error of 0. */
+/* The sum of squared deviations from the mean; 0 if it is within rounding error of 0, NaN if negative weights make it
+ * less. */
 static double spread(const double *s)
 {
     const double variance = s[TARGET2] - s[TARGET] * s[TARGET] / s[WEIGHT];
-    return variance > 1e-14 * s[TARGET2] ? variance : 0;
+    return variance < -1e-12 * fabs(s[TARGET2]) ? NAN : variance > 1e-14 * s[TARGET2] ? variance : 0;
 }
 
 static double explained(double error2, double spread2)
 {
-    return spread2 > 0 ? 1 - error2 / spread2 : error2 == 0;
+    return isnan(spread2) ? NAN : spread2 > 0 ? 1 - error2 / spread2 : error2 == 0;
 }
 
 /* The mean over the elements first .. end - 1 that count; NaN if none does. */

@@ -104,7 +104,8 @@ static int curve_step(curve *c)
     return 1;
 }
 
-/* NaN if one of the two classes is missing. */
+/* NaN if the weights of one of the two classes do not sum to more than 0: it is missing, or negative weights prevail.
+ */
 static double auc_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                          int64_t nrows)
 {
@@ -118,7 +119,7 @@ static double auc_finish(const void *options, const cvy_shape *output, const dou
         tp = c.tp;
         fp = c.fp;
     }
-    return area / (c.positives * c.negatives);
+    return c.positives > 0 && c.negatives > 0 ? area / (c.positives * c.negatives) : NAN;
 }
 
 /* The true-positive rate at the allowed false-positive rate. Between two points of the curve it is interpolated

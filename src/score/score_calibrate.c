@@ -225,22 +225,28 @@ out:
     return status;
 }
 
-static int counts_any(const struct fit *f)
+/* The sum of the weights of all positions that count. */
+static double weight_sum(const struct fit *f)
 {
+    double sum = 0;
     for (int64_t i = 0; i < f->applied.nsamples; i++) {
         const float *label = f->all + i * f->row + f->elems, *weight = label + f->labels;
         for (int64_t p = 0; p < f->labels; p++)
-            if (weight[p] != 0 && !is_ignored(f, (int64_t)label[p]))
-                return 1;
+            sum += is_ignored(f, (int64_t)label[p]) ? 0 : weight[p];
     }
-    return 0;
+    return sum;
 }
 
 static cvy_status fit(struct fit *f, cvy_calibration *c)
 {
-    CVY_CHECK(counts_any(f), CVY_E_FORMAT,
-              "no sample counts for the calibration: all weights are 0, or all labels are ignored; use other data "
+    const double weights = weight_sum(f);
+    CVY_CHECK(weights != 0, CVY_E_FORMAT,
+              "no sample counts for the calibration: the weights sum to 0, or all labels are ignored; use other data "
               "(--calibrate-on)");
+    CVY_CHECK(weights > 0, CVY_E_FORMAT,
+              "the weights of the samples of the calibration sum to %g, so it has no least nll; use other data "
+              "(--calibrate-on)",
+              weights);
     CVY_TRY(measure(f, "nll", 1, &c->nll[0]));
     CVY_TRY(measure(f, "ece", 1, &c->ece[0]));
     CVY_CHECK(isfinite(c->nll[0]), CVY_E_NUMERIC,

@@ -116,10 +116,11 @@ static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_e
 }
 
 enum { LOSS_MAX = 16 };
+enum { SKIPPED = 2 * LOSS_MAX, WEIGHTS, BELOW_0, NSUMS }; /* samples skipped; sum of weights, and of those below 0 */
 struct pass {
     cvy_metric *metric[CVY_SCORES_MAX];
     int nmetric;
-    cvy_exact loss[2 * LOSS_MAX + 1]; /* sums, then normalisers, then the number of samples skipped */
+    cvy_exact loss[NSUMS]; /* sums, then normalisers, then those named above */
     int nloss;
     cvy_scaling scaling;                /* of the output; it points to memory of the data set or of the model */
     cvy_bytes output, weights;          /* of a step: the output in the units of the target, and the weights */
@@ -132,6 +133,17 @@ static cvy_status add_metric_rows(const cvy_plan *plan, cvy_metric *metric, cons
     for (int m = 0; m < plan->nmicro; m++)
         CVY_TRY(cvy_metric_add_part(metric, rows, plan->first_row[m], plan->lowered[m]->graph->batch.local_n));
     return CVY_OK;
+}
+
+static void add_weights(struct pass *pass, const cvy_score_rows *with, int64_t n)
+{
+    double sum = 0, below_0 = 0;
+    for (int64_t i = 0; i < n * with->weight_each; i++) {
+        sum += with->weight[i];
+        below_0 += with->weight[i] < 0 ? with->weight[i] : 0;
+    }
+    cvy_exact_add(&pass->loss[WEIGHTS], sum);
+    cvy_exact_add(&pass->loss[BELOW_0], below_0);
 }
 
 static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, const cvy_rows *rows,
@@ -152,6 +164,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
         return CVY_OK;
     CVY_TRY(view_output(scorer, step, &view));
     CVY_TRY(cvy_score_rows_of(cvy_dataset_describe(scorer->data), rows, &pass->weights, &with));
+    add_weights(pass, &with, rows->n);
     CVY_TRY(undo_scaling(&pass->scaling, rows->n, &pass->output, &view));
     const cvy_metric_rows metric_rows = {
         .n = rows->n, .output = &view, .target = &with.target, .weight = with.weight, .weight_each = with.weight_each};
@@ -202,7 +215,7 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
     }
     const cvy_grid *grid = &scorer->session->program->pipeline.grid;
     if (loader && grid->stage == 0 && cvy_grid_is_first_part(grid)) /* others read the same samples */
-        cvy_exact_add(&pass->loss[2 * LOSS_MAX], (double)cvy_loader_nbad(loader));
+        cvy_exact_add(&pass->loss[SKIPPED], (double)cvy_loader_nbad(loader));
     cvy_loader_destroy(&loader);
     return all == CVY_OK ? cvy_comm_agree(comm, mine) : all;
 }
@@ -217,6 +230,11 @@ static cvy_status score_averages(cvy_scorer *scorer, struct pass *pass, cvy_outp
         return status;
     const cvy_status back = cvy_program_exchange_averages(p);
     return status == CVY_OK ? back : status;
+}
+
+static const char *name_of(const cvy_dataset_info *data)
+{
+    return data->path && *data->path ? data->path : data->format;
 }
 
 static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
@@ -234,10 +252,16 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
             loss[LOSS_MAX + i] > 0, CVY_E_FORMAT,
             "%s: no sample counts for the loss: all weights are 0, all labels are among those that the loss ignores, "
             "or all samples are bad; use other data, or correct weights and ignore_label",
-            data->path && *data->path ? data->path : data->format);
+            name_of(data));
         out->loss += loss[i] / loss[LOSS_MAX + i];
     }
-    out->nskipped = (int64_t)loss[2 * LOSS_MAX];
+    out->nskipped = (int64_t)loss[SKIPPED];
+    if (loss[BELOW_0] < 0 && !(loss[WEIGHTS] > 0) && pass->nmetric > 0)
+        cvy_log(
+            scorer->session->context, CVY_LOG_WARN,
+            "%s: the weights of the samples sum to %g (the negative ones to %g), so scores other than the loss are not "
+            "defined: use more samples, or check the signs of the weights",
+            name_of(data), loss[WEIGHTS], loss[BELOW_0]);
     for (int i = 0; i < pass->nmetric; i++)
         CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
     return CVY_OK;

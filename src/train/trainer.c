@@ -232,6 +232,7 @@ static cvy_status end_epoch(cvy_trainer *t)
     const double begin = cvy_clock_s();
     double bubble = -1;
     CVY_TRY(count_skipped(t, &skipped));
+    CVY_TRY(cvy_trainer_say_weights(t, epoch_of(t)));
     CVY_TRY(cvy_trainer_end_epoch_axes(t, epoch_of(t), &bubble));
     if (t->validation.source)
         CVY_TRY(cvy_scorer_run(&t->validation.scorer, &scores, NULL, NULL, NULL));
@@ -272,6 +273,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     const double lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
     cvy_step_time time = {0};
     CVY_TRY(cvy_trainer_take_turns(t, rows, lr, &time));
+    cvy_trainer_note_weights(t, rows);
     CVY_TRY(cvy_trainer_flush(t, t->step));
     const double data_s = waited_s + cvy_clock_s() - begin - time.total; /* what was not in the turns */
     t->step++;

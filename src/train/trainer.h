@@ -42,6 +42,11 @@ typedef struct cvy_step_sums {
     double agree_s;               /* the agreement of all ranks before each step */
 } cvy_step_sums;
 
+struct cvy_weights_seen { /* of samples, on this rank since the end of the last epoch; ranks exchange it as doubles */
+    double count, below_0, sum, sum_below_0;
+    double empty_steps; /* in which no sample counted */
+};
+
 struct cvy_trainer_state {            /* what a checkpoint keeps besides variables and step number */
     double epoch_loss, epoch_samples; /* of the epoch so far: sum of loss times samples; number of samples */
     double epoch_train_s, epoch_s;    /* the epoch's seconds in steps; all its seconds, as saved in the checkpoint */
@@ -95,6 +100,10 @@ typedef struct cvy_trainer {
         cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that its rows have */
         int64_t nbad;                       /* bad samples of the loader that are already reported */
     } data;
+    struct cvy_weights_seen weights;
+    struct {
+        int below_0, empty;
+    } said_weights;           /* what the log has said about them */
     int64_t step, first_step; /* number of steps done; the step at which this process began */
     struct cvy_trainer_state state;
     struct cvy_log_window window;
@@ -223,6 +232,10 @@ cvy_status cvy_trainer_choose_grid(cvy_trainer *t);
 void cvy_trainer_compare_forecast(cvy_trainer *t, const cvy_step_time *time, int is_full);
 /* train_cores.c: after a step: warns once if other programs use the cores of this rank. */
 void cvy_trainer_watch_cores(cvy_trainer *t);
+/* train_weights.c: after a step: counts the weights of its rows. At the end of an epoch: says if some were negative,
+ * and if steps had none. Collective. */
+void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows);
+cvy_status cvy_trainer_say_weights(cvy_trainer *t, int64_t epoch);
 /* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */
 void cvy_trainer_note_defaults(cvy_trainer *t);
 /* ---- train_validate.c: scores within an epoch ---- */

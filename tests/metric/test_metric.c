@@ -1,6 +1,6 @@
 /*
  * test_metric.c: every metric against scikit-learn, on all rows at once and in uneven parts, with weights, ties,
- * missing values and positions.
+ * missing values, positions and negative weights.
  *
  * scikit-learn 1.9 computed the numbers (roc_auc_score, roc_curve with drop_intermediate False and linear
  * interpolation, r2_score, mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score,
@@ -313,6 +313,45 @@ static void regression(void)
     expect("r2", "{}", &d, 1);
 }
 
+/* Negative weights, as those of event generators: sums of signed weights, as numpy gives them. Where the weights do not
+ * sum to more than 0, nothing is defined. */
+static void negative_weights(void)
+{
+    double out[40], real[40], weight[40], value = 0;
+    int32_t label[40];
+    struct data classes = {40, 1, 1, out, label, CVY_DTYPE_I32, weight},
+                reals = {40, 1, 1, out, real, CVY_DTYPE_F64, weight};
+    for (int i = 0; i < 40; i++) {
+        out[i] = sin(1.7 * i + 0.3);
+        label[i] = 3 * i % 5 > 2;
+        real[i] = cos(0.9 * i);
+        weight[i] = i % 4 == 1 ? -0.5 : 1 + i % 3 * 0.5;
+    }
+    expect("accuracy", "{}", &classes, 0.6075949367088608);
+    expect("auc", "{}", &classes, 0.6034255599472991);
+    expect("nll", "{}", &classes, 0.7068520196900085);
+    expect("mae", "{}", &reals, 0.9066878015036441);
+    expect("rmse", "{}", &reals, 1.0690695447922869);
+    expect("r2", "{}", &reals, -0.9911179124455327);
+    for (int i = 0; i < 40; i++)
+        weight[i] = i % 2 ? -1 : i == 0 ? -1 : 1;
+    static const char *const names[] = {"accuracy", "balanced_accuracy",
+                                        "auc",      "efficiency_at_fpr",
+                                        "nll",      "brier",
+                                        "ece",      "top_k",
+                                        "mae",      "rmse",
+                                        "r2",       "iou"};
+    for (int i = 0; i < CVY_COUNT(names); i++) {
+        const int is_real = i >= 8 && i <= 10;
+        EXPECT_OK(measure(names[i], "{}", is_real ? &reals : &classes, 7, &value, NULL));
+        test_checks++;
+        if (isnan(value))
+            continue;
+        test_failures++;
+        printf("%s is %g with weights that sum to -2\n", names[i], value);
+    }
+}
+
 static cvy_status measure_auc(void)
 {
     const struct data d = {60, 1, 1, score, score_label, CVY_DTYPE_I32, score_weight};
@@ -337,6 +376,7 @@ int main(void)
     TEST(reliability);
     TEST(coverage);
     TEST(regression);
+    TEST(negative_weights);
     TEST(survives_no_memory);
     return test_end();
 }

@@ -8,6 +8,7 @@
  * positions there are 3 samples and 5 positions: output[i][k][p] = 2 sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod
  * 4. The losses of distributions have the 4 real targets and output[i][k] for k = 0 .. 7, two numbers for each target:
  * GaussianNLLLoss gets var = exp(the last four). PyTorch has no pinball loss: it is written with maximum.
+ * Signed weights are 1 -0.5 2 1 -1 3, and the weighted mean is divided by the sum of their magnitudes.
  * A mask has the weight ((n + j) mod 3) / 2 for element j of the target, and 0 on all of sample 1.
  * Focal and dice are written down in PyTorch by their formulas. The numbers of hinge and contrastive, and of masks,
  * which PyTorch has not in this form, come from their formulas in numpy.
@@ -22,7 +23,7 @@
 enum { RANKS_MAX = 4 };
 
 enum target { LABELS, WRONG_LABELS, REALS, SIGNS, POSITIONS, TWO_EACH };
-enum weight { NO_WEIGHT, BY_SAMPLE, MASK, ALL_MASKED, HALF_MASK }; /* HALF_MASK: of a wrong shape */
+enum weight { NO_WEIGHT, BY_SAMPLE, SIGNED, MASK, ALL_MASKED, HALF_MASK, NOT_FINITE }; /* HALF_MASK: of a wrong shape */
 
 struct setup {
     const char *op, *options;
@@ -30,7 +31,7 @@ struct setup {
     int weighted;
 };
 
-static const double sample_weight[6] = {1, 0.5, 2, 1, 0, 3};
+static const double sample_weight[6] = {1, 0.5, 2, 1, 0, 3}, signed_weight[6] = {1, -0.5, 2, 1, -1, 3};
 static const double label[6] = {0, 3, 1, 1, 2, 3};
 
 /* Returns element j of sample n, where n counts in the whole batch. */
@@ -44,6 +45,10 @@ static double weight_at(const struct setup *s, int64_t n, int64_t j)
 {
     if (s->weighted == BY_SAMPLE)
         return sample_weight[n];
+    if (s->weighted == SIGNED)
+        return signed_weight[n];
+    if (s->weighted == NOT_FINITE)
+        return n == 2 ? NAN : 1;
     return s->weighted == ALL_MASKED || n == 1 ? 0 : 0.5 * (double)((n + j) % 3);
 }
 
@@ -80,9 +85,9 @@ static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, 
     const cvy_shape scalar = {0}, positions = {1, {5}}, reals = {1, {4}};
     const cvy_shape *target = s->target <= WRONG_LABELS ? &scalar : s->target == POSITIONS ? &positions : &reals;
     const cvy_dtype dtype = s->target <= WRONG_LABELS || s->target == POSITIONS ? CVY_DTYPE_I32 : CVY_DTYPE_F64;
-    const cvy_shape half = {1, {2}}, *weight = s->weighted == BY_SAMPLE   ? &scalar
-                                               : s->weighted == HALF_MASK ? &half
-                                                                          : target;
+    const cvy_shape half = {1, {2}}, *weight = s->weighted <= SIGNED || s->weighted == NOT_FINITE ? &scalar
+                                               : s->weighted == HALF_MASK                         ? &half
+                                                                                                  : target;
     cvy_value *src[3] = {NULL};
     cvy_tree *options = NULL;
     cvy_graph *g = NULL;
@@ -201,6 +206,23 @@ static void masks(void)
     expect((struct setup){"quantile", "levels: [0.1, 0.75]", TWO_EACH, MASK}, 0.750119718919164);
 }
 
+/* Samples of event generators have negative weights, too. Weights that are not finite do not become a loss of 0. */
+static void signed_weights(void)
+{
+    double loss = 0;
+    expect((struct setup){"softmax_cross_entropy", "{}", LABELS, SIGNED}, 1.811070082151876);
+    expect(
+        (struct setup){"softmax_cross_entropy", "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 1}", LABELS, SIGNED},
+        -0.4875027525117797);
+    expect((struct setup){"focal", "{}", LABELS, SIGNED}, 1.5667666160610658);
+    expect((struct setup){"mse", "{}", REALS, SIGNED}, 0.8145102423233366);
+    expect((struct setup){"quantile", "levels: [0.1, 0.75]", TWO_EACH, SIGNED}, 0.4353299128538384);
+    EXPECT_OK(compute(&(struct setup){"mse", "{}", REALS, NOT_FINITE}, 1, &loss));
+    EXPECT(isnan(loss));
+    EXPECT_OK(compute(&(struct setup){"softmax_cross_entropy", "{}", LABELS, NOT_FINITE}, 4, &loss));
+    EXPECT(isnan(loss));
+}
+
 /* No sample counts, so the loss is zero and not NaN. */
 static void all_ignored(void)
 {
@@ -262,6 +284,7 @@ int main(void)
     TEST(losses_equal_pytorch);
     TEST(losses_of_distributions);
     TEST(masks);
+    TEST(signed_weights);
     TEST(all_ignored);
     TEST(mistakes_are_named);
     return test_end();

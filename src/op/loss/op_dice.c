@@ -14,7 +14,7 @@
  *
  * c = class_weights. Positions with ignored labels are left out of all sums. The weight is one number for each sample,
  * weight[n], and then w is 1; or it is one for each position, w[n,x], and then weight[n] is 1. norm is the number of
- * samples, the sum of their weights, or the number of samples of which a position has a weight.
+ * samples, the sum of the magnitudes of their weights, or the number of samples of which a position has a weight.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -108,7 +108,7 @@ static double factor_of(const struct dice_call *c, int64_t n)
 {
     if (c->weights.each == 1)
         return cvy_loss_factor(&c->weights, n, 0);
-    return c->weights.norm > 0 ? 1 / c->weights.norm : 0;
+    return c->weights.norm == 0 ? 0 : 1 / c->weights.norm;
 }
 
 /* w[n,x]; 0 for an ignored label. */

@@ -3,7 +3,7 @@
  * weight_sum runs for every micro-batch before the first forward, and an allreduce adds it over ranks. The losses are
  * the end of each forward.
  *
- *     weight_sum = sum over samples n of (mean over n's elements e of weight[n,e] * w[n,e])
+ *     weight_sum = sum over samples n of (mean over n's elements e of |weight[n,e]| * w[n,e])
  *     w          = class_weights[target], or 0 if target is ignored; 1 for a target without labels
  *
  * This is the divisor of PyTorch's reduction 'mean' with class weights, divided by the number of positions; the sum of
@@ -17,6 +17,7 @@
 #include "graph/graph_grad.h"
 #include "op/comm/op_redistribute.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -378,7 +379,7 @@ static cvy_status weight_sum_reference(const cvy_node *node, const cvy_span *src
         int any = 0;
         for (int64_t e = 0; e < each; e++) {
             CVY_TRY(element_weight(node, src, &w, n, e, each, &weight));
-            sum += weight;
+            sum += fabs(weight);
             any |= weight != 0;
         }
         total += o->counts_samples ? any : sum / (double)each;
@@ -418,7 +419,7 @@ static const cvy_sample weight_sum_samples[] = {
 
 CVY_OP_DEFINE(weight_sum) = {
     .name = "weight_sum",
-    .summary = "sum of the samples' weights: the normaliser of a weighted loss",
+    .summary = "sum of the magnitudes of the samples' weights: the normaliser of a weighted loss",
     .options = weight_sum_opts,
     .options_size = sizeof(struct cvy_weight_sum),
     .nsrc_min = 1,

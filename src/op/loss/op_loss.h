@@ -11,9 +11,11 @@
  * target are there.
  *
  * norm is the number of samples over all ranks and micro-batches of the step, so the contributions add up to the global
- * mean. With weights or ignored labels it is the sum over samples of their mean weight instead; the node weight_sum and
- * an allreduce compute it before the first forward. If norm is zero (all labels are ignored, or all weights are 0), the
- * loss is zero. The gradient's sources are dloss (f64 scalar), then those of the loss.
+ * mean. With weights or ignored labels it is the sum over samples of the mean magnitude of their weights instead; the
+ * node weight_sum and an allreduce compute it before the first forward. Samples of event generators have negative
+ * weights, too: a sum of the weights themselves could be 0 or less in a batch, and the terms would grow without limit.
+ * If norm is zero (all labels are ignored, or all weights are 0), the loss is zero. The gradient's sources are dloss
+ * (f64 scalar), then those of the loss.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -77,10 +79,11 @@ static inline double cvy_loss_weight(const cvy_loss_weights *w, int64_t n, int64
     return !w->at ? 1 : w->each == 1 ? cvy_get(w->at, n) : cvy_get(w->at, n * w->each + e % w->each);
 }
 
-/* weight / norm, or 0 if no element of the step has a weight. It is without loss_weight. */
+/* weight / norm, or 0 if no element of the step has a weight. It is without loss_weight. Weights that are not finite
+ * make a norm, and a loss, that is not. */
 static inline double cvy_loss_factor(const cvy_loss_weights *w, int64_t n, int64_t e)
 {
-    return w->norm > 0 ? cvy_loss_weight(w, n, e) / w->norm : 0;
+    return w->norm == 0 ? 0 : cvy_loss_weight(w, n, e) / w->norm;
 }
 
 static inline int cvy_label_ignored(const struct cvy_weight_sum *o, int64_t label)

@@ -42,7 +42,7 @@ static inline float cvy_native_label_weight(const cvy_native_labels *l, int64_t 
 /* weight[n] / norm: see cvy_loss_factor(). A mask is not in it. */
 static inline double cvy_native_label_factor(const cvy_native_labels *l, int64_t n)
 {
-    return l->norm > 0 ? (l->weight ? l->weight[n] : 1) / l->norm : 0;
+    return l->norm == 0 ? 0 : (l->weight ? l->weight[n] : 1) / l->norm;
 }
 
 #endif
