@@ -485,7 +485,7 @@ static const struct operator_case cases[] = {
      scaled_and_shifted},
     {{SAMPLE, .node = {{"Pad", "x pads value", "y", NULL}},
       .constant = {{"pads", 1, .ndim = 1, .dim = {8}, .value = {0, 0, 0, 1, 0, 0, 0, 1}}, {"value", .value = {1}}}},
-     "offset pad offset",
+     "slice scale offset concat",
      36,
      padded_with_ones},
     {{SAMPLE, .node = {{"Concat", "x x x x x x x x x x", "y", "axis: 1"}}}, "concat concat", 240, ten_times},

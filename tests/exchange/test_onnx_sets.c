@@ -121,6 +121,83 @@ static void dilated_maximum(const float *x, double *y)
     pool(x, (int[]){2, 2}, (int[]){0, -1}, (int[]){1, 2}, (int[]){1, 2}, 2, 1, NULL, y);
 }
 
+/* ---- parts and pads ---- */
+
+/* columns 0 and 2, and rows 2 and 0 */
+static void every_second(const float *x, double *y)
+{
+    for (int i = 0; i < 8; i++)
+        y[i] = x[i / 4 * 12 + (i / 2 % 2 ? 0 : 8) + i % 2 * 2];
+}
+
+/* columns 1 and 4 of 4: the last step goes past the end */
+static void past_the_end(const float *x, double *y)
+{
+    for (int i = 0; i < 6; i++)
+        y[i] = x[i * 4 + 1];
+}
+
+/* columns 0 and 3, with a step of 3 that does not divide 4 */
+static void outer_columns(const float *x, double *y)
+{
+    for (int i = 0; i < 12; i++)
+        y[i] = x[i / 2 * 4 + i % 2 * 3];
+}
+
+static void channels_backward(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = -x[(i + 12) % 24];
+}
+
+/* Rows and columns that pads take from the source, by the position in [5, 7] of a result of [3, 4]. */
+static void from_entries(const float *x, const int row[5], const int column[7], double *y)
+{
+    for (int i = 0; i < 70; i++)
+        y[i] = x[i / 35 * 12 + row[i / 7 % 5] * 4 + column[i % 7]];
+}
+
+static void reflected(const float *x, double *y)
+{
+    from_entries(x, (int[]){2, 1, 0, 1, 2}, (int[]){1, 0, 1, 2, 3, 2, 1}, y);
+}
+
+static void edged(const float *x, double *y)
+{
+    from_entries(x, (int[]){0, 0, 0, 1, 2}, (int[]){0, 0, 1, 2, 3, 3, 3}, y);
+}
+
+static void wrapped(const float *x, double *y)
+{
+    from_entries(x, (int[]){1, 2, 0, 1, 2}, (int[]){3, 0, 1, 2, 3, 0, 1}, y);
+}
+
+/* one row cropped at the beginning, one column of 1000000 at the end */
+static void cropped_and_padded(const float *x, double *y)
+{
+    for (int i = 0; i < 20; i++)
+        y[i] = i % 5 == 4 ? 1000000 : x[i / 10 * 12 + 4 + i / 5 % 2 * 4 + i % 5];
+}
+
+/* windows of 2 x 2 with a step of 2 over [3, 4] with a row before and a column after it */
+static void padded_maximum(const float *x, double *y)
+{
+    pool(x, (int[]){2, 2}, (int[]){-1, 0}, (int[]){2, 2}, (int[]){2, 2}, 1, 1, NULL, y);
+}
+
+#define PADS(name, ...)                                                                                                \
+    {                                                                                                                  \
+        name, 1, .ndim = 1, .dim = {8}, .value = { __VA_ARGS__ }                                                       \
+    }
+#define ONE(name, v)                                                                                                   \
+    {                                                                                                                  \
+        name, 1, .ndim = 1, .dim = {1}, .value = { v }                                                                 \
+    }
+#define TWO(name, ...)                                                                                                 \
+    {                                                                                                                  \
+        name, 1, .ndim = 1, .dim = {2}, .value = { __VA_ARGS__ }                                                       \
+    }
+
 static const struct operator_case cases[] = {
     {{SAMPLE, .opset = 6, .node = {{"Add", "x c", "y", "axis: 1;broadcast: 1"}},
       .constant = {OF_CHANNELS("c", 0.5, -2)}},
@@ -178,6 +255,49 @@ static const struct operator_case cases[] = {
      "max_pool",
      16,
      uneven_maximum},
+    {{SAMPLE, .node = {{"Slice", "x first end axes steps", "y", NULL}},
+      .constant = {TWO("first", 0, -1), TWO("end", 4, -9), TWO("axes", 3, 2), TWO("steps", 2, -2)}},
+     "reshape slice reshape slice slice concat",
+     8,
+     every_second},
+    {{SAMPLE, .node = {{"Slice", "x first end axes steps", "y", NULL}},
+      .constant = {ONE("first", 1), ONE("end", 9), ONE("axes", -1), ONE("steps", 3)}},
+     "slice",
+     6,
+     past_the_end},
+    {{SAMPLE, .node = {{"Slice", "x first end axes steps", "y", NULL}},
+      .constant = {ONE("first", -4), ONE("end", 4), ONE("axes", 3), ONE("steps", 3)}},
+     "pad_slice reshape slice reshape",
+     12,
+     outer_columns},
+    {{SAMPLE, .node = {{"Slice", "x first end axes steps", "s", NULL}, {"Neg", "s", "y", NULL}},
+      .constant = {ONE("first", -1), ONE("end", -9e15), ONE("axes", 1), ONE("steps", -1)}},
+     "slice slice concat scale",
+     24,
+     channels_backward},
+    {{SAMPLE, .opset = 2, .node = {{"Pad", "x", "y", "pads: 0 0 2 1 0 0 0 2;mode: 'reflect"}}},
+     "slice slice concat slice slice slice concat",
+     70,
+     reflected},
+    {{SAMPLE, .node = {{"Pad", "x pads", "y", "mode: 'edge"}}, .constant = {PADS("pads", 0, 0, 2, 1, 0, 0, 0, 2)}},
+     "slice slice concat slice slice slice concat",
+     70,
+     edged},
+    {{SAMPLE, .opset = 19, .node = {{"Pad", "x pads", "y", "mode: 'wrap"}},
+      .constant = {PADS("pads", 0, 0, 2, 1, 0, 0, 0, 2)}},
+     "slice concat slice slice concat",
+     70,
+     wrapped},
+    {{SAMPLE, .opset = 1, .node = {{"Pad", "x", "y", "paddings: 0 0 -1 0 0 0 0 1;value: =1000000"}}},
+     "slice slice scale offset concat",
+     20,
+     cropped_and_padded},
+    {{SAMPLE, .opset = 10,
+      .node = {{"Pad", "x", "p", "pads: 0 0 1 0 0 0 0 1;value: =-inf"},
+               {"MaxPool", "p", "y", "kernel_shape: 2 2;strides: 2 2"}}},
+     "max_pool",
+     8,
+     padded_maximum},
     {{SAMPLE, .opset = 11,
       .node = {{"MaxPool", "x", "y", "kernel_shape: 2 2;strides: 1 2;pads: 0 1 0 1;dilations: 2 2"}}},
      "max_pool",

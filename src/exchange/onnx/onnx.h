@@ -26,6 +26,11 @@ enum { CVY_ONNX_SOURCES = 512, CVY_ONNX_NO_LAYER = 1 << 30, CVY_ONNX_MORE = 4 };
 #define CVY_ONNX_ELEMS CVY_BUILD_ELEMS
 #define CVY_ONNX_SIZE ((int64_t)1 << 31)
 
+typedef struct cvy_onnx_pads {
+    int ndim;
+    int64_t before[CVY_NDIM_MAX], after[CVY_NDIM_MAX]; /* of each axis */
+} cvy_onnx_pads;
+
 /* A value of the ONNX graph: a constant, or the output of a layer. */
 typedef struct cvy_onnx_value {
     const char *name;                /* in the file */
@@ -34,6 +39,8 @@ typedef struct cvy_onnx_value {
     cvy_shape shape;                 /* with one sample */
     int64_t whole;                   /* of a layer: ONNX's number of its integer or bool type; 0: it is real */
     const int64_t *turned; /* the value is the layer's with its axes in this order (onnx_transpose.c); NULL: as it is */
+    const cvy_onnx_pads *pads; /* the value is the layer's, padded with numbers that never are a maximum; NULL: it is
+                                  not padded. Only a MaxPool reads it */
     const Cvy__Onnx__NodeProto *maker, *reader; /* the node that makes it, and the first that reads it; NULL: none */
     int readers;                                /* sources that read it; an output of the graph counts twice */
     int turns;                                  /* of the readers, those that are Transpose */
@@ -147,6 +154,12 @@ cvy_status cvy_onnx_expand(const cvy_onnx_node *node, const char *from, const in
 /* `count` entries of an axis from `first` on. */
 cvy_status cvy_onnx_slice(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
                           const char **output);
+/* Entries of an axis in any order, each any number of times. */
+cvy_status cvy_onnx_entries(const cvy_onnx_node *node, const char *from, int axis, const int64_t *at, int64_t n,
+                            const char **output);
+/* `count` entries of an axis: first, first + step, .. */
+cvy_status cvy_onnx_slice_steps(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
+                                int64_t step, const char **output);
 /* Joins outputs along an axis, in several layers if need be. */
 cvy_status cvy_onnx_join(const cvy_onnx_node *node, const char *op, const char *options, const char *const *from, int n,
                          const char **output);

@@ -273,6 +273,26 @@ CVY_ONNX_DEFINE(conv_transpose) = {
 
 /* ---- pooling ---- */
 
+/* The pads of a Pad before it (onnx_pad.c). */
+static cvy_status take_pads(const cvy_onnx_node *node, const cvy_onnx_value *src, struct window *w)
+{
+    const cvy_onnx_pads *p = src->pads;
+    const char *mode = NULL;
+    if (!p)
+        return CVY_OK;
+    CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
+    CVY_ONNX_CHECK(p->before[1] == 0 && p->after[1] == 0, node,
+                   "%lld and %lld padded channels, whose maxima are not finite, are not supported",
+                   (long long)p->before[1], (long long)p->after[1]);
+    for (int i = 0; i < w->n; i++) {
+        w->before[i] += p->before[2 + i];
+        w->after[i] += p->after[2 + i];
+        CVY_ONNX_CHECK(w->before[i] >= 0 && w->after[i] >= 0 && strncmp(mode, "SAME", 4) != 0, node, "%s",
+                       "negative pads, or auto_pad, after a Pad with numbers that are not finite are not supported");
+    }
+    return CVY_OK;
+}
+
 static cvy_status pool(const cvy_onnx_node *node, const char *op)
 {
     const cvy_onnx_value *src = NULL;
@@ -285,6 +305,7 @@ static cvy_status pool(const cvy_onnx_node *node, const char *op)
     for (int i = 0; i < w.n; i++)
         CVY_ONNX_CHECK(is_max || w.dilation[i] == 1, node,
                        "dilations %lld; a mean over a dilated window is not supported", (long long)w.dilation[i]);
+    CVY_TRY(take_pads(node, src, &w));
     CVY_ONNX_CHECK(!is_max || !cvy_onnx_is_read(node, 1), node, "%s", "the indices of the maxima are not supported");
     add_window(&options, &w, is_max);
     if (!is_symmetric(&w))

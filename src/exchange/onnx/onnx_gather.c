@@ -31,25 +31,20 @@ static cvy_status embedding(const cvy_onnx_node *node, const cvy_onnx_tensor *ta
     return cvy_onnx_done(node, 0, output);
 }
 
-/* Entries of an axis: each run of consecutive ones is a slice, and the slices are joined. */
+/* Entries of an axis, which may count from the end. */
 static cvy_status take_entries(const cvy_onnx_node *node, const char *from, int axis, const cvy_onnx_tensor *index,
                                const char **output)
 {
-    const char *part[CVY_ONNX_SOURCES];
-    const int64_t size = cvy_onnx_shape(node->x, from)->dim[axis], *at = cvy_onnx_i64(index);
-    char *options = NULL;
-    int n = 0;
-    for (int64_t i = 0, end = 0; i < index->elems; i = end) {
-        const int64_t first = at[i] < 0 ? at[i] + size : at[i];
-        CVY_ONNX_CHECK(first >= 0 && first < size, node, "entry %lld of %lld", (long long)at[i], (long long)size);
-        for (end = i + 1; end < index->elems && first + end - i < size; end++)
-            if ((at[end] < 0 ? at[end] + size : at[end]) != first + end - i)
-                break;
-        CVY_ONNX_CHECK(n < CVY_ONNX_SOURCES, node, "its entries are in more than %d places", CVY_ONNX_SOURCES);
-        CVY_TRY(cvy_onnx_slice(node, from, axis, first, end - i, &part[n++]));
+    const int64_t size = cvy_onnx_shape(node->x, from)->dim[axis];
+    int64_t *at = NULL;
+    CVY_TRY(cvy_onnx_take_memory(node->x, sizeof *at * (size_t)index->elems));
+    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *at * (size_t)index->elems, &at));
+    for (int64_t i = 0; i < index->elems; i++) {
+        const int64_t given = cvy_onnx_i64(index)[i];
+        at[i] = given < 0 ? given + size : given;
+        CVY_ONNX_CHECK(at[i] >= 0 && at[i] < size, node, "entry %lld of %lld", (long long)given, (long long)size);
     }
-    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d", axis));
-    return cvy_onnx_join(node, "concat", options, part, n, output);
+    return cvy_onnx_entries(node, from, axis, at, index->elems, output);
 }
 
 static cvy_status translate_gather(const cvy_onnx_node *node)

@@ -1,5 +1,5 @@
 /*
- * onnx_shape.c: operators that move elements: Reshape, Flatten, Squeeze, Slice, Split, Pad, Resize and such.
+ * onnx_shape.c: operators that move elements: Reshape, Flatten, Squeeze, Slice, Split and such.
  *
  * Samples stay apart: dimension 0 is the batch before and after.
  *
@@ -179,15 +179,33 @@ CVY_ONNX_DEFINE(cast_like) = {"CastLike", .attributes = "round_mode saturate", .
 
 /* ---- parts ---- */
 
-static int64_t within(int64_t at, int64_t n)
-{
-    return CVY_MIN(CVY_MAX(at < 0 ? at + n : at, (int64_t)0), n);
-}
-
 /* Whether a slice takes all samples: exporters write one for each axis. */
 static int takes_all_samples(const cvy_onnx *x, int64_t axis, int64_t start, int64_t end, int64_t step)
 {
     return axis == 0 && start == 0 && step == 1 && (end >= INT32_MAX || (x->batch > 0 && end == x->batch));
+}
+
+/* Entries start, start + step, .. before `end` of an axis. Backward, the entries are joined one by one. */
+static cvy_status slice_axis(const cvy_onnx_node *node, int axis, int64_t start, int64_t end, int64_t step,
+                             const char **output)
+{
+    const int64_t size = cvy_onnx_shape(node->x, *output)->dim[axis];
+    int64_t at[CVY_ONNX_SOURCES];
+    CVY_ONNX_CHECK(step != 0 && step > -CVY_ONNX_SIZE && step < CVY_ONNX_SIZE, node, "a step of %lld", (long long)step);
+    const int64_t most = step > 0 ? size : size - 1, least = step > 0 ? 0 : -1;
+    const int64_t first = CVY_MIN(CVY_MAX(start < 0 ? start + size : start, (int64_t)0), most),
+                  last = CVY_MIN(CVY_MAX(end < 0 ? end + size : end, least), most),
+                  span = step > 0 ? last - first : first - last;
+    const int64_t width = step > 0 ? step : -step, count = (span + width - 1) / width;
+    CVY_ONNX_CHECK(span > 0, node, "entries %lld to %lld of %lld with a step of %lld are none", (long long)start,
+                   (long long)end, (long long)size, (long long)step);
+    if (step > 0)
+        return cvy_onnx_slice_steps(node, *output, axis, first, count, step, output);
+    CVY_ONNX_CHECK(count <= CVY_ONNX_SOURCES, node, "%lld entries backward (step %lld), at most %d", (long long)count,
+                   (long long)step, CVY_ONNX_SOURCES);
+    for (int64_t i = 0; i < count; i++)
+        at[i] = first + i * step;
+    return cvy_onnx_entries(node, *output, axis, at, count, output);
 }
 
 static cvy_status translate_slice(const cvy_onnx_node *node)
@@ -207,12 +225,8 @@ static cvy_status translate_slice(const cvy_onnx_node *node)
         int axis = 0;
         if (takes_all_samples(node->x, naxes ? axes[i] : i, starts[i], ends[i], nsteps ? steps[i] : 1))
             continue;
-        CVY_ONNX_CHECK(!nsteps || steps[i] == 1, node, "a step of %lld, expected 1", (long long)steps[i]);
         CVY_TRY(cvy_onnx_axis(node, naxes ? axes[i] : i, src->shape.ndim, &axis));
-        const int64_t size = src->shape.dim[axis], first = within(starts[i], size), end = within(ends[i], size);
-        CVY_ONNX_CHECK(end > first, node, "entries %lld to %lld of %lld are none", (long long)starts[i],
-                       (long long)ends[i], (long long)size);
-        CVY_TRY(cvy_onnx_slice(node, output, axis, first, end - first, &output));
+        CVY_TRY(slice_axis(node, axis, starts[i], ends[i], nsteps ? steps[i] : 1, &output));
     }
     return cvy_onnx_done(node, 0, output);
 }
@@ -241,83 +255,3 @@ static cvy_status translate_split(const cvy_onnx_node *node)
     return CVY_OK;
 }
 CVY_ONNX_DEFINE(split) = {"Split", .attributes = "axis num_outputs split", .translate = translate_split};
-
-/* ---- padding ---- */
-
-struct pads {
-    int ndim;
-    int64_t before[CVY_NDIM_MAX], after[CVY_NDIM_MAX];
-};
-
-/* The pads of all axes, or from operator set 18 on those of the axes in source 3. */
-static cvy_status read_pads(const cvy_onnx_node *node, const cvy_shape *src, struct pads *out)
-{
-    const int64_t *pads = NULL, *axes = NULL;
-    int n = 0, naxes = 0;
-    CVY_TRY(cvy_onnx_ints(node, "pads", 1, &pads, &n));
-    CVY_TRY(cvy_onnx_ints(node, NULL, 3, &axes, &naxes));
-    *out = (struct pads){.ndim = src->ndim};
-    CVY_ONNX_CHECK(n == 2 * (naxes ? naxes : src->ndim), node, "%d pads for %s", n, cvy_shape_text(src));
-    for (int i = 0; i < n / 2; i++) {
-        int axis = i;
-        CVY_ONNX_CHECK(pads[i] >= 0 && pads[n / 2 + i] >= 0 && pads[i] < CVY_ONNX_SIZE &&
-                           pads[n / 2 + i] < CVY_ONNX_SIZE,
-                       node, "pads of %lld and %lld", (long long)pads[i], (long long)pads[n / 2 + i]);
-        if (pads[i] == 0 && pads[n / 2 + i] == 0)
-            continue;
-        CVY_TRY(cvy_onnx_axis(node, naxes ? axes[i] : i, src->ndim, &axis));
-        out->before[axis] = pads[i];
-        out->after[axis] = pads[n / 2 + i];
-    }
-    return CVY_OK;
-}
-
-/* Zeros before and after: of the channels in a layer of its own, then of the positions. */
-static cvy_status pad_with_zeros(const cvy_onnx_node *node, const struct pads *p, const char **output)
-{
-    const cvy_shape shape = *cvy_onnx_shape(node->x, *output);
-    cvy_text options = {0};
-    char *channels = NULL;
-    int any = 0;
-    for (int d = 2; d < p->ndim; d++)
-        any |= p->before[d] > 0 || p->after[d] > 0;
-    if (p->before[1] || p->after[1]) {
-        CVY_TRY(cvy_pool_printf(node->x->out->pool, &channels, "axis: 1, first: %lld, whole: %lld",
-                                (long long)p->before[1], (long long)(p->before[1] + shape.dim[1] + p->after[1])));
-        CVY_TRY(cvy_onnx_step(node, "pad_slice", channels, *output, output));
-    }
-    if (!any)
-        return CVY_OK;
-    cvy_onnx_list(&options, "before", p->before + 2, p->ndim - 2);
-    cvy_onnx_list(&options, "after", p->after + 2, p->ndim - 2);
-    const cvy_status status =
-        options.status == CVY_OK ? cvy_onnx_step(node, "pad", options.data, *output, output) : options.status;
-    cvy_text_free(&options);
-    return status;
-}
-
-/* Another number than zero is subtracted before, and added again. */
-static cvy_status translate_pad(const cvy_onnx_node *node)
-{
-    const cvy_onnx_value *src = NULL;
-    const cvy_onnx_tensor *value = NULL;
-    const char *mode = NULL, *output = NULL;
-    struct pads pads;
-    CVY_TRY(cvy_onnx_activation(node, 0, &src));
-    CVY_TRY(cvy_onnx_constant(node, 2, &value));
-    CVY_TRY(cvy_onnx_string(node, "mode", &mode));
-    CVY_ONNX_CHECK(!*mode || strcmp(mode, "constant") == 0, node,
-                   "mode %s is not supported, only padding with a constant", mode);
-    CVY_ONNX_CHECK(!value || value->elems == 1, node, "%lld numbers to pad with",
-                   (long long)(value ? value->elems : 0));
-    CVY_TRY(read_pads(node, &src->shape, &pads));
-    const double number = value ? cvy_onnx_number(value, 0) : cvy_onnx_real(node, "value", 0);
-    output = src->layer;
-    if (number != 0)
-        CVY_TRY(cvy_onnx_step_real(node, "offset", "by", -number, output, &output));
-    CVY_TRY(pad_with_zeros(node, &pads, &output));
-    if (number != 0)
-        CVY_TRY(cvy_onnx_step_real(node, "offset", "by", number, output, &output));
-    return cvy_onnx_done(node, 0, output);
-}
-CVY_ONNX_DEFINE(pad) = {"Pad", .attributes = "mode pads value", .translate = translate_pad};

@@ -76,6 +76,55 @@ cvy_status cvy_onnx_slice(const cvy_onnx_node *node, const char *from, int axis,
     return cvy_onnx_step(node, "slice", options, from, output);
 }
 
+/* Each run of consecutive entries is a slice, and the slices are joined. */
+cvy_status cvy_onnx_entries(const cvy_onnx_node *node, const char *from, int axis, const int64_t *at, int64_t n,
+                            const char **output)
+{
+    const char *part[CVY_ONNX_SOURCES];
+    char *options = NULL;
+    int parts = 0;
+    for (int64_t i = 0, end = 0; i < n; i = end) {
+        for (end = i + 1; end < n && at[end] == at[i] + end - i; end++)
+            ;
+        CVY_ONNX_CHECK(parts < CVY_ONNX_SOURCES, node, "its entries of axis %d are in more than %d places", axis,
+                       CVY_ONNX_SOURCES);
+        CVY_TRY(cvy_onnx_slice(node, from, axis, at[i], end - i, &part[parts++]));
+    }
+    CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d", axis));
+    return cvy_onnx_join(node, "concat", options, part, parts, output);
+}
+
+/* The entries that are taken become those of an axis of their own, [count, step], whose first ones are a slice. What
+ * the last ones need of it is padded. */
+cvy_status cvy_onnx_slice_steps(const cvy_onnx_node *node, const char *from, int axis, int64_t first, int64_t count,
+                                int64_t step, const char **output)
+{
+    int64_t split[CVY_NDIM_MAX + 1], back[CVY_NDIM_MAX];
+    char *options = NULL;
+    cvy_shape shape = *cvy_onnx_shape(node->x, from);
+    const int64_t all = count * step, rest = CVY_MIN(shape.dim[axis] - first, all);
+    int n = 0;
+    if (step == 1 || count == 1)
+        return cvy_onnx_slice(node, from, axis, first, count, output);
+    CVY_TRY(cvy_onnx_slice(node, from, axis, first, rest, output));
+    if (rest < all) {
+        CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d, whole: %lld", axis, (long long)all));
+        CVY_TRY(cvy_onnx_step(node, "pad_slice", options, *output, output));
+    }
+    int64_t before = 1, after = 1;
+    for (int d = 1; d < shape.ndim; d++) {
+        before *= d < axis ? shape.dim[d] : 1;
+        after *= d > axis ? shape.dim[d] : 1;
+        back[n++] = d == axis ? count : shape.dim[d];
+    }
+    split[0] = before * count;
+    split[1] = step;
+    split[2] = after;
+    CVY_TRY(cvy_onnx_reshape(node, *output, split, 3, output));
+    CVY_TRY(cvy_onnx_slice(node, *output, 2, 0, 1, output));
+    return cvy_onnx_reshape(node, *output, back, n, output);
+}
+
 cvy_status cvy_onnx_join(const cvy_onnx_node *node, const char *op, const char *options, const char *const *from, int n,
                          const char **output)
 {
