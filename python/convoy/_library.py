@@ -37,6 +37,18 @@ def _given(result, function, arguments):
     return result
 
 
+class _Place(c.Structure):
+    """What dladdr() says about an address."""
+    _fields_ = [("file", c.c_char_p), ("base", c.c_void_p), ("name", c.c_char_p), ("address", c.c_void_p)]
+
+
+def _share_mpi(found):
+    """Makes the symbols of the MPI library that libconvoy has loaded global: Open MPI loads plug-ins that need them."""
+    place = _Place()
+    if hasattr(found, "MPI_Init") and c.CDLL(None).dladdr(c.cast(found.MPI_Init, c.c_void_p), c.byref(place)):
+        c.CDLL(os.fsdecode(place.file), mode=c.RTLD_GLOBAL)
+
+
 def _open():
     here = pathlib.Path(__file__).parent
     named = os.environ.get("CONVOY_LIBRARY")
@@ -44,10 +56,13 @@ def _open():
     faults = []
     for name in names:
         try:
-            # The symbols of MPI that the library brings must be global: Open MPI loads its own modules later.
-            return c.CDLL(name, mode=c.RTLD_GLOBAL)
+            # Not RTLD_GLOBAL: its HDF5, JPEG and other libraries would take the place of those that h5py, netCDF4 or Pillow bring.
+            found = c.CDLL(name)
         except OSError as fault:
             faults.append(str(fault))
+            continue
+        _share_mpi(found)
+        return found
     raise ImportError("libconvoy was not found: " + "; ".join(faults) + ". Set CONVOY_LIBRARY to its file.")
 
 
