@@ -36,9 +36,20 @@ static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 static H5E_auto2_t former_print; /* under the lock: how the rest of the program prints the library's messages */
 static void *former_data;
 
+/* Loads libhdf5 in the shared libconvoy (data_hdf5_private.c). Returns NULL, or why it does not load. Programs that are
+ * linked with libhdf5 have no such function. */
+#ifdef __ELF__
+extern const char *cvy_h5_private_load(void) __attribute__((weak, visibility("hidden")));
+#else
+static const char *(*const cvy_h5_private_load)(void) = NULL;
+#endif
+static const char *unloaded; /* under the lock: why */
+
 void cvy_h5_enter(void)
 {
     pthread_mutex_lock(&library);
+    if (cvy_h5_private_load)
+        unloaded = cvy_h5_private_load();
     H5Eget_auto2(H5E_DEFAULT, &former_print, &former_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
@@ -65,6 +76,8 @@ cvy_status cvy_h5_fault(cvy_status code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(ours, sizeof ours, fmt, args);
     va_end(args);
+    if (unloaded)
+        return cvy_error_set(CVY_E_UNSUPPORTED, "%s: %s", ours, unloaded);
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, theirs);
     H5Eclear2(H5E_DEFAULT);
     return cvy_error_set(code, "%s%s%s%s", ours, *theirs ? " (HDF5: " : "", theirs, *theirs ? ")" : "");
