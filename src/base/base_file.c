@@ -72,6 +72,12 @@ int cvy_file_open(const char *path, int flags, unsigned mode, const char **why_o
     return open_regular(AT_FDCWD, path, flags, mode, why_out);
 }
 
+int cvy_file_create(const char *path, unsigned mode, const char **why_out)
+{
+    (void)unlink(path);
+    return cvy_file_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode, why_out);
+}
+
 static int is_link(int folder_fd, const char *name)
 {
     struct stat s;
@@ -271,7 +277,7 @@ static cvy_status open_temporary(const char *path, char **temporary_out, int *fd
     char *temporary = NULL;
     CVY_TRY(cvy_mem_printf(&temporary, "%s.aside-%ld", path, (long)getpid()));
     const char *why = "";
-    const int fd = cvy_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666, &why);
+    const int fd = cvy_file_create(temporary, 0666, &why);
     if (fd < 0) {
         const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", temporary, why);
         cvy_mem_free(&temporary);
@@ -492,6 +498,11 @@ static cvy_status remove_entry(int folder_fd, const char *name, const char *path
     CVY_CHECK(unlinkat(folder_fd, name, AT_REMOVEDIR) == 0, CVY_E_IO, "%s: cannot remove \"%s\": %s", path, name,
               strerror(errno));
     return CVY_OK;
+}
+
+cvy_status cvy_file_remove_below(int folder_fd, const char *name, const char *path)
+{
+    return remove_entry(folder_fd, name, path);
 }
 
 cvy_status cvy_file_remove_tree(const char *path)

@@ -18,9 +18,12 @@ cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, 
  * why, for a message that names the path; it may be NULL. errno is that of open(), or EINVAL. With O_DIRECTORY it is a
  * folder that is opened. tools/check_layers holds that files are opened only here. */
 int cvy_file_open(const char *path, int flags, unsigned mode, const char **why_out);
-/* The same for a path below a folder that is open, such as "data/x.bin". A path that leads elsewhere, by "..", a slash
- * at its begin or a symbolic link anywhere in it, is refused. With O_CREAT the folders in between are made, for this
- * user alone. */
+/* Creates a file for writing that is new: what had the name before, which may be a link or another user's file, loses
+ * it. */
+int cvy_file_create(const char *path, unsigned mode, const char **why_out);
+/* The same as cvy_file_open() for a path below a folder that is open, such as "data/x.bin". A path that leads
+ * elsewhere, by "..", a slash at its begin or a symbolic link anywhere in it, is refused. With O_CREAT the folders in
+ * between are made, for this user alone. */
 int cvy_file_open_below(int folder_fd, const char *path, int flags, unsigned mode, const char **why_out);
 /* The same as a stream for reading; NULL: *why_out says why. */
 FILE *cvy_file_stream(const char *path, const char **why_out);
@@ -51,6 +54,8 @@ cvy_status cvy_file_nearest(const char *path, char *nearest_out, size_t room);
 cvy_status cvy_file_make_trial_folder(const char *parent, const char *word, char *folder_out, size_t room);
 cvy_status cvy_file_sync_folder(const char *path);
 cvy_status cvy_file_remove_tree(const char *path); /* does not follow links */
+/* The same for a name in a folder that is open; path: for messages. */
+cvy_status cvy_file_remove_below(int folder_fd, const char *name, const char *path);
 int cvy_file_exists(const char *path);
 int cvy_file_is_folder(const char *path);
 /* The part of path behind its last slash; it points into path. */

@@ -31,7 +31,7 @@ cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *ou
     out->partial = partial;
     out->bytes = 0;
     const char *why = "";
-    out->fd = cvy_file_open(partial, O_WRONLY | O_CREAT | O_TRUNC, 0666, &why);
+    out->fd = cvy_file_create(partial, 0666, &why);
     CVY_CHECK(out->fd >= 0, CVY_E_IO, "%s: cannot be created: %s", partial, why);
     return CVY_OK;
 }

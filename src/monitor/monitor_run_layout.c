@@ -84,7 +84,7 @@ cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out)
     cvy_text warning = {0};
     cvy_run_path(folder, CVY_RUN_LOCK, path);
     const char *why = "";
-    *lock_out = cvy_file_open(path, O_RDWR | O_CREAT, 0666, &why);
+    *lock_out = cvy_file_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0666, &why);
     if (*lock_out < 0) {
         cvy_text_add(&warning, "%s: cannot open the lock file: %s; a second run in this folder would not be refused",
                      path, why);

@@ -146,7 +146,7 @@ static void write_heartbeat(cvy_watchdog *w, cvy_heartbeat_state state)
     memcpy(heartbeat_path, w->heartbeat_path, sizeof heartbeat_path);
     pthread_mutex_unlock(&w->lock);
     if (w->fd < 0)
-        w->fd = cvy_file_open(heartbeat_path, O_WRONLY | O_CREAT, 0666, NULL);
+        w->fd = cvy_file_open(heartbeat_path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0666, NULL);
     if (w->fd >= 0)
         (void)!cvy_heartbeat_write(w->fd, &heartbeat);
     pthread_mutex_lock(&w->lock);

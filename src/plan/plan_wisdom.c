@@ -280,7 +280,7 @@ static cvy_status lock(const char *path, int *fd_out)
     char *name = NULL;
     CVY_TRY(cvy_mem_printf(&name, "%s.lock", path));
     const char *why = "";
-    const int fd = cvy_file_open(name, O_RDWR | O_CREAT, 0666, &why);
+    const int fd = cvy_file_open(name, O_RDWR | O_CREAT | O_NOFOLLOW, 0666, &why);
     cvy_status status = fd >= 0 ? CVY_OK : cvy_error_set(CVY_E_IO, "%s: cannot open: %s", name, why);
     for (int i = 0; status == CVY_OK && flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
         const struct timespec pause = {.tv_nsec = LOCK_WAIT_MS * 1000000L};

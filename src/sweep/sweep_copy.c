@@ -48,7 +48,7 @@ static cvy_status copy_file(const char *from, const char *to)
     const int in = cvy_file_open(from, O_RDONLY, 0, &why);
     if (in < 0)
         CVY_FAIL_OUT(CVY_E_IO, "%s: cannot open: %s", from, why);
-    out = cvy_file_open(to, O_WRONLY | O_CREAT | O_TRUNC, 0666, &why);
+    out = cvy_file_create(to, 0666, &why);
     if (out < 0)
         CVY_FAIL_OUT(CVY_E_IO, "%s: cannot create: %s", to, why);
     CVY_TRY_OUT(copy_bytes(in, from, out, to));

@@ -94,6 +94,29 @@ static void other_kinds(void)
     EXPECT(unlink(fifo) == 0 && unlink(here) == 0);
 }
 
+/* A new file is nobody else's: a link of its name is not followed, and a file of its name stays with its owner. */
+static void created_new(void)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    const char *why = "";
+    struct stat first, second;
+    EXPECT_OK(cvy_file_replace(path_of("victim"), "old", 3));
+    EXPECT_INT(symlink(path_of("victim"), path_of("new")), 0);
+    int fd = cvy_file_create(path_of("new"), 0600, &why);
+    EXPECT(fd >= 0 && write(fd, "x", 1) == 1 && fstat(fd, &first) == 0);
+    EXPECT_OK(cvy_file_read(path_of("victim"), 100, &data, &bytes));
+    EXPECT_TEXT(data, "old");
+    cvy_mem_free(&data);
+    const int other = cvy_file_create(path_of("new"), 0600, &why);
+    EXPECT(other >= 0 && fstat(other, &second) == 0 && second.st_ino != first.st_ino);
+    EXPECT(unlink(path_of("new")) == 0 && mkdir(path_of("new"), 0700) == 0);
+    EXPECT_INT(cvy_file_create(path_of("new"), 0600, &why), -1);
+    EXPECT(rmdir(path_of("new")) == 0 && unlink(path_of("victim")) == 0);
+    close(fd);
+    close(other);
+}
+
 /* A pipe that the shell has given, as in `convoy train <(make_job)`, is read to its end. */
 static void given_pipe(void)
 {
@@ -191,6 +214,7 @@ int main(void)
     EXPECT(mkdtemp(folder) != NULL);
     TEST(file_replace);
     TEST(other_kinds);
+    TEST(created_new);
     TEST(given_pipe);
     TEST(below);
     TEST(full_disk);

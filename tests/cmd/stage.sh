@@ -3,7 +3,7 @@
 # rows: release
 # stage.sh: data.stage on one rank and on two: the training is the same as from the original data, no file remains,
 # copies are kept and found again, made again when the source changes, and refused if there is no space or the format
-# needs more files; data.cache gives the same training; metrics.jsonl has the fill of the loader's buffers.
+# needs more files; a copy is its user's alone, and what others have prepared in the folder is refused; data.cache gives the same training; metrics.jsonl has the fill of the loader's buffers.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 "$CONVOY" pack '{format: synthetic, samples: 90, shape: [3, 6, 6]}' packed >/dev/null || fail "pack"
@@ -49,6 +49,39 @@ same newer
 grep -q 'data.stage: packed copied to' log || fail "a changed source is not copied again: $(cat log)"
 train last --set data.stage=near
 [ -z "$(ls near)" ] || fail "the last run leaves copies: $(ls near)"
+
+# A copy is this user's alone. A folder that somebody else has prepared is not used, and nothing is written through links.
+umask 022
+chmod 600 packed/*
+mkdir -m 1777 shared
+train private --set data.stage=shared --set data.stage_keep=true
+same private
+name=$(cd shared && ls -d "convoy-$(id -u)"-* | head -n 1)
+[ "$(stat -c %a "shared/$name")" = 700 ] || fail "the copy's folder has the mode $(stat -c %a "shared/$name")"
+for file in "shared/$name"/lock "shared/$name"/manifest "shared/$name"/data/packed/*; do
+    [ "$(stat -c %a "$file")" = 600 ] || fail "$file has the mode $(stat -c %a "$file")"
+done
+chmod 755 "shared/$name"
+refused "with mode 0755, expected user $(id -u) and mode 0700" "$CONVOY" train job.yaml --threads 1 --out bad --set data.stage=shared
+chmod 700 "shared/$name"
+for inner in lock manifest; do
+    echo precious >victim
+    rm "shared/$name/$inner"
+    ln -s "$work/victim" "shared/$name/$inner"
+    "$CONVOY" train job.yaml --threads 1 --out "link-$inner" --set data.stage=shared --set data.stage_keep=true >log 2>&1
+    [ "$(cat victim)" = precious ] || fail "a link in place of $inner is followed"
+    [ ! -L "shared/$name/$inner" ] || rm "shared/$name/$inner"
+done
+rm -rf "shared/$name" elsewhere
+mkdir elsewhere
+ln -s "$work/elsewhere" "shared/$name"
+refused "it is no folder that can be used for a copy: its path has a symbolic link" "$CONVOY" train job.yaml --threads 1 --out bad --set data.stage=shared
+[ -z "$(ls elsewhere)" ] || fail "a copy is made behind a link"
+rm -rf shared
+mkdir shared
+chmod 777 shared
+refused "all users may write in it (mode 0777" "$CONVOY" train job.yaml --threads 1 --out bad --set data.stage=shared
+rm -rf shared
 
 # Single files, with the files that belong to them.
 mkdir files

@@ -26,7 +26,8 @@ hid_t cvy_h5_make_file(const char *path, int in_order)
         H5Pset_link_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
         H5Pset_attr_creation_order(made, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     }
-    const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, made, access);
+    (void)unlink(path); /* H5F_ACC_EXCL follows no link that has the name */
+    const hid_t file = H5Fcreate(path, H5F_ACC_EXCL, made, access);
     cvy_h5_release(made);
     cvy_h5_release(access);
     return file;

@@ -2,7 +2,8 @@
  * data_stage.c: `data.stage`: each node copies the files of a source to its own folder, once, before they are opened.
  *
  * Rank 0 of the run lists the files, so the shared file system is asked only once. Then all ranks of a node copy slices
- * of 64 MiB in turn and read back what they wrote. A copy is FOLDER/convoy-HASH:
+ * of 64 MiB in turn and read back what they wrote. A copy is FOLDER/convoy-USER-HASH, a folder of this user alone
+ * (data_stage_folder.c):
  *     manifest     the source, and size, time and name of each file; written last, so a copy without it is incomplete
  *     lock         runs that use the copy hold a shared lock; the run that makes or removes it, an exclusive one
  *     data/NAME    the files
@@ -18,7 +19,6 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -30,22 +30,19 @@
 #include "base/machine/base_system.h"
 #include "data/data_reader.h"
 #include "data/fits/data_fits.h"
+#include "data/load/data_stage_folder.h"
 
 enum { COPIES_MAX = 64, DEPTH_MAX = 32, WAIT_S = 600 };
 #define SLICE_BYTES ((int64_t)64 << 20)
 #define PIECE_BYTES ((int64_t)4 << 20)
 
-struct copy {   /* the copy of one source, on this node */
-    char *root; /* FOLDER/convoy-HASH */
-    int lock;   /* file descriptor, on the node's first rank; -1: none */
-};
-
 struct cvy_stage {
     cvy_comm *comm;
     cvy_pool *pool;
     const char *folder;
+    int fd; /* of the folder; -1: not open */
     int keep, ncopy;
-    struct copy copy[COPIES_MAX + 1];
+    cvy_stage_copy copy[COPIES_MAX + 1];
 };
 
 struct file {
@@ -188,66 +185,26 @@ static cvy_status read_listing(cvy_pool *pool, struct listing *l)
 
 /* ---- the folder of the copy ---- */
 
-static int has_manifest(const struct copy *c, const struct listing *l)
-{
-    char path[4200], *text = NULL;
-    size_t bytes = 0;
-    snprintf(path, sizeof path, "%s/manifest", c->root);
-    if (!cvy_file_exists(path) || cvy_file_read(path, strlen(l->text) + 1, &text, &bytes) != CVY_OK)
-        return 0;
-    const int same = strcmp(text, l->text) == 0;
-    cvy_mem_free(&text);
-    return same;
-}
-
-/* Tries once to lock the folder. *lock_out is -1 if that failed: try again. */
-static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
-{
-    char path[4200];
-    struct stat mine, there;
-    CVY_TRY(cvy_file_make_folder(root));
-    snprintf(path, sizeof path, "%s/lock", root);
-    const char *why = "";
-    const int fd = cvy_file_open(path, O_RDWR | O_CREAT, 0666, &why);
-    CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be created: %s", path, why);
-    *lock_out = -1;
-    if (fd < 0)
-        return CVY_OK;
-    *alone_out = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    const int locked = *alone_out || flock(fd, LOCK_SH | LOCK_NB) == 0;
-    /* the last user may have removed the folder with the lock file that was just opened */
-    if (locked && fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino)
-        *lock_out = fd;
-    else
-        close(fd);
-    return CVY_OK;
-}
-
 /* Runs on the node's first rank. Afterwards the copy exists, or this run holds the exclusive lock to make it. */
-static cvy_status claim_folder(const cvy_stage *s, struct copy *c, const struct listing *l)
+static cvy_status claim_folder(const cvy_stage *s, cvy_stage_copy *c, const struct listing *l)
 {
     int alone = 0;
-    char path[4200];
     const double start = cvy_clock_s();
     while (c->lock < 0) {
-        CVY_TRY(try_lock(c->root, &c->lock, &alone));
+        CVY_TRY(cvy_stage_copy_try_lock(c, &alone));
         CVY_CHECK(c->lock >= 0 || cvy_clock_s() - start < WAIT_S, CVY_E_IO,
                   "%s: has been locked by another run for %d s; data.stage must be a folder that is local to each node",
-                  c->root, WAIT_S);
+                  c->path, WAIT_S);
         if (c->lock < 0)
             nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     }
-    if (has_manifest(c, l)) {
-        flock(c->lock, LOCK_SH); /* others may use it too */
+    if (cvy_stage_copy_is(c, l->text)) {
+        cvy_stage_copy_share(c);
         return CVY_OK;
     }
     CVY_CHECK(alone, CVY_E_IO, "%s: is used by another run and holds another state of %s: name another data.stage",
-              c->root, l->path);
-    snprintf(path, sizeof path, "%s/manifest", c->root);
-    CVY_CHECK(unlink(path) == 0 || errno == ENOENT, CVY_E_IO, "%s: %s", path, strerror(errno));
-    snprintf(path, sizeof path, "%s/data", c->root);
-    if (cvy_file_exists(path))
-        CVY_TRY(cvy_file_remove_tree(path));
+              c->path, l->path);
+    CVY_TRY(cvy_stage_copy_clear(c));
     struct statvfs fs;
     CVY_CHECK(statvfs(s->folder, &fs) == 0, CVY_E_IO, "%s: %s", s->folder, strerror(errno));
     const double room = (double)fs.f_bavail * (double)fs.f_frsize;
@@ -276,32 +233,31 @@ static cvy_status copy_range(int from, const char *from_path, int to, const char
     return CVY_OK;
 }
 
-static cvy_status copy_slice(const struct listing *l, const struct copy *c, const struct file *f, int64_t offset,
+static cvy_status copy_slice(const struct listing *l, const cvy_stage_copy *c, const struct file *f, int64_t offset,
                              void *room)
 {
-    char from_path[4200], to_path[4200], folder[4200];
-    snprintf(from_path, sizeof from_path, "%s/%s", l->from, f->name);
-    const int length = snprintf(to_path, sizeof to_path, "%s/data/%s", c->root, f->name);
-    CVY_CHECK(length < (int)sizeof to_path, CVY_E_IO, "%s: the path is too long to be staged", f->name);
-    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(to_path, '/') - to_path), to_path);
-    CVY_TRY(cvy_file_make_folder(folder));
+    char from_path[4200], to_path[4200];
     const char *why = "";
+    int to = -1;
+    const int length = snprintf(to_path, sizeof to_path, "%s/data/%s", c->path, f->name);
+    CVY_CHECK(length < (int)sizeof to_path, CVY_E_IO, "%s: the path is too long to be staged", f->name);
+    snprintf(from_path, sizeof from_path, "%s/%s", l->from, f->name);
+    CVY_TRY(cvy_stage_copy_file(c, f->name, &to));
     const int from = cvy_file_open(from_path, O_RDONLY, 0, &why);
-    CVY_CHECK(from >= 0, CVY_E_IO, "%s: cannot be opened: %s", from_path, why);
-    const int to = cvy_file_open(to_path, O_RDWR | O_CREAT, 0666, &why);
     cvy_status status = CVY_OK;
-    if (to < 0)
-        status = cvy_error_set(CVY_E_IO, "%s: cannot be created: %s", to_path, why);
+    if (from < 0)
+        status = cvy_error_set(CVY_E_IO, "%s: cannot be opened: %s", from_path, why);
     else
         status = copy_range(from, from_path, to, to_path, offset, CVY_MIN(offset + SLICE_BYTES, f->bytes), room);
-    close(from);
-    if (to >= 0 && close(to) != 0 && status == CVY_OK)
+    if (from >= 0)
+        close(from);
+    if (close(to) != 0 && status == CVY_OK)
         status = cvy_error_set(CVY_E_IO, "%s: cannot be written: %s", to_path, strerror(errno));
     return status;
 }
 
 /* Copies this rank's slices: every node_nranks-th slice of all files. An empty file has one slice. */
-static cvy_status copy_share(const cvy_stage *s, const struct listing *l, const struct copy *c)
+static cvy_status copy_share(const cvy_stage *s, const struct listing *l, const cvy_stage_copy *c)
 {
     void *room = NULL;
     int64_t slice = 0;
@@ -314,32 +270,49 @@ static cvy_status copy_share(const cvy_stage *s, const struct listing *l, const 
     return status;
 }
 
-static cvy_status finish_copy(const struct listing *l, const struct copy *c)
+static cvy_status finish_copy(const struct listing *l, const cvy_stage_copy *c)
 {
-    char path[4200];
     struct stat st;
     for (int64_t i = 0; i < l->nfile; i++) {
-        snprintf(path, sizeof path, "%s/data/%s", c->root, l->file[i].name);
-        CVY_CHECK(stat(path, &st) == 0 && st.st_size == l->file[i].bytes, CVY_E_IO,
-                  "%s: was staged with another size than %lld bytes", path, (long long)l->file[i].bytes);
+        int fd = -1;
+        CVY_TRY(cvy_stage_copy_file(c, l->file[i].name, &fd));
+        const int same = fstat(fd, &st) == 0 && st.st_size == l->file[i].bytes;
+        close(fd);
+        CVY_CHECK(same, CVY_E_IO, "%s/data/%s: was staged with another size than %lld bytes", c->path, l->file[i].name,
+                  (long long)l->file[i].bytes);
     }
-    snprintf(path, sizeof path, "%s/manifest", c->root);
-    CVY_TRY(cvy_file_replace(path, l->text, strlen(l->text)));
-    flock(c->lock, LOCK_SH);
+    CVY_TRY(cvy_stage_copy_finish(c, l->text));
+    cvy_stage_copy_share(c);
     return CVY_OK;
 }
 
+/* The node's first rank takes the folder and creates the files; the others open it. Collective. */
+static cvy_status take_folder(const cvy_stage *s, cvy_stage_copy *c, const struct listing *l, int *is_there_out)
+{
+    cvy_status status = leads_node(s) ? claim_folder(s, c, l) : CVY_OK;
+    CVY_TRY(cvy_comm_agree(s->comm, status));
+    if (!leads_node(s))
+        status = cvy_stage_copy_open(c);
+    if (status == CVY_END)
+        status = cvy_error_set(CVY_E_IO, "%s: the folder is gone: another process removed it", c->path);
+    CVY_TRY(cvy_comm_agree(s->comm, status));
+    *is_there_out = cvy_stage_copy_is(c, l->text);
+    for (int64_t i = 0; i < l->nfile && leads_node(s) && !*is_there_out && status == CVY_OK; i++)
+        status = cvy_stage_copy_create(c, l->file[i].name);
+    return cvy_comm_agree(s->comm, status);
+}
+
 /* Takes the folder, copies the files, writes the manifest. cvy_comm_agree() after each stage is also a barrier. */
-static cvy_status make_copy(cvy_stage *s, struct copy *c, const struct listing *l, cvy_text *report)
+static cvy_status make_copy(cvy_stage *s, cvy_stage_copy *c, const struct listing *l, cvy_text *report)
 {
     cvy_comm *comm = s->comm;
-    CVY_TRY(cvy_comm_agree(comm, leads_node(s) ? claim_folder(s, c, l) : CVY_OK));
-    const int is_there = has_manifest(c, l);
+    int is_there = 0;
+    CVY_TRY(take_folder(s, c, l, &is_there));
     int64_t anywhere = !is_there;
     const double start = cvy_clock_s();
     CVY_TRY(comm->ops->allreduce(comm, &anywhere, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
     if (!anywhere) {
-        cvy_text_add(report, "data.stage: %s is in %s already, %.1f MB\n", l->path, c->root, 1e-6 * (double)l->bytes);
+        cvy_text_add(report, "data.stage: %s is in %s already, %.1f MB\n", l->path, c->path, 1e-6 * (double)l->bytes);
         return CVY_OK;
     }
     CVY_TRY(cvy_comm_agree(comm, is_there ? CVY_OK : copy_share(s, l, c)));
@@ -348,7 +321,7 @@ static cvy_status make_copy(cvy_stage *s, struct copy *c, const struct listing *
     cvy_text_add(report,
                  "data.stage: %s copied to %s: %lld file%s, %.1f MB in %.2f s, %.0f MB/s per node with %d rank%s, read "
                  "back and verified\n",
-                 l->path, c->root, (long long)l->nfile, l->nfile == 1 ? "" : "s", 1e-6 * (double)l->bytes, seconds,
+                 l->path, c->path, (long long)l->nfile, l->nfile == 1 ? "" : "s", 1e-6 * (double)l->bytes, seconds,
                  1e-6 * (double)l->bytes / CVY_MAX(seconds, 1e-9), comm->node_nranks,
                  comm->node_nranks == 1 ? "" : "s");
     return CVY_OK;
@@ -390,26 +363,27 @@ static cvy_status check_format(const cvy_tree *at, const char *path, const char 
     return CVY_OK; /* if there is no such source, opening it will report that */
 }
 
-/* Sets the files, root and path of a copy. The root's name is a hash of the user and the source's absolute path. */
-static cvy_status name_copy(cvy_stage *s, cvy_pool *pool, struct listing *l, const char *rest, char **root_out,
+/* Sets the files, the folder and the path of a copy. The folder's name has the user and a hash of the source's absolute
+ * path. */
+static cvy_status name_copy(cvy_stage *s, cvy_pool *pool, struct listing *l, const char *rest, cvy_stage_copy *c,
                             char **path_out)
 {
     const char *full = strchr(l->text, '\n') + 1;
-    char *key = NULL;
+    char *name = NULL, *path = NULL;
     CVY_TRY(read_listing(pool, l));
     CVY_CHECK(s->ncopy < COPIES_MAX, CVY_E_CONFIG, "data.stage: more than %d sources", COPIES_MAX);
-    CVY_TRY(cvy_pool_printf(pool, &key, "%d %.*s", (int)getuid(), (int)strcspn(full, "\n"), full));
-    CVY_TRY(cvy_pool_printf(s->pool, root_out, "%s/convoy-%016llx", s->folder,
-                            (unsigned long long)cvy_hash(key, strlen(key))));
-    return cvy_pool_printf(pool, path_out, "%s/data/%s", *root_out, rest);
+    CVY_TRY(cvy_pool_printf(s->pool, &name, "convoy-%u-%016llx", (unsigned)geteuid(),
+                            (unsigned long long)cvy_hash(full, strcspn(full, "\n"))));
+    CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->folder, name));
+    *c = (cvy_stage_copy){.folder = s->fd, .name = name, .path = path, .root = -1, .lock = -1};
+    return cvy_pool_printf(pool, path_out, "%s/data/%s", path, rest);
 }
 
 static cvy_status stage_listed(cvy_stage *s, cvy_pool *pool, struct listing *l, const char *rest, cvy_text *report,
                                char **path_out)
 {
-    struct copy *c = &s->copy[s->ncopy];
-    c->lock = -1;
-    CVY_TRY(cvy_comm_agree(s->comm, name_copy(s, pool, l, rest, &c->root, path_out)));
+    cvy_stage_copy *c = &s->copy[s->ncopy];
+    CVY_TRY(cvy_comm_agree(s->comm, name_copy(s, pool, l, rest, c, path_out)));
     s->ncopy++;
     return make_copy(s, c, l, report);
 }
@@ -470,6 +444,7 @@ cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, int keep, cvy_st
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->comm = comm;
     s->keep = keep;
+    s->fd = -1;
     cvy_status status = cvy_pool_create(&s->pool);
     if (status == CVY_OK)
         status = cvy_pool_strdup(s->pool, folder, &copy);
@@ -477,7 +452,7 @@ cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, int keep, cvy_st
         status = cvy_error_set(CVY_E_CONFIG, "data.stage: the folder's name is longer than 3000 characters");
     s->folder = copy;
     if (status == CVY_OK)
-        status = cvy_file_make_folder(folder);
+        status = cvy_stage_folder_open(folder, &s->fd);
     if (status != CVY_OK)
         cvy_stage_destroy(&s);
     else
@@ -490,14 +465,10 @@ void cvy_stage_destroy(cvy_stage **stage)
     cvy_stage *s = *stage;
     if (!s)
         return;
-    for (int i = 0; i < s->ncopy; i++) {
-        const struct copy *c = &s->copy[i];
-        if (c->lock < 0)
-            continue;
-        if (!s->keep && flock(c->lock, LOCK_EX | LOCK_NB) == 0)
-            (void)!cvy_file_remove_tree(c->root);
-        close(c->lock);
-    }
+    for (int i = 0; i < s->ncopy; i++)
+        cvy_stage_copy_close(&s->copy[i], !s->keep);
+    if (s->fd >= 0)
+        close(s->fd);
     cvy_pool_destroy(&s->pool);
     cvy_mem_free(stage);
 }

@@ -85,7 +85,7 @@ static cvy_status put_file(struct folder_writer *w, int64_t number, const cvy_ra
     CVY_TRY(cvy_bytes_need(&w->path, strlen(w->root) + strlen(class) + 48));
     snprintf(w->path.data, w->path.bytes, "%s/%s/%08lld.%s", w->root, class, (long long)number, suffix);
     const char *why = "";
-    const int fd = cvy_file_open(w->path.data, O_WRONLY | O_CREAT | O_TRUNC, 0666, &why);
+    const int fd = cvy_file_create(w->path.data, 0666, &why);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be created: %s", (const char *)w->path.data, why);
     const cvy_status status = cvy_write_all(fd, data, bytes, w->path.data);
     close(fd);
