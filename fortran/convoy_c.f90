@@ -260,6 +260,7 @@ module convoy_c
     type(c_ptr) :: caffe = c_null_ptr
     type(c_ptr) :: caffe_weights = c_null_ptr
     type(c_ptr) :: caffe_state = c_null_ptr
+    type(cvy_shape) :: caffe_input
   end type cvy_job_source
 
   type, bind(c) :: cvy_job_about
@@ -274,6 +275,7 @@ module convoy_c
     type(c_ptr) :: weights = c_null_ptr
     type(c_ptr) :: out = c_null_ptr
     integer(c_int) :: replace = 0
+    type(cvy_shape) :: input
   end type cvy_import_opts
 
   type, bind(c) :: cvy_progress

@@ -59,7 +59,8 @@ static int print_check(const cmd_bench_options *o, const cvy_check_result *r)
 static int bench_one(const cmd_line *line, const cmd_bench_options *o, cvy_context *context, const char *model,
                      int64_t batch, cmd_row_fn row, void *user)
 {
-    const cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, NULL);
+    cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, NULL);
+    cmd_step_job(&o->step, &job);
     cvy_bench_opts opts = cmd_step_opts(&o->step, &o->sets, line->narg ? &job : NULL, model, batch);
     opts.seconds = (double)o->seconds;
     cvy_bench_result timed = {.size = sizeof timed};

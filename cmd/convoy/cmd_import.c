@@ -5,6 +5,7 @@
 typedef struct verb_options {
     const char *out;
     int force;
+    cvy_shape input;
 } verb_options;
 
 /* The files that cvy_run_import() writes. */
@@ -23,8 +24,11 @@ static int check_new(const verb_options *o, int has_weights)
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
-    const cvy_import_opts opts = {
-        .size = sizeof opts, .weights = line->narg > 1 ? line->arg[1] : NULL, .out = o->out, .replace = o->force};
+    const cvy_import_opts opts = {.size = sizeof opts,
+                                  .weights = line->narg > 1 ? line->arg[1] : NULL,
+                                  .out = o->out,
+                                  .replace = o->force,
+                                  .input = o->input};
     char *text = NULL;
     const int code = check_new(o, opts.weights != NULL);
     if (code)
@@ -34,6 +38,8 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "where the files go; the current folder if not given"},
+    {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(input),
+     "shape of a sample of a network, if neither its text nor its data say it"},
     {"--force", NULL, CMD_FLAG, CMD_FIELD(force), "replaces files that exist already"},
     {0},
 };

@@ -104,9 +104,10 @@ static int plan(const cmd_line *line, cvy_context *context, void *user)
     const verb_options *o = line->options;
     const cvy_grids_opts *grids = user;
     const char *how = o->explain ? "explain" : o->how ? o->how : "table";
-    const cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, cmd_default_job);
+    cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, cmd_default_job);
     char *text = NULL;
     cvy_status status;
+    cmd_step_job(&o->step, &job);
     if (grids) {
         const cvy_bench_opts what = cmd_step_opts(&o->step, &o->sets, is_network(line) ? NULL : &job,
                                                   is_network(line) ? line->arg[0] : NULL, o->step.batches.at[0]);
@@ -127,6 +128,10 @@ static int run(const cmd_line *line)
     if (count > 1 || (count && !is_network(line))) {
         cmd_error(count > 1 ? "--batch lists several batches, expected one"
                             : "--batch is for a network; a job's is set by --set train.batch=N");
+        return CMD_EXIT_USAGE;
+    }
+    if (o->step.input.ndim > 0 && !is_network(line) && !(line->narg && cmd_ends_with(line->arg[0], ".prototxt"))) {
+        cmd_error("--input is for a network; the samples of a job have the shape of its data");
         return CMD_EXIT_USAGE;
     }
     if (is_network(line) && o->plan_file) {
@@ -150,6 +155,8 @@ static const cmd_option options[] = {
     {"--explain", NULL, CMD_FLAG, CMD_FIELD(explain), "the same as --format explain"},
     CMD_OPTION_PLANNING,
     {"--batch", "N", CMD_NUMBERS, CMD_FIELD(step.batches), "for a network: global batch, split over the ranks"},
+    {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(step.input),
+     "for a network: shape of a sample; for one of Caffe (.prototxt) if neither its text nor its data say it"},
     {"--mode", CMD_MODE_WORDS, CMD_CHOICE, CMD_FIELD(step.mode), "for a network: " CMD_MODE_HELP},
     {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(step.dtype),
      "for a network: type of activations; with bf16, weights are f32"},

@@ -20,6 +20,12 @@ int cmd_is_file(const char *word)
     return strpbrk(word, "./") != NULL;
 }
 
+void cmd_step_job(const cmd_step *step, cvy_job_source *job)
+{
+    if (job->caffe)
+        job->caffe_input = step->input;
+}
+
 cvy_bench_opts cmd_step_opts(const cmd_step *step, const cmd_sets *sets, const cvy_job_source *job, const char *model,
                              int64_t batch)
 {
@@ -28,7 +34,7 @@ cvy_bench_opts cmd_step_opts(const cmd_step *step, const cmd_sets *sets, const c
         .job = job,
         .model = model,
         .model_options = step->model_options,
-        .input = step->input,
+        .input = job && job->caffe ? (cvy_shape){0} : step->input, /* cmd_step_job() */
         .classes = step->classes,
         .batch = batch,
         .mode = mode_of(step->mode),

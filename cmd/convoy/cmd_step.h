@@ -45,6 +45,8 @@ typedef struct cmd_step {
             "writes the last step of all ranks for chrome://tracing or Perfetto"                                       \
     }
 
+/* Gives a network of Caffe the shape of its samples. */
+void cmd_step_job(const cmd_step *step, cvy_job_source *job);
 /* The options as the library takes them. job is NULL if a network of the zoo is named. */
 cvy_bench_opts cmd_step_opts(const cmd_step *step, const cmd_sets *sets, const cvy_job_source *job, const char *model,
                              int64_t batch);

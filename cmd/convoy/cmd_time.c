@@ -19,6 +19,7 @@ static int time_layers(const cmd_line *line, cvy_context *context, void *user)
     cvy_job_source job = cmd_job(&o->sets, file ? word : NULL, NULL);
     if (o->net)
         job.caffe = o->net;
+    cmd_step_job(&o->step, &job);
     const cvy_bench_opts opts =
         cmd_step_opts(&o->step, &o->sets, file ? &job : NULL, file ? NULL : word, o->step.batches.at[0]);
     char *text = NULL;

@@ -31,6 +31,9 @@ typedef struct cvy_job_source {
     const char *caffe;
     /** With `caffe`: a caffemodel with the first weights, and a solverstate to continue from; NULL: none. */
     const char *caffe_weights, *caffe_state;
+    /** With `caffe`: the shape of a sample without the batch, if neither the text nor its data say it; ndim 0: they do.
+     * A network whose data are not here can be planned and timed on generated samples, and not trained. */
+    cvy_shape caffe_input;
 } cvy_job_source;
 CVY_SIZED_STRUCT(cvy_job_source)
 
@@ -100,6 +103,8 @@ typedef struct cvy_import_opts {
     const char *out;
     /** 1: replace files that exist. */
     int replace;
+    /** As cvy_job_source.caffe_input. */
+    cvy_shape input;
 } cvy_import_opts;
 CVY_SIZED_STRUCT(cvy_import_opts)
 

@@ -253,7 +253,8 @@ class cvy_job_source(c.Structure):
                 ("nsets", c.c_int),
                 ("caffe", c.c_char_p),
                 ("caffe_weights", c.c_char_p),
-                ("caffe_state", c.c_char_p)]
+                ("caffe_state", c.c_char_p),
+                ("caffe_input", cvy_shape)]
 
 
 class cvy_job_about(c.Structure):
@@ -267,7 +268,8 @@ class cvy_import_opts(c.Structure):
     _fields_ = [("size", c.c_size_t),
                 ("weights", c.c_char_p),
                 ("out", c.c_char_p),
-                ("replace", c.c_int)]
+                ("replace", c.c_int),
+                ("input", cvy_shape)]
 
 
 class cvy_progress(c.Structure):

@@ -9,6 +9,7 @@ void cvy_caffe_job_free(cvy_caffe_job *job)
 {
     cvy_text_free(&job->text);
     cvy_text_free(&job->notes);
+    cvy_text_free(&job->absent);
     cvy_import_free(&job->import);
     *job = (cvy_caffe_job){0};
 }

@@ -201,6 +201,7 @@ typedef struct cvy_job {
     struct cvy_import *import; /* of model.onnx, or of a solver of Caffe: what was read, with the first values of the
                                   variables; else NULL */
     int64_t first_step;        /* of a state of Caffe from which the run continues; else 0 */
+    char *data_absent;         /* why a network of Caffe has generated samples in place of its data; else NULL */
     const char *name;          /* by default the name of the file: "cifar10" for "examples/cifar10.yaml" */
     int deterministic;
     int64_t deterministic_shards; /* has an effect only with deterministic; use cvy_job_shards() */

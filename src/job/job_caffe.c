@@ -6,6 +6,8 @@
  */
 #include <convoy/job.h>
 
+#include <string.h>
+
 #include "exchange/exchange_caffe.h"
 #include "job/job.h"
 
@@ -21,9 +23,21 @@ static cvy_status parse(const cvy_job_source *source, const cvy_caffe_job *caffe
     return status;
 }
 
+/* Whether the caller has data in place of those of the network. */
+static int gives_data(const cvy_job_source *source)
+{
+    static const char *const keys[] = {"data=", "data.train"};
+    for (int i = 0; i < source->nsets; i++)
+        for (int k = 0; k < CVY_COUNT(keys); k++)
+            if (strncmp(source->sets[i], keys[k], strlen(keys[k])) == 0)
+                return 1;
+    return 0;
+}
+
 cvy_status cvy_job_parse_caffe(const cvy_job_source *source, cvy_job **out)
 {
-    const cvy_caffe_job_opts opts = {.weights = source->caffe_weights, .snapshot = source->caffe_state};
+    const cvy_caffe_job_opts opts = {
+        .weights = source->caffe_weights, .snapshot = source->caffe_state, .input = source->caffe_input};
     cvy_caffe_job caffe = {0};
     cvy_job *job = NULL;
     cvy_status status = CVY_OK;
@@ -36,6 +50,8 @@ cvy_status cvy_job_parse_caffe(const cvy_job_source *source, cvy_job **out)
     job->import->notes = caffe.notes;
     caffe.notes = (cvy_text){0};
     job->first_step = caffe.first_step;
+    if (caffe.absent.bytes && !gives_data(source))
+        CVY_TRY_OUT(cvy_pool_strdup(job->pool, caffe.absent.data, &job->data_absent));
     *out = job;
     job = NULL;
 out:

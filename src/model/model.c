@@ -90,6 +90,14 @@ const char *cvy_model_output(const cvy_model *m)
     return NULL;
 }
 
+int cvy_model_has_loss(const cvy_model *m)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        if (m->layer[i].op->flags & CVY_OP_LOSS)
+            return 1;
+    return 0;
+}
+
 /* Makes a name such as "relu3"; the number counts the layers with this operator. */
 static cvy_status default_name(cvy_model *m, const cvy_op_def *op, char **name_out)
 {

@@ -74,6 +74,8 @@ cvy_status cvy_model_keep(cvy_model *m, const char *outputs);
 int cvy_model_keeps(const cvy_model *m, const cvy_layer *layer, const char *variable);
 /* Appends the names of the layers that lead neither to the main output nor to a loss, "a, b", and counts them. */
 cvy_status cvy_model_list_unused(const cvy_model *m, cvy_text *names, int *count_out);
+/* Whether a layer is a loss. */
+int cvy_model_has_loss(const cvy_model *m);
 /* Whether an input or the output of a layer has this name. */
 int cvy_model_knows(const cvy_model *m, const char *name);
 /* Name of the output of the layer that was added last. */

@@ -202,7 +202,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
     n->spec.data.scaling = cvy_augment_target(n->augment)->scaling;
     n->spec.data.target_is_input = cvy_augment_target(n->augment)->is_input;
-    CVY_TRY(cvy_job_model(job, n->context, &n->spec.data, 0, &n->model));
+    CVY_TRY(cvy_job_model(job, n->context, &n->spec.data, CVY_LOSSES_NONE, &n->model));
     CVY_TRY(note_scaled(n));
     CVY_TRY(cvy_model_keep(n->model, o->outputs));
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,

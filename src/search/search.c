@@ -338,7 +338,7 @@ cvy_status cvy_search_run(const cvy_search_opts *o, cvy_search *out)
     cvy_search found = {0};
     struct search s = {.o = o, .out = &found};
     CVY_CHECK(o->nranks >= 1, CVY_E_ARGUMENT, "a search over the grids of %d ranks, expected at least 1", o->nranks);
-    cvy_status status = cvy_job_model(o->job, o->context, o->data, 1, &s.model);
+    cvy_status status = cvy_job_model(o->job, o->context, o->data, CVY_LOSSES_NEEDED, &s.model);
     if (status == CVY_OK)
         status = open_space(&s);
     if (status == CVY_OK)

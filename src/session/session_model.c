@@ -255,7 +255,7 @@ static cvy_status check_target_keys(const cvy_job *job, const cvy_dataset_info *
     return CVY_OK;
 }
 
-static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m)
+static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_losses losses, cvy_model *m)
 {
     const struct cvy_job_train *t = &job->train;
     const char *target = main_target(data);
@@ -263,8 +263,11 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
     CVY_TRY(check_target_keys(job, data));
     if (t->nloss == 0 && cvy_model_has_loss(m))
         return CVY_OK;
-    CVY_CHECK(target, CVY_E_CONFIG, "%s: a loss needs a target, but the data of %s have no labels", job->file,
-              source_of(data));
+    if (!target && t->nloss == 0 && losses == CVY_LOSSES_IF_TARGET)
+        return CVY_OK;
+    CVY_CHECK(target, CVY_E_CONFIG,
+              "%s: a loss needs a target, but the data of %s have no labels: give data.train with labels or targets",
+              job->file, source_of(data));
     if (t->nloss == 0)
         return add_loss(job, &usual, 1, target, m);
     for (int i = 0; i < t->nloss; i++)
@@ -366,8 +369,8 @@ static cvy_status check_frozen(const cvy_job *job, const cvy_model *m)
     return CVY_OK;
 }
 
-cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data, int with_losses,
-                         cvy_model **out)
+cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data,
+                         cvy_losses losses, cvy_model **out)
 {
     cvy_model_input field[CVY_FIELD_MAX + 1];
     cvy_model *m = NULL;
@@ -377,8 +380,8 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const c
     CVY_TRY(count_outputs(job, data, &noutput));
     CVY_TRY(explain_libraries(job, cvy_model_from_fields(job->model, context ? &context->extensions : NULL,
                                                          &data->field[0].shape, noutput, field, nfield, &m)));
-    if (with_losses)
-        CVY_TRY_OUT(add_losses(job, data, m));
+    if (losses != CVY_LOSSES_NONE)
+        CVY_TRY_OUT(add_losses(job, data, losses, m));
     drop_unread(m);
     CVY_TRY_OUT(check_inputs(data, m));
     CVY_TRY_OUT(check_frozen(job, m));

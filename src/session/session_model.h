@@ -14,12 +14,18 @@
 #include "job/job.h"
 #include "program/program.h"
 
+/* Which losses a network of a job gets. */
+typedef enum cvy_losses {
+    CVY_LOSSES_NONE,      /* it is only applied */
+    CVY_LOSSES_NEEDED,    /* it is trained, or scored by its loss */
+    CVY_LOSSES_IF_TARGET, /* as for training; none if the data have no target and neither network nor job has a loss */
+} cvy_losses;
+
 /**
  * cvy_job_model - the network of a job on the fields of its data, with its losses
  * @context: layers may name the operators of its libraries; it must outlive @out. NULL: only convoy's own
  * @data: gives the shape of x, the number of outputs (classes, or numbers in the target) and the other fields (label,
  * y, weight)
- * @with_losses: 0 for data without a target, which can only be predicted
  * @out: borrows texts of @job, which must outlive it
  *
  * The losses are those of train.loss. Without it they are the loss layers of the network, and if it has none, a loss
@@ -28,13 +34,15 @@
  * if the data have one or data.on_bad_sample is skip: a skipped sample has weight 0. Errors: CVY_E_CONFIG,
  * CVY_E_SHAPE, CVY_E_MEMORY.
  */
-cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data, int with_losses,
-                         cvy_model **out);
+cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data,
+                         cvy_losses losses, cvy_model **out);
 /* Loads the libraries that the job names. Only for a job that the user has named: their code runs at once. */
 cvy_status cvy_job_load_libraries(cvy_job *job, cvy_extensions *extensions);
 
-/* Whether the network has a loss layer of its own. */
-int cvy_model_has_loss(const cvy_model *m);
+/* A forward pass of a network without a loss: the results are all outputs that no layer reads. Logs that nothing can be
+ * trained, and by what it could; who: the job or the file. Errors: those of cvy_program_add_forward(). */
+cvy_status cvy_job_add_forward(const char *who, const cvy_model *model, int64_t batch, cvy_program *program,
+                               int *task_out);
 /* Sets *out to the scaling of an output of the network: that of y if it is compared with y, otherwise none (n 0). It
  * points to memory of @data or of @m. */
 cvy_status cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m, const char *output,

@@ -13,14 +13,6 @@
 #include "op/loss/op_distribution.h"
 #include "session/session_model.h"
 
-int cvy_model_has_loss(const cvy_model *m)
-{
-    for (int i = 0; i < m->nlayer; i++)
-        if (m->layer[i].op->flags & CVY_OP_LOSS)
-            return 1;
-    return 0;
-}
-
 static const char *main_target(const cvy_dataset_info *data)
 {
     const cvy_field *target = cvy_dataset_target(data);

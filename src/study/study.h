@@ -47,6 +47,7 @@ typedef struct cvy_bench {
     int nturn;
     cvy_step_time time;               /* of the latest step, the sum over its turns */
     int has_grid;                     /* `parallel: auto` has been looked at */
+    int is_applied;                   /* the network has no loss and the data no target: opts.mode became forward */
     int64_t nstep;                    /* steps so far */
     int64_t foreseen[CVY_AXES];       /* with opts.foresee: the lengths of the axes of the job's grid */
     int64_t batch, steps, node_steps; /* global batch; timed steps; timed steps for which node_s is kept */

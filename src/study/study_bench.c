@@ -29,12 +29,12 @@ static cvy_field field(char *name, cvy_dtype dtype, const cvy_shape *shape)
     return (cvy_field){name, dtype, *shape};
 }
 
-/* Describes data with images of this shape and a label, or a map of labels. */
+/* Describes data with images of this shape and a label, or a map of labels; classes 0: without labels. */
 static void describe(cvy_bench *b, const cvy_shape *input, int64_t classes, int is_map)
 {
     static char x[] = "x", label[] = "label", y[] = "y";
     const cvy_shape one = {0}, map = cvy_shape_make(input->ndim - 1, input->dim + 1);
-    b->data = (cvy_dataset_info){.nfield = 2, .nclasses = classes, .format = "synthetic data"};
+    b->data = (cvy_dataset_info){.nfield = classes > 0 ? 2 : 1, .nclasses = classes, .format = "synthetic data"};
     b->data.field[0] = field(x, CVY_DTYPE_F32, input);
     b->data.field[1] = field(is_map ? y : label, CVY_DTYPE_I32, is_map ? &map : &one);
 }
@@ -57,8 +57,9 @@ static cvy_status find_data(cvy_bench *b)
         CVY_TRY(cvy_model_resolve(o->model, &def, &number));
         own = &def->input;
     }
-    /* any network takes labels that are all 0 */
-    const int64_t classes = def ? def->classes : own ? 1 : 10;
+    /* a network of others takes labels that are all 0, if it or the caller has a loss */
+    const int has_loss = !job->import || cvy_model_has_loss(job->import->model) || job->train.nloss > 0;
+    const int64_t classes = def ? def->classes : !own ? 10 : has_loss;
     describe(b, o->input.ndim || !own ? &o->input : own, o->classes > 0 ? o->classes : classes, def && def->is_map);
     return CVY_OK;
 }
@@ -215,13 +216,31 @@ static cvy_status leave_out_update(const cvy_job *job, cvy_program_opts *opts)
     return CVY_OK;
 }
 
+/* A network without a loss, on data without a target, is applied. */
+static cvy_status choose_mode(cvy_bench *b)
+{
+    const cvy_session *s = &b->session;
+    const int is_trained = cvy_model_has_loss(s->model);
+    CVY_CHECK(
+        is_trained || b->opts.mode != CVY_BENCH_FORWARD_BACKWARD, CVY_E_CONFIG,
+        "%s: the network has no loss, so there is no backward pass: take the mode forward, or give a loss and data "
+        "with a target (train.loss, data.train)",
+        s->job->file);
+    b->is_applied = !is_trained && !cvy_dataset_target(&b->data);
+    if (!is_trained)
+        b->opts.mode = CVY_BENCH_FORWARD;
+    return CVY_OK;
+}
+
 static cvy_status make_program(cvy_bench *b, const char *kernels, const char *passes_off)
 {
     cvy_session *s = &b->session;
-    const int forward = b->opts.mode == CVY_BENCH_FORWARD;
     cvy_program_opts opts;
     cvy_training_opts training;
-    CVY_TRY(cvy_job_model(s->job, s->context, &b->data, !forward, &s->model));
+    const cvy_losses losses = b->opts.mode == CVY_BENCH_FORWARD ? CVY_LOSSES_NONE : CVY_LOSSES_IF_TARGET;
+    CVY_TRY(cvy_job_model(s->job, s->context, &b->data, losses, &s->model));
+    CVY_TRY(choose_mode(b));
+    const int forward = b->opts.mode == CVY_BENCH_FORWARD;
     CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
     CVY_TRY(cvy_job_training_opts(s->job, &training));
     opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
@@ -237,7 +256,9 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     cvy_job_group_variables(s->job, s->program);
     if (b->takes_turns && !forward && s->job->train.nturn > 0)
         return cvy_bench_add_turns(b, &training);
-    CVY_TRY(cvy_job_translate(forward
+    CVY_TRY(cvy_job_translate(b->is_applied ? cvy_job_add_forward(b->opts.model ? b->opts.model : s->job->file,
+                                                                  s->model, b->batch, s->program, &b->number)
+                              : forward
                                   ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
                                   : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number)));
     b->turn[0] = (struct cvy_bench_turn){.number = b->number, .every = 1, .lr_mult = 1};

@@ -105,6 +105,10 @@ static cvy_status run(cvy_bench *b, const char *kernels, const char *passes_off,
     cvy_comm *comm = b->session.context->comm;
     double seconds = 0;
     CVY_TRY(cvy_bench_plan(b, kernels, passes_off));
+    CVY_CHECK(!b->is_applied, CVY_E_CONFIG,
+              "%s: a check compares training steps, and the network has no loss: give one, and data with a target "
+              "(train.loss, data.train)",
+              b->session.job->file);
     const cvy_vars *vars = b->session.program->vars;
     CVY_TRY(cvy_comm_agree(comm, take(vars, o)));
     CVY_TRY(cvy_comm_agree(comm, count_kernels(b->session.program, &o->kernels)));

@@ -60,7 +60,7 @@ static cvy_status import(const char *path, const cvy_import_opts *o, files *f, c
     CVY_TRY(cvy_file_check_new(f->job, o->replace));
     if (f->weights)
         CVY_TRY(cvy_file_check_new(f->weights, o->replace));
-    const cvy_caffe_job_opts opts = {.weights = o->weights, .init = f->init};
+    const cvy_caffe_job_opts opts = {.weights = o->weights, .init = f->init, .input = o->input};
     CVY_TRY_OUT(cvy_caffe_read_job(path, &opts, &job));
     if (o->out)
         CVY_TRY_OUT(cvy_file_make_folder(o->out));

@@ -224,14 +224,20 @@ static void add_batch(const cvy_session *s, int64_t batch, const cvy_plan *plan,
                  plan->nmicro, plan->nmicro > 1 ? "es" : "", s->context->threads, s->context->threads > 1 ? "s" : "");
 }
 
-static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
+/* The network of a job, on the samples of its data. */
+static void add_job(const cvy_session *s, int64_t batch, const cvy_plan *plan, cvy_text *t)
 {
-    const cvy_session *s = &tr->session;
     const cvy_dataset_info *data = cvy_dataset_describe(s->train);
     const cvy_label samples = cvy_labelf("%s: %s samples", data->path && *data->path ? data->path : data->format,
                                          with_commas(data->nsamples).text);
     add_network(s, data, samples.text, t);
-    add_batch(s, tr->order.batch, plan, t);
+    add_batch(s, batch, plan, t);
+}
+
+static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
+{
+    const cvy_session *s = &tr->session;
+    add_job(s, tr->order.batch, plan, t);
     cvy_program_describe_update(s->program, tr->task.full, t);
     cvy_program_describe_grid(s->program, tr->task.full, t);
     cvy_text_add(t, "%lld steps an epoch, %lld in all (%g epochs); optimiser %s, %d bucket%s of gradients%s\n\n",
@@ -350,16 +356,37 @@ static cvy_status print(cvy_program *p, const int *turn, int nturn, const char *
 
 /* ---- the plan of a job ---- */
 
-static cvy_status plan(cvy_trainer *t, const char *plan_file)
+/* Sets *task_out to the forward pass of a network that has no loss, on data without a target; -1: it is to be trained,
+ * and there is no program yet. */
+static cvy_status plan_forward(cvy_session *s, const char *plan_file, int64_t *batch_out, int *task_out)
+{
+    cvy_program_opts opts;
+    *task_out = -1;
+    CVY_TRY(cvy_job_model(s->job, s->context, cvy_dataset_describe(s->train), CVY_LOSSES_IF_TARGET, &s->model));
+    if (cvy_model_has_loss(s->model)) {
+        cvy_model_destroy(&s->model);
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
+    CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
+    CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, batch_out));
+    return cvy_job_translate(cvy_job_add_forward(s->job->file, s->model, *batch_out, s->program, task_out));
+}
+
+/* *forward_out: the task of plan_forward(), for a batch of *batch_out. */
+static cvy_status plan(cvy_trainer *t, const char *plan_file, int64_t *batch_out, int *forward_out)
 {
     cvy_session *s = &t->session;
     cvy_comm *comm = s->context->comm;
     CVY_TRY(cvy_session_open_training_data(s, 0));
     CVY_TRY(cvy_session_compare(s));
-    CVY_TRY(cvy_trainer_choose_grid(t));
-    CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, plan_file)));
+    CVY_TRY(cvy_comm_agree(comm, plan_forward(s, plan_file, batch_out, forward_out)));
+    if (*forward_out < 0) {
+        CVY_TRY(cvy_trainer_choose_grid(t));
+        CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, plan_file)));
+    }
     CVY_TRY(cvy_job_translate(cvy_program_prepare(s->program)));
-    return cvy_trainer_check(t);
+    return *forward_out < 0 ? cvy_trainer_check(t) : CVY_OK;
 }
 
 cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how,
@@ -367,17 +394,24 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
 {
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_trainer t = {0};
+    int64_t batch = 0;
+    int forward = -1;
     *text_out = NULL;
     cvy_status status = cvy_session_open_job(context, job, &t.session);
     if (status == CVY_OK)
-        status = plan(&t, plan_file);
+        status = plan(&t, plan_file, &batch, &forward);
     if (status == CVY_OK && context->comm->rank == 0) {
         cvy_text head = {0};
-        int turn[CVY_TASKS_MAX];
+        int turn[CVY_TASKS_MAX] = {forward};
         for (int k = 0; k < t.nturn; k++)
             turn[k] = t.turn[k].full;
-        add_run(&t, t.session.program->task[t.task.full]->plan, &head);
-        status = print(t.session.program, turn, t.nturn, how, &head, text_out);
+        if (forward < 0) {
+            add_run(&t, t.session.program->task[t.task.full]->plan, &head);
+        } else {
+            add_job(&t.session, batch, t.session.program->task[forward]->plan, &head);
+            cvy_text_add(&head, "\n");
+        }
+        status = print(t.session.program, turn, forward < 0 ? t.nturn : 1, how, &head, text_out);
     }
     status = cvy_comm_agree(context->comm, status);
     cvy_schedule_destroy(&t.schedule);

@@ -73,7 +73,7 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
 {
     cvy_session *s = &t->session;
     cvy_program_opts opts;
-    CVY_TRY(cvy_job_model(s->job, s->context, cvy_dataset_describe(s->train), 1, &s->model));
+    CVY_TRY(cvy_job_model(s->job, s->context, cvy_dataset_describe(s->train), CVY_LOSSES_NEEDED, &s->model));
     CVY_TRY(cvy_session_report_unused(s));
     CVY_CHECK(
         !s->job->plan.kernels.by_clock, CVY_E_CONFIG,
@@ -511,6 +511,9 @@ static cvy_status prepare(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
     cvy_comm *comm = s->context->comm;
+    CVY_CHECK(!s->job->data_absent, CVY_E_IO,
+              "%s: without its data the network can be planned, and not trained; --set data.train=DATA gives others",
+              s->job->data_absent);
     cvy_watchdog_kick(s->watchdog, 0, "reading the data");
     CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
     CVY_TRY(cvy_topology_note(s->context, &s->notes));

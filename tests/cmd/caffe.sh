@@ -137,7 +137,7 @@ refused 'has 1 arrays of history, and the network has 6 blobs' "$CONVOY" train -
 grep -q 'conv1' log || fail "time --net lacks conv1: $(cat log)"
 "$CONVOY" import deploy.prototxt --out deployed >log 2>&1 || fail "import of a network: $(cat log)"
 contains deployed/job.yaml 'The network has no data of its own' || fail "no comment on the data: $(cat deployed/job.yaml)"
-train deployed/job.yaml --out five --set train.epochs= --set train.steps=2 >log 2>&1 || fail "the job of a network does not train: $(cat log)"
+train deployed/job.yaml --out five --set data.train.classes=10 --set train.epochs= --set train.steps=2 >log 2>&1 || fail "the job of a network does not train: $(cat log)"
 
 # ---- what does not fit ----
 sed 's/max_iter: 12/max_iterr: 12/' solver.prototxt >bad.prototxt

@@ -484,13 +484,13 @@ static const char labels[] =
 static const struct {
     const char *target, *text, *printed;
 } losses[] = {
-    {"1, 3, 4", "type: \"SoftmaxWithLoss\"", "softmax_cross_entropy: {name: loss, from: [x, label]}"},
+    {"1, 3, 4", "type: \"SoftmaxWithLoss\"", "softmax_cross_entropy: {name: loss, from: [x, y]}"},
     {"1, 3, 4", "type: \"SoftmaxWithLoss\" loss_param { ignore_label: 255 } loss_weight: 0.5",
-     "softmax_cross_entropy: {name: loss, loss_weight: 0.5, ignore_label: 255, from: [x, label]}"},
+     "softmax_cross_entropy: {name: loss, loss_weight: 0.5, ignore_label: 255, from: [x, y]}"},
     {"1, 3, 4", "type: \"SoftmaxWithLoss\" loss_param { normalize: false }",
-     "softmax_cross_entropy: {name: loss, loss_weight: 12, from: [x, label]}"},
+     "softmax_cross_entropy: {name: loss, loss_weight: 12, from: [x, y]}"},
     {"1, 3, 4", "type: \"SoftmaxWithLoss\" loss_param { normalization: FULL }",
-     "softmax_cross_entropy: {name: loss, from: [x, label]}"},
+     "softmax_cross_entropy: {name: loss, from: [x, y]}"},
     {"1", "type: \"HingeLoss\" hinge_loss_param { norm: L2 }", "hinge: {name: loss, norm: l2, from: [ip, label]}"},
     {"2, 3, 4", "type: \"EuclideanLoss\" loss_weight: 2", "mse: {name: loss, loss_weight: 24, from: [x, y]}"},
     {"2, 3, 4", "type: \"SigmoidCrossEntropyLoss\"", "bce: {name: loss, loss_weight: 24, from: [x, y]}"},

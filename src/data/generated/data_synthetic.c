@@ -2,8 +2,9 @@
  * data_synthetic.c: generates images of any shape, for tests and benchmarks without a file.
  *
  * Sample i has class i mod classes. Its x is the class's pattern (random values on a coarse grid, constant inside each
- * cell) plus noise, so a network can learn it. With targets > 0 there are no classes: y is a fixed random linear map of
- * the pattern's coarse values, which a regression can learn. Everything is a function of (seed, number). Only the
+ * cell) plus noise, so a network can learn it. With targets there are no classes: y is a fixed random linear map of the
+ * pattern's coarse values, which a regression can learn; or, if it has several axes, the coarse values themselves. With
+ * `map`, y is a map of labels. With classes 0 there is x alone. Everything is a function of (seed, number). Only the
  * patterns, the linear map and a block of noise are stored. Each row of a sample reads the noise from its own random
  * offset, so making a sample costs little more than writing it and does not slow down training.
  *
@@ -18,19 +19,22 @@
 #include <string.h>
 
 struct synthetic_opts {
-    cvy_ints shape;
-    int64_t classes, samples, seed, targets;
+    cvy_ints shape, targets, map;
+    int64_t classes, samples, seed;
     double noise;
 };
 
 static const cvy_option synthetic_opts[] = {
     {"shape", CVY_TYPE_INTS, CVY_FIELD(synthetic_opts, shape), "[3, 32, 32]", "1..", "",
      "shape of a sample, channels first"},
-    {"classes", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, classes), "10", "1..", "", "number of classes"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, classes), "10", "0..", "",
+     "number of classes; 0: samples have no label"},
     {"samples", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, samples), "1024", "1..", "samples", "number of samples"},
     {"seed", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, seed), "1", "0..", "", "seed of patterns and noise"},
-    {"targets", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, targets), "0", "0..", "",
-     "number of real targets per sample, instead of a class (regression)"},
+    {"targets", CVY_TYPE_INTS, CVY_FIELD(synthetic_opts, targets), "", "0..", "",
+     "number of real targets per sample, or their shape, instead of a class (regression); 0: none"},
+    {"map", CVY_TYPE_INTS, CVY_FIELD(synthetic_opts, map), "", "1..", "",
+     "shape of a map of labels in y, instead of a class (segmentation)"},
     {"noise", CVY_TYPE_REAL, CVY_FIELD(synthetic_opts, noise), "0.5", "0..", "",
      "standard deviation of the noise; the patterns' is 1"},
     {0},
@@ -43,8 +47,9 @@ enum {
 
 struct synthetic {
     struct synthetic_opts o;
-    cvy_shape shape;
+    cvy_shape shape, y;
     int64_t elems, ncell; /* ncell: cells of one pattern */
+    int64_t nmapped;      /* targets that are a linear map of the pattern's cells */
     int64_t nrow, row;    /* number of rows of a sample along its last axis, and their length */
     int32_t *cell_in_row; /* [row]: position -> cell, counted from the row's first cell */
     float *cell;          /* [classes or 64, ncell] */
@@ -59,7 +64,7 @@ static int synthetic_probe(const char *path)
 
 static int64_t npattern(const struct synthetic *s)
 {
-    return s->o.targets ? 64 : s->o.classes;
+    return s->y.ndim > 0 || s->o.classes == 0 ? 64 : s->o.classes;
 }
 
 /* Makes the table from a row's positions to cells of the pattern, and the noise. */
@@ -83,6 +88,28 @@ static cvy_status make_rows(struct synthetic *s, cvy_pool *pool)
     return CVY_OK;
 }
 
+/* The shape of y, which has no axes if there is none. */
+static cvy_status set_target(struct synthetic *s)
+{
+    const cvy_ints *from = s->o.map.count > 0 ? &s->o.map : &s->o.targets;
+    const int is_none = from->count == 0 || (from->count == 1 && from->at[0] == 0);
+    size_t bytes = sizeof(float);
+    CVY_CHECK(s->o.map.count == 0 || s->o.targets.count == 0, CVY_E_CONFIG, "%s",
+              "synthetic has targets and a map of labels; give one of them");
+    CVY_CHECK(s->o.map.count == 0 || s->o.classes > 0, CVY_E_CONFIG, "%s",
+              "synthetic has a map of labels of 0 classes");
+    CVY_CHECK(from->count < CVY_NDIM_MAX, CVY_E_CONFIG, "synthetic target needs at most %d numbers, got %d",
+              CVY_NDIM_MAX - 1, from->count);
+    for (int i = 0; i < from->count && !is_none; i++) {
+        CVY_CHECK(from->at[i] > 0, CVY_E_CONFIG, "dimension %d of the synthetic targets is 0", i);
+        CVY_TRY(cvy_size_mul(bytes, (size_t)from->at[i], &bytes));
+    }
+    if (!is_none)
+        s->y = cvy_shape_make(from->count, from->at);
+    s->nmapped = s->o.map.count == 0 && s->y.ndim == 1 ? s->y.dim[0] : 0;
+    return CVY_OK;
+}
+
 static cvy_status synthetic_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
 {
     struct synthetic *s = NULL;
@@ -91,6 +118,7 @@ static cvy_status synthetic_open(const cvy_reader_args *args, cvy_reader_info *i
     CVY_CHECK(s->o.shape.count >= 1 && s->o.shape.count < CVY_NDIM_MAX, CVY_E_CONFIG,
               "synthetic shape needs 1 to %d numbers, got %d", CVY_NDIM_MAX - 1, s->o.shape.count);
     s->shape = cvy_shape_make(s->o.shape.count, s->o.shape.at);
+    CVY_TRY(set_target(s));
     s->ncell = s->shape.dim[0];
     for (int i = 1; i < s->shape.ndim; i++)
         s->ncell *= GRID;
@@ -107,18 +135,18 @@ static cvy_status synthetic_open(const cvy_reader_args *args, cvy_reader_info *i
     const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.pattern", 0, 0);
     for (int64_t i = 0; i < npattern(s) * s->ncell; i++)
         s->cell[i] = (float)cvy_rng_normal(&rng, (uint64_t)i);
-    CVY_TRY(cvy_size_mul((size_t)s->o.targets * sizeof(float), (size_t)s->ncell, &bytes));
+    CVY_TRY(cvy_size_mul((size_t)s->nmapped * sizeof(float), (size_t)s->ncell, &bytes));
     CVY_TRY(cvy_pool_alloc(info->pool, bytes, &s->map));
     const cvy_rng map = cvy_rng_make((uint64_t)s->o.seed, "synthetic.map", 0, 0);
-    for (int64_t i = 0; i < s->o.targets * s->ncell; i++)
+    for (int64_t i = 0; i < s->nmapped * s->ncell; i++)
         s->map[i] = (float)(cvy_rng_normal(&map, (uint64_t)i) / sqrt((double)s->ncell));
     info->nsamples = s->o.samples;
     info->dtype = CVY_DTYPE_F32;
     info->shape = s->shape;
-    info->has_label = s->o.targets == 0;
-    info->nclasses = s->o.targets == 0 ? s->o.classes : 0;
-    info->has_y = s->o.targets > 0;
-    info->y_shape = (cvy_shape){1, {s->o.targets}};
+    info->has_y = s->y.ndim > 0;
+    info->has_label = !info->has_y && s->o.classes > 0;
+    info->nclasses = info->has_y ? 0 : s->o.classes;
+    info->y_shape = s->y;
     *state_out = s;
     return CVY_OK;
 }
@@ -151,6 +179,23 @@ static void make_row(const struct synthetic *s, const cvy_rng *rng, const float 
         *x++ = base[s->cell_in_row[i]] + noise[i];
 }
 
+static cvy_status make_target(const struct synthetic *s, int32_t pattern, cvy_raw *raw)
+{
+    const float *cell = s->cell + pattern * s->ncell;
+    const int64_t n = s->y.ndim > 0 ? cvy_shape_elems(&s->y) : 0;
+    CVY_TRY(cvy_bytes_need(&raw->y, (size_t)n * sizeof(float)));
+    for (int64_t t = 0; t < n; t++) {
+        float value = s->o.map.count > 0 ? (float)((pattern + t) % s->o.classes) : cell[t % s->ncell];
+        if (s->nmapped > 0) {
+            value = 0;
+            for (int64_t k = 0; k < s->ncell; k++)
+                value += s->map[t * s->ncell + k] * cell[k];
+        }
+        ((float *)raw->y.data)[t] = value;
+    }
+    return CVY_OK;
+}
+
 static cvy_status synthetic_read_part(void *state, int64_t number, const cvy_field_part *x_part,
                                       const cvy_field_part *y_part, cvy_raw *raw)
 {
@@ -159,7 +204,7 @@ static cvy_status synthetic_read_part(void *state, int64_t number, const cvy_fie
                          *part = cvy_is_part(x_part) ? x_part : &whole;
     const int64_t n = part->shape.dim[s->shape.ndim - 1], elems = cvy_shape_elems(&part->shape);
     int32_t pattern = 0;
-    (void)y_part; /* y is a vector, which is not split */
+    (void)y_part; /* y is small: it is not split */
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)elems * sizeof(float)));
     CVY_TRY(synthetic_label(state, number, &pattern));
     raw->coding = CVY_CODING_PLAIN;
@@ -173,14 +218,7 @@ static cvy_status synthetic_read_part(void *state, int64_t number, const cvy_fie
         const int64_t in_whole = cvy_tile_index(&part->tile, &part->shape, at);
         make_row(s, &rng, cell, in_whole / s->row, in_whole % s->row, n, x + at);
     }
-    CVY_TRY(cvy_bytes_need(&raw->y, (size_t)s->o.targets * sizeof(float)));
-    for (int64_t t = 0; t < s->o.targets; t++) {
-        float sum = 0;
-        for (int64_t k = 0; k < s->ncell; k++)
-            sum += s->map[t * s->ncell + k] * cell[k];
-        ((float *)raw->y.data)[t] = sum;
-    }
-    return CVY_OK;
+    return make_target(s, pattern, raw);
 }
 
 static cvy_status synthetic_read(void *state, int64_t number, cvy_raw *raw)

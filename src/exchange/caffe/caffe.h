@@ -34,7 +34,10 @@ typedef struct cvy_caffe_param {
 } cvy_caffe_param;
 
 typedef struct cvy_caffe_blob {
-    const char *output; /* in the model; NULL: its layer was declined */
+    const char *output; /* in the model; NULL: its layer was declined, or: */
+    /* it is a label or a target whose shape the text does not say: the input of this name in Caffe, which is added when
+     * a layer reads it; else NULL */
+    const char *awaits;
 } cvy_caffe_blob;
 
 typedef struct cvy_caffe {
@@ -80,6 +83,11 @@ cvy_status cvy_caffe_decline(const cvy_caffe_layer *layer, const char *fmt, ...)
 /* ---- blobs ---- */
 /* The value of bottom i in the model. CVY_E_FORMAT: the layer has no such bottom. */
 cvy_status cvy_caffe_bottom(const cvy_caffe_layer *layer, size_t i, const char **out);
+/* The same for labels or targets that are compared with `output`: an input whose shape the text does not say gets the
+ * shape that fits. */
+cvy_status cvy_caffe_compared(const cvy_caffe_layer *layer, size_t i, const char *output, const char **out);
+/* Adds the input that a blob awaits (caffe_data.c). output: the shape of what it is compared with; NULL: it is not. */
+cvy_status cvy_caffe_add_awaited(const cvy_caffe_layer *layer, const cvy_shape *output, cvy_caffe_blob *blob);
 /* Its shape, with one sample. */
 const cvy_shape *cvy_caffe_shape(const cvy_caffe_layer *layer, const char *output);
 /* Top i is this output of the model. If it is that of the layer that was added last, the layer gets the name of the

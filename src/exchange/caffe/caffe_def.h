@@ -17,7 +17,8 @@ typedef struct cvy_caffe_def {
      * they cannot do. */
     cvy_status (*translate)(const struct cvy_caffe_layer *layer);
     const char *same;     /* instead of translate: the layer of ours that does the same to bottom 0 */
-    const char *declined; /* instead of translate: a sentence that says why it is not taken */
+    const char *declined; /* a sentence that says why it is not taken; with translate: unless it is a source of data,
+                             which has no bottom */
     int is_loss;          /* its loss_weight is 1 if none is given */
 } cvy_caffe_def;
 

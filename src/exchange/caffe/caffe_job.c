@@ -19,6 +19,7 @@ typedef struct job {
     cvy_caffe_data train, test;
     int64_t test_samples; /* of the validation data; 0: there are none */
     cvy_caffe_file state; /* a solverstate; empty: none is given */
+    cvy_shape input;      /* that the caller gives; ndim 0: none */
     cvy_caffe_job *out;
 } job;
 
@@ -101,16 +102,40 @@ static cvy_status refuse_or_generate(job *j)
     return j->w.notes.status;
 }
 
+/* A network alone can be planned without its data. The error of reading them becomes a note. */
+static cvy_status do_without(job *j, cvy_status status)
+{
+    cvy_text *why = &j->out->absent;
+    if (status == CVY_OK || !j->train.is_absent || j->w.solver.message)
+        return status;
+    cvy_text_add(why, "%s", cvy_error_text());
+    cvy_text_add(&j->w.notes, "%s; the samples are generated instead, --set data.train=DATA gives others\n", why->data);
+    CVY_TRY(why->status);
+    return j->w.notes.status;
+}
+
+static cvy_status check_given(const job *j)
+{
+    CVY_CHECK(j->input.ndim == 0 || cvy_shape_equal(&j->input, &j->train.shape), CVY_E_SHAPE,
+              "%s: the samples of its data are %s, and an input of %s is given: leave the latter out",
+              cvy_caffe_layer_at(j->w.train.at, j->train.layer), cvy_shape_text(&j->train.shape),
+              cvy_shape_text(&j->input));
+    return CVY_OK;
+}
+
 static cvy_status find_data(job *j)
 {
     cvy_caffe_work *w = &j->w;
     int64_t nsamples = 0;
-    CVY_TRY(cvy_caffe_data_of(w, w->train.net, w->train.at, &j->train));
+    CVY_TRY(do_without(j, cvy_caffe_data_of(w, w->train.net, w->train.at, &j->train)));
+    if (j->out->absent.bytes)
+        return CVY_OK;
     CVY_CHECK(!w->solver.message || j->train.layer, CVY_E_UNSUPPORTED,
               "%s: no layer of phase TRAIN gives data: expected Data (LMDB), ImageData or HDF5Data", w->train.at->path);
     if (j->train.is_input || !j->train.layer)
         return w->solver.message ? refuse_or_generate(j) : CVY_OK;
     CVY_TRY(look_at(j, j->w.train.at, &j->train, &nsamples));
+    CVY_TRY(check_given(j));
     if (nsamples % j->train.batch != 0)
         cvy_text_add(&w->notes,
                      "%s: the batch of %lld does not divide the %lld samples: the last batch of an epoch is smaller "
@@ -155,14 +180,32 @@ static cvy_status add_model(job *j, cvy_text *t)
     return add_of_model(tree, "output", t);
 }
 
-static void add_generated(const job *j, cvy_text *t)
+/* Samples with the fields that the network reads. Without a loss they have no target. */
+static cvy_status add_generated(const job *j, cvy_text *t)
 {
-    const cvy_shape *x = &j->out->import.model->input[0].sample_shape;
-    cvy_text_add(t, "  # The network has no data of its own. These samples are generated; give your data here.\n"
-                    "  train: {format: synthetic, samples: 1024, classes: 2, shape: [");
-    for (int i = 0; i < x->ndim; i++)
-        cvy_text_add(t, "%s%lld", i ? ", " : "", (long long)x->dim[i]);
-    cvy_text_add(t, "]}\n");
+    enum { CLASSES = 2 }; /* any network for classes has as many */
+    const cvy_model *m = j->out->import.model;
+    const cvy_shape *x = &m->input[0].sample_shape, *y = NULL;
+    const int has_loss = cvy_model_has_loss(m), has_solver = j->w.solver.message != NULL;
+    int is_map = 0;
+    for (int i = 1; i < m->ninput; i++)
+        if (strcmp(m->input[i].name, "y") == 0) {
+            y = &m->input[i].sample_shape;
+            is_map = m->input[i].dtype == CVY_DTYPE_I32;
+        }
+    cvy_text_add(t, "  # The network has no data of its own%s. These samples are generated; give your data here.\n",
+                 j->out->absent.bytes ? " that can be read" : "");
+    cvy_text_add(
+        t, "  train: {format: synthetic, samples: 1024, classes: %d, shape: ", has_loss || has_solver ? CLASSES : 0);
+    cvy_text_add_ints(t, x->dim, x->ndim);
+    if (y) {
+        cvy_text_add(t, is_map ? ", map: " : ", targets: ");
+        cvy_text_add_ints(t, y->dim, y->ndim);
+    }
+    cvy_text_add(t, "}\n");
+    if (is_map)
+        cvy_text_add(t, "  roles: {y: {role: label_map, classes: %d}}\n", CLASSES);
+    return t->status;
 }
 
 /* Adds a comment with the layer of data. A name of Caffe may hold any character, and a comment ends with its line. */
@@ -178,10 +221,8 @@ static cvy_status add_layer_comment(const job *j, const cvy_caffe_data *data, co
 static cvy_status add_data(const job *j, cvy_text *t)
 {
     cvy_text_add(t, "\ndata:\n");
-    if (j->train.is_input || !j->train.layer) {
-        add_generated(j, t);
-        return CVY_OK;
-    }
+    if (j->train.is_input || !j->train.layer || j->out->absent.bytes)
+        return add_generated(j, t);
     cvy_text_add(t, "  train: %s", j->train.source);
     CVY_TRY(add_layer_comment(j, &j->train, "", t));
     if (j->test_samples > 0) {
@@ -329,10 +370,12 @@ out:
 static cvy_status import_net(job *j, const char *weights)
 {
     const cvy_caffe_phase *phase = &j->w.train;
-    const cvy_caffe_input input[] = {{j->train.top[0], j->train.shape}, {j->train.top[1], j->train.target}};
+    const int is_read = j->train.layer && !j->train.is_input && !j->out->absent.bytes;
+    const cvy_caffe_input read[] = {{j->train.top[0], j->train.shape}, {j->train.top[1], j->train.target}};
+    const cvy_caffe_input given = {.sample = j->input};
     const cvy_caffe_opts opts = {.test = phase->state.phase == CVY__CAFFE__PHASE__TEST,
-                                 .input = input,
-                                 .ninput = !j->train.layer || j->train.is_input ? 0 : 1 + j->train.reals,
+                                 .input = is_read ? read : &given,
+                                 .ninput = is_read ? 1 + j->train.reals : j->input.ndim > 0,
                                  .weights = weights};
     return cvy_caffe_net_import(phase->at->path, phase->net, &opts, &j->out->import);
 }
@@ -359,7 +402,7 @@ static cvy_status make_job(job *j, const char *path, const cvy_caffe_job_opts *o
 
 cvy_status cvy_caffe_read_job(const char *path, const cvy_caffe_job_opts *opts, cvy_caffe_job *out)
 {
-    job j = {.out = out};
+    job j = {.input = opts->input, .out = out};
     *out = (cvy_caffe_job){0};
     const cvy_status status = make_job(&j, path, opts);
     cvy_caffe_file_free(&j.state);

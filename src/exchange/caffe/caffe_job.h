@@ -70,13 +70,15 @@ typedef struct cvy_caffe_data {
     const char *top[2];  /* the blobs: input, and labels or targets; NULL: there is none */
     int64_t batch;
     int shuffle, is_input; /* is_input: the layer has shapes, and no data */
+    int is_absent;         /* set with an error: its data are not here, or convoy does not read them */
     int reals;             /* its second top has numbers, not classes */
     cvy_shape shape;       /* of a sample, if is_input; else caffe_job.c sets it */
     cvy_shape target;      /* of the numbers of the second top; caffe_job.c sets it */
 } cvy_caffe_data;
 
 /* Translates the layer of data of a network in the newest form that has only the layers of one phase. *out is zero if
- * it has none. Errors: CVY_E_CONFIG, CVY_E_UNSUPPORTED, CVY_E_IO, CVY_E_FORMAT, CVY_E_MEMORY. */
+ * it has none. Errors, with out->layer and out->is_absent set: CVY_E_CONFIG, CVY_E_UNSUPPORTED, CVY_E_IO, CVY_E_FORMAT,
+ * CVY_E_MEMORY. */
 cvy_status cvy_caffe_data_of(cvy_caffe_work *w, const Cvy__Caffe__NetParameter *net, const cvy_caffe_file *at,
                              cvy_caffe_data *out);
 /* The source on fewer samples, as a text in the pool. */

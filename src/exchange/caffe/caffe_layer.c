@@ -31,13 +31,21 @@ cvy_status cvy_caffe_decline(const cvy_caffe_layer *layer, const char *fmt, ...)
 
 /* ---- blobs ---- */
 
-cvy_status cvy_caffe_bottom(const cvy_caffe_layer *layer, size_t i, const char **out)
+cvy_status cvy_caffe_compared(const cvy_caffe_layer *layer, size_t i, const char *output, const char **out)
 {
-    const cvy_caffe *x = layer->x;
+    cvy_caffe *x = layer->x;
     CVY_CHECK(i < layer->p->n_bottom, CVY_E_FORMAT, "%s: %s has %zu bottoms, expected at least %zu", x->build.path,
               layer->where, layer->p->n_bottom, i + 1);
-    *out = x->blob[cvy_keys_find(&x->names, layer->p->bottom[i])].output;
+    cvy_caffe_blob *blob = &x->blob[cvy_keys_find(&x->names, layer->p->bottom[i])];
+    if (blob->awaits)
+        CVY_TRY(cvy_caffe_add_awaited(layer, output ? cvy_caffe_shape(layer, output) : NULL, blob));
+    *out = blob->output;
     return CVY_OK;
+}
+
+cvy_status cvy_caffe_bottom(const cvy_caffe_layer *layer, size_t i, const char **out)
+{
+    return cvy_caffe_compared(layer, i, NULL, out);
 }
 
 const cvy_shape *cvy_caffe_shape(const cvy_caffe_layer *layer, const char *output)

@@ -58,7 +58,7 @@ static cvy_status add_loss(const cvy_caffe_layer *layer, const char *op, const c
 static cvy_status take_two(const cvy_caffe_layer *layer, const char **output, const char **target)
 {
     CVY_TRY(cvy_caffe_bottom(layer, 0, output));
-    CVY_TRY(cvy_caffe_bottom(layer, 1, target));
+    CVY_TRY(cvy_caffe_compared(layer, 1, *output, target));
     CVY_CAFFE_CHECK(layer->p->n_bottom == 2, layer, "it has %zu bottoms, expected 2", layer->p->n_bottom);
     return CVY_OK;
 }

@@ -51,7 +51,7 @@ static cvy_status name_tops(cvy_caffe *x, const Cvy__Caffe__LayerParameter *p)
 static void forget_tops(cvy_caffe *x, const Cvy__Caffe__LayerParameter *p)
 {
     for (size_t i = 0; i < p->n_top; i++)
-        x->blob[cvy_keys_find(&x->names, p->top[i])].output = NULL;
+        x->blob[cvy_keys_find(&x->names, p->top[i])] = (cvy_caffe_blob){0};
 }
 
 static cvy_status check_bottoms(const cvy_caffe_layer *layer)
@@ -86,11 +86,13 @@ static cvy_status translate(cvy_caffe_layer *layer)
     layer->def = cvy_caffe_find(type);
     if (!layer->def)
         return decline_type(layer, type);
-    if (layer->def->declined)
+    if (layer->def->declined && (!layer->def->translate || p->n_bottom > 0))
         return cvy_caffe_decline(layer, "%s", layer->def->declined);
-    for (size_t i = 0; i < p->n_bottom; i++)
-        if (!layer->x->blob[cvy_keys_find(&layer->x->names, p->bottom[i])].output)
+    for (size_t i = 0; i < p->n_bottom; i++) {
+        const cvy_caffe_blob *blob = &layer->x->blob[cvy_keys_find(&layer->x->names, p->bottom[i])];
+        if (!blob->output && !blob->awaits)
             return CVY_NOT_APPLICABLE; /* its source was declined */
+    }
     CVY_TRY(check_loss_weight(layer));
     const char *wish = p->name && *p->name ? p->name : p->n_top > 0 && *p->top[0] ? p->top[0] : type;
     CVY_TRY(cvy_build_clean(layer->x->build.out->pool, wish, strlen(wish), &name));

@@ -295,4 +295,3 @@ CVY_CAFFE_DEFINE(spp) = {"SPP", NO_LAYER("spatial pyramid pooling")};
 CVY_CAFFE_DEFINE(rnn) = {"RNN", NO_LAYER("recurrent networks")};
 CVY_CAFFE_DEFINE(lstm) = {"LSTM", NO_LAYER("recurrent networks")};
 CVY_CAFFE_DEFINE(recurrent) = {"Recurrent", NO_LAYER("recurrent networks")};
-CVY_CAFFE_DEFINE(python) = {"Python", .declined = "convoy runs no Python: write it as an operator of your own"};

@@ -38,6 +38,14 @@ static void note(const reader *r, const char *text)
     cvy_text_add(&r->w->notes, "%s: %s\n", cvy_caffe_layer_at(r->at, r->layer), text);
 }
 
+/* Finds a file that the layer names. */
+static cvy_status find_file(reader *r, const void *message, const char *field, const char *name, const char **out)
+{
+    const cvy_status status = cvy_caffe_find_file(r->w, r->at, message, field, name, out);
+    r->out->is_absent |= status == CVY_E_IO;
+    return status;
+}
+
 static void add_path(reader *r, const char *path, const char *format)
 {
     cvy_text_add(&r->source, "{path: ");
@@ -58,7 +66,7 @@ static cvy_status add_mean(reader *r, const transform *t)
     CHECK_LAYER(!t->mean_file || t->n_mean_value == 0, r, CVY_E_CONFIG, "%s",
                 "transform_param has mean_file and mean_value; Caffe takes one of them");
     if (t->mean_file) {
-        CVY_TRY(cvy_caffe_find_file(r->w, r->at, t, "mean_file", t->mean_file, &file));
+        CVY_TRY(find_file(r, t, "mean_file", t->mean_file, &file));
         add_step(r);
         cvy_text_add(&r->augment, "{mean_file: ");
         cvy_text_add_quoted(&r->augment, file);
@@ -169,9 +177,9 @@ static cvy_status read_data(reader *r)
     int encoded = 0;
     CHECK_LAYER(p && p->source, r, CVY_E_CONFIG, "%s", "data_param has no source");
     CVY_TRY(check_batch(r, p->batch_size));
-    CVY_TRY(cvy_caffe_find_file(r->w, r->at, p, "source", p->source, &path));
-    const int is_leveldb = cvy_file_is_folder(path) && cvy_data_has_file(path, "CURRENT");
-    CHECK_LAYER(!is_leveldb, r, CVY_E_UNSUPPORTED,
+    CVY_TRY(find_file(r, p, "source", p->source, &path));
+    r->out->is_absent = cvy_file_is_folder(path) && cvy_data_has_file(path, "CURRENT");
+    CHECK_LAYER(!r->out->is_absent, r, CVY_E_UNSUPPORTED,
                 "%s is a LevelDB database, which convoy does not read: write the data as an LMDB (Caffe's "
                 "convert_imageset --backend=lmdb, or the script that made them), and name it here",
                 path);
@@ -195,7 +203,7 @@ static cvy_status read_image_data(reader *r)
     const char *path = NULL;
     CHECK_LAYER(p && p->source, r, CVY_E_CONFIG, "%s", "image_data_param has no source");
     CVY_TRY(check_batch(r, p->batch_size));
-    CVY_TRY(cvy_caffe_find_file(r->w, r->at, p, "source", p->source, &path));
+    CVY_TRY(find_file(r, p, "source", p->source, &path));
     CHECK_LAYER((p->new_height > 0) == (p->new_width > 0), r, CVY_E_CONFIG,
                 "new_height is %u and new_width is %u; give both, or neither", p->new_height, p->new_width);
     if (p->rand_skip > 0)
@@ -240,7 +248,7 @@ static cvy_status add_hdf5_files(reader *r, char *list, const char *target)
         line += strspn(line, " \t");
         if (!*line)
             continue;
-        CVY_TRY(cvy_caffe_find_file(r->w, r->at, r->layer->hdf5_data_param, "source", line, &path));
+        CVY_TRY(find_file(r, r->layer->hdf5_data_param, "source", line, &path));
         cvy_text_add(&r->source, count++ ? ", " : "[");
         CVY_TRY(add_hdf5(r, path, target));
     }
@@ -260,7 +268,7 @@ static cvy_status read_hdf5_data(reader *r, const Cvy__Caffe__NetParameter *net)
     CHECK_LAYER(r->layer->n_top <= 2, r, CVY_E_UNSUPPORTED,
                 "%d data sets; convoy takes an input and a target from HDF5 files", (int)r->layer->n_top);
     CVY_TRY(check_batch(r, p->batch_size));
-    CVY_TRY(cvy_caffe_find_file(r->w, r->at, p, "source", p->source, &path));
+    CVY_TRY(find_file(r, p, "source", p->source, &path));
     r->out->shuffle = p->shuffle;
     r->out->reals = r->layer->n_top > 1 && !cvy_caffe_is_label(net, r->layer->top[1]);
     CVY_TRY(cvy_file_read(path, LIST_BYTES_MAX, &list, &bytes));
@@ -277,6 +285,7 @@ static cvy_status read_hdf5_data(reader *r, const Cvy__Caffe__NetParameter *net)
 static cvy_status read_shape(reader *r)
 {
     const cvy_caffe_dims d = cvy_caffe_dims_of(r->layer, 0);
+    r->out->is_absent = d.n == 0;
     CHECK_LAYER(d.n >= 1 && d.n <= CVY_NDIM_MAX, r, CVY_E_CONFIG, "%s",
                 "the shape of its blob has no dimensions, or too many");
     for (size_t i = 0; i < d.n; i++)
@@ -313,6 +322,7 @@ static cvy_status read_layer(reader *r, const Cvy__Caffe__NetParameter *net)
         return read_hdf5_data(r, net);
     if (strcmp(type, "Input") == 0 || strcmp(type, "DummyData") == 0 || strcmp(type, "MemoryData") == 0)
         return read_shape(r);
+    r->out->is_absent = 1;
     FAIL_LAYER(r, CVY_E_UNSUPPORTED, "%s",
                "convoy reads data of the layers Data (LMDB), ImageData and HDF5Data; write the data as an LMDB, or "
                "import the network and give data.train in the job");

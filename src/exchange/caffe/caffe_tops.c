@@ -40,9 +40,9 @@ static dims of_dummy(const layer_parameter *p, size_t i)
         return (dims){.n = 0};
     if (d->n_shape > 0)
         return of_shape(d->shape[i < d->n_shape ? i : 0]);
-    return (dims){{entry(d->num, d->n_num, i), entry(d->channels, d->n_channels, i), entry(d->height, d->n_height, i),
-                   entry(d->width, d->n_width, i)},
-                  4};
+    return (dims){.at = {entry(d->num, d->n_num, i), entry(d->channels, d->n_channels, i),
+                         entry(d->height, d->n_height, i), entry(d->width, d->n_width, i)},
+                  .n = 4};
 }
 
 static dims of_memory(const layer_parameter *p, size_t i)
@@ -50,7 +50,8 @@ static dims of_memory(const layer_parameter *p, size_t i)
     const Cvy__Caffe__MemoryDataParameter *m = p->memory_data_param;
     if (!m)
         return (dims){.n = 0};
-    return i == 0 ? (dims){{m->batch_size, m->channels, m->height, m->width}, 4} : (dims){{m->batch_size}, 1};
+    return i == 0 ? (dims){.at = {m->batch_size, m->channels, m->height, m->width}, .n = 4}
+                  : (dims){.at = {m->batch_size}, .n = 1};
 }
 
 /* Pictures are resized, then cropped. */
@@ -61,15 +62,36 @@ static dims of_images(const layer_parameter *p, size_t i)
     if (!d)
         return (dims){.n = 0};
     if (i > 0)
-        return (dims){{d->batch_size}, 1};
+        return (dims){.at = {d->batch_size}, .n = 1};
     const int64_t h = crop ? crop : d->new_height, w = crop ? crop : d->new_width;
-    return h > 0 && w > 0 ? (dims){{d->batch_size, d->is_color ? 3 : 1, h, w}, 4} : (dims){.n = 0};
+    return h > 0 && w > 0 ? (dims){.at = {d->batch_size, d->is_color ? 3 : 1, h, w}, .n = 4} : (dims){.n = 0};
 }
 
-/* A data base holds pictures of a size that the text does not say. */
+/* Pictures of a size that the text does not say, unless they are cropped. */
+static dims of_cropped(const Cvy__Caffe__TransformationParameter *t, int64_t batch)
+{
+    const int64_t crop = t ? t->crop_size : 0;
+    if (crop == 0)
+        return (dims){.n = 0};
+    const int is_known = t->force_color || t->force_gray || t->n_mean_value > 1;
+    const int64_t channels = t->force_gray ? 1 : t->n_mean_value > 1 ? (int64_t)t->n_mean_value : 3;
+    return (dims){.at = {batch, channels, crop, crop}, .n = 4, .guesses_channels = !is_known};
+}
+
 static dims of_data(const layer_parameter *p, size_t i)
 {
-    return i > 0 && p->data_param ? (dims){{p->data_param->batch_size}, 1} : (dims){.n = 0};
+    const int64_t batch = p->data_param ? p->data_param->batch_size : 0;
+    return i == 0          ? of_cropped(p->transform_param, batch)
+           : p->data_param ? (dims){.at = {batch}, .n = 1}
+                           : (dims){.n = 0};
+}
+
+/* Windows of colour pictures are warped to the size of the crop. */
+static dims of_windows(const layer_parameter *p, size_t i)
+{
+    dims d = i == 0 ? of_cropped(p->transform_param, 0) : (dims){.n = 1};
+    d.guesses_channels = 0;
+    return d;
 }
 
 cvy_caffe_dims cvy_caffe_dims_of(const layer_parameter *layer, size_t top)
@@ -77,11 +99,8 @@ cvy_caffe_dims cvy_caffe_dims_of(const layer_parameter *layer, size_t top)
     static const struct {
         const char *type;
         dims (*of)(const layer_parameter *layer, size_t top);
-    } types[] = {{"Input", of_input},
-                 {"DummyData", of_dummy},
-                 {"MemoryData", of_memory},
-                 {"ImageData", of_images},
-                 {"Data", of_data}};
+    } types[] = {{"Input", of_input},      {"DummyData", of_dummy},    {"MemoryData", of_memory},
+                 {"ImageData", of_images}, {"WindowData", of_windows}, {"Data", of_data}};
     for (int i = 0; i < CVY_COUNT(types); i++)
         if (layer->type && strcmp(layer->type, types[i].type) == 0)
             return types[i].of(layer, top);

@@ -9,11 +9,12 @@
 #include "convoy/base.h"
 #include "exchange/caffe/caffe_file.h"
 
-/* The dimensions of a top, with the batch; n is 0 if the text does not say them, and may be more than CVY_NDIM_MAX,
- * which is an error. */
+/* The dimensions of a top, with the batch, which is 0 if it is not known; n is 0 if the text does not say them, and may
+ * be more than CVY_NDIM_MAX, which is an error. */
 typedef struct cvy_caffe_dims {
     int64_t at[CVY_NDIM_MAX];
     size_t n;
+    int guesses_channels; /* the text says height and width only */
 } cvy_caffe_dims;
 cvy_caffe_dims cvy_caffe_dims_of(const Cvy__Caffe__LayerParameter *layer, size_t top);
 

@@ -211,10 +211,43 @@ static cvy_status fill_input(const char *path, const Cvy__Caffe__NetParameter *n
     return CVY_OK;
 }
 
+/* The first layer that makes this blob without reading one, or NULL. */
+static const Cvy__Caffe__LayerParameter *source_of(const Cvy__Caffe__NetParameter *net, const char *blob)
+{
+    for (size_t k = 0; k < net->n_layer; k++)
+        for (size_t i = 0; i < net->layer[k]->n_top && net->layer[k]->n_bottom == 0; i++)
+            if (strcmp(net->layer[k]->top[i], blob) == 0)
+                return net->layer[k];
+    return NULL;
+}
+
+/* Caffe leaves an `input` without a shape out. Here it is an input whose shape comes from elsewhere, unless a layer
+ * makes the blob. */
+static cvy_status drop_made_inputs(const char *path, Cvy__Caffe__NetParameter *net)
+{
+    const int has_shape = net->n_input_shape > 0 || net->n_input_dim > 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < net->n_input; i++) {
+        const Cvy__Caffe__LayerParameter *made = source_of(net, net->input[i]);
+        CVY_CHECK(!made || !has_shape, CVY_E_FORMAT,
+                  "%s: `input` gives '%s' a shape, and layer %s (%s) on line %u makes a blob of this name, too: remove "
+                  "one of them",
+                  path, net->input[i], made->name ? made->name : "", made->type ? made->type : "", made->convoy_line);
+    }
+    for (size_t i = 0; i < net->n_input; i++)
+        if (source_of(net, net->input[i]))
+            cvy_caffe_allocator()->free(NULL, net->input[i]);
+        else
+            net->input[kept++] = net->input[i];
+    net->n_input = kept;
+    return CVY_OK;
+}
+
 /* Puts a layer before all others. The array of a binary file has no room for more, so there is a new one. */
 static cvy_status add_input(const char *path, Cvy__Caffe__NetParameter *net)
 {
     Cvy__Caffe__LayerParameter **all = NULL;
+    CVY_TRY(drop_made_inputs(path, net));
     if (net->n_input == 0)
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *all * (net->n_layer + 1), &all));
