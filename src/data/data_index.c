@@ -76,7 +76,7 @@ out:
 }
 
 static cvy_status folder_files(cvy_pool *pool, const char *path, int (*ours)(const char *), const char *kind,
-                               const char ***out, int64_t *count_out)
+                               const char ***out, int64_t *count_out, cvy_passed *passed)
 {
     char **name = NULL;
     const char **list = NULL;
@@ -86,6 +86,8 @@ static cvy_status folder_files(cvy_pool *pool, const char *path, int (*ours)(con
     for (int64_t i = 0; i < n; i++)
         if (name[i][0] != '.' && ours(name[i]))
             CVY_TRY(cvy_data_path_join(pool, path, name[i], &list[count++]));
+        else if (passed)
+            cvy_passed_add(passed, NULL, name[i]);
     CVY_CHECK(count > 0, CVY_E_IO, "%s: holds no %s among its %lld files", path, kind, (long long)n);
     *out = list;
     *count_out = count;
@@ -93,12 +95,12 @@ static cvy_status folder_files(cvy_pool *pool, const char *path, int (*ours)(con
 }
 
 cvy_status cvy_data_files(cvy_pool *pool, const char *path, int (*ours)(const char *name), const char *kind,
-                          const char ***out, int64_t *count_out)
+                          const char ***out, int64_t *count_out, cvy_passed *passed)
 {
     const char **list = NULL;
     char *copy = NULL;
     if (cvy_file_is_folder(path))
-        return folder_files(pool, path, ours, kind, out, count_out);
+        return folder_files(pool, path, ours, kind, out, count_out, passed);
     if (cvy_data_is_glob(path))
         return glob_files(pool, path, out, count_out);
     CVY_TRY(cvy_pool_alloc(pool, sizeof *list, &list));

@@ -55,9 +55,10 @@ static inline int32_t cvy_entries_label(const cvy_entries *e, int64_t number)
 /* Whether path has wildcards (* ? [) and no file has exactly that name. */
 int cvy_data_is_glob(const char *path);
 /* Lists files in bytewise order, in pool: the file at path; or those files of a folder for which ours(name) is true; or
- * all files that match a glob. CVY_E_IO if there is none. kind: what was looked for, for messages: "*.tfrecord". */
+ * all files that match a glob. CVY_E_IO if there is none. kind: what was looked for, for messages: "*.tfrecord".
+ * passed: counts the other files of a folder; may be NULL. */
 cvy_status cvy_data_files(cvy_pool *pool, const char *path, int (*ours)(const char *name), const char *kind,
-                          const char ***out, int64_t *count_out);
+                          const char ***out, int64_t *count_out, cvy_passed *passed);
 
 /* ---- reads a file from start to end in large requests ---- */
 typedef struct cvy_scan {

@@ -163,6 +163,22 @@ int cvy_data_has_file(const char *folder, const char *name);
 /* Whether a folder, or one of its sub-folders, has a file whose name is accepted. *is_empty_out: it has no entries. */
 int cvy_data_has_such_files(const char *folder, int (*is_accepted)(const char *name), int *is_empty_out);
 
+/* ---- what a reader passes over (data_passed.c) ---- */
+typedef struct cvy_passed { /* start with zeros */
+    int64_t count;
+    char names[400];
+} cvy_passed;
+/* Counts a thing that is not read, such as a file; hidden files are not counted. folder: put before its name; NULL:
+ * none. */
+void cvy_passed_add(cvy_passed *p, const char *folder, const char *name);
+/* Adds a sentence to info's note, unless nothing was counted: "WHERE: 2 WHATs are not read (a, b): WHY". */
+cvy_status cvy_passed_note(const cvy_passed *p, const char *where, const char *what, const char *why,
+                           cvy_reader_info *info);
+/* Adds a sentence to info's note if the names have words of different splits ("train", "test"), although all are read.
+ * how: "as one set". */
+cvy_status cvy_splits_note(const char *where, const char *how, const char *const *path, int64_t n,
+                           cvy_reader_info *info);
+
 /* ---- parts of samples (data_part.c) ---- */
 static inline int cvy_is_part(const cvy_field_part *part)
 {

@@ -121,6 +121,20 @@ static void read_one(const char *source, const char *augment, int64_t at, void *
     cvy_dataset_destroy(&d);
 }
 
+/* Arrays of a folder that have other names are not read, and the log says so. */
+static void test_npy_rest(void)
+{
+    const float x[2] = {1, 2};
+    cvy_dataset *d = NULL;
+    OK(cvy_file_make_folder(in_scratch("rest")));
+    put_npy(in_scratch("rest/x.npy"), "<f4", "2, 1", x, sizeof x);
+    put_npy(in_scratch("rest/x_test.npy"), "<f4", "2, 1", x, sizeof x);
+    put_npy(in_scratch("rest/weights.npy"), "<f4", "2,", x, sizeof x);
+    OK(open_text(in_scratch("rest"), NULL, 0, &d));
+    TRUE_THAT(strstr(cvy_dataset_describe(d)->note, "rest: 2 arrays are not read (weights.npy, x_test.npy)"));
+    cvy_dataset_destroy(&d);
+}
+
 /* Booleans are 0 and 1, also in pictures and as labels, and any byte but 0 is true. */
 static void test_npy_booleans(void)
 {
@@ -266,6 +280,7 @@ static void test_idx(void)
     enum { N = 3, H = 4, W = 5 };
     cvy_dataset *d = NULL;
     uint8_t pixels[N * H * W], labels[N] = {7, 0, 3};
+    char text[512];
     static float x[H * W];
     int32_t got = -1;
     void *const field[] = {x, &got};
@@ -280,10 +295,19 @@ static void test_idx(void)
     OK(cvy_dataset_read(d, 2, 0, field));
     TRUE_THAT(got == 3 && x[7] == (float)pixels[2 * H * W + 7] * (1.0f / 255.0f));
     cvy_dataset_destroy(&d);
+    put_idx(in_scratch("mnist/t10k-images-idx3-ubyte"), 3, (int[]){N, H, W}, pixels, sizeof pixels);
+    OK(open_text(in_scratch("mnist"), NULL, 0, &d));
+    TRUE_THAT(
+        strstr(cvy_dataset_describe(d)->note, "mnist: t10k-images-idx3-ubyte is not read: `part: test` reads it"));
+    cvy_dataset_destroy(&d);
+    snprintf(text, sizeof text, "{path: \"%s\", part: train}", in_scratch("mnist"));
+    OK(open_text(text, NULL, 0, &d));
+    TRUE_THAT(!cvy_dataset_describe(d)->note);
+    cvy_dataset_destroy(&d);
+    TRUE_THAT(unlink(in_scratch("mnist/t10k-images-idx3-ubyte")) == 0);
     OK(open_text(in_scratch("mnist/train-images-idx3-ubyte"), NULL, 0, &d));
     TRUE_THAT(cvy_dataset_describe(d)->nclasses == 8);
     cvy_dataset_destroy(&d);
-    char text[512];
     snprintf(text, sizeof text, "{path: \"%s\", part: test}", in_scratch("mnist"));
     FAILS(open_text(text, NULL, 0, &d), CVY_E_IO, "holds no t10k-images-idx3-ubyte");
     put_idx(in_scratch("mnist/train-images-idx3-ubyte"), 3, (int[]){N, H, W}, pixels, sizeof pixels - 1);
@@ -302,6 +326,7 @@ int main(void)
     test_npy_maps();
     test_npy_half();
     test_npy_booleans();
+    test_npy_rest();
     test_bytes();
     test_npy_real_labels();
     test_npy_types();

@@ -59,6 +59,56 @@ static void test_classes(void)
     cvy_dataset_destroy(&d);
 }
 
+static void check_note(const char *source, const char *words)
+{
+    cvy_dataset *d = NULL;
+    OK(open_text(source, NULL, 0, &d));
+    const char *note = cvy_dataset_describe(d)->note;
+    if (words ? !note || !strstr(note, words) : note != NULL) {
+        fprintf(stderr, "%s: the note is \"%s\", expected \"%s\"\n", source, note ? note : "", words ? words : "");
+        exit(1);
+    }
+    cvy_dataset_destroy(&d);
+}
+
+/* What is not read is counted and named once; what looks like two splits is said. */
+static void test_rest(void)
+{
+    static const char *const rest[] = {"a/2.bmp", "a/3.tif", "b/4.webp", "b/5.gif", "b/notes.txt"};
+    cvy_dataset *d = NULL;
+    char name[64];
+    for (int c = 0; c < 2; c++) {
+        snprintf(name, sizeof name, "rest/%c", 'a' + c);
+        OK(cvy_file_make_folder(in_scratch(name)));
+        snprintf(name, sizeof name, "rest/%c/1.png", 'a' + c);
+        put_png(in_scratch(name), c, 8, 8, 3);
+    }
+    put_file(in_scratch("rest/a/.DS_Store"), "x", 1);
+    put_file(in_scratch("rest/Thumbs.db"), "x", 1);
+    check_note(in_scratch("rest"), NULL);
+    for (int i = 0; i < CVY_COUNT(rest); i++) {
+        snprintf(name, sizeof name, "rest/%s", rest[i]);
+        put_file(in_scratch(name), "x", 1);
+    }
+    check_note(in_scratch("rest"), "rest: 5 files are not read (a/2.bmp, a/3.tif, b/4.webp, ..): only *.jpg");
+    OK(cvy_file_make_folder(in_scratch("rest/b/more")));
+    check_note(in_scratch("rest"), "rest: 6 files are not read");
+    check_note(in_scratch("rest/b/1.png"), NULL);
+    FAILS(open_text(in_scratch("rest/b"), NULL, 0, &d), CVY_E_FORMAT, "holds both pictures");
+    /* the splits of a set: with pictures in them, and with classes */
+    OK(cvy_file_make_folder(in_scratch("splits/train")));
+    OK(cvy_file_make_folder(in_scratch("splits/val")));
+    put_png(in_scratch("splits/train/1.png"), 0, 8, 8, 3);
+    put_png(in_scratch("splits/val/1.png"), 0, 8, 8, 3);
+    check_note(in_scratch("splits"), "splits: train and val are read as classes: if they are splits");
+    OK(cvy_file_make_folder(in_scratch("whole/test/cat")));
+    put_png(in_scratch("whole/test/cat/1.png"), 0, 8, 8, 3);
+    char text[600];
+    snprintf(text, sizeof text, "{path: \"%s\", format: folder}", in_scratch("whole"));
+    FAILS(open_text(text, NULL, 0, &d), CVY_E_FORMAT,
+          "whole/test: holds no picture, but folders (cat, ..): if it is a split");
+}
+
 static void test_sizes(void)
 {
     cvy_dataset *d = NULL;
@@ -169,6 +219,7 @@ int main(void)
 {
     scratch_make();
     test_classes();
+    test_rest();
     test_sizes();
     test_single();
     test_damage();

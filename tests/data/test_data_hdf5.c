@@ -244,6 +244,125 @@ static void test_faults(void)
     free(v);
 }
 
+/* ---- what is left out ---- */
+
+/* Gives the layout of a data set a version that no library knows, as newer formats look to older libraries. The message
+ * of the layout has the number 8, and behind 8 bytes its version, 3. */
+static void make_unreadable(const char *name, const char *set)
+{
+    H5O_info_t info;
+    uint8_t head[512];
+    size_t at = 0;
+    const hid_t file = H5Fopen(in_scratch(name), H5F_ACC_RDONLY, H5P_DEFAULT);
+    TRUE_THAT(H5Oget_info_by_name(file, set, &info, H5P_DEFAULT) >= 0);
+    H5Fclose(file);
+    FILE *f = fopen(in_scratch(name), "rb");
+    TRUE_THAT(f && fseek(f, (long)info.addr, SEEK_SET) == 0 && fread(head, 1, sizeof head, f) > 64 && fclose(f) == 0);
+    while (head[at] != 8 || head[at + 1] != 0 || memcmp(head + at + 5, (uint8_t[]){0, 0, 0, 3}, 4) != 0)
+        TRUE_THAT(++at < sizeof head - 16);
+    flip_byte(in_scratch(name), (long)info.addr + (long)at + 8);
+}
+
+static const char *note_of(const cvy_dataset *d)
+{
+    return cvy_dataset_describe(d)->note ? cvy_dataset_describe(d)->note : "";
+}
+
+/* A data set that cannot be opened is a fault if it has a usual name or the job names it, and otherwise a note. */
+static void test_unreadable(void)
+{
+    static const char *const usual[] = {"weight", "label", "y", "x", "Targets"}, *const option[] = {"weight", "label",
+                                                                                                    "y", "x", "y"};
+    double *v = values(60);
+    cvy_dataset *d = NULL;
+    char words[200];
+    for (int i = 0; i < CVY_COUNT(usual); i++) {
+        const hid_t file = new_file("new.h5");
+        add_set(file, "data", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+        add_set(file, usual[i], (struct layout){.type = H5T_STD_I32LE, .ndim = 1, .dim = {10}}, v);
+        H5Fclose(file);
+        make_unreadable("new.h5", usual[i]);
+        snprintf(words, sizeof words, "new.h5: data set %s: cannot be opened by libhdf5", usual[i]);
+        FAILS(open_in("new.h5", "", &d), CVY_E_UNSUPPORTED, words);
+        TRUE_THAT(strstr(cvy_error_text(), "(HDF5: bad ") && strstr(cvy_error_text(), "h5repack"));
+        snprintf(words, sizeof words, "x: data, sandbox: %s%s%s%s", i % 2 ? "true" : "false", i == 3 ? "" : ", ",
+                 i == 3 ? "" : option[i], i == 3 ? "" : ": none");
+        OK(open_in("new.h5", words, &d));
+        snprintf(words, sizeof words, "new.h5: 1 data set is not read (%s): cannot be opened", usual[i]);
+        TRUE_THAT(strstr(note_of(d), words));
+        cvy_dataset_destroy(&d);
+        snprintf(words, sizeof words, "x: data, %s: %s", i == 3 ? "y" : option[i], usual[i]);
+        FAILS(open_in("new.h5", words, &d), CVY_E_CONFIG, "that can be read; it holds");
+    }
+    free(v);
+}
+
+/* Soft links are followed; one that leads nowhere is a fault if it is a weight. A second name is no second input. */
+static void test_soft_links(void)
+{
+    double *v = values(60);
+    cvy_dataset *d = NULL;
+    const hid_t file = new_file("soft.h5");
+    add_set(file, "run1", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    add_set(file, "w1", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {10}}, v);
+    H5Lcreate_soft("/run1", file, "same", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/w1", file, "weight", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/nowhere", file, "labels", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    FAILS(open_in("soft.h5", "", &d), CVY_E_UNSUPPORTED, "data set labels: link that cannot be opened");
+    OK(open_in("soft.h5", "label: none", &d));
+    TRUE_THAT(cvy_dataset_describe(d)->nfield == 2 && cvy_dataset_reader_info(d)->has_weight);
+    cvy_dataset_destroy(&d);
+    free(v);
+}
+
+/* More data sets than are listed: a weight behind them is found, and the others are counted. */
+static void test_many_sets(void)
+{
+    double *v = values(30);
+    cvy_dataset *d = NULL;
+    char name[24];
+    const hid_t file = new_file("many.h5");
+    add_set(file, "data", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "event%04d", i);
+        add_set(file, name, (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {10}}, v);
+    }
+    add_set(file, "weight", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {10}}, v);
+    H5Fclose(file);
+    OK(open_in("many.h5", "", &d));
+    TRUE_THAT(cvy_dataset_reader_info(d)->has_weight &&
+              strstr(note_of(d), "many.h5: 61 more data sets were not looked at"));
+    cvy_dataset_destroy(&d);
+    free(v);
+}
+
+/* Other files in a folder, files of two splits, and a weight that the first file lacks. */
+static void test_folder_rest(void)
+{
+    double *v = values(30);
+    cvy_dataset *d = NULL;
+    OK(cvy_file_make_folder(in_scratch("rest")));
+    for (int i = 0; i < 2; i++) {
+        const hid_t file = new_file(i ? "rest/b_test.h5" : "rest/a_train.h5");
+        add_set(file, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+        H5Fclose(file);
+    }
+    put_file(in_scratch("rest/more.root"), "root", 4);
+    put_file(in_scratch("rest/.hidden"), "", 0);
+    OK(open_in("rest", "", &d));
+    TRUE_THAT(strstr(note_of(d), "a_train.h5 and b_test.h5 are read as one set: if they are splits"));
+    TRUE_THAT(strstr(note_of(d), "rest: 1 file is not read (more.root): HDF5 files are"));
+    cvy_dataset_destroy(&d);
+    const hid_t file = H5Fopen(in_scratch("rest/b_test.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+    add_set(file, "weight", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {10}}, v);
+    H5Fclose(file);
+    FAILS(open_in("rest", "", &d), CVY_E_FORMAT, "b_test.h5: has a data set weight, and ");
+    OK(open_in("rest", "weight: none", &d));
+    cvy_dataset_destroy(&d);
+    free(v);
+}
+
 /* ---- files made by other programs ---- */
 
 static void test_h5py(void)
@@ -289,6 +408,10 @@ int main(void)
     test_files();
     test_conditions();
     test_faults();
+    test_unreadable();
+    test_soft_links();
+    test_many_sets();
+    test_folder_rest();
     test_h5py();
     scratch_remove();
     return 0;

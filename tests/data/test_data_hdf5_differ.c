@@ -263,7 +263,7 @@ static void compare_folder(const char *folder)
     int64_t n = 0, of[3] = {0};
     int readable = 0;
     OK(cvy_pool_create(&pool));
-    OK(cvy_data_files(pool, folder, is_any, "file", &path, &n));
+    OK(cvy_data_files(pool, folder, is_any, "file", &path, &n, NULL));
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     for (int64_t i = 0; i < n; i++) {
         const verdict found = compare(path[i], &readable);

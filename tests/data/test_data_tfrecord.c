@@ -119,6 +119,19 @@ static void test_paths(void)
     TRUE_THAT(rename(in_scratch("kept"), in_scratch("classes/convoy-00002-of-00004.tfrecord")) == 0);
     TRUE_THAT(rename(in_scratch("classes/convoy-00003-of-00004.tfrecord"), in_scratch("kept")) == 0);
     FAILS(open_text(in_scratch("classes"), NULL, 0, &d), CVY_E_FORMAT, "shard 00003 of 00004 is missing");
+    TRUE_THAT(rename(in_scratch("kept"), in_scratch("classes/convoy-00003-of-00004.tfrecord")) == 0);
+    OK(open_text(in_scratch("classes"), NULL, 0, &d));
+    TRUE_THAT(!cvy_dataset_describe(d)->note); /* labels.txt is read */
+    cvy_dataset_destroy(&d);
+    TRUE_THAT(symlink(in_scratch("classes/convoy-00003-of-00004.tfrecord"), in_scratch("classes/val.tfrecord")) == 0 &&
+              symlink(in_scratch("classes/convoy-00003-of-00004.tfrecord"), in_scratch("classes/train.tfrecord")) == 0);
+    put_file(in_scratch("classes/more.parquet"), "PAR1", 4);
+    OK(open_text(in_scratch("classes"), NULL, 0, &d));
+    TRUE_THAT(strstr(cvy_dataset_describe(d)->note, "train.tfrecord and val.tfrecord are read as one set") &&
+              strstr(cvy_dataset_describe(d)->note, "1 file is not read (more.parquet)"));
+    cvy_dataset_destroy(&d);
+    TRUE_THAT(unlink(in_scratch("classes/val.tfrecord")) == 0 && unlink(in_scratch("classes/train.tfrecord")) == 0 &&
+              unlink(in_scratch("classes/more.parquet")) == 0);
     OK(cvy_file_make_folder(in_scratch("bare")));
     char text[600];
     snprintf(text, sizeof text, "{path: \"%s\", format: tfrecord}", in_scratch("bare"));

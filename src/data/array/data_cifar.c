@@ -17,15 +17,15 @@
 
 enum { PICTURE_BYTES = 3 * 32 * 32 };
 enum { KIND_AUTO, KIND_CIFAR10, KIND_CIFAR100 };
-enum { PART_TRAIN, PART_TEST };
+enum { PART_AUTO, PART_TRAIN, PART_TEST };
 
 struct cifar_opts {
     int part, kind, coarse;
 };
 
 static const cvy_option cifar_opts[] = {
-    {"part", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, part), "train", "train|test", "",
-     "which files of a folder are read"},
+    {"part", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, part), "auto", "auto|train|test", "",
+     "which files of a folder are read; auto: those of the training"},
     {"kind", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, kind), "auto", "auto|cifar10|cifar100", "",
      "length of a record; auto looks at names and sizes"},
     {"labels", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, coarse), "fine", "fine|coarse", "",
@@ -79,7 +79,7 @@ static cvy_status add_folder(struct cifar *c, cvy_pool *pool, const char *folder
     int64_t count = 0;
     const char *path = NULL;
     CVY_TRY(cvy_file_list(pool, folder, &name, &count));
-    const char *wanted = part == PART_TRAIN ? "data_batch" : "test_batch";
+    const char *wanted = part != PART_TEST ? "data_batch" : "test_batch";
     for (int64_t i = 0; i < count; i++) {
         if (!is_cifar10_name(name[i]) || strncmp(name[i], wanted, strlen(wanted)) != 0)
             continue;
@@ -90,7 +90,7 @@ static cvy_status add_folder(struct cifar *c, cvy_pool *pool, const char *folder
         *kind = *kind == KIND_AUTO ? KIND_CIFAR10 : *kind;
         return CVY_OK;
     }
-    const char *single = part == PART_TRAIN ? "train.bin" : "test.bin";
+    const char *single = part != PART_TEST ? "train.bin" : "test.bin";
     CVY_CHECK(cvy_data_has_file(folder, single), CVY_E_IO, "%s: holds neither %s*.bin (CIFAR-10) nor %s (CIFAR-100)",
               folder, wanted, single);
     CVY_TRY(cvy_data_path_join(pool, folder, single, &path));
@@ -153,6 +153,16 @@ static void cifar_close(void *state)
         cvy_data_file_close(&c->file[i]);
 }
 
+/* Without `part` the files of the test stay aside. */
+static cvy_status note_test(const struct cifar *c, const char *folder, cvy_reader_info *info)
+{
+    const char *name = is_cifar10_name(cvy_file_base_name(c->file[0].path)) ? "test_batch.bin" : "test.bin";
+    return cvy_data_has_file(folder, name)
+               ? cvy_reader_note(info, "%s: %s is not read: `part: test` reads it, and `part: train` the other files",
+                                 folder, name)
+               : CVY_OK;
+}
+
 static cvy_status cifar_load(struct cifar *c, const cvy_reader_args *args, cvy_reader_info *info)
 {
     const struct cifar_opts *o = args->options;
@@ -171,6 +181,8 @@ static cvy_status cifar_load(struct cifar *c, const cvy_reader_args *args, cvy_r
                                    : o->coarse          ? "coarse_label_names.txt"
                                                         : "fine_label_names.txt",
                                    c->nclasses);
+    if (is_folder && o->part == PART_AUTO)
+        CVY_TRY(note_test(c, args->path, info));
     info->nsamples = c->first[c->nfile];
     info->dtype = CVY_DTYPE_U8;
     info->shape = (cvy_shape){3, {3, 32, 32}};

@@ -16,7 +16,7 @@
 
 #include "data/data_index.h"
 
-enum { PART_TRAIN, PART_TEST };
+enum { PART_AUTO, PART_TRAIN, PART_TEST };
 
 struct idx_opts {
     int part;
@@ -25,7 +25,8 @@ struct idx_opts {
 };
 
 static const cvy_option idx_opts[] = {
-    {"part", CVY_TYPE_CHOICE, CVY_FIELD(idx_opts, part), "train", "train|test", "", "which files of a folder are read"},
+    {"part", CVY_TYPE_CHOICE, CVY_FIELD(idx_opts, part), "auto", "auto|train|test", "",
+     "which files of a folder are read; auto: those of the training"},
     {"labels", CVY_TYPE_STRING, CVY_FIELD(idx_opts, labels), "", "", "",
      "file of the labels; by default found in the folder of the pictures"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(idx_opts, classes), "0", "0..", "",
@@ -48,8 +49,8 @@ static const char *const image_names[][2] = {
 static const char *find_images(const char *folder, int part)
 {
     for (int i = 0; i < CVY_COUNT(image_names); i++)
-        if (cvy_data_has_file(folder, image_names[i][part]))
-            return image_names[i][part];
+        if (cvy_data_has_file(folder, image_names[i][part == PART_TEST]))
+            return image_names[i][part == PART_TEST];
     return NULL;
 }
 
@@ -116,8 +117,13 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
     int32_t largest = 0;
     if (cvy_file_is_folder(args->path)) {
         const char *name = find_images(args->path, o->part);
-        CVY_CHECK(name, CVY_E_IO, "%s: holds no %s", args->path, image_names[0][o->part]);
+        CVY_CHECK(name, CVY_E_IO, "%s: holds no %s", args->path, image_names[0][o->part == PART_TEST]);
         CVY_TRY(cvy_data_path_join(info->pool, args->path, name, &images));
+        const char *test = o->part == PART_AUTO ? find_images(args->path, PART_TEST) : NULL;
+        if (test)
+            CVY_TRY(cvy_reader_note(info,
+                                    "%s: %s is not read: `part: test` reads it, and `part: train` the other files",
+                                    args->path, test));
     }
     CVY_TRY(cvy_data_file_open(info->pool, images, &x->x.file));
     CVY_TRY(read_header(&x->x));

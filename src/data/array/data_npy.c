@@ -211,6 +211,26 @@ static cvy_status x_shape(struct npy *n)
     return CVY_OK;
 }
 
+/* Other arrays in the folder, such as x_test.npy, are not read. */
+static cvy_status note_rest(const struct npy *n, const char *folder, cvy_reader_info *info)
+{
+    char **name = NULL;
+    int64_t count = 0;
+    cvy_passed passed = {0};
+    CVY_TRY(cvy_file_list(info->pool, folder, &name, &count));
+    for (int64_t i = 0; i < count; i++) {
+        int is_read = !cvy_data_has_suffix(name[i], ".npy");
+        for (int k = 0; k < NARRAY; k++)
+            is_read |= n->array[k].file.fd >= 0 && strcmp(cvy_file_base_name(n->array[k].file.path), name[i]) == 0;
+        if (!is_read)
+            cvy_passed_add(&passed, NULL, name[i]);
+    }
+    return cvy_passed_note(&passed, folder, "array",
+                           "the names that are looked for are x.npy, y.npy, label.npy and weight.npy; options of the "
+                           "source give others",
+                           info);
+}
+
 static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reader_info *info)
 {
     const struct npy_opts *o = args->options;
@@ -237,6 +257,8 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
         CVY_TRY(array_read_labels(&n->array[LABEL], info->pool, &n->label, &largest));
         CVY_TRY(cvy_classes_count(o->classes, largest, n->array[LABEL].file.path, &info->nclasses));
     }
+    if (args->path && cvy_file_is_folder(args->path))
+        CVY_TRY(note_rest(n, args->path, info));
     return CVY_OK;
 }
 

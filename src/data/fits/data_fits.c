@@ -287,6 +287,8 @@ static cvy_status fits_load(cvy_fits *f, const char *path, cvy_reader_info *info
     CVY_TRY(cvy_fits_find_files(f, path));
     CVY_TRY(find_shapes(f, info));
     CVY_CHECK(f->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", path);
+    CVY_TRY(cvy_passed_note(&f->passed, path, "file", "FITS files are *.fits, *.fit, *.fts, *.fits.gz and *.fits.fz",
+                            info));
     return find_labels(f, info);
 }
 

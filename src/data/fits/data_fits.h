@@ -58,6 +58,7 @@ typedef struct cvy_fits {
     int nx, ny, weight;                       /* weight: its column; -1: there is none */
     int64_t y_elems;
     cvy_missing missing;
+    cvy_passed passed;  /* other files in the folders */
     cvy_entries labels; /* one for each sample, if there are any */
     cvy_classes classes;
     /* Open files, of which each is used by one thread at a time. */

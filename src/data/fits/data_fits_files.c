@@ -59,8 +59,10 @@ static cvy_status add_folder(cvy_fits *f, const char *folder, int32_t label)
     CVY_TRY(cvy_file_list(f->pool, folder, &name, &n));
     for (int64_t i = 0; i < n; i++) {
         const char *path = NULL;
-        if (!cvy_fits_is_file_name(name[i]))
+        if (!cvy_fits_is_file_name(name[i])) {
+            cvy_passed_add(&f->passed, label == CVY_LABEL_UNKNOWN ? NULL : cvy_file_base_name(folder), name[i]);
             continue;
+        }
         CVY_TRY(cvy_data_path_join(f->pool, folder, name[i], &path));
         CVY_TRY(add_file(f, path, label));
     }
@@ -75,13 +77,17 @@ static cvy_status add_root(cvy_fits *f, const char *root)
     CVY_TRY(add_folder(f, root, CVY_LABEL_UNKNOWN));
     CVY_TRY(cvy_file_list(f->pool, root, &name, &n));
     const int64_t loose = f->nfile;
+    if (loose == 0)
+        f->passed = (cvy_passed){0}; /* the folders are classes */
     for (int64_t i = 0; i < n && loose == 0; i++) {
         const char *path = NULL;
         const int64_t before = f->nfile;
         int32_t label = 0;
         CVY_TRY(cvy_data_path_join(f->pool, root, name[i], &path));
-        if (name[i][0] == '.' || !cvy_file_is_folder(path))
+        if (name[i][0] == '.' || !cvy_file_is_folder(path)) {
+            cvy_passed_add(&f->passed, NULL, name[i]);
             continue;
+        }
         f->classes.by_name = 1;
         CVY_TRY(cvy_classes_number(&f->classes, name[i], strlen(name[i]), &label));
         CVY_TRY(add_folder(f, path, label));
@@ -172,7 +178,7 @@ cvy_status cvy_fits_find_files(cvy_fits *f, const char *path)
         return add_root(f, path);
     if (cvy_fits_is_list(path) && cvy_file_exists(path))
         return add_list(f, path);
-    CVY_TRY(cvy_data_files(f->pool, path, cvy_fits_is_file_name, "*.fits", &file, &n));
+    CVY_TRY(cvy_data_files(f->pool, path, cvy_fits_is_file_name, "*.fits", &file, &n, NULL));
     for (int64_t i = 0; i < n; i++)
         CVY_TRY(add_file(f, file[i], CVY_LABEL_UNKNOWN));
     return CVY_OK;

@@ -55,6 +55,8 @@ cvy_status cvy_h5_cannot_open(const char *path);
 /* The axes of a data set, as far as a shape has room for them, each at most INT64_MAX. Returns how many it has;
  * negative on an error. */
 int cvy_h5_shape_of(hid_t space, cvy_shape *out);
+/* Opens an object of any kind, as the next function opens a data set. */
+hid_t cvy_h5_open_object(hid_t group, const char *name);
 /* Opens a data set. Links to files outside the folder of its file are refused. Negative on an error. */
 hid_t cvy_h5_open_set(hid_t file, const char *name);
 /* Whether `name`, by which the file `from` names another one, is in the folder of `from` or below. */
@@ -105,13 +107,16 @@ typedef struct cvy_h5_found {
     int whole;               /* its type is an integer */
     int encoded;             /* each row is a list of bytes of any length */
     int is_axis;             /* the coordinates of an axis of other data sets (a dimension scale) */
-    /* for an external link that leads to no data set which may be read: what it is, for messages; otherwise NULL */
+    int is_alias;            /* a soft link to a data set that has another name, too */
+    /* for what is no data set that can be opened, as a link that leads nowhere or a format that this libhdf5 does not
+     * know: what it is, for messages; otherwise NULL */
     const char *trouble;
 } cvy_h5_found;
 enum { CVY_H5_FOUND_MAX = 256 };
-/* Lists all data sets of a file and its external links, sorted by name; the strings are in pool. Call it between enter
- * and leave. */
-cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out);
+/* Lists the data sets of a file and its links to others, sorted by name; the strings are in pool. more_out: how many
+ * there are beyond CVY_H5_FOUND_MAX, of which those with usual names are listed nevertheless. Call it between enter and
+ * leave. */
+cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out, int64_t *more_out);
 /* Writes "x 100x16x64x64 float16, y 100x3 float32", for messages. */
 void cvy_h5_list_text(const cvy_h5_found *found, int count, char *text, size_t room);
 /* The fault that a file has no such data set; its message has the nearest one, and all. Call it between enter and
@@ -246,8 +251,13 @@ typedef struct cvy_hdf5 {
 enum { CVY_H5_AT_WORK = 4096 };
 
 /* data_hdf5_names.c: chooses data sets by the job or by usual names, and makes them columns. label_out: the data set of
- * the labels, or NULL. */
-cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out);
+ * the labels, or NULL. info gets a note about those that cannot be opened. */
+cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out, cvy_reader_info *info);
+/* Whether data sets of this name are chosen without the job. */
+int cvy_h5_is_usual_name(const char *name);
+/* Returns an error if the file, not the first one, has a usual target, label or weight that the first file lacks. Call
+ * it between enter and leave. */
+cvy_status cvy_h5_check_names(const cvy_hdf5 *h, hid_t file, const char *label);
 /* data_hdf5_open.c: finds files, shapes and storage, then labels and conditions. */
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info);
 /* data_hdf5_axes.c: finds the axis of a data set that counts the samples, by its name, and whether the last axis is

@@ -158,6 +158,15 @@ static herr_t follow_link(const char *parent, const char *group, const char *fil
     return cvy_h5_stays_in_folder(parent, file) ? 0 : -1;
 }
 
+hid_t cvy_h5_open_object(hid_t group, const char *name)
+{
+    const hid_t access = H5Pcreate(H5P_LINK_ACCESS);
+    H5Pset_elink_cb(access, follow_link, NULL);
+    const hid_t object = H5Oopen(group, name, access);
+    cvy_h5_release(access);
+    return object;
+}
+
 hid_t cvy_h5_open_set(hid_t file, const char *name)
 {
     const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);

@@ -16,8 +16,12 @@ struct listing {
     cvy_pool *pool;
     cvy_h5_found *found;
     int count;
+    int64_t more;
+    char version[24]; /* of the library */
     cvy_status status;
 };
+
+enum { KEPT_FREE = 16 }; /* of the list: for usual names */
 
 static cvy_status describe(struct listing *l, const char *name, hid_t set)
 {
@@ -59,32 +63,54 @@ static cvy_status describe_link(struct listing *l, hid_t group, const char *name
     return CVY_OK;
 }
 
+/* Adds an object, or a soft link, that the library cannot open: a data set in a newer format, or damage. */
+static cvy_status describe_trouble(struct listing *l, const char *name, int is_link)
+{
+    char *copy = NULL, *trouble = NULL;
+    cvy_h5_fault(CVY_E_FORMAT, "%scannot be opened by libhdf5 %s", is_link ? "link that " : "", l->version);
+    CVY_TRY(cvy_pool_strdup(l->pool, name, &copy));
+    CVY_TRY(cvy_pool_strdup(l->pool, cvy_error_text(), &trouble));
+    l->found[l->count++] = (cvy_h5_found){.name = copy, .shape = {.ndim = -1}, .trouble = trouble};
+    return CVY_OK;
+}
+
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
 {
     struct listing *l = user;
-    if (info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_EXTERNAL)
+    const int is_outside = info->type == H5L_TYPE_EXTERNAL, is_soft = info->type == H5L_TYPE_SOFT;
+    if (info->type != H5L_TYPE_HARD && !is_outside && !is_soft)
         return 0;
-    if (l->count == CVY_H5_FOUND_MAX)
-        return 1; /* ends the visit */
-    const hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(group, name, H5P_DEFAULT) : cvy_h5_open_set(group, name);
-    if (object >= 0 && H5Iget_type(object) == H5I_DATASET)
+    const hid_t object = is_outside ? cvy_h5_open_set(group, name) : cvy_h5_open_object(group, name);
+    const int is_set = object >= 0 && H5Iget_type(object) == H5I_DATASET;
+    if ((is_set || object < 0) && l->count >= CVY_H5_FOUND_MAX - (cvy_h5_is_usual_name(name) ? 0 : KEPT_FREE)) {
+        l->more++;
+    } else if (is_set) {
         l->status = describe(l, name, object);
-    else if (info->type == H5L_TYPE_EXTERNAL)
+        if (l->status == CVY_OK)
+            l->found[l->count - 1].is_alias = is_soft;
+    } else if (is_outside) {
         l->status = describe_link(l, group, name, info->u.val_size);
+    } else if (object < 0) {
+        l->status = describe_trouble(l, name, is_soft);
+    }
     if (object >= 0)
         H5Oclose(object);
     H5Eclear2(H5E_DEFAULT);
     return l->status == CVY_OK ? 0 : -1;
 }
 
-cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out)
+cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out, int64_t *more_out)
 {
     struct listing l = {.pool = pool, .found = found};
+    unsigned major = 0, minor = 0, release = 0;
+    H5get_libversion(&major, &minor, &release);
+    snprintf(l.version, sizeof l.version, "%u.%u.%u", major, minor, release);
     const herr_t bad = H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &l);
     CVY_TRY(l.status);
     if (bad < 0)
         return cvy_h5_fault(CVY_E_FORMAT, "its data sets cannot be listed");
     *count_out = l.count;
+    *more_out = l.more;
     return CVY_OK;
 }
 
@@ -111,9 +137,10 @@ cvy_status cvy_h5_no_set(cvy_pool *pool, hid_t file, const char *name)
         char text[1500];
     } *there = NULL;
     int n = 0, readable = 0, is_link = 0;
+    int64_t more = 0;
     H5Eclear2(H5E_DEFAULT);
     CVY_TRY(cvy_pool_alloc(pool, sizeof *there, &there));
-    CVY_TRY(cvy_h5_list(pool, file, there->found, &n));
+    CVY_TRY(cvy_h5_list(pool, file, there->found, &n, &more));
     cvy_h5_list_text(there->found, n, there->text, sizeof there->text);
     for (int i = 0; i < n; i++) {
         is_link |= strcmp(there->found[i].name, name) == 0;

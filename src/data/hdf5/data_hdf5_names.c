@@ -16,9 +16,39 @@ enum { LIST_TEXT = 1500 };
 struct names {
     cvy_h5_found found[CVY_H5_FOUND_MAX]; /* in the first file */
     int nfound;
+    int64_t more;         /* data sets that are not in it */
     char text[LIST_TEXT]; /* the list of them, for messages */
     const char *label;
 };
+
+/* Names that are chosen without the job; upper and lower case are the same. To x belongs "encoded" of `convoy convert`,
+ * which also adds coding and extent. */
+enum { MOST_NAMES = 6 };
+static const char *const usual_x[MOST_NAMES] = {"x", "data", "images", "features", "encoded"},
+                         *const usual_y[MOST_NAMES] = {"y", "target", "targets"},
+                         *const usual_label[MOST_NAMES] = {"label", "labels"},
+                         *const usual_weight[MOST_NAMES] = {"weight", "weights"},
+                         *const usual_coding[MOST_NAMES] = {"coding"}, *const usual_extent[MOST_NAMES] = {"shape"};
+
+static int is_one_of(const char *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcasecmp(name, *names) == 0)
+            return 1;
+    return 0;
+}
+
+/* A target, a label or a weight: training goes on without one that is not seen. */
+static int is_usual_besides_x(const char *name)
+{
+    return is_one_of(name, usual_y) || is_one_of(name, usual_label) || is_one_of(name, usual_weight);
+}
+
+int cvy_h5_is_usual_name(const char *name)
+{
+    return is_one_of(name, usual_x) || is_usual_besides_x(name) || is_one_of(name, usual_coding) ||
+           is_one_of(name, usual_extent);
+}
 
 static int is_none(const char *name)
 {
@@ -74,7 +104,7 @@ static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
         return cvy_error_prefix(status, "%s", f->path);
     cvy_h5_enter();
     const hid_t id = cvy_h5_file_id(f);
-    status = id < 0 ? cvy_h5_cannot_open(f->path) : cvy_h5_list(h->pool, id, n->found, &n->nfound);
+    status = id < 0 ? cvy_h5_cannot_open(f->path) : cvy_h5_list(h->pool, id, n->found, &n->nfound, &n->more);
     cvy_h5_leave();
     cvy_h5_unpin(h, 0);
     cvy_h5_list_text(n->found, n->nfound, n->text, sizeof n->text);
@@ -84,28 +114,39 @@ static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
 /* Whether the data set is a target, label or weight, by the job or by its usual name. Then it is not an input. */
 static int is_taken(const cvy_hdf5 *h, const char *name)
 {
-    static const char *const usage[] = {"y", "target", "targets", "label", "labels", "weight", "weights"};
     const cvy_tree *y = h->o->y;
-    for (int i = 0; i < CVY_COUNT(usage); i++)
-        if (strcasecmp(name, usage[i]) == 0)
-            return 1;
+    if (is_usual_besides_x(name))
+        return 1;
     for (int i = 0; y && y->kind == CVY_TREE_LIST && i < y->count; i++)
         if (y->child[i]->text && strcmp(name, y->child[i]->text) == 0)
             return 1;
     return y && y->kind == CVY_TREE_SCALAR && y->text && strcmp(name, y->text) == 0;
 }
 
-/* Chooses x: the names of the job; or one of the usual names, to which "encoded" of `convoy convert` belongs; or else
- * the only data set with two or more axes. */
+/* What was found by its usual name must be readable: without it the data would mean something else. */
+static cvy_status check_readable(const cvy_hdf5 *h, const cvy_h5_found *f, const char *option)
+{
+    if (!f || !f->trouble)
+        return CVY_OK;
+    const int is_link = strncmp(f->trouble, "link", 4) == 0;
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: data set %s: %s%s; or name another data set, or none, by `%s:` of the source",
+             h->file[0].path, f->name, f->trouble,
+             is_link ? ": correct the link"
+                     : ": write the file anew in the format of HDF5 1.10, by `h5repack --high=2 IN OUT` or by "
+                       "h5py.File(NAME, \"w\", libver=(\"earliest\", \"v110\")), on the machine that wrote it",
+             option);
+}
+
+/* Chooses x: the names of the job; or one of the usual names; or else the only data set with two or more axes. */
 static cvy_status choose_x(cvy_hdf5 *h, const struct names *n)
 {
-    static const char *const names[] = {"x", "data", "images", "features", "encoded", NULL};
-    const cvy_h5_found *x = usual(n, names);
+    const cvy_h5_found *x = usual(n, usual_x);
     int wide = 0;
     if (h->o->x)
         return add_named(h, "x", h->o->x, &h->nx);
+    CVY_TRY(check_readable(h, x, "x"));
     for (int i = 0; i < n->nfound && (!x || wide > 0); i++)
-        if (n->found[i].shape.ndim >= 2 && !is_taken(h, n->found[i].name) && wide++ == 0)
+        if (n->found[i].shape.ndim >= 2 && !n->found[i].is_alias && !is_taken(h, n->found[i].name) && wide++ == 0)
             x = &n->found[i];
     CVY_CHECK(x && wide <= 1, CVY_E_CONFIG,
               "%s: which data set is the input? It has none of the names x, data, images, features; say `x: NAME`. The "
@@ -119,11 +160,14 @@ static cvy_status choose_x(cvy_hdf5 *h, const struct names *n)
  * labels. */
 static cvy_status choose_targets(cvy_hdf5 *h, struct names *n)
 {
-    static const char *const labels[] = {"label", "labels", NULL}, *const targets[] = {"y", "target", "targets", NULL};
     const struct hdf5_opts *o = h->o;
-    const cvy_h5_found *label = usual(n, labels), *y = usual(n, targets);
+    const cvy_h5_found *label = usual(n, usual_label), *y = usual(n, usual_y);
     CVY_CHECK(!o->class_per_file || !o->label || is_none(o->label), CVY_E_CONFIG,
               "label: %s and class_per_file exclude each other", o->label);
+    if (!o->label && !o->class_per_file)
+        CVY_TRY(check_readable(h, label, "label"));
+    if (!o->y)
+        CVY_TRY(check_readable(h, y, "y"));
     if (o->label && !is_none(o->label))
         n->label = o->label;
     else if (!o->label && !o->class_per_file && label)
@@ -141,13 +185,14 @@ static cvy_status choose_targets(cvy_hdf5 *h, struct names *n)
 
 static cvy_status choose_all(cvy_hdf5 *h, struct names *n)
 {
-    static const char *const weights[] = {"weight", "weights", NULL}, *const codings[] = {"coding", NULL},
-                             *const extents[] = {"shape", NULL};
-    const cvy_h5_found *weight = usual(n, weights), *coding = usual(n, codings), *extent = usual(n, extents);
+    const cvy_h5_found *weight = usual(n, usual_weight), *coding = usual(n, usual_coding),
+                       *extent = usual(n, usual_extent);
     const char *given = h->o->weight;
     h->weight = h->coding = h->extent = -1;
     CVY_TRY(choose_x(h, n));
     CVY_TRY(choose_targets(h, n));
+    if (!given)
+        CVY_TRY(check_readable(h, weight, "weight"));
     if (given ? !is_none(given) : weight != NULL)
         CVY_TRY(add_column(h, given ? given : weight->name, &h->weight));
     /* the writer adds these to encoded pictures */
@@ -158,13 +203,51 @@ static cvy_status choose_all(cvy_hdf5 *h, struct names *n)
     return CVY_OK;
 }
 
-cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out)
+/* Says what is not read because it cannot be opened, or was not looked at. */
+static cvy_status note_trouble(const cvy_hdf5 *h, const struct names *n, cvy_reader_info *info)
+{
+    const char *path = h->file[0].path, *why = NULL;
+    cvy_passed passed = {0};
+    for (int i = 0; i < n->nfound; i++) {
+        if (!n->found[i].trouble)
+            continue;
+        why = why ? why : n->found[i].trouble;
+        cvy_passed_add(&passed, NULL, n->found[i].name);
+    }
+    CVY_TRY(cvy_passed_note(&passed, path, "data set", why, info));
+    return n->more > 0 ? cvy_reader_note(info,
+                                         "%s: %lld more data sets were not looked at, because there are more than %d; "
+                                         "`x:`, `y:`, `label:` and `weight:` find them by name",
+                                         path, (long long)n->more, CVY_H5_FOUND_MAX)
+                       : CVY_OK;
+}
+
+cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out, cvy_reader_info *info)
 {
     struct names *n = NULL;
     CVY_TRY(cvy_pool_alloc(h->pool, sizeof *n, &n));
     CVY_TRY(list_first_file(h, n));
     CVY_TRY(choose_all(h, n));
     *label_out = n->label;
+    return note_trouble(h, n, info);
+}
+
+cvy_status cvy_h5_check_names(const cvy_hdf5 *h, hid_t file, const char *label)
+{
+    const struct hdf5_opts *o = h->o;
+    const struct {
+        const char *const *names;
+        const char *option;
+        int is_settled; /* the first file has one, or the job says what to do */
+    } role[] = {{usual_y, "y", o->y || h->ny > 0 || label},
+                {usual_label, "label", o->label || label || o->class_per_file},
+                {usual_weight, "weight", o->weight || h->weight >= 0}};
+    for (int i = 0; i < CVY_COUNT(role); i++)
+        for (int k = 0; role[i].names[k] && !role[i].is_settled; k++)
+            CVY_CHECK(H5Lexists(file, role[i].names[k], H5P_DEFAULT) <= 0, CVY_E_FORMAT,
+                      "has a data set %s, and %s has none: all files must have the same data sets; `%s: none` of the "
+                      "source leaves it out",
+                      role[i].names[k], h->file[0].path, role[i].option);
     return CVY_OK;
 }
 

@@ -50,17 +50,22 @@ static cvy_status check_pieces(const char *folder, char *const *name, int64_t co
     return CVY_OK;
 }
 
-static cvy_status files_of_folder(cvy_hdf5 *h, const char *folder)
+static cvy_status files_of_folder(cvy_hdf5 *h, const char *folder, cvy_reader_info *info)
 {
     char **name = NULL;
     int64_t n = 0, kept = 0;
+    cvy_passed passed = {0};
     CVY_TRY(cvy_file_list(h->pool, folder, &name, &n));
     for (int64_t i = 0; i < n; i++)
         if (name[i][0] != '.' && cvy_h5_is_file_name(name[i]))
             name[kept++] = name[i];
+        else
+            cvy_passed_add(&passed, NULL, name[i]);
     CVY_CHECK(kept > 0, CVY_E_FORMAT, "%s: holds no *.h5, *.hdf5, *.nc or *.nc4 among its %lld files", folder,
               (long long)n);
     CVY_TRY(check_pieces(folder, name, kept));
+    CVY_TRY(cvy_splits_note(folder, "as one set", (const char *const *)name, kept, info));
+    CVY_TRY(cvy_passed_note(&passed, folder, "file", "HDF5 files are *.h5, *.hdf5, *.nc and *.nc4", info));
     for (int64_t i = 0; i < kept; i++) {
         const char *path = NULL;
         CVY_TRY(cvy_data_path_join(h->pool, folder, name[i], &path));
@@ -74,11 +79,11 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static cvy_status find_files(cvy_hdf5 *h, const char *path)
+static cvy_status find_files(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
     glob_t found = {0};
     if (cvy_file_is_folder(path))
-        return files_of_folder(h, path);
+        return files_of_folder(h, path, info);
     if (cvy_file_exists(path))
         return add_files(h, &(char *){(char *)path}, 1);
     CVY_CHECK(strpbrk(path, "*?["), CVY_E_IO, "%s: no such file or folder", path);
@@ -292,7 +297,7 @@ static cvy_status make_slots(cvy_hdf5 *h, cvy_h5_file *f)
     return CVY_OK;
 }
 
-static cvy_status look_at_file(cvy_hdf5 *h, int64_t number)
+static cvy_status look_at_file(cvy_hdf5 *h, int64_t number, const char *label)
 {
     cvy_h5_file *f = &h->file[number];
     CVY_TRY(make_slots(h, f));
@@ -302,6 +307,8 @@ static cvy_status look_at_file(cvy_hdf5 *h, int64_t number)
     cvy_h5_enter();
     if (cvy_h5_file_id(f) < 0)
         status = cvy_h5_cannot_open(f->path);
+    if (status == CVY_OK && number > 0)
+        status = cvy_h5_check_names(h, f->id, label);
     for (int i = 0; i < h->ncolumn && status == CVY_OK; i++)
         status = look_at_column(h, f, i);
     cvy_h5_leave();
@@ -450,10 +457,10 @@ cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
               h->o->sample_axis);
     if (h->o->axes)
         CVY_TRY(cvy_h5_check_axes(h->o->axes));
-    CVY_TRY(find_files(h, path));
-    CVY_TRY(cvy_h5_choose_names(h, &label));
+    CVY_TRY(find_files(h, path, info));
+    CVY_TRY(cvy_h5_choose_names(h, &label, info));
     for (int64_t i = 0; i < h->nfile; i++)
-        CVY_TRY(look_at_file(h, i));
+        CVY_TRY(look_at_file(h, i, label));
     CVY_TRY(join_columns(h, info));
     CVY_TRY(find_target(h, info));
     CVY_TRY(cvy_h5_index(h, label, info));

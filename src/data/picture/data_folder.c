@@ -36,6 +36,7 @@ struct folder {
     int32_t nclasses;
     struct entry *entry;
     int64_t count, room;
+    cvy_passed passed; /* what is in the folders besides */
 };
 
 static int is_picture_name(const char *name)
@@ -57,6 +58,24 @@ static cvy_status add_entry(struct folder *f, const char *name, int32_t label)
     return CVY_OK;
 }
 
+/* Why a folder of a class has no picture. If it holds folders, the root has the splits of a set in it. */
+static cvy_status no_picture(struct folder *f, const char *path, char *const *file, int64_t nfile)
+{
+    const char *inner = NULL, *other = NULL;
+    for (int64_t i = 0; i < nfile; i++) {
+        if (file[i][0] == '.')
+            continue;
+        other = other ? other : file[i];
+        CVY_TRY(cvy_data_path_join(f->pool, path, file[i], &inner));
+        CVY_CHECK(!cvy_file_is_folder(inner), CVY_E_FORMAT,
+                  "%s: holds no picture, but folders (%s, ..): if it is a split of the set, name it as the source, not "
+                  "%s",
+                  path, file[i], f->root);
+    }
+    CVY_FAIL(CVY_E_FORMAT, "%s: class folder without a picture (*.jpg, *.jpeg, *.png) among its %lld files%s%s%s", path,
+             (long long)nfile, other ? " (" : "", other ? other : "", other ? ", ..)" : "");
+}
+
 static cvy_status list_class(struct folder *f, const char *name)
 {
     const char *path = NULL;
@@ -68,8 +87,10 @@ static cvy_status list_class(struct folder *f, const char *name)
     for (int64_t i = 0; i < nfile; i++)
         if (is_picture_name(file[i]))
             CVY_TRY(add_entry(f, file[i], f->nclasses));
-    CVY_CHECK(f->count > before, CVY_E_FORMAT,
-              "%s: class folder without a picture (*.jpg, *.jpeg, *.png) among its %lld files", path, (long long)nfile);
+        else
+            cvy_passed_add(&f->passed, name, file[i]);
+    if (f->count == before)
+        return no_picture(f, path, file, nfile);
     f->class_name[f->nclasses++] = name;
     return CVY_OK;
 }
@@ -89,8 +110,10 @@ static cvy_status list_root(struct folder *f)
         if (name[i][0] == '.' || is_picture_name(name[i]))
             continue;
         CVY_TRY(cvy_data_path_join(f->pool, f->root, name[i], &path));
-        if (!cvy_file_is_folder(path))
+        if (!cvy_file_is_folder(path)) {
+            cvy_passed_add(&f->passed, NULL, name[i]);
             continue;
+        }
         CVY_CHECK(
             loose == 0, CVY_E_FORMAT,
             "%s: holds both pictures (%s, ..) and folders (%s, ..): either all pictures are in class folders or none",
@@ -103,13 +126,20 @@ static cvy_status list_root(struct folder *f)
     return CVY_OK;
 }
 
+static cvy_status note_rest(const struct folder *f, cvy_reader_info *info)
+{
+    CVY_TRY(cvy_splits_note(f->root, "as classes", f->class_name, f->nclasses, info));
+    return cvy_passed_note(&f->passed, f->root, "file",
+                           "only *.jpg, *.jpeg and *.png are pictures that are read; convert others to PNG", info);
+}
+
 /* Lists one picture, or those that match a pattern. */
 static cvy_status list_files(struct folder *f, const char *path)
 {
     const char **file = NULL;
     int64_t n = 0;
     CVY_CHECK(cvy_file_exists(path) || cvy_data_is_glob(path), CVY_E_IO, "%s: no such folder or picture", path);
-    CVY_TRY(cvy_data_files(f->pool, path, is_picture_name, "*.jpg", &file, &n));
+    CVY_TRY(cvy_data_files(f->pool, path, is_picture_name, "*.jpg", &file, &n, NULL));
     for (int64_t i = 0; i < n; i++)
         CVY_TRY(add_entry(f, file[i], -1));
     return CVY_OK;
@@ -194,6 +224,7 @@ static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info
     info->has_label = f->nclasses > 0;
     info->nclasses = f->nclasses;
     info->class_name = f->class_name;
+    CVY_TRY_OUT(is_folder ? note_rest(f, info) : CVY_OK);
     *state_out = f;
     return CVY_OK;
 out:

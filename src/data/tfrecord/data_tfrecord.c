@@ -109,7 +109,7 @@ static int tf_probe(const char *path)
         return probe_file(path);
     if (cvy_pool_create(&pool) != CVY_OK)
         return 0;
-    if (cvy_data_files(pool, path, is_ours, "", &file, &n) == CVY_OK)
+    if (cvy_data_files(pool, path, is_ours, "", &file, &n, NULL) == CVY_OK)
         score = folder ? 70 : probe_file(file[0]);
     cvy_pool_destroy(&pool);
     return score;
@@ -368,10 +368,15 @@ static cvy_status find_records(struct tf *t)
 static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
 {
     const char **file = NULL, *folder = NULL;
+    cvy_passed passed = {0};
     CVY_TRY(cvy_tf_check_options(&t->is.o));
-    CVY_TRY(cvy_data_files(t->pool, path, is_ours, "*.tfrecord, *.tfrecords or *-00000-of-00001", &file, &t->nfile));
-    if (cvy_file_is_folder(path))
+    CVY_TRY(cvy_data_files(t->pool, path, is_ours, "*.tfrecord, *.tfrecords or *-00000-of-00001", &file, &t->nfile,
+                           &passed));
+    if (cvy_file_is_folder(path)) {
         CVY_TRY(check_shards(file, t->nfile));
+        CVY_TRY(cvy_splits_note(path, "as one set", file, t->nfile, info));
+        CVY_TRY(cvy_passed_note(&passed, path, "file", "their names are not those of TFRecord files", info));
+    }
     CVY_TRY(cvy_pool_alloc(t->pool, (size_t)(t->nfile + 1) * sizeof *t->first, &t->first));
     CVY_TRY(cvy_pool_alloc(t->pool, (size_t)t->nfile * sizeof *t->file, &t->file));
     for (int64_t i = 0; i < t->nfile; i++)
