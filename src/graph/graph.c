@@ -257,11 +257,12 @@ cvy_batch cvy_node_batch(const cvy_node *node)
     return batch;
 }
 
+/* A layer may have a variable with its own name, which is the name of a value already. */
 static cvy_status make_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape)
 {
     CVY_EXPECT(i < node->ndst && i < CVY_NODE_DST_MAX);
     char name[160];
-    if (i == 0)
+    if (i == 0 && !cvy_graph_find(node->graph, node->name))
         snprintf(name, sizeof name, "%s", node->name);
     else
         snprintf(name, sizeof name, "%s:%d", node->name, i);
