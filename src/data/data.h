@@ -66,11 +66,18 @@ typedef struct cvy_dataset_info {
  * at the centre). */
 cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
                             cvy_dataset **out);
-struct cvy_reader_info;
-/* Opens data for a network that was trained on samples as `like` (NULL: it is not known). If the augmentation does not
- * fit samples of another shape, the message has both shapes. with_target 0: without "y", for a prediction. */
+/* What a training has fixed: further data must have the same form. */
+typedef struct cvy_data_form {
+    const struct cvy_reader_info *stored; /* x, y and weight before augmentation; NULL: not known */
+    const cvy_dataset_info *info;         /* fields and classes; NULL: not known */
+    int x_only;                           /* 1: x alone must agree, for a prediction */
+} cvy_data_form;
+cvy_data_form cvy_dataset_form(const cvy_dataset *d);
+/* Opens data for a network that was trained on data of this form (NULL: it is not known). Pictures are decoded to the
+ * channels of the training, and classes get the numbers that they have there. What then differs is an error, with both
+ * values. with_target 0: without "y", for a prediction. */
 cvy_status cvy_dataset_open_like(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, int with_target,
-                                 const struct cvy_reader_info *like, cvy_dataset **out);
+                                 const cvy_data_form *like, cvy_dataset **out);
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d);
 /* The field that a loss compares with the output if the job names none: the first after x that is not "weight"; NULL:
  * there is none. */

@@ -11,6 +11,7 @@
 
 #include "base/base_hash.h"
 #include "base/number/base_rng.h"
+#include "data/data_agrees.h"
 #include "data/data_dataset.h"
 #include "data/load/data_cache.h"
 
@@ -32,6 +33,11 @@ const cvy_field *cvy_dataset_target(const cvy_dataset_info *info)
 const cvy_reader_info *cvy_dataset_reader_info(const cvy_dataset *d)
 {
     return d->whole ? cvy_dataset_reader_info(d->whole) : &d->stored;
+}
+
+cvy_data_form cvy_dataset_form(const cvy_dataset *d)
+{
+    return (cvy_data_form){.stored = cvy_dataset_reader_info(d), .info = &d->info};
 }
 
 /* ---- opening ---- */
@@ -84,10 +90,10 @@ static cvy_status describe(cvy_dataset *d)
     return info->nclasses > 0 && !info->class_name ? number_classes(d) : CVY_OK;
 }
 
-static cvy_status open_source(cvy_dataset *d, const cvy_tree *source)
+static cvy_status open_source(cvy_dataset *d, const cvy_tree *source, const cvy_data_form *like)
 {
     cvy_source s;
-    CVY_TRY(cvy_source_open(d->pool, source, &s));
+    CVY_TRY(cvy_source_open(d->pool, source, like, &s));
     d->reader = s.reader;
     d->state = s.state;
     d->stored = s.info;
@@ -130,17 +136,19 @@ static cvy_status explain_shape(const cvy_dataset *d, const cvy_reader_info *lik
 }
 
 static cvy_status open_dataset(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
-                               int with_target, const cvy_reader_info *like, cvy_dataset **out)
+                               int with_target, const cvy_data_form *like, cvy_dataset **out)
 {
     cvy_dataset *d = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(make_empty(&d));
-    CVY_TRY_OUT(open_source(d, source));
+    CVY_TRY_OUT(open_source(d, source, like));
     d->stored.has_y &= with_target;
     status = cvy_augment_create(augment, random, seed, &d->stored, &d->augment);
     if (status != CVY_OK)
-        CVY_TRY_OUT(explain_shape(d, like, status));
+        CVY_TRY_OUT(explain_shape(d, like ? like->stored : NULL, status));
     CVY_TRY_OUT(describe(d));
+    if (like)
+        CVY_TRY_OUT(cvy_dataset_agrees(like, d));
     *out = d;
     return CVY_OK;
 out:
@@ -155,7 +163,7 @@ cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int
 }
 
 cvy_status cvy_dataset_open_like(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, int with_target,
-                                 const cvy_reader_info *like, cvy_dataset **out)
+                                 const cvy_data_form *like, cvy_dataset **out)
 {
     return open_dataset(source, augment, 0, seed, with_target, like, out);
 }

@@ -274,6 +274,8 @@ cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, cons
                                  void *y_out, float *mask_out);
 /* Shape of the weight after augmentation. */
 const cvy_shape *cvy_augment_weight_shape(const cvy_augment *a);
+/* Whether samples of this form are divided by 255: bytes of pictures are, unless the steps scale them. */
+int cvy_augment_divides(const cvy_augment *a, const cvy_reader_info *info);
 /* Whether it has no step: f32 data pass through it as they are. */
 int cvy_augment_changes_nothing(const cvy_augment *a);
 /* Whether the steps compute each element from itself alone, so that they may be applied to a part of a sample. */

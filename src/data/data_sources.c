@@ -15,6 +15,7 @@
 
 #include "base/base_hash.h"
 #include "base/base_index.h"
+#include "data/data_agrees.h"
 
 enum { CLASSES_SAME, CLASSES_UNION };
 
@@ -30,11 +31,6 @@ struct joined {
     struct run *run;
     int nrun;
 };
-
-static const char *name_of(const cvy_source *s)
-{
-    return s->path ? s->path : s->reader->name;
-}
 
 void cvy_source_close(cvy_source *s)
 {
@@ -160,44 +156,6 @@ static void joined_close(void *state)
         cvy_source_close(&j->run[i].from);
 }
 
-/* ---- checks that sources fit together ---- */
-
-static int is_picture(const cvy_reader_info *i)
-{
-    return i->dtype == CVY_DTYPE_U8 && i->shape.ndim == 3;
-}
-
-static cvy_status check_field(const cvy_source *a, const cvy_source *b, const char *what, int in_a, int in_b)
-{
-    CVY_CHECK(in_a == in_b, CVY_E_CONFIG,
-              "%s has %s and %s has none: sources of one data set must have the same fields", name_of(in_a ? a : b),
-              what, name_of(in_a ? b : a));
-    return CVY_OK;
-}
-
-/* Checks that b can follow a. Sets whole->varying if pictures differ in size. */
-static cvy_status check_fits(const cvy_source *a, const cvy_source *b, cvy_reader_info *whole)
-{
-    const cvy_reader_info *i = &a->info, *k = &b->info;
-    const int sizes_may_differ = is_picture(i) && is_picture(k) && i->shape.dim[0] == k->shape.dim[0];
-    const int same = i->dtype == k->dtype && cvy_shape_equal(&i->shape, &k->shape);
-    CVY_CHECK(same || sizes_may_differ, CVY_E_CONFIG,
-              "x is %s of %s in %s, but %s of %s in %s: sources of one data set must have the same fields",
-              cvy_dtype_text(i->dtype), cvy_shape_text(&i->shape), name_of(a), cvy_dtype_text(k->dtype),
-              cvy_shape_text(&k->shape), name_of(b));
-    whole->varying |= k->varying || !same;
-    CVY_TRY(check_field(a, b, "labels", i->has_label, k->has_label));
-    CVY_TRY(check_field(a, b, "y", i->has_y, k->has_y));
-    CVY_TRY(check_field(a, b, "weights", i->has_weight, k->has_weight));
-    CVY_CHECK(!i->has_weight || cvy_shape_equal(&i->weight_shape, &k->weight_shape), CVY_E_CONFIG,
-              "the weight is %s in %s, but %s in %s: sources of one data set must have the same fields",
-              cvy_shape_text(&i->weight_shape), name_of(a), cvy_shape_text(&k->weight_shape), name_of(b));
-    CVY_CHECK(!i->has_y || cvy_shape_equal(&i->y_shape, &k->y_shape), CVY_E_CONFIG,
-              "y is %s in %s, but %s in %s: sources of one data set must have the same fields",
-              cvy_shape_text(&i->y_shape), name_of(a), cvy_shape_text(&k->y_shape), name_of(b));
-    return CVY_OK;
-}
-
 /* ---- classes ---- */
 
 /* Class names; classes without names are named by their numbers. */
@@ -235,7 +193,7 @@ static cvy_status add_classes(cvy_pool *pool, const struct joined *j, int i, int
                       "%s has the class \"%s\" and %s does not have it: write {sources: [..], classes: union} to take "
                       "those of "
                       "all sources",
-                      name_of(&r->from), own[c], name_of(&j->run[0].from));
+                      cvy_source_name(&r->from), own[c], cvy_source_name(&j->run[0].from));
             at = index->count;
             CVY_TRY(cvy_index_add(index, own[c], at));
             names[at] = own[c];
@@ -245,7 +203,7 @@ static cvy_status add_classes(cvy_pool *pool, const struct joined *j, int i, int
     }
     CVY_CHECK(by == CLASSES_UNION || n == index->count, CVY_E_CONFIG,
               "%s has %lld classes and %s has %d: write {sources: [..], classes: union} to take those of all sources",
-              name_of(&r->from), (long long)n, name_of(&j->run[0].from), index->count);
+              cvy_source_name(&r->from), (long long)n, cvy_source_name(&j->run[0].from), index->count);
     if (!other)
         r->label = NULL;
     return CVY_OK;
@@ -315,9 +273,9 @@ static cvy_status name_whole(cvy_pool *pool, const struct joined *j, cvy_source 
     if (j->nrun == 1)
         return CVY_OK;
     if (j->nrun == 2)
-        CVY_TRY(cvy_pool_printf(pool, &path, "%s + %s", name_of(first), name_of(&j->run[1].from)));
+        CVY_TRY(cvy_pool_printf(pool, &path, "%s + %s", cvy_source_name(first), cvy_source_name(&j->run[1].from)));
     else
-        CVY_TRY(cvy_pool_printf(pool, &path, "%s + %d more", name_of(first), j->nrun - 1));
+        CVY_TRY(cvy_pool_printf(pool, &path, "%s + %d more", cvy_source_name(first), j->nrun - 1));
     whole->path = path;
     return CVY_OK;
 }
@@ -337,8 +295,8 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
     info.nsamples = 0;
     for (int i = 0; i < j->nrun; i++) {
         struct run *r = &j->run[i];
-        CVY_CHECK(r->count > 0, CVY_E_FORMAT, "%s: holds no samples", name_of(&r->from));
-        CVY_TRY(check_fits(&j->run[0].from, &r->from, &info));
+        CVY_CHECK(r->count > 0, CVY_E_FORMAT, "%s: holds no samples", cvy_source_name(&r->from));
+        CVY_TRY(cvy_sources_agree(&j->run[0].from, &r->from, &info));
         r->begin = info.nsamples;
         info.nsamples += r->count;
         if (i > 0 && r->from.info.note && !(info.note && strstr(info.note, r->from.info.note)))
@@ -431,6 +389,26 @@ static cvy_status narrow(cvy_pool *pool, const cvy_tree *map, cvy_source *s)
     return join(pool, run, 1, CLASSES_SAME, s);
 }
 
+/* ---- following the training data ---- */
+
+static cvy_status follow(cvy_pool *pool, const cvy_data_form *like, cvy_source *s)
+{
+    int32_t *label = NULL;
+    struct run *run = NULL;
+    if (like->stored)
+        CVY_TRY(cvy_source_follow_channels(like->stored, "the training data", s));
+    if (!like->info || like->x_only || like->info->nclasses == 0 || !s->info.has_label ||
+        s->info.shape.ndim != like->stored->shape.ndim)
+        return CVY_OK; /* what does not agree is found later, when all is known */
+    CVY_TRY(cvy_source_follow_classes(like->info, s, &label));
+    if (label) {
+        CVY_TRY(cvy_pool_alloc(pool, sizeof *run, &run));
+        *run = (struct run){.from = *s, .count = s->info.nsamples, .label = label};
+        CVY_TRY(join(pool, run, 1, CLASSES_SAME, s));
+    }
+    return cvy_source_take_classes(like->info, s);
+}
+
 /* ---- opening ---- */
 
 static cvy_status find_reader(const cvy_tree *source, const char *path, const cvy_tree *format,
@@ -453,7 +431,7 @@ static cvy_status note_bytes(cvy_source *s)
     return cvy_reader_note(&s->info,
                            "%s: x is bytes of %s, which is no picture: they are numbers, 0 .. 255, and are not divided "
                            "by 255 ({scale: 0.00392157} in data.augment does that)",
-                           name_of(s), cvy_shape_text(&s->info.shape));
+                           cvy_source_name(s), cvy_shape_text(&s->info.shape));
 }
 
 /* Opens a source with one reader, from path, format and the reader's own options. */
@@ -490,7 +468,8 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source
     return status;
 }
 
-static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, cvy_source *out)
+/* Opens the sources of a list. All follow `like`, or else the first of them. */
+static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, const cvy_data_form *like, cvy_source *out)
 {
     struct run *run = NULL;
     int n = 0;
@@ -500,7 +479,9 @@ static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, cvy
     cvy_status status = CVY_OK;
     for (; n < list->count && status == CVY_OK; n++) {
         list->child[n]->used = 1;
-        status = cvy_source_open(pool, list->child[n], &run[n].from);
+        status = cvy_source_open(pool, list->child[n], like, &run[n].from);
+        if (status == CVY_OK && n > 0)
+            status = cvy_source_follow_channels(&run[0].from.info, cvy_source_name(&run[0].from), &run[n].from);
         run[n].count = run[n].from.info.nsamples;
     }
     if (status == CVY_OK)
@@ -510,7 +491,7 @@ static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, cvy
     return status;
 }
 
-static cvy_status open_map_of_several(cvy_pool *pool, const cvy_tree *map, cvy_source *out)
+static cvy_status open_map_of_several(cvy_pool *pool, const cvy_tree *map, const cvy_data_form *like, cvy_source *out)
 {
     struct list_opts {
         const cvy_tree *sources;
@@ -524,20 +505,23 @@ static cvy_status open_map_of_several(cvy_pool *pool, const cvy_tree *map, cvy_s
         {0},
     };
     CVY_TRY(cvy_options_parse(pool, "data source", rows, map, ours, &o, sizeof o));
-    return open_several(pool, o.sources, o.classes, out);
+    return open_several(pool, o.sources, o.classes, like, out);
 }
 
-cvy_status cvy_source_open(cvy_pool *pool, const cvy_tree *source, cvy_source *out)
+cvy_status cvy_source_open(cvy_pool *pool, const cvy_tree *source, const cvy_data_form *like, cvy_source *out)
 {
     cvy_source s = {0};
-    const int is_map = source && source->kind == CVY_TREE_MAP;
-    if (source && source->kind == CVY_TREE_LIST)
-        CVY_TRY(open_several(pool, source, CLASSES_SAME, &s));
-    else if (is_map && cvy_tree_get(source, "sources"))
-        CVY_TRY(open_map_of_several(pool, source, &s));
-    else
+    const int is_map = source && source->kind == CVY_TREE_MAP,
+              is_several = source && (source->kind == CVY_TREE_LIST || (is_map && cvy_tree_get(source, "sources")));
+    if (!is_several)
         CVY_TRY(open_reader(pool, source, &s));
-    const cvy_status status = is_map ? narrow(pool, source, &s) : CVY_OK;
+    else if (is_map)
+        CVY_TRY(open_map_of_several(pool, source, like, &s));
+    else
+        CVY_TRY(open_several(pool, source, CLASSES_SAME, like, &s));
+    cvy_status status = is_map ? narrow(pool, source, &s) : CVY_OK;
+    if (status == CVY_OK && like && !is_several)
+        status = follow(pool, like, &s);
     if (status != CVY_OK)
         cvy_source_close(&s);
     else

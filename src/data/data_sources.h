@@ -16,8 +16,9 @@ typedef struct cvy_source {
 } cvy_source;
 
 /* source: a path, a map {path, format, range, limit, options of the reader}, a list of these, or a map {sources: list,
- * classes, range, limit}. All memory is in pool; cvy_source_close() closes the readers' files. */
-cvy_status cvy_source_open(cvy_pool *pool, const cvy_tree *source, cvy_source *out);
+ * classes, range, limit}. like: the form of the training data, which the source follows, or NULL. All memory is in
+ * pool; cvy_source_close() closes the readers' files. */
+cvy_status cvy_source_open(cvy_pool *pool, const cvy_tree *source, const cvy_data_form *like, cvy_source *out);
 void cvy_source_close(cvy_source *s); /* allowed if nothing was opened */
 
 /* Parses a range such as "90%:" of a set of count samples: it is samples first .. end - 1. at: the node with the text;

@@ -241,6 +241,7 @@ static cvy_status read_spec(cvy_network_spec *s, const char *where, const char *
     CVY_TRY(read_temperature(s, root));
     CVY_TRY(cvy_pool_strdup(s->pool, where, &path));
     s->data.path = path;
+    s->knows_training = 1;
     return follow_augmentation(s);
 }
 
@@ -283,6 +284,7 @@ static cvy_status copy_data(cvy_network_spec *s, cvy_dataset *data)
                                   .y_shape = stored->y_shape};
     s->data = *info;
     s->data.scaling = (cvy_scaling){0}; /* it belongs to the data set */
+    s->knows_training = 1;
     s->data.path = s->job->file;
     s->data.format = NULL;
     s->data.class_name = NULL;
@@ -395,6 +397,11 @@ cvy_status cvy_network_spec_of_import(const char *path, const char *weights, cvy
     else
         *out = s;
     return status;
+}
+
+cvy_data_form cvy_network_spec_form(const cvy_network_spec *s)
+{
+    return (cvy_data_form){.stored = &s->stored, .info = s->knows_training ? &s->data : NULL};
 }
 
 cvy_status cvy_network_spec_set_job(cvy_network_spec *s, cvy_job **job_take)

@@ -20,6 +20,7 @@ typedef struct cvy_network_spec { /* zero-initialise it, end it with cvy_network
     cvy_reader_info stored; /* dtype, shape and varying: x before augmentation; has_y and y_shape: the target */
     double temperature;     /* of the calibration of its probabilities; 0: it has none */
     cvy_dataset_info data;  /* fields and classes; field[0] is x after augmentation; it has no scaling */
+    int knows_training;     /* 0: a network of another program: only the shape of its input is known */
 } cvy_network_spec;
 
 /* Writes the spec of a job whose training data are open, as one line of JSON. The caller frees the text. */
@@ -36,6 +37,8 @@ cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out);
 /* Makes the spec of an ONNX file: the description that convoy wrote into it, or its input as it is, and no classes; or
  * of a network of Caffe with the weights of a caffemodel. The job has the weights (job->import). */
 cvy_status cvy_network_spec_of_import(const char *path, const char *weights, cvy_network_spec *out);
+/* The form that further data must have. */
+cvy_data_form cvy_network_spec_form(const cvy_network_spec *s);
 /* Puts another job in the place of the spec's own. Takes the job on success. */
 cvy_status cvy_network_spec_set_job(cvy_network_spec *s, cvy_job **job_take);
 void cvy_network_spec_end(cvy_network_spec *s);

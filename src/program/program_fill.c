@@ -54,22 +54,44 @@ static int64_t field_elems(const cvy_dataset_info *data, int f, const cvy_field_
     return cvy_shape_elems(part && part[f].is_part ? &part[f].shape : &data->field[f].shape);
 }
 
-void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
-                           const cvy_field_part *part, const int64_t *sample, const double *sample_weight)
+/* Samples of a field have as many elements as the feed has for each row, which is a part of them for ranks that share
+ * samples. */
+static cvy_status check_elems(const cvy_plan_feed *feed, const cvy_dataset_info *data, int f,
+                              const cvy_field_part *part)
+{
+    const int64_t row = (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype)), elems = field_elems(data, f, part);
+    cvy_tile tile;
+    int64_t expected = row;
+    if (feed->tile && !(part && part[f].is_part)) {
+        cvy_feed_part(feed, &tile);
+        expected = cvy_shape_elems(&tile.whole);
+    }
+    CVY_CHECK(elems == expected, CVY_E_SHAPE, "%s: a sample's %s has %lld elements, and the network reads %lld",
+              data->path ? data->path : data->format, data->field[f].name, (long long)elems, (long long)expected);
+    return CVY_OK;
+}
+
+cvy_status cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
+                                 const cvy_field_part *part, const int64_t *sample, const double *sample_weight)
 {
     const void *own_weight = NULL;
     int64_t weight_elems = 1;
     if (n == 0) /* a rank that never has samples has no memory for them */
-        return;
+        return CVY_OK;
     for (int f = 0; f < data->nfield; f++) {
         const cvy_field *from = &data->field[f];
         cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
         if (strcmp(from->name, "weight") == 0) {
             own_weight = from->dtype == CVY_DTYPE_F32 ? field[f] : NULL;
             weight_elems = cvy_shape_elems(&from->shape);
-        } else if (feed && field[f] && feed->tile && !(part && part[f].is_part))
+            continue;
+        }
+        if (!feed || !field[f])
+            continue;
+        CVY_TRY(check_elems(feed, data, f, part));
+        if (feed->tile && !(part && part[f].is_part))
             copy_parts(field[f], from->dtype, feed, n);
-        else if (feed && field[f])
+        else
             cvy_copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * field_elems(data, f, part));
     }
     cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
@@ -77,6 +99,7 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
         fill_weights(weight, n, sample_weight, own_weight, weight_elems);
     if (id)
         memcpy(id->data, sample, (size_t)n * sizeof *sample);
+    return CVY_OK;
 }
 
 void cvy_program_parts(const cvy_program *p, int task, const cvy_dataset_info *data, cvy_field_part *part_out)
@@ -153,7 +176,7 @@ cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch
               "a batch of %lld rows for a %s task of %lld rows: give loader and task the same batch and accumulate",
               (long long)b.rows, s->training ? "training" : "forward", (long long)plan->rows);
     CVY_TRY(check_feeds(plan, info));
-    cvy_program_fill_rows(plan, info, b.rows, b.field, NULL, b.sample, b.weight);
+    CVY_TRY(cvy_program_fill_rows(plan, info, b.rows, b.field, NULL, b.sample, b.weight));
     /* A forward task accepts a smaller batch. Its other rows are cleared: old contents could be labels out of range, or
      * not finite. */
     for (int i = 0; i < plan->feeds.count; i++)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "data/data_agrees.h"
 #include "job/job_table.h"
 #include "session/session.h"
 #include "session/session_source.h"
@@ -37,12 +38,14 @@ static cvy_status open_source(cvy_applied *b, const char *text, int needs_target
     const cvy_reader_info *stored = &b->network->spec.stored;
     const int is_picture = stored->dtype == CVY_DTYPE_U8 && stored->shape.ndim == 3,
               channels = is_picture && stored->shape.dim[0] <= 3 ? (int)stored->shape.dim[0] : 0;
+    cvy_data_form like = cvy_network_spec_form(&b->network->spec);
     cvy_status status = CVY_OK;
+    like.x_only = !needs_targets;
     for (int with_targets = 1; with_targets >= needs_targets; with_targets--) {
         cvy_tree *source = NULL;
         CVY_TRY(cvy_job_parse_source_like(job->pool, text, job->data.train, with_targets, channels, &source));
         status = cvy_dataset_open_like(source, job->data.steps, (uint64_t)job->train.seed,
-                                       needs_targets || reads_target(b->network), stored, &b->data);
+                                       needs_targets || reads_target(b->network), &like, &b->data);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             break;
     }
@@ -52,7 +55,8 @@ static cvy_status open_source(cvy_applied *b, const char *text, int needs_target
 static cvy_status open_tree(cvy_applied *b, const cvy_tree *source, cvy_dataset **out)
 {
     const cvy_job *job = b->network->spec.job;
-    return cvy_dataset_open(source, job->data.steps, 0, (uint64_t)job->train.seed, out);
+    const cvy_data_form like = cvy_network_spec_form(&b->network->spec);
+    return cvy_dataset_open_like(source, job->data.steps, (uint64_t)job->train.seed, 1, &like, out);
 }
 
 static cvy_status check_data(const cvy_applied *b, int needs_targets)
@@ -64,7 +68,7 @@ static cvy_status check_data(const cvy_applied *b, int needs_targets)
         return CVY_OK;
     CVY_CHECK(cvy_dataset_target(info), CVY_E_FORMAT, "%s has no labels or targets to score against",
               info->path ? info->path : info->format);
-    return cvy_session_check_classes(spec->data.class_name, spec->data.nclasses, info);
+    return cvy_classes_agree(spec->data.class_name, spec->data.nclasses, info);
 }
 
 cvy_status cvy_applied_open_data(cvy_applied *b, const char *source, int needs_targets)

@@ -11,7 +11,7 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "data/data_reader.h"
+#include "data/data_agrees.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
 #include "network/network.h"
@@ -79,7 +79,7 @@ static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
     if (s->spec.job) {
         s->nclasses = s->spec.data.nclasses;
         s->class_name = s->spec.data.class_name;
-        return cvy_session_check_classes(s->class_name, s->nclasses, data);
+        return cvy_classes_agree(s->class_name, s->nclasses, data);
     }
     const cvy_tree *state = s->checkpoint.state, *classes = state ? cvy_tree_get(state, "classes") : NULL,
                    *names = state ? cvy_tree_get(state, "class_names") : NULL;
@@ -92,7 +92,7 @@ static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
                 known[i] = names->child[i]->text ? names->child[i]->text : "";
         }
         s->class_name = known;
-        return cvy_session_check_classes(known, s->nclasses, data);
+        return cvy_classes_agree(known, s->nclasses, data);
     }
     s->nclasses = data->nclasses;
     s->class_name = data->class_name;
@@ -149,16 +149,21 @@ static cvy_status load_weights(cvy_scoring *s, const char *target)
     return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars));
 }
 
-/* Opens the data. The samples of the training are only for a message, so a set without a description passes. */
+/* Opens the data, which must have the form of the training data if the weights say it. Those of old versions of convoy
+ * and of other programs do not. */
 static cvy_status open_data(cvy_scoring *s, const char *data)
 {
-    cvy_network_spec trained = {0};
-    const cvy_reader_info *like = s->spec.job ? &s->spec.stored : NULL;
-    if (!like && s->checkpoint.path &&
-        cvy_network_spec_of_file(s->checkpoint.weights_path[0], &trained, NULL) == CVY_OK)
-        like = &trained.stored;
-    const cvy_status status = cvy_session_open_test_data(&s->session, data, like);
-    cvy_network_spec_end(&trained);
+    cvy_network_spec own = {0};
+    const cvy_network_spec *trained = s->spec.job ? &s->spec : NULL;
+    if (!trained && s->checkpoint.path && cvy_network_spec_of_file(s->checkpoint.weights_path[0], &own, NULL) == CVY_OK)
+        trained = &own;
+    const cvy_data_form like = trained ? cvy_network_spec_form(trained) : (cvy_data_form){0};
+    if (!trained)
+        cvy_log(s->session.context, CVY_LOG_WARN,
+                "the weights do not say on which data they were trained: columns, types and shapes of the data are not "
+                "compared with those of the training");
+    const cvy_status status = cvy_session_open_test_data(&s->session, data, trained ? &like : NULL);
+    cvy_network_spec_end(&own);
     if (status == CVY_OK)
         cvy_session_log_note(s->session.context, s->session.test);
     return status;

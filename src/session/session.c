@@ -224,31 +224,6 @@ static int has_field(const cvy_dataset *d, const char *name)
     return 0;
 }
 
-/* Whether the name of a class is just its number, as readers give it if the data have no names. */
-static int is_number_of(const char *name, int64_t i)
-{
-    char number[24];
-    snprintf(number, sizeof number, "%lld", (long long)i);
-    return strcmp(name, number) == 0;
-}
-
-cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, const cvy_dataset_info *data)
-{
-    const char *where = data->path && *data->path ? data->path : data->format;
-    CVY_CHECK((nknown > 0) == (data->nclasses > 0), CVY_E_CONFIG, "%s has %s, but the training data have %s", where,
-              nknown > 0 ? "no classes" : "classes", nknown > 0 ? "classes" : "none");
-    CVY_CHECK(data->nclasses <= nknown, CVY_E_CONFIG, "%s has %lld classes, but the training data have %lld", where,
-              (long long)data->nclasses, (long long)nknown);
-    for (int64_t i = 0; i < data->nclasses && known && data->class_name; i++) {
-        const int unnamed = is_number_of(known[i], i) || is_number_of(data->class_name[i], i);
-        CVY_CHECK(unnamed || strcmp(known[i], data->class_name[i]) == 0, CVY_E_CONFIG,
-                  "class %lld is \"%s\" in %s, but \"%s\" in the training data: a folder must have all classes, by the "
-                  "same names",
-                  (long long)i, data->class_name[i], where, known[i]);
-    }
-    return CVY_OK;
-}
-
 /* ---- where samples come from: the job's sources, copies on this node, or memory ---- */
 
 /* Sets the sources to read: those of the job, or their copies on this node. */
@@ -312,11 +287,10 @@ void cvy_session_log_note(const cvy_context *context, const cvy_dataset *d)
 
 static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
 {
-    const cvy_dataset_info *train = cvy_dataset_describe(s->train);
-    CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, (uint64_t)s->job->train.seed, 1,
-                                  cvy_dataset_reader_info(s->base), out));
+    const cvy_data_form like = cvy_dataset_form(s->train);
+    CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, (uint64_t)s->job->train.seed, 1, &like, out));
     add_note(s, *out);
-    return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
+    return CVY_OK;
 }
 
 /* Opens data.train. It is opened once; the views below have their own augmentation. */
@@ -399,7 +373,7 @@ cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
     return cvy_comm_agree(s->context->comm, open_training(s));
 }
 
-static cvy_status open_test(cvy_session *s, const char *source, const struct cvy_reader_info *trained)
+static cvy_status open_test(cvy_session *s, const char *source, const cvy_data_form *trained)
 {
     const cvy_tree *tree = s->job->data.test, *like = tree && tree->kind == CVY_TREE_MAP ? tree : s->job->data.train;
     cvy_tree *given = NULL;
@@ -413,7 +387,7 @@ static cvy_status open_test(cvy_session *s, const char *source, const struct cvy
     return CVY_OK;
 }
 
-cvy_status cvy_session_open_test_data(cvy_session *s, const char *source, const struct cvy_reader_info *trained)
+cvy_status cvy_session_open_test_data(cvy_session *s, const char *source, const cvy_data_form *trained)
 {
     return cvy_comm_agree(s->context->comm, open_test(s, source, trained));
 }
@@ -439,6 +413,5 @@ cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_in
     cvy_plan *plan = s->program->task[step]->plan;
     CVY_CHECK(rows->n == plan->rows, CVY_E_INTERNAL, "a step of %lld rows was given %lld", (long long)plan->rows,
               (long long)rows->n);
-    cvy_program_fill_rows(plan, data, rows->n, (const void *const *)rows->field, part, rows->id, rows->weight);
-    return CVY_OK;
+    return cvy_program_fill_rows(plan, data, rows->n, (const void *const *)rows->field, part, rows->id, rows->weight);
 }

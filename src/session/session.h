@@ -49,19 +49,16 @@ cvy_status cvy_job_read(const cvy_job_source *source, cvy_job **out);
  * Collective. */
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s);
 /* The first opens train (with random augmentation) and val. The second opens one source for scoring, with or without
- * labels (source NULL: data.test); trained: the samples of the training, NULL: not known. reads 0: no samples will be
+ * labels (source NULL: data.test); trained: the form of the training data, NULL: not known. reads 0: no samples will be
  * read, so the values for data.normalize: auto are not computed. Collective. */
 cvy_status cvy_session_open_training_data(cvy_session *s, int reads);
-cvy_status cvy_session_open_test_data(cvy_session *s, const char *source, const struct cvy_reader_info *trained);
+cvy_status cvy_session_open_test_data(cvy_session *s, const char *source, const cvy_data_form *trained);
 /* The number of threads of a loader: data.threads, or the cores that compute threads leave free, 1 .. 8. */
 /* Logs what the reader says about how the data are read, for commands that have no list of notes. */
 void cvy_session_log_note(const cvy_context *context, const cvy_dataset *d);
 int cvy_session_data_threads(const cvy_context *context, const cvy_job *job);
 /* Returns an error that names the rank, if a rank opened other data than rank 0. Collective. */
 cvy_status cvy_session_compare(const cvy_session *s);
-/* Returns an error if a data set to score has other classes than the training data, or the same in another order. Its
- * labels would mean something else. */
-cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, const cvy_dataset_info *data);
 /* Returns CVY_E_DISAGREE, and names the rank, if `value` on that rank is not the same as on rank 0. Collective. */
 cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t value);
 /* Warns of layers of the model that lead neither to its output nor to a loss: no step computes them. */

@@ -106,7 +106,7 @@ refused 'net.onnx is an ONNX file, which has neither a loss nor metrics' "$CONVO
 refused 'only a .csv file has a header' "$CONVOY" predict run --data "$source" --out no.npy --header
 refused 'the 4 best of 3 classes' "$CONVOY" predict run --data "$source" --out no.csv --top 4
 refused 'leave --probabilities out' "$CONVOY" predict run --data "$source" --out no.csv --classes --probabilities
-refused 'input x is 3x6x6, but' "$CONVOY" predict run --data '{format: synthetic, samples: 5, shape: [3, 7, 7], classes: 3}' --out no.csv
+refused 'samples are 3x7x7, the network was trained on 3x6x6' "$CONVOY" predict run --data '{format: synthetic, samples: 5, shape: [3, 7, 7], classes: 3}' --out no.csv
 # Several outputs: the columns of one after those of the other.
 cat >two.yaml <<END
 model: {layers: [{fc: {name: a, channels: 3}}, relu, {fc: {name: b, channels: 2}}]}

@@ -38,6 +38,20 @@ refused 'no such file' "$CONVOY" predict run --data dog.png --out x.csv
 # A network for grey pictures decodes colours as grey.
 "$CONVOY" train job.yaml --threads 1 --out grey --set 'data.train={path: set, channels: grey}' --set data.test= >log 2>&1 || fail "train fails: $(cat log)"
 "$CONVOY" predict grey --threads 1 --data cat.png --out grey.csv >log 2>&1 || fail "a grey network: $(cat log)"
+
+# Validation pictures are decoded to the channels of the training, either way round.
+for pair in grey,rgb rgb,grey; do
+    for verb in plan train; do
+        "$CONVOY" $verb job.yaml --threads 1 --set "data.train={path: set, channels: ${pair%,*}}" --set "data.val={path: set, channels: ${pair#*,}}" \
+            $([ $verb = plan ] || echo "--out $pair") >log 2>&1 || fail "$verb with $pair pictures fails: $(cat log)"
+    done
+    grep -q "set: its pictures are read as .*, as those of the training data" log || fail "nothing says that $pair pictures differ: $(cat log)"
+done
+"$CONVOY" convert '{format: pictures, samples: 6, classes: 3, size: 20}' small --format folder >log 2>&1 || fail "convert fails: $(cat log)"
+for verb in plan train; do
+    refused 'small: samples are 3x20x20, the network was trained on 3x24x24' "$CONVOY" $verb job.yaml --set data.augment= --set data.val=small --set data.test= \
+        $([ $verb = plan ] || echo "--out sizes")
+done
 echo "convoy" >notes.png
 refused 'notes.png' "$CONVOY" predict run --data notes.png --out x.csv
 

@@ -205,7 +205,7 @@ static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree
     const cvy_status opened = s->def->open ? s->def->open(a, s, known) : CVY_OK;
     if (opened != CVY_OK)
         return cvy_error_prefix(opened, "%s", cvy_tree_where(at));
-    a->keeps_bytes |= s->def->keeps_bytes;
+    a->scales_bytes |= s->def->keeps_bytes;
     name_stream(a, s);
     a->noperation++;
     return follow_shape(a, s, at, known);
@@ -262,11 +262,11 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     a->shape = a->stored = info->shape;
     a->spatial = info->shape.ndim == 3;
     a->varying = a->was_varying = info->varying;
-    a->keeps_bytes = !cvy_bytes_are_picture(info);
     cvy_target_begin(a, info);
     cvy_status status = cvy_pool_create(&a->pool);
     if (status == CVY_OK)
         status = add_operations(a, steps);
+    a->keeps_bytes = !cvy_augment_divides(a, info);
     if (status == CVY_OK && a->target.info.is_input && !random)
         status = cvy_target_scale_input(a, info->dtype == CVY_DTYPE_U8);
     if (status != CVY_OK) {
@@ -349,6 +349,11 @@ cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, con
                                   int64_t number, cvy_augment_scratch *scratch, float *x_out, void *y_out)
 {
     return cvy_augment_apply_all(a, picture, y, NULL, epoch, number, scratch, x_out, y_out, NULL);
+}
+
+int cvy_augment_divides(const cvy_augment *a, const cvy_reader_info *info)
+{
+    return cvy_bytes_are_picture(info) && !a->scales_bytes;
 }
 
 int cvy_augment_changes_nothing(const cvy_augment *a)

@@ -69,6 +69,7 @@ typedef struct cvy_augment_def {
     int any_size;          /* 1: accepts pictures of any size */
     int random_position;   /* 1: its position is random; for test sets it is the middle */
     int pointwise;         /* 1: each element of the result depends on this element alone */
+    int scales_bytes;      /* 1: a step says by what to multiply bytes */
     int keeps_bytes;       /* 1: bytes of pictures stay 0 .. 255; they are not divided by 255 */
     /* Whether the operation, with its options, moves pixels, so that a map of the target would no longer lie on x;
      * NULL: never. */
@@ -128,7 +129,8 @@ struct cvy_augment {
     cvy_pool *pool;
     cvy_operation operation[CVY_AUGMENT_OPERATIONS_MAX];
     int noperation, random, spatial, varying;
-    int keeps_bytes; /* 1: bytes of x stay 0 .. 255: they are no picture, or an operation says so */
+    int scales_bytes; /* 1: a step says by what to multiply bytes */
+    int keeps_bytes;  /* 1: bytes of x stay 0 .. 255: they are no picture, or an operation says so */
     uint64_t seed;
     int was_varying;
     cvy_shape stored, shape; /* of x before and after augmentation */

@@ -1,0 +1,33 @@
+/*
+ * data_agrees.h: whether further data are like those of the training, before a step reads them.
+ *
+ * A training fixes what a network may be given: the type of x and what happens to bytes, the shapes of the fields, the
+ * channels of pictures, the names of columns and of classes. Each further source (validation, test, prediction, the
+ * files of a list) follows that form as far as it can: pictures are decoded to its channels, and labels take its
+ * numbers of classes by their names. Anything else that differs is a fault with both values.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_DATA_AGREES_H
+#define CVY_DATA_AGREES_H
+
+#include "data/data_sources.h"
+
+/* The name of a source for messages. */
+const char *cvy_source_name(const cvy_source *s);
+
+/* Checks that source b can follow source a in one data set. Sets whole->varying if pictures differ in size. */
+cvy_status cvy_sources_agree(const cvy_source *a, const cvy_source *b, cvy_reader_info *whole);
+/* Decodes the pictures of s to the channels of those samples: 1 or 3. */
+cvy_status cvy_source_follow_channels(const cvy_reader_info *like, const char *of_like, cvy_source *s);
+/* Finds the number that each class of s has in the training data, by its name if both have names. label_out: [classes
+ * of s]; NULL: the numbers are the same. A class that the training data lack is a fault. */
+cvy_status cvy_source_follow_classes(const cvy_dataset_info *like, cvy_source *s, int32_t **label_out);
+/* Gives s the number of classes and the names of the training data. */
+cvy_status cvy_source_take_classes(const cvy_dataset_info *like, cvy_source *s);
+/* Checks classes whose form of training is known by their names and number alone: of runs of older versions. */
+cvy_status cvy_classes_agree(const char *const *known, int64_t nknown, const cvy_dataset_info *data);
+/* Checks that d, which was opened like data of this form, has the same fields, or the same x if the form says so. */
+cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rows: clang asan minimal */
+/* test_data_agrees.c: data that are opened like those of a training: pictures get its channels and labels its numbers
+ * of classes; anything else that differs is an error with both values. */
+#include "test_data_pictures.h"
+
+#include "data/data_agrees.h"
+
+/* Opens a source like the data set `train`. */
+static cvy_status open_like(const cvy_dataset *train, const char *source, int x_only, cvy_dataset **out)
+{
+    cvy_pool *pool = NULL;
+    cvy_tree *s = NULL;
+    cvy_data_form like = cvy_dataset_form(train);
+    like.x_only = x_only;
+    OK(cvy_pool_create(&pool));
+    OK(cvy_tree_parse_text(pool, "source", source, strlen(source), &s));
+    const cvy_status status = cvy_dataset_open_like(s, NULL, 7, !x_only, &like, out);
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
+static void expect_labels(cvy_dataset *d, const int *label, int64_t n)
+{
+    int32_t got = -1;
+    TRUE_THAT(cvy_dataset_describe(d)->nsamples == n);
+    for (int64_t i = 0; i < n; i++) {
+        OK(cvy_dataset_label(d, i, &got));
+        TRUE_THAT(got == label[i]);
+    }
+}
+
+static void put_text(const char *name, const char *text)
+{
+    put_file(in_scratch(name), text, strlen(text));
+}
+
+/* ---- channels of pictures ---- */
+
+#if CVY_HAVE_JPEG && CVY_HAVE_SPNG
+static void put_folder(const char *name, const char *classes, int components, int side)
+{
+    char path[200];
+    for (const char *c = classes; *c; c++) {
+        snprintf(path, sizeof path, "%s/%c", name, *c);
+        OK(cvy_file_make_folder(in_scratch(path)));
+        snprintf(path, sizeof path, "%s/%c/0.png", name, *c);
+        put_png(in_scratch(path), *c - 'a', side, side, components);
+    }
+}
+
+/* Whatever the order, the first pictures decide. */
+static void test_channels(void)
+{
+    static const struct {
+        const char *first, *second, *shape;
+    } pair[] = {{"grey", "colour", "1x8x8"}, {"colour", "grey", "3x8x8"}};
+    cvy_dataset *train = NULL, *d = NULL;
+    char list[1200];
+    put_folder("grey", "abc", 1, 8);
+    put_folder("colour", "abc", 3, 8);
+    put_folder("large", "abc", 3, 9);
+    for (int i = 0; i < 2; i++) {
+        float x[3 * 8 * 8 + 1];
+        int32_t label = 0;
+        void *const field[] = {x, &label};
+        OK(open_text(in_scratch(pair[i].first), NULL, 0, &train));
+        OK(open_like(train, in_scratch(pair[i].second), 0, &d));
+        TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), pair[i].shape) == 0);
+        TRUE_THAT(strstr(cvy_dataset_describe(d)->note, i == 0 ? "are read as grey" : "are read as colour"));
+        x[i == 0 ? 8 * 8 : 3 * 8 * 8] = 77;
+        OK(cvy_dataset_read(d, 0, 0, field));
+        TRUE_THAT(x[i == 0 ? 8 * 8 : 3 * 8 * 8] == 77);
+        cvy_dataset_destroy(&d);
+        FAILS(open_like(train, in_scratch("large"), 0, &d), CVY_E_SHAPE, i == 0 ? "1x9x9" : "3x9x9");
+        FAILS(open_like(train, in_scratch("large"), 1, &d), CVY_E_SHAPE, pair[i].shape);
+        cvy_dataset_destroy(&train);
+        snprintf(list, sizeof list, "[%s, %s]", in_scratch(pair[i].first), in_scratch(pair[i].second));
+        OK(open_text(list, NULL, 0, &d));
+        TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), pair[i].shape) == 0);
+        OK(cvy_dataset_read(d, 3, 0, field));
+        cvy_dataset_destroy(&d);
+    }
+}
+
+/* A class that does not occur shifts no other; a class that the training lacks is named. */
+static void test_class_folders(void)
+{
+    cvy_dataset *train = NULL, *d = NULL;
+    put_folder("two", "bc", 1, 8);
+    put_folder("four", "abcd", 1, 8);
+    OK(open_text(in_scratch("grey"), NULL, 0, &train));
+    OK(open_like(train, in_scratch("two"), 0, &d));
+    expect_labels(d, (int[]){1, 2}, 2);
+    TRUE_THAT(cvy_dataset_describe(d)->nclasses == 3 && strcmp(cvy_dataset_describe(d)->class_name[2], "c") == 0);
+    cvy_dataset_destroy(&d);
+    FAILS(open_like(train, in_scratch("four"), 0, &d), CVY_E_CONFIG,
+          "four has the class \"d\", which the training data do not have: they have 3 classes, a, b, c");
+    OK(open_like(train, in_scratch("four"), 1, &d));
+    cvy_dataset_destroy(&d);
+    cvy_dataset_destroy(&train);
+}
+#else
+static void test_channels(void)
+{
+}
+static void test_class_folders(void)
+{
+}
+#endif
+
+/* ---- classes ---- */
+
+static void test_class_names(void)
+{
+    cvy_dataset *train = NULL, *d = NULL;
+    put_text("abc.csv", "u,v,label\n1,2,ant\n3,4,bee\n5,6,cat\n7,8,ant\n");
+    put_text("bc.csv", "u,v,label\n3,4,cat\n5,6,bee\n");
+    put_text("bd.csv", "u,v,label\n3,4,bee\n5,6,dog\n");
+    put_text("numbers.csv", "u,v,label\n3,4,1\n5,6,0\n");
+    put_text("many.csv", "u,v,label\n3,4,1\n5,6,3\n");
+    OK(open_text(in_scratch("abc.csv"), NULL, 0, &train));
+    OK(open_like(train, in_scratch("bc.csv"), 0, &d));
+    expect_labels(d, (int[]){2, 1}, 2);
+    cvy_dataset_destroy(&d);
+    FAILS(open_like(train, in_scratch("bd.csv"), 0, &d), CVY_E_CONFIG, "bd.csv has the class \"dog\"");
+    OK(open_like(train, in_scratch("numbers.csv"), 0, &d));
+    expect_labels(d, (int[]){1, 0}, 2);
+    TRUE_THAT(cvy_dataset_describe(d)->nclasses == 3 &&
+              strstr(cvy_dataset_describe(d)->note, "class 0 is \"0\" here and \"ant\" there"));
+    cvy_dataset_destroy(&d);
+    FAILS(open_like(train, in_scratch("many.csv"), 0, &d), CVY_E_CONFIG,
+          "many.csv has 4 classes, but the training data have 3");
+    char text[1200];
+    snprintf(text, sizeof text, "[{path: %s, range: \"0:1\"}, %s]", in_scratch("bc.csv"), in_scratch("abc.csv"));
+    OK(open_like(train, text, 0, &d));
+    expect_labels(d, (int[]){2, 0, 1, 2, 0}, 5);
+    cvy_dataset_destroy(&d);
+    cvy_dataset_destroy(&train);
+}
+
+/* ---- types, shapes and fields ---- */
+
+#define SET "format: synthetic, samples: 4, "
+
+static void test_fields(void)
+{
+    cvy_dataset *train = NULL, *d = NULL;
+    OK(open_text("{" SET "shape: [1, 4, 4], classes: 3}", NULL, 0, &train));
+    OK(open_like(train, "{" SET "shape: [1, 4, 4], classes: 2}", 0, &d));
+    TRUE_THAT(cvy_dataset_describe(d)->nclasses == 3);
+    cvy_dataset_destroy(&d);
+    FAILS(open_like(train, "{" SET "shape: [2, 4, 4], classes: 3}", 0, &d), CVY_E_SHAPE,
+          "samples are 2x4x4, the network was trained on 1x4x4");
+    FAILS(open_like(train, "{" SET "shape: [1, 4, 4], targets: 2}", 0, &d), CVY_E_CONFIG, "has no classes");
+    OK(open_like(train, "{" SET "shape: [1, 4, 4], targets: 2}", 1, &d));
+    cvy_dataset_destroy(&d);
+    cvy_dataset_destroy(&train);
+    OK(open_text("{" SET "shape: [4], targets: 3}", NULL, 0, &train));
+    FAILS(open_like(train, "{" SET "shape: [4], targets: 2}", 0, &d), CVY_E_SHAPE,
+          "\"y\" is f32 of 2, but f32 of 3 in the training data");
+    cvy_dataset_destroy(&train);
+}
+
+/* Numbers that are stored as bytes are divided by 255, so they do not go with the same numbers as reals. */
+static void test_bytes(void)
+{
+    static const uint8_t bytes[2 * 4] = {0, 10, 20, 255, 1, 2, 3, 4};
+    static const float reals[2 * 4] = {0, 10, 20, 255, 1, 2, 3, 4};
+    static const int32_t number[2] = {0, 1};
+    cvy_dataset *train = NULL, *d = NULL;
+    for (int i = 0; i < 2; i++) {
+        OK(cvy_file_make_folder(in_scratch(i ? "reals" : "bytes")));
+        put_npy(in_scratch(i ? "reals/x.npy" : "bytes/x.npy"), i ? "<f4" : "|u1", "2, 1, 2, 2",
+                i ? (const void *)reals : bytes, i ? sizeof reals : sizeof bytes);
+        put_npy(in_scratch(i ? "reals/label.npy" : "bytes/label.npy"), "<i4", "2,", number, sizeof number);
+    }
+    OK(open_text(in_scratch("bytes"), NULL, 0, &train));
+    FAILS(open_like(train, in_scratch("reals"), 0, &d), CVY_E_CONFIG,
+          "x are numbers, read as they are, but those of the training data are bytes, divided by 255");
+    FAILS(open_like(train, in_scratch("reals"), 1, &d), CVY_E_CONFIG, "bytes, divided by 255");
+    cvy_dataset_destroy(&train);
+    OK(open_text(in_scratch("reals"), NULL, 0, &train));
+    FAILS(open_like(train, in_scratch("bytes"), 0, &d), CVY_E_CONFIG, "x are bytes, divided by 255");
+    cvy_dataset_destroy(&train);
+}
+
+int main(void)
+{
+    scratch_make();
+    test_channels();
+    test_class_folders();
+    test_class_names();
+    test_fields();
+    test_bytes();
+    scratch_remove();
+    return 0;
+}
