@@ -310,6 +310,7 @@ module convoy_c
     real(c_double) :: train_loss = 0
     real(c_double) :: val_loss = 0
     integer(c_int) :: has_test = 0
+    integer(c_int64_t) :: new_steps = 0
   end type cvy_train_result
 
   type, bind(c) :: cvy_doctor_opts

@@ -147,6 +147,8 @@ void cmd_outcome_set_abort(void (*abort_ranks)(void *user, cvy_status status, co
 int cmd_print(cvy_status status, char **text);
 /* Prints any text to stdout as one word of the shell, quoted if needed. */
 void cmd_put_word(const char *word);
+/* Prints the command line to stderr, with more words at its end. */
+void cmd_put_command(const cmd_line *line, const char *more);
 /* This process's rank according to the launcher's environment; works before MPI_Init. 0 if there is no launcher. */
 int cmd_launch_rank(void);
 

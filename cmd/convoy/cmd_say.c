@@ -92,18 +92,33 @@ cvy_job_source cmd_job(const cmd_sets *sets, const char *path, const char *text)
                             .nsets = sets->count};
 }
 
-void cmd_put_word(const char *word)
+static void put_word(FILE *to, const char *word)
 {
     if (*word &&
         strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-") == strlen(word)) {
-        fputs(word, stdout);
+        fputs(word, to);
         return;
     }
-    putchar('\'');
+    putc('\'', to);
     for (; *word; word++)
         if (*word == '\'')
-            fputs("'\\''", stdout);
+            fputs("'\\''", to);
         else
-            putchar(*word);
-    putchar('\'');
+            putc(*word, to);
+    putc('\'', to);
+}
+
+void cmd_put_word(const char *word)
+{
+    put_word(stdout, word);
+}
+
+void cmd_put_command(const cmd_line *line, const char *more)
+{
+    fputs("convoy", stderr);
+    for (int i = 1; i < line->argc; i++) {
+        putc(' ', stderr);
+        put_word(stderr, line->argv[i]);
+    }
+    fprintf(stderr, " %s\n", more);
 }

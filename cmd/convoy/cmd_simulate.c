@@ -8,11 +8,15 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd_mpi.h"
 #include "cmd_simulate.h"
+
+/* Kernel times are scaled by one factor, which says little about a machine that is so many times faster. */
+#define FAR_FASTER 10.0
 
 typedef cmd_simulate_options verb_options; /* for the table of options */
 
@@ -205,8 +209,15 @@ static int predict_node(cmd_simulation *s, cvy_context *context, int64_t batch, 
     opts.steps = opts.warmup = 1;
     opts.trace = NULL;
     const cvy_status status = cvy_run_bench(context, &opts, &r);
-    if (status != CVY_OK)
-        return cmd_outcome(status);
+    if (status != CVY_OK) {
+        const int lacks_times = strstr(cvy_error_text(), "--planning measure") != NULL;
+        const int code = cmd_outcome(status);
+        if (lacks_times) {
+            fputs("convoy: this command measures them here, and then goes on: ", stderr);
+            cmd_put_command(s->line, "--planning measure");
+        }
+        return code;
+    }
     memcpy(s->model, r.model, sizeof s->model);
     *out = (struct node_step){.batch = (double)r.batch, .ms = r.predicted_ms, .gflop = r.gflop};
     return 0;
@@ -272,6 +283,14 @@ static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step 
                    : s->platform.images_per_s > 0 ? "the platform's rates"
                                                   : "the platform's gflop_per_s";
     s->scale = here / s->node_rate;
+    if (s->scale < 1 / FAR_FASTER)
+        fprintf(
+            stderr,
+            "convoy: warning: a node of %s is taken to be %.3g times as fast as this machine (%.4g images/s by %s, "
+            "%.4g "
+            "as measured here): kernels that are bound by memory or by their number do not become so much faster; give "
+            "the rate of a real node by --rate, or take --rate measured\n",
+            s->platform_name, 1 / s->scale, s->node_rate, s->rate_from, here);
     s->ideal_rate = 1e3 * step.batch / (step.ms * s->scale);
     return 0;
 }
@@ -376,8 +395,10 @@ static int check_ranks(const cmd_simulation *s)
 static int run(const cmd_line *line)
 {
     const cmd_simulate_options *o = line->options;
-    cmd_simulation s = {
-        .options = o, .network = line->arg[0], .platform_name = o->platform ? o->platform : shipped[0].name};
+    cmd_simulation s = {.line = line,
+                        .options = o,
+                        .network = line->arg[0],
+                        .platform_name = o->platform ? o->platform : shipped[0].name};
     const cvy_context_opts opts = {
         .size = sizeof opts, .threads = 1, .log_level = o->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN};
     cvy_context *context = NULL;

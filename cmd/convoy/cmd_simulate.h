@@ -20,6 +20,7 @@ typedef struct cmd_simulate_options {
 } cmd_simulate_options;
 
 typedef struct cmd_simulation {
+    const cmd_line *line;
     const cmd_simulate_options *options;
     const char *network; /* of the zoo, or a job file */
     int64_t ranks[CMD_SIMULATED_COUNTS];

@@ -86,6 +86,14 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
         print_end(status, &result);
     if (o->json && status == CVY_OK && cvy_context_rank(context) == 0)
         return print_json(result.out);
+    /* an allocation that is too short for a step would be asked for again and again */
+    if (status == CVY_STOPPED && o->resume && result.new_steps == 0) {
+        if (cvy_context_rank(context) == 0)
+            cmd_error(
+                "the run stopped before its first step after --resume, so running it again in the same way would not "
+                "continue it either: it needs more time before its end, or before the signal that stops it");
+        return CMD_EXIT_FAULT;
+    }
     return cmd_outcome(status);
 }
 

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -45,6 +46,25 @@ int cmd_read_walltime(const char *text, int64_t *seconds_out)
     return *seconds_out > 0;
 }
 
+/* Whether the end that this variable gives is past when the run begins; if so, says that it does not count: the shell
+ * is older than the job that set it, or the time limit was extended. */
+static int is_past(const char *variable, const char *text, double end, double begin)
+{
+    char at[32] = "?";
+    const time_t seconds = (time_t)end;
+    struct tm tm;
+    if (end > begin)
+        return 0;
+    if (localtime_r(&seconds, &tm))
+        strftime(at, sizeof at, "%Y-%m-%d %H:%M:%S", &tm);
+    if (cmd_launch_rank() == 0)
+        fprintf(stderr,
+                "convoy: warning: %s=%s was %.0f s ago (%s), so it is not taken as the end of the allocation: it is of "
+                "another job, or the limit was extended; unset it, or give the time that is left by --walltime\n",
+                variable, text, begin - end, at);
+    return 1;
+}
+
 int cmd_end_time(const char *walltime, double begin, double *end_out)
 {
     /* Seconds since 1970. `convoy jobscript` sets the first, Slurm from 23.02 on the second. */
@@ -66,10 +86,15 @@ int cmd_end_time(const char *walltime, double begin, double *end_out)
         char *rest = NULL;
         *end_out = strtod(text, &rest);
         if (*rest || !(*end_out > 1e9 && *end_out < 1e11)) {
-            cmd_error("%s=%s is not a time: expected seconds since 1970, as `date +%%s` prints them", ends[i], text);
+            cmd_error(
+                "%s=%s is not a time: expected seconds since 1970, as `date +%%s` prints them%s; --walltime gives the "
+                "time that is left instead",
+                ends[i], text, !*rest && *end_out >= 1e11 ? " (are these milliseconds?)" : "");
             return CMD_EXIT_USAGE;
         }
-        return 0;
+        if (!is_past(ends[i], text, *end_out, begin))
+            return 0;
+        *end_out = 0;
     }
     const char *limit = getenv("PBS_WALLTIME"); /* Torque: the length in seconds; it does not say when the job began */
     if (!limit || !*limit)

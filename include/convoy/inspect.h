@@ -45,7 +45,7 @@ typedef struct cvy_run_summary {
     char metric[80];
     double best, best_epoch;
     int best_higher;
-    /** Training loss of the latest logged step. */
+    /** Training loss, the mean over the last epoch that has ended; if there is none, of the latest logged step. */
     double last_loss;
     /** Samples per second of all ranks, over all logged steps. */
     double images_per_s;

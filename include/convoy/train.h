@@ -88,10 +88,13 @@ typedef struct cvy_train_result {
     char out[512];
     /** Training steps, those before a resume included. */
     int64_t steps;
-    /** Wall-clock time, s; latest losses, NaN if there is none. */
+    /** Wall-clock time, s; training loss, the mean over the latest epoch, or over its steps if it did not end; latest
+     * validation loss; NaN if there is none. */
     double seconds, train_loss, val_loss;
     /** 1: the job names data for a test. */
     int has_test;
+    /** Training steps of this call. */
+    int64_t new_steps;
 } cvy_train_result;
 CVY_SIZED_STRUCT(cvy_train_result)
 

@@ -303,7 +303,8 @@ class cvy_train_result(c.Structure):
                 ("seconds", c.c_double),
                 ("train_loss", c.c_double),
                 ("val_loss", c.c_double),
-                ("has_test", c.c_int)]
+                ("has_test", c.c_int),
+                ("new_steps", c.c_int64)]
 
 
 class cvy_doctor_opts(c.Structure):

@@ -16,13 +16,13 @@ static cvy_status fail_unknown(const cvy_lowered *u, const cvy_call *call, int t
     const cvy_graph *g = u->graph;
     const char *what = call->node ? call->node->name : u->instance[call->src[0]].value->name;
     const char *kernel = call->node ? call->offer->kernel->name : "reorder";
-    return cvy_error_set(
-        CVY_E_CONFIG,
-        "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot "
-        "wait for it. Measure it in this run with --planning measure, or before the run on a quiet machine: "
-        "convoy bench of %s with the same options, dtype and input, "
-        "--batch %lld --threads %d --planning measure",
-        what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n, threads);
+    return cvy_error_set(CVY_E_CONFIG,
+                         "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot "
+                         "wait for it. Measure it with --planning measure: in this run, or before it on a quiet "
+                         "machine by `convoy bench` "
+                         "of the same job or --model with the same options, dtype and input, and "
+                         "--batch %lld --threads %d --planning measure",
+                         what, kernel, (long long)g->batch.local_n, threads, (long long)g->batch.local_n, threads);
 }
 
 /* Adding the gradients of a micro-batch to the sum, and zeroing it, are not measured. A simulated node takes as long as

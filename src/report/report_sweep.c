@@ -275,6 +275,26 @@ static void verdict(cvy_sweep_page *p)
     cvy_text_add(&p->html, ".</p>\n");
 }
 
+static void edges(cvy_sweep_page *p)
+{
+    cvy_text line = {0};
+    int n = 0;
+    for (int k = 0; k < p->sweep.nkey; k++) {
+        cvy_sweep_add_edge(&p->sweep, k, &line);
+        if (line.bytes == 0)
+            continue;
+        cvy_text_add(&p->html, "%s<li>", n++ ? "" : "<ul class=\"notes\">");
+        cvy_html_escape(&p->html, line.data);
+        cvy_text_add(&p->html, "</li>\n");
+        cvy_text_free(&line);
+        line = (cvy_text){0};
+    }
+    cvy_text_add(&p->html, "%s", n ? "</ul>\n" : "");
+    if (line.status != CVY_OK)
+        p->html.status = line.status;
+    cvy_text_free(&line);
+}
+
 static void errors(cvy_sweep_page *p)
 {
     const cvy_sweep_summary *s = &p->sweep;
@@ -308,6 +328,7 @@ static void head(cvy_sweep_page *p)
     cvy_html_escape(&p->html, s->score_of);
     cvy_text_add(&p->html, "</b> epoch, a %s score is better, %d trial%s a score, %d failed</p>\n",
                  s->higher ? "higher" : "lower", s->nranked, s->nranked == 1 ? " has" : "s have", s->nfailed);
+    edges(p);
     errors(p);
     cvy_text_add(&p->html, "</header>\n");
 }

@@ -141,12 +141,12 @@ static cvy_status add_metrics(cvy_pool *pool, const cvy_frame *steps, const cvy_
 {
     char room[64];
     const char *column = find_score(epochs, job, room);
-    const double step = fmax(last_of(steps, "step"), last_of(epochs, "step")), loss = last_of(steps, "loss"),
+    const double step = fmax(last_of(steps, "step"), last_of(epochs, "step")), loss = last_of(epochs, "train_loss"),
                  *epoch = cvy_frame_column(epochs, "epoch");
     if (step > (double)s->step && step < 9e15)
         s->step = (int64_t)step;
     s->epoch = isfinite(last_of(steps, "epoch")) ? last_of(steps, "epoch") : last_of(epochs, "epoch");
-    s->last_loss = isfinite(loss) ? loss : last_of(epochs, "train_loss");
+    s->last_loss = isfinite(loss) ? loss : last_of(steps, "loss"); /* of a step: its batch may be small */
     s->images_per_s = cvy_frame_speed(steps);
     s->best_higher = column ? cvy_run_score_is_higher_better(column) : 0;
     const int64_t best = column ? best_row(epochs, column, s->best_higher) : -1;

@@ -212,5 +212,7 @@ typedef struct cvy_sweep_summary { /* all of it is in the pool */
     cvy_sweep_row *row;    /* by rank; then trials without a score by number */
 } cvy_sweep_summary;
 cvy_status cvy_sweep_summary_read(cvy_pool *pool, const char *folder, cvy_sweep_summary *out);
+/* sweep_edge.c: adds a line if the best trial has the smallest or the largest number of a key that was tried. */
+void cvy_sweep_add_edge(const cvy_sweep_summary *s, int key, cvy_text *text);
 
 #endif

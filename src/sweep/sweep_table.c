@@ -85,6 +85,8 @@ static cvy_status print_table(const char *folder, int rows, char **text_out)
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_sweep_summary_read(pool, folder, &summary));
     add_table(&summary, rows, &text);
+    for (int k = 0; k < summary.nkey; k++)
+        cvy_sweep_add_edge(&summary, k, &text);
     add_errors(&summary, &text);
     CVY_TRY_OUT(text.status);
     *text_out = text.data;

@@ -166,6 +166,7 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped,
     cvy_text text = {0};
     const int64_t epoch = epoch_of(t);
     const double seconds = cvy_clock_s() - t->time.epoch_start_s, loss = t->state.epoch_loss / t->state.epoch_samples;
+    t->latest.epoch_loss = loss;
     cvy_text_add(&text, "epoch %lld: %.1f s, train loss ", (long long)epoch, seconds);
     cvy_text_add_score(&text, loss);
     cvy_json_open(&json, NULL, '{');
@@ -552,8 +553,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         status = cvy_handle_check(own.control, CVY_HANDLE_TRAIN_CONTROL, "opts.control");
     CVY_TRY(cvy_comm_agree(context->comm, status));
     cvy_trainer t = {.opts = &own,
-                     .latest.loss = NAN,
-                     .latest.images_per_s = NAN,
+                     .latest = {.loss = NAN, .images_per_s = NAN, .epoch_loss = NAN},
                      .validation = {.loss = NAN},
                      .time = {.start_s = cvy_clock_s()},
                      .save = {.safe_step = -1, .begun_step = -1},
@@ -572,9 +572,11 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         cvy_train_result result = {.size = sizeof result,
                                    .steps = t.step,
                                    .seconds = cvy_clock_s() - t.time.start_s,
-                                   .train_loss = t.latest.loss,
+                                   .train_loss = t.state.epoch_samples > 0 ? t.state.epoch_loss / t.state.epoch_samples
+                                                                           : t.latest.epoch_loss,
                                    .val_loss = t.validation.loss,
-                                   .has_test = t.session.job->data.test != NULL};
+                                   .has_test = t.session.job->data.test != NULL,
+                                   .new_steps = t.step - t.first_step};
         snprintf(result.out, sizeof result.out, "%s", t.folder.path);
         cvy_result_write(result_out, &result, sizeof result);
     }

@@ -112,6 +112,7 @@ typedef struct cvy_trainer {
     } axes;
     struct {
         double loss, images_per_s; /* of the latest step; over the latest logged steps */
+        double epoch_loss;         /* mean over the latest epoch that has ended; NaN: none */
     } latest;
     struct {
         double start_s, epoch_start_s; /* clock at the start of this process; clock at the start of the epoch */

@@ -35,6 +35,7 @@ near() {
 
 simulate --platform slow.yaml --ranks 1 >out 2>err && fail "times from nowhere"
 grep -q 'was never measured here' err || fail "the message does not say what is missing: $(cat err)"
+contains err 'convoy simulate job.yaml --json --platform slow.yaml --ranks 1 --planning measure' || fail "no command that measures: $(cat err)"
 simulate --platform slow.yaml --ranks 1 --planning measure >one 2>err || fail "one rank fails: $(cat err)"
 near one step_ms 80 0.001       # 8 samples at 100 images/s
 near one efficiency 100 0.001

@@ -18,6 +18,10 @@ END
 # This run starts MPI as a user does, without the settings of tests/CMakeLists.txt that shorten the start.
 env -u OMPI_MCA_ess_singleton_isolated -u OMPI_MCA_pml -u OMPI_MCA_btl "$CONVOY" train job.yaml --threads 1 --out one --progress plain >log 2>&1 || fail "train fails: $(cat log)"
 grep -q '^done after 14 steps' log || fail "no closing line: $(cat log)"
+# The loss of the last line, and that of ls, is the mean of the last epoch; the last batch has 8 samples.
+mean=$(sed -n 's/^epoch 2: .*, train loss \([0-9.]*\).*/\1/p' log)
+sed -n 's/^done .*; train loss \([0-9.]*\);.*/\1/p' log | awk -v m="$mean" '{ exit !(m > 0 && ($1 - m) ^ 2 < 1e-6) }' || fail "not the loss of the epoch: $(cat log)"
+"$CONVOY" ls . --json | sed -n 's/.*"last_loss": \([0-9.]*\).*/\1/p' | awk -v m="$mean" '{ exit !(m > 0 && ($1 - m) ^ 2 < 1e-6) }' || fail "ls has another loss: $("$CONVOY" ls .)"
 # The cost of checkpoints is summed up only if they blocked training for a second.
 stall=$(tr ',{}' '\n' <one/metrics.jsonl | awk '/"seconds_stall"/ { s += $2 } END { print s + 0 }')
 if awk -v s="$stall" 'BEGIN { exit !(s < 1) }'; then
@@ -108,4 +112,15 @@ grep '"kind": "step"' stopped/metrics.jsonl | tail -n 1 | grep -q "\"step\": $at
 "$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --set train.steps=$((at + 3)) --set train.epochs= --out stopped --resume >log 2>&1 ||
     fail "resume fails: $(cat log)"
 grep -q "^done after $((at + 3)) steps" log || fail "resume: $(cat log)"
+
+# An end of the allocation that is past is none, and the variable is named. A second start that takes no step does not
+# end as one that is to be started again.
+ended=$(($(date +%s) - 3600))
+SLURM_JOB_END_TIME=$ended "$CONVOY" train job.yaml --threads 1 --out past >log 2>&1 || fail "an end in the past ends the run: $(cat log)"
+contains log "SLURM_JOB_END_TIME=$ended was 360" || fail "the variable is not named: $(cat log)"
+CONVOY_JOB_END=$ended SLURM_JOB_END_TIME=$(($(date +%s) + 2)) "$CONVOY" train job.yaml --threads 1 --out soon >log 2>&1
+code=$?
+[ $code = 75 ] && contains log "CONVOY_JOB_END=$ended was" || fail "exit code $code if the next variable has an end: $(cat log)"
+refused 'the run stopped before its first step after --resume' "$CONVOY" train job.yaml --threads 1 --out soon --resume --walltime 00:00:02
+SLURM_JOB_END_TIME=$(date +%s)000 refused '000 is not a time: expected seconds since 1970, as `date +%s` prints them (are these milliseconds?)' "$CONVOY" train job.yaml --out bad
 exit $failed
