@@ -34,24 +34,6 @@ cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out)
     return cvy_table_find(table, count, &query, name, out);
 }
 
-/* The first bytes of a TIFF file, in both byte orders, and of BigTIFF. */
-static int is_tiff(const char *path)
-{
-    static const char magic[][4] = {{'I', 'I', 42, 0}, {'M', 'M', 0, 42}, {'I', 'I', 43, 0}, {'M', 'M', 0, 43}};
-    char head[4];
-    const int is_known = cvy_data_peek(path, head, sizeof head) == sizeof head;
-    for (int i = 0; i < CVY_COUNT(magic); i++)
-        if (is_known && memcmp(head, magic[i], sizeof head) == 0)
-            return 1;
-    return 0;
-}
-
-static int is_named_picture(const char *path)
-{
-    return !cvy_file_is_folder(path) && (cvy_data_has_suffix(path, ".png") || cvy_data_has_suffix(path, ".jpg") ||
-                                         cvy_data_has_suffix(path, ".jpeg"));
-}
-
 /* A source that cannot be read has no format that could be seen. A path that does not exist passes. */
 static cvy_status check_opens(const char *path)
 {
@@ -82,15 +64,7 @@ cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
     CVY_TRY(check_opens(path));
     CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s: no such file or folder (and no generated data set of this name)%s",
               path, path[0] == '/' ? "" : "; a relative path begins in the folder in which the command is started");
-    CVY_CHECK(!is_tiff(path), CVY_E_UNSUPPORTED,
-              "%s: TIFF is not read: convert the pictures to PNG, or, if they have more than 8 bits, to a npy or HDF5 "
-              "array",
-              path);
-    CVY_CHECK(!cvy_data_has_suffix(path, ".onnx"), CVY_E_FORMAT,
-              "%s is a network and no data: `convoy bench --model` and `convoy time` take it, `convoy predict` applies "
-              "it, and model: {onnx: %s} in a job file trains it",
-              path, path);
-    CVY_CHECK(!is_named_picture(path), CVY_E_FORMAT, "%s is neither a JPEG nor a PNG, though its name says so", path);
+    CVY_TRY(cvy_foreign_check(path));
     CVY_FAIL(CVY_E_FORMAT, "%s: this %s is not in any format that is known (%s): %s", path,
              cvy_file_is_folder(path) ? "folder" : "file", all,
              cvy_file_is_folder(path)

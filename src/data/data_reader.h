@@ -140,6 +140,10 @@ cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out);
 /* Finds the reader that is surest of path. CVY_E_FORMAT or CVY_E_IO if there is none; the message says what path is. */
 cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out);
 
+/* The fault that says what a file is, or the files of a folder, that no reader takes, and what to do. CVY_OK: it is not
+ * known. (data_foreign.c) */
+cvy_status cvy_foreign_check(const char *path);
+
 /* ---- services for readers ---- */
 typedef struct cvy_data_file {
     int fd;

@@ -104,10 +104,10 @@ refused 'none of the 2 checkpoints is valid; the newest: ' "$CONVOY" train job.y
 printf 'PK\003\004 and the rest of an archive' >sd.pt
 refused 'sd.pt: a zip archive, as torch.save() writes, and not safetensors' "$CONVOY" train job.yaml --out bad --set train.init=sd.pt
 echo "no picture" >text.png
-refused 'text.png is neither a JPEG nor a PNG, though its name says so' "$CONVOY" inspect text.png
+refused 'text.png: is neither a JPEG nor a PNG, though its name says so' "$CONVOY" inspect text.png
 printf '\010\012\022\007convoy' >net.onnx
 refused 'x?u?: no such file' "$CONVOY" inspect "$(printf 'x\356u\033')"
-refused 'net.onnx is a network and no data: ' "$CONVOY" inspect net.onnx
+refused 'net.onnx: is a network and no data: ' "$CONVOY" inspect net.onnx
 refused 'net.onnx is an ONNX file, and a job file is expected' "$CONVOY" plan net.onnx
 
 # ---- numbers that become infinite: the run ends with a cause, and checkpoints are finite ----

@@ -318,6 +318,58 @@ static void test_idx(void)
     FAILS(open_text(in_scratch("mnist"), NULL, 0, &d), CVY_E_FORMAT, "is compressed");
 }
 
+/* Files as they are downloaded: one sentence says what each is and what to do; a folder is known by what is in it. */
+static void test_foreign(void)
+{
+    static const struct {
+        const char *name, *head, *words;
+        size_t bytes;
+    } file[] = {
+        {"a.tar", "file", "is a tar archive: unpack it by tar -xf", 4},
+        {"b.tgz", "\x1f\x8b\x08", "is a compressed tar archive", 3},
+        {"c.gz", "\x1f\x8b\x08", "is compressed by gzip: unpack it by gunzip", 3},
+        {"d.bin.xz",
+         "\xfd"
+         "7zXZ\0",
+         "is compressed by xz", 6},
+        {"e.zip", "PK\3\4", "is a zip archive: unpack it by unzip", 4},
+        {"f.pt", "PK\3\4", "is a file of PyTorch", 4},
+        {"g", "\x80\4", "is a pickle of Python, which is not read because it may run commands", 2},
+        {"h.pkl", "(dp0", "is a pickle of Python", 4},
+        {"i.parquet", "PAR1", "is a Parquet file: write it as CSV", 4},
+        {"j.mat", "MATLAB 5.0 MAT-file, Platform", "is a MATLAB 5 file: save it in MATLAB by save(NAME, '-v7.3')", 29},
+        {"k.webp", "RIFF\0\0\0\0WEBPVP8 ", "is a WebP picture: convert the pictures to PNG", 16},
+        {"l.gif", "GIF89a", "is a GIF picture", 6},
+        {"m.nii", "\\\1\0\0", "is a NIfTI volume: read it in Python", 4},
+        {"n.root", "root\0", "is a ROOT file", 5},
+        {"o.json", "{}", "is a JSON file", 2},
+        {"p.dat", "", "is empty", 0},
+    };
+    cvy_dataset *d = NULL;
+    char name[64], words[160];
+    for (int i = 0; i < CVY_COUNT(file); i++) {
+        put_file(in_scratch(file[i].name), file[i].head, file[i].bytes);
+        snprintf(words, sizeof words, "%s: %s", file[i].name, file[i].words);
+        FAILS(open_text(in_scratch(file[i].name), NULL, 0, &d), file[i].bytes ? CVY_E_UNSUPPORTED : CVY_E_FORMAT,
+              words);
+        if (file[i].bytes == 0)
+            continue;
+        for (int depth = 0; depth < 2; depth++) { /* in a folder, and in a folder of a class */
+            snprintf(name, sizeof name, "in%d-%d/class", i, depth);
+            OK(cvy_file_make_folder(in_scratch(name)));
+            snprintf(name, sizeof name, "in%d-%d%s/%s", i, depth, depth ? "/class" : "", file[i].name);
+            put_file(in_scratch(name), file[i].head, file[i].bytes);
+            snprintf(name, sizeof name, "in%d-%d", i, depth);
+            FAILS(open_text(in_scratch(name), NULL, 0, &d), CVY_E_UNSUPPORTED, words + strlen(file[i].name) + 2);
+        }
+    }
+    OK(cvy_file_make_folder(in_scratch("cifar-100-python")));
+    put_file(in_scratch("cifar-100-python/meta"), "\x80\2", 2);
+    put_file(in_scratch("cifar-100-python/train"), "\x80\2", 2);
+    FAILS(open_text(in_scratch("cifar-100-python"), NULL, 0, &d), CVY_E_UNSUPPORTED, "take the binary version");
+    FAILS(open_text(in_scratch("cifar-100-python/train"), NULL, 0, &d), CVY_E_UNSUPPORTED, "take the binary version");
+}
+
 int main(void)
 {
     scratch_make();
@@ -333,6 +385,7 @@ int main(void)
     test_npy_fortran();
     test_npy_damage();
     test_idx();
+    test_foreign();
     scratch_remove();
     return 0;
 }

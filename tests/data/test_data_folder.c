@@ -212,7 +212,7 @@ static void test_damage(void)
     FAILS(open_text(in_scratch("texts"), NULL, 0, &d), CVY_E_FORMAT, "not in any format that is known");
     put_file(in_scratch("a.tif"), "II*\0\10\0\0\0", 8);
     FAILS(open_text(in_scratch("a.tif"), NULL, 0, &d), CVY_E_UNSUPPORTED,
-          "TIFF is not read: convert the pictures to PNG");
+          "is a TIFF picture: convert the pictures to PNG");
 }
 
 int main(void)
