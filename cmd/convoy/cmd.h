@@ -10,6 +10,7 @@
 #ifndef CMD_H
 #define CMD_H
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include <convoy/convoy.h>
@@ -133,6 +134,16 @@ void cmd_print_tables(const cmd_verb *verb);
 int cmd_open(const char *path, int flags, unsigned mode);
 /* As fopen() with "r" or "w". */
 FILE *cmd_open_stream(const char *path, const char *how);
+
+/* ---- cmd_print.c: the command prints only here ---- */
+/* The bytes of the character at `text` if a terminal must not get it; 0: it may. */
+size_t cmd_control_length(const char *text);
+/* Prints with '?' for bytes that control a terminal, or that are not UTF-8. */
+void cmd_put(FILE *to, const char *text);
+int cmd_put_args(FILE *to, const char *fmt, va_list args);
+/* As printf(), and to stderr. */
+int cmd_say(const char *fmt, ...) CVY_PRINTF(1, 2);
+void cmd_note(const char *fmt, ...) CVY_PRINTF(1, 2);
 
 /* ---- cmd_say.c: output to the terminal, which is printed once for any number of ranks ---- */
 /* Prints "convoy: error: ..." to stderr, on rank 0 only. */

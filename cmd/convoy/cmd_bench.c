@@ -12,9 +12,9 @@ typedef cmd_bench_options verb_options;
 
 void cmd_bench_head(void)
 {
-    printf("%-16s %6s %7s %10s %10s %10s %10s %10s %8s %9s %6s %8s %9s %9s %9s\n", "network", "batch", "ranks x",
-           "images/s", "per node", "per rank", "best", "ms median", "ms sd", "GFLOP/s", "% peak", "M params", "M MAC",
-           "MiB peak", "loss");
+    cmd_say("%-16s %6s %7s %10s %10s %10s %10s %10s %8s %9s %6s %8s %9s %9s %9s\n", "network", "batch", "ranks x",
+            "images/s", "per node", "per rank", "best", "ms median", "ms sd", "GFLOP/s", "% peak", "M params", "M MAC",
+            "MiB peak", "loss");
 }
 
 void cmd_bench_row(const cmd_bench_options *o, const cvy_bench_result *r)
@@ -24,10 +24,10 @@ void cmd_bench_row(const cmd_bench_options *o, const cvy_bench_result *r)
         (void)cmd_print(cvy_bench_result_json(r, &json), &json);
     } else {
         snprintf(split, sizeof split, "%dx%d%s", r->ranks, r->threads, strcmp(r->progress, "thread") == 0 ? "+1" : "");
-        printf("%-16s %6lld %7s %10.2f %10.2f %10.2f %10.2f %10.3f %8.3f %9.1f %6.0f %8.2f %9.1f %9.0f %9.4g\n",
-               r->model, (long long)r->batch, split, r->images_per_s, r->images_per_s_node, r->images_per_s_rank,
-               r->images_per_s_best, r->ms_median, r->ms_sd, r->gflop_per_s, 100 * r->peak_share,
-               1e-6 * (double)r->parameters, 1e-6 * (double)r->macs, r->peak_rss_bytes / 1048576, r->loss_last);
+        cmd_say("%-16s %6lld %7s %10.2f %10.2f %10.2f %10.2f %10.3f %8.3f %9.1f %6.0f %8.2f %9.1f %9.0f %9.4g\n",
+                r->model, (long long)r->batch, split, r->images_per_s, r->images_per_s_node, r->images_per_s_rank,
+                r->images_per_s_best, r->ms_median, r->ms_sd, r->gflop_per_s, 100 * r->peak_share,
+                1e-6 * (double)r->parameters, 1e-6 * (double)r->macs, r->peak_rss_bytes / 1048576, r->loss_last);
     }
     fflush(stdout);
 }

@@ -128,15 +128,15 @@ static void print_best(const struct sweep *s)
         if (seen)
             continue;
         if (s->options->json)
-            printf("{\"model\": \"%s\", \"batch\": %lld, \"best_ranks\": %d, \"best_threads\": %d, "
-                   "\"best_progress\": \"%s\", \"images_per_s\": %.6g}\n",
-                   best->model, (long long)best->batch, best->ranks, best->threads, best->progress, speed(best));
+            cmd_say("{\"model\": \"%s\", \"batch\": %lld, \"best_ranks\": %d, \"best_threads\": %d, "
+                    "\"best_progress\": \"%s\", \"images_per_s\": %.6g}\n",
+                    best->model, (long long)best->batch, best->ranks, best->threads, best->progress, speed(best));
         else
-            printf("best for %s, batch %lld: %d rank%s of %d thread%s%s, %.2f images/s by the median step\n",
-                   best->model, (long long)best->batch, best->ranks, best->ranks > 1 ? "s" : "", best->threads,
-                   best->threads > 1 ? "s" : "",
-                   strcmp(best->progress, "thread") == 0 ? " and one for communication (comm.progress: thread)" : "",
-                   speed(best));
+            cmd_say("best for %s, batch %lld: %d rank%s of %d thread%s%s, %.2f images/s by the median step\n",
+                    best->model, (long long)best->batch, best->ranks, best->ranks > 1 ? "s" : "", best->threads,
+                    best->threads > 1 ? "s" : "",
+                    strcmp(best->progress, "thread") == 0 ? " and one for communication (comm.progress: thread)" : "",
+                    speed(best));
     }
 }
 

@@ -5,7 +5,7 @@
 static void print_line(void *user, const char *line)
 {
     (void)user;
-    printf("%s\n", line);
+    cmd_say("%s\n", line);
     fflush(stdout); /* a user's function may crash */
 }
 
@@ -17,8 +17,8 @@ static int check(const cmd_line *line, cvy_context *context)
     const int code = cmd_outcome(cvy_run_check_operators(context, line->arg[0], &opts, &result));
     if (code)
         return code;
-    printf("check-op: %d operator%s, %d checks, %d failed\n", result.operators, result.operators == 1 ? "" : "s",
-           result.checks, result.failed);
+    cmd_say("check-op: %d operator%s, %d checks, %d failed\n", result.operators, result.operators == 1 ? "" : "s",
+            result.checks, result.failed);
     return result.failed ? CMD_EXIT_FAULT : 0;
 }
 

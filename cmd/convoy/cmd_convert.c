@@ -52,7 +52,7 @@ static int convert(const cmd_line *line, cvy_context *context, void *user)
     };
     const cvy_status status = cvy_run_convert(context, &request, &report);
     if (p.any)
-        fprintf(stderr, "\r");
+        fputs("\r", stderr);
     return report || status != CVY_OK ? cmd_print(status, &report) : 0;
 }
 

@@ -21,7 +21,7 @@ static int write_platform(const char *path, const char *text)
         cmd_error("%s cannot be written: %s", path, strerror(errno));
         return CMD_EXIT_FAULT;
     }
-    fprintf(stderr, "convoy: %s is the platform: convoy simulate MODEL --platform %s\n", path, path);
+    cmd_note("convoy: %s is the platform: convoy simulate MODEL --platform %s\n", path, path);
     return 0;
 }
 

@@ -15,7 +15,7 @@ typedef struct verb_options {
 static void warn(const char *notes)
 {
     for (const char *note = notes, *end; note && (end = strchr(note, '\n')) != NULL; note = end + 1)
-        fprintf(stderr, "convoy: warning: %.*s\n", (int)(end - note), note);
+        cmd_note("convoy: warning: %.*s\n", (int)(end - note), note);
 }
 
 /* ---- safetensors ---- */
@@ -28,7 +28,7 @@ static cvy_status export_weights(const cmd_line *line)
     const cvy_status status = cvy_run_export(line->arg[0], o->checkpoint, line->arg[1], o->force, &step, &notes);
     if (status == CVY_OK) {
         warn(notes);
-        printf("%s has the weights of step %lld\n", line->arg[1], (long long)step);
+        cmd_say("%s has the weights of step %lld\n", line->arg[1], (long long)step);
     }
     cvy_text_release(&notes);
     return status;
@@ -41,9 +41,9 @@ static cvy_status report(const char *file, const cvy_network *network)
     cvy_network_about about = cvy_network_about_default();
     const cvy_status status = cvy_network_describe(network, &about);
     if (status == CVY_OK && about.step >= 0)
-        printf("%s has the network of step %lld\n", file, (long long)about.step);
+        cmd_say("%s has the network of step %lld\n", file, (long long)about.step);
     else if (status == CVY_OK)
-        printf("%s has the network\n", file);
+        cmd_say("%s has the network\n", file);
     return status;
 }
 

@@ -41,12 +41,12 @@ static void cpu_name(char *text, size_t room)
 static void print_pair(const char *key, size_t n, const char *value, int json, int first)
 {
     if (!json) {
-        printf("%-12.*s  %s\n", (int)n, key, value);
+        cmd_say("%-12.*s  %s\n", (int)n, key, value);
         return;
     }
-    printf("%s\"%.*s\": \"", first ? "" : ", ", (int)n, key);
+    cmd_say("%s\"%.*s\": \"", first ? "" : ", ", (int)n, key);
     for (; *value; value++)
-        printf(*value == '"' || *value == '\\' ? "\\%c" : "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+        cmd_say(*value == '"' || *value == '\\' ? "\\%c" : "%c", (unsigned char)*value < ' ' ? ' ' : *value);
     putchar('"');
 }
 
@@ -102,7 +102,7 @@ static int run(const cmd_line *line)
     print_pair("cores", 5, cores, o->json, 0);
     print_site(o->json);
     if (o->json)
-        printf("}\n");
+        cmd_say("}\n");
     return 0;
 }
 

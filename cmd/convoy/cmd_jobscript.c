@@ -212,12 +212,11 @@ static void warn_of_shares(const jobscript *s)
 {
     const int64_t least = s->job.batch / s->job.workers, most = (s->job.batch + s->job.workers - 1) / s->job.workers;
     if (least != most)
-        fprintf(stderr,
-                "convoy: warning: a batch of %lld over %lld ranks makes shares of %lld and %lld samples, and a step "
-                "takes as long as the larger one:"
-                " %lld or %lld would share evenly\n",
-                (long long)s->job.batch, (long long)s->job.workers, (long long)least, (long long)most,
-                (long long)(least * s->job.workers), (long long)(most * s->job.workers));
+        cmd_note("convoy: warning: a batch of %lld over %lld ranks makes shares of %lld and %lld samples, and a step "
+                 "takes as long as the larger one:"
+                 " %lld or %lld would share evenly\n",
+                 (long long)s->job.batch, (long long)s->job.workers, (long long)least, (long long)most,
+                 (long long)(least * s->job.workers), (long long)(most * s->job.workers));
 }
 
 static int read_job(const verb_options *o, jobscript *s)

@@ -13,22 +13,22 @@
 
 static void put_head(const jobscript *s)
 {
-    printf("#flux: --job-name=%s\n#flux: --output=%s-{{id}}.out\n#flux: --nodes=%lld\n", s->name, s->name,
-           (long long)s->nodes);
+    cmd_say("#flux: --job-name=%s\n#flux: --output=%s-{{id}}.out\n#flux: --nodes=%lld\n", s->name, s->name,
+            (long long)s->nodes);
     if (s->threads)
-        printf("#flux: --nslots=%lld\n#flux: --cores-per-slot=%lld\n", (long long)(s->nodes * s->ppn),
-               (long long)s->threads);
+        cmd_say("#flux: --nslots=%lld\n#flux: --cores-per-slot=%lld\n", (long long)(s->nodes * s->ppn),
+                (long long)s->threads);
     else
-        printf("#flux: --nslots=%lld\n#flux: --exclusive\n", (long long)s->nodes);
-    printf("#flux: --time-limit=%llds\n", (long long)s->limit_s);
+        cmd_say("#flux: --nslots=%lld\n#flux: --exclusive\n", (long long)s->nodes);
+    cmd_say("#flux: --time-limit=%llds\n", (long long)s->limit_s);
 }
 
 static void put_end_time(const jobscript *s)
 {
-    printf("left=$(flux job timeleft 2>/dev/null) || left=\n"
-           "case $left in '' | *[!0-9]*) left=%lld ;; esac\n"
-           "export CONVOY_JOB_END=\"$(($(date +%%s) + left))\"\n",
-           (long long)s->limit_s);
+    cmd_say("left=$(flux job timeleft 2>/dev/null) || left=\n"
+            "case $left in '' | *[!0-9]*) left=%lld ;; esac\n"
+            "export CONVOY_JOB_END=\"$(($(date +%%s) + left))\"\n",
+            (long long)s->limit_s);
 }
 
 /* The attribute of an instance that is no job is 0 or missing. */
@@ -37,16 +37,16 @@ static void put_end_time(const jobscript *s)
 static void put_outside(const jobscript *s)
 {
     if (!jobscript_is_array(s)) {
-        printf(IS_JOB " || die \"this script is for the batch system: flux batch $0\"\n");
+        cmd_say(IS_JOB " || die \"this script is for the batch system: flux batch $0\"\n");
         return;
     }
-    printf("if ! " IS_JOB "; then   # not in a job: submits one for each seed\n"
-           "    for ((seed = %lld; seed <= %lld; seed++)); do\n"
-           "        flux batch --job-name=\"%s-$seed\" --env=\"CONVOY_SEED=$seed\" \"$0\" || exit\n"
-           "    done\n"
-           "    exit\n"
-           "fi\n",
-           (long long)s->seed, (long long)s->last_seed, s->name);
+    cmd_say("if ! " IS_JOB "; then   # not in a job: submits one for each seed\n"
+            "    for ((seed = %lld; seed <= %lld; seed++)); do\n"
+            "        flux batch --job-name=\"%s-$seed\" --env=\"CONVOY_SEED=$seed\" \"$0\" || exit\n"
+            "    done\n"
+            "    exit\n"
+            "fi\n",
+            (long long)s->seed, (long long)s->last_seed, s->name);
 }
 
 static void put_end(const jobscript *s)

@@ -66,11 +66,11 @@ static void put_srun(const jobscript *s)
           "start MPI.\n",
           stdout);
     cmd_put_word(launcher_of(s));
-    printf(" --mpi=%s --cpus-per-task=", s->site.mpi ? s->site.mpi : is_open_mpi() ? "pmix" : "pmi2");
+    cmd_say(" --mpi=%s --cpus-per-task=", s->site.mpi ? s->site.mpi : is_open_mpi() ? "pmix" : "pmi2");
     if (s->threads)
-        printf("%lld", (long long)s->threads);
+        cmd_say("%lld", (long long)s->threads);
     else
-        printf("$((SLURM_CPUS_ON_NODE / %lld))", (long long)s->ppn);
+        cmd_say("$((SLURM_CPUS_ON_NODE / %lld))", (long long)s->ppn);
     fputs(" --wait=60", stdout);
     put_options(s);
     fputs(" convoy \"$@\"\n", stdout);
@@ -83,15 +83,15 @@ static void put_flux(const jobscript *s)
     fputs("# The signal comes before the end of the allocation, which a step without a limit of its own shares.\n",
           stdout);
     cmd_put_word(launcher_of(s));
-    printf(" run --nodes=%lld", (long long)s->nodes);
+    cmd_say(" run --nodes=%lld", (long long)s->nodes);
     if (s->threads)
-        printf(" --ntasks=%lld --cores-per-task=%lld -o cpu-affinity=per-task", (long long)(s->nodes * s->ppn),
-               (long long)s->threads);
+        cmd_say(" --ntasks=%lld --cores-per-task=%lld -o cpu-affinity=per-task", (long long)(s->nodes * s->ppn),
+                (long long)s->threads);
     else
-        printf(" --exclusive --tasks-per-node=%lld", (long long)s->ppn);
-    printf(" --signal=SIGUSR1@%llds", (long long)s->signal_s);
+        cmd_say(" --exclusive --tasks-per-node=%lld", (long long)s->ppn);
+    cmd_say(" --signal=SIGUSR1@%llds", (long long)s->signal_s);
     if (s->site.mpi)
-        printf(" -o pmi=%s", s->site.mpi);
+        cmd_say(" -o pmi=%s", s->site.mpi);
     put_options(s);
     fputs(" convoy \"$@\"\n", stdout);
 }
@@ -107,18 +107,19 @@ static void put_mpiexec(const jobscript *s)
               : "# No signal of the scheduler reaches the ranks, so `timeout` gives USR1 to mpiexec, which hands it to "
                 "them. Ranks move freely over the cores of their node;\n",
           stdout);
-    printf("# to tie each to its own with Open MPI, remove the next line and give mpiexec --map-by ppr:%lld:node:PE=%s "
-           "--bind-to core.\n"
-           "export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none "
-           "HYDRA_BINDING=none\n",
-           (long long)s->ppn, cores);
+    cmd_say(
+        "# to tie each to its own with Open MPI, remove the next line and give mpiexec --map-by ppr:%lld:node:PE=%s "
+        "--bind-to core.\n"
+        "export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none "
+        "HYDRA_BINDING=none\n",
+        (long long)s->ppn, cores);
     if (!s->scheduler->signals)
-        printf("timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - %lld - $(date +%%s))) ",
-               (long long)s->signal_s);
+        cmd_say("timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - %lld - $(date +%%s))) ",
+                (long long)s->signal_s);
     cmd_put_word(launcher_of(s));
-    printf(" -n %lld", (long long)(s->nodes * s->ppn));
+    cmd_say(" -n %lld", (long long)(s->nodes * s->ppn));
     if (!s->scheduler->places)
-        printf(is_open_mpi() ? " --map-by ppr:%lld:node" : " -ppn %lld", (long long)s->ppn);
+        cmd_say(is_open_mpi() ? " --map-by ppr:%lld:node" : " -ppn %lld", (long long)s->ppn);
     put_options(s);
     fputs(" \"$(command -v convoy)\" \"$@\"\n", stdout);
 }
@@ -138,22 +139,22 @@ void jobscript_put_launch(const jobscript *s)
 void jobscript_put_launcher(const jobscript *s)
 {
     const launcher_kind kind = kind_of(launcher_of(s));
-    printf("#!/bin/sh\n# Made by `convoy study --job-scripts`: launch -n RANKS COMMAND.. starts the ranks of a "
-           "measurement in a job of %lld nodes.\n",
-           (long long)s->nodes);
+    cmd_say("#!/bin/sh\n# Made by `convoy study --job-scripts`: launch -n RANKS COMMAND.. starts the ranks of a "
+            "measurement in a job of %lld nodes.\n",
+            (long long)s->nodes);
     if (kind == MPIEXEC)
-        printf("export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none "
-               "HYDRA_BINDING=none\n");
-    printf("exec ");
+        cmd_say("export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none "
+                "HYDRA_BINDING=none\n");
+    cmd_say("exec ");
     cmd_put_word(launcher_of(s));
     if (kind == SRUN)
-        printf(" --mpi=%s --cpu-bind=none --wait=60", s->site.mpi ? s->site.mpi : is_open_mpi() ? "pmix" : "pmi2");
+        cmd_say(" --mpi=%s --cpu-bind=none --wait=60", s->site.mpi ? s->site.mpi : is_open_mpi() ? "pmix" : "pmi2");
     else if (kind == FLUX)
-        printf(" run --nodes=%lld --exclusive", (long long)s->nodes);
+        cmd_say(" run --nodes=%lld --exclusive", (long long)s->nodes);
     else if (!s->scheduler->places)
-        printf(is_open_mpi() ? " --map-by ppr:%lld:node" : " -ppn %lld", (long long)s->ppn);
+        cmd_say(is_open_mpi() ? " --map-by ppr:%lld:node" : " -ppn %lld", (long long)s->ppn);
     if (kind == FLUX && s->site.mpi)
-        printf(" -o pmi=%s", s->site.mpi);
+        cmd_say(" -o pmi=%s", s->site.mpi);
     put_options(s);
-    printf(" \"$@\"\n");
+    cmd_say(" \"$@\"\n");
 }

@@ -20,27 +20,27 @@ static void put_head(const jobscript *s)
     const int64_t limit = minutes(s->limit_s);
     const int64_t warning = minutes(s->signal_s) < limit ? minutes(s->signal_s) : limit - 1;
     if (jobscript_is_array(s))
-        printf("#BSUB -J \"%s[%lld-%lld]\"\n#BSUB -o %s-%%J_%%I.lsf\n", s->name, (long long)s->seed,
-               (long long)s->last_seed, s->name);
+        cmd_say("#BSUB -J \"%s[%lld-%lld]\"\n#BSUB -o %s-%%J_%%I.lsf\n", s->name, (long long)s->seed,
+                (long long)s->last_seed, s->name);
     else
-        printf("#BSUB -J %s\n#BSUB -o %s-%%J.lsf\n", s->name, s->name);
-    printf("#BSUB -n %lld\n#BSUB -R \"span[ptile=%lld]\"\n", (long long)(s->nodes * s->ppn), (long long)s->ppn);
+        cmd_say("#BSUB -J %s\n#BSUB -o %s-%%J.lsf\n", s->name, s->name);
+    cmd_say("#BSUB -n %lld\n#BSUB -R \"span[ptile=%lld]\"\n", (long long)(s->nodes * s->ppn), (long long)s->ppn);
     if (s->threads)
-        printf("#BSUB -R \"affinity[core(%lld)]\"\n", (long long)s->threads);
+        cmd_say("#BSUB -R \"affinity[core(%lld)]\"\n", (long long)s->threads);
     else
-        printf("#BSUB -x\n");
-    printf("#BSUB -W %lld:%02lld\n", (long long)(limit / 60), (long long)(limit % 60));
+        cmd_say("#BSUB -x\n");
+    cmd_say("#BSUB -W %lld:%02lld\n", (long long)(limit / 60), (long long)(limit % 60));
     if (s->signal_s)
-        printf("#BSUB -wa USR1 -wt %lld\n#BSUB -Q 75\n#BSUB -r\n", (long long)warning);
+        cmd_say("#BSUB -wa USR1 -wt %lld\n#BSUB -Q 75\n#BSUB -r\n", (long long)warning);
 }
 
 static void put_before_run(const jobscript *s)
 {
-    printf("# LSF keeps no output of a job that it requeues: this file has that of all parts of the run.\n"
-           "exec >>\"%s-${LSB_JOBID}%s.out\" 2>&1\n"
-           "trap : USR1    # the signals of LSF are for the ranks, and must not end this script\n"
-           "trap '' USR2\n",
-           s->name, jobscript_is_array(s) ? "_$seed" : "");
+    cmd_say("# LSF keeps no output of a job that it requeues: this file has that of all parts of the run.\n"
+            "exec >>\"%s-${LSB_JOBID}%s.out\" 2>&1\n"
+            "trap : USR1    # the signals of LSF are for the ranks, and must not end this script\n"
+            "trap '' USR2\n",
+            s->name, jobscript_is_array(s) ? "_$seed" : "");
 }
 
 static void put_end(const jobscript *s)

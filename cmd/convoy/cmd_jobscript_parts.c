@@ -13,14 +13,14 @@
 
 void jobscript_put_limit(const char *head, int64_t seconds)
 {
-    printf("%s%02lld:%02lld:%02lld\n", head, (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
-           (long long)(seconds % 60));
+    cmd_say("%s%02lld:%02lld:%02lld\n", head, (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
+            (long long)(seconds % 60));
 }
 
 /* Prints name=path. A path that starts with '-' gets "./" in front, so that no command takes it for an option. */
 static void put_path(const char *name, const char *path)
 {
-    printf("%s=", name);
+    cmd_say("%s=", name);
     if (*path == '-')
         fputs("./", stdout);
     cmd_put_word(path);
@@ -38,35 +38,35 @@ static void put_site_directives(const jobscript *s)
     int disabled = 0;
     for (int i = 0; i < CMD_COUNT(row); i++)
         if (row[i].value)
-            printf("%s%s%s\n", c->prefix, row[i].option, row[i].value);
+            cmd_say("%s%s%s\n", c->prefix, row[i].option, row[i].value);
         else
             disabled++;
     for (int i = 0; i < s->site.headers; i++)
-        printf("%s%s\n", *s->site.header[i] == '#' ? "" : c->prefix, s->site.header[i]);
+        cmd_say("%s%s\n", *s->site.header[i] == '#' ? "" : c->prefix, s->site.header[i]);
     if (disabled || c->optional[0])
-        printf("# What your site asks for, without the second #:\n");
+        cmd_say("# What your site asks for, without the second #:\n");
     for (int i = 0; i < CMD_COUNT(row); i++)
         if (!row[i].value)
-            printf("%s%s%s\n", c->disabled, row[i].option, row[i].example);
+            cmd_say("%s%s%s\n", c->disabled, row[i].option, row[i].example);
     for (int i = 0; c->optional[i]; i++)
-        printf("%s%s\n", c->disabled, c->optional[i]);
+        cmd_say("%s%s\n", c->disabled, c->optional[i]);
 }
 
 /* ---- what is prepared ---- */
 
 static void put_end_time(const jobscript *s)
 {
-    printf("\n# The end of this allocation, in seconds since 1970.\n");
+    cmd_say("\n# The end of this allocation, in seconds since 1970.\n");
     if (s->scheduler->put_end_time)
         s->scheduler->put_end_time(s);
     else
-        printf("export CONVOY_JOB_END=\"$(($(date +%%s) + %lld))\"\n", (long long)s->limit_s);
+        cmd_say("export CONVOY_JOB_END=\"$(($(date +%%s) + %lld))\"\n", (long long)s->limit_s);
 }
 
 void jobscript_put_modules(const jobscript *s)
 {
-    printf("\n# The MPI library that convoy was built with, and the folder of the command%s\n",
-           s->site.modules ? "." : ":");
+    cmd_say("\n# The MPI library that convoy was built with, and the folder of the command%s\n",
+            s->site.modules ? "." : ":");
     if (s->site.modules)
         fputs("module load", stdout);
     for (int i = 0; i < s->site.modules; i++) {
@@ -75,7 +75,7 @@ void jobscript_put_modules(const jobscript *s)
     }
     fputs(s->site.modules ? "\n" : "# module load openmpi\n# export PATH=\"$HOME/convoy/bin:$PATH\"\n", stdout);
     for (int i = 0; i < s->site.variables; i++) {
-        printf("export %s=", s->site.environment[2 * i]);
+        cmd_say("export %s=", s->site.environment[2 * i]);
         cmd_put_word(s->site.environment[2 * i + 1]);
         putchar('\n');
     }
@@ -111,11 +111,11 @@ void jobscript_put_place(const jobscript *s, const char *variable, const char *w
     if (s->scheduler->put_outside)
         s->scheduler->put_outside(s);
     else
-        printf("%s || die \"this script is for the batch system: %s $0\"\n", s->scheduler->is_job,
-               s->scheduler->submit);
+        cmd_say("%s || die \"this script is for the batch system: %s $0\"\n", s->scheduler->is_job,
+                s->scheduler->submit);
     if (s->scheduler->folder)
-        printf("%s || exit 1\n", s->scheduler->folder);
-    printf(
+        cmd_say("%s || exit 1\n", s->scheduler->folder);
+    cmd_say(
         "command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the "
         "head of this script\"\n"
         "[ -e \"$%s\" ] || die \"there is no $%s in $PWD: submit this script in the folder in which the paths of "
@@ -127,12 +127,12 @@ static void put_checks(const jobscript *s)
 {
     jobscript_put_place(s, "job", "the job file");
     if (jobscript_is_array(s))
-        printf("# This element of the job array trains with its number as seed, in a folder of its own.\n"
-               "seed=%s\n"
-               "case $seed in '' | *[!0-9]*) die \"this job is no element of a job array: its number is '$seed'\" ;; "
-               "esac\n"
-               "out=$out-seed-$seed\n",
-               s->scheduler->element);
+        cmd_say("# This element of the job array trains with its number as seed, in a folder of its own.\n"
+                "seed=%s\n"
+                "case $seed in '' | *[!0-9]*) die \"this job is no element of a job array: its number is '$seed'\" ;; "
+                "esac\n"
+                "out=$out-seed-$seed\n",
+                s->scheduler->element);
     putchar('\n');
 }
 
@@ -141,7 +141,7 @@ static void put_words(const jobscript *s)
 {
     fputs("set -- train \"$job\" --out \"$out\"", stdout);
     if (s->threads)
-        printf(" --threads %lld", (long long)s->threads);
+        cmd_say(" --threads %lld", (long long)s->threads);
     for (int i = 0; i < s->sets->count; i++) {
         fputs(" --set ", stdout);
         cmd_put_word(s->sets->word[i]);
@@ -168,21 +168,22 @@ static void put_words(const jobscript *s)
 /* A job that has saved nothing new is not started again: it would repeat for ever. */
 void jobscript_put_end(const jobscript_ending *e)
 {
-    printf("code=$?\n\n# 75: stopped before its end with everything saved. STATUS says so too, for launchers that lose "
-           "the code.\n%s\n"
-           "is_stopped() { [ $code -eq 75 ] || grep -q '^stopped ' \"$out/STATUS\" 2>/dev/null; }\n"
-           "if is_stopped && [ \"$(last_set)\" != \"$before\" ]; then\n"
-           "    code=%d\n"
-           "    say \"$(last_set) is saved: another job continues\"\n",
-           e->comment, e->stopped);
+    cmd_say(
+        "code=$?\n\n# 75: stopped before its end with everything saved. STATUS says so too, for launchers that lose "
+        "the code.\n%s\n"
+        "is_stopped() { [ $code -eq 75 ] || grep -q '^stopped ' \"$out/STATUS\" 2>/dev/null; }\n"
+        "if is_stopped && [ \"$(last_set)\" != \"$before\" ]; then\n"
+        "    code=%d\n"
+        "    say \"$(last_set) is saved: another job continues\"\n",
+        e->comment, e->stopped);
     if (e->again)
-        printf("    %s || say \"%s; submit this script again by hand, and it continues\"\n", e->again, e->fails);
-    printf("elif [ $code -eq 75 ]; then\n");
+        cmd_say("    %s || say \"%s; submit this script again by hand, and it continues\"\n", e->again, e->fails);
+    cmd_say("elif [ $code -eq 75 ]; then\n");
     if (e->no_newer != 75)
-        printf("    code=%d\n", e->no_newer);
-    printf("    say \"no new step was saved in this job, so it is not started again: give it a longer --time\"\n"
-           "fi\n"
-           "exit $code\n");
+        cmd_say("    code=%d\n", e->no_newer);
+    cmd_say("    say \"no new step was saved in this job, so it is not started again: give it a longer --time\"\n"
+            "fi\n"
+            "exit $code\n");
 }
 
 void jobscript_put_head(const jobscript *s)
@@ -194,10 +195,10 @@ void jobscript_put_head(const jobscript *s)
 void jobscript_put(const jobscript *s)
 {
     const jobscript_scheduler *c = s->scheduler;
-    printf("#!/bin/bash\n"
-           "# Made by `convoy jobscript`. Submit it by `%s SCRIPT` in the folder in which the paths of the job file "
-           "begin.\n",
-           c->put_outside && jobscript_is_array(s) ? "bash" : c->submit);
+    cmd_say("#!/bin/bash\n"
+            "# Made by `convoy jobscript`. Submit it by `%s SCRIPT` in the folder in which the paths of the job file "
+            "begin.\n",
+            c->put_outside && jobscript_is_array(s) ? "bash" : c->submit);
     jobscript_put_head(s);
     put_end_time(s);
     jobscript_put_modules(s);

@@ -10,14 +10,14 @@
 
 static void put_head(const jobscript *s)
 {
-    printf("#PBS -N %s\n#PBS -j oe\n#PBS -r %c\n", s->name, s->signal_s ? 'y' : 'n');
+    cmd_say("#PBS -N %s\n#PBS -j oe\n#PBS -r %c\n", s->name, s->signal_s ? 'y' : 'n');
     if (jobscript_is_array(s))
-        printf("#PBS -J %lld-%lld\n", (long long)s->seed, (long long)s->last_seed);
-    printf("#PBS -l select=%lld:ncpus=%lld:mpiprocs=%lld", (long long)s->nodes,
-           (long long)(s->ppn * (s->threads ? s->threads : 1)), (long long)s->ppn);
+        cmd_say("#PBS -J %lld-%lld\n", (long long)s->seed, (long long)s->last_seed);
+    cmd_say("#PBS -l select=%lld:ncpus=%lld:mpiprocs=%lld", (long long)s->nodes,
+            (long long)(s->ppn * (s->threads ? s->threads : 1)), (long long)s->ppn);
     if (s->threads)
-        printf(":ompthreads=%lld", (long long)s->threads);
-    printf("\n#PBS -l place=scatter%s\n", s->threads ? "" : ":exclhost");
+        cmd_say(":ompthreads=%lld", (long long)s->threads);
+    cmd_say("\n#PBS -l place=scatter%s\n", s->threads ? "" : ":exclhost");
     jobscript_put_limit("#PBS -l walltime=", s->limit_s);
 }
 

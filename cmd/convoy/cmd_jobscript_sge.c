@@ -13,23 +13,23 @@
 
 static void put_head(const jobscript *s)
 {
-    printf("#$ -N %s\n#$ -S /bin/bash\n#$ -cwd\n#$ -j y\n", s->name);
+    cmd_say("#$ -N %s\n#$ -S /bin/bash\n#$ -cwd\n#$ -j y\n", s->name);
     if (jobscript_is_array(s))
-        printf("#$ -t %lld-%lld\n#$ -o %s-$JOB_ID-$TASK_ID.out\n", (long long)s->seed, (long long)s->last_seed,
-               s->name);
+        cmd_say("#$ -t %lld-%lld\n#$ -o %s-$JOB_ID-$TASK_ID.out\n", (long long)s->seed, (long long)s->last_seed,
+                s->name);
     else
-        printf("#$ -o %s-$JOB_ID.out\n", s->name);
-    printf("#$ -pe %s %lld\n", s->site.parallel_environment, (long long)(s->nodes * s->ppn * s->threads));
+        cmd_say("#$ -o %s-$JOB_ID.out\n", s->name);
+    cmd_say("#$ -pe %s %lld\n", s->site.parallel_environment, (long long)(s->nodes * s->ppn * s->threads));
     jobscript_put_limit("#$ -l h_rt=", s->limit_s);
     if (s->signal_s)
-        printf("#$ -notify\n#$ -r y\n");
+        cmd_say("#$ -notify\n#$ -r y\n");
 }
 
 static void put_before_run(const jobscript *s)
 {
     (void)s;
-    printf("trap : USR1    # the signals of -notify are for the ranks, and must not end this script or `timeout`\n"
-           "trap '' USR2\n");
+    cmd_say("trap : USR1    # the signals of -notify are for the ranks, and must not end this script or `timeout`\n"
+            "trap '' USR2\n");
 }
 
 static void put_end(const jobscript *s)

@@ -9,26 +9,26 @@
 
 static void put_head(const jobscript *s)
 {
-    printf("#SBATCH --job-name=%s\n", s->name);
+    cmd_say("#SBATCH --job-name=%s\n", s->name);
     if (jobscript_is_array(s))
-        printf("#SBATCH --array=%lld-%lld\n#SBATCH --output=%s-%%A_%%a.out\n", (long long)s->seed,
-               (long long)s->last_seed, s->name);
+        cmd_say("#SBATCH --array=%lld-%lld\n#SBATCH --output=%s-%%A_%%a.out\n", (long long)s->seed,
+                (long long)s->last_seed, s->name);
     else
-        printf("#SBATCH --output=%s-%%j.out\n", s->name);
-    printf("#SBATCH --open-mode=append\n#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n", (long long)s->nodes,
-           (long long)s->ppn);
+        cmd_say("#SBATCH --output=%s-%%j.out\n", s->name);
+    cmd_say("#SBATCH --open-mode=append\n#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n", (long long)s->nodes,
+            (long long)s->ppn);
     if (s->threads)
-        printf("#SBATCH --cpus-per-task=%lld\n", (long long)s->threads);
+        cmd_say("#SBATCH --cpus-per-task=%lld\n", (long long)s->threads);
     else
-        printf("#SBATCH --exclusive\n");
+        cmd_say("#SBATCH --exclusive\n");
     jobscript_put_limit("#SBATCH --time=", s->limit_s);
     if (s->signal_s)
-        printf("#SBATCH --signal=USR1@%lld\n#SBATCH --requeue\n", (long long)s->signal_s);
+        cmd_say("#SBATCH --signal=USR1@%lld\n#SBATCH --requeue\n", (long long)s->signal_s);
 }
 
 static void put_end_time(const jobscript *s)
 {
-    printf("export CONVOY_JOB_END=\"${SLURM_JOB_END_TIME:-$(($(date +%%s) + %lld))}\"\n", (long long)s->limit_s);
+    cmd_say("export CONVOY_JOB_END=\"${SLURM_JOB_END_TIME:-$(($(date +%%s) + %lld))}\"\n", (long long)s->limit_s);
 }
 
 /* The last element of an array has the same SLURM_JOB_ID as the array as a whole, so elements are named by their

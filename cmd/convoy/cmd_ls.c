@@ -12,7 +12,7 @@ static int print(const verb_options *o, const cvy_run_list_result *r, const char
     if (o->json)
         return cmd_print(cvy_run_list_result_json(r, &text), &text);
     if (r->nruns == 0 && r->nunreadable == 0) {
-        printf("there are no runs below %s\n", folder);
+        cmd_say("there are no runs below %s\n", folder);
         return 0;
     }
     return cmd_print(cvy_run_list_result_lines(r, &text), &text);

@@ -251,18 +251,18 @@ static void print_wrapped(const char *text, int at, int indent)
     while (*text) {
         const int n = (int)strcspn(text, " \n");
         if (!is_new && n > 0 && at + 1 + n > HELP_WIDTH) {
-            printf("\n%*s", indent, "");
+            cmd_say("\n%*s", indent, "");
             at = indent;
         } else if (!is_new && n > 0) {
             putchar(' ');
             at++;
         }
-        printf("%.*s", n, text);
+        cmd_say("%.*s", n, text);
         at += n;
         is_new = n == 0 && is_new;
         text += n;
         if (*text == '\n') {
-            printf("\n%*s", indent, "");
+            cmd_say("\n%*s", indent, "");
             at = indent;
             is_new = 1;
         }
@@ -274,7 +274,7 @@ static void print_wrapped(const char *text, int at, int indent)
 void cmd_help(const cmd_verb *verb)
 {
     enum { NAME_WIDTH = 24, HELP_AT = 28 };
-    const int usage = printf("usage: convoy %s ", verb->name);
+    const int usage = cmd_say("usage: convoy %s ", verb->name);
     print_wrapped(verb->arguments, usage, usage);
     putchar('\n');
     print_wrapped(verb->summary, 0, 0);
@@ -284,14 +284,14 @@ void cmd_help(const cmd_verb *verb)
     }
     if (!verb->options || !verb->options->name)
         return;
-    printf("\noptions:\n");
+    cmd_say("\noptions:\n");
     for (const cmd_option *o = verb->options; o->name; o++) {
         char left[64];
         const int n = snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
         if (n > NAME_WIDTH)
-            printf("  %s\n%*s", left, HELP_AT, "");
+            cmd_say("  %s\n%*s", left, HELP_AT, "");
         else
-            printf("  %-*s  ", NAME_WIDTH, left);
+            cmd_say("  %-*s  ", NAME_WIDTH, left);
         print_wrapped(o->help, HELP_AT, HELP_AT);
     }
 }

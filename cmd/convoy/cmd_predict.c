@@ -35,7 +35,7 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
                                         : CVY_PREDICT_OUTPUTS;
     const cvy_status status = cvy_run_predict(context, &request);
     if (status == CVY_OK && cvy_context_rank(context) == 0)
-        printf("predictions are in %s\n", o->out);
+        cmd_say("predictions are in %s\n", o->out);
     return cmd_outcome(status);
 }
 

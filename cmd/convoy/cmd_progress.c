@@ -74,19 +74,19 @@ static void print_state(const cvy_progress *p)
 {
     char left[32];
     const double hundredths = round(p->epochs * 100) / 100; /* 35 steps of 352 are 0.1 epochs, not 0.0994318 */
-    printf("step %lld/%lld  epoch %.2f/%.10g", (long long)p->step, (long long)p->steps, p->epoch, hundredths);
+    cmd_say("step %lld/%lld  epoch %.2f/%.10g", (long long)p->step, (long long)p->steps, p->epoch, hundredths);
     if (isfinite(p->loss))
-        printf("  loss %.4g", p->loss);
+        cmd_say("  loss %.4g", p->loss);
     if (isfinite(p->images_per_s) && p->images_per_s > 0)
-        printf("  %.*f images/s", p->images_per_s < 10, p->images_per_s);
+        cmd_say("  %.*f images/s", p->images_per_s < 10, p->images_per_s);
     if (isfinite(p->left_s))
-        printf("  %s left", duration(p->left_s, left, sizeof left));
+        cmd_say("  %s left", duration(p->left_s, left, sizeof left));
 }
 
 static void wipe(cmd_progress *progress)
 {
     if (progress->dirty)
-        printf("\r\033[K");
+        fputs("\r\033[K", stdout);
     progress->dirty = 0;
 }
 
@@ -95,7 +95,7 @@ void cmd_progress_show(void *user, const cvy_progress *p)
     cmd_progress *progress = user;
     if (p->event) {
         wipe(progress);
-        printf("%s\n", p->event);
+        cmd_say("%s\n", p->event);
         fflush(stdout);
         return;
     }

@@ -37,7 +37,7 @@ static void abort_all_ranks(void *user, cvy_status status, const char *text)
     const struct timespec until_read = {
         .tv_nsec = 300000000}; /* launchers such as Hydra drop output that is on its way when they kill the job */
     fflush(stdout);
-    fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);
+    cmd_note("convoy: error: rank %d: %s\n", rank, text);
     nanosleep(&until_read, NULL);
     in_mpi = 0;
     MPI_Abort(MPI_COMM_WORLD, CMD_EXIT_FAULT);
@@ -88,7 +88,7 @@ static int check_launch(void)
     if (!cmd_is_split(nranks, library, text, sizeof text))
         return 0;
     if (cmd_launcher_rank(launcher) == 1 && !launcher->size)
-        fprintf(stderr, "convoy: error: %s\n", text); /* rank 0 does not know of the others */
+        cmd_note("convoy: error: %s\n", text); /* rank 0 does not know of the others */
     cmd_error("%s", text);
     return CMD_EXIT_FAULT;
 }
@@ -111,10 +111,9 @@ static void warn_of_idle_cores(const cmd_line *line)
     cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node), doing);
     MPI_Comm_free(&node);
     if (rank == 0 && cmd_cores_get((long)getppid(), &all) && cmd_cores_count(&mine) < cmd_cores_count(&all))
-        fprintf(stderr,
-                "convoy: warning: mpiexec binds the ranks of this node to %d of its %d cores; start it with --bind-to "
-                "none to use all\n",
-                cmd_cores_count(&mine), cmd_cores_count(&all));
+        cmd_note("convoy: warning: mpiexec binds the ranks of this node to %d of its %d cores; start it with --bind-to "
+                 "none to use all\n",
+                 cmd_cores_count(&mine), cmd_cores_count(&all));
 }
 
 /* A job script that calls convoy without a launcher trains on one node, and all other nodes are idle. */
@@ -124,10 +123,9 @@ static void warn_of_one_process(const cmd_line *line)
     for (int i = 0; i < CMD_COUNT(counts) && line->verb->wants_launcher && !launcher; i++) {
         const char *tasks = getenv(counts[i]);
         if (tasks && atoi(tasks) > 1)
-            fprintf(stderr,
-                    "convoy: warning: this job has %d tasks (%s), but nothing has started more than this one process: "
-                    "start convoy with srun or mpiexec\n",
-                    atoi(tasks), counts[i]);
+            cmd_note("convoy: warning: this job has %d tasks (%s), but nothing has started more than this one process: "
+                     "start convoy with srun or mpiexec\n",
+                     atoi(tasks), counts[i]);
     }
 }
 
@@ -218,7 +216,7 @@ static void on_unexpected_exit(void)
 {
     if (!in_mpi)
         return;
-    fprintf(stderr, "convoy: error: rank %d: a library called exit() while convoy was working\n", cmd_launch_rank());
+    cmd_note("convoy: error: rank %d: a library called exit() while convoy was working\n", cmd_launch_rank());
     _exit(CMD_EXIT_FAULT);
 }
 

@@ -22,7 +22,7 @@ static int compare_studies(const cmd_line *line, const char *path)
     int moved = 0;
     const cvy_status status = cvy_report_study_compare(line->arg[0], line->arg[1], path, &moved);
     if (status == CVY_OK)
-        printf("%d case%s moved beyond the noise: %s\n", moved, moved == 1 ? "" : "s", path);
+        cmd_say("%d case%s moved beyond the noise: %s\n", moved, moved == 1 ? "" : "s", path);
     return cmd_outcome(status);
 }
 
@@ -32,7 +32,7 @@ static int compare(const cmd_line *line, const char *path)
         return compare_studies(line, path);
     const cvy_status status = cvy_report_compare(line->arg, line->narg, path);
     if (status == CVY_OK)
-        printf("the page is %s\n", path);
+        cmd_say("the page is %s\n", path);
     return cmd_outcome(status);
 }
 
@@ -42,7 +42,7 @@ static int write_pages(const char *folder)
     if (has_file(folder, "study.yaml")) {
         const cvy_status written = cvy_report_study(folder);
         if (written == CVY_OK)
-            printf("the page is %s/report.html\n", folder);
+            cmd_say("the page is %s/report.html\n", folder);
         return cmd_outcome(written);
     }
     const int sweeps = has_file(folder, "sweep.json"), is_ensemble = has_file(folder, "ensemble.json");
@@ -54,11 +54,11 @@ static int write_pages(const char *folder)
     if (!sweeps && !is_ensemble)
         status = cvy_report_write(folder);
     if (status == CVY_OK && sweeps)
-        printf("the page is %s/sweep.html\n", folder);
+        cmd_say("the page is %s/sweep.html\n", folder);
     if (status == CVY_OK && is_ensemble)
-        printf("the page is %s/ensemble.html\n", folder);
+        cmd_say("the page is %s/ensemble.html\n", folder);
     if (status == CVY_OK && !sweeps && !is_ensemble)
-        printf("the page is %s/report.html\n", folder);
+        cmd_say("the page is %s/report.html\n", folder);
     return cmd_outcome(status);
 }
 

@@ -24,7 +24,7 @@ void cmd_error(const char *fmt, ...)
     va_start(args, fmt);
     fflush(stdout);
     fputs("convoy: error: ", stderr);
-    vfprintf(stderr, fmt, args);
+    cmd_put_args(stderr, fmt, args);
     fputc('\n', stderr);
     va_end(args);
 }
@@ -57,7 +57,7 @@ int cmd_print(cvy_status status, char **text)
 {
     if (status == CVY_OK && *text) {
         const size_t n = strlen(*text);
-        fputs(*text, stdout);
+        cmd_put(stdout, *text);
         if (n && (*text)[n - 1] != '\n')
             putchar('\n');
     }
@@ -100,11 +100,16 @@ static void put_word(FILE *to, const char *word)
         return;
     }
     putc('\'', to);
-    for (; *word; word++)
+    while (*word) {
+        const size_t n = cmd_control_length(word);
         if (*word == '\'')
             fputs("'\\''", to);
-        else
+        else if (n == 0)
             putc(*word, to);
+        for (size_t i = 0; i < n; i++)
+            fprintf(to, "'$'\\%03o''", (unsigned)(unsigned char)word[i]); /* bash reads back the same byte */
+        word += n ? n : 1;
+    }
     putc('\'', to);
 }
 
@@ -120,5 +125,5 @@ void cmd_put_command(const cmd_line *line, const char *more)
         putc(' ', stderr);
         put_word(stderr, line->argv[i]);
     }
-    fprintf(stderr, " %s\n", more);
+    cmd_note(" %s\n", more);
 }

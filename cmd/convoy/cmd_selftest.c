@@ -16,7 +16,7 @@ typedef struct verb_options {
 static void print_line(void *user, const char *line)
 {
     (void)user;
-    printf("%s\n", line);
+    cmd_say("%s\n", line);
     fflush(stdout); /* a later check may hang */
 }
 
@@ -25,8 +25,8 @@ static int print_end(const verb_options *o, const cvy_selftest_result *result)
     char *text = NULL;
     if (o->json)
         return cmd_print(cvy_selftest_result_json(result, &text), &text);
-    printf("selftest: %d check%s passed, %d failed, %d skipped, %.0f s\n", result->passed,
-           result->passed == 1 ? "" : "s", result->failed, result->skipped, result->seconds);
+    cmd_say("selftest: %d check%s passed, %d failed, %d skipped, %.0f s\n", result->passed,
+            result->passed == 1 ? "" : "s", result->failed, result->skipped, result->seconds);
     return 0;
 }
 
@@ -46,7 +46,7 @@ static int selftest(const cmd_line *line, cvy_context *context, void *user)
     alarm(0); /* the check of signals has set off the timer of SIGTERM */
     int code = cmd_outcome(status);
     if (status == CVY_STOPPED && cvy_context_rank(context) == 0)
-        fprintf(stderr, "convoy: the self-test was stopped by a signal\n");
+        cmd_note("convoy: the self-test was stopped by a signal\n");
     if (status == CVY_OK && cvy_context_rank(context) == 0)
         code = print_end(o, &result);
     if (code == 0 && result.failed)

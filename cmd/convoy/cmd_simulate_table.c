@@ -37,14 +37,14 @@ static const char *grid_text(const cmd_simulation *s, int64_t ranks, char *text,
 
 static void show_grid_json(const cmd_simulation *s, const cvy_bench_result *r)
 {
-    printf(", \"pipeline\": %d, \"micro_batches\": %d, \"tensor\": %lld, \"spatial\": [%lld, %lld, %lld], "
-           "\"exposed_data_ms\": %.9g, \"exposed_pipeline_ms\": %.9g, \"exposed_tensor_ms\": %.9g, "
-           "\"exposed_halo_ms\": %.9g",
-           r->pipeline, r->micro_batches, (long long)s->tensor, (long long)s->spatial[0], (long long)s->spatial[1],
-           (long long)s->spatial[2], or_zero(r->exposed_data_ms), or_zero(r->exposed_pipeline_ms),
-           or_zero(r->exposed_tensor_ms), or_zero(r->exposed_spatial_ms));
+    cmd_say(", \"pipeline\": %d, \"micro_batches\": %d, \"tensor\": %lld, \"spatial\": [%lld, %lld, %lld], "
+            "\"exposed_data_ms\": %.9g, \"exposed_pipeline_ms\": %.9g, \"exposed_tensor_ms\": %.9g, "
+            "\"exposed_halo_ms\": %.9g",
+            r->pipeline, r->micro_batches, (long long)s->tensor, (long long)s->spatial[0], (long long)s->spatial[1],
+            (long long)s->spatial[2], or_zero(r->exposed_data_ms), or_zero(r->exposed_pipeline_ms),
+            or_zero(r->exposed_tensor_ms), or_zero(r->exposed_spatial_ms));
     if (s->stages > 1)
-        printf(", \"bubble\": %.6g, \"bubble_predicted\": %.6g", r->bubble, r->bubble_predicted);
+        cmd_say(", \"bubble\": %.6g, \"bubble_predicted\": %.6g", r->bubble, r->bubble_predicted);
 }
 
 /* The columns of the axes that are used. */
@@ -57,29 +57,29 @@ static void show_grid(const cmd_simulation *s, int64_t ranks, const cvy_bench_re
         show_grid_json(s, r);
         return;
     }
-    printf(" %16s %9.3f", grid_text(s, ranks, grid, sizeof grid), or_zero(r->exposed_data_ms));
+    cmd_say(" %16s %9.3f", grid_text(s, ranks, grid, sizeof grid), or_zero(r->exposed_data_ms));
     if (s->stages > 1)
-        printf(" %9.3f", or_zero(r->exposed_pipeline_ms));
+        cmd_say(" %9.3f", or_zero(r->exposed_pipeline_ms));
     if (s->tensor > 1)
-        printf(" %9.3f", or_zero(r->exposed_tensor_ms));
+        cmd_say(" %9.3f", or_zero(r->exposed_tensor_ms));
     if (is_spatial(s))
-        printf(" %9.3f", or_zero(r->exposed_spatial_ms));
+        cmd_say(" %9.3f", or_zero(r->exposed_spatial_ms));
     if (s->stages > 1)
-        printf(" %9.1f %9.1f", 100 * r->bubble, 100 * r->bubble_predicted);
+        cmd_say(" %9.1f %9.1f", 100 * r->bubble, 100 * r->bubble_predicted);
 }
 
 static void show_grid_head(const cmd_simulation *s)
 {
     if (s->parts > 1)
-        printf(" %16s %9s", "grid", "data");
+        cmd_say(" %16s %9s", "grid", "data");
     if (s->stages > 1)
-        printf(" %9s", "pipeline");
+        cmd_say(" %9s", "pipeline");
     if (s->tensor > 1)
-        printf(" %9s", "tensor");
+        cmd_say(" %9s", "tensor");
     if (is_spatial(s))
-        printf(" %9s", "halo");
+        cmd_say(" %9s", "halo");
     if (s->stages > 1)
-        printf(" %9s %9s", "bubble %", "predicted");
+        cmd_say(" %9s %9s", "bubble %", "predicted");
 }
 
 void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_result *r)
@@ -88,22 +88,22 @@ void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_r
     const double ms = r->ms_mean, rate = 1e3 * (double)batch / ms;
     const double efficiency = 100 * rate / ((double)ranks * s->ideal_rate);
     if (s->options->json)
-        printf("{\"model\": \"%s\", \"ranks\": %lld, \"node_ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, "
-               "\"ms_mean\": %.9g, "
-               "\"forward_ms\": %.9g, \"backward_ms\": %.9g, \"update_ms\": %.9g, \"communication_ms\": %.9g, "
-               "\"imbalance_ms\": %.9g, \"other_ms\": %.9g, "
-               "\"images_per_s\": %.9g, \"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
-               " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
-               "\"node_images_per_s\": %.9g, \"ideal_images_per_s\": %.9g",
-               s->model, (long long)ranks, (long long)s->node_ranks, (long long)batch, ms, ms, r->forward_ms,
-               r->backward_ms, r->update_ms, r->communication_ms, r->imbalance_ms, r->other_ms, rate, efficiency,
-               r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate,
-               s->ideal_rate);
+        cmd_say("{\"model\": \"%s\", \"ranks\": %lld, \"node_ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, "
+                "\"ms_mean\": %.9g, "
+                "\"forward_ms\": %.9g, \"backward_ms\": %.9g, \"update_ms\": %.9g, \"communication_ms\": %.9g, "
+                "\"imbalance_ms\": %.9g, \"other_ms\": %.9g, "
+                "\"images_per_s\": %.9g, \"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
+                " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
+                "\"node_images_per_s\": %.9g, \"ideal_images_per_s\": %.9g",
+                s->model, (long long)ranks, (long long)s->node_ranks, (long long)batch, ms, ms, r->forward_ms,
+                r->backward_ms, r->update_ms, r->communication_ms, r->imbalance_ms, r->other_ms, rate, efficiency,
+                r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate,
+                s->ideal_rate);
     else
-        printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)batch, ms,
-               efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
+        cmd_say("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)batch, ms,
+                efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
     show_grid(s, ranks, r);
-    printf("%s\n", s->options->json ? "}" : "");
+    cmd_say("%s\n", s->options->json ? "}" : "");
     fflush(stdout);
 }
 
@@ -111,22 +111,22 @@ void cmd_simulate_show_head(const cmd_simulation *s)
 {
     if (s->options->json)
         return;
-    printf("%s on %s: %s\n", s->model, s->platform_name, s->platform.summary);
-    printf("a node alone trains %.1f images/s (%s)", s->node_rate, s->rate_from);
+    cmd_say("%s on %s: %s\n", s->model, s->platform_name, s->platform.summary);
+    cmd_say("a node alone trains %.1f images/s (%s)", s->node_rate, s->rate_from);
     if (s->micro_batches > 1)
-        printf(", with %lld micro-batches %.1f", (long long)s->micro_batches, s->ideal_rate);
-    printf(": measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n", s->scale, 100 * s->noise,
-           (long long)s->batch,
-           s->options->global_batch ? "in all"
-           : s->parts > 1           ? "for the nodes that share them"
-                                    : "a node");
+        cmd_say(", with %lld micro-batches %.1f", (long long)s->micro_batches, s->ideal_rate);
+    cmd_say(": measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n", s->scale, 100 * s->noise,
+            (long long)s->batch,
+            s->options->global_batch ? "in all"
+            : s->parts > 1           ? "for the nodes that share them"
+                                     : "a node");
     if (s->options->representatives > 0)
-        printf("at most %lld nodes are simulated, and stand for the others\n\n",
-               (long long)s->options->representatives);
+        cmd_say("at most %lld nodes are simulated, and stand for the others\n\n",
+                (long long)s->options->representatives);
     if (s->node_ranks > 1)
-        printf("each node has %lld ranks; a row counts nodes\n\n", (long long)s->node_ranks);
-    printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
-           "hidden", "slowest", "spread");
+        cmd_say("each node has %lld ranks; a row counts nodes\n\n", (long long)s->node_ranks);
+    cmd_say("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
+            "hidden", "slowest", "spread");
     show_grid_head(s);
-    printf("\n");
+    cmd_say("\n");
 }

@@ -60,7 +60,7 @@ void cmd_show_line(void *user, const char *line)
 {
     if (*(const int *)user)
         return;
-    printf("%s\n", line);
+    cmd_say("%s\n", line);
     fflush(stdout);
 }
 
@@ -142,12 +142,12 @@ void cmd_name_folder(const char *parent, const char *file, char *path, size_t ro
 
 static void print_end(const cvy_study_result *r, cvy_status status, const char *folder)
 {
-    printf("%s: %lld measurements: %lld now, %lld before, %lld failed, %lld left out\n",
-           status == CVY_STOPPED ? "stopped" : "done", (long long)r->total, (long long)r->measured,
-           (long long)r->earlier, (long long)r->failed, (long long)r->skipped);
+    cmd_say("%s: %lld measurements: %lld now, %lld before, %lld failed, %lld left out\n",
+            status == CVY_STOPPED ? "stopped" : "done", (long long)r->total, (long long)r->measured,
+            (long long)r->earlier, (long long)r->failed, (long long)r->skipped);
     if (status == CVY_STOPPED)
-        printf("all results are saved; the same command continues\n");
-    printf("%s/report.html shows them, results.csv and results.jsonl have the numbers\n", folder);
+        cmd_say("all results are saved; the same command continues\n");
+    cmd_say("%s/report.html shows them, results.csv and results.jsonl have the numbers\n", folder);
 }
 
 static int run_study(const cmd_line *line, const char *text, const char *folder)
@@ -187,7 +187,7 @@ static int run_study(const cmd_line *line, const char *text, const char *folder)
     if (status != CVY_OK && status != CVY_STOPPED)
         return cmd_outcome(status);
     if (cvy_report_study(folder) != CVY_OK)
-        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
+        cmd_note("convoy: warning: no page: %s\n", cvy_error_text());
     print_end(&result, status, folder);
     return status == CVY_STOPPED ? CMD_EXIT_STOPPED : 0;
 }
@@ -200,7 +200,7 @@ static int run(const cmd_line *line)
     if (o->only_report) {
         const cvy_status status = cvy_report_study(line->arg[0]);
         if (status == CVY_OK)
-            printf("%s/report.html\n", line->arg[0]);
+            cmd_say("%s/report.html\n", line->arg[0]);
         return status == CVY_OK ? 0 : cmd_outcome(status);
     }
     int code = find_study(line->arg[0], &text, &owned);

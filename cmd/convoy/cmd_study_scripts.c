@@ -22,27 +22,28 @@ static void put_option(const char *option, const char *value)
 {
     if (!value)
         return;
-    printf(" %s ", option);
+    cmd_say(" %s ", option);
     cmd_put_word(value);
 }
 
 static void put_job(const jobscript *s, const cmd_study_options *o, const char *study)
 {
     const char *const path[] = {"study", study, "out", s->out, NULL};
-    printf("#!/bin/bash\n"
-           "# Made by `convoy study --job-scripts`: the measurements of a study that need %lld nodes. Submit it by `%s "
-           "SCRIPT` in the folder in which the\n# paths of the study begin. A job that reached its limit has kept its "
-           "results: submit its script again, and it goes on.\n",
-           (long long)s->nodes, s->scheduler->submit);
+    cmd_say(
+        "#!/bin/bash\n"
+        "# Made by `convoy study --job-scripts`: the measurements of a study that need %lld nodes. Submit it by `%s "
+        "SCRIPT` in the folder in which the\n# paths of the study begin. A job that reached its limit has kept its "
+        "results: submit its script again, and it goes on.\n",
+        (long long)s->nodes, s->scheduler->submit);
     jobscript_put_head(s);
     jobscript_put_modules(s);
     jobscript_put_paths(path);
     jobscript_put_place(s, "out", "the study");
-    printf("export CONVOY_MPIEXEC\n"
-           "CONVOY_MPIEXEC=$(cd -- \"$out/scripts\" && pwd)/launch-%lld || exit 1\n"
-           "exec convoy study \"$study\" --out \"$out\" --nodes %lld --ppn %lld",
-           (long long)s->nodes, (long long)s->nodes, (long long)s->ppn);
-    printf("%s%s", o->quick ? " --quick" : "", o->retry ? " --retry" : "");
+    cmd_say("export CONVOY_MPIEXEC\n"
+            "CONVOY_MPIEXEC=$(cd -- \"$out/scripts\" && pwd)/launch-%lld || exit 1\n"
+            "exec convoy study \"$study\" --out \"$out\" --nodes %lld --ppn %lld",
+            (long long)s->nodes, (long long)s->nodes, (long long)s->ppn);
+    cmd_say("%s%s", o->quick ? " --quick" : "", o->retry ? " --retry" : "");
     put_option("--frameworks", o->frameworks);
     put_option("--frameworks-folder", o->frameworks_folder);
     for (int i = 0; i < o->data.count; i++)
@@ -102,7 +103,7 @@ static int write_scripts(const jobscript *s, const cmd_study_options *o, const c
     put_job(s, o, study);
     code = close_script(path, terminal);
     if (!code)
-        printf("%s %s\n", s->scheduler->submit, path);
+        cmd_say("%s %s\n", s->scheduler->submit, path);
     return code;
 }
 

@@ -27,7 +27,7 @@ static void show_line(void *user, const char *line)
     const verb_options *o = user;
     if (o->quiet)
         return;
-    printf("%s\n", line);
+    cmd_say("%s\n", line);
     fflush(stdout);
 }
 
@@ -35,15 +35,15 @@ static void show_line(void *user, const char *line)
 static void print_next(const cmd_line *line, const char *option)
 {
     const verb_options *o = line->options;
-    printf("convoy sweep ");
+    cmd_say("convoy sweep ");
     cmd_put_word(line->arg[0]);
-    printf(" --out ");
+    cmd_say(" --out ");
     cmd_put_word(o->out);
     for (int i = 0; i < o->sets.count; i++) {
-        printf(" --set ");
+        cmd_say(" --set ");
         cmd_put_word(o->sets.word[i]);
     }
-    printf(" %s\n", option);
+    cmd_say(" %s\n", option);
 }
 
 static void print_end(const cmd_line *line, cvy_status status, const cvy_sweep_result *r)
@@ -51,23 +51,23 @@ static void print_end(const cmd_line *line, cvy_status status, const cvy_sweep_r
     const verb_options *o = line->options;
     char *table = NULL;
     if (cvy_sweep_table(o->out, ROWS, &table) == CVY_OK)
-        printf("\n%s\n", table);
+        cmd_say("\n%s\n", table);
     else
-        fprintf(stderr, "convoy: warning: no table: %s\n", cvy_error_text());
+        cmd_note("convoy: warning: no table: %s\n", cvy_error_text());
     cvy_text_release(&table);
     if (cvy_report_sweep(o->out) != CVY_OK)
-        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
-    printf("%s: %lld of %lld trials have a score, %lld failed\n", status == CVY_STOPPED ? "stopped" : "done",
-           (long long)r->scored, (long long)r->trials, (long long)r->failed);
+        cmd_note("convoy: warning: no page: %s\n", cvy_error_text());
+    cmd_say("%s: %lld of %lld trials have a score, %lld failed\n", status == CVY_STOPPED ? "stopped" : "done",
+            (long long)r->scored, (long long)r->trials, (long long)r->failed);
     if (r->best && status != CVY_STOPPED)
-        printf("the best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run; %s/sweep.html shows all\n",
-               (long long)r->best, o->out, o->out, (long long)r->best, o->out);
+        cmd_say("the best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run; %s/sweep.html shows all\n",
+                (long long)r->best, o->out, o->out, (long long)r->best, o->out);
     if (status == CVY_STOPPED) {
-        printf("all is saved in %s; continue with: ", o->out);
+        cmd_say("all is saved in %s; continue with: ", o->out);
         print_next(line, "--resume");
     }
     if (r->failed) {
-        printf("%s/sweep.json has the errors; try failed trials again with: ", o->out);
+        cmd_say("%s/sweep.json has the errors; try failed trials again with: ", o->out);
         print_next(line, "--retry");
     }
 }

@@ -27,12 +27,12 @@ static const char *kind_name(cmd_kind kind)
 
 void cmd_print_tables(const cmd_verb *verb)
 {
-    printf("verb\t%s\t%s\t%s\n", verb->name, verb->arguments, verb->summary);
+    cmd_say("verb\t%s\t%s\t%s\n", verb->name, verb->arguments, verb->summary);
     for (const char *at = verb->detail; at && *at; at += *at == '\n') {
         const int n = (int)strcspn(at, "\n");
-        printf("detail\t%.*s\n", n, at);
+        cmd_say("detail\t%.*s\n", n, at);
         at += n;
     }
     for (const cmd_option *o = verb->options; o && o->name; o++)
-        printf("option\t%s\t%s\t%s\t%s\n", o->name, o->value ? o->value : "", kind_name(o->kind), o->help);
+        cmd_say("option\t%s\t%s\t%s\t%s\n", o->name, o->value ? o->value : "", kind_name(o->kind), o->help);
 }

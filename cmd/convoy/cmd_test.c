@@ -20,7 +20,7 @@ static void renew_report(const char *target)
     char checkpoints[4096];
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", target);
     if (stat(checkpoints, &s) == 0 && S_ISDIR(s.st_mode) && cvy_report_write(target) != CVY_OK)
-        fprintf(stderr, "convoy: warning: the report was not renewed: %s\n", cvy_error_text());
+        cmd_note("convoy: warning: the report was not renewed: %s\n", cvy_error_text());
 }
 
 /* ---- the scores as text ---- */
@@ -32,11 +32,11 @@ static void print_confusion(const cvy_test_result *r)
     const int n = r->nconfusion;
     if (n == 0 || n > CLASSES_MAX)
         return;
-    printf("\ntrue class           predicted class, in the order of the rows\n");
+    cmd_say("\ntrue class           predicted class, in the order of the rows\n");
     for (int i = 0; i < n; i++) {
-        printf("%-20s", i < r->nclass ? r->class_name[i] : "");
+        cmd_say("%-20s", i < r->nclass ? r->class_name[i] : "");
         for (int k = 0; k < n; k++)
-            printf(" %6.15g", r->confusion[i * n + k]);
+            cmd_say(" %6.15g", r->confusion[i * n + k]);
         putchar('\n');
     }
 }
@@ -47,9 +47,9 @@ static void print_outputs(const cvy_test_result *r)
     enum { OUTPUTS_MAX = 20 };
     if (r->noutput == 0 || r->noutput > OUTPUTS_MAX)
         return;
-    printf("\noutput                     rmse          mae       r2\n");
+    cmd_say("\noutput                     rmse          mae       r2\n");
     for (int i = 0; i < r->noutput; i++)
-        printf("%-18d %12.5g %12.5g %8.4f\n", i, r->output[i].rmse, r->output[i].mae, r->output[i].r2);
+        cmd_say("%-18d %12.5g %12.5g %8.4f\n", i, r->output[i].rmse, r->output[i].mae, r->output[i].r2);
 }
 
 /* Four decimals, or five digits if these would hide a small or a large number. A score is undefined if nothing counts
@@ -58,9 +58,9 @@ static void print_score(int width, const char *name, double value)
 {
     const int is_usual = !isfinite(value) || value == 0 || (fabs(value) >= 0.01 && fabs(value) < 1e6);
     if (isnan(value))
-        printf("%-*s  undefined\n", width, name);
+        cmd_say("%-*s  undefined\n", width, name);
     else
-        printf(is_usual ? "%-*s  %.4f\n" : "%-*s  %.5g\n", width, name, value);
+        cmd_say(is_usual ? "%-*s  %.4f\n" : "%-*s  %.5g\n", width, name, value);
 }
 
 static void print_scores(const cvy_test_result *r)
@@ -70,7 +70,7 @@ static void print_scores(const cvy_test_result *r)
         const int length = (int)strlen(r->metric[i].name);
         width = length > width ? length : width;
     }
-    printf("%lld samples of %s, %s\n", (long long)r->samples, r->data, r->checkpoint);
+    cmd_say("%lld samples of %s, %s\n", (long long)r->samples, r->data, r->checkpoint);
     if (isfinite(r->loss))
         print_score(width, "loss", r->loss);
     for (int i = 0; i < r->nmetric; i++)
@@ -81,10 +81,10 @@ static void print_scores(const cvy_test_result *r)
 
 static void print_calibration(const cvy_calibration_result *c)
 {
-    printf("temperature %.4f, fitted on %lld samples\n", c->temperature, (long long)c->samples);
-    printf("%20s  %8s  %8s\n", "", "before", "after");
-    printf("%-20s  %8.4f  %8.4f\n", "nll", c->nll_before, c->nll_after);
-    printf("%-20s  %8.4f  %8.4f\n\n", "ece", c->ece_before, c->ece_after);
+    cmd_say("temperature %.4f, fitted on %lld samples\n", c->temperature, (long long)c->samples);
+    cmd_say("%20s  %8s  %8s\n", "", "before", "after");
+    cmd_say("%-20s  %8.4f  %8.4f\n", "nll", c->nll_before, c->nll_after);
+    cmd_say("%-20s  %8.4f  %8.4f\n\n", "ece", c->ece_before, c->ece_after);
 }
 
 /* ---- ensembles ---- */
@@ -97,12 +97,12 @@ static int score_width(const char *metric)
 
 static void print_row(const cvy_ensemble_scores *s, int width, const char *name, const double *value)
 {
-    printf("%-*s", width, name);
+    cmd_say("%-*s", width, name);
     for (int i = 0; i < s->nmetric; i++)
         if (isnan(value[i]))
-            printf("  %*s", score_width(s->metric[i]), "undefined");
+            cmd_say("  %*s", score_width(s->metric[i]), "undefined");
         else
-            printf("  %*.5g", score_width(s->metric[i]), value[i]);
+            cmd_say("  %*.5g", score_width(s->metric[i]), value[i]);
     putchar('\n');
 }
 
@@ -112,9 +112,9 @@ static void print_ensemble(const cvy_ensemble_scores *s)
     int width = (int)strlen("deviation");
     for (int m = 0; m < s->nmember; m++)
         width = (int)strlen(s->member[m]) > width ? (int)strlen(s->member[m]) : width;
-    printf("%lld samples\n%-*s", (long long)s->samples, width, "");
+    cmd_say("%lld samples\n%-*s", (long long)s->samples, width, "");
     for (int i = 0; i < s->nmetric; i++)
-        printf("  %*s", score_width(s->metric[i]), s->metric[i]);
+        cmd_say("  %*s", score_width(s->metric[i]), s->metric[i]);
     putchar('\n');
     for (int m = 0; m < s->nmember; m++)
         print_row(s, width, s->member[m], s->value + m * s->nmetric);
@@ -130,7 +130,7 @@ static void write_page(const cmd_line *line)
     if (line->narg != 1)
         return;
     if (cvy_report_ensemble(line->arg[0]) != CVY_OK)
-        fprintf(stderr, "convoy: warning: the page was not renewed: %s\n", cvy_error_text());
+        cmd_note("convoy: warning: the page was not renewed: %s\n", cvy_error_text());
 }
 
 static int test_ensemble(const cmd_line *line, cvy_context *context)

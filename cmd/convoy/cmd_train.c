@@ -28,20 +28,20 @@ struct training {
 static void print_end(cvy_status status, const cvy_train_result *r)
 {
     if (cvy_report_write(r->out) != CVY_OK)
-        fprintf(stderr, "convoy: warning: no report: %s\n", cvy_error_text());
-    printf("%s after %lld steps, %.1f s", status == CVY_STOPPED ? "stopped" : "done", (long long)r->steps, r->seconds);
+        cmd_note("convoy: warning: no report: %s\n", cvy_error_text());
+    cmd_say("%s after %lld steps, %.1f s", status == CVY_STOPPED ? "stopped" : "done", (long long)r->steps, r->seconds);
     if (isfinite(r->train_loss))
-        printf("; train loss %.4g", r->train_loss);
+        cmd_say("; train loss %.4g", r->train_loss);
     if (isfinite(r->val_loss))
-        printf("; validation loss %.4g", r->val_loss);
+        cmd_say("; validation loss %.4g", r->val_loss);
     if (status == CVY_STOPPED) {
-        printf("\nall is saved in %s; continue with: convoy train ... --out ", r->out);
+        cmd_say("\nall is saved in %s; continue with: convoy train ... --out ", r->out);
         cmd_put_word(r->out);
-        printf(" --resume\n");
+        cmd_say(" --resume\n");
     } else {
-        printf("\nthe run is in %s: report.html shows it; `convoy test ", r->out);
+        cmd_say("\nthe run is in %s: report.html shows it; `convoy test ", r->out);
         cmd_put_word(r->out);
-        printf("%s` scores it\n", r->has_test ? "" : " --data DATA");
+        cmd_say("%s` scores it\n", r->has_test ? "" : " --data DATA");
     }
 }
 
@@ -55,10 +55,9 @@ static void check_ranks(const struct training *t, const verb_options *o, const c
 {
     const int n = cvy_context_nranks(context);
     if (o->profile && n % t->profile.ranks != 0 && cvy_context_rank(context) == 0)
-        fprintf(stderr,
-                "convoy: warning: %s is for %d ranks on each node, and this training has %d: start it with "
-                "mpiexec -n %d\n",
-                o->profile, t->profile.ranks, n, t->profile.ranks);
+        cmd_note("convoy: warning: %s is for %d ranks on each node, and this training has %d: start it with "
+                 "mpiexec -n %d\n",
+                 o->profile, t->profile.ranks, n, t->profile.ranks);
 }
 
 static int train(const cmd_line *line, cvy_context *context, void *user)

@@ -46,26 +46,26 @@ static int find_batch(const char *list, int64_t batch)
 
 static void print_end(const cvy_tune_result *r, const char *folder)
 {
-    printf("\nthe fastest of %lld settings, in %lld measurements: %d rank%s of %d thread%s, batch %lld",
-           (long long)r->settings, (long long)r->measurements, r->ranks, r->ranks > 1 ? "s" : "", r->threads,
-           r->threads > 1 ? "s" : "", (long long)r->batch);
+    cmd_say("\nthe fastest of %lld settings, in %lld measurements: %d rank%s of %d thread%s, batch %lld",
+            (long long)r->settings, (long long)r->measurements, r->ranks, r->ranks > 1 ? "s" : "", r->threads,
+            r->threads > 1 ? "s" : "", (long long)r->batch);
     if (r->ranks > 1)
-        printf(", comm.progress %s, comm.overlap %s, comm.bucket %s", r->progress, r->overlap, r->bucket);
-    printf("\n%.4g images/s; the default (one rank, all cores, the first batch) has %.4g: %.2f times as fast\n",
-           r->images_per_s, r->images_per_s_default, r->images_per_s / r->images_per_s_default);
-    printf("%s/profile.yaml has the settings, for ", folder);
+        cmd_say(", comm.progress %s, comm.overlap %s, comm.bucket %s", r->progress, r->overlap, r->bucket);
+    cmd_say("\n%.4g images/s; the default (one rank, all cores, the first batch) has %.4g: %.2f times as fast\n",
+            r->images_per_s, r->images_per_s_default, r->images_per_s / r->images_per_s_default);
+    cmd_say("%s/profile.yaml has the settings, for ", folder);
     if (r->ranks > 1)
-        printf("mpiexec -n %d ", r->ranks);
-    printf("convoy train JOB.yaml --profile %s/profile.yaml\n%s/report.html shows all measurements\n", folder, folder);
+        cmd_say("mpiexec -n %d ", r->ranks);
+    cmd_say("convoy train JOB.yaml --profile %s/profile.yaml\n%s/report.html shows all measurements\n", folder, folder);
 }
 
 static void print_json(const cvy_tune_result *r)
 {
-    printf("{\"ranks\": %d, \"threads\": %d, \"batch\": %lld, \"progress\": \"%s\", \"overlap\": \"%s\", \"bucket\": "
-           "\"%s\", "
-           "\"settings\": %lld, \"measurements\": %lld, \"images_per_s\": %.9g, \"images_per_s_default\": %.9g}\n",
-           r->ranks, r->threads, (long long)r->batch, r->progress, r->overlap, r->bucket, (long long)r->settings,
-           (long long)r->measurements, r->images_per_s, r->images_per_s_default);
+    cmd_say("{\"ranks\": %d, \"threads\": %d, \"batch\": %lld, \"progress\": \"%s\", \"overlap\": \"%s\", \"bucket\": "
+            "\"%s\", "
+            "\"settings\": %lld, \"measurements\": %lld, \"images_per_s\": %.9g, \"images_per_s_default\": %.9g}\n",
+            r->ranks, r->threads, (long long)r->batch, r->progress, r->overlap, r->bucket, (long long)r->settings,
+            (long long)r->measurements, r->images_per_s, r->images_per_s_default);
 }
 
 static int tune(const verb_options *o, cvy_tune_opts *opts)
@@ -87,13 +87,13 @@ static int tune(const verb_options *o, cvy_tune_opts *opts)
     opts->user = (void *)(uintptr_t)&quiet;
     const cvy_status status = cvy_run_tune(opts, &r);
     if (status == CVY_STOPPED) {
-        printf("stopped: all measurements are saved in %s; the same command continues\n", opts->out);
+        cmd_say("stopped: all measurements are saved in %s; the same command continues\n", opts->out);
         return CMD_EXIT_STOPPED;
     }
     if (status != CVY_OK)
         return cmd_outcome(status);
     if (cvy_report_study(opts->out) != CVY_OK)
-        fprintf(stderr, "convoy: warning: no page: %s\n", cvy_error_text());
+        cmd_note("convoy: warning: no page: %s\n", cvy_error_text());
     if (o->json)
         print_json(&r);
     else

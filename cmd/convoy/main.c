@@ -24,13 +24,13 @@ static const cmd_verb *const verbs[] = {
 
 static void help(void)
 {
-    printf("convoy %s: trains neural networks on clusters\n\n"
-           "usage: convoy VERB ...                 one process\n"
-           "       mpiexec -n N convoy VERB ...    N ranks; srun likewise\n\n",
-           cvy_version());
+    cmd_say("convoy %s: trains neural networks on clusters\n\n"
+            "usage: convoy VERB ...                 one process\n"
+            "       mpiexec -n N convoy VERB ...    N ranks; srun likewise\n\n",
+            cvy_version());
     for (int i = 0; i < CMD_COUNT(verbs); i++)
-        printf("  %-9s  %s\n", verbs[i]->name, verbs[i]->summary);
-    printf("\nconvoy VERB --help prints more. Try: mpiexec -n 2 convoy train\n");
+        cmd_say("  %-9s  %s\n", verbs[i]->name, verbs[i]->summary);
+    cmd_say("\nconvoy VERB --help prints more. Try: mpiexec -n 2 convoy train\n");
 }
 
 static const cmd_verb *find_verb(const char *name)
@@ -78,7 +78,7 @@ static int run(int argc, char **argv)
     cmd_line line = {0};
     const int asks = strcmp(first, "help") == 0 && argc > 2;
     if (strcmp(first, "--version") == 0) {
-        printf("convoy %s\n", cvy_version());
+        cmd_say("convoy %s\n", cvy_version());
         return 0;
     }
     if (strcmp(first, "--print-tables") == 0) { /* for the build: manual pages, completions */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_printable.h"
 #include "base/base_status.h"
 
 #define WORD(number) #number
@@ -39,22 +40,10 @@ int cvy_utf8_length(const unsigned char *s)
     return n;
 }
 
-/* Names in a message may come from a damaged file. Bytes that a terminal or a reader of UTF-8 cannot take become '?'.
- */
-static void set_message(const char *fresh)
+static void set_message(char *fresh)
 {
-    size_t n = 0;
-    while (fresh[n] && n < sizeof message - 1) {
-        const unsigned char *s = (const unsigned char *)fresh + n;
-        const size_t length = (size_t)cvy_utf8_length(s);
-        const int is_control = (*s < 32 && *s != '\n' && *s != '\t') || *s == 127;
-        if (length == 0 || is_control)
-            message[n] = '?';
-        else
-            memcpy(message + n, s, length);
-        n += length ? length : 1;
-    }
-    message[n] = 0;
+    cvy_make_printable(fresh);
+    memcpy(message, fresh, strlen(fresh) + 1);
 }
 
 cvy_status cvy_error_set(cvy_status code, const char *fmt, ...)

@@ -14,6 +14,7 @@
 #include "base/base_hash.h"
 #include "base/base_mem.h"
 #include "base/base_opts.h"
+#include "base/base_printable.h"
 #include "base/machine/base_affinity.h"
 #include "base/machine/base_machine.h"
 #include "base/machine/base_team.h"
@@ -217,6 +218,7 @@ static void say(const cvy_context *context, cvy_log_level level, const char *fmt
     if (level > context->opts.log_level)
         return;
     vsnprintf(line, sizeof line, fmt, args);
+    cvy_make_printable(line);
     if (context->opts.log)
         context->opts.log(context->opts.log_user, level, line);
     else

@@ -7,6 +7,7 @@
 
 #include "base/text/base_option.h"
 #include "base/text/base_table.h"
+#include "data/data_reader.h"
 #include "experiment/experiment.h"
 
 /* ---- experiments ---- */
@@ -211,7 +212,11 @@ static cvy_status read_targets(cvy_study_spec *spec, const cvy_tree *map)
               cvy_tree_where(map));
     CVY_TRY(cvy_pool_alloc(spec->pool, sizeof *spec->target * (map ? (size_t)map->count + 1 : 1), &spec->target));
     for (int i = 0; map && i < map->count; i++) {
-        spec->target[i].name = map->key[i];
+        const char *name = map->key[i];
+        CVY_CHECK(*name && *name != '/' && !cvy_data_goes_up(name, strlen(name)), CVY_E_CONFIG,
+                  "%s: prepare: '%s' is not in the folder of the study: write a relative path without ..",
+                  cvy_tree_where(map->key_at[i]), name);
+        spec->target[i].name = name;
         CVY_TRY(cvy_study_read_words(spec->pool, spec->file, map->key[i], map->child[i], &spec->target[i].word));
         CVY_CHECK(spec->target[i].word[0], CVY_E_CONFIG, "%s: %s has no command", cvy_tree_where(map->key_at[i]),
                   map->key[i]);

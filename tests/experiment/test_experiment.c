@@ -64,6 +64,11 @@ static void test_mistakes(void)
         {"title: A\nexperiments: {a: {batch: 1, quick: {model: x}}}\n", "replaces nothing"},
         {"title: A\nexperimnets: {a: {batch: 1}}\n", "did you mean \"experiments\"?"},
         {"title: A\nexperiments: {a: {batch: 1}}\nfigures: [{title: F, of: b, x: batch}]\n", "no experiment 'b'"},
+        {"title: A\nexperiments: {a: {batch: 1}}\nprepare: {../x: [true]}\n",
+         "'../x' is not in the folder of the study"},
+        {"title: A\nexperiments: {a: {batch: 1}}\nprepare: {/tmp/x: [true]}\n", "'/tmp/x' is not in the folder"},
+        {"title: A\nexperiments: {a: {batch: 1}}\nprepare: {a/../../x: [true]}\n", "is not in the folder of the study"},
+        {"title: A\nexperiments: {a: {batch: 1}}\njobs: {../x: {model: lenet}}\n", "the name of a job has no slash"},
         {"title: A\nexperiments: {a: {batch: 1}}\nfigures: [{title: F, of: a, x: modle}]\n", "has no axis 'modle'"},
     };
     cvy_study_spec spec;
