@@ -17,7 +17,7 @@ enum { NODES = 12, SOURCES = 16, ATTRIBUTES = 5, CONSTANTS = 8, ELEMS = 64, TEXT
 struct onnx_node {
     const char *op;
     const char *in, *out; /* names, ' ' between */
-    const char *options;  /* "perm: 0 2 1; alpha: =0.5; mode: 'linear": integers, a real number, or a text */
+    const char *options;  /* "perm: 0 2 1; alpha: =0.5; mode: 'linear": integers, real numbers, or a text */
 };
 
 struct onnx_constant {
@@ -49,6 +49,7 @@ struct onnx_messages {
     char *in[NODES][SOURCES], *out[NODES][SOURCES];
     Cvy__Onnx__AttributeProto attribute[NODES][ATTRIBUTES], *attributes[NODES][ATTRIBUTES];
     int64_t ints[NODES][ATTRIBUTES][8];
+    float floats[NODES][ATTRIBUTES][8];
     Cvy__Onnx__TensorProto tensor[CONSTANTS], *tensors[CONSTANTS];
     float real[CONSTANTS][ELEMS];
     int64_t whole[CONSTANTS][ELEMS];
@@ -79,6 +80,14 @@ static void onnx_attribute(struct onnx_messages *m, int node, int at, const char
     m->attributes[node][at] = a;
     words[0][strlen(words[0]) - 1] = '\0';
     a->name = words[0];
+    if (words[1][0] == '=' && n > 2) {
+        a->type = CVY_ONNX_ATTRIBUTE_FLOATS;
+        a->floats = m->floats[node][at];
+        a->n_floats = (size_t)(n - 1);
+        for (int i = 1; i < n; i++)
+            a->floats[i - 1] = (float)atof(words[i] + 1);
+        return;
+    }
     if (words[1][0] == '=') {
         a->type = CVY_ONNX_ATTRIBUTE_FLOAT;
         a->f = (float)atof(words[1] + 1);

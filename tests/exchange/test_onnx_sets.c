@@ -185,6 +185,40 @@ static void padded_maximum(const float *x, double *y)
     pool(x, (int[]){2, 2}, (int[]){-1, 0}, (int[]){2, 2}, (int[]){2, 2}, 1, 1, NULL, y);
 }
 
+/* ---- sizes ---- */
+
+/* 6 x 8: each position twice */
+static void doubled(const float *x, double *y)
+{
+    for (int i = 0; i < 96; i++)
+        y[i] = x[i / 48 * 12 + i / 16 % 3 * 4 + i / 2 % 4];
+}
+
+/* rows stay; columns at 0, 1/2, 1, .. and the last one twice */
+static void linear_columns(const float *x, double *y)
+{
+    for (int i = 0; i < 48; i++) {
+        const float *row = x + i / 8 * 4;
+        const int k = i % 8 / 2;
+        y[i] = i % 2 && k < 3 ? 0.5 * row[k] + 0.5 * row[k + 1] : row[k];
+    }
+}
+
+/* The cubic weights of a place between two positions, a quarter from one of them, for a = -3/4. */
+static void cubic_columns(const float *x, double *y)
+{
+    static const double w[] = {-0.10546875, 0.87890625, 0.26171875, -0.03515625};
+    for (int i = 0; i < 48; i++) {
+        const float *row = x + i / 8 * 4;
+        const int k = i % 8 / 2, step = i % 2 ? 1 : -1;
+        y[i] = 0;
+        for (int t = 0; t < 4; t++) {
+            const int at = k + (t - 1) * step;
+            y[i] += w[t] * row[at < 0 ? 0 : at > 3 ? 3 : at];
+        }
+    }
+}
+
 #define PADS(name, ...)                                                                                                \
     {                                                                                                                  \
         name, 1, .ndim = 1, .dim = {8}, .value = { __VA_ARGS__ }                                                       \
@@ -255,6 +289,25 @@ static const struct operator_case cases[] = {
      "max_pool",
      16,
      uneven_maximum},
+    {{SAMPLE, .opset = 1, .node = {{"Upsample", "x", "y", "height_scale: =2;width_scale: =2;mode: 'nearest"}}},
+     "resize",
+     96,
+     doubled},
+    {{SAMPLE, .opset = 7, .node = {{"Upsample", "x", "y", "scales: =1 =1 =2 =2"}}}, "resize", 96, doubled},
+    {{SAMPLE, .opset = 7, .node = {{"Upsample", "x", "y", "scales: =1 =1 =1 =2;mode: 'linear"}}},
+     "resize",
+     48,
+     linear_columns},
+    {{SAMPLE, .opset = 10, .node = {{"Resize", "x s", "y", "mode: 'linear"}},
+      .constant = {{"s", .ndim = 1, .dim = {4}, .value = {1, 1, 1, 2}}}},
+     "resize",
+     48,
+     linear_columns},
+    {{SAMPLE, .node = {{"Resize", "x - s", "y", "mode: 'cubic"}},
+      .constant = {{"s", .ndim = 1, .dim = {4}, .value = {1, 1, 1, 2}}}},
+     "resize",
+     48,
+     cubic_columns},
     {{SAMPLE, .node = {{"Slice", "x first end axes steps", "y", NULL}},
       .constant = {TWO("first", 0, -1), TWO("end", 4, -9), TWO("axes", 3, 2), TWO("steps", 2, -2)}},
      "reshape slice reshape slice slice concat",

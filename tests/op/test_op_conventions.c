@@ -177,7 +177,8 @@ static void faults(void)
         {"resize", "scale: 2", "1x1x2", "needs a source [N, C, H, W], got 1x1x2", CVY_E_SHAPE},
         {"resize", "scale: 0.3", "1x1x4x3", "dimension 3 of source 1x1x4x3 would have 0 positions", CVY_E_SHAPE},
         {"resize", "size: [1, 2, 3]", "1x1x4x3", "`size` has 3 entries", CVY_E_CONFIG},
-        {"resize", "scale: 2, align_corners: true", "1x1x4x3", "`align_corners` is for mode: bilinear", CVY_E_CONFIG},
+        {"resize", "scale: 2, align_corners: true", "1x1x4x3", "`align_corners` is for mode: bilinear and bicubic",
+         CVY_E_CONFIG},
     };
     for (int i = 0; i < CVY_COUNT(wrong); i++) {
         struct layer l;

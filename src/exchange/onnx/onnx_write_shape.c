@@ -182,7 +182,10 @@ static cvy_status write_resize(cvy_onnx_writer *w, const cvy_node *node)
     static const int64_t axes[] = {2, 3};
     const cvy_resize_opts *o = node->options;
     const char *src = NULL, *size = NULL, *scales = NULL;
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    static const char *const roundings[] = {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"};
     const int nearest = o->mode == CVY_RESIZE_NEAREST;
+    const int halves = o->coordinates == CVY_RESIZE_HALF_PIXEL || (o->coordinates == CVY_RESIZE_USUAL && !nearest);
     CVY_TRY(cvy_onnxw_src(w, node, 0, &src));
     if (o->scale.count > 0 && !o->align_corners) {
         const double by[] = {1, 1, o->scale.at[0], o->scale.at[o->scale.count - 1]};
@@ -194,11 +197,15 @@ static cvy_status write_resize(cvy_onnx_writer *w, const cvy_node *node)
         if (w->opset >= 18)
             CVY_TRY(cvy_onnxw_set_ints(w, "axes", axes, 2));
     }
-    CVY_TRY(cvy_onnxw_set_text(w, "mode", nearest ? "nearest" : "linear"));
+    CVY_TRY(cvy_onnxw_set_text(w, "mode", modes[o->mode]));
     CVY_TRY(cvy_onnxw_set_text(w, "coordinate_transformation_mode",
-                               nearest            ? "asymmetric"
-                               : o->align_corners ? "align_corners"
-                                                  : "half_pixel"));
-    return nearest ? cvy_onnxw_set_text(w, "nearest_mode", "floor") : CVY_OK;
+                               o->align_corners ? "align_corners"
+                               : halves         ? "half_pixel"
+                                                : "asymmetric"));
+    if (o->mode == CVY_RESIZE_BICUBIC) {
+        CVY_TRY(cvy_onnxw_set_real(w, "cubic_coeff_a", o->cubic_a));
+        CVY_TRY(cvy_onnxw_set_int(w, "exclude_outside", o->only_inside));
+    }
+    return nearest ? cvy_onnxw_set_text(w, "nearest_mode", roundings[o->rounding]) : CVY_OK;
 }
 CVY_ONNXOP_DEFINE(resize) = {"resize", .write = write_resize};

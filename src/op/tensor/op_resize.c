@@ -1,6 +1,7 @@
 /*
  * resize: upsampling and downsampling of pictures [N, C, H, W]. Networks for segmentation and generators have it.
- * Source: torch.nn.functional.interpolate of PyTorch, with the same options and results.
+ * Source: torch.nn.functional.interpolate of PyTorch, with the same options and results; the other coordinates and
+ * roundings are those of ONNX's Resize. Cubic: Keys 1981, "Cubic convolution interpolation".
  *
  *     dst  = sum of src over rows and columns, by the weights of both dimensions
  *     dsrc = sum of ddst by the same weights
@@ -10,8 +11,11 @@
  *
  *     nearest                      p(x) = floor(x * ratio), in f32 as in PyTorch
  *     bilinear                     p(x) = (x + 1/2) * ratio - 1/2, at least 0: corners of pixels are aligned
- *     bilinear, align_corners      p(x) = x * (source positions - 1) / (result positions - 1): centres of the outermost
+ *     bicubic                      p(x) = (x + 1/2) * ratio - 1/2
+ *     align_corners                p(x) = x * (source positions - 1) / (result positions - 1): centres of the outermost
  *                                  pixels are aligned
+ *     coordinates: half_pixel      p(x) = (x + 1/2) * ratio - 1/2
+ *     coordinates: asymmetric      p(x) = x * ratio
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,14 +26,25 @@
 #include "graph/graph_grad.h"
 
 static const cvy_option resize_rows[] = {
-    {"mode", CVY_TYPE_CHOICE, CVY_FIELD(cvy_resize_opts, mode), "nearest", "nearest|bilinear", "",
-     "nearest: the value of one source position; bilinear: linear between two in each dimension"},
+    {"mode", CVY_TYPE_CHOICE, CVY_FIELD(cvy_resize_opts, mode), "nearest", "nearest|bilinear|bicubic", "",
+     "nearest: the value of one source position; bilinear: linear between two in each dimension; bicubic: cubic over "
+     "four"},
     {"size", CVY_TYPE_INTS, CVY_FIELD(cvy_resize_opts, size), "", "1..", "",
      "positions of the result, one number or [rows, columns]"},
     {"scale", CVY_TYPE_REALS, CVY_FIELD(cvy_resize_opts, scale), "", ">0", "",
      "factor on the positions in place of size, one number or [rows, columns]; the result is rounded down"},
     {"align_corners", CVY_TYPE_BOOL, CVY_FIELD(cvy_resize_opts, align_corners), "false", "", "",
-     "bilinear: the centres of the corner pixels keep their place, not the corners of the picture"},
+     "bilinear, bicubic: the centres of the corner pixels keep their place, not the corners of the picture"},
+    {"coordinates", CVY_TYPE_CHOICE, CVY_FIELD(cvy_resize_opts, coordinates), "usual", "usual|half_pixel|asymmetric",
+     "",
+     "half_pixel: corners of pixels are aligned, asymmetric: the first pixel keeps its place; usual: half_pixel, of "
+     "nearest asymmetric"},
+    {"rounding", CVY_TYPE_CHOICE, CVY_FIELD(cvy_resize_opts, rounding), "floor", "floor|ceil|round_down|round_up", "",
+     "nearest: how a place becomes a position; round_down and round_up say where halves go"},
+    {"cubic_a", CVY_TYPE_REAL, CVY_FIELD(cvy_resize_opts, cubic_a), "-0.75", "", "",
+     "bicubic: the coefficient of the polynomials"},
+    {"only_inside", CVY_TYPE_BOOL, CVY_FIELD(cvy_resize_opts, only_inside), "false", "", "",
+     "bicubic: positions outside the picture have no weight; else they have the value at its edge"},
     {0},
 };
 
@@ -46,16 +61,74 @@ static double ratio_of(const cvy_resize_opts *o, int d, int64_t src, int64_t dst
     return o->scale.count ? 1 / scale_at(o, d) : (double)src / (double)dst;
 }
 
-cvy_resize_tap cvy_resize_tap_at(const cvy_resize_opts *o, int d, int64_t src, int64_t dst, int64_t at)
+/* p(x). With a size, halves of half_pixel come out exactly. */
+static double place_of(const cvy_resize_opts *o, int d, int64_t src, int64_t dst, int64_t at)
 {
     const double ratio = ratio_of(o, d, src, dst);
-    if (o->mode == CVY_RESIZE_NEAREST) {
-        const int64_t place = CVY_MIN((int64_t)floorf((float)at * (float)ratio), src - 1);
-        return (cvy_resize_tap){place, place, 0};
+    const int halves = o->coordinates == CVY_RESIZE_HALF_PIXEL ||
+                       (o->coordinates == CVY_RESIZE_USUAL && o->mode != CVY_RESIZE_NEAREST);
+    if (o->align_corners || !halves)
+        return (double)at * ratio;
+    return o->scale.count || o->coordinates == CVY_RESIZE_USUAL ? ((double)at + 0.5) * ratio - 0.5
+                                                                : ((double)at + 0.5) * (double)src / (double)dst - 0.5;
+}
+
+static cvy_resize_tap nearest(const cvy_resize_opts *o, int d, int64_t src, int64_t dst, int64_t at)
+{
+    const double place = place_of(o, d, src, dst, at);
+    double rounded = floor(place);
+    switch (o->rounding) {
+    case CVY_RESIZE_CEIL: rounded = ceil(place); break;
+    case CVY_RESIZE_ROUND_DOWN: rounded = ceil(place - 0.5); break;
+    case CVY_RESIZE_ROUND_UP: rounded = floor(place + 0.5); break;
+    default:
+        if (o->coordinates == CVY_RESIZE_USUAL)
+            rounded = floorf((float)at * (float)ratio_of(o, d, src, dst));
     }
-    const double place = o->align_corners ? (double)at * ratio : fmax(((double)at + 0.5) * ratio - 0.5, 0);
+    const int64_t position = (int64_t)fmin(fmax(rounded, 0), (double)(src - 1));
+    return (cvy_resize_tap){position, position, {1}};
+}
+
+static cvy_resize_tap bilinear(double place, int64_t src)
+{
+    place = fmax(place, 0);
     const int64_t low = CVY_MIN((int64_t)place, src - 1);
-    return (cvy_resize_tap){low, CVY_MIN(low + 1, src - 1), fmin(place - (double)low, 1)};
+    const double weight = fmin(place - (double)low, 1);
+    if (low == src - 1)
+        return (cvy_resize_tap){low, low, {1}};
+    return (cvy_resize_tap){low, low + 1, {1 - weight, weight}};
+}
+
+/* The weight of a position at this distance. */
+static double cubic(double a, double distance)
+{
+    const double t = fabs(distance);
+    return t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1 : t < 2 ? ((t - 5) * t + 8) * t * a - 4 * a : 0;
+}
+
+static cvy_resize_tap bicubic(const cvy_resize_opts *o, double place, int64_t src)
+{
+    const int64_t first = (int64_t)floor(place) - 1;
+    cvy_resize_tap tap = {
+        CVY_MIN(CVY_MAX(first, (int64_t)0), src - 1), CVY_MIN(CVY_MAX(first + 3, (int64_t)0), src - 1), {0}};
+    double sum = 0;
+    for (int k = 0; k < 4; k++) {
+        const int64_t position = first + k, inside = CVY_MIN(CVY_MAX(position, (int64_t)0), src - 1);
+        const double weight = o->only_inside && inside != position ? 0 : cubic(o->cubic_a, place - (double)position);
+        tap.weight[inside - tap.low] += weight;
+        sum += weight;
+    }
+    for (int k = 0; k < 4 && o->only_inside; k++)
+        tap.weight[k] /= sum;
+    return tap;
+}
+
+cvy_resize_tap cvy_resize_tap_at(const cvy_resize_opts *o, int d, int64_t src, int64_t dst, int64_t at)
+{
+    if (o->mode == CVY_RESIZE_NEAREST)
+        return nearest(o, d, src, dst, at);
+    const double place = place_of(o, d, src, dst, at);
+    return o->mode == CVY_RESIZE_BILINEAR ? bilinear(place, src) : bicubic(o, place, src);
 }
 
 /* The first place of the result whose tap reaches `position`. Taps never go back from one place to the next. */
@@ -91,8 +164,14 @@ static cvy_status resize_infer(cvy_node *node)
     CVY_CHECK(o->size.count <= 2 && o->scale.count <= 2, CVY_E_CONFIG,
               "resize: `%s` has %d entries; give one for rows and columns or one for each",
               o->size.count ? "size" : "scale", o->size.count + o->scale.count);
-    CVY_CHECK(o->mode == CVY_RESIZE_BILINEAR || !o->align_corners, CVY_E_CONFIG,
-              "resize: `align_corners` is for mode: bilinear");
+    CVY_CHECK(o->mode != CVY_RESIZE_NEAREST || !o->align_corners, CVY_E_CONFIG,
+              "resize: `align_corners` is for mode: bilinear and bicubic");
+    CVY_CHECK(!o->align_corners || o->coordinates == CVY_RESIZE_USUAL, CVY_E_CONFIG,
+              "resize: `align_corners` and `coordinates` say two things; give one of them");
+    CVY_CHECK(o->mode == CVY_RESIZE_NEAREST || o->rounding == CVY_RESIZE_FLOOR, CVY_E_CONFIG,
+              "resize: `rounding` is for mode: nearest");
+    CVY_CHECK(o->mode == CVY_RESIZE_BICUBIC || !o->only_inside, CVY_E_CONFIG,
+              "resize: `only_inside` is for mode: bicubic");
     for (int d = 0; d < 2; d++) {
         const double by_scale = o->scale.count ? floor((double)src->dim[2 + d] * scale_at(o, d)) : 1;
         CVY_CHECK(by_scale >= 1 && by_scale <= INT32_MAX, CVY_E_SHAPE,
@@ -115,8 +194,11 @@ static cvy_status resize_grad(cvy_grad *g, const cvy_node *fwd)
 
 static cvy_cost cost_of(const cvy_resize_opts *o, int64_t small, int64_t large)
 {
-    return (cvy_cost){
-        .flop = o->mode == CVY_RESIZE_BILINEAR ? 7 * large : 0, .read_elems = small, .write_elems = large};
+    return (cvy_cost){.flop = o->mode == CVY_RESIZE_NEAREST    ? 0
+                              : o->mode == CVY_RESIZE_BILINEAR ? 7 * large
+                                                               : 35 * large,
+                      .read_elems = small,
+                      .write_elems = large};
 }
 
 static void resize_cost(const cvy_node *node, cvy_cost *cost_out)
@@ -131,10 +213,12 @@ static cvy_status resize_reference(const cvy_node *node, const cvy_span *src, co
     for (int64_t e = 0; e < dst->elems; e++) {
         const cvy_resize_tap y = cvy_resize_tap_at(o, 0, H, rows, e / columns % rows),
                              x = cvy_resize_tap_at(o, 1, W, columns, e % columns);
-        const int64_t low = (e / (rows * columns) * H + y.low) * W, high = low + (y.high - y.low) * W;
-        const double upper = (1 - x.weight) * cvy_get(src, low + x.low) + x.weight * cvy_get(src, low + x.high),
-                     lower = (1 - x.weight) * cvy_get(src, high + x.low) + x.weight * cvy_get(src, high + x.high);
-        cvy_set(dst, e, (1 - y.weight) * upper + y.weight * lower);
+        double sum = 0;
+        for (int64_t r = y.low; r <= y.high; r++)
+            for (int64_t c = x.low; c <= x.high; c++)
+                sum += cvy_resize_weight(&y, r) * cvy_resize_weight(&x, c) *
+                       cvy_get(src, (e / (rows * columns) * H + r) * W + c);
+        cvy_set(dst, e, sum);
     }
     return CVY_OK;
 }
@@ -150,6 +234,13 @@ static const cvy_sample resize_samples[] = {
     {.src = "1x2x9x8", .options = "scale: 0.4, mode: bilinear"},
     {.src = "1x4x3x3", .options = "size: 1, mode: bilinear, align_corners: true"},
     {.src = "1x2x1x3", .options = "size: [3, 40], mode: bilinear"},
+    {.src = "2x3x4x5", .options = "scale: 2, mode: bicubic"},
+    {.src = "1x17x7x5", .options = "size: [4, 9], mode: bicubic, cubic_a: -0.5, only_inside: true"},
+    {.src = "1x2x1x6", .options = "size: [5, 3], mode: bicubic, align_corners: true"},
+    {.src = "1x18x4x3", .options = "scale: [1.7, 2], mode: bilinear, coordinates: asymmetric"},
+    {.src = "2x3x4x5", .options = "size: [6, 3], coordinates: half_pixel, rounding: round_down"},
+    {.src = "2x16x4x5", .options = "size: [7, 8], coordinates: half_pixel, rounding: ceil"},
+    {.src = "2x2x3x5", .options = "size: [5, 8], coordinates: asymmetric, rounding: round_up"},
     {.src = "8x64x56x56", .options = "scale: 2, mode: bilinear", .flags = CVY_SAMPLE_TIMING},
     {0},
 };
@@ -191,7 +282,7 @@ static int64_t resize_grad_summands(const cvy_node *node)
     const cvy_resize_grad_opts *o = node->options;
     int64_t count = 1;
     for (int d = 2; d < 4; d++)
-        count *= 2 * (cvy_node_src(node, 0)->dim[d] / o->src.dim[d] + 2);
+        count *= (o->resize.mode == CVY_RESIZE_BICUBIC ? 4 : 2) * (cvy_node_src(node, 0)->dim[d] / o->src.dim[d] + 2);
     return count;
 }
 
