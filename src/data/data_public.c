@@ -10,6 +10,7 @@
 
 #include "base/base_handle.h"
 #include "base/base_opts.h"
+#include "base/text/base_table.h"
 #include "context/context.h"
 #include "data/load/data_samples.h"
 
@@ -140,7 +141,7 @@ static cvy_status parse_shuffle(const char *text, cvy_shuffle *out)
         [CVY_SHUFFLE_NONE] = "false", [CVY_SHUFFLE_ALL] = "true", [CVY_SHUFFLE_WINDOW] = "window"};
     *out = CVY_SHUFFLE_ALL;
     for (int i = 0; text && i < CVY_COUNT(words); i++)
-        if (strcmp(text, words[i]) == 0) {
+        if (strcmp(cvy_bool_word(text), words[i]) == 0) {
             *out = (cvy_shuffle)i;
             return CVY_OK;
         }

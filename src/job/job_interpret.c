@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "comm/comm_allreduce.h"
 #include "comm/comm_grid.h"
 #include "data/data.h"
@@ -101,15 +102,14 @@ static cvy_status check_source(const char *key, const cvy_tree *source)
 static cvy_status interpret_shuffle(cvy_job *job)
 {
     struct cvy_job_data *d = &job->data;
-    static const char *const words[][3] = {
-        {"false", "no", "off"}, {"true", "yes", "on"}, {"window", "window", "window"}};
-    static const int shuffles[] = {CVY_SHUFFLE_NONE, CVY_SHUFFLE_ALL, CVY_SHUFFLE_WINDOW};
-    const char *text = d->shuffle_text ? d->shuffle_text : "";
+    static const char *const words[] = {
+        [CVY_SHUFFLE_NONE] = "false", [CVY_SHUFFLE_ALL] = "true", [CVY_SHUFFLE_WINDOW] = "window"};
+    const char *text = cvy_bool_word(d->shuffle_text ? d->shuffle_text : "");
+    d->shuffle_text = text;
     d->shuffle = -1;
     for (int i = 0; i < CVY_COUNT(words); i++)
-        for (int k = 0; k < CVY_COUNT(words[i]); k++)
-            if (strcmp(text, words[i][k]) == 0)
-                d->shuffle = shuffles[i];
+        if (strcmp(text, words[i]) == 0)
+            d->shuffle = i;
     CVY_CHECK(d->shuffle >= 0, CVY_E_CONFIG, "%s: data.shuffle is \"%s\", expected true, false or window",
               cvy_job_where(job, "data", "shuffle"), text);
     CVY_CHECK(d->window == 0 || d->shuffle == CVY_SHUFFLE_WINDOW, CVY_E_CONFIG,
@@ -166,6 +166,7 @@ static cvy_status interpret_sandbox(cvy_job *job)
     const cvy_tree **source[] = {&d->train, &d->val, &d->test};
     static const char *const words[] = {"auto", "true", "false"};
     int known = 0;
+    d->sandbox = cvy_bool_word(d->sandbox);
     for (int i = 0; i < CVY_COUNT(words); i++)
         known |= strcmp(d->sandbox, words[i]) == 0;
     CVY_CHECK(known, CVY_E_CONFIG, "%s: data.sandbox is \"%s\", expected auto, true or false",
@@ -201,16 +202,12 @@ static cvy_status interpret_data(cvy_job *job)
 static cvy_status interpret_comm(cvy_job *job)
 {
     struct cvy_job_comm *c = &job->comm;
-    static const char *const no[] = {"false", "no", "off"}, *const yes[] = {"true", "yes", "on", "forward"};
-    const char *overlap = c->overlap_text ? c->overlap_text : "";
-    int known = 0;
-    for (int i = 0; i < CVY_COUNT(no); i++)
-        known |= strcmp(overlap, no[i]) == 0;
-    for (int i = 0; i < CVY_COUNT(yes); i++)
-        c->overlap |= strcmp(overlap, yes[i]) == 0;
+    const char *overlap = cvy_bool_word(c->overlap_text ? c->overlap_text : "");
     c->forward = strcmp(overlap, "forward") == 0;
-    CVY_CHECK(known || c->overlap, CVY_E_CONFIG, "%s: comm.overlap is \"%s\", expected true, false or forward",
-              cvy_job_where(job, "comm", "overlap"), overlap);
+    c->overlap = c->forward || strcmp(overlap, "true") == 0;
+    CVY_CHECK(c->overlap || strcmp(overlap, "false") == 0, CVY_E_CONFIG,
+              "%s: comm.overlap is \"%s\", expected true, false or forward", cvy_job_where(job, "comm", "overlap"),
+              overlap);
     const char *text = c->bucket_text ? c->bucket_text : "";
     CVY_CHECK(
         strcmp(text, "auto") == 0 || (cvy_text_int(text, &c->bucket_bytes) == CVY_OK && c->bucket_bytes > 0),

@@ -53,8 +53,8 @@ static const char overlap_off[] = "overlap"; /* passes_off, set by comm.overlap:
 
 /* ---- words ---- */
 
-static const option_word yes_no[] = {{"true", 1}, {"false", 0}, {"yes", 1}, {"no", 0}, {"on", 1}, {"off", 0}, {0}};
-static const option_word no_yes[] = {{"true", 0}, {"false", 1}, {"yes", 0}, {"no", 1}, {"on", 0}, {"off", 1}, {0}};
+static const option_word yes_no[] = {{"true", 1}, {"false", 0}, {0}};
+static const option_word no_yes[] = {{"true", 0}, {"false", 1}, {0}};
 static const option_word dtypes[] = {{"f32", CVY_DTYPE_F32}, {"f64", CVY_DTYPE_F64}, {"bf16", CVY_DTYPE_BF16}, {0}};
 static const option_word wires[] = {{"f32", CVY_DTYPE_F32}, {"bf16", CVY_DTYPE_BF16}, {0}};
 static const option_word modes[] = {{"sync", CVY_UPDATE_SYNC},     {"delayed", CVY_UPDATE_DELAYED},
@@ -67,8 +67,7 @@ static const option_word bucket_by_cost[] = {{"auto", 0}, {0}};
 static const option_word progress[] = {{"poll", 0}, {"thread", 0}, {"mpi", 0}, {0}};
 static const option_word orders[] = {{"1f1b", 0}, {"gpipe", 0}, {0}};
 static const option_word plannings[] = {{"estimate", 0}, {"measure", 0}, {"patient", 0}, {0}};
-static const option_word overlaps[] = {{"true", 1}, {"false", 0}, {"forward", 2}, {"yes", 1},
-                                       {"no", 0},   {"on", 1},    {"off", 0},     {0}};
+static const option_word overlaps[] = {{"true", 1}, {"false", 0}, {"forward", 2}, {0}};
 
 static const struct {
     const char *old, *current;
@@ -77,7 +76,7 @@ static const struct {
 static const option_word *find_word(const option_word *words, const char *value)
 {
     for (; words && words->word; words++)
-        if (strcmp(words->word, value) == 0)
+        if (strcmp(words->word, value) == 0 || strcmp(words->word, cvy_bool_word(value)) == 0)
             return words;
     return NULL;
 }

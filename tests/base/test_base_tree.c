@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <stdio.h>
 
+#include "base/text/base_table.h"
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"
 #include "test_util.h"
@@ -167,9 +168,16 @@ static void bools(void)
 {
     cvy_tree *t = NULL;
     int value = -1;
-    EXPECT_OK(parse("yes", &t));
-    EXPECT_OK(cvy_tree_bool(t, &value));
-    EXPECT_INT(value, 1);
+    static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE", "no", "yes", "No",
+                                        "Yes",   "NO",   "YES",   "off",  "on",    "Off",  "On", "OFF", "ON"};
+    for (int i = 0; i < CVY_COUNT(words); i++) {
+        EXPECT_OK(parse(words[i], &t));
+        EXPECT_OK(cvy_tree_bool(t, &value));
+        EXPECT_INT(value, i % 2);
+    }
+    EXPECT_TEXT(cvy_bool_word("window"), "window");
+    EXPECT_OK(parse("tRUE", &t));
+    EXPECT_FAULT(cvy_tree_bool(t, &value), CVY_E_CONFIG, "expected true or false, got \"tRUE\"");
     EXPECT_OK(parse("maybe", &t));
     EXPECT_FAULT(cvy_tree_bool(t, &value), CVY_E_CONFIG, "expected true or false, got \"maybe\"");
 }

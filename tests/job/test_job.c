@@ -60,6 +60,32 @@ static void defaults(void)
     EXPECT(job == NULL);
 }
 
+/* Words that YAML 1.1 has for true and false mean the same in keys that have other words, too, and in choices of
+ * readers. */
+static void words_for_true_and_false(void)
+{
+    static const char *const sets[] = {"data.shuffle=False", "data.sandbox=TRUE", "comm.overlap=Off",
+                                       "comm.blocking=Yes"};
+    cvy_job *job = NULL;
+    char *text = NULL;
+    EXPECT_OK(cvy_job_parse_text("job.yaml", head, sets, CVY_COUNT(sets), &job));
+    if (!job)
+        exit(test_end());
+    EXPECT_INT(job->data.shuffle, 0);
+    EXPECT_TEXT(job->data.sandbox, "true");
+    EXPECT_INT(job->comm.overlap, 0);
+    EXPECT_INT(job->comm.blocking, 1);
+    EXPECT_OK(cvy_job_print(job, &text));
+    EXPECT(text && strstr(text, "shuffle: false"));
+    cvy_mem_free(&text);
+    cvy_job_destroy(&job);
+    EXPECT_OK(parse("model: lenet\ndata: {train: synthetic, shuffle: True}\n", &job));
+    EXPECT_INT(job ? job->data.shuffle : -1, 1);
+    cvy_job_destroy(&job);
+    EXPECT_FAULT(parse("model: lenet\ndata: {train: synthetic, shuffle: tRUE}\n", &job), CVY_E_CONFIG,
+                 "data.shuffle is \"tRUE\", expected true, false or window");
+}
+
 static const char full[] =
     "name: run-a\n"
     "model:\n  layers:\n    - {convolution: {kernel: 3}, name: c1}\n    - relu\n"
@@ -660,6 +686,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--write") == 0)
         return write_page();
     TEST(defaults);
+    TEST(words_for_true_and_false);
     TEST(everything);
     TEST(resolved_parses_back);
     TEST(presets_fill_in);

@@ -137,7 +137,7 @@ static cvy_status set_choice(const setting *s, int *out)
         word[count++] = w;
     if (s->node->kind == CVY_TREE_SCALAR)
         for (int i = 0; i < count; i++)
-            if (strcmp(word[i], s->node->text) == 0) {
+            if (strcmp(word[i], s->node->text) == 0 || strcmp(word[i], cvy_bool_word(s->node->text)) == 0) {
                 *out = i;
                 return CVY_OK;
             }

@@ -66,3 +66,14 @@ cvy_status cvy_table_find(const void *table, int count, const cvy_table_query *q
     cvy_mem_free(&names);
     return status;
 }
+
+const char *cvy_bool_word(const char *text)
+{
+    static const char *const words[][3] = {{"false", "False", "FALSE"}, {"true", "True", "TRUE"}, {"no", "No", "NO"},
+                                           {"yes", "Yes", "YES"},       {"off", "Off", "OFF"},    {"on", "On", "ON"}};
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        for (int k = 0; k < CVY_COUNT(words[i]); k++)
+            if (strcmp(text, words[i][k]) == 0)
+                return words[i % 2][0];
+    return text;
+}

@@ -1,6 +1,6 @@
 /*
  * base_table.h: finds a descriptor by its name in one of the tables that tools/make_registry.sh makes. If the name is
- * wrong, the message lists what there is, or says which name was probably meant.
+ * wrong, the message lists what there is, or says which name was probably meant. Also the words for true and false.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,5 +25,9 @@ typedef struct cvy_name_hint {
     char text[80];
 } cvy_name_hint;
 cvy_name_hint cvy_hint_name(char quote, const char *word, const char *const *names, int count);
+
+/* "true" or "false" for all words that YAML 1.1 has for them: true, yes, on, false, no, off, in lower case, Capitalised
+ * or in CAPITALS. Any other text is returned as it is. */
+const char *cvy_bool_word(const char *text);
 
 #endif

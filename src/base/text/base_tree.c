@@ -301,14 +301,13 @@ cvy_status cvy_tree_real(const cvy_tree *node, double *out)
 
 cvy_status cvy_tree_bool(const cvy_tree *node, int *out)
 {
-    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "False", "True"};
     CVY_TRY(check_unquoted(node, "true or false"));
-    for (int i = 0; i < CVY_COUNT(words); i++)
-        if (strcmp(node->text, words[i]) == 0) {
-            *out = i % 2;
-            return CVY_OK;
-        }
-    CVY_FAIL(CVY_E_CONFIG, "%s: expected true or false, got \"%s\"", cvy_tree_where(node), node->text);
+    const char *word = cvy_bool_word(node->text);
+    const int is_true = strcmp(word, "true") == 0;
+    CVY_CHECK(is_true || strcmp(word, "false") == 0, CVY_E_CONFIG, "%s: expected true or false, got \"%s\"",
+              cvy_tree_where(node), node->text);
+    *out = is_true;
+    return CVY_OK;
 }
 
 /* ---- unused keys ---- */
