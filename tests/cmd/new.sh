@@ -79,6 +79,16 @@ bytes 20 2 | array lines/label.npy '|u1' '20,'
 job lines lines
 has lines 'max_pool: {kernel: 2}'
 
+mkdir times steps
+cp lines/x.npy times
+bytes $((20 * 32)) 256 | array times/y.npy '|u1' '20, 32'
+job times times --for regress
+has times 'numbers for each position' 'conv: {name: answer, channels: 1, kernel: 1}' '# y has as many numbers as x has times, 32'
+cp lines/x.npy steps
+bytes $((20 * 32)) 3 | array steps/y.npy '|u1' '20, 32'
+job steps steps
+has steps 'role: label_map, classes: 3' 'conv: {name: answer, channels: 3, kernel: 1}'
+
 # ---- networks of the zoo ----
 for name in lenet resnet-20 googlenet; do
     "$CONVOY" models --as-job $name >$name.yaml 2>err || fail "models --as-job $name: $(cat err)"

@@ -55,6 +55,15 @@ static void test_axes(void)
     read_x(d, 1, x);
     TRUE_THAT(x[7] == (float)value_at(20 + 3 * 5 + 1) * (1.0f / 255.0f)); /* h 1, w 3 */
     cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: nhw, axes: NTF", &d)); /* a sequence of features has no axis of channels */
+    TRUE_THAT(strcmp(shape_of(d), "5x4") == 0);
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: nwh, axes: NFT", &d)); /* the order is T, F */
+    TRUE_THAT(strcmp(shape_of(d), "5x4") == 0);
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: nhw, axes: NTW", &d));
+    TRUE_THAT(strcmp(shape_of(d), "1x5x4") == 0);
+    cvy_dataset_destroy(&d);
     OK(open_in("axes.h5", "x: flat", &d));
     TRUE_THAT(strcmp(shape_of(d), "1") == 0);
     cvy_dataset_destroy(&d);

@@ -235,13 +235,19 @@ static cvy_status measure_row(cvy_h5_column *c, int64_t stride[CVY_NDIM_MAX])
     return CVY_OK;
 }
 
+/* Whether these are the axes of maps or volumes without channels: sequences of features are none. */
+static int lacks_channels(const char *axes)
+{
+    return strpbrk(axes, "DHW") && !strpbrk(axes, "CF") && strlen(axes) > 2;
+}
+
 /* The axes of x in the order of convoy. Without an axis of channels, maps and volumes get one. */
 static cvy_status order_axes(cvy_h5_column *c, const char *axes, const int64_t stride[CVY_NDIM_MAX])
 {
     const char *at = NULL;
     int64_t plain = 1;
     int n = 0;
-    if (!strchr(axes, 'C') && c->ndim > 2)
+    if (lacks_channels(axes))
         c->shape.dim[n++] = 1;
     for (const char *a = "CTDHWLF"; *a; a++)
         if ((at = strchr(axes, *a))) {

@@ -16,7 +16,8 @@ typedef struct cvy_new_job {
     const char *train, *val, *test; /* sources as they are written in a job, on one line; NULL: there is none */
     const char *format;
     int64_t nsamples, nclasses; /* nclasses 0: samples have no label */
-    cvy_shape x;                /* of a sample; of the first picture if sizes vary */
+    cvy_shape x;                /* of a sample; of the first picture if sizes vary; channels first */
+    int is_turned;              /* the data have [T, F], and x is [F, T]: features at each time are channels */
     int is_picture, varies;     /* x is a picture of bytes; pictures are not all of one size */
     int has_y, y_is_map;        /* there is a target; it has a value for each position of x */
     cvy_shape y;

@@ -109,7 +109,7 @@ static cvy_status read_samples(cvy_dataset *d, void *const *field, cvy_new_job *
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     const int y = index_of(info, "y");
     const int64_t n = CVY_MIN(info->nsamples, LOOKED_AT);
-    int labels = job->y_is_map;
+    int labels = job->y_is_map && !job->is_turned; /* a label_map has the positions of x as the data have them */
     for (int64_t i = 0; i < n; i++) {
         const cvy_status status = cvy_dataset_read(d, i * info->nsamples / n, 0, field);
         if (status != CVY_OK && !job->is_picture)
@@ -138,11 +138,11 @@ static cvy_status look_at_samples(cvy_pool *pool, cvy_dataset *d, cvy_new_job *j
 
 /* ---- what it is ---- */
 
-/* Whether y has the positions of x: [H, W] or [C, H, W] for [C, H, W]. */
+/* Whether y has the positions of x: [H, W] or [C, H, W] for [C, H, W], [T] or [C, T] for [C, T]. */
 static int is_map(const cvy_shape *x, const cvy_shape *y)
 {
     const int positions = x->ndim - 1, first = y->ndim - positions;
-    int same = positions >= 1 && y->ndim >= 2 && (first == 0 || first == 1);
+    int same = positions >= 1 && (first == 0 || first == 1) && cvy_shape_elems(y) > 1;
     for (int i = 0; same && i < positions; i++)
         same = y->dim[first + i] == x->dim[1 + i];
     return same;
@@ -157,7 +157,14 @@ static int is_picture(const char *format, const cvy_shape *x)
     return found && x->ndim == 3 && (x->dim[0] == 1 || x->dim[0] == 3);
 }
 
-static cvy_status describe(cvy_pool *pool, cvy_dataset *d, cvy_new_job *job)
+/* A source whose option `axes` has times and features, and no channels, gives [T, F]. */
+static int is_sequence(const cvy_tree *source, const cvy_shape *x)
+{
+    const cvy_tree *axes = source->kind == CVY_TREE_MAP ? cvy_tree_get(source, "axes") : NULL;
+    return axes && axes->text && x->ndim == 2 && strchr(axes->text, 'F') && !strchr(axes->text, 'C');
+}
+
+static cvy_status describe(cvy_pool *pool, cvy_dataset *d, const cvy_tree *source, cvy_new_job *job)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     const int y = index_of(info, "y");
@@ -166,6 +173,9 @@ static cvy_status describe(cvy_pool *pool, cvy_dataset *d, cvy_new_job *job)
     job->format = format;
     job->nsamples = info->nsamples;
     job->x = info->field[0].shape;
+    job->is_turned = is_sequence(source, &job->x);
+    if (job->is_turned)
+        job->x = (cvy_shape){2, {job->x.dim[1], job->x.dim[0]}};
     job->nclasses = index_of(info, "label") > 0 ? info->nclasses : 0;
     job->is_picture = is_picture(format, &job->x);
     job->has_y = y > 0;
@@ -254,7 +264,7 @@ cvy_status cvy_new_job_look(cvy_pool *pool, const char *source, const char *task
     CVY_TRY(cvy_job_parse_source(pool, train, &tree));
     CVY_TRY(line_of(pool, tree, &out->train));
     CVY_TRY(cvy_dataset_open(tree, NULL, 0, 0, &d));
-    cvy_status status = describe(pool, d, out);
+    cvy_status status = describe(pool, d, tree, out);
     if (status == CVY_OK)
         status = decide(source, task, out);
     cvy_dataset_destroy(&d);

@@ -100,6 +100,12 @@ static void add_map_network(const cvy_new_job *job, cvy_text *t)
     }
     cvy_text_add(t, "    - conv: {name: answer, channels: %lld, kernel: 1}   # as many as there are %s\n",
                  (long long)job->outputs, job->task == CVY_NEW_SEGMENT ? "classes" : "channels of y");
+    if (job->x.ndim == 2)
+        cvy_text_add(
+            t,
+            "    # y has as many numbers as x has times, %lld: one for each time. If they are something else, end "
+            "with\n    # - global_avg_pool\n    # - fc: {name: answer, channels: %lld}\n",
+            (long long)job->x.dim[1], (long long)job->x.dim[1]);
 }
 
 int cvy_new_job_add_network(const cvy_new_job *job, cvy_text *t)
@@ -117,6 +123,8 @@ int cvy_new_job_add_network(const cvy_new_job *job, cvy_text *t)
     cvy_text_add(t,
                  "# `convoy models --layers` lists the layers, and `convoy plan` shows the shapes of their results.\n"
                  "model:\n  layers:\n");
+    if (job->is_turned)
+        cvy_text_add(t, "    - transpose: {order: [2, 1]}   # the features at each time become channels\n");
     if (is_each)
         add_map_network(job, t);
     else if (job->x.ndim == 1)

@@ -51,7 +51,7 @@ static void add_augment(const cvy_new_job *job, cvy_text *t)
     if (is_map && job->task == CVY_NEW_SEGMENT)
         cvy_text_add(t, "  roles: {y: {role: label_map, classes: %lld%s}}   # classes: as found in the first look\n",
                      (long long)job->map_classes, job->map_ignores ? ", ignore: [255]" : "");
-    else if (is_map)
+    else if (is_map && job->x.ndim > 2)
         cvy_text_add(t, "  roles: {y: field}   # y has a value for each position of x\n");
 }
 
@@ -109,7 +109,8 @@ static void add_training(const cvy_new_job *job, int by_sgd, cvy_text *t)
 static void add_head(const cvy_new_job *job, cvy_text *t)
 {
     static const char *const what[] = {"a class for each sample", "numbers for each sample",
-                                       "a class for each position"};
+                                       "a class for each position", "numbers for each position"};
+    const int is_each = job->task == CVY_NEW_REGRESS && job->y_is_map;
     cvy_text_add(t, "# %s: %lld samples (%s) of %s", job->train, (long long)job->nsamples, job->format,
                  cvy_shape_text(&job->x));
     if (job->task == CVY_NEW_CLASSIFY)
@@ -122,7 +123,7 @@ static void add_head(const cvy_new_job *job, cvy_text *t)
                  "#\n"
                  "#     convoy plan job.yaml                 # shapes, parameters, memory; nothing runs\n"
                  "#     mpiexec -n 2 convoy train job.yaml   # or without mpiexec on one rank\n\n",
-                 what[job->task]);
+                 what[is_each ? CVY_NEW_SEGMENT + 1 : job->task]);
 }
 
 cvy_status cvy_run_new_job(const char *source, const char *task, char **text_out)
