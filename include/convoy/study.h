@@ -207,7 +207,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_check_result_lines(const cvy_check_result 
 /**
  * cvy_run_plan - the plan of a job, without training
  * @plan_file: a plan.json whose choices of kernels are used, or NULL
- * @how: "table" (layers, shapes, parameters, flop, memory to the byte), "json", "text", "dot" or "explain"
+ * @how: "table" (layers, shapes, parameters, flop, memory to the byte), "summary" (the same without the layers),
+ * "json", "text", "dot" or "explain"
  * @text_out: on rank 0; NULL on others
  *
  * Collective: yes. Errors: as cvy_run_train().

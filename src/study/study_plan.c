@@ -303,17 +303,20 @@ static double add_task(const cvy_program *p, int step, cvy_text *t)
     return plan->rows > 0 ? flop / samples : 0;
 }
 
-/* Adds everything after the head of the table; `t` has the head already. turn: the tasks of a step. */
-static cvy_status print_table(const cvy_program *p, const int *turn, int nturn, cvy_text *t, char **text_out)
+/* Adds everything after the head of the table; `t` has the head already. turn: the tasks of a step. summary: the memory
+ * only. */
+static cvy_status print_table(const cvy_program *p, const int *turn, int nturn, int summary, cvy_text *t,
+                              char **text_out)
 {
     double flop = 0;
-    for (int k = 0; k < nturn; k++) {
+    for (int k = 0; k < nturn && !summary; k++) {
         cvy_text_add(t, "%s", k ? "\n" : "");
         flop += add_task(p, turn[k], t);
     }
-    if (nturn > 1)
+    if (nturn > 1 && !summary)
         cvy_text_add(t, "\n%s flop a sample in a step that takes all turns\n", short_count(flop).text);
-    add_steps(p, t);
+    if (!summary)
+        add_steps(p, t);
     add_memory(p, turn, nturn, t);
     *text_out = t->data;
     return t->status;
@@ -346,8 +349,11 @@ static cvy_status print(cvy_program *p, const int *turn, int nturn, const char *
     cvy_status status = CVY_OK;
     for (int k = 0; k < nturn && status == CVY_OK; k++)
         status = cvy_program_price_task(p, turn[k]);
-    if (status == CVY_OK && strcmp(how, "table") == 0)
-        return print_table(p, turn, nturn, head, text_out);
+    const int is_summary = strcmp(how, "summary") == 0;
+    if (is_summary && head->bytes)
+        head->data[--head->bytes] = '\0'; /* the blank line before the layers */
+    if (status == CVY_OK && (is_summary || strcmp(how, "table") == 0))
+        return print_table(p, turn, nturn, is_summary, head, text_out);
     cvy_text_free(head);
     CVY_TRY(status);
     return strcmp(how, "json") == 0 ? cvy_program_print(p, turn[0], how, text_out)

@@ -20,6 +20,20 @@ parses() {
 grep -q '^1 node, 1 rank; ' one || fail "no ranks: $(cat one)"
 grep -q '^one rank: there is nothing to reduce' one || fail "one rank sums: $(cat one)"
 
+# ---- with a job: its network and memory, or its error and no measurement ----
+printf 'model: lenet\ndata: {train: {format: synthetic, shape: [1, 28, 28], samples: 64}}\ntrain: {batch: 16, steps: 2}\n' >job.yaml
+"$CONVOY" doctor job.yaml >job || fail "it fails with a job"
+grep -q '^network lenet, f32, on synthetic: 64 samples' job || fail "no network: $(cat job)"
+grep -q '^memory of this rank' job || fail "no memory: $(cat job)"
+grep -q '^1 node, 1 rank; ' job || fail "no ranks after the job: $(cat job)"
+grep -q '^conv' job && fail "the layers are shown: $(cat job)"
+"$CONVOY" doctor job.yaml --set train.batch=8 --json >job || fail "--json fails with a job"
+[ "$(wc -l <job)" = 1 ] || fail "--json with a job is more than a line: $(cat job)"
+refused 'unknown key "batchh"; did you mean "batch"?' "$CONVOY" doctor job.yaml --set train.batchh=8
+[ -s out ] && fail "a wrong job is measured: $(cat out)"
+refused '--set changes keys of a job' "$CONVOY" doctor --set train.batch=8
+rm -f out err
+
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" doctor --max 64KiB --seconds 20 --threads 1 >two || fail "it fails on two ranks"
 grep -q '^1 node, 2 ranks; memory of a node: \(not \)\{0,1\}shared$' two || fail "no nodes: $(cat two)"
