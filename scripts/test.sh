@@ -61,6 +61,23 @@ count() {
          END { print p + 0, f + 0, s + 0 }' "$1"
 }
 
+# Output of ctest -> how many tests have ended: on a terminal a line that is written over, else a line for each tenth.
+show_progress() {
+    bad=0 said=0
+    while read -r at word rest; do
+        case "$at $word" in *[0-9]/[0-9]*' Test') ;; *) continue ;; esac
+        case $rest in *' Passed '* | *'***Skipped'*) ;; *) bad=$((bad + 1)) ;; esac
+        line="${at%/*} of ${at#*/} tests have ended, $bad failed"
+        if [ -t 1 ]; then
+            printf '\r   %s' "$line"
+        elif [ $((10 * ${at%/*} / ${at#*/})) -gt $said ]; then
+            said=$((10 * ${at%/*} / ${at#*/}))
+            echo "   $line"
+        fi
+    done
+    [ ! -t 1 ] || echo
+}
+
 # row NAME configure-argument...: configures and builds build/NAME ($targets, or all if it is empty), and runs the tests
 # that have the label $label (NAME if it is empty). Rows after release build only the programs of these tests; clang,
 # which has warnings of its own, builds all.
@@ -77,6 +94,7 @@ row() {
     release | clang) programs= ;;
     *) programs=${label:-$name} ;;
     esac
+    echo "== $name: building (minutes, log in $log.build)"
     if ! cmake -B "$build" -DCONVOY_TEST_TIMEOUT=$test_seconds -DCONVOY_TEST_ROW=$programs "$@" >"$log.build" 2>&1 || ! cmake --build "$build" -j "$jobs" ${targets:+--target} $targets >>"$log.build" 2>&1; then
         grep -nE 'error|Error|warning:|undefined' "$log.build" | head -n 20
         echo "== $name: the build failed, see $log.build"
@@ -89,7 +107,8 @@ row() {
 # run_tests: the tests of row $name in $build.
 run_tests() {
     built=$(date +%s)
-    ctest --test-dir "$build" -j "$row_jobs" -L "^${label:-$name}\$" $left_out --output-on-failure >"$log.test" 2>&1
+    echo "== $name: testing (log in $log.test)"
+    ctest --test-dir "$build" -j "$row_jobs" -L "^${label:-$name}\$" $left_out --output-on-failure 2>&1 | tee "$log.test" | show_progress
     set -- $(count "$log.test")
     if [ $(($1 + $2 + $3)) -eq 0 ]; then
         echo "== $name: ctest ran nothing, see $log.test"

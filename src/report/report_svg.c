@@ -15,8 +15,9 @@
 #include "report/report.h"
 
 #define TICKS_MAX 12
-#define DOTS_MAX 40   /* a line with more points is drawn without dots */
-#define LETTER_PX 6.8 /* average width of a letter, in px at font size 12 */
+#define DOTS_MAX 40    /* a line with more points is drawn without dots */
+#define LETTER_PX 6.8  /* average width of a letter, in px at font size 12 */
+#define FEW_POINTS 300 /* so many points are seen one by one */
 
 struct axis {
     double min, max; /* limits of the axis, including padding */
@@ -412,8 +413,8 @@ static void draw_series(struct canvas *v, const cvy_series *s)
     case CVY_DRAW_STEP: draw_step(v, s); break;
     case CVY_DRAW_BARS: draw_bars(v, s); break;
     case CVY_DRAW_POINTS:
-        for (int64_t i = 0; i < s->n; i++)
-            add_point(v, s, i, "point", 1.8);
+        for (int64_t i = 0; i < s->n; i++) /* a few points are seen by themselves, many by their density */
+            add_point(v, s, i, s->n > FEW_POINTS ? "point" : "point few", s->n > FEW_POINTS ? 1.8 : 4);
         break;
     }
 }

@@ -57,6 +57,20 @@ static cvy_status fill_levels(const cvy_sweep_page *p, int key, cvy_sweep_column
     return CVY_OK;
 }
 
+/* Whether listed numbers are more evenly spread in their logarithm, as 0.001, 0.01, 0.1 are. They are in order. */
+static int is_geometric(const cvy_sweep_column *c)
+{
+    double step[2] = {INFINITY, 0}, ratio[2] = {INFINITY, 0}; /* smallest, largest */
+    for (int i = 1; i < c->nlevels; i++) {
+        double a = 0, b = 0;
+        if (cvy_text_real(c->level[i - 1], &a) != CVY_OK || cvy_text_real(c->level[i], &b) != CVY_OK || a <= 0)
+            return 0;
+        step[0] = fmin(step[0], b - a), step[1] = fmax(step[1], b - a);
+        ratio[0] = fmin(ratio[0], log(b / a)), ratio[1] = fmax(ratio[1], log(b / a));
+    }
+    return c->nlevels == 2 ? ratio[0] >= log(10) : c->nlevels > 2 && ratio[1] * step[0] < ratio[0] * step[1];
+}
+
 static cvy_status fill_column(const cvy_sweep_page *p, int key, cvy_sweep_column *c)
 {
     const cvy_sweep_summary *s = &p->sweep;
@@ -69,7 +83,7 @@ static cvy_status fill_column(const cvy_sweep_page *p, int key, cvy_sweep_column
             c->is_number = 0;
         else
             low = fmin(low, c->value[i]);
-    c->is_log = c->is_number && s->is_log[key] && low > 0;
+    c->is_log = c->is_number && low > 0 && (s->is_log[key] || (s->is_list[key] && is_geometric(c)));
     if (c->is_number && (c->nlevels > LEVELS_MAX || !s->is_list[key]))
         c->nlevels = 0;
     for (int i = 0; i < s->nrows && c->nlevels; i++)
