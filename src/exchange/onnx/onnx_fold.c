@@ -7,21 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "exchange/onnx/onnx.h"
+#include "exchange/onnx/onnx_fold.h"
 
-typedef cvy_status (*fold_fn)(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);
-
-static size_t width(const cvy_onnx_tensor *t)
-{
-    return cvy_dtype_bytes(t->dtype);
-}
-
-static void copy_elem(const cvy_onnx_tensor *to, int64_t i, const cvy_onnx_tensor *from, int64_t k)
-{
-    memcpy((char *)to->data + (size_t)i * width(to), (const char *)from->data + (size_t)k * width(from), width(from));
-}
-
-static void set_number(const cvy_onnx_tensor *t, int64_t i, double value)
+void cvy_onnx_set_number(const cvy_onnx_tensor *t, int64_t i, double value)
 {
     if (t->dtype == CVY_DTYPE_F32)
         ((float *)t->data)[i] = (float)value;
@@ -66,28 +54,21 @@ static cvy_status fold_constant(const cvy_onnx_node *node, const cvy_onnx_tensor
     CVY_ONNX_FAIL(node, "%s", "it has no value that is a tensor or numbers");
 }
 
-/* A shape that a constant has; cvy_onnx_new() checks it. */
-static cvy_status shape_from(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cvy_shape *out)
+enum { MOST_TIMES = 1 << 13 }; /* so that the products are exact in double */
+
+int64_t cvy_onnx_batch_times(int64_t number)
+{
+    const int64_t times = number / CVY_ONNX_BATCH;
+    return number % CVY_ONNX_BATCH == 0 && times > 0 && times <= MOST_TIMES ? times : 0;
+}
+
+cvy_status cvy_onnx_shape_from(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cvy_shape *out)
 {
     CVY_ONNX_CHECK(t->elems <= CVY_NDIM_MAX && t->dtype == CVY_DTYPE_I64, node, "%lld dimensions", (long long)t->elems);
     out->ndim = (int)t->elems;
     for (int i = 0; i < out->ndim; i++)
-        out->dim[i] = cvy_onnx_i64(t)[i];
-    return CVY_OK;
-}
-
-/* Of a constant with one number. */
-static cvy_status fold_expand(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
-{
-    cvy_shape shape = {0};
-    cvy_onnx_tensor *t = NULL;
-    CVY_TRY(shape_from(node, src[1], &shape));
-    CVY_ONNX_CHECK(src[0]->elems == 1 && src[0]->shape.ndim <= shape.ndim, node, "a constant of shape %s becomes %s",
-                   cvy_shape_text(&src[0]->shape), cvy_shape_text(&shape));
-    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &shape, &t));
-    for (int64_t i = 0; i < t->elems; i++)
-        copy_elem(t, i, src[0], 0);
-    return cvy_onnx_done_constant(node, 0, t);
+        out->dim[i] = cvy_onnx_batch_times(cvy_onnx_i64(t)[i]) == 1 ? 1 : cvy_onnx_i64(t)[i];
+    return CVY_OK; /* cvy_onnx_new() checks it */
 }
 
 static cvy_status fold_constant_of_shape(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
@@ -99,10 +80,10 @@ static cvy_status fold_constant_of_shape(const cvy_onnx_node *node, const cvy_on
         CVY_TRY(cvy_onnx_tensor_read(node->x->out->pool, node->x->folder, a->t, &value));
     CVY_ONNX_CHECK(!value.data || value.elems == 1, node, "its value has %lld numbers, expected 1",
                    (long long)value.elems);
-    CVY_TRY(shape_from(node, src[0], &shape));
+    CVY_TRY(cvy_onnx_shape_from(node, src[0], &shape));
     CVY_TRY(cvy_onnx_new(node->x, value.dtype, &shape, &t));
     for (int64_t i = 0; i < t->elems && value.data; i++)
-        copy_elem(t, i, &value, 0);
+        cvy_onnx_copy_elem(t, i, &value, 0);
     return cvy_onnx_done_constant(node, 0, t);
 }
 
@@ -234,60 +215,8 @@ static cvy_status fold_transpose(const cvy_onnx_node *node, const cvy_onnx_tenso
         }
         for (int d = 0; d < ndim; d++)
             k = k * from->shape.dim[d] + at[d];
-        copy_elem(to, i, from, k);
+        cvy_onnx_copy_elem(to, i, from, k);
     }
-    return cvy_onnx_done_constant(node, 0, to);
-}
-
-/* Of lists, as graphs compute shapes with them: entries of dimension 0. */
-static cvy_status fold_gather(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
-{
-    const cvy_onnx_tensor *from = src[0], *index = src[1];
-    cvy_onnx_tensor *to = NULL;
-    CVY_ONNX_CHECK(from->shape.ndim == 1 && cvy_onnx_int(node, "axis", 0) == 0 && index->dtype == CVY_DTYPE_I64, node,
-                   "from a constant of shape %s", cvy_shape_text(&from->shape));
-    CVY_TRY(cvy_onnx_new(node->x, from->dtype, &index->shape, &to));
-    for (int64_t i = 0; i < to->elems; i++) {
-        const int64_t k = cvy_onnx_i64(index)[i], at = k < 0 ? k + from->elems : k;
-        CVY_ONNX_CHECK(at >= 0 && at < from->elems, node, "entry %lld of %lld", (long long)k, (long long)from->elems);
-        copy_elem(to, i, from, at);
-    }
-    return cvy_onnx_done_constant(node, 0, to);
-}
-
-static cvy_status fold_slice(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
-{
-    const int64_t *starts = NULL, *ends = NULL, *steps = NULL;
-    int n = 0, nends = 0, nsteps = 0;
-    cvy_onnx_tensor *to = NULL;
-    CVY_TRY(cvy_onnx_ints(node, "starts", 1, &starts, &n));
-    CVY_TRY(cvy_onnx_ints(node, "ends", 2, &ends, &nends));
-    CVY_TRY(cvy_onnx_ints(node, NULL, 4, &steps, &nsteps));
-    CVY_ONNX_CHECK(src[0]->shape.ndim == 1 && n == 1 && nends == 1 && (nsteps == 0 || steps[0] == 1), node,
-                   "from a constant of shape %s", cvy_shape_text(&src[0]->shape));
-    const int64_t all = src[0]->elems;
-    const int64_t first = CVY_MIN(CVY_MAX(starts[0] < 0 ? starts[0] + all : starts[0], (int64_t)0), all),
-                  end = CVY_MIN(CVY_MAX(ends[0] < 0 ? ends[0] + all : ends[0], first), all);
-    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &(cvy_shape){1, {end - first}}, &to));
-    for (int64_t i = first; i < end; i++)
-        copy_elem(to, i - first, src[0], i);
-    return cvy_onnx_done_constant(node, 0, to);
-}
-
-static cvy_status fold_concat(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
-{
-    cvy_onnx_tensor *to = NULL;
-    int64_t elems = 0, at = 0;
-    for (int s = 0; s < node->nin; s++) {
-        CVY_ONNX_CHECK(src[s], node, "source %d is left out", s);
-        CVY_ONNX_CHECK(src[s]->shape.ndim == 1 && src[s]->dtype == src[0]->dtype, node, "of constants of shape %s",
-                       cvy_shape_text(&src[s]->shape));
-        elems += src[s]->elems;
-    }
-    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &(cvy_shape){1, {elems}}, &to));
-    for (int s = 0; s < node->nin; s++)
-        for (int64_t i = 0; i < src[s]->elems; i++)
-            copy_elem(to, at++, src[s], i);
     return cvy_onnx_done_constant(node, 0, to);
 }
 
@@ -303,7 +232,7 @@ static cvy_status fold_cast(const cvy_onnx_node *node, const cvy_onnx_tensor *co
                                                         : CVY_DTYPE_I64;
     CVY_TRY(cvy_onnx_new(node->x, dtype, &src[0]->shape, &t));
     for (int64_t i = 0; i < t->elems; i++)
-        set_number(t, i, cvy_onnx_number(src[0], i));
+        cvy_onnx_set_number(t, i, cvy_onnx_number(src[0], i));
     return cvy_onnx_done_constant(node, 0, t);
 }
 
@@ -313,23 +242,53 @@ static cvy_status fold_cast_like(const cvy_onnx_node *node, const cvy_onnx_tenso
     cvy_onnx_tensor *t = NULL;
     CVY_TRY(cvy_onnx_new(node->x, src[1]->dtype, &src[0]->shape, &t));
     for (int64_t i = 0; i < t->elems; i++)
-        set_number(t, i, cvy_onnx_number(src[0], i));
+        cvy_onnx_set_number(t, i, cvy_onnx_number(src[0], i));
     return cvy_onnx_done_constant(node, 0, t);
 }
 
-static double compute(const char *op, double a, double b, int is_whole)
+/* The remainder has the sign of the divisor, or with fmod that of a. */
+static double remainder_of(double a, double b, int is_fmod)
 {
+    const double r = fmod(a, b);
+    return !is_fmod && r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+static double compute(const cvy_onnx_node *node, double a, double b, int is_whole)
+{
+    const char *op = node->op;
     switch (*op) {
     case 'A': return a + b;
     case 'S': return a - b;
     case 'P': return pow(a, b);
     case 'D': return is_whole ? trunc(a / b) : a / b;
-    default: return op[1] == 'u' ? a * b : op[1] == 'a' ? fmax(a, b) : fmin(a, b);
+    default: break;
     }
+    if (strcmp(op, "Mod") == 0)
+        return remainder_of(a, b, cvy_onnx_int(node, "fmod", 0) != 0);
+    return op[1] == 'u' ? a * b : op[1] == 'a' ? fmax(a, b) : fmin(a, b);
 }
 
-/* The shape of both by NumPy's rules. */
-static cvy_status common_shape(const cvy_onnx_node *node, const cvy_shape *a, const cvy_shape *b, cvy_shape *out)
+/* What is computed with the number of samples N: products with whole numbers, and quotients that stay multiples of N.
+ */
+static cvy_status compute_whole(const cvy_onnx_node *node, int64_t a, int64_t b, double *out)
+{
+    const int64_t m = cvy_onnx_batch_times(a), n = cvy_onnx_batch_times(b);
+    const int is_product = strcmp(node->op, "Mul") == 0, is_quotient = strcmp(node->op, "Div") == 0;
+    CVY_ONNX_CHECK(b != 0 || (!is_quotient && strcmp(node->op, "Mod") != 0), node, "%s", "it divides by 0");
+    *out = compute(node, (double)a, (double)b, 1);
+    if (m == 0 && n == 0)
+        return CVY_OK;
+    *out = is_product && (m == 0) != (n == 0)                             ? (double)a * (double)b
+           : is_quotient && m > 0 && n > 0 && m % n == 0                  ? (double)(m / n)
+           : is_quotient && m > 0 && n == 0 && b > 0 && m % b == 0        ? (double)(m / b) * (double)CVY_ONNX_BATCH
+           : strcmp(node->op, "Max") == 0 && (a == 1 || b == 1 || a == b) ? fmax((double)a, (double)b)
+                                                                          : -1;
+    CVY_ONNX_CHECK(*out > 0 && *out < (double)CVY_ONNX_BATCH * (MOST_TIMES + 1), node, "%s",
+                   "it computes with the number of samples, which must stay free");
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_common_shape(const cvy_onnx_node *node, const cvy_shape *a, const cvy_shape *b, cvy_shape *out)
 {
     *out = (cvy_shape){.ndim = CVY_MAX(a->ndim, b->ndim)};
     for (int d = 0; d < out->ndim; d++) {
@@ -342,8 +301,7 @@ static cvy_status common_shape(const cvy_onnx_node *node, const cvy_shape *a, co
     return CVY_OK;
 }
 
-/* The element of a source that belongs to element i of the result. */
-static int64_t repeated(const cvy_shape *src, const cvy_shape *dst, int64_t i)
+int64_t cvy_onnx_repeated(const cvy_shape *src, const cvy_shape *dst, int64_t i)
 {
     int64_t at = 0, step = 1;
     for (int d = dst->ndim - 1; d >= dst->ndim - src->ndim; d--) {
@@ -355,49 +313,108 @@ static int64_t repeated(const cvy_shape *src, const cvy_shape *dst, int64_t i)
     return at;
 }
 
-/* The batch in a shape is no number to compute with. */
 static cvy_status fold_arithmetic(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
 {
     const cvy_onnx_tensor *a = src[0], *b = node->nin == 2 ? src[1] : NULL;
     const int is_whole = a->dtype == CVY_DTYPE_I64;
     cvy_onnx_tensor *t = NULL;
     cvy_shape shape, second;
+    double result = 0;
     CVY_ONNX_CHECK(b && (a->dtype == CVY_DTYPE_I64) == (b->dtype == CVY_DTYPE_I64), node,
                    "of %d constants, expected two that are both whole, or both real", node->nin);
     second = b->shape;
     if (cvy_onnx_has_old_axis(node))
         CVY_TRY(cvy_onnx_old_shape(node, &a->shape, &b->shape, &second));
-    CVY_TRY(common_shape(node, &a->shape, &second, &shape));
+    CVY_TRY(cvy_onnx_common_shape(node, &a->shape, &second, &shape));
     CVY_TRY(cvy_onnx_new(node->x, a->dtype, &shape, &t));
     for (int64_t i = 0; i < t->elems; i++) {
-        const double x = cvy_onnx_number(a, repeated(&a->shape, &shape, i)),
-                     y = cvy_onnx_number(b, repeated(&second, &shape, i));
-        CVY_ONNX_CHECK(!is_whole || (x != (double)CVY_ONNX_BATCH && y != (double)CVY_ONNX_BATCH &&
-                                     (y != 0 || strcmp(node->op, "Div") != 0)),
-                       node, "%s", "it computes with the number of samples, which must stay free");
-        set_number(t, i, compute(node->op, x, y, is_whole));
+        const int64_t k = cvy_onnx_repeated(&a->shape, &shape, i), m = cvy_onnx_repeated(&second, &shape, i);
+        if (is_whole)
+            CVY_TRY(compute_whole(node, cvy_onnx_i64(a)[k], cvy_onnx_i64(b)[m], &result));
+        else
+            result = compute(node, cvy_onnx_number(a, k), cvy_onnx_number(b, m), 0);
+        cvy_onnx_set_number(t, i, result);
     }
     return cvy_onnx_done_constant(node, 0, t);
 }
 
-static double apply(const char *op, double x)
+static int decide(const char *op, double a, double b)
 {
+    const int is_equal = a == b;
     switch (*op) {
-    case 'N': return -x;
-    case 'S': return sqrt(x);
-    case 'R': return 1 / x;
-    case 'E': return exp(x);
-    case 'L': return log(x);
-    default: return fabs(x);
+    case 'E': return is_equal;
+    case 'A': return a != 0 && b != 0;
+    case 'O': return a != 0 || b != 0;
+    case 'X': return (a != 0) != (b != 0);
+    case 'L': return a < b || (is_equal && strcmp(op, "LessOrEqual") == 0);
+    default: return a > b || (is_equal && strcmp(op, "GreaterOrEqual") == 0);
     }
+}
+
+/* Comparisons, And, Or and Xor. The number of samples is larger than 0, and no more is known of it. */
+static cvy_status fold_decision(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
+{
+    const cvy_onnx_tensor *a = src[0], *b = src[1];
+    cvy_onnx_tensor *t = NULL;
+    cvy_shape shape;
+    CVY_TRY(cvy_onnx_common_shape(node, &a->shape, &b->shape, &shape));
+    CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_I64, &shape, &t));
+    for (int64_t i = 0; i < t->elems; i++) {
+        const double x = cvy_onnx_number(a, cvy_onnx_repeated(&a->shape, &shape, i)),
+                     y = cvy_onnx_number(b, cvy_onnx_repeated(&b->shape, &shape, i));
+        const int has_batch = (a->dtype == CVY_DTYPE_I64 && cvy_onnx_batch_times((int64_t)x)) ||
+                              (b->dtype == CVY_DTYPE_I64 && cvy_onnx_batch_times((int64_t)y));
+        CVY_ONNX_CHECK(!has_batch || x <= 0 || y <= 0 || x == y, node, "%s",
+                       "it compares the number of samples, which must stay free");
+        cvy_onnx_set_number(t, i, decide(node->op, x, y));
+    }
+    return cvy_onnx_done_constant(node, 0, t);
+}
+
+static double negative(double x)
+{
+    return -x;
+}
+
+static double inverse(double x)
+{
+    return 1 / x;
+}
+
+static double sign(double x)
+{
+    return (x > 0) - (x < 0);
+}
+
+static double is_zero(double x)
+{
+    return x == 0;
+}
+
+static double is_nan(double x)
+{
+    return isnan(x) != 0;
 }
 
 static cvy_status fold_function(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src)
 {
+    static const struct {
+        const char *op;
+        double (*of)(double x);
+    } functions[] = {{"Neg", negative}, {"Abs", fabs},  {"Sqrt", sqrt},   {"Reciprocal", inverse}, {"Exp", exp},
+                     {"Log", log},      {"Sin", sin},   {"Cos", cos},     {"Floor", floor},        {"Ceil", ceil},
+                     {"Round", rint},   {"Sign", sign}, {"Not", is_zero}, {"IsNaN", is_nan},       {"Tanh", tanh}};
     cvy_onnx_tensor *t = NULL;
-    CVY_TRY(cvy_onnx_new(node->x, src[0]->dtype, &src[0]->shape, &t));
-    for (int64_t i = 0; i < t->elems; i++)
-        set_number(t, i, apply(node->op, cvy_onnx_number(src[0], i)));
+    int f = 0;
+    while (strcmp(functions[f].op, node->op) != 0)
+        f++;
+    const cvy_dtype dtype = strcmp(node->op, "IsNaN") == 0 ? CVY_DTYPE_I64 : src[0]->dtype;
+    CVY_TRY(cvy_onnx_new(node->x, dtype, &src[0]->shape, &t));
+    for (int64_t i = 0; i < t->elems; i++) {
+        CVY_ONNX_CHECK(src[0]->dtype != CVY_DTYPE_I64 || !cvy_onnx_batch_times(cvy_onnx_i64(src[0])[i]), node, "%s",
+                       "it computes with the number of samples, which must stay free");
+        cvy_onnx_set_number(t, i, functions[f].of(cvy_onnx_number(src[0], i)));
+    }
     return cvy_onnx_done_constant(node, 0, t);
 }
 
@@ -405,7 +422,7 @@ static cvy_status fold_function(const cvy_onnx_node *node, const cvy_onnx_tensor
 
 static const struct {
     const char *op;
-    fold_fn fold;
+    cvy_onnx_fold_fn fold;
     int nsrc; /* sources that must be there */
 } folds[] = {
     {"Constant", fold_constant, 0},
@@ -416,12 +433,22 @@ static const struct {
     {"Unsqueeze", fold_unsqueeze, 1},
     {"Reshape", fold_reshape, 1},
     {"Transpose", fold_transpose, 1},
-    {"Gather", fold_gather, 2},
-    {"Slice", fold_slice, 1},
-    {"Concat", fold_concat, 1},
+    {"Gather", cvy_onnx_fold_gather, 2},
+    {"Slice", cvy_onnx_fold_slice, 1},
+    {"Concat", cvy_onnx_fold_concat, 1},
     {"Cast", fold_cast, 1},
     {"CastLike", fold_cast_like, 2},
-    {"Expand", fold_expand, 2},
+    {"Expand", cvy_onnx_fold_expand, 2},
+    {"Tile", cvy_onnx_fold_tile, 2},
+    {"Range", cvy_onnx_fold_range, 3},
+    {"Trilu", cvy_onnx_fold_trilu, 1},
+    {"CumSum", cvy_onnx_fold_cumsum, 2},
+    {"Where", cvy_onnx_fold_where, 3},
+    {"ReduceSum", cvy_onnx_fold_reduce, 1},
+    {"ReduceProd", cvy_onnx_fold_reduce, 1},
+    {"ReduceMin", cvy_onnx_fold_reduce, 1},
+    {"ReduceMax", cvy_onnx_fold_reduce, 1},
+    {"ReduceMean", cvy_onnx_fold_reduce, 1},
     {"Add", fold_arithmetic, 2},
     {"Sub", fold_arithmetic, 2},
     {"Mul", fold_arithmetic, 2},
@@ -429,12 +456,30 @@ static const struct {
     {"Pow", fold_arithmetic, 2},
     {"Max", fold_arithmetic, 1},
     {"Min", fold_arithmetic, 1},
+    {"Mod", fold_arithmetic, 2},
+    {"Equal", fold_decision, 2},
+    {"Less", fold_decision, 2},
+    {"LessOrEqual", fold_decision, 2},
+    {"Greater", fold_decision, 2},
+    {"GreaterOrEqual", fold_decision, 2},
+    {"And", fold_decision, 2},
+    {"Or", fold_decision, 2},
+    {"Xor", fold_decision, 2},
     {"Neg", fold_function, 1},
     {"Abs", fold_function, 1},
     {"Sqrt", fold_function, 1},
     {"Reciprocal", fold_function, 1},
     {"Exp", fold_function, 1},
     {"Log", fold_function, 1},
+    {"Sin", fold_function, 1},
+    {"Cos", fold_function, 1},
+    {"Tanh", fold_function, 1},
+    {"Floor", fold_function, 1},
+    {"Ceil", fold_function, 1},
+    {"Round", fold_function, 1},
+    {"Sign", fold_function, 1},
+    {"Not", fold_function, 1},
+    {"IsNaN", fold_function, 1},
 };
 
 static int find_fold(const char *op)
