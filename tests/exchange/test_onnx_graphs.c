@@ -26,8 +26,8 @@ static const struct {
     struct onnx_graph graph;
     const char *message; /* a part of it */
 } refused[] = {
-    {{SAMPLE, .node = {{"Transpose", "x", "y", "perm: 1 0 2 3"}}}, "the samples must stay first"},
-    {{SAMPLE, .node = {{"Transpose", "x", "y", NULL}}}, "the samples must stay first"},
+    {{SAMPLE, .node = {{"Transpose", "x", "y", "perm: 1 0 2 3"}}}, "the output y has the samples on axis 1: let"},
+    {{SAMPLE, .node = {{"Transpose", "x", "y", NULL}}}, "the output y has the samples on axis 3"},
     {{SAMPLE, .node = {{"Det", "x", "y", NULL}}}, "not supported: Det (node y)"},
     {{SAMPLE, .node = {{"ReduceMean", "x", "y", NULL}}}, "needs axes"},
     {{SAMPLE, .node = {{"SplitToSequence", "x each", "s", "axis: 2"}, {"SequenceAt", "s two", "y", NULL}},
@@ -49,7 +49,7 @@ static const struct {
     {{SAMPLE, .batch = 2, .node = {{"Reshape", "x row", "r", NULL}, {"Gather", "r index", "y", "axis: 0"}},
       .constant = {{"row", 1, .ndim = 1, .dim = {1}, .value = {-1}},
                    {"index", 1, .ndim = 2, .dim = {2, 24}, .value = {0}, .step = 1, .period = 24}}},
-     "and the new shape 1"},
+     "entries of shape 2x24"},
     {{SAMPLE, .node = {{"Flatten", "x", "f", NULL}, {"Mul", "x f", "y", NULL}}}, "sources of 4 and 2 axes"},
     {{SAMPLE, .opset = 6, .node = {{"Mul", "x c", "y", "broadcast: 1;axis: 4"}},
       .constant = {{"c", .ndim = 1, .dim = {4}}}},

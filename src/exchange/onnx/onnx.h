@@ -31,6 +31,12 @@ typedef struct cvy_onnx_pads {
     int64_t before[CVY_NDIM_MAX], after[CVY_NDIM_MAX]; /* of each axis */
 } cvy_onnx_pads;
 
+/* Where the samples of a value are: its axis `at` is [before, N, after] (onnx_batch.c); 0 for before and after is 1. */
+typedef struct cvy_onnx_batch {
+    int at;
+    int64_t before, after;
+} cvy_onnx_batch;
+
 /* A value of the ONNX graph: a constant, or the output of a layer. */
 typedef struct cvy_onnx_value {
     const char *name;                /* in the file */
@@ -38,6 +44,7 @@ typedef struct cvy_onnx_value {
     const char *layer;               /* its name in the model */
     cvy_shape shape;                 /* with one sample */
     int64_t whole;                   /* of a layer: ONNX's number of its integer or bool type; 0: it is real */
+    cvy_onnx_batch batch;            /* of a layer */
     const int64_t *turned; /* the value is the layer's with its axes in this order (onnx_transpose.c); NULL: as it is */
     const cvy_onnx_pads *pads; /* the value is the layer's, padded with numbers that never are a maximum; NULL: it is
                                   not padded. Only a MaxPool reads it */
@@ -73,6 +80,9 @@ typedef struct cvy_onnx {
     cvy_index owner;                   /* names of weights in the file: the number of the layer that has them */
     cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no
                            node reads the output any more */
+    cvy_index absorbed_moved; /* the same outputs, if their samples are not first: numbers in `moved` */
+    cvy_onnx_batch *moved;
+    int nmoved, moved_room;
 } cvy_onnx;
 
 typedef struct cvy_onnx_node {
@@ -81,6 +91,8 @@ typedef struct cvy_onnx_node {
     const char *op, *name;                      /* the name is for messages: never empty */
     const cvy_onnx_value *in[CVY_ONNX_SOURCES]; /* NULL: an optional source that is left out */
     int nin, nout;
+    cvy_onnx_batch source, moved; /* where the samples are in the sources and in the results in the file. The sources
+                                     are those of the layers, with the samples first (onnx_batch.c) */
 } cvy_onnx_node;
 
 /* ---- sources and attributes ---- */
@@ -104,7 +116,8 @@ cvy_status cvy_onnx_activation(const cvy_onnx_node *node, int i, const cvy_onnx_
 double cvy_onnx_number(const cvy_onnx_tensor *t, int64_t i);
 /* Whether a constant is there and is made of real numbers. */
 int cvy_onnx_is_real(const cvy_onnx_tensor *t);
-/* An axis that may count from the end, of a tensor with ndim dimensions. CVY_E_UNSUPPORTED: it is the batch. */
+/* An axis that may count from the end, as an axis of a source with ndim dimensions. CVY_E_UNSUPPORTED: it is the batch.
+ */
 cvy_status cvy_onnx_axis(const cvy_onnx_node *node, int64_t axis, int ndim, int *out);
 /* CVY_E_UNSUPPORTED with the node's operator and name. */
 #define CVY_ONNX_FAIL(node, fmt, ...)                                                                                  \
@@ -177,6 +190,8 @@ cvy_status cvy_onnx_set(const cvy_onnx_node *node, const char *layer, const char
 /* The same with values in the pool, and without the decision. */
 cvy_status cvy_onnx_set_values(const cvy_onnx_node *node, const char *layer, const char *parameter, cvy_dtype dtype,
                                const void *data, int64_t elems);
+/* The same with the samples there. */
+cvy_status cvy_onnx_done_moved(const cvy_onnx_node *node, int i, const char *output, const cvy_onnx_batch *b);
 /* Output i of the node is this output of the model. */
 cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
 /* The same with the axes of the output in this order, which lives in the pool. Only transpositions may read it. */
@@ -244,6 +259,27 @@ cvy_status cvy_onnx_fold(const cvy_onnx_node *node);
 /* ---- onnx_transpose.c ---- */
 /* Whether all that reads this input moves its last axis, the channels, to the first place of a sample. */
 int cvy_onnx_is_channels_last(const cvy_onnx *x, const char *input, int ndim);
+
+/* ---- onnx_batch.c ---- */
+/* Whether the samples are not on the first axis, or share it. */
+int cvy_onnx_is_moved(const cvy_onnx_value *v);
+/* The length of the axis with the samples, with one sample. */
+int64_t cvy_onnx_batch_dim(const cvy_onnx_batch *b);
+/* The axis of the layer's output for another axis of a value. */
+int cvy_onnx_layer_axis(const cvy_onnx_batch *b, int axis);
+/* A value that has the shape of its layer's output gets that of the file. */
+void cvy_onnx_move(cvy_onnx_value *v, const cvy_onnx_batch *b);
+/* Prepares a node whose sources have their samples elsewhere: it reads the layers' outputs. CVY_E_UNSUPPORTED: they do
+ * not fit each other, or the operator cannot be used so. */
+cvy_status cvy_onnx_enter_moved(cvy_onnx_node *node);
+/* The result of the node is the source with this shape in the file. */
+cvy_status cvy_onnx_view(const cvy_onnx_node *node, const cvy_onnx_value *src, const cvy_shape *shape,
+                         const cvy_onnx_batch *b);
+cvy_status cvy_onnx_reshape_moved(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *to, int n);
+cvy_status cvy_onnx_flatten_moved(const cvy_onnx_node *node, const cvy_onnx_value *src, int axis);
+cvy_status cvy_onnx_unsqueeze_moved(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *axes, int n);
+cvy_status cvy_onnx_squeeze_moved(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *axes, int n);
+cvy_status cvy_onnx_transpose_moved(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *order);
 
 /* ---- onnx_lrn.c ---- */
 /* Absorbs nodes that are a part of a normalisation within channels. */

@@ -57,8 +57,9 @@ typedef struct cvy_onnx_tensor {
     cvy_dtype dtype; /* CVY_DTYPE_F32, F64 or I64 */
     cvy_shape shape;
     int64_t elems;
-    void *data; /* in the pool, row-major */
-    int kind;   /* CVY_ONNX_COMPUTED or another */
+    void *data;              /* in the pool, row-major */
+    int kind;                /* CVY_ONNX_COMPUTED or another */
+    const cvy_shape *stored; /* its shape in the file, if the reader has changed it; NULL: it is `shape` */
 } cvy_onnx_tensor;
 
 /* Reads and checks a file. The caller frees *out with cvy_onnx_file_free(). Errors: CVY_E_IO, CVY_E_FORMAT,

@@ -98,7 +98,8 @@ static cvy_status shape_of(const cvy_onnx_node *node)
     end = CVY_MIN(CVY_MAX(end < 0 ? end + shape->ndim : end, first), (int64_t)shape->ndim);
     CVY_TRY(cvy_onnx_new(node->x, CVY_DTYPE_I64, &(cvy_shape){1, {end - first}}, &t));
     for (int64_t i = first; i < end; i++)
-        ((int64_t *)t->data)[i - first] = i == 0 && !v->constant ? CVY_ONNX_BATCH : shape->dim[i];
+        ((int64_t *)t->data)[i - first] =
+            i == v->batch.at && !v->constant ? CVY_ONNX_BATCH * cvy_onnx_batch_dim(&v->batch) : shape->dim[i];
     return cvy_onnx_done_constant(node, 0, t);
 }
 

@@ -270,6 +270,7 @@ static cvy_status open_node(cvy_onnx *x, const Cvy__Onnx__NodeProto *p, cvy_onnx
     node->name = p->name && *p->name ? p->name : p->n_output > 0 ? p->output[0] : "?";
     node->nin = (int)p->n_input;
     node->nout = (int)p->n_output;
+    node->source = node->moved = (cvy_onnx_batch){0};
     CVY_CHECK(p->n_input <= CVY_ONNX_SOURCES, CVY_E_UNSUPPORTED, "%s: node %s has %zu sources, the limit is %d",
               x->path, node->name, p->n_input, CVY_ONNX_SOURCES);
     for (int i = 0; i < node->nin; i++) {
@@ -314,14 +315,17 @@ static cvy_status translate(cvy_onnx_node *node)
     CVY_ONNX_CHECK(op, node, "%s", "it works on the input, and is supported on constants only");
     CVY_TRY(check_attributes(node, op));
     CVY_TRY(cvy_onnx_check_types(node));
+    CVY_TRY(cvy_onnx_enter_moved(node));
     return op->same ? cvy_onnx_simple(node, op->same, NULL) : op->translate(node);
 }
 
 /* A node whose work an earlier layer does. */
 static cvy_status take_absorbed(cvy_onnx_node *node, const Cvy__Onnx__NodeProto *p, int layer)
 {
+    const int moved = cvy_index_find(&node->x->absorbed_moved, p->output[0]);
     node->proto = p;
     node->nout = 1;
+    node->moved = moved >= 0 ? node->x->moved[moved] : (cvy_onnx_batch){0};
     return layer == CVY_ONNX_NO_LAYER ? CVY_OK : cvy_onnx_done(node, 0, node->x->out->model->layer[layer].output);
 }
 
@@ -375,6 +379,19 @@ static void note_outputs(cvy_onnx *x, const char *name, const char *layer)
             name, layer, other);
 }
 
+static cvy_status check_outputs(const cvy_onnx *x)
+{
+    for (size_t k = 0; k < x->proto->n_output; k++) {
+        const int at = cvy_keys_find(&x->names, x->proto->output[k]->name);
+        const cvy_onnx_value *v = at >= 0 ? &x->value[at] : NULL;
+        CVY_CHECK(
+            !cvy_onnx_is_moved(v), CVY_E_UNSUPPORTED,
+            "%s: the output %s has the samples on axis %d%s: let the network end with the samples on its first axis",
+            x->path, v->name, v->batch.at, cvy_onnx_batch_dim(&v->batch) > 1 ? ", merged with others" : "");
+    }
+    return CVY_OK;
+}
+
 /* The first output is the network's; the others are auxiliary. */
 static cvy_status set_output(cvy_onnx *x)
 {
@@ -382,6 +399,7 @@ static cvy_status set_output(cvy_onnx *x)
     const char *name = x->output && x->skips_data ? x->output : x->proto->output[0]->name;
     const int at = cvy_keys_find(&x->names, name);
     CVY_CHECK(at >= 0 && x->value[at].layer, CVY_E_FORMAT, "%s: no node makes the output %s", x->path, name);
+    CVY_TRY(check_outputs(x));
     CVY_CHECK(cvy_index_find(&x->out->model->layer_at, x->value[at].layer) >= 0, CVY_E_UNSUPPORTED,
               "%s: the output %s is an input, so there is no layer", x->path, name);
     note_outputs(x, name, x->value[at].layer);
@@ -483,6 +501,8 @@ out:
     cvy_keys_free(&x.names);
     cvy_index_free(&x.owner);
     cvy_index_free(&x.absorbed);
+    cvy_index_free(&x.absorbed_moved);
+    cvy_mem_free(&x.moved);
     cvy_mem_free(&x.value);
     if (status != CVY_OK)
         cvy_import_free(out);

@@ -91,10 +91,12 @@ int cvy_onnx_is_real(const cvy_onnx_tensor *t)
 
 cvy_status cvy_onnx_axis(const cvy_onnx_node *n, int64_t axis, int ndim, int *out)
 {
-    const int64_t at = axis < 0 ? axis + ndim : axis; /* ndim is small, so this cannot overflow */
-    CVY_ONNX_CHECK(at >= 0 && at < ndim, n, "axis %lld of a tensor with %d dimensions", (long long)axis, ndim);
-    CVY_ONNX_CHECK(at > 0, n, "axis %lld is that of the samples, which are independent of each other", (long long)axis);
-    *out = (int)at;
+    const int named = ndim - (n->source.before > 1) - (n->source.after > 1);
+    const int64_t at = axis < 0 ? axis + named : axis; /* ndim is small, so this cannot overflow */
+    CVY_ONNX_CHECK(at >= 0 && at < named, n, "axis %lld of a tensor with %d dimensions", (long long)axis, named);
+    CVY_ONNX_CHECK(at != n->source.at, n, "axis %lld is that of the samples, which are independent of each other",
+                   (long long)axis);
+    *out = cvy_onnx_layer_axis(&n->source, (int)at);
     return CVY_OK;
 }
 
@@ -174,6 +176,11 @@ static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *laye
     return CVY_OK;
 }
 
+static const cvy_shape *stored(const cvy_onnx_tensor *t)
+{
+    return t->stored ? t->stored : &t->shape;
+}
+
 /* The name of an initialiser as it is, for its variable: "mask". NULL: it is none that a variable can have, or not
  * free. Names that count ("val_3", "onnx::Add_12", "17") say nothing. */
 static cvy_status bare_name(const cvy_onnx *x, const cvy_onnx_layer *layer, const char **out)
@@ -189,7 +196,7 @@ static cvy_status bare_name(const cvy_onnx *x, const cvy_onnx_layer *layer, cons
         if (!isalnum((unsigned char)*c) && *c != '_' && *c != '.')
             return CVY_OK;
     const cvy_variable *v = cvy_vars_find(x->build.vars, name);
-    if (v ? cvy_shape_equal(&v->shape, &layer->weight->shape) : !cvy_build_is_taken(&x->build, name))
+    if (v ? cvy_shape_equal(&v->shape, stored(layer->weight)) : !cvy_build_is_taken(&x->build, name))
         *out = name;
     return CVY_OK;
 }
@@ -198,7 +205,7 @@ static cvy_status bare_options(const cvy_onnx *x, const cvy_onnx_layer *layer, c
 {
     cvy_text t = {0};
     cvy_text_add(&t, "%s", layer->options);
-    cvy_onnx_list(&t, "tensor", layer->weight->shape.dim, layer->weight->shape.ndim);
+    cvy_onnx_list(&t, "tensor", stored(layer->weight)->dim, stored(layer->weight)->ndim);
     const cvy_status status =
         t.status == CVY_OK ? cvy_pool_strdup(x->out->pool, t.data, (char **)(uintptr_t)out) : t.status;
     cvy_text_free(&t);
@@ -283,6 +290,16 @@ cvy_status cvy_onnx_done(const cvy_onnx_node *n, int i, const char *output)
     v->layer = output;
     v->shape = *cvy_onnx_shape(n->x, output);
     v->whole = cvy_onnx_result_type(n);
+    cvy_onnx_move(v, &n->moved);
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_done_moved(const cvy_onnx_node *n, int i, const char *output, const cvy_onnx_batch *b)
+{
+    cvy_onnx_value *v = output_of(n, i);
+    CVY_TRY(cvy_onnx_done(n, i, output));
+    if (v)
+        cvy_onnx_move(v, b);
     return CVY_OK;
 }
 
@@ -309,8 +326,12 @@ cvy_status cvy_onnx_done_constant(const cvy_onnx_node *n, int i, cvy_onnx_tensor
 
 cvy_status cvy_onnx_absorb(const cvy_onnx_node *n, const Cvy__Onnx__NodeProto *later, const char *output)
 {
-    const int layer = output ? cvy_index_find(&n->x->out->model->layer_at, output) : CVY_ONNX_NO_LAYER;
-    return cvy_index_add(&n->x->absorbed, later->output[0], layer);
+    cvy_onnx *x = n->x;
+    const int layer = output ? cvy_index_find(&x->out->model->layer_at, output) : CVY_ONNX_NO_LAYER;
+    CVY_TRY(cvy_mem_reserve(&x->moved, &x->moved_room, x->nmoved, sizeof *x->moved));
+    CVY_TRY(cvy_index_add(&x->absorbed_moved, later->output[0], x->nmoved));
+    x->moved[x->nmoved++] = n->moved;
+    return cvy_index_add(&x->absorbed, later->output[0], layer);
 }
 
 cvy_status cvy_onnx_simple(const cvy_onnx_node *n, const char *op, const char *options)

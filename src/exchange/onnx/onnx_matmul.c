@@ -96,8 +96,9 @@ static cvy_status translate_gemm(const cvy_onnx_node *node)
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_constant(node, 1, &weight));
     CVY_TRY(cvy_onnx_constant(node, 2, &bias));
-    CVY_ONNX_CHECK(weight && weight->shape.ndim == 2 && cvy_dtype_is_real(weight->dtype) && src->shape.ndim == 2, node,
-                   "a source %s; it should have two axes, and the second source should be a constant matrix",
+    CVY_ONNX_CHECK(weight && weight->shape.ndim == 2 && cvy_dtype_is_real(weight->dtype) &&
+                       (src->shape.ndim == 2 || node->source.before > 1 || node->source.after > 1),
+                   node, "a source %s; it should have two axes, and the second source should be a constant matrix",
                    cvy_shape_text(&src->shape));
     CVY_ONNX_CHECK(cvy_onnx_int(node, "transA", 0) == 0, node, "%s", "transA would mix samples");
     const int is_turned = cvy_onnx_int(node, "transB", 0) != 0;

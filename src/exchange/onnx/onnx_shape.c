@@ -37,6 +37,12 @@ static cvy_status reshape_by_gather(const cvy_onnx_node *node, const cvy_onnx_va
     return cvy_onnx_absorb(node, gather, output);
 }
 
+/* Whether the samples stay on the first axis, or the shape is refused. */
+static int keeps_samples_first(const cvy_onnx_node *node, const cvy_onnx_value *src, const int64_t *to)
+{
+    return !cvy_onnx_is_moved(src) && (to[0] == CVY_ONNX_BATCH || to[0] == 0 || (to[0] == node->x->batch && to[0] > 0));
+}
+
 /* The first entry is the batch: as the graph computes it, 0 ("as before"), -1, or the number that the file fixes. */
 static cvy_status translate_reshape(const cvy_onnx_node *node)
 {
@@ -50,6 +56,10 @@ static cvy_status translate_reshape(const cvy_onnx_node *node)
     const cvy_status gathered = n == 1 && to[0] == -1 ? reshape_by_gather(node, src) : CVY_NOT_APPLICABLE;
     if (gathered != CVY_NOT_APPLICABLE)
         return gathered;
+    const cvy_status moved =
+        keeps_samples_first(node, src, to) ? CVY_NOT_APPLICABLE : cvy_onnx_reshape_moved(node, src, to, n);
+    if (moved != CVY_NOT_APPLICABLE)
+        return moved;
     CVY_ONNX_CHECK(to[0] == CVY_ONNX_BATCH || to[0] == 0 || to[0] == -1 || to[0] == node->x->batch, node,
                    "the first dimension becomes %lld: samples cannot be mixed with each other", (long long)to[0]);
     for (int i = 1; i < n; i++) {
@@ -78,6 +88,8 @@ static cvy_status translate_flatten(const cvy_onnx_node *node)
     const cvy_onnx_value *src = NULL;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     const int64_t axis = cvy_onnx_int(node, "axis", 1), elems = cvy_onnx_sample_elems(&src->shape);
+    if (cvy_onnx_is_moved(src) && axis > 0 && axis < src->shape.ndim)
+        return cvy_onnx_flatten_moved(node, src, (int)axis);
     CVY_ONNX_CHECK(axis == 1 || axis == 1 - src->shape.ndim, node,
                    "axis %lld, expected 1: samples cannot be mixed with each other", (long long)axis);
     return reshape_to(node, src, &elems, 1);
@@ -106,6 +118,8 @@ static cvy_status translate_squeeze(const cvy_onnx_node *node)
     int n = 0, kept = 0;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_ints(node, "axes", 1, &axes, &n));
+    if (cvy_onnx_is_moved(src))
+        return cvy_onnx_squeeze_moved(node, src, axes, n);
     CVY_TRY(named_axes(node, axes, n, src->shape.ndim, &named));
     for (int d = 1; d < src->shape.ndim; d++) {
         CVY_ONNX_CHECK(!(named >> d & 1) || src->shape.dim[d] == 1, node, "axis %d of %s has not length 1", d,
@@ -117,6 +131,14 @@ static cvy_status translate_squeeze(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(squeeze) = {"Squeeze", .attributes = "axes", .translate = translate_squeeze};
 
+static int has_first(const int64_t *axes, int n, int ndim)
+{
+    for (int i = 0; i < n; i++)
+        if (axes[i] == 0 || axes[i] == -ndim)
+            return 1;
+    return 0;
+}
+
 static cvy_status translate_unsqueeze(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
@@ -126,6 +148,8 @@ static cvy_status translate_unsqueeze(const cvy_onnx_node *node)
     int n = 0, from = 1;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_ints(node, "axes", 1, &axes, &n));
+    if (cvy_onnx_is_moved(src) || has_first(axes, n, src->shape.ndim + n))
+        return cvy_onnx_unsqueeze_moved(node, src, axes, n);
     CVY_ONNX_CHECK(n <= CVY_NDIM_MAX - src->shape.ndim, node, "%d new axes for %s, which may have %d axes at most", n,
                    cvy_shape_text(&src->shape), CVY_NDIM_MAX);
     const int ndim = src->shape.ndim + n;
@@ -180,9 +204,11 @@ CVY_ONNX_DEFINE(cast_like) = {"CastLike", .attributes = "round_mode saturate", .
 /* ---- parts ---- */
 
 /* Whether a slice takes all samples: exporters write one for each axis. */
-static int takes_all_samples(const cvy_onnx *x, int64_t axis, int64_t start, int64_t end, int64_t step)
+static int takes_all_samples(const cvy_onnx_node *node, int64_t axis, int64_t start, int64_t end, int64_t step)
 {
-    return axis == 0 && start == 0 && step == 1 && (end >= INT32_MAX || (x->batch > 0 && end == x->batch));
+    const cvy_onnx *x = node->x;
+    return axis == node->source.at && start == 0 && step == 1 &&
+           (end >= INT32_MAX || (x->batch > 0 && end == x->batch));
 }
 
 /* Entries start, start + step, .. before `end` of an axis. Backward, the entries are joined one by one. */
@@ -223,7 +249,7 @@ static cvy_status translate_slice(const cvy_onnx_node *node)
     const char *output = src->layer;
     for (int i = 0; i < n; i++) {
         int axis = 0;
-        if (takes_all_samples(node->x, naxes ? axes[i] : i, starts[i], ends[i], nsteps ? steps[i] : 1))
+        if (takes_all_samples(node, naxes ? axes[i] : i, starts[i], ends[i], nsteps ? steps[i] : 1))
             continue;
         CVY_TRY(cvy_onnx_axis(node, naxes ? axes[i] : i, src->shape.ndim, &axis));
         CVY_TRY(slice_axis(node, axis, starts[i], ends[i], nsteps ? steps[i] : 1, &output));

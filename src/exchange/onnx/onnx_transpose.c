@@ -68,14 +68,17 @@ static cvy_status translate_transpose(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
     const int64_t *given = NULL;
-    int64_t *order = NULL;
+    int64_t *order = NULL, reversed[CVY_NDIM_MAX];
     unsigned seen = 0;
     int n = 0, moves = 0;
     CVY_TRY(cvy_onnx_activation(node, 0, &src));
     CVY_TRY(cvy_onnx_ints(node, "perm", -1, &given, &n));
-    CVY_ONNX_CHECK((n == src->shape.ndim && given[0] == 0) || (n == 0 && src->shape.ndim == 1), node,
-                   "axis %lld of %s becomes the first one; the samples must stay first",
-                   (long long)(n ? given[0] : src->shape.ndim - 1), cvy_shape_text(&src->shape));
+    CVY_ONNX_CHECK(n == src->shape.ndim || (n == 0 && src->shape.ndim <= CVY_NDIM_MAX), node, "%d axes for %s", n,
+                   cvy_shape_text(&src->shape));
+    for (int i = 0; n == 0 && i < src->shape.ndim; i++)
+        reversed[i] = src->shape.ndim - 1 - i;
+    given = n == 0 ? reversed : given;
+    n = src->shape.ndim;
     CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *order * (size_t)(n + 1), &order));
     for (int i = 0; i < n; i++) {
         CVY_ONNX_CHECK(given[i] >= 0 && given[i] < n, node, "axis %lld of %s", (long long)given[i],
@@ -85,6 +88,8 @@ static cvy_status translate_transpose(const cvy_onnx_node *node)
         order[i] = src->turned ? src->turned[given[i]] : given[i];
         moves |= order[i] != i;
     }
+    if (given[0] != 0 || cvy_onnx_is_moved(src))
+        return cvy_onnx_transpose_moved(node, src, given);
     if (!moves)
         return cvy_onnx_done(node, 0, src->layer);
     return only_turned(node->x, node->proto->output[0]) ? cvy_onnx_done_turned(node, 0, src->layer, order)
