@@ -773,6 +773,7 @@ module convoy_c
     type(c_ptr) :: owned = c_null_ptr
     integer(c_int) :: noutput = 0
     type(c_ptr) :: output = c_null_ptr
+    type(c_ptr) :: note = c_null_ptr
   end type cvy_test_result
 
   type, bind(c) :: cvy_calibration_result

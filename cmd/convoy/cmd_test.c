@@ -75,6 +75,8 @@ static void print_scores(const cvy_test_result *r)
         print_score(width, "loss", r->loss);
     for (int i = 0; i < r->nmetric; i++)
         print_score(width, r->metric[i].name, r->metric[i].value);
+    if (r->note)
+        cmd_say("%s", r->note);
     print_outputs(r);
     print_confusion(r);
 }

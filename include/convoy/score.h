@@ -51,6 +51,9 @@ typedef struct cvy_test_result {
      * one output, or gives classes. */
     int noutput;
     const cvy_test_output *output;
+    /** What a reader of the scores has to know, a line each: that the samples chose the checkpoint, or that r2 is a
+     * mean of positions; NULL: nothing. */
+    const char *note;
 } cvy_test_result;
 CVY_SIZED_STRUCT(cvy_test_result)
 

@@ -766,7 +766,8 @@ class cvy_test_result(c.Structure):
                 ("json", c.c_char_p),
                 ("owned", c.c_void_p),
                 ("noutput", c.c_int),
-                ("output", c.POINTER(cvy_test_output))]
+                ("output", c.POINTER(cvy_test_output)),
+                ("note", c.c_char_p)]
 
 
 class cvy_calibration_result(c.Structure):

@@ -105,9 +105,10 @@ static void r2_detail(const void *options, const cvy_shape *output, const double
                       int64_t nrows, cvy_json *json)
 {
     const int64_t parts = cvy_metric_parts(output), each = cvy_shape_elems(output) / CVY_MAX(parts, 1);
-    (void)options;
     (void)rows;
     (void)nrows;
+    if (each > 1 && !((const struct r2 *)options)->by_variance)
+        cvy_json_string(json, "r2_mean_of", "positions");
     if (parts < 2)
         return;
     cvy_json_open(json, "r2_by_output", '[');

@@ -29,6 +29,7 @@
  *
  * test.json, which `train` writes at its end and `test` writes too (every member may be missing):
  *     {"checkpoint": "step-00004500", "data": "cifar10 test", "samples": 10000, "loss": 0.61, "temperature": 1.3,
+ *      "role": "chose" or "trained" (only if the samples chose the checkpoint or were trained on),
  *      "metrics": {"accuracy": 0.809, "auc": 0.97},
  *      "classes": ["cat", ..], "positive": "signal",
  *      "roc": {"fpr": [..], "tpr": [..]},

@@ -342,6 +342,11 @@ static void what_was_tested(cvy_report *r)
         cvy_text_add(&r->html, ", with the weights of ");
         cvy_html_escape(&r->html, checkpoint);
     }
+    if (cvy_tree_text_at(r->test, "role"))
+        cvy_text_add(&r->html, ". <b>This is no test</b>: these samples %s",
+                     strcmp(cvy_tree_text_at(r->test, "role"), "chose") == 0
+                         ? "chose the checkpoint or the end of the training"
+                         : "are those of the training");
     cvy_text_add(&r->html, "</p>\n");
 }
 
@@ -350,11 +355,13 @@ static void scores(cvy_report *r, struct confusion *m)
     const cvy_tree *metrics = cvy_tree_at(r->test, "metrics");
     if (!metrics || metrics->kind != CVY_TREE_MAP || metrics->count == 0)
         return;
-    cvy_text_add(&r->html, "<figure class=\"half\"><figcaption><b>Scores</b><span>each test sample "
+    cvy_text_add(&r->html, "<figure class=\"half\"><figcaption><b>Scores</b><span>each sample "
                            "once</span></figcaption><table class=\"scores\"><tbody>\n");
     score_row(r, "loss", cvy_tree_real_at(r->test, "loss"), 0);
+    const char *mean_of = cvy_tree_text_at(r->test, "r2_mean_of");
     for (int i = 0; i < metrics->count; i++)
-        score_row(r, metrics->key[i], cvy_tree_real_at(metrics, metrics->key[i]), is_share(metrics->key[i]));
+        score_row(r, mean_of && strcmp(metrics->key[i], "r2") == 0 ? "r2, mean of positions" : metrics->key[i],
+                  cvy_tree_real_at(metrics, metrics->key[i]), is_share(metrics->key[i]));
     cvy_text_add(&r->html, "</tbody></table>\n");
     mistakes(r, m);
     cvy_text_add(&r->html, "</figure>\n");

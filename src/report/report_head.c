@@ -132,7 +132,12 @@ static void say_test(const cvy_report *r, cvy_text *t)
     const cvy_tree *regression = cvy_tree_at(r->test, "regression");
     const cvy_tree *target =
         regression && regression->kind == CVY_TREE_LIST && regression->count > 0 ? regression->child[0] : NULL;
-    if (isfinite(samples))
+    const char *role = cvy_tree_text_at(r->test, "role");
+    if (role && isfinite(samples))
+        cvy_text_add(t, "On %s samples that are no test, because they %s, ", cvy_number_count(samples).at,
+                     strcmp(role, "chose") == 0 ? "chose the checkpoint or the end of the training"
+                                                : "are those of the training");
+    else if (isfinite(samples))
         cvy_text_add(t, "On %s test samples ", cvy_number_count(samples).at);
     else
         cvy_text_add(t, "On the test set ");

@@ -118,6 +118,8 @@ static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json 
     cvy_json_string(json, "checkpoint", path ? cvy_file_base_name(path) : "weights");
     cvy_json_string(json, "data", info->path && *info->path ? info->path : info->format);
     cvy_json_int(json, "samples", scores->nsamples);
+    if (cvy_scoring_role(s))
+        cvy_json_string(json, "role", cvy_scoring_role(s));
     if (scores->nskipped > 0) {
         cvy_json_int(json, "skipped", scores->nskipped);
         cvy_log(s->session.context, CVY_LOG_WARN, "%lld of the %lld samples are bad and were skipped",

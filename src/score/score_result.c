@@ -103,6 +103,26 @@ static cvy_status read_outputs(cvy_pool *pool, const cvy_tree *root, cvy_test_re
     return CVY_OK;
 }
 
+/* What a reader of the numbers has to know. */
+static cvy_status make_note(cvy_pool *pool, const cvy_tree *root, cvy_test_result *r)
+{
+    const char *role = cvy_tree_text_at(root, "role"), *mean_of = cvy_tree_text_at(root, "r2_mean_of"), *by_role = "";
+    char *note = NULL;
+    if (role && strcmp(role, "chose") == 0)
+        by_role =
+            "These samples are data.val of the job, which chose the checkpoint or the end of the training: this is "
+            "no test, and new samples are likely to have worse scores.\n";
+    else if (role)
+        by_role = "These samples are data.train of the job: this is no test, and new samples are likely to have worse "
+                  "scores.\n";
+    if (!role && !mean_of)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_printf(pool, &note, "%s%s%s%s", by_role, mean_of ? "r2 is the mean of " : "",
+                            mean_of ? mean_of : "", mean_of ? ", each with a variance of its own.\n" : ""));
+    r->note = note;
+    return CVY_OK;
+}
+
 static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
 {
     cvy_tree *root = NULL;
@@ -115,6 +135,7 @@ static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
     CVY_TRY(read_metrics(pool, root, r));
     CVY_TRY(read_classes(pool, root, r));
     CVY_TRY(read_outputs(pool, root, r));
+    CVY_TRY(make_note(pool, root, r));
     return read_confusion(pool, root, r);
 }
 

@@ -29,6 +29,10 @@ typedef struct cvy_scoring {
 cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
                             cvy_scoring *out);
 void cvy_scoring_close(cvy_scoring *s);
+/* score_role.c: what the samples to score had to do with the training, as test.json has it; NULL: nothing is known. */
+#define CVY_ROLE_TRAINED "trained"
+#define CVY_ROLE_CHOSE "chose"
+const char *cvy_scoring_role(const cvy_scoring *s);
 
 /* Output rows of all ranks, gathered on rank 0 batch by batch in the order of the data. A row has the output and then
  * the target. Both are NaN where a mask is 0. */

@@ -67,6 +67,12 @@ $MPIEXEC_N 3 "$CONVOY" test one >log || fail "test fails on three ranks"
 grep -q '^true class  *predicted class, in the order of the rows$' log || fail "the columns of the confusion matrix have no head: $(cat log)"
 grep -q '^37 samples of ' log || fail "three ranks: $(cat log)"
 
+# Samples that chose the checkpoint, or were trained on, are no test.
+"$CONVOY" train job.yaml --threads 1 --out chosen --set data.val='{format: synthetic, samples: 30, shape: [3, 12, 12]}' --set checkpoint.best=loss --set train.epochs=1 >log 2>&1 || fail "train with val: $(cat log)"
+"$CONVOY" test chosen --data '{format: synthetic, samples: 30, shape: [3, 12, 12]}' >log && contains log 'data.val of the job, which chose the checkpoint' || fail "the samples that chose are taken for a test: $(cat log)"
+"$CONVOY" test chosen --data '{format: synthetic, samples: 130, shape: [3, 12, 12]}' >log && contains log 'data.train of the job: this is no test' || fail "the training samples are taken for a test: $(cat log)"
+"$CONVOY" test chosen >log && ! contains log 'no test' || fail "the test set is no test: $(cat log)"
+
 source='{format: synthetic, samples: 11, shape: [3, 12, 12]}'
 "$CONVOY" predict one --data "$source" --out a.csv || fail "predict fails"
 # shellcheck disable=SC2086

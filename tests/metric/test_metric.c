@@ -30,6 +30,7 @@ struct data {
     cvy_dtype target_dtype;
     const double *weight;
 };
+static cvy_shape map; /* of the outputs; no axes: they are a vector */
 
 /* Adds the rows in parts of `part` rows. */
 static cvy_status measure(const char *name, const char *options, const struct data *d, int64_t part, double *value_out,
@@ -44,7 +45,7 @@ static cvy_status measure(const char *name, const char *options, const struct da
     CVY_TRY_OUT(cvy_comm_create_self(&comm));
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_tree_parse_text(pool, "job.yaml", options, strlen(options), &tree));
-    CVY_TRY_OUT(cvy_metric_create(name, tree, &(cvy_shape){1, {d->K}}, &m));
+    CVY_TRY_OUT(cvy_metric_create(name, tree, map.ndim ? &map : &(cvy_shape){1, {d->K}}, &m));
     for (int again = 0; again < 2; again++) { /* after a pass, a metric is ready for the next one */
         for (int64_t i = 0; i < d->n; i += part) {
             const int64_t n = CVY_MIN(part, d->n - i);
@@ -311,6 +312,16 @@ static void regression(void)
     for (int i = 0; i < 60; i++)
         out[i] = y[i] = 0.1;
     expect("r2", "{}", &d, 1);
+    /* over positions it is a mean of them, which tables say; not if it is one number for all, nor for a vector */
+    for (int i = 0; i < 3; i++) {
+        cvy_json json = {0};
+        double value = 0;
+        map = i < 2 ? (cvy_shape){2, {1, 3}} : (cvy_shape){0};
+        cvy_json_open(&json, NULL, '{');
+        EXPECT_OK(measure("r2", i == 1 ? "average: variance" : "{}", &d, 20, &value, &json));
+        EXPECT(json.text.data && !strstr(json.text.data, "\"r2_mean_of\": \"positions\"") == (i > 0));
+        cvy_text_free(&json.text);
+    }
 }
 
 /* Negative weights, as those of event generators: sums of signed weights, as numpy gives them. Where the weights do not

@@ -144,6 +144,23 @@ static void whole_run(void)
     cvy_mem_free(&html);
 }
 
+/* Samples that chose the checkpoint, or were trained on, are not called test samples. */
+static void no_test(void)
+{
+    put("test.json",
+        "{\"samples\": 40, \"role\": \"chose\", \"r2_mean_of\": \"positions\", \"metrics\": {\"r2\": 0.5}}");
+    char *html = page();
+    says(html, "On 40 samples that are no test, because they chose the checkpoint or the end of the training, ");
+    says(html, "<b>This is no test</b>: these samples chose the checkpoint");
+    says(html, "r2, mean of positions");
+    EXPECT(!strstr(html, "test samples"));
+    cvy_mem_free(&html);
+    put("test.json", "{\"samples\": 40, \"role\": \"trained\", \"metrics\": {\"accuracy\": 0.5}}");
+    html = page();
+    says(html, "because they are those of the training, it gives the right answer for 50.0 %");
+    cvy_mem_free(&html);
+}
+
 /* Before and after the calibration; an empty bin is left out; a damaged list shows nothing. */
 static void reliability(void)
 {
@@ -321,6 +338,7 @@ static void numbers(void)
 int main(void)
 {
     TEST_WITH(begin, whole_run, end);
+    TEST_WITH(begin, no_test, end);
     TEST_WITH(begin, reliability, end);
     TEST_WITH(begin, stages_of_a_pipeline, end);
     TEST_WITH(begin, says_why_it_ended, end);
