@@ -36,7 +36,7 @@ static int check_job(const cmd_line *line, cvy_context *context)
     if (o->json)
         cvy_text_release(&text);
     else if (text)
-        printf("job %s\n", line->arg[0]);
+        cmd_say("job %s\n", line->arg[0]);
     const int code = cmd_print(status, &text);
     if (!code && !o->json && cvy_context_rank(context) == 0)
         putchar('\n');
