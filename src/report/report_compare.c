@@ -153,7 +153,7 @@ static void notes(cvy_comparison *c)
 
 static void head(cvy_comparison *c)
 {
-    cvy_text_add(&c->html, "<header><p class=\"over\">convoy comparison</p><h1>");
+    cvy_text_add(&c->html, "<header class=\"names\"><p class=\"over\">convoy comparison</p><h1>");
     for (int i = 0; i < c->nruns; i++) {
         cvy_text_add(&c->html, "%s", i == 0 ? "" : i == c->nruns - 1 ? " and " : ", ");
         cvy_html_escape(&c->html, c->run[i].name);

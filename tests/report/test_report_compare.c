@@ -103,6 +103,7 @@ static void compares(void)
     put("c", "test.json", "{\"loss\": 0.5, \"metrics\": {\"accuracy\": 0.8}}");
     char *html = page(paths_of("a", "b<i>/", "c"), 3);
     says(html, "<h1>a, b&lt;i&gt; and c</h1>");
+    says(html, "<header class=\"names\">"); /* a list of names has smaller letters, on small screens too */
     says(html, "The best val_accuracy is 0.7500, of b&lt;i&gt; (epoch 2), c (epoch 2).");
     says(html, "<tr><th>train.optimizer.lr</th><td>0.1</td><td>0.2</td><td>0.1</td></tr>");
     says(html, "<tr><th>train.batch</th><td>64</td><td>64</td><td>32</td></tr>");
