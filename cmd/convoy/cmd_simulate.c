@@ -284,8 +284,7 @@ static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step 
                                                   : "the platform's gflop_per_s";
     s->scale = here / s->node_rate;
     if (s->scale < 1 / FAR_FASTER)
-        fprintf(
-            stderr,
+        cmd_note(
             "convoy: warning: a node of %s is taken to be %.3g times as fast as this machine (%.4g images/s by %s, "
             "%.4g "
             "as measured here): kernels that are bound by memory or by their number do not become so much faster; give "

@@ -58,10 +58,10 @@ static int is_past(const char *variable, const char *text, double end, double be
     if (localtime_r(&seconds, &tm))
         strftime(at, sizeof at, "%Y-%m-%d %H:%M:%S", &tm);
     if (cmd_launch_rank() == 0)
-        fprintf(stderr,
-                "convoy: warning: %s=%s was %.0f s ago (%s), so it is not taken as the end of the allocation: it is of "
-                "another job, or the limit was extended; unset it, or give the time that is left by --walltime\n",
-                variable, text, begin - end, at);
+        cmd_note(
+            "convoy: warning: %s=%s was %.0f s ago (%s), so it is not taken as the end of the allocation: it is of "
+            "another job, or the limit was extended; unset it, or give the time that is left by --walltime\n",
+            variable, text, begin - end, at);
     return 1;
 }
 

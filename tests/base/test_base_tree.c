@@ -213,11 +213,58 @@ static void set_and_print(void)
 /* Any scalar must be read back unchanged, even if YAML could understand it as something else. */
 static void scalars_survive_print(void)
 {
-    static const char *const texts[] = {
-        "",    " x",  "x ",  "- a", "-",    "a: b", "a #b", "*x",         "&x",     "!x",       "%x",  "@x",
-        "`x",  "'",   "\"",  "\\",  "a\nb", "\t",   "true", "null",       "12",     "?",        "? x", "[",
-        "{a}", "a,b", "---", "...", "|",    ">",    "a:",   ":a",         "x\x01y", "\xc3\xa9", "10%", "a/b.yaml",
-        "~",   "=",   "-1",  ".5",  "<<",   "0x1F", "a  b", "http://x:1", "\x7f"};
+    static const char *const texts[] = {"",
+                                        " x",
+                                        "x ",
+                                        "- a",
+                                        "-",
+                                        "a: b",
+                                        "a #b",
+                                        "*x",
+                                        "&x",
+                                        "!x",
+                                        "%x",
+                                        "@x",
+                                        "`x",
+                                        "'",
+                                        "\"",
+                                        "\\",
+                                        "a\nb",
+                                        "\t",
+                                        "true",
+                                        "null",
+                                        "12",
+                                        "?",
+                                        "? x",
+                                        "[",
+                                        "{a}",
+                                        "a,b",
+                                        "---",
+                                        "...",
+                                        "|",
+                                        ">",
+                                        "a:",
+                                        ":a",
+                                        "x\x01y",
+                                        "\xc3\xa9",
+                                        "10%",
+                                        "a/b.yaml",
+                                        "~",
+                                        "=",
+                                        "-1",
+                                        ".5",
+                                        "<<",
+                                        "0x1F",
+                                        "a  b",
+                                        "http://x:1",
+                                        "\x7f",
+                                        "a\xc2\x85z",
+                                        "\xc2\x9b",
+                                        "a\xe2\x80\xa8z",
+                                        "a\xe2\x80\xa9z",
+                                        "\xef\xbb\xbf",
+                                        "\xef\xbf\xbe",
+                                        "\xf0\x9f\x98\x80"};
     for (int i = 0; i < CVY_COUNT(texts); i++) {
         cvy_tree *map = NULL, *value = NULL, *again = NULL;
         char *text = NULL;
@@ -236,6 +283,49 @@ static void scalars_survive_print(void)
         if (!cvy_tree_is_null(value))
             EXPECT_TEXT(cvy_tree_get(again, "plain")->text, texts[i]);
     }
+}
+
+/* Gives the keys "KEY" another name, or counts them. */
+static int rename_keys(cvy_tree *t, const char *name, const char *to)
+{
+    int n = 0;
+    for (int i = 0; i < t->count; i++) {
+        if (t->kind == CVY_TREE_MAP && strcmp(t->key[i], name) == 0) {
+            t->key[i] = to;
+            n++;
+        }
+        n += rename_keys(t->child[i], name, to);
+    }
+    return n;
+}
+
+/* YAML reads a key of more than 1024 characters only behind a '?'. */
+static void long_keys_survive_print(void)
+{
+    static const char *const around[] = {"KEY: 1\nz: 2\n", "a: {z: 2, KEY: 1}\n",
+                                         "a:\n  - KEY: {b: [c, {d: e}]}\n    z: 2\n",
+                                         "a:\n  KEY:\n    KEY: {c: {d: e}}\n", "- KEY: [a, {b: c}]\n- z\n"};
+    static const char fill[] = "x\x01\xff ";
+    static char key[3001];
+    for (int i = 0; i < CVY_COUNT(around) * 4; i++)
+        for (int length = 160; length < CVY_COUNT(key); length += 710) {
+            cvy_tree *t = NULL, *again = NULL;
+            char *block = NULL, *line = NULL;
+            memset(key, fill[i % 4], (size_t)length);
+            key[0] = key[length - 1] = 'k';
+            key[length] = 0;
+            EXPECT_OK(parse(around[i / 4], &t));
+            const int n = rename_keys(t, "KEY", key);
+            EXPECT(n > 0);
+            EXPECT_OK(cvy_tree_print(t, &block));
+            EXPECT_OK(parse(block, &again));
+            EXPECT(fill[i % 4] == '\xff' || rename_keys(again, key, "KEY") == n);
+            EXPECT_OK(cvy_tree_print_line(t, &line));
+            EXPECT_OK(parse(line, &again));
+            EXPECT(fill[i % 4] == '\xff' || rename_keys(again, key, "KEY") == n);
+            cvy_mem_free(&block);
+            cvy_mem_free(&line);
+        }
 }
 
 static void unused_keys(void)
@@ -302,6 +392,7 @@ int main(void)
     TEST(bools);
     TEST(set_and_print);
     TEST(scalars_survive_print);
+    TEST(long_keys_survive_print);
     TEST(unused_keys);
     TEST(nearest);
     TEST(no_memory);

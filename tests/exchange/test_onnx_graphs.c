@@ -9,10 +9,12 @@
 
 #if CVY_HAVE_PROTOBUF_C
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <convoy/convoy.h>
 
+#include "base/base_file.h"
 #include "exchange/exchange.h"
 #include "exchange/onnx_file.h"
 #include "job/job.h"
@@ -221,6 +223,56 @@ static void test_job_of_bytes(void)
     }
 }
 
+/* Data in another file are read only below the folder of the ONNX file, and from a regular file. */
+static void test_external(void)
+{
+    static const struct {
+        const char *location, *message; /* NULL: it is read */
+    } rows[] = {
+        {"w.bin", NULL},
+        {"./in//w.bin", NULL},
+        {"up/w.bin", "up/w.bin: cannot open: its path has a symbolic link, which may lead elsewhere"},
+        {"in/link", "its path has a symbolic link"},
+        {"fifo", "cannot open: it is a FIFO, expected a regular file"},
+        {"in", "cannot open: it is a folder, expected a regular file"},
+        {"in/../w.bin", "which is not in the folder of the ONNX file"},
+        {"/dev/zero", "which is not in the folder of the ONNX file"},
+        {"", "which is not in the folder of the ONNX file"},
+        {"short.bin", "it has 4 bytes, 8 are needed at 0"},
+    };
+    const float value[] = {1.5F, -2};
+    char key[] = "location";
+    int64_t dim[] = {2};
+    Cvy__Onnx__StringStringEntryProto entry = CVY__ONNX__STRING_STRING_ENTRY_PROTO__INIT, *entries[] = {&entry};
+    Cvy__Onnx__TensorProto tensor = CVY__ONNX__TENSOR_PROTO__INIT;
+    cvy_pool *pool = NULL;
+    EXPECT_OK(cvy_pool_create(&pool));
+    EXPECT_OK(cvy_file_make_folder("ox/in"));
+    EXPECT_OK(cvy_file_replace("ox/w.bin", value, sizeof value));
+    EXPECT_OK(cvy_file_replace("ox/in/w.bin", value, sizeof value));
+    EXPECT_OK(cvy_file_replace("ox/short.bin", value, 4));
+    EXPECT(symlink(".", "ox/up") == 0 && symlink("w.bin", "ox/in/link") == 0 && mkfifo("ox/fifo", 0600) == 0);
+    entry.key = key;
+    tensor.name = key;
+    tensor.data_type = CVY_ONNX_FLOAT;
+    tensor.data_location = 1;
+    tensor.dims = dim;
+    tensor.n_dims = 1;
+    tensor.external_data = entries;
+    tensor.n_external_data = 1;
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        cvy_onnx_tensor read = {0};
+        entry.value = (char *)(uintptr_t)rows[i].location;
+        const cvy_status status = cvy_onnx_tensor_read(pool, "ox", &tensor, &read);
+        if (rows[i].message)
+            EXPECT(status < 0 && strstr(cvy_error_text(), rows[i].message));
+        else
+            EXPECT(status == CVY_OK && ((const float *)read.data)[1] == -2);
+    }
+    cvy_pool_destroy(&pool);
+    EXPECT_OK(cvy_file_remove_tree("ox"));
+}
+
 int main(void)
 {
     char folder[] = "onnx_graphs_XXXXXX";
@@ -234,6 +286,7 @@ int main(void)
     TEST(test_inputs);
     TEST(test_bytes);
     TEST(test_job_of_bytes);
+    TEST(test_external);
     cvy_context_destroy(&context);
     EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
     return test_end();

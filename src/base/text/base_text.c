@@ -84,6 +84,22 @@ void cvy_text_add_ints(cvy_text *t, const int64_t *at, int n)
     cvy_text_add(t, "]");
 }
 
+/* The number of a character of n bytes. */
+static unsigned code_of(const unsigned char *s, int n)
+{
+    unsigned code = n > 1 ? s[0] & (0x7Fu >> n) : s[0];
+    for (int i = 1; i < n; i++)
+        code = code << 6 | (s[i] & 0x3F);
+    return code;
+}
+
+/* Characters that YAML does not read back as they are: C1, line breaks of Unicode, marks of the byte order. */
+static int yaml_changes(unsigned code)
+{
+    return (code >= 0x80 && code < 0xA0) || code == 0x2028 || code == 0x2029 || code == 0xFEFF || code == 0xFFFE ||
+           code == 0xFFFF;
+}
+
 void cvy_text_add_quoted(cvy_text *t, const char *value)
 {
     cvy_text_add_bytes(t, "\"", 1);
@@ -95,6 +111,8 @@ void cvy_text_add_quoted(cvy_text *t, const char *value)
             cvy_text_add(t, "\\n");
         else if (*s < 32 || *s == 127)
             cvy_text_add(t, "\\u%04x", (unsigned)*s);
+        else if (n > 1 && yaml_changes(code_of(s, n)))
+            cvy_text_add(t, "\\u%04x", code_of(s, n));
         else if (n > 0)
             cvy_text_add_bytes(t, (const char *)s, (size_t)n);
         else

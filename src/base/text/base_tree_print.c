@@ -35,12 +35,24 @@ static void print_scalar(cvy_text *t, const cvy_tree *node)
         cvy_text_add_quoted(t, node->text);
 }
 
-static void print_key(cvy_text *t, const char *key)
+/* Whether YAML would take no ':' after the key: it may have 1024 characters, of which a byte becomes at most six. */
+static int is_long(const char *key)
 {
+    return strlen(key) > 160;
+}
+
+/* Prints "key:", or "? key", a line break and ":" in the same column. column: -1 if all is on one line. */
+static void print_key(cvy_text *t, const char *key, int column)
+{
+    if (is_long(key))
+        cvy_text_add(t, "? ");
     if (can_stand_plain(key))
         cvy_text_add(t, "%s", key);
     else
         cvy_text_add_quoted(t, key);
+    if (is_long(key))
+        column < 0 ? cvy_text_add(t, " ") : cvy_text_add(t, "\n%*s", column, "");
+    cvy_text_add(t, ":");
 }
 
 static int fits_on_a_line(const cvy_tree *node)
@@ -63,8 +75,8 @@ static void print_on_a_line(cvy_text *t, const cvy_tree *node)
     for (int i = 0; i < node->count; i++) {
         cvy_text_add(t, i > 0 ? ", " : "");
         if (node->kind == CVY_TREE_MAP) {
-            print_key(t, node->key[i]);
-            cvy_text_add(t, ": ");
+            print_key(t, node->key[i], -1);
+            cvy_text_add(t, " ");
         }
         print_on_a_line(t, node->child[i]);
     }
@@ -84,8 +96,7 @@ static void print_block(cvy_text *t, const cvy_tree *node, int column)
         if (i > 0)
             indent(t, column);
         if (node->kind == CVY_TREE_MAP) {
-            print_key(t, node->key[i]);
-            cvy_text_add(t, ":");
+            print_key(t, node->key[i], column);
         } else {
             cvy_text_add(t, "-");
         }
