@@ -17,6 +17,7 @@
 #include "base/number/base_rng.h"
 #include "exchange/exchange.h"
 #include "job/job_table.h"
+#include "op/loss/op_loss.h"
 #include "program/program_fill.h"
 #include "program/program_tune.h"
 #include "search/search.h"
@@ -163,8 +164,26 @@ static int is_index(const cvy_plan *plan, const char *feed)
     return 0;
 }
 
-/* Fills values with mean 0 and variance 1, labels below the number of classes, indices of 0, and weights of 1. The rows
- * are the same for any number of ranks. */
+/* Whether a loss with a range of targets reads the feed, or something computed, as its target. */
+static int has_range(const cvy_plan *plan, const char *feed, double *min_out, double *max_out)
+{
+    const cvy_graph *g = plan->lowered[0]->graph;
+    const cvy_value *value = cvy_graph_find(g, feed);
+    for (int n = 0; n < g->nnode; n++) {
+        const cvy_node *node = g->node[n];
+        const cvy_loss_each_def *each = node->op->build == cvy_loss_each_build ? node->op->family : NULL;
+        if (node->removed || !each || each->target_min >= each->target_max ||
+            (node->src[1] != value && !node->src[1]->producer))
+            continue;
+        *min_out = each->target_min;
+        *max_out = each->target_max;
+        return 1;
+    }
+    return 0;
+}
+
+/* Fills values with mean 0 and variance 1, targets in the range that their loss has, labels below the number of
+ * classes, indices of 0, and weights of 1. The rows are the same for any number of ranks. */
 static void fill_feed(const cvy_bench *b, const cvy_plan *plan, const cvy_plan_feed *feed, int64_t first_row)
 {
     const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
@@ -174,6 +193,8 @@ static void fill_feed(const cvy_bench *b, const cvy_plan *plan, const cvy_plan_f
     const int64_t elems = cvy_shape_elems(&part), whole = cvy_shape_elems(&tile.whole), n = feed->shape.dim[0] * elems;
     const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64,
               is_zero = is_index(plan, feed->name);
+    double min = -sqrt(3), max = sqrt(3);
+    (void)has_range(plan, feed->name, &min, &max);
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = (first_row + i / elems) * whole + cvy_tile_index(&tile, &part, i % elems);
         if (is_zero)
@@ -183,7 +204,7 @@ static void fill_feed(const cvy_bench *b, const cvy_plan *plan, const cvy_plan_f
         else if (strcmp(feed->name, "sample_id") == 0)
             cvy_set(&span, i, (double)at);
         else if (is_real)
-            cvy_set(&span, i, ((double)cvy_rng_u32(&rng, (uint64_t)at) / 4294967296.0 - 0.5) * sqrt(12.0));
+            cvy_set(&span, i, min + (max - min) * ((double)cvy_rng_u32(&rng, (uint64_t)at) / 4294967296.0));
         else
             cvy_set(&span, i, (double)cvy_rng_below(&rng, (uint64_t)at, (uint64_t)CVY_MAX(b->data.nclasses, 1)));
     }

@@ -74,6 +74,16 @@ for loss in SoftmaxWithLoss:map EuclideanLoss:targets; do
     works train dense/job.yaml --out "dense-${loss#*:}" --threads 1 --progress none --set train.epochs= --set train.steps=2
 done
 
+# Targets of a loss for 0 .. 1, also those that are made of x, are timed with such numbers.
+{ echo "$data"; conv a data; ip a; echo 'layer { name: "loss" type: "SigmoidCrossEntropyLoss" bottom: "ip" bottom: "label" }'; } >many.prototxt
+{ echo "$data"; conv a data; echo 'layer { name: "flat" type: "Flatten" bottom: "data" top: "flat" }'
+    echo 'layer { name: "out" type: "InnerProduct" bottom: "a" top: "out" inner_product_param { num_output: 432 } }'
+    echo 'layer { name: "loss" type: "SigmoidCrossEntropyLoss" bottom: "out" bottom: "flat" }'; } >coder.prototxt
+for net in many coder; do
+    works time --net $net.prototxt --input 3x12x12 --steps 1 --threads 1
+    has ' bce '
+done
+
 # ---- data that are not here ----
 for layer in 'Data:data_param { source: "nowhere" batch_size: 2 }' 'WindowData:window_data_param { source: "nowhere" batch_size: 2 }' \
     'ImageData:image_data_param { source: "nowhere" batch_size: 2 new_height: 99 new_width: 99 }'; do
