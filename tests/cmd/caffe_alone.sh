@@ -49,6 +49,15 @@ refused "the text does not say the shape of 'data'; give the shape of a sample: 
 works plan open.prototxt --input 3x9x9
 has 'of 3x9x9'
 
+# ---- data of phase TEST only ----
+{ echo 'layer { name: "in" type: "Input" top: "data" include { phase: TEST } input_param { shape { dim: 2 dim: 3 dim: 12 dim: 12 } } }'; conv a data; } >test.prototxt
+works plan test.prototxt
+has 'no layer of phase TRAIN gives data: the network is that of phase TEST' '2x4x12x12'
+sed 's/phase: TEST/stage: "deploy"/' test.prototxt >stage.prototxt
+refused "a (Convolution) reads 'data', which no earlier layer of this phase makes" "$CONVOY" plan stage.prototxt
+echo 'state { stage: "deploy" }' >>stage.prototxt
+works plan stage.prototxt
+
 # ---- data of layers in Python ----
 data='layer { name: "d" type: "Python" top: "data" top: "label" python_param { module: "shots" layer: "Shots" param_str: "{}" } }'
 { echo "$data"; conv a data; ip a; echo "$softmax_loss"; } >python.prototxt

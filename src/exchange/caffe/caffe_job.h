@@ -81,6 +81,8 @@ typedef struct cvy_caffe_data {
  * CVY_E_MEMORY. */
 cvy_status cvy_caffe_data_of(cvy_caffe_work *w, const Cvy__Caffe__NetParameter *net, const cvy_caffe_file *at,
                              cvy_caffe_data *out);
+/* Whether a layer of the network is one of data. */
+int cvy_caffe_has_data(const Cvy__Caffe__NetParameter *net);
 /* The source on fewer samples, as a text in the pool. */
 cvy_status cvy_caffe_data_limit(cvy_caffe_work *w, const char *source, int64_t samples, const char **out);
 

@@ -189,7 +189,20 @@ static cvy_status open_test_net(cvy_caffe_work *w, const cvy_caffe_solver *s)
     return take_phase(w, &w->test, CVY__CAFFE__PHASE__TEST, s->n_test_state > 0 ? s->test_state[0] : NULL);
 }
 
-/* A network without a solver is one for training, unless all its data come from outside. */
+/* A network whose only data are those of phase TEST is taken as it is there. */
+static cvy_status take_test_only(cvy_caffe_work *w)
+{
+    if (cvy_caffe_has_data(w->train.net) || !cvy_caffe_has_data(w->test.net))
+        return CVY_OK;
+    cvy_caffe_file_free(&w->train.file);
+    w->train = w->test;
+    w->train.at = &w->train.file;
+    w->test = (cvy_caffe_phase){0};
+    cvy_text_add(&w->notes, "%s: no layer of phase TRAIN gives data: the network is that of phase TEST\n", w->path);
+    return w->notes.status;
+}
+
+/* A network without a solver is one for training, if it has data there. */
 static cvy_status open_net_alone(cvy_caffe_work *w)
 {
     w->train.at = &w->train.file;
@@ -198,7 +211,8 @@ static cvy_status open_net_alone(cvy_caffe_work *w)
     CVY_TRY(cvy_caffe_text_read(w->path, &cvy__caffe__net_parameter__descriptor, &w->test.file));
     w->test.at = &w->test.file;
     w->test.net = (Cvy__Caffe__NetParameter *)w->test.file.message;
-    return take_phase(w, &w->test, CVY__CAFFE__PHASE__TEST, NULL);
+    CVY_TRY(take_phase(w, &w->test, CVY__CAFFE__PHASE__TEST, NULL));
+    return take_test_only(w);
 }
 
 static cvy_status open_work(cvy_caffe_work *w)

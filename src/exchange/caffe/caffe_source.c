@@ -310,6 +310,14 @@ static int is_data(const Cvy__Caffe__LayerParameter *layer)
     return layer->n_bottom == 0 && layer->n_top > 0 && !(layer->type && strcmp(layer->type, "Parameter") == 0);
 }
 
+int cvy_caffe_has_data(const Cvy__Caffe__NetParameter *net)
+{
+    for (size_t i = 0; i < net->n_layer; i++)
+        if (is_data(net->layer[i]))
+            return 1;
+    return 0;
+}
+
 static cvy_status read_layer(reader *r, const Cvy__Caffe__NetParameter *net)
 {
     const char *type = cvy_caffe_word(r->layer->type);
