@@ -206,6 +206,24 @@ static cvy_status check_x(const cvy_data_form *like, cvy_dataset *d)
     return CVY_OK;
 }
 
+/* Readers of tables find the columns of the training by their names. What they cannot know is said. */
+static cvy_status check_columns(const cvy_reader_info *like, cvy_dataset *d)
+{
+    const cvy_columns *known = &like->columns, *own = &d->stored.columns;
+    for (int64_t i = 0; known->x && own->x && i < CVY_MIN(known->nx, own->nx); i++)
+        CVY_CHECK(strcmp(known->x[i], own->x[i]) == 0, CVY_E_CONFIG,
+                  "%s: number %lld of x is the column \"%s\", but \"%s\" in the training data", name_of(&d->info),
+                  (long long)i, own->x[i], known->x[i]);
+    if (known->x || !own->x)
+        return CVY_OK;
+    CVY_TRY(cvy_reader_note(&d->stored,
+                            "%s: the names of the columns of the training data are not known: columns are taken in "
+                            "their order, \"%s\" first",
+                            name_of(&d->info), own->x[0]));
+    d->info.note = d->stored.note;
+    return CVY_OK;
+}
+
 static cvy_status check_same_field(const cvy_dataset_info *info, const cvy_field *known)
 {
     const cvy_field *own = find_field(info, known->name);
@@ -239,6 +257,7 @@ cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d)
     if (!like->info)
         return CVY_OK;
     CVY_TRY(check_x(like, d));
+    CVY_TRY(check_columns(like->stored, d));
     if (like->x_only)
         return CVY_OK;
     CVY_TRY(cvy_classes_agree(like->info->class_name, like->info->nclasses, &d->info));

@@ -66,6 +66,13 @@ typedef enum {
 } cvy_cf;
 extern const char *const cvy_cf_name[CVY_CF_COUNT]; /* "units", .. */
 
+/* Columns of a table by their names, in the order of the numbers of x and y. */
+typedef struct cvy_columns {
+    int64_t nx, ny;
+    const char *const *x, *const *y; /* x NULL: no names are known */
+    const char *label, *weight;      /* NULL: there is none */
+} cvy_columns;
+
 typedef struct cvy_reader_info {
     cvy_pool *pool; /* set by the caller; holds what the other members point to; lives as long as the data set */
     int64_t nsamples;
@@ -78,6 +85,7 @@ typedef struct cvy_reader_info {
     const char *y_cf[CVY_CF_COUNT]; /* attributes of y, such as its units; NULL: not known */
     int64_t nclasses;               /* if has_label */
     const char *const *class_name;  /* NULL: "0", "1", ... */
+    cvy_columns columns;            /* of a table */
     cvy_blocks blocks;              /* a window shuffle does not split them; in pool */
     const char *note;               /* sentences for the log about how the source is read, a line each; NULL: none */
 } cvy_reader_info;
@@ -104,8 +112,9 @@ int cvy_coordinates_append(const cvy_coordinates *own, const cvy_coordinates *wh
 typedef enum { CVY_ALONG_SAMPLES, CVY_ALONG_X, CVY_ALONG_Y } cvy_along;
 
 typedef struct cvy_reader_args {
-    const char *path;    /* NULL if the source has no path */
-    const void *options; /* filled from the option table; strings are in info's pool */
+    const char *path;        /* NULL if the source has no path */
+    const void *options;     /* filled from the option table; strings are in info's pool */
+    const cvy_columns *like; /* columns of the training data, to be found by their names; NULL: none are known */
 } cvy_reader_args;
 
 typedef struct cvy_reader_def {

@@ -396,7 +396,7 @@ static cvy_status follow(cvy_pool *pool, const cvy_data_form *like, cvy_source *
     int32_t *label = NULL;
     struct run *run = NULL;
     if (like->stored)
-        CVY_TRY(cvy_source_follow_channels(like->stored, "the training data", s));
+        CVY_TRY(cvy_source_follow_channels(like->stored, like->info ? "the training data" : "the first source", s));
     if (!like->info || like->x_only || like->info->nclasses == 0 || !s->info.has_label ||
         s->info.shape.ndim != like->stored->shape.ndim)
         return CVY_OK; /* what does not agree is found later, when all is known */
@@ -435,7 +435,7 @@ static cvy_status note_bytes(cvy_source *s)
 }
 
 /* Opens a source with one reader, from path, format and the reader's own options. */
-static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source *out)
+static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, const cvy_data_form *like, cvy_source *out)
 {
     static const char *const ours[] = {"path", "format", "range", "limit", "sandbox", NULL};
     static const cvy_option none[] = {{0}};
@@ -458,7 +458,8 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source
     CVY_TRY(cvy_options_parse(pool, who, s.reader->options ? s.reader->options : none, is_map ? source : NULL, ours,
                               options, s.reader->options_size));
     s.path = path;
-    const cvy_reader_args args = {.path = path, .options = options};
+    const cvy_columns *columns = like && like->stored && like->stored->columns.x ? &like->stored->columns : NULL;
+    const cvy_reader_args args = {.path = path, .options = options, .like = columns};
     CVY_TRY(s.reader->open(&args, &s.info, &s.state));
     const cvy_status status = note_bytes(&s);
     if (status != CVY_OK)
@@ -479,9 +480,8 @@ static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, con
     cvy_status status = CVY_OK;
     for (; n < list->count && status == CVY_OK; n++) {
         list->child[n]->used = 1;
-        status = cvy_source_open(pool, list->child[n], like, &run[n].from);
-        if (status == CVY_OK && n > 0)
-            status = cvy_source_follow_channels(&run[0].from.info, cvy_source_name(&run[0].from), &run[n].from);
+        const cvy_data_form first = {.stored = &run[0].from.info};
+        status = cvy_source_open(pool, list->child[n], like ? like : n > 0 ? &first : NULL, &run[n].from);
         run[n].count = run[n].from.info.nsamples;
     }
     if (status == CVY_OK)
@@ -514,7 +514,7 @@ cvy_status cvy_source_open(cvy_pool *pool, const cvy_tree *source, const cvy_dat
     const int is_map = source && source->kind == CVY_TREE_MAP,
               is_several = source && (source->kind == CVY_TREE_LIST || (is_map && cvy_tree_get(source, "sources")));
     if (!is_several)
-        CVY_TRY(open_reader(pool, source, &s));
+        CVY_TRY(open_reader(pool, source, like, &s));
     else if (is_map)
         CVY_TRY(open_map_of_several(pool, source, like, &s));
     else

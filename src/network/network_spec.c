@@ -16,6 +16,8 @@
 
 /* The version of the layout; a later one is refused. */
 enum { LAYOUT = 1 };
+/* A description that each file of weights has stays short: more names of columns are left out. */
+enum { COLUMNS_MAX = 16384 };
 
 /* ---- writing ---- */
 
@@ -26,6 +28,28 @@ static void add_form(cvy_json *json, cvy_dtype dtype, const cvy_shape *shape)
     for (int i = 0; i < shape->ndim; i++)
         cvy_json_int(json, NULL, shape->dim[i]);
     cvy_json_close(json, ']');
+}
+
+static void add_names(cvy_json *json, const char *key, const char *const *name, int64_t n)
+{
+    cvy_json_open(json, key, '[');
+    for (int64_t i = 0; i < n; i++)
+        cvy_json_string(json, NULL, name[i]);
+    cvy_json_close(json, ']');
+}
+
+static void add_columns(cvy_json *json, const cvy_columns *c)
+{
+    if (!c->x || c->nx + c->ny > COLUMNS_MAX)
+        return;
+    cvy_json_open(json, "columns", '{');
+    add_names(json, "x", c->x, c->nx);
+    add_names(json, "y", c->y, c->ny);
+    if (c->label)
+        cvy_json_string(json, "label", c->label);
+    if (c->weight)
+        cvy_json_string(json, "weight", c->weight);
+    cvy_json_close(json, '}');
 }
 
 static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_dataset_info *data)
@@ -51,10 +75,8 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     }
     cvy_json_close(json, ']');
     cvy_json_int(json, "classes", data->nclasses);
-    cvy_json_open(json, "class_names", '[');
-    for (int64_t i = 0; i < data->nclasses && data->class_name; i++)
-        cvy_json_string(json, NULL, data->class_name[i]);
-    cvy_json_close(json, ']');
+    add_names(json, "class_names", data->class_name, data->class_name ? data->nclasses : 0);
+    add_columns(json, &stored->columns);
 }
 
 /* temperature: 0: none. */
@@ -156,6 +178,36 @@ static cvy_status read_classes(cvy_network_spec *s, const cvy_tree *root)
     return CVY_OK;
 }
 
+static cvy_status read_names(cvy_network_spec *s, const cvy_tree *list, const char *const **out, int64_t *n_out)
+{
+    const char **name = NULL;
+    CVY_CHECK(list && list->kind == CVY_TREE_LIST, CVY_E_FORMAT, "its \"columns\" have no lists \"x\" and \"y\"");
+    CVY_TRY(cvy_pool_alloc(s->pool, sizeof *name * (size_t)CVY_MAX(list->count, 1), &name));
+    for (int i = 0; i < list->count; i++)
+        name[i] = list->child[i]->text ? list->child[i]->text : "";
+    *out = name;
+    *n_out = list->count;
+    return CVY_OK;
+}
+
+/* The names of columns; older files have none. Strings are in s->pool, as the whole tree is. */
+static cvy_status read_columns(cvy_network_spec *s, const cvy_tree *root)
+{
+    const cvy_tree *map = cvy_tree_get(root, "columns"), *label = NULL, *weight = NULL;
+    cvy_columns *c = &s->stored.columns;
+    if (!map)
+        return CVY_OK;
+    CVY_TRY(read_names(s, cvy_tree_get(map, "x"), &c->x, &c->nx));
+    CVY_TRY(read_names(s, cvy_tree_get(map, "y"), &c->y, &c->ny));
+    CVY_CHECK(c->nx == cvy_shape_elems(&s->stored.shape), CVY_E_FORMAT, "it has %lld columns and an input of %s",
+              (long long)c->nx, cvy_shape_text(&s->stored.shape));
+    label = cvy_tree_get(map, "label");
+    weight = cvy_tree_get(map, "weight");
+    c->label = label ? label->text : NULL;
+    c->weight = weight ? weight->text : NULL;
+    return CVY_OK;
+}
+
 /* The target before augmentation. Files of versions that did not move targets have none; theirs is among the fields. */
 static cvy_status read_target(cvy_network_spec *s, const cvy_tree *root)
 {
@@ -236,6 +288,7 @@ static cvy_status read_spec(cvy_network_spec *s, const char *where, const char *
     CVY_CHECK(s->stored.dtype == CVY_DTYPE_U8 || s->stored.dtype == CVY_DTYPE_F32, CVY_E_FORMAT,
               "its input is %s, expected u8 or f32", cvy_dtype_text(s->stored.dtype));
     CVY_TRY(read_target(s, root));
+    CVY_TRY(read_columns(s, root));
     CVY_TRY(read_fields(s, cvy_tree_get(root, "fields")));
     CVY_TRY(read_classes(s, root));
     CVY_TRY(read_temperature(s, root));
@@ -272,11 +325,32 @@ cvy_status cvy_network_spec_of_file(const char *path, cvy_network_spec *out, int
 
 /* ---- from the data ---- */
 
+static cvy_status copy_names(cvy_pool *pool, const char *const *from, int64_t n, const char *const **out)
+{
+    const char **name = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *name * (size_t)CVY_MAX(n, 1), &name));
+    for (int64_t i = 0; i < n; i++)
+        CVY_TRY(cvy_pool_strdup(pool, from[i], (char **)&name[i]));
+    *out = name;
+    return CVY_OK;
+}
+
+static cvy_status copy_columns(cvy_pool *pool, const cvy_columns *from, cvy_columns *to)
+{
+    if (!from->x)
+        return CVY_OK;
+    *to = *from;
+    CVY_TRY(copy_names(pool, from->x, from->nx, &to->x));
+    CVY_TRY(copy_names(pool, from->y, from->ny, &to->y));
+    if (from->label)
+        CVY_TRY(cvy_pool_strdup(pool, from->label, (char **)&to->label));
+    return from->weight ? cvy_pool_strdup(pool, from->weight, (char **)&to->weight) : CVY_OK;
+}
+
 static cvy_status copy_data(cvy_network_spec *s, cvy_dataset *data)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(data);
     const cvy_reader_info *stored = cvy_dataset_reader_info(data);
-    const char **name = NULL;
     s->stored = (cvy_reader_info){.dtype = stored->dtype,
                                   .shape = stored->shape,
                                   .varying = stored->varying,
@@ -293,13 +367,8 @@ static cvy_status copy_data(cvy_network_spec *s, cvy_dataset *data)
             CVY_TRY(cvy_pool_strdup(s->pool, stored->y_cf[i], (char **)&s->stored.y_cf[i]));
     for (int i = 0; i < info->nfield; i++)
         CVY_TRY(cvy_pool_strdup(s->pool, info->field[i].name, &s->data.field[i].name));
-    if (!info->class_name)
-        return CVY_OK;
-    CVY_TRY(cvy_pool_alloc(s->pool, sizeof *name * (size_t)info->nclasses, &name));
-    for (int64_t i = 0; i < info->nclasses; i++)
-        CVY_TRY(cvy_pool_strdup(s->pool, info->class_name[i], (char **)&name[i]));
-    s->data.class_name = name;
-    return CVY_OK;
+    CVY_TRY(copy_columns(s->pool, &stored->columns, &s->stored.columns));
+    return info->class_name ? copy_names(s->pool, info->class_name, info->nclasses, &s->data.class_name) : CVY_OK;
 }
 
 cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out)

@@ -139,6 +139,76 @@ static void test_class_names(void)
     cvy_dataset_destroy(&train);
 }
 
+/* ---- columns of tables ---- */
+
+/* Opens a table like the training data and compares the numbers of its first sample: x, then y. */
+static void expect_numbers(const cvy_dataset *train, const char *source, int x_only, const float *number, int n,
+                           const char *note)
+{
+    cvy_dataset *d = NULL;
+    float x[4] = {0}, y[4] = {0};
+    int32_t label = -1;
+    OK(open_like(train, source, x_only, &d));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    void *field[4] = {x};
+    for (int f = 1; f < info->nfield; f++)
+        field[f] = strcmp(info->field[f].name, "y") == 0 ? y : (void *)&label;
+    OK(cvy_dataset_read(d, 0, 0, field));
+    for (int i = 0; i < n; i++)
+        TRUE_THAT(number[i] == (i < 2 ? x[i] : y[i - 2]));
+    TRUE_THAT(note ? info->note && strstr(info->note, note) : !info->note);
+    cvy_dataset_destroy(&d);
+}
+
+static const char *with_path(const char *format, const char *name)
+{
+    static char text[600];
+    snprintf(text, sizeof text, format, in_scratch(name));
+    return text;
+}
+
+static void test_columns(void)
+{
+    cvy_dataset *train = NULL, *d = NULL;
+    put_text("train.csv", "a,b,kind,p,q\n1,2,0,3,4\n5,6,1,7,8\n");
+    put_text("other.csv", "q,kind,b,more,p,a\n4,0,2,99,3,1\n");
+    put_text("bare.csv", "b,a\n2,1\n");
+    put_text("lacks.csv", "a,kind,p,q\n1,0,3,4\n");
+    put_text("plain.csv", "1,2,0,3,4\n5,6,1,7,8\n");
+    OK(open_text(with_path("{path: %s, label: kind, y: [p, q]}", "train.csv"), NULL, 0, &train));
+    expect_numbers(train, in_scratch("other.csv"), 0, (float[]){1, 2, 3, 4}, 4, "are not read: more");
+    expect_numbers(train, with_path("{path: %s, label: kind, y: [q, p], drop: [more, none]}", "other.csv"), 0,
+                   (float[]){1, 2, 3, 4}, 4, NULL);
+    expect_numbers(train, in_scratch("bare.csv"), 1, (float[]){1, 2}, 2, NULL);
+    expect_numbers(train, with_path("{path: %s, label: 3, y: [4, 5], header: no}", "plain.csv"), 0,
+                   (float[]){1, 2, 3, 4}, 4, "plain.csv has no header");
+    FAILS(open_like(train, in_scratch("lacks.csv"), 1, &d), CVY_E_CONFIG,
+          "lacks.csv: no column \"b\": the inputs of the training data are the columns a, b, and this table has a, "
+          "kind, p, "
+          "q");
+    FAILS(open_like(train, with_path("{path: %s, label: 2, y: [a, q]}", "other.csv"), 0, &d), CVY_E_CONFIG,
+          "no column \"a\"");
+    FAILS(open_like(train, with_path("{path: %s, label: 4}", "other.csv"), 0, &d), CVY_E_CONFIG,
+          "column 4, the label, is \"more\" here and \"kind\" in the training data");
+    FAILS(open_like(train, in_scratch("bare.csv"), 0, &d), CVY_E_CONFIG, "has no classes");
+    cvy_dataset_destroy(&train);
+    OK(open_text(with_path("{path: %s, label: 3, y: [4, 5], header: no}", "plain.csv"), NULL, 0, &train));
+    expect_numbers(train, with_path("{path: %s, label: kind, y: [p, q]}", "train.csv"), 0, (float[]){1, 2, 3, 4}, 4,
+                   "names of the columns of the training data are not known");
+    cvy_dataset_destroy(&train);
+    char list[1200];
+    snprintf(list, sizeof list, "[%s, %s]", in_scratch("bare.csv"), in_scratch("lacks.csv"));
+    FAILS(open_text(list, NULL, 0, &d), CVY_E_CONFIG, "no column \"b\"");
+    put_text("turned.csv", "a,b\n1,2\n");
+    snprintf(list, sizeof list, "[%s, %s]", in_scratch("bare.csv"), in_scratch("turned.csv"));
+    OK(open_text(list, NULL, 0, &d));
+    float x[2];
+    void *const field[] = {x};
+    OK(cvy_dataset_read(d, 1, 0, field));
+    TRUE_THAT(x[0] == 2 && x[1] == 1);
+    cvy_dataset_destroy(&d);
+}
+
 /* ---- types, shapes and fields ---- */
 
 #define SET "format: synthetic, samples: 4, "
@@ -191,6 +261,7 @@ int main(void)
     test_channels();
     test_class_folders();
     test_class_names();
+    test_columns();
     test_fields();
     test_bytes();
     scratch_remove();

@@ -8,11 +8,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "data/array/data_csv.h"
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/text/base_table.h"
 #include "base/text/base_text.h"
-#include "data/array/data_lines.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,16 +21,6 @@
 enum { MARK_AUTO, MARK_COMMA, MARK_SEMICOLON, MARK_TAB, MARK_SPACE };
 enum { DECIMAL_POINT, DECIMAL_COMMA };
 enum { HEADER_AUTO, HEADER_YES, HEADER_NO };
-enum { COLUMN_X, COLUMN_LABEL, COLUMN_Y, COLUMN_WEIGHT, COLUMN_DROP };
-
-struct csv_opts {
-    const char *label, *weight;
-    const cvy_tree *y, *drop;
-    cvy_ints shape;
-    int delimiter, decimal, header;
-    int64_t classes;
-    const char *missing;
-};
 
 static const cvy_option csv_opts[] = {
     {"label", CVY_TYPE_STRING, CVY_FIELD(csv_opts, label), "", "", "",
@@ -54,27 +43,6 @@ static const cvy_option csv_opts[] = {
     {"header", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, header), "auto", "auto|yes|no", "",
      "whether the first line names the columns; auto: detected from the first lines"},
     {0},
-};
-
-struct column {
-    int role;
-    int64_t slot;     /* index in x or y */
-    const char *name; /* NULL if there is no header */
-};
-
-struct csv {
-    cvy_pool *pool;
-    cvy_line_index index; /* an entry gives position and bytes of the line */
-    cvy_classes classes;
-    char mark;
-    int decimal, header, ncolumn;
-    const float *instead; /* of the missing numbers of x; NULL: they are faults */
-    struct column *column;
-    int label; /* its column; -1: there is none */
-    int label_kind_known;
-    int64_t nx, ny;
-    int has_weight;
-    cvy_shape shape;
 };
 
 static int csv_probe(const char *path)
@@ -208,98 +176,7 @@ static int find_header(const struct csv *c, cvy_line_part first, cvy_line_part s
     return second.bytes == 0 && numbers == 0;
 }
 
-/* ---- columns ---- */
-
-static cvy_status find_column(const struct csv *c, const char *text, int *out)
-{
-    const char *known[64];
-    int nknown = 0;
-    int64_t number = 0;
-    for (int i = 0; i < c->ncolumn; i++) {
-        if (c->column[i].name && strcmp(c->column[i].name, text) == 0) {
-            *out = i;
-            return CVY_OK;
-        }
-        if (c->column[i].name && nknown < CVY_COUNT(known))
-            known[nknown++] = c->column[i].name;
-    }
-    if (cvy_line_part_int((cvy_line_part){text, strlen(text)}, &number)) {
-        CVY_CHECK(number != 0 && number >= -c->ncolumn && number <= c->ncolumn, CVY_E_CONFIG,
-                  "column %lld of %d: columns count from 1, negative numbers from the end", (long long)number,
-                  c->ncolumn);
-        *out = (int)(number > 0 ? number - 1 : c->ncolumn + number);
-        return CVY_OK;
-    }
-    const cvy_name_hint hint = cvy_hint_name('"', text, known, nknown);
-    CVY_FAIL(CVY_E_CONFIG, "no column \"%s\"%s", text,
-             *hint.text  ? hint.text
-             : c->header ? " in the header"
-                         : ": the table has no header, so columns go by number");
-}
-
-static cvy_status set_role(struct csv *c, const char *text, int role, int64_t slot)
-{
-    int i = 0;
-    CVY_TRY(find_column(c, text, &i));
-    CVY_CHECK(c->column[i].role == COLUMN_X, CVY_E_CONFIG, "column \"%s\" is given twice", text);
-    c->column[i].role = role;
-    c->column[i].slot = slot;
-    return CVY_OK;
-}
-
-static cvy_status set_roles(struct csv *c, const cvy_tree *node, int role, int64_t *count)
-{
-    const int is_list = node && node->kind == CVY_TREE_LIST;
-    *count = 0;
-    for (int i = 0; node && i < (is_list ? node->count : 1); i++) {
-        const cvy_tree *item = is_list ? node->child[i] : node;
-        CVY_CHECK(item->kind == CVY_TREE_SCALAR && item->text, CVY_E_CONFIG,
-                  "%s: expected a column's name or number, or a list of them", cvy_tree_where(item));
-        CVY_TRY(set_role(c, item->text, role, (*count)++));
-    }
-    return CVY_OK;
-}
-
-/* The label column if the option is not given: a column with a usual name. */
-static const char *usual_label(const struct csv *c)
-{
-    static const char *const usual[] = {"label", "class"};
-    for (int k = 0; k < CVY_COUNT(usual); k++)
-        for (int i = 0; i < c->ncolumn; i++)
-            if (c->column[i].name && c->column[i].role == COLUMN_X && strcmp(c->column[i].name, usual[k]) == 0)
-                return usual[k];
-    return "none";
-}
-
-static cvy_status set_columns(struct csv *c, const struct csv_opts *o)
-{
-    int64_t dropped = 0;
-    double elems = 1;
-    CVY_TRY(set_roles(c, o->y, COLUMN_Y, &c->ny));
-    CVY_TRY(set_roles(c, o->drop, COLUMN_DROP, &dropped));
-    c->has_weight = o->weight != NULL;
-    if (o->weight)
-        CVY_TRY(set_role(c, o->weight, COLUMN_WEIGHT, 0));
-    const char *label = o->label ? o->label : usual_label(c);
-    c->label = -1;
-    if (strcmp(label, "none") != 0)
-        CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
-    for (int i = 0; i < c->ncolumn; i++) {
-        if (c->column[i].role == COLUMN_LABEL)
-            c->label = i;
-        if (c->column[i].role == COLUMN_X)
-            c->column[i].slot = c->nx++;
-    }
-    CVY_CHECK(c->nx > 0, CVY_E_CONFIG, "none of the %d columns remains as input", c->ncolumn);
-    CVY_CHECK(o->shape.count <= CVY_NDIM_MAX, CVY_E_CONFIG, "shape has %d axes, expected at most %d", o->shape.count,
-              CVY_NDIM_MAX);
-    c->shape = o->shape.count > 0 ? cvy_shape_make(o->shape.count, o->shape.at) : (cvy_shape){1, {c->nx}};
-    for (int i = 0; i < c->shape.ndim; i++)
-        elems *= (double)c->shape.dim[i];
-    CVY_CHECK(elems == (double)c->nx, CVY_E_CONFIG, "shape has %.0f elements, and %lld columns are input", elems,
-              (long long)c->nx);
-    return CVY_OK;
-}
+/* ---- the first two lines ---- */
 
 static cvy_status name_columns(struct csv *c, cvy_line_part first)
 {
@@ -318,7 +195,7 @@ static cvy_status name_columns(struct csv *c, cvy_line_part first)
 }
 
 /* Finds separator, header and columns from the first two lines. */
-static cvy_status detect_format(struct csv *c, const struct csv_opts *o)
+static cvy_status detect_format(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
 {
     cvy_lines lines = {.file = &c->index.file};
     cvy_line_part line, first = {"", 0};
@@ -336,7 +213,7 @@ static cvy_status detect_format(struct csv *c, const struct csv_opts *o)
         line = (cvy_line_part){"", 0};
     c->header = o->header == HEADER_AUTO ? find_header(c, first, line) : o->header == HEADER_YES;
     CVY_TRY_OUT(name_columns(c, first));
-    status = set_columns(c, o);
+    status = cvy_csv_set_columns(c, o, like);
     if (status != CVY_OK)
         status = cvy_error_prefix(status, "%s", c->index.file.path);
 out:
@@ -456,7 +333,7 @@ static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t l
     int n = 0;
     for (; next_field(&f, &field); n++) {
         double value = 0;
-        if (n >= c->ncolumn || c->column[n].role == COLUMN_DROP)
+        if (n >= c->ncolumn || c->column[n].role >= COLUMN_DROP)
             continue;
         const struct column *to = &c->column[n];
         if (to->role == COLUMN_LABEL) {
@@ -537,7 +414,7 @@ static cvy_status csv_load(struct csv *c, const cvy_reader_args *args, cvy_reade
     const struct csv_opts *o = args->options;
     CVY_TRY(take_options(c, o));
     CVY_TRY(cvy_data_file_open(c->pool, args->path, &c->index.file));
-    const cvy_status detected = detect_format(c, o);
+    const cvy_status detected = detect_format(c, o, args->like);
     if (detected < CVY_OK)
         return detected;
     if (detected == CVY_OK)
@@ -549,6 +426,7 @@ static cvy_status csv_load(struct csv *c, const cvy_reader_args *args, cvy_reade
     info->has_y = c->ny > 0;
     info->y_shape = (cvy_shape){1, {c->ny}};
     info->has_weight = c->has_weight;
+    CVY_TRY(cvy_csv_describe_columns(c, &info->columns));
     if (c->label < 0)
         return CVY_OK;
     const cvy_status status = cvy_classes_resolve(&c->classes, o->classes, &c->index.entries, info);
@@ -561,6 +439,7 @@ static cvy_status csv_open(const cvy_reader_args *args, cvy_reader_info *info, v
     CVY_CHECK(args->path, CVY_E_CONFIG, "format csv needs a path: the text file with the table");
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *c, &c));
     c->pool = c->classes.pool = info->pool;
+    c->info = info;
     c->index.file.fd = -1;
     const cvy_status status = csv_load(c, args, info);
     if (status != CVY_OK)
