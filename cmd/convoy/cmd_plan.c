@@ -93,10 +93,10 @@ static int read_grids(const verb_options *o, cvy_grids_opts *out)
     return code ? code : read_link(o->link, &out->latency_s, &out->bytes_per_s);
 }
 
-/* Whether the argument is a network of the zoo, not a job file. */
+/* Whether the argument is a network, of the zoo or of an ONNX file, and no job file. */
 static int is_network(const cmd_line *line)
 {
-    return line->narg && !cmd_is_file(line->arg[0]);
+    return line->narg && (!cmd_is_file(line->arg[0]) || cmd_ends_with(line->arg[0], ".onnx"));
 }
 
 static int plan(const cmd_line *line, cvy_context *context, void *user)
@@ -179,8 +179,8 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_plan = {
     .name = "plan",
-    .arguments =
-        "[JOB.yaml | MODEL] [--set KEY=VALUE]... [--format table] [--ranks N [--memory 16G] [--link 50us,1gbit]]",
+    .arguments = "[JOB.yaml | MODEL | NET.onnx] [--set KEY=VALUE]... [--format table] [--ranks N [--memory 16G] "
+                 "[--link 50us,1gbit]]",
     .summary = "shows layers, shapes, flop, kernels and memory of a job or network, without training",
     .detail =
         "The memory is exact: the arena is all that a step uses. Under mpiexec the plan is that of rank 0 of "

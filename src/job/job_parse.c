@@ -165,8 +165,8 @@ static cvy_status parse_tree(cvy_pool *pool, const char *file, const char *text,
     if (text)
         return cvy_tree_parse_text(pool, file, text, strlen(text), out);
     CVY_CHECK(!cvy_data_has_suffix(file, ".onnx"), CVY_E_ARGUMENT,
-              "%s is an ONNX file, and a job file is expected: name it in one, model: {onnx: %s}; `convoy time` and "
-              "`convoy bench --model` take it as it is",
+              "%s is an ONNX file, and a job file is expected: name it in one, model: {onnx: %s}; `convoy plan`, "
+              "`convoy time` and `convoy bench --model` take it as it is",
               file, file);
     return cvy_tree_parse_file(pool, file, out);
 }

@@ -108,7 +108,8 @@ refused 'text.png: is neither a JPEG nor a PNG, though its name says so' "$CONVO
 printf '\010\012\022\007convoy' >net.onnx
 refused 'x?u?: no such file' "$CONVOY" inspect "$(printf 'x\356u\033')"
 refused 'net.onnx: is a network and no data: ' "$CONVOY" inspect net.onnx
-refused 'net.onnx is an ONNX file, and a job file is expected' "$CONVOY" plan net.onnx
+refused 'net.onnx is an ONNX file, and a job file is expected' "$CONVOY" train net.onnx
+refused 'net.onnx is damaged or is no ONNX file' "$CONVOY" plan net.onnx
 
 # ---- numbers that become infinite: the run ends with a cause, and checkpoints are finite ----
 timeout 120 "$CONVOY" train job.yaml --out wild --set train.optimizer.lr=1e30 --set 'checkpoint.every=1 steps' >out 2>err

@@ -72,6 +72,9 @@ cmp -s net.onnx before.onnx && fail "--force does not replace the file"
 "$CONVOY" bench --model net.onnx --batch 4 --steps 1 --threads 1 --json >log 2>&1 || fail "bench: $(cat log)"
 contains log '"model": "net.onnx"' || fail "bench does not name the file: $(cat log)"
 "$CONVOY" time net.onnx --batch 4 --steps 1 --threads 1 >log 2>&1 || fail "time: $(cat log)"
+"$CONVOY" plan net.onnx --batch 4 >log 2>&1 || fail "plan: $(cat log)"
+contains log 'batch 4 over 1 rank' || fail "plan has no batch of 4: $(cat log)"
+contains log 'net.onnx: the network has no loss' || fail "plan does not say that there is no loss: $(cat log)"
 refused 'missing.onnx: cannot open' "$CONVOY" bench --model missing.onnx
 refused 'net.onnx: the network of a file has no options' "$CONVOY" bench --model net.onnx --options 'filters: 3'
 
