@@ -49,8 +49,7 @@ cvy_status cvy_passed_note(const cvy_passed *p, const char *where, const char *w
 
 /* ---- splits ---- */
 
-/* The split that a file name names: 1 training, 2 validation, 3 test; 0: none. */
-static int split_of(const char *name)
+int cvy_split_of(const char *name)
 {
     static const struct {
         const char *word;
@@ -75,7 +74,7 @@ cvy_status cvy_splits_note(const char *where, const char *how, const char *const
     int split = 0;
     for (int64_t i = 0; i < n; i++) {
         const char *name = cvy_file_base_name(path[i]);
-        const int own = split_of(name);
+        const int own = cvy_split_of(name);
         if (own && !first) {
             first = name;
             split = own;

@@ -187,6 +187,8 @@ void cvy_passed_add(cvy_passed *p, const char *folder, const char *name);
 /* Adds a sentence to info's note, unless nothing was counted: "WHERE: 2 WHATs are not read (a, b): WHY". */
 cvy_status cvy_passed_note(const cvy_passed *p, const char *where, const char *what, const char *why,
                            cvy_reader_info *info);
+/* The split whose word is in the name of a file or an array: 1 training, 2 validation, 3 test; 0: none. */
+int cvy_split_of(const char *name);
 /* Adds a sentence to info's note if the names have words of different splits ("train", "test"), although all are read.
  * how: "as one set". */
 cvy_status cvy_splits_note(const char *where, const char *how, const char *const *path, int64_t n,

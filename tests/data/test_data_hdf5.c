@@ -372,6 +372,31 @@ static void test_folder_rest(void)
     free(v);
 }
 
+/* MATLAB's format 7.3: a text of 512 bytes before the HDF5 file, axes in the opposite order, and columns [1, N]. */
+static void test_matlab(void)
+{
+    double *v = values(60);
+    float x[6];
+    int32_t label = -1;
+    cvy_dataset *d = NULL;
+    const hid_t created = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_userblock(created, 512);
+    const hid_t file = H5Fcreate(in_scratch("a.mat"), H5F_ACC_TRUNC, created, H5P_DEFAULT);
+    add_set(file, "X", (struct layout){.type = H5T_IEEE_F64LE, .ndim = 3, .dim = {10, 2, 3}}, v);
+    add_set(file, "labels", (struct layout){.type = H5T_IEEE_F64LE, .ndim = 2, .dim = {1, 10}}, v);
+    H5Fclose(file);
+    H5Pclose(created);
+    FILE *f = fopen(in_scratch("a.mat"), "r+b");
+    TRUE_THAT(f && fputs("MATLAB 7.3 MAT-file, Platform: GLNXA64", f) >= 0 && fclose(f) == 0);
+    OK(open_text(in_scratch("a.mat"), NULL, 0, &d));
+    TRUE_THAT(strstr(note_of(d), "a.mat: is a file of MATLAB") &&
+              strstr(note_of(d), "X is 10x2x3, of which axis 1 counts"));
+    OK(cvy_dataset_read(d, 4, 0, (void *[]){x, &label}));
+    TRUE_THAT(x[0] == (float)value_at(24) && x[5] == (float)value_at(29) && label == (int32_t)value_at(4));
+    cvy_dataset_destroy(&d);
+    free(v);
+}
+
 /* ---- files made by other programs ---- */
 
 static void test_h5py(void)
@@ -421,6 +446,7 @@ int main(void)
     test_soft_links();
     test_many_sets();
     test_folder_rest();
+    test_matlab();
     test_h5py();
     scratch_remove();
     return 0;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "data/data_half.h"
-#include "data/hdf5/data_inflate.h"
+#include "data/data_inflate.h"
 
 #if CVY_HAVE_HDF5
 

@@ -28,6 +28,7 @@ struct array {
     cvy_data_file file;
     array_kind kind;
     int big_endian;
+    int64_t base;    /* where the array's own file begins: not 0 within an archive */
     int64_t offset;  /* of the first element, in bytes */
     int64_t count;   /* number of records */
     cvy_shape shape; /* of one record; ndim 0 if the array has one axis */

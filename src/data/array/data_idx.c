@@ -2,9 +2,9 @@
  * data_idx.c: reads IDX files, the format of MNIST and similar data sets: an array of pictures and an array of labels
  * in two files.
  *
- * A path is the folder (with `part`: train or test) or the file of pictures. The file of labels is found by its name
- * (images-idx3 -> labels-idx1) or given. Pictures [N, H, W] become samples [1, H, W]. Source: LeCun, Cortes and Burges,
- * web page of the MNIST database.
+ * A path is the folder (with `part`: train or test) or the file of pictures. Files compressed by gzip are unpacked in
+ * memory. The file of labels is found by its name (images-idx3 -> labels-idx1) or given. Pictures [N, H, W] become
+ * samples [1, H, W]. Source: LeCun, Cortes and Burges, web page of the MNIST database.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "data/data_index.h"
+#include "data/data_inflate.h"
 
 enum { PART_AUTO, PART_TRAIN, PART_TEST };
 
@@ -40,10 +41,12 @@ struct idx {
     cvy_shape shape;
 };
 
-/* Two spellings of the names are in use. */
+/* Two spellings of the names are in use, and files may be compressed, as they are downloaded. */
 static const char *const image_names[][2] = {
     {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"},
     {"train-images.idx3-ubyte", "t10k-images.idx3-ubyte"},
+    {"train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz"},
+    {"train-images.idx3-ubyte.gz", "t10k-images.idx3-ubyte.gz"},
 };
 
 static const char *find_images(const char *folder, int part)
@@ -59,6 +62,8 @@ static int idx_probe(const char *path)
     uint8_t head[4];
     if (cvy_file_is_folder(path))
         return find_images(path, PART_TRAIN) || find_images(path, PART_TEST) ? 90 : 0;
+    if (cvy_is_gzip(path))
+        return strstr(cvy_file_base_name(path), "idx") ? 90 : 0;
     if (cvy_data_peek(path, head, sizeof head) != sizeof head || head[0] || head[1])
         return 0;
     return strstr(cvy_file_base_name(path), "idx")                              ? 90
@@ -75,8 +80,6 @@ static cvy_status read_header(struct array *a)
     CVY_CHECK(a->file.bytes >= 4, CVY_E_FORMAT, "%s: %lld bytes, too short for an IDX file", a->file.path,
               (long long)a->file.bytes);
     CVY_TRY(cvy_pread_all(a->file.fd, head, sizeof head, 0, a->file.path));
-    CVY_CHECK(head[0] != 0x1F || head[1] != 0x8B, CVY_E_FORMAT, "%s: is compressed; run gunzip on it first",
-              a->file.path);
     CVY_CHECK(head[0] == 0 && head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0E && kinds[head[2] - 0x08] >= 0 &&
                   head[3] >= 1 && head[3] <= CVY_NDIM_MAX,
               CVY_E_FORMAT, "%s: is not an IDX file (begins with %02x %02x %02x %02x)", a->file.path, head[0], head[1],
@@ -94,10 +97,19 @@ static cvy_status read_header(struct array *a)
     return array_check(a);
 }
 
-/* "../train-images-idx3-ubyte" -> "../train-labels-idx1-ubyte" */
+/* Opens an array; a compressed one is unpacked in memory. */
+static cvy_status open_array(struct array *a, cvy_pool *pool, const char *path)
+{
+    CVY_TRY(cvy_data_file_open(pool, path, &a->file));
+    if (cvy_is_gzip(path))
+        CVY_TRY(cvy_inflate_gzip(&a->file));
+    return read_header(a);
+}
+
+/* "../train-images-idx3-ubyte" -> "../train-labels-idx1-ubyte". One of them may be compressed, and the other not. */
 cvy_status cvy_idx_labels_path(cvy_pool *pool, const char *images, const char **out)
 {
-    char *path = NULL;
+    char *path = NULL, *other = NULL;
     CVY_TRY(cvy_pool_strdup(pool, images, &path));
     char *word = strstr((char *)cvy_file_base_name(path), "images"),
          *digit = strstr((char *)cvy_file_base_name(path), "idx3");
@@ -106,7 +118,9 @@ cvy_status cvy_idx_labels_path(cvy_pool *pool, const char *images, const char **
         return CVY_OK;
     memcpy(word, "labels", 6);
     digit[3] = '1';
-    *out = cvy_file_exists(path) ? path : NULL;
+    const int n = (int)strlen(path), is_packed = cvy_data_has_suffix(path, ".gz");
+    CVY_TRY(cvy_pool_printf(pool, &other, "%.*s%s", is_packed ? n - 3 : n, path, is_packed ? "" : ".gz"));
+    *out = cvy_file_exists(path) ? path : cvy_file_exists(other) ? other : NULL;
     return CVY_OK;
 }
 
@@ -125,8 +139,10 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
                                     "%s: %s is not read: `part: test` reads it, and `part: train` the other files",
                                     args->path, test));
     }
-    CVY_TRY(cvy_data_file_open(info->pool, images, &x->x.file));
-    CVY_TRY(read_header(&x->x));
+    CVY_TRY(open_array(&x->x, info->pool, images));
+    if (cvy_is_gzip(images))
+        CVY_TRY(cvy_reader_note(info, "%s: is compressed by gzip, and each rank unpacks it to %.1f MB of memory",
+                                images, 1e-6 * (double)x->x.file.bytes));
     x->shape = x->x.shape;
     if (x->shape.ndim <= 2) /* one channel, for which the file has no axis */
         x->shape = (cvy_shape){x->x.shape.ndim + 1, {1, x->x.shape.dim[0], x->x.shape.dim[1]}};
@@ -137,8 +153,7 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
     info->shape = x->shape;
     if (!labels)
         return CVY_OK;
-    CVY_TRY(cvy_data_file_open(info->pool, labels, &x->labels.file));
-    CVY_TRY(read_header(&x->labels));
+    CVY_TRY(open_array(&x->labels, info->pool, labels));
     CVY_CHECK(x->labels.count == x->x.count, CVY_E_FORMAT, "%s: %lld labels for the %lld pictures of %s", labels,
               (long long)x->labels.count, (long long)x->x.count, images);
     CVY_TRY(array_read_labels(&x->labels, info->pool, &x->label, &largest));

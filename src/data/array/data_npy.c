@@ -1,9 +1,9 @@
 /*
  * data_npy.c: reads NumPy's .npy arrays: x.npy, and optionally y.npy (real targets), label.npy (classes), weight.npy.
  *
- * A path is the file of x, or a folder; an option may name the file of each array. The first axis counts samples. Bytes
- * are pictures (0 .. 255) and stay u8; all other types become f32. Only arrays in C order are read. Source: NumPy
- * enhancement proposal 1 (versions 1, 2 and 3 of the format).
+ * A path is the file of x, a folder, or a .npz archive (data_npz.c); an option may name the file of each array. The
+ * first axis counts samples. Bytes are pictures (0 .. 255) and stay u8; all other types become f32. Only arrays in C
+ * order are read. Source: NumPy enhancement proposal 1 (versions 1, 2 and 3 of the format).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,24 +15,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/array/data_npz.h"
 #include "data/data_index.h"
 
 enum { CHANNELS_FIRST, CHANNELS_LAST, CHANNELS_NONE };
-enum { X, Y, LABEL, WEIGHT, NARRAY };
+enum { X = CVY_NPZ_X, Y = CVY_NPZ_Y, LABEL = CVY_NPZ_LABEL, WEIGHT = CVY_NPZ_WEIGHT, NARRAY = CVY_NPZ_ROLES };
 
 struct npy_opts {
     const char *file[NARRAY];
-    int channels;
+    int channels, part;
     int64_t classes;
 };
 
 static const cvy_option npy_opts[] = {
-    {"x", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[X]), "", "", "", "inputs; x.npy in the folder by default"},
-    {"y", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[Y]), "", "", "", "real targets; y.npy in the folder, if it exists"},
+    {"x", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[X]), "", "", "",
+     "inputs: a file, x.npy in the folder by default; or an array of a .npz file"},
+    {"y", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[Y]), "", "", "",
+     "real targets; y.npy in the folder, if it exists; or an array of a .npz file"},
     {"label", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[LABEL]), "", "", "",
-     "classes, integers; label.npy in the folder, if it exists"},
+     "classes, whole numbers; label.npy in the folder, if it exists; or an array of a .npz file"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[WEIGHT]), "", "", "",
-     "weights of samples, or of their positions; weight.npy in the folder, if it exists"},
+     "weights of samples, or of their positions; weight.npy in the folder, if it exists; or an array of a .npz file"},
+    {"part", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, part), "auto", "auto|train|val|test", "",
+     "which arrays of a .npz file are read, by the word of a split in their names (x_train, test_labels); auto: those "
+     "without such a word, or else those of the training"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, channels), "first", "first|last|none", "",
      "position of the channel axis of x; none: there is no such axis, and one of length 1 is added"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(npy_opts, classes), "0", "0..", "",
@@ -53,6 +59,8 @@ static int npy_probe(const char *path)
 {
     if (cvy_file_is_folder(path))
         return cvy_data_has_file(path, "x.npy") ? 80 : 0;
+    if (cvy_npz_probe(path))
+        return 80;
     char magic[6];
     return cvy_data_peek(path, magic, sizeof magic) == sizeof magic && memcmp(magic, "\x93NUMPY", sizeof magic) == 0
                ? 80
@@ -143,14 +151,15 @@ static cvy_status read_header(struct array *a)
     uint8_t lead[12] = {0};
     char *header = NULL;
     cvy_status status = CVY_OK;
-    CVY_CHECK(a->file.bytes >= (int64_t)sizeof lead, CVY_E_FORMAT, "%s: %lld bytes, too short for a .npy file",
-              a->file.path, (long long)a->file.bytes);
-    CVY_TRY(cvy_pread_all(a->file.fd, lead, sizeof lead, 0, a->file.path));
+    const int64_t there = a->file.bytes - a->base;
+    CVY_CHECK(there >= (int64_t)sizeof lead, CVY_E_FORMAT, "%s: %lld bytes, too short for a .npy file", a->file.path,
+              (long long)there);
+    CVY_TRY(cvy_pread_all(a->file.fd, lead, sizeof lead, a->base, a->file.path));
     CVY_CHECK(memcmp(lead, "\x93NUMPY", 6) == 0, CVY_E_FORMAT, "%s: is not a .npy file", a->file.path);
     const int wide = lead[6] >= 2;
     const uint32_t bytes =
         (uint32_t)lead[8] | (uint32_t)lead[9] << 8 | (wide ? (uint32_t)lead[10] << 16 | (uint32_t)lead[11] << 24 : 0);
-    a->offset = (wide ? 12 : 10) + (int64_t)bytes;
+    a->offset = a->base + (wide ? 12 : 10) + (int64_t)bytes;
     CVY_CHECK(lead[6] >= 1 && lead[6] <= 3 && bytes < 1 << 20 && a->offset <= a->file.bytes, CVY_E_FORMAT,
               "%s: the header is damaged or truncated", a->file.path);
     CVY_TRY(cvy_mem_alloc((size_t)bytes + 1, &header));
@@ -168,6 +177,14 @@ out:
 
 /* ---- opening ---- */
 
+static cvy_status check_count(const struct npy *n, int which)
+{
+    const struct array *a = &n->array[which];
+    CVY_CHECK(a->count == n->array[X].count, CVY_E_FORMAT, "%s: %lld records, expected %lld as in %s", a->file.path,
+              (long long)a->count, (long long)n->array[X].count, n->array[X].file.path);
+    return CVY_OK;
+}
+
 static cvy_status open_array(struct npy *n, int which, const struct npy_opts *o, const cvy_reader_args *args,
                              cvy_pool *pool)
 {
@@ -183,9 +200,40 @@ static cvy_status open_array(struct npy *n, int which, const struct npy_opts *o,
     CVY_CHECK(path, CVY_E_CONFIG, "format npy needs a path (a folder with x.npy, or the file) or the option x");
     CVY_TRY(cvy_data_file_open(pool, path, &n->array[which].file));
     CVY_TRY(read_header(&n->array[which]));
-    CVY_CHECK(n->array[which].count == n->array[X].count, CVY_E_FORMAT, "%s: %lld records, expected %lld as in %s",
-              path, (long long)n->array[which].count, (long long)n->array[X].count, n->array[X].file.path);
-    return CVY_OK;
+    return check_count(n, which);
+}
+
+/* Without labels, a y of one integer for each sample is the labels, as in HDF5 files. */
+static void take_labels(struct npy *n, const struct npy_opts *o)
+{
+    struct array *y = &n->array[Y];
+    if (y->file.fd < 0 || n->array[LABEL].file.fd >= 0 || o->file[Y] || o->file[LABEL] || y->kind > ARRAY_I64 ||
+        cvy_shape_elems(&y->shape) != 1)
+        return;
+    n->array[LABEL] = *y;
+    *y = (struct array){.file.fd = -1};
+}
+
+static cvy_status open_archive(struct npy *n, const struct npy_opts *o, const char *path, cvy_reader_info *info)
+{
+    cvy_npz z;
+    const cvy_npz_member *chosen[NARRAY];
+    cvy_status status = cvy_npz_open(info->pool, path, &z);
+    if (status == CVY_OK)
+        status = cvy_npz_choose(&z, o->file, o->part, info, chosen);
+    for (int i = 0; i < NARRAY && status == CVY_OK; i++) {
+        struct array *a = &n->array[i];
+        if (!chosen[i])
+            continue;
+        status = cvy_npz_open_member(info->pool, &z, chosen[i], &a->file, &a->base);
+        if (status == CVY_OK)
+            status = read_header(a);
+        if (status == CVY_OK)
+            status = check_count(n, i);
+    }
+    cvy_data_file_close(&z.file);
+    take_labels(n, o);
+    return status;
 }
 
 /* [H, W, C] -> [C, H, W] and the like. */
@@ -236,7 +284,11 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
     const struct npy_opts *o = args->options;
     const cvy_shape *y = &n->array[Y].shape;
     int32_t largest = 0;
-    for (int i = 0; i < NARRAY; i++)
+    const int is_archive = args->path && cvy_npz_probe(args->path);
+    CVY_CHECK(is_archive || o->part == 0, CVY_E_CONFIG, "part: is for arrays of a .npz file");
+    if (is_archive)
+        CVY_TRY(open_archive(n, o, args->path, info));
+    for (int i = 0; i < NARRAY && !is_archive; i++)
         CVY_TRY(open_array(n, i, o, args, info->pool));
     n->channels = o->channels;
     CVY_TRY(x_shape(n));

@@ -69,7 +69,8 @@ static int hdf5_probe(const char *path)
     int64_t n = 0;
     int score = 0;
     if (!cvy_file_is_folder(path)) {
-        if (cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0)
+        if (cvy_h5_is_matlab(path) ||
+            (cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0))
             return 100;
         return !cvy_h5_is_file_name(path) ? 0 : cvy_file_exists(path) ? 80 : strpbrk(path, "*?[") ? 90 : 0;
     }

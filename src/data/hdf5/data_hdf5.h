@@ -31,6 +31,8 @@ struct hdf5_opts { /* options of the reader */
 enum { CVY_H5_SANDBOX_AUTO, CVY_H5_SANDBOX_OFF, CVY_H5_SANDBOX_ON };
 /* Whether the name has a suffix of HDF5 files. */
 int cvy_h5_is_file_name(const char *name);
+/* Whether MATLAB wrote the file, in its format 7.3, which is HDF5. */
+int cvy_h5_is_matlab(const char *path);
 
 #if CVY_HAVE_HDF5
 #include <hdf5.h>

@@ -12,7 +12,7 @@
 #if CVY_HAVE_HDF5
 #include <string.h>
 
-#include "data/hdf5/data_inflate.h"
+#include "data/data_inflate.h"
 
 /* ---- the shuffle filter ---- */
 

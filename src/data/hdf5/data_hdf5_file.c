@@ -9,6 +9,8 @@
  */
 #include "data/hdf5/data_hdf5.h"
 
+#include <string.h>
+
 int cvy_h5_is_file_name(const char *name)
 {
     static const char *const suffix[] = {".h5", ".hdf5", ".nc", ".nc4"};
@@ -18,11 +20,16 @@ int cvy_h5_is_file_name(const char *name)
     return 0;
 }
 
+int cvy_h5_is_matlab(const char *path)
+{
+    char head[10];
+    return cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "MATLAB 7.3", sizeof head) == 0;
+}
+
 #if CVY_HAVE_HDF5
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base_file.h"
 #include "base/number/base_bf16.h"

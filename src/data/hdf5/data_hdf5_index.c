@@ -23,6 +23,7 @@ enum { PIECE_ROWS = 16384, FLAT_MAX = 40, TEXTS_BYTES_MAX = 1 << 26 };
 struct flat {
     const char *name;
     hid_t set;
+    int axis; /* that counts the rows: MATLAB's columns are [1, rows] here */
     cvy_h5_number number;
     cvy_h5_packing packing;
     double *value; /* [PIECE_ROWS] */
@@ -60,13 +61,14 @@ static cvy_status check_flat(const cvy_h5_file *f, struct flat *a)
     H5Sclose(space);
     H5Tclose(type);
     CVY_TRY(status);
-    for (int i = 1; i < shape.ndim; i++)
-        is_flat &= shape.dim[i] == 1;
+    a->axis = ndim == 2 && shape.dim[0] == 1 && shape.dim[1] == f->rows;
+    for (int i = 0; i < shape.ndim; i++)
+        is_flat &= i == a->axis || shape.dim[i] == 1;
     CVY_CHECK(known, CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers", a->name, text);
     CVY_CHECK(is_flat, CVY_E_SHAPE, "data set %s has %d axes and is %s, expected one number for each sample", a->name,
               CVY_MAX(ndim, 0), cvy_shape_text(&shape));
-    CVY_CHECK(shape.dim[0] == f->rows, CVY_E_SHAPE, "data set %s has %lld numbers for %lld samples", a->name,
-              (long long)shape.dim[0], (long long)f->rows);
+    CVY_CHECK(shape.dim[a->axis] == f->rows, CVY_E_SHAPE, "data set %s has %lld numbers for %lld samples", a->name,
+              (long long)shape.dim[a->axis], (long long)f->rows);
     return CVY_OK;
 }
 
@@ -109,7 +111,7 @@ static cvy_status read_piece(struct index_pass *p, int64_t first, int64_t n)
     for (int i = 0; i < p->nflat; i++) {
         struct flat *a = &p->flat[i];
         cvy_h5_enter();
-        const cvy_status status = cvy_h5_read_rows(a->set, 0, first, n, p->raw);
+        const cvy_status status = cvy_h5_read_rows(a->set, a->axis, first, n, p->raw);
         cvy_h5_leave();
         if (status != CVY_OK)
             return cvy_error_prefix(status, "data set %s", a->name);

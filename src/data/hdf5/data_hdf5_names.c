@@ -173,7 +173,7 @@ static cvy_status choose_targets(cvy_hdf5 *h, struct names *n)
     else if (!o->label && !o->class_per_file && label)
         n->label = label->name;
     else if (!o->label && !o->class_per_file && !o->y && y && y->whole && y->shape.ndim >= 1 &&
-             (y->shape.ndim == 1 || (y->shape.ndim == 2 && y->shape.dim[1] == 1)))
+             (y->shape.ndim == 1 || (y->shape.ndim == 2 && (y->shape.dim[0] == 1 || y->shape.dim[1] == 1))))
         n->label = y->name;
     if (o->y)
         return o->y->kind == CVY_TREE_SCALAR && is_none(o->y->text) ? CVY_OK : add_named(h, "y", o->y, &h->ny);

@@ -449,6 +449,19 @@ static cvy_status find_target(cvy_hdf5 *h, cvy_reader_info *info)
     return status;
 }
 
+/* MATLAB stores arrays by columns, so their axes are seen in the opposite order. */
+static cvy_status note_matlab(const cvy_hdf5 *h, cvy_reader_info *info)
+{
+    if (!cvy_h5_is_matlab(h->file[0].path))
+        return CVY_OK;
+    return cvy_reader_note(
+        info,
+        "%s: is a file of MATLAB, whose arrays have their axes in the opposite order here: %s is %s, "
+        "of which axis %d counts the samples (`axes:` gives the order, such as NWH for an array of "
+        "H, W, N in MATLAB)",
+        h->file[0].path, h->column[0].name, cvy_h5_column_text(&h->column[0]), h->column[0].axis + 1);
+}
+
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
 {
     const char *label = NULL;
@@ -462,6 +475,7 @@ cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
     for (int64_t i = 0; i < h->nfile; i++)
         CVY_TRY(look_at_file(h, i, label));
     CVY_TRY(join_columns(h, info));
+    CVY_TRY(note_matlab(h, info));
     CVY_TRY(find_target(h, info));
     CVY_TRY(cvy_h5_index(h, label, info));
     info->nsamples = h->nsamples;

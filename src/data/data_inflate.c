@@ -1,0 +1,154 @@
+/*
+ * data_inflate.c: see data_inflate.h. libdeflate decompresses and verifies. It is several times as fast as zlib, which
+ * the HDF5 library uses.
+ *
+ * Sources: RFC 1952 (gzip).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "data/data_inflate.h"
+
+#include <string.h>
+
+int cvy_is_gzip(const char *path)
+{
+    uint8_t head[2];
+    return cvy_data_peek(path, head, sizeof head) == sizeof head && head[0] == 0x1f && head[1] == 0x8b;
+}
+
+#if CVY_HAVE_LIBDEFLATE
+#include <errno.h>
+#include <fcntl.h>
+#include <libdeflate.h>
+#include <sys/mman.h>
+
+#include "base/base_file.h"
+#include "base/machine/base_memfile.h"
+
+static cvy_status judge(enum libdeflate_result result, size_t in_bytes, size_t got, size_t out_bytes)
+{
+    CVY_CHECK(result != LIBDEFLATE_BAD_DATA, CVY_E_FORMAT, "%zu bytes do not unpack to %zu: they are damaged", in_bytes,
+              out_bytes);
+    CVY_CHECK(result != LIBDEFLATE_INSUFFICIENT_SPACE, CVY_E_FORMAT, "%zu bytes unpack to more than %zu", in_bytes,
+              out_bytes);
+    CVY_CHECK(result == LIBDEFLATE_SUCCESS && got == out_bytes, CVY_E_FORMAT, "%zu bytes unpack to %zu, expected %zu",
+              in_bytes, got, out_bytes);
+    return CVY_OK;
+}
+
+cvy_status cvy_inflate(const void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+    struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+    CVY_CHECK(d, CVY_E_MEMORY, "libdeflate cannot start");
+    size_t used = 0, got = 0;
+    const enum libdeflate_result result = libdeflate_zlib_decompress_ex(d, in, in_bytes, out, out_bytes, &used, &got);
+    libdeflate_free_decompressor(d);
+    return judge(result, in_bytes, got, out_bytes);
+}
+
+static cvy_status inflate_member(cvy_inflate_kind kind, const void *in, size_t in_bytes, void *out, size_t out_bytes,
+                                 uint32_t crc)
+{
+    struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+    CVY_CHECK(d, CVY_E_MEMORY, "libdeflate cannot start");
+    size_t used = 0, got = 0;
+    const enum libdeflate_result result =
+        kind == CVY_INFLATE_GZIP ? libdeflate_gzip_decompress_ex(d, in, in_bytes, out, out_bytes, &used, &got)
+                                 : libdeflate_deflate_decompress_ex(d, in, in_bytes, out, out_bytes, &used, &got);
+    libdeflate_free_decompressor(d);
+    CVY_TRY(judge(result, in_bytes, got, out_bytes));
+    CVY_CHECK(kind == CVY_INFLATE_GZIP || libdeflate_crc32(0, out, out_bytes) == crc, CVY_E_FORMAT,
+              "the checksum of the unpacked bytes is wrong: damaged");
+    CVY_CHECK(used == in_bytes, CVY_E_FORMAT, "%zu bytes follow the first compressed part: unpack it by gunzip",
+              in_bytes - used);
+    return CVY_OK;
+}
+
+/* An anonymous file of so many bytes, and its memory. */
+static cvy_status make_memory(int64_t bytes, int *fd_out, void **out)
+{
+    const int fd = cvy_memfile_create();
+    CVY_CHECK(fd >= 0, CVY_E_UNSUPPORTED, "cannot be unpacked in memory (%s): unpack it first", strerror(errno));
+    int code = EINTR;
+    while (code == EINTR && bytes > 0)
+        code = posix_fallocate(fd, 0, (off_t)bytes);
+    void *p = code == 0 ? mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (p == MAP_FAILED) {
+        cvy_data_file_close(&(cvy_data_file){.fd = fd});
+        CVY_FAIL(CVY_E_MEMORY, "%lld bytes of memory to unpack it: %s", (long long)bytes,
+                 strerror(code ? code : errno));
+    }
+    *fd_out = fd;
+    *out = p;
+    return CVY_OK;
+}
+
+/* Memory is not taken for a file that seems to be made to fill it: arrays of measurements shrink to a tenth. */
+static cvy_status check_ratio(int64_t packed, int64_t bytes)
+{
+    enum { LARGE = 1 << 26, RATIO_MAX = 300 };
+    CVY_CHECK(bytes <= LARGE || bytes / RATIO_MAX <= packed, CVY_E_UNSUPPORTED,
+              "%lld bytes unpack to %lld, more than %d times as many: unpack it by hand if that is right",
+              (long long)packed, (long long)bytes, RATIO_MAX);
+    return CVY_OK;
+}
+
+cvy_status cvy_inflate_file(const cvy_data_file *from, cvy_inflate_kind kind, int64_t offset, int64_t packed,
+                            int64_t bytes, uint32_t crc, cvy_data_file *out)
+{
+    void *in = NULL, *memory = NULL;
+    int fd = -1;
+    cvy_status status = CVY_OK;
+    CVY_CHECK(bytes > 0 && packed > 0 && offset >= 0 && packed <= from->bytes - offset, CVY_E_FORMAT,
+              "%s: is truncated or empty", from->path);
+    CVY_TRY_OUT(check_ratio(packed, bytes));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)packed, &in));
+    CVY_TRY_OUT(cvy_pread_all(from->fd, in, (size_t)packed, offset, from->path));
+    CVY_TRY_OUT(make_memory(bytes, &fd, &memory));
+    CVY_TRY_OUT(inflate_member(kind, in, (size_t)packed, memory, (size_t)bytes, crc));
+    *out = (cvy_data_file){.fd = fd, .bytes = bytes, .path = from->path};
+out:
+    cvy_mem_free(&in);
+    if (memory)
+        munmap(memory, (size_t)bytes);
+    if (status == CVY_OK)
+        return status;
+    cvy_data_file_close(&(cvy_data_file){.fd = fd});
+    return cvy_error_prefix(status, "%s", from->path);
+}
+
+cvy_status cvy_inflate_gzip(cvy_data_file *file)
+{
+    uint8_t size[4] = {0}; /* the last bytes have the size, modulo 2^32 */
+    cvy_data_file out;
+    CVY_CHECK(file->bytes >= 18, CVY_E_FORMAT, "%s: %lld bytes, too short for gzip", file->path,
+              (long long)file->bytes);
+    CVY_TRY(cvy_pread_all(file->fd, size, sizeof size, file->bytes - 4, file->path));
+    const int64_t bytes = (int64_t)size[0] | (int64_t)size[1] << 8 | (int64_t)size[2] << 16 | (int64_t)size[3] << 24;
+    CVY_TRY(cvy_inflate_file(file, CVY_INFLATE_GZIP, 0, file->bytes, bytes, 0, &out));
+    cvy_data_file_close(file);
+    *file = out;
+    return CVY_OK;
+}
+
+#else
+cvy_status cvy_inflate(const void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+    (void)in, (void)in_bytes, (void)out, (void)out_bytes;
+    CVY_FAIL(CVY_E_UNSUPPORTED, "libdeflate is not part of this build");
+}
+
+cvy_status cvy_inflate_file(const cvy_data_file *from, cvy_inflate_kind kind, int64_t offset, int64_t packed,
+                            int64_t bytes, uint32_t crc, cvy_data_file *out)
+{
+    (void)kind, (void)offset, (void)packed, (void)bytes, (void)crc, (void)out;
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: is compressed, and libdeflate is not part of this build: unpack it first",
+             from->path);
+}
+
+cvy_status cvy_inflate_gzip(cvy_data_file *file)
+{
+    CVY_FAIL(CVY_E_UNSUPPORTED,
+             "%s: is compressed by gzip, and libdeflate is not part of this build: unpack it by gunzip", file->path);
+}
+#endif

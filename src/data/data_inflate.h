@@ -1,0 +1,27 @@
+/*
+ * data_inflate.h: decompresses streams of known size: zlib's, which HDF5 chunks are, and deflated members of gzip and
+ * zip files.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_DATA_INFLATE_H
+#define CVY_DATA_INFLATE_H
+
+#include "data/data_reader.h"
+
+/* Decompresses a whole zlib stream to exactly out_bytes and verifies its checksum. CVY_E_FORMAT says what is wrong.
+ * CVY_E_UNSUPPORTED: this build has no libdeflate. */
+cvy_status cvy_inflate(const void *in, size_t in_bytes, void *out, size_t out_bytes);
+
+typedef enum { CVY_INFLATE_GZIP, CVY_INFLATE_RAW } cvy_inflate_kind;
+/* Unpacks `packed` bytes of a file at `offset` into an anonymous file in memory of exactly `bytes`, whose checksum is
+ * verified: gzip's own, or `crc` of a raw deflated stream. out->path is that of the file; the caller closes *out. Other
+ * errors as above, and CVY_E_UNSUPPORTED for far more memory than the packed bytes justify. */
+cvy_status cvy_inflate_file(const cvy_data_file *from, cvy_inflate_kind kind, int64_t offset, int64_t packed,
+                            int64_t bytes, uint32_t crc, cvy_data_file *out);
+/* The same for a whole file of gzip, which knows its size. Closes *file and replaces it. */
+cvy_status cvy_inflate_gzip(cvy_data_file *file);
+/* Whether the file begins as gzip's do. */
+int cvy_is_gzip(const char *path);
+
+#endif
