@@ -64,7 +64,11 @@ function all_text(   i, text) {
 }
 
 function finish_function(   name, file, prototype, summary, titled) {
-    match(declared, /cvy_[a-z0-9_]+\(/)
+    if (!match(declared, /[a-z][a-z0-9_]+\(/)) {
+        printf "make_man3.awk: %s: no name of a function in: %s\n", FILENAME, declared | "cat >&2"
+        fault = 1
+        exit 1
+    }
     name = substr(declared, RSTART, RLENGTH - 1)
     titled = ndoc > 0 && doc[1] ~ /^cvy_[a-z0-9_, ]+ - /
     summary = titled ? doc[1] : summary_of(all_text())
@@ -126,4 +130,4 @@ state == 2 {
     next
 }
 /^$/ { ndoc = 0 }
-END { if (npages == 0) exit 1 }
+END { if (npages == 0 || fault) exit 1 }

@@ -66,6 +66,14 @@ while read -r name; do
     grep -qF "$name(" text || fail "$name(3) has no prototype"
     grep -q 'Collective' text || fail "$name(3) does not say whether it is collective"
 done <functions
+[ -s "$work/man/man3/convoy_extension.3" ] || fail "there is no page of the function that extensions define"
+for page in "$work/man/man3/".*[!.] "$work/man/man3/"[!c]*; do
+    [ ! -e "$page" ] || fail "a page has the name ${page##*/}"
+done
+echo 'CVY_API int *;' | sed '1s,^,/** - nothing */\n,' >nameless.h
+mkdir pages
+awk -f "$CONVOY_SOURCE/tools/make_man3.awk" -v out=pages -v date=d -v version=v nameless.h >log 2>&1 && fail "a function without a name has a page"
+contains log 'nameless.h: no name of a function' || fail "a function without a name: $(cat log)"
 [ -s "$work/man/man3/cvy_program_opts.3" ] || fail "there is no page of the structure cvy_program_opts"
 
 # ---- every variable that the sources read ----
