@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -20,20 +21,49 @@ HEADER = (HERE / "include/convoy/base.h").read_text(encoding="utf-8")
 VERSION = ".".join(re.search(rf"#define CVY_VERSION_{part} (\d+)", HEADER)[1] for part in ("MAJOR", "MINOR", "PATCH"))
 
 
+WORK = tempfile.TemporaryDirectory(prefix="convoy-pip-")  # nothing is left in the sources
+
+
+def say(text):
+    """pip keeps what a build prints to itself (unless -v is given), so progress goes to the terminal, if there is one."""
+    print(text, flush=True)
+    try:
+        with open("/dev/tty", "w", encoding="utf-8") as terminal:
+            terminal.write(f"\r\x1b[K{text}\r\n")
+    except OSError:
+        pass
+
+
+def build(folder):
+    """Runs the build, and says at each tenth how far it is."""
+    command = ["cmake", "--build", folder, "--target", "convoy"]
+    said = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+        for line in process.stdout:
+            print(line, end="")
+            done = re.match(r"\[ *(\d+)(%|/(\d+))", line)  # make: [ 42%], ninja: [42/823]
+            tenth = done and 10 * int(done[1]) // int(done[3] or 100)
+            if tenth and tenth > said:
+                said = tenth
+                say(f"convoy: {tenth * 10} % of the library are built")
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
 class Build(build_py):
     def run(self):
         if getattr(self, "editable_mode", False):
             sys.exit("the library cannot be a part of an editable package: build it with CMake, say `pip install -e ./python`, and set "
                      "CONVOY_LIBRARY to its file.")
         super().run()
-        folder = HERE / "build/pip"
-        (folder / "CMakeCache.txt").unlink(missing_ok=True)  # it has CMAKE_ARGS of earlier calls, or another place
+        folder = pathlib.Path(WORK.name, "cmake")
         options = ["-DCMAKE_BUILD_TYPE=Release", "-DCONVOY_TESTS=OFF", "-DCONVOY_WITH_SIMGRID=OFF", "-DCMAKE_INSTALL_LIBDIR=lib",
                    "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", *shlex.split(os.environ.get("CMAKE_ARGS", ""))]
-        os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 1))
+        jobs = os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 1))
+        say(f"convoy: CMake builds the library and the command, {jobs} files at a time; that takes some minutes")
         try:
             subprocess.check_call(["cmake", "-S", HERE, "-B", folder, *options])
-            subprocess.check_call(["cmake", "--build", folder, "--target", "convoy"])
+            build(folder)
         except (OSError, subprocess.CalledProcessError) as fault:
             sys.exit(f"convoy was not built: {fault}. docs/guide/building.md says what the build needs.")
         if not (folder / "libconvoy.so.0").exists():
@@ -55,4 +85,5 @@ class Platform(Distribution):
         return True
 
 
-setup(version=VERSION, cmdclass={"build_py": Build}, distclass=Platform)
+setup(version=VERSION, cmdclass={"build_py": Build}, distclass=Platform,
+      options={"build": {"build_base": WORK.name}, "egg_info": {"egg_base": WORK.name}, "bdist_wheel": {"bdist_dir": WORK.name + "/wheel"}})
