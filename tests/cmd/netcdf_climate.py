@@ -10,6 +10,7 @@ Code 77: a package is missing.
 import sys
 
 try:
+    import dask  # xarray's open_mfdataset() needs it
     import netCDF4
     import numpy as np
     import xarray

@@ -6,13 +6,13 @@
 # netcdf_climate.sh: NetCDF files of netCDF4 and xarray, as climate archives have them, give the numbers that these
 # packages read, to the bit; predictions for two months are one file with their times and attributes, for xarray; files
 # of the classic formats are refused with the way to convert them.
-# CONVOY_TEST_NETCDF names an interpreter with netCDF4 and xarray, by default python3. Without them the test is skipped.
+# CONVOY_TEST_NETCDF names an interpreter with netCDF4, xarray and dask, by default python3. Without them the test is skipped.
 . "$CONVOY_SOURCE/tests/shell.inc"
 export PYTHONDONTWRITEBYTECODE=1
 "$CONVOY" info | grep -q '^hdf5  *yes' || { echo "skipped: this build has no HDF5"; exit 77; }
 python=${CONVOY_TEST_NETCDF:-python3}
-"$python" -c 'import netCDF4, xarray' 2>why || {
-    echo "it needs netCDF4 and xarray (Debian: python3-netcdf4, python3-xarray): $python: $(tail -1 why)"
+"$python" -c 'import dask, netCDF4, xarray' 2>why || {
+    echo "it needs netCDF4, xarray and dask (Debian: python3-netcdf4, python3-xarray, python3-dask): $python: $(tail -1 why)"
     exit 77
 }
 climate() { "$python" -W ignore "$CONVOY_SOURCE/tests/cmd/netcdf_climate.py" "$@"; }

@@ -34,7 +34,7 @@
     call reservoir%draw(program, train)\
     call program%step(train, learning_rate=5e-3_rp)\
     call program%loss(train, 'loss', loss)\
-    if (masterproc) write(*,*) 'Loss: ', loss, sum(tend(:,:,ID_WMOM)**2) / (nx*nz)
+    if (myrank == 0) write(*,*) 'Loss: ', loss, sum(tend(:,:,ID_WMOM)**2) / (nx*nz)
 /^  call finalize()/i\
   call program%destroy()\
   call context%destroy()
