@@ -89,6 +89,12 @@ bytes $((20 * 32)) 3 | array steps/y.npy '|u1' '20, 32'
 job steps steps
 has steps 'role: label_map, classes: 3' 'conv: {name: answer, channels: 3, kernel: 1}'
 
+mkdir turned
+bytes $((20 * 32 * 2)) 256 | array turned/x.npy '|u1' '20, 32, 2'
+cp times/y.npy turned
+job turned turned
+has turned 'transpose: {order: [2, 1]}' 'numbers for each position' 'conv: {name: answer, channels: 1, kernel: 1}'
+
 # ---- networks of the zoo ----
 for name in lenet resnet-20 googlenet; do
     "$CONVOY" models --as-job $name >$name.yaml 2>err || fail "models --as-job $name: $(cat err)"

@@ -157,11 +157,16 @@ static int is_picture(const char *format, const cvy_shape *x)
     return found && x->ndim == 3 && (x->dim[0] == 1 || x->dim[0] == 3);
 }
 
-/* A source whose option `axes` has times and features, and no channels, gives [T, F]. */
-static int is_sequence(const cvy_tree *source, const cvy_shape *x)
+/* Whether x is [T, F]: the option `axes` of the source has features and no channels; or y has a number for each entry
+ * of the first axis, which is longer than the second one. y NULL: there is none. */
+static int is_sequence(const cvy_tree *source, const cvy_shape *x, const cvy_shape *y)
 {
     const cvy_tree *axes = source->kind == CVY_TREE_MAP ? cvy_tree_get(source, "axes") : NULL;
-    return axes && axes->text && x->ndim == 2 && strchr(axes->text, 'F') && !strchr(axes->text, 'C');
+    if (x->ndim != 2)
+        return 0;
+    if (axes && axes->text)
+        return strchr(axes->text, 'F') && !strchr(axes->text, 'C');
+    return y && y->ndim == 1 && y->dim[0] == x->dim[0] && x->dim[0] > x->dim[1];
 }
 
 static cvy_status describe(cvy_pool *pool, cvy_dataset *d, const cvy_tree *source, cvy_new_job *job)
@@ -173,7 +178,7 @@ static cvy_status describe(cvy_pool *pool, cvy_dataset *d, const cvy_tree *sourc
     job->format = format;
     job->nsamples = info->nsamples;
     job->x = info->field[0].shape;
-    job->is_turned = is_sequence(source, &job->x);
+    job->is_turned = is_sequence(source, &job->x, y > 0 ? &info->field[y].shape : NULL);
     if (job->is_turned)
         job->x = (cvy_shape){2, {job->x.dim[1], job->x.dim[0]}};
     job->nclasses = index_of(info, "label") > 0 ? info->nclasses : 0;
