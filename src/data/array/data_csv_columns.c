@@ -236,8 +236,8 @@ cvy_status cvy_csv_set_columns(struct csv *c, const struct csv_opts *o, const cv
     c->shape = o->shape.count > 0 ? cvy_shape_make(o->shape.count, o->shape.at) : (cvy_shape){1, {c->nx}};
     for (int i = 0; i < c->shape.ndim; i++)
         elems *= (double)c->shape.dim[i];
-    CVY_CHECK(elems == (double)c->nx, CVY_E_CONFIG, "shape has %.0f elements, and %lld columns are input", elems,
-              (long long)c->nx);
+    CVY_CHECK(elems == (double)c->nx, CVY_E_CONFIG, "shape has %.0f elements, and %lld columns are input%s", elems,
+              (long long)c->nx, like ? ", those of the training data" : "");
     return CVY_OK;
 }
 
