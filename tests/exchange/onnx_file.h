@@ -28,6 +28,7 @@ struct onnx_constant {
     double step;
     int period;
     const char *kind; /* "PARAMETER", "BUFFER": what PyTorch's exporter says of it; NULL: nothing */
+    int is_sparse; /* in the file it has the elements that are not 0, and their offsets; only the last one may be so */
 };
 
 struct onnx_graph {
@@ -54,6 +55,9 @@ struct onnx_messages {
     float real[CONSTANTS][ELEMS];
     int64_t whole[CONSTANTS][ELEMS];
     int64_t dims[CONSTANTS][4];
+    Cvy__Onnx__SparseTensorProto sparse[CONSTANTS], *sparses[CONSTANTS];
+    Cvy__Onnx__TensorProto offsets[CONSTANTS];
+    int64_t offset[CONSTANTS][ELEMS], count[CONSTANTS];
     Cvy__Onnx__DimensionProto dim[5], *dim_of[5];
     Cvy__Onnx__ValueInfoProto info[CONSTANTS], *infos[CONSTANTS];
     Cvy__Onnx__StringStringEntryProto kind[CONSTANTS], *kinds[CONSTANTS];
@@ -152,6 +156,32 @@ static void onnx_add_constant(struct onnx_messages *m, int i, const struct onnx_
     t->int64_data = m->whole[i];
 }
 
+/* Makes a sparse tensor of constant i, which is of real numbers. */
+static Cvy__Onnx__SparseTensorProto *onnx_sparse(struct onnx_messages *m, int i)
+{
+    Cvy__Onnx__SparseTensorProto *s = &m->sparse[i];
+    Cvy__Onnx__TensorProto *values = &m->tensor[i], *offsets = &m->offsets[i];
+    size_t n = 0;
+    cvy__onnx__sparse_tensor_proto__init(s);
+    cvy__onnx__tensor_proto__init(offsets);
+    for (size_t k = 0; k < values->n_float_data; k++)
+        if (m->real[i][k] != 0) {
+            m->offset[i][n] = (int64_t)k;
+            m->real[i][n++] = m->real[i][k];
+        }
+    m->count[i] = (int64_t)n;
+    s->dims = m->dims[i];
+    s->n_dims = values->n_dims;
+    values->dims = offsets->dims = &m->count[i];
+    values->n_dims = offsets->n_dims = 1;
+    values->n_float_data = offsets->n_int64_data = n;
+    offsets->data_type = CVY_ONNX_INT64;
+    offsets->int64_data = m->offset[i];
+    s->values = values;
+    s->indices = offsets;
+    return s;
+}
+
 /* What the exporter says of a constant. */
 static void onnx_add_kind(struct onnx_messages *m, int i, const struct onnx_constant *from)
 {
@@ -187,6 +217,10 @@ static void onnx_write(const struct onnx_graph *g, const char *path)
         onnx_add_node(m, (int)graph.n_node, &g->node[graph.n_node]);
     for (; graph.n_initializer < CONSTANTS && g->constant[graph.n_initializer].name; graph.n_initializer++)
         onnx_add_constant(m, (int)graph.n_initializer, &g->constant[graph.n_initializer]);
+    if (graph.n_initializer > 0 && g->constant[graph.n_initializer - 1].is_sparse) {
+        m->sparses[graph.n_sparse_initializer++] = onnx_sparse(m, (int)--graph.n_initializer);
+        graph.sparse_initializer = m->sparses;
+    }
     for (; graph.n_value_info < graph.n_initializer; graph.n_value_info++)
         onnx_add_kind(m, (int)graph.n_value_info, &g->constant[graph.n_value_info]);
     shape.n_dim = (size_t)g->ndim + 1;

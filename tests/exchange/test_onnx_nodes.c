@@ -202,10 +202,11 @@ static void write_way(const struct node_test *t, const struct way *way)
 static int is_batchable(const Cvy__Onnx__NodeProto *node)
 {
     static const char *const pointwise[] = {
-        "Abs",  "Add",   "Celu",      "Clip",        "Cos",       "Div",      "Dropout",  "Elu",  "Erf", "Exp",
-        "Gelu", "Log",   "Max",       "Mean",        "Min",       "Mish",     "Mul",      "Neg",  "Pow", "Reciprocal",
-        "Relu", "Selu",  "Sin",       "Sigmoid",     "Sqrt",      "Softsign", "Softplus", "Sub",  "Sum", "Tanh",
-        "Cast", "PRelu", "HardSwish", "HardSigmoid", "LeakyRelu", "Identity", "MatMul",   "Swish"};
+        "Abs",   "Add",       "Celu",        "Clip",       "Cos",      "Div",    "Dropout", "Elu",
+        "Erf",   "Exp",       "Gelu",        "Log",        "Max",      "Mean",   "Min",     "Mish",
+        "Mul",   "Neg",       "Pow",         "Reciprocal", "Relu",     "Selu",   "Sin",     "Sigmoid",
+        "Sqrt",  "Softsign",  "Softplus",    "Sub",        "Sum",      "Tanh",   "Cast",    "DequantizeLinear",
+        "PRelu", "HardSwish", "HardSigmoid", "LeakyRelu",  "Identity", "MatMul", "Swish"};
     for (int i = 0; i < CVY_COUNT(pointwise); i++)
         if (strcmp(pointwise[i], node->op_type) == 0)
             return 1;
@@ -280,16 +281,20 @@ static enum verdict apply(const struct node_test *t, cvy_network *network, const
             continue;
         const cvy_onnx_tensor *v = &t->in.value[i];
         const char *name = NULL;
+        cvy_dtype dtype = CVY_DTYPE_F32;
         float *x = malloc(sizeof *x * (size_t)(v->elems + 1));
-        for (int64_t k = 0; k < v->elems; k++)
-            x[k] = (float)number(v, k);
         const int skipped = way->changes & BATCHED ? 0 : 1;
         const cvy_shape given = cvy_shape_make(v->shape.ndim - skipped, v->shape.dim + skipped);
         cvy_shape taken = given;
-        if (cvy_network_input(network, nin, &name, NULL, &taken) != CVY_OK)
+        if (cvy_network_input(network, nin, &name, &dtype, &taken) != CVY_OK)
             is_read = 0;
+        for (int64_t k = 0; k < v->elems; k++)
+            if (dtype == CVY_DTYPE_U8)
+                ((uint8_t *)x)[k] = (uint8_t)number(v, k);
+            else
+                x[k] = (float)number(v, k);
         is_turned |= !cvy_shape_equal(&taken, &given);
-        in[nin++] = (cvy_network_in){name, CVY_DTYPE_F32, v->elems, x, {0}};
+        in[nin++] = (cvy_network_in){name, dtype == CVY_DTYPE_U8 ? dtype : CVY_DTYPE_F32, v->elems, x, {0}};
     }
     const int64_t elems = samples * cvy_shape_elems(&sample);
     float *y = calloc((size_t)(elems + 1), sizeof *y);

@@ -219,6 +219,35 @@ static void cubic_columns(const float *x, double *y)
     }
 }
 
+/* ---- constants ---- */
+
+/* {0, 3, 0, -1} for the columns */
+static void sparse_columns(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] + (i % 4 == 1 ? 3 : i % 4 == 3 ? -1 : 0);
+}
+
+/* ({130, 126} - 128) / 4 for the channels */
+static void dequantized(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] * (i / 12 ? -0.5 : 0.5);
+}
+
+/* (x - 3) * 1/4 */
+static void dequantized_source(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = (x[i] - 3) / 4;
+}
+
+static void slopes_of_columns(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] < 0 ? x[i] * (0.5 + i % 4) : x[i];
+}
+
 #define PADS(name, ...)                                                                                                \
     {                                                                                                                  \
         name, 1, .ndim = 1, .dim = {8}, .value = { __VA_ARGS__ }                                                       \
@@ -289,6 +318,28 @@ static const struct operator_case cases[] = {
      "max_pool",
      16,
      uneven_maximum},
+    {{SAMPLE, .node = {{"Add", "x c", "y", NULL}},
+      .constant = {{"c", .ndim = 1, .dim = {4}, .value = {0, 3, 0, -1}, .is_sparse = 1}}},
+     "affine",
+     24,
+     sparse_columns},
+    {{SAMPLE, .node = {{"DequantizeLinear", "q s z", "w", "axis: 0"}, {"Mul", "x w", "y", NULL}},
+      .constant = {{"q", 1, .ndim = 3, .dim = {2, 1, 1}, .value = {130, 126}},
+                   {"s", .ndim = 1, .dim = {2}, .value = {0.25, 0.25}},
+                   {"z", 1, .ndim = 1, .dim = {2}, .value = {128, 128}}}},
+     "affine",
+     24,
+     dequantized},
+    {{SAMPLE, .node = {{"DequantizeLinear", "x s z", "y", NULL}},
+      .constant = {{"s", .value = {0.25}}, {"z", 1, .value = {3}}}},
+     "offset scale",
+     24,
+     dequantized_source},
+    {{SAMPLE, .node = {{"PRelu", "x s", "y", NULL}},
+      .constant = {{"s", .ndim = 1, .dim = {4}, .value = {0.5, 1.5, 2.5, 3.5}}}},
+     "relu clamp affine add",
+     24,
+     slopes_of_columns},
     {{SAMPLE, .opset = 1, .node = {{"Upsample", "x", "y", "height_scale: =2;width_scale: =2;mode: 'nearest"}}},
      "resize",
      96,

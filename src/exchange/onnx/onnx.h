@@ -198,6 +198,9 @@ cvy_status cvy_onnx_done(const cvy_onnx_node *node, int i, const char *output);
 cvy_status cvy_onnx_done_turned(const cvy_onnx_node *node, int i, const char *output, const int64_t *order);
 /* Puts the axes of a value into this order. */
 void cvy_onnx_turn(cvy_onnx_value *value, const int64_t *order);
+/* Multiplies by the constant (name "scale") or adds it ("shift"): a layer affine. */
+cvy_status cvy_onnx_affine(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, const char *name,
+                           const char **output);
 /* One layer on source 0 alone, whose output is that of the node. */
 cvy_status cvy_onnx_simple(const cvy_onnx_node *node, const char *op, const char *options);
 /* Makes output i of the node a constant. */
@@ -219,6 +222,8 @@ const cvy_onnx_tensor *cvy_onnx_find_constant(const cvy_onnx *x, const char *nam
 int cvy_onnx_is_uniform(const cvy_onnx_tensor *t, double *out);
 /* CVY_E_UNSUPPORTED if what is computed from constants would need much more memory than the file has. */
 cvy_status cvy_onnx_take_memory(cvy_onnx *x, size_t bytes);
+/* A sparse tensor of the file as a constant. */
+cvy_status cvy_onnx_take_sparse(cvy_onnx *x, const Cvy__Onnx__SparseTensorProto *from, cvy_onnx_tensor **out);
 /* A new constant of this dtype and shape in the pool, zeroed. */
 cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out);
 

@@ -146,6 +146,12 @@ static cvy_status add_affine(const cvy_onnx_node *node, const char *from, const 
     return cvy_onnx_set(node, layer, cvy_vars_find(node->x->build.vars, layer) ? "" : name, t);
 }
 
+cvy_status cvy_onnx_affine(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, const char *name,
+                           const char **output)
+{
+    return add_affine(node, from, t, name, NULL, output);
+}
+
 static cvy_status affine(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, const char *name,
                          const float *data)
 {

@@ -71,6 +71,11 @@ void cvy_onnx_file_free(Cvy__Onnx__ModelProto **file);
 cvy_status cvy_onnx_tensor_read(cvy_pool *pool, const char *folder, const Cvy__Onnx__TensorProto *from,
                                 cvy_onnx_tensor *out);
 
+/* The same for a sparse tensor, whose other elements are 0; its name is that of its values. most: bytes that it may
+ * have. */
+cvy_status cvy_onnx_sparse_read(cvy_pool *pool, const char *folder, const Cvy__Onnx__SparseTensorProto *from,
+                                size_t most, cvy_onnx_tensor *out);
+
 static inline const float *cvy_onnx_f32(const cvy_onnx_tensor *t)
 {
     return t->data;

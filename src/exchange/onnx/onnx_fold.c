@@ -46,6 +46,11 @@ static cvy_status fold_constant(const cvy_onnx_node *node, const cvy_onnx_tensor
         CVY_TRY(cvy_onnx_tensor_read(node->x->out->pool, node->x->folder, a->t, t));
         return cvy_onnx_done_constant(node, 0, t);
     }
+    a = cvy_onnx_attribute(node, "sparse_value");
+    if (a && a->sparse_tensor) {
+        CVY_TRY(cvy_onnx_take_sparse(node->x, a->sparse_tensor, &t));
+        return cvy_onnx_done_constant(node, 0, t);
+    }
     for (int i = 0; i < CVY_COUNT(names); i++)
         if ((a = cvy_onnx_attribute(node, names[i])) != NULL) {
             CVY_TRY(list_of(node, a, &t));

@@ -53,6 +53,10 @@ static cvy_status index_values(cvy_onnx *x)
     cvy_onnx_value *value = NULL;
     for (size_t i = 0; i < x->proto->n_initializer; i++)
         CVY_TRY(value_of(x, x->proto->initializer[i]->name, &value));
+    for (size_t i = 0; i < x->proto->n_sparse_initializer; i++) {
+        const Cvy__Onnx__TensorProto *values = x->proto->sparse_initializer[i]->values;
+        CVY_TRY(value_of(x, values ? values->name : "", &value));
+    }
     for (size_t i = 0; i < x->proto->n_input; i++)
         CVY_TRY(value_of(x, x->proto->input[i]->name, &value));
     for (size_t i = 0; i < x->proto->n_node; i++)
@@ -64,20 +68,30 @@ static cvy_status index_values(cvy_onnx *x)
     return CVY_OK;
 }
 
+static cvy_status take_constant(cvy_onnx *x, const char *name, cvy_onnx_tensor *t)
+{
+    cvy_onnx_value *value = NULL;
+    CVY_TRY(value_of(x, name, &value));
+    if (value->constant || value->maker)
+        return cannot_be_made_twice(x, value->name);
+    value->constant = t;
+    t->kind = cvy_onnx_kind(x, t);
+    x->constant.has_initializers |= t->kind >= CVY_ONNX_NAMED && cvy_onnx_is_real(t) && t->elems > 1;
+    return CVY_OK;
+}
+
 static cvy_status read_constants(cvy_onnx *x)
 {
+    cvy_onnx_tensor *t = NULL;
+    for (size_t i = 0; i < x->proto->n_sparse_initializer; i++) {
+        CVY_TRY(cvy_onnx_take_sparse(x, x->proto->sparse_initializer[i], &t));
+        CVY_TRY(take_constant(x, t->name, t));
+    }
     for (size_t i = 0; i < x->proto->n_initializer; i++) {
         const Cvy__Onnx__TensorProto *from = x->proto->initializer[i];
-        cvy_onnx_tensor *t = NULL;
-        cvy_onnx_value *value = NULL;
         CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
         CVY_TRY(cvy_onnx_tensor_read(x->out->pool, x->folder, from, t));
-        CVY_TRY(value_of(x, from->name, &value));
-        if (value->constant || value->maker)
-            return cannot_be_made_twice(x, value->name);
-        value->constant = t;
-        t->kind = cvy_onnx_kind(x, t);
-        x->constant.has_initializers |= t->kind >= CVY_ONNX_NAMED && cvy_onnx_is_real(t) && t->elems > 1;
+        CVY_TRY(take_constant(x, from->name, t));
         if (from->data_location == 1) /* its bytes are in another file */
             x->file_bytes += (size_t)t->elems * cvy_dtype_bytes(t->dtype);
     }

@@ -345,14 +345,30 @@ cvy_status cvy_onnx_simple(const cvy_onnx_node *n, const char *op, const char *o
 
 /* ---- memory ---- */
 
+/* The most bytes that constants may have beside those of the file. */
+static size_t most_bytes(const cvy_onnx *x)
+{
+    return ((size_t)64 << 20) + 8 * x->file_bytes;
+}
+
 cvy_status cvy_onnx_take_memory(cvy_onnx *x, size_t bytes)
 {
-    const size_t most = ((size_t)64 << 20) + 8 * x->file_bytes;
+    const size_t most = most_bytes(x);
     CVY_CHECK(bytes <= most && x->made_bytes <= most - bytes, CVY_E_UNSUPPORTED,
               "%s: its constant nodes compute %zu bytes from a file of %zu bytes, the limit is %zu", x->path,
               x->made_bytes + bytes, x->file_bytes, most);
     x->made_bytes += bytes;
     return CVY_OK;
+}
+
+cvy_status cvy_onnx_take_sparse(cvy_onnx *x, const Cvy__Onnx__SparseTensorProto *from, cvy_onnx_tensor **out)
+{
+    const size_t most = most_bytes(x);
+    cvy_onnx_tensor *t = NULL;
+    CVY_TRY(cvy_pool_alloc(x->out->pool, sizeof *t, &t));
+    CVY_TRY(cvy_onnx_sparse_read(x->out->pool, x->folder, from, most - CVY_MIN(most, x->made_bytes), t));
+    *out = t;
+    return cvy_onnx_take_memory(x, (size_t)t->elems * cvy_dtype_bytes(t->dtype));
 }
 
 cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cvy_onnx_tensor **out)

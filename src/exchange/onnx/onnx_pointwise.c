@@ -158,6 +158,17 @@ static cvy_status translate_mish(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(mish) = {"Mish", .translate = translate_mish};
 
+/* relu(x) + slope * min(x, 0), with slopes that differ between positions. */
+static cvy_status prelu_of_elements(const cvy_onnx_node *node, const cvy_onnx_value *src, const cvy_onnx_tensor *slope)
+{
+    const char *above = NULL, *below = NULL, *output = NULL;
+    CVY_TRY(cvy_onnx_step(node, "relu", NULL, src->layer, &above));
+    CVY_TRY(cvy_onnx_step_real(node, "clamp", "max", 0, src->layer, &below));
+    CVY_TRY(cvy_onnx_affine(node, below, slope, "scale", &below));
+    CVY_TRY(cvy_onnx_add(node, &(cvy_onnx_layer){.op = "add", .from = {above, below}, .nfrom = 2}, NULL, &output));
+    return cvy_onnx_done(node, 0, output);
+}
+
 static cvy_status translate_prelu(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *src = NULL;
@@ -169,9 +180,9 @@ static cvy_status translate_prelu(const cvy_onnx_node *node)
     const int at = slope ? slope->shape.ndim - src->shape.ndim + 1 : -1;
     const int per_channel = slope && src->shape.ndim >= 2 && slope->elems == src->shape.dim[1] &&
                             (node->x->opset < 7 || (at >= 0 && at < 2 && slope->shape.dim[at] == slope->elems));
-    CVY_ONNX_CHECK(slope && (slope->elems == 1 || per_channel), node,
-                   "slopes of shape %s for a source %s; expected one number, or one for each channel",
-                   slope ? cvy_shape_text(&slope->shape) : "none", cvy_shape_text(&src->shape));
+    CVY_ONNX_CHECK(slope, node, "%s", "it has no slopes");
+    if (slope->elems != 1 && !per_channel)
+        return prelu_of_elements(node, src, slope);
     CVY_TRY(cvy_onnx_add(node,
                          &(cvy_onnx_layer){.op = "prelu",
                                            .options = slope->elems == 1 ? NULL : "per_channel: true",

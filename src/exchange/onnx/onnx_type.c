@@ -131,7 +131,8 @@ static int is_exact(const cvy_onnx_node *node, int64_t type)
                                         "And",
                                         "Or",
                                         "Xor",
-                                        "Dropout"};
+                                        "Dropout",
+                                        "DequantizeLinear"};
     /* of 32 or 64 bits, which do not wrap around with the numbers that networks have */
     static const char *const sums[] = {"Add", "Sub", "Mul", "Sum", "Neg", "Abs", "ReduceSum"};
     const char *mode = "";
@@ -163,7 +164,8 @@ int64_t cvy_onnx_result_type(const cvy_onnx_node *node)
         return cvy_onnx_cast_type(node, &to) == CVY_OK && cvy_onnx_type_is_whole(to) ? to : 0;
     if (strcmp(node->op, "CastLike") == 0)
         return node->in[1] ? node->in[1]->whole : 0;
-    if (strcmp(node->op, "Gather") == 0 && node->in[0] && node->in[0]->constant)
+    if (strcmp(node->op, "DequantizeLinear") == 0 ||
+        (strcmp(node->op, "Gather") == 0 && node->in[0] && node->in[0]->constant))
         return 0;
     for (int i = 0; i < node->nin; i++)
         if (node->in[i] && node->in[i]->layer && node->in[i]->whole)
