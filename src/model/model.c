@@ -35,6 +35,7 @@ void cvy_model_destroy(cvy_model **model)
         return;
     cvy_mem_free(&(*model)->input);
     cvy_mem_free(&(*model)->layer);
+    cvy_mem_free(&(*model)->count);
     cvy_index_free(&(*model)->layer_at);
     cvy_pool_destroy(&(*model)->pool);
     cvy_handle_free(model);
@@ -98,12 +99,38 @@ int cvy_model_has_loss(const cvy_model *m)
     return 0;
 }
 
+static cvy_status count_of(cvy_model *m, const cvy_op_def *op, cvy_layer_count **out)
+{
+    for (int i = 0; i < m->ncount; i++)
+        if (m->count[i].op == op) {
+            *out = &m->count[i];
+            return CVY_OK;
+        }
+    CVY_TRY(cvy_mem_reserve(&m->count, &m->count_room, m->ncount, sizeof *m->count));
+    *out = &m->count[m->ncount++];
+    **out = (cvy_layer_count){op, 0};
+    return CVY_OK;
+}
+
+/* Counts only the layers that were added since the last call: a deep network has a hundred thousand. */
+static cvy_status count_layers(cvy_model *m, const cvy_op_def *op, int *n_out)
+{
+    cvy_layer_count *count = NULL;
+    for (; m->ncounted < m->nlayer; m->ncounted++) {
+        CVY_TRY(count_of(m, m->layer[m->ncounted].op, &count));
+        count->n++;
+    }
+    CVY_TRY(count_of(m, op, &count));
+    *n_out = count->n;
+    return CVY_OK;
+}
+
 /* Makes a name such as "relu3"; the number counts the layers with this operator. */
 static cvy_status default_name(cvy_model *m, const cvy_op_def *op, char **name_out)
 {
-    int n = 1;
-    for (int i = 0; i < m->nlayer; i++)
-        n += m->layer[i].op == op;
+    int n = 0;
+    CVY_TRY(count_layers(m, op, &n));
+    n++;
     do
         CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s%d", op->name, n++));
     while (cvy_model_knows(m, *name_out));
@@ -303,6 +330,7 @@ cvy_status cvy_model_keep(cvy_model *m, const char *outputs)
         if (is_needed[i])
             m->layer[nlayer++] = m->layer[i];
     m->nlayer = nlayer;
+    m->ncount = m->ncounted = 0;
     m->naux = 0;
     cvy_index_free(&m->layer_at);
     m->layer_at = index;

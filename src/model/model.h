@@ -49,6 +49,11 @@ typedef struct cvy_aux_head {
     double weight;
 } cvy_aux_head;
 
+typedef struct cvy_layer_count {
+    const cvy_op_def *op;
+    int n;
+} cvy_layer_count;
+
 struct cvy_model {
     cvy_pool *pool;
     char *name;
@@ -57,6 +62,8 @@ struct cvy_model {
     int ninput, input_room;
     cvy_layer *layer;
     int nlayer, layer_room;
+    cvy_layer_count *count; /* of each operator, among the first `ncounted` layers */
+    int ncount, count_room, ncounted;
     cvy_index layer_at;  /* indices of layers, by the names of their outputs */
     char *output;        /* name of the main output; by default the last layer that is not a loss */
     cvy_aux_head aux[4]; /* further outputs that are trained with the main output's loss, times this weight */

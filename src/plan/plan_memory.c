@@ -15,6 +15,7 @@
 #include "base/base_round.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
+#include "plan/plan_extents.h"
 
 static cvy_buffer *root_of(cvy_plan *plan, int buffer)
 {
@@ -84,78 +85,41 @@ static int by_size(const void *a, const void *b)
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x < y ? -1 : x > y);
 }
 
-struct extent {
-    size_t offset, end;
-    int first, last;
-}; /* of a placed buffer: range in memory, and lifetime */
-
-/* The lowest offset that is free during b's lifetime. placed: numbers of extents, sorted by offset. */
-static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const int *placed, int nplaced)
+static cvy_extent extent_of(const cvy_buffer *b, int last)
 {
-    const size_t bytes = cvy_round_to_line(b->bytes);
-    size_t at = 0;
-    for (int i = 0; i < nplaced; i++) {
-        const struct extent *p = &extent[placed[i]];
-        if (p->last < b->first || b->last < p->first)
-            continue;
-        if (at + bytes <= p->offset)
-            return at;
-        at = CVY_MAX(at, p->end);
-    }
-    return at;
-}
-
-/* Makes extent n from b, and inserts n into `placed` after all extents with an offset that is not larger. */
-static void place(const cvy_buffer *b, int last, struct extent *extent, int *placed, int n)
-{
-    int low = 0;
-    extent[n] = (struct extent){b->offset, b->offset + cvy_round_to_line(b->bytes), b->first, last};
-    for (int high = n; low < high;) {
-        const int middle = low + (high - low) / 2;
-        if (extent[placed[middle]].offset <= b->offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    memmove(&placed[low + 1], &placed[low], sizeof *placed * (size_t)(n - low));
-    placed[low] = n;
+    return (cvy_extent){b->offset, b->offset + cvy_round_to_line(b->bytes), b->first, last};
 }
 
 static cvy_status place_temporaries(cvy_plan *plan)
 {
     cvy_buffer **order = NULL;
-    struct extent *extent = NULL;
-    int *placed = NULL, count = 0;
+    cvy_extents placed = {0};
+    int count = 0;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *order * ((size_t)plan->nbuffer + 1), &order));
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof *extent * ((size_t)plan->nbuffer + 1), &extent));
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof *placed * ((size_t)plan->nbuffer + 1), &placed));
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].root == i && plan->buffer[i].first >= 0)
             order[count++] = &plan->buffer[i];
     qsort(order, (size_t)count, sizeof *order, by_size);
     size_t end = cvy_plan_head_bytes(plan);
-    int n = 0;
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP)
-            place(&plan->buffer[i], plan->ninstr, extent, placed, n++);
+            CVY_TRY_OUT(cvy_extents_add(&placed, extent_of(&plan->buffer[i], plan->ninstr)));
     if (end > plan->head.bytes) /* this plan never uses the other sets */
-        place(&(cvy_buffer){.offset = plan->head.bytes, .bytes = end - plan->head.bytes}, plan->ninstr, extent, placed,
-              n++);
+        CVY_TRY_OUT(cvy_extents_add(&placed, (cvy_extent){plan->head.bytes, end, 0, plan->ninstr}));
     for (int i = 0; i < count; i++) {
         cvy_buffer *b = order[i];
         b->offset = plan->opts.overlays   ? cvy_plan_head_bytes(plan)
                     : plan->opts.no_reuse ? end
-                                          : lowest_gap(b, extent, placed, n);
+                                          : cvy_extents_lowest(&placed, cvy_round_to_line(b->bytes), b->first, b->last);
         end = CVY_MAX(end, b->offset + cvy_round_to_line(b->bytes));
         if (!plan->opts.overlays)
-            place(b, b->last, extent, placed, n++);
+            CVY_TRY_OUT(cvy_extents_add(&placed, extent_of(b, b->last)));
     }
     plan->arena_bytes = end;
 out:
     cvy_mem_free(&order);
-    cvy_mem_free(&extent);
-    cvy_mem_free(&placed);
+    cvy_extents_free(&placed);
     return status;
 }
 

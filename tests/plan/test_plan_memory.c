@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "op/comm/op_reduce.h"
+#include "plan/plan_extents.h"
 #include "program/program.h"
 #include "test_util.h"
 
@@ -418,10 +419,40 @@ static void poison_and_canary(void)
     }
 }
 
+/* The lowest gap among many extents is that of a walk over all of them. */
+static void extents(void)
+{
+    enum { N = 3000 };
+    static cvy_extent all[N];
+    cvy_extents x = {0};
+    uint64_t random = 1;
+    for (int n = 0; n < N; n++) {
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+        const int first = (int)(random >> 33) % 500, is_long = random >> 60 == 0;
+        const int last = is_long ? 500 : first + (int)(random >> 40) % 30;
+        const size_t bytes = 64 * (1 + (size_t)(random >> 50) % 8);
+        size_t lowest = 0;
+        for (int i = 0; i < n; i++) /* sorted by offset */
+            if (all[i].last >= first && all[i].first <= last) {
+                if (lowest + bytes <= all[i].offset)
+                    break;
+                lowest = CVY_MAX(lowest, all[i].end);
+            }
+        EXPECT_INT((int)cvy_extents_lowest(&x, bytes, first, last), (int)lowest);
+        int at = n;
+        for (; at > 0 && all[at - 1].offset > lowest; at--)
+            all[at] = all[at - 1];
+        all[at] = (cvy_extent){lowest, lowest + bytes, first, last};
+        EXPECT_OK(cvy_extents_add(&x, all[at]));
+    }
+    cvy_extents_free(&x);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &context));
+    TEST(extents);
     TEST(networks_of_the_zoo);
     TEST(poison_and_canary);
     cvy_context_destroy(&context);
