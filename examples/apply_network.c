@@ -1,7 +1,7 @@
 /*
  * apply_network.c: a program applies a trained network to inputs that it has in memory.
  *
- *     cc apply_network.c $(pkg-config --cflags --libs convoy) -o apply_network && ./apply_network runs/demo
+ *     mpicc apply_network.c $(pkg-config --cflags --libs convoy) -o apply_network && ./apply_network runs/demo
  *
  * The argument is a run of examples/collider.yaml, a checkpoint of it, or a file of `convoy export`. Without one, the
  * program trains a small network first. The events are as the data set holds them: the network does log and scaling.

@@ -2,7 +2,7 @@
 /*
  * linear_regression.c: a minimal use of libconvoy: it fits y = W x + b to four points.
  *
- *     cc linear_regression.c $(pkg-config --cflags --libs convoy) -lm -o linear_regression && ./linear_regression
+ *     mpicc linear_regression.c $(pkg-config --cflags --libs convoy) -lm -o linear_regression && ./linear_regression
  *
  * It prints W = -1.00000, b = 1.00000.
  *

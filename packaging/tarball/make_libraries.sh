@@ -116,6 +116,10 @@ with_cmake hdf5 -DBUILD_TESTING=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_EXAMPLES
     -DZLIB_ROOT="$prefix" -DONLY_SHARED_LIBS=OFF -DHDF5_EXTERNALLY_CONFIGURED=OFF
 licence hdf5 hdf5/COPYING
 
+fetch cfitsio
+with_cmake cfitsio -DTESTS=OFF -DUTILS=OFF -DUSE_CURL=OFF -DUSE_BZIP2=OFF -DUSE_PTHREADS=ON -DZLIB_ROOT="$prefix"
+licence cfitsio cfitsio/License.txt
+
 # oneDNN, and the runtime of OpenMP that belongs to the old C library.
 if [ ! -f "$prefix/lib/libdnnl.so.3" ]; then
     mkdir -p onednn
