@@ -81,13 +81,14 @@ typedef struct cvy_reader_info {
     int varying;     /* 1: encoded pictures, whose sizes are not known before they are decoded */
     int has_label, has_y, has_weight;
     cvy_shape y_shape;
-    cvy_shape weight_shape;         /* no axes: one number for each sample */
-    const char *y_cf[CVY_CF_COUNT]; /* attributes of y, such as its units; NULL: not known */
-    int64_t nclasses;               /* if has_label */
-    const char *const *class_name;  /* NULL: "0", "1", ... */
-    cvy_columns columns;            /* of a table */
-    cvy_blocks blocks;              /* a window shuffle does not split them; in pool */
-    const char *note;               /* sentences for the log about how the source is read, a line each; NULL: none */
+    cvy_shape weight_shape;                    /* no axes: one number for each sample */
+    const char *y_cf[CVY_CF_COUNT];            /* attributes of y, such as its units; NULL: not known */
+    const char *y_name, *y_axis[CVY_NDIM_MAX]; /* its name and those of its axes in the file; NULL: not known */
+    int64_t nclasses;                          /* if has_label */
+    const char *const *class_name;             /* NULL: "0", "1", ... */
+    cvy_columns columns;                       /* of a table */
+    cvy_blocks blocks;                         /* a window shuffle does not split them; in pool */
+    const char *note; /* sentences for the log about how the source is read, a line each; NULL: none */
 } cvy_reader_info;
 
 /* The rule for bytes, the same in all formats: x of bytes is a picture if it is encoded, or if its samples have two or

@@ -64,6 +64,12 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
         for (int i = 0; i < CVY_CF_COUNT; i++)
             if (stored->y_cf[i])
                 cvy_json_string(json, cvy_cf_name[i], stored->y_cf[i]);
+        if (stored->y_name)
+            cvy_json_string(json, "name", stored->y_name);
+        cvy_json_open(json, "axes", '[');
+        for (int i = 0; i < stored->y_shape.ndim; i++)
+            cvy_json_string(json, NULL, stored->y_axis[i] ? stored->y_axis[i] : "");
+        cvy_json_close(json, ']');
         cvy_json_close(json, '}');
     }
     cvy_json_open(json, "fields", '[');
@@ -220,6 +226,10 @@ static cvy_status read_target(cvy_network_spec *s, const cvy_tree *root)
         const cvy_tree *node = cvy_tree_get(target, cvy_cf_name[i]);
         s->stored.y_cf[i] = node ? node->text : NULL; /* in s->pool, as the whole tree is */
     }
+    s->stored.y_name = cvy_tree_text_at(target, "name");
+    const cvy_tree *axes = cvy_tree_get(target, "axes");
+    for (int i = 0; axes && axes->kind == CVY_TREE_LIST && i < CVY_MIN(axes->count, CVY_NDIM_MAX); i++)
+        s->stored.y_axis[i] = axes->child[i]->text && *axes->child[i]->text ? axes->child[i]->text : NULL;
     return read_form(target, &dtype, &s->stored.y_shape);
 }
 
@@ -365,6 +375,11 @@ static cvy_status copy_data(cvy_network_spec *s, cvy_dataset *data)
     for (int i = 0; i < CVY_CF_COUNT; i++)
         if (stored->y_cf[i])
             CVY_TRY(cvy_pool_strdup(s->pool, stored->y_cf[i], (char **)&s->stored.y_cf[i]));
+    if (stored->y_name)
+        CVY_TRY(cvy_pool_strdup(s->pool, stored->y_name, (char **)&s->stored.y_name));
+    for (int i = 0; i < CVY_NDIM_MAX; i++)
+        if (stored->y_axis[i])
+            CVY_TRY(cvy_pool_strdup(s->pool, stored->y_axis[i], (char **)&s->stored.y_axis[i]));
     for (int i = 0; i < info->nfield; i++)
         CVY_TRY(cvy_pool_strdup(s->pool, info->field[i].name, &s->data.field[i].name));
     CVY_TRY(copy_columns(s->pool, &stored->columns, &s->stored.columns));

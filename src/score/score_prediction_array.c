@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,23 @@ static int is_array(const cvy_prediction_file *t, const char *name)
            (t->nlabel > 0 && (!strcmp(name, "class") || !strcmp(name, "probability")));
 }
 
+static const cvy_reader_info *trained_on(const cvy_prediction_file *t)
+{
+    return &t->ensemble->member[0].network->spec.stored;
+}
+
+static int has_target_shape(const cvy_prediction_file *t, const cvy_prediction_set *set)
+{
+    const cvy_reader_info *stored = trained_on(t);
+    return !set->by_class && !set->is_spread && stored->has_y && cvy_shape_elems(&stored->y_shape) == set->elems;
+}
+
+/* An output of the shape of the target of the training has its attributes: units, standard_name, long_name. */
+static const char *const *attributes_of(const cvy_prediction_file *t, const cvy_prediction_set *set)
+{
+    return has_target_shape(t, set) ? trained_on(t)->y_cf : NULL;
+}
+
 /* Adds an axis, and renames it if an array has its name. Without a name it gets `fallback`; NULL: then it is left
  * out. */
 static cvy_status add_axis(cvy_prediction_file *t, cvy_coordinates axis, const char *fallback, int *number_out)
@@ -125,18 +143,11 @@ static cvy_status add_array(cvy_prediction_file *t, cvy_pool *pool, cvy_h5_array
         snprintf(fallback, sizeof fallback, "n%lld", (long long)axis.n);
         if (!axis_name)
             CVY_TRY(find_axis(t, &a.shape, i, pool, &axis));
+        if (!axis.name && cvy_shape_equal(&a.shape, &trained_on(t)->y_shape))
+            axis.name = trained_on(t)->y_axis[i];
         CVY_TRY(add_axis(t, axis, !all ? NULL : axis_name ? axis_name : fallback, &a.axis[i + 1]));
     }
     return cvy_h5_table_add(t->table, &a);
-}
-
-/* An output of the shape of the target of the training has its attributes: units, standard_name, long_name. */
-static const char *const *attributes_of(const cvy_prediction_file *t, const cvy_prediction_set *set)
-{
-    const cvy_reader_info *stored = &t->ensemble->member[0].network->spec.stored;
-    const int is_target =
-        !set->by_class && !set->is_spread && stored->has_y && cvy_shape_elems(&stored->y_shape) == set->elems;
-    return is_target ? stored->y_cf : NULL;
 }
 
 static cvy_status add_arrays(cvy_prediction_file *t, cvy_pool *pool)
@@ -177,9 +188,38 @@ static cvy_status hdf5_begin(cvy_prediction_file *t)
     return status;
 }
 
+/* Whether a name, which may come from a file of weights, can be that of a variable. */
+static int is_variable_name(const cvy_prediction_file *t, const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+@";
+    return name && strlen(name) < 100 && (isalpha((unsigned char)*name) || *name == '_') &&
+           name[strspn(name, allowed)] == 0 && !is_array(t, name);
+}
+
+/* In a NetCDF file an output that is the only one of the shape of the target takes its name and its axes. */
+static void take_target(cvy_prediction_file *t)
+{
+    const cvy_reader_info *stored = trained_on(t);
+    cvy_prediction_set *found = NULL;
+    int count = 0;
+    for (int k = 0; k < t->nset; k++)
+        if (has_target_shape(t, &t->set[k])) {
+            found = &t->set[k];
+            count++;
+        }
+    if (count != 1)
+        return;
+    found->shape = stored->y_shape;
+    if (found->elems == 1 && !stored->y_axis[0]) /* one number for each sample */
+        found->shape = (cvy_shape){0};
+    if (is_variable_name(t, stored->y_name))
+        found->name = stored->y_name;
+}
+
 static cvy_status netcdf_begin(cvy_prediction_file *t)
 {
     t->is_netcdf = 1;
+    take_target(t);
     return hdf5_begin(t);
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
 # netcdf.sh: a network that is trained on NetCDF files writes its predictions as .nc and .h5 with the axes and coordinates
-# of these files, and with the attributes of the target; three ranks write the same bytes; ncdump, if it is there, reads
+# of these files, and with the attributes of the target, in a .nc file also with its name and its axes; three ranks write the same bytes; ncdump, if it is there, reads
 # the .nc file.
 . "$CONVOY_SOURCE/tests/shell.inc"
 "$CONVOY" info | grep -q '^hdf5  *yes' || { echo "skipped: this build has no HDF5"; exit 77; }
@@ -28,6 +28,12 @@ for file in a.nc a.h5; do
     grep -q 'lat 3 float64, lon 5 float64' log || fail "no coordinates in $file: $(cat log)"
     grep -q '4x3x5 float32 (time, lat, lon), sample 4 [a-z0-9]* (time), time 4 float64' log || fail "axes of $file: $(cat log)"
 done
+# In NetCDF the variable has the name and the axes of the target, also one whose samples are not its first axis.
+"$CONVOY" inspect '{path: a.nc, x: nothing}' >log 2>&1 || grep -q ' rain 4x3x5 float32 (time, lat, lon)' log || fail "not the name of the target: $(cat log)"
+"$CONVOY" train job.yaml --threads 1 --out blow --set 'model={layers: [{conv: {name: out, channels: 2, kernel: 1}}]}' \
+    --set "data.train={path: \"$sky/sky*.nc\", format: netcdf, x: pressure, y: wind, missing: mean}" >log 2>&1 || fail "train on wind: $(cat log)"
+"$CONVOY" predict blow --threads 1 --data "$sky/sky1.nc" --out blow.nc >log 2>&1 || fail "predict wind: $(cat log)"
+"$CONVOY" inspect '{path: blow.nc, x: nothing}' >log 2>&1 || grep -q ' wind 4x2x3x5 float32 (time, level, lat, lon)' log || fail "not the axes of the target: $(cat log)"
 
 command -v ncdump >/dev/null || exit $failed
 for file in a.nc a.h5; do
@@ -50,5 +56,6 @@ sed 's|path: "[^"]*"|path: "sky?.nc"|' job.yaml >wet.yaml
 "$CONVOY" train wet.yaml --threads 1 --out wet >log 2>&1 || fail "train fails: $(cat log)"
 "$CONVOY" predict wet --threads 1 --data "$sky/sky1.nc" --out wet.nc >log 2>&1 || fail "predict: $(cat log)"
 ncdump -h wet.nc >header
+grep -qF 'float rain(time, lat, lon) ;' header || fail "not the name and the axes of the target: $(cat header)"
 grep -qF ':units = "mm day-1" ;' header && grep -qF ':standard_name = "lwe_precipitation_rate" ;' header || fail "no attributes of the target: $(cat header)"
 exit $failed

@@ -434,7 +434,23 @@ static cvy_status find_noted_shape(cvy_hdf5 *h)
     return CVY_OK;
 }
 
-/* A single target has attributes, such as its units. */
+/* The names of a target and of its axes, but that of the samples. */
+static cvy_status find_target_names(const cvy_h5_column *c, hid_t set, cvy_reader_info *info)
+{
+    char name[CVY_H5_AXIS_NAME];
+    const char *slash = strrchr(c->name, '/');
+    CVY_TRY(cvy_pool_strdup(info->pool, slash ? slash + 1 : c->name, (char **)&info->y_name));
+    for (int i = 0; i < c->shape.ndim && c->ndim == c->shape.ndim + 1; i++) {
+        const hid_t scale = cvy_h5_open_scale(set, i + (i >= c->axis), name);
+        if (scale < 0)
+            continue;
+        H5Oclose(scale);
+        CVY_TRY(cvy_pool_strdup(info->pool, name, (char **)&info->y_axis[i]));
+    }
+    return CVY_OK;
+}
+
+/* A single target has a name, axes, and attributes such as its units. */
 static cvy_status find_target(cvy_hdf5 *h, cvy_reader_info *info)
 {
     if (h->ny != 1)
@@ -442,7 +458,9 @@ static cvy_status find_target(cvy_hdf5 *h, cvy_reader_info *info)
     CVY_TRY(cvy_h5_pin(h, 0));
     cvy_h5_enter();
     const hid_t set = cvy_h5_set_id(h, &h->file[0], h->nx);
-    const cvy_status status = set >= 0 ? cvy_h5_attributes(set, info->pool, info->y_cf) : CVY_OK;
+    cvy_status status = set >= 0 ? cvy_h5_attributes(set, info->pool, info->y_cf) : CVY_OK;
+    if (set >= 0 && status == CVY_OK)
+        status = find_target_names(&h->column[h->nx], set, info);
     H5Eclear2(H5E_DEFAULT);
     cvy_h5_leave();
     cvy_h5_unpin(h, 0);

@@ -240,6 +240,9 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
     WIRE(w, info->weight_shape);
     for (int i = 0; i < CVY_CF_COUNT; i++)
         cvy_wire_text(w, &info->y_cf[i]);
+    cvy_wire_text(w, &info->y_name);
+    for (int i = 0; i < CVY_NDIM_MAX; i++)
+        cvy_wire_text(w, &info->y_axis[i]);
     cvy_wire_text(w, &info->note);
     wire_classes(w, info);
     if (!wire_count(w, &b->count, sizeof *b->first))
