@@ -68,6 +68,14 @@ static int is_array(const cvy_prediction_file *t, const char *name)
            (t->nlabel > 0 && (!strcmp(name, "class") || !strcmp(name, "probability")));
 }
 
+/* Whether a name, which may come from a file of weights, can be that of a variable or an axis. */
+static int is_plain_name(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+@";
+    return name && strlen(name) < 100 && (isalpha((unsigned char)*name) || *name == '_') &&
+           name[strspn(name, allowed)] == 0;
+}
+
 static const cvy_reader_info *trained_on(const cvy_prediction_file *t)
 {
     return &t->ensemble->member[0].network->spec.stored;
@@ -143,7 +151,7 @@ static cvy_status add_array(cvy_prediction_file *t, cvy_pool *pool, cvy_h5_array
         snprintf(fallback, sizeof fallback, "n%lld", (long long)axis.n);
         if (!axis_name)
             CVY_TRY(find_axis(t, &a.shape, i, pool, &axis));
-        if (!axis.name && cvy_shape_equal(&a.shape, &trained_on(t)->y_shape))
+        if (!axis.name && cvy_shape_equal(&a.shape, &trained_on(t)->y_shape) && is_plain_name(trained_on(t)->y_axis[i]))
             axis.name = trained_on(t)->y_axis[i];
         CVY_TRY(add_axis(t, axis, !all ? NULL : axis_name ? axis_name : fallback, &a.axis[i + 1]));
     }
@@ -188,14 +196,6 @@ static cvy_status hdf5_begin(cvy_prediction_file *t)
     return status;
 }
 
-/* Whether a name, which may come from a file of weights, can be that of a variable. */
-static int is_variable_name(const cvy_prediction_file *t, const char *name)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+@";
-    return name && strlen(name) < 100 && (isalpha((unsigned char)*name) || *name == '_') &&
-           name[strspn(name, allowed)] == 0 && !is_array(t, name);
-}
-
 /* In a NetCDF file an output that is the only one of the shape of the target takes its name and its axes. */
 static void take_target(cvy_prediction_file *t)
 {
@@ -212,7 +212,7 @@ static void take_target(cvy_prediction_file *t)
     found->shape = stored->y_shape;
     if (found->elems == 1 && !stored->y_axis[0]) /* one number for each sample */
         found->shape = (cvy_shape){0};
-    if (is_variable_name(t, stored->y_name))
+    if (is_plain_name(stored->y_name) && !is_array(t, stored->y_name))
         found->name = stored->y_name;
 }
 
