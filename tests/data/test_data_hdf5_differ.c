@@ -30,7 +30,7 @@ static int read_by_library(const char *path, int *ndim, hsize_t *dim, double **o
         const int is_truth = H5Tget_class(type) == H5T_ENUM || H5Tget_class(type) == H5T_BITFIELD;
         const hssize_t n = H5Sget_simple_extent_npoints(space);
         *ndim = H5Sget_simple_extent_dims(space, dim, NULL);
-        *out = malloc((size_t)n * sizeof **out + 1);
+        *out = calloc((size_t)n + 1, sizeof **out);
         good = H5Dread(set, is_truth ? type : H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out) >= 0;
         for (hssize_t i = n - 1; i >= 0 && good && is_truth; i--)
             (*out)[i] = ((const int8_t *)*out)[i];
@@ -170,6 +170,8 @@ static hid_t creation(struct form *f, hid_t type)
     }
     if (below(2) && H5Tget_class(type) == H5T_INTEGER)
         H5Pset_fill_value(made, type, fill);
+    else if (f->chunked && below(4) == 0)
+        H5Pset_fill_value(made, type, NULL); /* chunks that were never written are zeros then */
     if (below(3) == 0)
         H5Pset_alloc_time(made, H5D_ALLOC_TIME_EARLY);
     return made;

@@ -69,7 +69,7 @@ static void test_booleans_and_bytes(void)
     static const struct {
         const char *x;
         float second;
-    } want[] = {{"mask", 1}, {"masks", 1}, {"bits", 1}, {"picture", 51 / 255.0F}, {"vector", 51}};
+    } want[] = {{"mask", 1}, {"masks", 1}, {"bits", 1}, {"picture", 51 / 255.0F}, {"vector", 51}, {"flags", 51}};
     cvy_dataset *d = NULL;
     float x[4];
     int32_t label = -1;
@@ -80,12 +80,17 @@ static void test_booleans_and_bytes(void)
         const double *value;
     } set[] = {{"mask", vector, boolean, mask},         {"masks", picture, boolean, mask},
                {"bits", vector, H5T_STD_I8LE, mask},    {"picture", picture, H5T_STD_U8LE, bytes},
-               {"vector", vector, H5T_STD_U8LE, bytes}, {"label", each, boolean, flag}};
+               {"vector", vector, H5T_STD_U8LE, bytes}, {"flags", picture, H5T_STD_U8LE, bytes},
+               {"label", each, boolean, flag}};
     for (int i = 0; i < CVY_COUNT(set); i++) {
         struct layout l = set[i].l;
         l.type = set[i].type;
         add_set(file, set[i].name, l, set[i].value);
     }
+    const hid_t flags = H5Dopen2(file, "flags", H5P_DEFAULT), one = H5Screate(H5S_SCALAR);
+    H5Aclose(H5Acreate2(flags, "flag_meanings", H5T_NATIVE_INT, one, H5P_DEFAULT, H5P_DEFAULT));
+    H5Sclose(one);
+    H5Dclose(flags);
     H5Tclose(boolean);
     H5Fclose(file);
     for (int i = 0; i < CVY_COUNT(want); i++) {

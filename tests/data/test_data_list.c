@@ -95,6 +95,9 @@ static void test_tables(void)
     TRUE_THAT(x[0] == 1 && x[1] == 2 && label == 0);
     read_table(in_scratch("truth.csv"), 2, 2, 1, x, &label);
     TRUE_THAT(x[0] == 0 && x[1] == 4 && label == 1);
+    put_text("truth.csv", "a,b\nTRUE,FALSE\ntrue,true\n");
+    read_table(in_scratch("truth.csv"), 2, 0, 0, x, NULL);
+    TRUE_THAT(x[0] == 1 && x[1] == 0);
     put_text("real.csv", "a,label\n1,0.5\n2,1\n");
     OK(open_text(in_scratch("real.csv"), NULL, 0, &d));
     FAILS(cvy_dataset_read(d, 0, 0, (void *const[]){x, &label}), CVY_E_FORMAT,

@@ -158,6 +158,18 @@ static int is_missing(cvy_line_part s)
     return 0;
 }
 
+/* Booleans, as pandas, R and databases write them. */
+static int truth_of(cvy_line_part s, double *out)
+{
+    static const char *const words[] = {"false", "true"};
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        if (strlen(words[i]) == s.bytes && strncasecmp(words[i], s.at, s.bytes) == 0) {
+            *out = i;
+            return 1;
+        }
+    return 0;
+}
+
 /* The first line is a header if a field is a name and the field below it is a number; or, if there is no second line,
  * if it has no number at all. */
 static int find_header(const struct csv *c, cvy_line_part first, cvy_line_part second)
@@ -167,10 +179,10 @@ static int find_header(const struct csv *c, cvy_line_part first, cvy_line_part s
     double number = 0;
     int numbers = 0;
     while (next_field(&a, &over)) {
-        const int is_number = real_of(c, over, &number) || is_with_other_mark(c, over);
+        const int is_number = real_of(c, over, &number) || is_with_other_mark(c, over) || truth_of(over, &number);
         numbers += is_number;
         if (second.bytes > 0 && next_field(&b, &under) && !is_number &&
-            (real_of(c, under, &number) || is_with_other_mark(c, under)))
+            (real_of(c, under, &number) || is_with_other_mark(c, under) || truth_of(under, &number)))
             return 1;
     }
     return second.bytes == 0 && numbers == 0;
@@ -295,18 +307,6 @@ static cvy_status bad_field(const struct csv *c, int column, cvy_line_part field
     const char *name = c->column[column].name;
     CVY_FAIL(CVY_E_FORMAT, "column %d%s%s%s: \"%.*s\" is not %s", column + 1, name ? " (" : "", name ? name : "",
              name ? ")" : "", (int)CVY_MIN(field.bytes, 64), field.at, expected);
-}
-
-/* Booleans, as pandas, R and databases write them. */
-static int truth_of(cvy_line_part s, double *out)
-{
-    static const char *const words[] = {"false", "true"};
-    for (int i = 0; i < CVY_COUNT(words); i++)
-        if (strlen(words[i]) == s.bytes && strncasecmp(words[i], s.at, s.bytes) == 0) {
-            *out = i;
-            return 1;
-        }
-    return 0;
 }
 
 /* Why the field of a column is not a number, and what to do. */

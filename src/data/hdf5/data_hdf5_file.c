@@ -510,6 +510,9 @@ cvy_status cvy_h5_read_rows(hid_t set, int axis, int64_t first, int64_t n, void 
     start[axis] = (hsize_t)first;
     count[axis] = (hsize_t)n;
     const hid_t memory = ndim > 0 ? H5Screate_simple(ndim, count, NULL) : -1;
+    /* where a chunk was never written and there is no fill value, the library leaves the memory as it is */
+    if (memory >= 0)
+        memset(data, 0, (size_t)H5Sget_simple_extent_npoints(memory) * H5Tget_size(type));
     const int good = memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
                      H5Dread(set, type, memory, space, H5P_DEFAULT, data) >= 0;
     const cvy_status status = good ? CVY_OK

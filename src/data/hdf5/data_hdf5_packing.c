@@ -182,6 +182,12 @@ static int take_unsigned(hid_t set, cvy_h5_number *number)
     return number->bytes;
 }
 
+/* Whether the numbers are marks with meanings, such as 0 land and 1 sea (CF conventions, section 3.5). */
+static int has_flags(hid_t set)
+{
+    return H5Aexists(set, "flag_meanings") > 0 || H5Aexists(set, "flag_values") > 0 || H5Aexists(set, "flag_masks") > 0;
+}
+
 cvy_status cvy_h5_find_packing(hid_t set, const char *name, cvy_h5_number *number, cvy_h5_packing *out)
 {
     cvy_h5_packing p = {.scale = 1, .sign_bytes = take_unsigned(set, number)};
@@ -201,7 +207,7 @@ cvy_status cvy_h5_find_packing(hid_t set, const char *name, cvy_h5_number *numbe
         make_unsigned(&p, &p.largest, 1);
     }
     p.is_on = p.is_scaled || p.is_shifted || p.nmissing > 0 || isfinite(p.least) || isfinite(p.largest);
-    if (p.is_on)
+    if (p.is_on || has_flags(set))
         number->is_byte = 0; /* numbers, not the bytes of a picture */
     *out = p;
     return CVY_OK;
