@@ -12,7 +12,7 @@
 
 typedef struct cvy_dataset_scratch { /* what one read in progress needs */
     cvy_raw raw;
-    cvy_bytes decoded, rows, whole[2]; /* whole: x and y, of which only parts are wanted */
+    cvy_bytes decoded, rows, guarded, whole[2]; /* whole: x and y, of which only parts are wanted */
     cvy_augment_scratch augmented;
     struct cvy_dataset_scratch *next;
 } cvy_dataset_scratch;

@@ -12,6 +12,7 @@
 
 #include "data/data_dataset.h"
 #include "data/data_finite.h"
+#include "data/data_guard.h"
 
 static cvy_status name_sample(const cvy_dataset *d, int64_t number, cvy_status status)
 {
@@ -64,7 +65,7 @@ static void return_scratch(cvy_dataset *d, cvy_dataset_scratch *s)
 void cvy_dataset_free_scratch(cvy_dataset *d)
 {
     for (cvy_dataset_scratch *s = d->idle, *next; s; s = next) {
-        cvy_bytes *const room[] = {&s->decoded, &s->rows, &s->whole[0], &s->whole[1]};
+        cvy_bytes *const room[] = {&s->decoded, &s->rows, &s->whole[0], &s->whole[1], &s->guarded};
         next = s->next;
         cvy_raw_free(&s->raw);
         cvy_augment_scratch_free(&s->augmented);
@@ -312,21 +313,45 @@ static cvy_status cut_augmented(cvy_dataset *d, cvy_dataset_scratch *s, int64_t 
     return CVY_OK;
 }
 
+static cvy_status read_fields(cvy_dataset *d, cvy_dataset_scratch *s, int64_t number, uint64_t epoch,
+                              const cvy_field_part *part, int checks_all, void *const *field_out)
+{
+    const cvy_field_part *x = part, *y = NULL;
+    for (int f = 1; f < d->info.nfield && part; f++)
+        if (strcmp(d->info.field[f].name, "y") == 0)
+            y = &part[f];
+    return (cvy_is_part(x) || cvy_is_part(y)) && !checks_all && cuts_stored(d, x, y)
+               ? read_stored_parts(d, s, number, epoch, x, y, field_out)
+               : cut_augmented(d, s, number, epoch, part, field_out);
+}
+
+/* The same with a guard zone around each field. */
+static cvy_status read_guarded(cvy_dataset *d, cvy_dataset_scratch *s, int64_t number, uint64_t epoch,
+                               const cvy_field_part *part, int checks_all, void *const *field_out)
+{
+    size_t bytes[CVY_FIELD_MAX];
+    void *guarded[CVY_FIELD_MAX];
+    cvy_guard guard;
+    for (int f = 0; f < d->info.nfield; f++) {
+        const cvy_field *field = &d->info.field[f];
+        const int is_part = part && part[f].is_part;
+        bytes[f] = (size_t)cvy_shape_elems(is_part ? &part[f].shape : &field->shape) * cvy_dtype_bytes(field->dtype);
+    }
+    CVY_TRY(cvy_guard_begin(&guard, &s->guarded, d->info.nfield, bytes, field_out, guarded));
+    CVY_TRY(read_fields(d, s, number, epoch, part, checks_all, guarded));
+    return name_sample(d, number, cvy_guard_take(&guard, field_out));
+}
+
 cvy_status cvy_dataset_read_parts(cvy_dataset *d, int64_t number, uint64_t epoch, const cvy_field_part *part,
                                   int checks_all, void *const *field_out)
 {
     cvy_dataset_scratch *s = NULL;
-    const cvy_field_part *x = part, *y = NULL;
     CVY_TRY(check_number(d, number));
     if (d->whole)
         return cvy_dataset_read_parts(d->whole, d->number[number], epoch, part, checks_all, field_out);
-    for (int f = 1; f < d->info.nfield && part; f++)
-        if (strcmp(d->info.field[f].name, "y") == 0)
-            y = &part[f];
     CVY_TRY(borrow_scratch(d, &s));
-    const cvy_status status = (cvy_is_part(x) || cvy_is_part(y)) && !checks_all && cuts_stored(d, x, y)
-                                  ? read_stored_parts(d, s, number, epoch, x, y, field_out)
-                                  : cut_augmented(d, s, number, epoch, part, field_out);
+    const cvy_status status = CVY_SAMPLES_GUARDED ? read_guarded(d, s, number, epoch, part, checks_all, field_out)
+                                                  : read_fields(d, s, number, epoch, part, checks_all, field_out);
     return_scratch(d, s);
     return status;
 }

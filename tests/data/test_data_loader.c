@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/number/base_rng.h"
+#include "data/data_guard.h"
 #include "test_data_support.h"
 
 struct plan {
@@ -250,6 +251,39 @@ static void test_split(void)
     cvy_dataset_destroy(&d);
 }
 
+/* A write past a field or before the first one is found; what lies inside is copied. */
+static void test_guard(void)
+{
+    static const size_t bytes[] = {100, 4, 64};
+    char row[3][100] = {{0}};
+    void *const whole[] = {row[0], NULL, row[2]};
+    void *field[3];
+    cvy_bytes room = {0};
+    cvy_guard g;
+    for (int fault = 0; fault < 4; fault++) {
+        OK(cvy_guard_begin(&g, &room, 3, bytes, whole, field));
+        memset(field[0], 1, 100);
+        memset(field[2], 2, 64);
+        TRUE_THAT(!field[1]);
+        if (fault == 1)
+            ((char *)field[0])[100] = 1;
+        if (fault == 2)
+            ((char *)field[0])[-1] = 1;
+        if (fault == 3)
+            ((char *)field[2])[64 + 63] = 1;
+        if (fault == 0) {
+            OK(cvy_guard_take(&g, whole));
+            TRUE_THAT(row[0][99] == 1 && row[2][63] == 2);
+        } else {
+            FAILS(cvy_guard_take(&g, whole), CVY_E_INTERNAL,
+                  fault == 1   ? "past the 100 bytes of field 0"
+                  : fault == 2 ? "before field 0"
+                               : "past the 64 bytes of field 2");
+        }
+    }
+    cvy_mem_free(&room.data);
+}
+
 int main(void)
 {
     scratch_make();
@@ -259,6 +293,7 @@ int main(void)
     test_bad_samples();
     test_no_allocation_in_the_step();
     test_split();
+    test_guard();
     scratch_remove();
     return 0;
 }
