@@ -10,6 +10,7 @@ each file and the counts. Needs torch, onnx, onnxscript and onnxruntime.
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -115,15 +116,18 @@ class Token(nn.Module):
 class Encoder(nn.Module):
     def __init__(self, batch_first, norm_first=False, causal=False):
         super().__init__()
-        layer = nn.TransformerEncoderLayer(C, 2, 16, dropout=0, batch_first=batch_first, norm_first=norm_first,
-                                           activation="gelu" if norm_first else "relu")
-        self.net = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        activation = "gelu" if norm_first else "relu"
+        self.net = nn.ModuleList(
+            nn.TransformerEncoderLayer(C, 2, 16, 0, activation, batch_first=batch_first, norm_first=norm_first)
+            for _ in range(2))
         self.first = batch_first
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(T) if causal else None)
 
     def forward(self, x):
-        h = self.net(x if self.first else x.transpose(0, 1), mask=self.mask)
-        return (h if self.first else h.transpose(0, 1)).mean(1)
+        h = x if self.first else x.transpose(0, 1)
+        for layer in self.net:
+            h = layer(h, src_mask=self.mask)
+        return h if self.first else h.transpose(0, 1)
 
 
 class Groups(nn.Module):
@@ -158,8 +162,8 @@ NETS = {
     "sdpa": (lambda: Dot(False), (T, C)), "sdpa-causal": (lambda: Dot(True), (T, C)),
     "masked": (lambda: Masked(False), (T, C)), "masked-made": (lambda: Masked(True), (T, C)),
     "merged": (Merged, (T, C)), "positions": (Positions, (T, C)), "token": (Token, (T, C)),
-    "encoder": (lambda: Encoder(True), (T, C)), "encoder-second": (lambda: Encoder(False, False, True), (T, C)),
-    "encoder-norm-first": (lambda: Encoder(True, True, True), (T, C)),
+    "encoder": (lambda: Encoder(True), (T, C)), "encoder-second-causal": (lambda: Encoder(False, False, True), (T, C)),
+    "encoder-norm-first-causal": (lambda: Encoder(True, True, True), (T, C)),
     "groups": (Groups, (3, 7, 6)), "bare": (Bare, (3, 7, 6)),
 }
 
@@ -184,24 +188,62 @@ def export(net, shape, path, newer, train, free, opset):
             net, (x,), path, **options)
 
 
-def compare(convoy, path, shape, work):
-    """"read", "refused: ..", "wrong: .." """
-    data = os.path.join(work, "data")
-    os.makedirs(data, exist_ok=True)
-    x = numpy.random.default_rng(1).standard_normal((2, *shape)).astype("float32")
-    numpy.save(os.path.join(data, "x.npy"), x)
+def convoy_does(convoy, *words):
+    run = subprocess.run([convoy, *words], capture_output=True, text=True)
+    return None if run.returncode == 0 else run.stderr.strip().splitlines()[-1]
+
+
+def difference(convoy, what, path, work):
+    """Of `convoy predict WHAT` and ONNX Runtime with the file; None: equal."""
     out = os.path.join(work, "out.npy")
-    run = subprocess.run([convoy, "predict", path, "--data", data, "--out", out, "--force"], capture_output=True, text=True)
-    if run.returncode != 0:
-        return "refused: " + run.stderr.strip().splitlines()[-1]
+    fault = convoy_does(convoy, "predict", what, "--data", os.path.join(work, "data"), "--out", out, "--force")
+    if fault:
+        return "refused: " + fault
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    expected = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    expected = session.run(None, {"x": numpy.load(os.path.join(work, "data", "x.npy"))})[0]
     got = numpy.load(out)
     if got.shape != expected.shape:
         return f"wrong: shape {got.shape}, expected {expected.shape}"
     error = abs(got - expected).max() / abs(expected).max()
-    return "read" if error < 1e-5 else f"wrong: relative error {error:.2g}"
+    return None if error < 1e-5 else f"wrong: relative error {error:.2g}"
+
+
+def looks_ahead(path, x):
+    """Whether the first position of the output depends on the last one of the input."""
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    other = x.copy()
+    other[:, -1] += 1
+    return abs(session.run(None, {"x": x})[0][:, 0] - session.run(None, {"x": other})[0][:, 0]).max() > 0
+
+
+def compare(convoy, path, shape, work, causal):
+    """"read", "refused: ..", "wrong: .."; after three steps of training the network is written and compared again."""
+    data = os.path.join(work, "data")
+    os.makedirs(data, exist_ok=True)
+    x = numpy.random.default_rng(1).standard_normal((2, *shape)).astype("float32")
+    numpy.save(os.path.join(data, "x.npy"), x)
+    fault = difference(convoy, path, path, work)
+    if fault:
+        return fault
+    y = numpy.load(os.path.join(work, "out.npy"))
+    train = os.path.join(work, "train")
+    os.makedirs(train, exist_ok=True)
+    numpy.save(os.path.join(train, "x.npy"), x)
+    numpy.save(os.path.join(train, "y.npy"), y + 1)
+    job, run, back = (os.path.join(work, name) for name in ("job.yaml", "run", "back.onnx"))
+    with open(job, "w") as file:
+        file.write(f"model: {{onnx: {path}}}\ndata: {{train: {train}}}\n"
+                   "train: {batch: 2, steps: 3, optimizer: {name: adam, lr: 0.01}, loss: mse}\n")
+    shutil.rmtree(run, ignore_errors=True)
+    fault = convoy_does(convoy, "train", job, "--out", run) or convoy_does(convoy, "export", run, back, "--force")
+    if fault:
+        return "wrong: not trained and written: " + fault
+    fault = difference(convoy, run, back, work)
+    if fault:
+        return "wrong: as written after training: " + fault
+    return "wrong: the mask is none any more" if causal and looks_ahead(back, x) else "read"
 
 
 def main(convoy, work, only=None):
@@ -220,7 +262,7 @@ def main(convoy, work, only=None):
                 try:
                     if not os.path.exists(path):
                         export(make(), shape, path, newer, train, free, opset)
-                    result = compare(convoy, path, shape, work)
+                    result = compare(convoy, path, shape, work, "causal" in name or "masked" in name)
                 except Exception as e:  # the exporter's own limits
                     result = "not exported: " + " ".join(str(e).split())[:150]
                 count[result.split(":")[0]] += 1

@@ -201,6 +201,12 @@ void cvy_onnx_turn(cvy_onnx_value *value, const int64_t *order);
 /* Multiplies by the constant (name "scale") or adds it ("shift"): a layer affine. */
 cvy_status cvy_onnx_affine(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, const char *name,
                            const char **output);
+
+/* The constant as the output of layers, the same for each sample. *output: as wide as the constant, which has an axis
+ * of length 1, or of a fixed batch, for the samples. */
+cvy_status cvy_onnx_repeat_constant(const cvy_onnx_node *node, const cvy_onnx_tensor *t, const char **output);
+/* The constant of one sample: a file with a fixed batch may have a copy for each. CVY_E_UNSUPPORTED: they differ. */
+cvy_status cvy_onnx_one_sample(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cvy_onnx_tensor *out);
 /* One layer on source 0 alone, whose output is that of the node. */
 cvy_status cvy_onnx_simple(const cvy_onnx_node *node, const char *op, const char *options);
 /* Makes output i of the node a constant. */

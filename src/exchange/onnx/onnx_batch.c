@@ -248,6 +248,38 @@ cvy_status cvy_onnx_transpose_moved(const cvy_onnx_node *node, const cvy_onnx_va
 
 /* ---- operators on the layer's output ---- */
 
+cvy_status cvy_onnx_one_sample(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cvy_onnx_tensor *out)
+{
+    const int64_t n = t->shape.ndim > 0 ? t->shape.dim[0] : 0;
+    CVY_ONNX_CHECK(n == 1 || (n > 1 && n == node->x->batch), node,
+                   "a constant of shape %s: it must be the same for all samples", cvy_shape_text(&t->shape));
+    const size_t row = (size_t)(t->elems / n) * cvy_dtype_bytes(t->dtype);
+    for (int64_t i = 1; i < n; i++)
+        CVY_ONNX_CHECK(memcmp(t->data, (const char *)t->data + (size_t)i * row, row) == 0, node, "%s",
+                       "its constant differs between samples");
+    *out = *t;
+    out->elems = t->elems / n;
+    out->shape.dim[0] = 1;
+    return CVY_OK;
+}
+
+cvy_status cvy_onnx_repeat_constant(const cvy_onnx_node *node, const cvy_onnx_tensor *t, const char **output)
+{
+    cvy_onnx_tensor *one = NULL;
+    cvy_text options = {0};
+    CVY_TRY(cvy_pool_alloc(node->x->out->pool, sizeof *one, &one));
+    CVY_TRY(cvy_onnx_one_sample(node, t, one));
+    CVY_ONNX_CHECK(one->shape.ndim >= 2 && one->elems > 0, node, "a constant of shape %s", cvy_shape_text(&t->shape));
+    cvy_text_add(&options, "value: 0");
+    cvy_onnx_list(&options, "shape", one->shape.dim + 1, one->shape.ndim - 1);
+    const cvy_status status = options.status == CVY_OK ? cvy_onnx_step(node, "constant", options.data,
+                                                                       node->x->out->model->input[0].name, output)
+                                                       : options.status;
+    cvy_text_free(&options);
+    CVY_TRY(status);
+    return cvy_onnx_affine(node, *output, one, "shift", output);
+}
+
 /* A constant that is added to or multiplied with the value, with its axes as the layer's output has them. It must be
  * the same for all samples, so only an axis of length 1 moves. */
 static cvy_status move_constant(const cvy_onnx_node *node, const cvy_onnx_value *like, const cvy_onnx_value **in)
@@ -258,7 +290,7 @@ static cvy_status move_constant(const cvy_onnx_node *node, const cvy_onnx_value 
     cvy_onnx_value *copy = NULL;
     cvy_onnx_tensor *to = NULL;
     cvy_shape whole = {.ndim = ndim};
-    const int64_t n = node->x->batch, at = b->at - missing;
+    const int64_t at = b->at - missing;
     CVY_ONNX_CHECK(missing >= 0, node, "a constant of shape %s for a source %s", cvy_shape_text(&t->shape),
                    cvy_shape_text(&like->shape));
     if (at < 0)
@@ -271,15 +303,8 @@ static cvy_status move_constant(const cvy_onnx_node *node, const cvy_onnx_value 
     *copy = **in;
     *to = *t;
     copy->constant = to;
-    if (length > 1 && at == 0 && extra_axes(b) == 0 && length == n) { /* a copy for each sample of a fixed batch */
-        const size_t row = (size_t)(t->elems / n) * cvy_dtype_bytes(t->dtype);
-        for (int64_t i = 1; i < n; i++)
-            CVY_ONNX_CHECK(memcmp(t->data, (const char *)t->data + (size_t)i * row, row) == 0, node, "%s",
-                           "its constant differs between samples");
-        to->elems = t->elems / n;
-        to->shape.dim[0] = 1;
-        to->name = "";
-    }
+    if (length > 1 && at == 0 && extra_axes(b) == 0 && length == node->x->batch)
+        CVY_TRY(cvy_onnx_one_sample(node, t, to));
     CVY_ONNX_CHECK(to->shape.dim[at] == 1, node,
                    "a constant of shape %s for a source %s, which has the samples on axis %d: it must be the same for "
                    "all of them",
@@ -290,7 +315,8 @@ static cvy_status move_constant(const cvy_onnx_node *node, const cvy_onnx_value 
     cvy_shape shape = layer_shape(&ones, &whole);
     for (int k = 0; k < extra_axes(b); k++)
         shape.dim[b->at + 1 + k] = 1;
-    to->stored = to->stored ? to->stored : &t->shape;
+    if (!to->stored && to->elems == t->elems)
+        to->stored = &t->shape;
     to->shape = shape;
     *in = copy;
     return CVY_OK;

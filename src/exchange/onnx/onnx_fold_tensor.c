@@ -146,8 +146,8 @@ static cvy_status repeat(const cvy_onnx_node *node, const cvy_onnx_tensor *from,
 {
     cvy_onnx_tensor *to = NULL;
     CVY_TRY(cvy_onnx_new(node->x, from->dtype, shape, &to));
-    if (to->elems == from->elems)
-        to->name = from->name;
+    to->name = from->name; /* and its shape, for the case that it is repeated for each sample only */
+    to->stored = from->stored ? from->stored : &from->shape;
     for (int64_t i = 0; i < to->elems; i++)
         cvy_onnx_copy_elem(to, i, from, cvy_onnx_repeated(&from->shape, shape, i));
     return cvy_onnx_done_constant(node, 0, to);

@@ -189,6 +189,8 @@ static cvy_status bare_name(const cvy_onnx *x, const cvy_onnx_layer *layer, cons
     const size_t n = strlen(name);
     *out = NULL;
     CVY_TRY(name_of_constant(x, layer->weight, (char **)(uintptr_t)&stripped));
+    if (cvy_shape_elems(stored(layer->weight)) != layer->weight->elems)
+        return CVY_OK; /* a part of the tensor, or it is repeated */
     if (layer->weight->kind == CVY_ONNX_COMPUTED || n == 0 || n > 100 || isdigit((unsigned char)*name) ||
         strncmp(name, "val_", 4) == 0 || (stripped && strcmp(stripped, name) != 0))
         return CVY_OK;

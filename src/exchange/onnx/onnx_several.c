@@ -88,17 +88,27 @@ CVY_ONNX_DEFINE(min) = {"Min", .translate = translate_extremes};
 static cvy_status translate_concat(const cvy_onnx_node *node)
 {
     const cvy_onnx_value *first = NULL;
-    struct sources src;
+    const char *from[CVY_ONNX_SOURCES], *output = NULL;
     char *options = NULL;
-    const char *output = NULL;
     int axis = 0;
-    CVY_TRY(cvy_onnx_activation(node, 0, &first));
+    for (int i = 0; i < node->nin; i++) {
+        const cvy_onnx_value *v = cvy_onnx_source(node, i);
+        CVY_ONNX_CHECK(v, node, "source %d is left out", i);
+        if (!first && v->layer)
+            first = v;
+    }
+    CVY_ONNX_CHECK(first, node, "%s", "it has no source that depends on the input");
     CVY_TRY(cvy_onnx_axis(node, cvy_onnx_int(node, "axis", 1), first->shape.ndim, &axis));
-    CVY_TRY(sort_sources(node, &src));
-    CVY_ONNX_CHECK(src.constants == 0, node, "%d of its sources are constant, and should depend on the input",
-                   src.constants);
+    for (int i = 0; i < node->nin; i++) {
+        const cvy_onnx_value *v = node->in[i];
+        const int ndim = v->constant ? v->constant->shape.ndim : v->shape.ndim;
+        CVY_ONNX_CHECK(ndim == first->shape.ndim, node, "sources of %d and %d axes", first->shape.ndim, ndim);
+        from[i] = v->layer;
+        if (v->constant)
+            CVY_TRY(cvy_onnx_repeat_constant(node, v->constant, &from[i]));
+    }
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "axis: %d", axis));
-    CVY_TRY(cvy_onnx_join(node, "concat", axis == 1 ? NULL : options, src.from, src.n, &output));
+    CVY_TRY(cvy_onnx_join(node, "concat", axis == 1 ? NULL : options, from, node->nin, &output));
     return cvy_onnx_done(node, 0, output);
 }
 CVY_ONNX_DEFINE(concat) = {"Concat", .attributes = "axis", .translate = translate_concat};

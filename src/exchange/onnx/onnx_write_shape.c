@@ -5,6 +5,7 @@
  */
 #include "exchange/onnx/onnx_write.h"
 #include "op/tensor/op_concat.h"
+#include "op/tensor/op_constant.h"
 #include "op/tensor/op_expand.h"
 #include "op/tensor/op_pad.h"
 #include "op/tensor/op_reduction.h"
@@ -209,3 +210,29 @@ static cvy_status write_resize(cvy_onnx_writer *w, const cvy_node *node)
     return nearest ? cvy_onnxw_set_text(w, "nearest_mode", roundings[o->rounding]) : CVY_OK;
 }
 CVY_ONNXOP_DEFINE(resize) = {"resize", .write = write_resize};
+
+/* As many rows as the first input has samples. */
+static cvy_status write_constant(cvy_onnx_writer *w, const cvy_node *node)
+{
+    const cvy_constant_opts *o = node->options;
+    const cvy_shape *dst = &node->dst[0]->shape;
+    const int64_t first = 0;
+    const char *input = w->from->model->input[0].name, *whole = NULL, *zero = NULL, *rows = NULL, *sample = NULL,
+               *shape = NULL, *zeros = cvy_onnxw_dst(w, node), *value = NULL;
+    CVY_TRY(cvy_onnxw_name(w, "whole", &whole));
+    CVY_TRY(cvy_onnxw_name(w, "rows", &rows));
+    CVY_TRY(cvy_onnxw_name(w, "shape", &shape));
+    CVY_TRY(cvy_onnxw_ints(w, "first", &first, 1, &zero));
+    CVY_TRY(cvy_onnxw_ints(w, "sample", dst->dim + 1, dst->ndim - 1, &sample));
+    CVY_TRY(CVY_ONNXW_NODE(w, "Shape", whole, input));
+    CVY_TRY(CVY_ONNXW_NODE(w, "Gather", rows, whole, zero));
+    CVY_TRY(CVY_ONNXW_NODE(w, "Concat", shape, rows, sample));
+    CVY_TRY(cvy_onnxw_set_int(w, "axis", 0));
+    if (o->value == 0)
+        return CVY_ONNXW_NODE(w, "ConstantOfShape", zeros, shape);
+    CVY_TRY(cvy_onnxw_name(w, "zeros", &zeros));
+    CVY_TRY(cvy_onnxw_real(w, "value", o->value, &value));
+    CVY_TRY(CVY_ONNXW_NODE(w, "ConstantOfShape", zeros, shape));
+    return CVY_ONNXW_NODE(w, "Add", cvy_onnxw_dst(w, node), zeros, value);
+}
+CVY_ONNXOP_DEFINE(constant) = {"constant", .write = write_constant};

@@ -9,16 +9,11 @@
  */
 #include <string.h>
 
-#include "op/tensor/op_per_sample.h"
-
-struct constant {
-    struct cvy_per_sample of; /* first */
-    double value;
-};
+#include "op/tensor/op_constant.h"
 
 static const cvy_option constant_opts[] = {
-    {"value", CVY_TYPE_REAL, CVY_FIELD(constant, value), NULL, "", "", "of every element"},
-    {"shape", CVY_TYPE_INTS, CVY_FIELD(constant, of.shape), "", "1..", "",
+    {"value", CVY_TYPE_REAL, CVY_FIELD(cvy_constant_opts, value), NULL, "", "", "of every element"},
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_constant_opts, of.shape), "", "1..", "",
      "dimensions of a sample; those of the source if not given"},
     {0},
 };
@@ -26,7 +21,7 @@ static const cvy_option constant_opts[] = {
 static cvy_status constant_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                                  cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    struct constant o;
+    cvy_constant_opts o;
     cvy_ints *shape = &o.of.shape;
     CVY_TRY(cvy_per_sample_check(op, src, nsrc));
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
@@ -44,7 +39,7 @@ static void constant_cost(const cvy_node *node, cvy_cost *cost_out)
 
 static cvy_status constant_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct constant *o = node->options;
+    const cvy_constant_opts *o = node->options;
     (void)src;
     for (int64_t i = 0; i < dst->elems; i++)
         cvy_set(dst, i, o->value);
@@ -61,7 +56,7 @@ CVY_OP_DEFINE(constant) = {
     .name = "constant",
     .summary = "one value in the shape of the source",
     .options = constant_opts,
-    .options_size = sizeof(struct constant),
+    .options_size = sizeof(cvy_constant_opts),
     .flags = CVY_OP_COUNTS,
     .nsrc_min = 1,
     .nsrc_max = 1,
