@@ -2,6 +2,9 @@
 """Compares `convoy predict` with ONNX Runtime for networks that PyTorch exports in several ways.
 
     onnx_exports.py CONVOY FOLDER [NAME]
+    onnx_exports.py --write FOLDER
+
+The second form writes the files of tests/exchange/exports and the numbers that ONNX Runtime gives for them.
 
 Networks with attention, masks, moving batch axes and group norms, each by both exporters of PyTorch, in training and
 evaluation mode, and with a fixed and a free batch. Each file is read, or refused with a sentence; it prints a line for
@@ -16,6 +19,7 @@ import sys
 import warnings
 
 import numpy
+import onnx
 import onnxruntime
 import torch
 from torch import nn
@@ -271,5 +275,38 @@ def main(convoy, work, only=None):
     return count["wrong"] > 0
 
 
+WRITTEN = ["mha-first-newer-train-free", "mha-second-causal-older-eval-fixed", "sdpa-causal-newer-eval-fixed",
+           "masked-newer-eval-free", "masked-made-older-train-free", "merged-older-eval-free",
+           "positions-newer-eval-fixed", "token-older-eval-fixed", "groups-newer-train-fixed", "bare-newer-eval-fixed"]
+
+
+def write(folder):
+    """Small files without the exporter's remarks, and for each a line: name, shape of a sample, expected numbers."""
+    lines = []
+    for title in WRITTEN:
+        name, exporter, mode, batch = title.rsplit("-", 3)
+        make, shape = NETS[name]
+        newer, free = exporter == "newer", batch == "free"
+        opset = {(True, False): 18, (True, True): 21, (False, False): 17, (False, True): 14}[newer, free]
+        path = os.path.join(folder, title + ".onnx")
+        torch.manual_seed(1)
+        export(make(), shape, path, newer, mode == "train", free, opset)
+        model = onnx.load(path)
+        constants = {t.name for t in model.graph.initializer}
+        for node in model.graph.node:
+            node.ClearField("doc_string")
+            node.ClearField("metadata_props")
+        kept = [v for v in model.graph.value_info if v.name in constants]
+        del model.graph.value_info[:]
+        model.graph.value_info.extend(kept)
+        onnx.save(model, path)
+        n = int(numpy.prod(shape))
+        x = ((numpy.arange(2 * n) * 37 % 101) / 50 - 1).astype("float32").reshape(2, *shape)
+        y = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        lines.append(f"{title} {n} {y.size} " + " ".join(f"{v:.7g}" for v in y.ravel()))
+    with open(os.path.join(folder, "expected.txt"), "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(write(sys.argv[2]) if sys.argv[1] == "--write" else main(*sys.argv[1:]))

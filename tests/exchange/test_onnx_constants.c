@@ -88,7 +88,7 @@ static const struct {
       .constant = {ROW(gamma, NULL), {"scale_of_x", .ndim = 1, .dim = {3}, .value = {0, 0, -INFINITY}}}},
      CVY_ONNX_CONSTANTS_AUTO,
      "gamma -scale_of_x",
-     "places in layers: gamma\n"},
+     "or places: gamma\n"},
     {{.ndim = 1, .dim = {3}, .node = {{"MatMul", "x w", "y", NULL}}, .constant = {MATRIX(w, NULL)}},
      CVY_ONNX_CONSTANTS_AUTO,
      "y_2.weight",
@@ -108,7 +108,7 @@ static const struct {
       .constant = {ROW(mask, "BUFFER"), ROW(p, "PARAMETER")}},
      CVY_ONNX_CONSTANTS_AUTO,
      "-a.shift y_2.shift",
-     "not trained, as constants of the file: a.shift"},
+     "not trained, as constants of the file: a.shift (made of mask)"},
     /* What the job says. */
     {{.ndim = 1, .dim = {3}, .node = {{"Add", "x mask", "y", NULL}}, .constant = {ROW(mask, "BUFFER")}},
      CVY_ONNX_CONSTANTS_TRAINED,

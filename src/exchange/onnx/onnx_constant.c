@@ -132,12 +132,17 @@ static int is_name_of_parameter(const char *name)
                                               !has_word(last.text, buffers, CVY_COUNT(buffers)));
 }
 
+static const char *name_of(const cvy_onnx_tensor *t)
+{
+    return *t->name || !t->origin ? t->name : t->origin;
+}
+
 int cvy_onnx_may_be_bias(const cvy_onnx_tensor *t)
 {
-    const last_part last = last_part_of(t->name);
-    if (strstr(last.text, "bias") || strstr(t->name, "ReadVariableOp"))
+    const last_part last = last_part_of(name_of(t));
+    if (strstr(last.text, "bias") || strstr(name_of(t), "ReadVariableOp"))
         return t->kind != CVY_ONNX_CONSTANT;
-    return t->kind == CVY_ONNX_COMPUTED || (t->kind == CVY_ONNX_NAMED && !is_name_of_parameter(t->name) &&
+    return t->kind == CVY_ONNX_COMPUTED || (t->kind == CVY_ONNX_NAMED && !is_name_of_parameter(name_of(t)) &&
                                             !has_word(last.text, buffers, CVY_COUNT(buffers)));
 }
 
@@ -156,7 +161,7 @@ static int is_trained(const cvy_onnx *x, const cvy_onnx_tensor *t, int is_operan
     if (t->kind == CVY_ONNX_PARAMETER || t->kind == CVY_ONNX_CONSTANT)
         return t->kind == CVY_ONNX_PARAMETER;
     if (is_operand)
-        return t->kind == CVY_ONNX_NAMED && is_name_of_parameter(t->name) && is_finite(t);
+        return t->kind == CVY_ONNX_NAMED && is_name_of_parameter(name_of(t)) && is_finite(t);
     return t->kind == CVY_ONNX_NAMED || !x->constant.has_initializers;
 }
 
@@ -165,8 +170,9 @@ static int is_trained(const cvy_onnx *x, const cvy_onnx_tensor *t, int is_operan
 /* A weight of a layer that nobody doubts: the file says that it is a parameter, or its name does, or says nothing. */
 static int is_plain_weight(const cvy_onnx_tensor *t, int is_operand)
 {
-    return !is_operand && (t->kind != CVY_ONNX_NAMED || !*t->name || strncmp(t->name, "onnx::", 6) == 0 ||
-                           isdigit((unsigned char)*t->name) || is_name_of_parameter(t->name));
+    const char *name = name_of(t);
+    return !is_operand && (t->kind != CVY_ONNX_NAMED || !*name || strncmp(name, "onnx::", 6) == 0 ||
+                           isdigit((unsigned char)*name) || is_name_of_parameter(name));
 }
 
 /* Lists a variable, with the name that it has in the file if that is another one. */
@@ -174,8 +180,13 @@ static cvy_status note(cvy_onnx *x, cvy_keys *list, const char *variable, const 
 {
     char *text = NULL;
     int at = 0;
-    const int same = !*t->name || strcmp(t->name, variable) == 0;
-    CVY_TRY(cvy_pool_printf(x->out->pool, &text, same ? "%s" : "%s (%s)", variable, t->name));
+    const char *name = name_of(t);
+    const int same = !*name || strcmp(name, variable) == 0;
+    CVY_TRY(cvy_pool_printf(x->out->pool, &text,
+                            same       ? "%s"
+                            : *t->name ? "%s (%s)"
+                                       : "%s (made of %s)",
+                            variable, name));
     return cvy_keys_add(list, text, &at);
 }
 
@@ -231,7 +242,7 @@ cvy_status cvy_onnx_keep_constants(cvy_onnx *x)
         if (cvy_index_find(&x->constant.layers, m->layer[i].name) >= 0)
             CVY_TRY(set_layer(x, &m->layer[i]));
     if (x->constant.trained.count > 0) {
-        cvy_text_add(notes, "trained, as parameters by their names in the file or their places in layers: ");
+        cvy_text_add(notes, "also trained, as parameters of the file by their names or places: ");
         list_some(&x->constant.trained, notes);
         cvy_text_add(notes, "\n");
     }

@@ -59,6 +59,7 @@ typedef struct cvy_onnx_tensor {
     int64_t elems;
     void *data;              /* in the pool, row-major */
     int kind;                /* CVY_ONNX_COMPUTED or another */
+    const char *origin;      /* of a tensor without a name: the one from which it was computed; or NULL */
     const cvy_shape *stored; /* its shape in the file, if the reader has changed it; NULL: it is `shape` */
 } cvy_onnx_tensor;
 

@@ -314,13 +314,21 @@ cvy_status cvy_onnx_done_turned(const cvy_onnx_node *n, int i, const char *outpu
     return CVY_OK;
 }
 
+static void take_origin(cvy_onnx_tensor *t, const cvy_onnx_tensor *from)
+{
+    const char *name = *from->name ? from->name : from->origin;
+    if (!*t->name && name && (!t->origin || from->kind > t->kind))
+        t->origin = name;
+    t->kind = CVY_MAX(t->kind, from->kind);
+}
+
 /* It is of the kind of what it was computed from. Lists of integers say nothing, and make no parameter a constant. */
 cvy_status cvy_onnx_done_constant(const cvy_onnx_node *n, int i, cvy_onnx_tensor *t)
 {
     cvy_onnx_value *v = output_of(n, i);
     for (int k = 0; k < n->nin; k++)
         if (n->in[k] && cvy_onnx_is_real(n->in[k]->constant))
-            t->kind = CVY_MAX(t->kind, n->in[k]->constant->kind);
+            take_origin(t, n->in[k]->constant);
     if (v)
         v->constant = t;
     return CVY_OK;
