@@ -84,20 +84,22 @@ static int type_bytes(const char *at)
     return (int)CVY_MIN(CVY_MIN(quoted, strlen(at)), BYTES_MAX);
 }
 
-/* What a type that is not read holds, for messages. */
+/* What a type that is not read holds, and what to do. */
 static const char *kind_text(const char *at)
 {
-    static const char *const kinds[] = {"O (Python objects, as of lists of different lengths)",
-                                        "U (text)",
-                                        "S (text)",
-                                        "c (complex numbers)",
-                                        "M (times)",
-                                        "m (times)",
-                                        "V (records of several fields: save each as an array)"};
+    static const char *const kinds[] = {
+        "O (Python objects, as of lists of different lengths): make one array of numbers of them",
+        "U (text): number the classes by numpy.unique(a, return_inverse=True)[1]",
+        "S (text): number the classes by numpy.unique(a, return_inverse=True)[1]",
+        "c (complex numbers): write the real and the imaginary parts as two channels",
+        "M (times): write numbers, such as (a - a[0]) / numpy.timedelta64(1, 's')",
+        "m (times): write numbers, such as a / numpy.timedelta64(1, 's')",
+        "V (records of several fields): save each field as an array"};
     for (int i = 0; i < CVY_COUNT(kinds); i++)
         if ((*at == '\'' || *at == '"') && strchr("<>|=", at[1]) && at[2] == kinds[i][0])
             return kinds[i] + 1;
-    return *at == '[' ? " (records of several fields: save each as an array)" : "";
+    return *at == '[' ? " (records of several fields): save each field as an array"
+                      : ": save it as one of these, by a.astype('f4')";
 }
 
 static cvy_status parse_type(struct array *a, const char *at)
@@ -120,10 +122,8 @@ static cvy_status parse_type(struct array *a, const char *at)
         }
     }
     at = at ? at : "missing";
-    CVY_FAIL(CVY_E_UNSUPPORTED,
-             "%s: element type %.*s%s, expected booleans, integers, f2, f4 or f8: x.astype('f4') "
-             "in NumPy makes numbers of what can be one",
-             a->file.path, type_bytes(at), at, kind_text(at));
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.*s%s; booleans, integers, f2, f4 and f8 are read", a->file.path,
+             type_bytes(at), at, kind_text(at));
 }
 
 static cvy_status parse_shape(struct array *a, const char *at)

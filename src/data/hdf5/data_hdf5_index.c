@@ -64,7 +64,11 @@ static cvy_status check_flat(const cvy_h5_file *f, struct flat *a)
     a->axis = ndim == 2 && shape.dim[0] == 1 && shape.dim[1] == f->rows;
     for (int i = 0; i < shape.ndim; i++)
         is_flat &= i == a->axis || shape.dim[i] == 1;
-    CVY_CHECK(known, CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers", a->name, text);
+    CVY_CHECK(known, CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers%s", a->name, text,
+              strcmp(text, "text") == 0
+                  ? ": number the classes by numpy.unique(a, return_inverse=True)[1], and put their "
+                    "names into the attribute class_names"
+                  : "");
     CVY_CHECK(is_flat, CVY_E_SHAPE, "data set %s has %d axes and is %s, expected one number for each sample", a->name,
               CVY_MAX(ndim, 0), cvy_shape_text(&shape));
     CVY_CHECK(shape.dim[a->axis] == f->rows, CVY_E_SHAPE, "data set %s has %lld numbers for %lld samples", a->name,
