@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # check_onnx_nodes.sh [--write] [FOLDER]: runs ONNX's tests of single nodes with build/release, and prints which of them
-# convoy computes wrongly; exit code 0: none.
+# convoy computes wrongly; exit code 0: none. Without FOLDER it also runs the networks of the package onnx.
 #
 # FOLDER has the tests, as the package libonnx-testdata of Debian has them. Without it, the tests of the newest ONNX that
 # Python has (CONVOY_PYTHON, default python3) are written to a temporary folder.
@@ -41,5 +41,8 @@ for case in node.collect_testcases():
                         file.write(value.SerializeToString())
 print("ONNX", onnx.__version__)
 END
+    data=$("${CONVOY_PYTHON-python3}" -c 'import onnx, os; print(os.path.dirname(onnx.__file__) + "/backend/test/data")')
 fi
 CONVOY_SOURCE=. CONVOY_ONNX_NODES=$folder build/release/tests/test_onnx_nodes $write
+[ -n "${data-}" ] || exit 0
+CONVOY_ONNX_DATA=$data CONVOY_ONNX_LIGHT=$data/light build/release/tests/test_onnx_networks
