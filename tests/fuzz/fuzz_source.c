@@ -25,12 +25,11 @@ enum { SAMPLES = 64, PIXELS_MAX = 1 << 20 /* larger ones are only slow */ };
 static const struct format {
     const char *name, *path; /* path: in the folder; "" is the folder itself */
     const char *file[FUZZ_FILES + 1];
-    const char *reader; /* NULL: of the same name */
 } formats[] = {
     {"cifar", "data_batch_1.bin", {"data_batch_1.bin", "batches.meta.txt"}},
     {"idx", "", {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"}},
     {"npy", "", {"x.npy", "label.npy", "y.npy", "weight.npy"}},
-    {"npz", "x.npz", {"x.npz"}, "npy"},
+    {"npz", "x.npz", {"x.npz"}}, /* an archive of the format npy */
     {"csv", "table.csv", {"table.csv"}},
     {"list", "list.txt", {"list.txt", "a.jpg", "b.png", "labels.txt"}},
     {"tfrecord", "x.tfrecord", {"x.tfrecord"}},
@@ -49,7 +48,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     for (format = formats; strcmp(format->name, FORMAT) != 0; format++)
         ;
     snprintf(source_text, sizeof source_text, "{path: %s/%s, format: %s}", fuzz_folder, format->path,
-             format->reader ? format->reader : FORMAT);
+             strcmp(FORMAT, "npz") == 0 ? "npy" : FORMAT);
     return 0;
 }
 
