@@ -242,6 +242,20 @@ static void dequantized_source(const float *x, double *y)
         y[i] = (x[i] - 3) / 4;
 }
 
+/* what is above the diagonal of [3, 4] is -inf, as a mask has it; then its exponentials */
+static void masked(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = i % 4 > i / 4 % 3 ? 0 : exp((double)x[i]);
+}
+
+/* columns 1 and 2 of x, and 0 and 3 of its double */
+static void chosen(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = i % 4 == 1 || i % 4 == 2 ? x[i] : 2. * x[i];
+}
+
 static void slopes_of_columns(const float *x, double *y)
 {
     for (int i = 0; i < 24; i++)
@@ -335,6 +349,17 @@ static const struct operator_case cases[] = {
      "offset scale",
      24,
      dequantized_source},
+    {{SAMPLE, .node = {{"Where", "m low x", "w", NULL}, {"Exp", "w", "y", NULL}},
+      .constant = {{"low", .value = {-INFINITY}},
+                   {"m", 1, .ndim = 2, .dim = {3, 4}, .value = {0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1}}}},
+     "affine exp",
+     24,
+     masked},
+    {{SAMPLE, .node = {{"Add", "x x", "t", NULL}, {"Where", "m x t", "y", NULL}},
+      .constant = {{"m", 1, .ndim = 1, .dim = {4}, .value = {0, 1, 1, 0}}}},
+     "add affine affine add",
+     24,
+     chosen},
     {{SAMPLE, .node = {{"PRelu", "x s", "y", NULL}},
       .constant = {{"s", .ndim = 1, .dim = {4}, .value = {0.5, 1.5, 2.5, 3.5}}}},
      "relu clamp affine add",
