@@ -16,6 +16,16 @@ int cvy_is_gzip(const char *path)
     return cvy_data_peek(path, head, sizeof head) == sizeof head && head[0] == 0x1f && head[1] == 0x8b;
 }
 
+/* Arrays of measurements shrink to a tenth. */
+cvy_status cvy_inflate_check_ratio(int64_t packed, int64_t bytes, const char *cure)
+{
+    enum { LARGE = 1 << 26, RATIO_MAX = 300 };
+    CVY_CHECK(bytes <= LARGE || bytes / RATIO_MAX <= packed, CVY_E_UNSUPPORTED,
+              "%lld bytes unpack to %lld, more than %d times as many: %s if that is right", (long long)packed,
+              (long long)bytes, RATIO_MAX, cure);
+    return CVY_OK;
+}
+
 #if CVY_HAVE_LIBDEFLATE
 #include <errno.h>
 #include <fcntl.h>
@@ -83,16 +93,6 @@ static cvy_status make_memory(int64_t bytes, int *fd_out, void **out)
     return CVY_OK;
 }
 
-/* Memory is not taken for a file that seems to be made to fill it: arrays of measurements shrink to a tenth. */
-static cvy_status check_ratio(int64_t packed, int64_t bytes)
-{
-    enum { LARGE = 1 << 26, RATIO_MAX = 300 };
-    CVY_CHECK(bytes <= LARGE || bytes / RATIO_MAX <= packed, CVY_E_UNSUPPORTED,
-              "%lld bytes unpack to %lld, more than %d times as many: unpack it by hand if that is right",
-              (long long)packed, (long long)bytes, RATIO_MAX);
-    return CVY_OK;
-}
-
 cvy_status cvy_inflate_file(const cvy_data_file *from, cvy_inflate_kind kind, int64_t offset, int64_t packed,
                             int64_t bytes, uint32_t crc, cvy_data_file *out)
 {
@@ -101,7 +101,7 @@ cvy_status cvy_inflate_file(const cvy_data_file *from, cvy_inflate_kind kind, in
     cvy_status status = CVY_OK;
     CVY_CHECK(bytes > 0 && packed > 0 && offset >= 0 && packed <= from->bytes - offset, CVY_E_FORMAT,
               "%s: is truncated or empty", from->path);
-    CVY_TRY_OUT(check_ratio(packed, bytes));
+    CVY_TRY_OUT(cvy_inflate_check_ratio(packed, bytes, "unpack it by hand"));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)packed, &in));
     CVY_TRY_OUT(cvy_pread_all(from->fd, in, (size_t)packed, offset, from->path));
     CVY_TRY_OUT(make_memory(bytes, &fd, &memory));

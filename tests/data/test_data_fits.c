@@ -485,6 +485,37 @@ static void test_damaged(void)
     }
 }
 
+/* A compressed file that says, or holds, far more than its bytes justify is refused before memory is taken. */
+static void test_bombs(void)
+{
+#if CVY_HAVE_LIBDEFLATE && defined(__linux__)
+    static uint8_t bytes[1 << 16];
+    static const struct {
+        uint8_t size[4];
+        const char *message;
+    } lie[] = {{{0, 0, 0, 0x40}, "bytes unpack to 1073741824, more than 300 times as many: unpack it by hand if that"},
+               {{0xff, 0xff, 0xff, 0xff}, "bytes unpack to 4294967295, more than 300 times as many"},
+               {{4, 0, 0, 0}, "bytes unpack to more than 4"},
+               {{0, 0, 1, 0}, "do not unpack to 65536: they are damaged"}};
+    cvy_dataset *d = NULL;
+    fitsfile *file = NULL;
+    remove(in_scratch("packed.fits.gz"));
+    FITS(fits_create_file(&file, in_scratch("packed.fits.gz"), &code));
+    put_image(file, SHORT_IMG, 2, plane, 7);
+    close_file(file);
+    expect_image("packed.fits.gz", "", "1x3x4", 7);
+    FILE *f = fopen(in_scratch("packed.fits.gz"), "rb");
+    TRUE_THAT(f);
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    for (int i = 0; i < CVY_COUNT(lie); i++) {
+        memcpy(bytes + n - 4, lie[i].size, 4);
+        put_file(in_scratch("lie.fits.gz"), bytes, n);
+        TRUE_THAT(open_fits("lie.fits.gz", "", &d) < 0 && strstr(cvy_error_text(), lie[i].message));
+    }
+#endif
+}
+
 int main(void)
 {
     scratch_make();
@@ -499,6 +530,7 @@ int main(void)
     test_other_images();
     test_divisors();
     test_damaged();
+    test_bombs();
     scratch_remove();
     return 0;
 }

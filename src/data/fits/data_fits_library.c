@@ -13,11 +13,13 @@
 #if CVY_HAVE_CFITSIO
 #include <fitsio.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base_file.h"
 #include "base/text/base_text.h"
+#include "data/data_inflate.h"
 
 enum { IDLE_MAX = 16, UNITS_MAX = 1024, NAMES_MAX = 256, TEXT_ROOM = 1024 };
 static const double ROWS_MAX = 0x1p40; /* of a table; the sums over files stay far from an overflow */
@@ -26,6 +28,7 @@ struct cvy_fits_handle {
     fitsfile *file;
     int64_t number;               /* of the file in the set */
     int64_t bytes;                /* of the file; -1: it is compressed as a whole */
+    cvy_data_file unpacked;       /* of a compressed file, in memory; without a descriptor otherwise */
     int column[CVY_FITS_COLUMNS]; /* numbers of the columns in the table; 0: not looked up yet */
     struct cvy_fits_handle *next;
 };
@@ -139,23 +142,44 @@ static void close_handle(struct cvy_fits_handle *h)
     if (h->file)
         fits_close_file(h->file, &code);
     fits_clear_errmsg();
+    cvy_data_file_close(&h->unpacked);
     cvy_mem_free(&h);
+}
+
+/* CFITSIO unpacks a compressed file into memory of any size. So it gets one that is unpacked already, whose size was
+ * judged before. */
+static cvy_status unpack(struct cvy_fits_handle *h, const char *path, const char **path_out)
+{
+#if CVY_HAVE_LIBDEFLATE && defined(__linux__)
+    static _Thread_local char name[64];
+    if (cvy_is_gzip(path)) {
+        CVY_TRY(cvy_data_file_open(NULL, path, &h->unpacked));
+        const cvy_status status = cvy_inflate_gzip(&h->unpacked);
+        if (status != CVY_OK) /* the caller names the file */
+            return cvy_error_set(status, "%s", cvy_error_text() + strlen(path) + strlen(": "));
+        snprintf(name, sizeof name, "/proc/self/fd/%d", h->unpacked.fd);
+        *path_out = name;
+    }
+#else
+    (void)h, (void)path, (void)path_out;
+#endif
+    return CVY_OK;
 }
 
 static cvy_status open_handle(const cvy_fits *f, int64_t file, int wants_table, struct cvy_fits_handle *h)
 {
     const char *path = f->file[file].path;
-    unsigned char head[2] = {0};
     cvy_data_file plain;
     int code = 0;
     CVY_CHECK(cvy_fits_is_file(path) || !cvy_file_exists(path), CVY_E_FORMAT,
               "is not a FITS file: it does not begin with \"SIMPLE  =\"");
+    CVY_TRY(unpack(h, path, &path));
     CVY_TRY(cvy_data_file_open(NULL, path, &plain));
     const cvy_status status = cvy_fits_check_headers(&plain);
     cvy_data_file_close(&plain);
     CVY_TRY(status);
     h->number = file;
-    h->bytes = cvy_data_peek(path, head, 2) == 2 && head[0] == 0x1f && head[1] == 0x8b ? -1 : plain.bytes;
+    h->bytes = cvy_is_gzip(path) ? -1 : plain.bytes;
     if (fits_open_diskfile(&h->file, path, READONLY, &code) != 0) {
         h->file = NULL;
         return fault(code, "cannot be opened as a FITS file");
@@ -177,6 +201,7 @@ cvy_status cvy_fits_borrow(cvy_fits *f, int64_t file, int wants_table, struct cv
     pthread_mutex_unlock(&f->lock);
     if (!h) {
         CVY_TRY(cvy_mem_alloc(sizeof *h, &h));
+        h->unpacked.fd = -1;
         enter();
         const cvy_status status = open_handle(f, file, wants_table, h);
         if (status != CVY_OK)
