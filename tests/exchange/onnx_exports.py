@@ -172,8 +172,8 @@ NETS = {
 }
 
 
-def export(net, shape, path, newer, train, free, opset):
-    x = torch.randn(2, *shape)
+def export(net, shape, path, newer, train, free, opset, batch=2):
+    x = torch.randn(batch, *shape)
     options = {"input_names": ["x"], "output_names": ["y"], "dynamo": newer, "opset_version": opset}
     net.train(train)
     if newer:
@@ -277,7 +277,7 @@ def main(convoy, work, only=None):
 
 WRITTEN = ["mha-first-newer-train-free", "mha-second-causal-older-eval-fixed", "sdpa-causal-newer-eval-fixed",
            "masked-newer-eval-free", "masked-made-older-train-free", "merged-older-eval-free",
-           "positions-newer-eval-fixed", "token-older-eval-fixed", "groups-newer-train-fixed", "bare-newer-eval-fixed"]
+           "positions-newer-eval-fixed", "token-older-eval-one", "groups-newer-train-fixed", "bare-newer-eval-fixed"]
 
 
 def write(folder):
@@ -290,7 +290,7 @@ def write(folder):
         opset = {(True, False): 18, (True, True): 21, (False, False): 17, (False, True): 14}[newer, free]
         path = os.path.join(folder, title + ".onnx")
         torch.manual_seed(1)
-        export(make(), shape, path, newer, mode == "train", free, opset)
+        export(make(), shape, path, newer, mode == "train", free, opset, 1 if batch == "one" else 2)
         model = onnx.load(path)
         constants = {t.name for t in model.graph.initializer}
         for node in model.graph.node:
@@ -302,7 +302,9 @@ def write(folder):
         onnx.save(model, path)
         n = int(numpy.prod(shape))
         x = ((numpy.arange(2 * n) * 37 % 101) / 50 - 1).astype("float32").reshape(2, *shape)
-        y = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        parts = [x[:1], x[1:]] if batch == "one" else [x]
+        y = numpy.concatenate([session.run(None, {"x": part})[0] for part in parts])
         lines.append(f"{title} {n} {y.size} " + " ".join(f"{v:.7g}" for v in y.ravel()))
     with open(os.path.join(folder, "expected.txt"), "w") as file:
         file.write("\n".join(lines) + "\n")

@@ -45,7 +45,7 @@ static const struct {
     {"masked-made-older-train-free", " pos Where.shift"},
     {"merged-older-eval-free", ""},
     {"positions-newer-eval-fixed", " node_add.shift"},
-    {"token-older-eval-fixed", " cls pos"},
+    {"token-older-eval-one", " cls pos"},
     {"groups-newer-train-fixed", " node_InstanceNormalization_12.scale node_InstanceNormalization_12.shift"
                                  " node_InstanceNormalization_35.scale node_InstanceNormalization_35.shift"},
     {"bare-newer-eval-fixed",

@@ -92,7 +92,9 @@ static int place(const cvy_onnx_value *src, const int64_t *to, int n, int at, in
     return 1;
 }
 
-/* The best place in a shape of plain numbers, of a file with a fixed batch. */
+/* The best place in a shape of plain numbers, of a file with a fixed batch. With a batch of 1 there may be several: an
+ * axis of the samples alone comes first, features (the last axis) stay apart, and heads are merged with the samples
+ * before positions are. Each choice gives a sample what the file gives a batch of one: others are refused later. */
 static int find_place(const cvy_onnx_value *src, const int64_t *to, int n, int64_t batch, cvy_onnx_batch *out)
 {
     int best = -1;
@@ -100,7 +102,8 @@ static int find_place(const cvy_onnx_value *src, const int64_t *to, int n, int64
         cvy_onnx_batch b;
         if (to[i] % batch != 0 || !place(src, to, n, i, to[i] / batch, &b))
             continue;
-        const int score = 4 * (cvy_onnx_batch_dim(&b) == 1) + 2 * (b.after == 1) + (i == src->batch.at);
+        const int is_alone = cvy_onnx_batch_dim(&b) == 1;
+        const int score = 8 * is_alone + 4 * (is_alone || i < n - 1) + 2 * (b.before == 1) + (i == src->batch.at);
         if (score > best) {
             best = score;
             *out = b;
