@@ -108,5 +108,5 @@ grep -q 'train loss 0' log || fail "the loss of batches without weights is not 0
 # Weights that do not fit.
 cp -r junk2 odd
 bytes 'v = w;' | head -c $((24 * 32)) | npy '24, 4, 8' >odd/weight.npy
-refused 'weight is 8x4x8, expected one for each of the 8 samples' "$CONVOY" train mse.yaml --threads 1 --progress none --out odd_run --set 'data.train={path: odd, format: npy}'
+refused 'weight is 8x4x8, expected one for each of the 8 samples' "$CONVOY" train mse.yaml --threads 1 --progress none --out odd_run --set 'data.train={path: odd, format: npy}' --set 'data.test={path: odd, format: npy}'
 exit $failed
