@@ -57,7 +57,7 @@ make_package() {
     esac
     (cd "$clone" && sh scripts/package.sh $what) >"$out/$1/make.log" 2>&1 || return
     case $what in
-    deb) ls "$clone/build/package/"*.deb ;;
+    deb) ls "$clone/build/package/"*.deb | grep -v dbgsym ;;
     tarball) ls "$clone/build/package/"*-linux-*.tar.xz ;;
     rpm) ls "$clone/build/package/"*.rpm ;;
     source) ls "$clone/build/package/"*.tar.xz ;;

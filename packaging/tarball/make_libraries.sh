@@ -16,11 +16,18 @@ flags="--sysroot=$sysroot -O2 -fPIC -fvisibility=hidden -DNDEBUG -ffile-prefix-m
 cc=$(command -v "${CC:-gcc}")
 cd "$prefix/src"
 
-# fetch PACKAGE: unpacks the newest version of Debian's source package into a folder of that name.
+# fetch PACKAGE: unpacks the newest version of Debian's source package into a folder of that name. If the mirror lacks
+# Debian's changes, it is the authors' archive, and PREFIX/notes says so.
 fetch() {
     [ -d "$1" ] && return
-    apt-get -q -c "$prefix/apt.conf" source --download-only "$1" >&2
-    dpkg-source --no-check -x "$1"_*.dsc "$1" >&2
+    if apt-get -q -c "$prefix/apt.conf" source --download-only "$1" >&2; then
+        dpkg-source --no-check -x "$1"_*.dsc "$1" >&2
+    else
+        mkdir "$1.new"
+        tar -xf "$1"_*.orig.tar.* -C "$1.new" --strip-components=1
+        mv "$1.new" "$1"
+        echo "$1 is without Debian's changes, which the mirror does not have" >>"$prefix/notes"
+    fi
 }
 
 # archive NAME SOURCE...: compiles the files and makes lib<NAME>.a.

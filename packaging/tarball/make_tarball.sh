@@ -131,3 +131,4 @@ xz -9 -T1 -c "$work/$name.tar" >"$out/$name.tar.xz"
 rm "$work/$name.tar"
 (cd "$out" && sha256sum "$name.tar.xz" | tee "$name.tar.xz.sha256")
 ls -l "$out/$name.tar.xz"
+[ ! -f "$libs/notes" ] || sed 's/^/make_tarball.sh: note: /' "$libs/notes" >&2
