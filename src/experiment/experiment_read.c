@@ -246,6 +246,7 @@ cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, in
     CVY_TRY(cvy_tree_parse_text(pool, file, text, strlen(text), &root));
     CVY_CHECK(root->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: a study file is a map with title and experiments", file);
     CVY_TRY(cvy_options_parse(pool, "study", rows, root, NULL, &f, sizeof f));
+    CVY_CHECK(f.title, CVY_E_CONFIG, "%s: the title is empty", cvy_tree_where(root));
     out->title = f.title;
     out->question = f.question;
     out->source = f.source;

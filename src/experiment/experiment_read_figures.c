@@ -57,6 +57,10 @@ static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, c
 {
     figure_fields f;
     CVY_TRY(cvy_options_parse(spec->pool, "figure", figure_rows, map, NULL, &f, sizeof f));
+    CVY_CHECK(f.title && f.of && f.x, CVY_E_CONFIG, "%s: the %s of a figure is empty", cvy_tree_where(map),
+              !f.title ? "title"
+              : !f.of  ? "experiment (of)"
+                       : "axis x");
     const cvy_experiment *e = find_experiment(spec, f.of);
     CVY_CHECK(e, CVY_E_CONFIG, "%s: there is no experiment '%s'", cvy_tree_where(map), f.of);
     *out = (cvy_figure){.title = f.title,

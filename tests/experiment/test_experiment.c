@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "base/tree_confusion.h"
 #include "experiment/experiment.h"
 #include "test_util.h"
 
@@ -198,6 +199,43 @@ static void test_result_kinds(void)
     }
 }
 
+static cvy_status read_study(cvy_pool *own, const char *text)
+{
+    cvy_study_spec spec;
+    cvy_case *c = NULL;
+    int n = 0;
+    CVY_TRY(cvy_study_read(own, "s.yaml", text, 1, &spec));
+    return cvy_study_cases(&spec, &c, &n);
+}
+
+static cvy_status read_result(cvy_pool *own, const char *text)
+{
+    cvy_study_results r;
+    char *other = NULL, *line = NULL;
+    CVY_TRY(cvy_pool_printf(own, &other, "%s/confused", folder));
+    CVY_TRY(cvy_file_make_folder(other));
+    CVY_TRY(cvy_pool_printf(own, &line, "%s\n", text));
+    write_file("confused/results.jsonl", line);
+    CVY_TRY(cvy_study_results_read(own, other, &r));
+    for (int i = 0; i < r.n; i++) /* what pages rely on */
+        for (int k = 0; k < r.line[i].values->count; k++)
+            EXPECT(r.line[i].values->key[k] && r.line[i].values->child[k]->kind == CVY_TREE_SCALAR);
+    return CVY_OK;
+}
+
+/* Each kind of value in place of each value of a study and of a result. */
+static void test_confusion(void)
+{
+    confuse("{title: A, question: q, experiments: {a: {batch: [1, 2], model: lenet, repeats: 2, quick: {batch: 1}}}, "
+            "figures: "
+            "[{title: F, of: a, x: batch, lines: model}], jobs: {j: {model: lenet}}, prepare: {x: [a, b]}}",
+            read_study);
+    confuse("{\"key\": \"a\", \"repeat\": 1, \"experiment\": \"a\", \"case\": {\"b\": \"1\"}, \"machine\": \"m\", "
+            "\"environment\": "
+            "{\"cpu\": \"c\", \"cores\": 2}, \"result\": {\"images_per_s\": 5, \"curve\": {\"loss\": [1, 2]}}}",
+            read_result);
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(folder) != NULL);
@@ -208,6 +246,7 @@ int main(void)
     TEST(test_processes);
     TEST(test_results);
     TEST(test_result_kinds);
+    TEST(test_confusion);
     cvy_pool_destroy(&pool);
     EXPECT_OK(cvy_file_remove_tree(folder));
     return test_end();
