@@ -55,7 +55,7 @@ fi
 for file in examples/*.yaml; do
     name=${file#examples/}
     if [ "$name" = site.yaml ]; then
-        run $name "convoy jobscript --site $file examples/collider.yaml --nodes 2 --ppn 2 --time 1:00:00"
+        run "$name" "CONVOY_SITE=$file convoy jobscript examples/collider.yaml --nodes 2 --ppn 2 --time 1:00:00"
     elif grep -q 'format: \(collider\|cosmology\|shapes\)' "$file"; then
         run "$name" "convoy train $file --out runs/$name --threads 1 --set train.epochs= --set train.steps=2"
     else
