@@ -150,15 +150,17 @@ static cvy_status load_weights(cvy_scoring *s, const char *target)
 }
 
 /* Opens the data, which must have the form of the training data if the weights say it. Those of old versions of convoy
- * and of other programs do not. */
-static cvy_status open_data(cvy_scoring *s, const char *data)
+ * and of other programs do not. A job that is given may want another form. */
+static cvy_status open_data(cvy_scoring *s, const char *data, int has_job)
 {
     cvy_network_spec own = {0};
     const cvy_network_spec *trained = s->spec.job ? &s->spec : NULL;
     if (!trained && s->checkpoint.path && cvy_network_spec_of_file(s->checkpoint.weights_path[0], &own, NULL) == CVY_OK)
         trained = &own;
-    const cvy_data_form like = trained ? cvy_network_spec_form(trained) : (cvy_data_form){0};
-    if (!trained)
+    cvy_data_form like = trained ? cvy_network_spec_form(trained) : (cvy_data_form){0};
+    if (has_job)
+        like.info = NULL;
+    else if (!trained)
         cvy_log(s->session.context, CVY_LOG_WARN,
                 "the weights do not say on which data they were trained: columns, types and shapes of the data are not "
                 "compared with those of the training");
@@ -176,7 +178,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     out->session.context = context;
     CVY_TRY(open_job(out, target, job));
     CVY_TRY(cvy_comm_agree(comm, cvy_job_take_normalize(out->session.job, out->checkpoint.state)));
-    CVY_TRY(open_data(out, data));
+    CVY_TRY(open_data(out, data, job != NULL));
     CVY_TRY(cvy_session_compare(&out->session));
     CVY_TRY(cvy_comm_agree(comm, make_program(out)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(out->session.program)));
