@@ -42,7 +42,7 @@ static cvy_status interpret_checkpoint(cvy_job *job)
     if (cvy_duration_parse(c->every_text, &c->every) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s: checkpoint.every", cvy_job_where(job, "checkpoint", "every"));
     CVY_CHECK(c->every.amount > 0, CVY_E_CONFIG, "%s: checkpoint.every is \"%s\", expected more than 0",
-              cvy_job_where(job, "checkpoint", "every"), c->every_text);
+              cvy_job_where(job, "checkpoint", "every"), c->every_text ? c->every_text : "");
     CVY_CHECK(!c->best || job->data.val, CVY_E_CONFIG,
               "%s: checkpoint.best is %s, but there is no validation data to find it on; give data.val, such as 10%%",
               cvy_job_where(job, "checkpoint", "best"), c->best);
@@ -56,7 +56,7 @@ static cvy_status interpret_watchdog(cvy_job *job)
         cvy_duration_parse(job->watchdog.timeout_text, &timeout) == CVY_OK && timeout.unit == CVY_DURATION_SECONDS;
     CVY_CHECK(is_time && (timeout.amount == 0 || timeout.amount >= 1), CVY_E_CONFIG,
               "%s: watchdog.timeout is \"%s\", expected a number of s, min or h: at least 1 s, or 0 s, which is off",
-              cvy_job_where(job, "watchdog", "timeout"), job->watchdog.timeout_text);
+              cvy_job_where(job, "watchdog", "timeout"), job->watchdog.timeout_text ? job->watchdog.timeout_text : "");
     job->watchdog.timeout_s = timeout.amount;
     return CVY_OK;
 }

@@ -61,6 +61,8 @@ static cvy_status parse_named(cvy_pool *pool, const char *who, const cvy_option 
         CVY_TRY(cvy_tree_copy(pool, node, &name));
         CVY_TRY(cvy_tree_set(pool, ours, "name", name));
     }
+    const char *given = cvy_tree_get(ours, "name")->text;
+    CVY_CHECK(!given || *given, CVY_E_CONFIG, "%s: %s: the name is empty", cvy_tree_where(node), who);
     CVY_TRY(cvy_options_parse(pool, who, rows, ours, NULL, fields, size));
     *theirs_out = theirs;
     return CVY_OK;

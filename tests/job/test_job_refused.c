@@ -13,6 +13,8 @@
 #include <convoy/convoy.h>
 
 #include "base/base_file.h"
+#include "base/tree_confusion.h"
+#include "job/job.h"
 #include "test_util.h"
 
 static const char job_text[] = "model:\n"
@@ -239,6 +241,30 @@ static void sound(void)
                  "run exists already: choose another --out, or continue in it with --resume");
 }
 
+static cvy_status read_job(cvy_pool *pool, const char *text)
+{
+    cvy_job *job = NULL;
+    (void)pool;
+    const cvy_status status = cvy_job_parse_text("job", text, NULL, 0, &job);
+    cvy_job_destroy(&job);
+    return status;
+}
+
+/* Each kind of value in place of each value of a job. */
+static void confusion_of_kinds(void)
+{
+    confuse(job_text, read_job);
+    confuse(
+        "{model: {layers: [{conv: {channels: 4, kernel: 3, name: c, trained: [weight]}}, {repeat: {times: 2, layers: "
+        "[relu]}}, {fc: {channels: 4}}]}, data: {train: [{format: synthetic, samples: 8, shape: [3, 8, 8], classes: "
+        "4}], "
+        "val: 25%, augment: [mirror, {random_crop: {size: 8}}]}, train: {batch: 4, epochs: 1, loss: {name: "
+        "softmax_cross_entropy, label_smoothing: 0.1}, metrics: [accuracy, {name: top_k, k: 2}], optimizer: {name: "
+        "sgd, "
+        "lr: 0.1}, schedule: {name: step, every: 1 epoch, factor: 0.5}}, plan: {passes_off: []}}",
+        read_job);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/convoy-bad-job-XXXXXX";
@@ -251,6 +277,7 @@ int main(void)
     TEST(overrides);
     TEST(metrics_that_do_not_fit);
     TEST(sound);
+    TEST(confusion_of_kinds);
     cvy_context_destroy(&context);
     (void)!cvy_file_remove_tree(folder);
     return test_end();

@@ -25,6 +25,7 @@ static const struct {
 cvy_status cvy_duration_parse(const char *text, cvy_duration *out)
 {
     char number[32] = "";
+    text = text ? text : ""; /* an option that is given as "" */
     const size_t digits =
         strspn(text, "0123456789._+-eE"); /* in "5 epochs" the space ends the number before the e of epochs */
     size_t length = digits;
