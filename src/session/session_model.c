@@ -255,6 +255,16 @@ static cvy_status check_target_keys(const cvy_job *job, const cvy_dataset_info *
     return CVY_OK;
 }
 
+static cvy_status check_target(const cvy_job *job, const cvy_dataset_info *data)
+{
+    const cvy_tree *classes = cvy_tree_get(job->data.train, "classes"); /* 0: synthetic samples without a label */
+    const int is_zero = classes && classes->text && strcmp(classes->text, "0") == 0;
+    CVY_CHECK(main_target(data), CVY_E_CONFIG,
+              "%s: a loss needs a target, but the data of %s have no labels%s: give data.train with labels or targets",
+              is_zero ? cvy_tree_where(classes) : job->file, source_of(data), is_zero ? ", since classes is 0" : "");
+    return CVY_OK;
+}
+
 static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_losses losses, cvy_model *m)
 {
     const struct cvy_job_train *t = &job->train;
@@ -265,9 +275,7 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
         return CVY_OK;
     if (!target && t->nloss == 0 && losses == CVY_LOSSES_IF_TARGET)
         return CVY_OK;
-    CVY_CHECK(target, CVY_E_CONFIG,
-              "%s: a loss needs a target, but the data of %s have no labels: give data.train with labels or targets",
-              job->file, source_of(data));
+    CVY_TRY(check_target(job, data));
     if (t->nloss == 0)
         return add_loss(job, &usual, 1, target, m);
     for (int i = 0; i < t->nloss; i++)
