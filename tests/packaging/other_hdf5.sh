@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: clang mpich
 # other_hdf5.sh: a program that is linked with another version of HDF5, or loads one, and libconvoy, which reads and
-# writes HDF5 files, call their own libhdf5 each; if libconvoy's is not there, the message names it. The other version
-# is a stand-in.
+# writes HDF5 files, call their own libhdf5 each; a program may have a malloc() of its own; if libconvoy's libhdf5 is not
+# there, the message names it. The other version is a stand-in.
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "with the sanitizers libconvoy is linked with libhdf5"; exit 77; }
 list=$CONVOY_BUILD/gen/data/hdf5/data_hdf5_symbols.h
@@ -54,6 +54,59 @@ echo 'long other_calls; long own_version(void) { return 1999; }' >own.c
 link -DH5get_libversion=own_version -o alone host.c own.c "$CONVOY_BUILD/libconvoy.so"
 ./alone "$source" >log 2>&1 || fail "exit code $?: $(cat log)"
 contains log '4 samples, other: 0 calls, H5Fopen is private' || fail "linked with libconvoy: $(cat log)"
+
+# A program with a malloc() of its own, which knows nothing of libc's, and one with a sanitizer's.
+cat >malloc.c <<'END'
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Alignas(64) char room[256 << 20];
+static size_t used;
+
+static void *take(size_t align, size_t bytes)
+{
+    align = align < 64 ? 64 : align;
+    const size_t end = __atomic_add_fetch(&used, bytes + 2 * align, __ATOMIC_RELAXED);
+    char *at = (char *)(((uintptr_t)(room + end) - bytes) & ~(uintptr_t)(align - 1));
+    if (end > sizeof room)
+        return NULL;
+    memcpy(at - sizeof bytes, &bytes, sizeof bytes);
+    return at;
+}
+void free(void *p)
+{
+    if (p && ((char *)p < room || (char *)p >= room + sizeof room)) {
+        (void)!write(2, "free() of what another malloc() made\n", 36);
+        abort();
+    }
+}
+void *malloc(size_t bytes) { return take(64, bytes); }
+void *calloc(size_t n, size_t bytes) { return take(64, n * bytes); } /* the room is zero and never used twice */
+void *memalign(size_t align, size_t bytes) { return take(align, bytes); }
+void *aligned_alloc(size_t align, size_t bytes) { return take(align, bytes); }
+int posix_memalign(void **out, size_t align, size_t bytes) { return (*out = take(align, bytes)) ? 0 : ENOMEM; }
+size_t malloc_usable_size(void *p) { return p ? *((size_t *)p - 1) : 0; }
+void *realloc(void *p, size_t bytes)
+{
+    void *to = take(64, bytes);
+    if (p && to)
+        memcpy(to, p, malloc_usable_size(p) < bytes ? malloc_usable_size(p) : bytes);
+    free(p);
+    return to;
+}
+END
+"$CC" -D_GNU_SOURCE -std=c11 -O1 -fno-builtin -shared -fPIC -o libmalloc.so malloc.c >log 2>&1 || fail "$(cat log)"
+LD_PRELOAD="$PWD/libmalloc.so" ./alone "$source" >log 2>&1
+contains log '4 samples, other: 0 calls, H5Fopen is private' || fail "with its own malloc(): $(cat log)"
+LD_PRELOAD="$PWD/libmalloc.so" ./host "$source" >log 2>&1
+contains log 'another HDF5 and a malloc() of its own' || fail "with its own malloc() and another HDF5: $(cat log)"
+if "$CC" -fsanitize=address -D_GNU_SOURCE -std=c11 -I"$CONVOY_SOURCE/include" -DH5get_libversion=own_version -o watched host.c own.c "$CONVOY_BUILD/libconvoy.so" -ldl >log 2>&1; then
+    ASAN_OPTIONS=detect_leaks=0 ./watched "$source" >log 2>&1
+    contains log '4 samples, other: 0 calls, H5Fopen is private' || fail "with AddressSanitizer: $(cat log)"
+fi
 
 # The writer too.
 LD_PRELOAD="$PWD/libother.so" "$CONVOY" convert "$source" out.h5 >log 2>&1 || fail "convert: $(cat log)"

@@ -4,8 +4,9 @@
  * A program may be linked with another version of HDF5, or load one later, as h5py and netCDF4 do. The dynamic linker
  * finds functions by their names alone, in the program's libraries first, so one of the two would call functions of the
  * other one's version. Therefore the shared libconvoy is not linked with libhdf5. It loads it: RTLD_LOCAL keeps it from
- * being found by others, and RTLD_DEEPBIND lets it find itself first. Each function of HDF5 that our sources call is
- * defined here as a jump through a pointer, and each of its variables as a copy. tools/list_hdf5.sh lists them.
+ * being found by others, and RTLD_DEEPBIND, if the program has another one, lets it find itself first. Each function of
+ * HDF5 that our sources call is defined here as a jump through a pointer, and each of its variables as a copy.
+ * tools/list_hdf5.sh lists them.
  *
  * This file is part of the shared library alone (cmake/ConvoyPrivateHdf5.cmake); other programs, such as convoy-hdf5,
  * are linked with libhdf5. Source: dlopen(3).
@@ -54,6 +55,36 @@ static herr_t missing_open(void)
     return -1;
 }
 
+enum { HOW = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
+
+/* Whether the program has a malloc() that is not libc's: a sanitizer's or jemalloc's, for example. */
+static int has_own_malloc(void)
+{
+    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    const int differs = libc && dlsym(libc, "malloc") != dlsym(RTLD_DEFAULT, "malloc");
+    if (libc)
+        dlclose(libc);
+    return differs;
+}
+
+/* RTLD_DEEPBIND is only for a program that has another HDF5. It would also let libhdf5 find libc's free() before that
+ * of the program, and strdup() of libc calls the program's malloc(); sanitizers end a process that uses it. All names
+ * are bound now, so what the program loads later does not matter. */
+static void *open_library(char *why, size_t room)
+{
+    void *library = dlopen(CVY_HDF5_SONAME, HOW | RTLD_NOLOAD);
+    const int has_other = !library && dlsym(RTLD_DEFAULT, "H5open") != NULL;
+    if (has_other && has_own_malloc())
+        snprintf(why, room,
+                 "%s is not loaded, because this program has another HDF5 and a malloc() of its own, such as that of a "
+                 "sanitizer or of jemalloc: run it without one of them, or build convoy with this HDF5 and "
+                 "-DCONVOY_PRIVATE_HDF5=OFF",
+                 CVY_HDF5_SONAME);
+    else if (!library)
+        library = dlopen(CVY_HDF5_SONAME, HOW | (has_other ? RTLD_DEEPBIND : 0));
+    return library;
+}
+
 /* Whether the symbol was found; why: the reason of the first that was not. */
 static int find(void *library, const char *name, void **out, char *why, size_t room)
 {
@@ -73,8 +104,7 @@ const char *cvy_h5_private_load(void)
     static char why[1024];
     if (their_open)
         return *why ? why : NULL;
-    void *library = dlopen(CVY_HDF5_SONAME, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE), *found = NULL;
-    void *instead = NULL;
+    void *library = open_library(why, sizeof why), *found = NULL, *instead = NULL;
     *(any_fn *)&instead = missing;
     their_open = missing_open;
     if (find(library, "H5open", &found, why, sizeof why))
