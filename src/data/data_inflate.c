@@ -16,13 +16,11 @@ int cvy_is_gzip(const char *path)
     return cvy_data_peek(path, head, sizeof head) == sizeof head && head[0] == 0x1f && head[1] == 0x8b;
 }
 
-/* Arrays of measurements shrink to a tenth. */
 cvy_status cvy_inflate_check_ratio(int64_t packed, int64_t bytes, const char *cure)
 {
-    enum { LARGE = 1 << 26, RATIO_MAX = 300 };
-    CVY_CHECK(bytes <= LARGE || bytes / RATIO_MAX <= packed, CVY_E_UNSUPPORTED,
+    CVY_CHECK(bytes <= CVY_INFLATE_LARGE || bytes / CVY_INFLATE_RATIO_MAX <= packed, CVY_E_UNSUPPORTED,
               "%lld bytes unpack to %lld, more than %d times as many: %s if that is right", (long long)packed,
-              (long long)bytes, RATIO_MAX, cure);
+              (long long)bytes, CVY_INFLATE_RATIO_MAX, cure);
     return CVY_OK;
 }
 

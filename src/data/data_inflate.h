@@ -22,7 +22,8 @@ cvy_status cvy_inflate_file(const cvy_data_file *from, cvy_inflate_kind kind, in
 /* The same for a whole file of gzip, which knows its size. Closes *file and replaces it. */
 cvy_status cvy_inflate_gzip(cvy_data_file *file);
 /* CVY_E_UNSUPPORTED for far more memory than the packed bytes justify: data that are made to fill it. cure: what to do
- * if that is right. */
+ * if that is right. Arrays of measurements shrink to a tenth. */
+enum { CVY_INFLATE_LARGE = 1 << 26, CVY_INFLATE_RATIO_MAX = 300 };
 cvy_status cvy_inflate_check_ratio(int64_t packed, int64_t bytes, const char *cure);
 /* Whether the file begins as gzip's do. */
 int cvy_is_gzip(const char *path);

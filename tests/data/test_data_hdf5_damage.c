@@ -1,8 +1,8 @@
 /*
  * test_data_hdf5_damage.c: HDF5 files that are damaged or made to do harm: links, parts and external storage outside of
- * their folder, cycles of links, long names, shapes that overflow, filters that are missing, and damage in headers and
- * chunks: each is a fault with a message, or other
- * numbers, and never the end of the process.
+ * their folder, cycles of links, long names, shapes that overflow, chunks that unpack to far more than their bytes,
+ * filters that are missing, and damage in headers and chunks: each is a fault with a message, or other numbers, and
+ * never the end of the process.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -196,6 +196,52 @@ static void test_large_shapes(void)
     }
 }
 
+/* Rows of 80 MB whose chunks are a few bytes, all of which `bytes` are written, and another set that makes the file
+ * larger. */
+static void put_bomb(hid_t filter, hsize_t chunk, size_t bytes, int padding)
+{
+    enum { WIDTH = 20 << 20 };
+    const hid_t file = new_file("bomb.h5"), made = H5Pcreate(H5P_DATASET_CREATE),
+                space = H5Screate_simple(2, (hsize_t[]){2, WIDTH}, NULL);
+    double *v = values(padding);
+    char *packed = calloc(1, bytes + 1);
+    H5Pset_chunk(made, 2, (hsize_t[]){1, chunk});
+    H5Pset_filter(made, (H5Z_filter_t)filter, 0, 1, (const unsigned[]){4});
+    const hid_t set = H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
+    for (hsize_t at = 0; bytes > 0 && at < WIDTH; at += chunk)
+        TRUE_THAT(H5Dwrite_chunk(set, H5P_DEFAULT, 0, (hsize_t[]){0, at}, bytes, packed) >= 0);
+    if (padding > 0)
+        add_set(file, "pad", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {(hsize_t)padding}}, v);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Pclose(made);
+    H5Fclose(file);
+    free(packed);
+    free(v);
+}
+
+/* A set that unpacks to far more than its bytes is refused before there is memory for a row of it. */
+static void test_bombs(void)
+{
+    cvy_dataset *d = NULL;
+    put_bomb(H5Z_FILTER_DEFLATE, 20 << 20, 1000, 0);
+    FAILS(open_in("bomb.h5", "x: x", &d), CVY_E_UNSUPPORTED,
+          "bomb.h5: data set x: 1000 bytes unpack to 83886080, more than 300 times as many: write it without");
+    put_bomb(H5Z_FILTER_DEFLATE, 1 << 20, 100, 0);
+    FAILS(open_in("bomb.h5", "x: x", &d), CVY_E_UNSUPPORTED, "data set x: 2000 bytes unpack to 83886080, more than");
+    put_bomb(H5Z_FILTER_NBIT, 5 << 20, 1000, 0);
+    FAILS(open_in("bomb.h5", "x: x", &d), CVY_E_UNSUPPORTED, "data set x: 4000 bytes unpack to 83886080, more than");
+    put_bomb(H5Z_FILTER_DEFLATE, 20 << 20, 0, 0);
+    OK(open_in("bomb.h5", "x: x", &d)); /* nobody wrote a chunk */
+    cvy_dataset_destroy(&d);
+    put_bomb(H5Z_FILTER_DEFLATE, 20 << 20, 1000, 150000);
+    OK(open_in("bomb.h5", "x: x", &d)); /* the file justifies the rows, but the chunk does not justify its own */
+    float *x = malloc((size_t)80 << 20);
+    FAILS(cvy_dataset_read(d, 0, 0, &(void *){x}), CVY_E_UNSUPPORTED, "chunk at row 0: 1000 bytes unpack to 83886080");
+    free(x);
+    cvy_dataset_destroy(&d);
+}
+
 static size_t as_it_is(unsigned flags, size_t nvalue, const unsigned *value, size_t n, size_t *room, void **data)
 {
     (void)flags, (void)nvalue, (void)value, (void)room, (void)data;
@@ -320,6 +366,7 @@ int main(void)
     test_cycles();
     test_long_names();
     test_large_shapes();
+    test_bombs();
     test_filters();
     test_damage();
     scratch_remove();

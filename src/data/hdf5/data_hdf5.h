@@ -338,6 +338,8 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
                              const cvy_h5_place **out);
 void cvy_h5_places_free(cvy_hdf5 *h);
 
+/* What to do with a data set that unpacks to far more than its bytes. */
+#define CVY_H5_UNPACK "write it without compression (h5repack -f NONE IN OUT)"
 /* data_hdf5_chunk.c: reads chunks by position and undoes their filters. The file is pinned meanwhile. */
 typedef struct cvy_h5_chunks { /* those of a column in a file */
     const cvy_h5_file *file;

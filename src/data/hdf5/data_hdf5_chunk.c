@@ -106,8 +106,7 @@ static cvy_status check_place(const cvy_h5_chunks *c, const cvy_h5_place *p)
               (unsigned long long)p->address, (unsigned long long)end);
     const size_t sum = c->storage->summed ? SUM_BYTES : 0;
     CVY_CHECK(p->bytes > sum, CVY_E_FORMAT, "%llu bytes, too few for a checksum", (unsigned long long)p->bytes);
-    CVY_TRY(
-        cvy_inflate_check_ratio((int64_t)p->bytes, (int64_t)c->bytes, "write the set with smaller chunks (h5repack)"));
+    CVY_TRY(cvy_inflate_check_ratio((int64_t)p->bytes, (int64_t)c->bytes, CVY_H5_UNPACK));
     CVY_CHECK(c->storage->deflated || p->bytes == c->bytes + sum, CVY_E_FORMAT, "%llu bytes, expected %zu",
               (unsigned long long)p->bytes, c->bytes + sum);
     return CVY_OK;

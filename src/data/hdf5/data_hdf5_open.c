@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
+#include "data/data_inflate.h"
 #include "data/hdf5/data_hdf5.h"
 
 #if CVY_HAVE_HDF5
@@ -229,6 +230,34 @@ static int has_usual_references(hid_t file)
     return known && address == 8 && size == 8 && !has_user_block(file);
 }
 
+/* Returns an error if the data set is made to fill the memory: blocks of it are large, and its chunks unpack to far
+ * more than their bytes. Chunks that nobody wrote do not count, and are not looked for if the file justifies all rows.
+ */
+static cvy_status check_ratio(hid_t set, const cvy_h5_file *f, const cvy_h5_column *c, const cvy_h5_storage *p)
+{
+#if H5_VERSION_GE(1, 10, 5)
+    const double block = (double)p->block_rows * (double)c->row_bytes, all = (double)f->rows * (double)c->row_bytes;
+    double chunk = c->number.bytes;
+    hsize_t count = 0;
+    for (int i = 0; i < c->ndim; i++)
+        chunk *= (double)p->chunk[i];
+    if (CVY_MAX(block, chunk) <= CVY_INFLATE_LARGE || all <= CVY_INFLATE_RATIO_MAX * (double)f->bytes)
+        return CVY_OK;
+    const hid_t space = H5Dget_space(set); /* HDF5 1.10 does not take H5S_ALL */
+    const int known = H5Dget_num_chunks(set, space, &count) >= 0;
+    cvy_h5_release(space);
+    if (!known)
+        return CVY_OK;
+    const cvy_status status = cvy_inflate_check_ratio((int64_t)H5Dget_storage_size(set),
+                                                      (int64_t)CVY_MIN((double)count * chunk, 0x1p62), CVY_H5_UNPACK);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "data set %s", c->name);
+#else
+    (void)set, (void)f, (void)c, (void)p;
+#endif
+    return CVY_OK;
+}
+
 static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_file *f, const cvy_h5_column *c,
                                cvy_h5_storage *p)
 {
@@ -263,7 +292,7 @@ static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_
     CVY_CHECK(p->block_rows <= ((int64_t)1 << 32) / (int64_t)c->row_bytes, CVY_E_UNSUPPORTED,
               "data set %s: chunks of %lld samples of %zu bytes; write smaller ones, by h5repack -l", c->name,
               (long long)rows, c->row_bytes);
-    return CVY_OK;
+    return layout == H5D_CHUNKED ? check_ratio(set, f, c, p) : CVY_OK;
 }
 
 static cvy_status look_at_column(cvy_hdf5 *h, cvy_h5_file *f, int number)
