@@ -74,8 +74,11 @@ int cvy_file_open(const char *path, int flags, unsigned mode, const char **why_o
 
 int cvy_file_create(const char *path, unsigned mode, const char **why_out)
 {
-    (void)unlink(path);
-    return cvy_file_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode, why_out);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+    const int fd = cvy_file_open(path, flags, mode, why_out);
+    if (fd >= 0 || errno != EEXIST || unlink(path) != 0)
+        return fd;
+    return cvy_file_open(path, flags, mode, why_out);
 }
 
 static int is_link(int folder_fd, const char *name)
