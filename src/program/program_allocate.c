@@ -229,8 +229,10 @@ cvy_status cvy_program_allocate(cvy_program *p)
     if (!p->kernel.by_clock)
         CVY_TRY(cvy_comm_agree(p->context->comm, cvy_program_check_memory(p)));
     cvy_team before;
-    CVY_TRY(cvy_comm_agree(p->context->comm, cvy_team_enter(p->context->threads, &before)));
-    cvy_status status = cvy_comm_agree(p->context->comm, cvy_team_count(p->context->threads));
+    cvy_status status = cvy_team_enter(p->context->threads, &before);
+    if (status == CVY_OK)
+        status = cvy_team_count(p->context->threads);
+    status = cvy_comm_agree(p->context->comm, status);
     if (status == CVY_OK)
         status = allocate(p);
     cvy_team_leave(&before);

@@ -154,9 +154,8 @@ static cvy_status unpack(struct cvy_fits_handle *h, const char *path, const char
     static _Thread_local char name[64];
     if (cvy_is_gzip(path)) {
         CVY_TRY(cvy_data_file_open(NULL, path, &h->unpacked));
-        const cvy_status status = cvy_inflate_gzip(&h->unpacked);
-        if (status != CVY_OK) /* the caller names the file */
-            return cvy_error_set(status, "%s", cvy_error_text() + strlen(path) + strlen(": "));
+        h->unpacked.path = "compressed by gzip"; /* for messages: the caller names the file */
+        CVY_TRY(cvy_inflate_gzip(&h->unpacked));
         snprintf(name, sizeof name, "/proc/self/fd/%d", h->unpacked.fd);
         *path_out = name;
     }
