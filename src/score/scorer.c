@@ -94,6 +94,17 @@ static cvy_row_needs row_needs(const cvy_scorer *scorer, int step)
                : CVY_MIN(needs, has_label_only && !info->target_is_input ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
 }
 
+/* Whether the loss of this rank counts. Ranks that share samples have the same loss, of which the first counts, or each
+ * its share of the loss along the axes over which the value is summed. */
+static int counts_loss(const cvy_grid *grid, const cvy_plan *plan, const char *loss)
+{
+    const cvy_value *v = cvy_graph_find(plan->lowered[0]->graph, loss);
+    int counts = 1;
+    for (int a = CVY_AXIS_TENSOR; a < CVY_AXES; a++)
+        counts = counts && (grid->at[a] == 0 || (v && v->over & CVY_AXIS_BIT(a)));
+    return counts;
+}
+
 /* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one
  * rank counts it: the first one of the stage that has the loss, which is 0 on other stages. */
 static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
@@ -101,8 +112,9 @@ static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_e
     const cvy_program *p = scorer->session->program;
     const cvy_program_task *info = p->task[step];
     const cvy_grid *grid = &p->pipeline.grid;
-    const int counts = cvy_grid_is_first_part(grid); /* ranks that share samples have the same loss */
+    const int is_first = grid->data_rank == 0 && cvy_grid_is_first_part(grid);
     for (int i = 0; i < info->nloss; i++) {
+        const int counts = counts_loss(grid, info->plan, info->loss[i].value);
         char name[160];
         snprintf(name, sizeof name, "%s.norm", info->loss[i].value);
         const double *weights = cvy_plan_find(info->plan, name, 0);
@@ -111,7 +123,7 @@ static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_e
             const double *loss = cvy_program_loss_part(info, i, m);
             cvy_exact_add(&sum[i], loss && counts ? *loss * n : 0);
         }
-        cvy_exact_add(&norm[i], counts && grid->data_rank == 0 && is_made_here(info, info->loss[i].value) ? n : 0);
+        cvy_exact_add(&norm[i], is_first && is_made_here(info, info->loss[i].value) ? n : 0);
     }
 }
 

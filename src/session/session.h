@@ -53,9 +53,9 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
  * read, so the values for data.normalize: auto are not computed. Collective. */
 cvy_status cvy_session_open_training_data(cvy_session *s, int reads);
 cvy_status cvy_session_open_test_data(cvy_session *s, const char *source, const cvy_data_form *trained);
-/* The number of threads of a loader: data.threads, or the cores that compute threads leave free, 1 .. 8. */
 /* Logs what the reader says about how the data are read, for commands that have no list of notes. */
 void cvy_session_log_note(const cvy_context *context, const cvy_dataset *d);
+/* The number of threads of a loader: data.threads, or the cores that compute threads leave free, 1 .. 8. */
 int cvy_session_data_threads(const cvy_context *context, const cvy_job *job);
 /* Returns an error that names the rank, if a rank opened other data than rank 0. Collective. */
 cvy_status cvy_session_compare(const cvy_session *s);

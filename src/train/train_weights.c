@@ -11,18 +11,17 @@
 
 #include "train/trainer.h"
 
-/* The weights of the rows, [n, *each_out]; NULL: this rank does not have them, or another rank counts the same rows. */
-static const float *weights_of(const cvy_trainer *t, const cvy_rows *rows, int64_t *each_out)
+/* The weights of the rows, one for each; NULL: this rank does not have them, or another rank counts the same rows.
+ * Weights of positions are never negative. */
+static const float *weights_of(const cvy_trainer *t, const cvy_rows *rows)
 {
     const cvy_program *p = t->session.program;
     const cvy_dataset_info *info = cvy_dataset_describe(t->session.train);
     if (!cvy_grid_is_first_part(&p->pipeline.grid) || !cvy_plan_find_feed(p->task[t->task.latest]->plan, "weight"))
         return NULL;
     for (int f = 1; f < info->nfield; f++)
-        if (strcmp(info->field[f].name, "weight") == 0) {
-            *each_out = cvy_shape_elems(&info->field[f].shape);
-            return rows->field[f];
-        }
+        if (strcmp(info->field[f].name, "weight") == 0)
+            return cvy_shape_elems(&info->field[f].shape) == 1 ? rows->field[f] : NULL;
     return NULL;
 }
 
@@ -41,9 +40,8 @@ static int is_empty(const cvy_trainer *t)
 void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows)
 {
     struct cvy_weights_seen *seen = &t->weights;
-    int64_t each = 1;
-    const float *weight = weights_of(t, rows, &each);
-    for (int64_t i = 0; weight && i < rows->n * each; i++) {
+    const float *weight = weights_of(t, rows);
+    for (int64_t i = 0; weight && i < rows->n; i++) {
         seen->count++;
         seen->below_0 += weight[i] < 0;
         seen->sum += (double)weight[i];

@@ -29,6 +29,26 @@ for run in tensor height; do
     [ -n "$(val one)" ] && [ "$(val one)" = "$(val $run)" ] || fail "$run: validation $(val $run), expected that of one rank: $(val one)"
 done
 
+# ---- a loss of maps: ranks that share samples have parts of it, also in the validation ----
+# maps NAME ROLE CHANNELS LOSS OPTION: the validation loss on one rank, and on the blocks of four
+maps() {
+    from="{format: synthetic, samples: 16, shape: [2, 8, 8], $5}"
+    cat >"$1.yaml" <<END
+model: {layers: [{conv: {channels: 4, kernel: 3, pad: 1}}, tanh, {conv: {channels: $3, kernel: 1}}]}
+data: {train: $from, val: $from, roles: {y: $2}}
+train: {batch: 8, epochs: 1, loss: $4}
+END
+    "$CONVOY" train "$1.yaml" --out "$1" >log 2>&1 || fail "$1: $(cat log)"
+    $MPIEXEC_N 4 "$CONVOY" train "$1.yaml" --out "$1-four" --set 'parallel.spatial=[2,2]' >log 2>&1 || fail "$1, four ranks: $(cat log)"
+    for run in "$1" "$1-four"; do
+        grep '"kind": "epoch"' "$run/metrics.jsonl" | sed 's/.*"val_loss": \([^,}]*\).*/\1/'
+    done | paste - - >vals
+    awk '{ d = $1 - $2; if (d < 0) d = -d; if (NF == 2 && d <= 2e-5 * $1) good = 1 } END { exit !good }' vals ||
+        fail "$1: validation losses on one rank and on four: $(cat vals)"
+}
+maps field field 1 mse 'targets: [1, 8, 8]'
+maps labels '{role: label_map, classes: 3}' 3 softmax_cross_entropy 'classes: 3, map: [8, 8]'
+
 # ---- memory: a rank has its part of the activations, of the feeds and of the rows that are read ahead ----
 total() { grep '^  total ' log | awk '{ gsub(",", "", $2); print $2 }'; }
 cat >maps.yaml <<'END'
