@@ -344,6 +344,11 @@ static int64_t count_samples(const struct node_test *t, const struct way *way, c
     return samples;
 }
 
+static int is_f32_or_f64(const Cvy__Onnx__TensorProto *t)
+{
+    return t->data_type == CVY_ONNX_FLOAT || t->data_type == CVY_ONNX_DOUBLE;
+}
+
 static enum verdict run_way(struct node_test *t, const struct way *way, char *sentence)
 {
     const cvy_onnx_tensor *expected = &t->out.value[way->output];
@@ -352,8 +357,8 @@ static enum verdict run_way(struct node_test *t, const struct way *way, char *se
     enum verdict verdict = DECLINED;
     if ((opts.batch = count_samples(t, way, sentence)) == 0)
         return DECLINED;
-    if (!t->out.proto[way->output] || t->out.proto[way->output]->data_type != CVY_ONNX_FLOAT || expected->elems == 0) {
-        snprintf(sentence, SENTENCE, "its result is not a tensor of f32 with elements");
+    if (!t->out.proto[way->output] || !is_f32_or_f64(t->out.proto[way->output]) || expected->elems == 0) {
+        snprintf(sentence, SENTENCE, "its result is not a tensor of f32 or f64 with elements");
         return DECLINED;
     }
     write_way(t, way);

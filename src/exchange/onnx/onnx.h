@@ -134,6 +134,7 @@ typedef struct cvy_onnx_layer {
     const char *op, *options;                   /* of ours; options NULL: the defaults */
     const cvy_onnx_tensor *weight;              /* names the layer; NULL: the node's name does */
     const cvy_onnx_tensor *more[CVY_ONNX_MORE]; /* the other constants that become its variables; NULL: none */
+    int is_turned;                              /* the file has the weight as a fully connected layer does, turned */
     int is_bare;                        /* the layer, an affine, may have one variable with the name of the constant */
     const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
     int nfrom;
@@ -201,6 +202,10 @@ void cvy_onnx_turn(cvy_onnx_value *value, const int64_t *order);
 /* Multiplies by the constant (name "scale") or adds it ("shift"): a layer affine. */
 cvy_status cvy_onnx_affine(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *t, const char *name,
                            const char **output);
+
+/* A fully connected layer by a matrix [inputs, outputs], or [outputs, inputs] if it is turned. bias: may be NULL. */
+cvy_status cvy_onnx_fc(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *weight, int is_turned,
+                       const cvy_onnx_tensor *bias, const char **output);
 
 /* The constant as the output of layers, the same for each sample. *output: as wide as the constant, which has an axis
  * of length 1, or of a fixed batch, for the samples. */

@@ -448,6 +448,7 @@ static const struct {
     {"Tile", cvy_onnx_fold_tile, 2},
     {"Range", cvy_onnx_fold_range, 3},
     {"Trilu", cvy_onnx_fold_trilu, 1},
+    {"Einsum", cvy_onnx_fold_einsum, 1},
     {"CumSum", cvy_onnx_fold_cumsum, 2},
     {"Where", cvy_onnx_fold_where, 3},
     {"ReduceSum", cvy_onnx_fold_reduce, 1},

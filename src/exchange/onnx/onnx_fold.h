@@ -41,4 +41,7 @@ cvy_status cvy_onnx_fold_cumsum(const cvy_onnx_node *node, const cvy_onnx_tensor
 cvy_status cvy_onnx_fold_where(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);
 cvy_status cvy_onnx_fold_reduce(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);
 
+/* ---- onnx_einsum_equation.c ---- */
+cvy_status cvy_onnx_fold_einsum(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);
+
 #endif

@@ -152,7 +152,8 @@ static cvy_status sharing_key(cvy_onnx *x, const cvy_onnx_layer *layer, char **o
         varies |= layer->more[i] && !cvy_onnx_is_uniform(layer->more[i], &number);
     if (!layer->weight || !*layer->weight->name || !varies)
         return CVY_OK;
-    CVY_TRY(cvy_pool_printf(x->out->pool, out, "%s %s", layer->op, layer->weight->name));
+    CVY_TRY(cvy_pool_printf(x->out->pool, out, "%s%s %s", layer->op, layer->is_turned ? " turned" : "",
+                            layer->weight->name));
     for (int i = 0; i < CVY_ONNX_MORE; i++)
         if (layer->more[i])
             CVY_TRY(cvy_pool_printf(x->out->pool, out, "%s %s", *out, layer->more[i]->name));

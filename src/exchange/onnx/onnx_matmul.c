@@ -23,33 +23,42 @@ static cvy_status turn(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cons
     return CVY_OK;
 }
 
-static cvy_status add_fc(const cvy_onnx_node *node, const cvy_onnx_value *src, const cvy_onnx_tensor *weight,
-                         int is_turned, const cvy_onnx_tensor *bias, const char **output_out)
+cvy_status cvy_onnx_fc(const cvy_onnx_node *node, const char *from, const cvy_onnx_tensor *weight, int is_turned,
+                       const cvy_onnx_tensor *bias, const char **output)
 {
     const int64_t outputs = weight->shape.dim[is_turned ? 0 : 1], inputs = weight->shape.dim[is_turned ? 1 : 0];
-    const char *name = NULL, *output = NULL;
+    const char *name = NULL;
     const void *data = weight->data;
-    const int last = src->shape.ndim - 1;
+    const cvy_shape shape = *cvy_onnx_shape(node->x, from);
+    const int last = shape.ndim - 1;
     char *options = NULL;
-    CVY_ONNX_CHECK(last >= 1 && src->shape.dim[last] == inputs, node, "a source %s for a matrix %s",
-                   cvy_shape_text(&src->shape), cvy_shape_text(&weight->shape));
+    CVY_ONNX_CHECK(last >= 1 && shape.dim[last] == inputs, node, "a source %s for a matrix %s", cvy_shape_text(&shape),
+                   cvy_shape_text(&weight->shape));
     CVY_ONNX_CHECK(!bias || bias->elems == outputs, node, "%lld biases for %lld outputs",
                    (long long)(bias ? bias->elems : 0), (long long)outputs);
     CVY_TRY(cvy_pool_printf(node->x->out->pool, &options, "channels: %lld%s%s", (long long)outputs,
                             bias ? "" : ", bias: false", last > 1 ? ", flatten: false" : ""));
-    CVY_TRY(cvy_onnx_add(
-        node,
-        &(cvy_onnx_layer){
-            .op = "fc", .options = options, .weight = weight, .more = {bias}, .from = {src->layer}, .nfrom = 1},
-        &name, &output));
+    CVY_TRY(cvy_onnx_add(node,
+                         &(cvy_onnx_layer){.op = "fc",
+                                           .options = options,
+                                           .weight = weight,
+                                           .is_turned = is_turned,
+                                           .more = {bias},
+                                           .from = {from},
+                                           .nfrom = 1},
+                         &name, output));
     if (!is_turned)
         CVY_TRY(turn(node, weight, &data));
     CVY_TRY(cvy_onnx_settle(node, name, "weight", weight));
     CVY_TRY(cvy_onnx_set_values(node, name, "weight", weight->dtype, data, weight->elems));
-    if (bias)
-        CVY_TRY(cvy_onnx_set(node, name, "bias", bias));
-    *output_out = output;
-    return cvy_onnx_done(node, 0, output);
+    return bias ? cvy_onnx_set(node, name, "bias", bias) : CVY_OK;
+}
+
+static cvy_status add_fc(const cvy_onnx_node *node, const cvy_onnx_value *src, const cvy_onnx_tensor *weight,
+                         int is_turned, const cvy_onnx_tensor *bias, const char **output)
+{
+    CVY_TRY(cvy_onnx_fc(node, src->layer, weight, is_turned, bias, output));
+    return cvy_onnx_done(node, 0, *output);
 }
 
 /* The constant times a number; *out stays as it is if the number is 1. */

@@ -1,0 +1,255 @@
+/* rows: clang asan */
+/*
+ * test_onnx_einsum.c: Einsum of ONNX becomes products of matrices, sums and transpositions that give the expected
+ * numbers, wherever the samples are, and what it cannot become is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "test_util.h"
+
+#if CVY_HAVE_PROTOBUF_C
+
+#include <unistd.h>
+
+#include "exchange/onnx_case.h"
+
+/* A sample is [2, 3, 4]: x[c][i][j] is x[c * 12 + i * 4 + j]. */
+#define SAMPLE .ndim = 3, .dim = {2, 3, 4}
+
+/* ---- what is expected ---- */
+
+/* y[c][i][k] = sum of x[c][i][j] * x[c][k][j] */
+static void scores(const float *x, double *y)
+{
+    for (int o = 0; o < 18; o++) {
+        y[o] = 0;
+        for (int j = 0; j < 4; j++)
+            y[o] += (double)x[o / 9 * 12 + o / 3 % 3 * 4 + j] * x[o / 9 * 12 + o % 3 * 4 + j];
+    }
+}
+
+/* y[k][i][c] = sum of x[c][i][j] * w[j][k], w[j][k] = 1 + j * 2 + k */
+static void channels_last(const float *x, double *y)
+{
+    for (int o = 0; o < 12; o++) {
+        y[o] = 0;
+        for (int j = 0; j < 4; j++)
+            y[o] += x[o % 2 * 12 + o / 2 % 3 * 4 + j] * (1. + j * 2 + o / 6);
+    }
+}
+
+/* y[c][i][k] = sum of x[c][i][j] * w[c][j][k], w = 1 + c * 8 + j * 2 + k */
+static void by_channel(const float *x, double *y)
+{
+    for (int o = 0; o < 12; o++) {
+        y[o] = 0;
+        for (int j = 0; j < 4; j++)
+            y[o] += x[o / 6 * 12 + o / 2 % 3 * 4 + j] * (1. + o / 6 * 8 + j * 2 + o % 2);
+    }
+}
+
+/* by {2, -1} for the channels */
+static void factors(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] * (i / 12 ? -1. : 2.);
+}
+
+/* y[j][c] = sum of x[c][i][j] over i */
+static void column_sums(const float *x, double *y)
+{
+    for (int o = 0; o < 8; o++)
+        y[o] = (double)x[o % 2 * 12 + o / 2] + x[o % 2 * 12 + 4 + o / 2] + x[o % 2 * 12 + 8 + o / 2];
+}
+
+/* y[c] = sum of x[c][i][j] * x[c][i][j] */
+static void squares(const float *x, double *y)
+{
+    for (int c = 0; c < 2; c++) {
+        y[c] = 0;
+        for (int i = 0; i < 12; i++)
+            y[c] += (double)x[c * 12 + i] * x[c * 12 + i];
+    }
+}
+
+/* y[i][k] = sum of x[0][i][j] * x[0][k][j] + the same of channel 1: the sums over c and j */
+static void all_scores(const float *x, double *y)
+{
+    double of_channel[18];
+    scores(x, of_channel);
+    for (int o = 0; o < 9; o++)
+        y[o] = of_channel[o] + of_channel[o + 9];
+}
+
+/* by the diagonal {1, 6, 11, 16} of [4, 4] */
+static void by_diagonal(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] * (1. + i % 4 * 5);
+}
+
+/* x W and then by W turned, W[j][k] = 1 + j * 4 + k, all divided by 100 */
+static void there_and_back(const float *x, double *y)
+{
+    for (int row = 0; row < 6; row++) {
+        double once[4] = {0};
+        for (int i = 0; i < 16; i++)
+            once[i % 4] += x[row * 4 + i / 4] * (1. + i) / 100;
+        for (int j = 0; j < 4; j++) {
+            y[row * 4 + j] = 0;
+            for (int k = 0; k < 4; k++)
+                y[row * 4 + j] += once[k] * (1. + j * 4 + k) / 100;
+        }
+    }
+}
+
+/* y[k][i] = sum of x[c][i][j] * w[c][j][k] over c and j, w as by_channel has it */
+static void over_channels(const float *x, double *y)
+{
+    double each[12];
+    by_channel(x, each);
+    for (int o = 0; o < 6; o++)
+        y[o] = each[o % 3 * 2 + o / 3] + each[6 + o % 3 * 2 + o / 3];
+}
+
+#define COUNTED(name, n, ...)                                                                                          \
+    {                                                                                                                  \
+        name, .ndim = n, .dim = {__VA_ARGS__}, .value = {1}, .step = 1, .period = 16                                   \
+    }
+
+static const struct operator_case cases[] = {
+    {{SAMPLE, .node = {{"Einsum", "x x", "y", "equation: 'bhid,bhjd->bhij"}}}, "transpose matmul", 18, scores},
+    {{SAMPLE, .node = {{"Einsum", "x w", "y", "equation: 'ncij,jk->nkic"}}, .constant = {COUNTED("w", 2, 4, 2)}},
+     "transpose fc transpose",
+     12,
+     channels_last},
+    {{SAMPLE, .node = {{"Einsum", "x w", "y", "equation: '...ij,...jk->...ik"}},
+      .constant = {COUNTED("w", 3, 2, 4, 2)}},
+     "constant affine matmul",
+     12,
+     by_channel},
+    {{SAMPLE, .node = {{"Einsum", "w x", "y", "equation: 'c,bcij->bcij"}},
+      .constant = {{"w", .ndim = 1, .dim = {2}, .value = {2, -1}}}},
+     "affine",
+     24,
+     factors},
+    {{SAMPLE, .node = {{"Einsum", "x", "y", "equation: 'bcij->bjc"}}}, "reduction transpose", 8, column_sums},
+    {{SAMPLE, .node = {{"Einsum", "x x", "y", "equation: 'bcij,bcij->bc"}}},
+     "reshape reshape matmul reshape",
+     2,
+     squares},
+    {{SAMPLE, .node = {{"Einsum", "x x", "y", "equation: 'bcij,bckj->bik"}}},
+     "transpose reshape transpose reshape matmul",
+     9,
+     all_scores},
+    /* samples and channels share an axis, as heads do */
+    {{SAMPLE,
+      .node = {{"Reshape", "x heads", "h", NULL},
+               {"Einsum", "h h", "s", "equation: 'bij,bkj->bik"},
+               {"Reshape", "s apart", "y", NULL}},
+      .constant = {{"heads", 1, .ndim = 1, .dim = {3}, .value = {-1, 3, 4}},
+                   {"apart", 1, .ndim = 1, .dim = {4}, .value = {-1, 2, 3, 3}}}},
+     "transpose matmul",
+     18,
+     scores},
+    /* the samples are on the second axis, and in the result on the last one */
+    {{SAMPLE,
+      .node = {{"Transpose", "x", "t", "perm: 1 0 2 3"},
+               {"Einsum", "w t", "e", "equation: 'cjk,cbij->kib"},
+               {"Transpose", "e", "y", "perm: 2 0 1"}},
+      .constant = {COUNTED("w", 3, 2, 4, 2)}},
+     "transpose reshape fc transpose",
+     6,
+     over_channels},
+    {{SAMPLE, .node = {{"Einsum", "w", "d", "equation: 'ii->i"}, {"Mul", "x d", "y", NULL}},
+      .constant = {COUNTED("w", 2, 4, 4)}},
+     "affine",
+     24,
+     by_diagonal},
+    /* one square matrix in both directions */
+    {{SAMPLE, .node = {{"MatMul", "x w", "m", NULL}, {"Einsum", "m w", "y", "equation: 'bcik,jk->bcij"}},
+      .constant = {{"w", .ndim = 2, .dim = {4, 4}, .value = {0.01}, .step = 0.01, .period = 16}}},
+     "fc fc",
+     24,
+     there_and_back},
+};
+
+static const struct {
+    const char *equation, *second; /* source; NULL: there is none */
+    const char *message;           /* a part of it */
+} refused[] = {
+    {"bcij->cij", NULL, "it sums over the samples"},
+    {"bcij,bcij", "x", "it sums over the samples"},
+    {"bcij,kcij->bkcij", "x", "axis 0 of source 1 is that of its samples, and has another label"},
+    {"bcij,bjic->bc", "x", "the axis j of its sources has the lengths 4 and 2"},
+    {"bcij->bccij", NULL, "axis 2 of the result has the label of another one"},
+    {"bcij->bk", NULL, "axis 1 of the result is in no source"},
+    {"b...->b", NULL, "its result leaves out the axes of the ellipsis"},
+    {"b...->b...c...", NULL, "a letter or one ellipsis is expected at ..."},
+    {"b,ij->b", "w", "term b for source 0 of shape 1x2x3x4"},
+    {"bcij", "w", "does not have a term for each of 2 sources"},
+    {"bcij,bj->bci", "w", "axis 0 of the constant of shape 4x4 is that of the samples"},
+    {"bcij1->bci", NULL, "is expected at 1"},
+    {"bcij,jk,kl->bcil", "w w", "3 sources, one of which depends on the input"},
+    {"bcij,jj->bci", "n", "a diagonal of source 1 of shape 4x1"},
+    {"bcij,jk->bcik", "n", "its constant should hold real numbers"},
+};
+
+static void test_numbers(void)
+{
+    run_cases(cases, CVY_COUNT(cases));
+}
+
+static void test_refused(void)
+{
+    for (int i = 0; i < CVY_COUNT(refused); i++) {
+        char in[TEXT], options[TEXT];
+        snprintf(in, sizeof in, "x %s", refused[i].second ? refused[i].second : "");
+        snprintf(options, sizeof options, "equation: '%s", refused[i].equation);
+        const struct onnx_graph graph = {
+            SAMPLE, .node = {{"Einsum", in, "y", options}},
+            .constant = {COUNTED("w", 2, 4, 4), {"n", 1, .ndim = 2, .dim = {4, 1}, .value = {1, 2, 3, 4}}}};
+        onnx_write(&graph, "small.onnx");
+        EXPECT_FAULT(read_small(), CVY_E_UNSUPPORTED, refused[i].message);
+    }
+}
+
+/* A diagonal of the input, which has two axes of one length. */
+static void test_diagonal(void)
+{
+    const struct onnx_graph graph = {
+        .ndim = 3, .dim = {3, 3, 4}, .node = {{"Einsum", "x", "y", "equation: 'biij->bij"}}};
+    onnx_write(&graph, "small.onnx");
+    EXPECT_FAULT(read_small(), CVY_E_UNSUPPORTED, "source 0 has a label twice, and diagonals are supported");
+}
+
+static void test_no_memory(void)
+{
+    run_without_memory(cases, CVY_COUNT(cases));
+}
+
+int main(void)
+{
+    char folder[] = "onnx_einsum_XXXXXX";
+    cvy_context_opts opts = cvy_context_opts_default();
+    opts.threads = 1;
+    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
+    EXPECT_OK(cvy_context_create(&opts, &context));
+    TEST(test_numbers);
+    TEST(test_refused);
+    TEST(test_diagonal);
+    TEST(test_no_memory);
+    cvy_context_destroy(&context);
+    EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
+    return test_end();
+}
+
+#else
+
+int main(void)
+{
+    EXPECT_OK(CVY_OK);
+    return test_end();
+}
+
+#endif
