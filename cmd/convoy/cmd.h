@@ -136,8 +136,8 @@ int cmd_open(const char *path, int flags, unsigned mode);
 FILE *cmd_open_stream(const char *path, const char *how);
 
 /* ---- cmd_print.c: the command prints only here ---- */
-/* The bytes of the character at `text` if a terminal must not get it; 0: it may. */
-size_t cmd_control_length(const char *text);
+/* The bytes at the begin of the text that a terminal may get: whole characters of UTF-8 that do not control it. */
+size_t cmd_plain_length(const char *text);
 /* Prints with '?' for bytes that control a terminal, or that are not UTF-8. */
 void cmd_put(FILE *to, const char *text);
 int cmd_put_args(FILE *to, const char *fmt, va_list args);

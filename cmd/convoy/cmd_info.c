@@ -45,8 +45,14 @@ static void print_pair(const char *key, size_t n, const char *value, int json, i
         return;
     }
     cmd_say("%s\"%.*s\": \"", first ? "" : ", ", (int)n, key);
-    for (; *value; value++)
-        cmd_say(*value == '"' || *value == '\\' ? "\\%c" : "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+    while (*value) {
+        const size_t plain = strcspn(value, "\"\\\n\t");
+        cmd_say("%.*s", (int)plain, value);
+        value += plain;
+        if (*value)
+            cmd_say(*value == '"' || *value == '\\' ? "\\%c" : " ", *value);
+        value += *value != 0;
+    }
     putchar('"');
 }
 

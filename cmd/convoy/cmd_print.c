@@ -25,14 +25,7 @@ static int is_control(const unsigned char *s)
     return (*s < 32 && *s != '\n' && *s != '\t') || *s == 127 || (s[0] == 0xC2 && s[1] < 0xA0);
 }
 
-size_t cmd_control_length(const char *text)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    return length_of(s) == 0 ? 1 : is_control(s) ? length_of(s) : 0;
-}
-
-/* The bytes at the begin of the text that can be printed as they are. */
-static size_t plain_length(const char *text)
+size_t cmd_plain_length(const char *text)
 {
     size_t at = 0, n = 0;
     while (text[at] && (n = length_of((const unsigned char *)text + at)) > 0 &&
@@ -44,7 +37,7 @@ static size_t plain_length(const char *text)
 void cmd_put(FILE *to, const char *text)
 {
     while (*text) {
-        const size_t plain = plain_length(text);
+        const size_t plain = cmd_plain_length(text);
         fwrite(text, 1, plain, to);
         text += plain;
         if (!*text)

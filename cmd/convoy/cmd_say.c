@@ -101,14 +101,15 @@ static void put_word(FILE *to, const char *word)
     }
     putc('\'', to);
     while (*word) {
-        const size_t n = cmd_control_length(word);
+        const size_t plain = cmd_plain_length(word), unquoted = strcspn(word, "'"),
+                     n = plain < unquoted ? plain : unquoted;
+        fwrite(word, 1, n, to);
+        word += n;
         if (*word == '\'')
             fputs("'\\''", to);
-        else if (n == 0)
-            putc(*word, to);
-        for (size_t i = 0; i < n; i++)
-            fprintf(to, "'$'\\%03o''", (unsigned)(unsigned char)word[i]); /* bash reads back the same byte */
-        word += n ? n : 1;
+        else if (*word)
+            fprintf(to, "'$'\\%03o''", (unsigned)(unsigned char)*word); /* bash reads back the same byte */
+        word += *word != 0;
     }
     putc('\'', to);
 }

@@ -3,6 +3,7 @@
 # rows: asan
 # terminal.sh: no verb sends control characters of foreign names to the terminal: of classes, columns, folders, layers, jobs,
 # studies and metrics, from C0, DEL, C1 and bytes that are not UTF-8. Words of a shell keep them in a form that bash reads.
+# Other characters of UTF-8 stay as they are, also in job scripts and JSON.
 . "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_SITE=off CONVOY_WISDOM=off
 esc=$(printf '\033') evil=$(printf 'x\033]0;owned\007\302\233[31m\177\200')
@@ -50,6 +51,12 @@ clean "verb$evil"
 clean train "none$evil.yaml"
 printf 'title: "T\\e[2J"\nexperiments: {"e\\e]0;x": {model: [lenet], batch: [8], framework: [none]}}\n' >s.yaml
 clean study s.yaml --out s
+cp job.yaml "jürgen's.yaml"
+"$CONVOY" jobscript "jürgen's.yaml" --scheduler slurm --nodes 1 --ppn 1 --time 60 >script 2>err
+grep -aqF "job='jürgen'\\''s.yaml'" script || { fail "the job script has another name: $(grep -a job= script)"; head -3 err; }
+echo 'scheduler: slurm' >städte.yaml
+CONVOY_SITE=städte.yaml "$CONVOY" info --json >out
+grep -aqF '"site": "städte.yaml"' out || fail "info --json has another site: $(cat out)"
 command -v bash >/dev/null && {
     cp job.yaml "job$esc.yaml"
     "$CONVOY" jobscript "job$esc.yaml" --scheduler slurm --nodes 1 --ppn 1 --time 60 >script 2>err
