@@ -107,8 +107,8 @@ cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, i
 /* Reads a whole JPEG or PNG file into raw->x. Error messages do not name the path; the caller adds it. */
 cvy_status cvy_data_read_picture(const char *path, cvy_raw *raw);
 /* Sets info's dtype, shape and varying from the first sample that can be read, among the first 32: a damaged sample is
- * for the loader to report or skip. channels: 0 as in the sample, 1 grey, 2 colour. An error message begins with the
- * text of where(). */
+ * for the loader to report or skip. channels: 0 as in the sample, 1 grey, 2 colour. If that makes the set grey, and one
+ * of some further samples is in colour, the info's note says so. An error message begins with the text of where(). */
 cvy_status cvy_data_read_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
                                void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count, int channels,
                                cvy_reader_info *info);

@@ -109,6 +109,24 @@ static void test_rest(void)
           "whole/test: holds no picture, but folders (cat, ..): if it is a split");
 }
 
+/* A grey picture that comes first makes the set grey: a picture whose colour is lost is said, if it is seen. */
+static void test_lost_colour(void)
+{
+    char text[600], lines[] = "mono/b.png 0\nmono/c.jpg 1\n";
+    OK(cvy_file_make_folder(in_scratch("mono")));
+    put_png(in_scratch("mono/a.png"), 0, 8, 8, 1);
+    put_jpeg(in_scratch("mono/b.jpg"), 1, 8, 8, 1);
+    check_note(in_scratch("mono"), NULL);
+    put_png(in_scratch("mono/b.png"), 1, 8, 8, 2);
+    put_jpeg(in_scratch("mono/c.jpg"), 2, 8, 8, 3);
+    check_note(in_scratch("mono"), "mono/c.jpg is in colour, and the first picture of the set is grey");
+    snprintf(text, sizeof text, "{path: \"%s\", channels: grey}", in_scratch("mono"));
+    check_note(text, NULL);
+    put_file(in_scratch("mono.txt"), lines, strlen(lines));
+    snprintf(text, sizeof text, "{path: \"%s\", format: list}", in_scratch("mono.txt"));
+    check_note(text, "mono/c.jpg is in colour");
+}
+
 static void test_sizes(void)
 {
     cvy_dataset *d = NULL;
@@ -220,6 +238,7 @@ int main(void)
     scratch_make();
     test_classes();
     test_rest();
+    test_lost_colour();
     test_sizes();
     test_single();
     test_damage();
