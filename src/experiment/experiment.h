@@ -124,7 +124,10 @@ const char *cvy_case_value(const cvy_case *c, const char *axis);
 int64_t cvy_case_ranks(const cvy_case *c);
 
 /* ---- experiment_command.c ---- */
-/* Reads NAME.yaml of the folder, and asks for the version. */
+/* Reads NAME.yaml of the folder. */
+cvy_status cvy_framework_read(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
+                              const char *name, cvy_framework *out);
+/* The same, and asks for the version. */
 cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
                               const char *name, const volatile int *stop, cvy_framework *out);
 /* The ranks of a case on each node, or on the first ones. */

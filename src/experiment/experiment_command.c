@@ -332,8 +332,8 @@ static cvy_status ask_version(cvy_pool *pool, cvy_framework *f, const volatile i
     return status;
 }
 
-cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
-                              const char *name, const volatile int *stop, cvy_framework *out)
+cvy_status cvy_framework_read(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
+                              const char *name, cvy_framework *out)
 {
     char *path = NULL;
     cvy_tree *root = NULL;
@@ -355,6 +355,12 @@ cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *pr
     CVY_TRY(cvy_study_read_words(pool, path, "set", f.set, &out->set));
     CVY_TRY(cvy_study_read_words(pool, path, "arg", f.arg, &out->arg));
     CVY_TRY(cvy_study_read_words(pool, path, "ignores", f.ignores, &out->ignores));
-    CVY_TRY(cvy_study_read_words(pool, path, "version", f.version, &out->version));
+    return cvy_study_read_words(pool, path, "version", f.version, &out->version);
+}
+
+cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
+                              const char *name, const volatile int *stop, cvy_framework *out)
+{
+    CVY_TRY(cvy_framework_read(pool, folder, program, paths, name, out));
     return ask_version(pool, out, stop);
 }

@@ -63,7 +63,8 @@ static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, 
     line.environment = cvy_tree_at(root, "environment");
     line.result = cvy_tree_at(root, "result");
     const double repeat = cvy_tree_real_at(root, "repeat");
-    CVY_CHECK(line.key && line.machine && line.experiment && line.values && repeat >= 1 && (line.result || line.error),
+    CVY_CHECK(line.key && line.machine && line.experiment && line.values && repeat >= 1 && repeat < 0x1p53 &&
+                  (line.result || line.error),
               CVY_E_FORMAT, "%s: this is no result of a study", where);
     CVY_TRY(check_case(line.values, where));
     line.repeat = (int64_t)repeat;

@@ -7,6 +7,7 @@
 #ifndef TEST_TREE_CONFUSION_H
 #define TEST_TREE_CONFUSION_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text/base_tree.h"
@@ -17,6 +18,15 @@ typedef cvy_status (*confusion_fn)(cvy_pool *pool, const char *text);
 static const char *const confusion[] = {
     "null",   "true", "0",         "-1",         "1e308", "9223372036854775807", ".nan", "\"\"", "word",
     "a/../b", "[]",   "[1, word]", "[[{a: 1}]]", "{}",    "{a: {b: [1]}}"};
+
+/* Unlike cvy_file_replace() it does not wait for the disk. */
+static inline void confuse_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    EXPECT(file && fputs(text, file) >= 0);
+    if (file)
+        fclose(file);
+}
 
 /* at: a value within root. Each kind of value takes its place for a moment. */
 static void confuse_value(cvy_tree *root, cvy_tree *at, confusion_fn read)

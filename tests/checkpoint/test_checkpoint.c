@@ -22,7 +22,10 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "base/base_hash.h"
+#include "base/tree_confusion.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_manifest.h"
 #include "checkpoint/checkpoint_set.h"
 #include "test_util.h"
 
@@ -420,6 +423,30 @@ static void no_sound_set(void)
     cvy_checkpoint_close(&c);
 }
 
+/* With the hash of its own text as its end, as the manifest of a set has it. */
+static cvy_status read_manifest(cvy_pool *pool, const char *text)
+{
+    const int n = (int)strlen(text), is_map = n > 2 && text[n - 1] == '}';
+    char *signed_text = NULL, *path = NULL;
+    CVY_TRY(cvy_pool_printf(pool, &signed_text, "%.*s,\n  \"manifest\": \"%016llx\"\n}\n", n - is_map, text,
+                            (unsigned long long)cvy_hash(text, (size_t)(n - is_map))));
+    CVY_TRY(cvy_pool_printf(pool, &path, "%s/manifest.json", dir));
+    confuse_file(path, signed_text);
+    return cvy_manifest_verify(dir, 1, (const char *const[]){"a", NULL});
+}
+
+/* Each kind of value in place of each value of a manifest. */
+static void kinds_of_a_manifest(void)
+{
+    char text[256], path[512];
+    EXPECT_OK(cvy_file_make_folder(dir));
+    snprintf(path, sizeof path, "%s/a", dir);
+    put(path, "a", 1);
+    snprintf(text, sizeof text, "{step: 1, hash: \"%s\", files: [{name: a, bytes: 1, hash: \"%016llx\"}]}",
+             cvy_hash_name(), (unsigned long long)cvy_hash("a", 1));
+    confuse(text, read_manifest);
+}
+
 /* Every call of a save fails once. The fault names path and cause, the older set stays, and the next save succeeds. */
 static void every_call_fails_once(void)
 {
@@ -559,6 +586,7 @@ int main(void)
     TEST_WITH(begin, damage_is_found, end);
     TEST_WITH(begin, damage_of_parts_is_found, end);
     TEST_WITH(begin, no_sound_set, end);
+    TEST_WITH(begin, kinds_of_a_manifest, end);
     TEST_WITH(begin, every_call_fails_once, end);
     TEST_WITH(begin, full_disk, end);
     TEST_WITH(begin, killed_anywhere, end);

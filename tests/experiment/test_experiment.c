@@ -81,7 +81,7 @@ static void write_file(const char *name, const char *text)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    EXPECT_OK(cvy_file_replace(path, text, strlen(text)));
+    confuse_file(path, text);
 }
 
 /* Values, defaults, the launcher, keys of the job, and variables of the environment. */
@@ -217,13 +217,24 @@ static cvy_status read_result(cvy_pool *own, const char *text)
     CVY_TRY(cvy_pool_printf(own, &line, "%s\n", text));
     write_file("confused/results.jsonl", line);
     CVY_TRY(cvy_study_results_read(own, other, &r));
-    for (int i = 0; i < r.n; i++) /* what pages rely on */
+    for (int i = 0; i < r.n; i++) { /* what pages rely on */
+        EXPECT(r.line[i].repeat >= 1);
         for (int k = 0; k < r.line[i].values->count; k++)
             EXPECT(r.line[i].values->key[k] && r.line[i].values->child[k]->kind == CVY_TREE_SCALAR);
+    }
     return CVY_OK;
 }
 
-/* Each kind of value in place of each value of a study and of a result. */
+static cvy_status read_framework(cvy_pool *own, const char *text)
+{
+    cvy_framework f;
+    char *line = NULL;
+    CVY_TRY(cvy_pool_printf(own, &line, "%s\n", text));
+    write_file("kinds.yaml", line);
+    return cvy_framework_read(own, folder, "me", &paths, "kinds", &f);
+}
+
+/* Each kind of value in place of each value of a study, of a result and of a framework. */
 static void test_confusion(void)
 {
     confuse("{title: A, question: q, experiments: {a: {batch: [1, 2], model: lenet, repeats: 2, quick: {batch: 1}}}, "
@@ -234,6 +245,10 @@ static void test_confusion(void)
             "\"environment\": "
             "{\"cpu\": \"c\", \"cores\": 2}, \"result\": {\"images_per_s\": 5, \"curve\": {\"loss\": [1, 2]}}}",
             read_result);
+    confuse("{summary: s, install: i, command: [c, \"{batch}\"], set: [a], arg: [b], ignores: [c], version: [c, "
+            "--version], "
+            "predicted: false, exact: true, cores: true, most_ranks: 4}",
+            read_framework);
 }
 
 int main(void)

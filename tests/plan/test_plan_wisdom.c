@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "base/tree_confusion.h"
 #include "plan/plan_offers.h"
 #include "plan/plan_wisdom.h"
 #include "test_util.h"
@@ -101,6 +102,46 @@ static void damage(void)
     if (digit)
         *digit = '4';
     expect_ignored(data, bytes, "the checksum is");
+    cvy_mem_free(&data);
+}
+
+/* The warning about a wrong checksum has the right one, which takes its place. Whatever is read is a time. */
+static cvy_status read_signed(cvy_pool *pool, const char *text)
+{
+    static const char was[] = "the checksum is '", is[] = "that of its times is ";
+    cvy_wisdom *w = NULL;
+    char *copy = NULL;
+    CVY_TRY(cvy_pool_strdup(pool, text, &copy));
+    confuse_file(path, copy);
+    CVY_TRY(cvy_wisdom_open(path, &w));
+    const char *noted = w->warning ? strstr(w->warning, was) : NULL, *sum = noted ? strstr(noted, is) : NULL;
+    if (sum) {
+        sum += strlen(is);
+        noted += strlen(was);
+        const size_t n = strlen(sum);
+        char *at = strcspn(noted, "'") == n ? memmem(copy, strlen(copy), noted, n) : NULL;
+        if (at)
+            memcpy(at, sum, n);
+        cvy_wisdom_close(&w);
+        confuse_file(path, copy);
+        CVY_TRY(cvy_wisdom_open(path, &w));
+    }
+    for (int i = 0; i < w->key.count; i++)
+        EXPECT(cvy_wisdom_find(w, w->key.text[i]) >= 0);
+    cvy_wisdom_close(&w);
+    return CVY_OK;
+}
+
+/* Each kind of value in place of each value of the file. */
+static void confusion_of_kinds(void)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    unlink(path);
+    add_and_save("conv 2x3", 1.5);
+    add_and_save("fails", (double)INFINITY);
+    EXPECT_OK(cvy_file_read(path, 1 << 20, &data, &bytes));
+    confuse(data, read_signed);
     cvy_mem_free(&data);
 }
 
@@ -199,6 +240,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/wisdom.json", folder);
     TEST(round_trip);
     TEST(damage);
+    TEST(confusion_of_kinds);
     TEST(other_machine);
     TEST(two_writers);
     TEST(places);

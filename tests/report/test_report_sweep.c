@@ -1,15 +1,17 @@
 /* rows: clang asan */
 /*
  * test_report_sweep.c: in the page of a search, listed values that are even in their logarithm have a logarithmic axis
- * as ranges that were drawn so, others have none, and few points are drawn large enough to be seen.
+ * as ranges that were drawn so, others have none, and few points are drawn large enough to be seen; a state with values
+ * of another kind gives a page or a message.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/report.h>
+#include <convoy/convoy.h>
 
 #include <stdlib.h>
 
 #include "base/base_file.h"
+#include "base/tree_confusion.h"
 #include "report/well_formed.h"
 #include "test_util.h"
 
@@ -65,8 +67,35 @@ static void axes_of_keys(void)
     axis_of(range, "0.001", "0.01", "0.1", 0);
 }
 
+static char confused[] = "/tmp/cvy-sweep-XXXXXX";
+
+static cvy_status read_state(cvy_pool *pool, const char *text)
+{
+    char *path = NULL, *table = NULL;
+    CVY_TRY(cvy_pool_printf(pool, &path, "%s/sweep.json", confused));
+    confuse_file(path, text);
+    const cvy_status status = cvy_sweep_table(confused, 0, &table);
+    cvy_text_release(&table);
+    CVY_TRY(status);
+    return cvy_report_sweep(confused);
+}
+
+/* Each kind of value in place of each value of the state of a search. */
+static void confusion_of_kinds(void)
+{
+    EXPECT(mkdtemp(confused) != NULL);
+    confuse("{version: 1, sweep: s, metric: val_loss, goal: min, score: last, search: {search: population}, keys: "
+            "[{key: a, list: false, log: true}], trials: [{trial: 1, state: finished, rank: 1, bracket: 1, values: "
+            "[\"0.5\"], scores: [2, 1], epochs: 4, seconds: 1, generations: [{epochs: 2, score: 2, values: [\"0.1\"]}, "
+            "{epochs: 4, score: 1, parent: 2, values: [\"0.5\"]}]}, {trial: 2, state: failed, values: [\"0.2\"], "
+            "scores: [3], epochs: 2, seconds: 1, error: broke, generations: [{epochs: 2, values: [\"0.2\"]}]}]}",
+            read_state);
+    EXPECT_OK(cvy_file_remove_tree(confused));
+}
+
 int main(void)
 {
     TEST(axes_of_keys);
+    TEST(confusion_of_kinds);
     return test_end();
 }

@@ -1,6 +1,6 @@
 /*
  * test_study_result.c: results as JSON and as lines for people; a shorter struct of an older version is filled as far
- * as it goes, and one without its size is refused.
+ * as it goes, and one without its size is refused; a platform with values of another kind is refused or sound.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/tree_confusion.h"
 #include "test_util.h"
 
 static void fill(cvy_bench_result *r)
@@ -83,10 +84,37 @@ static void test_size(void)
     EXPECT(data.images > 0 && data.batch == 8 && data.images_per_s == -1 && strcmp(data.format, "synthetic") == 0);
 }
 
+static cvy_status read_platform(cvy_pool *pool, const char *text)
+{
+    const cvy_platform_opts opts = {.size = sizeof opts, .name = "platform", .text = text, .model = "lenet"};
+    cvy_platform p = {.size = sizeof p};
+    (void)pool;
+    const cvy_status status = cvy_run_platform(&opts, &p);
+    if (status == CVY_OK) {
+        EXPECT(p.nodes > 0 && isfinite(p.gflop_per_s) && isfinite(p.memory_bytes_per_s));
+        cvy_text_release(&p.xml);
+    }
+    return status;
+}
+
+/* Each kind of value in place of each value of a description of a machine. */
+static void test_kinds_of_a_platform(void)
+{
+    confuse("{summary: s, topology: dragonfly, groups: [4, 10], chassis: [6, 3], blades: [16, 1], nodes: 4, bandwidth: "
+            "5e9, latency: 3e-7, message: 3e-7, add: 2e10, memory: 3e11, cores: 68, rates: {lenet: 47}, gflop_per_s: "
+            "1900}",
+            read_platform);
+    confuse(
+        "{topology: fat_tree, down: [4, 4], up: [1, 2], parallel: [1, 1], bandwidth: 5e9, latency: 3e-7, add: 2e10, "
+        "gflop_per_s: 1900}",
+        read_platform);
+}
+
 int main(void)
 {
     TEST(test_json);
     TEST(test_lines);
     TEST(test_size);
+    TEST(test_kinds_of_a_platform);
     return test_end();
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "base/tree_confusion.h"
 #include "study/study_runs.h"
 #include "test_util.h"
 
@@ -42,7 +43,7 @@ static void put(const char *run, const char *file, const char *text)
     char name[1024];
     EXPECT_OK(cvy_file_make_folder(path_of(run)));
     snprintf(name, sizeof name, "%s/%s", run, file);
-    EXPECT_OK(cvy_file_replace(path_of(name), text, strlen(text)));
+    confuse_file(path_of(name), text);
 }
 
 #define AT " at 2026-01-31T12:00:00Z"
@@ -227,6 +228,58 @@ static void survives_no_memory(void)
     EXPECT_INT(cvy_memory_bytes(), 0);
 }
 
+static cvy_status list_runs(void)
+{
+    cvy_run_list_result r = {.size = sizeof r};
+    char *text = NULL;
+    CVY_TRY(cvy_run_list(root, &r));
+    EXPECT_OK(cvy_run_list_result_json(&r, &text));
+    cvy_text_release(&text);
+    cvy_run_list_result_release(&r);
+    return CVY_OK;
+}
+
+static cvy_status read_plan(cvy_pool *pool, const char *text)
+{
+    (void)pool;
+    put("a", "plan.json", text);
+    return list_runs();
+}
+
+static cvy_status read_job(cvy_pool *pool, const char *text)
+{
+    (void)pool;
+    put("a", "job.resolved.yaml", text);
+    return list_runs();
+}
+
+/* Puts each kind of value in place of each word of a file that is no YAML: a word begins after `before` and ends at one
+ * of `ends`. */
+static void confuse_words(const char *file, const char *text, const char *before, const char *ends)
+{
+    for (const char *at = text; at; at = strstr(at, before)) {
+        at += at == text ? 0 : strlen(before);
+        for (int i = 0; i < CVY_COUNT(confusion); i++) {
+            char other[2048];
+            snprintf(other, sizeof other, "%.*s%s%s", (int)(at - text), text, confusion[i], at + strcspn(at, ends));
+            put("a", file, other);
+            EXPECT_OK(list_runs());
+        }
+    }
+    put("a", file, text);
+}
+
+/* Each kind of value in place of each value of the files of a run. */
+static void has_values_of_all_kinds(void)
+{
+    static const char status[] = "stopped step 25 of 40" AT ": why it stopped\n";
+    put_run("a", status);
+    confuse_words("STATUS", status, " ", " \n");
+    confuse_words("metrics.jsonl", metrics, ": ", ",}");
+    confuse(plan, read_plan);
+    confuse(job, read_job);
+}
+
 static void prints_durations(void)
 {
     EXPECT_TEXT(cvy_run_duration_text(0.43).at, "0.4 s");
@@ -245,6 +298,7 @@ int main(void)
     TEST_WITH(begin, passes_over_others, end);
     TEST_WITH(begin, refuses, end);
     TEST_WITH(begin, survives_no_memory, end);
+    TEST_WITH(begin, has_values_of_all_kinds, end);
     TEST(prints_durations);
     return test_end();
 }

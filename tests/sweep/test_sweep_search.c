@@ -14,7 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/base_file.h"
 #include "base/number/base_rng.h"
+#include "base/tree_confusion.h"
 #include "sweep/sweep.h"
 
 #include "test_util.h"
@@ -405,6 +407,36 @@ static void state_is_read_back(void)
     remove(CVY_SWEEP_STATE);
 }
 
+static const char pair[] = "{" SPACE ", search: {random: 2}}";
+
+static cvy_status load_state(cvy_pool *pool, const char *text)
+{
+    cvy_sweep s;
+    (void)pool;
+    EXPECT_OK(open_sweep(pair, &s));
+    write_file(CVY_SWEEP_STATE, text);
+    const cvy_status status = cvy_sweep_load(&s, ".");
+    cvy_pool_destroy(&s.spec.pool);
+    return status;
+}
+
+/* Each kind of value in place of each value of a state that a search continues. */
+static void kinds_of_a_state(void)
+{
+    cvy_sweep s;
+    char *text = NULL;
+    size_t bytes = 0;
+    EXPECT_OK(open_sweep(pair, &s));
+    cvy_sweep_note(&s, 0, 0.25);
+    EXPECT_OK(cvy_sweep_note_failure(&s, 1, "it broke"));
+    EXPECT_OK(cvy_sweep_save(&s, "."));
+    cvy_pool_destroy(&s.spec.pool);
+    EXPECT_OK(cvy_file_read(CVY_SWEEP_STATE, 1 << 20, &text, &bytes));
+    confuse(text, load_state);
+    cvy_mem_free(&text);
+    remove(CVY_SWEEP_STATE);
+}
+
 /* A trial that ends the search each time is given up, unless it comes further. */
 static void a_trial_that_kills_is_given_up(void)
 {
@@ -483,6 +515,7 @@ int main(void)
     TEST(population_copies_the_best);
     TEST(a_population_may_fail_as_a_whole);
     TEST(state_is_read_back);
+    TEST(kinds_of_a_state);
     TEST(a_trial_that_kills_is_given_up);
     TEST(a_trial_that_still_runs_is_awaited);
     remove("sweep_job.yaml");
