@@ -325,10 +325,11 @@ static cvy_status note_colour(cvy_status (*read)(void *, int64_t, cvy_raw *),
     if (C != 3)
         return CVY_OK;
     where(state, at, text, sizeof text);
-    return cvy_reader_note(info,
-                           "%s is in colour, and the first picture of the set is grey: all are read as grey, unless the "
-                           "training data are in colour or the source says `channels: rgb`",
-                           text);
+    return cvy_reader_note(
+        info,
+        "%s is in colour, and the first picture of the set is grey: all are read as grey, unless the "
+        "training data are in colour or the source says `channels: rgb`",
+        text);
 }
 
 cvy_status cvy_data_read_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
