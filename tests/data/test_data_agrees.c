@@ -196,6 +196,14 @@ static void test_columns(void)
     expect_numbers(train, with_path("{path: %s, label: kind, y: [p, q]}", "train.csv"), 0, (float[]){1, 2, 3, 4}, 4,
                    "names of the columns of the training data are not known");
     cvy_dataset_destroy(&train);
+    static const char *const doubles[][2] = {{"a,b,a\n1,2,3\n", "two columns \"a\", which"},
+                                             {",b,\n1,2,3\n", "two columns \"\", which"}};
+    for (int i = 0; i < CVY_COUNT(doubles); i++) {
+        put_text("double.csv", doubles[i][0]);
+        OK(open_text(in_scratch("double.csv"), NULL, 0, &train));
+        expect_numbers(train, in_scratch("double.csv"), 0, (float[]){1, 2}, 2, doubles[i][1]);
+        cvy_dataset_destroy(&train);
+    }
     char list[1200];
     snprintf(list, sizeof list, "[%s, %s]", in_scratch("bare.csv"), in_scratch("lacks.csv"));
     FAILS(open_text(list, NULL, 0, &d), CVY_E_CONFIG, "no column \"b\"");

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_index.h"
 #include "base/text/base_table.h"
 #include "data/array/data_csv.h"
 
@@ -126,7 +127,8 @@ static const char *list_names(const struct csv *c, const char *const *name, int6
         const char *word = name ? name[i] : c->column[i].role == role || role < 0 ? c->column[i].name : NULL;
         if (!word)
             continue;
-        at += (size_t)snprintf(text + at, room - at, "%s%s", listed ? ", " : "", listed < 12 ? word : "..");
+        word = listed >= 12 ? ".." : *word ? word : "\"\"";
+        at += (size_t)snprintf(text + at, room - at, "%s%s", listed ? ", " : "", word);
         if (++listed > 12)
             break;
     }
@@ -191,6 +193,25 @@ static cvy_status check_numbered(const struct csv *c, const char *option, const 
     return CVY_OK;
 }
 
+/* Says that columns of one name cannot be told apart. */
+static cvy_status note_doubles(const struct csv *c, const char *const *names, int64_t n)
+{
+    cvy_index seen = {0};
+    cvy_status status = CVY_OK;
+    const char *twice = NULL;
+    for (int64_t i = 0; i < n && !twice && status == CVY_OK; i++) {
+        twice = cvy_index_find(&seen, names[i]) >= 0 ? names[i] : NULL;
+        status = cvy_index_add(&seen, names[i], (int)i);
+    }
+    cvy_index_free(&seen);
+    CVY_TRY(status);
+    return twice ? cvy_reader_note(c->info,
+                                   "%s: the training data have two columns \"%s\", which cannot be told apart: check "
+                                   "that they are in the same order here, or give each a name of its own",
+                                   c->index.file.path, twice)
+                 : CVY_OK;
+}
+
 /* Brings the columns into the order of the training. */
 static cvy_status follow_columns(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
 {
@@ -199,6 +220,7 @@ static cvy_status follow_columns(struct csv *c, const struct csv_opts *o, const 
     int64_t found = 0;
     CVY_TRY(check_numbered(c, o->label, "label", like->label));
     CVY_TRY(check_numbered(c, o->weight, "weight", like->weight));
+    CVY_TRY(note_doubles(c, like->x, like->nx));
     CVY_TRY(place_columns(c, COLUMN_X, like->x, like->nx, &found, &missing));
     CVY_CHECK(!missing, CVY_E_CONFIG,
               "no column \"%s\": the inputs of the training data are the columns %s, and this table has %s", missing,
