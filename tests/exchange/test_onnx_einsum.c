@@ -1,7 +1,7 @@
 /* rows: clang asan */
 /*
- * test_onnx_einsum.c: Einsum of ONNX becomes products of matrices, sums and transpositions that give the expected
- * numbers, wherever the samples are, and what it cannot become is refused.
+ * test_onnx_einsum.c: Einsum of ONNX becomes products of matrices, sums and transpositions, and ScatterND slices that
+ * are joined. They give the expected numbers, wherever the samples are, and what they cannot become is refused.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -112,9 +112,53 @@ static void over_channels(const float *x, double *y)
         y[o] = each[o % 3 * 2 + o / 3] + each[6 + o % 3 * 2 + o / 3];
 }
 
+/* channel 1 is minus what it was */
+static void second_negated(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = i / 12 ? -(double)x[i] : x[i];
+}
+
+/* row 1 of channel 0 is {5, 6, 7, 8} */
+static void row_replaced(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = i / 4 == 1 ? 1 + i : x[i];
+}
+
+/* with the rows t0, t1, t2 of a channel: t0 + t0 + t2, t1, t2 + t1 */
+static void rows_added(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++) {
+        const int row = i / 4 % 3;
+        y[i] = row == 0 ? (double)x[i] + x[i] + x[i + 8] : row == 2 ? (double)x[i] + x[i - 4] : (double)x[i];
+    }
+}
+
+/* rows t1, t2, 7 and t0 of a channel */
+static void into_constant(const float *x, double *y)
+{
+    for (int i = 0; i < 32; i++) {
+        const int row = i / 4 % 4, from = row == 3 ? 0 : row + 1;
+        y[i] = row == 2 ? 7 : x[i / 16 * 12 + from * 4 + i % 4];
+    }
+}
+
+/* by {1, 20, 3, 40} */
+static void by_scattered(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = x[i] * (i % 2 ? 10. : 1.) * (1 + i % 4);
+}
+
 #define COUNTED(name, n, ...)                                                                                          \
     {                                                                                                                  \
         name, .ndim = n, .dim = {__VA_ARGS__}, .value = {1}, .step = 1, .period = 16                                   \
+    }
+
+#define WHOLE(name, n, v)                                                                                              \
+    {                                                                                                                  \
+        name, 1, .ndim = n, .dim = {1, 1}, .value = { v }                                                              \
     }
 
 static const struct operator_case cases[] = {
@@ -166,6 +210,47 @@ static const struct operator_case cases[] = {
      "affine",
      24,
      by_diagonal},
+    {{SAMPLE,
+      .node = {{"Transpose", "x", "t", "perm: 1 0 2 3"},
+               {"Slice", "t one two zero", "s", NULL},
+               {"Neg", "s", "n", NULL},
+               {"ScatterND", "t index n", "u", NULL},
+               {"Transpose", "u", "y", "perm: 1 0 2 3"}},
+      .constant = {WHOLE("one", 1, 1), WHOLE("two", 1, 2), WHOLE("zero", 1, 0), WHOLE("index", 2, -1)}},
+     "slice scale reshape reshape concat slice slice concat reshape",
+     24,
+     second_negated},
+    /* the batch is 1, and the indices name it */
+    {{SAMPLE, .batch = 1, .node = {{"ScatterND", "x index u", "y", "reduction: 'none"}},
+      .constant = {{"index", 1, .ndim = 2, .dim = {1, 3}, .value = {0, 0, 1}},
+                   {"u", .ndim = 2, .dim = {1, 4}, .value = {5, 6, 7, 8}}}},
+     "reshape constant affine concat slice slice slice concat reshape",
+     24,
+     row_replaced},
+    {{SAMPLE, .opset = 16,
+      .node = {{"Transpose", "x", "t", "perm: 2 0 1 3"},
+               {"ScatterND", "t index t", "u", "reduction: 'add"},
+               {"Transpose", "u", "y", "perm: 1 2 0 3"}},
+      .constant = {{"index", 1, .ndim = 2, .dim = {3, 1}, .value = {0, 2, 0}}}},
+     "transpose reshape reshape constant concat slice slice slice concat add slice slice concat add reshape transpose",
+     24,
+     rows_added},
+    {{SAMPLE,
+      .node = {{"Transpose", "x", "t", "perm: 2 0 1 3"},
+               {"ScatterND", "sevens index t", "u", NULL},
+               {"Transpose", "u", "y", "perm: 1 2 0 3"}},
+      .constant = {{"index", 1, .ndim = 2, .dim = {3, 1}, .value = {3, 0, 1}},
+                   {"sevens", .ndim = 4, .dim = {4, 1, 2, 4}, .value = {7}, .period = 1}}},
+     "transpose constant affine reshape concat slice slice slice concat reshape transpose",
+     32,
+     into_constant},
+    {{SAMPLE, .node = {{"ScatterND", "four index u", "c", NULL}, {"Mul", "x c", "y", NULL}},
+      .constant = {{"four", .ndim = 1, .dim = {4}, .value = {1, 2, 3, 4}},
+                   {"index", 1, .ndim = 2, .dim = {2, 1}, .value = {-1, 1}},
+                   {"u", .ndim = 1, .dim = {2}, .value = {40, 20}}}},
+     "affine",
+     24,
+     by_scattered},
     /* one square matrix in both directions */
     {{SAMPLE, .node = {{"MatMul", "x w", "m", NULL}, {"Einsum", "m w", "y", "equation: 'bcik,jk->bcij"}},
       .constant = {{"w", .ndim = 2, .dim = {4, 4}, .value = {0.01}, .step = 0.01, .period = 16}}},
@@ -194,6 +279,47 @@ static const struct {
     {"bcij,jj->bci", "n", "a diagonal of source 1 of shape 4x1"},
     {"bcij,jk->bcik", "n", "its constant should hold real numbers"},
 };
+
+#define INDEX(name, ...)                                                                                               \
+    {                                                                                                                  \
+        name, 1, .ndim = 2, .dim = {2, 1}, .value = { __VA_ARGS__ }                                                    \
+    }
+
+/* "t" is [2, N, 3, 4] */
+static const struct {
+    const char *in, *options;
+    struct onnx_constant index;
+    const char *message;
+} scattered[] = {
+    {"x index x", NULL, INDEX("index", 0, 1), "its indices name entries of the axes 0 to 0, and axis 0 is that of the"},
+    {"t index t", "reduction: 'mul", INDEX("index", 0, 1), "reduction mul is not supported; none and add are"},
+    {"t index t", NULL, INDEX("index", 1, 1), "index 1 names the same place as another one"},
+    {"t index t", NULL, INDEX("index", 0, 2), "index 1 names entry 2 of axis 0, which has 2"},
+    {"t index t", NULL, INDEX("index", 0, -9e18), "of axis 0, which has 2"},
+    {"t index w", NULL, INDEX("index", 0, 1), "updates of shape 4x4, expected 2x1x3x4 for data of shape 2x1x3x4"},
+    {"t index x", NULL, INDEX("index", 0, 1), "the samples are on axis 1 of the data and on axis 0 of the updates"},
+    {"w index t", NULL, INDEX("index", 0, 1), "data of shape 4x4; they must be the same for all samples"},
+    {"t x t", NULL, INDEX("index", 0, 1), "source 1 (x) depends on the input, and should be constant"},
+    {"t w t", NULL, INDEX("index", 0, 1), "for data of shape 2x1x3x4; they should be integers"},
+    {"t - t", NULL, INDEX("index", 0, 1), "source 1 is left out"},
+    {"w index w", NULL, INDEX("index", 0, 1), "updates of shape 4x4, expected 2x4 for data of shape 4x4"},
+    {"t none t", NULL, {"none", 1, .ndim = 2, .dim = {2, 0}}, "indices of shape 2x0"},
+    {"t deep t", NULL, {"deep", 1, .ndim = 2, .dim = {1, 5}}, "indices of shape 1x5 for data of shape 2x1x3x4"},
+};
+
+static void test_scatter_refused(void)
+{
+    for (int i = 0; i < CVY_COUNT(scattered); i++) {
+        const struct onnx_graph graph = {SAMPLE,
+                                         .node = {{"Transpose", "x", "t", "perm: 1 0 2 3"},
+                                                  {"ScatterND", scattered[i].in, "u", scattered[i].options},
+                                                  {"Mul", "t u", "m", NULL},
+                                                  {"Transpose", "m", "y", "perm: 1 0 2 3"}},
+                                         .constant = {COUNTED("w", 2, 4, 4), scattered[i].index}};
+        onnx_write(&graph, "small.onnx");
+        EXPECT_FAULT(read_small(), CVY_E_UNSUPPORTED, scattered[i].message);
+    }
+}
 
 static void test_numbers(void)
 {
@@ -238,6 +364,7 @@ int main(void)
     TEST(test_numbers);
     TEST(test_refused);
     TEST(test_diagonal);
+    TEST(test_scatter_refused);
     TEST(test_no_memory);
     cvy_context_destroy(&context);
     EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);

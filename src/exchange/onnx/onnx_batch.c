@@ -334,7 +334,8 @@ static int is_among(const char *const *words, int n, const char *word)
 }
 
 /* Operators that follow the samples themselves. */
-static const char *const followers[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Shape", "Einsum"};
+static const char *const followers[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze",
+                                        "Flatten", "Shape",     "Einsum",  "ScatterND"};
 /* Operators that work on elements, with constants that are repeated by NumPy's rules. */
 static const char *const pointwise[] = {
     "Add",      "Sub",       "Mul",         "Div",        "Pow",     "Max",  "Min",     "Sum",  "Mean",     "Where",

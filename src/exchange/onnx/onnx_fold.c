@@ -449,6 +449,7 @@ static const struct {
     {"Range", cvy_onnx_fold_range, 3},
     {"Trilu", cvy_onnx_fold_trilu, 1},
     {"Einsum", cvy_onnx_fold_einsum, 1},
+    {"ScatterND", cvy_onnx_fold_scatter_nd, 3},
     {"CumSum", cvy_onnx_fold_cumsum, 2},
     {"Where", cvy_onnx_fold_where, 3},
     {"ReduceSum", cvy_onnx_fold_reduce, 1},

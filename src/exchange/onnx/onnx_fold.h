@@ -44,4 +44,7 @@ cvy_status cvy_onnx_fold_reduce(const cvy_onnx_node *node, const cvy_onnx_tensor
 /* ---- onnx_einsum_equation.c ---- */
 cvy_status cvy_onnx_fold_einsum(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);
 
+/* ---- onnx_scatter.c ---- */
+cvy_status cvy_onnx_fold_scatter_nd(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);
+
 #endif
