@@ -19,6 +19,7 @@ static const struct foreign {
     int at, bytes;      /* bytes 0: any content */
     const char *magic, *what, *cure;
 } known[] = {
+#define CLASSIC "convert it to NetCDF-4: nccopy -k nc4 IN OUT"
 #define PICTURE "convert the pictures to PNG"
 #define NUMPY "read it in Python and write its arrays by numpy.save, or as data sets of an HDF5 file"
 #define UNPACK "unpack it, and name the files or the folder in it"
@@ -53,12 +54,14 @@ static const struct foreign {
     {NULL, 0, 3, "ORC", "an ORC file", "write it as CSV, or its columns by numpy.save (pyarrow.orc)"},
     {NULL, 0, 4, "Obj\1", "an Avro file", "write it as CSV"},
     {NULL, 0, 15, "SQLite format 3", "an SQLite database", "write the table as CSV: sqlite3 -header -csv FILE QUERY"},
-    {NULL, 0, 4, "root", "a ROOT file", "write its branches as data sets of an HDF5 file (uproot and h5py)"},
+    {NULL, 0, 5, "root\0", "a ROOT file", "write its branches as data sets of an HDF5 file (uproot and h5py)"},
     {NULL, 0, 4, "GRIB", "a GRIB file", "convert it to NetCDF-4 (cdo -f nc4 copy IN OUT, or grib_to_netcdf -k 4)"},
     {NULL, 0, 4, "\x0e\x03\x13\x01", "an HDF4 file", "convert it to HDF5 (h4toh5 IN OUT)"},
     {NULL, 0, 10, "MATLAB 5.0", "a MATLAB 5 file",
      "save it in MATLAB by save(NAME, '-v7.3'), which is HDF5, or in Python by scipy.io.loadmat and numpy.save"},
-    {NULL, 0, 3, "CDF", "a classic NetCDF file", "convert it to NetCDF-4: nccopy -k nc4 IN OUT"},
+    {NULL, 0, 4, "CDF\1", "a classic NetCDF file", CLASSIC},
+    {NULL, 0, 4, "CDF\2", "a classic NetCDF file", CLASSIC},
+    {NULL, 0, 4, "CDF\5", "a classic NetCDF file", CLASSIC},
     {NULL, 0, 4, "II*\0", "a TIFF picture", PICTURE ", or, if they have more than 8 bits, to a npy or HDF5 array"},
     {NULL, 0, 4, "MM\0*", "a TIFF picture", PICTURE ", or, if they have more than 8 bits, to a npy or HDF5 array"},
     {NULL, 0, 4, "II+\0", "a TIFF picture", PICTURE ", or, if they have more than 8 bits, to a npy or HDF5 array"},
@@ -88,6 +91,7 @@ static const struct foreign {
     {".png", 0, 0, "", "neither a JPEG nor a PNG, though its name says so", "write the picture anew as PNG"},
     {".jpg", 0, 0, "", "neither a JPEG nor a PNG, though its name says so", "write the picture anew as PNG"},
     {".jpeg", 0, 0, "", "neither a JPEG nor a PNG, though its name says so", "write the picture anew as PNG"},
+#undef CLASSIC
 #undef PICTURE
 #undef NUMPY
 #undef UNPACK

@@ -364,6 +364,11 @@ static void test_foreign(void)
             FAILS(open_text(in_scratch(name), NULL, 0, &d), CVY_E_UNSUPPORTED, words + strlen(file[i].name) + 2);
         }
     }
+    /* texts that begin like the files of a program */
+    put_file(in_scratch("passwd"), "root:x:0:0", 10);
+    FAILS(open_text(in_scratch("passwd"), NULL, 0, &d), CVY_E_FORMAT, "not in any format that is known");
+    put_file(in_scratch("notes"), "CDF of x", 8);
+    FAILS(open_text(in_scratch("notes"), NULL, 0, &d), CVY_E_FORMAT, "not in any format that is known");
     OK(cvy_file_make_folder(in_scratch("cifar-100-python")));
     put_file(in_scratch("cifar-100-python/meta"), "\x80\2", 2);
     put_file(in_scratch("cifar-100-python/train"), "\x80\2", 2);
