@@ -64,11 +64,11 @@ static cvy_status inflate_member(cvy_inflate_kind kind, const void *in, size_t i
         kind == CVY_INFLATE_GZIP ? libdeflate_gzip_decompress_ex(d, in, in_bytes, out, out_bytes, &used, &got)
                                  : libdeflate_deflate_decompress_ex(d, in, in_bytes, out, out_bytes, &used, &got);
     libdeflate_free_decompressor(d);
+    CVY_CHECK(result != LIBDEFLATE_SUCCESS || used == in_bytes, CVY_E_FORMAT,
+              "%zu bytes follow the first compressed part: unpack it by gunzip", in_bytes - used);
     CVY_TRY(judge(result, in_bytes, got, out_bytes));
     CVY_CHECK(kind == CVY_INFLATE_GZIP || libdeflate_crc32(0, out, out_bytes) == crc, CVY_E_FORMAT,
               "the checksum of the unpacked bytes is wrong: damaged");
-    CVY_CHECK(used == in_bytes, CVY_E_FORMAT, "%zu bytes follow the first compressed part: unpack it by gunzip",
-              in_bytes - used);
     return CVY_OK;
 }
 
@@ -98,8 +98,8 @@ cvy_status cvy_inflate_file(const cvy_data_file *from, cvy_inflate_kind kind, in
     int fd = -1;
     cvy_status status = CVY_OK;
     CVY_CHECK(bytes > 0 && packed > 0 && offset >= 0 && packed <= from->bytes - offset, CVY_E_FORMAT,
-              "%s: is truncated or empty", from->path);
-    CVY_TRY_OUT(cvy_inflate_check_ratio(packed, bytes, "unpack it by hand"));
+              "%s: is truncated or empty, or has several compressed parts: unpack it by hand", from->path);
+    CVY_TRY_OUT(cvy_inflate_check_ratio(packed, bytes, "it may be truncated: fetch it again, or unpack it by hand"));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)packed, &in));
     CVY_TRY_OUT(cvy_pread_all(from->fd, in, (size_t)packed, offset, from->path));
     CVY_TRY_OUT(make_memory(bytes, &fd, &memory));
