@@ -9,6 +9,7 @@ int *__error(void);
 #define ESRCH 3
 #define EINTR 4
 #define EIO 5
+#define ENXIO 6
 #define EBADF 9
 #define EAGAIN 35
 #define EWOULDBLOCK EAGAIN

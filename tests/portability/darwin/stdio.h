@@ -59,6 +59,7 @@ long ftell(FILE *);
 void rewind(FILE *);
 int setvbuf(FILE *, char *, int, size_t);
 int rename(const char *, const char *);
+int renameat(int, const char *, int, const char *);
 int remove(const char *);
 void perror(const char *);
 #endif

@@ -22,6 +22,9 @@ struct stat {
 #define S_ISDIR(m) (((m)&S_IFMT) == 0040000)
 #define S_ISLNK(m) (((m)&S_IFMT) == 0120000)
 #define S_ISFIFO(m) (((m)&S_IFMT) == 0010000)
+#define S_ISSOCK(m) (((m)&S_IFMT) == 0140000)
+#define S_IWOTH 0000002
+#define S_ISVTX 0001000
 int stat(const char *, struct stat *);
 int lstat(const char *, struct stat *);
 int fstat(int, struct stat *);
