@@ -116,14 +116,16 @@ static cvy_status make_empty(cvy_dataset **out)
     return CVY_OK;
 }
 
-/* Says that the samples are of another shape than those of the training, if the augmentation does not fit them. */
+/* Says which data the augmentation does not fit, and that samples are of another shape than those of the training. */
 static cvy_status explain_shape(const cvy_dataset *d, const cvy_reader_info *like, cvy_status status)
 {
     char trained[96];
     const cvy_shape *shape = &d->stored.shape;
     const char *where = d->info.path && *d->info.path ? d->info.path : d->reader->name;
-    if (!like || status == CVY_E_MEMORY || cvy_shape_equal(shape, &like->shape))
+    if (!like || status == CVY_E_MEMORY)
         return status;
+    if (cvy_shape_equal(shape, &like->shape)) /* the target does not fit */
+        return cvy_error_prefix(status, "%s", where);
     if (like->varying)
         snprintf(trained, sizeof trained, "pictures");
     else

@@ -7,17 +7,25 @@
 #include "data/data_agrees.h"
 
 /* Opens a source like the data set `train`. */
-static cvy_status open_like(const cvy_dataset *train, const char *source, int x_only, cvy_dataset **out)
+static cvy_status open_augmented(const cvy_dataset *train, const char *source, const char *augment, int x_only,
+                                 cvy_dataset **out)
 {
     cvy_pool *pool = NULL;
-    cvy_tree *s = NULL;
+    cvy_tree *s = NULL, *a = NULL;
     cvy_data_form like = cvy_dataset_form(train);
     like.x_only = x_only;
     OK(cvy_pool_create(&pool));
     OK(cvy_tree_parse_text(pool, "source", source, strlen(source), &s));
-    const cvy_status status = cvy_dataset_open_like(s, NULL, 7, !x_only, &like, out);
+    if (augment)
+        OK(cvy_tree_parse_text(pool, "augment", augment, strlen(augment), &a));
+    const cvy_status status = cvy_dataset_open_like(s, a, 7, !x_only, &like, out);
     cvy_pool_destroy(&pool);
     return status;
+}
+
+static cvy_status open_like(const cvy_dataset *train, const char *source, int x_only, cvy_dataset **out)
+{
+    return open_augmented(train, source, NULL, x_only, out);
 }
 
 static void expect_labels(cvy_dataset *d, const int *label, int64_t n)
@@ -238,6 +246,18 @@ static void test_fields(void)
     FAILS(open_like(train, "{" SET "shape: [4], targets: 2}", 0, &d), CVY_E_SHAPE,
           "\"y\" is f32 of 2, but f32 of 3 in the training data");
     cvy_dataset_destroy(&train);
+    /* a target that the augmentation does not take */
+    static const char *const steps[] = {"[{target: {role: label_map, classes: 2}}]",
+                                        "[{target: {role: point, order: x_y}}]"};
+    static const char *const targets[][2] = {{"map: [4, 4]", "map: [2, 4]"}, {"targets: 2", "targets: 3"}};
+    for (int i = 0; i < CVY_COUNT(steps); i++) {
+        char source[200];
+        snprintf(source, sizeof source, "{" SET "shape: [1, 4, 4], classes: 2, %s}", targets[i][0]);
+        OK(open_text(source, steps[i], 0, &train));
+        snprintf(source, sizeof source, "{" SET "shape: [1, 4, 4], classes: 2, %s}", targets[i][1]);
+        FAILS(open_augmented(train, source, steps[i], 0, &d), CVY_E_CONFIG, "synthetic: ");
+        cvy_dataset_destroy(&train);
+    }
 }
 
 /* Numbers that are stored as bytes are divided by 255, so they do not go with the same numbers as reals. */
