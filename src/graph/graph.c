@@ -159,6 +159,30 @@ static cvy_status append_node(cvy_graph *g, cvy_node *node)
     return CVY_OK;
 }
 
+/* A layer may be applied again, as "name.2", "name.3", .., in a deep network some thousand times: a name that is free
+ * after one that is not is found by halving. */
+static cvy_status free_node_name(cvy_graph *g, const char *name, char **out)
+{
+    int taken = 1, free = 1;
+    char *text = NULL;
+    CVY_TRY(cvy_pool_strdup(g->pool, name, out));
+    if (cvy_index_find(&g->node_names, name) < 0)
+        return CVY_OK;
+    do {
+        taken = free;
+        free *= 2;
+        CVY_TRY(cvy_pool_printf(g->pool, out, "%s.%d", name, free));
+    } while (cvy_index_find(&g->node_names, *out) >= 0);
+    while (free - taken > 1) {
+        const int middle = taken + (free - taken) / 2;
+        CVY_TRY(cvy_pool_printf(g->pool, &text, "%s.%d", name, middle));
+        const int is_taken = cvy_index_find(&g->node_names, text) >= 0;
+        *(is_taken ? &taken : &free) = middle;
+        *out = is_taken ? *out : text;
+    }
+    return CVY_OK;
+}
+
 static cvy_status new_node(cvy_graph *g, const cvy_op_def *op, const char *name, const char *layer,
                            cvy_value *const *src, int nsrc, cvy_phase phase, cvy_node **out)
 {
@@ -168,9 +192,7 @@ static cvy_status new_node(cvy_graph *g, const cvy_op_def *op, const char *name,
               nsrc);
     cvy_node *node = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *node, &node));
-    CVY_TRY(cvy_pool_strdup(g->pool, name, &node->name));
-    for (int again = 2; cvy_index_find(&g->node_names, node->name) >= 0; again++) /* a layer may be applied again */
-        CVY_TRY(cvy_pool_printf(g->pool, &node->name, "%s.%d", name, again));
+    CVY_TRY(free_node_name(g, name, &node->name));
     char *layer_copy = NULL;
     CVY_TRY(cvy_pool_strdup(g->pool, layer ? layer : name, &layer_copy));
     node->layer = layer_copy;
