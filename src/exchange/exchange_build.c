@@ -156,6 +156,14 @@ cvy_status cvy_build_rename_last(cvy_build *b, const char *free_name)
     return CVY_OK;
 }
 
+int cvy_build_holds(const cvy_build *b, const char *variable, cvy_dtype dtype, const void *data)
+{
+    const int at = cvy_index_find(&b->set, variable);
+    const cvy_tensor_entry *t = at >= 0 ? &b->out->tensor[at] : NULL;
+    const size_t bytes = t ? (size_t)cvy_shape_elems(&t->shape) * cvy_dtype_bytes(t->dtype) : 0;
+    return t && t->dtype == dtype && (t->data == data || memcmp(t->data, data, bytes) == 0);
+}
+
 cvy_status cvy_build_set(cvy_build *b, const char *where, const char *layer, const char *parameter, cvy_dtype dtype,
                          const void *data, int64_t elems)
 {
@@ -168,6 +176,6 @@ cvy_status cvy_build_set(cvy_build *b, const char *where, const char *layer, con
     CVY_CHECK(cvy_shape_elems(&v->shape) == elems, CVY_E_SHAPE, "%s: %s: %s has %lld elements, expected %lld, %s",
               b->path, where, parameter, (long long)elems, (long long)cvy_shape_elems(&v->shape),
               cvy_shape_text(&v->shape));
-    CVY_TRY(cvy_index_add(&b->set, name, 0));
+    CVY_TRY(cvy_index_add(&b->set, name, b->out->ntensor));
     return cvy_import_add_tensor(b->out, &(cvy_tensor_entry){name, dtype, v->shape, data});
 }

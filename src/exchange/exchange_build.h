@@ -17,7 +17,7 @@ typedef struct cvy_build {
     cvy_value **value; /* [layers of the model]: their outputs in the graph */
     int room;
     cvy_index named;  /* layers whose output has another name */
-    cvy_index set;    /* variables that have values */
+    cvy_index set;    /* variables that have values: their numbers among the tensors of `out` */
     cvy_index wished; /* names that were not free: their numbers in `suffix`, the last suffix that made them free */
     int *suffix, suffix_room;
 } cvy_build;
@@ -62,5 +62,7 @@ cvy_status cvy_build_rename_last(cvy_build *b, const char *free_name);
  * import. Values that were set stay: the variable is shared. CVY_E_SHAPE: the number of elements is another one. */
 cvy_status cvy_build_set(cvy_build *b, const char *where, const char *layer, const char *parameter, cvy_dtype dtype,
                          const void *data, int64_t elems);
+/* Whether a variable has these first values, as many as it has elements. */
+int cvy_build_holds(const cvy_build *b, const char *variable, cvy_dtype dtype, const void *data);
 
 #endif

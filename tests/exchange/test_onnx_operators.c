@@ -150,6 +150,39 @@ static void linear(const float *x, double *y)
         }
 }
 
+/* rows of 4 times w, and then times its transpose, with w[i, k] = 0.5 + 0.25 * ((4 i + k) % 7) */
+static void tied(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++) {
+        const float *row = x + i / 4 * 4;
+        y[i] = 0;
+        for (int k = 0; k < 4; k++)
+            for (int j = 0; j < 4; j++)
+                y[i] += row[j] * (0.5 + 0.25 * ((4 * j + k) % 7)) * (0.5 + 0.25 * ((4 * (i % 4) + k) % 7));
+    }
+}
+
+/* (x / c + 1) * c */
+static void divided_and_multiplied(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = (double)x[i] + 1 + i % 4;
+}
+
+/* -5 where a mask of real numbers is not 0 */
+static void filled_by_reals(const float *x, double *y)
+{
+    for (int i = 0; i < 24; i++)
+        y[i] = i % 4 == 1 ? (double)x[i] : -5;
+}
+
+/* all columns but the first */
+static void later_columns(const float *x, double *y)
+{
+    for (int i = 0; i < 18; i++)
+        y[i] = fmax(x[i / 3 * 4 + 1 + i % 3], 0);
+}
+
 static void mean_of_channels(const float *x, double *y)
 {
     for (int i = 0; i < 12; i++)
@@ -497,6 +530,41 @@ static const struct operator_case cases[] = {
      "layer_norm layer_norm",
      24,
      two_norms},
+    {{SAMPLE,
+      .node = {{"MatMul", "x w.weight", "a", NULL},
+               {"Transpose", "w.weight", "t", "perm: 1 0"},
+               {"MatMul", "a t", "y", NULL}},
+      .constant = {{"w.weight", .ndim = 2, .dim = {4, 4}, .value = {0.5}, .step = 0.25, .period = 7}}},
+     "fc fc",
+     24,
+     tied},
+    {{SAMPLE, .node = {{"Div", "x c.weight", "q", NULL}, {"Add", "q one", "r", NULL}, {"Mul", "r c.weight", "y", NULL}},
+      .constant = {{"c.weight", .ndim = 1, .dim = {4}, .value = {1, 2, 3, 4}}, {"one", .value = {1}}}},
+     "affine offset affine",
+     24,
+     divided_and_multiplied},
+    {{SAMPLE, .node = {{"Cast", "m", "b", "to: 9"}, {"Where", "b five x", "y", NULL}},
+      .constant = {{"m", .ndim = 1, .dim = {4}, .value = {0.5, 0, -0.25, -INFINITY}}, {"five", .value = {-5}}}},
+     "affine affine",
+     24,
+     filled_by_reals},
+    {{SAMPLE, .node = {{"Cast", "e", "end", "to: 7"}, {"Slice", "x one end axis", "s", NULL}, {"Relu", "s", "y", NULL}},
+      .constant = {{"e", 1, .ndim = 1, .dim = {1}, .value = {9223372036854774784.0}},
+                   {"one", 1, .ndim = 1, .dim = {1}, .value = {1}},
+                   {"axis", 1, .ndim = 1, .dim = {1}, .value = {3}}}},
+     "slice relu",
+     18,
+     later_columns},
+    {{SAMPLE,
+      .node = {{"Shape", "x", "none", "start: 4"},
+               {"ReduceProd", "none", "p", NULL},
+               {"Concat", "all p", "to", "axis: 0"},
+               {"Reshape", "x to", "r", NULL},
+               {"Relu", "r", "y", NULL}},
+      .constant = {{"all", 1, .ndim = 1, .dim = {2}, .value = {0, 24}}}},
+     "reshape relu",
+     24,
+     relu},
 };
 
 static void test_operators(void)

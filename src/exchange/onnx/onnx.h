@@ -53,6 +53,12 @@ typedef struct cvy_onnx_value {
     int turns;                                  /* of the readers, those that are Transpose */
 } cvy_onnx_value;
 
+/* A layer with variables that others may share, and the tensors of the file from which these were made. */
+typedef struct cvy_onnx_owner {
+    int layer, is_changed;
+    const cvy_onnx_tensor *weight, *more[CVY_ONNX_MORE];
+} cvy_onnx_owner;
+
 typedef struct cvy_onnx {
     cvy_import *out;
     const char *path, *folder;
@@ -77,7 +83,11 @@ typedef struct cvy_onnx {
         cvy_keys trained, not_trained; /* what the user is told: variables, and their names in the file */
         cvy_index layers;              /* those that have such variables */
     } constant;                        /* onnx_constant.c */
-    cvy_index owner;                   /* names of weights in the file: the number of the layer that has them */
+    cvy_index owner;                   /* names of weights in the file: the number in `owned` (onnx_share.c) */
+    cvy_onnx_owner *owned;
+    int nowned, owned_room;
+    cvy_index shared;   /* names of the weights of `owned` */
+    cvy_keys several;   /* of these, those that several of `owned` have */
     cvy_index absorbed; /* outputs of nodes whose work an earlier layer does: its number, or CVY_ONNX_NO_LAYER if no
                            node reads the output any more */
     cvy_index absorbed_moved; /* the same outputs, if their samples are not first: numbers in `moved` */
@@ -134,7 +144,7 @@ typedef struct cvy_onnx_layer {
     const char *op, *options;                   /* of ours; options NULL: the defaults */
     const cvy_onnx_tensor *weight;              /* names the layer; NULL: the node's name does */
     const cvy_onnx_tensor *more[CVY_ONNX_MORE]; /* the other constants that become its variables; NULL: none */
-    int is_turned;                              /* the file has the weight as a fully connected layer does, turned */
+    int is_changed;                     /* its variable is not `weight` as it is, but a transpose or an inverse */
     int is_bare;                        /* the layer, an affine, may have one variable with the name of the constant */
     const char *from[CVY_NODE_SRC_MAX]; /* names in the model */
     int nfrom;
@@ -146,6 +156,13 @@ typedef struct cvy_onnx_layer {
  * hold one number only are not shared. */
 cvy_status cvy_onnx_add(const cvy_onnx_node *node, const cvy_onnx_layer *layer, const char **name_out,
                         const char **output_out);
+/* The number of the layer whose variables a layer shares; -1: none has them yet. *key: for cvy_onnx_add_owner(), which
+ * makes the layer that was added last the one that has them; NULL: it shares none. */
+cvy_status cvy_onnx_find_owner(cvy_onnx *x, const cvy_onnx_layer *layer, const char **key, int *owner);
+cvy_status cvy_onnx_add_owner(cvy_onnx *x, const cvy_onnx_layer *layer, const char *key);
+/* Tells the user which tensors become several variables. */
+cvy_status cvy_onnx_note_forms(cvy_onnx *x);
+void cvy_onnx_free_owners(cvy_onnx *x);
 /* Refuses two sources of different numbers of axes, which ONNX would align at the last one. */
 cvy_status cvy_onnx_aligned(const cvy_onnx_node *node, const cvy_onnx_value *a, const cvy_onnx_value *b);
 /* Operator sets 1 to 6: whether `broadcast` and `axis` say at which axes of the first source those of the second
@@ -242,6 +259,8 @@ cvy_status cvy_onnx_new(cvy_onnx *x, cvy_dtype dtype, const cvy_shape *shape, cv
 const char *cvy_onnx_type_name(int64_t type);
 int cvy_onnx_type_is_real(int64_t type);
 int cvy_onnx_type_is_whole(int64_t type);
+/* Whether a number can be cast to the type; a bool is whether it is not 0. */
+int cvy_onnx_type_holds(int64_t type, double number);
 /* The data type that a Cast gives. */
 cvy_status cvy_onnx_cast_type(const cvy_onnx_node *node, int64_t *out);
 /* Refuses a cast that would change numbers. from: 0 or a type of real numbers, too. */
@@ -264,9 +283,13 @@ cvy_status cvy_onnx_settle(const cvy_onnx_node *node, const char *layer, const c
 int cvy_onnx_may_be_bias(const cvy_onnx_tensor *t);
 /* Tells the layers what is not trained, and the user which tensors are trained and which are not. */
 cvy_status cvy_onnx_keep_constants(cvy_onnx *x);
+/* The first of the names, and how many more there are. */
+void cvy_onnx_list_some(const cvy_keys *names, cvy_text *out);
 void cvy_onnx_free_kinds(cvy_onnx *x);
 
 /* ---- onnx_fold.c ---- */
+/* How often the number of samples is in a number of a shape; 0: it is not. */
+int64_t cvy_onnx_batch_times(int64_t number);
 /* Whether constants can go through this operator. */
 int cvy_onnx_folds(const char *op);
 /* Computes a node all of whose sources are constant, or Shape. CVY_NOT_APPLICABLE: it has no such sources. */

@@ -133,6 +133,7 @@ static cvy_status add_affine(const cvy_onnx_node *node, const char *from, const 
                               &(cvy_onnx_layer){.op = "affine",
                                                 .options = options.data,
                                                 .weight = t,
+                                                .is_changed = data != NULL,
                                                 .is_bare = !data && (t->stored ? t->stored : &t->shape)->ndim > 0,
                                                 .from = {from},
                                                 .nfrom = 1},

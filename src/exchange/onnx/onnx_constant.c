@@ -23,6 +23,8 @@
 #define FOLDED_FROM "pkg.onnxscript.optimizer.folded_from"
 #define SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
 
+enum { NAME = 300 }; /* of a parameter in a signature, at most */
+
 /* ---- what the file says ---- */
 
 static const char *find(Cvy__Onnx__StringStringEntryProto *const *props, size_t n, const char *key)
@@ -38,15 +40,32 @@ static int kind_of_word(const char *word)
     return strcmp(word, "PARAMETER") == 0 ? CVY_ONNX_PARAMETER : CVY_ONNX_CONSTANT;
 }
 
-/* The exporter has computed a tensor of others, "['conv.weight', 'bn.weight']": it is a parameter if one of them is. */
-static int kind_of_folded(const char *signature, const char *from)
+/* The names that a signature has as ": PARAMETER target='conv.weight'". */
+static cvy_status list_parameters(const char *signature, cvy_keys *out)
 {
-    char line[300];
+    static const char before[] = ": PARAMETER target='";
+    char name[NAME];
+    int at = 0;
+    for (const char *line = signature; (line = strstr(line, before)) != NULL;) {
+        line += strlen(before);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(line, "'"), line);
+        CVY_TRY(cvy_keys_add(out, name, &at));
+    }
+    return CVY_OK;
+}
+
+/* The exporter has computed a tensor of others, "['conv.weight', 'bn.weight']": it is a parameter if one of them is.
+ * parameters: NULL if the file has no signature. */
+static int kind_of_folded(const cvy_keys *parameters, const char *from)
+{
+    char name[NAME];
     int kind = CVY_ONNX_COMPUTED;
     for (const char *at = strchr(from, '\''); at; at = strchr(at + 1, '\'')) {
         const int n = (int)strcspn(++at, "'");
-        snprintf(line, sizeof line, ": PARAMETER target='%.*s'", n, at);
-        kind = CVY_MAX(kind, !signature ? CVY_ONNX_NAMED : strstr(signature, line) ? CVY_ONNX_PARAMETER : kind);
+        snprintf(name, sizeof name, "%.*s", n, at);
+        kind = CVY_MAX(kind, !parameters                            ? CVY_ONNX_NAMED
+                             : cvy_keys_find(parameters, name) >= 0 ? CVY_ONNX_PARAMETER
+                                                                    : kind);
         at += n;
         if (!*at)
             break;
@@ -54,21 +73,34 @@ static int kind_of_folded(const char *signature, const char *from)
     return kind;
 }
 
-cvy_status cvy_onnx_read_kinds(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
+static cvy_status read_kinds(cvy_onnx *x, const Cvy__Onnx__GraphProto *g, const cvy_keys *parameters)
 {
-    const Cvy__Onnx__GraphProto *g = file->graph;
-    const char *signature = find(g->metadata_props, g->n_metadata_props, SIGNATURE), *word = NULL;
-    if (!signature)
-        signature = find(file->metadata_props, file->n_metadata_props, SIGNATURE);
-    x->constant.list = find(file->metadata_props, file->n_metadata_props, CVY_ONNX_META_CONSTANTS);
+    const char *word = NULL;
     for (size_t i = 0; i < g->n_value_info; i++) {
         const Cvy__Onnx__ValueInfoProto *v = g->value_info[i];
         if ((word = find(v->metadata_props, v->n_metadata_props, KIND)) != NULL)
             CVY_TRY(cvy_index_add(&x->constant.kinds, v->name, kind_of_word(word)));
         else if ((word = find(v->metadata_props, v->n_metadata_props, FOLDED_FROM)) != NULL)
-            CVY_TRY(cvy_index_add(&x->constant.kinds, v->name, kind_of_folded(signature, word)));
+            CVY_TRY(cvy_index_add(&x->constant.kinds, v->name, kind_of_folded(parameters, word)));
     }
     return CVY_OK;
+}
+
+cvy_status cvy_onnx_read_kinds(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
+{
+    const Cvy__Onnx__GraphProto *g = file->graph;
+    const char *signature = find(g->metadata_props, g->n_metadata_props, SIGNATURE);
+    cvy_keys parameters = {0};
+    cvy_status status = CVY_OK;
+    if (!signature)
+        signature = find(file->metadata_props, file->n_metadata_props, SIGNATURE);
+    x->constant.list = find(file->metadata_props, file->n_metadata_props, CVY_ONNX_META_CONSTANTS);
+    if (signature)
+        status = list_parameters(signature, &parameters);
+    if (status == CVY_OK)
+        status = read_kinds(x, g, signature ? &parameters : NULL);
+    cvy_keys_free(&parameters);
+    return status;
 }
 
 /* Whether "a b" has this name. */
@@ -225,7 +257,7 @@ static cvy_status set_layer(const cvy_onnx *x, cvy_layer *layer)
     return CVY_OK;
 }
 
-static void list_some(const cvy_keys *names, cvy_text *out)
+void cvy_onnx_list_some(const cvy_keys *names, cvy_text *out)
 {
     enum { NAMED = 16 };
     for (int i = 0; i < names->count && i < NAMED; i++)
@@ -243,12 +275,12 @@ cvy_status cvy_onnx_keep_constants(cvy_onnx *x)
             CVY_TRY(set_layer(x, &m->layer[i]));
     if (x->constant.trained.count > 0) {
         cvy_text_add(notes, "also trained, as parameters of the file by their names or places: ");
-        list_some(&x->constant.trained, notes);
+        cvy_onnx_list_some(&x->constant.trained, notes);
         cvy_text_add(notes, "\n");
     }
     if (x->constant.not_trained.count > 0) {
         cvy_text_add(notes, "not trained, as constants of the file: ");
-        list_some(&x->constant.not_trained, notes);
+        cvy_onnx_list_some(&x->constant.not_trained, notes);
         cvy_text_add(notes, "; with `constants: trained` beside model.onnx they are\n");
     }
     return notes->status;

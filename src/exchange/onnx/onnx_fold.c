@@ -15,8 +15,11 @@ void cvy_onnx_set_number(const cvy_onnx_tensor *t, int64_t i, double value)
         ((float *)t->data)[i] = (float)value;
     else if (t->dtype == CVY_DTYPE_F64)
         ((double *)t->data)[i] = value;
-    else /* what is not finite or too large has no whole number */
-        ((int64_t *)t->data)[i] = value > -9e18 && value < 9e18 ? (int64_t)value : 0;
+    else /* INT64_MAX, the end of many a slice, stays as it is */
+        ((int64_t *)t->data)[i] = value >= 9223372036854775807.0    ? INT64_MAX
+                                  : value <= -9223372036854775807.0 ? INT64_MIN
+                                  : isnan(value)                    ? 0
+                                                                    : (int64_t)value;
 }
 
 /* ---- constants and shapes ---- */
@@ -237,8 +240,12 @@ static cvy_status fold_cast(const cvy_onnx_node *node, const cvy_onnx_tensor *co
                             : cvy_onnx_type_is_real(to) ? CVY_DTYPE_F32
                                                         : CVY_DTYPE_I64;
     CVY_TRY(cvy_onnx_new(node->x, dtype, &src[0]->shape, &t));
-    for (int64_t i = 0; i < t->elems; i++)
-        cvy_onnx_set_number(t, i, cvy_onnx_number(src[0], i));
+    for (int64_t i = 0; i < t->elems; i++) {
+        const double number = cvy_onnx_number(src[0], i);
+        CVY_ONNX_CHECK(cvy_onnx_type_holds(to, number), node, "a cast of the constant %g to %s, which cannot hold it",
+                       number, cvy_onnx_type_name(to));
+        cvy_onnx_set_number(t, i, to == CVY_ONNX_BOOL ? number != 0 : number);
+    }
     return cvy_onnx_done_constant(node, 0, t);
 }
 

@@ -26,8 +26,6 @@ cvy_status cvy_onnx_common_shape(const cvy_onnx_node *node, const cvy_shape *a, 
 int64_t cvy_onnx_repeated(const cvy_shape *src, const cvy_shape *dst, int64_t i);
 /* A shape that a constant has. The number of samples becomes 1: a constant is the same for all of them. */
 cvy_status cvy_onnx_shape_from(const cvy_onnx_node *node, const cvy_onnx_tensor *t, cvy_shape *out);
-/* How often the number of samples is in a number of a shape; 0: it is not. */
-int64_t cvy_onnx_batch_times(int64_t number);
 
 /* ---- onnx_fold_tensor.c ---- */
 cvy_status cvy_onnx_fold_gather(const cvy_onnx_node *node, const cvy_onnx_tensor *const *src);

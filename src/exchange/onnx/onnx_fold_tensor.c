@@ -88,6 +88,7 @@ cvy_status cvy_onnx_fold_slice(const cvy_onnx_node *node, const cvy_onnx_tensor 
     int n = 0, nends = 0, naxes = 0, nsteps = 0;
     const cvy_onnx_tensor *from = src[0];
     cvy_onnx_tensor *to = NULL;
+    int in_order = 1;
     CVY_TRY(cvy_onnx_ints(node, "starts", 1, &starts, &n));
     CVY_TRY(cvy_onnx_ints(node, "ends", 2, &ends, &nends));
     CVY_TRY(cvy_onnx_ints(node, "axes", 3, &axes, &naxes));
@@ -99,13 +100,16 @@ cvy_status cvy_onnx_fold_slice(const cvy_onnx_node *node, const cvy_onnx_tensor 
         int64_t first = 0;
         int axis = 0;
         CVY_TRY(axis_of(node, naxes ? axes[i] : i, &from->shape, &axis));
-        CVY_ONNX_CHECK(step != 0 && step > -CVY_ONNX_SIZE && ends[i] > -INT64_MAX, node, "a step of %lld to %lld",
-                       (long long)step, (long long)ends[i]);
+        CVY_ONNX_CHECK(step != 0 && step > -CVY_ONNX_SIZE, node, "a step of %lld", (long long)step);
+        CVY_ONNX_CHECK(from->shape.dim[axis] == 1 ||
+                           !(cvy_onnx_batch_times(starts[i]) || cvy_onnx_batch_times(ends[i])),
+                       node, "%s", "it counts the samples, which are independent of each other");
+        in_order &= step == 1;
         const int64_t count = slice_range(from->shape.dim[axis], starts[i], ends[i], step, &first);
         if (count == from->shape.dim[axis] && step == 1 && i < n - 1)
             continue;
         CVY_TRY(take(node, from, axis, first, count, step, &to));
-        if (to->elems == src[0]->elems && step == 1)
+        if (to->elems == src[0]->elems && in_order)
             to->name = src[0]->name; /* it is the whole */
         from = to;
     }
@@ -212,7 +216,7 @@ cvy_status cvy_onnx_fold_trilu(const cvy_onnx_node *node, const cvy_onnx_tensor 
 {
     const cvy_onnx_tensor *from = src[0];
     const cvy_shape *shape = &from->shape;
-    const int64_t diagonal = node->nin > 1 && src[1] && src[1]->elems == 1 ? cvy_onnx_i64(src[1])[0] : 0;
+    const int64_t diagonal = node->nin > 1 && src[1] && src[1]->elems == 1 ? (int64_t)cvy_onnx_number(src[1], 0) : 0;
     const int is_upper = cvy_onnx_int(node, "upper", 1) != 0;
     cvy_onnx_tensor *to = NULL;
     CVY_ONNX_CHECK(shape->ndim >= 2 && diagonal > -CVY_ONNX_SIZE && diagonal < CVY_ONNX_SIZE, node,
@@ -296,7 +300,11 @@ cvy_status cvy_onnx_fold_reduce(const cvy_onnx_node *node, const cvy_onnx_tensor
     for (int64_t i = 0; i < from->elems && from->dtype == CVY_DTYPE_I64; i++)
         CVY_ONNX_CHECK(!cvy_onnx_batch_times(cvy_onnx_i64(from)[i]), node, "%s",
                        "it computes with the number of samples, which must stay free");
+    CVY_ONNX_CHECK(from->elems > 0 || strcmp(node->op, "ReduceSum") == 0 || strcmp(node->op, "ReduceProd") == 0, node,
+                   "of a constant without elements, of shape %s", cvy_shape_text(&from->shape));
     CVY_TRY(cvy_onnx_new(node->x, from->dtype, &shape, &to));
+    for (int64_t i = 0; i < to->elems && from->elems == 0 && strcmp(node->op, "ReduceProd") == 0; i++)
+        cvy_onnx_set_number(to, i, 1);
     uint8_t *begun = NULL;
     CVY_TRY(cvy_pool_alloc(node->x->out->pool, (size_t)CVY_MAX(to->elems, 1), &begun));
     for (int64_t i = 0; i < from->elems; i++) {

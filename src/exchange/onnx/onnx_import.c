@@ -484,6 +484,7 @@ static cvy_status read_graph(cvy_onnx *x, const Cvy__Onnx__ModelProto *file)
     CVY_TRY(translate_all(x));
     CVY_TRY(set_output(x));
     CVY_TRY(cvy_onnx_keep_constants(x));
+    CVY_TRY(cvy_onnx_note_forms(x));
     note_folded(x);
     return x->out->notes.status;
 }
@@ -513,7 +514,7 @@ out:
     cvy_build_close(&x.build);
     cvy_onnx_free_kinds(&x);
     cvy_keys_free(&x.names);
-    cvy_index_free(&x.owner);
+    cvy_onnx_free_owners(&x);
     cvy_index_free(&x.absorbed);
     cvy_index_free(&x.absorbed_moved);
     cvy_mem_free(&x.moved);

@@ -142,31 +142,12 @@ cvy_status cvy_onnx_input_name(cvy_onnx *x, const char *wish, const char **out)
     return cvy_build_free_name(&x->build, name, out);
 }
 
-/* By what a layer is found that has the same variables; NULL: it shares none. */
-static cvy_status sharing_key(cvy_onnx *x, const cvy_onnx_layer *layer, char **out)
-{
-    double number = 0;
-    int varies = layer->weight && !cvy_onnx_is_uniform(layer->weight, &number);
-    *out = NULL;
-    for (int i = 0; i < CVY_ONNX_MORE; i++)
-        varies |= layer->more[i] && !cvy_onnx_is_uniform(layer->more[i], &number);
-    if (!layer->weight || !*layer->weight->name || !varies)
-        return CVY_OK;
-    CVY_TRY(cvy_pool_printf(x->out->pool, out, "%s%s %s", layer->op, layer->is_turned ? " turned" : "",
-                            layer->weight->name));
-    for (int i = 0; i < CVY_ONNX_MORE; i++)
-        if (layer->more[i])
-            CVY_TRY(cvy_pool_printf(x->out->pool, out, "%s %s", *out, layer->more[i]->name));
-    return CVY_OK;
-}
-
-static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, const char *key,
-                              const char **name_out, const char **output_out)
+static cvy_status choose_name(const cvy_onnx_node *n, const cvy_onnx_layer *layer, int owner, const char **name_out,
+                              const char **output_out)
 {
     cvy_onnx *x = n->x;
     char *wish = NULL;
     const cvy_onnx_tensor *const named[] = {layer->weight, layer->more[0], layer->more[1], layer->more[2]};
-    const int owner = key ? cvy_index_find(&x->owner, key) : -1;
     for (int i = 0; i < CVY_COUNT(named) && (!wish || (owner < 0 && cvy_build_is_taken(&x->build, wish))); i++)
         if (named[i])
             CVY_TRY(name_of_constant(x, named[i], &wish));
@@ -199,7 +180,9 @@ static cvy_status bare_name(const cvy_onnx *x, const cvy_onnx_layer *layer, cons
         if (!isalnum((unsigned char)*c) && *c != '_' && *c != '.')
             return CVY_OK;
     const cvy_variable *v = cvy_vars_find(x->build.vars, name);
-    if (v ? cvy_shape_equal(&v->shape, stored(layer->weight)) : !cvy_build_is_taken(&x->build, name))
+    if (v ? cvy_shape_equal(&v->shape, stored(layer->weight)) &&
+                cvy_build_holds(&x->build, name, layer->weight->dtype, layer->weight->data)
+          : !cvy_build_is_taken(&x->build, name))
         *out = name;
     return CVY_OK;
 }
@@ -231,7 +214,8 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
 {
     cvy_onnx *x = n->x;
     cvy_build_layer built = {.op = layer->op, .options = layer->options, .nfrom = layer->nfrom};
-    char *key = NULL;
+    const char *key = NULL;
+    int owner = -1;
     memcpy(built.from, layer->from, sizeof built.from);
     if (layer->is_bare)
         CVY_TRY(bare_name(x, layer, &built.name));
@@ -239,13 +223,13 @@ cvy_status cvy_onnx_add(const cvy_onnx_node *n, const cvy_onnx_layer *layer, con
         CVY_TRY(cvy_onnx_input_name(x, n->name, &built.output));
         CVY_TRY(bare_options(x, layer, &built.options));
     } else {
-        CVY_TRY(sharing_key(x, layer, &key));
-        CVY_TRY(choose_name(n, layer, key, &built.name, &built.output));
+        CVY_TRY(cvy_onnx_find_owner(x, layer, &key, &owner));
+        CVY_TRY(choose_name(n, layer, owner, &built.name, &built.output));
     }
     CVY_TRY(where_is(n, (char **)(uintptr_t)&built.where));
     CVY_TRY(cvy_build_add(&x->build, &built));
-    if (key && cvy_index_find(&x->owner, key) < 0)
-        CVY_TRY(cvy_index_add(&x->owner, key, x->out->model->nlayer - 1));
+    if (key && owner < 0)
+        CVY_TRY(cvy_onnx_add_owner(x, layer, key));
     if (name_out)
         *name_out = built.name;
     if (output_out)

@@ -42,8 +42,8 @@ cvy_status cvy_onnx_fc(const cvy_onnx_node *node, const char *from, const cvy_on
                          &(cvy_onnx_layer){.op = "fc",
                                            .options = options,
                                            .weight = weight,
-                                           .is_turned = is_turned,
                                            .more = {bias},
+                                           .is_changed = !is_turned,
                                            .from = {from},
                                            .nfrom = 1},
                          &name, output));

@@ -218,6 +218,8 @@ static cvy_status slice_axis(const cvy_onnx_node *node, int axis, int64_t start,
     const int64_t size = cvy_onnx_shape(node->x, *output)->dim[axis];
     int64_t at[CVY_ONNX_SOURCES];
     CVY_ONNX_CHECK(step != 0 && step > -CVY_ONNX_SIZE && step < CVY_ONNX_SIZE, node, "a step of %lld", (long long)step);
+    CVY_ONNX_CHECK(size == 1 || !(cvy_onnx_batch_times(start) || cvy_onnx_batch_times(end)), node, "%s",
+                   "it counts the samples, which are independent of each other");
     const int64_t most = step > 0 ? size : size - 1, least = step > 0 ? 0 : -1;
     const int64_t first = CVY_MIN(CVY_MAX(start < 0 ? start + size : start, (int64_t)0), most),
                   last = CVY_MIN(CVY_MAX(end < 0 ? end + size : end, least), most),

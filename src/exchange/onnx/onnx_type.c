@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <string.h>
 
 #include "exchange/onnx/onnx.h"
@@ -54,6 +55,12 @@ int cvy_onnx_type_is_whole(int64_t type)
 {
     const struct type *t = find(type);
     return t && !t->is_real;
+}
+
+int cvy_onnx_type_holds(int64_t type, double number)
+{
+    const struct type *t = find(type);
+    return t && (t->is_real || type == CVY_ONNX_BOOL || (trunc(number) >= t->least && trunc(number) <= t->most));
 }
 
 /* A number, or in operator sets 1 to 5 a word. */
