@@ -304,6 +304,8 @@ int cvy_onnx_is_channels_last(const cvy_onnx *x, const char *input, int ndim);
 int cvy_onnx_is_moved(const cvy_onnx_value *v);
 /* The length of the axis with the samples, with one sample. */
 int64_t cvy_onnx_batch_dim(const cvy_onnx_batch *b);
+/* Whether the same lies before and after the samples on their axis. */
+int cvy_onnx_shares_alike(const cvy_onnx_batch *a, const cvy_onnx_batch *b);
 /* The axis of the layer's output for another axis of a value. */
 int cvy_onnx_layer_axis(const cvy_onnx_batch *b, int axis);
 /* A value that has the shape of its layer's output gets that of the file. */

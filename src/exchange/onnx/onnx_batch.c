@@ -37,6 +37,11 @@ int64_t cvy_onnx_batch_dim(const cvy_onnx_batch *b)
     return part(b->before) * part(b->after);
 }
 
+int cvy_onnx_shares_alike(const cvy_onnx_batch *a, const cvy_onnx_batch *b)
+{
+    return part(a->before) == part(b->before) && part(a->after) == part(b->after);
+}
+
 int cvy_onnx_layer_axis(const cvy_onnx_batch *b, int axis)
 {
     return axis < b->at ? axis + 1 : axis + extra_axes(b);
@@ -397,10 +402,9 @@ cvy_status cvy_onnx_enter_moved(cvy_onnx_node *node)
         const cvy_onnx_value *v = node->in[i];
         if (!v || !v->layer)
             continue;
-        CVY_ONNX_CHECK(v->batch.at == first->batch.at && part(v->batch.before) == part(first->batch.before) &&
-                           part(v->batch.after) == part(first->batch.after),
-                       node, "its sources %s and %s have the samples on axes %d and %d%s",
-                       cvy_shape_text(&first->shape), cvy_shape_text(&v->shape), first->batch.at, v->batch.at,
+        CVY_ONNX_CHECK(v->batch.at == first->batch.at && cvy_onnx_shares_alike(&v->batch, &first->batch), node,
+                       "its sources %s and %s have the samples on axes %d and %d%s", cvy_shape_text(&first->shape),
+                       cvy_shape_text(&v->shape), first->batch.at, v->batch.at,
                        extra_axes(&first->batch) || extra_axes(&v->batch) ? ", with others" : "");
         CVY_ONNX_CHECK(strcmp(node->op, "MatMul") != 0 ||
                            v->batch.at < v->shape.ndim - 1 - (node->in[1]->layer != NULL),

@@ -74,9 +74,8 @@ static cvy_status take_samples_of_source(cvy_einsum *e, int i, const cvy_onnx_va
         "axis %d of source %d is that of its samples, and has another label than that of the other source: "
         "samples are independent of each other",
         v->batch.at, i);
-    CVY_EINSUM_CHECK(CVY_MAX(v->batch.before, (int64_t)1) == CVY_MAX(first->batch.before, (int64_t)1) &&
-                         CVY_MAX(v->batch.after, (int64_t)1) == CVY_MAX(first->batch.after, (int64_t)1),
-                     e, "the samples share an axis of its sources %s and %s with different others",
+    CVY_EINSUM_CHECK(cvy_onnx_shares_alike(&v->batch, &first->batch), e,
+                     "the samples share an axis of its sources %s and %s with different others",
                      cvy_shape_text(&first->shape), cvy_shape_text(&v->shape));
     take_out(t, v->batch.at, &v->batch);
     t->shape = (cvy_shape){0};

@@ -178,10 +178,7 @@ static cvy_status find_samples(const cvy_onnx_node *node, const cvy_onnx_value *
     if (!updates->layer)
         return CVY_OK;
     const cvy_onnx_batch *u = &updates->batch;
-    CVY_ONNX_CHECK(b->at < named
-                       ? cvy_onnx_batch_dim(u) == 1
-                       : behind + named == b->at && CVY_MAX(u->before, (int64_t)1) == CVY_MAX(b->before, (int64_t)1) &&
-                             CVY_MAX(u->after, (int64_t)1) == CVY_MAX(b->after, (int64_t)1),
+    CVY_ONNX_CHECK(b->at < named ? cvy_onnx_batch_dim(u) == 1 : behind + named == b->at && cvy_onnx_shares_alike(u, b),
                    node, "the samples are on axis %d of the data and on axis %d of the updates%s", b->at, u->at,
                    shares || cvy_onnx_batch_dim(u) > 1 ? ", with others" : "");
     return CVY_OK;
