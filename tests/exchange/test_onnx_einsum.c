@@ -349,6 +349,31 @@ static void test_diagonal(void)
     EXPECT_FAULT(read_small(), CVY_E_UNSUPPORTED, "source 0 has a label twice, and diagonals are supported");
 }
 
+/* Two nodes read one tensor of another shape than their layers need: it stays one, with its name. */
+static void test_shared(void)
+{
+    static const struct onnx_graph graphs[] = {
+        {SAMPLE,
+         .node = {{"Einsum", "x gain", "f", "equation: 'bcij,c->bcij"},
+                  {"Einsum", "gain f", "y", "equation: 'c,bcij->bcij"}},
+         .constant = {{"gain", .ndim = 1, .dim = {2}, .value = {2, -1}}}},
+        {SAMPLE,
+         .node = {{"Einsum", "x gain", "f", "equation: 'bcij,jkl->bcikl"},
+                  {"Einsum", "x gain", "g", "equation: 'bcij,jkl->bcikl"},
+                  {"Add", "f g", "y", NULL}},
+         .constant = {COUNTED("gain", 3, 4, 2, 2)}},
+    };
+    for (int i = 0; i < CVY_COUNT(graphs); i++) {
+        cvy_import import = {0};
+        onnx_write(&graphs[i], "small.onnx");
+        EXPECT_OK(cvy_import_onnx("small.onnx", &import));
+        EXPECT_INT(import.ntensor, 1);
+        if (import.ntensor == 1 && i == 0)
+            EXPECT_TEXT(import.tensor[0].name, "gain");
+        cvy_import_free(&import);
+    }
+}
+
 static void test_no_memory(void)
 {
     run_without_memory(cases, CVY_COUNT(cases));
@@ -365,6 +390,7 @@ int main(void)
     TEST(test_refused);
     TEST(test_diagonal);
     TEST(test_scatter_refused);
+    TEST(test_shared);
     TEST(test_no_memory);
     cvy_context_destroy(&context);
     EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);

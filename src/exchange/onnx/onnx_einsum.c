@@ -220,8 +220,7 @@ static cvy_status with_shape(const cvy_einsum *e, const cvy_onnx_tensor **t, con
     CVY_TRY(cvy_pool_alloc(e->node->x->out->pool, sizeof *to, &to));
     *to = **t;
     to->shape = *shape;
-    to->name = "";
-    to->origin = *(*t)->name ? (*t)->name : (*t)->origin;
+    to->stored = (*t)->stored ? (*t)->stored : &(*t)->shape;
     *t = to;
     return CVY_OK;
 }
