@@ -40,6 +40,16 @@ static void product_with_rows(const float *x, double *y)
         y[i] = x[i] * (1 + i / 4 % 3);
 }
 
+/* rows of 4 times w with w[i, k] = 0.5 + 0.25 * ((3 i + k) % 7), and a number for each row */
+static void product_and_rows(const float *x, double *y)
+{
+    for (int i = 0; i < 18; i++) {
+        y[i] = 1 + i / 3 % 3;
+        for (int k = 0; k < 4; k++)
+            y[i] += x[i / 3 * 4 + k] * (0.5 + 0.25 * ((3 * k + i % 3) % 7));
+    }
+}
+
 static void without_columns(const float *x, double *y)
 {
     for (int i = 0; i < 24; i++)
@@ -290,6 +300,11 @@ static const struct operator_case cases[] = {
      "affine",
      24,
      product_with_rows},
+    {{SAMPLE, .opset = 6, .node = {{"MatMul", "x w", "p", NULL}, {"Add", "p c", "y", "broadcast: 1;axis: 2"}},
+      .constant = {{"w", .ndim = 2, .dim = {4, 3}, .value = {0.5}, .step = 0.25, .period = 7}, OF_ROWS("c", 1, 2, 3)}},
+     "fc affine",
+     18,
+     product_and_rows},
     {{SAMPLE, .opset = 5, .node = {{"Sub", "x c", "y", "broadcast: 1"}},
       .constant = {{"c", .ndim = 1, .dim = {4}, .value = {1, 2, 3, 4}}}},
      "scale affine scale",

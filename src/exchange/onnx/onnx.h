@@ -81,6 +81,7 @@ typedef struct cvy_onnx {
         cvy_index kinds;               /* of initialisers, by name, as PyTorch's exporter writes them */
         cvy_keys kept;                 /* variables that are not trained */
         cvy_keys trained, not_trained; /* what the user is told: variables, and their names in the file */
+        cvy_keys numbers;              /* parameters that are options of layers */
         cvy_index layers;              /* those that have such variables */
     } constant;                        /* onnx_constant.c */
     cvy_index owner;                   /* names of weights in the file: the number in `owned` (onnx_share.c) */
@@ -278,6 +279,8 @@ int cvy_onnx_kind(const cvy_onnx *x, const cvy_onnx_tensor *initializer);
  * constant or made of it, is trained. */
 cvy_status cvy_onnx_settle(const cvy_onnx_node *node, const char *layer, const char *parameter,
                            const cvy_onnx_tensor *t);
+/* A constant of one number becomes an option: the user is told if it is a parameter. */
+cvy_status cvy_onnx_settle_number(cvy_onnx *x, const cvy_onnx_tensor *t);
 /* Whether a row that is added to the product with a matrix may be the bias of a layer: no other parameter by its name,
  * and no constant by its name or by what the file says. */
 int cvy_onnx_may_be_bias(const cvy_onnx_tensor *t);

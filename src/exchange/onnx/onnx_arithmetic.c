@@ -277,6 +277,8 @@ static cvy_status read_sources(const cvy_onnx_node *node, const cvy_onnx_value *
 {
     CVY_ONNX_CHECK(node->nin == 2 && node->in[0] && node->in[1], node, "%d sources, expected 2", node->nin);
     sort_sources(node, src, constant, is_first);
+    if (*constant && *src && is_number(*src, *constant))
+        CVY_TRY(cvy_onnx_settle_number(node->x, *constant));
     if (!*constant || !cvy_onnx_has_old_axis(node))
         return CVY_OK;
     CVY_ONNX_CHECK(!*is_first, node,

@@ -241,6 +241,12 @@ cvy_status cvy_onnx_settle(const cvy_onnx_node *node, const char *layer, const c
     return cvy_index_add(&x->constant.layers, last->name, 0);
 }
 
+cvy_status cvy_onnx_settle_number(cvy_onnx *x, const cvy_onnx_tensor *t)
+{
+    int at = 0;
+    return *name_of(t) && is_trained(x, t, 1) ? cvy_keys_add(&x->constant.numbers, name_of(t), &at) : CVY_OK;
+}
+
 /* What of a layer is trained: its variables that are not kept. */
 static cvy_status set_layer(const cvy_onnx *x, cvy_layer *layer)
 {
@@ -283,6 +289,11 @@ cvy_status cvy_onnx_keep_constants(cvy_onnx *x)
         cvy_onnx_list_some(&x->constant.not_trained, notes);
         cvy_text_add(notes, "; with `constants: trained` beside model.onnx they are\n");
     }
+    if (x->constant.numbers.count > 0) {
+        cvy_text_add(notes, "not trained, as a single number becomes an option of a layer: ");
+        cvy_onnx_list_some(&x->constant.numbers, notes);
+        cvy_text_add(notes, "\n");
+    }
     return notes->status;
 }
 
@@ -291,6 +302,7 @@ void cvy_onnx_free_kinds(cvy_onnx *x)
     cvy_index_free(&x->constant.kinds);
     cvy_index_free(&x->constant.layers);
     cvy_keys_free(&x->constant.kept);
+    cvy_keys_free(&x->constant.numbers);
     cvy_keys_free(&x->constant.not_trained);
     cvy_keys_free(&x->constant.trained);
 }

@@ -281,6 +281,8 @@ static cvy_status take_pads(const cvy_onnx_node *node, const cvy_onnx_value *src
     if (!p)
         return CVY_OK;
     CVY_TRY(cvy_onnx_string(node, "auto_pad", &mode));
+    CVY_ONNX_CHECK(!cvy_onnx_int(node, "ceil_mode", 0), node, "%s",
+                   "ceil_mode after a Pad with numbers that never are a maximum is not supported");
     CVY_ONNX_CHECK(p->before[1] == 0 && p->after[1] == 0, node,
                    "%lld and %lld padded channels, whose maxima are not finite, are not supported",
                    (long long)p->before[1], (long long)p->after[1]);

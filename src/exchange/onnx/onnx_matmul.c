@@ -118,6 +118,15 @@ static cvy_status translate_gemm(const cvy_onnx_node *node)
 }
 CVY_ONNX_DEFINE(gemm) = {"Gemm", .attributes = "alpha beta broadcast transA transB", .translate = translate_gemm};
 
+/* Whether a sum of operator sets 1 to 6 puts its second source at another axis than the last one of ndim. */
+static int is_at_other_axis(const cvy_onnx *x, const Cvy__Onnx__NodeProto *adds, int ndim)
+{
+    for (size_t i = 0; i < adds->n_attribute && x->opset < 7; i++)
+        if (strcmp(adds->attribute[i]->name, "axis") == 0)
+            return adds->attribute[i]->i != -1 && adds->attribute[i]->i != ndim - 1;
+    return 0;
+}
+
 /* The only node that reads the output, if it adds a constant row; else NULL. */
 static const Cvy__Onnx__NodeProto *find_bias(const cvy_onnx_node *node, int64_t outputs, const cvy_onnx_tensor **bias)
 {
@@ -125,7 +134,7 @@ static const Cvy__Onnx__NodeProto *find_bias(const cvy_onnx_node *node, int64_t 
     const Cvy__Onnx__NodeProto *adds = cvy_onnx_reader_of_two(node->x, node->proto->output[0], "Add", &other);
     *bias = adds ? cvy_onnx_find_constant(node->x, other) : NULL;
     return *bias && (*bias)->elems == outputs && (*bias)->shape.ndim == 1 && cvy_dtype_is_real((*bias)->dtype) &&
-                   cvy_onnx_may_be_bias(*bias)
+                   cvy_onnx_may_be_bias(*bias) && !is_at_other_axis(node->x, adds, node->in[0]->shape.ndim)
                ? adds
                : NULL;
 }
