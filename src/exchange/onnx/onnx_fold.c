@@ -239,6 +239,9 @@ static cvy_status fold_cast(const cvy_onnx_node *node, const cvy_onnx_tensor *co
     const cvy_dtype dtype = to == CVY_ONNX_DOUBLE       ? CVY_DTYPE_F64
                             : cvy_onnx_type_is_real(to) ? CVY_DTYPE_F32
                                                         : CVY_DTYPE_I64;
+    CVY_ONNX_CHECK(src[0]->elems != 1 || src[0]->dtype != CVY_DTYPE_I64 || dtype == CVY_DTYPE_I64 ||
+                       !cvy_onnx_batch_times(cvy_onnx_i64(src[0])[0]),
+                   node, "%s", "it computes with the number of samples, which must stay free");
     CVY_TRY(cvy_onnx_new(node->x, dtype, &src[0]->shape, &t));
     for (int64_t i = 0; i < t->elems; i++) {
         const double number = cvy_onnx_number(src[0], i);

@@ -104,6 +104,11 @@ static cvy_status translate_concat(const cvy_onnx_node *node)
         const int ndim = v->constant ? v->constant->shape.ndim : v->shape.ndim;
         CVY_ONNX_CHECK(ndim == first->shape.ndim, node, "sources of %d and %d axes", first->shape.ndim, ndim);
         from[i] = v->layer;
+        CVY_ONNX_CHECK(
+            !v->constant || (node->source.at == 0 && cvy_onnx_batch_dim(&node->source) == 1), node,
+            "a constant of shape %s beside a source that has the samples on axis %d, or merged with others, is "
+            "not supported",
+            cvy_shape_text(&v->constant->shape), node->source.at);
         if (v->constant)
             CVY_TRY(cvy_onnx_repeat_constant(node, v->constant, &from[i]));
     }
