@@ -8,6 +8,7 @@
 #include "fuzz_files.h"
 
 #include <convoy/experiment.h>
+#include <convoy/model.h>
 #include <convoy/report.h>
 
 #include "plan/plan_wisdom.h"
