@@ -13,6 +13,7 @@
 
 #include "exchange/exchange.h"
 #include "exchange/onnx_file.h"
+#include "exchange/onnx_folder.h"
 
 enum { SAMPLES = 2, MOST = 512 };
 
@@ -24,8 +25,6 @@ struct operator_case {
     int elems;          /* of a sample of the output */
     expect_fn expect;
 };
-
-static cvy_context *context;
 
 static void operators_of(const cvy_model *model, char *out, size_t size)
 {

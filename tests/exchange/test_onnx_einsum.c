@@ -381,19 +381,14 @@ static void test_no_memory(void)
 
 int main(void)
 {
-    char folder[] = "onnx_einsum_XXXXXX";
-    cvy_context_opts opts = cvy_context_opts_default();
-    opts.threads = 1;
-    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
-    EXPECT_OK(cvy_context_create(&opts, &context));
+    enter_folder();
     TEST(test_numbers);
     TEST(test_refused);
     TEST(test_diagonal);
     TEST(test_scatter_refused);
     TEST(test_shared);
     TEST(test_no_memory);
-    cvy_context_destroy(&context);
-    EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
+    leave_folder();
     return test_end();
 }
 

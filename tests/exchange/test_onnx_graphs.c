@@ -17,12 +17,11 @@
 #include "base/base_file.h"
 #include "exchange/exchange.h"
 #include "exchange/onnx_file.h"
+#include "exchange/onnx_folder.h"
 #include "job/job.h"
 
 enum { SAMPLES = 2 };
 #define SAMPLE .ndim = 3, .dim = {2, 3, 4}
-
-static cvy_context *context;
 
 static const struct {
     struct onnx_graph graph;
@@ -296,11 +295,7 @@ static void test_external(void)
 
 int main(void)
 {
-    char folder[] = "onnx_graphs_XXXXXX";
-    cvy_context_opts opts = cvy_context_opts_default();
-    opts.threads = 1;
-    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
-    EXPECT_OK(cvy_context_create(&opts, &context));
+    enter_folder();
     TEST(test_refused);
     TEST(test_names);
     TEST(test_outputs);
@@ -308,8 +303,7 @@ int main(void)
     TEST(test_bytes);
     TEST(test_job_of_bytes);
     TEST(test_external);
-    cvy_context_destroy(&context);
-    EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
+    leave_folder();
     return test_end();
 }
 

@@ -590,17 +590,12 @@ static int write_files(const char *folder)
 
 int main(int argc, char **argv)
 {
-    char folder[] = "onnx_operators_XXXXXX";
     if (argc > 2 && strcmp(argv[1], "--write") == 0)
         return write_files(argv[2]);
-    cvy_context_opts opts = cvy_context_opts_default();
-    opts.threads = 1;
-    EXPECT(mkdtemp(folder) && chdir(folder) == 0);
-    EXPECT_OK(cvy_context_create(&opts, &context));
+    enter_folder();
     TEST(test_operators);
     TEST(test_no_memory);
-    cvy_context_destroy(&context);
-    EXPECT(unlink("small.onnx") == 0 && chdir("..") == 0 && rmdir(folder) == 0);
+    leave_folder();
     return test_end();
 }
 
