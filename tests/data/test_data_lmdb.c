@@ -18,6 +18,9 @@
 #include <lmdb.h>
 #include <stdio.h>
 #endif
+#if CVY_HAVE_JPEG && CVY_HAVE_SPNG
+#include "test_data_pictures.h"
+#endif
 
 enum { SAMPLES = 70 };
 
@@ -437,6 +440,23 @@ static void test_round_trips(void)
     cvy_dataset_destroy(&e);
 }
 
+/* A grey picture that comes first makes the set grey, and a later one in colour is said. */
+static void test_lost_colour(void)
+{
+#if CVY_HAVE_JPEG && CVY_HAVE_SPNG
+    cvy_dataset *d = NULL;
+    OK(cvy_file_make_folder(in_scratch("mono/one")));
+    OK(cvy_file_make_folder(in_scratch("mono/two")));
+    put_png(in_scratch("mono/one/a.png"), 0, 16, 16, 1);
+    put_jpeg(in_scratch("mono/two/b.jpg"), 1, 16, 16, 3);
+    round_trip("mono-lmdb", in_scratch("mono"), "", 1);
+    OK(open_text(in_scratch("mono-lmdb"), NULL, 0, &d));
+    const char *note = cvy_dataset_describe(d)->note;
+    TRUE_THAT(note && strstr(note, "is in colour, and the first picture of the set is grey"));
+    cvy_dataset_destroy(&d);
+#endif
+}
+
 static void test_resume(void)
 {
     static const char *const source = "{format: pictures, size: 20, samples: 80, classes: 4}";
@@ -519,6 +539,7 @@ static void test_writer_at_work(void)
 static void test_writer(void)
 {
     test_round_trips();
+    test_lost_colour();
     test_resume();
     test_refusals();
     test_writer_at_work();

@@ -16,6 +16,7 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "data/data_index.h"
 #include "format/format_protobuf.h"
 
 enum { AUTO, YES, NO };
@@ -287,37 +288,6 @@ static void lmdb_where(void *state, int64_t number, char *text, size_t room)
 
 /* ---- opening ---- */
 
-/* The first sample that can be read gives the shape and type of all. If samples before it are damaged, the loader
- * reports or skips them later. */
-static cvy_status read_first(struct reader *r, cvy_reader_info *info)
-{
-    cvy_raw raw = {0};
-    cvy_status status = CVY_OK;
-    const int64_t count = CVY_MIN(cvy_lmdb_count(r->db), 32);
-    int64_t dim[3] = {0}, at = 0;
-    for (; at < count; at++) {
-        status = lmdb_read(r, at, &raw);
-        if (status == CVY_OK && raw.coding != CVY_CODING_PLAIN)
-            status = cvy_picture_read_header(raw.coding, raw.x.data, raw.x.bytes, &dim[0], &dim[1], &dim[2]);
-        if (status == CVY_OK || status == CVY_E_UNSUPPORTED)
-            break;
-    }
-    if (status == CVY_OK && raw.coding == CVY_CODING_PLAIN) {
-        info->dtype = raw.dtype;
-        info->shape = raw.shape;
-    } else if (status == CVY_OK) {
-        info->dtype = CVY_DTYPE_U8;
-        info->varying = 1;
-        info->shape = (cvy_shape){3, {r->o.channels == 1 ? 1 : r->o.channels == 2 ? 3 : dim[0], dim[1], dim[2]}};
-    }
-    cvy_raw_free(&raw);
-    if (status == CVY_OK)
-        return CVY_OK;
-    char where[4096];
-    lmdb_where(r, CVY_MIN(at, count - 1), where, sizeof where);
-    return cvy_error_prefix(status, "%s", where);
-}
-
 static int has_names(const struct reader *r, cvy_pool *pool, const char **path_out)
 {
     const char *folder = NULL;
@@ -443,7 +413,7 @@ static cvy_status lmdb_open(const cvy_reader_args *args, cvy_reader_info *info, 
     r->o = *(const struct lmdb_opts *)args->options;
     CVY_TRY(cvy_lmdb_open(info->pool, path, &r->db));
     info->nsamples = cvy_lmdb_count(r->db);
-    CVY_TRY_OUT(read_first(r, info));
+    CVY_TRY_OUT(cvy_data_read_first(lmdb_read, lmdb_where, r, cvy_lmdb_count(r->db), r->o.channels, info));
     r->swap_planes = r->o.bgr == YES || (r->o.bgr == AUTO && info->dtype == CVY_DTYPE_U8 && is_imageset_key(r));
     CVY_TRY_OUT(find_classes(r, info));
     *state_out = r;
