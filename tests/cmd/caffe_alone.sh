@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
+# level: 2
 # caffe_alone.sh: a network of Caffe without a solver is planned, timed and imported as it is: without a loss as a
 # forward pass, without its data on generated samples of the shape of its crop or of --input; an `input` beside a layer
 # is left out; layers in Python give data, and nothing else; what is not known is named.
