@@ -107,6 +107,8 @@ typedef struct cvy_onnx_node {
 } cvy_onnx_node;
 
 /* ---- sources and attributes ---- */
+/* Whether the node is of one of n operators. */
+int cvy_onnx_is_one_of(const cvy_onnx_node *node, const char *const *ops, int n);
 const Cvy__Onnx__AttributeProto *cvy_onnx_attribute(const cvy_onnx_node *node, const char *name);
 int64_t cvy_onnx_int(const cvy_onnx_node *node, const char *name, int64_t fallback);
 double cvy_onnx_real(const cvy_onnx_node *node, const char *name, double fallback);

@@ -330,14 +330,6 @@ static cvy_status move_constant(const cvy_onnx_node *node, const cvy_onnx_value 
     return CVY_OK;
 }
 
-static int is_among(const char *const *words, int n, const char *word)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(words[i], word) == 0)
-            return 1;
-    return 0;
-}
-
 /* Operators that follow the samples themselves. */
 static const char *const followers[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze",
                                         "Flatten", "Shape",     "Einsum",  "ScatterND"};
@@ -377,14 +369,14 @@ static cvy_status place_of_result(cvy_onnx_node *node, const cvy_onnx_value *src
 cvy_status cvy_onnx_enter_moved(cvy_onnx_node *node)
 {
     const cvy_onnx_value *first = NULL;
-    const int works_on_elements = is_among(pointwise, CVY_COUNT(pointwise), node->op);
+    const int works_on_elements = cvy_onnx_is_one_of(node, pointwise, CVY_COUNT(pointwise));
     int any = 0;
     for (int i = 0; i < node->nin; i++)
         if (node->in[i] && node->in[i]->layer) {
             first = first && (cvy_onnx_is_moved(first) || !cvy_onnx_is_moved(node->in[i])) ? first : node->in[i];
             any |= cvy_onnx_is_moved(node->in[i]);
         }
-    if (!first || is_among(followers, CVY_COUNT(followers), node->op))
+    if (!first || cvy_onnx_is_one_of(node, followers, CVY_COUNT(followers)))
         return CVY_OK;
     for (int i = 0; i < node->nin && works_on_elements; i++)
         if (node->in[i] && node->in[i]->constant && node->in[i]->constant->elems > 1 &&
@@ -392,7 +384,7 @@ cvy_status cvy_onnx_enter_moved(cvy_onnx_node *node)
             CVY_TRY(move_constant(node, first, &node->in[i]));
     if (!any)
         return CVY_OK;
-    CVY_ONNX_CHECK(works_on_elements || is_among(others, CVY_COUNT(others), node->op), node,
+    CVY_ONNX_CHECK(works_on_elements || cvy_onnx_is_one_of(node, others, CVY_COUNT(others)), node,
                    "its source %s has the samples on axis %d%s, which this operator is not supported with",
                    cvy_shape_text(&first->shape), first->batch.at, extra_axes(&first->batch) ? " with others" : "");
     node->moved = node->source = first->batch;

@@ -32,6 +32,14 @@ double cvy_onnx_real(const cvy_onnx_node *n, const char *name, double fallback)
     return a ? cvy_build_decimal(a->f) : fallback;
 }
 
+int cvy_onnx_is_one_of(const cvy_onnx_node *node, const char *const *ops, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(ops[i], node->op) == 0)
+            return 1;
+    return 0;
+}
+
 cvy_status cvy_onnx_string(const cvy_onnx_node *n, const char *name, const char **out)
 {
     const Cvy__Onnx__AttributeProto *a = cvy_onnx_attribute(n, name);

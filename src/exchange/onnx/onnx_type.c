@@ -92,14 +92,6 @@ cvy_status cvy_onnx_check_cast(const cvy_onnx_node *node, int64_t from, int64_t 
 
 /* ---- what may be done with integers ---- */
 
-static int is_among(const char *const *words, int n, const char *word)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(words[i], word) == 0)
-            return 1;
-    return 0;
-}
-
 static int is_exact(const cvy_onnx_node *node, int64_t type)
 {
     static const char *const moves[] = {"Identity",
@@ -143,12 +135,12 @@ static int is_exact(const cvy_onnx_node *node, int64_t type)
     /* of 32 or 64 bits, which do not wrap around with the numbers that networks have */
     static const char *const sums[] = {"Add", "Sub", "Mul", "Sum", "Neg", "Abs", "ReduceSum"};
     const char *mode = "";
-    if (is_among(moves, CVY_COUNT(moves), node->op))
+    if (cvy_onnx_is_one_of(node, moves, CVY_COUNT(moves)))
         return 1;
     if ((strcmp(node->op, "Resize") == 0 || strcmp(node->op, "Upsample") == 0) &&
         cvy_onnx_string(node, "mode", &mode) == CVY_OK)
         return !*mode || strcmp(mode, "nearest") == 0;
-    return (type == CVY_ONNX_INT32 || type == CVY_ONNX_INT64) && is_among(sums, CVY_COUNT(sums), node->op);
+    return (type == CVY_ONNX_INT32 || type == CVY_ONNX_INT64) && cvy_onnx_is_one_of(node, sums, CVY_COUNT(sums));
 }
 
 cvy_status cvy_onnx_check_types(const cvy_onnx_node *node)
