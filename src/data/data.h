@@ -167,6 +167,8 @@ typedef struct cvy_rows { /* a step's rows on this rank: its micro-batches, one 
     void *field[CVY_FIELD_MAX]; /* [n, shape...] of the field or its part, in the data set's order of fields, NULL if
                                    not needed; valid until released */
     int64_t *id;                /* [n] sample numbers */
+    int64_t *draw;  /* [n] keys of the random numbers of operators: sample numbers, and other numbers for further draws
+                       of a sample in an epoch */
     double *weight; /* [n]: 1, or 0 for a skipped bad sample (the data set's own "weight" field is separate) */
     int64_t nbad;
 } cvy_rows;

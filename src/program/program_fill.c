@@ -72,7 +72,7 @@ static cvy_status check_elems(const cvy_plan_feed *feed, const cvy_dataset_info 
 }
 
 cvy_status cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
-                                 const cvy_field_part *part, const int64_t *sample, const double *sample_weight)
+                                 const cvy_field_part *part, const int64_t *draw, const double *sample_weight)
 {
     const void *own_weight = NULL;
     int64_t weight_elems = 1;
@@ -98,7 +98,7 @@ cvy_status cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, i
     if (weight)
         fill_weights(weight, n, sample_weight, own_weight, weight_elems);
     if (id)
-        memcpy(id->data, sample, (size_t)n * sizeof *sample);
+        memcpy(id->data, draw, (size_t)n * sizeof *draw);
     return CVY_OK;
 }
 

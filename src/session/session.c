@@ -414,5 +414,5 @@ cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_in
     cvy_plan *plan = s->program->task[step]->plan;
     CVY_CHECK(rows->n == plan->rows, CVY_E_INTERNAL, "a step of %lld rows was given %lld", (long long)plan->rows,
               (long long)rows->n);
-    return cvy_program_fill_rows(plan, data, rows->n, (const void *const *)rows->field, part, rows->id, rows->weight);
+    return cvy_program_fill_rows(plan, data, rows->n, (const void *const *)rows->field, part, rows->draw, rows->weight);
 }

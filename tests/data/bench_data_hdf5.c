@@ -186,7 +186,7 @@ static void *read_windows(void *user)
         pthread_mutex_unlock(&r->lock);
         if (place >= n)
             break;
-        cvy_epoch_order_get(r->order, 0, first, CVY_MIN(BATCH, n - first), place - first, 1, &number);
+        cvy_epoch_order_get(r->order, 0, first, CVY_MIN(BATCH, n - first), place - first, 1, &number, NULL);
         OK(cvy_dataset_read(r->d, number, 0, field));
     }
     free(x);

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     OK(cvy_epoch_order_create(d, &opts, &order));
     for (int64_t at = 0; at < n; at += CVY_COUNT(number)) {
         const int64_t count = CVY_MIN(n - at, CVY_COUNT(number));
-        cvy_epoch_order_get(order, 0, at, count, 0, count, number);
+        cvy_epoch_order_get(order, 0, at, count, 0, count, number, NULL);
         for (int64_t i = 0; i < count; i++)
             sum += number[i];
     }

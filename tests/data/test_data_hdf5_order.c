@@ -96,7 +96,7 @@ static void get_epoch(cvy_epoch_order *o, uint64_t epoch, int64_t n, int64_t bat
         const int64_t count = CVY_MIN(batch, n - from);
         for (int r = 0; r < nranks; r++) {
             const int64_t a = count * r / nranks, b = count * (r + 1) / nranks;
-            cvy_epoch_order_get(o, epoch, from, count, a, b - a, out + from + a);
+            cvy_epoch_order_get(o, epoch, from, count, a, b - a, out + from + a, NULL);
         }
     }
 }

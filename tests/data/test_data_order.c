@@ -3,8 +3,8 @@
  *
  * Each sample comes once, whether or not the numbers divide. The global batches are the same for any number of ranks,
  * and other epochs and seeds give other orders. For a window shuffle it checks how far the samples of a block move
- * apart and how many blocks a rank reads in a step. In a balanced epoch classes are equally frequent and samples are
- * used evenly.
+ * apart and how many blocks a rank reads in a step. In a balanced epoch classes are equally frequent, samples are used
+ * evenly, and each draw of a sample has keys of its own for random numbers, so it is augmented anew.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,15 +23,21 @@ static cvy_dataset *open_numbers(int64_t n)
 }
 
 /* Collects an epoch in batches, each divided over the ranks. */
-static void get_epoch(cvy_epoch_order *o, uint64_t epoch, int64_t n, int64_t batch, int nranks, int64_t *out)
+static void get_draws(cvy_epoch_order *o, uint64_t epoch, int64_t n, int64_t batch, int nranks, int64_t *out,
+                      int64_t *repeat)
 {
     for (int64_t from = 0; from < n; from += batch) {
         const int64_t count = CVY_MIN(batch, n - from);
         for (int r = 0; r < nranks; r++) {
             const int64_t a = count * r / nranks, b = count * (r + 1) / nranks;
-            cvy_epoch_order_get(o, epoch, from, count, a, b - a, out + from + a);
+            cvy_epoch_order_get(o, epoch, from, count, a, b - a, out + from + a, repeat ? repeat + from + a : NULL);
         }
     }
+}
+
+static void get_epoch(cvy_epoch_order *o, uint64_t epoch, int64_t n, int64_t batch, int nranks, int64_t *out)
+{
+    get_draws(o, epoch, n, batch, nranks, out, NULL);
 }
 
 static int64_t *numbers(int64_t n)
@@ -157,6 +163,8 @@ static void put_skewed(void)
     static uint8_t record[COUNT][PIXELS + 1];
     for (int i = 0; i < COUNT; i++)
         record[i][0] = (uint8_t)(i % 30 == 4 ? 3 : i % 6 == 1 ? 5 : 7);
+    for (int i = 0; i < COUNT * PIXELS; i++)
+        record[i / PIXELS][1 + i % PIXELS] = (uint8_t)(i * 2654435761u >> 24);
     put_file(in_scratch("data_batch_1.bin"), record, sizeof record);
 }
 
@@ -192,6 +200,83 @@ static void test_balance(void)
     OK(open_text("{format: synthetic, targets: 1}", NULL, 0, &d));
     FAILS(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_ALL, .balance = 1}, &o), CVY_E_CONFIG,
           "has no classes");
+    cvy_dataset_destroy(&d);
+}
+
+/* The draws of a sample are numbered from 0, and each number comes once, also if ranks share the batches. */
+static void test_draws(void)
+{
+    cvy_dataset *d = NULL;
+    cvy_epoch_order *o = NULL;
+    int64_t number[COUNT], repeat[COUNT], shared[COUNT], shared_repeat[COUNT];
+    int used[COUNT] = {0}, of_draw[COUNT][COUNT] = {{0}};
+    put_skewed();
+    OK(open_text(in_scratch("data_batch_1.bin"), NULL, 0, &d));
+    OK(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_ALL, .balance = 1, .seed = 2}, &o));
+    get_draws(o, 3, COUNT, 16, 1, number, repeat);
+    get_draws(o, 3, COUNT, 16, 3, shared, shared_repeat);
+    TRUE_THAT(memcmp(number, shared, sizeof number) == 0 && memcmp(repeat, shared_repeat, sizeof repeat) == 0);
+    for (int i = 0; i < COUNT; i++) {
+        TRUE_THAT(repeat[i] >= 0 && repeat[i] < COUNT && !of_draw[number[i]][repeat[i]]);
+        of_draw[number[i]][repeat[i]] = 1;
+        used[number[i]]++;
+    }
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < COUNT; k++)
+            TRUE_THAT(of_draw[i][k] == (k < used[i]));
+    cvy_epoch_order_destroy(&o);
+    OK(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_ALL, .seed = 2}, &o));
+    get_draws(o, 3, COUNT, 16, 1, number, repeat);
+    for (int i = 0; i < COUNT; i++)
+        TRUE_THAT(repeat[i] == 0);
+    cvy_epoch_order_destroy(&o);
+    cvy_dataset_destroy(&d);
+    for (int64_t n = 0; n < 4; n++) /* keys of the first draw are those of an epoch that repeats no sample */
+        TRUE_THAT(cvy_repeat_key((uint64_t)n, 0) == (uint64_t)n && cvy_repeat_key((uint64_t)n, 1) > 1u << 31);
+}
+
+static cvy_status share_all(void *user, int64_t step, cvy_share *out, int max, int *nshare_out)
+{
+    if (step > 0 || max < 1)
+        return CVY_END;
+    out[0] = (cvy_share){.n = *(int *)user};
+    *nshare_out = 1;
+    return CVY_OK;
+}
+
+/* Loads a balanced epoch with an augmentation: two draws of a sample have other keys and other pixels, and a sample's
+ * first draw has the pixels that it has in an epoch without repeats. */
+static void check_drawn(const char *augment)
+{
+    static float want[3 * 32 * 32];
+    cvy_dataset *d = NULL;
+    cvy_loader *l = NULL;
+    const cvy_rows *rows = NULL;
+    int n = COUNT, same = 0, pairs = 0;
+    int32_t label = 0;
+    OK(open_text(in_scratch("data_batch_1.bin"), augment, 1, &d));
+    OK(cvy_loader_create(
+        d,
+        &(cvy_loader_opts){.shuffle = CVY_SHUFFLE_ALL, .balance = 1, .depth = 1, .share = share_all, .share_user = &n},
+        &l));
+    OK(cvy_loader_get(l, 0, &rows, NULL));
+    for (int64_t i = 0; i < COUNT; i++) {
+        const char *mine = (char *)rows->field[0] + (size_t)i * sizeof want;
+        if (rows->draw[i] == rows->id[i]) {
+            OK(cvy_dataset_read(d, rows->id[i], 0, (void *const[]){want, &label}));
+            TRUE_THAT(memcmp(want, mine, sizeof want) == 0);
+        }
+        for (int64_t k = 0; k < i; k++) {
+            TRUE_THAT(rows->draw[i] != rows->draw[k]);
+            if (rows->id[i] != rows->id[k])
+                continue;
+            pairs++;
+            same += memcmp(mine, (char *)rows->field[0] + (size_t)k * sizeof want, sizeof want) == 0;
+        }
+    }
+    TRUE_THAT(pairs > 90 && same < pairs * 2 / 3); /* of two mirrored pictures half the pairs are alike */
+    cvy_loader_release(l, rows);
+    cvy_loader_destroy(&l);
     cvy_dataset_destroy(&d);
 }
 
@@ -253,6 +338,10 @@ int main(void)
     test_million();
     test_window();
     test_balance();
+    test_draws();
+    check_drawn("[{random_crop: {size: 32, pad: 4}}]");
+    check_drawn("[mirror, {cutout: 8}]");
+    check_drawn("[mirror]");
     test_loader();
     scratch_remove();
     return 0;

@@ -6,7 +6,8 @@
  * Each job is trained for 20 steps on one rank, on all of them, and with all passes off and reference kernels. The
  * losses of every step and the final weights and statistics are compared with the one-rank run, which rank 0 makes in
  * its own context. The jobs have what could make a difference: batch norm whose groups span ranks, dropout,
- * augmentation, tail batches, micro-batches, and shares of different sizes, even empty ones.
+ * augmentation, tail batches, micro-batches, and shares of different sizes, even empty ones. In a balanced epoch the
+ * draws of one sample get masks of dropout of their own, on any number of ranks.
  *
  * Tolerances are relative. f64 uses the reference kernels: 1e-10. f32 with fast kernels: 1e-5 for the first step (eps
  * 6e-8 times the square root of the longest sum, a thousand summands). Later steps amplify a difference at learning
@@ -237,6 +238,51 @@ static void check_job(cvy_context *all, const struct job *job)
     printf("%s %s\n", test_failures == before ? "ok    " : "FAILED", job->name);
 }
 
+/* ---- samples that repeat ---- */
+
+/* Seven samples of class 0, whose loss is always the same, and one of class 1. A balanced epoch is one step that draws
+ * it four times. Its loss has one of two values, so the loss of a step tells how many of the four masks keep x. */
+static void write_repeats(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    EXPECT(file != NULL);
+    fputs("x,label\n1,1\n", file);
+    for (int i = 0; i < 7; i++)
+        fputs("0,0\n", file);
+    fclose(file);
+}
+
+static void check_repeats(cvy_context *all)
+{
+    char path[128], text[512];
+    struct outcome alone = {0}, together;
+    int between = 0;
+    double low = INFINITY, high = 0;
+    snprintf(path, sizeof path, "%s/repeats.csv", folder);
+    snprintf(text, sizeof text,
+             "model: {layers: [{dropout: {p: 0.5}}, {fc: {channels: 2}}]}\n"
+             "data: {train: {path: %s, label: label}, balance: class, normalize: none}\n"
+             "train: {batch: 8, epochs: 20, optimizer: {name: sgd, lr: 1e-12, momentum: 0}}\n",
+             path);
+    const struct job job = {"draws of one sample", text};
+    if (cvy_context_rank(all) == 0) {
+        write_repeats(path);
+        train_alone(&job, f64, CVY_COUNT(f64), &alone);
+    }
+    check(all, &job, "f64", f64, CVY_COUNT(f64), &alone, 1e-10, 1e-10);
+    train(all, &job, f64, CVY_COUNT(f64), "together", &together);
+    for (int i = 0; i < STEPS && cvy_context_rank(all) == 0; i++) {
+        low = fmin(low, together.loss[i]);
+        high = fmax(high, together.loss[i]);
+    }
+    for (int i = 0; i < STEPS && cvy_context_rank(all) == 0; i++)
+        between += together.loss[i] > low + 0.1 * (high - low) && together.loss[i] < high - 0.1 * (high - low);
+    if (cvy_context_rank(all) == 0)
+        EXPECT(between >= 5); /* masks that were alike would all keep it or all drop it */
+    cvy_safetensors_close(&alone.weights);
+    cvy_safetensors_close(&together.weights);
+}
+
 int main(int argc, char **argv)
 {
     cvy_context *all = NULL;
@@ -249,6 +295,7 @@ int main(int argc, char **argv)
     MPI_Bcast(folder, sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD);
     for (int i = 0; i < CVY_COUNT(jobs); i++)
         check_job(all, &jobs[i]);
+    check_repeats(all);
     if (cvy_context_rank(all) == 0)
         EXPECT_OK(cvy_file_remove_tree(folder));
     cvy_context_destroy(&all);

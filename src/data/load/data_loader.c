@@ -3,9 +3,9 @@
  *
  * A step begins with "wait for the rows of step s". Background threads fill a ring of slots, one slot for each step.
  * The rows of the oldest unfinished slots are dealt to the threads in small runs, so all threads work on the same step
- * and steps are finished in order. The content of a row depends only on its sample's number and epoch, so threads,
- * depth and ranks change only the waiting time. The slots' buffers are allocated at the start, for the largest of the
- * first steps, and kept; a larger step makes its slot grow once.
+ * and steps are finished in order. The content of a row depends only on its sample's number, the epoch, and which of
+ * the epoch's draws of this sample it is, so threads, depth and ranks change only the waiting time. The slots' buffers
+ * are allocated at the start, for the largest of the first steps, and kept; a larger step makes its slot grow once.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +30,8 @@ struct slot {
     cvy_rows rows; /* the first member, because cvy_loader_release() casts it to the slot */
     int state;
     int64_t step, room;      /* room: number of rows that fit into the buffers */
-    uint64_t *epoch;         /* [n] */
+    uint64_t *epoch;         /* [n], as keys of the augmentation: other ones for repeats */
+    int64_t *repeat;         /* [n]: which of the epoch's draws of the sample it is */
     struct fill *fill_order; /* [n] */
     int64_t claimed, done;   /* entries of fill_order given to threads; entries finished */
     cvy_status status;       /* error of the first entry that failed, or of prepare(); CVY_OK if none */
@@ -73,8 +74,10 @@ static void free_buffers(cvy_loader *l, struct slot *s)
     for (int f = 0; f < l->nfield; f++)
         cvy_mem_free(&s->rows.field[f]);
     cvy_mem_free(&s->rows.id);
+    cvy_mem_free(&s->rows.draw);
     cvy_mem_free(&s->rows.weight);
     cvy_mem_free(&s->epoch);
+    cvy_mem_free(&s->repeat);
     cvy_mem_free(&s->fill_order);
     s->room = 0;
 }
@@ -92,8 +95,10 @@ static cvy_status need_room(cvy_loader *l, struct slot *s, int64_t n)
         CVY_TRY(cvy_mem_alloc(bytes, &s->rows.field[f]));
     }
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.id, &s->rows.id));
+    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.draw, &s->rows.draw));
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.weight, &s->rows.weight));
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->epoch, &s->epoch));
+    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->repeat, &s->repeat));
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->fill_order, &s->fill_order));
     s->room = n;
     return CVY_OK;
@@ -136,10 +141,11 @@ static cvy_status fill_ids(cvy_loader *l, struct slot *s, int64_t step)
         const cvy_share *p = &l->share[i];
         const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_position,
                       all = p->batch_n > 0 ? p->batch_n : p->n;
-        cvy_epoch_order_get(l->order, (uint64_t)p->epoch, first, all, p->first_position - first, p->n,
-                            s->rows.id + row);
+        cvy_epoch_order_get(l->order, (uint64_t)p->epoch, first, all, p->first_position - first, p->n, s->rows.id + row,
+                            s->repeat + row);
         for (const int64_t end = row + p->n; row < end; row++) {
-            s->epoch[row] = (uint64_t)p->epoch;
+            s->epoch[row] = cvy_repeat_key((uint64_t)p->epoch, s->repeat[row]);
+            s->rows.draw[row] = (int64_t)cvy_repeat_key((uint64_t)s->rows.id[row], s->repeat[row]);
             s->fill_order[row] = (struct fill){s->rows.id[row], row};
         }
     }

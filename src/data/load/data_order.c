@@ -14,13 +14,15 @@
  * epoch.
  *
  * A balanced epoch deals its positions to the classes in turn, through a permutation. A class gives its samples in
- * rounds, each with its own permutation: no sample is drawn again before all samples of its class have been drawn.
+ * rounds, each with its own permutation: no sample is drawn again before all samples of its class have been drawn. The
+ * number of the round tells the draws of a sample apart.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/load/data_order.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "base/number/base_rng.h"
 #include "data/data_reader.h"
@@ -181,12 +183,14 @@ static cvy_status prepare_windows(cvy_epoch_order *o, cvy_dataset *d)
 
 /* ---- classes ---- */
 
-static int64_t balanced_at(const cvy_epoch_order *o, const cvy_permutation *order, uint64_t epoch, int64_t position)
+static int64_t balanced_at(const cvy_epoch_order *o, const cvy_permutation *order, uint64_t epoch, int64_t position,
+                           int64_t *round_out)
 {
     const int64_t index = (int64_t)cvy_permutation_at(order, (uint64_t)position), c = index % o->nclasses;
     const int64_t nth = index / o->nclasses, n = o->first[c + 1] - o->first[c];
-    const uint64_t round = (uint64_t)(nth / n);
-    const cvy_permutation p = keyed_permutation(o->o.seed, o->class_stream ^ round, epoch, (uint64_t)c, n);
+    *round_out = nth / n;
+    const cvy_permutation p =
+        keyed_permutation(o->o.seed, o->class_stream ^ (uint64_t)*round_out, epoch, (uint64_t)c, n);
     return o->number[o->first[c] + (int64_t)cvy_permutation_at(&p, (uint64_t)(nth % n))];
 }
 
@@ -235,8 +239,10 @@ out:
 /* ---- the order ---- */
 
 void cvy_epoch_order_get(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first, int64_t batch_n, int64_t first,
-                         int64_t n, int64_t *number_out)
+                         int64_t n, int64_t *number_out, int64_t *repeat_out)
 {
+    if (repeat_out)
+        memset(repeat_out, 0, (size_t)n * sizeof *repeat_out);
     if (o->nwindow > 0) {
         get_windows(o, epoch, batch_first, batch_n, first, n, number_out);
         return;
@@ -244,8 +250,9 @@ void cvy_epoch_order_get(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first
     const cvy_permutation order = cvy_permutation_make(o->o.seed, epoch, (uint64_t)o->nsamples);
     for (int64_t i = 0; i < n; i++) {
         const int64_t position = batch_first + first + i;
+        int64_t round = 0;
         if (o->nclasses > 0)
-            number_out[i] = balanced_at(o, &order, epoch, position);
+            number_out[i] = balanced_at(o, &order, epoch, position, repeat_out ? &repeat_out[i] : &round);
         else
             number_out[i] =
                 o->o.shuffle == CVY_SHUFFLE_ALL ? (int64_t)cvy_permutation_at(&order, (uint64_t)position) : position;
