@@ -40,6 +40,12 @@ module convoy_c
   integer(c_int), parameter :: CVY_LOG_WARN = 1
   integer(c_int), parameter :: CVY_LOG_INFO = 2
   integer(c_int), parameter :: CVY_LOG_DEBUG = 3
+  integer(c_int), parameter :: CVY_OUTPUT_VALUES = 0
+  integer(c_int), parameter :: CVY_OUTPUT_LOGITS = 1
+  integer(c_int), parameter :: CVY_OUTPUT_LOG_PROBABILITIES = 2
+  integer(c_int), parameter :: CVY_OUTPUT_PROBABILITIES = 3
+  integer(c_int), parameter :: CVY_OUTPUT_YES_LOGITS = 4
+  integer(c_int), parameter :: CVY_OUTPUT_YES_PROBABILITIES = 5
   integer(c_int), parameter :: CVY_UPDATE_SYNC = 0
   integer(c_int), parameter :: CVY_UPDATE_DELAYED = 1
   integer(c_int), parameter :: CVY_UPDATE_LOCAL = 2
@@ -1153,6 +1159,11 @@ module convoy_c
       import
       type(c_ptr) :: cvy_build_info
     end function cvy_build_info
+    function cvy_output_kind_text(kind) bind(c)
+      import
+      integer(c_int), value :: kind
+      type(c_ptr) :: cvy_output_kind_text
+    end function cvy_output_kind_text
     function cvy_model_create(name, model_out) bind(c)
       import
       type(c_ptr), value :: name

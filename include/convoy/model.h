@@ -22,6 +22,26 @@ extern "C" {
 /** The description of a network. */
 typedef struct cvy_model cvy_model;
 
+/** What the numbers of an output are. It follows from the last layers of the network and from the loss. Of classes, one
+ * axis has a number for each of them; "yes" is the second of two classes, or the target 1 of the loss bce, and each
+ * number of the output stands for itself. */
+typedef enum cvy_output_kind {
+    /** Predicted numbers, or numbers of which nothing is known. */
+    CVY_OUTPUT_VALUES,
+    /** Their softmax has the probabilities of the classes. */
+    CVY_OUTPUT_LOGITS,
+    /** The logarithms of the probabilities of the classes. */
+    CVY_OUTPUT_LOG_PROBABILITIES,
+    /** The probabilities of the classes. */
+    CVY_OUTPUT_PROBABILITIES,
+    /** Their sigmoid has the probabilities of yes. */
+    CVY_OUTPUT_YES_LOGITS,
+    /** The probabilities of yes. */
+    CVY_OUTPUT_YES_PROBABILITIES
+} cvy_output_kind;
+/** The kind in words, "probabilities of the classes". Collective: no. */
+CVY_API const char *cvy_output_kind_text(cvy_output_kind kind);
+
 /** Makes an empty model; the caller destroys it. @name: for messages; copied. Collective: no. Errors: CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_model_create(const char *name, cvy_model **model_out);
 

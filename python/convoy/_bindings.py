@@ -33,6 +33,12 @@ CVY_LOG_ERROR = 0
 CVY_LOG_WARN = 1
 CVY_LOG_INFO = 2
 CVY_LOG_DEBUG = 3
+CVY_OUTPUT_VALUES = 0
+CVY_OUTPUT_LOGITS = 1
+CVY_OUTPUT_LOG_PROBABILITIES = 2
+CVY_OUTPUT_PROBABILITIES = 3
+CVY_OUTPUT_YES_LOGITS = 4
+CVY_OUTPUT_YES_PROBABILITIES = 5
 CVY_UPDATE_SYNC = 0
 CVY_UPDATE_DELAYED = 1
 CVY_UPDATE_LOCAL = 2
@@ -1095,6 +1101,7 @@ FUNCTIONS = {  # name: (type of the result, types of the arguments); c_int may b
     "cvy_context_nranks": (c.c_int, [c.c_void_p]),
     "cvy_context_threads": (c.c_int, [c.c_void_p]),
     "cvy_build_info": (c.c_char_p, []),
+    "cvy_output_kind_text": (c.c_char_p, [c.c_int]),
     "cvy_model_create": (c.c_int, [c.c_char_p, c.POINTER(c.c_void_p)]),
     "cvy_model_zoo": (c.c_int, [c.c_char_p, c.c_char_p, c.POINTER(cvy_shape), c.c_int64, c.POINTER(c.c_void_p)]),
     "cvy_model_destroy": (None, [c.POINTER(c.c_void_p)]),

@@ -64,8 +64,11 @@ struct cvy_model {
     int nlayer, layer_room;
     cvy_layer_count *count; /* of each operator, among the first `ncounted` layers */
     int ncount, count_room, ncounted;
-    cvy_index layer_at;  /* indices of layers, by the names of their outputs */
-    char *output;        /* name of the main output; by default the last layer that is not a loss */
+    cvy_index layer_at;          /* indices of layers, by the names of their outputs */
+    char *output;                /* name of the main output; by default the last layer that is not a loss */
+    cvy_output_kind output_kind; /* of the main output, as session_output.c has found it */
+    const char *scored;  /* the layer whose numbers scores read in place of the main output: logits, or values; NULL:
+                            nobody has asked yet */
     cvy_aux_head aux[4]; /* further outputs that are trained with the main output's loss, times this weight */
     int naux;
 };

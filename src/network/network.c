@@ -19,6 +19,7 @@
 #include "network/network_calibration.h"
 #include "session/session.h"
 #include "session/session_normalize.h"
+#include "session/session_output.h"
 
 /* Where the weights come from. */
 struct source {
@@ -172,6 +173,44 @@ static cvy_scaling output_scaling(const cvy_network *n, const char *name, const 
     return (cvy_scaling){0};
 }
 
+/* ---- what the outputs are ---- */
+
+/* What the numbers of the layer that scores read are. */
+static cvy_output_kind kind_before(cvy_output_kind kind)
+{
+    return cvy_output_is_of_classes(kind) ? CVY_OUTPUT_LOGITS
+           : cvy_output_is_of_yes(kind)   ? CVY_OUTPUT_YES_LOGITS
+                                          : CVY_OUTPUT_VALUES;
+}
+
+static int gives_scored(const cvy_network *n, const cvy_output_meaning *meaning)
+{
+    if (n->gives == CVY_GIVES_CLASSES)
+        return n->spec.data.nclasses > 1 && meaning->shape.ndim <= 1 && meaning->kind != CVY_OUTPUT_VALUES;
+    return n->gives == CVY_GIVES_SCORED;
+}
+
+/* Notes what the outputs are while the model has its losses. Sets *outputs to the layers to compute. */
+static cvy_status note_meanings(cvy_network *n, const char **outputs)
+{
+    const char *list = *outputs ? *outputs : cvy_model_output(n->model);
+    for (const char *at = list ? list : ""; *(at += strspn(at, ", \t\n")) && n->nmeant < CVY_NETWORK_ARRAYS;) {
+        cvy_output_meaning meaning;
+        char *name = NULL;
+        const size_t length = strcspn(at, ", \t\n");
+        CVY_TRY(cvy_pool_printf(n->model->pool, &name, "%.*s", (int)length, at));
+        at += length;
+        CVY_TRY(cvy_job_output_meaning(n->spec.job, &n->spec.data, n->model, name, &meaning));
+        n->meant[n->nmeant].name = n->meant[n->nmeant].of = name;
+        n->meant[n->nmeant++].kind = meaning.kind;
+        if (n->nmeant > 1 || at[strspn(at, ", \t\n")] || !gives_scored(n, &meaning))
+            continue;
+        n->meant[0].name = *outputs = meaning.scored;
+        n->meant[0].kind = kind_before(meaning.kind);
+    }
+    return CVY_OK;
+}
+
 static cvy_status list_outputs(cvy_network *n)
 {
     const int task = n->size[0].task;
@@ -187,6 +226,12 @@ static cvy_status list_outputs(cvy_network *n)
         for (int i = 0; i < sample->ndim; i++)
             sample->dim[i] = whole.dim[i + 1];
         n->output[n->noutput].scaling = output_scaling(n, t->output[n->noutput].name, sample);
+        n->output[n->noutput].of = n->output[n->noutput].name;
+        for (int i = 0; i < n->nmeant; i++)
+            if (strcmp(n->meant[i].name, n->output[n->noutput].name) == 0) {
+                n->output[n->noutput].of = n->meant[i].of;
+                n->output[n->noutput].kind = n->meant[i].kind;
+            }
     }
     return CVY_OK;
 }
@@ -195,6 +240,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
 {
     cvy_job *job = n->spec.job;
     cvy_program_opts opts;
+    const char *outputs = o->outputs;
     int64_t batch = 0;
     CVY_CHECK(!job->plan.kernels.by_clock, CVY_E_CONFIG,
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
@@ -204,7 +250,8 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     n->spec.data.target_is_input = cvy_augment_target(n->augment)->is_input;
     CVY_TRY(cvy_job_model(job, n->context, &n->spec.data, CVY_LOSSES_NONE, &n->model));
     CVY_TRY(note_scaled(n));
-    CVY_TRY(cvy_model_keep(n->model, o->outputs));
+    CVY_TRY(note_meanings(n, &outputs));
+    CVY_TRY(cvy_model_keep(n->model, outputs));
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
               CVY_NETWORK_ARRAYS);
     cvy_job_update_in_sync(job);
@@ -217,7 +264,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     CVY_TRY(cvy_job_translate(cvy_program_create(n->context, &opts, &n->program)));
     cvy_program_keep_dropout(n->program, n->dropout);
     CVY_TRY(cvy_job_batch(job, 1, &batch));
-    CVY_TRY(add_tasks(n, o->outputs, o->batch > 0 ? o->batch : CVY_MIN(batch, 64)));
+    CVY_TRY(add_tasks(n, outputs, o->batch > 0 ? o->batch : CVY_MIN(batch, 64)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(n->program)));
     return list_outputs(n);
 }
@@ -293,7 +340,7 @@ static cvy_status open_network(cvy_network *n, cvy_comm *comm, const cvy_network
 }
 
 static cvy_status create(cvy_context *context, int together, const char *target, const cvy_network_opts *opts,
-                         int dropout, cvy_network **out)
+                         int dropout, cvy_network_gives gives, cvy_network **out)
 {
     cvy_comm *comm = together ? context->comm : NULL;
     cvy_network *n = NULL;
@@ -311,6 +358,7 @@ static cvy_status create(cvy_context *context, int together, const char *target,
     CVY_TRY_OUT(comm ? cvy_comm_agree(comm, status) : status);
     source.caffemodel = o.weights;
     n->dropout = dropout;
+    n->gives = gives;
     CVY_TRY_OUT(open_network(n, comm, &o, &source));
     *out = n;
 out:
@@ -325,13 +373,13 @@ cvy_status cvy_network_open(cvy_context *context, const char *target, const cvy_
 {
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     CVY_CHECK(target && network_out, CVY_E_ARGUMENT, "cvy_network_open() needs a target and an output pointer");
-    return create(context, 0, target, opts, 0, network_out);
+    return create(context, 0, target, opts, 0, CVY_GIVES_OUTPUTS, network_out);
 }
 
 cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, const cvy_network_opts *opts,
-                                     int dropout, cvy_network **out)
+                                     int dropout, cvy_network_gives gives, cvy_network **out)
 {
-    return create(context, 1, target, opts, dropout, out);
+    return create(context, 1, target, opts, dropout, gives, out);
 }
 
 void cvy_network_destroy(cvy_network **network)

@@ -19,6 +19,13 @@
 
 enum { CVY_NETWORK_SIZES = 3, CVY_NETWORK_ARRAYS = 16 };
 
+/* What an open network computes of the output that is asked for. */
+typedef enum cvy_network_gives {
+    CVY_GIVES_OUTPUTS, /* the output */
+    CVY_GIVES_CLASSES, /* its logits, if it has one number for each class of a sample; otherwise the output */
+    CVY_GIVES_SCORED   /* what scores read of it: logits or values */
+} cvy_network_gives;
+
 typedef struct cvy_network_size { /* a batch size for which the network is planned */
     int64_t batch;
     int task;
@@ -38,12 +45,20 @@ struct cvy_network {
     int64_t step, parameters;                 /* step -1: not known */
     cvy_network_size size[CVY_NETWORK_SIZES]; /* ascending */
     int nsize, noutput;
-    int dropout;  /* 1: layers of dropout are active */
+    int dropout; /* 1: layers of dropout are active */
+    cvy_network_gives gives;
+    struct { /* what the outputs that are asked for are, before the layers that lead to losses are dropped */
+        const char *name, *of;
+        cvy_output_kind kind;
+    } meant[CVY_NETWORK_ARRAYS];
+    int nmeant;
     int64_t pass; /* with dropout: the number of the pass, which its masks depend on */
     struct {
         const char *name;
-        cvy_shape shape;     /* of a sample */
-        cvy_scaling scaling; /* in the memory of the augmentation or of the model */
+        const char *of;       /* the output that was asked for: `name`, or what the numbers of `name` become */
+        cvy_shape shape;      /* of a sample */
+        cvy_output_kind kind; /* of the numbers of `name` */
+        cvy_scaling scaling;  /* in the memory of the augmentation or of the model */
     } output[CVY_NETWORK_ARRAYS];
     /* Buffers of a call: a sample of x as f32 before augmentation, and what augmentation needs. */
     cvy_bytes plain, row;
@@ -56,10 +71,10 @@ int cvy_network_is_run(const char *folder);
  * one set that the folder is. Its messages name sets that were skipped, also after a fault. */
 cvy_status cvy_network_find_set(const char *target, const char *which, cvy_checkpoint *out);
 /* As cvy_network_open(), for all ranks of the context together: rank 0 checks the checkpoint and sends the weights.
- * dropout 1: layers of dropout stay active, as in training, but batch norm uses its running statistics. Collective; all
- * ranks return the same status. */
+ * dropout 1: layers of dropout stay active, as in training, but batch norm uses its running statistics. Of several
+ * outputs, `gives` has no effect. Collective; all ranks return the same status. */
 cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, const cvy_network_opts *opts,
-                                     int dropout, cvy_network **out);
+                                     int dropout, cvy_network_gives gives, cvy_network **out);
 /* Returns an error if the network cannot be applied to samples of this data set. */
 cvy_status cvy_network_check_data(const cvy_network *n, const cvy_dataset_info *data);
 /* As cvy_network_apply() for n samples of a data set, which are read and augmented already. field: their rows. first:

@@ -15,10 +15,10 @@
 /* ---- opening ---- */
 
 cvy_status cvy_applied_open(cvy_applied *b, cvy_context *context, const char *target, const cvy_network_opts *opts,
-                            int dropout)
+                            int dropout, cvy_network_gives gives)
 {
     b->context = context;
-    return cvy_network_open_on_ranks(context, target, opts, dropout, &b->network);
+    return cvy_network_open_on_ranks(context, target, opts, dropout, gives, &b->network);
 }
 
 /* Whether a layer on which an output depends reads "y". */

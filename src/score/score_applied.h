@@ -21,7 +21,7 @@ typedef struct cvy_applied { /* zero-initialise it, end it with cvy_applied_clos
 
 /* Opens the network, see cvy_network_open_on_ranks(). Collective. */
 cvy_status cvy_applied_open(cvy_applied *b, cvy_context *context, const char *target, const cvy_network_opts *opts,
-                            int dropout);
+                            int dropout, cvy_network_gives gives);
 /* Opens a source as the data of the training, with targets if they are needed. Otherwise data without targets are
  * enough, too. NULL: data.test of the job. */
 cvy_status cvy_applied_open_data(cvy_applied *b, const char *source, int needs_targets);

@@ -46,6 +46,10 @@ static cvy_status check_classes(const cvy_network *n, const char *run)
         "%s was trained on numbers: only the probabilities of classes have a temperature; the losses gaussian_nll "
         "and quantile say how sure numbers are",
         run);
+    CVY_CHECK(n->output[0].kind != CVY_OUTPUT_VALUES, CVY_E_CONFIG,
+              "the output %s of %s has values, which are neither logits nor probabilities of its classes: only "
+              "probabilities have a temperature",
+              n->output[0].of, run);
     return CVY_OK;
 }
 
@@ -271,7 +275,7 @@ static cvy_status calibrate(struct fit *f, cvy_context *context, const char *run
     snprintf(c->checkpoint, sizeof c->checkpoint, "%s", checkpoint ? checkpoint : "");
     cvy_text_release(&checkpoint);
     CVY_TRY(cvy_comm_agree(comm, status));
-    CVY_TRY(cvy_applied_open(&f->applied, context, run, &opts, 0));
+    CVY_TRY(cvy_applied_open(&f->applied, context, run, &opts, 0, CVY_GIVES_SCORED));
     status = check_classes(f->applied.network, run);
     if (status == CVY_OK)
         status = cvy_applied_open_validation(&f->applied, data);

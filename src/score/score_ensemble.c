@@ -174,6 +174,12 @@ static cvy_status check_member(const cvy_ensemble *e, int m)
     CVY_CHECK(a->noutput == b->noutput, CVY_E_CONFIG, "%s has %d outputs and %s has %d: they make no ensemble",
               e->name[0], a->noutput, e->name[m], b->noutput);
     for (int k = 0; k < a->noutput; k++)
+        CVY_CHECK(a->output[k].kind == b->output[k].kind, CVY_E_CONFIG,
+                  "the output %s has %s in %s and %s in %s: as they are they make no ensemble; their probabilities may "
+                  "(--probabilities)",
+                  a->output[k].of, cvy_output_kind_text(a->output[k].kind), e->name[0],
+                  cvy_output_kind_text(b->output[k].kind), e->name[m]);
+    for (int k = 0; k < a->noutput; k++)
         CVY_CHECK(cvy_shape_equal(&a->output[k].shape, &b->output[k].shape), CVY_E_SHAPE,
                   "output %s is %s in %s and %s in %s: they make no ensemble", a->output[k].name,
                   cvy_shape_text(&a->output[k].shape), e->name[0], cvy_shape_text(&b->output[k].shape), e->name[m]);
@@ -185,7 +191,7 @@ static cvy_status check_member(const cvy_ensemble *e, int m)
 static int gives_classes(const cvy_network *n)
 {
     const int64_t elems = cvy_shape_elems(&n->output[0].shape), nclasses = n->spec.data.nclasses;
-    return n->noutput == 1 && nclasses > 1 && n->output[0].shape.ndim <= 1 &&
+    return n->noutput == 1 && nclasses > 1 && n->output[0].shape.ndim <= 1 && n->output[0].kind != CVY_OUTPUT_VALUES &&
            (elems >= nclasses || cvy_is_single_logit(elems, nclasses));
 }
 
@@ -208,10 +214,10 @@ static cvy_status list_answers(cvy_ensemble *e)
               "mean and standard deviation of %d outputs, the limit is %d", n->noutput, CVY_NETWORK_ARRAYS / 2);
     for (int k = 0; k < n->noutput; k++) {
         const cvy_shape *shape = &n->output[k].shape;
-        add_answer(e, n->output[k].name, NULL, shape, shape->ndim == 1 && cvy_shape_elems(shape) == e->nclasses);
+        add_answer(e, n->output[k].of, NULL, shape, shape->ndim == 1 && cvy_shape_elems(shape) == e->nclasses);
     }
     for (int k = 0; k < n->noutput && e->nanswer_each > 1; k++)
-        add_answer(e, n->output[k].name, "std", &n->output[k].shape, 0);
+        add_answer(e, n->output[k].of, "std", &n->output[k].shape, 0);
     return CVY_OK;
 }
 
@@ -245,14 +251,18 @@ cvy_status cvy_ensemble_open(cvy_ensemble *e, cvy_context *context, const cvy_en
         status = list_members(e, o);
     CVY_TRY(cvy_comm_agree(context->comm, status));
     CVY_TRY(check_same_members(e, context->comm));
+    const int several = e->nmember * CVY_MAX(e->passes, 1) > 1;
+    const cvy_network_gives gives =
+        several && o->all_classes && !o->outputs && o->gives == CVY_GIVES_OUTPUTS ? CVY_GIVES_CLASSES : o->gives;
     for (int m = 0; m < e->nmember; m++) {
-        status = cvy_applied_open(&e->member[m], context, e->name[m], &opts, o->passes > 0);
+        status = cvy_applied_open(&e->member[m], context, e->name[m], &opts, o->passes > 0, gives);
         if (status != CVY_OK)
             return e->nmember > 1 ? cvy_error_prefix(status, "%s", e->name[m]) : status;
         CVY_TRY(cvy_comm_agree(context->comm, check_member(e, m)));
     }
     e->nanswer_each = e->nmember * CVY_MAX(e->passes, 1);
     e->nclasses = e->member[0].network->spec.data.nclasses;
+    e->by_yes = o->by_yes && e->nclasses == 0 && e->member[0].network->output[0].kind == CVY_OUTPUT_YES_LOGITS;
     e->by_class = e->nanswer_each > 1 && o->all_classes && !o->outputs && gives_classes(e->member[0].network);
     return cvy_comm_agree(context->comm, list_answers(e));
 }
@@ -347,6 +357,14 @@ static void write_results(const cvy_ensemble *e, int64_t n, float *const *result
     }
 }
 
+static cvy_status apply(const cvy_ensemble *e, int m, int64_t round, const cvy_rows *rows, float *const *output)
+{
+    CVY_TRY(cvy_applied_apply(&e->member[m], round, rows, output));
+    for (int64_t i = 0; e->by_yes && i < rows->n * e->answer[0].elems; i++)
+        output[0][i] = (float)(1 / (1 + exp(-(double)output[0][i])));
+    return CVY_OK;
+}
+
 /* Applies member m; its passes follow those of the members before. */
 static cvy_status apply_member(cvy_ensemble *e, int m, int64_t round, const cvy_rows *rows)
 {
@@ -354,7 +372,7 @@ static cvy_status apply_member(cvy_ensemble *e, int m, int64_t round, const cvy_
     const int64_t passes = CVY_MAX(e->passes, 1);
     for (int64_t pass = 0; pass < passes; pass++) {
         b->network->pass = pass;
-        CVY_TRY(cvy_applied_apply(b, round, rows, e->output));
+        CVY_TRY(apply(e, m, round, rows, e->output));
         if (e->by_class)
             add_classes(e, b->network, rows->n);
         else
@@ -377,7 +395,7 @@ cvy_status cvy_ensemble_compute(cvy_ensemble *e, int64_t round, float *const *re
         const cvy_rows *rows = NULL;
         status = cvy_applied_get(&e->member[m], round, &rows);
         if (status == CVY_OK)
-            status = single ? cvy_applied_apply(&e->member[m], round, rows, result) : apply_member(e, m, round, rows);
+            status = single ? apply(e, m, round, rows, result) : apply_member(e, m, round, rows);
         for (int64_t i = 0; i < n && status == CVY_OK; i++)
             is_bad[i] |= rows->weight[i] == 0;
         if (rows)

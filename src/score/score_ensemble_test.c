@@ -202,7 +202,8 @@ cvy_status cvy_run_test_ensemble(cvy_context *context, const char *const *target
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     struct test t = {0};
     cvy_ensemble_scores scores = {.size = sizeof scores};
-    const cvy_ensemble_opts opts = {.target = target, .ntarget = ntarget, .calibrated = calibrated};
+    const cvy_ensemble_opts opts = {
+        .target = target, .ntarget = ntarget, .calibrated = calibrated, .gives = CVY_GIVES_SCORED};
     CVY_TRY(CVY_RESULT_CHECK(cvy_ensemble_scores, scores_out));
     CVY_CHECK(target && ntarget > 0, CVY_E_ARGUMENT,
               "cvy_run_test_ensemble() got %d targets, expected one or more: runs, or a folder of runs", ntarget);

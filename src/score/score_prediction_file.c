@@ -53,10 +53,18 @@ cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_e
               "a number of best classes is given, but classes are not asked for");
     if (ask->what == CVY_PREDICT_OUTPUTS)
         return CVY_OK;
+    if (e->by_yes)
+        return CVY_OK;
+    CVY_CHECK(nclasses != 0 || network->output[0].kind != CVY_OUTPUT_YES_LOGITS, CVY_E_CONFIG,
+              "each number of the output of %s is a yes or no, so it has no list of classes: ask for probabilities",
+              ask->target);
     CVY_CHECK(nclasses > 1, CVY_E_CONFIG, "%s was trained on numbers, so it gives no classes and no probabilities",
               ask->target);
     CVY_CHECK(network->noutput == 1, CVY_E_ARGUMENT,
               "classes and probabilities are those of one output, and %d are asked for", network->noutput);
+    CVY_CHECK(network->output[0].kind != CVY_OUTPUT_VALUES, CVY_E_CONFIG,
+              "the output %s of %s has values, which are neither logits nor probabilities of its classes",
+              network->output[0].of, ask->target);
     CVY_CHECK(sample->ndim <= 1 && (elems >= nclasses || cvy_is_single_logit(elems, nclasses)), CVY_E_CONFIG,
               "the output of %s is %s for each sample, which is not one number for each of %lld classes", ask->target,
               cvy_shape_text(sample), (long long)nclasses);
@@ -89,7 +97,7 @@ static cvy_status add_set(cvy_prediction_file *t, const cvy_answer *a)
 static cvy_status list_sets(cvy_prediction_file *t)
 {
     const cvy_ensemble *e = t->ensemble;
-    const int names_classes = t->ask.what == CVY_PREDICT_CLASSES, of_logits = !e->by_class && t->ask.what;
+    const int names_classes = t->ask.what == CVY_PREDICT_CLASSES, of_logits = !e->by_class && !e->by_yes && t->ask.what;
     t->nlabel = names_classes ? CVY_MAX(t->ask.top, 1) : 0;
     if (!names_classes && (e->by_class || of_logits))
         t->set[t->nset++] = (cvy_prediction_set){"probability", {1, {t->nclasses}}, t->nclasses, 1, NULL, 0};
@@ -172,7 +180,8 @@ static void find_probabilities(cvy_prediction_file *t, const float *const *answe
 static void make_good(cvy_prediction_file *t, const float *const *answer, int64_t at, cvy_prediction_row *row)
 {
     const cvy_ensemble *e = t->ensemble;
-    const int gives_classes = e->by_class || t->ask.what != CVY_PREDICT_OUTPUTS, skipped = t->nlabel > 0;
+    const int gives_classes = e->by_class || (t->ask.what != CVY_PREDICT_OUTPUTS && !e->by_yes),
+              skipped = t->nlabel > 0;
     if (gives_classes)
         find_probabilities(t, answer, at);
     if (t->nlabel > 0)

@@ -115,7 +115,7 @@ static cvy_status make_program(cvy_scoring *s)
               info.path ? info.path : info.format);
     CVY_TRY(find_classes(s, &info));
     info.nclasses = s->nclasses;
-    CVY_TRY(cvy_job_model(session->job, session->context, &info, CVY_LOSSES_NEEDED, &session->model));
+    CVY_TRY(cvy_job_model(session->job, session->context, &info, CVY_LOSSES_SCORED, &session->model));
     CVY_CHECK(!session->job->plan.kernels.by_clock, CVY_E_CONFIG,
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(session->job, "plan", "kernels"));

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "score/score_ensemble.h"
 #include "score/score_picture.h"
 
 enum { SHOWN = 12, SIDE = CVY_SCORE_PICTURE_SIDE };
@@ -18,23 +19,6 @@ struct worst {
     int32_t target, answer;
     double margin, share; /* share: probability of the answer; margin: share less the probability of the true class */
 };
-
-/* Computes the probability of each class: the output itself if it is a list of probabilities, otherwise its softmax. */
-static void to_shares(const float *output, int64_t n, double *share)
-{
-    double sum = 0, most = -INFINITY, least = INFINITY;
-    for (int64_t k = 0; k < n; k++) {
-        sum += output[k];
-        most = CVY_MAX(most, output[k]);
-        least = CVY_MIN(least, output[k]);
-    }
-    const int shares = least >= 0 && fabs(sum - 1) < 1e-3;
-    double total = 0;
-    for (int64_t k = 0; k < n; k++)
-        total += share[k] = shares ? output[k] : exp(output[k] - most);
-    for (int64_t k = 0; k < n; k++)
-        share[k] /= total;
-}
 
 /* Inserts the sample into the list, if its margin is large enough. The largest margin comes first. */
 static void keep(struct worst *list, int *count, const struct worst *m)
@@ -56,7 +40,7 @@ static int find_worst(const float *rows, int64_t n, int64_t row_elems, int64_t n
     for (int64_t i = 0; i < n; i++) {
         const float *row = rows + i * row_elems;
         struct worst m = {.sample = i, .target = (int32_t)row[nclasses]};
-        to_shares(row, nclasses, share);
+        cvy_class_probabilities(row, nclasses, nclasses, 0, share);
         for (int32_t k = 1; k < nclasses; k++)
             if (share[k] > share[m.answer])
                 m.answer = k;

@@ -30,9 +30,9 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     scorer.order.shards = cvy_job_shards(s->job);
     const int64_t tail = info->nsamples % scorer.order.batch;
     if (info->nsamples >= scorer.order.batch)
-        CVY_TRY(cvy_program_add_forward(s->program, model, scorer.order.batch, NULL, &scorer.step_full));
+        CVY_TRY(cvy_program_add_forward(s->program, model, scorer.order.batch, model->scored, &scorer.step_full));
     if (tail)
-        CVY_TRY(cvy_program_add_forward(s->program, model, tail, NULL, &scorer.step_tail));
+        CVY_TRY(cvy_program_add_forward(s->program, model, tail, model->scored, &scorer.step_tail));
     *out = scorer;
     return CVY_OK;
 }

@@ -17,6 +17,7 @@
 #include "job/job_table.h"
 #include "op/loss/op_distribution.h"
 #include "op/loss/op_label_loss.h"
+#include "session/session_output.h"
 
 /* ---- what the data offer ---- */
 
@@ -190,38 +191,19 @@ static cvy_status check_scaled(const cvy_job *job, const cvy_op_def *op, const c
     return CVY_OK;
 }
 
-static int is_along_classes(const cvy_layer *layer)
-{
-    const cvy_tree *axis = layer->options ? cvy_tree_get(layer->options, "axis") : NULL;
-    return !axis || (axis->text && strcmp(axis->text, "1") == 0);
-}
-
-/* What a loss reads in place of an output: a network that gives probabilities ends with the softmax or sigmoid that the
- * loss applies itself, as networks of Keras do. Then the loss reads the source of that layer. */
-static const char *raw_output(const cvy_model *m, const cvy_op_def *loss, const char *output)
-{
-    static const struct {
-        const char *loss, *layer;
-    } pair[] = {{"softmax_cross_entropy", "softmax"}, {"focal", "softmax"}, {"dice", "softmax"}, {"bce", "sigmoid"}};
-    const int at = cvy_index_find(&m->layer_at, output);
-    for (int i = 0; at >= 0 && i < CVY_COUNT(pair); i++)
-        if (strcmp(loss->name, pair[i].loss) == 0 && strcmp(m->layer[at].op->name, pair[i].layer) == 0 &&
-            is_along_classes(&m->layer[at]))
-            return m->layer[at].from[0];
-    return output;
-}
-
 static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, const char *output, double weight,
-                              int is_only, const char *target, cvy_model *m)
+                              int is_only, const char *target, int is_old, cvy_model *m)
 {
     static char sample_weight[] = "weight";
+    const char *source = NULL;
     const cvy_op_def *op = NULL;
     cvy_tree *options = NULL;
     char *name = NULL, *from[] = {NULL, (char *)(uintptr_t)(loss->target ? loss->target : target), sample_weight};
     CVY_TRY(find_loss(job, loss->name, &op));
     CVY_CHECK(strcmp(op->name, "mean") != 0, CVY_E_CONFIG,
               "train.loss: mean compares nothing with a target: make it a layer of the model, `mean: {from: LAYER}`");
-    from[0] = (char *)(uintptr_t)raw_output(m, op, output);
+    CVY_TRY(cvy_loss_source(op, m, output, is_old, &source));
+    from[0] = (char *)(uintptr_t)source;
     const cvy_model_input *input = find_input(m, from[1]);
     CVY_CHECK(input, CVY_E_CONFIG,
               "train.loss: %s compares with '%s', but the data have no such field; their target is '%s'", loss->name,
@@ -234,12 +216,13 @@ static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, cons
 }
 
 /* A loss on the network's main output is also added to its auxiliary heads, with their weights. */
-static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nloss, const char *target, cvy_model *m)
+static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nloss, const char *target, int is_old,
+                           cvy_model *m)
 {
-    CVY_TRY(
-        add_loss_on(job, loss, loss->output ? loss->output : cvy_model_output(m), loss->weight, nloss == 1, target, m));
+    const char *output = loss->output ? loss->output : cvy_model_output(m);
+    CVY_TRY(add_loss_on(job, loss, output, loss->weight, nloss == 1, target, is_old, m));
     for (int i = 0; !loss->output && i < m->naux; i++)
-        CVY_TRY(add_loss_on(job, loss, m->aux[i].output, loss->weight * m->aux[i].weight, 0, target, m));
+        CVY_TRY(add_loss_on(job, loss, m->aux[i].output, loss->weight * m->aux[i].weight, 0, target, is_old, m));
     return CVY_OK;
 }
 
@@ -269,6 +252,7 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
 {
     const struct cvy_job_train *t = &job->train;
     const char *target = main_target(data);
+    const int is_old = losses == CVY_LOSSES_SCORED;
     cvy_job_loss usual = {.name = is_class(data, target) ? "softmax_cross_entropy" : "mse", .weight = 1};
     CVY_TRY(check_target_keys(job, data));
     if (t->nloss == 0 && cvy_model_has_loss(m))
@@ -277,9 +261,9 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
         return CVY_OK;
     CVY_TRY(check_target(job, data));
     if (t->nloss == 0)
-        return add_loss(job, &usual, 1, target, m);
+        return add_loss(job, &usual, 1, target, is_old, m);
     for (int i = 0; i < t->nloss; i++)
-        CVY_TRY(add_loss(job, &t->loss[i], t->nloss, target, m));
+        CVY_TRY(add_loss(job, &t->loss[i], t->nloss, target, is_old, m));
     return CVY_OK;
 }
 
@@ -377,6 +361,18 @@ static cvy_status check_frozen(const cvy_job *job, const cvy_model *m)
     return CVY_OK;
 }
 
+static cvy_status find_meaning(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m)
+{
+    cvy_output_meaning meaning;
+    const char *output = cvy_model_output(m);
+    if (!output)
+        return CVY_OK;
+    CVY_TRY(cvy_job_output_meaning(job, data, m, output, &meaning));
+    m->output_kind = meaning.kind;
+    m->scored = meaning.scored;
+    return CVY_OK;
+}
+
 cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data,
                          cvy_losses losses, cvy_model **out)
 {
@@ -388,8 +384,11 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const c
     CVY_TRY(count_outputs(job, data, &noutput));
     CVY_TRY(explain_libraries(job, cvy_model_from_fields(job->model, context ? &context->extensions : NULL,
                                                          &data->field[0].shape, noutput, field, nfield, &m)));
-    if (losses != CVY_LOSSES_NONE)
+    if (losses != CVY_LOSSES_NONE) {
+        CVY_TRY_OUT(cvy_job_correct_losses(context, m, losses == CVY_LOSSES_SCORED));
         CVY_TRY_OUT(add_losses(job, data, losses, m));
+    }
+    CVY_TRY_OUT(find_meaning(job, data, m));
     drop_unread(m);
     CVY_TRY_OUT(check_inputs(data, m));
     CVY_TRY_OUT(check_frozen(job, m));

@@ -17,7 +17,8 @@
 /* Which losses a network of a job gets. */
 typedef enum cvy_losses {
     CVY_LOSSES_NONE,      /* it is only applied */
-    CVY_LOSSES_NEEDED,    /* it is trained, or scored by its loss */
+    CVY_LOSSES_NEEDED,    /* it is trained */
+    CVY_LOSSES_SCORED,    /* it is scored by its loss, and any version of convoy may have trained it */
     CVY_LOSSES_IF_TARGET, /* as for training; none if the data have no target and neither network nor job has a loss */
 } cvy_losses;
 
@@ -31,8 +32,9 @@ typedef enum cvy_losses {
  * The losses are those of train.loss. Without it they are the loss layers of the network, and if it has none, a loss
  * that suits the data. A loss is called "loss", or "<output>_loss" if there are several. Inputs have the names of the
  * data's fields, and those that no layer reads are left out. There is an input "weight" (one number for each sample)
- * if the data have one or data.on_bad_sample is skip: a skipped sample has weight 0. Errors: CVY_E_CONFIG,
- * CVY_E_SHAPE, CVY_E_MEMORY.
+ * if the data have one or data.on_bad_sample is skip: a skipped sample has weight 0. The model says what its main
+ * output is (session_output.h); a loss that would apply softmax or sigmoid to probabilities is refused. Errors:
+ * CVY_E_CONFIG, CVY_E_SHAPE, CVY_E_MEMORY.
  */
 cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data,
                          cvy_losses losses, cvy_model **out);

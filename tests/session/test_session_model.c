@@ -140,6 +140,107 @@ static void probabilities(void)
                 "x label | p_loss=bce(a,label) p_loss2=mse(p,label)");
     EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 2}}, softmax]}\ndata: {train: a}\n", &n, NULL),
                 "x y weight | loss=mse(softmax1,y,weight)");
+    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 5}}, {softmax: {axis: -1}}]}\ndata: {train: a}\n",
+                          &c, NULL),
+                "x label | loss=softmax_cross_entropy(a,label)");
+    EXPECT_TEXT(
+        losses_of("model: {layers: [{fc: {name: a, channels: 5}}, {softmax: {name: p}}, {softmax_cross_entropy: "
+                  "{name: own, from: [p, label]}}]}\ndata: {train: a}\n",
+                  &c, NULL),
+        "x label | own=softmax_cross_entropy(a,label)");
+}
+
+/* Layers between the function and the output that only move its numbers are copied for the loss. */
+static void moved_probabilities(void)
+{
+    const cvy_dataset_info c = classes();
+    EXPECT_TEXT(losses_of("model: {layers: [{conv: {name: a, channels: 5, kernel: 8}}, softmax, {flatten: {name: p}}, "
+                          "{dropout: {p: 0.5}}]}\ndata: {train: a}\n",
+                          &c, NULL),
+                "x label | loss=softmax_cross_entropy(p_logits,label)");
+    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 5}}, softmax, {log: {name: p}}]}\n"
+                          "data: {train: a}\n",
+                          &c, NULL),
+                "x label | loss=softmax_cross_entropy(a,label)");
+    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 5}}, softmax, {scale: {name: s, factor: 3}}]}\n"
+                          "data: {train: a}\n",
+                          &c, NULL),
+                "x label | loss=softmax_cross_entropy(s,label)");
+}
+
+/* Softmax or sigmoid of probabilities is refused, but a network that was trained so by an older version is scored. */
+static void functions_twice(void)
+{
+    static const struct {
+        const char *text, *says;
+    } row[] = {
+        {"model: {layers: [{fc: {channels: 5}}, {sigmoid: {name: p}}]}\ndata: {train: a}\n", "leave this layer out"},
+        {"model: {layers: [{fc: {channels: 5}}, {sigmoid: {name: p}}, {dropout: {p: 0.5}}]}\ndata: {train: a}\n"
+         "train: {loss: focal}\n",
+         "made by the sigmoid 'p'"},
+        {"model: {layers: [{fc: {channels: 1}}, {softmax: {name: p}}]}\ndata: {train: a}\ntrain: {loss: bce}\n",
+         "the loss bce applies sigmoid"},
+        {"model: {layers: [{conv: {channels: 5, kernel: 1}}, {softmax: {name: p, axis: 3}}]}\ndata: {train: a}\n",
+         "give 'p' the axis of the classes"},
+        {"model: {layers: [{conv: {channels: 5, kernel: 1}}, {softmax: {name: p}}, flatten]}\ndata: {train: a}\n",
+         "no longer in the order of its classes"},
+        {"model: {layers: [{fc: {name: a, channels: 5}}, {sigmoid: {name: p}}, {softmax_cross_entropy: {name: own, "
+         "from: [p, label]}}]}\ndata: {train: a}\n",
+         "layer own: the loss softmax_cross_entropy"},
+    };
+    const cvy_dataset_info c = classes();
+    for (int i = 0; i < CVY_COUNT(row); i++) {
+        cvy_job *job = must_parse(row[i].text);
+        cvy_model *m = NULL;
+        EXPECT_FAULT(cvy_job_model(job, NULL, &c, CVY_LOSSES_NEEDED, &m), CVY_E_CONFIG, row[i].says);
+        EXPECT_OK(cvy_job_model(job, NULL, &c, CVY_LOSSES_SCORED, &m));
+        EXPECT(m && strcmp(m->scored, cvy_model_output(m)) == 0);
+        cvy_model_destroy(&m);
+        cvy_job_destroy(&job);
+    }
+}
+
+/* The kind of the main output, and the layer that scores read. */
+static void kinds(void)
+{
+#define LAYERS(list) "model: {layers: [" list "]}\ndata: {train: a}\n"
+    static const struct {
+        const char *text;
+        int of_numbers;
+        cvy_output_kind kind;
+        const char *scored;
+    } row[] = {
+        {LAYERS("{fc: {name: a, channels: 5}}"), 0, CVY_OUTPUT_LOGITS, "a"},
+        {LAYERS("{fc: {name: a, channels: 5}}, softmax"), 0, CVY_OUTPUT_PROBABILITIES, "a"},
+        {LAYERS("{fc: {name: a, channels: 5}}, log_softmax"), 0, CVY_OUTPUT_LOG_PROBABILITIES, "a"},
+        {LAYERS("{fc: {name: a, channels: 5}}, softmax, log"), 0, CVY_OUTPUT_LOG_PROBABILITIES, "a"},
+        {LAYERS("{fc: {name: a, channels: 5}}, log_softmax, exp"), 0, CVY_OUTPUT_PROBABILITIES, "a"},
+        {LAYERS("{fc: {name: a, channels: 5}}, softmax, log, {exp: {name: e}}"), 0, CVY_OUTPUT_LOGITS, "e"},
+        {LAYERS("{fc: {name: a, channels: 5}}, softmax, {scale: {name: s, factor: 2}}"), 0, CVY_OUTPUT_LOGITS, "s"},
+        {LAYERS("{fc: {name: a, channels: 5}}, {softmax: {name: p}}") "train: {loss: hinge}\n", 0,
+         CVY_OUTPUT_PROBABILITIES, "a"},
+        {LAYERS("{conv: {name: a, channels: 5, kernel: 1}}, softmax, {transpose: {order: [1, 3, 2]}}, {crop: {name: c, "
+                "before: [1, 1]}}"),
+         0, CVY_OUTPUT_PROBABILITIES, "c_logits"},
+        {LAYERS("{fc: {name: a, channels: 1}}, {sigmoid: {name: p}}") "train: {loss: bce}\n", 0,
+         CVY_OUTPUT_YES_PROBABILITIES, "a"},
+        {LAYERS("{fc: {name: a, channels: 2}}") "train: {loss: bce}\n", 1, CVY_OUTPUT_YES_LOGITS, "a"},
+        {LAYERS("{fc: {name: a, channels: 2}}, {sigmoid: {name: p}}") "train: {loss: mse}\n", 1, CVY_OUTPUT_VALUES,
+         "p"},
+        {LAYERS("{fc: {name: a, channels: 2}}, {softmax: {name: p}}"), 1, CVY_OUTPUT_VALUES, "p"},
+        {LAYERS("{fc: {name: a, channels: 1}}") "train: {loss: mse}\n", 0, CVY_OUTPUT_VALUES, "a"},
+    };
+#undef LAYERS
+    const cvy_dataset_info c = classes(), n = numbers();
+    for (int i = 0; i < CVY_COUNT(row); i++) {
+        cvy_job *job = must_parse(row[i].text);
+        cvy_model *m = NULL;
+        EXPECT_OK(cvy_job_model(job, NULL, row[i].of_numbers ? &n : &c, CVY_LOSSES_NEEDED, &m));
+        EXPECT_TEXT(m ? cvy_output_kind_text(m->output_kind) : "", cvy_output_kind_text(row[i].kind));
+        EXPECT_TEXT(m ? m->scored : "", row[i].scored);
+        cvy_model_destroy(&m);
+        cvy_job_destroy(&job);
+    }
 }
 
 /* A loss of the main output is also added to the auxiliary heads. A loss that names its output is not. */
@@ -237,6 +338,9 @@ int main(void)
     TEST(what_the_job_says);
     TEST(what_the_network_says);
     TEST(probabilities);
+    TEST(moved_probabilities);
+    TEST(functions_twice);
+    TEST(kinds);
     TEST(auxiliary_heads);
     TEST(data_without_targets);
     TEST(options);

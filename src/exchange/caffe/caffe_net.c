@@ -131,19 +131,6 @@ static void put_x_first(cvy_model *m)
         }
 }
 
-/* The losses of a job take numbers before the softmax. */
-static void note_softmax(const cvy_caffe *x)
-{
-    cvy_import *out = x->build.out;
-    const cvy_layer *last = &out->model->layer[out->model->nlayer - 1];
-    if (!x->has_losses && !x->opts->test && strcmp(last->op->name, "softmax") == 0)
-        cvy_text_add(
-            &out->notes,
-            "%s has no loss and ends with the softmax %s, while the loss softmax_cross_entropy takes the numbers "
-            "before it: train the text that has the loss, often called train_val.prototxt\n",
-            x->build.path, last->name);
-}
-
 static void note_statistics(const cvy_caffe *x)
 {
     cvy_import *out = x->build.out;
@@ -165,7 +152,6 @@ static cvy_status finish(cvy_caffe *x)
               "%s: no layer of this phase gives data: expected Data, ImageData, HDF5Data or Input", x->build.path);
     CVY_CHECK(m->nlayer > 0, CVY_E_FORMAT, "%s: no layer of this phase computes anything", x->build.path);
     put_x_first(m);
-    note_softmax(x);
     note_statistics(x);
     if (x->main)
         CVY_TRY(cvy_pool_strdup(m->pool, x->main, &m->output));

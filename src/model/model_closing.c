@@ -1,0 +1,178 @@
+/*
+ * model_closing.c: the function that closes a network: see model_closing.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "model/model_closing.h"
+
+#include <string.h>
+
+#include "graph/graph.h"
+#include "op/pointwise/op_softmax.h"
+#include "op/tensor/op_transpose.h"
+
+/* ---- the walk from the output to the function ---- */
+
+static int is_one_of(const cvy_layer *layer, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(layer->op->name, names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+static int only_moves(const cvy_layer *layer)
+{
+    static const char *const names[] = {"flatten", "reshape", "transpose", "crop", "slice", NULL};
+    return is_one_of(layer, names);
+}
+
+/* What a copy of the way from the function to the output leaves out. */
+static int is_left_out(const cvy_layer *layer)
+{
+    static const char *const names[] = {"dropout", "log", "exp", NULL};
+    return is_one_of(layer, names);
+}
+
+static cvy_closing_kind kind_of(const cvy_layer *layer)
+{
+    return strcmp(layer->op->name, "softmax") == 0       ? CVY_CLOSED_BY_SOFTMAX
+           : strcmp(layer->op->name, "log_softmax") == 0 ? CVY_CLOSED_BY_LOG_SOFTMAX
+           : strcmp(layer->op->name, "sigmoid") == 0     ? CVY_CLOSED_BY_SIGMOID
+                                                         : CVY_CLOSED_BY_NOTHING;
+}
+
+/* What log or exp make of the result of the function: the first of them decides, and a second one makes new numbers. */
+static cvy_closing_kind followed_by(cvy_closing_kind kind, int logs, int exps)
+{
+    if (logs + exps == 0)
+        return kind;
+    if (logs == 1 && exps == 0 && kind == CVY_CLOSED_BY_SOFTMAX)
+        return CVY_CLOSED_BY_LOG_SOFTMAX;
+    if (exps == 1 && logs == 0 && kind == CVY_CLOSED_BY_LOG_SOFTMAX)
+        return CVY_CLOSED_BY_SOFTMAX;
+    return CVY_CLOSED_BY_NOTHING;
+}
+
+/* Finds the function and the layers behind it; what they do to the axis comes later. */
+static cvy_closing walk(const cvy_model *m, const char *output)
+{
+    cvy_closing c = {.at = cvy_index_find(&m->layer_at, output)};
+    int logs = 0, exps = 0;
+    while (c.at >= 0 && (only_moves(&m->layer[c.at]) || is_left_out(&m->layer[c.at]))) {
+        const cvy_layer *layer = &m->layer[c.at];
+        logs += strcmp(layer->op->name, "log") == 0;
+        exps += strcmp(layer->op->name, "exp") == 0;
+        if (c.nmoved == CVY_CLOSING_MOVES)
+            return (cvy_closing){0};
+        c.moved[c.nmoved++] = c.at;
+        c.at = cvy_index_find(&m->layer_at, layer->from[0]);
+    }
+    if (c.at < 0)
+        return (cvy_closing){0};
+    c.kind = followed_by(kind_of(&m->layer[c.at]), logs, exps);
+    c.layer = m->layer[c.at].output;
+    return c;
+}
+
+/* ---- the axis of the classes ---- */
+
+static int64_t product(const cvy_shape *s, int first, int end)
+{
+    int64_t n = 1;
+    for (int d = first; d < end; d++)
+        n *= s->dim[d];
+    return n;
+}
+
+/* The axis of the result that has the numbers of this axis of the source, with as many before it in a sample; or 0. */
+static int find_axis(const cvy_shape *src, int axis, const cvy_shape *dst)
+{
+    const int64_t before = product(src, 1, axis);
+    for (int d = 1; d < dst->ndim; d++)
+        if (dst->dim[d] == src->dim[axis] && product(dst, 1, d) == before)
+            return d;
+    return 0;
+}
+
+static int follow(const cvy_layer *layer, const cvy_value *src, const cvy_value *dst, int axis)
+{
+    const char *op = layer->op->name;
+    if (strcmp(op, "transpose") == 0 && dst->producer) {
+        const cvy_transpose_opts *o = dst->producer->options;
+        for (int k = 0; k < o->order.count; k++)
+            if (o->order.at[k] == axis)
+                return k + 1;
+        return 0;
+    }
+    if (strcmp(op, "flatten") == 0 || strcmp(op, "reshape") == 0)
+        return find_axis(&src->shape, axis, &dst->shape);
+    return dst->shape.dim[axis] == src->shape.dim[axis] ? axis : 0; /* crop and slice may have cut classes off */
+}
+
+static cvy_status find_shapes(const cvy_model *m, cvy_closing *c)
+{
+    const cvy_graph_opts opts = {.name = "closing",
+                                 .batch = cvy_batch_share(1, 0, 1),
+                                 .training = m->layer[c->at].training_only,
+                                 .dtype = CVY_DTYPE_F32};
+    const char *wanted[CVY_CLOSING_MOVES + 1] = {m->layer[c->at].output};
+    cvy_value *value[CVY_CLOSING_MOVES + 1];
+    cvy_vars *vars = NULL;
+    cvy_graph *g = NULL;
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < c->nmoved; i++)
+        wanted[i + 1] = m->layer[c->moved[c->nmoved - 1 - i]].output;
+    CVY_TRY_OUT(cvy_vars_create(&vars));
+    CVY_TRY_OUT(cvy_model_instantiate(m, vars, &opts, wanted, c->nmoved + 1, value, &g));
+    if (c->kind != CVY_CLOSED_BY_SIGMOID)
+        c->axis = (int)((const cvy_softmax_opts *)value[0]->producer->options)->axis;
+    for (int i = 0; i < c->nmoved && c->axis > 0; i++)
+        c->axis = follow(&m->layer[c->moved[c->nmoved - 1 - i]], value[i], value[i + 1], c->axis);
+    const cvy_shape *whole = &value[c->nmoved]->shape;
+    c->shape = cvy_shape_make(whole->ndim - 1, whole->dim + 1);
+out:
+    cvy_graph_destroy(&g);
+    cvy_vars_destroy(&vars);
+    return status;
+}
+
+cvy_status cvy_model_closing(const cvy_model *m, const char *output, cvy_closing *out)
+{
+    *out = walk(m, output);
+    return out->kind == CVY_CLOSED_BY_NOTHING ? CVY_OK : find_shapes(m, out);
+}
+
+/* ---- the numbers before the function ---- */
+
+/* Adds the copy of a layer with another source, or finds the one that was made before. */
+static cvy_status copy_layer(cvy_model *m, int at, const char **from)
+{
+    const cvy_layer of = m->layer[at]; /* the array may move */
+    char *name = NULL, *source[] = {(char *)(uintptr_t)*from};
+    CVY_TRY(cvy_pool_printf(m->pool, &name, "%s_logits", of.output));
+    for (int again = 2; cvy_model_knows(m, name); again++) {
+        const int known = cvy_index_find(&m->layer_at, name);
+        if (known >= 0 && m->layer[known].op == of.op && strcmp(m->layer[known].from[0], *from) == 0) {
+            *from = m->layer[known].output;
+            return CVY_OK;
+        }
+        CVY_TRY(cvy_pool_printf(m->pool, &name, "%s_logits%d", of.output, again));
+    }
+    CVY_TRY(cvy_model_add_tree(m, of.op, name, of.options, NULL, source, 1));
+    m->layer[m->nlayer - 1].stage = of.stage;
+    *from = m->layer[m->nlayer - 1].output;
+    return CVY_OK;
+}
+
+cvy_status cvy_model_before_closing(cvy_model *m, const cvy_closing *c, const char **out)
+{
+    const char *from = m->layer[c->at].from[0];
+    if (!m->output) /* which is the last layer, before the copies */
+        CVY_TRY(cvy_pool_strdup(m->pool, cvy_model_output(m), &m->output));
+    for (int i = c->nmoved - 1; i >= 0; i--)
+        if (!is_left_out(&m->layer[c->moved[i]]))
+            CVY_TRY(copy_layer(m, c->moved[i], &from));
+    *out = from;
+    return CVY_OK;
+}
