@@ -160,7 +160,10 @@ int cmd_print(cvy_status status, char **text);
 void cmd_put_word(const char *word);
 /* Prints the command line to stderr, with more words at its end. */
 void cmd_put_command(const cmd_line *line, const char *more);
-/* This process's rank according to the launcher's environment; works before MPI_Init. 0 if there is no launcher. */
+
+/* ---- cmd_launch.c ---- */
+/* This process's rank, for messages that one rank prints: that of MPI once it has started. Before, the launcher's
+ * variable says it to its own tasks; any other process is rank 0. */
 int cmd_launch_rank(void);
 
 /* ---- cmd_ranks.c: MPI and the context ---- */
@@ -170,8 +173,6 @@ int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body,
 /* The same with a context for each number of compute threads, one after the other. An empty list: all cores. Returns
  * the last exit code that is not 0. */
 int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, int verbose, cmd_body_fn body, void *user);
-/* Returns 1 if the launcher started several processes but each of them sees only itself; text then says what to do. */
-int cmd_is_split(int nranks, const char *library, char *text, size_t room);
 
 /* ---- cmd_progress.c ---- */
 typedef struct cmd_progress {
@@ -179,8 +180,7 @@ typedef struct cmd_progress {
     double last_s;
     int dirty;
 } cmd_progress;
-/* how: "auto", "live", "plain", "none" or NULL. Call it before MPI_Init: in a process without a launcher, Open MPI's
- * MPI_Init sets the variables of a launcher. */
+/* how: "auto", "live", "plain", "none" or NULL. Call it before MPI_Init. */
 cmd_progress cmd_progress_begin(const char *how);
 /* A cvy_progress_fn. */
 void cmd_progress_show(void *progress, const cvy_progress *p);

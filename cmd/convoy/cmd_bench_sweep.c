@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cmd_bench.h"
+#include "cmd_launch.h"
 #include "cmd_machine.h"
 #include "cmd_mpi.h"
 
@@ -229,7 +230,8 @@ static int sweep(const cmd_line *line, void *user)
 
 int cmd_bench_sweep(const cmd_line *line)
 {
-    const char *by = NULL;
-    const int code = cmd_launched(&by) ? 0 : launch(line);
+    const cmd_launch *l = cmd_launch_here();
+    const int is_started = l->kind == CMD_LAUNCH_TASK || l->kind == CMD_LAUNCH_PROGRAM;
+    const int code = is_started ? 0 : launch(line);
     return code ? code : cmd_in_mpi(line, sweep, NULL);
 }

@@ -11,47 +11,20 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "cmd_launchers.h"
+#include "cmd_launch.h"
 
 #define LIVE_S 0.1
 #define PLAIN_S 30.0
 
-/* mpiexec is between this process and the terminal, and some launchers give their children a pseudo-terminal in place
- * of a pipe. So what counts is the launcher's own stdout. */
-static int launcher_has_terminal(void)
-{
-    char path[64], text[512], target[256];
-    long pid = (long)getppid();
-    for (int up = 0; up < 6 && pid > 1; up++) {
-        snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-        FILE *stat = cmd_open_stream(path, "r");
-        const size_t n = stat ? fread(text, 1, sizeof text - 1, stat) : 0;
-        if (stat)
-            fclose(stat);
-        text[n] = '\0';
-        const char *name = strchr(text, '('), *end = strrchr(text, ')');
-        if (!name || !end)
-            return 0;
-        if (strncmp(name + 1, "mpiexec", 7) == 0 || strncmp(name + 1, "mpirun", 6) == 0 ||
-            strncmp(name + 1, "orterun", 7) == 0 || strncmp(name + 1, "prte", 4) == 0 ||
-            strncmp(name + 1, "srun", 4) == 0) {
-            snprintf(path, sizeof path, "/proc/%ld/fd/1", pid);
-            const ssize_t length = readlink(path, target, sizeof target - 1);
-            target[length > 0 ? length : 0] = '\0';
-            return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0;
-        }
-        pid = strtol(end + 1 + strspn(end + 1, " ") + 1, NULL, 10); /* "pid (name) state ppid" */
-    }
-    return 0;
-}
-
 cmd_progress cmd_progress_begin(const char *how)
 {
+    const cmd_launch *l = cmd_launch_here();
+    const int is_below = l->kind == CMD_LAUNCH_TASK || l->kind == CMD_LAUNCH_PROGRAM;
     cmd_progress p = {0};
     how = how ? how : "auto";
     p.silent = strcmp(how, "none") == 0;
-    p.live = strcmp(how, "live") == 0 ||
-             (strcmp(how, "auto") == 0 && (cmd_launcher_find() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
+    p.live =
+        strcmp(how, "live") == 0 || (strcmp(how, "auto") == 0 && (is_below ? l->has_terminal : isatty(STDOUT_FILENO)));
     /* On a terminal the first step is shown at once, so that a short training has a live line, too. */
     p.last_s = p.live ? -LIVE_S : 0;
     return p;

@@ -16,14 +16,12 @@
 
 #include <convoy/mpi.h>
 
-#include "cmd_launchers.h"
+#include "cmd_launch.h"
 #include "cmd_machine.h"
 #include "cmd_mpi.h"
 
 /* True between MPI_Init and MPI_Finalize. */
 static int in_mpi;
-/* What started this process; found before MPI_Init. */
-static const cmd_launcher *launcher;
 
 static void abort_all_ranks(void *user, cvy_status status, const char *text)
 {
@@ -54,49 +52,46 @@ void cmd_mpi_check(int rc, const char *doing)
     abort_all_ranks(NULL, CVY_E_COMM, text);
 }
 
-int cmd_launched(const char **by_out)
+/* The rank for messages, in each process of simulated ranks its own; after the end of MPI the last one. */
+static int rank_of_mpi(void)
 {
-    const cmd_launcher *by = cmd_launcher_find();
-    if (by)
-        *by_out = by->name;
-    return cmd_launcher_size(by);
+    static int rank;
+    int is_over = 0;
+    MPI_Finalized(&is_over);
+    if (!is_over)
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
 }
 
-int cmd_is_split(int nranks, const char *library, char *text, size_t room)
-{
-    const int n = cmd_launcher_size(launcher), is_known = launcher && launcher->size;
-    const char *given = getenv("CONVOY_MPI"); /* it decides in an installation that has several builds */
-    if (nranks != 1 || n <= 1)
-        return 0;
-    snprintf(text, room,
-             "%s started %s%d processes, but each of them is alone: convoy is built with another MPI library (%.*s). "
-             "Start it with that library's mpiexec"
-             " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake "
-             "-DMPI_C_COMPILER=...%s%.20s%s",
-             launcher->name, is_known ? "" : "at least ", n, (int)strcspn(library, "\n,"), library,
-             given && *given ? "; CONVOY_MPI=" : "", given ? given : "",
-             given && *given ? " may have chosen the wrong build: unset it" : "");
-    return 1;
-}
-
+/* Several tasks of a launcher that are each alone would do the same work several times. Returns the exit code; one of
+ * them prints the message, or two if they do not know how many they are. */
 static int check_launch(void)
 {
-    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "", text[1024];
+    const cmd_launch *l = cmd_launch_here();
+    const char *given = getenv("CONVOY_MPI"); /* it decides in an installation that has several builds */
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "", variable[96];
     int nranks = 1, length = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     MPI_Get_library_version(library, &length);
-    if (!cmd_is_split(nranks, library, text, sizeof text))
+    if (nranks != 1 || l->size <= 1 || l->kind != CMD_LAUNCH_TASK)
         return 0;
-    if (cmd_launcher_rank(launcher) == 1 && !launcher->size)
-        cmd_note("convoy: error: %s\n", text); /* rank 0 does not know of the others */
-    cmd_error("%s", text);
+    cmd_launch_variable(l, variable, sizeof variable);
+    if (l->rank == 0 || (l->rank == 1 && !l->by->size))
+        cmd_error("%s started %s%d processes (%s), but each of them is alone: convoy is built with another MPI library "
+                  "(%.*s). Start it with that library's mpiexec"
+                  " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake "
+                  "-DMPI_C_COMPILER=...%s%.20s%s",
+                  l->by->name, l->by->size ? "" : "at least ", l->size, variable, (int)strcspn(library, "\n,"), library,
+                  given && *given ? "; CONVOY_MPI=" : "", given ? given : "",
+                  given && *given ? " may have chosen the wrong build: unset it" : "");
     return CMD_EXIT_FAULT;
 }
 
 /* Doctor, and train on several ranks, check this themselves. Open MPI binds each rank to one core if there are few
- * ranks, and the other cores are idle. The launcher is our parent process, and its mask still has all cores. */
+ * ranks, and the other cores are idle. The launcher is a process above this one, and its mask still has all cores. */
 static void warn_of_idle_cores(const cmd_line *line)
 {
+    const cmd_launch *l = cmd_launch_here();
     cmd_cores mine, all;
     MPI_Comm node = MPI_COMM_NULL;
     int rank = 0, nranks = 1;
@@ -104,23 +99,43 @@ static void warn_of_idle_cores(const cmd_line *line)
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     if (line->verb->idle_cores == CMD_WARN_NEVER || (line->verb->idle_cores == CMD_WARN_IF_ALONE && nranks > 1))
         return;
-    if (!getenv("OMPI_COMM_WORLD_SIZE") || !cmd_cores_get(0, &mine))
-        return;
+    (void)cmd_cores_get(0, &mine); /* it is empty if the system does not tell */
     const char *const doing = "compares the cores of the ranks";
     cmd_mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), doing);
     cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node), doing);
     MPI_Comm_free(&node);
-    if (rank == 0 && cmd_cores_get((long)getppid(), &all) && cmd_cores_count(&mine) < cmd_cores_count(&all))
+    if (rank == 0 && l->launcher && l->by->family == CMD_MPI_OPENMPI && cmd_cores_get(l->launcher, &all) &&
+        cmd_cores_count(&mine) > 0 && cmd_cores_count(&mine) < cmd_cores_count(&all))
         cmd_note("convoy: warning: mpiexec binds the ranks of this node to %d of its %d cores; start it with --bind-to "
                  "none to use all\n",
                  cmd_cores_count(&mine), cmd_cores_count(&all));
+}
+
+/* Says why the variables of a launcher do not count. */
+static void warn_of_variables(const cmd_launch *l)
+{
+    char variable[96], why[128] = "no launcher is among the processes above this one";
+    cmd_launch_variable(l, variable, sizeof variable);
+    if (l->kind != CMD_LAUNCH_STALE)
+        snprintf(why, sizeof why, "the %s %s has started this process",
+                 l->kind == CMD_LAUNCH_SHELL ? "interactive shell" : "program", l->parent);
+    cmd_note("convoy: warning: %s is in the environment, as %s sets it, but %s, and MPI knows of one rank: for more "
+             "ranks start convoy by the mpiexec or srun of its own MPI library; unset %.*s if it is left over\n",
+             variable, l->by->name, why, (int)strcspn(variable, "="), variable);
 }
 
 /* A job script that calls convoy without a launcher trains on one node, and all other nodes are idle. */
 static void warn_of_one_process(const cmd_line *line)
 {
     static const char *const counts[] = {"SLURM_NTASKS", "PBS_NP"};
-    for (int i = 0; i < CMD_COUNT(counts) && line->verb->wants_launcher && !launcher; i++) {
+    const cmd_launch *l = cmd_launch_here();
+    int nranks = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    if (!line->verb->wants_launcher || nranks > 1)
+        return;
+    if (l->by && l->size > 1)
+        warn_of_variables(l);
+    for (int i = 0; i < CMD_COUNT(counts) && !l->by; i++) {
         const char *tasks = getenv(counts[i]);
         if (tasks && atoi(tasks) > 1)
             cmd_note("convoy: warning: this job has %d tasks (%s), but nothing has started more than this one process: "
@@ -134,8 +149,22 @@ static void warn_of_one_process(const cmd_line *line)
 
 enum { START_S = 600 };
 
-static char timeout_text[160];
+static char timeout_text[512];
 static int has_start_timer;
+
+/* A rank of an MPI program that starts convoy passes on what makes the MPI library take convoy for that rank. */
+static void note_inherited(char *text, size_t room)
+{
+    const cmd_launch *l = cmd_launch_here();
+    char variable[96];
+    cmd_launch_variable(l, variable, sizeof variable);
+    if (l->kind == CMD_LAUNCH_PROGRAM)
+        snprintf(
+            text, room,
+            "; %.40s has started convoy with the variables of its launcher (%s): remove them with `env -u` if it is a "
+            "rank itself",
+            l->parent, variable);
+}
 
 static void on_start_timeout(int signal_number)
 {
@@ -148,11 +177,13 @@ static void start_timer_begin(void)
 {
     const char *given = getenv("CONVOY_START_TIMEOUT");
     const int seconds = given && atoi(given) > 0 ? atoi(given) : START_S;
+    char inherited[320] = "";
     if (has_start_timer)
         return; /* simulated ranks share one process */
+    note_inherited(inherited, sizeof inherited);
     snprintf(timeout_text, sizeof timeout_text,
-             "convoy: error: rank %d: not all ranks have started within %d s (CONVOY_START_TIMEOUT)\n",
-             cmd_launch_rank(), seconds);
+             "convoy: error: rank %d: not all ranks have started within %d s (CONVOY_START_TIMEOUT)%s\n",
+             cmd_launch_rank(), seconds, inherited);
     has_start_timer = cmd_timer_start(seconds, on_start_timeout);
 }
 
@@ -223,14 +254,17 @@ static void on_unexpected_exit(void)
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user)
 {
     int provided = 0;
-    launcher = cmd_launcher_find();
+    (void)cmd_launch_here();
     cvy_mpi_prepare();
     start_timer_begin();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
-        cmd_error("MPI does not start");
+        char inherited[320] = "";
+        note_inherited(inherited, sizeof inherited);
+        cmd_error("MPI does not start%s", inherited);
         return CMD_EXIT_FAULT;
     }
     in_mpi = 1;
+    cmd_launch_ask_mpi(rank_of_mpi);
     cmd_listen_again();
     /* Open MPI 4 takes an error of a collective operation that is under way to the handler of MPI_COMM_WORLD, not to
      * that of the library's communicator. The default handler would end the job without the name of the rank. */

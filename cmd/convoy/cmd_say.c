@@ -9,12 +9,6 @@
 #include <sys/stat.h>
 
 #include "cmd.h"
-#include "cmd_launchers.h"
-
-int cmd_launch_rank(void)
-{
-    return cmd_launcher_rank(cmd_launcher_find());
-}
 
 void cmd_error(const char *fmt, ...)
 {

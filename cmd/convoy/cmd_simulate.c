@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_launch.h"
 #include "cmd_mpi.h"
 #include "cmd_simulate.h"
 
@@ -401,9 +402,9 @@ static int run(const cmd_line *line)
     const cvy_context_opts opts = {
         .size = sizeof opts, .threads = 1, .log_level = o->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN};
     cvy_context *context = NULL;
-    const char *by = NULL;
-    if (cmd_launched(&by) > 1) {
-        cmd_error("simulate is one process and makes its ranks itself: start it without %s", by);
+    const cmd_launch *l = cmd_launch_here();
+    if (l->kind == CMD_LAUNCH_TASK && l->size > 1) {
+        cmd_error("simulate is one process and makes its ranks itself: start it without %s", l->by->name);
         return CMD_EXIT_USAGE;
     }
     int code = read_options(&s);

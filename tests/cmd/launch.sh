@@ -1,25 +1,78 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi asan minimal
-# launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with
-# advice; one process in a job of several tasks gets a warning.
-set -u
+# launch.sh: N tasks of a launcher that each believe to be alone, because it belongs to another MPI, are refused with
+# advice. Variables that an interactive shell, a rank's program or a start-up file passes on are no such proof: convoy
+# works, says why it is alone, and prints its errors. One process in a job of several tasks gets a warning.
+. "$CONVOY_SOURCE/tests/shell.inc"
 unset CONVOY_MPI
-if "$CONVOY" info | grep -qi 'open mpi'; then
-    export PMI_SIZE=2
-else
-    export OMPI_COMM_WORLD_SIZE=2
-fi
-out=$("$CONVOY" bench --model linear --batch 4 --steps 1 2>&1)
-code=$?
-[ $code = 1 ] || { echo "exit code $code: $out"; exit 1; }
-echo "$out" | grep -q 'started 2 processes, but each of them is alone' || { echo "no explanation: $out"; exit 1; }
-echo "$out" | grep -q 'CONVOY_MPI' && { echo "CONVOY_MPI, which is not set, is blamed: $out"; exit 1; }
-CONVOY_MPI=mpich "$CONVOY" bench --model linear --batch 4 --steps 1 2>&1 | grep -q 'CONVOY_MPI=mpich may have chosen the wrong build: unset it$' || { echo "CONVOY_MPI is not named"; exit 1; }
-unset PMI_SIZE OMPI_COMM_WORLD_SIZE
-out=$(ALPS_APP_PE=1 "$CONVOY" bench --model linear --batch 4 --steps 1 2>&1) && { echo "rank 1 of several is accepted: $out"; exit 1; }
-echo "$out" | grep -q 'started at least 2 processes, but' || { echo "rank 1 is not told: $out"; exit 1; }
+for name in $(env | sed -n 's/^\(\(OMPI_COMM_WORLD\|PMI\|PMIX\|SLURM\)_[A-Z0-9_]*\)=.*/\1/p'); do
+    unset "$name"
+done
+# The variables of the other MPI's launcher: this build cannot join a job by them.
+size=OMPI_COMM_WORLD_SIZE rank=OMPI_COMM_WORLD_RANK
+"$CONVOY" info | grep -qi 'open mpi' && size=PMI_SIZE rank=PMI_RANK
+bench="$CONVOY bench --model linear --batch 4 --steps 1 --threads 1"
+
+# mpiexec COMMAND...: a launcher by its name, which starts one task.
+printf '#!/bin/sh\n"$@"\nexit $?\n' >mpiexec
+printf '#!/bin/sh\n%s\nexit $?\n' "$bench" >rank.sh
+printf 'BEGIN { exit system("%s") > 0 }\n' "$bench" >rank.awk
+chmod +x mpiexec rank.sh
+
+# split TEXT COMMAND...
+split() {
+    text=$1
+    shift
+    # shellcheck disable=SC2086
+    refused "$text" env "$size=2" "$@"
+}
+alone='started 2 processes ('$size'=2), but each of them is alone'
+# shellcheck disable=SC2086
+{
+    split "$alone" ./mpiexec $bench
+    contains err CONVOY_MPI && fail "CONVOY_MPI, which is not set, is blamed: $(cat err)"
+    split 'CONVOY_MPI=mpich may have chosen the wrong build: unset it' CONVOY_MPI=mpich ./mpiexec $bench
+    split "$alone" ./mpiexec ./rank.sh
+    split "$alone" ./mpiexec timeout 60 $bench
+    split "$alone" ./mpiexec sh -c "timeout 60 ./rank.sh; exit \$?"
+    refused 'started at least 2 processes (ALPS_APP_PE=1), but' env ALPS_APP_PE=1 ./mpiexec $bench
+    # Another task says it.
+    env "$size=4" "$rank=2" ./mpiexec $bench >out 2>err && fail "rank 2 of a split launch works"
+    [ -s err ] && fail "rank 2 of a split launch repeats the message: $(cat err)"
+
+    # No task of a launcher, whatever the variables say.
+    works() {
+        timeout 120 env "$size=4" "$rank=3" SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3 "$@" >out 2>err && grep -q images_per_s out || fail "it does not work alone: $*: $(cat out err)"
+    }
+    works $bench
+    works ./mpiexec awk -f rank.awk
+    ! command -v bash >/dev/null || works ./mpiexec bash -c "set -m; ./rank.sh; exit \$?"
+}
+
+# why TEXT COMMAND...: the warning of a lone training with variables of four ranks.
+why() {
+    text=$1
+    shift
+    env "$size=4" "$rank=3" "$@" >out 2>err && fail "a missing job is trained: $*"
+    contains err "warning: $size=4 is in the environment, as " && contains err "$text, and MPI knows of one rank" || fail "expected \"$text\" of $*: $(cat err)"
+    contains err 'none.yaml: cannot open' || fail "a lone process does not print its error: $*: $(cat err)"
+}
+why 'no launcher is among the processes above this one' "$CONVOY" train none.yaml
+printf 'BEGIN { exit system("%s train none.yaml") > 0 }\n' "$CONVOY" >train.awk
+why 'the program awk has started this process' ./mpiexec awk -f train.awk
+! command -v bash >/dev/null || why 'the interactive shell bash has started this process' ./mpiexec bash -c 'set -m; "$0" train none.yaml; exit $?' "$CONVOY"
+# Before MPI starts, too; the other tasks of a launch leave it to rank 0.
+no_verb() { timeout 60 env "$size=4" "$@" "$CONVOY" trane >out 2>err; }
+no_verb "$rank=3"
+contains err "there is no verb 'trane'" || fail "a lone process does not say that its verb is unknown: $(cat err)"
+no_verb "$rank=3" ./mpiexec
+[ ! -s err ] || fail "rank 3 of a launch repeats what rank 0 says: $(cat err)"
+no_verb "$rank=0" ./mpiexec
+contains err "there is no verb 'trane'" || fail "rank 0 of a launch says nothing: $(cat err)"
+
 one='nothing has started more than this one process'
-SLURM_NTASKS=4 "$CONVOY" train none.yaml 2>&1 | grep -q "this job has 4 tasks (SLURM_NTASKS), but $one" || { echo "one process of four is not told"; exit 1; }
-SLURM_NTASKS=1 "$CONVOY" train none.yaml 2>&1 | grep "$one" && { echo "one of one is warned"; exit 1; }
-[ -z "$(command -v "${MPIEXEC_N%% *}")" ] || ! SLURM_NTASKS=4 $MPIEXEC_N 2 "$CONVOY" train none.yaml 2>&1 | grep "$one" || { echo "two ranks are warned"; exit 1; }
+SLURM_NTASKS=4 "$CONVOY" train none.yaml 2>&1 | grep -q "this job has 4 tasks (SLURM_NTASKS), but $one" || fail "one process of four is not told"
+SLURM_NTASKS=1 "$CONVOY" train none.yaml 2>&1 | grep "$one" && fail "one of one is warned"
+[ -z "$(command -v "${MPIEXEC_N%% *}")" ] || ! SLURM_NTASKS=4 $MPIEXEC_N 2 "$CONVOY" train none.yaml 2>&1 | grep "$one" || fail "two ranks are warned"
+exit $failed

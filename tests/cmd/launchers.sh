@@ -12,11 +12,16 @@ for name in $(env | sed -n 's/^\(\(OMPI\|PMIX*\|PRTE\|SLURM\|FLUX\|PALS\|MV2\|MV
     unset "$name"
 done
 
+trap 'rm -rf "$folder"' EXIT
+folder=$(mktemp -d) && cd "$folder" || fail "no folder for the test"
+printf '#!/bin/sh\n"$@"\nexit $?\n' >mpiexec # a launcher by its name: variables count below it alone
+chmod +x mpiexec
+
 # is NAME VARIABLE=VALUE...: the launcher that these variables describe, as simulate calls it.
 is() {
     wanted=$1
     shift
-    out=$(env "$@" "$CONVOY" simulate x.yaml --ranks 2 2>&1) && fail "$*: simulate accepts it"
+    out=$(env "$@" ./mpiexec "$CONVOY" simulate x.yaml --ranks 2 2>&1) && fail "$*: simulate accepts it"
     echo "$out" | grep -q "start it without $wanted\$" || fail "$*: not '$wanted' but: $out"
 }
 is "Open MPI's mpiexec" OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 PMIX_RANK=0
@@ -36,18 +41,16 @@ is "MPICH's mpiexec" HYDI_CONTROL_FD=7 PMI_SIZE=2 PMI_RANK=0 SLURM_STEP_NUM_TASK
 # Launchers that do not say how many processes they started: a rank above 0 says that there are several. The message
 # comes from rank 0, so here only the exit code (2: wrong usage) shows that it is refused.
 refused() {
-    env "$@" "$CONVOY" simulate x.yaml --ranks 2 >out 2>&1
+    env "$@" ./mpiexec "$CONVOY" simulate x.yaml --ranks 2 >out 2>&1
     [ $? = 2 ] && [ ! -s out ] || fail "$*: $(cat out)"
 }
-trap 'rm -rf "$folder"' EXIT
-folder=$(mktemp -d) && cd "$folder" || fail "no folder for the test"
 refused ALPS_APP_PE=1
 refused PRTE_LAUNCHED=1 PMIX_RANK=1
 refused PMIX_RANK=3
 
 # One process, or numbers that are none, are not several processes.
 alone() {
-    env "$@" "$CONVOY" simulate x.yaml --ranks 2 >out 2>&1 && fail "$*: a missing file is simulated"
+    env "$@" ./mpiexec "$CONVOY" simulate x.yaml --ranks 2 >out 2>&1 && fail "$*: a missing file is simulated"
     grep -q 'start it without' out && fail "$*: $(cat out)"
     [ -s out ] || fail "$*: no error"
 }
@@ -58,3 +61,11 @@ alone PMI_SIZE=99999999999999999999 PMI_RANK=0
 alone OMPI_COMM_WORLD_SIZE= OMPI_COMM_WORLD_RANK=
 alone ALPS_APP_PE=0
 alone PMIX_RANK=0
+# Nor are variables without a launcher.
+stale() {
+    env "$@" "$CONVOY" simulate x.yaml --ranks 2 >out 2>&1
+    grep -q 'x.yaml' out || fail "$*: $(cat out)"
+}
+stale SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0
+stale PMI_SIZE=4 PMI_RANK=3
+stale OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3

@@ -197,8 +197,6 @@ refused "\-\-noise is '100%'" --noise 100%
 refused 'parameter_server cannot be simulated; sync, delayed, local and zero1 can' --platform slow.yaml --ranks 2 --set update=parameter_server
 : >bad.yaml
 refused 'bad.yaml: an empty platform' --platform bad.yaml
-env PMI_SIZE=2 "$CONVOY" simulate job.yaml --ranks 2 2>err && fail "two processes that simulate are accepted"
-grep -q 'start it without the mpiexec' err || fail "simulate under a launcher: $(cat err)"
 sed 's/bandwidth/bandwith/' slow.yaml >bad.yaml
 refused 'bad.yaml:3:1:.*bandwith' --platform bad.yaml
 sed 's/star/fat_tree/' slow.yaml >bad.yaml

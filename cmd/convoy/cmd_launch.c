@@ -1,0 +1,150 @@
+/*
+ * cmd_launch.c: see cmd_launch.h. The processes above this one are those of /proc; elsewhere there is none, and no
+ * variable counts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cmd_launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+enum { UP_MAX = 16 }; /* processes between a rank and its launcher */
+
+struct process {
+    char name[64];    /* of its file, or of its script */
+    char program[64]; /* of the file that runs; "" if that is not told, as for processes of other users */
+    long parent, group;
+};
+
+static int is_one_of(const char *name, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether a rank's launcher on its own node is called so. The system cuts names off at 15 characters. */
+static int is_launcher(const char *name)
+{
+    static const char *const begins[] = {"mpiexec", "mpirun",  "orterun",  "orted",  "prte",   "hydra_",
+                                         "pmi_pro", "mpispaw", "slurmste", "srun",   "palsd",  "apinit",
+                                         "aprun",   "jsmd",    "jsrun",    "flux-s", "psilog", "psid"};
+    for (int i = 0; i < CMD_COUNT(begins); i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static int is_shell(const char *program)
+{
+    static const char *const shells[] = {"sh",   "bash", "dash", "ash",  "zsh",    "ksh",
+                                         "mksh", "csh",  "tcsh", "fish", "busybox"};
+    return is_one_of(program, shells, CMD_COUNT(shells));
+}
+
+/* Commands that start one other command and wait for it. */
+static int is_wrapper(const char *program)
+{
+    static const char *const wrappers[] = {"timeout",   "time", "strace",    "ltrace",      "perf",    "gdb",
+                                           "catchsegv", "nsys", "apptainer", "singularity", "starter", "starter-suid"};
+    return is_one_of(program, wrappers, CMD_COUNT(wrappers));
+}
+
+/* Whether the launcher's stdout is a terminal. It is between this process and the terminal, and some launchers give
+ * their children a pseudo-terminal in place of a pipe. */
+static int writes_to_terminal(long pid)
+{
+    char path[64], target[256];
+    snprintf(path, sizeof path, "/proc/%ld/fd/1", pid);
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0;
+}
+
+/* Returns 0 if there is no such process. */
+static int read_process(long pid, struct process *out)
+{
+    char path[64], text[512], file[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *stat = cmd_open_stream(path, "r");
+    const size_t n = stat ? fread(text, 1, sizeof text - 1, stat) : 0;
+    if (stat)
+        fclose(stat);
+    text[n] = '\0';
+    const char *begin = strchr(text, '('), *end = strrchr(text, ')'); /* "pid (name) state ppid pgrp" */
+    if (!begin || !end || sscanf(end + 1, " %*c %ld %ld", &out->parent, &out->group) != 2)
+        return 0;
+    snprintf(out->name, sizeof out->name, "%.*s", (int)(end - begin - 1), begin + 1);
+    snprintf(path, sizeof path, "/proc/%ld/exe", pid);
+    const ssize_t length = readlink(path, file, sizeof file - 1);
+    file[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(file, '/');
+    snprintf(out->program, sizeof out->program, "%.63s", slash ? slash + 1 : "");
+    return 1;
+}
+
+/* Looks at the processes above this one up to the launcher. An interactive shell puts each of its commands into a
+ * process group of its own; a script does not, and of the wrappers only `timeout` does. */
+static cmd_launch_kind look_up(cmd_launch *l)
+{
+    struct process p, below = {.group = (long)getpgrp()};
+    cmd_launch_kind kind = CMD_LAUNCH_TASK;
+    long pid = (long)getppid();
+    for (int up = 0; up < UP_MAX && pid > 0 && read_process(pid, &p); up++) {
+        if (is_launcher(p.name)) {
+            l->launcher = pid;
+            return kind;
+        }
+        const int shell = is_shell(p.program), own = p.group != below.group && strcmp(below.program, "timeout") != 0;
+        if (kind == CMD_LAUNCH_TASK && ((shell && own) || (!shell && !is_wrapper(p.program)))) {
+            kind = shell ? CMD_LAUNCH_SHELL : CMD_LAUNCH_PROGRAM;
+            snprintf(l->parent, sizeof l->parent, "%s", p.name);
+        }
+        below = p;
+        pid = p.parent;
+    }
+    return CMD_LAUNCH_STALE;
+}
+
+const cmd_launch *cmd_launch_here(void)
+{
+    static cmd_launch here;
+    static int is_known;
+    if (!is_known) {
+        is_known = 1;
+        here.by = cmd_launcher_find();
+        here.size = cmd_launcher_size(here.by);
+        here.rank = cmd_launcher_rank(here.by);
+        here.kind = here.by ? look_up(&here) : CMD_LAUNCH_ALONE;
+        here.has_terminal = here.launcher && writes_to_terminal(here.launcher);
+    }
+    return &here;
+}
+
+void cmd_launch_variable(const cmd_launch *l, char *text, size_t room)
+{
+    const char *size = l->by && l->by->size ? getenv(l->by->size) : NULL;
+    const char *name = !l->by ? "" : size ? l->by->size : l->by->rank;
+    const char *value = size ? size : getenv(name);
+    snprintf(text, room, "%s=%.20s", name, value ? value : "");
+}
+
+static int (*mpi_rank)(void);
+
+void cmd_launch_ask_mpi(int (*rank)(void))
+{
+    mpi_rank = rank;
+}
+
+int cmd_launch_rank(void)
+{
+    if (mpi_rank)
+        return mpi_rank();
+    const cmd_launch *l = cmd_launch_here();
+    return l->kind == CMD_LAUNCH_TASK ? l->rank : 0;
+}

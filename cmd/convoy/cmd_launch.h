@@ -1,0 +1,43 @@
+/*
+ * cmd_launch.h: how this process was started: by which launcher, and whether as one of its tasks.
+ *
+ * The variables of a launcher outlive it: the shell of `srun --pty`, a program that a rank starts, and a shell start-up
+ * file pass them on. So they count only for a task: a process that the launcher itself has started, at most with
+ * scripts and commands such as `timeout` in between, none of which is an interactive shell. Once MPI has started, its
+ * rank and size are asked and not the variables.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CMD_LAUNCH_H
+#define CMD_LAUNCH_H
+
+#include <stddef.h>
+
+#include "cmd_launchers.h"
+
+typedef enum cmd_launch_kind {
+    CMD_LAUNCH_ALONE,   /* there are no variables of a launcher */
+    CMD_LAUNCH_STALE,   /* there are, but no launcher is among the processes above this one */
+    CMD_LAUNCH_SHELL,   /* an interactive shell below the launcher started it */
+    CMD_LAUNCH_PROGRAM, /* another program below the launcher did, such as a rank of its own job */
+    CMD_LAUNCH_TASK     /* the launcher did */
+} cmd_launch_kind;
+
+typedef struct cmd_launch {
+    cmd_launch_kind kind;
+    const cmd_launcher *by; /* whose variables there are; NULL: nobody's */
+    long launcher;          /* the process of the launcher above this one; 0: there is none */
+    int has_terminal;       /* the launcher's stdout is a terminal */
+    int size, rank;         /* what the variables say; size may be a lower bound */
+    char parent[64];        /* the name of the process that is no part of a launch, for messages */
+} cmd_launch;
+
+/* Looked up at the first call, which must be before MPI_Init: in a process without a launcher, Open MPI's MPI_Init sets
+ * the variables of one. */
+const cmd_launch *cmd_launch_here(void);
+/* "SLURM_STEP_NUM_TASKS=4", or the variable with the rank if none has the number of processes. */
+void cmd_launch_variable(const cmd_launch *l, char *text, size_t room);
+/* From now on cmd_launch_rank() asks MPI. */
+void cmd_launch_ask_mpi(int (*rank)(void));
+
+#endif
