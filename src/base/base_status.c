@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_printable.h"
 #include "base/base_status.h"
 
@@ -127,6 +128,7 @@ const char *cvy_dtype_text(cvy_dtype dtype)
 
 cvy_status cvy_dtype_parse(const char *text, cvy_dtype *dtype_out)
 {
+    CVY_ENTRY();
     CVY_CHECK(text, CVY_E_ARGUMENT, "no dtype given, expected f32, f64, i64, i32, u8 or bf16");
     for (int i = 0; i < CVY_DTYPE_COUNT; i++)
         if (strcmp(text, dtypes[i].text) == 0) {

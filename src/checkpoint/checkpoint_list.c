@@ -5,6 +5,7 @@
  */
 #include <convoy/checkpoint.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "checkpoint/checkpoint_set.h"
 
@@ -48,6 +49,7 @@ static cvy_status list(cvy_pool *pool, const char *folder, int check, cvy_checkp
 
 cvy_status cvy_checkpoint_list(const char *folder, int check, cvy_checkpoint_entries *entries_out)
 {
+    CVY_ENTRY();
     cvy_checkpoint_entries own = cvy_checkpoint_entries_default();
     cvy_pool *pool = NULL;
     CVY_CHECK(folder && entries_out, CVY_E_ARGUMENT,
@@ -68,6 +70,7 @@ cvy_status cvy_checkpoint_list(const char *folder, int check, cvy_checkpoint_ent
 
 void cvy_checkpoint_entries_release(cvy_checkpoint_entries *entries)
 {
+    CVY_ENTRY();
     const cvy_checkpoint_entries empty = {0};
     if (entries->size < ENTRIES_FIRST_SIZE)
         return;

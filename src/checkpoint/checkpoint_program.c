@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/text/base_json.h"
@@ -75,6 +76,7 @@ static cvy_status check_write(const cvy_program *p, const cvy_checkpoint_opts *g
 
 cvy_status cvy_checkpoint_write(cvy_program *program, const cvy_checkpoint_opts *opts)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, program));
     cvy_comm *comm = program->context->comm;
     cvy_checkpoint_opts o;
@@ -152,6 +154,7 @@ static cvy_status check_read(const cvy_program *p, const char *folder, const cvy
 cvy_status cvy_checkpoint_read(cvy_program *program, const char *folder, const char *which,
                                cvy_checkpoint_about *about_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, program));
     cvy_comm *comm = program->context->comm;
     cvy_checkpoint set = {0};

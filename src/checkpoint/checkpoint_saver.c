@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/machine/base_clock.h"
 #include "checkpoint/checkpoint_average.h"
 #include "checkpoint/checkpoint_tiles.h"
@@ -103,6 +104,7 @@ static void work(cvy_saver *s)
 
 static void *run(void *saver)
 {
+    CVY_ENTRY();
     cvy_saver *s = saver;
     work(s);
     atomic_store(&s->busy, 0);

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "checkpoint/checkpoint.h"
 #include "program/program.h"
@@ -17,12 +18,14 @@ static cvy_status check(const cvy_program *p, const char *path)
 
 cvy_status cvy_program_save(const cvy_program *p, const char *path)
 {
+    CVY_ENTRY();
     CVY_TRY(check(p, path));
     return cvy_weights_save(path, p->vars);
 }
 
 cvy_status cvy_program_load(cvy_program *p, const char *path)
 {
+    CVY_ENTRY();
     CVY_TRY(check(p, path));
     return cvy_weights_load(path, p->vars);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_mem.h"
@@ -90,6 +91,7 @@ cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts,
 
 cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **context_out)
 {
+    CVY_ENTRY();
     cvy_comm *comm = NULL;
     CVY_TRY(cvy_comm_create_self(&comm));
     return cvy_context_create_over(comm, opts, context_out);
@@ -97,11 +99,13 @@ cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **contex
 
 void cvy_mpi_prepare(void)
 {
+    CVY_ENTRY();
     cvy_comm_prepare_mpi();
 }
 
 cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, cvy_context **context_out)
 {
+    CVY_ENTRY();
     cvy_comm *comm = NULL;
     CVY_TRY(cvy_comm_create_mpi(user, &comm));
     return cvy_context_create_over(comm, opts, context_out);
@@ -109,12 +113,14 @@ cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, c
 
 cvy_status cvy_context_create_mpi_fortran(int comm, const cvy_context_opts *opts, cvy_context **context_out)
 {
+    CVY_ENTRY();
     CVY_TRY(cvy_comm_check_mpi()); /* without MPI there is nothing to convert with */
     return cvy_context_create_mpi(MPI_Comm_f2c((MPI_Fint)comm), opts, context_out);
 }
 
 void cvy_context_destroy(cvy_context **context)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(CONTEXT, context))
         return;
     cvy_extensions_unload(&(*context)->extensions);
@@ -177,6 +183,7 @@ static cvy_status keep_if_equal(cvy_context *context, cvy_status added, int nfil
 
 cvy_status cvy_context_load_library(cvy_context *context, const char *path)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_extensions *x = &context->extensions;
     const int nfile = x->nfile, nop = x->nop;
@@ -185,6 +192,7 @@ cvy_status cvy_context_load_library(cvy_context *context, const char *path)
 
 cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_extensions *x = &context->extensions;
     const int nfile = x->nfile, nop = x->nop;
@@ -193,6 +201,7 @@ cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op
 
 int cvy_context_rank(const cvy_context *context)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(CONTEXT, context) != CVY_OK)
         return 0;
     return context->comm->rank;
@@ -200,6 +209,7 @@ int cvy_context_rank(const cvy_context *context)
 
 int cvy_context_nranks(const cvy_context *context)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(CONTEXT, context) != CVY_OK)
         return 0;
     return context->comm->nranks;
@@ -207,6 +217,7 @@ int cvy_context_nranks(const cvy_context *context)
 
 int cvy_context_threads(const cvy_context *context)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(CONTEXT, context) != CVY_OK)
         return 0;
     return context->threads;
@@ -219,14 +230,16 @@ static void say(const cvy_context *context, cvy_log_level level, const char *fmt
         return;
     vsnprintf(line, sizeof line, fmt, args);
     cvy_make_printable(line);
-    if (context->opts.log)
+    if (context->opts.log) {
+        CVY_CALLBACK();
         context->opts.log(context->opts.log_user, level, line);
-    else
+    } else {
         fprintf(stderr, "convoy: %s%s\n",
                 level == CVY_LOG_WARN    ? "warning: "
                 : level == CVY_LOG_ERROR ? "error: "
                                          : "",
                 line);
+    }
 }
 
 cvy_context cvy_context_for_planning(const cvy_context *context, cvy_comm *comm)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/text/base_json.h"
 #include "data/data_writer.h"
@@ -107,8 +108,10 @@ static cvy_status write_piece(struct convert *c, int64_t piece)
         if (good)
             CVY_TRY(c->def->write(c->writer, i, &c->raw));
         c->done++;
-        if (c->o->progress && c->comm->rank == 0 && (c->done % 256 == 0 || c->done == c->mine))
+        if (c->o->progress && c->comm->rank == 0 && (c->done % 256 == 0 || c->done == c->mine)) {
+            CVY_CALLBACK();
             c->o->progress(c->o->user, c->done, c->mine);
+        }
     }
     return c->def->end_piece(c->writer);
 }

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/text/base_table.h"
@@ -46,6 +47,7 @@ static cvy_status open_source(cvy_data *d, const char *source, const cvy_data_op
 
 cvy_status cvy_data_open(const char *source, const cvy_data_opts *opts, cvy_data **data_out)
 {
+    CVY_ENTRY();
     cvy_data_opts o;
     cvy_data *d = NULL;
     CVY_CHECK(source && data_out, CVY_E_ARGUMENT,
@@ -62,6 +64,7 @@ cvy_status cvy_data_open(const char *source, const cvy_data_opts *opts, cvy_data
 
 cvy_status cvy_data_split(cvy_data *data, double share, uint64_t seed, int part, cvy_data **part_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(DATA, data));
     cvy_data *d = NULL;
     CVY_CHECK(part_out, CVY_E_ARGUMENT, "cvy_data_split() needs an output pointer for the part");
@@ -79,6 +82,7 @@ cvy_status cvy_data_split(cvy_data *data, double share, uint64_t seed, int part,
 
 void cvy_data_destroy(cvy_data **data)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(DATA, data))
         return;
     cvy_dataset_destroy(&(*data)->set);
@@ -88,6 +92,7 @@ void cvy_data_destroy(cvy_data **data)
 
 cvy_status cvy_data_describe(const cvy_data *data, cvy_data_about *about_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(DATA, data));
     CVY_CHECK(about_out, CVY_E_ARGUMENT, "cvy_data_describe() needs an output pointer for what the data set holds");
     CVY_TRY(CVY_RESULT_CHECK(cvy_data_about, about_out));
@@ -104,6 +109,7 @@ cvy_status cvy_data_describe(const cvy_data *data, cvy_data_about *about_out)
 cvy_status cvy_data_field(const cvy_data *data, int i, const char **name_out, cvy_dtype *dtype_out,
                           cvy_shape *shape_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(DATA, data));
     const cvy_dataset_info *info = cvy_dataset_describe(data->set);
     if (i < 0 || i >= info->nfield)
@@ -119,6 +125,7 @@ cvy_status cvy_data_field(const cvy_data *data, int i, const char **name_out, cv
 
 const char *cvy_data_class(const cvy_data *data, int64_t label)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(DATA, data) != CVY_OK)
         return NULL;
     const cvy_dataset_info *info = cvy_dataset_describe(data->set);
@@ -183,6 +190,7 @@ static cvy_status start(cvy_data_loader *l, const cvy_comm *comm, const cvy_data
 cvy_status cvy_data_loader_create(cvy_context *context, cvy_data *data, const cvy_data_loader_opts *opts,
                                   cvy_data_loader **loader_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     CVY_TRY(CVY_LIVE(DATA, data));
     cvy_data_loader_opts o;
@@ -202,6 +210,7 @@ cvy_status cvy_data_loader_create(cvy_context *context, cvy_data *data, const cv
 
 void cvy_data_loader_destroy(cvy_data_loader **loader)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(DATA_LOADER, loader))
         return;
     cvy_data_loader *l = *loader;
@@ -213,6 +222,7 @@ void cvy_data_loader_destroy(cvy_data_loader **loader)
 
 cvy_status cvy_data_loader_next(cvy_data_loader *l, cvy_data_batch *batch_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(DATA_LOADER, l));
     double wait_s = 0;
     CVY_CHECK(batch_out, CVY_E_ARGUMENT, "cvy_data_loader_next() needs an output pointer for the batch");
@@ -237,6 +247,7 @@ cvy_status cvy_data_loader_next(cvy_data_loader *l, cvy_data_batch *batch_out)
 
 int64_t cvy_data_loader_steps(const cvy_data_loader *l)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(DATA_LOADER, l) != CVY_OK)
         return 0;
     return l->order.steps_per_epoch;

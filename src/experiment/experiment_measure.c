@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "base/machine/base_clock.h"
@@ -108,6 +109,7 @@ void cvy_measurer_say(const cvy_measurer *m, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
+    CVY_CALLBACK();
     m->show(m->user, line);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
 #include "experiment/experiment_measure.h"
@@ -253,6 +254,7 @@ static void close_study(struct study *s)
 
 cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_study_result *out)
 {
+    CVY_ENTRY();
     struct study s = {.ncase = 0};
     CVY_TRY(CVY_RESULT_CHECK(cvy_study_result, out));
     CVY_TRY(open_study(opts, &s));
@@ -294,6 +296,7 @@ static cvy_status count_nodes(struct study *s, int64_t *nodes_out, int room, int
 
 cvy_status cvy_study_nodes(const cvy_study_opts *opts, int64_t *nodes_out, int room, int *count_out)
 {
+    CVY_ENTRY();
     struct study s = {.ncase = 0};
     CVY_CHECK(nodes_out && room > 0 && count_out, CVY_E_ARGUMENT, "a place for at least one number is needed");
     CVY_TRY(open_study(opts, &s));

@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
-#include "base/text/base_locale.h"
 #include "experiment/experiment_measure.h"
 
 /* A setting that gains less is not followed; a split that is worse by less may win with another batch; a reduction that
@@ -410,13 +410,12 @@ static cvy_status open_and_run(const cvy_tune_opts *opts, cvy_pool *pool, cvy_tu
 
 cvy_status cvy_run_tune(const cvy_tune_opts *opts, cvy_tune_result *out)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     cvy_tune_result result = {.size = sizeof result};
     CVY_TRY(CVY_RESULT_CHECK(cvy_tune_result, out));
     CVY_TRY(cvy_pool_create(&pool));
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = open_and_run(opts, pool, &result);
-    cvy_locale_end(&locale);
     cvy_pool_destroy(&pool);
     if (status == CVY_OK)
         cvy_result_write(out, &result, sizeof result);
@@ -450,6 +449,7 @@ static cvy_status read_profile(cvy_pool *pool, const char *path, cvy_profile *p)
 
 cvy_status cvy_profile_read(const char *path, cvy_profile *out)
 {
+    CVY_ENTRY();
     cvy_profile p = {.size = sizeof p};
     cvy_pool *pool = NULL;
     CVY_CHECK(path, CVY_E_ARGUMENT, "a profile needs a path");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "job/job_table.h"
 #include "program/program_update.h"
 
@@ -72,6 +73,7 @@ cvy_status cvy_job_help(char **text_out)
 
 cvy_status cvy_run_keys(char **text_out)
 {
+    CVY_ENTRY();
     return cvy_job_help(text_out);
 }
 

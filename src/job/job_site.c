@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
@@ -284,6 +285,7 @@ static cvy_status read_site(cvy_site *s, const char *program)
 
 cvy_status cvy_site_open(const char *program, cvy_site **site_out)
 {
+    CVY_ENTRY();
     cvy_status status = CVY_OK;
     cvy_site *s = NULL;
     CVY_CHECK(site_out, CVY_E_ARGUMENT, "cvy_site_open() needs an output pointer for the site");
@@ -300,6 +302,7 @@ out:
 
 void cvy_site_destroy(cvy_site **site)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(SITE, site))
         return;
     cvy_pool_destroy(&(*site)->pool);
@@ -308,6 +311,7 @@ void cvy_site_destroy(cvy_site **site)
 
 cvy_status cvy_site_describe(const cvy_site *site, cvy_site_about *about_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(SITE, site));
     CVY_CHECK(about_out, CVY_E_ARGUMENT, "cvy_site_describe() needs an output pointer");
     CVY_TRY(CVY_RESULT_CHECK(cvy_site_about, about_out));

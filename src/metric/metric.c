@@ -7,6 +7,7 @@
  */
 #include "metric/metric.h"
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/machine/base_system.h"
 #include "base/number/base_exact.h"
@@ -86,6 +87,7 @@ int64_t cvy_metric_targets(const cvy_metric *m)
 
 int cvy_metric_higher_is_better(const cvy_metric *m)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(METRIC, m) != CVY_OK)
         return 0;
     return m->def->higher_is_better;
@@ -93,6 +95,7 @@ int cvy_metric_higher_is_better(const cvy_metric *m)
 
 void cvy_metric_destroy(cvy_metric **m)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(METRIC, m))
         return;
     cvy_mem_free(&(*m)->rows);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "context/context.h"
@@ -27,6 +28,7 @@ static cvy_status open_text(cvy_pool *pool, const char *text, const cvy_shape *o
 
 cvy_status cvy_metric_open(const char *metric, const cvy_shape *output, cvy_metric **metric_out)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     CVY_CHECK(metric && output && metric_out, CVY_E_ARGUMENT,
               "cvy_metric_open() needs a metric, the shape of an output and an output pointer for the metric");
@@ -56,6 +58,7 @@ static cvy_span span_of(const void *data, cvy_dtype dtype, int64_t rows, const c
 
 cvy_status cvy_metric_add_rows(cvy_metric *m, const cvy_metric_batch *batch)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(METRIC, m));
     cvy_metric_batch b;
     CVY_TRY(CVY_OPTS_READ(cvy_metric_batch, batch, &b));
@@ -82,6 +85,7 @@ cvy_status cvy_metric_add_rows(cvy_metric *m, const cvy_metric_batch *batch)
 
 cvy_status cvy_metric_reduce(cvy_metric *m, cvy_context *context, double *value_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(METRIC, m));
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     return cvy_metric_finish(m, context->comm, value_out, NULL);

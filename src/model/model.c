@@ -10,6 +10,7 @@
 
 #include "model/model.h"
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/text/base_table.h"
 #include "base/text/base_text.h"
@@ -17,6 +18,7 @@
 
 cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 {
+    CVY_ENTRY();
     cvy_model *m = NULL;
     CVY_TRY(cvy_handle_alloc(CVY_HANDLE_MODEL, sizeof *m, &m));
     cvy_status status = cvy_pool_create(&m->pool);
@@ -31,6 +33,7 @@ cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 
 void cvy_model_destroy(cvy_model **model)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(MODEL, model))
         return;
     cvy_mem_free(&(*model)->input);
@@ -56,6 +59,7 @@ int cvy_model_knows(const cvy_model *m, const char *name)
 
 cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(MODEL, m));
     CVY_CHECK(!cvy_model_knows(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
     CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
@@ -81,6 +85,7 @@ const char *cvy_model_last(const cvy_model *m)
 
 const char *cvy_model_output(const cvy_model *m)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(MODEL, m) != CVY_OK)
         return NULL;
     if (m->output)
@@ -191,6 +196,7 @@ cvy_status cvy_model_find_layer(const cvy_model *m, const char *name, const cvy_
 
 cvy_status cvy_model_use_context(cvy_model *m, const cvy_context *context)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(MODEL, m));
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     CVY_CHECK(!m->extensions || m->extensions == &context->extensions, CVY_E_ARGUMENT,
@@ -220,6 +226,7 @@ static cvy_status split_names(cvy_pool *pool, const char *text, char **names, in
 
 cvy_status cvy_model_add(cvy_model *m, const char *op_name, const char *name, const char *options, const char *from)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(MODEL, m));
     const cvy_op_def *op = NULL;
     cvy_tree *tree = NULL;
@@ -256,6 +263,7 @@ cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const 
 
 cvy_status cvy_model_set_stage(cvy_model *m, const char *layer, int64_t stage)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(MODEL, m));
     const char **names = NULL;
     int found = 0;

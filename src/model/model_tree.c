@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/text/base_table.h"
 #include "base/text/base_text.h"
 #include "model/model.h"
@@ -116,6 +117,7 @@ static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy
 cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input, int64_t classes,
                          cvy_model **model_out)
 {
+    CVY_ENTRY();
     cvy_model *m = NULL;
     cvy_tree *tree = NULL;
     cvy_status status = CVY_OK;
@@ -575,6 +577,7 @@ static void add_meanings(cvy_text *t, const cvy_model_def *const *table, int cou
 
 cvy_status cvy_models_list(char **text_out)
 {
+    CVY_ENTRY();
     cvy_text t = {0};
     int count = 0;
     const cvy_model_def *const *table = cvy_model_table(&count);
@@ -594,6 +597,7 @@ cvy_status cvy_models_list(char **text_out)
 
 cvy_status cvy_layers_list(char **text_out)
 {
+    CVY_ENTRY();
     cvy_text t = {0};
     int count = 0;
     const cvy_op_def *const *table = cvy_op_table(&count);
@@ -612,5 +616,6 @@ cvy_status cvy_layers_list(char **text_out)
 
 void cvy_text_release(char **text)
 {
+    CVY_ENTRY();
     cvy_mem_free(text);
 }

@@ -6,6 +6,7 @@
  */
 #include "monitor/monitor_watchdog.h"
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/machine/base_system.h"
 #include "monitor/monitor_heartbeat.h"
@@ -201,10 +202,12 @@ static void report_hang(cvy_watchdog *w)
                   : awaits   ? ": another rank may be dead or slow"
                              : ": it waits for no other rank, so this rank itself may be blocked",
                   w->heartbeat_path[0] ? "; all ranks: " : "", w->heartbeat_path);
-    if (context->opts.fatal)
+    if (context->opts.fatal) {
+        CVY_CALLBACK();
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
-    else
+    } else {
         cvy_log_local(context, CVY_LOG_ERROR, "%s", cvy_error_text());
+    }
     pthread_mutex_lock(&w->lock);
 }
 
@@ -225,6 +228,7 @@ static int server_makes_progress(cvy_watchdog *w)
 
 static void *watch(void *arg)
 {
+    CVY_ENTRY();
     cvy_watchdog *w = arg;
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
@@ -371,6 +372,7 @@ out:
 cvy_status cvy_network_open(cvy_context *context, const char *target, const cvy_network_opts *opts,
                             cvy_network **network_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     CVY_CHECK(target && network_out, CVY_E_ARGUMENT, "cvy_network_open() needs a target and an output pointer");
     return create(context, 0, target, opts, 0, CVY_GIVES_OUTPUTS, network_out);
@@ -384,6 +386,7 @@ cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, c
 
 void cvy_network_destroy(cvy_network **network)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(NETWORK, network))
         return;
     cvy_network *n = *network;
@@ -402,6 +405,7 @@ void cvy_network_destroy(cvy_network **network)
 
 cvy_status cvy_network_describe(const cvy_network *n, cvy_network_about *about_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(NETWORK, n));
     CVY_TRY(CVY_RESULT_CHECK(cvy_network_about, about_out));
     const cvy_network_about about = {.name = n->spec.job->name,
@@ -418,6 +422,7 @@ cvy_status cvy_network_describe(const cvy_network *n, cvy_network_about *about_o
 cvy_status cvy_network_input(const cvy_network *n, int i, const char **name_out, cvy_dtype *dtype_out,
                              cvy_shape *shape_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(NETWORK, n));
     if (i < 0 || i >= n->model->ninput)
         return CVY_END;
@@ -434,6 +439,7 @@ cvy_status cvy_network_input(const cvy_network *n, int i, const char **name_out,
 
 cvy_status cvy_network_output(const cvy_network *n, int i, const char **name_out, cvy_shape *shape_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(NETWORK, n));
     if (i < 0 || i >= n->noutput)
         return CVY_END;
@@ -446,6 +452,7 @@ cvy_status cvy_network_output(const cvy_network *n, int i, const char **name_out
 
 const char *cvy_network_class(const cvy_network *n, int64_t label)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(NETWORK, n) != CVY_OK)
         return NULL;
     const cvy_dataset_info *data = &n->spec.data;

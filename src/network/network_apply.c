@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "data/data_finite.h"
 #include "network/network.h"
@@ -263,6 +264,7 @@ static cvy_status run(struct call *c, int64_t n)
 cvy_status cvy_network_apply(cvy_network *network, int64_t n, const cvy_network_in *in, int nin,
                              const cvy_network_out *out, int nout)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(NETWORK, network));
     struct call c = {.n = network};
     CVY_CHECK(n >= 0 && nin >= 0 && nout > 0 && (in || nin == 0) && out, CVY_E_ARGUMENT,

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
@@ -99,6 +100,7 @@ static cvy_status write(struct export *e, const cvy_network *n, const cvy_networ
 cvy_status cvy_network_export(const cvy_network *network, const char *path, const cvy_network_export_opts *opts,
                               char **notes_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(NETWORK, network));
     struct export e = {0};
     cvy_network_export_opts o;

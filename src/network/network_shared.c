@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_mem.h"
 #include "context/context.h"
@@ -55,6 +56,7 @@ static cvy_status choose_group(cvy_comm *comm, int holds, int *group_out)
 
 cvy_status cvy_shared_network_create(cvy_context *context, cvy_network *network, cvy_shared_network **shared_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_shared_network *s = NULL;
     cvy_comm *comm = context->comm;
@@ -81,6 +83,7 @@ cvy_status cvy_shared_network_create(cvy_context *context, cvy_network *network,
 
 void cvy_shared_network_destroy(cvy_shared_network **shared)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(SHARED_NETWORK, shared))
         return;
     cvy_shared_network *s = *shared;
@@ -272,6 +275,7 @@ static cvy_status compute(cvy_shared_network *s, const struct request *spec, int
 cvy_status cvy_shared_network_apply(cvy_shared_network *s, int64_t n, const cvy_network_in *in, int nin,
                                     const cvy_network_out *out, int nout)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(SHARED_NETWORK, s));
     struct request mine;
     const struct request *spec = &mine;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_team.h"
@@ -128,6 +129,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 
 cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts, cvy_program **program_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_program *p = NULL;
     CVY_TRY(cvy_handle_alloc(CVY_HANDLE_PROGRAM, sizeof *p, &p));
@@ -156,6 +158,7 @@ void cvy_program_drop_plan(cvy_program_task *s)
 
 void cvy_program_destroy(cvy_program **program)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(PROGRAM, program))
         return;
     cvy_program *p = *program;
@@ -306,6 +309,7 @@ static cvy_status check_training(const cvy_training_opts *o, int64_t batch)
 cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int64_t batch,
                                     const cvy_training_opts *opts, int *task_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_TRY(CVY_LIVE(MODEL, model));
     cvy_training_opts o;
@@ -337,6 +341,7 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
 cvy_status cvy_program_add_forward(cvy_program *p, const cvy_model *model, int64_t batch, const char *outputs,
                                    int *task_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_TRY(CVY_LIVE(MODEL, model));
     cvy_program_task *s = NULL;
@@ -355,6 +360,7 @@ static cvy_program_task *find_task(const cvy_program *p, int task)
 
 int64_t cvy_program_rows(const cvy_program *p, int task)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(PROGRAM, p) != CVY_OK)
         return 0;
     const cvy_program_task *s = find_task(p, task);
@@ -363,6 +369,7 @@ int64_t cvy_program_rows(const cvy_program *p, int task)
 
 int64_t cvy_program_first_row(const cvy_program *p, int task)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(PROGRAM, p) != CVY_OK)
         return 0;
     const cvy_program_task *s = find_task(p, task);
@@ -383,6 +390,7 @@ static void set_no_input(const cvy_plan *plan, int task, const char *input)
 
 void *cvy_program_feed(cvy_program *p, int task, const char *input)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(PROGRAM, p) != CVY_OK)
         return NULL;
     cvy_program_task *s = find_task(p, task);
@@ -419,13 +427,16 @@ void cvy_program_set_updates(cvy_program *p, int task, int64_t updates)
 /* A step cannot be undone in the middle, and the other ranks are waiting, so the fault is reported as fatal. */
 static cvy_status report_fault(const cvy_program *p, cvy_status status)
 {
-    if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal) /* all ranks know of CVY_E_NUMERIC */
+    if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal) { /* all ranks know of CVY_E_NUMERIC */
+        CVY_CALLBACK();
         p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
+    }
     return status;
 }
 
 cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", task);
@@ -454,6 +465,7 @@ cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
 
 cvy_status cvy_program_flush(cvy_program *p)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     CVY_TRY(cvy_context_check_idle(p->context, p));
@@ -466,6 +478,7 @@ cvy_status cvy_program_flush(cvy_program *p)
 
 cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, double *value_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     const cvy_program_task *s = find_task(p, task);
@@ -501,6 +514,7 @@ static int find_output(const cvy_program_task *s, const char *layer)
 cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer, const void **data_out,
                               cvy_shape *shape_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     const cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
@@ -542,6 +556,7 @@ static cvy_status find_variable(const cvy_program *p, const char *name, const vo
 
 cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *plain_out, int64_t elems)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_variable *v = NULL;
     CVY_TRY(find_variable(p, variable, plain_out, elems, &v));
@@ -550,6 +565,7 @@ cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *pla
 
 cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *plain, int64_t elems)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_variable *v = NULL;
     CVY_TRY(find_variable(p, variable, plain, elems, &v));
@@ -570,6 +586,7 @@ static cvy_tile output_part(const cvy_value *output)
 
 cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cvy_shape *whole_out, int64_t *first_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     const cvy_variable *v = cvy_vars_find(p->vars, name);
     const cvy_program_task *s = find_task(p, task);
@@ -594,6 +611,7 @@ cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cv
 
 cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_out, cvy_shape *shape_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     if (i < 0 || i >= p->vars->count)
         return CVY_END;
@@ -605,6 +623,7 @@ cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_o
 
 int64_t cvy_program_bytes(const cvy_program *p)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(PROGRAM, p) != CVY_OK)
         return 0;
     int64_t bytes = (int64_t)p->memory.arena_bytes;

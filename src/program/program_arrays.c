@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "program/program.h"
 #include "program/program_convert.h"
@@ -30,6 +31,7 @@ cvy_status cvy_program_check_planned(const cvy_program *p, int task)
 
 int64_t cvy_program_samples(const cvy_program *p, int task)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(PROGRAM, p) != CVY_OK)
         return 0;
     const cvy_program_task *s = is_planned(p, task) ? p->task[task] : NULL;
@@ -75,6 +77,7 @@ static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
 
 cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_TRY(cvy_program_check_planned(p, task));
     cvy_program_task *s = p->task[task];
@@ -97,6 +100,7 @@ cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
 cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, cvy_dtype dtype, const void *data,
                                    int64_t elems)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     if (!input)
         return cvy_error_set(CVY_E_ARGUMENT, "cvy_program_write_input() got no name of an input");
@@ -121,6 +125,7 @@ cvy_status cvy_program_write_input(cvy_program *p, int task, const char *input, 
 cvy_status cvy_program_read_output(const cvy_program *p, int task, const char *layer, cvy_dtype dtype, void *data_out,
                                    int64_t elems)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     const void *data = NULL;
     cvy_shape shape;

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "program/program.h"
 #include "program/program_convert.h"
@@ -65,6 +66,7 @@ static cvy_status check_inside(const char *name, const cvy_shape *own, int64_t r
 cvy_status cvy_program_write_block(cvy_program *p, int task, const char *input, cvy_dtype dtype, const void *data,
                                    const cvy_shape *array, const int64_t *ghost)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     struct block b;
     CVY_CHECK(input, CVY_E_ARGUMENT, "cvy_program_write_block() got no name of an input");
@@ -93,6 +95,7 @@ cvy_status cvy_program_write_block(cvy_program *p, int task, const char *input, 
 cvy_status cvy_program_read_block(const cvy_program *p, int task, const char *layer, cvy_dtype dtype, void *data,
                                   const cvy_shape *array, const int64_t *ghost)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     struct block b;
     const void *out = NULL;

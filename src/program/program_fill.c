@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "data/data_public.h"
@@ -161,6 +162,7 @@ void cvy_feed_clear(const cvy_plan *plan, const cvy_plan_feed *feed, int64_t fir
 
 cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch *batch)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, program));
     cvy_data_batch b;
     CVY_TRY(CVY_OPTS_READ(cvy_data_batch, batch, &b));

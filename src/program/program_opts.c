@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/text/base_table.h"
 #include "comm/comm_allreduce.h"
@@ -301,6 +302,7 @@ static cvy_status set_field(const option_row *row, cvy_program_opts *opts, const
 
 cvy_status cvy_program_opts_set(cvy_program_opts *opts, const char *name, const char *value)
 {
+    CVY_ENTRY();
     cvy_program_opts own;
     const option_row *row = NULL;
     CVY_CHECK(opts && name, CVY_E_ARGUMENT, "an option of a program needs the options and a name, not NULL");

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/machine/base_team.h"
 #include "program/program.h"
@@ -520,6 +521,7 @@ cvy_status cvy_program_prepare(cvy_program *p)
 
 cvy_status cvy_program_plan(cvy_program *p)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_TRY(cvy_context_check_idle(p->context, p));
     CVY_TRY(cvy_program_compare_options(p));

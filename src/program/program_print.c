@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/machine/base_machine.h"
 #include "program/program.h"
@@ -85,6 +86,7 @@ static cvy_status print_json(const cvy_program *p, int task, char **text_out)
 
 cvy_status cvy_program_print(const cvy_program *p, int task, const char *how, char **text_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     const cvy_program_task *s = task >= 0 && task < p->ntask && p->task[task]->plan ? p->task[task] : NULL;
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
@@ -107,6 +108,7 @@ static cvy_status set_up(cvy_reducer *r, const cvy_reducer_opts *opts)
 
 cvy_status cvy_reducer_create(cvy_context *context, const cvy_reducer_opts *opts, cvy_reducer **reducer_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_reducer *r = NULL;
     CVY_TRY(cvy_handle_alloc(CVY_HANDLE_REDUCER, sizeof *r, &r));
@@ -139,6 +141,7 @@ static void drop_memory(cvy_reducer *r)
 
 void cvy_reducer_destroy(cvy_reducer **reducer)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(REDUCER, reducer))
         return;
     cvy_reducer *r = *reducer;
@@ -152,6 +155,7 @@ void cvy_reducer_destroy(cvy_reducer **reducer)
 
 cvy_status cvy_reducer_add(cvy_reducer *r, const char *name, int64_t count, cvy_dtype dtype, int *index_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer b = {.dtype = dtype, .count = count};
     size_t before = 0;
@@ -301,6 +305,7 @@ static cvy_status make_ready(cvy_reducer *r)
 
 cvy_status cvy_reducer_ready(cvy_reducer *r)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(REDUCER, r));
     const int was_ready = r->ready;
     const cvy_status status = make_ready(r);
@@ -339,6 +344,7 @@ static void *data_of(const cvy_reducer *r, const struct buffer *b, int64_t round
 
 void *cvy_reducer_buffer(cvy_reducer *r, int index)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(REDUCER, r) != CVY_OK)
         return NULL;
     struct buffer *b = NULL;
@@ -347,6 +353,7 @@ void *cvy_reducer_buffer(cvy_reducer *r, int index)
 
 void *cvy_reducer_sum(cvy_reducer *r, int index)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(REDUCER, r) != CVY_OK)
         return NULL;
     struct buffer *b = NULL;
@@ -412,6 +419,7 @@ static cvy_status begin(cvy_reducer *r)
 
 cvy_status cvy_reducer_start(cvy_reducer *r, int index)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer *b = NULL;
     CVY_TRY(find_idle(r, index, &b));
@@ -427,6 +435,7 @@ cvy_status cvy_reducer_start(cvy_reducer *r, int index)
 
 cvy_status cvy_reducer_progress(cvy_reducer *r)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(REDUCER, r));
     CVY_CHECK(r->ready, CVY_E_ARGUMENT, "a reducer is used before cvy_reducer_ready");
     return progress(r);
@@ -469,6 +478,7 @@ static cvy_status finish(cvy_reducer *r, struct buffer *b)
 
 cvy_status cvy_reducer_wait(cvy_reducer *r, int index)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer *b = NULL;
     CVY_TRY(find(r, index == CVY_REDUCER_ALL ? 0 : index, &b));
@@ -489,6 +499,7 @@ cvy_status cvy_reducer_wait(cvy_reducer *r, int index)
 
 cvy_status cvy_reducer_broadcast(cvy_reducer *r, int root)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(REDUCER, r));
     struct buffer *b = NULL;
     CVY_TRY(find(r, 0, &b));
@@ -502,6 +513,7 @@ cvy_status cvy_reducer_broadcast(cvy_reducer *r, int root)
 
 cvy_status cvy_context_broadcast(cvy_context *context, void *data, size_t bytes, int root)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_comm *comm = context->comm;
     CVY_CHECK(root >= 0 && root < comm->nranks, CVY_E_ARGUMENT,

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
-#include "base/text/base_locale.h"
 
 /* ---- reading ---- */
 
@@ -189,14 +189,13 @@ static cvy_status compare(cvy_comparison *c, const char *const *folders, const c
 
 cvy_status cvy_report_compare(const char *const *folders, int count, const char *path)
 {
+    CVY_ENTRY();
     cvy_comparison *c = NULL;
     CVY_CHECK(count >= 2 && count <= CVY_REPORT_RUNS_MAX, CVY_E_ARGUMENT,
               "a comparison of %d runs, expected 2 to %d of them", count, CVY_REPORT_RUNS_MAX);
     CVY_TRY(cvy_mem_alloc(sizeof *c, &c));
     c->nruns = count;
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = compare(c, folders, path);
-    cvy_locale_end(&locale);
     for (int i = 0; i < count; i++) {
         cvy_frame_free(&c->run[i].files.steps);
         cvy_frame_free(&c->run[i].files.epochs);

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
-#include "base/text/base_locale.h"
 #include "monitor/monitor_run_layout.h"
 #include "report/report.h"
 
@@ -161,12 +161,11 @@ static cvy_status write_page(cvy_report *r)
 
 cvy_status cvy_report_ensemble(const char *folder)
 {
+    CVY_ENTRY();
     cvy_report r = {.folder = folder};
     CVY_CHECK(folder && *folder, CVY_E_ARGUMENT, "cvy_report_ensemble() needs a folder of runs");
     CVY_TRY(cvy_pool_create(&r.pool));
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = write_page(&r);
-    cvy_locale_end(&locale);
     cvy_text_free(&r.html);
     cvy_pool_destroy(&r.pool);
     return status;

@@ -8,9 +8,9 @@
  */
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
-#include "base/text/base_locale.h"
 #include "base/text/base_text.h"
 #include "monitor/monitor_run_layout.h"
 #include "report/report.h"
@@ -173,12 +173,11 @@ static cvy_status write_inner(cvy_report *r)
 
 cvy_status cvy_report_write(const char *run_folder)
 {
+    CVY_ENTRY();
     cvy_report r = {.folder = run_folder};
     CVY_CHECK(cvy_file_is_folder(run_folder), CVY_E_IO, "%s: no such run folder", run_folder);
     CVY_TRY(cvy_pool_create(&r.pool));
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = write_inner(&r);
-    cvy_locale_end(&locale);
     cvy_text_free(&r.html);
     cvy_frame_free(&r.steps);
     cvy_frame_free(&r.epochs);

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/text/base_json.h"
-#include "base/text/base_locale.h"
 #include "convoy/report.h"
 #include "monitor/monitor_metrics_read.h"
 
@@ -96,19 +96,18 @@ static void write_run(cvy_json *json, const char *folder, const cvy_frame *steps
 
 cvy_status cvy_report_json(const char *run_folder, char **text_out)
 {
+    CVY_ENTRY();
     cvy_frame steps = {0}, epochs = {0};
     cvy_json json = {0};
     char path[4096];
     CVY_CHECK(run_folder && text_out, CVY_E_ARGUMENT, "a report needs the folder of a run");
     snprintf(path, sizeof path, "%s/metrics.jsonl", run_folder);
     CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s is not the folder of a run: there is no %s", run_folder, path);
-    cvy_locale locale = cvy_locale_begin();
     cvy_status status = cvy_frames_read(path, &steps, &epochs, NULL);
     if (status == CVY_OK) {
         write_run(&json, run_folder, &steps, &epochs);
         status = cvy_text_take(&json.text, text_out);
     }
-    cvy_locale_end(&locale);
     cvy_frame_free(&steps);
     cvy_frame_free(&epochs);
     return status;

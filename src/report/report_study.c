@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_index.h"
 #include "base/machine/base_clock.h"
-#include "base/text/base_locale.h"
 #include "report/report.h"
 
 /* ---- rows ---- */
@@ -450,12 +450,11 @@ static cvy_status report(cvy_study_page *p)
 
 cvy_status cvy_report_study(const char *folder)
 {
+    CVY_ENTRY();
     cvy_study_page p = {.folder = folder};
     CVY_CHECK(folder, CVY_E_ARGUMENT, "a report needs the folder of a study");
     CVY_TRY(cvy_pool_create(&p.pool));
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = report(&p);
-    cvy_locale_end(&locale);
     cvy_text_free(&p.html);
     cvy_pool_destroy(&p.pool);
     return status;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
-#include "base/text/base_locale.h"
 #include "report/report.h"
 #include "report/report_study.h"
 
@@ -136,13 +136,12 @@ static cvy_status compare(cvy_study_page *a, cvy_study_page *b, const char *path
 
 cvy_status cvy_report_study_compare(const char *before, const char *after, const char *path, int *moved_out)
 {
+    CVY_ENTRY();
     cvy_study_page a = {.folder = before}, b = {.folder = after};
     CVY_CHECK(before && after && path && moved_out, CVY_E_ARGUMENT, "a comparison needs two folders and a path");
     CVY_TRY(cvy_pool_create(&a.pool));
     b.pool = a.pool;
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = compare(&a, &b, path, moved_out);
-    cvy_locale_end(&locale);
     cvy_text_free(&a.html);
     cvy_pool_destroy(&a.pool);
     return status;

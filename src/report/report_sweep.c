@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
-#include "base/text/base_locale.h"
 #include "report/report_svg.h"
 
 enum {
@@ -393,14 +393,13 @@ static cvy_status write_all(cvy_sweep_page *p)
 
 cvy_status cvy_report_sweep(const char *folder)
 {
+    CVY_ENTRY();
     cvy_sweep_page page = {.folder = folder};
     CVY_CHECK(folder && *folder, CVY_E_ARGUMENT, "cvy_report_sweep() needs the folder of a search");
     CVY_CHECK(strlen(folder) < CVY_SWEEP_OUT_MAX, CVY_E_ARGUMENT,
               "cvy_report_sweep(): the name of the folder has %zu characters, expected fewer than %d", strlen(folder),
               CVY_SWEEP_OUT_MAX);
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = write_all(&page);
-    cvy_locale_end(&locale);
     cvy_text_free(&page.html);
     cvy_pool_destroy(&page.pool);
     return status;

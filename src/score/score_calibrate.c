@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
@@ -297,6 +298,7 @@ static cvy_status calibrate(struct fit *f, cvy_context *context, const char *run
 cvy_status cvy_run_calibrate(cvy_context *context, const char *run, const char *data,
                              cvy_calibration_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     struct fit f = {0};
     cvy_calibration c = {0};

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "job/job_table.h"
@@ -93,6 +94,7 @@ static cvy_status add_folder(cvy_ensemble *e, const char **name, const char *fol
 
 int cvy_is_ensemble(const char *path)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     char **run = NULL;
     int count = 0;

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
 #include "base/text/base_json.h"
@@ -160,6 +161,7 @@ cvy_status cvy_ensemble_result_make(const cvy_ensemble *e, const cvy_scored *sco
 
 cvy_status cvy_ensemble_scores_json(const cvy_ensemble_scores *scores, char **text_out)
 {
+    CVY_ENTRY();
     cvy_ensemble_scores own = {0};
     *text_out = NULL;
     CVY_CHECK(scores, CVY_E_ARGUMENT, "cvy_ensemble_scores_json() needs scores");
@@ -171,6 +173,7 @@ cvy_status cvy_ensemble_scores_json(const cvy_ensemble_scores *scores, char **te
 
 void cvy_ensemble_scores_release(cvy_ensemble_scores *scores)
 {
+    CVY_ENTRY();
     const cvy_ensemble_scores empty = {0};
     struct owned *owned = scores->owned;
     if (owned) {

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "op/loss/op_distribution.h"
@@ -199,6 +200,7 @@ static cvy_status test_ensemble(struct test *t, cvy_context *context, const cvy_
 cvy_status cvy_run_test_ensemble(cvy_context *context, const char *const *target, int ntarget, const char *data,
                                  int calibrated, cvy_ensemble_scores *scores_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     struct test t = {0};
     cvy_ensemble_scores scores = {.size = sizeof scores};

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_handle.h"
 #include "monitor/monitor_run_layout.h"
@@ -168,6 +169,7 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
 cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
                         cvy_test_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_scoring s = {0};
     cvy_gathered gathered = {0};

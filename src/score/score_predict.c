@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "score/score_ensemble.h"
@@ -157,6 +158,7 @@ static cvy_status predict(prediction *p, const cvy_predict_request *ask)
 
 cvy_status cvy_run_predict(cvy_context *context, const cvy_predict_request *request)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_predict_request ask;
     prediction p = {.context = context};

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/text/base_tree.h"
 
@@ -186,6 +187,7 @@ cvy_status cvy_test_result_make(char **json_take, cvy_test_result *given)
 
 cvy_status cvy_test_result_json(const cvy_test_result *result, char **text_out)
 {
+    CVY_ENTRY();
     *text_out = NULL;
     CVY_TRY(cvy_test_result_check(result));
     CVY_CHECK(result->owned && result->json, CVY_E_ARGUMENT, "the result is empty: cvy_run_test() fills it on rank 0");
@@ -198,6 +200,7 @@ cvy_status cvy_test_result_json(const cvy_test_result *result, char **text_out)
 /* A struct that cvy_run_test() has refused holds nothing. */
 void cvy_test_result_release(cvy_test_result *result)
 {
+    CVY_ENTRY();
     const cvy_test_result empty = {0};
     if (result->size < FIRST_SIZE)
         return;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "data/data_agrees.h"
@@ -188,6 +189,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
 
 cvy_status cvy_run_checkpoint(const char *run, char **name_out)
 {
+    CVY_ENTRY();
     char path[CVY_RUN_PATH];
     cvy_checkpoint c = {0};
     *name_out = NULL;

@@ -9,6 +9,7 @@
 
 #include <convoy/program.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "comm/comm_grid.h"
 #include "comm/comm_shards.h"
@@ -43,6 +44,7 @@ static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
 
 cvy_status cvy_run_job_value(const cvy_job_source *source, const char *key, char **text_out)
 {
+    CVY_ENTRY();
     cvy_job *job = NULL;
     CVY_CHECK(key && text_out, CVY_E_ARGUMENT, "cvy_run_job_value() needs a key and a place for its value");
     *text_out = NULL;
@@ -54,6 +56,7 @@ cvy_status cvy_run_job_value(const cvy_job_source *source, const char *key, char
 
 cvy_status cvy_run_read_job(const cvy_job_source *source, int nranks, cvy_job_about *out)
 {
+    CVY_ENTRY();
     cvy_job *job = NULL;
     CVY_CHECK(out, CVY_E_ARGUMENT, "cvy_run_read_job() needs an output pointer for what it finds");
     CVY_TRY(CVY_RESULT_CHECK(cvy_job_about, out));

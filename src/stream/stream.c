@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_mem.h"
 #include "base/base_opts.h"
@@ -232,6 +233,7 @@ static cvy_status make(cvy_stream *s, const cvy_stream_opts *opts)
 
 cvy_status cvy_stream_create(cvy_context *context, const cvy_stream_opts *opts, cvy_stream **stream_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_stream *s = NULL;
     cvy_status status = cvy_comm_agree(context->comm, cvy_handle_alloc(CVY_HANDLE_STREAM, sizeof *s, &s));
@@ -250,6 +252,7 @@ cvy_status cvy_stream_create(cvy_context *context, const cvy_stream_opts *opts, 
 
 void cvy_stream_destroy(cvy_stream **stream)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(STREAM, stream))
         return;
     cvy_stream *s = *stream;
@@ -273,6 +276,7 @@ void cvy_stream_destroy(cvy_stream **stream)
 cvy_status cvy_stream_field(const cvy_stream *s, int i, const char **name_out, cvy_dtype *dtype_out,
                             cvy_shape *shape_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     const cvy_sample_fields *fields = s->trains ? cvy_reservoir_fields(s->trainer.reservoir) : &s->solver.fields;
     return cvy_sample_fields_get(fields, i, name_out, dtype_out, shape_out);
@@ -280,6 +284,7 @@ cvy_status cvy_stream_field(const cvy_stream *s, int i, const char **name_out, c
 
 cvy_status cvy_stream_get_counts(const cvy_stream *s, cvy_stream_counts *counts_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_counts counts = s->count;
     CVY_TRY(CVY_RESULT_CHECK(cvy_stream_counts, counts_out));

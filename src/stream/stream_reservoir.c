@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_mem.h"
@@ -55,6 +56,7 @@ struct header {
 
 cvy_status cvy_reservoir_create(const cvy_reservoir_opts *opts, cvy_reservoir **reservoir_out)
 {
+    CVY_ENTRY();
     cvy_reservoir_opts o;
     cvy_reservoir *r = NULL;
     static const char *const words[] = {"uniform", "newest", "loss"}; /* as keep_policy */
@@ -78,6 +80,7 @@ cvy_status cvy_reservoir_create(const cvy_reservoir_opts *opts, cvy_reservoir **
 
 void cvy_reservoir_destroy(cvy_reservoir **reservoir)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(RESERVOIR, reservoir))
         return;
     cvy_reservoir *r = *reservoir;
@@ -105,6 +108,7 @@ static cvy_status make_room(cvy_reservoir *r, int i)
 
 cvy_status cvy_reservoir_add_field(cvy_reservoir *r, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     CVY_CHECK(r->count.seen == 0 && !r->is_frozen, CVY_E_ARGUMENT, "field %s is added after %s", name ? name : "",
               r->is_frozen ? "the reservoir was given to a stream" : "samples have come");
@@ -118,6 +122,7 @@ cvy_status cvy_reservoir_add_field(cvy_reservoir *r, const char *name, cvy_dtype
 cvy_status cvy_reservoir_field(const cvy_reservoir *r, int i, const char **name_out, cvy_dtype *dtype_out,
                                cvy_shape *shape_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     return cvy_sample_fields_get(&r->fields, i, name_out, dtype_out, shape_out);
 }
@@ -134,6 +139,7 @@ const cvy_sample_fields *cvy_reservoir_fields(const cvy_reservoir *r)
 
 cvy_status cvy_reservoir_put(cvy_reservoir *r, const char *field, cvy_dtype dtype, const void *data, int64_t elems)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     return cvy_sample_fields_put(&r->fields, owner, field, dtype, data, elems);
 }
@@ -188,6 +194,7 @@ static cvy_rng keep_numbers(const cvy_reservoir *r)
 
 cvy_status cvy_reservoir_push(cvy_reservoir *r)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     int64_t n = 0;
     CVY_TRY(cvy_sample_fields_count(&r->fields, owner, &n));
@@ -219,6 +226,7 @@ void cvy_reservoir_add_records(cvy_reservoir *r, const char *record, int64_t n)
 
 int64_t cvy_reservoir_held(const cvy_reservoir *r)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
         return 0;
     return CVY_MIN(r->count.seen, r->capacity);
@@ -226,6 +234,7 @@ int64_t cvy_reservoir_held(const cvy_reservoir *r)
 
 int64_t cvy_reservoir_seen(const cvy_reservoir *r)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
         return 0;
     return r->count.seen;
@@ -253,6 +262,7 @@ static cvy_status draw_field(cvy_reservoir *r, int field, const cvy_permutation 
 
 cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(r->count.seen > 0, CVY_E_ARGUMENT, "the reservoir is empty: nothing was pushed yet");
@@ -275,6 +285,7 @@ cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
 
 cvy_status cvy_reservoir_set_losses(cvy_reservoir *r, const double *losses, int64_t n)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     CVY_CHECK(r->keep == KEEP_LOSS, CVY_E_ARGUMENT, "the reservoir does not keep by loss: set opts.keep");
     CVY_CHECK(r->count.drawn_of > 0, CVY_E_ARGUMENT,
@@ -321,6 +332,7 @@ static size_t bytes_of(const cvy_reservoir *r, int64_t held)
 
 int64_t cvy_reservoir_bytes(const cvy_reservoir *r)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
         return 0;
     return (int64_t)(sizeof(struct header) + bytes_of(r, cvy_reservoir_held(r)));
@@ -339,6 +351,7 @@ static void move_samples(const cvy_reservoir *r, char *state, int64_t held, int 
 
 cvy_status cvy_reservoir_save(const cvy_reservoir *r, void *memory, int64_t bytes)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     const int64_t all = cvy_reservoir_bytes(r), held = cvy_reservoir_held(r);
     struct header head = {.spec = spec_of(r), .count = r->count};
@@ -373,6 +386,7 @@ static cvy_status check_state(const cvy_reservoir *r, const void *memory, int64_
 
 cvy_status cvy_reservoir_load(cvy_reservoir *r, const void *memory, int64_t bytes)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     struct header head;
     CVY_TRY(check_state(r, memory, bytes, &head));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_mem.h"
 #include "base/machine/base_clock.h"
@@ -233,6 +234,7 @@ static void take_own(cvy_stream *s)
 
 cvy_status cvy_stream_put(cvy_stream *s, const char *field, cvy_dtype dtype, const void *data, int64_t elems)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     CVY_CHECK(s->solves, CVY_E_ARGUMENT, "cvy_stream_put() on a rank whose role is trainer");
     return cvy_sample_fields_put(&s->solver.fields, owner, field, dtype, data, elems);
@@ -296,6 +298,7 @@ static cvy_status tell_link(const cvy_stream_solver *v)
 
 cvy_status cvy_stream_push(cvy_stream *s)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_solver *v = &s->solver;
     const double began_s = cvy_clock_s();
@@ -317,6 +320,7 @@ cvy_status cvy_stream_push(cvy_stream *s)
 
 cvy_status cvy_stream_flush(cvy_stream *s, double seconds)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_solver *v = &s->solver;
     const double until_s = cvy_clock_s() + seconds;
@@ -348,6 +352,7 @@ static cvy_status adopt(cvy_stream *s)
 
 cvy_status cvy_stream_take(cvy_stream *s, int64_t *version_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_solver *v = &s->solver;
     const double began_s = cvy_clock_s();

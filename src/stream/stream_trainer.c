@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_mem.h"
 #include "base/machine/base_clock.h"
@@ -144,6 +145,7 @@ static cvy_status look_around(cvy_stream *s, double *heard_s, int64_t *report)
 
 cvy_status cvy_stream_receive(cvy_stream *s)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     int64_t report[NREPORT] = {0};
     double heard_s = cvy_clock_s();
@@ -166,6 +168,7 @@ cvy_status cvy_stream_receive(cvy_stream *s)
 
 cvy_status cvy_stream_publish(cvy_stream *s)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(STREAM, s));
     cvy_stream_trainer *t = &s->trainer;
     CVY_CHECK(s->trains && s->program, CVY_E_ARGUMENT, "cvy_stream_publish() %s",

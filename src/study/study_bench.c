@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
@@ -309,6 +310,7 @@ cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_
 
 cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, cvy_bench_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_bench b;
     cvy_status status = cvy_bench_open(context, opts, &b);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
 #include "base/machine/base_machine.h"
@@ -130,6 +131,7 @@ out:
 
 cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts, cvy_bench_data_result *result_out)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     cvy_bench_data_opts o;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_data_opts, opts, &o));
@@ -160,6 +162,7 @@ static const cvy_result_row rows[] = {
 
 cvy_status cvy_bench_data_result_json(const cvy_bench_data_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_bench_data_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_data_result, result, &r));
     return cvy_result_json(rows, &r, text_out);
@@ -167,6 +170,7 @@ cvy_status cvy_bench_data_result_json(const cvy_bench_data_result *result, char 
 
 cvy_status cvy_bench_data_result_lines(const cvy_bench_data_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_bench_data_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_data_result, result, &r));
     return cvy_result_lines(rows, &r, text_out);

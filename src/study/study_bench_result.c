@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
 #include "study/study.h"
@@ -201,6 +202,7 @@ void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json)
 
 cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_bench_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_result, result, &r));
     return cvy_result_json(rows, &r, text_out);
@@ -208,6 +210,7 @@ cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out
 
 cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_bench_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_result, result, &r));
     return cvy_result_lines(rows, &r, text_out);

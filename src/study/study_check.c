@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "plan/plan_offers.h"
@@ -188,6 +189,7 @@ static const cvy_result_row rows[] = {
 
 cvy_status cvy_check_result_json(const cvy_check_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_check_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_check_result, result, &r));
     return cvy_result_json(rows, &r, text_out);
@@ -195,6 +197,7 @@ cvy_status cvy_check_result_json(const cvy_check_result *result, char **text_out
 
 cvy_status cvy_check_result_lines(const cvy_check_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_check_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_check_result, result, &r));
     return cvy_result_lines(rows, &r, text_out);
@@ -257,6 +260,7 @@ static cvy_status check(cvy_bench *b, const char *against, struct outcome *fast,
 cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const char *against,
                          cvy_check_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     struct outcome fast = {0}, plain = {0};
     cvy_bench b;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_set.h"
@@ -144,6 +145,7 @@ static cvy_status verify(cvy_pool *pool, const char *path, cvy_text *t, struct c
 
 cvy_status cvy_run_verify(const char *path, int *damaged_out, char **text_out)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     cvy_text t = {0};
     struct checked c = {0, 0};
@@ -256,6 +258,7 @@ out:
 cvy_status cvy_run_export(const char *run, const char *which, const char *out, int replace, int64_t *step_out,
                           char **notes_out)
 {
+    CVY_ENTRY();
     cvy_text notes = {0};
     char dir[CVY_RUN_PATH];
     cvy_checkpoint c = {0};

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
@@ -74,6 +75,7 @@ static cvy_status convert(cvy_context *context, cvy_pool *pool, const cvy_conver
 
 cvy_status cvy_run_convert(cvy_context *context, const cvy_convert_request *request, char **report_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_pool *pool = NULL;
     cvy_convert_request r;

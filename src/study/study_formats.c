@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "data/data_writer.h"
 #include "data/hdf5/data_hdf5_process.h"
 
@@ -32,6 +33,7 @@ static int has(const char *format, int writes)
 
 cvy_status cvy_run_formats(char **text_out)
 {
+    CVY_ENTRY();
     cvy_text t = {0};
     int nreader = 0, nwriter = 0;
     const cvy_reader_def *const *reader = cvy_reader_table(&nreader);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "job/job_table.h"
@@ -69,6 +70,7 @@ static cvy_status find(cvy_bench *b, const cvy_grids_opts *g, char **text_out)
 cvy_status cvy_run_plan_grids(cvy_context *context, const cvy_bench_opts *what, const cvy_grids_opts *opts,
                               char **text_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_grids_opts g;
     cvy_bench b;

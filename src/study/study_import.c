@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
 #include "exchange/exchange_caffe.h"
@@ -72,6 +73,7 @@ out:
 
 cvy_status cvy_run_import(const char *path, const cvy_import_opts *opts, char **text_out)
 {
+    CVY_ENTRY();
     cvy_import_opts own;
     files f = {0};
     cvy_text out = {0};

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
 #include "data/data_reader.h"
@@ -237,6 +238,7 @@ static cvy_status inspect(cvy_pool *pool, const char *path, int statistics, cvy_
 
 cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     cvy_text t = {0};
     *text_out = NULL;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_opts.h"
@@ -318,8 +319,10 @@ static void say(const check *c, const char *verdict, const char *kind, const cha
 {
     char line[900];
     snprintf(line, sizeof line, "%-7s %s: %s: %s", verdict, c->x->own.name, kind, text);
-    if (c->opts->line)
+    if (c->opts->line) {
+        CVY_CALLBACK();
         c->opts->line(c->opts->user, line);
+    }
 }
 
 /* Returns 0 if the shapes are wrong: then nothing else can be tried. */
@@ -390,6 +393,7 @@ static cvy_status no_such_operator(const cvy_extensions *x, const cvy_extension_
 cvy_status cvy_run_check_operators(cvy_context *context, const char *path, const cvy_operators_opts *opts,
                                    cvy_operators_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     const cvy_extension_file *file = NULL;
     cvy_operators_opts o;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "study/study.h"
 #include "train/trainer.h"
@@ -398,6 +399,7 @@ static cvy_status plan(cvy_trainer *t, const char *plan_file, int64_t *batch_out
 cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how,
                         char **text_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_trainer t = {0};
     int64_t batch = 0;
@@ -436,6 +438,7 @@ static cvy_status plan_bench(cvy_bench *b)
 
 cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_bench b;
     *text_out = NULL;

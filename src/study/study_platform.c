@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/text/base_option.h"
 #include "base/text/base_text.h"
@@ -208,6 +209,7 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
 
 cvy_status cvy_run_platform(const cvy_platform_opts *opts, cvy_platform *out)
 {
+    CVY_ENTRY();
     cvy_platform_opts o;
     cvy_platform machine = cvy_platform_default();
     cvy_pool *pool = NULL;

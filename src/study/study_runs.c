@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
 #include "base/machine/base_system.h"
-#include "base/text/base_locale.h"
 #include "metric/metric.h"
 #include "monitor/monitor_run_layout.h"
 
@@ -312,9 +312,7 @@ cvy_status cvy_run_summary_read(const char *run, cvy_run_summary *out)
     CVY_CHECK(cvy_run_is_folder(run), CVY_E_IO, "%s: not the folder of a run: it has no " CVY_RUN_JOB, run);
     snprintf(s.folder, sizeof s.folder, "%s", run);
     CVY_TRY(cvy_pool_create(&pool));
-    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = read_files(pool, run, &s);
-    cvy_locale_end(&locale);
     cvy_pool_destroy(&pool);
     if (status == CVY_OK)
         *out = s;
@@ -323,6 +321,7 @@ cvy_status cvy_run_summary_read(const char *run, cvy_run_summary *out)
 
 cvy_status cvy_run_summarize(const char *run, cvy_run_summary *summary_out)
 {
+    CVY_ENTRY();
     cvy_run_summary s;
     CVY_TRY(CVY_RESULT_CHECK(cvy_run_summary, summary_out));
     CVY_TRY(cvy_run_summary_read(run, &s));
@@ -409,12 +408,10 @@ cvy_status cvy_run_scores_text(const char *run, cvy_text *text)
     cvy_run_summary s;
     CVY_TRY(cvy_run_summary_read(run, &s));
     CVY_TRY(cvy_pool_create(&pool));
-    cvy_locale locale = cvy_locale_begin();
     add_state(&s, text);
     const cvy_status status = add_scores(pool, run, &s, text);
     if (s.why[0])
         cvy_text_add(text, "%s\n", s.why);
-    cvy_locale_end(&locale);
     cvy_pool_destroy(&pool);
     return status;
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
 #include "base/text/base_json.h"
@@ -111,6 +112,7 @@ static cvy_status find_all(const char *folder, struct owned **out)
 
 cvy_status cvy_run_list(const char *folder, cvy_run_list_result *result_out)
 {
+    CVY_ENTRY();
     struct owned *o = NULL;
     CVY_TRY(CVY_RESULT_CHECK(cvy_run_list_result, result_out));
     CVY_CHECK(result_out->size >= FIRST_SIZE, CVY_E_ARGUMENT,
@@ -129,6 +131,7 @@ cvy_status cvy_run_list(const char *folder, cvy_run_list_result *result_out)
 
 void cvy_run_list_result_release(cvy_run_list_result *result)
 {
+    CVY_ENTRY();
     const cvy_run_list_result empty = {0};
     if (result->size < FIRST_SIZE)
         return;
@@ -165,6 +168,7 @@ static void add_run_json(const cvy_run_summary *r, cvy_json *json)
 
 cvy_status cvy_run_list_result_json(const cvy_run_list_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_run_list_result r;
     cvy_json json = {0};
     *text_out = NULL;
@@ -218,6 +222,7 @@ static void add_line(const cvy_run_summary *r, int width, cvy_text *t)
 
 cvy_status cvy_run_list_result_lines(const cvy_run_list_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_run_list_result r;
     cvy_text t = {0};
     int width = 3;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "study/study_time.h"
 
@@ -321,6 +322,7 @@ static cvy_status report(const cvy_bench *b, const char *how, char **text_out)
 
 cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_bench b;
     *text_out = NULL;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/machine/base_clock.h"
 #include "sweep/sweep_run.h"
 
@@ -90,8 +91,10 @@ cvy_status cvy_sweep_first_fault(const cvy_sweep_run *run)
 /* Releases the line. */
 static void say(const cvy_sweep_run *run, cvy_text *line)
 {
-    if (line->status == CVY_OK && run->opts->line)
+    if (line->status == CVY_OK && run->opts->line) {
+        CVY_CALLBACK();
         run->opts->line(run->opts->user, line->data);
+    }
     cvy_text_free(line);
 }
 

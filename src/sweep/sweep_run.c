@@ -9,10 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
-#include "base/text/base_locale.h"
 #include "monitor/monitor_run_layout.h"
 #include "sweep/sweep_run.h"
 #include "train/trainer.h"
@@ -165,6 +165,7 @@ static void on_fatal(void *user, cvy_status status, const char *text)
     const cvy_sweep_run *run = user;
     if ((run->context && run->context->comm->nranks == 1 && status != CVY_E_COMM) || !run->all->opts.fatal)
         return;
+    CVY_CALLBACK();
     run->all->opts.fatal(run->all->opts.fatal_user, status, text);
 }
 
@@ -323,8 +324,10 @@ static void say_begin(const cvy_sweep_run *run)
                      idle == 1 ? " gets" : "s get");
     if (run->opts->retry)
         cvy_text_add(&line, "; %d failed trial%s tried again", run->nretried, run->nretried == 1 ? " is" : "s are");
-    if (line.status == CVY_OK && run->opts->line)
+    if (line.status == CVY_OK && run->opts->line) {
+        CVY_CALLBACK();
         run->opts->line(run->opts->user, line.data);
+    }
     cvy_text_free(&line);
 }
 
@@ -410,6 +413,7 @@ static void close_run(cvy_sweep_run *run)
 cvy_status cvy_run_sweep(cvy_context *context, const char *path, const cvy_sweep_opts *opts,
                          cvy_sweep_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_sweep_opts own;
     cvy_sweep_result result = {.size = sizeof result, .score = NAN};
@@ -420,12 +424,10 @@ cvy_status cvy_run_sweep(cvy_context *context, const char *path, const cvy_sweep
         status = cvy_handle_check(own.control, CVY_HANDLE_TRAIN_CONTROL, "opts.control");
     CVY_TRY(cvy_comm_agree(context->comm, status));
     cvy_sweep_run run = {.all = context, .comm = context->comm, .opts = &own, .lock = -1, .mine = -1};
-    cvy_locale locale = cvy_locale_begin();
     status = cvy_comm_agree(run.comm, cvy_handle_add(&run.control, CVY_HANDLE_TRAIN_CONTROL));
     if (status == CVY_OK)
         status = search(&run, path, &result);
     cvy_handle_remove(&run.control);
-    cvy_locale_end(&locale);
     if (result_out && status >= 0)
         cvy_result_write(result_out, &result, sizeof result);
     close_run(&run);

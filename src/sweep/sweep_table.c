@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text/base_locale.h"
+#include "base/base_entry.h"
 #include "sweep/sweep.h"
 
 enum { COLUMNS = CVY_SWEEP_KEYS_MAX + 5, ERRORS_MAX = 5 };
@@ -99,13 +99,11 @@ out:
 
 cvy_status cvy_sweep_table(const char *folder, int rows, char **text_out)
 {
+    CVY_ENTRY();
     CVY_CHECK(folder && text_out, CVY_E_ARGUMENT, "cvy_sweep_table() needs a folder and a place for the table");
     CVY_CHECK(strlen(folder) < CVY_SWEEP_OUT_MAX, CVY_E_ARGUMENT,
               "cvy_sweep_table(): the name of the folder has %zu characters, expected fewer than %d", strlen(folder),
               CVY_SWEEP_OUT_MAX);
     *text_out = NULL;
-    cvy_locale locale = cvy_locale_begin();
-    const cvy_status status = print_table(folder, rows, text_out);
-    cvy_locale_end(&locale);
-    return status;
+    return print_table(folder, rows, text_out);
 }

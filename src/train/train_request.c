@@ -8,12 +8,14 @@
  */
 #include "train/train_request.h"
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "signal handlers need atomics without locks");
 
 cvy_status cvy_train_control_create(cvy_train_control **control_out)
 {
+    CVY_ENTRY();
     cvy_train_control *control = NULL;
     CVY_CHECK(control_out, CVY_E_ARGUMENT, "cvy_train_control_create() needs an output pointer for the control");
     CVY_TRY(cvy_handle_alloc(CVY_HANDLE_TRAIN_CONTROL, sizeof *control, &control));
@@ -24,6 +26,7 @@ cvy_status cvy_train_control_create(cvy_train_control **control_out)
 
 void cvy_train_control_destroy(cvy_train_control **control)
 {
+    CVY_ENTRY();
     if (CVY_IS_LIVE_AT(TRAIN_CONTROL, control))
         cvy_handle_free(control);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_opts.h"
@@ -111,6 +112,7 @@ void cvy_trainer_say(cvy_trainer *t, const char *event)
                                    .elapsed_s = run,
                                    .left_s = done > 0 ? run / (double)done * (double)left : NAN,
                                    .event = event};
+    CVY_CALLBACK();
     o->progress(o->user, &progress);
 }
 
@@ -544,6 +546,7 @@ static cvy_status prepare(cvy_trainer *t)
 cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts,
                          cvy_train_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_train_opts own;
     cvy_status status = CVY_OPTS_READ(cvy_train_opts, opts, &own);

@@ -10,7 +10,6 @@
 #include "report/report_svg.h"
 #include "report/well_formed.h"
 #include "test_util.h"
-#include <locale.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -284,19 +283,6 @@ static void out_of_memory(void)
     EXPECT(k > 10 && k < 100000);
 }
 
-static void foreign_locale(void)
-{
-    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8")) {
-        printf("       there is no locale de_DE.UTF-8 here\n");
-        return;
-    }
-    put("metrics.jsonl", metrics);
-    char *html = page();
-    setlocale(LC_NUMERIC, "C");
-    says(html, "lowest validation loss 1.700");
-    cvy_mem_free(&html);
-}
-
 static void ticks(void)
 {
     static const struct {
@@ -344,7 +330,6 @@ int main(void)
     TEST_WITH(begin, says_why_it_ended, end);
     TEST_WITH(begin, missing_pieces, end);
     TEST_WITH(begin, out_of_memory, end);
-    TEST_WITH(begin, foreign_locale, end);
     TEST(ticks);
     TEST(numbers);
     return test_end();

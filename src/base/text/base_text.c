@@ -7,7 +7,6 @@
  */
 #include "base/text/base_text.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,13 +54,13 @@ void cvy_text_add_bytes(cvy_text *t, const char *data, size_t bytes)
     t->data[t->bytes] = 0;
 }
 
-/* Prints the first of 15, 16 and 17 digits that reads back as the same number, with a point in every locale. */
 void cvy_text_add_score(cvy_text *t, double value)
 {
     const int is_usual = !isfinite(value) || value == 0 || (fabs(value) >= 0.01 && fabs(value) < 1e6);
     cvy_text_add(t, is_usual ? "%.4f" : "%.5g", value);
 }
 
+/* Prints the first of 15, 16 and 17 digits that reads back as the same number. */
 void cvy_text_add_real(cvy_text *t, double value)
 {
     char text[40];
@@ -70,9 +69,6 @@ void cvy_text_add_real(cvy_text *t, double value)
         if (strtod(text, NULL) == value)
             break;
     }
-    char *point = strchr(text, localeconv()->decimal_point[0]);
-    if (point)
-        *point = '.';
     cvy_text_add(t, "%s", text);
 }
 

@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,18 +194,16 @@ static const struct {
                 {"Ki", 0x1p10},  {"Mi", 0x1p20},  {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"KiB", 0x1p10},
                 {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
 
-/* Copies a number without its underscores and with the decimal point of the host program's locale, which strtod()
- * obeys. */
+/* Copies a number without its underscores. */
 static int clean_number(const char *text, char *out, size_t room)
 {
-    const char point = localeconv()->decimal_point[0];
     size_t n = 0;
     for (const char *c = text; *c; c++) {
         if (*c == '_' && c > text && strchr("0123456789", c[-1]) && c[1] && strchr("0123456789", c[1]))
             continue;
         if (!strchr("0123456789+-.eEkMGTiKB ", *c) || n + 1 >= room)
             return 0; /* also excludes hexadecimal numbers, inf and nan */
-        out[n++] = *c == '.' ? point : *c;
+        out[n++] = *c;
     }
     out[n] = 0;
     return n > 0 && *out != ' ';

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "base/base_entry.h"
 #include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_request.h"
@@ -101,6 +102,7 @@ static cvy_request *wait_for_work(struct cvy_progress_thread *p)
 
 static void *run(void *arg)
 {
+    CVY_ENTRY();
     struct cvy_progress_thread *p = arg;
     for (cvy_request *first; (first = wait_for_work(p)) != NULL;) {
         pthread_mutex_lock(&p->mpi_lock);

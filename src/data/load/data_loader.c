@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "base/base_entry.h"
 #include "base/machine/base_clock.h"
 #include "data/data_reader.h"
 #include "data/load/data_order.h"
@@ -280,6 +281,7 @@ static void work_once(cvy_loader *l, struct slot *s)
 
 static void *loader_thread(void *user)
 {
+    CVY_ENTRY();
     cvy_loader *l = user;
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {

@@ -13,7 +13,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,9 +251,6 @@ static cvy_status read_real(reader *r, double *out)
         value = NAN;
     } else {
         CVY_TRY(copy_number(r, "a number", text));
-        char *point = strchr(text, '.');
-        if (point)
-            *point = localeconv()->decimal_point[0]; /* strtod() obeys the host program's locale */
         value = strtod(text, &end);
         if (*end == 'f' || *end == 'F')
             end++;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/text/base_table.h"
 #include "optim/optim.h"
@@ -180,6 +181,7 @@ out:
 
 double cvy_schedule_lr(const cvy_schedule *s, double samples)
 {
+    CVY_ENTRY();
     if (CVY_LIVE(SCHEDULE, s) != CVY_OK)
         return 0;
     const double factor = s->def->factor(s->options, samples, s->total, s->epoch), from = s->ramp.warmup_from;
@@ -194,6 +196,7 @@ double cvy_schedule_warmup(const cvy_schedule *s)
 
 void cvy_schedule_destroy(cvy_schedule **s)
 {
+    CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(SCHEDULE, s))
         return;
     cvy_pool_destroy(&(*s)->pool);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "optim/optim.h"
 
@@ -19,6 +20,7 @@ static cvy_status open_text(const char *text, const cvy_schedule_run *run, cvy_p
 
 cvy_status cvy_schedule_open(const char *schedule, const cvy_schedule_opts *opts, cvy_schedule **schedule_out)
 {
+    CVY_ENTRY();
     cvy_schedule_opts o;
     cvy_pool *pool = NULL;
     CVY_TRY(CVY_OPTS_READ(cvy_schedule_opts, opts, &o));

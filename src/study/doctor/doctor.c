@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
@@ -294,6 +295,7 @@ static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
 
 cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, cvy_doctor_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_doctor *d = NULL;
     cvy_pool *pool = NULL;

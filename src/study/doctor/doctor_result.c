@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "study/doctor/doctor.h"
 
@@ -220,17 +221,20 @@ static cvy_status copy_text(const cvy_doctor_result *result, int as_json, char *
 
 cvy_status cvy_doctor_result_json(const cvy_doctor_result *result, char **text_out)
 {
+    CVY_ENTRY();
     return copy_text(result, 1, text_out);
 }
 
 cvy_status cvy_doctor_result_lines(const cvy_doctor_result *result, char **text_out)
 {
+    CVY_ENTRY();
     return copy_text(result, 0, text_out);
 }
 
 /* A struct that cvy_run_doctor() has refused holds nothing. */
 void cvy_doctor_result_release(cvy_doctor_result *result)
 {
+    CVY_ENTRY();
     if (result->size < FIRST_SIZE)
         return;
     struct owned *owned = result->owned;

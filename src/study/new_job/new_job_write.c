@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "model/model.h"
 #include "study/new_job/new_job.h"
 
@@ -128,6 +129,7 @@ static void add_head(const cvy_new_job *job, cvy_text *t)
 
 cvy_status cvy_run_new_job(const char *source, const char *task, char **text_out)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     cvy_text t = {0};
     cvy_new_job job;
@@ -200,6 +202,7 @@ static cvy_status add_model(cvy_pool *pool, cvy_model *m, const char *name, cvy_
 
 cvy_status cvy_run_model_job(const char *name, char **text_out)
 {
+    CVY_ENTRY();
     cvy_pool *pool = NULL;
     cvy_model *m = NULL;
     cvy_text t = {0};

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
@@ -192,6 +193,7 @@ static cvy_status print(cvy_selftest *t)
     if (!t->opts.line)
         return CVY_OK;
     CVY_TRY(cvy_selftest_line(t, &t->check[t->ncheck], &line));
+    CVY_CALLBACK();
     t->opts.line(t->opts.user, line);
     return CVY_OK;
 }
@@ -309,6 +311,7 @@ static cvy_status examine(cvy_selftest *t)
 
 cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts, cvy_selftest_result *result_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_selftest *t = NULL;
     cvy_pool *pool = NULL;

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
 #include "base/text/base_json.h"
@@ -87,6 +88,7 @@ static cvy_status check_full(const cvy_selftest_result *result)
 
 cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_text text = {0};
     CVY_TRY(check_full(result));
     for (int i = 0; i < result->nchecks; i++) {
@@ -104,6 +106,7 @@ cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **t
 
 cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **text_out)
 {
+    CVY_ENTRY();
     cvy_json json = {0};
     CVY_TRY(check_full(result));
     cvy_json_open(&json, NULL, '{');
@@ -137,6 +140,7 @@ cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **te
 /* A struct that cvy_run_selftest() has refused holds nothing. */
 void cvy_selftest_result_release(cvy_selftest_result *result)
 {
+    CVY_ENTRY();
     if (result->size < FIRST_SIZE)
         return;
     struct owned *owned = result->owned;

@@ -1,0 +1,44 @@
+/*
+ * base_entry.h: what a thread of the host program has set for itself, and the library must not depend on: its locale.
+ * Public functions begin with CVY_ENTRY(), which tools/check_layers holds; so do functions that run in threads of the
+ * library. Functions of the host program are called behind CVY_CALLBACK().
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_BASE_ENTRY_H
+#define CVY_BASE_ENTRY_H
+
+#include <locale.h>
+#if defined(__APPLE__)
+#include <xlocale.h>
+#endif
+
+/* What the host program's thread had when it called the library. */
+typedef struct cvy_entry {
+    int is_outermost; /* 0: a public function that another one calls, for which nothing changes */
+    locale_t own, host;
+} cvy_entry;
+
+void cvy_entry_begin(cvy_entry *e);
+void cvy_entry_end(cvy_entry *e);
+
+/* What the library had when it called a function of the host program. */
+typedef struct cvy_callback {
+    cvy_entry *entry; /* NULL: the thread is not in a public function */
+    locale_t own;
+} cvy_callback;
+
+void cvy_callback_begin(cvy_callback *c);
+void cvy_callback_end(cvy_callback *c);
+
+/* From here to the end of the function, the thread has the locale "C". */
+#define CVY_ENTRY()                                                                                                    \
+    __attribute__((cleanup(cvy_entry_end))) cvy_entry entry_;                                                          \
+    cvy_entry_begin(&entry_)
+
+/* From here to the end of the block, the thread has what the host program has set. */
+#define CVY_CALLBACK()                                                                                                 \
+    __attribute__((cleanup(cvy_callback_end))) cvy_callback callback_;                                                 \
+    cvy_callback_begin(&callback_)
+
+#endif
