@@ -62,6 +62,8 @@ static void print_end(const cmd_line *line, cvy_status status, const cvy_sweep_r
     if (r->best && status != CVY_STOPPED)
         cmd_say("the best is trial %lld: %s/best.yaml is its job, %s/trial-%04lld its run; %s/sweep.html shows all\n",
                 (long long)r->best, o->out, o->out, (long long)r->best, o->out);
+    else if (status != CVY_STOPPED)
+        cmd_note("convoy: warning: no trial has a finite score, so none is the best\n");
     if (status == CVY_STOPPED) {
         cmd_say("all is saved in %s; continue with: ", o->out);
         print_next(line, "--resume");

@@ -41,7 +41,8 @@ typedef struct cvy_run_summary {
     int64_t step, steps;
     double epoch, epochs;
     /** The score of checkpoint.best or train.stop, otherwise accuracy or loss: its name in metrics.jsonl,
-     * "val_accuracy"; "": none. Its best value and the epoch of it; 1: a higher value is better. */
+     * "val_accuracy"; "": none. Its best value and the epoch of it, NaN: it was finite in no epoch; 1: a higher value
+     * is better. */
     char metric[80];
     double best, best_epoch;
     int best_higher;

@@ -55,8 +55,9 @@ CVY_SIZED_STRUCT(cvy_metric_batch)
  * CVY_E_FORMAT (a label out of range, its row is named), CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_metric_add_rows(cvy_metric *metric, const cvy_metric_batch *batch);
 
-/** The value over the rows of all ranks, equal on all of them; then the metric is empty again. Collective: yes. Errors:
- * CVY_E_COMM, CVY_E_MEMORY. */
+/** The value over the rows of all ranks, equal on all of them; then the metric is empty again. NaN: it is not defined
+ * for these rows, such as an area under a ROC curve of one class; compare with isnan() before you choose the best.
+ * Collective: yes. Errors: CVY_E_COMM, CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_metric_reduce(cvy_metric *metric, cvy_context *context, double *value_out);
 
 /** 1 if larger values are better, 0 if smaller ones are. Collective: no. */

@@ -13,6 +13,7 @@
 #include "base/number/base_exact.h"
 #include "base/text/base_table.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct cvy_metric {
     cvy_window *totals; /* [nsums] of all batches so far, then the sums of weights, see NWEIGHTS */
     float *rows;        /* [nrows, ncols] */
     int64_t nrows, row_room, ncols;
+    char why[CVY_METRIC_WHY]; /* the latest value is not finite */
 };
 
 /* ---- create and destroy ---- */
@@ -299,6 +301,46 @@ static int is_defined(const cvy_metric *m)
            cvy_window_read(&m->totals[m->nsums + WEIGHTS]) > 0;
 }
 
+static int is_empty(const cvy_metric *m, int64_t nrows)
+{
+    for (int64_t i = 0; i < m->nsums; i++)
+        if (m->sums[i] != 0)
+            return 0;
+    return nrows == 0;
+}
+
+static int are_finite(const cvy_metric *m)
+{
+    for (int64_t i = 0; i < m->nsums; i++)
+        if (!isfinite(m->sums[i]))
+            return 0;
+    return 1;
+}
+
+/* Notes why a value is not finite. */
+static void explain(cvy_metric *m, double value, const float *rows, int64_t nrows)
+{
+    const char *text = "it is not defined for these outputs and targets";
+    m->why[0] = '\0';
+    if (isfinite(value))
+        return;
+    if (!is_defined(m))
+        text = "the weights of the samples sum to 0 or less";
+    else if (is_empty(m, nrows))
+        text = "no sample counts: all weights are 0, or all labels are ignored";
+    else if (!are_finite(m))
+        text = "outputs of the network, or numbers made of them, are not finite";
+    else if (m->def->why)
+        m->def->why(m->options, &m->output, m->sums, rows, nrows, m->why, sizeof m->why);
+    if (!m->why[0])
+        snprintf(m->why, sizeof m->why, "%s", text);
+}
+
+const char *cvy_metric_why(const cvy_metric *m)
+{
+    return m->why;
+}
+
 cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail)
 {
     float *rows = NULL;
@@ -312,6 +354,7 @@ cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, c
         CVY_TRY_OUT(gather_rows(m, comm, &rows, &nrows));
     if (comm->rank == 0) {
         value = is_defined(m) ? m->def->finish(m->options, &m->output, m->sums, rows, nrows) : NAN;
+        explain(m, value, rows, nrows);
         if (detail && m->def->detail)
             m->def->detail(m->options, &m->output, m->sums, rows, nrows, detail);
     }

@@ -78,6 +78,10 @@ typedef struct cvy_metric_def {
     /* The scalar result, from the global sums or from all rows. */
     double (*finish)(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                      int64_t nrows);
+    /* Called after a finish that gave no finite number for samples that count, with the same rows: writes the reason;
+     * may be NULL. */
+    void (*why)(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows,
+                char *text, size_t room);
     /* Called after finish with the same rows. Adds results that are more than a scalar (a confusion matrix, ROC points)
      * to an open JSON object; may be NULL. */
     void (*detail)(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows,
@@ -104,6 +108,9 @@ cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64
 /* Collective: merges the ranks and finishes; the value is equal on all ranks. detail (may be NULL) is written on rank 0
  * only. Afterwards the metric is ready for the next pass. */
 cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail);
+/* Why the value of the latest pass is not finite, on rank 0; empty on the others, and if it is finite. */
+enum { CVY_METRIC_WHY = 160 };
+const char *cvy_metric_why(const cvy_metric *m);
 const cvy_shape *cvy_metric_output(const cvy_metric *m); /* shape of one sample's output */
 int64_t cvy_metric_targets(const cvy_metric *m);         /* labels or numbers that a sample's target has */
 

@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/text/base_json.h"
 #include "metric/metric_labels.h"
@@ -127,6 +128,17 @@ static double dice_finish(const void *options, const cvy_shape *output, const do
     return mean(options, output, sums, 1);
 }
 
+static void overlap_why(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                        int64_t nrows, char *text, size_t room)
+{
+    (void)options;
+    (void)output;
+    (void)sums;
+    (void)rows;
+    (void)nrows;
+    snprintf(text, room, "no class that is in the mean occurs or is predicted (leave_out)");
+}
+
 static void iou_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                        int64_t nrows, cvy_json *json)
 {
@@ -156,6 +168,7 @@ CVY_METRIC_DEFINE(iou) = {
     .nsums = overlap_nsums,
     .add = overlap_add,
     .finish = iou_finish,
+    .why = overlap_why,
     .detail = iou_detail,
 };
 
@@ -170,5 +183,6 @@ CVY_METRIC_DEFINE(dice) = {
     .nsums = overlap_nsums,
     .add = overlap_add,
     .finish = dice_finish,
+    .why = overlap_why,
     .detail = dice_detail,
 };

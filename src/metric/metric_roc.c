@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/text/base_json.h"
 #include "metric/metric_labels.h"
@@ -122,6 +123,19 @@ static double auc_finish(const void *options, const cvy_shape *output, const dou
     return c.positives > 0 && c.negatives > 0 ? area / (c.positives * c.negatives) : NAN;
 }
 
+static void roc_why(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows,
+                    char *text, size_t room)
+{
+    const curve c = curve_begin(rows, nrows);
+    const long long positive = ((const struct roc *)options)->positive;
+    (void)output;
+    (void)sums;
+    if (!(c.positives > 0))
+        snprintf(text, room, "only one class occurs: no sample that counts is of class %lld (positive)", positive);
+    else
+        snprintf(text, room, "only one class occurs: all samples that count are of class %lld (positive)", positive);
+}
+
 /* The true-positive rate at the allowed false-positive rate. Between two points of the curve it is interpolated
  * linearly: a cut may take a share of the tied samples. */
 static double efficiency_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
@@ -188,6 +202,7 @@ CVY_METRIC_DEFINE(auc) = {
     .ncols = NCOLS,
     .row = roc_row,
     .finish = auc_finish,
+    .why = roc_why,
     .detail = auc_detail,
 };
 
@@ -202,4 +217,5 @@ CVY_METRIC_DEFINE(efficiency_at_fpr) = {
     .ncols = NCOLS,
     .row = roc_row,
     .finish = efficiency_finish,
+    .why = roc_why,
 };

@@ -101,7 +101,9 @@ static int find_best(const cvy_comparison *c, double *best_out)
         const cvy_run_summary *s = &c->run[i].summary;
         if (!s->metric[0] || strcmp(s->metric, c->run[0].summary.metric) != 0)
             return 0;
-        if (i == 0 || (s->best_higher ? s->best > *best_out : s->best < *best_out))
+        if (!isfinite(s->best))
+            continue;
+        if (isnan(*best_out) || (s->best_higher ? s->best > *best_out : s->best < *best_out))
             *best_out = s->best;
     }
     return 1;
@@ -114,6 +116,12 @@ static void verdict(cvy_comparison *c)
     cvy_text_add(&c->html, "<p class=\"verdict\">");
     if (!find_best(c, &best)) {
         cvy_text_add(&c->html, "The runs have no score in common by which they were selected.</p>\n");
+        return;
+    }
+    if (isnan(best)) {
+        cvy_text_add(&c->html, "No run has a finite ");
+        cvy_html_escape(&c->html, c->run[0].summary.metric);
+        cvy_text_add(&c->html, ", by which they were selected.</p>\n");
         return;
     }
     cvy_text_add(&c->html, "The best ");

@@ -96,7 +96,8 @@ static const cvy_tree *best_baseline(const cvy_report *r)
 {
     const cvy_tree *list = cvy_tree_at(r->analysis, "baselines"), *best = NULL;
     for (int i = 0; list && list->kind == CVY_TREE_LIST && i < list->count; i++)
-        if (!best || cvy_tree_real_at(list->child[i], "area") > cvy_tree_real_at(best, "area"))
+        if (!best || (isfinite(cvy_tree_real_at(list->child[i], "area")) &&
+                      !(cvy_tree_real_at(list->child[i], "area") <= cvy_tree_real_at(best, "area"))))
             best = list->child[i];
     return best;
 }

@@ -166,6 +166,19 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
     return CVY_OK;
 }
 
+/* Warns of each score that is not finite, and of the loss. */
+static void say_not_finite(const cvy_scoring *s, const cvy_scores *scores)
+{
+    const cvy_dataset_info *data = cvy_dataset_describe(s->session.test);
+    char where[CVY_RUN_PATH];
+    snprintf(where, sizeof where, "%s: the ", data->path && *data->path ? data->path : data->format);
+    for (int i = 0; i < scores->count + scores->has_loss; i++) {
+        const cvy_score score = i < scores->count ? scores->at[i] : cvy_scores_loss(scores);
+        if (!isfinite(score.value))
+            cvy_score_say_not_finite(s->session.context, where, &score, "");
+    }
+}
+
 cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
                         cvy_test_result *result_out)
 {
@@ -194,6 +207,8 @@ cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_
     }
     if (status == CVY_OK)
         status = cvy_scorer_run(&s.scorer, &scores, &json, cvy_gathered_add, &gathered);
+    if (status == CVY_OK)
+        say_not_finite(&s, &scores);
     if (status == CVY_OK)
         status = cvy_comm_agree(
             context->comm,

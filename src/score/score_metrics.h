@@ -17,6 +17,7 @@ typedef struct cvy_score {
     const char *name;
     double value;
     int higher_is_better;
+    char why[CVY_METRIC_WHY]; /* why the value is not finite, on rank 0; empty: it is */
 } cvy_score;
 
 typedef struct cvy_score_opts {

@@ -259,6 +259,7 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
     for (int i = 0; i < CVY_COUNT(loss); i++)
         loss[i] = cvy_exact_read(&pass->loss[i]);
     out->loss = pass->nloss ? 0 : NAN;
+    out->has_loss = pass->nloss > 0;
     for (int i = 0; i < pass->nloss; i++) {
         CVY_CHECK(
             loss[LOSS_MAX + i] > 0, CVY_E_FORMAT,
@@ -274,9 +275,24 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
             "%s: the weights of the samples sum to %g (the negative ones to %g), so scores other than the loss are not "
             "defined: use more samples, or check the signs of the weights",
             name_of(data), loss[WEIGHTS], loss[BELOW_0]);
-    for (int i = 0; i < pass->nmetric; i++)
+    for (int i = 0; i < pass->nmetric; i++) {
         CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
+        snprintf(out->at[i].why, sizeof out->at[i].why, "%s", cvy_metric_why(pass->metric[i]));
+    }
     return CVY_OK;
+}
+
+cvy_score cvy_scores_loss(const cvy_scores *scores)
+{
+    return (cvy_score){.name = "loss",
+                       .value = scores->loss,
+                       .why = "outputs of the network, or numbers made of them, are not finite"};
+}
+
+void cvy_score_say_not_finite(const cvy_context *context, const char *where, const cvy_score *score, const char *then)
+{
+    cvy_log(context, CVY_LOG_WARN, "%s%s is %s: %s%s", where, score->name,
+            isnan(score->value) ? "undefined" : "infinite", score->why, then);
 }
 
 /* The shape of the network's output for one sample. */

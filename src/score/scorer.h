@@ -25,6 +25,7 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
 
 typedef struct cvy_scores {
     double loss; /* NaN if the model has none */
+    int has_loss;
     cvy_score at[CVY_SCORES_MAX];
     int count;
     int64_t nsamples, nskipped; /* nskipped: bad samples, with data.on_bad_sample: skip */
@@ -39,5 +40,9 @@ typedef cvy_status (*cvy_output_fn)(void *user, int64_t n, const cvy_span *outpu
 /* Runs one pass; each sample is used once. detail: on rank 0 it gets the members that each metric writes; may be NULL.
  * output: may be NULL. Collective. */
 cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail, cvy_output_fn output, void *user);
+/* The loss as a score. */
+cvy_score cvy_scores_loss(const cvy_scores *scores);
+/* Warns of a score that is not finite, with the reason. where, then: texts before its name and after the reason. */
+void cvy_score_say_not_finite(const cvy_context *context, const char *where, const cvy_score *score, const char *then);
 
 #endif

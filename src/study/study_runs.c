@@ -104,6 +104,15 @@ int cvy_run_score_is_higher_better(const char *column)
     return def ? def->higher_is_better : 0; /* a loss, or a metric of another version */
 }
 
+/* Whether the run has logged this score, although it may have been finite in no epoch. */
+static int has_logged(const cvy_frame *f, const char *column)
+{
+    for (int i = 0; i < f->ncol; i++)
+        if (strcmp(f->name[i], column) == 0)
+            return 1;
+    return 0;
+}
+
 /* Finds the column of the score by which the job selects; otherwise accuracy or loss on the best data that there are.
  */
 static const char *find_score(const cvy_frame *epochs, const cvy_tree *job, char column[64])
@@ -114,7 +123,7 @@ static const char *find_score(const cvy_frame *epochs, const cvy_tree *job, char
         if (!asked[i])
             continue;
         snprintf(column, 64, "%s%.48s", strncmp(asked[i], "val_", 4) == 0 ? "" : "val_", asked[i]);
-        if (cvy_frame_column(epochs, column))
+        if (has_logged(epochs, column))
             return column;
     }
     for (int i = 0; i < CVY_COUNT(usual); i++)
@@ -150,8 +159,9 @@ static cvy_status add_metrics(cvy_pool *pool, const cvy_frame *steps, const cvy_
     s->images_per_s = cvy_frame_speed(steps);
     s->best_higher = column ? cvy_run_score_is_higher_better(column) : 0;
     const int64_t best = column ? best_row(epochs, column, s->best_higher) : -1;
-    if (best >= 0) {
+    if (column)
         snprintf(s->metric, sizeof s->metric, "%s", column);
+    if (best >= 0) {
         s->best = cvy_frame_column(epochs, column)[best];
         s->best_epoch = epoch ? epoch[best] : NAN;
     }
@@ -374,7 +384,9 @@ static cvy_status add_scores(cvy_pool *pool, const char *run, cvy_run_summary *s
     if (cvy_file_exists(path))
         status = note(s, cvy_frames_read(path, &steps, &epochs, NULL));
     add_scores_of_epoch(&epochs, t);
-    if (s->metric[0])
+    if (s->metric[0] && !isfinite(s->best))
+        cvy_text_add(t, "best %s: none, it was finite in no epoch\n", s->metric);
+    else if (s->metric[0])
         cvy_text_add(t, "best %s: %.6g, after epoch %g\n", s->metric, s->best, s->best_epoch);
     if (status == CVY_OK)
         status = read_tree(pool, run, CVY_RUN_TEST, s, &test);

@@ -12,26 +12,43 @@
 #include "job/job_table.h"
 #include "train/trainer.h"
 
-static int find_score(const cvy_scores *scores, const char *metric, double *value_out, int *higher_out)
+/* Jobs may name a score with or without "val_". */
+static const char *name_of(const char *metric)
 {
-    if (strncmp(metric, "val_", 4) == 0)
-        metric += 4;
-    *value_out = scores->loss;
-    *higher_out = 0;
-    if (strcmp(metric, "loss") == 0)
+    return strncmp(metric, "val_", 4) == 0 ? metric + 4 : metric;
+}
+
+static int find_score(const cvy_scores *scores, const char *metric, cvy_score *out)
+{
+    metric = name_of(metric);
+    *out = cvy_scores_loss(scores);
+    if (strcmp(metric, out->name) == 0)
         return 1;
     for (int i = 0; i < scores->count; i++)
         if (strcmp(scores->at[i].name, metric) == 0) {
-            *value_out = scores->at[i].value;
-            *higher_out = scores->at[i].higher_is_better;
+            *out = scores->at[i];
             return 1;
         }
     return 0;
 }
 
+/* A value that is not finite is never better. */
 static int is_better(double value, double best, int higher)
 {
-    return isnan(best) || (higher ? value > best : value < best);
+    return isfinite(value) && (isnan(best) || (higher ? value > best : value < best));
+}
+
+/* ---- the scores that decisions depend on ---- */
+
+enum { BEST, STOP, NWATCHED };
+typedef struct watched {
+    const char *section, *key, *metric; /* metric NULL: the job does not watch it */
+} watched;
+
+static void list_watched(const cvy_job *job, watched out[NWATCHED])
+{
+    out[BEST] = (watched){"checkpoint", "best", job->checkpoint.best};
+    out[STOP] = (watched){"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL};
 }
 
 cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const char *key, const char *metric,
@@ -39,53 +56,90 @@ cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const
 {
     const char *names[CVY_COUNT(((cvy_scores *)0)->at) + 1] = {"loss"};
     cvy_scores scores;
-    double value = 0;
+    cvy_score score;
     CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores));
     for (int k = 0; k < scores.count; k++)
         names[k + 1] = scores.at[k].name;
-    CVY_CHECK(find_score(&scores, metric, &value, higher_out), CVY_E_CONFIG,
+    CVY_CHECK(find_score(&scores, metric, &score), CVY_E_CONFIG,
               "%s: %s: validation has no score '%s'%s; name other metrics in train.metrics", where, key, metric,
               cvy_hint_name('\'', metric, names, scores.count + 1).text);
+    *higher_out = score.higher_is_better;
     return CVY_OK;
 }
 
 cvy_status cvy_trainer_check_scores(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    const struct {
-        const char *section, *key, *metric;
-    } watched[] = {{"checkpoint", "best", job->checkpoint.best},
-                   {"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL}};
+    watched watch[NWATCHED];
     cvy_scores scores;
     int higher = 0;
     if (!t->validation.source)
         return CVY_OK;
     CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores)); /* the metrics fit the data, or it says why not */
-    for (int i = 0; i < CVY_COUNT(watched); i++) {
+    list_watched(job, watch);
+    for (int i = 0; i < NWATCHED; i++) {
         char key[64];
-        if (!watched[i].metric)
+        if (!watch[i].metric)
             continue;
-        snprintf(key, sizeof key, "%s.%s", watched[i].section, watched[i].key);
-        CVY_TRY(cvy_trainer_need_score(t, cvy_job_where(job, watched[i].section, watched[i].key), key,
-                                       watched[i].metric, &higher));
+        snprintf(key, sizeof key, "%s.%s", watch[i].section, watch[i].key);
+        CVY_TRY(cvy_trainer_need_score(t, cvy_job_where(job, watch[i].section, watch[i].key), key, watch[i].metric,
+                                       &higher));
     }
     return CVY_OK;
+}
+
+static long long epoch_of(const cvy_trainer *t)
+{
+    return (long long)((t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch);
+}
+
+/* What depends on a score, as a text; "": nothing does. */
+static const char *depends_on(const watched watch[NWATCHED], const char *name)
+{
+    static const char *const texts[] = {"", "checkpoint.best depends on it", "train.stop depends on it",
+                                        "checkpoint.best and train.stop depend on it"};
+    int which = 0;
+    for (int i = 0; i < NWATCHED; i++)
+        which |= (watch[i].metric && strcmp(name_of(watch[i].metric), name) == 0) << i;
+    return texts[which];
+}
+
+/* Says once of each score that it is not finite, and why. */
+static void say_not_finite(cvy_trainer *t, const watched watch[NWATCHED], const cvy_scores *val)
+{
+    char where[64], then[256];
+    snprintf(where, sizeof where, "epoch %lld: the validation ", epoch_of(t));
+    for (int i = 0; i <= val->count; i++) {
+        const cvy_score score = i < val->count ? val->at[i] : cvy_scores_loss(val);
+        const char *depends = depends_on(watch, score.name);
+        if (isfinite(score.value) || t->validation.said >> i & 1)
+            continue;
+        t->validation.said |= (uint64_t)1 << i;
+        snprintf(then, sizeof then,
+                 "; %s: such a score is never the best and counts as no progress. Correct data.val, or name another "
+                 "score",
+                 depends);
+        cvy_score_say_not_finite(t->session.context, where, &score, *depends ? then : "");
+    }
 }
 
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
 {
     const cvy_job *job = t->session.job;
-    double value = 0;
-    int higher = 0;
-    if (job->checkpoint.best && find_score(val, job->checkpoint.best, &value, &higher) &&
-        is_better(value, t->state.best, higher)) {
-        t->state.best = value;
+    watched watch[NWATCHED];
+    cvy_score score;
+    list_watched(job, watch);
+    say_not_finite(t, watch, val);
+    if (watch[BEST].metric && find_score(val, watch[BEST].metric, &score) &&
+        is_better(score.value, t->state.best, score.higher_is_better)) {
+        t->state.best = score.value;
         t->best.is_new = 1;
     }
-    if (job->train.stop.patience > 0 && find_score(val, job->train.stop.metric, &value, &higher)) {
-        higher = job->train.stop.mode == CVY_STOP_AUTO ? higher : job->train.stop.mode == CVY_STOP_MAX;
-        if (is_better(value, t->state.stop_best, higher)) {
-            t->state.stop_best = value;
+    if (watch[STOP].metric && find_score(val, watch[STOP].metric, &score)) {
+        const int higher =
+            job->train.stop.mode == CVY_STOP_AUTO ? score.higher_is_better : job->train.stop.mode == CVY_STOP_MAX;
+        if (is_better(score.value, t->state.stop_best, higher)) {
+            t->state.stop_best = score.value;
             t->state.stop_bad_epochs = 0;
         } else if (++t->state.stop_bad_epochs >= job->train.stop.patience) {
             t->stop_early = 1;
@@ -93,21 +147,32 @@ void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
     }
 }
 
+void cvy_trainer_say_no_best(cvy_trainer *t)
+{
+    const char *metric = t->session.job->checkpoint.best;
+    if (metric && t->validation.said && isnan(t->state.best))
+        cvy_log(t->session.context, CVY_LOG_WARN,
+                "no checkpoint is marked as the best (checkpoint.best): the validation %s was finite in no epoch. Who "
+                "asks for the best one gets the newest",
+                name_of(metric));
+}
+
 /* A generator gives nearly equal samples at its beginning, too, so only a fall is worth a word; and one from more than
  * the data have is none. */
 void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val)
 {
     char text[320];
-    double value = 0, *most = &t->validation.most_diverse;
-    int higher = 0;
-    if (!find_score(val, "diversity", &value, &higher) || isnan(value))
+    double *most = &t->validation.most_diverse;
+    cvy_score score;
+    if (!find_score(val, "diversity", &score) || isnan(score.value))
         return;
+    const double value = score.value;
     if (value < 0.5 * CVY_MIN(*most, 1)) {
         snprintf(text, sizeof text,
                  "epoch %lld: generated samples differ from each other only %.2g times as much as the data, after %.2g "
                  "times before: the generator may have collapsed to few samples (mode collapse); lower the learning "
                  "rates, train the discriminator less, or continue from an earlier checkpoint",
-                 (long long)((t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch), value, *most);
+                 epoch_of(t), value, *most);
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", text);
         *most = 0; /* once for each fall */
     }
@@ -117,14 +182,14 @@ void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val)
 int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room)
 {
     const struct cvy_job_stop *stop = &t->session.job->train.stop;
-    const char *metric = stop->metric && strncmp(stop->metric, "val_", 4) == 0 ? stop->metric + 4 : stop->metric;
     if (!t->stop_early || t->step >= t->order.last_step)
         return 0;
-    snprintf(text, room,
-             "early stop in epoch %lld of %g: the validation %s has not become better than %.6g for %lld epoch%s "
-             "(train.stop)",
-             (long long)((t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch), t->epochs, metric,
-             t->state.stop_best, (long long)t->state.stop_bad_epochs, t->state.stop_bad_epochs == 1 ? "" : "s");
+    char progress[64] = "been finite";
+    if (!isnan(t->state.stop_best))
+        snprintf(progress, sizeof progress, "become better than %.6g", t->state.stop_best);
+    snprintf(text, room, "early stop in epoch %lld of %g: the validation %s has not %s for %lld epoch%s (train.stop)",
+             epoch_of(t), t->epochs, name_of(stop->metric), progress, (long long)t->state.stop_bad_epochs,
+             t->state.stop_bad_epochs == 1 ? "" : "s");
     return 1;
 }
 

@@ -453,6 +453,7 @@ static cvy_status loop(cvy_trainer *t)
     if (t->window.steps > 0)                          /* the run ended between two logged steps */
         log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
     cvy_trainer_say_early_stop(t);
+    cvy_trainer_say_no_best(t);
     CVY_TRY(t->save.begun_step == t->step ? cvy_trainer_finish_save(t, 1) : cvy_trainer_save(t, 1));
     cvy_trainer_say_saves(t);
     if (t->step > t->first_step)

@@ -88,6 +88,7 @@ typedef struct cvy_trainer {
         const char *source; /* "val", "test", or NULL: neither */
         double loss;
         double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
+        uint64_t said;       /* bits: of which scores, and of the loss behind them, was said that they are not finite */
     } validation;
     cvy_schedule *schedule;
     struct {
@@ -260,8 +261,10 @@ cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const
  * Collective. */
 cvy_status cvy_trainer_probe(cvy_context *context, const cvy_job_source *job, const char *who, const char *metric,
                              int *higher_out, uint64_t *variables_out);
-/* Updates the best score and decides on early stopping. */
+/* Updates the best score and decides on early stopping. A score that is not finite is never better. */
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val);
+/* At the end of the run: says so if no epoch had a finite score by which to choose the best checkpoint. */
+void cvy_trainer_say_no_best(cvy_trainer *t);
 /* Says so if generated samples have become like each other. */
 void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val);
 enum { CVY_EARLY_STOP_TEXT = 256 };

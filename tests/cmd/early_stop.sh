@@ -43,6 +43,34 @@ train --out best --set checkpoint.best=loss --set 'checkpoint.every=1 epoch' --r
 train --out best --set checkpoint.best=accuracy --set 'checkpoint.every=1 epoch' --set train.epochs=3 --set train.optimizer.lr=1e-12 --resume
 [ "$(cat best/checkpoints/best)" = step-00000009 ] || fail "an accuracy is compared with a loss: $(cat best/checkpoints/best)"
 
+# A score that the validation data do not define is never the best and counts as no progress, which is said once with
+# its reason; so it is in a search. iou is defined as soon as the network predicts class 1, after the second epoch.
+printf 'x,label\n2,1\n1,1\n2,1\n-1,0\n' >two.csv
+printf 'x,label\n1,0\n-1,0\n' >one.csv
+cat >undefined.yaml <<'Y'
+model: {layers: [{fc: {channels: 2, init: constant}}]}
+data: {train: {path: two.csv, label: label}, val: {path: one.csv, label: label, classes: 2}, normalize: none}
+train: {batch: 4, epochs: 6, optimizer: {name: sgd, lr: 0.5}, schedule: {name: constant, warmup: 2 steps}, metrics: [auc, {name: iou, leave_out: [0]}]}
+checkpoint: {best: auc, every: 1 epoch, keep: 10}
+Y
+undefined() { out=$1; shift; "$CONVOY" train undefined.yaml --threads 1 --progress none --out "$out" "$@" >log 2>&1 || fail "train $out fails: $(cat log)"; }
+undefined never --set 'train.stop={metric: val_auc, patience: 2}'
+why='the validation auc is undefined: only one class occurs: no sample that counts is of class 1'
+[ "$(grep -c "epoch 1: $why" log)" = 1 ] && [ "$(grep -c "$why" log)" = 1 ] || fail "it is not said once why auc is undefined: $(cat log)"
+contains log 'checkpoint.best and train.stop depend on it'
+contains log 'early stop in epoch 2 of 6: the validation auc has not been finite for 2 epochs (train.stop)'
+contains log 'no checkpoint is marked as the best'
+[ ! -e never/checkpoints/best ] || fail "a checkpoint with an undefined score is the best: $(cat never/checkpoints/best)"
+[ "$(state never best 2)" = null ] && grep -q '"val_auc": null' never/metrics.jsonl || fail "an undefined score is no null: $(cat never/metrics.jsonl)"
+"$CONVOY" ls . >log && grep -q '^./never .* val_auc - (-) ' log || fail "the list has another score than the one that was asked for: $(cat log)"
+"$CONVOY" test never --data one.csv >log 2>&1 && contains log 'one.csv: the auc is undefined: only one class occurs' || fail "test gives no reason: $(cat log)"
+undefined later --set checkpoint.best=iou --set train.epochs=3
+grep -q '"epoch": 1, .*"val_iou": null' later/metrics.jsonl && grep -q '"epoch": 2, .*"val_iou": 0' later/metrics.jsonl || fail "iou has another course: $(cat later/metrics.jsonl)"
+[ "$(cat later/checkpoints/best)" = step-00000002 ] && ! grep -q 'no checkpoint is marked' log || fail "the first epoch with a number is not the best: $(cat later/checkpoints/best log)"
+printf 'job: undefined.yaml\nspace: {train.optimizer.lr: [0.1, 0.2]}\nsearch: grid\nmetric: auc\n' >undefined_search.yaml
+"$CONVOY" sweep undefined_search.yaml --threads 1 --set train.epochs=1 --out searched >log 2>&1 && fail "a search without a score succeeds: $(cat log)"
+contains log 'done: 0 of 2 trials have a score' && contains log 'no trial has a finite score, so none is the best' && [ ! -e searched/best.yaml ] || fail "a search without a score has a best trial: $(cat log)"
+
 # An interrupted epoch: its seconds are those of both parts.
 train --out parts --set 'checkpoint.every=1 steps' --set checkpoint.keep=100
 before=$(state parts epoch_train_seconds 2)

@@ -32,6 +32,8 @@ struct data {
 };
 static cvy_shape map; /* of the outputs; no axes: they are a vector */
 
+static char reason[CVY_METRIC_WHY]; /* why the latest value is not finite */
+
 /* Adds the rows in parts of `part` rows. */
 static cvy_status measure(const char *name, const char *options, const struct data *d, int64_t part, double *value_out,
                           cvy_json *detail)
@@ -57,6 +59,7 @@ static cvy_status measure(const char *name, const char *options, const struct da
             CVY_TRY_OUT(cvy_metric_add(m, &rows));
         }
         CVY_TRY_OUT(cvy_metric_finish(m, comm, value_out, again ? NULL : detail));
+        snprintf(reason, sizeof reason, "%s", cvy_metric_why(m));
     }
 out:
     cvy_metric_destroy(&m);
@@ -363,6 +366,42 @@ static void negative_weights(void)
     }
 }
 
+/* A value that is not finite has a reason, and others have none. */
+static void reasons(void)
+{
+    static double output[] = {0.5, -1, 2, 0.25}, bad[] = {0.5, NAN, 2, 0.25}, far[] = {1, 1e200, 1, 1};
+    static double two[] = {3, 0, 3, 0, 3, 0, 3, 0}, none[] = {0, 0, 0, 0}, negative[] = {1, -3, 1, -1};
+    static int32_t zeros[] = {0, 0, 0, 0}, ones[] = {1, 1, 1, 1}, mixed[] = {0, 1, 1, 0};
+    static double real[] = {1, 2, 3, 4};
+    const struct {
+        const char *metric, *options;
+        struct data data;
+        const char *why;
+    } cases[] = {
+        {"auc", "{}", {4, 1, 1, output, zeros, CVY_DTYPE_I32, NULL}, "only one class occurs: no sample that counts"},
+        {"auc", "{}", {4, 1, 1, output, ones, CVY_DTYPE_I32, NULL}, "only one class occurs: all samples that count"},
+        {"auc", "{positive: 0}", {4, 1, 1, output, ones, CVY_DTYPE_I32, NULL}, "no sample that counts is of class 0"},
+        {"efficiency_at_fpr", "{}", {4, 1, 1, output, zeros, CVY_DTYPE_I32, NULL}, "only one class occurs"},
+        {"auc", "{}", {4, 1, 1, output, mixed, CVY_DTYPE_I32, none}, "no sample counts"},
+        {"auc", "{}", {4, 1, 1, output, mixed, CVY_DTYPE_I32, NULL}, ""},
+        {"accuracy", "{}", {4, 2, 1, two, zeros, CVY_DTYPE_I32, none}, "no sample counts"},
+        {"accuracy", "{ignore_label: [0]}", {4, 2, 1, two, zeros, CVY_DTYPE_I32, NULL}, "no sample counts"},
+        {"accuracy", "{}", {4, 2, 1, two, zeros, CVY_DTYPE_I32, negative}, "sum to 0 or less"},
+        {"iou", "{leave_out: [0]}", {4, 2, 1, two, zeros, CVY_DTYPE_I32, NULL}, "no class that is in the mean"},
+        {"dice", "{leave_out: [0]}", {4, 2, 1, two, zeros, CVY_DTYPE_I32, NULL}, "no class that is in the mean"},
+        {"rmse", "{}", {4, 1, 1, bad, real, CVY_DTYPE_F64, NULL}, "are not finite"},
+        {"rmse", "{}", {4, 1, 1, far, real, CVY_DTYPE_F64, NULL}, "are not finite"},
+        {"rmse", "{}", {4, 1, 1, output, real, CVY_DTYPE_F64, NULL}, ""},
+    };
+    for (int i = 0; i < CVY_COUNT(cases); i++) {
+        double value = 0;
+        EXPECT_OK(measure(cases[i].metric, cases[i].options, &cases[i].data, 3, &value, NULL));
+        EXPECT(isfinite(value) == !*cases[i].why && isfinite(value) == !*reason);
+        if (!strstr(reason, cases[i].why))
+            TEST_FAIL("%s: the reason is '%s', expected '%s'", cases[i].metric, reason, cases[i].why);
+    }
+}
+
 static cvy_status measure_auc(void)
 {
     const struct data d = {60, 1, 1, score, score_label, CVY_DTYPE_I32, score_weight};
@@ -388,6 +427,7 @@ int main(void)
     TEST(coverage);
     TEST(regression);
     TEST(negative_weights);
+    TEST(reasons);
     TEST(survives_no_memory);
     return test_end();
 }

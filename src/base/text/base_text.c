@@ -56,6 +56,10 @@ void cvy_text_add_bytes(cvy_text *t, const char *data, size_t bytes)
 
 void cvy_text_add_score(cvy_text *t, double value)
 {
+    if (isnan(value)) {
+        cvy_text_add(t, "undefined");
+        return;
+    }
     const int is_usual = !isfinite(value) || value == 0 || (fabs(value) >= 0.01 && fabs(value) < 1e6);
     cvy_text_add(t, is_usual ? "%.4f" : "%.5g", value);
 }
