@@ -1814,6 +1814,13 @@ module convoy_c
       type(cvy_shape), intent(inout), optional :: shape_out
       integer(c_int) :: cvy_network_output
     end function cvy_network_output
+    function cvy_network_output_kind(network, i, kind_out) bind(c)
+      import
+      type(c_ptr), value :: network
+      integer(c_int), value :: i
+      integer(c_int), intent(inout), optional :: kind_out
+      integer(c_int) :: cvy_network_output_kind
+    end function cvy_network_output_kind
     function cvy_network_class(network, label) bind(c)
       import
       type(c_ptr), value :: network

@@ -17,6 +17,7 @@
 #define CONVOY_NETWORK_H
 
 #include <convoy/job.h>
+#include <convoy/model.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -115,6 +116,9 @@ CVY_API cvy_status cvy_network_input(const cvy_network *network, int i, const ch
                                      cvy_shape *shape_out);
 /** Output i: its name and the shape of a sample, as cvy_network_input(). Collective: no. Errors: none. */
 CVY_API cvy_status cvy_network_output(const cvy_network *network, int i, const char **name_out, cvy_shape *shape_out);
+/** What the numbers of output i are: for classes, whether logits or probabilities. Collective: no. Errors:
+ * CVY_E_ARGUMENT (there is no such output). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_network_output_kind(const cvy_network *network, int i, cvy_output_kind *kind_out);
 /** Name of a class, or NULL if there is none. Valid until the network is destroyed. Collective: no. */
 CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label);
 
@@ -125,7 +129,8 @@ CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label)
  * @out: [nout], the outputs that are wanted, in any order
  *
  * The output for a sample does not depend on the others. Outputs are those of the network's last layer: for classes,
- * these are logits and not probabilities; for targets, numbers in the units of the data. Allocates nothing after the
+ * these are logits, or probabilities if it ends with softmax (cvy_network_output_kind()); for targets, numbers in the
+ * units of the data. Allocates nothing after the
  * first call with arrays of these dtypes. Collective: no. Errors: CVY_E_ARGUMENT (an array that is missing, unknown, of
  * another size or dtype), CVY_E_NUMERIC (an input is not finite), CVY_E_SHAPE (a picture of another size),
  * CVY_E_MEMORY. After a fault, outputs may be partly written.

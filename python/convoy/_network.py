@@ -45,10 +45,14 @@ class Network(Owner):
             library.cvy_network_input(self.handle, i, c.byref(name), c.byref(dtype), c.byref(shape))
             self.inputs[name.value.decode()] = (NAMES[dtype.value], dims_of(shape))
         self.outputs: dict[str, tuple[int, ...]] = {}
+        self.kinds: dict[str, str] = {}  # what the numbers of an output are, "probabilities of the classes"
         for i in range(about.outputs):
             name, shape = c.c_char_p(), b.cvy_shape()
             library.cvy_network_output(self.handle, i, c.byref(name), c.byref(shape))
             self.outputs[name.value.decode()] = dims_of(shape)
+            kind = c.c_int()
+            library.cvy_network_output_kind(self.handle, i, c.byref(kind))
+            self.kinds[name.value.decode()] = library.cvy_output_kind_text(kind.value).decode()
         names = (library.cvy_network_class(self.handle, k) for k in range(about.classes))
         self.classes = [name.decode() if name else str(k) for k, name in enumerate(names)]
 

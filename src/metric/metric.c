@@ -79,6 +79,11 @@ const cvy_shape *cvy_metric_output(const cvy_metric *m)
     return &m->output;
 }
 
+int cvy_metric_wants_labels(const cvy_metric *m)
+{
+    return m->def->wants_labels;
+}
+
 int64_t cvy_metric_targets(const cvy_metric *m)
 {
     const int64_t elems = cvy_shape_elems(&m->output);

@@ -113,5 +113,6 @@ enum { CVY_METRIC_WHY = 160 };
 const char *cvy_metric_why(const cvy_metric *m);
 const cvy_shape *cvy_metric_output(const cvy_metric *m); /* shape of one sample's output */
 int64_t cvy_metric_targets(const cvy_metric *m);         /* labels or numbers that a sample's target has */
+int cvy_metric_wants_labels(const cvy_metric *m);        /* as its descriptor says */
 
 #endif

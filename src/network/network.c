@@ -450,6 +450,15 @@ cvy_status cvy_network_output(const cvy_network *n, int i, const char **name_out
     return CVY_OK;
 }
 
+cvy_status cvy_network_output_kind(const cvy_network *n, int i, cvy_output_kind *kind_out)
+{
+    CVY_TRY(CVY_LIVE(NETWORK, n));
+    CVY_CHECK(i >= 0 && i < n->noutput, CVY_E_ARGUMENT, "output %d of a network that has %d", i, n->noutput);
+    CVY_CHECK(kind_out, CVY_E_ARGUMENT, "cvy_network_output_kind() needs a pointer for the kind");
+    *kind_out = n->output[i].kind;
+    return CVY_OK;
+}
+
 const char *cvy_network_class(const cvy_network *n, int64_t label)
 {
     CVY_ENTRY();

@@ -42,6 +42,10 @@ struct fit {
 
 static cvy_status check_classes(const cvy_network *n, const char *run)
 {
+    CVY_CHECK(n->spec.data.nclasses > 1 || n->output[0].kind != CVY_OUTPUT_YES_LOGITS, CVY_E_CONFIG,
+              "each number of the output of %s is a yes or no, and its targets are numbers: only the probabilities of "
+              "classes, whose labels are whole numbers, have a temperature",
+              run);
     CVY_CHECK(
         n->spec.data.nclasses > 1, CVY_E_CONFIG,
         "%s was trained on numbers: only the probabilities of classes have a temperature; the losses gaussian_nll "

@@ -20,6 +20,7 @@
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
 #include "op/loss/op_distribution.h"
+#include "score/score_yes.h"
 #include "session/session.h"
 
 /* ---- probabilities ---- */
@@ -363,7 +364,7 @@ static cvy_status apply(const cvy_ensemble *e, int m, int64_t round, const cvy_r
 {
     CVY_TRY(cvy_applied_apply(&e->member[m], round, rows, output));
     for (int64_t i = 0; e->by_yes && i < rows->n * e->answer[0].elems; i++)
-        output[0][i] = (float)(1 / (1 + exp(-(double)output[0][i])));
+        output[0][i] = (float)cvy_sigmoid(output[0][i]);
     return CVY_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "op/loss/op_distribution.h"
 #include "score/score_ensemble_result.h"
 #include "score/score_rows.h"
+#include "score/score_yes.h"
 
 struct test {
     cvy_ensemble ensemble;
@@ -25,6 +26,8 @@ struct test {
     int64_t elems, nclasses;
     int64_t K, all, positions; /* outputs of a position; classes of a position, of which a single logit has two */
     int is_gaussian;           /* the output is mean and log variance */
+    int is_yes;                /* each number of the output is a yes or no */
+    cvy_score_yes yes;         /* rows of a block */
     float *output;             /* [block, elems] of a member; at last of the ensemble */
     double *sum;               /* [block, elems], or of classes [block, positions, max(classes, 2)] */
     double *of_class;          /* [classes] of one position */
@@ -56,8 +59,10 @@ static void add_answer(struct test *t, int64_t n)
         for (int64_t p = 0; p < positions && t->nclasses > 1; p++)
             add_position(t, x + p, positions, t->sum + (i * positions + p) * all);
         for (int64_t e = 0; e < t->elems && t->nclasses <= 1; e++)
-            t->sum[i * t->elems + e] +=
-                t->is_gaussian && e >= half ? exp((double)x[e]) + (double)x[e - half] * (double)x[e - half] : x[e];
+            t->sum[i * t->elems + e] += t->is_yes ? cvy_sigmoid(x[e])
+                                        : t->is_gaussian && e >= half
+                                            ? exp((double)x[e]) + (double)x[e - half] * (double)x[e - half]
+                                            : x[e];
     }
 }
 
@@ -72,12 +77,15 @@ static void combine(struct test *t, int64_t n)
         for (int64_t p = 0; p < positions && t->nclasses > 1; p++) {
             const double *sum = t->sum + (i * positions + p) * all;
             for (int64_t k = 0; k < K; k++)
-                x[k * positions + p] = (float)(K == 1 ? log(sum[1]) - log(sum[0]) : log(fmax(share * sum[k], 1e-300)));
+                x[k * positions + p] = (float)(K == 1 ? log(fmax(sum[1], 1e-300)) - log(fmax(sum[0], 1e-300))
+                                                      : log(fmax(share * sum[k], 1e-300)));
         }
         for (int64_t e = 0; e < t->elems && t->nclasses <= 1; e++) {
             const double mean = share * t->sum[i * t->elems + e],
                          first = t->is_gaussian && e >= half ? share * t->sum[i * t->elems + e - half] : 0;
-            x[e] = (float)(t->is_gaussian && e >= half ? log(fmax(mean - first * first, 1e-300)) : mean);
+            x[e] = (float)(t->is_yes                     ? log(fmax(mean, 1e-300)) - log1p(-fmin(mean, 1 - 1e-16))
+                           : t->is_gaussian && e >= half ? log(fmax(mean - first * first, 1e-300))
+                                                         : mean);
         }
     }
 }
@@ -91,8 +99,11 @@ static cvy_status add_rows(struct test *t, int which, int64_t n, const cvy_score
     memcpy(output.dim + 1, t->shape.dim, sizeof *t->shape.dim * (size_t)t->shape.ndim);
     const cvy_metric_rows all = {
         .n = n, .output = &output, .target = &with->target, .weight = with->weight, .weight_each = with->weight_each};
+    if (t->is_yes)
+        CVY_TRY(cvy_score_yes_fill(&t->yes, &all));
     for (int i = 0; i < t->scored[which].count && n > 0; i++)
-        CVY_TRY(cvy_metric_add(t->scored[which].metric[i], &all));
+        CVY_TRY(t->is_yes ? cvy_score_yes_add(&t->yes, t->scored[which].metric[i], 0, n)
+                          : cvy_metric_add(t->scored[which].metric[i], &all));
     return CVY_OK;
 }
 
@@ -167,7 +178,9 @@ static cvy_status prepare(struct test *t, const char *data)
     CVY_TRY(cvy_mem_alloc(sizeof *t->of_class * (size_t)t->all, &t->of_class));
     cvy_dataset_info info = *cvy_dataset_describe(e->member[0].data);
     info.nclasses = t->nclasses;
-    const cvy_score_opts opts = {.job = n->spec.job, .data = &info, .output = &t->shape, .all = 1};
+    const cvy_score_opts opts = {
+        .job = n->spec.job, .data = &info, .output = &t->shape, .kind = n->output[0].kind, .all = 1};
+    t->is_yes = cvy_score_is_yes(opts.kind, &info);
     for (int m = 0; m <= e->nmember; m++)
         CVY_TRY(cvy_score_metrics(&opts, t->scored[m].metric, t->scored[m].score, &t->scored[m].count));
     CVY_CHECK(t->scored[0].count > 0, CVY_E_CONFIG, "no metric suits the output %s of %s: name one in train.metrics",
@@ -182,6 +195,7 @@ static void close_test(struct test *t)
             cvy_metric_destroy(&t->scored[m].metric[i]);
     cvy_mem_free(&t->output);
     cvy_mem_free(&t->weights.data);
+    cvy_score_yes_free(&t->yes);
     cvy_mem_free(&t->sum);
     cvy_mem_free(&t->of_class);
     cvy_ensemble_close(&t->ensemble);

@@ -30,20 +30,36 @@ static int has_label_map(const cvy_dataset_info *data)
     return target && !is_real(target->dtype) && target->shape.ndim > 0;
 }
 
+int cvy_score_is_yes(cvy_output_kind kind, const cvy_dataset_info *data)
+{
+    const cvy_field *target = cvy_dataset_target(data);
+    return cvy_output_is_of_yes(kind) && target && is_real(target->dtype);
+}
+
+static int is_yes(const cvy_score_opts *o)
+{
+    return cvy_score_is_yes(o->kind, o->data);
+}
+
 /* Whether a metric that compares one target with each output, or one label with each position, fits the data. */
 static int fits_target(const cvy_score_opts *o, const char *name)
 {
     const cvy_metric_def *def = cvy_metric_find(name);
     const cvy_field *target = cvy_dataset_target(o->data);
     const int64_t elems = cvy_shape_elems(o->output);
+    if (def->wants_labels && (is_yes(o) || o->kind == CVY_OUTPUT_VALUES))
+        return is_yes(o);
     return target && def->wants_labels != is_real(target->dtype) &&
            cvy_shape_elems(&target->shape) ==
                (def->wants_labels && o->output->ndim > 0 ? elems / o->output->dim[0] : elems);
 }
 
-static cvy_status check_target(const cvy_dataset_info *data, const cvy_metric_def *def, const cvy_metric *metric)
+static cvy_status check_target(const cvy_score_opts *o, const cvy_metric_def *def, const cvy_metric *metric)
 {
+    const cvy_dataset_info *data = o->data;
     const cvy_field *target = cvy_dataset_target(data);
+    if (is_yes(o) && def->wants_labels)
+        return CVY_OK;
     CVY_CHECK(target && def->wants_labels != is_real(target->dtype), CVY_E_CONFIG,
               "%s compares %s, but the target in %s is %s; take %s", def->name,
               def->wants_labels ? "labels of classes" : "numbers", data->path ? data->path : data->format,
@@ -51,6 +67,11 @@ static cvy_status check_target(const cvy_dataset_info *data, const cvy_metric_de
               : is_real(target->dtype) ? "numbers"
                                        : "labels of classes",
               def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
+    CVY_CHECK(
+        !def->wants_labels || o->kind != CVY_OUTPUT_VALUES, CVY_E_CONFIG,
+        "%s reads logits or probabilities of classes, but the output of %s has values, which the loss compares with "
+        "the numbers of the labels: take a loss on classes such as softmax_cross_entropy, or for one output bce",
+        def->name, cvy_shape_text(o->output));
     const int64_t wanted = cvy_metric_targets(metric), has = cvy_shape_elems(&target->shape);
     CVY_CHECK(has == wanted, CVY_E_SHAPE,
               "%s compares an output of %s with %lld target%s, but %s has %lld in each sample: let the network give an "
@@ -108,17 +129,19 @@ static int is_field(const cvy_shape *output)
 /* title: the name of the score. A second metric of the same title is left out. */
 static cvy_status add(const struct list *l, const char *name, const char *title, const cvy_tree *options)
 {
+    const cvy_metric_def *def = cvy_metric_find(name);
+    const cvy_shape one = {1, {1}};
     const int n = *l->count;
     for (int i = 0; i < n; i++)
         if (strcmp(l->score[i].name, title) == 0)
             return CVY_OK;
     CVY_CHECK(n < CVY_SCORES_MAX, CVY_E_CONFIG, "train.metrics: more than %d metrics", CVY_SCORES_MAX);
-    CVY_TRY(cvy_metric_create(name, options, l->opts->output, &l->metric[n]));
+    CVY_TRY(cvy_metric_create(name, options, def && def->wants_labels && is_yes(l->opts) ? &one : l->opts->output,
+                              &l->metric[n]));
     ++*l->count;
     CVY_TRY(ignore_labels(l, options, l->metric[n]));
-    const cvy_metric_def *def = cvy_metric_find(name);
     l->score[n] = (cvy_score){.name = title == name ? def->name : title, .higher_is_better = def->higher_is_better};
-    return check_target(l->opts->data, def, l->metric[n]);
+    return check_target(l->opts, def, l->metric[n]);
 }
 
 /* ---- coverage ---- */
@@ -211,10 +234,11 @@ out:
 cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_score *score, int *count_out)
 {
     const struct list list = {o, metric, score, count_out};
-    const int64_t nclasses = o->data->nclasses;
+    const int64_t nclasses = is_yes(o) ? 2 : o->data->nclasses;
     const int by_job = o->job->train.nmetric > 0, all = o->all, is_usual = !by_job || all;
     const int imitates = cvy_score_imitates(o->job, o->data);
-    const int ranks_samples = nclasses == 2 && o->output->ndim <= 1; /* a ROC curve ranks samples, not pixels */
+    const int ranks_samples = nclasses == 2 && o->output->ndim <= 1 && /* a ROC curve ranks samples, not pixels */
+                              (!is_yes(o) || cvy_shape_elems(o->output) == 1);
     *count_out = 0;
     if (o->job->train.no_metrics)
         return CVY_OK;

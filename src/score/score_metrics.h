@@ -10,6 +10,7 @@
 #include "data/data.h"
 #include "job/job.h"
 #include "metric/metric.h"
+#include "session/session_output.h"
 
 enum { CVY_SCORES_MAX = 32 };
 
@@ -24,6 +25,7 @@ typedef struct cvy_score_opts {
     const cvy_job *job;
     const cvy_dataset_info *data;
     const cvy_shape *output; /* of a sample */
+    cvy_output_kind kind;    /* of its numbers */
     int all;                 /* 1: also metrics that the job does not name but a report shows */
     double temperature;      /* above 0: also probabilities with this temperature, as NAME_calibrated */
 } cvy_score_opts;
@@ -31,7 +33,9 @@ typedef struct cvy_score_opts {
 /* Makes at most CVY_SCORES_MAX metrics. On a fault *count_out of them exist, too; the caller destroys them. Errors:
  * CVY_E_CONFIG, CVY_E_SHAPE (a metric of the job does not suit the data), CVY_E_MEMORY. */
 cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_score *score, int *count_out);
-/* The labels that count in no score: those that the job'"'"'s first loss ignores, and those of positions of no class in
+/* Whether each number of the output is a yes or no, and the target has a number for each: score_yes.h. */
+int cvy_score_is_yes(cvy_output_kind kind, const cvy_dataset_info *data);
+/* The labels that count in no score: those that the job's first loss ignores, and those of positions of no class in
  * a map of labels. CVY_E_CONFIG. */
 cvy_status cvy_score_ignored(const cvy_job *job, const cvy_dataset_info *data, cvy_ints *out);
 

@@ -17,6 +17,7 @@
 #include "monitor/monitor_run_layout.h"
 #include "network/network.h"
 #include "network/network_calibration.h"
+#include "score/score_yes.h"
 #include "session/session_normalize.h"
 
 /* Rank 0 looks for a sound set of the run: the best one, or else the newest; or checks the set that the target is. All
@@ -223,6 +224,7 @@ cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_gathered_fn sink, void *user, 
         .comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
     for (int i = 1; i < v->shape.ndim; i++)
         out->output_elems *= v->shape.dim[i];
+    out->is_yes = cvy_score_is_yes(s->session.model->output_kind, cvy_dataset_describe(s->scorer.data));
     out->target_elems = target ? cvy_shape_elems(&target->shape) : 0;
     CVY_TRY(cvy_mem_alloc(sizeof *out->bytes_of * (size_t)out->comm->nranks, &out->bytes_of));
     return cvy_mem_alloc(2 * sizeof *out->block *
@@ -246,7 +248,8 @@ cvy_status cvy_gathered_add(void *gathered, int64_t n, const cvy_span *output, c
     for (int64_t i = 0; i < n; i++) {
         float *row = mine + i * width;
         for (int64_t k = 0; k < g->output_elems; k++)
-            row[k] = (float)cvy_get(output, i * g->output_elems + k);
+            row[k] = (float)(g->is_yes ? cvy_sigmoid(cvy_get(output, i * g->output_elems + k))
+                                       : cvy_get(output, i * g->output_elems + k));
         for (int64_t k = 0; k < g->target_elems; k++)
             row[g->output_elems + k] = (float)cvy_get(&with->target, i * g->target_elems + k);
         leave_out_masked(g, with, i, row);

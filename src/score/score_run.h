@@ -40,6 +40,7 @@ typedef cvy_status (*cvy_gathered_fn)(void *user, const float *rows, int64_t n, 
 typedef struct cvy_gathered {
     cvy_comm *comm;
     const cvy_scorer *scorer;
+    int is_yes; /* rows have the probabilities of yes */
     int64_t output_elems, target_elems;
     float *block; /* room for two batches of rows: those of this rank, then on rank 0 those of all ranks */
     size_t *bytes_of;

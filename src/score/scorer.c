@@ -15,6 +15,7 @@
 #include "job/job_table.h"
 #include "program/program_fill.h"
 #include "program/program_update.h"
+#include "score/score_yes.h"
 
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out)
 {
@@ -135,15 +136,21 @@ struct pass {
     cvy_exact loss[NSUMS]; /* sums, then normalisers, then those named above */
     int nloss;
     cvy_scaling scaling;                /* of the output; it points to memory of the data set or of the model */
+    int is_yes;                         /* each number is a yes or no */
+    cvy_score_yes yes;                  /* rows of a step */
     cvy_bytes output, weights;          /* of a step: the output in the units of the target, and the weights */
     cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that rows have */
 };
 
 /* Adds rows shard by shard, because the grouping of rows decides the bits of their sums. */
-static cvy_status add_metric_rows(const cvy_plan *plan, cvy_metric *metric, const cvy_metric_rows *rows)
+static cvy_status add_metric_rows(const struct pass *pass, const cvy_plan *plan, cvy_metric *metric,
+                                  const cvy_metric_rows *rows)
 {
-    for (int m = 0; m < plan->nmicro; m++)
-        CVY_TRY(cvy_metric_add_part(metric, rows, plan->first_row[m], plan->lowered[m]->graph->batch.local_n));
+    for (int m = 0; m < plan->nmicro; m++) {
+        const int64_t first = plan->first_row[m], n = plan->lowered[m]->graph->batch.local_n;
+        CVY_TRY(pass->is_yes ? cvy_score_yes_add(&pass->yes, metric, first, n)
+                             : cvy_metric_add_part(metric, rows, first, n));
+    }
     return CVY_OK;
 }
 
@@ -182,8 +189,10 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
         .n = rows->n, .output = &view, .target = &with.target, .weight = with.weight, .weight_each = with.weight_each};
     if (output) /* first, because it is collective, and a fault of a metric belongs to this rank only */
         CVY_TRY(output(user, rows->n, &view, &with));
+    if (pass->is_yes)
+        CVY_TRY(cvy_score_yes_fill(&pass->yes, &metric_rows));
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
-        CVY_TRY(add_metric_rows(s->program->task[step]->plan, pass->metric[i], &metric_rows));
+        CVY_TRY(add_metric_rows(pass, s->program->task[step]->plan, pass->metric[i], &metric_rows));
     return CVY_OK;
 }
 
@@ -309,9 +318,11 @@ static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores 
     const cvy_shape sample = output_shape(scorer);
     *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
     CVY_TRY(output_scaling(scorer, &pass->scaling));
+    pass->is_yes = cvy_score_is_yes(scorer->session->model->output_kind, cvy_dataset_describe(scorer->data));
     const cvy_score_opts opts = {.job = scorer->session->job,
                                  .data = cvy_dataset_describe(scorer->data),
                                  .output = &sample,
+                                 .kind = scorer->session->model->output_kind,
                                  .all = scorer->all_metrics,
                                  .temperature = scorer->temperature};
     const cvy_status status = cvy_score_metrics(&opts, pass->metric, scores->at, &pass->nmetric);
@@ -323,6 +334,7 @@ static void end(struct pass *pass)
 {
     for (int i = 0; i < CVY_COUNT(pass->metric); i++)
         cvy_metric_destroy(&pass->metric[i]);
+    cvy_score_yes_free(&pass->yes);
     cvy_mem_free(&pass->output.data);
     cvy_mem_free(&pass->weights.data);
 }

@@ -33,6 +33,16 @@ const char *cvy_output_kind_text(cvy_output_kind kind)
     return (int)kind >= 0 && (int)kind < CVY_COUNT(text) ? text[kind] : "unknown";
 }
 
+void cvy_model_describe_output(const cvy_model *m, cvy_text *t)
+{
+    const char *output = cvy_model_output(m);
+    if (!output || !m->scored)
+        return;
+    cvy_text_add(t, "output %s: %s", output, cvy_output_kind_text(m->output_kind));
+    if (strcmp(m->scored, output) != 0)
+        cvy_text_add(t, "; scores read %s", m->scored);
+}
+
 /* ---- losses ---- */
 
 /* The function that a loss applies to what it reads. */

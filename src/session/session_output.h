@@ -24,6 +24,8 @@ typedef struct cvy_output_meaning {
  * the network has itself. Errors: those of cvy_model_instantiate(). */
 cvy_status cvy_job_output_meaning(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m, const char *output,
                                   cvy_output_meaning *out);
+/* Adds "output p: probabilities of the classes; scores read fc", of the main output of a model of cvy_job_model(). */
+void cvy_model_describe_output(const cvy_model *m, cvy_text *t);
 /* What a loss reads in place of an output: if it applies the function itself that closes the output, what this function
  * reads. CVY_E_CONFIG: the loss would apply softmax or sigmoid to probabilities. is_old 1: the network was trained by
  * a version that allowed it, and reads them. */

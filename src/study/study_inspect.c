@@ -15,8 +15,28 @@
 #include "checkpoint/checkpoint.h"
 #include "data/data_reader.h"
 #include "monitor/monitor_run_layout.h"
+#include "network/network_spec.h"
+#include "session/session_model.h"
+#include "session/session_output.h"
 #include "session/session_source.h"
 #include "study/study_runs.h"
+
+/* What the output of the network is that the description in the file makes; weights alone have none. */
+static void add_output(const char *path, cvy_text *t)
+{
+    cvy_network_spec spec = {0};
+    cvy_model *m = NULL;
+    if (cvy_network_spec_of_file(path, &spec, NULL) != CVY_OK)
+        return;
+    cvy_text_add(t, "  ");
+    if (cvy_job_model(spec.job, NULL, &spec.data, CVY_LOSSES_NONE, &m) == CVY_OK)
+        cvy_model_describe_output(m, t);
+    else
+        cvy_text_add(t, "what the output is, is not known: %s", cvy_error_text());
+    cvy_text_add(t, "\n");
+    cvy_model_destroy(&m);
+    cvy_network_spec_end(&spec);
+}
 
 static cvy_status inspect_weights(const char *path, cvy_text *t)
 {
@@ -31,6 +51,7 @@ static cvy_status inspect_weights(const char *path, cvy_text *t)
     }
     cvy_text_add(t, "%lld elements in all\n", (long long)elems);
     cvy_safetensors_close(&f);
+    add_output(path, t);
     return CVY_OK;
 }
 
@@ -93,6 +114,8 @@ static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
     if (status == CVY_OK) {
         cvy_text_add(t, "newest valid checkpoint: %s\n", c.path);
         add_state(c.state, t);
+        if (c.nweights > 0)
+            add_output(c.weights_path[0], t);
     } else {
         cvy_text_add(t, "no valid checkpoint\n");
     }

@@ -12,6 +12,7 @@
 
 #include "base/base_entry.h"
 #include "base/base_handle.h"
+#include "session/session_output.h"
 #include "study/study.h"
 #include "train/trainer.h"
 
@@ -210,6 +211,8 @@ static void add_network(const cvy_session *s, const cvy_dataset_info *data, cons
                  cvy_shape_text(&data->field[0].shape));
     if (data->nclasses)
         cvy_text_add(t, ", %lld classes", (long long)data->nclasses);
+    cvy_text_add(t, "\n");
+    cvy_model_describe_output(s->model, t);
 }
 
 static void add_batch(const cvy_session *s, int64_t batch, const cvy_plan *plan, cvy_text *t)

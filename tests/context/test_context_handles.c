@@ -264,9 +264,11 @@ static void call_network(void)
     cvy_network_about about = cvy_network_about_default();
     cvy_network_out y = {.dtype = CVY_DTYPE_F64, .data = numbers};
     cvy_shared_network *shared = NULL;
+    cvy_output_kind kind;
     FAULT(NETWORK, "network", cvy_network_describe(wrong, &about));
     FAULT(NETWORK, "network", cvy_network_input(wrong, 0, NULL, NULL, &shape));
     FAULT(NETWORK, "network", cvy_network_output(wrong, 0, NULL, &shape));
+    FAULT(NETWORK, "network", cvy_network_output_kind(wrong, 0, &kind));
     VALUE(NETWORK, "network", cvy_network_class(wrong, 0), NULL);
     FAULT(NETWORK, "network", cvy_network_apply(wrong, 0, NULL, 0, &y, 1));
     FAULT(NETWORK, "network", cvy_network_export(wrong, "model.onnx", &opts, &text_out));

@@ -106,6 +106,7 @@ def network():
     for dtype in (np.float16, ">f4", np.int32):  # the library writes none of them
         refused(TypeError, "expected float32 or float64", lambda: net(x, dtype=dtype))
     assert net(x[:0]).shape == (0, 3)
+    assert all(kind == "logits of the classes" for kind in net.kinds.values()), net.kinds
     several = convoy.Network("run", outputs=", ".join([*net.outputs]))
     assert np.array_equal(several(x) if len(several.outputs) == 1 else next(iter(several(x).values())), y)
     refused(ValueError, "expected (7, 1, 28, 28)", lambda: net(x.reshape(7, 28, 28, 1).transpose(0, 2, 3, 1).reshape(7, 14, 56)))
