@@ -102,6 +102,8 @@ void cvy_checkpoint_close(cvy_checkpoint *c);
 /* Sends what rank 0 has found to all ranks. Only rank 0 opens files. Collective; an error of rank 0 is returned on all
  * ranks. */
 cvy_status cvy_checkpoint_share(cvy_comm *comm, cvy_status found, cvy_checkpoint *c);
+/* Copies a text of rank 0, which may be NULL, into the pool of every other rank. Collective. */
+cvy_status cvy_checkpoint_share_text(cvy_comm *comm, cvy_pool *pool, const char **text);
 
 /* Fills vars (allocated) from the set, bit for bit. Rank 0 of comm reads and broadcasts; with comm NULL this process
  * reads alone. Collective, with the same status on all ranks. The set must have every variable with its shape and

@@ -253,8 +253,7 @@ cvy_status cvy_checkpoint_find_best(const char *dir, cvy_checkpoint *out)
 
 /* ---- on all ranks ---- */
 
-/* Copies a text of rank 0, which may be NULL, into the pool of every other rank. */
-static cvy_status share_text(cvy_comm *comm, cvy_pool *pool, const char **text)
+cvy_status cvy_checkpoint_share_text(cvy_comm *comm, cvy_pool *pool, const char **text)
 {
     const int root = comm->rank == 0;
     int64_t bytes = root && *text ? (int64_t)strlen(*text) + 1 : 0;
@@ -275,10 +274,10 @@ cvy_status cvy_checkpoint_share(cvy_comm *comm, cvy_status found, cvy_checkpoint
     cvy_status status = root ? CVY_OK : cvy_pool_alloc(c->pool, sizeof *c->weights_path, &c->weights_path);
     CVY_TRY(cvy_comm_agree(comm, status));
     CVY_TRY(comm->ops->broadcast(comm, &c->step, sizeof c->step, 0));
-    CVY_TRY(share_text(comm, c->pool, &c->path));
-    CVY_TRY(share_text(comm, c->pool, &c->weights_path[0]));
-    CVY_TRY(share_text(comm, c->pool, &c->state_json));
-    CVY_TRY(share_text(comm, c->pool, &c->plan_json));
+    CVY_TRY(cvy_checkpoint_share_text(comm, c->pool, &c->path));
+    CVY_TRY(cvy_checkpoint_share_text(comm, c->pool, &c->weights_path[0]));
+    CVY_TRY(cvy_checkpoint_share_text(comm, c->pool, &c->state_json));
+    CVY_TRY(cvy_checkpoint_share_text(comm, c->pool, &c->plan_json));
     if (!root) {
         cvy_tree *tree = NULL;
         status = cvy_tree_parse_text(c->pool, c->path, c->state_json, strlen(c->state_json), &tree);

@@ -10,6 +10,7 @@
 
 #include "base/base_index.h"
 #include "data/data_dataset.h"
+#include "data/data_names.h"
 
 const char *cvy_source_name(const cvy_source *s)
 {
@@ -265,4 +266,68 @@ cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d)
         if (strcmp(like->info->field[i].name, "weight") != 0)
             CVY_TRY(check_same_field(&d->info, &like->info->field[i]));
     return check_weights(like->info, d);
+}
+
+/* ---- the order of another run ---- */
+
+/* Whether the columns are the same in another order. */
+static cvy_status relate_columns(const cvy_columns *known, const cvy_columns *own, int *reordered_out)
+{
+    cvy_data_names x = CVY_DATA_NAMES_SAME, y = x;
+    *reordered_out = 0;
+    if (!known->x || !own->x)
+        return CVY_OK;
+    CVY_TRY(cvy_data_names_relate(known->x, known->nx, own->x, own->nx, &x));
+    CVY_TRY(cvy_data_names_relate(known->y, known->ny, own->y, own->ny, &y));
+    *reordered_out = (x == CVY_DATA_NAMES_SAME || x == CVY_DATA_NAMES_REORDERED) &&
+                     (y == CVY_DATA_NAMES_SAME || y == CVY_DATA_NAMES_REORDERED) &&
+                     (x != CVY_DATA_NAMES_SAME || y != x);
+    return CVY_OK;
+}
+
+/* Whether the classes are the same in another order, or with all_classes some of them. */
+static cvy_status relate_classes(const cvy_dataset_info *known, const cvy_dataset_info *own, int all_classes,
+                                 int *other_out)
+{
+    cvy_data_names names = CVY_DATA_NAMES_SAME;
+    if (known->class_name && own->class_name)
+        CVY_TRY(cvy_data_names_relate(known->class_name, known->nclasses, own->class_name, own->nclasses, &names));
+    *other_out = names == CVY_DATA_NAMES_REORDERED || (all_classes && names == CVY_DATA_NAMES_FEWER);
+    return CVY_OK;
+}
+
+cvy_status cvy_dataset_take_order(const cvy_data_form *like, const char *from, int all_classes, const cvy_tree *source,
+                                  const cvy_tree *augment, uint64_t seed, cvy_dataset **d)
+{
+    cvy_reader_info stored = (*d)->stored;
+    cvy_dataset_info info = (*d)->info;
+    cvy_dataset *again = NULL;
+    char text[CVY_DATA_NAMES_TEXT];
+    int columns = 0, classes = 0;
+    if (!like->info)
+        return CVY_OK;
+    CVY_TRY(relate_columns(&like->stored->columns, &stored.columns, &columns));
+    CVY_TRY(relate_classes(like->info, &info, all_classes, &classes));
+    if (!columns && !classes)
+        return CVY_OK;
+    if (columns)
+        stored.columns = like->stored->columns;
+    if (classes) {
+        info.nclasses = like->info->nclasses;
+        info.class_name = like->info->class_name;
+    }
+    const cvy_data_form form = {.stored = &stored, .info = &info};
+    CVY_TRY(cvy_dataset_open_like(source, augment, seed, 1, &form, &again));
+    cvy_dataset_destroy(d);
+    *d = again;
+    if (columns)
+        CVY_TRY(cvy_reader_note(&again->stored, "%s: its columns are brought into the order of %s: %s",
+                                name_of(&again->info), from,
+                                cvy_data_names_text(stored.columns.x, stored.columns.nx, text)));
+    if (classes)
+        CVY_TRY(cvy_reader_note(&again->stored, "%s: its classes get the numbers that they have in %s: %s",
+                                name_of(&again->info), from,
+                                cvy_data_names_text(info.class_name, info.nclasses, text)));
+    again->info.note = again->stored.note;
+    return CVY_OK;
 }

@@ -14,6 +14,8 @@
 #include "base/base_hash.h"
 #include "data/data.h"
 
+struct cvy_text;
+
 /* A buffer that only grows. Each thread has its own. */
 typedef struct cvy_bytes {
     void *data;
@@ -317,6 +319,10 @@ typedef struct cvy_value_step { /* affine: (x - shift) * by */
 enum { CVY_VALUE_STEPS_MAX = 33 };
 cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value_step *step_out, int *nstep_out,
                                    int *moves_out);
+/* Compares these steps of two lists. *channel_out: the first channel of x for which they differ, with what each makes
+ * of it, as in "(x - 0.5) * 2"; -1: none. CVY_E_UNSUPPORTED: a step has no such form. */
+cvy_status cvy_augment_compare_values(const cvy_augment *a, int a_bytes, const cvy_augment *b, int b_bytes,
+                                      struct cvy_text *a_out, struct cvy_text *b_out, int64_t *channel_out);
 void cvy_augment_destroy(cvy_augment **a);
 
 /* The label of pixels that no class has, such as those that a pad adds around a map of labels. */

@@ -333,6 +333,27 @@ cvy_status cvy_network_spec_of_file(const char *path, cvy_network_spec *out, int
     return status;
 }
 
+static cvy_status read_text_of_file(const char *path, cvy_pool *pool, const char **text_out)
+{
+    cvy_safetensors *file = NULL;
+    char *copy = NULL;
+    CVY_TRY(cvy_safetensors_open(path, &file));
+    const char *spec = cvy_safetensors_meta(file, CVY_META_NETWORK);
+    const cvy_status status = spec ? cvy_pool_strdup(pool, spec, &copy) : CVY_OK;
+    cvy_safetensors_close(&file);
+    *text_out = copy;
+    return status;
+}
+
+cvy_status cvy_network_spec_text_on_ranks(cvy_comm *comm, const char *path, cvy_pool *pool, const char **text_out)
+{
+    const char *text = NULL;
+    CVY_TRY(cvy_comm_agree(comm, comm->rank == 0 ? read_text_of_file(path, pool, &text) : CVY_OK));
+    CVY_TRY(cvy_checkpoint_share_text(comm, pool, &text));
+    *text_out = text;
+    return CVY_OK;
+}
+
 /* ---- from the data ---- */
 
 static cvy_status copy_names(cvy_pool *pool, const char *const *from, int64_t n, const char *const **out)

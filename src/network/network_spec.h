@@ -11,6 +11,7 @@
 #define CVY_NETWORK_SPEC_H
 
 #include "base/text/base_text.h"
+#include "comm/comm.h"
 #include "data/data_reader.h"
 #include "job/job.h"
 
@@ -32,6 +33,9 @@ cvy_status cvy_network_spec_read(const char *where, const char *text, cvy_networ
 /* Reads the spec in the metadata of a file of weights. CVY_NOT_APPLICABLE: it has none. step_out (may be NULL) gets the
  * training steps of the weights, -1: not known. */
 cvy_status cvy_network_spec_of_file(const char *path, cvy_network_spec *out, int64_t *step_out);
+/* The same for all ranks: rank 0 reads the file. *text_out: the description, in the pool; NULL: it has none.
+ * Collective. */
+cvy_status cvy_network_spec_text_on_ranks(cvy_comm *comm, const char *path, cvy_pool *pool, const char **text_out);
 /* Makes the spec of a job file from its training data, which are opened for it. Takes the job on success. */
 cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out);
 /* Makes the spec of an ONNX file: the description that convoy wrote into it, or its input as it is, and no classes; or

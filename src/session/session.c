@@ -11,6 +11,7 @@
 #include "base/base_hash.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
+#include "data/data_agrees.h"
 #include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "program/program_fill.h"
@@ -297,9 +298,14 @@ static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_datas
 static cvy_status open_base(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
-    CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->steps, 0, (uint64_t)s->job->train.seed, &s->base));
+    const uint64_t seed = (uint64_t)s->job->train.seed;
+    CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->steps, 0, seed, &s->base));
+    if (s->like)
+        CVY_TRY(cvy_dataset_take_order(&s->like->form, s->like->from, s->like->all_classes, s->from[CVY_SOURCE_TRAIN],
+                                       data->steps, seed, &s->base));
     add_note(s, s->base);
-    return cache(s, s->base);
+    CVY_TRY(cache(s, s->base));
+    return s->like && s->like->job ? cvy_job_inherit_normalize(s->job, s->like, s->base, &s->notes) : CVY_OK;
 }
 
 /* Opens a view of `base`. With data.val_share it is a part of the view: part 0 is for training, part 1 is for

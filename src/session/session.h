@@ -17,6 +17,7 @@
 #include "metric/metric.h"
 #include "monitor/monitor_watchdog.h"
 #include "program/program.h"
+#include "session/session_like.h"
 #include "session/session_model.h"
 
 enum { CVY_SOURCE_TRAIN, CVY_SOURCE_VAL, CVY_SOURCE_TEST, CVY_SOURCE_COUNT };
@@ -35,12 +36,13 @@ typedef struct cvy_session {
     cvy_text notes;          /* lines for the log: what was done with the data */
     cvy_model *model;
     cvy_program *program;
-    int is_watched;              /* set it before opening: the job's watchdog then runs from the start */
-    const atomic_int *stop_flag; /* for the watchdog: flag that is set when a signal tells this rank to end; or NULL */
-    cvy_watchdog *watchdog;      /* NULL: off */
-    const char *kernels;         /* set it before opening: these will be used in place of plan.kernels; or NULL */
-    int ignores_libraries;       /* set it before opening: the job came with weights, so it must not run code */
-    int has_weights;             /* samples have weights: those of the data, or 0 for skipped samples */
+    int is_watched;               /* set it before opening: the job's watchdog then runs from the start */
+    const atomic_int *stop_flag;  /* for the watchdog: flag that is set when a signal tells this rank to end; or NULL */
+    cvy_watchdog *watchdog;       /* NULL: off */
+    const cvy_session_like *like; /* set it before opening training data; or NULL */
+    const char *kernels;          /* set it before opening: these will be used in place of plan.kernels; or NULL */
+    int ignores_libraries;        /* set it before opening: the job came with weights, so it must not run code */
+    int has_weights;              /* samples have weights: those of the data, or 0 for skipped samples */
 } cvy_session;
 
 /* Reads the job from a file or from a text. */

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/machine/base_clock.h"
+#include "data/data_names.h"
+#include "data/data_reader.h"
 #include "data/data_statistics.h"
 #include "job/job_table.h"
 
@@ -35,6 +37,13 @@ static int is_auto(const cvy_job *job, int key)
 int cvy_job_wants_statistics(const cvy_job *job)
 {
     return is_auto(job, OF_X) || is_auto(job, OF_TARGETS);
+}
+
+/* Whether the job's file, or --set, has something for the key, such as `none`. */
+static int is_given(const cvy_job *job, int key)
+{
+    const cvy_tree *data = cvy_tree_get(job->given, "data"), *value = data ? cvy_tree_get(data, key_name[key]) : NULL;
+    return value && !cvy_tree_is_null(value);
 }
 
 static cvy_status set_numbers(cvy_job *job, int key, const char *text, size_t bytes)
@@ -228,24 +237,29 @@ void cvy_job_add_normalize(const cvy_job *job, cvy_json *json)
     }
 }
 
-static cvy_status take(cvy_job *job, int key, const cvy_tree *state)
+static cvy_status set_tree(cvy_job *job, int key, const cvy_tree *numbers)
 {
-    const cvy_tree *kept = state ? cvy_tree_get(state, key_name[key]) : NULL;
     char *text = NULL;
-    CVY_CHECK(kept, CVY_E_CONFIG,
-              "%s: data.%s is auto, but the numbers that were found in the training are not known here: score the "
-              "run's folder, or give its job.resolved.yaml as the job",
-              cvy_job_where(job, "data", key_name[key]), key_name[key]);
-    CVY_TRY(cvy_tree_print_line(kept, &text)); /* as text, because the job may outlive the state */
+    CVY_TRY(cvy_tree_print_line(numbers, &text)); /* as text, because the job may outlive the numbers */
     const cvy_status status = set_numbers(job, key, text, strlen(text));
     cvy_mem_free(&text);
     return status;
 }
 
+static cvy_status take(cvy_job *job, int key, const cvy_tree *state)
+{
+    const cvy_tree *kept = state ? cvy_tree_get(state, key_name[key]) : NULL;
+    CVY_CHECK(kept || !is_auto(job, key), CVY_E_CONFIG,
+              "%s: data.%s is auto, but the numbers that were found in the training are not known here: score the "
+              "run's folder, or give its job.resolved.yaml as the job",
+              cvy_job_where(job, "data", key_name[key]), key_name[key]);
+    return kept ? set_tree(job, key, kept) : CVY_OK;
+}
+
 cvy_status cvy_job_take_normalize(cvy_job *job, const cvy_tree *state)
 {
     for (int key = 0; key < NKEY; key++)
-        if (is_auto(job, key))
+        if (is_auto(job, key) || !is_given(job, key))
             CVY_TRY(take(job, key, state));
     return CVY_OK;
 }
@@ -280,7 +294,7 @@ cvy_status cvy_job_keep_normalize(cvy_job *job, const cvy_tree *state)
 {
     for (int key = 0; key < NKEY; key++) {
         const cvy_tree *kept = cvy_tree_get(state, key_name[key]), *given = *key_value(job, key);
-        if (is_auto(job, key) && kept)
+        if (kept && (is_auto(job, key) || !is_given(job, key)))
             CVY_TRY(take(job, key, state));
         else
             CVY_CHECK(key == OF_X || (!kept && !given) || (kept && given && are_equal(kept, given)), CVY_E_CONFIG,
@@ -289,4 +303,80 @@ cvy_status cvy_job_keep_normalize(cvy_job *job, const cvy_tree *state)
                       cvy_job_where(job, "data", key_name[key]));
     }
     return CVY_OK;
+}
+
+int cvy_job_same_target_scaling(const cvy_job *a, const cvy_job *b)
+{
+    const cvy_tree *x = a->data.normalize_targets, *y = b->data.normalize_targets;
+    return x && y ? are_equal(x, y) : x == y;
+}
+
+/* ---- from the run whose weights a new run begins with ---- */
+
+/* Whether numbers for each channel fit: there are as many as channels, or one for all. */
+static int fits(const cvy_tree *numbers, int64_t channels)
+{
+    const int means = count_of(numbers, "mean"), stds = count_of(numbers, "std");
+    return (means == 1 || means == channels) && (stds == 1 || stds == channels);
+}
+
+/* Whether data.augment alone makes the same of the values of both, so that the numbers mean the same. */
+static int same_values_before(const cvy_job *job, const cvy_reader_info *own, const cvy_session_like *like)
+{
+    cvy_augment *a = NULL, *b = NULL;
+    cvy_text text[2] = {{0}};
+    int64_t channel = 0;
+    const cvy_reader_info *known = like->form.stored;
+    int same = cvy_augment_create(job->data.augment, 0, 0, own, &a) == CVY_OK &&
+               cvy_augment_create(like->job->data.augment, 0, 0, known, &b) == CVY_OK &&
+               cvy_augment_compare_values(a, own->dtype == CVY_DTYPE_U8, b, known->dtype == CVY_DTYPE_U8, &text[0],
+                                          &text[1], &channel) == CVY_OK;
+    cvy_augment_destroy(&a);
+    cvy_augment_destroy(&b);
+    cvy_text_free(&text[0]);
+    cvy_text_free(&text[1]);
+    return same && channel < 0;
+}
+
+static cvy_status may_inherit(const cvy_job *job, int key, const cvy_session_like *like, const cvy_dataset *train,
+                              int *may_out)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(train);
+    const cvy_reader_info *own = cvy_dataset_reader_info(train);
+    const cvy_tree *numbers = key == OF_X ? like->job->data.normalize : like->job->data.normalize_targets;
+    cvy_data_names names = CVY_DATA_NAMES_SAME;
+    *may_out = 0;
+    if (is_given(job, key) || !numbers || numbers->kind != CVY_TREE_MAP)
+        return CVY_OK;
+    if (key == OF_X) {
+        *may_out = fits(numbers, channels_of_x(info)) && same_values_before(job, own, like);
+        return CVY_OK;
+    }
+    const cvy_columns *a = &like->form.stored->columns, *b = &own->columns;
+    if (a->x && b->x)
+        CVY_TRY(cvy_data_names_relate(a->y, a->ny, b->y, b->ny, &names));
+    *may_out = own->has_y && info->target_channels > 0 && fits(numbers, info->target_channels) &&
+               names != CVY_DATA_NAMES_OTHER;
+    return CVY_OK;
+}
+
+cvy_status cvy_job_inherit_normalize(cvy_job *job, const cvy_session_like *like, cvy_dataset *train, cvy_text *notes)
+{
+    enum { SHOWN = 160 };
+    for (int key = 0; key < NKEY; key++) {
+        const cvy_tree *numbers = key == OF_X ? like->job->data.normalize : like->job->data.normalize_targets;
+        char *text = NULL;
+        int may = 0;
+        CVY_TRY(may_inherit(job, key, like, train, &may));
+        if (!may)
+            continue;
+        CVY_TRY(set_tree(job, key, numbers));
+        CVY_TRY(cvy_tree_print_line(numbers, &text));
+        cvy_text_add(notes,
+                     "data.%s is not given: that of %s, which the weights were trained with, is taken over, %.*s%s "
+                     "(data.%s: none turns it off)\n",
+                     key_name[key], like->from, SHOWN, text, strlen(text) > SHOWN ? ".." : "", key_name[key]);
+        cvy_mem_free(&text);
+    }
+    return notes->status;
 }

@@ -67,6 +67,12 @@ static const cvy_tree *first_map(const cvy_tree *source)
     return NULL;
 }
 
+const char *cvy_job_source_option(const cvy_tree *source, const char *key)
+{
+    const cvy_tree *map = first_map(source), *value = map ? cvy_tree_get(map, key) : NULL;
+    return value && value->kind == CVY_TREE_SCALAR ? value->text : NULL;
+}
+
 /* The reader of a path; NULL: none, and opening the path says why. */
 static const cvy_reader_def *find_reader(const char *path, const cvy_tree *like)
 {

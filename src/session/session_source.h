@@ -14,6 +14,8 @@ cvy_status cvy_job_parse_source(cvy_pool *pool, const char *source, cvy_tree **o
  * channels: 1 or 3, to which pictures are decoded; 0: those of the first one. A map stays as it is. */
 cvy_status cvy_job_parse_source_like(cvy_pool *pool, const char *source, const cvy_tree *like, int with_targets,
                                      int channels, cvy_tree **out);
+/* The value of an option of a source, or of the first of several; NULL: it has none. */
+const char *cvy_job_source_option(const cvy_tree *source, const char *key);
 /* Opens the data set of a source, without augmentation. */
 cvy_status cvy_job_open_source(cvy_pool *pool, const char *source, cvy_dataset **out);
 

@@ -12,11 +12,9 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
-#include "data/data_agrees.h"
 #include "job/job_table.h"
 #include "monitor/monitor_heartbeat.h"
 #include "monitor/monitor_run_layout.h"
-#include "network/network_spec.h"
 #include "train/trainer.h"
 
 static int is_root(const cvy_trainer *t)
@@ -198,22 +196,6 @@ static cvy_status check_sampling(const cvy_trainer *t)
     return CVY_OK;
 }
 
-/* The training data have the form that the checkpoint was trained on: a table with the same lines but its columns in
- * another order has the same hash. Checkpoints of older versions do not say it. */
-static cvy_status check_form(const cvy_trainer *t)
-{
-    cvy_network_spec then = {0};
-    const cvy_status known = cvy_network_spec_of_file(t->folder.resume.weights_path[0], &then, NULL);
-    if (known != CVY_OK)
-        return known == CVY_NOT_APPLICABLE ? CVY_OK : known;
-    const cvy_data_form form = cvy_network_spec_form(&then);
-    cvy_status status = cvy_dataset_agrees(&form, t->session.base);
-    if (status != CVY_OK)
-        status = cvy_error_prefix(status, "%s was trained on other data", t->folder.resume.path);
-    cvy_network_spec_end(&then);
-    return status;
-}
-
 /* Whether the value under `key` names this metric. Scores of different metrics cannot be compared. */
 static int is_of(const cvy_tree *state, const char *key, const char *metric)
 {
@@ -273,7 +255,6 @@ cvy_status cvy_trainer_restore(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
     CVY_TRY(cvy_comm_agree(comm, check_sampling(t)));
-    CVY_TRY(cvy_comm_agree(comm, check_form(t)));
     CVY_TRY(cvy_checkpoint_load(&t->folder.resume, comm, t->session.program->vars, 1));
     cvy_program_release(t->session.program);
     t->step = t->first_step = t->save.safe_step = t->save.begun_step = t->folder.resume.step;

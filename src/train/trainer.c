@@ -525,8 +525,10 @@ static cvy_status prepare(cvy_trainer *t)
         CVY_TRY(cvy_trainer_open_folder(t));
         CVY_TRY(cvy_comm_agree(comm, cvy_job_keep_normalize(s->job, t->folder.resume.state)));
     }
+    CVY_TRY(cvy_trainer_find_start(t));
     CVY_TRY(cvy_session_open_training_data(s, 1));
     CVY_TRY(cvy_session_compare(s));
+    CVY_TRY(cvy_comm_agree(comm, cvy_trainer_compare_start(t)));
     if (!t->opts->resume)
         CVY_TRY(cvy_trainer_open_folder(t));
     cvy_watchdog_kick(s->watchdog, 0, "choosing a process grid");
@@ -592,6 +594,8 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     if (reason != 0)
         cvy_log(context, CVY_LOG_WARN, "%s/%s: cannot close: %s; its last lines may be missing", t.folder.path,
                 CVY_RUN_METRICS, strerror(reason));
+    cvy_network_spec_end(&t.start.spec);
+    cvy_checkpoint_close(&t.start.set);
     cvy_checkpoint_close(&t.folder.resume);
     cvy_session_close(&t.session);
     return status;

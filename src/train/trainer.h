@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint_saver.h"
 #include "monitor/monitor_events.h"
 #include "monitor/monitor_metrics_log.h"
+#include "network/network_spec.h"
 #include "optim/optim.h"
 #include "score/scorer.h"
 #include "search/search.h"
@@ -150,6 +151,12 @@ typedef struct cvy_trainer {
         } done;
     } save;
     struct {
+        cvy_checkpoint set; /* of train.init, if that is a run */
+        cvy_network_spec
+            spec; /* what the weights were trained on with which this process begins; job NULL: not known */
+        cvy_session_like like;
+    } start;
+    struct {
         char path[512];
         int lock;              /* file descriptor of the folder's lock on rank 0; -1: none */
         int is_new, has_begun; /* this process created the folder; the first files are written */
@@ -168,6 +175,13 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file);
 /* Checks the job's groups of weights, outputs, scores and schedule against the planned program, and makes the
  * schedule. */
 cvy_status cvy_trainer_check(cvy_trainer *t);
+/* ---- train_start.c: what the first weights were trained on ---- */
+/* Finds the weights of train.init, or of the checkpoint that is resumed, and what they were trained on. The training
+ * data, opened after it, have their columns and classes in that order. Collective. */
+cvy_status cvy_trainer_find_start(cvy_trainer *t);
+/* Compares the training data and the job with what the weights were trained on. A resume must agree; a new run notes
+ * what differs, a line for each. */
+cvy_status cvy_trainer_compare_start(cvy_trainer *t);
 /* Fills the weights of a new run with those that the job names, after the initialisers. Collective. */
 cvy_status cvy_trainer_initialise(cvy_trainer *t);
 /* Calls the caller's progress function on rank 0 with the state of the run. event: a line of text, or NULL. */

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <string.h>
 
 #include "data/augment/data_augment.h"
@@ -87,4 +88,72 @@ cvy_status cvy_augment_value_steps(const cvy_augment *a, int is_bytes, cvy_value
     *nstep_out = n;
     *moves_out = moves;
     return CVY_OK;
+}
+
+/* ---- comparison with another list ---- */
+
+static int are_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-6 * (fabs(a) + fabs(b));
+}
+
+static int64_t at_channel(const cvy_value_step *s, int64_t c)
+{
+    return s->n == 1 ? 0 : c;
+}
+
+/* Whether two steps do the same to channel c. */
+static int are_same(const cvy_value_step *a, const cvy_value_step *b, int64_t c)
+{
+    const int64_t i = at_channel(a, c), k = at_channel(b, c);
+    return a->curve == b->curve && are_near(a->shift[i], b->shift[k]) && are_near(a->by[i], b->by[k]);
+}
+
+/* Writes what the steps make of channel c of x, as in "(x - 0.5) * 2". */
+static void add_formula(cvy_text *out, const cvy_value_step *step, int nstep, int64_t c)
+{
+    static const char *const name[] = {
+        [CVY_CURVE_AFFINE] = "(", [CVY_CURVE_LOG] = "log(", [CVY_CURVE_ASINH] = "asinh("};
+    for (int i = nstep; i-- > 0;)
+        cvy_text_add(out, "%s", name[step[i].curve]);
+    cvy_text_add(out, "x");
+    for (int i = 0; i < nstep; i++) {
+        const double shift = step[i].shift[at_channel(&step[i], c)], by = step[i].by[at_channel(&step[i], c)];
+        if (step[i].curve == CVY_CURVE_AFFINE)
+            cvy_text_add(out, " - %.6g) * %.6g", shift, by);
+        else
+            cvy_text_add(out, " * %.6g)", by);
+    }
+}
+
+static int64_t count_channels(const cvy_value_step *step, int nstep)
+{
+    int64_t n = 1;
+    for (int i = 0; i < nstep; i++)
+        n = CVY_MAX(n, step[i].n);
+    return n;
+}
+
+cvy_status cvy_augment_compare_values(const cvy_augment *a, int a_bytes, const cvy_augment *b, int b_bytes,
+                                      cvy_text *a_out, cvy_text *b_out, int64_t *channel_out)
+{
+    cvy_value_step own[CVY_VALUE_STEPS_MAX], other[CVY_VALUE_STEPS_MAX];
+    int nown = 0, nother = 0, moves = 0;
+    CVY_TRY(cvy_augment_value_steps(a, a_bytes, own, &nown, &moves));
+    CVY_TRY(cvy_augment_value_steps(b, b_bytes, other, &nother, &moves));
+    const int64_t in_own = count_channels(own, nown), in_other = count_channels(other, nother),
+                  n = in_own == 1 || in_other == 1 ? CVY_MAX(in_own, in_other) : CVY_MIN(in_own, in_other);
+    *channel_out = -1;
+    for (int64_t c = 0; c < n && *channel_out < 0; c++) {
+        int same = nown == nother;
+        for (int i = 0; i < nown && same; i++)
+            same = are_same(&own[i], &other[i], c);
+        if (!same)
+            *channel_out = c;
+    }
+    if (*channel_out >= 0) {
+        add_formula(a_out, own, nown, *channel_out);
+        add_formula(b_out, other, nother, *channel_out);
+    }
+    return a_out->status == CVY_OK ? b_out->status : a_out->status;
 }
