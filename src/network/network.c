@@ -452,6 +452,7 @@ cvy_status cvy_network_output(const cvy_network *n, int i, const char **name_out
 
 cvy_status cvy_network_output_kind(const cvy_network *n, int i, cvy_output_kind *kind_out)
 {
+    CVY_ENTRY();
     CVY_TRY(CVY_LIVE(NETWORK, n));
     CVY_CHECK(i >= 0 && i < n->noutput, CVY_E_ARGUMENT, "output %d of a network that has %d", i, n->noutput);
     CVY_CHECK(kind_out, CVY_E_ARGUMENT, "cvy_network_output_kind() needs a pointer for the kind");
