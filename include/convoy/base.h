@@ -11,6 +11,12 @@
  * returns no status, with an error text that names the argument; a destroy function does nothing. The functions of
  * cvy_train_control, which signal handlers may call, leave no error text.
  *
+ * A process that fork() makes after its parent had a context of several threads or of MPI's ranks, or a thread of the
+ * library, has none of them. There a function that returns a status or a pointer into an object returns
+ * CVY_E_UNSUPPORTED or NULL, with an error text that names the parent; other functions read what was copied, and a
+ * destroy function does nothing, so the parent's objects, files and messages stay as they are. A process that is forked
+ * before that uses the library like any other.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CONVOY_BASE_H
@@ -86,7 +92,7 @@ typedef enum cvy_status {
     CVY_E_MEMORY = -6,
     /** MPI or another rank failed. */
     CVY_E_COMM = -7,
-    /** The request is valid, but this build or this machine cannot do it. */
+    /** The request is valid, but this build, this machine or this process cannot do it. */
     CVY_E_UNSUPPORTED = -8,
     /** A loss or a gradient is not finite. */
     CVY_E_NUMERIC = -9,

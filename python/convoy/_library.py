@@ -24,6 +24,9 @@ class Error(RuntimeError):
         super().__init__(text)
         self.status = status
 
+    def __reduce__(self):  # so that it can be raised in another process, for which it is pickled
+        return type(self), (self.status, str(self))
+
 
 def _checked(result, function, arguments):
     if result < 0:

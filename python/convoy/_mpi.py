@@ -42,8 +42,8 @@ def _flag(name):
     return value.value != 0
 
 
-def _finalize():
-    if not _flag("MPI_Finalized"):
+def _finalize(process):
+    if os.getpid() == process and not _flag("MPI_Finalized"):  # a fork leaves its parent's MPI alone
         library.MPI_Finalize()
 
 
@@ -117,7 +117,7 @@ def world():
         if library.MPI_Init_thread(None, None, _THREAD_MULTIPLE, c.byref(got)) != 0:
             raise Error(-7, "MPI_Init_thread fails")
         # At the end of Python, finalizers run in the opposite order of their creation: contexts of several ranks are destroyed first.
-        weakref.finalize(library, _finalize)
+        weakref.finalize(library, _finalize, os.getpid())
     all = Communicator(c.addressof(c.c_char.in_dll(library, "ompi_mpi_comm_world")) if _is_open_mpi() else _MPICH_WORLD)
     ranks = c.c_int(1)
     library.MPI_Comm_size(all.argument(), c.byref(ranks))

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/base_mem.h"
+#include "base/base_process.h"
 
 _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2, "signal handlers need atomics without locks");
 
@@ -123,6 +124,7 @@ static cvy_status grow(void)
 
 cvy_status cvy_handle_add(const void *object, cvy_handle_type type)
 {
+    CVY_TRY(cvy_process_check()); /* first: a thread that is not here may hold the lock */
     cvy_status status = CVY_OK;
     pthread_mutex_lock(&writing);
     if (nlive > mask_of(atomic_load(&current)) / 2)
@@ -181,10 +183,10 @@ static cvy_handle_type type_of(const void *object)
 
 int cvy_handle_is(const void *object, cvy_handle_type type)
 {
-    return type_of(object) == type;
+    return type_of(object) == type && cvy_process_is_ours();
 }
 
-cvy_status cvy_handle_check(const void *object, cvy_handle_type type, const char *argument)
+cvy_status cvy_handle_check_known(const void *object, cvy_handle_type type, const char *argument)
 {
     const cvy_handle_type found = type_of(object);
     if (found == type)
@@ -194,4 +196,10 @@ cvy_status cvy_handle_check(const void *object, cvy_handle_type type, const char
     CVY_CHECK(found, CVY_E_ARGUMENT, "%s was destroyed, or is a wrong pointer: it must be a live %s", name,
               types[type].name);
     CVY_FAIL(CVY_E_ARGUMENT, "%s is a %s: it must be a %s", name, types[found].name, types[type].name);
+}
+
+cvy_status cvy_handle_check(const void *object, cvy_handle_type type, const char *argument)
+{
+    CVY_TRY(cvy_process_check());
+    return cvy_handle_check_known(object, type, argument);
 }

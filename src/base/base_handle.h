@@ -37,13 +37,18 @@ void cvy_handle_free(void *block);
 cvy_status cvy_handle_add(const void *object, cvy_handle_type type);
 void cvy_handle_remove(const void *object);
 
-/* Whether the pointer is a live object of this type. Without a lock; any thread, and signal handlers. */
+/* Whether the pointer is a live object of this type; no object is alive in a process in which the library may not work
+ * (base_process.h). Without a lock; any thread, and signal handlers. */
 int cvy_handle_is(const void *object, cvy_handle_type type);
-/* The same as a status: CVY_E_ARGUMENT with a message that names the argument. argument: NULL for the name that the
- * public headers give to arguments of this type. */
+/* The same as a status: CVY_E_ARGUMENT with a message that names the argument, or that of cvy_process_check().
+ * argument: NULL for the name that the public headers give to arguments of this type. */
 cvy_status cvy_handle_check(const void *object, cvy_handle_type type, const char *argument);
+/* Without cvy_process_check(): what a fork of the process has copied may be read. */
+cvy_status cvy_handle_check_known(const void *object, cvy_handle_type type, const char *argument);
 
 #define CVY_LIVE(TYPE, object) cvy_handle_check((object), CVY_HANDLE_##TYPE, NULL)
+/* For functions that return a number or a text of the object and no status: in a fork they say what holds. */
+#define CVY_KNOWN(TYPE, object) cvy_handle_check_known((object), CVY_HANDLE_##TYPE, NULL)
 /* For destroy functions, which get the address of the pointer. */
 #define CVY_IS_LIVE_AT(TYPE, address) ((address) && cvy_handle_is(*(address), CVY_HANDLE_##TYPE))
 

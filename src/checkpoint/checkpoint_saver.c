@@ -14,7 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
+<<<<<<< HEAD
 #include "base/base_entry.h"
+=======
+#include "base/base_process.h"
+>>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
 #include "base/machine/base_clock.h"
 #include "checkpoint/checkpoint_average.h"
 #include "checkpoint/checkpoint_tiles.h"
@@ -116,7 +120,7 @@ static void start(cvy_saver *s, int background)
 {
     s->status = CVY_OK;
     atomic_store(&s->busy, 1);
-    s->has_thread = background && pthread_create(&s->thread, NULL, run, s) == 0;
+    s->has_thread = background && cvy_thread_start(&s->thread, run, s) == 0;
     if (!s->has_thread)
         run(s);
 }

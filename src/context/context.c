@@ -16,6 +16,7 @@
 #include "base/base_mem.h"
 #include "base/base_opts.h"
 #include "base/base_printable.h"
+#include "base/base_process.h"
 #include "base/machine/base_affinity.h"
 #include "base/machine/base_machine.h"
 #include "base/machine/base_team.h"
@@ -78,6 +79,8 @@ cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts,
     status = cvy_comm_agree(comm, CVY_OPTS_READ(cvy_context_opts, opts, &context->opts));
     if (status == CVY_OK)
         status = choose_threads(context);
+    if (context->threads > 1)
+        cvy_process_bind();
     if (status == CVY_OK)
         status = cvy_space_open(context->opts.backend, &context->space);
     status = cvy_comm_agree(comm, status);
@@ -201,24 +204,36 @@ cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op
 
 int cvy_context_rank(const cvy_context *context)
 {
+<<<<<<< HEAD
     CVY_ENTRY();
     if (CVY_LIVE(CONTEXT, context) != CVY_OK)
+=======
+    if (CVY_KNOWN(CONTEXT, context) != CVY_OK)
+>>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return context->comm->rank;
 }
 
 int cvy_context_nranks(const cvy_context *context)
 {
+<<<<<<< HEAD
     CVY_ENTRY();
     if (CVY_LIVE(CONTEXT, context) != CVY_OK)
+=======
+    if (CVY_KNOWN(CONTEXT, context) != CVY_OK)
+>>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return context->comm->nranks;
 }
 
 int cvy_context_threads(const cvy_context *context)
 {
+<<<<<<< HEAD
     CVY_ENTRY();
     if (CVY_LIVE(CONTEXT, context) != CVY_OK)
+=======
+    if (CVY_KNOWN(CONTEXT, context) != CVY_OK)
+>>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return context->threads;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/base_hash.h"
+#include "base/base_process.h"
 #include "base/number/base_rng.h"
 #include "data/data_agrees.h"
 #include "data/data_dataset.h"
@@ -142,6 +143,7 @@ static cvy_status open_dataset(const cvy_tree *source, const cvy_tree *augment, 
 {
     cvy_dataset *d = NULL;
     cvy_status status = CVY_OK;
+    CVY_TRY(cvy_process_check()); /* readers have locks and processes of their own */
     CVY_TRY_OUT(make_empty(&d));
     CVY_TRY_OUT(open_source(d, source, like));
     d->stored.has_y &= with_target;

@@ -8,6 +8,7 @@
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
+#include "base/base_process.h"
 #include "base/machine/base_system.h"
 #include "monitor/monitor_heartbeat.h"
 
@@ -268,7 +269,7 @@ cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opt
         snprintf(w->host, sizeof w->host, "?");
     pthread_mutex_init(&w->lock, NULL);
     cvy_cond_init(&w->wake);
-    const int code = pthread_create(&w->thread, NULL, watch, w);
+    const int code = cvy_thread_start(&w->thread, watch, w);
     if (code != 0) {
         pthread_cond_destroy(&w->wake);
         pthread_mutex_destroy(&w->lock);

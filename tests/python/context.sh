@@ -1,19 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # context.sh: the package convoy for Python, with the interpreter alone: contexts of one rank and of all ranks that
-# mpiexec started, a broadcast, and the text of a fault; a fault on one rank ends all; a training is one of all ranks; a
+# mpiexec started, a broadcast, a fork, and the text of a fault; a fault on one rank ends all; a training is one of all ranks; a
 # library of another version is named.
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of the interpreter"; exit 77; }
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
 export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/python" PYTHONDONTWRITEBYTECODE=1
 cat >ranks.py <<'EOF'
-import ctypes, sys, convoy
+import ctypes, os, sys, convoy
 alone, all = convoy.Context(threads=1), convoy.world()
 assert (alone.rank, alone.nranks, alone.threads) == (0, 1, 1)
 assert convoy.world() is all and 0 <= all.rank < all.nranks
 numbers = (ctypes.c_int * 3)(*[all.rank * 10 + k for k in range(3)])
 all.broadcast(ctypes.addressof(numbers), ctypes.sizeof(numbers), root=all.nranks - 1)
+child = os.fork()
+if child == 0:  # it knows its rank, is refused, and ends like a program without touching its parent's MPI
+    assert all.rank >= 0 and all.nranks > 0
+    try:
+        all.broadcast(ctypes.addressof(numbers), 4)
+    except convoy.Error as fault:
+        sys.exit(0 if f"forked from process {os.getppid()}" in str(fault) else str(fault))
+    sys.exit("a fork takes part in a broadcast")
+assert os.waitpid(child, 0)[1] == 0
 assert list(numbers) == [(all.nranks - 1) * 10 + k for k in range(3)], list(numbers)
 try:
     all.broadcast(ctypes.addressof(numbers), 4, root=99)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the package for Python does with whole runs, networks and arrays; run by package.sh in an empty folder."""
+import concurrent.futures
 import contextlib
 import io
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -313,6 +315,53 @@ def other_thread():
     assert len(found) == 1
 
 
-for test in (whole_run, interrupt, shown, network, closing, loop, generator, reservoir, stream, other_thread):
+def in_a_fork():
+    """A forked process is told that it cannot work, by an exception that reaches the caller, and its parent goes on."""
+    def line():
+        model = convoy.Model("line")
+        model.input("x", (2,))
+        model.input("y", (1,))
+        model.add("fc", "fc", source="x", channels=1)
+        model.add("mse", "loss", source="fc, y")
+        program = convoy.Program(convoy.Context(threads=2), seed=3)
+        task = program.training(model, batch=4, optimizer="sgd")
+        program.plan()
+        return program, task
+
+    def step(task):
+        task.step(0.01, x=np.ones((4, 2)), y=np.zeros((4, 1)))
+        return task.loss()
+
+    def predict():
+        return network(np.zeros((1, 1, 28, 28)))
+
+    network, (program, task), forks = convoy.Network("run"), line(), multiprocessing.get_context("fork")
+    losses, words = [step(task)], f"forked from process {os.getpid()} "
+    for work in (predict, line, lambda: step(task), lambda: convoy.train(JOB, out="child"), lambda: convoy.Network("run"), convoy.Context,
+                 lambda: convoy.Reservoir(4)):
+        globals()["_work"] = work  # the child finds it by this name
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=forks) as pool:
+            fault = refused(convoy.Error, words, lambda: pool.submit(_call).result(60))
+            assert fault.status == convoy.Error(-8, "").status and "spawn" in str(fault)
+    assert not os.path.exists("child")
+    child = os.fork()
+    if child == 0:  # it leaves as a program does: what it has copied is closed, and harms nothing of its parent
+        try:
+            assert program.context.threads == 2
+            task.program.close()
+            network.close()
+        except BaseException:
+            os._exit(1)
+        raise SystemExit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    losses.append(step(task))
+    assert losses[1] < losses[0] and predict().shape == (1, 3)
+
+
+def _call():
+    return _work()
+
+
+for test in (whole_run, interrupt, shown, network, closing, loop, generator, reservoir, stream, other_thread, in_a_fork):
     test()
     print("ok", test.__name__)

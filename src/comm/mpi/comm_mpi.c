@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/base_mem.h"
+#include "base/base_process.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_thread.h"
 
@@ -395,7 +396,9 @@ static cvy_status check_user(MPI_Comm user)
 cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
 {
     cvy_comm *comm = NULL;
+    CVY_TRY(cvy_process_check());
     CVY_TRY(cvy_comm_check_mpi());
+    cvy_process_bind();
     CVY_TRY(check_user(user));
     CVY_TRY(alloc(NULL, &comm));
     const cvy_status status = start(comm, user);

@@ -16,6 +16,7 @@
 
 #include "base/base_entry.h"
 #include "base/base_mem.h"
+#include "base/base_process.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_request.h"
 
@@ -132,7 +133,7 @@ static cvy_status thread_create(cvy_mpi *root)
     pthread_mutex_init(&p->mpi_lock, NULL);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
-    if (pthread_create(&p->thread, NULL, run, p) != 0) {
+    if (cvy_thread_start(&p->thread, run, p) != 0) {
         cvy_mem_free(&p);
         CVY_FAIL(CVY_E_MEMORY, "the system cannot start a progress thread: set opts.reduce_progress: poll");
     }

@@ -9,7 +9,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+<<<<<<< HEAD
 #include "base/base_entry.h"
+=======
+#include "base/base_process.h"
+>>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
 #include "base/machine/base_clock.h"
 #include "data/data_reader.h"
 #include "data/load/data_order.h"
@@ -306,7 +310,7 @@ static cvy_status start_threads(cvy_loader *l)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int fault = 0;
     for (int i = 0; i < l->o.threads && !fault; i++) {
-        fault = pthread_create(&l->thread[i], NULL, loader_thread, l);
+        fault = cvy_thread_start(&l->thread[i], loader_thread, l);
         pthread_mutex_lock(&l->lock);
         l->nthread += !fault;
         pthread_mutex_unlock(&l->lock);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base_process.h"
 #include "base/machine/base_clock.h"
 #include "study/selftest/selftest.h"
 #include "train/train_request.h"
@@ -113,7 +114,7 @@ static cvy_status stop_by(cvy_selftest *t, const char *name, int number, int fro
     const int sends = comm->rank == from;
     snprintf(folder, sizeof folder, "%s/run", t->folder);
     reset(t->opts.control);
-    const int error = sends ? pthread_create(&thread, NULL, send_signal, &s) : 0;
+    const int error = sends ? cvy_thread_start(&thread, send_signal, &s) : 0;
     CVY_TRY(cvy_comm_agree(comm, error ? cvy_error_set(CVY_E_MEMORY, "a thread cannot be started: %s", strerror(error))
                                        : CVY_OK));
     const cvy_status status = train(t, folder, resume, &steps);
