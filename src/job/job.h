@@ -53,6 +53,8 @@ typedef struct cvy_job_loss {
 typedef struct cvy_job_metric {
     const char *name;
     const cvy_tree *options; /* or NULL */
+    const char *title;       /* name of the score; further scores of one name have their options in it */
+    int is_further;          /* 1: an earlier metric of the list has the same name */
 } cvy_job_metric;
 
 typedef struct cvy_job_group { /* a group of weights, by a pattern of their names; the first match counts */

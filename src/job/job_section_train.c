@@ -218,7 +218,7 @@ static cvy_status parse_metrics(cvy_job *job)
         t->metric[i].options = options;
         CVY_TRY(check_metric(job, item_at(t->metrics_tree, i), &t->metric[i]));
     }
-    return CVY_OK;
+    return cvy_job_name_metrics(job);
 }
 
 /* ---- groups and stop ---- */

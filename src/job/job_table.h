@@ -52,6 +52,8 @@ cvy_status cvy_job_interpret(cvy_job *job);
 cvy_status cvy_job_read_import(cvy_job *job);
 /* Reads train.groups from its tree. */
 cvy_status cvy_job_read_groups(cvy_job *job);
+/* Names the scores of train.metrics, which has been read. CVY_E_CONFIG: two of them are the same. */
+cvy_status cvy_job_name_metrics(cvy_job *job);
 cvy_status cvy_job_interpret_libraries(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_init(cvy_job *job);

@@ -345,6 +345,11 @@ static void explain(cvy_metric *m, double value, const float *rows, int64_t nrow
         snprintf(m->why, sizeof m->why, "%s", text);
 }
 
+int cvy_metric_has_detail(const cvy_metric *m)
+{
+    return m->def->detail != NULL;
+}
+
 const char *cvy_metric_why(const cvy_metric *m)
 {
     return m->why;

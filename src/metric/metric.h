@@ -108,6 +108,7 @@ cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64
 /* Collective: merges the ranks and finishes; the value is equal on all ranks. detail (may be NULL) is written on rank 0
  * only. Afterwards the metric is ready for the next pass. */
 cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail);
+int cvy_metric_has_detail(const cvy_metric *m);
 /* Why the value of the latest pass is not finite, on rank 0; empty on the others, and if it is finite. */
 enum { CVY_METRIC_WHY = 160 };
 const char *cvy_metric_why(const cvy_metric *m);

@@ -52,7 +52,9 @@ static cvy_status finish_metrics(const cvy_ensemble *e, const cvy_scored *scored
 {
     for (int i = 0; i < s->nmetric; i++) {
         const int has_detail = is_ensemble || strcmp(s->metric[i], "ece") == 0;
-        CVY_TRY(cvy_metric_finish(scored->metric[i], e->member[0].context->comm, &value[i], has_detail ? json : NULL));
+        cvy_score score = scored->score[i];
+        CVY_TRY(cvy_score_finish(scored->metric[i], &score, e->member[0].context->comm, has_detail ? json : NULL));
+        value[i] = score.value;
     }
     add_numbers(json, "metrics", s, value);
     return CVY_OK;

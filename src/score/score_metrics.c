@@ -126,21 +126,18 @@ static int is_field(const cvy_shape *output)
     return output->ndim >= 2 && output->dim[output->ndim - 2] >= LEAST && output->dim[output->ndim - 1] >= LEAST;
 }
 
-/* title: the name of the score. A second metric of the same title is left out. */
+/* title: the name of the score, which lives as long as the job. */
 static cvy_status add(const struct list *l, const char *name, const char *title, const cvy_tree *options)
 {
     const cvy_metric_def *def = cvy_metric_find(name);
     const cvy_shape one = {1, {1}};
     const int n = *l->count;
-    for (int i = 0; i < n; i++)
-        if (strcmp(l->score[i].name, title) == 0)
-            return CVY_OK;
     CVY_CHECK(n < CVY_SCORES_MAX, CVY_E_CONFIG, "train.metrics: more than %d metrics", CVY_SCORES_MAX);
     CVY_TRY(cvy_metric_create(name, options, def && def->wants_labels && is_yes(l->opts) ? &one : l->opts->output,
                               &l->metric[n]));
     ++*l->count;
     CVY_TRY(ignore_labels(l, options, l->metric[n]));
-    l->score[n] = (cvy_score){.name = title == name ? def->name : title, .higher_is_better = def->higher_is_better};
+    l->score[n] = (cvy_score){.name = title, .higher_is_better = def->higher_is_better};
     return check_target(l->opts, def, l->metric[n]);
 }
 
@@ -155,7 +152,7 @@ static const cvy_job_loss *distribution(const cvy_job *job)
 }
 
 /* Without options of its own, coverage has the levels of the job's loss. */
-static cvy_status add_coverage(const struct list *l)
+static cvy_status add_coverage(const struct list *l, const char *title)
 {
     const cvy_job_loss *loss = distribution(l->opts->job);
     const cvy_tree *levels = loss && loss->options ? cvy_tree_get(loss->options, "levels") : NULL;
@@ -163,12 +160,12 @@ static cvy_status add_coverage(const struct list *l)
     cvy_tree *options = NULL, *copy = NULL;
     cvy_status status = CVY_OK;
     if (!levels)
-        return add(l, "coverage", "coverage", NULL);
+        return add(l, "coverage", title, NULL);
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_tree_new_map(pool, "train.loss", &options));
     CVY_TRY_OUT(cvy_tree_copy(pool, levels, &copy));
     CVY_TRY_OUT(cvy_tree_set(pool, options, "levels", copy));
-    CVY_TRY_OUT(add(l, "coverage", "coverage", options));
+    CVY_TRY_OUT(add(l, "coverage", title, options));
 out:
     cvy_pool_destroy(&pool);
     return status;
@@ -204,12 +201,24 @@ static cvy_status add_of_job(const struct list *l)
     const cvy_job *job = l->opts->job;
     for (int i = 0; i < job->train.nmetric; i++) {
         const cvy_job_metric *m = &job->train.metric[i];
-        const cvy_status status =
-            strcmp(m->name, "coverage") == 0 && !m->options ? add_coverage(l) : add(l, m->name, m->name, m->options);
+        const int n = *l->count;
+        const cvy_status status = strcmp(m->name, "coverage") == 0 && !m->options
+                                      ? add_coverage(l, m->title)
+                                      : add(l, m->name, m->title, m->options);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s: train.metrics", cvy_job_where(job, "train", "metrics"));
+        l->score[n].has_own_detail = m->is_further;
     }
     return CVY_OK;
+}
+
+/* Whether the job names a metric, with any options. */
+static int is_named(const cvy_job *job, const char *name)
+{
+    for (int i = 0; i < job->train.nmetric; i++)
+        if (strcmp(job->train.metric[i].name, name) == 0)
+            return 1;
+    return 0;
 }
 
 static cvy_status add_calibrated(const struct list *l)
@@ -266,9 +275,21 @@ cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_s
         {"spectrum_error", nclasses == 0 && !imitates && all && is_field(o->output) && !has_mask(o->data)},
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)
-        if (fallback[i].wanted && fits_target(o, fallback[i].name))
+        if (fallback[i].wanted && !is_named(o->job, fallback[i].name) && fits_target(o, fallback[i].name))
             CVY_TRY(add(&list, fallback[i].name, fallback[i].name, NULL));
-    if (is_usual && wants_coverage(o))
-        CVY_TRY(add_coverage(&list));
+    if (is_usual && !is_named(o->job, "coverage") && wants_coverage(o))
+        CVY_TRY(add_coverage(&list, "coverage"));
     return nclasses > 1 && all && o->temperature > 0 ? add_calibrated(&list) : CVY_OK;
+}
+
+cvy_status cvy_score_finish(cvy_metric *metric, cvy_score *score, cvy_comm *comm, cvy_json *detail)
+{
+    const int is_apart = detail && score->has_own_detail && cvy_metric_has_detail(metric);
+    if (is_apart)
+        cvy_json_open(detail, score->name, '{');
+    CVY_TRY(cvy_metric_finish(metric, comm, &score->value, detail));
+    if (is_apart)
+        cvy_json_close(detail, '}');
+    snprintf(score->why, sizeof score->why, "%s", cvy_metric_why(metric));
+    return CVY_OK;
 }

@@ -18,6 +18,7 @@ typedef struct cvy_score {
     const char *name;
     double value;
     int higher_is_better;
+    int has_own_detail; /* 1: an earlier score has the same kind: the detail is an object with the name of this one */
     char why[CVY_METRIC_WHY]; /* why the value is not finite, on rank 0; empty: it is */
 } cvy_score;
 
@@ -33,6 +34,8 @@ typedef struct cvy_score_opts {
 /* Makes at most CVY_SCORES_MAX metrics. On a fault *count_out of them exist, too; the caller destroys them. Errors:
  * CVY_E_CONFIG, CVY_E_SHAPE (a metric of the job does not suit the data), CVY_E_MEMORY. */
 cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_score *score, int *count_out);
+/* Merges the ranks and finishes a metric, and sets the value of its score. detail: as in cvy_metric_finish(). */
+cvy_status cvy_score_finish(cvy_metric *metric, cvy_score *score, cvy_comm *comm, cvy_json *detail);
 /* Whether each number of the output is a yes or no, and the target has a number for each: score_yes.h. */
 int cvy_score_is_yes(cvy_output_kind kind, const cvy_dataset_info *data);
 /* The labels that count in no score: those that the job's first loss ignores, and those of positions of no class in

@@ -284,10 +284,8 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
             "%s: the weights of the samples sum to %g (the negative ones to %g), so scores other than the loss are not "
             "defined: use more samples, or check the signs of the weights",
             name_of(data), loss[WEIGHTS], loss[BELOW_0]);
-    for (int i = 0; i < pass->nmetric; i++) {
-        CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
-        snprintf(out->at[i].why, sizeof out->at[i].why, "%s", cvy_metric_why(pass->metric[i]));
-    }
+    for (int i = 0; i < pass->nmetric; i++)
+        CVY_TRY(cvy_score_finish(pass->metric[i], &out->at[i], comm, comm->rank == 0 ? detail : NULL));
     return CVY_OK;
 }
 

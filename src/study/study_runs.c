@@ -99,8 +99,14 @@ cvy_status cvy_frame_step_seconds(cvy_pool *pool, const cvy_frame *steps, const 
 
 int cvy_run_score_is_higher_better(const char *column)
 {
-    const char *name = strchr(column, '_') ? strchr(column, '_') + 1 : column;
-    const cvy_metric_def *def = cvy_metric_find(name);
+    char name[64];
+    const cvy_metric_def *def = NULL;
+    snprintf(name, sizeof name, "%s", strchr(column, '_') ? strchr(column, '_') + 1 : column);
+    /* behind the name of a metric there may be its options, as in top_k_5 */
+    for (char *end = name + strlen(name); end && !def; end = strrchr(name, '_')) {
+        *end = '\0';
+        def = cvy_metric_find(name);
+    }
     return def ? def->higher_is_better : 0; /* a loss, or a metric of another version */
 }
 

@@ -60,9 +60,14 @@ cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const
     CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores));
     for (int k = 0; k < scores.count; k++)
         names[k + 1] = scores.at[k].name;
-    CVY_CHECK(find_score(&scores, metric, &score), CVY_E_CONFIG,
-              "%s: %s: validation has no score '%s'%s; name other metrics in train.metrics", where, key, metric,
-              cvy_hint_name('\'', metric, names, scores.count + 1).text);
+    if (!find_score(&scores, metric, &score)) {
+        char all[512] = "";
+        for (int k = 0; k <= scores.count; k++)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
+        const cvy_name_hint hint = cvy_hint_name('\'', metric, names, scores.count + 1);
+        return cvy_error_set(CVY_E_CONFIG, "%s: %s: validation has no score '%s'%s%s it has %s (train.metrics)", where,
+                             key, metric, hint.text, *hint.text ? "" : ",", all);
+    }
     *higher_out = score.higher_is_better;
     return CVY_OK;
 }

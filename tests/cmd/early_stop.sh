@@ -67,6 +67,13 @@ contains log 'no checkpoint is marked as the best'
 undefined later --set checkpoint.best=iou --set train.epochs=3
 grep -q '"epoch": 1, .*"val_iou": null' later/metrics.jsonl && grep -q '"epoch": 2, .*"val_iou": 0' later/metrics.jsonl || fail "iou has another course: $(cat later/metrics.jsonl)"
 [ "$(cat later/checkpoints/best)" = step-00000002 ] && ! grep -q 'no checkpoint is marked' log || fail "the first epoch with a number is not the best: $(cat later/checkpoints/best log)"
+# Two scores of one metric: each is given, watched and ranked by its own name, and has details of its own.
+undefined several --set data.val=two.csv --set train.epochs=2 --set 'train.metrics=[{name: auc, positive: 1}, {name: auc, positive: 0}]' --set checkpoint.best=val_auc_positive_0 --set 'train.stop={metric: auc_positive_1, patience: 1}'
+grep -q '"val_auc_positive_1": [0-9.]*, "val_auc_positive_0": [0-9]' several/metrics.jsonl || fail "two scores of one metric are not two: $(cat several/metrics.jsonl)"
+[ "$(cat several/checkpoints/best)" = step-00000002 ] || fail "the best by the second of two scores is not the second epoch: $(cat several/checkpoints/best log)"
+"$CONVOY" ls . >log && grep -q '^./several .* val_auc_positive_0 1 (2) ' log || fail "a score with options in its name is not known: $(cat log)"
+"$CONVOY" test several --data two.csv >log 2>&1 && grep -q '"auc_positive_0": {"roc"' several/test.json && [ "$(grep -o '"roc"' several/test.json | wc -l)" = 2 ] || fail "the second score has no details of its own: $(cat log several/test.json)"
+
 printf 'job: undefined.yaml\nspace: {train.optimizer.lr: [0.1, 0.2]}\nsearch: grid\nmetric: auc\n' >undefined_search.yaml
 "$CONVOY" sweep undefined_search.yaml --threads 1 --set train.epochs=1 --out searched >log 2>&1 && fail "a search without a score succeeds: $(cat log)"
 contains log 'done: 0 of 2 trials have a score' && contains log 'no trial has a finite score, so none is the best' && [ ! -e searched/best.yaml ] || fail "a search without a score has a best trial: $(cat log)"

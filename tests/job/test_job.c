@@ -578,6 +578,35 @@ static cvy_status parse_and_print(void)
     return status;
 }
 
+/* Scores of metrics that come once have their names; further options are in the names of the others. */
+static void names_of_scores(void)
+{
+    static const struct {
+        const char *metrics, *titles;
+    } rows[] = {
+        {"accuracy", "accuracy"},
+        {"[accuracy, {name: top_k, k: 3}]", "accuracy top_k"},
+        {"[{name: top_k, k: 1}, {name: top_k, k: 5}]", "top_k_1 top_k_5"},
+        {"[top_k, auc, {name: top_k, k: 3}]", "top_k auc top_k_3"},
+        {"[{name: efficiency_at_fpr, fpr: 0.01}, {name: efficiency_at_fpr, fpr: 0.1, positive: 0}]",
+         "efficiency_at_fpr_0.01 efficiency_at_fpr_0.1_positive_0"},
+        {"[{name: iou, leave_out: [0, 2]}, iou, {name: dice, leave_out: [1]}]", "iou_leave_out_0-2 iou dice"},
+        {"[{name: r2, average: variance}, {name: r2}]", "r2_average_variance r2"},
+        {"[coverage, {name: coverage, levels: [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]}]", "coverage coverage_2"},
+    };
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        char text[256], titles[256] = "";
+        snprintf(text, sizeof text, "model: lenet\ndata: {train: x}\ntrain: {metrics: %s}\n", rows[i].metrics);
+        cvy_job *job = must_parse(text);
+        for (int k = 0; job && k < job->train.nmetric; k++)
+            snprintf(titles + strlen(titles), sizeof titles - strlen(titles), "%s%s", k ? " " : "",
+                     job->train.metric[k].title);
+        if (strcmp(titles, rows[i].titles) != 0)
+            TEST_FAIL("%s: '%s', expected '%s'", rows[i].metrics, titles, rows[i].titles);
+        cvy_job_destroy(&job);
+    }
+}
+
 static void no_memory(void)
 {
     EXPECT_SURVIVES_NO_MEMORY(parse_and_print());
@@ -702,6 +731,7 @@ int main(int argc, char **argv)
     TEST(values_by_key);
     TEST(durations);
     TEST(batches);
+    TEST(names_of_scores);
     TEST(no_memory);
     TEST(help);
     TEST(old_words_are_read);
