@@ -14,11 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-<<<<<<< HEAD
 #include "base/base_entry.h"
-=======
 #include "base/base_process.h"
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
 #include "base/machine/base_clock.h"
 #include "checkpoint/checkpoint_average.h"
 #include "checkpoint/checkpoint_tiles.h"

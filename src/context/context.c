@@ -204,36 +204,24 @@ cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op
 
 int cvy_context_rank(const cvy_context *context)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(CONTEXT, context) != CVY_OK)
-=======
     if (CVY_KNOWN(CONTEXT, context) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return context->comm->rank;
 }
 
 int cvy_context_nranks(const cvy_context *context)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(CONTEXT, context) != CVY_OK)
-=======
     if (CVY_KNOWN(CONTEXT, context) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return context->comm->nranks;
 }
 
 int cvy_context_threads(const cvy_context *context)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(CONTEXT, context) != CVY_OK)
-=======
     if (CVY_KNOWN(CONTEXT, context) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return context->threads;
 }

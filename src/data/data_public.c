@@ -125,12 +125,8 @@ cvy_status cvy_data_field(const cvy_data *data, int i, const char **name_out, cv
 
 const char *cvy_data_class(const cvy_data *data, int64_t label)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(DATA, data) != CVY_OK)
-=======
     if (CVY_KNOWN(DATA, data) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return NULL;
     const cvy_dataset_info *info = cvy_dataset_describe(data->set);
     return info->class_name && label >= 0 && label < info->nclasses ? info->class_name[label] : NULL;
@@ -251,12 +247,8 @@ cvy_status cvy_data_loader_next(cvy_data_loader *l, cvy_data_batch *batch_out)
 
 int64_t cvy_data_loader_steps(const cvy_data_loader *l)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(DATA_LOADER, l) != CVY_OK)
-=======
     if (CVY_KNOWN(DATA_LOADER, l) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return l->order.steps_per_epoch;
 }

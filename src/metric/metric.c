@@ -94,12 +94,8 @@ int64_t cvy_metric_targets(const cvy_metric *m)
 
 int cvy_metric_higher_is_better(const cvy_metric *m)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(METRIC, m) != CVY_OK)
-=======
     if (CVY_KNOWN(METRIC, m) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return m->def->higher_is_better;
 }

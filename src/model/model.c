@@ -85,12 +85,8 @@ const char *cvy_model_last(const cvy_model *m)
 
 const char *cvy_model_output(const cvy_model *m)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(MODEL, m) != CVY_OK)
-=======
     if (CVY_KNOWN(MODEL, m) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return NULL;
     if (m->output)
         return m->output;

@@ -462,12 +462,8 @@ cvy_status cvy_network_output_kind(const cvy_network *n, int i, cvy_output_kind 
 
 const char *cvy_network_class(const cvy_network *n, int64_t label)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(NETWORK, n) != CVY_OK)
-=======
     if (CVY_KNOWN(NETWORK, n) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return NULL;
     const cvy_dataset_info *data = &n->spec.data;
     return label >= 0 && label < data->nclasses && data->class_name ? data->class_name[label] : NULL;

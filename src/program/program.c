@@ -360,12 +360,8 @@ static cvy_program_task *find_task(const cvy_program *p, int task)
 
 int64_t cvy_program_rows(const cvy_program *p, int task)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
-=======
     if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     const cvy_program_task *s = find_task(p, task);
     return s ? s->plan->rows : 0;
@@ -373,12 +369,8 @@ int64_t cvy_program_rows(const cvy_program *p, int task)
 
 int64_t cvy_program_first_row(const cvy_program *p, int task)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
-=======
     if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     const cvy_program_task *s = find_task(p, task);
     return s ? s->split.first_row : 0;
@@ -631,12 +623,8 @@ cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_o
 
 int64_t cvy_program_bytes(const cvy_program *p)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
-=======
     if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     int64_t bytes = (int64_t)p->memory.arena_bytes;
     for (int i = 0; i < p->vars->count; i++)

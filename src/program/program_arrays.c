@@ -31,12 +31,8 @@ cvy_status cvy_program_check_planned(const cvy_program *p, int task)
 
 int64_t cvy_program_samples(const cvy_program *p, int task)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
-=======
     if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     const cvy_program_task *s = is_planned(p, task) ? p->task[task] : NULL;
     return !s ? 0 : s->has_padding ? s->samples : s->plan->rows;

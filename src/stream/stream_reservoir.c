@@ -226,24 +226,16 @@ void cvy_reservoir_add_records(cvy_reservoir *r, const char *record, int64_t n)
 
 int64_t cvy_reservoir_held(const cvy_reservoir *r)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
-=======
     if (CVY_KNOWN(RESERVOIR, r) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return CVY_MIN(r->count.seen, r->capacity);
 }
 
 int64_t cvy_reservoir_seen(const cvy_reservoir *r)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
-=======
     if (CVY_KNOWN(RESERVOIR, r) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return r->count.seen;
 }
@@ -340,12 +332,8 @@ static size_t bytes_of(const cvy_reservoir *r, int64_t held)
 
 int64_t cvy_reservoir_bytes(const cvy_reservoir *r)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(RESERVOIR, r) != CVY_OK)
-=======
     if (CVY_KNOWN(RESERVOIR, r) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     return (int64_t)(sizeof(struct header) + bytes_of(r, cvy_reservoir_held(r)));
 }

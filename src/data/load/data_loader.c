@@ -9,11 +9,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-<<<<<<< HEAD
 #include "base/base_entry.h"
-=======
 #include "base/base_process.h"
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
 #include "base/machine/base_clock.h"
 #include "data/data_reader.h"
 #include "data/load/data_order.h"

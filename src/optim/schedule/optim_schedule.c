@@ -181,12 +181,8 @@ out:
 
 double cvy_schedule_lr(const cvy_schedule *s, double samples)
 {
-<<<<<<< HEAD
     CVY_ENTRY();
-    if (CVY_LIVE(SCHEDULE, s) != CVY_OK)
-=======
     if (CVY_KNOWN(SCHEDULE, s) != CVY_OK)
->>>>>>> 79eaecd6 (base: refuse a process that was forked after convoy had threads or MPI)
         return 0;
     const double factor = s->def->factor(s->options, samples, s->total, s->epoch), from = s->ramp.warmup_from;
     const double ramp = samples < s->ramp.warmup ? from + (1 - from) * samples / s->ramp.warmup : 1;
