@@ -162,7 +162,7 @@ static void moved_probabilities(void)
                           "data: {train: a}\n",
                           &c, NULL),
                 "x label | loss=softmax_cross_entropy(a,label)");
-    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 5}}, softmax, {scale: {name: s, factor: 3}}]}\n"
+    EXPECT_TEXT(losses_of("model: {layers: [{fc: {name: a, channels: 5}}, softmax, {scale: {name: s, by: 3}}]}\n"
                           "data: {train: a}\n",
                           &c, NULL),
                 "x label | loss=softmax_cross_entropy(s,label)");
@@ -216,7 +216,7 @@ static void kinds(void)
         {LAYERS("{fc: {name: a, channels: 5}}, softmax, log"), 0, CVY_OUTPUT_LOG_PROBABILITIES, "a"},
         {LAYERS("{fc: {name: a, channels: 5}}, log_softmax, exp"), 0, CVY_OUTPUT_PROBABILITIES, "a"},
         {LAYERS("{fc: {name: a, channels: 5}}, softmax, log, {exp: {name: e}}"), 0, CVY_OUTPUT_LOGITS, "e"},
-        {LAYERS("{fc: {name: a, channels: 5}}, softmax, {scale: {name: s, factor: 2}}"), 0, CVY_OUTPUT_LOGITS, "s"},
+        {LAYERS("{fc: {name: a, channels: 5}}, softmax, {scale: {name: s, by: 2}}"), 0, CVY_OUTPUT_LOGITS, "s"},
         {LAYERS("{fc: {name: a, channels: 5}}, {softmax: {name: p}}") "train: {loss: hinge}\n", 0,
          CVY_OUTPUT_PROBABILITIES, "a"},
         {LAYERS("{conv: {name: a, channels: 5, kernel: 1}}, softmax, {transpose: {order: [1, 3, 2]}}, {crop: {name: c, "
