@@ -61,13 +61,14 @@ static void close_others(void)
         close(open[i]);
 }
 
+/* Ignores all but faults of the program and what no program can ignore. XFSZ and PIPE become errors of their calls. */
 static void choose_signals(void)
 {
-    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE, SIGTSTP};
-    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP, SIGCHLD};
+    enum { NUMBERS = 65 };
     sigset_t none;
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        signal(ignored[i], SIG_IGN);
+    for (int i = 1; i < NUMBERS; i++)
+        signal(i, SIG_IGN);
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
         signal(fatal[i], SIG_DFL);
     sigemptyset(&none);

@@ -187,6 +187,12 @@ void cmd_progress_show(void *progress, const cvy_progress *p);
 void cmd_progress_end(cmd_progress *progress);
 
 /* ---- cmd_signals.c ---- */
+/* SIGPIPE and SIGXFSZ are errors of the calls that write, and do not end this process. */
+void cmd_signals_of_writes(void);
+/* For verbs other than trainings: the handler of all signals by which a user or a batch system ends a process. */
+void cmd_signals_on_end(void (*handler)(int));
+/* For trainings: handlers that make requests to *control_out. actions: --on-signal, or NULL. Returns 0, or the exit
+ * code after it has printed a message. */
 int cmd_listen(const char *actions, cvy_train_control **control_out);
 /* Sets the handlers of cmd_listen() again, if it was called. MPI_Init may load a library that takes the signals and is
  * unloaded at once, as libfabric 1.11 does in Open MPI 4.1.0: SIGTERM would then jump to an address without code. */

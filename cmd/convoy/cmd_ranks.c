@@ -150,7 +150,7 @@ static void warn_of_one_process(const cmd_line *line)
 enum { START_S = 600 };
 
 static char timeout_text[512];
-static int has_start_timer;
+static volatile sig_atomic_t has_start_timer;
 
 /* A rank of an MPI program that starts convoy passes on what makes the MPI library take convoy for that rank. */
 static void note_inherited(char *text, size_t room)
@@ -169,6 +169,8 @@ static void note_inherited(char *text, size_t room)
 static void on_start_timeout(int signal_number)
 {
     (void)signal_number;
+    if (!has_start_timer)
+        return; /* somebody else sent it */
     (void)!write(STDERR_FILENO, timeout_text, strlen(timeout_text));
     _exit(CMD_EXIT_FAULT); /* the launcher then ends the other ranks */
 }

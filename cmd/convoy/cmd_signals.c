@@ -9,36 +9,29 @@
  */
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "cmd_signals.h"
 
 /* SIGTERM: how many seconds a rank waits for the others to learn of it. It is more than a step takes, and less than
  * schedulers wait (Slurm's KillWait: 30 s). */
 enum { GRACE_LEAST_S = 5, GRACE_MOST_S = 25 };
+/* CPU time that is left to save when SIGXCPU comes. */
+enum { CPU_LEAST_S = 2, CPU_MOST_S = 600, CPU_PART = 10 };
 
-typedef enum { DO_IGNORE, DO_STOP, DO_SAVE, DO_LEAVE } action;
-static const char *const action_name[] = {
-    [DO_IGNORE] = "ignore", [DO_STOP] = "stop", [DO_SAVE] = "save", [DO_LEAVE] = "leave"};
-
-static struct signal_entry {
-    const char *name;
-    int number;
-    action does;
-} signal_table[] = {
-    {"USR1", SIGUSR1, DO_STOP},  {"USR2", SIGUSR2, DO_SAVE}, {"HUP", SIGHUP, DO_SAVE},
-    {"TERM", SIGTERM, DO_LEAVE}, {"INT", SIGINT, DO_STOP},
-};
+static cmd_action does[CMD_SIGNAL_NUMBERS]; /* by the signal's number */
+static volatile sig_atomic_t is_leaving;
 
 static cvy_train_control *control;
 
-static void exit_alone(int signal_number)
+static void on_alarm(int signal_number)
 {
     static const char text[] = "convoy: asked to stop, but the other ranks do not answer: this rank exits without "
                                "saving; resume from the last checkpoint\n";
     (void)signal_number;
-    if (cvy_train_control_is_stopping(control))
-        return; /* the ranks are saving now */
+    if (!is_leaving || cvy_train_control_is_stopping(control))
+        return; /* somebody else sent it, or the ranks are saving now */
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     _exit(CMD_EXIT_STOPPED);
 }
@@ -52,44 +45,19 @@ static unsigned grace_s(void)
 static void on_signal(int signal_number)
 {
     static volatile sig_atomic_t interrupted;
+    const cmd_action action = does[signal_number];
+    const int ends = action == CMD_DO_STOP || action == CMD_DO_LEAVE;
     if (signal_number == SIGINT && interrupted)
         _exit(128 + SIGINT); /* the second Ctrl-C exits at once */
-    for (int i = 0; i < CMD_COUNT(signal_table); i++) {
-        if (signal_table[i].number != signal_number)
-            continue;
-        interrupted |= signal_number == SIGINT && (signal_table[i].does == DO_STOP || signal_table[i].does == DO_LEAVE);
-        if (signal_table[i].does == DO_STOP || signal_table[i].does == DO_LEAVE)
-            cvy_train_control_request(control, CVY_TRAIN_STOP);
-        if (signal_table[i].does == DO_SAVE)
-            cvy_train_control_request(control, CVY_TRAIN_SAVE);
-        if (signal_table[i].does == DO_LEAVE)
-            alarm(grace_s());
+    interrupted |= signal_number == SIGINT && ends;
+    if (ends)
+        cvy_train_control_request(control, CVY_TRAIN_STOP);
+    if (action == CMD_DO_SAVE)
+        cvy_train_control_request(control, CVY_TRAIN_SAVE);
+    if (action == CMD_DO_LEAVE) {
+        is_leaving = 1;
+        alarm(grace_s());
     }
-}
-
-/* "USR1=save,TERM=ignore" */
-static int read_actions(const char *text)
-{
-    while (text && *text) {
-        const size_t n = strcspn(text, ","), name_n = strcspn(text, "=");
-        int at = -1, does = -1;
-        for (int i = 0; i < CMD_COUNT(signal_table) && name_n < n; i++)
-            if (strlen(signal_table[i].name) == name_n && strncmp(signal_table[i].name, text, name_n) == 0)
-                at = i;
-        for (int k = 0; k < CMD_COUNT(action_name) && at >= 0; k++)
-            if (strlen(action_name[k]) == n - name_n - 1 &&
-                strncmp(action_name[k], text + name_n + 1, n - name_n - 1) == 0)
-                does = k;
-        if (does < 0) {
-            cmd_error("--on-signal %.*s: expected NAME=ACTION with a NAME of USR1, USR2, HUP, TERM, INT and an ACTION "
-                      "of stop, save, leave, ignore",
-                      (int)n, text);
-            return CMD_EXIT_USAGE;
-        }
-        signal_table[at].does = (action)does;
-        text += n + (text[n] == ',');
-    }
-    return 0;
 }
 
 /* Handlers run on a stack of their own. Matrix products of oneDNN (issue 4845 there, up to version 3.11) point the
@@ -102,19 +70,90 @@ static void use_own_stack(void)
     (void)!sigaltstack(&stack, NULL); /* if it fails, handlers run on the thread's stack */
 }
 
+static void set_handler(int number, void (*handler)(int), int flags)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    sigset_t one;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    sigprocmask(SIG_UNBLOCK, &one, NULL); /* what has started this process may have blocked it */
+}
+
+static int is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+static void nothing(int signal_number)
+{
+    (void)signal_number;
+}
+
+/* ---- all verbs ---- */
+
+/* A handler that does nothing, and not SIG_IGN: programs that this one starts do not inherit it. */
+void cmd_signals_of_writes(void)
+{
+    int n = 0;
+    const cmd_signal *table = cmd_signal_table(&n);
+    for (int i = 0; i < n; i++)
+        if (table[i].kind == CMD_SIGNAL_WRITE && !is_ignored(table[i].number))
+            set_handler(table[i].number, nothing, SA_RESTART | SA_ONSTACK);
+}
+
+void cmd_signals_on_end(void (*handler)(int))
+{
+    int n = 0;
+    const cmd_signal *table = cmd_signal_table(&n);
+    for (int i = 0; i < n; i++) {
+        const int ends = table[i].does == CMD_DO_STOP || table[i].does == CMD_DO_LEAVE;
+        if (ends || (table[i].number == SIGHUP && !is_ignored(SIGHUP)))
+            set_handler(table[i].number, handler, 0);
+    }
+}
+
+/* ---- trainings ---- */
+
+static char given[CMD_SIGNAL_NUMBERS]; /* by --on-signal */
+
 static void set_handlers(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < CMD_COUNT(signal_table); i++)
-        sigaction(signal_table[i].number, &action, NULL);
-    action.sa_handler = exit_alone;
-    sigaction(SIGALRM, &action, NULL);
+    static int keeps_hup = -1;
+    if (keeps_hup < 0)
+        keeps_hup = is_ignored(SIGHUP) && !given[SIGHUP]; /* nohup */
+    for (int i = 1; i < CMD_SIGNAL_NUMBERS; i++)
+        if (does[i] != CMD_DO_SYSTEM && !(i == SIGHUP && keeps_hup))
+            set_handler(i, on_signal, SA_RESTART | SA_ONSTACK);
+    set_handler(SIGALRM, on_alarm, SA_RESTART | SA_ONSTACK);
+    cmd_signals_of_writes();
+}
+
+/* At the hard limit the kernel kills. `ulimit -t` sets both limits, so without this there would be no SIGXCPU before.
+ */
+static void leave_cpu_time(void)
+{
+    struct rlimit limit;
+    if (does[SIGXCPU] == CMD_DO_IGNORE || getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY)
+        return;
+    const rlim_t most = limit.rlim_max, part = most / CPU_PART,
+                 left = part > CPU_MOST_S    ? CPU_MOST_S
+                        : part > CPU_LEAST_S ? part
+                                             : CPU_LEAST_S;
+    if (most <= left || limit.rlim_cur <= most - left)
+        return;
+    limit.rlim_cur = most - left;
+    if (setrlimit(RLIMIT_CPU, &limit) == 0 && cmd_launch_rank() == 0)
+        cmd_note(
+            "convoy: a process may use %llu s of CPU time here (ulimit -t): the run saves and stops after %llu s\n",
+            (unsigned long long)most, (unsigned long long)limit.rlim_cur);
 }
 
 int cmd_listen(const char *actions, cvy_train_control **control_out)
 {
-    const int code = read_actions(actions);
+    const int code = cmd_signals_read(actions, does, given);
     if (code)
         return code;
     const cvy_status status = cvy_train_control_create(&control); /* is never freed: it lives as long as the process */
@@ -122,6 +161,7 @@ int cmd_listen(const char *actions, cvy_train_control **control_out)
         return cmd_outcome(status);
     use_own_stack();
     set_handlers();
+    leave_cpu_time();
     *control_out = control;
     return 0;
 }
@@ -130,4 +170,6 @@ void cmd_listen_again(void)
 {
     if (control)
         set_handlers();
+    else
+        cmd_signals_of_writes();
 }

@@ -234,14 +234,6 @@ static void end_child(int signal)
         kill(-child_group, signal);
 }
 
-static void pass_signals_on(void)
-{
-    const struct sigaction act = {.sa_handler = end_child};
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
-}
-
 /* The child's stderr goes to the file `stderr`. Its rank 0 writes the result to the file `result` (cmd_bench.c).
  * Returns 1 if there is a result. */
 static int run_child(const cmd_simulation *s, const struct words *w, cvy_bench_result *result_out, int *status_out)
@@ -313,7 +305,7 @@ int cmd_simulate_begin(const cmd_simulation *s)
     setenv("CONVOY_SIMULATED_CORES", number, 1);
     snprintf(number, sizeof number, "%lld", (long long)s->node_ranks);
     setenv("CONVOY_SIMULATED_RANKS", number, 1);
-    pass_signals_on();
+    cmd_signals_on_end(end_child);
     return write_text(s, "platform.xml", s->platform.xml);
 }
 

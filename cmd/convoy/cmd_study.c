@@ -7,7 +7,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,9 +49,7 @@ static void stop(int signal)
 
 const volatile int *cmd_stop_by_signal(void)
 {
-    const struct sigaction act = {.sa_handler = stop};
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
+    cmd_signals_on_end(stop);
     return &stopped;
 }
 

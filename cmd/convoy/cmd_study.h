@@ -24,7 +24,7 @@ int cmd_study_write_scripts(const cmd_line *line, const cmd_study_options *o, co
 /* Finds the descriptions of frameworks beside this program, or takes the given folder. Returns 0, or an exit code after
  * a message. */
 int cmd_find_frameworks(const char *given, const char *self, char *path, size_t room);
-/* From now on SIGINT and SIGTERM set what this returns. */
+/* From now on the signals that end a process set what this returns. */
 const volatile int *cmd_stop_by_signal(void);
 /* Prints a line of progress, if *user, an int, is 0: it is whether to be quiet. */
 void cmd_show_line(void *user, const char *line);

@@ -156,7 +156,8 @@ static const cmd_option options[] = {
      "variables if not given"},
     {"--on-signal", "NAME=ACTION,...", CMD_TEXT, CMD_FIELD(on_signal),
      "what a signal does: stop (save and end, exit code 75), save (and continue), leave (stop, but without the other "
-     "ranks if they do not answer), ignore; USR1=stop,USR2=save,HUP=save,TERM=leave,INT=stop if not given"},
+     "ranks if they do not answer), ignore; "
+     "USR1=stop,XCPU=stop,INT=stop,TERM=leave,PWR=leave,USR2=save,HUP=save if not given"},
     {"--progress", "auto|live|plain|none", CMD_CHOICE, CMD_FIELD(progress),
      "one live line, or a plain line every 30 s; auto: live on a terminal"},
     CMD_OPTION_PLANNING,
@@ -171,7 +172,7 @@ const cmd_verb cmd_train = {
     .summary = "trains what a job file describes, into a run folder",
     .detail = "Without a job file it trains the built-in example: HEP-CNN on generated collider events. `convoy keys` "
               "lists the keys of a job file.\n"
-              "SIGTERM, SIGUSR1, Ctrl-C or the end of the allocation end the run after the current step with "
+              "SIGTERM, SIGUSR1, SIGXCPU, Ctrl-C or the end of the allocation end the run after the current step with "
               "everything saved (exit code 75); --resume then continues as if nothing had happened. SIGUSR2 and SIGHUP "
               "save, and the run continues.",
     .options = options,

@@ -4,11 +4,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "cmd_signals.h"
 
 /* All verbs, in the order of --help. A new verb is a file cmd_<verb>.c and an entry in these two lists. */
 extern const cmd_verb cmd_new, cmd_train, cmd_sweep, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert,
@@ -82,6 +83,7 @@ static int run(int argc, char **argv)
         return 0;
     }
     if (strcmp(first, "--print-tables") == 0) { /* for the build: manual pages, completions */
+        cmd_signals_print_table();
         for (int i = 0; i < CMD_COUNT(verbs); i++)
             cmd_print_tables(verbs[i]);
         return 0;
@@ -109,12 +111,21 @@ static int run(int argc, char **argv)
     return code;
 }
 
-/* A job or a script that was cut off by a full disk must not look complete. A closed output is the caller's wish. */
+/* Whether stdout is closed, or a pipe whose reader has closed it: the caller wants no more of it. */
+static int is_unwanted(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return fcntl(STDOUT_FILENO, F_GETFD) < 0 || (poll(&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP));
+}
+
+/* A job or a script that was cut off by a full disk must not look complete. */
 int main(int argc, char **argv)
 {
+    cmd_signals_of_writes();
     const int code = run(argc, argv);
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || fcntl(STDOUT_FILENO, F_GETFD) < 0)
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || is_unwanted())
         return code;
-    cmd_error("what this command prints cannot be written in full: the disk may be full");
+    cmd_error("what this command prints cannot be written in full: the disk may be full, or the file at the limit of "
+              "`ulimit -f`");
     return code ? code : CMD_EXIT_FAULT;
 }

@@ -2,7 +2,8 @@
  * base_file.c: file operations. A file is replaced as a whole or not at all; errors name the path and the cause.
  *
  * To replace a file, we write a temporary file, sync it, rename it over the old one and sync the folder. A crash at any
- * point leaves the old or the new content, never a mixture. Only this file handles short reads and writes and EINTR.
+ * point leaves the old or the new content, never a mixture. Only this file and base_write.c handle short reads and
+ * writes, and EINTR.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -154,30 +155,7 @@ static int close_file(int fd)
     return close(fd) == 0 || errno == EINTR ? 0 : -1;
 }
 
-cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path)
-{
-    int failed;
-    do
-        failed = ftruncate(fd, (off_t)bytes);
-    while (failed != 0 && errno == EINTR);
-    CVY_CHECK(failed == 0, CVY_E_IO, "%s: cannot truncate to %lld bytes: %s", path, (long long)bytes, strerror(errno));
-    return CVY_OK;
-}
-
-/* ---- complete reads and writes ---- */
-
-cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path)
-{
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t n = write(fd, (const char *)data + done, bytes - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %zu of %zu: %s", path, done, bytes,
-                  n < 0 ? strerror(errno) : "nothing was written");
-        done += (size_t)n;
-    }
-    return CVY_OK;
-}
+/* ---- complete reads ---- */
 
 cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const char *path)
 {
@@ -189,19 +167,6 @@ cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const
                   strerror(errno));
         CVY_CHECK(n > 0, CVY_E_FORMAT, "%s: the file ends at byte %lld, expected %zu bytes at offset %lld", path,
                   (long long)offset + (long long)done, bytes, (long long)offset);
-        done += (size_t)n;
-    }
-    return CVY_OK;
-}
-
-cvy_status cvy_pwrite_all(int fd, const void *data, size_t bytes, int64_t offset, const char *path)
-{
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t n = pwrite(fd, (const char *)data + done, bytes - done, offset + (int64_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %lld: %s", path, (long long)offset + (long long)done,
-                  n < 0 ? strerror(errno) : "nothing was written");
         done += (size_t)n;
     }
     return CVY_OK;
@@ -342,14 +307,17 @@ cvy_status cvy_file_temporary_open(const char *path, cvy_file_temporary *out)
         cvy_mem_free(&file.path);
         return status;
     }
+    cvy_signals_hold(&file.held);
     *out = file;
     return CVY_OK;
 }
 
 static cvy_status commit_stream(cvy_file_temporary *file)
 {
-    CVY_CHECK(fflush(file->stream) == 0 && !ferror(file->stream), CVY_E_IO, "%s: cannot write: %s", file->path,
-              strerror(errno));
+    char why[CVY_WRITE_WHY];
+    errno = 0;
+    const int failed = fflush(file->stream) != 0 || ferror(file->stream);
+    CVY_CHECK(!failed, CVY_E_IO, "%s: cannot write: %s", file->path, cvy_write_why(fileno(file->stream), errno, why));
     CVY_CHECK(sync_file(fileno(file->stream)) == 0, CVY_E_IO, "%s: cannot sync: %s", file->path, strerror(errno));
     FILE *stream = file->stream;
     file->stream = NULL;
@@ -371,6 +339,8 @@ void cvy_file_temporary_drop(cvy_file_temporary *file)
     if (file->stream)
         fclose(file->stream);
     file->stream = NULL;
+    if (file->path)
+        cvy_signals_release(&file->held);
     drop_temporary(-1, &file->temporary);
     cvy_mem_free(&file->path);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/base_mem.h"
+#include "base/base_signals.h"
 
 /* Reads the whole file and adds a NUL. The caller frees the data with cvy_mem_free. A pipe is read only if the shell
  * has given it to the process, as /dev/stdin or /dev/fd/N. */
@@ -29,15 +30,14 @@ int cvy_file_open_below(int folder_fd, const char *path, int flags, unsigned mod
 FILE *cvy_file_stream(const char *path, const char **why_out);
 /* Returns an error if a result may not be written there: the path exists and replace is 0, or it is no plain file. */
 cvy_status cvy_file_check_new(const char *path, int replace);
-/* Truncates the file to so many bytes; repeats if a signal interrupts it. */
-cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path);
 /* Writes path as a whole or not at all: a temporary file, fsync, rename, fsync of the folder. It handles short writes
  * and EINTR. Errors name the path and errno. */
 cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes);
-/* The same for a stream: open, write to `stream`, then commit or drop. */
+/* The same for a stream: open, write to `stream`, then commit or drop, all in one thread. */
 typedef struct cvy_file_temporary {
     FILE *stream;
     char *path, *temporary;
+    sigset_t held; /* from open to commit or drop */
 } cvy_file_temporary;
 cvy_status cvy_file_temporary_open(const char *path, cvy_file_temporary *out);
 cvy_status cvy_file_temporary_commit(cvy_file_temporary *file);
@@ -62,8 +62,18 @@ int cvy_file_is_folder(const char *path);
 const char *cvy_file_base_name(const char *path);
 /* Lists the names in a folder, sorted by bytes, without . and ..; everything is allocated in pool. */
 cvy_status cvy_file_list(cvy_pool *pool, const char *path, char ***names_out, int64_t *count_out);
+/* ---- base_write.c: SIGPIPE and SIGXFSZ do not come of these, whatever the program does with them ---- */
+enum { CVY_WRITE_WHY = 320 };
+/* Why a write to fd failed (errno; 0: not known), and at the limit on the size of files the size and the limit. Returns
+ * the text. */
+const char *cvy_write_why(int fd, int error, char text[CVY_WRITE_WHY]);
+/* posix_fallocate() from the begin of the file, repeated if a signal interrupts it. Returns 0 or an errno. */
+int cvy_file_allocate(int fd, size_t bytes);
+/* Truncates the file to so many bytes; repeats if a signal interrupts it. */
+cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path);
 cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path);
 cvy_status cvy_pwrite_all(int fd, const void *data, size_t bytes, int64_t offset, const char *path);
+/* ---- reading ---- */
 /* If the file is too short: CVY_E_FORMAT, and the message has the offset and the size. */
 cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const char *path);
 

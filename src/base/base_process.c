@@ -6,6 +6,7 @@
  */
 #include "base/base_process.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -36,6 +37,11 @@ cvy_status cvy_process_check(void)
 
 int cvy_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 {
+    sigset_t all, before;
     cvy_process_bind();
-    return pthread_create(thread, NULL, run, arg);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int code = pthread_create(thread, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
 }

@@ -21,7 +21,8 @@ void cvy_process_bind(void);
 int cvy_process_is_ours(void);
 /* The same as a status: CVY_E_UNSUPPORTED. */
 cvy_status cvy_process_check(void);
-/* Binds the process and starts a thread in it. Returns what pthread_create() does: 0, or the number of an error. */
+/* Binds the process and starts a thread in it. The thread blocks all signals: they are for threads of the program, not
+ * of the library. Returns what pthread_create() does: 0, or the number of an error. */
 int cvy_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #endif

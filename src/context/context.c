@@ -17,6 +17,7 @@
 #include "base/base_opts.h"
 #include "base/base_printable.h"
 #include "base/base_process.h"
+#include "base/base_signals.h"
 #include "base/machine/base_affinity.h"
 #include "base/machine/base_machine.h"
 #include "base/machine/base_team.h"
@@ -237,11 +238,14 @@ static void say(const cvy_context *context, cvy_log_level level, const char *fmt
         CVY_CALLBACK();
         context->opts.log(context->opts.log_user, level, line);
     } else {
+        sigset_t before;
+        cvy_signals_hold(&before); /* stderr may be a pipe that nobody reads any more */
         fprintf(stderr, "convoy: %s%s\n",
                 level == CVY_LOG_WARN    ? "warning: "
                 : level == CVY_LOG_ERROR ? "error: "
                                          : "",
                 line);
+        cvy_signals_release(&before);
     }
 }
 

@@ -77,14 +77,13 @@ static cvy_status make_memory(int64_t bytes, int *fd_out, void **out)
 {
     const int fd = cvy_memfile_create();
     CVY_CHECK(fd >= 0, CVY_E_UNSUPPORTED, "cannot be unpacked in memory (%s): unpack it first", strerror(errno));
-    int code = EINTR;
-    while (code == EINTR && bytes > 0)
-        code = posix_fallocate(fd, 0, (off_t)bytes);
+    const int code = cvy_file_allocate(fd, (size_t)bytes);
     void *p = code == 0 ? mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (p == MAP_FAILED) {
+        char why[CVY_WRITE_WHY];
+        cvy_write_why(fd, code ? code : errno, why);
         cvy_data_file_close(&(cvy_data_file){.fd = fd});
-        CVY_FAIL(CVY_E_MEMORY, "%lld bytes of memory to unpack it: %s", (long long)bytes,
-                 strerror(code ? code : errno));
+        CVY_FAIL(CVY_E_MEMORY, "%lld bytes of memory to unpack it: %s", (long long)bytes, why);
     }
     *fd_out = fd;
     *out = p;

@@ -67,7 +67,8 @@ static cvy_status open_pipe(int end[2])
     return CVY_OK;
 }
 
-/* Starts the command in a group of its own, with the signals of a command that a shell starts. Returns an errno. */
+/* Starts the command in a group of its own, with the signals of a command that a shell starts: none is blocked or
+ * ignored, but SIGHUP if nohup has started this one. Returns an errno. */
 static int start(const char *const *word, int out, int err, pid_t *child)
 {
     posix_spawn_file_actions_t files;
@@ -83,8 +84,8 @@ static int start(const char *const *word, int out, int err, pid_t *child)
         posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
         sigemptyset(&set);
         posix_spawnattr_setsigmask(&attributes, &set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
+        sigfillset(&set);
+        sigdelset(&set, SIGHUP);
         posix_spawnattr_setsigdefault(&attributes, &set);
         posix_spawnattr_setpgroup(&attributes, 0);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);

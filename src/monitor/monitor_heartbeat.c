@@ -30,9 +30,7 @@ cvy_status cvy_heartbeat_write(int fd, const cvy_heartbeat *s)
     for (int i = CVY_MIN(n, CVY_HEARTBEAT_LINE - 1); i < CVY_HEARTBEAT_LINE - 1; i++)
         line[i] = ' ';
     line[CVY_HEARTBEAT_LINE - 1] = '\n';
-    CVY_CHECK(pwrite(fd, line, CVY_HEARTBEAT_LINE, (off_t)s->rank * CVY_HEARTBEAT_LINE) == CVY_HEARTBEAT_LINE, CVY_E_IO,
-              "the heartbeat file cannot be written");
-    return CVY_OK;
+    return cvy_pwrite_all(fd, line, CVY_HEARTBEAT_LINE, (int64_t)s->rank * CVY_HEARTBEAT_LINE, "the heartbeat file");
 }
 
 static int parse(const char *line, int rank, cvy_heartbeat *s)

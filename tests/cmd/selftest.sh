@@ -5,7 +5,8 @@
 # level: 2
 # selftest.sh: `convoy selftest` passes alone and on two ranks, and leaves nothing. Each of its checks fails, with a line
 # that names rank and remedy and with exit code 1, if its fault is planted: another number of ranks, another build,
-# clocks, messages that arrive wrong, a folder that is missing, read-only, full, damaged or not shared, blocked signals.
+# clocks, messages that arrive wrong, a folder that is missing, read-only, full, damaged or not shared, signals that
+# another library takes.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 # passes N CHECKS COMMAND...: the command ends well, and its last line counts so many checks.
@@ -197,13 +198,15 @@ int clock_gettime(clockid_t id, struct timespec *now)
     return result;
 }
 
-__attribute__((constructor)) static void begin(void)
+/* Another library takes the signal. */
+int sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, is("usr1") ? SIGUSR1 : SIGTERM);
-    if (is("usr1") || is("term"))
-        sigprocmask(SIG_BLOCK, &set, NULL);
+    static int (*real)(int, const struct sigaction *, struct sigaction *);
+    static const struct sigaction none = {.sa_handler = SIG_IGN};
+    const int is_taken = (number == SIGUSR1 && is("usr1")) || (number == SIGTERM && is("term"));
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "sigaction");
+    return real(number, action && is_taken ? &none : action, old);
 }
 END
 $MPICC -shared -fPIC -o wrong.so wrong.c -ldl || fail "the shim is not built"

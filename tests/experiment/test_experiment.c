@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,31 @@ static void test_processes(void)
     cvy_mem_free(&r.err);
 }
 
+/* Nothing of this program's masks and dispositions is handed down, but what nohup has ignored. */
+static void test_signals_of_processes(void)
+{
+    static const char *const look[] = {"sed", "-n", "s/^Sig\\(Blk\\|Ign\\):.*\\(.....\\)$/\\2/p", "/proc/self/status",
+                                       NULL};
+    sigset_t set, before;
+    cvy_process_result r;
+    if (access("/proc/self/status", R_OK) != 0)
+        return;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXCPU, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    EXPECT_OK(cvy_process_run(look, 60, NULL, &r));
+    EXPECT_TEXT(r.out, "00000\n00001\n");
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGXCPU, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+}
+
 /* A line that a kill has cut off is dropped; any other damage is an error. */
 static void test_results(void)
 {
@@ -259,6 +285,7 @@ int main(void)
     TEST(test_mistakes);
     TEST(test_commands);
     TEST(test_processes);
+    TEST(test_signals_of_processes);
     TEST(test_results);
     TEST(test_result_kinds);
     TEST(test_confusion);

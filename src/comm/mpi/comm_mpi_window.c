@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/base_mem.h"
+#include "base/base_signals.h"
 #include "base/machine/base_memfile.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_window.h"
@@ -60,7 +61,11 @@ static int new_file(cvy_comm *comm, size_t bytes, struct card *card)
     const int fd = cvy_memfile_create();
     if (fd < 0)
         explain(comm, "a memory file cannot be made", "Linux has them since version 3.17");
-    if (fd >= 0 && (ftruncate(fd, (off_t)bytes) != 0 || fstat(fd, &st) != 0)) {
+    sigset_t before;
+    cvy_signals_hold(&before);
+    const int is_grown = fd >= 0 && ftruncate(fd, (off_t)bytes) == 0;
+    cvy_signals_release(&before);
+    if (fd >= 0 && (!is_grown || fstat(fd, &st) != 0)) {
         explain(comm, "a memory file cannot grow", "look at the memory limits of the job");
         close(fd);
         *card = (struct card){.fd = -1};

@@ -42,6 +42,7 @@ enum { OPEN_MAX_FILES = 128 };
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 static H5E_auto2_t former_print; /* under the lock: how the rest of the program prints the library's messages */
 static void *former_data;
+static sigset_t former_mask; /* under the lock: libhdf5 writes files, too */
 
 /* Loads libhdf5 in the shared libconvoy (data_hdf5_private.c). Returns NULL, or why it does not load. Programs that are
  * linked with libhdf5 have no such function. */
@@ -55,6 +56,7 @@ static const char *unloaded; /* under the lock: why */
 void cvy_h5_enter(void)
 {
     pthread_mutex_lock(&library);
+    cvy_signals_hold(&former_mask);
     if (cvy_h5_private_load)
         unloaded = cvy_h5_private_load();
     H5Eget_auto2(H5E_DEFAULT, &former_print, &former_data);
@@ -64,6 +66,7 @@ void cvy_h5_enter(void)
 void cvy_h5_leave(void)
 {
     H5Eset_auto2(H5E_DEFAULT, former_print, former_data);
+    cvy_signals_release(&former_mask);
     pthread_mutex_unlock(&library);
 }
 

@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base_file.h"
+
 extern char **environ;
 
 #ifndef CVY_HDF5_READER_FOLDER /* in builds that are never installed, such as the fuzz targets */
@@ -46,11 +48,10 @@ enum { FIRST_BYTES = 64 << 10, FD_LEAST = 10, POLL_MS = 250, END_MS = 2000 };
 /* The pages are allocated here, because a page that cannot be allocated later ends the process that writes to it. */
 static cvy_status allocate(int fd, size_t bytes)
 {
-    int code = EINTR;
-    while (code == EINTR)
-        code = posix_fallocate(fd, 0, (off_t)bytes);
+    char why[CVY_WRITE_WHY];
+    const int code = cvy_file_allocate(fd, bytes);
     CVY_CHECK(code == 0, CVY_E_MEMORY, "%zu bytes of memory to share with the HDF5 reader process: %s", bytes,
-              strerror(code));
+              cvy_write_why(fd, code, why));
     return CVY_OK;
 }
 

@@ -16,7 +16,6 @@
 #include "data/load/data_order.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,13 +297,9 @@ static void *loader_thread(void *user)
 
 /* ---- create and destroy ---- */
 
-/* The main thread handles signals, so these threads block all of them. */
 static cvy_status start_threads(cvy_loader *l)
 {
-    sigset_t all, before;
     CVY_TRY(cvy_mem_alloc((size_t)CVY_MAX(l->o.threads, 1) * sizeof *l->thread, &l->thread));
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int fault = 0;
     for (int i = 0; i < l->o.threads && !fault; i++) {
         fault = cvy_thread_start(&l->thread[i], loader_thread, l);
@@ -312,7 +307,6 @@ static cvy_status start_threads(cvy_loader *l)
         l->nthread += !fault;
         pthread_mutex_unlock(&l->lock);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     CVY_CHECK(!fault, CVY_E_MEMORY, "cannot start data thread %d of %d: %s; set data.threads lower", l->nthread + 1,
               l->o.threads, strerror(fault));
     return CVY_OK;
