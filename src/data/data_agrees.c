@@ -72,94 +72,9 @@ cvy_status cvy_source_follow_channels(const cvy_reader_info *like, const char *o
                            like->shape.dim[0] == 1 ? "grey" : "colour", of_like);
 }
 
-/* Whether classes have no other names than their numbers, as data without names have them. */
-static int is_unnamed(const char *const *name, int64_t n)
-{
-    char number[24];
-    for (int64_t i = 0; name && i < n; i++) {
-        snprintf(number, sizeof number, "%lld", (long long)i);
-        if (strcmp(name[i], number) != 0)
-            return 0;
-    }
-    return 1;
-}
-
-/* Lists the first names, for messages. */
-static const char *list_names(const char *const *name, int64_t n, char *text, size_t room)
-{
-    size_t at = 0;
-    text[0] = 0;
-    for (int64_t i = 0; i < n && at + 1 < room; i++)
-        at += (size_t)snprintf(text + at, room - at, "%s%s", i > 0 ? ", " : "", i < 8 ? name[i] : "..") +
-              (i < 8 ? 0 : room);
-    return text;
-}
-
-/* Fills label[] with the numbers that the classes of s have in `known`. *other_out: not all are the same. */
-static cvy_status map_names(const cvy_dataset_info *like, const cvy_source *s, cvy_index *known, int32_t *label,
-                            int *other_out)
-{
-    char all[512];
-    for (int64_t i = 0; i < like->nclasses; i++)
-        CVY_TRY(cvy_index_add(known, like->class_name[i], (int)i));
-    *other_out = 0;
-    for (int64_t c = 0; c < s->info.nclasses; c++) {
-        const int at = cvy_index_find(known, s->info.class_name[c]);
-        CVY_CHECK(at >= 0, CVY_E_CONFIG,
-                  "%s has the class \"%s\", which the training data do not have: they have %lld classes, %s",
-                  cvy_source_name(s), s->info.class_name[c], (long long)like->nclasses,
-                  list_names(like->class_name, like->nclasses, all, sizeof all));
-        label[c] = at;
-        *other_out |= at != (int)c;
-    }
-    return CVY_OK;
-}
-
-cvy_status cvy_source_follow_classes(const cvy_dataset_info *like, cvy_source *s, int32_t **label_out)
-{
-    const int64_t n = s->info.nclasses;
-    const int known_unnamed = is_unnamed(like->class_name, like->nclasses), unnamed = is_unnamed(s->info.class_name, n);
-    cvy_index known = {0};
-    int32_t *label = NULL;
-    int other = 0;
-    *label_out = NULL;
-    if (!s->info.class_name || known_unnamed || unnamed) {
-        if (known_unnamed == unnamed || n > like->nclasses)
-            return CVY_OK;
-        return cvy_reader_note(&s->info,
-                               "%s: its classes have %s and those of the training data have %s: class 0 is "
-                               "\"%s\" here and \"%s\" there",
-                               cvy_source_name(s), unnamed ? "numbers" : "names", unnamed ? "names" : "numbers",
-                               s->info.class_name ? s->info.class_name[0] : "0",
-                               like->class_name ? like->class_name[0] : "0");
-    }
-    CVY_TRY(cvy_pool_alloc(s->info.pool, (size_t)CVY_MAX(n, 1) * sizeof *label, &label));
-    const cvy_status status = map_names(like, s, &known, label, &other);
-    cvy_index_free(&known);
-    if (status == CVY_OK && other)
-        *label_out = label;
-    return status;
-}
-
-cvy_status cvy_source_take_classes(const cvy_dataset_info *like, cvy_source *s)
-{
-    const char **name = NULL;
-    if (s->info.nclasses > like->nclasses) /* cvy_dataset_agrees() says so */
-        return CVY_OK;
-    s->info.nclasses = like->nclasses;
-    s->info.class_name = NULL;
-    if (is_unnamed(like->class_name, like->nclasses))
-        return CVY_OK;
-    CVY_TRY(cvy_pool_alloc(s->info.pool, (size_t)like->nclasses * sizeof *name, &name));
-    for (int64_t i = 0; i < like->nclasses; i++)
-        CVY_TRY(cvy_pool_strdup(s->info.pool, like->class_name[i], (char **)&name[i]));
-    s->info.class_name = name;
-    return CVY_OK;
-}
-
 /* ---- a data set ---- */
 
-static const char *name_of(const cvy_dataset_info *info)
+const char *cvy_dataset_name(const cvy_dataset_info *info)
 {
     return info->path && *info->path ? info->path : info->format;
 }
@@ -172,22 +87,6 @@ static const cvy_field *find_field(const cvy_dataset_info *info, const char *nam
     return NULL;
 }
 
-cvy_status cvy_classes_agree(const char *const *known, int64_t nknown, const cvy_dataset_info *data)
-{
-    CVY_CHECK((nknown > 0) == (data->nclasses > 0), CVY_E_CONFIG, "%s has %s, but the training data have %s",
-              name_of(data), nknown > 0 ? "no classes" : "classes", nknown > 0 ? "classes" : "none");
-    CVY_CHECK(data->nclasses <= nknown, CVY_E_CONFIG, "%s has %lld classes, but the training data have %lld",
-              name_of(data), (long long)data->nclasses, (long long)nknown);
-    if (is_unnamed(known, nknown) || is_unnamed(data->class_name, data->nclasses))
-        return CVY_OK;
-    for (int64_t i = 0; i < data->nclasses; i++)
-        CVY_CHECK(strcmp(known[i], data->class_name[i]) == 0, CVY_E_CONFIG,
-                  "class %lld is \"%s\" in %s, but \"%s\" in the training data: data must have all classes, by the "
-                  "same names",
-                  (long long)i, data->class_name[i], name_of(data), known[i]);
-    return CVY_OK;
-}
-
 /* x has the type and the shape that the network reads. */
 static cvy_status check_x(const cvy_data_form *like, cvy_dataset *d)
 {
@@ -196,14 +95,14 @@ static cvy_status check_x(const cvy_data_form *like, cvy_dataset *d)
     const int bytes = cvy_augment_divides(d->augment, &d->stored),
               known_bytes = cvy_augment_divides(d->augment, like->stored);
     CVY_CHECK(cvy_shape_equal(own, known), CVY_E_SHAPE, "%s: samples are %s, the network was trained on %s%s",
-              name_of(&d->info), cvy_shape_text(own), cvy_shape_text(known),
+              cvy_dataset_name(&d->info), cvy_shape_text(own), cvy_shape_text(known),
               own->ndim == 3 && known->ndim == 3 && own->dim[0] == known->dim[0]
                   ? ": `resize` or a crop in data.augment brings them to one size"
                   : "");
     CVY_CHECK(bytes == known_bytes, CVY_E_CONFIG,
               "%s: x are %s, but those of the training data are %s: write both in the same type, or say by `scale` in "
               "data.augment by what to multiply them",
-              name_of(&d->info), what[bytes], what[known_bytes]);
+              cvy_dataset_name(&d->info), what[bytes], what[known_bytes]);
     return CVY_OK;
 }
 
@@ -213,14 +112,14 @@ static cvy_status check_columns(const cvy_reader_info *like, cvy_dataset *d)
     const cvy_columns *known = &like->columns, *own = &d->stored.columns;
     for (int64_t i = 0; known->x && own->x && i < CVY_MIN(known->nx, own->nx); i++)
         CVY_CHECK(strcmp(known->x[i], own->x[i]) == 0, CVY_E_CONFIG,
-                  "%s: number %lld of x is the column \"%s\", but \"%s\" in the training data", name_of(&d->info),
-                  (long long)i, own->x[i], known->x[i]);
+                  "%s: number %lld of x is the column \"%s\", but \"%s\" in the training data",
+                  cvy_dataset_name(&d->info), (long long)i, own->x[i], known->x[i]);
     if (known->x || !own->x)
         return CVY_OK;
     CVY_TRY(cvy_reader_note(&d->stored,
                             "%s: the names of the columns of the training data are not known: columns are taken in "
                             "their order, \"%s\" first",
-                            name_of(&d->info), own->x[0]));
+                            cvy_dataset_name(&d->info), own->x[0]));
     d->info.note = d->stored.note;
     return CVY_OK;
 }
@@ -228,10 +127,10 @@ static cvy_status check_columns(const cvy_reader_info *like, cvy_dataset *d)
 static cvy_status check_same_field(const cvy_dataset_info *info, const cvy_field *known)
 {
     const cvy_field *own = find_field(info, known->name);
-    CVY_CHECK(own, CVY_E_CONFIG, "%s has no field \"%s\", but the training data have it, %s of %s", name_of(info),
-              known->name, cvy_dtype_text(known->dtype), cvy_shape_text(&known->shape));
+    CVY_CHECK(own, CVY_E_CONFIG, "%s has no field \"%s\", but the training data have it, %s of %s",
+              cvy_dataset_name(info), known->name, cvy_dtype_text(known->dtype), cvy_shape_text(&known->shape));
     CVY_CHECK(own->dtype == known->dtype && cvy_shape_equal(&own->shape, &known->shape), CVY_E_SHAPE,
-              "%s: \"%s\" is %s of %s, but %s of %s in the training data", name_of(info), known->name,
+              "%s: \"%s\" is %s of %s, but %s of %s in the training data", cvy_dataset_name(info), known->name,
               cvy_dtype_text(own->dtype), cvy_shape_text(&own->shape), cvy_dtype_text(known->dtype),
               cvy_shape_text(&known->shape));
     return CVY_OK;
@@ -245,7 +144,7 @@ static cvy_status check_weights(const cvy_dataset_info *like, cvy_dataset *d)
         return check_same_field(&d->info, known);
     if (!known == !own)
         return CVY_OK;
-    CVY_TRY(cvy_reader_note(&d->stored, "%s has %s, but the training data have %s: %s", name_of(&d->info),
+    CVY_TRY(cvy_reader_note(&d->stored, "%s has %s, but the training data have %s: %s", cvy_dataset_name(&d->info),
                             own ? "weights" : "no weights", own ? "none" : "weights",
                             own ? "a loss that is computed during the training does not use them"
                                 : "each of its samples has the weight 1"));
@@ -322,11 +221,11 @@ cvy_status cvy_dataset_take_order(const cvy_data_form *like, const char *from, i
     *d = again;
     if (columns)
         CVY_TRY(cvy_reader_note(&again->stored, "%s: its columns are brought into the order of %s: %s",
-                                name_of(&again->info), from,
+                                cvy_dataset_name(&again->info), from,
                                 cvy_data_names_text(stored.columns.x, stored.columns.nx, text)));
     if (classes)
         CVY_TRY(cvy_reader_note(&again->stored, "%s: its classes get the numbers that they have in %s: %s",
-                                name_of(&again->info), from,
+                                cvy_dataset_name(&again->info), from,
                                 cvy_data_names_text(info.class_name, info.nclasses, text)));
     again->info.note = again->stored.note;
     return CVY_OK;

@@ -13,15 +13,19 @@
 
 #include "data/data_sources.h"
 
-/* The name of a source for messages. */
+/* The name of a source, or of a data set, for messages. */
 const char *cvy_source_name(const cvy_source *s);
+const char *cvy_dataset_name(const cvy_dataset_info *info);
 
 /* Checks that source b can follow source a in one data set. Sets whole->varying if pictures differ in size. */
 cvy_status cvy_sources_agree(const cvy_source *a, const cvy_source *b, cvy_reader_info *whole);
+/* Checks that the classes of two sources of one data set can be matched by name: not numbers with words. */
+cvy_status cvy_classes_check_kinds(const cvy_source *a, const cvy_source *b);
 /* Decodes the pictures of s to the channels of those samples: 1 or 3. */
 cvy_status cvy_source_follow_channels(const cvy_reader_info *like, const char *of_like, cvy_source *s);
 /* Finds the number that each class of s has in the training data, by its name if both have names. label_out: [classes
- * of s]; NULL: the numbers are the same. A class that the training data lack is a fault. */
+ * of s], -1 for one without samples; NULL: the numbers are the same. A class that the training data lack is a fault;
+ * one that s lacks is a note. */
 cvy_status cvy_source_follow_classes(const cvy_dataset_info *like, cvy_source *s, int32_t **label_out);
 /* Gives s the number of classes and the names of the training data. */
 cvy_status cvy_source_take_classes(const cvy_dataset_info *like, cvy_source *s);

@@ -59,8 +59,10 @@ static cvy_status to_whole(const struct run *r, int32_t *label)
 {
     CVY_CHECK(*label >= 0 && *label < r->from.info.nclasses, CVY_E_FORMAT,
               "label %d is out of range, expected 0 .. %lld", *label, (long long)r->from.info.nclasses - 1);
+    const int32_t own = *label;
     if (r->label)
-        *label = r->label[*label];
+        *label = r->label[own];
+    CVY_CHECK(*label >= 0, CVY_E_FORMAT, "label %d is that of a class which the training data do not have", own);
     return CVY_OK;
 }
 
@@ -222,6 +224,8 @@ static cvy_status join_classes(cvy_pool *pool, const struct joined *j, int by, c
               (long long)most);
     CVY_TRY(cvy_pool_alloc(pool, (size_t)most * sizeof *names, &names));
     cvy_status status = CVY_OK;
+    for (int i = 1; i < j->nrun; i++)
+        CVY_TRY(cvy_classes_check_kinds(&j->run[0].from, &j->run[i].from));
     for (int i = 0; i < j->nrun && status == CVY_OK; i++)
         status = add_classes(pool, j, i, by, &index, names);
     whole->nclasses = index.count;

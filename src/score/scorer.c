@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/number/base_exact.h"
+#include "data/data_agrees.h"
 #include "data/data_reader.h"
 #include "job/job_table.h"
 #include "program/program_fill.h"
@@ -253,11 +254,6 @@ static cvy_status score_averages(cvy_scorer *scorer, struct pass *pass, cvy_outp
     return status == CVY_OK ? back : status;
 }
 
-static const char *name_of(const cvy_dataset_info *data)
-{
-    return data->path && *data->path ? data->path : data->format;
-}
-
 static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
 {
     cvy_comm *comm = scorer->session->context->comm;
@@ -274,7 +270,7 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
             loss[LOSS_MAX + i] > 0, CVY_E_FORMAT,
             "%s: no sample counts for the loss: all weights are 0, all labels are among those that the loss ignores, "
             "or all samples are bad; use other data, or correct weights and ignore_label",
-            name_of(data));
+            cvy_dataset_name(data));
         out->loss += loss[i] / loss[LOSS_MAX + i];
     }
     out->nskipped = (int64_t)loss[SKIPPED];
@@ -283,7 +279,7 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
             scorer->session->context, CVY_LOG_WARN,
             "%s: the weights of the samples sum to %g (the negative ones to %g), so scores other than the loss are not "
             "defined: use more samples, or check the signs of the weights",
-            name_of(data), loss[WEIGHTS], loss[BELOW_0]);
+            cvy_dataset_name(data), loss[WEIGHTS], loss[BELOW_0]);
     for (int i = 0; i < pass->nmetric; i++)
         CVY_TRY(cvy_score_finish(pass->metric[i], &out->at[i], comm, comm->rank == 0 ? detail : NULL));
     return CVY_OK;

@@ -53,7 +53,7 @@ static void put_folder(const char *name, const char *classes, int components, in
         snprintf(path, sizeof path, "%s/%c", name, *c);
         OK(cvy_file_make_folder(in_scratch(path)));
         snprintf(path, sizeof path, "%s/%c/0.png", name, *c);
-        put_png(in_scratch(path), *c - 'a', side, side, components);
+        put_png(in_scratch(path), *c >= 'a' ? *c - 'a' : *c - '0', side, side, components);
     }
 }
 
@@ -103,8 +103,31 @@ static void test_class_folders(void)
     TRUE_THAT(cvy_dataset_describe(d)->nclasses == 3 && strcmp(cvy_dataset_describe(d)->class_name[2], "c") == 0);
     cvy_dataset_destroy(&d);
     FAILS(open_like(train, in_scratch("four"), 0, &d), CVY_E_CONFIG,
-          "four has the class \"d\", which the training data do not have: they have 3 classes, a, b, c");
+          "four has the class \"d\", which the training data do not have: its classes are a, b, c, d, and theirs are "
+          "a, b, "
+          "c");
     OK(open_like(train, in_scratch("four"), 1, &d));
+    cvy_dataset_destroy(&d);
+    cvy_dataset_destroy(&train);
+    /* Folders of numbers are in the order 0, 1, 10, 2, and without 10 their names are those of classes without names.
+     */
+    put_folder("ten", "0129", 1, 8);
+    put_folder("nine", "012", 1, 8);
+    put_folder("zeros", "02", 1, 8);
+    TRUE_THAT(rename(in_scratch("ten/9"), in_scratch("ten-9")) == 0);
+    TRUE_THAT(rename(in_scratch("ten-9"), in_scratch("ten/10")) == 0);
+    TRUE_THAT(rename(in_scratch("zeros/0"), in_scratch("zeros-0")) == 0);
+    TRUE_THAT(rename(in_scratch("zeros-0"), in_scratch("zeros/010")) == 0);
+    OK(open_text(in_scratch("ten"), NULL, 0, &train));
+    OK(open_like(train, in_scratch("nine"), 0, &d));
+    expect_labels(d, (int[]){0, 1, 3}, 3);
+    cvy_dataset_destroy(&d);
+    OK(open_like(train, in_scratch("zeros"), 0, &d));
+    expect_labels(d, (int[]){2, 3}, 2);
+    cvy_dataset_destroy(&d);
+    put_text("list.txt", "nine/0/0.png 10\nnine/2/0.png 2\n");
+    OK(open_like(train, in_scratch("list.txt"), 0, &d));
+    expect_labels(d, (int[]){2, 3}, 2);
     cvy_dataset_destroy(&d);
     cvy_dataset_destroy(&train);
 }
@@ -130,6 +153,7 @@ static void test_class_names(void)
     OK(open_text(in_scratch("abc.csv"), NULL, 0, &train));
     OK(open_like(train, in_scratch("bc.csv"), 0, &d));
     expect_labels(d, (int[]){2, 1}, 2);
+    TRUE_THAT(strstr(cvy_dataset_describe(d)->note, "no sample of 1 of the 3 classes of the training data: ant"));
     cvy_dataset_destroy(&d);
     FAILS(open_like(train, in_scratch("bd.csv"), 0, &d), CVY_E_CONFIG, "bd.csv has the class \"dog\"");
     OK(open_like(train, in_scratch("numbers.csv"), 0, &d));
@@ -138,13 +162,59 @@ static void test_class_names(void)
               strstr(cvy_dataset_describe(d)->note, "class 0 is \"0\" here and \"ant\" there"));
     cvy_dataset_destroy(&d);
     FAILS(open_like(train, in_scratch("many.csv"), 0, &d), CVY_E_CONFIG,
-          "many.csv has 4 classes, but the training data have 3");
+          "many.csv are 0, 1, 2, 3, and those of the training data are ant, bee, cat: they cannot be matched by name");
     char text[1200];
     snprintf(text, sizeof text, "[{path: %s, range: \"0:1\"}, %s]", in_scratch("bc.csv"), in_scratch("abc.csv"));
     OK(open_like(train, text, 0, &d));
     expect_labels(d, (int[]){2, 0, 1, 2, 0}, 5);
     cvy_dataset_destroy(&d);
     cvy_dataset_destroy(&train);
+}
+
+/* Numbers are names like others, if all names of both sets are numbers; with words among them, too. */
+static void test_number_names(void)
+{
+    static const struct {
+        const char *train, *further;
+        int label[4]; /* of the two lines of `further`, -1: it is refused with `text` */
+        const char *text;
+    } pairs[] = {
+        /* lists of classes as those of folders 0, 1, 10, 2: sorted bytewise */
+        {"1\n10\n2\nother\n", "10\n1\n", {1, 0}, NULL}, /* numbers alone, which a table reads as numbers */
+        {"other\n2\n10\n1\n", "other\n2\n", {3, 2}, NULL},
+        {"1\n10\n2\nother\n", "2\n5\n", {-1}, "has the class \"5\""},
+        {"1\n2\nother\n", "0\n1\n", {-1}, "has the class \"0\""},
+        {"0\n1\n2\n", "2\nother\n", {-1}, "has the class \"other\""},
+        {"0\n1\n2\n", "ant\nbee\n", {-1}, "they cannot be matched by name"},
+        {"0\n1\n2\n", "2\n1.0\n", {2, 1}, NULL},
+    };
+    cvy_dataset *train = NULL, *d = NULL;
+    char text[200];
+    for (int i = 0; i < CVY_COUNT(pairs); i++) {
+        for (int k = 0; k < 2; k++) {
+            const char *at = k ? pairs[i].further : pairs[i].train;
+            int n = snprintf(text, sizeof text, "u,label\n");
+            for (; *at; at += strcspn(at, "\n") + 1)
+                n += snprintf(text + n, sizeof text - (size_t)n, "1,%.*s\n", (int)strcspn(at, "\n"), at);
+            put_text(k ? "further.csv" : "train.csv", text);
+        }
+        OK(open_text(in_scratch("train.csv"), NULL, 0, &train));
+        if (pairs[i].label[0] < 0) {
+            FAILS(open_like(train, in_scratch("further.csv"), 0, &d), CVY_E_CONFIG, pairs[i].text);
+        } else {
+            OK(open_like(train, in_scratch("further.csv"), 0, &d));
+            expect_labels(d, pairs[i].label, 2);
+            TRUE_THAT(!pairs[i].text || strstr(cvy_dataset_describe(d)->note, pairs[i].text));
+            cvy_dataset_destroy(&d);
+        }
+        cvy_dataset_destroy(&train);
+    }
+    /* Sources of one set. */
+    put_text("words.csv", "u,label\n1,ant\n2,bee\n");
+    put_text("numbers.csv", "u,label\n1,0\n2,1\n");
+    snprintf(text, sizeof text, "{sources: [%s, ", in_scratch("words.csv"));
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s], classes: union}", in_scratch("numbers.csv"));
+    FAILS(open_text(text, NULL, 0, &d), CVY_E_CONFIG, "are ant, bee, and those of");
 }
 
 /* ---- columns of tables ---- */
@@ -179,7 +249,7 @@ static void test_columns(void)
 {
     cvy_dataset *train = NULL, *d = NULL;
     put_text("train.csv", "a,b,kind,p,q\n1,2,0,3,4\n5,6,1,7,8\n");
-    put_text("other.csv", "q,kind,b,more,p,a\n4,0,2,99,3,1\n");
+    put_text("other.csv", "q,kind,b,more,p,a\n4,0,2,99,3,1\n8,1,6,99,7,5\n");
     put_text("bare.csv", "b,a\n2,1\n");
     put_text("lacks.csv", "a,kind,p,q\n1,0,3,4\n");
     put_text("plain.csv", "1,2,0,3,4\n5,6,1,7,8\n");
@@ -289,6 +359,7 @@ int main(void)
     test_channels();
     test_class_folders();
     test_class_names();
+    test_number_names();
     test_columns();
     test_fields();
     test_bytes();

@@ -245,7 +245,18 @@ static int label_number(const struct csv *c, cvy_line_part field, int32_t *out)
     return 1;
 }
 
-/* Reads the label of a line. A field that is not a label stays unknown; csv_read() reports it. */
+static cvy_status note_mixture(struct csv *c, cvy_line_part field)
+{
+    const char *name = c->column[c->label].name;
+    CVY_TRY(cvy_reader_note(c->info,
+                            "%s: column %d%s%s%s has numbers and names (\"%.*s\") of classes: all are taken as names",
+                            c->index.file.path, c->label + 1, name ? " (" : "", name ? name : "", name ? ")" : "",
+                            (int)CVY_MIN(field.bytes, 64), field.at));
+    return CVY_NOT_APPLICABLE;
+}
+
+/* Reads the label of a line. A field that is not a label stays unknown; csv_read() reports it. CVY_NOT_APPLICABLE: a
+ * name behind numbers, so that the numbers before are names, too. */
 static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
 {
     struct fields f = fields_of(c, line);
@@ -256,9 +267,13 @@ static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
         if (!next_field(&f, &field))
             return CVY_OK;
     const int is_number = label_number(c, field, &number);
-    if (!c->label_kind_known) /* 0.5 is no name of a class */
-        c->classes.by_name = !is_number && !real_of(c, field, &value);
-    c->label_kind_known = 1;
+    if (!c->classes.by_name && !is_number && !real_of(c, field, &value) && !is_missing(field) && /* 0.5 is no name */
+        !(c->has_numbers && c->is_counted)) {
+        c->classes.by_name = 1;
+        if (c->has_numbers)
+            return note_mixture(c, field);
+    }
+    c->has_numbers |= is_number;
     if (c->classes.by_name) {
         const cvy_status status = cvy_classes_number(&c->classes, field.at, field.bytes, out);
         return status == CVY_E_MEMORY ? status : CVY_OK;
@@ -270,7 +285,7 @@ static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
     return CVY_OK;
 }
 
-static cvy_status index_lines(struct csv *c)
+static cvy_status index_once(struct csv *c)
 {
     cvy_lines lines = {.file = &c->index.file};
     cvy_line_part line;
@@ -292,6 +307,16 @@ static cvy_status index_lines(struct csv *c)
 out:
     cvy_lines_end(&lines);
     return status;
+}
+
+/* Whether labels are names holds for the whole column, whatever line has the first name. */
+static cvy_status index_lines(struct csv *c)
+{
+    const cvy_status status = index_once(c);
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
+    cvy_line_index_clear(&c->index);
+    return index_once(c);
 }
 
 /* ---- reading ---- */
@@ -399,6 +424,7 @@ static cvy_status take_options(struct csv *c, const struct csv_opts *o)
     CVY_CHECK(o->decimal == DECIMAL_POINT || o->delimiter != MARK_COMMA, CVY_E_CONFIG,
               "decimal: \",\" and delimiter: comma exclude each other");
     c->decimal = o->decimal;
+    c->is_counted = o->classes > 0;
     if (!o->missing)
         return CVY_OK;
     CVY_CHECK(cvy_text_real(o->missing, &value) == CVY_OK && isfinite((float)value), CVY_E_CONFIG,

@@ -34,8 +34,8 @@ struct csv {
     int decimal, header, ncolumn;
     const float *instead; /* of the missing numbers of x; NULL: they are faults */
     struct column *column;
-    int label; /* its column; -1: there is none */
-    int label_kind_known;
+    int label;                   /* its column; -1: there is none */
+    int has_numbers, is_counted; /* a label is a number; the option `classes` is given */
     int64_t nx, ny;
     int has_weight;
     cvy_shape shape;

@@ -185,10 +185,15 @@ cvy_status cvy_line_index_text(const cvy_line_index *x, int64_t number, char *to
     return cvy_pread_all(x->file.fd, to, e->bytes, (int64_t)e->offset, "the file");
 }
 
-void cvy_line_index_free(cvy_line_index *x)
+void cvy_line_index_clear(cvy_line_index *x)
 {
-    cvy_data_file_close(&x->file);
     cvy_entries_free(&x->entries);
     cvy_mem_free(&x->gap);
     x->ngap = x->room = 0;
+}
+
+void cvy_line_index_free(cvy_line_index *x)
+{
+    cvy_data_file_close(&x->file);
+    cvy_line_index_clear(x);
 }

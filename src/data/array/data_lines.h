@@ -51,6 +51,7 @@ cvy_status cvy_line_index_add(cvy_line_index *x, int64_t line, const cvy_entry *
 int64_t cvy_line_index_line(const cvy_line_index *x, int64_t number);
 /* Reads the text of the sample's line; `to` has room for the entry's bytes. */
 cvy_status cvy_line_index_text(const cvy_line_index *x, int64_t number, char *to);
-void cvy_line_index_free(cvy_line_index *x); /* also closes the file */
+void cvy_line_index_clear(cvy_line_index *x); /* forgets the samples */
+void cvy_line_index_free(cvy_line_index *x);  /* also closes the file */
 
 #endif

@@ -32,7 +32,7 @@ static const cvy_option list_opts[] = {
      "separator before the label, the last one on a line; none: there are only paths; auto: detected from the first "
      "lines"},
     {"labels", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, labels), "auto", "auto|numbers|names", "",
-     "how labels are written; auto: as the first one is"},
+     "how labels are written; auto: names if one of them is no number"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(list_opts, classes), "0", "0..", "",
      "number of classes; 0: the number of class names, or the largest label plus one"},
     {"outside", CVY_TYPE_BOOL, CVY_FIELD(list_opts, outside), "false", "", "",
@@ -49,6 +49,7 @@ struct list {
     cvy_classes classes;
     const char *root;
     int separator, labels;
+    int has_numbers; /* a label is a number */
 };
 
 static int list_probe(const char *path)
@@ -135,13 +136,18 @@ static cvy_status find_separator(struct list *l)
 
 /* ---- opening ---- */
 
-/* Reads the label of a line. A bad label stays unknown; list_read() reports it. */
-static cvy_status note_label(struct list *l, cvy_line_part label, int32_t *out)
+/* Reads the label of a line. A bad label stays unknown; list_read() reports it. CVY_NOT_APPLICABLE: a name behind
+ * numbers, so that the numbers before are names, too. */
+static cvy_status note_label(struct list *l, const struct list_opts *o, cvy_line_part label, int32_t *out)
 {
     double number = 0;
     const int is_number = cvy_line_part_real(label, &number);
-    if (l->labels == LABELS_AUTO)
-        l->labels = is_number ? LABELS_NUMBERS : LABELS_NAMES;
+    if (l->labels == LABELS_AUTO && !is_number && !(l->has_numbers && o->classes > 0)) {
+        l->labels = LABELS_NAMES;
+        if (l->has_numbers)
+            return CVY_NOT_APPLICABLE;
+    }
+    l->has_numbers |= is_number;
     if (l->labels == LABELS_NAMES) {
         l->classes.by_name = 1;
         const cvy_status status = cvy_classes_number(&l->classes, label.at, label.bytes, out);
@@ -170,11 +176,11 @@ static cvy_status index_line(struct list *l, const struct list_opts *o, cvy_line
     e.offset = (uint64_t)(offset + (path.at - line.at));
     e.bytes = (uint32_t)path.bytes;
     if (sound && l->separator != SEPARATOR_NONE)
-        CVY_TRY(note_label(l, label, &e.label));
+        CVY_TRY(note_label(l, o, label, &e.label));
     return cvy_line_index_add(&l->index, number, &e);
 }
 
-static cvy_status index_lines(struct list *l, const struct list_opts *o)
+static cvy_status index_once(struct list *l, const struct list_opts *o)
 {
     cvy_lines lines = {.file = &l->index.file};
     cvy_line_part line;
@@ -187,6 +193,17 @@ static cvy_status index_lines(struct list *l, const struct list_opts *o)
 out:
     cvy_lines_end(&lines);
     return status;
+}
+
+/* Whether labels are names holds for the whole list, whatever line has the first name. */
+static cvy_status index_lines(struct list *l, const struct list_opts *o, cvy_reader_info *info)
+{
+    const cvy_status status = index_once(l, o);
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
+    cvy_line_index_clear(&l->index);
+    CVY_TRY(index_once(l, o));
+    return cvy_reader_note(info, "%s: labels are numbers and names: all are taken as names", l->index.file.path);
 }
 
 /* ---- reading ---- */
@@ -259,7 +276,7 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
     l->labels = o->labels;
     if (l->separator == SEPARATOR_AUTO)
         CVY_TRY(find_separator(l));
-    CVY_TRY(index_lines(l, o));
+    CVY_TRY(index_lines(l, o, info));
     info->nsamples = l->index.entries.count;
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", args->path);
     CVY_TRY(cvy_data_read_first(list_read, list_where, l, info->nsamples, o->channels, info));
