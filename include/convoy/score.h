@@ -166,9 +166,11 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_checkpoint(const char *run, char **nam
 
 /** What cvy_run_predict() writes for each sample. */
 typedef enum cvy_predict_what {
-    /** The network's output as it is: for classes, the logits. */
+    /** The network's output as it is: for classes, logits or probabilities (cvy_network_output_kind()). */
     CVY_PREDICT_OUTPUTS,
-    /** The probability of each class: the softmax of the outputs, or the sigmoid of a single output. */
+    /** The probability of each class: the softmax of the logits, or the sigmoid of a single one, once, whether the
+     * network ends with that function or not. For outputs each of which is a yes or no, and for maps of classes, the
+     * probabilities have the shape of the output. */
     CVY_PREDICT_PROBABILITIES,
     /** The most probable classes, the best first. A .csv file has their names and probabilities, a .npy file their
      * numbers, a .h5 or .nc file numbers and probabilities. */

@@ -202,6 +202,8 @@ static cvy_status note_meanings(cvy_network *n, const char **outputs)
         CVY_TRY(cvy_pool_printf(n->model->pool, &name, "%.*s", (int)length, at));
         at += length;
         CVY_TRY(cvy_job_output_meaning(n->spec.job, &n->spec.data, n->model, name, &meaning));
+        if (!n->spec.knows_training && n->nmeant == 0 && cvy_output_is_of_classes(meaning.kind))
+            n->spec.data.nclasses = meaning.shape.dim[0]; /* the file says so by its softmax alone */
         n->meant[n->nmeant].name = n->meant[n->nmeant].of = name;
         n->meant[n->nmeant++].kind = meaning.kind;
         if (n->nmeant > 1 || at[strspn(at, ", \t\n")] || !gives_scored(n, &meaning))

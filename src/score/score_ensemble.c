@@ -198,6 +198,16 @@ static int gives_classes(const cvy_network *n)
            (elems >= nclasses || cvy_is_single_logit(elems, nclasses));
 }
 
+/* Whether the probabilities have the shape of the output, and not a column for each class. */
+static int has_place(const cvy_network *n)
+{
+    const cvy_shape *shape = &n->output[0].shape;
+    const int64_t nclasses = n->spec.data.nclasses;
+    if (n->output[0].kind == CVY_OUTPUT_YES_LOGITS)
+        return nclasses == 0 || shape->ndim > 1;
+    return n->output[0].kind == CVY_OUTPUT_LOGITS && nclasses > 1 && shape->ndim > 1 && shape->dim[0] == nclasses;
+}
+
 static void add_answer(cvy_ensemble *e, const char *name, const char *of, const cvy_shape *shape, int by_class)
 {
     e->answer[e->nanswer++] = (cvy_answer){name, of, *shape, cvy_shape_elems(shape), by_class};
@@ -265,7 +275,7 @@ cvy_status cvy_ensemble_open(cvy_ensemble *e, cvy_context *context, const cvy_en
     }
     e->nanswer_each = e->nmember * CVY_MAX(e->passes, 1);
     e->nclasses = e->member[0].network->spec.data.nclasses;
-    e->by_yes = o->by_yes && e->nclasses == 0 && e->member[0].network->output[0].kind == CVY_OUTPUT_YES_LOGITS;
+    e->in_place = o->in_place && has_place(e->member[0].network);
     e->by_class = e->nanswer_each > 1 && o->all_classes && !o->outputs && gives_classes(e->member[0].network);
     return cvy_comm_agree(context->comm, list_answers(e));
 }
@@ -360,11 +370,29 @@ static void write_results(const cvy_ensemble *e, int64_t n, float *const *result
     }
 }
 
+/* Makes probabilities of the logits of n samples, [K, positions...] each: softmax over K classes, or sigmoid. */
+static void put_in_place(const cvy_ensemble *e, const cvy_network *network, int64_t n, float *x)
+{
+    const double temperature = e->is_calibrated && network->spec.temperature > 0 ? network->spec.temperature : 1;
+    const int64_t K = network->output[0].kind == CVY_OUTPUT_LOGITS ? e->nclasses : 1, P = e->answer[0].elems / K;
+    for (int64_t i = 0; i < n * P; i++) {
+        float *logit = x + i / P * K * P + i % P;
+        double top = -INFINITY, sum = 0;
+        for (int64_t k = 0; k < K; k++)
+            top = CVY_MAX(logit[k * P], top); /* not fmax(), as above */
+        for (int64_t k = 0; k < K; k++)
+            sum += exp((logit[k * P] - top) / temperature);
+        for (int64_t k = 0; k < K; k++)
+            logit[k * P] =
+                (float)(K == 1 ? cvy_sigmoid(logit[0] / temperature) : exp((logit[k * P] - top) / temperature) / sum);
+    }
+}
+
 static cvy_status apply(const cvy_ensemble *e, int m, int64_t round, const cvy_rows *rows, float *const *output)
 {
     CVY_TRY(cvy_applied_apply(&e->member[m], round, rows, output));
-    for (int64_t i = 0; e->by_yes && i < rows->n * e->answer[0].elems; i++)
-        output[0][i] = (float)cvy_sigmoid(output[0][i]);
+    if (e->in_place)
+        put_in_place(e, e->member[m].network, rows->n, output[0]);
     return CVY_OK;
 }
 

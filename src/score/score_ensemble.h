@@ -33,7 +33,8 @@ typedef struct cvy_ensemble { /* zero-initialise it, end it with cvy_ensemble_cl
     int64_t passes;       /* with dropout; 0: one pass without */
     int64_t nanswer_each; /* answers for each sample: members times passes */
     int by_class;         /* several answers are combined as probabilities of classes */
-    int by_yes;           /* answers are probabilities of yes, made of logits */
+    int in_place;         /* answers are probabilities in the shape of the output: of yes, or of the classes of each
+                             position */
     int is_calibrated;    /* probabilities use the temperatures of the members */
     int64_t nclasses;
     cvy_answer answer[CVY_NETWORK_ARRAYS];
@@ -53,7 +54,7 @@ typedef struct cvy_ensemble_opts {
     const char *weights;
     int64_t passes; /* 0, or 2 and more */
     int calibrated;
-    int by_yes;              /* 1: logits of yes become probabilities */
+    int in_place;            /* 1: logits of yes, and of the classes of positions, become probabilities */
     cvy_network_gives gives; /* of one answer */
     int all_classes; /* 1: a classifier's answers are combined as probabilities, if its main output is asked for */
 } cvy_ensemble_opts;

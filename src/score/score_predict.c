@@ -54,7 +54,7 @@ static cvy_status open_ensemble(prediction *p, const cvy_predict_request *ask)
                                     .passes = ask->passes,
                                     .calibrated = !ask->no_calibration,
                                     .gives = ask->what == CVY_PREDICT_OUTPUTS ? CVY_GIVES_OUTPUTS : CVY_GIVES_SCORED,
-                                    .by_yes = ask->what == CVY_PREDICT_PROBABILITIES,
+                                    .in_place = ask->what == CVY_PREDICT_PROBABILITIES,
                                     .all_classes = 1};
     status = cvy_ensemble_open(&p->ensemble, p->context, &opts);
     cvy_mem_free(&target);

@@ -53,11 +53,16 @@ cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_e
               "a number of best classes is given, but classes are not asked for");
     if (ask->what == CVY_PREDICT_OUTPUTS)
         return CVY_OK;
-    if (e->by_yes)
+    if (e->in_place)
         return CVY_OK;
     CVY_CHECK(nclasses != 0 || network->output[0].kind != CVY_OUTPUT_YES_LOGITS, CVY_E_CONFIG,
               "each number of the output of %s is a yes or no, so it has no list of classes: ask for probabilities",
               ask->target);
+    CVY_CHECK(
+        nclasses > 1 || network->spec.knows_training, CVY_E_CONFIG,
+        "%s does not say whether its output %s has classes: it does not end with softmax, log_softmax or sigmoid; "
+        "ask for its outputs as they are",
+        ask->target, network->output[0].of);
     CVY_CHECK(nclasses > 1, CVY_E_CONFIG, "%s was trained on numbers, so it gives no classes and no probabilities",
               ask->target);
     CVY_CHECK(network->noutput == 1, CVY_E_ARGUMENT,
@@ -97,7 +102,8 @@ static cvy_status add_set(cvy_prediction_file *t, const cvy_answer *a)
 static cvy_status list_sets(cvy_prediction_file *t)
 {
     const cvy_ensemble *e = t->ensemble;
-    const int names_classes = t->ask.what == CVY_PREDICT_CLASSES, of_logits = !e->by_class && !e->by_yes && t->ask.what;
+    const int names_classes = t->ask.what == CVY_PREDICT_CLASSES,
+              of_logits = !e->by_class && !e->in_place && t->ask.what;
     t->nlabel = names_classes ? CVY_MAX(t->ask.top, 1) : 0;
     if (!names_classes && (e->by_class || of_logits))
         t->set[t->nset++] = (cvy_prediction_set){"probability", {1, {t->nclasses}}, t->nclasses, 1, NULL, 0};
@@ -180,7 +186,7 @@ static void find_probabilities(cvy_prediction_file *t, const float *const *answe
 static void make_good(cvy_prediction_file *t, const float *const *answer, int64_t at, cvy_prediction_row *row)
 {
     const cvy_ensemble *e = t->ensemble;
-    const int gives_classes = e->by_class || (t->ask.what != CVY_PREDICT_OUTPUTS && !e->by_yes),
+    const int gives_classes = e->by_class || (t->ask.what != CVY_PREDICT_OUTPUTS && !e->in_place),
               skipped = t->nlabel > 0;
     if (gives_classes)
         find_probabilities(t, answer, at);

@@ -10,7 +10,8 @@
  *     none                               probabilities              log-probabilities      values             values
  *
  * Of one output for two classes, sigmoid is the probability of the second one with any loss. Without a loss, the data
- * may say that there are classes: then an output that nothing closes has logits.
+ * may say that there are classes: then an output that nothing closes has logits. Of a network of another program, of
+ * which no loss is known, sigmoid gives probabilities of yes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -186,7 +187,8 @@ static int compares_numbers(const cvy_op_def *loss)
     return loss && loss->build == cvy_loss_each_build;
 }
 
-static cvy_output_kind kind_of(const cvy_op_def *loss, int is_real_target, int64_t nclasses, const cvy_closing *c)
+static cvy_output_kind kind_of(const cvy_op_def *loss, int is_real_target, int is_foreign, int64_t nclasses,
+                               const cvy_closing *c)
 {
     const cvy_closing_kind by_loss = applied_by(loss);
     if (by_loss == CVY_CLOSED_BY_SIGMOID)
@@ -196,7 +198,8 @@ static cvy_output_kind kind_of(const cvy_op_def *loss, int is_real_target, int64
     if (loss && is_real_target)
         return CVY_OUTPUT_VALUES;
     if (c->kind == CVY_CLOSED_BY_SIGMOID)
-        return nclasses == 2 && cvy_shape_elems(&c->shape) == 1 ? CVY_OUTPUT_YES_PROBABILITIES : CVY_OUTPUT_VALUES;
+        return is_foreign || (nclasses == 2 && cvy_shape_elems(&c->shape) == 1) ? CVY_OUTPUT_YES_PROBABILITIES
+                                                                                : CVY_OUTPUT_VALUES;
     if (c->kind != CVY_CLOSED_BY_NOTHING)
         return of_classes(c);
     return nclasses > 1 && !compares_numbers(loss) ? CVY_OUTPUT_LOGITS : CVY_OUTPUT_VALUES;
@@ -220,9 +223,10 @@ cvy_status cvy_job_output_meaning(const cvy_job *job, const cvy_dataset_info *da
     if (c.kind != CVY_CLOSED_BY_NOTHING)
         CVY_TRY(cvy_model_before_closing(m, &c, &source));
     const cvy_op_def *loss = loss_of(job, data, m, output, source, &target);
-    const cvy_output_kind kind = !loss && c.kind == CVY_CLOSED_BY_NOTHING && !is_main(m, output)
-                                     ? kind_inside(m, output)
-                                     : kind_of(loss, is_real_field(data, target), data->nclasses, &c);
+    const cvy_output_kind kind =
+        !loss && c.kind == CVY_CLOSED_BY_NOTHING && !is_main(m, output)
+            ? kind_inside(m, output)
+            : kind_of(loss, is_real_field(data, target), !loss && job->import, data->nclasses, &c);
     const int is_closed = kind == CVY_OUTPUT_LOG_PROBABILITIES || kind == CVY_OUTPUT_PROBABILITIES ||
                           kind == CVY_OUTPUT_YES_PROBABILITIES;
     *out = (cvy_output_meaning){kind, is_closed ? source : output, c.shape};
