@@ -169,7 +169,8 @@ const cvy_option cvy_job_metric_rows[] = {
 
 const cvy_option cvy_job_group_rows[] = {
     {"match", CVY_TYPE_STRING, GROUP(match), NULL, "", "",
-     "pattern of weight names with * and ?, such as conv*.bias; the first group that matches is used"},
+     "pattern of weight names with * and ?, such as conv*.bias, or several with commas; the first group that matches a "
+     "weight is used, and one that gets no weight is refused"},
     {"lr_mult", CVY_TYPE_REAL, GROUP(lr_mult), "1", "0..", "", "factor on the learning rate"},
     {"decay_mult", CVY_TYPE_REAL, GROUP(decay_mult), "1", "0..", "", "factor on the weight decay"},
     {"frozen", CVY_TYPE_BOOL, GROUP(frozen), "false", "", "", "do not train these weights"},

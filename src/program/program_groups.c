@@ -60,18 +60,23 @@ cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *o, c
 
 /* ---- variables ---- */
 
-static int matches(const char *patterns, const cvy_variable *v)
+int cvy_names_match(const char *patterns, const char *name)
 {
     char pattern[PATTERN_ROOM];
     for (const char *at = patterns; *at;) {
         at += strspn(at, ", ");
         const size_t n = strcspn(at, ", ");
         snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
-        if (n && fnmatch(pattern, v->name, 0) == 0)
+        if (n && n < sizeof pattern && fnmatch(pattern, name, 0) == 0)
             return 1;
         at += n;
     }
     return 0;
+}
+
+static int matches(const char *patterns, const cvy_variable *v)
+{
+    return cvy_names_match(patterns, v->name);
 }
 
 int cvy_program_trains(void *user, const cvy_variable *v)
@@ -95,6 +100,26 @@ static const cvy_training_group *group_of(const cvy_program_task *s, const cvy_v
         if (matches(s->train.group[k].match, v))
             return &s->train.group[k];
     return NULL;
+}
+
+int cvy_groups_idle(const cvy_vars *vars, cvy_group_match_fn match, const void *groups, int n, int *behind_out)
+{
+    for (int k = 0; k < n; k++) {
+        int found = 0;
+        *behind_out = -1;
+        for (int i = 0; i < vars->count && !found; i++) {
+            int first = 0;
+            if (vars->at[i]->role != CVY_ROLE_WEIGHT || !matches(match(groups, k), vars->at[i]))
+                continue;
+            while (!matches(match(groups, first), vars->at[i]))
+                first++;
+            found = first == k;
+            *behind_out = *behind_out < 0 ? first : *behind_out;
+        }
+        if (!found)
+            return k;
+    }
+    return -1;
 }
 
 /* What a layer of the model does not train is frozen, whatever the groups say. */
@@ -144,24 +169,32 @@ static cvy_status check_layer(const cvy_program *p, const cvy_layer *layer)
     return CVY_OK;
 }
 
+static const char *match_of(const void *groups, int k)
+{
+    return ((const cvy_training_group *)groups)[k].match;
+}
+
+static const char *first_weight(const cvy_program *p)
+{
+    for (int i = 0; i < p->vars->count; i++)
+        if (p->vars->at[i]->role == CVY_ROLE_WEIGHT)
+            return p->vars->at[i]->name;
+    return "missing";
+}
+
 cvy_status cvy_program_check_groups(const cvy_program *p, const cvy_program_task *s)
 {
     CVY_TRY(check_trains(p, s));
     for (int i = 0; i < s->model->nlayer; i++)
         if (s->model->layer[i].trained)
             CVY_TRY(check_layer(p, &s->model->layer[i]));
-    for (int k = 0; k < s->train.ngroup; k++) {
-        const char *example = NULL;
-        int found = 0;
-        for (int i = 0; i < p->vars->count; i++) {
-            const cvy_variable *v = p->vars->at[i];
-            if (v->role != CVY_ROLE_WEIGHT)
-                continue;
-            example = example ? example : v->name;
-            found |= matches(s->train.group[k].match, v);
-        }
-        CVY_CHECK(found, CVY_E_ARGUMENT, "groups: no weight of the model matches '%s'; its first one is %s",
-                  s->train.group[k].match, example ? example : "missing");
-    }
+    const cvy_training_group *group = s->train.group;
+    int behind = -1;
+    const int idle = cvy_groups_idle(p->vars, match_of, group, s->train.ngroup, &behind);
+    CVY_CHECK(idle < 0 || behind >= 0, CVY_E_ARGUMENT,
+              "groups: no weight of the model matches '%s'; its first one is %s", group[idle].match, first_weight(p));
+    CVY_CHECK(idle < 0, CVY_E_ARGUMENT,
+              "groups: '%s' gets no weight, because '%s' comes before and takes all that it matches: put it first",
+              group[idle].match, group[behind].match);
     return CVY_OK;
 }

@@ -554,7 +554,7 @@ static void apply_group(void *user, cvy_variable *v)
     if (t->decay_on == CVY_DECAY_ALL)
         v->decay = 1;
     for (int i = 0; i < t->ngroup; i++)
-        if (fnmatch(t->group[i].match, v->name, 0) == 0) {
+        if (cvy_names_match(t->group[i].match, v->name)) {
             v->lr_mult = t->group[i].lr_mult;
             v->decay_mult = t->group[i].decay_mult;
             v->frozen = t->group[i].frozen;
@@ -567,23 +567,27 @@ void cvy_job_group_variables(const cvy_job *job, cvy_program *program)
     cvy_program_group_variables(program, apply_group, (void *)(uintptr_t)job);
 }
 
+static const char *match_of(const void *groups, int k)
+{
+    return ((const cvy_job_group *)groups)[k].match;
+}
+
 cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
 {
-    for (int i = 0; i < job->train.ngroup; i++) {
-        int matches = 0;
-        const char *example = "";
-        for (int k = 0; k < program->vars->count; k++) {
-            const cvy_variable *v = program->vars->at[k];
-            if (v->role != CVY_ROLE_WEIGHT)
-                continue;
-            example = v->name;
-            matches += fnmatch(job->train.group[i].match, v->name, 0) == 0;
-        }
-        CVY_CHECK(
-            matches, CVY_E_CONFIG,
-            "%s: train.groups: no weight is called '%s'; `convoy plan --format text` lists their names, such as %s",
-            cvy_job_where(job, "train", "groups"), job->train.group[i].match, example);
-    }
+    const struct cvy_job_train *t = &job->train;
+    const char *where = cvy_job_where(job, "train", "groups"), *example = "";
+    int behind = -1;
+    const int idle = cvy_groups_idle(program->vars, match_of, t->group, t->ngroup, &behind);
+    for (int k = 0; k < program->vars->count; k++)
+        example = program->vars->at[k]->role == CVY_ROLE_WEIGHT ? program->vars->at[k]->name : example;
+    CVY_CHECK(idle < 0 || behind >= 0, CVY_E_CONFIG,
+              "%s: train.groups: no weight is called '%s'; `convoy plan --format text` lists their names, such as %s",
+              where, t->group[idle].match, example);
+    CVY_CHECK(
+        idle < 0, CVY_E_CONFIG,
+        "%s: train.groups: '%s' gets no weight: the group '%s' comes before and takes all that it matches, because "
+        "the first group that matches counts. Put '%s' first, or leave it out",
+        where, t->group[idle].match, t->group[behind].match, t->group[idle].match);
     return CVY_OK;
 }
 

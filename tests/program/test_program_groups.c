@@ -182,6 +182,21 @@ static void what_is_refused(void)
     EXPECT_OK(cvy_program_add_training(p, m, BATCH, &training, &task));
     EXPECT_FAULT(cvy_program_plan(p), CVY_E_ARGUMENT, "no weight of the model matches 'head.*'; its first one is out.");
     cvy_program_destroy(&p);
+
+    const cvy_training_group hidden[] = {{.size = size, .match = "other, *.bias"},
+                                         {.size = size, .match = "out.*"},
+                                         {.size = size, .match = "out.weight", .frozen = 1}};
+    training.groups = hidden, training.ngroups = 3;
+    EXPECT_OK(cvy_program_create(context, NULL, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, BATCH, &training, &task));
+    EXPECT_FAULT(cvy_program_plan(p), CVY_E_ARGUMENT,
+                 "groups: 'out.weight' gets no weight, because 'out.*' comes before and takes all that it matches");
+    cvy_program_destroy(&p);
+    training.ngroups = 2; /* a group may lose some of its weights to the one before it */
+    EXPECT_OK(cvy_program_create(context, NULL, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, BATCH, &training, &task));
+    EXPECT_OK(cvy_program_plan(p));
+    cvy_program_destroy(&p);
     cvy_model_destroy(&m);
 }
 
