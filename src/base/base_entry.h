@@ -1,13 +1,15 @@
 /*
- * base_entry.h: what a thread of the host program has set for itself, and the library must not depend on: its locale.
- * Public functions begin with CVY_ENTRY(), which tools/check_layers holds; so do functions that run in threads of the
- * library. Functions of the host program are called behind CVY_CALLBACK().
+ * base_entry.h: what a thread of the host program has set for itself, and the library must not depend on: its locale,
+ * and traps, rounding and exceptions of floating-point numbers. Public functions begin with CVY_ENTRY(), which
+ * tools/check_layers holds; so do functions that run in threads of the library. Functions of the host program are
+ * called behind CVY_CALLBACK().
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_BASE_ENTRY_H
 #define CVY_BASE_ENTRY_H
 
+#include <fenv.h>
 #include <locale.h>
 #if defined(__APPLE__)
 #include <xlocale.h>
@@ -17,21 +19,27 @@
 typedef struct cvy_entry {
     int is_outermost; /* 0: a public function that another one calls, for which nothing changes */
     locale_t own, host;
+    fenv_t math;
 } cvy_entry;
 
 void cvy_entry_begin(cvy_entry *e);
 void cvy_entry_end(cvy_entry *e);
 
-/* What the library had when it called a function of the host program. */
+/* A function of the host program that the library calls. */
 typedef struct cvy_callback {
     cvy_entry *entry; /* NULL: the thread is not in a public function */
-    locale_t own;
 } cvy_callback;
 
 void cvy_callback_begin(cvy_callback *c);
 void cvy_callback_end(cvy_callback *c);
 
-/* From here to the end of the function, the thread has the locale "C". */
+/* Notes whether the calling thread traps floating-point exceptions or does not round to nearest. */
+void cvy_math_look(void);
+/* Whether a thread of this process did, when it called the library or was looked at. */
+int cvy_math_was_unusual(void);
+
+/* From here to the end of the function, the thread has the locale "C", rounds to nearest and traps no exception. The
+ * exceptions that it raises are forgotten. */
 #define CVY_ENTRY()                                                                                                    \
     __attribute__((cleanup(cvy_entry_end))) cvy_entry entry_;                                                          \
     cvy_entry_begin(&entry_)

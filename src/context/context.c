@@ -89,6 +89,8 @@ cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts,
         cvy_context_destroy(&context);
         return status;
     }
+    if (cvy_math_was_unusual())
+        cvy_team_start(context->threads);
     *out = context;
     return CVY_OK;
 }

@@ -525,6 +525,7 @@ cvy_status cvy_program_plan(cvy_program *p)
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_TRY(cvy_context_check_idle(p->context, p));
     CVY_TRY(cvy_program_compare_options(p));
+    cvy_team_start(p->context->threads);
     CVY_TRY(cvy_program_prepare(p));
     return cvy_program_allocate(p);
 }

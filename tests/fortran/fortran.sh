@@ -40,4 +40,58 @@ for n in 1 2; do
         fail "the closure does not conserve heat: $(cat log)"
 done
 
+# A program whose floating-point traps are on: exp() of -100 to 100 overflows inside the layers.
+cat >traps.f90 <<'END'
+program traps
+  use, intrinsic :: ieee_exceptions
+  use, intrinsic :: iso_fortran_env, only: output_unit, real32, real64
+  use convoy
+  implicit none
+  character(8), parameter :: layer(4) = [character(8) :: 'sigmoid', 'tanh', 'softplus', 'elu']
+  type(convoy_context) :: context
+  type(convoy_model) :: model
+  type(convoy_program) :: program
+  real(real32) :: x(16, 8), y(1, 8)
+  real(real64) :: loss
+  logical :: raised
+  integer :: i, k, train
+  x = reshape([(real(mod(i * 37, 201) - 100, real32), i = 1, size(x))], shape(x))
+  y = 1
+  call context%create(threads=2)
+  do k = 1, size(layer)
+    call model%create('traps')
+    call model%add_input('x', [16])
+    call model%add_input('y', [1])
+    call model%add(trim(layer(k)), from='x')
+    call model%add('fc', 'out', 'channels: 1')
+    call model%add('mse', 'loss', from='out, y')
+    call program%create(context, seed=1)
+    call program%add_training(model, 8, train, optimizer='sgd')
+    call program%plan()
+    call program%write_input(train, 'x', x)
+    call program%write_input(train, 'y', y)
+    do i = 1, 3
+      call program%step(train, learning_rate=1e-5_real64)
+    end do
+    call program%loss(train, 'loss', loss)
+    call program%destroy()
+    call model%destroy()
+  end do
+  call context%destroy()
+  call ieee_get_flag(ieee_overflow, raised)
+  if (raised) error stop 'an overflow inside the library is seen outside'
+  call ieee_get_halting_mode(ieee_overflow, raised)
+  if (.not. raised) error stop 'overflows do not halt the program any more'
+  print '(a)', 'all checks passed'
+  flush (output_unit)
+  x(1, 1) = huge(x)
+  y(1, 1) = x(1, 1) * x(1, 1)
+  print *, y(1, 1)
+end program traps
+END
+strict="$strict -ffpe-trap=invalid,zero,overflow"
+compile traps traps.f90
+./traps >log 2>&1 && fail "the program's own overflow did not end it: $(cat log)"
+contains log 'all checks passed' || fail "with traps: $(cat log)"
+
 exit $failed

@@ -7,8 +7,9 @@
  *
  * Within a loop, numbers below the smallest normal number count as zero, if the processor can do so. The reason: a
  * momentum whose gradient stays zero decays until rounding keeps it at a denormal number, and each operation on it then
- * takes a hundred cycles. The update of a network with dead units would be many times slower. The setting of the thread
- * is restored after the loop.
+ * takes a hundred cycles. The update of a network with dead units would be many times slower. Threads of the host
+ * program may trap exceptions (base_entry.h); within a loop they do not. The setting of the thread is restored after
+ * the loop.
  *
  * If the items are single numbers, the part of each thread begins at a whole vector. A compiler may fuse other products
  * and sums in the remainder of a loop than in its vectors, and the last bits of a number must not depend on where the
@@ -22,11 +23,12 @@
 #include <immintrin.h>
 
 #define FLUSH 0x8040u /* denormal results become zero, denormal operands count as zero */
+#define USUAL 0x1f80u /* no traps, rounding to nearest */
 
 static unsigned flush_begin(void)
 {
     const unsigned before = _mm_getcsr();
-    _mm_setcsr(before | FLUSH);
+    _mm_setcsr(USUAL | FLUSH);
     return before;
 }
 

@@ -2,6 +2,11 @@
  * base_team.c: sets the size of the OpenMP team and checks that it can be had. Source: OpenMP 5.0, 2.6.1, which says
  * how many threads a parallel region gets.
  *
+ * The threads of the team are those of the caller's own loops. They may trap floating-point exceptions, or not round to
+ * nearest, and would do so in loops of oneDNN, too. Once a thread of the process was found to do that, the team's
+ * threads are set for each step. A thread that OpenMP starts has what its starter has: this is the host program's
+ * environment, which it keeps.
+ *
  * The size and `dynamic`, with which OpenMP may choose a smaller team, belong to the calling thread alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -9,7 +14,38 @@
 #include "base/machine/base_team.h"
 
 #if CVY_HAVE_OPENMP
+#include <fenv.h>
 #include <omp.h>
+
+#include "base/base_entry.h"
+
+static _Thread_local int masked_threads; /* of the calling thread's team; 0: none */
+static _Thread_local fenv_t host_math;   /* what another thread of the team had before */
+
+/* Returns the size of the team if this call masks it: steps call oneDNN, which enters the team again. */
+static int mask_team(int threads)
+{
+    if (threads <= masked_threads || threads == 1 || !cvy_math_was_unusual())
+        return 0;
+    masked_threads = threads;
+    CVY_CALLBACK(); /* the host's environment, for threads that are started now */
+#pragma omp parallel num_threads(threads)
+    if (omp_get_thread_num() > 0) {
+        fegetenv(&host_math);
+        fesetenv(FE_DFL_ENV);
+    }
+    return threads;
+}
+
+static void unmask_team(int threads)
+{
+    if (threads == 0)
+        return;
+    masked_threads = 0;
+#pragma omp parallel num_threads(threads)
+    if (omp_get_thread_num() > 0)
+        fesetenv(&host_math);
+}
 
 static int count_team(int threads)
 {
@@ -20,6 +56,13 @@ static int count_team(int threads)
         team = omp_get_num_threads();
     }
     return team;
+}
+
+void cvy_team_start(int threads)
+{
+    CVY_CALLBACK();
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    cvy_math_look();
 }
 
 int cvy_team_limit(int threads, const char **why_out)
@@ -57,20 +100,23 @@ cvy_status cvy_team_check(int threads)
 
 cvy_status cvy_team_enter(int threads, cvy_team *before_out)
 {
-    const cvy_team before = {omp_get_max_threads(), omp_get_dynamic()};
+    cvy_team before = {omp_get_max_threads(), omp_get_dynamic(), 0};
     if (before.dynamic)
         omp_set_dynamic(0);
     const cvy_status status = cvy_team_check(threads);
-    if (status == CVY_OK)
+    if (status == CVY_OK) {
         omp_set_num_threads(threads);
-    else
+        before.masked = mask_team(threads);
+    } else {
         cvy_team_leave(&before);
+    }
     *before_out = before;
     return status;
 }
 
 void cvy_team_leave(const cvy_team *before)
 {
+    unmask_team(before->masked);
     if (omp_get_max_threads() != before->threads)
         omp_set_num_threads(before->threads);
     if (before->dynamic)
@@ -83,6 +129,11 @@ cvy_status cvy_team_count(int threads)
 }
 
 #else
+
+void cvy_team_start(int threads)
+{
+    (void)threads;
+}
 
 int cvy_team_limit(int threads, const char **why_out)
 {
@@ -98,7 +149,7 @@ cvy_status cvy_team_check(int threads)
 
 cvy_status cvy_team_enter(int threads, cvy_team *before_out)
 {
-    *before_out = (cvy_team){threads, 0};
+    *before_out = (cvy_team){threads, 0, 0};
     return CVY_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
  * base_team.h: the OpenMP team of a step. Its size is set for the duration of the step and restored afterwards, because
- * the caller may use OpenMP too.
+ * the caller may use OpenMP too; traps and rounding of its threads are, too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,6 +12,7 @@
 /* The caller's setting, to be restored. */
 typedef struct cvy_team {
     int threads, dynamic;
+    int masked; /* size of the team whose traps this call masks; 0: none */
 } cvy_team;
 
 /* The largest team, up to `threads`, that OpenMP lets the calling thread have. why_out: what limits it, or "". */
@@ -22,6 +23,9 @@ cvy_status cvy_team_check(int threads);
 /* The same, and sets the calling thread's team. */
 cvy_status cvy_team_enter(int threads, cvy_team *before_out);
 void cvy_team_leave(const cvy_team *before);
+/* Starts the team as the host program would, since threads keep the traps and the rounding with which they are started,
+ * and looks whether they have some. */
+void cvy_team_start(int threads);
 /* Starts the team that was set and counts it, for limits that OpenMP does not tell. */
 cvy_status cvy_team_count(int threads);
 
