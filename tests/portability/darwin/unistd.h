@@ -44,6 +44,7 @@ int chdir(const char *);
 char *getcwd(char *, size_t);
 pid_t getpid(void);
 pid_t getppid(void);
+pid_t getpgrp(void);
 uid_t getuid(void);
 uid_t geteuid(void);
 pid_t fork(void);
