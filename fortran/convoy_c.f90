@@ -306,6 +306,7 @@ module convoy_c
     real(c_double) :: end_time = 0
     type(c_funptr) :: progress = c_null_funptr
     type(c_ptr) :: user = c_null_ptr
+    type(c_ptr) :: end_source = c_null_ptr
   end type cvy_train_opts
 
   type, bind(c) :: cvy_train_result
@@ -1080,6 +1081,7 @@ module convoy_c
     type(c_funptr) :: line = c_null_funptr
     type(c_ptr) :: user = c_null_ptr
     integer(c_int) :: retry = 0
+    type(c_ptr) :: end_source = c_null_ptr
   end type cvy_sweep_opts
 
   type, bind(c) :: cvy_sweep_result

@@ -100,7 +100,7 @@ typedef struct cmd_verb {
 #define CMD_OPTION_THREADS                                                                                             \
     {                                                                                                                  \
         "--threads", "T", CMD_NUMBER, CMD_FIELD(ranks.threads),                                                        \
-            "compute threads of each rank; all cores that it may use if not given"                                     \
+            "compute threads of each rank; as many as the cores that it may use, or OMP_NUM_THREADS, if not given"     \
     }
 #define CMD_VERBOSE_HELP "prints more about what is going on"
 #define CMD_OPTION_VERBOSE                                                                                             \
@@ -203,8 +203,9 @@ void cmd_listen_again(void);
  * time. */
 int cmd_read_walltime(const char *text, int64_t *seconds_out);
 /* *end_out: when the allocation ends, in seconds since 1970, according to --walltime (counted from `begin`) or to the
- * scheduler's variables; 0 if unknown. Returns 0, or the exit code after it has printed a message. */
-int cmd_end_time(const char *walltime, double begin, double *end_out);
+ * scheduler's variables; 0 if unknown. *source_out: which of them it is, or NULL. Returns 0, or the exit code after it
+ * has printed a message. */
+int cmd_end_time(const char *walltime, double begin, double *end_out, const char **source_out);
 
 /* ---- cmd_site.c ---- */
 /* Finds and reads the site file. Returns 0, or the exit code after it has printed a message. The caller destroys the

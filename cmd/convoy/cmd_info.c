@@ -9,6 +9,8 @@
 #include "cmd.h"
 #include "cmd_machine.h"
 
+enum { WARNING_BYTES = 1024 };
+
 typedef struct verb_options {
     int json;
 } verb_options;
@@ -85,6 +87,27 @@ static void print_site(int json)
     cvy_site_destroy(&site);
 }
 
+static void keep_warning(void *text, cvy_log_level level, const char *line)
+{
+    if (level == CVY_LOG_WARN)
+        snprintf(text, WARNING_BYTES, "%s", line);
+}
+
+/* The compute threads of one rank that is alone on this node, and why they are fewer than the cores. */
+static void print_threads(int json)
+{
+    char warning[WARNING_BYTES] = "", text[WARNING_BYTES + 32];
+    const cvy_context_opts opts = {
+        .size = sizeof opts, .log_level = CVY_LOG_WARN, .log = keep_warning, .log_user = warning};
+    cvy_context *context = NULL;
+    if (cvy_context_create(&opts, &context) == CVY_OK)
+        snprintf(text, sizeof text, "%d%s%s", cvy_context_threads(context), *warning ? ": " : "", warning);
+    else
+        snprintf(text, sizeof text, "unknown: %s", cvy_error_text());
+    print_pair("threads", 7, text, json, 0);
+    cvy_context_destroy(&context);
+}
+
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
@@ -106,6 +129,7 @@ static int run(const cmd_line *line)
     print_pair("mpi-library", 11, library, o->json, 0);
     print_pair("cpu", 3, cpu, o->json, 0);
     print_pair("cores", 5, cores, o->json, 0);
+    print_threads(o->json);
     print_site(o->json);
     if (o->json)
         cmd_say("}\n");

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -66,17 +67,24 @@ static int writes_to_terminal(long pid)
     return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0;
 }
 
+/* Reads "pid (name) state ppid pgrp ..." of a process; it is empty if there is none. */
+static void read_stat(long pid, char *text, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *stat = cmd_open_stream(path, "r");
+    const size_t n = stat ? fread(text, 1, room - 1, stat) : 0;
+    if (stat)
+        fclose(stat);
+    text[n] = '\0';
+}
+
 /* Returns 0 if there is no such process. */
 static int read_process(long pid, struct process *out)
 {
     char path[64], text[512], file[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *stat = cmd_open_stream(path, "r");
-    const size_t n = stat ? fread(text, 1, sizeof text - 1, stat) : 0;
-    if (stat)
-        fclose(stat);
-    text[n] = '\0';
-    const char *begin = strchr(text, '('), *end = strrchr(text, ')'); /* "pid (name) state ppid pgrp" */
+    read_stat(pid, text, sizeof text);
+    const char *begin = strchr(text, '('), *end = strrchr(text, ')');
     if (!begin || !end || sscanf(end + 1, " %*c %ld %ld", &out->parent, &out->group) != 2)
         return 0;
     snprintf(out->name, sizeof out->name, "%.*s", (int)(end - begin - 1), begin + 1);
@@ -132,6 +140,26 @@ void cmd_launch_variable(const cmd_launch *l, char *text, size_t room)
     const char *name = !l->by ? "" : size ? l->by->size : l->by->rank;
     const char *value = size ? size : getenv(name);
     snprintf(text, room, "%s=%.20s", name, value ? value : "");
+}
+
+double cmd_launch_session_begin(void)
+{
+    char text[1024];
+    double seconds = 0;
+#if defined(__linux__)
+    unsigned long long ticks = 0; /* field 22, since the start of the system; the name in field 2 may have spaces */
+    struct timespec up, now;
+    read_stat((long)getsid(0), text, sizeof text);
+    const char *end = strrchr(text, ')');
+    if (end && clock_gettime(CLOCK_BOOTTIME, &up) == 0 && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+        sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ticks) ==
+            1)
+        seconds = (double)(now.tv_sec - up.tv_sec) + 1e-9 * (double)(now.tv_nsec - up.tv_nsec) +
+                  (double)ticks / (double)sysconf(_SC_CLK_TCK);
+#else
+    (void)text;
+#endif
+    return seconds;
 }
 
 static int (*mpi_rank)(void);

@@ -37,6 +37,9 @@ typedef struct cmd_launch {
 const cmd_launch *cmd_launch_here(void);
 /* "SLURM_STEP_NUM_TASKS=4", or the variable with the rank if none has the number of processes. */
 void cmd_launch_variable(const cmd_launch *l, char *text, size_t room);
+/* When this process's session began, in seconds since 1970; 0: unknown. A batch system starts a session for each job.
+ */
+double cmd_launch_session_begin(void);
 /* From now on cmd_launch_rank() asks MPI. */
 void cmd_launch_ask_mpi(int (*rank)(void));
 

@@ -20,6 +20,7 @@ typedef struct verb_options {
 struct sweep {
     cvy_train_control *control;
     double end_time;
+    const char *end_source;
 };
 
 static void show_line(void *user, const char *line)
@@ -86,6 +87,7 @@ static int sweep(const cmd_line *line, cvy_context *context, void *user)
                                  .nsets = o->sets.count,
                                  .control = s->control,
                                  .end_time = s->end_time,
+                                 .end_source = s->end_source,
                                  .line = show_line,
                                  .user = (void *)(uintptr_t)o};
     cvy_sweep_result result = {.size = sizeof result};
@@ -104,7 +106,7 @@ static int run(const cmd_line *line)
         cmd_error("convoy sweep needs --out: the folder for its trials");
         return CMD_EXIT_USAGE;
     }
-    int code = cmd_end_time(o->walltime, (double)time(NULL), &s.end_time);
+    int code = cmd_end_time(o->walltime, (double)time(NULL), &s.end_time, &s.end_source);
     if (!code)
         code = cmd_listen(o->on_signal, &s.control); /* before MPI_Init: a signal may come at any time */
     return code ? code : cmd_on_ranks(line, &o->ranks, sweep, &s);

@@ -22,6 +22,7 @@ struct training {
     cvy_profile profile;
     cvy_train_control *control;
     double end_time;
+    const char *end_source;
     cmd_progress progress;
 };
 
@@ -71,6 +72,7 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
                                  .plan_file = o->plan_file,
                                  .control = t->control,
                                  .end_time = t->end_time,
+                                 .end_source = t->end_source,
                                  .progress = cmd_progress_show,
                                  .user = &t->progress};
     if (o->solver)
@@ -90,7 +92,8 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
         if (cvy_context_rank(context) == 0)
             cmd_error(
                 "the run stopped before its first step after --resume, so running it again in the same way would not "
-                "continue it either: it needs more time before its end, or before the signal that stops it");
+                "continue it either: it needs more time before its end%s%s%s, or before the signal that stops it",
+                t->end_source ? " (" : "", t->end_source ? t->end_source : "", t->end_source ? ")" : "");
         return CMD_EXIT_FAULT;
     }
     return cmd_outcome(status);
@@ -131,7 +134,7 @@ static int run(const cmd_line *line)
         return CMD_EXIT_USAGE;
     }
     int code = take_profile(&t, o);
-    code = code ? code : cmd_end_time(o->walltime, (double)time(NULL), &t.end_time);
+    code = code ? code : cmd_end_time(o->walltime, (double)time(NULL), &t.end_time, &t.end_source);
     if (!code)
         code = cmd_listen(o->on_signal, &t.control); /* before MPI_Init: a signal may come at any time */
     return code ? code : cmd_on_ranks(line, &t.ranks, train, &t);

@@ -163,7 +163,7 @@ typedef void (*cvy_fatal_fn)(void *user, cvy_status status, const char *text);
 /** Options of a context; zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_context_opts {
     size_t size;
-    /** Compute threads; 0: as many as the affinity mask gives this rank. */
+    /** Compute threads; 0: the least of affinity mask, quotas, batch system and OMP_NUM_THREADS, shared by a node. */
     int threads;
     /** Lines up to this level are logged; CVY_LOG_ERROR (0): errors only. */
     cvy_log_level log_level;

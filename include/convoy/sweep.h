@@ -36,6 +36,8 @@ typedef struct cvy_sweep_opts {
     void *user;
     /** 1: continue the search in `out`, and train its failed trials again. */
     int retry;
+    /** Who says when the job ends, for messages, such as "SLURM_JOB_END_TIME"; NULL: unknown. */
+    const char *end_source;
 } cvy_sweep_opts;
 CVY_SIZED_STRUCT(cvy_sweep_opts)
 

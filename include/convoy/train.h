@@ -78,6 +78,8 @@ typedef struct cvy_train_opts {
     cvy_progress_fn progress;
     /** Given to `progress`. */
     void *user;
+    /** Who says when the job ends, for messages, such as "SLURM_JOB_END_TIME"; NULL: unknown. */
+    const char *end_source;
 } cvy_train_opts;
 CVY_SIZED_STRUCT(cvy_train_opts)
 

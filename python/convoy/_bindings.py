@@ -299,7 +299,8 @@ class cvy_train_opts(c.Structure):
                 ("control", c.c_void_p),
                 ("end_time", c.c_double),
                 ("progress", c.c_void_p),
-                ("user", c.c_void_p)]
+                ("user", c.c_void_p),
+                ("end_source", c.c_char_p)]
 
 
 class cvy_train_result(c.Structure):
@@ -1073,7 +1074,8 @@ class cvy_sweep_opts(c.Structure):
                 ("end_time", c.c_double),
                 ("line", c.c_void_p),
                 ("user", c.c_void_p),
-                ("retry", c.c_int)]
+                ("retry", c.c_int),
+                ("end_source", c.c_char_p)]
 
 
 class cvy_sweep_result(c.Structure):

@@ -116,9 +116,13 @@ cvy_status cvy_save_copy(cvy_save *s, cvy_save_room *room)
     if (room->bytes < bytes) {
         cvy_mem_free_pages(&room->data, room->bytes);
         room->bytes = 0;
-        if (cvy_mem_left() > 0 && (double)bytes > 0.5 * (double)cvy_mem_left())
+        char source[256];
+        const int64_t left = cvy_mem_left_by(source, sizeof source);
+        if (left > 0 && (double)bytes > 0.5 * (double)left)
             return cvy_error_set(CVY_E_MEMORY,
-                                 "a copy of %zu bytes would take more than half of the memory that is left", bytes);
+                                 "a copy of %zu bytes would take more than half of the %lld bytes of memory that are "
+                                 "left by %s",
+                                 bytes, (long long)left, source);
         CVY_TRY(cvy_mem_alloc_pages(bytes, &room->data));
         room->bytes = bytes;
     }

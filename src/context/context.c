@@ -1,6 +1,5 @@
 /*
- * context.c: creates contexts of one rank or of the ranks of a user's communicator; chooses the number of threads from
- * the affinity mask; writes the log.
+ * context.c: creates contexts of one rank or of the ranks of a user's communicator; writes the log.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,57 +17,13 @@
 #include "base/base_printable.h"
 #include "base/base_process.h"
 #include "base/base_signals.h"
-#include "base/machine/base_affinity.h"
-#include "base/machine/base_machine.h"
 #include "base/machine/base_team.h"
 #include "comm/mpi/comm_mpi.h"
+#include "context/context_threads.h"
 #include <convoy/mpi.h>
 
-/* Counts the ranks of this node that have the same mask as this one. Collective. */
-static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
-{
-    struct place {
-        cpu_set_t mask;
-        int node;
-    } mine = {.node = context->comm->node}, *all = NULL;
-    cvy_comm *comm = context->comm;
-    CPU_ZERO(&mine.mask);
-    (void)cvy_affinity_get(0, &mine.mask); /* if it fails, the mask is empty */
-    CVY_TRY(cvy_comm_alloc(comm, sizeof mine * (size_t)comm->nranks, &all));
-    const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
-    int sharing = 0;
-    for (int r = 0; r < comm->nranks && status == CVY_OK; r++)
-        sharing += all[r].node == mine.node && CPU_EQUAL(&all[r].mask, &mine.mask);
-    cvy_mem_free(&all);
-    *sharing_out = CVY_MAX(sharing, 1);
-    return status;
-}
-
-/* Chooses the number of threads of this rank: the cores of its mask, divided by the number of ranks of the node that
- * have the same mask. If no other rank has its mask, it uses all cores of the mask. OpenMP may allow fewer. */
-static cvy_status choose_threads(cvy_context *context)
-{
-    const int asked = context->opts.threads;
-    int sharing = 1;
-    context->cores = cvy_machine_cores();
-    const int most = CVY_MAX(4 * context->cores, 256); /* OpenMP ends the process if it cannot start that many */
-    CVY_TRY(count_sharing(context, &sharing));         /* collective, so also for a rank that was given a number */
-    CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT,
-              "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
-    context->cores_each = CVY_MAX(context->cores / sharing, 1);
-    if (asked > 0) {
-        context->threads = asked;
-        return cvy_team_check(asked);
-    }
-    const char *why = "";
-    context->threads = cvy_team_limit(context->cores_each, &why);
-    if (context->threads < context->cores_each)
-        cvy_log_local(context, CVY_LOG_WARN, "%d compute thread%s on %d cores, because OpenMP allows no more: %s",
-                      context->threads, context->threads == 1 ? "" : "s", context->cores_each, why);
-    return CVY_OK;
-}
-
-cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out)
+/* speaks: warns if the number of threads is not what this process may use. */
+static cvy_status create_over(cvy_comm *comm, const cvy_context_opts *opts, int speaks, cvy_context **out)
 {
     cvy_context *context = NULL;
     cvy_status status = cvy_handle_alloc(CVY_HANDLE_CONTEXT, sizeof *context, &context);
@@ -79,7 +34,7 @@ cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts,
     context->comm = comm;
     status = cvy_comm_agree(comm, CVY_OPTS_READ(cvy_context_opts, opts, &context->opts));
     if (status == CVY_OK)
-        status = choose_threads(context);
+        status = cvy_threads_choose(context, speaks);
     if (context->threads > 1)
         cvy_process_bind();
     if (status == CVY_OK)
@@ -95,12 +50,17 @@ cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts,
     return CVY_OK;
 }
 
+cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out)
+{
+    return create_over(comm, opts, 0, out);
+}
+
 cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **context_out)
 {
     CVY_ENTRY();
     cvy_comm *comm = NULL;
     CVY_TRY(cvy_comm_create_self(&comm));
-    return cvy_context_create_over(comm, opts, context_out);
+    return create_over(comm, opts, 1, context_out);
 }
 
 void cvy_mpi_prepare(void)
@@ -114,7 +74,7 @@ cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, c
     CVY_ENTRY();
     cvy_comm *comm = NULL;
     CVY_TRY(cvy_comm_create_mpi(user, &comm));
-    return cvy_context_create_over(comm, opts, context_out);
+    return create_over(comm, opts, 1, context_out);
 }
 
 cvy_status cvy_context_create_mpi_fortran(int comm, const cvy_context_opts *opts, cvy_context **context_out)

@@ -15,7 +15,8 @@ struct cvy_context {
     cvy_space space; /* the memory space of the tensors of this context's programs */
     int threads;
     int cores;           /* number of cores in this rank's affinity mask */
-    int cores_each;      /* this number divided by the number of ranks of the node that have the same mask */
+    int sharing;         /* number of ranks of the node that have the same mask, this one included */
+    int cores_each;      /* this rank's share of them, or fewer: quotas, the batch system (context_threads.c) */
     const void *summing; /* the reducer whose reductions are under way (the caller has started them and not waited for
                             them), or NULL */
     const void *pending; /* the program whose latest reduced gradients are not applied yet, or NULL */
@@ -33,7 +34,8 @@ static inline int cvy_context_has(const cvy_context *context, const cvy_extensio
     return extensions == &(context->of ? context->of : context)->extensions;
 }
 
-/* Takes ownership of comm, also on failure. */
+/* For contexts within the work of another one: it does not warn of the number of threads. Takes ownership of comm, also
+ * on failure. */
 cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out);
 /* CVY_E_DISAGREE if ranks have loaded files of other contents, or added other operators; copies in other places are the
  * same. Collective. */

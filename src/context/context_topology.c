@@ -14,6 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine/base_core_limits.h"
+#include "base/machine/base_team.h"
+
 enum { NODES_APART = 8 }; /* up to this number, each node has its own line */
 enum { BINDINGS_SHOWN = 16, WARNINGS_OF_A_NODE = 3 };
 
@@ -42,14 +45,15 @@ static cpu_set_t cores_of(const cpu_set_t *mask)
 
 /* The hardware threads that the system would allow this thread to use. It asks for all, reads what it got, and restores
  * the former mask. */
-static cpu_set_t granted(const cpu_set_t *mine)
+static cpu_set_t granted(void)
 {
-    cpu_set_t all;
+    cpu_set_t mine, all;
+    CPU_ZERO(&mine);
     memset(&all, 0xff, sizeof all);
-    if (!cvy_affinity_set(&all))
-        return *mine;
+    if (!cvy_affinity_get(0, &mine) || !cvy_affinity_set(&all))
+        return mine;
     (void)cvy_affinity_get(0, &all);
-    (void)cvy_affinity_set(mine);
+    (void)cvy_affinity_set(&mine);
     return all;
 }
 
@@ -99,30 +103,35 @@ static cvy_launcher find_launcher(cpu_set_t *mask_out)
     return CVY_LAUNCHER_UNKNOWN;
 }
 
-static int64_t number_in(const char *variable)
+/* The hardware threads that the batch system gave to the job on this node; 0: unknown. */
+static int64_t find_allotted(void)
 {
-    const char *text = getenv(variable);
-    const long long n = text ? strtoll(text, NULL, 10) : 0;
-    return n > 0 ? n : 0;
+    cvy_core_limit limit[CVY_CORE_LIMITS_MAX];
+    double least = 0;
+    const int n = cvy_core_limits("", limit);
+    for (int i = 0; i < n; i++)
+        if (limit[i].kind == CVY_LIMIT_NODE && limit[i].cores > 0)
+            least = least > 0 ? CVY_MIN(least, limit[i].cores) : limit[i].cores;
+    return (int64_t)least;
 }
 
 cvy_rank_topology cvy_topology_here(const cvy_context *context)
 {
     cvy_rank_topology p = {.node = context->comm->node, .threads = context->threads};
-    const int64_t allotted = number_in("SLURM_CPUS_ON_NODE");
+    const int64_t allotted = find_allotted();
     cpu_set_t launcher, permitted;
     CPU_ZERO(&p.mask);
     if (gethostname(p.host, sizeof p.host - 1) != 0)
         snprintf(p.host, sizeof p.host, "unknown");
-    (void)cvy_affinity_get(0, &p.mask);
+    (void)cvy_team_mask(&p.mask);
     p.cores = cores_of(&p.mask);
     p.domains = cvy_affinity_domains("", &p.mask);
     p.launcher = find_launcher(&launcher);
-    permitted = granted(&p.mask);
+    permitted = granted();
     CPU_AND(&permitted, &permitted, &launcher);
     CPU_OR(&permitted, &permitted, &p.mask);
     p.permitted = cores_of(&permitted);
-    if (allotted > 0 && CPU_COUNT(&permitted) > 0) /* Slurm counts hardware threads */
+    if (allotted > 0 && CPU_COUNT(&permitted) > 0) /* batch systems count hardware threads */
         p.allotted = (allotted * CPU_COUNT(&p.permitted) + CPU_COUNT(&permitted) - 1) / CPU_COUNT(&permitted);
     return p;
 }

@@ -168,7 +168,8 @@ cvy_status cvy_program_fit_limit(cvy_program *p, plan_fn plan)
 
 cvy_status cvy_program_check_memory(const cvy_program *p)
 {
-    const double left = (double)cvy_mem_left(), ranks = (double)p->context->comm->node_nranks;
+    char source[256];
+    const double left = (double)cvy_mem_left_by(source, sizeof source), ranks = (double)p->context->comm->node_nranks;
     const struct need n = needed(p);
     const double all = ranks * (n.fixed + n.by_batch);
     char advice[96];
@@ -178,8 +179,8 @@ cvy_status cvy_program_check_memory(const cvy_program *p)
     return cvy_error_set(CVY_E_MEMORY,
                          "%s with a batch of %lld needs %.2f GiB on this node (%.2f GiB for weights and gradients, "
                          "%.2f GiB for activations"
-                         "%s), but %.2f GiB are free: %s",
+                         "%s), but %.2f GiB are free by %s: %s",
                          largest_step(p)->model->name, (long long)largest_step(p)->batch, all / gib,
                          ranks * n.fixed / gib, ranks * n.by_batch / gib, ranks > 1 ? ", over its ranks" : "",
-                         left / gib, advice);
+                         left / gib, source, advice);
 }

@@ -252,11 +252,12 @@ static cvy_status take_memory(cvy_reducer *r)
                                           .bytes = from->bytes,
                                           .dtype = from->dtype};
     }
-    const double left = (double)cvy_mem_left(), all = (double)arena_bytes(r) * r->context->comm->node_nranks,
-                 gib = 1073741824.0;
+    char source[256];
+    const double left = (double)cvy_mem_left_by(source, sizeof source),
+                 all = (double)arena_bytes(r) * r->context->comm->node_nranks, gib = 1073741824.0;
     CVY_CHECK(left < 0 || all <= left, CVY_E_MEMORY,
-              "the buffers of a reducer need %.2f GiB on this node (%d ranks, %d sets), but %.2f GiB are free",
-              all / gib, r->context->comm->node_nranks, r->opts.depth, left / gib);
+              "the buffers of a reducer need %.2f GiB on this node (%d ranks, %d sets), but %.2f GiB are free by %s",
+              all / gib, r->context->comm->node_nranks, r->opts.depth, left / gib, source);
     return cvy_mem_alloc_pages(arena_bytes(r), &r->arena);
 }
 

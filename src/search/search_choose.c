@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/machine/base_clock.h"
+#include "context/context_threads.h"
 #include "job/job_table.h"
 #include "search/search.h"
 
@@ -114,12 +115,6 @@ struct choosing {
     cvy_text *notes;
 };
 
-/* The cores of this node. If ranks are bound, each has cores of its own. */
-static int cores_of(const cvy_context *context)
-{
-    return context->cores == context->cores_each ? context->cores * context->comm->node_nranks : context->cores;
-}
-
 static void add_notes(const cvy_search *found, const cvy_search_candidate *best, cvy_text *notes)
 {
     int ngood = 0;
@@ -168,7 +163,7 @@ cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_searc
                                   .micro_batches = run->micro_batches,
                                   .nranks = comm->nranks,
                                   .threads = context->threads,
-                                  .cores = cores_of(context)},
+                                  .cores = cvy_threads_node_cores(context)},
                          .choice = &choice,
                          .notes = notes};
     *out = choice;

@@ -8,6 +8,7 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
+#include "context/context_threads.h"
 #include "job/job_table.h"
 #include "search/search.h"
 #include "study/study.h"
@@ -57,7 +58,7 @@ static cvy_status find(cvy_bench *b, const cvy_grids_opts *g, char **text_out)
                          .nranks = (int)g->ranks,
                          .nscored = s->job->data.val || s->job->data.test ? INT64_MAX : 0,
                          .memory_limit = g->memory_bytes,
-                         .cores = s->context->cores,
+                         .cores = cvy_threads_node_cores(s->context),
                          .only_given = has_grid(s->job)};
     set_network(g, &o.network);
     o.threads = g->threads > 0 ? (int)CVY_MIN(g->threads, INT32_MAX) : CVY_MAX(o.cores / o.network.node_ranks, 1);

@@ -206,9 +206,10 @@ static int has_time(const cvy_sweep_run *run, const cvy_sweep_group *group, int 
 
 static void say_no_time(const cvy_sweep_run *run)
 {
+    const char *source = run->opts->end_source;
     cvy_text line = {0};
-    cvy_text_add(&line, "the allocation ends in %.0f s, and a trial takes longer: no more trials are begun",
-                 run->end_time - cvy_clock_wall_s());
+    cvy_text_add(&line, "the allocation ends in %.0f s%s%s%s, and a trial takes longer: no more trials are begun",
+                 run->end_time - cvy_clock_wall_s(), source ? " (" : "", source ? source : "", source ? ")" : "");
     say(run, &line);
 }
 

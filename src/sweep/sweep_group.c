@@ -99,6 +99,7 @@ static cvy_status train(cvy_sweep_run *run, const char *folder, int resumes)
                                  .resume = resumes,
                                  .control = &run->control,
                                  .end_time = run->end_time,
+                                 .end_source = run->opts->end_source,
                                  .progress = on_progress,
                                  .user = run};
     cvy_train_control_begin(&run->control, run->opts->control);

@@ -179,6 +179,7 @@ static cvy_status make_context(cvy_sweep_run *run, cvy_comm *comm)
     opts.fatal = on_fatal;
     CVY_TRY(cvy_context_create_over(comm, &opts, &run->context));
     run->context->cores_each = run->all->cores_each;
+    run->context->sharing = run->all->sharing;
     return CVY_OK;
 }
 

@@ -79,9 +79,17 @@ static int is_ending(const cvy_trainer *t)
            cvy_clock_wall_s() + reserved_s(t) > t->opts->end_time;
 }
 
+/* " (SLURM_JOB_END_TIME)", or "" if nobody has said where the end comes from. */
+static const char *end_source(const cvy_trainer *t, char *text, size_t room)
+{
+    const char *source = t->opts->end_source;
+    snprintf(text, room, source ? " (%s)" : "", source);
+    return text;
+}
+
 void cvy_trainer_say_end(cvy_trainer *t)
 {
-    char text[32] = "?";
+    char text[32] = "?", source[120];
     const time_t end = (time_t)t->opts->end_time;
     struct tm tm;
     if (t->opts->end_time <= 0)
@@ -90,18 +98,18 @@ void cvy_trainer_say_end(cvy_trainer *t)
         strftime(text, sizeof text, "%H:%M:%S", &tm);
     cvy_text_add(
         &t->session.notes,
-        "the allocation ends at %s, in %.0f s: the run saves and stops in time if it has not finished before\n", text,
-        t->opts->end_time - cvy_clock_wall_s());
+        "the allocation ends at %s, in %.0f s%s: the run saves and stops in time if it has not finished before\n", text,
+        t->opts->end_time - cvy_clock_wall_s(), end_source(t, source, sizeof source));
 }
 
 static void say_allocation_ends(cvy_trainer *t)
 {
-    char text[160];
+    char text[320], source[120];
     snprintf(text, sizeof text,
-             "the allocation ends in %.0f s: the run saves and stops (a save %s %.1f s, an iteration took up to "
+             "the allocation ends in %.0f s%s: the run saves and stops (a save %s %.1f s, an iteration took up to "
              "%.1f s)",
-             t->opts->end_time - cvy_clock_wall_s(), t->save.slowest_s > 0 ? "took" : "is expected to take", save_s(t),
-             t->time.iteration_s);
+             t->opts->end_time - cvy_clock_wall_s(), end_source(t, source, sizeof source),
+             t->save.slowest_s > 0 ? "took" : "is expected to take", save_s(t), t->time.iteration_s);
     cvy_trainer_say(t, text);
 }
 

@@ -39,7 +39,7 @@ void cvy_trainer_watch_cores(cvy_trainer *t)
     const double now = cvy_clock_s();
     double busy = 0, others = 0;
     /* ranks that share their cores would take each other for other programs */
-    if (t->cores.has_warned || c->cores != c->cores_each || now < t->cores.next_s)
+    if (t->cores.has_warned || c->sharing > 1 || now < t->cores.next_s)
         return;
     const cvy_cores_use use = cvy_cores_use_now();
     const int is_first = t->cores.next_s <= 0;

@@ -64,11 +64,12 @@ ends 75 chosen
 begin limit --walltime 00:00:07
 ends 75 limit
 grep -q 'the allocation ends at' log-limit || fail "the run does not say when the allocation ends"
-grep -q 'the allocation ends in .* s: the run saves and stops' log-limit || { fail "the run does not say why it stops"; cat log-limit; }
+grep -q 'the allocation ends in .* s (--walltime): the run saves and stops' log-limit || { fail "the run does not say why it stops"; cat log-limit; }
 CONVOY_JOB_END=$(($(date +%s) + 7))
 export CONVOY_JOB_END
 begin job-end
 ends 75 job-end
+grep -q "the allocation ends in .* s (CONVOY_JOB_END): " log-job-end || fail "the run does not say whose end it is"
 unset CONVOY_JOB_END
 
 # TERM while the other rank does not answer: the rank leaves alone.

@@ -7,6 +7,7 @@
 
 #if defined(__linux__)
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
@@ -15,7 +16,13 @@ enum { DOMAINS_MAX = 1024 }; /* some systems leave out numbers */
 
 int cvy_affinity_get(long pid, cpu_set_t *out)
 {
-    return sched_getaffinity((pid_t)pid, sizeof *out, out) == 0;
+    cpu_set_t large[64];
+    if (sched_getaffinity((pid_t)pid, sizeof *out, out) == 0)
+        return 1;
+    if (errno != EINVAL || sched_getaffinity((pid_t)pid, sizeof large, large) != 0)
+        return 0;
+    *out = large[0]; /* the system has more hardware threads than one set; the first ones count */
+    return CPU_COUNT(out) > 0;
 }
 
 int cvy_affinity_set(const cpu_set_t *set)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/base_status.h"
-#include "base/machine/base_affinity.h"
 #include "base/machine/base_clock.h"
+#include "base/machine/base_team.h"
 
 static double seconds_of(const struct timeval *t)
 {
@@ -44,7 +44,7 @@ cvy_cores_use cvy_cores_use_now(void)
     struct rusage own;
     cpu_set_t mask;
     FILE *file = fopen("/proc/stat", "r");
-    if (file && cvy_affinity_get(0, &mask) && getrusage(RUSAGE_SELF, &own) == 0 &&
+    if (file && cvy_team_mask(&mask) && getrusage(RUSAGE_SELF, &own) == 0 &&
         add_busy(file, &mask, &use.busy_s) == CPU_COUNT(&mask)) {
         use.busy_s /= (double)sysconf(_SC_CLK_TCK);
         use.own_s = seconds_of(&own.ru_utime) + seconds_of(&own.ru_stime);

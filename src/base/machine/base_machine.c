@@ -18,10 +18,11 @@
 #include <sys/sysctl.h>
 #endif
 
-#include "base/machine/base_affinity.h"
+#include "base/machine/base_core_limits.h"
+#include "base/machine/base_groups.h"
+#include "base/machine/base_team.h"
 
-/* The number after `key` at the start of a line; -1: there is no such line. With key "" the first word of the file
- * counts. */
+/* The number after `key` at the start of a line; -1: there is no such line. */
 static int64_t read_number(const char *path, const char *key)
 {
     char line[256];
@@ -34,68 +35,55 @@ static int64_t read_number(const char *path, const char *key)
             continue;
         const long long x = strtoll(line + n, &end, 10);
         value = end != line + n ? x : -1;
-        if (!*key)
-            break;
     }
     if (file)
         fclose(file);
     return value;
 }
 
+struct memory {
+    int64_t left;
+    char *source;
+    size_t room;
+};
+
+static void take_smaller(struct memory *m, int64_t left, const char *folder, const char *file)
+{
+    if (left < 0 || (m->left >= 0 && m->left <= left))
+        return;
+    m->left = left;
+    snprintf(m->source, m->room, "%s/%s", folder, file);
+}
+
 /* The memory that one group still allows: its limit minus what it uses. Cached files do not count as used, because the
- * system can drop them. -1: no limit. */
-static int64_t left_in_group(const char *folder, const char *limit_name, const char *used_name, const char *cached_name)
+ * system can drop them. */
+static void visit_group(void *memory, const char *folder, int is_v2)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, limit_name);
-    const int64_t limit = read_number(path, "");
-    snprintf(path, sizeof path, "%s/%s", folder, used_name);
-    const int64_t used = read_number(path, "");
+    char path[8400];
+    const char *name = is_v2 ? "memory.max" : "memory.limit_in_bytes";
+    const int64_t limit = cvy_group_number(folder, name);
+    const int64_t used = cvy_group_number(folder, is_v2 ? "memory.current" : "memory.usage_in_bytes");
+    if (limit < 0 || used < 0)
+        return;
     snprintf(path, sizeof path, "%s/memory.stat", folder);
-    const int64_t cached = read_number(path, cached_name);
-    return limit < 0 || used < 0 ? -1 : CVY_MAX(limit - used + CVY_MAX(cached, 0), 0);
+    const int64_t cached = read_number(path, is_v2 ? "inactive_file " : "total_inactive_file ");
+    take_smaller(memory, CVY_MAX(limit - used + CVY_MAX(cached, 0), 0), folder, name);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+int64_t cvy_mem_left_by(char *source, size_t room)
 {
-    return a < 0 ? b : b < 0 ? a : CVY_MIN(a, b);
-}
-
-/* The smallest rest among the process's own group (a path below `mount`) and all groups above it. */
-static int64_t left_in_groups(const char *mount, const char *group, int is_v2)
-{
-    char folder[400];
-    int64_t left = -1;
-    snprintf(folder, sizeof folder, "%s%s", mount, group);
-    for (size_t n = strlen(folder); n >= strlen(mount); folder[--n] = '\0') {
-        left = smaller(left, is_v2 ? left_in_group(folder, "memory.max", "memory.current", "inactive_file ")
-                                   : left_in_group(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                                   "total_inactive_file "));
-        while (n > strlen(mount) && folder[n - 1] != '/')
-            folder[--n] = '\0';
-        if (n <= strlen(mount))
-            break;
-    }
-    return left;
+    const int64_t kib = read_number("/proc/meminfo", "MemAvailable:");
+    struct memory m = {-1, source, room};
+    *source = '\0';
+    take_smaller(&m, kib < 0 ? -1 : 1024 * kib, "/proc", "meminfo");
+    cvy_groups_visit("", "memory", visit_group, &m);
+    return m.left;
 }
 
 int64_t cvy_mem_left(void)
 {
-    char line[400];
-    const int64_t kib = read_number("/proc/meminfo", "MemAvailable:");
-    int64_t left = kib < 0 ? -1 : 1024 * kib;
-    FILE *file = fopen("/proc/self/cgroup", "r");
-    while (file && fgets(line, sizeof line, file)) {
-        const char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        line[strcspn(line, "\n")] = '\0';
-        if (group && strncmp(controllers, "::", 2) == 0)
-            left = smaller(left, left_in_groups("/sys/fs/cgroup", group + 1, 1));
-        else if (group && strncmp(controllers, ":memory:", 8) == 0)
-            left = smaller(left, left_in_groups("/sys/fs/cgroup/memory", group + 1, 0));
-    }
-    if (file)
-        fclose(file);
-    return left;
+    char source[256];
+    return cvy_mem_left_by(source, sizeof source);
 }
 
 void cvy_mem_peak_reset(void)
@@ -153,6 +141,12 @@ void cvy_machine_cpu(char *text, size_t room)
 
 int cvy_machine_cores(void)
 {
+    cvy_core_limit limit[CVY_CORE_LIMITS_MAX];
     cpu_set_t mask;
-    return cvy_affinity_get(0, &mask) && CPU_COUNT(&mask) > 0 ? CPU_COUNT(&mask) : 1;
+    double cores = cvy_team_mask(&mask) ? CPU_COUNT(&mask) : 1;
+    const int n = cvy_core_limits("", limit);
+    for (int i = 0; i < n; i++)
+        if (limit[i].cores > 0 && limit[i].kind != CVY_LIMIT_OPENMP)
+            cores = CVY_MIN(cores, limit[i].cores);
+    return CVY_MAX((int)cores, 1);
 }

@@ -1,6 +1,6 @@
 /*
- * base_team.c: sets the size of the OpenMP team and checks that it can be had. Source: OpenMP 5.0, 2.6.1, which says
- * how many threads a parallel region gets.
+ * base_team.c: sets the size of the OpenMP team and checks that it can be had; where it may run. Source:
+ * OpenMP 5.0, 2.6.1, which says how many threads a parallel region gets.
  *
  * The threads of the team are those of the caller's own loops. They may trap floating-point exceptions, or not round to
  * nearest, and would do so in loops of oneDNN, too. Once a thread of the process was found to do that, the team's
@@ -45,6 +45,33 @@ static void unmask_team(int threads)
 #pragma omp parallel num_threads(threads)
     if (omp_get_thread_num() > 0)
         fesetenv(&host_math);
+}
+
+/* The number of places to which OpenMP binds threads; 0: it binds none. */
+static int count_places(void)
+{
+    return omp_get_proc_bind() == omp_proc_bind_false ? 0 : omp_get_num_places();
+}
+
+const char *cvy_team_mask_source(void)
+{
+    return count_places() > 0 ? "OpenMP's places (OMP_PLACES, OMP_PROC_BIND)" : "the affinity mask";
+}
+
+int cvy_team_mask(cpu_set_t *out)
+{
+    CPU_ZERO(out);
+    for (int p = 0, n = count_places(); p < n; p++) {
+        int id[CPU_SETSIZE];
+        const int count = omp_get_place_num_procs(p);
+        if (count > CPU_SETSIZE)
+            continue;
+        omp_get_place_proc_ids(p, id);
+        for (int i = 0; i < count; i++)
+            if (id[i] >= 0 && id[i] < CPU_SETSIZE)
+                CPU_SET(id[i], out);
+    }
+    return CPU_COUNT(out) > 0 || (cvy_affinity_get(0, out) && CPU_COUNT(out) > 0);
 }
 
 static int count_team(int threads)
@@ -133,6 +160,17 @@ cvy_status cvy_team_count(int threads)
 void cvy_team_start(int threads)
 {
     (void)threads;
+}
+
+const char *cvy_team_mask_source(void)
+{
+    return "the affinity mask";
+}
+
+int cvy_team_mask(cpu_set_t *out)
+{
+    CPU_ZERO(out);
+    return cvy_affinity_get(0, out) && CPU_COUNT(out) > 0;
 }
 
 int cvy_team_limit(int threads, const char **why_out)

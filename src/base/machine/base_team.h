@@ -8,6 +8,7 @@
 #define CVY_BASE_TEAM_H
 
 #include "base/base_status.h"
+#include "base/machine/base_affinity.h"
 
 /* The caller's setting, to be restored. */
 typedef struct cvy_team {
@@ -15,6 +16,12 @@ typedef struct cvy_team {
     int masked; /* size of the team whose traps this call masks; 0: none */
 } cvy_team;
 
+/* The hardware threads on which a team of the calling thread may run: those of OpenMP's places if it binds threads
+ * (OMP_PROC_BIND, OMP_PLACES), in which case the mask of the calling thread is one place alone; otherwise that mask.
+ * Returns 0 if the set is empty or unknown. */
+int cvy_team_mask(cpu_set_t *out);
+/* What these hardware threads come from, for messages. */
+const char *cvy_team_mask_source(void);
 /* The largest team, up to `threads`, that OpenMP lets the calling thread have. why_out: what limits it, or "". */
 int cvy_team_limit(int threads, const char **why_out);
 /* CVY_E_ARGUMENT if the team would be smaller: oneDNN's kernels are made for one size, and their threads would wait for

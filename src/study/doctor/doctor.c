@@ -248,7 +248,7 @@ static void check_others(cvy_doctor *d, const cvy_cores_use *begin)
     const cvy_context *c = d->context;
     const cvy_cores_use end = cvy_cores_use_now();
     double busy = 0, others = 0;
-    if (c->cores == c->cores_each && cvy_cores_used(begin, &end, &busy, &others) && others > OTHERS_MIN)
+    if (c->sharing == 1 && cvy_cores_used(begin, &end, &busy, &others) && others > OTHERS_MIN)
         find(
             d,
             "other programs use %.1f of the %d core%s of rank 0 on %s: steps with threads on all cores would be slowed "

@@ -1,0 +1,245 @@
+/*
+ * context_threads.c: chooses the number of compute threads of a rank: the least of its affinity mask, the quotas of its
+ * control groups, the batch system's counts and OMP_NUM_THREADS. What the ranks of a node have in common is divided
+ * among those that share it. A number in the options wins over all of them.
+ *
+ * Where the numbers differ, one warning names each with its source. Ranks say it in one voice: rank 0 speaks, and of
+ * the others those alone that found something else.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "context/context_threads.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/base_hash.h"
+#include "base/base_mem.h"
+#include "base/machine/base_core_limits.h"
+#include "base/machine/base_team.h"
+#include "base/text/base_text.h"
+#include "context/context_topology.h"
+
+/* What limits this rank. */
+struct bounds {
+    cvy_core_limit limit[CVY_CORE_LIMITS_MAX];
+    int sharing[CVY_CORE_LIMITS_MAX]; /* ranks that have it in common */
+    int n;
+    cpu_set_t mask;
+    int mask_each; /* cores of the mask for each of the ranks that share it */
+};
+
+/* What the other ranks need to know. */
+struct place {
+    cpu_set_t mask;
+    int node;
+    uint64_t group[CVY_CORE_LIMITS_MAX];
+};
+
+static double share_of(const struct bounds *b, int i)
+{
+    return b->limit[i].cores / b->sharing[i];
+}
+
+/* Whole threads fit into a share; one runs in any case. */
+static int threads_in(const struct bounds *b, int i)
+{
+    return CVY_MAX((int)floor(share_of(b, i) + 1e-9), 1);
+}
+
+/* ---- who shares what ---- */
+
+static void find_place(struct bounds *b, int node, struct place *out)
+{
+    *out = (struct place){.node = node};
+    (void)cvy_team_mask(&b->mask); /* if it fails, the mask is empty */
+    out->mask = b->mask;
+    b->n = cvy_core_limits("", b->limit);
+    for (int i = 0; i < b->n; i++)
+        out->group[i] = b->limit[i].group;
+}
+
+static int is_in_group(const struct place *p, uint64_t group)
+{
+    for (int i = 0; i < CVY_CORE_LIMITS_MAX; i++)
+        if (p->group[i] == group)
+            return 1;
+    return 0;
+}
+
+/* Collective. */
+static cvy_status find_bounds(cvy_context *context, struct bounds *b)
+{
+    struct place mine, *all = NULL;
+    cvy_comm *comm = context->comm;
+    find_place(b, comm->node, &mine);
+    CVY_TRY(cvy_comm_alloc(comm, sizeof mine * (size_t)comm->nranks, &all));
+    const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
+    for (int r = 0; r < comm->nranks && status == CVY_OK; r++) {
+        if (all[r].node != mine.node)
+            continue;
+        context->sharing += CPU_EQUAL(&all[r].mask, &mine.mask) != 0;
+        for (int i = 0; i < b->n; i++)
+            b->sharing[i] += b->limit[i].kind == CVY_LIMIT_NODE ||
+                             (b->limit[i].kind == CVY_LIMIT_GROUP && is_in_group(&all[r], b->limit[i].group));
+    }
+    cvy_mem_free(&all);
+    context->sharing = CVY_MAX(context->sharing, 1);
+    context->cores = CVY_MAX(CPU_COUNT(&b->mask), 1);
+    context->cores_each = b->mask_each = CVY_MAX(context->cores / context->sharing, 1);
+    for (int i = 0; i < b->n; i++) {
+        b->sharing[i] = CVY_MAX(b->sharing[i], 1);
+        if (b->limit[i].kind != CVY_LIMIT_OPENMP && b->limit[i].cores > 0)
+            context->cores_each = CVY_MIN(context->cores_each, threads_in(b, i));
+    }
+    return status;
+}
+
+/* ---- what is said ---- */
+
+/* Whether the limit is a reason why the rank does not get more than `threads` threads, or why they wait. */
+static int is_low(const struct bounds *b, int i, int threads)
+{
+    return b->limit[i].cores > 0 && (threads_in(b, i) < threads || share_of(b, i) < 1);
+}
+
+/* Whether the rank should have more threads than it gets. A number for all cores is no such wish of ranks that share
+ * them. */
+static int is_high(const cvy_context *context, const struct bounds *b, int i)
+{
+    const int is_shared = context->sharing > 1 || (b->limit[i].kind == CVY_LIMIT_NODE && b->sharing[i] > 1);
+    return b->limit[i].is_exact && threads_in(b, i) > context->threads &&
+           !(is_shared && b->limit[i].cores >= context->cores);
+}
+
+static void add_limit(const struct bounds *b, int i, cvy_text *out)
+{
+    const cvy_core_limit *l = &b->limit[i];
+    if (b->sharing[i] > 1)
+        cvy_text_add(out, ", %.3g for each of %d ranks by %s", share_of(b, i), b->sharing[i], l->source);
+    else
+        cvy_text_add(out, ", %.3g by %s", l->cores, l->source);
+}
+
+static void add_mask(const cvy_context *context, const struct bounds *b, cvy_text *out)
+{
+    char cores[64];
+    cvy_cores_text(&b->mask, cores, sizeof cores);
+    cvy_text_add(out, "%d by %s (core%s %s", context->cores, cvy_team_mask_source(), context->cores == 1 ? "" : "s",
+                 cores);
+    if (context->sharing > 1)
+        cvy_text_add(out, ", shared by %d ranks", context->sharing);
+    cvy_text_add(out, ")");
+}
+
+/* A number that was chosen. */
+static void add_choice(const cvy_context *context, const struct bounds *b, cvy_text *out)
+{
+    int count = 0, starves = 0, is_listed[CVY_CORE_LIMITS_MAX] = {0};
+    for (int i = 0; i < b->n; i++) {
+        const int low = is_low(b, i, b->mask_each);
+        is_listed[i] = low || is_high(context, b, i);
+        starves |= low && share_of(b, i) < 1 && b->limit[i].kind == CVY_LIMIT_GROUP;
+        count += is_listed[i];
+    }
+    if (count == 0)
+        return;
+    cvy_text_add(out, "%d compute thread%s, the least of the cores that %s may use: ", context->threads,
+                 context->threads == 1 ? "" : "s", context->comm->nranks > 1 ? "each rank" : "convoy");
+    add_mask(context, b, out);
+    for (int i = 0; i < b->n; i++)
+        if (is_listed[i])
+            add_limit(b, i, out);
+    cvy_text_add(out, "%s%s",
+                 starves ? "; a thread needs a whole core, and is stopped for part of the time: raise the quota"
+                         : "; --threads (`threads` of the context) asks for another number",
+                 starves && context->comm->nranks > 1 ? ", or start fewer ranks" : "");
+}
+
+/* A number that was asked for. Whether ranks share the cores of a mask is said with the places of all ranks
+ * (context_topology.c). */
+static void add_demand(const cvy_context *context, const struct bounds *b, cvy_text *out)
+{
+    const int asked = context->threads, exceeds_mask = context->comm->nranks == 1 && asked > context->cores;
+    int count = exceeds_mask;
+    for (int i = 0; i < b->n; i++)
+        count += b->limit[i].kind != CVY_LIMIT_OPENMP && is_low(b, i, asked);
+    if (count == 0)
+        return;
+    cvy_text_add(out, "%d compute thread%s asked for, and the cores that %s may use are fewer: ", asked,
+                 asked == 1 ? " was" : "s were", context->comm->nranks > 1 ? "each rank" : "convoy");
+    add_mask(context, b, out);
+    for (int i = 0; i < b->n; i++)
+        if (b->limit[i].kind != CVY_LIMIT_OPENMP && is_low(b, i, asked))
+            add_limit(b, i, out);
+    cvy_text_add(out,
+                 "; threads share a core or are stopped for part of the time, and each step waits for them: ask "
+                 "for --threads %d",
+                 context->cores_each);
+}
+
+static void add_unreadable(const struct bounds *b, cvy_text *out)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->limit[i].cores <= 0)
+            cvy_text_add(out, "%s%s is no number of threads or cores, and does not count", *out->data ? ". " : "",
+                         b->limit[i].source);
+}
+
+/* Collective. */
+static cvy_status say(const cvy_context *context, const struct bounds *b, int is_asked)
+{
+    cvy_comm *comm = context->comm;
+    cvy_text text = {0};
+    cvy_text_add(&text, "%s", "");
+    if (is_asked)
+        add_demand(context, b, &text);
+    else
+        add_choice(context, b, &text);
+    if (text.data)
+        add_unreadable(b, &text);
+    uint64_t key[2] = {(uint64_t)context->threads, 0}, first[2];
+    for (int i = 0; i < b->n; i++)
+        key[1] = key[1] * 31 + (uint64_t)(1000 * share_of(b, i)) + (uint64_t)b->limit[i].kind;
+    memcpy(first, key, sizeof key);
+    cvy_status status = comm->ops->broadcast(comm, first, sizeof first, 0);
+    if (status == CVY_OK && text.data && *text.data && (comm->rank == 0 || memcmp(first, key, sizeof key) != 0))
+        cvy_log_local(context, CVY_LOG_WARN, "%s", text.data);
+    cvy_text_free(&text);
+    return status;
+}
+
+/* ---- the choice ---- */
+
+cvy_status cvy_threads_choose(cvy_context *context, int speaks)
+{
+    const int asked = context->opts.threads;
+    struct bounds b = {.n = 0};
+    CVY_TRY(find_bounds(context, &b));                 /* collective, so also for a rank that was given a number */
+    const int most = CVY_MAX(4 * context->cores, 256); /* OpenMP ends the process if it cannot start that many */
+    const char *why = "";
+    context->threads = context->cores_each;
+    for (int i = 0; i < b.n; i++)
+        if (b.limit[i].kind == CVY_LIMIT_OPENMP && b.limit[i].cores > 0)
+            context->threads = CVY_MIN(context->threads, threads_in(&b, i));
+    if (asked > 0)
+        context->threads = CVY_MIN(asked, most);
+    if (speaks)
+        CVY_TRY(say(context, &b, asked > 0));
+    CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT,
+              "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
+    if (asked > 0)
+        return cvy_team_check(asked);
+    const int team = cvy_team_limit(context->threads, &why);
+    if (team < context->threads)
+        cvy_log_local(context, CVY_LOG_WARN, "%d compute thread%s on %d cores, because OpenMP allows no more: %s", team,
+                      team == 1 ? "" : "s", context->threads, why);
+    context->threads = team;
+    return CVY_OK;
+}
+
+int cvy_threads_node_cores(const cvy_context *context)
+{
+    const int is_limited = context->cores_each < CVY_MAX(context->cores / context->sharing, 1);
+    return is_limited || context->sharing == 1 ? context->cores_each * context->comm->node_nranks : context->cores;
+}
