@@ -106,11 +106,13 @@ static cvy_status check_x(const cvy_data_form *like, cvy_dataset *d)
     return CVY_OK;
 }
 
-/* Readers of tables find the columns of the training by their names. What they cannot know is said. */
+/* Readers of tables find the columns of the training by their names. What they cannot know is said. Variables that a
+ * source lists by other names are meant. */
 static cvy_status check_columns(const cvy_reader_info *like, cvy_dataset *d)
 {
     const cvy_columns *known = &like->columns, *own = &d->stored.columns;
-    for (int64_t i = 0; known->x && own->x && i < CVY_MIN(known->nx, own->nx); i++)
+    const int is_table = known->x && known->nx == cvy_shape_elems(&like->shape);
+    for (int64_t i = 0; is_table && own->x && i < CVY_MIN(known->nx, own->nx); i++)
         CVY_CHECK(strcmp(known->x[i], own->x[i]) == 0, CVY_E_CONFIG,
                   "%s: number %lld of x is the column \"%s\", but \"%s\" in the training data",
                   cvy_dataset_name(&d->info), (long long)i, own->x[i], known->x[i]);

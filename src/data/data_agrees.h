@@ -19,6 +19,18 @@ const char *cvy_dataset_name(const cvy_dataset_info *info);
 
 /* Checks that source b can follow source a in one data set. Sets whole->varying if pictures differ in size. */
 cvy_status cvy_sources_agree(const cvy_source *a, const cvy_source *b, cvy_reader_info *whole);
+/* How the lists of variables of a source follow those of the training. */
+typedef struct cvy_followed {
+    char *note[2]; /* what to say about x and y; NULL: nothing */
+    int renamed;   /* a list has other names, and is taken as it is */
+} cvy_followed;
+/* Of formats whose sources list the variables of x and y, before a source is opened: brings its lists into the order of
+ * the training. *source becomes a copy if that changes it. */
+cvy_status cvy_variables_follow(cvy_pool *pool, const cvy_reader_def *reader, const cvy_columns *like,
+                                const cvy_tree **source, cvy_followed *out);
+/* Makes these lists the columns of the open source, and its notes. */
+cvy_status cvy_variables_describe(cvy_pool *pool, const cvy_reader_def *reader, const cvy_tree *source,
+                                  const cvy_followed *followed, cvy_reader_info *info);
 /* Checks that the classes of two sources of one data set can be matched by name: not numbers with words. */
 cvy_status cvy_classes_check_kinds(const cvy_source *a, const cvy_source *b);
 /* Decodes the pictures of s to the channels of those samples: 1 or 3. */

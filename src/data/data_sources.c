@@ -452,20 +452,26 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, const cvy_
         "or as a pattern, \"A*\"",
         cvy_tree_where(at));
     cvy_source s = {.info = {.pool = pool}};
+    cvy_followed followed = {0};
     char *path = NULL, who[64];
     void *options = NULL;
     if (at && at->kind == CVY_TREE_SCALAR && at->text && *at->text)
         CVY_TRY(cvy_pool_strdup(pool, at->text, &path));
     CVY_TRY(find_reader(source, path, is_map ? cvy_tree_get(source, "format") : NULL, &s.reader));
+    const cvy_columns *columns = like && like->stored && like->stored->columns.x ? &like->stored->columns : NULL;
+    const int is_table = columns && columns->nx == cvy_shape_elems(&like->stored->shape);
+    if (columns)
+        CVY_TRY(cvy_variables_follow(pool, s.reader, columns, &source, &followed));
     snprintf(who, sizeof who, "data format %s", s.reader->name);
     CVY_TRY(cvy_pool_alloc(pool, s.reader->options_size, &options));
     CVY_TRY(cvy_options_parse(pool, who, s.reader->options ? s.reader->options : none, is_map ? source : NULL, ours,
                               options, s.reader->options_size));
     s.path = path;
-    const cvy_columns *columns = like && like->stored && like->stored->columns.x ? &like->stored->columns : NULL;
-    const cvy_reader_args args = {.path = path, .options = options, .like = columns};
+    const cvy_reader_args args = {.path = path, .options = options, .like = is_table ? columns : NULL};
     CVY_TRY(s.reader->open(&args, &s.info, &s.state));
-    const cvy_status status = note_bytes(&s);
+    cvy_status status = cvy_variables_describe(pool, s.reader, source, &followed, &s.info);
+    if (status == CVY_OK)
+        status = note_bytes(&s);
     if (status != CVY_OK)
         cvy_source_close(&s);
     else

@@ -38,11 +38,13 @@ static void add_names(cvy_json *json, const char *key, const char *const *name, 
     cvy_json_close(json, ']');
 }
 
-static void add_columns(cvy_json *json, const cvy_columns *c)
+/* Columns of a table, one for each number of x; or the variables that are joined as x and y. */
+static void add_columns(cvy_json *json, const cvy_reader_info *stored)
 {
+    const cvy_columns *c = &stored->columns;
     if (!c->x || c->nx + c->ny > COLUMNS_MAX)
         return;
-    cvy_json_open(json, "columns", '{');
+    cvy_json_open(json, c->nx == cvy_shape_elems(&stored->shape) ? "columns" : "variables", '{');
     add_names(json, "x", c->x, c->nx);
     add_names(json, "y", c->y, c->ny);
     if (c->label)
@@ -82,7 +84,7 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     cvy_json_close(json, ']');
     cvy_json_int(json, "classes", data->nclasses);
     add_names(json, "class_names", data->class_name, data->class_name ? data->nclasses : 0);
-    add_columns(json, &stored->columns);
+    add_columns(json, stored);
 }
 
 /* temperature: 0: none. */
@@ -199,14 +201,15 @@ static cvy_status read_names(cvy_network_spec *s, const cvy_tree *list, const ch
 /* The names of columns; older files have none. Strings are in s->pool, as the whole tree is. */
 static cvy_status read_columns(cvy_network_spec *s, const cvy_tree *root)
 {
-    const cvy_tree *map = cvy_tree_get(root, "columns"), *label = NULL, *weight = NULL;
+    const cvy_tree *columns = cvy_tree_get(root, "columns"), *map = columns ? columns : cvy_tree_get(root, "variables"),
+                   *label = NULL, *weight = NULL;
     cvy_columns *c = &s->stored.columns;
     if (!map)
         return CVY_OK;
     CVY_TRY(read_names(s, cvy_tree_get(map, "x"), &c->x, &c->nx));
     CVY_TRY(read_names(s, cvy_tree_get(map, "y"), &c->y, &c->ny));
-    CVY_CHECK(c->nx == cvy_shape_elems(&s->stored.shape), CVY_E_FORMAT, "it has %lld columns and an input of %s",
-              (long long)c->nx, cvy_shape_text(&s->stored.shape));
+    CVY_CHECK(!columns || c->nx == cvy_shape_elems(&s->stored.shape), CVY_E_FORMAT,
+              "it has %lld columns and an input of %s", (long long)c->nx, cvy_shape_text(&s->stored.shape));
     label = cvy_tree_get(map, "label");
     weight = cvy_tree_get(map, "weight");
     c->label = label ? label->text : NULL;

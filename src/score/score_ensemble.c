@@ -17,6 +17,7 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "data/data_names.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
 #include "op/loss/op_distribution.h"
@@ -160,6 +161,20 @@ static cvy_status check_meaning(const cvy_ensemble *e, int m)
     return CVY_OK;
 }
 
+/* Targets of tables have names, and outputs are in their order. */
+static cvy_status check_targets(const cvy_ensemble *e, int m)
+{
+    const cvy_columns *a = &e->member[0].network->spec.stored.columns, *b = &e->member[m].network->spec.stored.columns;
+    char text[2][CVY_DATA_NAMES_TEXT];
+    cvy_data_names relation = CVY_DATA_NAMES_SAME;
+    if (a->x && b->x)
+        CVY_TRY(cvy_data_names_relate(a->y, a->ny, b->y, b->ny, &relation));
+    CVY_CHECK(relation == CVY_DATA_NAMES_SAME, CVY_E_CONFIG,
+              "the targets are %s in %s and %s in %s: they make no ensemble", cvy_data_names_text(a->y, a->ny, text[0]),
+              e->name[0], cvy_data_names_text(b->y, b->ny, text[1]), e->name[m]);
+    return CVY_OK;
+}
+
 /* Compares a member with the first one. */
 static cvy_status check_member(const cvy_ensemble *e, int m)
 {
@@ -174,6 +189,7 @@ static cvy_status check_member(const cvy_ensemble *e, int m)
         CVY_CHECK(strcmp(x->class_name[k], y->class_name[k]) == 0, CVY_E_CONFIG,
                   "class %lld is \"%s\" in %s and \"%s\" in %s: they make no ensemble", (long long)k, x->class_name[k],
                   e->name[0], y->class_name[k], e->name[m]);
+    CVY_TRY(check_targets(e, m));
     CVY_CHECK(a->noutput == b->noutput, CVY_E_CONFIG, "%s has %d outputs and %s has %d: they make no ensemble",
               e->name[0], a->noutput, e->name[m], b->noutput);
     for (int k = 0; k < a->noutput; k++)

@@ -92,6 +92,13 @@ paste -d, p2.csv p3.csv both.csv | awk -F, '{ h = m = 0
         if ((p - $(k + 6)) ^ 2 > 1e-11) exit 1 }
     if ((h - $10) ^ 2 > 1e-9 || (h - m - $11) ^ 2 > 1e-9) exit 1 }' || fail "mean of two members: $(head -n 2 both.csv)"
 [ "$(head -n 1 top.csv)" = sample,class_1,probability_1,class_2,probability_2,entropy,mutual_information ] || fail "header: $(head -n 1 top.csv)"
+# Outputs in another order make no ensemble.
+awk 'BEGIN { print "a,p,q"; for (i = 0; i < 20; i++) printf "%d,%d,%d\n", i, i, -i }' >pq.csv
+for y in p,q q,p; do
+    printf 'model: {layers: [{fc: {name: out, channels: 2}}]}\ndata: {train: {path: pq.csv, y: [%s]}}\ntrain: {batch: 20, epochs: 1, optimizer: {name: sgd, lr: 0.01}}\n' $y >pq.yaml
+    "$CONVOY" train pq.yaml --threads 1 --out "pq-$y" >log 2>&1 || fail "train: $(cat log)"
+done
+refused 'the targets are p, q in pq-p,q and q, p in pq-q,p: they make no ensemble' "$CONVOY" predict pq-p,q pq-q,p --data pq.csv --out pq.out.csv
 mkdir two
 cp -r trials/2 trials/3 two
 predict two --out folder.csv

@@ -153,6 +153,67 @@ static void test_columns(void)
     cvy_dataset_destroy(&d);
 }
 
+/* Further data have the variables of x and y in the order of the training; other names are taken as they are listed, if
+ * none of them has another place. */
+static void test_order_of_variables(void)
+{
+    static const struct {
+        const char *options;
+        float x, y; /* the first numbers of sample 1 */
+        const char *note, *fault;
+    } further[] = {
+        {"x: [a, b], y: [p, q]", 6, 1, NULL, NULL},
+        {"x: [b, a], y: [q, p]", 6, 1, "x is brought into the order of the training data: a, b", NULL},
+        {"x: [p2, q2], y: [q, p]", 0, 1, "x is p2, q2, and that of the training data is a, b", NULL},
+        {"x: [b, p2], y: [p, q]", 0, 0, NULL, "b has another place among other names"},
+    };
+    cvy_dataset *train = NULL, *d = NULL;
+    double *value = values(24);
+    const hid_t file = new_file("variables.h5");
+    const struct layout row = {.ndim = 2, .dim = {4, 6}, .type = H5T_NATIVE_FLOAT},
+                        one = {.ndim = 1, .dim = {4}, .type = H5T_NATIVE_FLOAT};
+    for (int i = 0; i < 24; i++)
+        value[i] = i;
+    add_set(file, "a", row, value);
+    add_set(file, "p", one, value);
+    for (int i = 0; i < 24; i++)
+        value[i] = 100 + i;
+    add_set(file, "b", row, value);
+    add_set(file, "q", one, value);
+    for (int i = 0; i < 24; i++)
+        value[i] = 0;
+    add_set(file, "p2", row, value);
+    add_set(file, "q2", row, value);
+    H5Fclose(file);
+    free(value);
+    OK(open_in("variables.h5", further[0].options, &train));
+    for (int i = 0; i < CVY_COUNT(further); i++) {
+        cvy_pool *pool = NULL;
+        cvy_tree *tree = NULL;
+        char text[1024];
+        float x[12], y[2];
+        void *const field[] = {x, y};
+        const cvy_data_form like = cvy_dataset_form(train);
+        snprintf(text, sizeof text, "{path: \"%s\", format: hdf5, %s}", in_scratch("variables.h5"), further[i].options);
+        OK(cvy_pool_create(&pool));
+        OK(cvy_tree_parse_text(pool, "source", text, strlen(text), &tree));
+        const cvy_status status = cvy_dataset_open_like(tree, NULL, 7, 1, &like, &d);
+        if (further[i].fault) {
+            FAILS(status, CVY_E_CONFIG, further[i].fault);
+        } else {
+            OK(status);
+            OK(cvy_dataset_read(d, 1, 0, field));
+            TRUE_THAT(x[0] == further[i].x && y[0] == further[i].y && y[1] == 101);
+            const char *note = cvy_dataset_describe(d)->note;
+            TRUE_THAT(further[i].note ? note && strstr(note, further[i].note)
+                                      : !note || !strstr(note, "the training data"));
+        }
+        cvy_dataset_destroy(&d);
+        cvy_pool_destroy(&pool);
+    }
+    cvy_dataset_destroy(&train);
+}
+
 static void test_files(void)
 {
     cvy_dataset *d = NULL;
@@ -440,6 +501,7 @@ int main(void)
     make_runs();
     test_columns();
     test_files();
+    test_order_of_variables();
     test_conditions();
     test_faults();
     test_unreadable();
