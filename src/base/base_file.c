@@ -140,13 +140,16 @@ FILE *cvy_file_stream(const char *path, const char **why_out)
     return stream;
 }
 
-static int sync_file(int fd)
+int cvy_file_flush(int fd, const char *path, cvy_protection which)
 {
     int failed;
     do
         failed = fsync(fd);
     while (failed != 0 && errno == EINTR);
-    return failed;
+    if (failed == 0 || !cvy_protection_is_unsupported(errno))
+        return failed;
+    cvy_protection_note(which, path, errno);
+    return 0;
 }
 
 /* On Linux an interrupted close has closed the file; a second close could hit a file of another thread. */
@@ -273,7 +276,8 @@ static cvy_status sync_folder_of(const char *path)
 
 cvy_status cvy_file_sync(int *fd, const char *temporary, const char *path)
 {
-    CVY_CHECK(sync_file(*fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
+    CVY_CHECK(cvy_file_flush(*fd, path, CVY_PROTECTION_SYNC) == 0, CVY_E_IO, "%s: cannot sync: %s", path,
+              strerror(errno));
     const int closed = close_file(*fd);
     *fd = -1;
     CVY_CHECK(closed == 0, CVY_E_IO, "%s: cannot close: %s", path, strerror(errno));
@@ -318,7 +322,8 @@ static cvy_status commit_stream(cvy_file_temporary *file)
     errno = 0;
     const int failed = fflush(file->stream) != 0 || ferror(file->stream);
     CVY_CHECK(!failed, CVY_E_IO, "%s: cannot write: %s", file->path, cvy_write_why(fileno(file->stream), errno, why));
-    CVY_CHECK(sync_file(fileno(file->stream)) == 0, CVY_E_IO, "%s: cannot sync: %s", file->path, strerror(errno));
+    CVY_CHECK(cvy_file_flush(fileno(file->stream), file->path, CVY_PROTECTION_SYNC) == 0, CVY_E_IO,
+              "%s: cannot sync: %s", file->path, strerror(errno));
     FILE *stream = file->stream;
     file->stream = NULL;
     CVY_CHECK(fclose(stream) == 0, CVY_E_IO, "%s: cannot close: %s", file->path, strerror(errno));
@@ -429,9 +434,7 @@ cvy_status cvy_file_sync_folder(const char *path)
 {
     const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
-    const int failed =
-        sync_file(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot sync it */
-    const int reason = errno;
+    const int failed = cvy_file_flush(fd, path, CVY_PROTECTION_SYNC_FOLDER) != 0, reason = errno;
     close(fd);
     CVY_CHECK(!failed, CVY_E_IO, "%s: cannot sync the folder: %s", path, strerror(reason));
     return CVY_OK;

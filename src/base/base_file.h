@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/base_mem.h"
+#include "base/base_protection.h"
 #include "base/base_signals.h"
 
 /* Reads the whole file and adds a NUL. The caller frees the data with cvy_mem_free. A pipe is read only if the shell
@@ -42,6 +43,9 @@ typedef struct cvy_file_temporary {
 cvy_status cvy_file_temporary_open(const char *path, cvy_file_temporary *out);
 cvy_status cvy_file_temporary_commit(cvy_file_temporary *file);
 void cvy_file_temporary_drop(cvy_file_temporary *file);
+/* fsync(), repeated if a signal interrupts it. A file system that cannot do it is noted as that protection, and is no
+ * fault. Returns 0, or -1: errno says why. */
+int cvy_file_flush(int fd, const char *path, cvy_protection which);
 /* Makes the file `temporary` durable and gives it its final name: fsync, close (*fd becomes -1), rename, fsync of the
  * folder. */
 cvy_status cvy_file_sync(int *fd, const char *temporary, const char *path);

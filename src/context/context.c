@@ -16,6 +16,7 @@
 #include "base/base_opts.h"
 #include "base/base_printable.h"
 #include "base/base_process.h"
+#include "base/base_protection.h"
 #include "base/base_signals.h"
 #include "base/machine/base_team.h"
 #include "comm/mpi/comm_mpi.h"
@@ -89,6 +90,7 @@ void cvy_context_destroy(cvy_context **context)
     CVY_ENTRY();
     if (!CVY_IS_LIVE_AT(CONTEXT, context))
         return;
+    cvy_context_say_protections(*context);
     cvy_extensions_unload(&(*context)->extensions);
     cvy_space_close(&(*context)->space);
     (*context)->comm->ops->destroy((*context)->comm);
@@ -209,6 +211,13 @@ static void say(const cvy_context *context, cvy_log_level level, const char *fmt
                 line);
         cvy_signals_release(&before);
     }
+}
+
+void cvy_context_say_protections(const cvy_context *context)
+{
+    char text[CVY_PROTECTION_TEXT];
+    while (context->comm->rank == 0 && cvy_protection_take(text))
+        cvy_log(context, CVY_LOG_WARN, "%s", text);
 }
 
 cvy_context cvy_context_for_planning(const cvy_context *context, cvy_comm *comm)

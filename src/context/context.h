@@ -47,6 +47,8 @@ cvy_status cvy_context_use(cvy_context *context, const cvy_backend_def *backend)
 cvy_status cvy_context_check_idle(const cvy_context *context, const void *who);
 /* Writes a line of the log. cvy_log writes on rank 0 only; cvy_log_local is for events of one rank. */
 void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...) CVY_PRINTF(3, 4);
+/* Says on rank 0 which protections cannot work here (base/base_protection.h), each once. */
+void cvy_context_say_protections(const cvy_context *context);
 void cvy_log_local(const cvy_context *context, cvy_log_level level, const char *fmt, ...) CVY_PRINTF(3, 4);
 
 #endif

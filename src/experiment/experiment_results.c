@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,8 +152,8 @@ cvy_status cvy_study_results_add(const char *path, const char *line)
     cvy_status status = text.status;
     if (status == CVY_OK)
         status = cvy_write_all(fd, text.data, text.bytes, path);
-    if (status == CVY_OK && fsync(fd) != 0)
-        status = (cvy_error_set(CVY_E_IO, "%s is not on the disk", path), CVY_E_IO);
+    if (status == CVY_OK && cvy_file_flush(fd, path, CVY_PROTECTION_SYNC) != 0)
+        status = cvy_error_set(CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
     close(fd);
     cvy_text_free(&text);
     return status;

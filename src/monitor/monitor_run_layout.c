@@ -12,14 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base_file.h"
 #include "base/base_mem.h"
+#include "base/base_protection.h"
 #include "base/text/base_text.h"
 #include "monitor/monitor_heartbeat.h"
+#include "monitor/monitor_owner.h"
 #include "monitor/monitor_watchdog.h"
 
 void cvy_run_path(const char *run, const char *file, char path[CVY_RUN_PATH])
@@ -74,6 +75,16 @@ int cvy_run_status_is_early(const cvy_run_status *status)
     return strcmp(status->word, "finished") == 0 && status->why[0] != 0;
 }
 
+/* Whether this process may use the folder. */
+static int take(const char *folder, int fd)
+{
+    const cvy_lock lock = cvy_file_lock(fd);
+    if (lock != CVY_LOCK_CANNOT)
+        return lock == CVY_LOCK_HELD;
+    cvy_protection_note(CVY_PROTECTION_RUN_LOCK, folder, errno);
+    return cvy_owner_take(folder);
+}
+
 /* The lock ends with the process. It is on a file that is open for writing, because NFS and Lustre keep locks of
  * folders within a node. */
 cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out)
@@ -91,9 +102,7 @@ cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out)
         *warning_out = warning.data;
         return warning.status;
     }
-    for (int i = 0; flock(*lock_out, LOCK_EX | LOCK_NB) != 0; i++) {
-        if (errno != EWOULDBLOCK)
-            return CVY_OK;
+    for (int i = 0; !take(folder, *lock_out); i++) {
         CVY_CHECK(i < TRIES, CVY_E_IO,
                   "%s: another run uses this folder; wait until it has ended, or name another folder with --out",
                   folder);
@@ -102,16 +111,31 @@ cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out)
     return CVY_OK;
 }
 
-/* Takes a shared lock for a moment. A run that starts in this moment tries again. */
+void cvy_run_unlock(const char *folder, int *lock)
+{
+    if (*lock < 0)
+        return;
+    cvy_owner_drop(folder);
+    close(*lock);
+    *lock = -1;
+}
+
+int cvy_run_is_lock(const char *name)
+{
+    return strcmp(name, CVY_RUN_LOCK) == 0 || strncmp(name, CVY_RUN_OWNER, sizeof CVY_RUN_OWNER - 1) == 0;
+}
+
+/* Takes a shared lock for a moment. A run that starts in this moment tries again. Without locks the process that is
+ * named in the folder is known to be gone, or nothing is known. */
 static int is_unlocked(const char *run)
 {
     char path[CVY_RUN_PATH];
     cvy_run_path(run, CVY_RUN_LOCK, path);
     const int fd = cvy_file_open(path, O_RDONLY, 0, NULL);
-    const int is_free = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+    const cvy_lock lock = fd >= 0 ? cvy_file_lock_shared(fd) : CVY_LOCK_BUSY;
     if (fd >= 0)
         close(fd);
-    return is_free;
+    return lock == CVY_LOCK_HELD || (lock == CVY_LOCK_CANNOT && cvy_owner_look(run) == CVY_OWNER_GONE);
 }
 
 int cvy_run_is_dead(const char *run, char *text, size_t room)

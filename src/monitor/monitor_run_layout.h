@@ -43,12 +43,16 @@ int cvy_run_status_parse(const char *text, cvy_run_status *out);
 /* Whether the status is that of a run that was ended by early stopping. */
 int cvy_run_status_is_early(const cvy_run_status *status);
 
-/* Locks the folder of a run, or of a search, for this process. The caller closes *lock_out. Two runs would mix their
+/* Locks the folder of a run, or of a search, for this process; cvy_run_unlock() ends that. Two runs would mix their
  * files in one folder, for example if a job is submitted again while the first still runs. The first one may be about
- * to end, so this waits up to three seconds for it. If the file system does not support locks, nothing is refused. If
- * the lock file cannot be opened, *lock_out is -1 and *warning_out says why; the caller frees it with cvy_mem_free().
- * CVY_E_IO: another process has the lock. */
+ * to end, so this waits up to three seconds for it. If the file system does not support locks, that is noted
+ * (base_protection.h), and a run is refused only if it is on the same host (monitor_owner.h). If the lock file cannot
+ * be opened, *lock_out is -1 and *warning_out says why; the caller frees it with cvy_mem_free(). CVY_E_IO: another
+ * process has the lock. */
 cvy_status cvy_run_lock(const char *folder, int *lock_out, char **warning_out);
+void cvy_run_unlock(const char *folder, int *lock);
+/* Whether a file of this name in a run's folder is only there for the lock. */
+int cvy_run_is_lock(const char *name);
 
 /* Whether the run ended without a final status, for example after an abort by the watchdog: STATUS says "running", and
  * nobody holds the lock. If so, `text` says that, and what the heartbeat file tells. */

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -282,13 +281,16 @@ static cvy_status lock(const char *path, int *fd_out)
     const char *why = "";
     const int fd = cvy_file_open(name, O_RDWR | O_CREAT | O_NOFOLLOW, 0666, &why);
     cvy_status status = fd >= 0 ? CVY_OK : cvy_error_set(CVY_E_IO, "%s: cannot open: %s", name, why);
-    for (int i = 0; status == CVY_OK && flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+    cvy_lock got = CVY_LOCK_BUSY;
+    for (int i = 0; status == CVY_OK && (got = cvy_file_lock(fd)) == CVY_LOCK_BUSY; i++) {
         const struct timespec pause = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
-        if (i == LOCK_TRIES || (errno != EWOULDBLOCK && errno != EINTR))
-            status = cvy_error_set(CVY_E_IO, "%s: cannot lock: %s", name, strerror(errno));
+        if (i == LOCK_TRIES)
+            status = cvy_error_set(CVY_E_IO, "%s: another process has the lock", name);
         else
             nanosleep(&pause, NULL);
     }
+    if (status == CVY_OK && got == CVY_LOCK_CANNOT)
+        cvy_protection_note(CVY_PROTECTION_WISDOM_LOCK, name, errno); /* the file is replaced as a whole all the same */
     cvy_mem_free(&name);
     if (status != CVY_OK && fd >= 0)
         close(fd);

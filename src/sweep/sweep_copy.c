@@ -33,7 +33,7 @@ static cvy_status copy_bytes(int in, const char *from, int out, const char *to)
             break;
         CVY_TRY_OUT(cvy_write_all(out, block, (size_t)n, to));
     }
-    if (fsync(out) != 0)
+    if (cvy_file_flush(out, to, CVY_PROTECTION_SYNC) != 0)
         CVY_FAIL_OUT(CVY_E_IO, "%s: cannot make the file durable: %s", to, strerror(errno));
 out:
     cvy_mem_free(&block);

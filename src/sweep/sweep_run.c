@@ -58,7 +58,9 @@ static cvy_status is_unused(cvy_pool *pool, const char *folder, int *out)
     char **names = NULL;
     int64_t count = 0;
     CVY_TRY(cvy_file_list(pool, folder, &names, &count));
-    *out = count == 0 || (count == 1 && strcmp(names[0], CVY_RUN_LOCK) == 0);
+    *out = 1;
+    for (int64_t i = 0; i < count; i++)
+        *out &= cvy_run_is_lock(names[i]);
     return CVY_OK;
 }
 
@@ -92,6 +94,7 @@ static cvy_status open_folder(cvy_sweep_run *run)
     if (warning)
         cvy_log(run->all, CVY_LOG_WARN, "%s", warning);
     cvy_mem_free(&warning);
+    cvy_context_say_protections(run->all);
     CVY_TRY(status);
     CVY_TRY(check_folder(run));
     if (is_resumed(run))
@@ -407,8 +410,7 @@ static void close_run(cvy_sweep_run *run)
     cvy_mem_free(&run->group);
     cvy_context_destroy(&run->context);
     cvy_pool_destroy(&run->sweep.spec.pool);
-    if (run->lock >= 0)
-        close(run->lock);
+    cvy_run_unlock(run->opts->out, &run->lock);
 }
 
 cvy_status cvy_run_sweep(cvy_context *context, const char *path, const cvy_sweep_opts *opts,

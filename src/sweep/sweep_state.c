@@ -225,8 +225,7 @@ static cvy_status await_end(const char *folder, int number)
         int lock = -1;
         status = cvy_run_lock(run, &lock, &warning);
         cvy_mem_free(&warning);
-        if (lock >= 0)
-            close(lock);
+        cvy_run_unlock(run, &lock);
         if (status != CVY_E_IO)
             break;
     }

@@ -36,6 +36,7 @@ static cvy_status lock_folder(cvy_trainer *t)
     if (warning)
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", warning);
     cvy_mem_free(&warning);
+    cvy_context_say_protections(t->session.context);
     return status;
 }
 
@@ -63,7 +64,7 @@ static int is_empty_folder(const char *path)
     DIR *dir = opendir(path);
     int others = 0;
     for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
-        others += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && strcmp(e->d_name, CVY_RUN_LOCK) != 0;
+        others += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && !cvy_run_is_lock(e->d_name);
     if (dir)
         closedir(dir);
     return dir && others == 0;
@@ -368,8 +369,7 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
                                  status < 0                                                              ? why
                                  : status == CVY_OK && cvy_trainer_stopped_early(t, early, sizeof early) ? early
                                                                                                          : NULL);
-    if (t->folder.lock >= 0)
-        close(t->folder.lock);
+    cvy_run_unlock(t->folder.path, &t->folder.lock);
     cvy_mem_free(&t->folder.plan_json);
     if (status < 0)
         cvy_error_set(status, "%s", why);

@@ -206,7 +206,10 @@ static cvy_status claim_folder(const cvy_stage *s, cvy_stage_copy *c, const stru
               c->path, l->path);
     CVY_TRY(cvy_stage_copy_clear(c));
     struct statvfs fs;
-    CVY_CHECK(statvfs(s->folder, &fs) == 0, CVY_E_IO, "%s: %s", s->folder, strerror(errno));
+    if (statvfs(s->folder, &fs) != 0) {
+        cvy_protection_note(CVY_PROTECTION_FREE_SPACE, s->folder, errno);
+        return CVY_OK;
+    }
     const double room = (double)fs.f_bavail * (double)fs.f_frsize;
     CVY_CHECK(room >= (double)l->bytes, CVY_E_IO,
               "data.stage: %s has %.1f MB free and %s needs %.1f MB: free some space, name another folder, or switch "

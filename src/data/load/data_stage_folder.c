@@ -101,8 +101,21 @@ cvy_status cvy_stage_copy_try_lock(cvy_stage_copy *c, int *alone_out)
         return opened == CVY_END ? CVY_OK : opened;
     const int fd = cvy_file_open_below(c->root, "lock", O_RDWR | O_CREAT, 0600, &why);
     CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s/lock: cannot be created: %s", c->path, why);
-    *alone_out = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-    if (fd >= 0 && (*alone_out || flock(fd, LOCK_SH | LOCK_NB) == 0) && is_current(c, fd)) {
+    cvy_lock lock = fd >= 0 ? cvy_file_lock(fd) : CVY_LOCK_BUSY;
+    *alone_out = lock == CVY_LOCK_HELD;
+    if (lock == CVY_LOCK_BUSY && fd >= 0)
+        lock = cvy_file_lock_shared(fd);
+    if (lock == CVY_LOCK_CANNOT) {
+        const cvy_status status = cvy_error_set(
+            CVY_E_CONFIG,
+            "%s/lock: flock() fails: %s; without locks a run could remove the copy that another one reads: name a "
+            "data.stage that is local to each node, such as /dev/shm or /tmp, or leave it out",
+            c->path, strerror(errno));
+        close(fd);
+        close_root(c);
+        return status;
+    }
+    if (lock == CVY_LOCK_HELD && is_current(c, fd)) {
         c->lock = fd;
         return CVY_OK;
     }
@@ -173,7 +186,8 @@ cvy_status cvy_stage_copy_finish(const cvy_stage_copy *c, const char *manifest)
     const int fd = cvy_file_open_below(c->root, "manifest.partial", O_WRONLY | O_CREAT | O_EXCL, 0600, &why);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s/manifest: cannot be created: %s", c->path, why);
     cvy_status status = cvy_write_all(fd, manifest, strlen(manifest), c->path);
-    if (status == CVY_OK && (fsync(fd) != 0 || renameat(c->root, "manifest.partial", c->root, "manifest") != 0))
+    if (status == CVY_OK && (cvy_file_flush(fd, c->path, CVY_PROTECTION_SYNC) != 0 ||
+                             renameat(c->root, "manifest.partial", c->root, "manifest") != 0))
         status = cvy_error_set(CVY_E_IO, "%s/manifest: cannot be written: %s", c->path, strerror(errno));
     close(fd);
     return status;

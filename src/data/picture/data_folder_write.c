@@ -113,7 +113,10 @@ static cvy_status folder_end_piece(void *state)
     const char *path = NULL;
     char text[64];
     const int fd = cvy_file_open(w->root, O_RDONLY | O_DIRECTORY, 0, NULL),
-              bad = fd < 0 || cvy_file_sync_system(fd) != 0, cause = errno;
+              failed = fd < 0 || cvy_file_sync_system(fd) != 0, cause = errno;
+    const int bad = failed && (fd < 0 || !cvy_protection_is_unsupported(cause));
+    if (failed && !bad)
+        cvy_protection_note(CVY_PROTECTION_SYNC, w->root, cause);
     if (fd >= 0)
         close(fd);
     CVY_CHECK(!bad, CVY_E_IO, "%s: cannot be written to the disk: %s", w->root, strerror(cause));

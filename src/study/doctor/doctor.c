@@ -17,6 +17,7 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
+#include "base/base_protection.h"
 #include "base/machine/base_clock.h"
 #include "base/machine/base_cores.h"
 #include "base/machine/base_machine.h"
@@ -152,6 +153,9 @@ static void check_clock(cvy_doctor *d)
 static void check_files(cvy_doctor *d)
 {
     const cvy_doctor_files *f = &d->files;
+    char guard[CVY_PROTECTION_TEXT];
+    while (cvy_protection_take(guard))
+        find(d, "%s", guard);
     if (*f->fault)
         find(d, "%s: a run could not write its checkpoints in %s: name a folder by --out that can be written", f->fault,
              f->folder);

@@ -45,7 +45,8 @@ static cvy_status write_pieces(cvy_doctor *d, int fd, const char *path, uint64_t
         fill(data, PIECE, i);
         const double begin_s = cvy_clock_s();
         CVY_TRY(cvy_write_all(fd, data, PIECE, path));
-        CVY_CHECK(fsync(fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
+        CVY_CHECK(cvy_file_flush(fd, path, CVY_PROTECTION_SYNC) == 0, CVY_E_IO, "%s: cannot sync: %s", path,
+                  strerror(errno));
         f->write_s += cvy_clock_s() - begin_s;
         f->bytes += PIECE;
     }
@@ -94,6 +95,18 @@ static cvy_status try_small(cvy_doctor_files *f, const char *path, const void *d
     return CVY_OK;
 }
 
+/* A run locks a file of its folder. */
+static cvy_status try_lock(const cvy_doctor *d, const char *path)
+{
+    const char *why = "";
+    const int fd = cvy_file_open(path, O_RDWR, 0, &why);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, why);
+    if (cvy_file_lock(fd) == CVY_LOCK_CANNOT)
+        cvy_protection_note(CVY_PROTECTION_RUN_LOCK, d->files.folder, errno);
+    close(fd);
+    return CVY_OK;
+}
+
 /* Runs rank 0's tests in its own folder, and leaves a file "seen" there for all ranks. */
 static cvy_status try_folder(cvy_doctor *d, const char *folder)
 {
@@ -108,7 +121,12 @@ static cvy_status try_folder(cvy_doctor *d, const char *folder)
     CVY_TRY_OUT(try_small(&d->files, path, data));
     snprintf(path, sizeof path, "%s/seen", folder);
     CVY_TRY_OUT(cvy_file_replace(path, folder, strlen(folder)));
-    d->files.free_bytes = statvfs(folder, &room) == 0 ? (int64_t)room.f_bavail * (int64_t)room.f_frsize : INT64_MAX;
+    CVY_TRY_OUT(try_lock(d, path));
+    d->files.free_bytes = INT64_MAX;
+    if (statvfs(folder, &room) == 0)
+        d->files.free_bytes = (int64_t)room.f_bavail * (int64_t)room.f_frsize;
+    else
+        cvy_protection_note(CVY_PROTECTION_FREE_SPACE, d->files.folder, errno);
     d->files.is_known = 1;
 out:
     cvy_mem_free(&data);

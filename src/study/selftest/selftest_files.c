@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -70,7 +69,7 @@ static cvy_status write_large(const char *path, const void *data)
     const int fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666, &why);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot create: %s", path, why);
     cvy_status status = cvy_write_all(fd, data, LARGE_BYTES, path);
-    if (status == CVY_OK && fsync(fd) != 0)
+    if (status == CVY_OK && cvy_file_flush(fd, path, CVY_PROTECTION_SYNC) != 0)
         status = cvy_error_set(CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
     if (close(fd) != 0 && status == CVY_OK)
         status = cvy_error_set(CVY_E_IO, "%s: cannot close: %s", path, strerror(errno));
@@ -96,8 +95,14 @@ static cvy_status replace_small(const char *path)
 static void try_lock(cvy_selftest *t, const char *path)
 {
     const int one = cvy_file_open(path, O_RDWR, 0, NULL), two = cvy_file_open(path, O_RDWR, 0, NULL);
-    if (one >= 0 && two >= 0 && (flock(one, LOCK_EX | LOCK_NB) != 0 || flock(two, LOCK_EX | LOCK_NB) == 0))
+    const cvy_lock first = one >= 0 && two >= 0 ? cvy_file_lock(one) : CVY_LOCK_BUSY;
+    if (first == CVY_LOCK_CANNOT)
+        cvy_protection_note(CVY_PROTECTION_RUN_LOCK, t->folder, errno);
+    if (first == CVY_LOCK_HELD && cvy_file_lock(two) == CVY_LOCK_HELD)
         cvy_selftest_note(t, "the file system has no working locks: two runs in one folder would not be noticed");
+    char text[CVY_PROTECTION_TEXT];
+    while (cvy_protection_take(text))
+        cvy_selftest_note(t, "%s", text);
     if (one >= 0)
         close(one);
     if (two >= 0)
