@@ -96,6 +96,20 @@ static int read_process(long pid, struct process *out)
     return 1;
 }
 
+/* Whether a process has loaded an MPI library. */
+static int has_mpi(long pid)
+{
+    char line[1024];
+    int found = 0;
+    snprintf(line, sizeof line, "/proc/%ld/maps", pid);
+    FILE *maps = cmd_open_stream(line, "r");
+    while (maps && !found && fgets(line, sizeof line, maps))
+        found = strstr(line, "/libmpi") != NULL;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
 /* Looks at the processes above this one up to the launcher. An interactive shell puts each of its commands into a
  * process group of its own; a script does not, and of the wrappers only `timeout` does. */
 static cmd_launch_kind look_up(cmd_launch *l)
@@ -110,13 +124,19 @@ static cmd_launch_kind look_up(cmd_launch *l)
         }
         const int shell = is_shell(p.program), own = p.group != below.group && strcmp(below.program, "timeout") != 0;
         if (kind == CMD_LAUNCH_TASK && ((shell && own) || (!shell && !is_wrapper(p.program)))) {
-            kind = shell ? CMD_LAUNCH_SHELL : CMD_LAUNCH_PROGRAM;
+            kind = shell ? CMD_LAUNCH_SHELL : has_mpi(pid) ? CMD_LAUNCH_CHILD : CMD_LAUNCH_PROGRAM;
             snprintf(l->parent, sizeof l->parent, "%s", p.name);
         }
         below = p;
         pid = p.parent;
     }
     return CMD_LAUNCH_STALE;
+}
+
+static void keep_variable(cmd_launch *l)
+{
+    const char *size = l->by->size ? getenv(l->by->size) : NULL, *value = size ? size : getenv(l->by->rank);
+    snprintf(l->variable, sizeof l->variable, "%s=%.20s", size ? l->by->size : l->by->rank, value ? value : "");
 }
 
 const cmd_launch *cmd_launch_here(void)
@@ -129,17 +149,31 @@ const cmd_launch *cmd_launch_here(void)
         here.size = cmd_launcher_size(here.by);
         here.rank = cmd_launcher_rank(here.by);
         here.kind = here.by ? look_up(&here) : CMD_LAUNCH_ALONE;
+        if (here.by)
+            keep_variable(&here);
         here.has_terminal = here.launcher && writes_to_terminal(here.launcher);
     }
     return &here;
 }
 
-void cmd_launch_variable(const cmd_launch *l, char *text, size_t room)
+void cmd_launch_forget(void)
 {
-    const char *size = l->by && l->by->size ? getenv(l->by->size) : NULL;
-    const char *name = !l->by ? "" : size ? l->by->size : l->by->rank;
-    const char *value = size ? size : getenv(name);
-    snprintf(text, room, "%s=%.20s", name, value ? value : "");
+    static const char *const begins[] = {
+        "PMI_",      "PMI2_",     "PMIX_",          "SLURM_STEP",   "OMPI_COMM_WORLD_",
+        "HYDI_",     "PALS_",     "OMPI_MCA_orte_", "PRTE_",        "OMPI_MCA_ess_base_",
+        "FLUX_TASK", "MPI_LOCAL", "OMPI_MCA_pmix=", "OMPI_MCA_ess="};
+    const cmd_launch *l = cmd_launch_here();
+    if (l->kind != CMD_LAUNCH_SHELL && l->kind != CMD_LAUNCH_CHILD)
+        return;
+    for (char **at = environ; *at;) {
+        char name[256];
+        int matches = 0;
+        for (int i = 0; i < CMD_COUNT(begins); i++)
+            matches |= strncmp(*at, begins[i], strlen(begins[i])) == 0;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
+        if (!matches || unsetenv(name) != 0 || getenv(name))
+            at++;
+    }
 }
 
 double cmd_launch_session_begin(void)

@@ -19,7 +19,7 @@
 cmd_progress cmd_progress_begin(const char *how)
 {
     const cmd_launch *l = cmd_launch_here();
-    const int is_below = l->kind == CMD_LAUNCH_TASK || l->kind == CMD_LAUNCH_PROGRAM;
+    const int is_below = l->launcher && l->kind != CMD_LAUNCH_SHELL;
     cmd_progress p = {0};
     how = how ? how : "auto";
     p.silent = strcmp(how, "none") == 0;

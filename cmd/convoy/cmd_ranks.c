@@ -69,20 +69,19 @@ static int check_launch(void)
 {
     const cmd_launch *l = cmd_launch_here();
     const char *given = getenv("CONVOY_MPI"); /* it decides in an installation that has several builds */
-    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "", variable[96];
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int nranks = 1, length = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     MPI_Get_library_version(library, &length);
     if (nranks != 1 || l->size <= 1 || l->kind != CMD_LAUNCH_TASK)
         return 0;
-    cmd_launch_variable(l, variable, sizeof variable);
     if (l->rank == 0 || (l->rank == 1 && !l->by->size))
         cmd_error("%s started %s%d processes (%s), but each of them is alone: convoy is built with another MPI library "
                   "(%.*s). Start it with that library's mpiexec"
                   " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake "
                   "-DMPI_C_COMPILER=...%s%.20s%s",
-                  l->by->name, l->by->size ? "" : "at least ", l->size, variable, (int)strcspn(library, "\n,"), library,
-                  given && *given ? "; CONVOY_MPI=" : "", given ? given : "",
+                  l->by->name, l->by->size ? "" : "at least ", l->size, l->variable, (int)strcspn(library, "\n,"),
+                  library, given && *given ? "; CONVOY_MPI=" : "", given ? given : "",
                   given && *given ? " may have chosen the wrong build: unset it" : "");
     return CMD_EXIT_FAULT;
 }
@@ -114,14 +113,16 @@ static void warn_of_idle_cores(const cmd_line *line)
 /* Says why the variables of a launcher do not count. */
 static void warn_of_variables(const cmd_launch *l)
 {
-    char variable[96], why[128] = "no launcher is among the processes above this one";
-    cmd_launch_variable(l, variable, sizeof variable);
+    char why[128] = "no launcher is among the processes above this one";
     if (l->kind != CMD_LAUNCH_STALE)
         snprintf(why, sizeof why, "the %s %s has started this process",
-                 l->kind == CMD_LAUNCH_SHELL ? "interactive shell" : "program", l->parent);
+                 l->kind == CMD_LAUNCH_SHELL   ? "interactive shell"
+                 : l->kind == CMD_LAUNCH_CHILD ? "MPI program"
+                                               : "program",
+                 l->parent);
     cmd_note("convoy: warning: %s is in the environment, as %s sets it, but %s, and MPI knows of one rank: for more "
              "ranks start convoy by the mpiexec or srun of its own MPI library; unset %.*s if it is left over\n",
-             variable, l->by->name, why, (int)strcspn(variable, "="), variable);
+             l->variable, l->by->name, why, (int)strcspn(l->variable, "="), l->variable);
 }
 
 /* A job script that calls convoy without a launcher trains on one node, and all other nodes are idle. */
@@ -156,14 +157,12 @@ static volatile sig_atomic_t has_start_timer;
 static void note_inherited(char *text, size_t room)
 {
     const cmd_launch *l = cmd_launch_here();
-    char variable[96];
-    cmd_launch_variable(l, variable, sizeof variable);
     if (l->kind == CMD_LAUNCH_PROGRAM)
         snprintf(
             text, room,
             "; %.40s has started convoy with the variables of its launcher (%s): remove them with `env -u` if it is a "
             "rank itself",
-            l->parent, variable);
+            l->parent, l->variable);
 }
 
 static void on_start_timeout(int signal_number)
@@ -256,7 +255,7 @@ static void on_unexpected_exit(void)
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user)
 {
     int provided = 0;
-    (void)cmd_launch_here();
+    cmd_launch_forget();
     cvy_mpi_prepare();
     start_timer_begin();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {

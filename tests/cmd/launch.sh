@@ -62,6 +62,25 @@ why 'no launcher is among the processes above this one' "$CONVOY" train none.yam
 printf 'BEGIN { exit system("%s train none.yaml") > 0 }\n' "$CONVOY" >train.awk
 why 'the program awk has started this process' ./mpiexec awk -f train.awk
 ! command -v bash >/dev/null || why 'the interactive shell bash has started this process' ./mpiexec bash -c 'set -m; "$0" train none.yaml; exit $?' "$CONVOY"
+# A rank of an MPI program starts convoy, with the variables of convoy's own MPI: it does not take convoy for that rank.
+cat >rank.c <<'END'
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    int rank = 0, failed = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    failed = rank == 1 && system(argv[argc - 1]) != 0;
+    MPI_Finalize();
+    return failed;
+}
+END
+if [ -n "$(command -v "${MPIEXEC_N%% *}")" ] && "$MPICC" -o rank rank.c >log 2>&1; then
+    # shellcheck disable=SC2086
+    timeout 60 $MPIEXEC_N 2 ./rank "exec $bench" >out 2>&1 && grep -q '^ranks  *1$' out || fail "the child of a rank: $(cat out)"
+fi
+
 # Before MPI starts, too; the other tasks of a launch leave it to rank 0.
 no_verb() { timeout 60 env "$size=4" "$@" "$CONVOY" trane >out 2>err; }
 no_verb "$rank=3"
