@@ -373,7 +373,8 @@ cvy_status cvy_model_list_unused(const cvy_model *m, cvy_text *names, int *count
     int n = 0;
     CVY_TRY(cvy_mem_alloc((size_t)m->nlayer + 1, &is_needed));
     for (int i = 0; i < m->nlayer; i++) {
-        is_needed[i] = m->layer[i].op->flags & CVY_OP_LOSS || (output && strcmp(m->layer[i].output, output) == 0);
+        is_needed[i] = m->layer[i].op->flags & CVY_OP_LOSS || m->layer[i].is_looked_through ||
+                       (output && strcmp(m->layer[i].output, output) == 0);
         for (int k = 0; k < m->naux; k++)
             is_needed[i] |= strcmp(m->layer[i].output, m->aux[k].output) == 0;
     }

@@ -38,6 +38,7 @@ typedef struct cvy_layer {
     const cvy_tree *options; /* a map, or NULL */
     char *from[CVY_NODE_SRC_MAX]; /* names of inputs or outputs of earlier layers */
     int nfrom;
+    int is_looked_through; /* 1: it makes an output whose loss reads what comes before it */
     int training_only;   /* 1: it belongs to an auxiliary head or comes after one; graphs for evaluation leave it out */
     const char *trained; /* the parameters that are trained, "weight, bias"; "": none; NULL: all of them */
     int64_t stage;       /* the stage of a pipeline on which the user wants it, from 1; 0: any stage */

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "context/context.h"
 #include "graph/graph.h"
 #include "op/pointwise/op_softmax.h"
 #include "op/tensor/op_transpose.h"
@@ -141,6 +142,42 @@ cvy_status cvy_model_closing(const cvy_model *m, const char *output, cvy_closing
 {
     *out = walk(m, output);
     return out->kind == CVY_CLOSED_BY_NOTHING ? CVY_OK : find_shapes(m, out);
+}
+
+/* ---- losses ---- */
+
+cvy_closing_kind cvy_loss_applies(const cvy_op_def *loss)
+{
+    static const struct {
+        const char *loss;
+        cvy_closing_kind kind;
+    } known[] = {{"softmax_cross_entropy", CVY_CLOSED_BY_SOFTMAX},
+                 {"focal", CVY_CLOSED_BY_SOFTMAX},
+                 {"dice", CVY_CLOSED_BY_SOFTMAX},
+                 {"bce", CVY_CLOSED_BY_SIGMOID}};
+    for (int i = 0; loss && i < CVY_COUNT(known); i++)
+        if (strcmp(loss->name, known[i].loss) == 0)
+            return known[i].kind;
+    return CVY_CLOSED_BY_NOTHING;
+}
+
+cvy_status cvy_model_warn_of_losses(const cvy_model *m, const cvy_context *context)
+{
+    for (int i = 0; i < m->nlayer; i++) {
+        const cvy_layer *loss = &m->layer[i];
+        cvy_closing c = {0};
+        if ((loss->op->flags & CVY_OP_LOSS) && loss->nfrom > 0 && cvy_loss_applies(loss->op) != CVY_CLOSED_BY_NOTHING)
+            CVY_TRY(cvy_model_closing(m, loss->from[0], &c));
+        if (c.kind == CVY_CLOSED_BY_SOFTMAX || c.kind == CVY_CLOSED_BY_SIGMOID)
+            cvy_log(
+                context, CVY_LOG_WARN,
+                "model %s: the loss %s (%s) applies %s to %s, whose numbers the %s '%s' has made already: let it read "
+                "what that layer reads",
+                m->name, loss->output, loss->op->name,
+                cvy_loss_applies(loss->op) == CVY_CLOSED_BY_SIGMOID ? "sigmoid" : "softmax", loss->from[0],
+                m->layer[c.at].op->name, c.layer);
+    }
+    return CVY_OK;
 }
 
 /* ---- the numbers before the function ---- */

@@ -16,6 +16,7 @@
 #include "base/base_opts.h"
 #include "base/machine/base_team.h"
 #include "comm/comm_allreduce.h"
+#include "model/model_closing.h"
 #include "program/program_fill.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
@@ -315,6 +316,7 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
     cvy_training_opts o;
     cvy_program_task *s = NULL;
     CVY_TRY(CVY_OPTS_READ(cvy_training_opts, opts, &o));
+    CVY_TRY(cvy_model_warn_of_losses(model, p->context));
     CVY_TRY(new_step(p, model, batch, &s));
     s->training = 1;
     s->accumulate = o.accumulate > 0 ? o.accumulate : 1;

@@ -46,22 +46,6 @@ void cvy_model_describe_output(const cvy_model *m, cvy_text *t)
 
 /* ---- losses ---- */
 
-/* The function that a loss applies to what it reads. */
-static cvy_closing_kind applied_by(const cvy_op_def *loss)
-{
-    static const struct {
-        const char *loss;
-        cvy_closing_kind kind;
-    } known[] = {{"softmax_cross_entropy", CVY_CLOSED_BY_SOFTMAX},
-                 {"focal", CVY_CLOSED_BY_SOFTMAX},
-                 {"dice", CVY_CLOSED_BY_SOFTMAX},
-                 {"bce", CVY_CLOSED_BY_SIGMOID}};
-    for (int i = 0; loss && i < CVY_COUNT(known); i++)
-        if (strcmp(loss->name, known[i].loss) == 0)
-            return known[i].kind;
-    return CVY_CLOSED_BY_NOTHING;
-}
-
 /* Whether the loss applies the function that closes the output, along its classes. */
 static int applies(cvy_closing_kind by_loss, const cvy_closing *c)
 {
@@ -91,14 +75,16 @@ static cvy_status refuse(const cvy_op_def *loss, const cvy_model *m, const cvy_c
 
 cvy_status cvy_loss_source(const cvy_op_def *loss, cvy_model *m, const char *output, int is_old, const char **out)
 {
-    const cvy_closing_kind by_loss = applied_by(loss);
+    const cvy_closing_kind by_loss = cvy_loss_applies(loss);
     cvy_closing c;
     *out = output;
     if (by_loss == CVY_CLOSED_BY_NOTHING)
         return CVY_OK;
     CVY_TRY(cvy_model_closing(m, output, &c));
-    if (applies(by_loss, &c))
+    if (applies(by_loss, &c)) {
+        m->layer[cvy_index_find(&m->layer_at, output)].is_looked_through = 1;
         return cvy_model_before_closing(m, &c, out);
+    }
     return c.kind == CVY_CLOSED_BY_NOTHING || is_old ? CVY_OK : refuse(loss, m, &c, output);
 }
 
@@ -190,7 +176,7 @@ static int compares_numbers(const cvy_op_def *loss)
 static cvy_output_kind kind_of(const cvy_op_def *loss, int is_real_target, int is_foreign, int64_t nclasses,
                                const cvy_closing *c)
 {
-    const cvy_closing_kind by_loss = applied_by(loss);
+    const cvy_closing_kind by_loss = cvy_loss_applies(loss);
     if (by_loss == CVY_CLOSED_BY_SIGMOID)
         return c->kind == CVY_CLOSED_BY_SIGMOID ? CVY_OUTPUT_YES_PROBABILITIES : CVY_OUTPUT_YES_LOGITS;
     if (by_loss == CVY_CLOSED_BY_SOFTMAX)

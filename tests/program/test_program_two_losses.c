@@ -1,6 +1,6 @@
 /*
  * test_program_two_losses.c: a program with two losses, each with its own trainable weights and optimiser, over one set
- * of variables; compared with plain C in double.
+ * of variables; compared with plain C in double. A loss that would apply softmax or sigmoid a second time is named.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -252,10 +252,59 @@ static void two_losses(void)
     cvy_program_destroy(&p);
 }
 
+/* ---- losses on probabilities ---- */
+
+static char said[512];
+
+static void keep_log(void *user, cvy_log_level level, const char *line)
+{
+    (void)user;
+    if (level == CVY_LOG_WARN)
+        snprintf(said, sizeof said, "%s", line);
+}
+
+/* Returns the warning of a program that trains with a loss on the last of two layers. */
+static const char *warning_of(const char *function, const char *loss)
+{
+    const cvy_context_opts opts = {.size = sizeof opts, .log_level = CVY_LOG_WARN, .log = keep_log};
+    const cvy_training_opts training = {.size = sizeof training, .optimizer = "sgd"};
+    cvy_context *own = NULL;
+    cvy_program *p = NULL;
+    cvy_model *m = NULL;
+    int task = 0;
+    *said = 0;
+    EXPECT_OK(cvy_context_create(&opts, &own));
+    EXPECT_OK(cvy_model_create("net", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {4}}));
+    EXPECT_OK(cvy_model_add_input(m, "t", strcmp(loss, "bce") == 0 ? CVY_DTYPE_F32 : CVY_DTYPE_I32,
+                                  &(cvy_shape){strcmp(loss, "bce") == 0, {3}}));
+    EXPECT_OK(cvy_model_add(m, "fc", "z", "channels: 3", "x"));
+    EXPECT_OK(cvy_model_add(m, function, "p", NULL, "z"));
+    EXPECT_OK(cvy_model_add(m, loss, "loss", NULL, "p, t"));
+    EXPECT_OK(cvy_program_create(own, NULL, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, 2, &training, &task));
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+    cvy_context_destroy(&own);
+    return said;
+}
+
+static void losses_on_probabilities(void)
+{
+    EXPECT(
+        strstr(warning_of("softmax", "softmax_cross_entropy"), "applies softmax to p, whose numbers the softmax 'p'"));
+    EXPECT(strstr(warning_of("sigmoid", "bce"), "applies sigmoid to p"));
+    EXPECT(strstr(warning_of("sigmoid", "focal"), "the loss loss (focal) applies softmax to p"));
+    EXPECT_TEXT(warning_of("log_softmax", "softmax_cross_entropy"), ""); /* whose softmax is the probabilities */
+    EXPECT_TEXT(warning_of("softmax", "hinge"), "");
+    EXPECT_TEXT(warning_of("relu", "softmax_cross_entropy"), "");
+}
+
 int main(void)
 {
     EXPECT_OK(cvy_context_create(NULL, &context));
     TEST(two_losses);
+    TEST(losses_on_probabilities);
     cvy_context_destroy(&context);
     return test_end();
 }

@@ -168,6 +168,27 @@ static void moved_probabilities(void)
                 "x label | loss=softmax_cross_entropy(s,label)");
 }
 
+/* The layer that makes an output is not left out, although its loss reads what comes before it. */
+static void looked_through(void)
+{
+    const cvy_dataset_info c = classes();
+    cvy_job *job =
+        must_parse("model: {layers: [{fc: {name: a, channels: 5}}, {softmax: {name: p}}, {fc: {name: b, "
+                   "channels: 5, from: a}}, {softmax: {name: q}}, {relu: {name: idle, from: a}}], output: p}\n"
+                   "data: {train: a}\n"
+                   "train: {loss: [softmax_cross_entropy, {name: focal, output: q}]}\n");
+    cvy_model *m = NULL;
+    cvy_text unused = {0};
+    int count = 0;
+    EXPECT_OK(cvy_job_model(job, NULL, &c, CVY_LOSSES_NEEDED, &m));
+    EXPECT_OK(cvy_model_list_unused(m, &unused, &count));
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(unused.data, "idle");
+    cvy_text_free(&unused);
+    cvy_model_destroy(&m);
+    cvy_job_destroy(&job);
+}
+
 /* Softmax or sigmoid of probabilities is refused, but a network that was trained so by an older version is scored. */
 static void functions_twice(void)
 {
@@ -339,6 +360,7 @@ int main(void)
     TEST(what_the_network_says);
     TEST(probabilities);
     TEST(moved_probabilities);
+    TEST(looked_through);
     TEST(functions_twice);
     TEST(kinds);
     TEST(auxiliary_heads);
