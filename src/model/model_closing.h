@@ -37,8 +37,8 @@ typedef struct cvy_closing {
 cvy_status cvy_model_closing(const cvy_model *m, const char *output, cvy_closing *out);
 /* The function that a loss applies to what it reads. */
 cvy_closing_kind cvy_loss_applies(const cvy_op_def *loss);
-/* Warns of losses that apply softmax or sigmoid to what softmax or sigmoid has made: in a program of the caller's,
- * whose model is as the caller says. */
+/* Warns of losses that apply softmax or sigmoid to what softmax or sigmoid has made: in a program of the caller's, and
+ * in a run of an older version, whose networks are as they are. */
 cvy_status cvy_model_warn_of_losses(const cvy_model *m, const cvy_context *context);
 /* Sets *out to the name of the layer, or input, that gives what the function reads in the shape of the output. Layers
  * that move numbers are copied for it; dropout is not, so it has no effect there. */

@@ -14,6 +14,7 @@
 #include "base/base_hash.h"
 #include "data/data_agrees.h"
 #include "job/job_table.h"
+#include "model/model_closing.h"
 #include "monitor/monitor_run_layout.h"
 #include "network/network.h"
 #include "network/network_calibration.h"
@@ -118,6 +119,7 @@ static cvy_status make_program(cvy_scoring *s)
     CVY_TRY(find_classes(s, &info));
     info.nclasses = s->nclasses;
     CVY_TRY(cvy_job_model(session->job, session->context, &info, CVY_LOSSES_SCORED, &session->model));
+    CVY_TRY(cvy_model_warn_of_losses(session->model, session->context));
     CVY_CHECK(!session->job->plan.kernels.by_clock, CVY_E_CONFIG,
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(session->job, "plan", "kernels"));

@@ -44,6 +44,21 @@ data='{format: synthetic, samples: 20, shape: [3, 7, 7], classes: 4}'
 "$CONVOY" predict deploy.prototxt --weights net.caffemodel --data "$data" --out caffe.npy >log 2>&1 || fail "predict of the network fails: $(cat log)"
 cmp -s run.npy caffe.npy || fail "the network with its caffemodel predicts other numbers than the run"
 
+# ---- a text that ends with Softmax gives probabilities: to train, to score and to predict ----
+sed '/"acc"/d; /"loss"/d; s/ include { phase: TEST stage: "deploy" }//; s/bottom: "label"//' deploy.prototxt |
+    sed 's/ input: "label" input_shape { dim: 1 }//' >prob.prototxt
+"$CONVOY" predict run --data "$data" --probabilities --out run.npy --force >log 2>&1 || fail "probabilities fail: $(cat log)"
+for ask in '' --probabilities; do
+    # shellcheck disable=SC2086
+    "$CONVOY" predict prob.prototxt --weights net.caffemodel --data "$data" --out prob$ask.npy $ask >log 2>&1 ||
+        fail "predict $ask of the text with Softmax: $(cat log)"
+done
+cmp -s run.npy prob--probabilities.npy || fail "the text with Softmax has other probabilities than the run"
+"$CONVOY" predict prob.prototxt --weights net.caffemodel --data "$data" --classes --out best.csv >log 2>&1 || fail "classes fail: $(cat log)"
+train job.yaml --out prob --set 'model={caffe: prob.prototxt, input: 3x7x7, weights: net.caffemodel}' --set data.val="$data" --set 'train.metrics=[nll]'
+sed -n 's/.*val loss \([0-9.]*\), val nll \([0-9.]*\).*/\1 \2/p' log | tail -n 1 | awk '{ exit !(NF == 2 && $1 == $2) }' ||
+    fail "nll is not the loss: $(cat log)"
+
 # ---- training goes on from both alike; without dropout a step depends on the weights alone ----
 grep -v '"drop"' net.prototxt >still.prototxt
 "$CONVOY" export run run.safetensors >log 2>&1 || fail "export of weights fails: $(cat log)"
