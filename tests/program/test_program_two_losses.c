@@ -259,7 +259,7 @@ static char said[512];
 static void keep_log(void *user, cvy_log_level level, const char *line)
 {
     (void)user;
-    if (level == CVY_LOG_WARN)
+    if (level == CVY_LOG_WARN && strstr(line, "has made already"))
         snprintf(said, sizeof said, "%s", line);
 }
 
