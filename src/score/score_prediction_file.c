@@ -212,7 +212,10 @@ cvy_status cvy_prediction_file_add(cvy_prediction_file *t, const float *const *a
         CVY_TRY(t->format->row(t, &row));
         t->written++;
     }
-    CVY_CHECK(!t->file.stream || !ferror(t->file.stream), CVY_E_IO, "%s: %s", t->file.path, strerror(errno));
+    char why[CVY_WRITE_WHY];
+    const int reason = errno;
+    CVY_CHECK(!t->file.stream || !ferror(t->file.stream), CVY_E_IO, "%s: cannot write: %s", t->file.path,
+              cvy_write_why(fileno(t->file.stream), reason, why));
     return CVY_OK;
 }
 

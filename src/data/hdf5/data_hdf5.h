@@ -36,6 +36,9 @@ int cvy_h5_is_matlab(const char *path);
 
 #if CVY_HAVE_HDF5
 #include <hdf5.h>
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
 #include <pthread.h>
 
 /* ---- the library ---- */
@@ -130,6 +133,11 @@ cvy_status cvy_h5_no_set(cvy_pool *pool, hid_t file, const char *name);
 /* Creates a file without timestamps, so that equal contents give equal bytes. in_order: it keeps the order in which its
  * objects are made, as the netCDF library wants it. Negative on an error. */
 hid_t cvy_h5_make_file(const char *path, int in_order);
+/* How many writes to files that were made so have failed in this process. libhdf5 is not told, because it cannot close
+ * such a file; a file is lost if the number has changed since it was made. Between cvy_h5_enter() and leave. */
+int64_t cvy_h5_nfailed(void);
+/* The error of a file that is lost, with the cause of the last failure. */
+cvy_status cvy_h5_lost(const char *path);
 /* Writes rows first .. first + n - 1 of a data set of the shape dim[ndim]; type: of a number in memory. Returns 0 on an
  * error of the library. */
 int cvy_h5_put_rows(hid_t set, hid_t type, int ndim, const hsize_t *dim, int64_t first, int64_t n, const void *rows);

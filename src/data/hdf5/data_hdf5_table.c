@@ -37,6 +37,7 @@ struct axis {
 struct cvy_h5_table {
     char *path, *partial;
     hid_t file, text;
+    int64_t nfailed; /* before the file was made */
     int64_t rows;
     struct array array[ARRAYS_MAX];
     int narray, naxis, is_netcdf;
@@ -45,7 +46,9 @@ struct cvy_h5_table {
 
 static cvy_status fault(const cvy_h5_table *t, const char *name)
 {
-    return cvy_h5_fault(CVY_E_IO, "%s: data set %s cannot be written", t->partial, name);
+    return cvy_h5_nfailed() != t->nfailed
+               ? cvy_h5_lost(t->partial)
+               : cvy_h5_fault(CVY_E_IO, "%s: data set %s cannot be written", t->partial, name);
 }
 
 /* ---- attributes ---- */
@@ -82,6 +85,7 @@ static cvy_status open_file(cvy_h5_table *t)
     t->text = H5Tcopy(H5T_C_S1);
     H5Tset_size(t->text, H5T_VARIABLE);
     H5Tset_cset(t->text, H5T_CSET_UTF8);
+    t->nfailed = cvy_h5_nfailed();
     t->file = cvy_h5_make_file(t->partial, t->is_netcdf);
     cvy_status status = t->file >= 0 ? CVY_OK : cvy_h5_fault(CVY_E_IO, "%s: cannot be created", t->partial);
     if (status == CVY_OK && t->is_netcdf)
@@ -365,7 +369,9 @@ static cvy_status close_file(cvy_h5_table *t)
     if (t->text >= 0)
         H5Tclose(t->text);
     good &= t->file < 0 || H5Fclose(t->file) >= 0;
-    const cvy_status status = good ? CVY_OK : cvy_h5_fault(CVY_E_IO, "%s: cannot be written", t->partial);
+    cvy_status status = good ? CVY_OK : cvy_h5_fault(CVY_E_IO, "%s: cannot be written", t->partial);
+    if (cvy_h5_nfailed() != t->nfailed)
+        status = cvy_h5_lost(t->partial);
     cvy_h5_leave();
     return status;
 }
@@ -384,7 +390,7 @@ cvy_status cvy_h5_table_end(cvy_h5_table **table, cvy_status status)
     }
     const int was_created = t->file >= 0;
     const cvy_status closed = close_file(t);
-    if (status == CVY_OK)
+    if (status == CVY_OK || closed != CVY_OK)
         status = closed;
     if (status == CVY_OK)
         status = cvy_h5_publish(t->partial, t->path);

@@ -54,6 +54,7 @@ struct hdf5_writer {
     int level;
     char *path, *partial; /* of the current piece; NULL: there is none */
     hid_t file;
+    int64_t nfailed; /* before the current piece */
     struct out_set set[NSET];
     struct out_set encoded;
 };
@@ -62,7 +63,9 @@ struct hdf5_writer {
 
 static cvy_status fault(const struct hdf5_writer *w, const char *name)
 {
-    return cvy_h5_fault(CVY_E_IO, "%s: data set %s cannot be written", w->partial, name);
+    return cvy_h5_nfailed() != w->nfailed
+               ? cvy_h5_lost(w->partial)
+               : cvy_h5_fault(CVY_E_IO, "%s: data set %s cannot be written", w->partial, name);
 }
 
 /* Creates the list of a data set's storage properties; the caller closes it. */
@@ -208,6 +211,7 @@ static cvy_status hdf5_begin_piece(void *state, int64_t piece, int64_t count)
     CVY_TRY(piece_path(w, piece, ".partial", &w->partial));
     w->count = CVY_MAX(count, 1);
     cvy_h5_enter();
+    w->nfailed = cvy_h5_nfailed();
     w->file = cvy_h5_make_file(w->partial, 0);
     const cvy_status status = w->file < 0 ? cvy_h5_fault(CVY_E_IO, "%s: cannot be created", w->partial) : make_sets(w);
     cvy_h5_leave();
@@ -292,6 +296,8 @@ static cvy_status close_piece(struct hdf5_writer *w)
     w->encoded.type = 0;
     if (H5Fclose(w->file) < 0)
         status = cvy_h5_fault(CVY_E_IO, "%s: cannot be written", w->partial);
+    if (cvy_h5_nfailed() != w->nfailed)
+        status = cvy_h5_lost(w->partial);
     w->file = -1;
     cvy_h5_leave();
     return status;
