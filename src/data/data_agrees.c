@@ -158,15 +158,17 @@ cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d)
 {
     if (!like->info)
         return CVY_OK;
-    CVY_TRY(check_x(like, d));
-    CVY_TRY(check_columns(like->stored, d));
+    if (like->info->nfield > 0)
+        CVY_TRY(check_x(like, d));
+    if (like->stored)
+        CVY_TRY(check_columns(like->stored, d));
     if (like->x_only)
         return CVY_OK;
     CVY_TRY(cvy_classes_agree(like->info->class_name, like->info->nclasses, &d->info));
     for (int i = 1; i < like->info->nfield; i++)
         if (strcmp(like->info->field[i].name, "weight") != 0)
             CVY_TRY(check_same_field(&d->info, &like->info->field[i]));
-    return check_weights(like->info, d);
+    return like->info->nfield == 0 ? CVY_OK : check_weights(like->info, d);
 }
 
 /* ---- the order of another run ---- */

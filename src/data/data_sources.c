@@ -402,7 +402,7 @@ static cvy_status follow(cvy_pool *pool, const cvy_data_form *like, cvy_source *
     if (like->stored)
         CVY_TRY(cvy_source_follow_channels(like->stored, like->info ? "the training data" : "the first source", s));
     if (!like->info || like->x_only || like->info->nclasses == 0 || !s->info.has_label ||
-        s->info.shape.ndim != like->stored->shape.ndim)
+        (like->stored && s->info.shape.ndim != like->stored->shape.ndim))
         return CVY_OK; /* what does not agree is found later, when all is known */
     CVY_TRY(cvy_source_follow_classes(like->info, s, &label));
     if (label) {
@@ -490,8 +490,9 @@ static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, con
     cvy_status status = CVY_OK;
     for (; n < list->count && status == CVY_OK; n++) {
         list->child[n]->used = 1;
-        const cvy_data_form first = {.stored = &run[0].from.info};
-        status = cvy_source_open(pool, list->child[n], like ? like : n > 0 ? &first : NULL, &run[n].from);
+        const cvy_data_form first = {.stored = &run[0].from.info, .info = like ? like->info : NULL};
+        const int follows_first = n > 0 && !(like && like->stored);
+        status = cvy_source_open(pool, list->child[n], follows_first ? &first : like, &run[n].from);
         run[n].count = run[n].from.info.nsamples;
     }
     if (status == CVY_OK)

@@ -75,28 +75,38 @@ static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_sou
     return s->run ? find_set(s, target) : CVY_OK;
 }
 
-/* Finds the classes that the network was trained on. They are in the file of weights or in the checkpoint, or else come
- * from the data to score or from the training data. */
-static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
+/* Finds the classes that the network was trained on, in the file of weights or in the checkpoint. *known_out 0: they
+ * are not there. */
+static cvy_status read_classes(cvy_scoring *s, int *known_out)
 {
+    const cvy_tree *state = s->checkpoint.state, *classes = state ? cvy_tree_get(state, "classes") : NULL,
+                   *names = state ? cvy_tree_get(state, "class_names") : NULL;
+    const char **known = NULL;
+    *known_out = s->spec.job || classes;
     if (s->spec.job) {
         s->nclasses = s->spec.data.nclasses;
         s->class_name = s->spec.data.class_name;
+        return CVY_OK;
+    }
+    if (!classes)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_int(classes, &s->nclasses));
+    if (names && names->kind == CVY_TREE_LIST && names->count == s->nclasses && s->nclasses > 0) {
+        CVY_TRY(cvy_pool_alloc(s->session.job->pool, sizeof *known * (size_t)names->count, &known));
+        for (int i = 0; i < names->count; i++)
+            known[i] = names->child[i]->text ? names->child[i]->text : "";
+    }
+    s->class_name = known;
+    return CVY_OK;
+}
+
+/* If the network does not say its classes, they are those of the data to score, or of the training data. */
+static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
+{
+    int is_known = 0;
+    CVY_TRY(read_classes(s, &is_known));
+    if (is_known)
         return cvy_classes_agree(s->class_name, s->nclasses, data);
-    }
-    const cvy_tree *state = s->checkpoint.state, *classes = state ? cvy_tree_get(state, "classes") : NULL,
-                   *names = state ? cvy_tree_get(state, "class_names") : NULL;
-    if (classes) {
-        const char **known = NULL;
-        CVY_TRY(cvy_tree_int(classes, &s->nclasses));
-        if (names && names->kind == CVY_TREE_LIST && names->count == s->nclasses && s->nclasses > 0) {
-            CVY_TRY(cvy_pool_alloc(s->session.job->pool, sizeof *known * (size_t)names->count, &known));
-            for (int i = 0; i < names->count; i++)
-                known[i] = names->child[i]->text ? names->child[i]->text : "";
-        }
-        s->class_name = known;
-        return cvy_classes_agree(known, s->nclasses, data);
-    }
     s->nclasses = data->nclasses;
     s->class_name = data->class_name;
     if (s->nclasses > 0)
@@ -154,7 +164,8 @@ static cvy_status load_weights(cvy_scoring *s, const char *target)
 }
 
 /* Opens the data, which must have the form of the training data if the weights say it. Those of old versions of convoy
- * and of other programs do not. A job that is given may want another form. */
+ * and of other programs do not, but their checkpoints have the classes. A job that is given may want another form of
+ * the same classes. */
 static cvy_status open_data(cvy_scoring *s, const char *data, int has_job)
 {
     cvy_network_spec own = {0};
@@ -162,13 +173,20 @@ static cvy_status open_data(cvy_scoring *s, const char *data, int has_job)
     if (!trained && s->checkpoint.path && cvy_network_spec_of_file(s->checkpoint.weights_path[0], &own, NULL) == CVY_OK)
         trained = &own;
     cvy_data_form like = trained ? cvy_network_spec_form(trained) : (cvy_data_form){0};
-    if (has_job)
-        like.info = NULL;
-    else if (!trained)
+    cvy_dataset_info classes = {0};
+    int is_known = 0;
+    const cvy_status read = read_classes(s, &is_known);
+    classes.nclasses = s->nclasses;
+    classes.class_name = s->class_name;
+    if (has_job || !trained)
+        like.info = is_known && s->nclasses > 0 ? &classes : NULL;
+    if (!has_job && !trained)
         cvy_log(s->session.context, CVY_LOG_WARN,
                 "the weights do not say on which data they were trained: columns, types and shapes of the data are not "
                 "compared with those of the training");
-    const cvy_status status = cvy_session_open_test_data(&s->session, data, trained ? &like : NULL);
+    cvy_status status = cvy_comm_agree(s->session.context->comm, read);
+    if (status == CVY_OK)
+        status = cvy_session_open_test_data(&s->session, data, &like);
     cvy_network_spec_end(&own);
     if (status == CVY_OK)
         cvy_session_log_note(s->session.context, s->session.test);

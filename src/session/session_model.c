@@ -34,7 +34,7 @@ static const char *source_of(const cvy_dataset_info *data)
     return data->path ? data->path : data->format;
 }
 
-static const char *main_target(const cvy_dataset_info *data)
+const char *cvy_main_target(const cvy_dataset_info *data)
 {
     const cvy_field *target = cvy_dataset_target(data);
     return target ? target->name : NULL;
@@ -111,7 +111,7 @@ static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_d
 static cvy_status count_outputs(const cvy_job *job, const cvy_dataset_info *data, int64_t *count_out)
 {
     const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
-    const char *target = loss && loss->target ? loss->target : main_target(data);
+    const char *target = loss && loss->target ? loss->target : cvy_main_target(data);
     const cvy_field *field = target ? find_field(data, target) : NULL;
     const cvy_op_def *op = NULL;
     int each = 1;
@@ -234,7 +234,7 @@ static cvy_status check_target_keys(const cvy_job *job, const cvy_dataset_info *
     CVY_CHECK(!key || find_field(data, "y"), CVY_E_CONFIG,
               "%s: data.%s is about targets that are numbers, y, but the data of %s have %s",
               cvy_job_where(job, "data", key), key, source_of(data),
-              main_target(data) ? "labels of classes" : "no target");
+              cvy_main_target(data) ? "labels of classes" : "no target");
     return CVY_OK;
 }
 
@@ -242,7 +242,7 @@ static cvy_status check_target(const cvy_job *job, const cvy_dataset_info *data)
 {
     const cvy_tree *classes = cvy_tree_get(job->data.train, "classes"); /* 0: synthetic samples without a label */
     const int is_zero = classes && classes->text && strcmp(classes->text, "0") == 0;
-    CVY_CHECK(main_target(data), CVY_E_CONFIG,
+    CVY_CHECK(cvy_main_target(data), CVY_E_CONFIG,
               "%s: a loss needs a target, but the data of %s have no labels%s: give data.train with labels or targets",
               is_zero ? cvy_tree_where(classes) : job->file, source_of(data), is_zero ? ", since classes is 0" : "");
     return CVY_OK;
@@ -251,7 +251,7 @@ static cvy_status check_target(const cvy_job *job, const cvy_dataset_info *data)
 static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_losses losses, cvy_model *m)
 {
     const struct cvy_job_train *t = &job->train;
-    const char *target = main_target(data);
+    const char *target = cvy_main_target(data);
     const int is_old = losses == CVY_LOSSES_SCORED;
     cvy_job_loss usual = {.name = is_class(data, target) ? "softmax_cross_entropy" : "mse", .weight = 1};
     CVY_TRY(check_target_keys(job, data));

@@ -38,6 +38,8 @@ typedef enum cvy_losses {
  */
 cvy_status cvy_job_model(const cvy_job *job, const cvy_context *context, const cvy_dataset_info *data,
                          cvy_losses losses, cvy_model **out);
+/* The name of the field that a loss compares with the output if the job names none; NULL: there is none. */
+const char *cvy_main_target(const cvy_dataset_info *data);
 /* Loads the libraries that the job names. Only for a job that the user has named: their code runs at once. */
 cvy_status cvy_job_load_libraries(cvy_job *job, cvy_extensions *extensions);
 

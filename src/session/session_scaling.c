@@ -13,12 +13,6 @@
 #include "op/loss/op_distribution.h"
 #include "session/session_model.h"
 
-static const char *main_target(const cvy_dataset_info *data)
-{
-    const cvy_field *target = cvy_dataset_target(data);
-    return target ? target->name : NULL;
-}
-
 /* The loss layer of the network that compares this output with the target, or NULL. */
 static const cvy_layer *layer_that_compares(const cvy_model *m, const char *output, const char *target)
 {
@@ -40,7 +34,7 @@ static const char *scaled_target(const cvy_dataset_info *data)
 static int job_compares(const cvy_dataset_info *data, const cvy_model *m, const char *named, const char *target,
                         const char *output)
 {
-    target = target ? target : main_target(data);
+    target = target ? target : cvy_main_target(data);
     if (!target || strcmp(target, scaled_target(data)) != 0)
         return 0;
     if (named)

@@ -64,14 +64,14 @@ static cvy_status read_spec(cvy_trainer *t, const char *text)
     const cvy_status status = cvy_network_spec_read(t->start.like.from, text, &t->start.spec);
     if (status == CVY_OK || status == CVY_E_MEMORY || t->opts->resume)
         return status;
-    cvy_text_add(&t->session.notes, "%s; so nothing is compared with what its weights were trained on\n",
+    cvy_text_add(&t->start.said, "%s; so nothing is compared with what its weights were trained on\n",
                  cvy_error_text());
-    return t->session.notes.status;
+    return t->start.said.status;
 }
 
 static void note_unknown(cvy_trainer *t)
 {
-    cvy_text_add(&t->session.notes,
+    cvy_text_add(&t->start.said,
                  "%s does not say on which data its weights were trained: normalisation, columns and classes are not "
                  "compared\n",
                  t->start.like.from);
@@ -84,7 +84,7 @@ static void note_usual_units(cvy_trainer *t)
     if (job->train.init.names == CVY_NAMES_OWN || job->data.normalize ||
         (job->data.augment && job->data.augment->count))
         return;
-    cvy_text_add(&t->session.notes,
+    cvy_text_add(&t->start.said,
                  "train.init: weights of %s were trained on pictures of mean [0.485, 0.456, 0.406] and standard "
                  "deviation [0.229, 0.224, 0.225], if its page says nothing else, and this job has no data.normalize\n",
                  cvy_names_text((cvy_names)job->train.init.names));
@@ -118,17 +118,27 @@ cvy_status cvy_trainer_find_start(cvy_trainer *t)
         t->start.like.job = t->opts->resume ? NULL : t->start.spec.job;
         t->session.like = &t->start.like;
     }
-    return t->session.notes.status;
+    return t->start.said.status;
 }
 
 /* ---- what differs in a new run ---- */
 
+/* Logs the lines, at once: what follows may fail because of them. */
+static cvy_status log_said(cvy_trainer *t)
+{
+    const cvy_status status = t->start.said.status;
+    for (const char *at = t->start.said.data; status == CVY_OK && at && *at; at += strcspn(at, "\n") + 1)
+        cvy_log(t->session.context, CVY_LOG_WARN, "%.*s", (int)strcspn(at, "\n"), at);
+    cvy_text_free(&t->start.said);
+    return status;
+}
+
 /* Begins a line. */
 static cvy_text *line(cvy_trainer *t)
 {
-    cvy_text_add(&t->session.notes, "%s%s was trained ", t->session.job->train.init.from ? "train.init: " : "",
+    cvy_text_add(&t->start.said, "%s%s was trained ", t->session.job->train.init.from ? "train.init: " : "",
                  t->start.like.from);
-    return &t->session.notes;
+    return &t->start.said;
 }
 
 static void compare_shape(cvy_trainer *t)
@@ -200,7 +210,7 @@ static cvy_status compare_columns(cvy_trainer *t)
     const cvy_columns *known = &t->start.spec.stored.columns,
                       *own = &cvy_dataset_reader_info(t->session.train)->columns;
     if (!known->x && own->x)
-        cvy_text_add(&t->session.notes,
+        cvy_text_add(&t->start.said,
                      "%s does not know the names of the columns that it was trained on: columns are taken in their "
                      "order, \"%s\" first\n",
                      t->start.like.from, own->x[0]);
@@ -228,10 +238,10 @@ static cvy_status compare_scaling(cvy_trainer *t)
     if (cvy_job_same_target_scaling(known, own))
         return CVY_OK;
     cvy_text_add(line(t), "with data.normalize_targets: ");
-    CVY_TRY(add_value(&t->session.notes, known->data.normalize_targets));
-    cvy_text_add(&t->session.notes, ", and this job has ");
-    CVY_TRY(add_value(&t->session.notes, own->data.normalize_targets));
-    cvy_text_add(&t->session.notes, ": the last layer gives the former units; leave out the key to take them over\n");
+    CVY_TRY(add_value(&t->start.said, known->data.normalize_targets));
+    cvy_text_add(&t->start.said, ", and this job has ");
+    CVY_TRY(add_value(&t->start.said, own->data.normalize_targets));
+    cvy_text_add(&t->start.said, ": the last layer gives the former units; leave out the key to take them over\n");
     return CVY_OK;
 }
 
@@ -270,6 +280,16 @@ static void compare_missing(cvy_trainer *t)
                      own ? "missing: " : "none", own ? own : "");
 }
 
+static cvy_status compare(cvy_trainer *t)
+{
+    compare_shape(t);
+    CVY_TRY(compare_values(t));
+    CVY_TRY(compare_columns(t));
+    CVY_TRY(compare_targets(t));
+    compare_missing(t);
+    return CVY_OK;
+}
+
 /* ---- a resume ---- */
 
 /* The training data have the form that the checkpoint was trained on: a table with the same lines but its columns in
@@ -283,20 +303,13 @@ static cvy_status check_resume(cvy_trainer *t)
         return cvy_error_prefix(status, "%s was trained on other data", t->folder.resume.path);
     note = cvy_dataset_describe(t->session.base)->note;
     if (note && strlen(note) > said)
-        cvy_text_add(&t->session.notes, "%s\n", note + said + (said > 0));
-    return t->session.notes.status;
+        cvy_text_add(&t->start.said, "%s\n", note + said + (said > 0));
+    return t->start.said.status;
 }
 
 cvy_status cvy_trainer_compare_start(cvy_trainer *t)
 {
-    if (!t->session.like)
-        return CVY_OK;
-    if (t->opts->resume)
-        return check_resume(t);
-    compare_shape(t);
-    CVY_TRY(compare_values(t));
-    CVY_TRY(compare_columns(t));
-    CVY_TRY(compare_targets(t));
-    compare_missing(t);
-    return t->session.notes.status;
+    if (t->session.like)
+        CVY_TRY(t->opts->resume ? check_resume(t) : compare(t));
+    return log_said(t);
 }

@@ -595,6 +595,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         cvy_log(context, CVY_LOG_WARN, "%s/%s: cannot close: %s; its last lines may be missing", t.folder.path,
                 CVY_RUN_METRICS, strerror(reason));
     cvy_network_spec_end(&t.start.spec);
+    cvy_text_free(&t.start.said);
     cvy_checkpoint_close(&t.start.set);
     cvy_checkpoint_close(&t.folder.resume);
     cvy_session_close(&t.session);

@@ -155,6 +155,7 @@ typedef struct cvy_trainer {
         cvy_network_spec
             spec; /* what the weights were trained on with which this process begins; job NULL: not known */
         cvy_session_like like;
+        cvy_text said; /* lines for the log: what differs */
     } start;
     struct {
         char path[512];

@@ -82,6 +82,13 @@ contains log 'bc.csv: its classes get the numbers that they have in classes: ant
 grep -q 'val accuracy 1.0000' log || fail "classes are mistaken: $(cat log)"
 begin classes.yaml others --set train.init=classes --set data.train=bcd.csv --set data.val=bcd.csv || fail "other classes: $(cat log)"
 contains log 'train.init: classes was trained on the classes ant, bee, cat, and those of this job are bee, cat, dog' || fail "other classes, silently: $(cat log)"
+# A job that is given for the scores does not change which classes the network has.
+"$CONVOY" test classes --job classes.yaml --threads 1 --data bc.csv >log 2>&1 || fail "scores with the job: $(cat log)"
+awk '$1 == "accuracy" { good = $2 == 1 } END { exit !good }' log || fail "classes are mistaken with the job: $(cat log)"
+# Columns that a layer cannot take are named beside the shapes that differ.
+cut -d, -f1,3 abc.csv >al.csv
+begin classes.yaml lacking --set train.init=classes --set data.train=al.csv --set data.val= && fail "a network of two columns begins with one"
+contains log 'was trained on the columns a, b, and those of this job are a' && contains log 'out.weight is f32 3x1 in this job' || fail "no cause: $(cat log)"
 sed 's/{name: out, channels: 3}/{name: body, channels: 4}}, {fc: {name: head, channels: 3}/' classes.yaml >deep.yaml
 begin deep.yaml deep || fail "a deeper network: $(cat log)"
 sed 's/channels: 3/channels: 2/' deep.yaml >two.yaml
