@@ -191,6 +191,8 @@ void cmd_progress_end(cmd_progress *progress);
 void cmd_signals_of_writes(void);
 /* For verbs other than trainings: the handler of all signals by which a user or a batch system ends a process. */
 void cmd_signals_on_end(void (*handler)(int));
+/* If such a signal ends this process, the incomplete file PATH.aside-PID of a result is removed first. */
+void cmd_signals_remove_partial(const char *path);
 /* For trainings: handlers that make requests to *control_out. actions: --on-signal, or NULL. Returns 0, or the exit
  * code after it has printed a message. */
 int cmd_listen(const char *actions, cvy_train_control **control_out);

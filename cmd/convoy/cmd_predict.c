@@ -33,6 +33,7 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
     request.what = o->classes || o->top ? CVY_PREDICT_CLASSES
                    : o->probabilities   ? CVY_PREDICT_PROBABILITIES
                                         : CVY_PREDICT_OUTPUTS;
+    cmd_signals_remove_partial(o->out);
     const cvy_status status = cvy_run_predict(context, &request);
     if (status == CVY_OK && cvy_context_rank(context) == 0)
         cmd_say("predictions are in %s\n", o->out);

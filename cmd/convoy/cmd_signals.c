@@ -115,6 +115,22 @@ void cmd_signals_on_end(void (*handler)(int))
     }
 }
 
+static char partial[4200]; /* path of a result that is not complete */
+
+static void remove_and_end(int signal_number)
+{
+    unlink(partial);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number); /* takes effect when this handler returns */
+}
+
+void cmd_signals_remove_partial(const char *path)
+{
+    const int n = snprintf(partial, sizeof partial, "%s.aside-%ld", path, (long)getpid());
+    if (n > 0 && (size_t)n < sizeof partial)
+        cmd_signals_on_end(remove_and_end);
+}
+
 /* ---- trainings ---- */
 
 static char given[CMD_SIGNAL_NUMBERS]; /* by --on-signal */

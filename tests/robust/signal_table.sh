@@ -118,6 +118,16 @@ if env --block-signal=USR1 true 2>/dev/null; then
     ends 75 blocked
 fi
 
+# ---- a prediction that is ended leaves no part of its file ----
+"$CONVOY" predict goes-on --data '{format: synthetic, samples: 100000000, shape: [4], classes: 4}' --out p.csv --threads 1 >log 2>&1 &
+pid=$!
+until [ -e p.csv.aside-$pid ]; do kill -0 $pid || break; sleep 0.02; done
+kill -TERM $pid
+wait $pid 2>/dev/null
+code=$?
+[ $code = 143 ] || fail "TERM to convoy predict: exit code $code, expected 143: $(cat log)"
+[ -e p.csv.aside-$pid ] && fail "convoy predict has left a part of its file"
+
 # ---- nohup: a signal that is ignored stays so ----
 ( trap '' HUP; begin nohup; trains nohup; kill -HUP $pid; sleep 0.1; [ "$(nsaves nohup)" = 0 ] || fail "HUP saves under nohup"; kill -TERM $pid; ends 75 nohup; exit $failed ) || failed=1
 
