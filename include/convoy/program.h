@@ -52,8 +52,8 @@ typedef struct cvy_program_opts {
     cvy_dtype dtype;
     /** Seed of initial weights and dropout. */
     uint64_t seed;
-    /** Samples that share their statistics in batch normalisation. 0: 32; -1: the rank's local batch; -2: the whole
-     * global batch. */
+    /** Most samples that share their statistics in batch normalisation; a remainder is spread over the groups. 0: 32;
+     * -1: the rank's local batch; -2: the whole global batch. */
     int64_t batch_norm_group;
     /** Which kernels may be used: "auto" (NULL), "reference", "native", "onednn", or "onednn, native" (in order of
      * preference; the reference kernels run what these cannot), "direct" (all but Winograd). With "clock" nothing is
@@ -309,12 +309,13 @@ CVY_API void *cvy_program_feed(cvy_program *program, int task, const char *input
  * Inputs of padding become 0, for which the network must give finite numbers. For training, the model must have a real
  * input "weight", one number for each sample, that its losses read ("closure, y, weight"): it becomes 1 for samples and
  * 0 for padding. Losses and gradients are then means over the samples of all ranks, whatever number each rank has. If
- * no rank has any, they are 0, and a step only moves the weights by momentum and decay. Padding counts in the
- * statistics of a batch norm in training, so such layers do not go with it, and a loss of a forward task that does not
- * read "weight" counts padding. cvy_program_write_input() and cvy_program_read_output() then have arrays of the samples
- * alone. Ranks that share samples (opts.tensor, spatial, pipeline) must give the same number. Collective: no. Errors:
- * CVY_E_ARGUMENT (not planned, @rows, no input "weight", a loss that does not read it), CVY_E_SHAPE (it has more than a
- * number for each sample), CVY_E_UNSUPPORTED (training with the update modes LOCAL and PARAMETER_SERVER).
+ * no rank has any, they are 0, and a step only moves the weights by momentum and decay. Padding counts in no
+ * statistics of a batch norm; groups of samples are counted with it, so they depend on the ranks' numbers. A loss of a
+ * forward task that does not read "weight" counts padding. cvy_program_write_input() and cvy_program_read_output() then
+ * have arrays of the samples alone. Ranks that share samples (opts.tensor, spatial, pipeline) must give the same
+ * number. Collective: no. Errors: CVY_E_ARGUMENT (not planned, @rows, no input "weight", a loss that does not read it),
+ * CVY_E_SHAPE (it has more than a number for each sample), CVY_E_UNSUPPORTED (training with the update modes LOCAL and
+ * PARAMETER_SERVER).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_set_rows(cvy_program *program, int task, int64_t rows);
 /** Number of this rank's rows that are samples: cvy_program_rows(), unless cvy_program_set_rows() has said otherwise. 0

@@ -22,6 +22,7 @@ cvy_status cvy_graph_create(cvy_vars *vars, const cvy_graph_opts *opts, cvy_grap
                      .dropout = opts->dropout,
                      .dtype = opts->dtype,
                      .bn_group = opts->bn_group,
+                     .bn_unit = opts->bn_unit,
                      .bn_frozen = opts->bn_frozen,
                      .precise = opts->precise,
                      .seed = opts->seed};

@@ -245,6 +245,8 @@ typedef struct cvy_graph {
     int dropout;                   /* 1: dropout is active in evaluation, too */
     cvy_dtype dtype;               /* of activations and their gradients: f32, f64 or bf16 */
     int64_t bn_group;              /* batch_norm.group in samples; 0: the whole micro-batch; -1: this rank's part */
+    int64_t bn_unit;               /* samples of a group of batch norm that weighs 1 in running statistics, equal in all
+                                      graphs of a step; 0: those of the largest group */
     const char *bn_frozen;         /* patterns of the batch norms with frozen statistics, "a*, b"; borrowed; or NULL */
     int precise;                   /* 1: no kernel that rounds more than a plain sum does */
     uint64_t seed;
@@ -265,7 +267,7 @@ typedef struct cvy_graph_opts {
     cvy_batch batch;
     int training, dropout; /* as in cvy_graph */
     cvy_dtype dtype;
-    int64_t bn_group;
+    int64_t bn_group, bn_unit;
     const char *bn_frozen; /* as in cvy_graph */
     int precise;
     uint64_t seed;

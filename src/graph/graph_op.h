@@ -99,12 +99,14 @@ enum {
     CVY_OP_ONCE = 256,      /* belongs to the phase MICRO, but runs only with the last micro-batch */
     CVY_OP_STATEFUL = 512,  /* it may keep state between its runs, so it must not run more often than its place says */
     CVY_OP_PRODUCT = 16384, /* an update whose reference needs plain layouts, because it is not elementwise */
-    CVY_OP_LAYER_NORMS = 4096, /* an optimiser that computes norms of the whole weight */
-    CVY_OP_FOLLOWS = 2048,     /* it may be applied to any part of its sources, and gives that part of the result */
-    CVY_OP_RANDOM = 128,       /* uses graph->seed, node->layer, the step number and sample ids */
-    CVY_OP_COUNTS = 8192,      /* a layer that reads the number of samples of its source, not their values */
-    CVY_OP_INDICES = 1024,     /* source 0 holds whole numbers, not an activation: an input that only such operators and
-                                  losses read keeps full precision if activations are bf16 */
+    CVY_OP_LAYER_NORMS = 4096,     /* an optimiser that computes norms of the whole weight */
+    CVY_OP_FOLLOWS = 2048,         /* it may be applied to any part of its sources, and gives that part of the result */
+    CVY_OP_RANDOM = 128,           /* uses graph->seed, node->layer, the step number and sample ids */
+    CVY_OP_COUNTS = 8192,          /* a layer that reads the number of samples of its source, not their values */
+    CVY_OP_SAMPLE_WEIGHTS = 32768, /* a layer whose results depend on several samples: in training, the weights of the
+                                      samples are further sources, if all losses have weights */
+    CVY_OP_INDICES = 1024, /* source 0 holds whole numbers, not an activation: an input that only such operators and
+                              losses read keeps full precision if activations are bf16 */
 };
 
 /*

@@ -236,8 +236,9 @@ static const cvy_option checkpoint_rows[] = {
 
 static const cvy_option batch_norm_rows[] = {
     {"group", CVY_TYPE_STRING, CVY_FIELD(cvy_job_batch_norm, group_text), "32", "", "samples",
-     "samples that share their statistics: a number; batch, the whole global batch; rank (results then depend on the "
-     "number of ranks); or, with deterministic, shard, which is the default there"},
+     "samples that share their statistics: at most this number; batch, the whole global batch; rank (results then "
+     "depend on the number of ranks); or, with deterministic, shard, which is the default there; samples of weight 0 "
+     "do not count"},
     {"frozen", CVY_TYPE_TREE, CVY_FIELD(cvy_job_batch_norm, frozen_tree), "", "", "",
      "layers that normalise by their running statistics in training too, and do not change them: true for all, or "
      "patterns of layer names, such as [block1_*, conv1_bn]; their scales and shifts are trained unless train.groups "

@@ -15,6 +15,7 @@
 #include "base/text/base_table.h"
 #include "base/text/base_text.h"
 #include "context/context.h"
+#include "op/loss/op_loss.h"
 
 cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 {
@@ -452,6 +453,37 @@ static cvy_status name_part(const cvy_model *m, const cvy_graph *g, cvy_value *c
     return status;
 }
 
+/* The weights that the losses of a graph give to samples. */
+struct weights {
+    cvy_value *at[CVY_NODE_SRC_MAX - 1];
+    int n;
+};
+
+/* A sample counts if any loss counts it, so there are no weights if a loss has none. */
+static cvy_status find_weights(const cvy_model *m, const cvy_graph *g, const uint8_t *needed, struct weights *out)
+{
+    *out = (struct weights){0};
+    for (int i = 0; i < m->nlayer; i++) {
+        const cvy_layer *loss = &m->layer[i];
+        if (!needed[i] || !(loss->op->flags & CVY_OP_LOSS))
+            continue;
+        const int source = cvy_loss_weight_source(loss->op);
+        cvy_value *weight = source < loss->nfrom ? cvy_graph_find(g, loss->from[source]) : NULL;
+        int known = 0;
+        if (!weight) {
+            out->n = 0;
+            return CVY_OK;
+        }
+        while (known < out->n && out->at[known] != weight)
+            known++;
+        CVY_CHECK(known < CVY_COUNT(out->at), CVY_E_UNSUPPORTED, "the losses have more than %d different weights",
+                  CVY_COUNT(out->at));
+        out->at[known] = weight;
+        out->n = CVY_MAX(out->n, known + 1);
+    }
+    return CVY_OK;
+}
+
 /* Adds the feeds that layers read, then the layers in order. */
 static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, const uint8_t *needed, cvy_value **value)
 {
@@ -462,6 +494,8 @@ static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, const uint8_t *ne
         cvy_value *feed = NULL;
         CVY_TRY(cvy_graph_feed(g, input->name, dtype, &input->sample_shape, 0, &feed));
     }
+    struct weights weights;
+    CVY_TRY(find_weights(m, g, needed, &weights));
     for (int i = 0; i < m->nlayer; i++) {
         const cvy_layer *layer = &m->layer[i];
         cvy_value *src[CVY_NODE_SRC_MAX] = {0};
@@ -469,8 +503,11 @@ static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, const uint8_t *ne
             continue;
         for (int k = 0; k < layer->nfrom; k++)
             src[k] = find_value(m, g, value, layer->from[k]);
+        const int nweight =
+            g->training && layer->nfrom == 1 && layer->op->flags & CVY_OP_SAMPLE_WEIGHTS ? weights.n : 0;
+        memcpy(src + 1, weights.at, sizeof *src * (size_t)nweight);
         const cvy_status status =
-            cvy_graph_layer_op(g, layer->op, layer->name, layer->options, src, layer->nfrom, &value[i]);
+            cvy_graph_layer_op(g, layer->op, layer->name, layer->options, src, layer->nfrom + nweight, &value[i]);
         CVY_TRY(name_part(m, g, value, layer->part, status));
     }
     return CVY_OK;

@@ -460,8 +460,8 @@ static cvy_status split_node(struct splitting *s, const cvy_node *node)
 
 /* ---- the graph ---- */
 
-/* Whether the losses read the value as their weight, and nothing else reads it. A mask is summed before the first
- * forward, when no rank can ask others for their parts. */
+/* Whether the losses read the value as their weight, and nothing else reads its values. A mask is summed before the
+ * first forward, when no rank can ask others for their parts. */
 static int is_loss_weight(const struct splitting *s, const cvy_value *of)
 {
     enum { WEIGHT = 3 }; /* the source of a loss: op/loss/op_loss.h */
@@ -473,7 +473,7 @@ static int is_loss_weight(const struct splitting *s, const cvy_value *of)
                 continue;
             const int is_cut = strcmp(node->op->name, "redistribute") == 0; /* by another spatial axis */
             if (!(node->op->flags & CVY_OP_LOSS && k == WEIGHT) && strcmp(node->op->name, "weight_sum") != 0 &&
-                !(is_cut && is_loss_weight(s, node->dst[0])))
+                strcmp(node->op->name, "counted_samples") != 0 && !(is_cut && is_loss_weight(s, node->dst[0])))
                 return 0;
             readers++;
         }
@@ -550,6 +550,7 @@ cvy_status cvy_split_graph(cvy_graph *whole, const cvy_split *split, cvy_vars *v
                                  .dropout = whole->dropout,
                                  .dtype = whole->dtype,
                                  .bn_group = whole->bn_group,
+                                 .bn_unit = whole->bn_unit,
                                  .bn_frozen = whole->bn_frozen,
                                  .precise = whole->precise,
                                  .seed = whole->seed};

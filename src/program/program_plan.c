@@ -15,6 +15,7 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/machine/base_team.h"
+#include "op/norm/op_batch_norm.h"
 #include "program/program.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
@@ -155,12 +156,14 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
 
 static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_batch *batch, cvy_graph **out)
 {
+    const cvy_batch most = batch_of(p, s, 0, 1); /* the micro-batches after it are not larger */
     const cvy_graph_opts opts = {.name = s->model->name,
                                  .batch = *batch,
                                  .training = s->training,
                                  .dropout = p->keeps_dropout,
                                  .dtype = p->opts.dtype,
                                  .bn_group = p->bn_group,
+                                 .bn_unit = cvy_bn_largest(&most, p->bn_group),
                                  .bn_frozen = p->opts.batch_norm_frozen,
                                  .precise = p->opts.precise,
                                  .seed = p->opts.seed};
@@ -175,6 +178,8 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
     for (int i = 0; i < s->noutput; i++)
         wanted[s->nloss + i] = s->output[i].name;
     cvy_status status = cvy_program_instantiate(p, s, &opts, wanted, nwanted, value, &g);
+    if (status == CVY_OK && s->training)
+        status = cvy_bn_check_variance(g);
     if (status == CVY_OK)
         status = run_passes(p, s, g, value, value + s->nloss);
     if (status == CVY_OK)

@@ -25,38 +25,45 @@ static void geometry(void)
     int64_t first, last;
     EXPECT_INT(b.count, 3);
     EXPECT_INT(b.spans, 0);
-    EXPECT_INT(cvy_bn_group_samples(&b, 2), 2);
+    EXPECT_INT(cvy_bn_group_samples(&b, 0), 3);
+    EXPECT_INT(cvy_bn_group_samples(&b, 2), 4);
 
     g = geometry_graph(8, 4, 1, 2); /* each rank has whole groups */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.spans, 0);
     EXPECT_INT(b.count, 1);
-    EXPECT_INT(b.begin, 4);
+    EXPECT_INT(cvy_bn_group_begin(&b, 0), 4);
 
-    g = geometry_graph(10, 4, 1, 3); /* the ranks have 3, 3 and 4 samples */
+    g = geometry_graph(10, 4, 1, 2); /* the ranks have 5 and 5 samples, the groups 3, 3 and 4 */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.spans, 1);
     EXPECT_INT(b.count, 3);
     cvy_bn_group_local(&b, 0, &first, &last);
+    EXPECT(first >= last);
+    cvy_bn_group_local(&b, 1, &first, &last);
     EXPECT_INT(first, 0);
     EXPECT_INT(last, 1);
-    cvy_bn_group_local(&b, 1, &first, &last);
-    EXPECT_INT(first, 1);
-    EXPECT_INT(last, 3);
     cvy_bn_group_local(&b, 2, &first, &last);
-    EXPECT(first >= last);
-    EXPECT(!cvy_bn_group_is_mine(&b, 0) && cvy_bn_group_is_mine(&b, 1));
+    EXPECT_INT(first, 1);
+    EXPECT_INT(last, 5);
+    EXPECT(!cvy_bn_group_is_mine(&b, 1) && cvy_bn_group_is_mine(&b, 2));
+
+    g = geometry_graph(10, 4, 1, 3); /* ranks and groups have the same 3, 3 and 4 samples */
+    b = cvy_bn_groups_make(&g);
+    EXPECT_INT(b.spans, 0);
+    EXPECT_INT(b.count, 1);
+    EXPECT_INT(cvy_bn_group_begin(&b, 0), 3);
 
     g = geometry_graph(4, 32, 0, 2); /* a group longer than the batch becomes the batch */
     b = cvy_bn_groups_make(&g);
-    EXPECT_INT(b.size, 4);
+    EXPECT_INT(cvy_bn_group_samples(&b, 0), 4);
     EXPECT_INT(b.spans, 1);
 
     g = geometry_graph(10, -1, 2, 3); /* the group is the rank's share */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.spans, 0);
     EXPECT_INT(b.count, 1);
-    EXPECT_INT(b.size, 4);
+    EXPECT_INT(cvy_bn_group_samples(&b, 0), 4);
 
     g = geometry_graph(1, 1, 0, 2); /* this rank has no sample */
     b = cvy_bn_groups_make(&g);
@@ -65,28 +72,33 @@ static void geometry(void)
 }
 
 /* All ranks must agree on whether groups span ranks. Every group must be counted once, and ranks must cover it
- * completely. */
+ * completely. Groups have at most the given size and differ by one sample at most; none has a single sample, unless a
+ * group may have no more, or there is only one. */
 static void geometry_covers(void)
 {
-    for (int64_t n = 1; n <= 12; n++)
-        for (int64_t group = 0; group <= 13; group++)
+    for (int64_t n = 1; n <= 130; n += n < 12 ? 1 : 7)
+        for (int64_t group = 0; group <= 33; group += group < 13 ? 1 : 10)
             for (int nranks = 1; nranks <= RANKS_MAX; nranks++) {
-                int64_t counted = 0, covered = 0, spans = -1, size = 1;
+                int64_t counted = 0, covered = 0, spans = -1, total = 0;
                 for (int r = 0; r < nranks; r++) {
                     const cvy_graph g = geometry_graph(n, group, r, nranks);
                     const cvy_bn_groups b = cvy_bn_groups_make(&g);
                     EXPECT(spans < 0 || spans == b.spans);
                     spans = b.spans;
-                    size = b.size;
+                    total = b.total;
                     for (int64_t i = 0; i < b.count; i++) {
+                        const int64_t samples = cvy_bn_group_samples(&b, i);
                         int64_t first, last;
                         cvy_bn_group_local(&b, i, &first, &last);
                         counted += cvy_bn_group_is_mine(&b, i);
                         covered += CVY_MAX(last - first, 0);
-                        EXPECT(spans || last - first == cvy_bn_group_samples(&b, i));
+                        EXPECT(spans || last - first == samples);
+                        EXPECT(samples == n / total || samples == n / total + 1);
+                        EXPECT(group == 0 || samples <= CVY_MAX(group, group == 2 ? 3 : 1));
+                        EXPECT(samples > 1 || group == 1 || n == 1);
                     }
                 }
-                EXPECT_INT(counted, (n + size - 1) / size);
+                EXPECT_INT(counted, total);
                 EXPECT_INT(covered, n);
             }
 }
@@ -203,37 +215,90 @@ static void any_ranks(void)
     }
 }
 
-/* The groups have two samples and one. The running statistics are 0.9 * before + 0.1 * (mean over both groups), of the
- * groups' means and of their unbiased variances. */
+/* What the running statistics must be after a step, by the definition: of each group of consecutive samples the mean
+ * and the unbiased variance, each weighed by the number of samples that count. `counts`: which do; NULL: all. */
+static void define(const cvy_span *x, int64_t n, int64_t total, const char *counts, int c, double out[2])
+{
+    double sum[2] = {0, 0}, weights = 0;
+    for (int64_t g = 0; g < total; g++) {
+        const int64_t begin = n * g / total, end = n * (g + 1) / total;
+        double mean = 0, squares = 0, values = 0;
+        for (int64_t i = begin * P; i < end * P; i++)
+            if (!counts || counts[i / P]) {
+                mean += cvy_get(x, (i / P * C + c) * P + i % P);
+                values++;
+            }
+        mean /= values > 0 ? values : 1;
+        for (int64_t i = begin * P; i < end * P; i++)
+            if (!counts || counts[i / P])
+                squares += pow(cvy_get(x, (i / P * C + c) * P + i % P) - mean, 2);
+        if (values < 2)
+            continue;
+        sum[0] += values * mean;
+        sum[1] += values * squares / (values - 1);
+        weights += values;
+    }
+    for (int s = 0; s < 2; s++)
+        out[s] = weights > 0 ? sum[s] / weights : NAN;
+}
+
+/* The running statistics are 0.9 * before + 0.1 * those of the step. A remainder is spread over the groups. */
 static void running_statistics(void)
 {
-    struct rank rank;
-    cvy_eval e = {0};
-    EXPECT_OK(open_rank(3, 2, 0, 1, &rank));
-    EXPECT_OK(cvy_eval_create(rank.graph, &e));
-    fill_rank(&rank, &e, 0);
-    EXPECT_OK(cvy_eval_run(&e, 1));
-    for (int c = 0; c < C; c++) {
-        const double *x = cvy_eval_of(&e, rank.src)->data;
-        double mean[2] = {0, 0}, variance[2] = {0, 0};
-        for (int n = 0; n < 3; n++)
-            for (int p = 0; p < P; p++)
-                mean[n / 2] += x[(n * C + c) * P + p] / (n < 2 ? 2 * P : P);
-        for (int n = 0; n < 3; n++)
-            for (int p = 0; p < P; p++)
-                variance[n / 2] += pow(x[(n * C + c) * P + p] - mean[n / 2], 2) / (n < 2 ? 2 * P - 1 : P - 1);
-        for (int s = 0; s < 2; s++) {
-            const double *step = s ? variance : mean;
-            const double before = cvy_get(
-                cvy_eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running_var" : "before.running_mean")), c);
-            const double after =
-                cvy_get(cvy_eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running:1" : "before.running")), c);
-            EXPECT_NEAR(after, 0.9 * before + 0.1 * (step[0] + step[1]) / 2, 1e-13);
+    static const struct {
+        int64_t n, group, total;
+    } jobs[] = {{3, 2, 1}, {5, 2, 2}, {5, 4, 2}, {9, 4, 3}, {12, 4, 3}, {10, 3, 4}, {11, 0, 1}, {7, -1, 1}};
+    for (int j = 0; j < CVY_COUNT(jobs); j++) {
+        struct rank rank;
+        cvy_eval e = {0};
+        EXPECT_OK(open_rank(jobs[j].n, jobs[j].group, 0, 1, &rank));
+        EXPECT_OK(cvy_eval_create(rank.graph, &e));
+        fill_rank(&rank, &e, 0);
+        EXPECT_OK(cvy_eval_run(&e, 1));
+        for (int c = 0; c < C; c++) {
+            static const char *const before[] = {"before.running_mean", "before.running_var"}, *const after[] = {
+                                                                                                   "before.running",
+                                                                                                   "before.running:1"};
+            double step[2];
+            define(cvy_eval_of(&e, rank.src), jobs[j].n, jobs[j].total, NULL, c, step);
+            for (int s = 0; s < 2; s++)
+                EXPECT_NEAR(cvy_get(cvy_eval_of(&e, cvy_graph_find(rank.graph, after[s])), c),
+                            0.9 * cvy_get(cvy_eval_of(&e, cvy_graph_find(rank.graph, before[s])), c) + 0.1 * step[s],
+                            1e-13);
         }
+        cvy_eval_destroy(&e);
+        cvy_graph_destroy(&rank.graph);
+        cvy_vars_destroy(&rank.vars);
     }
-    cvy_eval_destroy(&e);
-    cvy_graph_destroy(&rank.graph);
-    cvy_vars_destroy(&rank.vars);
+}
+
+/* One value for each channel has no variance. A rank without samples has nothing to refuse. */
+static void lone_samples(void)
+{
+    static const struct {
+        int64_t n, group, positions;
+        int rank, nranks, refused;
+    } cases[] = {{1, 32, 1, 0, 1, 1}, {1, 32, 2, 0, 1, 0},  {4, 1, 1, 0, 1, 1},  {4, 1, 2, 0, 1, 0},
+                 {2, 32, 1, 0, 2, 0}, {2, -1, 1, 0, 2, 1},  {3, -1, 1, 0, 2, 1}, {3, -1, 1, 1, 2, 0},
+                 {1, -1, 1, 0, 2, 0}, {33, 32, 1, 0, 1, 0}, {3, 2, 1, 0, 1, 0},  {1, 0, 1, 0, 2, 0}};
+    for (int i = 0; i < CVY_COUNT(cases); i++) {
+        const cvy_shape sample = {.ndim = 2, .dim = {C, cases[i].positions}};
+        const cvy_graph_opts opts = {.name = "bn",
+                                     .batch = cvy_batch_share(cases[i].n, cases[i].rank, cases[i].nranks),
+                                     .training = 1,
+                                     .dtype = CVY_DTYPE_F64,
+                                     .bn_group = cases[i].group};
+        cvy_vars *vars = NULL;
+        cvy_graph *g = NULL;
+        cvy_value *src = NULL, *dst = NULL;
+        EXPECT_OK(cvy_vars_create(&vars));
+        EXPECT_OK(cvy_graph_create(vars, &opts, &g));
+        EXPECT_OK(cvy_graph_feed(g, "x", CVY_DTYPE_F64, &sample, 0, &src));
+        EXPECT_OK(cvy_graph_layer(g, "batch_norm", "bn", NULL, &src, 1, &dst));
+        EXPECT_INT(cvy_bn_check_variance(g), cases[i].refused ? CVY_E_CONFIG : CVY_OK);
+        cvy_graph_destroy(&g);
+        cvy_vars_destroy(&vars);
+    }
 }
 
 int main(void)
@@ -242,5 +307,6 @@ int main(void)
     TEST(geometry_covers);
     TEST(any_ranks);
     TEST(running_statistics);
+    TEST(lone_samples);
     return test_end();
 }

@@ -126,7 +126,7 @@ static void with_and_without_relu(void)
 static void spanning_groups_stay(void)
 {
     struct net net;
-    open_net(2, GROUP, NULL, &net);
+    open_net(3, GROUP, NULL, &net); /* two samples each, and groups of three */
     EXPECT_INT(count(net.graph, "allreduce") > 0, 1);
     EXPECT_OK(cvy_pass_fuse_relu(net.graph));
     EXPECT_OK(cvy_pass_fuse_batch_norm(net.graph));

@@ -230,6 +230,12 @@ cvy_status cvy_loss_each_build(cvy_graph *g, const cvy_op_def *op, const char *n
     return cvy_loss_build(g, op, name, &o, NULL, from, nsrc + 1, dst_out);
 }
 
+int cvy_loss_weight_source(const cvy_op_def *loss)
+{
+    const cvy_loss_each_def *each = loss->build == cvy_loss_each_build ? loss->family : NULL;
+    return each && each->no_target ? 1 : 2;
+}
+
 cvy_status cvy_loss_each_grad(cvy_grad *g, const cvy_node *fwd)
 {
     const cvy_loss_each_def *def = fwd->op->family;

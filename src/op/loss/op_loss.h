@@ -102,6 +102,9 @@ static inline double cvy_class_weight(const struct cvy_weight_sum *o, int64_t k)
 /* Sets the error for a label that no class has. row: index in this rank's share of the micro-batch. */
 cvy_status cvy_label_error(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses);
 
+/* The source of a layer with this loss that is its weight, if the layer has so many sources. */
+int cvy_loss_weight_source(const cvy_op_def *loss);
+
 /* What the descriptors of a kind of losses, and those of their gradients, have in common. kind: loss_each, label_loss
  * or distribution, whose functions are cvy_<kind>_infer() and so on; type: the struct of the options. */
 #define CVY_LOSS_FIELDS(kind, type)                                                                                    \

@@ -28,32 +28,59 @@ const cvy_option cvy_batch_norm_rows[] = {
     {0},
 };
 
-/* Whether the boundary between any two ranks is inside a group. */
-static int some_group_spans(const cvy_batch *batch, int64_t size)
+/* As few groups of at most `size` samples as n samples need; a remainder is spread over all groups. No group has a
+ * single sample, which has no variance, unless all have. */
+static int64_t count_groups(int64_t n, int64_t size)
 {
-    for (int r = 1; r < batch->nranks; r++)
-        if (cvy_batch_share(batch->global_n, r, batch->nranks).first % size != 0)
+    const int64_t fewest = (n + size - 1) / size;
+    return CVY_MAX(size > 1 && n < 2 * fewest ? n / size : fewest, 1);
+}
+
+/* The first group that begins at this sample or later. */
+static int64_t group_from(const cvy_bn_groups *b, int64_t sample)
+{
+    const int64_t n = CVY_MAX(b->samples, 1);
+    return (sample * b->total + n - 1) / n;
+}
+
+/* Whether the boundary between any two ranks is inside a group. */
+static int some_group_spans(const cvy_batch *batch, const cvy_bn_groups *b)
+{
+    for (int r = 1; r < batch->nranks; r++) {
+        const int64_t at = cvy_batch_share(batch->global_n, r, batch->nranks).first;
+        if (b->samples * group_from(b, at) / b->total != at)
             return 1;
+    }
     return 0;
+}
+
+static cvy_bn_groups make_groups(const cvy_batch *batch, int64_t bn_group)
+{
+    cvy_bn_groups b = {
+        .total = 1, .local_begin = batch->first, .local_end = batch->first + batch->local_n, .begin = batch->first};
+    if (bn_group < 0) {
+        b.samples = batch->local_n;
+        b.count = batch->local_n > 0;
+        return b;
+    }
+    b.begin = 0;
+    b.samples = batch->global_n;
+    b.total = bn_group == 0 ? 1 : count_groups(batch->global_n, bn_group);
+    b.spans = some_group_spans(batch, &b);
+    b.first = b.spans ? 0 : group_from(&b, b.local_begin);
+    b.count = (b.spans ? b.total : group_from(&b, b.local_end)) - b.first;
+    return b;
 }
 
 cvy_bn_groups cvy_bn_groups_make(const cvy_graph *g)
 {
-    const cvy_batch *batch = &g->batch;
-    cvy_bn_groups b = {.local_begin = batch->first, .local_end = batch->first + batch->local_n};
-    if (g->bn_group < 0) {
-        b.size = CVY_MAX(batch->local_n, 1);
-        b.begin = b.local_begin;
-        b.end = b.local_end;
-    } else {
-        const int64_t whole = CVY_MAX(batch->global_n, 1);
-        b.size = g->bn_group == 0 ? whole : CVY_MIN(g->bn_group, whole);
-        b.spans = some_group_spans(batch, b.size);
-        b.begin = b.spans ? 0 : b.local_begin;
-        b.end = b.spans ? batch->global_n : b.local_end;
-    }
-    b.count = (b.end - b.begin + b.size - 1) / b.size;
-    return b;
+    return make_groups(&g->batch, g->bn_group);
+}
+
+int64_t cvy_bn_largest(const cvy_batch *batch, int64_t bn_group)
+{
+    const cvy_bn_groups b = make_groups(batch, bn_group);
+    return CVY_MAX((b.samples + b.total - 1) / b.total, 1);
 }
 
 cvy_bn_groups cvy_bn_groups_of(const cvy_node *node)
@@ -71,12 +98,52 @@ int64_t cvy_bn_positions(const cvy_shape *src)
     return cvy_shape_elems(&positions);
 }
 
-void cvy_bn_moments(const cvy_span *stats, int64_t g, int64_t c, int64_t n, double *mean_out, double *variance_out)
+cvy_shape cvy_bn_stats_shape(const cvy_node *node)
 {
-    const int64_t C = stats->dim[2];
-    const double mean = cvy_get(stats, 2 * g * C + c) / (double)n;
+    return (cvy_shape){
+        .ndim = 3, .dim = {cvy_bn_groups_of(node).count, 2 + cvy_bn_has_counted(node), cvy_node_src(node, 0)->dim[1]}};
+}
+
+double cvy_bn_values(const cvy_span *stats, const cvy_bn_groups *groups, int64_t g, int64_t c, int64_t positions)
+{
+    if (stats->dim[1] == 2)
+        return (double)(cvy_bn_group_samples(groups, g) * positions);
+    return cvy_get(stats, (3 * g + 2) * stats->dim[2] + c);
+}
+
+void cvy_bn_set_stats(const cvy_span *stats, int64_t g, int64_t c, double sum, double squares, double values)
+{
+    const double entry[] = {sum, squares, values};
+    for (int64_t k = 0; k < stats->dim[1]; k++)
+        cvy_set(stats, (stats->dim[1] * g + k) * stats->dim[2] + c, entry[k]);
+}
+
+void cvy_bn_moments(const cvy_span *stats, int64_t g, int64_t c, double n, double *mean_out, double *variance_out)
+{
+    const int64_t C = stats->dim[2], at = stats->dim[1] * g * C + c;
+    const double mean = n > 0 ? cvy_get(stats, at) / n : 0;
     *mean_out = mean;
-    *variance_out = fmax(cvy_get(stats, (2 * g + 1) * C + c) / (double)n - mean * mean, 0);
+    *variance_out = n > 0 ? fmax(cvy_get(stats, at + C) / n - mean * mean, 0) : 0;
+}
+
+cvy_status cvy_bn_check_variance(const cvy_graph *g)
+{
+    const cvy_bn_groups groups = cvy_bn_groups_make(g);
+    for (int i = 0; i < g->nnode && g->batch.local_n > 0; i++) {
+        const cvy_node *node = g->node[i];
+        if (strcmp(node->op->name, "bn_group_stats") != 0)
+            continue;
+        const cvy_bn_group_stats_opts *o = node->options;
+        CVY_CHECK(groups.samples / groups.total * o->positions != 1, CVY_E_CONFIG,
+                  "batch_norm %s would take its statistics from one sample, with one value for each channel, and one "
+                  "value has no variance: %s %lld %s, in %lld %s (opts.batch_norm_group). Take more samples for a step "
+                  "or a group, leave out a last batch of one sample (data.tail: drop), or take another layer of "
+                  "normalisation",
+                  node->layer, g->bn_group < 0 ? "a rank has" : "a micro-batch has", (long long)groups.samples,
+                  groups.samples == 1 ? "sample" : "samples", (long long)groups.total,
+                  groups.total == 1 ? "group" : "groups");
+    }
+    return CVY_OK;
 }
 
 cvy_status cvy_bn_scale_shift_params(cvy_node *node, int64_t channels)
@@ -131,16 +198,21 @@ static cvy_status follow(cvy_graph *g, const char *name, const cvy_batch_norm_op
 }
 
 static cvy_status build_training(cvy_graph *g, const char *name, const cvy_batch_norm_opts *o, cvy_value *src,
-                                 cvy_value **dst_out)
+                                 cvy_value *const *weight, int nweight, cvy_value **dst_out)
 {
     const cvy_bn_groups groups = cvy_bn_groups_make(g);
-    const cvy_bn_group_stats_opts group_opts = {cvy_bn_positions(&src->shape)};
-    cvy_value *stats = NULL, *sums = NULL;
-    CVY_TRY(add_node(g, "bn_stats", name, ".stats", NULL, &src, 1, CVY_PHASE_MICRO, &stats));
+    const cvy_bn_group_stats_opts group_opts = {.positions = cvy_bn_positions(&src->shape),
+                                                .unit =
+                                                    g->bn_unit ? g->bn_unit : cvy_bn_largest(&g->batch, g->bn_group)};
+    cvy_value *stats = NULL, *sums = NULL, *counted = NULL;
+    if (nweight > 0)
+        CVY_TRY(add_node(g, "counted_samples", name, ".counted", NULL, weight, nweight, CVY_PHASE_MICRO, &counted));
+    cvy_value *const stats_src[] = {src, counted};
+    CVY_TRY(add_node(g, "bn_stats", name, ".stats", NULL, stats_src, counted ? 2 : 1, CVY_PHASE_MICRO, &stats));
     if (groups.spans)
         CVY_TRY(add_node(g, "allreduce", name, ".stats_sum", NULL, &stats, 1, CVY_PHASE_MICRO, &stats));
-    cvy_value *const apply_src[] = {src, stats};
-    CVY_TRY(add_node(g, "bn_apply", name, "", o, apply_src, 2, CVY_PHASE_MICRO, dst_out));
+    cvy_value *const apply_src[] = {src, stats, counted};
+    CVY_TRY(add_node(g, "bn_apply", name, "", o, apply_src, counted ? 3 : 2, CVY_PHASE_MICRO, dst_out));
     CVY_TRY(add_node(g, "bn_group_stats", name, ".group_stats", &group_opts, &stats, 1, CVY_PHASE_MICRO, &sums));
     return follow(g, name, o, sums);
 }
@@ -163,12 +235,13 @@ static cvy_status batch_norm_build(cvy_graph *g, const cvy_op_def *op, const cha
                                    cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     cvy_batch_norm_opts o;
-    CVY_CHECK(nsrc == 1, CVY_E_SHAPE, "batch_norm takes one source, got %d", nsrc);
+    for (int i = 1; i < nsrc; i++)
+        CVY_CHECK(!src[i]->producer, CVY_E_SHAPE, "batch_norm takes one source, and %s is another one", src[i]->name);
     CVY_CHECK(src[0]->shape.ndim >= 2, CVY_E_SHAPE, "batch_norm needs a source [N, C, positions...], got %s",
               cvy_shape_text(&src[0]->shape));
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
     return g->training && !o.frozen && !is_frozen(g, name)
-               ? build_training(g, name, &o, src[0], dst_out)
+               ? build_training(g, name, &o, src[0], src + 1, nsrc - 1, dst_out)
                : add_node(g, "bn_infer", name, "", &o, src, 1, CVY_PHASE_MICRO, dst_out);
 }
 
@@ -180,6 +253,9 @@ static const cvy_sample batch_norm_samples[] = {
     {.src = "4x3x2x2", .options = "relu: true"},
     {.src = "3x2x7"},
     {.src = "4x2x2x3x2", .options = "momentum: 0.5"},
+    {.src = "9x3x4x5,9:i32"},
+    {.src = "11x5,11:i32", .options = "scale_shift: false, eps: 0.1", .int_bound = 5},
+    {.src = "6x32x3x3,6:i32", .options = "relu: true"},
     {.src = "6x3x4x5", .options = "frozen: true"},
     {.src = "5x35x2x3", .options = "frozen: true, relu: true, eps: 0.01"},
     {.src = "7x2", .options = "frozen: true, scale_shift: false"},
@@ -194,8 +270,9 @@ CVY_OP_DEFINE(batch_norm) = {
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 1,
-    .nsrc_max = 1,
+    .nsrc_max = CVY_NODE_SRC_MAX,
     .ndst = 1,
+    .flags = CVY_OP_SAMPLE_WEIGHTS,
     .build = batch_norm_build,
     .samples = batch_norm_samples,
 };

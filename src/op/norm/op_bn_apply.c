@@ -7,7 +7,8 @@
  *     dst  = xhat * scale + shift
  *     dsrc = scale / sqrt(variance + eps) * (ddst - sum(ddst) / n - xhat * sum(ddst * xhat) / n)
  *
- * mean and variance are those of the sample's group; sums run over the group's n elements.
+ * mean and variance are those of the sample's group; sums run over the group's n values. dst and dsrc of a sample that
+ * does not count are 0, and it is in no sum.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -39,12 +40,13 @@ static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
         cvy_value *const from[] = {ddst, fwd->dst[0]};
         CVY_TRY(cvy_grad_emit(g, fwd, "relu_grad", NULL, from, 2, &ddst, 1));
     }
-    cvy_value *const sums_from[] = {fwd->src[0], fwd->src[1], ddst};
+    const int counted = cvy_bn_counted(fwd), has = cvy_bn_has_counted(fwd), scale_at = 2 + has;
+    cvy_value *const sums_from[] = {fwd->src[0], fwd->src[1], ddst, has ? fwd->src[counted] : NULL};
     cvy_value *sums[3] = {NULL, NULL, NULL}, *dsrc = NULL;
-    CVY_TRY(cvy_grad_emit(g, fwd, "bn_grad_stats", o, sums_from, 3, sums, o->scale_shift ? 3 : 1));
+    CVY_TRY(cvy_grad_emit(g, fwd, "bn_grad_stats", o, sums_from, 3 + has, sums, o->scale_shift ? 3 : 1));
     for (int i = 1; i < 3 && o->scale_shift; i++)
-        if (cvy_grad_wanted(g, fwd->src[1 + i]))
-            CVY_TRY(cvy_grad_add(g, fwd->src[1 + i], sums[i]));
+        if (cvy_grad_wanted(g, fwd->src[scale_at + i - 1]))
+            CVY_TRY(cvy_grad_add(g, fwd->src[scale_at + i - 1], sums[i]));
     if (!cvy_grad_wanted(g, fwd->src[0]))
         return CVY_OK;
     const unsigned over =
@@ -53,8 +55,13 @@ static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
     const cvy_scale_opts scale = {o->share};
     if (o->share != 1)
         CVY_TRY(cvy_grad_emit(g, fwd, "scale", &scale, &sums[0], 1, &sums[0], 1));
-    cvy_value *const dsrc_from[] = {fwd->src[0], fwd->src[1], sums[0], ddst, o->scale_shift ? fwd->src[2] : NULL};
-    CVY_TRY(cvy_grad_emit(g, fwd, "bn_grad_apply", o, dsrc_from, o->scale_shift ? 5 : 4, &dsrc, 1));
+    cvy_value *dsrc_from[6] = {fwd->src[0], fwd->src[1], sums[0], ddst};
+    int nfrom = 4;
+    if (has)
+        dsrc_from[nfrom++] = fwd->src[counted];
+    if (o->scale_shift)
+        dsrc_from[nfrom++] = fwd->src[scale_at];
+    CVY_TRY(cvy_grad_emit(g, fwd, "bn_grad_apply", o, dsrc_from, nfrom, &dsrc, 1));
     return cvy_grad_add(g, fwd->src[0], dsrc);
 }
 
@@ -79,7 +86,7 @@ static void bn_apply_cost(const cvy_node *node, cvy_cost *cost_out)
 }
 
 /* The mean and inv_std of one channel of a group: xhat = (x - mean) * inv_std. */
-static void normaliser(const cvy_span *stats, int64_t g, int64_t c, int64_t n, double eps, double *mean_out,
+static void normaliser(const cvy_span *stats, int64_t g, int64_t c, double n, double eps, double *mean_out,
                        double *inv_std_out)
 {
     double variance;
@@ -91,17 +98,19 @@ static cvy_status bn_apply_reference(const cvy_node *node, const cvy_span *src, 
 {
     const cvy_batch_norm_opts *o = node->options;
     const cvy_bn_groups groups = cvy_bn_groups_of(node);
+    const int has = cvy_bn_has_counted(node);
+    const cvy_span *counted = cvy_bn_counted_span(node, src), *param = o->scale_shift ? &src[2 + has] : NULL;
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t row = 0; row < groups.count * C; row++) {
         const int64_t g = row / C, c = row % C;
         int64_t first, last;
         double mean, inv_std;
         cvy_bn_group_local(&groups, g, &first, &last);
-        normaliser(&src[1], g, c, cvy_bn_group_samples(&groups, g) * positions, o->eps, &mean, &inv_std);
-        const double scale = o->scale_shift ? cvy_get(&src[2], c) : 1, shift = o->scale_shift ? cvy_get(&src[3], c) : 0;
+        normaliser(&src[1], g, c, cvy_bn_values(&src[1], &groups, g, c, positions), o->eps, &mean, &inv_std);
+        const double scale = param ? cvy_get(&param[0], c) : 1, shift = param ? cvy_get(&param[1], c) : 0;
         for (int64_t n = first; n < last; n++)
             for (int64_t i = (n * C + c) * positions; i < (n * C + c + 1) * positions; i++) {
-                const double y = (cvy_get(src, i) - mean) * inv_std * scale + shift;
+                const double y = cvy_bn_counts(counted, n) ? (cvy_get(src, i) - mean) * inv_std * scale + shift : 0;
                 cvy_set(dst, i, o->relu && y < 0 ? 0 : y);
             }
     }
@@ -114,7 +123,7 @@ CVY_OP_DEFINE(bn_apply) = {
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 2,
-    .nsrc_max = 2,
+    .nsrc_max = 3,
     .ndst = 1,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
@@ -126,14 +135,15 @@ CVY_OP_DEFINE(bn_apply) = {
     .reference = bn_apply_reference,
 };
 
-/* bn_grad_stats: src, stats, ddst -> gstats [G, 2, C]: sums of ddst and ddst * xhat over this rank's samples of each
- * group; with scale_shift also dscale and dshift. These two are sums over this rank only, because like all gradients
- * they are reduced later. */
+/* bn_grad_stats: src, stats, ddst [, counted] -> gstats [G, 2, C]: sums of ddst and ddst * xhat over this rank's
+ * samples of each group; with scale_shift also dscale and dshift. These two are sums over this rank only, because like
+ * all gradients they are reduced later. */
 static cvy_status bn_grad_stats_infer(cvy_node *node)
 {
     const cvy_batch_norm_opts *o = node->options;
     const cvy_shape channels = {.ndim = 1, .dim = {cvy_node_src(node, 0)->dim[1]}};
-    CVY_TRY(cvy_node_set_dst(node, 0, CVY_DTYPE_F64, cvy_node_src(node, 1)));
+    const cvy_shape sums = {.ndim = 3, .dim = {cvy_bn_groups_of(node).count, 2, channels.dim[0]}};
+    CVY_TRY(cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &sums));
     for (int i = 1; i < 3 && o->scale_shift; i++)
         CVY_TRY(cvy_node_set_dst(node, i, cvy_graph_weight_dtype(node->graph), &channels));
     return CVY_OK;
@@ -155,6 +165,7 @@ static cvy_status bn_grad_stats_reference(const cvy_node *node, const cvy_span *
 {
     const cvy_batch_norm_opts *o = node->options;
     const cvy_bn_groups groups = cvy_bn_groups_of(node);
+    const cvy_span *counted = cvy_bn_counted_span(node, src);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t c = 0; c < C; c++) {
         double dscale = 0, dshift = 0;
@@ -162,9 +173,10 @@ static cvy_status bn_grad_stats_reference(const cvy_node *node, const cvy_span *
             int64_t first, last;
             double mean, inv_std, sum = 0, sum_xhat = 0;
             cvy_bn_group_local(&groups, g, &first, &last);
-            normaliser(&src[1], g, c, cvy_bn_group_samples(&groups, g) * positions, o->eps, &mean, &inv_std);
+            normaliser(&src[1], g, c, cvy_bn_values(&src[1], &groups, g, c, positions), o->eps, &mean, &inv_std);
             for (int64_t n = first; n < last; n++)
-                for (int64_t i = (n * C + c) * positions; i < (n * C + c + 1) * positions; i++) {
+                for (int64_t i = (n * C + c) * positions; i < (n * C + c + 1) * positions && cvy_bn_counts(counted, n);
+                     i++) {
                     sum += cvy_get(&src[2], i);
                     sum_xhat += cvy_get(&src[2], i) * (cvy_get(&src[0], i) - mean) * inv_std;
                 }
@@ -187,7 +199,7 @@ CVY_OP_DEFINE(bn_grad_stats) = {
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 3,
-    .nsrc_max = 3,
+    .nsrc_max = 4,
     .ndst = 3,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
@@ -197,7 +209,7 @@ CVY_OP_DEFINE(bn_grad_stats) = {
     .summands = bn_grad_stats_summands,
 };
 
-/* bn_grad_apply: src, stats, gstats, ddst, scale -> dsrc. */
+/* bn_grad_apply: src, stats, gstats, ddst [, counted] [, scale] -> dsrc. */
 static cvy_status bn_grad_apply_infer(cvy_node *node)
 {
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
@@ -213,20 +225,24 @@ static cvy_status bn_grad_apply_reference(const cvy_node *node, const cvy_span *
 {
     const cvy_batch_norm_opts *o = node->options;
     const cvy_bn_groups groups = cvy_bn_groups_of(node);
+    const int has = cvy_bn_has_counted(node);
+    const cvy_span *counted = cvy_bn_counted_span(node, src);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t row = 0; row < groups.count * C; row++) {
-        const int64_t g = row / C, c = row % C, elems = cvy_bn_group_samples(&groups, g) * positions;
+        const int64_t g = row / C, c = row % C;
+        const double elems = cvy_bn_values(&src[1], &groups, g, c, positions), by = elems > 0 ? 1 / elems : 0;
         int64_t first, last;
         double mean, inv_std;
         cvy_bn_group_local(&groups, g, &first, &last);
         normaliser(&src[1], g, c, elems, o->eps, &mean, &inv_std);
-        const double mean_d = cvy_get(&src[2], 2 * g * C + c) / (double)elems,
-                     mean_dx = cvy_get(&src[2], (2 * g + 1) * C + c) / (double)elems;
-        const double factor = (o->scale_shift ? cvy_get(&src[4], c) : 1) * inv_std;
+        const double mean_d = cvy_get(&src[2], 2 * g * C + c) * by,
+                     mean_dx = cvy_get(&src[2], (2 * g + 1) * C + c) * by;
+        const double factor = (o->scale_shift ? cvy_get(&src[4 + has], c) : 1) * inv_std;
         for (int64_t n = first; n < last; n++)
             for (int64_t i = (n * C + c) * positions; i < (n * C + c + 1) * positions; i++) {
                 const double xhat = (cvy_get(&src[0], i) - mean) * inv_std;
-                cvy_set(dst, i, factor * (cvy_get(&src[3], i) - mean_d - xhat * mean_dx));
+                cvy_set(dst, i,
+                        cvy_bn_counts(counted, n) ? factor * (cvy_get(&src[3], i) - mean_d - xhat * mean_dx) : 0);
             }
     }
     return CVY_OK;
@@ -238,7 +254,7 @@ CVY_OP_DEFINE(bn_grad_apply) = {
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 4,
-    .nsrc_max = 5,
+    .nsrc_max = 6,
     .ndst = 1,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,

@@ -8,11 +8,10 @@
  */
 #include "op/norm/op_batch_norm.h"
 
-/* bn_stats: src -> stats [G, 2, C]: sums of x and x^2 over this rank's samples of each group. */
+/* bn_stats: src [, counted] -> stats: sums of x and x^2 over this rank's samples of each group. */
 static cvy_status bn_stats_infer(cvy_node *node)
 {
-    const cvy_bn_groups groups = cvy_bn_groups_of(node);
-    const cvy_shape stats = {.ndim = 3, .dim = {groups.count, 2, cvy_node_src(node, 0)->dim[1]}};
+    const cvy_shape stats = cvy_bn_stats_shape(node);
     return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &stats);
 }
 
@@ -24,27 +23,27 @@ static void bn_stats_cost(const cvy_node *node, cvy_cost *cost_out)
 
 static int64_t bn_stats_summands(const cvy_node *node)
 {
-    const cvy_bn_groups groups = cvy_bn_groups_of(node);
-    return groups.size * cvy_bn_positions(cvy_node_src(node, 0));
+    return cvy_bn_largest(&node->graph->batch, node->graph->bn_group) * cvy_bn_positions(cvy_node_src(node, 0));
 }
 
 static cvy_status bn_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_bn_groups groups = cvy_bn_groups_of(node);
+    const cvy_span *counted = cvy_bn_counted_span(node, src);
     const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
     for (int64_t row = 0; row < groups.count * C; row++) {
         const int64_t g = row / C, c = row % C;
-        int64_t first, last;
+        int64_t first, last, values = 0;
         double sum = 0, squares = 0;
         cvy_bn_group_local(&groups, g, &first, &last);
         for (int64_t n = first; n < last; n++)
-            for (int64_t i = 0; i < positions; i++) {
+            for (int64_t i = 0; i < positions && cvy_bn_counts(counted, n); i++) {
+                values++;
                 const double x = cvy_get(src, (n * C + c) * positions + i);
                 sum += x;
                 squares += x * x;
             }
-        cvy_set(dst, 2 * g * C + c, sum);
-        cvy_set(dst, (2 * g + 1) * C + c, squares);
+        cvy_bn_set_stats(dst, g, c, sum, squares, (double)values);
     }
     return CVY_OK;
 }
@@ -60,7 +59,7 @@ CVY_OP_DEFINE(bn_stats) = {
     .name = "bn_stats",
     .summary = "sums of x and x^2 over groups of samples",
     .nsrc_min = 1,
-    .nsrc_max = 1,
+    .nsrc_max = 2,
     .ndst = 1,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
@@ -71,12 +70,15 @@ CVY_OP_DEFINE(bn_stats) = {
     .summands = bn_stats_summands,
 };
 
-/* bn_group_stats: stats -> accumulator [2 C + 1]: the sums over groups of mean, unbiased variance and 1. Exactly one
- * rank counts each group of the step. So the accumulator, summed over micro-batches and ranks and divided by its last
- * element, is the mean over all groups. */
+/* bn_group_stats: stats -> accumulator [2 C + 1]: the sums over groups of w mean, w unbiased variance and w. The weight
+ * w is the number of values of the group, as a multiple of `unit` samples: 1 for a full group. A single value has no
+ * variance and weighs nothing. Exactly one rank counts each group of the step. So the accumulator, summed over
+ * micro-batches and ranks and divided by its last element, is the weighted mean over all groups. */
 static const cvy_option bn_group_stats_rows[] = {
     {"positions", CVY_TYPE_INT, CVY_FIELD(cvy_bn_group_stats_opts, positions), "1", "1..", "",
      "positions of a channel of one sample"},
+    {"unit", CVY_TYPE_INT, CVY_FIELD(cvy_bn_group_stats_opts, unit), "1", "1..", "",
+     "samples of a group that weighs 1"},
     {0},
 };
 
@@ -91,30 +93,32 @@ static cvy_status bn_group_stats_reference(const cvy_node *node, const cvy_span 
     const cvy_bn_group_stats_opts *o = node->options;
     const cvy_bn_groups groups = cvy_bn_groups_of(node);
     const int64_t C = src->dim[2];
-    int64_t counted = 0;
-    for (int64_t g = 0; g < groups.count; g++)
-        counted += cvy_bn_group_is_mine(&groups, g);
+    const double unit = (double)(o->unit * o->positions);
+    double weights = 0;
     for (int64_t c = 0; c < C; c++) {
         double means = 0, variances = 0;
+        weights = 0;
         for (int64_t g = 0; g < groups.count; g++) {
-            if (!cvy_bn_group_is_mine(&groups, g))
-                continue;
-            const int64_t n = cvy_bn_group_samples(&groups, g) * o->positions;
+            const double n = cvy_bn_values(src, &groups, g, c, o->positions);
             double mean, variance;
+            if (!cvy_bn_group_is_mine(&groups, g) || n < 2)
+                continue;
             cvy_bn_moments(src, g, c, n, &mean, &variance);
-            means += mean;
-            variances += n > 1 ? variance * (double)n / (double)(n - 1) : variance;
+            const double weight = n / unit;
+            means += weight * mean;
+            variances += weight * variance * n / (n - 1);
+            weights += weight;
         }
         cvy_set(dst, c, means);
         cvy_set(dst, C + c, variances);
     }
-    cvy_set(dst, 2 * C, (double)counted);
+    cvy_set(dst, 2 * C, weights);
     return CVY_OK;
 }
 
 CVY_OP_DEFINE(bn_group_stats) = {
     .name = "bn_group_stats",
-    .summary = "sums over groups of mean, unbiased variance and 1",
+    .summary = "sums over groups of mean and unbiased variance, weighed, and of the weights",
     .options = bn_group_stats_rows,
     .options_size = sizeof(cvy_bn_group_stats_opts),
     .nsrc_min = 1,
@@ -142,9 +146,9 @@ static cvy_status bn_running_reference(const cvy_node *node, const cvy_span *src
         for (int64_t c = 0; c < C; c++) {
             double running = cvy_get(&src[1 + s], c);
             for (int i = 0; i < node->nsrc; i = i ? i + 1 : 3) {
-                const double groups = cvy_get(&src[i], 2 * C);
-                if (groups > 0)
-                    running = (1 - o->momentum) * running + o->momentum * cvy_get(&src[i], s * C + c) / groups;
+                const double weights = cvy_get(&src[i], 2 * C);
+                if (weights > 0)
+                    running = (1 - o->momentum) * running + o->momentum * cvy_get(&src[i], s * C + c) / weights;
             }
             cvy_set(&dst[s], c, running);
         }

@@ -9,7 +9,8 @@
  *     d    = ddst; with relu: ddst if dst > 0, else 0
  *     dsrc = scale / sqrt(variance + eps) * (d - sum(d) / n - xhat * sum(d * xhat) / n)         dresidual = d
  *
- * Without a residual the sign of dst is computed from src, so dst is not read again.
+ * Without a residual the sign of dst is computed from src, so dst is not read again. In a sample that does not count,
+ * the normalised value is replaced by 0: dst is the residual, and dsrc is 0.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,10 +23,11 @@ static cvy_status bn_train_infer(cvy_node *node)
 {
     const cvy_shape *src = cvy_node_src(node, 0);
     const cvy_bn_groups groups = cvy_bn_groups_of(node);
-    const cvy_shape stats = {.ndim = 3, .dim = {groups.count, 2, src->dim[1]}};
+    const cvy_shape stats = cvy_bn_stats_shape(node);
+    const int residual = node->nsrc > 1 && cvy_bn_counted(node) != 1;
     CVY_CHECK(!groups.spans, CVY_E_INTERNAL, "%s: groups span ranks, so the statistics need a separate node",
               node->name);
-    CVY_CHECK(node->nsrc == 1 || cvy_shape_equal(src, cvy_node_src(node, 1)), CVY_E_SHAPE,
+    CVY_CHECK(!residual || cvy_shape_equal(src, cvy_node_src(node, 1)), CVY_E_SHAPE,
               "%s: the residual is %s and the source is %s; they must be equal", node->name,
               cvy_shape_text(cvy_node_src(node, 1)), cvy_shape_text(src));
     CVY_TRY(cvy_bn_scale_shift_params(node, src->dim[1]));
@@ -36,11 +38,13 @@ static cvy_status bn_train_infer(cvy_node *node)
 static cvy_status bn_train_grad_of(cvy_grad *g, const cvy_node *fwd)
 {
     const cvy_batch_norm_opts *o = fwd->options;
-    const int residual = cvy_bn_train_has_residual(fwd), param = fwd->nsrc - 2;
-    cvy_value *src[6] = {fwd->src[0], fwd->dst[1], cvy_grad_of(g, fwd->dst[0])}, *dst[4] = {NULL};
+    const int residual = cvy_bn_train_has_residual(fwd), param = fwd->nsrc - 2, counted = cvy_bn_counted(fwd);
+    cvy_value *src[7] = {fwd->src[0], fwd->dst[1], cvy_grad_of(g, fwd->dst[0])}, *dst[4] = {NULL};
     int nsrc = 3;
     if (!src[2])
         return CVY_OK;
+    if (counted)
+        src[nsrc++] = fwd->src[counted];
     for (int i = 0; i < 2 && o->scale_shift; i++)
         src[nsrc++] = fwd->src[param + i];
     if (residual && o->relu)
@@ -66,8 +70,9 @@ static int64_t bn_train_summands(const cvy_node *node)
 
 /* One group of one channel, for the reference kernel. */
 struct channel {
-    int64_t C, c, positions, first, last, elems;
-    double mean, inv_std, scale, shift;
+    int64_t C, c, positions, first, last;
+    double elems, mean, inv_std, scale, shift;
+    const cvy_span *counted;
 };
 
 static struct channel channel_make(const cvy_node *node, const cvy_span *src, int64_t g, int64_t c,
@@ -78,9 +83,11 @@ static struct channel channel_make(const cvy_node *node, const cvy_span *src, in
                          .c = c,
                          .positions = cvy_span_prod(src, 2, src->ndim),
                          .scale = scale ? cvy_get(scale, c) : 1,
-                         .shift = shift ? cvy_get(shift, c) : 0};
+                         .shift = shift ? cvy_get(shift, c) : 0,
+                         .counted = cvy_bn_counted_span(node, src)};
     cvy_bn_group_local(&groups, g, &ch.first, &ch.last);
-    ch.elems = cvy_bn_group_samples(&groups, g) * ch.positions;
+    for (int64_t n = ch.first; n < ch.last; n++)
+        ch.elems += cvy_bn_counts(ch.counted, n) ? (double)ch.positions : 0;
     return ch;
 }
 
@@ -96,24 +103,28 @@ static int64_t channel_at(const struct channel *ch, int64_t n, int64_t position)
     return (n * ch->C + ch->c) * ch->positions + position;
 }
 
+static double normalised(const struct channel *ch, const cvy_span *src, int64_t n, int64_t i)
+{
+    return cvy_bn_counts(ch->counted, n) ? (cvy_get(src, i) - ch->mean) * ch->inv_std * ch->scale + ch->shift : 0;
+}
+
 static void channel_forward(struct channel *ch, const cvy_node *node, const cvy_span *src, const cvy_span *dst,
                             int64_t g)
 {
     const cvy_batch_norm_opts *o = node->options;
     double sum = 0, squares = 0;
     for (int64_t n = ch->first; n < ch->last; n++)
-        for (int64_t p = 0; p < ch->positions; p++) {
+        for (int64_t p = 0; p < ch->positions && cvy_bn_counts(ch->counted, n); p++) {
             const double x = cvy_get(src, channel_at(ch, n, p));
             sum += x;
             squares += x * x;
         }
-    cvy_set(&dst[1], 2 * g * ch->C + ch->c, sum);
-    cvy_set(&dst[1], (2 * g + 1) * ch->C + ch->c, squares);
+    cvy_bn_set_stats(&dst[1], g, ch->c, sum, squares, ch->elems);
     channel_normalise(ch, &dst[1], g, o->eps);
     for (int64_t n = ch->first; n < ch->last; n++)
         for (int64_t p = 0; p < ch->positions; p++) {
             const int64_t i = channel_at(ch, n, p);
-            double y = (cvy_get(src, i) - ch->mean) * ch->inv_std * ch->scale + ch->shift;
+            double y = normalised(ch, src, n, i);
             if (cvy_bn_train_has_residual(node))
                 y += cvy_get(&src[1], i);
             cvy_set(dst, i, o->relu && y < 0 ? 0 : y);
@@ -141,6 +152,11 @@ static const cvy_sample bn_train_samples[] = {
     {.src = "3x7x2x9,3x7x2x9"},
     {.src = "9x40x6x6,9x40x6x6", .options = "relu: true, eps: 0.01", .flags = CVY_SAMPLE_NO_GRAD},
     {.src = "8x48x7", .options = "relu: true, scale_shift: false"},
+    {.src = "7x3x4x5,7:i32"},
+    {.src = "9x16x3x5,9:i32", .options = "relu: true"},
+    {.src = "5x19x4x5,5x19x4x5,5:i32", .options = "relu: true"},
+    {.src = "6x32x3x3,6x32x3x3,6:i32", .options = "relu: true, scale_shift: false"},
+    {.src = "9x7x2x9,9x7x2x9,9:i32"},
     {.src = "64x128x28x28,64x128x28x28", .options = "relu: true", .flags = CVY_SAMPLE_TIMING},
     {0},
 };
@@ -151,7 +167,7 @@ CVY_OP_DEFINE(bn_train) = {
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 1,
-    .nsrc_max = 2,
+    .nsrc_max = 3,
     .ndst = 2,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_CHANNELS,
@@ -163,8 +179,8 @@ CVY_OP_DEFINE(bn_train) = {
     .samples = bn_train_samples,
 };
 
-/* bn_train_grad: src, stats, ddst, scale, shift, dst (with relu and residual) -> dsrc, dscale, dshift, dresidual (with
- * relu and residual). */
+/* bn_train_grad: src, stats, ddst [, counted], scale, shift, dst (with relu and residual) -> dsrc, dscale, dshift,
+ * dresidual (with relu and residual). */
 static cvy_status bn_train_grad_infer(cvy_node *node)
 {
     const cvy_batch_norm_opts *o = node->options;
@@ -182,11 +198,11 @@ static void bn_train_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 }
 
 /* ddst if the ReLU was active at element i, else 0. */
-static double passed(const struct channel *ch, const cvy_node *node, const cvy_span *src, int64_t i)
+static double passed(const struct channel *ch, const cvy_node *node, const cvy_span *src, int64_t n, int64_t i)
 {
     const cvy_batch_norm_opts *o = node->options;
     const int y = cvy_bn_train_grad_dst(node);
-    const double kept = y ? cvy_get(&src[y], i) : (cvy_get(src, i) - ch->mean) * ch->inv_std * ch->scale + ch->shift;
+    const double kept = y ? cvy_get(&src[y], i) : normalised(ch, src, n, i);
     return !o->relu || kept > 0 ? cvy_get(&src[2], i) : 0;
 }
 
@@ -195,9 +211,9 @@ static void channel_backward(const struct channel *ch, const cvy_node *node, con
 {
     double sum = 0, sum_xhat = 0;
     for (int64_t n = ch->first; n < ch->last; n++)
-        for (int64_t p = 0; p < ch->positions; p++) {
+        for (int64_t p = 0; p < ch->positions && cvy_bn_counts(ch->counted, n); p++) {
             const int64_t i = channel_at(ch, n, p);
-            const double d = passed(ch, node, src, i);
+            const double d = passed(ch, node, src, n, i);
             sum += d;
             sum_xhat += d * (cvy_get(src, i) - ch->mean) * ch->inv_std;
         }
@@ -206,9 +222,12 @@ static void channel_backward(const struct channel *ch, const cvy_node *node, con
     for (int64_t n = ch->first; n < ch->last; n++)
         for (int64_t p = 0; p < ch->positions; p++) {
             const int64_t i = channel_at(ch, n, p);
-            const double d = passed(ch, node, src, i), xhat = (cvy_get(src, i) - ch->mean) * ch->inv_std,
-                         count = (double)ch->elems;
-            cvy_set(dst, i, ch->scale * ch->inv_std * (d - sum / count - xhat * sum_xhat / count));
+            const double d = passed(ch, node, src, n, i), xhat = (cvy_get(src, i) - ch->mean) * ch->inv_std,
+                         count = ch->elems;
+            cvy_set(dst, i,
+                    cvy_bn_counts(ch->counted, n)
+                        ? ch->scale * ch->inv_std * (d - sum / count - xhat * sum_xhat / count)
+                        : 0);
             if (dst[3].data)
                 cvy_set(&dst[3], i, d);
         }
@@ -218,11 +237,11 @@ static cvy_status bn_train_grad_reference(const cvy_node *node, const cvy_span *
 {
     const cvy_batch_norm_opts *o = node->options;
     const cvy_bn_groups groups = cvy_bn_groups_of(node);
+    const cvy_span *param = o->scale_shift ? &src[3 + cvy_bn_has_counted(node)] : NULL;
     for (int64_t c = 0; c < src->dim[1]; c++) {
         double dshift = 0, dscale = 0;
         for (int64_t g = 0; g < groups.count; g++) {
-            struct channel ch =
-                channel_make(node, src, g, c, o->scale_shift ? &src[3] : NULL, o->scale_shift ? &src[4] : NULL);
+            struct channel ch = channel_make(node, src, g, c, param, param ? param + 1 : NULL);
             channel_normalise(&ch, &src[1], g, o->eps);
             channel_backward(&ch, node, src, dst, &dshift, &dscale);
         }
@@ -240,7 +259,7 @@ CVY_OP_DEFINE(bn_train_grad) = {
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 3,
-    .nsrc_max = 6,
+    .nsrc_max = 7,
     .ndst = 4,
     .flags = CVY_OP_HIDDEN,
     .splits = CVY_SPLIT_CHANNELS,

@@ -9,6 +9,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <string.h>
+
 #include "kernel/native/norm/native_bn_passes.h"
 
 enum { LANES = 16 };
@@ -37,6 +39,10 @@ CVY_INLINE void apply_plane(const struct batch_norm *s, int64_t plane, const int
     const float floor = s->b.relu ? 0 : -INFINITY, *x = (const float *)s->b.x + plane * elems,
                 *residual = adds ? (const float *)s->b.residual + plane * elems : NULL;
     float *dst = (float *)s->b.dst + cvy_plane_in(&s->p, s->pitch, plane) * elems, coef[3][LANES];
+    if (!cvy_bn_sample_counts(&s->b, plane / s->p.groups)) {
+        memset(dst, 0, (size_t)elems * sizeof *dst);
+        return;
+    }
     spread_coef(s, s->b.group_of[plane / s->p.groups], plane, coef);
     int64_t i = 0;
     for (; i + LANES <= elems; i += LANES)
@@ -72,6 +78,10 @@ CVY_SIMD static void grad_apply_range(int64_t first, int64_t end, void *arg)
         const float *x = (const float *)s->b.x + plane * elems;
         const float *ddst = (const float *)s->b.ddst + cvy_plane_in(&s->p, s->pitch, plane) * elems;
         float *dst = (float *)s->b.dst + plane * elems, coef[3][LANES];
+        if (!cvy_bn_sample_counts(&s->b, plane / s->p.groups)) {
+            memset(dst, 0, (size_t)elems * sizeof *dst);
+            continue;
+        }
         spread_coef(s, s->b.group_of[plane / s->p.groups], plane, coef);
         int64_t i = 0;
         for (; i + LANES <= elems; i += LANES)
@@ -105,7 +115,7 @@ CVY_INLINE void add_planes(const float *a, int64_t a_step, const float *b, int64
     }
 }
 
-/* Work item: one row of the statistics and one block of channels. Writes to sums [G, 2, C]. If centred, the second sum
+/* Work item: one row of the statistics and one block of channels. Writes to the sums. If centred, the second sum
  * is centred by the mean and multiplied by 1 / sqrt(variance + eps). */
 CVY_INLINE void sum_item(const struct batch_norm *s, const float *a, const float *b, int centred, int64_t item)
 {
@@ -124,16 +134,21 @@ CVY_INLINE void sum_item(const struct batch_norm *s, const float *a, const float
     }
     cvy_bn_group_local(&s->b.groups, g, &first, &last);
     const int64_t pitch = centred ? s->pitch : s->p.groups;
-    add_planes(a + (first * pitch + part) * elems, pitch * elems, b + (first * s->p.groups + part) * elems,
-               s->p.groups * elems, mean, last - first, elems, sum);
+    for (int64_t n = first, end; n < last; n = end) {
+        end = cvy_bn_run_end(&s->b, n, last);
+        if (cvy_bn_sample_counts(&s->b, n))
+            add_planes(a + (n * pitch + part) * elems, pitch * elems, b + (n * s->p.groups + part) * elems,
+                       s->p.groups * elems, mean, end - n, elems, sum);
+    }
     for (int64_t l = 0; l < block && part * block + l < C; l++) {
         double total[2] = {0, 0};
         for (int64_t k = l; k < LANES; k += block) {
             total[0] += sum[0][k];
             total[1] += sum[1][k];
         }
-        s->b.sums[2 * g * C + part * block + l] = total[0];
-        s->b.sums[(2 * g + 1) * C + part * block + l] = total[1] * inv_std[l];
+        double *out = s->b.sums + (centred ? 2 : s->b.entries) * g * C + part * block + l;
+        out[0] = total[0];
+        out[C] = total[1] * inv_std[l];
     }
 }
 

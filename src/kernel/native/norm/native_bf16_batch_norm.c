@@ -8,6 +8,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <string.h>
+
 #include "kernel/native/norm/native_bn_passes.h"
 #include "kernel/native/pointwise/native_bf16.h"
 
@@ -20,6 +22,12 @@ struct batch_norm {
 
 /* ---- walks; a work item is a part of the channels of a sample ---- */
 
+CVY_INLINE void clear_item(const struct batch_norm *s, int64_t at, const int64_t width)
+{
+    for (int64_t i = 0; i < s->s.positions; i++)
+        memset((cvy_bf16 *)s->b.dst + at + i * s->s.position, 0, (size_t)width * sizeof(cvy_bf16));
+}
+
 CVY_INLINE void apply_item(const struct batch_norm *s, int64_t item, const int64_t width)
 {
     const cvy_bf16 *residual = s->b.residual;
@@ -28,6 +36,10 @@ CVY_INLINE void apply_item(const struct batch_norm *s, int64_t item, const int64
     const float *factor = cvy_bn_coef(&s->b, g, 1) + p * s->s.lanes,
                 *offset = cvy_bn_coef(&s->b, g, 2) + p * s->s.lanes;
     const float floor = s->b.relu ? 0 : -INFINITY;
+    if (!cvy_bn_sample_counts(&s->b, n)) {
+        clear_item(s, at, width);
+        return;
+    }
     for (int64_t i = 0; i < s->s.positions; i++) {
         const cvy_bf16 *x = (const cvy_bf16 *)s->b.x + at + i * s->s.position;
         cvy_bf16 *dst = (cvy_bf16 *)s->b.dst + at + i * s->s.position;
@@ -51,6 +63,10 @@ CVY_INLINE void grad_item(const struct batch_norm *s, int64_t item, const int64_
                   g = s->b.group_of[n];
     const float *factor = cvy_bn_coef(&s->b, g, 0) + p * s->s.lanes, *slope = cvy_bn_coef(&s->b, g, 1) + p * s->s.lanes,
                 *offset = cvy_bn_coef(&s->b, g, 2) + p * s->s.lanes;
+    if (!cvy_bn_sample_counts(&s->b, n)) {
+        clear_item(s, at, width);
+        return;
+    }
     for (int64_t i = 0; i < s->s.positions; i++) {
         const cvy_bf16 *x = (const cvy_bf16 *)s->b.x + at + i * s->s.position,
                        *ddst = (const cvy_bf16 *)s->b.ddst + at + i * s->s.position;
@@ -94,7 +110,7 @@ CVY_INLINE void sum_item(const struct batch_norm *s, const cvy_bf16 *a, const cv
     }
     cvy_bn_group_local(&s->b.groups, g, &first, &last);
     for (int64_t n = first; n < last; n++)
-        for (int64_t from = 0; from < s->s.positions; from += RUN) {
+        for (int64_t from = 0; from < s->s.positions && cvy_bn_sample_counts(&s->b, n); from += RUN) {
             float part[CVY_STRIP_LANES] = {0}, part_second[CVY_STRIP_LANES] = {0};
             for (int64_t i = from; i < CVY_MIN(from + RUN, s->s.positions); i++) {
                 const int64_t at = n * s->s.sample + p * s->s.part + i * s->s.position;
@@ -111,8 +127,9 @@ CVY_INLINE void sum_item(const struct batch_norm *s, const cvy_bf16 *a, const cv
             }
         }
     for (int64_t l = 0; l < used; l++) {
-        s->b.sums[2 * g * C + p * s->s.lanes + l] = sum[l];
-        s->b.sums[(2 * g + 1) * C + p * s->s.lanes + l] = second[l] * inv_std[l];
+        double *out = s->b.sums + (centred ? 2 : s->b.entries) * g * C + p * s->s.lanes + l;
+        out[0] = sum[l];
+        out[C] = second[l] * inv_std[l];
     }
 }
 

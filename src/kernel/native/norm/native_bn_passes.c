@@ -55,7 +55,7 @@ static void make_grad_coef(const cvy_bn_passes *b)
     clear_coef(b);
     for (int64_t g = 0; g < b->groups.count; g++)
         for (int64_t c = 0; c < C; c++) {
-            const double n = (double)(cvy_bn_group_samples(&b->groups, g) * b->positions);
+            const double n = cvy_bn_count(b, g, c);
             double mean, inv_std;
             cvy_bn_normaliser(b, g, c, &mean, &inv_std);
             const double factor = (b->scale ? b->scale[c] : 1) * inv_std,
@@ -105,6 +105,8 @@ cvy_status cvy_bn_passes_make(const cvy_kernel_ask *ask, cvy_bn_passes *b)
 {
     const cvy_batch_norm_opts *o = ask->node->options;
     b->groups = cvy_bn_groups_of(ask->node);
+    b->counted_at = cvy_bn_counted(ask->node);
+    b->entries = 2 + cvy_bn_has_counted(ask->node);
     b->threads = ask->threads;
     if (o) {
         b->eps = o->eps;
@@ -114,9 +116,9 @@ cvy_status cvy_bn_passes_make(const cvy_kernel_ask *ask, cvy_bn_passes *b)
     CVY_TRY(cvy_mem_alloc((size_t)b->n * sizeof *b->group_of, &b->group_of));
     if (strncmp(ask->node->op->name, "bn_infer", 8) == 0) { /* one row of running statistics for all samples */
         b->groups.begin = b->groups.local_begin;
-        b->groups.end = b->groups.local_end;
-        b->groups.size = CVY_MAX(1, b->groups.end - b->groups.begin);
-        b->groups.count = 1;
+        b->groups.samples = b->groups.local_end - b->groups.local_begin;
+        b->groups.first = 0;
+        b->groups.total = b->groups.count = 1;
         b->relu &= strcmp(ask->node->op->name, "bn_infer") == 0;
         b->residual_at = strcmp(ask->node->op->name, "bn_infer") == 0 ? cvy_bn_infer_residual(ask->node) : -1;
         return CVY_OK;
@@ -140,6 +142,29 @@ void cvy_bn_passes_destroy(void *state)
 
 /* ---- the runs ---- */
 
+/* Takes the source that says which samples count, and returns 1 if there is one: sources after it have larger
+ * indices. */
+static int take_counted(cvy_bn_passes *b, void *const *src)
+{
+    b->counted = b->counted_at ? src[b->counted_at] : NULL;
+    return b->counted_at > 0;
+}
+
+/* Writes how many values of each row of the statistics count. */
+static void count_values(const cvy_bn_passes *b)
+{
+    const int64_t C = b->channels;
+    for (int64_t g = 0; g < b->groups.count; g++) {
+        double *counts = b->sums + (3 * g + 2) * C;
+        int64_t first, last, samples = 0;
+        cvy_bn_group_local(&b->groups, g, &first, &last);
+        for (int64_t n = first; n < last; n++)
+            samples += b->counted[n] != 0;
+        for (int64_t c = 0; c < C; c++)
+            counts[c] = (double)(samples * b->positions);
+    }
+}
+
 static void walk_samples(cvy_bn_passes *b, cvy_range_fn walk)
 {
     cvy_parallel_for(b->threads, b->n * b->parts, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, b->positions * b->width)), walk, b);
@@ -156,6 +181,8 @@ cvy_status cvy_bn_stats_run(void *state, void *const *src, void *const *dst, voi
     (void)scratch;
     b->x = src[0];
     b->sums = dst[0];
+    if (take_counted(b, src))
+        count_values(b);
     walk_rows(b, b->walks.stats);
     return CVY_OK;
 }
@@ -163,10 +190,11 @@ cvy_status cvy_bn_stats_run(void *state, void *const *src, void *const *dst, voi
 cvy_status cvy_bn_apply_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_bn_passes *b = state;
+    const int scale_at = 2 + take_counted(b, src);
     b->x = src[0];
     b->stats = src[1];
-    b->scale = b->scale_shift ? src[2] : NULL;
-    b->shift = b->scale_shift ? src[3] : NULL;
+    b->scale = b->scale_shift ? src[scale_at] : NULL;
+    b->shift = b->scale_shift ? src[scale_at + 1] : NULL;
     b->dst = dst[0];
     b->coef = scratch;
     make_apply_coef(b);
@@ -244,6 +272,7 @@ cvy_status cvy_bn_grad_stats_run(void *state, void *const *src, void *const *dst
     b->stats = src[1];
     b->ddst = src[2];
     b->sums = dst[0];
+    take_counted(b, src);
     walk_rows(b, b->walks.grad_stats);
     for (int k = 0; k < 2 && b->scale_shift; k++) {
         float *sum = dst[2 - k]; /* row 0 of the sums is dshift, row 1 is dscale */
@@ -260,11 +289,12 @@ cvy_status cvy_bn_grad_stats_run(void *state, void *const *src, void *const *dst
 cvy_status cvy_bn_grad_apply_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_bn_passes *b = state;
+    const int scale_at = 4 + take_counted(b, src);
     b->x = src[0];
     b->stats = src[1];
     b->gstats = src[2];
     b->ddst = src[3];
-    b->scale = b->scale_shift ? src[4] : NULL;
+    b->scale = b->scale_shift ? src[scale_at] : NULL;
     b->dst = dst[0];
     b->coef = scratch;
     make_grad_coef(b);

@@ -30,6 +30,8 @@ typedef struct cvy_bn_passes {
     cvy_bn_groups groups;
     int threads, relu, scale_shift;
     int residual_at; /* of bn_infer: the source that is added; -1: none */
+    int counted_at;  /* the source that says which samples count; 0: all do */
+    int64_t entries; /* of a channel in a row of the statistics: 2, or 3 with the number of values that count */
     double eps;
     int64_t *group_of; /* row of the statistics of each sample */
     /* Of the running call. */
@@ -37,8 +39,9 @@ typedef struct cvy_bn_passes {
     const void *residual; /* it is added by apply; NULL: none */
     void *dst;
     const float *scale, *shift;
+    const int32_t *counted; /* of each sample, whether it counts; NULL: all do */
     const double *stats, *gstats;
-    double *sums; /* [G, 2, C] */
+    double *sums; /* [G, entries, C] or, in the gradient, [G, 2, C] */
     float *coef;  /* scratch memory [G, 3, lanes]; apply: mean, factor, shift; grad: factor, slope, offset */
 } cvy_bn_passes;
 
@@ -64,13 +67,36 @@ cvy_status cvy_bn_infer_grad_params_run(void *state, void *const *src, void *con
 cvy_status cvy_bn_grad_stats_run(void *state, void *const *src, void *const *dst, void *scratch);
 cvy_status cvy_bn_grad_apply_run(void *state, void *const *src, void *const *dst, void *scratch);
 
+static inline int cvy_bn_sample_counts(const cvy_bn_passes *b, int64_t n)
+{
+    return !b->counted || b->counted[n];
+}
+
+/* The end of the run of samples n .. last - 1 that count or do not count alike. */
+static inline int64_t cvy_bn_run_end(const cvy_bn_passes *b, int64_t n, int64_t last)
+{
+    int64_t end = b->counted ? n + 1 : last;
+    while (end < last && !b->counted[end] == !b->counted[n])
+        end++;
+    return end;
+}
+
+/* The values of channel c of row g that count, at least 1. */
+static inline double cvy_bn_count(const cvy_bn_passes *b, int64_t g, int64_t c)
+{
+    if (!b->counted)
+        return (double)(cvy_bn_group_samples(&b->groups, g) * b->positions);
+    const double n = b->stats[(3 * g + 2) * b->channels + c];
+    return n > 0 ? n : 1;
+}
+
 /* Mean and 1 / sqrt(variance + eps) of channel c of row g of the statistics. */
 static inline void cvy_bn_normaliser(const cvy_bn_passes *b, int64_t g, int64_t c, double *mean_out,
                                      double *inv_std_out)
 {
-    const int64_t C = b->channels, n = cvy_bn_group_samples(&b->groups, g) * b->positions;
-    const double mean = b->stats[2 * g * C + c] / (double)n;
-    const double variance = fmax(b->stats[(2 * g + 1) * C + c] / (double)n - mean * mean, 0);
+    const double *sums = b->stats + b->entries * g * b->channels + c;
+    const double n = cvy_bn_count(b, g, c), mean = sums[0] / n;
+    const double variance = fmax(sums[b->channels] / n - mean * mean, 0);
     *mean_out = mean;
     *inv_std_out = 1 / sqrt(variance + b->eps);
 }

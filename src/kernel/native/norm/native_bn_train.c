@@ -35,6 +35,7 @@ struct bn_train {
     int64_t step, cols;
     int64_t sum_tile, apply_tile; /* elements */
     int threads, relu, scale_shift;
+    int counted_at; /* the source that says which samples count; 0: all do */
     int residual; /* bn_train: 1 if source 1 is a residual; bn_train_grad: the source that is bn_train's result, or 0 */
     int64_t items; /* groups.count * p.groups */
     int64_t parts; /* of an item */
@@ -44,12 +45,14 @@ struct bn_train {
     /* Of the running call. */
     const char *x, *other, *ddst; /* other: residual or bn_train's result */
     const float *scale, *shift;
+    const int32_t *counted; /* of each sample, whether it counts; NULL: all do */
     const double *stats_in;
     double *stats;
     char *dst, *dres;
     int stream;
-    cvy_bn_coef *coef; /* for each item and column; in scratch memory */
-    cvy_bn_sums *sums; /* for each part and column; in scratch memory */
+    cvy_bn_coef *coef;    /* for each item and column; in scratch memory */
+    cvy_bn_coef *no_coef; /* zeros for each column, if `counted`; in scratch memory */
+    cvy_bn_sums *sums;    /* for each part and column; in scratch memory */
 };
 
 /* Finds the samples of a part: *first_out .. *last_out - 1. */
@@ -116,9 +119,21 @@ static void total(const struct bn_train *s, int64_t item, int64_t lane, double o
         }
 }
 
-static int64_t item_count(const struct bn_train *s, int64_t item)
+static int sample_counts(const struct bn_train *s, int64_t n)
 {
-    return cvy_bn_group_samples(&s->groups, item / s->p.groups) * s->p.positions;
+    return !s->counted || s->counted[n];
+}
+
+/* The values of a channel of an item that count. */
+static double item_values(const struct bn_train *s, int64_t item)
+{
+    int64_t first, last, samples = 0;
+    if (!s->counted)
+        return (double)(cvy_bn_group_samples(&s->groups, item / s->p.groups) * s->p.positions);
+    cvy_bn_group_local(&s->groups, item / s->p.groups, &first, &last);
+    for (int64_t n = first; n < last; n++)
+        samples += s->counted[n] != 0;
+    return (double)(samples * s->p.positions);
 }
 
 /* The channel of a lane of an item; -1 for padding. */
@@ -128,15 +143,17 @@ static int64_t lane_channel(const struct bn_train *s, int64_t item, int64_t lane
     return c < s->p.channels ? c : -1;
 }
 
+/* Entry k of a channel in the statistics. */
 static int64_t stats_at(const struct bn_train *s, int64_t item, int k, int64_t c)
 {
-    return (2 * (item / s->p.groups) + k) * s->p.channels + c;
+    return ((s->counted ? 3 : 2) * (item / s->p.groups) + k) * s->p.channels + c;
 }
 
-/* Sets mean, factor and shift of a lane. Returns 1 / sqrt(variance + eps). */
-static double set_normaliser(const struct bn_train *s, int64_t item, int64_t lane, int64_t c, const double *stats)
+/* Sets mean, factor and shift of a lane, for n values of a channel. Returns 1 / sqrt(variance + eps). */
+static double set_normaliser(const struct bn_train *s, int64_t item, int64_t lane, int64_t c, double n,
+                             const double *stats)
 {
-    const double n = (double)item_count(s, item), mean = stats[stats_at(s, item, 0, c)] / n;
+    const double mean = stats[stats_at(s, item, 0, c)] / n;
     const double variance = fmax(stats[stats_at(s, item, 1, c)] / n - mean * mean, 0);
     const double inv_std = 1 / sqrt(variance + s->eps);
     for (int64_t l = lane; l < s->step; l += s->p.block) {
@@ -168,7 +185,7 @@ static void sum_part(const struct bn_train *s, int64_t part)
     part_samples(s, part, &begin, &end);
     clear_sums(s, part);
     for (int64_t n = begin; n < end; n++)
-        for (int64_t first = 0; first < plane_elems(s); first += s->sum_tile) {
+        for (int64_t first = 0; first < plane_elems(s) && sample_counts(s, n); first += s->sum_tile) {
             const cvy_bn_tile t = tile_at(s, item, n, first, s->sum_tile);
             s->loops->sums(&t, &s->sums[part * s->cols]);
         }
@@ -176,6 +193,7 @@ static void sum_part(const struct bn_train *s, int64_t part)
 
 static void finish_stats(const struct bn_train *s, int64_t item)
 {
+    const double values = item_values(s, item), n = CVY_MAX(values, 1);
     clear_coef(s, item);
     for (int64_t lane = 0; lane < s->p.block; lane++) {
         const int64_t c = lane_channel(s, item, lane);
@@ -185,7 +203,23 @@ static void finish_stats(const struct bn_train *s, int64_t item)
         total(s, item, lane, sums);
         for (int k = 0; k < 2; k++)
             s->stats[stats_at(s, item, k, c)] = sums[k];
-        set_normaliser(s, item, lane, c, s->stats);
+        if (s->counted)
+            s->stats[stats_at(s, item, 2, c)] = values;
+        set_normaliser(s, item, lane, c, n, s->stats);
+    }
+}
+
+/* The result of a sample that does not count is the residual, or 0, whatever its values are. */
+static void leave_out(const struct bn_train *s, int64_t item, int64_t n)
+{
+    for (int64_t first = 0; first < plane_elems(s); first += s->step) {
+        cvy_bn_tile t = tile_at(s, item, n, first, s->step);
+        t.dst = s->dst + sliced_at(s, item, n, first);
+        t.x = t.other;
+        if (t.other)
+            s->loops->apply(&t, s->no_coef);
+        else
+            memset(t.dst, 0, (size_t)t.elems * s->bytes);
     }
 }
 
@@ -195,50 +229,64 @@ static void apply_part(const struct bn_train *s, int64_t part)
     int64_t begin, end;
     part_samples(s, part, &begin, &end);
     for (int64_t n = end - 1; n >= begin; n--)
-        for (int64_t first = last_tile(s); first >= 0; first -= s->apply_tile) {
+        for (int64_t first = last_tile(s); first >= 0 && sample_counts(s, n); first -= s->apply_tile) {
             cvy_bn_tile t = tile_at(s, item, n, first, s->apply_tile);
             t.dst = s->dst + sliced_at(s, item, n, first);
             s->loops->apply(&t, &s->coef[item * s->cols]);
         }
+    for (int64_t n = begin; n < end && s->counted; n++)
+        if (!sample_counts(s, n))
+            leave_out(s, item, n);
 }
 
 /* ---- backward ---- */
 
 static void prepare_grad(const struct bn_train *s, int64_t item)
 {
+    const double n = CVY_MAX(item_values(s, item), 1);
     clear_coef(s, item);
     for (int64_t lane = 0; lane < s->p.block; lane++) {
         const int64_t c = lane_channel(s, item, lane);
         if (c >= 0)
-            set_normaliser(s, item, lane, c, s->stats_in);
+            set_normaliser(s, item, lane, c, n, s->stats_in);
     }
 }
 
-static void grad_sum_part(const struct bn_train *s, int64_t part)
+static void grad_sum_sample(const struct bn_train *s, int64_t part, int64_t n, const cvy_bn_coef *coef)
 {
     const int64_t item = part / s->parts;
-    int64_t begin, end;
-    part_samples(s, part, &begin, &end);
-    clear_sums(s, part);
-    for (int64_t n = begin; n < end; n++)
-        for (int64_t first = 0; first < plane_elems(s); first += s->sum_tile) {
-            cvy_bn_tile t = tile_at(s, item, n, first, s->sum_tile);
-            t.ddst = s->ddst + sliced_at(s, item, n, first);
-            s->loops->grad_sums(&t, &s->coef[item * s->cols], &s->sums[part * s->cols]);
-        }
+    for (int64_t first = 0; first < plane_elems(s); first += s->sum_tile) {
+        cvy_bn_tile t = tile_at(s, item, n, first, s->sum_tile);
+        t.ddst = s->ddst + sliced_at(s, item, n, first);
+        s->loops->grad_sums(&t, coef, &s->sums[part * s->cols]);
+    }
 }
 
-/* Sets the coefficients of dsrc, and writes the totals to `stats`, as sums of d and of d * xhat. */
+/* Samples that do not count only pass their gradient on to the residual. */
+static void grad_sum_part(const struct bn_train *s, int64_t part)
+{
+    int64_t begin, end;
+    part_samples(s, part, &begin, &end);
+    for (int64_t n = begin; n < end && s->counted && s->dres; n++)
+        if (!sample_counts(s, n))
+            grad_sum_sample(s, part, n, s->no_coef);
+    clear_sums(s, part);
+    for (int64_t n = begin; n < end; n++)
+        if (sample_counts(s, n))
+            grad_sum_sample(s, part, n, &s->coef[part / s->parts * s->cols]);
+}
+
+/* Sets the coefficients of dsrc, and writes the totals [G, 2, C] to `stats`, as sums of d and of d * xhat. */
 static void finish_grad(const struct bn_train *s, int64_t item)
 {
+    const double n = CVY_MAX(item_values(s, item), 1);
     for (int64_t lane = 0; lane < s->p.block; lane++) {
         const int64_t c = lane_channel(s, item, lane);
-        const double n = (double)item_count(s, item);
         double sums[2];
         if (c < 0)
             continue;
         total(s, item, lane, sums);
-        const double inv_std = set_normaliser(s, item, lane, c, s->stats_in),
+        const double inv_std = set_normaliser(s, item, lane, c, n, s->stats_in),
                      mean = s->stats_in[stats_at(s, item, 0, c)] / n;
         const double factor = s->scale ? s->scale[c] * inv_std : inv_std,
                      slope = -factor * inv_std * inv_std * sums[1] / n;
@@ -248,8 +296,9 @@ static void finish_grad(const struct bn_train *s, int64_t item)
             coef->slope[at] = (float)slope;
             coef->offset[at] = (float)(-factor * sums[0] / n - slope * mean);
         }
-        s->stats[stats_at(s, item, 0, c)] = sums[0];
-        s->stats[stats_at(s, item, 1, c)] = sums[1] * inv_std;
+        double *out = s->stats + 2 * (item / s->p.groups) * s->p.channels + c;
+        out[0] = sums[0];
+        out[s->p.channels] = sums[1] * inv_std;
     }
 }
 
@@ -259,7 +308,7 @@ static void grad_apply_part(const struct bn_train *s, int64_t part)
     int64_t begin, end;
     part_samples(s, part, &begin, &end);
     for (int64_t n = end - 1; n >= begin; n--)
-        for (int64_t first = last_tile(s); first >= 0; first -= s->apply_tile) {
+        for (int64_t first = last_tile(s); first >= 0 && sample_counts(s, n); first -= s->apply_tile) {
             cvy_bn_tile t = tile_at(s, item, n, first, s->apply_tile);
             t.ddst = s->dres ? t.dres : s->ddst + sliced_at(s, item, n, first);
             t.pitch = s->dres ? s->step : s->sliced_step;
@@ -267,6 +316,9 @@ static void grad_apply_part(const struct bn_train *s, int64_t part)
             t.relu = s->relu && !s->dres;
             s->loops->grad_apply(&t, &s->coef[item * s->cols]);
         }
+    for (int64_t n = begin; n < end && s->counted; n++)
+        if (!sample_counts(s, n))
+            memset(s->dst + plane_at(s, item, n), 0, (size_t)plane_elems(s) * s->bytes);
 }
 
 /* ---- both ---- */
@@ -324,21 +376,34 @@ static int may_stream(const struct bn_train *s)
            s->dst != s->x && s->dst != s->other && s->dst != s->ddst && s->dst != s->dres;
 }
 
-/* Scratch memory, in this order: coefficients, sums, and for the gradient its totals [G, 2, C]. */
+/* Takes the source that says which samples count, and returns 1 if there is one: sources after it have larger
+ * indices. */
+static int take_counted(struct bn_train *s, void *const *src)
+{
+    s->counted = s->counted_at ? src[s->counted_at] : NULL;
+    return s->counted_at > 0;
+}
+
+/* Scratch memory, in this order: coefficients, those of samples that do not count, sums, and for the gradient its
+ * totals [G, 2, C]. */
 static void place_scratch(struct bn_train *s, void *scratch)
 {
     s->stream = may_stream(s);
     s->coef = scratch;
-    s->sums = (cvy_bn_sums *)(s->coef + s->items * s->cols);
+    s->no_coef = s->coef + s->items * s->cols;
+    if (s->counted)
+        memset(s->no_coef, 0, (size_t)s->cols * sizeof *s->no_coef);
+    s->sums = (cvy_bn_sums *)(s->no_coef + (s->counted ? s->cols : 0));
 }
 
 static cvy_status forward_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct bn_train *s = state;
+    const int scale_at = 1 + s->residual + take_counted(s, src);
     s->x = src[0];
     s->other = s->residual ? src[1] : NULL;
-    s->scale = s->scale_shift ? src[1 + s->residual] : NULL;
-    s->shift = s->scale_shift ? src[2 + s->residual] : NULL;
+    s->scale = s->scale_shift ? src[scale_at] : NULL;
+    s->shift = s->scale_shift ? src[scale_at + 1] : NULL;
     s->dst = dst[0];
     s->stats = dst[1];
     place_scratch(s, scratch);
@@ -367,11 +432,12 @@ static void sum_groups(const struct bn_train *s, int k, float *out)
 static cvy_status grad_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct bn_train *s = state;
+    const int scale_at = 3 + take_counted(s, src);
     s->x = src[0];
     s->stats_in = src[1];
     s->ddst = src[2];
-    s->scale = s->scale_shift ? src[3] : NULL;
-    s->shift = s->scale_shift ? src[4] : NULL;
+    s->scale = s->scale_shift ? src[scale_at] : NULL;
+    s->shift = s->scale_shift ? src[scale_at + 1] : NULL;
     s->other = s->residual ? src[s->residual] : NULL;
     s->dst = dst[0];
     s->dres = dst[3];
@@ -435,11 +501,13 @@ static cvy_status offer(cvy_kernel_ask *ask, int other, unsigned activations)
         layout = cvy_native_activation(ask, other);
     const cvy_planes p = cvy_planes_make(&node->src[0]->shape, &layout);
     const int64_t run = loops_of(node)->run, cols = step_of(&p, run) / run;
+    const size_t no_coefs = cvy_bn_has_counted(node) ? (size_t)cols : 0;
     for (int i = 0; i < node->nsrc; i++)
         ask->src[i] = activations >> i & 1 ? layout : cvy_layout_plain();
     ask->dst[0] = layout;
     ask->scratch_bytes = (size_t)(count_items(ask, &p) * cols) *
                              (sizeof(cvy_bn_coef) + (size_t)count_parts(ask, &p) * sizeof(cvy_bn_sums)) +
+                         no_coefs * sizeof(cvy_bn_coef) +
                          (size_t)(cvy_bn_groups_of(node).count * 2 * p.channels) * sizeof(double);
     return CVY_OK;
 }
@@ -479,6 +547,7 @@ static cvy_status create(const cvy_kernel_ask *ask, int residual, const cvy_layo
     s->scale_shift = o->scale_shift;
     s->eps = o->eps;
     s->residual = residual;
+    s->counted_at = cvy_bn_counted(ask->node);
     s->items = count_items(ask, &s->p);
     s->parts = count_parts(ask, &s->p);
     const cvy_planes planes = cvy_planes_make(&ask->node->src[0]->shape, sliced);
