@@ -4,7 +4,8 @@
  *
  * Training steps are planned for a communicator of one rank: losses and batch-norm groups cover only the rank's own
  * samples, and nothing is reduced over ranks. All that training changes is averaged: weights, running statistics, and
- * the optimiser's states, because a momentum does not fit weights that were replaced. The averages go through the
+ * the optimiser's states, because a momentum does not fit weights that were replaced. A rank counts in the average by
+ * the weights of the samples that it has trained on since the last one. The averages go through the
  * memory of the gradients, which are no longer needed then. This is done piece by piece: a piece is packed, reduced as
  * gradients are in sync, and written back while later pieces are under way. Averages are sent as they are, never in
  * bf16.
@@ -14,6 +15,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <string.h>
 
 #include "comm/comm_allreduce.h"
@@ -33,6 +35,8 @@ typedef struct cvy_local {
     int64_t span, piece; /* elements of the memory for averages, and of one piece */
     cvy_bucket_set *pieces;
     cvy_program_task *latest; /* the task that ran last since the ranks were equal; NULL: they are equal */
+    double weight;            /* of the samples since then */
+    double share;             /* this rank's, as a multiple of the mean over ranks: 1 if all are equal */
 } cvy_local;
 
 static cvy_local *state_of(const cvy_program *p)
@@ -181,16 +185,36 @@ static const double *loss(const cvy_program *p, const cvy_program_task *s, int i
     return &mean_of(p, s)[i];
 }
 
+/* What this rank's samples of the step weigh, as in the mean of a loss (op_loss.c). */
+static double samples_weight(const cvy_program_task *s)
+{
+    const cvy_plan_feed *feed = cvy_plan_find_feed(s->plan, "weight");
+    double sum = 0;
+    if (!feed || !feed->data)
+        return (double)s->plan->rows;
+    const cvy_span weight = {.dtype = feed->dtype, .data = feed->data};
+    const int64_t elems = (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype));
+    for (int64_t i = 0; i < s->plan->rows * elems; i++)
+        sum += fabs(cvy_get(&weight, i));
+    return sum / (double)elems;
+}
+
 /* Computes the mean over the samples of all ranks, for the log, and so that all ranks see a loss that is not finite. */
-static cvy_status add_losses(const cvy_program *p, const cvy_program_task *s)
+static cvy_status add_losses(const cvy_program *p, const cvy_program_task *s, double weight)
 {
     cvy_comm *comm = p->context->comm;
-    double *mean = mean_of(p, s);
+    double *mean = mean_of(p, s), *total = &mean[s->nloss];
+    *total = weight;
     for (int i = 0; i < s->nloss; i++) {
         const double *own = s->plan->rows > 0 ? cvy_plan_find(s->plan, s->loss[i].value, 0) : NULL;
-        mean[i] = own ? *own * (double)s->plan->rows / (double)s->batch : 0;
+        mean[i] = !own ? 0 : comm->nranks > 1 ? *own * weight : *own;
     }
-    return comm->nranks > 1 ? comm->ops->allreduce(comm, mean, s->nloss, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
+    if (comm->nranks == 1)
+        return CVY_OK;
+    CVY_TRY(comm->ops->allreduce(comm, mean, s->nloss + 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int i = 0; i < s->nloss && *total != 0; i++)
+        mean[i] /= *total;
+    return CVY_OK;
 }
 
 /* A rank without samples does not change its weights. */
@@ -203,8 +227,9 @@ static cvy_status local_step(cvy_program *p, cvy_program_task *s, double lr)
     if (s->plan->rows > 0)
         CVY_TRY(cvy_plan_execute(s->plan, &s->time));
     state_of(p)->latest = s;
-    const double begin = cvy_clock_s();
-    CVY_TRY(add_losses(p, s));
+    const double begin = cvy_clock_s(), weight = samples_weight(s);
+    state_of(p)->weight += weight;
+    CVY_TRY(add_losses(p, s, weight));
     const double waited_s = cvy_clock_s() - begin;
     s->time.total += waited_s;
     s->time.exposed_comm += waited_s;
@@ -218,11 +243,15 @@ struct copying {
     int64_t first;
     char *piece;
     int packs;
-    double factor;
+    double factor; /* of what is copied */
 };
 
-static void write_back(const struct copying *c, void *to, const void *from, int64_t n)
+static void copy_elems(const struct copying *c, void *to, const void *from, int64_t n)
 {
+    if (c->factor == 1) {
+        memcpy(to, from, (size_t)n * cvy_dtype_bytes(c->a->dtype));
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
         if (c->a->dtype == CVY_DTYPE_F64)
             ((double *)to)[i] = ((const double *)from)[i] * c->factor;
@@ -248,9 +277,9 @@ static void copy_range(int64_t first, int64_t last, void *arg)
         const int64_t in = c->first + first - a->at[low], n = CVY_MIN(last - first, a->at[low + 1] - a->at[low] - in);
         char *own = (char *)a->variable[low]->data + (size_t)in * elem, *packed = c->piece + (size_t)first * elem;
         if (c->packs)
-            memcpy(packed, own, (size_t)n * elem);
+            copy_elems(c, packed, own, n);
         else
-            write_back(c, own, packed, n);
+            copy_elems(c, own, packed, n);
         first += n;
     }
 }
@@ -262,7 +291,7 @@ static void copy_piece(const cvy_program *p, int64_t round, int i, int packs)
     const cvy_local *a = state_of(p);
     const int64_t at = i * a->piece, first = round + at,
                   n = CVY_MIN(CVY_MIN(a->piece, a->span - at), a->at[a->nvariable] - first);
-    struct copying c = {a, first, a->pieces->bucket[i].data, packs, 1.0 / p->context->comm->nranks};
+    struct copying c = {a, first, a->pieces->bucket[i].data, packs, packs ? a->share : 1.0 / p->context->comm->nranks};
     if (n > 0)
         cvy_parallel_for(p->context->threads, n, GRAIN, copy_range, &c);
 }
@@ -284,6 +313,17 @@ static cvy_status average_round(cvy_program *p, int64_t round)
     return CVY_OK;
 }
 
+static cvy_status set_share(const cvy_program *p, cvy_local *a)
+{
+    cvy_comm *comm = p->context->comm;
+    double total = a->weight;
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->allreduce(comm, &total, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    a->share = total > 0 ? a->weight * comm->nranks / total : 1;
+    a->weight = 0;
+    return CVY_OK;
+}
+
 static cvy_status flush(cvy_program *p)
 {
     cvy_local *a = state_of(p);
@@ -293,6 +333,7 @@ static cvy_status flush(cvy_program *p)
         return CVY_OK;
     for (int i = 0; i < a->nvariable; i++) /* first, so that after a fault nobody reads copies of other values */
         a->variable[i]->written++;
+    CVY_TRY(set_share(p, a));
     for (int64_t round = 0; p->context->comm->nranks > 1 && round < a->at[a->nvariable]; round += a->span)
         CVY_TRY(average_round(p, round));
     a->latest = NULL;
@@ -335,8 +376,8 @@ static void describe_run(const void *options, const cvy_update_run *run, cvy_tex
 {
     (void)run;
     cvy_text_add(out,
-                 "update: local: ranks take their average every %lld steps and at each epoch's end; results depend on "
-                 "the number of ranks\n",
+                 "update: local: ranks take their average, each by the weights of its samples, every %lld steps and at "
+                 "each epoch's end; results depend on the number of ranks\n",
                  (long long)flush_every(options));
 }
 

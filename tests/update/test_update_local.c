@@ -1,7 +1,8 @@
 /* ranks: 1 2 3 4 */
 /*
  * test_update_local.c: compares local updates with the rule itself: as many programs of one rank as there are ranks,
- * each on its share of the batch, whose variables are read, averaged in double and set again every few steps.
+ * each on its share of the batch, whose variables are read, averaged in double by the weights of the samples, and set
+ * again every few steps.
  *
  * Weights, momentum and running statistics must be the same in f64, and in f32 but for rounding. This covers the shared
  * memory of a node and messages; gradients sent as bf16 (averages are not); gradient memory that is smaller than what
@@ -20,6 +21,7 @@
 enum { STEPS = 11, EVERY = 3, RANKS_MAX = 4, ELEMS_MAX = 1024 };
 
 static cvy_context *all, *alone;
+static int weighted; /* samples have weights, also 0 */
 
 static cvy_model *new_model(void)
 {
@@ -27,12 +29,29 @@ static cvy_model *new_model(void)
     EXPECT_OK(cvy_model_create("local", &m));
     EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 4, 4}}));
     EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    if (weighted)
+        EXPECT_OK(cvy_model_add_input(m, "weight", CVY_DTYPE_F32, &(cvy_shape){0}));
     EXPECT_OK(cvy_model_add(m, "conv", "conv", "channels: 5, kernel: 3, pad: 1, bias: false", "x"));
     EXPECT_OK(cvy_model_add(m, "batch_norm", "bn", NULL, NULL));
     EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
     EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 3", NULL));
-    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, weighted ? "fc, label, weight" : "fc, label"));
     return m;
+}
+
+static double weight_of(int64_t n)
+{
+    return weighted ? 0.5 * (double)(n * n % 5) : 1;
+}
+
+/* Of a rank's samples of step `number`. */
+static double share_weight(int64_t batch, int r, int nranks, int number)
+{
+    const cvy_batch share = cvy_batch_share(batch, r, nranks);
+    double sum = 0;
+    for (int64_t n = 0; n < share.local_n; n++)
+        sum += weight_of(number * batch + share.first + n);
+    return sum;
 }
 
 /* Fills rows with samples of step `number`'s batch, starting at sample `first`. */
@@ -40,11 +59,14 @@ static void fill(cvy_program *p, int step, cvy_dtype dtype, int64_t batch, int64
 {
     const cvy_span x = {.dtype = dtype, .data = cvy_program_feed(p, step, "x")};
     int32_t *label = cvy_program_feed(p, step, "label");
+    const cvy_span weight = {.dtype = dtype, .data = weighted ? cvy_program_feed(p, step, "weight") : NULL};
     for (int64_t r = 0; r < cvy_program_rows(p, step); r++) {
         const int64_t n = number * batch + first + r;
         for (int64_t i = 0; i < 32; i++)
             cvy_set(&x, r * 32 + i, sin(0.7 * (double)(n * 32 + i) + 0.3 * (double)(n * i % 101)) + (i % 3 == n % 3));
         label[r] = (int32_t)(n % 3);
+        if (weighted)
+            cvy_set(&weight, r, weight_of(n));
     }
 }
 
@@ -108,25 +130,34 @@ static void plainly(int64_t batch, int nranks, struct outcome *o)
         const int64_t n = cvy_batch_share(batch, r, nranks).local_n;
         p[r] = new_program(alone, &opts, m, n ? n : 1, &step[r]);
     }
+    double since[RANKS_MAX] = {0};
     for (int t = 0; t < STEPS; t++) {
+        double total = 0;
         for (int r = 0; r < nranks; r++) {
             const cvy_batch share = cvy_batch_share(batch, r, nranks);
             double loss = 0;
+            total += share_weight(batch, r, nranks, t);
+            since[r] += share_weight(batch, r, nranks, t);
             if (share.local_n == 0)
                 continue;
             fill(p[r], step[r], CVY_DTYPE_F64, batch, share.first, t);
             EXPECT_OK(cvy_program_step(p[r], step[r], 0.05 / (1 + t)));
             EXPECT_OK(cvy_program_loss(p[r], step[r], "loss", &loss));
-            o->loss[t] += loss * (double)share.local_n / (double)batch;
+            o->loss[t] += loss * share_weight(batch, r, nranks, t);
         }
+        o->loss[t] /= total;
+        total = 0;
+        for (int r = 0; r < nranks; r++)
+            total += since[r];
         for (int r = 0; r < nranks && averages(t); r++) {
             double values[ELEMS_MAX];
             o->elems = read_all(p[r], CVY_DTYPE_F64, values);
             for (int64_t i = 0; i < o->elems; i++)
-                o->values[i] = (r ? o->values[i] : 0) + values[i] / nranks;
+                o->values[i] = (r ? o->values[i] : 0) + values[i] * since[r] / total;
         }
         for (int r = 0; r < nranks && averages(t); r++)
             write_all(p[r], o->values);
+        memset(since, 0, averages(t) ? sizeof since : 0);
     }
     for (int r = 0; r < nranks; r++)
         cvy_program_destroy(&p[r]);
@@ -209,7 +240,8 @@ int main(int argc, char **argv)
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &all));
     /* One thread, because all ranks compute the expected values at the same time. */
     EXPECT_OK(cvy_context_create(&(cvy_context_opts){.size = sizeof(cvy_context_opts), .threads = 1}, &alone));
-    follows_the_rule();
+    for (weighted = 0; weighted < 2; weighted++)
+        follows_the_rule();
     cvy_context_destroy(&alone);
     cvy_context_destroy(&all);
     const int failed = test_end();
