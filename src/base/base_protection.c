@@ -34,6 +34,8 @@ static const struct {
     [CVY_PROTECTION_SYNC_FOLDER] = {"making folders durable", "fsync()",
                                     "a file that was made last may be lost if the node fails"},
     [CVY_PROTECTION_FREE_SPACE] = {"the check for free space", "statvfs()", "a copy is begun that may not fit"},
+    [CVY_PROTECTION_READER_MEMORY] = {"the limit on the memory of the process that reads HDF5 files",
+                                      "setrlimit(RLIMIT_AS)", "a damaged file may take all memory of the node"},
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -7,8 +7,10 @@
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >shim.c <<'END'
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 static int answer(const char *name)
 {
     const char *given = getenv(name);
@@ -16,6 +18,10 @@ static int answer(const char *name)
     return errno ? -1 : 0;
 }
 int flock(int fd, int how) { return (void)fd, (void)how, answer("NO_FLOCK"); }
+int setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
+{
+    return what == RLIMIT_AS && answer("NO_RLIMIT") ? -1 : prlimit(0, what, limit, NULL);
+}
 int fsync(int fd) { return (void)fd, answer("NO_FSYNC"); }
 END
 ${MPICC:-cc} -shared -fPIC -o shim.so shim.c || { echo "no compiler"; exit 77; }
@@ -71,6 +77,13 @@ NO_FSYNC=5 train --out broken --set train.steps=20 >log 2>&1 && fail "an error o
 grep -q 'cannot sync.*Input/output error' log || fail "an error of fsync() is not named: $(cat log)"
 NO_FSYNC=95 "$CONVOY" pack '{format: synthetic, samples: 64, shape: [4], classes: 4}' packed >log 2>&1 || fail "pack: $(cat log)"
 once log 'making files durable cannot work here: fsync(): Operation not supported'
+
+# ---- the process that reads HDF5 files ----
+if "$CONVOY" info | grep -q '^hdf5  *yes'; then
+    "$CONVOY" convert packed h5 --format hdf5 >log 2>&1 || fail "convert: $(cat log)"
+    NO_RLIMIT=1 train --out h5run --set data.train=h5 --set train.steps=2 >log 2>&1 || fail "without a limit of memory: $(cat log)"
+    once log 'the limit on the memory of the process that reads HDF5 files cannot work here: setrlimit(RLIMIT_AS): Operation not permitted'
+fi
 
 # ---- a copy on the node is not made without locks; doctor names what cannot work ----
 NO_FLOCK=22

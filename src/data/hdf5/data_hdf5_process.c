@@ -414,6 +414,8 @@ static cvy_status greet(cvy_h5_process *p, const char *path)
     CVY_TRY(wait_for(p));
     if (cvy_h5_receive(p->fd, &hello, sizeof hello) == CVY_OK) {
         p->version = hello.version;
+        if (hello.bytes)
+            cvy_protection_note(CVY_PROTECTION_READER_MEMORY, CVY_HDF5_READER, (int)hello.bytes);
         return CVY_OK;
     }
     const int known = stop(p, &how);

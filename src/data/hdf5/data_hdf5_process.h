@@ -48,7 +48,8 @@ typedef struct cvy_h5_request {
 } cvy_h5_request;
 typedef struct cvy_h5_reply {
     int32_t status, version; /* version: of the library, 1.10.8 is 11008 */
-    uint64_t bytes;          /* in the area; of the message if status is a fault */
+    uint64_t bytes;          /* in the area; of the message if status is a fault. In the first reply: the errno of a
+                              * system that does not limit its memory, or 0 */
 } cvy_h5_reply;
 /* The area begins with the path of the file at work (CVY_H5_AT_WORK); data of messages follow. */
 

@@ -11,6 +11,7 @@
 #include "data/hdf5/data_hdf5_remote.h"
 
 #if CVY_HAVE_HDF5
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -26,19 +27,20 @@ struct server {
 };
 
 /* Limits the address space: some for the program, its libraries and what libhdf5 keeps about files, and a multiple of
- * the data of a request. */
-static void limit_memory(uint64_t data_bytes)
+ * the data of a request. Returns 0, or the errno of a system that does not limit it. */
+static int limit_memory(uint64_t data_bytes)
 {
 #if !defined(__SANITIZE_ADDRESS__)
     const uint64_t memory_least = (uint64_t)4 << 30;
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0)
-        return;
+        return errno;
     const rlim_t wanted = (rlim_t)(memory_least + 4 * data_bytes);
     limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : CVY_MIN(wanted, limit.rlim_max);
-    setrlimit(RLIMIT_AS, &limit);
+    return setrlimit(RLIMIT_AS, &limit) == 0 ? 0 : errno;
 #else
     (void)data_bytes;
+    return 0;
 #endif
 }
 
@@ -175,7 +177,7 @@ int cvy_h5_serve(int socket, int area, const char *build)
         return CVY_H5_OTHER_BUILD;
     if (cvy_area_open(area, &s.area) != CVY_OK)
         return 1;
-    cvy_h5_reply reply = {.version = library_version()};
+    cvy_h5_reply reply = {.version = library_version(), .bytes = (uint64_t)limit_memory(0)};
     while (cvy_h5_send(socket, &reply, sizeof reply) == CVY_OK &&
            cvy_h5_receive(socket, &request, sizeof request) == CVY_OK) {
         s.answered = 0;
