@@ -72,9 +72,10 @@ module convoy
     type(host_function), pointer :: functions => null()
   contains
     procedure, private :: context_assign
-    ! create([comm], [threads], [stat], [errmsg]): over the ranks of a communicator, which is an integer, or
+    ! create([comm], [threads], [stat], [errmsg], [watchdog], [watchdog_ends]): over the ranks of a communicator, which is an integer, or
     ! comm%MPI_VAL of mpi_f08. It is duplicated. MPI must be initialised, at any thread level. Collective over comm.
-    ! Without comm: one rank alone.
+    ! Without comm: one rank alone. watchdog: seconds for which a rank waits for others in a call, before it prints which
+    ! ranks do not come and where all were last; with watchdog_ends it then ends by an error stop, and so the job.
     procedure :: create => context_create
     generic :: assignment(=) => context_assign
     procedure :: destroy => context_destroy ! frees it before it goes out of scope
@@ -359,22 +360,35 @@ contains
 
   ! ---- context ----
 
-  subroutine context_create(self, comm, threads, stat, errmsg)
+  subroutine context_create(self, comm, threads, stat, errmsg, watchdog, watchdog_ends)
     class(convoy_context), intent(inout) :: self
     integer, intent(in), optional :: comm, threads
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
+    real(real64), intent(in), optional :: watchdog
+    logical, intent(in), optional :: watchdog_ends
     type(cvy_context_opts) :: opts
     if (.not. is_free(self%handle, 'context', stat, errmsg)) return
     opts%size = c_sizeof(opts)
     opts%log_level = CVY_LOG_WARN
     if (present(threads)) opts%threads = threads
+    if (present(watchdog)) opts%watchdog_s = watchdog
+    if (present(watchdog_ends)) then
+      if (watchdog_ends) opts%fatal = c_funloc(end_program)
+    end if
     if (present(comm)) then
       call finish(cvy_context_create_mpi_fortran(int(comm, c_int), opts, self%handle), stat, errmsg)
     else
       call finish(cvy_context_create(opts, self%handle), stat, errmsg)
     end if
   end subroutine context_create
+
+  ! What the library calls if ranks do not come. Other faults go the way of stat.
+  subroutine end_program(user, status, text) bind(C)
+    type(c_ptr), value :: user, text
+    integer(c_int), value :: status
+    if (status == CVY_E_COMM .and. .not. c_associated(user)) error stop 'convoy: ' // from_c(text)
+  end subroutine end_program
 
   subroutine context_destroy(self)
     class(convoy_context), intent(inout) :: self

@@ -104,6 +104,7 @@ module convoy_c
     type(c_funptr) :: fatal = c_null_funptr
     type(c_ptr) :: fatal_user = c_null_ptr
     type(c_ptr) :: backend = c_null_ptr
+    real(c_double) :: watchdog_s = 0
   end type cvy_context_opts
 
   type, bind(c) :: cvy_program_opts

@@ -156,7 +156,8 @@ typedef enum cvy_log_level { CVY_LOG_ERROR = 0, CVY_LOG_WARN, CVY_LOG_INFO, CVY_
 /** Receives a log line, without its newline; @line is borrowed for the call. */
 typedef void (*cvy_log_fn)(void *user, cvy_log_level level, const char *line);
 
-/** Called if one rank fails inside a step and the other ranks do not know of it. It should end the job, for example by
+/** Called if one rank fails inside a step and the other ranks do not know of it, or if ranks do not come (watchdog_s of
+ * cvy_context_opts; with CVY_E_COMM). It should end the job, for example by
  * MPI_Abort. Without it the status is only returned to the caller. @text is borrowed for the call. */
 typedef void (*cvy_fatal_fn)(void *user, cvy_status status, const char *text);
 
@@ -175,6 +176,11 @@ typedef struct cvy_context_opts {
     void *fatal_user;
     /** The backend that holds tensors and runs kernels; NULL: "host". */
     const char *backend;
+    /** Seconds for which a rank waits for other ranks in a call of the library, before it finds out and says which
+     * ranks do not come, where they are, and in which call and step all were last: to @fatal, which may end the job, or
+     * without it to the log. It then waits on. Equal on all ranks. 0: no limit. It should be longer than the work of
+     * any rank from one call to the next. */
+    double watchdog_s;
 } cvy_context_opts;
 CVY_SIZED_STRUCT(cvy_context_opts)
 

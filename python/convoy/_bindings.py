@@ -97,7 +97,8 @@ class cvy_context_opts(c.Structure):
                 ("log_user", c.c_void_p),
                 ("fatal", c.c_void_p),
                 ("fatal_user", c.c_void_p),
-                ("backend", c.c_char_p)]
+                ("backend", c.c_char_p),
+                ("watchdog_s", c.c_double)]
 
 
 class cvy_program_opts(c.Structure):

@@ -16,17 +16,21 @@ class Context(Owner):
     """A group of ranks with its threads.
 
     comm: None for this process alone, or an mpi4py communicator. `world()` gives that of all ranks. Collective over the
-    communicator. The ranks' memory is freed when the object is no longer used, or by close(), which also closes what was
+    communicator. watchdog: seconds for which a rank waits for others in a call, before it prints which ranks do not come and
+    where all were last; 0: no limit. watchdog_ends: it then ends the job. The ranks' memory is freed when the object is no longer used, or by close(), which also closes what was
     made from it.
     """
 
-    def __init__(self, comm: Any = None, threads: int = 0):
-        options = made(cvy_context_opts, threads=threads, log_level=1)
+    def __init__(self, comm: Any = None, threads: int = 0, watchdog: float = 0, watchdog_ends: bool = False):
+        options = made(cvy_context_opts, threads=threads, log_level=1, watchdog_s=watchdog)
         handle = c.c_void_p()
         if comm is None:
             library.cvy_context_create(c.byref(options), c.byref(handle))
         else:
-            _mpi.context_create(comm if isinstance(comm, _mpi.Communicator) else _mpi.of_mpi4py(comm), options, handle)
+            ranks = comm if isinstance(comm, _mpi.Communicator) else _mpi.of_mpi4py(comm)
+            self._fatal = _mpi.abort_on_fault(ranks) if watchdog_ends else None
+            options.fatal = c.cast(self._fatal, c.c_void_p) if watchdog_ends else None
+            _mpi.context_create(ranks, options, handle)
         self._own(handle, library.cvy_context_destroy)
 
     @property
@@ -49,14 +53,14 @@ class Context(Owner):
         library.cvy_context_broadcast(self.handle, address, nbytes, root)
 
 
-def world(threads: int = 0) -> Context:
+def world(threads: int = 0, watchdog: float = 0, watchdog_ends: bool = False) -> Context:
     """The context of all ranks that mpiexec or srun started; of one rank without a launcher. threads: of each rank; 0 for as
-    many as it may use. Collective when it is called first; later calls return the same object, until it is closed. An
-    exception that nobody catches, and sys.exit(1), then end the job on all ranks."""
+    many as it may use. watchdog, watchdog_ends: see Context. Collective when it is called first; later calls return the same
+    object, until it is closed. An exception that nobody catches, and sys.exit(1), then end the job on all ranks."""
     global _world
     if _world is None or _world.is_closed:
         _mpi.warn_of_few_cores()
-        _world = Context(_mpi.world(), threads)
+        _world = Context(_mpi.world(), threads, watchdog, watchdog_ends)
     return _world
 
 

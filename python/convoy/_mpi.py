@@ -13,6 +13,7 @@ from ._library import Error, library
 
 _THREAD_MULTIPLE = 3  # in MPICH and Open MPI
 _MPICH_WORLD = 0x44000000
+_COMM = -7  # CVY_E_COMM
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "MV2_COMM_WORLD_SIZE", "MVP_COMM_WORLD_SIZE", "FLUX_JOB_SIZE", "PMI_SIZE",
           "SLURM_STEP_NUM_TASKS")
 
@@ -115,7 +116,7 @@ def world():
         library.cvy_mpi_prepare()
         got = c.c_int(0)
         if library.MPI_Init_thread(None, None, _THREAD_MULTIPLE, c.byref(got)) != 0:
-            raise Error(-7, "MPI_Init_thread fails")
+            raise Error(_COMM, "MPI_Init_thread fails")
         # At the end of Python, finalizers run in the opposite order of their creation: contexts of several ranks are destroyed first.
         weakref.finalize(library, _finalize, os.getpid())
     all = Communicator(c.addressof(c.c_char.in_dll(library, "ompi_mpi_comm_world")) if _is_open_mpi() else _MPICH_WORLD)
@@ -132,6 +133,18 @@ def of_mpi4py(comm):
     size = MPI._sizeof(comm)
     handle = c.c_void_p if size == c.sizeof(c.c_void_p) else c.c_int
     return Communicator(handle.from_address(MPI._addressof(comm)).value)
+
+
+def abort_on_fault(communicator):
+    """A function for the library, which ends the job if ranks do not come. Other faults become exceptions."""
+    @c.CFUNCTYPE(None, c.c_void_p, c.c_int, c.c_char_p)
+    def abort(_, status, text):
+        if status != _COMM:
+            return
+        print(f"convoy: error: {text.decode(errors='replace')}", file=sys.stderr, flush=True)
+        time.sleep(0.2)  # as in _end_all_ranks_on_fault()
+        library.MPI_Abort(communicator.argument(), 1)
+    return abort
 
 
 def context_create(communicator, options, out):

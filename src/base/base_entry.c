@@ -60,9 +60,10 @@ static void enter_host(const cvy_entry *e)
         uselocale(e->host);
 }
 
-void cvy_entry_begin(cvy_entry *e)
+void cvy_entry_begin(cvy_entry *e, const char *function)
 {
     e->is_outermost = !outermost;
+    e->function = function;
     if (!e->is_outermost)
         return;
     outermost = e;
@@ -81,6 +82,11 @@ void cvy_entry_end(cvy_entry *e)
     if (e->own)
         freelocale(e->own);
     outermost = NULL;
+}
+
+const char *cvy_entry_function(void)
+{
+    return outermost ? outermost->function : "";
 }
 
 void cvy_callback_begin(cvy_callback *c)

@@ -18,12 +18,15 @@
 /* What the host program's thread had when it called the library. */
 typedef struct cvy_entry {
     int is_outermost; /* 0: a public function that another one calls, for which nothing changes */
+    const char *function;
     locale_t own, host;
     fenv_t math;
 } cvy_entry;
 
-void cvy_entry_begin(cvy_entry *e);
+void cvy_entry_begin(cvy_entry *e, const char *function);
 void cvy_entry_end(cvy_entry *e);
+/* The public function that the host program's thread has called, for messages; "" in other threads. */
+const char *cvy_entry_function(void);
 
 /* A function of the host program that the library calls. */
 typedef struct cvy_callback {
@@ -42,7 +45,7 @@ int cvy_math_was_unusual(void);
  * exceptions that it raises are forgotten. */
 #define CVY_ENTRY()                                                                                                    \
     __attribute__((cleanup(cvy_entry_end))) cvy_entry entry_;                                                          \
-    cvy_entry_begin(&entry_)
+    cvy_entry_begin(&entry_, __func__)
 
 /* From here to the end of the block, the thread has what the host program has set. */
 #define CVY_CALLBACK()                                                                                                 \

@@ -192,7 +192,10 @@ struct cvy_comm {
     _Atomic int64_t
         ncollectives; /* reductions and other collectives that this rank has entered; the watchdog reads it */
     _Atomic(const char *) collective; /* the collective in which this rank waits; NULL: none */
-    int64_t sent_bytes;               /* bytes that this rank has sent, in reductions and in messages */
+    int64_t step;                     /* the step that this rank is in or has done last, from 1; 0: none */
+    const char *met_call; /* the public function in which all ranks have met last, and the step; NULL: none yet */
+    int64_t met_step;
+    int64_t sent_bytes; /* bytes that this rank has sent, in reductions and in messages */
     void *impl;
 };
 
@@ -219,6 +222,8 @@ cvy_status cvy_comm_split(cvy_comm *comm, int color, int key, cvy_comm **out);
 /* Makes all ranks agree on an error during setup: all return the worst status of all ranks. If another rank failed, its
  * message becomes this rank's message, prefixed by "rank r". Collective. */
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine);
+/* Notes that all ranks have met: each has done its part of a collective that needs all. */
+void cvy_comm_met(cvy_comm *comm);
 /* Starts a request and waits until it is done. Collective. */
 cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request);
 /* Rank 0 does the work while the other ranks sleep: ranks that poll would use the cores and the memory that it needs or

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/base_entry.h"
 #include "base/base_hash.h"
 #include "base/text/base_text.h"
 #include "comm/comm.h"
@@ -71,6 +72,12 @@ cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out)
     if (status < 0)
         cvy_mem_free(out);
     return status;
+}
+
+void cvy_comm_met(cvy_comm *comm)
+{
+    comm->met_call = cvy_entry_function();
+    comm->met_step = comm->step;
 }
 
 cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request)

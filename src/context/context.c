@@ -23,6 +23,32 @@
 #include "context/context_threads.h"
 #include <convoy/mpi.h>
 
+static cvy_status check_watchdog(double limit_s)
+{
+    CVY_CHECK(limit_s >= 0 && limit_s <= 1e9, CVY_E_ARGUMENT,
+              "watchdog_s is %g, expected seconds, or 0 for a wait without limit", limit_s);
+    return CVY_OK;
+}
+
+/* A rank waits longer than opts.watchdog_s. */
+static void report_stall(void *user, const char *text)
+{
+    const cvy_context *context = user;
+    if (!context->opts.fatal) {
+        cvy_log_local(context, CVY_LOG_ERROR, "%s", text);
+        return;
+    }
+    CVY_CALLBACK();
+    context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, text);
+}
+
+static cvy_status start_watchdog(cvy_context *context)
+{
+    const cvy_comm_watch_opts opts = {context->opts.watchdog_s, report_stall, context};
+    CVY_TRY(cvy_comm_agree(context->comm, check_watchdog(opts.limit_s)));
+    return cvy_comm_watch(context->comm, &opts);
+}
+
 /* speaks: warns if the number of threads is not what this process may use. */
 static cvy_status create_over(cvy_comm *comm, const cvy_context_opts *opts, int speaks, cvy_context **out)
 {
@@ -41,6 +67,8 @@ static cvy_status create_over(cvy_comm *comm, const cvy_context_opts *opts, int 
     if (status == CVY_OK)
         status = cvy_space_open(context->opts.backend, &context->space);
     status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK)
+        status = start_watchdog(context);
     if (status != CVY_OK) {
         cvy_context_destroy(&context);
         return status;

@@ -436,6 +436,14 @@ static cvy_status report_fault(const cvy_program *p, cvy_status status)
     return status;
 }
 
+/* In these modes no rank ends a training step before all have made their gradients. */
+static void count_step(const cvy_program *p, cvy_program_task *s)
+{
+    s->count++;
+    if (s->training && (p->opts.update_mode == CVY_UPDATE_SYNC || p->opts.update_mode == CVY_UPDATE_ZERO1))
+        cvy_comm_met(p->context->comm);
+}
+
 cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
 {
     CVY_ENTRY();
@@ -455,13 +463,14 @@ cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
     if (update->flush_before_forward && !s->training)
         CVY_TRY(cvy_program_flush(p));
     cvy_team before;
+    p->context->comm->step = s->count + 1;
     CVY_TRY(report_fault(p, cvy_team_enter(p->context->threads, &before)));
     const cvy_status status = s->training       ? update->step(p, s, learning_rate)
                               : update->forward ? update->forward(p, s)
                                                 : cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(&before);
     if (status == CVY_OK)
-        s->count++;
+        count_step(p, s);
     return report_fault(p, status);
 }
 

@@ -487,12 +487,14 @@ cvy_status cvy_reducer_wait(cvy_reducer *r, int index)
     int64_t step = b->waited;
     for (int i = first; i < end; i++)
         step = CVY_MIN(step, r->buffer[i].waited);
+    r->context->comm->step = step + 1;
     for (int i = first; i < end; i++)
         if (r->buffer[i].waited == step)
             CVY_TRY(check_begun(r, &r->buffer[i]));
     for (int i = first; i < end; i++)
         if (r->buffer[i].waited == step)
             CVY_TRY(finish(r, &r->buffer[i]));
+    cvy_comm_met(r->context->comm);
     return CVY_OK;
 }
 

@@ -18,6 +18,40 @@ for n in 1 2; do
     [ "$(grep -c 'all checks passed' log)" = $n ] || fail "functions ended early on $n ranks: $(cat log)"
 done
 
+# A rank that skips a step is named by those that wait for it, which then end the job.
+cat >skips.f90 <<'END'
+program skips
+  use mpi_f08
+  use convoy
+  use, intrinsic :: iso_fortran_env, only: real64
+  implicit none
+  type(convoy_context) :: context
+  type(convoy_model) :: model
+  type(convoy_program) :: program
+  integer :: task, step, rank
+  call MPI_Init()
+  call context%create(MPI_COMM_WORLD%MPI_VAL, threads=1, watchdog=0.2_real64, watchdog_ends=.true.)
+  call model%create('line')
+  call model%add_input('x', [3])
+  call model%add_input('y', [1])
+  call model%add('fc', 'fc', from='x', options='channels: 1')
+  call model%add('mse', 'loss', from='fc, y')
+  call program%create(context)
+  call program%add_training(model, 4, task)
+  call program%plan()
+  rank = context%rank()
+  do step = 1, 3
+    if (step == 3 .and. rank == 1) call MPI_Barrier(MPI_COMM_WORLD)
+    call program%step(task, 0.1_real64)
+  end do
+end program skips
+END
+compile skips skips.f90
+timeout 60 $MPIEXEC_N 2 ./skips >log 2>&1
+code=$?
+[ $code != 0 ] && [ $code != 124 ] || fail "a rank that skips a step: code $code, $(cat log)"
+contains log 'cvy_program_step() at step 3 (watchdog_s is 0.2): rank 1 on' || fail "no rank is named: $(cat log)"
+
 # Without stat a fault ends the program, and says what happened.
 cat >stops.f90 <<'END'
 program stops

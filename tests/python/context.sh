@@ -62,6 +62,17 @@ for how in raise planned 3; do
     [ $code != 0 ] && [ $code != 124 ] || fail "a rank that ends by $how: code $code, $(cat log)"
     [ $how = 3 ] || grep -q planned log || fail "a rank that ends by $how says nothing: $(cat log)"
 done
+cat >watchdog.py <<'EOF'
+import ctypes, sys, time, convoy
+all = convoy.world(threads=1, watchdog=0.3, watchdog_ends=True)
+while all.rank == 1:  # it never comes
+    time.sleep(1)
+all.broadcast(ctypes.addressof(ctypes.c_int()), 4, root=1)
+EOF
+timeout 60 $MPIEXEC_N 2 python3 watchdog.py >log 2>&1
+code=$?
+[ $code != 0 ] && [ $code != 124 ] || fail "a rank that does not come: code $code, $(cat log)"
+grep -q "rank 0 on .* waits for .* s in a broadcast of cvy_context_broadcast().*: rank 1 on .* does not come" log || fail "no rank is named: $(cat log)"
 timeout 60 $MPIEXEC_N 2 python3 fault.py caught >log 2>&1 || fail "sys.exit() that is caught ends the job: $(tail -5 log)"
 
 # A training without a context is one of all ranks of the launcher.

@@ -17,6 +17,9 @@
 #include "base/base_process.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_thread.h"
+#include "comm/mpi/comm_mpi_watch.h"
+
+enum { BUSY_ROUNDS = 100 }; /* before a rank that waits gives up its core */
 
 cvy_status cvy_mpi_check(int code, const char *call)
 {
@@ -61,6 +64,7 @@ static void mpi_destroy(cvy_comm *comm)
     MPI_Comm *const all[] = {&mpi->comm, &mpi->node, &mpi->all.comm, &mpi->across.comm};
     int finalized = 0;
     cvy_progress_thread_free(mpi);
+    cvy_mpi_watch_free(mpi);
     MPI_Finalized(&finalized);
     for (int i = 0; i < CVY_COUNT(all) && !finalized && !mpi->simulated.folded; i++)
         if (*all[i] != MPI_COMM_NULL)
@@ -74,36 +78,79 @@ static void mpi_destroy(cvy_comm *comm)
     cvy_mem_free(&comm);
 }
 
+static int is_watched(const cvy_comm *comm)
+{
+    return cvy_mpi_of(comm)->root->watch != NULL;
+}
+
 static cvy_status mpi_rest(cvy_comm *comm, int round)
 {
-    enum { BUSY_ROUNDS = 100 };
     if (cvy_mpi_of(comm)->simulated.folded)
         return cvy_simulated_wait_any(cvy_mpi_of(comm));
+    if (is_watched(comm)) {
+        cvy_mpi_lock(cvy_mpi_of(comm));
+        cvy_mpi_watch_look(comm, round);
+        cvy_mpi_unlock(cvy_mpi_of(comm));
+    }
     if (round >= BUSY_ROUNDS)
         sched_yield(); /* the rank for which this one waits may need this core */
     return CVY_OK;
 }
 
+/* Waits within a collective. */
+static cvy_status wait_for(const cvy_comm *comm, MPI_Request *request)
+{
+    int done = 0;
+    if (!is_watched(comm))
+        return cvy_mpi_check(MPI_Wait(request, MPI_STATUS_IGNORE), "MPI_Wait");
+    for (int round = 0; !done; round++) {
+        CVY_TRY_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
+        if (!done)
+            cvy_mpi_watch_look(comm, round);
+        if (!done && round >= BUSY_ROUNDS)
+            sched_yield();
+    }
+    return CVY_OK;
+}
+
 static cvy_status barrier_now(cvy_comm *comm)
 {
-    CVY_TRY_MPI(MPI_Barrier(comm_of(comm)));
-    return CVY_OK;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (!is_watched(comm))
+        return cvy_mpi_check(MPI_Barrier(comm_of(comm)), "MPI_Barrier");
+    CVY_TRY_MPI(MPI_Ibarrier(comm_of(comm), &request));
+    return wait_for(comm, &request);
 }
 
 static cvy_status broadcast_now(cvy_comm *comm, void *data, size_t bytes, int root)
 {
-    for (size_t at = 0; at < bytes; at += CVY_PIECE_ELEMS)
-        CVY_TRY_MPI(MPI_Bcast((char *)data + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, root,
-                              comm_of(comm)));
+    for (size_t at = 0; at < bytes; at += CVY_PIECE_ELEMS) {
+        const int count = (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS);
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (!is_watched(comm)) {
+            CVY_TRY_MPI(MPI_Bcast((char *)data + at, count, MPI_BYTE, root, comm_of(comm)));
+            continue;
+        }
+        CVY_TRY_MPI(MPI_Ibcast((char *)data + at, count, MPI_BYTE, root, comm_of(comm), &request));
+        CVY_TRY(wait_for(comm, &request));
+    }
     return CVY_OK;
 }
 
 static cvy_status allreduce_now(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op)
 {
-    for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS)
-        CVY_TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, (char *)data + (size_t)at * cvy_dtype_bytes(dtype),
-                                  (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS), cvy_mpi_type(dtype), op_of(op),
-                                  comm_of(comm)));
+    for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS) {
+        void *piece = (char *)data + (size_t)at * cvy_dtype_bytes(dtype);
+        const int elems = (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS);
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (!is_watched(comm)) {
+            CVY_TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, piece, elems, cvy_mpi_type(dtype), op_of(op), comm_of(comm)));
+            continue;
+        }
+        CVY_TRY_MPI(
+            MPI_Iallreduce(MPI_IN_PLACE, piece, elems, cvy_mpi_type(dtype), op_of(op), comm_of(comm), &request));
+        CVY_TRY(wait_for(comm, &request));
+    }
     return CVY_OK;
 }
 
@@ -115,8 +162,12 @@ static cvy_status allgather_now(cvy_comm *comm, const void *mine, size_t bytes, 
         CVY_TRY_MPI(MPI_Gather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, 0, comm_of(comm)));
         return broadcast_now(comm, all_out, bytes * (size_t)comm->nranks, 0);
     }
-    CVY_TRY_MPI(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, comm_of(comm)));
-    return CVY_OK;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (!is_watched(comm))
+        return cvy_mpi_check(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, comm_of(comm)),
+                             "MPI_Allgather");
+    CVY_TRY_MPI(MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, comm_of(comm), &request));
+    return wait_for(comm, &request);
 }
 
 /* Point-to-point messages in the order of ranks: the sizes may differ widely, and the root receives directly into
@@ -125,19 +176,24 @@ static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, vo
                               int root)
 {
     enum { TAG = 7 };
+    MPI_Request request = MPI_REQUEST_NULL;
     if (comm->rank != root) {
-        for (size_t at = 0; at < bytes; at += CVY_PIECE_ELEMS)
-            CVY_TRY_MPI(MPI_Send((const char *)mine + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE,
-                                 root, TAG, comm_of(comm)));
+        for (size_t at = 0; at < bytes; at += CVY_PIECE_ELEMS) {
+            CVY_TRY_MPI(MPI_Isend((const char *)mine + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE,
+                                  root, TAG, comm_of(comm), &request));
+            CVY_TRY(wait_for(comm, &request));
+        }
         return CVY_OK;
     }
     char *to = all_out;
     for (int r = 0; r < comm->nranks; r++) {
         if (r == root && bytes > 0)
             memcpy(to, mine, bytes);
-        for (size_t at = 0; r != root && at < bytes_of[r]; at += CVY_PIECE_ELEMS)
-            CVY_TRY_MPI(MPI_Recv(to + at, (int)CVY_MIN(bytes_of[r] - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, r, TAG,
-                                 comm_of(comm), MPI_STATUS_IGNORE));
+        for (size_t at = 0; r != root && at < bytes_of[r]; at += CVY_PIECE_ELEMS) {
+            CVY_TRY_MPI(MPI_Irecv(to + at, (int)CVY_MIN(bytes_of[r] - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, r, TAG,
+                                  comm_of(comm), &request));
+            CVY_TRY(wait_for(comm, &request));
+        }
         to += r == root ? bytes : bytes_of[r];
     }
     return CVY_OK;
@@ -162,6 +218,8 @@ static cvy_status mpi_barrier(cvy_comm *comm)
     enter(comm, "a barrier");
     const cvy_status status = barrier_now(comm);
     leave(comm);
+    if (status == CVY_OK)
+        cvy_comm_met(comm);
     return status;
 }
 
@@ -178,6 +236,8 @@ static cvy_status mpi_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_d
     enter(comm, "an allreduce");
     const cvy_status status = allreduce_now(comm, data, count, dtype, op);
     leave(comm);
+    if (status == CVY_OK)
+        cvy_comm_met(comm);
     return status;
 }
 
@@ -216,6 +276,7 @@ static cvy_status mpi_allreduce_progressing(cvy_comm *comm, void *data, int64_t 
             CVY_TRY(mpi_rest(comm, done ? 0 : round));
         }
     }
+    cvy_comm_met(comm);
     return CVY_OK;
 }
 
@@ -224,6 +285,8 @@ static cvy_status mpi_allgather(cvy_comm *comm, const void *mine, size_t bytes, 
     enter(comm, "an allgather");
     const cvy_status status = allgather_now(comm, mine, bytes, all_out);
     leave(comm);
+    if (status == CVY_OK)
+        cvy_comm_met(comm);
     return status;
 }
 

@@ -9,6 +9,7 @@
  *   comm_mpi_window.c     memory that the ranks of a node share
  *   comm_mpi_node.c       a reduction through that memory, and by messages between nodes
  *   comm_mpi_thread.c     the progress thread, and the lock by which only one thread at a time calls MPI
+ *   comm_mpi_watch.c      names the ranks for which a rank waits too long
  *   comm_mpi_message.c    messages between two ranks
  *   comm_mpi_simulated.c  what is different if MPI is a simulator
  *   comm_mpi_about.c      the version of the MPI library, and the time of single messages
@@ -37,6 +38,7 @@ typedef struct cvy_mpi {
                                             may begin next (comm_mpi_node.c) */
     struct cvy_node_window *window;      /* the list of all windows */
     struct cvy_mpi *root;               /* the first communicator in the chain of splits; itself, if it was not split */
+    struct cvy_mpi_watch *watch;        /* only of a root; NULL: ranks may wait for each other without limit */
     struct cvy_progress_thread *thread; /* only of a root; NULL: reductions make progress when they are tested */
     cvy_transfer_queue queue;
     cvy_simulated simulated;
