@@ -53,6 +53,7 @@ typedef struct cvy_dataset_info {
     const char *const *class_name;  /* nclasses names */
     const char *format;             /* name of the reader */
     const char *path;
+    const char *idle_step;   /* a sentence about a random step of data.augment that changes nothing; "": none */
     const char *note;        /* sentences for the log about how the source is read, a line each; NULL: none */
     int64_t target_channels; /* channels of a map "y", or numbers of a vector; 0: there is no "y" */
     cvy_scaling scaling;     /* of the target */

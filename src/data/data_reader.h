@@ -275,6 +275,8 @@ typedef struct cvy_target_info { /* the target y after augmentation */
     int may_be_left; /* pixels of x move, and nobody has said whether the numbers of y go with them */
 } cvy_target_info;
 const cvy_target_info *cvy_augment_target(const cvy_augment *a);
+/* A sentence about a random step that changes nothing; empty: there is none. */
+const char *cvy_augment_idle(const cvy_augment *a);
 /* Which part of a picture of H x W the steps will use. It is a pure function of its arguments; 0: the whole picture. */
 int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
                        cvy_picture_window *out);

@@ -346,6 +346,13 @@ int cvy_metric_has_detail(const cvy_metric *m)
     return m->def->detail != NULL;
 }
 
+void cvy_metric_idle(const cvy_metric *m, char text[CVY_METRIC_WHY])
+{
+    text[0] = '\0';
+    if (m->def->idle)
+        m->def->idle(m->options, &m->output, text, CVY_METRIC_WHY);
+}
+
 const char *cvy_metric_why(const cvy_metric *m)
 {
     return m->why;

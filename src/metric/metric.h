@@ -61,6 +61,8 @@ typedef struct cvy_metric_def {
     /* 1: targets are integers and the options begin with cvy_metric_labels. 0: targets are reals, as many as `targets`
      * says, or one for each output. */
     int wants_labels;
+    /* Writes a sentence if the options make the value the same for all outputs; may be NULL. */
+    void (*idle)(const void *options, const cvy_shape *output, char *text, size_t room);
     int64_t (*targets)(const void *options, const cvy_shape *output); /* targets of a sample; NULL: the outputs */
     /* Checks that the metric can be used with outputs of this sample shape; may be NULL. */
     cvy_status (*check)(const void *options, const cvy_shape *output);
@@ -112,6 +114,8 @@ int cvy_metric_has_detail(const cvy_metric *m);
 /* Why the value of the latest pass is not finite, on rank 0; empty on the others, and if it is finite. */
 enum { CVY_METRIC_WHY = 160 };
 const char *cvy_metric_why(const cvy_metric *m);
+/* Why the value is the same for all outputs of this shape; empty: it is not. */
+void cvy_metric_idle(const cvy_metric *m, char text[CVY_METRIC_WHY]);
 const cvy_shape *cvy_metric_output(const cvy_metric *m); /* shape of one sample's output */
 int64_t cvy_metric_targets(const cvy_metric *m);         /* labels or numbers that a sample's target has */
 int cvy_metric_wants_labels(const cvy_metric *m);        /* as its descriptor says */

@@ -136,6 +136,13 @@ static void roc_why(const void *options, const cvy_shape *output, const double *
         snprintf(text, room, "only one class occurs: all samples that count are of class %lld (positive)", positive);
 }
 
+static void efficiency_idle(const void *options, const cvy_shape *output, char *text, size_t room)
+{
+    (void)output;
+    if (((const struct roc *)options)->fpr >= 1)
+        snprintf(text, room, "fpr is 1, so it is always 1: take a smaller fpr");
+}
+
 /* The true-positive rate at the allowed false-positive rate. Between two points of the curve it is interpolated
  * linearly: a cut may take a share of the tied samples. */
 static double efficiency_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
@@ -216,6 +223,7 @@ CVY_METRIC_DEFINE(efficiency_at_fpr) = {
     .check = roc_check,
     .ncols = NCOLS,
     .row = roc_row,
+    .idle = efficiency_idle,
     .finish = efficiency_finish,
     .why = roc_why,
 };

@@ -5,6 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
+
 #include "metric/metric_labels.h"
 
 struct top_k {
@@ -60,6 +62,14 @@ static void top_k_add(const void *options, const cvy_metric_rows *rows, double *
         }
 }
 
+static void top_k_idle(const void *options, const cvy_shape *output, char *text, size_t room)
+{
+    const int64_t k = ((const struct top_k *)options)->k, classes = cvy_metric_classes(output);
+    if (k >= classes)
+        snprintf(text, room, "k is %lld and there are %lld classes, so it is always 1: take a smaller k", (long long)k,
+                 (long long)classes);
+}
+
 static double top_k_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                            int64_t nrows)
 {
@@ -78,6 +88,7 @@ CVY_METRIC_DEFINE(top_k) = {
     .higher_is_better = 1,
     .wants_labels = 1,
     .nsums = top_k_nsums,
+    .idle = top_k_idle,
     .add = top_k_add,
     .finish = top_k_finish,
 };

@@ -14,6 +14,7 @@
 #define CVY_OPTIM_H
 
 #include "base/number/base_rng.h"
+#include "base/text/base_text.h"
 #include <convoy/schedule.h>
 
 #include "graph/graph_op.h"
@@ -43,6 +44,8 @@ typedef struct cvy_schedule_run {
 /* tree: "cosine", or {name: step, every: 10 epochs, factor: 0.1, warmup: 5 epochs, warmup_from: 0.1}; NULL: constant.
  * Durations: "N samples|epochs|steps"; `batch` turns steps into samples. */
 cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out);
+/* Adds a sentence if the schedule, or a time of its list, changes nothing within a training of so many steps. */
+void cvy_schedule_list_idle(const cvy_schedule *s, int64_t steps, cvy_text *out);
 double cvy_schedule_warmup(const cvy_schedule *s); /* length of the warm-up in samples */
 
 /* ---- initialisers ---- */

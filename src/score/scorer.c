@@ -337,6 +337,8 @@ cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out)
 {
     struct pass pass = {0};
     const cvy_status status = begin(scorer, &pass, out);
+    for (int i = 0; i < pass.nmetric && status == CVY_OK; i++)
+        cvy_metric_idle(pass.metric[i], out->at[i].why);
     end(&pass);
     return status;
 }

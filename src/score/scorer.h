@@ -31,7 +31,8 @@ typedef struct cvy_scores {
     int64_t nsamples, nskipped; /* nskipped: bad samples, with data.on_bad_sample: skip */
     double seconds;
 } cvy_scores;
-/* Gives the names of the scores of a pass, without their values, so that an unsuitable metric is found before the
+/* Gives the names of the scores of a pass, without their values, and in `why` why a value is the same for all outputs,
+ * so that an unsuitable metric is found before the
  * training. Call it after planning. */
 cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out);
 /* Called for each batch with the n output rows of this rank and what they are compared with, both in the units of the

@@ -336,6 +336,8 @@ static cvy_status open_training(cvy_session *s)
     const struct cvy_job_data *data = &s->job->data;
     CVY_TRY(open_part(s, 1, 0, &s->whole[0], &s->train));
     note_left_target(s);
+    if (*cvy_dataset_describe(s->train)->idle_step)
+        cvy_log(s->context, CVY_LOG_WARN, "%s", cvy_dataset_describe(s->train)->idle_step);
     if (data->val_share > 0)
         CVY_TRY(open_part(s, 0, 1, &s->whole[1], &s->val));
     else if (s->from[CVY_SOURCE_VAL])

@@ -508,7 +508,8 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->task.full));
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_scores(t)));
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_validation(t)));
-    return cvy_comm_agree(s->context->comm, make_schedule(t));
+    CVY_TRY(cvy_comm_agree(s->context->comm, make_schedule(t)));
+    return cvy_comm_agree(s->context->comm, cvy_trainer_say_idle(t));
 }
 
 static cvy_status prepare(cvy_trainer *t)

@@ -255,6 +255,8 @@ void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows);
 cvy_status cvy_trainer_say_weights(cvy_trainer *t, int64_t epoch);
 /* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */
 void cvy_trainer_note_defaults(cvy_trainer *t);
+/* train_idle.c: warns of keys that have no effect on this training. Call it after cvy_trainer_check(). */
+cvy_status cvy_trainer_say_idle(const cvy_trainer *t);
 /* ---- train_validate.c: scores within an epoch ---- */
 /* Whether they are due after the latest step, which does not end an epoch. */
 int cvy_trainer_validates(const cvy_trainer *t);

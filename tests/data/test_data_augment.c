@@ -489,6 +489,28 @@ static void test_many_channels(void)
     FAILS(make("[{std: [1, -2]}]", 0, &info, &a), CVY_E_CONFIG, "std: -2 is not more than 0");
 }
 
+/* A random crop of the size of the pictures, without a pad, cannot move; it is said for training only. */
+static void test_idle(void)
+{
+    static const struct {
+        const char *steps;
+        int random, idle;
+    } cases[] = {
+        {"[{random_crop: {size: [5, 7]}}]", 1, 1}, {"[random_crop]", 1, 1},
+        {"[{random_crop: {size: [5, 7]}}]", 0, 0}, {"[{random_crop: {size: [5, 7], pad: 1}}]", 1, 0},
+        {"[{random_crop: {size: [4, 7]}}]", 1, 0}, {"[{resize: 9}, {random_crop: 9}]", 1, 1},
+        {"[{resize: 9}, {random_crop: 8}]", 1, 0}, {"[{random_resized_crop: {size: [5, 7]}}]", 1, 0},
+        {"[{center_crop: {size: [5, 7]}}]", 1, 0}, {"[mirror]", 1, 0},
+    };
+    for (size_t i = 0; i < CVY_COUNT(cases); i++) {
+        cvy_augment *a = NULL;
+        OK(make(cases[i].steps, cases[i].random, &info, &a));
+        TRUE_THAT((strstr(cvy_augment_idle(a), "random_crop has no effect") != NULL) == cases[i].idle);
+        TRUE_THAT(cases[i].idle || !*cvy_augment_idle(a));
+        cvy_augment_destroy(&a);
+    }
+}
+
 int main(void)
 {
     for (int i = 0; i < N; i++)
@@ -508,6 +530,7 @@ int main(void)
     test_mean_file();
     test_reverse_channels();
     test_many_channels();
+    test_idle();
     cvy_augment_scratch_free(&turn);
     return 0;
 }

@@ -137,6 +137,19 @@ static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, co
     return check_range(s, "ratio", &s->o.ratio, at);
 }
 
+/* A random crop needs room to move. */
+static void note_idle(cvy_augment *a, const cvy_operation *s, const cvy_tree *at, int known)
+{
+    const int64_t H = a->spatial ? a->shape.dim[1] : 0, W = a->spatial ? a->shape.dim[2] : 0;
+    const int keeps_size =
+        s->o.size.count == 0 || (known && cvy_ints_at(&s->o.size, 0, 0) == H && cvy_ints_at(&s->o.size, 1, 0) == W);
+    if (a->random && s->def->random_position && !s->def->any_size && s->o.pad == 0 && keeps_size)
+        snprintf(
+            a->idle, sizeof a->idle,
+            "%s: %s has no effect: its size is that of the pictures, and pad is 0; give it a pad or a smaller size",
+            cvy_tree_where(at), s->def->name);
+}
+
 /* Sets the shape after the step, as far as it is known before a picture is read. */
 static cvy_status follow_shape(cvy_augment *a, const cvy_operation *s, const cvy_tree *at, int *known)
 {
@@ -208,6 +221,7 @@ static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree
     a->scales_bytes |= s->def->keeps_bytes;
     name_stream(a, s);
     a->noperation++;
+    note_idle(a, s, at, *known);
     return follow_shape(a, s, at, known);
 }
 
@@ -276,6 +290,11 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     join_crops(a);
     *out = a;
     return CVY_OK;
+}
+
+const char *cvy_augment_idle(const cvy_augment *a)
+{
+    return a->idle;
 }
 
 const cvy_shape *cvy_augment_shape(const cvy_augment *a)

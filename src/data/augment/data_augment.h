@@ -134,6 +134,7 @@ struct cvy_augment {
     uint64_t seed;
     int was_varying;
     cvy_shape stored, shape; /* of x before and after augmentation */
+    char idle[160];          /* a random step that changes nothing, and why; empty: there is none */
     cvy_target target;
     cvy_shape mask_stored, mask; /* the weight before and after augmentation; no axes: one number for each sample */
     int mask_fits, mask_moves;   /* it has the height and width of x; operations move it */

@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,36 @@ double cvy_schedule_lr(const cvy_schedule *s, double samples)
     const double factor = s->def->factor(s->options, samples, s->total, s->epoch), from = s->ramp.warmup_from;
     const double ramp = samples < s->ramp.warmup ? from + (1 - from) * samples / s->ramp.warmup : 1;
     return s->lr * factor * ramp;
+}
+
+/* Whether the factor is the same in all steps. Of a long training a thousand of them are looked at, and the last. */
+static int is_constant(const cvy_schedule *s, int64_t steps)
+{
+    const int64_t n = CVY_MIN(steps, 1000);
+    const double each = s->total / (double)steps, first = s->def->factor(s->options, 0, s->total, s->epoch);
+    for (int64_t i = 1; i < n; i++) {
+        const double step = i == n - 1 ? (double)(steps - 1) : floor((double)i * (double)steps / (double)n);
+        if (s->def->factor(s->options, step * each, s->total, s->epoch) != first)
+            return 0;
+    }
+    return 1;
+}
+
+void cvy_schedule_list_idle(const cvy_schedule *s, int64_t steps, cvy_text *out)
+{
+    const size_t before = out->bytes;
+    for (const cvy_option *row = s->def->options; row && row->name; row++) {
+        const cvy_reals *times = (const cvy_reals *)((const char *)s->options + row->offset);
+        for (int i = 0; row->type == CVY_TYPE_REALS && strcmp(row->unit, "samples") == 0 && i < times->count; i++)
+            if (times->at[i] >= s->total)
+                cvy_text_add(out, "%s%s: %s at epoch %.6g has no effect: the training ends at epoch %.6g",
+                             out->bytes > before ? "; " : "", s->def->name, row->name, times->at[i] / s->epoch,
+                             s->total / s->epoch);
+    }
+    if (out->bytes == before && steps > 1 && strcmp(s->def->name, "constant") != 0 && is_constant(s, steps))
+        cvy_text_add(out,
+                     "%s has no effect: it does not change the learning rate within the %.6g epochs of the training",
+                     s->def->name, s->total / s->epoch);
 }
 
 double cvy_schedule_warmup(const cvy_schedule *s)
