@@ -176,8 +176,10 @@ static void in_other_threads(void)
     if (omp_get_thread_num() == 1) {
         trap(TRAPS);
         fesetround(FE_DOWNWARD);
-        expected = state();
     }
+#pragma omp parallel num_threads(THREADS)
+    if (omp_get_thread_num() == 1)
+        expected = state(); /* LLVM's OpenMP gives the thread what the first one has */
     train_all(2, &trapped);
 #pragma omp parallel num_threads(THREADS)
     if (omp_get_thread_num() == 1)
