@@ -354,6 +354,23 @@ out:
     return status;
 }
 
+cvy_status cvy_model_put_last(cvy_model *m, int at)
+{
+    const cvy_layer layer = m->layer[at];
+    cvy_index index = {0};
+    cvy_status status = CVY_OK;
+    CVY_CHECK(!is_read(m, layer.output), CVY_E_CONFIG,
+              "model %s: layer %s has to read %s, which comes after it, and another layer reads %s: change their order",
+              m->name, layer.output, layer.from[0], layer.output);
+    memmove(m->layer + at, m->layer + at + 1, sizeof *m->layer * (size_t)(m->nlayer - at - 1));
+    m->layer[m->nlayer - 1] = layer;
+    for (int i = 0; i < m->nlayer && status == CVY_OK; i++)
+        status = cvy_index_add(&index, m->layer[i].output, i);
+    cvy_index_free(&m->layer_at);
+    m->layer_at = index;
+    return status;
+}
+
 /* The variables of a layer are called "layer.parameter", or as the layer. Parameters have no dots, layers may. */
 int cvy_model_keeps(const cvy_model *m, const cvy_layer *layer, const char *variable)
 {

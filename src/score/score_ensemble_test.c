@@ -180,7 +180,7 @@ static cvy_status prepare(struct test *t, const char *data)
     info.nclasses = t->nclasses;
     const cvy_score_opts opts = {
         .job = n->spec.job, .data = &info, .output = &t->shape, .kind = n->output[0].kind, .all = 1};
-    t->is_yes = cvy_score_is_yes(opts.kind, &info);
+    t->is_yes = cvy_score_is_yes(opts.kind, t->elems, &info);
     for (int m = 0; m <= e->nmember; m++)
         CVY_TRY(cvy_score_metrics(&opts, t->scored[m].metric, t->scored[m].score, &t->scored[m].count));
     CVY_CHECK(t->scored[0].count > 0, CVY_E_CONFIG, "no metric suits the output %s of %s: name one in train.metrics",

@@ -30,15 +30,16 @@ static int has_label_map(const cvy_dataset_info *data)
     return target && !is_real(target->dtype) && target->shape.ndim > 0;
 }
 
-int cvy_score_is_yes(cvy_output_kind kind, const cvy_dataset_info *data)
+int cvy_score_is_yes(cvy_output_kind kind, int64_t elems, const cvy_dataset_info *data)
 {
     const cvy_field *target = cvy_dataset_target(data);
-    return cvy_output_is_of_yes(kind) && target && is_real(target->dtype);
+    return cvy_output_is_of_yes(kind) && target && !data->target_is_input && is_real(target->dtype) &&
+           cvy_shape_elems(&target->shape) == elems;
 }
 
 static int is_yes(const cvy_score_opts *o)
 {
-    return cvy_score_is_yes(o->kind, o->data);
+    return cvy_score_is_yes(o->kind, cvy_shape_elems(o->output), o->data);
 }
 
 /* Whether a metric that compares one target with each output, or one label with each position, fits the data. */
@@ -69,9 +70,10 @@ static cvy_status check_target(const cvy_score_opts *o, const cvy_metric_def *de
               def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
     CVY_CHECK(
         !def->wants_labels || o->kind != CVY_OUTPUT_VALUES, CVY_E_CONFIG,
-        "%s reads logits or probabilities of classes, but the output of %s has values, which the loss compares with "
-        "the numbers of the labels: take a loss on classes such as softmax_cross_entropy, or for one output bce",
-        def->name, cvy_shape_text(o->output));
+        "%s reads logits or probabilities of classes, but the output of the network has values, which the loss "
+        "compares "
+        "with the numbers of the labels: take a loss on classes such as softmax_cross_entropy, or for one output bce",
+        def->name);
     const int64_t wanted = cvy_metric_targets(metric), has = cvy_shape_elems(&target->shape);
     CVY_CHECK(has == wanted, CVY_E_SHAPE,
               "%s compares an output of %s with %lld target%s, but %s has %lld in each sample: let the network give an "

@@ -36,8 +36,8 @@ typedef struct cvy_score_opts {
 cvy_status cvy_score_metrics(const cvy_score_opts *o, cvy_metric **metric, cvy_score *score, int *count_out);
 /* Merges the ranks and finishes a metric, and sets the value of its score. detail: as in cvy_metric_finish(). */
 cvy_status cvy_score_finish(cvy_metric *metric, cvy_score *score, cvy_comm *comm, cvy_json *detail);
-/* Whether each number of the output is a yes or no, and the target has a number for each: score_yes.h. */
-int cvy_score_is_yes(cvy_output_kind kind, const cvy_dataset_info *data);
+/* Whether each of the numbers of the output is a yes or no, and the target has a number for each: score_yes.h. */
+int cvy_score_is_yes(cvy_output_kind kind, int64_t elems, const cvy_dataset_info *data);
 /* The labels that count in no score: those that the job's first loss ignores, and those of positions of no class in
  * a map of labels. CVY_E_CONFIG. */
 cvy_status cvy_score_ignored(const cvy_job *job, const cvy_dataset_info *data, cvy_ints *out);

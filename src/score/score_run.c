@@ -244,7 +244,8 @@ cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_gathered_fn sink, void *user, 
         .comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
     for (int i = 1; i < v->shape.ndim; i++)
         out->output_elems *= v->shape.dim[i];
-    out->is_yes = cvy_score_is_yes(s->session.model->output_kind, cvy_dataset_describe(s->scorer.data));
+    out->is_yes =
+        cvy_score_is_yes(s->session.model->output_kind, out->output_elems, cvy_dataset_describe(s->scorer.data));
     out->target_elems = target ? cvy_shape_elems(&target->shape) : 0;
     CVY_TRY(cvy_mem_alloc(sizeof *out->bytes_of * (size_t)out->comm->nranks, &out->bytes_of));
     return cvy_mem_alloc(2 * sizeof *out->block *

@@ -312,7 +312,8 @@ static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores 
     const cvy_shape sample = output_shape(scorer);
     *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
     CVY_TRY(output_scaling(scorer, &pass->scaling));
-    pass->is_yes = cvy_score_is_yes(scorer->session->model->output_kind, cvy_dataset_describe(scorer->data));
+    pass->is_yes = cvy_score_is_yes(scorer->session->model->output_kind, cvy_shape_elems(&sample),
+                                    cvy_dataset_describe(scorer->data));
     const cvy_score_opts opts = {.job = scorer->session->job,
                                  .data = cvy_dataset_describe(scorer->data),
                                  .output = &sample,

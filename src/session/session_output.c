@@ -1,13 +1,14 @@
 /*
  * session_output.c: what the numbers of an output of a network are: see session_output.h.
  *
- *     loss                               closed by softmax          log_softmax            sigmoid            nothing
- *     softmax_cross_entropy, focal, dice probabilities              log-probabilities      refused            logits
- *     bce                                refused                    refused                yes                yes
- * logits hinge, other losses on labels      probabilities              log-probabilities      values             logits
- *     mse, mae, ... on labels            probabilities              log-probabilities      values             values
- *     any loss on numbers                values                     values                 values             values
- *     none                               probabilities              log-probabilities      values             values
+ *     loss                          softmax        log_softmax        sigmoid  nothing closes it
+ *     softmax_cross_entropy, focal,
+ *     dice                          probabilities  log-probabilities  refused  logits
+ *     bce                           refused        refused            yes      logits of yes
+ *     hinge, others on labels       probabilities  log-probabilities  values   logits
+ *     mse, mae, .. on labels        probabilities  log-probabilities  values   values
+ *     others on numbers             values         values             values   values
+ *     none                          probabilities  log-probabilities  values   values
  *
  * Of one output for two classes, sigmoid is the probability of the second one with any loss. Without a loss, the data
  * may say that there are classes: then an output that nothing closes has logits. Of a network of another program, of
@@ -103,6 +104,10 @@ cvy_status cvy_job_correct_losses(const cvy_context *context, cvy_model *m, int 
             cvy_log(context, CVY_LOG_WARN, "the loss %s applies the function that makes %s itself, so it reads %s",
                     m->layer[i].output, output, source);
         CVY_TRY(cvy_pool_strdup(m->pool, source, &m->layer[i].from[0]));
+        if (cvy_index_find(&m->layer_at, source) > i) { /* a copy, which is behind the loss */
+            CVY_TRY(cvy_model_put_last(m, i));
+            i--;
+        }
     }
     return CVY_OK;
 }

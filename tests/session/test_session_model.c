@@ -148,6 +148,17 @@ static void probabilities(void)
                   "{name: own, from: [p, label]}}]}\ndata: {train: a}\n",
                   &c, NULL),
         "x label | own=softmax_cross_entropy(a,label)");
+    EXPECT_TEXT(
+        losses_of("model: {layers: [{fc: {name: a, channels: 5}}, softmax, {flatten: {name: p}}, {focal: {name: "
+                  "one, from: [p, label]}}, {softmax_cross_entropy: {name: two, from: [p, label]}}]}\n"
+                  "data: {train: a}\n",
+                  &c, NULL),
+        "x label | one=focal(p_logits,label) two=softmax_cross_entropy(p_logits,label)");
+    EXPECT(
+        strstr(losses_of("model: {layers: [{fc: {name: a, channels: 5}}, softmax, {flatten: {name: p}}, {focal: {name: "
+                         "one, from: [p, label]}}, {scale: {by: 2, from: one}}]}\ndata: {train: a}\n",
+                         &c, NULL),
+               "change their order") != NULL);
 }
 
 /* Layers between the function and the output that only move its numbers are copied for the loss. */
