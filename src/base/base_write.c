@@ -53,13 +53,22 @@ cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path)
     return CVY_OK;
 }
 
+static int allocate(int fd, size_t bytes)
+{
+#if defined(__APPLE__) /* it has no posix_fallocate() */
+    return ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
+#else
+    return posix_fallocate(fd, 0, (off_t)bytes);
+#endif
+}
+
 int cvy_file_allocate(int fd, size_t bytes)
 {
     sigset_t before;
     int code = EINTR;
     cvy_signals_hold(&before);
     while (code == EINTR)
-        code = posix_fallocate(fd, 0, (off_t)bytes);
+        code = allocate(fd, bytes);
     cvy_signals_release(&before);
     return code;
 }

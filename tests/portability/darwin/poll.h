@@ -8,5 +8,8 @@ struct pollfd {
 };
 typedef unsigned int nfds_t;
 #define POLLIN 0x0001
+#define POLLOUT 0x0004
+#define POLLERR 0x0008
+#define POLLHUP 0x0010
 int poll(struct pollfd *, nfds_t, int);
 #endif

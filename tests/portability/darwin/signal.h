@@ -3,7 +3,7 @@
 #ifndef DARWIN_SIGNAL_H
 #define DARWIN_SIGNAL_H
 #include <sys/types.h>
-typedef uint32_t sigset_t;
+#include <sys/select.h>
 typedef int sig_atomic_t;
 typedef struct {
     int si_signo, si_errno, si_code;
@@ -26,17 +26,29 @@ struct sigaction {
 #define SIGINT 2
 #define SIGQUIT 3
 #define SIGILL 4
+#define SIGTRAP 5
 #define SIGABRT 6
 #define SIGFPE 8
 #define SIGKILL 9
 #define SIGBUS 10
 #define SIGSEGV 11
+#define SIGSYS 12
 #define SIGPIPE 13
 #define SIGALRM 14
 #define SIGTERM 15
+#define SIGURG 16
+#define SIGSTOP 17
+#define SIGTSTP 18
+#define SIGCONT 19
 #define SIGCHLD 20
+#define SIGTTIN 21
+#define SIGTTOU 22
+#define SIGIO 23
 #define SIGXCPU 24
+#define SIGXFSZ 25
 #define SIGVTALRM 26
+#define SIGPROF 27
+#define SIGWINCH 28
 #define SIGUSR1 30
 #define SIGUSR2 31
 #define SA_ONSTACK 0x0001
@@ -56,6 +68,7 @@ int sigdelset(sigset_t *, int);
 int sigismember(const sigset_t *, int);
 int sigprocmask(int, const sigset_t *, sigset_t *);
 int pthread_sigmask(int, const sigset_t *, sigset_t *);
+int sigpending(sigset_t *);
 int sigwait(const sigset_t *, int *);
 typedef struct {
     void *ss_sp;
