@@ -13,6 +13,11 @@
 
 #include "cmd.h"
 
+#ifdef __APPLE__
+#include <crt_externs.h>
+#define environ (*_NSGetEnviron()) /* unistd.h of macOS does not declare it */
+#endif
+
 enum { UP_MAX = 16 }; /* processes between a rank and its launcher */
 
 struct process {

@@ -83,7 +83,7 @@ static int is_ending(const cvy_trainer *t)
 static const char *end_source(const cvy_trainer *t, char *text, size_t room)
 {
     const char *source = t->opts->end_source;
-    snprintf(text, room, source ? " (%s)" : "", source);
+    snprintf(text, room, "%s%s%s", source ? " (" : "", source ? source : "", source ? ")" : "");
     return text;
 }
 

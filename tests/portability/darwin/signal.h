@@ -2,8 +2,8 @@
 /* signal.h: what convoy uses of this header of macOS; declarations only (../macos.sh). */
 #ifndef DARWIN_SIGNAL_H
 #define DARWIN_SIGNAL_H
-#include <sys/types.h>
 #include <sys/select.h>
+#include <sys/types.h>
 typedef int sig_atomic_t;
 typedef struct {
     int si_signo, si_errno, si_code;
