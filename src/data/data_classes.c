@@ -102,6 +102,10 @@ static cvy_status index_names(const struct names *known, int *skips_zeros, cvy_i
             *skips_zeros = 0;
             return index_names(known, skips_zeros, index);
         }
+        CVY_CHECK(cvy_index_find(index, key) < 0, CVY_E_CONFIG,
+                  "the training data have two classes \"%s\", which cannot be told apart by name: give each a name of "
+                  "its own",
+                  key);
         CVY_TRY(cvy_index_add(index, key, (int)c));
     }
     return CVY_OK;
@@ -121,7 +125,12 @@ static cvy_status map_names(const cvy_source *s, const struct names *known, cons
                             int32_t *label)
 {
     int skips_zeros = known->nnumbers == known->n && own->nnumbers == own->n;
+    int64_t same = 0;
     uint8_t *used = NULL;
+    for (; same < CVY_MIN(own->n, known->n) && strcmp(own->at[same], known->at[same]) == 0; same++)
+        label[same] = (int32_t)same;
+    if (same == own->n)
+        return CVY_OK;
     CVY_TRY(index_names(known, &skips_zeros, index));
     for (int64_t c = 0; c < own->n; c++) {
         label[c] = cvy_index_find(index, skips_zeros ? without_zeros(own->at[c]) : own->at[c]);

@@ -77,12 +77,22 @@ static void note_unknown(cvy_trainer *t)
                  t->start.like.from);
 }
 
+/* Whether data.augment says itself what becomes of values. */
+static int changes_values(const cvy_tree *augment)
+{
+    static const char *const steps[] = {"scale", "mean", "std", "normalize", "mean_file"};
+    int changes = 0;
+    for (int i = 0; augment && i < augment->count; i++)
+        for (int k = 0; k < CVY_COUNT(steps) && augment->child[i]->kind == CVY_TREE_MAP; k++)
+            changes |= cvy_tree_get(augment->child[i], steps[k]) != NULL;
+    return changes;
+}
+
 /* Weights of torchvision and timm were trained on pictures in these units, which their files do not say. */
 static void note_usual_units(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    if (job->train.init.names == CVY_NAMES_OWN || job->data.normalize ||
-        (job->data.augment && job->data.augment->count))
+    if (job->train.init.names == CVY_NAMES_OWN || job->data.normalize || changes_values(job->data.augment))
         return;
     cvy_text_add(&t->start.said,
                  "train.init: weights of %s were trained on pictures of mean [0.485, 0.456, 0.406] and standard "

@@ -209,6 +209,18 @@ static void test_number_names(void)
         }
         cvy_dataset_destroy(&train);
     }
+    /* A name that two classes have says nothing, but the same list is the same. */
+    cvy_dataset_info twins = {.nclasses = 3, .class_name = (const char *const[]){"ant", "bee", "ant"}};
+    cvy_source source = {.info = {.nclasses = 3, .class_name = twins.class_name}};
+    int32_t *label = NULL;
+    OK(cvy_pool_create(&source.info.pool));
+    OK(cvy_source_follow_classes(&twins, &source, &label));
+    TRUE_THAT(!label);
+    source.info.class_name = (const char *const[]){"bee", "ant"};
+    source.info.nclasses = 2;
+    FAILS(cvy_source_follow_classes(&twins, &source, &label), CVY_E_CONFIG,
+          "two classes \"ant\", which cannot be told");
+    cvy_pool_destroy(&source.info.pool);
     /* Sources of one set. */
     put_text("words.csv", "u,label\n1,ant\n2,bee\n");
     put_text("numbers.csv", "u,label\n1,0\n2,1\n");
