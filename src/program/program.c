@@ -436,12 +436,16 @@ static cvy_status report_fault(const cvy_program *p, cvy_status status)
     return status;
 }
 
-/* In these modes no rank ends a training step before all have made their gradients. */
+/* No rank ends such a training step before all have made their gradients: in DELAYED, those of the step before. */
 static void count_step(const cvy_program *p, cvy_program_task *s)
 {
+    const cvy_update_mode mode = p->opts.update_mode;
+    const int64_t late = mode == CVY_UPDATE_DELAYED;
     s->count++;
-    if (s->training && (p->opts.update_mode == CVY_UPDATE_SYNC || p->opts.update_mode == CVY_UPDATE_ZERO1))
+    if (s->training && s->count > late && (late || mode == CVY_UPDATE_SYNC || mode == CVY_UPDATE_ZERO1)) {
         cvy_comm_met(p->context->comm);
+        p->context->comm->met_step -= late;
+    }
 }
 
 cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
