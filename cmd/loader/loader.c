@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd_launchers.h"
+#include "cmd_launch.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -64,13 +64,22 @@ static int load_mpi(const variant *v, char *text_out, size_t room)
 static int asked_for(const variant **v_out, const char **by_out)
 {
     const char *given = getenv("CONVOY_MPI");
-    const cmd_launcher *launcher = cmd_launcher_find();
+    const cmd_launcher *launcher = cmd_launch_here()->by;
     *v_out = NULL;
     *by_out = given && *given ? "CONVOY_MPI" : launcher ? launcher->name : NULL;
     for (int i = 0; i < COUNT(variants); i++)
         if (given && *given ? strcmp(given, variants[i].name) == 0 : launcher && launcher->family == variants[i].family)
             *v_out = &variants[i];
     return *v_out || !given || !*given;
+}
+
+/* Whether the build that is asked for must be had: by CONVOY_MPI, or because the launcher's MPI alone joins its tasks.
+ * The variables of a launcher that has not started this process are a hint at most. */
+static int is_binding(void)
+{
+    const char *given = getenv("CONVOY_MPI");
+    const cmd_launch_kind kind = cmd_launch_here()->kind;
+    return (given && *given) || kind == CMD_LAUNCH_TASK || kind == CMD_LAUNCH_PROGRAM;
 }
 
 /* Finds and loads the MPI library. Returns NULL after it has printed a message. */
@@ -86,7 +95,7 @@ static const variant *choose(void)
     }
     if (v && load_mpi(v, why, sizeof why))
         return v;
-    if (v) {
+    if (v && is_binding()) {
         snprintf(text, sizeof text,
                  "%s asks for the MPI library of %s, which does not load (%s): load its module or install it, so that "
                  "its folder is in LD_LIBRARY_PATH, or start convoy with the launcher of an MPI library that is there",

@@ -24,6 +24,7 @@
 struct bounds {
     cvy_core_limit limit[CVY_CORE_LIMITS_MAX];
     int sharing[CVY_CORE_LIMITS_MAX]; /* ranks that have it in common */
+    double share[CVY_CORE_LIMITS_MAX];
     int n;
     cpu_set_t mask;
     int mask_each; /* cores of the mask for each of the ranks that share it */
@@ -36,15 +37,10 @@ struct place {
     uint64_t group[CVY_CORE_LIMITS_MAX];
 };
 
-static double share_of(const struct bounds *b, int i)
-{
-    return b->limit[i].cores / b->sharing[i];
-}
-
 /* Whole threads fit into a share; one runs in any case. */
 static int threads_in(const struct bounds *b, int i)
 {
-    return CVY_MAX((int)floor(share_of(b, i) + 1e-9), 1);
+    return CVY_MAX((int)floor(b->share[i] + 1e-9), 1);
 }
 
 /* ---- who shares what ---- */
@@ -67,6 +63,25 @@ static int is_in_group(const struct place *p, uint64_t group)
     return 0;
 }
 
+/* Divides a limit among the ranks of the node that have it in common. If it is enough for the masks of all of them,
+ * each rank has the cores of its own mask, which may be more than those of others. */
+static void divide(struct bounds *b, int i, const struct place *all, int nranks, int node)
+{
+    const cvy_core_limit *l = &b->limit[i];
+    cpu_set_t together = b->mask;
+    int sharing = 0;
+    for (int r = 0; r < nranks; r++)
+        if (all[r].node == node &&
+            (l->kind == CVY_LIMIT_NODE || (l->kind == CVY_LIMIT_GROUP && is_in_group(&all[r], l->group)))) {
+            CPU_OR(&together, &together, &all[r].mask);
+            sharing++;
+        }
+    b->sharing[i] = CVY_MAX(sharing, 1);
+    b->share[i] = l->cores / b->sharing[i];
+    if (CPU_COUNT(&together) <= l->cores)
+        b->share[i] = CVY_MAX(b->share[i], b->mask_each);
+}
+
 /* Collective. */
 static cvy_status find_bounds(cvy_context *context, struct bounds *b)
 {
@@ -75,23 +90,18 @@ static cvy_status find_bounds(cvy_context *context, struct bounds *b)
     find_place(b, comm->node, &mine);
     CVY_TRY(cvy_comm_alloc(comm, sizeof mine * (size_t)comm->nranks, &all));
     const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
-    for (int r = 0; r < comm->nranks && status == CVY_OK; r++) {
-        if (all[r].node != mine.node)
-            continue;
-        context->sharing += CPU_EQUAL(&all[r].mask, &mine.mask) != 0;
-        for (int i = 0; i < b->n; i++)
-            b->sharing[i] += b->limit[i].kind == CVY_LIMIT_NODE ||
-                             (b->limit[i].kind == CVY_LIMIT_GROUP && is_in_group(&all[r], b->limit[i].group));
-    }
-    cvy_mem_free(&all);
+    const int nranks = status == CVY_OK ? comm->nranks : 0;
+    for (int r = 0; r < nranks; r++)
+        context->sharing += all[r].node == mine.node && CPU_EQUAL(&all[r].mask, &mine.mask);
     context->sharing = CVY_MAX(context->sharing, 1);
     context->cores = CVY_MAX(CPU_COUNT(&b->mask), 1);
     context->cores_each = b->mask_each = CVY_MAX(context->cores / context->sharing, 1);
     for (int i = 0; i < b->n; i++) {
-        b->sharing[i] = CVY_MAX(b->sharing[i], 1);
+        divide(b, i, all, nranks, mine.node);
         if (b->limit[i].kind != CVY_LIMIT_OPENMP && b->limit[i].cores > 0)
             context->cores_each = CVY_MIN(context->cores_each, threads_in(b, i));
     }
+    cvy_mem_free(&all);
     return status;
 }
 
@@ -100,7 +110,7 @@ static cvy_status find_bounds(cvy_context *context, struct bounds *b)
 /* Whether the limit is a reason why the rank does not get more than `threads` threads, or why they wait. */
 static int is_low(const struct bounds *b, int i, int threads)
 {
-    return b->limit[i].cores > 0 && (threads_in(b, i) < threads || share_of(b, i) < 1);
+    return b->limit[i].cores > 0 && (threads_in(b, i) < threads || b->share[i] < 1);
 }
 
 /* Whether the rank should have more threads than it gets. A number for all cores is no such wish of ranks that share
@@ -116,7 +126,7 @@ static void add_limit(const struct bounds *b, int i, cvy_text *out)
 {
     const cvy_core_limit *l = &b->limit[i];
     if (b->sharing[i] > 1)
-        cvy_text_add(out, ", %.3g for each of %d ranks by %s", share_of(b, i), b->sharing[i], l->source);
+        cvy_text_add(out, ", %.3g for each of %d ranks by %s", b->share[i], b->sharing[i], l->source);
     else
         cvy_text_add(out, ", %.3g by %s", l->cores, l->source);
 }
@@ -132,6 +142,17 @@ static void add_mask(const cvy_context *context, const struct bounds *b, cvy_tex
     cvy_text_add(out, ")");
 }
 
+/* Rank 0 speaks for all ranks, any other one for itself. */
+static void add_who(const cvy_context *context, cvy_text *out)
+{
+    if (context->comm->nranks == 1)
+        cvy_text_add(out, "convoy may use");
+    else if (context->comm->rank == 0)
+        cvy_text_add(out, "each rank may use");
+    else
+        cvy_text_add(out, "rank %d may use", context->comm->rank);
+}
+
 /* A number that was chosen. */
 static void add_choice(const cvy_context *context, const struct bounds *b, cvy_text *out)
 {
@@ -139,13 +160,15 @@ static void add_choice(const cvy_context *context, const struct bounds *b, cvy_t
     for (int i = 0; i < b->n; i++) {
         const int low = is_low(b, i, b->mask_each);
         is_listed[i] = low || is_high(context, b, i);
-        starves |= low && share_of(b, i) < 1 && b->limit[i].kind == CVY_LIMIT_GROUP;
+        starves |= low && b->share[i] < 1 && b->limit[i].kind == CVY_LIMIT_GROUP;
         count += is_listed[i];
     }
     if (count == 0)
         return;
-    cvy_text_add(out, "%d compute thread%s, the least of the cores that %s may use: ", context->threads,
-                 context->threads == 1 ? "" : "s", context->comm->nranks > 1 ? "each rank" : "convoy");
+    cvy_text_add(out, "%d compute thread%s, the least of the cores that ", context->threads,
+                 context->threads == 1 ? "" : "s");
+    add_who(context, out);
+    cvy_text_add(out, ": ");
     add_mask(context, b, out);
     for (int i = 0; i < b->n; i++)
         if (is_listed[i])
@@ -166,8 +189,9 @@ static void add_demand(const cvy_context *context, const struct bounds *b, cvy_t
         count += b->limit[i].kind != CVY_LIMIT_OPENMP && is_low(b, i, asked);
     if (count == 0)
         return;
-    cvy_text_add(out, "%d compute thread%s asked for, and the cores that %s may use are fewer: ", asked,
-                 asked == 1 ? " was" : "s were", context->comm->nranks > 1 ? "each rank" : "convoy");
+    cvy_text_add(out, "%d compute thread%s asked for, and the cores that ", asked, asked == 1 ? " was" : "s were");
+    add_who(context, out);
+    cvy_text_add(out, " are fewer: ");
     add_mask(context, b, out);
     for (int i = 0; i < b->n; i++)
         if (b->limit[i].kind != CVY_LIMIT_OPENMP && is_low(b, i, asked))
@@ -200,7 +224,7 @@ static cvy_status say(const cvy_context *context, const struct bounds *b, int is
         add_unreadable(b, &text);
     uint64_t key[2] = {(uint64_t)context->threads, 0}, first[2];
     for (int i = 0; i < b->n; i++)
-        key[1] = key[1] * 31 + (uint64_t)(1000 * share_of(b, i)) + (uint64_t)b->limit[i].kind;
+        key[1] = key[1] * 31 + (uint64_t)(1000 * b->share[i]) + (uint64_t)b->limit[i].kind;
     memcpy(first, key, sizeof key);
     cvy_status status = comm->ops->broadcast(comm, first, sizeof first, 0);
     if (status == CVY_OK && text.data && *text.data && (comm->rank == 0 || memcmp(first, key, sizeof key) != 0))

@@ -1,13 +1,20 @@
 /* rows: clang asan minimal */
 /*
  * test_base_affinity.c: counts the NUMA domains of described machines: of two sockets, of sockets in several domains,
- * with hardware threads, with domains that have memory alone, and with damaged descriptions.
+ * with hardware threads, with domains that have memory alone, and with damaged descriptions. The mask of a process is
+ * read on a system with more hardware threads than a cpu_set_t has.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "base/machine/base_affinity.h"
 #include "test_util.h"
@@ -63,6 +70,36 @@ static int domains(int first, int last)
 }
 
 #if defined(__linux__)
+
+static size_t system_bytes; /* of the system's own sets; 0: the real system is asked */
+
+/* Replaces that of libc. Linux refuses a set that is smaller than its own. */
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+{
+    if (system_bytes == 0)
+        return (int)CVY_MIN(syscall(SYS_sched_getaffinity, pid, bytes, set), 0L);
+    if (bytes < system_bytes) {
+        errno = EINVAL;
+        return -1;
+    }
+    memset(set, 0, bytes);
+    CPU_SET_S(3, bytes, set);
+    CPU_SET_S(1500, bytes, set);
+    return 0;
+}
+
+static void large_system(void)
+{
+    cpu_set_t set;
+    system_bytes = 2048 / 8;
+    EXPECT_INT(cvy_affinity_get(0, &set), 1);
+    EXPECT(CPU_COUNT(&set) == 1 && CPU_ISSET(3, &set));
+    system_bytes = 1 << 20; /* no system has so many */
+    EXPECT_INT(cvy_affinity_get(0, &set), 0);
+    system_bytes = 0;
+    EXPECT_INT(cvy_affinity_get(0, &set), 1);
+    EXPECT(CPU_COUNT(&set) > 0);
+}
 
 static void two_sockets(void)
 {
@@ -122,6 +159,7 @@ int main(void)
     TEST(four_domains_a_socket);
     TEST(memory_alone);
     TEST(damaged);
+    TEST(large_system);
 #else
     TEST(one_domain);
 #endif

@@ -9,8 +9,10 @@ set -e
 
 tree=$work/tree mpi=$work/mpi
 mkdir -p "$tree/bin" "$tree/lib/convoy/openmpi" "$tree/lib/convoy/mpich" "$mpi/openmpi" "$mpi/mpich" "$mpi/debian" "$mpi/broken"
-"$CC" -D_GNU_SOURCE -DCONVOY_LIBDIR='"lib"' -I"$CONVOY_SOURCE/cmd/convoy" -o "$tree/bin/convoy" \
-    "$CONVOY_SOURCE/cmd/loader/loader.c" "$CONVOY_SOURCE/cmd/convoy/cmd_launchers.c" -ldl
+"$CC" -D_GNU_SOURCE -DCONVOY_LIBDIR='"lib"' -I"$CONVOY_SOURCE/cmd/convoy" -I"$CONVOY_SOURCE/include" -o "$tree/bin/convoy" \
+    "$CONVOY_SOURCE/cmd/loader/loader.c" "$CONVOY_SOURCE"/cmd/convoy/cmd_launchers.c "$CONVOY_SOURCE"/cmd/convoy/cmd_launch.c \
+    "$CONVOY_SOURCE"/cmd/convoy/cmd_file.c -ldl
+printf '#!/bin/sh\n"$@"\nexit $?\n' >"$work/mpiexec" && chmod +x "$work/mpiexec" # a launcher by its name
 # A build: it needs its MPI, which it was not linked with, and prints the name of it and its words.
 cat >"$work/build.c" <<'C'
 #include <stdio.h>
@@ -33,14 +35,16 @@ for name in libmpi.so.40 libmpi.so.12 libmpich.so.12 libmpi_gnu_123.so.12 libmpi
     : >"$mpi/broken/$name" # found before the libraries of this machine, and no library
 done
 
-# try "NAME=VALUE.." FOLDER..: runs the program with these variables, and with the MPI libraries of these folders.
+# try "NAME=VALUE.." FOLDER..: runs the program with these variables, and with the MPI libraries of these folders, as a task
+# of $below, if it is a launcher.
+below=
 try() {
     set=$1
     shift
     path=
     for folder in "$@" broken; do path=$path${path:+:}$mpi/$folder; done
     # shellcheck disable=SC2086
-    code=0 && said=$(env -i LD_LIBRARY_PATH="$path" $set "$tree/bin/convoy" hello 2>&1) || code=$?
+    code=0 && said=$(env -i LD_LIBRARY_PATH="$path" $set $below "$tree/bin/convoy" hello 2>&1) || code=$?
 }
 expect() { # expect TEXT CODE
     case $said in
@@ -61,8 +65,13 @@ try "CONVOY_MPI=mpich OMPI_COMM_WORLD_SIZE=2" openmpi mpich; expect "mpich hello
 try CONVOY_MPI= openmpi; expect "openmpi hello" 7
 
 try A=b; expect "there is no MPI library: neither libmpi.so.40" 1
+try OMPI_COMM_WORLD_SIZE=2 mpich; expect "mpich hello" 7 # left over: no launcher has started it
+try "PMI_SIZE=2 PMI_RANK=1" openmpi; expect "openmpi hello" 7
+below=$work/mpiexec
+try OMPI_COMM_WORLD_SIZE=2 openmpi mpich; expect "openmpi hello" 7
 try OMPI_COMM_WORLD_SIZE=2 mpich; expect "Open MPI's mpiexec asks for the MPI library of Open MPI, which does not load ($mpi/broken/libmpi.so.40" 1
 try "PMI_SIZE=2 PMI_RANK=0" openmpi; expect "asks for the MPI library of MPICH, Intel MPI" 1
+below=
 try CONVOY_MPI=mpich openmpi; expect "CONVOY_MPI asks for the MPI library of MPICH" 1
 try CONVOY_MPI=lam openmpi; expect "CONVOY_MPI is 'lam', expected openmpi or mpich" 1
 rm "$tree/lib/convoy/openmpi/convoy.so"
