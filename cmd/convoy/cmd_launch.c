@@ -161,19 +161,39 @@ const cmd_launch *cmd_launch_here(void)
     return &here;
 }
 
+/* Whether all processes above this one are in /proc: those outside of a namespace are not. 4026531836 is the number of
+ * the first one, PROC_PID_INIT_INO of Linux. */
+static int sees_all(void)
+{
+    char target[64];
+    const ssize_t n = readlink("/proc/self/ns/pid", target, sizeof target - 1);
+    target[n > 0 ? n : 0] = '\0';
+    return strcmp(target, "pid:[4026531836]") == 0;
+}
+
+/* Slurm's variables without its own daemon above this process, or of one task that has no PMI, let no MPI library join
+ * anything, but Open MPI refuses to start by them. Those of other launchers stay: their daemons may have any name. */
+static int count_forgotten(const cmd_launch *l, int all)
+{
+    if (l->kind == CMD_LAUNCH_SHELL || l->kind == CMD_LAUNCH_CHILD)
+        return all;
+    if (l->kind == CMD_LAUNCH_STALE)
+        return sees_all();
+    return l->size <= 1 && !getenv("PMI_RANK") && !getenv("PMIX_RANK");
+}
+
 void cmd_launch_forget(void)
 {
     static const char *const begins[] = {
-        "PMI_",      "PMI2_",     "PMIX_",          "SLURM_STEP",   "OMPI_COMM_WORLD_",
-        "HYDI_",     "PALS_",     "OMPI_MCA_orte_", "PRTE_",        "OMPI_MCA_ess_base_",
-        "FLUX_TASK", "MPI_LOCAL", "OMPI_MCA_pmix=", "OMPI_MCA_ess="};
+        "SLURM_STEP", "PMI_",      "PMI2_",          "PMIX_",        "OMPI_COMM_WORLD_",
+        "HYDI_",      "PALS_",     "OMPI_MCA_orte_", "PRTE_",        "OMPI_MCA_ess_base_",
+        "FLUX_TASK",  "MPI_LOCAL", "OMPI_MCA_pmix=", "OMPI_MCA_ess="};
     const cmd_launch *l = cmd_launch_here();
-    if (l->kind != CMD_LAUNCH_SHELL && l->kind != CMD_LAUNCH_CHILD)
-        return;
-    for (char **at = environ; *at;) {
+    const int n = count_forgotten(l, CMD_COUNT(begins));
+    for (char **at = environ; n > 0 && *at;) {
         char name[256];
         int matches = 0;
-        for (int i = 0; i < CMD_COUNT(begins); i++)
+        for (int i = 0; i < n; i++)
             matches |= strncmp(*at, begins[i], strlen(begins[i])) == 0;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
         if (!matches || unsetenv(name) != 0 || getenv(name))

@@ -35,6 +35,12 @@ for with in "'$CONVOY' train job.yaml --out split" "sh -c \"'$CONVOY' train job.
     grep -q 'direct launched using "srun"' split.log || [ "$(grep -c 'srun started 2 processes (SLURM_STEP_NUM_TASKS=2), but each of them is alone' split.log)" = 1 ] || fail "a split launch is not said once: $with: $(cat split.log)"
 done
 
+# ---- a task alone, and variables that are left over ----
+timeout 60 srun --mpi=none -n 1 "$CONVOY" plan job.yaml >task.log 2>&1 || fail "a task alone: $(cat task.log)"
+# shellcheck disable=SC2046
+timeout 60 env $(grep -E '^SLURM_[A-Z_]*=[^ ]*$' environment.log) "$CONVOY" train job.yaml --threads 1 --out stale --progress none >stale.log 2>&1 || fail "variables that are left over: $(tail -5 stale.log)"
+contains stale.log 'no launcher is among the processes above this one' || fail "it does not say that they are left over: $(cat stale.log)"
+
 # ---- CPUs of the job ----
 srun --mpi=none -n 1 -c 1 --exact "$CONVOY" info >one.log 2>&1
 grep -q '^threads  *1: .* by SLURM_CPUS_\(PER_TASK\|ON_NODE\)=1' one.log || fail "a job of one CPU: $(grep '^threads' one.log)"
