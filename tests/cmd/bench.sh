@@ -96,7 +96,7 @@ has "$work/f64" parameters 24
 [ "$(wc -l <"$work/list")" = 3 ] && grep -q '^linear  *4  *1x2 ' "$work/list" || fail "no row for each number of threads: $(cat "$work/list")"
 "$CONVOY" bench --model linear --threads 1,0 >"$work/log" 2>&1 && fail "no threads are accepted"
 "$CONVOY" bench --model cifar-convnet,no-such-net --batch 100000000,4 --steps 1 >"$work/table" 2>"$work/log" && fail "a network that fails in a list is no fault"
-grep -q "cifar-convnet, batch 100000000: cifar-convnet with a batch of 100000000 needs .* but .* are free: a batch of about [0-9]* would fit" "$work/log" || fail "memory: $(cat "$work/log")"
+grep -q "cifar-convnet, batch 100000000: cifar-convnet with a batch of 100000000 needs .* but .* are free by .*: a batch of about [0-9]* would fit" "$work/log" || fail "memory: $(cat "$work/log")"
 grep -q "no network 'no-such-net'" "$work/log" || fail "an unknown network in a list is not named: $(cat "$work/log")"
 grep -q '^cifar-convnet  *4 ' "$work/table" || fail "the list did not go on: $(cat "$work/table")"
 
