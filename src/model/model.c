@@ -476,11 +476,15 @@ struct weights {
     int n;
 };
 
-/* A sample counts if any loss counts it, so there are no weights if a loss has none. */
+/* Finds those that layers of the graph want. A sample counts if any loss counts it, so there are none if a loss has no
+ * weight. */
 static cvy_status find_weights(const cvy_model *m, const cvy_graph *g, const uint8_t *needed, struct weights *out)
 {
+    int wanted = 0;
     *out = (struct weights){0};
-    for (int i = 0; i < m->nlayer; i++) {
+    for (int i = 0; i < m->nlayer; i++)
+        wanted |= needed[i] && m->layer[i].op->flags & CVY_OP_SAMPLE_WEIGHTS;
+    for (int i = 0; i < m->nlayer && wanted && g->training; i++) {
         const cvy_layer *loss = &m->layer[i];
         if (!needed[i] || !(loss->op->flags & CVY_OP_LOSS))
             continue;
@@ -520,8 +524,7 @@ static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, const uint8_t *ne
             continue;
         for (int k = 0; k < layer->nfrom; k++)
             src[k] = find_value(m, g, value, layer->from[k]);
-        const int nweight =
-            g->training && layer->nfrom == 1 && layer->op->flags & CVY_OP_SAMPLE_WEIGHTS ? weights.n : 0;
+        const int nweight = layer->nfrom == 1 && layer->op->flags & CVY_OP_SAMPLE_WEIGHTS ? weights.n : 0;
         memcpy(src + 1, weights.at, sizeof *src * (size_t)nweight);
         const cvy_status status =
             cvy_graph_layer_op(g, layer->op, layer->name, layer->options, src, layer->nfrom + nweight, &value[i]);
