@@ -188,14 +188,16 @@ static cvy_status relate_columns(const cvy_columns *known, const cvy_columns *ow
     return CVY_OK;
 }
 
-/* Whether the classes are the same in another order, or with all_classes some of them. */
+/* Whether the classes are the same in another order, or with all_classes some of them. Classes without names are the
+ * first ones of more classes as they are. */
 static cvy_status relate_classes(const cvy_dataset_info *known, const cvy_dataset_info *own, int all_classes,
                                  int *other_out)
 {
     cvy_data_names names = CVY_DATA_NAMES_SAME;
     if (known->class_name && own->class_name)
         CVY_TRY(cvy_data_names_relate(known->class_name, known->nclasses, own->class_name, own->nclasses, &names));
-    *other_out = names == CVY_DATA_NAMES_REORDERED || (all_classes && names == CVY_DATA_NAMES_FEWER);
+    *other_out = names == CVY_DATA_NAMES_REORDERED ||
+                 (all_classes && names == CVY_DATA_NAMES_FEWER && !cvy_classes_are_numbers(own));
     return CVY_OK;
 }
 

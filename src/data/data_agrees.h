@@ -41,6 +41,8 @@ cvy_status cvy_source_follow_channels(const cvy_reader_info *like, const char *o
 cvy_status cvy_source_follow_classes(const cvy_dataset_info *like, cvy_source *s, int32_t **label_out);
 /* Gives s the number of classes and the names of the training data. */
 cvy_status cvy_source_take_classes(const cvy_dataset_info *like, cvy_source *s);
+/* Whether its classes are called "0", "1", .. in this order, as those without names are. */
+int cvy_classes_are_numbers(const cvy_dataset_info *data);
 /* Checks classes whose form of training is known by their names and number alone: of runs of older versions. */
 cvy_status cvy_classes_agree(const char *const *known, int64_t nknown, const cvy_dataset_info *data);
 /* If d has the columns, or the classes, of the form in another order, opens it again in that order, and says so.

@@ -36,10 +36,22 @@ static const char *without_zeros(const char *name)
     return name;
 }
 
+/* Whether the names are "0", "1", .. in this order. */
+static int are_positions(const char *const *name, int64_t n)
+{
+    char number[24];
+    for (int64_t c = 0; c < n; c++) {
+        snprintf(number, sizeof number, "%lld", (long long)c);
+        if (strcmp(name[c], number) != 0)
+            return 0;
+    }
+    return 1;
+}
+
 /* name NULL: classes without names. */
 static cvy_status names_of(cvy_pool *pool, const char *const *name, int64_t n, struct names *out)
 {
-    char **numbers = NULL, number[24];
+    char **numbers = NULL;
     *out = (struct names){name, n, 1, 0};
     if (!name) {
         CVY_TRY(cvy_pool_alloc(pool, sizeof *numbers * (size_t)CVY_MAX(n, 1), &numbers));
@@ -47,11 +59,9 @@ static cvy_status names_of(cvy_pool *pool, const char *const *name, int64_t n, s
             CVY_TRY(cvy_pool_printf(pool, &numbers[c], "%lld", (long long)c));
         out->at = (const char *const *)numbers;
     }
-    for (int64_t c = 0; c < n; c++) {
-        snprintf(number, sizeof number, "%lld", (long long)c);
-        out->positions &= strcmp(out->at[c], number) == 0;
+    out->positions = are_positions(out->at, n);
+    for (int64_t c = 0; c < n; c++)
         out->nnumbers += is_number(out->at[c]);
-    }
     return CVY_OK;
 }
 
@@ -224,6 +234,11 @@ cvy_status cvy_source_take_classes(const cvy_dataset_info *like, cvy_source *s)
 }
 
 /* ---- classes of a data set as a whole ---- */
+
+int cvy_classes_are_numbers(const cvy_dataset_info *data)
+{
+    return !data->class_name || are_positions(data->class_name, data->nclasses);
+}
 
 static cvy_status agree(cvy_pool *pool, const char *const *known_name, int64_t nknown, const cvy_dataset_info *data)
 {

@@ -180,10 +180,13 @@ static void test_number_names(void)
         const char *text;
     } pairs[] = {
         /* lists of classes as those of folders 0, 1, 10, 2: sorted bytewise */
-        {"1\n10\n2\nother\n", "10\n1\n", {1, 0}, NULL}, /* numbers alone, which a table reads as numbers */
-        {"other\n2\n10\n1\n", "other\n2\n", {3, 2}, NULL},
-        {"1\n10\n2\nother\n", "2\n5\n", {-1}, "has the class \"5\""},
-        {"1\n2\nother\n", "0\n1\n", {-1}, "has the class \"0\""},
+        {"1\n10\n2\nother\nother\nother\n",
+         "10\n1\n",
+         {1, 0},
+         NULL}, /* numbers alone, which a table reads as numbers */
+        {"other\n2\nother\n10\nother\n1\n", "other\n2\n", {3, 2}, NULL},
+        {"2\n10\nother\nother\n1\nother\n", "2\n5\n", {-1}, "has the class \"5\""},
+        {"1\n2\nother\nother\n", "0\n1\n", {-1}, "has the class \"0\""},
         {"0\n1\n2\n", "2\nother\n", {-1}, "has the class \"other\""},
         {"0\n1\n2\n", "ant\nbee\n", {-1}, "they cannot be matched by name"},
         {"0\n1\n2\n", "2\n1.0\n", {2, 1}, NULL},

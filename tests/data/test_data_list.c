@@ -179,6 +179,48 @@ static void test_other_numbers(void)
     cvy_dataset_destroy(&d);
 }
 
+/* Whether labels are names holds for a whole table: names if at least half of them are words. A word among numbers is
+ * damage, if the user does not say that labels are names. */
+static void test_kinds_of_labels(void)
+{
+    static const struct {
+        const char *lines, *options;
+        int64_t nclasses;
+        int32_t label[4]; /* -1: a fault */
+        const char *note;
+    } t[] = {
+        {"1,0\n1,1\n1,x\n1,1\n", "", 2, {0, 1, -1, 1}, NULL},
+        {"1,x\n1,1\n1,0\n1,1\n", "", 2, {-1, 1, 0, 1}, NULL},
+        {"1,x\n1,1\n1,0\n1,1\n", "labels: names", 3, {2, 1, 0, 1}, NULL},
+        {"1,3\n1,ant\n1,3\n1,bee\n", "", 3, {0, 1, 0, 2}, "column 2 has numbers and names of classes: all are taken"},
+        {"1,none\n1,NA\n1,mild\n1,none\n", "", 3, {2, 0, 1, 2}, NULL}, /* a name, though it is no guess */
+        {"1,NA\n1,1\n1,0\n1,0\n", "", 2, {-1, 1, 0, 0}, NULL},
+        {"1,2\n1,10\n1,2\n1,10\n", "labels: names", 2, {1, 0, 1, 0}, NULL},
+        {"1,ant\n1,bee\n1,1\n1,1\n", "labels: numbers", 2, {-1, -1, 1, 1}, NULL},
+    };
+    for (int i = 0; i < CVY_COUNT(t); i++) {
+        cvy_dataset *d = NULL;
+        float x = 0;
+        int32_t label = 0;
+        char options[80];
+        snprintf(options, sizeof options, "label: 2, header: no%s%s", *t[i].options ? ", " : "", t[i].options);
+        put_text("kinds.csv", t[i].lines);
+        OK(open_text(source_of("csv", "kinds.csv", options), NULL, 0, &d));
+        const cvy_dataset_info *info = cvy_dataset_describe(d);
+        TRUE_THAT(info->nclasses == t[i].nclasses);
+        TRUE_THAT(t[i].note ? info->note && strstr(info->note, t[i].note) != NULL : !info->note);
+        for (int k = 0; k < 4; k++) {
+            if (t[i].label[k] < 0) {
+                FAILS(cvy_dataset_read(d, k, 0, (void *const[]){&x, &label}), CVY_E_FORMAT, "is not a label");
+            } else {
+                OK(cvy_dataset_read(d, k, 0, (void *const[]){&x, &label}));
+                TRUE_THAT(label == t[i].label[k]);
+            }
+        }
+        cvy_dataset_destroy(&d);
+    }
+}
+
 static void test_bad_tables(void)
 {
     cvy_dataset *d = NULL;
@@ -319,6 +361,15 @@ static void test_bad_lists(void)
     FAILS(cvy_dataset_read(d, 4, 0, field), CVY_E_FORMAT, "is neither a JPEG nor a PNG");
     FAILS(cvy_dataset_read(d, 5, 0, field), CVY_E_FORMAT, "label 9 is out of range, expected 0 .. 2");
     cvy_dataset_destroy(&d);
+    put_text("p/word.txt", "a.jpg x\na.jpg 1\na.jpg 0\n");
+    OK(open_text(in_scratch("p/word.txt"), NULL, 0, &d));
+    FAILS(cvy_dataset_read(d, 0, 0, field), CVY_E_FORMAT, "a whole number as most labels are (`labels: names`");
+    cvy_dataset_destroy(&d);
+    put_text("p/word.txt", "a.jpg 1\na.jpg x\n");
+    OK(open_text(in_scratch("p/word.txt"), NULL, 0, &d));
+    OK(cvy_dataset_read(d, 1, 0, field));
+    TRUE_THAT(label == 1 && strstr(cvy_dataset_describe(d)->note, "labels are numbers and names"));
+    cvy_dataset_destroy(&d);
     put_text("p/out.txt", "a.jpg 0\n../p/a.jpg 1\n");
     FAILS(open_text(in_scratch("p/out.txt"), NULL, 0, &d), CVY_E_FORMAT,
           "p/out.txt, line 2: ../p/a.jpg leaves the root");
@@ -352,6 +403,7 @@ int main(void)
     test_tables();
     test_columns();
     test_other_numbers();
+    test_kinds_of_labels();
     test_bad_tables();
     test_every_byte();
     test_many_lines();

@@ -33,6 +33,8 @@ static const cvy_option csv_opts[] = {
      "shape of the input, which consists of all other columns; by default a vector"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(csv_opts, classes), "0", "0..", "",
      "number of classes; 0: the number of class names, or the largest label plus one"},
+    {"labels", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, labels), "auto", "auto|numbers|names", "",
+     "how labels are written; auto: names if at least half of them are no numbers"},
     {"delimiter", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, delimiter), "auto", "auto|comma|semicolon|tab|space", "",
      "separator of columns; auto: detected from the first lines"},
     {"decimal", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, decimal), ".", ".|,", "",
@@ -245,18 +247,7 @@ static int label_number(const struct csv *c, cvy_line_part field, int32_t *out)
     return 1;
 }
 
-static cvy_status note_mixture(struct csv *c, cvy_line_part field)
-{
-    const char *name = c->column[c->label].name;
-    CVY_TRY(cvy_reader_note(c->info,
-                            "%s: column %d%s%s%s has numbers and names (\"%.*s\") of classes: all are taken as names",
-                            c->index.file.path, c->label + 1, name ? " (" : "", name ? name : "", name ? ")" : "",
-                            (int)CVY_MIN(field.bytes, 64), field.at));
-    return CVY_NOT_APPLICABLE;
-}
-
-/* Reads the label of a line. A field that is not a label stays unknown; csv_read() reports it. CVY_NOT_APPLICABLE: a
- * name behind numbers, so that the numbers before are names, too. */
+/* Reads the label of a line. A field that is not a label stays unknown; csv_read() reports it. */
 static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
 {
     struct fields f = fields_of(c, line);
@@ -267,13 +258,10 @@ static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
         if (!next_field(&f, &field))
             return CVY_OK;
     const int is_number = label_number(c, field, &number);
-    if (!c->classes.by_name && !is_number && !real_of(c, field, &value) && !is_missing(field) && /* 0.5 is no name */
-        !(c->has_numbers && c->is_counted)) {
-        c->classes.by_name = 1;
-        if (c->has_numbers)
-            return note_mixture(c, field);
-    }
-    c->has_numbers |= is_number;
+    const cvy_label_kind kind = is_number                                        ? CVY_LABEL_NUMBER
+                                : real_of(c, field, &value) || is_missing(field) ? CVY_LABEL_EITHER
+                                                                                 : CVY_LABEL_WORD;
+    c->classes.by_name = cvy_label_kinds_add(&c->labels, kind);
     if (c->classes.by_name) {
         const cvy_status status = cvy_classes_number(&c->classes, field.at, field.bytes, out);
         return status == CVY_E_MEMORY ? status : CVY_OK;
@@ -309,14 +297,21 @@ out:
     return status;
 }
 
-/* Whether labels are names holds for the whole column, whatever line has the first name. */
+/* Whether labels are names holds for the whole column, whatever its first line is. */
 static cvy_status index_lines(struct csv *c)
 {
-    const cvy_status status = index_once(c);
-    if (status != CVY_NOT_APPLICABLE)
-        return status;
-    cvy_line_index_clear(&c->index);
-    return index_once(c);
+    const char *name = c->label >= 0 ? c->column[c->label].name : NULL;
+    CVY_TRY(index_once(c));
+    if (cvy_label_kinds_changed(&c->labels)) {
+        cvy_line_index_clear(&c->index);
+        cvy_classes_free(&c->classes);
+        CVY_TRY(index_once(c));
+    }
+    return cvy_label_kinds_mixed(&c->labels)
+               ? cvy_reader_note(c->info,
+                                 "%s: column %d%s%s%s has numbers and names of classes: all are taken as names",
+                                 c->index.file.path, c->label + 1, name ? " (" : "", name ? name : "", name ? ")" : "")
+               : CVY_OK;
 }
 
 /* ---- reading ---- */
@@ -363,7 +358,12 @@ static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t l
         const struct column *to = &c->column[n];
         if (to->role == COLUMN_LABEL) {
             if (label == CVY_LABEL_UNKNOWN)
-                return bad_field(c, n, field, c->classes.by_name ? "a class's name" : "a label, a whole number");
+                return bad_field(c, n, field,
+                                 c->classes.by_name ? "a class's name"
+                                 : c->labels.count[CVY_LABEL_WORD] == 0
+                                     ? "a label, a whole number"
+                                     : "a label, a whole number as most labels are (`labels: names` "
+                                       "of the source makes all of them names of classes)");
             continue;
         }
         if (to->role == COLUMN_X && c->instead && is_missing(field))
@@ -424,7 +424,7 @@ static cvy_status take_options(struct csv *c, const struct csv_opts *o)
     CVY_CHECK(o->decimal == DECIMAL_POINT || o->delimiter != MARK_COMMA, CVY_E_CONFIG,
               "decimal: \",\" and delimiter: comma exclude each other");
     c->decimal = o->decimal;
-    c->is_counted = o->classes > 0;
+    c->labels.asked = o->labels;
     if (!o->missing)
         return CVY_OK;
     CVY_CHECK(cvy_text_real(o->missing, &value) == CVY_OK && isfinite((float)value), CVY_E_CONFIG,

@@ -17,6 +17,7 @@ struct csv_opts {
     int delimiter, decimal, header;
     int64_t classes;
     const char *missing;
+    int labels; /* CVY_LABELS_.. */
 };
 
 struct column {
@@ -34,8 +35,8 @@ struct csv {
     int decimal, header, ncolumn;
     const float *instead; /* of the missing numbers of x; NULL: they are faults */
     struct column *column;
-    int label;                   /* its column; -1: there is none */
-    int has_numbers, is_counted; /* a label is a number; the option `classes` is given */
+    int label; /* its column; -1: there is none */
+    cvy_label_kinds labels;
     int64_t nx, ny;
     int has_weight;
     cvy_shape shape;

@@ -197,3 +197,29 @@ void cvy_line_index_free(cvy_line_index *x)
     cvy_data_file_close(&x->file);
     cvy_line_index_clear(x);
 }
+
+/* ---- labels that are numbers, or names of classes ---- */
+
+int cvy_label_kinds_add(cvy_label_kinds *k, cvy_label_kind kind)
+{
+    if (!k->is_guessed)
+        k->names = k->asked == CVY_LABELS_AUTO ? kind == CVY_LABEL_WORD : k->asked == CVY_LABELS_NAMES;
+    k->is_guessed = 1;
+    if (!k->is_final && kind != CVY_LABEL_EITHER)
+        k->count[kind]++;
+    return k->names;
+}
+
+int cvy_label_kinds_changed(cvy_label_kinds *k)
+{
+    const int before = k->names;
+    if (k->asked == CVY_LABELS_AUTO)
+        k->names = k->count[CVY_LABEL_WORD] > 0 && k->count[CVY_LABEL_WORD] >= k->count[CVY_LABEL_NUMBER];
+    k->is_final = 1;
+    return k->names != before;
+}
+
+int cvy_label_kinds_mixed(const cvy_label_kinds *k)
+{
+    return k->asked == CVY_LABELS_AUTO && k->names && k->count[CVY_LABEL_NUMBER] > 0;
+}

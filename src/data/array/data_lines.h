@@ -54,4 +54,22 @@ cvy_status cvy_line_index_text(const cvy_line_index *x, int64_t number, char *to
 void cvy_line_index_clear(cvy_line_index *x); /* forgets the samples */
 void cvy_line_index_free(cvy_line_index *x);  /* also closes the file */
 
+/* ---- labels that are numbers, or names of classes ---- */
+enum { CVY_LABELS_AUTO, CVY_LABELS_NUMBERS, CVY_LABELS_NAMES };
+/* How the labels of a file are written: as the user says, or as at least half of them are if these are names. Then
+ * numbers are names like others. If they are numbers, a word among them is damage. */
+typedef enum { CVY_LABEL_NUMBER, CVY_LABEL_WORD, CVY_LABEL_EITHER /* such as NA: it does not count */ } cvy_label_kind;
+typedef struct cvy_label_kinds {
+    int asked;                       /* CVY_LABELS_.. */
+    int names;                       /* whether labels are names: a guess until cvy_label_kinds_changed() */
+    int is_guessed, is_final;        /* names is set; later labels are not counted */
+    int64_t count[CVY_LABEL_EITHER]; /* labels of the file, by their kind */
+} cvy_label_kinds;
+/* Counts a label. Returns 1 if it is to be read as a name. */
+int cvy_label_kinds_add(cvy_label_kinds *k, cvy_label_kind kind);
+/* Ends the counting after all lines. Returns 1 if the guess was wrong: read the labels again. */
+int cvy_label_kinds_changed(cvy_label_kinds *k);
+/* Whether numbers are names because there are words, which is to be said. */
+int cvy_label_kinds_mixed(const cvy_label_kinds *k);
+
 #endif

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LABELS_AUTO, LABELS_NUMBERS, LABELS_NAMES };
 enum { SEPARATOR_AUTO, SEPARATOR_TAB, SEPARATOR_COMMA, SEPARATOR_SPACE, SEPARATOR_NONE };
 
 struct list_opts {
@@ -32,7 +31,7 @@ static const cvy_option list_opts[] = {
      "separator before the label, the last one on a line; none: there are only paths; auto: detected from the first "
      "lines"},
     {"labels", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, labels), "auto", "auto|numbers|names", "",
-     "how labels are written; auto: names if one of them is no number"},
+     "how labels are written; auto: names if at least half of them are no numbers"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(list_opts, classes), "0", "0..", "",
      "number of classes; 0: the number of class names, or the largest label plus one"},
     {"outside", CVY_TYPE_BOOL, CVY_FIELD(list_opts, outside), "false", "", "",
@@ -48,8 +47,8 @@ struct list {
     cvy_line_index index; /* an entry gives position and bytes of the path */
     cvy_classes classes;
     const char *root;
-    int separator, labels;
-    int has_numbers; /* a label is a number */
+    int separator;
+    cvy_label_kinds labels;
 };
 
 static int list_probe(const char *path)
@@ -136,20 +135,13 @@ static cvy_status find_separator(struct list *l)
 
 /* ---- opening ---- */
 
-/* Reads the label of a line. A bad label stays unknown; list_read() reports it. CVY_NOT_APPLICABLE: a name behind
- * numbers, so that the numbers before are names, too. */
-static cvy_status note_label(struct list *l, const struct list_opts *o, cvy_line_part label, int32_t *out)
+/* Reads the label of a line. A bad label stays unknown; list_read() reports it. */
+static cvy_status note_label(struct list *l, cvy_line_part label, int32_t *out)
 {
     double number = 0;
     const int is_number = cvy_line_part_real(label, &number);
-    if (l->labels == LABELS_AUTO && !is_number && !(l->has_numbers && o->classes > 0)) {
-        l->labels = LABELS_NAMES;
-        if (l->has_numbers)
-            return CVY_NOT_APPLICABLE;
-    }
-    l->has_numbers |= is_number;
-    if (l->labels == LABELS_NAMES) {
-        l->classes.by_name = 1;
+    l->classes.by_name = cvy_label_kinds_add(&l->labels, is_number ? CVY_LABEL_NUMBER : CVY_LABEL_WORD);
+    if (l->classes.by_name) {
         const cvy_status status = cvy_classes_number(&l->classes, label.at, label.bytes, out);
         return status == CVY_E_MEMORY ? status : CVY_OK;
     }
@@ -176,7 +168,7 @@ static cvy_status index_line(struct list *l, const struct list_opts *o, cvy_line
     e.offset = (uint64_t)(offset + (path.at - line.at));
     e.bytes = (uint32_t)path.bytes;
     if (sound && l->separator != SEPARATOR_NONE)
-        CVY_TRY(note_label(l, o, label, &e.label));
+        CVY_TRY(note_label(l, label, &e.label));
     return cvy_line_index_add(&l->index, number, &e);
 }
 
@@ -195,15 +187,18 @@ out:
     return status;
 }
 
-/* Whether labels are names holds for the whole list, whatever line has the first name. */
+/* Whether labels are names holds for the whole list, whatever its first line is. */
 static cvy_status index_lines(struct list *l, const struct list_opts *o, cvy_reader_info *info)
 {
-    const cvy_status status = index_once(l, o);
-    if (status != CVY_NOT_APPLICABLE)
-        return status;
-    cvy_line_index_clear(&l->index);
     CVY_TRY(index_once(l, o));
-    return cvy_reader_note(info, "%s: labels are numbers and names: all are taken as names", l->index.file.path);
+    if (cvy_label_kinds_changed(&l->labels)) {
+        cvy_line_index_clear(&l->index);
+        cvy_classes_free(&l->classes);
+        CVY_TRY(index_once(l, o));
+    }
+    return cvy_label_kinds_mixed(&l->labels)
+               ? cvy_reader_note(info, "%s: labels are numbers and names: all are taken as names", l->index.file.path)
+               : CVY_OK;
 }
 
 /* ---- reading ---- */
@@ -236,7 +231,10 @@ static cvy_status list_read(void *state, int64_t number, cvy_raw *raw)
     const int32_t label = cvy_entries_at(&l->index.entries, number)->label;
     CVY_CHECK(label != CVY_LABEL_UNKNOWN || l->separator == SEPARATOR_NONE, CVY_E_FORMAT,
               "the line has no label that is %s, expected PATH%sLABEL as in the first lines",
-              l->labels == LABELS_NAMES ? "a name" : "a whole number",
+              l->classes.by_name ? "a name"
+              : l->labels.count[CVY_LABEL_WORD] == 0
+                  ? "a whole number"
+                  : "a whole number as most labels are (`labels: names` makes all of them names)",
               l->separator == SEPARATOR_TAB     ? "<tab>"
               : l->separator == SEPARATOR_COMMA ? ","
                                                 : " ");
@@ -273,7 +271,7 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
     CVY_TRY(cvy_data_folder_of(info->pool, args->path, &folder));
     l->root = o->root ? o->root : folder;
     l->separator = o->separator;
-    l->labels = o->labels;
+    l->labels.asked = o->labels;
     if (l->separator == SEPARATOR_AUTO)
         CVY_TRY(find_separator(l));
     CVY_TRY(index_lines(l, o, info));
