@@ -121,7 +121,7 @@ else
     OMPI_COMM_WORLD_SIZE=2 PMI_SIZE=2 ./mpiexec "$CONVOY" train job.yaml --out run10 >log 2>&1
 fi
 code=$?
-names 'wrong launcher' '[!0]*' 'started 2 processes, but each of them is alone'
+names 'wrong launcher' '[!0]*' 'started 2 processes \([A-Z_]*_SIZE=2\), but each of them is alone'
 
 # 11: a loader whose file system hangs, on one rank
 mkdir disk/data
