@@ -3,19 +3,19 @@
  *
  * Needs C11 (or C++11) and the C library only. Arguments are borrowed for the call unless the function says otherwise.
  * "Collective: yes" means that all ranks of the context call the function and wait for each other in it; "logically"
- * means that all ranks make the same calls in the same order, without waiting; "no" means that a rank may call it
- * alone. A function whose comment lists no errors fails only as the next sentences say. An object is used by one thread
- * at a time unless its function says otherwise; different contexts may be used by different threads.
+ * that all ranks make the same calls in the same order, without waiting; "no" that a rank may call it alone. A function
+ * whose comment lists no errors fails only as the next sentences say. An object is used by one thread at a time unless
+ * its function says otherwise; different contexts may be used by different threads.
  *
  * If an object is NULL, was destroyed, or is of another type, the function returns CVY_E_ARGUMENT, or 0 or NULL if it
  * returns no status, with an error text that names the argument; a destroy function does nothing. The functions of
- * cvy_train_control, which signal handlers may call, leave no error text.
+ * cvy_train_control, which signal handlers may call, leave no error text. In a process that was forked after the
+ * library had threads or MPI's ranks, a function that returns a status or a pointer into an object returns
+ * CVY_E_UNSUPPORTED or NULL, with an error text that names the parent; others only read, or do nothing.
  *
- * A process that fork() makes after its parent had a context of several threads or of MPI's ranks, or a thread of the
- * library, has none of them. There a function that returns a status or a pointer into an object returns
- * CVY_E_UNSUPPORTED or NULL, with an error text that names the parent; other functions read what was copied, and a
- * destroy function does nothing, so the parent's objects, files and messages stay as they are. A process that is forked
- * before that uses the library like any other.
+ * During a call its thread has the locale "C", rounds to nearest and traps no floating-point exception; the host
+ * program's settings are back after it and in callbacks for messages. The library sets no signal handler, its threads
+ * block all signals, and SIGPIPE and SIGXFSZ of its writes are errors of the calls.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

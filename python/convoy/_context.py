@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 from typing import Any
 
-from . import _mpi
+from . import _launch, _mpi
 from ._bindings import cvy_context_opts
 from ._library import Owner, library, made
 
@@ -74,5 +74,5 @@ def alone() -> Context:
 
 
 def of_job() -> Context:
-    """The context of a whole training that names none: all ranks if a launcher has started several."""
-    return world() if _mpi.is_launched() else alone()
+    """The context of a whole training that names none: all ranks if MPI is initialised, or a launcher has started several."""
+    return world() if _mpi.is_initialized() or _launch.is_launched() else alone()

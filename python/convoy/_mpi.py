@@ -14,8 +14,6 @@ from ._library import Error, library
 _THREAD_MULTIPLE = 3  # in MPICH and Open MPI
 _MPICH_WORLD = 0x44000000
 _COMM = -7  # CVY_E_COMM
-_SIZES = ("OMPI_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "MV2_COMM_WORLD_SIZE", "MVP_COMM_WORLD_SIZE", "FLUX_JOB_SIZE", "PMI_SIZE",
-          "SLURM_STEP_NUM_TASKS")
 
 
 class Communicator:
@@ -43,14 +41,13 @@ def _flag(name):
     return value.value != 0
 
 
+def is_initialized():
+    return hasattr(library, "MPI_Initialized") and _flag("MPI_Initialized") and not _flag("MPI_Finalized")
+
+
 def _finalize(process):
     if os.getpid() == process and not _flag("MPI_Finalized"):  # a fork leaves its parent's MPI alone
         library.MPI_Finalize()
-
-
-def is_launched():
-    """Whether a launcher has started several ranks."""
-    return any(os.environ.get(name, "").isdigit() and int(os.environ[name]) > 1 for name in _SIZES)
 
 
 def warn_of_few_cores():

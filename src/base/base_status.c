@@ -130,6 +130,7 @@ cvy_status cvy_dtype_parse(const char *text, cvy_dtype *dtype_out)
 {
     CVY_ENTRY();
     CVY_CHECK(text, CVY_E_ARGUMENT, "no dtype given, expected f32, f64, i64, i32, u8 or bf16");
+    CVY_CHECK(dtype_out, CVY_E_ARGUMENT, "cvy_dtype_parse() needs a place for the dtype");
     for (int i = 0; i < CVY_DTYPE_COUNT; i++)
         if (strcmp(text, dtypes[i].text) == 0) {
             *dtype_out = (cvy_dtype)i;

@@ -88,6 +88,7 @@ cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **contex
 {
     CVY_ENTRY();
     cvy_comm *comm = NULL;
+    CVY_CHECK(context_out, CVY_E_ARGUMENT, "cvy_context_create() needs a place for the context");
     CVY_TRY(cvy_comm_create_self(&comm));
     return create_over(comm, opts, 1, context_out);
 }
@@ -102,6 +103,7 @@ cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, c
 {
     CVY_ENTRY();
     cvy_comm *comm = NULL;
+    CVY_CHECK(context_out, CVY_E_ARGUMENT, "cvy_context_create_mpi() needs a place for the context");
     CVY_TRY(cvy_comm_create_mpi(user, &comm));
     return create_over(comm, opts, 1, context_out);
 }

@@ -21,6 +21,7 @@ cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 {
     CVY_ENTRY();
     cvy_model *m = NULL;
+    CVY_CHECK(model_out, CVY_E_ARGUMENT, "cvy_model_create() needs a place for the model");
     CVY_TRY(cvy_handle_alloc(CVY_HANDLE_MODEL, sizeof *m, &m));
     cvy_status status = cvy_pool_create(&m->pool);
     if (status == CVY_OK)
@@ -62,6 +63,7 @@ cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, 
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(MODEL, m));
+    CVY_CHECK(name && sample_shape, CVY_E_ARGUMENT, "cvy_model_add_input() needs a name and the shape of a sample");
     CVY_CHECK(!cvy_model_knows(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
     CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
               "input %s: %d dimensions per sample, at most %d", name, sample_shape->ndim, CVY_NDIM_MAX - 1);
@@ -233,6 +235,7 @@ cvy_status cvy_model_add(cvy_model *m, const char *op_name, const char *name, co
     cvy_tree *tree = NULL;
     char *names[CVY_NODE_SRC_MAX] = {0}, *text = NULL;
     int nfrom = 0;
+    CVY_CHECK(op_name, CVY_E_ARGUMENT, "cvy_model_add() needs the name of an operator");
     CVY_TRY(cvy_model_find_layer(m, op_name, &op));
     if (from) {
         CVY_TRY(split_names(m->pool, from, names, &nfrom));

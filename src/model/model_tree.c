@@ -121,6 +121,8 @@ cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape 
     cvy_model *m = NULL;
     cvy_tree *tree = NULL;
     cvy_status status = CVY_OK;
+    CVY_CHECK(name && model_out, CVY_E_ARGUMENT,
+              "cvy_model_zoo() needs the name of a network and a place for the model");
     CVY_TRY(cvy_model_create(name, &m));
     if (options && *options) {
         char *text = NULL;

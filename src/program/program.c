@@ -395,6 +395,10 @@ void *cvy_program_feed(cvy_program *p, int task, const char *input)
     CVY_ENTRY();
     if (CVY_LIVE(PROGRAM, p) != CVY_OK)
         return NULL;
+    if (!input) {
+        cvy_error_set(CVY_E_ARGUMENT, "cvy_program_feed() needs the name of an input");
+        return NULL;
+    }
     cvy_program_task *s = find_task(p, task);
     cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, input) : NULL;
     if (feed && p->allocated)
@@ -495,6 +499,8 @@ cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, do
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(loss && value_out, CVY_E_ARGUMENT,
+              "cvy_program_loss() needs the name of a loss and a place for its value");
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     const cvy_program_task *s = find_task(p, task);
     const int nparts = s ? cvy_program_loss_parts(s) : 0;
@@ -531,6 +537,8 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(layer && data_out, CVY_E_ARGUMENT,
+              "cvy_program_output() needs the name of a layer and a place for the address");
     const cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
     CVY_CHECK(s->nmicro == 1 || p->update.shape.shards || !s->training, CVY_E_UNSUPPORTED,
@@ -603,6 +611,7 @@ cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cv
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(name, CVY_E_ARGUMENT, "cvy_program_part() needs the name of a variable, an input or an output");
     const cvy_variable *v = cvy_vars_find(p->vars, name);
     const cvy_program_task *s = find_task(p, task);
     const cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, name) : NULL;
@@ -628,6 +637,7 @@ cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_o
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(name_out, CVY_E_ARGUMENT, "cvy_program_variable() needs a place for the name");
     if (i < 0 || i >= p->vars->count)
         return CVY_END;
     *name_out = p->vars->at[i]->name;

@@ -88,6 +88,7 @@ cvy_status cvy_program_print(const cvy_program *p, int task, const char *how, ch
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(how && text_out, CVY_E_ARGUMENT, "cvy_program_print() needs a form and a place for the text");
     const cvy_program_task *s = task >= 0 && task < p->ntask && p->task[task]->plan ? p->task[task] : NULL;
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
     const cvy_lowered *u = s->plan->lowered[s->nmicro - 1];

@@ -201,6 +201,9 @@ cvy_status cvy_report_compare(const char *const *folders, int count, const char 
     cvy_comparison *c = NULL;
     CVY_CHECK(count >= 2 && count <= CVY_REPORT_RUNS_MAX, CVY_E_ARGUMENT,
               "a comparison of %d runs, expected 2 to %d of them", count, CVY_REPORT_RUNS_MAX);
+    CVY_CHECK(folders && path, CVY_E_ARGUMENT, "cvy_report_compare() needs run folders and a path");
+    for (int i = 0; i < count; i++)
+        CVY_CHECK(folders[i], CVY_E_ARGUMENT, "cvy_report_compare(): run folder %d is NULL", i);
     CVY_TRY(cvy_mem_alloc(sizeof *c, &c));
     c->nruns = count;
     const cvy_status status = compare(c, folders, path);

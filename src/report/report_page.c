@@ -175,6 +175,7 @@ cvy_status cvy_report_write(const char *run_folder)
 {
     CVY_ENTRY();
     cvy_report r = {.folder = run_folder};
+    CVY_CHECK(run_folder, CVY_E_ARGUMENT, "cvy_report_write() needs a run folder");
     CVY_CHECK(cvy_file_is_folder(run_folder), CVY_E_IO, "%s: no such run folder", run_folder);
     CVY_TRY(cvy_pool_create(&r.pool));
     const cvy_status status = write_inner(&r);

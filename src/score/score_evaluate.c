@@ -191,6 +191,7 @@ cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_
     cvy_json json = {0};
     char *text = NULL;
     CVY_TRY(cvy_test_result_check(result_out));
+    CVY_CHECK(target, CVY_E_ARGUMENT, "cvy_run_test() needs a run or a file of weights");
     cvy_test_result_clear(result_out);
     cvy_json_open(&json, NULL, '{');
     cvy_status status = cvy_scoring_open(context, target, job, data, &s);

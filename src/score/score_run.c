@@ -213,6 +213,7 @@ cvy_status cvy_run_checkpoint(const char *run, char **name_out)
     CVY_ENTRY();
     char path[CVY_RUN_PATH];
     cvy_checkpoint c = {0};
+    CVY_CHECK(run && name_out, CVY_E_ARGUMENT, "cvy_run_checkpoint() needs a run folder and a place for the name");
     *name_out = NULL;
     CVY_CHECK(cvy_file_is_folder(run), CVY_E_IO, "%s is not a run folder", run);
     cvy_run_path(run, CVY_RUN_CHECKPOINTS, path);

@@ -149,6 +149,8 @@ cvy_status cvy_run_verify(const char *path, int *damaged_out, char **text_out)
     cvy_pool *pool = NULL;
     cvy_text t = {0};
     struct checked c = {0, 0};
+    CVY_CHECK(path && damaged_out && text_out, CVY_E_ARGUMENT,
+              "cvy_run_verify() needs a path and places for its results");
     *text_out = NULL;
     *damaged_out = 0;
     CVY_TRY(cvy_pool_create(&pool));
@@ -262,6 +264,8 @@ cvy_status cvy_run_export(const char *run, const char *which, const char *out, i
     cvy_text notes = {0};
     char dir[CVY_RUN_PATH];
     cvy_checkpoint c = {0};
+    CVY_CHECK(run && out && step_out, CVY_E_ARGUMENT,
+              "cvy_run_export() needs a run folder, a path and a place for the step");
     CVY_CHECK(cvy_file_is_folder(run), CVY_E_IO, "%s is not a run folder", run);
     CVY_CHECK(strlen(run) < sizeof dir - 20, CVY_E_ARGUMENT, "the run folder's name is longer than %zu characters",
               sizeof dir - 20);

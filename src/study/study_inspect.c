@@ -264,6 +264,7 @@ cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out)
     CVY_ENTRY();
     cvy_pool *pool = NULL;
     cvy_text t = {0};
+    CVY_CHECK(path && text_out, CVY_E_ARGUMENT, "cvy_run_inspect() needs a path and a place for the text");
     *text_out = NULL;
     CVY_TRY(cvy_pool_create(&pool));
     cvy_status status = inspect(pool, path, statistics, &t);

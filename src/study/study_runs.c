@@ -340,6 +340,7 @@ cvy_status cvy_run_summarize(const char *run, cvy_run_summary *summary_out)
     CVY_ENTRY();
     cvy_run_summary s;
     CVY_TRY(CVY_RESULT_CHECK(cvy_run_summary, summary_out));
+    CVY_CHECK(run, CVY_E_ARGUMENT, "cvy_run_summarize() needs a run folder");
     CVY_TRY(cvy_run_summary_read(run, &s));
     cvy_result_write(summary_out, &s, sizeof s);
     return CVY_OK;

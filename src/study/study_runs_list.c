@@ -114,6 +114,7 @@ cvy_status cvy_run_list(const char *folder, cvy_run_list_result *result_out)
 {
     CVY_ENTRY();
     struct owned *o = NULL;
+    CVY_CHECK(result_out, CVY_E_ARGUMENT, "cvy_run_list() needs a place for the runs");
     CVY_TRY(CVY_RESULT_CHECK(cvy_run_list_result, result_out));
     CVY_CHECK(result_out->size >= FIRST_SIZE, CVY_E_ARGUMENT,
               "the size of cvy_run_list_result is %zu, at least %zu is needed", result_out->size, FIRST_SIZE);

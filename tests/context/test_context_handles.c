@@ -1,8 +1,8 @@
 /*
  * test_context_handles.c: every public function refuses an object that is NULL, that was destroyed, or that is of
- * another type, names the argument, and harms no other object; in a process that was forked from one with threads, it
- * refuses all objects. Threads may create, use and destroy objects at once. tests/context/handles.sh makes sure that no
- * function is missing here.
+ * another type, names the argument, and harms no other object; a text or place that is NULL is refused, too; in a
+ * process that was forked from one with threads, it refuses all objects. Threads may create, use and destroy objects at
+ * once. tests/context/handles.sh makes sure that no function is missing here.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -522,6 +522,46 @@ static void nothing_is_left(void)
     EXPECT_INT(cvy_memory_bytes(), 0);
 }
 
+static void no_other_argument(void)
+{
+    const cvy_shape shape_of_x = {1, {3}};
+    const char *const runs[2] = {0};
+    const void *address = NULL;
+    double loss;
+    cvy_run_summary summary = cvy_run_summary_default();
+    cvy_test_result test = cvy_test_result_default();
+    cvy_model *model = NULL;
+#define NEEDS(call) EXPECT_FAULT(call, CVY_E_ARGUMENT, "() needs ")
+    NEEDS(cvy_dtype_parse("f32", NULL));
+    NEEDS(cvy_context_create(NULL, NULL));
+    NEEDS(cvy_model_create("m", NULL));
+    NEEDS(cvy_model_zoo(NULL, NULL, NULL, 0, &model));
+    NEEDS(cvy_model_add_input(one.model, NULL, CVY_DTYPE_F32, &shape_of_x));
+    NEEDS(cvy_model_add_input(one.model, "x", CVY_DTYPE_F32, NULL));
+    NEEDS(cvy_model_add(one.model, NULL, NULL, NULL, NULL));
+    NEEDS(cvy_program_loss(one.program, 0, NULL, &loss));
+    NEEDS(cvy_program_loss(one.program, 0, "loss", NULL));
+    NEEDS(cvy_program_feed(one.program, 0, NULL) ? CVY_OK : CVY_E_ARGUMENT);
+    NEEDS(cvy_program_output(one.program, 0, NULL, &address, NULL));
+    NEEDS(cvy_program_output(one.program, 0, "fc", NULL, NULL));
+    NEEDS(cvy_program_part(one.program, 0, NULL, NULL, NULL));
+    NEEDS(cvy_program_variable(one.program, 0, NULL, NULL));
+    NEEDS(cvy_program_print(one.program, 0, NULL, &text_out));
+    NEEDS(cvy_program_print(one.program, 0, "text", NULL));
+    NEEDS(cvy_run_test(one.context, NULL, NULL, NULL, &test));
+    NEEDS(cvy_run_checkpoint(NULL, &text_out));
+    NEEDS(cvy_run_export(NULL, NULL, "weights", 0, numbers, NULL));
+    NEEDS(cvy_run_summarize(NULL, &summary));
+    NEEDS(cvy_run_list("run", NULL));
+    NEEDS(cvy_run_inspect(NULL, 0, &text_out));
+    NEEDS(cvy_run_verify(NULL, &(int){0}, &text_out));
+    NEEDS(cvy_report_write(NULL));
+    NEEDS(cvy_report_compare(NULL, 2, "page.html"));
+#undef NEEDS
+    EXPECT_FAULT(cvy_report_compare(runs, 2, "page.html"), CVY_E_ARGUMENT, "run folder 0 is NULL");
+    EXPECT(!model && !text_out && !address);
+}
+
 int main(void)
 {
     const cvy_job_source source_of_job = {.size = sizeof source_of_job, .text = job};
@@ -537,6 +577,7 @@ int main(void)
     alive = &one;
     TEST(no_object);
     TEST(another_type);
+    TEST(no_other_argument);
     TEST(destroyed_objects);
     TEST(threads_at_once);
     TEST(fork_of_a_process_with_threads);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # context.sh: the package convoy for Python, with the interpreter alone: contexts of one rank and of all ranks that
-# mpiexec started, a broadcast, a fork, and the text of a fault; a fault on one rank ends all; a training is one of all ranks; a
-# library of another version is named.
+# mpiexec started, a broadcast, a fork, and the text of a fault; a fault on one rank ends all; a training is one of all ranks, and of
+# one in an interactive shell below a launcher; a library of another version is named.
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of the interpreter"; exit 77; }
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
@@ -91,6 +91,49 @@ sys.stdout.write(f"samples {run.test(data).get('samples')}\n")
 EOF
 $MPIEXEC_N 2 python3 train.py >log 2>&1 || fail "two ranks do not train: $(tail -5 log)"
 [ "$(grep -c 'samples 32' log)" = 1 ] && [ "$(grep -c 'samples None' log)" = 1 ] || fail "two ranks have tested alone: $(cat log)"
+
+# The variables of a launcher count only for its tasks; once MPI has started, its size counts.
+unset OMPI_COMM_WORLD_SIZE PMI_SIZE
+printf '#!/bin/sh\n"$@"\nexit $?\n' >mpiexec
+chmod +x mpiexec
+cat >launched.py <<'EOF'
+import sys, convoy._launch
+sys.stdout.write(f"{convoy._launch.is_launched()}\n")
+EOF
+cat >parent.py <<'EOF'
+import subprocess, sys
+if sys.argv[1] == "mpi":
+    import convoy
+subprocess.run([sys.executable, "launched.py"])
+EOF
+# launched True|False COMMAND...
+launched() {
+    expected=$1
+    shift
+    OMPI_COMM_WORLD_SIZE=4 SLURM_STEP_NUM_TASKS=4 "$@" >log 2>&1
+    grep -qx "$expected" log || fail "expected $expected of $*: $(cat log)"
+    [ $expected = True ] || grep -q 'OMPI_COMM_WORLD_SIZE=4 is in the environment, but .* has started this process: it works alone' log || fail "it is not said why $*: $(cat log)"
+}
+launched True ./mpiexec python3 launched.py # without /proc all variables count
+[ ! -e /proc/self/stat ] || {
+    launched True ./mpiexec sh -c 'timeout 60 python3 launched.py; exit $?'
+    launched True ./mpiexec python3 parent.py none
+    launched False ./mpiexec python3 parent.py mpi
+    if command -v bash >/dev/null; then
+        launched False ./mpiexec bash -c 'set -m; python3 launched.py; exit $?'
+        rm -rf run
+        # Open MPI would end a process that it takes for a task of srun.
+        PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEPID=0 SLURM_JOBID=1 SLURM_NODELIST=x ./mpiexec bash -c 'set -m; python3 train.py; exit $?' >log 2>&1 || fail "an interactive shell trains not: $(tail -5 log)"
+        contains log 'samples 32' && contains log 'the interactive shell bash' || fail "an interactive shell: $(cat log)"
+    fi
+}
+cat >initialized.py <<'EOF'
+import sys, convoy
+convoy.world(threads=1)
+sys.stdout.write(f"of {convoy._context.of_job().nranks}\n")
+EOF
+$MPIEXEC_N 2 sh -c 'unset OMPI_COMM_WORLD_SIZE; python3 initialized.py' >log 2>&1
+[ "$(grep -cx 'of 2' log)" = 2 ] || fail "MPI's size does not count: $(cat log)"
 if command -v taskset >/dev/null && [ "$(nproc)" -gt 1 ]; then
     core=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
     OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_COMM_WORLD_RANK=0 taskset -c "$core" python3 -c 'import convoy._mpi; convoy._mpi.warn_of_few_cores()' >log 2>&1

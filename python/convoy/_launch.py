@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How this process was started: whether the variables of a launcher are meant for it. Its shell, or a program that a
+rank has started, passes them on. The command has the same rule in cmd/convoy/cmd_launch.c."""
+from __future__ import annotations
+
+import os
+import warnings
+
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "MV2_COMM_WORLD_SIZE", "MVP_COMM_WORLD_SIZE", "FLUX_JOB_SIZE", "PMI_SIZE",
+          "SLURM_STEP_NUM_TASKS")
+_LAUNCHERS = ("mpiexec", "mpirun", "orterun", "orted", "prte", "hydra_", "pmi_pro", "mpispaw", "slurmste", "srun", "palsd", "apinit",
+              "aprun", "jsmd", "jsrun", "flux-s", "psilog", "psid")
+_SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "busybox")
+_ALL_PROCESSES = "pid:[4026531836]"  # the name space that hides no process, of PROC_PID_INIT_INO of Linux
+
+
+def _variable() -> str:
+    """A variable that tells of several ranks, as "NAME=4"; "" without one."""
+    for name in _SIZES:
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 1:
+            return f"{name}={value}"
+    return ""
+
+
+def _process(pid: int) -> tuple[str, str, int, int]:
+    """Name, file, parent and process group. The file is "" if the system does not tell it."""
+    with open(f"/proc/{pid}/stat", errors="replace") as file:
+        head, _, tail = file.read().rpartition(")")
+    try:
+        program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        program = ""
+    _, parent, group = tail.split()[:3]
+    return head.partition("(")[2], program, int(parent), int(group)
+
+
+def _has_mpi(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/maps", errors="replace") as maps:
+            return "/libmpi" in maps.read()
+    except OSError:
+        return False
+
+
+def _stranger() -> str:
+    """Who has passed the variables of a launcher on to this process, which is none of its tasks; "" if it may be one.
+    An interactive shell puts each of its commands into a process group of its own, a script does not."""
+    group, program, pid = os.getpgrp(), "", os.getppid()
+    try:
+        while pid > 0:
+            name, here, parent, its_group = _process(pid)
+            if name.startswith(_LAUNCHERS):
+                return ""
+            if here in _SHELLS and its_group != group and program != "timeout":
+                return f"the interactive shell {name} has started this process"
+            if here not in _SHELLS and _has_mpi(pid):
+                return f"the MPI program {name} has started this process"
+            group, program, pid = its_group, here, parent
+        sees_all = os.readlink("/proc/self/ns/pid") == _ALL_PROCESSES
+    except OSError:
+        return ""
+    return "no launcher is among the processes above this one" if sees_all else ""
+
+
+def is_launched() -> bool:
+    """Whether a launcher has started this process as one of several ranks."""
+    variable = _variable()
+    stranger = variable and _stranger()
+    if stranger:
+        warnings.warn(f"{variable} is in the environment, but {stranger}: it works alone; give context=convoy.world() if it is one of "
+                      f"several ranks, and unset {variable.partition('=')[0]} if it is left over", stacklevel=4)
+    return bool(variable) and not stranger
