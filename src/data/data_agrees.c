@@ -106,22 +106,39 @@ static cvy_status check_x(const cvy_data_form *like, cvy_dataset *d)
     return CVY_OK;
 }
 
-/* Readers of tables find the columns of the training by their names. What they cannot know is said. Variables that a
- * source lists by other names are meant. */
+/* Checks names of x or of y one by one. */
+static cvy_status check_names(const cvy_dataset *d, const char *of, const char *what, const char *const *known,
+                              const char *const *own, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        CVY_CHECK(strcmp(known[i], own[i]) == 0, CVY_E_CONFIG,
+                  "%s: number %lld of %s is the %s \"%s\", but \"%s\" in the training data", cvy_dataset_name(&d->info),
+                  (long long)i, of, what, own[i], known[i]);
+    return CVY_OK;
+}
+
+/* Readers find the columns of the training by their names, and the variables that a source lists; other names of a list
+ * are meant, and not known here. What cannot be known is said. */
 static cvy_status check_columns(const cvy_reader_info *like, cvy_dataset *d)
 {
     const cvy_columns *known = &like->columns, *own = &d->stored.columns;
     const int is_table = known->x && known->nx == cvy_shape_elems(&like->shape);
-    for (int64_t i = 0; is_table && own->x && i < CVY_MIN(known->nx, own->nx); i++)
-        CVY_CHECK(strcmp(known->x[i], own->x[i]) == 0, CVY_E_CONFIG,
-                  "%s: number %lld of x is the column \"%s\", but \"%s\" in the training data",
-                  cvy_dataset_name(&d->info), (long long)i, own->x[i], known->x[i]);
-    if (known->x || !own->x)
-        return CVY_OK;
-    CVY_TRY(cvy_reader_note(&d->stored,
-                            "%s: the names of the columns of the training data are not known: columns are taken in "
-                            "their order, \"%s\" first",
-                            cvy_dataset_name(&d->info), own->x[0]));
+    const char *what = is_table ? "column" : "variable";
+    char text[CVY_DATA_NAMES_TEXT];
+    if (known->x && own->x && own->nx == known->nx)
+        CVY_TRY(check_names(d, "x", what, known->x, own->x, own->nx));
+    if (known->x && own->x && own->ny == known->ny)
+        CVY_TRY(check_names(d, "y", what, known->y, own->y, own->ny));
+    if (is_table && !own->x)
+        CVY_TRY(cvy_reader_note(&d->stored,
+                                "%s has no names of columns: its numbers are taken in the order of the training data, "
+                                "%s",
+                                cvy_dataset_name(&d->info), cvy_data_names_text(known->x, known->nx, text)));
+    if (!known->x && own->x)
+        CVY_TRY(cvy_reader_note(&d->stored,
+                                "%s: the names of the columns of the training data are not known: columns are taken in "
+                                "their order, \"%s\" first",
+                                cvy_dataset_name(&d->info), own->x[0]));
     d->info.note = d->stored.note;
     return CVY_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
+#include "data/data_columns.h"
 #include "exchange/exchange.h"
 #include "job/job_table.h"
 
@@ -28,30 +29,6 @@ static void add_form(cvy_json *json, cvy_dtype dtype, const cvy_shape *shape)
     for (int i = 0; i < shape->ndim; i++)
         cvy_json_int(json, NULL, shape->dim[i]);
     cvy_json_close(json, ']');
-}
-
-static void add_names(cvy_json *json, const char *key, const char *const *name, int64_t n)
-{
-    cvy_json_open(json, key, '[');
-    for (int64_t i = 0; i < n; i++)
-        cvy_json_string(json, NULL, name[i]);
-    cvy_json_close(json, ']');
-}
-
-/* Columns of a table, one for each number of x; or the variables that are joined as x and y. */
-static void add_columns(cvy_json *json, const cvy_reader_info *stored)
-{
-    const cvy_columns *c = &stored->columns;
-    if (!c->x || c->nx + c->ny > COLUMNS_MAX)
-        return;
-    cvy_json_open(json, c->nx == cvy_shape_elems(&stored->shape) ? "columns" : "variables", '{');
-    add_names(json, "x", c->x, c->nx);
-    add_names(json, "y", c->y, c->ny);
-    if (c->label)
-        cvy_json_string(json, "label", c->label);
-    if (c->weight)
-        cvy_json_string(json, "weight", c->weight);
-    cvy_json_close(json, '}');
 }
 
 static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_dataset_info *data)
@@ -83,8 +60,12 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     }
     cvy_json_close(json, ']');
     cvy_json_int(json, "classes", data->nclasses);
-    add_names(json, "class_names", data->class_name, data->class_name ? data->nclasses : 0);
-    add_columns(json, stored);
+    cvy_json_open(json, "class_names", '[');
+    for (int64_t i = 0; data->class_name && i < data->nclasses; i++)
+        cvy_json_string(json, NULL, data->class_name[i]);
+    cvy_json_close(json, ']');
+    if (stored->columns.nx + stored->columns.ny <= COLUMNS_MAX)
+        cvy_columns_write(stored, json);
 }
 
 /* temperature: 0: none. */
@@ -186,37 +167,6 @@ static cvy_status read_classes(cvy_network_spec *s, const cvy_tree *root)
     return CVY_OK;
 }
 
-static cvy_status read_names(cvy_network_spec *s, const cvy_tree *list, const char *const **out, int64_t *n_out)
-{
-    const char **name = NULL;
-    CVY_CHECK(list && list->kind == CVY_TREE_LIST, CVY_E_FORMAT, "its \"columns\" have no lists \"x\" and \"y\"");
-    CVY_TRY(cvy_pool_alloc(s->pool, sizeof *name * (size_t)CVY_MAX(list->count, 1), &name));
-    for (int i = 0; i < list->count; i++)
-        name[i] = list->child[i]->text ? list->child[i]->text : "";
-    *out = name;
-    *n_out = list->count;
-    return CVY_OK;
-}
-
-/* The names of columns; older files have none. Strings are in s->pool, as the whole tree is. */
-static cvy_status read_columns(cvy_network_spec *s, const cvy_tree *root)
-{
-    const cvy_tree *columns = cvy_tree_get(root, "columns"), *map = columns ? columns : cvy_tree_get(root, "variables"),
-                   *label = NULL, *weight = NULL;
-    cvy_columns *c = &s->stored.columns;
-    if (!map)
-        return CVY_OK;
-    CVY_TRY(read_names(s, cvy_tree_get(map, "x"), &c->x, &c->nx));
-    CVY_TRY(read_names(s, cvy_tree_get(map, "y"), &c->y, &c->ny));
-    CVY_CHECK(!columns || c->nx == cvy_shape_elems(&s->stored.shape), CVY_E_FORMAT,
-              "it has %lld columns and an input of %s", (long long)c->nx, cvy_shape_text(&s->stored.shape));
-    label = cvy_tree_get(map, "label");
-    weight = cvy_tree_get(map, "weight");
-    c->label = label ? label->text : NULL;
-    c->weight = weight ? weight->text : NULL;
-    return CVY_OK;
-}
-
 /* The target before augmentation. Files of versions that did not move targets have none; theirs is among the fields. */
 static cvy_status read_target(cvy_network_spec *s, const cvy_tree *root)
 {
@@ -301,7 +251,7 @@ static cvy_status read_spec(cvy_network_spec *s, const char *where, const char *
     CVY_CHECK(s->stored.dtype == CVY_DTYPE_U8 || s->stored.dtype == CVY_DTYPE_F32, CVY_E_FORMAT,
               "its input is %s, expected u8 or f32", cvy_dtype_text(s->stored.dtype));
     CVY_TRY(read_target(s, root));
-    CVY_TRY(read_columns(s, root));
+    CVY_TRY(cvy_columns_read(s->pool, root, &s->stored)); /* strings are in s->pool, as the whole tree is */
     CVY_TRY(read_fields(s, cvy_tree_get(root, "fields")));
     CVY_TRY(read_classes(s, root));
     CVY_TRY(read_temperature(s, root));

@@ -274,7 +274,8 @@ static void test_columns(void)
                    (float[]){1, 2, 3, 4}, 4, NULL);
     expect_numbers(train, in_scratch("bare.csv"), 1, (float[]){1, 2}, 2, NULL);
     expect_numbers(train, with_path("{path: %s, label: 3, y: [4, 5], header: no}", "plain.csv"), 0,
-                   (float[]){1, 2, 3, 4}, 4, "plain.csv has no header");
+                   (float[]){1, 2, 3, 4}, 4,
+                   "plain.csv has no names of columns: its numbers are taken in the order of the training data, ");
     FAILS(open_like(train, in_scratch("lacks.csv"), 1, &d), CVY_E_CONFIG,
           "lacks.csv: no column \"b\": the inputs of the training data are the columns a, b, and this table has a, "
           "kind, p, "

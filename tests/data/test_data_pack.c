@@ -122,6 +122,78 @@ static void test_bad_source(void)
     cvy_dataset_destroy(&d);
 }
 
+/* Opens a set as further data of the first, and reads x and y of sample 1. */
+static cvy_status read_like(cvy_dataset *first, const char *source, float *x, float *y, const char **note_out)
+{
+    const cvy_data_form form = cvy_dataset_form(first);
+    cvy_dataset *d = NULL;
+    static char note[512];
+    cvy_tree *tree = NULL;
+    cvy_pool *pool = NULL;
+    OK(cvy_pool_create(&pool));
+    OK(cvy_tree_parse_text(pool, "source", source, strlen(source), &tree));
+    const cvy_status status = cvy_dataset_open_like(tree, NULL, 0, 1, &form, &d);
+    if (status == CVY_OK) {
+        snprintf(note, sizeof note, "%s", cvy_dataset_describe(d)->note ? cvy_dataset_describe(d)->note : "");
+        OK(cvy_dataset_read(d, 1, 0, (void *const[]){x, y}));
+    }
+    *note_out = note;
+    cvy_dataset_destroy(&d);
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
+/* The names of columns are kept, and further sets are read in the order of the training data, as tables are. */
+static void test_columns(void)
+{
+    static const struct {
+        const char *lines, *words; /* a table to be packed; what is said, or the fault */
+        int fits;
+    } t[] = {
+        {"a,b,p,q\n1,2,3,4\n5,6,7,8\n", "", 1},
+        {"q,b,a,p\n4,2,1,3\n8,6,5,7\n", "", 1},
+        {"q,b,c,a,p\n4,2,0,1,3\n8,6,9,5,7\n", "of 3 columns those of the training data are read: a, b", 1},
+        {"c,b,p,q\n1,2,3,4\n5,6,7,8\n", "the columns of x are c, b, and those of the training data are a, b", 0},
+        {"a,b,r,p,q\n1,2,9,3,4\n5,6,9,7,8\n", "of 3 columns those of the training data are read: a, b", 1},
+    };
+    cvy_dataset *first = NULL, *d = NULL;
+    const char *note = NULL;
+    char folder[32];
+    float x[3], y[2];
+    for (int i = 0; i < CVY_COUNT(t); i++) {
+        char source[600];
+        put_file(in_scratch("columns.csv"), t[i].lines, strlen(t[i].lines));
+        snprintf(source, sizeof source, "{path: %s, y: [%s]}", in_scratch("columns.csv"), i ? "q, p" : "p, q");
+        snprintf(folder, sizeof folder, "columns-%d", i);
+        OK(open_text(source, NULL, 0, &d));
+        OK(pack(d, in_scratch(folder), (cvy_convert_opts){0}));
+        cvy_dataset_destroy(&d);
+        if (i == 0)
+            OK(open_text(in_scratch(folder), NULL, 0, &first));
+        if (!t[i].fits) {
+            FAILS(read_like(first, in_scratch(folder), x, y, &note), CVY_E_CONFIG, t[i].words);
+            continue;
+        }
+        OK(read_like(first, in_scratch(folder), x, y, &note));
+        TRUE_THAT(x[0] == 5 && x[1] == 6 && y[0] == 7 && y[1] == 8);
+        TRUE_THAT(*t[i].words ? strstr(note, t[i].words) != NULL : !*note);
+    }
+    /* As older versions wrote it. */
+    static const char old[] = "{format: convoy-pack, version: 2, samples: 2, x_dtype: f32, x_shape: \"2\", "
+                              "varying: false, weight: false, y_shape: \"2\", index_crc32c: %s, part_bytes: [%s]}";
+    char *text = NULL, meta[400], crc[16], bytes[16];
+    size_t length = 0;
+    OK(cvy_file_read(in_scratch("columns-1/pack.json"), 4096, &text, &length));
+    TRUE_THAT(sscanf(strstr(text, "index_crc32c"), "index_crc32c\": %15[0-9]", crc) == 1 &&
+              sscanf(strstr(text, "part_bytes"), "part_bytes\": [%15[0-9]", bytes) == 1);
+    snprintf(meta, sizeof meta, old, crc, bytes);
+    put_file(in_scratch("columns-1/pack.json"), meta, strlen(meta));
+    cvy_mem_free(&text);
+    OK(read_like(first, in_scratch("columns-1"), x, y, &note));
+    TRUE_THAT(x[0] == 6 && strstr(note, "has no names of columns: its numbers are taken in the order of the training"));
+    cvy_dataset_destroy(&first);
+}
+
 #if CVY_HAVE_JPEG && CVY_HAVE_SPNG
 static void test_pictures(void)
 {
@@ -156,6 +228,7 @@ int main(void)
     round_trip("{format: synthetic, shape: [9], samples: 4, targets: 3}", NULL, in_scratch("p3"), 4);
     test_damage();
     test_bad_source();
+    test_columns();
     test_pictures();
     alone->ops->destroy(alone);
     scratch_remove();

@@ -241,11 +241,8 @@ static cvy_status follow_columns(struct csv *c, const struct csv_opts *o, const 
 cvy_status cvy_csv_set_columns(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
 {
     double elems = 1;
-    if (like && !c->header) {
-        CVY_TRY(cvy_reader_note(c->info, "%s has no header: its columns are taken in the order of the training data",
-                                c->index.file.path));
+    if (!c->header) /* cvy_dataset_agrees() says so */
         like = NULL;
-    }
     CVY_TRY(set_targets(c, o, like));
     for (int i = 0; i < c->ncolumn; i++)
         if (c->column[i].role == COLUMN_X)

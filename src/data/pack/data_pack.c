@@ -13,6 +13,9 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "base/base_index.h"
+#include "data/data_columns.h"
+#include "data/data_names.h"
 
 struct pack {
     cvy_pool *pool;
@@ -23,6 +26,11 @@ struct pack {
     uint8_t *index;
     uint32_t index_crc;
     size_t y_bytes;
+    struct places {     /* of the numbers of x or y, in the order of the training data */
+        int64_t *of, n; /* of[i]: the column that is number i; NULL: they are as they are stored */
+        int64_t nstored;
+    } x, y;
+    cvy_shape x_shape; /* of the numbers of x.of */
 };
 
 static int pack_probe(const char *path)
@@ -107,6 +115,60 @@ static cvy_status read_classes(const cvy_tree *meta, const char *path, cvy_reade
     return CVY_OK;
 }
 
+/* Finds the places of the columns of the training data. A set that lacks one is a fault. */
+static cvy_status find_places(struct pack *p, const char *what, const char *const *known, int64_t nknown,
+                              const char *const **own, int64_t *nown, struct places *out)
+{
+    const char **name = NULL;
+    char text[2][CVY_DATA_NAMES_TEXT];
+    cvy_data_names relation = CVY_DATA_NAMES_SAME;
+    cvy_index index = {0};
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_data_names_relate(*own, *nown, known, nknown, &relation));
+    if (relation == CVY_DATA_NAMES_SAME || nknown == 0 || *nown == 0)
+        return CVY_OK;
+    CVY_CHECK(relation != CVY_DATA_NAMES_OTHER, CVY_E_CONFIG,
+              "%s: the columns of %s are %s, and those of the training data are %s: give the set all of these names, "
+              "each once",
+              p->folder, what, cvy_data_names_text(*own, *nown, text[0]), cvy_data_names_text(known, nknown, text[1]));
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *out->of * (size_t)nknown, &out->of));
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *name * (size_t)nknown, &name));
+    for (int64_t i = 0; i < *nown && status == CVY_OK; i++)
+        status = cvy_index_add(&index, (*own)[i], (int)i);
+    for (int64_t i = 0; i < nknown && status == CVY_OK; i++) {
+        out->of[i] = cvy_index_find(&index, known[i]);
+        name[i] = (*own)[out->of[i]];
+    }
+    cvy_index_free(&index);
+    out->n = nknown;
+    out->nstored = *nown;
+    *own = name;
+    *nown = nknown;
+    return status;
+}
+
+/* Brings the columns into the order of the training data, by their names. */
+static cvy_status follow_columns(struct pack *p, const cvy_columns *like, cvy_reader_info *info)
+{
+    cvy_columns *own = &info->columns;
+    const int64_t stored = own->nx;
+    char text[CVY_DATA_NAMES_TEXT];
+    if (!like || !own->x || own->nx != cvy_shape_elems(&info->shape) || info->dtype != CVY_DTYPE_F32)
+        return CVY_OK;
+    CVY_TRY(find_places(p, "x", like->x, like->nx, &own->x, &own->nx, &p->x));
+    if (info->has_y && own->ny == cvy_shape_elems(&info->y_shape))
+        CVY_TRY(find_places(p, "y", like->y, like->ny, &own->y, &own->ny, &p->y));
+    if (p->y.of && own->ny != p->y.nstored)
+        info->y_shape = (cvy_shape){1, {own->ny}};
+    if (own->nx != stored)
+        info->shape = (cvy_shape){1, {own->nx}};
+    p->x_shape = info->shape;
+    if (own->nx == stored)
+        return CVY_OK;
+    return cvy_reader_note(info, "%s: of %lld columns those of the training data are read: %s", p->folder,
+                           (long long)stored, cvy_data_names_text(own->x, own->nx, text));
+}
+
 static cvy_status open_parts(struct pack *p, const cvy_tree *meta, const char *path)
 {
     cvy_tree *list = NULL;
@@ -153,7 +215,7 @@ static cvy_status read_index(struct pack *p, int64_t crc)
     return CVY_OK;
 }
 
-static cvy_status pack_load(struct pack *p, cvy_reader_info *info)
+static cvy_status pack_load(struct pack *p, const cvy_columns *like, cvy_reader_info *info)
 {
     const char *path = NULL, *format = NULL;
     cvy_tree *meta = NULL;
@@ -170,6 +232,10 @@ static cvy_status pack_load(struct pack *p, cvy_reader_info *info)
     CVY_TRY(need_int(meta, path, "samples", &p->count));
     CVY_TRY(read_shapes(p, meta, path, info));
     CVY_TRY(read_classes(meta, path, info));
+    const cvy_status status = cvy_columns_read(p->pool, meta, info);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "%s", path);
+    CVY_TRY(follow_columns(p, like, info));
     CVY_TRY(open_parts(p, meta, path));
     CVY_TRY(need_int(meta, path, "index_crc32c", &crc));
     info->nsamples = p->count;
@@ -193,7 +259,7 @@ static cvy_status pack_open(const cvy_reader_args *args, cvy_reader_info *info, 
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *p, &p));
     p->pool = info->pool;
     p->folder = args->path;
-    const cvy_status status = pack_load(p, info);
+    const cvy_status status = pack_load(p, args->like, info);
     if (status != CVY_OK)
         pack_close(p);
     else
@@ -239,24 +305,50 @@ static cvy_status read_head(const struct pack *p, const uint8_t *at, const struc
     return CVY_OK;
 }
 
+/* Copies the numbers of x or y to `to`, in the order of the training data. Returns how many bytes they are. */
+static size_t put_in_order(const struct places *p, const uint8_t *from, uint8_t *to)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        memcpy(to + (size_t)i * sizeof(float), from + (size_t)p->of[i] * sizeof(float), sizeof(float));
+    return (size_t)p->n * sizeof(float);
+}
+
+/* Makes x and y of a record that is in raw->x, with room behind it. */
+static cvy_status unpack(const struct pack *p, const struct pack_entry *e, struct pack_head *h, cvy_raw *raw)
+{
+    uint8_t *record = raw->x.data, *y = record + PACK_HEAD_BYTES, *x = y + h->y_bytes;
+    CVY_TRY(cvy_bytes_need(&raw->y, h->y_bytes));
+    if (p->y.of)
+        raw->y.bytes = put_in_order(&p->y, y, raw->y.data);
+    else if (h->y_bytes)
+        memcpy(raw->y.data, y, h->y_bytes);
+    if (p->x.of) {
+        CVY_CHECK(h->coding == CVY_CODING_PLAIN && h->dtype == CVY_DTYPE_F32 &&
+                      cvy_shape_elems(&h->shape) == p->x.nstored,
+                  CVY_E_FORMAT, "not the %lld columns that " PACK_META " names", (long long)p->x.nstored);
+        h->x_bytes = (uint32_t)put_in_order(&p->x, x, record + e->bytes);
+        h->shape = p->x_shape;
+        x = record + e->bytes;
+    }
+    memmove(record, x, h->x_bytes);
+    raw->x.bytes = h->x_bytes;
+    return CVY_OK;
+}
+
 static cvy_status pack_read(void *state, int64_t number, cvy_raw *raw)
 {
     const struct pack *p = state;
     const struct pack_entry e = pack_entry_get(p->index + number * PACK_ENTRY_BYTES);
     const cvy_data_file *part = &p->part[e.part];
     struct pack_head h = {0};
-    CVY_TRY(cvy_bytes_need(&raw->x, e.bytes));
+    CVY_TRY(cvy_bytes_need(&raw->x, e.bytes + (size_t)p->x.n * sizeof(float)));
     uint8_t *record = raw->x.data;
     CVY_TRY(cvy_pread_all(part->fd, record, e.bytes, (int64_t)e.offset, part->path));
     const uint32_t crc = cvy_crc32c(0, record, e.bytes);
     CVY_CHECK(crc == e.crc, CVY_E_FORMAT, "checksum %08x, expected %08x: damaged; copy or pack the set again", crc,
               e.crc);
     CVY_TRY(read_head(p, record, &e, number, &h));
-    CVY_TRY(cvy_bytes_need(&raw->y, h.y_bytes));
-    if (h.y_bytes)
-        memcpy(raw->y.data, record + PACK_HEAD_BYTES, h.y_bytes);
-    memmove(record, record + PACK_HEAD_BYTES + h.y_bytes, h.x_bytes);
-    raw->x.bytes = h.x_bytes;
+    CVY_TRY(unpack(p, &e, &h, raw));
     raw->coding = h.coding;
     raw->dtype = h.dtype;
     raw->shape = h.shape;

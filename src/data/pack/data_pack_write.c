@@ -10,6 +10,7 @@
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "base/text/base_json.h"
+#include "data/data_columns.h"
 #include "data/data_writer.h"
 #include "data/pack/data_pack.h"
 
@@ -179,6 +180,7 @@ static void describe(const struct pack_writer *w, const struct whole *all, cvy_j
             cvy_json_string(j, NULL, w->class_name[i]);
         cvy_json_close(j, ']');
     }
+    cvy_columns_write(info, j);
     cvy_json_int(j, "index_crc32c", cvy_crc32c(0, all->index.data, all->index.bytes));
     cvy_json_open(j, "part_bytes", '[');
     for (int64_t i = 0; i < w->npieces; i++)
