@@ -28,11 +28,23 @@ static int only_moves(const cvy_layer *layer)
     return is_one_of(layer, names);
 }
 
+/* What leaves probabilities as they are, or limits them to numbers of which the logarithm is finite. */
+static int keeps_probabilities(const cvy_layer *layer)
+{
+    static const char *const names[] = {"relu", "abs", NULL};
+    enum { AT = 10000 }; /* of the range of a probability, a clamp may cut off one part of so many at each end */
+    if (strcmp(layer->op->name, "clamp") != 0)
+        return is_one_of(layer, names);
+    const double min = layer->options ? cvy_tree_real_at(layer->options, "min") : -1,
+                 max = layer->options ? cvy_tree_real_at(layer->options, "max") : 2;
+    return !(min > 1.0 / AT) && !(max < 1 - 1.0 / AT); /* NaN: there is none */
+}
+
 /* What a copy of the way from the function to the output leaves out. */
 static int is_left_out(const cvy_layer *layer)
 {
     static const char *const names[] = {"dropout", "log", "exp", NULL};
-    return is_one_of(layer, names);
+    return is_one_of(layer, names) || keeps_probabilities(layer);
 }
 
 static cvy_closing_kind kind_of(const cvy_layer *layer)
@@ -59,11 +71,13 @@ static cvy_closing_kind followed_by(cvy_closing_kind kind, int logs, int exps)
 static cvy_closing walk(const cvy_model *m, const char *output)
 {
     cvy_closing c = {.at = cvy_index_find(&m->layer_at, output)};
-    int logs = 0, exps = 0;
+    int logs = 0, exps = 0, kept_at = -1; /* how many of both come behind the last layer that keeps probabilities */
     while (c.at >= 0 && (only_moves(&m->layer[c.at]) || is_left_out(&m->layer[c.at]))) {
         const cvy_layer *layer = &m->layer[c.at];
         logs += strcmp(layer->op->name, "log") == 0;
         exps += strcmp(layer->op->name, "exp") == 0;
+        if (kept_at < 0 && keeps_probabilities(layer))
+            kept_at = logs + exps;
         if (c.nmoved == CVY_CLOSING_MOVES)
             return (cvy_closing){0};
         c.moved[c.nmoved++] = c.at;
@@ -71,7 +85,10 @@ static cvy_closing walk(const cvy_model *m, const char *output)
     }
     if (c.at < 0)
         return (cvy_closing){0};
-    c.kind = followed_by(kind_of(&m->layer[c.at]), logs, exps);
+    c.kind = kind_of(&m->layer[c.at]);
+    if (kept_at >= 0 && (kept_at != logs + exps || c.kind == CVY_CLOSED_BY_LOG_SOFTMAX)) /* these were logarithms */
+        return (cvy_closing){0};
+    c.kind = followed_by(c.kind, logs, exps);
     c.layer = m->layer[c.at].output;
     return c;
 }
@@ -161,21 +178,50 @@ cvy_closing_kind cvy_loss_applies(const cvy_op_def *loss)
     return CVY_CLOSED_BY_NOTHING;
 }
 
+/* The layer of whose probabilities alone the output is made, by layers without weights, such as the mean of two
+ * softmaxes; -1: there is none. */
+static int made_of(const cvy_model *m, const char *output, int depth)
+{
+    static const char *const names[] = {"scale",   "offset",   "clamp",    "power",           "square", "sqrt", "add",
+                                        "mix",     "maximum",  "multiply", "concat",          "mean",   "relu", "abs",
+                                        "dropout", "avg_pool", "max_pool", "global_avg_pool", NULL};
+    const int at = cvy_index_find(&m->layer_at, output);
+    if (at < 0 || depth > CVY_CLOSING_MOVES)
+        return -1;
+    const cvy_layer *layer = &m->layer[at];
+    const cvy_closing_kind kind = kind_of(layer);
+    if (kind == CVY_CLOSED_BY_SOFTMAX || kind == CVY_CLOSED_BY_SIGMOID || strcmp(layer->op->name, "hard_sigmoid") == 0)
+        return at;
+    int from = -1;
+    for (int i = 0; i < layer->nfrom && (is_one_of(layer, names) || only_moves(layer)); i++) {
+        from = made_of(m, layer->from[i], depth + 1);
+        if (from < 0)
+            return -1;
+    }
+    return from;
+}
+
 cvy_status cvy_model_warn_of_losses(const cvy_model *m, const cvy_context *context)
 {
     for (int i = 0; i < m->nlayer; i++) {
         const cvy_layer *loss = &m->layer[i];
         cvy_closing c = {0};
-        if ((loss->op->flags & CVY_OP_LOSS) && loss->nfrom > 0 && cvy_loss_applies(loss->op) != CVY_CLOSED_BY_NOTHING)
-            CVY_TRY(cvy_model_closing(m, loss->from[0], &c));
+        int at = -1;
+        if (!(loss->op->flags & CVY_OP_LOSS) || loss->nfrom == 0 || cvy_loss_applies(loss->op) == CVY_CLOSED_BY_NOTHING)
+            continue;
+        CVY_TRY(cvy_model_closing(m, loss->from[0], &c));
         if (c.kind == CVY_CLOSED_BY_SOFTMAX || c.kind == CVY_CLOSED_BY_SIGMOID)
-            cvy_log(
-                context, CVY_LOG_WARN,
+            at = c.at;
+        else if (c.kind == CVY_CLOSED_BY_NOTHING)
+            at = made_of(m, loss->from[0], 0);
+        if (at < 0)
+            continue;
+        cvy_log(context, CVY_LOG_WARN,
                 "model %s: the loss %s (%s) applies %s to %s, whose numbers the %s '%s' has made already: let it read "
                 "what that layer reads",
                 m->name, loss->output, loss->op->name,
                 cvy_loss_applies(loss->op) == CVY_CLOSED_BY_SIGMOID ? "sigmoid" : "softmax", loss->from[0],
-                m->layer[c.at].op->name, c.layer);
+                m->layer[at].op->name, m->layer[at].output);
     }
     return CVY_OK;
 }

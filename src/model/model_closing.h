@@ -2,8 +2,9 @@
  * model_closing.h: whether an output of a network is made by softmax, log_softmax or sigmoid, and the numbers that this
  * function reads.
  *
- * The function may be behind layers that only move its results: flatten, reshape, transpose, crop, slice, and dropout.
- * log after softmax is log_softmax, and exp after log_softmax is softmax. Any other layer makes new numbers, of which
+ * The function may be behind layers that only move its results: flatten, reshape, transpose, crop, slice, and dropout;
+ * and behind those that leave probabilities as they are: relu, abs, and clamp to 0.0001 .. 0.9999 or more. log after
+ * softmax is log_softmax, and exp after log_softmax is softmax. Any other layer makes new numbers, of which
  * nothing is known.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -37,7 +38,8 @@ typedef struct cvy_closing {
 cvy_status cvy_model_closing(const cvy_model *m, const char *output, cvy_closing *out);
 /* The function that a loss applies to what it reads. */
 cvy_closing_kind cvy_loss_applies(const cvy_op_def *loss);
-/* Warns of losses that apply softmax or sigmoid to what softmax or sigmoid has made: in a program of the caller's, and
+/* Warns of losses that apply softmax or sigmoid to what softmax or sigmoid has made, or to numbers that layers without
+ * weights make of that alone: in a program of the caller's, and
  * in a run of an older version, whose networks are as they are. */
 cvy_status cvy_model_warn_of_losses(const cvy_model *m, const cvy_context *context);
 /* Sets *out to the name of the layer, or input, that gives what the function reads in the shape of the output. Layers
