@@ -36,7 +36,7 @@ typedef struct cvy_callback {
 void cvy_callback_begin(cvy_callback *c);
 void cvy_callback_end(cvy_callback *c);
 
-/* Notes whether the calling thread traps floating-point exceptions or does not round to nearest. */
+/* Notes whether the calling thread traps floating-point exceptions, flushes denormals or does not round to nearest. */
 void cvy_math_look(void);
 /* Whether a thread of this process did, when it called the library or was looked at. */
 int cvy_math_was_unusual(void);

@@ -15,7 +15,11 @@
 #include <omp.h>
 #endif
 
+#include "base/base_entry.h"
 #include "test_util.h"
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 enum { THREADS = 2, ROWS = 64, FEATURES = 48, LAYERS = 8, STEPS = 3 };
 enum { TRAPS = FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW };
@@ -164,6 +168,22 @@ static void expect_same(const struct numbers *plain, const struct numbers *trapp
     EXPECT(plain->job_loss == trapped->job_loss && plain->job_val_loss == trapped->job_val_loss);
 }
 
+/* As in programs that are compiled with -ffast-math. Sums that keep denormals must not depend on the thread. */
+static void with_denormals_flushed(void)
+{
+#if defined(__SSE2__)
+    enum { FLUSH = 0x8040 };
+    cvy_context *context = NULL;
+    EXPECT(!cvy_math_was_unusual());
+    _mm_setcsr(_mm_getcsr() | FLUSH);
+    EXPECT_OK(cvy_context_create(NULL, &context));
+    EXPECT(cvy_math_was_unusual()); /* so the threads of the team are set for each step */
+    EXPECT_INT(_mm_getcsr() & FLUSH, FLUSH);
+    _mm_setcsr(_mm_getcsr() & ~(unsigned)FLUSH);
+    cvy_context_destroy(&context);
+#endif
+}
+
 #if defined(_OPENMP)
 /* The host has traps in the threads of its own loops, and none in the thread that calls the library. */
 static void in_other_threads(void)
@@ -210,17 +230,24 @@ static void as_without_traps(void)
     expect_same(&plain, &trapped);
 }
 
+/* Each test has a process whose team does not run yet. */
+#define IN_A_PROCESS(test)                                                                                             \
+    do {                                                                                                               \
+        int status = 0;                                                                                                \
+        const pid_t child = fork();                                                                                    \
+        if (child == 0) {                                                                                              \
+            TEST(test);                                                                                                \
+            return test_end();                                                                                         \
+        }                                                                                                              \
+        EXPECT(waitpid(child, &status, 0) == child && status == 0);                                                    \
+    } while (0)
+
 int main(void)
 {
 #if defined(_OPENMP)
-    int status = 0; /* each test has a process whose team does not run yet */
-    const pid_t child = fork();
-    if (child == 0) {
-        TEST(in_other_threads);
-        return test_end();
-    }
-    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    IN_A_PROCESS(in_other_threads);
 #endif
+    IN_A_PROCESS(with_denormals_flushed);
     TEST(as_without_traps);
     return test_end();
 }
