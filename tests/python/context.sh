@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # context.sh: the package convoy for Python, with the interpreter alone: contexts of one rank and of all ranks that
 # mpiexec started, a broadcast, a fork, and the text of a fault; a fault on one rank ends all; a training is one of all ranks, and of
-# one in an interactive shell below a launcher; a library of another version is named.
+# one in an interactive shell below a launcher; the locale of the interpreter changes no file; a library of another version is named.
 . "$CONVOY_SOURCE/tests/shell.inc"
 [ "$CONVOY_SANITIZE" = OFF ] || { echo "the sanitizer's library is not part of the interpreter"; exit 77; }
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
@@ -139,6 +139,34 @@ if command -v taskset >/dev/null && [ "$(nproc)" -gt 1 ]; then
     OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_COMM_WORLD_RANK=0 taskset -c "$core" python3 -c 'import convoy._mpi; convoy._mpi.warn_of_few_cores()' >log 2>&1
     grep -q "binds this rank to 1 of the $(nproc) cores.*--bind-to none" log || fail "a rank on one core is not warned of: $(cat log)"
 fi
+
+# The locale of the interpreter changes no number that is read or written, and stays.
+mkdir -p locale
+localedef -i de_DE -f UTF-8 locale/de_DE.UTF-8 >/dev/null 2>&1
+export LOCPATH="$PWD/locale"
+cat >comma.py <<'EOF'
+import locale, sys, convoy
+out, name = sys.argv[1:]
+try:
+    locale.setlocale(locale.LC_ALL, name)
+except locale.Error:
+    sys.exit(77)
+job = {"model": {"layers": [{"fc": {"channels": 8}}, {"leaky_relu": {"slope": 0.125}}, {"dropout": {"p": 0.25}}, {"fc": {"channels": 3}}]},
+       "data": {"train": {"format": "synthetic", "shape": [4], "classes": 3, "samples": 32}, "val": "25.5%"},
+       "train": {"batch": 4, "epochs": 2, "optimizer": {"name": "sgd", "lr": 0.125},
+                 "schedule": {"name": "step", "every": "0.5 epochs", "factor": 0.5}}}
+run = convoy.train(job, out=out, progress=False, context=convoy.Context(threads=1))
+assert locale.localeconv()["decimal_point"] == ("." if name == "C" else ",")
+EOF
+python3 comma.py point C >log 2>&1 || fail "a training in C: $(tail -5 log)"
+python3 comma.py comma de_DE.UTF-8 >log 2>&1
+code=$?
+if [ $code = 77 ]; then
+    echo "there is no locale with a decimal comma"
+elif [ $code != 0 ] || ! cmp point/job.resolved.yaml comma/job.resolved.yaml || ! cmp point/checkpoints/*12/weights.safetensors comma/checkpoints/*12/weights.safetensors; then
+    fail "a decimal comma: code $code, $(tail -5 log)"
+fi
+unset LOCPATH
 
 # numpy is not needed to import the package, and is named when it is; what is there can be listed.
 mkdir -p without/numpy && echo 'raise ModuleNotFoundError("no numpy", name="numpy")' >without/numpy/__init__.py
