@@ -6,6 +6,7 @@
  */
 #include "cmd_launch.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -59,6 +60,28 @@ static int is_wrapper(const char *program)
     static const char *const wrappers[] = {"timeout",   "time", "strace",    "ltrace",      "perf",    "gdb",
                                            "catchsegv", "nsys", "apptainer", "singularity", "starter", "starter-suid"};
     return is_one_of(program, wrappers, CMD_COUNT(wrappers));
+}
+
+/* Whether a shell was given its commands as arguments: a script, or -c. A shell at which somebody types was not, and
+ * has options alone: `bash --rcfile FILE -i`. */
+static int has_commands(long pid)
+{
+    static const char *const with_value[] = {"--rcfile", "--init-file", "-o", "+o", "-O", "+O"};
+    char path[64], text[4096] = "";
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
+    FILE *file = cmd_open_stream(path, "r");
+    const size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0; /* each argument ends with a 0 */
+    if (file)
+        fclose(file);
+    int is_value = 0;
+    for (size_t at = strlen(text) + 1; at < n; at += strlen(text + at) + 1) {
+        const char *word = text + at;
+        const int is_option = *word == '-' || *word == '+';
+        if (!is_value && (!is_option || (strncmp(word, "--", 2) != 0 && strchr(word, 'c'))))
+            return 1;
+        is_value = !is_value && is_one_of(word, with_value, CMD_COUNT(with_value));
+    }
+    return 0;
 }
 
 /* Whether the launcher's stdout is a terminal. It is between this process and the terminal, and some launchers give
@@ -115,8 +138,25 @@ static int has_mpi(long pid)
     return found;
 }
 
+/* The name that Slurm gives to the script of a batch job. The variables of a step that it has are those of the shell in
+ * which somebody submitted it. */
+static int is_batch_script(const struct process *p)
+{
+    return strcmp(p->name, "slurm_script") == 0;
+}
+
+/* Whether pid 1 is that of the system, so that no process is hidden outside of a namespace. 4026531836 is the number of
+ * the first one, PROC_PID_INIT_INO of Linux. */
+static int is_first_namespace(void)
+{
+    char target[64];
+    const ssize_t n = readlink("/proc/self/ns/pid", target, sizeof target - 1);
+    target[n > 0 ? n : 0] = '\0';
+    return strcmp(target, "pid:[4026531836]") == 0;
+}
+
 /* Looks at the processes above this one up to the launcher. An interactive shell puts each of its commands into a
- * process group of its own; a script does not, and of the wrappers only `timeout` does. */
+ * process group of its own; a script does so after `set -m` alone, and of the wrappers only `timeout` does. */
 static cmd_launch_kind look_up(cmd_launch *l)
 {
     struct process p, below = {.group = (long)getpgrp()};
@@ -125,16 +165,17 @@ static cmd_launch_kind look_up(cmd_launch *l)
     for (int up = 0; up < UP_MAX && pid > 0 && read_process(pid, &p); up++) {
         if (is_launcher(p.name)) {
             l->launcher = pid;
-            return kind;
+            return kind == CMD_LAUNCH_TASK && is_batch_script(&below) ? CMD_LAUNCH_BATCH : kind;
         }
         const int shell = is_shell(p.program), own = p.group != below.group && strcmp(below.program, "timeout") != 0;
-        if (kind == CMD_LAUNCH_TASK && ((shell && own) || (!shell && !is_wrapper(p.program)))) {
+        if (kind == CMD_LAUNCH_TASK && (shell ? own && !has_commands(pid) : !is_wrapper(p.program))) {
             kind = shell ? CMD_LAUNCH_SHELL : has_mpi(pid) ? CMD_LAUNCH_CHILD : CMD_LAUNCH_PROGRAM;
             snprintf(l->parent, sizeof l->parent, "%s", p.name);
         }
         below = p;
         pid = p.parent;
     }
+    l->is_certain = pid == 0 && is_first_namespace();
     return CMD_LAUNCH_STALE;
 }
 
@@ -161,42 +202,42 @@ const cmd_launch *cmd_launch_here(void)
     return &here;
 }
 
-/* Whether all processes above this one are in /proc: those outside of a namespace are not. 4026531836 is the number of
- * the first one, PROC_PID_INIT_INO of Linux. */
-static int sees_all(void)
+/* Whether the connection to the launcher, which PMI_FD names, is not there. */
+static int is_pmi_closed(void)
 {
-    char target[64];
-    const ssize_t n = readlink("/proc/self/ns/pid", target, sizeof target - 1);
-    target[n > 0 ? n : 0] = '\0';
-    return strcmp(target, "pid:[4026531836]") == 0;
+    const char *fd = getenv("PMI_FD");
+    return fd && fcntl(atoi(fd), F_GETFD) < 0;
 }
 
-/* Slurm's variables without its own daemon above this process, or of one task that has no PMI, let no MPI library join
- * anything, but Open MPI refuses to start by them. Those of other launchers stay: their daemons may have any name. */
-static int count_forgotten(const cmd_launch *l, int all)
+/* The variables of Slurm's and Flux's steps without their daemons above this process, or Slurm's of one task that has
+ * no PMI, let no MPI library join anything, but Open MPI does not start by them. Those of other launchers stay: their
+ * daemons may have any name. */
+static int count_forgotten(const cmd_launch *l, int of_steps, int all)
 {
-    if (l->kind == CMD_LAUNCH_SHELL || l->kind == CMD_LAUNCH_CHILD)
+    if (l->kind == CMD_LAUNCH_SHELL || l->kind == CMD_LAUNCH_CHILD || l->kind == CMD_LAUNCH_BATCH)
         return all;
     if (l->kind == CMD_LAUNCH_STALE)
-        return sees_all();
-    return l->size <= 1 && !getenv("PMI_RANK") && !getenv("PMIX_RANK");
+        return !l->is_certain ? 0 : is_pmi_closed() ? all : of_steps;
+    const int is_slurm = !l->by || strcmp(l->by->marker, "SLURM_STEP_NUM_TASKS") == 0;
+    return is_slurm && l->size <= 1 && !getenv("PMI_RANK") && !getenv("PMIX_RANK") ? of_steps : 0;
 }
 
 void cmd_launch_forget(void)
 {
     static const char *const begins[] = {
-        "SLURM_STEP", "PMI_",      "PMI2_",          "PMIX_",        "OMPI_COMM_WORLD_",
-        "HYDI_",      "PALS_",     "OMPI_MCA_orte_", "PRTE_",        "OMPI_MCA_ess_base_",
-        "FLUX_TASK",  "MPI_LOCAL", "OMPI_MCA_pmix=", "OMPI_MCA_ess="};
+        "SLURM_STEP",     "FLUX_JOB_",     "FLUX_TASK_", /* of steps */
+        "PMI_",           "PMI2_",         "PMIX_",      "OMPI_COMM_WORLD_", "OMPI_MCA_orte_", "OMPI_MCA_ess_base_",
+        "OMPI_MCA_pmix=", "OMPI_MCA_ess=", "HYDI_",      "MPI_LOCAL",        "PALS_",          "PRTE_"};
     const cmd_launch *l = cmd_launch_here();
-    const int n = count_forgotten(l, CMD_COUNT(begins));
+    const int n = count_forgotten(l, 3, CMD_COUNT(begins));
     for (char **at = environ; n > 0 && *at;) {
+        const char *before = *at;
         char name[256];
         int matches = 0;
         for (int i = 0; i < n; i++)
             matches |= strncmp(*at, begins[i], strlen(begins[i])) == 0;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
-        if (!matches || unsetenv(name) != 0 || getenv(name))
+        if (!matches || unsetenv(name) != 0 || *at == before)
             at++;
     }
 }

@@ -16,6 +16,7 @@
 typedef enum cmd_launch_kind {
     CMD_LAUNCH_ALONE,   /* there are no variables of a launcher */
     CMD_LAUNCH_STALE,   /* there are, but no launcher is among the processes above this one */
+    CMD_LAUNCH_BATCH,   /* the script of a Slurm job did, which was submitted in a shell with these variables */
     CMD_LAUNCH_SHELL,   /* an interactive shell below the launcher started it */
     CMD_LAUNCH_CHILD,   /* a program with MPI below the launcher did: one of its ranks */
     CMD_LAUNCH_PROGRAM, /* another program below the launcher did, which may be a wrapper or not */
@@ -26,6 +27,7 @@ typedef struct cmd_launch {
     cmd_launch_kind kind;
     const cmd_launcher *by; /* whose variables there are; NULL: nobody's */
     long launcher;          /* the process of the launcher above this one; 0: there is none */
+    int is_certain;         /* STALE: all processes above this one were seen */
     int has_terminal;       /* the launcher's stdout is a terminal */
     int size, rank;         /* what the variables say; size may be a lower bound */
     char variable[96];      /* "SLURM_STEP_NUM_TASKS=4", or the one with the rank if none has the number of processes */

@@ -22,6 +22,7 @@
 
 /* True between MPI_Init and MPI_Finalize. */
 static int in_mpi;
+static int is_starting; /* MPI_Init has not returned */
 
 static void abort_all_ranks(void *user, cvy_status status, const char *text)
 {
@@ -110,19 +111,29 @@ static void warn_of_idle_cores(const cmd_line *line)
                  cmd_cores_count(&mine), cmd_cores_count(&all));
 }
 
-/* Says why the variables of a launcher do not count. */
-static void warn_of_variables(const cmd_launch *l)
+/* Why the variables of a launcher do not count: "PMI_SIZE=2 is in the environment, as .. sets it, but ..". */
+static void put_why_alone(const cmd_launch *l, char *text, size_t room)
 {
     char why[128] = "no launcher is among the processes above this one";
-    if (l->kind != CMD_LAUNCH_STALE)
+    if (l->kind == CMD_LAUNCH_BATCH)
+        snprintf(why, sizeof why, "the script of a batch job has started this process");
+    else if (l->kind != CMD_LAUNCH_STALE)
         snprintf(why, sizeof why, "the %s %s has started this process",
                  l->kind == CMD_LAUNCH_SHELL   ? "interactive shell"
                  : l->kind == CMD_LAUNCH_CHILD ? "MPI program"
                                                : "program",
                  l->parent);
-    cmd_note("convoy: warning: %s is in the environment, as %s sets it, but %s, and MPI knows of one rank: for more "
-             "ranks start convoy by the mpiexec or srun of its own MPI library; unset %.*s if it is left over\n",
-             l->variable, l->by->name, why, (int)strcspn(l->variable, "="), l->variable);
+    snprintf(text, room, "%s is in the environment, as %s sets it, but %s", l->variable, l->by->name, why);
+}
+
+static void warn_of_variables(const cmd_launch *l)
+{
+    char why[512];
+    put_why_alone(l, why, sizeof why);
+    cmd_note(
+        "convoy: warning: %s, and MPI knows of one rank: for more ranks start convoy by the mpiexec or srun of its "
+        "own MPI library; unset %.*s if it is left over\n",
+        why, (int)strcspn(l->variable, "="), l->variable);
 }
 
 /* A job script that calls convoy without a launcher trains on one node, and all other nodes are idle. */
@@ -150,19 +161,25 @@ static void warn_of_one_process(const cmd_line *line)
 
 enum { START_S = 600 };
 
-static char timeout_text[512];
+static char timeout_text[1024];
 static volatile sig_atomic_t has_start_timer;
 
-/* A rank of an MPI program that starts convoy passes on what makes the MPI library take convoy for that rank. */
-static void note_inherited(char *text, size_t room)
+/* What in the environment may keep MPI from starting. A rank of an MPI program that starts convoy passes on what makes
+ * the MPI library take convoy for that rank. */
+static void put_hindrance(char *text, size_t room)
 {
     const cmd_launch *l = cmd_launch_here();
-    if (l->kind == CMD_LAUNCH_PROGRAM)
-        snprintf(
-            text, room,
-            "; %.40s has started convoy with the variables of its launcher (%s): remove them with `env -u` if it is a "
-            "rank itself",
-            l->parent, l->variable);
+    char why[512];
+    *text = '\0';
+    if (l->kind == CMD_LAUNCH_TASK)
+        snprintf(text, room,
+                 "; %s has started it (%s): `convoy info` names the MPI library whose mpiexec, or srun "
+                 "--mpi=pmix or --mpi=pmi2, starts it",
+                 l->by->name, l->variable);
+    else if (l->by) {
+        put_why_alone(l, why, sizeof why);
+        snprintf(text, room, "; %s: remove it and its like with `env -u` if they are left over", why);
+    }
 }
 
 static void on_start_timeout(int signal_number)
@@ -178,13 +195,14 @@ static void start_timer_begin(void)
 {
     const char *given = getenv("CONVOY_START_TIMEOUT");
     const int seconds = given && atoi(given) > 0 ? atoi(given) : START_S;
-    char inherited[320] = "";
+    char hindrance[640] = "";
     if (has_start_timer)
         return; /* simulated ranks share one process */
-    note_inherited(inherited, sizeof inherited);
+    if (cmd_launch_here()->kind != CMD_LAUNCH_TASK)
+        put_hindrance(hindrance, sizeof hindrance);
     snprintf(timeout_text, sizeof timeout_text,
              "convoy: error: rank %d: not all ranks have started within %d s (CONVOY_START_TIMEOUT)%s\n",
-             cmd_launch_rank(), seconds, inherited);
+             cmd_launch_rank(), seconds, hindrance);
     has_start_timer = cmd_timer_start(seconds, on_start_timeout);
 }
 
@@ -242,10 +260,19 @@ int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, int verb
     return cmd_in_mpi(line, run_in_world, &work);
 }
 
+static void say_no_start(const char *how)
+{
+    char hindrance[640];
+    put_hindrance(hindrance, sizeof hindrance);
+    cmd_error("MPI does not start%s%s", how, hindrance);
+}
+
 /* Runs if a library calls exit() in the middle of the work. The launcher then ends the other ranks. MPICH's launcher
  * takes this rank's exit code for that of the job. */
 static void on_unexpected_exit(void)
 {
+    if (is_starting)
+        say_no_start(": its library has ended this process");
     if (!in_mpi)
         return;
     cmd_note("convoy: error: rank %d: a library called exit() while convoy was working\n", cmd_launch_rank());
@@ -258,10 +285,12 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
     cmd_launch_forget();
     cvy_mpi_prepare();
     start_timer_begin();
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
-        char inherited[320] = "";
-        note_inherited(inherited, sizeof inherited);
-        cmd_error("MPI does not start%s", inherited);
+    atexit(on_unexpected_exit);
+    is_starting = 1;
+    const int started = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    is_starting = 0;
+    if (started != MPI_SUCCESS) {
+        say_no_start("");
         return CMD_EXIT_FAULT;
     }
     in_mpi = 1;
@@ -272,7 +301,6 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (body != run_in_world)
         stop_start_timer(); /* ranks of a sweep may wait long for those that work */
-    atexit(on_unexpected_exit);
     const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);
     in_mpi = 0;

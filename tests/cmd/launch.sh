@@ -12,13 +12,15 @@ done
 # The variables of the other MPI's launcher: this build cannot join a job by them.
 size=OMPI_COMM_WORLD_SIZE rank=OMPI_COMM_WORLD_RANK
 "$CONVOY" info | grep -qi 'open mpi' && size=PMI_SIZE rank=PMI_RANK
-bench="$CONVOY bench --model linear --batch 4 --steps 1 --threads 1"
+none="$CONVOY train none.yaml" # it starts MPI, and then misses the job
 
 # mpiexec COMMAND...: a launcher by its name, which starts one task.
 printf '#!/bin/sh\n"$@"\nexit $?\n' >mpiexec
-printf '#!/bin/sh\n%s\nexit $?\n' "$bench" >rank.sh
-printf 'BEGIN { exit system("%s") > 0 }\n' "$bench" >rank.awk
-chmod +x mpiexec rank.sh
+printf '#!/bin/sh\n%s\nexit $?\n' "$none" >rank.sh
+cp rank.sh slurm_script # Slurm calls the script of a batch job so
+chmod +x mpiexec rank.sh slurm_script
+# An interactive shell reads its commands from stdin, and gives each a process group of its own.
+typed() { printf 'set -m\n%s\nexit $?\n' "$1" >typed.sh; }
 
 # split TEXT COMMAND...
 split() {
@@ -27,41 +29,40 @@ split() {
     # shellcheck disable=SC2086
     refused "$text" env "$size=2" "$@"
 }
+bash=$(command -v bash)
 alone='started 2 processes ('$size'=2), but each of them is alone'
 # shellcheck disable=SC2086
 {
-    split "$alone" ./mpiexec $bench
+    split "$alone" ./mpiexec $none
     contains err CONVOY_MPI && fail "CONVOY_MPI, which is not set, is blamed: $(cat err)"
-    split 'CONVOY_MPI=mpich may have chosen the wrong build: unset it' CONVOY_MPI=mpich ./mpiexec $bench
-    split "$alone" ./mpiexec ./rank.sh
-    split "$alone" ./mpiexec timeout 60 $bench
+    split 'CONVOY_MPI=mpich may have chosen the wrong build: unset it' CONVOY_MPI=mpich ./mpiexec ./rank.sh
+    split "$alone" ./mpiexec timeout 60 $none
     split "$alone" ./mpiexec sh -c "timeout 60 ./rank.sh; exit \$?"
-    refused 'started at least 2 processes (ALPS_APP_PE=1), but' env ALPS_APP_PE=1 ./mpiexec $bench
+    [ -z "$bash" ] || split "$alone" ./mpiexec bash --noprofile -o posix -c "set -m; ./rank.sh; exit \$?"
+    refused 'started at least 2 processes (ALPS_APP_PE=1), but' env ALPS_APP_PE=1 ./mpiexec $none
     # Another task says it.
-    env "$size=4" "$rank=2" ./mpiexec $bench >out 2>err && fail "rank 2 of a split launch works"
+    env "$size=4" "$rank=2" ./mpiexec $none >out 2>err && fail "rank 2 of a split launch works"
     [ -s err ] && fail "rank 2 of a split launch repeats the message: $(cat err)"
-
-    # No task of a launcher, whatever the variables say.
-    works() {
-        timeout 120 env "$size=4" "$rank=3" SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3 "$@" >out 2>err && grep -q images_per_s out || fail "it does not work alone: $*: $(cat out err)"
-    }
-    works $bench
-    works ./mpiexec awk -f rank.awk
-    ! command -v bash >/dev/null || works ./mpiexec bash -c "set -m; ./rank.sh; exit \$?"
 }
 
-# why TEXT COMMAND...: the warning of a lone training with variables of four ranks.
-why() {
+# alone TEXT COMMAND...: no task of a launcher, whatever the variables of four ranks say: it works and says why it is alone.
+alone() {
     text=$1
     shift
-    env "$size=4" "$rank=3" "$@" >out 2>err && fail "a missing job is trained: $*"
+    timeout 60 env "$size=4" "$rank=3" SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3 "$@" >out 2>err && fail "a missing job is trained: $*"
     contains err "warning: $size=4 is in the environment, as " && contains err "$text, and MPI knows of one rank" || fail "expected \"$text\" of $*: $(cat err)"
     contains err 'none.yaml: cannot open' || fail "a lone process does not print its error: $*: $(cat err)"
 }
-why 'no launcher is among the processes above this one' "$CONVOY" train none.yaml
-printf 'BEGIN { exit system("%s train none.yaml") > 0 }\n' "$CONVOY" >train.awk
-why 'the program awk has started this process' ./mpiexec awk -f train.awk
-! command -v bash >/dev/null || why 'the interactive shell bash has started this process' ./mpiexec bash -c 'set -m; "$0" train none.yaml; exit $?' "$CONVOY"
+# shellcheck disable=SC2086
+alone 'no launcher is among the processes above this one' $none
+printf 'BEGIN { exit system("./rank.sh") > 0 }\n' >rank.awk
+alone 'the program awk has started this process' ./mpiexec awk -f rank.awk
+cp rank.sh slurm_script # Slurm calls the script of a batch job so
+alone 'the script of a batch job has started this process' FLUX_JOB_ID=5 ./mpiexec ./slurm_script
+# An interactive shell reads its commands from stdin, and gives each of them a process group of its own.
+printf 'set -m\n./rank.sh\nexit $?\n' >typed
+[ -z "$bash" ] || alone 'the interactive shell bash has started this process' FLUX_JOB_ID=5 ./mpiexec bash --norc -o posix <typed
+
 # A rank of an MPI program starts convoy, with the variables of convoy's own MPI: it does not take convoy for that rank.
 cat >rank.c <<'END'
 #include <mpi.h>
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
 END
 if [ -n "$(command -v "${MPIEXEC_N%% *}")" ] && "$MPICC" -o rank rank.c >log 2>&1; then
     # shellcheck disable=SC2086
-    timeout 60 $MPIEXEC_N 2 ./rank "exec $bench" >out 2>&1 && grep -q '^ranks  *1$' out || fail "the child of a rank: $(cat out)"
+    timeout 60 $MPIEXEC_N 2 ./rank "exec $CONVOY bench --model linear --batch 4 --steps 1 --threads 1" >out 2>&1 && grep -q '^ranks  *1$' out || fail "the child of a rank: $(cat out)"
 fi
 
 # Before MPI starts, too; the other tasks of a launch leave it to rank 0.

@@ -14,12 +14,18 @@ command -v script >/dev/null || skip "there is no script, which gives a terminal
 command -v bash >/dev/null || skip "there is no bash"
 unset OMP_NUM_THREADS
 
-# ---- an interactive shell ----
+# ---- an interactive shell, and a job that is submitted in it ----
+cat >batch <<END
+#!/bin/sh
+"$CONVOY" train job.yaml --threads 1 --out nested --progress none
+echo code \$?
+END
 cat >typed <<END
 "$CONVOY" plan job.yaml >plan.log 2>&1; echo code \$? >>plan.log
 "$CONVOY" train job.yaml --threads 1 --out alone --progress none >alone.log 2>&1; echo code \$? >>alone.log
 "$CONVOY" train none.yaml >none.log 2>&1; echo code \$? >>none.log
 env >environment.log
+sbatch -n 1 -o nested.log batch
 exit
 END
 timeout 60 script -qec 'srun -n 2 --pty bash --norc -i' /dev/null <typed >shell.log 2>&1
@@ -28,6 +34,15 @@ grep -q '^code 0' plan.log || fail "plan in an interactive shell: $(cat plan.log
 grep -q '^code 0' alone.log || fail "train in an interactive shell: $(tail -5 alone.log)"
 grep -q 'warning: .* is in the environment, as srun.* sets it, but the interactive shell bash has started this process' alone.log || fail "it does not say why it is alone: $(cat alone.log)"
 contains none.log 'none.yaml: cannot open' || fail "an error is not printed: $(cat none.log)"
+
+# ---- the job: its script has the variables of the step in which it was submitted ----
+for _ in $(seq 100); do grep -q '^code' nested.log 2>/dev/null && break; sleep 0.2; done
+grep -q '^code 0' nested.log || fail "a job that was submitted in the shell of a step: $(tail -5 nested.log)"
+grep -q 'but the script of a batch job has started this process' nested.log || fail "it does not say why it is alone: $(cat nested.log)"
+
+# ---- a script that gives its commands process groups is no interactive shell ----
+timeout 60 srun "--mpi=$way" -n 2 bash -c "set -m; '$CONVOY' bench --model linear --batch 4 --steps 1 --threads 1; exit \$?" >two.log 2>&1
+grep -q '^ranks  *2$' two.log || fail "two tasks of set -m: $(cat two.log)"
 
 # ---- tasks without MPI: Open MPI refuses by itself ----
 for with in "'$CONVOY' train job.yaml --out split" "sh -c \"'$CONVOY' train job.yaml --out split; exit \\\$?\""; do
