@@ -6,15 +6,17 @@
  *
  * For several elements there are two averages: the mean of their values (average: uniform, as in scikit-learn's
  * r2_score), or the formula with the squares of all elements added first (average: variance), which is robust to
- * elements that hardly vary. A target that never varies gives 1 if the output equals it exactly, else 0. Elements
- * without a weight in any sample are left out.
+ * elements that hardly vary. Among others an element whose target never varies gives 1 if the output equals it exactly,
+ * else 0, as in r2_score; if the target of no element varies, there is no value unless all are equal. Elements without
+ * a weight in any sample are left out.
  *
- * The detail "r2_by_output" has the mean over the elements of each number of a vector, or channel of a map; null if
- * none of them has a weight.
+ * The detail "r2_by_output" has the mean over the elements of each number of a vector, or channel of a map; null if it
+ * has no value.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/text/base_json.h"
 #include "metric/metric.h"
@@ -64,23 +66,25 @@ static double spread(const double *s)
     return variance < -1e-12 * fabs(s[TARGET2]) ? NAN : variance > 1e-14 * s[TARGET2] ? variance : 0;
 }
 
-static double explained(double error2, double spread2)
+static double explained(double error2, double spread2, double if_constant)
 {
-    return isnan(spread2) ? NAN : spread2 > 0 ? 1 - error2 / spread2 : error2 == 0;
+    return isnan(spread2) ? NAN : spread2 > 0 ? 1 - error2 / spread2 : error2 == 0 ? 1 : if_constant;
 }
 
-/* The mean over the elements first .. end - 1 that count; NaN if none does. */
+/* The mean over the elements first .. end - 1 that count; NaN if none does, or if none of their targets varies. */
 static double mean_of(const double *sums, int64_t first, int64_t end)
 {
     double sum = 0, count = 0;
+    int varies = 0;
     for (int64_t j = first; j < end; j++) {
         const double *s = sums + NEACH * j;
         if (s[WEIGHT] > 0) {
-            sum += explained(s[ERROR2], spread(s));
+            sum += explained(s[ERROR2], spread(s), 0);
+            varies |= spread(s) > 0;
             count++;
         }
     }
-    return sum / count;
+    return varies || sum == count ? sum / count : NAN;
 }
 
 static double r2_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
@@ -98,7 +102,21 @@ static double r2_finish(const void *options, const cvy_shape *output, const doub
         spread2 += s[WEIGHT] > 0 ? spread(s) : 0;
         weight += s[WEIGHT];
     }
-    return weight > 0 ? explained(error2, spread2) : NAN;
+    return weight > 0 ? explained(error2, spread2, NAN) : NAN;
+}
+
+static void r2_why(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows,
+                   char *text, size_t room)
+{
+    int negative = 0;
+    (void)options;
+    (void)rows;
+    (void)nrows;
+    for (int64_t j = 0; j < cvy_shape_elems(output); j++)
+        negative |= sums[NEACH * j + WEIGHT] > 0 && isnan(spread(sums + NEACH * j));
+    snprintf(text, room,
+             negative ? "negative weights make the variance of a target less than 0"
+                      : "the targets do not vary, so there is no variance to explain");
 }
 
 static void r2_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
@@ -126,5 +144,6 @@ CVY_METRIC_DEFINE(r2) = {
     .nsums = r2_nsums,
     .add = r2_add,
     .finish = r2_finish,
+    .why = r2_why,
     .detail = r2_detail,
 };
