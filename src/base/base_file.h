@@ -71,6 +71,8 @@ enum { CVY_WRITE_WHY = 320 };
 /* Why a write to fd failed (errno; 0: not known), and at the limit on the size of files the size and the limit. Returns
  * the text. */
 const char *cvy_write_why(int fd, int error, char text[CVY_WRITE_WHY]);
+/* Whether the file has the largest size that it may have: other libraries report an error of their own for that. */
+int cvy_write_is_at_limit(int fd);
 /* posix_fallocate() from the begin of the file, repeated if a signal interrupts it. Returns 0 or an errno. */
 int cvy_file_allocate(int fd, size_t bytes);
 /* Truncates the file to so many bytes; repeats if a signal interrupts it. */

@@ -23,12 +23,22 @@ static long long largest_file(void)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (long long)limit.rlim_cur : 0;
 }
 
-const char *cvy_write_why(int fd, int error, char text[CVY_WRITE_WHY])
+static long long bytes_of(int fd)
 {
     struct stat s;
-    const long long limit = largest_file(), bytes = fd >= 0 && fstat(fd, &s) == 0 ? (long long)s.st_size : 0;
-    const int is_limit = limit && (error == EFBIG || (error == 0 && bytes >= limit));
-    if (is_limit)
+    return fd >= 0 && fstat(fd, &s) == 0 ? (long long)s.st_size : 0;
+}
+
+int cvy_write_is_at_limit(int fd)
+{
+    const long long limit = largest_file();
+    return limit && bytes_of(fd) >= limit;
+}
+
+const char *cvy_write_why(int fd, int error, char text[CVY_WRITE_WHY])
+{
+    const long long limit = largest_file(), bytes = bytes_of(fd);
+    if (limit && (error == EFBIG || (error == 0 && bytes >= limit)))
         snprintf(text, CVY_WRITE_WHY,
                  "%s: it has %lld bytes, and the limit of this process for a file is %lld (ulimit -f; SGE sets it by "
                  "h_fsize, Slurm takes it from the shell of sbatch)",

@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
+#include "base/base_signals.h"
 #include "base/text/base_json.h"
 #include "data/lmdb/data_lmdb.h"
 
@@ -61,8 +62,40 @@ struct writer {
 
 static cvy_status check(const struct writer *w, int code, const char *what)
 {
+    char why[CVY_WRITE_WHY];
+    int fd = -1;
+    if (code != 0 && w->env && mdb_env_get_fd(w->env, &fd) == 0 && cvy_write_is_at_limit(fd))
+        CVY_FAIL(CVY_E_IO, "%s: cannot write: %s: %s", w->file, what, cvy_write_why(fd, EFBIG, why));
     CVY_CHECK(code == 0, code == ENOMEM ? CVY_E_MEMORY : CVY_E_IO, "%s: %s: %s", w->file, what, mdb_strerror(code));
     return CVY_OK;
+}
+
+/* These three write to the file. */
+static int open_held(const struct writer *w)
+{
+    sigset_t before;
+    cvy_signals_hold(&before);
+    const int code = mdb_env_open(w->env, w->file, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD, 0666);
+    cvy_signals_release(&before);
+    return code;
+}
+
+static int put_held(const struct writer *w, MDB_val *key, MDB_val *value, unsigned flags)
+{
+    sigset_t before;
+    cvy_signals_hold(&before);
+    const int code = mdb_put(w->txn, w->dbi, key, value, flags);
+    cvy_signals_release(&before);
+    return code;
+}
+
+static int commit_held(MDB_txn *txn)
+{
+    sigset_t before;
+    cvy_signals_hold(&before);
+    const int code = mdb_txn_commit(txn);
+    cvy_signals_release(&before);
+    return code;
 }
 
 /* ---- checks: what the format can hold ---- */
@@ -186,7 +219,7 @@ static cvy_status commit(struct writer *w)
 {
     MDB_txn *txn = w->txn;
     w->txn = NULL; /* it is freed even if the commit fails */
-    return txn ? check(w, mdb_txn_commit(txn), "a transaction cannot be committed") : CVY_OK;
+    return txn ? check(w, commit_held(txn), "a transaction cannot be committed") : CVY_OK;
 }
 
 /* Finds the largest key. Larger keys can be appended, which fills pages completely. */
@@ -223,8 +256,7 @@ static cvy_status start(struct writer *w)
                   strerror(errno));
     }
     CVY_TRY(check(w, mdb_env_create(&w->env), "no database can be made"));
-    CVY_TRY(
-        check(w, mdb_env_open(w->env, w->file, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD, 0666), "cannot be opened"));
+    CVY_TRY(check(w, open_held(w), "cannot be opened"));
     CVY_TRY(begin(w, 0));
     return find_last(w);
 }
@@ -315,8 +347,7 @@ static cvy_status lmdb_write_write(void *state, int64_t number, const cvy_raw *r
     const int n = snprintf(name, sizeof name, "%0*lld%s", w->digits, (long long)number, w->o.bgr ? "_bgr" : "");
     MDB_val key = {.mv_size = (size_t)n, .mv_data = name}, value = {.mv_size = (size_t)bytes};
     const int is_last = strcmp(name, w->last) > 0;
-    CVY_TRY(check(w, mdb_put(w->txn, w->dbi, &key, &value, MDB_RESERVE | (is_last ? MDB_APPEND : 0)),
-                  "a sample cannot be added"));
+    CVY_TRY(check(w, put_held(w, &key, &value, MDB_RESERVE | (is_last ? MDB_APPEND : 0)), "a sample cannot be added"));
     uint8_t *to = value.mv_data;
     memcpy(to, shape, nshape);
     put_payload(w, raw, to + nshape);
