@@ -193,8 +193,10 @@ cvy_status cvy_program_check_groups(const cvy_program *p, const cvy_program_task
     const int idle = cvy_groups_idle(p->vars, match_of, group, s->train.ngroup, &behind);
     CVY_CHECK(idle < 0 || behind >= 0, CVY_E_ARGUMENT,
               "groups: no weight of the model matches '%s'; its first one is %s", group[idle].match, first_weight(p));
-    CVY_CHECK(idle < 0, CVY_E_ARGUMENT,
-              "groups: '%s' gets no weight, because '%s' comes before and takes all that it matches: put it first",
-              group[idle].match, group[behind].match);
+    CVY_CHECK(
+        idle < 0, CVY_E_ARGUMENT,
+        "groups: '%s' gets no weight, because groups before it take all that it matches, '%s' the first: put it before "
+        "them, or leave it out",
+        group[idle].match, group[behind].match);
     return CVY_OK;
 }

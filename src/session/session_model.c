@@ -585,8 +585,8 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
               where, t->group[idle].match, example);
     CVY_CHECK(
         idle < 0, CVY_E_CONFIG,
-        "%s: train.groups: '%s' gets no weight: the group '%s' comes before and takes all that it matches, because "
-        "the first group that matches counts. Put '%s' first, or leave it out",
+        "%s: train.groups: '%s' gets no weight: groups before it take all that it matches, '%s' the first, because "
+        "the first group that matches counts. Put '%s' before them, or leave it out",
         where, t->group[idle].match, t->group[behind].match, t->group[idle].match);
     return CVY_OK;
 }

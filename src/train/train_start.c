@@ -224,6 +224,12 @@ static cvy_status compare_columns(cvy_trainer *t)
                      "%s does not know the names of the columns that it was trained on: columns are taken in their "
                      "order, \"%s\" first\n",
                      t->start.like.from, own->x[0]);
+    if (known->x && !own->x && known->nx == cvy_shape_elems(&t->start.spec.stored.shape)) {
+        char text[CVY_DATA_NAMES_TEXT];
+        cvy_text_add(line(t),
+                     "on the columns %s, and the data of this job have no names: they are taken in that order\n",
+                     cvy_data_names_text(known->x, known->nx, text));
+    }
     if (!known->x || !own->x)
         return CVY_OK;
     CVY_TRY(compare_names(t, "columns", known->x, known->nx, own->x, own->nx, "first"));

@@ -71,6 +71,9 @@ contains log 'train.init: run was trained on x normalised as (x - 100' || fail "
 contains log 'train.init: run was trained with data.normalize_targets: {mean: [500' || fail "other units of the target, silently: $(cat log)"
 begin job.yaml missing --set train.init=run --set 'data.train={path: ab.csv, y: y, missing: 0}' || fail "missing: $(cat log)"
 contains log 'with `missing: none` in data.train, and this job has missing: 0' || fail "another rule for missing numbers, silently: $(cat log)"
+sed 1d ab.csv >plain.csv
+begin job.yaml unnamed --set train.init=run --set 'data.train={path: plain.csv, y: 3}' --set 'data.val={path: plain.csv, y: 3}' || fail "no header: $(cat log)"
+contains log 'was trained on the columns a, b, and the data of this job have no names: they are taken in that order' || fail "columns without names, silently: $(cat log)"
 # Other steps before the normalisation: its numbers would mean something else, so they are not taken over.
 begin job.yaml scaled --set train.init=run --set data.normalize= --set 'data.augment=[{scale: 0.1}]' || fail "scale: $(cat log)"
 contains log 'data.normalize is not given' && fail "numbers of other units are taken over: $(cat log)"

@@ -73,8 +73,8 @@ grep -q 'batch 16 over 3 ranks: 5 rows on this rank' three || fail "three ranks:
 
 "$CONVOY" plan job.yaml --set 'train.groups=[{match: "cnv*", lr_mult: 2}]' >log 2>&1 && fail "a group that matches nothing is accepted"
 grep -q "no weight is called 'cnv\*'" log || fail "the group is not named: $(cat log)"
-refused "'conv1.bias' gets no weight: the group '*' comes before and takes all that it matches" "$CONVOY" plan job.yaml --set 'train.groups=[{match: "*", lr_mult: 2}, {match: conv1.bias, frozen: true}]'
-refused "'ip1.weight' gets no weight: the group 'ip*, *.bias' comes before" "$CONVOY" plan job.yaml --set 'train.groups=[{match: conv*}, {match: "ip*, *.bias"}, {match: ip1.weight}]'
+refused "'conv1.bias' gets no weight: groups before it take all that it matches, '*' the first" "$CONVOY" plan job.yaml --set 'train.groups=[{match: "*", lr_mult: 2}, {match: conv1.bias, frozen: true}]'
+refused "'ip1.weight' gets no weight: groups before it take all that it matches, 'ip*, *.bias' the first" "$CONVOY" plan job.yaml --set 'train.groups=[{match: conv*}, {match: "ip*, *.bias"}, {match: ip1.weight}]'
 "$CONVOY" plan job.yaml --threads 1 --set 'train.groups=[{match: "*.bias"}, {match: "conv*, ip*"}]' >log 2>&1 || fail "a group that loses some of its weights is refused: $(cat log)"
 "$CONVOY" plan job.yaml --set train.loss=msee >log 2>&1 && fail "an unknown loss is accepted"
 grep -q "no loss 'msee', did you mean 'mse'?" log || fail "the loss is not named: $(cat log)"

@@ -189,8 +189,9 @@ static void what_is_refused(void)
     training.groups = hidden, training.ngroups = 3;
     EXPECT_OK(cvy_program_create(context, NULL, &p));
     EXPECT_OK(cvy_program_add_training(p, m, BATCH, &training, &task));
-    EXPECT_FAULT(cvy_program_plan(p), CVY_E_ARGUMENT,
-                 "groups: 'out.weight' gets no weight, because 'out.*' comes before and takes all that it matches");
+    EXPECT_FAULT(
+        cvy_program_plan(p), CVY_E_ARGUMENT,
+        "groups: 'out.weight' gets no weight, because groups before it take all that it matches, 'out.*' the first");
     cvy_program_destroy(&p);
     training.ngroups = 2; /* a group may lose some of its weights to the one before it */
     EXPECT_OK(cvy_program_create(context, NULL, &p));
