@@ -87,6 +87,12 @@ static int is_ignored(int number)
     return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+static int is_default(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+}
+
 static void nothing(int signal_number)
 {
     (void)signal_number;
@@ -141,8 +147,8 @@ static void set_handlers(void)
     if (keeps_hup < 0)
         keeps_hup = is_ignored(SIGHUP) && !given[SIGHUP]; /* nohup */
     for (int i = 1; i < CMD_SIGNAL_NUMBERS; i++)
-        if (does[i] != CMD_DO_SYSTEM && !(i == SIGHUP && keeps_hup))
-            set_handler(i, on_signal, SA_RESTART | SA_ONSTACK);
+        if (does[i] != CMD_DO_SYSTEM && !(i == SIGHUP && keeps_hup) && (i != SIGVTALRM || is_default(i)))
+            set_handler(i, on_signal, SA_RESTART | SA_ONSTACK); /* the timer of the start has a handler of its own */
     set_handler(SIGALRM, on_alarm, SA_RESTART | SA_ONSTACK);
     cmd_signals_of_writes();
 }
