@@ -153,16 +153,27 @@ static void add_who(const cvy_context *context, cvy_text *out)
         cvy_text_add(out, "rank %d may use", context->comm->rank);
 }
 
+/* Whether even one thread is too many for a limit that is listed; says so. */
+static int add_starving(const cvy_context *context, const struct bounds *b, const int *is_listed, cvy_text *out)
+{
+    int starves = 0, is_quota = 0;
+    for (int i = 0; i < b->n; i++) {
+        starves |= is_listed[i] && b->share[i] < 1;
+        is_quota |= is_listed[i] && b->share[i] < 1 && b->limit[i].kind == CVY_LIMIT_GROUP;
+    }
+    if (starves)
+        cvy_text_add(out, "; a thread needs a whole core, and waits for part of the time: %s%s",
+                     is_quota ? "raise the quota" : "ask for more cores",
+                     context->comm->nranks > 1 ? ", or start fewer ranks" : "");
+    return starves;
+}
+
 /* A number that was chosen. */
 static void add_choice(const cvy_context *context, const struct bounds *b, cvy_text *out)
 {
-    int count = 0, starves = 0, is_listed[CVY_CORE_LIMITS_MAX] = {0};
-    for (int i = 0; i < b->n; i++) {
-        const int low = is_low(b, i, b->mask_each);
-        is_listed[i] = low || is_high(context, b, i);
-        starves |= low && b->share[i] < 1 && b->limit[i].kind == CVY_LIMIT_GROUP;
-        count += is_listed[i];
-    }
+    int count = 0, is_listed[CVY_CORE_LIMITS_MAX] = {0};
+    for (int i = 0; i < b->n; i++)
+        count += is_listed[i] = is_low(b, i, b->mask_each) || is_high(context, b, i);
     if (count == 0)
         return;
     cvy_text_add(out, "%d compute thread%s, the least of the cores that ", context->threads,
@@ -173,10 +184,8 @@ static void add_choice(const cvy_context *context, const struct bounds *b, cvy_t
     for (int i = 0; i < b->n; i++)
         if (is_listed[i])
             add_limit(b, i, out);
-    cvy_text_add(out, "%s%s",
-                 starves ? "; a thread needs a whole core, and is stopped for part of the time: raise the quota"
-                         : "; --threads (`threads` of the context) asks for another number",
-                 starves && context->comm->nranks > 1 ? ", or start fewer ranks" : "");
+    if (!add_starving(context, b, is_listed, out))
+        cvy_text_add(out, "; --threads (`threads` of the context) asks for another number");
 }
 
 /* A number that was asked for. Whether ranks share the cores of a mask is said with the places of all ranks
@@ -184,9 +193,9 @@ static void add_choice(const cvy_context *context, const struct bounds *b, cvy_t
 static void add_demand(const cvy_context *context, const struct bounds *b, cvy_text *out)
 {
     const int asked = context->threads, exceeds_mask = context->comm->nranks == 1 && asked > context->cores;
-    int count = exceeds_mask;
+    int count = exceeds_mask, is_listed[CVY_CORE_LIMITS_MAX] = {0};
     for (int i = 0; i < b->n; i++)
-        count += b->limit[i].kind != CVY_LIMIT_OPENMP && is_low(b, i, asked);
+        count += is_listed[i] = b->limit[i].kind != CVY_LIMIT_OPENMP && is_low(b, i, asked);
     if (count == 0)
         return;
     cvy_text_add(out, "%d compute thread%s asked for, and the cores that ", asked, asked == 1 ? " was" : "s were");
@@ -194,12 +203,13 @@ static void add_demand(const cvy_context *context, const struct bounds *b, cvy_t
     cvy_text_add(out, " are fewer: ");
     add_mask(context, b, out);
     for (int i = 0; i < b->n; i++)
-        if (b->limit[i].kind != CVY_LIMIT_OPENMP && is_low(b, i, asked))
+        if (is_listed[i])
             add_limit(b, i, out);
-    cvy_text_add(out,
-                 "; threads share a core or are stopped for part of the time, and each step waits for them: ask "
-                 "for --threads %d",
-                 context->cores_each);
+    if (asked > context->cores_each || !add_starving(context, b, is_listed, out))
+        cvy_text_add(out,
+                     "; threads share a core or are stopped for part of the time, and each step waits for them: ask "
+                     "for --threads %d",
+                     context->cores_each);
 }
 
 static void add_unreadable(const struct bounds *b, cvy_text *out)

@@ -10,24 +10,25 @@ unset OMP_NUM_THREADS
 core=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
 cores=$(nproc)
 
-# threads N COMMAND...: convoy takes N threads; err has its warnings. Without more options `convoy info` says it.
+# threads N COMMAND...: convoy takes N threads; err has its warnings.
 threads() {
     n=$1
     shift
-    if [ -n "$more" ]; then
-        # shellcheck disable=SC2086
-        timeout 120 "$@" "$CONVOY" bench --model linear --batch 4 --steps 1 $more >out 2>err || fail "$*: $(cat err)"
-    else
-        timeout 120 "$@" "$CONVOY" info >out 2>err || fail "$*: $(cat err)"
-        sed -n 's/^threads  *[0-9]*: /warning: /p' out >>err
-    fi
-    grep -q "^threads  *$n\(:.*\)*\$" out || fail "expected $n threads of $* $more: $(grep '^threads' out) $(cat err)"
+    timeout 120 "$@" "$CONVOY" info >out 2>err || fail "$*: $(cat err)"
+    sed -n 's/^threads  *[0-9]*: /warning: /p' out >>err
+    grep -q "^threads  *$n\(:.*\)*\$" out || fail "expected $n threads of $*: $(grep '^threads' out) $(cat err)"
+}
+# asked N COMMAND...: N threads are asked for, or none if it is empty. The training warns before it misses its job.
+asked() {
+    n=$1
+    shift
+    timeout 120 "$@" "$CONVOY" train none.yaml ${n:+--threads "$n"} >out 2>err && fail "a missing job is trained: $*"
+    contains err 'none.yaml: cannot open' || fail "$*: $(cat err)"
 }
 quiet() { grep -q 'warning: ' err && fail "$*: a warning: $(cat err)"; }
 # says TEXT: there is one warning, with this text.
 says() { [ "$(grep -c 'warning: ' err)" = 1 ] && contains err "$1" || fail "expected one warning with \"$1\": $(cat err)"; }
 
-more=
 threads "$cores" env
 quiet all cores
 threads 1 env OMP_NUM_THREADS=1
@@ -47,22 +48,19 @@ says 'OMP_NUM_THREADS=many is no number of threads or cores, and does not count'
     threads "$cores" env OMP_PROC_BIND=true # a thread is bound to one place, the team to all
     quiet OMP_PROC_BIND
 }
-more='--threads 8'
-threads 8 taskset -c "$core"
+asked 8 taskset -c "$core"
 says "8 compute threads were asked for, and the cores that convoy may use are fewer: 1 by the affinity mask (core $core); threads share a core"
-threads 8 taskset -c "$core" env OMP_PROC_BIND=true "OMP_PLACES={$core}"
+asked 8 taskset -c "$core" env OMP_PROC_BIND=true "OMP_PLACES={$core}"
 says "1 by OpenMP's places (OMP_PLACES, OMP_PROC_BIND) (core $core)"
-more='--threads 2'
-threads 2 env SLURM_CPUS_ON_NODE=1
+asked 2 env SLURM_CPUS_ON_NODE=1
 says ', 1 by SLURM_CPUS_ON_NODE=1; threads share a core or are stopped for part of the time, and each step waits for them: ask for --threads 1'
-more='--threads 1'
-threads 1 env OMP_NUM_THREADS=4
+asked 1 env OMP_NUM_THREADS=4
 quiet a number that was asked for
 
 # ---- a quota of a control group, and of one above it ----
-quota() { # MICROSECONDS COMMAND...: in a group below one with this quota of a tenth of a second
-    microseconds=$1
-    shift
+quota() { # MICROSECONDS CHECK N COMMAND...: in a group below one with this quota of a tenth of a second
+    microseconds=$1 check=$2 n=$3
+    shift 3
     mkdir -p "$group/inner"
     if [ -e "$group/cpu.max" ]; then
         echo "$microseconds 100000" >"$group/cpu.max"
@@ -70,7 +68,7 @@ quota() { # MICROSECONDS COMMAND...: in a group below one with this quota of a t
         echo "$microseconds" >"$group/cpu.cfs_quota_us"
     fi
     printf 'echo $$ >"%s/inner/cgroup.procs"; exec "$@"\n' "$group" >enter
-    threads 1 sh enter "$@"
+    $check "$n" sh enter "$@"
     for _ in 1 2 3 4 5; do
         rmdir "$group/inner" "$group" 2>/dev/null && break
         sleep 0.1
@@ -85,18 +83,19 @@ for mount in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
     [ -e probe ] && group=$mount/convoy-$$ && break
 done
 if [ -n "$group" ]; then
-    more=
-    quota 50000 env
+    quota 50000 threads 1 env
     says ", 0.5 by $group/cpu."
-    contains err 'a thread needs a whole core, and is stopped for part of the time: raise the quota' || fail "half a core: $(cat err)"
-    quota 150000 env OMP_NUM_THREADS=2
+    contains err 'a thread needs a whole core, and waits for part of the time: raise the quota' || fail "half a core: $(cat err)"
+    quota 50000 asked 1 env
+    says "1 compute thread was asked for, and the cores that convoy may use are fewer: "
+    contains err ": raise the quota" && ! contains err 'ask for' || fail "what was asked for is advised: $(cat err)"
+    quota 150000 threads 1 env OMP_NUM_THREADS=2
     [ "$cores" = 1 ] || says ", 2 by OMP_NUM_THREADS=2, 1.5 by $group/cpu."
-    more=' '
     # shellcheck disable=SC2086
-    quota 100000 $MPIEXEC_N 2
+    quota 100000 asked "" $MPIEXEC_N 2
     says ", 0.5 for each of 2 ranks by $group/cpu."
     # shellcheck disable=SC2086
-    quota 300000 $MPIEXEC_N 2
+    quota 300000 asked "" $MPIEXEC_N 2
     [ "$cores" -gt 3 ] || [ "$cores" = 1 ] || quiet "a quota that is enough"
 else
     echo "no control group with a quota can be made here: quotas are left out"

@@ -33,12 +33,12 @@ grep -q '^failed step 4 of 4' small/STATUS || fail "STATUS: $(cat small/STATUS)"
 
 "$CONVOY" train job.yaml --threads 1 --out run >out 2>&1 || fail "a training: $(cat out)"
 formats='csv npy'
-data='{format: synthetic, samples: 3000, shape: [1, 32, 32], classes: 2000}'
+data='{format: synthetic, samples: 2200, shape: [1, 32, 32], classes: 2000}'
 sets='pack tfrecord'
 "$CONVOY" info | grep -q '^hdf5  *yes' && { formats="$formats h5 nc"; sets="$sets hdf5"; }
 "$CONVOY" info | grep -q '^lmdb  *yes' && sets="$sets lmdb"
 for name in $formats; do
-    limited predict run --threads 1 --data '{format: synthetic, samples: 2000, shape: [4], classes: 2000}' --out "pr.$name"
+    limited predict run --threads 1 --data '{format: synthetic, samples: 1200, shape: [4], classes: 2000}' --out "pr.$name"
     code=$?
     says "pr.$name"
 done
