@@ -106,6 +106,10 @@ cvy_status cvy_variables_describe(cvy_pool *pool, const cvy_reader_def *reader, 
             CVY_TRY(cvy_reader_note(info, "%s", followed->note[i]));
     if (c->x || followed->renamed || (!x && !y))
         return CVY_OK;
+    const char *label = source ? cvy_tree_text_at(source, "label") : NULL;
+    if (info->has_label)
+        CVY_TRY(
+            cvy_pool_strdup(pool, label ? label : "label", (char **)&c->label)); /* one of the names that are tried */
     CVY_TRY(names_of(pool, y, &c->y, &c->ny));
     CVY_TRY(names_of(pool, x, &c->x, &c->nx));
     if (!x) {

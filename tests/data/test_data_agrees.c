@@ -285,6 +285,13 @@ static void test_columns(void)
     FAILS(open_like(train, with_path("{path: %s, label: 4}", "other.csv"), 0, &d), CVY_E_CONFIG,
           "column 4, the label, is \"more\" here and \"kind\" in the training data");
     FAILS(open_like(train, in_scratch("bare.csv"), 0, &d), CVY_E_CONFIG, "has no classes");
+    put_text("usual.csv", "class,b,p,q,a\n0,2,3,4,1\n1,6,7,8,5\n");
+    expect_numbers(train, in_scratch("usual.csv"), 0, (float[]){1, 2, 3, 4}, 4, NULL);
+    cvy_dataset_destroy(&train);
+    put_text("input.csv", "a,class,kind\n1,2,0\n5,6,1\n"); /* the usual name is that of an input */
+    put_text("usual.csv", "class,a,label\n2,1,0\n6,5,1\n");
+    OK(open_text(with_path("{path: %s, label: kind}", "input.csv"), NULL, 0, &train));
+    expect_numbers(train, in_scratch("usual.csv"), 0, (float[]){1, 2}, 2, NULL);
     cvy_dataset_destroy(&train);
     OK(open_text(with_path("{path: %s, label: 3, y: [4, 5], header: no}", "plain.csv"), NULL, 0, &train));
     expect_numbers(train, with_path("{path: %s, label: kind, y: [p, q]}", "train.csv"), 0, (float[]){1, 2, 3, 4}, 4,

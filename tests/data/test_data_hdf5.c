@@ -214,6 +214,38 @@ static void test_order_of_variables(void)
     cvy_dataset_destroy(&train);
 }
 
+/* Variables of a number each are columns, which a table has by their names, and so are labels. */
+static void test_table_of_variables(void)
+{
+    cvy_dataset *train = NULL, *d = NULL;
+    cvy_pool *pool = NULL;
+    cvy_tree *tree = NULL;
+    double *value = values(2);
+    float x[2];
+    int32_t label = -1;
+    const hid_t file = new_file("one.h5");
+    const struct layout one = {.ndim = 1, .dim = {2}, .type = H5T_NATIVE_FLOAT},
+                        class = {.ndim = 1, .dim = {2}, .type = H5T_NATIVE_INT};
+    value[0] = 0;
+    value[1] = 1;
+    add_set(file, "u", one, value);
+    add_set(file, "v", one, value);
+    add_set(file, "label", class, value);
+    H5Fclose(file);
+    free(value);
+    put_file(in_scratch("one.csv"), "v,label,u\n5,1,4\n", 16);
+    OK(open_in("one.h5", "x: [u, v]", &train));
+    const cvy_data_form like = cvy_dataset_form(train);
+    OK(cvy_pool_create(&pool));
+    OK(cvy_tree_parse_text(pool, "source", in_scratch("one.csv"), strlen(in_scratch("one.csv")), &tree));
+    OK(cvy_dataset_open_like(tree, NULL, 7, 1, &like, &d));
+    OK(cvy_dataset_read(d, 0, 0, (void *const[]){x, &label}));
+    TRUE_THAT(x[0] == 4 && x[1] == 5 && label == 1);
+    cvy_dataset_destroy(&d);
+    cvy_dataset_destroy(&train);
+    cvy_pool_destroy(&pool);
+}
+
 static void test_files(void)
 {
     cvy_dataset *d = NULL;
@@ -502,6 +534,7 @@ int main(void)
     test_columns();
     test_files();
     test_order_of_variables();
+    test_table_of_variables();
     test_conditions();
     test_faults();
     test_unreadable();

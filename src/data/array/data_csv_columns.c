@@ -76,13 +76,22 @@ static cvy_status set_roles(struct csv *c, const cvy_tree *node, int role, int o
     return CVY_OK;
 }
 
-/* The label column if the option is not given: a column with a usual name. */
-static const char *usual_label(const struct csv *c)
+static int is_input(const cvy_columns *like, const char *name)
+{
+    for (int64_t i = 0; like && i < like->nx; i++)
+        if (strcmp(like->x[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+/* The label column if the option is not given: a column with a usual name that is no input of the training. */
+static const char *usual_label(const struct csv *c, const cvy_columns *like)
 {
     static const char *const usual[] = {"label", "class"};
     for (int k = 0; k < CVY_COUNT(usual); k++)
         for (int i = 0; i < c->ncolumn; i++)
-            if (c->column[i].name && c->column[i].role == COLUMN_X && strcmp(c->column[i].name, usual[k]) == 0)
+            if (c->column[i].name && c->column[i].role == COLUMN_X && strcmp(c->column[i].name, usual[k]) == 0 &&
+                !is_input(like, usual[k]))
                 return usual[k];
     return "none";
 }
@@ -104,7 +113,7 @@ static cvy_status set_targets(struct csv *c, const struct csv_opts *o, const cvy
     if (weight)
         CVY_TRY(set_role(c, weight, COLUMN_WEIGHT, 0));
     if (!label)
-        label = !like ? usual_label(c) : like->label && has_column(c, like->label) ? like->label : "none";
+        label = like && !like->label ? "none" : like && has_column(c, like->label) ? like->label : usual_label(c, like);
     c->label = -1;
     if (strcmp(label, "none") != 0)
         CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
