@@ -63,7 +63,7 @@ static int ends_in(const char *name, const char *key)
 }
 
 /* The name of a metric with the options that it gives; an option that ends the name is not repeated: top_k_5. If this
- * is too long, the number among those of its name: coverage_2. */
+ * is too long, the number among those of its name, which no value can be mistaken for: coverage.2. */
 static cvy_status make_title(cvy_job *job, cvy_job_metric *m, int nth)
 {
     const cvy_tree *map = m->options;
@@ -77,7 +77,7 @@ static cvy_status make_title(cvy_job *job, cvy_job_metric *m, int nth)
     }
     const cvy_status status = t.status != CVY_OK     ? t.status
                               : t.bytes <= TITLE_MAX ? cvy_pool_strdup(job->pool, t.data, &title)
-                                                     : cvy_pool_printf(job->pool, &title, "%s_%d", m->name, nth);
+                                                     : cvy_pool_printf(job->pool, &title, "%s.%d", m->name, nth);
     cvy_text_free(&t);
     m->title = title;
     return status;

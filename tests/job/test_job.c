@@ -592,7 +592,9 @@ static void names_of_scores(void)
          "efficiency_at_fpr_0.01 efficiency_at_fpr_0.1_positive_0"},
         {"[{name: iou, leave_out: [0, 2]}, iou, {name: dice, leave_out: [1]}]", "iou_leave_out_0-2 iou dice"},
         {"[{name: r2, average: variance}, {name: r2}]", "r2_average_variance r2"},
-        {"[coverage, {name: coverage, levels: [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]}]", "coverage coverage_2"},
+        {"[coverage, {name: coverage, levels: [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]}]", "coverage coverage.2"},
+        {"[{name: top_k, k: 3, ignore_label: [-1000001, -1000002, -1000003, -1000004]}, {name: top_k, k: 1}]",
+         "top_k.1 top_k_1"},
     };
     for (int i = 0; i < CVY_COUNT(rows); i++) {
         char text[256], titles[256] = "";
