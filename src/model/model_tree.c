@@ -445,7 +445,7 @@ static cvy_status read_layer(reader *r, const cvy_tree *layer)
               cvy_tree_where(layer));
     if (strcmp(op_name, "repeat") == 0)
         return read_repeat(r, map ? map : layer);
-    CVY_CHECK(!map || map->kind == CVY_TREE_MAP || (map->text && !*map->text), CVY_E_CONFIG,
+    CVY_CHECK(cvy_tree_is_null(map) || map->kind == CVY_TREE_MAP || (map->text && !*map->text), CVY_E_CONFIG,
               "%s: the options of %s are a map", cvy_tree_where(map), op_name);
     const cvy_tree *network = find_network(r, op_name);
     if (network)

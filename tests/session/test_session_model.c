@@ -77,6 +77,10 @@ static void what_suits_the_data(void)
     EXPECT_INT(outputs, 5);
     EXPECT_TEXT(losses_of("model: linear\ndata: {train: a}\n", &n, &outputs), "x y weight | loss=mse(fc,y,weight)");
     EXPECT_INT(outputs, 2);
+    /* no options, as a run's own description writes them */
+    EXPECT_TEXT(
+        losses_of("model: {layers: [{flatten: null}, {relu: }, {fc: {channels: 5}}]}\ndata: {train: a}\n", &c, NULL),
+        "x label | loss=softmax_cross_entropy(fc1,label)");
     EXPECT_TEXT(losses_of("model: linear\ndata: {train: a, on_bad_sample: skip}\n", &c, NULL),
                 "x label weight | loss=softmax_cross_entropy(fc,label,weight)");
 }
