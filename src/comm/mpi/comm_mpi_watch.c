@@ -157,6 +157,12 @@ static double time_to_ask(const struct cvy_mpi_watch *w, const cvy_comm *whole, 
     return now + w->o.limit_s + STAGGER_S * CVY_MIN(whole->rank, STAGGERED);
 }
 
+/* The same for a rank that has asked or was asked: reports of one wait become rare, whoever makes them. */
+static double time_to_ask_again(const struct cvy_mpi_watch *w, const cvy_comm *whole, double now)
+{
+    return time_to_ask(w, whole, now) + CVY_MAX(now - w->since - w->o.limit_s, 0);
+}
+
 static void answer_question(struct cvy_mpi_watch *w, const cvy_comm *comm, double now)
 {
     int64_t question = 0;
@@ -164,7 +170,7 @@ static void answer_question(struct cvy_mpi_watch *w, const cvy_comm *comm, doubl
     if (from < 0)
         return;
     w->mine = describe(comm, question);
-    w->ask_at = time_to_ask(w, cvy_mpi_of(comm)->root->of, now);
+    w->ask_at = time_to_ask_again(w, cvy_mpi_of(comm)->root->of, now);
     MPI_Isend(&w->mine, sizeof w->mine, MPI_BYTE, from, ANSWER, w->comm, &w->reply);
 }
 
@@ -217,7 +223,7 @@ void cvy_mpi_watch_look(const cvy_comm *comm, int round)
         if (!take_answers(w, whole) && now - w->asked < grace_s)
             return;
         w->asked = 0;
-        w->ask_at = now + (now - w->since); /* reports of one wait become rare */
+        w->ask_at = time_to_ask_again(w, whole, now);
         report(w, comm, now);
     } else if (now > w->ask_at)
         ask(w, whole, now);
