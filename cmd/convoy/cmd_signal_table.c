@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <ctype.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
