@@ -178,7 +178,22 @@ cvy_closing_kind cvy_loss_applies(const cvy_op_def *loss)
     return CVY_CLOSED_BY_NOTHING;
 }
 
-/* The layer of whose probabilities alone the output is made, by layers without weights, such as the mean of two
+/* Whether it divides numbers by their sum, as a softmax that is written as exp and a division does. */
+static int makes_shares(const cvy_model *m, const cvy_layer *layer)
+{
+    static const char *const between[] = {"expand", "reshape", "offset", "clamp", NULL};
+    if (strcmp(layer->op->name, "divide") != 0 || layer->nfrom != 2)
+        return 0;
+    int at = cvy_index_find(&m->layer_at, layer->from[1]);
+    for (int steps = 0; at >= 0 && steps < CVY_CLOSING_MOVES && is_one_of(&m->layer[at], between); steps++)
+        at = cvy_index_find(&m->layer_at, m->layer[at].from[0]);
+    if (at < 0 || strcmp(m->layer[at].op->name, "reduction") != 0)
+        return 0;
+    const char *method = m->layer[at].options ? cvy_tree_text_at(m->layer[at].options, "method") : NULL;
+    return method && strcmp(method, "sum") == 0 && strcmp(m->layer[at].from[0], layer->from[0]) == 0;
+}
+
+/* The layer of whose probabilities alone the output is made, by layers without weights, such as the sum of two
  * softmaxes; -1: there is none. */
 static int made_of(const cvy_model *m, const char *output, int depth)
 {
@@ -190,7 +205,8 @@ static int made_of(const cvy_model *m, const char *output, int depth)
         return -1;
     const cvy_layer *layer = &m->layer[at];
     const cvy_closing_kind kind = kind_of(layer);
-    if (kind == CVY_CLOSED_BY_SOFTMAX || kind == CVY_CLOSED_BY_SIGMOID || strcmp(layer->op->name, "hard_sigmoid") == 0)
+    if (kind == CVY_CLOSED_BY_SOFTMAX || kind == CVY_CLOSED_BY_SIGMOID ||
+        strcmp(layer->op->name, "hard_sigmoid") == 0 || makes_shares(m, layer))
         return at;
     int from = -1;
     for (int i = 0; i < layer->nfrom && (is_one_of(layer, names) || only_moves(layer)); i++) {
@@ -216,12 +232,14 @@ cvy_status cvy_model_warn_of_losses(const cvy_model *m, const cvy_context *conte
             at = made_of(m, loss->from[0], 0);
         if (at < 0)
             continue;
+        const int is_division = makes_shares(m, &m->layer[at]);
         cvy_log(context, CVY_LOG_WARN,
-                "model %s: the loss %s (%s) applies %s to %s, whose numbers the %s '%s' has made already: let it read "
-                "what that layer reads",
-                m->name, loss->output, loss->op->name,
+                "model %s: the loss %s (%s) applies %s to %s, whose numbers the %s '%s' has made already: %s", m->name,
+                loss->output, loss->op->name,
                 cvy_loss_applies(loss->op) == CVY_CLOSED_BY_SIGMOID ? "sigmoid" : "softmax", loss->from[0],
-                m->layer[at].op->name, m->layer[at].output);
+                is_division ? "division by their sum" : m->layer[at].op->name, m->layer[at].output,
+                is_division ? "end the network with softmax, or add `log`, of which softmax gives the same again"
+                            : "let it read what that layer reads");
     }
     return CVY_OK;
 }

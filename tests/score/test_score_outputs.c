@@ -21,6 +21,7 @@
 #include "checkpoint/checkpoint.h"
 #include "format/format.h"
 #include "golden/outputs_golden.h"
+#include "model/model_closing.h"
 #include "network/network_spec.h"
 #include "session/session_model.h"
 #include "test_util.h"
@@ -374,6 +375,40 @@ static void keep_log(void *user, cvy_log_level level, const char *line)
         snprintf(said, sizeof said, "%s", line);
 }
 
+/* Warns of the loss of this network of three classes, and says which function was applied before. */
+static void expect_warning(const char *layers, const char *words)
+{
+    static char x[] = "x", label[] = "label";
+    cvy_dataset_info data = {.nfield = 2, .nclasses = K, .path = "classes.csv"};
+    char text[512];
+    cvy_job *job = NULL;
+    cvy_model *m = NULL;
+    data.field[0] = (cvy_field){x, CVY_DTYPE_F32, {1, {D}}};
+    data.field[1] = (cvy_field){label, CVY_DTYPE_I32, {0}};
+    snprintf(text, sizeof text, "model: {layers: [{fc: {name: s, channels: %d}}, %s]}\ndata: {train: classes.csv}\n", K,
+             layers);
+    *said = 0;
+    EXPECT_OK(cvy_job_parse_text("job.yaml", text, NULL, 0, &job));
+    EXPECT_OK(cvy_job_model(job, NULL, &data, 1, &m));
+    EXPECT_OK(cvy_model_warn_of_losses(m, context));
+    EXPECT(*words ? strstr(said, words) != NULL : !*said);
+    cvy_model_destroy(&m);
+    cvy_job_destroy(&job);
+}
+
+static void numbers_made_of_probabilities(void)
+{
+    expect_warning("{exp: {name: e}}, {reduction: {name: t, method: sum, axes: [1], keep: true}}, {expand: {name: u, "
+                   "shape: [3]}}, {divide: {from: [e, u]}}",
+                   "division by their sum");
+    expect_warning("{exp: {name: e}}, {reduction: {name: t, method: max, axes: [1], keep: true}}, {expand: {name: u, "
+                   "shape: [3]}}, {divide: {from: [e, u]}}",
+                   "");
+    expect_warning("{softmax: {name: p}}, {softmax: {name: q, from: s}}, {mix: {from: [p, q]}}", "the softmax");
+    expect_warning("{sigmoid: {name: p}}, {multiply: {from: [s, p]}}", "");
+    expect_warning("{softmax: {name: p}}, {scale: {by: 2}}, log", "");
+}
+
 /* The files are in memory if that is possible: hundreds of them are written, and each is synchronised with its disk. */
 static void begin(void)
 {
@@ -409,6 +444,7 @@ int main(int argc, char **argv)
     TEST(one_output);
     TEST(one_output_for_numbers);
     TEST(foreign_files);
+    TEST(numbers_made_of_probabilities);
     end();
     MPI_Finalize();
     return test_end();
