@@ -13,6 +13,7 @@
 #include <convoy/mpi.h>
 
 #include <stdlib.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/base_file.h"
@@ -72,13 +73,28 @@ static void end_absence(const char *waits, const char *met)
         TEST_FAIL("expected \"..%s..%s\", got \"%s\"", begin, end, told);
 }
 
+/* Stands for that of the C library. The context asks for the name while it starts the watchdog; there, too, a rank may
+ * be late. */
+static int is_late;
+
+int gethostname(char *name, size_t bytes)
+{
+    struct utsname about;
+    if (is_late)
+        usleep(50000);
+    snprintf(name, bytes, "%s", uname(&about) == 0 ? about.nodename : "?");
+    return 0;
+}
+
 static cvy_context *context;
 
 static void open_context(cvy_log_fn log, cvy_fatal_fn fatal)
 {
     const cvy_context_opts opts = {
         .size = sizeof opts, .threads = 1, .log = log, .fatal = fatal, .watchdog_s = LIMIT_S};
+    is_late = rank == nranks - 1;
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, &opts, &context));
+    is_late = 0;
 }
 
 static void skip_a_step(cvy_update_mode mode, const char *met)

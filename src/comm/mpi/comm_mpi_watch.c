@@ -231,9 +231,13 @@ void cvy_mpi_watch_look(const cvy_comm *comm, int round)
 
 /* ---- making and freeing ---- */
 
-static cvy_status make(cvy_comm *comm, struct cvy_mpi_watch *w)
+static cvy_status make(const cvy_comm *comm, const cvy_comm_watch_opts *o, struct cvy_mpi_watch **out)
 {
     const size_t n = (size_t)comm->nranks;
+    struct cvy_mpi_watch *w = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
+    *w = (struct cvy_mpi_watch){.o = *o, .comm = MPI_COMM_NULL, .reply = MPI_REQUEST_NULL};
+    *out = w;
     CVY_TRY(cvy_mem_alloc(n * sizeof *w->host, &w->host));
     CVY_TRY(cvy_mem_alloc(n * sizeof *w->answers, &w->answers));
     CVY_TRY(cvy_mem_alloc(n * sizeof *w->questions, &w->questions));
@@ -243,30 +247,13 @@ static cvy_status make(cvy_comm *comm, struct cvy_mpi_watch *w)
     return CVY_OK;
 }
 
-cvy_status cvy_comm_watch(cvy_comm *comm, const cvy_comm_watch_opts *o)
+static cvy_status join_ranks(cvy_comm *comm, struct cvy_mpi_watch *w)
 {
-    int64_t most[2] = {(int64_t)(o->limit_s * 1e3), -(int64_t)(o->limit_s * 1e3)};
     char host[HOST_ROOM] = "";
-    struct cvy_mpi_watch *w = NULL;
-    if (comm->nranks == 1 || comm->reduce != &cvy_mpi_reduce_ops || cvy_mpi_of(comm)->root != cvy_mpi_of(comm))
-        return CVY_OK;
-    CVY_TRY(comm->ops->allreduce(comm, most, 2, CVY_DTYPE_I64, CVY_REDUCE_MAX));
-    CVY_CHECK(most[0] == -most[1], CVY_E_DISAGREE, "watchdog_s is %g s here, and %g to %g s on other ranks", o->limit_s,
-              (double)-most[1] / 1e3, (double)most[0] / 1e3);
-    if (o->limit_s == 0 || cvy_mpi_of(comm)->simulated.folded)
-        return CVY_OK;
-    cvy_status status = cvy_mem_alloc(sizeof *w, &w);
-    if (status == CVY_OK) {
-        *w = (struct cvy_mpi_watch){.o = *o, .comm = MPI_COMM_NULL, .reply = MPI_REQUEST_NULL};
-        cvy_mpi_of(comm)->watch = w;
-        status = make(comm, w);
-    }
-    CVY_TRY(cvy_comm_agree(comm, status));
     if (gethostname(host, sizeof host - 1) != 0 || !host[0])
         snprintf(host, sizeof host, "?");
     CVY_TRY(comm->ops->allgather(comm, host, sizeof host, w->host));
-    CVY_TRY_MPI(MPI_Comm_dup(cvy_mpi_of(comm)->comm, &w->comm));
-    return CVY_OK;
+    return cvy_mpi_check(MPI_Comm_dup(cvy_mpi_of(comm)->comm, &w->comm), "MPI_Comm_dup");
 }
 
 static void drop(MPI_Request *request)
@@ -277,26 +264,57 @@ static void drop(MPI_Request *request)
     MPI_Request_free(request);
 }
 
-void cvy_mpi_watch_free(cvy_mpi *mpi)
+static void leave_ranks(struct cvy_mpi_watch *w, int nranks)
 {
-    struct cvy_mpi_watch *w = mpi->watch;
+    answer a;
+    int64_t question;
+    while (receive(w, ASK, &question, sizeof question) >= 0 || receive(w, ANSWER, &a, sizeof a) >= 0)
+        continue;
+    for (int r = 0; r < nranks; r++)
+        drop(&w->sends[r]);
+    drop(&w->reply);
+    MPI_Comm_free(&w->comm);
+}
+
+static void destroy(struct cvy_mpi_watch *w, int nranks)
+{
     int finalized = 0;
     if (!w)
         return;
     MPI_Finalized(&finalized);
-    if (!finalized && w->comm != MPI_COMM_NULL) {
-        answer a;
-        int64_t question;
-        while (receive(w, ASK, &question, sizeof question) >= 0 || receive(w, ANSWER, &a, sizeof a) >= 0)
-            continue;
-        for (int r = 0; r < mpi->of->nranks; r++)
-            drop(&w->sends[r]);
-        drop(&w->reply);
-        MPI_Comm_free(&w->comm);
-    }
+    if (!finalized && w->comm != MPI_COMM_NULL)
+        leave_ranks(w, nranks);
     cvy_mem_free(&w->host);
     cvy_mem_free(&w->answers);
     cvy_mem_free(&w->questions);
     cvy_mem_free(&w->sends);
-    cvy_mem_free(&mpi->watch);
+    cvy_mem_free(&w);
+}
+
+/* The ranks are watched from the end on: a rank may wait for others in here, too. */
+cvy_status cvy_comm_watch(cvy_comm *comm, const cvy_comm_watch_opts *o)
+{
+    int64_t most[2] = {(int64_t)(o->limit_s * 1e3), -(int64_t)(o->limit_s * 1e3)};
+    struct cvy_mpi_watch *w = NULL;
+    if (comm->nranks == 1 || comm->reduce != &cvy_mpi_reduce_ops || cvy_mpi_of(comm)->root != cvy_mpi_of(comm))
+        return CVY_OK;
+    CVY_TRY(comm->ops->allreduce(comm, most, 2, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    CVY_CHECK(most[0] == -most[1], CVY_E_DISAGREE, "watchdog_s is %g s here, and %g to %g s on other ranks", o->limit_s,
+              (double)-most[1] / 1e3, (double)most[0] / 1e3);
+    if (o->limit_s == 0 || cvy_mpi_of(comm)->simulated.folded)
+        return CVY_OK;
+    cvy_status status = cvy_comm_agree(comm, make(comm, o, &w));
+    if (status == CVY_OK)
+        status = join_ranks(comm, w);
+    if (status == CVY_OK)
+        cvy_mpi_of(comm)->watch = w;
+    else
+        destroy(w, comm->nranks);
+    return status;
+}
+
+void cvy_mpi_watch_free(cvy_mpi *mpi)
+{
+    destroy(mpi->watch, mpi->of->nranks);
+    mpi->watch = NULL;
 }
