@@ -391,7 +391,7 @@ static void expect_warning(const char *layers, const char *words)
     EXPECT_OK(cvy_job_parse_text("job.yaml", text, NULL, 0, &job));
     EXPECT_OK(cvy_job_model(job, NULL, &data, 1, &m));
     EXPECT_OK(cvy_model_warn_of_losses(m, context));
-    EXPECT(*words ? strstr(said, words) != NULL : !*said);
+    EXPECT(!is_root() || (*words ? strstr(said, words) != NULL : !*said)); /* rank 0 logs */
     cvy_model_destroy(&m);
     cvy_job_destroy(&job);
 }
