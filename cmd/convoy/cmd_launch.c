@@ -225,11 +225,12 @@ static int count_forgotten(const cmd_launch *l, int of_steps, int all)
 void cmd_launch_forget(void)
 {
     static const char *const begins[] = {
-        "SLURM_STEP",     "FLUX_JOB_",     "FLUX_TASK_", /* of steps */
-        "PMI_",           "PMI2_",         "PMIX_",      "OMPI_COMM_WORLD_", "OMPI_MCA_orte_", "OMPI_MCA_ess_base_",
-        "OMPI_MCA_pmix=", "OMPI_MCA_ess=", "HYDI_",      "MPI_LOCAL",        "PALS_",          "PRTE_"};
+        "SLURM_STEP_",    "SLURM_STEPID=", "FLUX_JOB_", "FLUX_TASK_", /* of steps */
+        "PMI_",           "PMI2_",         "PMIX_",     "OMPI_COMM_WORLD_", "OMPI_MCA_orte_",   "OMPI_MCA_ess_base_",
+        "OMPI_MCA_pmix=", "OMPI_MCA_ess=", "HYDI_",     "MPI_LOCALNRANKS=", "MPI_LOCALRANKID=", "PALS_",
+        "PRTE_"};
     const cmd_launch *l = cmd_launch_here();
-    const int n = count_forgotten(l, 3, CMD_COUNT(begins));
+    const int n = count_forgotten(l, 4, CMD_COUNT(begins));
     for (char **at = environ; n > 0 && *at;) {
         const char *before = *at;
         char name[256];
