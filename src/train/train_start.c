@@ -16,6 +16,7 @@
 #include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
+#include "session/session_model.h"
 #include "session/session_normalize.h"
 #include "session/session_source.h"
 #include "train/trainer.h"
@@ -328,4 +329,17 @@ cvy_status cvy_trainer_compare_start(cvy_trainer *t)
     if (t->session.like)
         CVY_TRY(t->opts->resume ? check_resume(t) : compare(t));
     return log_said(t);
+}
+
+cvy_status cvy_trainer_check_outputs(const cvy_trainer *t)
+{
+    const cvy_session_like *like = t->session.like;
+    const cvy_dataset_info *data = cvy_dataset_describe(t->session.train);
+    const cvy_status status = cvy_job_check_outputs(data, t->session.program, t->task.full);
+    if (status == CVY_OK || !like || !like->job || !like->all_classes || data->nclasses != like->form.info->nclasses)
+        return status;
+    return cvy_error_prefix(status,
+                            "the classes are those of %s, which its last layer has weights for (train.init.skip of "
+                            "that layer leaves the data their own)",
+                            like->from);
 }

@@ -505,7 +505,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     cvy_trainer_note_defaults(t);
     CVY_TRY(cvy_job_check_groups(job, s->program));
     CVY_TRY(cvy_trainer_check_turns(t));
-    CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->task.full));
+    CVY_TRY(cvy_trainer_check_outputs(t));
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_scores(t)));
     CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_validation(t)));
     CVY_TRY(cvy_comm_agree(s->context->comm, make_schedule(t)));

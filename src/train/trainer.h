@@ -183,6 +183,8 @@ cvy_status cvy_trainer_find_start(cvy_trainer *t);
 /* Compares the training data and the job with what the weights were trained on. A resume must agree; a new run notes
  * what differs, a line for each. */
 cvy_status cvy_trainer_compare_start(cvy_trainer *t);
+/* Checks that the network has an output for each class, also for those that the data have from the weights. */
+cvy_status cvy_trainer_check_outputs(const cvy_trainer *t);
 /* Fills the weights of a new run with those that the job names, after the initialisers. Collective. */
 cvy_status cvy_trainer_initialise(cvy_trainer *t);
 /* Calls the caller's progress function on rank 0 with the state of the run. event: a line of text, or NULL. */

@@ -83,6 +83,9 @@ contains log '(x - 100' && contains log 'and this job makes it (x - 0) * 0.1 (nu
 begin classes.yaml fewer --set train.init=classes --set data.train=bc.csv --set data.normalize= || fail "fewer classes: $(cat log)"
 contains log 'bc.csv: its classes get the numbers that they have in classes: ant, bee, cat' || fail "fewer classes, silently: $(cat log)"
 grep -q 'val accuracy 1.0000' log || fail "classes are mistaken: $(cat log)"
+sed 's/channels: 3/channels: 2/' classes.yaml >pair.yaml
+begin pair.yaml pair --set train.init=classes --set data.train=bc.csv --set data.val=bc.csv && fail "two outputs for the three classes of the weights"
+contains log 'the classes are those of classes, which its last layer has weights for' && contains log 'gives 2 outputs for each sample, but the data have 3 classes' || fail "no cause of three classes: $(cat log)"
 begin classes.yaml others --set train.init=classes --set data.train=bcd.csv --set data.val=bcd.csv || fail "other classes: $(cat log)"
 contains log 'train.init: classes was trained on the classes ant, bee, cat, and those of this job are bee, cat, dog' || fail "other classes, silently: $(cat log)"
 # A job that is given for the scores does not change which classes the network has.
