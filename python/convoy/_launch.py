@@ -43,20 +43,35 @@ def _has_mpi(pid: int) -> bool:
         return False
 
 
+def _has_commands(pid: int) -> bool:
+    """Whether a shell was given its commands as arguments: a script, or -c. One at which somebody types has options alone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", errors="replace") as file:
+            words = file.read().split("\0")[:-1]
+    except OSError:
+        return False
+    for before, word in zip(words, words[1:]):
+        is_value = before in ("--rcfile", "--init-file", "-o", "+o", "-O", "+O")
+        if not is_value and (not word.startswith(("-", "+")) or (not word.startswith("--") and "c" in word)):
+            return True
+    return False
+
+
 def _stranger() -> str:
     """Who has passed the variables of a launcher on to this process, which is none of its tasks; "" if it may be one.
-    An interactive shell puts each of its commands into a process group of its own, a script does not."""
-    group, program, pid = os.getpgrp(), "", os.getppid()
+    An interactive shell puts each of its commands into a process group of its own, a script does so after `set -m` alone.
+    Slurm calls the script of a batch job "slurm_script"; its variables of a step are those of the shell that submitted it."""
+    group, program, pid, below = os.getpgrp(), "", os.getppid(), ""
     try:
         while pid > 0:
             name, here, parent, its_group = _process(pid)
             if name.startswith(_LAUNCHERS):
-                return ""
-            if here in _SHELLS and its_group != group and program != "timeout":
+                return "the script of a batch job has started this process" if below == "slurm_script" else ""
+            if here in _SHELLS and its_group != group and program != "timeout" and not _has_commands(pid):
                 return f"the interactive shell {name} has started this process"
             if here not in _SHELLS and _has_mpi(pid):
                 return f"the MPI program {name} has started this process"
-            group, program, pid = its_group, here, parent
+            group, program, pid, below = its_group, here, parent, name
         sees_all = os.readlink("/proc/self/ns/pid") == _ALL_PROCESSES
     except OSError:
         return ""

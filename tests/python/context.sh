@@ -120,10 +120,15 @@ launched True ./mpiexec python3 launched.py # without /proc all variables count
     launched True ./mpiexec python3 parent.py none
     launched False ./mpiexec python3 parent.py mpi
     if command -v bash >/dev/null; then
-        launched False ./mpiexec bash -c 'set -m; python3 launched.py; exit $?'
+        launched True ./mpiexec bash -c 'set -m; python3 launched.py; exit $?'
+        printf 'set -m\npython3 launched.py\nexit $?\n' >typed
+        launched False ./mpiexec bash --norc -o posix <typed
+        printf '#!/bin/sh\npython3 launched.py\nexit $?\n' >slurm_script && chmod +x slurm_script
+        launched False ./mpiexec ./slurm_script
         rm -rf run
+        printf 'set -m\npython3 train.py\nexit $?\n' >typed
         # Open MPI would end a process that it takes for a task of srun.
-        PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEPID=0 SLURM_JOBID=1 SLURM_NODELIST=x ./mpiexec bash -c 'set -m; python3 train.py; exit $?' >log 2>&1 || fail "an interactive shell trains not: $(tail -5 log)"
+        PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEPID=0 SLURM_JOBID=1 SLURM_NODELIST=x ./mpiexec bash <typed >log 2>&1 || fail "an interactive shell trains not: $(tail -5 log)"
         contains log 'samples 32' && contains log 'the interactive shell bash' || fail "an interactive shell: $(cat log)"
     fi
 }
