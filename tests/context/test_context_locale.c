@@ -82,6 +82,7 @@ static const char job[] = "model: {layers: [{fc: {channels: 8}}, {leaky_relu: {s
                           "  optimizer: {name: sgd, lr: 0.125, momentum: 0.9}\n"
                           "  schedule: {name: step, every: 0.5 epochs, factor: 0.5}\n"
                           "plan: {wisdom: off}\n"
+                          "checkpoint: {background: false}\n" /* else the order of the lines of metrics.jsonl varies */
                           "log: {every: 1}\n";
 static const char sweep[] = "job: job.yaml\n"
                             "space: {train.optimizer.lr: {log_uniform: [1e-3, 1e-1], points: 2}}\n"

@@ -32,7 +32,7 @@ const cvy_option cvy_batch_norm_rows[] = {
  * single sample, which has no variance, unless all have. */
 static int64_t count_groups(int64_t n, int64_t size)
 {
-    const int64_t fewest = (n + size - 1) / size;
+    const int64_t fewest = n / size + (n % size > 0);
     return CVY_MAX(size > 1 && n < 2 * fewest ? n / size : fewest, 1);
 }
 
@@ -40,7 +40,7 @@ static int64_t count_groups(int64_t n, int64_t size)
 static int64_t group_from(const cvy_bn_groups *b, int64_t sample)
 {
     const int64_t n = CVY_MAX(b->samples, 1);
-    return (sample * b->total + n - 1) / n;
+    return (int64_t)(((cvy_bn_product)sample * b->total + n - 1) / n);
 }
 
 /* Whether the boundary between any two ranks is inside a group. */
@@ -48,7 +48,7 @@ static int some_group_spans(const cvy_batch *batch, const cvy_bn_groups *b)
 {
     for (int r = 1; r < batch->nranks; r++) {
         const int64_t at = cvy_batch_share(batch->global_n, r, batch->nranks).first;
-        if (b->samples * group_from(b, at) / b->total != at)
+        if ((cvy_bn_product)b->samples * group_from(b, at) / b->total != at)
             return 1;
     }
     return 0;

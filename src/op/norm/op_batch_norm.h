@@ -70,10 +70,13 @@ cvy_bn_groups cvy_bn_groups_of(const cvy_node *node);
 /* Samples of the largest group of a micro-batch, for cvy_graph_opts.bn_unit. bn_group: as in cvy_graph. */
 int64_t cvy_bn_largest(const cvy_batch *batch, int64_t bn_group);
 
+/* A product of numbers of samples: absurd batches come here before they are refused. */
+__extension__ typedef __int128 cvy_bn_product;
+
 /* The first sample of row g; that of row g + 1 is its end. */
 static inline int64_t cvy_bn_group_begin(const cvy_bn_groups *b, int64_t g)
 {
-    return b->begin + b->samples * (b->first + g) / b->total;
+    return b->begin + (int64_t)((cvy_bn_product)b->samples * (b->first + g) / b->total);
 }
 
 /* Samples of row g over all ranks. */
