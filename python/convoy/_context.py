@@ -16,9 +16,9 @@ class Context(Owner):
     """A group of ranks with its threads.
 
     comm: None for this process alone, or an mpi4py communicator. `world()` gives that of all ranks. Collective over the
-    communicator. watchdog: seconds for which a rank waits for others in a call, before it prints which ranks do not come and
-    where all were last; 0: no limit. watchdog_ends: it then ends the job. The ranks' memory is freed when the object is no longer used, or by close(), which also closes what was
-    made from it.
+    communicator. watchdog: seconds for which a rank waits for others in a call, before it prints which ranks do not come
+    and where all were last; 0: no limit. watchdog_ends: it then ends the job. The ranks' memory is freed when the object
+    is no longer used, or by close(), which also closes what was made from it.
     """
 
     def __init__(self, comm: Any = None, threads: int = 0, watchdog: float = 0, watchdog_ends: bool = False):

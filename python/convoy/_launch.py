@@ -11,6 +11,8 @@ _SIZES = ("OMPI_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "MV2_COMM_WORLD_SIZE", "
 _LAUNCHERS = ("mpiexec", "mpirun", "orterun", "orted", "prte", "hydra_", "pmi_pro", "mpispaw", "slurmste", "srun", "palsd", "apinit",
               "aprun", "jsmd", "jsrun", "flux-s", "psilog", "psid")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "busybox")
+_FOR_TASKS = ("SLURM_STEP", "PMI_", "PMI2_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_", "PALS_", "OMPI_MCA_orte_", "PRTE_",
+              "OMPI_MCA_ess_base_", "FLUX_TASK", "MPI_LOCAL", "OMPI_MCA_pmix=", "OMPI_MCA_ess=")  # begins of NAME=
 _ALL_PROCESSES = "pid:[4026531836]"  # the name space that hides no process, of PROC_PID_INIT_INO of Linux
 
 
@@ -78,11 +80,28 @@ def _stranger() -> str:
     return "no launcher is among the processes above this one" if sees_all else ""
 
 
+def _warn(variable: str, stranger: str) -> None:
+    warnings.warn(f"{variable} is in the environment, but {stranger}: it works alone; start it by mpiexec or srun for several ranks, and "
+                  f"unset {variable.partition('=')[0]} if it is left over", stacklevel=5)
+
+
 def is_launched() -> bool:
     """Whether a launcher has started this process as one of several ranks."""
     variable = _variable()
     stranger = variable and _stranger()
     if stranger:
-        warnings.warn(f"{variable} is in the environment, but {stranger}: it works alone; give context=convoy.world() if it is one of "
-                      f"several ranks, and unset {variable.partition('=')[0]} if it is left over", stacklevel=4)
+        _warn(variable, stranger)
     return bool(variable) and not stranger
+
+
+def forget() -> None:
+    """Removes what would make an MPI library take this process for a task of the launcher, if it is none for certain: Open MPI would
+    end it in the shell of `srun --pty`. Of one task without PMI, only Slurm's step is removed."""
+    names = [name for name in os.environ if f"{name}=".startswith(_FOR_TASKS)]
+    variable, stranger = _variable(), names and _stranger()
+    is_lone = not variable and "PMI_RANK" not in os.environ and "PMIX_RANK" not in os.environ
+    if stranger and variable:
+        _warn(variable, stranger)
+    for name in names:
+        if stranger or (is_lone and name.startswith(_FOR_TASKS[0])):
+            del os.environ[name]

@@ -9,6 +9,7 @@ import time
 import warnings
 import weakref
 
+from . import _launch
 from ._library import Error, library
 
 _THREAD_MULTIPLE = 3  # in MPICH and Open MPI
@@ -110,6 +111,7 @@ def world():
     if not hasattr(library, "MPI_Init_thread"):
         raise Error(-8, "this libconvoy was built without MPI")
     if not _flag("MPI_Initialized"):
+        _launch.forget()
         library.cvy_mpi_prepare()
         got = c.c_int(0)
         if library.MPI_Init_thread(None, None, _THREAD_MULTIPLE, c.byref(got)) != 0:
