@@ -128,18 +128,19 @@ launched True ./mpiexec python3 launched.py # without /proc all variables count
         rm -rf run
         printf 'set -m\npython3 train.py\nexit $?\n' >typed
         # Open MPI would end a process that it takes for a task of srun.
-        PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEPID=0 SLURM_JOBID=1 SLURM_NODELIST=x ./mpiexec bash <typed >log 2>&1 || fail "an interactive shell trains not: $(tail -5 log)"
+        PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEP_ID=0 SLURM_JOBID=1 SLURM_NODELIST=x ./mpiexec bash <typed >log 2>&1 || fail "an interactive shell trains not: $(tail -5 log)"
         contains log 'samples 32' && contains log 'the interactive shell bash' || fail "an interactive shell: $(cat log)"
     fi
 }
 # So does world(), also in the shell of one task.
-export SLURM_PROCID=0 SLURM_STEPID=0 SLURM_JOBID=1 SLURM_NODELIST=x
+export SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_JOBID=1 SLURM_NODELIST=x
+printf 'set -m\npython3 -c "import convoy; print(\\"ranks\\", convoy.world().nranks)"\nexit $?\n' >typed
 for tasks in 1 4; do
     command -v bash >/dev/null || break
-    SLURM_STEP_NUM_TASKS=$tasks ./mpiexec bash -c 'set -m; python3 -c "import convoy; print(\"ranks\", convoy.world().nranks)"; exit $?' >log 2>&1
+    SLURM_STEP_NUM_TASKS=$tasks ./mpiexec bash <typed >log 2>&1
     contains log 'ranks 1' || [ ! -e /proc/self/stat ] || fail "world() in a shell of $tasks tasks: $(tail -5 log)"
 done
-unset SLURM_PROCID SLURM_STEPID SLURM_JOBID SLURM_NODELIST
+unset SLURM_PROCID SLURM_STEP_ID SLURM_JOBID SLURM_NODELIST
 cat >initialized.py <<'EOF'
 import sys, convoy
 convoy.world(threads=1)
