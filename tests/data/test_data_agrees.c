@@ -305,6 +305,20 @@ static void test_columns(void)
         expect_numbers(train, in_scratch("double.csv"), 0, (float[]){1, 2}, 2, doubles[i][1]);
         cvy_dataset_destroy(&train);
     }
+    put_text("twice.csv", "label,a,b,label,p,p\n1,2,3,0,4,5\n");
+    FAILS(open_text(in_scratch("twice.csv"), NULL, 0, &d), CVY_E_CONFIG,
+          "the columns 1 and 4 are both called \"label\": give the one that is meant by its number");
+    FAILS(open_text(with_path("{path: %s, label: 4, y: p}", "twice.csv"), NULL, 0, &d), CVY_E_CONFIG,
+          "the columns 5 and 6 are both called \"p\"");
+    OK(open_text(with_path("{path: %s, label: 4, y: -1, drop: [label, p]}", "twice.csv"), NULL, 0, &train));
+    put_text("once.csv", "p,b,a,label\n5,3,2,0\n");
+    expect_numbers(train, in_scratch("once.csv"), 0, (float[]){2, 3, 5}, 3, NULL);
+    FAILS(open_like(train, in_scratch("twice.csv"), 0, &d), CVY_E_CONFIG, "are both called \"p\"");
+    put_text("twice.csv", "b,a,p,a,label\n3,2,5,9,0\n");
+    FAILS(
+        open_like(train, in_scratch("twice.csv"), 0, &d), CVY_E_CONFIG,
+        "column 4 is called \"a\", as one before it, and the training data have fewer of that name: give each a name");
+    cvy_dataset_destroy(&train);
     char list[1200];
     snprintf(list, sizeof list, "[%s, %s]", in_scratch("bare.csv"), in_scratch("lacks.csv"));
     FAILS(open_text(list, NULL, 0, &d), CVY_E_CONFIG, "no column \"b\"");

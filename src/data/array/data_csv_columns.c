@@ -16,19 +16,21 @@
 
 /* ---- options ---- */
 
+/* Of columns of one name, the first that has no role yet is found. */
 static cvy_status find_column(const struct csv *c, const char *text, int *out)
 {
     const char *known[64];
     int nknown = 0;
     int64_t number = 0;
+    *out = -1;
     for (int i = 0; i < c->ncolumn; i++) {
-        if (c->column[i].name && strcmp(c->column[i].name, text) == 0) {
+        if (c->column[i].name && strcmp(c->column[i].name, text) == 0 && (*out < 0 || c->column[*out].role != COLUMN_X))
             *out = i;
-            return CVY_OK;
-        }
         if (c->column[i].name && nknown < CVY_COUNT(known))
             known[nknown++] = c->column[i].name;
     }
+    if (*out >= 0)
+        return CVY_OK;
     if (cvy_line_part_int((cvy_line_part){text, strlen(text)}, &number)) {
         CVY_CHECK(number != 0 && number >= -c->ncolumn && number <= c->ncolumn, CVY_E_CONFIG,
                   "column %lld of %d: columns count from 1, negative numbers from the end", (long long)number,
@@ -51,11 +53,24 @@ static int has_column(const struct csv *c, const char *name)
     return 0;
 }
 
+/* The first column of this name after column i that has no role yet; -1: none. */
+static int next_free(const struct csv *c, const char *name, int i)
+{
+    while (++i < c->ncolumn)
+        if (c->column[i].name && c->column[i].role == COLUMN_X && strcmp(c->column[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 static cvy_status set_role(struct csv *c, const char *text, int role, int64_t slot)
 {
     int i = 0;
     CVY_TRY(find_column(c, text, &i));
     CVY_CHECK(c->column[i].role == COLUMN_X, CVY_E_CONFIG, "column \"%s\" is given twice", text);
+    const int other = role == COLUMN_DROP ? -1 : next_free(c, text, i);
+    CVY_CHECK(other < 0, CVY_E_CONFIG,
+              "the columns %d and %d are both called \"%s\": give the one that is meant by its number", i + 1,
+              other + 1, text);
     c->column[i].role = role;
     c->column[i].slot = slot;
     return CVY_OK;
@@ -71,6 +86,8 @@ static cvy_status set_roles(struct csv *c, const cvy_tree *node, int role, int o
         CVY_CHECK(item->kind == CVY_TREE_SCALAR && item->text, CVY_E_CONFIG,
                   "%s: expected a column's name or number, or a list of them", cvy_tree_where(item));
         if (!optional || has_column(c, item->text))
+            CVY_TRY(set_role(c, item->text, role, (*count)++));
+        while (role == COLUMN_DROP && next_free(c, item->text, -1) >= 0)
             CVY_TRY(set_role(c, item->text, role, (*count)++));
     }
     return CVY_OK;
@@ -96,27 +113,33 @@ static const char *usual_label(const struct csv *c, const cvy_columns *like)
     return "none";
 }
 
-/* Sets what is no input: as the options say, or else as the columns of the training are called. */
+/* Sets what is no input: as the options say, or else as the columns of the training are called. A name under `drop`
+ * stands for all its columns that have no other role. */
 static cvy_status set_targets(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
 {
     int64_t dropped = 0, known = 0;
     const char *label = o->label, *weight = o->weight;
     CVY_TRY(set_roles(c, o->y, COLUMN_Y, 0, &c->ny));
+    if (label && strcmp(label, "none") != 0)
+        CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
+    if (weight)
+        CVY_TRY(set_role(c, weight, COLUMN_WEIGHT, 0));
     CVY_TRY(set_roles(c, o->drop, COLUMN_DROP, like != NULL, &dropped));
     while (like && !o->y && known < like->ny && has_column(c, like->y[known]))
         known++;
     for (int64_t i = 0; like && known > 0 && known == like->ny && i < known; i++)
         CVY_TRY(set_role(c, like->y[i], COLUMN_Y, c->ny++));
-    if (!weight && like && like->weight && has_column(c, like->weight))
+    if (!weight && like && like->weight && has_column(c, like->weight)) {
         weight = like->weight;
-    c->has_weight = weight != NULL;
-    if (weight)
         CVY_TRY(set_role(c, weight, COLUMN_WEIGHT, 0));
-    if (!label)
+    }
+    c->has_weight = weight != NULL;
+    if (!label) {
         label = like && !like->label ? "none" : like && has_column(c, like->label) ? like->label : usual_label(c, like);
+        if (strcmp(label, "none") != 0)
+            CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
+    }
     c->label = -1;
-    if (strcmp(label, "none") != 0)
-        CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
     for (int i = 0; i < c->ncolumn; i++)
         if (c->column[i].role == COLUMN_LABEL)
             c->label = i;
@@ -235,6 +258,12 @@ static cvy_status follow_columns(struct csv *c, const struct csv_opts *o, const 
               "no column \"%s\": the inputs of the training data are the columns %s, and this table has %s", missing,
               list_names(c, like->x, like->nx, 0, known, sizeof known),
               list_names(c, NULL, c->ncolumn, -1, own, sizeof own));
+    for (int i = 0; i < c->ncolumn; i++)
+        CVY_CHECK(
+            c->column[i].role != COLUMN_UNKNOWN || !is_input(like, c->column[i].name), CVY_E_CONFIG,
+            "column %d is called \"%s\", as one before it, and the training data have fewer of that name: give each "
+            "a name of its own",
+            i + 1, c->column[i].name);
     if (c->nx > found)
         CVY_TRY(cvy_reader_note(c->info, "%s: columns that the training data do not have are not read: %s",
                                 c->index.file.path, list_names(c, NULL, c->ncolumn, COLUMN_UNKNOWN, own, sizeof own)));
