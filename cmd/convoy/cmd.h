@@ -189,6 +189,8 @@ void cmd_progress_end(cmd_progress *progress);
 /* ---- cmd_signals.c ---- */
 /* SIGPIPE and SIGXFSZ are errors of the calls that write, and do not end this process. */
 void cmd_signals_of_writes(void);
+/* SIGCHLD has its default action, also if what has started this process ignores it: children have exit codes. */
+void cmd_signals_of_children(void);
 /* For verbs other than trainings: the handler of all signals by which a user or a batch system ends a process. */
 void cmd_signals_on_end(void (*handler)(int));
 /* If such a signal ends this process, the incomplete file PATH.aside-PID of a result is removed first. */

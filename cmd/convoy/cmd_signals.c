@@ -110,6 +110,12 @@ void cmd_signals_of_writes(void)
             set_handler(table[i].number, nothing, SA_RESTART | SA_ONSTACK);
 }
 
+void cmd_signals_of_children(void)
+{
+    if (is_ignored(SIGCHLD))
+        signal(SIGCHLD, SIG_DFL);
+}
+
 void cmd_signals_on_end(void (*handler)(int))
 {
     int n = 0;

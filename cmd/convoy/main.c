@@ -122,6 +122,7 @@ static int is_unwanted(void)
 int main(int argc, char **argv)
 {
     cmd_signals_of_writes();
+    cmd_signals_of_children();
     const int code = run(argc, argv);
     if ((fflush(stdout) == 0 && !ferror(stdout)) || is_unwanted())
         return code;

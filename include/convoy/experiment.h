@@ -75,7 +75,8 @@ CVY_SIZED_STRUCT(cvy_study_result)
  * stay, and count as those of another machine.
  *
  * Collective: no; call it on one process outside of MPI. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG with file, line and
- * column, CVY_E_IO, CVY_E_MEMORY; CVY_STOPPED: *stop was set, and all results are saved.
+ * column, CVY_E_IO, CVY_E_MEMORY, CVY_E_UNSUPPORTED (the program ignores SIGCHLD, or waits for all child processes, so
+ * that no exit code is known); CVY_STOPPED: *stop was set, and all results are saved.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_study_result *out);
 

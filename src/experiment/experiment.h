@@ -151,7 +151,8 @@ typedef struct cvy_process_result {
     int timed_out, stopped;
     double seconds;
 } cvy_process_result;
-/* Runs a command to its end, or ends it after limit_s or when *stop is not 0. */
+/* Runs a command to its end, or ends it after limit_s or when *stop is not 0. CVY_E_UNSUPPORTED: its exit code cannot
+ * be known, because this program ignores SIGCHLD or has taken it elsewhere. */
 cvy_status cvy_process_run(const char *const *word, double limit_s, const volatile int *stop, cvy_process_result *out);
 
 /* ---- experiment_results.c ---- */

@@ -392,6 +392,10 @@ cvy_status cvy_make_target(cvy_measurer *m, const cvy_study_target *target)
     CVY_TRY(cvy_pool_printf(m->pool, &parent, "%.*s", (int)(strrchr(path, '/') - path), path));
     CVY_TRY(cvy_file_make_folder(parent));
     status = cvy_process_run(word, PREPARE_S, m->stop, &r);
+    if (status == CVY_E_UNSUPPORTED) { /* nobody knows whether all of the target is there */
+        const cvy_status removed = cvy_file_remove_tree(path);
+        status = removed == CVY_OK ? status : removed;
+    }
     if (status == CVY_OK && (r.stopped || r.timed_out || r.code != 0)) {
         const char *reason = find_reason(r.err);
         if (r.timed_out)

@@ -107,7 +107,9 @@ static void end_group(pid_t child, double *asked_s)
     *asked_s = *asked_s == 0 ? now_s : *asked_s;
 }
 
-static void follow(pid_t child, struct stream s[2], double limit_s, const volatile int *stop, cvy_process_result *out)
+/* CVY_E_UNSUPPORTED: the command has ended, but the system, or other code of this program, has taken its exit code. */
+static cvy_status follow(pid_t child, struct stream s[2], double limit_s, const volatile int *stop,
+                         cvy_process_result *out)
 {
     const double begin_s = cvy_clock_s();
     double asked_s = 0;
@@ -124,11 +126,18 @@ static void follow(pid_t child, struct stream s[2], double limit_s, const volati
             end_group(child, &asked_s);
         ended = waitpid(child, &code, WNOHANG);
     }
+    const int error = errno;
     kill(-child, SIGKILL); /* what it left running */
     drain(&s[0]);
     drain(&s[1]);
     out->seconds = cvy_clock_s() - begin_s;
     out->code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
+    CVY_CHECK(
+        ended == child, CVY_E_UNSUPPORTED,
+        "whether a command succeeded cannot be known: waitpid() fails: %s; this program ignores SIGCHLD, or waits "
+        "for all child processes elsewhere: give SIGCHLD its default action, and wait for its own children by number",
+        strerror(error));
+    return CVY_OK;
 }
 
 static cvy_status close_streams(struct stream s[2], cvy_status status, cvy_process_result *out)
@@ -149,7 +158,7 @@ cvy_status cvy_process_run(const char *const *word, double limit_s, const volati
     int end[2][2] = {{-1, -1}, {-1, -1}};
     *out = (cvy_process_result){0};
     CVY_TRY(open_pipe(end[0]));
-    const cvy_status status = open_pipe(end[1]);
+    cvy_status status = open_pipe(end[1]);
     pid_t child = 0;
     const int code = status == CVY_OK ? start(word, end[0][1], end[1][1], &child) : 0;
     struct stream s[2] = {{.fd = end[0][0]}, {.fd = end[1][0]}};
@@ -157,7 +166,7 @@ cvy_status cvy_process_run(const char *const *word, double limit_s, const volati
         if (end[i][1] >= 0)
             close(end[i][1]);
     if (status == CVY_OK && !code)
-        follow(child, s, limit_s, stop, out);
+        status = follow(child, s, limit_s, stop, out);
     if (code) { /* as a shell says it */
         out->code = 127;
         cvy_text_add(&s[1].text, "%s: %s\n", word[0], strerror(code));

@@ -109,6 +109,7 @@ title: Curves
 prepare:
   data/made: [sh, -c, "echo ${word} >{target}"]
   data/left-out: [sh, -c, "echo ${nobody} >{target}"]
+  data/fails: [sh, -c, "echo part >{target}; exit 3"]
 jobs:
   small:
     model: {layers: [{fc: {channels: 4}}]}
@@ -135,8 +136,12 @@ figures:
 - {title: Loss, of: training, x: curve.epoch, x_label: epoch, y: curve.train_loss, y_label: loss, lines: job}
 - {title: All, of: counting, x: curve.seconds, x_label: seconds, y: curve, y_label: score}
 Y
-timeout 200 "$CONVOY" study curves.yaml --out curves --frameworks-folder adapters --data word=prepared >log 2>err || fail "curves: code $?: $(cat log err)"
+# What has started the study may ignore SIGCHLD; exit codes count nevertheless.
+no_child=
+env --ignore-signal=CHLD true 2>/dev/null && no_child='env --ignore-signal=CHLD'
+timeout 200 $no_child "$CONVOY" study curves.yaml --out curves --frameworks-folder adapters --data word=prepared >log 2>err || fail "curves: code $?: $(cat log err)"
 grep -q 'data/left-out is not made: the study needs the path of nobody: --data nobody=PATH$' log || fail "prepare: $(cat log)"
+grep -q 'data/fails is not made: exit code 3: ' log || fail "a command that fails: $(cat log)"
 grep -q 'job=other .*: left out: the job other is not in the study, or needs a path: --data$' log || fail "job without a path: $(cat log)"
 grep -q '"epochs": 3, ' curves/results.jsonl || fail "train.epochs is not 3: $(cat curves/results.jsonl)"
 [ ! -e curves/scratch ] || fail "the run is left in scratch"

@@ -142,6 +142,25 @@ static void test_processes(void)
     cvy_mem_free(&r.err);
 }
 
+/* If SIGCHLD is ignored, or no child is to be waited for, nobody learns the exit code: it is not 0 by guess. */
+static void test_exit_code_unknown(void)
+{
+    static const char *const bad[] = {"false", NULL}, *const killed[] = {"sh", "-c", "echo part; kill -9 $$", NULL};
+    struct sigaction ignored = {.sa_handler = SIG_IGN}, no_wait = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT},
+                     before;
+    cvy_process_result r;
+    sigaction(SIGCHLD, &ignored, &before);
+    EXPECT_FAULT(cvy_process_run(bad, 60, NULL, &r), CVY_E_UNSUPPORTED, "ignores SIGCHLD");
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+    sigaction(SIGCHLD, &no_wait, NULL);
+    EXPECT_FAULT(cvy_process_run(killed, 60, NULL, &r), CVY_E_UNSUPPORTED, "cannot be known");
+    EXPECT_TEXT(r.out, "part\n");
+    sigaction(SIGCHLD, &before, NULL);
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+}
+
 /* Nothing of this program's masks and dispositions is handed down, but what nohup has ignored. */
 static void test_signals_of_processes(void)
 {
@@ -285,6 +304,7 @@ int main(void)
     TEST(test_mistakes);
     TEST(test_commands);
     TEST(test_processes);
+    TEST(test_exit_code_unknown);
     TEST(test_signals_of_processes);
     TEST(test_results);
     TEST(test_result_kinds);

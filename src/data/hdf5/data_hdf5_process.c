@@ -335,8 +335,8 @@ static cvy_status describe_end(cvy_h5_process *p, cvy_h5_end *end_out)
     int how = 0;
     version_text(p->version, version);
     const int known = stop(p, &how);
-    *end_out = known && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL ? CVY_H5_KILLED : CVY_H5_CRASHED;
-    if (*end_out == CVY_H5_KILLED)
+    *end_out = !known || (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) ? CVY_H5_KILLED : CVY_H5_CRASHED;
+    if (known && *end_out == CVY_H5_KILLED)
         CVY_FAIL(CVY_E_FORMAT,
                  "the process that reads it by libhdf5 %s was killed by signal 9 from outside, by hand or for lack of "
                  "memory: the log of the kernel or of the scheduler says why",
@@ -347,8 +347,10 @@ static cvy_status describe_end(cvy_h5_process *p, cvy_h5_end *end_out)
     if (known)
         CVY_FAIL(CVY_E_FORMAT, "libhdf5 %s crashed on it, and its reader process ended with exit code %d: %s", version,
                  WEXITSTATUS(how), cure);
-    CVY_FAIL(CVY_E_FORMAT, "libhdf5 %s crashed on it, and its reader process ended by an unknown signal: %s", version,
-             cure);
+    CVY_FAIL(CVY_E_FORMAT,
+             "the process that reads it by libhdf5 %s has ended, and this program, which ignores SIGCHLD or waits for "
+             "all child processes, does not learn how: either the process was killed from outside, or %s",
+             version, cure);
 }
 
 static double processor_s(pid_t pid)

@@ -73,7 +73,7 @@ cvy_status cvy_h5_process_start(cvy_h5_process *p);
 typedef enum {
     CVY_H5_RUNS,
     CVY_H5_CRASHED,
-    CVY_H5_KILLED, /* by SIGKILL, which is not its own fault */
+    CVY_H5_KILLED, /* by SIGKILL, which is not its own fault; or it is not known how the process ended */
     CVY_H5_HUNG    /* it computed for more than limit_s, and was stopped */
 } cvy_h5_end;
 /* Sends a request and waits for its reply. CVY_E_FORMAT: the process ended; the message says how, and what to do. A
