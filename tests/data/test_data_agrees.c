@@ -319,6 +319,16 @@ static void test_columns(void)
         open_like(train, in_scratch("twice.csv"), 0, &d), CVY_E_CONFIG,
         "column 4 is called \"a\", as one before it, and the training data have fewer of that name: give each a name");
     cvy_dataset_destroy(&train);
+    put_text("both.csv", "a,class,label\n1,2,0\n");
+    static const char *const said[][2] = {{"{path: %s}", "column \"class\" is an input"},
+                                          {"{path: %s, drop: class}", NULL},
+                                          {"{path: %s, label: label}", NULL}};
+    for (int i = 0; i < CVY_COUNT(said); i++) {
+        OK(open_text(with_path(said[i][0], "both.csv"), NULL, 0, &train));
+        const char *note = cvy_dataset_describe(train)->note;
+        TRUE_THAT(said[i][1] ? note && strstr(note, said[i][1]) : !note);
+        cvy_dataset_destroy(&train);
+    }
     char list[1200];
     snprintf(list, sizeof list, "[%s, %s]", in_scratch("bare.csv"), in_scratch("lacks.csv"));
     FAILS(open_text(list, NULL, 0, &d), CVY_E_CONFIG, "no column \"b\"");

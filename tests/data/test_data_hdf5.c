@@ -370,6 +370,27 @@ static const char *note_of(const cvy_dataset *d)
     return cvy_dataset_describe(d)->note ? cvy_dataset_describe(d)->note : "";
 }
 
+/* A label that is an input, too, is said. */
+static void test_shown_label(void)
+{
+    static const char *const said[][2] = {{"x: [data, label]", "the data set label is the label, and an input too"},
+                                          {"x: [kind, data], label: kind", "the data set kind is the label, and an"},
+                                          {"x: [kind, data]", ""}};
+    double *v = values(30);
+    cvy_dataset *d = NULL;
+    const hid_t file = new_file("shown.h5");
+    add_set(file, "data", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    add_set(file, "label", (struct layout){.type = H5T_STD_I32LE, .ndim = 1, .dim = {10}}, v);
+    add_set(file, "kind", (struct layout){.type = H5T_STD_I32LE, .ndim = 1, .dim = {10}}, v);
+    H5Fclose(file);
+    for (int i = 0; i < CVY_COUNT(said); i++) {
+        OK(open_in("shown.h5", said[i][0], &d));
+        TRUE_THAT(*said[i][1] ? strstr(note_of(d), said[i][1]) != NULL : !strstr(note_of(d), "answer"));
+        cvy_dataset_destroy(&d);
+    }
+    free(v);
+}
+
 /* A data set that cannot be opened is a fault if it has a usual name or the job names it, and otherwise a note. */
 static void test_unreadable(void)
 {
@@ -537,6 +558,7 @@ int main(void)
     test_table_of_variables();
     test_conditions();
     test_faults();
+    test_shown_label();
     test_unreadable();
     test_soft_links();
     test_many_sets();

@@ -113,6 +113,17 @@ static const char *usual_label(const struct csv *c, const cvy_columns *like)
     return "none";
 }
 
+/* Says that of two columns with a usual name one is an input: it may tell the answer. */
+static cvy_status note_other_label(const struct csv *c, const char *label)
+{
+    return strcmp(label, "label") == 0 && next_free(c, "class", -1) >= 0
+               ? cvy_reader_note(c->info,
+                                 "%s: column \"label\" is the label, and column \"class\" is an input: `drop: class` "
+                                 "leaves it out, and `label: class` makes it the label",
+                                 c->index.file.path)
+               : CVY_OK;
+}
+
 /* Sets what is no input: as the options say, or else as the columns of the training are called. A name under `drop`
  * stands for all its columns that have no other role. */
 static cvy_status set_targets(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
@@ -138,6 +149,8 @@ static cvy_status set_targets(struct csv *c, const struct csv_opts *o, const cvy
         label = like && !like->label ? "none" : like && has_column(c, like->label) ? like->label : usual_label(c, like);
         if (strcmp(label, "none") != 0)
             CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
+        if (!like)
+            CVY_TRY(note_other_label(c, label));
     }
     c->label = -1;
     for (int i = 0; i < c->ncolumn; i++)

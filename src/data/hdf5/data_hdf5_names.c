@@ -222,6 +222,20 @@ static cvy_status note_trouble(const cvy_hdf5 *h, const struct names *n, cvy_rea
                        : CVY_OK;
 }
 
+/* Says that the label is an input, too. */
+static cvy_status note_shown_label(const cvy_hdf5 *h, const char *label, cvy_reader_info *info)
+{
+    int shown = 0;
+    for (int i = 0; i < h->nx && label; i++)
+        shown |= strcmp(h->column[i].name, label) == 0;
+    return shown
+               ? cvy_reader_note(info,
+                                 "%s: the data set %s is the label, and an input too, so that the network is shown the "
+                                 "answer: take it out of `x`",
+                                 h->file[0].path, label)
+               : CVY_OK;
+}
+
 cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out, cvy_reader_info *info)
 {
     struct names *n = NULL;
@@ -229,6 +243,7 @@ cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out, cvy_reader_i
     CVY_TRY(list_first_file(h, n));
     CVY_TRY(choose_all(h, n));
     *label_out = n->label;
+    CVY_TRY(note_shown_label(h, n->label, info));
     return note_trouble(h, n, info);
 }
 
