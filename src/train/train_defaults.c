@@ -1,6 +1,7 @@
 /*
- * train_defaults.c: a line of the log about defaults that decide the results of a run and that differ from those of
- * PyTorch, as far as the job leaves them open. docs/guide/coming-from-pytorch.md explains them.
+ * train_defaults.c: lines of the log about defaults that decide the results of a run, as far as the job leaves them
+ * open: those that differ from PyTorch's, and batch norms of which only the weights are frozen.
+ * docs/guide/coming-from-pytorch.md explains them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,6 +24,46 @@ static int has_running_statistics(const cvy_program *p)
     return 0;
 }
 
+/* Whether a batch norm has weights, none of which is trained, and statistics that follow the data. */
+static int only_statistics_move(const cvy_trainer *t, const cvy_layer *layer)
+{
+    const cvy_program *p = t->session.program;
+    const char *frozen = t->session.job->batch_norm.frozen;
+    const cvy_tree *own = cvy_tree_get(layer->options, "frozen");
+    const size_t n = strlen(layer->name);
+    int is_frozen = 0, weights = 0;
+    if (strcmp(layer->op->name, "batch_norm") != 0 || (frozen && cvy_names_match(frozen, layer->name)) ||
+        (own && cvy_tree_bool(own, &is_frozen) == CVY_OK && is_frozen))
+        return 0;
+    for (int i = 0; i < p->vars->count; i++) {
+        const cvy_variable *v = p->vars->at[i];
+        if (v->role != CVY_ROLE_WEIGHT || strncmp(v->name, layer->name, n) != 0 || v->name[n] != '.')
+            continue;
+        if (!v->frozen)
+            return 0;
+        weights++;
+    }
+    return weights > 0;
+}
+
+static void note_statistics(cvy_trainer *t)
+{
+    const cvy_model *m = t->session.model;
+    const char *first = NULL;
+    int n = 0;
+    for (int i = 0; i < m->nlayer; i++)
+        if (only_statistics_move(t, &m->layer[i])) {
+            first = first ? first : m->layer[i].name;
+            n++;
+        }
+    if (n > 0)
+        cvy_text_add(
+            &t->session.notes,
+            "%d batch norm%s with frozen weights, %s%s: the running statistics follow the training data, unless "
+            "batch_norm.frozen names the layer\n",
+            n, n > 1 ? "s" : "", n > 1 ? "the first " : "", first);
+}
+
 void cvy_trainer_note_defaults(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -43,4 +84,5 @@ void cvy_trainer_note_defaults(cvy_trainer *t)
     if (line.bytes)
         cvy_text_add(&t->session.notes, "by default: %s\n", line.data);
     cvy_text_free(&line);
+    note_statistics(t);
 }

@@ -255,7 +255,7 @@ void cvy_trainer_watch_cores(cvy_trainer *t);
  * and if steps had none. Collective. */
 void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows);
 cvy_status cvy_trainer_say_weights(cvy_trainer *t, int64_t epoch);
-/* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */
+/* train_defaults.c: adds lines about defaults that decide the results of this run to the notes. */
 void cvy_trainer_note_defaults(cvy_trainer *t);
 /* train_idle.c: warns of keys that have no effect on this training. Call it after cvy_trainer_check(). */
 cvy_status cvy_trainer_say_idle(const cvy_trainer *t);

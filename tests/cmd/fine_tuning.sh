@@ -50,9 +50,13 @@ for name in conv2.weight bn2.running_mean; do
     [ "$(hash body $name)" != "$(hash tuned $name)" ] || fail "$name is not trained"
 done
 
-# Without frozen statistics they follow the new data. A run that resumes does not start from the other weights again.
+# Without frozen statistics they follow the new data, which is said of those whose weights are frozen. A run that resumes does not start from the other weights again.
 run head.yaml --out loose --set "$set" --set batch_norm.frozen=false || fail "training without frozen statistics fails"
 [ "$(hash body bn1.running_mean)" != "$(hash loose bn1.running_mean)" ] || fail "bn1.running_mean does not change"
+said='with frozen weights, '
+contains log "$said" && fail "the weights of a batch norm are called frozen: $(cat log)"
+run head.yaml --out loose2 --set "$set" --set "$groups" --set batch_norm.frozen=bn2 && contains log "1 batch norm ${said}bn1: the running statistics follow" || fail "statistics that move are not said: $(cat log)"
+run head.yaml --out loose3 --set "$set" --set 'train.groups=[{match: bn*, frozen: true}]' --set batch_norm.frozen=false && contains log "2 batch norms ${said}the first bn1: " || fail "statistics that move are not said: $(cat log)"
 run head.yaml --out half --set "$set" --set "$groups" --set train.epochs=1 || fail "half a run fails"
 run head.yaml --out half --set "$set" --set "$groups" --resume || fail "the resume fails: $(cat log)"
 same_tensors "$(weights half)" "$(weights tuned)" || fail "a resumed run ends elsewhere"
