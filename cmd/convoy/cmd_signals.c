@@ -27,8 +27,8 @@ static cvy_train_control *control;
 
 static void on_alarm(int signal_number)
 {
-    static const char text[] = "convoy: asked to stop, but the other ranks do not answer: this rank exits without "
-                               "saving; resume from the last checkpoint\n";
+    static const char text[] = "convoy: asked to stop, but a step or a validation goes on for too long, or the other "
+                               "ranks do not answer: this rank exits without saving; resume from the last checkpoint\n";
     (void)signal_number;
     if (!is_leaving || cvy_train_control_is_stopping(control))
         return; /* somebody else sent it, or the ranks are saving now */

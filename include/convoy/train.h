@@ -56,8 +56,8 @@ CVY_API void cvy_train_control_request(cvy_train_control *control, cvy_train_req
 /** Whether all ranks know that the run will stop and are about to save: 1 or 0. Async-signal-safe; any thread.
  * Collective: no. */
 CVY_API int cvy_train_control_is_stopping(const cvy_train_control *control);
-/** The longest time so far between two checks for requests, s; 0 before the second check. Async-signal-safe; any
- * thread. Collective: no. */
+/** The longest time so far between two checks for requests, s, or that which a pass over the validation data is
+ * expected to take, if that is longer; 0 before the second check. Async-signal-safe; any thread. Collective: no. */
 CVY_API double cvy_train_control_longest_s(const cvy_train_control *control);
 
 /** Options of cvy_run_train(); zero-initialise, set size. Strings are borrowed for the call. */

@@ -43,13 +43,22 @@ cvy_status cvy_trainer_check_validation(const cvy_trainer *t)
     return CVY_OK;
 }
 
+/* Nobody looks for requests during the pass. It is only known how long earlier ones took, but a forward step takes at
+ * most as long as a training step. */
+cvy_status cvy_trainer_score(cvy_trainer *t, cvy_scores *out)
+{
+    const double expected_s = (double)t->validation.scorer.order.last_step * t->time.busy_s;
+    cvy_train_control_say_longest(t->opts->control, CVY_MAX(t->time.iteration_s, expected_s));
+    return cvy_scorer_run(&t->validation.scorer, out, NULL, NULL, NULL);
+}
+
 cvy_status cvy_trainer_validate(cvy_trainer *t)
 {
     cvy_scores scores;
     cvy_json json = {0};
     cvy_text text = {0};
     const double begin = cvy_clock_s();
-    CVY_TRY(cvy_scorer_run(&t->validation.scorer, &scores, NULL, NULL, NULL));
+    CVY_TRY(cvy_trainer_score(t, &scores));
     cvy_text_add(&text, "step %lld", (long long)t->step);
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "kind", "validation");

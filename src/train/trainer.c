@@ -238,7 +238,7 @@ static cvy_status end_epoch(cvy_trainer *t)
     CVY_TRY(cvy_trainer_say_weights(t, epoch_of(t)));
     CVY_TRY(cvy_trainer_end_epoch_axes(t, epoch_of(t), &bubble));
     if (t->validation.source)
-        CVY_TRY(cvy_scorer_run(&t->validation.scorer, &scores, NULL, NULL, NULL));
+        CVY_TRY(cvy_trainer_score(t, &scores));
     if (t->session.val) { /* test data is never used to select a checkpoint or to stop early */
         cvy_trainer_select(t, &scores);
         t->validation.loss = scores.loss;

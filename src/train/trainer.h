@@ -262,7 +262,9 @@ cvy_status cvy_trainer_say_idle(const cvy_trainer *t);
 /* ---- train_validate.c: scores within an epoch ---- */
 /* Whether they are due after the latest step, which does not end an epoch. */
 int cvy_trainer_validates(const cvy_trainer *t);
-/* Scores the validation data and writes the scores. Collective. */
+/* Scores the validation data. Collective. */
+cvy_status cvy_trainer_score(cvy_trainer *t, cvy_scores *out);
+/* The same, and writes the scores. Collective. */
 cvy_status cvy_trainer_validate(cvy_trainer *t);
 /* Checks that train.validate_every goes with the update mode. */
 cvy_status cvy_trainer_check_validation(const cvy_trainer *t);

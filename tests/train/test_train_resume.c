@@ -136,9 +136,34 @@ static void check_resume(const char *dtype)
     (void)!cvy_file_remove_tree(folder);
 }
 
+/* Who asks a run to stop in its first pass over validation or test data learns how long it may take: there is no second
+ * check for requests before it. */
+static void check_first_pass(const char *data)
+{
+    const char *const sets[] = {data, "train.epochs=1", "checkpoint={}"};
+    char out[] = "/tmp/convoy-first-pass-XXXXXX";
+    cvy_context *context = NULL;
+    cvy_train_control *control = NULL;
+    const cvy_context_opts opts = {.size = sizeof opts, .threads = 1};
+    const cvy_job_source job = {.size = sizeof job, .text = job_text, .sets = sets, .nsets = 3};
+    EXPECT(mkdtemp(out) != NULL);
+    EXPECT_OK(cvy_context_create(&opts, &context));
+    EXPECT_OK(cvy_train_control_create(&control));
+    const cvy_train_opts train = {.size = sizeof train, .out = out, .control = control};
+    EXPECT_OK(cvy_run_train(context, &job, &train, NULL));
+    EXPECT(cvy_train_control_longest_s(control) > 0);
+    cvy_train_control_destroy(&control);
+    cvy_context_destroy(&context);
+    EXPECT_OK(cvy_file_remove_tree(out));
+}
+
 int main(void)
 {
     check_resume("train.dtype=f32");
     check_resume("train.dtype=bf16");
+    check_first_pass("data={train: {format: synthetic, samples: 32, shape: [3, 8, 8], classes: 4}, "
+                     "val: {format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}}");
+    check_first_pass("data={train: {format: synthetic, samples: 32, shape: [3, 8, 8], classes: 4}, "
+                     "test: {format: synthetic, samples: 200, shape: [3, 8, 8], classes: 4}}");
     return test_end();
 }
