@@ -80,7 +80,7 @@ cvy_bn_groups cvy_bn_groups_make(const cvy_graph *g)
 int64_t cvy_bn_largest(const cvy_batch *batch, int64_t bn_group)
 {
     const cvy_bn_groups b = make_groups(batch, bn_group);
-    return CVY_MAX((b.samples + b.total - 1) / b.total, 1);
+    return CVY_MAX(b.samples / b.total + (b.samples % b.total > 0), 1);
 }
 
 cvy_bn_groups cvy_bn_groups_of(const cvy_node *node)
