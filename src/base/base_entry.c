@@ -54,7 +54,17 @@ int cvy_math_was_unusual(void)
     return atomic_load_explicit(&was_unusual, memory_order_relaxed);
 }
 
-/* Puts the calling thread into the state of the host program. */
+/* Puts the calling thread into the state of the library, and keeps that of the host program. */
+static void enter_library(cvy_entry *e)
+{
+    cvy_math_look();
+    fegetenv(&e->math);
+    fesetenv(FE_DFL_ENV);
+    if (e->own)
+        e->host = uselocale(e->own);
+}
+
+/* Puts it back into the state of the host program. */
 static void enter_host(const cvy_entry *e)
 {
     fesetenv(&e->math);
@@ -69,11 +79,8 @@ void cvy_entry_begin(cvy_entry *e, const char *function)
     if (!e->is_outermost)
         return;
     outermost = e;
-    cvy_math_look();
-    fegetenv(&e->math);
-    fesetenv(FE_DFL_ENV);
     e->own = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    e->host = e->own ? uselocale(e->own) : (locale_t)0;
+    enter_library(e);
 }
 
 void cvy_entry_end(cvy_entry *e)
@@ -107,9 +114,5 @@ void cvy_callback_end(cvy_callback *c)
     if (!e)
         return;
     outermost = e;
-    cvy_math_look();
-    fegetenv(&e->math);
-    fesetenv(FE_DFL_ENV);
-    if (e->own)
-        e->host = uselocale(e->own);
+    enter_library(e);
 }

@@ -2,7 +2,7 @@
  * base_entry.h: what a thread of the host program has set for itself, and the library must not depend on: its locale,
  * and traps, rounding and exceptions of floating-point numbers. Public functions begin with CVY_ENTRY(), which
  * tools/check_layers holds; so do functions that run in threads of the library. Functions of the host program are
- * called behind CVY_CALLBACK().
+ * called after CVY_CALLBACK().
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -11,7 +11,7 @@
 #include "job/job_table.h"
 #include "metric/metric.h"
 
-enum { TITLE_MAX = 40 }; /* the columns of metrics.jsonl have room for so much, behind "test_" */
+enum { TITLE_MAX = 40 }; /* the columns of metrics.jsonl have room for so much, after "test_" */
 
 static int is_same_kind(const cvy_job_metric *a, const cvy_job_metric *b)
 {

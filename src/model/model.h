@@ -81,7 +81,7 @@ cvy_status cvy_model_find_layer(const cvy_model *m, const char *name, const cvy_
 /* Keeps only the layers and inputs on which these outputs depend, for a network that is applied and not trained: layers
  * that only lead to a loss would ask for targets. outputs: "a, b"; NULL: the main output. Unknown names are ignored. */
 cvy_status cvy_model_keep(cvy_model *m, const char *outputs);
-/* Puts a layer behind all others. CVY_E_CONFIG: another one reads it. */
+/* Puts a layer after all others. CVY_E_CONFIG: another one reads it. */
 cvy_status cvy_model_put_last(cvy_model *m, int at);
 /* Whether the variable of this name belongs to the layer, and the layer says that it is not trained. */
 int cvy_model_keeps(const cvy_model *m, const cvy_layer *layer, const char *variable);

@@ -67,11 +67,11 @@ static cvy_closing_kind followed_by(cvy_closing_kind kind, int logs, int exps)
     return CVY_CLOSED_BY_NOTHING;
 }
 
-/* Finds the function and the layers behind it; what they do to the axis comes later. */
+/* Finds the function and the layers after it; what they do to the axis comes later. */
 static cvy_closing walk(const cvy_model *m, const char *output)
 {
     cvy_closing c = {.at = cvy_index_find(&m->layer_at, output)};
-    int logs = 0, exps = 0, kept_at = -1; /* how many of both come behind the last layer that keeps probabilities */
+    int logs = 0, exps = 0, kept_at = -1; /* how many of both come after the last layer that keeps probabilities */
     while (c.at >= 0 && (only_moves(&m->layer[c.at]) || is_left_out(&m->layer[c.at]))) {
         const cvy_layer *layer = &m->layer[c.at];
         logs += strcmp(layer->op->name, "log") == 0;

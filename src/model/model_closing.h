@@ -2,8 +2,8 @@
  * model_closing.h: whether an output of a network is made by softmax, log_softmax or sigmoid, and the numbers that this
  * function reads.
  *
- * The function may be behind layers that only move its results: flatten, reshape, transpose, crop, slice, and dropout;
- * and behind those that leave probabilities as they are: relu, abs, and clamp to 0.0001 .. 0.9999 or more. log after
+ * The function may be before layers that only move its results: flatten, reshape, transpose, crop, slice, and dropout;
+ * and before those that leave probabilities as they are: relu, abs, and clamp to 0.0001 .. 0.9999 or more. log after
  * softmax is log_softmax, and exp after log_softmax is softmax. Any other layer makes new numbers, of which
  * nothing is known.
  *

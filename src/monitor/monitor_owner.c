@@ -26,7 +26,7 @@ struct process {
 
 static long long start_of(long pid)
 {
-    enum { START_FIELD = 20 }; /* counted behind the name, which may contain blanks */
+    enum { START_FIELD = 20 }; /* counted after the name, which may contain blanks */
     char path[64], *text = NULL;
     size_t bytes = 0;
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);

@@ -102,11 +102,11 @@ static const cvy_training_group *group_of(const cvy_program_task *s, const cvy_v
     return NULL;
 }
 
-int cvy_groups_idle(const cvy_vars *vars, cvy_group_match_fn match, const void *groups, int n, int *behind_out)
+int cvy_groups_idle(const cvy_vars *vars, cvy_group_match_fn match, const void *groups, int n, int *hidden_by_out)
 {
     for (int k = 0; k < n; k++) {
         int found = 0;
-        *behind_out = -1;
+        *hidden_by_out = -1;
         for (int i = 0; i < vars->count && !found; i++) {
             int first = 0;
             if (vars->at[i]->role != CVY_ROLE_WEIGHT || !matches(match(groups, k), vars->at[i]))
@@ -114,7 +114,7 @@ int cvy_groups_idle(const cvy_vars *vars, cvy_group_match_fn match, const void *
             while (!matches(match(groups, first), vars->at[i]))
                 first++;
             found = first == k;
-            *behind_out = *behind_out < 0 ? first : *behind_out;
+            *hidden_by_out = *hidden_by_out < 0 ? first : *hidden_by_out;
         }
         if (!found)
             return k;
@@ -189,14 +189,14 @@ cvy_status cvy_program_check_groups(const cvy_program *p, const cvy_program_task
         if (s->model->layer[i].trained)
             CVY_TRY(check_layer(p, &s->model->layer[i]));
     const cvy_training_group *group = s->train.group;
-    int behind = -1;
-    const int idle = cvy_groups_idle(p->vars, match_of, group, s->train.ngroup, &behind);
-    CVY_CHECK(idle < 0 || behind >= 0, CVY_E_ARGUMENT,
+    int hidden_by = -1;
+    const int idle = cvy_groups_idle(p->vars, match_of, group, s->train.ngroup, &hidden_by);
+    CVY_CHECK(idle < 0 || hidden_by >= 0, CVY_E_ARGUMENT,
               "groups: no weight of the model matches '%s'; its first one is %s", group[idle].match, first_weight(p));
     CVY_CHECK(
         idle < 0, CVY_E_ARGUMENT,
         "groups: '%s' gets no weight, because groups before it take all that it matches, '%s' the first: put it before "
         "them, or leave it out",
-        group[idle].match, group[behind].match);
+        group[idle].match, group[hidden_by].match);
     return CVY_OK;
 }

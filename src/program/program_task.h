@@ -97,10 +97,10 @@ cvy_status cvy_program_check_groups(const cvy_program *program, const cvy_progra
 /* Whether a name matches one of the patterns, which commas or spaces separate. */
 int cvy_names_match(const char *patterns, const char *name);
 /* Of n groups of weights, of which a weight belongs to the first that matches: the first group that gets no weight, or
- * -1. match: the patterns of group k. *behind_out: the group before it that takes what it matches; -1: it matches none.
- */
+ * -1. match: the patterns of group k. *hidden_by_out: the group before it that takes what it matches; -1: it matches
+ * none. */
 typedef const char *(*cvy_group_match_fn)(const void *groups, int k);
-int cvy_groups_idle(const cvy_vars *vars, cvy_group_match_fn match, const void *groups, int n, int *behind_out);
+int cvy_groups_idle(const cvy_vars *vars, cvy_group_match_fn match, const void *groups, int n, int *hidden_by_out);
 /* ---- program_output.c ---- */
 /* If a task has several micro-batches, these allocate and free memory for all output rows, and copy an output to it. */
 cvy_status cvy_program_allocate_outputs(cvy_program_task *task);

@@ -576,18 +576,18 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
 {
     const struct cvy_job_train *t = &job->train;
     const char *where = cvy_job_where(job, "train", "groups"), *example = "";
-    int behind = -1;
-    const int idle = cvy_groups_idle(program->vars, match_of, t->group, t->ngroup, &behind);
+    int hidden_by = -1;
+    const int idle = cvy_groups_idle(program->vars, match_of, t->group, t->ngroup, &hidden_by);
     for (int k = 0; k < program->vars->count; k++)
         example = program->vars->at[k]->role == CVY_ROLE_WEIGHT ? program->vars->at[k]->name : example;
-    CVY_CHECK(idle < 0 || behind >= 0, CVY_E_CONFIG,
+    CVY_CHECK(idle < 0 || hidden_by >= 0, CVY_E_CONFIG,
               "%s: train.groups: no weight is called '%s'; `convoy plan --format text` lists their names, such as %s",
               where, t->group[idle].match, example);
     CVY_CHECK(
         idle < 0, CVY_E_CONFIG,
         "%s: train.groups: '%s' gets no weight: groups before it take all that it matches, '%s' the first, because "
         "the first group that matches counts. Put '%s' before them, or leave it out",
-        where, t->group[idle].match, t->group[behind].match, t->group[idle].match);
+        where, t->group[idle].match, t->group[hidden_by].match, t->group[idle].match);
     return CVY_OK;
 }
 

@@ -104,7 +104,7 @@ cvy_status cvy_job_correct_losses(const cvy_context *context, cvy_model *m, int 
             cvy_log(context, CVY_LOG_WARN, "the loss %s applies the function that makes %s itself, so it reads %s",
                     m->layer[i].output, output, source);
         CVY_TRY(cvy_pool_strdup(m->pool, source, &m->layer[i].from[0]));
-        if (cvy_index_find(&m->layer_at, source) > i) { /* a copy, which is behind the loss */
+        if (cvy_index_find(&m->layer_at, source) > i) { /* a copy, which is after the loss */
             CVY_TRY(cvy_model_put_last(m, i));
             i--;
         }

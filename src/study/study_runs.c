@@ -102,7 +102,7 @@ int cvy_run_score_is_higher_better(const char *column)
     char name[64];
     const cvy_metric_def *def = NULL;
     snprintf(name, sizeof name, "%s", strchr(column, '_') ? strchr(column, '_') + 1 : column);
-    /* behind the name of a metric there may be its options, as in top_k_5 */
+    /* after the name of a metric there may be its options, as in top_k_5 */
     for (char *end = name + strlen(name); end && !def; end = strrchr(name, '_')) {
         *end = '\0';
         def = cvy_metric_find(name);

@@ -89,7 +89,7 @@ typedef struct cvy_trainer {
         const char *source; /* "val", "test", or NULL: neither */
         double loss;
         double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
-        uint64_t said;       /* bits: of which scores, and of the loss behind them, was said that they are not finite */
+        uint64_t said;       /* bits: of which scores, and of the loss after them, was said that they are not finite */
     } validation;
     cvy_schedule *schedule;
     struct {

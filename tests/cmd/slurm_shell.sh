@@ -4,8 +4,8 @@
 # seconds: 20
 # level: 2
 # slurm_shell.sh: under a real Slurm, convoy works in the interactive shell of `srun -n 2 --pty bash` and says why it is
-# alone; tasks of a step without the MPI of convoy are refused, also behind a script; and the number of threads is that of
-# the CPUs that the job has.
+# alone; tasks of a step without the MPI of convoy are refused, also if a script starts them; and the number of threads
+# is that of the CPUs that the job has.
 #
 # It starts a Slurm of its own, as slurm.sh does, and is run only if CONVOY_TEST_SLURM is set.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

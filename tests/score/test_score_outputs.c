@@ -30,7 +30,7 @@ static cvy_context *context;
 static char said[1024];          /* the latest warning of a function that is applied twice */
 static const struct golden *now; /* the row, for messages */
 
-/* f32 sums of four products, and the functions behind them. */
+/* f32 sums of four products, and the functions after them. */
 enum { EPS_PER_MILLION = 3 };
 
 static void near(const char *what, double got, double expected)
@@ -198,7 +198,7 @@ static void ensemble(const char *source)
     cvy_ensemble_scores_release(&all);
 }
 
-/* Reads a .npy file behind its header of 128 bytes. */
+/* Reads a .npy file after its header of 128 bytes. */
 static void read_npy(const char *path, size_t bytes, void *data)
 {
     FILE *file = fopen(path, "rb");

@@ -313,7 +313,7 @@ static size_t put_in_order(const struct places *p, const uint8_t *from, uint8_t 
     return (size_t)p->n * sizeof(float);
 }
 
-/* Makes x and y of a record that is in raw->x, with room behind it. */
+/* Makes x and y of a record that is in raw->x, with room after it. */
 static cvy_status unpack(const struct pack *p, const struct pack_entry *e, struct pack_head *h, cvy_raw *raw)
 {
     uint8_t *record = raw->x.data, *y = record + PACK_HEAD_BYTES, *x = y + h->y_bytes;
