@@ -107,25 +107,36 @@ static int same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+int cvy_calendars_are_same(const char *a, const char *b)
+{
+    const calendar c = find_calendar(a);
+    return same_text(a, b) || (c != NCALENDAR && c == find_calendar(b));
+}
+
+int cvy_times_convert(const cvy_coordinates *own, const cvy_coordinates *wanted, int64_t n, const double *value,
+                      double *to)
+{
+    const char *units = own->cf[CVY_CF_UNITS], *in_units = wanted->cf[CVY_CF_UNITS];
+    const calendar c = find_calendar(own->cf[CVY_CF_CALENDAR]);
+    struct since from, in;
+    if (!units || !in_units || !cvy_calendars_are_same(own->cf[CVY_CF_CALENDAR], wanted->cf[CVY_CF_CALENDAR]) ||
+        !read_since(units, c, &from) || !read_since(in_units, c, &in))
+        return 0;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (value[i] * from.unit_s + (double)(from.second - in.second)) / in.unit_s;
+    return 1;
+}
+
 int cvy_coordinates_append(const cvy_coordinates *own, const cvy_coordinates *whole, int64_t first, int64_t n,
                            double *to)
 {
-    const char *units = own->cf[CVY_CF_UNITS], *wanted = whole->cf[CVY_CF_UNITS];
-    const calendar c = find_calendar(own->cf[CVY_CF_CALENDAR]);
-    const int same_calendar = same_text(own->cf[CVY_CF_CALENDAR], whole->cf[CVY_CF_CALENDAR]) ||
-                              (c != NCALENDAR && c == find_calendar(whole->cf[CVY_CF_CALENDAR]));
-    struct since from, in;
     if (n == 0)
         return 1;
-    if (!own->value || own->n < first + n || !same_text(own->name, whole->name) || !same_calendar)
+    if (!own->value || own->n < first + n || !same_text(own->name, whole->name) ||
+        !cvy_calendars_are_same(own->cf[CVY_CF_CALENDAR], whole->cf[CVY_CF_CALENDAR]))
         return 0;
-    if (same_text(units, wanted)) {
-        memcpy(to, own->value + first, (size_t)n * sizeof *to);
-        return 1;
-    }
-    if (!units || !wanted || !read_since(units, c, &from) || !read_since(wanted, c, &in))
-        return 0;
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (own->value[first + i] * from.unit_s + (double)(from.second - in.second)) / in.unit_s;
+    if (!same_text(own->cf[CVY_CF_UNITS], whole->cf[CVY_CF_UNITS]))
+        return cvy_times_convert(own, whole, n, own->value + first, to);
+    memcpy(to, own->value + first, (size_t)n * sizeof *to);
     return 1;
 }

@@ -75,6 +75,39 @@ typedef struct cvy_columns {
     const char *label, *weight;      /* NULL: there is none */
 } cvy_columns;
 
+/* An axis of a field as its file describes it. Strings and numbers are in the pool of who asked. */
+typedef struct cvy_coordinates {
+    const char *name;             /* NULL: it has none, and nothing else is known */
+    const char *cf[CVY_CF_COUNT]; /* NULL: not known */
+    int64_t n;                    /* length of the axis */
+    const double *value;          /* [n], or those that are kept (data_described.h); NULL: only the name is known */
+    int64_t nkept;                /* 0: value has all */
+} cvy_coordinates;
+/* Copies coordinates first .. first + n - 1 of one file to their place in an axis of several files, in its units.
+ * Returns 0 if the file has no such coordinates, or their name, calendar or units have another meaning. */
+int cvy_coordinates_append(const cvy_coordinates *own, const cvy_coordinates *whole, int64_t first, int64_t n,
+                           double *to);
+/* Whether these are the same calendar; NULL: the standard one. Calendars that are not known differ from all others. */
+int cvy_calendars_are_same(const char *a, const char *b);
+/* Converts n times in units such as "hours since 2000-01-01" to the units of another axis. to may be value. 0: one of
+ * them has other units than these, or they have different calendars. */
+int cvy_times_convert(const cvy_coordinates *own, const cvy_coordinates *wanted, int64_t n, const double *value,
+                      double *to);
+
+/* What a file says of a variable beside its numbers, as the reader gives them out: of one variable of x or y. */
+typedef struct cvy_described {
+    const char *name, *file;      /* of the variable, and of the file that was asked; NULL: not known */
+    const char *cf[CVY_CF_COUNT]; /* attributes, such as its units; NULL: not known */
+    int ndim;                     /* axes of its samples: for x as in its shape, so the first one counts channels */
+    cvy_coordinates axis[CVY_NDIM_MAX]; /* no name: not known, or an axis of channels that the file does not have */
+    cvy_coordinates samples;            /* the axis that counts the samples, without values */
+} cvy_described;
+/* That of all variables that are joined as x and as y, in their order. nx 0: nothing is known. */
+typedef struct cvy_descriptions {
+    int nx, ny;
+    cvy_described *x, *y;
+} cvy_descriptions;
+
 typedef struct cvy_reader_info {
     cvy_pool *pool; /* set by the caller; holds what the other members point to; lives as long as the data set */
     int64_t nsamples;
@@ -89,6 +122,7 @@ typedef struct cvy_reader_info {
     int64_t nclasses;                          /* if has_label */
     const char *const *class_name;             /* NULL: "0", "1", ... */
     cvy_columns columns;                       /* of a table */
+    cvy_descriptions described;                /* what the files say of the variables of x and y */
     cvy_blocks blocks;                         /* a window shuffle does not split them; in pool */
     const char *note; /* sentences for the log about how the source is read, a line each; NULL: none */
 } cvy_reader_info;
@@ -101,23 +135,14 @@ int cvy_bytes_are_picture(const cvy_reader_info *info);
 /* Adds a sentence to info->note, on a line of its own. */
 cvy_status cvy_reader_note(cvy_reader_info *info, const char *fmt, ...) CVY_PRINTF(2, 3);
 
-/* An axis of a field as its file describes it. Strings and numbers are in the pool of who asked. */
-typedef struct cvy_coordinates {
-    const char *name;             /* NULL: it has none, and nothing else is known */
-    const char *cf[CVY_CF_COUNT]; /* NULL: not known */
-    int64_t n;                    /* length of the axis */
-    const double *value;          /* [n]; NULL: only the name is known */
-} cvy_coordinates;
-/* Copies coordinates first .. first + n - 1 of one file to their place in an axis of several files, in its units.
- * Returns 0 if the file has no such coordinates, or their name, calendar or units have another meaning. */
-int cvy_coordinates_append(const cvy_coordinates *own, const cvy_coordinates *whole, int64_t first, int64_t n,
-                           double *to);
 typedef enum { CVY_ALONG_SAMPLES, CVY_ALONG_X, CVY_ALONG_Y } cvy_along;
 
 typedef struct cvy_reader_args {
     const char *path;        /* NULL if the source has no path */
     const void *options;     /* filled from the option table; strings are in info's pool */
     const cvy_columns *like; /* columns of the training data, to be found by their names; NULL: none are known */
+    const cvy_descriptions *described; /* what the numbers are to be like; NULL: not known */
+    const char *of_described;          /* what has them, for messages: "in the training data" */
 } cvy_reader_args;
 
 typedef struct cvy_reader_def {

@@ -1,0 +1,567 @@
+/*
+ * data_described.c: whether two variables are described alike: see data_described.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "data/data_described.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "data/data_units.h"
+
+/* ---- remarks ---- */
+
+struct cvy_remark {
+    char *text;
+    const char *file, *last; /* the first file and the last one that it is about */
+    int64_t nfile;
+    struct cvy_remark *next;
+};
+
+enum { REMARKS_MAX = 24 }; /* of different texts; there may be very many files */
+
+cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *fmt, ...)
+{
+    char text[1024];
+    struct cvy_remark *m = NULL;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    for (m = r->first; m; m = m->next)
+        if (strcmp(m->text, text) == 0) {
+            m->nfile += m->last != file;
+            m->last = file;
+            return CVY_OK;
+        }
+    if (r->count++ >= REMARKS_MAX)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(r->pool, sizeof *m, &m));
+    *m = (struct cvy_remark){.file = file, .last = file, .nfile = 1};
+    CVY_TRY(cvy_pool_strdup(r->pool, text, &m->text));
+    *(r->last ? &r->last->next : &r->first) = m;
+    r->last = m;
+    return CVY_OK;
+}
+
+cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info)
+{
+    for (const struct cvy_remark *m = r->first; m; m = m->next) {
+        char more[64] = "";
+        if (m->nfile > 1)
+            snprintf(more, sizeof more, " and %lld more file%s", (long long)m->nfile - 1, m->nfile > 2 ? "s" : "");
+        CVY_TRY(cvy_reader_note(info, "%s%s: %s", m->file ? m->file : "x", more, m->text));
+    }
+    return r->count > REMARKS_MAX ? cvy_reader_note(info, "%lld more remarks of this kind about the files are left out",
+                                                    (long long)(r->count - REMARKS_MAX))
+                                  : CVY_OK;
+}
+
+/* ---- what an axis measures ---- */
+
+typedef enum { UNKNOWN, LATITUDE, LONGITUDE, ALONG_X, ALONG_Y, HEIGHT, TIME } role;
+
+static int is_one_of(const char *text, const char *const *list, int count)
+{
+    for (int i = 0; text && i < count; i++)
+        if (strcasecmp(text, list[i]) == 0)
+            return 1;
+    return 0;
+}
+#define IS_ONE_OF(text, ...)                                                                                           \
+    is_one_of(text, (const char *const[]){__VA_ARGS__}, CVY_COUNT(((const char *const[]){__VA_ARGS__})))
+
+static role role_of(const cvy_coordinates *c)
+{
+    const char *units = c->cf[CVY_CF_UNITS], *standard = c->cf[CVY_CF_STANDARD_NAME], *axis = c->cf[CVY_CF_AXIS];
+    if (IS_ONE_OF(c->name, "lat", "latitude", "nav_lat") || IS_ONE_OF(standard, "latitude") ||
+        IS_ONE_OF(units, "degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"))
+        return LATITUDE;
+    if (IS_ONE_OF(c->name, "lon", "longitude", "nav_lon", "long") || IS_ONE_OF(standard, "longitude") ||
+        IS_ONE_OF(units, "degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"))
+        return LONGITUDE;
+    if (IS_ONE_OF(c->name, "time", "valid_time") || IS_ONE_OF(axis, "T") || (units && strstr(units, " since ")))
+        return TIME;
+    if (c->cf[CVY_CF_POSITIVE] || IS_ONE_OF(axis, "Z") ||
+        IS_ONE_OF(c->name, "lev", "level", "plev", "height", "depth", "altitude", "pressure_level", "isobaricInhPa"))
+        return HEIGHT;
+    if (IS_ONE_OF(c->name, "x") || IS_ONE_OF(axis, "X"))
+        return ALONG_X;
+    return IS_ONE_OF(c->name, "y") || IS_ONE_OF(axis, "Y") ? ALONG_Y : UNKNOWN;
+}
+
+static int have_one_name(const cvy_coordinates *a, const cvy_coordinates *b)
+{
+    return a->name && b->name && strcasecmp(a->name, b->name) == 0;
+}
+
+static int measure_the_same(const cvy_coordinates *a, const cvy_coordinates *b)
+{
+    const role r = role_of(a);
+    return have_one_name(a, b) || (a->name && b->name && r != UNKNOWN && r == role_of(b));
+}
+
+/* ---- the order of axes ---- */
+
+/* Finds the one axis, not yet taken, that is the same; -1: there is none, -2: several. */
+static int find_axis(const cvy_described *own, const cvy_coordinates *wanted, unsigned taken,
+                     int (*are_same)(const cvy_coordinates *, const cvy_coordinates *))
+{
+    int found = -1;
+    for (int k = 0; k < own->ndim; k++)
+        if (!(taken & 1u << k) && are_same(wanted, &own->axis[k]))
+            found = found == -1 ? k : -2;
+    return found;
+}
+
+int cvy_described_match(const cvy_described *like, const cvy_described *own, int any_first, int from[CVY_NDIM_MAX])
+{
+    const int is_added = like->ndim > 0 && !like->axis[0].name && like->axis[0].n == 1;
+    unsigned taken = 0, found = 0;
+    for (int i = 0; i < CVY_NDIM_MAX; i++)
+        from[i] = -1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < like->ndim; i++) {
+            if (found & 1u << i)
+                continue;
+            const int k = find_axis(own, &like->axis[i], taken, pass == 0 ? have_one_name : measure_the_same);
+            if (k == -2)
+                return 0;
+            if (k < 0)
+                continue;
+            from[i] = k;
+            found |= 1u << i;
+            taken |= 1u << k;
+        }
+    const int rest = own->ndim - __builtin_popcount(taken);
+    for (int k = 0; k < own->ndim && rest == 1 && any_first && !(found & 1u); k++)
+        if (!(taken & 1u << k) && like->ndim > 1) {
+            from[0] = k;
+            taken |= 1u << k;
+        }
+    for (int i = 1; i < like->ndim; i++)
+        if (from[i] < 0)
+            return 0;
+    return taken == (1u << own->ndim) - 1 && (from[0] >= 0 || is_added || any_first) && like->ndim > 0;
+}
+
+const char *cvy_described_axes_text(const cvy_described *d, const int *order, int ndim, char text[CVY_AXES_TEXT])
+{
+    size_t at = 0;
+    int n = 0;
+    snprintf(text, CVY_AXES_TEXT, "()");
+    for (int i = 0; i < ndim && at + 1 < CVY_AXES_TEXT; i++) {
+        const int k = order ? order[i] : i;
+        const char *name = k >= 0 ? d->axis[k].name : NULL;
+        if (k < 0 || (!name && d->axis[k].n == 1))
+            continue;
+        at += (size_t)snprintf(text + at, CVY_AXES_TEXT - at, "%s%.32s", n++ ? ", " : "(", name ? name : "?");
+    }
+    if (n > 0 && at + 1 < CVY_AXES_TEXT)
+        snprintf(text + at, CVY_AXES_TEXT - at, ")");
+    return text;
+}
+
+/* ---- coordinates ---- */
+
+static int64_t count_of(const cvy_coordinates *c)
+{
+    return c->nkept > 0 ? c->nkept : c->n;
+}
+
+/* The values of `own` where `like` has its own: all, or those that are kept. element: the number of each. */
+struct pairs {
+    int64_t n;           /* 0: there is nothing to compare */
+    const double *like;  /* [n] */
+    const double *whole; /* of own, in the units of like: all values, or those that are kept of both */
+    double unit;         /* a circle in these units: 360 degrees; 0: no angle */
+    int is_whole;
+    int64_t length; /* of the axis */
+    const cvy_coordinates *places;
+};
+
+static int64_t element(const struct pairs *p, int64_t k)
+{
+    return cvy_coordinates_kept_at(p->places, k);
+}
+
+static double value_at(const struct pairs *p, int64_t k, int turned, int64_t roll)
+{
+    if (!p->is_whole)
+        return p->whole[turned ? p->n - 1 - k : k];
+    const int64_t at = element(p, k), from = turned ? p->length - 1 - at : at;
+    return p->whole[(from + roll) % p->length];
+}
+
+/* How far apart two values are that are equal but for rounding: a fiftieth of a cell, or what f32 leaves. */
+static double tolerance(const struct pairs *p, int64_t k)
+{
+    const int64_t n = p->n, a = CVY_MAX(k - 1, 0), b = CVY_MIN(k + 1, n - 1);
+    double cell = INFINITY, largest = CVY_MAX(fabs(p->like[0]), fabs(p->like[n - 1]));
+    if (a < k)
+        cell = fabs(p->like[k] - p->like[a]) / (double)(element(p, k) - element(p, a));
+    if (b > k)
+        cell = CVY_MIN(cell, fabs(p->like[b] - p->like[k]) / (double)(element(p, b) - element(p, k)));
+    return (isfinite(cell) ? cell / 50 : 0) + 4 * (double)FLT_EPSILON * largest;
+}
+
+static int are_equal(const struct pairs *p, int turned, int64_t roll, double circle)
+{
+    for (int64_t k = 0; k < p->n; k++) {
+        double apart = value_at(p, k, turned, roll) - p->like[k];
+        if (circle > 0)
+            apart = remainder(apart, circle);
+        if (!(fabs(apart) <= tolerance(p, k)))
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether it is the same circle of longitudes, which begins elsewhere. */
+static int is_rolled(const struct pairs *p, int64_t *roll_out)
+{
+    for (int64_t roll = 0; p->unit > 0 && p->is_whole && roll < p->length; roll++)
+        if (fabs(remainder(p->whole[roll] - p->like[0], p->unit)) <= tolerance(p, 0) &&
+            are_equal(p, 0, roll, p->unit)) {
+            *roll_out = roll;
+            return 1;
+        }
+    return 0;
+}
+
+/* Converts the coordinates to the units of the others. 0: they cannot be compared. */
+static int convert(const cvy_coordinates *like, const cvy_coordinates *own, double *value)
+{
+    const char *from = own->cf[CVY_CF_UNITS], *to = like->cf[CVY_CF_UNITS];
+    const int64_t n = count_of(own);
+    double factor = 1, offset = 0;
+    memcpy(value, own->value, (size_t)n * sizeof *value);
+    if (!from || !to)
+        return 1;
+    if (strstr(from, " since ") || strstr(to, " since "))
+        return cvy_times_convert(own, like, n, own->value, value);
+    if (cvy_units_relate(from, to, &factor, &offset) == CVY_UNITS_OTHER)
+        return 0;
+    for (int64_t i = 0; i < n; i++)
+        value[i] = value[i] * factor + offset;
+    return 1;
+}
+
+typedef enum { EQUAL, TURNED, ROLLED, DIFFERENT } relation;
+
+/* value: memory for the values of own. */
+static relation relate_values(const cvy_coordinates *like, const cvy_coordinates *own, double *value, int64_t *roll_out)
+{
+    struct pairs p = {.n = count_of(like), .like = like->value, .whole = value, .length = own->n, .places = like};
+    const char *units = like->cf[CVY_CF_UNITS];
+    double factor = 1, offset = 0;
+    *roll_out = 0;
+    if (!convert(like, own, value))
+        return DIFFERENT;
+    p.is_whole = own->nkept == 0;
+    if (!p.is_whole && own->nkept != count_of(like)) /* of a different version */
+        return EQUAL;
+    if (role_of(like) == LONGITUDE)
+        p.unit =
+            units && cvy_units_relate("degrees", units, &factor, &offset) == CVY_UNITS_CONVERTED ? 360 * factor : 360;
+    if (are_equal(&p, 0, 0, p.unit))
+        return EQUAL;
+    if (p.n > 1 && are_equal(&p, 1, 0, p.unit))
+        return TURNED;
+    return is_rolled(&p, roll_out) ? ROLLED : DIFFERENT;
+}
+
+/* Writes "1000, 850, 500" or "-60 .. 60" and the units. */
+enum { VALUES_TEXT = 120 };
+static const char *values_text(const cvy_coordinates *c, char text[VALUES_TEXT])
+{
+    const int64_t n = count_of(c);
+    const char *units = c->cf[CVY_CF_UNITS] ? c->cf[CVY_CF_UNITS] : "";
+    size_t at = 0;
+    if (n > 4)
+        at = (size_t)snprintf(text, VALUES_TEXT, "%.6g, %.6g .. %.6g", c->value[0], c->value[1], c->value[n - 1]);
+    for (int64_t i = 0; n <= 4 && i < n; i++)
+        at += (size_t)snprintf(text + at, VALUES_TEXT - at, "%s%.6g", i ? ", " : "", c->value[i]);
+    snprintf(text + at, VALUES_TEXT - at, "%s%.30s", *units ? " " : "", units);
+    return text;
+}
+
+/* Whether they count 0, 1, 2 and so on from anywhere. */
+static int is_counter(const cvy_coordinates *c)
+{
+    for (int64_t i = 1; i < count_of(c) && c->nkept == 0; i++)
+        if (c->value[i] - c->value[i - 1] != 1)
+            return 0;
+    return c->nkept == 0;
+}
+
+/* The same coordinates, of which as few are kept as there. */
+static cvy_coordinates keep_as(const cvy_coordinates *c, int64_t nkept, double *value)
+{
+    cvy_coordinates kept = *c;
+    if (nkept == 0 || c->nkept > 0)
+        return kept;
+    kept.nkept = nkept;
+    kept.value = value;
+    for (int64_t k = 0; k < nkept; k++)
+        value[k] = c->value[cvy_coordinates_kept_at(&kept, k)];
+    return kept;
+}
+
+struct comparison {
+    const cvy_described *like, *own;
+    const char *where;
+    int how;
+    cvy_remarks *remarks;
+    cvy_mend *mend;
+};
+
+/* Says what is mended and how, or that it would have to be. */
+static cvy_status say_mended(const struct comparison *c, const char *cure, const char *fmt, ...) CVY_PRINTF(3, 4);
+static cvy_status say_mended(const struct comparison *c, const char *cure, const char *fmt, ...)
+{
+    char text[800];
+    const char *file = c->own->file;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    CVY_CHECK(c->how & CVY_COMPARE_MENDS, CVY_E_CONFIG, "%s%s%s: write them alike, or read both from their own files",
+              file ? file : "", file ? ": " : "", text);
+    return cvy_remark(c->remarks, file, "%s: %s", text, cure);
+}
+
+static cvy_status differ(const struct comparison *c, const cvy_coordinates *like, const cvy_coordinates *own,
+                         int *differs_out)
+{
+    char text[2][VALUES_TEXT];
+    const role r = role_of(like);
+    const int may_differ = r == LATITUDE || r == LONGITUDE || r == ALONG_X || r == ALONG_Y || r == TIME ||
+                           (r == UNKNOWN && is_counter(like) && is_counter(own));
+    *differs_out = 1;
+    CVY_CHECK(may_differ, CVY_E_CONFIG,
+              "%s%saxis %s is %s, but %s %s: choose the same ones, or say `described: false` of the source if these "
+              "coordinates mean nothing",
+              c->own->file ? c->own->file : "", c->own->file ? ": " : "", own->name ? own->name : like->name,
+              values_text(own, text[0]), values_text(like, text[1]), c->where);
+    return cvy_remark(c->remarks, c->own->file, "axis %s is %s, but %s %s: these are other places", own->name,
+                      values_text(own, text[0]), values_text(like, text[1]), c->where);
+}
+
+static cvy_status relate_axis(const struct comparison *c, int i, int *differs_out)
+{
+    const cvy_coordinates *like = &c->like->axis[i], *own = &c->own->axis[c->mend->from[i]];
+    char text[2][VALUES_TEXT];
+    double *value = NULL;
+    if (like->name && own->name && !measure_the_same(like, own))
+        CVY_TRY(cvy_remark(c->remarks, c->own->file, "axis %s is taken for the axis %s %s", own->name, like->name,
+                           c->where));
+    if (!like->value || !own->value || like->n != own->n || like->n == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc((size_t)(2 * own->n) * sizeof *value, &value));
+    const cvy_coordinates kept = keep_as(like, own->nkept, value + own->n);
+    const relation r = relate_values(&kept, own, value, &c->mend->roll[i]);
+    cvy_mem_free(&value);
+    c->mend->turned[i] = r == TURNED;
+    if (r == DIFFERENT)
+        return differ(c, like, own, differs_out);
+    if (r == EQUAL || (r == ROLLED && c->mend->roll[i] == 0))
+        return CVY_OK;
+    return say_mended(c, r == TURNED ? "it is turned round" : "it is begun at the same place",
+                      "axis %s is %s, but %s %s", own->name, values_text(own, text[0]), values_text(like, text[1]),
+                      c->where);
+}
+
+/* ---- units and calendars ---- */
+
+static int has_word(const cvy_described *d, const char *word)
+{
+    const char *text[] = {d->cf[CVY_CF_STANDARD_NAME], d->cf[CVY_CF_LONG_NAME], d->name};
+    for (int i = 0; i < CVY_COUNT(text); i++)
+        for (const char *at = text[i]; at && *at; at++)
+            if (strncasecmp(at, word, strlen(word)) == 0)
+                return 1;
+    return 0;
+}
+
+/* Differences of temperatures have no offset, but the units alone do not tell them from temperatures. */
+static int is_difference(const cvy_described *d)
+{
+    return has_word(d, "anomal") || has_word(d, "difference") || has_word(d, "tendency") || has_word(d, "bias");
+}
+
+static cvy_status relate_units(const struct comparison *c)
+{
+    const char *own = c->own->cf[CVY_CF_UNITS], *like = c->like->cf[CVY_CF_UNITS];
+    const char *name = c->own->name ? c->own->name : "it", *file = c->own->file;
+    cvy_mend *m = c->mend;
+    if (!own && !like)
+        return CVY_OK;
+    if (!own || !like)
+        return cvy_remark(c->remarks, file, "%s has %s%s, but %s%s %s: its numbers are taken as they are", name,
+                          own ? "the units " : "no units", own ? own : "", like ? "the units " : "no units",
+                          like ? like : "", c->where);
+    const cvy_units_relation r = cvy_units_relate(own, like, &m->factor, &m->offset);
+    CVY_CHECK(r != CVY_UNITS_OTHER && (m->offset == 0 || (!is_difference(c->own) && !is_difference(c->like))),
+              CVY_E_CONFIG,
+              "%s%s%s is in %s, but in %s %s, and how to convert it is not certain: write it in the same units, or say "
+              "`described: false` of the source if they mean the same",
+              file ? file : "", file ? ": " : "", name, *own ? own : "\"\"", *like ? like : "\"\"", c->where);
+    if (r == CVY_UNITS_SAME)
+        return CVY_OK;
+    char factor[64] = "", offset[64] = "", cure[160];
+    if (m->factor != 1)
+        snprintf(factor, sizeof factor, " * %.10g", m->factor);
+    if (m->offset != 0)
+        snprintf(offset, sizeof offset, " %c %.10g", m->offset < 0 ? '-' : '+', fabs(m->offset));
+    snprintf(cure, sizeof cure, "it is converted, x%s%s", factor, offset);
+    return say_mended(c, cure, "%s is in %s, but in %s %s", name, own, like, c->where);
+}
+
+static cvy_status relate_calendars(const struct comparison *c)
+{
+    const cvy_coordinates *own = &c->own->samples, *like = &c->like->samples;
+    const char *a = own->cf[CVY_CF_CALENDAR], *b = like->cf[CVY_CF_CALENDAR];
+    const char *units[] = {own->cf[CVY_CF_UNITS], like->cf[CVY_CF_UNITS]};
+    if (!units[0] || !units[1] || !strstr(units[0], " since ") || !strstr(units[1], " since ") ||
+        cvy_calendars_are_same(a, b))
+        return CVY_OK;
+    return cvy_remark(c->remarks, c->own->file, "its times have the calendar %s, but %s %s: samples of one date differ",
+                      a ? a : "standard", b ? b : "standard", c->where);
+}
+
+/* ---- variables ---- */
+
+static void mend_nothing(cvy_mend *m)
+{
+    m->factor = 1;
+    m->offset = 0;
+    for (int i = 0; i < CVY_NDIM_MAX; i++)
+        m->turned[i] = 0, m->roll[i] = 0;
+}
+
+cvy_status cvy_described_relate(const cvy_described *like, const char *where, const cvy_described *own, int how,
+                                cvy_remarks *remarks, cvy_mend *mend, int differs[CVY_NDIM_MAX])
+{
+    const struct comparison c = {like, own, where, how, remarks, mend};
+    char text[2][CVY_AXES_TEXT];
+    int last = -1, reordered = 0;
+    mend_nothing(mend);
+    for (int i = 0; i < like->ndim; i++) {
+        differs[i] = 0;
+        if (mend->from[i] < 0)
+            continue;
+        reordered |= mend->from[i] < last;
+        last = mend->from[i];
+    }
+    if (reordered)
+        CVY_TRY(say_mended(&c, "they are brought into that order", "%s has the axes %s, but %s %s",
+                           own->name ? own->name : "x", cvy_described_axes_text(own, NULL, own->ndim, text[0]),
+                           cvy_described_axes_text(own, mend->from, like->ndim, text[1]), where));
+    for (int i = 0; i < like->ndim; i++)
+        if (mend->from[i] >= 0)
+            CVY_TRY(relate_axis(&c, i, &differs[i]));
+    if (!(how & CVY_COMPARE_UNITS))
+        return CVY_OK;
+    CVY_TRY(relate_units(&c));
+    return relate_calendars(&c);
+}
+
+cvy_status cvy_described_mend(cvy_pool *pool, const cvy_described *like, const cvy_mend *mend, cvy_described *own)
+{
+    cvy_described d = *own;
+    d.ndim = like->ndim;
+    for (int i = 0; i < like->ndim; i++) {
+        const int64_t n = like->axis[i].n;
+        double *value = NULL;
+        d.axis[i] = mend->from[i] >= 0 ? own->axis[mend->from[i]] : (cvy_coordinates){.n = 1};
+        if (!d.axis[i].value || (!mend->turned[i] && mend->roll[i] == 0))
+            continue;
+        CVY_TRY(cvy_pool_alloc(pool, (size_t)n * sizeof *value, &value));
+        for (int64_t k = 0; k < n; k++)
+            value[k] = d.axis[i].value[((mend->turned[i] ? n - 1 - k : k) + mend->roll[i]) % n];
+        d.axis[i].value = value;
+    }
+    if (mend->factor != 1 || mend->offset != 0)
+        d.cf[CVY_CF_UNITS] = like->cf[CVY_CF_UNITS];
+    *own = d;
+    return CVY_OK;
+}
+
+/* ---- sources that are read as they are ---- */
+
+static cvy_status agree(const cvy_described *like, const char *where, cvy_described *own, cvy_remarks *said)
+{
+    cvy_mend mend;
+    int differs[CVY_NDIM_MAX] = {0};
+    if (like->ndim != own->ndim)
+        return CVY_OK; /* the shapes differ, which is found elsewhere */
+    if (!cvy_described_match(like, own, 1, mend.from) || mend.from[0] < 0)
+        for (int i = 0; i < CVY_NDIM_MAX; i++)
+            mend.from[i] = i;
+    CVY_TRY(cvy_described_relate(like, where, own, CVY_COMPARE_UNITS, said, &mend, differs));
+    for (int i = 0; i < own->ndim; i++)
+        if (differs[i])
+            own->axis[i].value = NULL;
+    return CVY_OK;
+}
+
+cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *where, int with_y, cvy_reader_info *own)
+{
+    cvy_remarks said = {.pool = own->pool};
+    cvy_descriptions *d = &own->described;
+    for (int i = 0; d->nx == like->nx && i < d->nx; i++)
+        CVY_TRY(agree(&like->x[i], where, &d->x[i], &said));
+    for (int i = 0; with_y && d->ny == like->ny && i < d->ny; i++)
+        CVY_TRY(agree(&like->y[i], where, &d->y[i], &said));
+    return cvy_remarks_note(&said, own);
+}
+
+/* ---- what is kept ---- */
+
+static cvy_status copy_text(cvy_pool *pool, const char **text)
+{
+    char *copy = NULL;
+    if (*text)
+        CVY_TRY(cvy_pool_strdup(pool, *text, &copy));
+    *text = copy;
+    return CVY_OK;
+}
+
+static cvy_status keep_axis(cvy_pool *pool, cvy_coordinates *c)
+{
+    double *value = NULL;
+    CVY_TRY(copy_text(pool, &c->name));
+    for (int i = 0; i < CVY_CF_COUNT; i++)
+        CVY_TRY(copy_text(pool, &c->cf[i]));
+    if (!c->value)
+        return CVY_OK;
+    const double *all = c->value;
+    const int was_kept = c->nkept > 0;
+    if (!was_kept && c->n > CVY_COORDINATES_KEPT)
+        c->nkept = CVY_COORDINATES_KEPT;
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)count_of(c) * sizeof *value, &value));
+    for (int64_t k = 0; k < count_of(c); k++)
+        value[k] = all[was_kept ? k : cvy_coordinates_kept_at(c, k)];
+    c->value = value;
+    return CVY_OK;
+}
+
+cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_described *out)
+{
+    cvy_described own = *d;
+    CVY_TRY(copy_text(pool, &own.name));
+    CVY_TRY(copy_text(pool, &own.file));
+    for (int i = 0; i < CVY_CF_COUNT; i++)
+        CVY_TRY(copy_text(pool, &own.cf[i]));
+    for (int i = 0; i < own.ndim; i++)
+        CVY_TRY(keep_axis(pool, &own.axis[i]));
+    CVY_TRY(keep_axis(pool, &own.samples));
+    *out = own;
+    return CVY_OK;
+}

@@ -1,0 +1,74 @@
+/*
+ * data_described.h: what files say of their variables beside the numbers (names and order of axes, coordinates, units,
+ * calendars), and whether two variables say the same.
+ *
+ * Wherever data are joined, each variable is compared with the first: the files of a set, the variables of a list, and
+ * further data with those of the training. What is certain is mended while the numbers are read, and said: axes of the
+ * same names are brought into one order, an axis with the same coordinates in the opposite direction is turned round, a
+ * circle of longitudes begins where the first one does, and units are converted if they measure the same. Anything else
+ * that changes the meaning of numbers is a fault with both values; what may be meant, such as another region, is said.
+ *
+ * It runs when a source is opened. A format whose reader can mend asks cvy_described_match() and
+ * cvy_described_relate(). All others ask cvy_described_agree(), to which whatever would have to be mended is a fault.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_DATA_DESCRIBED_H
+#define CVY_DATA_DESCRIBED_H
+
+#include "data/data_reader.h"
+
+/* How the numbers of a variable are read so that they are like those of another one. */
+typedef struct cvy_mend {
+    int from[CVY_NDIM_MAX];     /* axis i is its own axis from[i]; -1: it does not have it, and it has one element */
+    int turned[CVY_NDIM_MAX];   /* 1: axis i is read backwards */
+    int64_t roll[CVY_NDIM_MAX]; /* element k of axis i is element (k + roll[i]) % n of it, after it is turned */
+    double factor, offset;      /* number * factor + offset */
+} cvy_mend;
+
+/* Sentences about files, of which those that say the same of several files become one line. Start with a pool. */
+typedef struct cvy_remarks {
+    cvy_pool *pool;
+    struct cvy_remark *first, *last;
+    int64_t count;
+} cvy_remarks;
+cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *fmt, ...) CVY_PRINTF(3, 4);
+/* Adds them to the info's note: "b.nc and 11 more files: SENTENCE". */
+cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info);
+
+/* Finds the axes of `own`, which are in any order, that are those of `like`, by their names, or else by what they
+ * measure (latitudes, longitudes, heights). The first axis of `like` may be missing, or may be any other one if
+ * any_first is 1: it counts channels. Returns 0 if not all are known. */
+int cvy_described_match(const cvy_described *like, const cvy_described *own, int any_first, int from[CVY_NDIM_MAX]);
+/* Writes the names of the axes, such as "(lat, lon)". order: axis i is axis order[i]; NULL: as they are. */
+enum { CVY_AXES_TEXT = 160 };
+const char *cvy_described_axes_text(const cvy_described *d, const int *order, int ndim, char text[CVY_AXES_TEXT]);
+
+enum {
+    CVY_COMPARE_UNITS = 1, /* also units and calendars; without it, another variable of the same file */
+    CVY_COMPARE_MENDS = 2  /* the reader mends; without it, what would have to be mended is a fault */
+};
+/* Compares two variables, and says how `own` is mended. mend->from is set already. where: what has `like`, for
+ * messages: "in a.nc", "of t2m", "in the training data". how: CVY_COMPARE_*. differs: axis i has other coordinates,
+ * which is said. CVY_E_CONFIG: they cannot be joined. */
+cvy_status cvy_described_relate(const cvy_described *like, const char *where, const cvy_described *own, int how,
+                                cvy_remarks *remarks, cvy_mend *mend, int differs[CVY_NDIM_MAX]);
+/* Makes the description that of mended numbers. */
+cvy_status cvy_described_mend(cvy_pool *pool, const cvy_described *like, const cvy_mend *mend, cvy_described *own);
+
+/* Checks descriptions of sources that are read as they are. with_y 0: x alone. Axes of which the coordinates differ
+ * lose theirs in own->described. */
+cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *where, int with_y, cvy_reader_info *own);
+
+/* For files of runs and packs: of an axis with more coordinates, this many are kept, equally spread over it from the
+ * first to the last. They tell a shifted, turned or other axis all the same. */
+enum { CVY_COORDINATES_KEPT = 33 };
+/* Copies a description into pool with at most so many coordinates of each axis. */
+cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_described *out);
+/* The coordinate k of those that are kept is that of this element. */
+static inline int64_t cvy_coordinates_kept_at(const cvy_coordinates *c, int64_t k)
+{
+    return c->nkept > 1 ? (int64_t)((double)k * (double)(c->n - 1) / (double)(c->nkept - 1) + 0.5) : k;
+}
+
+#endif
