@@ -93,6 +93,21 @@ void cvy_entry_end(cvy_entry *e)
     outermost = NULL;
 }
 
+void cvy_team_math_begin(cvy_team_math *m)
+{
+    m->is_set = !has_usual_math();
+    if (m->is_set) {
+        fegetenv(&m->host);
+        fesetenv(FE_DFL_ENV);
+    }
+}
+
+void cvy_team_math_end(cvy_team_math *m)
+{
+    if (m->is_set)
+        fesetenv(&m->host);
+}
+
 const char *cvy_entry_function(void)
 {
     return outermost ? outermost->function : "";

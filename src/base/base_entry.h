@@ -36,6 +36,15 @@ typedef struct cvy_callback {
 void cvy_callback_begin(cvy_callback *c);
 void cvy_callback_end(cvy_callback *c);
 
+/* A thread of a team, which has what the host program has set. */
+typedef struct cvy_team_math {
+    int is_set; /* 0: the thread has what the library needs */
+    fenv_t host;
+} cvy_team_math;
+
+void cvy_team_math_begin(cvy_team_math *m);
+void cvy_team_math_end(cvy_team_math *m);
+
 /* Notes whether the calling thread traps floating-point exceptions, flushes denormals or does not round to nearest. */
 void cvy_math_look(void);
 /* Whether a thread of this process did, when it called the library or was looked at. */
@@ -46,6 +55,12 @@ int cvy_math_was_unusual(void);
 #define CVY_ENTRY()                                                                                                    \
     __attribute__((cleanup(cvy_entry_end))) cvy_entry entry_;                                                          \
     cvy_entry_begin(&entry_, __func__)
+
+/* In a region of OpenMP that is neither in cvy_parallel_for() nor between cvy_team_enter() and cvy_team_leave(): from
+ * here to the end of the block, this thread of the team traps nothing and rounds to nearest. */
+#define CVY_TEAM_MATH()                                                                                                \
+    __attribute__((cleanup(cvy_team_math_end))) cvy_team_math team_math_;                                              \
+    cvy_team_math_begin(&team_math_)
 
 /* From here to the end of the block, the thread has what the host program has set. */
 #define CVY_CALLBACK()                                                                                                 \

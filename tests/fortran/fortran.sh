@@ -18,6 +18,15 @@ for n in 1 2; do
     [ "$(grep -c 'all checks passed' log)" = $n ] || fail "functions ended early on $n ranks: $(cat log)"
 done
 
+# A solver that traps exceptions of floating-point numbers: those of the library are not its own.
+(
+    strict="$strict -ffpe-trap=invalid,zero,overflow -g0"
+    compile traps "$CONVOY_SOURCE/tests/fortran/traps.f90"
+) || exit 1
+$MPIEXEC_N 1 ./traps >log 2>&1 && fail "traps: a division by zero of the solver is not trapped"
+contains log 'no trap was sprung' || fail "traps: $(head -20 log)"
+! contains log 'the traps are off' && ! contains log 'is no fault' || fail "traps: $(head -20 log)"
+
 # A rank that skips a step is named by those that wait for it, which then end the job.
 cat >skips.f90 <<'END'
 program skips

@@ -25,6 +25,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
 enum { PIECE = 2048 }; /* elements: this piece of all ranks of a node fits in the caches, and the sum is on the stack */
@@ -144,9 +145,13 @@ static void gather(const cvy_node_reduction *s, int spreads)
             gather_piece(s, s->first + i * PIECE, spreads);
         return;
     }
-#pragma omp parallel for num_threads(s->threads)
-    for (int64_t i = 0; i < npieces; i++)
-        gather_piece(s, s->first + i * PIECE, spreads);
+#pragma omp parallel num_threads(s->threads)
+    {
+        CVY_TEAM_MATH();
+#pragma omp for
+        for (int64_t i = 0; i < npieces; i++)
+            gather_piece(s, s->first + i * PIECE, spreads);
+    }
 }
 
 /* ---- the state machine ---- */

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/base_entry.h"
 #include "base/base_mem.h"
 #include "base/machine/base_clock.h"
 #include "base/number/base_bf16.h"
@@ -206,10 +207,14 @@ static void take_segment(const cvy_transfers *t, const struct lane *lane)
         add_range(t, to, received, adds, n);
         return;
     }
-#pragma omp parallel for num_threads(t->add_threads)
-    for (int64_t p = 0; p < npieces; p++) {
-        const int64_t at = p * PIECE_ELEMS;
-        add_range(t, to + (size_t)at * elem, received + (size_t)at * wire_elem, adds, CVY_MIN(PIECE_ELEMS, n - at));
+#pragma omp parallel num_threads(t->add_threads)
+    {
+        CVY_TEAM_MATH();
+#pragma omp for
+        for (int64_t p = 0; p < npieces; p++) {
+            const int64_t at = p * PIECE_ELEMS;
+            add_range(t, to + (size_t)at * elem, received + (size_t)at * wire_elem, adds, CVY_MIN(PIECE_ELEMS, n - at));
+        }
     }
 }
 
