@@ -1840,6 +1840,13 @@ module convoy_c
       integer(c_int), value :: nout
       integer(c_int) :: cvy_network_apply
     end function cvy_network_apply
+    function cvy_network_check_input(network, described, notes_out) bind(c)
+      import
+      type(c_ptr), value :: network
+      type(c_ptr), value :: described
+      type(c_ptr), intent(inout), optional :: notes_out
+      integer(c_int) :: cvy_network_check_input
+    end function cvy_network_check_input
     function cvy_shared_network_create(context, network, shared_out) bind(c)
       import
       type(c_ptr), value :: context

@@ -138,6 +138,22 @@ CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label)
 CVY_API CVY_MUST_CHECK cvy_status cvy_network_apply(cvy_network *network, int64_t n, const cvy_network_in *in, int nin,
                                                     const cvy_network_out *out, int nout);
 
+/**
+ * cvy_network_check_input - compare what a program knows of an array beside its numbers with the data of the training
+ * @described: a map as JSON or YAML, such as {columns: [a, b], described: {x: [{name: tas, units: K, samples: {name:
+ *             time, n: 6}, axes: [{name: lat, units: degrees_north, n: 4, at: [-60, -20, 20, 60]}, {name: lon, n:
+ *             8}]}], y: []}}; each part may be left out. columns: names along the first axis of a sample. axes: those
+ *             of a sample; n: length, at: the coordinates along it
+ * @notes_out: sentences on differences that may be meant, such as other latitudes, a line each, or NULL; the caller
+ *             releases it with cvy_text_release(). May be NULL itself
+ *
+ * cvy_network_apply() takes numbers as they are. What is known of both is compared: units, order and direction of axes,
+ * names of columns. Collective: no. Errors: CVY_E_CONFIG (the array is not like the data; the message has both),
+ * CVY_E_ARGUMENT, CVY_E_FORMAT (@described is no such map), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_network_check_input(const cvy_network *network, const char *described,
+                                                          char **notes_out);
+
 /** A network that some ranks hold and all ranks apply. */
 typedef struct cvy_shared_network cvy_shared_network;
 

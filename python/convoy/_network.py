@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from . import _bindings as b
 from ._arrays import NAMES, address, as_given, check_samples, dims_of, new_result
 from ._context import Context, alone
+from ._described import described
 from ._library import Owner, library, made, taken_text
 
 if TYPE_CHECKING:
@@ -61,9 +63,11 @@ class Network(Owner):
         """The outputs for arrays of samples: an array, or a dict of arrays if the network has several outputs.
 
         x: [samples, ...], the network's first input; others by name. dtype of the results: np.float32 or np.float64; by
-        default that of x, or float32.
+        default that of x, or float32. Of a DataArray of xarray, units, axes and coordinates are compared with those of the
+        training data, and of a DataFrame of pandas the names of columns; other arrays have none, and are taken as they are.
         """
         handle = self.handle
+        self._check(x if x is not None else inputs.get("x"))
         if x is not None:
             inputs = {next(iter(self.inputs)): x, **inputs}
         if not inputs:
@@ -84,6 +88,15 @@ class Network(Owner):
         library.cvy_network_apply(handle, n, ins, len(ins), outs, len(outs))
         arrays = {name: array for name, (array, _) in results.items()}
         return next(iter(arrays.values())) if len(arrays) == 1 else arrays
+
+    def _check(self, x):
+        """Raises an error if x says of itself that it is not like the training data, and warns of what may be meant."""
+        text = described(x)
+        if text:
+            notes = c.c_void_p()
+            library.cvy_network_check_input(self.handle, text.encode(), c.byref(notes))
+            for line in taken_text(notes).splitlines():
+                warnings.warn(line, stacklevel=3)
 
     def export(self, path: str | os.PathLike, replace: bool = False) -> str:
         """Writes an .onnx file, or a .caffemodel. Returns sentences on what is not in the file."""

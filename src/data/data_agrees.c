@@ -10,6 +10,7 @@
 
 #include "base/base_index.h"
 #include "data/data_dataset.h"
+#include "data/data_described_file.h"
 #include "data/data_names.h"
 
 const char *cvy_source_name(const cvy_source *s)
@@ -22,6 +23,15 @@ const char *cvy_source_name(const cvy_source *s)
 static int is_picture(const cvy_reader_info *i)
 {
     return i->dtype == CVY_DTYPE_U8 && i->shape.ndim == 3;
+}
+
+/* One variable is x or y, whatever its name; another name may mean another quantity, so it is said. */
+static cvy_status note_other_name(const char *field, const cvy_described *like, int nlike, const char *where,
+                                  const cvy_described *own, int nown, const char *of, cvy_reader_info *to)
+{
+    if (nlike != 1 || nown != 1 || !like->name || !own->name || strcmp(like->name, own->name) == 0)
+        return CVY_OK;
+    return cvy_reader_note(to, "%s: %s is the variable %s, but %s %s", of, field, own->name, like->name, where);
 }
 
 static cvy_status check_field(const cvy_source *a, const cvy_source *b, const char *what, int in_a, int in_b)
@@ -52,7 +62,9 @@ cvy_status cvy_sources_agree(const cvy_source *a, const cvy_source *b, cvy_reade
     CVY_CHECK(!i->has_y || cvy_shape_equal(&i->y_shape, &k->y_shape), CVY_E_CONFIG,
               "y is %s in %s, but %s in %s: sources of one data set must have the same fields",
               cvy_shape_text(&i->y_shape), in_a, cvy_shape_text(&k->y_shape), in_b);
-    return CVY_OK;
+    const cvy_descriptions *c = &i->described, *d = &k->described;
+    CVY_TRY(note_other_name("x", c->x, c->nx, "in the first source", d->x, d->nx, in_b, whole));
+    return note_other_name("y", c->y, c->ny, "in the first source", d->y, d->ny, in_b, whole);
 }
 
 /* ---- following the training data ---- */
@@ -171,6 +183,17 @@ static cvy_status check_weights(const cvy_dataset_info *like, cvy_dataset *d)
     return CVY_OK;
 }
 
+static cvy_status note_other_names(const cvy_descriptions *like, int x_only, cvy_dataset *d)
+{
+    const cvy_descriptions *own = &d->stored.described;
+    const char *where = "in the training data", *of = cvy_dataset_name(&d->info);
+    CVY_TRY(note_other_name("x", like->x, like->nx, where, own->x, own->nx, of, &d->stored));
+    if (!x_only)
+        CVY_TRY(note_other_name("y", like->y, like->ny, where, own->y, own->ny, of, &d->stored));
+    d->info.note = d->stored.note;
+    return CVY_OK;
+}
+
 cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d)
 {
     if (!like->info)
@@ -179,6 +202,8 @@ cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d)
         CVY_TRY(check_x(like, d));
     if (like->stored)
         CVY_TRY(check_columns(like->stored, d));
+    if (like->stored)
+        CVY_TRY(note_other_names(&like->stored->described, like->x_only, d));
     if (like->x_only)
         return CVY_OK;
     CVY_TRY(cvy_classes_agree(like->info->class_name, like->info->nclasses, &d->info));
@@ -218,6 +243,29 @@ static cvy_status relate_classes(const cvy_dataset_info *known, const cvy_datase
     return CVY_OK;
 }
 
+/* Whether what the files of d say of their variables has to be mended: units, the order and the direction of axes.
+ * Other differences, such as another region, are said. */
+static cvy_status relate_descriptions(const cvy_descriptions *known, const char *from, cvy_dataset *d, int *other_out)
+{
+    cvy_reader_info trial = {0};
+    char *where = NULL;
+    *other_out = 0;
+    if (known->nx == 0 || d->stored.described.nx == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_create(&trial.pool));
+    cvy_status status = cvy_descriptions_copy(trial.pool, &d->stored.described, &trial.described);
+    if (status == CVY_OK)
+        status = cvy_pool_printf(trial.pool, &where, "in the data of %s", from);
+    if (status == CVY_OK)
+        status = cvy_descriptions_agree(known, where, 1, &trial);
+    *other_out = status == CVY_E_CONFIG;
+    if (status == CVY_OK && trial.note)
+        status = cvy_reader_note(&d->stored, "%s", trial.note);
+    d->info.note = d->stored.note;
+    cvy_pool_destroy(&trial.pool);
+    return *other_out ? CVY_OK : status;
+}
+
 cvy_status cvy_dataset_take_order(const cvy_data_form *like, const char *from, int all_classes, const cvy_tree *source,
                                   const cvy_tree *augment, uint64_t seed, cvy_dataset **d)
 {
@@ -225,13 +273,16 @@ cvy_status cvy_dataset_take_order(const cvy_data_form *like, const char *from, i
     cvy_dataset_info info = (*d)->info;
     cvy_dataset *again = NULL;
     char text[CVY_DATA_NAMES_TEXT];
-    int columns = 0, classes = 0;
+    int columns = 0, classes = 0, described = 0;
     if (!like->info)
         return CVY_OK;
     CVY_TRY(relate_columns(&like->stored->columns, &stored.columns, &columns));
     CVY_TRY(relate_classes(like->info, &info, all_classes, &classes));
-    if (!columns && !classes)
+    CVY_TRY(relate_descriptions(&like->stored->described, from, *d, &described));
+    if (!columns && !classes && !described)
         return CVY_OK;
+    if (described)
+        stored.described = like->stored->described;
     if (columns)
         stored.columns = like->stored->columns;
     if (classes) {
@@ -239,7 +290,16 @@ cvy_status cvy_dataset_take_order(const cvy_data_form *like, const char *from, i
         info.class_name = like->info->class_name;
     }
     const cvy_data_form form = {.stored = &stored, .info = &info};
-    CVY_TRY(cvy_dataset_open_like(source, augment, seed, 1, &form, &again));
+    cvy_status status = cvy_dataset_open_like(source, augment, seed, 1, &form, &again);
+    if (status == CVY_E_CONFIG && described) { /* it cannot be mended; who asks knows whether that is a fault */
+        CVY_TRY(cvy_reader_note(&(*d)->stored, "%s: its numbers stay as they are: %s", from, cvy_error_text()));
+        (*d)->info.note = (*d)->stored.note;
+        stored.described = (*d)->stored.described;
+        if (!columns && !classes)
+            return CVY_OK;
+        status = cvy_dataset_open_like(source, augment, seed, 1, &form, &again);
+    }
+    CVY_TRY(status);
     cvy_dataset_destroy(d);
     *d = again;
     if (columns)

@@ -45,9 +45,10 @@ cvy_status cvy_source_take_classes(const cvy_dataset_info *like, cvy_source *s);
 int cvy_classes_are_numbers(const cvy_dataset_info *data);
 /* Checks classes whose form of training is known by their names and number alone: of runs of older versions. */
 cvy_status cvy_classes_agree(const char *const *known, int64_t nknown, const cvy_dataset_info *data);
-/* If d has the columns, or the classes, of the form in another order, opens it again in that order, and says so.
- * all_classes 1: also if it has some of the classes. from: what has the form, for messages. source, augment, seed:
- * those that d was opened with, without random augmentation. */
+/* If d has the columns, or the classes, of the form in another order, or says its numbers in other units or along axes
+ * in another order or direction, opens it again so that they are like those, and says so. What cannot be mended is only
+ * said. all_classes 1: also if it has some of the classes. from: what has the form, for messages. source, augment,
+ * seed: those that d was opened with, without random augmentation. */
 cvy_status cvy_dataset_take_order(const cvy_data_form *like, const char *from, int all_classes, const cvy_tree *source,
                                   const cvy_tree *augment, uint64_t seed, cvy_dataset **d);
 /* Checks that d, which was opened like data of this form, has the same fields, or the same x if the form says so. */

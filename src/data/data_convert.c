@@ -153,6 +153,7 @@ static cvy_status make_resize(struct convert *c)
     CVY_TRY(cvy_augment_create(steps, 0, 0, from, &c->resize));
     c->info.shape = *cvy_augment_shape(c->resize);
     c->info.varying = 0;
+    c->info.described = (cvy_descriptions){0}; /* of axes of another length */
     return CVY_OK;
 }
 

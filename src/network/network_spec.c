@@ -12,6 +12,7 @@
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
 #include "data/data_columns.h"
+#include "data/data_described_file.h"
 #include "exchange/exchange.h"
 #include "job/job_table.h"
 
@@ -66,6 +67,7 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     cvy_json_close(json, ']');
     if (stored->columns.nx + stored->columns.ny <= COLUMNS_MAX)
         cvy_columns_write(stored, json);
+    cvy_descriptions_write(&stored->described, json);
 }
 
 /* temperature: 0: none. */
@@ -252,6 +254,7 @@ static cvy_status read_spec(cvy_network_spec *s, const char *where, const char *
               "its input is %s, expected u8 or f32", cvy_dtype_text(s->stored.dtype));
     CVY_TRY(read_target(s, root));
     CVY_TRY(cvy_columns_read(s->pool, root, &s->stored)); /* strings are in s->pool, as the whole tree is */
+    CVY_TRY(cvy_descriptions_read(s->pool, root, &s->stored.described));
     CVY_TRY(read_fields(s, cvy_tree_get(root, "fields")));
     CVY_TRY(read_classes(s, root));
     CVY_TRY(read_temperature(s, root));
@@ -357,6 +360,7 @@ static cvy_status copy_data(cvy_network_spec *s, cvy_dataset *data)
     for (int i = 0; i < info->nfield; i++)
         CVY_TRY(cvy_pool_strdup(s->pool, info->field[i].name, &s->data.field[i].name));
     CVY_TRY(copy_columns(s->pool, &stored->columns, &s->stored.columns));
+    CVY_TRY(cvy_descriptions_copy(s->pool, &stored->described, &s->stored.described));
     return info->class_name ? copy_names(s->pool, info->class_name, info->nclasses, &s->data.class_name) : CVY_OK;
 }
 

@@ -13,7 +13,7 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
-#include "data/data_reader.h"
+#include "data/data_described_file.h"
 #include "monitor/monitor_run_layout.h"
 #include "network/network_spec.h"
 #include "session/session_model.h"
@@ -21,8 +21,9 @@
 #include "session/session_source.h"
 #include "study/study_runs.h"
 
-/* What the output of the network is that the description in the file makes; weights alone have none. */
-static void add_output(const char *path, cvy_text *t)
+/* What the output of the network is that the description in the file makes, and what its training data said of
+ * themselves; weights alone have none. */
+static void add_network(const char *path, cvy_text *t)
 {
     cvy_network_spec spec = {0};
     cvy_model *m = NULL;
@@ -34,6 +35,9 @@ static void add_output(const char *path, cvy_text *t)
     else
         cvy_text_add(t, "what the output is, is not known: %s", cvy_error_text());
     cvy_text_add(t, "\n");
+    if (spec.stored.described.nx > 0)
+        cvy_text_add(t, "  trained on\n");
+    cvy_descriptions_print(&spec.stored.described, t);
     cvy_model_destroy(&m);
     cvy_network_spec_end(&spec);
 }
@@ -51,7 +55,7 @@ static cvy_status inspect_weights(const char *path, cvy_text *t)
     }
     cvy_text_add(t, "%lld elements in all\n", (long long)elems);
     cvy_safetensors_close(&f);
-    add_output(path, t);
+    add_network(path, t);
     return CVY_OK;
 }
 
@@ -115,7 +119,7 @@ static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
         cvy_text_add(t, "newest valid checkpoint: %s\n", c.path);
         add_state(c.state, t);
         if (c.nweights > 0)
-            add_output(c.weights_path[0], t);
+            add_network(c.weights_path[0], t);
     } else {
         cvy_text_add(t, "no valid checkpoint\n");
     }
@@ -231,6 +235,7 @@ static cvy_status inspect_data(cvy_pool *pool, const char *path, int statistics,
     for (int i = 0; i < info->nfield; i++)
         cvy_text_add(t, "  %-10s %-4s %s\n", info->field[i].name, cvy_dtype_text(info->field[i].dtype),
                      cvy_shape_text(&info->field[i].shape));
+    cvy_descriptions_print(&cvy_dataset_reader_info(d)->described, t);
     if (info->note)
         cvy_text_add(t, "%s\n", info->note);
     cvy_status status = CVY_OK;

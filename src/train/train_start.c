@@ -12,6 +12,7 @@
 
 #include "base/base_file.h"
 #include "data/data_agrees.h"
+#include "data/data_described.h"
 #include "data/data_names.h"
 #include "exchange/exchange.h"
 #include "job/job_table.h"
@@ -315,7 +316,10 @@ static cvy_status check_resume(cvy_trainer *t)
 {
     const char *note = cvy_dataset_describe(t->session.base)->note;
     const size_t said = note ? strlen(note) : 0;
-    const cvy_status status = cvy_dataset_agrees(&t->start.like.form, t->session.base);
+    cvy_reader_info own = *cvy_dataset_reader_info(t->session.base); /* its notes have been made */
+    cvy_status status = cvy_dataset_agrees(&t->start.like.form, t->session.base);
+    if (status == CVY_OK)
+        status = cvy_descriptions_agree(&t->start.spec.stored.described, "in those of the checkpoint", 1, &own);
     if (status != CVY_OK)
         return cvy_error_prefix(status, "%s was trained on other data", t->folder.resume.path);
     note = cvy_dataset_describe(t->session.base)->note;

@@ -280,6 +280,7 @@ static void call_network(void)
     FAULT(NETWORK, "network", cvy_network_output_kind(wrong, 0, &kind));
     VALUE(NETWORK, "network", cvy_network_class(wrong, 0), NULL);
     FAULT(NETWORK, "network", cvy_network_apply(wrong, 0, NULL, 0, &y, 1));
+    FAULT(NETWORK, "network", cvy_network_check_input(wrong, "{}", &text_out));
     FAULT(NETWORK, "network", cvy_network_export(wrong, "model.onnx", &opts, &text_out));
     if (wrong) /* NULL on a rank that holds no network */
         FAULT(NETWORK, "network", cvy_shared_network_create(alive->context, wrong, &shared));

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import io
+import json
 import multiprocessing
 import os
 import pathlib
@@ -12,6 +13,7 @@ import threading
 import numpy as np
 
 import convoy
+from convoy._described import described
 from convoy._library import json_text
 
 JOB = {"model": {"name": "lenet"}, "data": {"train": {"format": "synthetic", "shape": [1, 28, 28], "classes": 3, "samples": 64}},
@@ -95,6 +97,45 @@ def shown():
     assert isinstance(again.network(batch=8), convoy.Network)
 
 
+class Labelled:
+    """An array with the names that a DataArray of xarray or a DataFrame of pandas has."""
+
+    def __init__(self, array, **names):
+        self.array, self.shape = np.asarray(array), np.shape(array)
+        for name, value in names.items():
+            setattr(self, name, value)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array if dtype is None else self.array.astype(dtype)
+
+    to_numpy = __array__
+
+
+class Coordinate:
+    def __init__(self, values, **attrs):
+        self.values, self.attrs = np.asarray(values), attrs
+
+
+def labelled():
+    """What an array says of itself is compared with the training data."""
+    table = np.random.default_rng(3).standard_normal((20, 3))
+    pathlib.Path("table.csv").write_text("a,b,y\n" + "\n".join(",".join(map(str, row)) for row in table))
+    convoy.train({"model": {"layers": [{"fc": {"channels": 1}}]}, "data": {"train": {"path": "table.csv", "y": "y"}},
+                  "train": {"batch": 10, "epochs": 1, "loss": "mse"}}, out="table")
+    net = convoy.Network("table")
+    y = net(table[:, :2])
+    assert np.array_equal(net(Labelled(table[:, :2], columns=["a", "b"])), y)
+    refused(convoy.Error, 'number 0 of x is "b", but "a" in the training data', lambda: net(Labelled(table[:, 1::-1], columns=["b", "a"])))
+    refused(convoy.Error, "x has 1 columns, and 2 in the training data", lambda: net(Labelled(table[:, :1], columns=["a"])))
+    refused(convoy.Error, 'number 1 of x is "c", but "b"', lambda: net(Labelled(
+        table[:, :2], dims=("sample", "variable"), coords={"variable": Coordinate(["a", "c"])}, attrs={})))
+    field = Labelled(np.zeros((2, 3, 4)), dims=("time", "lat", "lon"), attrs={"units": "K", "scale": 2}, name="tas", coords={
+        "lat": Coordinate([50, 40, 30], units="degrees_north"), "time": Coordinate(np.array(["2000-01-01", "2000-01-02"], "M8[D]"))})
+    assert json.loads(described(field)) == {"described": {"y": [], "x": [{"name": "tas", "units": "K", "samples": {"name": "time", "n": 2}, "axes": [
+        {"name": "lat", "n": 3, "units": "degrees_north", "at": [50, 40, 30]}, {"name": "lon", "n": 4}]}]}}
+    assert described(np.zeros(3)) is None and described([1, 2]) is None
+
+
 def network():
     net = convoy.Network("run")
     assert net.inputs == {"x": ("f32", (1, 28, 28))}, net.inputs
@@ -118,6 +159,7 @@ def network():
     refused(TypeError, "object", lambda: net(np.array(["a"], object)))
     refused(ValueError, "7 of its ", lambda: net(np.ma.masked_equal(np.where(np.arange(x.size).reshape(x.shape) < 7, -9, x), -9)))
     net(np.ma.masked_array(x, False))
+    labelled()
     context = convoy.Context(threads=1)
     used = convoy.Network("run", context=context)
     context.close()

@@ -15,6 +15,7 @@
 #include "base/base_hash.h"
 #include "base/base_index.h"
 #include "data/data_columns.h"
+#include "data/data_described_file.h"
 #include "data/data_names.h"
 
 struct pack {
@@ -112,6 +113,21 @@ static cvy_status read_classes(const cvy_tree *meta, const char *path, cvy_reade
     info->has_label = 1;
     info->nclasses = list->count;
     info->class_name = names;
+    return CVY_OK;
+}
+
+/* What the files that were packed have said of their variables. A single target also has its name, its attributes and
+ * those of its axes, for predictions. */
+static cvy_status read_described(const struct pack *p, const cvy_tree *meta, cvy_reader_info *info)
+{
+    CVY_TRY(cvy_descriptions_read(p->pool, meta, &info->described));
+    const cvy_described *y = info->described.ny == 1 && info->has_y ? info->described.y : NULL;
+    if (!y)
+        return CVY_OK;
+    info->y_name = y->name;
+    memcpy(info->y_cf, y->cf, sizeof info->y_cf);
+    for (int i = 0; i < y->ndim && y->ndim == info->y_shape.ndim; i++)
+        info->y_axis[i] = y->axis[i].name;
     return CVY_OK;
 }
 
@@ -232,7 +248,9 @@ static cvy_status pack_load(struct pack *p, const cvy_columns *like, cvy_reader_
     CVY_TRY(need_int(meta, path, "samples", &p->count));
     CVY_TRY(read_shapes(p, meta, path, info));
     CVY_TRY(read_classes(meta, path, info));
-    const cvy_status status = cvy_columns_read(p->pool, meta, info);
+    cvy_status status = cvy_columns_read(p->pool, meta, info);
+    if (status == CVY_OK)
+        status = read_described(p, meta, info);
     if (status != CVY_OK)
         return cvy_error_prefix(status, "%s", path);
     CVY_TRY(follow_columns(p, like, info));

@@ -11,6 +11,7 @@
 #include "base/base_hash.h"
 #include "base/text/base_json.h"
 #include "data/data_columns.h"
+#include "data/data_described_file.h"
 #include "data/data_writer.h"
 #include "data/pack/data_pack.h"
 
@@ -181,6 +182,7 @@ static void describe(const struct pack_writer *w, const struct whole *all, cvy_j
         cvy_json_close(j, ']');
     }
     cvy_columns_write(info, j);
+    cvy_descriptions_write(&info->described, j);
     cvy_json_int(j, "index_crc32c", cvy_crc32c(0, all->index.data, all->index.bytes));
     cvy_json_open(j, "part_bytes", '[');
     for (int64_t i = 0; i < w->npieces; i++)
