@@ -100,7 +100,7 @@ static int have_one_name(const cvy_coordinates *a, const cvy_coordinates *b)
     return a->name && b->name && strcasecmp(a->name, b->name) == 0;
 }
 
-static int measure_the_same(const cvy_coordinates *a, const cvy_coordinates *b)
+int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b)
 {
     const role r = role_of(a);
     return have_one_name(a, b) || (a->name && b->name && r != UNKNOWN && r == role_of(b));
@@ -129,7 +129,7 @@ int cvy_described_match(const cvy_described *like, const cvy_described *own, int
         for (int i = 0; i < like->ndim; i++) {
             if (found & 1u << i)
                 continue;
-            const int k = find_axis(own, &like->axis[i], taken, pass == 0 ? have_one_name : measure_the_same);
+            const int k = find_axis(own, &like->axis[i], taken, pass == 0 ? have_one_name : cvy_axes_are_same);
             if (k == -2)
                 return 0;
             if (k < 0)
@@ -342,11 +342,11 @@ static cvy_status differ(const struct comparison *c, const cvy_coordinates *like
     char text[2][VALUES_TEXT];
     const role r = role_of(like);
     const int may_differ = r == LATITUDE || r == LONGITUDE || r == ALONG_X || r == ALONG_Y || r == TIME ||
-                           (r == UNKNOWN && is_counter(like) && is_counter(own));
+                           (r == UNKNOWN && is_counter(like) && is_counter(own)) || !(c->how & CVY_COMPARE_UNITS);
     *differs_out = 1;
     CVY_CHECK(may_differ, CVY_E_CONFIG,
-              "%s%saxis %s is %s, but %s %s: choose the same ones, or say `described: false` of the source if these "
-              "coordinates mean nothing",
+              "%s%saxis %s is %s, but %s %s: choose the same ones, "
+              "or say `metadata: ignore` of the source if these coordinates mean nothing",
               c->own->file ? c->own->file : "", c->own->file ? ": " : "", own->name ? own->name : like->name,
               values_text(own, text[0]), values_text(like, text[1]), c->where);
     return cvy_remark(c->remarks, c->own->file, "axis %s is %s, but %s %s: these are other places", own->name,
@@ -358,7 +358,7 @@ static cvy_status relate_axis(const struct comparison *c, int i, int *differs_ou
     const cvy_coordinates *like = &c->like->axis[i], *own = &c->own->axis[c->mend->from[i]];
     char text[2][VALUES_TEXT];
     double *value = NULL;
-    if (like->name && own->name && !measure_the_same(like, own))
+    if (like->name && own->name && !cvy_axes_are_same(like, own))
         CVY_TRY(cvy_remark(c->remarks, c->own->file, "axis %s is taken for the axis %s %s", own->name, like->name,
                            c->where));
     if (!like->value || !own->value || like->n != own->n || like->n == 0)
@@ -410,7 +410,7 @@ static cvy_status relate_units(const struct comparison *c)
     CVY_CHECK(r != CVY_UNITS_OTHER && (m->offset == 0 || (!is_difference(c->own) && !is_difference(c->like))),
               CVY_E_CONFIG,
               "%s%s%s is in %s, but in %s %s, and how to convert it is not certain: write it in the same units, or say "
-              "`described: false` of the source if they mean the same",
+              "`metadata: ignore` of the source if they mean the same",
               file ? file : "", file ? ": " : "", name, *own ? own : "\"\"", *like ? like : "\"\"", c->where);
     if (r == CVY_UNITS_SAME)
         return CVY_OK;
@@ -437,12 +437,12 @@ static cvy_status relate_calendars(const struct comparison *c)
 
 /* ---- variables ---- */
 
-static void mend_nothing(cvy_mend *m)
+cvy_mend cvy_mend_nothing(void)
 {
-    m->factor = 1;
-    m->offset = 0;
+    cvy_mend m = {.factor = 1};
     for (int i = 0; i < CVY_NDIM_MAX; i++)
-        m->turned[i] = 0, m->roll[i] = 0;
+        m.from[i] = i;
+    return m;
 }
 
 cvy_status cvy_described_relate(const cvy_described *like, const char *where, const cvy_described *own, int how,
@@ -451,7 +451,6 @@ cvy_status cvy_described_relate(const cvy_described *like, const char *where, co
     const struct comparison c = {like, own, where, how, remarks, mend};
     char text[2][CVY_AXES_TEXT];
     int last = -1, reordered = 0;
-    mend_nothing(mend);
     for (int i = 0; i < like->ndim; i++) {
         differs[i] = 0;
         if (mend->from[i] < 0)
@@ -459,11 +458,11 @@ cvy_status cvy_described_relate(const cvy_described *like, const char *where, co
         reordered |= mend->from[i] < last;
         last = mend->from[i];
     }
-    if (reordered)
+    if (how & CVY_COMPARE_AXES && reordered)
         CVY_TRY(say_mended(&c, "they are brought into that order", "%s has the axes %s, but %s %s",
                            own->name ? own->name : "x", cvy_described_axes_text(own, NULL, own->ndim, text[0]),
                            cvy_described_axes_text(own, mend->from, like->ndim, text[1]), where));
-    for (int i = 0; i < like->ndim; i++)
+    for (int i = 0; i < like->ndim && how & CVY_COMPARE_AXES; i++)
         if (mend->from[i] >= 0)
             CVY_TRY(relate_axis(&c, i, &differs[i]));
     if (!(how & CVY_COMPARE_UNITS))
@@ -495,20 +494,15 @@ cvy_status cvy_described_mend(cvy_pool *pool, const cvy_described *like, const c
 
 /* ---- sources that are read as they are ---- */
 
-static cvy_status agree(const cvy_described *like, const char *where, cvy_described *own, cvy_remarks *said)
+static cvy_status agree(const cvy_described *like, const char *where, const cvy_described *own, cvy_remarks *said)
 {
-    cvy_mend mend;
+    cvy_mend mend = cvy_mend_nothing();
     int differs[CVY_NDIM_MAX] = {0};
     if (like->ndim != own->ndim)
         return CVY_OK; /* the shapes differ, which is found elsewhere */
     if (!cvy_described_match(like, own, 1, mend.from) || mend.from[0] < 0)
-        for (int i = 0; i < CVY_NDIM_MAX; i++)
-            mend.from[i] = i;
-    CVY_TRY(cvy_described_relate(like, where, own, CVY_COMPARE_UNITS, said, &mend, differs));
-    for (int i = 0; i < own->ndim; i++)
-        if (differs[i])
-            own->axis[i].value = NULL;
-    return CVY_OK;
+        mend = cvy_mend_nothing();
+    return cvy_described_relate(like, where, own, CVY_COMPARE_AXES | CVY_COMPARE_UNITS, said, &mend, differs);
 }
 
 cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *where, int with_y, cvy_reader_info *own)
@@ -522,6 +516,45 @@ cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *wher
     return cvy_remarks_note(&said, own);
 }
 
+static cvy_status drop(cvy_pool *pool, int n, cvy_described **whole, const cvy_described *other)
+{
+    cvy_described *own = NULL;
+    double *value = NULL;
+    int64_t roll = 0;
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)CVY_MAX(n, 1) * sizeof *own, &own));
+    for (int i = 0; i < n; i++) {
+        own[i] = (*whole)[i];
+        for (int k = 0; k < own[i].ndim && k < other[i].ndim; k++) {
+            cvy_coordinates *c = &own[i].axis[k];
+            const cvy_coordinates *o = &other[i].axis[k];
+            if (!c->value || !o->value)
+                continue;
+            CVY_TRY(cvy_pool_alloc(pool, (size_t)count_of(o) * sizeof *value, &value));
+            if (c->n != o->n || relate_values(c, o, value, &roll) != EQUAL)
+                c->value = NULL;
+        }
+    }
+    *whole = own;
+    return CVY_OK;
+}
+
+cvy_status cvy_descriptions_drop(cvy_pool *pool, cvy_descriptions *whole, const cvy_descriptions *other)
+{
+    if (whole->nx == other->nx)
+        CVY_TRY(drop(pool, whole->nx, &whole->x, other->x));
+    return whole->ny == other->ny ? drop(pool, whole->ny, &whole->y, other->y) : CVY_OK;
+}
+
+void cvy_descriptions_axis(const cvy_descriptions *d, cvy_along along, int axis, cvy_coordinates *out)
+{
+    const cvy_described *v = along == CVY_ALONG_X ? d->x : d->y;
+    const int n = along == CVY_ALONG_X ? d->nx : d->ny;
+    *out = (cvy_coordinates){0};
+    /* several variables are joined along the first axis of x, and into a vector as y */
+    if (n > 0 && axis < v->ndim && (n == 1 || (along == CVY_ALONG_X && axis > 0)) && v->axis[axis].name)
+        *out = v->axis[axis];
+}
+
 /* ---- what is kept ---- */
 
 static cvy_status copy_text(cvy_pool *pool, const char **text)
@@ -533,7 +566,7 @@ static cvy_status copy_text(cvy_pool *pool, const char **text)
     return CVY_OK;
 }
 
-static cvy_status keep_axis(cvy_pool *pool, cvy_coordinates *c)
+static cvy_status copy_axis(cvy_pool *pool, int64_t most, cvy_coordinates *c)
 {
     double *value = NULL;
     CVY_TRY(copy_text(pool, &c->name));
@@ -543,8 +576,8 @@ static cvy_status keep_axis(cvy_pool *pool, cvy_coordinates *c)
         return CVY_OK;
     const double *all = c->value;
     const int was_kept = c->nkept > 0;
-    if (!was_kept && c->n > CVY_COORDINATES_KEPT)
-        c->nkept = CVY_COORDINATES_KEPT;
+    if (!was_kept && c->n > most)
+        c->nkept = most;
     CVY_TRY(cvy_pool_alloc(pool, (size_t)count_of(c) * sizeof *value, &value));
     for (int64_t k = 0; k < count_of(c); k++)
         value[k] = all[was_kept ? k : cvy_coordinates_kept_at(c, k)];
@@ -552,7 +585,8 @@ static cvy_status keep_axis(cvy_pool *pool, cvy_coordinates *c)
     return CVY_OK;
 }
 
-cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_described *out)
+/* most: coordinates of an axis. */
+static cvy_status copy(cvy_pool *pool, int64_t most, const cvy_described *d, cvy_described *out)
 {
     cvy_described own = *d;
     CVY_TRY(copy_text(pool, &own.name));
@@ -560,8 +594,18 @@ cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_descri
     for (int i = 0; i < CVY_CF_COUNT; i++)
         CVY_TRY(copy_text(pool, &own.cf[i]));
     for (int i = 0; i < own.ndim; i++)
-        CVY_TRY(keep_axis(pool, &own.axis[i]));
-    CVY_TRY(keep_axis(pool, &own.samples));
+        CVY_TRY(copy_axis(pool, most, &own.axis[i]));
+    CVY_TRY(copy_axis(pool, most, &own.samples));
     *out = own;
     return CVY_OK;
+}
+
+cvy_status cvy_described_copy(cvy_pool *pool, const cvy_described *d, cvy_described *out)
+{
+    return copy(pool, INT64_MAX, d, out);
+}
+
+cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_described *out)
+{
+    return copy(pool, CVY_COORDINATES_KEPT, d, out);
 }

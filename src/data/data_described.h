@@ -36,39 +36,54 @@ cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *fmt, ...) CV
 /* Adds them to the info's note: "b.nc and 11 more files: SENTENCE". */
 cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info);
 
-/* Finds the axes of `own`, which are in any order, that are those of `like`, by their names, or else by what they
- * measure (latitudes, longitudes, heights). The first axis of `like` may be missing, or may be any other one if
- * any_first is 1: it counts channels. Returns 0 if not all are known. */
+/* Whether two axes are the same by their names, or else by what they measure (latitudes, longitudes, heights). */
+int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b);
+/* Finds the axes of `own`, which are in any order, that are those of `like`. The first axis of `like` may be missing,
+ * or may be any other one if any_first is 1: it counts channels. Returns 0 if not all are known. */
 int cvy_described_match(const cvy_described *like, const cvy_described *own, int any_first, int from[CVY_NDIM_MAX]);
 /* Writes the names of the axes, such as "(lat, lon)". order: axis i is axis order[i]; NULL: as they are. */
 enum { CVY_AXES_TEXT = 160 };
 const char *cvy_described_axes_text(const cvy_described *d, const int *order, int ndim, char text[CVY_AXES_TEXT]);
 
 enum {
-    CVY_COMPARE_UNITS = 1, /* also units and calendars; without it, another variable of the same file */
-    CVY_COMPARE_MENDS = 2  /* the reader mends; without it, what would have to be mended is a fault */
+    CVY_COMPARE_AXES = 1,  /* their order and coordinates */
+    CVY_COMPARE_UNITS = 2, /* units and calendars; without it, it is another variable of the same file */
+    CVY_COMPARE_MENDS = 4  /* the reader mends; without it, what would have to be mended is a fault */
 };
-/* Compares two variables, and says how `own` is mended. mend->from is set already. where: what has `like`, for
- * messages: "in a.nc", "of t2m", "in the training data". how: CVY_COMPARE_*. differs: axis i has other coordinates,
+/* One that changes nothing. */
+cvy_mend cvy_mend_nothing(void);
+/* Compares two variables, and adds to `mend` how `own` is mended. mend->from is set already. where: what has `like`,
+ * for messages: "in a.nc", "of t2m", "in the training data". how: CVY_COMPARE_*. differs: axis i has other coordinates,
  * which is said. CVY_E_CONFIG: they cannot be joined. */
 cvy_status cvy_described_relate(const cvy_described *like, const char *where, const cvy_described *own, int how,
                                 cvy_remarks *remarks, cvy_mend *mend, int differs[CVY_NDIM_MAX]);
 /* Makes the description that of mended numbers. */
 cvy_status cvy_described_mend(cvy_pool *pool, const cvy_described *like, const cvy_mend *mend, cvy_described *own);
 
+/* Copies a description, with its strings and coordinates, into pool. */
+cvy_status cvy_described_copy(cvy_pool *pool, const cvy_described *d, cvy_described *out);
+
 /* Checks descriptions of sources that are read as they are. with_y 0: x alone. Axes of which the coordinates differ
  * lose theirs in own->described. */
 cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *where, int with_y, cvy_reader_info *own);
 
+/* Drops the coordinates of `whole` which another source of the same data set does not have: they are not those of all
+ * samples. The arrays of `whole` are copied into pool first. */
+cvy_status cvy_descriptions_drop(cvy_pool *pool, cvy_descriptions *whole, const cvy_descriptions *other);
+/* The description of an axis of x or y; out->name is NULL if it is not known, or not that of all joined variables. */
+void cvy_descriptions_axis(const cvy_descriptions *d, cvy_along along, int axis, cvy_coordinates *out);
+
 /* For files of runs and packs: of an axis with more coordinates, this many are kept, equally spread over it from the
  * first to the last. They tell a shifted, turned or other axis all the same. */
-enum { CVY_COORDINATES_KEPT = 33 };
+enum { CVY_COORDINATES_KEPT = 32 };
 /* Copies a description into pool with at most so many coordinates of each axis. */
 cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_described *out);
-/* The coordinate k of those that are kept is that of this element. */
+/* The coordinate k of those that are kept is that of this element. Of a turned axis the same elements are kept. */
 static inline int64_t cvy_coordinates_kept_at(const cvy_coordinates *c, int64_t k)
 {
-    return c->nkept > 1 ? (int64_t)((double)k * (double)(c->n - 1) / (double)(c->nkept - 1) + 0.5) : k;
+    const int64_t from_end = c->nkept - 1 - k, near = CVY_MIN(k, from_end);
+    const int64_t at = c->nkept > 1 ? near * (c->n - 1) / (c->nkept - 1) : k;
+    return c->nkept > 1 && k > from_end ? c->n - 1 - at : at;
 }
 
 #endif

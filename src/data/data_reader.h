@@ -149,6 +149,7 @@ typedef struct cvy_reader_def {
     const char *name, *summary;
     const cvy_option *options; /* NULL: none */
     size_t options_size;
+    int mends; /* open() brings the numbers into agreement with args->described */
     /* How sure the reader is that path has its format: 0 no, 100 certain. It looks at names and first bytes, and never
      * sets an error. */
     int (*probe)(const char *path);

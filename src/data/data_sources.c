@@ -16,6 +16,7 @@
 #include "base/base_hash.h"
 #include "base/base_index.h"
 #include "data/data_agrees.h"
+#include "data/data_described.h"
 
 enum { CLASSES_SAME, CLASSES_UNION };
 
@@ -30,6 +31,7 @@ struct joined {
     cvy_reader_def def;
     struct run *run;
     int nrun;
+    cvy_descriptions described; /* of all runs */
 };
 
 void cvy_source_close(cvy_source *s)
@@ -133,9 +135,10 @@ static cvy_status joined_coordinates(void *state, cvy_along along, int axis, cvy
     for (int i = 0; i < j->nrun; i++)
         if (!j->run[i].from.reader->coordinates)
             return CVY_OK;
-    return along == CVY_ALONG_SAMPLES
-               ? join_samples(j, pool, out)
-               : j->run[0].from.reader->coordinates(j->run[0].from.state, along, axis, pool, out);
+    if (along == CVY_ALONG_SAMPLES)
+        return join_samples(j, pool, out);
+    cvy_descriptions_axis(&j->described, along, axis, out);
+    return CVY_OK;
 }
 
 static void joined_hash(void *state, cvy_hasher *h)
@@ -301,6 +304,8 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
         struct run *r = &j->run[i];
         CVY_CHECK(r->count > 0, CVY_E_FORMAT, "%s: holds no samples", cvy_source_name(&r->from));
         CVY_TRY(cvy_sources_agree(&j->run[0].from, &r->from, &info));
+        if (i > 0)
+            CVY_TRY(cvy_descriptions_drop(pool, &info.described, &r->from.info.described));
         r->begin = info.nsamples;
         info.nsamples += r->count;
         if (i > 0 && r->from.info.note && !(info.note && strstr(info.note, r->from.info.note)))
@@ -313,6 +318,7 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
     CVY_TRY(join_blocks(pool, j, &info.blocks));
     if (j->nrun > 1)
         CVY_TRY(join_classes(pool, j, by, &info));
+    j->described = info.described;
     whole->info = info;
     return name_whole(pool, j, whole);
 }
@@ -438,6 +444,19 @@ static cvy_status note_bytes(cvy_source *s)
                            cvy_source_name(s), cvy_shape_text(&s->info.shape));
 }
 
+/* What the source is compared with: the training data, or the first source of a list. */
+static cvy_status name_described(cvy_pool *pool, const cvy_data_form *like, cvy_reader_args *args)
+{
+    char *where = NULL;
+    if (!like || !like->stored || like->stored->described.nx == 0)
+        return CVY_OK;
+    const char *first = like->stored->described.x[0].file;
+    args->described = &like->stored->described;
+    CVY_TRY(cvy_pool_printf(pool, &where, "in %s", like->info || !first ? "the training data" : first));
+    args->of_described = where;
+    return CVY_OK;
+}
+
 /* Opens a source with one reader, from path, format and the reader's own options. */
 static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, const cvy_data_form *like, cvy_source *out)
 {
@@ -467,9 +486,12 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, const cvy_
     CVY_TRY(cvy_options_parse(pool, who, s.reader->options ? s.reader->options : none, is_map ? source : NULL, ours,
                               options, s.reader->options_size));
     s.path = path;
-    const cvy_reader_args args = {.path = path, .options = options, .like = is_table ? columns : NULL};
+    cvy_reader_args args = {.path = path, .options = options, .like = is_table ? columns : NULL};
+    CVY_TRY(name_described(pool, like, &args));
     CVY_TRY(s.reader->open(&args, &s.info, &s.state));
     cvy_status status = cvy_variables_describe(pool, s.reader, source, &followed, &s.info);
+    if (status == CVY_OK && args.described && !s.reader->mends)
+        status = cvy_descriptions_agree(args.described, args.of_described, !like->x_only, &s.info);
     if (status == CVY_OK)
         status = note_bytes(&s);
     if (status != CVY_OK)

@@ -205,7 +205,7 @@ static void test_wrong_names(void)
           "sample_axis: tme: data set t has no such axis; its axes are (time, lat, lon)");
     FAILS(open_netcdf("holes.nc", "sample_axis: time", &d), CVY_E_CONFIG, "its axes have no names");
     FAILS(open_netcdf("sky.nc", "x: t, sample_axis: time, axes: NHW", &d), CVY_E_CONFIG, "leave one of them out");
-    FAILS(open_netcdf("sky.nc", "x: [t, last], sample_axis: lat", &d), CVY_E_SHAPE, "cannot be joined as channels");
+    FAILS(open_netcdf("sky.nc", "x: [t, lat], sample_axis: lat", &d), CVY_E_SHAPE, "cannot be joined as channels");
 }
 
 static void test_damaged(void)

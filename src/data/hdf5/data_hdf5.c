@@ -42,6 +42,10 @@ static const cvy_option hdf5_opts[] = {
      "every file is a class with the name of the file"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(hdf5_opts, channels), "auto", "auto|grey|rgb", "",
      "channels of decoded pictures; auto: those of the first picture"},
+    {"metadata", CVY_TYPE_CHOICE, CVY_FIELD(hdf5_opts, metadata), "check", "check|ignore", "",
+     "what the files say beside their numbers (axes, coordinates, units): check brings it into agreement with the "
+     "first "
+     "file and with the training data, or refuses it; ignore reads the numbers as they are"},
     {"cache_mb", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, cache_mb), "0", "0..", "MB",
      "memory for decompressed chunks, which are kept for their other samples; 0: what a window shuffle needs, 64 to "
      "512"},
@@ -163,6 +167,8 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
     cvy_status status = h->lock_made && h->filled_made ? CVY_OK : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
     if (status == CVY_OK)
         status = cvy_missing_parse(h->o->missing, &h->missing);
+    h->like = args->described;
+    h->of_like = args->of_described;
     h->instead = h->missing.is_on ? &h->missing.value : NULL;
     if (status == CVY_OK)
         status = load(h, args->path, info);
@@ -195,22 +201,29 @@ static struct position find_row(const cvy_hdf5 *h, int64_t number)
     return (struct position){low, row - h->file[low].first};
 }
 
-/* Permutes a row of numbers of `elem` bytes (1 or 4) from their order in the file to the order of the shape. */
+/* Copies n numbers of `elem` bytes (1 or 4) that are `step` numbers apart. */
+static void gather(const void *in, int64_t from, int64_t step, int64_t n, size_t elem, void *out, int64_t to)
+{
+    if (elem == 1)
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)out)[to + i] = ((const uint8_t *)in)[from + i * step];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((float *)out)[to + i] = ((const float *)in)[from + i * step];
+}
+
+/* Brings a row of numbers from their order in the file to the order of the shape. */
 static void permute(const cvy_h5_column *c, const void *in, size_t elem, void *out)
 {
     const int last = c->shape.ndim - 1;
-    const int64_t n = c->shape.dim[last], step = c->stride[last];
+    const int64_t n = c->shape.dim[last], step = c->stride[last], first = c->roll[last];
     int64_t k[CVY_NDIM_MAX] = {0}, to = 0;
     for (;;) {
-        int64_t from = 0;
+        int64_t from = c->base;
         for (int i = 0; i < last; i++)
-            from += k[i] * c->stride[i];
-        if (elem == 1)
-            for (int64_t i = 0; i < n; i++)
-                ((uint8_t *)out)[to + i] = ((const uint8_t *)in)[from + i * step];
-        else
-            for (int64_t i = 0; i < n; i++)
-                ((float *)out)[to + i] = ((const float *)in)[from + i * step];
+            from += (k[i] + c->roll[i]) % c->shape.dim[i] * c->stride[i];
+        gather(in, from + first * step, step, n - first, elem, out, to);
+        gather(in, from, step, first, elem, out, to + n - first);
         to += n;
         int i = last - 1;
         while (i >= 0 && ++k[i] == c->shape.dim[i])
@@ -220,46 +233,49 @@ static void permute(const cvy_h5_column *c, const void *in, size_t elem, void *o
     }
 }
 
-/* Reads one input's part of x. work holds the row as it is stored, followed by its f32 numbers if they must be
- * permuted. */
-static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, void *out)
+/* Working memory for a row as it is stored, followed by its f32 numbers if they have another order there. */
+static size_t work_bytes(const cvy_h5_column *c, int as_is)
 {
-    const cvy_h5_column *c = &h->column[column];
-    const int as_is = h->dtype == CVY_DTYPE_U8;
+    return cvy_round_to_line(c->row_bytes) + (c->permuted && !as_is ? (size_t)c->elems * sizeof(float) : 0);
+}
+
+/* Reads a row as f32, or as_is, into the order of the shape. work has work_bytes(). */
+static cvy_status read_row(cvy_hdf5 *h, struct position at, int column, int as_is, const float *instead, void *work,
+                           void *out)
+{
+    const cvy_h5_column *c = cvy_h5_column_in(h, at.file, column);
     cvy_h5_row row;
-    CVY_TRY(cvy_bytes_need(work, cvy_round_to_line(c->row_bytes) +
-                                     (c->permuted && !as_is ? (size_t)c->elems * sizeof(float) : 0)));
-    float *flat = c->permuted ? (float *)(void *)((char *)work->data + cvy_round_to_line(c->row_bytes)) : out;
-    CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work->data, &row));
+    float *flat = c->permuted ? (float *)(void *)((char *)work + cvy_round_to_line(c->row_bytes)) : out;
+    CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work, &row));
     cvy_status status = CVY_OK;
     if (!as_is)
-        status = cvy_h5_unpack(&h->file[at.file].storage[column].packing, c, row.data, h->instead, flat);
+        status = cvy_h5_unpack(&h->file[at.file].storage[column].packing, c, row.data, instead, flat);
     else if (!c->permuted)
         memcpy(out, row.data, c->row_bytes);
     if (c->permuted && status == CVY_OK)
         permute(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
     cvy_h5_row_put(h, &row);
-    if (status != CVY_OK || !h->missing.is_mean || as_is)
-        return status;
-    status = cvy_missing_fill(&h->missing, c->shape.ndim > 1 ? c->shape.dim[0] : 1, c->elems, "the data set", out);
-    return status == CVY_OK ? status : cvy_error_prefix(status, "data set %s", c->name);
+    return status;
 }
 
-/* Reads a column as f32. work has row_bytes. */
-static cvy_status read_numbers(cvy_hdf5 *h, struct position at, int column, void *work, float *out)
+/* Reads one input's part of x. */
+static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, void *out)
 {
-    cvy_h5_row row;
-    CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work, &row));
+    const cvy_h5_column *c = cvy_h5_column_in(h, at.file, column);
+    const int as_is = h->dtype == CVY_DTYPE_U8;
+    CVY_TRY(cvy_bytes_need(work, work_bytes(c, as_is)));
+    CVY_TRY(read_row(h, at, column, as_is, h->instead, work->data, out));
+    if (!h->missing.is_mean || as_is)
+        return CVY_OK;
     const cvy_status status =
-        cvy_h5_unpack(&h->file[at.file].storage[column].packing, &h->column[column], row.data, NULL, out);
-    cvy_h5_row_put(h, &row);
-    return status;
+        cvy_missing_fill(&h->missing, c->shape.ndim > 1 ? c->shape.dim[0] : 1, c->elems, "the data set", out);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "data set %s", c->name);
 }
 
 static cvy_status read_one(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, float *out)
 {
-    CVY_TRY(cvy_bytes_need(work, h->column[column].row_bytes));
-    return read_numbers(h, at, column, work->data, out);
+    CVY_TRY(cvy_bytes_need(work, work_bytes(cvy_h5_column_in(h, at.file, column), 0)));
+    return read_row(h, at, column, 0, NULL, work->data, out);
 }
 
 /* Reads an encoded picture, or an uncompressed one (planes of bytes) among encoded ones. */
@@ -391,11 +407,11 @@ static cvy_status hdf5_read_part(void *state, int64_t number, const cvy_field_pa
     size_t stored = 0;
     const size_t bytes = (size_t)h->y_elems * sizeof(float);
     for (int i = h->nx; i < h->nx + h->ny; i++)
-        stored = CVY_MAX(stored, h->column[i].row_bytes);
+        stored = CVY_MAX(stored, work_bytes(cvy_h5_column_in(h, at.file, i), 0));
     CVY_TRY(cvy_bytes_need(&raw->y, cvy_round_to_line(bytes) + stored));
     float *y = raw->y.data;
     for (int i = h->nx; i < h->nx + h->ny; i++) {
-        CVY_TRY(read_numbers(h, at, i, (char *)raw->y.data + cvy_round_to_line(bytes), y));
+        CVY_TRY(read_row(h, at, i, 0, NULL, (char *)raw->y.data + cvy_round_to_line(bytes), y));
         y += h->column[i].elems;
     }
     raw->y.bytes = bytes;
@@ -474,6 +490,7 @@ CVY_READER_DEFINE(hdf5) = {
     .summary = "HDF5 files: any data sets as inputs, targets, labels and weights",
     .options = hdf5_opts,
     .options_size = sizeof(struct hdf5_opts),
+    .mends = 1,
     .probe = hdf5_probe,
     .open = hdf5_open,
     .read = hdf5_read,
@@ -490,6 +507,7 @@ CVY_READER_DEFINE(netcdf) = {
     .summary = "NetCDF-4 files: any variables as inputs, targets, labels and weights",
     .options = hdf5_opts,
     .options_size = sizeof(struct hdf5_opts),
+    .mends = 1,
     .probe = netcdf_probe,
     .open = hdf5_open,
     .read = hdf5_read,

@@ -5,8 +5,9 @@
  * their names, and data_hdf5_index.c finds which rows are samples, and their labels. data_hdf5_block.c reads rows,
  * data_hdf5_chunk.c reads chunks, and data_hdf5_packing.c unpacks their numbers. data_hdf5_file.c has the calls of the
  * HDF5 library about files, data sets, number types and messages, data_hdf5_found.c lists data sets, data_hdf5_axes.c
- * says what their axes are, data_hdf5_coordinates.c reads the coordinates along them, and data_hdf5_library.c has what
- * the library is asked while samples are read. The library has one lock for the whole process, so as little as possible
+ * says what their axes are, data_hdf5_coordinates.c reads the coordinates along them, data_hdf5_described.c brings them
+ * into the order and the units of the first file, and data_hdf5_library.c has what the library is asked while samples
+ * are read. The library has one lock for the whole process, so as little as possible
  * goes through it: rows of contiguous data sets are read by position, and chunks are decompressed here, by as many
  * threads as there are.
  *
@@ -19,6 +20,7 @@
 #ifndef CVY_DATA_HDF5_H
 #define CVY_DATA_HDF5_H
 
+#include "data/data_described.h"
 #include "data/data_missing.h"
 #include "data/data_reader.h"
 
@@ -26,8 +28,9 @@ struct hdf5_opts { /* options of the reader */
     const cvy_tree *x, *y;
     const char *label, *weight, *mask, *where, *axes, *sample_axis, *missing;
     int64_t classes, cache_mb, sandbox_limit;
-    int class_per_file, channels, sandbox;
+    int class_per_file, channels, sandbox, metadata;
 };
+enum { CVY_H5_METADATA_CHECK, CVY_H5_METADATA_IGNORE };
 enum { CVY_H5_SANDBOX_AUTO, CVY_H5_SANDBOX_OFF, CVY_H5_SANDBOX_ON };
 /* Whether the name has a suffix of HDF5 files. */
 int cvy_h5_is_file_name(const char *name);
@@ -175,9 +178,12 @@ typedef struct cvy_h5_column {
     int64_t dim[CVY_NDIM_MAX];
     int64_t elems; /* numbers in one row */
     size_t row_bytes;
-    cvy_shape shape; /* of the row as the reader returns it */
-    int permuted;    /* true if the axes must be permuted: shape.dim[i] has stride[i] (in numbers) in the stored row */
-    int64_t stride[CVY_NDIM_MAX];
+    cvy_shape shape;        /* of the row as the reader returns it */
+    int from[CVY_NDIM_MAX]; /* its axis i is axis from[i] of the data set; -1: an axis of one element that it lacks */
+    /* True if the numbers have another order in the stored row: element k of axis i is stride[i] * ((k + roll[i]) %
+     * shape.dim[i]) behind number `base`. An axis that is read backwards has a negative stride. */
+    int permuted;
+    int64_t stride[CVY_NDIM_MAX], roll[CVY_NDIM_MAX], base;
 } cvy_h5_column;
 
 /* What the attributes of a data set in one file say about its numbers; those of NetCDF's conventions. */
@@ -193,6 +199,8 @@ typedef struct cvy_h5_packing {
     int nmissing, by_bits;
     double least, largest; /* numbers outside of this range mean the same */
     int range_is_unpacked; /* 1: it is that of unpacked numbers; 0: of stored ones */
+    int is_converted;      /* to other units, after all this: value * factor + shift */
+    double factor, shift;
 } cvy_h5_packing;
 
 typedef enum {
@@ -209,6 +217,8 @@ typedef struct cvy_h5_storage {
     int64_t block_rows;             /* otherwise: rows that are read and cached together */
     int64_t chunk[CVY_NDIM_MAX];
     cvy_h5_packing packing;
+    const cvy_h5_column
+        *own; /* the column as it is in this file, if its axes are other ones there; NULL: they are not */
 } cvy_h5_storage;
 
 typedef struct cvy_h5_file {
@@ -254,11 +264,21 @@ typedef struct cvy_hdf5 {
     struct cvy_h5_located *located;     /* [nfile * ncolumn]: places of chunks that are known; NULL: none yet */
     size_t held, limit;                 /* bytes of cached blocks, and their limit */
     char sample_axis[CVY_H5_AXIS_NAME]; /* while the files are opened: its name; "": not known */
+    const cvy_descriptions *like;       /* what the numbers are to be like; NULL: not known */
+    const char *of_like;                /* what has them, for messages */
+    cvy_descriptions described;         /* what the files say; in info, too, unless `metadata: ignore` */
+    struct cvy_h5_said *said;           /* while the files are opened */
     int64_t noted[3];                   /* shape of encoded pictures as the writer noted it; zeros: it did not */
     struct cvy_h5_remote *remote;       /* the process that calls the library; NULL: this one does */
     char *at_work;                      /* in that process: CVY_H5_AT_WORK bytes for the path of the file at work */
 } cvy_hdf5;
 enum { CVY_H5_AT_WORK = 4096 };
+/* The column as it is in this file. */
+static inline const cvy_h5_column *cvy_h5_column_in(const cvy_hdf5 *h, int64_t file, int column)
+{
+    const cvy_h5_column *own = h->file[file].storage[column].own;
+    return own ? own : &h->column[column];
+}
 
 /* data_hdf5_names.c: chooses data sets by the job or by usual names, and makes them columns. label_out: the data set of
  * the labels, or NULL. info gets a note about those that cannot be opened. */
@@ -278,8 +298,22 @@ cvy_status cvy_h5_check_axes(const char *axes);
 /* Sets shape and strides of a row from the data set's axes. samples: the axis that counts them, unless the option
  * `axes` says so. */
 cvy_status cvy_h5_shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int samples, int is_x);
+/* Sets shape and strides anew, from the axes c->from and how they are read. */
+cvy_status cvy_h5_lay_out(cvy_h5_column *c, int ndim, const int turned[CVY_NDIM_MAX], const int64_t roll[CVY_NDIM_MAX]);
 /* Writes the shape of the data set, for messages. */
 const char *cvy_h5_column_text(const cvy_h5_column *c);
+/* data_hdf5_described.c: what files say of their data sets, while they are opened. Call _column between enter and
+ * leave.
+ */
+cvy_status cvy_h5_described_begin(cvy_hdf5 *h);
+/* Describes a column of a file, and brings it into the order, direction and units of the first one that it is joined
+ * with, or of h->like. c: of the first file, the column; of others, a copy for this file, with ndim and dim. */
+cvy_status cvy_h5_described_column(cvy_hdf5 *h, hid_t set, int64_t file, int column, cvy_h5_column *c,
+                                   cvy_h5_packing *packing);
+/* Ends it, and says what was mended. */
+cvy_status cvy_h5_described_end(cvy_hdf5 *h, cvy_reader_info *info);
+/* Reads the name of an axis, its attributes and, if n is not 0, its n coordinates, out of its dimension scale. */
+cvy_status cvy_h5_describe_scale(hid_t scale, const char *name, int64_t n, cvy_pool *pool, cvy_coordinates *out);
 /* data_hdf5_index.c: finds which rows are samples, and their labels. label NULL: there are none, or each file is a
  * class. */
 cvy_status cvy_h5_index(cvy_hdf5 *h, const char *label, cvy_reader_info *info);

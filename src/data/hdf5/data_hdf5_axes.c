@@ -242,24 +242,42 @@ static int lacks_channels(const char *axes)
 }
 
 /* The axes of x in the order of convoy. Without an axis of channels, maps and volumes get one. */
-static cvy_status order_axes(cvy_h5_column *c, const char *axes, const int64_t stride[CVY_NDIM_MAX])
+static cvy_status order_axes(cvy_h5_column *c, const char *axes, int *ndim_out)
 {
     const char *at = NULL;
-    int64_t plain = 1;
     int n = 0;
     if (lacks_channels(axes))
-        c->shape.dim[n++] = 1;
+        c->from[n++] = -1;
     for (const char *a = "CTDHWLF"; *a; a++)
         if ((at = strchr(axes, *a))) {
             CVY_CHECK(n < CVY_NDIM_MAX - 1, CVY_E_SHAPE,
                       "data set %s is %s, and axes %s make samples of more than %d axes: name an axis C, or join axes",
                       c->name, cvy_h5_column_text(c), axes, CVY_NDIM_MAX - 1);
-            c->stride[n] = stride[at - axes];
-            c->shape.dim[n++] = c->dim[at - axes];
+            c->from[n++] = (int)(at - axes);
         }
-    for (int i = n - 1; i >= 0; plain *= c->shape.dim[i--])
-        c->permuted |= c->shape.dim[i] > 1 && c->stride[i] != plain;
-    c->shape.ndim = n;
+    *ndim_out = n;
+    return CVY_OK;
+}
+
+cvy_status cvy_h5_lay_out(cvy_h5_column *c, int ndim, const int turned[CVY_NDIM_MAX], const int64_t roll[CVY_NDIM_MAX])
+{
+    int64_t stride[CVY_NDIM_MAX] = {0}, plain = 1;
+    CVY_TRY(measure_row(c, stride));
+    c->permuted = 0;
+    c->base = 0;
+    c->shape.ndim = ndim;
+    for (int i = ndim - 1; i >= 0; i--) {
+        const int64_t n = c->from[i] < 0 ? 1 : c->dim[c->from[i]];
+        c->shape.dim[i] = n;
+        c->stride[i] = c->from[i] < 0 ? 0 : stride[c->from[i]];
+        c->roll[i] = roll ? roll[i] : 0;
+        c->permuted |= n > 1 && (c->stride[i] != plain || (turned && turned[i]) || c->roll[i] != 0);
+        if (turned && turned[i]) {
+            c->base += (n - 1) * c->stride[i];
+            c->stride[i] = -c->stride[i];
+        }
+        plain *= n;
+    }
     return CVY_OK;
 }
 
@@ -267,22 +285,21 @@ cvy_status cvy_h5_shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int samples,
 {
     const char *axes = is_x && h->o->axes ? h->o->axes : NULL;
     char letters[CVY_NDIM_MAX + 1] = "N";
-    int64_t stride[CVY_NDIM_MAX] = {0};
+    int n = 0;
     CVY_CHECK(!axes || (int)strlen(axes) == c->ndim, CVY_E_SHAPE, "data set %s is %s: %d axes, but axes is %s", c->name,
               cvy_h5_column_text(c), c->ndim, axes);
     if (!axes && is_x)
         usual_axes(c, samples, letters);
     axes = axes ? axes : letters;
     c->axis = is_x ? (int)(strchr(axes, 'N') - axes) : samples;
-    CVY_TRY(measure_row(c, stride));
     if (is_x)
-        CVY_TRY(order_axes(c, axes, stride));
+        CVY_TRY(order_axes(c, axes, &n));
     for (int i = 0; !is_x && i < c->ndim; i++)
         if (i != c->axis)
-            c->shape.dim[c->shape.ndim++] = c->dim[i];
-    if (c->shape.ndim == 0)
-        c->shape = (cvy_shape){1, {1}};
-    return CVY_OK;
+            c->from[n++] = i;
+    if (n == 0)
+        c->from[n++] = -1;
+    return cvy_h5_lay_out(c, n, NULL, NULL);
 }
 
 #endif

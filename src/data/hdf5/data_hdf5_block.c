@@ -102,7 +102,7 @@ static void rows_first(const char *in, int64_t outer, int64_t rows, size_t inner
 static cvy_status ask_library(cvy_hdf5 *h, const struct cvy_h5_block *b, struct cvy_h5_scratch *s, int64_t first,
                               int64_t rows)
 {
-    const cvy_h5_column *c = &h->column[b->column];
+    const cvy_h5_column *c = cvy_h5_column_in(h, b->file, b->column);
     int64_t outer = 1;
     char *to = b->data;
     for (int i = 0; i < c->axis; i++)
@@ -437,7 +437,7 @@ static cvy_status read_part_of_chunks(cvy_hdf5 *h, int64_t file, int column, int
 cvy_status cvy_h5_row_part(cvy_hdf5 *h, int64_t file, int column, int64_t row, const cvy_field_part *part,
                            cvy_bytes *work, void *out)
 {
-    const cvy_h5_column *c = &h->column[column];
+    const cvy_h5_column *c = cvy_h5_column_in(h, file, column);
     cvy_h5_file *f = &h->file[file];
     const cvy_h5_storage *p = &f->storage[column];
     const size_t elem = (size_t)c->number.bytes;

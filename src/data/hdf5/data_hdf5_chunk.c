@@ -87,7 +87,8 @@ enum { SUM_BYTES = 4 };
 cvy_h5_chunks cvy_h5_chunks_of(const cvy_hdf5 *h, int64_t file, int column)
 {
     const cvy_h5_file *f = &h->file[file];
-    cvy_h5_chunks c = {.file = f, .column = &h->column[column], .storage = &f->storage[column], .elems = 1};
+    cvy_h5_chunks c = {
+        .file = f, .column = cvy_h5_column_in(h, file, column), .storage = &f->storage[column], .elems = 1};
     for (int i = 0; i < c.column->ndim; i++)
         c.elems *= c.storage->chunk[i];
     c.bytes = (size_t)c.elems * (size_t)c.column->number.bytes;

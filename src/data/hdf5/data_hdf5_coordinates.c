@@ -2,8 +2,8 @@
  * data_hdf5_coordinates.c: the coordinates along the axes of samples, as dimension scales hold them, and the attributes
  * of targets, for files of predictions.
  *
- * Coordinates are read when a prediction begins, and never in training. Source: HDF5 Dimension Scale Specification; CF
- * conventions 1.10, chapter 4.
+ * Those of the samples are read when a prediction begins, and never in training. Source: HDF5 Dimension Scale
+ * Specification; CF conventions 1.10, chapter 4.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -97,8 +97,7 @@ out:
     return status;
 }
 
-/* n: length of the axis. */
-static cvy_status describe(hid_t object, const char *name, int64_t n, cvy_pool *pool, cvy_coordinates *out)
+cvy_status cvy_h5_describe_scale(hid_t object, const char *name, int64_t n, cvy_pool *pool, cvy_coordinates *out)
 {
     char *copy = NULL;
     double *value = NULL;
@@ -119,7 +118,7 @@ static cvy_status describe(hid_t object, const char *name, int64_t n, cvy_pool *
 cvy_status cvy_h5_library_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy_pool *pool, cvy_coordinates *out)
 {
     cvy_h5_file *f = &h->file[file];
-    const cvy_h5_column *c = &h->column[column];
+    const cvy_h5_column *c = cvy_h5_column_in(h, file, column);
     char name[CVY_H5_AXIS_NAME];
     *out = (cvy_coordinates){0};
     cvy_status status = cvy_h5_pin(h, file);
@@ -128,7 +127,7 @@ cvy_status cvy_h5_library_scale(cvy_hdf5 *h, int64_t file, int column, int axis,
     cvy_h5_enter();
     const hid_t set = cvy_h5_set_id(h, f, column), scale = set < 0 ? -1 : cvy_h5_open_scale(set, axis, name);
     if (scale >= 0) {
-        status = describe(scale, name, axis == c->axis ? f->rows : c->dim[axis], pool, out);
+        status = cvy_h5_describe_scale(scale, name, axis == c->axis ? f->rows : c->dim[axis], pool, out);
         H5Oclose(scale);
     }
     H5Eclear2(H5E_DEFAULT);
@@ -145,36 +144,16 @@ cvy_status cvy_h5_ask_scale(cvy_hdf5 *h, int64_t file, int column, int axis, cvy
 
 /* ---- axes of samples ---- */
 
-/* The axis of the data set that became this axis of x, which may be permuted. Negative: there is none, or two of one
- * element cannot be told apart. */
-static int stored_axis(const cvy_h5_column *c, int axis)
-{
-    int64_t stride = 1;
-    int found = -1;
-    for (int i = c->ndim - 1; i >= 0; i--) {
-        if (i == c->axis)
-            continue;
-        if (stride == c->stride[axis] && c->dim[i] == c->shape.dim[axis]) {
-            if (found >= 0)
-                return -1;
-            found = i;
-        }
-        stride *= c->dim[i];
-    }
-    return found;
-}
-
 /* The coordinates of the samples, of all files, in the units of the first. They are dropped if a file has none, or
  * others that cannot be converted. */
 static cvy_status find_samples(cvy_hdf5 *h, cvy_pool *pool, cvy_coordinates *out)
 {
-    const cvy_h5_column *c = &h->column[0];
     cvy_coordinates whole = {0}, own;
     double *row = NULL, *value = NULL;
     CVY_TRY(cvy_pool_alloc(pool, (size_t)h->nrows * sizeof *row, &row));
     for (int64_t i = 0; i < h->nfile; i++) {
         const cvy_h5_file *f = &h->file[i];
-        CVY_TRY(cvy_h5_ask_scale(h, i, 0, c->axis, pool, &own));
+        CVY_TRY(cvy_h5_ask_scale(h, i, 0, cvy_h5_column_in(h, i, 0)->axis, pool, &own));
         if (i == 0)
             whole = own;
         if (!cvy_coordinates_append(&own, &whole, 0, f->rows, row + f->first)) {
@@ -191,18 +170,6 @@ static cvy_status find_samples(cvy_hdf5 *h, cvy_pool *pool, cvy_coordinates *out
     return CVY_OK;
 }
 
-/* The axis of the data set that became this axis of x or y; negative: none is known. */
-static int find_axis(const cvy_hdf5 *h, cvy_along along, int axis)
-{
-    const cvy_h5_column *c = &h->column[along == CVY_ALONG_Y ? h->nx : 0];
-    const int joined = along == CVY_ALONG_Y ? h->ny > 1 : h->nx > 1;
-    if (axis >= c->shape.ndim || (joined && (axis == 0 || along == CVY_ALONG_Y)))
-        return -1;
-    if (along == CVY_ALONG_X)
-        return stored_axis(c, axis);
-    return c->ndim == 1 ? -1 : axis + (axis >= c->axis);
-}
-
 cvy_status cvy_h5_coordinates(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out)
 {
     cvy_hdf5 *h = state;
@@ -211,8 +178,8 @@ cvy_status cvy_h5_coordinates(void *state, cvy_along along, int axis, cvy_pool *
         return CVY_OK;
     if (along == CVY_ALONG_SAMPLES)
         return find_samples(h, pool, out);
-    const int stored = find_axis(h, along, axis);
-    return stored < 0 ? CVY_OK : cvy_h5_ask_scale(h, 0, along == CVY_ALONG_Y ? h->nx : 0, stored, pool, out);
+    cvy_descriptions_axis(&h->described, along, axis, out);
+    return CVY_OK;
 }
 
 #endif

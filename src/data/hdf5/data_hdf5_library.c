@@ -57,7 +57,7 @@ static cvy_status find_place(hid_t set, int ndim, const int64_t *at, cvy_h5_plac
 cvy_status cvy_h5_library_places(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, cvy_bytes *out)
 {
     cvy_h5_file *f = &h->file[file];
-    const cvy_h5_column *c = &h->column[column];
+    const cvy_h5_column *c = cvy_h5_column_in(h, file, column);
     const cvy_h5_storage *p = &f->storage[column];
     int64_t at[CVY_NDIM_MAX] = {first};
     size_t bytes = 0;
@@ -88,7 +88,7 @@ cvy_status cvy_h5_ask_places(cvy_hdf5 *h, int64_t file, int column, int64_t firs
 
 cvy_status cvy_h5_library_rows(cvy_hdf5 *h, int64_t file, int column, int64_t first, int64_t rows, void *out)
 {
-    const cvy_h5_column *c = &h->column[column];
+    const cvy_h5_column *c = cvy_h5_column_in(h, file, column);
     CVY_TRY(cvy_h5_pin(h, file));
     cvy_h5_enter();
     const hid_t set = cvy_h5_set_id(h, &h->file[file], column);

@@ -129,30 +129,43 @@ static cvy_status look_at_type(const cvy_hdf5 *h, hid_t set, hid_t type, cvy_h5_
     return CVY_OK;
 }
 
-static cvy_status look_at_shape(cvy_hdf5 *h, hid_t set, hid_t space, cvy_h5_file *f, cvy_h5_column *c, int is_first)
+/* Finds the axes of a data set in a file. c: the column as it is there, a copy of that of the first file if it is
+ * another one. */
+static cvy_status look_at_axes(cvy_hdf5 *h, hid_t set, int64_t file, int column, const cvy_shape *all, cvy_h5_column *c,
+                               cvy_h5_packing *packing)
 {
+    const cvy_h5_column *first = &h->column[column];
     int samples = 0;
+    const int is_same_ndim = file == 0 || all->ndim == c->ndim;
+    c->ndim = all->ndim;
+    memcpy(c->dim, all->dim, sizeof c->dim);
+    if (c->encoded)
+        return CVY_OK;
+    if (file == 0) {
+        CVY_TRY(cvy_h5_sample_axis(h, set, c, &samples));
+        CVY_TRY(cvy_h5_shape_column(h, c, samples, column < h->nx));
+    }
+    if (is_same_ndim)
+        CVY_TRY(cvy_h5_described_column(h, set, file, column, c, packing));
+    CVY_CHECK(is_same_ndim && cvy_shape_equal(&c->shape, &first->shape), CVY_E_SHAPE,
+              "data set %s is %s, other samples than the %s of %s", c->name, cvy_shape_text(all),
+              cvy_h5_column_text(first), h->file[0].path);
+    return CVY_OK;
+}
+
+static cvy_status look_at_shape(cvy_hdf5 *h, hid_t set, hid_t space, int64_t file, int column, cvy_h5_column *c,
+                                cvy_h5_packing *packing)
+{
+    cvy_h5_file *f = &h->file[file];
     cvy_shape all;
     const int ndim = cvy_h5_shape_of(space, &all);
     const char *text = cvy_shape_text(&all);
     CVY_CHECK(ndim >= 1 && ndim <= CVY_NDIM_MAX, CVY_E_SHAPE,
               "data set %s has %d axes, expected 1 to %d, one of which counts the samples", c->name, CVY_MAX(ndim, 0),
               CVY_NDIM_MAX);
-    CVY_CHECK(!is_first || !c->encoded || ndim == 1, CVY_E_SHAPE,
-              "data set %s: pictures of shape %s, expected one axis", c->name, text);
-    if (is_first) {
-        c->ndim = ndim;
-        memcpy(c->dim, all.dim, sizeof c->dim);
-    }
-    if (is_first && !c->encoded) {
-        CVY_TRY(cvy_h5_sample_axis(h, set, c, &samples));
-        CVY_TRY(cvy_h5_shape_column(h, c, samples, c < &h->column[h->nx]));
-    }
-    int same = ndim == c->ndim;
-    for (int i = 0; i < ndim && same; i++)
-        same = i == c->axis || all.dim[i] == c->dim[i];
-    CVY_CHECK(same, CVY_E_SHAPE, "data set %s is %s, other samples than the %s of %s", c->name, text,
-              cvy_h5_column_text(c), h->file[0].path);
+    CVY_CHECK(!c->encoded || ndim == 1, CVY_E_SHAPE, "data set %s: pictures of shape %s, expected one axis", c->name,
+              text);
+    CVY_TRY(look_at_axes(h, set, file, column, &all, c, packing));
     const int64_t rows = all.dim[c->axis];
     if (f->rows < 0)
         f->rows = rows;
@@ -295,25 +308,41 @@ static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_
     return layout == H5D_CHUNKED ? check_ratio(set, f, c, p) : CVY_OK;
 }
 
-static cvy_status look_at_column(cvy_hdf5 *h, cvy_h5_file *f, int number)
+/* Whether rows are read in another way than in the first file. */
+static int is_other_layout(const cvy_h5_column *a, const cvy_h5_column *b)
 {
-    cvy_h5_column *c = &h->column[number];
-    const int is_first = f == &h->file[0];
+    return a->axis != b->axis || a->base != b->base || memcmp(a->stride, b->stride, sizeof a->stride) != 0 ||
+           memcmp(a->roll, b->roll, sizeof a->roll) != 0;
+}
+
+static cvy_status look_at_column(cvy_hdf5 *h, int64_t file, int number)
+{
+    cvy_h5_file *f = &h->file[file];
+    cvy_h5_column *c = &h->column[number], other, *copy = NULL, *own = file == 0 ? c : &other;
     const hid_t set = cvy_h5_set_id(h, f, number);
     if (set < 0)
         return cvy_h5_no_set(h->pool, f->id, c->name);
     const hid_t type = H5Dget_type(set), space = H5Dget_space(set), plist = H5Dget_create_plist(set);
+    cvy_h5_storage *p = &f->storage[number];
     cvy_h5_packing packing = {0};
-    cvy_status status = look_at_type(h, set, type, c, is_first, &packing);
+    cvy_status status = look_at_type(h, set, type, c, file == 0, &packing);
+    other = *c;
     if (status == CVY_OK)
-        status = look_at_shape(h, set, space, f, c, is_first);
+        status = look_at_shape(h, set, space, file, number, own, &packing);
     if (status == CVY_OK)
-        status = find_storage(f->id, set, plist, f, c, &f->storage[number]);
-    f->storage[number].packing = packing;
+        status = find_storage(f->id, set, plist, f, own, p);
     H5Pclose(plist);
     H5Sclose(space);
     H5Tclose(type);
-    return status;
+    CVY_TRY(status);
+    c->number.is_byte &= own->number.is_byte;
+    p->packing = packing;
+    if (own == c || !is_other_layout(own, c))
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *copy, &copy));
+    *copy = *own;
+    p->own = copy;
+    return CVY_OK;
 }
 
 /* Makes room for the storage and the handles of all columns. */
@@ -339,7 +368,7 @@ static cvy_status look_at_file(cvy_hdf5 *h, int64_t number, const char *label)
     if (status == CVY_OK && number > 0)
         status = cvy_h5_check_names(h, f->id, label);
     for (int i = 0; i < h->ncolumn && status == CVY_OK; i++)
-        status = look_at_column(h, f, i);
+        status = look_at_column(h, number, i);
     cvy_h5_leave();
     cvy_h5_unpin(h, number);
     f->first = h->nrows;
@@ -463,37 +492,18 @@ static cvy_status find_noted_shape(cvy_hdf5 *h)
     return CVY_OK;
 }
 
-/* The names of a target and of its axes, but that of the samples. */
-static cvy_status find_target_names(const cvy_h5_column *c, hid_t set, cvy_reader_info *info)
-{
-    char name[CVY_H5_AXIS_NAME];
-    const char *slash = strrchr(c->name, '/');
-    CVY_TRY(cvy_pool_strdup(info->pool, slash ? slash + 1 : c->name, (char **)&info->y_name));
-    for (int i = 0; i < c->shape.ndim && c->ndim == c->shape.ndim + 1; i++) {
-        const hid_t scale = cvy_h5_open_scale(set, i + (i >= c->axis), name);
-        if (scale < 0)
-            continue;
-        H5Oclose(scale);
-        CVY_TRY(cvy_pool_strdup(info->pool, name, (char **)&info->y_axis[i]));
-    }
-    return CVY_OK;
-}
-
 /* A single target has a name, axes, and attributes such as its units. */
 static cvy_status find_target(cvy_hdf5 *h, cvy_reader_info *info)
 {
     if (h->ny != 1)
         return CVY_OK;
-    CVY_TRY(cvy_h5_pin(h, 0));
-    cvy_h5_enter();
-    const hid_t set = cvy_h5_set_id(h, &h->file[0], h->nx);
-    cvy_status status = set >= 0 ? cvy_h5_attributes(set, info->pool, info->y_cf) : CVY_OK;
-    if (set >= 0 && status == CVY_OK)
-        status = find_target_names(&h->column[h->nx], set, info);
-    H5Eclear2(H5E_DEFAULT);
-    cvy_h5_leave();
-    cvy_h5_unpin(h, 0);
-    return status;
+    const cvy_described *y = &h->described.y[0];
+    const char *slash = strrchr(y->name, '/');
+    CVY_TRY(cvy_pool_strdup(info->pool, slash ? slash + 1 : y->name, (char **)&info->y_name));
+    memcpy(info->y_cf, y->cf, sizeof info->y_cf);
+    for (int i = 0; i < y->ndim; i++)
+        info->y_axis[i] = y->axis[i].name;
+    return CVY_OK;
 }
 
 /* MATLAB stores arrays by columns, so their axes are seen in the opposite order. */
@@ -519,8 +529,13 @@ cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
         CVY_TRY(cvy_h5_check_axes(h->o->axes));
     CVY_TRY(find_files(h, path, info));
     CVY_TRY(cvy_h5_choose_names(h, &label, info));
-    for (int64_t i = 0; i < h->nfile; i++)
-        CVY_TRY(look_at_file(h, i, label));
+    CVY_TRY(cvy_h5_described_begin(h));
+    cvy_status status = CVY_OK;
+    for (int64_t i = 0; i < h->nfile && status == CVY_OK; i++)
+        status = look_at_file(h, i, label);
+    const cvy_status ended = cvy_h5_described_end(h, info);
+    CVY_TRY(status);
+    CVY_TRY(ended);
     CVY_TRY(join_columns(h, info));
     CVY_TRY(note_matlab(h, info));
     CVY_TRY(find_target(h, info));

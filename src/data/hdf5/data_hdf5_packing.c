@@ -246,7 +246,9 @@ void cvy_h5_unpack_f64(const cvy_h5_packing *p, const cvy_h5_number *number, con
             memcpy(&bits, (const char *)stored + i * (int64_t)sizeof bits, sizeof bits);
         const double value = p->in_f32 ? (double)unpack_f32(p, (float)out[i]) : unpack_f64(p, out[i]);
         const int is_outside = p->range_is_unpacked && (value < p->least || value > p->largest);
-        out[i] = is_outside || is_missing(p, out[i], bits) ? NAN : value;
+        out[i] = is_outside || is_missing(p, out[i], bits) ? NAN
+                 : p->is_converted                         ? value * p->factor + p->shift
+                                                           : value;
     }
 }
 

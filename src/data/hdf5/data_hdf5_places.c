@@ -90,8 +90,9 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
     const cvy_h5_storage *p = &f->storage[column];
     struct group *group = NULL;
     size_t block = 0, all = 0;
-    CVY_TRY(cvy_h5_places_bytes(&h->column[column], p, p->block_rows, &block));
-    CVY_TRY(cvy_h5_places_bytes(&h->column[column], p, f->rows, &all));
+    const cvy_h5_column *c = cvy_h5_column_in(h, file, column);
+    CVY_TRY(cvy_h5_places_bytes(c, p, p->block_rows, &block));
+    CVY_TRY(cvy_h5_places_bytes(c, p, f->rows, &all));
     if (all > KEPT_BYTES / (size_t)h->nfile)
         return ask_block(h, file, column, first, rows, own, out);
     const int64_t chunks = (int64_t)(block / sizeof **out), each = rows_of_group(p, chunks), number = first / each;

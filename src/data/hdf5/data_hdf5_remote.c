@@ -121,6 +121,10 @@ static cvy_status send_open(cvy_h5_process *p, const cvy_hdf5 *h, const char *pa
     cvy_wire w = cvy_wire_write(&p->area);
     cvy_wire_text(&w, &path);
     cvy_wire_options(&w, &o);
+    cvy_descriptions like = h->like ? *h->like : (cvy_descriptions){0};
+    const char *of_like = h->of_like;
+    cvy_wire_descriptions(&w, &like);
+    cvy_wire_text(&w, &of_like);
     *request = (cvy_h5_request){.what = CVY_H5_OPEN, .bytes = w.at - CVY_H5_AT_WORK};
     return w.status;
 }
@@ -153,6 +157,8 @@ static cvy_status open_files(cvy_hdf5 *h, const char *path, cvy_reader_info *inf
     cvy_wire_state(&w, h);
     cvy_wire_samples(&w, h, info);
     CVY_TRY(w.status);
+    if (h->o->metadata == CVY_H5_METADATA_CHECK)
+        info->described = h->described;
     return cvy_wire_check(h, info);
 }
 
@@ -222,7 +228,7 @@ cvy_status cvy_h5_remote_places(cvy_hdf5 *h, int64_t file, int column, int64_t f
     const cvy_h5_request request = {
         .what = CVY_H5_PLACES, .column = column, .file = file, .first = first, .rows = rows};
     size_t bytes = 0;
-    CVY_TRY(cvy_h5_places_bytes(&h->column[column], &h->file[file].storage[column], rows, &bytes));
+    CVY_TRY(cvy_h5_places_bytes(cvy_h5_column_in(h, file, column), &h->file[file].storage[column], rows, &bytes));
     CVY_TRY(cvy_bytes_need(out, bytes));
     return ask_bytes(h, &request, "the places of chunks", bytes, out->data);
 }

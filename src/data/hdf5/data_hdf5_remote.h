@@ -41,6 +41,8 @@ void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o);
 void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h);
 /* Samples, labels, classes and blocks. */
 void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info);
+/* What files say of their data sets. */
+void cvy_wire_descriptions(cvy_wire *w, cvy_descriptions *d);
 /* The coordinates along an axis. */
 void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c);
 /* Checks that what was read can be used without harm, although the process that sent it may be out of order. */

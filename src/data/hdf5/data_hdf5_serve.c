@@ -22,6 +22,7 @@ struct server {
     cvy_hdf5 *h;
     cvy_reader_info info;
     struct hdf5_opts options;
+    cvy_descriptions like;
     cvy_bytes places;
     size_t answered; /* bytes of data of the reply */
 };
@@ -80,6 +81,9 @@ static cvy_status open_files(struct server *s, const cvy_h5_request *request)
     cvy_wire in = cvy_wire_read(&s->area, (size_t)request->bytes, s->pool);
     cvy_wire_text(&in, &path);
     cvy_wire_options(&in, &s->options);
+    cvy_wire_descriptions(&in, &s->like);
+    cvy_wire_text(&in, &s->h->of_like);
+    s->h->like = s->like.nx > 0 ? &s->like : NULL;
     CVY_TRY(in.status);
     CVY_CHECK(path, CVY_E_INTERNAL, "the HDF5 reader process got no path");
     CVY_TRY(cvy_h5_load(s->h, path, &s->info));

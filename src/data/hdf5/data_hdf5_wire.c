@@ -130,9 +130,33 @@ void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o)
     WIRE(w, o->cache_mb);
     WIRE(w, o->class_per_file);
     WIRE(w, o->channels);
+    WIRE(w, o->metadata);
 }
 
 /* ---- files and columns ---- */
+
+/* The column as it is in a file, if that differs. */
+static void wire_own_column(cvy_wire *w, const cvy_hdf5 *h, int number, cvy_h5_storage *p)
+{
+    cvy_h5_column *own = NULL, column = {0};
+    int there = !w->is_reading && p->own;
+    if (there)
+        column = *p->own;
+    WIRE(w, there);
+    p->own = w->is_reading ? NULL : p->own;
+    if (w->status != CVY_OK || !there)
+        return;
+    WIRE(w, column);
+    if (!w->is_reading)
+        return;
+    if (w->status == CVY_OK)
+        w->status = cvy_pool_alloc(w->pool, sizeof *own, &own);
+    if (w->status != CVY_OK)
+        return;
+    *own = column;
+    own->name = h->column[number].name;
+    p->own = own;
+}
 
 static void wire_file(cvy_wire *w, const cvy_hdf5 *h, cvy_h5_file *f)
 {
@@ -151,6 +175,8 @@ static void wire_file(cvy_wire *w, const cvy_hdf5 *h, cvy_h5_file *f)
     wire_bytes(w, f->storage, (size_t)h->ncolumn * sizeof *f->storage);
     if (w->status == CVY_OK && !f->path)
         fail(w);
+    for (int i = 0; i < h->ncolumn && w->status == CVY_OK; i++)
+        wire_own_column(w, h, i, &f->storage[i]);
 }
 
 void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h)
@@ -233,6 +259,7 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
     WIRE(w, h->nsamples);
     wire_array(w, &h->selected, h->nsamples, sizeof *h->selected);
     wire_array(w, &h->label, h->nsamples, sizeof *h->label);
+    cvy_wire_descriptions(w, &h->described);
     WIRE(w, info->has_label);
     WIRE(w, info->has_y);
     WIRE(w, info->has_weight);
@@ -260,22 +287,55 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
 void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c)
 {
     double *value = (double *)c->value;
-    int64_t count = c->value ? c->n : 0;
+    int64_t count = !c->value ? 0 : c->nkept > 0 ? c->nkept : c->n;
     cvy_wire_text(w, &c->name);
     for (int i = 0; i < CVY_CF_COUNT; i++)
         cvy_wire_text(w, &c->cf[i]);
     WIRE(w, c->n);
+    WIRE(w, c->nkept);
     if (!wire_count(w, &count, sizeof *value))
         return;
     if (w->is_reading) {
         value = NULL;
-        if (count > 0 && count != c->n)
+        if (count > 0 && (count != (c->nkept > 0 ? c->nkept : c->n) || c->nkept > c->n))
             fail(w);
         else if (count > 0)
             w->status = cvy_pool_alloc(w->pool, (size_t)count * sizeof *value, &value);
         c->value = value;
     }
     wire_bytes(w, value, (size_t)count * sizeof *value);
+}
+
+static void wire_described(cvy_wire *w, cvy_described *d)
+{
+    cvy_wire_text(w, &d->name);
+    cvy_wire_text(w, &d->file);
+    for (int i = 0; i < CVY_CF_COUNT; i++)
+        cvy_wire_text(w, &d->cf[i]);
+    WIRE(w, d->ndim);
+    if (w->status == CVY_OK && (d->ndim < 0 || d->ndim > CVY_NDIM_MAX))
+        fail(w);
+    for (int i = 0; w->status == CVY_OK && i < d->ndim; i++)
+        cvy_wire_coordinates(w, &d->axis[i]);
+    cvy_wire_coordinates(w, &d->samples);
+}
+
+static void wire_list(cvy_wire *w, int *count, cvy_described **list)
+{
+    int64_t n = *count;
+    if (!wire_count(w, &n, sizeof n))
+        return;
+    if (w->is_reading)
+        w->status = cvy_pool_alloc(w->pool, (size_t)CVY_MAX(n, 1) * sizeof **list, list);
+    for (int64_t i = 0; i < n && w->status == CVY_OK; i++)
+        wire_described(w, &(*list)[i]);
+    *count = (int)n;
+}
+
+void cvy_wire_descriptions(cvy_wire *w, cvy_descriptions *d)
+{
+    wire_list(w, &d->nx, &d->x);
+    wire_list(w, &d->ny, &d->y);
 }
 
 /* ---- what was read ---- */
@@ -309,15 +369,17 @@ static int is_good_column(const cvy_h5_column *c)
     if (c->encoded)
         return c->ndim == 1 && c->axis == 0 && c->elems == 0 && c->row_bytes == CVY_H5_REFERENCE_BYTES &&
                c->number.bytes == CVY_H5_REFERENCE_BYTES && !c->number.big_endian;
-    int64_t left = c->elems, last = 0, stored = c->elems;
+    int64_t left = c->elems, least = c->permuted ? c->base : 0, last = least, stored = c->elems;
     const int n = c->number.bytes;
     int good = is_number(&c->number) && is_shape(&c->shape) && c->shape.ndim > 0 && c->elems > 0 &&
                c->elems <= (int64_t)1 << 32 && c->row_bytes == (size_t)c->elems * (size_t)n;
     for (int i = 0; good && i < c->shape.ndim; i++) {
         const int64_t dim = c->shape.dim[i], stride = c->permuted ? c->stride[i] : 0;
-        good = left % dim == 0 && stride >= 0 && (stride == 0 || dim - 1 <= (c->elems - 1 - last) / stride);
+        good = left % dim == 0 && c->roll[i] >= 0 && c->roll[i] < dim && stride < c->elems && -stride < c->elems;
         left /= dim;
-        last += good ? (dim - 1) * stride : 0; /* the largest index of a number in its row */
+        if (good) /* the least and the largest index of a number in its row */
+            *(stride < 0 ? &least : &last) += (dim - 1) * stride;
+        good &= least >= 0 && last < c->elems;
     }
     for (int i = 0; good && i < c->ndim; i++) {
         const int64_t dim = i == c->axis ? 1 : c->dim[i];
@@ -325,6 +387,14 @@ static int is_good_column(const cvy_h5_column *c)
         stored /= good ? dim : 1;
     }
     return good && left == 1 && stored == 1;
+}
+
+/* A column that is other in a file has the same numbers and the same shape there. */
+static int is_good_own(const cvy_hdf5 *h, int64_t file, int column)
+{
+    const cvy_h5_column *own = h->file[file].storage[column].own, *c = &h->column[column];
+    return !own || (is_good_column(own) && !own->encoded && !c->encoded && own->number.kind == c->number.kind &&
+                    own->number.big_endian == c->number.big_endian && cvy_shape_equal(&own->shape, &c->shape));
 }
 
 static int is_good_storage(const cvy_h5_file *f, const cvy_h5_column *c, const cvy_h5_storage *p)
@@ -361,7 +431,7 @@ static int is_good_state(const cvy_hdf5 *h)
         const cvy_h5_file *f = &h->file[i];
         good = f->rows >= 0 && f->first == rows && f->rows <= INT64_MAX / 2 - rows && f->bytes >= 0;
         for (int k = 0; good && k < h->ncolumn; k++)
-            good = is_good_storage(f, &h->column[k], &f->storage[k]);
+            good = is_good_storage(f, cvy_h5_column_in(h, i, k), &f->storage[k]) && is_good_own(h, i, k);
         rows += f->rows;
     }
     return good && rows == h->nrows && y == h->y_elems &&

@@ -1,0 +1,293 @@
+/*
+ * data_hdf5_described.c: what HDF5 files say of their data sets beside the numbers, and how each data set is read so
+ * that it is like the first one that it is joined with.
+ *
+ * It runs when the files are opened. Each data set is described by its dimension scales and attributes, compared by
+ * data_described.c, and laid out anew if its axes have another order or direction, so that nothing but strides and the
+ * unpacking of numbers knows of it. The first data set of x is compared with that of the training data, the others of a
+ * list with the first, and those of further files with those of the first file. Files without dimension scales have no
+ * names of axes: they are read as they are.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+#include <string.h>
+
+enum { PATH_ROOM = 1024 };
+static const int64_t VALUES_MAX = 1 << 18; /* of an axis with more coordinates none are read */
+
+/* A dimension scale of the file at work, which most of its data sets share. */
+struct scale {
+    char path[PATH_ROOM];
+    cvy_coordinates is;
+    struct scale *next;
+};
+
+struct cvy_h5_said {
+    cvy_described *of;            /* [ncolumn]: of the first file, as it is read */
+    int (*differs)[CVY_NDIM_MAX]; /* [ncolumn]: axes of which files have other coordinates */
+    cvy_remarks remarks;
+    cvy_pool *work;      /* for the file at work */
+    struct scale *scale; /* in it */
+    int64_t file;
+};
+
+cvy_status cvy_h5_described_begin(cvy_hdf5 *h)
+{
+    struct cvy_h5_said *s = NULL;
+    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *s, &s));
+    CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *s->of, &s->of));
+    CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *s->differs, &s->differs));
+    s->remarks.pool = h->pool;
+    s->file = -1;
+    h->said = s;
+    return CVY_OK;
+}
+
+/* ---- descriptions ---- */
+
+static cvy_status begin_file(struct cvy_h5_said *s, int64_t file)
+{
+    if (s->file == file)
+        return CVY_OK;
+    cvy_pool_destroy(&s->work);
+    s->scale = NULL;
+    s->file = file;
+    return cvy_pool_create(&s->work);
+}
+
+/* n: its length; values 0: the name and the attributes only. */
+static cvy_status describe_axis(struct cvy_h5_said *s, hid_t set, int axis, int64_t n, int values, cvy_coordinates *out)
+{
+    char name[CVY_H5_AXIS_NAME], path[PATH_ROOM] = "";
+    struct scale *known = s->scale;
+    cvy_status status = CVY_OK;
+    *out = (cvy_coordinates){.n = n};
+    const hid_t scale = cvy_h5_open_scale(set, axis, name);
+    if (scale < 0)
+        return CVY_OK;
+    H5Iget_name(scale, path, sizeof path);
+    while (known && (strcmp(known->path, path) != 0 || known->is.n != n))
+        known = known->next;
+    if (!known || !values) {
+        status = cvy_h5_describe_scale(scale, name, values && n <= VALUES_MAX ? n : 0, s->work, out);
+        out->n = n;
+    }
+    H5Oclose(scale);
+    H5Eclear2(H5E_DEFAULT);
+    if (known && values)
+        *out = known->is;
+    if (known || !values || status != CVY_OK)
+        return status;
+    CVY_TRY(cvy_pool_alloc(s->work, sizeof *known, &known));
+    *known = (struct scale){.is = *out, .next = s->scale};
+    memcpy(known->path, path, sizeof path);
+    s->scale = known;
+    return CVY_OK;
+}
+
+/* Describes a data set. Its axes are in the order of the file, without that of the samples; stored_out: which ones they
+ * are. */
+static cvy_status describe_set(cvy_hdf5 *h, hid_t set, int64_t file, const cvy_h5_column *c, cvy_described *out,
+                               int stored_out[CVY_NDIM_MAX])
+{
+    struct cvy_h5_said *s = h->said;
+    *out = (cvy_described){.name = c->name, .file = h->file[file].path};
+    CVY_TRY(cvy_h5_attributes(set, s->work, out->cf));
+    for (int i = 0; i < c->ndim; i++) {
+        if (i == c->axis) {
+            CVY_TRY(describe_axis(s, set, i, c->dim[i], 0, &out->samples));
+            continue;
+        }
+        CVY_TRY(describe_axis(s, set, i, c->dim[i], 1, &out->axis[out->ndim]));
+        stored_out[out->ndim++] = i;
+    }
+    return CVY_OK;
+}
+
+/* ---- the order of axes ---- */
+
+/* The axis that counts the samples, in a further file: the one that has the name of that of the first file. */
+static cvy_status find_sample_axis(struct cvy_h5_said *s, hid_t set, const cvy_coordinates *wanted, cvy_h5_column *c)
+{
+    int found = -1, several = 0;
+    for (int i = 0; i < c->ndim && wanted->name; i++) {
+        cvy_coordinates own;
+        CVY_TRY(describe_axis(s, set, i, c->dim[i], 0, &own));
+        if (!own.name || !cvy_axes_are_same(wanted, &own))
+            continue;
+        several |= found >= 0;
+        found = i;
+    }
+    if (found >= 0 && !several)
+        c->axis = found;
+    return CVY_OK;
+}
+
+/* Finds the axes of `like` in a data set, as they become those of a sample. 0: they are not known by their names. */
+static int match(const cvy_described *like, const cvy_described *own, int any_first, const int *stored,
+                 cvy_h5_column *c, cvy_mend *mend)
+{
+    int from[CVY_NDIM_MAX];
+    if (like->ndim == 0 || !cvy_described_match(like, own, any_first, from))
+        return 0;
+    for (int i = 0; i < like->ndim; i++) {
+        mend->from[i] = from[i];
+        c->from[i] = from[i] < 0 ? -1 : stored[from[i]];
+    }
+    c->shape.ndim = like->ndim;
+    return 1;
+}
+
+/* The axes of a sample as they are without names, as places in the description. */
+static void match_places(const int *stored, int nstored, const cvy_h5_column *c, cvy_mend *mend)
+{
+    for (int i = 0; i < c->shape.ndim; i++) {
+        mend->from[i] = -1;
+        for (int k = 0; k < nstored; k++)
+            if (stored[k] == c->from[i])
+                mend->from[i] = k;
+    }
+}
+
+/* ---- one data set ---- */
+
+struct reference { /* what a data set is to be like */
+    const cvy_described *is;
+    const char *where;
+    int how, any_first;
+};
+enum { REFERENCES_MAX = 2 };
+
+/* Finds the axes that y, or a mask, has in common with x: all of its own, and those of x but the first one, that of
+ * channels. 0: y has other axes. */
+static int common_axes(const cvy_described *x, const cvy_described *y, cvy_described *out)
+{
+    int from[CVY_NDIM_MAX];
+    *out = *x;
+    if (x->ndim == y->ndim + 1) {
+        out->ndim--;
+        memmove(out->axis, out->axis + 1, (size_t)out->ndim * sizeof *out->axis);
+    }
+    return out->ndim > 1 && out->ndim == y->ndim && cvy_described_match(out, y, 0, from);
+}
+
+static cvy_status name_where(cvy_hdf5 *h, const char *name, const char **out)
+{
+    char *text = NULL;
+    CVY_TRY(cvy_pool_printf(h->pool, &text, "in %s", name));
+    *out = text;
+    return CVY_OK;
+}
+
+static cvy_status find_references(cvy_hdf5 *h, int64_t file, int column, struct reference ref[REFERENCES_MAX], int *n)
+{
+    const struct cvy_h5_said *s = h->said;
+    const int is_x = column < h->nx, is_y = !is_x && column < h->nx + h->ny, first = is_x ? 0 : h->nx;
+    const cvy_described *known = !h->like                       ? NULL
+                                 : is_x && h->like->nx == h->nx ? &h->like->x[column]
+                                 : is_y && h->like->ny == h->ny ? &h->like->y[column - h->nx]
+                                                                : NULL;
+    *n = 0;
+    if (file > 0) {
+        struct reference *r = &ref[(*n)++];
+        *r = (struct reference){.is = &s->of[column], .where = h->of_like, .how = CVY_COMPARE_AXES | CVY_COMPARE_UNITS};
+        return known ? CVY_OK : name_where(h, h->file[0].path, &r->where);
+    }
+    if (known && column == first)
+        ref[(*n)++] = (struct reference){.is = known, .where = h->of_like, .how = CVY_COMPARE_AXES | CVY_COMPARE_UNITS};
+    else if (known)
+        ref[(*n)++] = (struct reference){.is = known, .where = h->of_like, .how = CVY_COMPARE_UNITS};
+    if (column == h->coding || column == h->extent || column == 0 || (column == first && known))
+        return CVY_OK;
+    /* the others of a list follow the first; a target or a mask with the axes of x follows x */
+    const int to = is_x || (is_y && column > h->nx) ? first : is_y || h->ny == 0 ? 0 : h->nx;
+    ref[*n] = (struct reference){.is = &s->of[to], .how = CVY_COMPARE_AXES, .any_first = is_x};
+    return name_where(h, h->column[to].name, &ref[(*n)++].where);
+}
+
+/* Follows one reference. */
+static cvy_status follow(cvy_hdf5 *h, const struct reference *r, const cvy_described *own, const int *stored,
+                         cvy_h5_column *c, cvy_mend *mend, int differs[CVY_NDIM_MAX])
+{
+    int other[CVY_NDIM_MAX] = {0};
+    const int orders = r->how & CVY_COMPARE_AXES;
+    if (orders && !match(r->is, own, r->any_first, stored, c, mend) && r->is->ndim != c->shape.ndim)
+        return CVY_OK; /* the shapes differ, which is found later */
+    if (r->is->ndim == c->shape.ndim)
+        CVY_TRY(cvy_described_relate(r->is, r->where, own, r->how | CVY_COMPARE_MENDS, &h->said->remarks, mend, other));
+    for (int i = 0; orders && i < c->shape.ndim; i++)
+        differs[i] |= other[i];
+    return CVY_OK;
+}
+
+static void convert(const cvy_mend *mend, cvy_h5_column *c, cvy_h5_packing *p)
+{
+    if (mend->factor == 1 && mend->offset == 0)
+        return;
+    p->is_on = p->is_converted = 1;
+    p->factor = mend->factor;
+    p->shift = mend->offset;
+    c->number.is_byte = 0;
+}
+
+cvy_status cvy_h5_described_column(cvy_hdf5 *h, hid_t set, int64_t file, int column, cvy_h5_column *c,
+                                   cvy_h5_packing *packing)
+{
+    struct cvy_h5_said *s = h->said;
+    struct reference ref[REFERENCES_MAX];
+    cvy_described own, common;
+    cvy_mend mend = cvy_mend_nothing();
+    int stored[CVY_NDIM_MAX] = {0}, differs[CVY_NDIM_MAX] = {0}, n = 0;
+    CVY_TRY(begin_file(s, file));
+    if (file > 0)
+        CVY_TRY(find_sample_axis(s, set, &s->of[column].samples, c));
+    CVY_TRY(describe_set(h, set, file, c, &own, stored));
+    match_places(stored, own.ndim, c, &mend);
+    if (h->o->metadata == CVY_H5_METADATA_CHECK)
+        CVY_TRY(find_references(h, file, column, ref, &n));
+    for (int i = 0; i < n; i++) {
+        if (file == 0 && column >= h->nx && ref[i].how == CVY_COMPARE_AXES) {
+            if (!common_axes(ref[i].is, &own, &common))
+                continue;
+            ref[i].is = &common;
+        }
+        CVY_TRY(follow(h, &ref[i], &own, stored, c, &mend, differs));
+    }
+    CVY_TRY(cvy_h5_lay_out(c, c->shape.ndim, mend.turned, mend.roll));
+    convert(&mend, c, packing);
+    for (int i = 0; i < c->shape.ndim && file > 0; i++)
+        s->differs[column][i] |= differs[i];
+    if (file > 0)
+        return CVY_OK;
+    cvy_described like = {.ndim = c->shape.ndim};
+    for (int i = 0; i < like.ndim; i++)
+        like.axis[i].n = c->shape.dim[i];
+    for (int i = 0; i < n; i++)
+        if (ref[i].how & CVY_COMPARE_UNITS)
+            like.cf[CVY_CF_UNITS] = ref[i].is->cf[CVY_CF_UNITS];
+    CVY_TRY(cvy_described_mend(s->work, &like, &mend, &own));
+    return cvy_described_copy(h->pool, &own, &s->of[column]);
+}
+
+/* ---- the whole data set ---- */
+
+cvy_status cvy_h5_described_end(cvy_hdf5 *h, cvy_reader_info *info)
+{
+    struct cvy_h5_said *s = h->said;
+    cvy_pool_destroy(&s->work);
+    h->said = NULL;
+    for (int i = 0; i < h->ncolumn; i++)
+        for (int k = 0; k < s->of[i].ndim; k++)
+            if (s->differs[i][k])
+                s->of[i].axis[k].value = NULL;
+    h->described = (cvy_descriptions){.nx = h->nx, .ny = h->ny, .x = s->of, .y = s->of + h->nx};
+    if (h->o->metadata == CVY_H5_METADATA_IGNORE)
+        return CVY_OK;
+    info->described = h->described;
+    return cvy_remarks_note(&s->remarks, info);
+}
+
+#endif
