@@ -64,7 +64,7 @@ cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info)
 
 /* ---- what an axis measures ---- */
 
-typedef enum { UNKNOWN, LATITUDE, LONGITUDE, ALONG_X, ALONG_Y, HEIGHT, TIME } role;
+typedef enum { UNKNOWN, LATITUDE, LONGITUDE, ALONG_X, ALONG_Y, HEIGHT, TIME, SPECTRUM } role;
 
 static int is_one_of(const char *text, const char *const *list, int count)
 {
@@ -79,10 +79,12 @@ static int is_one_of(const char *text, const char *const *list, int count)
 static role role_of(const cvy_coordinates *c)
 {
     const char *units = c->cf[CVY_CF_UNITS], *standard = c->cf[CVY_CF_STANDARD_NAME], *axis = c->cf[CVY_CF_AXIS];
-    if (IS_ONE_OF(c->name, "lat", "latitude", "nav_lat") || IS_ONE_OF(standard, "latitude") ||
+    if (IS_ONE_OF(c->name, "lat", "latitude", "nav_lat", "DEC", "GLAT", "ELAT", "HPLT") ||
+        IS_ONE_OF(standard, "latitude") ||
         IS_ONE_OF(units, "degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"))
         return LATITUDE;
-    if (IS_ONE_OF(c->name, "lon", "longitude", "nav_lon", "long") || IS_ONE_OF(standard, "longitude") ||
+    if (IS_ONE_OF(c->name, "lon", "longitude", "nav_lon", "long", "RA", "GLON", "ELON", "HPLN") ||
+        IS_ONE_OF(standard, "longitude") ||
         IS_ONE_OF(units, "degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"))
         return LONGITUDE;
     if (IS_ONE_OF(c->name, "time", "valid_time") || IS_ONE_OF(axis, "T") || (units && strstr(units, " since ")))
@@ -90,6 +92,8 @@ static role role_of(const cvy_coordinates *c)
     if (c->cf[CVY_CF_POSITIVE] || IS_ONE_OF(axis, "Z") ||
         IS_ONE_OF(c->name, "lev", "level", "plev", "height", "depth", "altitude", "pressure_level", "isobaricInhPa"))
         return HEIGHT;
+    if (IS_ONE_OF(c->name, "wavelength", "frequency", "energy", "WAVE", "AWAV", "FREQ", "ENER", "VELO", "VRAD", "VOPT"))
+        return SPECTRUM;
     if (IS_ONE_OF(c->name, "x") || IS_ONE_OF(axis, "X"))
         return ALONG_X;
     return IS_ONE_OF(c->name, "y") || IS_ONE_OF(axis, "Y") ? ALONG_Y : UNKNOWN;
@@ -122,9 +126,10 @@ static int find_axis(const cvy_described *own, const cvy_coordinates *wanted, un
 int cvy_described_match(const cvy_described *like, const cvy_described *own, int any_first, int from[CVY_NDIM_MAX])
 {
     const int is_added = like->ndim > 0 && !like->axis[0].name && like->axis[0].n == 1;
-    unsigned taken = 0, found = 0;
+    const int has_added = is_added && own->ndim > 1 && !own->axis[0].name && own->axis[0].n == 1;
+    unsigned taken = has_added, found = has_added;
     for (int i = 0; i < CVY_NDIM_MAX; i++)
-        from[i] = -1;
+        from[i] = i == 0 && has_added ? 0 : -1;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < like->ndim; i++) {
             if (found & 1u << i)
@@ -321,19 +326,18 @@ struct comparison {
     cvy_mend *mend;
 };
 
-/* Says what is mended and how, or that it would have to be. */
-static cvy_status say_mended(const struct comparison *c, const char *cure, const char *fmt, ...) CVY_PRINTF(3, 4);
-static cvy_status say_mended(const struct comparison *c, const char *cure, const char *fmt, ...)
+/* Says what is mended and how, or that it would have to be. needs: the CVY_COMPARE_* with which the reader does it. */
+static cvy_status say_mended(const struct comparison *c, int needs, const char *cure, const char *fmt, ...)
+    CVY_PRINTF(4, 5);
+static cvy_status say_mended(const struct comparison *c, int needs, const char *cure, const char *fmt, ...)
 {
     char text[800];
-    const char *file = c->own->file;
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    CVY_CHECK(c->how & CVY_COMPARE_MENDS, CVY_E_CONFIG, "%s%s%s: write them alike, or read both from their own files",
-              file ? file : "", file ? ": " : "", text);
-    return cvy_remark(c->remarks, file, "%s: %s", text, cure);
+    CVY_CHECK(c->how & needs, CVY_E_CONFIG, "%s: write them alike, or read both from their own files", text);
+    return cvy_remark(c->remarks, c->own->file, "%s: %s", text, cure);
 }
 
 static cvy_status differ(const struct comparison *c, const cvy_coordinates *like, const cvy_coordinates *own,
@@ -342,13 +346,13 @@ static cvy_status differ(const struct comparison *c, const cvy_coordinates *like
     char text[2][VALUES_TEXT];
     const role r = role_of(like);
     const int may_differ = r == LATITUDE || r == LONGITUDE || r == ALONG_X || r == ALONG_Y || r == TIME ||
-                           (r == UNKNOWN && is_counter(like) && is_counter(own)) || !(c->how & CVY_COMPARE_UNITS);
+                           r == SPECTRUM || (r == UNKNOWN && is_counter(like) && is_counter(own)) ||
+                           !(c->how & CVY_COMPARE_UNITS);
     *differs_out = 1;
     CVY_CHECK(may_differ, CVY_E_CONFIG,
-              "%s%saxis %s is %s, but %s %s: choose the same ones, "
-              "or say `metadata: ignore` of the source if these coordinates mean nothing",
-              c->own->file ? c->own->file : "", c->own->file ? ": " : "", own->name ? own->name : like->name,
-              values_text(own, text[0]), values_text(like, text[1]), c->where);
+              "axis %s is %s, but %s %s: choose the same ones, or say `metadata: ignore` of the source if these "
+              "coordinates mean nothing",
+              own->name ? own->name : like->name, values_text(own, text[0]), values_text(like, text[1]), c->where);
     return cvy_remark(c->remarks, c->own->file, "axis %s is %s, but %s %s: these are other places", own->name,
                       values_text(own, text[0]), values_text(like, text[1]), c->where);
 }
@@ -372,7 +376,7 @@ static cvy_status relate_axis(const struct comparison *c, int i, int *differs_ou
         return differ(c, like, own, differs_out);
     if (r == EQUAL || (r == ROLLED && c->mend->roll[i] == 0))
         return CVY_OK;
-    return say_mended(c, r == TURNED ? "it is turned round" : "it is begun at the same place",
+    return say_mended(c, CVY_COMPARE_MENDS, r == TURNED ? "it is turned round" : "it is begun at the same place",
                       "axis %s is %s, but %s %s", own->name, values_text(own, text[0]), values_text(like, text[1]),
                       c->where);
 }
@@ -409,9 +413,9 @@ static cvy_status relate_units(const struct comparison *c)
     const cvy_units_relation r = cvy_units_relate(own, like, &m->factor, &m->offset);
     CVY_CHECK(r != CVY_UNITS_OTHER && (m->offset == 0 || (!is_difference(c->own) && !is_difference(c->like))),
               CVY_E_CONFIG,
-              "%s%s%s is in %s, but in %s %s, and how to convert it is not certain: write it in the same units, or say "
+              "%s is in %s, but in %s %s, and how to convert it is not certain: write it in the same units, or say "
               "`metadata: ignore` of the source if they mean the same",
-              file ? file : "", file ? ": " : "", name, *own ? own : "\"\"", *like ? like : "\"\"", c->where);
+              name, *own ? own : "\"\"", *like ? like : "\"\"", c->where);
     if (r == CVY_UNITS_SAME)
         return CVY_OK;
     char factor[64] = "", offset[64] = "", cure[160];
@@ -420,7 +424,7 @@ static cvy_status relate_units(const struct comparison *c)
     if (m->offset != 0)
         snprintf(offset, sizeof offset, " %c %.10g", m->offset < 0 ? '-' : '+', fabs(m->offset));
     snprintf(cure, sizeof cure, "it is converted, x%s%s", factor, offset);
-    return say_mended(c, cure, "%s is in %s, but in %s %s", name, own, like, c->where);
+    return say_mended(c, CVY_COMPARE_CONVERTS, cure, "%s is in %s, but in %s %s", name, own, like, c->where);
 }
 
 static cvy_status relate_calendars(const struct comparison *c)
@@ -459,7 +463,7 @@ cvy_status cvy_described_relate(const cvy_described *like, const char *where, co
         last = mend->from[i];
     }
     if (how & CVY_COMPARE_AXES && reordered)
-        CVY_TRY(say_mended(&c, "they are brought into that order", "%s has the axes %s, but %s %s",
+        CVY_TRY(say_mended(&c, CVY_COMPARE_MENDS, "they are brought into that order", "%s has the axes %s, but %s %s",
                            own->name ? own->name : "x", cvy_described_axes_text(own, NULL, own->ndim, text[0]),
                            cvy_described_axes_text(own, mend->from, like->ndim, text[1]), where));
     for (int i = 0; i < like->ndim && how & CVY_COMPARE_AXES; i++)
@@ -502,7 +506,9 @@ static cvy_status agree(const cvy_described *like, const char *where, const cvy_
         return CVY_OK; /* the shapes differ, which is found elsewhere */
     if (!cvy_described_match(like, own, 1, mend.from) || mend.from[0] < 0)
         mend = cvy_mend_nothing();
-    return cvy_described_relate(like, where, own, CVY_COMPARE_AXES | CVY_COMPARE_UNITS, said, &mend, differs);
+    const cvy_status status =
+        cvy_described_relate(like, where, own, CVY_COMPARE_AXES | CVY_COMPARE_UNITS, said, &mend, differs);
+    return status != CVY_OK && own->file ? cvy_error_prefix(status, "%s", own->file) : status;
 }
 
 cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *where, int with_y, cvy_reader_info *own)

@@ -8,8 +8,9 @@
  * circle of longitudes begins where the first one does, and units are converted if they measure the same. Anything else
  * that changes the meaning of numbers is a fault with both values; what may be meant, such as another region, is said.
  *
- * It runs when a source is opened. A format whose reader can mend asks cvy_described_match() and
- * cvy_described_relate(). All others ask cvy_described_agree(), to which whatever would have to be mended is a fault.
+ * It runs when a source is opened. A format whose reader can mend (NetCDF and HDF5; FITS, which converts units) asks
+ * cvy_described_match() and cvy_described_relate(). All others ask cvy_described_agree(), to which whatever would have
+ * to be mended is a fault.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,9 +47,10 @@ enum { CVY_AXES_TEXT = 160 };
 const char *cvy_described_axes_text(const cvy_described *d, const int *order, int ndim, char text[CVY_AXES_TEXT]);
 
 enum {
-    CVY_COMPARE_AXES = 1,  /* their order and coordinates */
-    CVY_COMPARE_UNITS = 2, /* units and calendars; without it, it is another variable of the same file */
-    CVY_COMPARE_MENDS = 4  /* the reader mends; without it, what would have to be mended is a fault */
+    CVY_COMPARE_AXES = 1,    /* their order and coordinates */
+    CVY_COMPARE_UNITS = 2,   /* units and calendars; without it, it is another variable of the same file */
+    CVY_COMPARE_MENDS = 4,   /* the reader mends axes; without it, what would have to be mended is a fault */
+    CVY_COMPARE_CONVERTS = 8 /* the same for units */
 };
 /* One that changes nothing. */
 cvy_mend cvy_mend_nothing(void);

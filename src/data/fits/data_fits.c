@@ -30,6 +30,10 @@ static const cvy_option fits_opts[] = {
     {"missing", CVY_TYPE_STRING, CVY_FIELD(fits_opts, missing), "", "", "",
      "number that takes the place of blank pixels and NaN in the input, or mean: that of the others in the same "
      "channel of the sample; by default they are faults"},
+    {"metadata", CVY_TYPE_CHOICE, CVY_FIELD(fits_opts, metadata), "check", "check|ignore", "",
+     "what the headers say beside the numbers (BUNIT, TUNITn, CTYPEn, CDELTn): check compares it with the first file "
+     "and "
+     "with the training data; ignore reads the numbers as they are"},
     {"outside", CVY_TYPE_BOOL, CVY_FIELD(fits_opts, outside), "false", "", "",
      "allows paths of a list that are absolute or leave its folder by .."},
     {"classes", CVY_TYPE_INT, CVY_FIELD(fits_opts, classes), "0", "0..", "",
@@ -51,6 +55,7 @@ static int fits_probe(const char *path)
 
 #if CVY_HAVE_CFITSIO
 
+enum { COMPARED_MAX = 1000 };                        /* images whose headers are compared when the set is opened */
 static const int64_t SAMPLES_MAX = (int64_t)1 << 48; /* so that sums over files do not overflow */
 
 /* ---- names ---- */
@@ -155,17 +160,33 @@ static cvy_status look_at(cvy_fits *f, int64_t number)
         status = shape_of_table(f, h);
     if (status == CVY_OK && !f->is_table)
         status = number > 0 ? check_shape(f, &shape) : check_keywords(f, h);
+    if (status == CVY_OK)
+        status = cvy_fits_describe(f, h, number);
     cvy_fits_return(f, h);
     f->file[number].rows = f->is_table ? unit.rows : rows;
     return status;
 }
 
+/* Compares the header of one of several images. One that cannot be read is left to its sample. */
+static cvy_status compare_header(cvy_fits *f, int64_t number)
+{
+    struct cvy_fits_handle *h = NULL;
+    cvy_fits_unit unit;
+    cvy_status status = CVY_OK;
+    if (cvy_fits_borrow(f, number, 0, &h) != CVY_OK)
+        return CVY_OK;
+    if (cvy_fits_look(h, &unit) == CVY_OK)
+        status = cvy_fits_describe(f, h, number);
+    cvy_fits_return(f, h);
+    return status;
+}
+
 static cvy_status find_shapes(cvy_fits *f, cvy_reader_info *info)
 {
-    const int all = f->is_table || f->o->cube; /* the others are looked at when they are read */
+    const int all = f->is_table || f->o->cube; /* others are looked at when they are read */
     for (int64_t i = 0; i < f->nfile; i++) {
         f->file[i].rows = 1;
-        const cvy_status status = i == 0 || all ? look_at(f, i) : CVY_OK;
+        const cvy_status status = i == 0 || all ? look_at(f, i) : i < COMPARED_MAX ? compare_header(f, i) : CVY_OK;
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", f->file[i].path);
         f->file[i].first = f->nsamples;
@@ -182,7 +203,8 @@ static cvy_status find_shapes(cvy_fits *f, cvy_reader_info *info)
     info->has_y = f->ny > 0;
     info->y_shape = f->ny == 1 ? f->column[f->nx].shape : (cvy_shape){1, {f->y_elems}};
     info->has_weight = f->weight >= 0;
-    return CVY_OK;
+    info->described = f->described;
+    return cvy_remarks_note(&f->remarks, info);
 }
 
 /* ---- labels ---- */
@@ -300,7 +322,9 @@ static cvy_status fits_open(const cvy_reader_args *args, cvy_reader_info *info, 
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *f, &f));
     f->pool = info->pool;
     f->o = args->options;
-    f->classes.pool = info->pool;
+    f->classes.pool = f->remarks.pool = info->pool;
+    f->like = args->described;
+    f->of_like = args->of_described;
     f->lock_made = pthread_mutex_init(&f->lock, NULL) == 0;
     const cvy_status status =
         f->lock_made ? fits_load(f, args->path, info) : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
@@ -326,11 +350,20 @@ static int64_t find_file(const cvy_fits *f, int64_t number)
     return low;
 }
 
+static void convert(const cvy_fits_file *file, int column, int64_t n, float *number)
+{
+    const cvy_fits_scale *s = file->scale ? &file->scale[column] : NULL;
+    for (int64_t i = 0; s && (s->factor != 1 || s->offset != 0) && i < n; i++)
+        number[i] = (float)((double)number[i] * s->factor + s->offset);
+}
+
 static cvy_status read_x(const cvy_fits *f, struct cvy_fits_handle *h, int64_t file, int64_t row, float *x)
 {
     if (f->is_table) {
-        for (int i = 0; i < f->nx; x += f->column[i++].elems)
+        for (int i = 0; i < f->nx; x += f->column[i++].elems) {
             CVY_TRY(cvy_fits_read_row(h, i, &f->column[i], row, x));
+            convert(&f->file[file], i, f->column[i].elems, x);
+        }
         return CVY_OK;
     }
     if (!f->o->cube && file > 0) {
@@ -340,12 +373,16 @@ static cvy_status read_x(const cvy_fits *f, struct cvy_fits_handle *h, int64_t f
         CVY_TRY(cvy_fits_look(h, &unit));
         CVY_TRY(shape_of_image(f, &unit, &shape, &rows));
         CVY_TRY(check_shape(f, &shape));
+        CVY_TRY(cvy_fits_check_described(f, h, file));
     }
-    return cvy_fits_read_image(h, row * f->elems, f->elems, x);
+    CVY_TRY(cvy_fits_read_image(h, row * f->elems, f->elems, x));
+    convert(&f->file[file], 0, f->elems, x);
+    return CVY_OK;
 }
 
 /* Reads numbers of y or the weight: of the table's row, or of the image's header. */
-static cvy_status read_numbers(const cvy_fits *f, struct cvy_fits_handle *h, int first, int n, int64_t row, float *out)
+static cvy_status read_numbers(const cvy_fits *f, struct cvy_fits_handle *h, int64_t file, int first, int n,
+                               int64_t row, float *out)
 {
     for (int i = first; i < first + n; out += f->column[i++].elems) {
         double value = 0;
@@ -355,6 +392,8 @@ static cvy_status read_numbers(const cvy_fits *f, struct cvy_fits_handle *h, int
             CVY_TRY(cvy_fits_read_keyword(h, f->column[i].name, &value));
         if (!f->is_table)
             *out = (float)value;
+        else if (i != f->weight)
+            convert(&f->file[file], i, f->column[i].elems, out);
     }
     return CVY_OK;
 }
@@ -364,8 +403,8 @@ static cvy_status read_fields(const cvy_fits *f, struct cvy_fits_handle *h, int6
     const int64_t channels = f->shape.ndim > 1 ? f->shape.dim[0] : 1;
     CVY_TRY(read_x(f, h, file, row, raw->x.data));
     CVY_TRY(cvy_missing_fill(&f->missing, channels, f->elems, f->is_table ? "the row" : "the image", raw->x.data));
-    CVY_TRY(read_numbers(f, h, f->nx, f->ny, row, raw->y.data));
-    return f->weight >= 0 ? read_numbers(f, h, f->weight, 1, row, &raw->weight) : CVY_OK;
+    CVY_TRY(read_numbers(f, h, file, f->nx, f->ny, row, raw->y.data));
+    return f->weight >= 0 ? read_numbers(f, h, file, f->weight, 1, row, &raw->weight) : CVY_OK;
 }
 
 static cvy_status fits_read(void *state, int64_t number, cvy_raw *raw)
@@ -453,6 +492,7 @@ CVY_READER_DEFINE(fits) = {
     .summary = "FITS files: images, planes of cubes, or rows of tables",
     .options = fits_opts,
     .options_size = sizeof(struct fits_opts),
+    .mends = 1,
     .probe = fits_probe,
     .open = fits_open,
     .read = fits_read,

@@ -1,9 +1,9 @@
 /*
  * data_fits.h: what the files of the FITS reader share.
  *
- * data_fits.c is the reader. data_fits_files.c finds the files of a set and their classes. data_fits_library.c has the
- * calls of CFITSIO: it opens files, looks at images and tables, and reads numbers. data_fits_cards.c looks at headers
- * before CFITSIO does.
+ * data_fits.c is the reader. data_fits_described.c compares what the headers of its files say. data_fits_files.c finds
+ * the files of a set and their classes. data_fits_library.c has the calls of CFITSIO: it opens files, looks at images
+ * and tables, and reads numbers. data_fits_cards.c looks at headers before CFITSIO does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "data/data_described.h"
 #include "data/data_index.h"
 #include "data/data_missing.h"
 
@@ -19,14 +20,22 @@ struct fits_opts { /* options of the reader */
     const cvy_tree *x, *y;
     const char *hdu, *label, *weight, *missing;
     int64_t classes;
-    int cube, outside;
+    int cube, outside, metadata;
 };
+enum { CVY_FITS_METADATA_CHECK, CVY_FITS_METADATA_IGNORE };
 
 enum { CVY_FITS_COLUMNS = 64 };
 
+/* How numbers are converted to the units of the first file. */
+typedef struct cvy_fits_scale {
+    double factor, offset;
+} cvy_fits_scale;
+
 typedef struct cvy_fits_file {
     const char *path;
-    int64_t rows, first; /* samples in it, and the number of the first one */
+    int64_t rows, first;         /* samples in it, and the number of the first one */
+    const cvy_fits_scale *scale; /* of the image, or of each column; NULL: numbers stay as they are */
+    int is_compared;             /* its header was compared when the set was opened */
 } cvy_fits_file;
 
 /* A column of a table, or a number of the header of an image. */
@@ -58,6 +67,10 @@ typedef struct cvy_fits {
     int nx, ny, weight;                       /* weight: its column; -1: there is none */
     int64_t y_elems;
     cvy_missing missing;
+    const cvy_descriptions *like; /* what the numbers are to be like; NULL: not known */
+    const char *of_like;          /* what has them, for messages */
+    cvy_descriptions described;   /* of the first file */
+    cvy_remarks remarks;
     cvy_passed passed;  /* other files in the folders */
     cvy_entries labels; /* one for each sample, if there are any */
     cvy_classes classes;
@@ -80,6 +93,11 @@ cvy_status cvy_fits_find_files(cvy_fits *f, const char *path);
 /* data_fits_cards.c: refuses a file of which CFITSIO would not survive the headers. */
 cvy_status cvy_fits_check_headers(const cvy_data_file *file);
 
+/* data_fits_described.c: describes the first file, and compares the others with it, or the first with f->like. Messages
+ * do not name the file. */
+cvy_status cvy_fits_describe(cvy_fits *f, struct cvy_fits_handle *h, int64_t file);
+/* The same for an image that was not looked at when the set was opened: other units are a fault. */
+cvy_status cvy_fits_check_described(const cvy_fits *f, struct cvy_fits_handle *h, int64_t file);
 /* data_fits_library.c. Messages do not name the file. */
 /* Gets a file that no other thread uses, at the unit of the samples. wants_table: the unit is a table. */
 cvy_status cvy_fits_borrow(cvy_fits *f, int64_t file, int wants_table, struct cvy_fits_handle **out);
@@ -96,6 +114,11 @@ cvy_status cvy_fits_read_row(struct cvy_fits_handle *h, int index, const cvy_fit
 /* Reads a number of the header. */
 cvy_status cvy_fits_read_keyword(struct cvy_fits_handle *h, const char *name, double *out);
 enum { CVY_FITS_TEXT = 72 };
+/* Finds a text or a number of the header; 0: there is none. */
+int cvy_fits_find_text(struct cvy_fits_handle *h, const char *name, char text[CVY_FITS_TEXT]);
+int cvy_fits_find_number(struct cvy_fits_handle *h, const char *name, double *out);
+/* The number of a column of a table, from 1 on; 0: there is none. */
+int cvy_fits_column_number(struct cvy_fits_handle *h, const char *name);
 /* Reads the label of a row of a table, or of an image from its header, as text. */
 cvy_status cvy_fits_read_label(struct cvy_fits_handle *h, int is_table, const char *name, int64_t row,
                                char text[CVY_FITS_TEXT]);

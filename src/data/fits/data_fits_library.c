@@ -456,6 +456,38 @@ cvy_status cvy_fits_read_keyword(struct cvy_fits_handle *h, const char *name, do
     return status;
 }
 
+int cvy_fits_find_number(struct cvy_fits_handle *h, const char *name, double *out)
+{
+    int code = 0;
+    enter();
+    fits_read_key(h->file, TDOUBLE, name, out, NULL, &code);
+    fits_clear_errmsg();
+    leave();
+    return code == 0;
+}
+
+int cvy_fits_find_text(struct cvy_fits_handle *h, const char *name, char text[CVY_FITS_TEXT])
+{
+    char value[FLEN_VALUE] = "";
+    int code = 0;
+    enter();
+    fits_read_key(h->file, TSTRING, name, value, NULL, &code);
+    fits_clear_errmsg();
+    leave();
+    snprintf(text, CVY_FITS_TEXT, "%.*s", CVY_FITS_TEXT - 1, value);
+    for (size_t n = strlen(text); n > 0 && text[n - 1] == ' '; n--)
+        text[n - 1] = 0;
+    return code == 0 && *text;
+}
+
+int cvy_fits_column_number(struct cvy_fits_handle *h, const char *name)
+{
+    enter();
+    const int number = column_number(h->file, name);
+    leave();
+    return number;
+}
+
 /* Reads a cell of a table, or a keyword of the header, as text. */
 static cvy_status read_text(fitsfile *f, int is_table, const char *name, int64_t row, char *value)
 {

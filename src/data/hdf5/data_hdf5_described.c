@@ -217,7 +217,8 @@ static cvy_status follow(cvy_hdf5 *h, const struct reference *r, const cvy_descr
     if (orders && !match(r->is, own, r->any_first, stored, c, mend) && r->is->ndim != c->shape.ndim)
         return CVY_OK; /* the shapes differ, which is found later */
     if (r->is->ndim == c->shape.ndim)
-        CVY_TRY(cvy_described_relate(r->is, r->where, own, r->how | CVY_COMPARE_MENDS, &h->said->remarks, mend, other));
+        CVY_TRY(cvy_described_relate(r->is, r->where, own, r->how | CVY_COMPARE_MENDS | CVY_COMPARE_CONVERTS,
+                                     &h->said->remarks, mend, other));
     for (int i = 0; orders && i < c->shape.ndim; i++)
         differs[i] |= other[i];
     return CVY_OK;
