@@ -22,13 +22,12 @@ static void standardise(struct linear *l, const events *t)
 {
     for (int k = 0; k < l->n; k++) {
         double sum = 0, squares = 0;
-        for (int64_t i = 0; i < t->n; i++) {
-            const double x = t->feature[i * FEATURES + l->feature[k]];
-            sum += x;
-            squares += x * x;
-        }
+        for (int64_t i = 0; i < t->n; i++)
+            sum += t->feature[i * FEATURES + l->feature[k]];
         l->mean[k] = sum / (double)t->n;
-        const double var = squares / (double)t->n - l->mean[k] * l->mean[k];
+        for (int64_t i = 0; i < t->n; i++)
+            squares += pow(t->feature[i * FEATURES + l->feature[k]] - l->mean[k], 2);
+        const double var = squares / (double)t->n;
         l->sd[k] = var > 1e-12 ? sqrt(var) : 1;
     }
 }

@@ -99,11 +99,13 @@ static void write_histogram(FILE *f, const events *e, int feature)
     for (int64_t i = 0; i < e->n; i++) {
         const double x = e->feature[i * FEATURES + feature];
         sum += x;
-        squares += x * x;
         least = fmin(least, x);
         most = fmax(most, x);
     }
-    const double mean = sum / (double)e->n, sd = sqrt(fmax(0, squares / (double)e->n - mean * mean));
+    const double mean = sum / (double)e->n;
+    for (int64_t i = 0; i < e->n; i++)
+        squares += pow(e->feature[i * FEATURES + feature] - mean, 2);
+    const double sd = sqrt(squares / (double)e->n);
     const double low = fmax(least, mean - 4 * sd), high = fmax(fmin(most, mean + 4 * sd), low + 1e-9);
     for (int64_t i = 0; i < e->n; i++) {
         const double at = (e->feature[i * FEATURES + feature] - low) / (high - low) * BINS;

@@ -147,21 +147,21 @@ static void draw(int64_t n, uint64_t seed, int replica, uint16_t *weight)
         weight[(random_at(seed, (uint64_t)(replica * n + i)) >> 32) * (uint64_t)n >> 32]++;
 }
 
-/* The sum of what the replicas gave, and of its squares. */
+/* What the replicas gave: their number, mean and sum of squared deviations from it (Welford 1962). */
 struct spread {
-    double sum, squares;
+    double n, mean, m2;
 };
 
 static void spread_add(struct spread *s, double x)
 {
-    s->sum += x;
-    s->squares += x * x;
+    const double before = x - s->mean;
+    s->mean += before / ++s->n;
+    s->m2 += before * (x - s->mean);
 }
 
-static measure measure_of(double value, const struct spread *s, int n)
+static measure measure_of(double value, const struct spread *s)
 {
-    const double mean = s->sum / n;
-    return (measure){value, sqrt(fmax(s->squares - n * mean * mean, 0) / (n - 1))};
+    return (measure){value, sqrt(s->m2 / (s->n - 1))};
 }
 
 comparison compare(const classifier *a, const classifier *b, const int32_t *label, int64_t n, int replicas,
@@ -185,10 +185,9 @@ comparison compare(const classifier *a, const classifier *b, const int32_t *labe
     free(weight);
     const quality x = a->rate(a, NULL, fpr, NULL), y = b->rate(b, NULL, fpr, NULL);
     return (comparison){
-        .area = {measure_of(x.area, &area[0], replicas), measure_of(y.area, &area[1], replicas)},
-        .area_gain = measure_of(x.area - y.area, &area[2], replicas),
-        .efficiency = {measure_of(x.efficiency, &efficiency[0], replicas),
-                       measure_of(y.efficiency, &efficiency[1], replicas)},
-        .efficiency_gain = measure_of(x.efficiency - y.efficiency, &efficiency[2], replicas),
+        .area = {measure_of(x.area, &area[0]), measure_of(y.area, &area[1])},
+        .area_gain = measure_of(x.area - y.area, &area[2]),
+        .efficiency = {measure_of(x.efficiency, &efficiency[0]), measure_of(y.efficiency, &efficiency[1])},
+        .efficiency_gain = measure_of(x.efficiency - y.efficiency, &efficiency[2]),
     };
 }

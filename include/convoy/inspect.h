@@ -102,7 +102,7 @@ CVY_API void cvy_run_list_result_release(cvy_run_list_result *result);
 /**
  * cvy_run_inspect - what a data set, a checkpoint, a safetensors file or a run folder holds, as text
  * @statistics: 1: for a data set also the number of samples of each class, and mean, standard deviation and range of
- *              each channel; the whole set is read for this
+ *              each channel or column of x and y; the whole set is read for this
  *
  * Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_MEMORY.
  */

@@ -3,25 +3,20 @@
  * data.normalize_targets.
  *
  * It runs before the first step. The samples are cut into `nparts` runs, whatever the number of ranks, and a rank reads
- * every nranks-th run with its own loader. Moments of planes, samples and parts are merged as in Chan, Golub and
- * LeVeque (1979), so there is no cancellation. One rank sums each part; the others add zero to it, which does not
- * change a bit.
+ * every nranks-th run with its own loader. Moments of planes, samples and parts are merged (base_moments.h). One rank
+ * sums each part; the others add zero to it, which does not change a bit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/data_statistics.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "base/number/base_moments.h"
 #include "data/data_reader.h"
 
 enum { PARTS_MIN = 8, PARTS_MAX = 256, SLICE = 32 };
 enum { MOMENTS = 1 << 21 }; /* of all parts, of which very many channels have fewer: 48 MiB on each rank */
-
-struct moments { /* moments of one channel of one part */
-    double n, mean, m2;
-};
 
 struct deal {
     int64_t count, nparts, nslice; /* samples in total; parts; slices of each part */
@@ -42,33 +37,6 @@ static cvy_status deal_share(void *user, int64_t step, cvy_share *shares, int ma
     return CVY_OK;
 }
 
-static void merge(struct moments *a, const struct moments *b)
-{
-    const double n = a->n + b->n, delta = b->mean - a->mean;
-    if (b->n == 0)
-        return;
-    a->mean += delta * b->n / n;
-    a->m2 += b->m2 + delta * delta * a->n * b->n / n;
-    a->n = n;
-}
-
-/* mask: NULL, or which of the numbers count. */
-static struct moments of_plane(const float *x, const float *mask, int64_t n)
-{
-    struct moments p = {0};
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (!mask || mask[i] > 0) {
-            sum += (double)x[i];
-            p.n++;
-        }
-    p.mean = p.n > 0 ? sum / p.n : 0;
-    for (int64_t i = 0; i < n; i++)
-        if (!mask || mask[i] > 0)
-            p.m2 += ((double)x[i] - p.mean) * ((double)x[i] - p.mean);
-    return p;
-}
-
 /* The field of the weights, if it has one for each element of y, or for each position: then those of weight 0 do not
  * count. Else 0. */
 static int mask_of(const cvy_dataset_info *info, const cvy_channel_statistics *f)
@@ -86,13 +54,13 @@ struct pass { /* a pass over the data: statistics of some fields */
     const cvy_dataset_info *info;
     const cvy_channel_statistics *field;
     int nfield;
-    int64_t nchannels;       /* of all fields */
-    int64_t nparts;          /* fewer, if there are very many channels */
-    struct moments *moments; /* [nparts][nchannels] */
-    int64_t nrows;           /* that count */
+    int64_t nchannels;    /* of all fields */
+    int64_t nparts;       /* fewer, if there are very many channels */
+    cvy_moments *moments; /* [nparts][nchannels] */
+    int64_t nrows;        /* that count */
 };
 
-static void add_field(const struct pass *p, const cvy_channel_statistics *f, const cvy_rows *rows, struct moments *part)
+static void add_field(const struct pass *p, const cvy_channel_statistics *f, const cvy_rows *rows, cvy_moments *part)
 {
     const int64_t elems = cvy_shape_elems(&p->info->field[f->field].shape), plane = elems / f->nchannels;
     const int mask = mask_of(p->info, f);
@@ -101,13 +69,13 @@ static void add_field(const struct pass *p, const cvy_channel_statistics *f, con
         const float *x = (const float *)rows->field[f->field] + row * elems,
                     *weight = mask > 0 ? (const float *)rows->field[mask] + row * each : NULL;
         for (int64_t c = 0; c < f->nchannels && rows->weight[row] > 0; c++) {
-            const struct moments m = of_plane(x + c * plane, weight ? weight + c * plane % each : NULL, plane);
-            merge(&part[c], &m);
+            const cvy_moments m = cvy_moments_of_f32(x + c * plane, weight ? weight + c * plane % each : NULL, plane);
+            cvy_moments_merge(&part[c], &m);
         }
     }
 }
 
-static void add_rows(struct pass *p, const cvy_rows *rows, struct moments *part)
+static void add_rows(struct pass *p, const cvy_rows *rows, cvy_moments *part)
 {
     for (int64_t row = 0; row < rows->n; row++)
         p->nrows += rows->weight[row] > 0;
@@ -140,11 +108,11 @@ static int finish(const struct pass *p, int64_t first, cvy_channel_statistics *f
 {
     int found = 0;
     for (int64_t c = 0; c < f->nchannels; c++) {
-        struct moments all = {0};
+        cvy_moments all = {0};
         for (int64_t part = 0; part < p->nparts; part++)
-            merge(&all, &p->moments[part * p->nchannels + first + c]);
+            cvy_moments_merge(&all, &p->moments[part * p->nchannels + first + c]);
         f->mean[c] = all.mean;
-        f->std[c] = all.m2 > 0 ? sqrt(all.m2 / all.n) : 0;
+        f->std[c] = cvy_moments_std(&all);
         found |= all.n > 0;
     }
     return found;

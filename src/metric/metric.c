@@ -26,12 +26,18 @@ struct cvy_metric {
     void *options;
     cvy_shape output; /* shape of one sample's output */
     int64_t nsums;
-    double *sums;       /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks */
+    double *sums;       /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks. Of a twofold
+                           metric their lower halves follow */
     cvy_window *totals; /* [nsums] of all batches so far, then the sums of weights, see NWEIGHTS */
     float *rows;        /* [nrows, ncols] */
     int64_t nrows, row_room, ncols;
     char why[CVY_METRIC_WHY]; /* the latest value is not finite */
 };
+
+static size_t sums_bytes(const cvy_metric *m)
+{
+    return sizeof *m->sums * (size_t)(m->def->twofold ? 2 * m->nsums : m->nsums);
+}
 
 /* ---- create and destroy ---- */
 
@@ -57,7 +63,7 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
     m->ncols = def->width ? def->width(m->options, output_sample) : def->ncols;
     if (def->nsums) {
         m->nsums = def->nsums(m->options, &m->output);
-        CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->sums * (size_t)m->nsums, &m->sums));
+        CVY_TRY_OUT(cvy_pool_alloc(m->pool, sums_bytes(m), &m->sums));
     }
     CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->totals * (size_t)(m->nsums + NWEIGHTS), &m->totals));
     *out = m;
@@ -162,10 +168,13 @@ static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
 
 static void add_sums(cvy_metric *m, const cvy_metric_rows *rows)
 {
-    memset(m->sums, 0, sizeof *m->sums * (size_t)m->nsums);
+    memset(m->sums, 0, sums_bytes(m));
     m->def->add(m->options, rows, m->sums);
-    for (int64_t i = 0; i < m->nsums; i++)
+    for (int64_t i = 0; i < m->nsums; i++) {
         cvy_window_add(&m->totals[i], m->sums[i]);
+        if (m->def->twofold)
+            cvy_window_add(&m->totals[i], m->sums[m->nsums + i]);
+    }
 }
 
 static void add_weights(cvy_metric *m, const cvy_metric_rows *rows)
@@ -292,6 +301,17 @@ static cvy_status merge_totals(cvy_metric *m, cvy_comm *comm)
     return status;
 }
 
+static void read_totals(cvy_metric *m)
+{
+    for (int64_t i = 0; i < m->nsums; i++) {
+        m->sums[i] = cvy_window_read(&m->totals[i]);
+        if (!m->def->twofold)
+            continue;
+        cvy_window_add(&m->totals[i], -m->sums[i]);
+        m->sums[m->nsums + i] = cvy_window_read(&m->totals[i]);
+    }
+}
+
 static void start_again(cvy_metric *m)
 {
     memset(m->totals, 0, sizeof *m->totals * (size_t)(m->nsums + NWEIGHTS));
@@ -365,8 +385,7 @@ cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, c
     double value = 0;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(merge_totals(m, comm));
-    for (int64_t i = 0; i < m->nsums; i++)
-        m->sums[i] = cvy_window_read(&m->totals[i]);
+    read_totals(m);
     if (m->def->row)
         CVY_TRY_OUT(gather_rows(m, comm, &rows, &nrows));
     if (comm->rank == 0) {

@@ -70,6 +70,9 @@ typedef struct cvy_metric_def {
     cvy_status (*open)(cvy_pool *pool, void *options, const cvy_shape *output);
     /* Number of doubles that are summed over ranks, for outputs of this sample shape; NULL for row metrics. */
     int64_t (*nsums)(const void *options, const cvy_shape *output);
+    /* 1: a sum has the digits of two doubles: sum i is sums[i] + sums[nsums + i] (base_twofold.h), in add, finish, why
+     * and detail. For differences of large sums, such as a variance. */
+    int twofold;
     void (*add)(const void *options, const cvy_metric_rows *rows, double *sums); /* NULL for row metrics */
     /* Row metrics only. Writes ncols floats (or as many as width() says) for sample i and returns 1, or returns 0 to
      * leave it out. finish and detail get all rows, sorted by column 0 in descending order and then by the other

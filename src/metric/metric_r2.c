@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number/base_twofold.h"
 #include "base/text/base_json.h"
 #include "metric/metric.h"
 
@@ -31,7 +32,7 @@ static const cvy_option r2_opts[] = {
     {0},
 };
 
-/* Of each element: */
+/* Of each element, with the rounding errors of these sums after those of all elements: */
 enum { WEIGHT, TARGET, TARGET2, ERROR2, NEACH };
 
 static int64_t r2_nsums(const void *options, const cvy_shape *output)
@@ -47,23 +48,24 @@ static void r2_add(const void *options, const cvy_metric_rows *rows, double *sum
     for (int64_t i = 0; i < rows->n; i++)
         for (int64_t j = 0; j < each; j++) {
             const double weight = cvy_rows_weight(rows, i, j);
-            double *s = sums + NEACH * j;
             if (weight == 0)
                 continue;
             const double y = cvy_get(rows->target, i * each + j), d = cvy_get(rows->output, i * each + j) - y;
-            s[WEIGHT] += weight;
-            s[TARGET] += weight * y;
-            s[TARGET2] += weight * y * y;
+            const cvy_twofold of_weight = {weight, 0}, of_y = cvy_twofold_product(weight, y);
+            double *s = sums + NEACH * j, *rest = s + NEACH * each;
+            cvy_twofold_sum_add(s, rest, WEIGHT, of_weight);
+            cvy_twofold_sum_add(s, rest, TARGET, of_y);
+            cvy_twofold_sum_add(s, rest, TARGET2, cvy_twofold_multiply(of_y, (cvy_twofold){y, 0}));
             s[ERROR2] += weight * d * d;
         }
 }
 
-/* The sum of squared deviations from the mean; 0 if it is within rounding error of 0, NaN if negative weights make it
- * less. */
-static double spread(const double *s)
+/* The sum of squared deviations of element j of `each` from the mean. */
+static double spread(const double *sums, int64_t each, int64_t j)
 {
-    const double variance = s[TARGET2] - s[TARGET] * s[TARGET] / s[WEIGHT];
-    return variance < -1e-12 * fabs(s[TARGET2]) ? NAN : variance > 1e-14 * s[TARGET2] ? variance : 0;
+    const double *s = sums + NEACH * j, *rest = s + NEACH * each;
+    return cvy_twofold_spread((cvy_twofold){s[TARGET2], rest[TARGET2]}, (cvy_twofold){s[TARGET], rest[TARGET]},
+                              (cvy_twofold){s[WEIGHT], rest[WEIGHT]});
 }
 
 static double explained(double error2, double spread2, double if_constant)
@@ -71,16 +73,18 @@ static double explained(double error2, double spread2, double if_constant)
     return isnan(spread2) ? NAN : spread2 > 0 ? 1 - error2 / spread2 : error2 == 0 ? 1 : if_constant;
 }
 
-/* The mean over the elements first .. end - 1 that count; NaN if none does, or if none of their targets varies. */
-static double mean_of(const double *sums, int64_t first, int64_t end)
+/* The mean over the elements first .. end - 1 of `each` that count; NaN if none does, or if none of their targets
+ * varies. */
+static double mean_of(const double *sums, int64_t each, int64_t first, int64_t end)
 {
     double sum = 0, count = 0;
     int varies = 0;
     for (int64_t j = first; j < end; j++) {
         const double *s = sums + NEACH * j;
         if (s[WEIGHT] > 0) {
-            sum += explained(s[ERROR2], spread(s), 0);
-            varies |= spread(s) > 0;
+            const double spread2 = spread(sums, each, j);
+            sum += explained(s[ERROR2], spread2, 0);
+            varies |= spread2 > 0;
             count++;
         }
     }
@@ -95,11 +99,11 @@ static double r2_finish(const void *options, const cvy_shape *output, const doub
     (void)rows;
     (void)nrows;
     if (!((const struct r2 *)options)->by_variance)
-        return mean_of(sums, 0, each);
+        return mean_of(sums, each, 0, each);
     for (int64_t j = 0; j < each; j++) {
         const double *s = sums + NEACH * j;
         error2 += s[ERROR2];
-        spread2 += s[WEIGHT] > 0 ? spread(s) : 0;
+        spread2 += s[WEIGHT] > 0 ? spread(sums, each, j) : 0;
         weight += s[WEIGHT];
     }
     return weight > 0 ? explained(error2, spread2, NAN) : NAN;
@@ -108,12 +112,13 @@ static double r2_finish(const void *options, const cvy_shape *output, const doub
 static void r2_why(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows,
                    char *text, size_t room)
 {
+    const int64_t each = cvy_shape_elems(output);
     int negative = 0;
     (void)options;
     (void)rows;
     (void)nrows;
-    for (int64_t j = 0; j < cvy_shape_elems(output); j++)
-        negative |= sums[NEACH * j + WEIGHT] > 0 && isnan(spread(sums + NEACH * j));
+    for (int64_t j = 0; j < each; j++)
+        negative |= sums[NEACH * j + WEIGHT] > 0 && isnan(spread(sums, each, j));
     snprintf(text, room,
              negative ? "negative weights make the variance of a target less than 0"
                       : "the targets do not vary, so there is no variance to explain");
@@ -131,7 +136,7 @@ static void r2_detail(const void *options, const cvy_shape *output, const double
         return;
     cvy_json_open(json, "r2_by_output", '[');
     for (int64_t k = 0; k < parts; k++)
-        cvy_json_real(json, NULL, mean_of(sums, k * each, (k + 1) * each));
+        cvy_json_real(json, NULL, mean_of(sums, parts * each, k * each, (k + 1) * each));
     cvy_json_close(json, ']');
 }
 
@@ -141,6 +146,7 @@ CVY_METRIC_DEFINE(r2) = {
     .options = r2_opts,
     .options_size = sizeof(struct r2),
     .higher_is_better = 1,
+    .twofold = 1,
     .nsums = r2_nsums,
     .add = r2_add,
     .finish = r2_finish,

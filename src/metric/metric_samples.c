@@ -8,23 +8,13 @@
 #include <math.h>
 
 #include "base/machine/base_system.h"
+#include "base/number/base_moments.h"
 
 static int ascending(const void *a, const void *b, void *user)
 {
     const float x = *(const float *)a, y = *(const float *)b;
     (void)user;
     return (x > y) - (x < y);
-}
-
-static void moments(const float *x, int64_t n, double *mean_out, double *std_out)
-{
-    double sum = 0, square = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i];
-    for (int64_t i = 0; i < n; i++)
-        square += (x[i] - sum / (double)n) * (x[i] - sum / (double)n);
-    *mean_out = sum / (double)n;
-    *std_out = sqrt(square / (double)CVY_MAX(n - 1, 1));
 }
 
 /* The distance of two sorted lists of n numbers each. */
@@ -70,7 +60,9 @@ void cvy_samples_compare(const float *rows, int64_t nrows, int64_t ncols, int64_
         for (int64_t i = 0; i < nrows; i++)
             set[which][i] = rows[i * ncols + column[which]];
         cvy_sort(set[which], (size_t)nrows, sizeof(float), ascending, NULL);
-        moments(set[which], nrows, &out->mean[which], &out->std[which]);
+        const cvy_moments m = cvy_moments_of_f32(set[which], NULL, nrows);
+        out->mean[which] = m.mean;
+        out->std[which] = cvy_moments_sample_std(&m);
     }
     out->error = out->std[CVY_SAMPLES_TARGET] * sqrt(2 / (double)nrows);
     out->distance = distance_of(set[0], set[1], nrows);

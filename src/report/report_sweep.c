@@ -13,6 +13,7 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
+#include "base/number/base_moments.h"
 #include "report/report_svg.h"
 
 enum {
@@ -137,15 +138,12 @@ cvy_status cvy_sweep_importance(const cvy_sweep_page *p, int key, double *share_
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *group * (size_t)n, &group));
     CVY_TRY(make_groups(p, &p->column[key], group, &ngroups));
     for (int g = 0; g < ngroups; g++) {
-        double sum = 0, squares = 0, count = 0;
+        cvy_moments of = {0};
         for (int i = 0; i < n; i++)
-            if (group[i] == g) {
-                sum += i;
-                squares += (double)i * i;
-                count++;
-            }
-        within += count > 0 ? squares - sum * sum / count : 0;
-        used += count > 0;
+            if (group[i] == g)
+                cvy_moments_add(&of, i);
+        within += of.m2;
+        used += of.n > 0;
     }
     total = (double)n * ((double)n * n - 1) / 12; /* of the numbers 0 .. n - 1 around their mean */
     if (n - used >= 2 && used >= 2)

@@ -23,6 +23,7 @@
 #include "op/loss/op_distribution.h"
 #include "score/score_yes.h"
 #include "session/session.h"
+#include "session/session_values.h"
 
 /* ---- probabilities ---- */
 
@@ -324,7 +325,12 @@ cvy_status cvy_ensemble_open_data(cvy_ensemble *e, const char *source, int needs
                   "%s reads %lld samples and %s reads %lld: an ensemble needs the same data for all", e->name[0],
                   (long long)e->member[0].nsamples, e->name[m], (long long)e->member[m].nsamples);
     }
-    cvy_session_log_note(e->member[0].context, e->member[0].data);
+    const cvy_applied *b = &e->member[0];
+    cvy_session_log_note(b->context, b->data);
+    cvy_values_look(b->context,
+                    &(cvy_values_ask){
+                        .job = b->network->spec.job, .model = b->network->model, .key = source ? source : "data.test"},
+                    b->data);
     return allocate(e);
 }
 

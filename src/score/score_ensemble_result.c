@@ -11,6 +11,7 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
+#include "base/number/base_moments.h"
 #include "base/text/base_json.h"
 #include "monitor/monitor_run_layout.h"
 
@@ -25,13 +26,11 @@ struct owned {
 static void find_spread(const double *value, int nmember, int nmetric, double *mean, double *spread)
 {
     for (int i = 0; i < nmetric; i++) {
-        double square = 0;
-        mean[i] = 0;
+        cvy_moments of = {0};
         for (int m = 0; m < nmember; m++)
-            mean[i] += value[m * nmetric + i] / nmember;
-        for (int m = 0; m < nmember; m++)
-            square += (value[m * nmetric + i] - mean[i]) * (value[m * nmetric + i] - mean[i]);
-        spread[i] = nmember > 1 ? sqrt(square / (nmember - 1)) : NAN;
+            cvy_moments_add(&of, value[m * nmetric + i]);
+        mean[i] = of.mean;
+        spread[i] = nmember > 1 ? cvy_moments_sample_std(&of) : NAN;
     }
 }
 

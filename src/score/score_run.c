@@ -20,6 +20,7 @@
 #include "network/network_calibration.h"
 #include "score/score_yes.h"
 #include "session/session_normalize.h"
+#include "session/session_values.h"
 
 /* Rank 0 looks for a sound set of the run: the best one, or else the newest; or checks the set that the target is. All
  * ranks use the same one. */
@@ -204,6 +205,10 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     CVY_TRY(cvy_session_compare(&out->session));
     CVY_TRY(cvy_comm_agree(comm, make_program(out)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(out->session.program)));
+    cvy_values_look(
+        context,
+        &(cvy_values_ask){.job = out->session.job, .model = out->session.model, .key = data ? data : "data.test"},
+        out->session.test);
     CVY_TRY(find_temperature(out));
     return load_weights(out, target);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/machine/base_clock.h"
+#include "base/number/base_moments.h"
 #include "data/data_names.h"
 #include "data/data_reader.h"
 #include "data/data_statistics.h"
@@ -105,8 +106,15 @@ static void say_constant(cvy_text *notes, const cvy_dataset_info *info, const cv
                  count > 1 ? "have" : "has");
     for (int64_t i = 0; i < CVY_MIN(count, CONSTANT_SAID); i++)
         cvy_text_add(notes, "%s%lld", i > 0 ? ", " : "number ", (long long)constant[i]);
-    cvy_text_add(notes, "%s, counted from 0): the value is subtracted, and the standard deviation counts as 1\n",
+    cvy_text_add(notes, "%s, counted from 0): the value is subtracted, and the standard deviation counts as 1",
                  count > CONSTANT_SAID ? " and more" : "");
+    const double first = s->mean[constant[0]];
+    if (cvy_moments_are_coarse(fabs(first), 0, 0))
+        cvy_text_add(notes,
+                     "; values are read as f32, in which numbers near %.6g are %.3g apart: if the file has smaller "
+                     "differences, subtract a constant before it is written",
+                     first, cvy_f32_spacing(first));
+    cvy_text_add(notes, "\n");
 }
 
 /* A channel of x without any variation, or with less than f32 can be divided by, is not divided. A target without any

@@ -12,6 +12,7 @@
 #include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
+#include "base/number/base_moments.h"
 #include "study/study.h"
 #include "study/study_result.h"
 
@@ -105,19 +106,15 @@ static void fill_axes(const cvy_bench *b, cvy_bench_result *r)
 void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
 {
     const int64_t n = b->steps;
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += b->step_s[i];
-    for (int64_t i = 0; i < n; i++)
-        squares += (b->step_s[i] - sum / (double)n) * (b->step_s[i] - sum / (double)n);
+    const cvy_moments step = cvy_moments_of_f64(b->step_s, n);
     const double middle = cvy_median(b->step_s, n), best = b->step_s[0];
-    r->images_per_s = (double)(b->batch * n) / sum;
+    r->images_per_s = (double)b->batch / step.mean;
     r->images_per_s_best = (double)b->batch / best;
     r->images_per_s_node = r->images_per_s / b->session.context->comm->nnodes;
     r->images_per_s_rank = r->images_per_s / b->session.context->comm->nranks;
     r->ms_median = 1e3 * middle;
-    r->ms_mean = 1e3 * sum / (double)n;
-    r->ms_sd = n > 1 ? 1e3 * sqrt(squares / (double)(n - 1)) : 0;
+    r->ms_mean = 1e3 * step.mean;
+    r->ms_sd = 1e3 * cvy_moments_sample_std(&step);
     r->ms_best = 1e3 * best;
     r->steps = n;
     r->gflop = 1e-9 * flop;

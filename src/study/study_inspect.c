@@ -7,7 +7,6 @@
 #include <convoy/convert.h>
 #include <convoy/inspect.h>
 
-#include <math.h>
 #include <string.h>
 
 #include "base/base_entry.h"
@@ -19,6 +18,7 @@
 #include "session/session_model.h"
 #include "session/session_output.h"
 #include "session/session_source.h"
+#include "study/study_inspect.h"
 #include "study/study_runs.h"
 
 /* What the output of the network is that the description in the file makes, and what its training data said of
@@ -130,102 +130,6 @@ static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
     return add_file(pool, path, CVY_RUN_JOB, t);
 }
 
-/* Lists the classes by name. count: the number of samples of each class; NULL: unknown. */
-static void add_classes(const cvy_dataset_info *info, const int64_t *count, cvy_text *t)
-{
-    enum { SHOWN = 20, SHOWN_COUNTED = 1000 };
-    if (info->nclasses <= 0)
-        return;
-    cvy_text_add(t, "%lld classes:%s", (long long)info->nclasses, count ? "\n" : "");
-    for (int64_t i = 0; i < CVY_MIN(info->nclasses, count ? SHOWN_COUNTED : SHOWN); i++)
-        if (count)
-            cvy_text_add(t, "  %-24s %lld\n", info->class_name[i], (long long)count[i]);
-        else
-            cvy_text_add(t, " %s", info->class_name[i]);
-    if (info->nclasses > (count ? SHOWN_COUNTED : SHOWN))
-        cvy_text_add(t, count ? "  ...\n" : " ...");
-    cvy_text_add(t, count ? "" : "\n");
-}
-
-struct moments { /* of one channel of x */
-    double sum, square, least, most;
-    int64_t n;
-};
-
-static void add_values(struct moments *m, const float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        m->sum += x[i];
-        m->square += (double)x[i] * x[i];
-        m->least = CVY_MIN(m->least, x[i]);
-        m->most = CVY_MAX(m->most, x[i]);
-    }
-    m->n += n;
-}
-
-struct look { /* buffers for one sample */
-    cvy_raw raw;
-    cvy_bytes decoded, rows, real;
-};
-
-static cvy_status measure(cvy_dataset *d, struct look *l, struct moments *of, int64_t channels, int64_t *count)
-{
-    const cvy_dataset_info *info = cvy_dataset_describe(d);
-    for (int64_t i = 0; i < info->nsamples; i++) {
-        cvy_picture p = {0};
-        CVY_TRY(cvy_dataset_read_raw(d, i, &l->raw));
-        const cvy_status status = cvy_raw_picture(&l->raw, channels, &l->decoded, &l->rows, &p);
-        if (status != CVY_OK)
-            return cvy_dataset_name_sample(d, i, status);
-        if (count && l->raw.label >= 0 && l->raw.label < info->nclasses)
-            count[l->raw.label]++;
-        const int64_t plane = p.C * p.H * p.W / channels; /* pixels of a picture's channel; a vector is one channel */
-        CVY_TRY(cvy_bytes_need(&l->real, (size_t)plane * sizeof(float)));
-        for (int64_t c = 0; c < channels; c++) {
-            float *x = l->real.data;
-            for (int64_t k = 0; k < plane; k++)
-                x[k] = p.dtype == CVY_DTYPE_U8 ? ((const uint8_t *)p.data)[c * plane + k]
-                                               : ((const float *)p.data)[c * plane + k];
-            add_values(&of[c], x, plane);
-        }
-    }
-    return CVY_OK;
-}
-
-/* Reads all samples as they are stored, with pictures as 0 to 255. Adds the counts of classes, and mean, standard
- * deviation, minimum and maximum for each channel. */
-static cvy_status add_statistics(cvy_dataset *d, cvy_text *t)
-{
-    const cvy_dataset_info *info = cvy_dataset_describe(d);
-    const cvy_shape *shape = &cvy_dataset_reader_info(d)->shape;
-    const int64_t channels = shape->ndim > 1 ? shape->dim[0] : 1;
-    struct moments *of = NULL;
-    struct look l = {0};
-    int64_t *count = NULL;
-    cvy_status status = CVY_OK;
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)channels * sizeof *of, &of));
-    for (int64_t c = 0; c < channels; c++)
-        of[c] = (struct moments){.least = INFINITY, .most = -INFINITY};
-    if (info->nclasses > 0)
-        CVY_TRY_OUT(cvy_mem_alloc((size_t)info->nclasses * sizeof *count, &count));
-    CVY_TRY_OUT(measure(d, &l, of, channels, count));
-    add_classes(info, count, t);
-    cvy_text_add(t, "values of x as stored:\n  channel         mean           sd          min          max\n");
-    for (int64_t c = 0; c < CVY_MIN(channels, 64); c++) {
-        const double n = (double)CVY_MAX(1, of[c].n), mean = of[c].sum / n;
-        cvy_text_add(t, "  %-7lld %12.6g %12.6g %12.6g %12.6g\n", (long long)c, mean,
-                     sqrt(CVY_MAX(0, of[c].square / n - mean * mean)), of[c].least, of[c].most);
-    }
-out:
-    cvy_raw_free(&l.raw);
-    cvy_mem_free(&l.decoded.data);
-    cvy_mem_free(&l.rows.data);
-    cvy_mem_free(&l.real.data);
-    cvy_mem_free(&of);
-    cvy_mem_free(&count);
-    return status;
-}
-
 static cvy_status inspect_data(cvy_pool *pool, const char *path, int statistics, cvy_text *t)
 {
     cvy_dataset *d = NULL;
@@ -240,9 +144,9 @@ static cvy_status inspect_data(cvy_pool *pool, const char *path, int statistics,
         cvy_text_add(t, "%s\n", info->note);
     cvy_status status = CVY_OK;
     if (statistics)
-        status = add_statistics(d, t);
+        status = cvy_inspect_values(d, t);
     else
-        add_classes(info, NULL, t);
+        cvy_inspect_classes(info, NULL, t);
     cvy_dataset_destroy(&d);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "job/job_table.h"
+#include "session/session_values.h"
 #include "train/trainer.h"
 
 static int is_given(const cvy_job *job, const char *path)
@@ -62,6 +63,18 @@ static void note_statistics(cvy_trainer *t)
             "%d batch norm%s with frozen weights, %s%s: the running statistics follow the training data, unless "
             "batch_norm.frozen names the layer\n",
             n, n > 1 ? "s" : "", n > 1 ? "the first " : "", first);
+}
+
+void cvy_trainer_look_at_values(cvy_trainer *t)
+{
+    const cvy_session *s = &t->session;
+    cvy_values_ask ask = {.job = s->job, .model = s->model, .key = "data.train", .targets = 1};
+    if (t->opts->resume || cvy_values_look(s->context, &ask, s->train))
+        return; /* it was said, or the further data are like these */
+    ask.key = s->val ? "data.val" : "data.test";
+    ask.targets = 0;
+    if (s->val || s->test)
+        cvy_values_look(s->context, &ask, s->val ? s->val : s->test);
 }
 
 void cvy_trainer_note_defaults(cvy_trainer *t)

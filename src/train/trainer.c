@@ -539,6 +539,7 @@ static cvy_status prepare(cvy_trainer *t)
     cvy_watchdog_kick(s->watchdog, 0, "planning");
     CVY_TRY(cvy_job_translate(cvy_program_plan(s->program)));
     CVY_TRY(cvy_trainer_check(t));
+    cvy_trainer_look_at_values(t);
     cvy_watchdog_kick(s->watchdog, 0, "setting the first weights");
     CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_trainer_initialise(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));

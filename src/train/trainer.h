@@ -257,6 +257,8 @@ void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows);
 cvy_status cvy_trainer_say_weights(cvy_trainer *t, int64_t epoch);
 /* train_defaults.c: adds lines about defaults that decide the results of this run to the notes. */
 void cvy_trainer_note_defaults(cvy_trainer *t);
+/* Warns if numbers that the network gets are far from what it trains well on (session_values.h); not on a resume. */
+void cvy_trainer_look_at_values(cvy_trainer *t);
 /* train_idle.c: warns of keys that have no effect on this training. Call it after cvy_trainer_check(). */
 cvy_status cvy_trainer_say_idle(const cvy_trainer *t);
 /* ---- train_validate.c: scores within an epoch ---- */

@@ -327,6 +327,27 @@ static void regression(void)
     }
 }
 
+/* Targets far from 0, tiny and huge: r2_score of the same numbers. */
+static void far_targets(void)
+{
+    static const struct {
+        double offset, spread, r2;
+    } of[] = {
+        {101325, 0.05, 0.9363003023980289}, {1e7, 0.5, 0.9363003022282994}, {-1e30, 1e24, 0.9363003023919492},
+        {1e-30, 1e-36, 0.9363003024078241}, {1e9, 1, 0.936300312570912},
+    };
+    double y[60], out[60];
+    struct data d = {60, 1, 1, out, y, CVY_DTYPE_F64, NULL};
+    for (int k = 0; k < CVY_COUNT(of); k++) {
+        for (int i = 0; i < 60; i++) {
+            y[i] = of[k].offset + of[k].spread * (i * 37 % 61 / 61.0 - 0.5);
+            out[i] = y[i] + of[k].spread * (i * 17 % 59 / 59.0 - 0.5) / 4;
+        }
+        expect("r2", "{}", &d, of[k].r2);
+        expect("r2", "average: variance", &d, of[k].r2);
+    }
+}
+
 /* Negative weights, as those of event generators: sums of signed weights, as numpy gives them. Where the weights do not
  * sum to more than 0, nothing is defined. */
 static void negative_weights(void)
@@ -430,6 +451,7 @@ int main(void)
     TEST(reliability);
     TEST(coverage);
     TEST(regression);
+    TEST(far_targets);
     TEST(negative_weights);
     TEST(reasons);
     TEST(survives_no_memory);

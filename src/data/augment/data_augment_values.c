@@ -71,6 +71,21 @@ CVY_VECTOR static void augment_shift_and_scale(float *x, int64_t n, float shift,
         x[i] = (x[i] - shift) * by;
 }
 
+/* The shift has two parts, and the first difference is exact. */
+CVY_VECTOR static void augment_shift_twice(float *x, int64_t n, float shift, float rest, float by)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = ((x[i] - shift) - rest) * by;
+}
+
+/* What is lost of a shift that is rounded to f32, if it matters in the result: a mean of 101325.03 becomes 101325.031,
+ * and values that vary by 0.05 around it get another mean. */
+static float rest_of(double shift, double by)
+{
+    const double rest = shift - (double)(float)shift;
+    return fabs(rest * by) > 0x1p-12 ? (float)rest : 0;
+}
+
 /* If the picture is reals, `out` may be the picture itself. */
 void cvy_augment_write(const cvy_augment_work *w, float *out)
 {
@@ -85,8 +100,11 @@ void cvy_augment_write(const cvy_augment_work *w, float *out)
     const int64_t runs = f->n > 1 ? p->C : 1, n = p->C * p->H * p->W / CVY_MAX(runs, 1);
     for (int64_t c = 0; c < runs; c++) {
         const float shift = f->n > 0 ? (float)(f->shift[c] * unit) : 0, by = (float)((f->n > 0 ? f->by[c] : 1) / unit);
+        const float rest = f->n > 0 && !is_bytes ? rest_of(f->shift[c], f->by[c]) : 0;
         if (is_bytes)
             augment_bytes_to_reals((const uint8_t *)p->data + c * n, n, shift, by, out + c * n);
+        else if (rest != 0)
+            augment_shift_twice(out + c * n, n, shift, rest, by);
         else
             augment_shift_and_scale(out + c * n, n, shift, by);
     }
