@@ -107,6 +107,10 @@ class Agreement:
             self.compare(values)
         return means[2 * _BITS + 1] > 0
 
+    def forget(self):
+        """Takes the place of check() for a step that is thrown away."""
+        self._steps.popleft()
+
     def compare(self, values):
         """The same for these values, now. Collective."""
         differs = difference(self._ranks, values)
