@@ -9,10 +9,17 @@ Start it with `mpiexec --bind-to none -n 2 python train.py`. Each rank computes 
 ranks with the mean of their gradients, so the weights stay equal. Keras hands over all gradients at once, after backward,
 so the reduction does not overlap with it. Tensors are copied to the CPU; gradients are in f32 or f64.
 """
+import contextlib
+import functools
+import math
+import sys
+
 import keras
 import numpy as np
 import tensorflow as tf
 
+from . import _agreement
+from ._agreement import text
 from ._context import world
 from ._reducer import F32, F64, Reducer, mean, print, rank
 
@@ -22,51 +29,139 @@ if keras.backend.backend() != "tensorflow":
 __all__ = ["BroadcastWeights", "DistributedOptimizer", "broadcast", "mean", "print", "rank", "shard"]
 
 _DTYPES = {np.dtype(np.float32): F32, np.dtype(np.float64): F64}
+_NEXT, _RATE, _GRADIENTS = "what comes next", "learning rate", "gradients"
+_ADVICE = {
+    _NEXT: "give all ranks the same number of batches and epochs, and let them stop together: what decides it must be the same on all of them",
+    _RATE: "set it by a schedule over steps, or by callbacks after BroadcastWeights(), which see the means of the metrics over the ranks",
+    _GRADIENTS: "all ranks must train the same variables, and give zeros where they have no gradient",
+}
+_STATE = "give all ranks what rank 0 has, by BroadcastWeights() or convoy.keras.broadcast(model), after it was loaded"
 
 
 def DistributedOptimizer(optimizer, ranks=None, **options):
     """Makes apply() of a Keras optimizer average the gradients of all ranks first, and returns the optimizer.
 
-    The model is compiled with jit_compile=False: XLA cannot call out of a step. options: wire="bf16" halves the bytes
-    between nodes; bucket_bytes and algorithm are those of convoy/reducer.h. Sparse gradients, as of an Embedding, become
-    dense, and so are the updates: Adam changes the moments of all rows. Each apply() is collective.
+    The model is compiled with jit_compile=False: XLA cannot call out of a step. Clipping, accumulation, weight decay and the
+    moving average of the weights work on the means. Loss scaling does, too: a step whose gradients are not finite on one rank
+    is left out on all. options: wire="bf16" halves the bytes between nodes; bucket_bytes and algorithm are those of
+    convoy/reducer.h. Sparse gradients, as of an Embedding, become dense, and so are the updates: Adam changes the moments of
+    all rows. Each apply() is collective, and refuses learning rates, numbers of steps and options that differ between ranks.
     """
-    apply, means = optimizer.apply, _Means(ranks or world(), options)
+    inner = getattr(optimizer, "inner_optimizer", optimizer)  # a LossScaleOptimizer calls _apply_scaled()
+    if _reduction_of(inner):
+        raise ValueError("this optimizer is a DistributedOptimizer already")
+    apply, reduction = inner.apply, _Reduction(inner, ranks or world(), options)
 
     def apply_means(grads, trainable_variables=None):
-        return apply(means.of(grads), trainable_variables)
+        return apply(reduction.of(grads), trainable_variables)
 
-    optimizer.apply = apply_means
+    apply_means.reduction = reduction
+    inner.apply = apply_means
     return optimizer
 
 
-def _averages(optimizer):
-    """Whether it is a DistributedOptimizer, also inside of the LossScaleOptimizer that Keras adds."""
+def _reduction_of(optimizer):
+    """That of a DistributedOptimizer, also inside of the LossScaleOptimizer that Keras adds; else None."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-    return getattr(optimizer.apply, "__name__", "") == "apply_means"
+    return getattr(getattr(optimizer, "apply", None), "reduction", None)
 
 
-class _Means:
+def _apply_scaled(apply):
+    """LossScaleOptimizer leaves a step out if a gradient is not finite. It must look at the means, which all ranks have."""
+    @functools.wraps(apply)
+    def apply_means(self, grads, trainable_variables=None):
+        reduction = _reduction_of(self)
+        if reduction is None:
+            return apply(self, grads, trainable_variables)
+        means = reduction.of(grads, self.dynamic_scale if self.built else self.initial_scale)
+        with reduction.is_done():
+            return apply(self, means, trainable_variables)
+
+    return apply_means
+
+
+keras.optimizers.LossScaleOptimizer.apply = _apply_scaled(keras.optimizers.LossScaleOptimizer.apply)
+
+
+class _Meeting:
+    """Ranks come here before each of their collectives, and compare what they are about to do, and what each has set alone. So a
+    rank that goes another way is named, and the others do not wait for it."""
+
+    def __init__(self, ranks):
+        self._agreement = _agreement.Agreement(ranks, self._advice)
+        self._reducer = Reducer(ranks, [("what ranks set alone", self._agreement.size, F32)], algorithm="library")
+
+    @staticmethod
+    def of(ranks):
+        if not hasattr(ranks, "_keras_meeting"):
+            ranks._keras_meeting = _Meeting(ranks)
+        return ranks._keras_meeting
+
+    @staticmethod
+    def _advice(name):
+        return _ADVICE.get(name, "make the optimizers of all ranks with the same options" if name.endswith("of the optimizer") else _STATE)
+
+    def agree(self, comes_next, values=None, fault=""):
+        """Collective. values: texts by name. fault: what all ranks raise."""
+        self._reducer.buffer(0)[:] = self._agreement.numbers({_NEXT: comes_next, **(values or {})}, fault)
+        self._reducer.start(0)
+        self._reducer.wait()
+        self._agreement.check(self._reducer.sum(0)[:])
+
+
+class _Reduction:
     """Means of lists of gradients. A list with other shapes, as of another model, gets a reducer of its own."""
 
-    def __init__(self, ranks, options):
-        self._ranks, self._options, self._reducers = ranks, options, {}
+    def __init__(self, optimizer, ranks, options):
+        self._optimizer, self._ranks, self._options, self._reducers = optimizer, ranks, options, {}
+        self._is_done = False
+        self._meeting = _Meeting.of(ranks)
 
-    def of(self, gradients):
-        """The means of tensors, in a graph or at once. None stays None; what is sparse becomes dense."""
+    @contextlib.contextmanager
+    def is_done(self):
+        """Within it, gradients are means already."""
+        self._is_done = True
+        try:
+            yield
+        finally:
+            self._is_done = False
+
+    def of(self, gradients, scale=None):
+        """The means of tensors, in a graph or at once. None stays None; what is sparse becomes dense. scale: of the loss."""
+        if self._is_done:
+            return gradients
         there = [tf.convert_to_tensor(g) for g in gradients if g is not None]
         for g in there:
             if np.dtype(g.dtype.as_numpy_dtype) not in _DTYPES:
                 raise ValueError(f"a gradient is {g.dtype.name}; convoy.keras reduces float32 and float64")
         if not there:
             return list(gradients)
-        reduced = tf.numpy_function(self._reduced, there, [g.dtype for g in there])
+        numbers = {_RATE: self._optimizer.learning_rate, "number of updates": self._optimizer.iterations}
+        if scale is not None:
+            numbers["loss scale"] = scale
+        call = functools.partial(self._reduced, list(numbers), self._fixed(gradients))
+        with _after_earlier() as note:
+            reduced = tf.numpy_function(call, [*(tf.cast(n, tf.float64) for n in numbers.values()), *there], [g.dtype for g in there])
+            note(reduced[0])
         for mean_of_ranks, g in zip(reduced, there):
             mean_of_ranks.set_shape(g.shape)
         reduced = iter(reduced)
         return [None if g is None else next(reduced) for g in gradients]
 
-    def _reduced(self, *arrays):
+    def _fixed(self, gradients):
+        """What the ranks must have alike in each step, and does not change while a graph is used: texts by name."""
+        with tf.init_scope():
+            options = self._optimizer.get_config()
+        if not isinstance(options.get("learning_rate"), dict):
+            options.pop("learning_rate", None)  # compared as the number that it is in each step
+        options.pop("name", None)
+        shapes = ["none" if g is None else f"{g.dtype.name} {list(g.shape)}" for g in gradients]
+        return {**{f"{name} of the optimizer": text(value) for name, value in options.items()}, _GRADIENTS: ", ".join(shapes)}
+
+    def _reduced(self, names, fixed, *arrays):
+        values = {name: text(float(number)) for name, number in zip(names, arrays)}
+        self._meeting.agree("a step", {**values, **fixed})
+        arrays = arrays[len(names):]
         kinds = tuple((a.shape, a.dtype) for a in arrays)
         if kinds not in self._reducers:
             buffers = [(f"gradient {i} {list(a.shape)}", a.size, _DTYPES[a.dtype]) for i, a in enumerate(arrays)]
@@ -79,33 +174,113 @@ class _Means:
         return [np.ctypeslib.as_array(reducer.sum(i)).reshape(a.shape).copy() for i, a in enumerate(arrays)]
 
 
-def broadcast(model, root=0, ranks=None):
-    """Gives all ranks the weights of rank `root`, and the state of its optimizer if the model has one. Collective."""
-    ranks = ranks or world()
+@contextlib.contextmanager
+def _after_earlier():
+    """In a graph, reductions run in the order of the program: that of independent ones would be another one on each rank."""
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    earlier = getattr(graph, "_convoy_latest", None)
+    with tf.control_dependencies([earlier] if earlier is not None else []):
+        yield lambda tensor: setattr(graph, "_convoy_latest", tensor) if graph is not None else None
+
+
+def _variables(model):
+    """Those that all ranks must have alike at the beginning, with those of its optimizer if it has one."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None and not optimizer.built:
         optimizer.build(model.trainable_variables)
-    for variable in [*model.weights, *(optimizer.variables if optimizer is not None else [])]:
+    return model.weights, optimizer.variables if optimizer is not None else []
+
+
+def broadcast(model, root=0, ranks=None):
+    """Gives all ranks the weights of rank `root`, and the state of its optimizer if the model has one. Collective."""
+    ranks = ranks or world()
+    weights, state = _variables(model)
+    shapes = {name: ", ".join(f"{v.dtype} {list(v.shape)}" for v in of) for name, of in
+              {"weights of the model": weights, "variables of the optimizer": state}.items()}
+    differs = _agreement.difference(ranks, shapes)
+    if differs:
+        _agreement.refuse(*differs, "make the same model on all ranks, and compile it with the same optimizer")
+    for variable in [*weights, *state]:
         value = np.array(keras.ops.convert_to_numpy(variable), order="C")
         ranks.broadcast(value.ctypes.data, value.nbytes, root)
         variable.assign(value)
 
 
 class BroadcastWeights(keras.callbacks.Callback):
-    """A callback of fit(): all ranks begin with the weights of rank 0."""
+    """A callback of fit(), the first one: all ranks begin with the weights of rank 0 and the state of its optimizer, and the
+    callbacks after it see the means over the ranks of the metrics of an epoch. It refuses weights that have become different."""
 
     def __init__(self, root=0, ranks=None):
         super().__init__()
         self._root, self._ranks = root, ranks
 
-    def on_train_begin(self, logs=None):
-        """Called by fit(). A model that cannot be trained on several ranks is a ValueError."""
+    def _check(self):
         if self.model.jit_compile:
             raise ValueError("compile the model with jit_compile=False: XLA cannot call a DistributedOptimizer")
-        if not _averages(self.model.optimizer):
+        if not _reduction_of(self.model.optimizer):
             raise ValueError("the optimizer of this model averages no gradients, as after load_model(): call "
                              "convoy.keras.DistributedOptimizer(model.optimizer) before fit()")
+        default = keras.callbacks.Callback.on_epoch_end
+        for earlier in _callbacks_before(self):
+            if getattr(earlier.on_epoch_end, "__func__", earlier.on_epoch_end) is not default:
+                raise ValueError(f"BroadcastWeights must be the first of the callbacks: {type(earlier).__name__}, which comes before it, would see "
+                                 "the metrics of each rank's own samples, and decide otherwise on each rank")
+
+    def on_train_begin(self, logs=None):
+        """Called by fit(). A model that cannot be trained on several ranks is a ValueError."""
+        self._check()
+        self._ranks = self._ranks or world()
+        self._meeting = _Meeting.of(self._ranks)
+        plan = {"epochs of fit()": text(self.params.get("epochs")), "batches of an epoch": text(self.params.get("steps"))}
+        self._meeting.agree("the beginning of fit()", plan)
         broadcast(self.model, self._root, self._ranks)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._meeting.agree(f"the end of epoch {epoch + 1}")
+        names = self._common([name for name, value in (logs or {}).items() if np.ndim(value) == 0 and np.issubdtype(np.array(value).dtype, np.number)])
+        trained = self._trained()
+        means = mean(*(float(logs[name]) for name in names), *(n for _, numbers in trained for n in numbers), 0, 0, ranks=self._ranks)
+        logs.update(zip(names, means))
+        self._meeting.agree("the comparison of weights", fault=self._differing(trained, iter(means[len(names):])))
+
+    def on_train_end(self, logs=None):
+        self._meeting.agree("the end of fit()")
+
+    def _common(self, names):
+        """The metrics that all ranks have, as not those of validation on rank 0 alone. Collective."""
+        if not _agreement.difference(self._ranks, {"metrics": ",".join(names)}):
+            return names
+        all_names = [_agreement.bytes_of(self._ranks, r, "\n".join(names).encode()).decode().split("\n") for r in range(self._ranks.nranks)]
+        return [name for name in all_names[0] if name and all(name in other for other in all_names)]
+
+    def _trained(self):
+        """Two numbers for each variable that the ranks train alike: its size, and one that depends on the order of the elements."""
+        found = []
+        for variable in [*self.model.trainable_variables, *self.model.optimizer.variables]:
+            flat = np.ravel(keras.ops.convert_to_numpy(variable)).astype(np.float64)
+            found.append((variable.path, (float(np.abs(flat).sum()), float(flat @ (np.arange(flat.size) % 7 - 3.0)))))
+        return found
+
+    def _differing(self, trained, means):
+        """What differs on this rank from the mean by more than ranks on other processors round; "": nothing."""
+        for name, (size, order) in trained:
+            mean_size, mean_order = next(means), next(means)
+            near = 1e-4 * max(size, mean_size)
+            if not (math.isnan(size) and math.isnan(mean_size)) and not (abs(size - mean_size) <= near and abs(order - mean_order) <= 4 * near):
+                return (f"{name} differs between ranks: the sum of its magnitudes is {size:.8g} here, and {mean_size:.8g} in the mean; change "
+                        "weights and the state of the optimizer on all ranks alike, or call convoy.keras.broadcast(model) after it, on all ranks")
+        return ""
+
+
+def _callbacks_before(callback):
+    """The callbacks that fit() calls before this one, which it is calling."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, keras.callbacks.CallbackList) and callback in caller.callbacks:
+            return caller.callbacks[:caller.callbacks.index(callback)]
+        frame = frame.f_back
+    return []
 
 
 def shard(dataset, ranks=None):

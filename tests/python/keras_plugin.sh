@@ -10,11 +10,7 @@
 # CONVOY_TEST_TENSORFLOW names an interpreter with tensorflow and Keras 3, if python3 has none. Without it the test is
 # skipped.
 . "$CONVOY_SOURCE/tests/shell.inc"
-tensorflow=${CONVOY_TEST_TENSORFLOW:-python3}
-export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/python" PYTHONDONTWRITEBYTECODE=1
-export KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=
-"$tensorflow" -c 'import tensorflow, keras; assert keras.__version__ >= "3", "it has Keras " + keras.__version__' 2>why ||
-    { echo "$tensorflow lacks a package: $(tail -1 why). CONVOY_TEST_TENSORFLOW names another interpreter"; exit 77; }
+. "$CONVOY_SOURCE/tests/python/keras.inc"
 for n in 1 2; do
     # shellcheck disable=SC2086
     $MPIEXEC_N $n "$tensorflow" "$CONVOY_SOURCE/tests/python/keras_plugin.py" >log 2>&1 || fail "$n ranks: $(tail -5 log)"
