@@ -18,6 +18,7 @@
 
 struct cvy_remark {
     char *text;
+    const char *kind;
     const char *file, *last; /* the first file and the last one that it is about */
     int64_t nfile;
     struct cvy_remark *next;
@@ -25,7 +26,12 @@ struct cvy_remark {
 
 enum { REMARKS_MAX = 24 }; /* of different texts; there may be very many files */
 
-cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *fmt, ...)
+static int is_of_kind(const struct cvy_remark *m, const char *kind, const char *text)
+{
+    return kind && m->kind ? strcmp(m->kind, kind) == 0 : strcmp(m->text, text) == 0;
+}
+
+cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *kind, const char *fmt, ...)
 {
     char text[1024];
     struct cvy_remark *m = NULL;
@@ -34,7 +40,7 @@ cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     for (m = r->first; m; m = m->next)
-        if (strcmp(m->text, text) == 0) {
+        if (is_of_kind(m, kind, text)) {
             m->nfile += m->last != file;
             m->last = file;
             return CVY_OK;
@@ -44,6 +50,8 @@ cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *fmt, ...)
     CVY_TRY(cvy_pool_alloc(r->pool, sizeof *m, &m));
     *m = (struct cvy_remark){.file = file, .last = file, .nfile = 1};
     CVY_TRY(cvy_pool_strdup(r->pool, text, &m->text));
+    if (kind)
+        CVY_TRY(cvy_pool_strdup(r->pool, kind, (char **)&m->kind));
     *(r->last ? &r->last->next : &r->first) = m;
     r->last = m;
     return CVY_OK;
@@ -60,6 +68,11 @@ cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info)
     return r->count > REMARKS_MAX ? cvy_reader_note(info, "%lld more remarks of this kind about the files are left out",
                                                     (long long)(r->count - REMARKS_MAX))
                                   : CVY_OK;
+}
+
+static int same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* ---- what an axis measures ---- */
@@ -108,6 +121,11 @@ int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b)
 {
     const role r = role_of(a);
     return have_one_name(a, b) || (a->name && b->name && r != UNKNOWN && r == role_of(b));
+}
+
+int cvy_axis_is_height(const cvy_coordinates *c)
+{
+    return role_of(c) == HEIGHT;
 }
 
 /* ---- the order of axes ---- */
@@ -215,6 +233,14 @@ static double tolerance(const struct pairs *p, int64_t k)
     return (isfinite(cell) ? cell / 50 : 0) + 4 * (double)FLT_EPSILON * largest;
 }
 
+static int any_nan(const double *value, int64_t n)
+{
+    int any = 0;
+    for (int64_t i = 0; i < n; i++)
+        any |= isnan(value[i]);
+    return any;
+}
+
 static int are_equal(const struct pairs *p, int turned, int64_t roll, double circle)
 {
     for (int64_t k = 0; k < p->n; k++) {
@@ -269,6 +295,8 @@ static relation relate_values(const cvy_coordinates *like, const cvy_coordinates
     if (!convert(like, own, value))
         return DIFFERENT;
     p.is_whole = own->nkept == 0;
+    if (any_nan(like->value, p.n) || any_nan(value, count_of(own))) /* some are missing: nothing is known */
+        return EQUAL;
     if (!p.is_whole && own->nkept != count_of(like)) /* of a different version */
         return EQUAL;
     if (role_of(like) == LONGITUDE)
@@ -327,9 +355,10 @@ struct comparison {
 };
 
 /* Says what is mended and how, or that it would have to be. needs: the CVY_COMPARE_* with which the reader does it. */
-static cvy_status say_mended(const struct comparison *c, int needs, const char *cure, const char *fmt, ...)
-    CVY_PRINTF(4, 5);
-static cvy_status say_mended(const struct comparison *c, int needs, const char *cure, const char *fmt, ...)
+static cvy_status say_mended(const struct comparison *c, int needs, const char *kind, const char *cure, const char *fmt,
+                             ...) CVY_PRINTF(5, 6);
+static cvy_status say_mended(const struct comparison *c, int needs, const char *kind, const char *cure, const char *fmt,
+                             ...)
 {
     char text[800];
     va_list args;
@@ -337,7 +366,15 @@ static cvy_status say_mended(const struct comparison *c, int needs, const char *
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     CVY_CHECK(c->how & needs, CVY_E_CONFIG, "%s: write them alike, or read both from their own files", text);
-    return cvy_remark(c->remarks, c->own->file, "%s: %s", text, cure);
+    return cvy_remark(c->remarks, c->own->file, kind, "%s: %s", text, cure);
+}
+
+/* A line about several files is about the axis, with the values of the first of them. */
+enum { KIND_TEXT = 64 };
+static const char *name_kind(char text[KIND_TEXT], const char *what, const cvy_coordinates *axis)
+{
+    snprintf(text, KIND_TEXT, "%s %.40s", what, axis->name ? axis->name : "");
+    return text;
 }
 
 static cvy_status differ(const struct comparison *c, const cvy_coordinates *like, const cvy_coordinates *own,
@@ -349,23 +386,25 @@ static cvy_status differ(const struct comparison *c, const cvy_coordinates *like
                            r == SPECTRUM || (r == UNKNOWN && is_counter(like) && is_counter(own)) ||
                            !(c->how & CVY_COMPARE_UNITS);
     *differs_out = 1;
+    char kind[KIND_TEXT];
     CVY_CHECK(may_differ, CVY_E_CONFIG,
               "axis %s is %s, but %s %s: choose the same ones, or say `metadata: ignore` of the source if these "
               "coordinates mean nothing",
               own->name ? own->name : like->name, values_text(own, text[0]), values_text(like, text[1]), c->where);
-    return cvy_remark(c->remarks, c->own->file, "axis %s is %s, but %s %s: these are other places", own->name,
-                      values_text(own, text[0]), values_text(like, text[1]), c->where);
+    return cvy_remark(c->remarks, c->own->file, name_kind(kind, "places", own),
+                      "axis %s is %s, but %s %s: these are other places", own->name, values_text(own, text[0]),
+                      values_text(like, text[1]), c->where);
 }
 
 static cvy_status relate_axis(const struct comparison *c, int i, int *differs_out)
 {
     const cvy_coordinates *like = &c->like->axis[i], *own = &c->own->axis[c->mend->from[i]];
-    char text[2][VALUES_TEXT];
+    char text[2][VALUES_TEXT], kind[KIND_TEXT];
     double *value = NULL;
     if (like->name && own->name && !cvy_axes_are_same(like, own))
-        CVY_TRY(cvy_remark(c->remarks, c->own->file, "axis %s is taken for the axis %s %s", own->name, like->name,
+        CVY_TRY(cvy_remark(c->remarks, c->own->file, NULL, "axis %s is taken for the axis %s %s", own->name, like->name,
                            c->where));
-    if (!like->value || !own->value || like->n != own->n || like->n == 0)
+    if (!like->value || !own->value || like->n != own->n || like->n == 0 || !same_text(like->of, own->of))
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc((size_t)(2 * own->n) * sizeof *value, &value));
     const cvy_coordinates kept = keep_as(like, own->nkept, value + own->n);
@@ -376,7 +415,8 @@ static cvy_status relate_axis(const struct comparison *c, int i, int *differs_ou
         return differ(c, like, own, differs_out);
     if (r == EQUAL || (r == ROLLED && c->mend->roll[i] == 0))
         return CVY_OK;
-    return say_mended(c, CVY_COMPARE_MENDS, r == TURNED ? "it is turned round" : "it is begun at the same place",
+    return say_mended(c, CVY_COMPARE_MENDS, name_kind(kind, r == TURNED ? "turned" : "rolled", own),
+                      r == TURNED ? "it is turned round" : "it is read from the same longitude on",
                       "axis %s is %s, but %s %s", own->name, values_text(own, text[0]), values_text(like, text[1]),
                       c->where);
 }
@@ -407,7 +447,7 @@ static cvy_status relate_units(const struct comparison *c)
     if (!own && !like)
         return CVY_OK;
     if (!own || !like)
-        return cvy_remark(c->remarks, file, "%s has %s%s, but %s%s %s: its numbers are taken as they are", name,
+        return cvy_remark(c->remarks, file, NULL, "%s has %s%s, but %s%s %s: its numbers are taken as they are", name,
                           own ? "the units " : "no units", own ? own : "", like ? "the units " : "no units",
                           like ? like : "", c->where);
     const cvy_units_relation r = cvy_units_relate(own, like, &m->factor, &m->offset);
@@ -424,7 +464,37 @@ static cvy_status relate_units(const struct comparison *c)
     if (m->offset != 0)
         snprintf(offset, sizeof offset, " %c %.10g", m->offset < 0 ? '-' : '+', fabs(m->offset));
     snprintf(cure, sizeof cure, "it is converted, x%s%s", factor, offset);
-    return say_mended(c, CVY_COMPARE_CONVERTS, cure, "%s is in %s, but in %s %s", name, own, like, c->where);
+    return say_mended(c, CVY_COMPARE_CONVERTS, NULL, cure, "%s is in %s, but in %s %s", name, own, like, c->where);
+}
+
+/* Whether it is a height near the ground, where models differ by a few metres and mean the same. */
+static int is_near_ground(const cvy_coordinates *c)
+{
+    double factor = 1, offset = 0;
+    const char *units = c->cf[CVY_CF_UNITS];
+    return units && cvy_units_relate(units, "m", &factor, &offset) != CVY_UNITS_OTHER && fabs(*c->value * factor) <= 20;
+}
+
+/* One height or level for all numbers. */
+static cvy_status relate_heights(const struct comparison *c)
+{
+    const cvy_coordinates *own = &c->own->height, *like = &c->like->height;
+    char text[2][VALUES_TEXT];
+    double value = 0;
+    int64_t roll = 0;
+    if (!own->name || !like->name || !own->value || !like->value || own->n != 1 || like->n != 1)
+        return CVY_OK;
+    if (relate_values(like, own, &value, &roll) == EQUAL)
+        return CVY_OK;
+    if (is_near_ground(own) && is_near_ground(like))
+        return cvy_remark(c->remarks, c->own->file, NULL, "%s is at %s %s, but at %s %s: it is read as it is",
+                          c->own->name ? c->own->name : "it", own->name, values_text(own, text[0]),
+                          values_text(like, text[1]), c->where);
+    CVY_FAIL(CVY_E_CONFIG,
+             "%s is at %s %s, but at %s %s: choose the same level, or say `metadata: ignore` of the source if this is "
+             "meant",
+             c->own->name ? c->own->name : "it", own->name, values_text(own, text[0]), values_text(like, text[1]),
+             c->where);
 }
 
 static cvy_status relate_calendars(const struct comparison *c)
@@ -435,8 +505,9 @@ static cvy_status relate_calendars(const struct comparison *c)
     if (!units[0] || !units[1] || !strstr(units[0], " since ") || !strstr(units[1], " since ") ||
         cvy_calendars_are_same(a, b))
         return CVY_OK;
-    return cvy_remark(c->remarks, c->own->file, "its times have the calendar %s, but %s %s: samples of one date differ",
-                      a ? a : "standard", b ? b : "standard", c->where);
+    return cvy_remark(c->remarks, c->own->file, NULL,
+                      "its times have the calendar %s, but %s %s: samples of one date differ", a ? a : "standard",
+                      b ? b : "standard", c->where);
 }
 
 /* ---- variables ---- */
@@ -463,8 +534,9 @@ cvy_status cvy_described_relate(const cvy_described *like, const char *where, co
         last = mend->from[i];
     }
     if (how & CVY_COMPARE_AXES && reordered)
-        CVY_TRY(say_mended(&c, CVY_COMPARE_MENDS, "they are brought into that order", "%s has the axes %s, but %s %s",
-                           own->name ? own->name : "x", cvy_described_axes_text(own, NULL, own->ndim, text[0]),
+        CVY_TRY(say_mended(&c, CVY_COMPARE_MENDS, NULL, "they are brought into that order",
+                           "%s has the axes %s, but %s %s", own->name ? own->name : "x",
+                           cvy_described_axes_text(own, NULL, own->ndim, text[0]),
                            cvy_described_axes_text(own, mend->from, like->ndim, text[1]), where));
     for (int i = 0; i < like->ndim && how & CVY_COMPARE_AXES; i++)
         if (mend->from[i] >= 0)
@@ -472,6 +544,7 @@ cvy_status cvy_described_relate(const cvy_described *like, const char *where, co
     if (!(how & CVY_COMPARE_UNITS))
         return CVY_OK;
     CVY_TRY(relate_units(&c));
+    CVY_TRY(relate_heights(&c));
     return relate_calendars(&c);
 }
 
@@ -559,6 +632,10 @@ void cvy_descriptions_axis(const cvy_descriptions *d, cvy_along along, int axis,
     /* several variables are joined along the first axis of x, and into a vector as y */
     if (n > 0 && axis < v->ndim && (n == 1 || (along == CVY_ALONG_X && axis > 0)) && v->axis[axis].name)
         *out = v->axis[axis];
+    if (out->of) { /* values of another variable are no coordinates of the axis */
+        out->value = NULL;
+        memset(out->cf, 0, sizeof out->cf);
+    }
 }
 
 /* ---- what is kept ---- */
@@ -576,6 +653,7 @@ static cvy_status copy_axis(cvy_pool *pool, int64_t most, cvy_coordinates *c)
 {
     double *value = NULL;
     CVY_TRY(copy_text(pool, &c->name));
+    CVY_TRY(copy_text(pool, &c->of));
     for (int i = 0; i < CVY_CF_COUNT; i++)
         CVY_TRY(copy_text(pool, &c->cf[i]));
     if (!c->value)
@@ -602,6 +680,7 @@ static cvy_status copy(cvy_pool *pool, int64_t most, const cvy_described *d, cvy
     for (int i = 0; i < own.ndim; i++)
         CVY_TRY(copy_axis(pool, most, &own.axis[i]));
     CVY_TRY(copy_axis(pool, most, &own.samples));
+    CVY_TRY(copy_axis(pool, most, &own.height));
     *out = own;
     return CVY_OK;
 }

@@ -33,12 +33,15 @@ typedef struct cvy_remarks {
     struct cvy_remark *first, *last;
     int64_t count;
 } cvy_remarks;
-cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *fmt, ...) CVY_PRINTF(3, 4);
+/* kind: remarks of one kind are one line, with the text of the first; NULL: those of one text. */
+cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *kind, const char *fmt, ...) CVY_PRINTF(4, 5);
 /* Adds them to the info's note: "b.nc and 11 more files: SENTENCE". */
 cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info);
 
 /* Whether two axes are the same by their names, or else by what they measure (latitudes, longitudes, heights). */
 int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b);
+/* Whether it counts heights, depths or levels. */
+int cvy_axis_is_height(const cvy_coordinates *c);
 /* Finds the axes of `own`, which are in any order, that are those of `like`. The first axis of `like` may be missing,
  * or may be any other one if any_first is 1: it counts channels. Returns 0 if not all are known. */
 int cvy_described_match(const cvy_described *like, const cvy_described *own, int any_first, int from[CVY_NDIM_MAX]);

@@ -2,7 +2,8 @@
  * data_described_file.c: see data_described_file.h.
  *
  * The layout is {"x": [VARIABLE, ..], "y": [..]}. A variable has "name", its attributes, "samples" (the axis that
- * counts them), and "axes". An axis has "name", attributes, "n", and "at": its coordinates. A variable with the axes of
+ * counts them), "height" if it has one for all numbers, and "axes". An axis has "name", attributes, "n", and "at": its
+ * coordinates, or those of the variable "of". A variable with the axes of
  * the first one has no list, so that many variables on one grid stay short.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -36,6 +37,8 @@ static void write_axis(const char *key, const cvy_coordinates *c, cvy_json *json
     cvy_json_open(json, key, '{');
     write_attributes(c->name, c->cf, json);
     cvy_json_int(json, "n", c->n);
+    if (c->of)
+        cvy_json_string(json, "of", c->of);
     kept.nkept = kept_of(c);
     if (kept.nkept > 0) {
         cvy_json_open(json, "at", '[');
@@ -55,7 +58,8 @@ static int same_axes(const cvy_described *a, const cvy_described *b)
 {
     for (int i = 0; i < a->ndim && a->ndim == b->ndim; i++) {
         const cvy_coordinates *c = &a->axis[i], *d = &b->axis[i];
-        int same = same_text(c->name, d->name) && c->n == d->n && c->nkept == d->nkept && !c->value == !d->value;
+        int same = same_text(c->name, d->name) && same_text(c->of, d->of) && c->n == d->n && c->nkept == d->nkept &&
+                   !c->value == !d->value;
         for (int k = 0; k < CVY_CF_COUNT; k++)
             same &= same_text(c->cf[k], d->cf[k]);
         if (!same || (c->value && memcmp(c->value, d->value, sizeof *c->value * (size_t)(c->nkept ? c->nkept : c->n))))
@@ -71,6 +75,8 @@ static void write_list(const char *key, const cvy_described *d, int n, cvy_json 
         cvy_json_open(json, NULL, '{');
         write_attributes(d[i].name, d[i].cf, json);
         write_axis("samples", &d[i].samples, json);
+        if (d[i].height.name)
+            write_axis("height", &d[i].height, json);
         if (i == 0 || !same_axes(&d[0], &d[i])) {
             cvy_json_open(json, "axes", '[');
             for (int k = 0; k < d[i].ndim; k++)
@@ -108,6 +114,7 @@ static cvy_status read_axis(cvy_pool *pool, const cvy_tree *map, cvy_coordinates
     CVY_CHECK(n, CVY_E_FORMAT, "an axis has no \"n\"");
     CVY_TRY(cvy_tree_int(n, &out->n));
     read_attributes(map, &out->name, out->cf);
+    out->of = cvy_tree_text_at(map, "of");
     CVY_CHECK(out->n >= 0 && out->n <= INT_MAX, CVY_E_FORMAT, "an axis has %lld elements", (long long)out->n);
     if (!at)
         return CVY_OK;
@@ -132,6 +139,8 @@ static cvy_status read_list(cvy_pool *pool, const cvy_tree *list, cvy_described 
         const cvy_tree *axes = cvy_tree_get(map, "axes");
         read_attributes(map, &d[i].name, d[i].cf);
         CVY_TRY(read_axis(pool, cvy_tree_get(map, "samples"), &d[i].samples));
+        if (cvy_tree_get(map, "height"))
+            CVY_TRY(read_axis(pool, cvy_tree_get(map, "height"), &d[i].height));
         if (!axes && i > 0) {
             d[i].ndim = d[0].ndim;
             memcpy(d[i].axis, d[0].axis, sizeof d[i].axis);

@@ -82,6 +82,7 @@ typedef struct cvy_coordinates {
     int64_t n;                    /* length of the axis */
     const double *value;          /* [n], or those that are kept (data_described.h); NULL: only the name is known */
     int64_t nkept;                /* 0: value has all */
+    const char *of;               /* the variable that these values are of, if the axis has none itself; else NULL */
 } cvy_coordinates;
 /* Copies coordinates first .. first + n - 1 of one file to their place in an axis of several files, in its units.
  * Returns 0 if the file has no such coordinates, or their name, calendar or units have another meaning. */
@@ -101,6 +102,7 @@ typedef struct cvy_described {
     int ndim;                     /* axes of its samples: for x as in its shape, so the first one counts channels */
     cvy_coordinates axis[CVY_NDIM_MAX]; /* no name: not known, or an axis of channels that the file does not have */
     cvy_coordinates samples;            /* the axis that counts the samples, without values */
+    cvy_coordinates height;             /* of all numbers, such as 2 m or 850 hPa; no name: not known */
 } cvy_described;
 /* That of all variables that are joined as x and as y, in their order. nx 0: nothing is known. */
 typedef struct cvy_descriptions {

@@ -38,10 +38,13 @@ struct file {
     const char *units, *lev_units; /* of t and of the levels */
     const char *since, *calendar;  /* units and calendar of time */
     const char *lat_name;
-    double level; /* the second one, in hPa */
-    int bare;     /* no coordinates, only names */
-    int no_names; /* no dimension scales */
-    int packed;   /* t is packed as integers, of a scale of its own */
+    double level;  /* the second one, in hPa */
+    int bare;      /* no coordinates, only names */
+    int no_names;  /* no dimension scales */
+    double height; /* a scalar coordinate of t; 0: there is none */
+    const char *height_units;
+    int curved; /* lat and lon are variables of two axes, which have no coordinates themselves */
+    int packed; /* t is packed as integers, of a scale of its own */
     int chunked;
 };
 
@@ -99,7 +102,28 @@ static void put_variable(hid_t file, const struct file *f, const char *name, con
         put_attribute(set, "scale_factor", H5T_IEEE_F64LE, 1, &(double){1 / factor});
     if (!f->no_names)
         name_axes(file, set, ndim, axis_name);
+    if (f->height > 0)
+        put_text(set, "coordinates", "height");
+    if (f->curved)
+        put_text(set, "coordinates", "nav_lat nav_lon");
     H5Dclose(set);
+}
+
+/* Positions of a grid that is almost a regular one. */
+static void put_positions(hid_t file, const double *lat, const double *lon)
+{
+    double value[2][LAT * LON];
+    for (int e = 0; e < LAT * LON; e++) {
+        value[0][e] = lat[e / LON] + 0.1 * (e % LON);
+        value[1][e] = lon[e % LON] + 0.1 * (e / LON);
+    }
+    for (int i = 0; i < 2; i++) {
+        const hid_t set = put_set(file, i ? "nav_lon" : "nav_lat",
+                                  (struct layout){.type = H5T_IEEE_F64LE, .ndim = 2, .dim = {LAT, LON}}, value[i]);
+        put_text(set, "units", i ? "degrees_east" : "degrees_north");
+        name_axes(file, set, 2, (const char *const[]){"lat", "lon"});
+        H5Dclose(set);
+    }
 }
 
 static void make(const char *name, struct file f)
@@ -131,6 +155,13 @@ static void make(const char *name, struct file f)
     put_axis(file, "lev", LEV, lev, f.lev_units ? f.lev_units : "hPa", f.bare);
     put_axis(file, f.lat_name ? f.lat_name : "lat", LAT, lat, "degrees_north", f.bare);
     put_axis(file, "lon", LON, lon, "degrees_east", f.bare);
+    if (f.height > 0) {
+        const hid_t set = put_set(file, "height", (struct layout){.type = H5T_IEEE_F64LE}, &f.height);
+        put_text(set, "units", f.height_units);
+        H5Dclose(set);
+    }
+    if (f.curved)
+        put_positions(file, lat, lon);
     put_variable(file, &f, "t", axes, f.units ? f.units : "K");
     for (const char *a = axes; *a; a++)
         if (*a != 'Z')
@@ -263,6 +294,33 @@ static void test_files(void)
     }
 }
 
+/* Coordinates that the axes do not have themselves: those of curvilinear grids, and a height of all numbers. */
+static void test_auxiliary(void)
+{
+    static const struct {
+        struct file first, second;
+        const char *said, *refused;
+    } pair[] = {
+        {{.bare = 1, .curved = 1}, {.bare = 1, .curved = 1}, NULL, NULL},
+        {{.bare = 1, .curved = 1}, {.bare = 1, .curved = 1, .south = 1}, "axis lat is 60.2, 20.2, -19.8", NULL},
+        {{.bare = 1, .curved = 1}, {.bare = 1, .curved = 1, .south = 1, .axes = "TZXY"}, "it is turned round", NULL},
+        {{.bare = 1, .curved = 1}, {.bare = 1, .curved = 1, .shift = 10}, "these are other places", NULL},
+        {{.bare = 1, .curved = 1}, {.bare = 1}, NULL, NULL},
+        {{.height = 850, .height_units = "hPa"},
+         {.height = 500, .height_units = "hPa"},
+         NULL,
+         "t is at height 500 hPa"},
+        {{.height = 850, .height_units = "hPa"}, {.height = 85000, .height_units = "Pa"}, NULL, NULL},
+        {{.height = 1.5, .height_units = "m"}, {.height = 2, .height_units = "m"}, "t is at height 2 m, but", NULL},
+    };
+    for (int i = 0; i < CVY_COUNT(pair); i++) {
+        const struct row r = {"auxiliary coordinates", pair[i].second, pair[i].said, pair[i].refused};
+        make("u_a.nc", pair[i].first);
+        make("u_b.nc", pair[i].second);
+        expect_row(&r, source("u_?.nc", "x: t, y: y, sandbox: false"), NULL, "files");
+    }
+}
+
 /* Files with packed numbers, each with its own layout. */
 static void test_packed(void)
 {
@@ -386,6 +444,7 @@ int main(void)
 {
     scratch_make();
     test_files();
+    test_auxiliary();
     test_packed();
     test_variables();
     test_said();

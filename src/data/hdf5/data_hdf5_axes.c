@@ -163,7 +163,7 @@ cvy_status cvy_h5_sample_axis(cvy_hdf5 *h, hid_t set, cvy_h5_column *c, int *axi
     struct names n;
     int axis = 0;
     find_names(set, c->ndim, &n);
-    if (*asked)
+    if (*asked && (n.known || c->ndim > 1)) /* a single axis needs no name */
         axis = find_name(&n, c->ndim, asked);
     else if (n.known)
         axis = guess(set, &n, c->ndim);

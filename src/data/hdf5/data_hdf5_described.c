@@ -13,6 +13,7 @@
 #include "data/hdf5/data_hdf5.h"
 
 #if CVY_HAVE_HDF5
+#include <math.h>
 #include <string.h>
 
 enum { PATH_ROOM = 1024 };
@@ -88,6 +89,127 @@ static cvy_status describe_axis(struct cvy_h5_said *s, hid_t set, int axis, int6
     return CVY_OK;
 }
 
+/* ---- auxiliary coordinates ---- */
+
+/* Reads the numbers of a variable along one of its axes, at the middle of the others. */
+static cvy_status read_line(hid_t object, const char *name, int ndim, const hsize_t *dim, int axis, cvy_pool *pool,
+                            double **out)
+{
+    hsize_t start[H5S_MAX_RANK], count[H5S_MAX_RANK], n = axis < 0 ? 1 : dim[axis];
+    double *value = NULL;
+    CVY_TRY(cvy_h5_check_parts(object, name));
+    CVY_TRY(cvy_h5_check_filters(object, name));
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)n * sizeof *value, &value));
+    for (int i = 0; i < ndim; i++) {
+        start[i] = i == axis ? 0 : dim[i] / 2;
+        count[i] = i == axis ? dim[i] : 1;
+    }
+    const hid_t space = H5Dget_space(object), memory = H5Screate_simple(1, &n, NULL);
+    const int good = (ndim == 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0) &&
+                     H5Dread(object, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, value) >= 0;
+    H5Sclose(memory);
+    H5Sclose(space);
+    *out = good ? value : NULL;
+    return CVY_OK;
+}
+
+static double extent(const double *value, int64_t n)
+{
+    return fabs(value[n - 1] - value[0]);
+}
+
+/* An axis without coordinates of its own gets those of a variable that changes along it, such as the latitudes of a
+ * curvilinear grid: of several ones, of that which changes most. */
+static cvy_status take_line(struct cvy_h5_said *s, hid_t object, const char *name, int ndim, const hsize_t *dim,
+                            int axis, cvy_coordinates *c)
+{
+    cvy_coordinates own = {.n = c->n, .name = c->name};
+    double *value = NULL;
+    char *copy = NULL;
+    CVY_TRY(read_line(object, name, ndim, dim, axis, s->work, &value));
+    if (!value || (c->value && extent(value, c->n) <= extent(c->value, c->n)))
+        return CVY_OK;
+    CVY_TRY(cvy_h5_attributes(object, s->work, own.cf));
+    CVY_TRY(cvy_pool_strdup(s->work, name, &copy));
+    own.value = value;
+    own.of = copy;
+    *c = own;
+    return CVY_OK;
+}
+
+/* A coordinate of a single number, such as the height of 2 m. */
+static cvy_status take_height(struct cvy_h5_said *s, hid_t object, const char *name, int ndim, const hsize_t *dim,
+                              cvy_described *d)
+{
+    cvy_coordinates c = {.n = 1};
+    double *value = NULL;
+    char *copy = NULL;
+    CVY_TRY(cvy_pool_strdup(s->work, name, &copy));
+    c.name = copy;
+    CVY_TRY(cvy_h5_attributes(object, s->work, c.cf));
+    if (!cvy_axis_is_height(&c))
+        return CVY_OK;
+    CVY_TRY(read_line(object, name, ndim, dim, -1, s->work, &value));
+    c.value = value;
+    if (value)
+        d->height = c;
+    return CVY_OK;
+}
+
+static cvy_status take_auxiliary(struct cvy_h5_said *s, hid_t object, const char *name, const unsigned own_values,
+                                 cvy_described *d)
+{
+    char axis[CVY_H5_AXIS_NAME];
+    hsize_t dim[H5S_MAX_RANK] = {0};
+    const hid_t type = H5Dget_type(object), space = H5Dget_space(object);
+    const H5T_class_t class = H5Tget_class(type);
+    const int ndim = H5Sget_simple_extent_dims(space, dim, NULL);
+    const int64_t n = H5Sget_simple_extent_npoints(space);
+    H5Sclose(space);
+    H5Tclose(type);
+    if ((class != H5T_INTEGER && class != H5T_FLOAT) || ndim < 0 || n < 1)
+        return CVY_OK;
+    if (n == 1)
+        return take_height(s, object, name, ndim, dim, d);
+    for (int i = 0; i < ndim && ndim <= 2; i++) {
+        const hid_t scale = cvy_h5_open_scale(object, i, axis);
+        if (scale >= 0)
+            H5Oclose(scale);
+        for (int k = 0; scale >= 0 && k < d->ndim; k++)
+            if (!(own_values & 1u << k) && d->axis[k].name && strcmp(axis, d->axis[k].name) == 0 &&
+                d->axis[k].n == (int64_t)dim[i] && d->axis[k].n <= VALUES_MAX)
+                CVY_TRY(take_line(s, object, name, ndim, dim, i, &d->axis[k]));
+    }
+    return CVY_OK;
+}
+
+/* Looks at the variables that the attribute `coordinates` lists. They are in the group of the data set. */
+static cvy_status describe_auxiliary(struct cvy_h5_said *s, hid_t file, hid_t set, const char *name, cvy_described *d)
+{
+    char list[512], path[PATH_ROOM];
+    const char *slash = strrchr(name, '/');
+    unsigned own_values = 0;
+    cvy_status status = CVY_OK;
+    if (!cvy_h5_text_attribute(set, "coordinates", list, sizeof list))
+        return CVY_OK;
+    for (int k = 0; k < d->ndim; k++)
+        own_values |= d->axis[k].value ? 1u << k : 0;
+    for (char *word = list + strspn(list, " "), *next; *word && status == CVY_OK; word = next) {
+        const size_t n = strcspn(word, " ");
+        next = word + n + strspn(word + n, " ");
+        word[n] = 0;
+        const int room = snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash - name) + 1 : 0, name, word);
+        const hid_t object = room < (int)sizeof path ? cvy_h5_open_set(file, path) : -1;
+        if (object >= 0) {
+            status = take_auxiliary(s, object, word, own_values, d);
+            H5Dclose(object);
+        }
+        H5Eclear2(H5E_DEFAULT);
+        status = status == CVY_E_MEMORY ? status : CVY_OK; /* what cannot be read is not known */
+    }
+    return status;
+}
+
 /* Describes a data set. Its axes are in the order of the file, without that of the samples; stored_out: which ones they
  * are. */
 static cvy_status describe_set(cvy_hdf5 *h, hid_t set, int64_t file, const cvy_h5_column *c, cvy_described *out,
@@ -104,7 +226,7 @@ static cvy_status describe_set(cvy_hdf5 *h, hid_t set, int64_t file, const cvy_h
         CVY_TRY(describe_axis(s, set, i, c->dim[i], 1, &out->axis[out->ndim]));
         stored_out[out->ndim++] = i;
     }
-    return CVY_OK;
+    return describe_auxiliary(s, h->file[file].id, set, c->name, out);
 }
 
 /* ---- the order of axes ---- */

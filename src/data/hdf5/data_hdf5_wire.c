@@ -291,6 +291,7 @@ void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c)
     cvy_wire_text(w, &c->name);
     for (int i = 0; i < CVY_CF_COUNT; i++)
         cvy_wire_text(w, &c->cf[i]);
+    cvy_wire_text(w, &c->of);
     WIRE(w, c->n);
     WIRE(w, c->nkept);
     if (!wire_count(w, &count, sizeof *value))
@@ -318,6 +319,7 @@ static void wire_described(cvy_wire *w, cvy_described *d)
     for (int i = 0; w->status == CVY_OK && i < d->ndim; i++)
         cvy_wire_coordinates(w, &d->axis[i]);
     cvy_wire_coordinates(w, &d->samples);
+    cvy_wire_coordinates(w, &d->height);
 }
 
 static void wire_list(cvy_wire *w, int *count, cvy_described **list)
