@@ -145,6 +145,7 @@ typedef struct cvy_reader_args {
     const cvy_columns *like; /* columns of the training data, to be found by their names; NULL: none are known */
     const cvy_descriptions *described; /* what the numbers are to be like; NULL: not known */
     const char *of_described;          /* what has them, for messages: "in the training data" */
+    int64_t like_elems;                /* numbers of x of the training data, as they are stored; 0: not known */
 } cvy_reader_args;
 
 typedef struct cvy_reader_def {

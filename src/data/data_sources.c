@@ -486,7 +486,10 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, const cvy_
     CVY_TRY(cvy_options_parse(pool, who, s.reader->options ? s.reader->options : none, is_map ? source : NULL, ours,
                               options, s.reader->options_size));
     s.path = path;
-    cvy_reader_args args = {.path = path, .options = options, .like = is_table ? columns : NULL};
+    cvy_reader_args args = {.path = path,
+                            .options = options,
+                            .like = is_table ? columns : NULL,
+                            .like_elems = like && like->stored ? cvy_shape_elems(&like->stored->shape) : 0};
     CVY_TRY(name_described(pool, like, &args));
     CVY_TRY(s.reader->open(&args, &s.info, &s.state));
     cvy_status status = cvy_variables_describe(pool, s.reader, source, &followed, &s.info);

@@ -59,7 +59,7 @@ head -c -40 run/checkpoints/step-00000006/weights.safetensors >cut.safetensors
 refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml --data "{$set, classes: 4}"
 
 # ---- samples of another shape than those of the training are named with both shapes ----
-for i in 1 2 3 4 5 6 7 8; do echo "$i,2,3,4,5,$((i % 4))"; done >five.csv
+for i in 1 2 3 4 5 6 7 8; do echo "$((10 * i)),2,3,4,5,$((i % 4))"; done >five.csv
 five='{path: five.csv, label: 5, header: no}' text='five.csv: samples are 5, the network was trained on 3x8x8'
 refused "$text" "$CONVOY" predict run --data "$five" --out five-out.csv
 refused "$text" "$CONVOY" test run --data "$five"

@@ -33,7 +33,7 @@ done
 paste numbers1 numbers2 | awk '$2 - $4 > 1e-6 || $4 - $2 > 1e-6 || $2 == 0 { exit 1 } END { exit NR < 12 }' ||
     fail "two ranks give other numbers: $(paste numbers1 numbers2)"
 
-refused 'inf.csv, line 63: column 5 (w): "inf" is not a number' "$CONVOY" train job.yaml --threads 1 --out inf --set data.train.path=inf.csv
+refused 'inf.csv, line 63: column 5 (w): "inf" is not a finite number' "$CONVOY" train job.yaml --threads 1 --out inf --set data.train.path=inf.csv
 sed 's/ val: 25%,//' job.yaml >all.yaml
 "$CONVOY" train all.yaml --threads 1 --out zero --set data.train.path=zero.csv >log 2>&1 || fail "batches of weight 0: $(cat log)"
 contains log 'in 1 step of epoch 1 no sample counted' || fail "a batch of weight 0 has a loss without a word: $(cat log)"

@@ -35,7 +35,9 @@ static cvy_status find_column(const struct csv *c, const char *text, int *out)
         CVY_CHECK(number != 0 && number >= -c->ncolumn && number <= c->ncolumn, CVY_E_CONFIG,
                   "column %lld of %d: columns count from 1, negative numbers from the end", (long long)number,
                   c->ncolumn);
-        *out = (int)(number > 0 ? number - 1 : c->ncolumn + number);
+        const int is_open = c->column[c->ncolumn - 1].role == COLUMN_EMPTY; /* -1 is the column before it */
+        *out = (int)(number > 0 ? number - 1 : c->ncolumn - is_open + number);
+        CVY_CHECK(*out >= 0, CVY_E_CONFIG, "column %lld of %d", (long long)number, c->ncolumn - is_open);
         return CVY_OK;
     }
     const cvy_name_hint hint = cvy_hint_name('"', text, known, nknown);
@@ -126,10 +128,12 @@ static cvy_status note_other_label(const struct csv *c, const char *label)
 
 /* Sets what is no input: as the options say, or else as the columns of the training are called. A name under `drop`
  * stands for all its columns that have no other role. */
-static cvy_status set_targets(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
+cvy_status cvy_csv_set_targets(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
 {
     int64_t dropped = 0, known = 0;
     const char *label = o->label, *weight = o->weight;
+    if (!c->header) /* cvy_dataset_agrees() says so */
+        like = NULL;
     CVY_TRY(set_roles(c, o->y, COLUMN_Y, 0, &c->ny));
     if (label && strcmp(label, "none") != 0)
         CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
@@ -289,18 +293,43 @@ static cvy_status follow_columns(struct csv *c, const struct csv_opts *o, const 
     return CVY_OK;
 }
 
-cvy_status cvy_csv_set_columns(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
+/* Refuses inputs that hold no number, all at once. */
+static cvy_status check_inputs(const struct csv *c)
+{
+    enum { SHOWN = 6 };
+    char text[700];
+    size_t at = 0;
+    int n = 0, first = 0;
+    for (int i = 0; i < c->ncolumn; i++) {
+        const struct column *k = &c->column[i];
+        if (k->role != COLUMN_X || k->look.text == 0 || k->look.number + k->look.truth + k->look.other > 0)
+            continue;
+        first = n++ == 0 ? i : first;
+        if (n <= SHOWN && at < sizeof text)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%d (%.40s%s\"%s\"%s)", n > 1 ? ", " : "", i + 1,
+                                   c->header ? k->name : "", c->header ? ": " : "", k->look.word,
+                                   cvy_csv_text_kind((cvy_line_part){k->look.word, strlen(k->look.word)}));
+    }
+    CVY_CHECK(n == 0, CVY_E_FORMAT,
+              "no number in column%s %s%s: `label: %d` makes a column the class, and `drop: %d` leaves it out",
+              n > 1 ? "s" : "", text, n > SHOWN ? " and others" : "", first + 1, first + 1);
+    return CVY_OK;
+}
+
+cvy_status cvy_csv_set_inputs(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
 {
     double elems = 1;
-    if (!c->header) /* cvy_dataset_agrees() says so */
+    if (!c->header)
         like = NULL;
-    CVY_TRY(set_targets(c, o, like));
     for (int i = 0; i < c->ncolumn; i++)
         if (c->column[i].role == COLUMN_X)
             c->column[i].slot = c->nx++;
     if (like)
         CVY_TRY(follow_columns(c, o, like));
-    CVY_CHECK(c->nx > 0, CVY_E_CONFIG, "none of the %d columns remains as input", c->ncolumn);
+    CVY_TRY(check_inputs(c));
+    CVY_CHECK(c->nx > 0, CVY_E_CONFIG, "none of the %d columns remains as input%s", c->ncolumn,
+              c->column[0].role == COLUMN_INDEX ? " (`index: input` of the source makes the index of the rows one)"
+                                                : "");
     CVY_CHECK(o->shape.count <= CVY_NDIM_MAX, CVY_E_CONFIG, "shape has %d axes, expected at most %d", o->shape.count,
               CVY_NDIM_MAX);
     c->shape = o->shape.count > 0 ? cvy_shape_make(o->shape.count, o->shape.at) : (cvy_shape){1, {c->nx}};

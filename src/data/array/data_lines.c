@@ -109,44 +109,69 @@ static cvy_status refill(cvy_lines *l)
     return cvy_pread_all(l->file->fd, l->room.data, ask, l->from, l->file->path);
 }
 
-/* Returns any line, without its line end. */
+/* Returns any line, without its line end. If a quote has no end, its line is that up to the first line end. */
 static cvy_status next_line(cvy_lines *l, cvy_line_part *out, int64_t *offset_out)
 {
+    cvy_line_quotes searched = {0};
+    size_t single = 0, seen = 0; /* bytes up to the first line end, and those after which the next one is sought */
+    int64_t quoted = 0;
+    l->line += l->quoted;
     for (;;) {
         const size_t left = l->room.bytes - l->at;
         const char *begin = left > 0 ? (const char *)l->room.data + l->at : "";
-        const char *end = left > 0 ? memchr(begin, '\n', left) : NULL;
+        if (!l->end && left > 0)
+            l->end = !memchr(begin, '\n', left) && memchr(begin, '\r', left) ? '\r' : '\n';
+        const char *end = left > seen ? memchr(begin + seen, l->end, left - seen) : NULL;
         const int whole = l->from + (int64_t)l->room.bytes >= l->file->bytes;
+        const cvy_line_part text = {begin, end ? (size_t)(end - begin) : left};
         if (!end && whole && left == 0)
             return CVY_END;
-        if (!end && !whole) {
+        const int is_long = text.bytes >= CVY_LINE_QUOTED_MAX;
+        const int is_open =
+            l->is_open && (end || (quoted > 0 && (whole || is_long))) && l->is_open(l->user, text, &searched);
+        const int has_no_end = is_open && (is_long || (!end && whole));
+        if (is_open && end && !has_no_end) {
+            single = quoted++ == 0 ? text.bytes : single;
+            seen = text.bytes + 1;
+            continue;
+        }
+        if (!end && !whole && !has_no_end) {
             CVY_TRY(refill(l));
             continue;
         }
-        *out = (cvy_line_part){begin, end ? (size_t)(end - begin) : left};
+        if (has_no_end)
+            l->is_open = NULL;
+        *out = (cvy_line_part){begin, has_no_end && quoted > 0 ? single : text.bytes};
         *offset_out = l->from + (int64_t)l->at;
-        l->at += out->bytes + (end != NULL);
+        l->at += out->bytes + (end || has_no_end);
         l->line++;
+        l->quoted = has_no_end ? 0 : quoted;
         return CVY_OK;
     }
+}
+
+int cvy_line_is_comment(cvy_line_part line)
+{
+    const cvy_line_part text = cvy_line_part_trim(line);
+    return text.bytes > 0 && text.at[0] == '#';
 }
 
 cvy_status cvy_lines_next(cvy_lines *l, cvy_line_part *out, int64_t *offset_out)
 {
     for (;;) {
         CVY_TRY(next_line(l, out, offset_out));
-        if (l->line == 1 && out->bytes >= 3 &&
+        if (*offset_out == 0 && out->bytes >= 3 &&
             memcmp(out->at, "\xEF\xBB\xBF", 3) == 0) { /* byte order mark, which some editors write at the start of
                                                         * UTF-8 */
             *out = (cvy_line_part){out->at + 3, out->bytes - 3};
             *offset_out += 3;
+            l->has_mark = 1;
         }
         if (out->bytes > 0 && out->at[out->bytes - 1] == '\r')
             out->bytes--;
         CVY_CHECK(out->bytes == 0 || !memchr(out->at, 0, out->bytes), CVY_E_FORMAT,
                   "%s, line %lld: holds a zero byte: not a text file", l->file->path, (long long)l->line);
-        const cvy_line_part text = cvy_line_part_trim(*out);
-        if (text.bytes > 0 && text.at[0] != '#')
+        if (cvy_line_part_trim(*out).bytes > 0 && (l->keep_comments || !cvy_line_is_comment(*out)))
             return CVY_OK;
     }
 }

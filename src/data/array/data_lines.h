@@ -2,8 +2,9 @@
  * data_lines.h: text files with one sample per line: reads the lines in order, and keeps where each sample's line is,
  * and its line number for messages.
  *
- * The list and CSV readers use it. Blank lines, and lines that begin with #, are skipped everywhere. The index takes 16
- * bytes per sample; the text of a line is read again, by position, when its sample is read.
+ * The list and CSV readers use it. Blank lines are skipped everywhere, and so are lines that begin with #, unless the
+ * reader asks for them. The index takes 16 bytes per sample; the text of a line is read again, by position, when its
+ * sample is read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,18 +26,33 @@ int cvy_line_part_int(cvy_line_part s, int64_t *out);
 int cvy_line_part_real(cvy_line_part s, double *out);
 
 /* ---- reading all lines in order ---- */
-enum { CVY_LINE_MAX = 1 << 24 };
+enum { CVY_LINE_MAX = 1 << 24, CVY_LINE_QUOTED_MAX = 1 << 20 };
+/* How far a line has been searched for quoted text. {0}: at its start. */
+typedef struct cvy_line_quotes {
+    size_t at;
+    int inside;
+} cvy_line_quotes;
 typedef struct cvy_lines { /* start with {.file = f} */
     const cvy_data_file *file;
     cvy_bytes room;
     int64_t from; /* position in the file of the buffer's (`room`'s) first byte */
     size_t at;    /* position of the next line in the buffer */
-    int64_t line; /* number of the line read last, from 1 */
+    int64_t line; /* number of the line read last, from 1; the first one of a line with quoted line ends */
+    int keep_comments;
+    /* Whether the text of a line so far ends inside quotes, so that the line end belongs to it; it continues the search
+     * of the last call. NULL: no line end does. It is no longer asked after a quote that has no end. */
+    int (*is_open)(const void *user, cvy_line_part text, cvy_line_quotes *searched);
+    const void *user;
+    char end;       /* of lines: '\n', or '\r' in a file without '\n' among its first bytes; 0: not known yet */
+    int has_mark;   /* 1: the file begins with the byte order mark of UTF-8 */
+    int64_t quoted; /* line ends inside the line read last */
 } cvy_lines;
 /* Returns the next line that is neither blank nor a comment, without its line end. It is valid until the next call.
  * CVY_END after the last line. */
 cvy_status cvy_lines_next(cvy_lines *l, cvy_line_part *out, int64_t *offset_out);
 void cvy_lines_end(cvy_lines *l);
+/* Whether a line is a comment: it begins with #. */
+int cvy_line_is_comment(cvy_line_part line);
 
 /* ---- lines of samples ---- */
 typedef struct cvy_line_index {
