@@ -107,12 +107,15 @@ static int has_no_name(const char *name)
                       strspn(name + sizeof unnamed - 1, "0123456789.") == strlen(name + sizeof unnamed - 1));
 }
 
-static int is_input(const cvy_columns *like, const char *name)
+/* Whether the training has all inputs of this name as inputs. */
+static int are_inputs(const struct csv *c, const cvy_columns *like, const char *name)
 {
+    int64_t known = 0;
     for (int64_t i = 0; like && like->x && i < like->nx; i++)
-        if (strcmp(like->x[i], name) == 0)
-            return 1;
-    return 0;
+        known += strcmp(like->x[i], name) == 0;
+    for (int i = 0; i < c->ncolumn; i++)
+        known -= c->column[i].role == COLUMN_X && strcmp(c->column[i].name, name) == 0;
+    return known >= 0;
 }
 
 /* Whether the first column of a table without a header is the number of the row: it counts from 0 or 1, or the training
@@ -138,7 +141,7 @@ void cvy_csv_take_index(struct csv *c, const struct csv_opts *o, const cvy_colum
     if (!c->header && is_plain_index(c, like_elems, ninput))
         c->column[0].role = COLUMN_INDEX;
     for (int i = 0; c->header && i < c->ncolumn && has_no_name(c->column[i].name); i++)
-        if (c->column[i].role == COLUMN_X && !is_input(like, c->column[i].name))
+        if (c->column[i].role == COLUMN_X && !are_inputs(c, like, c->column[i].name))
             c->column[i].role = COLUMN_INDEX;
 }
 
