@@ -41,6 +41,7 @@ struct file {
     double level;  /* the second one, in hPa */
     int bare;      /* no coordinates, only names */
     int no_names;  /* no dimension scales */
+    int labels;    /* names of axes as labels, without dimension scales */
     double height; /* a scalar coordinate of t; 0: there is none */
     const char *height_units;
     int curved; /* lat and lon are variables of two axes, which have no coordinates themselves */
@@ -62,6 +63,18 @@ static void put_axis(hid_t file, const char *name, int n, const double *value, c
     if (units && !bare)
         put_text(set, "units", units);
     H5Dclose(set);
+}
+
+static void label_axes(hid_t set, int ndim, const char *const *name)
+{
+    const hsize_t count = (hsize_t)ndim;
+    const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL);
+    H5Tset_size(type, H5T_VARIABLE);
+    const hid_t at = H5Acreate2(set, "DIMENSION_LABELS", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    TRUE_THAT(at >= 0 && H5Awrite(at, type, name) >= 0);
+    H5Aclose(at);
+    H5Sclose(space);
+    H5Tclose(type);
 }
 
 /* Writes a variable whose axes have these letters; get_lev: its levels. */
@@ -100,7 +113,9 @@ static void put_variable(hid_t file, const struct file *f, const char *name, con
         put_text(set, "units", units);
     if (f->packed)
         put_attribute(set, "scale_factor", H5T_IEEE_F64LE, 1, &(double){1 / factor});
-    if (!f->no_names)
+    if (f->labels)
+        label_axes(set, ndim, axis_name);
+    else if (!f->no_names)
         name_axes(file, set, ndim, axis_name);
     if (f->height > 0)
         put_text(set, "coordinates", "height");
@@ -250,6 +265,7 @@ static const struct row {
     {"names only", {.bare = 1}, NULL, NULL},
     {"names only, order", {.bare = 1, .axes = "TZXY"}, "brought into that order", NULL},
     {"no names", {.no_names = 1}, NULL, NULL},
+    {"labels", {.labels = 1, .axes = "XTZY"}, "t has the axes (lon, lev, lat), but (lev, lat, lon)", NULL},
 };
 
 static void expect_row(const struct row *r, const char *text, const cvy_data_form *like, const char *where)

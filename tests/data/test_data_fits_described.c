@@ -51,7 +51,7 @@ static void make_image(const char *name, struct image m)
     FITS(fits_write_img(f, TDOUBLE, 1, H * W, value, &code));
     put_text(f, "BUNIT", m.unit);
     for (int i = 0; i < 2 && m.axis[i]; i++) {
-        char key[16];
+        char key[32];
         snprintf(key, sizeof key, "CTYPE%d", i + 1);
         put_text(f, key, m.axis[i]);
         snprintf(key, sizeof key, "CDELT%d", i + 1);

@@ -155,6 +155,8 @@ enum { CVY_H5_AXIS_NAME = 128 };
 /* Opens the dimension scale of an axis, and gives the name of the axis. The caller closes it by H5Oclose(). Negative:
  * the axis has none, and name is "". */
 hid_t cvy_h5_open_scale(hid_t set, int axis, char name[CVY_H5_AXIS_NAME]);
+/* The label of an axis that has no dimension scale (h5py: dims[0].label); "": it has none. */
+void cvy_h5_axis_label(hid_t set, int axis, char name[CVY_H5_AXIS_NAME]);
 /* Reads the attributes that predictions keep; texts are in pool. */
 cvy_status cvy_h5_attributes(hid_t object, cvy_pool *pool, const char *cf[CVY_CF_COUNT]);
 /* Reads an attribute of text; 0: there is none, or it is not a text that fits. */

@@ -68,6 +68,30 @@ hid_t cvy_h5_open_scale(hid_t set, int axis, char name[CVY_H5_AXIS_NAME])
     return scale;
 }
 
+void cvy_h5_axis_label(hid_t set, int axis, char name[CVY_H5_AXIS_NAME])
+{
+    char *label[CVY_NDIM_MAX] = {NULL};
+    *name = 0;
+    const hid_t at = H5Aexists(set, "DIMENSION_LABELS") > 0 ? H5Aopen(set, "DIMENSION_LABELS", H5P_DEFAULT) : -1;
+    if (at < 0)
+        return;
+    const hid_t type = H5Aget_type(at), space = H5Aget_space(at);
+    const hssize_t n = H5Sget_simple_extent_npoints(space);
+    if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0 && axis < n && n <= CVY_NDIM_MAX) {
+        const hid_t memory = H5Tget_native_type(type, H5T_DIR_ASCEND);
+        if (H5Aread(at, memory, label) >= 0) {
+            if (label[axis] && strlen(label[axis]) < CVY_H5_AXIS_NAME)
+                snprintf(name, CVY_H5_AXIS_NAME, "%s", label[axis]);
+            H5Dvlen_reclaim(memory, space, H5P_DEFAULT, label);
+        }
+        H5Tclose(memory);
+    }
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(at);
+    H5Eclear2(H5E_DEFAULT);
+}
+
 struct names {
     char of[CVY_NDIM_MAX][CVY_H5_AXIS_NAME];
     int is_time[CVY_NDIM_MAX], is_position[CVY_NDIM_MAX];
@@ -82,13 +106,15 @@ static int is_one_of(const char *name, const char *const *list, int count)
     return 0;
 }
 
-/* Whether the axis counts times or samples: by its name or, in the CF conventions, by attributes of its coordinates. */
+/* Whether the axis counts times or samples: by its name or, in the CF conventions, by attributes of its coordinates.
+ * scale: negative if it has none. */
 static int is_time_axis(hid_t scale, const char *name)
 {
     static const char *const usual[] = {"time", "valid_time", "sample"};
     char text[CVY_H5_AXIS_NAME];
-    return is_one_of(name, usual, CVY_COUNT(usual)) ||
-           (cvy_h5_text_attribute(scale, "axis", text, sizeof text) && strcmp(text, "T") == 0) ||
+    if (scale < 0 || is_one_of(name, usual, CVY_COUNT(usual)))
+        return is_one_of(name, usual, CVY_COUNT(usual));
+    return (cvy_h5_text_attribute(scale, "axis", text, sizeof text) && strcmp(text, "T") == 0) ||
            (cvy_h5_text_attribute(scale, "standard_name", text, sizeof text) && strcmp(text, "time") == 0) ||
            (cvy_h5_text_attribute(scale, "units", text, sizeof text) && strstr(text, " since "));
 }
@@ -98,8 +124,9 @@ static int is_position_axis(hid_t scale, const char *name)
 {
     static const char *const usual[] = {"lat", "lon", "latitude", "longitude", "x", "y"};
     char text[CVY_H5_AXIS_NAME];
-    return is_one_of(name, usual, CVY_COUNT(usual)) ||
-           (cvy_h5_text_attribute(scale, "axis", text, sizeof text) && (*text == 'X' || *text == 'Y')) ||
+    if (scale < 0 || is_one_of(name, usual, CVY_COUNT(usual)))
+        return is_one_of(name, usual, CVY_COUNT(usual));
+    return (cvy_h5_text_attribute(scale, "axis", text, sizeof text) && (*text == 'X' || *text == 'Y')) ||
            (cvy_h5_text_attribute(scale, "units", text, sizeof text) && strncmp(text, "degree", 6) == 0);
 }
 
@@ -109,11 +136,14 @@ static void find_names(hid_t set, int ndim, struct names *n)
     for (int i = 0; i < ndim; i++) {
         const hid_t scale = cvy_h5_open_scale(set, i, n->of[i]);
         if (scale < 0)
+            cvy_h5_axis_label(set, i, n->of[i]);
+        if (!*n->of[i])
             continue;
         n->known = 1;
         n->is_time[i] = is_time_axis(scale, n->of[i]);
         n->is_position[i] = is_position_axis(scale, n->of[i]);
-        H5Oclose(scale);
+        if (scale >= 0)
+            H5Oclose(scale);
     }
 }
 

@@ -59,6 +59,18 @@ static cvy_status begin_file(struct cvy_h5_said *s, int64_t file)
     return cvy_pool_create(&s->work);
 }
 
+/* The name of an axis that has no dimension scale. */
+static cvy_status take_label(struct cvy_h5_said *s, hid_t set, int axis, cvy_coordinates *out)
+{
+    char name[CVY_H5_AXIS_NAME], *copy = NULL;
+    cvy_h5_axis_label(set, axis, name);
+    if (!*name)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_strdup(s->work, name, &copy));
+    out->name = copy;
+    return CVY_OK;
+}
+
 /* n: its length; values 0: the name and the attributes only. */
 static cvy_status describe_axis(struct cvy_h5_said *s, hid_t set, int axis, int64_t n, int values, cvy_coordinates *out)
 {
@@ -68,7 +80,7 @@ static cvy_status describe_axis(struct cvy_h5_said *s, hid_t set, int axis, int6
     *out = (cvy_coordinates){.n = n};
     const hid_t scale = cvy_h5_open_scale(set, axis, name);
     if (scale < 0)
-        return CVY_OK;
+        return take_label(s, set, axis, out);
     H5Iget_name(scale, path, sizeof path);
     while (known && (strcmp(known->path, path) != 0 || known->is.n != n))
         known = known->next;
