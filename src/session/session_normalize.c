@@ -126,9 +126,13 @@ static cvy_status check_deviations(const cvy_job *job, int key, const cvy_datase
     for (int64_t c = 0; c < s->nchannels; c++) {
         CVY_CHECK(key == OF_X || s->std[c] > 0, CVY_E_CONFIG,
                   "%s: data.normalize_targets: number %lld of y is %g in all samples of %s that were read: there is "
-                  "nothing to learn; leave it out, or give mean and std",
+                  "nothing to learn; leave it out, or give mean and std%s",
                   cvy_job_where(job, "data", "normalize_targets"), (long long)c, s->mean[c],
-                  info->path ? info->path : info->format);
+                  info->path ? info->path : info->format,
+                  cvy_moments_are_coarse(s->mean[c], 0, 0)
+                      ? ". If the file has differences, f32, as which it is read, is too coarse for them: subtract a "
+                        "constant before it is written"
+                      : "");
         if (key == OF_TARGETS || s->std[c] >= FLT_MIN)
             continue;
         if (count < CONSTANT_SAID)

@@ -21,6 +21,7 @@ enum {
     ELEMS = 1 << 21, /* of all of them, unless that is less than SAMPLES_MIN */
     VALUES = 8192,   /* that are wanted of a channel */
     EACH = 256,      /* of them in one sample, at most */
+    RUNS = 8,        /* of samples that follow each other, if the file stores them in blocks that are read whole */
     COUNT_MIN = 16,  /* fewer values of a channel say nothing */
     SHOWN = 3
 };
@@ -92,7 +93,15 @@ static int64_t samples_wanted(const cvy_dataset_info *info, const struct look *l
     return CVY_MIN(CVY_MAX(CVY_MIN(wanted, ELEMS / CVY_MAX(elems, 1)), SAMPLES_MIN), info->nsamples);
 }
 
-/* Reads samples that are spread evenly over the set. */
+/* The number of sample i of n that are read: they are spread evenly over the set, one by one or in runs. */
+static int64_t place_of(const cvy_dataset *d, int64_t i, int64_t n)
+{
+    const int64_t all = cvy_dataset_describe(d)->nsamples,
+                  each = cvy_dataset_reader_info(d)->blocks.count > 0 ? (n + RUNS - 1) / RUNS : 1,
+                  runs = (n + each - 1) / each;
+    return CVY_MIN((int64_t)((double)all * (double)(i / each) / (double)runs) + i % each, all - 1);
+}
+
 static cvy_status read_samples(cvy_dataset *d, struct look *x, struct look *y)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(d);
@@ -106,7 +115,7 @@ static cvy_status read_samples(cvy_dataset *d, struct look *x, struct look *y)
     }
     const int64_t n = samples_wanted(info, x->field ? x : y, elems);
     for (int64_t i = 0; i < n; i++) {
-        if (cvy_dataset_read(d, (int64_t)((double)info->nsamples * (double)i / (double)n), 0, field) != CVY_OK)
+        if (cvy_dataset_read(d, place_of(d, i, n), 0, field) != CVY_OK)
             continue;
         for (int k = 0; k < info->nfield; k++) {
             if (x->field == &info->field[k])
@@ -214,6 +223,17 @@ static int are_bytes(const struct look *x, const struct before *b)
 
 /* ---- the likely cause ---- */
 
+struct said { /* a mean, with the digits that its deviation asks for */
+    char text[CVY_NUMBER_ROOM];
+};
+
+static struct said say_mean(double mean, double std)
+{
+    struct said said;
+    cvy_number_write(mean, std / 10, said.text);
+    return said;
+}
+
 /* How many standard deviations the mean that is given for channel k lies from the values of channel c. */
 static double misfit(const struct look *x, const struct before *b, int64_t c, int64_t k)
 {
@@ -236,57 +256,70 @@ static void add_cause_of_normalised(const struct look *x, const struct before *b
                  ends[] = {undo(b, c, of->least), undo(b, c, of->most)};
     const double least = CVY_MIN(ends[0], ends[1]), most = CVY_MAX(ends[0], ends[1]);
     const int64_t other = find_other(x, b, c);
+    const struct said given = say_mean(shift_of(b, c), std), own = say_mean(own_mean, own_std);
     if (least > -0.01 && most < 1.01 && std > 2)
         cvy_text_add(t,
-                     "the mean and std that are given (%.4g and %.4g) are in units of 0 to 255, and the values are 0 "
-                     "to 1%s: divide both by 255",
-                     shift_of(b, c), std, b->unit > 1 ? ", because bytes of pictures are divided by 255 before" : "");
+                     "the mean and std that are given (%s and %.6g) are in units of 0 to 255, and the values are 0 to "
+                     "1%s: divide both by 255",
+                     given.text, std, b->unit > 1 ? ", because bytes of pictures are divided by 255 before" : "");
     else if (least > -0.01 && most > 2 && most < 256 && std < 1 && fabs(shift_of(b, c)) <= 1)
         cvy_text_add(t,
-                     "the mean and std that are given (%.4g and %.4g) are in units of 0 to 1, and the values are 0 to "
+                     "the mean and std that are given (%s and %.6g) are in units of 0 to 1, and the values are 0 to "
                      "255: multiply both by 255",
-                     shift_of(b, c), std);
+                     given.text, std);
     else if (own_std > 0 && fabs(std / (own_std * own_std) - 1) < 0.25 && fabs(log(own_std)) > 0.5)
-        cvy_text_add(t, "the std that is given, %.4g, is about the variance of the values: give its root, %.4g", std,
+        cvy_text_add(t, "the std that is given, %.6g, is about the variance of the values: give its root, %.4g", std,
                      own_std);
     else if (other >= 0)
         cvy_text_add(t,
-                     "their own mean is %.4g, and the given one, %.4g, does not fit, but that of channel %lld does, "
-                     "%.4g: are the lists of mean and std in another order than the channels?",
-                     own_mean, shift_of(b, c), (long long)other, shift_of(b, other));
+                     "their own mean is %s, and the given one, %s, does not fit, but that of channel %lld does, %s: "
+                     "are the lists of mean and std in another order than the channels?",
+                     own.text, given.text, (long long)other, say_mean(shift_of(b, other), std_of(b, other)).text);
     else if (fabs(own_mean) < 3 && own_std > 0.2 && own_std < 5)
-        cvy_text_add(
-            t,
-            "the values in the file have mean %.4g and standard deviation %.4g, so they are normalised already: "
-            "leave out the mean and std that are given (%.4g and %.4g)",
-            own_mean, own_std, shift_of(b, c), std);
+        cvy_text_add(t,
+                     "the values in the file have mean %s and standard deviation %.4g, so they are normalised already: "
+                     "leave out the mean and std that are given (%s and %.6g)",
+                     own.text, own_std, given.text, std);
     else
         cvy_text_add(t,
-                     "the mean and std that are given (%.4g and %.4g) are not those of the values, %.4g and %.4g: "
-                     "correct them",
-                     shift_of(b, c), std, own_mean, own_std);
+                     "the mean and std that are given (%s and %.6g) are not those of the values, %s and %.4g: correct "
+                     "them",
+                     given.text, std, own.text, own_std);
+}
+
+/* Values that vary by so little that f32, as which they were read, may have lost their differences. Returns their size,
+ * or 0. */
+static double coarse_size(const struct look *l, const struct before *b, int64_t c)
+{
+    const struct channel *of = &l->channel[c];
+    if (l->is_y ? l->is_scaled : !b->known)
+        return 0;
+    const double size = fabs(l->is_y ? of->of.mean : undo(b, c, of->of.mean)),
+                 std = l->is_y ? cvy_moments_std(&of->of) : undo_std(b, c, of);
+    return cvy_f32_spacing(size) >= 1 && cvy_moments_are_coarse(size, std, 0) ? size : 0;
 }
 
 static void add_cause(const struct look *l, const struct before *b, int bytes, int64_t c, cvy_text *t)
 {
-    const struct channel *of = &l->channel[c];
-    if (l->is_y && l->is_scaled)
+    const double coarse = coarse_size(l, b, c);
+    if (coarse > 0)
+        cvy_text_add(t,
+                     "values are read as f32, in which numbers near %.6g are %.3g apart, so smaller differences are "
+                     "lost: subtract a constant before they are written",
+                     coarse, cvy_f32_spacing(coarse));
+    else if (l->is_y && l->is_scaled)
         cvy_text_add(t, "the mean and std of data.normalize_targets are not those of the targets: "
                         "`data.normalize_targets: auto` computes them");
+    else if (l->is_y && l->channel[c].of.m2 == 0)
+        cvy_text_add(t, "a target that is constant teaches nothing: leave it out");
     else if (l->is_y)
         cvy_text_add(t, "a loss of such numbers begins far off: `data.normalize_targets: auto` scales them, and gives "
                         "predictions their units back");
     else if (bytes)
-        cvy_text_add(t,
-                     "the values are 0 to 255, and only bytes of pictures are divided by 255 when they are read: "
-                     "`data.normalize: auto`, or a step `scale: 0.00392157` in data.augment, brings them to about 1");
-    else if (b->known && cvy_moments_are_coarse(fabs(undo(b, c, of->of.mean)), undo_std(b, c, of), 0) &&
-             cvy_f32_spacing(undo(b, c, of->of.mean)) >= 1)
-        cvy_text_add(t,
-                     "values are read as f32, in which numbers near %.6g are %.3g apart, so smaller differences are "
-                     "lost: subtract a constant before they are written",
-                     fabs(undo(b, c, of->of.mean)), cvy_f32_spacing(undo(b, c, of->of.mean)));
-    else if (of->of.m2 == 0)
+        cvy_text_add(t, "the values are 0 to 255, and only bytes of pictures are divided by 255 when they are read: "
+                        "`data.normalize: auto`, or a step `scale: 0.00392157` in data.augment, brings them to about "
+                        "1");
+    else if (l->channel[c].of.m2 == 0)
         cvy_text_add(t, "a constant tells a network nothing: leave it out, or subtract it (`data.normalize: auto`)");
     else if (b->known && b->normalised)
         add_cause_of_normalised(l, b, c, t);
@@ -306,10 +339,13 @@ static void add_channel(const struct look *l, int64_t c, cvy_text *t)
         cvy_text_add(t, "%s %lld", l->field->shape.ndim > 1 ? "channel" : "number", (long long)c);
     else
         cvy_text_add(t, "it");
-    if (of->of.m2 == 0)
-        cvy_text_add(t, " is %.6g in all of the %lld samples that were looked at", of->of.mean, (long long)l->nsamples);
+    const double std = cvy_moments_std(&of->of);
+    char value[CVY_NUMBER_ROOM];
+    cvy_number_write_f32(of->of.mean, value);
+    if (std == 0)
+        cvy_text_add(t, " is %s in all of the %lld samples that were looked at", value, (long long)l->nsamples);
     else
-        cvy_text_add(t, " has mean %.4g and standard deviation %.4g", of->of.mean, cvy_moments_std(&of->of));
+        cvy_text_add(t, " has mean %s and standard deviation %.4g", say_mean(of->of.mean, std).text, std);
 }
 
 /* Warns if any channel is far. */

@@ -7,14 +7,12 @@
 #include "study/study_inspect.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number/base_moments.h"
 #include "data/data_reader.h"
 
-enum { SHOWN = 64, NUMBER_ROOM = 32 };
+enum { SHOWN = 64 };
 
 void cvy_inspect_classes(const cvy_dataset_info *info, const int64_t *count, cvy_text *t)
 {
@@ -118,31 +116,6 @@ static const char *kind_of(const struct field *f)
     return f->is_vector ? "number" : "channel";
 }
 
-/* Writes a value with enough digits to tell it from its neighbour at this distance; six at least. */
-static void write_number(double value, double distance, char text[NUMBER_ROOM])
-{
-    const double size = value != 0 ? log10(fabs(value)) : 0,
-                 digits = distance > 0 ? ceil(size - log10(distance)) + 1 : 0;
-    if (size >= 6 && size < 12)
-        snprintf(text, NUMBER_ROOM, "%.*f", (int)CVY_MAX(digits - floor(size) - 1, 0), value);
-    else
-        snprintf(text, NUMBER_ROOM, "%.*g", (int)CVY_MIN(CVY_MAX(digits, 6), 17), value);
-}
-
-/* Writes a value that is an f32: an integer with all its digits, others with as few as give it back, but six. */
-static void write_stored(double value, char text[NUMBER_ROOM])
-{
-    if (value == floor(value) && fabs(value) < 1e12) {
-        snprintf(text, NUMBER_ROOM, "%.0f", value);
-        return;
-    }
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, NUMBER_ROOM, "%.*g", digits, value);
-        if (strtof(text, NULL) == (float)value)
-            return;
-    }
-}
-
 /* The values vary so little that f32, as which they are read, has hardly any steps for it. */
 static void add_coarse(const struct field *f, int64_t c, cvy_text *t)
 {
@@ -157,19 +130,19 @@ static void add_coarse(const struct field *f, int64_t c, cvy_text *t)
 
 static void add_table(const struct field *f, cvy_text *t)
 {
-    char number[4][NUMBER_ROOM];
+    char number[4][CVY_NUMBER_ROOM];
     cvy_text_add(t, "values of %s as stored:\n  %-7s         mean           sd          min          max\n", f->name,
                  kind_of(f));
     for (int64_t c = 0; c < CVY_MIN(f->nchannels, SHOWN); c++) {
         const struct channel *of = &f->channel[c];
         const double none = of->of.n > 0 ? 0 : NAN, sd = cvy_moments_std(&of->of) + none;
         if (sd > 0)
-            write_number(of->of.mean, sd / 100, number[0]);
+            cvy_number_write(of->of.mean, sd / 100, number[0]);
         else
-            write_stored(of->of.mean + none, number[0]);
-        write_number(sd, 0, number[1]);
-        write_stored(of->least + none, number[2]);
-        write_stored(of->most + none, number[3]);
+            cvy_number_write_f32(of->of.mean + none, number[0]);
+        cvy_number_write(sd, 0, number[1]);
+        cvy_number_write_f32(of->least + none, number[2]);
+        cvy_number_write_f32(of->most + none, number[3]);
         cvy_text_add(t, "  %-7lld %12s %12s %12s %12s%s%s\n", (long long)c, number[0], number[1], number[2], number[3],
                      f->column ? "  " : "", f->column ? f->column[c] : "");
     }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_base_moments.c: means and deviations far from 0, tiny and huge, whole, one by one and merged, as numpy gives
- * them in long double; a variance from twofold sums; one number, none, and numbers that do not count. */
+ * them in long double; a variance from twofold sums; one number, none, and numbers that do not count; the digits of
+ * a mean. */
+#include <string.h>
+
 #include "base/base_status.h"
 #include "base/number/base_moments.h"
 #include "base/number/base_twofold.h"
@@ -91,11 +94,40 @@ static void steps_of_f32(void)
     EXPECT(!cvy_moments_are_coarse(101325, 0.05, 0) && cvy_moments_are_coarse(101325, 0.005, 0));
 }
 
+static void digits(void)
+{
+    static const struct {
+        double value, distance;
+        const char *text;
+    } of[] = {{101325.0302, 5e-4, "101325.0302"},
+              {0.5, 0.01, "0.5"},
+              {2147483000.4, 100, "2147483000"},
+              {1.5e30, 1e28, "1.5e+30"},
+              {0, 1, "0"},
+              {-10.0000021, 1e-6, "-10.0000021"},
+              {1e-30, 1e-36, "1e-30"},
+              {NAN, 1, "nan"}};
+    static const struct {
+        float value;
+        const char *text;
+    } f32[] = {{273.15F, "273.15"}, {2147483648.0F, "2147483648"}, {1e30F, "1e+30"}, {101324.836F, "101324.836"}};
+    char text[CVY_NUMBER_ROOM];
+    for (int i = 0; i < CVY_COUNT(of); i++) {
+        cvy_number_write(of[i].value, of[i].distance, text);
+        EXPECT(strcmp(text, of[i].text) == 0 || !printf("%s, expected %s\n", text, of[i].text));
+    }
+    for (int i = 0; i < CVY_COUNT(f32); i++) {
+        cvy_number_write_f32((double)f32[i].value, text);
+        EXPECT(strcmp(text, f32[i].text) == 0 || !printf("%s, expected %s\n", text, f32[i].text));
+    }
+}
+
 int main(void)
 {
     TEST(far_from_zero);
     TEST(few);
     TEST(constants_and_signs);
     TEST(steps_of_f32);
+    TEST(digits);
     return test_end();
 }

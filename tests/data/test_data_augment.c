@@ -36,6 +36,23 @@ static void test_values(void)
     TRUE_THAT(near(x[9], log1p(bytes[9] / 2.0)));
 }
 
+/* A mean that f32 rounds by a tenth of the deviation: (x - mean) / std as in f64. */
+static void test_far_from_zero(void)
+{
+    enum { M = 6 };
+    const cvy_reader_info reals = {.dtype = CVY_DTYPE_F32, .shape = {1, {M}}};
+    const float of[M] = {101325, 101325.0625F, 101324.9375F, 101325.0390625F, 0, 1e30F};
+    float stored[M], x[M];
+    cvy_augment *a = NULL;
+    memcpy(stored, of, sizeof stored);
+    OK(make("[{normalize: {mean: 101325.035, std: 0.05}}]", 0, &reals, &a));
+    OK(cvy_augment_apply(a, (cvy_picture){.dtype = CVY_DTYPE_F32, .C = M, .H = 1, .W = 1, .data = stored}, 0, 0, &turn,
+                         x));
+    for (int i = 0; i < M; i++)
+        TRUE_THAT(near(x[i], ((double)of[i] - 101325.035) / 0.05));
+    cvy_augment_destroy(&a);
+}
+
 static void test_geometry(void)
 {
     float plain[N], x[C * 11 * 11];
@@ -516,6 +533,7 @@ int main(void)
     for (int i = 0; i < N; i++)
         bytes[i] = (uint8_t)(37 * i + 11);
     test_values();
+    test_far_from_zero();
     test_geometry();
     test_random_crop();
     test_reproducible();

@@ -5,6 +5,9 @@
  */
 #include "base/number/base_moments.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 void cvy_moments_merge(cvy_moments *a, const cvy_moments *b)
 {
     const double n = a->n + b->n, delta = b->mean - a->mean;
@@ -38,4 +41,27 @@ cvy_moments cvy_moments_of_f64(const double *x, int64_t n)
     for (int64_t i = 0; i < n; i++)
         cvy_moments_add(&m, x[i]);
     return m;
+}
+
+void cvy_number_write(double value, double distance, char text[CVY_NUMBER_ROOM])
+{
+    const double size = value != 0 ? log10(fabs(value)) : 0,
+                 digits = distance > 0 ? ceil(size - log10(distance)) + 1 : 0;
+    if (size >= 5 && size < 12) /* as people write it, without an exponent */
+        snprintf(text, CVY_NUMBER_ROOM, "%.*f", (int)fmin(fmax(digits - floor(size) - 1, 0), 12), value);
+    else
+        snprintf(text, CVY_NUMBER_ROOM, "%.*g", (int)fmin(fmax(digits, 6), 17), value);
+}
+
+void cvy_number_write_f32(double value, char text[CVY_NUMBER_ROOM])
+{
+    if (value == floor(value) && fabs(value) < 1e12) {
+        snprintf(text, CVY_NUMBER_ROOM, "%.0f", value);
+        return;
+    }
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, CVY_NUMBER_ROOM, "%.*g", digits, value);
+        if (strtof(text, NULL) == (float)value)
+            return;
+    }
 }

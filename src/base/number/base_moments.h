@@ -44,6 +44,12 @@ static inline double cvy_moments_sample_std(const cvy_moments *m)
     return m->n > 1 ? sqrt(m->m2 / (m->n - 1)) : 0;
 }
 
+/* Writes a number with enough digits to tell it from another at this distance; six at least. */
+enum { CVY_NUMBER_ROOM = 40 };
+void cvy_number_write(double value, double distance, char text[CVY_NUMBER_ROOM]);
+/* Writes a value that is an f32: an integer with all its digits, others with as few as give it back; six at least. */
+void cvy_number_write_f32(double value, char text[CVY_NUMBER_ROOM]);
+
 /* The distance from a number of this size to the next f32. */
 static inline double cvy_f32_spacing(double size)
 {
