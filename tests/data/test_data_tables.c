@@ -309,6 +309,35 @@ static void test_other_files(void)
     cvy_dataset_destroy(&d);
 }
 
+/* Tables with other suffixes are found by their numbers; lists of pictures stay lists. */
+static void test_suffixes(void)
+{
+    static const struct {
+        const char *name, *text, *format;
+    } t[] = {{"r.txt", "\"a\" \"b\"\n\"1\" 1.5 2\n\"2\" 2.5 4\n", "csv"},
+             {"n.dat", "# x y z\n 1.0 2.0 3.0\n", "csv"},
+             {"e.tab", "a;b\r\n1,5;2\r\n", "csv"},
+             {"names.txt", "1 2.jpg 0\n3 4.jpg 1\n", "list"},
+             {"path.txt", "a/1 0\na/2 1\n", "list"}};
+    for (int i = 0; i < CVY_COUNT(t); i++) {
+        const cvy_reader_def *reader = NULL;
+        put_text(t[i].name, t[i].text);
+        OK(cvy_reader_detect(in_scratch(t[i].name), &reader));
+        TRUE_THAT(strcmp(reader->name, t[i].format) == 0);
+    }
+}
+
+/* What is said has one line, whatever names hold. */
+static void test_one_line(void)
+{
+    cvy_dataset *d = NULL;
+    put_text("breaks.csv", "\"a\nb\",\"c\td\"\n1,2\n3,4\n");
+    OK(open_text(in_scratch("breaks.csv"), NULL, 0, &d));
+    TRUE_THAT(strstr(cvy_dataset_describe(d)->note, "2 inputs: a b, c d; no label") &&
+              !strchr(cvy_dataset_describe(d)->note, '\n'));
+    cvy_dataset_destroy(&d);
+}
+
 int main(void)
 {
     scratch_make();
@@ -319,6 +348,8 @@ int main(void)
     test_thousands();
     test_quoted_lines();
     test_other_files();
+    test_suffixes();
+    test_one_line();
     scratch_remove();
     return 0;
 }

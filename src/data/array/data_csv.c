@@ -60,19 +60,65 @@ static int is_utf16(const char *head, size_t n)
     return n >= 2 && (memcmp(head, "\xFF\xFE", 2) == 0 || memcmp(head, "\xFE\xFF", 2) == 0);
 }
 
+/* Whether a line has at least two numbers, and no name of a picture as the lines of a list have. */
+static int has_numbers(cvy_line_part line)
+{
+    static const char marks[] = {'\t', ';', ',', '|', ' '};
+    static const char *const picture[] = {".jpg", ".jpeg", ".png"};
+    char text[512];
+    const size_t n = CVY_MIN(line.bytes, sizeof text - 1);
+    memcpy(text, line.at, n);
+    text[n] = 0;
+    for (int i = 0; i < CVY_COUNT(picture); i++)
+        if (strcasestr(text, picture[i]))
+            return 0;
+    for (int i = 0; i < CVY_COUNT(marks); i++) {
+        const struct csv c = {.mark = marks[i], .quote = '"'};
+        struct fields f = cvy_csv_fields(&c, line);
+        cvy_line_part field;
+        double value = 0;
+        int number = 0, other = 0;
+        while (cvy_csv_next_field(&f, &field))
+            *(cvy_csv_real(&c, field, &value) || cvy_csv_is_other_number(&c, field) ? &number : &other) += 1;
+        if (number >= 2 && number >= other)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether a text of another suffix is a table: its second line, or the first if there are no more, has numbers. */
+static int is_table(const char *text, size_t n)
+{
+    cvy_line_part line = {"", 0};
+    int nline = 0;
+    for (size_t at = 0; at < n && nline < 2;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        const cvy_line_part next = {text + at, end ? (size_t)(end - text) - at : n - at};
+        at += next.bytes + 1;
+        if (cvy_line_part_trim(next).bytes == 0 || cvy_line_is_comment(next))
+            continue;
+        line = next.at[next.bytes - 1] == '\r' ? (cvy_line_part){next.at, next.bytes - 1} : next;
+        nline++;
+    }
+    return has_numbers(line);
+}
+
 static int csv_probe(const char *path)
 {
-    static const char *const suffix[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
-    char head[512];
-    int is_ours = 0;
-    for (int i = 0; i < CVY_COUNT(suffix); i++)
-        is_ours |= cvy_data_has_suffix(path, suffix[i]);
-    if (!is_ours || cvy_file_is_folder(path) || !cvy_file_exists(path))
+    static const char *const suffix[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt", ".dat", ".tab"};
+    enum { SURE = 4 }; /* the first ones are tables by their names */
+    char head[4096];
+    int which = 0;
+    while (which < CVY_COUNT(suffix) && !cvy_data_has_suffix(path, suffix[which]))
+        which++;
+    if (which == CVY_COUNT(suffix) || cvy_file_is_folder(path) || !cvy_file_exists(path))
         return 0;
     const size_t n = cvy_data_peek(path, head, sizeof head);
-    return cvy_data_has_suffix(path, ".gz")           ? 20 * cvy_is_gzip(path)
-           : memchr(head, 0, n) && !is_utf16(head, n) ? 0
-                                                      : 20;
+    if (cvy_data_has_suffix(path, ".gz"))
+        return 20 * cvy_is_gzip(path);
+    if (memchr(head, 0, n) && !is_utf16(head, n))
+        return 0;
+    return which < SURE || is_table(head, n) ? 20 : 0;
 }
 
 /* ---- the first pass: lines and labels ---- */

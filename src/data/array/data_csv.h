@@ -96,6 +96,9 @@ int cvy_csv_next_field(struct fields *f, cvy_line_part *out);
 /* Copies the text of a field without what stands before its quotes: a backslash, or in a quoted field a second quote.
  * to: room for its bytes. Returns the bytes copied. */
 size_t cvy_csv_unquote(const struct csv *c, cvy_line_part field, int is_quoted, char *to);
+/* Copies a text for a message of one line: control characters become blanks, and a long text is cut. Returns to. */
+enum { CSV_SHOWN = 48 };
+const char *cvy_csv_show(const char *text, char to[CSV_SHOWN]);
 /* Whether a line is skipped: it begins with #, and not with an error of a spreadsheet such as #N/A. */
 int cvy_csv_is_comment(const struct csv *c, cvy_line_part line);
 int cvy_csv_count_fields(const struct csv *c, cvy_line_part line);

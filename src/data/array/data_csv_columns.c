@@ -302,12 +302,14 @@ static cvy_status check_inputs(const struct csv *c)
     int n = 0, first = 0;
     for (int i = 0; i < c->ncolumn; i++) {
         const struct column *k = &c->column[i];
+        char name[CSV_SHOWN], word[CSV_SHOWN];
         if (k->role != COLUMN_X || k->look.text == 0 || k->look.number + k->look.truth + k->look.other > 0)
             continue;
         first = n++ == 0 ? i : first;
         if (n <= SHOWN && at < sizeof text)
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%d (%.40s%s\"%s\"%s)", n > 1 ? ", " : "", i + 1,
-                                   c->header ? k->name : "", c->header ? ": " : "", k->look.word,
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%d (%s%s\"%s\"%s)", n > 1 ? ", " : "", i + 1,
+                                   c->header ? cvy_csv_show(k->name, name) : "", c->header ? ": " : "",
+                                   cvy_csv_show(k->look.word, word),
                                    cvy_csv_text_kind((cvy_line_part){k->look.word, strlen(k->look.word)}));
     }
     CVY_CHECK(n == 0, CVY_E_FORMAT,

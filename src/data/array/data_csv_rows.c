@@ -150,19 +150,19 @@ void cvy_csv_take_index(struct csv *c, const struct csv_opts *o, const cvy_colum
 /* Lists the columns of a role: by their names, or without a header by their numbers. */
 static void add_columns(const struct csv *c, int role, cvy_text *t)
 {
-    enum { SHOWN = 12, LETTERS = 40 };
+    enum { SHOWN = 12 };
     int n = 0;
     for (int i = 0; i < c->ncolumn; i++) {
-        const char *name = c->column[i].name;
+        const char *name = c->header ? c->column[i].name : "";
+        char text[CSV_SHOWN];
         if (c->column[i].role != role)
             continue;
         n++;
         if (n > SHOWN)
             continue;
         cvy_text_add(t, "%s", n > 1 ? ", " : "");
-        if (c->header && *name)
-            cvy_text_add(t, "%.*s%s", (int)CVY_MIN(strlen(name), (size_t)LETTERS), name,
-                         strlen(name) > LETTERS ? ".." : "");
+        if (*name)
+            cvy_text_add(t, "%s", cvy_csv_show(name, text));
         else
             cvy_text_add(t, "column %d", i + 1);
     }
@@ -243,7 +243,7 @@ static void add_left_out(const struct csv *c, cvy_text *t)
         const struct column_look *l = &c->column[i].look;
         if (c->column[i].role != COLUMN_X || l->missing == 0)
             continue;
-        cvy_text_add(t, "%s\"%s\" in column %d", n++ ? ", " : "; missing numbers: ", l->gap, i + 1);
+        cvy_text_add(t, "%s\"%s\" in column %d", n++ ? ", " : "; missing numbers: ", cvy_csv_show(l->gap, how), i + 1);
     }
     if (c->ncomment > c->names_in_comment)
         cvy_text_add(t, "; %lld line%s with # skipped", (long long)c->ncomment - c->names_in_comment,
@@ -269,6 +269,7 @@ static cvy_status note_counters(const struct csv *c)
     enum { ROWS = 8 }; /* fewer rows count by chance */
     for (int i = 0; i < c->ncolumn; i++) {
         char how[100];
+        char name[CSV_SHOWN];
         const struct column *k = &c->column[i];
         const int is_watched = k->role == COLUMN_X && c->index.entries.count >= ROWS;
         const char *counts = is_watched ? cvy_csv_counts(c, i, how, sizeof how) : NULL;
@@ -276,12 +277,12 @@ static cvy_status note_counters(const struct csv *c)
                              k->look.whole == k->look.number;
         if (!counts && !is_usual)
             continue;
-        CVY_TRY(
-            cvy_reader_note(c->info,
-                            "%s: column %d%s%s%s %s, as a number of the row does, and is an input: `drop: %d` of the "
-                            "source leaves it out",
-                            c->index.file.path, i + 1, c->header ? " (" : "", c->header ? k->name : "",
-                            c->header ? ")" : "", counts ? counts : "has whole numbers", i + 1));
+        CVY_TRY(cvy_reader_note(
+            c->info,
+            "%s: column %d%s%s%s %s, as a number of the row does, and is an input: `drop: %d` of the "
+            "source leaves it out",
+            c->index.file.path, i + 1, c->header ? " (" : "", c->header ? cvy_csv_show(k->name, name) : "",
+            c->header ? ")" : "", counts ? counts : "has whole numbers", i + 1));
     }
     return CVY_OK;
 }

@@ -83,6 +83,19 @@ size_t cvy_csv_unquote(const struct csv *c, cvy_line_part field, int is_quoted, 
     return n;
 }
 
+const char *cvy_csv_show(const char *text, char to[CSV_SHOWN])
+{
+    size_t n = strlen(text);
+    const int is_cut = n >= CSV_SHOWN;
+    n = is_cut ? CSV_SHOWN - 3 : n;
+    while (is_cut && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) /* inside a letter of UTF-8 */
+        n--;
+    for (size_t i = 0; i < n; i++)
+        to[i] = (unsigned char)text[i] < ' ' ? ' ' : text[i];
+    strcpy(to + n, is_cut ? ".." : "");
+    return to;
+}
+
 int cvy_csv_count_fields(const struct csv *c, cvy_line_part line)
 {
     struct fields f = cvy_csv_fields(c, line);
