@@ -14,62 +14,6 @@
 
 #include "data/data_units.h"
 
-/* ---- remarks ---- */
-
-struct cvy_remark {
-    char *text;
-    const char *kind;
-    const char *file, *last; /* the first file and the last one that it is about */
-    int64_t nfile;
-    struct cvy_remark *next;
-};
-
-enum { REMARKS_MAX = 24 }; /* of different texts; there may be very many files */
-
-static int is_of_kind(const struct cvy_remark *m, const char *kind, const char *text)
-{
-    return kind && m->kind ? strcmp(m->kind, kind) == 0 : strcmp(m->text, text) == 0;
-}
-
-cvy_status cvy_remark(cvy_remarks *r, const char *file, const char *kind, const char *fmt, ...)
-{
-    char text[1024];
-    struct cvy_remark *m = NULL;
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    for (m = r->first; m; m = m->next)
-        if (is_of_kind(m, kind, text)) {
-            m->nfile += m->last != file;
-            m->last = file;
-            return CVY_OK;
-        }
-    if (r->count++ >= REMARKS_MAX)
-        return CVY_OK;
-    CVY_TRY(cvy_pool_alloc(r->pool, sizeof *m, &m));
-    *m = (struct cvy_remark){.file = file, .last = file, .nfile = 1};
-    CVY_TRY(cvy_pool_strdup(r->pool, text, &m->text));
-    if (kind)
-        CVY_TRY(cvy_pool_strdup(r->pool, kind, (char **)&m->kind));
-    *(r->last ? &r->last->next : &r->first) = m;
-    r->last = m;
-    return CVY_OK;
-}
-
-cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info)
-{
-    for (const struct cvy_remark *m = r->first; m; m = m->next) {
-        char more[64] = "";
-        if (m->nfile > 1)
-            snprintf(more, sizeof more, " and %lld more file%s", (long long)m->nfile - 1, m->nfile > 2 ? "s" : "");
-        CVY_TRY(cvy_reader_note(info, "%s%s: %s", m->file ? m->file : "x", more, m->text));
-    }
-    return r->count > REMARKS_MAX ? cvy_reader_note(info, "%lld more remarks of this kind about the files are left out",
-                                                    (long long)(r->count - REMARKS_MAX))
-                                  : CVY_OK;
-}
-
 static int same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
@@ -192,11 +136,6 @@ const char *cvy_described_axes_text(const cvy_described *d, const int *order, in
 
 /* ---- coordinates ---- */
 
-static int64_t count_of(const cvy_coordinates *c)
-{
-    return c->nkept > 0 ? c->nkept : c->n;
-}
-
 /* The values of `own` where `like` has its own: all, or those that are kept. element: the number of each. */
 struct pairs {
     int64_t n;           /* 0: there is nothing to compare */
@@ -269,7 +208,7 @@ static int is_rolled(const struct pairs *p, int64_t *roll_out)
 static int convert(const cvy_coordinates *like, const cvy_coordinates *own, double *value)
 {
     const char *from = own->cf[CVY_CF_UNITS], *to = like->cf[CVY_CF_UNITS];
-    const int64_t n = count_of(own);
+    const int64_t n = cvy_coordinates_count(own);
     double factor = 1, offset = 0;
     memcpy(value, own->value, (size_t)n * sizeof *value);
     if (!from || !to)
@@ -288,16 +227,18 @@ typedef enum { EQUAL, TURNED, ROLLED, DIFFERENT } relation;
 /* value: memory for the values of own. */
 static relation relate_values(const cvy_coordinates *like, const cvy_coordinates *own, double *value, int64_t *roll_out)
 {
-    struct pairs p = {.n = count_of(like), .like = like->value, .whole = value, .length = own->n, .places = like};
+    struct pairs p = {
+        .n = cvy_coordinates_count(like), .like = like->value, .whole = value, .length = own->n, .places = like};
     const char *units = like->cf[CVY_CF_UNITS];
     double factor = 1, offset = 0;
     *roll_out = 0;
     if (!convert(like, own, value))
         return DIFFERENT;
     p.is_whole = own->nkept == 0;
-    if (any_nan(like->value, p.n) || any_nan(value, count_of(own))) /* some are missing: nothing is known */
+    if (any_nan(like->value, p.n) ||
+        any_nan(value, cvy_coordinates_count(own))) /* some are missing: nothing is known */
         return EQUAL;
-    if (!p.is_whole && own->nkept != count_of(like)) /* of a different version */
+    if (!p.is_whole && own->nkept != cvy_coordinates_count(like)) /* of a different version */
         return EQUAL;
     if (role_of(like) == LONGITUDE)
         p.unit =
@@ -313,7 +254,7 @@ static relation relate_values(const cvy_coordinates *like, const cvy_coordinates
 enum { VALUES_TEXT = 120 };
 static const char *values_text(const cvy_coordinates *c, char text[VALUES_TEXT])
 {
-    const int64_t n = count_of(c);
+    const int64_t n = cvy_coordinates_count(c);
     const char *units = c->cf[CVY_CF_UNITS] ? c->cf[CVY_CF_UNITS] : "";
     size_t at = 0;
     if (n > 4)
@@ -327,7 +268,7 @@ static const char *values_text(const cvy_coordinates *c, char text[VALUES_TEXT])
 /* Whether they count 0, 1, 2 and so on from anywhere. */
 static int is_counter(const cvy_coordinates *c)
 {
-    for (int64_t i = 1; i < count_of(c) && c->nkept == 0; i++)
+    for (int64_t i = 1; i < cvy_coordinates_count(c) && c->nkept == 0; i++)
         if (c->value[i] - c->value[i - 1] != 1)
             return 0;
     return c->nkept == 0;
@@ -608,7 +549,7 @@ static cvy_status drop(cvy_pool *pool, int n, cvy_described **whole, const cvy_d
             const cvy_coordinates *o = &other[i].axis[k];
             if (!c->value || !o->value)
                 continue;
-            CVY_TRY(cvy_pool_alloc(pool, (size_t)count_of(o) * sizeof *value, &value));
+            CVY_TRY(cvy_pool_alloc(pool, (size_t)cvy_coordinates_count(o) * sizeof *value, &value));
             if (c->n != o->n || relate_values(c, o, value, &roll) != EQUAL)
                 c->value = NULL;
         }
@@ -636,61 +577,4 @@ void cvy_descriptions_axis(const cvy_descriptions *d, cvy_along along, int axis,
         out->value = NULL;
         memset(out->cf, 0, sizeof out->cf);
     }
-}
-
-/* ---- what is kept ---- */
-
-static cvy_status copy_text(cvy_pool *pool, const char **text)
-{
-    char *copy = NULL;
-    if (*text)
-        CVY_TRY(cvy_pool_strdup(pool, *text, &copy));
-    *text = copy;
-    return CVY_OK;
-}
-
-static cvy_status copy_axis(cvy_pool *pool, int64_t most, cvy_coordinates *c)
-{
-    double *value = NULL;
-    CVY_TRY(copy_text(pool, &c->name));
-    CVY_TRY(copy_text(pool, &c->of));
-    for (int i = 0; i < CVY_CF_COUNT; i++)
-        CVY_TRY(copy_text(pool, &c->cf[i]));
-    if (!c->value)
-        return CVY_OK;
-    const double *all = c->value;
-    const int was_kept = c->nkept > 0;
-    if (!was_kept && c->n > most)
-        c->nkept = most;
-    CVY_TRY(cvy_pool_alloc(pool, (size_t)count_of(c) * sizeof *value, &value));
-    for (int64_t k = 0; k < count_of(c); k++)
-        value[k] = all[was_kept ? k : cvy_coordinates_kept_at(c, k)];
-    c->value = value;
-    return CVY_OK;
-}
-
-/* most: coordinates of an axis. */
-static cvy_status copy(cvy_pool *pool, int64_t most, const cvy_described *d, cvy_described *out)
-{
-    cvy_described own = *d;
-    CVY_TRY(copy_text(pool, &own.name));
-    CVY_TRY(copy_text(pool, &own.file));
-    for (int i = 0; i < CVY_CF_COUNT; i++)
-        CVY_TRY(copy_text(pool, &own.cf[i]));
-    for (int i = 0; i < own.ndim; i++)
-        CVY_TRY(copy_axis(pool, most, &own.axis[i]));
-    CVY_TRY(copy_axis(pool, most, &own.samples));
-    CVY_TRY(copy_axis(pool, most, &own.height));
-    *out = own;
-    return CVY_OK;
-}
-
-cvy_status cvy_described_copy(cvy_pool *pool, const cvy_described *d, cvy_described *out)
-{
-    return copy(pool, INT64_MAX, d, out);
-}
-
-cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_described *out)
-{
-    return copy(pool, CVY_COORDINATES_KEPT, d, out);
 }

@@ -83,6 +83,11 @@ void cvy_descriptions_axis(const cvy_descriptions *d, cvy_along along, int axis,
 enum { CVY_COORDINATES_KEPT = 32 };
 /* Copies a description into pool with at most so many coordinates of each axis. */
 cvy_status cvy_described_keep(cvy_pool *pool, const cvy_described *d, cvy_described *out);
+/* How many values there are: all, or those that are kept. */
+static inline int64_t cvy_coordinates_count(const cvy_coordinates *c)
+{
+    return c->nkept > 0 ? c->nkept : c->n;
+}
 /* The coordinate k of those that are kept is that of this element. Of a turned axis the same elements are kept. */
 static inline int64_t cvy_coordinates_kept_at(const cvy_coordinates *c, int64_t k)
 {
