@@ -13,6 +13,7 @@ import contextlib
 import functools
 import math
 import sys
+import warnings
 
 import keras
 import numpy as np
@@ -35,6 +36,8 @@ _ADVICE = {
     _RATE: "set it by a schedule over steps, or by callbacks after BroadcastWeights(), which see the means of the metrics over the ranks",
     _GRADIENTS: "all ranks must train the same variables, and give zeros where they have no gradient",
 }
+_EVERY = 50  # updates after which a step also compares the weights
+_NEAR = 1e-4  # of the sum of magnitudes: ranks on other processors may round differently
 _STATE = "give all ranks what rank 0 has, by BroadcastWeights() or convoy.keras.broadcast(model), after it was loaded"
 
 
@@ -53,7 +56,7 @@ def DistributedOptimizer(optimizer, ranks=None, **options):
     apply, reduction = inner.apply, _Reduction(inner, ranks or world(), options)
 
     def apply_means(grads, trainable_variables=None):
-        return apply(reduction.of(grads), trainable_variables)
+        return apply(reduction.of(grads, trainable_variables), trainable_variables)
 
     apply_means.reduction = reduction
     inner.apply = apply_means
@@ -73,7 +76,7 @@ def _apply_scaled(apply):
         reduction = _reduction_of(self)
         if reduction is None:
             return apply(self, grads, trainable_variables)
-        means = reduction.of(grads, self.dynamic_scale if self.built else self.initial_scale)
+        means = reduction.of(grads, trainable_variables, self.dynamic_scale if self.built else self.initial_scale)
         with reduction.is_done():
             return apply(self, means, trainable_variables)
 
@@ -89,7 +92,8 @@ class _Meeting:
 
     def __init__(self, ranks):
         self._agreement = _agreement.Agreement(ranks, self._advice)
-        self._reducer = Reducer(ranks, [("what ranks set alone", self._agreement.size, F32)], algorithm="library")
+        self._reducer = Reducer(ranks, [("what ranks set alone", self._agreement.size, F32), ("weights", 2, F64)], algorithm="library")
+        self._fault = ""  # of the step before
 
     @staticmethod
     def of(ranks):
@@ -101,19 +105,33 @@ class _Meeting:
     def _advice(name):
         return _ADVICE.get(name, "make the optimizers of all ranks with the same options" if name.endswith("of the optimizer") else _STATE)
 
-    def agree(self, comes_next, values=None, fault=""):
-        """Collective. values: texts by name. fault: what all ranks raise."""
+    def agree(self, comes_next, values=None, fault="", weights=(0.0, 0.0)):
+        """Collective. values: texts by name. fault: what all ranks raise. weights: their magnitudes and values, added up. If they differ,
+        all ranks raise it when they meet next."""
+        fault, self._fault = fault or self._fault, ""
         self._reducer.buffer(0)[:] = self._agreement.numbers({_NEXT: comes_next, **(values or {})}, fault)
-        self._reducer.start(0)
+        self._reducer.buffer(1)[:] = weights
+        for i in range(2):
+            self._reducer.start(i)
         self._reducer.wait()
         self._agreement.check(self._reducer.sum(0)[:])
+        self._fault = _difference("the weights differ", weights, self._reducer.sum(1)[:])
+
+
+def _difference(what, mine, means):
+    """What is another one on this rank than in the mean; "": nothing. mine: a sum of magnitudes, and a sum of the same size or less."""
+    near = _NEAR * max(mine[0], means[0])
+    if (math.isnan(mine[0]) and math.isnan(means[0])) or all(a == b or abs(a - b) <= near for a, b in zip(mine, means)):
+        return ""
+    return (f"{what} between ranks: the sum of the magnitudes is {mine[0]:.8g} here, and {means[0]:.8g} in the mean; change weights and the "
+            "state of the optimizer on all ranks alike, or call convoy.keras.broadcast(model) after it, on all ranks")
 
 
 class _Reduction:
     """Means of lists of gradients. A list with other shapes, as of another model, gets a reducer of its own."""
 
     def __init__(self, optimizer, ranks, options):
-        self._optimizer, self._ranks, self._options, self._reducers = optimizer, ranks, options, {}
+        self._optimizer, self.ranks, self._options, self._reducers = optimizer, ranks, options, {}
         self._is_done = False
         self._meeting = _Meeting.of(ranks)
 
@@ -126,8 +144,9 @@ class _Reduction:
         finally:
             self._is_done = False
 
-    def of(self, gradients, scale=None):
-        """The means of tensors, in a graph or at once. None stays None; what is sparse becomes dense. scale: of the loss."""
+    def of(self, gradients, variables=None, scale=None):
+        """The means of tensors, in a graph or at once. None stays None; what is sparse becomes dense. variables: what they train. scale: of
+        the loss."""
         if self._is_done:
             return gradients
         there = [tf.convert_to_tensor(g) for g in gradients if g is not None]
@@ -139,6 +158,7 @@ class _Reduction:
         numbers = {_RATE: self._optimizer.learning_rate, "number of updates": self._optimizer.iterations}
         if scale is not None:
             numbers["loss scale"] = scale
+        numbers["magnitudes"], numbers["values"] = self._weights(variables or [])
         call = functools.partial(self._reduced, list(numbers), self._fixed(gradients))
         with _after_earlier() as note:
             reduced = tf.numpy_function(call, [*(tf.cast(n, tf.float64) for n in numbers.values()), *there], [g.dtype for g in there])
@@ -147,6 +167,16 @@ class _Reduction:
             mean_of_ranks.set_shape(g.shape)
         reduced = iter(reduced)
         return [None if g is None else next(reduced) for g in gradients]
+
+    def _weights(self, variables):
+        """The sums of their magnitudes and of their values, in some steps; otherwise zeros."""
+        values = [tf.convert_to_tensor(v) for v in variables]
+
+        def sums():
+            return tuple(tf.add_n([tf.cast(tf.reduce_sum(of(v)), tf.float64) for v in values]) for of in (tf.abs, tf.identity))
+
+        zero = tf.constant(0, tf.float64)
+        return tf.cond(tf.equal(self._optimizer.iterations % _EVERY, 0), sums, lambda: (zero, zero)) if values else (zero, zero)
 
     def _fixed(self, gradients):
         """What the ranks must have alike in each step, and does not change while a graph is used: texts by name."""
@@ -159,13 +189,14 @@ class _Reduction:
         return {**{f"{name} of the optimizer": text(value) for name, value in options.items()}, _GRADIENTS: ", ".join(shapes)}
 
     def _reduced(self, names, fixed, *arrays):
-        values = {name: text(float(number)) for name, number in zip(names, arrays)}
-        self._meeting.agree("a step", {**values, **fixed})
+        values = dict(zip(names, map(float, arrays)))
+        weights = values.pop("magnitudes"), values.pop("values")
+        self._meeting.agree("a step", {**{name: text(v) for name, v in values.items()}, **fixed}, weights=weights)
         arrays = arrays[len(names):]
         kinds = tuple((a.shape, a.dtype) for a in arrays)
         if kinds not in self._reducers:
             buffers = [(f"gradient {i} {list(a.shape)}", a.size, _DTYPES[a.dtype]) for i, a in enumerate(arrays)]
-            self._reducers[kinds] = Reducer(self._ranks, buffers, **self._options)
+            self._reducers[kinds] = Reducer(self.ranks, buffers, **self._options)
         reducer = self._reducers[kinds]
         for i, a in enumerate(arrays):
             np.ctypeslib.as_array(reducer.buffer(i))[:] = a.ravel()
@@ -222,18 +253,22 @@ class BroadcastWeights(keras.callbacks.Callback):
                              "convoy.keras.DistributedOptimizer(model.optimizer) before fit()")
         default = keras.callbacks.Callback.on_epoch_end
         for earlier in _callbacks_before(self):
-            if getattr(earlier.on_epoch_end, "__func__", earlier.on_epoch_end) is not default:
+            if type(earlier) is not keras.callbacks.BackupAndRestore and getattr(earlier.on_epoch_end, "__func__", earlier.on_epoch_end) is not default:
                 raise ValueError(f"BroadcastWeights must be the first of the callbacks: {type(earlier).__name__}, which comes before it, would see "
                                  "the metrics of each rank's own samples, and decide otherwise on each rank")
 
     def on_train_begin(self, logs=None):
         """Called by fit(). A model that cannot be trained on several ranks is a ValueError."""
         self._check()
-        self._ranks = self._ranks or world()
+        self._ranks = self._ranks or _reduction_of(self.model.optimizer).ranks
         self._meeting = _Meeting.of(self._ranks)
         plan = {"epochs of fit()": text(self.params.get("epochs")), "batches of an epoch": text(self.params.get("steps"))}
         self._meeting.agree("the beginning of fit()", plan)
         broadcast(self.model, self._root, self._ranks)
+        normalised = [layer.name for layer in _layers(self.model) if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable]
+        if normalised and self._ranks.nranks > 1 and self._ranks.rank == 0:
+            warnings.warn(f"{normalised[0]} normalises by the statistics of each rank's own samples, so the weights are not those of one process "
+                          "with all of them; moving averages are another one on each rank until convoy.keras.broadcast(model)")
 
     def on_epoch_end(self, epoch, logs=None):
         self._meeting.agree(f"the end of epoch {epoch + 1}")
@@ -254,22 +289,22 @@ class BroadcastWeights(keras.callbacks.Callback):
         return [name for name in all_names[0] if name and all(name in other for other in all_names)]
 
     def _trained(self):
-        """Two numbers for each variable that the ranks train alike: its size, and one that depends on the order of the elements."""
+        """Two sums for each variable that the ranks train alike. The second one depends on the order of the elements."""
         found = []
         for variable in [*self.model.trainable_variables, *self.model.optimizer.variables]:
             flat = np.ravel(keras.ops.convert_to_numpy(variable)).astype(np.float64)
-            found.append((variable.path, (float(np.abs(flat).sum()), float(flat @ (np.arange(flat.size) % 7 - 3.0)))))
+            found.append((variable.path, (float(np.abs(flat).sum()), float(flat @ np.cos(np.arange(flat.size))))))
         return found
 
-    def _differing(self, trained, means):
-        """What differs on this rank from the mean by more than ranks on other processors round; "": nothing."""
-        for name, (size, order) in trained:
-            mean_size, mean_order = next(means), next(means)
-            near = 1e-4 * max(size, mean_size)
-            if not (math.isnan(size) and math.isnan(mean_size)) and not (abs(size - mean_size) <= near and abs(order - mean_order) <= 4 * near):
-                return (f"{name} differs between ranks: the sum of its magnitudes is {size:.8g} here, and {mean_size:.8g} in the mean; change "
-                        "weights and the state of the optimizer on all ranks alike, or call convoy.keras.broadcast(model) after it, on all ranks")
-        return ""
+    @staticmethod
+    def _differing(trained, means):
+        return next(filter(None, (_difference(f"{name} differs", sums, (next(means), next(means))) for name, sums in trained)), "")
+
+
+def _layers(model):
+    for layer in getattr(model, "layers", []):
+        yield layer
+        yield from _layers(layer)
 
 
 def _callbacks_before(callback):

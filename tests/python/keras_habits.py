@@ -2,6 +2,7 @@
 """keras_habits.py: what keras_habits.sh checks, on each rank: habits of Keras programs. Each gives the weights of one process with the
 whole batches, or is refused by one sentence on all ranks."""
 import sys
+import warnings
 
 import keras
 import numpy as np
@@ -199,13 +200,26 @@ def later(what, optimizer=None):
     return lambda: plain_fit([cvy.BroadcastWeights(), Changes(what)], optimizer=optimizer)
 
 
+def steps():
+    """A loop of the program's own, without broadcast(). What the first step finds the second one says."""
+    weights = [keras.Variable(np.full(3, ranks.rank + 1.0, "f")), keras.Variable(np.ones((2, 2), "f"))]
+    optimizer = cvy.DistributedOptimizer(sgd()())
+    for _ in range(2):
+        optimizer.apply([tf.ones(3), tf.ones((2, 2))], weights)
+
+
 def state():
     """State of one rank."""
     same("a checkpoint of rank 0", lambda: keras.optimizers.Adam(0.05), before=with_state)
-    refused("weights of one rank", "kernel differs between ranks: the sum of its magnitudes is", later(halve))
+    refused("weights of one rank", "kernel differs between ranks: the sum of the magnitudes is", later(halve))
     refused("momenta of one rank", "differs between ranks", later(momenta, sgd(momentum=0.9)))
     refused("a number of updates", "the ranks differ: number of updates: 4 on rank 0, 7 on rank 1", later(lambda m: m.optimizer.iterations.assign(7)))
+    refused("a loop with other weights", "the weights differ between ranks: the sum of the magnitudes is", steps)
     refused("another model", "the ranks differ: weights of the model", lambda: cvy.broadcast(mine([plain, tied])()))
+
+
+def normalised():
+    return keras.Sequential([keras.layers.Input((6,)), keras.Sequential([keras.layers.Dense(5), keras.layers.BatchNormalization()]), keras.layers.Dense(2)])
 
 
 def alone():
@@ -224,6 +238,10 @@ def alone():
     plain_fit([cvy.BroadcastWeights()], validation_data=mine([(X, Y), None]))  # on rank 0 alone
     refused("a gradient of one rank", "the ranks differ: gradients: float32 [2], none on rank 0, float32 [2], float32 [2] on rank 1",
             lambda: cvy.DistributedOptimizer(sgd()()).apply([tf.ones(2), mine([None, tf.ones(2)])], [keras.Variable(np.ones(2, "f")) for _ in range(2)]))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        trained(True, sgd(), model=normalised)
+    expect(any("normalises by the statistics" in str(w.message) for w in said) == (ranks.nranks > 1 and ranks.rank == 0), "batch norm is not said")
     try:
         cvy.DistributedOptimizer(cvy.DistributedOptimizer(sgd()()))
         sys.exit("an optimizer was wrapped twice")
