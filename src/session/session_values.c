@@ -26,11 +26,11 @@ enum {
     SHOWN = 3
 };
 
-#define SPREAD_MIN 0.01 /* of one standard deviation */
+#define SPREAD_MIN 0.01 /* standard deviations that are too far from 1 */
 #define SPREAD_MAX 100.0
-#define FAR_X 5.0  /* a mean of x that counts as far from 0, if it is also so many deviations away: */
-#define FAR_Y 10.0 /* the same of y */
-#define DEVIATIONS 10.0
+#define DEVIATIONS 10.0 /* a mean that is so many standard deviations from 0, and so far from it in x or y: */
+#define FAR_X 5.0
+#define FAR_Y 10.0
 
 struct channel {
     cvy_moments of, nonzero; /* of finite values; of those that are not 0 */
