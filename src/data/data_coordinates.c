@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -138,5 +139,33 @@ int cvy_coordinates_append(const cvy_coordinates *own, const cvy_coordinates *wh
     if (!same_text(own->cf[CVY_CF_UNITS], whole->cf[CVY_CF_UNITS]))
         return cvy_times_convert(own, whole, n, own->value + first, to);
     memcpy(to, own->value + first, (size_t)n * sizeof *to);
+    return 1;
+}
+
+/* ---- dates ---- */
+
+int cvy_time_text(const char *units, const char *calendar_name, double value, char *text, size_t room)
+{
+    static const int64_t earliest = -4700, latest = 9999;
+    const calendar c = find_calendar(calendar_name);
+    struct since from;
+    if (!read_since(units, c, &from))
+        return 0;
+    const double second = floor(value * from.unit_s + 0.5) + (double)from.second, day = floor(second / 86400);
+    int64_t low = earliest, high = latest, month = 12;
+    if (!(day >= (double)day_number(c, earliest, 1, 1) && day < (double)day_number(c, latest, 1, 1)))
+        return 0;
+    while (low < high - 1) { /* low: a year that begins on that day or before */
+        const int64_t middle = (low + high) / 2;
+        *(day_number(c, middle, 1, 1) <= (int64_t)day ? &low : &high) = middle;
+    }
+    while (month > 1 && day_number(c, low, month, 1) > (int64_t)day)
+        month--;
+    const int64_t left = (int64_t)(second - 86400 * day),
+                  date =
+                      (int64_t)day - day_number(c, low, month, 1) + 1 +
+                      (c == STANDARD && low == 1582 && month == 10 && (int64_t)day >= day_number(c, 1582, 10, 15)) * 10;
+    snprintf(text, room, "%04lld-%02lld-%02lldT%02lld:%02lld:%02lld", (long long)low, (long long)month, (long long)date,
+             (long long)(left / 3600), (long long)(left / 60 % 60), (long long)(left % 60));
     return 1;
 }

@@ -11,9 +11,9 @@
 
 #include "base/base_hash.h"
 #include "base/base_process.h"
-#include "base/number/base_rng.h"
 #include "data/data_agrees.h"
 #include "data/data_dataset.h"
+#include "data/data_split.h"
 #include "data/load/data_cache.h"
 
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d)
@@ -217,83 +217,35 @@ void cvy_dataset_destroy(cvy_dataset **d)
 
 /* ---- parts ---- */
 
-/* How many of the first `count` samples belong to the share. It rounds running sums, so the counts are right for each
- * class and for the whole set. */
-static int64_t share_of(int64_t count, double share)
+cvy_status cvy_dataset_side(cvy_dataset *d, const cvy_split *s, int side, cvy_dataset **out)
 {
-    return (int64_t)((double)count * share + 0.5);
-}
-
-/* Fills sorted[] with the numbers sorted by class, and first[] with the start of each class. Without labels there is
- * one class. */
-static cvy_status sort_by_class(cvy_dataset *d, int64_t nclasses, int64_t *sorted, int64_t *first, int32_t *label)
-{
-    const int64_t n = d->info.nsamples;
-    for (int64_t i = 0; i < n && cvy_dataset_reader_info(d)->has_label; i++)
-        CVY_TRY(cvy_dataset_label(d, i, &label[i]));
-    for (int64_t i = 0; i < n; i++)
-        first[label[i] + 1]++;
-    for (int64_t c = 0; c < nclasses; c++)
-        first[c + 1] += first[c];
-    for (int64_t i = 0; i < n; i++)
-        sorted[first[label[i]]++] = i;
-    for (int64_t c = nclasses; c > 0; c--)
-        first[c] = first[c - 1];
-    first[0] = 0;
-    return CVY_OK;
-}
-
-static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, int64_t **number_out,
-                         int64_t *count_out)
-{
-    const int64_t n = d->info.nsamples, nclasses = cvy_dataset_reader_info(d)->has_label ? d->info.nclasses : 1;
-    int64_t *sorted = NULL, *first = NULL, *number = NULL, count = 0, at = 0;
-    int32_t *label = NULL;
-    uint8_t *chosen = NULL;
+    cvy_dataset *piece = NULL;
     cvy_status status = CVY_OK;
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)n * sizeof *sorted, &sorted));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)(nclasses + 1) * sizeof *first, &first));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)n * sizeof *label, &label));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)n, &chosen));
-    CVY_TRY_OUT(sort_by_class(d, nclasses, sorted, first, label));
-    for (int64_t c = 0; c < nclasses; c++) {
-        const int64_t take = share_of(first[c + 1], share) - share_of(first[c], share);
-        const cvy_permutation p = cvy_permutation_make(seed, (uint64_t)c, (uint64_t)(first[c + 1] - first[c]));
-        for (int64_t i = 0; i < take; i++)
-            chosen[sorted[first[c] + (int64_t)cvy_permutation_at(&p, (uint64_t)i)]] = 1;
-    }
-    for (int64_t i = 0; i < n; i++)
-        count += chosen[i] == (part != 0);
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)count * sizeof *number, &number));
-    for (int64_t i = 0; i < n; i++)
-        if (chosen[i] == (part != 0))
-            number[at++] = i;
-    *number_out = number;
-    *count_out = count;
+    int64_t count = 0, at = 0;
+    CVY_TRY_OUT(make_empty(&piece));
+    piece->whole = d;
+    piece->info = d->info;
+    for (int64_t i = 0; i < s->n; i++)
+        count += s->side[i] == side;
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)CVY_MAX(count, 1) * sizeof *piece->number, &piece->number));
+    for (int64_t i = 0; i < s->n; i++)
+        if (s->side[i] == side)
+            piece->number[at++] = i;
+    piece->info.nsamples = count;
+    *out = piece;
+    return CVY_OK;
 out:
-    cvy_mem_free(&sorted);
-    cvy_mem_free(&first);
-    cvy_mem_free(&label);
-    cvy_mem_free(&chosen);
+    cvy_dataset_destroy(&piece);
     return status;
 }
 
 cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int part, cvy_dataset **out)
 {
-    cvy_dataset *piece = NULL;
+    cvy_split split = {0};
     CVY_CHECK(share > 0 && share < 1, CVY_E_CONFIG, "a share of a data set lies between 0 and 1, got %g", share);
-    cvy_status status = CVY_OK;
-    CVY_TRY_OUT(make_empty(&piece));
-    piece->whole = d;
-    piece->info = d->info;
-    CVY_TRY_OUT(choose(d, share, seed, part, &piece->number, &piece->info.nsamples));
-    if (piece->info.nsamples == 0)
-        CVY_FAIL_OUT(CVY_E_CONFIG, "%s: a share of %g leaves one part of the %lld samples empty",
-                     d->info.path ? d->info.path : d->info.format, share, (long long)d->info.nsamples);
-    *out = piece;
-    return CVY_OK;
-out:
-    cvy_dataset_destroy(&piece);
+    CVY_TRY(cvy_split_make(d, &(cvy_split_spec){.share = share}, seed, NULL, &split));
+    const cvy_status status = cvy_dataset_side(d, &split, part ? CVY_SIDE_VAL : CVY_SIDE_TRAIN, out);
+    cvy_split_free(&split);
     return status;
 }
 

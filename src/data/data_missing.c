@@ -7,8 +7,20 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text/base_tree.h"
+
+int cvy_missing_is_word(const char *text, size_t bytes)
+{
+    static const char *const words[] = {"",     "na",     "n/a",     "<na>",    "nan",      "nat",
+                                        "null", "none",   "?",       "#n/a",    "#n/a n/a", "#na",
+                                        "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"};
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        if (strlen(words[i]) == bytes && strncasecmp(words[i], text, bytes) == 0)
+            return 1;
+    return 0;
+}
 
 cvy_status cvy_missing_parse(const char *text, cvy_missing *out)
 {

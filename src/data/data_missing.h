@@ -14,6 +14,8 @@ typedef struct cvy_missing {
     float value; /* NaN if is_mean */
 } cvy_missing;
 
+/* Whether a text is what programs write for a value that is not there: empty, NA, NaN, null and the like. */
+int cvy_missing_is_word(const char *text, size_t bytes);
 /* text: a number or "mean"; NULL: the option is not given. */
 cvy_status cvy_missing_parse(const char *text, cvy_missing *out);
 /* Replaces each NaN of a sample [channels, ...] of n numbers; the mean is computed in f64. CVY_E_FORMAT: a channel has

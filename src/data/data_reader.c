@@ -71,3 +71,32 @@ cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
                  ? "an image folder holds *.jpg, *.jpeg or *.png files, or one folder of them for each class"
                  : "give the format by `format:` if it cannot be detected");
 }
+
+/* ---- what a sample belongs to ---- */
+
+void cvy_reader_name_sample(const cvy_reader_def *reader, void *state, int64_t number, char *text, size_t room)
+{
+    char *place = NULL;
+    if (reader->name_sample) {
+        reader->name_sample(state, number, text, room);
+        return;
+    }
+    reader->where(state, number, text, room);
+    for (char *at = strstr(text, ", "); at; at = strstr(at + 1, ", "))
+        place = at;
+    if (place)
+        *place = 0;
+}
+
+cvy_status cvy_reader_groups(const cvy_reader_def *reader, void *state, const char *source, cvy_groups *to)
+{
+    const int64_t before = to->n;
+    CVY_CHECK(reader->groups, CVY_E_CONFIG,
+              "%s: data of format %s have no columns by which samples could be grouped: group them by their paths, as "
+              "in `group: {path: \"patient_([0-9]+)\"}`",
+              source, reader->name);
+    const cvy_status status = reader->groups(state, to);
+    if (status != CVY_OK || to->n > before)
+        return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", source);
+    CVY_FAIL(CVY_E_CONFIG, "%s: the source has no option `group`, which names what its samples belong to", source);
+}

@@ -13,6 +13,7 @@
 
 #include "base/base_hash.h"
 #include "data/data.h"
+#include "data/data_groups.h"
 
 struct cvy_text;
 
@@ -137,6 +138,9 @@ int cvy_bytes_are_picture(const cvy_reader_info *info);
 /* Adds a sentence to info->note, on a line of its own. */
 cvy_status cvy_reader_note(cvy_reader_info *info, const char *fmt, ...) CVY_PRINTF(2, 3);
 
+/* Writes the date of a time in units such as "days since 2000-01-01": "2000-03-01T06:00:00". calendar NULL: the usual
+ * one. 0: the units are something else. (data_coordinates.c) */
+int cvy_time_text(const char *units, const char *calendar, double value, char *text, size_t room);
 typedef enum { CVY_ALONG_SAMPLES, CVY_ALONG_X, CVY_ALONG_Y } cvy_along;
 
 typedef struct cvy_reader_args {
@@ -166,6 +170,11 @@ typedef struct cvy_reader_def {
     cvy_status (*label)(void *state, int64_t number, int32_t *label_out);
     /* Where a sample is stored, for messages: "data_batch_1.bin, record 17". */
     void (*where)(void *state, int64_t number, char *text, size_t room);
+    /* The file, or the key, that a sample is known by, for patterns of it. NULL: what is before the last comma of
+     * where(). */
+    void (*name_sample)(void *state, int64_t number, char *text, size_t room);
+    /* Adds the value that the option `group` names, for each sample. NULL: the format has no such option. */
+    cvy_status (*groups)(void *state, cvy_groups *to);
     /* Describes the axis that counts the samples (axis 0), or an axis of x or y before augmentation. NULL: the format
      * has no names of axes. */
     cvy_status (*coordinates)(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out);
@@ -180,6 +189,12 @@ const cvy_reader_def *const *cvy_reader_table(int *count_out);
 cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out);
 /* Finds the reader that is surest of path. CVY_E_FORMAT or CVY_E_IO if there is none; the message says what path is. */
 cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out);
+
+/* The file or the key of a sample, as messages name it, without its place in the file. */
+void cvy_reader_name_sample(const cvy_reader_def *reader, void *state, int64_t number, char *text, size_t room);
+/* Adds the values of the option `group` of this source, in the order of its samples. CVY_E_CONFIG: its format has no
+ * such option. */
+cvy_status cvy_reader_groups(const cvy_reader_def *reader, void *state, const char *source, cvy_groups *to);
 
 /* The fault that says what a file is, or the files of a folder, that no reader takes, and what to do. CVY_OK: it is not
  * known. (data_foreign.c) */

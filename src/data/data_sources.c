@@ -105,6 +105,28 @@ static void joined_where(void *state, int64_t number, char *text, size_t room)
     r->from.reader->where(r->from.state, own, text, room);
 }
 
+static void joined_name(void *state, int64_t number, char *text, size_t room)
+{
+    int64_t own = 0;
+    const struct run *r = find_run(state, number, &own);
+    cvy_reader_name_sample(r->from.reader, r->from.state, own, text, room);
+}
+
+static cvy_status joined_groups(void *state, cvy_groups *to)
+{
+    const struct joined *j = state;
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < j->nrun && status == CVY_OK; i++) {
+        const struct run *r = &j->run[i];
+        cvy_groups own = {0};
+        status = cvy_reader_groups(r->from.reader, r->from.state, cvy_source_name(&r->from), &own);
+        if (status == CVY_OK)
+            status = cvy_groups_append(to, &own, r->first, r->count);
+        cvy_groups_free(&own);
+    }
+    return status;
+}
+
 /* The coordinates of the samples of all runs, in the units of the first. They are dropped if they have other names, or
  * units that cannot be converted. */
 static cvy_status join_samples(const struct joined *j, cvy_pool *pool, cvy_coordinates *out)
@@ -296,6 +318,8 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
                               .read_part = joined_read_part,
                               .label = joined_label,
                               .where = joined_where,
+                              .name_sample = joined_name,
+                              .groups = joined_groups,
                               .coordinates = joined_coordinates,
                               .hash = joined_hash,
                               .close = joined_close};

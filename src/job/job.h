@@ -17,6 +17,7 @@
 #include "base/text/base_duration.h"
 #include "base/text/base_option.h"
 #include "base/text/base_text.h"
+#include "data/data_split.h"
 #include "kernel/kernel_library.h"
 
 /* ---- sections; fields without a comment are explained by their rows ---- */
@@ -38,9 +39,10 @@ struct cvy_job_data {
     int64_t threads; /* -1: auto */
     int64_t prefetch, cache_limit;
     int cache, stage_keep;
-    const char *stage;   /* NULL: files are read where they are */
-    const char *sandbox; /* auto, true or false; the sources have the word, too */
-    double val_share;    /* the part of train that is set aside as val; 0: val is its own source, or NULL */
+    const char *stage;    /* NULL: files are read where they are */
+    const char *sandbox;  /* auto, true or false; the sources have the word, too */
+    double val_share;     /* the part of train that is set aside as val; 0: val is its own source, or NULL */
+    cvy_split_spec split; /* which part */
 };
 
 typedef struct cvy_job_loss {

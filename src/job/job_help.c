@@ -18,6 +18,7 @@ static const struct {
     const char *path, *help, *others;
     const cvy_option *rows;
 } parts[] = {
+    {"data.val", "a source, a share, or a map that says which part of `train`", NULL, cvy_job_split_rows},
     {"train.optimizer", "a name, or a map", "the optimiser's own, such as momentum, beta1, weight_decay",
      cvy_job_optimizer_rows},
     {"train.loss", "a name, a map, or a list of maps whose losses are added", "the loss's own, such as label_smoothing",

@@ -1,6 +1,6 @@
 /*
- * job_interpret.c: interprets what one row alone cannot express: durations, groups, the share of data for validation,
- * and keys that exclude or need each other.
+ * job_interpret.c: interprets what one row alone cannot express: durations, groups, and keys that exclude or need each
+ * other.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -70,27 +70,6 @@ static cvy_status interpret_log(const cvy_job *job)
 }
 
 /* ---- data ---- */
-
-/* "10%" or a number is a share of train; anything else is a source. */
-static cvy_status interpret_val(cvy_job *job)
-{
-    const cvy_tree *val = job->data.val;
-    char number[32] = "";
-    double share = 0;
-    if (!val || val->kind != CVY_TREE_SCALAR)
-        return CVY_OK;
-    const size_t length = strlen(val->text);
-    const int percent = length > 1 && length < sizeof number && val->text[length - 1] == '%';
-    memcpy(number, val->text, CVY_MIN(length - percent, sizeof number - 1));
-    if ((val->quoted && !percent) || cvy_text_real(number, &share) != CVY_OK)
-        return CVY_OK;
-    job->data.val_share = percent ? share / 100 : share;
-    CVY_CHECK(
-        job->data.val_share > 0 && job->data.val_share < 1, CVY_E_CONFIG,
-        "%s: data.val is %s, expected a share of the training data between 0 and 1, such as 0.1 or 10%%, or a source",
-        cvy_tree_where(val), val->text);
-    return CVY_OK;
-}
 
 static cvy_status check_source(const char *key, const cvy_tree *source)
 {
@@ -193,7 +172,7 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
               "%s: data.augment is not a list, expected one such as [mirror]", cvy_tree_where(d->augment));
     CVY_TRY(cvy_job_interpret_normalize(job));
-    CVY_TRY(interpret_val(job));
+    CVY_TRY(cvy_job_interpret_split(job));
     return interpret_sandbox(job);
 }
 

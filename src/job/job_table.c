@@ -34,7 +34,7 @@ static const cvy_option data_rows[] = {
      "of these, which are concatenated"},
     {"val", CVY_TYPE_TREE, DATA(val), "", "", "",
      "validation data: a source like `train`, or the share of `train` to set aside: 10% or 0.1, drawn by class and "
-     "seed"},
+     "seed; or a map that says which samples: {share: 20%, group: patient}, {last: 10%}, see below"},
     {"test", CVY_TYPE_TREE, DATA(test), "", "", "",
      "test data: a source like `train`; it never selects anything; without `val` it is scored after every epoch"},
     {"roles", CVY_TYPE_TREE, DATA(roles), "", "", "",

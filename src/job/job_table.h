@@ -59,6 +59,9 @@ cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_init(cvy_job *job);
 cvy_status cvy_job_interpret_batch_norm(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);
+/* Reads data.val if it is a part of data.train (job_split.c), and the keys of such a map. */
+cvy_status cvy_job_interpret_split(cvy_job *job);
+extern const cvy_option cvy_job_split_rows[];
 cvy_status cvy_job_interpret_update(cvy_job *job);
 /* Call it after all others. */
 cvy_status cvy_job_interpret_deterministic(cvy_job *job);

@@ -91,7 +91,11 @@ cvy_status cvy_applied_open_validation(cvy_applied *b, const char *source)
         CVY_TRY(open_source(b, source, 1));
     else if (job->data.val_share > 0) {
         CVY_TRY(open_tree(b, job->data.train, &b->whole));
-        CVY_TRY(cvy_dataset_split(b->whole, job->data.val_share, (uint64_t)job->train.seed, 1, &b->data));
+        cvy_split split = {0};
+        CVY_TRY(cvy_split_make(b->whole, &job->data.split, (uint64_t)job->train.seed, NULL, &split));
+        const cvy_status status = cvy_dataset_side(b->whole, &split, CVY_SIDE_VAL, &b->data);
+        cvy_split_free(&split);
+        CVY_TRY(status);
     } else
         CVY_TRY(open_tree(b, job->data.val, &b->data));
     return check_data(b, 1);

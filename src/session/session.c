@@ -210,6 +210,7 @@ void cvy_session_close(cvy_session *s)
     cvy_dataset_destroy(&s->whole[1]);
     cvy_dataset_destroy(&s->whole[0]);
     cvy_dataset_destroy(&s->base);
+    cvy_split_free(&s->split);
     cvy_cache_budget_destroy(&s->cache);
     cvy_stage_destroy(&s->stage);
     cvy_text_free(&s->notes);
@@ -305,19 +306,20 @@ static cvy_status open_base(cvy_session *s)
                                        data->steps, seed, &s->base));
     add_note(s, s->base);
     CVY_TRY(cache(s, s->base));
+    if (data->val_share > 0)
+        CVY_TRY(cvy_split_make(s->base, &data->split, seed, &s->notes, &s->split));
     return s->like && s->like->job ? cvy_job_inherit_normalize(s->job, s->like, s->base, &s->notes) : CVY_OK;
 }
 
-/* Opens a view of `base`. With data.val_share it is a part of the view: part 0 is for training, part 1 is for
- * validation. */
-static cvy_status open_part(cvy_session *s, int random, int part, cvy_dataset **whole, cvy_dataset **out)
+/* Opens a view of `base`. If data.val is a part of the training data, it is one side of the view. */
+static cvy_status open_part(cvy_session *s, int random, int side, cvy_dataset **whole, cvy_dataset **out)
 {
     const struct cvy_job_data *data = &s->job->data;
     const uint64_t seed = (uint64_t)s->job->train.seed;
     if (data->val_share == 0)
         return cvy_dataset_view(s->base, data->steps, random, seed, out);
     CVY_TRY(cvy_dataset_view(s->base, data->steps, random, seed, whole));
-    return cvy_dataset_split(*whole, data->val_share, seed, part, out);
+    return cvy_dataset_side(*whole, &s->split, side, out);
 }
 
 static void note_left_target(cvy_session *s)
@@ -334,12 +336,12 @@ static void note_left_target(cvy_session *s)
 static cvy_status open_training(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
-    CVY_TRY(open_part(s, 1, 0, &s->whole[0], &s->train));
+    CVY_TRY(open_part(s, 1, CVY_SIDE_TRAIN, &s->whole[0], &s->train));
     note_left_target(s);
     if (*cvy_dataset_describe(s->train)->idle_step)
         cvy_log(s->context, CVY_LOG_WARN, "%s", cvy_dataset_describe(s->train)->idle_step);
     if (data->val_share > 0)
-        CVY_TRY(open_part(s, 0, 1, &s->whole[1], &s->val));
+        CVY_TRY(open_part(s, 0, CVY_SIDE_VAL, &s->whole[1], &s->val));
     else if (s->from[CVY_SOURCE_VAL])
         CVY_TRY(open_further(s, s->from[CVY_SOURCE_VAL], &s->val));
     else if (data->test)
@@ -363,7 +365,7 @@ static cvy_status find_normalize(cvy_session *s)
     cvy_comm *comm = s->context->comm;
     cvy_dataset *whole = NULL, *part = NULL;
     CVY_TRY(cvy_session_same(s, "training data", cvy_dataset_hash(s->base)));
-    cvy_status status = cvy_comm_agree(comm, open_part(s, 0, 0, &whole, &part));
+    cvy_status status = cvy_comm_agree(comm, open_part(s, 0, CVY_SIDE_TRAIN, &whole, &part));
     if (status == CVY_OK)
         status = cvy_job_normalize(s->job, part, s->context, &s->notes);
     cvy_dataset_destroy(&part);

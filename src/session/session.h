@@ -29,6 +29,7 @@ typedef struct cvy_session {
     cvy_dataset *base;               /* data.train; it is opened once */
     /* views of `base` of which train and val are parts: with random augmentation, and without */
     cvy_dataset *whole[2];
+    cvy_split split; /* of `base`, if data.val is a part of it */
     /* the job's sources, or their copies on this node; NULL: the job has no such source */
     const cvy_tree *from[CVY_SOURCE_COUNT];
     cvy_stage *stage;        /* NULL: nothing is copied to the node */

@@ -36,6 +36,8 @@ static int is_own(const char *reader, const char *key)
 {
     static const char *const always[] = {"where", "mask", "part", "index", "root", NULL};
     static const char *const files_of_npy[] = {"x", "y", "label", "weight", NULL};
+    if (strcmp(key, "group") == 0 && strcmp(reader, "csv") != 0) /* of a table it is no input, so it is left out */
+        return 1;
     return is_among(key, always) || (strcmp(reader, "npy") == 0 && is_among(key, files_of_npy)) ||
            (strcmp(reader, "idx") == 0 && strcmp(key, "labels") == 0);
 }

@@ -51,6 +51,11 @@ void array_to_f32(array_kind kind, int big_endian, const void *from, int64_t n, 
         out[k] = (float)to_real(kind, load((const uint8_t *)from + (size_t)k * each, each, big_endian));
 }
 
+double array_number(array_kind kind, int big_endian, const void *from)
+{
+    return to_real(kind, load(from, array_kind_bytes(kind), big_endian));
+}
+
 cvy_status array_check(struct array *a)
 {
     size_t bytes = array_kind_bytes(a->kind);

@@ -41,6 +41,8 @@ cvy_status array_check(struct array *a);
 size_t array_kind_bytes(array_kind kind);
 /* Converts n elements in memory to f32. */
 void array_to_f32(array_kind kind, int big_endian, const void *from, int64_t n, float *out);
+/* A number in memory. */
+double array_number(array_kind kind, int big_endian, const void *from);
 /* Reads record i: converted to f32, with `work` as scratch memory; or its bytes unchanged (U8). */
 cvy_status array_read_f32(const struct array *a, int64_t i, cvy_bytes *work, float *out);
 cvy_status array_read_u8(const struct array *a, int64_t i, uint8_t *out);

@@ -27,6 +27,10 @@ static const cvy_option csv_opts[] = {
     {"y", CVY_TYPE_TREE, CVY_FIELD(csv_opts, y), "", "", "", "columns of real targets: names or numbers"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(csv_opts, weight), "", "", "", "column of the sample's weight"},
     {"drop", CVY_TYPE_TREE, CVY_FIELD(csv_opts, drop), "", "", "", "columns to ignore"},
+    {"group", CVY_TYPE_STRING, CVY_FIELD(csv_opts, group), "", "", "",
+     "column of what a sample belongs to, such as a patient, for data.val; it is no input"},
+    {"group_input", CVY_TYPE_BOOL, CVY_FIELD(csv_opts, group_input), "false", "", "",
+     "whether the column of `group` is an input, too"},
     {"shape", CVY_TYPE_INTS, CVY_FIELD(csv_opts, shape), "", "1..1000000", "",
      "shape of the input, which consists of all other columns; by default a vector"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(csv_opts, classes), "0", "0..", "",
@@ -300,6 +304,43 @@ static cvy_status csv_label(void *state, int64_t number, int32_t *label_out)
     return CVY_OK;
 }
 
+/* Adds what the sample of a line belongs to. room: as long as the line. */
+static cvy_status add_group(const struct csv *c, cvy_line_part line, char *room, cvy_groups *to)
+{
+    struct fields f = cvy_csv_fields(c, line);
+    cvy_line_part field = {"", 0};
+    int k = 0;
+    while (k <= c->group && cvy_csv_next_field(&f, &field))
+        k++;
+    if (k <= c->group)
+        return cvy_groups_add(to, "", 0);
+    return cvy_groups_add(to, room, cvy_csv_unquote(c, field, f.quoted, room));
+}
+
+static cvy_status csv_groups(void *state, cvy_groups *to)
+{
+    const struct csv *c = state;
+    char *line = NULL;
+    size_t room = 0;
+    cvy_status status = CVY_OK;
+    for (int64_t i = 0; i < c->index.entries.count && c->group >= 0 && status == CVY_OK; i++) {
+        const size_t bytes = cvy_entries_at(&c->index.entries, i)->bytes;
+        if (bytes > room || !line) {
+            cvy_mem_free(&line);
+            room = CVY_MAX(2 * bytes, 1);
+            CVY_TRY_OUT(cvy_mem_alloc(2 * room, &line));
+        }
+        CVY_TRY_OUT(cvy_line_index_text(&c->index, i, line));
+        status = add_group(c, (cvy_line_part){line, bytes}, line + room, to);
+        if (status != CVY_OK)
+            status = cvy_error_prefix(status, "%s, line %lld", c->index.file.path,
+                                      (long long)cvy_line_index_line(&c->index, i));
+    }
+out:
+    cvy_mem_free(&line);
+    return status;
+}
+
 static void csv_hash(void *state, cvy_hasher *h)
 {
     const struct csv *c = state;
@@ -408,6 +449,7 @@ CVY_READER_DEFINE(csv) = {
     .read = csv_read,
     .label = csv_label,
     .where = csv_where,
+    .groups = csv_groups,
     .hash = csv_hash,
     .close = csv_close,
 };

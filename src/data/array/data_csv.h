@@ -28,10 +28,10 @@ enum {
 };
 
 struct csv_opts {
-    const char *label, *weight;
+    const char *label, *weight, *group;
     const cvy_tree *y, *drop;
     cvy_ints shape;
-    int delimiter, decimal, thousands, header, quote, index, comment;
+    int delimiter, decimal, thousands, header, quote, index, comment, group_input;
     int64_t classes;
     const char *missing;
     int labels; /* CVY_LABELS_.. */
@@ -74,7 +74,7 @@ struct csv {
     int has_byte_mark, ends_by_return;   /* of the file's text */
     const float *instead;                /* of the missing numbers of x; NULL: they are faults */
     struct column *column;
-    int label; /* its column; -1: there is none */
+    int label, group; /* their columns; -1: there is none */
     cvy_label_kinds labels;
     int64_t nx, ny;
     int has_weight;

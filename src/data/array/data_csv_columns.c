@@ -126,6 +126,22 @@ static cvy_status note_other_label(const struct csv *c, const char *label)
                : CVY_OK;
 }
 
+/* Finds the column of the groups, which is no input. Further data need not have it. */
+static cvy_status set_group(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
+{
+    c->group = -1;
+    if (!o->group || (like && !has_column(c, o->group)))
+        return CVY_OK;
+    CVY_TRY(find_column(c, o->group, &c->group));
+    if (c->column[c->group].role != COLUMN_X || o->group_input)
+        return CVY_OK;
+    c->column[c->group].role = COLUMN_DROP;
+    return cvy_reader_note(c->info,
+                           "%s: column %s says what a sample belongs to, and is no input (`group_input: true` of the "
+                           "source makes it one)",
+                           c->index.file.path, o->group);
+}
+
 /* Sets what is no input: as the options say, or else as the columns of the training are called. A name under `drop`
  * stands for all its columns that have no other role. */
 cvy_status cvy_csv_set_targets(struct csv *c, const struct csv_opts *o, const cvy_columns *like)
@@ -140,6 +156,7 @@ cvy_status cvy_csv_set_targets(struct csv *c, const struct csv_opts *o, const cv
     if (weight)
         CVY_TRY(set_role(c, weight, COLUMN_WEIGHT, 0));
     CVY_TRY(set_roles(c, o->drop, COLUMN_DROP, like != NULL, &dropped));
+    CVY_TRY(set_group(c, o, like));
     while (like && !o->y && known < like->ny && has_column(c, like->y[known]))
         known++;
     for (int64_t i = 0; like && known > 0 && known == like->ny && i < known; i++)

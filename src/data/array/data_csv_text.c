@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "data/array/data_csv.h"
+#include "data/data_missing.h"
 
 /* ---- fields ---- */
 
@@ -214,15 +215,9 @@ int cvy_csv_real(const struct csv *c, cvy_line_part s, double *out)
     return real_in(c->decimal, c->thousands, s, out);
 }
 
-/* What programs write for a number that is not there. */
 int cvy_csv_is_missing(cvy_line_part s)
 {
-    static const char *const words[] = {"",     "na",       "n/a", "nan",  "null",   "none",    "?",       "<na>",
-                                        "#n/a", "#n/a n/a", "#na", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"};
-    for (int i = 0; i < CVY_COUNT(words); i++)
-        if (strlen(words[i]) == s.bytes && strncasecmp(words[i], s.at, s.bytes) == 0)
-            return 1;
-    return 0;
+    return cvy_missing_is_word(s.at, s.bytes);
 }
 
 int cvy_csv_truth(cvy_line_part s, double *out)

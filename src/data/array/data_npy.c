@@ -22,7 +22,7 @@ enum { CHANNELS_FIRST, CHANNELS_LAST, CHANNELS_NONE };
 enum { X = CVY_NPZ_X, Y = CVY_NPZ_Y, LABEL = CVY_NPZ_LABEL, WEIGHT = CVY_NPZ_WEIGHT, NARRAY = CVY_NPZ_ROLES };
 
 struct npy_opts {
-    const char *file[NARRAY];
+    const char *file[NARRAY], *group;
     int channels, part;
     int64_t classes;
 };
@@ -36,6 +36,10 @@ static const cvy_option npy_opts[] = {
      "classes, whole numbers; label.npy in the folder, if it exists; or an array of a .npz file"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[WEIGHT]), "", "", "",
      "weights of samples, or of their positions; weight.npy in the folder, if it exists; or an array of a .npz file"},
+    {"group", CVY_TYPE_STRING, CVY_FIELD(npy_opts, group), "", "", "",
+     "what each sample belongs to, such as a patient, for data.val: an array of numbers or texts; its file, also in "
+     "the "
+     "folder of the source, or an array of a .npz file"},
     {"part", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, part), "auto", "auto|train|val|test", "",
      "which arrays of a .npz file are read, by the word of a split in their names (x_train, test_labels); auto: those "
      "without such a word, or else those of the training"},
@@ -48,6 +52,8 @@ static const cvy_option npy_opts[] = {
 
 struct npy {
     struct array array[NARRAY]; /* file.fd is -1 if the array is absent */
+    struct array group; /* the same; of texts, the type is bytes, and the number of characters is the last axis */
+    int text_bytes;     /* of a character of such texts: 1 or 4; 0: they are numbers */
     int32_t *label;
     int channels;
     cvy_shape shape; /* of x as the reader returns it */
@@ -146,11 +152,11 @@ static cvy_status parse_shape(struct array *a, const char *at)
     return CVY_OK;
 }
 
-static cvy_status read_header(struct array *a)
+/* Reads the text of the header, which the caller frees. Sets a->offset. */
+static cvy_status read_header_text(struct array *a, char **out)
 {
     uint8_t lead[12] = {0};
     char *header = NULL;
-    cvy_status status = CVY_OK;
     const int64_t there = a->file.bytes - a->base;
     CVY_CHECK(there >= (int64_t)sizeof lead, CVY_E_FORMAT, "%s: %lld bytes, too short for a .npy file", a->file.path,
               (long long)there);
@@ -163,7 +169,18 @@ static cvy_status read_header(struct array *a)
     CVY_CHECK(lead[6] >= 1 && lead[6] <= 3 && bytes < 1 << 20 && a->offset <= a->file.bytes, CVY_E_FORMAT,
               "%s: the header is damaged or truncated", a->file.path);
     CVY_TRY(cvy_mem_alloc((size_t)bytes + 1, &header));
-    CVY_TRY_OUT(cvy_pread_all(a->file.fd, header, bytes, a->offset - bytes, a->file.path));
+    const cvy_status status = cvy_pread_all(a->file.fd, header, bytes, a->offset - bytes, a->file.path);
+    if (status != CVY_OK)
+        cvy_mem_free(&header);
+    *out = header;
+    return status;
+}
+
+static cvy_status read_header(struct array *a)
+{
+    char *header = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(read_header_text(a, &header));
     const char *order = value_of(header, "'fortran_order'");
     CVY_TRY_OUT(parse_type(a, value_of(header, "'descr'")));
     CVY_TRY_OUT(parse_shape(a, value_of(header, "'shape'")));
@@ -172,6 +189,110 @@ static cvy_status read_header(struct array *a)
     CVY_TRY_OUT(array_check(a));
 out:
     cvy_mem_free(&header);
+    return status;
+}
+
+/* ---- what each sample belongs to ---- */
+
+/* Reads the header of an array of texts, as one of bytes whose last axis is the text. CVY_NOT_APPLICABLE: of numbers.
+ */
+static cvy_status read_text_header(struct array *a, int *text_bytes_out)
+{
+    char *header = NULL, *end = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(read_header_text(a, &header));
+    const char *type = value_of(header, "'descr'");
+    const int is_text = type && (*type == '\'' || *type == '"') && strchr("<>|=", type[1]) && strchr("SU", type[2]);
+    const long length = is_text ? strtol(type + 3, &end, 10) : 0;
+    if (!is_text || length <= 0 || length > 1000 || *end != *type) {
+        status = is_text ? parse_type(a, type) : CVY_NOT_APPLICABLE;
+        goto out;
+    }
+    a->big_endian = type[1] == '>';
+    a->kind = ARRAY_U8;
+    *text_bytes_out = type[2] == 'U' ? 4 : 1;
+    CVY_TRY_OUT(parse_shape(a, value_of(header, "'shape'")));
+    if (cvy_shape_elems(&a->shape) != 1)
+        CVY_FAIL_OUT(CVY_E_SHAPE, "%s: %s texts per sample, expected one", a->file.path, cvy_shape_text(&a->shape));
+    a->shape = (cvy_shape){1, {length * *text_bytes_out}};
+    CVY_TRY_OUT(array_check(a));
+out:
+    cvy_mem_free(&header);
+    return status;
+}
+
+static cvy_status read_group_header(struct npy *n)
+{
+    struct array *g = &n->group;
+    const cvy_status status = read_text_header(g, &n->text_bytes);
+    if (status == CVY_NOT_APPLICABLE)
+        CVY_TRY(read_header(g));
+    else
+        CVY_TRY(status);
+    CVY_CHECK(g->count == n->array[X].count, CVY_E_FORMAT, "%s: %lld records, expected %lld as in %s", g->file.path,
+              (long long)g->count, (long long)n->array[X].count, n->array[X].file.path);
+    CVY_CHECK(n->text_bytes || cvy_shape_elems(&g->shape) == 1, CVY_E_SHAPE,
+              "%s: %s numbers per sample, expected one that says what it belongs to", g->file.path,
+              cvy_shape_text(&g->shape));
+    return CVY_OK;
+}
+
+/* Opens the file of the option `group`: as it is named, or in the folder of the source, with or without ".npy". */
+static cvy_status open_group(struct npy *n, const char *name, const cvy_reader_args *args, cvy_pool *pool)
+{
+    const char *path = name;
+    char *longer = NULL;
+    const int in_folder = args->path && cvy_file_is_folder(args->path);
+    CVY_TRY(cvy_pool_printf(pool, &longer, "%s.npy", name));
+    if (in_folder && cvy_data_has_file(args->path, name))
+        CVY_TRY(cvy_data_path_join(pool, args->path, name, &path));
+    else if (in_folder && cvy_data_has_file(args->path, longer))
+        CVY_TRY(cvy_data_path_join(pool, args->path, longer, &path));
+    CVY_TRY(cvy_data_file_open(pool, path, &n->group.file));
+    return read_group_header(n);
+}
+
+/* Characters of four bytes become UTF-8. */
+static cvy_status add_text(const struct npy *n, const uint8_t *at, cvy_groups *to)
+{
+    char text[4096];
+    size_t bytes = 0;
+    for (int64_t i = 0; i < n->group.shape.dim[0]; i += n->text_bytes) {
+        uint32_t c = at[i];
+        for (int k = 1; k < n->text_bytes; k++)
+            c = n->group.big_endian ? c << 8 | at[i + k] : c | (uint32_t)at[i + k] << 8 * k;
+        if (c == 0)
+            break;
+        if (c < 0x80 || n->text_bytes == 1) {
+            text[bytes++] = (char)c;
+            continue;
+        }
+        const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+        text[bytes++] = (char)((more == 1 ? 0xc0 : more == 2 ? 0xe0 : 0xf0) | (c >> 6 * more & 0x1f));
+        for (int k = more; k-- > 0;)
+            text[bytes++] = (char)(0x80 | (c >> 6 * k & 0x3f));
+    }
+    return cvy_groups_add(to, text, bytes);
+}
+
+static cvy_status npy_groups(void *state, cvy_groups *to)
+{
+    const struct npy *n = state;
+    const struct array *g = &n->group;
+    uint8_t *record = NULL;
+    cvy_status status = CVY_OK;
+    if (g->file.fd < 0)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc(g->record_bytes, &record));
+    for (int64_t i = 0; i < g->count && status == CVY_OK; i++) {
+        status =
+            cvy_pread_all(g->file.fd, record, g->record_bytes, g->offset + i * (int64_t)g->record_bytes, g->file.path);
+        if (status == CVY_OK && n->text_bytes)
+            status = add_text(n, record, to);
+        else if (status == CVY_OK)
+            status = cvy_groups_add_number(to, array_number(g->kind, g->big_endian, record));
+    }
+    cvy_mem_free(&record);
     return status;
 }
 
@@ -217,8 +338,9 @@ static void take_labels(struct npy *n, const struct npy_opts *o)
 static cvy_status open_archive(struct npy *n, const struct npy_opts *o, const char *path, cvy_reader_info *info)
 {
     cvy_npz z;
-    const cvy_npz_member *chosen[NARRAY];
+    const cvy_npz_member *chosen[NARRAY], *group = NULL;
     cvy_status status = cvy_npz_open(info->pool, path, &z);
+    z.group = o->group;
     if (status == CVY_OK)
         status = cvy_npz_choose(&z, o->file, o->part, info, chosen);
     for (int i = 0; i < NARRAY && status == CVY_OK; i++) {
@@ -231,6 +353,12 @@ static cvy_status open_archive(struct npy *n, const struct npy_opts *o, const ch
         if (status == CVY_OK)
             status = check_count(n, i);
     }
+    if (status == CVY_OK && o->group)
+        status = cvy_npz_find(&z, o->group, "group", &group);
+    if (status == CVY_OK && group)
+        status = cvy_npz_open_member(info->pool, &z, group, &n->group.file, &n->group.base);
+    if (status == CVY_OK && group)
+        status = read_group_header(n);
     cvy_data_file_close(&z.file);
     take_labels(n, o);
     return status;
@@ -267,7 +395,8 @@ static cvy_status note_rest(const struct npy *n, const char *folder, cvy_reader_
     cvy_passed passed = {0};
     CVY_TRY(cvy_file_list(info->pool, folder, &name, &count));
     for (int64_t i = 0; i < count; i++) {
-        int is_read = !cvy_data_has_suffix(name[i], ".npy");
+        int is_read = !cvy_data_has_suffix(name[i], ".npy") ||
+                      (n->group.file.fd >= 0 && strcmp(cvy_file_base_name(n->group.file.path), name[i]) == 0);
         for (int k = 0; k < NARRAY; k++)
             is_read |= n->array[k].file.fd >= 0 && strcmp(cvy_file_base_name(n->array[k].file.path), name[i]) == 0;
         if (!is_read)
@@ -290,6 +419,8 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
         CVY_TRY(open_archive(n, o, args->path, info));
     for (int i = 0; i < NARRAY && !is_archive; i++)
         CVY_TRY(open_array(n, i, o, args, info->pool));
+    if (o->group && !is_archive)
+        CVY_TRY(open_group(n, o->group, args, info->pool));
     n->channels = o->channels;
     CVY_TRY(x_shape(n));
     info->nsamples = n->array[X].count;
@@ -319,6 +450,7 @@ static void npy_close(void *state)
     struct npy *n = state;
     for (int i = 0; i < NARRAY; i++)
         cvy_data_file_close(&n->array[i].file);
+    cvy_data_file_close(&n->group.file);
 }
 
 static cvy_status npy_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
@@ -327,6 +459,7 @@ static cvy_status npy_open(const cvy_reader_args *args, cvy_reader_info *info, v
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *n, &n));
     for (int i = 0; i < NARRAY; i++)
         n->array[i].file.fd = -1;
+    n->group.file.fd = -1;
     const cvy_status status = npy_load(n, args, info);
     if (status != CVY_OK)
         npy_close(n);
@@ -481,6 +614,7 @@ CVY_READER_DEFINE(npy) = {
     .read_part = npy_read_part,
     .label = npy_label,
     .where = npy_where,
+    .groups = npy_groups,
     .hash = npy_hash,
     .close = npy_close,
 };

@@ -207,7 +207,7 @@ static void list_names(const cvy_npz *z, char *text, size_t room)
         at += (size_t)snprintf(text + at, room - at, "%s%s", i ? ", " : "", z->member[i].name);
 }
 
-static cvy_status find_named(const cvy_npz *z, const char *name, int role, const cvy_npz_member **out)
+cvy_status cvy_npz_find(const cvy_npz *z, const char *name, const char *what, const cvy_npz_member **out)
 {
     char all[500];
     *out = NULL;
@@ -217,8 +217,7 @@ static cvy_status find_named(const cvy_npz *z, const char *name, int role, const
         if (strcmp(z->member[i].name, name) == 0)
             *out = &z->member[i];
     list_names(z, all, sizeof all);
-    CVY_CHECK(*out, CVY_E_CONFIG, "%s: %s: the archive has no array %s; it holds %s", z->file.path, option[role], name,
-              all);
+    CVY_CHECK(*out, CVY_E_CONFIG, "%s: %s: the archive has no array %s; it holds %s", z->file.path, what, name, all);
     return CVY_OK;
 }
 
@@ -234,7 +233,7 @@ static cvy_status note_choice(const cvy_npz *z, const cvy_npz_member *const *cho
                                    chosen[k]->name);
     CVY_TRY(cvy_reader_note(info, "%s: of the arrays of the archive %s", z->file.path, read));
     for (int64_t i = 0; i < z->count; i++) {
-        int is_read = 0;
+        int is_read = z->group && strcmp(z->group, z->member[i].name) == 0;
         for (int k = 0; k < CVY_NPZ_ROLES; k++)
             is_read |= chosen[k] == &z->member[i];
         if (!is_read)
@@ -256,7 +255,7 @@ cvy_status cvy_npz_choose(const cvy_npz *npz, const char *const name[CVY_NPZ_ROL
     for (int k = 0; k < CVY_NPZ_ROLES; k++) {
         out[k] = find_usual(npz, k, split);
         if (name[k])
-            CVY_TRY(find_named(npz, name[k], k, &out[k]));
+            CVY_TRY(cvy_npz_find(npz, name[k], option[k], &out[k]));
     }
     if (!out[CVY_NPZ_X] && npz->count == 1 && !name[CVY_NPZ_X])
         out[CVY_NPZ_X] = &npz->member[0];

@@ -20,6 +20,8 @@ typedef struct cvy_npz {
     cvy_data_file file;
     cvy_npz_member *member;
     int64_t count;
+    const char
+        *group; /* an array that is read besides those of the roles; NULL: none. The caller sets it after opening */
 } cvy_npz;
 
 enum { CVY_NPZ_X, CVY_NPZ_Y, CVY_NPZ_LABEL, CVY_NPZ_WEIGHT, CVY_NPZ_ROLES };
@@ -33,6 +35,8 @@ cvy_status cvy_npz_open(cvy_pool *pool, const char *path, cvy_npz *npz);
  * training; 1 training, 2 validation, 3 test. out[role]: NULL if there is none. Notes what is not read. */
 cvy_status cvy_npz_choose(const cvy_npz *npz, const char *const name[CVY_NPZ_ROLES], int split, cvy_reader_info *info,
                           const cvy_npz_member *out[CVY_NPZ_ROLES]);
+/* Finds an array by its name. option: of the source, for the message. */
+cvy_status cvy_npz_find(const cvy_npz *npz, const char *name, const char *option, const cvy_npz_member **out);
 /* Opens an array: its .npy file begins at *base_out of *out, and ends at out->bytes. A deflated one is unpacked in
  * memory. The caller closes *out. */
 cvy_status cvy_npz_open_member(cvy_pool *pool, const cvy_npz *npz, const cvy_npz_member *m, cvy_data_file *out,

@@ -33,6 +33,8 @@ static const cvy_option hdf5_opts[] = {
     {"where", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, where), "", "", "",
      "condition on data sets of one axis that chooses samples, \"met > 50 and njet >= 2\""},
     {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to use"},
+    {"group", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, group), "", "", "",
+     "data set of what a sample belongs to, such as a patient or a time, for data.val: numbers or texts"},
     {"missing", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, missing), "", "", "",
      "number that takes the place of missing numbers of the input (fill values, NaN), or mean: that of the others in "
      "the same channel of the sample; by default they are faults"},
@@ -100,6 +102,7 @@ static void hdf5_close(void *state)
     cvy_h5_free_blocks(h);
     cvy_mem_free(&h->selected);
     cvy_mem_free(&h->label);
+    cvy_groups_free(&h->groups);
     if (h->filled_made)
         pthread_cond_destroy(&h->filled);
     if (h->lock_made)
@@ -430,6 +433,12 @@ static cvy_status hdf5_label(void *state, int64_t number, int32_t *label_out)
     return CVY_OK;
 }
 
+static cvy_status hdf5_groups(void *state, cvy_groups *to)
+{
+    const cvy_hdf5 *h = state;
+    return cvy_groups_append(to, &h->groups, 0, h->groups.n);
+}
+
 static void hdf5_where(void *state, int64_t number, char *text, size_t room)
 {
     const cvy_hdf5 *h = state;
@@ -480,6 +489,7 @@ static void hdf5_where(void *state, int64_t number, char *text, size_t room)
 
 #define hdf5_read_part NULL
 #define hdf5_label NULL
+#define hdf5_groups NULL
 #define cvy_h5_coordinates NULL
 #define hdf5_hash NULL
 #define hdf5_close NULL
@@ -497,6 +507,7 @@ CVY_READER_DEFINE(hdf5) = {
     .read_part = hdf5_read_part,
     .label = hdf5_label,
     .where = hdf5_where,
+    .groups = hdf5_groups,
     .coordinates = cvy_h5_coordinates,
     .hash = hdf5_hash,
     .close = hdf5_close,
@@ -514,6 +525,7 @@ CVY_READER_DEFINE(netcdf) = {
     .read_part = hdf5_read_part,
     .label = hdf5_label,
     .where = hdf5_where,
+    .groups = hdf5_groups,
     .coordinates = cvy_h5_coordinates,
     .hash = hdf5_hash,
     .close = hdf5_close,

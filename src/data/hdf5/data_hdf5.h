@@ -26,7 +26,7 @@
 
 struct hdf5_opts { /* options of the reader */
     const cvy_tree *x, *y;
-    const char *label, *weight, *mask, *where, *axes, *sample_axis, *missing;
+    const char *label, *weight, *mask, *where, *axes, *sample_axis, *missing, *group;
     int64_t classes, cache_mb, sandbox_limit;
     int class_per_file, channels, sandbox, metadata;
 };
@@ -255,6 +255,7 @@ typedef struct cvy_hdf5 {
     cvy_missing missing;         /* if it is the mean, they become NaN at first */
     int64_t nsamples, *selected; /* selected: the global numbers of the rows that are samples; NULL: all rows */
     int32_t *label;              /* [nsamples], or NULL */
+    cvy_groups groups;           /* of the samples, by the option `group`; else empty */
     /* Open files and cached blocks, under one lock. A thread may take the library's lock while it holds this one, but
      * not the other way round. */
     pthread_mutex_t lock;
@@ -319,6 +320,8 @@ cvy_status cvy_h5_describe_scale(hid_t scale, const char *name, int64_t n, cvy_p
 /* data_hdf5_index.c: finds which rows are samples, and their labels. label NULL: there are none, or each file is a
  * class. */
 cvy_status cvy_h5_index(cvy_hdf5 *h, const char *label, cvy_reader_info *info);
+/* data_hdf5_groups.c: reads what each sample belongs to, by the option `group`. */
+cvy_status cvy_h5_read_groups(cvy_hdf5 *h);
 
 /* data_hdf5_packing.c: reads the attributes of a data set, whose name is for messages. The kind of its numbers becomes
  * unsigned if an attribute says so. CVY_E_FORMAT: an attribute makes no sense. Call it between enter and leave. */

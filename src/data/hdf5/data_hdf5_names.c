@@ -115,7 +115,7 @@ static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
 static int is_taken(const cvy_hdf5 *h, const char *name)
 {
     const cvy_tree *y = h->o->y;
-    if (is_usual_besides_x(name))
+    if (is_usual_besides_x(name) || (h->o->group && strcmp(name, h->o->group) == 0))
         return 1;
     for (int i = 0; y && y->kind == CVY_TREE_LIST && i < y->count; i++)
         if (y->child[i]->text && strcmp(name, y->child[i]->text) == 0)

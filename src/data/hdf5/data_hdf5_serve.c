@@ -94,6 +94,7 @@ static cvy_status open_files(struct server *s, const cvy_h5_request *request)
     s->h->at_work = s->area.data;
     cvy_mem_free(&s->h->selected); /* the other process has them */
     cvy_mem_free(&s->h->label);
+    cvy_groups_free(&s->h->groups);
     s->answered = out.at - CVY_H5_AT_WORK;
     return out.status;
 }

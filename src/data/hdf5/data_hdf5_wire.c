@@ -123,7 +123,7 @@ void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o)
 {
     wire_names(w, &o->x, 0);
     wire_names(w, &o->y, 0);
-    const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes, &o->sample_axis};
+    const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes, &o->sample_axis, &o->group};
     for (int i = 0; i < CVY_COUNT(text); i++)
         cvy_wire_text(w, text[i]);
     WIRE(w, o->classes);
@@ -253,6 +253,25 @@ static void wire_classes(cvy_wire *w, cvy_reader_info *info)
         info->class_name = name;
 }
 
+static void wire_groups(cvy_wire *w, cvy_groups *g, int64_t nsamples)
+{
+    int64_t count = g->names.count;
+    int number = 0;
+    wire_array(w, &g->of, nsamples, sizeof *g->of);
+    if (!wire_count(w, &count, sizeof count) || !g->of)
+        return;
+    for (int64_t i = 0; i < count && w->status == CVY_OK; i++) {
+        const char *text = w->is_reading ? NULL : g->names.text[i];
+        cvy_wire_text(w, &text);
+        if (w->status == CVY_OK && !text)
+            fail(w);
+        if (w->is_reading && w->status == CVY_OK)
+            w->status = cvy_keys_add(&g->names, text, &number);
+    }
+    if (w->is_reading && w->status == CVY_OK)
+        g->n = g->room = nsamples;
+}
+
 void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
 {
     cvy_blocks *b = &info->blocks;
@@ -260,6 +279,7 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
     wire_array(w, &h->selected, h->nsamples, sizeof *h->selected);
     wire_array(w, &h->label, h->nsamples, sizeof *h->label);
     cvy_wire_descriptions(w, &h->described);
+    wire_groups(w, &h->groups, h->nsamples);
     WIRE(w, info->has_label);
     WIRE(w, info->has_y);
     WIRE(w, info->has_weight);
@@ -451,6 +471,8 @@ static int is_good_info(const cvy_hdf5 *h, const cvy_reader_info *info)
     int good = h->nsamples >= 0 && h->nsamples <= h->nrows && (h->selected || h->nsamples == h->nrows);
     for (int64_t i = 0; good && h->selected && i < h->nsamples; i++)
         good = h->selected[i] >= 0 && h->selected[i] < h->nrows;
+    for (int64_t i = 0; good && i < h->groups.n; i++)
+        good = h->groups.of[i] >= -1 && h->groups.of[i] < h->groups.names.count;
     for (int64_t i = 0; good && i < info->blocks.count; i++)
         good =
             info->blocks.first[i] >= (i > 0 ? info->blocks.first[i - 1] + 1 : 0) && info->blocks.first[i] < h->nsamples;

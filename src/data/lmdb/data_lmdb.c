@@ -278,6 +278,12 @@ static cvy_status lmdb_label(void *state, int64_t number, int32_t *label_out)
     return CVY_OK;
 }
 
+static void lmdb_name(void *state, int64_t number, char *text, size_t room)
+{
+    const struct reader *r = state;
+    cvy_lmdb_key_text(r->db, number, text, room);
+}
+
 static void lmdb_where(void *state, int64_t number, char *text, size_t room)
 {
     const struct reader *r = state;
@@ -445,6 +451,7 @@ CVY_READER_DEFINE(lmdb) = {
     .read = lmdb_read,
     .label = lmdb_label,
     .where = lmdb_where,
+    .name_sample = lmdb_name,
     .hash = lmdb_hash,
     .close = lmdb_close,
 };

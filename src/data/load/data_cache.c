@@ -191,6 +191,24 @@ static void cache_where(void *state, int64_t number, char *text, size_t room)
     c->reader->where(c->state, number, text, room);
 }
 
+static void cache_name(void *state, int64_t number, char *text, size_t room)
+{
+    const struct cache *c = state;
+    c->reader->name_sample(c->state, number, text, room);
+}
+
+static cvy_status cache_groups(void *state, cvy_groups *to)
+{
+    const struct cache *c = state;
+    return c->reader->groups(c->state, to);
+}
+
+static cvy_status cache_coordinates(void *state, cvy_along along, int axis, cvy_pool *pool, cvy_coordinates *out)
+{
+    const struct cache *c = state;
+    return c->reader->coordinates(c->state, along, axis, pool, out);
+}
+
 static void cache_hash(void *state, cvy_hasher *h)
 {
     const struct cache *c = state;
@@ -230,6 +248,9 @@ cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_budget *budget,
                               .read_part = cache_read_part,
                               .label = (*reader)->label ? cache_label : NULL,
                               .where = cache_where,
+                              .name_sample = (*reader)->name_sample ? cache_name : NULL,
+                              .groups = (*reader)->groups ? cache_groups : NULL,
+                              .coordinates = (*reader)->coordinates ? cache_coordinates : NULL,
                               .hash = (*reader)->hash ? cache_hash : NULL,
                               .close = cache_close};
     c->reader = *reader;

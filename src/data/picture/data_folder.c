@@ -249,6 +249,7 @@ CVY_READER_DEFINE(folder) = {
     .read = folder_read,
     .label = folder_label,
     .where = folder_where,
+    .name_sample = folder_where,
     .hash = folder_hash,
     .close = folder_close,
 };

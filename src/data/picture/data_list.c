@@ -224,6 +224,14 @@ static void list_where(void *state, int64_t number, char *text, size_t room)
              path);
 }
 
+static void list_name(void *state, int64_t number, char *text, size_t room)
+{
+    char path[PATH_ROOM];
+    if (path_of(state, number, path) != CVY_OK)
+        path[0] = 0;
+    snprintf(text, room, "%s", path);
+}
+
 static cvy_status list_read(void *state, int64_t number, cvy_raw *raw)
 {
     const struct list *l = state;
@@ -311,6 +319,7 @@ CVY_READER_DEFINE(list) = {
     .read = list_read,
     .label = list_label,
     .where = list_where,
+    .name_sample = list_name,
     .hash = list_hash,
     .close = list_close,
 };

@@ -312,6 +312,51 @@ static cvy_status tf_label(void *state, int64_t number, int32_t *label_out)
     return CVY_OK;
 }
 
+/* Adds what the record belongs to; a record without the feature belongs to nothing that is known. */
+static cvy_status add_group(const struct tf *t, const void *record, size_t bytes, cvy_groups *to)
+{
+    cvy_feature f = {0};
+    cvy_wire text;
+    int64_t whole = 0;
+    float real = 0;
+    CVY_TRY(cvy_example_find(record, bytes, &t->is.o.group, 1, &f));
+    if (cvy_feature_bytes(&f, &text))
+        return cvy_groups_add(to, (const char *)text.at, (size_t)(text.end - text.at));
+    if (cvy_feature_ints(&f, &whole, 1) == 1) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)whole);
+        return cvy_groups_add(to, number, strlen(number));
+    }
+    if (cvy_feature_floats(&f, &real, 1) == 1)
+        return cvy_groups_add_number(to, (double)real);
+    return cvy_groups_add(to, "", 0);
+}
+
+static cvy_status tf_groups(void *state, cvy_groups *to)
+{
+    const struct tf *t = state;
+    cvy_bytes room = {0};
+    char where[1024];
+    cvy_status status = CVY_OK;
+    for (int64_t i = 0; i < t->entries.count && t->is.o.group && status == CVY_OK; i++) {
+        const cvy_entry *e = cvy_entries_at(&t->entries, i);
+        status = cvy_bytes_need(&room, e->bytes + CVY_TFRECORD_FOOT);
+        if (status == CVY_OK)
+            status = read_bytes(&t->file[file_of(t, i)], (int64_t)e->offset + CVY_TFRECORD_HEAD, room.data,
+                                e->bytes + CVY_TFRECORD_FOOT);
+        if (status == CVY_OK)
+            status = check_record(room.data, e->bytes);
+        if (status == CVY_OK)
+            status = add_group(t, room.data, e->bytes, to);
+        if (status != CVY_OK) {
+            tf_where(state, i, where, sizeof where);
+            status = cvy_error_prefix(status, "%s", where);
+        }
+    }
+    cvy_mem_free(&room.data);
+    return status;
+}
+
 static void tf_hash(void *state, cvy_hasher *h)
 {
     const struct tf *t = state;
@@ -433,6 +478,7 @@ CVY_READER_DEFINE(tfrecord) = {
     .read = tf_read,
     .label = tf_label,
     .where = tf_where,
+    .groups = tf_groups,
     .hash = tf_hash,
     .close = tf_close,
 };

@@ -35,6 +35,8 @@ const cvy_option cvy_tfrecord_options[] = {
      "the smallest label, which becomes class 0: 1 if 0 means background"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(tf_opts, classes), "0", "0..1000000", "",
      "number of classes; 0: the largest label plus one"},
+    {"group", CVY_TYPE_STRING, CVY_FIELD(tf_opts, group), "", "", "",
+     "feature of what a sample belongs to, such as a patient, for data.val: bytes, an integer or a float"},
     {"index", CVY_TYPE_STRING, CVY_FIELD(tf_opts, index), "", "", "",
      "folder for an index file with the positions and labels of all records, so that later runs need not read all "
      "files first; by default none"},

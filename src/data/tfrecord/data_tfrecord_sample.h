@@ -30,7 +30,7 @@ enum {
 };
 
 struct tf_opts {
-    const char *name[TF_WEIGHT + 1], *index;
+    const char *name[TF_WEIGHT + 1], *index, *group;
     cvy_ints shape;
     int dtype, channels;
     int64_t first_label, classes;
