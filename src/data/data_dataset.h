@@ -28,7 +28,8 @@ struct cvy_dataset {
     pthread_mutex_t lock; /* protects idle */
     int lock_made;
     cvy_dataset_scratch *idle;
-    cvy_dataset *whole; /* of a part: the whole set, and the part's numbers in it; else NULL */
+    struct cvy_seen *seen; /* notes what is read; NULL: nobody compares samples */
+    cvy_dataset *whole;    /* of a part: the whole set, and the part's numbers in it; else NULL */
     int64_t *number;
 };
 

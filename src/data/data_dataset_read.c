@@ -13,6 +13,7 @@
 #include "data/data_dataset.h"
 #include "data/data_finite.h"
 #include "data/data_guard.h"
+#include "data/data_seen.h"
 
 static cvy_status name_sample(const cvy_dataset *d, int64_t number, cvy_status status)
 {
@@ -272,6 +273,8 @@ static cvy_status read_stored_parts(cvy_dataset *d, cvy_dataset_scratch *s, int6
                                     const cvy_field_part *x, const cvy_field_part *y, void *const *field_out)
 {
     CVY_TRY(read_raw(d, number, x, y, &s->raw));
+    if (d->seen)
+        cvy_seen_note_part(d->seen);
     CVY_TRY(name_sample(d, number, cut_raw(d, x, y, &s->raw)));
     const cvy_picture picture = cvy_raw_planes(&s->raw);
     const int64_t y_elems = cvy_shape_elems(cvy_is_part(y) ? &y->shape : &d->stored.y_shape);
@@ -301,6 +304,8 @@ static cvy_status cut_augmented(cvy_dataset *d, cvy_dataset_scratch *s, int64_t 
 {
     void *x = NULL, *y = NULL;
     CVY_TRY(read_raw(d, number, NULL, NULL, &s->raw));
+    if (d->seen)
+        cvy_seen_note(d->seen, number, &d->stored, &s->raw);
     const struct arrays at = write_scalars(d, s, field_out);
     CVY_TRY(whole_room(d, 0, part ? &part[0] : NULL, &s->whole[0], field_out, &x));
     if (at.y > 0)

@@ -16,6 +16,7 @@
 #include "job/job_table.h"
 #include "program/program_fill.h"
 #include "session/session_normalize.h"
+#include "session/session_overlap.h"
 #include "session/session_source.h"
 
 /* ---- comparing ranks ---- */
@@ -377,6 +378,7 @@ cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
 {
     CVY_TRY(stage_sources(s, reads));
     CVY_TRY(cvy_comm_agree(s->context->comm, reads ? make_cache(s) : CVY_OK));
+    CVY_TRY(cvy_comm_agree(s->context->comm, cvy_session_warn_of_overlap(s)));
     CVY_TRY(cvy_comm_agree(s->context->comm, open_base(s)));
     if (reads && cvy_job_wants_statistics(s->job))
         CVY_TRY(find_normalize(s));

@@ -228,6 +228,18 @@ static void add_batch(const cvy_session *s, int64_t batch, const cvy_plan *plan,
                  plan->nmicro, plan->nmicro > 1 ? "es" : "", s->context->threads, s->context->threads > 1 ? "s" : "");
 }
 
+/* The lines about the samples that are set aside. */
+static void add_split(const cvy_session *s, cvy_text *t)
+{
+    static const char key[] = "data.val: ";
+    for (const char *at = s->notes.data; at && *at;) {
+        const size_t n = strcspn(at, "\n");
+        if (strncmp(at, key, sizeof key - 1) == 0)
+            cvy_text_add(t, "\n%.*s", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+}
+
 /* The network of a job, on the samples of its data. */
 static void add_job(const cvy_session *s, int64_t batch, const cvy_plan *plan, cvy_text *t)
 {
@@ -235,6 +247,7 @@ static void add_job(const cvy_session *s, int64_t batch, const cvy_plan *plan, c
     const cvy_label samples = cvy_labelf("%s: %s samples", data->path && *data->path ? data->path : data->format,
                                          with_commas(data->nsamples).text);
     add_network(s, data, samples.text, t);
+    add_split(s, t);
     add_batch(s, batch, plan, t);
 }
 

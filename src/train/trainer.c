@@ -17,6 +17,7 @@
 #include "base/base_hash.h"
 #include "base/base_opts.h"
 #include "context/context_topology.h"
+#include "data/data_seen.h"
 #include "job/job_table.h"
 #include "monitor/monitor_heartbeat.h"
 #include "monitor/monitor_replicas.h"
@@ -239,6 +240,7 @@ static cvy_status end_epoch(cvy_trainer *t)
     CVY_TRY(cvy_trainer_end_epoch_axes(t, epoch_of(t), &bubble));
     if (t->validation.source)
         CVY_TRY(cvy_trainer_score(t, &scores));
+    CVY_TRY(cvy_trainer_compare_copies(t));
     if (t->session.val) { /* test data is never used to select a checkpoint or to stop early */
         cvy_trainer_select(t, &scores);
         t->validation.loss = scores.loss;
@@ -439,6 +441,7 @@ static cvy_status loop(cvy_trainer *t)
     cvy_trainer_find_parts(t, t->data.part);
     memcpy(opts.part, t->data.part, sizeof opts.part);
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_saver_create(t->session.context, &t->save.saver)));
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_trainer_watch_copies(t)));
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->data.loader)));
     cvy_trainer_say_mode(t);
     cvy_trainer_say_end(t);
@@ -601,5 +604,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     cvy_checkpoint_close(&t.start.set);
     cvy_checkpoint_close(&t.folder.resume);
     cvy_session_close(&t.session);
+    cvy_seen_destroy(&t.copies.train);
+    cvy_seen_destroy(&t.copies.other);
     return status;
 }

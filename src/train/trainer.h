@@ -91,6 +91,11 @@ typedef struct cvy_trainer {
         double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
         uint64_t said;       /* bits: of which scores, and of the loss after them, was said that they are not finite */
     } validation;
+    struct {
+        struct cvy_seen *train,
+            *other; /* hashes of the samples that the first epoch and its validation read; or NULL */
+        int are_said;
+    } copies;
     cvy_schedule *schedule;
     struct {
         double step_s;      /* predicted by `parallel: auto`; 0: nothing is left to compare */
@@ -264,6 +269,10 @@ cvy_status cvy_trainer_say_idle(const cvy_trainer *t);
 /* ---- train_validate.c: scores within an epoch ---- */
 /* Whether they are due after the latest step, which does not end an epoch. */
 int cvy_trainer_validates(const cvy_trainer *t);
+/* train_copies.c: lets the data sets note the samples that they read, and says which are copies of others, once.
+ * Collective. */
+cvy_status cvy_trainer_watch_copies(cvy_trainer *t);
+cvy_status cvy_trainer_compare_copies(cvy_trainer *t);
 /* Scores the validation data. Collective. */
 cvy_status cvy_trainer_score(cvy_trainer *t, cvy_scores *out);
 /* The same, and writes the scores. Collective. */
