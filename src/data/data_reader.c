@@ -95,8 +95,8 @@ cvy_status cvy_reader_groups(const cvy_reader_def *reader, void *state, const ch
               "%s: data of format %s have no columns by which samples could be grouped: group them by their paths, as "
               "in `group: {path: \"patient_([0-9]+)\"}`",
               source, reader->name);
-    const cvy_status status = reader->groups(state, to);
-    if (status != CVY_OK || to->n > before)
-        return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", source);
-    CVY_FAIL(CVY_E_CONFIG, "%s: the source has no option `group`, which names what its samples belong to", source);
+    CVY_TRY(reader->groups(state, to));
+    CVY_CHECK(to->n > before, CVY_E_CONFIG,
+              "%s: the source has no option `group`, which names what its samples belong to", source);
+    return CVY_OK;
 }

@@ -138,6 +138,29 @@ static cvy_status find_values(cvy_dataset *d, const cvy_split_spec *spec, const 
     return spec->by == CVY_SPLIT_BY_VALUE ? CVY_OK : cvy_groups_cut_dates(out, characters[spec->by]);
 }
 
+cvy_status cvy_dataset_shared_groups(const cvy_dataset *a, const cvy_dataset *b, int64_t *n_out, int64_t *nshared_out,
+                                     char shared_out[80])
+{
+    const cvy_dataset *const d[] = {a, b};
+    cvy_groups g[2];
+    cvy_status status = CVY_OK;
+    *n_out = *nshared_out = 0;
+    memset(g, 0, sizeof g);
+    for (int i = 0; i < 2; i++)
+        if (d[i]->reader->groups)
+            CVY_TRY_OUT(d[i]->reader->groups(d[i]->state, &g[i]));
+    if (g[0].n == 0)
+        goto out;
+    *n_out = g[1].names.count;
+    for (int k = 0; k < g[1].names.count; k++)
+        if (cvy_keys_find(&g[0].names, g[1].names.text[k]) >= 0 && (*nshared_out)++ == 0)
+            snprintf(shared_out, 80, "%.79s", g[1].names.text[k]);
+out:
+    cvy_groups_free(&g[0]);
+    cvy_groups_free(&g[1]);
+    return status;
+}
+
 /* ---- a drawn share, of groups ---- */
 
 static const char *plural(int64_t n)

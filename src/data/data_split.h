@@ -42,6 +42,11 @@ void cvy_split_free(cvy_split *s);
 /* The samples of d on this side. d stays open and is borrowed; side is not needed any more. */
 cvy_status cvy_dataset_side(cvy_dataset *d, const cvy_split *s, int side, cvy_dataset **out);
 
+/* Counts the groups of b, and those that a has, too, by the option `group` of both sources. shared_out: the first one.
+ * *n_out 0: a source has no such option. */
+cvy_status cvy_dataset_shared_groups(const cvy_dataset *a, const cvy_dataset *b, int64_t *n_out, int64_t *nshared_out,
+                                     char shared_out[80]);
+
 /* ---- choosing groups (data_split_choose.c) ---- */
 
 /* Chooses groups whose samples are as near as possible to the share, of each class and in all. group, label: [n];

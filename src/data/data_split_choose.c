@@ -14,11 +14,16 @@
 
 #include "data/data_split.h"
 
-enum { TRIALS_MAX = 4000000, ALL_WEIGHT = 8 };
+enum { TRIALS_MAX = 4000000, ALL_WEIGHT = 8, STARTS = 32, STARTS_GROUPS = 2000 };
 
 struct part { /* of a group: its samples of one class */
     int32_t group, label;
     int64_t n;
+};
+
+struct keyed { /* a group, to be sorted */
+    uint64_t key;
+    int64_t group;
 };
 
 struct choice {
@@ -29,6 +34,7 @@ struct choice {
     double *over;   /* [nclasses]: how many samples too many are chosen */
     double over_all;
     uint8_t *in;
+    struct keyed *keyed; /* [ngroup]: working memory */
 };
 
 static int by_group_and_label(const void *a, const void *b)
@@ -137,9 +143,9 @@ static int64_t cheapest(const struct choice *c, int in)
     return best;
 }
 
-static void improve(struct choice *c)
+static void improve(struct choice *c, int64_t trials)
 {
-    int64_t ntrial = 0, nin = 0;
+    int64_t ntrial = TRIALS_MAX - trials, nin = 0;
     move_single(c, 1);
     while (move_single(c, 0) || swap_pair(c, &ntrial))
         ;
@@ -151,52 +157,74 @@ static void improve(struct choice *c)
         move(c, cheapest(c, 1), -1);
 }
 
-struct keyed {
-    uint64_t key;
-    int64_t group;
-};
-
 static int by_key(const void *a, const void *b)
 {
     const struct keyed *x = a, *y = b;
     return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->group < y->group ? -1 : x->group > y->group;
 }
 
-static cvy_status order_groups(struct choice *c, const uint64_t *key)
+/* A random order; the first start is that of the keys. */
+static void order_groups(struct choice *c, const uint64_t *key, uint64_t start)
 {
-    struct keyed *at = NULL;
-    CVY_TRY(cvy_mem_alloc((size_t)c->ngroup * sizeof *at, &at));
+    for (int64_t g = 0; g < c->ngroup; g++) {
+        const uint64_t mixed = (key[g] ^ start) * UINT64_C(0x9E3779B97F4A7C15);
+        c->keyed[g] = (struct keyed){start ? mixed ^ mixed >> 32 : key[g], g};
+    }
+    qsort(c->keyed, (size_t)c->ngroup, sizeof *c->keyed, by_key);
     for (int64_t g = 0; g < c->ngroup; g++)
-        at[g] = (struct keyed){key[g], g};
-    qsort(at, (size_t)c->ngroup, sizeof *at, by_key);
-    for (int64_t g = 0; g < c->ngroup; g++)
-        c->order[g] = at[g].group;
-    cvy_mem_free(&at);
-    return CVY_OK;
+        c->order[g] = c->keyed[g].group;
+}
+
+/* No group is chosen. */
+static void begin(struct choice *c, const int32_t *label, int64_t n, int64_t nclasses, double share)
+{
+    memset(c->in, 0, (size_t)c->ngroup);
+    memset(c->over, 0, (size_t)nclasses * sizeof *c->over);
+    for (int64_t i = 0; i < n; i++)
+        c->over[label[i]] -= share;
+    c->over_all = -share * (double)n;
+}
+
+static double sum_cost(const struct choice *c, int64_t nclasses)
+{
+    double sum = ALL_WEIGHT * fabs(c->over_all);
+    for (int64_t k = 0; k < nclasses; k++)
+        sum += fabs(c->over[k]);
+    return sum;
 }
 
 cvy_status cvy_split_choose(const int32_t *group, const int32_t *label, int64_t n, int64_t ngroup, int64_t nclasses,
                             const uint64_t *key, double share, uint8_t *in_out)
 {
-    struct choice c = {.ngroup = ngroup, .in = in_out};
+    const int nstart = ngroup > STARTS_GROUPS ? 1 : STARTS;
+    struct choice c = {.ngroup = ngroup};
+    double least = INFINITY;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_mem_alloc((size_t)n * sizeof *c.part, &c.part));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)(ngroup + 1) * sizeof *c.first, &c.first));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)ngroup * sizeof *c.order, &c.order));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)ngroup * sizeof *c.keyed, &c.keyed));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)nclasses * sizeof *c.over, &c.over));
-    CVY_TRY_OUT(order_groups(&c, key));
-    memset(in_out, 0, (size_t)ngroup);
-    for (int64_t i = 0; i < n; i++) {
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)ngroup, &c.in));
+    for (int64_t i = 0; i < n; i++)
         c.part[i] = (struct part){group[i], label[i], 1};
-        c.over[label[i]] -= share;
-    }
-    c.over_all = -share * (double)n;
     join_parts(&c, n);
-    improve(&c);
+    for (int i = 0; i < nstart && least >= 1; i++) {
+        begin(&c, label, n, nclasses, share);
+        order_groups(&c, key, (uint64_t)i);
+        improve(&c, TRIALS_MAX / nstart);
+        const double now = sum_cost(&c, nclasses);
+        if (now < least - 1e-6) {
+            least = now;
+            memcpy(in_out, c.in, (size_t)ngroup);
+        }
+    }
 out:
     cvy_mem_free(&c.part);
     cvy_mem_free(&c.first);
     cvy_mem_free(&c.order);
+    cvy_mem_free(&c.keyed);
     cvy_mem_free(&c.over);
+    cvy_mem_free(&c.in);
     return status;
 }

@@ -293,7 +293,11 @@ static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_datas
     const cvy_data_form like = cvy_dataset_form(s->train);
     CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, (uint64_t)s->job->train.seed, 1, &like, out));
     add_note(s, *out);
-    return CVY_OK;
+    const cvy_status status =
+        cvy_session_note_groups(s, source == s->from[CVY_SOURCE_VAL] ? "val" : "test", source, *out);
+    if (status != CVY_OK)
+        cvy_dataset_destroy(out);
+    return status;
 }
 
 /* Opens data.train. It is opened once; the views below have their own augmentation. */

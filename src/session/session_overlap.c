@@ -13,6 +13,7 @@
 #include "base/base_file.h"
 #include "data/data_index.h"
 #include "data/data_sources.h"
+#include "session/session_source.h"
 
 static const char *path_of(const cvy_tree *source)
 {
@@ -235,4 +236,23 @@ out:
         cvy_mem_free(&p[i].at);
     cvy_pool_destroy(&pool);
     return status;
+}
+
+/* ---- groups ---- */
+
+cvy_status cvy_session_note_groups(const cvy_session *s, const char *key, const cvy_tree *source,
+                                   const cvy_dataset *other)
+{
+    const char *name = cvy_job_source_option(source, "group");
+    int64_t n = 0, nshared = 0;
+    char shared[80];
+    if (!name || !cvy_job_source_option(s->job->data.train, "group"))
+        return CVY_OK;
+    CVY_TRY(cvy_dataset_shared_groups(s->base, other, &n, &nshared, shared));
+    if (nshared > 0)
+        cvy_log(s->context, CVY_LOG_WARN,
+                "%lld of the %lld groups of data.%s (%s) are also in data.train, such as \"%s\": scores of groups that "
+                "were trained on are too good",
+                (long long)nshared, (long long)n, key, name, shared);
+    return CVY_OK;
 }

@@ -98,6 +98,19 @@ contains log 'data.train and data.val read the same samples: train.csv;' || fail
     --set 'data.val={path: train.csv, range: "90%:"}' >log 2>&1 || fail "ranges: $(cat log)"
 ! grep 'exact copies\|read the same samples' log | grep -v 'training samples are exact' || fail "ranges apart have common samples"
 
+# Test data that the training does not read are looked at, too.
+"$CONVOY" train job.yaml --threads 1 --out tested --progress none --set train.epochs=1 --set data.test=val.csv --set data.val=20% \
+    --set 'data.train={path: train.csv, range: ":100"}' >log 2>&1 || fail "a test set: $(cat log)"
+grep -q 'of 23 samples of data.test are exact copies of training samples' log || fail "copies in the test data: $(cat log)"
+
+# Groups of two sources with the option `group` are compared.
+{ sed -n 1p patients.csv; grep '^P0[0-4]' patients.csv; } >some.csv
+{ sed -n 1p patients.csv; grep '^P0[3-9]' patients.csv; } >others.csv
+"$CONVOY" train job.yaml --threads 1 --out two_tables --progress none --set train.epochs=1 \
+    --set 'data.train={path: some.csv, group: patient}' --set 'data.val={path: others.csv, group: patient}' >log 2>&1 ||
+    fail "two tables: $(cat log)"
+contains log '2 of the 7 groups of data.val (patient) are also in data.train, such as "P03"' || fail "shared groups: $(cat log)"
+
 # Mistakes.
 wrong() { refused "$1" "$CONVOY" train job.yaml --threads 1 --out wrong --progress none --set "data.val=$2"; }
 wrong 'data.val has none of share, last and first' '{group: patient}'

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "data/data_dataset.h"
 #include "test_data_support.h"
 
 #if CVY_HAVE_CFITSIO
@@ -318,6 +319,18 @@ static void test_table(void)
     TRUE_THAT(x[0] == 1 && x[1] == 0 && label == 0);
     OK(cvy_dataset_read(d, 1, 0, (void *[]){x, &label}));
     TRUE_THAT(x[0] == 1 && x[1] == 1 && label == 1);
+    cvy_dataset_destroy(&d);
+    /* what the rows belong to: by a text of the table */
+    cvy_groups groups = {0};
+    OK(open_fits("table.fits", "x: stamp, group: class", &d));
+    OK(cvy_reader_groups(d->reader, d->state, "table.fits", &groups));
+    TRUE_THAT(groups.n == ROWS && groups.names.count == 3 && groups.of[0] == groups.of[2]);
+    cvy_groups_free(&groups);
+    cvy_dataset_destroy(&d);
+    OK(open_fits("table.fits", "x: stamp, group: none", &d));
+    FAILS(cvy_reader_groups(d->reader, d->state, "table.fits", &groups), CVY_E_CONFIG,
+          "table.fits: group: row 0: the table has no column");
+    cvy_groups_free(&groups);
     cvy_dataset_destroy(&d);
     OK(open_fits("table.fits", "x: stamp, label: id, hdu: CAT", &d));
     TRUE_THAT(strcmp(shape_of(d, 0), "1x3x4") == 0 && cvy_dataset_describe(d)->nclasses == ROWS);

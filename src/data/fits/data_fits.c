@@ -27,6 +27,8 @@ static const cvy_option fits_opts[] = {
      "column or keyword of the class, a number or a name; by default that of the folder or of the list"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(fits_opts, weight), "", "", "",
      "column or keyword of the weight of a sample; by default none"},
+    {"group", CVY_TYPE_STRING, CVY_FIELD(fits_opts, group), "", "", "",
+     "column or keyword of what a sample belongs to, such as a field of the sky, for data.val: a number or a text"},
     {"missing", CVY_TYPE_STRING, CVY_FIELD(fits_opts, missing), "", "", "",
      "number that takes the place of blank pixels and NaN in the input, or mean: that of the others in the same "
      "channel of the sample; by default they are faults"},
@@ -249,6 +251,36 @@ static cvy_status read_labels_of(cvy_fits *f, int64_t number)
     return status;
 }
 
+/* Adds what the samples of a file belong to. */
+static cvy_status add_groups_of(cvy_fits *f, int64_t number, cvy_groups *to)
+{
+    struct cvy_fits_handle *h = NULL;
+    char text[CVY_FITS_TEXT];
+    CVY_TRY(cvy_fits_borrow(f, number, f->is_table, &h));
+    cvy_status status = CVY_OK;
+    for (int64_t row = 0; row < f->file[number].rows && status == CVY_OK; row++) {
+        if (row == 0 || f->is_table)
+            status = cvy_fits_read_label(h, f->is_table, f->o->group, row, text);
+        if (status == CVY_OK)
+            status = cvy_groups_add(to, text, strlen(text));
+        if (status != CVY_OK && f->is_table)
+            cvy_error_prefix(status, "row %lld", (long long)row);
+    }
+    cvy_fits_return(f, h);
+    return status;
+}
+
+static cvy_status fits_groups(void *state, cvy_groups *to)
+{
+    cvy_fits *f = state;
+    for (int64_t i = 0; i < f->nfile && f->o->group; i++) {
+        const cvy_status status = add_groups_of(f, i, to);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s: group", f->file[i].path);
+    }
+    return CVY_OK;
+}
+
 /* Files have labels, and samples need them. */
 static cvy_status spread_labels(cvy_fits *f)
 {
@@ -457,6 +489,7 @@ static void fits_hash(void *state, cvy_hasher *h)
 }
 
 #else
+#define fits_groups NULL
 
 static cvy_status left_out(const char *path)
 {
@@ -498,6 +531,7 @@ CVY_READER_DEFINE(fits) = {
     .read = fits_read,
     .label = fits_label,
     .where = fits_where,
+    .groups = fits_groups,
     .hash = fits_hash,
     .close = fits_close,
 };

@@ -18,7 +18,7 @@
 
 struct fits_opts { /* options of the reader */
     const cvy_tree *x, *y;
-    const char *hdu, *label, *weight, *missing;
+    const char *hdu, *label, *weight, *missing, *group;
     int64_t classes;
     int cube, outside, metadata;
 };
