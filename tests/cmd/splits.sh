@@ -112,7 +112,7 @@ grep -q 'of 23 samples of data.test are exact copies of training samples' log ||
 contains log '2 of the 7 groups of data.val (patient) are also in data.train, such as "P03"' || fail "shared groups: $(cat log)"
 
 # Mistakes.
-wrong() { refused "$1" "$CONVOY" train job.yaml --threads 1 --out wrong --progress none --set "data.val=$2"; }
+wrong() { refused "$1" "$CONVOY" train job.yaml --threads 1 --out wrong --progress none --set "data.val=$2" --set "data.train=${3:-patients.csv}"; }
 wrong 'data.val has none of share, last and first' '{group: patient}'
 wrong 'data.val has two or more of share, last and first' '{share: 20%, last: 10%}'
 wrong 'data.val.share is 120%, expected a share of the training data between 0 and 1' '{share: 120%, group: patient}'
@@ -122,7 +122,7 @@ wrong 'data.val.order and data.val.gap go with data.val.last' '{share: 10%, gap:
 wrong 'data.val.by goes with data.val.group' '{last: 10%, by: day}'
 wrong 'neither a name, such as patient, nor a pattern' '{share: 10%, group: [patient, site]}'
 wrong 'no column "patients"' '{share: 10%, group: patients}'
-wrong 'its path has no match of "site([0-9])"' '{share: 10%, group: {path: "site([0-9])"}}'
-wrong 'all 400 samples belong to one group, "patients"' '{share: 10%, group: {path: "/?([a-z]+).csv"}}'
+wrong 'its path has no match of "site([0-9])"' '{share: 10%, group: {path: "site([0-9])"}}' features.csv
+wrong 'all 400 samples belong to one group, "features"' '{share: 10%, group: {path: "/?([a-z]+).csv"}}' features.csv
 wrong 'is no date such as 2019-03-31' '{share: 10%, group: patient, by: year}'
 exit $failed

@@ -181,7 +181,9 @@ static void test_tables(void)
     TRUE_THAT(memcmp(in, again, sizeof in) == 0);
     /* groups by the names of files */
     const cvy_split_spec by_path = {.share = 0.25, .pattern = "/part([0-9])\\.csv"};
-    OK(open_text(source_text("{sources: [%s/part1.csv, %s/part2.csv, %s/part3.csv], classes: union}"), NULL, 0, &d));
+    OK(open_text(source_text("{sources: [{path: %s/part1.csv, drop: patient}, {path: %s/part2.csv, drop: patient}, "
+                             "{path: %s/part3.csv, drop: patient}], classes: union}"),
+                 NULL, 0, &d));
     OK(cvy_split_make(d, &by_path, 3, NULL, &s));
     for (int i = 0; i < N; i++)
         TRUE_THAT(s.side[i] == (i < 100 ? CVY_SIDE_VAL : CVY_SIDE_TRAIN));
