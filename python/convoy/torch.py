@@ -9,12 +9,18 @@
 Start it with `mpiexec --bind-to none -n 2 python train.py`. Each rank computes its own batch; step() updates all ranks
 with the mean of their gradients, so the weights stay equal. Parameters are on the CPU, in f32 or f64.
 """
+import atexit
 import functools
+import gc
+import itertools
+import os
+import warnings
 import weakref
 
 import torch
 import torch.utils.data.distributed
 
+from . import _mpi
 from ._agreement import Agreement, text
 from ._context import world
 from ._reducer import F32, F64, Reducer, mean, print, rank
@@ -24,6 +30,9 @@ __all__ = ["DistributedOptimizer", "broadcast", "mean", "print", "rank", "sample
 
 _DTYPES = {torch.float32: F32, torch.float64: F64}
 _METHODS = ("synchronize", "discard", "flush", "delay", "close")
+_STEP, _DISCARD, _PROGRAM = "step()", "discard()", "the end of the program"
+_made = weakref.WeakValueDictionary()  # each _Reduction by its number, which is the same on all ranks
+_numbers = itertools.count()
 
 
 def broadcast(tensors, root=0, ranks=None):
@@ -103,11 +112,19 @@ def _advice(name):
     if name.endswith(" in the state of the optimizer"):
         return ("load the state of the optimizer before DistributedOptimizer() is called, which gives all ranks that of rank 0, or load it on "
                 "all ranks")
-    if "step()" in name:
-        return "all ranks must end a step alike, by step() or by discard(), so decide it by values that all have, such as cvy.mean(loss)"
+    if name in ("what ends this step", "step() calls so far"):
+        return ("all ranks must have the same number of batches, as from convoy.torch.sampler(), and leave out a step by discard(), all of them, "
+                "for a reason that all know, such as cvy.mean(loss)")
     if "GradScaler" in name:
         return "make the GradScaler with the same numbers on all ranks, and call its update() on all"
     return "set it from values that all ranks have, such as cvy.mean(loss) in the place of the loss of this rank"
+
+
+def _end():
+    """At the end of Python: ranks that go on hear that this one has ended. Otherwise they would wait for it for ever."""
+    gc.collect()
+    for _, reduction in sorted(_made.items()):
+        reduction.end_program()
 
 
 def _unscale_means():
@@ -197,11 +214,15 @@ class _Reduction:
         self._is_new = True  # weights or state were set by other means than step()
         self._is_synchronized, self._is_scaled, self._scaler = False, False, None
         self._losses = None  # reducer of the losses of closures
+        self._has_warned = False
         self._late_rates = None  # learning rates of the step whose update is pending
         self._rates = None  # those to apply with the gradients in .grad, if they are not the optimizer's
         # A parameter keeps its hooks where Python's collector does not look: a hook that kept this object, which keeps
         # the parameter, would keep both for ever.
-        this = weakref.ref(self)
+        this, self._process = weakref.ref(self), os.getpid()
+        atexit.unregister(_end)
+        atexit.register(_end)
+        _made[next(_numbers)] = self
         self._hooks = [p.register_post_accumulate_grad_hook(lambda p: this() and this()._on_gradient(p)) for p in self._of]
         self._hooks += [optimizer.register_step_pre_hook(self._before_step), optimizer.register_step_post_hook(self._after_step)]
         self._hooks += [loaded.register_load_state_dict_post_hook(lambda *_: this() and this()._on_load()) for loaded in (optimizer, *module.modules())]
@@ -232,10 +253,18 @@ class _Reduction:
             raise RuntimeError(f"{g.name}: there were more backward passes before step() than backwards={self.backwards}; if a step is left "
                                "out, call discard() in its place on all ranks")
         g.passes += 1
+        if parameter._backward_hooks and not self._has_warned and self._ranks.nranks > 1:
+            self._warn_of_hook(g.name)
         if g.passes == self.backwards:
             self._start(g)
         else:
             self._reducer.progress()
+
+    def _warn_of_hook(self, name):
+        self._has_warned = True
+        if self._ranks.rank == 0:
+            warnings.warn(f"{name} has a hook (register_hook) that gets the gradient of each rank before it is averaged: one that clips it gives "
+                          "other weights than in one process; clip after synchronize()", stacklevel=2)
 
     def _start(self, g):
         gradient = g.parameter.grad
@@ -252,18 +281,21 @@ class _Reduction:
                     "in the place of step()")
         return self._not_reduced(lambda p: p.grad is not None)
 
-    def _values(self, is_applied):
-        """What all ranks must have alike in this step."""
-        found = {"step() calls so far": str(self._steps), "what ends this step": "step()" if is_applied else "discard()"}
+    def _values(self, end):
+        """What all ranks must have alike in this step, which ends by `end`."""
+        found = {"what ends this step": end}
+        if end == _PROGRAM:
+            return found
+        found["step() calls so far"] = str(self._steps)
         scaler = self._scaler and self._scaler()
         if scaler is not None:
             found["scale of the GradScaler"] = text(scaler.get_scale())
         return {**found, **rates(self.optimizer, self._name)}
 
-    def _start_rest(self, is_applied):
-        n, fault = len(self._gradients), self._fault() if is_applied else ""
+    def _start_rest(self, end):
+        n, fault = len(self._gradients), self._fault() if end == _STEP else ""
         self._reducer.buffer(n)[:] = [*(g.parameter.grad is not None for g in self._gradients),
-                                      *self._agreement.numbers(self._values(is_applied), fault, self._is_new)]
+                                      *self._agreement.numbers(self._values(end), fault, self._is_new)]
         self._is_new = False
         for g in self._gradients:
             if not g.is_started:
@@ -294,10 +326,10 @@ class _Reduction:
     @torch.no_grad()
     def synchronize(self):
         if not self._is_synchronized:
-            self._reduce(is_applied=True)
+            self._reduce(_STEP)
 
-    def _reduce(self, is_applied):
-        self._start_rest(is_applied)
+    def _reduce(self, end):
+        self._start_rest(end)
         if not self._is_delayed:
             self._take()
         else:
@@ -312,10 +344,11 @@ class _Reduction:
         """The same while the reductions of the next step are under way. A fault ends that step, too."""
         try:
             self._take()
-        except RuntimeError:
-            self._reducer.wait()
-            self._agreement.forget()
+        except RuntimeError as fault:
             self._rates = self._late_rates = None
+            if _PROGRAM not in str(fault):  # that rank has no next step
+                self._reducer.wait()
+                self._agreement.forget()
             raise
 
     def unscale(self, scaler):
@@ -330,7 +363,7 @@ class _Reduction:
     @torch.no_grad()
     def discard(self):
         if not self._is_synchronized:
-            self._reduce(is_applied=False)
+            self._reduce(_DISCARD)
         if self._is_delayed:
             self.optimizer.step()  # applies the update of the step before
             self._late_rates = None
@@ -400,6 +433,21 @@ class _Reduction:
             raise ValueError("delay(True) needs a DistributedOptimizer that was made with delayed=True")
         self.flush()
         self._is_delayed = on
+
+    @torch.no_grad()
+    def end_program(self):
+        """Takes part in one more step, which says that this rank has ended. A rank that goes on raises the fault."""
+        if not self._hooks or self._ranks.is_closed or self._ranks.nranks == 1 or os.getpid() != self._process or not _mpi.is_initialized():
+            return
+        is_late, self._is_new, self._late_rates = self._late_rates is not None, False, None
+        try:
+            if is_late:
+                self._take()
+            self._forget()
+            self._start_rest(_PROGRAM)
+            self._take()
+        except RuntimeError:
+            pass
 
     def close(self):
         if not self._hooks:

@@ -223,6 +223,44 @@ def clipping():
 
 
 @habit
+def hooks():
+    """A hook of a parameter gets the gradient of a rank: a factor makes no difference, and the program hears of it."""
+    def train(side):
+        side.net.first.weight.register_hook(lambda g: 2 * g)
+        loop(side, sgd(side))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        same(train)
+    heard = [str(w.message) for w in heard if "first.weight has a hook" in str(w.message)]
+    expect(len(heard) == (several and me == 0), f"warnings: {heard}")
+
+
+class Pictures(nn.Module):
+    """Weights and gradients that do not lie in the order of their shape, in two types, and one without dimensions."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.factor, self.last = nn.Conv2d(2, 3, 2), nn.Parameter(torch.tensor(1.0)), nn.Linear(6, 5).double()
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, x):
+        x = torch.cat([x.view(-1, 1, 2, 3)] * 2, 1).contiguous(memory_format=torch.channels_last)
+        return self.last((self.factor * self.conv(x)).flatten(1).double()).float()
+
+
+@habit
+def layouts():
+    same(lambda side: loop(side, sgd(side)), net=Pictures)
+    same(lambda side: scaled(side, sgd(side)), net=Pictures)
+    side = Side(False, Pictures)
+    optimizer = sgd(side)
+    backward(side)
+    side.net.conv.weight.grad.data[0, 0, 0, 0] += 1
+    refused("conv.weight: gradients were changed", optimizer.step)
+    optimizer.close()
+
+
+@habit
 def accumulation():
     def train(side, parts, every=1):
         optimizer = sgd(side) if side.is_all else sgd(side, backwards=parts * every)
@@ -519,6 +557,15 @@ def compiled():
         for backend in ("eager", "aot_eager"):
             same(lambda side: train(side, backend))
             torch._dynamo.reset()
+
+        def stepped(side):  # the optimizer's step is compiled, too
+            optimizer = sgd(side)
+            step = torch.compile(optimizer.step, backend="eager")
+            for batch in side.batches():
+                optimizer.zero_grad()
+                side.loss(batch).backward()
+                step()
+        same(stepped)
 
 
 for name in sys.argv[1:] or HABITS:
