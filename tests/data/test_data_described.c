@@ -38,6 +38,7 @@ struct file {
     const char *units, *lev_units; /* of t and of the levels */
     const char *since, *calendar;  /* units and calendar of time */
     const char *lat_name;
+    const char *time_name;
     double level;  /* the second one, in hPa */
     int bare;      /* no coordinates, only names */
     int no_names;  /* no dimension scales */
@@ -81,7 +82,10 @@ static void label_axes(hid_t set, int ndim, const char *const *name)
 static void put_variable(hid_t file, const struct file *f, const char *name, const char *axes, const char *units)
 {
     const int n[128] = {['T'] = TIME, ['Z'] = LEV, ['Y'] = LAT, ['X'] = LON};
-    const char *axis[128] = {['T'] = "time", ['Z'] = "lev", ['Y'] = f->lat_name ? f->lat_name : "lat", ['X'] = "lon"},
+    const char *axis[128] = {['T'] = f->time_name ? f->time_name : "time",
+                             ['Z'] = "lev",
+                             ['Y'] = f->lat_name ? f->lat_name : "lat",
+                             ['X'] = "lon"},
                *axis_name[AXES_MAX];
     const int ndim = (int)strlen(axes);
     struct layout l = {.type = f->packed ? H5T_STD_I16LE : H5T_IEEE_F32LE, .ndim = ndim};
@@ -161,7 +165,11 @@ static void make(const char *name, struct file f)
         lev[0] = lev[1];
         lev[1] = first;
     }
-    put_axis(file, "time", TIME, time, f.since ? f.since : "days since 2000-01-01", f.bare);
+    put_axis(file, f.time_name ? f.time_name : "time", TIME, time,
+             f.time_name ? NULL
+             : f.since   ? f.since
+                         : "days since 2000-01-01",
+             f.bare);
     if (f.calendar) {
         const hid_t set = H5Dopen2(file, "time", H5P_DEFAULT);
         put_text(set, "calendar", f.calendar);
@@ -337,6 +345,17 @@ static void test_auxiliary(void)
     }
 }
 
+/* The samples of a further file are along the axis that is left, whatever its name. */
+static void test_other_samples(void)
+{
+    cvy_dataset *d = NULL;
+    make("w_a.nc", (struct file){0});
+    make("w_b.nc", (struct file){.time_name = "step", .axes = "ZYXT", .south = 1});
+    OK(open_files(source("w_?.nc", "x: t, y: y, sandbox: false"), NULL, &d));
+    expect_truth(d, 0);
+    cvy_dataset_destroy(&d);
+}
+
 /* Files with packed numbers, each with its own layout. */
 static void test_packed(void)
 {
@@ -461,6 +480,7 @@ int main(void)
     scratch_make();
     test_files();
     test_auxiliary();
+    test_other_samples();
     test_packed();
     test_variables();
     test_said();

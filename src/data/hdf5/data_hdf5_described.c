@@ -243,20 +243,34 @@ static cvy_status describe_set(cvy_hdf5 *h, hid_t set, int64_t file, const cvy_h
 
 /* ---- the order of axes ---- */
 
-/* The axis that counts the samples, in a further file: the one that has the name of that of the first file. */
-static cvy_status find_sample_axis(struct cvy_h5_said *s, hid_t set, const cvy_coordinates *wanted, cvy_h5_column *c)
+static int is_axis_of(const cvy_described *d, const cvy_coordinates *axis)
 {
-    int found = -1, several = 0;
-    for (int i = 0; i < c->ndim && wanted->name; i++) {
+    for (int i = 0; i < d->ndim; i++)
+        if (d->axis[i].name && axis->name && cvy_axes_are_same(&d->axis[i], axis))
+            return 1;
+    return 0;
+}
+
+/* The axis that counts the samples, in a further file: the one that has the name of that of the first file, or else the
+ * only one that is none of the others there. */
+static cvy_status find_sample_axis(struct cvy_h5_said *s, hid_t set, const cvy_described *first, cvy_h5_column *c)
+{
+    int found = -1, left = -1, nfound = 0, nleft = 0;
+    for (int i = 0; i < c->ndim && first->samples.name; i++) {
         cvy_coordinates own;
         CVY_TRY(describe_axis(s, set, i, c->dim[i], 0, &own));
-        if (!own.name || !cvy_axes_are_same(wanted, &own))
-            continue;
-        several |= found >= 0;
-        found = i;
+        if (own.name && cvy_axes_are_same(&first->samples, &own)) {
+            found = i;
+            nfound++;
+        } else if (!is_axis_of(first, &own)) {
+            left = i;
+            nleft++;
+        }
     }
-    if (found >= 0 && !several)
+    if (nfound == 1)
         c->axis = found;
+    else if (nfound == 0 && nleft == 1)
+        c->axis = left;
     return CVY_OK;
 }
 
@@ -378,7 +392,7 @@ cvy_status cvy_h5_described_column(cvy_hdf5 *h, hid_t set, int64_t file, int col
     int stored[CVY_NDIM_MAX] = {0}, differs[CVY_NDIM_MAX] = {0}, n = 0;
     CVY_TRY(begin_file(s, file));
     if (file > 0)
-        CVY_TRY(find_sample_axis(s, set, &s->of[column].samples, c));
+        CVY_TRY(find_sample_axis(s, set, &s->of[column], c));
     CVY_TRY(describe_set(h, set, file, c, &own, stored));
     match_places(stored, own.ndim, c, &mend);
     if (h->o->metadata == CVY_H5_METADATA_CHECK)
