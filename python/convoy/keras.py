@@ -162,6 +162,7 @@ class _Reduction:
         call = functools.partial(self._reduced, list(numbers), self._fixed(gradients))
         with _after_earlier() as note:
             reduced = tf.numpy_function(call, [*(tf.cast(n, tf.float64) for n in numbers.values()), *there], [g.dtype for g in there])
+            reduced = [reduced] if tf.is_tensor(reduced) else reduced  # of one gradient, at once
             note(reduced[0])
         for mean_of_ranks, g in zip(reduced, there):
             mean_of_ranks.set_shape(g.shape)

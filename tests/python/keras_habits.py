@@ -142,6 +142,7 @@ def gradients():
         same(name, sgd(**option))
     same("weight decay", lambda: keras.optimizers.AdamW(0.01, weight_decay=0.1))
     same("eager", sgd(), run_eagerly=True)
+    same("one variable", sgd(), run_eagerly=True, model=lambda: keras.Sequential([keras.layers.Input((6,)), keras.layers.Dense(2, use_bias=False)]))
     same("several steps in a call", sgd(), steps_per_execution=3)
     same("tied, frozen and unused weights", sgd(momentum=0.9), model=tied)
     two = same("a train_step with two optimizers", sgd(), model=OwnStep, second=lambda: keras.optimizers.Adam(0.01))
