@@ -54,6 +54,7 @@ typedef struct cvy_dataset_info {
     const char *format;             /* name of the reader */
     const char *path;
     const char *idle_step;   /* a sentence about a random step of data.augment that changes nothing; "": none */
+    const char *left_note;   /* sentences on vectors that data.augment does not turn, a line each; NULL: none */
     const char *note;        /* sentences for the log about how the source is read, a line each; NULL: none */
     int64_t target_channels; /* channels of a map "y", or numbers of a vector; 0: there is no "y" */
     cvy_scaling scaling;     /* of the target */

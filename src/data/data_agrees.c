@@ -215,8 +215,9 @@ cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d)
 
 /* ---- the order of another run ---- */
 
-/* Whether the columns are the same in another order. */
-static cvy_status relate_columns(const cvy_columns *known, const cvy_columns *own, int *reordered_out)
+/* Whether the columns are the same in another order. The roles of x and y must not depend on it. */
+static cvy_status relate_columns(const cvy_columns *known, const cvy_columns *own, const cvy_tree *augment,
+                                 const char *from, int *reordered_out)
 {
     cvy_data_names x = CVY_DATA_NAMES_SAME, y = x;
     *reordered_out = 0;
@@ -227,6 +228,13 @@ static cvy_status relate_columns(const cvy_columns *known, const cvy_columns *ow
     *reordered_out = (x == CVY_DATA_NAMES_SAME || x == CVY_DATA_NAMES_REORDERED) &&
                      (y == CVY_DATA_NAMES_SAME || y == CVY_DATA_NAMES_REORDERED) &&
                      (x != CVY_DATA_NAMES_SAME || y != x);
+    CVY_CHECK(
+        !*reordered_out || ((x == CVY_DATA_NAMES_SAME || cvy_role_has_names(augment, "x")) &&
+                            (y == CVY_DATA_NAMES_SAME || cvy_role_has_names(augment, "y"))),
+        CVY_E_CONFIG,
+        "columns are brought into the order of %s, and data.roles gives components by their numbers: give them by "
+        "name, as in components: [u10, v10]",
+        from);
     return CVY_OK;
 }
 
@@ -276,7 +284,7 @@ cvy_status cvy_dataset_take_order(const cvy_data_form *like, const char *from, i
     int columns = 0, classes = 0, described = 0;
     if (!like->info)
         return CVY_OK;
-    CVY_TRY(relate_columns(&like->stored->columns, &stored.columns, &columns));
+    CVY_TRY(relate_columns(&like->stored->columns, &stored.columns, augment, from, &columns));
     CVY_TRY(relate_classes(like->info, &info, all_classes, &classes));
     CVY_TRY(relate_descriptions(&like->stored->described, from, *d, &described));
     if (!columns && !classes && !described)

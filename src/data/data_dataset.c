@@ -73,6 +73,7 @@ static cvy_status describe(cvy_dataset *d)
     info->format = d->reader->name;
     info->note = r->note;
     info->idle_step = cvy_augment_idle(d->augment);
+    info->left_note = cvy_augment_left(d->augment);
     add_field(info, "x", CVY_DTYPE_F32, cvy_augment_shape(d->augment));
     if (r->has_label)
         add_field(info, "label", CVY_DTYPE_I32, &scalar);

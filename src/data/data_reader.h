@@ -321,6 +321,11 @@ typedef struct cvy_target_info { /* the target y after augmentation */
 const cvy_target_info *cvy_augment_target(const cvy_augment *a);
 /* A sentence about a random step that changes nothing; empty: there is none. */
 const char *cvy_augment_idle(const cvy_augment *a);
+/* Sentences on vectors that random steps do not turn with the picture, a line each; NULL: there are none. */
+const char *cvy_augment_left(const cvy_augment *a);
+/* Whether the role of x or y ("x" or "y") in a list of operations does not mean an order of columns: components of
+ * points and vectors are given by name, if there are any. */
+int cvy_role_has_names(const cvy_tree *steps, const char *of);
 /* Which part of a picture of H x W the steps will use. It is a pure function of its arguments; 0: the whole picture. */
 int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
                        cvy_picture_window *out);

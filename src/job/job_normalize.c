@@ -23,7 +23,7 @@ static cvy_status read_numbers(const char *key, const cvy_tree **value, int *aut
     return CVY_OK;
 }
 
-/* The role of y, or NULL; and the node that says that x is the target, or NULL. */
+/* The roles of y and of x; NULL: it has none. */
 static cvy_status read_roles(const cvy_tree *roles, const cvy_tree **y_out, const cvy_tree **x_out)
 {
     *y_out = *x_out = NULL;
@@ -37,8 +37,12 @@ static cvy_status read_roles(const cvy_tree *roles, const cvy_tree **y_out, cons
                   cvy_tree_where(roles->key_at ? roles->key_at[i] : roles), roles->key[i]);
     *y_out = cvy_tree_get(roles, "y");
     *x_out = cvy_tree_get(roles, "x");
-    CVY_CHECK(!*x_out || ((*x_out)->text && strcmp((*x_out)->text, "target") == 0), CVY_E_CONFIG,
-              "%s: data.roles: the role that x may have is target: the network imitates its input",
+    const cvy_tree *role = *x_out && (*x_out)->kind == CVY_TREE_MAP ? cvy_tree_get(*x_out, "role") : *x_out;
+    const char *word = role && role->text ? role->text : "";
+    CVY_CHECK(!*x_out || strcmp(word, "target") == 0 || strcmp(word, "vector") == 0 || strcmp(word, "none") == 0,
+              CVY_E_CONFIG,
+              "%s: data.roles: the role that x may have is target: the network imitates its input; vector: channels of "
+              "it are components along the axes of the picture, as in {x: {role: vector, order: x_y}}; or none",
               cvy_tree_where(*x_out));
     return CVY_OK;
 }
@@ -77,17 +81,15 @@ cvy_status cvy_job_interpret_normalize(cvy_job *job)
 {
     struct cvy_job_data *d = &job->data;
     const cvy_tree *y = NULL, *x = NULL;
-    cvy_tree *list = NULL, *none = NULL;
+    cvy_tree *list = NULL;
     CVY_TRY(read_roles(d->roles, &y, &x));
     CVY_TRY(read_numbers("normalize", &d->normalize, &d->normalize_auto));
     CVY_TRY(read_numbers("normalize_targets", &d->normalize_targets, &d->normalize_targets_auto));
     CVY_TRY(cvy_tree_parse_text(job->pool, "data.augment", "[]", 2, &list));
     if (y)
         CVY_TRY(append(job->pool, list, "target", y));
-    if (x) {
-        CVY_TRY(cvy_tree_new_map(job->pool, x->file, &none));
-        CVY_TRY(append(job->pool, list, "input_target", none));
-    }
+    if (x)
+        CVY_TRY(append(job->pool, list, "input", x));
     CVY_TRY(append_augment(job->pool, list, d->augment));
     if (d->normalize && !d->normalize_auto)
         CVY_TRY(append(job->pool, list, "normalize", d->normalize));

@@ -39,8 +39,9 @@ static const cvy_option data_rows[] = {
      "test data: a source like `train`; it never selects anything; without `val` it is scored after every epoch"},
     {"roles", CVY_TYPE_TREE, DATA(roles), "", "", "",
      "what targets are, so that they move with x under `augment`: {y: field}, or label_map, point, vector, none; "
-     "points and vectors have an order: {y: {role: vector, order: x_y}}; {x: target}: the output imitates x, as those "
-     "of a generator or an autoencoder do, and predictions and scores have the units that x has before `augment`"},
+     "points and vectors have an order: {y: {role: vector, order: x_y}}; {x: {role: vector, order: x_y, components: "
+     "[u10, v10]}}: these channels of x turn with the picture; {x: target}: the output imitates x, as those of a "
+     "generator or an autoencoder do, and predictions and scores have the units that x has before `augment`"},
     {"augment", CVY_TYPE_TREE, DATA(augment), "", "", "",
      "list of operations on each sample, in order, such as [{random_crop: {pad: 4}}, mirror]"},
     {"normalize", CVY_TYPE_TREE, DATA(normalize), "", "", "",

@@ -336,6 +336,8 @@ static void note_left_target(cvy_session *s)
             "data.augment moves the pixels of x, and the numbers of the target y stay as they are: if they are "
             "positions or components along the axes of x, say so by data.roles, otherwise by data.roles: {y: "
             "none}\n");
+    if (info->left_note)
+        cvy_text_add(&s->notes, "%s", info->left_note);
 }
 
 static cvy_status open_training(cvy_session *s)

@@ -298,6 +298,23 @@ static void compare_missing(cvy_trainer *t)
                      own ? "missing: " : "none", own ? own : "");
 }
 
+/* Roles say what augmentation does to vectors and points. */
+static cvy_status compare_roles(cvy_trainer *t)
+{
+    const cvy_tree *known = t->start.spec.job->data.roles, *own = t->session.job->data.roles;
+    char *text[2] = {NULL};
+    cvy_status status = known ? cvy_tree_print_line(known, &text[0]) : CVY_OK;
+    if (status == CVY_OK && own)
+        status = cvy_tree_print_line(own, &text[1]);
+    if (status == CVY_OK && strcmp(text[0] ? text[0] : "", text[1] ? text[1] : "") != 0)
+        cvy_text_add(line(t), "with %s%s, and this job has %s%s: vectors and maps may not go with x as they did\n",
+                     known ? "data.roles: " : "no data.roles", known ? text[0] : "", own ? "" : "none",
+                     own ? text[1] : "");
+    cvy_mem_free(&text[0]);
+    cvy_mem_free(&text[1]);
+    return status;
+}
+
 static cvy_status compare(cvy_trainer *t)
 {
     compare_shape(t);
@@ -305,7 +322,7 @@ static cvy_status compare(cvy_trainer *t)
     CVY_TRY(compare_columns(t));
     CVY_TRY(compare_targets(t));
     compare_missing(t);
-    return CVY_OK;
+    return compare_roles(t);
 }
 
 /* ---- a resume ---- */
@@ -325,7 +342,7 @@ static cvy_status check_resume(cvy_trainer *t)
     note = cvy_dataset_describe(t->session.base)->note;
     if (note && strlen(note) > said)
         cvy_text_add(&t->start.said, "%s\n", note + said + (said > 0));
-    return t->start.said.status;
+    return compare_roles(t);
 }
 
 cvy_status cvy_trainer_compare_start(cvy_trainer *t)

@@ -215,6 +215,7 @@ static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree
     if (s->def->only_random && !a->random)
         return CVY_OK;
     CVY_TRY(cvy_target_follow(a, s, at));
+    CVY_TRY(cvy_vectors_follow(a, s, at));
     const cvy_status opened = s->def->open ? s->def->open(a, s, known) : CVY_OK;
     if (opened != CVY_OK)
         return cvy_error_prefix(opened, "%s", cvy_tree_where(at));
@@ -276,6 +277,9 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     a->shape = a->stored = info->shape;
     a->spatial = info->shape.ndim == 3;
     a->varying = a->was_varying = info->varying;
+    a->dtype = info->dtype;
+    a->columns = info->columns;
+    a->input = CVY_INPUT_UNKNOWN;
     cvy_target_begin(a, info);
     cvy_status status = cvy_pool_create(&a->pool);
     if (status == CVY_OK)
@@ -283,6 +287,8 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     a->keeps_bytes = !cvy_augment_divides(a, info);
     if (status == CVY_OK && a->target.info.is_input && !random)
         status = cvy_target_scale_input(a, info->dtype == CVY_DTYPE_U8);
+    if (status == CVY_OK)
+        status = cvy_vectors_note(a, info);
     if (status != CVY_OK) {
         cvy_augment_destroy(&a);
         return status;
@@ -295,6 +301,11 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
 const char *cvy_augment_idle(const cvy_augment *a)
 {
     return a->idle;
+}
+
+const char *cvy_augment_left(const cvy_augment *a)
+{
+    return a->left;
 }
 
 const cvy_shape *cvy_augment_shape(const cvy_augment *a)
@@ -334,6 +345,7 @@ void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch
     w->affine.n = 0;
     w->move = (cvy_move){{1, 0, 0}, {0, 1, 0}};
     w->is_label_map = 0;
+    w->vectors = NULL;
 }
 
 cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_moves)
@@ -352,6 +364,7 @@ cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, cons
 {
     cvy_augment_work w;
     cvy_augment_begin(a, picture, epoch, number, scratch, &w);
+    w.vectors = a->input == CVY_INPUT_VECTOR ? &a->vectors : NULL;
     CVY_TRY(cvy_augment_run(a, &w, 0));
     if (a->spatial)
         CVY_CHECK(w.pic.C == a->shape.dim[0] && w.pic.H == a->shape.dim[1] && w.pic.W == a->shape.dim[2], CVY_E_SHAPE,
@@ -394,6 +407,7 @@ cvy_status cvy_augment_apply_parts(const cvy_augment *a, cvy_picture picture, co
 {
     cvy_augment_work w;
     cvy_augment_begin(a, picture, epoch, number, scratch, &w);
+    w.vectors = a->input == CVY_INPUT_VECTOR ? &a->vectors : NULL;
     CVY_TRY(cvy_augment_run(a, &w, 0));
     cvy_augment_write(&w, x_out);
     if (y_out && y_elems < cvy_shape_elems(&a->target.stored))

@@ -3,8 +3,8 @@
  * the operations.
  *
  * data_augment.c parses the list and runs it. Operations register themselves: data_augment_geometry.c has those that
- * move pixels, data_augment_values.c and data_augment_planes.c those that change values, data_augment_target.c those
- * that say what the target is.
+ * move pixels, data_augment_values.c and data_augment_planes.c those that change values, data_augment_target.c and
+ * data_augment_vector.c those that say what y and x are.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,13 +18,14 @@ enum { CVY_AUGMENT_OPERATIONS_MAX = 32 };
 
 /* One struct for the options of all operations; each table names the fields it uses. */
 struct cvy_operation_opts {
-    cvy_ints size, components, ignored;
+    cvy_ints size, ignored;
     cvy_reals range, ratio;
     const char *file;
     const cvy_tree *mean, *std, *by; /* numbers: cvy_operation has those of x, which may be very many */
+    const cvy_tree *components;
     int64_t pad, count, classes;
     double factor, share, center, value;
-    int on, axis, fit, filter, decode, role, order;
+    int on, axis, fit, filter, decode, role, order, vertical, target;
 };
 
 /* x becomes (x - shift) * by, for each channel. n: number of channels in the lists; 0: x stays; 1: the same for all
@@ -46,6 +47,13 @@ typedef struct cvy_move {
     double row[3], column[3];
 } cvy_move;
 
+/* The numbers, or channels, of points or vectors, two by two: the indices along the first axis of x or y. */
+typedef struct cvy_pairs {
+    int order;    /* of the two */
+    int vertical; /* of vectors: which way the vertical one counts */
+    cvy_ints at;
+} cvy_pairs;
+
 struct cvy_operation;
 typedef struct cvy_augment_work { /* a picture, or a target with a value for each pixel, that is being augmented */
     const cvy_augment *a;
@@ -57,6 +65,7 @@ typedef struct cvy_augment_work { /* a picture, or a target with a value for eac
     cvy_affine affine; /* not applied yet: as long as pixels are bytes, moving them is cheaper */
     cvy_move move;
     int is_label_map; /* 1: the values are labels, which must not be mixed; pixels from outside are CVY_LABEL_OUTSIDE */
+    const cvy_pairs *vectors; /* channels of x that turn with the picture; NULL: none */
 } cvy_augment_work;
 
 typedef struct cvy_augment_def {
@@ -71,6 +80,7 @@ typedef struct cvy_augment_def {
     int pointwise;         /* 1: each element of the result depends on this element alone */
     int scales_bytes;      /* 1: a step says by what to multiply bytes */
     int keeps_bytes;       /* 1: bytes of pictures stay 0 .. 255; they are not divided by 255 */
+    int turns;             /* 1: it moves pixels, and changes the components of vectors along the axes of the picture */
     /* Whether the operation, with its options, moves pixels, so that a map of the target would no longer lie on x;
      * NULL: never. */
     int (*moves_pixels)(const struct cvy_operation *s);
@@ -113,15 +123,18 @@ typedef enum {
 #define CVY_TARGET_ROLE_WORDS "none|field|label_map|point|vector"
 enum { CVY_ORDER_UNKNOWN, CVY_ORDER_ROW_COLUMN, CVY_ORDER_X_Y };
 #define CVY_ORDER_WORDS "unknown|row_column|x_y"
+enum { CVY_VERTICAL_DOWN, CVY_VERTICAL_UP }; /* with the rows, or against them */
+#define CVY_VERTICAL_WORDS "down|up"
+typedef enum { CVY_INPUT_TARGET, CVY_INPUT_VECTOR, CVY_INPUT_NONE, CVY_INPUT_UNKNOWN } cvy_input_role;
+#define CVY_INPUT_ROLE_WORDS "target|vector|none"
 
 typedef struct cvy_target {
     int exists;
     cvy_target_role role;
-    int order;           /* of the two numbers of a point or a vector */
-    cvy_ints components; /* of a vector: pairs of indices along the first axis */
-    cvy_ints ignored;    /* labels of a map that count as CVY_LABEL_OUTSIDE */
-    int is_map;          /* 1: [C, H, W] or [H, W], with the height and width of a picture x */
-    cvy_shape stored;    /* before augmentation */
+    cvy_pairs pairs;  /* of points or vectors; none if y is a list of points [K, 2] */
+    cvy_ints ignored; /* labels of a map that count as CVY_LABEL_OUTSIDE */
+    int is_map;       /* 1: [C, H, W] or [H, W], with the height and width of a picture x */
+    cvy_shape stored; /* before augmentation */
     cvy_target_info info;
 } cvy_target;
 
@@ -135,6 +148,11 @@ struct cvy_augment {
     int was_varying;
     cvy_shape stored, shape; /* of x before and after augmentation */
     char idle[160];          /* a random step that changes nothing, and why; empty: there is none */
+    cvy_dtype dtype;         /* of x before augmentation */
+    cvy_columns columns;     /* names of the channels of x and of y, as far as the source has them */
+    cvy_input_role input;
+    cvy_pairs vectors; /* of x */
+    const char *left;  /* sentences on vectors that stay as they are, a line each; NULL: none */
     cvy_target target;
     cvy_shape mask_stored, mask; /* the weight before and after augmentation; no axes: one number for each sample */
     int mask_fits, mask_moves;   /* it has the height and width of x; operations move it */
@@ -152,6 +170,8 @@ cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, in
                              void **extra_out);
 /* Converts the picture to reals in its own memory and applies w->affine. */
 cvy_status cvy_augment_reals(cvy_augment_work *w);
+/* Makes the record of linear steps one with a number for each of n channels. */
+cvy_status cvy_augment_widen(cvy_augment_work *w, int64_t n);
 /* Reads one number or a list of them. node NULL: an empty list. `what` is for messages. */
 cvy_status cvy_augment_numbers(cvy_pool *pool, const char *what, const cvy_tree *node, cvy_numbers *out);
 /* Value c of a list; one number counts for all channels. */
@@ -181,6 +201,22 @@ cvy_status cvy_target_apply_part(const cvy_augment *a, const float *y, int64_t e
 cvy_status cvy_mask_apply(const cvy_augment *a, const cvy_augment_work *w, const float *mask, float *mask_out);
 /* Writes the target y of a sample whose x has been augmented by w. */
 cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, void *y_out);
+
+/* ---- data_augment_vector.c ---- */
+/* Reads `components`, a list of indices along the first axis of a field, or of names of its numbers or channels. of:
+ * "x" or "y". list NULL: they are the only two. */
+cvy_status cvy_pairs_read(const cvy_augment *a, const char *of, const char *role, const cvy_shape *shape,
+                          const char *const *name, int64_t nname, const cvy_tree *list, const cvy_tree *at,
+                          cvy_ints *out);
+/* Turns vectors, whose components are planes of `plane` numbers, as m has turned the picture. */
+void cvy_pairs_turn(const cvy_pairs *v, const cvy_move *m, int64_t plane, float *y);
+/* Turns the vectors of x after an operation that has moved the picture by m. */
+cvy_status cvy_vectors_turn(cvy_augment_work *w, const cvy_move *m);
+/* Returns an error if an operation before s, which turns x, has changed the components of its vectors in such a way
+ * that they cannot be turned afterwards. */
+cvy_status cvy_vectors_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at);
+/* When the list is complete: says which vectors the operations do not turn, by roles and by names. */
+cvy_status cvy_vectors_note(cvy_augment *a, const cvy_reader_info *info);
 
 /* ---- data_augment_geometry.c ---- */
 /* Checks that a crop of h x wd fits into H x W with pad. The error message names the step. */

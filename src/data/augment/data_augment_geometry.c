@@ -113,6 +113,13 @@ static void record_move(cvy_augment_work *w, const double row[3], const double c
     }
 }
 
+/* The same for a mirror or a rotation that has been done; vectors in x turn with it. */
+static cvy_status record_turn(cvy_augment_work *w, const cvy_move *m)
+{
+    record_move(w, m->row, m->column);
+    return w->vectors ? cvy_vectors_turn(w, m) : CVY_OK;
+}
+
 /* The same for a move along the axes: row becomes (row - top) / step_y. */
 static void record_shift(cvy_augment_work *w, double top, double left, double step_y, double step_x)
 {
@@ -157,12 +164,10 @@ static cvy_status mirror_apply(const cvy_operation *s, cvy_augment_work *w)
         else
             memcpy((char *)out.data + (size_t)i * row, (const char *)p.data + (size_t)across * row, row);
     }
-    if (s->o.axis == AXIS_WIDTH)
-        record_move(w, (const double[]){1, 0, 0}, (const double[]){0, -1, (double)p.W});
-    else
-        record_move(w, (const double[]){-1, 0, (double)p.H}, (const double[]){0, 1, 0});
     w->pic = out;
-    return CVY_OK;
+    if (s->o.axis == AXIS_WIDTH)
+        return record_turn(w, &(cvy_move){{1, 0, 0}, {0, -1, (double)p.W}});
+    return record_turn(w, &(cvy_move){{-1, 0, (double)p.H}, {0, 1, 0}});
 }
 
 /* A quarter turn to the left, from in [H, W] to out [W, H]; with `back`, to the right. */
@@ -197,14 +202,12 @@ static cvy_status rotate90_apply(const cvy_operation *s, cvy_augment_work *w)
         else
             quarter(from, p.H, p.W, elem, quarters == 3, to);
     }
-    if (quarters == 1)
-        record_move(w, (const double[]){0, -1, (double)p.W}, (const double[]){1, 0, 0});
-    else if (quarters == 2)
-        record_move(w, (const double[]){-1, 0, (double)p.H}, (const double[]){0, -1, (double)p.W});
-    else
-        record_move(w, (const double[]){0, 1, 0}, (const double[]){-1, 0, (double)p.H});
     w->pic = out;
-    return CVY_OK;
+    if (quarters == 1)
+        return record_turn(w, &(cvy_move){{0, -1, (double)p.W}, {1, 0, 0}});
+    if (quarters == 2)
+        return record_turn(w, &(cvy_move){{-1, 0, (double)p.H}, {0, -1, (double)p.W}});
+    return record_turn(w, &(cvy_move){{0, 1, 0}, {-1, 0, (double)p.H}});
 }
 
 /* ---- crops ---- */
@@ -442,6 +445,7 @@ CVY_AUGMENT_DEFINE(mirror) = {
     .short_key = "on",
     .spatial = 1,
     .only_random = 1,
+    .turns = 1,
     .moves_pixels = is_on,
     .apply = mirror_apply,
 };
@@ -452,6 +456,7 @@ CVY_AUGMENT_DEFINE(rotate90) = {
     .short_key = "on",
     .spatial = 1,
     .only_random = 1,
+    .turns = 1,
     .moves_pixels = is_on,
     .apply = rotate90_apply,
 };

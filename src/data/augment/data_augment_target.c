@@ -20,9 +20,12 @@ static const cvy_option target_opts[] = {
      "point: positions in pixels; vector: components along the axes of x; none: it stays as it is"},
     {"order", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, order), "unknown", CVY_ORDER_WORDS, "",
      "of the two numbers of a point or vector; required for these"},
-    {"components", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, components), "[]", "0..", "",
-     "of a point or vector: the indices of its two numbers, or channels, along the first axis of y; [0, 1] by default; "
-     "four or more are several of them"},
+    {"components", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, components), "", "", "",
+     "of a point or vector: its two numbers, or channels, along the first axis of y, by index or by name; [0, 1] by "
+     "default; four or more are several of them"},
+    {"vertical", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, vertical), "down", CVY_VERTICAL_WORDS, "",
+     "of a vector: which way its vertical component counts: down, as rows do, or up, such as a northward one of a map "
+     "whose first row is in the north"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(cvy_operation_opts, classes), "0", "0..1000000", "",
      "of a label_map: the number of classes, whose labels are 0, 1, ..; required for it"},
     {"ignore", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, ignored), "[]", "", "",
@@ -35,8 +38,6 @@ static const cvy_option normalize_target_opts[] = {
     {"std", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, std), NULL, "", "", "then divided by, likewise"},
     {0},
 };
-
-static const cvy_option no_opts[] = {{0}};
 
 /* ---- reading the list ---- */
 
@@ -80,34 +81,24 @@ static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tr
 }
 
 /* Points and vectors: which numbers they are. A list of points [K, 2] needs no indices. */
-static cvy_status set_components(cvy_target *t, const char *role, const cvy_tree *at)
+static cvy_status set_components(cvy_augment *a, const cvy_operation *s, const char *role, const cvy_tree *at)
 {
-    cvy_ints *c = &t->components;
-    const int is_list = t->role == CVY_TARGET_POINT && t->info.shape.ndim == 2;
-    CVY_CHECK(t->order != CVY_ORDER_UNKNOWN, CVY_E_CONFIG,
+    cvy_target *t = &a->target;
+    const cvy_shape *y = &t->info.shape;
+    const int is_list = t->role == CVY_TARGET_POINT && y->ndim == 2;
+    CVY_CHECK(t->pairs.order != CVY_ORDER_UNKNOWN, CVY_E_CONFIG,
               "%s: a %s needs its order: row_column (the vertical number first) or x_y (the horizontal one first), as "
               "in {role: %s, order: x_y}",
               cvy_tree_where(at), role, role);
-    CVY_CHECK(t->info.shape.ndim == 1 || (is_list && t->info.shape.dim[1] == 2 && c->count == 0) ||
-                  (t->role == CVY_TARGET_VECTOR && t->info.shape.ndim == 3),
-              CVY_E_CONFIG, "%s: %s: y is %s, expected %s", cvy_tree_where(at), role, cvy_shape_text(&t->info.shape),
+    CVY_CHECK(y->ndim == 1 || (is_list && y->dim[1] == 2 && !s->o.components) ||
+                  (t->role == CVY_TARGET_VECTOR && y->ndim == 3),
+              CVY_E_CONFIG, "%s: %s: y is %s, expected %s", cvy_tree_where(at), role, cvy_shape_text(y),
               t->role == CVY_TARGET_POINT ? "a list of numbers, or of points [K, 2]"
                                           : "a list of numbers, or a field [C, H, W]");
-    CVY_CHECK(is_list || c->count > 0 || t->info.shape.dim[0] == 2, CVY_E_CONFIG,
-              "%s: %s: y is %s: say which two of its %lld numbers they are, as in {role: %s, components: [0, 1]}",
-              cvy_tree_where(at), role, cvy_shape_text(&t->info.shape), (long long)t->info.shape.dim[0], role);
-    CVY_CHECK(c->count % 2 == 0, CVY_E_CONFIG, "%s: %s: %d components, expected pairs of indices", cvy_tree_where(at),
-              role, c->count);
-    if (!is_list && c->count == 0)
-        *c = (cvy_ints){2, {0, 1}};
-    for (int i = 0; i < c->count; i++) {
-        CVY_CHECK(c->at[i] < t->info.shape.dim[0], CVY_E_CONFIG, "%s: %s: component %lld, but y is %s",
-                  cvy_tree_where(at), role, (long long)c->at[i], cvy_shape_text(&t->info.shape));
-        for (int k = 0; k < i; k++)
-            CVY_CHECK(c->at[k] != c->at[i], CVY_E_CONFIG, "%s: %s: component %lld is named twice", cvy_tree_where(at),
-                      role, (long long)c->at[i]);
-    }
-    return CVY_OK;
+    CVY_CHECK(t->role == CVY_TARGET_VECTOR || s->o.vertical == CVY_VERTICAL_DOWN, CVY_E_CONFIG,
+              "%s: %s: `vertical` belongs to vectors; rows count downwards", cvy_tree_where(at), role);
+    return is_list ? CVY_OK
+                   : cvy_pairs_read(a, "y", role, y, a->columns.y, a->columns.ny, s->o.components, at, &t->pairs.at);
 }
 
 static cvy_status set_labels(cvy_target *t, const cvy_operation *s, int nspace, const cvy_tree *at)
@@ -138,15 +129,15 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
                   "%s: the role of y stands after %s, which it is about: put it first", cvy_tree_where(at),
                   a->operation[i].def->name);
     t->role = (cvy_target_role)s->o.role;
-    t->order = s->o.order;
-    t->components = s->o.components;
+    t->pairs = (cvy_pairs){.order = s->o.order, .vertical = s->o.vertical};
     const int is_number = t->role == CVY_TARGET_POINT || t->role == CVY_TARGET_VECTOR;
-    CVY_CHECK(is_number || (t->components.count == 0 && t->order == CVY_ORDER_UNKNOWN), CVY_E_CONFIG,
-              "%s: %s: order and components belong to points and vectors", cvy_tree_where(at), role);
+    CVY_CHECK(is_number || (!s->o.components && s->o.order == CVY_ORDER_UNKNOWN && s->o.vertical == CVY_VERTICAL_DOWN),
+              CVY_E_CONFIG, "%s: %s: order, components and vertical belong to points and vectors", cvy_tree_where(at),
+              role);
     CVY_CHECK(t->role == CVY_TARGET_LABEL_MAP || (s->o.classes == 0 && s->o.ignored.count == 0), CVY_E_CONFIG,
               "%s: %s: classes and ignore belong to a label_map", cvy_tree_where(at), role);
     if (is_number)
-        CVY_TRY(set_components(t, role, at));
+        CVY_TRY(set_components(a, s, role, at));
     if (t->role == CVY_TARGET_LABEL_MAP)
         CVY_TRY(set_labels(t, s, CVY_MAX(a->shape.ndim - 1, 1), at));
     const int is_map = t->role == CVY_TARGET_FIELD || t->role == CVY_TARGET_LABEL_MAP ||
@@ -156,15 +147,6 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
 }
 
 /* ---- x as the target ---- */
-
-static cvy_status set_input(cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
-{
-    (void)s;
-    (void)at;
-    a->target.info.is_input = 1;
-    a->target.info.scaling = (cvy_scaling){0};
-    return CVY_OK;
-}
 
 /* One step (x - shift) * by, for each of n channels, as a mean and a standard deviation. */
 static cvy_status as_mean_and_std(cvy_augment *a, const cvy_value_step *step, int64_t n)
@@ -312,33 +294,12 @@ static void move_point(const cvy_move *m, float *row, float *column)
 
 static void move_points(const cvy_target *t, const cvy_move *m, float *y)
 {
-    const int first = t->order == CVY_ORDER_ROW_COLUMN ? 0 : 1, is_list = t->info.shape.ndim == 2;
-    const int64_t count = is_list ? t->info.shape.dim[0] : t->components.count / 2;
+    const int first = t->pairs.order == CVY_ORDER_ROW_COLUMN ? 0 : 1, is_list = t->info.shape.ndim == 2;
+    const cvy_ints *pair = &t->pairs.at;
+    const int64_t count = is_list ? t->info.shape.dim[0] : pair->count / 2;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t a = is_list ? 2 * i : t->components.at[2 * i], b = is_list ? a + 1 : t->components.at[2 * i + 1];
+        const int64_t a = is_list ? 2 * i : pair->at[2 * i], b = is_list ? a + 1 : pair->at[2 * i + 1];
         move_point(m, y + (first == 0 ? a : b), y + (first == 0 ? b : a));
-    }
-}
-
-static double sign_of(double value)
-{
-    return (value > 0) - (value < 0);
-}
-
-/* Turns vectors as the picture was turned; its scaling does not change their lengths. */
-static void turn_vectors(const cvy_target *t, const cvy_move *m, float *y)
-{
-    const int first = t->order == CVY_ORDER_ROW_COLUMN ? 0 : 1;
-    const int64_t plane = cvy_shape_elems(&t->info.shape) / t->info.shape.dim[0];
-    const float rr = (float)sign_of(m->row[0]), rc = (float)sign_of(m->row[1]);
-    const float cr = (float)sign_of(m->column[0]), cc = (float)sign_of(m->column[1]);
-    for (int k = 0; k < t->components.count; k += 2) {
-        float *row = y + t->components.at[k + first] * plane, *column = y + t->components.at[k + 1 - first] * plane;
-        for (int64_t i = 0; i < plane; i++) {
-            const float r = row[i], c = column[i];
-            row[i] = rr * r + rc * c;
-            column[i] = cr * r + cc * c;
-        }
     }
 }
 
@@ -395,7 +356,7 @@ cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, con
     if (t->role == CVY_TARGET_POINT)
         move_points(t, &w->move, y_out);
     if (t->role == CVY_TARGET_VECTOR)
-        turn_vectors(t, &w->move, y_out);
+        cvy_pairs_turn(&t->pairs, &w->move, elems / t->info.shape.dim[0], y_out);
     if (t->role == CVY_TARGET_LABEL_MAP)
         to_labels(t, elems, y_out);
     scale(&t->info.scaling, elems, y_out);
@@ -453,10 +414,4 @@ CVY_AUGMENT_DEFINE(normalize_target) = {
     .name = "normalize_target",
     .options = normalize_target_opts,
     .set_target = set_scaling,
-};
-
-CVY_AUGMENT_DEFINE(input_target) = {
-    .name = "input_target",
-    .options = no_opts,
-    .set_target = set_input,
 };

@@ -112,9 +112,24 @@ void cvy_augment_write(const cvy_augment_work *w, float *out)
 
 /* ---- linear steps: only recorded ---- */
 
+/* The lists have as much room at each step of a sample, so they stay where they are. */
+cvy_status cvy_augment_widen(cvy_augment_work *w, int64_t n)
+{
+    cvy_affine *f = &w->affine;
+    const int64_t channels = w->a->shape.ndim > 0 ? w->a->shape.dim[0] : 1, room = CVY_MAX(channels, w->pic.C);
+    CVY_TRY(cvy_bytes_need(&w->scratch->affine, 2 * sizeof(double) * (size_t)room));
+    f->shift = w->scratch->affine.data;
+    f->by = f->shift + room;
+    for (int64_t c = f->n; c < n; c++) {
+        f->shift[c] = f->n == 1 ? f->shift[0] : 0;
+        f->by[c] = f->n == 1 ? f->by[0] : 1;
+    }
+    f->n = n;
+    return CVY_OK;
+}
+
 /* Records (x - m) * f after what is recorded already; m is 0 and f is 1 if their lists are empty. A factor of 0
- * followed by a shift cannot be recorded in this form, so the record is applied first. The lists have as much room at
- * each step of a sample, so they stay where they are. */
+ * followed by a shift cannot be recorded in this form, so the record is applied first. */
 static cvy_status record_affine(cvy_augment_work *w, const cvy_numbers *mean, const cvy_numbers *std, double factor)
 {
     cvy_affine *f = &w->affine;
@@ -123,16 +138,8 @@ static cvy_status record_affine(cvy_augment_work *w, const cvy_numbers *mean, co
         has_zero |= f->by[c] == 0;
     if (has_zero)
         CVY_TRY(cvy_augment_reals(w));
-    const int64_t channels = w->a->shape.ndim > 0 ? w->a->shape.dim[0] : 1, room = CVY_MAX(channels, w->pic.C);
-    CVY_TRY(cvy_bytes_need(&w->scratch->affine, 2 * sizeof(double) * (size_t)room));
-    f->shift = w->scratch->affine.data;
-    f->by = f->shift + room;
     const int64_t n = CVY_MAX(CVY_MAX(f->n, 1), CVY_MAX(mean->count, std->count));
-    for (int64_t c = f->n; c < n; c++) {
-        f->shift[c] = f->n == 1 ? f->shift[0] : 0;
-        f->by[c] = f->n == 1 ? f->by[0] : 1;
-    }
-    f->n = n;
+    CVY_TRY(cvy_augment_widen(w, n));
     for (int64_t c = 0; c < n; c++) { /* ((x - a) b - m) k = (x - (a + m / b)) b k */
         f->shift[c] += cvy_numbers_at(mean, c, 0) / f->by[c];
         f->by[c] *= factor / cvy_numbers_at(std, c, 1);
