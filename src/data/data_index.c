@@ -305,54 +305,25 @@ static cvy_status set_format(const cvy_raw *raw, int channels, cvy_reader_info *
     return CVY_OK;
 }
 
-/* A grey picture decides that all are read as grey, and colour would be lost. So some more are looked at; those that
- * cannot be read are for the loader to report. */
-static cvy_status note_colour(cvy_status (*read)(void *, int64_t, cvy_raw *),
-                              void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count,
-                              cvy_reader_info *info)
-{
-    enum { LOOKS = 16 };
-    cvy_raw raw = {0};
-    char text[1024];
-    int64_t C = 0, H = 0, W = 0, at = 0;
-    for (int i = 1; i <= LOOKS && C != 3; i++) {
-        at = (count - 1) / LOOKS * i + (count - 1) % LOOKS * i / LOOKS;
-        if (read(state, at, &raw) != CVY_OK || raw.coding == CVY_CODING_PLAIN ||
-            cvy_picture_read_header(raw.coding, raw.x.data, raw.x.bytes, &C, &H, &W) != CVY_OK)
-            C = 0;
-    }
-    cvy_raw_free(&raw);
-    if (C != 3)
-        return CVY_OK;
-    where(state, at, text, sizeof text);
-    return cvy_reader_note(
-        info,
-        "%s is in colour, and the first picture of the set is grey: all are read as grey, unless the "
-        "training data are in colour or the source says `channels: rgb`",
-        text);
-}
-
-cvy_status cvy_data_read_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
-                               void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count, int channels,
-                               cvy_reader_info *info)
+cvy_status cvy_data_read_first(const cvy_pictures *p, int channels, cvy_reader_info *info)
 {
     enum { TRIES = 32 };
     cvy_raw raw = {0};
     cvy_status status = CVY_OK;
     int64_t at = 0;
-    for (; at < CVY_MIN(count, TRIES); at++) {
-        status = read(state, at, &raw);
+    for (; at < CVY_MIN(p->count, TRIES); at++) {
+        status = p->read(p->state, at, &raw);
         if (status == CVY_OK)
             status = set_format(&raw, channels, info);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             break;
     }
     cvy_raw_free(&raw);
-    if (status == CVY_OK && info->varying && channels == 0 && info->shape.dim[0] == 1)
-        return note_colour(read, where, state, count, info);
+    if (status == CVY_OK && info->varying)
+        return cvy_pictures_look(p, info->shape.dim[0], channels == 0, info);
     if (status == CVY_OK || status == CVY_E_MEMORY)
         return status;
     char text[4096];
-    where(state, at - 1, text, sizeof text);
+    p->where(p->state, at - 1, text, sizeof text);
     return cvy_error_prefix(status, "%s", text);
 }

@@ -106,11 +106,21 @@ cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, i
 
 /* Reads a whole JPEG or PNG file into raw->x. Error messages do not name the path; the caller adds it. */
 cvy_status cvy_data_read_picture(const char *path, cvy_raw *raw);
+/* The samples of a set that may be pictures, for a look at some of them. */
+typedef struct cvy_pictures {
+    cvy_status (*read)(void *state, int64_t number, cvy_raw *raw);
+    void (*where)(void *state, int64_t number, char *text, size_t room);
+    void *state;
+    int64_t count;
+    /* The sample to look at as number i of 32 or fewer, so that each class has one; NULL: they are evenly spread. */
+    int64_t (*number_of)(void *state, int64_t i);
+} cvy_pictures;
 /* Sets info's dtype, shape and varying from the first sample that can be read, among the first 32: a damaged sample is
- * for the loader to report or skip. channels: 0 as in the sample, 1 grey, 2 colour. If that makes the set grey, and one
- * of some further samples is in colour, the info's note says so. An error message begins with the text of where(). */
-cvy_status cvy_data_read_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
-                               void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count, int channels,
-                               cvy_reader_info *info);
+ * for the loader to report or skip. channels: 0 as in the sample, 1 grey, 2 colour. Pictures are looked at, see below.
+ * An error message begins with the text of where(). */
+cvy_status cvy_data_read_first(const cvy_pictures *p, int channels, cvy_reader_info *info);
+/* Looks at 32 pictures, and says in info's note how all are read, whether one is of the other kind, and what is lost.
+ * read_as: 1 or 3 channels; is_guess 0: the source says so. (data_look.c) */
+cvy_status cvy_pictures_look(const cvy_pictures *p, int64_t read_as, int is_guess, cvy_reader_info *info);
 
 #endif

@@ -85,7 +85,7 @@ static void test_rest(void)
     }
     put_file(in_scratch("rest/a/.DS_Store"), "x", 1);
     put_file(in_scratch("rest/Thumbs.db"), "x", 1);
-    check_note(in_scratch("rest"), NULL);
+    check_note(in_scratch("rest"), "rest/a/1.png is in colour, and so are all of 2 pictures that were looked at");
     for (int i = 0; i < CVY_COUNT(rest); i++) {
         snprintf(name, sizeof name, "rest/%s", rest[i]);
         put_file(in_scratch(name), "x", 1);
@@ -109,6 +109,54 @@ static void test_rest(void)
           "whole/test: holds no picture, but folders (cat, ..): if it is a split");
 }
 
+/* Puts Exif data with an orientation between the first two bytes of a JPEG and the rest. */
+static void put_turned_jpeg(const char *path, const char *from, int is_little, int orientation)
+{
+    static const char head[2][33] = {"\xff\xe1\x00\x22"
+                                     "Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01",
+                                     "\xff\xe1\x00\x22"
+                                     "Exif\0\0II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0"};
+    char tail[8] = {0}, bytes[20000];
+    FILE *f = fopen(from, "rb");
+    TRUE_THAT(f);
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    tail[is_little ? 0 : 1] = (char)orientation;
+    f = fopen(path, "wb");
+    TRUE_THAT(f && fwrite(bytes, 1, 2, f) == 2 && fwrite(head[is_little], 1, 28, f) == 28 &&
+              fwrite(tail, 1, 8, f) == 8 && fwrite(bytes + 2, 1, n - 2, f) == n - 2);
+    fclose(f);
+}
+
+/* What is lost of a picture is said with its name. */
+static void test_looks(void)
+{
+    cvy_dataset *d = NULL;
+    OK(cvy_file_make_folder(in_scratch("looks")));
+    put_jpeg(in_scratch("looks/a.jpg"), 0, 8, 8, 3);
+    put_jpeg(in_scratch("looks/b.jpg"), 0, 8, 8, 4);
+    put_png(in_scratch("looks/c.png"), 0, 8, 8, 4);
+    check_note(in_scratch("looks"), "looks/c.png has an alpha channel, which is dropped (1 of 3)");
+    check_note(in_scratch("looks"), "looks/b.jpg has four inks");
+    for (int i = 0; i < 2; i++) {
+        put_turned_jpeg(in_scratch("looks/d.jpg"), in_scratch("looks/a.jpg"), i, 6);
+        check_note(in_scratch("looks"),
+                   "looks/d.jpg has an orientation in its EXIF data, which is not applied (1 of 4)");
+        put_turned_jpeg(in_scratch("looks/d.jpg"), in_scratch("looks/a.jpg"), i, 1);
+        OK(open_text(in_scratch("looks"), NULL, 0, &d));
+        TRUE_THAT(!strstr(cvy_dataset_describe(d)->note, "orientation"));
+        OK(cvy_dataset_read(d, 3, 0, field));
+        cvy_dataset_destroy(&d);
+    }
+    /* damaged pictures are for the loader */
+    put_file(in_scratch("looks/e.png"), "\x89PNG\r\n\x1a\n", 8);
+    put_file(in_scratch("looks/f.jpg"),
+             "\xff\xd8\xff\xe1\xff\xff"
+             "Exif\0\0II",
+             14);
+    check_note(in_scratch("looks"), "and so are all of 4 pictures");
+}
+
 /* A grey picture that comes first makes the set grey: a picture whose colour is lost is said, if it is seen. */
 static void test_lost_colour(void)
 {
@@ -116,12 +164,12 @@ static void test_lost_colour(void)
     OK(cvy_file_make_folder(in_scratch("mono")));
     put_png(in_scratch("mono/a.png"), 0, 8, 8, 1);
     put_jpeg(in_scratch("mono/b.jpg"), 1, 8, 8, 1);
-    check_note(in_scratch("mono"), NULL);
+    check_note(in_scratch("mono"), "mono/a.png is grey, and so are all of 2 pictures that were looked at");
     put_png(in_scratch("mono/b.png"), 1, 8, 8, 2);
     put_jpeg(in_scratch("mono/c.jpg"), 2, 8, 8, 3);
     check_note(in_scratch("mono"), "mono/c.jpg is in colour, and the first picture of the set is grey");
     snprintf(text, sizeof text, "{path: \"%s\", channels: grey}", in_scratch("mono"));
-    check_note(text, NULL);
+    check_note(text, "mono/b.png has an alpha channel, which is dropped (1 of 4)");
     put_file(in_scratch("mono.txt"), lines, strlen(lines));
     snprintf(text, sizeof text, "{path: \"%s\", format: list}", in_scratch("mono.txt"));
     check_note(text, "mono/c.jpg is in colour");
@@ -239,6 +287,7 @@ int main(void)
     test_classes();
     test_rest();
     test_lost_colour();
+    test_looks();
     test_sizes();
     test_single();
     test_damage();

@@ -121,7 +121,7 @@ static void test_paths(void)
     FAILS(open_text(in_scratch("classes"), NULL, 0, &d), CVY_E_FORMAT, "shard 00003 of 00004 is missing");
     TRUE_THAT(rename(in_scratch("kept"), in_scratch("classes/convoy-00003-of-00004.tfrecord")) == 0);
     OK(open_text(in_scratch("classes"), NULL, 0, &d));
-    TRUE_THAT(!cvy_dataset_describe(d)->note); /* labels.txt is read */
+    TRUE_THAT(!strstr(cvy_dataset_describe(d)->note, "not read")); /* labels.txt is read */
     cvy_dataset_destroy(&d);
     TRUE_THAT(symlink(in_scratch("classes/convoy-00003-of-00004.tfrecord"), in_scratch("classes/val.tfrecord")) == 0 &&
               symlink(in_scratch("classes/convoy-00003-of-00004.tfrecord"), in_scratch("classes/train.tfrecord")) == 0);

@@ -174,6 +174,11 @@ static cvy_status cifar_load(struct cifar *c, const cvy_reader_args *args, cvy_r
     c->label_at = kind == KIND_CIFAR100 && !o->coarse;
     c->nclasses = kind == KIND_CIFAR10 ? 10 : o->coarse ? 20 : 100;
     CVY_TRY(count_records(c));
+    if (!is_folder && o->kind == KIND_AUTO && !is_cifar10_name(cvy_file_base_name(args->path)))
+        CVY_TRY(cvy_reader_note(info,
+                                "%s: by its size it is read as CIFAR-%s, records of %lld bytes whose planes are red, "
+                                "green and blue (`kind:` of the source says otherwise)",
+                                args->path, kind == KIND_CIFAR10 ? "10" : "100", (long long)c->record_bytes));
     const char *folder = NULL;
     CVY_TRY(cvy_data_folder_of(info->pool, c->file[0].path, &folder));
     info->class_name = class_names(info->pool, folder,

@@ -18,7 +18,7 @@
 #include "data/array/data_npz.h"
 #include "data/data_index.h"
 
-enum { CHANNELS_FIRST, CHANNELS_LAST, CHANNELS_NONE };
+enum { CHANNELS_AUTO, CHANNELS_FIRST, CHANNELS_LAST, CHANNELS_NONE };
 enum { X = CVY_NPZ_X, Y = CVY_NPZ_Y, LABEL = CVY_NPZ_LABEL, WEIGHT = CVY_NPZ_WEIGHT, NARRAY = CVY_NPZ_ROLES };
 
 struct npy_opts {
@@ -43,8 +43,9 @@ static const cvy_option npy_opts[] = {
     {"part", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, part), "auto", "auto|train|val|test", "",
      "which arrays of a .npz file are read, by the word of a split in their names (x_train, test_labels); auto: those "
      "without such a word, or else those of the training"},
-    {"channels", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, channels), "first", "first|last|none", "",
-     "position of the channel axis of x; none: there is no such axis, and one of length 1 is added"},
+    {"channels", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, channels), "auto", "auto|first|last|none", "",
+     "position of the channel axis of x; auto: first, but last of samples such as [32, 32, 3]; none: there is no such "
+     "axis, and one of length 1 is added"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(npy_opts, classes), "0", "0..", "",
      "number of classes; 0: the largest label plus one"},
     {0},
@@ -364,6 +365,32 @@ static cvy_status open_archive(struct npy *n, const struct npy_opts *o, const ch
     return status;
 }
 
+/* Decides where the channels are if the source does not say so, and says what was decided if it could be otherwise. A
+ * last axis of 1, 3 or 4 after a square, or after the two longer sides of pictures of bytes, is that of the channels.
+ */
+static cvy_status find_channels(struct npy *n, const struct npy_opts *o, cvy_reader_info *info)
+{
+    const struct array *x = &n->array[X];
+    const int64_t *dim = x->shape.dim;
+    n->channels = o->channels == CHANNELS_AUTO ? CHANNELS_FIRST : o->channels;
+    if (o->channels != CHANNELS_AUTO || x->shape.ndim != 3 || dim[2] > 4 || dim[0] <= 4)
+        return CVY_OK;
+    const int is_picture = dim[0] == dim[1] || (x->kind == ARRAY_U8 && CVY_MIN(dim[0], dim[1]) >= 8);
+    if (dim[2] != 2 && is_picture) {
+        n->channels = CHANNELS_LAST;
+        return cvy_reader_note(info,
+                               "%s: samples are %s, and their last axis is read as the channels (`channels: first` of "
+                               "the source reads %lld channels of %lldx%lld)",
+                               x->file.path, cvy_shape_text(&x->shape), (long long)dim[0], (long long)dim[1],
+                               (long long)dim[2]);
+    }
+    return cvy_reader_note(
+        info,
+        "%s: samples are %s, and are read as %lld channels of %lldx%lld: if the last axis counts the "
+        "channels, say `channels: last` in the source",
+        x->file.path, cvy_shape_text(&x->shape), (long long)dim[0], (long long)dim[1], (long long)dim[2]);
+}
+
 /* [H, W, C] -> [C, H, W] and the like. */
 static cvy_status x_shape(struct npy *n)
 {
@@ -421,7 +448,7 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
         CVY_TRY(open_array(n, i, o, args, info->pool));
     if (o->group && !is_archive)
         CVY_TRY(open_group(n, o->group, args, info->pool));
-    n->channels = o->channels;
+    CVY_TRY(find_channels(n, o, info));
     CVY_TRY(x_shape(n));
     info->nsamples = n->array[X].count;
     info->dtype = n->array[X].kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;

@@ -15,6 +15,7 @@
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "base/base_round.h"
+#include "data/data_index.h"
 #include "data/hdf5/data_hdf5_remote.h"
 
 static const cvy_option hdf5_opts[] = {
@@ -128,6 +129,9 @@ static cvy_status read_first(cvy_hdf5 *h, int64_t *dim)
     return status == CVY_OK ? status : cvy_error_prefix(status, "%s", h->file[file].path);
 }
 
+static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw);
+static void hdf5_where(void *state, int64_t number, char *text, size_t room);
+
 /* Finds the shape of a data set of encoded pictures. */
 static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
 {
@@ -137,7 +141,9 @@ static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
     info->shape = (cvy_shape){3, {h->o->channels == 1 ? 1 : h->o->channels == 2 ? 3 : dim[0], dim[1], dim[2]}};
     info->dtype = CVY_DTYPE_U8;
     info->varying = 1;
-    return CVY_OK;
+    return cvy_pictures_look(
+        &(cvy_pictures){.read = hdf5_read, .where = hdf5_where, .state = h, .count = info->nsamples},
+        info->shape.dim[0] == 1 ? 1 : 3, h->o->channels == 0, info);
 }
 
 /* Opens the files in a process of their own, or here. */

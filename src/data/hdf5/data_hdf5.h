@@ -286,6 +286,9 @@ static inline const cvy_h5_column *cvy_h5_column_in(const cvy_hdf5 *h, int64_t f
 /* data_hdf5_names.c: chooses data sets by the job or by usual names, and makes them columns. label_out: the data set of
  * the labels, or NULL. info gets a note about those that cannot be opened. */
 cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out, cvy_reader_info *info);
+/* Says which data sets were chosen without the job, and how the axes of x are read, when the files have been looked at.
+ */
+cvy_status cvy_h5_note_names(const cvy_hdf5 *h, const char *label, cvy_reader_info *info);
 /* Whether data sets of this name are chosen without the job. */
 int cvy_h5_is_usual_name(const char *name);
 /* Returns an error if the file, not the first one, has a usual target, label or weight that the first file lacks. Call

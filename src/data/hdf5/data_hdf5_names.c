@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text/base_text.h"
+
 enum { LIST_TEXT = 1500 };
 
 struct names {
@@ -245,6 +247,35 @@ cvy_status cvy_h5_choose_names(cvy_hdf5 *h, const char **label_out, cvy_reader_i
     *label_out = n->label;
     CVY_TRY(note_shown_label(h, n->label, info));
     return note_trouble(h, n, info);
+}
+
+cvy_status cvy_h5_note_names(const cvy_hdf5 *h, const char *label, cvy_reader_info *info)
+{
+    const struct hdf5_opts *o = h->o;
+    const cvy_h5_column *x = &h->column[0];
+    const int n = x->ndim - 1, last = n > 1 && !x->encoded && x->axis == 0 && x->shape.ndim == n &&
+                                      x->shape.dim[0] == x->dim[n] && x->shape.dim[0] != x->dim[1];
+    const int x_guess = !o->x || (!o->axes && h->nx == 1 && (last || (n == 2 && x->shape.ndim == 3))),
+              y_guess = h->ny > 0 && !o->y, label_guess = label && !o->label,
+              weight_guess = h->weight >= 0 && !o->weight;
+    cvy_text text = {0};
+    if (x_guess && !x->encoded)
+        cvy_text_add(&text, ", x is the data set %s of %s, of which samples are read as %s", x->name,
+                     cvy_h5_column_text(x), cvy_shape_text(&x->shape));
+    else if (x_guess)
+        cvy_text_add(&text, ", x is the data set %s of pictures", x->name);
+    if (y_guess)
+        cvy_text_add(&text, ", y is %s", h->column[h->nx].name);
+    if (label_guess)
+        cvy_text_add(&text, ", label is %s", label);
+    if (weight_guess)
+        cvy_text_add(&text, ", weight is %s", h->column[h->weight].name);
+    cvy_status status = text.status;
+    if (status == CVY_OK && text.bytes > 0)
+        status = cvy_reader_note(info, "%s: %s (options of the source name others%s)", h->file[0].path, text.data + 2,
+                                 x_guess && n > 1 && !x->encoded ? ", and `axes` gives their axes" : "");
+    cvy_text_free(&text);
+    return status;
 }
 
 cvy_status cvy_h5_check_names(const cvy_hdf5 *h, hid_t file, const char *label)

@@ -538,6 +538,7 @@ cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
     CVY_TRY(ended);
     CVY_TRY(join_columns(h, info));
     CVY_TRY(note_matlab(h, info));
+    CVY_TRY(cvy_h5_note_names(h, label, info));
     CVY_TRY(find_target(h, info));
     CVY_TRY(cvy_h5_index(h, label, info));
     CVY_TRY(cvy_h5_read_groups(h));

@@ -419,8 +419,15 @@ static cvy_status lmdb_open(const cvy_reader_args *args, cvy_reader_info *info, 
     r->o = *(const struct lmdb_opts *)args->options;
     CVY_TRY(cvy_lmdb_open(info->pool, path, &r->db));
     info->nsamples = cvy_lmdb_count(r->db);
-    CVY_TRY_OUT(cvy_data_read_first(lmdb_read, lmdb_where, r, cvy_lmdb_count(r->db), r->o.channels, info));
+    CVY_TRY_OUT(cvy_data_read_first(
+        &(cvy_pictures){.read = lmdb_read, .where = lmdb_where, .state = r, .count = info->nsamples}, r->o.channels,
+        info));
     r->swap_planes = r->o.bgr == YES || (r->o.bgr == AUTO && info->dtype == CVY_DTYPE_U8 && is_imageset_key(r));
+    if (r->swap_planes && r->o.bgr == AUTO)
+        CVY_TRY_OUT(cvy_reader_note(info,
+                                    "%s: its keys are those of convert_imageset, so its planes are read as blue, green "
+                                    "and red (`bgr: false` of the source says otherwise)",
+                                    args->path));
     CVY_TRY_OUT(find_classes(r, info));
     *state_out = r;
     return CVY_OK;

@@ -126,8 +126,26 @@ static cvy_status list_root(struct folder *f)
     return CVY_OK;
 }
 
+/* Folders that are called by numbers are ordered as text: 0, 1, 10, 2. */
+static cvy_status note_numbers(const struct folder *f, cvy_reader_info *info)
+{
+    int32_t other = -1;
+    int64_t value = 0;
+    for (int32_t i = f->nclasses - 1; i >= 0; i--) {
+        if (cvy_text_int(f->class_name[i], &value) != CVY_OK)
+            return CVY_OK;
+        other = value != i ? i : other;
+    }
+    return other < 0 ? CVY_OK
+                     : cvy_reader_note(info,
+                                       "%s: its folders are numbers, and classes are counted from 0 in the order of "
+                                       "their names as text: \"%s\" is class %d",
+                                       f->root, f->class_name[other], (int)other);
+}
+
 static cvy_status note_rest(const struct folder *f, cvy_reader_info *info)
 {
+    CVY_TRY(note_numbers(f, info));
     CVY_TRY(cvy_splits_note(f->root, "as classes", f->class_name, f->nclasses, info));
     return cvy_passed_note(&f->passed, f->root, "file",
                            "only *.jpg, *.jpeg and *.png are pictures that are read; convert others to PNG", info);
@@ -198,6 +216,31 @@ static cvy_status folder_label(void *state, int64_t number, int32_t *label_out)
     return CVY_OK;
 }
 
+/* The first picture of this class, or of a later one. */
+static int64_t first_of(const struct folder *f, int64_t label)
+{
+    int64_t low = 0, high = f->count;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (f->entry[middle].label < label)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Classes take turns: each of up to 32 has a picture that is looked at, and more of them are spread over a class. */
+static int64_t folder_look(void *state, int64_t i)
+{
+    enum { LOOKS = 32 };
+    const struct folder *f = state;
+    const int64_t n = f->nclasses, label = n <= LOOKS ? i % n : i * (n - 1) / (LOOKS - 1);
+    const int64_t turn = n <= LOOKS ? i / n : 0, turns = n <= LOOKS ? (LOOKS - 1 - label) / n + 1 : 1;
+    const int64_t first = first_of(f, label), count = first_of(f, label + 1) - first;
+    return first + turn * count / turns;
+}
+
 static void folder_close(void *state)
 {
     struct folder *f = state;
@@ -218,7 +261,11 @@ static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info
     f->pool = info->pool;
     f->root = is_folder ? root : NULL;
     CVY_TRY_OUT(is_folder ? list_root(f) : list_files(f, root));
-    CVY_TRY_OUT(cvy_data_read_first(folder_read, folder_where, f, f->count,
+    CVY_TRY_OUT(cvy_data_read_first(&(cvy_pictures){.read = folder_read,
+                                                    .where = folder_where,
+                                                    .state = f,
+                                                    .count = f->count,
+                                                    .number_of = f->nclasses > 1 ? folder_look : NULL},
                                     ((const struct folder_opts *)args->options)->channels, info));
     info->nsamples = f->count;
     info->has_label = f->nclasses > 0;

@@ -285,7 +285,9 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
     CVY_TRY(index_lines(l, o, info));
     info->nsamples = l->index.entries.count;
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", args->path);
-    CVY_TRY(cvy_data_read_first(list_read, list_where, l, info->nsamples, o->channels, info));
+    CVY_TRY(cvy_data_read_first(
+        &(cvy_pictures){.read = list_read, .where = list_where, .state = l, .count = info->nsamples}, o->channels,
+        info));
     if (l->separator == SEPARATOR_NONE)
         return CVY_OK;
     if (!l->classes.by_name && strcmp(cvy_file_base_name(args->path), "labels.txt") != 0)

@@ -410,6 +410,25 @@ static cvy_status find_records(struct tf *t)
     return cvy_tf_index_file_save(&index, t);
 }
 
+/* Says which features were found by their usual names. */
+static cvy_status note_names(const struct tf *t, const char *path, cvy_reader_info *info)
+{
+    static const struct {
+        int role;
+        const char *what;
+    } row[] = {{TF_IMAGE, "x"}, {TF_X, "x"}, {TF_LABEL, "label"}, {TF_Y, "y"}, {TF_WEIGHT, "weight"}};
+    cvy_text text = {0};
+    for (int i = 0; i < CVY_COUNT(row); i++)
+        if (t->is.name[row[i].role] && !t->is.o.name[row[i].role])
+            cvy_text_add(&text, "%s%s is %s", text.bytes > 0 ? ", " : "", row[i].what, t->is.name[row[i].role]);
+    cvy_status status = text.status;
+    if (status == CVY_OK && text.bytes > 0)
+        status = cvy_reader_note(info, "%s: of the features of its records %s (options of the source name others)",
+                                 path, text.data);
+    cvy_text_free(&text);
+    return status;
+}
+
 static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
 {
     const char **file = NULL, *folder = NULL;
@@ -430,7 +449,10 @@ static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
     CVY_TRY(find_records(t));
     info->nsamples = t->entries.count;
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", path);
-    CVY_TRY(cvy_data_read_first(tf_read, tf_where, t, info->nsamples, t->is.o.channels, info));
+    CVY_TRY(
+        cvy_data_read_first(&(cvy_pictures){.read = tf_read, .where = tf_where, .state = t, .count = info->nsamples},
+                            t->is.o.channels, info));
+    CVY_TRY(note_names(t, path, info));
     if (info->dtype == CVY_DTYPE_U8 && info->shape.ndim == 3)
         info->varying |= t->x_varies || (t->is.name[TF_IMAGE] && t->is.o.shape.count == 0);
     info->has_y = t->is.name[TF_Y] != NULL;
