@@ -342,13 +342,13 @@ static const char *order_word(int order)
     return order == CVY_ORDER_ROW_COLUMN ? "row_column" : "x_y";
 }
 
-/* x stays. Bytes, and a single channel, are no vectors. */
+/* x stays. Bytes, and a single channel, are no vectors unless their names say so. */
 static void note_input(const cvy_augment *a, const char *turn, const char *names, int64_t count, cvy_text *out)
 {
     const int is_y = a->target.exists && a->target.role == CVY_TARGET_VECTOR;
     const int64_t channels = a->stored.dim[0];
     const char *also = a->target.info.is_input ? ", target: true" : "";
-    if (a->input == CVY_INPUT_VECTOR || a->input == CVY_INPUT_NONE || a->dtype == CVY_DTYPE_U8)
+    if (a->input == CVY_INPUT_VECTOR || a->input == CVY_INPUT_NONE || (a->dtype == CVY_DTYPE_U8 && count == 0))
         return;
     if (is_y && channels > 1)
         cvy_text_add(out,
