@@ -56,6 +56,14 @@ static role role_of(const cvy_coordinates *c)
     return IS_ONE_OF(c->name, "y") || IS_ONE_OF(axis, "Y") ? ALONG_Y : UNKNOWN;
 }
 
+int cvy_axis_heads_north(const cvy_coordinates *c)
+{
+    const role r = c->name ? role_of(c) : UNKNOWN;
+    if ((r != LATITUDE && r != ALONG_Y) || c->n < 2 || !c->value)
+        return 0;
+    return (c->value[c->n - 1] > c->value[0]) - (c->value[c->n - 1] < c->value[0]);
+}
+
 static int have_one_name(const cvy_coordinates *a, const cvy_coordinates *b)
 {
     return a->name && b->name && strcasecmp(a->name, b->name) == 0;

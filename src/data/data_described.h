@@ -42,6 +42,9 @@ cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info);
 int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b);
 /* Whether it counts heights, depths or levels. */
 int cvy_axis_is_height(const cvy_coordinates *c);
+/* Of latitudes, or positions called y: 1: they grow along the axis, so that it heads north; -1: they fall; 0: it is not
+ * known. */
+int cvy_axis_heads_north(const cvy_coordinates *c);
 /* Finds the axes of `own`, which are in any order, that are those of `like`. The first axis of `like` may be missing,
  * or may be any other one if any_first is 1: it counts channels. Returns 0 if not all are known. */
 int cvy_described_match(const cvy_described *like, const cvy_described *own, int any_first, int from[CVY_NDIM_MAX]);

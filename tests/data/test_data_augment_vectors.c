@@ -208,6 +208,8 @@ static void test_steps_before_a_turn(void)
         OK(make(list, 1, &of, &a));
         cvy_augment_destroy(&a);
     }
+    OK(make("[{input: {role: vector, order: x_y}}, {std: [1, 2]}, mirror]", 1, &of, &a)); /* exchanges nothing */
+    cvy_augment_destroy(&a);
     for (int i = 0; i < CVY_COUNT(allowed); i++) {
         snprintf(list, sizeof list, "[{input: {role: vector, order: x_y}}, %s, rotate90]", allowed[i]);
         OK(make(list, 1, &of, &a));
@@ -271,6 +273,41 @@ static void test_notes(void)
     cvy_augment_destroy(&a);
 }
 
+/* Rotations of maps whose first row is in the north ask which way the vertical component counts; names may be those of
+ * the file's variables. */
+static void test_rows_from_the_north(void)
+{
+    static const char vector[] = "{input: {role: vector, order: x_y, components: [0, 1]%s}}, {target: none}, %s";
+    const double north[SIDE] = {50, 40, 30, 20, 10, 0}, south[SIDE] = {0, 10, 20, 30, 40, 50};
+    cvy_described x[3] = {{.name = "u10", .ndim = 3}, {.name = "v10", .ndim = 3}, {.name = "t2m", .ndim = 3}};
+    cvy_reader_info of = square(3);
+    const struct {
+        const char *vertical, *steps;
+        const double *rows;
+        int is_said;
+    } row[] = {{"", "rotate90", north, 1},
+               {"", "mirror", north, 0},
+               {"", "rotate90", south, 0},
+               {"", "rotate90", NULL, 0},
+               {", vertical: up", "rotate90", north, 0},
+               {", vertical: down", "rotate90", north, 0}};
+    cvy_augment *a = NULL;
+    char list[200], text[220];
+    of.described = (cvy_descriptions){.nx = 3, .x = x};
+    for (int i = 0; i < CVY_COUNT(row); i++) {
+        x[0].axis[1] = (cvy_coordinates){.name = "lat", .n = SIDE, .value = row[i].rows};
+        snprintf(list, sizeof list, vector, row[i].vertical, row[i].steps);
+        snprintf(text, sizeof text, "[%s]", list);
+        OK(make(text, 1, &of, &a));
+        const char *left = cvy_augment_left(a);
+        TRUE_THAT(row[i].is_said ? left && strstr(left, "rows begin in the north (lat 50 to 0)") != NULL : !left);
+        cvy_augment_destroy(&a);
+    }
+    OK(make("[{target: none}, mirror]", 1, &of, &a));
+    TRUE_THAT(cvy_augment_left(a) && strstr(cvy_augment_left(a), "channels u10 and v10, which by name"));
+    cvy_augment_destroy(&a);
+}
+
 int main(void)
 {
     test_both_turn_alike();
@@ -280,6 +317,7 @@ int main(void)
     test_wrong_roles();
     test_steps_before_a_turn();
     test_notes();
+    test_rows_from_the_north();
     cvy_augment_scratch_free(&turn);
     return 0;
 }

@@ -68,6 +68,7 @@ typedef struct cvy_augment_work { /* a picture, or a target with a value for eac
     const cvy_pairs *vectors; /* channels of x that turn with the picture; NULL: none */
 } cvy_augment_work;
 
+enum { CVY_TURN_NONE, CVY_TURN_SIGNS, CVY_TURN_EXCHANGE }; /* the signs of components; and exchanges them, too */
 typedef struct cvy_augment_def {
     const char *name;
     const cvy_option *options;
@@ -80,7 +81,7 @@ typedef struct cvy_augment_def {
     int pointwise;         /* 1: each element of the result depends on this element alone */
     int scales_bytes;      /* 1: a step says by what to multiply bytes */
     int keeps_bytes;       /* 1: bytes of pictures stay 0 .. 255; they are not divided by 255 */
-    int turns;             /* 1: it moves pixels, and changes the components of vectors along the axes of the picture */
+    int turns;             /* CVY_TURN_..: it changes the components of vectors along the axes of the picture */
     /* Whether the operation, with its options, moves pixels, so that a map of the target would no longer lie on x;
      * NULL: never. */
     int (*moves_pixels)(const struct cvy_operation *s);
@@ -123,8 +124,8 @@ typedef enum {
 #define CVY_TARGET_ROLE_WORDS "none|field|label_map|point|vector"
 enum { CVY_ORDER_UNKNOWN, CVY_ORDER_ROW_COLUMN, CVY_ORDER_X_Y };
 #define CVY_ORDER_WORDS "unknown|row_column|x_y"
-enum { CVY_VERTICAL_DOWN, CVY_VERTICAL_UP }; /* with the rows, or against them */
-#define CVY_VERTICAL_WORDS "down|up"
+enum { CVY_VERTICAL_UNKNOWN, CVY_VERTICAL_DOWN, CVY_VERTICAL_UP }; /* not said: with the rows; or against them */
+#define CVY_VERTICAL_WORDS "unknown|down|up"
 typedef enum { CVY_INPUT_TARGET, CVY_INPUT_VECTOR, CVY_INPUT_NONE, CVY_INPUT_UNKNOWN } cvy_input_role;
 #define CVY_INPUT_ROLE_WORDS "target|vector|none"
 

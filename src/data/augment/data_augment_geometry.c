@@ -445,7 +445,7 @@ CVY_AUGMENT_DEFINE(mirror) = {
     .short_key = "on",
     .spatial = 1,
     .only_random = 1,
-    .turns = 1,
+    .turns = CVY_TURN_SIGNS,
     .moves_pixels = is_on,
     .apply = mirror_apply,
 };
@@ -456,7 +456,7 @@ CVY_AUGMENT_DEFINE(rotate90) = {
     .short_key = "on",
     .spatial = 1,
     .only_random = 1,
-    .turns = 1,
+    .turns = CVY_TURN_EXCHANGE,
     .moves_pixels = is_on,
     .apply = rotate90_apply,
 };

@@ -23,8 +23,9 @@ static const cvy_option target_opts[] = {
     {"components", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, components), "", "", "",
      "of a point or vector: its two numbers, or channels, along the first axis of y, by index or by name; [0, 1] by "
      "default; four or more are several of them"},
-    {"vertical", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, vertical), "down", CVY_VERTICAL_WORDS, "",
-     "of a vector: which way its vertical component counts: down, as rows do, or up, such as a northward one of a map "
+    {"vertical", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, vertical), "unknown", CVY_VERTICAL_WORDS, "",
+     "of a vector: which way its vertical component counts: down, as rows do (the default), or up, such as a northward "
+     "one of a map "
      "whose first row is in the north"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(cvy_operation_opts, classes), "0", "0..1000000", "",
      "of a label_map: the number of classes, whose labels are 0, 1, ..; required for it"},
@@ -95,7 +96,7 @@ static cvy_status set_components(cvy_augment *a, const cvy_operation *s, const c
               CVY_E_CONFIG, "%s: %s: y is %s, expected %s", cvy_tree_where(at), role, cvy_shape_text(y),
               t->role == CVY_TARGET_POINT ? "a list of numbers, or of points [K, 2]"
                                           : "a list of numbers, or a field [C, H, W]");
-    CVY_CHECK(t->role == CVY_TARGET_VECTOR || s->o.vertical == CVY_VERTICAL_DOWN, CVY_E_CONFIG,
+    CVY_CHECK(t->role == CVY_TARGET_VECTOR || s->o.vertical == CVY_VERTICAL_UNKNOWN, CVY_E_CONFIG,
               "%s: %s: `vertical` belongs to vectors; rows count downwards", cvy_tree_where(at), role);
     return is_list ? CVY_OK
                    : cvy_pairs_read(a, "y", role, y, a->columns.y, a->columns.ny, s->o.components, at, &t->pairs.at);
@@ -131,9 +132,9 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
     t->role = (cvy_target_role)s->o.role;
     t->pairs = (cvy_pairs){.order = s->o.order, .vertical = s->o.vertical};
     const int is_number = t->role == CVY_TARGET_POINT || t->role == CVY_TARGET_VECTOR;
-    CVY_CHECK(is_number || (!s->o.components && s->o.order == CVY_ORDER_UNKNOWN && s->o.vertical == CVY_VERTICAL_DOWN),
-              CVY_E_CONFIG, "%s: %s: order, components and vertical belong to points and vectors", cvy_tree_where(at),
-              role);
+    CVY_CHECK(
+        is_number || (!s->o.components && s->o.order == CVY_ORDER_UNKNOWN && s->o.vertical == CVY_VERTICAL_UNKNOWN),
+        CVY_E_CONFIG, "%s: %s: order, components and vertical belong to points and vectors", cvy_tree_where(at), role);
     CVY_CHECK(t->role == CVY_TARGET_LABEL_MAP || (s->o.classes == 0 && s->o.ignored.count == 0), CVY_E_CONFIG,
               "%s: %s: classes and ignore belong to a label_map", cvy_tree_where(at), role);
     if (is_number)

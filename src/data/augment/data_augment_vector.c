@@ -15,6 +15,7 @@
 
 #include "base/text/base_text.h"
 #include "data/augment/data_augment.h"
+#include "data/data_described.h"
 #include "data/data_names.h"
 
 static const cvy_option input_opts[] = {
@@ -26,8 +27,8 @@ static const cvy_option input_opts[] = {
      "of the two channels of a vector; required for it"},
     {"components", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, components), "", "", "",
      "of a vector: its two channels, by index or by name; [0, 1] by default; four or more are several vectors"},
-    {"vertical", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, vertical), "down", CVY_VERTICAL_WORDS, "",
-     "of a vector: which way its vertical component counts: down, as rows do, or up"},
+    {"vertical", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, vertical), "unknown", CVY_VERTICAL_WORDS, "",
+     "of a vector: which way its vertical component counts: down, as rows do (the default), or up"},
     {"target", CVY_TYPE_BOOL, CVY_FIELD(cvy_operation_opts, target), "false", "", "",
      "x is also the target, which the network imitates"},
     {0},
@@ -126,7 +127,7 @@ static cvy_status set_input(cvy_augment *a, const cvy_operation *s, const cvy_tr
                   "%s: the role of x stands after %s, which it is about: put it first", cvy_tree_where(at),
                   a->operation[i].def->name);
     CVY_CHECK(role == CVY_INPUT_VECTOR ||
-                  (!s->o.components && s->o.order == CVY_ORDER_UNKNOWN && s->o.vertical == CVY_VERTICAL_DOWN),
+                  (!s->o.components && s->o.order == CVY_ORDER_UNKNOWN && s->o.vertical == CVY_VERTICAL_UNKNOWN),
               CVY_E_CONFIG, "%s: order, components and vertical belong to the role vector", cvy_tree_where(at));
     a->input = role;
     if (role == CVY_INPUT_TARGET || s->o.target) {
@@ -160,15 +161,15 @@ static int sign_of(double value)
 }
 
 /* How the components of a vector change: each becomes the sign times itself, or times the other one. */
-typedef struct turn {
+typedef struct turning {
     int first;         /* which of a pair is the vertical one */
     int is_exchange;   /* 1: each becomes the other */
     float row, column; /* the signs */
-} turn;
+} turning;
 
-static turn turn_of(const cvy_pairs *v, const cvy_move *m)
+static turning turning_of(const cvy_pairs *v, const cvy_move *m)
 {
-    turn t = {.first = v->order == CVY_ORDER_ROW_COLUMN ? 0 : 1, .is_exchange = sign_of(m->row[0]) == 0};
+    turning t = {.first = v->order == CVY_ORDER_ROW_COLUMN ? 0 : 1, .is_exchange = sign_of(m->row[0]) == 0};
     const int up = t.is_exchange && v->vertical == CVY_VERTICAL_UP ? -1 : 1;
     t.row = (float)(up * sign_of(m->row[t.is_exchange]));
     t.column = (float)(up * sign_of(m->column[!t.is_exchange]));
@@ -193,7 +194,7 @@ static void multiply(float *x, int64_t n, float by)
 /* The scaling of the picture does not change lengths. */
 void cvy_pairs_turn(const cvy_pairs *v, const cvy_move *m, int64_t plane, float *y)
 {
-    const turn t = turn_of(v, m);
+    const turning t = turning_of(v, m);
     for (int k = 0; k < v->at.count; k += 2) {
         float *row = y + v->at.at[k + t.first] * plane, *column = y + v->at.at[k + 1 - t.first] * plane;
         if (t.is_exchange)
@@ -207,7 +208,7 @@ void cvy_pairs_turn(const cvy_pairs *v, const cvy_move *m, int64_t plane, float 
 cvy_status cvy_vectors_turn(cvy_augment_work *w, const cvy_move *m)
 {
     const cvy_pairs *v = w->vectors;
-    const turn t = turn_of(v, m);
+    const turning t = turning_of(v, m);
     const int64_t plane = w->pic.H * w->pic.W;
     float *x = w->pic.data;
     CVY_TRY(cvy_augment_widen(w, w->pic.C));
@@ -232,14 +233,16 @@ static double at_channel(const double *list, int64_t n, int64_t c)
     return list[n == 1 ? 0 : c];
 }
 
-/* Whether the step leaves each vector its direction. */
-static int keeps_directions(const cvy_pairs *v, const cvy_value_step *step)
+/* Whether vectors can be turned after the step: it shifts no component, and if components are exchanged it scales both
+ * alike. */
+static int keeps_directions(const cvy_pairs *v, int is_exchange, const cvy_value_step *step)
 {
     int keeps = 1;
     for (int k = 0; k < v->at.count; k += 2) {
         const int64_t a = v->at.at[k], b = v->at.at[k + 1];
+        const int is_alike = at_channel(step->by, step->n, a) == at_channel(step->by, step->n, b);
         keeps = keeps && at_channel(step->shift, step->n, a) == 0 && at_channel(step->shift, step->n, b) == 0 &&
-                at_channel(step->by, step->n, a) == at_channel(step->by, step->n, b);
+                (is_alike || !is_exchange);
     }
     return keeps;
 }
@@ -254,7 +257,7 @@ cvy_status cvy_vectors_follow(cvy_augment *a, const cvy_operation *s, const cvy_
         int keeps = before->def->moves_pixels || (before->def->only_random && before->o.value == 0);
         if (before->def->describe) {
             CVY_TRY(before->def->describe(before, a->pool, &step));
-            keeps = keeps_directions(&a->vectors, &step);
+            keeps = keeps_directions(&a->vectors, s->def->turns == CVY_TURN_EXCHANGE, &step);
         }
         CVY_CHECK(keeps, CVY_E_CONFIG,
                   "%s: %s turns the vectors of x, but %s before it changes their components in different ways: put %s "
@@ -388,23 +391,67 @@ static void note_target(const cvy_augment *a, const char *turn, const char *name
                  t->role == CVY_TARGET_FIELD ? "nothing is wrong" : "by data.roles: {y: none}");
 }
 
+/* Rotations need to know which way the vertical component counts. */
+static void note_vertical(const cvy_augment *a, const cvy_reader_info *info, cvy_text *out)
+{
+    const int in_x = a->input == CVY_INPUT_VECTOR && a->vectors.vertical == CVY_VERTICAL_UNKNOWN,
+              in_y = a->target.role == CVY_TARGET_VECTOR && a->target.pairs.vertical == CVY_VERTICAL_UNKNOWN;
+    const cvy_coordinates *rows =
+        info->described.nx > 0 && info->described.x->ndim == 3 ? &info->described.x->axis[1] : NULL;
+    int exchanges = 0;
+    for (int i = 0; i < a->noperation; i++)
+        exchanges |=
+            a->operation[i].def->turns == CVY_TURN_EXCHANGE && a->operation[i].def->moves_pixels(&a->operation[i]);
+    if (exchanges && (in_x || in_y) && rows && cvy_axis_heads_north(rows) < 0)
+        cvy_text_add(
+            out,
+            "data.augment: rotate90 turns the vectors of %s, and rows begin in the north (%s %.6g to %.6g): if "
+            "the vertical component counts northwards, say so by `vertical: up` in data.roles, otherwise by "
+            "`vertical: down`\n",
+            in_x && in_y ? "x and y"
+            : in_x       ? "x"
+                         : "y",
+            rows->name, rows->value[0], rows->value[rows->n - 1]);
+}
+
+/* The names of the channels of x, as far as they are known; *n: their number. */
+static cvy_status names_of_channels(const cvy_augment *a, const cvy_reader_info *info, const char *const **out,
+                                    int64_t *n)
+{
+    const cvy_columns *c = &a->columns;
+    const cvy_descriptions *d = &info->described;
+    const int is_described = d->nx == a->stored.dim[0];
+    const char **name = NULL;
+    *n = c->x && c->nx == a->stored.dim[0] ? c->nx : is_described ? d->nx : 0;
+    *out = c->x;
+    if (*n == 0 || *n == c->nx)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(a->pool, sizeof *name * (size_t)*n, &name));
+    for (int64_t i = 0; i < *n; i++)
+        name[i] = d->x[i].name ? d->x[i].name : "";
+    *out = name;
+    return CVY_OK;
+}
+
 cvy_status cvy_vectors_note(cvy_augment *a, const cvy_reader_info *info)
 {
     const char *turn = a->random ? name_of_turn(a) : NULL;
     const cvy_columns *c = &a->columns;
-    const char *only[] = {info->y_name};
+    const char *only[] = {info->y_name}, *const *in_x = NULL;
+    int64_t nx = 0;
     const int is_list = c->y && c->ny == a->target.info.nchannels;
     cvy_text names[2] = {{0}}, out = {0};
     int64_t count[2] = {0};
     cvy_status status = CVY_OK;
     if (!turn)
         return CVY_OK;
-    if (c->x && c->nx == a->stored.dim[0])
-        count[0] = list_components(c->x, c->nx, &names[0]);
+    CVY_TRY(names_of_channels(a, info, &in_x, &nx));
+    count[0] = list_components(in_x, nx, &names[0]);
     if (a->target.exists && (is_list || info->y_name))
         count[1] = list_components(is_list ? c->y : only, is_list ? c->ny : 1, &names[1]);
     note_input(a, turn, names[0].data ? names[0].data : "", count[0], &out);
     note_target(a, turn, names[1].data ? names[1].data : "", count[1], &out);
+    note_vertical(a, info, &out);
     status = names[0].status != CVY_OK ? names[0].status : names[1].status != CVY_OK ? names[1].status : out.status;
     if (status == CVY_OK && out.bytes > 0)
         status = cvy_pool_strdup(a->pool, out.data, (char **)&a->left);
