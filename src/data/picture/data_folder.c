@@ -235,6 +235,8 @@ static int64_t folder_look(void *state, int64_t i)
 {
     enum { LOOKS = 32 };
     const struct folder *f = state;
+    if (f->count <= LOOKS)
+        return i;
     const int64_t n = f->nclasses, label = n <= LOOKS ? i % n : i * (n - 1) / (LOOKS - 1);
     const int64_t turn = n <= LOOKS ? i / n : 0, turns = n <= LOOKS ? (LOOKS - 1 - label) / n + 1 : 1;
     const int64_t first = first_of(f, label), count = first_of(f, label + 1) - first;
