@@ -27,8 +27,11 @@ lacks 'last axis' "channels that the source gives"
 has '8x8x3' "channels that the source gives"
 bytes 768 | npy '4, 8, 12, 2' >two.npy
 inspect two.npy
-has 'are read as 8 channels of 12x2: if the last axis counts the channels, say `channels: last`' "a last axis of two"
+has 'are read as 8 channels: if the last axis counts the channels, say `channels: last`' "a last axis of two"
 has '8x12x2' "a last axis of two"
+bytes 1372 | npy '4, 7, 7, 7, 1' >volumes.npy
+inspect volumes.npy
+has '1x7x7x7' "volumes with their channels last"
 for shape in '4, 3, 8, 8' '4, 1, 8, 24' '4, 4, 12, 4' '12, 64'; do
     bytes 768 | npy "$shape" >first.npy
     inspect first.npy

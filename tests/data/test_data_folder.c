@@ -155,6 +155,7 @@ static void test_looks(void)
              "Exif\0\0II",
              14);
     check_note(in_scratch("looks"), "and so are all of 4 pictures");
+    check_note(in_scratch("looks"), "cannot be read, as 2 of 6: ");
 }
 
 /* A grey picture that comes first makes the set grey: a picture whose colour is lost is said, if it is seen. */

@@ -366,29 +366,29 @@ static cvy_status open_archive(struct npy *n, const struct npy_opts *o, const ch
 }
 
 /* Decides where the channels are if the source does not say so, and says what was decided if it could be otherwise. A
- * last axis of 1, 3 or 4 after a square, or after the two longer sides of pictures of bytes, is that of the channels.
- */
+ * last axis of 1, 3 or 4 after equal sides, or after the two longer sides of pictures of bytes, is that of the
+ * channels. */
 static cvy_status find_channels(struct npy *n, const struct npy_opts *o, cvy_reader_info *info)
 {
     const struct array *x = &n->array[X];
+    const int ndim = x->shape.ndim;
     const int64_t *dim = x->shape.dim;
     n->channels = o->channels == CHANNELS_AUTO ? CHANNELS_FIRST : o->channels;
-    if (o->channels != CHANNELS_AUTO || x->shape.ndim != 3 || dim[2] > 4 || dim[0] <= 4)
+    if (o->channels != CHANNELS_AUTO || ndim < 3 || ndim > 4 || dim[ndim - 1] > 4 || dim[0] <= 4)
         return CVY_OK;
-    const int is_picture = dim[0] == dim[1] || (x->kind == ARRAY_U8 && CVY_MIN(dim[0], dim[1]) >= 8);
-    if (dim[2] != 2 && is_picture) {
+    const int are_equal = dim[0] == dim[1] && dim[0] == dim[ndim - 2];
+    const int is_picture = are_equal || (ndim == 3 && x->kind == ARRAY_U8 && CVY_MIN(dim[0], dim[1]) >= 8);
+    if (dim[ndim - 1] != 2 && is_picture) {
         n->channels = CHANNELS_LAST;
         return cvy_reader_note(info,
                                "%s: samples are %s, and their last axis is read as the channels (`channels: first` of "
-                               "the source reads %lld channels of %lldx%lld)",
-                               x->file.path, cvy_shape_text(&x->shape), (long long)dim[0], (long long)dim[1],
-                               (long long)dim[2]);
+                               "the source reads %lld channels)",
+                               x->file.path, cvy_shape_text(&x->shape), (long long)dim[0]);
     }
-    return cvy_reader_note(
-        info,
-        "%s: samples are %s, and are read as %lld channels of %lldx%lld: if the last axis counts the "
-        "channels, say `channels: last` in the source",
-        x->file.path, cvy_shape_text(&x->shape), (long long)dim[0], (long long)dim[1], (long long)dim[2]);
+    return cvy_reader_note(info,
+                           "%s: samples are %s, and are read as %lld channels: if the last axis counts the channels, "
+                           "say `channels: last` in the source",
+                           x->file.path, cvy_shape_text(&x->shape), (long long)dim[0]);
 }
 
 /* [H, W, C] -> [C, H, W] and the like. */

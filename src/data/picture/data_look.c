@@ -28,6 +28,8 @@ struct kinds {
     int64_t seen, channels[4];            /* how many have 1, 3 */
     int64_t first[4];                     /* a sample of each kind */
     int64_t with[TRAITS], sample[TRAITS]; /* how many have a trait, and the first of them */
+    int64_t bad, bad_sample;              /* how many cannot be read, the first of them, and why */
+    char why[WHERE_ROOM];
 };
 
 /* ---- headers ---- */
@@ -106,12 +108,23 @@ static void look_at_jpeg(const uint8_t *at, size_t n, int has[TRAITS])
 
 /* ---- the pictures that are looked at ---- */
 
+/* The loader will report such a picture, or skip it. */
+static void note_bad(int64_t number, struct kinds *k)
+{
+    if (k->bad++ > 0)
+        return;
+    k->bad_sample = number;
+    snprintf(k->why, sizeof k->why, "%s", cvy_error_text());
+}
+
 static void look_at(const cvy_raw *raw, int64_t number, struct kinds *k)
 {
     int64_t C = 0, H = 0, W = 0;
     int has[TRAITS] = {0};
-    if (cvy_picture_read_header(raw->coding, raw->x.data, raw->x.bytes, &C, &H, &W) != CVY_OK || C < 1 || C > 3)
+    if (cvy_picture_read_header(raw->coding, raw->x.data, raw->x.bytes, &C, &H, &W) != CVY_OK) {
+        note_bad(number, k);
         return;
+    }
     if (raw->coding == CVY_CODING_PNG)
         look_at_png(raw->x.data, raw->x.bytes, has);
     else
@@ -161,6 +174,8 @@ cvy_status cvy_pictures_look(const cvy_pictures *p, int64_t read_as, int is_gues
         status = p->read(p->state, number, &raw);
         if (status == CVY_OK && raw.coding != CVY_CODING_PLAIN)
             look_at(&raw, number, &k);
+        else if (status != CVY_OK)
+            note_bad(number, &k);
     }
     cvy_raw_free(&raw);
     if (is_guess && k.seen > 1 && k.channels[read_as] > 0)
@@ -171,6 +186,11 @@ cvy_status cvy_pictures_look(const cvy_pictures *p, int64_t read_as, int is_gues
         p->where(p->state, k.sample[i], text, sizeof text);
         cvy_text_add(&t, "%s%s %s (%lld of %lld)", t.bytes > 0 ? "; " : "", text, trait_text[i], (long long)k.with[i],
                      (long long)k.seen);
+    }
+    if (k.bad > 0) {
+        p->where(p->state, k.bad_sample, text, sizeof text);
+        cvy_text_add(&t, "%s%s cannot be read, as %lld of %lld: %s", t.bytes > 0 ? "; " : "", text, (long long)k.bad,
+                     (long long)(k.bad + k.seen), k.why);
     }
     status = status == CVY_E_MEMORY ? status : t.status;
     if (status == CVY_OK && t.bytes > 0)
