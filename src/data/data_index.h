@@ -114,6 +114,7 @@ typedef struct cvy_pictures {
     int64_t count;
     /* The sample to look at as number i of 32 or fewer, so that each class has one; NULL: they are evenly spread. */
     int64_t (*number_of)(void *state, int64_t i);
+    int gives_up; /* 1: the first sample that cannot be read ends the look */
 } cvy_pictures;
 /* Sets info's dtype, shape and varying from the first sample that can be read, among the first 32: a damaged sample is
  * for the loader to report or skip. channels: 0 as in the sample, 1 grey, 2 colour. Pictures are looked at, see below.

@@ -208,14 +208,15 @@ static void test_endless_loop(void)
     TRUE_THAT(readers(&first) == 0);
 }
 
-/* The first reads of the file end a process each. Then it is not asked any more. */
+/* The first reads of the file end a process each, also the look at its pictures. Then it is not asked any more. */
 static void test_crash_at_read(void)
 {
     cvy_dataset *d = NULL;
     cvy_raw raw = {0};
     pid_t first = 0;
     OK(open_path(hostile("crash-at-read.h5"), "sandbox: true", &d));
-    for (int i = 0; i < 3 && is_known_version(); i++) {
+    TRUE_THAT(!is_known_version() || strstr(cvy_dataset_describe(d)->note, "row 0 cannot be read, as 1 of 1: "));
+    for (int i = 0; i < 2 && is_known_version(); i++) {
         TRUE_THAT(cvy_dataset_read_raw(d, 0, &raw) == CVY_E_FORMAT);
         TRUE_THAT(strstr(cvy_error_text(), "crash-at-read.h5, row 0: libhdf5 1.10.8 crashed on it"));
         TRUE_THAT(readers(&first) == 0);

@@ -141,8 +141,9 @@ static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
     info->shape = (cvy_shape){3, {h->o->channels == 1 ? 1 : h->o->channels == 2 ? 3 : dim[0], dim[1], dim[2]}};
     info->dtype = CVY_DTYPE_U8;
     info->varying = 1;
+    /* each fault may cost the process of the reader */
     return cvy_pictures_look(
-        &(cvy_pictures){.read = hdf5_read, .where = hdf5_where, .state = h, .count = info->nsamples},
+        &(cvy_pictures){.read = hdf5_read, .where = hdf5_where, .state = h, .count = info->nsamples, .gives_up = 1},
         info->shape.dim[0] == 1 ? 1 : 3, h->o->channels == 0, info);
 }
 

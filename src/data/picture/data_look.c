@@ -176,6 +176,8 @@ cvy_status cvy_pictures_look(const cvy_pictures *p, int64_t read_as, int is_gues
             look_at(&raw, number, &k);
         else if (status != CVY_OK)
             note_bad(number, &k);
+        if (status != CVY_OK && p->gives_up)
+            break;
     }
     cvy_raw_free(&raw);
     if (is_guess && k.seen > 1 && k.channels[read_as] > 0)
