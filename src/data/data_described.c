@@ -544,23 +544,43 @@ cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *wher
     return cvy_remarks_note(&said, own);
 }
 
+cvy_status cvy_described_compare_axes(const cvy_described *whole, const cvy_described *other, int differs[CVY_NDIM_MAX])
+{
+    double *value = NULL;
+    int64_t roll = 0;
+    for (int k = 0; k < whole->ndim; k++) {
+        const cvy_coordinates *c = &whole->axis[k], *o = &other->axis[k];
+        if (!c->value)
+            continue;
+        if (k >= other->ndim || !o->value || c->n != o->n) {
+            differs[k] = 1;
+            continue;
+        }
+        CVY_TRY(cvy_mem_alloc((size_t)cvy_coordinates_count(o) * sizeof *value, &value));
+        differs[k] |= relate_values(c, o, value, &roll) != EQUAL;
+        cvy_mem_free(&value);
+    }
+    return CVY_OK;
+}
+
+void cvy_described_drop_axes(cvy_described *d, const int differs[CVY_NDIM_MAX])
+{
+    for (int k = 0; k < d->ndim; k++)
+        if (differs[k] && d->axis[k].value) {
+            d->axis[k].value = NULL;
+            d->axis[k].is_mixed = !d->axis[k].of; /* those of another variable are none of the axis */
+        }
+}
+
 static cvy_status drop(cvy_pool *pool, int n, cvy_described **whole, const cvy_described *other)
 {
     cvy_described *own = NULL;
-    double *value = NULL;
-    int64_t roll = 0;
     CVY_TRY(cvy_pool_alloc(pool, (size_t)CVY_MAX(n, 1) * sizeof *own, &own));
     for (int i = 0; i < n; i++) {
+        int differs[CVY_NDIM_MAX] = {0};
         own[i] = (*whole)[i];
-        for (int k = 0; k < own[i].ndim && k < other[i].ndim; k++) {
-            cvy_coordinates *c = &own[i].axis[k];
-            const cvy_coordinates *o = &other[i].axis[k];
-            if (!c->value || !o->value)
-                continue;
-            CVY_TRY(cvy_pool_alloc(pool, (size_t)cvy_coordinates_count(o) * sizeof *value, &value));
-            if (c->n != o->n || relate_values(c, o, value, &roll) != EQUAL)
-                c->value = NULL;
-        }
+        CVY_TRY(cvy_described_compare_axes(&own[i], &other[i], differs));
+        cvy_described_drop_axes(&own[i], differs);
     }
     *whole = own;
     return CVY_OK;

@@ -75,6 +75,11 @@ cvy_status cvy_described_copy(cvy_pool *pool, const cvy_described *d, cvy_descri
  * lose theirs in own->described. */
 cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *where, int with_y, cvy_reader_info *own);
 
+/* Sets differs of each axis of which another file does not have the coordinates of `whole`. */
+cvy_status cvy_described_compare_axes(const cvy_described *whole, const cvy_described *other,
+                                      int differs[CVY_NDIM_MAX]);
+/* Drops the coordinates of these axes. */
+void cvy_described_drop_axes(cvy_described *d, const int differs[CVY_NDIM_MAX]);
 /* Drops the coordinates of `whole` which another source of the same data set does not have: they are not those of all
  * samples. The arrays of `whole` are copied into pool first. */
 cvy_status cvy_descriptions_drop(cvy_pool *pool, cvy_descriptions *whole, const cvy_descriptions *other);

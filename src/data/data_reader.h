@@ -84,6 +84,7 @@ typedef struct cvy_coordinates {
     const double *value;          /* [n], or those that are kept (data_described.h); NULL: only the name is known */
     int64_t nkept;                /* 0: value has all */
     const char *of;               /* the variable that these values are of, if the axis has none itself; else NULL */
+    int is_mixed;                 /* 1: files that are joined have other ones, or none, so value is NULL */
 } cvy_coordinates;
 /* Copies coordinates first .. first + n - 1 of one file to their place in an axis of several files, in its units.
  * Returns 0 if the file has no such coordinates, or their name, calendar or units have another meaning. */

@@ -141,8 +141,10 @@ static cvy_status join_samples(const struct joined *j, cvy_pool *pool, cvy_coord
         CVY_TRY(r->from.reader->coordinates(r->from.state, CVY_ALONG_SAMPLES, 0, pool, &own));
         if (i == 0)
             whole = own;
-        if (!cvy_coordinates_append(&own, &whole, r->first, r->count, value + r->begin))
+        if (!cvy_coordinates_append(&own, &whole, r->first, r->count, value + r->begin)) {
+            out->is_mixed = i > 0 || own.is_mixed;
             return CVY_OK;
+        }
     }
     whole.value = value;
     whole.n = n;

@@ -43,7 +43,7 @@ static cvy_status follow_variables(cvy_pool *pool, const cvy_descriptions *like,
     for (int i = 0; i < like->nx; i++) {
         each[i] = own->x[0];
         if (like->nx > 1)
-            each[i].cf[CVY_CF_UNITS] = NULL;
+            each[i].cf[CVY_CF_UNITS] = like->x[i].cf[CVY_CF_UNITS];            /* not known: not compared */
         if (each[i].ndim + 1 == like->x[i].ndim && !like->x[i].axis[0].name) { /* the axis of one channel is left out */
             memmove(each[i].axis + 1, each[i].axis, sizeof *each[i].axis * (size_t)each[i].ndim);
             each[i].axis[0] = (cvy_coordinates){.n = 1};

@@ -106,11 +106,23 @@ static cvy_status add_axis(cvy_prediction_file *t, cvy_coordinates axis, const c
     return cvy_h5_table_axis(t->table, &axis, 0, number_out);
 }
 
+/* Notes an axis along which the files of the data have different coordinates: those of one would be wrong for rows of
+ * the others. */
+static void note_mixed(cvy_prediction_file *t, const cvy_coordinates *axis)
+{
+    char name[160];
+    snprintf(name, sizeof name, ", %.150s", axis->name ? axis->name : "the samples");
+    const char *found = axis->is_mixed && t->mixed.data ? strstr(t->mixed.data, name) : NULL;
+    if (axis->is_mixed && !(found && (found[strlen(name)] == 0 || found[strlen(name)] == ',')))
+        cvy_text_add(&t->mixed, "%s", name);
+}
+
 /* The axis of the samples: as the input has it, or else the numbers of the samples themselves. */
 static cvy_status add_sample_axis(cvy_prediction_file *t, cvy_pool *pool)
 {
     cvy_coordinates axis;
     CVY_TRY(cvy_dataset_coordinates(data_of(t), CVY_ALONG_SAMPLES, 0, pool, &axis));
+    note_mixed(t, &axis);
     if (axis.name && axis.n == t->rows)
         return add_axis(t, axis, NULL, &t->sample_axis);
     if (!t->is_netcdf)
@@ -119,8 +131,7 @@ static cvy_status add_sample_axis(cvy_prediction_file *t, cvy_pool *pool)
 }
 
 /* Finds an axis of the target or of the input that stands as far from the end of its shape, and has the same length. */
-static cvy_status find_axis(const cvy_prediction_file *t, const cvy_shape *shape, int i, cvy_pool *pool,
-                            cvy_coordinates *out)
+static cvy_status find_axis(cvy_prediction_file *t, const cvy_shape *shape, int i, cvy_pool *pool, cvy_coordinates *out)
 {
     const cvy_reader_info *stored = cvy_dataset_reader_info(data_of(t));
     const struct {
@@ -132,6 +143,7 @@ static cvy_status find_axis(const cvy_prediction_file *t, const cvy_shape *shape
         *out = (cvy_coordinates){0};
         if (axis >= 0 && from[k].shape->dim[axis] == shape->dim[i])
             CVY_TRY(cvy_dataset_coordinates(data_of(t), from[k].along, axis, pool, out));
+        note_mixed(t, out);
         if (out->name && out->n == shape->dim[i])
             return CVY_OK;
     }
@@ -193,7 +205,13 @@ static cvy_status hdf5_begin(cvy_prediction_file *t)
     CVY_TRY(cvy_pool_create(&pool));
     const cvy_status status = add_arrays(t, pool);
     cvy_pool_destroy(&pool);
-    return status;
+    CVY_TRY(status);
+    CVY_TRY(t->mixed.status);
+    if (t->mixed.data)
+        cvy_log(t->ensemble->member[0].context, CVY_LOG_WARN,
+                "%s: coordinates along %s are left out, because the files of the data have different ones", t->ask.out,
+                t->mixed.data + strlen(", "));
+    return CVY_OK;
 }
 
 /* In a NetCDF file an output that is the only one of the shape of the target takes its name and its axes. */

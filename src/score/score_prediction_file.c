@@ -230,6 +230,7 @@ cvy_status cvy_prediction_file_end(cvy_prediction_file *t, cvy_status status)
     cvy_mem_free(&t->probability);
     cvy_mem_free(&t->share);
     cvy_mem_free(&t->best);
+    cvy_text_free(&t->mixed);
     cvy_pool_destroy(&t->pool);
     return status;
 }

@@ -12,6 +12,7 @@
 #include <convoy/score.h>
 
 #include "base/base_file.h"
+#include "base/text/base_text.h"
 #include "data/data_reader.h"
 #include "data/hdf5/data_hdf5_table.h"
 #include "score/score_ensemble.h"
@@ -52,6 +53,7 @@ typedef struct cvy_prediction_file { /* zero-initialise it; on rank 0 */
     cvy_file_temporary file;    /* of .csv and .npy */
     cvy_h5_table *table;        /* of .h5 and .nc */
     int is_netcdf, sample_axis; /* sample_axis: its number in table */
+    cvy_text mixed;             /* ", lat, lon": axes whose coordinates are not those of all rows, and are left out */
 } cvy_prediction_file;
 
 typedef struct cvy_prediction_format {

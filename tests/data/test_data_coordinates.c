@@ -123,16 +123,16 @@ static void test_times(void)
     for (int i = 0; i < CVY_COUNT(want); i++) {
         double got = -1;
         const double value[] = {-7, want[i].time};
-        const cvy_coordinates own = {"t", {want[i].units, want[i].calendar}, 2, value, 0, NULL},
-                              whole = {"t", {want[i].wanted, want[i].wanted_calendar}, 1, value, 0, NULL};
+        const cvy_coordinates own = {"t", {want[i].units, want[i].calendar}, 2, value, 0, NULL, 0},
+                              whole = {"t", {want[i].wanted, want[i].wanted_calendar}, 1, value, 0, NULL, 0};
         const int fits = cvy_coordinates_append(&own, &whole, 1, 1, &got);
         if (fits != !isnan(want[i].expected) || (fits && got != want[i].expected))
             printf("%s: %d, %.17g\n", want[i].units ? want[i].units : "no units", fits, got);
         TRUE_THAT(fits == !isnan(want[i].expected) && (!fits || got == want[i].expected));
     }
     const double value[] = {1};
-    const cvy_coordinates one = {"t", {"m"}, 1, value, 0, NULL}, other = {"u", {"m"}, 1, value, 0, NULL},
-                          none = {"t", {"m"}, 1, NULL, 0, NULL};
+    const cvy_coordinates one = {"t", {"m"}, 1, value, 0, NULL, 0}, other = {"u", {"m"}, 1, value, 0, NULL, 0},
+                          none = {"t", {"m"}, 1, NULL, 0, NULL, 0};
     double got = 0;
     TRUE_THAT(!cvy_coordinates_append(&one, &other, 0, 1, &got) && !cvy_coordinates_append(&none, &one, 0, 1, &got) &&
               !cvy_coordinates_append(&one, &one, 0, 2, &got) && cvy_coordinates_append(&none, &one, 0, 0, &got));

@@ -157,7 +157,7 @@ static cvy_status find_samples(cvy_hdf5 *h, cvy_pool *pool, cvy_coordinates *out
         if (i == 0)
             whole = own;
         if (!cvy_coordinates_append(&own, &whole, 0, f->rows, row + f->first)) {
-            *out = (cvy_coordinates){.name = whole.name, .n = h->nsamples};
+            *out = (cvy_coordinates){.name = whole.name, .n = h->nsamples, .is_mixed = i > 0};
             return CVY_OK;
         }
     }

@@ -358,17 +358,15 @@ static cvy_status find_references(cvy_hdf5 *h, int64_t file, int column, struct 
 
 /* Follows one reference. */
 static cvy_status follow(cvy_hdf5 *h, const struct reference *r, const cvy_described *own, const int *stored,
-                         cvy_h5_column *c, cvy_mend *mend, int differs[CVY_NDIM_MAX])
+                         cvy_h5_column *c, cvy_mend *mend)
 {
-    int other[CVY_NDIM_MAX] = {0};
+    int differs[CVY_NDIM_MAX] = {0};
     const int orders = r->how & CVY_COMPARE_AXES;
     if (orders && !match(r->is, own, r->any_first, stored, c, mend) && r->is->ndim != c->shape.ndim)
         return CVY_OK; /* the shapes differ, which is found later */
     if (r->is->ndim == c->shape.ndim)
         CVY_TRY(cvy_described_relate(r->is, r->where, own, r->how | CVY_COMPARE_MENDS | CVY_COMPARE_CONVERTS,
-                                     &h->said->remarks, mend, other));
-    for (int i = 0; orders && i < c->shape.ndim; i++)
-        differs[i] |= other[i];
+                                     &h->said->remarks, mend, differs));
     return CVY_OK;
 }
 
@@ -389,7 +387,7 @@ cvy_status cvy_h5_described_column(cvy_hdf5 *h, hid_t set, int64_t file, int col
     struct reference ref[REFERENCES_MAX];
     cvy_described own, common;
     cvy_mend mend = cvy_mend_nothing();
-    int stored[CVY_NDIM_MAX] = {0}, differs[CVY_NDIM_MAX] = {0}, n = 0;
+    int stored[CVY_NDIM_MAX] = {0}, n = 0;
     CVY_TRY(begin_file(s, file));
     if (file > 0)
         CVY_TRY(find_sample_axis(s, set, &s->of[column], c));
@@ -403,14 +401,10 @@ cvy_status cvy_h5_described_column(cvy_hdf5 *h, hid_t set, int64_t file, int col
                 continue;
             ref[i].is = &common;
         }
-        CVY_TRY(follow(h, &ref[i], &own, stored, c, &mend, differs));
+        CVY_TRY(follow(h, &ref[i], &own, stored, c, &mend));
     }
     CVY_TRY(cvy_h5_lay_out(c, c->shape.ndim, mend.turned, mend.roll));
     convert(&mend, c, packing);
-    for (int i = 0; i < c->shape.ndim && file > 0; i++)
-        s->differs[column][i] |= differs[i];
-    if (file > 0)
-        return CVY_OK;
     cvy_described like = {.ndim = c->shape.ndim};
     for (int i = 0; i < like.ndim; i++)
         like.axis[i].n = c->shape.dim[i];
@@ -418,6 +412,8 @@ cvy_status cvy_h5_described_column(cvy_hdf5 *h, hid_t set, int64_t file, int col
         if (ref[i].how & CVY_COMPARE_UNITS)
             like.cf[CVY_CF_UNITS] = ref[i].is->cf[CVY_CF_UNITS];
     CVY_TRY(cvy_described_mend(s->work, &like, &mend, &own));
+    if (file > 0)
+        return cvy_described_compare_axes(&s->of[column], &own, s->differs[column]);
     return cvy_described_copy(h->pool, &own, &s->of[column]);
 }
 
@@ -429,9 +425,7 @@ cvy_status cvy_h5_described_end(cvy_hdf5 *h, cvy_reader_info *info)
     cvy_pool_destroy(&s->work);
     h->said = NULL;
     for (int i = 0; i < h->ncolumn; i++)
-        for (int k = 0; k < s->of[i].ndim; k++)
-            if (s->differs[i][k])
-                s->of[i].axis[k].value = NULL;
+        cvy_described_drop_axes(&s->of[i], s->differs[i]);
     h->described = (cvy_descriptions){.nx = h->nx, .ny = h->ny, .x = s->of, .y = s->of + h->nx};
     if (h->o->metadata == CVY_H5_METADATA_IGNORE)
         return CVY_OK;

@@ -314,6 +314,7 @@ void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c)
     cvy_wire_text(w, &c->of);
     WIRE(w, c->n);
     WIRE(w, c->nkept);
+    WIRE(w, c->is_mixed);
     if (!wire_count(w, &count, sizeof *value))
         return;
     if (w->is_reading) {
