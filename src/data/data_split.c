@@ -169,32 +169,38 @@ static const char *plural(int64_t n)
 }
 
 struct counts {
-    int64_t samples[3], groups[2]; /* by side */
+    int64_t samples[3]; /* by side */
 };
 
 static struct counts count_sides(const cvy_split *s)
 {
-    struct counts c = {{0}, {0}};
+    struct counts c = {{0}};
     for (int64_t i = 0; i < s->n; i++)
         c.samples[s->side[i]]++;
     return c;
 }
 
 /* Says that the sizes of the groups do not allow the share. */
-static void note_sizes(const cvy_groups *g, const int64_t *size, double share, int64_t nval, cvy_text *notes)
+static cvy_status note_sizes(const cvy_groups *g, double share, int64_t nval, cvy_text *notes)
 {
     const double wanted = share * (double)g->n;
+    int64_t *size = NULL;
     int largest = 0;
+    if (fabs((double)nval - wanted) <= CVY_MAX(0.1 * wanted, 1))
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc((size_t)g->names.count * sizeof *size, &size));
+    for (int64_t i = 0; i < g->n; i++)
+        size[g->of[i]]++;
     for (int i = 1; i < g->names.count; i++)
         largest = size[i] > size[largest] ? i : largest;
-    if (fabs((double)nval - wanted) <= CVY_MAX(0.1 * wanted, 1))
-        return;
     cvy_text_add(
         notes,
         "data.val: the sizes of the groups do not allow %.3g%% of the samples: the largest, \"%.80s\", has %lld "
         "of %lld (%.1f%%)\n",
         100 * share, g->names.text[largest], (long long)size[largest], (long long)g->n,
         100.0 * (double)size[largest] / (double)g->n);
+    cvy_mem_free(&size);
+    return CVY_OK;
 }
 
 /* Says that a class is on one side only. */
@@ -215,54 +221,59 @@ static cvy_status note_classes(const cvy_dataset *d, const struct labels *l, con
     return CVY_OK;
 }
 
+/* Says how many groups are on each side. */
+static cvy_status note_groups(const cvy_groups *g, const cvy_split_spec *spec, const uint8_t *in, const cvy_split *s,
+                              cvy_text *notes)
+{
+    const char *by = spec->pattern ? "path" : spec->group;
+    const struct counts c = count_sides(s);
+    const int64_t nval = c.samples[CVY_SIDE_VAL], ntrain = c.samples[CVY_SIDE_TRAIN];
+    const int count = g->names.count;
+    int nin = 0;
+    for (int i = 0; i < count; i++)
+        nin += in[i];
+    cvy_text_add(notes,
+                 "data.val: %d groups by %s: %d in validation with %lld sample%s (%.1f%%), %d in training with %lld\n",
+                 count, by, nin, (long long)nval, plural(nval), 100.0 * (double)nval / (double)g->n, count - nin,
+                 (long long)ntrain);
+    if (count == g->n)
+        cvy_text_add(notes, "data.val: each sample is a group of its own, so groups by %s keep nothing together\n", by);
+    return note_sizes(g, spec->share, nval, notes);
+}
+
+/* Random numbers that depend on the seed and on the names of the groups. */
+static void draw_keys(const cvy_groups *g, uint64_t seed, uint64_t *key)
+{
+    for (int i = 0; i < g->names.count; i++) {
+        const cvy_rng rng = cvy_rng_make(seed, g->names.text[i], 0, 0);
+        key[i] = (uint64_t)cvy_rng_u32(&rng, 0) << 32 | cvy_rng_u32(&rng, 1);
+    }
+}
+
 static cvy_status draw_groups(cvy_dataset *d, const struct labels *l, const cvy_split_spec *spec, uint64_t seed,
                               cvy_text *notes, cvy_split *out)
 {
     cvy_groups g = {0};
     uint64_t *key = NULL;
     uint8_t *in = NULL;
-    int64_t *size = NULL, nin = 0;
-    const char *what = spec->pattern ? "the pattern of its path" : spec->group;
     cvy_status status = CVY_OK;
-    CVY_TRY_OUT(find_values(d, spec, what, &g));
-    const int count = g.names.count;
-    if (count < 2)
+    CVY_TRY_OUT(find_values(d, spec, spec->pattern ? "the pattern of its path" : spec->group, &g));
+    if (g.names.count < 2)
         CVY_FAIL_OUT(CVY_E_CONFIG,
                      "all %lld samples belong to one group, \"%.80s\", so none of them can be set aside: name what "
                      "differs between samples",
                      (long long)g.n, g.names.text[0]);
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)count * sizeof *key, &key));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)count * sizeof *size, &size));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)count, &in));
-    for (int i = 0; i < count; i++) {
-        const cvy_rng rng = cvy_rng_make(seed, g.names.text[i], 0, 0);
-        key[i] = (uint64_t)cvy_rng_u32(&rng, 0) << 32 | cvy_rng_u32(&rng, 1);
-    }
-    CVY_TRY_OUT(cvy_split_choose(g.of, l->of, g.n, count, l->nclasses, key, spec->share, in));
-    for (int64_t i = 0; i < g.n; i++) {
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.names.count * sizeof *key, &key));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)g.names.count, &in));
+    draw_keys(&g, seed, key);
+    CVY_TRY_OUT(cvy_split_choose(g.of, l->of, g.n, g.names.count, l->nclasses, key, spec->share, in));
+    for (int64_t i = 0; i < g.n; i++)
         out->side[i] = in[g.of[i]] ? CVY_SIDE_VAL : CVY_SIDE_TRAIN;
-        size[g.of[i]]++;
-    }
-    for (int i = 0; i < count; i++)
-        nin += in[i];
-    const struct counts c = count_sides(out);
-    if (!notes)
-        goto out;
-    cvy_text_add(notes,
-                 "data.val: %d groups by %s: %lld in validation with %lld sample%s (%.1f%%), %lld in training with "
-                 "%lld\n",
-                 count, spec->pattern ? "path" : spec->group, (long long)nin, (long long)c.samples[CVY_SIDE_VAL],
-                 plural(c.samples[CVY_SIDE_VAL]), 100.0 * (double)c.samples[CVY_SIDE_VAL] / (double)g.n,
-                 (long long)(count - nin), (long long)c.samples[CVY_SIDE_TRAIN]);
-    if (count == g.n)
-        cvy_text_add(notes, "data.val: each sample is a group of its own, so groups by %s keep nothing together\n",
-                     spec->pattern ? "path" : spec->group);
-    note_sizes(&g, size, spec->share, c.samples[CVY_SIDE_VAL], notes);
+    status = notes ? note_groups(&g, spec, in, out, notes) : CVY_OK;
 out:
     cvy_groups_free(&g);
     cvy_mem_free(&key);
     cvy_mem_free(&in);
-    cvy_mem_free(&size);
     return status;
 }
 
@@ -338,38 +349,55 @@ static int64_t nearest_border(const struct place *at, int64_t n, int64_t cut)
     return 0;
 }
 
+/* Sets the sides of samples in this order; at[cut ..] are the last ones. */
+static void set_sides(const struct place *at, int64_t cut, const cvy_split_spec *spec, cvy_split *out)
+{
+    const int is_last = spec->where == CVY_SPLIT_LAST;
+    for (int64_t i = 0; i < out->n; i++) {
+        const int is_val = is_last ? i >= cut : i < cut;
+        const int64_t away = is_last ? cut - 1 - i : i - cut; /* samples between it and the validation */
+        out->side[at[i].number] = is_val ? CVY_SIDE_VAL : away < spec->gap ? CVY_SIDE_NONE : CVY_SIDE_TRAIN;
+    }
+}
+
+/* what: the order. */
+static void note_end(const cvy_split *s, const cvy_split_spec *spec, const char *what, cvy_text *notes)
+{
+    const struct counts c = count_sides(s);
+    if (c.samples[CVY_SIDE_TRAIN] == 0)
+        return;
+    cvy_text_add(notes, "data.val: the %s %lld of %lld samples (%.1f%%) are for validation, in %s",
+                 spec->where == CVY_SPLIT_LAST ? "last" : "first", (long long)c.samples[CVY_SIDE_VAL], (long long)s->n,
+                 100.0 * (double)c.samples[CVY_SIDE_VAL] / (double)s->n, what);
+    if (spec->gap > 0)
+        cvy_text_add(notes, ", and %lld between them and the training are left out",
+                     (long long)c.samples[CVY_SIDE_NONE]);
+    cvy_text_add(notes, "\n");
+}
+
 static cvy_status take_end(cvy_dataset *d, const cvy_split_spec *spec, cvy_text *notes, cvy_split *out)
 {
     const int64_t n = out->n;
     const int is_last = spec->where == CVY_SPLIT_LAST;
     struct place *at = NULL;
     cvy_groups g = {0};
-    char what[200];
+    char what[240];
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_mem_alloc((size_t)n * sizeof *at, &at));
     snprintf(what, sizeof what, "the order of %s", spec->order ? spec->order : "");
     CVY_TRY_OUT(spec->order ? order_by_values(d, spec, &g, at) : order_by_source(d, at, what, sizeof what));
     qsort(at, (size_t)n, sizeof *at, by_value);
+    if (at[0].text) /* dates such as 31/12/2019 are not in the order of their characters */
+        snprintf(what, sizeof what, "the order of the texts of %.60s, from \"%.40s\" to \"%.40s\"", spec->order,
+                 at[0].text, at[n - 1].text);
     const int64_t want = CVY_MIN(CVY_MAX(share_of(n, spec->share), 1), n - 1);
     const int64_t cut = nearest_border(at, n, is_last ? n - want : want);
     if (cut == 0)
         CVY_FAIL_OUT(CVY_E_CONFIG, "all %lld samples have the same value of %s, so none of them is the %s",
                      (long long)n, spec->order ? spec->order : "their coordinate", is_last ? "last" : "first");
-    for (int64_t i = 0; i < n; i++) {
-        const int is_val = is_last ? i >= cut : i < cut;
-        const int64_t away = is_last ? cut - 1 - i : i - cut; /* samples between it and the validation */
-        out->side[at[i].number] = is_val ? CVY_SIDE_VAL : away < spec->gap ? CVY_SIDE_NONE : CVY_SIDE_TRAIN;
-    }
-    const struct counts c = count_sides(out);
-    if (notes && c.samples[CVY_SIDE_TRAIN] > 0) {
-        cvy_text_add(notes, "data.val: the %s %lld of %lld samples (%.1f%%) are for validation, in %s",
-                     is_last ? "last" : "first", (long long)c.samples[CVY_SIDE_VAL], (long long)n,
-                     100.0 * (double)c.samples[CVY_SIDE_VAL] / (double)n, what);
-        if (spec->gap > 0)
-            cvy_text_add(notes, ", and %lld between them and the training are left out",
-                         (long long)c.samples[CVY_SIDE_NONE]);
-        cvy_text_add(notes, "\n");
-    }
+    set_sides(at, cut, spec, out);
+    if (notes)
+        note_end(out, spec, what, notes);
 out:
     cvy_groups_free(&g);
     cvy_mem_free(&at);

@@ -407,6 +407,15 @@ static void test_ends(void)
     expect_end(source[0], &(cvy_split_spec){.share = 0.1, .where = CVY_SPLIT_LAST, .order = "day"}, 357, N, 0);
     expect_end(source[1], &(cvy_split_spec){.share = 0.1, .where = CVY_SPLIT_LAST, .order = "late", .gap = 9}, 260, 300,
                9);
+    cvy_dataset *d = NULL; /* the order of texts is said */
+    cvy_split s = {0};
+    cvy_text notes = {0};
+    OK(open_text(source[0], NULL, 0, &d));
+    OK(cvy_split_make(d, &(cvy_split_spec){.share = 0.1, .where = CVY_SPLIT_LAST, .order = "day"}, 3, &notes, &s));
+    TRUE_THAT(strstr(notes.data, "in the order of the texts of day, from \"2001-01-01\" to \"2001-03-02\""));
+    cvy_text_free(&notes);
+    cvy_split_free(&s);
+    cvy_dataset_destroy(&d);
     refused("{path: %s/s.csv, group: one, drop: day}",
             &(cvy_split_spec){.share = 0.1, .where = CVY_SPLIT_LAST, .order = "one"}, "have the same value of one");
     refused("{path: %s/s.csv, drop: day}", &(cvy_split_spec){.share = 0.1, .where = CVY_SPLIT_LAST, .gap = 400},
