@@ -88,13 +88,19 @@ void cvy_reader_name_sample(const cvy_reader_def *reader, void *state, int64_t n
         *place = 0;
 }
 
-cvy_status cvy_reader_groups(const cvy_reader_def *reader, void *state, const char *source, cvy_groups *to)
+cvy_status cvy_reader_check_groups(const cvy_reader_def *reader, const char *source)
 {
-    const int64_t before = to->n;
     CVY_CHECK(reader->groups, CVY_E_CONFIG,
               "%s: data of format %s have no columns by which samples could be grouped: group them by their paths, as "
               "in `group: {path: \"patient_([0-9]+)\"}`",
               source, reader->name);
+    return CVY_OK;
+}
+
+cvy_status cvy_reader_groups(const cvy_reader_def *reader, void *state, const char *source, cvy_groups *to)
+{
+    const int64_t before = to->n;
+    CVY_TRY(cvy_reader_check_groups(reader, source));
     CVY_TRY(reader->groups(state, to));
     CVY_CHECK(to->n > before, CVY_E_CONFIG,
               "%s: the source has no option `group`, which names what its samples belong to", source);

@@ -193,6 +193,8 @@ cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out);
 
 /* The file or the key of a sample, as messages name it, without its place in the file. */
 void cvy_reader_name_sample(const cvy_reader_def *reader, void *state, int64_t number, char *text, size_t room);
+/* CVY_E_CONFIG: readers of this format have no option `group`. source: for the message. */
+cvy_status cvy_reader_check_groups(const cvy_reader_def *reader, const char *source);
 /* Adds the values of the option `group` of this source, in the order of its samples. CVY_E_CONFIG: its format has no
  * such option. */
 cvy_status cvy_reader_groups(const cvy_reader_def *reader, void *state, const char *source, cvy_groups *to);

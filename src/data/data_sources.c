@@ -507,6 +507,8 @@ static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, const cvy_
     const int is_table = columns && columns->nx == cvy_shape_elems(&like->stored->shape);
     if (columns)
         CVY_TRY(cvy_variables_follow(pool, s.reader, columns, &source, &followed));
+    if (is_map && cvy_tree_get(source, "group"))
+        CVY_TRY(cvy_reader_check_groups(s.reader, path ? path : s.reader->name));
     snprintf(who, sizeof who, "data format %s", s.reader->name);
     CVY_TRY(cvy_pool_alloc(pool, s.reader->options_size, &options));
     CVY_TRY(cvy_options_parse(pool, who, s.reader->options ? s.reader->options : none, is_map ? source : NULL, ours,

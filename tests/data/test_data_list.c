@@ -332,6 +332,8 @@ static void test_lists(void)
     check_list(in_scratch("p/reals.txt"), 5, label);
     put_text("p/names.txt", "a.jpg,red rose\none two/b 1.png,daisy\nc,d.JPG,red rose\n");
     check_list(in_scratch("p/names.txt"), 2, name);
+    put_text("p/names.csv", "path,label\na.jpg,red rose\none two/b 1.png,daisy\nc,d.JPG,red rose\n");
+    check_list(source_of("list", "p/names.csv", "classes: 2"), 2, name);
     put_text("p/paths.txt", "a.jpg\none two/b 1.png\nc,d.JPG\n");
     check_list(in_scratch("p/paths.txt"), 0, none);
     put_text("apart.txt", "a.jpg 0\none two/b 1.png 4\nc,d.JPG 1\n");

@@ -47,7 +47,7 @@ struct list {
     cvy_line_index index; /* an entry gives position and bytes of the path */
     cvy_classes classes;
     const char *root;
-    int separator;
+    int separator, header; /* header: 1 if the first line names the columns */
     cvy_label_kinds labels;
 };
 
@@ -103,11 +103,43 @@ static int leaves_root(cvy_line_part path)
     return path.at[0] == '/' || cvy_data_goes_up(path.at, path.bytes);
 }
 
+enum { LINES = 16 }; /* that guesses look at */
+
+static int names_picture(cvy_line_part line)
+{
+    cvy_line_part path, label;
+    for (int s = SEPARATOR_TAB; s <= SEPARATOR_NONE; s++)
+        if (split(s, line, &path, &label) && is_picture(path))
+            return 1;
+    return 0;
+}
+
+/* A first line without a file's name is a header if all others name a picture. */
+static cvy_status find_header(struct list *l, cvy_reader_info *info)
+{
+    cvy_lines lines = {.file = &l->index.file};
+    cvy_line_part line;
+    int64_t offset = 0;
+    int n = 0, npicture = 0, is_first = 0; /* is_first: the first line names a file */
+    cvy_status status = CVY_OK;
+    for (; n < LINES && (status = cvy_lines_next(&lines, &line, &offset)) == CVY_OK; n++) {
+        is_first |= n == 0 && (memchr(line.at, '.', line.bytes) || memchr(line.at, '/', line.bytes));
+        npicture += n > 0 && names_picture(line);
+    }
+    cvy_lines_end(&lines);
+    if (status < CVY_OK)
+        return status;
+    l->header = n > 1 && !is_first && npicture == n - 1;
+    return l->header
+               ? cvy_reader_note(info, "%s: the first line names no file: it is taken for a header", l->index.file.path)
+               : CVY_OK;
+}
+
 /* Finds the separator that fits all of the first lines. The best one has the path of a picture before it, else a number
  * after it, else text on both sides. If none fits, the lines are only paths. */
 static cvy_status find_separator(struct list *l)
 {
-    enum { PICTURE, NUMBER, ANY, NSENSE, LINES = 16 };
+    enum { PICTURE, NUMBER, ANY, NSENSE };
     int fits[NSENSE][SEPARATOR_NONE];
     cvy_lines lines = {.file = &l->index.file};
     cvy_line_part line, path, label;
@@ -115,7 +147,7 @@ static cvy_status find_separator(struct list *l)
     cvy_status status = CVY_OK;
     memset(fits, -1, sizeof fits);
     for (int i = 0; i < LINES && (status = cvy_lines_next(&lines, &line, &offset)) == CVY_OK; i++) {
-        for (int s = SEPARATOR_TAB; s < SEPARATOR_NONE; s++) {
+        for (int s = SEPARATOR_TAB; s < SEPARATOR_NONE && i >= l->header; s++) {
             const int any = split(s, line, &path, &label) && !is_picture(label);
             fits[PICTURE][s] &= any && is_picture(path);
             fits[NUMBER][s] &= any && cvy_line_part_int(label, &number);
@@ -178,8 +210,9 @@ static cvy_status index_once(struct list *l, const struct list_opts *o)
     cvy_line_part line;
     int64_t offset = 0;
     cvy_status status = CVY_OK;
-    while ((status = cvy_lines_next(&lines, &line, &offset)) == CVY_OK)
-        CVY_TRY_OUT(index_line(l, o, line, lines.line, offset));
+    for (int i = 0; (status = cvy_lines_next(&lines, &line, &offset)) == CVY_OK; i++)
+        if (i >= l->header)
+            CVY_TRY_OUT(index_line(l, o, line, lines.line, offset));
     if (status == CVY_END)
         status = CVY_OK;
 out:
@@ -280,6 +313,7 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
     l->root = o->root ? o->root : folder;
     l->separator = o->separator;
     l->labels.asked = o->labels;
+    CVY_TRY(find_header(l, info));
     if (l->separator == SEPARATOR_AUTO)
         CVY_TRY(find_separator(l));
     CVY_TRY(index_lines(l, o, info));
