@@ -53,12 +53,25 @@ static const char *sampled(const cvy_copies *c, char text[80])
     return text;
 }
 
-/* key: of the other data: "val". */
-static void say_shared(const cvy_trainer *t, const char *key, const cvy_dataset *other, const cvy_copies *c)
+/* Whether x has few different values, as in a table of categories: most samples repeat an x, also with other labels.
+ * Samples that were copied keep their labels. */
+static int repeats_naturally(const cvy_copies *c)
 {
-    char a[1024], b[1024], labels[80], some[80];
+    return 2 * c->within >= c->ntrain && 20 * c->within_relabelled >= c->within;
+}
+
+/* key: of the other data: "val". */
+static void say_shared(cvy_trainer *t, const char *key, const cvy_dataset *other, const cvy_copies *c)
+{
+    char a[1024], b[1024], labels[80], some[80], line[300];
     if (c->shared == 0)
         return;
+    if (repeats_naturally(c)) {
+        snprintf(line, sizeof line, "%lld of %lld samples of data.%s%s have the x of training samples%s, as x repeats",
+                 (long long)c->shared, (long long)c->nother, key, sampled(c, some), relabelled(c->relabelled, labels));
+        cvy_trainer_say(t, line);
+        return;
+    }
     cvy_seen_where(other, c->example[0], a, sizeof a);
     cvy_seen_where(t->session.train, c->example[1], b, sizeof b);
     cvy_log(t->session.context, CVY_LOG_WARN,
@@ -74,10 +87,11 @@ static void say_within(cvy_trainer *t, const cvy_copies *c)
         return;
     cvy_seen_where(t->session.train, c->within_example[0], a, sizeof a);
     cvy_seen_where(t->session.train, c->within_example[1], b, sizeof b);
-    snprintf(line, sizeof line, "%lld of %lld training samples%s are exact copies of others%s: %s is the same as %s",
-             (long long)c->within, (long long)c->ntrain, sampled(c, some), relabelled(c->within_relabelled, labels), a,
+    snprintf(line, sizeof line, "%lld of %lld training samples%s %s of others%s: %s is the same as %s",
+             (long long)c->within, (long long)c->ntrain, sampled(c, some),
+             repeats_naturally(c) ? "repeat the x" : "are exact copies", relabelled(c->within_relabelled, labels), a,
              b);
-    if (c->within_relabelled > 0)
+    if (c->within_relabelled > 0 && !repeats_naturally(c))
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", line);
     else
         cvy_trainer_say(t, line);
