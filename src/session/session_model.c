@@ -242,9 +242,11 @@ static cvy_status check_target(const cvy_job *job, const cvy_dataset_info *data)
 {
     const cvy_tree *classes = cvy_tree_get(job->data.train, "classes"); /* 0: synthetic samples without a label */
     const int is_zero = classes && classes->text && strcmp(classes->text, "0") == 0;
-    CVY_CHECK(cvy_main_target(data), CVY_E_CONFIG,
-              "%s: a loss needs a target, but the data of %s have no labels%s: give data.train with labels or targets",
-              is_zero ? cvy_tree_where(classes) : job->file, source_of(data), is_zero ? ", since classes is 0" : "");
+    CVY_CHECK(
+        cvy_main_target(data), CVY_E_CONFIG,
+        "%s: a loss needs a target, but the data of %s have no labels%s: give data.train with labels or targets (in "
+        "most formats `label` or `y` of the source names them)",
+        is_zero ? cvy_tree_where(classes) : job->file, source_of(data), is_zero ? ", since classes is 0" : "");
     return CVY_OK;
 }
 

@@ -99,13 +99,14 @@ static void test_index_of_further_data(void)
              {",a,b,label\n", "index: input", 3},
              {"", "label: -1", 2},
              {"", "label: -1, index: input", 3}};
-    for (int i = 0; i < CVY_COUNT(t); i++) {
+    for (int k = 0; k < 2 * CVY_COUNT(t); k++) {
+        const int i = k / 2, many = k % 2; /* many: rows that were drawn */
         cvy_dataset *train = NULL, *d = NULL;
         cvy_pool *pool = NULL;
         cvy_tree *source = NULL;
         OK(cvy_pool_create(&pool));
         put_rows("train.csv", t[i].header, "%d", 30, 0, 0);
-        put_rows("more.csv", t[i].header, "%d", 3, 40, 0); /* rows of the same table */
+        put_rows("more.csv", t[i].header, many ? "%d0" : "%d", many ? 20 : 3, 40, many); /* rows of the same table */
         OK(open_text(source_of("train.csv", t[i].options), NULL, 0, &train));
         const cvy_data_form like = cvy_dataset_form(train);
         const char *text = source_of("more.csv", *t[i].header ? "" : "label: -1");
@@ -120,6 +121,8 @@ static void test_index_of_further_data(void)
 }
 
 /* ---- header, separator, quotes ---- */
+
+#define REALS "1.5,2.0,2.5,3.5\n.5,.1,.5,.4\n1.0,.3,.2,.5\n.1,.7,.1,.5\n"
 
 static void test_first_line(void)
 {
@@ -139,6 +142,13 @@ static void test_first_line(void)
         {"0,1\n1.5,0.5\n0.5,1.0\n", "", 2, 2, "header in the first line"},
         {"400.5,401,401.5,402,402.5,403,403.5,404\n.1,.2,.1,.3,.1,.5,.2,.1\n.2,.1,.1,.3,.1,.5,.2,.1\n", "", 2, 8,
          "header"},
+        {"2000,2001,2002,2003\n" REALS REALS, "", 8, 4, "header in the first line"}, /* years over reals */
+        {"2000,2001.0,2002,2003\n" REALS REALS, "", 9, 4, "no header"},
+        {"2000,2001,2002,2003\n" REALS REALS "1,.5,.5,.5\n", "", 10, 4, "no header"},
+        {"a,Label\n1,2\n3,0\n", "", 2, 1, "label: Label (whole numbers)"},
+        {"CLASS,b\n1,2\n0,4\n", "", 2, 1, "label: CLASS (whole numbers)"},
+        {"label,Class,b\n1,1,2\n0,0,4\n", "", 2, 2, "column \"Class\" is an input: `drop: Class` leaves it out"},
+        {"a,Target\n1,2\n3,4\n", "", 2, 2, "column \"Target\" is an input, and there is no label: `label: Target`"},
         {"a b,c\n1,2\n3,4\n", "", 2, 2, "separator comma"},
         {"\"x;y;z\",b,label\n1,2,0\n3,4,1\n", "", 2, 2, "separator comma"},
         {"a;b\n1,5;2,5\n3,5;4,5\n", "decimal: \",\"", 2, 2,
@@ -301,6 +311,10 @@ static void test_other_files(void)
     put_text("dates.csv", "a,day,city\n1,2020-01-01,Rome\n2,2020-01-02,Oslo\n");
     FAILS(open_text(in_scratch("dates.csv"), NULL, 0, &d), CVY_E_FORMAT,
           "no number in columns 2 (day: \"2020-01-01\", a date or a time), 3 (city: \"Rome\")");
+    TRUE_THAT(strstr(cvy_error_text(), "`label: 2` makes a column the class, `drop: 2` leaves it out, and `group: 2`"));
+    FAILS(open_text(source_of("dates.csv", "label: city"), NULL, 0, &d), CVY_E_FORMAT, "a time): `drop: 2` leaves it");
+    put_text("list.csv", "path,label\np/a.png,1\np/b.png,0\n");
+    FAILS(open_text(in_scratch("list.csv"), NULL, 0, &d), CVY_E_FORMAT, "a picture: `format: list` reads lists");
     OK(open_text(source_of("dates.csv", "drop: [day, city]"), NULL, 0, &d));
     cvy_dataset_destroy(&d);
     put_text("empty.csv", "a,b,\n1,2,\n3,4,\n");

@@ -23,7 +23,7 @@
 static const cvy_option csv_opts[] = {
     {"label", CVY_TYPE_STRING, CVY_FIELD(csv_opts, label), "", "", "",
      "column of the class: its name, or its number from 1 (a negative number counts from the end); by default the "
-     "column named label or class, if there is one; none: the data have no labels"},
+     "column named label or class, in any case, if there is one; none: the data have no labels"},
     {"y", CVY_TYPE_TREE, CVY_FIELD(csv_opts, y), "", "", "", "columns of real targets: names or numbers"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(csv_opts, weight), "", "", "", "column of the sample's weight"},
     {"drop", CVY_TYPE_TREE, CVY_FIELD(csv_opts, drop), "", "", "", "columns to ignore"},

@@ -114,7 +114,7 @@ int cvy_csv_is_other_number(const struct csv *c, cvy_line_part s);
 /* Why a field is not a number, and which options read it. */
 const char *cvy_csv_why_no_number(const struct csv *c, cvy_line_part s, int is_x, char *text, size_t room);
 /* What a text that is not a number seems to be, for a message: ", a date or a time"; empty: not known. */
-const char *cvy_csv_text_kind(cvy_line_part s);
+const char *cvy_csv_text_kind(const char *text);
 
 /* ---- guesses (data_csv_guess.c) ---- */
 /* Finds separator, quote, header and columns from rows at the start, in the middle and at the end. like: see

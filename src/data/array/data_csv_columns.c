@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/base_index.h"
 #include "base/text/base_table.h"
@@ -103,27 +104,47 @@ static int is_input(const cvy_columns *like, const char *name)
     return 0;
 }
 
-/* The label column if the option is not given: a column with a usual name that is no input of the training. */
+/* The label column if the option is not given: a column with a usual name, in any case, that is no input of the
+ * training. */
 static const char *usual_label(const struct csv *c, const cvy_columns *like)
 {
     static const char *const usual[] = {"label", "class"};
     for (int k = 0; k < CVY_COUNT(usual); k++)
         for (int i = 0; i < c->ncolumn; i++)
-            if (c->column[i].name && c->column[i].role == COLUMN_X && strcmp(c->column[i].name, usual[k]) == 0 &&
-                !is_input(like, usual[k]))
-                return usual[k];
+            if (c->column[i].name && c->column[i].role == COLUMN_X && strcasecmp(c->column[i].name, usual[k]) == 0 &&
+                !is_input(like, c->column[i].name))
+                return c->column[i].name;
     return "none";
 }
 
-/* Says that of two columns with a usual name one is an input: it may tell the answer. */
+/* The first input with one of these names, in any case; NULL: none. */
+static const char *input_called(const struct csv *c, const char *const *names, int n)
+{
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < c->ncolumn; i++)
+            if (c->column[i].name && c->column[i].role == COLUMN_X && strcasecmp(c->column[i].name, names[k]) == 0)
+                return c->column[i].name;
+    return NULL;
+}
+
+/* Names an input that may be the answer by its name. y may be a coordinate beside x. */
 static cvy_status note_other_label(const struct csv *c, const char *label)
 {
-    return strcmp(label, "label") == 0 && next_free(c, "class", -1) >= 0
-               ? cvy_reader_note(c->info,
-                                 "%s: column \"label\" is the label, and column \"class\" is an input: `drop: class` "
-                                 "leaves it out, and `label: class` makes it the label",
-                                 c->index.file.path)
-               : CVY_OK;
+    static const char *const usual[] = {"label", "class", "target", "species", "outcome", "diagnosis", "y"};
+    enum { SURE = 3 }; /* beside a label only the first ones are told */
+    const int has_label = strcmp(label, "none") != 0, all = CVY_COUNT(usual) - has_column(c, "x");
+    const char *other = input_called(c, usual, has_label ? SURE : all);
+    if (!other || (!has_label && c->ny > 0))
+        return CVY_OK;
+    if (has_label)
+        return cvy_reader_note(c->info,
+                               "%s: column \"%s\" is the label, and column \"%s\" is an input: `drop: %s` leaves it "
+                               "out, and `label: %s` makes it the label",
+                               c->index.file.path, label, other, other, other);
+    return cvy_reader_note(c->info,
+                           "%s: column \"%s\" is an input, and there is no label: `label: %s` of the source makes it "
+                           "the class, and `y: %s` a real target",
+                           c->index.file.path, other, other, other);
 }
 
 /* Finds the column of the groups, which is no input. Further data need not have it. */
@@ -326,13 +347,18 @@ static cvy_status check_inputs(const struct csv *c)
         if (n <= SHOWN && at < sizeof text)
             at += (size_t)snprintf(text + at, sizeof text - at, "%s%d (%s%s\"%s\"%s)", n > 1 ? ", " : "", i + 1,
                                    c->header ? cvy_csv_show(k->name, name) : "", c->header ? ": " : "",
-                                   cvy_csv_show(k->look.word, word),
-                                   cvy_csv_text_kind((cvy_line_part){k->look.word, strlen(k->look.word)}));
+                                   cvy_csv_show(k->look.word, word), cvy_csv_text_kind(k->look.word));
     }
-    CVY_CHECK(n == 0, CVY_E_FORMAT,
-              "no number in column%s %s%s: `label: %d` makes a column the class, and `drop: %d` leaves it out",
-              n > 1 ? "s" : "", text, n > SHOWN ? " and others" : "", first + 1, first + 1);
-    return CVY_OK;
+    if (n == 0)
+        return CVY_OK;
+    char as_label[60] = "";
+    if (c->label < 0)
+        snprintf(as_label, sizeof as_label, "`label: %d` makes a column the class, ", first + 1);
+    CVY_FAIL(
+        CVY_E_FORMAT,
+        "no number in column%s %s%s: %s`drop: %d` leaves it out, and `group: %d` makes it what samples belong to, for "
+        "data.val",
+        n > 1 ? "s" : "", text, n > SHOWN ? " and others" : "", as_label, first + 1, first + 1);
 }
 
 cvy_status cvy_csv_set_inputs(struct csv *c, const struct csv_opts *o, const cvy_columns *like)

@@ -257,6 +257,7 @@ struct first_line {
     int n, quoted, alike;      /* alike: numbers, also in another notation */
     int texts, numbers, plain; /* in columns of numbers; plain: in those without quotes */
     int named, over_points;    /* fields that options name; columns of numbers that all have a decimal mark */
+    int points;                /* numbers with a decimal mark */
     int counts, from_0, rises; /* the numbers are 0, 1, 2 .. or 1, 2, 3 ..; they rise */
     int is_empty;              /* the first field is */
 };
@@ -284,6 +285,7 @@ static struct first_line look_at_first(const struct csv *c, const struct csv_opt
         a.over_points += numeric && under->points == under->number && under->points > 0;
         if (!cvy_csv_real(c, field, &value))
             continue;
+        a.points += memchr(field.at, c->decimal == DECIMAL_COMMA ? ',' : '.', field.bytes) != NULL;
         start = nnumber == 0 ? value : start;
         a.counts &= value == start + nnumber;
         a.rises &= nnumber == 0 || value > before;
@@ -340,6 +342,8 @@ static int find_header(const struct csv *c, const struct csv_opts *o, const stru
         return 1;
     if (a.from_0 && (a.is_empty || a.n >= 3 || a.over_points == a.n))
         return a.is_empty || !rows_rise(c, s, 1);
+    if (a.rises && a.over_points == a.n && a.points == 0 && s->nrow > MANY) /* years over reals */
+        return 1;
     return a.rises && a.numbers >= MANY && !rows_rise(c, s, 0);
 }
 

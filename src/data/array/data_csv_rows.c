@@ -118,8 +118,8 @@ static int are_inputs(const struct csv *c, const cvy_columns *like, const char *
     return known >= 0;
 }
 
-/* Whether the first column of a table without a header is the number of the row: it counts from 0 or 1, or the training
- * has one input less. */
+/* Whether the first column of a table without a header is the number of the row: it counts from 0 or 1; or the training
+ * has one input less, and it has whole numbers of which none is there twice. */
 static int is_plain_index(const struct csv *c, int64_t like_elems, int64_t ninput)
 {
     enum { ROWS = 8 }; /* fewer rows count by chance */
@@ -127,7 +127,7 @@ static int is_plain_index(const struct csv *c, int64_t like_elems, int64_t ninpu
     if (c->column[0].role != COLUMN_X || ninput < 2 || (like_elems > 0 && ninput != like_elems + 1))
         return 0;
     if (like_elems > 0)
-        return w && (w->counts || w->n < ROWS || is_shuffled(w));
+        return w != NULL;
     return w && w->n >= ROWS && (w->low == 0 || w->low == 1) && (w->counts || is_shuffled(w));
 }
 

@@ -323,9 +323,14 @@ static size_t find_unit(cvy_line_part s, const char **unit_out)
     return 0;
 }
 
-const char *cvy_csv_text_kind(cvy_line_part s)
+const char *cvy_csv_text_kind(const char *text)
 {
+    static const char *const picture[] = {".jpg", ".jpeg", ".png"};
+    const cvy_line_part s = {text, strlen(text)};
     const char *unit = "";
+    for (int i = 0; i < CVY_COUNT(picture); i++)
+        if (cvy_data_has_suffix(text, picture[i]))
+            return ", a picture: `format: list` reads lists of pictures";
     return is_date(s) ? ", a date or a time" : find_unit(s, &unit) ? ", a number with a unit" : "";
 }
 
