@@ -297,6 +297,15 @@ static int by_value(const void *a, const void *b)
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
+/* Whether a text begins as 31/12/2019, 12-31-2019 or 31.12.2019 does. */
+static int ends_with_year(const char *text)
+{
+    static const char digits[] = "0123456789";
+    const size_t a = strspn(text, digits), b = text[a] ? strspn(text + a + 1, digits) : 0;
+    return a >= 1 && a <= 2 && b >= 1 && b <= 2 && strchr("/-.", text[a]) && text[a + 1 + b] == text[a] &&
+           strspn(text + a + b + 2, digits) == 4;
+}
+
 /* By the values that the source names: as numbers if all are. */
 static cvy_status order_by_values(cvy_dataset *d, const cvy_split_spec *spec, cvy_groups *g, struct place *at)
 {
@@ -305,6 +314,10 @@ static cvy_status order_by_values(cvy_dataset *d, const cvy_split_spec *spec, cv
     CVY_TRY(find_values(d, spec, spec->order, g));
     for (int i = 0; i < g->names.count && numbers; i++)
         numbers = cvy_text_real(g->names.text[i], &value) == CVY_OK;
+    for (int i = 0; i < g->names.count; i++)
+        CVY_CHECK(!ends_with_year(g->names.text[i]), CVY_E_CONFIG,
+                  "\"%.40s\" of %s is a date that is not in the order of its characters: write it as 2019-12-31",
+                  g->names.text[i], spec->order);
     for (int64_t i = 0; i < g->n; i++) {
         const char *name = g->names.text[g->of[i]];
         at[i] = (struct place){0, numbers ? NULL : name, i};
@@ -387,7 +400,7 @@ static cvy_status take_end(cvy_dataset *d, const cvy_split_spec *spec, cvy_text 
     snprintf(what, sizeof what, "the order of %s", spec->order ? spec->order : "");
     CVY_TRY_OUT(spec->order ? order_by_values(d, spec, &g, at) : order_by_source(d, at, what, sizeof what));
     qsort(at, (size_t)n, sizeof *at, by_value);
-    if (at[0].text) /* dates such as 31/12/2019 are not in the order of their characters */
+    if (at[0].text)
         snprintf(what, sizeof what, "the order of the texts of %.60s, from \"%.40s\" to \"%.40s\"", spec->order,
                  at[0].text, at[n - 1].text);
     const int64_t want = CVY_MIN(CVY_MAX(share_of(n, spec->share), 1), n - 1);

@@ -38,7 +38,7 @@ share=$(train share --set data.val=20% --set 'data.train={path: patients.csv, dr
 groups=$(train groups)
 line='data.val: 20 groups by patient: 4 in validation with 80 samples (20.0%), 16 in training with 320'
 contains log "$line" || fail "the split is not said: $(grep data.val log)"
-contains log 'patients.csv: column patient says what a sample belongs to, and is no input' || fail "the column is not said"
+contains log 'patients.csv: column patient groups or orders samples, and is no input' || fail "the column is not said"
 LC_ALL=C awk "BEGIN { exit !($share > 0.99 && $(echo "$groups" | accuracy) < 0.8) }" ||
     fail "accuracy $share of a share, of groups $groups"
 

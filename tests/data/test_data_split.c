@@ -416,6 +416,10 @@ static void test_ends(void)
     cvy_text_free(&notes);
     cvy_split_free(&s);
     cvy_dataset_destroy(&d);
+    static const char days[] = "day,x\n31/1/2019,1\n1/2/2019,2\n";
+    put_file(in_scratch("days.csv"), days, sizeof days - 1);
+    refused("{path: %s/days.csv, group: day}", &(cvy_split_spec){.share = 0.5, .where = CVY_SPLIT_LAST, .order = "day"},
+            "\"31/1/2019\" of day is a date");
     refused("{path: %s/s.csv, group: one, drop: day}",
             &(cvy_split_spec){.share = 0.1, .where = CVY_SPLIT_LAST, .order = "one"}, "have the same value of one");
     refused("{path: %s/s.csv, drop: day}", &(cvy_split_spec){.share = 0.1, .where = CVY_SPLIT_LAST, .gap = 400},

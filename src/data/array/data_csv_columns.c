@@ -158,7 +158,7 @@ static cvy_status set_group(struct csv *c, const struct csv_opts *o, const cvy_c
         return CVY_OK;
     c->column[c->group].role = COLUMN_DROP;
     return cvy_reader_note(c->info,
-                           "%s: column %s says what a sample belongs to, and is no input (`group_input: true` of the "
+                           "%s: column %s groups or orders samples, and is no input (`group_input: true` of the "
                            "source makes it one)",
                            c->index.file.path, o->group);
 }
