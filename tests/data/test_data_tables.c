@@ -50,11 +50,12 @@ static void test_index(void)
          "counts from 0 to 29, as a number of the row does, and is an input"},
         {"\"\",\"a\",\"b\",\"label\"\n", "\"%d\"", "", 30, 1, 0, 2, "counts from 1 to 30"},
         {"\"a\",\"b\",\"label\"\n", "\"%d\"", "", 30, 1, 0, 2, "counts from 1 to 30"},
-        {"Unnamed: 0,a,b,label\n", "%d", "", 30, 0, 0, 2, "column 1 (Unnamed: 0) and counts from 0 to 29: taken for"},
+        {"Unnamed: 0,a,b,label\n", "%d", "", 30, 0, 0, 2, "column 1 (Unnamed: 0) counts from 0 to 29: taken for"},
         {"Unnamed: 0.1,a,b,label\n", "%d", "", 30, 0, 0, 2, "column 1 (Unnamed: 0.1)"},
         {"Unnamed: zero,a,b,label\n", "%d", "", 30, 0, 0, 3, "column 1 (Unnamed: zero) counts from 0 to 29"},
         {",a,b,label\n", "%d0", "", 30, 0, 0, 2, "column 1 has no name: taken for an index"},
         {",a,b,label\n", "r%d", "", 30, 0, 0, 2, "column 1 has no name: taken for an index"},
+        {"x,,b,label\n", "%d", "", 30, 0, 0, 3, "column 1 (x) counts"},
         {"id,a,b,label\n", "%d", "", 30, 0, 0, 3, "column 1 (id) counts from 0 to 29, as a number of the row does"},
         {"id,a,b,label\n", "%d", "", 30, 3, 1, 3, "column 1 (id) has the numbers 3 to 32 in another order"},
         {"ID,a,b,label\n", "%d0", "", 30, 3, 1, 3, "column 1 (ID) has whole numbers"},
@@ -244,6 +245,7 @@ static void test_thousands(void)
          "234",
          "", -1, "`thousands: space` of the source reads it as 1234)"},
         {"0x10", "", -1, "is not a number"},
+        {"m/s", "", -1, "lines of units, totals and the like must be taken out"},
         {"-inf", "", -1, "is not a finite number"},
         {"2020-01-05T10:00", "", -1, "a date or a time"},
     };
@@ -251,7 +253,7 @@ static void test_thousands(void)
         cvy_dataset *d = NULL;
         char text[200];
         float x[2];
-        snprintf(text, sizeof text, "a,b\n1,2\n%s,3\n", t[i].field);
+        snprintf(text, sizeof text, "a,b\n1,2\n%s,3\n4,5\n", t[i].field);
         put_text("thousands.csv", text);
         cvy_status status = open_text(source_of("thousands.csv", t[i].options), NULL, 0, &d);
         if (status == CVY_OK)

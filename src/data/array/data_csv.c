@@ -263,7 +263,7 @@ static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t l
         if (to->role == COLUMN_X && c->instead && cvy_csv_is_missing(field))
             value = *c->instead;
         else if (!cvy_csv_real(c, field, &value) && !cvy_csv_truth(field, &value))
-            return bad_field(c, n, field, cvy_csv_why_no_number(c, field, to->role == COLUMN_X, why, sizeof why));
+            return bad_field(c, n, field, cvy_csv_why_no_number(c, field, to, why, sizeof why));
         *(to->role == COLUMN_X ? &x[to->slot] : to->role == COLUMN_Y ? &y[to->slot] : &raw->weight) = (float)value;
     }
     return n == c->ncolumn && !cvy_csv_next_field(&f, &field) ? CVY_OK : CVY_E_FORMAT; /* check_count() says why */

@@ -111,8 +111,9 @@ int cvy_csv_is_missing(cvy_line_part s);
 int cvy_csv_truth(cvy_line_part s, double *out);
 /* Whether it would be a number with another decimal mark, or with groups of thousands. */
 int cvy_csv_is_other_number(const struct csv *c, cvy_line_part s);
-/* Why a field is not a number, and which options read it. */
-const char *cvy_csv_why_no_number(const struct csv *c, cvy_line_part s, int is_x, char *text, size_t room);
+/* Why a field of a column is not a number, and which options read it. */
+const char *cvy_csv_why_no_number(const struct csv *c, cvy_line_part s, const struct column *of, char *text,
+                                  size_t room);
 /* What a text that is not a number seems to be, for a message: ", a date or a time"; empty: not known. */
 const char *cvy_csv_text_kind(const char *text);
 

@@ -234,7 +234,10 @@ static void add_left_out(const struct csv *c, cvy_text *t)
         if (c->column[i].role == COLUMN_INDEX)
             cvy_text_add(
                 t, "; column %d%s%s%s%s%s: taken for an index of the rows, no input (`index: input` makes it one)",
-                i + 1, *name ? " (" : " has no name", name, *name ? ")" : "", counts ? " and " : "",
+                i + 1, *name ? " (" : " has no name", name, *name ? ")" : "",
+                !counts ? ""
+                : *name ? " "
+                        : " and ",
                 counts ? counts : "");
         if (c->column[i].role == COLUMN_EMPTY)
             cvy_text_add(t, "; column %d is empty, after a separator at the end of the lines", i + 1);
@@ -271,7 +274,7 @@ static cvy_status note_counters(const struct csv *c)
         char how[100];
         char name[CSV_SHOWN];
         const struct column *k = &c->column[i];
-        const int is_watched = k->role == COLUMN_X && c->index.entries.count >= ROWS;
+        const int has_name = c->header && *k->name, is_watched = k->role == COLUMN_X && c->index.entries.count >= ROWS;
         const char *counts = is_watched ? cvy_csv_counts(c, i, how, sizeof how) : NULL;
         const int is_usual = k->role == COLUMN_X && c->header && is_row_name(k->name) && k->look.number > 0 &&
                              k->look.whole == k->look.number;
@@ -281,8 +284,8 @@ static cvy_status note_counters(const struct csv *c)
             c->info,
             "%s: column %d%s%s%s %s, as a number of the row does, and is an input: `drop: %d` of the "
             "source leaves it out",
-            c->index.file.path, i + 1, c->header ? " (" : "", c->header ? cvy_csv_show(k->name, name) : "",
-            c->header ? ")" : "", counts ? counts : "has whole numbers", i + 1));
+            c->index.file.path, i + 1, has_name ? " (" : "", has_name ? cvy_csv_show(k->name, name) : "",
+            has_name ? ")" : "", counts ? counts : "has whole numbers", i + 1));
     }
     return CVY_OK;
 }

@@ -345,11 +345,13 @@ static int is_infinite(cvy_line_part s)
     return 0;
 }
 
-const char *cvy_csv_why_no_number(const struct csv *c, cvy_line_part s, int is_x, char *text, size_t room)
+const char *cvy_csv_why_no_number(const struct csv *c, cvy_line_part s, const struct column *of, char *text,
+                                  size_t room)
 {
     const char *unit = "";
     if (cvy_csv_is_missing(s))
-        return is_x ? "a number (`missing: NUMBER` of the source replaces missing numbers of the input)" : "a number";
+        return of->role == COLUMN_X ? "a number (`missing: NUMBER` of the source replaces missing numbers of the input)"
+                                    : "a number";
     if (is_infinite(s))
         return "a finite number";
     const size_t at = list_notations(c, s, text, room);
@@ -361,6 +363,8 @@ const char *cvy_csv_why_no_number(const struct csv *c, cvy_line_part s, int is_x
         snprintf(text, room, "a number: write it without %s", unit);
         return text;
     }
+    if (of->look.number > of->look.text && !is_date(s))
+        return "a number, as the column has in other rows (lines of units, totals and the like must be taken out)";
     snprintf(text, room, "a number%s (name a column of classes by `label:` of the source, or leave it out by `drop:`)",
              is_date(s) ? " but a date or a time" : "");
     return text;
