@@ -97,7 +97,8 @@ void cvy_seen_note(cvy_seen *s, int64_t number, const cvy_reader_info *info, con
     const size_t bytes = raw->coding != CVY_CODING_PLAIN
                              ? raw->x.bytes
                              : (size_t)cvy_shape_elems(&raw->shape) * cvy_dtype_bytes(raw->dtype);
-    if (atomic_load(&s->is_over))
+    const int has_no_weight = info->has_weight && info->weight_shape.ndim == 0 && raw->weight == 0;
+    if (atomic_load(&s->is_over) || has_no_weight)
         return;
     const uint64_t hash = hash_of(raw->x.data, bytes);
     if (hash & s->mask)

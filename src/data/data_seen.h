@@ -24,7 +24,7 @@ void cvy_seen_destroy(cvy_seen **s);
 void cvy_dataset_watch(cvy_dataset *d, cvy_seen *s);
 /* Where a sample is stored that was noted by d. */
 void cvy_seen_where(const cvy_dataset *d, int64_t number, char *text, size_t room);
-/* Notes a whole sample. Out of memory is kept for cvy_seen_compare(). Thread-safe. */
+/* Notes a whole sample, unless its weight is 0. Out of memory is kept for cvy_seen_compare(). Thread-safe. */
 void cvy_seen_note(cvy_seen *s, int64_t number, const cvy_reader_info *info, const cvy_raw *raw);
 /* Only a part of a sample was read, so that nothing can be said. */
 void cvy_seen_note_part(cvy_seen *s);

@@ -13,15 +13,21 @@
 #include "test_util.h"
 
 /* Notes a sample of one number, as the rank that reads it. */
-static void note(cvy_seen *s, int64_t number, float x, int32_t label)
+static void note_weighted(cvy_seen *s, int64_t number, float x, int32_t label, float weight)
 {
-    const cvy_reader_info info = {.dtype = CVY_DTYPE_F32, .shape = {1, {1}}, .has_label = 1};
+    const cvy_reader_info info = {.dtype = CVY_DTYPE_F32, .shape = {1, {1}}, .has_label = 1, .has_weight = 1};
     const cvy_raw raw = {.coding = CVY_CODING_PLAIN,
                          .dtype = CVY_DTYPE_F32,
                          .shape = {1, {1}},
                          .x = {.data = &x, .bytes = sizeof x, .room = sizeof x},
+                         .weight = weight,
                          .label = label};
     cvy_seen_note(s, number, &info, &raw);
+}
+
+static void note(cvy_seen *s, int64_t number, float x, int32_t label)
+{
+    note_weighted(s, number, x, label, 1);
 }
 
 static cvy_copies compare(cvy_comm *comm, int64_t nsamples, int64_t ntrain, int64_t nother)
@@ -34,6 +40,8 @@ static cvy_copies compare(cvy_comm *comm, int64_t nsamples, int64_t ntrain, int6
         for (int r = 0; r < 2; r++) /* two ranks may read a sample */
             if ((i + r) % comm->nranks == comm->rank)
                 note(train, i, (float)(i == 7 || i == 8 ? 3 : i), i == 8 ? 1 : 0);
+    note_weighted(train, ntrain, 3, 0, 0); /* neither trained on nor scored */
+    note_weighted(other, nother, 0, 0, 0);
     for (int64_t i = nother; i-- > 0;)
         if (i % comm->nranks == comm->rank)
             note(other, i, (float)(i % 2 ? i / 2 : -1 - i), i == 5);
