@@ -3,7 +3,7 @@
 # rows: release
 # seconds: 6
 # splits_formats.sh: samples of folders and lists of pictures, LMDB and .npz files stay together by groups, also in all
-# trials of a sweep.
+# trials of a sweep; the last samples of NetCDF files are those of the last times.
 . "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_SITE=off
 
@@ -57,5 +57,19 @@ END
     contains log "val_loss $loss after" || fail "a trial has another split than a run with val loss $loss: $(cat log)"
 else
     echo "arrays were not tried: python3 has no numpy"
+fi
+
+if "$CONVOY" info | grep -q '^hdf5 *yes'; then
+    of() { echo "{path: $CONVOY_SOURCE/tests/data/files/netcdf/$1, x: wind, y: rain${2-}}"; } # sky1.nc is after sky0.nc
+    cat >job.yaml <<END
+model: {layers: [{conv: {channels: 1, kernel: 1}}]}
+data: {train: {sources: [$(of sky1.nc), $(of sky0.nc)]}, val: {last: 25%, gap: 1}}
+train: {batch: 2, epochs: 1, loss: mse, optimizer: {name: sgd, lr: 1e-20}}
+END
+    said 'data.val: the last 2 of 8 samples (25.0%) are for validation, in the order of time, which is not that of the source, and 1 between'
+    loss=$(sed -n 's/.*\(val loss [0-9.]*\).*/\1/p' log)
+    said "$loss," --set "data.train=$(of sky0.nc)" --set "data.val=$(of sky1.nc ', range: "2:4"')"
+else
+    echo "NetCDF was not tried: this build has no HDF5"
 fi
 exit $failed
