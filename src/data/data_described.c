@@ -19,129 +19,6 @@ static int same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* ---- what an axis measures ---- */
-
-typedef enum { UNKNOWN, LATITUDE, LONGITUDE, ALONG_X, ALONG_Y, HEIGHT, TIME, SPECTRUM } role;
-
-static int is_one_of(const char *text, const char *const *list, int count)
-{
-    for (int i = 0; text && i < count; i++)
-        if (strcasecmp(text, list[i]) == 0)
-            return 1;
-    return 0;
-}
-#define IS_ONE_OF(text, ...)                                                                                           \
-    is_one_of(text, (const char *const[]){__VA_ARGS__}, CVY_COUNT(((const char *const[]){__VA_ARGS__})))
-
-static role role_of(const cvy_coordinates *c)
-{
-    const char *units = c->cf[CVY_CF_UNITS], *standard = c->cf[CVY_CF_STANDARD_NAME], *axis = c->cf[CVY_CF_AXIS];
-    if (IS_ONE_OF(c->name, "lat", "latitude", "nav_lat", "DEC", "GLAT", "ELAT", "HPLT") ||
-        IS_ONE_OF(standard, "latitude") ||
-        IS_ONE_OF(units, "degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"))
-        return LATITUDE;
-    if (IS_ONE_OF(c->name, "lon", "longitude", "nav_lon", "long", "RA", "GLON", "ELON", "HPLN") ||
-        IS_ONE_OF(standard, "longitude") ||
-        IS_ONE_OF(units, "degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"))
-        return LONGITUDE;
-    if (IS_ONE_OF(c->name, "time", "valid_time") || IS_ONE_OF(axis, "T") || (units && strstr(units, " since ")))
-        return TIME;
-    if (c->cf[CVY_CF_POSITIVE] || IS_ONE_OF(axis, "Z") ||
-        IS_ONE_OF(c->name, "lev", "level", "plev", "height", "depth", "altitude", "pressure_level", "isobaricInhPa"))
-        return HEIGHT;
-    if (IS_ONE_OF(c->name, "wavelength", "frequency", "energy", "WAVE", "AWAV", "FREQ", "ENER", "VELO", "VRAD", "VOPT"))
-        return SPECTRUM;
-    if (IS_ONE_OF(c->name, "x") || IS_ONE_OF(axis, "X"))
-        return ALONG_X;
-    return IS_ONE_OF(c->name, "y") || IS_ONE_OF(axis, "Y") ? ALONG_Y : UNKNOWN;
-}
-
-int cvy_axis_heads_north(const cvy_coordinates *c)
-{
-    const role r = c->name ? role_of(c) : UNKNOWN;
-    if ((r != LATITUDE && r != ALONG_Y) || c->n < 2 || !c->value)
-        return 0;
-    return (c->value[c->n - 1] > c->value[0]) - (c->value[c->n - 1] < c->value[0]);
-}
-
-static int have_one_name(const cvy_coordinates *a, const cvy_coordinates *b)
-{
-    return a->name && b->name && strcasecmp(a->name, b->name) == 0;
-}
-
-int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b)
-{
-    const role r = role_of(a);
-    return have_one_name(a, b) || (a->name && b->name && r != UNKNOWN && r == role_of(b));
-}
-
-int cvy_axis_is_height(const cvy_coordinates *c)
-{
-    return role_of(c) == HEIGHT;
-}
-
-/* ---- the order of axes ---- */
-
-/* Finds the one axis, not yet taken, that is the same; -1: there is none, -2: several. */
-static int find_axis(const cvy_described *own, const cvy_coordinates *wanted, unsigned taken,
-                     int (*are_same)(const cvy_coordinates *, const cvy_coordinates *))
-{
-    int found = -1;
-    for (int k = 0; k < own->ndim; k++)
-        if (!(taken & 1u << k) && are_same(wanted, &own->axis[k]))
-            found = found == -1 ? k : -2;
-    return found;
-}
-
-int cvy_described_match(const cvy_described *like, const cvy_described *own, int any_first, int from[CVY_NDIM_MAX])
-{
-    const int is_added = like->ndim > 0 && !like->axis[0].name && like->axis[0].n == 1;
-    const int has_added = is_added && own->ndim > 1 && !own->axis[0].name && own->axis[0].n == 1;
-    unsigned taken = has_added, found = has_added;
-    for (int i = 0; i < CVY_NDIM_MAX; i++)
-        from[i] = i == 0 && has_added ? 0 : -1;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < like->ndim; i++) {
-            if (found & 1u << i)
-                continue;
-            const int k = find_axis(own, &like->axis[i], taken, pass == 0 ? have_one_name : cvy_axes_are_same);
-            if (k == -2)
-                return 0;
-            if (k < 0)
-                continue;
-            from[i] = k;
-            found |= 1u << i;
-            taken |= 1u << k;
-        }
-    const int rest = own->ndim - __builtin_popcount(taken);
-    for (int k = 0; k < own->ndim && rest == 1 && any_first && !(found & 1u); k++)
-        if (!(taken & 1u << k) && like->ndim > 1) {
-            from[0] = k;
-            taken |= 1u << k;
-        }
-    for (int i = 1; i < like->ndim; i++)
-        if (from[i] < 0)
-            return 0;
-    return taken == (1u << own->ndim) - 1 && (from[0] >= 0 || is_added || any_first) && like->ndim > 0;
-}
-
-const char *cvy_described_axes_text(const cvy_described *d, const int *order, int ndim, char text[CVY_AXES_TEXT])
-{
-    size_t at = 0;
-    int n = 0;
-    snprintf(text, CVY_AXES_TEXT, "()");
-    for (int i = 0; i < ndim && at + 1 < CVY_AXES_TEXT; i++) {
-        const int k = order ? order[i] : i;
-        const char *name = k >= 0 ? d->axis[k].name : NULL;
-        if (k < 0 || (!name && d->axis[k].n == 1))
-            continue;
-        at += (size_t)snprintf(text + at, CVY_AXES_TEXT - at, "%s%.32s", n++ ? ", " : "(", name ? name : "?");
-    }
-    if (n > 0 && at + 1 < CVY_AXES_TEXT)
-        snprintf(text + at, CVY_AXES_TEXT - at, ")");
-    return text;
-}
-
 /* ---- coordinates ---- */
 
 /* The values of `own` where `like` has its own: all, or those that are kept. element: the number of each. */
@@ -150,6 +27,7 @@ struct pairs {
     const double *like;  /* [n] */
     const double *whole; /* of own, in the units of like: all values, or those that are kept of both */
     double unit;         /* a circle in these units: 360 degrees; 0: no angle */
+    double shift;        /* which is subtracted from own before it is compared */
     int is_whole;
     int64_t length; /* of the axis */
     const cvy_coordinates *places;
@@ -160,12 +38,18 @@ static int64_t element(const struct pairs *p, int64_t k)
     return cvy_coordinates_kept_at(p->places, k);
 }
 
+/* Which element of an axis of n becomes element k: see cvy_mend. */
+static int64_t mended_at(int64_t k, int64_t n, int turned, int64_t roll)
+{
+    const int64_t at = (k + roll) % n;
+    return turned ? n - 1 - at : at;
+}
+
 static double value_at(const struct pairs *p, int64_t k, int turned, int64_t roll)
 {
     if (!p->is_whole)
         return p->whole[turned ? p->n - 1 - k : k];
-    const int64_t at = element(p, k), from = turned ? p->length - 1 - at : at;
-    return p->whole[(from + roll) % p->length];
+    return p->whole[mended_at(element(p, k), p->length, turned, roll)];
 }
 
 /* How far apart two values are that are equal but for rounding: a fiftieth of a cell, or what f32 leaves. */
@@ -191,7 +75,7 @@ static int any_nan(const double *value, int64_t n)
 static int are_equal(const struct pairs *p, int turned, int64_t roll, double circle)
 {
     for (int64_t k = 0; k < p->n; k++) {
-        double apart = value_at(p, k, turned, roll) - p->like[k];
+        double apart = value_at(p, k, turned, roll) - p->shift - p->like[k];
         if (circle > 0)
             apart = remainder(apart, circle);
         if (!(fabs(apart) <= tolerance(p, k)))
@@ -201,11 +85,11 @@ static int are_equal(const struct pairs *p, int turned, int64_t roll, double cir
 }
 
 /* Whether it is the same circle of longitudes, which begins elsewhere. */
-static int is_rolled(const struct pairs *p, int64_t *roll_out)
+static int is_rolled(const struct pairs *p, int turned, int64_t *roll_out)
 {
     for (int64_t roll = 0; p->unit > 0 && p->is_whole && roll < p->length; roll++)
-        if (fabs(remainder(p->whole[roll] - p->like[0], p->unit)) <= tolerance(p, 0) &&
-            are_equal(p, 0, roll, p->unit)) {
+        if (fabs(remainder(value_at(p, 0, turned, roll) - p->like[0], p->unit)) <= tolerance(p, 0) &&
+            are_equal(p, turned, roll, p->unit)) {
             *roll_out = roll;
             return 1;
         }
@@ -230,15 +114,18 @@ static int convert(const cvy_coordinates *like, const cvy_coordinates *own, doub
     return 1;
 }
 
-typedef enum { EQUAL, TURNED, ROLLED, DIFFERENT } relation;
+/* SHIFTED: all by the same amount, as those of another window of one axis are. */
+typedef enum { EQUAL, MOVED, SHIFTED, DIFFERENT } relation;
 
-/* value: memory for the values of own. */
-static relation relate_values(const cvy_coordinates *like, const cvy_coordinates *own, double *value, int64_t *roll_out)
+/* value: memory for the values of own. The others: how an axis that is MOVED is read, as in cvy_mend. */
+static relation relate_values(const cvy_coordinates *like, const cvy_coordinates *own, double *value, int *turned_out,
+                              int64_t *roll_out)
 {
     struct pairs p = {
         .n = cvy_coordinates_count(like), .like = like->value, .whole = value, .length = own->n, .places = like};
     const char *units = like->cf[CVY_CF_UNITS];
     double factor = 1, offset = 0;
+    *turned_out = 0;
     *roll_out = 0;
     if (!convert(like, own, value))
         return DIFFERENT;
@@ -248,14 +135,19 @@ static relation relate_values(const cvy_coordinates *like, const cvy_coordinates
         return EQUAL;
     if (!p.is_whole && own->nkept != cvy_coordinates_count(like)) /* of a different version */
         return EQUAL;
-    if (role_of(like) == LONGITUDE)
+    if (cvy_axis_measure(like) == CVY_MEASURE_LONGITUDE)
         p.unit =
             units && cvy_units_relate("degrees", units, &factor, &offset) == CVY_UNITS_CONVERTED ? 360 * factor : 360;
     if (are_equal(&p, 0, 0, p.unit))
         return EQUAL;
-    if (p.n > 1 && are_equal(&p, 1, 0, p.unit))
-        return TURNED;
-    return is_rolled(&p, roll_out) ? ROLLED : DIFFERENT;
+    *turned_out = p.n > 1 && are_equal(&p, 1, 0, p.unit);
+    if (*turned_out || is_rolled(&p, 0, roll_out))
+        return MOVED;
+    *turned_out = is_rolled(&p, 1, roll_out);
+    if (*turned_out)
+        return MOVED;
+    p.shift = value_at(&p, 0, 0, 0) - p.like[0];
+    return are_equal(&p, 0, 0, 0) ? SHIFTED : DIFFERENT;
 }
 
 /* Writes "1000, 850, 500" or "-60 .. 60" and the units. */
@@ -271,15 +163,6 @@ static const char *values_text(const cvy_coordinates *c, char text[VALUES_TEXT])
         at += (size_t)snprintf(text + at, VALUES_TEXT - at, "%s%.6g", i ? ", " : "", c->value[i]);
     snprintf(text + at, VALUES_TEXT - at, "%s%.30s", *units ? " " : "", units);
     return text;
-}
-
-/* Whether they count 0, 1, 2 and so on from anywhere. */
-static int is_counter(const cvy_coordinates *c)
-{
-    for (int64_t i = 1; i < cvy_coordinates_count(c) && c->nkept == 0; i++)
-        if (c->value[i] - c->value[i - 1] != 1)
-            return 0;
-    return c->nkept == 0;
 }
 
 /* The same coordinates, of which as few are kept as there. */
@@ -314,7 +197,9 @@ static cvy_status say_mended(const struct comparison *c, int needs, const char *
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    CVY_CHECK(c->how & needs, CVY_E_CONFIG, "%s: write them alike, or read both from their own files", text);
+    CVY_CHECK(c->how & needs, CVY_E_CONFIG, "%s: write them alike, or %s", text,
+              c->how & CVY_COMPARE_CONVERTS ? "say `metadata: ignore` of the source to read them as they are"
+                                            : "read both from the files that they come from");
     return cvy_remark(c->remarks, c->own->file, kind, "%s: %s", text, cure);
 }
 
@@ -327,13 +212,13 @@ static const char *name_kind(char text[KIND_TEXT], const char *what, const cvy_c
 }
 
 static cvy_status differ(const struct comparison *c, const cvy_coordinates *like, const cvy_coordinates *own,
-                         int *differs_out)
+                         int is_shifted, int *differs_out)
 {
     char text[2][VALUES_TEXT];
-    const role r = role_of(like);
-    const int may_differ = r == LATITUDE || r == LONGITUDE || r == ALONG_X || r == ALONG_Y || r == TIME ||
-                           r == SPECTRUM || (r == UNKNOWN && is_counter(like) && is_counter(own)) ||
-                           !(c->how & CVY_COMPARE_UNITS);
+    const cvy_measure r = cvy_axis_measure(like);
+    const int may_differ = r == CVY_MEASURE_LATITUDE || r == CVY_MEASURE_LONGITUDE || r == CVY_MEASURE_X ||
+                           r == CVY_MEASURE_Y || r == CVY_MEASURE_TIME || r == CVY_MEASURE_SPECTRUM ||
+                           (r == CVY_MEASURE_UNKNOWN && is_shifted) || !(c->how & CVY_COMPARE_UNITS);
     *differs_out = 1;
     char kind[KIND_TEXT];
     CVY_CHECK(may_differ, CVY_E_CONFIG,
@@ -357,15 +242,17 @@ static cvy_status relate_axis(const struct comparison *c, int i, int *differs_ou
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc((size_t)(2 * own->n) * sizeof *value, &value));
     const cvy_coordinates kept = keep_as(like, own->nkept, value + own->n);
-    const relation r = relate_values(&kept, own, value, &c->mend->roll[i]);
+    const relation r = relate_values(&kept, own, value, &c->mend->turned[i], &c->mend->roll[i]);
+    const int turned = c->mend->turned[i], rolled = c->mend->roll[i] != 0;
     cvy_mem_free(&value);
-    c->mend->turned[i] = r == TURNED;
-    if (r == DIFFERENT)
-        return differ(c, like, own, differs_out);
-    if (r == EQUAL || (r == ROLLED && c->mend->roll[i] == 0))
+    if (r == SHIFTED || r == DIFFERENT)
+        return differ(c, like, own, r == SHIFTED, differs_out);
+    if (!turned && !rolled)
         return CVY_OK;
-    return say_mended(c, CVY_COMPARE_MENDS, name_kind(kind, r == TURNED ? "turned" : "rolled", own),
-                      r == TURNED ? "it is turned round" : "it is read from the same longitude on",
+    return say_mended(c, CVY_COMPARE_MENDS, name_kind(kind, turned ? rolled ? "both" : "turned" : "rolled", own),
+                      turned && rolled ? "it is turned round, and read from the same longitude on"
+                      : turned         ? "it is turned round"
+                                       : "it is read from the same longitude on",
                       "axis %s is %s, but %s %s", own->name, values_text(own, text[0]), values_text(like, text[1]),
                       c->where);
 }
@@ -388,9 +275,16 @@ static int is_difference(const cvy_described *d)
     return has_word(d, "anomal") || has_word(d, "difference") || has_word(d, "tendency") || has_word(d, "bias");
 }
 
+/* The units; an empty attribute says as much as none. */
+static const char *units_of(const cvy_described *d)
+{
+    const char *units = d->cf[CVY_CF_UNITS];
+    return units && units[strspn(units, " ")] ? units : NULL;
+}
+
 static cvy_status relate_units(const struct comparison *c)
 {
-    const char *own = c->own->cf[CVY_CF_UNITS], *like = c->like->cf[CVY_CF_UNITS];
+    const char *own = units_of(c->own), *like = units_of(c->like);
     const char *name = c->own->name ? c->own->name : "it", *file = c->own->file;
     cvy_mend *m = c->mend;
     if (!own && !like)
@@ -404,7 +298,7 @@ static cvy_status relate_units(const struct comparison *c)
               CVY_E_CONFIG,
               "%s is in %s, but in %s %s, and how to convert it is not certain: write it in the same units, or say "
               "`metadata: ignore` of the source if they mean the same",
-              name, *own ? own : "\"\"", *like ? like : "\"\"", c->where);
+              name, own, like, c->where);
     if (r == CVY_UNITS_SAME)
         return CVY_OK;
     char factor[64] = "", offset[64] = "", cure[160];
@@ -430,10 +324,11 @@ static cvy_status relate_heights(const struct comparison *c)
     const cvy_coordinates *own = &c->own->height, *like = &c->like->height;
     char text[2][VALUES_TEXT];
     double value = 0;
+    int turned = 0;
     int64_t roll = 0;
     if (!own->name || !like->name || !own->value || !like->value || own->n != 1 || like->n != 1)
         return CVY_OK;
-    if (relate_values(like, own, &value, &roll) == EQUAL)
+    if (relate_values(like, own, &value, &turned, &roll) == EQUAL)
         return CVY_OK;
     if (is_near_ground(own) && is_near_ground(like))
         return cvy_remark(c->remarks, c->own->file, NULL, "%s is at %s %s, but at %s %s: it is read as it is",
@@ -509,7 +404,7 @@ cvy_status cvy_described_mend(cvy_pool *pool, const cvy_described *like, const c
             continue;
         CVY_TRY(cvy_pool_alloc(pool, (size_t)n * sizeof *value, &value));
         for (int64_t k = 0; k < n; k++)
-            value[k] = d.axis[i].value[((mend->turned[i] ? n - 1 - k : k) + mend->roll[i]) % n];
+            value[k] = d.axis[i].value[mended_at(k, n, mend->turned[i], mend->roll[i])];
         d.axis[i].value = value;
     }
     if (mend->factor != 1 || mend->offset != 0)
@@ -547,6 +442,7 @@ cvy_status cvy_descriptions_agree(const cvy_descriptions *like, const char *wher
 cvy_status cvy_described_compare_axes(const cvy_described *whole, const cvy_described *other, int differs[CVY_NDIM_MAX])
 {
     double *value = NULL;
+    int turned = 0;
     int64_t roll = 0;
     for (int k = 0; k < whole->ndim; k++) {
         const cvy_coordinates *c = &whole->axis[k], *o = &other->axis[k];
@@ -557,7 +453,7 @@ cvy_status cvy_described_compare_axes(const cvy_described *whole, const cvy_desc
             continue;
         }
         CVY_TRY(cvy_mem_alloc((size_t)cvy_coordinates_count(o) * sizeof *value, &value));
-        differs[k] |= relate_values(c, o, value, &roll) != EQUAL;
+        differs[k] |= relate_values(c, o, value, &turned, &roll) != EQUAL;
         cvy_mem_free(&value);
     }
     return CVY_OK;

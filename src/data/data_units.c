@@ -211,8 +211,19 @@ static const struct known *find_word(const char *name, double *factor_out)
     return k;
 }
 
+/* Words of three letters and more mean the same in upper and lower case and with an "s" at their end: "ADU", "counts".
+ */
+static void spell_plainly(char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = 0; i < n && n >= 3; i++)
+        word[i] = (char)tolower((unsigned char)word[i]);
+    if (n > 3 && word[n - 1] == 's')
+        word[n - 1] = 0;
+}
+
 /* Adds a word to the product; 0: there are too many that are not known. */
-static int add_word(struct units *u, const char *name, int power)
+static int add_word(struct units *u, char *name, int power)
 {
     double factor = 1;
     const struct known *k = find_word(name, &factor);
@@ -228,6 +239,7 @@ static int add_word(struct units *u, const char *name, int power)
         }
         return 1;
     }
+    spell_plainly(name);
     for (int i = 0; i < u->nword; i++)
         if (strcmp(u->word[i].text, name) == 0) {
             u->word[i].power += power;

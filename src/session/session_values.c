@@ -221,6 +221,18 @@ static int are_bytes(const struct look *x, const struct before *b)
            all.nonzero.mean > 0.2 * all.most && ((double)all.integers == all.of.n || all.most > 250);
 }
 
+/* Whether values that have mean 0 and standard deviation 1 in the file are normalised by far other numbers. */
+static int are_normalised_twice(const struct look *x, const struct before *b)
+{
+    int are = b->known && b->normalised, other = 0;
+    for (int64_t c = 0; c < x->nchannels && are; c++) {
+        const double mean = fabs(undo(b, c, x->channel[c].of.mean)), std = undo_std(b, c, &x->channel[c]);
+        are = x->channel[c].of.n >= COUNT_MIN && mean < 0.25 && std > 0.75 && std < 1.33;
+        other |= fabs(shift_of(b, c)) > 2 || std_of(b, c) < 1. / 3 || std_of(b, c) > 3;
+    }
+    return are && other;
+}
+
 /* ---- the likely cause ---- */
 
 struct said { /* a mean, with the digits that its deviation asks for */
@@ -299,14 +311,19 @@ static double coarse_size(const struct look *l, const struct before *b, int64_t 
     return cvy_f32_spacing(size) >= 1 && cvy_moments_are_coarse(size, std, 0) ? size : 0;
 }
 
-static void add_cause(const struct look *l, const struct before *b, int bytes, int64_t c, cvy_text *t)
+static void add_coarse(const struct look *l, const struct before *b, int64_t c, cvy_text *t)
 {
     const double coarse = coarse_size(l, b, c);
-    if (coarse > 0)
-        cvy_text_add(t,
-                     "values are read as f32, in which numbers near %.6g are %.3g apart, so smaller differences are "
-                     "lost: subtract a constant before they are written",
-                     coarse, cvy_f32_spacing(coarse));
+    cvy_text_add(t,
+                 "values are read as f32, in which numbers near %.6g are %.3g apart, so smaller differences are lost: "
+                 "subtract a constant before they are written",
+                 coarse, cvy_f32_spacing(coarse));
+}
+
+static void add_cause(const struct look *l, const struct before *b, int bytes, int64_t c, cvy_text *t)
+{
+    if (coarse_size(l, b, c) > 0)
+        add_coarse(l, b, c, t);
     else if (l->is_y && l->is_scaled)
         cvy_text_add(t, "the mean and std of data.normalize_targets are not those of the targets: "
                         "`data.normalize_targets: auto` computes them");
@@ -351,11 +368,11 @@ static void add_channel(const struct look *l, int64_t c, cvy_text *t)
 /* Warns if any channel is far. */
 static int say(const cvy_context *context, const cvy_values_ask *ask, const struct look *l, const struct before *b)
 {
-    const int bytes = !l->is_y && are_bytes(l, b);
+    const int bytes = !l->is_y && are_bytes(l, b), twice = !l->is_y && are_normalised_twice(l, b);
     int64_t far = 0, first = -1;
     cvy_text t = {0};
     for (int64_t c = 0; c < l->nchannels; c++) {
-        if (!is_far(l, c) && !(bytes && l->channel[c].of.m2 > 0))
+        if (!is_far(l, c) && !twice && !(bytes && l->channel[c].of.m2 > 0))
             continue;
         first = first < 0 ? c : first;
         if (far++ == 0)
@@ -377,6 +394,26 @@ static int say(const cvy_context *context, const cvy_values_ask *ask, const stru
     }
     cvy_text_free(&t);
     return far > 0;
+}
+
+/* Warns of channels that normalisation has brought to about 1, although f32 has lost what they differ by. */
+static void say_coarse(const cvy_context *context, const cvy_values_ask *ask, const struct look *l,
+                       const struct before *b)
+{
+    int64_t coarse = 0;
+    cvy_text t = {0};
+    for (int64_t c = 0; c < l->nchannels; c++) {
+        if (is_far(l, c) || l->channel[c].of.n < COUNT_MIN || coarse_size(l, b, c) <= 0)
+            continue;
+        if (coarse == 0)
+            add_coarse(l, b, c, &t);
+        coarse++;
+    }
+    if (coarse > 0 && t.status == CVY_OK)
+        cvy_log(context, CVY_LOG_WARN, "%s: %lld of %lld %s of %s lose digits: %s", ask->key, (long long)coarse,
+                (long long)l->nchannels, l->field->shape.ndim > 1 ? "channels" : "numbers", l->is_y ? "y" : "x",
+                t.data);
+    cvy_text_free(&t);
 }
 
 /* ---- what is judged ---- */
@@ -463,6 +500,8 @@ int cvy_values_look(const cvy_context *context, const cvy_values_ask *ask, cvy_d
     CVY_TRY_OUT(read_samples(d, &look[0], &look[1]));
     find_before(ask, d, &augment, step, &before);
     said = of_x && say(context, ask, &look[0], &before);
+    if (of_x)
+        say_coarse(context, ask, &look[0], &before);
     if (of_y)
         say(context, ask, &look[1], &before);
 out:

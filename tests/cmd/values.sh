@@ -104,11 +104,22 @@ silent $auto
 "$CONVOY" predict run --data table.csv --out p.csv >log 2>&1 || fail "predict: $(cat log)"
 grep -q 'is far from' log && fail "predict: a false alarm: $(cat log)"
 says 'the mean and std of data.normalize_targets are not those' --set data.normalize=auto --set 'data.normalize_targets={mean: 2000, std: 100}'
+# values that are normalised in the file already
+cut -d, -f3,7 table.csv >normal.csv
+already() { "$1" ${2:+"$2"} --set data.train.path=normal.csv --set data.normalize_targets=auto --set "data.normalize={mean: $3, std: $4}"; }
+already says 'so they are normalised already' 0.5 0.2
+already silent '' 0.5 0.5
 # and its columns given another order, or a variance
 normal() { silent --set data.normalize_targets=auto --set "data.normalize={mean: [0, 0, 0, $1], std: [1, 1, 1, $2]}"; }
 normal '2009, 1000000, 273.15' '6, 90000, 1'
 says 'in another order' --set data.normalize_targets=auto --set 'data.normalize={mean: [0, 0, 0, 1000000, 2009, 273.15], std: [1, 1, 1, 90000, 6, 1]}'
 says 'is about the variance of the values' --set data.normalize_targets=auto --set 'data.normalize={mean: [0, 0, 0, 2009, 1000000, 273.15], std: [1, 1, 1, 6, 7.5e9, 1]}'
+
+# times in seconds, of which f32 keeps multiples of 128: normalising them does not bring the others back
+awk -F, -v OFS=, 'NR > 1 { $3 = 1700000000 + NR } 1' table.csv >times.csv
+# shellcheck disable=SC2086
+silent $auto --set data.train.path=times.csv
+grep -q 'data.train: 1 of 6 numbers of x lose digits: .*near 1.7e+09 are 128 apart' log || fail "lost differences are not said: $(cat log)"
 
 # validation data in other units than those of the training, and a prediction from them
 awk -F, -v OFS=, 'NR > 1 { $4 *= 10 } 1' table.csv >other.csv

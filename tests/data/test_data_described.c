@@ -33,7 +33,8 @@ static void fail(const char *fmt, ...)
 /* How a file is written. Zero: t (time, lev, lat, lon), p (time, lat, lon) and y (time), in K and hPa. */
 struct file {
     const char *axes;              /* of t, as letters: T, Z, Y, X */
-    int south, rolled, up;         /* latitudes go down; longitudes are -180 to 90; levels go up */
+    int south, up, west;           /* latitudes go down; levels go up; longitudes go down */
+    int rolled;                    /* longitudes begin with element 1, 2, .., less 360 degrees */
     double shift;                  /* of latitudes */
     const char *units, *lev_units; /* of t and of the levels */
     const char *since, *calendar;  /* units and calendar of time */
@@ -109,7 +110,7 @@ static void put_variable(hid_t file, const struct file *f, const char *name, con
             rest /= n[(int)axes[i]];
         }
         const int lev = f->up ? LEV - 1 - k['Z'] : k['Z'], lat = f->south ? LAT - 1 - k['Y'] : k['Y'],
-                  lon = f->rolled ? (k['X'] + 2) % LON : k['X'];
+                  lon = ((f->west ? LON - 1 - k['X'] : k['X']) + f->rolled) % LON;
         value[e] = (real_number(k['T'], lev, lat, lon) + offset) * factor;
     }
     const hid_t set = put_set(file, name, l, value);
@@ -154,7 +155,7 @@ static void make(const char *name, struct file f)
     const hid_t file = new_file(name);
     for (int i = 0; i < LAT; i++) {
         lat[f.south ? LAT - 1 - i : i] = -60 + 40 * i + f.shift;
-        lon[i] = f.rolled ? -180 + 90 * i : 90 * i;
+        lon[f.west ? LON - 1 - i : i] = 90 * (i + f.rolled) - (f.rolled > 0 ? 360 : 0);
     }
     for (int i = 0; i < TIME; i++)
         y[i] = time[i] = i;
@@ -248,7 +249,8 @@ static const struct row {
 } row[] = {
     {"equal", {0}, NULL, NULL},
     {"southwards", {.south = 1}, "axis lat is 60, 20, -20, -60 degrees_north, but -60, -20, 20, 60", NULL},
-    {"longitudes", {.rolled = 1}, "axis lon is -180, -90, 0, 90 degrees_east, but 0, 90, 180, 270", NULL},
+    {"longitudes", {.rolled = 2}, "axis lon is -180, -90, 0, 90 degrees_east, but 0, 90, 180, 270", NULL},
+    {"longitudes, both", {.rolled = 1, .west = 1}, "it is turned round, and read from the same longitude on", NULL},
     {"levels", {.up = 1}, "axis lev is 500, 1000 hPa, but 1000, 500 hPa", NULL},
     {"all three", {.south = 1, .rolled = 1, .up = 1}, "it is turned round", NULL},
     {"order", {.axes = "TZXY"}, "t has the axes (lev, lon, lat), but (lev, lat, lon)", NULL},

@@ -153,6 +153,11 @@ static void test_images(void)
     make_image("i_a.fits", (struct image){"Jy", {"FREQ", "STOKES"}, {1e6, 1}, 1e9, 1});
     make_image("i_b.fits", (struct image){"Jy", {"FREQ", "STOKES"}, {1e6, 1}, 2e9, 1});
     expect("frequency", "", "axis FREQ is 2e+09", NULL, H * W);
+    make_image("i_a.fits", (struct image){"Jy", {"LINEAR", "STOKES"}, {2, 1}, 0, 1});
+    make_image("i_b.fits", (struct image){"Jy", {"LINEAR", "STOKES"}, {2, 1}, 10, 1});
+    expect("another window", "", "axis LINEAR is 10, 12, 14", NULL, H * W);
+    make_image("i_b.fits", (struct image){"Jy", {"LINEAR", "STOKES"}, {3, 1}, 0, 1});
+    expect("other steps", "", NULL, "axis LINEAR is 0, 3, 6, but 0, 2, 4", H * W);
 }
 
 static void test_tables(void)

@@ -39,6 +39,8 @@ static void test_same(void)
         {"something else", "something else"},
         {"(0 - 1)", "1"},
         {"electron/s", "electron s-1"},
+        {"counts/s", "Count s-1"},
+        {"ADU", "adu"},
         {"umol m-2 s-1", "micromole m-2 s-1"},
         {"\u00b0C", "degC"},
     };
