@@ -135,7 +135,7 @@ static relation relate_values(const cvy_coordinates *like, const cvy_coordinates
         return EQUAL;
     if (!p.is_whole && own->nkept != cvy_coordinates_count(like)) /* of a different version */
         return EQUAL;
-    if (cvy_axis_measure(like) == CVY_MEASURE_LONGITUDE)
+    if (cvy_axis_kind_of(like) == CVY_AXIS_KIND_LONGITUDE)
         p.unit =
             units && cvy_units_relate("degrees", units, &factor, &offset) == CVY_UNITS_CONVERTED ? 360 * factor : 360;
     if (are_equal(&p, 0, 0, p.unit))
@@ -215,10 +215,10 @@ static cvy_status differ(const struct comparison *c, const cvy_coordinates *like
                          int is_shifted, int *differs_out)
 {
     char text[2][VALUES_TEXT];
-    const cvy_measure r = cvy_axis_measure(like);
-    const int may_differ = r == CVY_MEASURE_LATITUDE || r == CVY_MEASURE_LONGITUDE || r == CVY_MEASURE_X ||
-                           r == CVY_MEASURE_Y || r == CVY_MEASURE_TIME || r == CVY_MEASURE_SPECTRUM ||
-                           (r == CVY_MEASURE_UNKNOWN && is_shifted) || !(c->how & CVY_COMPARE_UNITS);
+    const cvy_axis_kind r = cvy_axis_kind_of(like);
+    const int may_differ = r == CVY_AXIS_KIND_LATITUDE || r == CVY_AXIS_KIND_LONGITUDE || r == CVY_AXIS_KIND_X ||
+                           r == CVY_AXIS_KIND_Y || r == CVY_AXIS_KIND_TIME || r == CVY_AXIS_KIND_SPECTRUM ||
+                           (r == CVY_AXIS_KIND_UNKNOWN && is_shifted) || !(c->how & CVY_COMPARE_UNITS);
     *differs_out = 1;
     char kind[KIND_TEXT];
     CVY_CHECK(may_differ, CVY_E_CONFIG,

@@ -41,17 +41,17 @@ cvy_status cvy_remarks_note(const cvy_remarks *r, cvy_reader_info *info);
 /* Whether two axes are the same by their names, or else by what they measure (latitudes, longitudes, heights). */
 int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b);
 /* What an axis measures, by its name, its attributes or its units; HEIGHT: heights, depths or levels. */
-typedef enum cvy_measure {
-    CVY_MEASURE_UNKNOWN,
-    CVY_MEASURE_LATITUDE,
-    CVY_MEASURE_LONGITUDE,
-    CVY_MEASURE_X,
-    CVY_MEASURE_Y,
-    CVY_MEASURE_HEIGHT,
-    CVY_MEASURE_TIME,
-    CVY_MEASURE_SPECTRUM
-} cvy_measure;
-cvy_measure cvy_axis_measure(const cvy_coordinates *c);
+typedef enum cvy_axis_kind {
+    CVY_AXIS_KIND_UNKNOWN,
+    CVY_AXIS_KIND_LATITUDE,
+    CVY_AXIS_KIND_LONGITUDE,
+    CVY_AXIS_KIND_X,
+    CVY_AXIS_KIND_Y,
+    CVY_AXIS_KIND_HEIGHT,
+    CVY_AXIS_KIND_TIME,
+    CVY_AXIS_KIND_SPECTRUM
+} cvy_axis_kind;
+cvy_axis_kind cvy_axis_kind_of(const cvy_coordinates *c);
 /* Of latitudes, or positions called y: 1: they grow along the axis, so that it heads north; -1: they fall; 0: it is not
  * known. */
 int cvy_axis_heads_north(const cvy_coordinates *c);

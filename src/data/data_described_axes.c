@@ -23,33 +23,33 @@ static int is_one_of(const char *text, const char *const *list, int count)
 #define IS_ONE_OF(text, ...)                                                                                           \
     is_one_of(text, (const char *const[]){__VA_ARGS__}, CVY_COUNT(((const char *const[]){__VA_ARGS__})))
 
-cvy_measure cvy_axis_measure(const cvy_coordinates *c)
+cvy_axis_kind cvy_axis_kind_of(const cvy_coordinates *c)
 {
     const char *units = c->cf[CVY_CF_UNITS], *standard = c->cf[CVY_CF_STANDARD_NAME], *axis = c->cf[CVY_CF_AXIS];
     if (IS_ONE_OF(c->name, "lat", "latitude", "nav_lat", "DEC", "GLAT", "ELAT", "HPLT") ||
         IS_ONE_OF(standard, "latitude") ||
         IS_ONE_OF(units, "degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"))
-        return CVY_MEASURE_LATITUDE;
+        return CVY_AXIS_KIND_LATITUDE;
     if (IS_ONE_OF(c->name, "lon", "longitude", "nav_lon", "long", "RA", "GLON", "ELON", "HPLN") ||
         IS_ONE_OF(standard, "longitude") ||
         IS_ONE_OF(units, "degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"))
-        return CVY_MEASURE_LONGITUDE;
+        return CVY_AXIS_KIND_LONGITUDE;
     if (IS_ONE_OF(c->name, "time", "valid_time") || IS_ONE_OF(axis, "T") || (units && strstr(units, " since ")))
-        return CVY_MEASURE_TIME;
+        return CVY_AXIS_KIND_TIME;
     if (c->cf[CVY_CF_POSITIVE] || IS_ONE_OF(axis, "Z") ||
         IS_ONE_OF(c->name, "lev", "level", "plev", "height", "depth", "altitude", "pressure_level", "isobaricInhPa"))
-        return CVY_MEASURE_HEIGHT;
+        return CVY_AXIS_KIND_HEIGHT;
     if (IS_ONE_OF(c->name, "wavelength", "frequency", "energy", "WAVE", "AWAV", "FREQ", "ENER", "VELO", "VRAD", "VOPT"))
-        return CVY_MEASURE_SPECTRUM;
+        return CVY_AXIS_KIND_SPECTRUM;
     if (IS_ONE_OF(c->name, "x") || IS_ONE_OF(axis, "X"))
-        return CVY_MEASURE_X;
-    return IS_ONE_OF(c->name, "y") || IS_ONE_OF(axis, "Y") ? CVY_MEASURE_Y : CVY_MEASURE_UNKNOWN;
+        return CVY_AXIS_KIND_X;
+    return IS_ONE_OF(c->name, "y") || IS_ONE_OF(axis, "Y") ? CVY_AXIS_KIND_Y : CVY_AXIS_KIND_UNKNOWN;
 }
 
 int cvy_axis_heads_north(const cvy_coordinates *c)
 {
-    const cvy_measure r = c->name ? cvy_axis_measure(c) : CVY_MEASURE_UNKNOWN;
-    if ((r != CVY_MEASURE_LATITUDE && r != CVY_MEASURE_Y) || c->n < 2 || !c->value)
+    const cvy_axis_kind r = c->name ? cvy_axis_kind_of(c) : CVY_AXIS_KIND_UNKNOWN;
+    if ((r != CVY_AXIS_KIND_LATITUDE && r != CVY_AXIS_KIND_Y) || c->n < 2 || !c->value)
         return 0;
     return (c->value[c->n - 1] > c->value[0]) - (c->value[c->n - 1] < c->value[0]);
 }
@@ -61,8 +61,8 @@ static int have_one_name(const cvy_coordinates *a, const cvy_coordinates *b)
 
 int cvy_axes_are_same(const cvy_coordinates *a, const cvy_coordinates *b)
 {
-    const cvy_measure r = cvy_axis_measure(a);
-    return have_one_name(a, b) || (a->name && b->name && r != CVY_MEASURE_UNKNOWN && r == cvy_axis_measure(b));
+    const cvy_axis_kind r = cvy_axis_kind_of(a);
+    return have_one_name(a, b) || (a->name && b->name && r != CVY_AXIS_KIND_UNKNOWN && r == cvy_axis_kind_of(b));
 }
 
 /* ---- the order of axes ---- */

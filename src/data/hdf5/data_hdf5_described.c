@@ -159,7 +159,7 @@ static cvy_status take_height(struct cvy_h5_said *s, hid_t object, const char *n
     CVY_TRY(cvy_pool_strdup(s->work, name, &copy));
     c.name = copy;
     CVY_TRY(cvy_h5_attributes(object, s->work, c.cf));
-    if (cvy_axis_measure(&c) != CVY_MEASURE_HEIGHT)
+    if (cvy_axis_kind_of(&c) != CVY_AXIS_KIND_HEIGHT)
         return CVY_OK;
     CVY_TRY(read_line(object, name, ndim, dim, -1, s->work, &value));
     c.value = value;
