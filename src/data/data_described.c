@@ -197,7 +197,7 @@ static cvy_status say_mended(const struct comparison *c, int needs, const char *
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    CVY_CHECK(c->how & needs, CVY_E_CONFIG, "%s: write them alike, or %s", text,
+    CVY_CHECK(c->how & needs, CVY_E_CONFIG, "%s: bring them into agreement, or %s", text,
               c->how & CVY_COMPARE_CONVERTS ? "say `metadata: ignore` of the source to read them as they are"
                                             : "read both from the files that they come from");
     return cvy_remark(c->remarks, c->own->file, kind, "%s: %s", text, cure);

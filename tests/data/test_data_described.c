@@ -457,7 +457,7 @@ static void test_kept(void)
         value[2][i] = 0.25 * (i + 1);
         value[3][i] = value[0][i] * (1 + 1e-7);
     }
-    static const char *const refused[] = {NULL, "write them alike", NULL, NULL, NULL};
+    static const char *const refused[] = {NULL, "bring them into agreement", NULL, NULL, NULL};
     for (int i = 0; i < 5; i++)
         for (int kept = 0; kept < 4; kept++) {
             cvy_described a = {.name = "t", .ndim = 1, .axis = {{.name = "lon", .n = N, .value = value[0]}}}, b = a;
