@@ -25,6 +25,7 @@ class Reducer(Owner):
         options = made(cvy_reducer_opts, average=1, wire=_WIRES[wire], **options)
         library.cvy_reducer_create(ranks.handle, c.byref(options), c.byref(handle))
         self._own(handle, library.cvy_reducer_destroy, ranks)
+        self._ranks = ranks
         for name, count, dtype in buffers:
             library.cvy_reducer_add(handle, name.encode(), count, dtype, c.byref(c.c_int()))
         library.cvy_reducer_ready(handle)
@@ -45,6 +46,8 @@ class Reducer(Owner):
         return self._array(index, library.cvy_reducer_sum(self.handle, index))
 
     def start(self, index):
+        _check_idle(self._ranks, "call its step() or synchronize() before a backward pass that makes gradients of another one, and switch off those of "
+                    "a network that it only goes through, by requires_grad_(False)", self)
         library.cvy_reducer_start(self.handle, index)
         self._started += 1
         _under_way.add(self)
@@ -64,10 +67,18 @@ class Reducer(Owner):
         super().close()
 
 
+def _check_idle(ranks, advice, reducer=None):
+    """Only one reducer of a context can be under way."""
+    if any(r is not reducer and r._ranks is ranks for r in _under_way):
+        raise RuntimeError(f"the gradients of an optimizer are being reduced: {advice}")
+
+
 def mean(*values, ranks=None):
     """The mean over the ranks of a number, or of several as a list, for example of a loss on each rank's part of the test
-    set. With delayed updates, call flush() of the optimizer before. Collective."""
+    set. With convoy.torch it is called before backward() or after step(), and with delayed updates after flush(). Collective."""
     ranks = ranks or world()
+    _check_idle(ranks, "call mean() before backward(), or after step() or synchronize(), and with delayed=True after flush()")
+    values = [v.detach() if hasattr(v, "detach") else v for v in values]  # PyTorch warns of a loss that keeps its graph
     reducer = Reducer(ranks, [("values", len(values), F64)], algorithm="library")
     reducer.buffer(0)[:] = [float(v) for v in values]
     reducer.start(0)

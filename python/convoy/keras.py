@@ -50,7 +50,8 @@ def DistributedOptimizer(optimizer, ranks=None, **options):
     convoy/reducer.h. Sparse gradients, as of an Embedding, become dense, and so are the updates: Adam changes the moments of
     all rows. Each apply() is collective, and refuses learning rates, numbers of steps and options that differ between ranks.
     """
-    inner = getattr(optimizer, "inner_optimizer", optimizer)  # a LossScaleOptimizer calls _apply_scaled()
+    _scale_means()
+    inner = getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer
     if _reduction_of(inner):
         raise ValueError("this optimizer is a DistributedOptimizer already")
     apply, reduction = inner.apply, _Reduction(inner, ranks or world(), options)
@@ -69,8 +70,12 @@ def _reduction_of(optimizer):
     return getattr(getattr(optimizer, "apply", None), "reduction", None)
 
 
-def _apply_scaled(apply):
-    """LossScaleOptimizer leaves a step out if a gradient is not finite. It must look at the means, which all ranks have."""
+@functools.cache  # once, for the first DistributedOptimizer
+def _scale_means():
+    """LossScaleOptimizer, which Keras also adds by itself, leaves a step out if a gradient is not finite. Makes it look at the means of a
+    DistributedOptimizer, which all ranks have."""
+    apply = keras.optimizers.LossScaleOptimizer.apply
+
     @functools.wraps(apply)
     def apply_means(self, grads, trainable_variables=None):
         reduction = _reduction_of(self)
@@ -80,10 +85,7 @@ def _apply_scaled(apply):
         with reduction.is_done():
             return apply(self, means, trainable_variables)
 
-    return apply_means
-
-
-keras.optimizers.LossScaleOptimizer.apply = _apply_scaled(keras.optimizers.LossScaleOptimizer.apply)
+    keras.optimizers.LossScaleOptimizer.apply = apply_means
 
 
 class _Meeting:

@@ -81,9 +81,9 @@ def DistributedOptimizer(optimizer, module, ranks=None, backwards=1, delayed=Fal
     and algorithm are those of convoy/reducer.h. Collective, like the first step() and every later one. A closure that
     step() gets is called on all ranks, and gives the mean of their losses.
 
-    In each step the ranks compare their hyperparameters, the numbers of their steps and the scale of a GradScaler, and what
-    was loaded before the first step or by load_state_dict(). An Error on all ranks names what differs; no rank has applied
-    the step then.
+    In each step the ranks compare their hyperparameters, the numbers of their steps and the scale of a GradScaler. Before the
+    first step, and after weights or the state were set by other means than step(), they compare these, too. An Error on all
+    ranks names what differs; no rank has applied the step then.
 
     .grad is the memory of the program, which may keep and read it at any time. It has the gradient of this rank until
     synchronize() or step(), and then the mean. A GradScaler waits for the mean before it unscales, so all ranks leave out
@@ -99,6 +99,7 @@ def DistributedOptimizer(optimizer, module, ranks=None, backwards=1, delayed=Fal
     delay(False) does so, and ends the delay for the steps that follow (cool-down). delay(True) begins it again.
     close() flushes, and gives the optimizer back as it was.
     """
+    _unscale_means()
     reduction = _Reduction(optimizer, module, ranks or world(), backwards, delayed, options)
     for method in _METHODS:
         setattr(optimizer, method, getattr(reduction, method))
@@ -127,19 +128,21 @@ def _end():
         reduction.end_program()
 
 
+@functools.cache  # once, for the first DistributedOptimizer
 def _unscale_means():
     """Makes a GradScaler wait for the gradients of all ranks before it unscales those of a DistributedOptimizer."""
     scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
-    unscale = scaler._unscale_grads_
+    name = "_unscale_grads_" if hasattr(scaler, "_unscale_grads_") else "unscale_"
+    unscale = getattr(scaler, name)
 
     @functools.wraps(unscale)
     def unscale_means(self, optimizer, *arguments, **named):
         reduction = getattr(getattr(optimizer, "synchronize", None), "__self__", None)
-        if isinstance(reduction, _Reduction):
+        if isinstance(reduction, _Reduction) and self.is_enabled():
             reduction.unscale(self)
         return unscale(self, optimizer, *arguments, **named)
 
-    scaler._unscale_grads_ = unscale_means
+    setattr(scaler, name, unscale_means)
 
 
 class _Gradient:
@@ -164,7 +167,6 @@ class _Gradient:
         else:
             place.copy_(gradient.detach())
             self._given = gradient, gradient._version, checksum(gradient)
-        self.is_started = True
 
     def is_changed(self):
         if not self.is_started:
@@ -211,7 +213,8 @@ class _Reduction:
         broadcast(module, ranks=ranks)
         give_state(optimizer, ranks, self._name)
         self._steps = 0  # step() of the optimizer
-        self._is_new = True  # weights or state were set by other means than step()
+        self._is_new = True  # weights or state may be others than step() has left
+        self._changes = 0  # of the weights, until step() has ended
         self._is_synchronized, self._is_scaled, self._scaler = False, False, None
         self._losses = None  # reducer of the losses of closures
         self._has_warned = False
@@ -225,7 +228,7 @@ class _Reduction:
         _made[next(_numbers)] = self
         self._hooks = [p.register_post_accumulate_grad_hook(lambda p: this() and this()._on_gradient(p)) for p in self._of]
         self._hooks += [optimizer.register_step_pre_hook(self._before_step), optimizer.register_step_post_hook(self._after_step)]
-        self._hooks += [loaded.register_load_state_dict_post_hook(lambda *_: this() and this()._on_load()) for loaded in (optimizer, *module.modules())]
+        self._hooks.append(optimizer.register_load_state_dict_post_hook(lambda *_: this() and this()._on_load()))
 
     def _name(self, parameter):
         g = self._of.get(parameter)
@@ -243,6 +246,10 @@ class _Reduction:
 
     def _on_load(self):
         self._is_new = True
+
+    def _changes_now(self):
+        """A number that grows if a weight is changed in place, as by load_state_dict()."""
+        return sum(p._version for p in self._of)
 
     @torch.no_grad()
     def _on_gradient(self, parameter):
@@ -272,6 +279,7 @@ class _Reduction:
             raise ValueError(f"the gradient of {g.name} is sparse; convoy.torch reduces dense ones: make its layer with sparse=False")
         g.give(self._reducer.buffer(g.index))
         self._reducer.start(g.index)
+        g.is_started = True
 
     def _fault(self):
         """What is wrong on this rank, for all ranks to raise."""
@@ -294,9 +302,11 @@ class _Reduction:
 
     def _start_rest(self, end):
         n, fault = len(self._gradients), self._fault() if end == _STEP else ""
+        changes = self._changes_now()
+        is_new = self._is_new or (changes != self._changes and end != _PROGRAM)
         self._reducer.buffer(n)[:] = [*(g.parameter.grad is not None for g in self._gradients),
-                                      *self._agreement.numbers(self._values(end), fault, self._is_new)]
-        self._is_new = False
+                                      *self._agreement.numbers(self._values(end), fault, is_new)]
+        self._is_new, self._changes = False, changes
         for g in self._gradients:
             if not g.is_started:
                 self._start(g)
@@ -394,6 +404,7 @@ class _Reduction:
     def _averaged(self, closure):
         """The closure of a step, which an optimizer such as LBFGS calls several times: of all ranks."""
         def call():
+            self._changes = self._changes_now()  # by the optimizer
             self._end_step()
             loss = closure()
             self.synchronize()
@@ -411,6 +422,7 @@ class _Reduction:
     def _after_step(self, optimizer, arguments, named):
         self._exchange_rates()
         self._steps += 1
+        self._changes = self._changes_now()
         self._end_step()
 
     def _end_step(self):
@@ -460,6 +472,3 @@ class _Reduction:
         for method in _METHODS:
             delattr(self.optimizer, method)
         self._reducer = self._losses = None
-
-
-_unscale_means()

@@ -13,7 +13,7 @@
 . "$CONVOY_SOURCE/tests/python/keras.inc"
 for n in 1 2; do
     # shellcheck disable=SC2086
-    timeout 300 $MPIEXEC_N $n "$tensorflow" "$CONVOY_SOURCE/tests/python/keras_habits.py" >log 2>&1
+    timeout 900 $MPIEXEC_N $n "$tensorflow" "$CONVOY_SOURCE/tests/python/keras_habits.py" >log 2>&1
     code=$?
     [ "$(grep -o 'all right' log | wc -l)" = "$n" ] || fail "$n ranks: not every rank came to the end: $(tail -5 log)"
     # An exception of one rank ends the job.

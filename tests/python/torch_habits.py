@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """torch_habits.py [HABIT...]: what torch_habits.sh checks, on each rank: each habit of PyTorch programs, or those named."""
 import copy
+import io
 import sys
 import time
 import warnings
@@ -333,6 +334,68 @@ def state_on_one_rank():
         side = Side(False)
         alone = torch.optim.SGD([p for p in side.net.parameters()][me:], lr=0.1)
         refused("the ranks differ: parameters of group 0", lambda: side.optimizer(alone))
+
+
+@habit
+def set_by_hand():
+    """Weights that are changed between steps by other means than load_state_dict()."""
+    def train(side):
+        optimizer = sgd(side)
+
+        def limit(loss):
+            with torch.no_grad():
+                for p in side.net.parameters():
+                    p.clamp_(-0.3, 0.3)
+        loop(side, optimizer, after=limit)
+    same(train)
+    side = Side(False)
+    optimizer = sgd(side)
+
+    def scale(loss):
+        if me == 1:
+            with torch.no_grad():
+                side.net.first.weight.mul_(0.5)
+    if several:
+        refused("the ranks differ: weights first.weight: [5, 6] of norm", lambda: loop(side, optimizer, after=scale))
+    optimizer.close()
+
+
+@habit
+def saved_whole():
+    """A network and its optimizer are saved and copied as without ranks."""
+    side = Side(False)
+    optimizer = sgd(side)
+    loop(side, optimizer)
+    file = io.BytesIO()
+    torch.save((side.net, optimizer), file)
+    file.seek(0)
+    for net, copied in (torch.load(file, weights_only=False), copy.deepcopy((side.net, optimizer))):
+        expect(torch.equal(net.first.weight, side.net.first.weight), "another network was saved")
+        expect(not hasattr(copied, "synchronize"), "a copy of an optimizer is a DistributedOptimizer")
+        net.load_state_dict(side.net.state_dict())
+        F.mse_loss(net(side.data[0][0]), side.data[0][1]).backward()
+        copied.step()
+    loop(side, optimizer)
+    optimizer.close()
+
+
+@habit
+def two_at_once():
+    """What other collectives are called between backward and step()."""
+    first, second = Side(False), Side(False)
+    optimizers = [sgd(first), sgd(second)]
+    loss = backward(first)
+    refused("the gradients of an optimizer are being reduced: call mean() before backward(), or after step()", lambda: cvy.mean(loss))
+    refused("the gradients of an optimizer are being reduced: call its step() or synchronize() before", lambda: backward(second))
+    optimizers[0].step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cvy.mean(loss)
+    optimizers[1].discard()
+    backward(second)
+    optimizers[1].step()
+    for optimizer in optimizers:
+        optimizer.close()
 
 
 @habit
