@@ -23,7 +23,8 @@ static int by_name(const void *a, const void *b)
 cvy_status cvy_vars_by_name(const cvy_vars *vars, cvy_variable ***out)
 {
     CVY_TRY(cvy_mem_alloc(sizeof **out * (size_t)CVY_MAX(vars->count, 1), out));
-    memcpy(*out, vars->at, sizeof **out * (size_t)vars->count);
+    if (vars->count > 0) /* without variables there is no array */
+        memcpy(*out, vars->at, sizeof **out * (size_t)vars->count);
     qsort(*out, (size_t)vars->count, sizeof **out, by_name);
     return CVY_OK;
 }
