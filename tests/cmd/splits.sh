@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rows: release asan
+# rows: release
 # seconds: 15
 # level: 2
 # splits.sh: samples of one patient are on one side of data.val if it groups them: then 20 patients with random labels are
