@@ -96,14 +96,12 @@ static cvy_status read_piece(struct values *v, int64_t first, int64_t n)
 
 static cvy_status add_text(const struct values *v, int64_t row, cvy_groups *to)
 {
-    const char *at = (const char *)v->raw + (size_t)row * v->row_bytes;
-    size_t bytes = v->row_bytes;
-    if (v->is_variable) {
-        memcpy(&at, at, sizeof at);
-        at = at ? at : "";
-        bytes = strnlen(at, TEXT_BYTES_MAX);
-    }
-    return cvy_groups_add(to, at, strnlen(at, bytes));
+    const char *text = (const char *)v->raw + (size_t)row * v->row_bytes;
+    if (v->is_variable) /* the row has a pointer to its text */
+        text = ((const char *const *)v->raw)[row];
+    if (!text)
+        return cvy_groups_add(to, "", 0);
+    return cvy_groups_add(to, text, strnlen(text, v->is_variable ? TEXT_BYTES_MAX : v->row_bytes));
 }
 
 static cvy_status add_value(const struct values *v, int64_t row, cvy_groups *to)
