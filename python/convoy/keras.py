@@ -274,6 +274,7 @@ class BroadcastWeights(keras.callbacks.Callback):
                           "with all of them; moving averages are another one on each rank until convoy.keras.broadcast(model)")
 
     def on_epoch_end(self, epoch, logs=None):
+        """Called by fit(). Puts the means of the metrics over the ranks into logs, and compares the weights. Collective."""
         self._meeting.agree(f"the end of epoch {epoch + 1}")
         names = self._common([name for name, value in (logs or {}).items() if np.ndim(value) == 0 and np.issubdtype(np.array(value).dtype, np.number)])
         trained = self._trained()
@@ -282,6 +283,7 @@ class BroadcastWeights(keras.callbacks.Callback):
         self._meeting.agree("the comparison of weights", fault=self._differing(trained, iter(means[len(names):])))
 
     def on_train_end(self, logs=None):
+        """Called by fit(). A rank that ends alone is an Error on all ranks. Collective."""
         self._meeting.agree("the end of fit()")
 
     def _common(self, names):
