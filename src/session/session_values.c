@@ -116,7 +116,7 @@ static cvy_status read_samples(cvy_dataset *d, struct look *x, struct look *y)
     const int64_t n = samples_wanted(info, x->field ? x : y, elems);
     for (int64_t i = 0; i < n; i++) {
         if (cvy_dataset_read(d, place_of(d, i, n), 0, field) != CVY_OK)
-            continue;
+            break; /* the training names it; more attempts at a file that ends its reader process would bar it */
         for (int k = 0; k < info->nfield; k++) {
             if (x->field == &info->field[k])
                 add_sample(x, field[k]);

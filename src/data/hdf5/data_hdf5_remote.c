@@ -24,6 +24,7 @@ struct cvy_h5_remote {
     pthread_mutex_t lock; /* protects what follows */
     cvy_h5_process process;
     uint8_t *faults; /* [nfile]: how often each file has ended the process */
+    char last[512];  /* how the last of them did */
 };
 
 /* ---- one request ---- */
@@ -83,13 +84,16 @@ static cvy_status ask(cvy_hdf5 *h, const cvy_h5_request *request, cvy_h5_reply *
     CVY_CHECK(
         *faults < FAULTS_MAX, CVY_E_FORMAT,
         "the file has ended the process that reads it by libhdf5 several times, or by an endless loop, and is not "
-        "read any more: leave it out, or write it anew from a good copy");
+        "read any more: leave it out, or write it anew from a good copy; the last time: %s",
+        r->last);
     for (int i = 0; i < 2 && end == CVY_H5_KILLED; i++) {
         CVY_TRY(need_process(h));
         status = cvy_h5_process_call(&r->process, request, reply_out, &end);
     }
-    if (status != CVY_OK)
+    if (status != CVY_OK) {
         *faults = end == CVY_H5_HUNG ? FAULTS_MAX : (uint8_t)(*faults + 1);
+        snprintf(r->last, sizeof r->last, "%s", cvy_error_text());
+    }
     CVY_TRY(status);
     return reply_out->status == CVY_OK ? CVY_OK : take_fault(&r->process, reply_out);
 }
