@@ -169,11 +169,6 @@ static size_t group_mark(int thousands, cvy_line_part s)
     return 0;
 }
 
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* A number in another notation. The groups before the decimal mark have three digits, or two as in India, the first one
  * one to three and the last one three. */
 static int real_in(int decimal, int thousands, cvy_line_part s, double *out)
@@ -199,12 +194,12 @@ static int real_in(int decimal, int thousands, cvy_line_part s, double *out)
         const int is_point = c == (decimal == DECIMAL_COMMA ? ',' : '.');
         if (!is_point && (c == ',' || c == '.'))
             return 0;
-        if (is_whole && !is_digit(c) && (n > 0 || (c != '-' && c != '+'))) {
+        if (is_whole && !cvy_is_digit(c) && (n > 0 || (c != '-' && c != '+'))) {
             if (groups && digits != 3)
                 return 0;
             is_whole = 0;
         }
-        digits += is_digit(c);
+        digits += cvy_is_digit(c);
         text[n++] = is_point ? '.' : c;
     }
     return (!is_whole || !groups || digits == 3) && cvy_line_part_real((cvy_line_part){text, n}, out);
@@ -292,7 +287,7 @@ static int is_date(cvy_line_part s)
     int group[3] = {0}, ngroup = 0;
     char mark = 0;
     for (size_t i = 0; i < s.bytes && ngroup < 3; i++) {
-        if (is_digit(s.at[i])) {
+        if (cvy_is_digit(s.at[i])) {
             group[ngroup]++;
         } else if (group[ngroup] > 0 && strchr("-/.:", s.at[i]) && (!mark || mark == s.at[i]) && ngroup < 2) {
             mark = s.at[i];

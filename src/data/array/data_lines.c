@@ -21,11 +21,6 @@ cvy_line_part cvy_line_part_trim(cvy_line_part s)
     return s;
 }
 
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 int cvy_line_part_int(cvy_line_part s, int64_t *out)
 {
     int64_t value = 0;
@@ -33,7 +28,7 @@ int cvy_line_part_int(cvy_line_part s, int64_t *out)
     if (s.bytes == (size_t)sign || s.bytes > (size_t)sign + 18)
         return 0;
     for (size_t i = (size_t)sign; i < s.bytes; i++) {
-        if (!is_digit(s.at[i]))
+        if (!cvy_is_digit(s.at[i]))
             return 0;
         value = 10 * value + (s.at[i] - '0');
     }
@@ -61,7 +56,7 @@ int cvy_line_part_real(cvy_line_part s, double *out)
     int count = 0, seen = 0, power = 0;
     const int negative = at < end && *at == '-';
     at += at < end && (*at == '-' || *at == '+');
-    for (int after_point = 0; at < end && (is_digit(*at) || (*at == '.' && !after_point)); at++) {
+    for (int after_point = 0; at < end && (cvy_is_digit(*at) || (*at == '.' && !after_point)); at++) {
         if (*at == '.') {
             after_point = 1;
             continue;

@@ -19,6 +19,12 @@ typedef struct cvy_line_part {
     size_t bytes;
 } cvy_line_part;
 
+/* Whatever the locale, and for characters below 0 too. */
+static inline int cvy_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 cvy_line_part cvy_line_part_trim(cvy_line_part s); /* removes blanks and tabs at both ends */
 /* Returns 1 if the whole text is an integer of at most 18 digits. */
 int cvy_line_part_int(cvy_line_part s, int64_t *out);

@@ -183,7 +183,7 @@ typedef struct cvy_h5_column {
     cvy_shape shape;        /* of the row as the reader returns it */
     int from[CVY_NDIM_MAX]; /* its axis i is axis from[i] of the data set; -1: an axis of one element that it lacks */
     /* True if the numbers have another order in the stored row: element k of axis i is stride[i] * ((k + roll[i]) %
-     * shape.dim[i]) behind number `base`. An axis that is read backwards has a negative stride. */
+     * shape.dim[i]) after number `base`. An axis that is read backwards has a negative stride. */
     int permuted;
     int64_t stride[CVY_NDIM_MAX], roll[CVY_NDIM_MAX], base;
 } cvy_h5_column;
