@@ -1,5 +1,5 @@
 /*
- * score_ensemble_result.h: the scores of an ensemble as a struct, and as ensemble.json (schema: src/report/report.h).
+ * score_ensemble_result.h: the scores of an ensemble as a struct, and as ensemble.json (schema: lab/report/report.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #include "checkpoint/checkpoint_manifest.h"
+#include "files/files_runs.h"
 #include "monitor/monitor_metrics_log.h"
-#include "study/study_runs.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "op/op_sample.h"
-#include "study/sample/sample_kernels.h"
+#include "sample/sample_kernels.h"
 
 enum { KERNELS_MAX = 32 };
 

@@ -3,7 +3,7 @@
 #ifndef CVY_TEST_GRAPH_EVAL_H
 #define CVY_TEST_GRAPH_EVAL_H
 
-#include "study/sample/sample_eval.h"
+#include "sample/sample_eval.h"
 #include "test_util.h"
 
 #endif

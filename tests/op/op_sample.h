@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "op/graph_eval.h"
-#include "study/sample/sample_graph.h"
+#include "sample/sample_graph.h"
 
 static inline void complain(const cvy_sample_graph *b, const char *what)
 {

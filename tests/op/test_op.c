@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "op/op_sample.h"
-#include "study/sample/sample_gradient.h"
+#include "sample/sample_gradient.h"
 
 static int64_t gradients_checked;
 static int64_t kernels_checked;

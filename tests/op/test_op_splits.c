@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "op/op_sample.h"
-#include "study/sample/sample_splits.h"
+#include "sample/sample_splits.h"
 
 enum { OPERATORS_MAX = 256 };
 

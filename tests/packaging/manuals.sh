@@ -79,13 +79,13 @@ contains log 'nameless.h: no name of a function' || fail "a function without a n
 # ---- every variable that the sources read ----
 # A name is a literal, or a macro, in the call of getenv. If a call has anything else, such as the element of a table, all
 # literals of that file count that look like the name of a variable.
-(cd "$CONVOY_SOURCE" && grep -rlE '\b(secure_)?getenv\(' src cmd include) >readers
+(cd "$CONVOY_SOURCE" && grep -rlE '\b(secure_)?getenv\(' src lab cmd include) >readers
 [ -s readers ] || fail "no source reads a variable"
 while read -r file; do
     calls=$(tr '\n' ' ' <"$CONVOY_SOURCE/$file" | grep -oE 'getenv\([^)]*\)' | sed -e 's/^getenv(//' -e 's/)$//')
     printf '%s\n' "$calls" | sed -n 's/^"\(.*\)"$/\1/p'
     for macro in $(printf '%s\n' "$calls" | grep -E '^[A-Z][A-Z_0-9]+$'); do
-        grep -rhE "^#define $macro " "$CONVOY_SOURCE/src" "$CONVOY_SOURCE/cmd" "$CONVOY_SOURCE/include" | sed 's/.*"\(.*\)".*/\1/'
+        grep -rhE "^#define $macro " "$CONVOY_SOURCE/src" "$CONVOY_SOURCE/lab" "$CONVOY_SOURCE/cmd" "$CONVOY_SOURCE/include" | sed 's/.*"\(.*\)".*/\1/'
     done
     if printf '%s\n' "$calls" | grep -qvE '^("[A-Za-z0-9_]+"|[A-Z][A-Z_0-9]+)$'; then
         grep -oE '"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+"' "$CONVOY_SOURCE/$file" | tr -d '"'
@@ -98,7 +98,7 @@ sed -n '/^\.SH ENVIRONMENT/,/^\.SH EXAMPLES/p' "$work/man/man1/convoy.1" >enviro
 plain environment >text
 while read -r name; do
     grep -qw -e "$name" text ||
-        fail "$name is read by $(cd "$CONVOY_SOURCE" && grep -rl "\"$name\"" src cmd | head -n 1), but docs/reference/command.md, and so convoy(1), does not list it under Environment"
+        fail "$name is read by $(cd "$CONVOY_SOURCE" && grep -rl "\"$name\"" src lab cmd | head -n 1), but docs/reference/command.md, and so convoy(1), does not list it under Environment"
 done <variables
 
 # ---- what the generator refuses ----

@@ -23,13 +23,13 @@ cp "$mpi"/mpi*.h inc/
 sed -E 's/(#define CVY_HAVE_[A-Z0-9_]+) 1/\1 0/; s/CVY_HAVE_MPI 0/CVY_HAVE_MPI 1/' "$CONVOY_BUILD/gen/cvy_config.h" >config.h
 cd "$CONVOY_SOURCE" || exit 1 # $work is still the test's folder
 # Without protocol buffers there is no generated code: the sources that need it are left out, as CMake does.
-files=$(find src cmd/convoy -name '*.c' ! -path '*/onednn/*' ! -path '*/exchange/onnx/*' ! -path '*/exchange/caffe/*' ! -path '*/monitor/tensorboard/*' | sort)
+files=$(find src lab cmd/convoy -name '*.c' ! -path '*/onednn/*' ! -path '*/exchange/onnx/*' ! -path '*/exchange/caffe/*' ! -path '*/monitor/tensorboard/*' | sort)
 [ "${1-}" = all ] || files=$(grep -lE '<(unistd|pthread|sched|signal|dirent|fcntl|time|locale|malloc|glob|fnmatch|ftw|sys/[a-z]+)\.h>' $files)
 [ "$(echo "$files" | wc -l)" -gt 50 ] || fail "only these sources were found: $files"
 for target in x86_64-apple-macos11 arm64-apple-macos11; do
     # shellcheck disable=SC2086
     clang --target=$target -std=c11 -fsyntax-only -Wall -Wextra -Werror -Wno-pass-failed -fopenmp-simd -D_GNU_SOURCE -nostdlibinc \
-        -isystem tests/portability/darwin -isystem "$work/inc" -Isrc -Iinclude -include "$work/config.h" $files ||
+        -isystem tests/portability/darwin -isystem "$work/inc" -Ilab -Isrc -Iinclude -include "$work/config.h" $files ||
         fail "the sources do not compile for $target"
     echo "$target: $(echo "$files" | wc -l) sources"
 done

@@ -6,7 +6,7 @@
 . "$CONVOY_SOURCE/tests/shell.inc"
 page=$CONVOY_SOURCE/docs/guide/troubleshooting.md
 cd "$CONVOY_SOURCE" || exit 1
-find src cmd include -name '*.[ch]' -exec awk -f tests/tools/literals.awk {} + >"$work/literals"
+find src lab cmd include -name '*.[ch]' -exec awk -f tests/tools/literals.awk {} + >"$work/literals"
 awk -f tests/tools/literals.awk CMakeLists.txt cmake/*.cmake >>"$work/literals"
 [ "$(wc -l <"$work/literals")" -gt 3000 ] || fail "literals.awk finds too few literals"
 

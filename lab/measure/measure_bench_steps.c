@@ -1,0 +1,187 @@
+/*
+ * measure_bench_steps.c: runs the steps of a bench and keeps how long each took, on the slowest rank and in the mean.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <math.h>
+
+#include "base/machine/base_clock.h"
+#include "base/machine/base_energy.h"
+#include "job/job_table.h"
+#include "measure/measure.h"
+#include "monitor/monitor_trace.h"
+
+#define SECONDS_DEFAULT 5.0
+#define ROUNDING 1e-12 /* differences of times that are smaller are those of the sums over the ranks */
+
+enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* limits of the number of steps, if it is not given */
+
+cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
+{
+    const double begin = cvy_clock_s();
+    const struct cvy_job_update *update = &b->session.job->update;
+    const int updates = b->opts.mode != CVY_BENCH_FORWARD_BACKWARD;
+    b->time = (cvy_step_time){0};
+    CVY_TRY(cvy_bench_take_turns(b));
+    b->nstep++;
+    if (updates && update->def->flush_every && b->nstep % update->def->flush_every(update->options) == 0)
+        CVY_TRY(cvy_program_flush(b->session.program));
+    *seconds_out = cvy_clock_s() - begin;
+    return CVY_OK;
+}
+
+cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const int forward = b->opts.mode == CVY_BENCH_FORWARD, own = b->opts.mode == CVY_BENCH_FORWARD_BACKWARD;
+    double sum = forward ? NAN : 0;
+    for (int k = 0; k < b->nturn && !forward; k++) {
+        const cvy_program_task *task = cvy_bench_task(b, k);
+        for (int i = 0; i < task->nloss; i++) {
+            double loss = 0;
+            CVY_TRY(cvy_program_loss(b->session.program, b->turn[k].number, task->loss[i].name, &loss));
+            sum += own ? loss * (double)task->plan->rows / (double)b->batch : loss;
+        }
+    }
+    *loss_out = sum;
+    return own ? comm->ops->allreduce(comm, loss_out, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
+}
+
+/* Runs the steps that are not timed, and gives the seconds of the last one. */
+static cvy_status warm_up(cvy_bench *b, double *last_out)
+{
+    const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : 2;
+    for (int64_t i = 0; i < warmup; i++) {
+        CVY_TRY(cvy_bench_step(b, last_out));
+        if (i == 0)
+            CVY_TRY(cvy_bench_loss(b, &b->loss_first));
+    }
+    return CVY_OK;
+}
+
+/* Decides how many more steps to time, the same number on all ranks; 0: enough. If no number is given, it is as many as
+ * fit into half of the remaining time, by the mean of all steps so far. So one step that is slow or fast by chance has
+ * little effect, and the ranks need only a few all-reduces to agree. */
+static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int64_t *more_out)
+{
+    cvy_comm *comm = b->session.context->comm;
+    double time[2] = {elapsed_s, mean_s};
+    *more_out = b->steps ? 0 : b->opts.steps;
+    if (b->opts.steps > 0)
+        return CVY_OK;
+    CVY_TRY(comm->ops->allreduce(comm, time, CVY_COUNT(time), CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    const double wanted = b->opts.seconds > 0 ? b->opts.seconds : SECONDS_DEFAULT;
+    const double left = wanted - time[0], fit = 0.5 * left / CVY_MAX(time[1], 1e-6);
+    const int64_t room = STEPS_MAX - b->steps, missing = STEPS_LEAST - b->steps;
+    *more_out = CVY_MIN(room, CVY_MAX(left > 0 ? (int64_t)CVY_MAX(fit, 1) : 0, missing));
+    return CVY_OK;
+}
+
+/* Ranks leave a step together. A rank that was busy for less time than the slowest one has waited for it. */
+static cvy_status compare_ranks(cvy_bench *b)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const int64_t n = b->steps;
+    CVY_TRY(comm->ops->allreduce(comm, b->step_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->comm_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->hidden_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->busy_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->busy_min_s, n, CVY_DTYPE_F64, CVY_REDUCE_MIN));
+    CVY_TRY(comm->ops->allreduce(comm, b->slowest_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        CVY_TRY(comm->ops->allreduce(comm, b->axis_s[a], n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->bubble_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int64_t i = 0; i < n; i++)
+        b->bubble_s[i] /= comm->nranks;
+    for (int64_t i = 0; i < n; i++) { /* until here slowest_s is the sum of the busy times of all ranks */
+        const double wait = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
+        b->slowest_s[i] = wait > ROUNDING * b->busy_s[i] ? wait : 0;
+        if (b->busy_s[i] - b->busy_min_s[i] <= ROUNDING * b->busy_s[i])
+            b->busy_min_s[i] = b->busy_s[i];
+    }
+    return CVY_OK;
+}
+
+static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
+{
+    const int ninstr = cvy_bench_ninstr(b, b->nturn);
+    CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
+    b->comm_s[i] = b->time.exposed_comm;
+    b->hidden_s[i] = b->time.hidden_comm;
+    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->time.total - b->time.exposed_comm;
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        b->axis_s[a][i] = cvy_step_time_axis(&b->time, (cvy_comm_axis)a);
+    b->bubble_s[i] = b->time.bubble;
+    b->own.total += b->time.total;
+    b->own.exposed_comm += b->time.exposed_comm;
+    b->own.bubble += b->time.bubble;
+    cvy_bench_add_parts(b);
+    for (int turn = 0; i < node_steps_max && turn < b->nturn; turn++) {
+        const cvy_plan *plan = cvy_bench_task(b, turn)->plan;
+        double *to = b->node_s + i * ninstr + cvy_bench_ninstr(b, turn);
+        for (int k = 0; k < plan->ninstr; k++)
+            to[k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
+    }
+    return CVY_OK;
+}
+
+/* The first rank of each node knows what the node has used. If one does not, the sum is unknown. */
+static cvy_status add_energy(cvy_bench *b, const cvy_energy *from)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const cvy_energy to = cvy_energy_read();
+    b->joules = comm->node_rank == 0 ? cvy_energy_between(from, &to) : 0;
+    return comm->ops->allreduce(comm, &b->joules, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM);
+}
+
+static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const int64_t room = b->opts.steps > 0 ? b->opts.steps : STEPS_MAX;
+    double **const figures[] = {&b->step_s,     &b->comm_s,    &b->hidden_s, &b->busy_s,
+                                &b->busy_min_s, &b->slowest_s, &b->bubble_s};
+    for (int i = 0; i < CVY_COUNT(figures); i++)
+        CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, figures[i]));
+    for (int a = 0; a < CVY_COMM_AXES; a++)
+        CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, &b->axis_s[a]));
+    CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * cvy_bench_ninstr(b, b->nturn)),
+                          &b->node_s));
+    CVY_TRY(comm->ops->barrier(comm));
+    const int64_t sent_bytes = cvy_program_sent_bytes(b->session.program);
+    const cvy_energy energy = cvy_energy_read();
+    const double begin_s = cvy_clock_s();
+    int64_t more = 0;
+    CVY_TRY(more_steps(b, 0, warm_s, &more));
+    while (more > 0) {
+        for (int64_t end = b->steps + more; b->steps < end; b->steps++)
+            CVY_TRY(time_step(b, b->steps, node_steps_max));
+        const double elapsed_s = cvy_clock_s() - begin_s;
+        CVY_TRY(more_steps(b, elapsed_s, elapsed_s / (double)b->steps, &more));
+    }
+    CVY_TRY(add_energy(b, &energy));
+    b->node_steps = CVY_MIN(b->steps, node_steps_max);
+    b->bytes_wire = (double)(cvy_program_sent_bytes(b->session.program) - sent_bytes) / (double)b->steps;
+    CVY_TRY(comm->ops->allreduce(comm, &b->bytes_wire, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(cvy_bench_loss(b, &b->loss_last));
+    return compare_ranks(b);
+}
+
+/* The matrix product is timed before and after the steps, and the better result counts, because other work on the
+ * machine can only make it slower. */
+cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
+{
+    cvy_context *context = b->session.context;
+    const cvy_dtype dtype = b->session.program->opts.dtype;
+    const int by_clock = b->session.program->kernel.by_clock;
+    double before = NAN, after = NAN, warm_s = 0;
+    if (!by_clock)
+        CVY_TRY(cvy_bench_peak(context, dtype, &before));
+    CVY_TRY(warm_up(b, &warm_s));
+    CVY_TRY(time_steps(b, warm_s, node_steps_max));
+    CVY_TRY(cvy_program_flush(
+        b->session.program)); /* a delayed update may be pending, and measuring the peak runs another program */
+    if (!by_clock)
+        CVY_TRY(cvy_bench_peak(context, dtype, &after));
+    b->peak_flop_per_s = by_clock ? NAN : CVY_MAX(before, after);
+    return b->opts.trace ? cvy_trace_write(b->session.program, b->number, b->opts.trace) : CVY_OK;
+}

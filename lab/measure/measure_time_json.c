@@ -1,0 +1,144 @@
+/*
+ * measure_time_json.c: prints the times of a step as JSON: layers, totals, and each instruction of the plan.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <stdio.h>
+
+#include "measure/measure_time.h"
+
+static void add_row(const cvy_time_table *t, const cvy_time_row *r, cvy_json *json)
+{
+    const double ms = cvy_time_row_ms(r), computing = ms - r->ms[CVY_STEP_UPDATE];
+    char key[40];
+    cvy_json_open(json, NULL, '{');
+    cvy_json_string(json, "name", r->name);
+    cvy_json_string(json, "op", r->op);
+    cvy_json_string(json, "output", cvy_time_output(r));
+    for (int part = 0; part < CVY_STEP_PARTS; part++) {
+        snprintf(key, sizeof key, "%s_ms", cvy_time_part_name[part]);
+        cvy_json_real(json, key, r->ms[part]);
+    }
+    cvy_json_real(json, "ms", ms);
+    cvy_json_real(json, "share", t->all_ms > 0 ? ms / t->all_ms : 0);
+    cvy_json_real(json, "gflop_per_s", computing > 0 ? 1e-6 * cvy_time_row_flop(r) / computing : 0);
+    cvy_json_real(json, "limit_ms", r->limit_ms);
+    cvy_json_string(json, "limited_by", r->memory_ms > 0.5 * r->limit_ms ? "memory" : "operations");
+    cvy_json_real(json, "bytes",
+                  r->bytes[CVY_STEP_FORWARD] + r->bytes[CVY_STEP_BACKWARD_DATA] + r->bytes[CVY_STEP_BACKWARD_WEIGHTS] +
+                      r->bytes[CVY_STEP_UPDATE]);
+    for (int part = 0; part < CVY_STEP_PARTS; part++) {
+        snprintf(key, sizeof key, "%s_kernel", cvy_time_part_name[part]);
+        if (r->kernel[part])
+            cvy_json_string(json, key, r->kernel[part]);
+    }
+    cvy_json_close(json, '}');
+}
+
+static void add_totals(const cvy_time_table *t, cvy_json *json)
+{
+    cvy_time_kind kind[CVY_TIME_KINDS];
+    double multiplying = 0;
+    const int n = cvy_time_kinds(t, kind, CVY_TIME_KINDS, &multiplying);
+    char key[40];
+    for (int part = 0; part < CVY_STEP_PARTS; part++) {
+        snprintf(key, sizeof key, "%s_ms", cvy_time_part_name[part]);
+        cvy_json_real(json, key, t->ms[part]);
+    }
+    double by_bytes = 0;
+    cvy_json_real(json, "limit_ms", cvy_time_limit_ms(t, &by_bytes));
+    cvy_json_real(json, "limit_by_bytes_ms", by_bytes);
+    cvy_json_real(json, "conv_fc_share", t->all_ms > 0 ? multiplying / t->all_ms : 0);
+    cvy_json_open(json, "operators", '[');
+    for (int i = 0; i < n; i++) {
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "op", kind[i].name);
+        cvy_json_real(json, "ms", kind[i].ms);
+        cvy_json_real(json, "share", t->all_ms > 0 ? kind[i].ms / t->all_ms : 0);
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+}
+
+/* Adds all instructions of the plan in their order. */
+static void add_instructions(const cvy_time_table *t, cvy_json *json)
+{
+    const cvy_plan *plan = t->task->plan;
+    cvy_json_open(json, "instructions", '[');
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        const char *op = NULL, *name = cvy_time_name(plan, instr, &op);
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "name", instr->call && instr->call->node ? instr->call->node->name : name);
+        cvy_json_string(json, "op", op);
+        cvy_json_string(json, "part", cvy_time_part_name[cvy_instr_part(plan, instr)]);
+        cvy_json_string(json, "kernel", cvy_time_kernel(instr));
+        cvy_json_real(json, "ms", t->instr_ms[i]);
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+}
+
+static void add_layers(const cvy_time_table *t, cvy_json *json)
+{
+    add_totals(t, json);
+    cvy_json_open(json, "layers", '[');
+    for (int i = 0; i < t->count; i++)
+        add_row(t, &t->row[i], json);
+    cvy_json_close(json, ']');
+    add_instructions(t, json);
+}
+
+/* The tables of all turns. t: that of the first. */
+static cvy_status add_turns(const cvy_time_table *t, cvy_json *json)
+{
+    cvy_status status = CVY_OK;
+    if (t->b->nturn == 1)
+        return CVY_OK;
+    cvy_json_open(json, "turns", '[');
+    for (int k = 0; k < t->b->nturn && status == CVY_OK; k++) {
+        cvy_time_table own = {0};
+        status = cvy_time_table_make(t->b, k, &own);
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "label", own.task->label);
+        if (status == CVY_OK)
+            add_layers(&own, json);
+        cvy_json_close(json, '}');
+        cvy_time_table_free(&own);
+    }
+    cvy_json_close(json, ']');
+    return status;
+}
+
+cvy_status cvy_time_print_json(const cvy_time_table *t, double flop, cvy_text *to)
+{
+    cvy_bench_result times = {.size = sizeof times};
+    cvy_json json = {0};
+    cvy_json_open(&json, NULL, '{');
+    cvy_bench_fill_head(t->b, &times);
+    cvy_bench_fill_times(t->b, flop, &times);
+    cvy_bench_add_times(&times, &json);
+    if (cvy_time_grid(t->b)->nstages == 1)
+        add_layers(t, &json);
+    const cvy_status status = add_turns(t, &json);
+    cvy_json_close(&json, '}');
+    *to = json.text;
+    return status == CVY_OK ? json.text.status : status;
+}
+
+cvy_status cvy_time_print_stage_json(const cvy_time_table *t, cvy_text *to)
+{
+    const cvy_bench *b = t->b;
+    const double ms = 1e3 / (double)b->steps;
+    cvy_json json = {0};
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_int(&json, "stage", cvy_time_grid(b)->stage + 1);
+    cvy_json_int(&json, "rank", cvy_time_grid(b)->all->rank);
+    cvy_json_real(&json, "kernels_ms", ms * (b->own.total - b->own.exposed_comm));
+    cvy_json_real(&json, "exposed_comm_ms", ms * b->own.exposed_comm);
+    cvy_json_real(&json, "bubble", b->own.total > 0 ? b->own.bubble / b->own.total : 0);
+    add_layers(t, &json);
+    cvy_json_close(&json, '}');
+    *to = json.text;
+    return json.text.status;
+}

@@ -1,0 +1,82 @@
+/*
+ * report_study.h: what the parts of the page of a study share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_REPORT_STUDY_H
+#define CVY_REPORT_STUDY_H
+
+#include <convoy/experiment.h>
+
+#include "base/text/base_text.h"
+#include "study/study.h"
+
+typedef struct cvy_study_row { /* the measurements of a case on one machine */
+    const cvy_study_result_line *first;
+    const cvy_experiment *of; /* NULL: the study file has it no more */
+    const char *failed;       /* why its last measurement failed, if none is good */
+    int n;                    /* good ones */
+    const cvy_study_result_line **line;
+} cvy_study_row;
+
+typedef struct cvy_study_page {
+    cvy_pool *pool;
+    const char *folder;
+    cvy_study_spec spec;
+    cvy_study_results results;
+    cvy_study_row *row;
+    int nrow;
+    const char *machine; /* whose rows are shown: that of the last line */
+    cvy_text html;
+} cvy_study_page;
+
+typedef struct cvy_study_band { /* points of a line of a figure, with the range over the repeats */
+    double *x, *median, *low, *high;
+    int64_t n;
+} cvy_study_band;
+
+typedef struct cvy_spread {
+    double median, low, high;
+    int n;
+} cvy_spread;
+
+/* Median and range of n numbers, which it sorts; NaN if there are none. */
+cvy_spread cvy_spread_of(double *value, int n);
+/* Reads the study and its results, and makes the rows. */
+cvy_status cvy_study_page_read(cvy_study_page *p);
+/* Median and range of a number in the results of a row; n is 0 if it has none. target_seconds and target_epoch: when
+ * the curve reaches the target of the experiment. */
+cvy_spread cvy_study_spread(const cvy_study_row *row, const char *member);
+/* The measurement whose number is the median of the row (the lower one of two); NULL: none has such a number. */
+const cvy_study_result_line *cvy_study_median_line(const cvy_study_row *row, const char *member);
+/* Whether the row has good measurements, is of this experiment, and of the machine that the page shows. */
+int cvy_study_shows(const cvy_study_page *p, const cvy_study_row *row, const char *experiment);
+/* The value of an axis, or "". */
+const char *cvy_study_value(const cvy_study_row *row, const char *axis);
+
+/* Room for so many points. */
+cvy_status cvy_study_band_new(cvy_study_page *p, int64_t n, cvy_study_band *out);
+
+/* ---- report_study_curves.c ---- */
+/* The points of lists of the results, such as curve.seconds and curve.val_accuracy. */
+cvy_status cvy_study_curve(cvy_study_page *p, const cvy_study_row *row, const char *x_path, const char *y_path,
+                           cvy_study_band *out);
+/* When the curve of a measurement reaches the target of its experiment; NaN: never. */
+double cvy_study_reached(const cvy_study_row *row, const cvy_study_result_line *line, const char *member);
+
+/* ---- report_study_files.c ---- */
+/* Writes figures/NAME.svg from the chart in html. */
+cvy_status cvy_study_write_svg(cvy_study_page *p, const char *figure, const char *panel, const char *html);
+/* Writes tables.tex. */
+cvy_status cvy_study_write_latex(cvy_study_page *p);
+
+/* The figures. */
+cvy_status cvy_study_figures(cvy_study_page *p);
+/* Which parts of a step the efficiency of more ranks has been lost to. */
+cvy_status cvy_study_limits(cvy_study_page *p);
+/* Whether all frameworks did the same work. */
+cvy_status cvy_study_work(cvy_study_page *p);
+/* What others have published, from published.csv of the folder. */
+cvy_status cvy_study_published(cvy_study_page *p);
+
+#endif

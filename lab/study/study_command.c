@@ -1,0 +1,366 @@
+/*
+ * study_command.c: the command that measures a case, from the description of a framework.
+ *
+ * A framework is a file NAME.yaml with the words of a command, in which {batch} stands for the value of that axis. Such
+ * a command prints one JSON object, with images_per_s, as its last line. convoy is described in the same way.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "base/machine/base_machine.h"
+#include "base/text/base_option.h"
+#include "base/text/base_table.h"
+#include "study/study.h"
+
+enum { WORD_BYTES = 4096 };
+
+/* ---- frameworks ---- */
+
+typedef struct fields {
+    const char *summary, *install;
+    const cvy_tree *command, *set, *arg, *ignores, *version;
+    int predicted, exact, cores;
+    int64_t most_ranks;
+} fields;
+
+#define ROW(field) offsetof(fields, field)
+static const cvy_option rows[] = {
+    {"summary", CVY_TYPE_STRING, ROW(summary), "", "", "", "what it is, in a line"},
+    {"install", CVY_TYPE_STRING, ROW(install), "", "", "", "how to install it"},
+    {"command", CVY_TYPE_TREE, ROW(command), NULL, "", "", "the words of the command that measures a case"},
+    {"set", CVY_TYPE_TREE, ROW(set), "", "", "", "words that pass on a key of the job, with {key} and {value}"},
+    {"arg", CVY_TYPE_TREE, ROW(arg), "", "", "", "words that pass on an option of the command, with {key} and {value}"},
+    {"ignores", CVY_TYPE_TREE, ROW(ignores), "", "", "", "axes that do not matter to it"},
+    {"predicted", CVY_TYPE_BOOL, ROW(predicted), "false", "", "", "whether results are predictions"},
+    {"exact", CVY_TYPE_BOOL, ROW(exact), "false", "", "",
+     "whether a case has the same result each time: it is measured once"},
+    {"cores", CVY_TYPE_BOOL, ROW(cores), "true", "", "", "whether all ranks and threads need cores of this machine"},
+    {"most_ranks", CVY_TYPE_INT, ROW(most_ranks), "0", "0..", "", "cases with more ranks are left out; 0: none are"},
+    {"version", CVY_TYPE_TREE, ROW(version), NULL, "", "", "the words of a command that prints the version"},
+    {0},
+};
+
+static cvy_status find_file(cvy_pool *pool, const char *folder, const char *name, char **path_out)
+{
+    cvy_text known = {0};
+    char **names = NULL;
+    int64_t n = 0, count = 0;
+    CVY_TRY(cvy_pool_printf(pool, path_out, "%s/%s.yaml", folder, name));
+    if (!strchr(name, '/') && cvy_file_exists(*path_out))
+        return CVY_OK;
+    CVY_TRY(cvy_file_list(pool, folder, &names, &n));
+    for (int64_t i = 0; i < n; i++) {
+        const size_t length = strlen(names[i]);
+        if (length <= 5 || strcmp(names[i] + length - 5, ".yaml") != 0)
+            continue;
+        names[i][length - 5] = 0;
+        names[count++] = names[i];
+    }
+    cvy_text_add_known(&known, name, (const char *const *)names, (int)count);
+    if (known.status == CVY_OK)
+        cvy_error_set(CVY_E_CONFIG, "there is no framework '%s' in %s%s", name, folder, known.data);
+    const cvy_status status = known.status == CVY_OK ? CVY_E_CONFIG : known.status;
+    cvy_text_free(&known);
+    return status;
+}
+
+/* ---- words ---- */
+
+struct place { /* what the words of a command may stand for */
+    const cvy_case *c;
+    const cvy_study_paths *paths;
+    const char *program, *folder, *python, *key, *value, *job, *scratch, *target;
+    char threads[16], seconds[32], batch[32], repeat[32];
+};
+
+/* The global batch of a case that has one for each rank; 0: it has none. */
+static int64_t batch_of_ranks(const cvy_case *c)
+{
+    const char *each = cvy_case_value(c, "batch_per_rank"), *ranks = cvy_case_value(c, "ranks");
+    int64_t n = 0, r = 1;
+    return each && cvy_text_int(each, &n) == CVY_OK && (!ranks || cvy_text_int(ranks, &r) == CVY_OK) ? n * r : 0;
+}
+
+int64_t cvy_framework_nodes(const cvy_framework *f, const cvy_case *c, int64_t ranks_per_node)
+{
+    const int64_t each = CVY_MAX(ranks_per_node, 1);
+    return f->needs_cores ? (cvy_case_ranks(c) + each - 1) / each : 1;
+}
+
+int64_t cvy_framework_ranks_here(const cvy_framework *f, const cvy_case *c)
+{
+    const int64_t ranks = cvy_case_ranks(c);
+    return f->ranks_per_node > 0 ? CVY_MIN(ranks, f->ranks_per_node) : ranks;
+}
+
+static struct place place_of(const cvy_framework *f, const cvy_case *c)
+{
+    struct place p = {.c = c, .paths = &f->paths, .program = f->program, .folder = f->folder};
+    const char *python = getenv("CONVOY_PYTHON");
+    p.python = python && *python ? python : "python3";
+    const int64_t here = c ? cvy_framework_ranks_here(f, c) : 1;
+    snprintf(p.threads, sizeof p.threads, "%lld", (long long)CVY_MAX(cvy_machine_cores() / here, 1));
+    snprintf(p.seconds, sizeof p.seconds, "%lld", (long long)(c ? c->of->seconds : 1));
+    if (c && batch_of_ranks(c) > 0)
+        snprintf(p.batch, sizeof p.batch, "%lld", (long long)batch_of_ranks(c));
+    return p;
+}
+
+static const char *value_of(const struct place *p, const char *name)
+{
+    static const struct {
+        const char *axis, *fallback;
+    } defaults[] = {{"mode", "train"}, {"dtype", "f32"}, {"ranks", "1"}, {"options", ""}};
+    const char *value = p->c ? cvy_case_value(p->c, name) : NULL;
+    if (strcmp(name, "threads") == 0 && (!value || strcmp(value, "all") == 0))
+        return p->threads;
+    if (strcmp(name, "job") == 0)
+        return p->job;
+    if (value)
+        return value;
+    if (strcmp(name, "batch") == 0 && *p->batch)
+        return p->batch;
+    for (int i = 0; i < CVY_COUNT(defaults); i++)
+        if (strcmp(defaults[i].axis, name) == 0)
+            return defaults[i].fallback;
+    return strcmp(name, "program") == 0   ? p->program
+           : strcmp(name, "folder") == 0  ? p->folder
+           : strcmp(name, "python") == 0  ? p->python
+           : strcmp(name, "seconds") == 0 ? p->seconds
+           : strcmp(name, "repeat") == 0  ? p->repeat
+           : strcmp(name, "scratch") == 0 ? p->scratch
+           : strcmp(name, "target") == 0  ? p->target
+           : strcmp(name, "key") == 0     ? p->key
+           : strcmp(name, "value") == 0   ? p->value
+                                          : NULL;
+}
+
+/* Replaces each {name}, and then each ${name}. */
+static cvy_status fill_word(cvy_pool *pool, const char *framework, const struct place *p, const char *word,
+                            const char **out)
+{
+    char text[WORD_BYTES], *copy = NULL;
+    size_t n = 0;
+    for (const char *at = word; *at;) {
+        const int is_path = at > word && at[-1] == '$'; /* ${name} */
+        const char *end = *at == '{' && !is_path ? strchr(at, '}') : NULL, *value = NULL;
+        char name[64];
+        if (end && end - at < (int)sizeof name) {
+            snprintf(name, sizeof name, "%.*s", (int)(end - at - 1), at + 1);
+            value = value_of(p, name);
+            CVY_CHECK(value, CVY_E_CONFIG, "framework %s: %s: the case has no %s", framework, word, name);
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s", value);
+            at = end + 1;
+        } else {
+            n += (size_t)snprintf(text + n, sizeof text - n, "%c", *at++);
+        }
+        CVY_CHECK(n < sizeof text, CVY_E_CONFIG, "framework %s: %s is longer than %d bytes", framework, word,
+                  WORD_BYTES - 1);
+    }
+    CVY_TRY(cvy_pool_strdup(pool, text, &copy));
+    return cvy_study_fill(pool, p->paths, copy, out);
+}
+
+struct words {
+    const char *at[CVY_STUDY_WORDS * 2];
+    int n;
+};
+
+static cvy_status add_word(cvy_pool *pool, const char *framework, const struct place *p, const char *word,
+                           struct words *w)
+{
+    CVY_CHECK(w->n + 4 < CVY_COUNT(w->at), CVY_E_CONFIG, "framework %s: a command of more than %d words", framework,
+              CVY_COUNT(w->at) - 4);
+    return fill_word(pool, framework, p, word, &w->at[w->n++]);
+}
+
+/* The words in pool, with NULL at the end. */
+static cvy_status copy_words(cvy_pool *pool, const struct words *w, const char *const **out)
+{
+    const char **copy = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy * ((size_t)w->n + 1), &copy));
+    memcpy(copy, w->at, sizeof *copy * (size_t)w->n);
+    *out = copy;
+    return CVY_OK;
+}
+
+/* Several ranks are started as `convoy sweep` starts its own. The axis `wrap` has words before the program, such as
+ * numactl --interleave=all. */
+static cvy_status add_launcher(cvy_pool *pool, const char *framework, const struct place *p, struct words *w)
+{
+    const char *launcher = getenv("CONVOY_MPIEXEC"), *ranks = value_of(p, "ranks");
+    const char *wrap = p->c ? cvy_case_value(p->c, "wrap") : NULL;
+    if (strcmp(ranks, "1") != 0) {
+        CVY_TRY(add_word(pool, framework, p, launcher && *launcher ? launcher : "mpiexec", w));
+        CVY_TRY(add_word(pool, framework, p, "-n", w));
+        CVY_TRY(add_word(pool, framework, p, "{ranks}", w));
+    }
+    for (const char *at = wrap ? wrap + strspn(wrap, " ") : ""; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        char *word = NULL;
+        CVY_TRY(cvy_pool_printf(pool, &word, "%.*s", (int)strcspn(at, " "), at));
+        CVY_TRY(add_word(pool, framework, p, word, w));
+    }
+    return CVY_OK;
+}
+
+static int is_variable(const char *axis)
+{
+    return strncmp(axis, "env.", 4) == 0;
+}
+
+static cvy_status add_environment(cvy_pool *pool, const cvy_case *c, struct words *w)
+{
+    for (int a = 0; a < c->of->naxis; a++) {
+        char *word = NULL;
+        if (!is_variable(c->of->axis[a].name))
+            continue;
+        if (w->n == 0)
+            w->at[w->n++] = "env";
+        CVY_TRY(cvy_pool_printf(pool, &word, "%s=%s", c->of->axis[a].name + 4, c->value[a]));
+        w->at[w->n++] = word;
+    }
+    return CVY_OK;
+}
+
+/* Keys of the job, and options of the command. */
+static cvy_status add_sets(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, struct place *p, struct words *w)
+{
+    for (int a = 0; a < c->of->naxis; a++) {
+        const char *axis = c->of->axis[a].name;
+        if (!strchr(axis, '.') || is_variable(axis))
+            continue;
+        const int is_arg = strncmp(axis, "arg.", 4) == 0;
+        const char **word = is_arg ? f->arg : f->set;
+        CVY_CHECK(word[0], CVY_E_UNSUPPORTED, "%s does not know %s, which is %s", f->name, axis,
+                  is_arg ? "an option of another command" : "a key of a job of convoy");
+        p->key = is_arg || strncmp(axis, "set.", 4) == 0 ? axis + 4 : axis;
+        p->value = c->value[a];
+        for (int i = 0; word[i]; i++)
+            CVY_TRY(add_word(pool, f->name, p, word[i], w));
+    }
+    return CVY_OK;
+}
+
+static int uses(const char *const *word, const char *what)
+{
+    int found = 0;
+    for (int i = 0; word[i]; i++)
+        found |= strstr(word[i], what) != NULL;
+    return found;
+}
+
+static int is_in(const char *const *word, const char *what)
+{
+    int found = 0;
+    for (int i = 0; word[i]; i++)
+        found |= strcmp(word[i], what) == 0;
+    return found;
+}
+
+/* A framework that cannot be told the value of an axis is not measured with another one. */
+static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
+{
+    for (int a = 0; a < c->of->naxis; a++) {
+        char place[72];
+        const char *axis = c->of->axis[a].name;
+        snprintf(place, sizeof place, "{%s}", strcmp(axis, "batch_per_rank") == 0 ? "batch" : axis);
+        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || is_in(f->ignores, axis) || uses(f->command, place) ||
+            ((strcmp(axis, "ranks") == 0 || strcmp(axis, "wrap") == 0) && uses(f->command, "{launch}")))
+            continue;
+        CVY_CHECK(strcmp(axis, "ranks") == 0 && strcmp(c->value[a], "1") == 0, CVY_E_UNSUPPORTED,
+                  "%s cannot be told %s, which is %s here", f->name, axis, c->value[a]);
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, int64_t repeat,
+                            const char *const **out)
+{
+    struct place p = place_of(f, c);
+    struct words w = {.n = 0};
+    snprintf(p.repeat, sizeof p.repeat, "%lld", (long long)repeat);
+    CVY_TRY(check_axes(f, c));
+    CVY_TRY(cvy_study_scratch(pool, p.paths, &p.scratch));
+    if (cvy_case_value(c, "job"))
+        CVY_TRY(cvy_study_job_path(pool, p.paths, cvy_case_value(c, "job"), &p.job));
+    CVY_TRY(add_environment(pool, c, &w));
+    for (int i = 0; f->command[i]; i++)
+        CVY_TRY(strcmp(f->command[i], "{launch}") == 0 ? add_launcher(pool, f->name, &p, &w)
+                                                       : add_word(pool, f->name, &p, f->command[i], &w));
+    CVY_TRY(add_sets(pool, f, c, &p, &w));
+    return copy_words(pool, &w, out);
+}
+
+cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, const char *program,
+                              const cvy_study_target *target, const char *path, const char *const **out)
+{
+    const cvy_framework self = {.program = program, .paths = *paths, .folder = ""};
+    struct place p = place_of(&self, NULL);
+    struct words w = {.n = 0};
+    p.target = path;
+    for (int i = 0; target->word[i]; i++)
+        CVY_TRY(add_word(pool, target->name, &p, target->word[i], &w));
+    return copy_words(pool, &w, out);
+}
+
+/* ---- what is installed ---- */
+
+static cvy_status ask_version(cvy_pool *pool, cvy_framework *f, const volatile int *stop)
+{
+    const struct place p = place_of(f, NULL);
+    struct words w = {.n = 0};
+    cvy_process_result r = {0};
+    char *text = NULL;
+    for (int i = 0; f->version[i]; i++)
+        CVY_TRY(add_word(pool, f->name, &p, f->version[i], &w));
+    w.at[w.n] = NULL;
+    cvy_status status = cvy_process_run(w.at, 120, stop, &r);
+    if (status == CVY_OK) {
+        const char *says = r.code == 0 ? r.out : r.err;
+        const char *last = says;
+        for (const char *at = says; (at = strchr(at, '\n')) != NULL && at[1]; at++)
+            last = r.code == 0 ? last : at + 1; /* a traceback ends with the reason */
+        status = cvy_pool_printf(pool, &text, "%.*s", (int)strcspn(last, "\n"), last);
+        *(r.code == 0 ? &f->found : &f->missing) = text && *text ? text : r.code ? "it prints nothing" : "unknown";
+    }
+    cvy_mem_free(&r.out);
+    cvy_mem_free(&r.err);
+    return status;
+}
+
+cvy_status cvy_framework_read(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
+                              const char *name, cvy_framework *out)
+{
+    char *path = NULL;
+    cvy_tree *root = NULL;
+    fields f;
+    CVY_TRY(find_file(pool, folder, name, &path));
+    CVY_TRY(cvy_tree_parse_file(pool, path, &root));
+    CVY_TRY(cvy_options_parse(pool, name, rows, root, NULL, &f, sizeof f));
+    *out = (cvy_framework){.name = name,
+                           .summary = f.summary,
+                           .install = f.install,
+                           .folder = folder,
+                           .program = program,
+                           .paths = *paths,
+                           .is_predicted = f.predicted,
+                           .is_exact = f.exact,
+                           .needs_cores = f.cores,
+                           .most_ranks = f.most_ranks};
+    CVY_TRY(cvy_study_read_words(pool, path, "command", f.command, &out->command));
+    CVY_TRY(cvy_study_read_words(pool, path, "set", f.set, &out->set));
+    CVY_TRY(cvy_study_read_words(pool, path, "arg", f.arg, &out->arg));
+    CVY_TRY(cvy_study_read_words(pool, path, "ignores", f.ignores, &out->ignores));
+    return cvy_study_read_words(pool, path, "version", f.version, &out->version);
+}
+
+cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
+                              const char *name, const volatile int *stop, cvy_framework *out)
+{
+    CVY_TRY(cvy_framework_read(pool, folder, program, paths, name, out));
+    return ask_version(pool, out, stop);
+}

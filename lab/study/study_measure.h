@@ -1,0 +1,53 @@
+/*
+ * study_measure.h: makes measurements and keeps them in results.jsonl of a folder. Studies and `convoy tune` share
+ * it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CVY_STUDY_MEASURE_H
+#define CVY_STUDY_MEASURE_H
+
+#include "base/base_index.h"
+#include "study/study.h"
+
+enum { CVY_FRAMEWORKS_MAX = 32 };
+
+/* Fill in the first members, call cvy_measurer_open(), and cvy_measurer_close() in any case. */
+typedef struct cvy_measurer {
+    cvy_pool *pool;
+    cvy_study_paths paths;            /* paths.out: the folder */
+    const char *frameworks, *program; /* as in cvy_study_opts */
+    int retry;                        /* whether measurements that failed are made again */
+    int64_t nodes, ranks_per_node;    /* as in cvy_study_opts */
+    char *results;                    /* the path of the file for results */
+    const volatile int *stop;
+    void (*show)(void *user, const char *line);
+    void *user;
+    cvy_framework framework[CVY_FRAMEWORKS_MAX];
+    int nframework;
+    cvy_study_results before;
+    cvy_keys done; /* "KEY #REPEAT @MACHINE" of measurements that are there; done_line: which line of `before` it is */
+    int *done_line;
+    char cpu[128], host[128], system[128], machine[32];
+    int cores;
+    int64_t left;  /* measurements that are still to be made; 0: not counted */
+    double mean_s; /* what a measurement took, mean over those of this run */
+    cvy_study_result result;
+} cvy_measurer;
+
+/* Learns about the machine and reads the results that are there. */
+cvy_status cvy_measurer_open(cvy_measurer *m);
+void cvy_measurer_close(cvy_measurer *m);
+/* Prints a line of progress. */
+void cvy_measurer_say(const cvy_measurer *m, const char *fmt, ...) CVY_PRINTF(2, 3);
+/* The framework of this name; it is asked for its version when it is first wanted. */
+cvy_status cvy_measurer_framework(cvy_measurer *m, const char *name, cvy_framework **out);
+/* Whether there is neither a result, nor a reason to leave the measurement out before it is tried. */
+cvy_status cvy_measure_is_due(cvy_measurer *m, const cvy_case *c, int64_t repeat, int *out);
+/* Makes the measurement if it is not there. *result_out: what the command printed; NULL: it failed or was left out. May
+ * be NULL. CVY_STOPPED: *stop was set. */
+cvy_status cvy_measure(cvy_measurer *m, const cvy_case *c, int64_t repeat, const cvy_tree **result_out);
+/* Makes a part of the folder that is not there. One that fails is named; the cases that need it will say so, too. */
+cvy_status cvy_make_target(cvy_measurer *m, const cvy_study_target *target);
+
+#endif
