@@ -13,7 +13,7 @@
 
 #include "base/base_mem.h"
 
-static int test_failures, test_checks; /* each test is one program made of one file */
+static int test_failures, test_checks; /* of this file: each is a test with a main of its own */
 
 #define TEST(function)                                                                                                 \
     do {                                                                                                               \

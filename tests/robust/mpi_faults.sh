@@ -53,12 +53,14 @@ orphans() {
     done
 }
 
-# MPICH's launcher names only the process of a rank that died.
-names_dead() {
-    case $1 in
-    kill | exit) contains log "PID $(cat "pid-$2") " ;;
-    *) false ;;
-    esac
+# MPICH's launcher names a process instead of a rank: the first of its list that has not ended well. After the death of a
+# rank it ends the others itself, so this may be one of them.
+names_process() {
+    case $1 in kill | exit) ;; *) return 1 ;; esac
+    for file in pid-*; do
+        ! contains log "PID $(cat "$file") " || return 0
+    done
+    return 1
 }
 
 # fault_at FAULT NODE-RANKS RANK AT
@@ -74,7 +76,7 @@ fault_at() {
         return 0
     fi
     [ $took -le 30 ] || { fail "the job is gone after $took s only"; return 1; }
-    grep -v '^shim_mpi' log | grep -qiE 'rank:? *[0-9]' || names_dead "$1" "$3" || { fail "no rank is named"; return 1; }
+    grep -v '^shim_mpi' log | grep -qiE 'rank:? *[0-9]' || names_process "$1" || { fail "no rank is named"; return 1; }
     ! orphans || { fail "left behind: $alive"; return 1; }
 }
 
