@@ -65,7 +65,7 @@ class Build(build_py):
             subprocess.check_call(["cmake", "-S", HERE, "-B", folder, *options])
             build(folder)
         except (OSError, subprocess.CalledProcessError) as fault:
-            sys.exit(f"convoy was not built: {fault}. docs/guide/building.md says what the build needs.")
+            sys.exit(f"convoy was not built: {fault}. docs/guide/install.md says what the build needs.")
         if not (folder / "libconvoy.so.0").exists():
             sys.exit(f"convoy was not built: {folder} has no libconvoy.so.0 after the build. Install the library with CMake, and say "
                      "`pip install ./python`.")

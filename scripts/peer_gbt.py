@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains gradient-boosted trees on the ten features of collider events: a comparison for docs/guide/collider.md.
+"""Trains gradient-boosted trees on the ten features of collider events: a comparison for docs/reference/collider.md.
 
 It needs scikit-learn and is not part of convoy. Make the features first:
 

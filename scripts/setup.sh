@@ -16,7 +16,7 @@ welcome=               # without these, a test is skipped
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    echo "setup: no apt-get here; going on with what is installed (docs/guide/building.md lists what is needed)"
+    echo "setup: no apt-get here; going on with what is installed (docs/guide/install.md lists what is needed)"
     exit 0
 fi
 
@@ -38,7 +38,7 @@ else
     [ -n "$missing" ] || exit 0
     echo "setup: these packages are missing, and installing them needs root or sudo. Please have them installed, then try again:" >&2
     echo "    apt-get install$missing" >&2
-    echo "Or build them where you like, name the folder in CMAKE_PREFIX_PATH and set CONVOY_SETUP=off (docs/guide/building.md)." >&2
+    echo "Or build them where you like, name the folder in CMAKE_PREFIX_PATH and set CONVOY_SETUP=off (docs/guide/install.md)." >&2
     exit 1
 fi
 

@@ -139,7 +139,7 @@ const cmd_verb cmd_export = {
               "(docs/internals/checkpoint.md). The checkpoint is checked first.\n"
               "FILE.onnx gets the whole network, as `convoy predict` applies it: the normalisation of the input is "
               "inside, so pictures go in as they are stored, 0 .. 255; dropout is left out; the batch is free "
-              "(docs/guide/using-a-network.md). RUN may also be a checkpoint, or a file of `convoy export`.\n"
+              "(docs/guide/use-a-network.md). RUN may also be a checkpoint, or a file of `convoy export`.\n"
               "FILE.caffemodel gets the weights of a network of Caffe, --net, for Caffe and those that read its files "
               "(docs/reference/caffe-layers.md).",
     .options = options,

@@ -101,7 +101,7 @@ const cmd_verb cmd_predict = {
     .summary = "writes a trained network's output for each sample",
     .detail = "Several networks, or a folder of runs, are an ensemble: the file gets the mean of their outputs and the "
               "standard deviation; of classes the mean of their probabilities, the entropy of the mean, and the mutual "
-              "information of class and network, both in nats (docs/guide/uncertainty.md).",
+              "information of class and network, both in nats (docs/guide/use-a-network.md).",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,

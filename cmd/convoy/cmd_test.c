@@ -238,7 +238,7 @@ const cmd_verb cmd_test = {
         "deviation, and the scores of the combined answer. Those of a folder go into its ensemble.json and its page "
         "ensemble.html.\n"
         "--calibrate fits one number, the temperature, by which logits are divided before they become "
-        "probabilities (docs/guide/uncertainty.md). It goes into the run's calibration.json, and `convoy predict` "
+        "probabilities (docs/guide/use-a-network.md). It goes into the run's calibration.json, and `convoy predict` "
         "and `convoy export` use it.",
     .options = options,
     .options_size = sizeof(verb_options),

@@ -10,7 +10,7 @@
  *   collider_output.c     the table on the terminal, and analysis.json for the report
  *   collider.c            the command line
  *
- * The physics is described in docs/guide/collider.md. A function that cannot go on prints why and ends the program.
+ * The physics is described in docs/reference/collider.md. A function that cannot go on prints why and ends the program.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -49,7 +49,7 @@ void print_table(const analysis *a)
     }
 }
 
-/* ---- analysis.json: the members are described in docs/guide/collider.md ---- */
+/* ---- analysis.json: the members are described in docs/reference/collider.md ---- */
 
 static void write_measure(FILE *f, const char *key, measure m)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains the network of examples/collider.yaml, scores it, and plots its ROC curve; docs/guide/collider.md tells the physics.
+"""Trains the network of examples/collider.yaml, scores it, and plots its ROC curve; docs/reference/collider.md tells the physics.
 
     python collider_roc.py                                          # 40,000 events, for four epochs
     python collider_roc.py data.train.events=4000 train.epochs=2    # keys of the job

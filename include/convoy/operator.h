@@ -15,7 +15,7 @@
  *     cc -shared -fPIC $(pkg-config --cflags convoy) mine.c -o mine.so
  *
  * A job that has `libraries: [mine.so]` may name my_scale among its layers; a program calls cvy_context_load_library().
- * `convoy check-op mine.so` tests the operators. docs/guide/own-operator.md has a complete example.
+ * `convoy check-op mine.so` tests the operators. docs/guide/extend.md has a complete example.
  *
  * Every function of an operator returns 0, or another number after it has written what is wrong to `message`. convoy
  * calls the functions of one context from one thread at a time. They must not keep pointers that they were given.

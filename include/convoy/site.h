@@ -2,7 +2,7 @@
  * convoy/site.h: what a computing centre says once for all its users, in a file site.yaml: scheduler, account, queue,
  * modules, launcher and defaults of its jobs.
  *
- * `convoy jobscript` writes its scripts with these values. docs/guide/schedulers.md lists the keys.
+ * `convoy jobscript` writes its scripts with these values. docs/guide/launching.md lists the keys.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

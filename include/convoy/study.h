@@ -98,7 +98,7 @@ typedef struct cvy_bench_result {
     double peak_gflop_per_s, peak_share;
     /** The update mode and comm.progress of the job. */
     char update[32], progress[16];
-    /** Bytes that a rank sends in a step (docs/guide/timing.md says what the four times are). */
+    /** Bytes that a rank sends in a step (docs/guide/speed.md says what the four times are). */
     double bytes_wire, exposed_comm_ms, hidden_comm_ms, wait_slowest_ms, spread_ms;
     /** Number of elements of all weights, and multiply-adds of one sample's forward pass. */
     int64_t parameters, macs;
@@ -308,7 +308,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_bench_data_result_lines(const cvy_bench_da
 /** A machine to simulate. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_platform_opts {
     size_t size;
-    /** A YAML file with topology, links and speed of a node (docs/guide/simulate.md); NULL: the text is in `text`. */
+    /** A YAML file with topology, links and speed of a node (docs/guide/speed.md); NULL: the text is in `text`. */
     const char *file;
     /** Name of the text in messages, and the text. Used if file is NULL. */
     const char *name, *text;

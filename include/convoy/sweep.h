@@ -58,7 +58,7 @@ CVY_SIZED_STRUCT(cvy_sweep_result)
 /**
  * cvy_run_sweep - train a job with many values of its keys, and rank the results
  * @context: all ranks of the search; they are split into groups, and each group trains one trial at a time
- * @path: the sweep file (docs/guide/sweeps.md); equal on all ranks
+ * @path: the sweep file (docs/guide/studies.md); equal on all ranks
  * @opts: its field `out` is required
  * @result_out: written on success and with CVY_STOPPED; may be NULL
  *

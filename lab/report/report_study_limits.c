@@ -2,7 +2,7 @@
  * report_study_limits.c: where the time of more ranks goes. A line of rows that differ only in the number of ranks has
  * a table: the efficiency, and how many points of it each part of the step has lost.
  *
- * A step has parts that add up to it (forward_ms and so on, docs/guide/timing.md). On n ranks with batch b, the ideal
+ * A step has parts that add up to it (forward_ms and so on, docs/guide/speed.md). On n ranks with batch b, the ideal
  * part is that of the fewest ranks n0 with batch b0, times (b / b0) * (n0 / n). The efficiency is the ideal step
  * divided by the step, and what a part is longer than ideal, divided by the step, is what it has lost.
  *

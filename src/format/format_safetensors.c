@@ -344,7 +344,7 @@ static cvy_status open_inner(cvy_safetensors *f)
     CVY_TRY(cvy_pread_all(f->fd, length, sizeof length, 0, f->path));
     CVY_CHECK(memcmp(length, "PK\3\4", 4) != 0, CVY_E_FORMAT,
               "a zip archive, as torch.save() writes, and not safetensors: write the weights in PyTorch by "
-              "safetensors.torch.save_file(model.state_dict(), \"weights.safetensors\") (docs/coming-from.md)");
+              "safetensors.torch.save_file(model.state_dict(), \"weights.safetensors\") (docs/guide/coming-from.md)");
     for (int i = 0; i < LENGTH_BYTES; i++)
         header_bytes |= (uint64_t)length[i] << (8 * i);
     CVY_CHECK(header_bytes <= f->map_bytes - LENGTH_BYTES, CVY_E_FORMAT,

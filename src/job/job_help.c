@@ -110,8 +110,8 @@ static const char introduction[] =
     "The batch is the global one: the number of ranks does not change what is computed.\n"
     "Bounds are written `1..` for at least 1, `0..1` for a range, `>0` for above, `odd` for an odd number.\n"
     "\n"
-    "[writing-a-job.md](../guide/writing-a-job.md) shows how to describe a network of your own.\n"
-    "It also lists optimisers, schedules, metrics and the rest by name.\n";
+    "[networks.md](../guide/networks.md) shows how to describe a network of your own, and\n"
+    "[training.md](../guide/training.md) lists optimisers, schedules, losses and metrics by name.\n";
 
 /* Escapes the bar, which would end the cell. Braces and stars need no escape within backquotes. */
 static void add_cell(cvy_text *t, const char *text)

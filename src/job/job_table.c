@@ -16,7 +16,7 @@ const cvy_option cvy_job_top_rows[] = {
      "program: {onnx: FILE}, {caffe: FILE} (docs/reference/caffe-layers.md)"},
     {"libraries", CVY_TYPE_TREE, CVY_FIELD(cvy_job, libraries), "", "", "",
      "shared libraries of your own operators, such as [mine.so]; paths are relative to the folder of the job file. "
-     "Their code runs in every process of the job: docs/guide/own-operator.md"},
+     "Their code runs in every process of the job: docs/guide/extend.md"},
     {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
      "the same bits on any number of ranks and threads, and with any MPI library; docs/internals/determinism.md says "
      "what it costs"},

@@ -76,7 +76,7 @@ static void say_shared(cvy_trainer *t, const char *key, const cvy_dataset *other
     cvy_seen_where(t->session.train, c->example[1], b, sizeof b);
     cvy_log(t->session.context, CVY_LOG_WARN,
             "%lld of %lld samples of data.%s%s are exact copies of training samples%s: %s is the same as %s; scores of "
-            "copies are too good (docs/guide/splits.md)",
+            "copies are too good (docs/guide/your-data.md)",
             (long long)c->shared, (long long)c->nother, key, sampled(c, some), relabelled(c->relabelled, labels), a, b);
 }
 

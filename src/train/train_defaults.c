@@ -1,7 +1,7 @@
 /*
  * train_defaults.c: lines of the log about defaults that decide the results of a run, as far as the job leaves them
  * open: those that differ from PyTorch's, and batch norms of which only the weights are frozen.
- * docs/guide/coming-from-pytorch.md explains them.
+ * docs/guide/coming-from.md explains them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -3,13 +3,13 @@
 # rows: release
 # seconds: 60
 # level: 2
-# coming_from.sh: the files and the commands of docs/coming-from.md work as they stand there, for PyTorch and for Keras,
+# coming_from.sh: the files and the commands of docs/guide/coming-from.md work as they stand there, for PyTorch and for Keras,
 # print what the page says, and end with ONNX Runtime giving the outputs of `convoy predict`.
 # CONVOY_TEST_PYTORCH names an interpreter with torch, onnx, onnxscript, onnxruntime and safetensors, CONVOY_TEST_KERAS
 # one with tensorflow, keras, tf2onnx and onnxruntime. Without both the test is skipped.
 . "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_SITE=off PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3
-page=$CONVOY_SOURCE/docs/coming-from.md
+page=$CONVOY_SOURCE/docs/guide/coming-from.md
 "$CONVOY" info | grep -q '^protobuf-c *yes' || { echo "this build reads no ONNX files: it has no protobuf-c"; exit 77; }
 
 # part HEADING COMMANDS: the text under a heading of the second level ("": before the first one), as a script: files are

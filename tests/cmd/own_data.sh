@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: asan
-# own_data.sh: docs/guide/your-own-data.md on 1,000 samples: HDF5 files with weights and three targets are inspected,
+# own_data.sh: docs/guide/your-data.md on 1,000 samples: HDF5 files with weights and three targets are inspected,
 # trained on, scored, predicted, and converted into one set.
 . "$CONVOY_SOURCE/tests/shell.inc"
 

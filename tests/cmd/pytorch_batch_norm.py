@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Batch norm against PyTorch: writes data and a job, and compares the run with the definition in
-docs/guide/writing-a-job.md, whose groups PyTorch computes one by one. It belongs to pytorch_batch_norm.sh.
+docs/guide/networks.md, whose groups PyTorch computes one by one. It belongs to pytorch_batch_norm.sh.
 
     pytorch_batch_norm.py make N BATCH ACCUMULATE GROUP POSITIONS WEIGHTS    data/, start.safetensors, job.yaml
     pytorch_batch_norm.py compare RUN                                        prints the largest difference

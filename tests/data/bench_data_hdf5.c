@@ -3,7 +3,7 @@
  *
  * bench_data_hdf5 make FOLDER SAMPLES FILES [FIRST]
  *     makes images [n, 16, 64, 64] f16 in gzip chunks of 64, targets [n, 3], weights [n] and quality [n];
- *     docs/guide/your-own-data.md uses them
+ *     docs/guide/your-data.md uses them
  * bench_data_hdf5 read FOLDER THREADS SECONDS
  *     reads with the library in order, 64 rows at a time, as h5py does; then with the reader in windows of shuffled
  *     samples, on so many threads

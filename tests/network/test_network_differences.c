@@ -8,8 +8,8 @@
  *
  * For validation the training data are there; for the last three what the
  * weights keep of them is. The physical field is the same in all files, so that
- * numbers that differ are wrong. The table of your-own-data.md has the same
- * cells.
+ * numbers that differ are wrong. docs/reference/data.md has the
+ * rules.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -40,7 +40,7 @@ if command -v gfortran >/dev/null; then # once by CMake, and once with what pkg-
 fi
 
 doc=$work/prefix/share/doc/convoy
-for page in README.md CHANGELOG.md CITATION.cff licenses/README.md licenses/hdf5.txt docs/reference/command.md docs/guide/using-a-network.md docs/images/report.png examples/apply_network.c; do
+for page in README.md CHANGELOG.md CITATION.cff licenses/README.md licenses/hdf5.txt docs/reference/command.md docs/guide/use-a-network.md docs/images/report.png examples/apply_network.c; do
     [ -s "$doc/$page" ] || { echo "$page is not installed in share/doc/convoy"; exit 1; }
 done
 

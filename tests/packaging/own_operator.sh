@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: clang
 # own_operator.sh: examples/own_operator is built by its Makefile and pkg-config against an installed convoy, passes the
-# installed `convoy check-op`, and its job trains on one and two ranks, as docs/guide/own-operator.md says.
+# installed `convoy check-op`, and its job trains on one and two ranks, as docs/guide/extend.md says.
 [ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
 command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
 command -v make >/dev/null || { echo "no make"; exit 77; }

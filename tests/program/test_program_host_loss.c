@@ -2,7 +2,7 @@
 /* rows: mpich asan */
 /*
  * test_program_host_loss.c: a loss that the caller computes, value and gradient, trains as the same loss of the library
- * does: the gradient is given as the target of a loss that is linear in the output (docs/guide/in-your-simulation.md).
+ * does: the gradient is given as the target of a loss that is linear in the output (docs/guide/in-your-code.md).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /*
  * comm_mpi_simulated.c: what is different if MPI is SimGrid's SMPI, which runs all ranks as parts of one process and
- * advances a simulated time (docs/guide/simulate.md). Only this file asks at compile time whether mpi.h is SMPI's.
+ * advances a simulated time (docs/guide/speed.md). Only this file asks at compile time whether mpi.h is SMPI's.
  *
  * No data are sent: every message goes from and to memory that SMPI knows to be folded and does not copy. Additions
  * and copies take time but are not computed. A rank that waits blocks in MPI until any of its messages or transfers is

@@ -4,7 +4,7 @@
  *
  * In the step: below the data set; an event is made anew each time it is read, in the loader's threads (about 0.1 ms
  * each). Images are in GeV and counts: put `log` into data.augment. Training and test sets take different ranges of
- * events (`first`) of one seed. docs/guide/collider.md states the physics and what each parameter does.
+ * events (`first`) of one seed. docs/reference/collider.md states the physics and what each parameter does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

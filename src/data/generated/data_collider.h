@@ -1,6 +1,6 @@
 /*
  * data_collider.h: the generated collider events, shared by their reader, the classic features and the classic
- * baselines. The physics is stated in docs/guide/collider.md and in data_collider_event.c.
+ * baselines. The physics is stated in docs/reference/collider.md and in data_collider_event.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

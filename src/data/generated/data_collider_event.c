@@ -9,7 +9,7 @@
  * narrower at high pT. Then pile-up, a magnetic field that turns charged ones in phi, showers, resolution, noise, zero
  * suppression. Everything comes from the stream (seed, "collider", event number). A sketch of the real thing with its
  * scales (Particle Data Group reviews; ATLAS and CMS detector papers), not a Monte Carlo to publish with.
- * docs/guide/collider.md says what each parameter does.
+ * docs/reference/collider.md says what each parameter does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -453,7 +453,7 @@ static void note_folded(cvy_onnx *x)
         cvy_text_add(
             &x->out->notes,
             "tf2onnx has folded a multiplication into %d convolutions; if it was that of batch norm, this is not "
-            "trained as such, and docs/coming-from.md says how to keep it\n",
+            "trained as such, and docs/guide/coming-from.md says how to keep it\n",
             merged);
     else if (folded > 0 && norms == 0)
         cvy_text_add(&x->out->notes,

@@ -2,7 +2,7 @@
  * clock.h: a kernel clock: an instruction computes nothing and waits for the measured time of its kernel.
  *
  * Communication around it is real, so steps of more ranks than there are cores can be timed. In the simulated build
- * (docs/guide/simulate.md) the wait advances the simulated time. src/plan finds the kernels that a plan would have, and
+ * (docs/guide/speed.md) the wait advances the simulated time. src/plan finds the kernels that a plan would have, and
  * their times, as for any other step.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -2,7 +2,7 @@
 """Makes HDF5 files with h5py. It needs numpy and h5py; the tests need neither, because they read the checked-in file.
 
     python make_hdf5.py small h5py.h5                  the small file of tests/data/test_data_hdf5.c
-    python make_hdf5.py showers FOLDER SAMPLES FILES SEED   the showers of docs/guide/your-own-data.md, as
+    python make_hdf5.py showers FOLDER SAMPLES FILES SEED   the showers of docs/guide/your-data.md, as
                                                        tests/data/bench_data_hdf5.c makes them, but from other
                                                        random numbers
     python make_hdf5.py read FOLDER                    reads the images of FOLDER in order, 64 at a time, and
