@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # level: 2
+# lane: clock
 # busy_cores.sh: `convoy train` warns once, and `convoy doctor` says it, if another program uses its core. It needs
 # taskset.
 . "$CONVOY_SOURCE/tests/shell.inc"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # level: 2
+# lane: clock
 # server.sh: parameter servers from the job file give the losses of synchronous training for any number of workers and
 # servers; a run in which a server or a worker is killed or stopped ends, and continues with the same bits; what does
 # not fit is refused.

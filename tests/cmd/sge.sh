@@ -3,6 +3,7 @@
 # rows: release
 # seconds: 200
 # level: 2
+# lane: clock
 # sge.sh: scripts of `convoy jobscript --sge` under a real Grid Engine: a run is told to stop before the limit, saves, is
 # scheduled again, resumes, and comes to its end; so is each element of a job array, with its number as seed.
 #

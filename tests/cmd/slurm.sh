@@ -3,6 +3,7 @@
 # rows: mpich
 # seconds: 120
 # level: 2
+# lane: clock
 # slurm.sh: a script of `convoy jobscript --slurm` under a real Slurm: the run is told to stop before the limit, saves,
 # is requeued, resumes, and comes to its end.
 #

@@ -3,6 +3,7 @@
 # rows: release
 # seconds: 120
 # level: 2
+# lane: clock
 # slurm_array.sh: a job array of `convoy jobscript --slurm --seeds 1-2` under a real Slurm: each element trains with its
 # number as seed in a folder of its own, and is stopped, requeued and resumed by itself.
 #

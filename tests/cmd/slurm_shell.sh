@@ -3,6 +3,7 @@
 # rows: mpich
 # seconds: 20
 # level: 2
+# lane: clock
 # slurm_shell.sh: under a real Slurm, convoy works in the interactive shell of `srun -n 2 --pty bash` and says why it is
 # alone; tasks of a step without the MPI of convoy are refused, also if a script starts them; and the number of threads
 # is that of the CPUs that the job has.

@@ -1,5 +1,6 @@
 /* ranks: 2 3 */
 /* rows: mpich mpi asan */
+/* lane: clock */
 /*
  * test_context_watchdog.c: if a rank does not come, the ranks that wait for it in a step, a reduction or another
  * collective call say which one, where it is, in which call they wait, and in which call and step all have met last. It

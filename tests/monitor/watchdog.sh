@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi clang asan
+# lane: clock
 # watchdog.sh: a rank that is stopped (SIGSTOP) is noticed by the watchdogs of the others, which name it, print where
 # each rank is, and end the job; the heartbeat file has a line of each rank.
 . "$CONVOY_SOURCE/tests/shell.inc"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi
 # level: 2
+# lane: clock
 # watchdog_pipeline.sh: if a rank of a pipeline is stopped (SIGSTOP), the watchdog of the other stage says which stage it
 # is, and which message it waits for.
 . "$CONVOY_SOURCE/tests/shell.inc"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# lane: clock
 # context.sh: the package convoy for Python, with the interpreter alone: contexts of one rank and of all ranks that
 # mpiexec started, a broadcast, a fork, and the text of a fault; a fault on one rank ends all; a training is one of all ranks, and of
 # one in an interactive shell below a launcher; the locale of the interpreter changes no file; a library of another version is named.

@@ -3,6 +3,7 @@
 # rows: soak
 # seconds: 90
 # level: 2
+# lane: clock
 # kill_resume.sh: one of two ranks is killed (kill -9) at any step, or told to stop by a signal: the job ends, and after
 # a resume it ends with the bits of the uninterrupted run; so does one of four ranks on a grid of tensor 2 and
 # pipeline 2. On another number of ranks it continues with the same samples, and with the same losses but for rounding.

@@ -3,6 +3,7 @@
 # rows: mpich soak
 # seconds: 80
 # level: 2
+# lane: clock
 # mpi_faults.sh: a rank's k-th MPI call fails, is skipped or has a wrong count, or the rank is killed or exits there:
 # the job ends within 30 seconds with a code that is not 0, the rank is named, and no process remains. The ranks are on
 # one node (sums in shared memory) and on two (by messages), or there are four, on a grid of tensor 2 and spatial 2. MPI need not notice a wrong count. If it did not, and what

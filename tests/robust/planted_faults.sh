@@ -3,6 +3,7 @@
 # rows: mpich
 # seconds: 90
 # level: 2
+# lane: clock
 # planted_faults.sh: eleven faults that users meet, each in a run of its own: each ends the run (with a full disk the
 # run goes on) and is named. A slow rank, which is not a fault, must not end the run.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

@@ -3,6 +3,7 @@
 # rows: soak
 # seconds: 80
 # level: 2
+# lane: clock
 # random_stops.sh: at random times of a run of two ranks, from its first step on, a rank is killed, or one or all ranks
 # get USR1 or TERM, once or twice in a row. After a signal the run ends with code 75, and the step at which it reports
 # the stop is saved. In any case it resumes to the bits of the uninterrupted run. A few stops are on four ranks: spatial 2

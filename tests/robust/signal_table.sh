@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# lane: clock
 # signal_table.sh: each signal of signal(7) does to a training what the table of the reference says, which is that of the
 # command; --on-signal takes each name that kill(1) takes, and says which signals have no action; the limits on CPU time
 # and on the size of files, and a closed stdout, do not end a training by a signal.

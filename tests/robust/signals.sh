@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: mpich mpi
 # seconds: 60
+# lane: clock
 # signals.sh: what signals and the end of the allocation do to a run of two ranks: save and go on, save and end with
 # code 75, or leave alone if the other ranks do not answer; and what is refused.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"

@@ -1,5 +1,6 @@
 /* ranks: 2 3 4 */
 /* rows: mpich mpi asan */
+/* lane: clock */
 /*
  * test_update_server.c: parameter servers whose workers go on together give the losses and weights of one rank alone.
  *
