@@ -65,8 +65,8 @@ write() {
         rows == "" && /^\/\* rows: .* \*\/$/ { rows = $0; sub(/^.. rows:/, "rows", rows); sub(/ \*\/$/, "", rows) }
         rows == "" && /^# rows: / { rows = $0; sub(/^# rows:/, "rows", rows) }
         level == "" && /^(\/\*|#) level: 2/ { level = "only --all" }
-        # The first comment, without the lines "ranks:", "rows:", "level:" and "seconds:", and that of the licence.
-        ended || /^\/\* (ranks|rows|level|seconds):/ || /^#!/ || /^# (rows|level|seconds):/ || /SPDX-License-Identifier:/ { next }
+        # The first comment, without the lines "ranks:", "rows:", "level:", "lane:" and "seconds:", and that of the licence.
+        ended || /^\/\* (ranks|rows|level|lane|seconds):/ || /^#!/ || /^# (rows|level|lane|seconds):/ || /SPDX-License-Identifier:/ { next }
         /^(\/\*|#)/ { inside = 1 }
         inside && !/^(\/\*| \*|#)/ { ended = 1; next }
         inside { ended = /\*\/ *$/; sub(/^(\/\*| \*\/| \*|#) ?/, ""); sub(/ *\*\/ *$/, ""); text = text " " $0 }
