@@ -28,9 +28,6 @@ install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CIT
 install(DIRECTORY docs examples licenses TYPE DOC OPTIONAL)
 # what `convoy study` runs
 install(DIRECTORY frameworks DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy" FILES_MATCHING PATTERN "*.yaml" PATTERN "*.py")
-if(convoy_cheat_sheet)
-    install(FILES "${convoy_cheat_sheet}" TYPE DOC)
-endif()
 if(TARGET convoy_man)
     install(DIRECTORY "${convoy_man}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")
     install(FILES "${convoy_completion}/bash/convoy" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
