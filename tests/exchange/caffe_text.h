@@ -1,5 +1,5 @@
 /*
- * caffe_text.h: writes networks of Caffe for the tests: texts in the three forms that Caffe has had, and caffemodels.
+ * caffe_text.h: writes networks of Caffe for the tests: texts in both forms of layers, and caffemodels.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,7 +10,7 @@
 #include "exchange/caffe/caffe_file.h"
 #include "test_util.h"
 
-typedef enum caffe_form { CAFFE_NEW, CAFFE_V1, CAFFE_V0, CAFFE_FORMS } caffe_form;
+typedef enum caffe_form { CAFFE_NEW, CAFFE_V1, CAFFE_FORMS } caffe_form;
 
 /* A network that is being written. */
 static cvy_text caffe_net;
@@ -58,34 +58,21 @@ static inline void caffe_put_model(const char *path, const char *text, size_t cu
     cvy_caffe_file_free(&file);
 }
 
-/* The begin of a layer up to its own fields. types: of the three forms. */
+/* The begin of a layer up to its own fields. types: of the two forms. */
 static inline void caffe_open(const char *const types[CAFFE_FORMS], const char *name, const char *bottoms,
                               const char *top)
 {
-    static const char *const begins[] = {"layer { ", "layers { ", "layers { layer { "};
-    char blobs[256] = "", word[64];
-    for (const char *at = bottoms; *at; at += strcspn(at, " "), at += *at == ' ') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
-        snprintf(blobs + strlen(blobs), sizeof blobs - strlen(blobs), "bottom: \"%s\" ", word);
-    }
-    cvy_text_add(&caffe_net, "%s", begins[caffe_write_as]);
-    if (caffe_write_as != CAFFE_V0)
-        cvy_text_add(&caffe_net, "%stop: \"%s\" ", blobs, top);
-    cvy_text_add(&caffe_net, caffe_write_as == CAFFE_V1 ? "name: \"%s\" type: %s " : "name: \"%s\" type: \"%s\" ", name,
-                 types[caffe_write_as]);
-    /* in V0 the blobs come behind the inner message, in caffe_close() */
-}
-
-static inline void caffe_close(const char *bottoms, const char *top)
-{
-    if (caffe_write_as != CAFFE_V0) {
-        cvy_text_add(&caffe_net, "}\n");
-        return;
-    }
-    cvy_text_add(&caffe_net, "} ");
+    cvy_text_add(&caffe_net, caffe_write_as == CAFFE_V1 ? "layers { " : "layer { ");
     for (const char *at = bottoms; *at; at += strcspn(at, " "), at += *at == ' ')
         cvy_text_add(&caffe_net, "bottom: \"%.*s\" ", (int)strcspn(at, " "), at);
-    cvy_text_add(&caffe_net, "top: \"%s\" }\n", top);
+    cvy_text_add(&caffe_net, "top: \"%s\" ", top);
+    cvy_text_add(&caffe_net, caffe_write_as == CAFFE_V1 ? "name: \"%s\" type: %s " : "name: \"%s\" type: \"%s\" ", name,
+                 types[caffe_write_as]);
+}
+
+static inline void caffe_close(void)
+{
+    cvy_text_add(&caffe_net, "}\n");
 }
 
 /* Multipliers of a weight and a bias. */
@@ -118,24 +105,10 @@ typedef struct caffe_conv {
 
 static inline void caffe_add_conv(const char *name, const char *bottom, caffe_conv c)
 {
-    static const char *const types[] = {"Convolution", "CONVOLUTION", "conv"};
-    char padded[512];
-    /* in V0 padding may also be a layer of its own */
-    if (caffe_write_as == CAFFE_V0 && c.pad > 1) {
-        snprintf(padded, sizeof padded, "%s_padded", name);
-        cvy_text_add(&caffe_net,
-                     "layers { layer { name: \"%s\" type: \"padding\" pad: %d } bottom: \"%s\" top: \"%s\" }\n", padded,
-                     c.pad, bottom, padded);
-        bottom = padded;
-        c.pad = 0;
-    }
+    static const char *const types[] = {"Convolution", "CONVOLUTION"};
     caffe_open(types, name, bottom, name);
     caffe_rates(1, 2, 0);
-    if (caffe_write_as != CAFFE_V0)
-        cvy_text_add(&caffe_net, "convolution_param { kernel_size: %d ", c.kernel);
-    else
-        cvy_text_add(&caffe_net, "kernelsize: %d ", c.kernel);
-    cvy_text_add(&caffe_net, "num_output: %d ", c.channels);
+    cvy_text_add(&caffe_net, "convolution_param { kernel_size: %d num_output: %d ", c.kernel, c.channels);
     if (c.stride > 1)
         cvy_text_add(&caffe_net, "stride: %d ", c.stride);
     if (c.pad > 0)
@@ -143,63 +116,58 @@ static inline void caffe_add_conv(const char *name, const char *bottom, caffe_co
     if (c.group > 1)
         cvy_text_add(&caffe_net, "group: %d ", c.group);
     caffe_fillers(c.std, c.bias);
-    cvy_text_add(&caffe_net, caffe_write_as != CAFFE_V0 ? "} " : "");
-    caffe_close(bottom, name);
+    cvy_text_add(&caffe_net, "} ");
+    caffe_close();
 }
 
 static inline void caffe_add_product(const char *name, const char *bottom, int channels, double std, double bias)
 {
-    static const char *const types[] = {"InnerProduct", "INNER_PRODUCT", "innerproduct"};
+    static const char *const types[] = {"InnerProduct", "INNER_PRODUCT"};
     caffe_open(types, name, bottom, name);
     caffe_rates(1, 2, 0);
-    cvy_text_add(&caffe_net, "%s num_output: %d ", caffe_write_as != CAFFE_V0 ? "inner_product_param {" : "", channels);
+    cvy_text_add(&caffe_net, "inner_product_param { num_output: %d ", channels);
     caffe_fillers(std, bias);
-    cvy_text_add(&caffe_net, caffe_write_as != CAFFE_V0 ? "} " : "");
-    caffe_close(bottom, name);
+    cvy_text_add(&caffe_net, "} ");
+    caffe_close();
 }
 
 static inline void caffe_add_pool(const char *name, const char *bottom, const char *method, int kernel, int stride)
 {
-    static const char *const types[] = {"Pooling", "POOLING", "pool"};
+    static const char *const types[] = {"Pooling", "POOLING"};
     caffe_open(types, name, bottom, name);
-    if (caffe_write_as != CAFFE_V0)
-        cvy_text_add(&caffe_net, "pooling_param { pool: %s kernel_size: %d stride: %d } ", method, kernel, stride);
-    else
-        cvy_text_add(&caffe_net, "pool: %s kernelsize: %d stride: %d ", method, kernel, stride);
-    caffe_close(bottom, name);
+    cvy_text_add(&caffe_net, "pooling_param { pool: %s kernel_size: %d stride: %d } ", method, kernel, stride);
+    caffe_close();
 }
 
 /* In place. */
 static inline void caffe_add_relu(const char *name, const char *blob)
 {
-    static const char *const types[] = {"ReLU", "RELU", "relu"};
+    static const char *const types[] = {"ReLU", "RELU"};
     caffe_open(types, name, blob, blob);
-    caffe_close(blob, blob);
+    caffe_close();
 }
 
 static inline void caffe_add_dropout(const char *name, const char *blob, double ratio)
 {
-    static const char *const types[] = {"Dropout", "DROPOUT", "dropout"};
+    static const char *const types[] = {"Dropout", "DROPOUT"};
     caffe_open(types, name, blob, blob);
-    cvy_text_add(&caffe_net, caffe_write_as != CAFFE_V0 ? "dropout_param { dropout_ratio: %g } " : "dropout_ratio: %g ",
-                 ratio);
-    caffe_close(blob, blob);
+    cvy_text_add(&caffe_net, "dropout_param { dropout_ratio: %g } ", ratio);
+    caffe_close();
 }
 
 static inline void caffe_add_lrn(const char *name, const char *bottom, int size, double alpha)
 {
-    static const char *const types[] = {"LRN", "LRN", "lrn"};
+    static const char *const types[] = {"LRN", "LRN"};
     caffe_open(types, name, bottom, name);
-    cvy_text_add(&caffe_net, "%s local_size: %d alpha: %g beta: 0.75 %s ",
-                 caffe_write_as != CAFFE_V0 ? "lrn_param {" : "", size, alpha, caffe_write_as != CAFFE_V0 ? "}" : "");
-    caffe_close(bottom, name);
+    cvy_text_add(&caffe_net, "lrn_param { local_size: %d alpha: %g beta: 0.75 } ", size, alpha);
+    caffe_close();
 }
 
 static inline void caffe_add_softmax_loss(const char *name, const char *bottoms)
 {
-    static const char *const types[] = {"SoftmaxWithLoss", "SOFTMAX_LOSS", "softmax_loss"};
+    static const char *const types[] = {"SoftmaxWithLoss", "SOFTMAX_LOSS"};
     caffe_open(types, name, bottoms, name);
-    caffe_close(bottoms, name);
+    caffe_close();
 }
 
 #endif

@@ -41,7 +41,7 @@ static const char two_layers[] = "input: 'data' input_dim: 1 input_dim: 2 input_
                                  "layer { name: 'ip' type: 'InnerProduct' bottom: 'c' top: 'ip' inner_product_param { "
                                  "num_output: 1 bias_term: false } }\n";
 
-/* V0, V1 and new layers; old dimensions and shapes; f32 and f64. */
+/* V1 and new layers; old dimensions and shapes; f32 and f64. */
 static void models_of_all_versions_are_read(void)
 {
     static const char *const models[] = {
@@ -53,10 +53,6 @@ static void models_of_all_versions_are_read(void)
         "{ num: 1 channels: 1 height: 1 width: 3 data: [7, 8, 9] } } layers { name: 'ip' type: INNER_PRODUCT blobs { "
         "num: 1 "
         "channels: 1 height: 1 width: 3 data: [-1, -2, -3] } }",
-        "layers { layer { name: 'c' type: 'conv' blobs { num: 3 channels: 2 height: 1 width: 1 data: [1, 2, 3, 4, 5, "
-        "6] } "
-        "blobs { num: 1 channels: 1 height: 1 width: 3 data: [7, 8, 9] } } } layers { layer { name: 'ip' type: "
-        "'innerproduct' blobs { num: 1 channels: 1 height: 1 width: 3 data: [-1, -2, -3] } } }",
         "layer { name: 'c' blobs { shape { dim: [3, 2, 1, 1] } double_data: [1, 2, 3, 4, 5, 6] } blobs { shape { dim: "
         "3 } "
         "double_data: [7, 8, 9] } } layer { name: 'ip' blobs { shape { dim: [1, 3] } double_data: [-1, -2, -3] } }",
@@ -284,9 +280,6 @@ static void phases_levels_and_stages_select_layers(void)
 static void old_data_layers_are_upgraded(void)
 {
     static const char *const texts[] = {
-        "layers { layer { name: 'd' type: 'images' source: 's' meanfile: 'm' batchsize: 7 scale: 0.5 cropsize: 3 "
-        "mirror: true "
-        "shuffle_images: true new_height: 9 new_width: 8 } top: 'x' }",
         "layers { name: 'd' type: IMAGE_DATA top: 'x' image_data_param { source: 's' mean_file: 'm' batch_size: 7 "
         "scale: 0.5 "
         "crop_size: 3 mirror: true shuffle: true new_height: 9 new_width: 8 } }",

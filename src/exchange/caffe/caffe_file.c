@@ -78,57 +78,6 @@ int cvy_caffe_is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor
     return has;
 }
 
-static int is_list(const ProtobufCFieldDescriptor *f)
-{
-    return f->label == PROTOBUF_C_LABEL_REPEATED;
-}
-
-/* A pointer, and the number of elements of a list. */
-static void move_pointer(ProtobufCMessage *from, const ProtobufCFieldDescriptor *f, ProtobufCMessage *to,
-                         const ProtobufCFieldDescriptor *t)
-{
-    memcpy((char *)to + t->offset, (const char *)from + f->offset, sizeof(void *));
-    memset((char *)from + f->offset, 0, sizeof(void *));
-    if (!is_list(f))
-        return;
-    memcpy((char *)to + t->quantifier_offset, (const char *)from + f->quantifier_offset, sizeof(size_t));
-    memset((char *)from + f->quantifier_offset, 0, sizeof(size_t));
-}
-
-/* Numbers of V0 and V1 have 32 bits. */
-static cvy_status move_number(const ProtobufCMessage *from, const ProtobufCFieldDescriptor *f, ProtobufCMessage *to,
-                              const ProtobufCFieldDescriptor *t)
-{
-    enum { BYTES = 4 };
-    const protobuf_c_boolean has = 1;
-    void *at = (char *)to + t->offset, *quantifier = (char *)to + t->quantifier_offset;
-    if (is_list(t)) {
-        CVY_TRY(cvy_caffe_push(at, quantifier, BYTES));
-        at = *(void **)at;
-    } else {
-        memcpy(quantifier, &has, sizeof has);
-    }
-    memcpy(at, (const char *)from + f->offset, BYTES);
-    return CVY_OK;
-}
-
-cvy_status cvy_caffe_move_field(ProtobufCMessage *from, const char *field, ProtobufCMessage *to, const char *to_field)
-{
-    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(from->descriptor, field);
-    const ProtobufCFieldDescriptor *t = protobuf_c_message_descriptor_get_field_by_name(to->descriptor, to_field);
-    size_t have = 0;
-    CVY_EXPECT(f && t);
-    if (is_list(t))
-        memcpy(&have, (const char *)to + t->quantifier_offset, sizeof have);
-    if (is_list(t) ? have > 0 : cvy_caffe_is_given(to, t))
-        return CVY_OK;
-    if (is_list(f) || f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE)
-        move_pointer(from, f, to, t);
-    else if (cvy_caffe_is_given(from, f))
-        CVY_TRY(move_number(from, f, to, t));
-    return CVY_OK;
-}
-
 static cvy_status open_file(const char *path, cvy_caffe_file *out, char **data, size_t *bytes)
 {
     *out = (cvy_caffe_file){0};

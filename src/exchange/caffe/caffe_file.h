@@ -57,9 +57,6 @@ cvy_status cvy_caffe_new(const ProtobufCMessageDescriptor *type, void *out);
 cvy_status cvy_caffe_strdup(const char *text, char **out);
 /* Whether an optional field has a value. */
 int cvy_caffe_is_given(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Moves the value of a field to a field of another message, which keeps its own if it has one: both are numbers, or
- * texts, or messages of one type; a number may become the first element of a list. */
-cvy_status cvy_caffe_move_field(ProtobufCMessage *from, const char *field, ProtobufCMessage *to, const char *to_field);
 /* Makes room for one more element at the end of a repeated field, and counts it. array: the address of the pointer. */
 cvy_status cvy_caffe_push(void *array, size_t *count, size_t elem_bytes);
 

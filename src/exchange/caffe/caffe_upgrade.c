@@ -1,18 +1,15 @@
 /*
- * caffe_upgrade.c: brings networks of all versions of Caffe into the newest form, and selects the layers of a phase;
+ * caffe_upgrade.c: brings networks of Caffe into the newest form, and selects the layers of a phase;
  * see caffe_upgrade.h.
  *
  * V1 layers (`layers`, with an enum for the type) have the fields of LayerParameter under the same names, but for the
- * multipliers and names of parameters. V0 layers (`layers { layer { ... } }`) have one flat list of fields
- * (caffe_v0.c).
+ * multipliers and names of parameters.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "exchange/caffe/caffe_upgrade.h"
 
 #include <string.h>
-
-#include "exchange/caffe/caffe_v0.h"
 
 enum { LAYERS_MAX = 16384 };
 
@@ -64,16 +61,30 @@ static const char *type_name(Cvy__Caffe__V1LayerParameter__LayerType type)
     return at >= 0 && at < CVY_COUNT(names) ? names[at] : "";
 }
 
+/* Moves the value of a field, which both messages have with one type. */
+static void move_field(ProtobufCMessage *from, const ProtobufCFieldDescriptor *f, ProtobufCMessage *to,
+                       const ProtobufCFieldDescriptor *t)
+{
+    enum { NUMBER_BYTES = 4 }; /* V1 has no longer ones */
+    const int is_list = f->label == PROTOBUF_C_LABEL_REPEATED;
+    const int is_pointer = is_list || f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE;
+    const size_t bytes = is_pointer ? sizeof(void *) : NUMBER_BYTES;
+    const size_t count_bytes = is_list ? sizeof(size_t) : is_pointer ? 0 : sizeof(protobuf_c_boolean);
+    memcpy((char *)to + t->offset, (const char *)from + f->offset, bytes);
+    memcpy((char *)to + t->quantifier_offset, (const char *)from + f->quantifier_offset, count_bytes);
+    memset((char *)from + f->offset, 0, bytes);
+    memset((char *)from + f->quantifier_offset, 0, count_bytes);
+}
+
 /* Moves the fields that both forms have under the same name and type. `type` and `param` have other types. */
-static cvy_status move_fields(ProtobufCMessage *from, ProtobufCMessage *to)
+static void move_fields(ProtobufCMessage *from, ProtobufCMessage *to)
 {
     for (unsigned i = 0; i < from->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &from->descriptor->fields[i];
         const ProtobufCFieldDescriptor *t = protobuf_c_message_descriptor_get_field_by_name(to->descriptor, f->name);
         if (t && t->type == f->type && t->label == f->label && t->descriptor == f->descriptor)
-            CVY_TRY(cvy_caffe_move_field(from, f->name, to, f->name));
+            move_field(from, f, to, t);
     }
-    return CVY_OK;
 }
 
 /* V1 has the names, multipliers and modes of sharing in lists of their own. */
@@ -106,7 +117,7 @@ static cvy_status make_params(const Cvy__Caffe__V1LayerParameter *from, Cvy__Caf
 
 static cvy_status upgrade_v1(Cvy__Caffe__V1LayerParameter *from, Cvy__Caffe__LayerParameter *to)
 {
-    CVY_TRY(move_fields(&from->base, &to->base));
+    move_fields(&from->base, &to->base);
     CVY_TRY(cvy_caffe_strdup(type_name(from->type), &to->type));
     return make_params(from, to);
 }
@@ -117,8 +128,11 @@ static cvy_status upgrade_layers(const char *path, Cvy__Caffe__NetParameter *net
         return CVY_OK;
     CVY_CHECK(net->n_layer == 0, CVY_E_FORMAT,
               "%s has both `layers`, the older form, and `layer`, the newer one: use one of them", path);
-    CVY_TRY(cvy_caffe_upgrade_v0(path, net));
     for (size_t i = 0; i < net->n_layers; i++) {
+        CVY_CHECK(!net->layers[i]->layer, CVY_E_UNSUPPORTED,
+                  "%s: its layers have the form of Caffe before 2014, `layers { layer { ... } }`; upgrade_net_proto_text "
+                  "of Caffe 1.0, or upgrade_net_proto_binary for a caffemodel, writes it in the newer form",
+                  path);
         Cvy__Caffe__LayerParameter *to = NULL;
         CVY_TRY(cvy_caffe_push(&net->layer, &net->n_layer, sizeof(void *)));
         CVY_TRY(cvy_caffe_new(&cvy__caffe__layer_parameter__descriptor, &to));

@@ -1,5 +1,5 @@
 /*
- * caffe_upgrade.h: brings networks of all versions of Caffe into the newest form.
+ * caffe_upgrade.h: brings networks of Caffe into the newest form.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,10 +13,10 @@
  * @path: of its file, for messages
  * @net: from a text or a binary file; net->layer has all layers then
  *
- * Layers of the versions V1 and V0 become LayerParameters, padding layers of V0 become the padding of the layers after
- * them, the transformation in the parameters of a data layer becomes its transform_param, and inputs that the network
- * names become a layer of the type Input, which is the first. Errors: CVY_E_FORMAT (old and new layers in one network,
- * a V0 type that is not known, too many layers), CVY_E_MEMORY; the network can only be freed then.
+ * Layers of the form V1 become LayerParameters, the transformation in the parameters of a data layer becomes its
+ * transform_param, and inputs that the network names become a layer of the type Input, which is the first. Errors:
+ * CVY_E_FORMAT (old and new layers in one network, too many layers), CVY_E_UNSUPPORTED (layers of the form V0, which is
+ * older), CVY_E_MEMORY; the network can only be freed then.
  */
 cvy_status cvy_caffe_upgrade(const char *path, Cvy__Caffe__NetParameter *net);
 
