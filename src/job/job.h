@@ -38,7 +38,7 @@ struct cvy_job_data {
     int balance, tail, on_bad_sample;
     int64_t threads; /* -1: auto */
     int64_t prefetch, cache_limit;
-    int cache, stage_keep;
+    int cache;
     const char *stage;    /* NULL: files are read where they are */
     const char *sandbox;  /* auto, true or false; the sources have the word, too */
     double val_share;     /* the part of train that is set aside as val; 0: val is its own source, or NULL */
@@ -199,7 +199,7 @@ struct cvy_job_log {
 typedef struct cvy_job {
     cvy_pool *pool;
     const char *file;      /* name of the file, as given */
-    const char *renamed;   /* a line for each old word in the file that has a new name; NULL: there is none */
+    const char *renamed;   /* a line for each old word of the file; NULL: there is none */
     const cvy_tree *given; /* the file with overrides, before defaults; messages take line numbers from it */
     const cvy_tree *model;
     struct cvy_import *import; /* of model.onnx, or of a solver of Caffe: what was read, with the first values of the

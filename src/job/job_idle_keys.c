@@ -88,7 +88,6 @@ cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
         {job->train.validate_every > 0 && !job->data.val && !job->data.test, "train", "validate_every",
          "needs data.val"},
         {d->cache_limit > 0 && d->cache == 0, "data", "cache_limit", "needs data.cache"},
-        {d->stage_keep && !d->stage, "data", "stage_keep", "needs data.stage"},
         {d->prefetch != 2 && strcmp(d->threads_text, "0") == 0, "data", "prefetch",
          "needs data.threads of at least 1, which prepare steps ahead"},
         {t->decay_on == CVY_DECAY_ALL && no_decay, "train", "optimizer.decay_on", "needs a weight_decay above 0"},

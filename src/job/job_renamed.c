@@ -1,24 +1,32 @@
 /*
- * job_renamed.c: words of older job files. Keys and values that have a new name are still read in files, in overrides,
- * and in files that runs and checkpoints keep. A note tells the user the new word.
+ * job_renamed.c: words of older job files. Keys and values that have a new name, or are gone, are still read in files, in
+ * overrides, and in files that runs and checkpoints keep. A note tells the user the new word, or what to use instead.
  *
- * A rename is one row of the table. The old word occurs nowhere else.
+ * An old word is one row of the table. It occurs nowhere else.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "job/job_table.h"
 
-static const struct {
-    const char *path;  /* keys from the top of the file, with dots */
-    const char *value; /* the old value; NULL: the key itself has a new name */
-    const char *now;   /* the new value, or the new name of the last key */
-} renamed[] = {
-    {"update", "pipelined", "delayed"},
-    {"update.mode", "pipelined", "delayed"},
-    {"update", "sharded", "zero1"},
-    {"update.mode", "sharded", "zero1"},
+typedef struct old_word {
+    const char *path;    /* keys from the top of the file, with dots */
+    const char *value;   /* the old value; NULL: the row is about the key itself */
+    const char *now;     /* the new value, or the new name of the last key; NULL: the key is gone */
+    const char *instead; /* what to use instead of what is gone; NULL: it is the same under another name */
+    const char *silent;  /* the value with which a key that is gone had no effect */
+} old_word;
+
+static const old_word words[] = {
+    {"update", "pipelined", "delayed", NULL, NULL},
+    {"update.mode", "pipelined", "delayed", NULL, NULL},
+    {"update", "sharded", "zero1", NULL, NULL},
+    {"update.mode", "sharded", "zero1", NULL, NULL},
+    {"data.stage_keep", NULL, NULL,
+     "copies are removed at the end; to keep them, copy the files in the job script and name the copies in data.train",
+     "false"},
 };
 
 /* Finds the map that has the last key of the path, and the index of that key. NULL: the key is not given. */
@@ -54,25 +62,48 @@ static cvy_status rename_key(cvy_pool *pool, cvy_tree *map, int at, const char *
     return CVY_OK;
 }
 
-static cvy_status rename_value(cvy_pool *pool, cvy_tree *node, const char *path, const char *now, cvy_text *notes)
+static cvy_status rename_value(cvy_pool *pool, cvy_tree *node, const old_word *w, cvy_text *notes)
 {
     char *copy = NULL;
-    cvy_text_add(notes, "%s%s: %s: %s is called %s now", notes->bytes ? "\n" : "", cvy_tree_where(node), path,
-                 node->text, now);
-    CVY_TRY(cvy_pool_strdup(pool, now, &copy));
+    cvy_text_add(notes, "%s%s: %s: %s is called %s now", notes->bytes ? "\n" : "", cvy_tree_where(node), w->path,
+                 node->text, w->now);
+    CVY_TRY(cvy_pool_strdup(pool, w->now, &copy));
     node->text = copy;
     return CVY_OK;
 }
 
+static void remove_key(cvy_tree *map, int at)
+{
+    map->count--;
+    for (int i = at; i < map->count; i++) {
+        map->key[i] = map->key[i + 1];
+        map->key_at[i] = map->key_at[i + 1];
+        map->child[i] = map->child[i + 1];
+    }
+}
+
+/* A key that is gone is left out, with a note if it had an effect. */
+static void drop_key(const old_word *w, cvy_tree *map, int at, cvy_text *notes)
+{
+    const cvy_tree *node = map->child[at];
+    const int had_effect = !cvy_tree_is_null(node) && !(node->text && strcmp(cvy_bool_word(node->text), w->silent) == 0);
+    if (had_effect)
+        cvy_text_add(notes, "%s%s: the key %s is gone: %s", notes->bytes ? "\n" : "", cvy_tree_where(node), w->path,
+                     w->instead);
+    remove_key(map, at);
+}
+
 cvy_status cvy_job_read_old_words(cvy_pool *pool, cvy_tree *root, cvy_text *notes)
 {
-    for (int i = 0; i < CVY_COUNT(renamed); i++) {
+    for (const old_word *w = words; w < words + CVY_COUNT(words); w++) {
         int at = 0;
-        cvy_tree *map = find(root, renamed[i].path, &at), *node = map ? map->child[at] : NULL;
-        if (node && !renamed[i].value)
-            CVY_TRY(rename_key(pool, map, at, renamed[i].now, notes));
-        else if (node && node->kind == CVY_TREE_SCALAR && node->text && strcmp(node->text, renamed[i].value) == 0)
-            CVY_TRY(rename_value(pool, node, renamed[i].path, renamed[i].now, notes));
+        cvy_tree *map = find(root, w->path, &at), *node = map ? map->child[at] : NULL;
+        if (node && !w->now)
+            drop_key(w, map, at, notes);
+        else if (node && !w->value)
+            CVY_TRY(rename_key(pool, map, at, w->now, notes));
+        else if (node && node->kind == CVY_TREE_SCALAR && node->text && strcmp(node->text, w->value) == 0)
+            CVY_TRY(rename_value(pool, node, w, notes));
     }
     return notes->status;
 }

@@ -76,7 +76,6 @@ static const cvy_option data_rows[] = {
     {"stage", CVY_TYPE_STRING, DATA(stage), "", "", "",
      "folder on each node, such as a local disk or /dev/shm: the files of `train` and `val` are copied there first, by "
      "all ranks of the node, and read from there"},
-    {"stage_keep", CVY_TYPE_BOOL, DATA(stage_keep), "false", "", "", "keep the copies for the next run"},
     {"sandbox", CVY_TYPE_STRING, DATA(sandbox), "auto", "", "",
      "read HDF5 files by libhdf5 in a process of its own, which a damaged file may crash without the run: true, false, "
      "or auto for true if that process can be started"},

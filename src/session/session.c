@@ -240,7 +240,7 @@ static cvy_status stage_sources(cvy_session *s, int reads)
     s->from[CVY_SOURCE_TEST] = d->test;
     if (!d->stage || !reads)
         return CVY_OK;
-    CVY_TRY(cvy_comm_agree(comm, cvy_stage_create(comm, d->stage, d->stage_keep, &s->stage)));
+    CVY_TRY(cvy_comm_agree(comm, cvy_stage_create(comm, d->stage, &s->stage)));
     for (int i = 0; i < CVY_SOURCE_COUNT; i++) {
         const int scored = i != CVY_SOURCE_TEST || !d->val; /* data that only `convoy test` reads is not copied */
         if (s->from[i] && scored)

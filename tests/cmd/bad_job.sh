@@ -34,7 +34,7 @@ done
 # Those that depend on other keys, and those that depend on the length of the training, its data or its network.
 cat >idle.yaml <<'Y'
 model: {layers: [{fc: {name: body, channels: 4}}, relu, {fc: {name: head, channels: 4}}]}
-data: {train: {format: synthetic, samples: 64, shape: [3], classes: 4}, val: 25%, cache_limit: 1000, stage_keep: true, prefetch: 5, threads: 0}
+data: {train: {format: synthetic, samples: 64, shape: [3], classes: 4}, val: 25%, cache_limit: 1000, prefetch: 5, threads: 0}
 train:
   batch: 16
   epochs: 2
@@ -48,7 +48,7 @@ batch_norm: {group: 8}
 log: {tensorboard: tb, tensorboard_histograms: 5}
 Y
 "$CONVOY" train idle.yaml --out idle2 --threads 1 >log 2>&1 || fail "idle keys are a fault: $(cat log)"
-for words in 'data.cache_limit has no effect here: it needs data.cache' 'data.stage_keep has no effect here: it needs data.stage' 'data.prefetch has no effect here: it needs data.threads' \
+for words in 'data.cache_limit has no effect here: it needs data.cache' 'data.prefetch has no effect here: it needs data.threads' \
     'train.optimizer.decay_on has no effect here: it needs a weight_decay' 'train.groups.lr_mult has no effect here' 'train.groups.decay_mult has no effect here: it needs a weight_decay' \
     'train.schedule.warmup_from has no effect here: it needs a warmup' 'train.schedule: step has no effect: it does not change the learning rate within the 2 epochs' \
     'train.stop.patience 2 has no effect here: the training ends before' 'train.validate_every 6 has no effect here' 'log.tensorboard_histograms 5 has no effect here: the training has fewer epochs' \

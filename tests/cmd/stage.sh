@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: release
 # stage.sh: data.stage on one rank and on two: the training is the same as from the original data, no file remains,
-# copies are kept and found again, made again when the source changes, and refused if there is no space or the format
+# copies that a killed run leaves are found again, made again when the source changes, and refused if there is no space or the format
 # needs more files; a copy is its user's alone, and what others have prepared in the folder is refused; data.cache gives the same training; metrics.jsonl has the fill of the loader's buffers.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
@@ -21,6 +21,19 @@ train() { out=$1; shift; "$CONVOY" train job.yaml --threads 1 --progress plain -
 train plain
 [ -n "$(losses plain)" ] || fail "the run logged no losses"
 grep -q '"seconds_data_wait": [0-9].*"steps_ready": [0-9]' plain/metrics.jsonl || fail "metrics.jsonl does not have the wait for data and the steps that were ready: $(tail -n 3 plain/metrics.jsonl)"
+# hold OUT COMMAND...: starts a training that goes on until release, and waits until its copies are there.
+hold() {
+    log=$1.log; shift
+    "$@" --threads 1 --progress plain --out "held-$log" --set train.epochs=1000000 >"$log" 2>&1 &
+    held=$!
+    for _ in $(seq 600); do
+        [ ! -s "held-$log/metrics.jsonl" ] || return 0
+        kill -0 $held 2>/dev/null || break
+        sleep 0.1
+    done
+    fail "$*: $(cat "$log")"
+}
+release() { { kill -KILL $held; wait $held; } 2>/dev/null; }
 same() { [ "$(losses "$1")" = "$(losses plain)" ] || fail "$1: the losses are not those of the plain run: $(losses "$1"), $(losses plain)"; }
 
 train staged --set data.stage=near
@@ -30,37 +43,38 @@ grep -q 'data.stage: packed is in near/convoy-' log || fail "val does not find t
 [ -z "$(ls near)" ] || fail "copies are left behind: $(ls near)"
 
 # shellcheck disable=SC2086
-$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --progress plain --out two --set data.stage=near --set data.stage_keep=true >log 2>&1 || fail "two ranks: $(cat log)"
+$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --progress plain --out two --set data.stage=near >log 2>&1 || fail "two ranks: $(cat log)"
 grep -q 'with 2 ranks, read back' log || fail "both ranks should help: $(cat log)"
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out two-plain >log 2>&1 || fail "two ranks: $(cat log)"
 [ "$(losses two)" = "$(losses two-plain)" ] || fail "two ranks: the losses change with the copy"
+
+# A run that is killed leaves its copies, and another one beside it uses them.
+hold first "$CONVOY" train job.yaml --set data.stage=near
 for copy in near/convoy-*/data/packed; do
     cmp -s "$copy/part-00000.cvy" packed/part-00000.cvy || cmp -s "$copy/part-00000.cvy" more/packed/part-00000.cvy || fail "$copy differs"
 done
-[ "$(ls -d near/convoy-*/ | wc -l)" = 2 ] || fail "two copies should have stayed: $(ls near)"
-
-train kept --set data.stage=near --set data.stage_keep=true
-same kept
+train beside --set data.stage=near
+[ "$(ls -d near/convoy-*/ | wc -l)" = 2 ] || fail "copies that a run uses are removed: $(ls near)"
 grep -q 'copied to' log && fail "an existing copy is made again: $(cat log)"
+release
 touch -d '2001-02-03' packed/pack.json
-train newer --set data.stage=near --set data.stage_keep=true
+train newer --set data.stage=near
 same newer
 grep -q 'data.stage: packed copied to' log || fail "a changed source is not copied again: $(cat log)"
-train last --set data.stage=near
 [ -z "$(ls near)" ] || fail "the last run leaves copies: $(ls near)"
 
 # A copy is this user's alone. A folder that somebody else has prepared is not used, and nothing is written through links.
 umask 022
 chmod 600 packed/*
 mkdir -m 1777 shared
-train private --set data.stage=shared --set data.stage_keep=true
-same private
+hold private "$CONVOY" train job.yaml --set data.stage=shared
 name=$(cd shared && ls -d "convoy-$(id -u)"-* | head -n 1)
 [ "$(stat -c %a "shared/$name")" = 700 ] || fail "the copy's folder has the mode $(stat -c %a "shared/$name")"
 for file in "shared/$name"/lock "shared/$name"/manifest "shared/$name"/data/packed/*; do
     [ "$(stat -c %a "$file")" = 600 ] || fail "$file has the mode $(stat -c %a "$file")"
 done
+release
 chmod 755 "shared/$name"
 refused "with mode 0755, expected user $(id -u) and mode 0700" "$CONVOY" train job.yaml --threads 1 --out bad --set data.stage=shared
 chmod 700 "shared/$name"
@@ -68,7 +82,7 @@ for inner in lock manifest; do
     echo precious >victim
     rm "shared/$name/$inner"
     ln -s "$work/victim" "shared/$name/$inner"
-    "$CONVOY" train job.yaml --threads 1 --out "link-$inner" --set data.stage=shared --set data.stage_keep=true >log 2>&1
+    "$CONVOY" train job.yaml --threads 1 --out "link-$inner" --set data.stage=shared >log 2>&1
     [ "$(cat victim)" = precious ] || fail "a link in place of $inner is followed"
     [ ! -L "shared/$name/$inner" ] || rm "shared/$name/$inner"
 done
@@ -95,16 +109,16 @@ printf '\0\0\010\001\0\0\0\004\001\003\001\002' >files/my-labels-idx1-ubyte
 printf 'a,b,label\n0,1,2\n3,4,0\n' >files/table.csv
 single() {
     file=$1 beside=$2 count=$3
-    for stage in '' "--set data.stage=near --set data.stage_keep=true"; do
-        # shellcheck disable=SC2086
-        "$CONVOY" train job.yaml --threads 1 --progress plain --out "single-$file${stage:+-staged}" --set data.val= --set "data.train=$file" \
-            --set train.batch=2 $stage >log 2>&1 || fail "$file: $(cat log)"
-    done
+    set -- "$CONVOY" train job.yaml --set data.val= --set "data.train=$file" --set train.batch=2
+    "$@" --threads 1 --progress plain --out "single-$file" >log 2>&1 || fail "$file: $(cat log)"
+    "$@" --threads 1 --progress plain --out "single-$file-staged" --set data.stage=near >log 2>&1 || fail "$file: $(cat log)"
     [ -n "$(losses "single-$file")" ] && [ "$(losses "single-$file")" = "$(losses "single-$file-staged")" ] || fail "$file: the losses change with the copy"
     grep -q "data.stage: $file copied to" log || fail "$file is not staged: $(cat log)"
+    hold "$file" "$@" --set data.stage=near
     copy=$(ls -d near/convoy-*/data)
     [ "$(ls "$copy" | wc -l)" = "$count" ] && [ -e "$copy/$file" ] || fail "$file: the copy holds $(ls "$copy")"
     [ -z "$beside" ] || cmp -s "$beside" "$copy/$beside" || fail "$file: $beside was not copied with it"
+    release
     rm -rf near
 }
 cp files/* .

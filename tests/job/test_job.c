@@ -649,12 +649,19 @@ static void old_words_are_read(void)
         {"update: {mode: sync}", "update.mode=pipelined", "delayed",
          "--set update.mode=pipelined: update.mode: pipelined is called delayed now"},
         {"update: delayed", NULL, "delayed", NULL},
+        {"data: {train: x, stage: d, stage_keep: true}", NULL, "sync",
+         "job.yaml:2:40: the key data.stage_keep is gone: copies are removed at the end; to keep them, copy the files in "
+         "the job script and name the copies in data.train"},
+        {"data: {stage_keep: false, train: x}", NULL, "sync", NULL},
+        {"seed: 1", "data.stage_keep=on", "sync",
+         "--set data.stage_keep=on: the key data.stage_keep is gone: copies are removed at the end; to keep them, copy "
+         "the files in the job script and name the copies in data.train"},
     };
     for (int i = 0; i < CVY_COUNT(rows); i++) {
         cvy_job *job = NULL;
         char text[200];
         const char *const sets[] = {rows[i].set};
-        snprintf(text, sizeof text, "model: lenet\ndata: {train: x}\n%s\n",
+        snprintf(text, sizeof text, "model: lenet\n%s%s\n", strstr(rows[i].text, "data:") ? "" : "data: {train: x}\n",
                  strcmp(rows[i].text, "seed: 1") == 0 ? "" : rows[i].text);
         const cvy_status status = cvy_job_parse_text("job.yaml", text, sets, rows[i].set != NULL, &job);
         if (rows[i].mode) {

@@ -41,7 +41,7 @@ struct cvy_stage {
     cvy_pool *pool;
     const char *folder;
     int fd; /* of the folder; -1: not open */
-    int keep, ncopy;
+    int ncopy;
     cvy_stage_copy copy[COPIES_MAX + 1];
 };
 
@@ -440,13 +440,12 @@ cvy_status cvy_stage_source(cvy_stage *s, cvy_pool *pool, const cvy_tree *source
 
 /* ---- create and destroy ---- */
 
-cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, int keep, cvy_stage **out)
+cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, cvy_stage **out)
 {
     cvy_stage *s = NULL;
     char *copy = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->comm = comm;
-    s->keep = keep;
     s->fd = -1;
     cvy_status status = cvy_pool_create(&s->pool);
     if (status == CVY_OK)
@@ -469,7 +468,7 @@ void cvy_stage_destroy(cvy_stage **stage)
     if (!s)
         return;
     for (int i = 0; i < s->ncopy; i++)
-        cvy_stage_copy_close(&s->copy[i], !s->keep);
+        cvy_stage_copy_close(&s->copy[i]);
     if (s->fd >= 0)
         close(s->fd);
     cvy_pool_destroy(&s->pool);

@@ -11,14 +11,14 @@
 
 typedef struct cvy_stage cvy_stage;
 
-/* folder: a path on each node, created if it does not exist. keep: 1: copies stay after the run. */
-cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, int keep, cvy_stage **out);
+/* folder: a path on each node, created if it does not exist. */
+cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, cvy_stage **out);
 /* Copies the files at the source's paths (all ranks of a node take part) and returns the source with the paths of the
  * copies, in pool. Adds a line for each copy to `report`. Generated data have no path and stay as they are. Collective:
  * the source is the same on all ranks. */
 cvy_status cvy_stage_source(cvy_stage *s, cvy_pool *pool, const cvy_tree *source, const cvy_tree **out,
                             cvy_text *report);
-/* Removes the copies, unless `keep` was set or another run on this node uses them. */
+/* Removes the copies, unless another run on this node uses them. */
 void cvy_stage_destroy(cvy_stage **s);
 
 #endif

@@ -193,9 +193,9 @@ cvy_status cvy_stage_copy_finish(const cvy_stage_copy *c, const char *manifest)
     return status;
 }
 
-void cvy_stage_copy_close(cvy_stage_copy *c, int remove)
+void cvy_stage_copy_close(cvy_stage_copy *c)
 {
-    if (remove && c->lock >= 0 && cvy_file_lock(c->lock) == CVY_LOCK_HELD)
+    if (c->lock >= 0 && cvy_file_lock(c->lock) == CVY_LOCK_HELD)
         (void)!cvy_file_remove_below(c->folder, c->name, c->path);
     if (c->lock >= 0)
         close(c->lock);

@@ -36,7 +36,7 @@ cvy_status cvy_stage_copy_create(const cvy_stage_copy *c, const char *name);
 /* Opens the file data/NAME. */
 cvy_status cvy_stage_copy_file(const cvy_stage_copy *c, const char *name, int *fd_out);
 cvy_status cvy_stage_copy_finish(const cvy_stage_copy *c, const char *manifest);
-/* Removes the folder if `remove` is set and nobody else uses it; closes all. */
-void cvy_stage_copy_close(cvy_stage_copy *c, int remove);
+/* Removes the folder unless somebody else uses it; closes all. */
+void cvy_stage_copy_close(cvy_stage_copy *c);
 
 #endif
