@@ -5,7 +5,7 @@
 #     sh scripts/check_tune.sh [--batch 16,32,64] [--seconds 2] [--build build/release] NETWORK
 #
 # The sweep measures every batch with every split of two cores, and with two ranks also every combination of comm.overlap
-# (true, forward, false), comm.progress (poll, thread, mpi) and comm.bucket (auto, 256 KiB, 1, 4 and 16 MiB).
+# (true, forward, false), comm.progress (poll, thread) and comm.bucket (auto, 256 KiB, 1, 4 and 16 MiB).
 # Then the best of the sweep and the settings of `convoy tune` are measured five times in turns. It prints the medians,
 # their ratio, and the numbers of measurements. It takes about a minute for each fifteen settings. Run nothing else.
 set -eu
@@ -39,7 +39,7 @@ experiments:
     batch: [$batches]
     ranks: 2
     threads: 1
-    comm.progress: [poll, thread, mpi]
+    comm.progress: [poll, thread]
     comm.overlap: ["true", forward, "false"]
     comm.bucket: [auto, 256 KiB, 1 MiB, 4 MiB, 16 MiB]
     repeats: 1

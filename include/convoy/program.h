@@ -70,8 +70,8 @@ typedef struct cvy_program_opts {
     /** Type of f32 gradients in messages between nodes: CVY_DTYPE_F32 (0), or CVY_DTYPE_BF16, which is half the bytes,
      * rounded. */
     cvy_dtype reduce_wire;
-    /** What makes reductions progress while kernels run: "poll" (NULL: this thread, between kernels), "thread" (a
-     * progress thread) or "mpi" (the MPI library). */
+    /** What makes reductions progress while kernels run: "poll" (NULL: this thread, between kernels) or "thread"
+     * (a progress thread). */
     const char *reduce_progress;
     /** 1: ranks of a node reduce by messages, as between nodes, and not in shared memory. */
     int reduce_no_node;

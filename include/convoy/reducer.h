@@ -56,8 +56,8 @@ typedef struct cvy_reducer_opts {
     /** Type of f32 buffers in messages between nodes: CVY_DTYPE_F32 (0), or CVY_DTYPE_BF16, which is half the bytes,
      * rounded. */
     cvy_dtype wire;
-    /** What makes reductions progress between the caller's calls: "poll" (NULL: nothing), "thread" (a progress thread
-     * of the reducer) or "mpi" (the MPI library). */
+    /** What makes reductions progress between the caller's calls: "poll" (NULL: nothing) or "thread" (a progress
+     * thread of the reducer). */
     const char *progress;
     /** 1: ranks of a node reduce by messages, as between nodes, and not in shared memory. */
     int no_node;

@@ -77,7 +77,7 @@ def DistributedOptimizer(optimizer, module, ranks=None, backwards=1, delayed=Fal
     as after a checkpoint that rank 0 alone has loaded. module: its parameters and buffers are set to those of rank 0, and
     hooks start the reduction of each gradient as soon as backward has made it. backwards: backward passes before each
     step(), whose gradients are added up. delayed: step() does not wait for the gradients of this step, but applies those of
-    the step before. options: wire="bf16" halves the bytes between nodes; progress="poll", "thread" or "mpi", bucket_bytes
+    the step before. options: wire="bf16" halves the bytes between nodes; progress="poll" or "thread", bucket_bytes
     and algorithm are those of convoy/reducer.h. Collective, like the first step() and every later one. A closure that
     step() gets is called on all ranks, and gives the mean of their losses.
 

@@ -39,7 +39,6 @@ typedef enum {
     CVY_PROGRESS_POLL,   /* the caller, which tests the reductions between kernels */
     CVY_PROGRESS_THREAD, /* a progress thread: it needs MPI_THREAD_SERIALIZED, and it helps most if it has a core of its
                             own */
-    CVY_PROGRESS_MPI,    /* the MPI library; the caller tests only when it waits */
 } cvy_progress_by;
 
 /* Parses the name; NULL means poll. */

@@ -115,11 +115,10 @@ size_t cvy_allreduce_bucket_bytes(size_t total, size_t asked, const cvy_comm_cos
 
 cvy_status cvy_progress_parse(const char *name, cvy_progress_by *out)
 {
-    static const char *const names[] = {"poll", "thread", "mpi"};
-    int found = name ? -1 : 0;
-    for (int i = 0; name && i < CVY_COUNT(names); i++)
-        found = strcmp(names[i], name) == 0 ? i : found;
-    CVY_CHECK(found >= 0, CVY_E_CONFIG, "'%s' is none of poll, thread, mpi", name);
-    *out = (cvy_progress_by)found;
+    const int by_thread = name && strcmp(name, "thread") == 0;
+    CVY_CHECK(!name || strcmp(name, "mpi") != 0, CVY_E_CONFIG,
+              "'mpi' is gone: take poll, with the algorithm library for all-reduces of the MPI library");
+    CVY_CHECK(!name || by_thread || strcmp(name, "poll") == 0, CVY_E_CONFIG, "'%s' is none of poll, thread", name);
+    *out = by_thread ? CVY_PROGRESS_THREAD : CVY_PROGRESS_POLL;
     return CVY_OK;
 }

@@ -23,15 +23,13 @@ static cvy_status refuse_options(const cvy_job *job)
     static const struct {
         const char *option, *section, *key, *value;
     } keys[] = {
-        {"update_mode", NULL, "update", NULL},         {"overlap_forward", "comm", "overlap", "forward"},
-        {"reduce_wire", "comm", "wire", NULL},         {"reduce", "comm", "algorithm", NULL},
-        {"reduce_progress", "comm", "progress", NULL}, {"planning", "plan", "planning", NULL},
-        {"kernels", "plan", "kernels", NULL},
+        {"update_mode", NULL, "update", NULL},  {"overlap_forward", "comm", "overlap", "forward"},
+        {"reduce_wire", "comm", "wire", NULL},  {"reduce", "comm", "algorithm", NULL},
+        {"planning", "plan", "planning", NULL}, {"kernels", "plan", "kernels", NULL},
     };
     cvy_program_opts opts = {.overlap_forward = job->comm.forward,
                              .reduce_wire = job->comm.wire ? CVY_DTYPE_BF16 : CVY_DTYPE_F32,
                              .reduce = job->comm.algorithm,
-                             .reduce_progress = job->comm.progress,
                              .planning = planning[job->plan.planning],
                              .kernels = job->plan.kernels.by_clock ? "clock" : NULL,
                              .shards = job->deterministic_shards};

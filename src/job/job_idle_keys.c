@@ -101,8 +101,6 @@ cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
         {c->wire && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire",
          "applies to convoy's own algorithms, but with comm.algorithm: library the MPI library sends gradients "
          "unchanged"},
-        {c->wire && c->progress && strcmp(c->progress, "mpi") == 0, "comm", "wire",
-         "applies to convoy's own algorithms, but with comm.progress: mpi the MPI library sends gradients unchanged"},
         {job->log.tensorboard_histograms > 0 && !job->log.tensorboard, "log", "tensorboard_histograms",
          "needs log.tensorboard"},
         {c->forward && c->blocking, "comm", "overlap",

@@ -1,6 +1,7 @@
 /*
- * job_renamed.c: words of older job files. Keys and values that have a new name, or are gone, are still read in files, in
- * overrides, and in files that runs and checkpoints keep. A note tells the user the new word, or what to use instead.
+ * job_renamed.c: words of older job files. Keys and values that have a new name, or are gone, are still read in files,
+ * in overrides, and in files that runs and checkpoints keep. A note tells the user the new word, or what to use
+ * instead.
  *
  * An old word is one row of the table. It occurs nowhere else.
  *
@@ -24,6 +25,7 @@ static const old_word words[] = {
     {"update.mode", "pipelined", "delayed", NULL, NULL},
     {"update", "sharded", "zero1", NULL, NULL},
     {"update.mode", "sharded", "zero1", NULL, NULL},
+    {"comm.progress", "mpi", "poll", "comm.algorithm: library uses all-reduces of the MPI library", NULL},
     {"data.stage_keep", NULL, NULL,
      "copies are removed at the end; to keep them, copy the files in the job script and name the copies in data.train",
      "false"},
@@ -65,8 +67,9 @@ static cvy_status rename_key(cvy_pool *pool, cvy_tree *map, int at, const char *
 static cvy_status rename_value(cvy_pool *pool, cvy_tree *node, const old_word *w, cvy_text *notes)
 {
     char *copy = NULL;
-    cvy_text_add(notes, "%s%s: %s: %s is called %s now", notes->bytes ? "\n" : "", cvy_tree_where(node), w->path,
-                 node->text, w->now);
+    cvy_text_add(notes,
+                 w->instead ? "%s%s: %s: %s is gone, and %s takes its place: %s" : "%s%s: %s: %s is called %s now",
+                 notes->bytes ? "\n" : "", cvy_tree_where(node), w->path, node->text, w->now, w->instead);
     CVY_TRY(cvy_pool_strdup(pool, w->now, &copy));
     node->text = copy;
     return CVY_OK;
@@ -86,7 +89,8 @@ static void remove_key(cvy_tree *map, int at)
 static void drop_key(const old_word *w, cvy_tree *map, int at, cvy_text *notes)
 {
     const cvy_tree *node = map->child[at];
-    const int had_effect = !cvy_tree_is_null(node) && !(node->text && strcmp(cvy_bool_word(node->text), w->silent) == 0);
+    const int had_effect =
+        !cvy_tree_is_null(node) && !(node->text && strcmp(cvy_bool_word(node->text), w->silent) == 0);
     if (had_effect)
         cvy_text_add(notes, "%s%s: the key %s is gone: %s", notes->bytes ? "\n" : "", cvy_tree_where(node), w->path,
                      w->instead);

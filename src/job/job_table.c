@@ -283,8 +283,8 @@ static const cvy_option comm_rows[] = {
      "algorithm of the all-reduce: auto, library (MPI_Iallreduce), ring, halving or doubling "
      "(docs/internals/reductions.md)"},
     {"progress", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, progress), "poll", "", "",
-     "what makes reductions progress while kernels run: poll (the rank itself, whenever a kernel ends), thread (a "
-     "progress thread, which needs a core) or mpi (the library)"},
+     "what makes reductions progress while kernels run: poll (the rank itself, whenever a kernel ends) or thread "
+     "(a progress thread, which needs a core)"},
     {"wire", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_comm, wire), "f32", "f32|bf16", "",
      "type of gradients in messages between nodes; bf16: half the bytes, rounded"},
     {"node_memory", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, node_memory), "true", "", "",

@@ -129,10 +129,9 @@ typedef struct cvy_plan_opts {
     cvy_allreduce_opts reduce; /* how buckets are reduced */
     int deterministic; /* same bits with any number of threads; blocking reductions use the buckets' algorithm */
     cvy_kernels kernels;
-    int no_progress; /* no progress is made on all-reduces between kernels */
-    int no_inplace;  /* pass "in-place" is off */
-    int no_slices;   /* pass "slices" is off */
-    int no_reuse;    /* pass "memory-reuse" is off: every buffer has its own memory */
+    int no_inplace; /* pass "in-place" is off */
+    int no_slices;  /* pass "slices" is off */
+    int no_reuse;   /* pass "memory-reuse" is off: every buffer has its own memory */
     int overlays; /* kernels only wait and nobody limits memory: temporary buffers share memory whatever their lifetimes
                    */
     const cvy_tree *choices; /* map node name -> kernel name, from a plan file or measured; NULL: by preference */

@@ -53,7 +53,7 @@ cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *
         const int is_comm = cvy_call_kind_of(instr->kind)->is_comm;
         const int overlaps = cvy_bucket_set_is_active(plan->buckets);
         CVY_TRY(cvy_plan_run(plan, i));
-        if (cvy_bucket_set_is_active(plan->buckets) && !plan->opts.no_progress && !is_comm)
+        if (cvy_bucket_set_is_active(plan->buckets) && !is_comm)
             CVY_TRY(cvy_bucket_set_progress(plan->buckets));
         if (plan->messages.nactive > 0 && !is_comm)
             CVY_TRY(cvy_messages_progress(&plan->messages));

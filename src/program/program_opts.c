@@ -65,7 +65,7 @@ static const option_word modes[] = {{"sync", CVY_UPDATE_SYNC},     {"delayed", C
 static const option_word groups[] = {{"batch", -2}, {"rank", -1}, {"shard", -2}, {0}};
 static const option_word any_staleness[] = {{"none", -1}, {0}};
 static const option_word bucket_by_cost[] = {{"auto", 0}, {0}};
-static const option_word progress[] = {{"poll", 0}, {"thread", 0}, {"mpi", 0}, {0}};
+static const option_word progress[] = {{"poll", 0}, {"thread", 0}, {0}};
 static const option_word orders[] = {{"1f1b", 0}, {"gpipe", 0}, {0}};
 static const option_word plannings[] = {{"estimate", 0}, {"measure", 0}, {"patient", 0}, {0}};
 static const option_word overlaps[] = {{"true", 1}, {"false", 0}, {"forward", 2}, {0}};
@@ -207,7 +207,7 @@ static const option_row rows[] = {
     {"comm.overlap", KIND_OTHER, AT(overlap_forward), overlaps, "true, false or forward", 0, NULL, NULL, set_overlap},
     {"comm.blocking", KIND_WORD, AT(reduce_blocking), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
     {"comm.algorithm", KIND_TEXT, AT(reduce), NULL, "", 0, NULL, cvy_allreduce_check_name, NULL},
-    {"comm.progress", KIND_TEXT, AT(reduce_progress), progress, "poll, thread or mpi", 0, NULL, NULL, NULL},
+    {"comm.progress", KIND_TEXT, AT(reduce_progress), progress, "poll or thread", 0, NULL, NULL, NULL},
     {"comm.wire", KIND_WORD, AT(reduce_wire), wires, "f32 or bf16", 0, NULL, NULL, NULL},
     {"comm.node_memory", KIND_WORD, AT(reduce_no_node), no_yes, TRUE_FALSE, 0, NULL, NULL, NULL},
     {"update", KIND_WORD, AT(update_mode), modes, "sync, delayed, local, parameter_server or zero1", 0, NULL, NULL,

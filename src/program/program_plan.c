@@ -207,7 +207,6 @@ static cvy_plan_opts plan_opts(cvy_program *p)
                            .offers = p->kernel.offers,
                            .clock = p->kernel.by_clock ? &p->kernel.clock : NULL,
                            .blocking = p->opts.reduce_blocking,
-                           .no_progress = p->reduce.progress == CVY_PROGRESS_MPI,
                            .reduce = p->reduce.opts,
                            .deterministic = p->update.shape.shards > 0};
 }

@@ -12,33 +12,23 @@
 
 cvy_status cvy_program_read_progress(cvy_program *p)
 {
-    const char *algorithm = p->opts.reduce ? p->opts.reduce : "auto";
     if (cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "opts.reduce_progress");
-    CVY_CHECK(p->reduce.progress != CVY_PROGRESS_MPI || strcmp(algorithm, "auto") == 0 ||
-                  strcmp(algorithm, "library") == 0,
-              CVY_E_CONFIG,
-              "opts.reduce_progress: mpi leaves all-reduces to the MPI library, so opts.reduce must be auto or "
-              "library, not %s",
-              algorithm);
     return CVY_OK;
 }
 
 static void set_options(cvy_program *p)
 {
     const cvy_update_shape *shape = &p->update.shape;
-    const char *name = shape->shards ? "doubling"
-                       : p->reduce.progress == CVY_PROGRESS_MPI
-                           ? "library"
-                           : p->opts.reduce; /* doubling is the upper part of the shards' tree */
-    p->reduce.opts = (cvy_allreduce_opts){
-        .algorithm = name && strcmp(name, "auto") != 0 ? name : NULL,
-        .no_node = shape->shards || p->opts.reduce_no_node || p->reduce.progress == CVY_PROGRESS_MPI || shape->halves,
-        .halves = shape->halves,
-        .wire = p->opts.reduce_wire,
-        .threads = p->reduce.progress == CVY_PROGRESS_THREAD ? 1 : p->context->threads,
-        .progress = p->reduce.progress,
-        .newest_first = shape->newest_first};
+    const char *name = shape->shards ? "doubling" : p->opts.reduce; /* doubling is the upper part of the shards' tree */
+    p->reduce.opts =
+        (cvy_allreduce_opts){.algorithm = name && strcmp(name, "auto") != 0 ? name : NULL,
+                             .no_node = shape->shards || p->opts.reduce_no_node || shape->halves,
+                             .halves = shape->halves,
+                             .wire = p->opts.reduce_wire,
+                             .threads = p->reduce.progress == CVY_PROGRESS_THREAD ? 1 : p->context->threads,
+                             .progress = p->reduce.progress,
+                             .newest_first = shape->newest_first};
 }
 
 static double real_of(const cvy_tree *map, const char *key)

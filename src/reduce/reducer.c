@@ -293,8 +293,8 @@ static cvy_status make_ready(cvy_reducer *r)
     cvy_comm *comm = r->context->comm;
     CVY_TRY(cvy_comm_agree(comm, check_ready(r)));
     CVY_TRY(check_same(r));
-    r->reduce = (cvy_allreduce_opts){.algorithm = r->progress == CVY_PROGRESS_MPI ? "library" : r->opts.algorithm,
-                                     .no_node = r->opts.no_node || r->progress == CVY_PROGRESS_MPI,
+    r->reduce = (cvy_allreduce_opts){.algorithm = r->opts.algorithm,
+                                     .no_node = r->opts.no_node,
                                      .wire = r->opts.wire,
                                      .threads = r->progress == CVY_PROGRESS_THREAD ? 1 : r->context->threads,
                                      .progress = r->progress};

@@ -40,8 +40,6 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
          {"reduce_wire", "bf16", "rounds the values that are sent, but not those that stay on a rank: take f32"}},
         {o->reduce && strcmp(o->reduce, "auto") != 0 && strcmp(o->reduce, "doubling") != 0,
          {"reduce", o->reduce, "adds in another order than the shards' tree: take auto or doubling"}},
-        {o->reduce_progress && strcmp(o->reduce_progress, "mpi") == 0,
-         {"reduce_progress", "mpi", "leaves the order of sums to the MPI library: take poll or thread"}},
         {o->plan_file != NULL,
          {"plan_file", o->plan_file, "chooses kernels, but here they are chosen by preference alone: leave it out"}},
         {o->planning && strcmp(o->planning, "estimate") != 0,

@@ -12,14 +12,13 @@ refused '100000 compute threads a rank, expected 1 .. ' "$CONVOY" train job.yaml
 [ ! -e bad ] || fail "a refused job leaves its folder"
 refused 'layer ip2 gives 3 outputs for each sample, but the data have 4 classes' "$CONVOY" train job.yaml --out bad --set 'model={name: cifar-convnet, classes: 3}'
 refused '0 classes, expected at least 1' "$CONVOY" train job.yaml --out bad --set 'model={name: cifar-convnet, classes: 0}'
-refused "comm.progress: 'foo' is none of poll, thread, mpi" "$CONVOY" train job.yaml --out bad --set comm.progress=foo
+refused "comm.progress: 'foo' is none of poll, thread" "$CONVOY" train job.yaml --out bad --set comm.progress=foo
 refused "comm.algorithm: there is no all-reduce algorithm \"rings\", did you mean 'ring'" "$CONVOY" train job.yaml --out bad --set comm.algorithm=rings
 refused "CONVOY_NODE_RANKS is 'banana' in the environment, expected a number" env CONVOY_NODE_RANKS=banana "$CONVOY" train job.yaml --out bad
 refused 'kernels: clock they compute nothing' "$CONVOY" bench job.yaml --check --kernels clock
 refused 'plan.kernels: "natvie" is not a choice of kernels; did you mean "native"?' "$CONVOY" train job.yaml --out bad --set plan.kernels=natvie
 refused 'kernels: "native, clock": "clock" cannot be combined with others' "$CONVOY" bench job.yaml --kernels 'native, clock'
 refused "the plain plan's kernels: \"natvie\" is not a choice of kernels" "$CONVOY" bench job.yaml --check --against natvie
-refused 'comm.algorithm must be auto or library, not ring' "$CONVOY" train job.yaml --out bad --set comm.progress=mpi --set comm.algorithm=ring
 for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels: 2}}]'; do # a plan refuses what a training would refuse
     refused "$(case $set in train*) echo foo ;; *) echo '2 outputs' ;; esac)" "$CONVOY" plan job.yaml --set "$set"
 done

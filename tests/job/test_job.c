@@ -434,8 +434,6 @@ static void errors(void)
         {"deterministic: true\ncomm: {wire: bf16}", "comm.wire is bf16, which does not go with deterministic: true"},
         {"deterministic: true\ncomm: {algorithm: ring}",
          "comm.algorithm is ring, which does not go with deterministic: true"},
-        {"deterministic: true\ncomm: {progress: mpi}",
-         "comm.progress is mpi, which does not go with deterministic: true"},
         {"deterministic: true\nplan: {planning: patient}",
          "plan.planning is patient, which does not go with deterministic: true"},
         {"deterministic: true\nbatch_norm: {group: rank}",
@@ -650,8 +648,13 @@ static void old_words_are_read(void)
          "--set update.mode=pipelined: update.mode: pipelined is called delayed now"},
         {"update: delayed", NULL, "delayed", NULL},
         {"data: {train: x, stage: d, stage_keep: true}", NULL, "sync",
-         "job.yaml:2:40: the key data.stage_keep is gone: copies are removed at the end; to keep them, copy the files in "
+         "job.yaml:2:40: the key data.stage_keep is gone: copies are removed at the end; to keep them, copy the files "
+         "in "
          "the job script and name the copies in data.train"},
+        {"comm: {progress: mpi}", NULL, "sync",
+         "job.yaml:3:18: comm.progress: mpi is gone, and poll takes its place: comm.algorithm: library uses "
+         "all-reduces "
+         "of the MPI library"},
         {"data: {stage_keep: false, train: x}", NULL, "sync", NULL},
         {"seed: 1", "data.stage_keep=on", "sync",
          "--set data.stage_keep=on: the key data.stage_keep is gone: copies are removed at the end; to keep them, copy "

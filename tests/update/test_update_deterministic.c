@@ -139,7 +139,6 @@ static void refused(void)
         {{.shards = 16, .overlap_forward = 1}, "opts.overlap_forward is 1"},
         {{.shards = 16, .reduce_wire = CVY_DTYPE_BF16}, "opts.reduce_wire is bf16"},
         {{.shards = 16, .reduce = "ring"}, "opts.reduce is ring"},
-        {{.shards = 16, .reduce_progress = "mpi"}, "opts.reduce_progress is mpi"},
         {{.shards = 16, .planning = "measure"}, "opts.planning is measure"},
     };
     const cvy_training_opts two = {.size = sizeof two, .accumulate = 2};

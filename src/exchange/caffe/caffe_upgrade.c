@@ -129,10 +129,11 @@ static cvy_status upgrade_layers(const char *path, Cvy__Caffe__NetParameter *net
     CVY_CHECK(net->n_layer == 0, CVY_E_FORMAT,
               "%s has both `layers`, the older form, and `layer`, the newer one: use one of them", path);
     for (size_t i = 0; i < net->n_layers; i++) {
-        CVY_CHECK(!net->layers[i]->layer, CVY_E_UNSUPPORTED,
-                  "%s: its layers have the form of Caffe before 2014, `layers { layer { ... } }`; upgrade_net_proto_text "
-                  "of Caffe 1.0, or upgrade_net_proto_binary for a caffemodel, writes it in the newer form",
-                  path);
+        CVY_CHECK(
+            !net->layers[i]->layer, CVY_E_UNSUPPORTED,
+            "%s: its layers have the form of Caffe before 2014, `layers { layer { ... } }`; upgrade_net_proto_text "
+            "of Caffe 1.0, or upgrade_net_proto_binary for a caffemodel, writes it in the newer form",
+            path);
         Cvy__Caffe__LayerParameter *to = NULL;
         CVY_TRY(cvy_caffe_push(&net->layer, &net->n_layer, sizeof(void *)));
         CVY_TRY(cvy_caffe_new(&cvy__caffe__layer_parameter__descriptor, &to));
