@@ -98,7 +98,6 @@ typedef struct cvy_job_turn { /* a training of some weights by some losses; a st
 } cvy_job_turn;
 
 struct cvy_job_train {
-    const char *preset;
     int64_t batch, batch_per_rank; /* one of them is 0; use cvy_job_batch() */
     double epochs;                 /* 0 if steps are given */
     int64_t steps;                 /* 0 if epochs are given */

@@ -180,8 +180,6 @@ cvy_status cvy_job_manual(char **text_out)
             if (parts[i].others)
                 cvy_text_add(&t, "\nOther keys are %s.\n", parts[i].others);
         }
-        if (strcmp(s->name, "train") == 0)
-            cvy_job_add_presets(&t);
     }
     return finish(&t, text_out);
 }

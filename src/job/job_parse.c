@@ -148,7 +148,6 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
         CVY_TRY(apply_set(job, root, sets[i]));
     CVY_TRY(read_old_words(job, root));
     CVY_TRY(read_parallel_word(job, root));
-    CVY_TRY(cvy_job_apply_preset(job->pool, root));
     job->given = root;
     CVY_TRY(parse_sections(job, root));
     if (!job->name)

@@ -31,6 +31,18 @@ static const old_word words[] = {
      "false"},
 };
 
+/* Recipes that train.preset filled in where the job was silent. */
+static const struct {
+    const char *name, *keys;
+} presets[] = {
+    {"goyal2017",
+     "epochs: 90, lr_rule: linear, optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 1e-4}, "
+     "schedule: {name: multi_step, at: [30 epochs, 60 epochs, 80 epochs], factor: 0.1, warmup: 5 epochs}"},
+    {"you2017",
+     "epochs: 90, lr_rule: sqrt, optimizer: {name: lars, lr: 2, momentum: 0.9, trust_coefficient: 0.001, weight_decay: "
+     "5e-4}, schedule: {name: polynomial, power: 2, warmup: 5 epochs}"},
+};
+
 /* Finds the map that has the last key of the path, and the index of that key. NULL: the key is not given. */
 static cvy_tree *find(cvy_tree *root, const char *path, int *index_out)
 {
@@ -97,6 +109,24 @@ static void drop_key(const old_word *w, cvy_tree *map, int at, cvy_text *notes)
     remove_key(map, at);
 }
 
+/* Files that runs keep have all keys of a preset beside its name. In other files the keys that it stood for are
+ * missing, so they are refused. */
+static cvy_status drop_preset(cvy_tree *root)
+{
+    static const char *const key[] = {"train.lr_rule", "train.optimizer.name", "train.schedule"};
+    int at = 0, index = 0, complete = 1;
+    cvy_tree *train = find(root, "train.preset", &at), *node = train ? train->child[at] : NULL;
+    for (int i = 0; i < CVY_COUNT(key); i++)
+        complete = complete && find(root, key[i], &index);
+    for (int i = 0; node && node->text && !complete && i < CVY_COUNT(presets); i++)
+        CVY_CHECK(strcmp(node->text, presets[i].name) != 0, CVY_E_CONFIG,
+                  "%s: train.preset is gone; write its keys where it is, but for those that train has: %s",
+                  cvy_tree_where(node), presets[i].keys);
+    if (node && (complete || cvy_tree_is_null(node)))
+        remove_key(train, at);
+    return CVY_OK;
+}
+
 cvy_status cvy_job_read_old_words(cvy_pool *pool, cvy_tree *root, cvy_text *notes)
 {
     for (const old_word *w = words; w < words + CVY_COUNT(words); w++) {
@@ -109,5 +139,6 @@ cvy_status cvy_job_read_old_words(cvy_pool *pool, cvy_tree *root, cvy_text *note
         else if (node && node->kind == CVY_TREE_SCALAR && node->text && strcmp(node->text, w->value) == 0)
             CVY_TRY(rename_value(pool, node, w, notes));
     }
+    CVY_TRY(drop_preset(root));
     return notes->status;
 }

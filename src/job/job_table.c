@@ -83,9 +83,6 @@ static const cvy_option data_rows[] = {
 };
 
 static const cvy_option train_rows[] = {
-    {"preset", CVY_TYPE_STRING, TRAIN(preset), "", "", "",
-     "a published recipe for large batches, which fills in the keys that `train` does not give: goyal2017 or you2017, "
-     "see below"},
     {"batch", CVY_TYPE_INT, TRAIN(batch), "", "1..", "samples",
      "global batch, split over the ranks; 128 if neither this nor batch_per_rank is given"},
     {"batch_per_rank", CVY_TYPE_INT, TRAIN(batch_per_rank), "", "1..", "samples",

@@ -68,12 +68,8 @@ cvy_status cvy_job_interpret_deterministic(cvy_job *job);
 /* Adds a line for each key that has no effect with the other keys of the job. */
 cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out);
 /* Replaces words of older versions by the new ones, leaves out keys that are gone, and adds a line to `notes` for
- * each. */
+ * each. CVY_E_CONFIG: a key that is gone cannot be left out. */
 cvy_status cvy_job_read_old_words(cvy_pool *pool, cvy_tree *root, cvy_text *notes);
-/* Fills in the keys of `train` that the job does not give, from the preset that train.preset names. */
-cvy_status cvy_job_apply_preset(cvy_pool *pool, const cvy_tree *given);
-/* Adds the presets to the page docs/reference/job-file.md. */
-void cvy_job_add_presets(cvy_text *t);
 /* Makes the resolved job as a tree. whole 0: without the name and the log, which may differ between ranks. */
 cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out);
 

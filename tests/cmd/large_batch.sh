@@ -8,12 +8,12 @@ cat >"$work/job.yaml" <<'Y'
 model: {layers: [{fc: {channels: 4}}]}
 data: {train: {format: synthetic, samples: 256, shape: [3, 8, 8], classes: 4}}
 train:
-  preset: goyal2017
   batch: 64
+  lr_rule: linear
   base_batch: 16
   epochs: 4
-  optimizer: {lr: 0.01}
-  schedule: {at: 3 epochs, warmup: 2 epochs}
+  optimizer: {name: sgd, lr: 0.01, momentum: 0.9, nesterov: true, weight_decay: 1e-4}
+  schedule: {name: multi_step, at: 3 epochs, factor: 0.1, warmup: 2 epochs}
 log: {every: 1}
 Y
 
@@ -44,6 +44,6 @@ rates half 1 0.01 17 0.02 25 0.002
 grep -q 'the warm-up takes 512 samples and the run 256: the full rate is never reached' "$work/log" || { echo "a long warm-up is not remarked on:"; cat "$work/log"; failed=1; }
 
 # lars has its own keys; those of sgd are refused
-"$CONVOY" train "$work/job.yaml" --out "$work/bad" --set train.preset=you2017 --set train.optimizer.nesterov=true >"$work/log" 2>&1 && { echo "nesterov for lars is accepted"; failed=1; }
+"$CONVOY" train "$work/job.yaml" --out "$work/bad" --set train.optimizer.name=lars >"$work/log" 2>&1 && { echo "nesterov for lars is accepted"; failed=1; }
 grep -q 'lars: unknown key "nesterov"' "$work/log" || { cat "$work/log"; failed=1; }
 exit $failed

@@ -88,18 +88,21 @@ static const struct job jobs[] = {
                       "batch_norm: {group: 3}\n"},
     /* The rates depend on the layer, through the norms of whole weights, and on the batch. Neither may depend on the
      * number of ranks. */
-    {"rates of layers", "model:\n"
-                        "  layers:\n"
-                        "    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}\n"
-                        "    - batch_norm\n"
-                        "    - relu\n"
-                        "    - max_pool: {kernel: 2}\n"
-                        "    - fc: {channels: 4}\n"
-                        "data:\n"
-                        "  train: {format: synthetic, samples: 44, shape: [3, 8, 8], classes: 4, noise: 0.2}\n"
-                        "train: {preset: you2017, batch: 12, steps: 20, base_batch: 3, schedule: {warmup: 1 epoch},\n"
-                        "        optimizer: {lr: 1, trust_coefficient: 0.05, momentum: 0.5, decay_on: all}}\n"
-                        "batch_norm: {group: 4}\n"},
+    {"rates of layers",
+     "model:\n"
+     "  layers:\n"
+     "    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}\n"
+     "    - batch_norm\n"
+     "    - relu\n"
+     "    - max_pool: {kernel: 2}\n"
+     "    - fc: {channels: 4}\n"
+     "data:\n"
+     "  train: {format: synthetic, samples: 44, shape: [3, 8, 8], classes: 4, noise: 0.2}\n"
+     "train: {batch: 12, steps: 20, lr_rule: sqrt, base_batch: 3,\n"
+     "        schedule: {name: polynomial, power: 2, warmup: 1 epoch},\n"
+     "        optimizer: {name: lars, lr: 1, trust_coefficient: 0.05, momentum: 0.5, weight_decay: 5e-4,\n"
+     "                    decay_on: all}}\n"
+     "batch_norm: {group: 4}\n"},
 };
 
 static const char *const f64[] = {"train.dtype=f64"};
