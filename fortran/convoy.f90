@@ -100,6 +100,7 @@ module convoy
     procedure, private :: model_assign
     procedure :: create => model_create        ! create(name): an empty model
     procedure :: zoo => model_zoo              ! zoo(name, input, classes, [options]): a network of the zoo
+    procedure :: from_file => model_from_file  ! from_file(path, [options]): a network in an ONNX file or one of Caffe
     procedure :: add_input => model_add_input  ! add_input(name, extents): real; add_input(name, extents, 'i32'): labels
     procedure :: add => model_add              ! add(op, [name], [options], [from]): a layer
     procedure :: use_context => model_use_context ! before layers that are functions of the program are added
@@ -455,6 +456,20 @@ contains
     call finish(cvy_model_zoo(c_loc(c_name), or_null(c_options, present(options)), shape_of(input), &
         int(classes, c_int64_t), self%handle), stat, errmsg)
   end subroutine model_zoo
+
+  subroutine model_from_file(self, path, options, stat, errmsg)
+    class(convoy_model), intent(inout) :: self
+    character(len=*), intent(in) :: path
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_path(:), c_options(:)
+    if (.not. is_free(self%handle, 'model', stat, errmsg)) return
+    c_path = to_c(path)
+    c_options = to_c('')
+    if (present(options)) c_options = to_c(options)
+    call finish(cvy_model_from_file(c_loc(c_path), or_null(c_options, present(options)), self%handle), stat, errmsg)
+  end subroutine model_from_file
 
   ! The text, or NULL if the argument was left out.
   type(c_ptr) function or_null(text, is_given)

@@ -1182,6 +1182,13 @@ module convoy_c
       type(c_ptr), intent(inout) :: model_out
       integer(c_int) :: cvy_model_zoo
     end function cvy_model_zoo
+    function cvy_model_from_file(path, options, model_out) bind(c)
+      import
+      type(c_ptr), value :: path
+      type(c_ptr), value :: options
+      type(c_ptr), intent(inout) :: model_out
+      integer(c_int) :: cvy_model_from_file
+    end function cvy_model_from_file
     subroutine cvy_model_destroy(model) bind(c)
       import
       type(c_ptr), intent(inout) :: model

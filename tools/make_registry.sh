@@ -16,10 +16,12 @@ op graph/graph_op.h
 kernel kernel/kernel.h
 library kernel/kernel_library.h
 model model/model.h
+importer model/model_import.h
 onnx exchange/onnx/onnx_def.h
 onnxop exchange/onnx/onnx_def.h
 caffe exchange/caffe/caffe_def.h
 schedule optim/optim.h
+strategy session/session_strategy.h
 init optim/optim.h
 metric metric/metric.h
 allreduce comm/comm_allreduce.h

@@ -207,6 +207,13 @@ class model : public owner<cvy_model, cvy_model_destroy>
     {
         check(cvy_model_zoo(name.c_str(), or_null(options), &input, classes, &handle_));
     }
+    /** A network in an .onnx file, or in a .prototxt file of Caffe. */
+    static model from_file(const std::string &path, const std::string &options = "")
+    {
+        model out;
+        check(cvy_model_from_file(path.c_str(), or_null(options), &out.handle_));
+        return out;
+    }
     /** Before layers that are functions of the program, or of a library of the context. */
     model &use(const context &c)
     {
@@ -227,6 +234,7 @@ class model : public owner<cvy_model, cvy_model_destroy>
     }
 
   private:
+    model() = default;
     static const char *or_null(const std::string &text)
     {
         return text.empty() ? nullptr : text.c_str();

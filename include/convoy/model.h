@@ -60,6 +60,20 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_create(const char *name, cvy_model *
 CVY_API CVY_MUST_CHECK cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input,
                                                 int64_t classes, cvy_model **model_out);
 
+/**
+ * cvy_model_from_file - a network in the file of another program
+ * @path: an .onnx file, or the .prototxt file of a network of Caffe
+ * @options: the keys that `model: {onnx: FILE}` of a job has beside the file, as YAML text, "constants: kept"; NULL:
+ *           the defaults
+ * @model_out: the model; the caller destroys it
+ *
+ * Its first input is "x", without a batch size. cvy_program_load() reads the weights of the same .onnx file.
+ * Collective: no. Errors: CVY_E_ARGUMENT (another suffix: the known ones are named), CVY_E_CONFIG (an option),
+ * CVY_E_IO, CVY_E_FORMAT, CVY_E_UNSUPPORTED (all operators or layers that are not known; a build without protobuf-c),
+ * CVY_E_SHAPE, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_model_from_file(const char *path, const char *options, cvy_model **model_out);
+
 /** Destroys the object and sets the pointer to NULL; NULL is accepted. Programs that have been planned do not need the
  * model any more. Collective: no. */
 CVY_API void cvy_model_destroy(cvy_model **model);

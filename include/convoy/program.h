@@ -458,7 +458,9 @@ CVY_API cvy_status cvy_program_variable(const cvy_program *program, int i, const
 /**
  * cvy_program_save, cvy_program_load - write the weights to a safetensors file, or read them from one
  *
- * Save on one rank; load on all ranks. A file that is loaded must have the program's variables by name and shape.
+ * Save on one rank; load on all ranks. A file that is loaded must have the program's variables by name and shape. An
+ * .onnx file is read, too: its values have the names of the variables of cvy_model_from_file(), and variables that it
+ * does not have stay as they are.
  * Collective: no. Errors: CVY_E_ARGUMENT (not planned, no path), CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_save(const cvy_program *program, const char *path);

@@ -10,7 +10,7 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
-#include "exchange/exchange_caffe.h"
+#include "model/model_import.h"
 
 #define JOB_FILE "job.yaml"
 #define WEIGHTS_FILE "weights.safetensors"
@@ -39,7 +39,7 @@ static cvy_status name_files(const cvy_import_opts *o, files *f)
     return status;
 }
 
-static cvy_status write_files(const cvy_import_opts *o, const files *f, const cvy_caffe_job *job, cvy_text *out)
+static cvy_status write_files(const cvy_import_opts *o, const files *f, const cvy_import_job *job, cvy_text *out)
 {
     if (f->weights) {
         CVY_TRY(cvy_safetensors_write(f->weights, job->import.tensor, job->import.ntensor, NULL, NULL, NULL));
@@ -55,19 +55,19 @@ static cvy_status write_files(const cvy_import_opts *o, const files *f, const cv
 /* Nothing is written before all is read. */
 static cvy_status import(const char *path, const cvy_import_opts *o, files *f, cvy_text *out)
 {
-    cvy_caffe_job job = {0};
+    cvy_import_job job = {0};
     cvy_status status = CVY_OK;
     CVY_TRY(name_files(o, f));
     CVY_TRY(cvy_file_check_new(f->job, o->replace));
     if (f->weights)
         CVY_TRY(cvy_file_check_new(f->weights, o->replace));
-    const cvy_caffe_job_opts opts = {.weights = o->weights, .init = f->init, .input = o->input};
-    CVY_TRY_OUT(cvy_caffe_read_job(path, &opts, &job));
+    const cvy_import_job_opts opts = {.weights = o->weights, .init = f->init, .input = o->input};
+    CVY_TRY_OUT(cvy_importer_find("caffe")->read_job(path, &opts, &job));
     if (o->out)
         CVY_TRY_OUT(cvy_file_make_folder(o->out));
     CVY_TRY_OUT(write_files(o, f, &job, out));
 out:
-    cvy_caffe_job_free(&job);
+    cvy_import_job_free(&job);
     return status;
 }
 

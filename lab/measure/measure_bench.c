@@ -17,13 +17,13 @@
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
 #include "base/number/base_rng.h"
-#include "exchange/exchange.h"
 #include "job/job_table.h"
 #include "measure/measure.h"
+#include "model/model_import.h"
 #include "op/loss/op_loss.h"
 #include "program/program_fill.h"
 #include "program/program_tune.h"
-#include "search/search.h"
+#include "session/session_strategy.h"
 
 /* ---- the data ---- */
 
@@ -125,15 +125,15 @@ static cvy_status check_auto(const cvy_bench *b)
 
 cvy_status cvy_bench_choose_grid(cvy_bench *b)
 {
-    const cvy_search_run_info run = {.data = &b->data};
-    cvy_search_choice choice;
+    const cvy_strategy_run run = {.data = &b->data};
+    double step_s = 0;
     cvy_session *s = &b->session;
     if (b->has_grid)
         return CVY_OK;
     b->has_grid = 1;
     CVY_TRY(cvy_comm_agree(s->context->comm, check_auto(b)));
-    CVY_TRY(cvy_search_choose(s->context, s->job, &run, &s->notes, &choice));
-    if (choice.step_s > 0 && s->notes.status == CVY_OK)
+    CVY_TRY(cvy_session_choose_grid(s, &run, &step_s));
+    if (step_s > 0 && s->notes.status == CVY_OK)
         cvy_log(s->context, CVY_LOG_INFO, "%.*s", (int)strcspn(s->notes.data, "\n"), s->notes.data);
     return CVY_OK;
 }

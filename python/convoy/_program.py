@@ -67,6 +67,14 @@ class Model(Owner):
         library.cvy_model_zoo(name.encode(), text(_options(options)), c.byref(shape_of(input)), classes, c.byref(handle))
         return cls(handle=handle)
 
+    @classmethod
+    def from_file(cls, path: str | os.PathLike, **options: Any) -> Model:
+        """A network in the file of another program: an .onnx file, whose weights Program.load() reads, or a .prototxt file of
+        Caffe. options: the keys that `model: {onnx: FILE}` of a job has beside the file."""
+        handle = c.c_void_p()
+        library.cvy_model_from_file(text(path), text(_options(options)), c.byref(handle))
+        return cls(handle=handle)
+
     def input(self, name: str, shape: Sequence[int] = (), dtype: str = "f32") -> None:
         """An input: its samples are of this shape. dtype: "f32" for real numbers (of the program's own dtype), "i32" for
         labels."""

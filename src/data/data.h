@@ -12,6 +12,7 @@
 #ifndef CVY_DATA_H
 #define CVY_DATA_H
 
+#include "base/text/base_samples.h"
 #include "comm/comm.h"
 #include "graph/graph.h"
 
@@ -114,11 +115,6 @@ void cvy_cache_budget_destroy(cvy_cache_budget **budget); /* call it after the d
 cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_budget *budget, int decoded);
 
 /* ---- the order of an epoch (data_order.h) ---- */
-typedef enum cvy_shuffle { /* checkpoints store these values */
-                           CVY_SHUFFLE_NONE = 0,
-                           CVY_SHUFFLE_ALL = 1,
-                           CVY_SHUFFLE_WINDOW = 2
-} cvy_shuffle;
 typedef struct cvy_order_opts {
     cvy_shuffle shuffle;
     int balance; /* 1: all classes are equally frequent. The length of an epoch stays; samples repeat or are left out */

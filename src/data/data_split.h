@@ -9,25 +9,9 @@
 #ifndef CVY_DATA_SPLIT_H
 #define CVY_DATA_SPLIT_H
 
+#include "base/text/base_samples.h"
 #include "base/text/base_text.h"
 #include "data/data.h"
-
-/* Which samples are set aside. */
-enum { CVY_SPLIT_DRAWN, CVY_SPLIT_LAST, CVY_SPLIT_FIRST };
-/* Of groups that are dates: what is one group. */
-enum { CVY_SPLIT_BY_VALUE, CVY_SPLIT_BY_DAY, CVY_SPLIT_BY_MONTH, CVY_SPLIT_BY_YEAR };
-
-typedef struct cvy_split_spec { /* {0} is none */
-    double share;               /* of the samples */
-    int where, by;
-    /* Groups of samples that stay together, of a drawn share: the values that the source's option `group` names,
-     * whose name is `group`; or what a pattern, a POSIX extended regular expression, finds in their paths. NULL: none
-     */
-    const char *group, *pattern;
-    const char
-        *order;  /* of a share at an end: the values of the same option, which order the samples. NULL: the source */
-    int64_t gap; /* of a share at an end: samples between the two that are left out */
-} cvy_split_spec;
 
 enum { CVY_SIDE_TRAIN, CVY_SIDE_VAL, CVY_SIDE_NONE };
 typedef struct cvy_split {

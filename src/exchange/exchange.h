@@ -1,44 +1,13 @@
 /*
- * exchange.h: networks in the formats of others, as layers of ours, and networks of ours in these formats.
- *
- * A reader of a format (onnx/, caffe/) makes a cvy_import: a model, and the values of its variables. The model is
- * printed as the layers of a job file (cvy_model_print), so that a run, its checkpoints and `convoy predict` need the
- * foreign file no more.
+ * exchange.h: the readers and writers of ONNX (onnx/) and Caffe (caffe/). The rest of the library finds them in the
+ * table of model/model_import.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_EXCHANGE_H
 #define CVY_EXCHANGE_H
 
-#include "base/text/base_text.h"
-#include "data/data_reader.h"
-#include "format/format.h"
-#include "model/model.h"
-
-/* Weights that are trained in their own way: a row of the job's train.groups. */
-typedef struct cvy_import_group {
-    const char *match; /* pattern of names of variables */
-    double lr_mult, decay_mult;
-    int frozen;
-} cvy_import_group;
-
-/* A network that was read. */
-typedef struct cvy_import {
-    cvy_pool *pool;           /* owns all of it but the model */
-    cvy_model *model;         /* its first input is "x" */
-    cvy_tensor_entry *tensor; /* [ntensor]: values of the model's variables, f32 or f64, by our names */
-    int ntensor, tensor_room;
-    int x_is_bytes;          /* the file declares x as uint8 */
-    int keeps_bytes;         /* x is declared as integers: bytes stay 0 to 255 */
-    cvy_text notes;          /* what the user should know, a sentence a line; data NULL: nothing */
-    const char *network;     /* the description that cvy_export_onnx() was given; NULL: the file has none */
-    cvy_import_group *group; /* [ngroup]: of a format that has multipliers; the first that matches counts */
-    int ngroup, group_room;
-} cvy_import;
-
-/* Adds a value of a variable. The name and the data are borrowed; they live in the pool. */
-cvy_status cvy_import_add_tensor(cvy_import *import, const cvy_tensor_entry *tensor);
-void cvy_import_free(cvy_import *import);
+#include "model/model_import.h"
 
 /**
  * cvy_import_onnx - read an ONNX file
@@ -85,25 +54,7 @@ typedef struct cvy_caffe_opts {
  */
 cvy_status cvy_import_caffe(const char *path, const cvy_caffe_opts *opts, cvy_import *out);
 
-/* A network of ours that is written. */
-typedef struct cvy_export_output {
-    const char *name;    /* of a layer */
-    cvy_scaling scaling; /* that is undone in the file; n 0: none */
-} cvy_export_output;
-
-typedef struct cvy_export {
-    const cvy_model *model; /* only what the outputs need (cvy_model_keep); it has no losses */
-    const cvy_export_output *output;
-    int noutput;
-    const cvy_tensor_entry *tensor; /* [ntensor]: values of the variables by name, f32 or f64, row-major */
-    int ntensor;
-    cvy_dtype x_dtype;          /* of the file's input "x": u8 or f32 */
-    const cvy_value_step *step; /* [nstep]: what is done to x first */
-    int nstep;
-    const char *network; /* the description of the network; it is kept in the file. NULL: none */
-    int64_t opset;       /* CVY_ONNX_OPSET_MIN to CVY_ONNX_OPSET_MAX */
-} cvy_export;
-enum { CVY_ONNX_OPSET_MIN = 13, CVY_ONNX_OPSET_MAX = 21 };
+enum { CVY_ONNX_OPSET_MIN = 13, CVY_ONNX_OPSET_MAX = 21 }; /* of cvy_export.opset */
 
 /**
  * cvy_export_onnx - write a network as an ONNX file
@@ -119,14 +70,6 @@ enum { CVY_ONNX_OPSET_MIN = 13, CVY_ONNX_OPSET_MAX = 21 };
  */
 cvy_status cvy_export_onnx(const char *path, const cvy_export *from);
 
-/* Weights that are written for a network of Caffe. */
-typedef struct cvy_export_caffe {
-    const char *net;                /* its text; the layers of phase TRAIN */
-    cvy_shape input;                /* of a sample of x */
-    const cvy_tensor_entry *tensor; /* [ntensor]: values of the variables by name, f32 or f64, row-major */
-    int ntensor;
-} cvy_export_caffe;
-
 /**
  * cvy_export_caffemodel - write weights as a caffemodel
  * @path: the file, which is written whole or not at all; an older one is replaced
@@ -137,6 +80,21 @@ typedef struct cvy_export_caffe {
  * CVY_E_SHAPE (a variable has another shape in the network of Caffe, or none has values), CVY_E_UNSUPPORTED (more than
  * 2 GiB), CVY_E_IO.
  */
-cvy_status cvy_export_caffemodel(const char *path, const cvy_export_caffe *from, cvy_text *notes);
+cvy_status cvy_export_caffemodel(const char *path, const cvy_export *from, cvy_text *notes);
+
+/**
+ * cvy_caffe_read_job - make a job of a solver
+ * @path: the text of a solver, or of a network; the files that it names are read, too
+ * @opts: a caffemodel as weights, a solverstate as snapshot
+ * @out: the job; the caller frees it with cvy_import_job_free()
+ *
+ * Paths are relative to the current folder, as Caffe takes them; what is not there is looked for in the folder of the
+ * solver. The data are opened for the shape of their samples. A network alone whose data are not here, or are made by a
+ * layer that convoy does not run, and one whose input layer has shapes, get generated samples instead; without labels
+ * if the network has no loss. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_CONFIG (a value of the solver), CVY_E_UNSUPPORTED
+ * (layers that are not known, data that cannot be read, a build without protobuf-c), CVY_E_SHAPE, CVY_E_MEMORY. *out is
+ * empty then.
+ */
+cvy_status cvy_caffe_read_job(const char *path, const cvy_import_job_opts *opts, cvy_import_job *out);
 
 #endif

@@ -16,8 +16,8 @@
 
 #include "base/text/base_duration.h"
 #include "base/text/base_option.h"
+#include "base/text/base_samples.h"
 #include "base/text/base_text.h"
-#include "data/data_split.h"
 #include "kernel/kernel_library.h"
 
 /* ---- sections; fields without a comment are explained by their rows ---- */

@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#include "exchange/exchange_caffe.h"
 #include "job/job.h"
+#include "model/model_import.h"
 
 /* The name of the text in messages. */
-static cvy_status parse(const cvy_job_source *source, const cvy_caffe_job *caffe, cvy_job **out)
+static cvy_status parse(const cvy_job_source *source, const cvy_import_job *caffe, cvy_job **out)
 {
     cvy_text name = {0};
     cvy_text_add(&name, "%s as a job", source->caffe);
@@ -36,12 +36,12 @@ static int gives_data(const cvy_job_source *source)
 
 cvy_status cvy_job_parse_caffe(const cvy_job_source *source, cvy_job **out)
 {
-    const cvy_caffe_job_opts opts = {
+    const cvy_import_job_opts opts = {
         .weights = source->caffe_weights, .snapshot = source->caffe_state, .input = source->caffe_input};
-    cvy_caffe_job caffe = {0};
+    cvy_import_job caffe = {0};
     cvy_job *job = NULL;
     cvy_status status = CVY_OK;
-    CVY_TRY(cvy_caffe_read_job(source->caffe, &opts, &caffe));
+    CVY_TRY(cvy_importer_find("caffe")->read_job(source->caffe, &opts, &caffe));
     CVY_TRY_OUT(parse(source, &caffe, &job));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *job->import, &job->import));
     *job->import = caffe.import;
@@ -56,6 +56,6 @@ cvy_status cvy_job_parse_caffe(const cvy_job_source *source, cvy_job **out)
     job = NULL;
 out:
     cvy_job_destroy(&job);
-    cvy_caffe_job_free(&caffe);
+    cvy_import_job_free(&caffe);
     return status;
 }

@@ -10,7 +10,6 @@
 #include "base/text/base_table.h"
 #include "comm/comm_allreduce.h"
 #include "comm/comm_grid.h"
-#include "data/data.h"
 #include "job/job_table.h"
 
 /* ---- the grid of ranks ---- */

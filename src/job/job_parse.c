@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/base_file.h"
-#include "exchange/exchange.h"
 #include "job/job_table.h"
+#include "model/model_import.h"
 
 /* ---- --set ---- */
 
@@ -163,10 +163,11 @@ static cvy_status parse_tree(cvy_pool *pool, const char *file, const char *text,
 {
     if (text)
         return cvy_tree_parse_text(pool, file, text, strlen(text), out);
-    CVY_CHECK(!cvy_data_has_suffix(file, ".onnx"), CVY_E_ARGUMENT,
-              "%s is an ONNX file, and a job file is expected: name it in one, model: {onnx: %s}; `convoy plan`, "
-              "`convoy time` and `convoy bench --model` take it as it is",
-              file, file);
+    const cvy_importer_def *network = cvy_importer_of_file(file);
+    CVY_CHECK(!network || network->weights, CVY_E_ARGUMENT,
+              "%s is %s, and a job file is expected: name it in one, model: {%s: %s}; `convoy plan`, `convoy time` and "
+              "`convoy bench --model` take it as it is",
+              file, network->title, network->name, file);
     return cvy_tree_parse_file(pool, file, out);
 }
 

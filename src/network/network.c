@@ -14,8 +14,8 @@
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "checkpoint/checkpoint.h"
-#include "exchange/exchange.h"
 #include "job/job_table.h"
+#include "model/model_import.h"
 #include "monitor/monitor_run_layout.h"
 #include "network/network_calibration.h"
 #include "session/session.h"
@@ -25,9 +25,9 @@
 /* Where the weights come from. */
 struct source {
     const char *target;
-    cvy_checkpoint set;     /* of a run folder or a checkpoint; its path is NULL for a file */
-    const char *file;       /* a file of weights, whose metadata may have the description */
-    const char *caffemodel; /* of a network of Caffe; NULL: it is something else */
+    cvy_checkpoint set;  /* of a run folder or a checkpoint; its path is NULL for a file */
+    const char *file;    /* a file of weights, whose metadata may have the description */
+    const char *further; /* the weights of a network whose file does not have them; NULL: it has */
 };
 
 /* ---- finding the weights ---- */
@@ -38,16 +38,6 @@ int cvy_network_is_run(const char *folder)
     cvy_run_path(folder, CVY_RUN_CHECKPOINTS, checkpoints);
     cvy_run_path(folder, CVY_RUN_JOB, job);
     return cvy_file_is_folder(checkpoints) || cvy_file_exists(job);
-}
-
-static int is_onnx(const char *target)
-{
-    return cvy_data_has_suffix(target, ".onnx");
-}
-
-static int is_caffe(const char *target)
-{
-    return cvy_data_has_suffix(target, ".prototxt");
 }
 
 cvy_status cvy_network_find_set(const char *target, const char *which, cvy_checkpoint *out)
@@ -78,13 +68,14 @@ cvy_status cvy_network_find_set(const char *target, const char *which, cvy_check
 static cvy_status find_weights(const cvy_network *n, const char *which, struct source *s)
 {
     if (!cvy_file_is_folder(s->target)) {
-        CVY_CHECK(
-            cvy_data_has_suffix(s->target, ".safetensors") || is_onnx(s->target) || is_caffe(s->target), CVY_E_ARGUMENT,
-            "%s is neither a run folder, nor a checkpoint, nor a .safetensors, .onnx or .prototxt file", s->target);
-        CVY_CHECK(is_caffe(s->target) == (s->caffemodel != NULL), CVY_E_ARGUMENT,
-                  s->caffemodel ? "%s is no network of Caffe: only a .prototxt file has its weights in another file"
-                                : "%s is a network without weights: give the .caffemodel file, too",
-                  s->target);
+        const cvy_importer_def *importer = cvy_importer_of_file(s->target);
+        CVY_CHECK(importer || cvy_data_has_suffix(s->target, ".safetensors"), CVY_E_ARGUMENT,
+                  "%s is neither a run folder, nor a checkpoint, nor a file that ends with .safetensors, %s", s->target,
+                  cvy_importer_suffixes(0).text);
+        CVY_CHECK(!s->further || (importer && importer->weights), CVY_E_ARGUMENT,
+                  "%s has its weights itself: leave out %s", s->target, s->further);
+        CVY_CHECK(s->further || !importer || !importer->weights, CVY_E_ARGUMENT,
+                  "%s is a network without weights: give the %s file, too", s->target, importer->written);
         CVY_CHECK(!which, CVY_E_ARGUMENT, "%s is a file: name a run folder to choose among checkpoints", s->target);
         s->file = s->target;
         return CVY_OK;
@@ -116,10 +107,10 @@ static cvy_status describe_job(cvy_network *n, const struct source *s, const cvy
 static cvy_status find_spec(cvy_network *n, const struct source *s, const cvy_job_source *given)
 {
     char path[CVY_RUN_PATH];
-    if (is_onnx(s->file) || is_caffe(s->file)) {
+    if (cvy_importer_of_file(s->file)) {
         CVY_CHECK(!given, CVY_E_ARGUMENT, "%s has its network itself: leave out the job", s->file);
         n->step = -1;
-        return cvy_network_spec_of_import(s->file, s->caffemodel, &n->spec);
+        return cvy_network_spec_of_import(s->file, s->further, &n->spec);
     }
     const cvy_status status = cvy_network_spec_of_file(s->file, &n->spec, &n->step);
     if (status < CVY_OK)
@@ -359,7 +350,7 @@ static cvy_status create(cvy_context *context, int together, const char *target,
     if (status == CVY_OK)
         status = make_context(context, &n->context);
     CVY_TRY_OUT(comm ? cvy_comm_agree(comm, status) : status);
-    source.caffemodel = o.weights;
+    source.further = o.weights;
     n->dropout = dropout;
     n->gives = gives;
     CVY_TRY_OUT(open_network(n, comm, &o, &source));

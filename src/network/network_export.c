@@ -7,10 +7,8 @@
 #include "base/base_file.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
-#include "exchange/exchange.h"
+#include "model/model_import.h"
 #include "network/network.h"
-
-enum { OPSET = 21 };
 
 struct export
 {
@@ -21,11 +19,6 @@ struct export
     cvy_text network;
     cvy_export all;
 };
-
-static int is_caffemodel(const char *path)
-{
-    return cvy_data_has_suffix(path, ".caffemodel");
-}
 
 static cvy_status read_variables(struct export *e, const cvy_vars *vars)
 {
@@ -71,29 +64,25 @@ static void list_outputs(struct export *e, const cvy_network *n, cvy_text *notes
     e->all.noutput = n->noutput;
 }
 
-static cvy_status write_caffemodel(struct export *e, const cvy_network *n, const char *net, const char *path,
-                                   cvy_text *notes)
-{
-    CVY_CHECK(net, CVY_E_ARGUMENT, "%s: a caffemodel has the layers of a network of Caffe: give its text, too", path);
-    const cvy_export_caffe from = {
-        .net = net, .input = n->model->input[0].sample_shape, .tensor = e->tensor, .ntensor = e->all.ntensor};
-    return cvy_export_caffemodel(path, &from, notes);
-}
-
 static cvy_status write(struct export *e, const cvy_network *n, const cvy_network_export_opts *o, const char *path,
                         cvy_text *notes)
 {
+    const cvy_importer_def *format = cvy_importer_of_written(path);
+    CVY_CHECK(format, CVY_E_ARGUMENT, "%s: the name of the file must end with %s", path, cvy_importer_suffixes(1).text);
+    CVY_TRY(cvy_file_check_new(path, o->replace));
     CVY_TRY(cvy_pool_create(&e->pool));
     CVY_TRY(read_variables(e, n->program->vars));
-    if (is_caffemodel(path))
-        return write_caffemodel(e, n, o->net, path, notes);
+    e->all.net = o->net;
+    e->all.input = n->model->input[0].sample_shape;
+    if (format->writes_only_weights)
+        return format->write(path, &e->all, notes);
     CVY_TRY(describe_x(e, n, o, notes));
     CVY_TRY(cvy_network_spec_print(&n->spec, &e->network));
     list_outputs(e, n, notes);
     e->all.model = n->model;
     e->all.network = e->network.data;
-    e->all.opset = o->opset ? o->opset : OPSET;
-    const cvy_status status = cvy_export_onnx(path, &e->all);
+    e->all.opset = o->opset;
+    const cvy_status status = format->write(path, &e->all, notes);
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", n->spec.job->name ? n->spec.job->name : path);
 }
 
@@ -107,9 +96,6 @@ cvy_status cvy_network_export(const cvy_network *network, const char *path, cons
     cvy_text notes = {0};
     CVY_CHECK(path, CVY_E_ARGUMENT, "cvy_network_export() needs a path");
     CVY_TRY(CVY_OPTS_READ(cvy_network_export_opts, opts, &o));
-    CVY_CHECK(cvy_data_has_suffix(path, ".onnx") || is_caffemodel(path), CVY_E_ARGUMENT,
-              "%s: the name of the file must end with .onnx or .caffemodel", path);
-    CVY_TRY(cvy_file_check_new(path, o.replace));
     const cvy_status status = write(&e, network, &o, path, &notes);
     cvy_text_free(&e.network);
     cvy_pool_destroy(&e.pool);

@@ -13,8 +13,8 @@
 #include "checkpoint/checkpoint.h"
 #include "data/data_columns.h"
 #include "data/data_described_file.h"
-#include "exchange/exchange.h"
 #include "job/job_table.h"
+#include "model/model_import.h"
 
 /* The version of the layout; a later one is refused. */
 enum { LAYOUT = 1 };
@@ -385,31 +385,11 @@ cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out)
 
 /* ---- from a network of another format ---- */
 
-/* A path in quotes, as a job file has it. */
-static cvy_status quote(cvy_pool *pool, const char *path, char **out)
-{
-    cvy_tree *name = NULL;
-    char *text = NULL;
-    CVY_TRY(cvy_tree_new_scalar(pool, path, path, &name));
-    name->quoted = 1;
-    CVY_TRY(cvy_tree_print_line(name, &text));
-    const cvy_status status = cvy_pool_strdup(pool, text, out);
-    cvy_mem_free(&text);
-    return status;
-}
-
-/* weights: of a network of Caffe; NULL: the file is ONNX. */
 static cvy_status describe_import(cvy_network_spec *s, const char *path, const char *weights)
 {
-    char *file = NULL, *values = NULL, *text = NULL;
+    char *text = NULL;
     CVY_TRY(cvy_pool_create(&s->pool));
-    CVY_TRY(quote(s->pool, path, &file));
-    if (weights) {
-        CVY_TRY(quote(s->pool, weights, &values));
-        CVY_TRY(cvy_pool_printf(s->pool, &text, "{caffe: %s, weights: %s, phase: test}", file, values));
-    } else {
-        CVY_TRY(cvy_pool_printf(s->pool, &text, "{onnx: %s}", file));
-    }
+    CVY_TRY(cvy_import_applied_keys(s->pool, path, weights, &text));
     /* a job names data, which nobody opens here */
     CVY_TRY(cvy_pool_printf(
         s->pool, &text, "model: %s\ndata: {train: none}\ntrain: {epochs: 1, optimizer: {name: sgd, lr: 0.1}}\n", text));

@@ -63,21 +63,6 @@ cvy_status cvy_search_best(const cvy_search *search, const cvy_search_opts *opts
 void cvy_search_apply(const cvy_search_grid *grid, cvy_job *job);
 
 /* ---- search_choose.c ---- */
-/* What a run has besides its job. */
-typedef struct cvy_search_run_info {
-    const cvy_dataset_info *data;
-    int64_t nscored;       /* samples of validation */
-    int64_t micro_batches; /* with which the run was begun; 0: it is new */
-} cvy_search_run_info;
-/* What `parallel: auto` has chosen. */
-typedef struct cvy_search_choice {
-    cvy_search_grid grid;
-    double step_s; /* predicted time of a step; 0: nothing was chosen */
-} cvy_search_choice;
-/* For a job with `parallel: auto`: searches for the ranks of the context and changes the job to the fastest grid. Adds
- * what it found to the notes. Leaves other jobs as they are. Collective: rank 0 searches, the others sleep. */
-cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_search_run_info *run, cvy_text *notes,
-                             cvy_search_choice *out);
 /* Measures the links between the ranks of a communicator. Collective. */
 cvy_status cvy_search_measure_network(cvy_comm *comm, cvy_network *out);
 /* Measures how fast one rank copies memory, in seconds for each byte that it reads or writes. */

@@ -10,6 +10,7 @@
 #include "context/context_threads.h"
 #include "job/job_table.h"
 #include "search/search.h"
+#include "session/session_strategy.h"
 
 enum {
     SHORT_BYTES = 8,
@@ -109,9 +110,15 @@ cvy_status cvy_search_measure_network(cvy_comm *comm, cvy_network *out)
 
 /* ---- the choice ---- */
 
+/* What rank 0 has chosen. */
+struct choice {
+    cvy_search_grid grid;
+    double step_s; /* predicted time of a step */
+};
+
 struct choosing {
     cvy_search_opts opts;
-    cvy_search_choice *choice;
+    struct choice choice;
     cvy_text *notes;
 };
 
@@ -144,18 +151,18 @@ static cvy_status search(void *user)
     CVY_TRY(cvy_search_run(&c->opts, &found));
     const cvy_status status = cvy_search_best(&found, &c->opts, &best);
     if (status == CVY_OK) {
-        *c->choice = (cvy_search_choice){best->grid, best->time.step_s};
+        c->choice = (struct choice){best->grid, best->time.step_s};
         add_notes(&found, best, c->notes);
     }
     cvy_search_free(&found);
     return status;
 }
 
-cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_search_run_info *run, cvy_text *notes,
-                             cvy_search_choice *out)
+/* Rank 0 searches, the others sleep. */
+static cvy_status choose(cvy_context *context, cvy_job *job, const cvy_strategy_run *run, cvy_text *notes,
+                         double *step_s_out)
 {
     cvy_comm *comm = context->comm;
-    cvy_search_choice choice = {.step_s = 0};
     struct choosing c = {.opts = {.context = context,
                                   .job = job,
                                   .data = run->data,
@@ -164,11 +171,7 @@ cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_searc
                                   .nranks = comm->nranks,
                                   .threads = context->threads,
                                   .cores = cvy_threads_node_cores(context)},
-                         .choice = &choice,
                          .notes = notes};
-    *out = choice;
-    if (job->parallel.strategy != CVY_PARALLEL_AUTO)
-        return CVY_OK;
     if (comm->nranks == 1) { /* there is nothing to search; the job may be that of a run on several ranks */
         const int64_t micro_batches = run->micro_batches > 0 ? run->micro_batches : job->train.accumulate;
         cvy_search_apply(
@@ -177,8 +180,10 @@ cvy_status cvy_search_choose(cvy_context *context, cvy_job *job, const cvy_searc
     }
     CVY_TRY(cvy_search_measure_network(comm, &c.opts.network));
     CVY_TRY(cvy_comm_agree(comm, cvy_comm_while_others_sleep(comm, search, &c)));
-    CVY_TRY(comm->ops->broadcast(comm, &choice, sizeof choice, 0));
-    cvy_search_apply(&choice.grid, job);
-    *out = choice;
+    CVY_TRY(comm->ops->broadcast(comm, &c.choice, sizeof c.choice, 0));
+    cvy_search_apply(&c.choice.grid, job);
+    *step_s_out = c.choice.step_s;
     return CVY_OK;
 }
+
+CVY_STRATEGY_DEFINE(auto) = {.name = "auto", .choose = choose};

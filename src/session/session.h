@@ -11,6 +11,7 @@
 
 #include "base/text/base_text.h"
 #include "data/data.h"
+#include "data/data_split.h"
 #include "data/load/data_samples.h"
 #include "data/load/data_stage.h"
 #include "job/job.h"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "session/session_strategy.h"
 #include "train/trainer.h"
 
 enum { WARM_UP = 2 }; /* steps that do not count: they touch memory for the first time */
@@ -24,13 +25,10 @@ cvy_status cvy_trainer_choose_grid(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
     const cvy_dataset *scored = s->val ? s->val : s->test;
-    cvy_search_run_info run = {.data = cvy_dataset_describe(s->train)};
-    cvy_search_choice choice;
+    cvy_strategy_run run = {.data = cvy_dataset_describe(s->train)};
     run.nscored = scored ? cvy_dataset_describe(scored)->nsamples : 0;
     CVY_TRY(cvy_comm_agree(s->context->comm, read_micro_batches(t, &run.micro_batches)));
-    CVY_TRY(cvy_search_choose(s->context, s->job, &run, &s->notes, &choice));
-    t->forecast.step_s = choice.step_s;
-    return CVY_OK;
+    return cvy_session_choose_grid(s, &run, &t->forecast.step_s);
 }
 
 static int by_value(const void *a, const void *b)

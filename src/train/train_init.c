@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "checkpoint/checkpoint_adopt.h"
-#include "exchange/exchange.h"
 #include "job/job_table.h"
+#include "model/model_import.h"
 #include "train/trainer.h"
 
 static cvy_status adopt(cvy_trainer *t, const struct cvy_job_init *init)

@@ -18,7 +18,6 @@
 #include "network/network_spec.h"
 #include "optim/optim.h"
 #include "score/scorer.h"
-#include "search/search.h"
 #include "session/session.h"
 #include "train/train_request.h"
 

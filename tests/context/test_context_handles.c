@@ -537,6 +537,7 @@ static void no_other_argument(void)
     NEEDS(cvy_context_create(NULL, NULL));
     NEEDS(cvy_model_create("m", NULL));
     NEEDS(cvy_model_zoo(NULL, NULL, NULL, 0, &model));
+    NEEDS(cvy_model_from_file(NULL, NULL, &model));
     NEEDS(cvy_model_add_input(one.model, NULL, CVY_DTYPE_F32, &shape_of_x));
     NEEDS(cvy_model_add_input(one.model, "x", CVY_DTYPE_F32, NULL));
     NEEDS(cvy_model_add(one.model, NULL, NULL, NULL, NULL));

@@ -364,7 +364,7 @@ static void wrong_solver_files_are_named(void)
 
 /* A network with the history 0, 1, 2, .. in each number of blob b times 10: of BatchNorm's three blobs, weight and
  * bias; once or twice. */
-static cvy_status read_history(const char *type, int nstate, int nblob, int weight_elems, cvy_caffe_job *out,
+static cvy_status read_history(const char *type, int nstate, int nblob, int weight_elems, cvy_import_job *out,
                                cvy_caffe_work *w)
 {
     static float number[12][8];
@@ -395,7 +395,7 @@ static cvy_status read_history(const char *type, int nstate, int nblob, int weig
     return cvy_caffe_add_state(w, &file, type, out);
 }
 
-static void expect_state(const cvy_caffe_job *job, int at, const char *name, double first)
+static void expect_state(const cvy_import_job *job, int at, const char *name, double first)
 {
     const cvy_tensor_entry *e = &job->import.tensor[at];
     EXPECT_TEXT(e->name, name);
@@ -404,7 +404,7 @@ static void expect_state(const cvy_caffe_job *job, int at, const char *name, dou
 
 static void history_becomes_states(void)
 {
-    cvy_caffe_job job = {.first_step = 0};
+    cvy_import_job job = {.first_step = 0};
     cvy_caffe_work w = {0};
     EXPECT_OK(read_history("SGD", 1, 5, 6, &job, &w));
     EXPECT_INT(job.first_step, 70);
@@ -412,7 +412,7 @@ static void history_becomes_states(void)
     expect_state(&job, 2, "f.1.weight.momentum", 30);
     expect_state(&job, 3, "f.1.bias.momentum", 40);
     EXPECT(w.notes.data && strstr(w.notes.data, "the history of 2 blobs is taken; that of 3 others begins at 0"));
-    cvy_caffe_job_free(&job);
+    cvy_import_job_free(&job);
     cvy_caffe_work_free(&w);
     EXPECT_OK(read_history("Adam", 2, 5, 6, &job, &w));
     EXPECT_INT(job.import.ntensor, 6);
@@ -420,15 +420,15 @@ static void history_becomes_states(void)
     expect_state(&job, 3, "f.1.weight.exp_avg_sq", 80);
     expect_state(&job, 4, "f.1.bias.exp_avg", 40);
     expect_state(&job, 5, "f.1.bias.exp_avg_sq", 90);
-    cvy_caffe_job_free(&job);
+    cvy_import_job_free(&job);
     cvy_caffe_work_free(&w);
     EXPECT_FAULT(read_history("Adam", 1, 5, 6, &job, &w), CVY_E_SHAPE,
                  "s.solverstate has 5 arrays of history, and the network has 5 blobs with 2 each");
-    cvy_caffe_job_free(&job);
+    cvy_import_job_free(&job);
     cvy_caffe_work_free(&w);
     EXPECT_FAULT(read_history("AdaDelta", 2, 5, 5, &job, &w), CVY_E_SHAPE,
                  "the history of f.1.weight has 5 numbers, and the variable is 2x3");
-    cvy_caffe_job_free(&job);
+    cvy_import_job_free(&job);
     cvy_caffe_work_free(&w);
 }
 

@@ -189,7 +189,7 @@ static const char many_values[] =
 
 static cvy_status export(const cvy_import *in, cvy_text *notes)
 {
-    const cvy_export_caffe from = {.net = net, .input = {3, {2, 3, 3}}, .tensor = in->tensor, .ntensor = in->ntensor};
+    const cvy_export from = {.net = net, .input = {3, {2, 3, 3}}, .tensor = in->tensor, .ntensor = in->ntensor};
     return cvy_export_caffemodel("written.caffemodel", &from, notes);
 }
 

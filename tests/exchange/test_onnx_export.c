@@ -6,6 +6,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <convoy/convoy.h>
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -106,6 +108,32 @@ static void same_network_is_read_back(void)
     export.opset = CVY_ONNX_OPSET_MAX;
 }
 
+/* Through the C API: the model of the file, and a program that begins with its weights. */
+static void program_of_the_file(void)
+{
+    cvy_context *one = NULL;
+    cvy_model *read = NULL;
+    cvy_program *p = NULL;
+    const cvy_tensor_entry *w = &tensor[0];
+    float got[4 * 2 * 3 * 3] = {0};
+    int task = 0;
+    EXPECT_OK(cvy_export_onnx(file, &export));
+    EXPECT_OK(cvy_model_from_file(file, NULL, &read));
+    EXPECT_OK(cvy_context_create(NULL, &one));
+    EXPECT_OK(cvy_program_create(one, NULL, &p));
+    EXPECT_OK(cvy_program_add_forward(p, read, 1, NULL, &task));
+    EXPECT_OK(cvy_program_plan(p));
+    EXPECT_OK(cvy_program_load(p, file));
+    EXPECT_OK(cvy_program_get(p, w->name, got, CVY_COUNT(got)));
+    EXPECT(memcmp(got, w->data, sizeof got) == 0);
+    cvy_program_destroy(&p);
+    cvy_context_destroy(&one);
+    cvy_model_destroy(&read);
+    EXPECT_FAULT(cvy_model_from_file(file, "constants: some", &read), CVY_E_CONFIG, "auto");
+    EXPECT_FAULT(cvy_model_from_file("net.pb", NULL, &read), CVY_E_ARGUMENT, ".onnx");
+    EXPECT(!read);
+}
+
 static cvy_status read_back(void)
 {
     cvy_import in = {0};
@@ -151,6 +179,7 @@ int main(void)
         return 1;
     set_up();
     TEST(same_network_is_read_back);
+    TEST(program_of_the_file);
     TEST(no_memory);
     TEST(faults_are_named);
     for (int i = 0; i < export.ntensor; i++) {

@@ -7,7 +7,7 @@
  */
 #include "fuzz_files.h"
 
-#include "exchange/exchange_caffe.h"
+#include "exchange/exchange.h"
 #include "job/job.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -25,7 +25,7 @@ static void check_status(cvy_status status)
         abort();
 }
 
-static void parse_job(const cvy_caffe_job *caffe)
+static void parse_job(const cvy_import_job *caffe)
 {
     cvy_job *job = NULL;
     const cvy_status status = cvy_job_parse_text("job", caffe->text.data, NULL, 0, &job);
@@ -38,14 +38,14 @@ static void parse_job(const cvy_caffe_job *caffe)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const files[] = {"solver.prototxt", "net.prototxt", "net.solverstate", "mean.binaryproto", NULL};
-    cvy_caffe_job caffe = {0};
+    cvy_import_job caffe = {0};
     fuzz_put_files(files, data, size);
     const int has_state = access(files[2], R_OK) == 0;
     const cvy_status status =
-        cvy_caffe_read_job(files[0], &(cvy_caffe_job_opts){.snapshot = has_state ? files[2] : NULL}, &caffe);
+        cvy_caffe_read_job(files[0], &(cvy_import_job_opts){.snapshot = has_state ? files[2] : NULL}, &caffe);
     check_status(status);
     if (status == CVY_OK)
         parse_job(&caffe);
-    cvy_caffe_job_free(&caffe);
+    cvy_import_job_free(&caffe);
     return 0;
 }

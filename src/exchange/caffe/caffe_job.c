@@ -12,7 +12,7 @@
 
 #include "base/base_file.h"
 #include "data/data.h"
-#include "exchange/exchange_caffe.h"
+#include "exchange/exchange.h"
 
 typedef struct job {
     cvy_caffe_work w;
@@ -20,7 +20,7 @@ typedef struct job {
     int64_t test_samples; /* of the validation data; 0: there are none */
     cvy_caffe_file state; /* a solverstate; empty: none is given */
     cvy_shape input;      /* that the caller gives; ndim 0: none */
-    cvy_caffe_job *out;
+    cvy_import_job *out;
 } job;
 
 /* ---- data ---- */
@@ -343,7 +343,7 @@ static void add_name(const job *j, cvy_text *t)
     cvy_text_free(&word);
 }
 
-static cvy_status print_job(job *j, const cvy_caffe_job_opts *opts)
+static cvy_status print_job(job *j, const cvy_import_job_opts *opts)
 {
     const cvy_caffe_solver *s = cvy_caffe_solver_of(&j->w);
     cvy_text body = {0}, *t = &j->out->text;
@@ -380,7 +380,7 @@ static cvy_status import_net(job *j, const char *weights)
     return cvy_caffe_net_import(phase->at->path, phase->net, &opts, &j->out->import);
 }
 
-static cvy_status make_job(job *j, const char *path, const cvy_caffe_job_opts *opts)
+static cvy_status make_job(job *j, const char *path, const cvy_import_job_opts *opts)
 {
     const char *weights = opts->weights, *type = NULL;
     CVY_TRY(cvy_caffe_work_open(path, &j->w));
@@ -400,14 +400,14 @@ static cvy_status make_job(job *j, const char *path, const cvy_caffe_job_opts *o
     return j->out->notes.status;
 }
 
-cvy_status cvy_caffe_read_job(const char *path, const cvy_caffe_job_opts *opts, cvy_caffe_job *out)
+cvy_status cvy_caffe_read_job(const char *path, const cvy_import_job_opts *opts, cvy_import_job *out)
 {
     job j = {.input = opts->input, .out = out};
-    *out = (cvy_caffe_job){0};
+    *out = (cvy_import_job){0};
     const cvy_status status = make_job(&j, path, opts);
     cvy_caffe_file_free(&j.state);
     cvy_caffe_work_free(&j.w);
     if (status != CVY_OK)
-        cvy_caffe_job_free(out);
+        cvy_import_job_free(out);
     return status;
 }

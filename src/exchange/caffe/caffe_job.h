@@ -12,7 +12,7 @@
 #include "base/text/base_text.h"
 #include "exchange/caffe/caffe.h"
 #include "exchange/caffe/caffe_file.h"
-#include "exchange/exchange_caffe.h"
+#include "exchange/exchange.h"
 
 typedef Cvy__Caffe__SolverParameter cvy_caffe_solver;
 
@@ -99,6 +99,6 @@ cvy_status cvy_caffe_solver_type(const cvy_caffe_work *w, const char **out);
 cvy_status cvy_caffe_open_state(cvy_caffe_work *w, const char *path, cvy_caffe_file *file, const char **weights);
 /* Adds its history to the tensors of out->import, which has the weights, and sets out->first_step. type: of the
  * solver. */
-cvy_status cvy_caffe_add_state(cvy_caffe_work *w, const cvy_caffe_file *file, const char *type, cvy_caffe_job *out);
+cvy_status cvy_caffe_add_state(cvy_caffe_work *w, const cvy_caffe_file *file, const char *type, cvy_import_job *out);
 
 #endif

@@ -86,7 +86,7 @@ static const char *const *states_of(const cvy_caffe_solver *s, const char *type)
 typedef struct history {
     const cvy_caffe_work *w;
     const solver_state *state;
-    cvy_caffe_job *out;
+    cvy_import_job *out;
     size_t each; /* number of blobs, and of arrays of one state */
     int taken, left;
 } history;
@@ -187,7 +187,7 @@ cvy_status cvy_caffe_open_state(cvy_caffe_work *w, const char *path, cvy_caffe_f
     return CVY_OK;
 }
 
-cvy_status cvy_caffe_add_state(cvy_caffe_work *w, const cvy_caffe_file *file, const char *type, cvy_caffe_job *out)
+cvy_status cvy_caffe_add_state(cvy_caffe_work *w, const cvy_caffe_file *file, const char *type, cvy_import_job *out)
 {
     history h = {.w = w, .state = (const solver_state *)file->message, .out = out, .each = count_blobs(w->train.net)};
     const char *const *states = states_of(cvy_caffe_solver_of(w), type);

@@ -149,7 +149,7 @@ static cvy_status pack(const writer *w)
     return status;
 }
 
-cvy_status cvy_export_caffemodel(const char *path, const cvy_export_caffe *from, cvy_text *notes)
+cvy_status cvy_export_caffemodel(const char *path, const cvy_export *from, cvy_text *notes)
 {
     writer w = {.path = path, .tensor = from->tensor, .notes = notes};
     const cvy_caffe_input input = {.sample = from->input};

@@ -347,11 +347,11 @@ static cvy_status write_model(cvy_onnx_writer *w, const char *path)
 
 cvy_status cvy_export_onnx(const char *path, const cvy_export *from)
 {
-    cvy_onnx_writer w = {.from = from, .opset = from->opset};
+    cvy_onnx_writer w = {.from = from, .opset = from->opset ? from->opset : CVY_ONNX_OPSET_MAX};
     cvy_vars *vars = NULL;
     cvy_status status = CVY_OK;
-    CVY_CHECK(from->opset >= CVY_ONNX_OPSET_MIN && from->opset <= CVY_ONNX_OPSET_MAX, CVY_E_ARGUMENT,
-              "operator set %lld of ONNX is not offered: give one from %d to %d", (long long)from->opset,
+    CVY_CHECK(w.opset >= CVY_ONNX_OPSET_MIN && w.opset <= CVY_ONNX_OPSET_MAX, CVY_E_ARGUMENT,
+              "operator set %lld of ONNX is not offered: give one from %d to %d", (long long)w.opset,
               CVY_ONNX_OPSET_MIN, CVY_ONNX_OPSET_MAX);
     CVY_TRY_OUT(cvy_pool_create(&w.pool));
     CVY_TRY_OUT(cvy_vars_create(&vars));
