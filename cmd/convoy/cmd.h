@@ -124,6 +124,10 @@ const char *cmd_nearest(const char *word, const char *const *names, int n);
 /* The message that there is no `kind` of this name, among n that the verb's help lists, and no such file. */
 void cmd_unknown(const char *verb, const char *kind, const char *name, const char *const *names, int n);
 
+/* ---- cmd_help.c ---- */
+/* Prints what the index of the documentation says about the words. Returns the exit code. */
+int cmd_help_word(int argc, char **argv);
+
 /* ---- cmd_tables.c ---- */
 /* Prints the tables of a verb, for `convoy --print-tables`. */
 void cmd_print_tables(const cmd_verb *verb);

@@ -31,17 +31,26 @@ static void help(void)
             cvy_version());
     for (int i = 0; i < CMD_COUNT(verbs); i++)
         cmd_say("  %-9s  %s\n", verbs[i]->name, verbs[i]->summary);
-    cmd_say("\nconvoy VERB --help prints more. Try: mpiexec -n 2 convoy train\n");
+    cmd_say("\nconvoy VERB --help prints more; convoy help WORD says what a word, such as AMP, is called here.\n"
+            "Try: mpiexec -n 2 convoy train\n");
 }
 
+static const cmd_verb *verb_of(const char *name)
+{
+    for (int i = 0; i < CMD_COUNT(verbs); i++)
+        if (strcmp(name, verbs[i]->name) == 0)
+            return verbs[i];
+    return NULL;
+}
+
+/* As verb_of(), with a message if there is none. */
 static const cmd_verb *find_verb(const char *name)
 {
     const char *names[CMD_COUNT(verbs)];
-    for (int i = 0; i < CMD_COUNT(verbs); i++) {
+    if (verb_of(name))
+        return verb_of(name);
+    for (int i = 0; i < CMD_COUNT(verbs); i++)
         names[i] = verbs[i]->name;
-        if (strcmp(name, names[i]) == 0)
-            return verbs[i];
-    }
     const char *near = cmd_nearest(name, names, CMD_COUNT(verbs));
     cmd_error("there is no verb '%s'%s%s%s `convoy --help` lists them", name, near ? ", did you mean '" : ";",
               near ? near : "", near ? "'?" : "");
@@ -93,6 +102,8 @@ static int run(int argc, char **argv)
             help();
         return argc > 1 ? 0 : CMD_EXIT_USAGE;
     }
+    if (asks && !verb_of(argv[2]))
+        return cmd_help_word(argc - 2, argv + 2);
     const cmd_verb *verb = find_verb(asks ? argv[2] : first);
     if (!verb)
         return CMD_EXIT_USAGE;
