@@ -9,15 +9,18 @@
     ranks = convoy.world()                               # all ranks that mpiexec started
     program = convoy.Program(ranks)                      # a loop of one's own
 
+    convoy.report("runs/demo")                           # the run's page; also convoy.doctor, selftest, tune, study, sweep
+
 convoy.torch and convoy.keras distribute a program of PyTorch or Keras over the ranks. Networks and programs need numpy.
 """
 from . import _library
+from ._command import command, doctor, report, selftest, study, sweep, tune
 from ._context import Context, alone, world
 from ._library import Error
 from ._run import Run, metrics, train
 
 __version__ = _library.library.cvy_version().decode()
-__all__ = ["Context", "Error", "Model", "Network", "Program", "Reservoir", "Run", "Stream", "Task", "alone", "metrics", "train", "world", "__version__"]
+__all__ = ["Context", "Error", "Model", "Network", "Program", "Reservoir", "Run", "Stream", "Task", "alone", "command", "doctor", "metrics", "report", "selftest", "study", "sweep", "train", "tune", "world", "__version__"]
 
 _NEED_NUMPY = {"Network": "_network", "Model": "_program", "Program": "_program", "Reservoir": "_stream", "Stream": "_stream", "Task": "_program"}
 

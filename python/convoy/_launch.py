@@ -94,6 +94,11 @@ def is_launched() -> bool:
     return bool(variable) and not stranger
 
 
+def environment() -> dict[str, str]:
+    """The environment of a command that this process starts, which is no task of the launcher."""
+    return {name: value for name, value in os.environ.items() if not f"{name}=".startswith(_FOR_TASKS)}
+
+
 def forget() -> None:
     """Removes what would make an MPI library take this process for a task of the launcher, if it is none for certain: Open MPI would
     end it in the shell of `srun --pty`. Of one task without PMI, only Slurm's step is removed."""

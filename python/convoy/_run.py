@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from . import _bindings as b
+from ._command import command, report
 from ._context import Context, of_job
-from ._library import json_text, library, made, taken_text, text
+from ._library import Error, json_text, library, made, text
 
 if TYPE_CHECKING:
     import pandas
@@ -44,9 +45,7 @@ class Run:
     @classmethod
     def open(cls, folder: str | os.PathLike) -> Run:
         """A run of an earlier program, or of `convoy train`."""
-        found = c.c_void_p()
-        library.cvy_report_json(str(folder).encode(), c.byref(found))
-        about = json.loads(taken_text(found))
+        about = command("report", folder, json=True)
         numbers = (math.nan if about.get(name) is None else about[name] for name in ("seconds", "train_loss", "val_loss"))
         how = pathlib.Path(folder, "STATUS")
         how = how.read_text(encoding="utf-8").split() if how.exists() else []  # "stopped step 134 of 2000 at .."
@@ -76,11 +75,13 @@ class Run:
 
     def report(self) -> pathlib.Path:
         """Writes the run's page, and returns its path."""
-        library.cvy_report_write(self.out.encode())
-        return pathlib.Path(self.out, "report.html")
+        return report(self.out)
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.report().read_text(encoding="utf-8"))
+        try:
+            page = html.escape(self.report().read_text(encoding="utf-8"))
+        except Error as fault:  # a notebook shows this value although the command is missing
+            return f"<p>{html.escape(repr(self))}: {html.escape(str(fault))}</p>"
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 

@@ -97,6 +97,32 @@ def shown():
     assert isinstance(again.network(batch=8), convoy.Network)
 
 
+def laboratory():
+    """What the command does: pages, checks, and a clear sentence if it is not there or of another version."""
+    assert convoy.report("run") == pathlib.Path("run/report.html")
+    assert convoy.report("run", "whole", out="both.html").read_text().startswith("<!DOCTYPE html>")
+    checks = convoy.selftest(only=["versions", "clocks"])
+    assert checks["failed"] == 0 and [c["name"] for c in checks["checks"]] == ["versions", "clocks"], checks
+    assert convoy.selftest(only=["ranks"], ranks=7)["failed"] == 1, "a check that fails is a result"
+    assert convoy.doctor(seconds=1, max="1KiB")["ranks"] == 1
+    assert "lenet" in convoy.command("models")
+    plan = convoy.command("plan", "run/job.resolved.yaml", sets={"train.batch": 8, "plan.wisdom": "off"}, format="table")
+    assert "conv1" in plan, plan
+    refused(convoy.Error, "there is no verb 'nonsense'", lambda: convoy.command("nonsense"))
+    own = os.environ["CONVOY"]
+    os.environ["CONVOY"] = "/nowhere/convoy"
+    refused(convoy.Error, "/nowhere/convoy", lambda: convoy.report("run"))
+    pathlib.Path("other").write_text("#!/bin/sh\necho convoy 0.1.7\n")
+    os.chmod("other", 0o755)
+    os.environ["CONVOY"] = os.path.abspath("other")
+    refused(convoy.Error, "is convoy 0.1.7, and the library is", lambda: convoy.report("run"))
+    del os.environ["CONVOY"]
+    path, os.environ["PATH"] = os.environ["PATH"], "/nowhere"
+    refused(convoy.Error, "the command convoy was not found", lambda: convoy.report("run"))
+    assert "the command convoy was not found" in convoy.Run("run", 12, 1.0, 0.5, 0.5)._repr_html_()
+    os.environ.update(CONVOY=own, PATH=path)
+
+
 class Labelled:
     """An array with the names that a DataArray of xarray or a DataFrame of pandas has."""
 
@@ -404,6 +430,6 @@ def _call():
     return _work()
 
 
-for test in (whole_run, interrupt, shown, network, closing, loop, generator, reservoir, stream, other_thread, in_a_fork):
+for test in (whole_run, interrupt, shown, laboratory, network, closing, loop, generator, reservoir, stream, other_thread, in_a_fork):
     test()
     print("ok", test.__name__)
