@@ -3,6 +3,8 @@
 # another MPI library.
 #
 #   bin/convoy                              the loader (cmd/loader/loader.c), which chooses a build and loads its MPI
+#   lib/convoy/choose.so                    the same choice, for the package for Python
+#   lib/convoy/mpich/alone.so               stands for MPI where there is none, for one rank (cmd/loader/mpi_alone.c)
 #   lib/convoy/<variant>/convoy.so          the command
 #   lib/convoy/<variant>/libconvoy.so.0     the library
 #
@@ -25,9 +27,21 @@ add_library(convoy_module MODULE $<TARGET_OBJECTS:convoy_cmd>)
 target_link_libraries(convoy_module PRIVATE convoy_shared m ${CONVOY_TIMERS})
 set_target_properties(convoy_module PROPERTIES PREFIX "" OUTPUT_NAME convoy LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant" INSTALL_RPATH "$ORIGIN")
 
-file(GLOB convoy_loader_sources CONFIGURE_DEPENDS cmd/loader/*.c)
-add_executable(convoy_loader ${convoy_loader_sources} cmd/convoy/cmd_launchers.c cmd/convoy/cmd_launch.c cmd/convoy/cmd_file.c)
-target_include_directories(convoy_loader PRIVATE cmd/convoy include)
-target_link_libraries(convoy_loader PRIVATE convoy_flags ${CMAKE_DL_LIBS})
+# The loader's choice looks at the processes above this one, as the command does.
+set(convoy_choose_sources cmd/loader/choose.c cmd/convoy/cmd_launchers.c cmd/convoy/cmd_launch.c cmd/convoy/cmd_file.c)
+add_executable(convoy_loader cmd/loader/loader.c ${convoy_choose_sources})
 target_compile_definitions(convoy_loader PRIVATE "CONVOY_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
 set_target_properties(convoy_loader PROPERTIES OUTPUT_NAME convoy RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant")
+add_library(convoy_choose MODULE ${convoy_choose_sources})
+set_target_properties(convoy_choose PROPERTIES PREFIX "" OUTPUT_NAME choose C_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant")
+foreach(target convoy_loader convoy_choose)
+    target_include_directories(${target} PRIVATE cmd/convoy include)
+    target_link_libraries(${target} PRIVATE convoy_flags ${CMAKE_DL_LIBS})
+endforeach()
+
+if(CONVOY_MPI_VARIANT STREQUAL "mpich")
+    add_library(convoy_alone MODULE cmd/loader/mpi_alone.c)
+    target_link_libraries(convoy_alone PRIVATE convoy_flags convoy_mpi_headers)
+    target_compile_options(convoy_alone PRIVATE -Wno-unused-parameter)
+    set_target_properties(convoy_alone PROPERTIES PREFIX "" OUTPUT_NAME alone LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant")
+endif()

@@ -6,14 +6,19 @@
 #   deb         .deb files, installed by apt
 #   rpm         .rpm files, installed by rpm beside Debian's libraries, whose packages rpm does not know (--nodeps)
 #   tarball     unpacked in the home folder of an unprivileged user; nothing of convoy is installed
+#   wheel       installed by pip into an environment of that user, with numpy from the index
 #   source      the source tarball, built and installed into that folder by CMake
 #   python      the source tarball, installed by pip into an environment
 #   easybuild   the source tarball, built by EasyBuild with the recipe in it, and loaded by Lmod
 #
-# Then that user runs `convoy selftest` alone and on two ranks, trains for some steps, under each MPI library of the
-# package, and runs all examples (try_examples.sh). Exit code 0: all of it worked.
+# What has builds for several MPI libraries is tried first without any: that user runs `convoy selftest` and trains the
+# demonstration to its end. Then, under each MPI library of the package, `convoy selftest` alone and on two ranks and a
+# short training, and all examples (try_examples.sh). From a wheel, `import convoy` must take less than 0.3 s. --short
+# leaves out the examples. Exit code 0: all of it worked.
 set -eu
-[ $# -ge 3 ] || { echo "usage: sh packaging/try_in_root.sh ROOT KIND FILE..."; exit 2; }
+short=
+[ "${1-}" != --short ] || { short=yes; shift; }
+[ $# -ge 3 ] || { echo "usage: sh packaging/try_in_root.sh [--short] ROOT KIND FILE..."; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$1 kind=$2
 shift 2
@@ -42,7 +47,6 @@ mpis="openmpi mpich" compilers="gcc gfortran libc6-dev make pkg-config" examples
 begin=$(date +%s)
 case $kind in
 deb)
-    install openmpi-bin mpich
     cd "$home"
     inside apt-get -q install -y --no-install-recommends $(ls convoy*.deb | sed 's|^|/home/tester/|') >/dev/null
     cd /
@@ -50,15 +54,19 @@ deb)
     ;;
 rpm)
     # Its dependencies have other names here: these are they.
-    install rpm openmpi-bin mpich libcfitsio10 libdeflate0 libdnnl2 libhdf5-103-1 libjpeg62-turbo liblmdb0 libprotobuf-c1 libspng0 libxxhash0 libyaml-0-2 libgomp1
+    install rpm libcfitsio10 libdeflate0 libdnnl2 libhdf5-103-1 libjpeg62-turbo liblmdb0 libprotobuf-c1 libspng0 libxxhash0 libyaml-0-2 libgomp1
     inside sh -c 'rpm -i --nodeps /home/tester/convoy*.rpm'
     compilers="$compilers libopenmpi-dev libmpich-dev"
     ;;
 tarball)
-    install xz-utils openmpi-bin mpich libstdc++6
+    install xz-utils libstdc++6
     user "mkdir convoy && tar -xJf convoy-*-linux-*.tar.xz -C convoy --strip-components=1"
     echo "compilers there: $(inside sh -c 'ls /usr/bin/gcc /usr/bin/cc /usr/bin/clang 2>/dev/null' | tr '\n' ' ')"
     compilers="$compilers libopenmpi-dev libmpich-dev"
+    ;;
+wheel)
+    install python3-venv
+    user 'python3 -m venv convoy && convoy/bin/pip install -q ./*.whl && convoy/bin/pip list' | grep -v '^\(pip\|setuptools\) '
     ;;
 source)
     inside sh -c 'cd /home/tester/convoy-*/ && sh scripts/setup.sh'
@@ -79,7 +87,7 @@ easybuild)
     setup='. /etc/profile.d/lmod.sh; module use $HOME/.local/easybuild/modules/all; module load convoy'
     mpis=openmpi
     ;;
-*) echo "try_in_root.sh: KIND is '$kind', expected deb, rpm, tarball, source, python or easybuild"; exit 2 ;;
+*) echo "try_in_root.sh: KIND is '$kind', expected deb, rpm, tarball, wheel, source, python or easybuild"; exit 2 ;;
 esac
 echo "installed, $(($(date +%s) - begin)) s"
 
@@ -91,6 +99,16 @@ try() {
     echo "$(($(date +%s) - begin)) s"
 }
 try "command -v convoy; convoy --version"
+case $kind in deb | rpm | tarball | wheel)
+    inside sh -c '! ls /usr/lib/*/libmpi*.so* 2>/dev/null' || { echo "FAILED: this root has an MPI library already"; failed=1; }
+    try "convoy info | grep ^mpi; convoy selftest"
+    try "convoy train --out demo | tail -n 3; convoy test demo | tail -n 1"
+    install openmpi-bin mpich
+    ;;
+esac
+if [ "$kind" = wheel ]; then
+    try "python -c 'import subprocess as s, sys; t = min(float(s.check_output([sys.executable, \"-c\", \"import time; t = time.perf_counter(); import convoy; print(time.perf_counter() - t)\"])) for _ in range(7)); print(f\"import convoy: {t:.3f} s\"); sys.exit(t > 0.3)'"
+fi
 try "convoy selftest --threads 1"
 settings="OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none"
 for mpi in $mpis; do
@@ -98,6 +116,10 @@ for mpi in $mpis; do
     try "rm -rf run; $settings mpiexec.$mpi -n 2 convoy train --threads 1 --out run --set data.train.events=1280 --set data.test.events=64 --set train.epochs=1 | tail -n 3"
 done
 
+if [ "$short" ] || [ "$kind" = wheel ]; then
+    [ $failed -eq 0 ] && echo "all of it worked"
+    exit $failed
+fi
 # shellcheck disable=SC2086
 [ "$kind" = python ] || install $compilers
 cp "$here/try_examples.sh" "$home/"

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# package.sh deb|tarball|rpm|source: makes a package of this tree in build/package.
+# package.sh deb|tarball|wheel|rpm|source: makes a package of this tree in build/package.
 #
 #   deb       convoy_<version>_<arch>.deb and convoy-dev_<version>_<arch>.deb for this Debian or Ubuntu, with builds for
 #             Open MPI and for MPICH
 #   tarball   convoy-<version>-linux-<arch>.tar.xz, which runs where it is unpacked, on any Linux with glibc 2.28 or
 #             newer, with the MPI library that is there
+#   wheel     libconvoy-<version>-py3-none-manylinux_2_28_<arch>.whl, the tree of the tarball as a package for Python
 #   rpm       convoy-<version>-1.<arch>.rpm
 #   source    convoy-<version>.tar.xz, the sources
 #
@@ -44,9 +45,9 @@ deb)
     ls "$out/"*.deb
     ;;
 source) exec sh tools/make_dist.sh "$PWD" "$out" ;;
-tarball | rpm) exec sh "packaging/$1/make_$1.sh" "$version" "$out" ;;
+tarball | wheel | rpm) exec sh "packaging/$1/make_$1.sh" "$version" "$out" ;;
 *)
-    echo "usage: sh scripts/package.sh deb|tarball|rpm|source" >&2
+    echo "usage: sh scripts/package.sh deb|tarball|wheel|rpm|source" >&2
     exit 2
     ;;
 esac

@@ -3,7 +3,7 @@
 # make_tarball.sh VERSION OUT: makes OUT/convoy-VERSION-linux-x86_64.tar.xz (sh scripts/package.sh tarball calls it).
 #
 # The tarball runs where it is unpacked, on any x86-64 Linux with glibc 2.28 or newer, with the MPI library of that
-# system: bin/convoy loads it and then the build for it, lib/convoy/openmpi or lib/convoy/mpich. Other libraries are
+# system: bin/convoy loads it and then the build for it, lib/convoy/openmpi or lib/convoy/mpich (one rank needs none). Other libraries are
 # inside: linked in, or in lib/convoy. What is committed is packaged.
 #
 # It is built with this system's gcc (10 or newer, for the bf16 kernels) against an older C library: that of Ubuntu
@@ -49,7 +49,7 @@ libs=$work/libs
 sh "$here/make_libraries.sh" "$sysroot" "$libs" >"$work/libs.log" 2>&1 || fail "a library was not built, see $work/libs.log"
 
 # ---- sources, as committed ----
-rm -rf "$work/src" "$stage"
+rm -rf "$work/src" "$stage" "$work/commit"
 mkdir -p "$work/src" "$stage"
 git -C "$top" archive HEAD | tar -x -C "$work/src"
 date=$(git -C "$top" log -1 --format=%ct)
@@ -124,6 +124,8 @@ for file in $(find "$stage" -type f); do
 done
 ! grep -rIl "$work" "$stage" >&2 || bad=1
 [ $bad -eq 0 ] || fail "$stage has faults (above)"
+
+git -C "$top" rev-parse HEAD >"$work/commit" # the wheel is made of this tree
 
 # ---- the archive: the same commit gives the same bytes, if the compiler is the same ----
 tar -C "$work" --sort=name --mtime="@$date" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -cf "$work/$name.tar" "$name"

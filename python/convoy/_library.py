@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loads libconvoy and declares its functions.
 
-The library is the file that CONVOY_LIBRARY names, the one in this package (`pip install .`), or the one that the system's
-loader finds. It is called through ctypes, so nothing is compiled for Python. `library` has every function of the C API;
-a status that is a fault becomes an Error.
+The library is the file that CONVOY_LIBRARY names, the one in this package, or the one that the system's loader finds. A
+folder with builds for several MPI libraries, such as the one in the wheel, chooses as the command does (cmd/loader). The
+library is called through ctypes, so nothing is compiled for Python. `library` has every function of the C API; a status
+that is a fault becomes an Error. `mpi` has those of the MPI library.
 """
 from __future__ import annotations
 
@@ -52,13 +53,23 @@ def _share_mpi(found):
         c.CDLL(os.fsdecode(place.file), mode=c.RTLD_GLOBAL)
 
 
+def _build_in(folder):
+    """The library in a folder lib/convoy of builds for several MPI libraries; its MPI library is loaded then."""
+    text = c.create_string_buffer(2048)
+    if not c.CDLL(os.path.join(folder, "choose.so")).convoy_choose(os.fsencode(folder), text, c.c_size_t(len(text))):
+        raise ImportError(text.value.decode(errors="replace"))
+    return os.path.join(folder, text.value.decode(), "libconvoy.so.0")
+
+
 def _open():
     here = pathlib.Path(__file__).parent
     named = os.environ.get("CONVOY_LIBRARY")
-    names = [named] if named else [*map(str, sorted(here.glob("lib/libconvoy.so*"))), "libconvoy.so.0", "libconvoy.so"]
+    inside = map(str, [*sorted(here.glob("lib/libconvoy.so*")), *here.glob("lib/convoy")])
+    names = [named] if named else [*inside, "libconvoy.so.0", "libconvoy.so"]
     faults = []
     for name in names:
         try:
+            name = _build_in(name) if os.path.isdir(name) else name
             # Not RTLD_GLOBAL: its HDF5, JPEG and other libraries would take the place of those that h5py, netCDF4 or Pillow bring.
             found = c.CDLL(name)
         except OSError as fault:
@@ -81,6 +92,7 @@ def _check_version():
 
 
 library = _open()
+mpi = library if hasattr(library, "MPI_Init_thread") else c.CDLL(None)
 _check_version()
 for _name, (_result, _arguments) in _bindings.FUNCTIONS.items():
     _function = getattr(library, _name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The MPI library that libconvoy is linked with: it is initialised here, if nobody has done so, and its communicators
+"""The MPI library that libconvoy uses: it is initialised here, if nobody has done so, and its communicators
 are passed on."""
 import ctypes as c
 import os
@@ -10,7 +10,7 @@ import warnings
 import weakref
 
 from . import _launch
-from ._library import Error, library
+from ._library import Error, library, mpi
 
 _THREAD_MULTIPLE = 3  # in MPICH and Open MPI
 _MPICH_WORLD = 0x44000000
@@ -30,7 +30,7 @@ class Communicator:
 
 def _is_open_mpi():
     try:
-        c.c_char.in_dll(library, "ompi_mpi_comm_world")
+        c.c_char.in_dll(mpi, "ompi_mpi_comm_world")
         return True
     except ValueError:
         return False
@@ -38,17 +38,17 @@ def _is_open_mpi():
 
 def _flag(name):
     value = c.c_int(0)
-    getattr(library, name)(c.byref(value))
+    getattr(mpi, name)(c.byref(value))
     return value.value != 0
 
 
 def is_initialized():
-    return hasattr(library, "MPI_Initialized") and _flag("MPI_Initialized") and not _flag("MPI_Finalized")
+    return hasattr(mpi, "MPI_Initialized") and _flag("MPI_Initialized") and not _flag("MPI_Finalized")
 
 
 def _finalize(process):
     if os.getpid() == process and not _flag("MPI_Finalized"):  # a fork leaves its parent's MPI alone
-        library.MPI_Finalize()
+        mpi.MPI_Finalize()
 
 
 def warn_of_few_cores():
@@ -88,7 +88,7 @@ def _end_all_ranks_on_fault(communicator):
             if stream is not None:
                 stream.flush()
         time.sleep(0.2)  # MPICH's launcher ends when a rank aborts, and drops what it has not read yet
-        library.MPI_Abort(communicator.argument(), code)
+        mpi.MPI_Abort(communicator.argument(), code)
 
     def excepthook(*fault):
         hook(*fault)
@@ -108,26 +108,26 @@ def _end_all_ranks_on_fault(communicator):
 
 def world():
     """All ranks that mpiexec or srun started. The first call initialises MPI, and the end of Python finalises it."""
-    if not hasattr(library, "MPI_Init_thread"):
+    if not hasattr(mpi, "MPI_Init_thread"):
         raise Error(-8, "this libconvoy was built without MPI")
     if not _flag("MPI_Initialized"):
         _launch.forget()
         library.cvy_mpi_prepare()
         got = c.c_int(0)
-        if library.MPI_Init_thread(None, None, _THREAD_MULTIPLE, c.byref(got)) != 0:
+        if mpi.MPI_Init_thread(None, None, _THREAD_MULTIPLE, c.byref(got)) != 0:
             raise Error(_COMM, "MPI_Init_thread fails")
         # At the end of Python, finalizers run in the opposite order of their creation: contexts of several ranks are destroyed first.
         weakref.finalize(library, _finalize, os.getpid())
-    all = Communicator(c.addressof(c.c_char.in_dll(library, "ompi_mpi_comm_world")) if _is_open_mpi() else _MPICH_WORLD)
+    all = Communicator(c.addressof(c.c_char.in_dll(mpi, "ompi_mpi_comm_world")) if _is_open_mpi() else _MPICH_WORLD)
     ranks = c.c_int(1)
-    library.MPI_Comm_size(all.argument(), c.byref(ranks))
+    mpi.MPI_Comm_size(all.argument(), c.byref(ranks))
     if ranks.value > 1 and not hasattr(sys.exit, "convoy"):
         _end_all_ranks_on_fault(all)
     return all
 
 
 def of_mpi4py(comm):
-    """The communicator of an mpi4py.MPI.Comm; mpi4py must use the MPI library that libconvoy is linked with."""
+    """The communicator of an mpi4py.MPI.Comm; mpi4py must use the same MPI library as libconvoy."""
     from mpi4py import MPI
     size = MPI._sizeof(comm)
     handle = c.c_void_p if size == c.sizeof(c.c_void_p) else c.c_int
@@ -142,7 +142,7 @@ def abort_on_fault(communicator):
             return
         print(f"convoy: error: {text.decode(errors='replace')}", file=sys.stderr, flush=True)
         time.sleep(0.2)  # as in _end_all_ranks_on_fault()
-        library.MPI_Abort(communicator.argument(), 1)
+        mpi.MPI_Abort(communicator.argument(), 1)
     return abort
 
 

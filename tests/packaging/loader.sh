@@ -10,7 +10,7 @@ set -e
 tree=$work/tree mpi=$work/mpi
 mkdir -p "$tree/bin" "$tree/lib/convoy/openmpi" "$tree/lib/convoy/mpich" "$mpi/openmpi" "$mpi/mpich" "$mpi/debian" "$mpi/broken"
 "$CC" -D_GNU_SOURCE -DCONVOY_LIBDIR='"lib"' -I"$CONVOY_SOURCE/cmd/convoy" -I"$CONVOY_SOURCE/include" -o "$tree/bin/convoy" \
-    "$CONVOY_SOURCE/cmd/loader/loader.c" "$CONVOY_SOURCE"/cmd/convoy/cmd_launchers.c "$CONVOY_SOURCE"/cmd/convoy/cmd_launch.c \
+    "$CONVOY_SOURCE/cmd/loader/loader.c" "$CONVOY_SOURCE/cmd/loader/choose.c" "$CONVOY_SOURCE"/cmd/convoy/cmd_launchers.c "$CONVOY_SOURCE"/cmd/convoy/cmd_launch.c \
     "$CONVOY_SOURCE"/cmd/convoy/cmd_file.c -ldl
 printf '#!/bin/sh\n"$@"\nexit $?\n' >"$work/mpiexec" && chmod +x "$work/mpiexec" # a launcher by its name
 # A build: it needs its MPI, which it was not linked with, and prints the name of it and its words.
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 C
 for name in openmpi mpich; do
     echo "const char mpi_of_${name}[] = \"$name\";" >"$work/mpi.c"
-    "$CC" -shared -fPIC -o "$mpi/$name/lib" "$work/mpi.c"
+    "$CC" -shared -fPIC -Wl,-soname,"$([ $name = mpich ] && echo libmpi.so.12 || echo libmpi.so.40)" -o "$mpi/$name/lib" "$work/mpi.c"
     "$CC" -shared -fPIC -DBUILD="mpi_of_$name" -o "$tree/lib/convoy/$name/convoy.so" "$work/build.c"
 done
 cp "$mpi/mpich/lib" "$mpi/debian/libmpich.so.12"
@@ -73,6 +73,18 @@ try OMPI_COMM_WORLD_SIZE=2 mpich; expect "Open MPI's mpiexec asks for the MPI li
 try "PMI_SIZE=2 PMI_RANK=0" openmpi; expect "asks for the MPI library of MPICH, Intel MPI" 1
 below=
 try CONVOY_MPI=mpich openmpi; expect "CONVOY_MPI asks for the MPI library of MPICH" 1
-try CONVOY_MPI=lam openmpi; expect "CONVOY_MPI is 'lam', expected openmpi or mpich" 1
+try CONVOY_MPI=lam openmpi; expect "CONVOY_MPI is 'lam', expected openmpi, mpich or none" 1
+try CONVOY_MPI=none mpich; expect "CONVOY_MPI is none, but" 1
+try "LD_PRELOAD=$mpi/mpich/libmpi.so.12 PMIX_RANK=0" openmpi; expect "mpich hello" 7 # as in a program with mpi4py
+
+# What stands for MPI is taken if there is none, but not by a process that a launcher has started.
+cp "$mpi/mpich/libmpi.so.12" "$tree/lib/convoy/mpich/alone.so"
+try A=b; expect "mpich hello" 7
+try A=b openmpi; expect "openmpi hello" 7
+try CONVOY_MPI=none openmpi; expect "mpich hello" 7
+try CONVOY_MPI=openmpi; expect "CONVOY_MPI asks for the MPI library of Open MPI" 1
+below=$work/mpiexec
+try "PMI_SIZE=2 PMI_RANK=0"; expect "asks for the MPI library of MPICH" 1
+below=
 rm "$tree/lib/convoy/openmpi/convoy.so"
 try OMPI_COMM_WORLD_SIZE=2 openmpi; expect "the build for Open MPI does not load" 1

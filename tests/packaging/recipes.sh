@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rows: minimal
-# recipes.sh: the EasyBuild easyconfigs, the Spack recipe and the Apptainer definition agree with the tree: version,
+# recipes.sh: the EasyBuild easyconfigs, the recipes for Spack and conda and the Apptainer definition agree with the tree: version,
 # options of CMakeLists.txt, files that they expect. The Spack recipe runs on stand-ins for Spack's classes.
 set -u
 cd "$CONVOY_SOURCE" || exit 1
@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 version=$("$CONVOY" --version | sed 's/^convoy //')
-for file in packaging/easybuild/*.eb packaging/spack/package.py packaging/apptainer/convoy.def; do
+for file in packaging/easybuild/*.eb packaging/spack/package.py packaging/conda/recipe.yaml packaging/apptainer/convoy.def; do
     grep -q "$version" "$file" || fail "$file: it has not the version $version"
     for option in $(grep -o 'CONVOY_[A-Z_]*=' "$file" | tr -d = | sort -u); do
         grep -q "^option($option " CMakeLists.txt || fail "$file: CMakeLists.txt has no option $option"

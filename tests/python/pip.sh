@@ -35,7 +35,7 @@ CMAKE_ARGS='-DCONVOY_WITH_HDF5=OFF "-DA=b c"' install >log 2>&1 || { fail "$(tai
 contains calls '-DCONVOY_WITH_HDF5=OFF -DA=b c' || fail "CMAKE_ARGS: $(cat calls)"
 PYTHONPATH=there "$python" -c 'import convoy; print(convoy.__version__, convoy.__file__)' >log 2>&1
 contains log "$work/there/convoy" || fail "$(cat log)"
-ls there | grep -q "^convoy-$(sed 's/ .*//' log).dist-info" || fail "the version is $(cat log), of the package $(ls there)"
+ls there | grep -q "^libconvoy-$(sed 's/ .*//' log).dist-info" || fail "the version is $(cat log), of the package $(ls there)"
 install >log 2>&1 || fail "it is not installed again: $(tail -20 log)"
 find source | sort | diff before - || fail "pip has left files in the sources"
 if script -qc true /dev/null >log 2>&1; then # a terminal is told how far the build is
