@@ -6,6 +6,7 @@ CMAKE_ARGS has further arguments of cmake, CMAKE_BUILD_PARALLEL_LEVEL the number
 import os
 import pathlib
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -70,6 +71,8 @@ class Build(build_py):
             sys.exit(f"convoy was not built: {folder} has no libconvoy.so.0 after the build. Install the library with CMake, and say "
                      "`pip install ./python`.")
         package = pathlib.Path(self.build_lib, "convoy")
+        bindings = runpy.run_path(str(HERE / "python/convoy/_bindings.py"))["written"]()
+        (package / "_bindings.py").write_text(bindings, encoding="utf-8")
         for name, into in (("libconvoy.so.0", "lib"), ("convoy-hdf5", "lib"), ("convoy", "bin")):
             if (folder / name).exists():
                 (package / into).mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads the public C headers, include/convoy/*.h, for the programs that make something from them: declarations for
-other languages (make_bindings.py), the description of the ABI (check_abi.py), the pages of the API (make_api_pages.py).
+"""Reads the public C headers, include/convoy/*.h, for the programs that make something from them: the description of
+the ABI (check_abi.py), the pages of the API (make_api_pages.py).
 
 The headers are regular C: enums, structures of plain members, opaque types, pointers to functions, numbers, and
 functions that begin with CVY_API. A declaration that is not understood ends the program with an error.

@@ -29,8 +29,8 @@ added=$(grep -c '^>' change)
 echo "$added lines are added"
 [ "$added" = 30 ] && ! grep -q '^<' change || fail "the change has other lines than expected: $(cat change)"
 
-for source in tests/fortran/pnetcdf_stub fortran/convoy_c fortran/convoy; do
-    "$fortran" -O2 -c "$CONVOY_SOURCE/$source.f90" >log 2>&1 || { cat log; fail "$source.f90"; exit 1; }
+for source in "$CONVOY_SOURCE/tests/fortran/pnetcdf_stub.f90" "$CONVOY_BUILD/fortran/convoy_c.f90" "$CONVOY_SOURCE/fortran/convoy.f90"; do
+    "$fortran" -O2 -c "$source" >log 2>&1 || { cat log; fail "$source"; exit 1; }
 done
 # A collision of warm and cold air on 100 x 50 cells, in 600 steps.
 settings='-D_NX=100 -D_NZ=50 -D_SIM_TIME=399.9 -D_OUT_FREQ=50 -D_DATA_SPEC=1 -DNO_INFORM'

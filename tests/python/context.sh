@@ -190,10 +190,11 @@ grep -q "^ImportError: convoy.Network needs numpy" log || fail "without numpy: $
 
 # A library of another version, or without a function, is named.
 cp -r "$CONVOY_SOURCE/python" other
-sed -i 's/^CVY_VERSION_MINOR = .*/CVY_VERSION_MINOR = 99/' other/convoy/_bindings.py
+awk -v to=python -v folder="$CONVOY_SOURCE/include" -f "$CONVOY_SOURCE/tools/make_bindings.awk" >bindings || fail "make_bindings.awk"
+sed 's/^CVY_VERSION_MINOR = .*/CVY_VERSION_MINOR = 99/' bindings >other/convoy/_bindings.py
 PYTHONPATH=other python3 -c 'import convoy' >log 2>&1 && fail "a library of another version was loaded"
 grep -q "ImportError: this package is for libconvoy [0-9]*.99.[0-9]*, but $CONVOY_LIBRARY is [0-9.]*\. Install" log || fail "another version: $(tail -1 log)"
-sed 's/^FUNCTIONS = {/&"cvy_nothing": (None, []),/' "$CONVOY_SOURCE/python/convoy/_bindings.py" >other/convoy/_bindings.py
+sed 's/^FUNCTIONS = {/&"cvy_nothing": (None, []),/' bindings >other/convoy/_bindings.py
 PYTHONPATH=other python3 -c 'import convoy' >log 2>&1 && fail "a library without a function was loaded"
 grep -q "ImportError: this package is for libconvoy.*and lacks cvy_nothing" log || fail "a function that is not there: $(tail -1 log)"
 CONVOY_LIBRARY=/nothing/libconvoy.so python3 -c 'import convoy' >log 2>&1 && fail "a library that does not exist was loaded"

@@ -14,9 +14,9 @@ for python in "${CONVOY_TEST_PYTHON:-python3}" /usr/bin/python3 none; do
 done
 [ $python != none ] || { echo "there is no python3 with pip, wheel and setuptools 61"; exit 77; }
 
-mkdir -p source/include/convoy bin
-cp -r "$CONVOY_SOURCE/setup.py" "$CONVOY_SOURCE/pyproject.toml" "$CONVOY_SOURCE/python" source
-cp "$CONVOY_SOURCE/include/convoy/base.h" source/include/convoy
+mkdir -p source/tools bin
+cp -r "$CONVOY_SOURCE/setup.py" "$CONVOY_SOURCE/pyproject.toml" "$CONVOY_SOURCE/python" "$CONVOY_SOURCE/include" source
+cp "$CONVOY_SOURCE/tools/make_bindings.awk" source/tools
 cat >bin/cmake <<END2
 #!/bin/sh
 echo "\$*" >>"$work/calls"
