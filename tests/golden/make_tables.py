@@ -132,14 +132,14 @@ def pandas_tables():
     for rep in ("", "NA", "NaN", "nan", "NULL", "null", "None", "N/A", "n/a", "<NA>", "#N/A", "-999"):
         put(gaps(), f"na_rep {rep!r}", na_rep=rep, index=False)
     for rep in (".", "-", "missing"):
-        put(gaps(), f"na_rep {rep!r}", na_rep=rep, index=False, refused=f'\\"{rep}\\" is not a number')
+        put(gaps(), f"na_rep {rep!r}", na_rep=rep, index=False, refused=f'"{rep}" is not a number')
     for form in ("%.2f", "%.6e", "%g", "%+.3f", "%8.3f"):
         put(large(), f"float_format {form!r}", float_format=form, index=False)
     put(large(), "float_format with commas", 'thousands: ","', {"thousands": ","}, index=False,
         float_format="{:,.2f}".format)
     put(large(), "float_format with commas, sep ;", 'thousands: ","', {"thousands": ",", "sep": ";"}, sep=";",
         float_format="{:,.2f}".format)
-    put(large(), "float_format with commas, not asked for", refused='`thousands: \\",\\"`', index=False,
+    put(large(), "float_format with commas, not asked for", refused='`thousands: ","`', index=False,
         float_format="{:,.2f}".format)
     put(large(), "float_format in Europe", 'thousands: ".", decimal: ","',
         {"thousands": ".", "decimal": ",", "sep": ";"}, sep=";", index=False,
@@ -156,9 +156,9 @@ def pandas_tables():
     put(large(), "float_format with $", refused="a number with a unit", index=False, float_format="${:.2f}".format)
     put(plain(), "decimal comma and separator comma", 'decimal: ","', {"decimal": ","}, index=False, decimal=",")
     put(plain(), "decimal comma, not asked for", sep=";", decimal=",", index=False, hints={"sep": ";"},
-        refused='`decimal: \\",\\"` of the source')
+        refused='`decimal: ","` of the source')
     put(plain(), "decimal and separator comma, not asked for", decimal=",", index=False,
-        refused='`decimal: \\",\\"` of the source')
+        refused='`decimal: ","` of the source')
     for key, how in {"index": {}, "no index": {"index": False}, "index, sep tab": {"sep": "\t"}}.items():
         put(unnamed(), f"columns without names, {key}", hints={"sep": how.get("sep", ",")}, **how)
         put(unnamed(), f"columns without names, {key}, no header", hints={"header": None, "sep": how.get("sep", ",")},
@@ -370,7 +370,7 @@ def expected(table):
 
 def c_bytes(data):
     out, line = [], '"'
-    for i, b in enumerate(data):
+    for b in data:
         ch = chr(b)
         if ch in '"\\':
             piece = "\\" + ch
@@ -380,7 +380,7 @@ def c_bytes(data):
             piece = ch
         else:
             piece = "\\%03o" % b
-        if len(line) + len(piece) > 110:
+        if len(line) + len(piece) > 2000:
             out.append(line + '"')
             line = '"'
         line += piece
@@ -396,36 +396,43 @@ def number(v):
     return "%.9g" % np.float32(v)
 
 
+def write(f, given, version):
+    """given: (name, suffix, data, options, refused, expected) of each table. Tables that are read alike share what is expected."""
+    results = list(dict.fromkeys(e for *_, e in given if e is not None))
+    f.write("/* SPDX-License-Identifier: BSD-3-Clause */\n/* clang-format off */\n"
+            f"/* Written by make_tables.py with pandas {version}: do not edit. */\n"
+            "/* Lists have the unit separator, octal 037, between their items. */\n"
+            "static const struct golden_result {\n    int nrow, ncolumn, has_names;\n    const char *names, *x, *labels;\n} golden_result[] = {\n")
+    for shape, *texts in results:
+        f.write(f"    {{{', '.join(map(str, shape))}, {', '.join(map(c_list, texts))}}},\n")
+    f.write("};\nstatic const struct golden_table {\n    const char *name, *suffix, *data;\n    size_t bytes;\n    const char *options;\n"
+            "    const char *refused; /* a word of the message; NULL: the table is read, and gives this result: */\n"
+            "    const struct golden_result *result;\n} golden_table[] = {\n")
+    for name, suffix, data, options, refused, e in given:
+        quoted = "NULL" if refused is None else c_bytes(refused.encode())
+        result = "NULL" if e is None else f"&golden_result[{results.index(e)}]"
+        f.write(f'    {{{c_bytes(name.encode())}, "{suffix}", {c_bytes(data)}, {len(data)}, {c_bytes(options.encode())}, {quoted}, {result}}},\n')
+    f.write("};\n")
+
+
 def main():
     pandas_tables()
     r_tables()
     other_tables()
-    failed = []
-    with open(os.path.join(HERE, "tables_golden.h"), "w", encoding="ascii") as f:
-        f.write("/* SPDX-License-Identifier: BSD-3-Clause */\n/* clang-format off */\n"
-                f"/* Written by make_tables.py with pandas {pd.__version__}: do not edit. */\n"
-                "/* Lists have the unit separator, octal 037, between their items. */\n"
-                "static const struct golden_table {\n"
-                "    const char *name, *suffix, *data;\n    size_t bytes;\n    const char *options;\n"
-                "    const char *refused; /* a word of the message; NULL: the table is read */\n"
-                "    int nrow, ncolumn, has_names;\n    const char *names, *x, *labels;\n} golden_table[] = {\n")
-        for t in tables:
-            name, suffix, data, options, _, refused = t
-            try:
-                e = expected(t)
-            except Exception as error:  # pylint: disable=broad-except
-                failed.append(f"{name}: pandas cannot read it: {error!r}\n{data.decode(errors='replace')}")
-                continue
-            quoted = "NULL" if refused is None else '"%s"' % refused
-            f.write(f'    {{{c_bytes(name.encode())}, "{suffix}",\n     {c_bytes(data)},\n     {len(data)}, '
-                    f'{c_bytes(options.encode())}, {quoted}, ')
-            if e is None:
-                f.write("0, 0, 0, NULL, NULL, NULL},\n")
-                continue
+    given, failed = [], []
+    for t in tables:
+        name, suffix, data, options, _, refused = t
+        try:
+            e = expected(t)
+        except Exception as error:  # pylint: disable=broad-except
+            failed.append(f"{name}: pandas cannot read it: {error!r}\n{data.decode(errors='replace')}")
+            continue
+        if e is not None:
             names, values, labels = e
-            f.write(f"{values.shape[0]}, {values.shape[1]}, {int(names is not None)},\n     {c_list(names or [])},\n     "
-                    f"{c_list([number(v) for v in values.ravel()])},\n     {c_list(labels)}}},\n")
-        f.write("};\n")
+            e = ((*values.shape, int(names is not None)), tuple(names or []), tuple(number(v) for v in values.ravel()), tuple(labels))
+        given.append((name, suffix, data, options, refused, e))
+    with open(os.path.join(HERE, "tables_golden.h"), "w", encoding="ascii") as f:
+        write(f, given, pd.__version__)
     print(f"{len(tables)} tables")
     sys.exit("\n".join(failed))
 

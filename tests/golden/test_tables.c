@@ -32,11 +32,11 @@ static int differs(const struct golden_table *t, const char *what, int64_t row, 
 static int compare_names(const struct golden_table *t, const cvy_dataset *d)
 {
     const cvy_columns *c = &cvy_dataset_reader_info(d)->columns;
-    char *copy = strdup(t->names), *at = copy, *name = NULL;
-    int wrong = t->has_names != (c->x != NULL);
+    char *copy = strdup(t->result->names), *at = copy, *name = NULL;
+    int wrong = t->result->has_names != (c->x != NULL);
     if (wrong)
-        differs(t, "names", 0, c->x ? c->x[0] : "none", t->names);
-    for (int64_t i = 0; t->has_names && c->x && !wrong && i < c->nx && (name = next_item(&at)); i++)
+        differs(t, "names", 0, c->x ? c->x[0] : "none", t->result->names);
+    for (int64_t i = 0; t->result->has_names && c->x && !wrong && i < c->nx && (name = next_item(&at)); i++)
         if (strcmp(name, c->x[i]) != 0)
             wrong = differs(t, "names", i, c->x[i], name);
     free(copy);
@@ -56,14 +56,15 @@ static int is_label(const cvy_dataset_info *info, int32_t label, const char *exp
 static int compare_rows(const struct golden_table *t, cvy_dataset *d)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(d);
-    char *x_copy = strdup(t->x), *x_at = x_copy, *label_copy = strdup(t->labels), *label_at = label_copy, own[40];
-    float *x = calloc((size_t)t->ncolumn, sizeof *x);
+    char *x_copy = strdup(t->result->x), *x_at = x_copy, *label_copy = strdup(t->result->labels),
+         *label_at = label_copy, own[40];
+    float *x = calloc((size_t)t->result->ncolumn, sizeof *x);
     int32_t label = 0;
     int wrong = 0;
-    for (int64_t i = 0; i < t->nrow && !wrong; i++) {
+    for (int64_t i = 0; i < t->result->nrow && !wrong; i++) {
         if (cvy_dataset_read(d, i, 0, (void *const[]){x, &label}) != CVY_OK)
             wrong = differs(t, "the row", i, cvy_error_text(), "numbers");
-        for (int k = 0; k < t->ncolumn && !wrong; k++) {
+        for (int k = 0; k < t->result->ncolumn && !wrong; k++) {
             const char *expected = next_item(&x_at);
             snprintf(own, sizeof own, "%.9g", (double)x[k]);
             if ((float)strtod(expected, NULL) != x[k])
@@ -87,15 +88,15 @@ static int compare(const struct golden_table *t, cvy_dataset *d)
     const int64_t nx = cvy_shape_elems(&info->field[0].shape);
     char own[60];
     snprintf(own, sizeof own, "%lld rows of %lld", (long long)info->nsamples, (long long)nx);
-    if (info->nsamples != t->nrow || nx != t->ncolumn) {
+    if (info->nsamples != t->result->nrow || nx != t->result->ncolumn) {
         char expected[60];
-        snprintf(expected, sizeof expected, "%d rows of %d", t->nrow, t->ncolumn);
+        snprintf(expected, sizeof expected, "%d rows of %d", t->result->nrow, t->result->ncolumn);
         return differs(t, "size", 0, own, expected);
     }
     if (!info->note || !strstr(info->note, "read as a table with separator "))
         return differs(t, "what was guessed", 0, info->note ? info->note : "nothing", "a line");
-    if (!*t->labels != (info->nclasses == 0))
-        return differs(t, "labels", 0, info->nclasses ? "some" : "none", t->labels);
+    if (!*t->result->labels != (info->nclasses == 0))
+        return differs(t, "labels", 0, info->nclasses ? "some" : "none", t->result->labels);
     return compare_names(t, d) || compare_rows(t, d);
 }
 

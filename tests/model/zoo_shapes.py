@@ -271,21 +271,16 @@ def measure(net, shape):
 
 
 def main():
-    print("/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other sources. Written by\n * zoo_shapes.py. */")
-    print("static const struct reference { const char *name, *options, *source; cvy_shape input; int64_t params, macs; const char *shapes; } references[] = {")
+    print("/* SPDX-License-Identifier: BSD-3-Clause */")
+    print("/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other sources, one a line. Written by\n * zoo_shapes.py. */")
+    print("/* clang-format off */\nstatic const struct reference {\n    const char *name, *options, *source;\n    cvy_shape input;\n"
+          "    int64_t params, macs;\n    const char *shapes;\n} references[] = {")
     for name, options, size, source, make in NETS:
         shape = size if isinstance(size, tuple) else (3, size, size)
         with torch.device("meta"):
             net = make()
         params, macs, shapes = measure(net, shape)
-        print(f'    {{"{name}", "{options}", "{source}", {{{len(shape)}, {{{", ".join(map(str, shape))}}}}}, {params}, {macs},')
-        line = ""
-        for word in shapes:
-            if len(line) + len(word) > 125:
-                print(f'     "{line}"')
-                line = ""
-            line += word + " "
-        print(f'     "{line.rstrip()}"}},')
+        print(f'    {{"{name}", "{options}", "{source}", {{{len(shape)}, {{{", ".join(map(str, shape))}}}}}, {params}, {macs}, "{" ".join(shapes)}"}},')
     print("};")
 
 

@@ -3,9 +3,10 @@
 
 test_op_pytorch.c says how the tensors are filled. It needs PyTorch. Run it by hand when a case is added:
 
-    python3 op_pytorch.py && clang-format -i op_pytorch_*.h
+    python3 op_pytorch.py
 """
 import math
+import textwrap
 
 import torch
 
@@ -96,7 +97,7 @@ def case_text(case):
     (result.flatten() * weights).sum().backward()
     numbers = [result] + [t.grad for t in tensors]
     text = ", ".join(f"{x:.17g}" for t in numbers for x in t.flatten().tolist())
-    return (f"static const double pytorch_{case}[] = {{{text}}};",
+    return (textwrap.fill(f"static const double pytorch_{case}[] = {{{text}}};", 118, subsequent_indent="    "),
             f'    {{"{op}", "{options}", "{src}", {grid}, CVY_COUNT(pytorch_{case}), pytorch_{case}}},')
 
 
@@ -106,7 +107,7 @@ def main():
         name = f"op_pytorch_{family}.h"
         with open(name, "w") as file:
             print("/* SPDX-License-Identifier: BSD-3-Clause */", file=file)
-            print(f"/* {name}: results and gradients of operators from PyTorch. Written by op_pytorch.py. */", file=file)
+            print(f"/* {name}: results and gradients of operators from PyTorch. Written by op_pytorch.py. */\n/* clang-format off */", file=file)
             print("\n".join(text for text, row in cases), file=file)
             print(f"static const struct pytorch_case pytorch_{family}[] = {{", file=file)
             print("\n".join(row for text, row in cases) + "\n};", file=file)
