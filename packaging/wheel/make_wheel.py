@@ -14,6 +14,7 @@ import hashlib
 import os
 import pathlib
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,8 @@ def metadata(project, version, licences, readme):
 def stage_package(sources, tree, package):
     """Copies what the wheel has of both, without links, which a wheel cannot hold."""
     shutil.copytree(sources / "python/convoy", package, ignore=shutil.ignore_patterns("__pycache__"))
+    bindings = runpy.run_path(str(sources / "python/convoy/_bindings.py"))["written"]()
+    (package / "_bindings.py").write_text(bindings, encoding="utf-8")
     found = {path for part in PARTS for path in tree.glob(part) if path.is_file()} - set(tree.glob(LEFT_OUT))
     for path in found:
         to = package / path.relative_to(tree)
