@@ -232,7 +232,7 @@ static cvy_status leave_out_update(const cvy_job *job, cvy_program_opts *opts)
         "%s: deterministic training has no steps of forward-backward, because its shards are summed over the ranks: "
         "set deterministic to false",
         job->file);
-    opts->update_mode = CVY_UPDATE_SYNC;
+    opts->update_mode = 0; /* the default, with which gradients_only goes */
     opts->update_servers = opts->update_staleness = 0;
     opts->overlap_forward = 0;
     opts->gradients_only = 1;

@@ -46,7 +46,7 @@ cvy_work cvy_step_work(const cvy_plan *plan)
     cvy_work work = {0};
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_call *call = plan->instr[i].call;
-        if (!call || (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE))
+        if (!cvy_call_runs_node(call))
             continue;
         const double flop = (double)cvy_node_cost(call->node).flop;
         work.flop += flop;

@@ -34,7 +34,7 @@ cvy_step_part cvy_instr_part(const cvy_plan *plan, const cvy_instr *instr)
 /* Communication that stands in the plan is in time->exposed_comm; this leaves it out. */
 static int computes(const cvy_instr *instr)
 {
-    return instr->call && cvy_instr_runs(instr) && !cvy_instr_exchanges(instr) && instr->kind != CVY_CALL_COMM;
+    return instr->call && cvy_instr_runs(instr) && !cvy_instr_is_comm(instr);
 }
 
 void cvy_bench_add_parts(cvy_bench *b)

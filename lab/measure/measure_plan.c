@@ -86,13 +86,12 @@ static int64_t node_params(const cvy_node *node)
 
 static const char *call_kernel(const cvy_call *call)
 {
-    switch (call->kind) {
-    case CVY_CALL_KERNEL: return call->kernel->name;
-    case CVY_CALL_REFERENCE: return "reference";
-    case CVY_CALL_VIEW: return "(view)";
-    case CVY_CALL_ABSENT: return "(no samples)";
-    default: return "comm";
-    }
+    const cvy_kernel_def *kernel = cvy_call_kernel(call);
+    return kernel                     ? kernel->name
+           : cvy_call_runs_node(call) ? "reference"
+           : cvy_call_is_view(call)   ? "(view)"
+           : call->node->op->comm     ? "comm"
+                                      : "(no samples)";
 }
 
 /* Whether a call is a forward node of the model. */
@@ -121,7 +120,7 @@ static void add_layer(const cvy_lowered *u, int i, double backward, int width, c
     const char *layout = call->dst[0] >= 0 ? u->instance[call->dst[0]].layout.tag : "";
     cvy_text_add(t, "%-*s %-22s %-18s %12s %9s %9s  %-24s %s\n", width, node->name, node->op->name,
                  node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "", params ? with_commas(params).text : "",
-                 call->kind == CVY_CALL_VIEW ? "" : short_count((double)cvy_node_cost(node).flop).text,
+                 cvy_call_is_view(call) ? "" : short_count((double)cvy_node_cost(node).flop).text,
                  short_count(backward).text, call_kernel(call), *layout ? layout : "plain");
 }
 
@@ -142,7 +141,7 @@ static struct totals add_layers(const cvy_lowered *u, cvy_text *t)
                  "flop fwd", "flop bwd", "kernel", "layout");
     for (int i = 0; i < u->ncall; i++) {
         const cvy_node *node = u->call[i].node;
-        const double flop = node && u->call[i].kind != CVY_CALL_VIEW ? (double)cvy_node_cost(node).flop : 0;
+        const double flop = node && !cvy_call_is_view(&u->call[i]) ? (double)cvy_node_cost(node).flop : 0;
         if (!node)
             continue;
         if (node->phase == CVY_PHASE_UPDATE)

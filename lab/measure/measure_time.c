@@ -22,13 +22,6 @@ const char *const cvy_time_part_name[CVY_STEP_PARTS] = {"forward", "backward_dat
 
 /* ---- rows and parts of instructions ---- */
 
-const char *cvy_time_kernel(const cvy_instr *instr)
-{
-    if (instr->kind == CVY_CALL_COMM)
-        return instr->call->node->op->name;
-    return instr->call && instr->call->kernel ? instr->call->kernel->name : cvy_call_kind_of(instr->kind)->name;
-}
-
 /* The layer that reads the weight which an update writes. NULL: none (clipping, constants). */
 static const char *owner(const cvy_node *update)
 {
@@ -54,12 +47,12 @@ const char *cvy_time_name(const cvy_plan *plan, const cvy_instr *instr, const ch
 {
     const cvy_node *node = instr->call ? instr->call->node : NULL;
     const cvy_value *value = cvy_instr_moved(plan, instr);
-    *op_out = node ? node->op->name : cvy_time_kernel(instr);
+    *op_out = node ? node->op->name : cvy_instr_runs_by(instr);
     if (cvy_instr_exchanges(instr)) {
         *op_out = "allreduce";
         return "sums over ranks";
     }
-    if (instr->kind == CVY_CALL_COMM && instr->axis != CVY_COMM_DATA)
+    if (cvy_instr_comm(instr) && instr->axis != CVY_COMM_DATA)
         return axis_row[instr->axis];
     if (!node)
         return value ? value->name : "step";
@@ -120,7 +113,7 @@ double cvy_time_bytes(const cvy_plan *plan, const cvy_instr *instr)
 cvy_limit cvy_time_limit(const cvy_time_table *t, int i)
 {
     const cvy_instr *instr = &t->task->plan->instr[i];
-    const int computes = instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
+    const int computes = cvy_call_runs_node(instr->call);
     return cvy_limit_of(&t->b->limits, computes ? (double)cvy_node_cost(instr->call->node).flop : 0,
                         cvy_time_bytes(t->task->plan, instr));
 }
@@ -130,8 +123,7 @@ static cvy_status add_instr(cvy_time_table *t, int i)
     const cvy_plan *plan = t->task->plan;
     const cvy_instr *instr = &plan->instr[i];
     const cvy_node *node = instr->call ? instr->call->node : NULL;
-    const int part = cvy_instr_part(plan, instr),
-              computes = instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
+    const int part = cvy_instr_part(plan, instr), computes = cvy_call_runs_node(instr->call);
     const char *op = NULL, *name = cvy_time_name(plan, instr, &op);
     cvy_time_row *r = NULL;
     if (!cvy_instr_runs(instr)) /* the kept copy is still up to date, so nothing ran */
@@ -144,7 +136,7 @@ static cvy_status add_instr(cvy_time_table *t, int i)
     r->limit_ms += limit.ms;
     r->memory_ms += limit.by_bytes ? limit.ms : 0;
     if (!r->kernel[part] || t->instr_ms[i] > r->longest_ms[part]) {
-        r->kernel[part] = cvy_time_kernel(instr);
+        r->kernel[part] = cvy_instr_runs_by(instr);
         r->longest_ms[part] = t->instr_ms[i];
     }
     if (node && part == CVY_STEP_FORWARD) {

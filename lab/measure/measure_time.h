@@ -67,7 +67,6 @@ cvy_status cvy_time_table_make(const cvy_bench *b, int turn, cvy_time_table *t);
 void cvy_time_table_free(cvy_time_table *t);
 /* The name of the instruction's row. *op_out: its operator, or the kind of the instruction. */
 const char *cvy_time_name(const cvy_plan *plan, const cvy_instr *instr, const char **op_out);
-const char *cvy_time_kernel(const cvy_instr *instr);
 /* Bytes of the tensors that it reads and writes; the least time of the i-th instruction. */
 double cvy_time_bytes(const cvy_plan *plan, const cvy_instr *instr);
 cvy_limit cvy_time_limit(const cvy_time_table *t, int i);

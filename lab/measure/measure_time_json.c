@@ -72,7 +72,7 @@ static void add_instructions(const cvy_time_table *t, cvy_json *json)
         cvy_json_string(json, "name", instr->call && instr->call->node ? instr->call->node->name : name);
         cvy_json_string(json, "op", op);
         cvy_json_string(json, "part", cvy_time_part_name[cvy_instr_part(plan, instr)]);
-        cvy_json_string(json, "kernel", cvy_time_kernel(instr));
+        cvy_json_string(json, "kernel", cvy_instr_runs_by(instr));
         cvy_json_real(json, "ms", t->instr_ms[i]);
         cvy_json_close(json, '}');
     }

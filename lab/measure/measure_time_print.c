@@ -104,7 +104,7 @@ static void print_limit(const cvy_time_table *t, cvy_text *out)
         const double bytes_mb = 1e-6 * cvy_time_bytes(t->task->plan, instr);
         cvy_text_add(out, "%s %d. %s, %s by %s: %.3f ms, limit %.3f ms (%s", n ? "" : "furthest from their limits:\n",
                      n + 1, name, instr->call && instr->call->node ? instr->call->node->op->name : op,
-                     cvy_time_kernel(instr), t->instr_ms[at[n]], own.ms, own.by_bytes ? "bytes: " : "operations: ");
+                     cvy_instr_runs_by(instr), t->instr_ms[at[n]], own.ms, own.by_bytes ? "bytes: " : "operations: ");
         if (own.by_bytes)
             cvy_text_add(out, "%.2f MB at %.1f GB/s)\n", bytes_mb, bytes_mb / own.ms);
         else

@@ -107,12 +107,11 @@ static cvy_status check_destination(const struct trial *t, int i, const void *da
         scale = fmax(scale, fabs(cvy_get(expected, k)));
     const double eps = v->dtype == CVY_DTYPE_F64 && t->b->dtype == CVY_DTYPE_F64 ? 2.3e-16 : 1.2e-7;
     /* Winograd's transforms count as 64 more summands: see tests/kernel/test_kernel_winograd.c. */
-    const double summands = (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4) +
-                            (strstr(t->kernel->name, "winograd") ? 64 : 0);
+    const double summands =
+        (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4) + (t->kernel->winograd ? 64 : 0);
     /* A bf16 result is rounded once more, or twice if a kernel keeps a part of it in f32 and the reference kernel does
      * not. Winograd's transforms amplify the rounding before products in bf16. */
-    const int amplified = strstr(t->kernel->name, "winograd") && strstr(t->kernel->name, "_bf16");
-    const double rounding = (amplified ? 16.0 : v->dtype == CVY_DTYPE_BF16 ? 2.0 : 0) / 256;
+    const double rounding = (t->kernel->bf16_products ? 16.0 : v->dtype == CVY_DTYPE_BF16 ? 2.0 : 0) / 256;
     const double tolerance = cvy_dtype_is_real(v->dtype) ? (eps * (summands + 2) + rounding) * scale : 0;
     int64_t place[CVY_NDIM_MAX] = {0};
     for (int64_t k = 0; k < expected->elems; k++, next_place(&v->shape, place)) {

@@ -321,6 +321,8 @@ cvy_status cvy_graph_layer_op(cvy_graph *g, const struct cvy_op_def *op, const c
 /* Checks shapes, producers, kinds, phases, the topological order, and that nothing reads a variable after it was
  * written. It is called after every pass. CVY_E_INTERNAL: the message has the node. */
 cvy_status cvy_graph_verify(const cvy_graph *g);
+/* Whether the operators can learn from the batch of a training graph; CVY_E_CONFIG: one cannot. */
+cvy_status cvy_graph_check_batch(const cvy_graph *g);
 /* Prints a graph as text (a line for each node) or as Graphviz dot. The caller frees the text. */
 cvy_status cvy_graph_print(const cvy_graph *g, char **text_out);
 cvy_status cvy_graph_print_dot(const cvy_graph *g, char **text_out);

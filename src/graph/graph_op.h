@@ -107,6 +107,7 @@ enum {
                                       samples are further sources, if all losses have weights */
     CVY_OP_INDICES = 1024, /* source 0 holds whole numbers, not an activation: an input that only such operators and
                               losses read keeps full precision if activations are bf16 */
+    CVY_OP_COUNTS_WEIGHTS = 65536, /* its sources are weights of samples, which it adds or counts for the losses */
 };
 
 /*
@@ -169,16 +170,13 @@ struct cvy_allreduce_opts;
 struct cvy_bucket_set;
 struct cvy_messages;
 
-/* What a communication operator does in a plan: with the gradient buckets, or with the messages between stages. */
+/* What a communication operator exchanges with other ranks. */
 typedef enum {
-    CVY_COMM_NO_BUCKET,     /* it exchanges its own sources and destinations, at once */
-    CVY_COMM_STARTS_BUCKET, /* it starts the bucket in its option "bucket" (op/comm/op_reduce.h) */
-    CVY_COMM_WAITS_BUCKET,  /* it waits for that bucket */
-    CVY_COMM_STARTS_SEND,   /* it starts the message in its option "tag" (op/comm/op_message.h) */
-    CVY_COMM_WAITS_SEND,
-    CVY_COMM_STARTS_RECEIVE,
-    CVY_COMM_WAITS_RECEIVE,
-} cvy_comm_role;
+    CVY_EXCHANGE_SUM,     /* its source, which is added over the ranks */
+    CVY_EXCHANGE_PARTS,   /* its source, of which other ranks want entries (op/comm/op_redistribute.h) */
+    CVY_EXCHANGE_BUCKET,  /* the gradients in the bucket of its option "bucket" (op/comm/op_reduce.h) */
+    CVY_EXCHANGE_MESSAGE, /* a value between stages, in the message of its option "tag" (op/comm/op_message.h) */
+} cvy_exchange_kind;
 
 /* The axis of the process grid along which an operator communicates: its time is counted for this axis. A new operator
  * names its axis in its descriptor; nothing else has to know it. */
@@ -215,7 +213,9 @@ typedef struct cvy_comm_binding {
 } cvy_comm_binding;
 
 typedef struct cvy_op_comm {
-    cvy_comm_role role;
+    cvy_exchange_kind exchange;
+    unsigned starts : 1, waits : 1; /* it only starts the exchange, or only waits for its end; neither: it does both */
+    unsigned receives : 1;          /* a message comes from the other stage; 0: it goes there */
     /* Collective, in the same order on all ranks. */
     cvy_status (*create)(const cvy_node *node, const cvy_comm_binding *binding, void **state_out);
     cvy_status (*run)(void *state, void *const *src, void *const *dst, void *scratch); /* scratch is NULL */
@@ -259,6 +259,16 @@ typedef struct cvy_op_def {
                             const cvy_span *dst); /* plain layouts; NULL for views and communication */
     const void *family; /* data by which functions that several operators share tell them apart */
     double lr;          /* of an optimiser: the learning rate if the job has none */
+    /* Of an update that computes its gradient itself: the bits of the sources that the gradient is a product of. NULL:
+     * it reads the gradient. */
+    unsigned (*factors)(const cvy_node *node);
+    /* Of an operator that only copies, without another dtype, along one axis, which it returns. cuts: dst[0] is the
+     * range of source 0 that begins at *first_out. joins: dst[0] is the sources one after another. NULL: it does more
+     * than that. */
+    int64_t (*cuts)(const cvy_node *node, int64_t *first_out);
+    int64_t (*joins)(const cvy_node *node);
+    /* For a training graph: refuses a batch from which nothing would be learnt. NULL: any batch is good. */
+    cvy_status (*check_batch)(const cvy_node *node);
     int64_t (*summands)(const cvy_node *node); /* number of values that are added for one result, for the error bound of
                                                   the test; NULL: 4 */
     const cvy_op_comm *comm;   /* of an operator with CVY_OP_COMM, which has no kernel; otherwise NULL */
@@ -275,6 +285,13 @@ static inline cvy_cost cvy_node_cost(const cvy_node *node)
         for (int i = 0; i < node->ndst; i++)
             cost.flop += node->dst[i] ? cvy_shape_elems(&node->dst[i]->shape) : 0;
     return cost;
+}
+
+/* The axis along which a communication node communicates. */
+static inline cvy_comm_axis cvy_node_comm_axis(const cvy_node *node)
+{
+    const cvy_op_comm *comm = node->op->comm;
+    return comm->axis_of ? comm->axis_of(node) : comm->axis;
 }
 
 /* The axes along which a node may be split: CVY_SPLIT_*. */

@@ -99,3 +99,11 @@ cvy_status cvy_graph_verify(const cvy_graph *g)
     }
     return verify_writes(g);
 }
+
+cvy_status cvy_graph_check_batch(const cvy_graph *g)
+{
+    for (int n = 0; n < g->nnode && g->batch.local_n > 0; n++)
+        if (g->node[n]->op->check_batch && !g->node[n]->removed)
+            CVY_TRY(g->node[n]->op->check_batch(g->node[n]));
+    return CVY_OK;
+}

@@ -64,7 +64,8 @@ typedef struct cvy_kernel_def {
     /* Set for an update that works element by element on one flat range. If the ask says so at create, it works on
      * part_elems elements from the pointers that run gets. */
     int in_parts;
-    int winograd; /* it computes a convolution by Winograd's algorithm; "direct" excludes it */
+    int winograd;      /* it computes a convolution by Winograd's algorithm; "direct" excludes it */
+    int bf16_products; /* ... and multiplies its transforms in bf16, whose rounding they amplify */
     /* Set if the order of a sum depends on the number of threads, whatever the ask's `deterministic` says. */
     int thread_dependent;
     /* Returns CVY_OK for an offer, with the ask's out fields set; or CVY_NOT_APPLICABLE if it declines, with the reason

@@ -144,3 +144,14 @@ int cvy_kernels_place(const cvy_kernels *kernels, const cvy_kernel_def *kernel)
             return i;
     return -1;
 }
+
+int cvy_kernels_fuse_updates(const cvy_kernels *kernels)
+{
+    int count = 0, found = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    for (int i = 0; i < count && !found; i++) {
+        const cvy_op_def *op = cvy_op_find(table[i]->op);
+        found = op && op->factors && cvy_kernels_place(kernels, table[i]) >= 0;
+    }
+    return found;
+}

@@ -57,5 +57,7 @@ static inline int cvy_kernels_are_reference(const cvy_kernels *kernels)
 }
 /* The position of a kernel in the order of asking: 0 is first; negative: it is not asked. */
 int cvy_kernels_place(const cvy_kernels *kernels, const cvy_kernel_def *kernel);
+/* Whether one of them runs updates that compute their gradients themselves. */
+int cvy_kernels_fuse_updates(const cvy_kernels *kernels);
 
 #endif

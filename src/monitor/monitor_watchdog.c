@@ -72,7 +72,7 @@ static int say_instr(const cvy_plan *plan, char *text, size_t room)
     const cvy_instr *instr = &plan->instr[at];
     const int is_message = cvy_instr_message(instr, message, sizeof message);
     snprintf(text, room, "%s%s", is_message ? ", " : ", node ", is_message ? message : cvy_instr_text(instr));
-    return is_message || cvy_call_kind_of(instr->kind)->is_comm;
+    return is_message || cvy_instr_is_comm(instr);
 }
 
 static int say_running(const cvy_program *p, char *text, size_t room)

@@ -51,6 +51,11 @@ static cvy_status fc_sgd_reference(const cvy_node *node, const cvy_span *src, co
     return CVY_OK;
 }
 
+static unsigned fc_sgd_factors(const cvy_node *node)
+{
+    return 1u << CVY_FC_SGD_SRC | 1u << cvy_fc_sgd_ddst(node);
+}
+
 CVY_OP_DEFINE(fc_grad_sgd) = {
     .name = "fc_grad_sgd",
     .summary = "gradient of fc for its weight, and the update by sgd",
@@ -62,5 +67,6 @@ CVY_OP_DEFINE(fc_grad_sgd) = {
     .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_PRODUCT | CVY_OP_HIDDEN,
     .infer = fc_sgd_infer,
     .cost = fc_sgd_cost,
+    .factors = fc_sgd_factors,
     .reference = fc_sgd_reference,
 };

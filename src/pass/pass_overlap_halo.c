@@ -35,7 +35,7 @@ static int reads(const cvy_node *node, const cvy_node *producer)
 static int can_follow(const cvy_node *before, const cvy_node *node)
 {
     if (before->op->comm)
-        return before->op->comm->role == CVY_COMM_STARTS_BUCKET;
+        return before->op->comm->exchange == CVY_EXCHANGE_BUCKET && before->op->comm->starts;
     return before->backward && before->phase == node->phase && strcmp(before->layer, node->layer) == 0 &&
            !reads(node, before);
 }
@@ -78,7 +78,8 @@ static int ready_after(const cvy_graph *g, const cvy_value *src, int node)
 {
     if (!src->producer)
         return node - 1;
-    return src->producer->op->comm && src->producer->op->comm->role == CVY_COMM_STARTS_RECEIVE
+    const cvy_op_comm *comm = src->producer->op->comm;
+    return comm && comm->exchange == CVY_EXCHANGE_MESSAGE && comm->receives && comm->starts
                ? first_reader(g, src, src->producer->index + 1, node - 1)
                : src->producer->index;
 }

@@ -471,9 +471,9 @@ static int is_loss_weight(const struct splitting *s, const cvy_value *of)
         for (int k = 0; k < node->nsrc && !node->removed; k++) {
             if (node->src[k] != of)
                 continue;
-            const int is_cut = strcmp(node->op->name, "redistribute") == 0; /* by another spatial axis */
-            if (!(node->op->flags & CVY_OP_LOSS && k == WEIGHT) && strcmp(node->op->name, "weight_sum") != 0 &&
-                strcmp(node->op->name, "counted_samples") != 0 && !(is_cut && is_loss_weight(s, node->dst[0])))
+            const int is_cut = node->op == cvy_op_find("redistribute"); /* which this pass added for another axis */
+            if (!(node->op->flags & CVY_OP_LOSS && k == WEIGHT) && !(node->op->flags & CVY_OP_COUNTS_WEIGHTS) &&
+                !(is_cut && is_loss_weight(s, node->dst[0])))
                 return 0;
             readers++;
         }

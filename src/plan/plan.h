@@ -10,6 +10,8 @@
  *   parts     says whether the ranks of a compute node can share the update of the weights     plan_parts.c
  *   bind      creates the kernels and resolves the pointers                                    plan_bind.c
  *
+ * What an instruction runs is in plan_run.c, where its buffers are in plan_address.c, and what a call or an instruction
+ * does, for all who ask, in plan_call.h.
  * After binding, a step allocates nothing and looks nothing up: src/program/program_execute.c walks the list.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -29,24 +31,18 @@
 #include "pass/pass.h"
 #include "reduce/reduce_bucket.h"
 
-typedef enum {
-    CVY_CALL_KERNEL,     /* a registered kernel */
-    CVY_CALL_REFERENCE,  /* the operator's plain kernel (the reference kernel) */
-    CVY_CALL_REORDER,    /* a copy into another layout or dtype */
-    CVY_CALL_VIEW,       /* shares its source's memory: makes no instruction */
-    CVY_CALL_COMM,       /* an operator that exchanges data with other ranks: cvy_op_comm */
-    CVY_CALL_ABSENT,     /* a node on a rank without samples: only sets to zero what other ranks wait for */
-    CVY_CALL_ACCUMULATE, /* plan only: adds a micro-batch's part to an accumulator */
-    CVY_CALL_ZERO,       /* plan only: sets memory to zero */
-    CVY_CALL_BARRIER,    /* plan only: a barrier of the ranks of a compute node, if they update weights in parts */
+typedef enum {                      /* plan_call.h says what they do */
+               CVY_CALL_KERNEL,     /* a registered kernel */
+               CVY_CALL_REFERENCE,  /* the operator's plain kernel (the reference kernel) */
+               CVY_CALL_REORDER,    /* a copy into another layout or dtype */
+               CVY_CALL_VIEW,       /* shares its source's memory: makes no instruction */
+               CVY_CALL_COMM,       /* an operator that exchanges data with other ranks: cvy_op_comm */
+               CVY_CALL_ABSENT,     /* a node on a rank without samples: only sets to zero what other ranks wait for */
+               CVY_CALL_ACCUMULATE, /* plan only: adds a micro-batch's part to an accumulator */
+               CVY_CALL_ZERO,       /* plan only: sets memory to zero */
+               CVY_CALL_BARRIER, /* plan only: a barrier of the ranks of a compute node, if they update weights in parts
+                                  */
 } cvy_call_kind;
-
-typedef struct cvy_call_kind_def {
-    const char *name;
-    int is_comm;  /* it waits for other ranks or starts an exchange: its time counts as communication */
-    int computes; /* it takes compute time, for which a clock waits */
-} cvy_call_kind_def;
-const cvy_call_kind_def *cvy_call_kind_of(cvy_call_kind kind);
 
 typedef struct cvy_instance { /* a tensor instance: a value in one layout and dtype */
     cvy_value *value;
@@ -272,14 +268,8 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena);
 int cvy_plan_can_part(const cvy_plan *plan);
 /* Calls body for each variable (weight or state) that these updates write. */
 void cvy_plan_each_parted(const cvy_plan *plan, void (*body)(cvy_variable *variable, void *arg), void *arg);
-/* The bucket that an instruction of this role starts or waits for; -1: the instruction does not have this role. */
-int cvy_instr_bucket(const cvy_instr *instr, cvy_comm_role role);
 /* The axis for which waits for this bucket count. Valid after binding, as the axis of instructions. */
 cvy_comm_axis cvy_plan_bucket_axis(const cvy_plan *plan, int bucket);
-/* What a communication instruction does; CVY_COMM_NO_BUCKET for all others. */
-cvy_comm_role cvy_instr_role(const cvy_instr *instr);
-/* Whether the instruction starts a bucket, waits for one, or is a barrier around updates in parts. */
-int cvy_instr_exchanges(const cvy_instr *instr);
 /* The buffer of the gradient, if the instruction is an update that can be done in parts; else NULL. */
 const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr);
 /* The elements of such a gradient whose sums this rank gets. Valid after binding. */
@@ -316,12 +306,6 @@ cvy_status cvy_plan_schedule(cvy_plan *plan);
 cvy_status cvy_plan_memory(cvy_plan *plan);
 /* Runs between cvy_plan_schedule() and cvy_plan_memory(), if updates are deferred. */
 cvy_status cvy_plan_order_deferred(cvy_plan *plan);
-/* Creates the state that a call needs to run, if it has none yet. cvy_call_run: the function that runs the call. */
-cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_lowered *u, cvy_call *call);
-cvy_run_fn cvy_call_run(const cvy_call *call);
-void cvy_call_release(cvy_call *call);
-/* Whether the instruction computes: kernels, reorders, zeroing and accumulating; not communication. */
-int cvy_instr_computes(const cvy_instr *instr);
 /* Makes the instruction wait for this share of its time. An unknown time is an error, which says how to measure it. */
 cvy_status cvy_instr_bind_clock(cvy_plan *plan, cvy_instr *instr, double share);
 

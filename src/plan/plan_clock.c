@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "plan/plan_call.h"
 #include "plan/plan_offers.h"
 #include "plan/plan_wisdom.h"
 
@@ -26,14 +27,13 @@ static cvy_status fail_unknown(const cvy_lowered *u, const cvy_call *call, int t
 }
 
 /* Adding the gradients of a micro-batch to the sum, and zeroing it, are not measured. A simulated node takes as long as
- * its memory moves the bytes; an addition reads two numbers and writes one. On a real node they count as 0 seconds. The
+ * its memory moves the bytes. On a real node they count as 0 seconds. The
  * clock's scale is for kernels. */
 static double sum_seconds(const cvy_plan *plan, const cvy_instr *instr)
 {
     const cvy_comm *comm = plan->opts.comm;
-    const int times = instr->kind == CVY_CALL_ACCUMULATE ? 3 : instr->kind == CVY_CALL_ZERO ? 1 : 0;
     return comm->simulated_cores > 0 && instr->ndst > 0 && instr->dst_buffer[0] >= 0
-               ? times * (double)plan->buffer[instr->dst_buffer[0]].bytes * comm->simulated_move_s /
+               ? cvy_instr_passes(instr) * (double)plan->buffer[instr->dst_buffer[0]].bytes * comm->simulated_move_s /
                      plan->opts.clock->clock.scale
                : 0;
 }
@@ -44,7 +44,7 @@ static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, dou
     const cvy_lowered *u = plan->lowered[instr->micro];
     double ms = 0;
     *seconds_out = sum_seconds(plan, instr);
-    if (!instr->call || (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].is_shadow))
+    if (!instr->call || cvy_call_makes_shadow(u, instr->call))
         return CVY_OK;
     CVY_TRY(cvy_wisdom_find_call(plan->opts.clock->times, u, instr->call, plan->opts.threads, &ms));
     if (ms < 0 || isinf(ms))

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/plan_call.h"
 #include "plan/plan_offers.h"
 
 #define SLACK 0.02
@@ -45,15 +46,21 @@ static int layer_of(const struct listing *l, const cvy_node *node)
     return node ? cvy_index_find(&l->at, node->layer) : -1;
 }
 
+/* Whether the node starts an exchange in two halves: it is where its source is made, not with its layer. */
+static int starts_early(const cvy_node *node)
+{
+    const cvy_op_comm *comm = node->op->comm;
+    return comm && comm->exchange == CVY_EXCHANGE_PARTS && comm->starts;
+}
+
 /* Nodes that were fused into others are listed too: graphs are cut before nodes are fused. */
 static cvy_status list_layers(struct listing *l)
 {
     const cvy_graph *g = l->u->graph;
-    const cvy_op_def *const early = cvy_op_find("redistribute_start"); /* it is where its source is made */
     CVY_TRY(cvy_mem_alloc(sizeof *l->cut->layer * ((size_t)g->nnode + 1), &l->cut->layer));
     for (int n = 0; n < g->nnode; n++) {
         const cvy_node *node = g->node[n];
-        if (node->op == early || node->backward || layer_of(l, node) >= 0 || strcmp(node->layer, "update") == 0 ||
+        if (starts_early(node) || node->backward || layer_of(l, node) >= 0 || strcmp(node->layer, "update") == 0 ||
             (node->op->flags & CVY_OP_OPTIMIZER))
             continue;
         CVY_TRY(cvy_index_add(&l->at, node->layer, l->cut->nlayer));
@@ -98,8 +105,7 @@ static cvy_status add_measured(struct listing *l, const cvy_wisdom *times, int t
         const cvy_call *call = &l->u->call[c];
         const int k = layer_of(l, call->node);
         double ms = CVY_MS_UNKNOWN;
-        if (k < 0 || call->phase != CVY_PHASE_MICRO ||
-            (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE))
+        if (k < 0 || call->phase != CVY_PHASE_MICRO || !cvy_call_runs_node(call))
             continue;
         CVY_TRY(cvy_wisdom_find_call(times, l->u, call, threads, &ms));
         const int known = ms >= 0 && !isinf(ms);

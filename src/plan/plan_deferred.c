@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "op/comm/op_reduce.h"
-#include "plan/plan.h"
+#include "plan/plan_call.h"
 
 struct needs {
     const cvy_plan *plan;
@@ -71,7 +71,7 @@ static void note_need(struct needs *n, int i)
         if (instr->dst_buffer[d] >= 0)
             lower(need, n->of_buffer[plan->buffer[instr->dst_buffer[d]].root]);
     }
-    const int bucket = cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET);
+    const int bucket = cvy_instr_awaits_bucket(instr);
     if (bucket >= 0)
         lower(need, n->of_bucket[bucket]);
     for (int s = 0; s < instr->nsrc; s++) {

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/plan_call.h"
 #include "plan/plan_offers.h"
 #include "plan/plan_tune.h"
 
@@ -131,9 +132,9 @@ static cvy_status explain(struct explanation *e)
                  "kernel", "time");
     for (int i = 0; i < e->lowered->ncall; i++) {
         const cvy_call *call = &e->lowered->call[i];
-        if (call->kind == CVY_CALL_REORDER)
+        if (cvy_call_reorders(call))
             add_reorder(e, call);
-        else if (call->offer && call->kind == CVY_CALL_VIEW)
+        else if (call->offer && cvy_call_is_view(call))
             add_view(e, call);
         else if (call->offer)
             CVY_TRY(add_call(e, call));

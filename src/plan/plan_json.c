@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "plan/plan.h"
+#include "plan/plan_call.h"
 
 static void add_layer(const cvy_lowered *u, const cvy_call *call, cvy_json *json)
 {
@@ -27,9 +27,9 @@ static void add_layer(const cvy_lowered *u, const cvy_call *call, cvy_json *json
     cvy_json_int(json, "params", params);
     cvy_json_int(json, "flop", cost.flop);
     cvy_json_string(json, "kernel",
-                    call->kernel                       ? call->kernel->name
-                    : call->kind == CVY_CALL_REFERENCE ? "reference"
-                                                       : "plan");
+                    call->kernel               ? call->kernel->name
+                    : cvy_call_runs_node(call) ? "reference"
+                                               : "plan");
     cvy_json_string(json, "layout",
                     call->dst[0] >= 0 && u->instance[call->dst[0]].layout.tag[0] ? u->instance[call->dst[0]].layout.tag
                                                                                  : "plain");
@@ -60,7 +60,7 @@ void cvy_plan_json(const cvy_plan *plan, cvy_json *json)
     for (int i = 0; i < u->graph->vars->count; i++)
         params += u->graph->vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&u->graph->vars->at[i]->shape) : 0;
     for (int i = 0; i < plan->ninstr; i++)
-        reorders += plan->instr[i].kind == CVY_CALL_REORDER;
+        reorders += cvy_call_reorders(plan->instr[i].call);
     cvy_json_string(json, "graph", u->graph->name);
     cvy_json_int(json, "rows", plan->rows);
     cvy_json_int(json, "micro_batches", plan->nmicro);

@@ -19,6 +19,7 @@
 #include "base/base_round.h"
 #include "base/machine/base_machine.h"
 #include "base/number/base_rng.h"
+#include "plan/plan_call.h"
 
 enum { RUNS_MIN = 2, RUNS_MAX = 10, PATIENT_RUNS_MIN = 5, PATIENT_RUNS_MAX = 40 };
 static const double measure_ms = 20, patient_ms = 200; /* a call is repeated for this time */

@@ -14,7 +14,7 @@
 
 #include "base/base_round.h"
 #include "pass/pass.h"
-#include "plan/plan.h"
+#include "plan/plan_call.h"
 #include "plan/plan_extents.h"
 
 static cvy_buffer *root_of(cvy_plan *plan, int buffer)
@@ -57,7 +57,7 @@ static void share_in_place(cvy_plan *plan)
 {
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
-        if (!instr->call || (instr->kind != CVY_CALL_KERNEL && instr->kind != CVY_CALL_REFERENCE))
+        if (!cvy_call_runs_node(instr->call))
             continue;
         for (int d = 0; d < instr->ndst; d++) {
             const int s = instr->call->ask.inplace[d] - 1;

@@ -14,6 +14,7 @@
 
 #include "base/base_hash.h"
 #include "extension/extension.h"
+#include "plan/plan_call.h"
 
 const cvy_kernel_def cvy_kernel_plain = {.name = "reference"};
 
@@ -281,7 +282,7 @@ void cvy_reorder_key(const cvy_instance *from, const cvy_instance *to, int threa
 
 void cvy_call_key(const cvy_lowered *u, const cvy_call *call, int threads, cvy_text *out)
 {
-    if (call->kind == CVY_CALL_REORDER)
+    if (cvy_call_reorders(call))
         cvy_reorder_key(&u->instance[call->src[0]], &u->instance[call->dst[0]], threads, out);
     else
         cvy_offer_key(u->offers, call->signature, call->node, call->offer, out);

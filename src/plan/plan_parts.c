@@ -12,7 +12,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "optim/optim_update.h"
-#include "plan/plan.h"
+#include "plan/plan_call.h"
 
 static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
 {
@@ -29,8 +29,8 @@ static int is_summed(const cvy_plan *plan, const cvy_buffer *b)
 
 const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr)
 {
-    if (instr->kind != CVY_CALL_KERNEL || !instr->call->kernel->in_parts || instr->nsrc <= CVY_OPTIM_GRADIENT ||
-        instr->src_buffer[CVY_OPTIM_GRADIENT] < 0)
+    const cvy_kernel_def *kernel = cvy_call_kernel(instr->call);
+    if (!kernel || !kernel->in_parts || instr->nsrc <= CVY_OPTIM_GRADIENT || instr->src_buffer[CVY_OPTIM_GRADIENT] < 0)
         return NULL;
     const int number = instr->src_buffer[CVY_OPTIM_GRADIENT];
     const cvy_buffer *gradient = &plan->buffer[number];

@@ -301,12 +301,20 @@ typedef struct part_of_phase {
     int roles;  /* a bit set: which messages between stages; all other instructions are added if it is 0 */
     int chunk;  /* of this stage of the rank; EVERY_CHUNK: of all */
 } part_of_phase;
-enum { FORWARD = 1, BACKWARD = 2, RECEIVES = 1 << CVY_COMM_STARTS_RECEIVE, SENDS_DONE = 1 << CVY_COMM_WAITS_SEND };
-enum { EVERY_CHUNK = -1 };
+enum { FORWARD = 1, BACKWARD = 2, RECEIVES = 1, SENDS_DONE = 2, EVERY_CHUNK = -1 };
+
+/* Starts of receives and waits for sends have places of their own; 0: another instruction. */
+static int role_of(const cvy_call *call)
+{
+    const cvy_op_comm *comm = call->kind == CVY_CALL_COMM ? call->node->op->comm : NULL;
+    return !comm || comm->exchange != CVY_EXCHANGE_MESSAGE || comm->receives != comm->starts ? 0
+           : comm->receives                                                                  ? RECEIVES
+                                                                                             : SENDS_DONE;
+}
 
 static int is_in(const cvy_call *call, const part_of_phase *part)
 {
-    const int role = call->kind == CVY_CALL_COMM ? 1 << call->node->op->comm->role & (RECEIVES | SENDS_DONE) : 0;
+    const int role = role_of(call);
     return call->phase == part->phase && part->passes & (call->backward ? BACKWARD : FORWARD) &&
            (part->chunk == EVERY_CHUNK || part->chunk == call->chunk) && (role ? part->roles & role : !part->roles);
 }

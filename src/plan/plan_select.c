@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "plan/plan_call.h"
 #include "plan/plan_offers.h"
 
 cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype)
@@ -288,7 +289,7 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
 /* Whether an operator of a bucket: it orders the exchange of gradients, in whatever layout they are. */
 static int is_of_bucket(const cvy_op_def *op)
 {
-    return op->comm && (op->comm->role == CVY_COMM_STARTS_BUCKET || op->comm->role == CVY_COMM_WAITS_BUCKET);
+    return op->comm && op->comm->exchange == CVY_EXCHANGE_BUCKET;
 }
 
 /* Whether a source keeps the layout that it has. */

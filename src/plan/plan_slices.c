@@ -15,11 +15,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <string.h>
-
-#include "op/tensor/op_concat.h"
 #include "pass/pass.h"
-#include "plan/plan.h"
+#include "plan/plan_call.h"
 
 /* A place is one source of one call: call * CVY_NODE_SRC_MAX + source. */
 struct slices {
@@ -52,11 +49,6 @@ static cvy_status note_calls(struct slices *s)
     return CVY_OK;
 }
 
-static int is_copy(const cvy_call *call, const char *op)
-{
-    return call->kind == CVY_CALL_KERNEL && strcmp(call->node->op->name, op) == 0;
-}
-
 /* ---- which kernels can work on a slice ---- */
 
 static int takes_slices(const cvy_kernel_def *kernel, unsigned which, int i, const cvy_instance *instance)
@@ -70,7 +62,7 @@ static int readers_take_slices(const struct slices *s, int instance, const cvy_c
     for (int at = s->first[instance]; at > 0; at = s->next[at - 1]) {
         const cvy_call *reader = &s->u->call[(at - 1) / CVY_NODE_SRC_MAX];
         const int i = (at - 1) % CVY_NODE_SRC_MAX;
-        if (reader != but && (reader->kind != CVY_CALL_KERNEL ||
+        if (reader != but && (!cvy_call_kernel(reader) ||
                               !takes_slices(reader->kernel, reader->kernel->slice_src, i, &s->u->instance[instance])))
             return 0;
     }
@@ -80,7 +72,7 @@ static int readers_take_slices(const struct slices *s, int instance, const cvy_c
 static int writer_takes_slices(const struct slices *s, int instance)
 {
     const cvy_call *writer = s->writer[instance] >= 0 ? &s->u->call[s->writer[instance]] : NULL;
-    for (int i = 0; writer && writer->kind == CVY_CALL_KERNEL && i < writer->ndst; i++)
+    for (int i = 0; cvy_call_kernel(writer) && i < writer->ndst; i++)
         if (writer->dst[i] == instance)
             return takes_slices(writer->kernel, writer->kernel->slice_dst, i, &s->u->instance[instance]);
     return 0;
@@ -138,13 +130,13 @@ static cvy_status place(struct slices *s, int part, int base, int64_t first)
 
 static cvy_status place_slice(struct slices *s, cvy_call *call)
 {
-    const cvy_slice_opts *o = call->node->options;
     const cvy_instance *base = &s->u->instance[call->src[0]], *part = &s->u->instance[call->dst[0]];
-    if (o->axis != 1 || base->value->kind != CVY_VALUE_TEMP || !may_be_part(part, base, o->first) ||
-        !readers_take_slices(s, call->dst[0], NULL))
+    int64_t first = 0;
+    if (call->node->op->cuts(call->node, &first) != 1 || base->value->kind != CVY_VALUE_TEMP ||
+        !may_be_part(part, base, first) || !readers_take_slices(s, call->dst[0], NULL))
         return CVY_OK;
-    call->kind = CVY_CALL_VIEW;
-    return place(s, call->dst[0], call->src[0], o->first);
+    cvy_call_become_view(call);
+    return place(s, call->dst[0], call->src[0], first);
 }
 
 static int sources_fit(const struct slices *s, const cvy_call *call)
@@ -166,9 +158,9 @@ static int sources_fit(const struct slices *s, const cvy_call *call)
 static cvy_status place_concat(struct slices *s, cvy_call *call)
 {
     int64_t first = 0;
-    if (((const cvy_concat_opts *)call->node->options)->axis != 1 || !sources_fit(s, call))
+    if (call->node->op->joins(call->node) != 1 || !sources_fit(s, call))
         return CVY_OK;
-    call->kind = CVY_CALL_VIEW;
+    cvy_call_become_view(call);
     for (int i = 0; i < call->nsrc; i++) {
         CVY_TRY(place(s, call->src[i], call->dst[0], first));
         first += s->u->instance[call->src[i]].value->shape.dim[1];
@@ -184,11 +176,11 @@ static cvy_status place_all(struct slices *s)
     cvy_lowered *u = s->u;
     CVY_TRY(note_calls(s));
     for (int c = 0; c < u->ncall; c++)
-        if (is_copy(&u->call[c], "slice"))
+        if (cvy_call_kernel(&u->call[c]) && u->call[c].node->op->cuts)
             CVY_TRY(place_slice(s, &u->call[c]));
     for (int backward = 0; backward < 2; backward++)
         for (int c = u->ncall - 1; c >= 0; c--)
-            if (is_copy(&u->call[c], "concat") && u->call[c].node->backward == backward)
+            if (cvy_call_kernel(&u->call[c]) && u->call[c].node->op->joins && u->call[c].node->backward == backward)
                 CVY_TRY(place_concat(s, &u->call[c]));
     return CVY_OK;
 }

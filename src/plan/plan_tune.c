@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/plan_call.h"
 #include "plan/plan_measure.h"
 #include "plan/plan_offers.h"
 
@@ -84,11 +85,11 @@ static cvy_status price_by_key(struct tuner *t, cvy_lowered *u, cvy_call *call, 
 static cvy_status price_call(struct tuner *t, cvy_lowered *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     *ms_out = 0;
-    if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].is_shadow)
+    if (cvy_call_makes_shadow(u, call))
         return CVY_OK;
-    if (call->kind == CVY_CALL_REORDER)
+    if (cvy_call_reorders(call))
         return price_by_key(t, u, call, hopeless_ms, ms_out);
-    if (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE)
+    if (!cvy_call_runs_node(call))
         return CVY_OK;
     if (call->offer->ms < 0)
         CVY_TRY(price_by_key(t, u, call, hopeless_ms, &call->offer->ms));
@@ -103,7 +104,7 @@ static cvy_status price_lowered(struct tuner *t, cvy_lowered *u, struct price *o
         cvy_call *call = &u->call[i];
         double ms = 0;
         CVY_TRY(price_call(t, u, call, (double)INFINITY, &ms));
-        p.ncall += call->kind == CVY_CALL_KERNEL || call->kind == CVY_CALL_REFERENCE || call->kind == CVY_CALL_REORDER;
+        p.ncall += cvy_call_is_timed(call);
         p.nunknown += ms < 0;
         *(call->phase == CVY_PHASE_UPDATE ? &p.update_ms : &p.micro_ms) += CVY_MAX(ms, 0);
     }
@@ -144,7 +145,7 @@ static cvy_status price_group(struct tuner *t, cvy_lowered *u, int signature, co
     for (int i = 0; i < u->ncall; i++) {
         cvy_call *call = &u->call[i];
         double ms = 0;
-        if ((call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE) || call->signature != signature)
+        if (!cvy_call_runs_node(call) || call->signature != signature)
             continue;
         CVY_TRY(price_call(t, u, call, hopeless_ms, &ms));
         sum.count++;
@@ -161,7 +162,7 @@ static cvy_status price_reorders(struct tuner *t, cvy_lowered *u, int signature,
     double sum = 0;
     for (int i = 0; i < u->ncall; i++) {
         double ms = 0;
-        if (u->call[i].kind != CVY_CALL_REORDER)
+        if (!cvy_call_reorders(&u->call[i]))
             continue;
         const cvy_value *v = u->instance[u->call[i].src[0]].value;
         for (int j = 0; j < u->ncall && ms <= 0; j++)

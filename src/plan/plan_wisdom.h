@@ -31,7 +31,7 @@ struct cvy_wisdom {
 cvy_status cvy_wisdom_open(const char *where, cvy_wisdom **out);
 /* The time in ms; CVY_MS_UNKNOWN: there is none. */
 double cvy_wisdom_find(const cvy_wisdom *w, const char *key);
-/* The same for a call of kind CVY_CALL_KERNEL, CVY_CALL_REFERENCE or CVY_CALL_REORDER. */
+/* The same for a call, cvy_call_is_timed(). */
 cvy_status cvy_wisdom_find_call(const cvy_wisdom *w, const cvy_lowered *u, const cvy_call *call, int threads,
                                 double *ms_out);
 cvy_status cvy_wisdom_add(cvy_wisdom *w, const char *key, double ms);

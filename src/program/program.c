@@ -440,15 +440,13 @@ static cvy_status report_fault(const cvy_program *p, cvy_status status)
     return status;
 }
 
-/* No rank ends such a training step before all have made their gradients: in DELAYED, those of the step before. */
 static void count_step(const cvy_program *p, cvy_program_task *s)
 {
-    const cvy_update_mode mode = p->opts.update_mode;
-    const int64_t late = mode == CVY_UPDATE_DELAYED;
+    const int steps = p->update.def->meets_in;
     s->count++;
-    if (s->training && s->count > late && (late || mode == CVY_UPDATE_SYNC || mode == CVY_UPDATE_ZERO1)) {
+    if (s->training && steps > 0 && s->count >= steps) {
         cvy_comm_met(p->context->comm);
-        p->context->comm->met_step -= late;
+        p->context->comm->met_step -= steps - 1;
     }
 }
 

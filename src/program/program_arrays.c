@@ -42,8 +42,7 @@ int64_t cvy_program_samples(const cvy_program *p, int task)
 static cvy_status check_losses(const cvy_program *p, int task)
 {
     const cvy_graph *g = p->task[task]->split.graph[0];
-    CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
-              CVY_E_UNSUPPORTED,
+    CVY_CHECK(!p->update.def->apart, CVY_E_UNSUPPORTED,
               "ranks with different numbers of samples go with the update modes sync, delayed and zero1: in the others "
               "each rank has steps or means of its own");
     for (int n = 0; n < g->nnode; n++) {

@@ -16,11 +16,6 @@ static const char *kernel_of(const cvy_call *call)
     return call->kernel ? call->kernel->name : "reference";
 }
 
-static int has_kernel(const cvy_call *call)
-{
-    return call->kind == CVY_CALL_KERNEL || call->kind == CVY_CALL_REFERENCE;
-}
-
 static const cvy_lowered *lowered_of(const cvy_program *p, int task)
 {
     return p->task[task]->plan->lowered[p->task[task]->nmicro - 1];
@@ -32,7 +27,7 @@ static const cvy_lowered *lowered_of(const cvy_program *p, int task)
 static cvy_status pack(const cvy_lowered *u, cvy_text *out)
 {
     for (int i = 0; i < u->ncall; i++)
-        if (has_kernel(&u->call[i])) {
+        if (cvy_call_runs_node(&u->call[i])) {
             cvy_text_add_bytes(out, u->call[i].node->name, strlen(u->call[i].node->name) + 1);
             cvy_text_add_bytes(out, kernel_of(&u->call[i]), strlen(kernel_of(&u->call[i])) + 1);
         }
@@ -95,7 +90,7 @@ static cvy_status print_task(const cvy_program *p, int task, cvy_index *seen, cv
     const cvy_lowered *u = lowered_of(p, task);
     for (int i = 0; i < u->ncall; i++) {
         const cvy_call *call = &u->call[i];
-        if (!has_kernel(call) || cvy_index_find(seen, call->node->name) >= 0)
+        if (!cvy_call_runs_node(call) || cvy_index_find(seen, call->node->name) >= 0)
             continue;
         cvy_json_string(json, call->node->name, kernel_of(call));
         CVY_TRY(cvy_index_add(seen, call->node->name, 0));

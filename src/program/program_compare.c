@@ -69,7 +69,7 @@ static cvy_status find_key(struct comparison *c, int which)
     cvy_hash_begin(&h);
     for (int i = 0; i < u->ncall && key.status == CVY_OK; i++) {
         const cvy_call *call = &u->call[i];
-        if (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE && call->kind != CVY_CALL_REORDER)
+        if (!cvy_call_is_timed(call))
             continue;
         key.bytes = 0;
         cvy_call_key(u, call, c->opts.threads, &key);

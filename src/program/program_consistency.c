@@ -151,9 +151,9 @@ static void describe_weights(const cvy_program *p, cvy_text *t)
 /* Whether it adds over the ranks of the data axis. Those of other axes have other parts of layers or samples. */
 static int is_over_data(const cvy_instr *instr)
 {
-    const cvy_op_comm *comm = instr->kind == CVY_CALL_COMM ? instr->call->node->op->comm : NULL;
-    return comm && comm->role == CVY_COMM_NO_BUCKET &&
-           (comm->axis_of ? comm->axis_of(instr->call->node) : comm->axis) == CVY_COMM_DATA;
+    const cvy_op_comm *comm = cvy_instr_comm(instr);
+    return comm && comm->exchange != CVY_EXCHANGE_BUCKET && comm->exchange != CVY_EXCHANGE_MESSAGE &&
+           cvy_node_comm_axis(instr->call->node) == CVY_COMM_DATA;
 }
 
 /* In deterministic training, a rank with other shards has other micro-batches, and its blocking reductions follow the
@@ -163,7 +163,7 @@ static void describe_sums(const cvy_program *p, int task, cvy_text *t)
     const cvy_plan *plan = p->task[task]->plan;
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
-        const int bucket_started = cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET);
+        const int bucket_started = cvy_instr_starts_bucket(instr);
         if (is_over_data(instr) && !plan->opts.deterministic) {
             const cvy_instance *instance = &plan->lowered[instr->micro]->instance[instr->call->dst[0]];
             cvy_text_add(t, "the sum of %s over ranks in step %d, %lld of %s\n", instance->value->name, task,

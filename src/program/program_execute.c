@@ -18,10 +18,10 @@ static cvy_status run_instr(const cvy_space *space, const cvy_instr *instr)
     cvy_variable *weight = instr->weight;
     if (!cvy_instr_runs(instr))
         return CVY_OK;
-    if (weight && instr->kind != CVY_CALL_REORDER)
+    if (weight && !cvy_call_reorders(instr->call))
         weight->written++;
     cvy_status status = CVY_OK;
-    if (cvy_space_is_host(space) || cvy_call_kind_of(instr->kind)->is_comm)
+    if (cvy_space_is_host(space) || cvy_instr_is_comm(instr))
         status = instr->run(instr->state, instr->src, instr->dst, instr->scratch);
     else if ((status = cvy_space_begin(space)) == CVY_OK) {
         status = instr->run(instr->state, instr->src, instr->dst, instr->scratch);
@@ -50,7 +50,7 @@ cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *
     end_s[first - 1] = cvy_clock_s();
     for (int i = first; i < end; i++) {
         const cvy_instr *instr = &plan->instr[i];
-        const int is_comm = cvy_call_kind_of(instr->kind)->is_comm;
+        const int is_comm = cvy_instr_is_comm(instr);
         const int overlaps = cvy_bucket_set_is_active(plan->buckets);
         CVY_TRY(cvy_plan_run(plan, i));
         if (cvy_bucket_set_is_active(plan->buckets) && !is_comm)
@@ -85,17 +85,6 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
     return cvy_plan_run_part(plan, 0, plan->ninstr, time_out);
 }
 
-const char *cvy_instr_text(const cvy_instr *instr)
-{
-    switch (instr->kind) {
-    case CVY_CALL_REORDER:
-    case CVY_CALL_ACCUMULATE:
-    case CVY_CALL_ZERO: return cvy_call_kind_of(instr->kind)->name;
-    case CVY_CALL_BARRIER: return "barrier of the node's ranks";
-    default: return instr->call->node->name;
-    }
-}
-
 const char *cvy_comm_axis_text(cvy_comm_axis axis)
 {
     static const char *const words[CVY_COMM_AXES] = {"data", "pipeline", "tensor", "spatial"};
@@ -104,18 +93,13 @@ const char *cvy_comm_axis_text(cvy_comm_axis axis)
 
 int cvy_instr_message(const cvy_instr *instr, char *text, size_t room)
 {
-    static const char *const words[] = {
-        [CVY_COMM_STARTS_SEND] = "start to send to",
-        [CVY_COMM_WAITS_SEND] = "wait to send to",
-        [CVY_COMM_STARTS_RECEIVE] = "start to receive from",
-        [CVY_COMM_WAITS_RECEIVE] = "wait to receive from",
-    };
-    const cvy_comm_role role = cvy_instr_role(instr);
-    if (instr->kind != CVY_CALL_COMM || !cvy_op_is_message(instr->call->node->op))
+    const cvy_op_comm *comm = cvy_instr_comm(instr);
+    if (!comm || comm->exchange != CVY_EXCHANGE_MESSAGE)
         return 0;
     const cvy_node *node = instr->call->node;
     const struct cvy_message_options *o = node->options;
-    snprintf(text, room, "%s stage %lld: %s, micro-batch %d", words[role], (long long)o->stage + 1,
-             role == CVY_COMM_STARTS_RECEIVE ? node->dst[0]->name : node->src[0]->name, instr->micro);
+    snprintf(text, room, "%s to %s stage %lld: %s, micro-batch %d", comm->starts ? "start" : "wait",
+             comm->receives ? "receive from" : "send to", (long long)o->stage + 1,
+             comm->starts && comm->receives ? node->dst[0]->name : node->src[0]->name, instr->micro);
     return 1;
 }

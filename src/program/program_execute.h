@@ -3,7 +3,7 @@
 #ifndef CVY_PROGRAM_EXECUTE_H
 #define CVY_PROGRAM_EXECUTE_H
 
-#include "plan/plan.h"
+#include "plan/plan_call.h"
 
 typedef struct cvy_step_time { /* of the latest step, in seconds */
     double total;
@@ -48,8 +48,6 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out);
 cvy_status cvy_plan_run(cvy_plan *plan, int instr);
 /* Runs the instructions first to end - 1 and adds their times to *time. */
 cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *time);
-/* Names an instruction in messages: its node's name, or what else it does. */
-const char *cvy_instr_text(const cvy_instr *instr);
 /* Describes an instruction that belongs to a message between stages, as "wait to receive from stage 1: relu2,
  * micro-batch 0". Returns 0 for all others. */
 int cvy_instr_message(const cvy_instr *instr, char *text, size_t room);

@@ -5,15 +5,14 @@
  * step, because most of its weights are in fully connected layers. The gradient of such a weight is x^T dy. Of it, only
  * one row is read, and the bias's gradient, which is the sum of dy: a number in x or dy that is not finite shows in one
  * of the two. A product of finite numbers that overflows is not found here; the next step's loss shows it. If the
- * gradient is not stored, because its update computes it (fc_grad_sgd), x and dy are read instead.
+ * gradient is not stored, because its update computes it, x and dy are read instead.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
 #include <stdatomic.h>
-#include <string.h>
 
-#include "optim/optim_sgd_fc.h"
+#include "graph/graph_op.h"
 #include "program/program_guard.h"
 
 enum { LARGE = 1 << 18, GRAIN = 1 << 15 }; /* in elements: a larger gradient is not read whole; work for one thread */
@@ -127,10 +126,10 @@ cvy_status cvy_gradients_finite(const cvy_plan *plan, int *finite_out)
     }
     for (int i = 0, bad = 0; i < plan->ninstr && *finite_out; i++) {
         const cvy_node *node = plan->instr[i].call ? plan->instr[i].call->node : NULL;
-        if (node && strcmp(node->op->name, "fc_grad_sgd") == 0) {
-            CVY_TRY(check_factor(plan, &plan->instr[i], CVY_FC_SGD_SRC, &bad));
-            CVY_TRY(check_factor(plan, &plan->instr[i], cvy_fc_sgd_ddst(node), &bad));
-        }
+        const unsigned factors = node && node->op->factors ? node->op->factors(node) : 0;
+        for (int s = 0; factors >> s; s++)
+            if (factors >> s & 1)
+                CVY_TRY(check_factor(plan, &plan->instr[i], s, &bad));
         *finite_out = !bad;
     }
     return CVY_OK;

@@ -44,11 +44,6 @@ static cvy_status find_ms(const struct lister *l, const cvy_instr *instr, double
     return CVY_OK;
 }
 
-static int is_kernel(const cvy_instr *instr)
-{
-    return instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
-}
-
 static size_t bytes_of(const cvy_plan *plan, int buffer)
 {
     return buffer >= 0 ? plan->buffer[buffer].bytes : 0;
@@ -70,7 +65,7 @@ static cvy_status compare_estimates(struct lister *l)
     double known = 0, estimated = 0;
     for (int i = 0; i < l->plan->ninstr; i++) {
         double ms = 0;
-        if (!is_kernel(&l->plan->instr[i]))
+        if (!cvy_call_runs_node(l->plan->instr[i].call))
             continue;
         CVY_TRY(find_ms(l, &l->plan->instr[i], &ms));
         known += CVY_MAX(ms, 0);
@@ -94,15 +89,16 @@ static cvy_status add_work(struct lister *l, double seconds)
 static cvy_status add_kernel(struct lister *l, const cvy_instr *instr)
 {
     const cvy_lowered *u = l->plan->lowered[instr->micro];
-    const int is_update = instr->call && instr->call->phase == CVY_PHASE_UPDATE && is_kernel(instr);
+    const int runs_node = cvy_call_runs_node(instr->call),
+              is_update = runs_node && instr->call->phase == CVY_PHASE_UPDATE;
     double ms = 0;
-    if (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].is_shadow)
+    if (cvy_call_makes_shadow(u, instr->call))
         return CVY_OK;
     CVY_TRY(find_ms(l, instr, &ms));
     const int known = ms >= 0;
     if (!known)
-        ms = is_kernel(instr) ? l->per_estimate * cvy_node_estimate_ms(instr->call->node)
-                              : 1e3 * (double)bytes_moved(l->plan, instr) * l->network->copy_s;
+        ms = runs_node ? l->per_estimate * cvy_node_estimate_ms(instr->call->node)
+                       : 1e3 * (double)bytes_moved(l->plan, instr) * l->network->copy_s;
     if (is_update && cvy_instr_parted(l->plan, instr))
         ms /= l->update_parts;
     l->basis->ncall++;
@@ -187,9 +183,10 @@ static int number_of_halves(const struct lister *l, const cvy_instr *instr, cons
 
 /* Both directions are under way at the same time. What is sent is packed before, and what came is unpacked. The first
  * half of an exchange in two halves counts all of this; the second one waits. */
-static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr, int halves)
+static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr)
 {
     const struct cvy_redistribute *o = instr->call->node->options;
+    const int halves = cvy_instr_comm(instr)->starts;
     const cvy_grid *grid = &l->p->pipeline.grid;
     const cvy_shape *shape = cvy_node_src(instr->call->node, 0);
     const double entry = (double)bytes_of(l->plan, instr->src_buffer[0]) / (double)CVY_MAX(shape->dim[o->dim], 1);
@@ -213,28 +210,34 @@ static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr, i
                                      .wire_s = CVY_MAX(wire_s[0], wire_s[1])});
 }
 
+static cvy_status add_end_of_halves(struct lister *l, const cvy_instr *instr)
+{
+    const struct cvy_redistribute *o = instr->call->node->options;
+    return cvy_forecast_add(l->out,
+                            &(cvy_forecast_item){.kind = CVY_FORECAST_WAIT,
+                                                 .axis = cvy_comm_axis_of(o->axis),
+                                                 .number = number_of_halves(l, instr, instr->call->node->src[1])});
+}
+
 /* Within a node the rank itself copies what it receives, while it waits. */
 static cvy_status add_message(struct lister *l, const cvy_instr *instr)
 {
-    static const cvy_forecast_kind kinds[] = {[CVY_COMM_STARTS_SEND] = CVY_FORECAST_SEND,
-                                              [CVY_COMM_WAITS_SEND] = CVY_FORECAST_SENT,
-                                              [CVY_COMM_STARTS_RECEIVE] = CVY_FORECAST_RECEIVE,
-                                              [CVY_COMM_WAITS_RECEIVE] = CVY_FORECAST_RECEIVED};
+    static const cvy_forecast_kind kinds[2][2] = {{CVY_FORECAST_SENT, CVY_FORECAST_SEND},
+                                                  {CVY_FORECAST_RECEIVED, CVY_FORECAST_RECEIVE}};
     const struct cvy_message_options *o = instr->call->node->options;
     const cvy_grid *grid = &l->p->pipeline.grid;
-    const cvy_comm_role role = cvy_instr_role(instr);
+    const cvy_op_comm *comm = cvy_instr_comm(instr);
     int at[CVY_AXES];
     memcpy(at, grid->at, sizeof at);
     at[CVY_AXIS_PIPELINE] = (int)o->stage;
     const int other = cvy_grid_rank(grid, at);
     const cvy_link *link = cvy_network_link(l->network, grid->all->rank, other);
     const int copies = link == &l->network->inside;
-    const double send_s =
-                     role == CVY_COMM_STARTS_SEND ? (double)bytes_of(l->plan, instr->src_buffer[0]) * link->beta_s : 0,
-                 copy_s = role == CVY_COMM_WAITS_RECEIVE
-                              ? (double)bytes_of(l->plan, instr->src_buffer[0]) * link->beta_s
-                              : 0;
-    CVY_TRY(cvy_forecast_add(l->out, &(cvy_forecast_item){.kind = kinds[role],
+    const double bytes_s = comm->starts != comm->receives
+                               ? (double)bytes_of(l->plan, instr->src_buffer[0]) * link->beta_s
+                               : 0,
+                 send_s = comm->receives ? 0 : bytes_s, copy_s = comm->receives ? bytes_s : 0;
+    CVY_TRY(cvy_forecast_add(l->out, &(cvy_forecast_item){.kind = kinds[comm->receives][comm->starts],
                                                           .axis = CVY_COMM_PIPELINE,
                                                           .wire_s = copies ? 0 : send_s,
                                                           .latency_s = link->alpha_s,
@@ -246,44 +249,28 @@ static cvy_status add_message(struct lister *l, const cvy_instr *instr)
 
 static cvy_status add_comm(struct lister *l, const cvy_instr *instr)
 {
-    const char *op = instr->call->node->op->name;
-    const int starts = cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET),
-              waits = cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET);
-    if (starts >= 0 || waits >= 0)
-        return add_bucket(l, CVY_MAX(starts, waits), starts >= 0);
-    if (cvy_op_is_message(instr->call->node->op))
-        return add_message(l, instr);
-    if (strcmp(op, "redistribute") == 0 || strcmp(op, "redistribute_start") == 0)
-        return add_redistribution(l, instr, strcmp(op, "redistribute") != 0);
-    if (strcmp(op, "redistribute_wait") == 0) {
-        const struct cvy_redistribute *o = instr->call->node->options;
-        return cvy_forecast_add(l->out,
-                                &(cvy_forecast_item){.kind = CVY_FORECAST_WAIT,
-                                                     .axis = cvy_comm_axis_of(o->axis),
-                                                     .number = number_of_halves(l, instr, instr->call->node->src[1])});
+    const cvy_op_comm *comm = cvy_instr_comm(instr);
+    switch (comm->exchange) {
+    case CVY_EXCHANGE_SUM: return add_sum(l, instr);
+    case CVY_EXCHANGE_PARTS: return comm->waits ? add_end_of_halves(l, instr) : add_redistribution(l, instr);
+    case CVY_EXCHANGE_MESSAGE: return add_message(l, instr);
+    case CVY_EXCHANGE_BUCKET:
+        return add_bucket(l, CVY_MAX(cvy_instr_starts_bucket(instr), cvy_instr_awaits_bucket(instr)), comm->starts);
     }
-    if (strcmp(op, "allreduce") == 0)
-        return add_sum(l, instr);
-    CVY_FAIL(CVY_E_INTERNAL, "%s: the cost of %s is not known", instr->call->node->name, op);
+    return CVY_OK;
 }
 
 /* ---- the step ---- */
 
 static cvy_status add_instr(struct lister *l, const cvy_instr *instr)
 {
-    const double copy_s = l->network->copy_s;
-    if (l->plan->times.rehearsed_s && cvy_instr_computes(instr))
+    const int passes = cvy_instr_passes(instr);
+    if (cvy_call_is_timed(instr->call) || (l->plan->times.rehearsed_s && cvy_instr_computes(instr)))
         return add_kernel(l, instr);
-    switch (instr->kind) {
-    case CVY_CALL_KERNEL:
-    case CVY_CALL_REFERENCE:
-    case CVY_CALL_REORDER: return add_kernel(l, instr);
-    case CVY_CALL_COMM: return add_comm(l, instr);
-    case CVY_CALL_ACCUMULATE: /* it reads the sum too */
-        return add_work(l, (double)(bytes_moved(l->plan, instr) + bytes_of(l->plan, instr->dst_buffer[0])) * copy_s);
-    case CVY_CALL_ZERO: return add_work(l, (double)bytes_moved(l->plan, instr) * copy_s);
-    default: return CVY_OK;
-    }
+    if (cvy_instr_comm(instr))
+        return add_comm(l, instr);
+    return passes > 0 ? add_work(l, passes * (double)bytes_of(l->plan, instr->dst_buffer[0]) * l->network->copy_s)
+                      : CVY_OK;
 }
 
 /* Before the update each rank looks whether its gradients are finite, and with more than a data axis all ranks agree on
@@ -329,8 +316,7 @@ cvy_status cvy_program_forecast(const cvy_program *p, int task, const cvy_networ
                                 cvy_forecast_basis *basis)
 {
     struct lister l = {.p = p, .plan = p->task[task]->plan, .network = network, .out = out, .basis = basis};
-    CVY_CHECK(p->update.def->mode != CVY_UPDATE_LOCAL && p->update.def->mode != CVY_UPDATE_PARAMETER_SERVER,
-              CVY_E_UNSUPPORTED,
+    CVY_CHECK(!p->update.def->apart, CVY_E_UNSUPPORTED,
               "opts.update_mode is %s, whose exchanges are not predicted: take sync, delayed or zero1",
               p->update.def->name);
     CVY_TRY(cvy_mem_alloc(sizeof *l.ranks * (size_t)p->context->comm->nranks, &l.ranks));

@@ -13,13 +13,9 @@
 #include "program/program.h"
 
 typedef struct event {
-    int32_t role, peer, tag, micro; /* role: a cvy_comm_role; peer: a stage */
+    int32_t starts, waits, receives; /* as of a cvy_op_comm */
+    int32_t peer, tag, micro;        /* peer: a stage */
 } event;
-
-static int is_message(const cvy_instr *instr)
-{
-    return instr->kind == CVY_CALL_COMM && cvy_op_is_message(instr->call->node->op);
-}
 
 /* The events of a plan; NULL: only counts them. */
 static int64_t list_events(const cvy_plan *plan, event *out)
@@ -27,17 +23,21 @@ static int64_t list_events(const cvy_plan *plan, event *out)
     int64_t n = 0;
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
-        const struct cvy_message_options *o = is_message(instr) ? instr->call->node->options : NULL;
-        if (o && out)
-            out[n] = (event){cvy_instr_role(instr), (int32_t)o->stage, (int32_t)o->tag, instr->micro};
-        n += o != NULL;
+        const cvy_op_comm *comm = cvy_instr_comm(instr);
+        if (!comm || comm->exchange != CVY_EXCHANGE_MESSAGE)
+            continue;
+        const struct cvy_message_options *o = instr->call->node->options;
+        if (out)
+            out[n] =
+                (event){comm->starts, comm->waits, comm->receives, (int32_t)o->stage, (int32_t)o->tag, instr->micro};
+        n++;
     }
     return n;
 }
 
 /* The lists of all stages. */
 struct game {
-    const event *list; /* [nstages][room]; a list ends with role 0, or after room */
+    const event *list; /* [nstages][room]; a list ends with an event of zeros, or after room */
     int64_t room;
     int nstages;
     int64_t *at; /* [nstages]: the next event of each */
@@ -46,15 +46,16 @@ struct game {
 static const event *event_at(const struct game *g, int stage, int64_t i)
 {
     const event *e = &g->list[stage * g->room + i];
-    return i < g->room && e->role != CVY_COMM_NO_BUCKET ? e : NULL;
+    return i < g->room && (e->starts || e->waits) ? e : NULL;
 }
 
-/* Whether the stage has started what the other one waits for. */
-static int has_started(const struct game *g, int stage, int role, int peer, const event *wanted)
+/* Whether the other stage has started its side of the message that this stage waits for. */
+static int has_started(const struct game *g, int stage, const event *wanted)
 {
-    for (int64_t i = g->at[stage] - 1; i >= 0; i--) {
-        const event *e = event_at(g, stage, i);
-        if (e->role == role && e->peer == peer && e->tag == wanted->tag && e->micro == wanted->micro)
+    for (int64_t i = g->at[wanted->peer] - 1; i >= 0; i--) {
+        const event *e = event_at(g, wanted->peer, i);
+        if (e->starts && e->receives != wanted->receives && e->peer == stage && e->tag == wanted->tag &&
+            e->micro == wanted->micro)
             return 1;
     }
     return 0;
@@ -62,11 +63,7 @@ static int has_started(const struct game *g, int stage, int role, int peer, cons
 
 static int can_pass(const struct game *g, int stage, const event *e)
 {
-    switch (e->role) {
-    case CVY_COMM_WAITS_RECEIVE: return has_started(g, e->peer, CVY_COMM_STARTS_SEND, stage, e);
-    case CVY_COMM_WAITS_SEND: return has_started(g, e->peer, CVY_COMM_STARTS_RECEIVE, stage, e);
-    default: return 1;
-    }
+    return !e->waits || has_started(g, stage, e);
 }
 
 static cvy_status play(struct game *g)
@@ -82,8 +79,7 @@ static cvy_status play(struct game *g)
         CVY_CHECK(!e, CVY_E_INTERNAL,
                   "the plan would hang: stage %d of the pipeline waits for ever to %s message %d of micro-batch %d %s "
                   "stage %d",
-                  s + 1, e->role == CVY_COMM_WAITS_RECEIVE ? "receive" : "send", e->tag, e->micro,
-                  e->role == CVY_COMM_WAITS_RECEIVE ? "from" : "to", e->peer + 1);
+                  s + 1, e->receives ? "receive" : "send", e->tag, e->micro, e->receives ? "from" : "to", e->peer + 1);
     }
     return CVY_OK;
 }

@@ -49,11 +49,6 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
     p->pipeline.nstages = p->pipeline.grid.nstages * p->pipeline.nchunks;
     if (!cvy_grid_is_used(&p->pipeline.grid))
         return CVY_OK;
-    CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
-              CVY_E_CONFIG,
-              "opts.update_mode: %s has each rank train a whole model by itself, which does not go with opts.pipeline, "
-              "tensor and spatial, whose ranks compute a step together: take sync, delayed or zero1",
-              p->opts.update_mode == CVY_UPDATE_LOCAL ? "local" : "parameter_server");
     CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
               "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend "
               "%s are "

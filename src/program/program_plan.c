@@ -109,15 +109,14 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
     return CVY_OK;
 }
 
-/* Whether this rank alone makes the gradients of a step, in one micro-batch, and updates with them at its end: the mode
- * is sync, and no option has chosen another definition of it, such as `deterministic`. The fused update also needs its
- * kernel. */
+/* Whether this rank alone makes the gradients of a step, in one micro-batch, and updates with them at its end. The
+ * fused update also needs its kernel. */
 static int may_fuse_updates(const cvy_program *p, const cvy_program_task *s)
 {
     const cvy_comm *comm = p->update.shape.comm;
     return !p->kernel.stores_gradients && comm->nranks == 1 && comm->simulated_ranks <= 1 && s->nmicro == 1 &&
-           !cvy_grid_is_used(&p->pipeline.grid) && p->update.def == cvy_update_by_mode(CVY_UPDATE_SYNC) &&
-           cvy_kernels_place(&p->kernel.allowed, cvy_kernel_find("native.fc_grad_sgd")) >= 0;
+           !cvy_grid_is_used(&p->pipeline.grid) && p->update.def->fuses_updates &&
+           cvy_kernels_fuse_updates(&p->kernel.allowed);
 }
 
 /* Before the cut into stages is known, graphs are whole. */
@@ -179,7 +178,7 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
         wanted[s->nloss + i] = s->output[i].name;
     cvy_status status = cvy_program_instantiate(p, s, &opts, wanted, nwanted, value, &g);
     if (status == CVY_OK && s->training)
-        status = cvy_bn_check_variance(g);
+        status = cvy_graph_check_batch(g);
     if (status == CVY_OK)
         status = run_passes(p, s, g, value, value + s->nloss);
     if (status == CVY_OK)

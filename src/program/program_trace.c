@@ -89,7 +89,7 @@ static void add_sums(const cvy_plan *plan, double base_s, cvy_json *json)
 static const char *category(const cvy_instr *instr)
 {
     const cvy_node *node = instr->call ? instr->call->node : NULL;
-    return cvy_call_kind_of(instr->kind)->is_comm    ? "comm"
+    return cvy_instr_is_comm(instr)                  ? "comm"
            : node && node->phase == CVY_PHASE_UPDATE ? "update"
            : node && node->backward                  ? "backward"
                                                      : "forward";
@@ -99,7 +99,7 @@ static void add_instr(const cvy_plan *plan, int i, double base_s, cvy_json *json
 {
     const cvy_instr *instr = &plan->instr[i];
     const double *end_s = plan->times.end_s;
-    const int is_comm = cvy_call_kind_of(instr->kind)->is_comm;
+    const int is_comm = cvy_instr_is_comm(instr);
     char message[160];
     const int is_message = cvy_instr_message(instr, message, sizeof message);
     open_event(plan, is_message ? message : cvy_instr_text(instr), category(instr), "X", end_s[i - 1] - base_s,
@@ -121,11 +121,11 @@ static void add_instr(const cvy_plan *plan, int i, double base_s, cvy_json *json
 static void add_arrow(const cvy_plan *plan, int i, double base_s, cvy_json *json)
 {
     const cvy_instr *instr = &plan->instr[i];
-    const cvy_comm_role role = cvy_instr_role(instr);
-    if (role != CVY_COMM_STARTS_SEND && role != CVY_COMM_WAITS_RECEIVE)
+    const cvy_op_comm *comm = cvy_instr_comm(instr);
+    if (!comm || comm->exchange != CVY_EXCHANGE_MESSAGE || comm->receives == comm->starts)
         return;
     const struct cvy_message_options *o = instr->call->node->options;
-    const int ends = role == CVY_COMM_WAITS_RECEIVE;
+    const int ends = comm->receives;
     open_event(plan, "message", "message", ends ? "f" : "s",
                (ends ? plan->times.end_s[i] : plan->times.end_s[i - 1]) - base_s, THREAD_COMM, json);
     if (ends)

@@ -59,6 +59,10 @@ cvy_status cvy_program_open_update(cvy_program *p)
     CVY_CHECK(def && (int)p->opts.update_mode >= 0, CVY_E_CONFIG, "opts.update_mode is %d, and there is no such mode",
               (int)p->opts.update_mode);
     CVY_TRY(check(p, def));
+    CVY_CHECK(!def->apart || !cvy_grid_is_used(&p->pipeline.grid), CVY_E_CONFIG,
+              "opts.update_mode: %s has each rank train a whole model by itself, which does not go with opts.pipeline, "
+              "tensor and spatial, whose ranks compute a step together: take sync, delayed or zero1",
+              def->name);
     if (def->many_ranks && p->pipeline.grid.ndata == 1)
         def = cvy_update_find("sync");
     p->update.def = def;

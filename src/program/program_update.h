@@ -80,6 +80,11 @@ typedef struct cvy_update_def {
     unsigned saves_on_root : 1;                     /* save() makes variables complete on rank 0 only */
     unsigned no_replicas : 1;                       /* ranks need not have equal weights after a flush */
     unsigned any_space : 1;                         /* it also works on backends whose tensors the host cannot read */
+    unsigned apart : 1;       /* workers make steps, or means of weights, by themselves: no step is one of all ranks */
+    unsigned takes_turns : 1; /* after step() each rank has the new weights, so another training task may follow */
+    unsigned fuses_updates : 1; /* step() runs a whole plan: a kernel may make a gradient and use it at once */
+    int meets_in;               /* steps after whose end all ranks have made the gradients of the first of them: 1, or 2
+                                   if they are reduced during the next step; 0: a rank never waits for that */
 
     /* -- configuration in a job file -- */
     const cvy_option *options; /* fields of a struct of options_size bytes; NULL: none */

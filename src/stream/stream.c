@@ -45,8 +45,7 @@ static cvy_status check_program(const cvy_program *p)
     CVY_CHECK(!cvy_grid_is_used(&p->pipeline.grid) && !p->opts.share_weights, CVY_E_UNSUPPORTED,
               "opts.program %s, and a stream needs all weights in the memory of each rank",
               p->opts.share_weights ? "has share_weights" : "shares layers or samples between ranks");
-    CVY_CHECK(p->opts.update_mode != CVY_UPDATE_LOCAL && p->opts.update_mode != CVY_UPDATE_PARAMETER_SERVER,
-              CVY_E_UNSUPPORTED,
+    CVY_CHECK(!p->update.def->apart, CVY_E_UNSUPPORTED,
               "opts.program has an update mode in which ranks have different weights: a stream takes sync, delayed and "
               "zero1");
     CVY_CHECK(p->reduce.opts.progress != CVY_PROGRESS_THREAD, CVY_E_UNSUPPORTED,

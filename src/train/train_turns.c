@@ -35,8 +35,7 @@ static cvy_status add_tasks(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_tr
 /* A turn changes weights that the next one reads, so all ranks must have them at once. */
 cvy_status cvy_trainer_check_mode(const cvy_job *job, const cvy_program *program)
 {
-    const cvy_update_mode mode = program->update.def->mode;
-    CVY_CHECK(mode == CVY_UPDATE_SYNC || mode == CVY_UPDATE_ZERO1, CVY_E_CONFIG,
+    CVY_CHECK(program->update.def->takes_turns, CVY_E_CONFIG,
               "%s: train.turns needs update: sync or zero1, not %s: a turn reads the weights of the turn before",
               cvy_job_where(job, "train", "turns"), program->update.def->name);
     CVY_CHECK(job->parallel.pipeline == 1, CVY_E_CONFIG,

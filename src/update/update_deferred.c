@@ -101,6 +101,7 @@ CVY_UPDATE_DEFINE(deferred) = {
     .asked_for = is_asked_for,
     .many_ranks = 1,
     .flush_before_forward = 1,
+    .meets_in = 2,
     .check = check,
     .check_task = check_task,
     .create = cvy_delayed_create,

@@ -329,6 +329,7 @@ CVY_UPDATE_DEFINE(delayed) = {
     .summary = "the gradients of a step are summed during the next one and applied after it; in sync at the start and "
                "at the end",
     .mode = CVY_UPDATE_DELAYED,
+    .meets_in = 2,
     .options = rows,
     .options_size = sizeof(cvy_delayed_options),
     .read_options = read_options,

@@ -92,7 +92,7 @@ static void count_kernels(const cvy_lowered *u, int *all_out, int *alone_out)
 {
     *all_out = *alone_out = 0;
     for (int c = 0; c < u->ncall; c++)
-        if (u->call[c].kind == CVY_CALL_KERNEL) {
+        if (cvy_call_kernel(&u->call[c])) {
             (*all_out)++;
             *alone_out += u->call[c].ask.threads == 1;
         }
@@ -123,6 +123,7 @@ CVY_UPDATE_DEFINE(deterministic) = {
     .summary = "as sync, with the same bits on any number of ranks and threads",
     .mode = -1,
     .any_space = 1,
+    .meets_in = 1,
     .asked_for = is_asked_for,
     .conflict = conflict,
     .check = check,

@@ -394,6 +394,7 @@ CVY_UPDATE_DEFINE(local) = {
     .summary =
         "each rank trains with its own gradients; every few steps, weights and optimiser state are averaged over ranks",
     .mode = CVY_UPDATE_LOCAL,
+    .apart = 1,
     .options = rows,
     .options_size = sizeof(cvy_local_options),
     .flush_every = flush_every,

@@ -17,5 +17,8 @@ CVY_UPDATE_DEFINE(sync) = {
     .summary = "all ranks together, every step",
     .mode = CVY_UPDATE_SYNC,
     .any_space = 1,
+    .takes_turns = 1,
+    .fuses_updates = 1,
+    .meets_in = 1,
     .step = sync_step,
 };

@@ -15,18 +15,6 @@
 #include "base/number/base_rng.h"
 #include "program/program.h"
 
-static const char *call_name(const cvy_instr *i)
-{
-    if (!i->call)
-        return "accumulate or zero";
-    switch (i->call->kind) {
-    case CVY_CALL_KERNEL: return i->call->kernel->name;
-    case CVY_CALL_REFERENCE: return "reference";
-    case CVY_CALL_REORDER: return "reorder";
-    default: return "other";
-    }
-}
-
 static const char *layouts(const cvy_instr *i, const cvy_lowered *u, char text[128])
 {
     int at = 0;
@@ -48,7 +36,7 @@ static void report(const cvy_plan *plan, const double *seconds, double total)
     int n = 0;
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *in = &plan->instr[i];
-        const char *what = call_name(in);
+        const char *what = cvy_instr_runs_by(in);
         if (seconds[i] > 0.01 * total)
             printf("%9.3f ms %5.1f%%  %-36s %-36s %s\n", 1e3 * seconds[i], 100 * seconds[i] / total,
                    in->call && in->call->node ? in->call->node->name : "", what,

@@ -290,7 +290,7 @@ static void lone_samples(void)
         EXPECT_OK(cvy_graph_create(vars, &opts, &g));
         EXPECT_OK(cvy_graph_feed(g, "x", CVY_DTYPE_F64, &sample, 0, &src));
         EXPECT_OK(cvy_graph_layer(g, "batch_norm", "bn", NULL, &src, 1, &dst));
-        EXPECT_INT(cvy_bn_check_variance(g), cases[i].refused ? CVY_E_CONFIG : CVY_OK);
+        EXPECT_INT(cvy_graph_check_batch(g), cases[i].refused ? CVY_E_CONFIG : CVY_OK);
         cvy_graph_destroy(&g);
         cvy_vars_destroy(&vars);
     }

@@ -168,7 +168,7 @@ static void check_apart(struct replay *r, int at)
             if (overlap(r, instr->dst_buffer[d], instr->dst_buffer[e]))
                 fault(r, at, "has two destinations in one place:", instr->dst_buffer[d], instr->dst_buffer[e]);
         for (int s = 0; s < instr->nsrc; s++)
-            if (overlap(r, instr->dst_buffer[d], instr->src_buffer[s]) && instr->kind != CVY_CALL_COMM &&
+            if (overlap(r, instr->dst_buffer[d], instr->src_buffer[s]) && !cvy_instr_comm(instr) &&
                 instr->kind != CVY_CALL_ACCUMULATE && (!instr->call || instr->call->ask.inplace[d] != s + 1))
                 fault(r, at, "writes over its own source:", instr->src_buffer[s], instr->dst_buffer[d]);
         if (overlap(r, instr->scratch_buffer, instr->dst_buffer[d]))
@@ -198,8 +198,8 @@ static void replay_instruction(struct replay *r, int at)
 {
     const cvy_instr *instr = &r->plan->instr[at];
     check_apart(r, at);
-    const int started = cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET);
-    const int awaited = cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET);
+    const int started = cvy_instr_starts_bucket(instr);
+    const int awaited = cvy_instr_awaits_bucket(instr);
     if (started >= 0 || awaited >= 0) {
         lock_bucket(r, at, started >= 0 ? started : awaited, started >= 0);
         return;

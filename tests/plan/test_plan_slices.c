@@ -44,7 +44,7 @@ static int moved_activations(const cvy_plan *plan)
     int found = 0;
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_value *v =
-            plan->instr[i].kind == CVY_CALL_REORDER ? plan->buffer[plan->instr[i].src_buffer[0]].value : NULL;
+            cvy_call_reorders(plan->instr[i].call) ? plan->buffer[plan->instr[i].src_buffer[0]].value : NULL;
         found += v && v->kind == CVY_VALUE_TEMP && !v->is_output;
     }
     return found;

@@ -60,7 +60,7 @@ static void note_plan(const cvy_program *p, struct outcome *o)
     cvy_hash_begin(&h);
     for (int i = 0; i < u->ncall; i++) {
         const cvy_call *call = &u->call[i];
-        o->nreorder += call->kind == CVY_CALL_REORDER;
+        o->nreorder += cvy_call_reorders(call);
         if (!call->offer)
             continue;
         cvy_hash_add(&h, call->node->name, strlen(call->node->name) + 1);

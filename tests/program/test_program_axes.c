@@ -44,13 +44,12 @@ static void fill(cvy_program *p, int step)
 /* What the axis of an instruction must be, from its operator's name alone. */
 static cvy_comm_axis expected_axis(const cvy_plan *plan, const cvy_instr *instr, int stages)
 {
-    const cvy_node *node = instr->kind == CVY_CALL_COMM ? instr->call->node : NULL;
+    const cvy_node *node = cvy_instr_comm(instr) ? instr->call->node : NULL;
     if (!node || stages == 1)
         return CVY_COMM_DATA;
     if (strncmp(node->op->name, "send", 4) == 0 || strncmp(node->op->name, "receive", 7) == 0)
         return CVY_COMM_PIPELINE;
-    const int bucket =
-        CVY_MAX(cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET), cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET));
+    const int bucket = CVY_MAX(cvy_instr_starts_bucket(instr), cvy_instr_awaits_bucket(instr));
     if (bucket >= 0)
         return plan->buckets->bucket[bucket].comm == plan->opts.grid->all ? CVY_COMM_PIPELINE : CVY_COMM_DATA;
     return strcmp(node->name, "clip.over.pipeline") == 0 ? CVY_COMM_PIPELINE : CVY_COMM_DATA;
@@ -64,7 +63,7 @@ static void check_instructions(const cvy_plan *plan, int stages)
         char text[160] = "";
         EXPECT_INT(instr->axis, expected_axis(plan, instr, stages));
         if (!cvy_instr_message(instr, text, sizeof text)) {
-            EXPECT(instr->kind != CVY_CALL_COMM || !cvy_op_is_message(instr->call->node->op));
+            EXPECT(!cvy_instr_comm(instr) || !cvy_op_is_message(instr->call->node->op));
             continue;
         }
         nmessages++;

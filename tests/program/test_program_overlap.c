@@ -50,10 +50,10 @@ static void find_places(const cvy_plan *plan, int *start_out, int *backward_out,
     *nstart_out = 0;
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
-        if (cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET) >= 0) {
+        if (cvy_instr_starts_bucket(instr) >= 0) {
             *start_out = *start_out < 0 ? i : *start_out;
             ++*nstart_out;
-        } else if (cvy_instr_bucket(instr, CVY_COMM_WAITS_BUCKET) >= 0) {
+        } else if (cvy_instr_awaits_bucket(instr) >= 0) {
             *wait_out = *wait_out < 0 ? i : *wait_out;
         } else if (instr->call && instr->call->node && instr->call->node->backward) {
             *backward_out = i;

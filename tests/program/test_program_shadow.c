@@ -73,8 +73,8 @@ static void count_copies(const cvy_program *p, int step, int *kept_out, int *due
     const cvy_plan *plan = p->task[step]->plan;
     *kept_out = *due_out = 0;
     for (int i = 0; i < plan->ninstr; i++) {
-        *kept_out += plan->instr[i].kind == CVY_CALL_REORDER && plan->instr[i].weight;
-        *due_out += plan->instr[i].kind == CVY_CALL_REORDER && plan->instr[i].weight && cvy_instr_runs(&plan->instr[i]);
+        *kept_out += cvy_call_reorders(plan->instr[i].call) && plan->instr[i].weight;
+        *due_out += cvy_call_reorders(plan->instr[i].call) && plan->instr[i].weight && cvy_instr_runs(&plan->instr[i]);
     }
 }
 
@@ -186,7 +186,7 @@ static void test_stale(void)
     cvy_plan *plan = p->task[0]->plan;
     run(p, 0, 1);
     for (int i = 0; i < plan->ninstr; i++)
-        if (plan->instr[i].kind == CVY_CALL_KERNEL)
+        if (cvy_call_kernel(plan->instr[i].call))
             plan->instr[i].writes_shadow = 0;
     run(p, 0, 1);
     expect_due(p, 2);

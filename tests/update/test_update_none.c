@@ -143,8 +143,7 @@ static const char *kernel_of(const cvy_plan *plan, const cvy_node *node)
 {
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_call *call = plan->instr[i].call;
-        if (call && (call->kind == CVY_CALL_KERNEL || call->kind == CVY_CALL_REFERENCE) &&
-            strcmp(call->node->name, node->name) == 0)
+        if (cvy_call_runs_node(call) && strcmp(call->node->name, node->name) == 0)
             return call->kernel ? call->kernel->name : "reference";
     }
     return NULL;
@@ -167,7 +166,7 @@ static void runs_the_same_kernels(void)
     const cvy_plan *whole = p[0]->task[task[0]]->plan, *part = p[1]->task[task[1]]->plan;
     for (int i = 0; i < whole->ninstr; i++) {
         const cvy_call *call = whole->instr[i].call;
-        if (!call || (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE))
+        if (!cvy_call_runs_node(call))
             continue;
         const char *kernel = kernel_of(whole, call->node), *same = kernel_of(part, call->node);
         if (call->node->phase == CVY_PHASE_UPDATE && (call->node->op->flags & CVY_OP_OPTIMIZER)) {

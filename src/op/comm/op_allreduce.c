@@ -143,7 +143,7 @@ static cvy_comm_axis axis_of(const cvy_node *node)
 }
 
 static const cvy_op_comm allreduce_comm = {
-    .role = CVY_COMM_NO_BUCKET,
+    .exchange = CVY_EXCHANGE_SUM,
     .create = allreduce_create,
     .run = allreduce_run,
     .destroy = allreduce_destroy,

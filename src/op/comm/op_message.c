@@ -23,19 +23,17 @@ static void message_destroy(void **state)
     cvy_mem_free(state);
 }
 
-/* What the operator does follows from its role. */
 static cvy_status message_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
 {
     const struct cvy_message_options *options = node->options;
-    const cvy_comm_role role = node->op->comm->role;
-    const int receives = role == CVY_COMM_STARTS_RECEIVE || role == CVY_COMM_WAITS_RECEIVE;
-    const cvy_message_key key = {.receives = receives, .tag = (int)options->tag, .micro = binding->micro};
-    const cvy_span *value = role == CVY_COMM_STARTS_RECEIVE ? &binding->dst[0] : &binding->src[0];
+    const cvy_op_comm *comm = node->op->comm;
+    const cvy_message_key key = {.receives = comm->receives, .tag = (int)options->tag, .micro = binding->micro};
+    const cvy_span *value = comm->starts && comm->receives ? &binding->dst[0] : &binding->src[0];
     struct message *m = NULL;
     CVY_CHECK(cvy_space_is_host(binding->space), CVY_E_UNSUPPORTED,
               "%s: stages of a pipeline exchange values in the host's memory only", node->name);
     CVY_CHECK(binding->messages, CVY_E_INTERNAL, "%s: the plan has no pipeline", node->name);
-    if (role == CVY_COMM_STARTS_SEND || role == CVY_COMM_STARTS_RECEIVE)
+    if (comm->starts)
         CVY_TRY(cvy_messages_add(binding->messages, &key, (int)options->stage, value->data,
                                  (size_t)value->elems * cvy_dtype_bytes(value->dtype)));
     const int number = cvy_messages_find(binding->messages, &key);
@@ -68,14 +66,16 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
     return CVY_OK;
 }
 
-static const cvy_op_comm send_start_comm = {CVY_COMM_STARTS_SEND, message_create, start_run, message_destroy,
-                                            CVY_COMM_PIPELINE,    NULL,           NULL};
-static const cvy_op_comm send_wait_comm = {CVY_COMM_WAITS_SEND, message_create, wait_run, message_destroy,
-                                           CVY_COMM_PIPELINE,   NULL,           NULL};
-static const cvy_op_comm receive_start_comm = {CVY_COMM_STARTS_RECEIVE, message_create, start_run, message_destroy,
-                                               CVY_COMM_PIPELINE,       NULL,           NULL};
-static const cvy_op_comm receive_wait_comm = {CVY_COMM_WAITS_RECEIVE, message_create, wait_run, message_destroy,
-                                              CVY_COMM_PIPELINE,      NULL,           NULL};
+#define MESSAGE_COMM(from_other, does, runs)                                                                           \
+    {                                                                                                                  \
+        .exchange = CVY_EXCHANGE_MESSAGE, .receives = from_other, .does = 1, .create = message_create, .run = runs,    \
+        .destroy = message_destroy, .axis = CVY_COMM_PIPELINE                                                          \
+    }
+
+static const cvy_op_comm send_start_comm = MESSAGE_COMM(0, starts, start_run);
+static const cvy_op_comm send_wait_comm = MESSAGE_COMM(0, waits, wait_run);
+static const cvy_op_comm receive_start_comm = MESSAGE_COMM(1, starts, start_run);
+static const cvy_op_comm receive_wait_comm = MESSAGE_COMM(1, waits, wait_run);
 
 static const cvy_option message_opts[] = {
     {"stage", CVY_TYPE_INT, CVY_FIELD(cvy_message_options, stage), "0", "0..", "", "the other stage"},

@@ -14,7 +14,7 @@ struct cvy_message_options {
 /* Whether the operator is one of the four. */
 static inline int cvy_op_is_message(const cvy_op_def *op)
 {
-    return op->comm && op->comm->role >= CVY_COMM_STARTS_SEND;
+    return op->comm && op->comm->exchange == CVY_EXCHANGE_MESSAGE;
 }
 
 #endif

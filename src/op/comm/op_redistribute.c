@@ -474,7 +474,7 @@ static cvy_comm_axis axis_of(const cvy_node *node)
 }
 
 static const cvy_op_comm redistribute_comm = {
-    .role = CVY_COMM_NO_BUCKET,
+    .exchange = CVY_EXCHANGE_PARTS,
     .create = redistribute_create,
     .run = redistribute_run,
     .destroy = redistribute_destroy,
@@ -483,7 +483,8 @@ static const cvy_op_comm redistribute_comm = {
 };
 
 static const cvy_op_comm start_comm = {
-    .role = CVY_COMM_NO_BUCKET,
+    .exchange = CVY_EXCHANGE_PARTS,
+    .starts = 1,
     .create = start_create,
     .run = start_run,
     .destroy = redistribute_destroy,
@@ -492,7 +493,8 @@ static const cvy_op_comm start_comm = {
 };
 
 static const cvy_op_comm wait_comm = {
-    .role = CVY_COMM_NO_BUCKET,
+    .exchange = CVY_EXCHANGE_PARTS,
+    .waits = 1,
     .create = wait_create,
     .run = wait_run,
     .destroy = wait_destroy,

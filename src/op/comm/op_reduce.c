@@ -48,10 +48,18 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
     return cvy_bucket_set_wait(r->buckets, r->bucket);
 }
 
-static const cvy_op_comm start_comm = {CVY_COMM_STARTS_BUCKET, reduce_create, start_run, reduce_destroy,
-                                       CVY_COMM_DATA,          NULL,          NULL};
-static const cvy_op_comm wait_comm = {CVY_COMM_WAITS_BUCKET, reduce_create, wait_run, reduce_destroy,
-                                      CVY_COMM_DATA,         NULL,          NULL};
+static const cvy_op_comm start_comm = {.exchange = CVY_EXCHANGE_BUCKET,
+                                       .starts = 1,
+                                       .create = reduce_create,
+                                       .run = start_run,
+                                       .destroy = reduce_destroy,
+                                       .axis = CVY_COMM_DATA};
+static const cvy_op_comm wait_comm = {.exchange = CVY_EXCHANGE_BUCKET,
+                                      .waits = 1,
+                                      .create = reduce_create,
+                                      .run = wait_run,
+                                      .destroy = reduce_destroy,
+                                      .axis = CVY_COMM_DATA};
 
 static const cvy_option reduce_opts[] = {
     {"bucket", CVY_TYPE_INT, CVY_FIELD(cvy_reduce_options, bucket), "0", "0..", "",

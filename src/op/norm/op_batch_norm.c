@@ -126,26 +126,6 @@ void cvy_bn_moments(const cvy_span *stats, int64_t g, int64_t c, double n, doubl
     *variance_out = n > 0 ? fmax(cvy_get(stats, at + C) / n - mean * mean, 0) : 0;
 }
 
-cvy_status cvy_bn_check_variance(const cvy_graph *g)
-{
-    const cvy_bn_groups groups = cvy_bn_groups_make(g);
-    for (int i = 0; i < g->nnode && g->batch.local_n > 0; i++) {
-        const cvy_node *node = g->node[i];
-        if (strcmp(node->op->name, "bn_group_stats") != 0)
-            continue;
-        const cvy_bn_group_stats_opts *o = node->options;
-        CVY_CHECK(groups.samples / groups.total * o->positions != 1, CVY_E_CONFIG,
-                  "batch_norm %s would take its statistics from one sample, with one value for each channel, and one "
-                  "value has no variance: %s %lld %s, in %lld %s (opts.batch_norm_group). Take more samples for a step "
-                  "or a group, leave out a last batch of one sample (data.tail: drop), or take another layer of "
-                  "normalisation",
-                  node->layer, g->bn_group < 0 ? "a rank has" : "a micro-batch has", (long long)groups.samples,
-                  groups.samples == 1 ? "sample" : "samples", (long long)groups.total,
-                  groups.total == 1 ? "group" : "groups");
-    }
-    return CVY_OK;
-}
-
 cvy_status cvy_bn_scale_shift_params(cvy_node *node, int64_t channels)
 {
     const cvy_batch_norm_opts *o = node->options;

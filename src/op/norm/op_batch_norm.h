@@ -165,10 +165,6 @@ void cvy_bn_set_stats(const cvy_span *stats, int64_t g, int64_t c, double sum, d
 /* Mean and biased variance of channel c of row g, which has n values; 0 and 0 if it has none. */
 void cvy_bn_moments(const cvy_span *stats, int64_t g, int64_t c, double n, double *mean_out, double *variance_out);
 
-/* CVY_E_CONFIG if a group of the graph has a single value for each channel: the normalised value of a single sample is
- * always 0, so what follows would learn nothing. */
-cvy_status cvy_bn_check_variance(const cvy_graph *g);
-
 /* Appends the variables scale and shift to the node's sources, if its options want them. */
 cvy_status cvy_bn_scale_shift_params(cvy_node *node, int64_t channels);
 /* Appends the variables running_mean and running_var. */

@@ -116,6 +116,22 @@ static cvy_status bn_group_stats_reference(const cvy_node *node, const cvy_span 
     return CVY_OK;
 }
 
+/* The normalised value of a single sample is always 0, so what follows would learn nothing. */
+static cvy_status bn_group_stats_check_batch(const cvy_node *node)
+{
+    const cvy_graph *g = node->graph;
+    const cvy_bn_groups groups = cvy_bn_groups_make(g);
+    const cvy_bn_group_stats_opts *o = node->options;
+    CVY_CHECK(groups.samples / groups.total * o->positions != 1, CVY_E_CONFIG,
+              "batch_norm %s would take its statistics from one sample, with one value for each channel, and one value "
+              "has no variance: %s %lld %s, in %lld %s (opts.batch_norm_group). Take more samples for a step or a "
+              "group, leave out a last batch of one sample (data.tail: drop), or take another layer of normalisation",
+              node->layer, g->bn_group < 0 ? "a rank has" : "a micro-batch has", (long long)groups.samples,
+              groups.samples == 1 ? "sample" : "samples", (long long)groups.total,
+              groups.total == 1 ? "group" : "groups");
+    return CVY_OK;
+}
+
 CVY_OP_DEFINE(bn_group_stats) = {
     .name = "bn_group_stats",
     .summary = "sums over groups of mean and unbiased variance, weighed, and of the weights",
@@ -126,6 +142,7 @@ CVY_OP_DEFINE(bn_group_stats) = {
     .ndst = 1,
     .flags = CVY_OP_HIDDEN | CVY_OP_FOLLOWS,
     .infer = bn_group_stats_infer,
+    .check_batch = bn_group_stats_check_batch,
     .reference = bn_group_stats_reference,
 };
 

@@ -118,6 +118,11 @@ static unsigned concat_splits(const cvy_node *node)
     return splits_off_axis(((const cvy_concat_opts *)node->options)->axis);
 }
 
+static int64_t concat_joins(const cvy_node *node)
+{
+    return ((const cvy_concat_opts *)node->options)->axis;
+}
+
 CVY_OP_DEFINE(concat) = {
     .name = "concat",
     .summary = "joins tensors along one axis",
@@ -129,6 +134,7 @@ CVY_OP_DEFINE(concat) = {
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = concat_splits,
     .infer = concat_infer,
+    .joins = concat_joins,
     .grad = concat_grad,
     .cost = copy_cost,
     .reference = concat_reference,
@@ -186,6 +192,13 @@ static unsigned slice_splits(const cvy_node *node)
     return splits_off_axis(((const cvy_slice_opts *)node->options)->axis);
 }
 
+static int64_t slice_cuts(const cvy_node *node, int64_t *first_out)
+{
+    const cvy_slice_opts *o = node->options;
+    *first_out = o->first;
+    return o->axis;
+}
+
 CVY_OP_DEFINE(slice) = {
     .name = "slice",
     .summary = "consecutive entries of one axis",
@@ -197,6 +210,7 @@ CVY_OP_DEFINE(slice) = {
     .splits = CVY_SPLIT_SAMPLES,
     .node_splits = slice_splits,
     .infer = slice_infer,
+    .cuts = slice_cuts,
     .grad = slice_grad,
     .cost = copy_cost,
     .reference = slice_reference,

@@ -199,7 +199,7 @@ static cvy_status check_free(const cvy_server_plan *sp, const cvy_server_plan *f
     const cvy_plan *plan = sp->plan;
     int same_buckets = plan->buckets->n == first->plan->buckets->n;
     for (int i = 0; i < plan->ninstr; i++)
-        CVY_CHECK(plan->instr[i].kind != CVY_CALL_COMM || cvy_instr_exchanges(&plan->instr[i]), CVY_E_CONFIG,
+        CVY_CHECK(!cvy_instr_is_comm(&plan->instr[i]) || cvy_instr_exchanges(&plan->instr[i]), CVY_E_CONFIG,
                   "opts.update_mode: parameter_server: %s is a sum over all workers within a step, but with staleness "
                   "other than "
                   "0 they do not wait for each other: for batch norm set opts.batch_norm_group to samples that divide "
@@ -401,7 +401,7 @@ static int worker_waits(const cvy_server *s, int *bucket_out, int *owner_out)
     for (int i = 0; i < s->program->ntask; i++) {
         const cvy_server_plan *sp = s->plan[i];
         const int at = sp ? atomic_load_explicit(&sp->plan->at, memory_order_relaxed) : -1;
-        const int bucket = at < 0 ? -1 : cvy_instr_bucket(&sp->plan->instr[at], CVY_COMM_WAITS_BUCKET);
+        const int bucket = at < 0 ? -1 : cvy_instr_awaits_bucket(&sp->plan->instr[at]);
         if (bucket < 0)
             continue;
         *bucket_out = bucket;

@@ -180,6 +180,7 @@ CVY_UPDATE_DEFINE(parameter_server) = {
     .flush_before_forward = 1,
     .saves_on_root = 1,
     .no_replicas = 1,
+    .apart = 1,
     .options = rows,
     .options_size = sizeof(cvy_server_options),
     .read_options = read_options,

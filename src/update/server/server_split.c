@@ -153,7 +153,7 @@ static cvy_status find_forward(struct split *s)
 {
     for (int i = 0; i < s->plan->ninstr; i++) {
         const cvy_instr *instr = &s->plan->instr[i];
-        const cvy_buffer *zeroed = instr->kind == CVY_CALL_ZERO ? root_of(s->plan, instr->dst_buffer[0]) : NULL;
+        const cvy_buffer *zeroed = cvy_instr_zeroes(instr) ? root_of(s->plan, instr->dst_buffer[0]) : NULL;
         const int gradient = zeroed && zeroed->region == CVY_REGION_STEP && zeroed->bucket >= 0;
         if (!is_update(instr) && !cvy_instr_exchanges(instr) && !gradient)
             CVY_TRY(add(s->pool, &s->sp->forward, s->plan->ninstr, i));

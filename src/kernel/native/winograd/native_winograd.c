@@ -467,6 +467,7 @@ static cvy_status grad_weight_run(void *state, void *const *src, void *const *ds
 /* ---- the kernels: of m results along a tile; _bf16: with products in bf16 ---- */
 
 #define WINOGRAD_FUNCTIONS(id, m, pairs)                                                                               \
+    enum { bf16_products_##id = pairs };                                                                               \
     static cvy_status offer_##id(cvy_kernel_ask *ask)                                                                  \
     {                                                                                                                  \
         return cvy_winograd_offer(ask, m, pairs);                                                                      \
@@ -483,7 +484,8 @@ WINOGRAD_FUNCTIONS(4_bf16, 4, 1)
 #define WINOGRAD(layer, pass, id, order, how)                                                                          \
     {                                                                                                                  \
         .name = "native." layer "_winograd" #id pass, .op = layer pass, .preference = order, .winograd = 1,            \
-        .offer = offer_##id, .create = create_##id, .run = how, .destroy = cvy_winograd_destroy                        \
+        .bf16_products = bf16_products_##id, .offer = offer_##id, .create = create_##id, .run = how,                   \
+        .destroy = cvy_winograd_destroy                                                                                \
     }
 
 CVY_KERNEL_DEFINE(native_conv_winograd4) = WINOGRAD("conv", "", 4, 125, tiles_run);
