@@ -35,7 +35,7 @@ static void write_chart(cvy_comparison *c, const struct kind *kind, int over_tim
         const cvy_frame *f = kind->of_steps ? &run->files.steps : &run->files.epochs;
         const double *y = cvy_frame_column(f, kind->column), *time = kind->of_steps ? run->step_unit : run->epoch_unit,
                      *x = over_time ? time : cvy_frame_column(f, "epoch");
-        cvy_curve curve;
+        cvy_binned_curve curve;
         if (!x || !y || cvy_curve_bin(c->pool, x, y, f->nrow, &curve) != CVY_OK)
             continue;
         cvy_chart_add(

@@ -6,10 +6,10 @@
 
 enum { BINS = 240 };
 
-cvy_status cvy_curve_bin(cvy_pool *pool, const double *x, const double *y, int64_t n, cvy_curve *out)
+cvy_status cvy_curve_bin(cvy_pool *pool, const double *x, const double *y, int64_t n, cvy_binned_curve *out)
 {
     const int64_t nbin = CVY_MIN(n, BINS);
-    cvy_curve b = {.n = nbin, .many = n > nbin};
+    cvy_binned_curve b = {.n = nbin, .many = n > nbin};
     CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.x));
     CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.mean));
     CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.low));

@@ -104,9 +104,9 @@ static void add_note(cvy_text *note, const cvy_report *r, const double *const co
 static int add_areas(cvy_report *r, cvy_chart *chart, const double *step, const double *const column[NPARTS],
                      int has_axes)
 {
-    cvy_curve below = {0};
+    cvy_binned_curve below = {0};
     for (int i = 0; i < NPARTS; i++) {
-        cvy_curve b;
+        cvy_binned_curve b;
         if (!column[i])
             continue;
         if (cvy_curve_bin(r->pool, step, column[i], r->steps.nrow, &b) != CVY_OK || b.n == 1)

@@ -17,7 +17,7 @@
 static void step_chart(cvy_report *r, cvy_chart *chart, const char *column, int color)
 {
     const double *x = cvy_frame_column(&r->steps, "step"), *y = cvy_frame_column(&r->steps, column);
-    cvy_curve b;
+    cvy_binned_curve b;
     if (!x || !y || cvy_curve_bin(r->pool, x, y, r->steps.nrow, &b) != CVY_OK)
         return;
     cvy_chart_add(chart, &(cvy_series){.draw = CVY_DRAW_LINE, .color = color, .x = b.x, .y = b.mean, .n = b.n}, 2);

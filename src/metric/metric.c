@@ -26,10 +26,10 @@ struct cvy_metric {
     void *options;
     cvy_shape output; /* shape of one sample's output */
     int64_t nsums;
-    double *sums;       /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks. Of a twofold
-                           metric their lower halves follow */
-    cvy_window *totals; /* [nsums] of all batches so far, then the sums of weights, see NWEIGHTS */
-    float *rows;        /* [nrows, ncols] */
+    double *sums; /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks. Of a twofold
+                     metric their lower halves follow */
+    cvy_exact_window *totals; /* [nsums] of all batches so far, then the sums of weights, see NWEIGHTS */
+    float *rows;              /* [nrows, ncols] */
     int64_t nrows, row_room, ncols;
     char why[CVY_METRIC_WHY]; /* the latest value is not finite */
 };
@@ -171,9 +171,9 @@ static void add_sums(cvy_metric *m, const cvy_metric_rows *rows)
     memset(m->sums, 0, sums_bytes(m));
     m->def->add(m->options, rows, m->sums);
     for (int64_t i = 0; i < m->nsums; i++) {
-        cvy_window_add(&m->totals[i], m->sums[i]);
+        cvy_exact_window_add(&m->totals[i], m->sums[i]);
         if (m->def->twofold)
-            cvy_window_add(&m->totals[i], m->sums[m->nsums + i]);
+            cvy_exact_window_add(&m->totals[i], m->sums[m->nsums + i]);
     }
 }
 
@@ -186,7 +186,7 @@ static void add_weights(cvy_metric *m, const cvy_metric_rows *rows)
         sum[BELOW_0] += weight < 0 ? weight : 0;
     }
     for (int i = 0; i < NWEIGHTS; i++)
-        cvy_window_add(&m->totals[m->nsums + i], sum[i]);
+        cvy_exact_window_add(&m->totals[m->nsums + i], sum[i]);
 }
 
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
@@ -290,11 +290,11 @@ static cvy_status merge_totals(cvy_metric *m, cvy_comm *comm)
         top[i] = m->totals[i].top;
     cvy_status status = comm->ops->allreduce(comm, top, count, CVY_DTYPE_I64, CVY_REDUCE_MAX);
     for (int64_t i = 0; i < count && status == CVY_OK; i++) {
-        cvy_window_raise(&m->totals[i], top[i]);
+        cvy_exact_window_raise(&m->totals[i], top[i]);
         m->totals[i].top = 0;
     }
     if (status == CVY_OK)
-        status = comm->ops->allreduce(comm, m->totals, count * CVY_WINDOW_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM);
+        status = comm->ops->allreduce(comm, m->totals, count * CVY_EXACT_WINDOW_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM);
     for (int64_t i = 0; i < count && status == CVY_OK; i++)
         m->totals[i].top = top[i];
     cvy_mem_free(&top);
@@ -304,11 +304,11 @@ static cvy_status merge_totals(cvy_metric *m, cvy_comm *comm)
 static void read_totals(cvy_metric *m)
 {
     for (int64_t i = 0; i < m->nsums; i++) {
-        m->sums[i] = cvy_window_read(&m->totals[i]);
+        m->sums[i] = cvy_exact_window_read(&m->totals[i]);
         if (!m->def->twofold)
             continue;
-        cvy_window_add(&m->totals[i], -m->sums[i]);
-        m->sums[m->nsums + i] = cvy_window_read(&m->totals[i]);
+        cvy_exact_window_add(&m->totals[i], -m->sums[i]);
+        m->sums[m->nsums + i] = cvy_exact_window_read(&m->totals[i]);
     }
 }
 
@@ -322,8 +322,8 @@ static void start_again(cvy_metric *m)
  * nothing, such as a right share above 1. */
 static int is_defined(const cvy_metric *m)
 {
-    return !(cvy_window_read(&m->totals[m->nsums + BELOW_0]) < 0) ||
-           cvy_window_read(&m->totals[m->nsums + WEIGHTS]) > 0;
+    return !(cvy_exact_window_read(&m->totals[m->nsums + BELOW_0]) < 0) ||
+           cvy_exact_window_read(&m->totals[m->nsums + WEIGHTS]) > 0;
 }
 
 static int is_empty(const cvy_metric *m, int64_t nrows)

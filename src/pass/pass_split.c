@@ -38,7 +38,7 @@ struct place {
 };
 
 struct splitting {
-    const cvy_split *split;
+    const cvy_pass_split *split;
     const cvy_graph *whole;
     cvy_graph *part;
     struct place *place; /* by value of the whole graph */
@@ -540,8 +540,8 @@ static cvy_status split_all(struct splitting *s, cvy_value **value, int n)
     return cvy_graph_verify(s->part);
 }
 
-cvy_status cvy_split_graph(cvy_graph *whole, const cvy_split *split, cvy_vars *vars, cvy_value **value, int n,
-                           cvy_graph **out)
+cvy_status cvy_pass_split_graph(cvy_graph *whole, const cvy_pass_split *split, cvy_vars *vars, cvy_value **value, int n,
+                                cvy_graph **out)
 {
     struct splitting s = {.split = split, .whole = whole};
     const cvy_graph_opts opts = {.name = whole->name,

@@ -27,16 +27,16 @@ static cvy_status split_axis(cvy_program *p, const cvy_program_task *task, cvy_a
 {
     const cvy_grid *grid = &p->pipeline.grid;
     cvy_index of_layer = {0};
-    const cvy_split split = {.axis = axis,
-                             .parts = grid->length[axis],
-                             .me = p->pipeline.plans_largest ? grid->length[axis] - 1 : grid->at[axis],
-                             .nwhole = p->opts.outputs_in_parts && axis != CVY_AXIS_TENSOR ? task->nloss : n,
-                             .of_layer = axis == CVY_AXIS_TENSOR ? &of_layer : NULL};
+    const cvy_pass_split split = {.axis = axis,
+                                  .parts = grid->length[axis],
+                                  .me = p->pipeline.plans_largest ? grid->length[axis] - 1 : grid->at[axis],
+                                  .nwhole = p->opts.outputs_in_parts && axis != CVY_AXIS_TENSOR ? task->nloss : n,
+                                  .of_layer = axis == CVY_AXIS_TENSOR ? &of_layer : NULL};
     cvy_graph *whole = *g;
     *g = NULL;
     cvy_status status = axis == CVY_AXIS_TENSOR ? cvy_program_choose_ways(p, task, whole, &of_layer) : CVY_OK;
     if (status == CVY_OK)
-        status = cvy_split_graph(whole, &split, vars, value, n, g);
+        status = cvy_pass_split_graph(whole, &split, vars, value, n, g);
     else
         cvy_graph_destroy(&whole);
     cvy_index_free(&of_layer);

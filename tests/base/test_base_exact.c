@@ -18,10 +18,10 @@ static double sum_of(const double *x, int n)
 
 static double window_of(const double *x, int n)
 {
-    cvy_window sum = {.top = 0};
+    cvy_exact_window sum = {.top = 0};
     for (int i = 0; i < n; i++)
-        cvy_window_add(&sum, x[i]);
-    return cvy_window_read(&sum);
+        cvy_exact_window_add(&sum, x[i]);
+    return cvy_exact_window_read(&sum);
 }
 
 static void single_numbers(void)
@@ -79,22 +79,22 @@ static void windows(void)
     enum { N = 5000, RANKS = 3 };
     static double x[N];
     uint64_t state = 2;
-    cvy_window rank[RANKS] = {{.top = 0}};
+    cvy_exact_window rank[RANKS] = {{.top = 0}};
     int64_t top = 0;
     for (int i = 0; i < N; i++)
         x[i] = ldexp(number(&state), i % 3 ? -300 : -20 * (i % 11));
     const double exact = sum_of(x, N), forward = window_of(x, N);
     for (int i = N - 1; i >= 0; i--)
-        cvy_window_add(&rank[i % RANKS], x[i]);
+        cvy_exact_window_add(&rank[i % RANKS], x[i]);
     EXPECT(rank[0].top != rank[1].top);
     for (int r = 0; r < RANKS; r++)
         top = CVY_MAX(top, rank[r].top);
     for (int r = 0; r < RANKS; r++) {
-        cvy_window_raise(&rank[r], top);
-        for (int d = 0; r > 0 && d < CVY_WINDOW_DIGITS; d++)
+        cvy_exact_window_raise(&rank[r], top);
+        for (int d = 0; r > 0 && d < CVY_EXACT_WINDOW_DIGITS; d++)
             rank[0].digit[d] += rank[r].digit[d];
     }
-    EXPECT(cvy_window_read(&rank[0]) == forward);
+    EXPECT(cvy_exact_window_read(&rank[0]) == forward);
     EXPECT_NEAR(forward, exact, 1e-16 * fabs(exact));
     EXPECT(window_of((const double[]){3, -4.5, 1.25}, 3) == -0.25);
     EXPECT(window_of((const double[]){1, 1e-20, -1}, 3) == window_of((const double[]){1e-20, -1, 1}, 3));

@@ -14,7 +14,7 @@ static float reals[C * H_MAX * W_MAX];
 static uint8_t byte_out[C * 200 * 200];
 static float real_out[C * 200 * 200];
 
-static double weight(cvy_filter filter, const cvy_axis *a, int64_t i, int64_t j)
+static double weight(cvy_filter filter, const cvy_resize_axis *a, int64_t i, int64_t j)
 {
     const double center = a->start + ((double)i + 0.5) * a->step;
     double radius = filter == CVY_FILTER_TRIANGLE ? fmax(a->step, 1) : 1;
@@ -26,8 +26,8 @@ static double weight(cvy_filter filter, const cvy_axis *a, int64_t i, int64_t j)
 }
 
 /* Computes the definition: a sum over all pixels for each result. */
-static double reference(cvy_filter filter, const cvy_picture *p, const cvy_axis *y, const cvy_axis *x, int64_t c,
-                        int64_t i, int64_t k)
+static double reference(cvy_filter filter, const cvy_picture *p, const cvy_resize_axis *y, const cvy_resize_axis *x,
+                        int64_t c, int64_t i, int64_t k)
 {
     double sum = 0, all = 0;
     for (int64_t row = y->lo; row < y->hi; row++) {
@@ -42,7 +42,7 @@ static double reference(cvy_filter filter, const cvy_picture *p, const cvy_axis 
     return sum / all;
 }
 
-static void compare(cvy_filter filter, int64_t H, int64_t W, cvy_axis y, cvy_axis x, double byte_bound)
+static void compare(cvy_filter filter, int64_t H, int64_t W, cvy_resize_axis y, cvy_resize_axis x, double byte_bound)
 {
     const cvy_picture b = {.dtype = CVY_DTYPE_U8, .C = C, .H = H, .W = W, .data = bytes};
     const cvy_picture r = {.dtype = CVY_DTYPE_F32, .C = C, .H = H, .W = W, .data = reals};
@@ -67,9 +67,9 @@ static void compare(cvy_filter filter, int64_t H, int64_t W, cvy_axis y, cvy_axi
             }
 }
 
-static cvy_axis whole(int64_t n, int64_t size)
+static cvy_resize_axis whole(int64_t n, int64_t size)
 {
-    return (cvy_axis){.n = n, .start = 0, .step = (double)size / (double)n, .lo = 0, .hi = size};
+    return (cvy_resize_axis){.n = n, .start = 0, .step = (double)size / (double)n, .lo = 0, .hi = size};
 }
 
 /* Allows half a level of rounding. A result has eight weights of 14 bits: 8 * 0.5 / 2^14 * 255 for each direction, with
@@ -82,8 +82,9 @@ static void test_against_reference(void)
         compare(filter, 17, 90, whole(40, 17), whole(33, 90), 0.65);
         compare(filter, 3, 2, whole(31, 3), whole(19, 2), 0.65);
         compare(filter, 1, 1, whole(5, 1), whole(7, 1), 0.5);
-        compare(filter, 50, 60, (cvy_axis){20, 3.25, 1.7, 3, 38}, (cvy_axis){30, 10.5, 0.4, 10, 23}, 0.65);
-        compare(filter, 50, 60, (cvy_axis){20, -4.5, 3, 0, 50}, (cvy_axis){30, 2, 2.5, 0, 60}, 0.65);
+        compare(filter, 50, 60, (cvy_resize_axis){20, 3.25, 1.7, 3, 38}, (cvy_resize_axis){30, 10.5, 0.4, 10, 23},
+                0.65);
+        compare(filter, 50, 60, (cvy_resize_axis){20, -4.5, 3, 0, 50}, (cvy_resize_axis){30, 2, 2.5, 0, 60}, 0.65);
         /* More weights for each result: first up to 40, then too many for integers. */
         compare(filter, 90, 600, whole(5, 90), whole(40, 600), 1);
         compare(filter, 90, 700, whole(2, 90), whole(3, 700), 0.51);
@@ -99,7 +100,7 @@ static void test_constant(void)
                 memset(flat, value, sizeof flat);
                 const cvy_picture p = {.dtype = CVY_DTYPE_U8, .C = 1, .H = 64, .W = 64, .data = flat};
                 const cvy_picture out = {.dtype = CVY_DTYPE_U8, .C = 1, .H = n, .W = n, .data = byte_out};
-                const cvy_axis a = whole(n, 64);
+                const cvy_resize_axis a = whole(n, 64);
                 void *scratch = NULL;
                 OK(cvy_mem_alloc(cvy_resize_scratch((cvy_filter)f, &a, &a), &scratch));
                 cvy_resize((cvy_filter)f, &p, &a, &a, scratch, &out);

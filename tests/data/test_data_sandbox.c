@@ -384,9 +384,9 @@ static void test_damaged_message(void)
     cvy_reader_info info = {.pool = pool};
     pthread_mutex_init(&from.lock, NULL);
     OK(cvy_h5_load(&from, in_scratch("same.h5"), &info));
-    cvy_wire out = cvy_wire_write(&area);
-    cvy_wire_state(&out, &from);
-    cvy_wire_samples(&out, &from, &info);
+    cvy_h5_wire out = cvy_h5_wire_write(&area);
+    cvy_h5_wire_state(&out, &from);
+    cvy_h5_wire_samples(&out, &from, &info);
     OK(out.status);
     const size_t bytes = out.at - CVY_H5_AT_WORK;
     uint32_t random = 1;
@@ -404,10 +404,10 @@ static void test_damaged_message(void)
             sent = at - CVY_H5_AT_WORK;
         else if (round > 0)
             area.data[at] = (char)(round % 3 == 0 ? 0xff : round % 3 == 1 ? was ^ (1 << (random & 7)) : (char)random);
-        cvy_wire in = cvy_wire_read(&area, sent, own);
-        cvy_wire_state(&in, &to);
-        cvy_wire_samples(&in, &to, &got);
-        const int good = in.status == CVY_OK && cvy_wire_check(&to, &got) == CVY_OK;
+        cvy_h5_wire in = cvy_h5_wire_read(&area, sent, own);
+        cvy_h5_wire_state(&in, &to);
+        cvy_h5_wire_samples(&in, &to, &got);
+        const int good = in.status == CVY_OK && cvy_h5_wire_check(&to, &got) == CVY_OK;
         TRUE_THAT(round > 0 || good);
         refused += !good;
         area.data[at] = was;

@@ -78,18 +78,18 @@ double cvy_exact_read(const cvy_exact *sum)
     return read_digits(digit, CVY_EXACT_DIGITS, 0);
 }
 
-void cvy_window_raise(cvy_window *sum, int64_t top)
+void cvy_exact_window_raise(cvy_exact_window *sum, int64_t top)
 {
     const int64_t by = top - sum->top;
     if (by <= 0)
         return;
-    for (int64_t i = 0; i < CVY_WINDOW_DIGITS; i++)
-        sum->digit[i] = i + by < CVY_WINDOW_DIGITS ? sum->digit[i + by] : 0;
+    for (int64_t i = 0; i < CVY_EXACT_WINDOW_DIGITS; i++)
+        sum->digit[i] = i + by < CVY_EXACT_WINDOW_DIGITS ? sum->digit[i + by] : 0;
     sum->top = top;
 }
 
 /* The window moves by the number that is added and not by the sum, so that its place does not depend on the order. */
-void cvy_window_add(cvy_window *sum, double x)
+void cvy_exact_window_add(cvy_exact_window *sum, double x)
 {
     uint64_t digits[3];
     if (x == 0)
@@ -99,19 +99,19 @@ void cvy_window_add(cvy_window *sum, double x)
         return;
     }
     const int place = cut(x, digits);
-    cvy_window_raise(sum, place + (digits[2] ? 2 : digits[1] ? 1 : 0));
+    cvy_exact_window_raise(sum, place + (digits[2] ? 2 : digits[1] ? 1 : 0));
     for (int i = 0; i < 3; i++) {
-        const int64_t at = place + i - (sum->top - CVY_WINDOW_DIGITS + 1);
-        if (at >= 0 && at < CVY_WINDOW_DIGITS)
+        const int64_t at = place + i - (sum->top - CVY_EXACT_WINDOW_DIGITS + 1);
+        if (at >= 0 && at < CVY_EXACT_WINDOW_DIGITS)
             sum->digit[at] += x < 0 ? -(int64_t)digits[i] : (int64_t)digits[i];
     }
 }
 
-double cvy_window_read(const cvy_window *sum)
+double cvy_exact_window_read(const cvy_exact_window *sum)
 {
-    int64_t digit[CVY_WINDOW_DIGITS];
+    int64_t digit[CVY_EXACT_WINDOW_DIGITS];
     if (sum->bad != 0)
         return NAN;
     memcpy(digit, sum->digit, sizeof digit);
-    return read_digits(digit, CVY_WINDOW_DIGITS, sum->top - CVY_WINDOW_DIGITS + 1);
+    return read_digits(digit, CVY_EXACT_WINDOW_DIGITS, sum->top - CVY_EXACT_WINDOW_DIGITS + 1);
 }

@@ -384,10 +384,10 @@ static struct view view_of(const cvy_augment *a, const cvy_operation *s, uint64_
 }
 
 /* One axis of the view in the decoded picture, which has `size` pixels from `offset` on, scaled by k. */
-static cvy_axis axis_of(double start, double step, int64_t n, int64_t lo, int64_t count, double k, int64_t offset,
-                        int64_t size)
+static cvy_resize_axis axis_of(double start, double step, int64_t n, int64_t lo, int64_t count, double k,
+                               int64_t offset, int64_t size)
 {
-    cvy_axis a = {.n = n, .start = start * k - (double)offset, .step = step * k};
+    cvy_resize_axis a = {.n = n, .start = start * k - (double)offset, .step = step * k};
     a.lo = CVY_MAX((int64_t)floor((double)lo * k) - offset, 0);
     a.hi = CVY_MIN((int64_t)ceil((double)(lo + count) * k) - offset, size);
     return a;
@@ -400,8 +400,8 @@ static cvy_status view_apply(const cvy_operation *s, cvy_augment_work *w)
     const struct box *in = &v.within;
     const double k = p.eighths ? p.eighths / 8.0 : 1;
     const cvy_filter filter = w->is_label_map ? CVY_FILTER_NEAREST : (cvy_filter)s->o.filter;
-    const cvy_axis y = axis_of(v.top, v.step_y, v.h, in->top, in->height, k, p.top, p.H);
-    const cvy_axis x = axis_of(v.left, v.step_x, v.w, in->left, in->width, k, p.left, p.W);
+    const cvy_resize_axis y = axis_of(v.top, v.step_y, v.h, in->top, in->height, k, p.top, p.H);
+    const cvy_resize_axis x = axis_of(v.left, v.step_x, v.w, in->left, in->width, k, p.left, p.W);
     cvy_picture to;
     void *scratch = NULL;
     record_shift(w, v.top, v.left, v.step_y, v.step_x);

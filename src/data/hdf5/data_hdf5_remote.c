@@ -45,10 +45,10 @@ static cvy_status take_fault(const cvy_h5_process *p, const cvy_h5_reply *reply)
 static cvy_status send_state(cvy_hdf5 *h)
 {
     cvy_h5_process *p = &h->remote->process;
-    cvy_wire w = cvy_wire_write(&p->area);
+    cvy_h5_wire w = cvy_h5_wire_write(&p->area);
     cvy_h5_reply reply;
     cvy_h5_end end = CVY_H5_RUNS;
-    cvy_wire_state(&w, h);
+    cvy_h5_wire_state(&w, h);
     CVY_TRY(w.status);
     const cvy_h5_request request = {.what = CVY_H5_STATE, .bytes = w.at - CVY_H5_AT_WORK};
     CVY_TRY(cvy_h5_process_call(p, &request, &reply, &end));
@@ -122,13 +122,13 @@ static void file_at_work(const cvy_h5_process *p, const char *path, char text[CV
 static cvy_status send_open(cvy_h5_process *p, const cvy_hdf5 *h, const char *path, cvy_h5_request *request)
 {
     struct hdf5_opts o = *h->o;
-    cvy_wire w = cvy_wire_write(&p->area);
-    cvy_wire_text(&w, &path);
-    cvy_wire_options(&w, &o);
+    cvy_h5_wire w = cvy_h5_wire_write(&p->area);
+    cvy_h5_wire_text(&w, &path);
+    cvy_h5_wire_options(&w, &o);
     cvy_descriptions like = h->like ? *h->like : (cvy_descriptions){0};
     const char *of_like = h->of_like;
-    cvy_wire_descriptions(&w, &like);
-    cvy_wire_text(&w, &of_like);
+    cvy_h5_wire_descriptions(&w, &like);
+    cvy_h5_wire_text(&w, &of_like);
     *request = (cvy_h5_request){.what = CVY_H5_OPEN, .bytes = w.at - CVY_H5_AT_WORK};
     return w.status;
 }
@@ -157,13 +157,13 @@ static cvy_status open_files(cvy_hdf5 *h, const char *path, cvy_reader_info *inf
         return take_fault(p, &reply);
     mark_used(h->o->x);
     mark_used(h->o->y);
-    cvy_wire w = cvy_wire_read(&p->area, reply.bytes, h->pool);
-    cvy_wire_state(&w, h);
-    cvy_wire_samples(&w, h, info);
+    cvy_h5_wire w = cvy_h5_wire_read(&p->area, reply.bytes, h->pool);
+    cvy_h5_wire_state(&w, h);
+    cvy_h5_wire_samples(&w, h, info);
     CVY_TRY(w.status);
     if (h->o->metadata == CVY_H5_METADATA_CHECK)
         info->described = h->described;
-    return cvy_wire_check(h, info);
+    return cvy_h5_wire_check(h, info);
 }
 
 void cvy_h5_remote_close(cvy_hdf5 *h)
@@ -251,8 +251,8 @@ cvy_status cvy_h5_remote_scale(cvy_hdf5 *h, int64_t file, int column, int axis, 
     pthread_mutex_lock(&h->remote->lock);
     cvy_status status = ask(h, &request, &reply);
     if (status == CVY_OK) {
-        cvy_wire w = cvy_wire_read(&h->remote->process.area, (size_t)reply.bytes, pool);
-        cvy_wire_coordinates(&w, &got);
+        cvy_h5_wire w = cvy_h5_wire_read(&h->remote->process.area, (size_t)reply.bytes, pool);
+        cvy_h5_wire_coordinates(&w, &got);
         status = w.status;
     }
     pthread_mutex_unlock(&h->remote->lock);

@@ -25,28 +25,28 @@ cvy_status cvy_h5_remote_scale(cvy_hdf5 *h, int64_t file, int column, int axis, 
 
 /* data_hdf5_wire.c: puts structures into an area, or gets them out. The same call does both, so that the two sides
  * cannot differ. */
-typedef struct cvy_wire {
+typedef struct cvy_h5_wire {
     cvy_area *area;
     size_t at, end; /* end: if is_reading, of the bytes that were sent */
     int is_reading;
     cvy_pool *pool;    /* for what is read */
     cvy_status status; /* the first fault; later calls do nothing */
-} cvy_wire;
-cvy_wire cvy_wire_write(cvy_area *area);
-cvy_wire cvy_wire_read(cvy_area *area, size_t bytes, cvy_pool *pool);
-void cvy_wire_text(cvy_wire *w, const char **text); /* may be NULL */
+} cvy_h5_wire;
+cvy_h5_wire cvy_h5_wire_write(cvy_area *area);
+cvy_h5_wire cvy_h5_wire_read(cvy_area *area, size_t bytes, cvy_pool *pool);
+void cvy_h5_wire_text(cvy_h5_wire *w, const char **text); /* may be NULL */
 /* The reader's options that cvy_h5_load() uses. */
-void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o);
+void cvy_h5_wire_options(cvy_h5_wire *w, struct hdf5_opts *o);
 /* Files, columns and their storage. */
-void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h);
+void cvy_h5_wire_state(cvy_h5_wire *w, cvy_hdf5 *h);
 /* Samples, labels, classes and blocks. */
-void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info);
+void cvy_h5_wire_samples(cvy_h5_wire *w, cvy_hdf5 *h, cvy_reader_info *info);
 /* What files say of their data sets. */
-void cvy_wire_descriptions(cvy_wire *w, cvy_descriptions *d);
+void cvy_h5_wire_descriptions(cvy_h5_wire *w, cvy_descriptions *d);
 /* The coordinates along an axis. */
-void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c);
+void cvy_h5_wire_coordinates(cvy_h5_wire *w, cvy_coordinates *c);
 /* Checks that what was read can be used without harm, although the process that sent it may be out of order. */
-cvy_status cvy_wire_check(const cvy_hdf5 *h, const cvy_reader_info *info);
+cvy_status cvy_h5_wire_check(const cvy_hdf5 *h, const cvy_reader_info *info);
 
 #endif
 #endif

@@ -78,19 +78,19 @@ static cvy_status open_files(struct server *s, const cvy_h5_request *request)
 {
     const char *path = NULL;
     CVY_TRY(make_reader(s));
-    cvy_wire in = cvy_wire_read(&s->area, (size_t)request->bytes, s->pool);
-    cvy_wire_text(&in, &path);
-    cvy_wire_options(&in, &s->options);
-    cvy_wire_descriptions(&in, &s->like);
-    cvy_wire_text(&in, &s->h->of_like);
+    cvy_h5_wire in = cvy_h5_wire_read(&s->area, (size_t)request->bytes, s->pool);
+    cvy_h5_wire_text(&in, &path);
+    cvy_h5_wire_options(&in, &s->options);
+    cvy_h5_wire_descriptions(&in, &s->like);
+    cvy_h5_wire_text(&in, &s->h->of_like);
     s->h->like = s->like.nx > 0 ? &s->like : NULL;
     CVY_TRY(in.status);
     CVY_CHECK(path, CVY_E_INTERNAL, "the HDF5 reader process got no path");
     CVY_TRY(cvy_h5_load(s->h, path, &s->info));
     limit_memory((uint64_t)s->h->nsamples * sizeof *s->h->selected);
-    cvy_wire out = cvy_wire_write(&s->area);
-    cvy_wire_state(&out, s->h);
-    cvy_wire_samples(&out, s->h, &s->info);
+    cvy_h5_wire out = cvy_h5_wire_write(&s->area);
+    cvy_h5_wire_state(&out, s->h);
+    cvy_h5_wire_samples(&out, s->h, &s->info);
     s->h->at_work = s->area.data;
     cvy_mem_free(&s->h->selected); /* the other process has them */
     cvy_mem_free(&s->h->label);
@@ -102,8 +102,8 @@ static cvy_status open_files(struct server *s, const cvy_h5_request *request)
 static cvy_status take_state(struct server *s, const cvy_h5_request *request)
 {
     CVY_TRY(make_reader(s));
-    cvy_wire in = cvy_wire_read(&s->area, (size_t)request->bytes, s->pool);
-    cvy_wire_state(&in, s->h);
+    cvy_h5_wire in = cvy_h5_wire_read(&s->area, (size_t)request->bytes, s->pool);
+    cvy_h5_wire_state(&in, s->h);
     return in.status;
 }
 
@@ -130,10 +130,10 @@ static cvy_status read_scale(struct server *s, const cvy_h5_request *r)
     cvy_coordinates axis;
     cvy_pool *pool = NULL;
     CVY_TRY(cvy_pool_create(&pool));
-    cvy_wire out = cvy_wire_write(&s->area);
+    cvy_h5_wire out = cvy_h5_wire_write(&s->area);
     out.status = cvy_h5_library_scale(s->h, r->file, r->column, (int)r->first, pool, &axis);
     if (out.status == CVY_OK)
-        cvy_wire_coordinates(&out, &axis);
+        cvy_h5_wire_coordinates(&out, &axis);
     s->h->at_work = s->area.data;
     s->answered = out.at - CVY_H5_AT_WORK;
     cvy_pool_destroy(&pool);

@@ -15,24 +15,25 @@
 
 /* ---- numbers and texts ---- */
 
-cvy_wire cvy_wire_write(cvy_area *area)
+cvy_h5_wire cvy_h5_wire_write(cvy_area *area)
 {
-    return (cvy_wire){.area = area, .at = CVY_H5_AT_WORK};
+    return (cvy_h5_wire){.area = area, .at = CVY_H5_AT_WORK};
 }
 
-cvy_wire cvy_wire_read(cvy_area *area, size_t bytes, cvy_pool *pool)
+cvy_h5_wire cvy_h5_wire_read(cvy_area *area, size_t bytes, cvy_pool *pool)
 {
-    return (cvy_wire){.area = area, .at = CVY_H5_AT_WORK, .end = CVY_H5_AT_WORK + bytes, .is_reading = 1, .pool = pool};
+    return (cvy_h5_wire){
+        .area = area, .at = CVY_H5_AT_WORK, .end = CVY_H5_AT_WORK + bytes, .is_reading = 1, .pool = pool};
 }
 
-static int fail(cvy_wire *w)
+static int fail(cvy_h5_wire *w)
 {
     if (w->status == CVY_OK)
         w->status = cvy_error_set(CVY_E_FORMAT, "the HDF5 reader process sent a message that makes no sense");
     return 0;
 }
 
-static void wire_bytes(cvy_wire *w, void *data, size_t bytes)
+static void wire_bytes(cvy_h5_wire *w, void *data, size_t bytes)
 {
     if (w->status != CVY_OK || bytes == 0)
         return;
@@ -54,7 +55,7 @@ static void wire_bytes(cvy_wire *w, void *data, size_t bytes)
 #define WIRE(w, field) wire_bytes(w, &(field), sizeof(field))
 
 /* A number of things of at least `each` bytes in the message. */
-static int wire_count(cvy_wire *w, int64_t *count, size_t each)
+static int wire_count(cvy_h5_wire *w, int64_t *count, size_t each)
 {
     WIRE(w, *count);
     if (w->status == CVY_OK && w->is_reading && (*count < 0 || (uint64_t)*count > (w->end - w->at) / each))
@@ -62,7 +63,7 @@ static int wire_count(cvy_wire *w, int64_t *count, size_t each)
     return w->status == CVY_OK;
 }
 
-void cvy_wire_text(cvy_wire *w, const char **text)
+void cvy_h5_wire_text(cvy_h5_wire *w, const char **text)
 {
     int64_t bytes = *text && !w->is_reading ? (int64_t)strlen(*text) + 1 : 0;
     char *copy = NULL;
@@ -85,7 +86,7 @@ void cvy_wire_text(cvy_wire *w, const char **text)
 /* ---- options ---- */
 
 /* A name or a list of names; other kinds are sent without what is in them. */
-static void wire_names(cvy_wire *w, const cvy_tree **tree, int depth)
+static void wire_names(cvy_h5_wire *w, const cvy_tree **tree, int depth)
 {
     int there = *tree != NULL;
     cvy_tree node = *tree && !w->is_reading ? **tree : (cvy_tree){0}, *copy = NULL;
@@ -96,8 +97,8 @@ static void wire_names(cvy_wire *w, const cvy_tree **tree, int depth)
     WIRE(w, node.line);
     WIRE(w, node.column);
     WIRE(w, node.quoted);
-    cvy_wire_text(w, &node.file);
-    cvy_wire_text(w, &node.text);
+    cvy_h5_wire_text(w, &node.file);
+    cvy_h5_wire_text(w, &node.text);
     int64_t count = node.kind == CVY_TREE_LIST && depth == 0 ? node.count : 0;
     if (!wire_count(w, &count, sizeof there))
         return;
@@ -119,13 +120,13 @@ static void wire_names(cvy_wire *w, const cvy_tree **tree, int depth)
     }
 }
 
-void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o)
+void cvy_h5_wire_options(cvy_h5_wire *w, struct hdf5_opts *o)
 {
     wire_names(w, &o->x, 0);
     wire_names(w, &o->y, 0);
     const char **text[] = {&o->label, &o->weight, &o->mask, &o->where, &o->axes, &o->sample_axis, &o->group};
     for (int i = 0; i < CVY_COUNT(text); i++)
-        cvy_wire_text(w, text[i]);
+        cvy_h5_wire_text(w, text[i]);
     WIRE(w, o->classes);
     WIRE(w, o->cache_mb);
     WIRE(w, o->class_per_file);
@@ -136,7 +137,7 @@ void cvy_wire_options(cvy_wire *w, struct hdf5_opts *o)
 /* ---- files and columns ---- */
 
 /* The column as it is in a file, if that differs. */
-static void wire_own_column(cvy_wire *w, const cvy_hdf5 *h, int number, cvy_h5_storage *p)
+static void wire_own_column(cvy_h5_wire *w, const cvy_hdf5 *h, int number, cvy_h5_storage *p)
 {
     cvy_h5_column *own = NULL, column = {0};
     int there = !w->is_reading && p->own;
@@ -158,7 +159,7 @@ static void wire_own_column(cvy_wire *w, const cvy_hdf5 *h, int number, cvy_h5_s
     p->own = own;
 }
 
-static void wire_file(cvy_wire *w, const cvy_hdf5 *h, cvy_h5_file *f)
+static void wire_file(cvy_h5_wire *w, const cvy_hdf5 *h, cvy_h5_file *f)
 {
     if (w->is_reading) {
         *f = (cvy_h5_file){.fd = -1, .id = -1};
@@ -168,7 +169,7 @@ static void wire_file(cvy_wire *w, const cvy_hdf5 *h, cvy_h5_file *f)
         for (int i = 0; i < h->ncolumn && w->status == CVY_OK; i++)
             f->set[i] = -1;
     }
-    cvy_wire_text(w, &f->path);
+    cvy_h5_wire_text(w, &f->path);
     WIRE(w, f->bytes);
     WIRE(w, f->rows);
     WIRE(w, f->first);
@@ -179,7 +180,7 @@ static void wire_file(cvy_wire *w, const cvy_hdf5 *h, cvy_h5_file *f)
         wire_own_column(w, h, i, &f->storage[i]);
 }
 
-void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h)
+void cvy_h5_wire_state(cvy_h5_wire *w, cvy_hdf5 *h)
 {
     WIRE(w, h->nrows);
     WIRE(w, h->ncolumn);
@@ -197,7 +198,7 @@ void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h)
         fail(w);
     for (int i = 0; w->status == CVY_OK && i < h->ncolumn; i++) {
         const char *name = h->column[i].name;
-        cvy_wire_text(w, &name);
+        cvy_h5_wire_text(w, &name);
         WIRE(w, h->column[i]);
         h->column[i].name = name;
         if (w->status == CVY_OK && !name)
@@ -214,7 +215,7 @@ void cvy_wire_state(cvy_wire *w, cvy_hdf5 *h)
 /* ---- samples ---- */
 
 /* One number for each sample, or none at all. */
-static void wire_array(cvy_wire *w, void *array, int64_t count, size_t each)
+static void wire_array(cvy_h5_wire *w, void *array, int64_t count, size_t each)
 {
     void **data = array;
     int there = *data != NULL;
@@ -230,7 +231,7 @@ static void wire_array(cvy_wire *w, void *array, int64_t count, size_t each)
     wire_bytes(w, *data, (size_t)count * each);
 }
 
-static void wire_classes(cvy_wire *w, cvy_reader_info *info)
+static void wire_classes(cvy_h5_wire *w, cvy_reader_info *info)
 {
     int64_t count = info->class_name ? info->nclasses : 0;
     const char **name = NULL;
@@ -241,7 +242,7 @@ static void wire_classes(cvy_wire *w, cvy_reader_info *info)
         w->status = cvy_pool_alloc(w->pool, (size_t)count * sizeof *name, &name);
     for (int64_t i = 0; i < count && w->status == CVY_OK; i++) {
         const char *text = w->is_reading ? NULL : info->class_name[i];
-        cvy_wire_text(w, &text);
+        cvy_h5_wire_text(w, &text);
         if (w->is_reading)
             name[i] = text;
         if (w->status == CVY_OK && !text)
@@ -253,7 +254,7 @@ static void wire_classes(cvy_wire *w, cvy_reader_info *info)
         info->class_name = name;
 }
 
-static void wire_groups(cvy_wire *w, cvy_groups *g, int64_t nsamples)
+static void wire_groups(cvy_h5_wire *w, cvy_groups *g, int64_t nsamples)
 {
     int64_t count = g->names.count;
     int number = 0;
@@ -262,7 +263,7 @@ static void wire_groups(cvy_wire *w, cvy_groups *g, int64_t nsamples)
         return;
     for (int64_t i = 0; i < count && w->status == CVY_OK; i++) {
         const char *text = w->is_reading ? NULL : g->names.text[i];
-        cvy_wire_text(w, &text);
+        cvy_h5_wire_text(w, &text);
         if (w->status == CVY_OK && !text)
             fail(w);
         if (w->is_reading && w->status == CVY_OK)
@@ -272,13 +273,13 @@ static void wire_groups(cvy_wire *w, cvy_groups *g, int64_t nsamples)
         g->n = g->room = nsamples;
 }
 
-void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
+void cvy_h5_wire_samples(cvy_h5_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
 {
     cvy_blocks *b = &info->blocks;
     WIRE(w, h->nsamples);
     wire_array(w, &h->selected, h->nsamples, sizeof *h->selected);
     wire_array(w, &h->label, h->nsamples, sizeof *h->label);
-    cvy_wire_descriptions(w, &h->described);
+    cvy_h5_wire_descriptions(w, &h->described);
     wire_groups(w, &h->groups, h->nsamples);
     WIRE(w, info->has_label);
     WIRE(w, info->has_y);
@@ -286,11 +287,11 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
     WIRE(w, info->y_shape);
     WIRE(w, info->weight_shape);
     for (int i = 0; i < CVY_CF_COUNT; i++)
-        cvy_wire_text(w, &info->y_cf[i]);
-    cvy_wire_text(w, &info->y_name);
+        cvy_h5_wire_text(w, &info->y_cf[i]);
+    cvy_h5_wire_text(w, &info->y_name);
     for (int i = 0; i < CVY_NDIM_MAX; i++)
-        cvy_wire_text(w, &info->y_axis[i]);
-    cvy_wire_text(w, &info->note);
+        cvy_h5_wire_text(w, &info->y_axis[i]);
+    cvy_h5_wire_text(w, &info->note);
     wire_classes(w, info);
     if (!wire_count(w, &b->count, sizeof *b->first))
         return;
@@ -304,14 +305,14 @@ void cvy_wire_samples(cvy_wire *w, cvy_hdf5 *h, cvy_reader_info *info)
 
 /* ---- coordinates ---- */
 
-void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c)
+void cvy_h5_wire_coordinates(cvy_h5_wire *w, cvy_coordinates *c)
 {
     double *value = (double *)c->value;
     int64_t count = !c->value ? 0 : c->nkept > 0 ? c->nkept : c->n;
-    cvy_wire_text(w, &c->name);
+    cvy_h5_wire_text(w, &c->name);
     for (int i = 0; i < CVY_CF_COUNT; i++)
-        cvy_wire_text(w, &c->cf[i]);
-    cvy_wire_text(w, &c->of);
+        cvy_h5_wire_text(w, &c->cf[i]);
+    cvy_h5_wire_text(w, &c->of);
     WIRE(w, c->n);
     WIRE(w, c->nkept);
     WIRE(w, c->is_mixed);
@@ -328,22 +329,22 @@ void cvy_wire_coordinates(cvy_wire *w, cvy_coordinates *c)
     wire_bytes(w, value, (size_t)count * sizeof *value);
 }
 
-static void wire_described(cvy_wire *w, cvy_described *d)
+static void wire_described(cvy_h5_wire *w, cvy_described *d)
 {
-    cvy_wire_text(w, &d->name);
-    cvy_wire_text(w, &d->file);
+    cvy_h5_wire_text(w, &d->name);
+    cvy_h5_wire_text(w, &d->file);
     for (int i = 0; i < CVY_CF_COUNT; i++)
-        cvy_wire_text(w, &d->cf[i]);
+        cvy_h5_wire_text(w, &d->cf[i]);
     WIRE(w, d->ndim);
     if (w->status == CVY_OK && (d->ndim < 0 || d->ndim > CVY_NDIM_MAX))
         fail(w);
     for (int i = 0; w->status == CVY_OK && i < d->ndim; i++)
-        cvy_wire_coordinates(w, &d->axis[i]);
-    cvy_wire_coordinates(w, &d->samples);
-    cvy_wire_coordinates(w, &d->height);
+        cvy_h5_wire_coordinates(w, &d->axis[i]);
+    cvy_h5_wire_coordinates(w, &d->samples);
+    cvy_h5_wire_coordinates(w, &d->height);
 }
 
-static void wire_list(cvy_wire *w, int *count, cvy_described **list)
+static void wire_list(cvy_h5_wire *w, int *count, cvy_described **list)
 {
     int64_t n = *count;
     if (!wire_count(w, &n, sizeof n))
@@ -355,7 +356,7 @@ static void wire_list(cvy_wire *w, int *count, cvy_described **list)
     *count = (int)n;
 }
 
-void cvy_wire_descriptions(cvy_wire *w, cvy_descriptions *d)
+void cvy_h5_wire_descriptions(cvy_h5_wire *w, cvy_descriptions *d)
 {
     wire_list(w, &d->nx, &d->x);
     wire_list(w, &d->ny, &d->y);
@@ -483,7 +484,7 @@ static int is_good_info(const cvy_hdf5 *h, const cvy_reader_info *info)
            (!info->has_y || (is_shape(&info->y_shape) && cvy_shape_elems(&info->y_shape) == h->y_elems));
 }
 
-cvy_status cvy_wire_check(const cvy_hdf5 *h, const cvy_reader_info *info)
+cvy_status cvy_h5_wire_check(const cvy_hdf5 *h, const cvy_reader_info *info)
 {
     CVY_CHECK(is_good_state(h) && is_good_info(h, info), CVY_E_FORMAT,
               "the HDF5 reader process sent a data set that makes no sense: the file is damaged or made to do harm");

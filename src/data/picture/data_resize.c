@@ -56,7 +56,7 @@ static double weight_of(cvy_filter filter, double center, double radius, int64_t
     return 1 - fabs((double)source + 0.5 - center) / radius;
 }
 
-static int32_t fill_nearest(const cvy_axis *a, double center, int64_t per, int32_t *first, float *weight)
+static int32_t fill_nearest(const cvy_resize_axis *a, double center, int64_t per, int32_t *first, float *weight)
 {
     const double last = (double)a->hi - 1; /* clamped as a real, since a centre may be far outside */
     *first = (int32_t)CVY_MAX(CVY_MIN(floor(center), last), (double)a->lo);
@@ -66,7 +66,7 @@ static int32_t fill_nearest(const cvy_axis *a, double center, int64_t per, int32
 }
 
 /* Computes the weights of one result. Returns how many there are up to the last nonzero one. */
-static int32_t fill_result(cvy_filter filter, const cvy_axis *a, double center, int64_t per, int32_t *first,
+static int32_t fill_result(cvy_filter filter, const cvy_resize_axis *a, double center, int64_t per, int32_t *first,
                            float *weight)
 {
     const double radius = radius_of(filter, a->step);
@@ -104,7 +104,7 @@ static void to_fixed(const float *weight, int64_t per, int16_t *fixed)
     fixed[largest] = (int16_t)(fixed[largest] + (1 << UNIT_BITS) - sum);
 }
 
-static void fill_taps(cvy_filter filter, const cvy_axis *a, int is_fixed, struct taps *taps)
+static void fill_taps(cvy_filter filter, const cvy_resize_axis *a, int is_fixed, struct taps *taps)
 {
     for (int64_t i = 0; i < a->n; i++) {
         float *weight = taps->real + i * taps->per;
@@ -207,7 +207,7 @@ static void *carve(char **at, size_t bytes)
     return p;
 }
 
-static struct taps carve_taps(char **at, cvy_filter filter, const cvy_axis *a)
+static struct taps carve_taps(char **at, cvy_filter filter, const cvy_resize_axis *a)
 {
     struct taps t = {.per = taps_per(filter, a->step)};
     t.first = carve(at, (size_t)a->n * sizeof *t.first);
@@ -225,7 +225,7 @@ struct work {
     int16_t *narrow;
 };
 
-static struct work carve_work(char **at, cvy_filter filter, const cvy_axis *y, const cvy_axis *x)
+static struct work carve_work(char **at, cvy_filter filter, const cvy_resize_axis *y, const cvy_resize_axis *x)
 {
     struct work w = {.y = carve_taps(at, filter, y), .x = carve_taps(at, filter, x)};
     const size_t room = (size_t)(x->hi - x->lo + w.x.per);
@@ -235,7 +235,7 @@ static struct work carve_work(char **at, cvy_filter filter, const cvy_axis *y, c
     return w;
 }
 
-size_t cvy_resize_scratch(cvy_filter filter, const cvy_axis *y, const cvy_axis *x)
+size_t cvy_resize_scratch(cvy_filter filter, const cvy_resize_axis *y, const cvy_resize_axis *x)
 {
     const int64_t py = taps_per(filter, y->step), px = taps_per(filter, x->step), row = x->hi - x->lo + px;
     const int64_t bytes = (y->n * py + x->n * px) * 6 + (y->n + x->n) * 8 + row * 10;
@@ -276,8 +276,8 @@ static void by_reals(const struct work *w, const cvy_picture *from, const cvy_pi
     }
 }
 
-void cvy_resize(cvy_filter filter, const cvy_picture *from, const cvy_axis *y, const cvy_axis *x, void *scratch,
-                const cvy_picture *to)
+void cvy_resize(cvy_filter filter, const cvy_picture *from, const cvy_resize_axis *y, const cvy_resize_axis *x,
+                void *scratch, const cvy_picture *to)
 {
     char *at = scratch;
     struct work w = carve_work(&at, filter, y, x);

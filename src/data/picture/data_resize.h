@@ -19,16 +19,16 @@ typedef enum {
 /* One axis. Result i of n is centred on start + (i + 0.5) * step in the source, where pixel j covers j .. j+1. Only
  * pixels lo .. hi-1 are used: the weights of a result are normalised over them, and a result completely outside takes
  * the nearest of them. */
-typedef struct cvy_axis {
+typedef struct cvy_resize_axis {
     int64_t n;
     double start, step;
     int64_t lo, hi;
-} cvy_axis;
+} cvy_resize_axis;
 
-size_t cvy_resize_scratch(cvy_filter filter, const cvy_axis *y, const cvy_axis *x);
+size_t cvy_resize_scratch(cvy_filter filter, const cvy_resize_axis *y, const cvy_resize_axis *x);
 /* to: [C, y->n, x->n] with from's dtype; bytes are rounded to nearest. scratch is 64-byte aligned and has
  * cvy_resize_scratch() bytes. It allocates no memory. */
-void cvy_resize(cvy_filter filter, const cvy_picture *from, const cvy_axis *y, const cvy_axis *x, void *scratch,
-                const cvy_picture *to);
+void cvy_resize(cvy_filter filter, const cvy_picture *from, const cvy_resize_axis *y, const cvy_resize_axis *x,
+                void *scratch, const cvy_picture *to);
 
 #endif

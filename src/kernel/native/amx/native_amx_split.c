@@ -171,9 +171,9 @@ TARGET static void store(const float *from, int64_t from_line, int64_t count, in
         store_all(from, from_line, count, relu, 0, to, to_line);
 }
 
-static const cvy_split table = {products, split, add_up, transpose, store};
+static const cvy_amx_split table = {products, split, add_up, transpose, store};
 
-cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
+cvy_status cvy_amx_split_get(const cvy_amx **tiles_out, const cvy_amx_split **out)
 {
     CVY_TRY(cvy_amx_get(tiles_out));
     *out = &table;
@@ -182,7 +182,7 @@ cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
 
 #else
 
-cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
+cvy_status cvy_amx_split_get(const cvy_amx **tiles_out, const cvy_amx_split **out)
 {
     (void)out;
     return cvy_amx_get(tiles_out);

@@ -46,7 +46,7 @@ typedef struct cvy_split_sum {
     int prefetch_count;
 } cvy_split_sum;
 
-typedef struct cvy_split {
+typedef struct cvy_amx_split {
     void (*products)(const cvy_split_sum *s);
     /* Writes rows 0 .. count - 1 of tiles, 32 elements each, from vectors of 16 values that are `step` floats apart.
      * Lane l becomes the pair (low[l], high[l]). high = NULL means zeros. The parts are `part` elements apart. */
@@ -59,10 +59,10 @@ typedef struct cvy_split {
      * stream: non-temporal stores; `to` must then be aligned to 64 bytes. */
     void (*store)(const float *from, int64_t from_line, int64_t count, int relu, int stream, float *to,
                   int64_t to_line);
-} cvy_split;
+} cvy_amx_split;
 
 /* Returns CVY_NOT_APPLICABLE, with the reason, if cvy_amx_get does. */
-cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out);
+cvy_status cvy_amx_split_get(const cvy_amx **tiles_out, const cvy_amx_split **out);
 
 /* ---- geometry (native_amx_split_side.c): activations in blocks of 16 channels ---- */
 

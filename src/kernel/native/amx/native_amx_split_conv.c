@@ -30,7 +30,7 @@ enum {
 
 struct split_conv {
     const cvy_amx *tiles;
-    const cvy_split *split;
+    const cvy_amx_split *split;
     cvy_amx_window w;
     cvy_split_side src, dst;
     int backward, threads, relu, has_bias, stream;
@@ -375,7 +375,7 @@ static cvy_status geometry(const cvy_kernel_ask *ask, struct split_conv *s)
     const cvy_conv_grad_opts *g = node->options;
     const cvy_conv_opts *o = s->backward ? &g->conv : node->options;
     CVY_TRY(cvy_native_f32(node));
-    CVY_TRY(cvy_split_get(&s->tiles, &s->split));
+    CVY_TRY(cvy_amx_split_get(&s->tiles, &s->split));
     CVY_TRY(cvy_conv_window(o, s->backward ? &g->src : &node->src[0]->shape, &plain, &c));
     CVY_TRY(cvy_amx_window_make(&plain, &c, s->backward, &s->w));
     CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE,

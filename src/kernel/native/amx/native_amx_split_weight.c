@@ -58,7 +58,7 @@ struct operand {
 
 struct split_weight {
     const cvy_amx *tiles;
-    const cvy_split *split;
+    const cvy_amx_split *split;
     struct operand x, d; /* the source; ddst */
     int transposes_x;    /* 1: the transposed side is the source; 0: ddst */
     int threads, has_bias, nparts;
@@ -524,7 +524,7 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct split_weight *s)
     cvy_window plain;
     cvy_window_channels c;
     CVY_TRY(cvy_native_f32(node));
-    CVY_TRY(cvy_split_get(&s->tiles, &s->split));
+    CVY_TRY(cvy_amx_split_get(&s->tiles, &s->split));
     CVY_TRY(cvy_conv_window(&g->conv, &g->src, &plain, &c));
     CVY_TRY(cvy_amx_window_make(&plain, &c, 0, &s->x.w));
     CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE,
