@@ -29,7 +29,7 @@ extern "C" {
 /** A set of variables and the tasks over them. */
 typedef struct cvy_program cvy_program;
 
-/** How ranks update the weights; docs/guide/many-ranks.md says which mode suits which purpose. */
+/** How ranks update the weights; docs/guide/update-modes.md says which mode suits which purpose. */
 typedef enum cvy_update_mode {
     /** All ranks together, every step. */
     CVY_UPDATE_SYNC,
@@ -119,9 +119,9 @@ typedef struct cvy_program_opts {
      * nothing, and changes no weight. cvy_program_loss() is then the loss of these rows. It goes with update SYNC; it
      * does not go with overlap_forward and shards. */
     int gradients_only;
-    /** Stages of a pipeline, of which the number of ranks is a multiple: each rank holds the layers of one stage and
-     * sends activations to the next. The ranks with the same stage share the batch. A step should have several
-     * micro-batches (accumulate), so that all stages have work. 0: 1. It goes with update SYNC, DELAYED and ZERO1. */
+    /** Stages of a pipeline, of which the number of ranks is a multiple: each rank holds the layers of one stage (of
+     * several with interleave) and sends activations on. Ranks with the same stage share the batch. A step should have
+     * several micro-batches (accumulate), so that no stage idles. 0: 1. It goes with update SYNC, DELAYED and ZERO1. */
     int64_t pipeline;
     /** In which order a stage runs its micro-batches: "1f1b" (NULL: fewest activations) or "gpipe" (all forward passes
      * first). */

@@ -3,8 +3,9 @@
  *
  * It is a hash table with linear probing. Writers hold a mutex. Readers hold none: an entry stays where it is until its
  * object is destroyed, and a table that has become too small stays readable after it was copied. So a reader finds an
- * object that was created before the call, whatever other threads do. The table is the only one of the process, because
- * a function that gets a wrong pointer has nothing else to ask; it is not part of cvy_memory_bytes().
+ * object that was created before the call, whatever other threads do. There is one table for the process and not one
+ * for each context, because a function that gets a wrong pointer has nothing else to ask; it is not part of
+ * cvy_memory_bytes().
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -2,8 +2,8 @@
  * base_mem.c: the allocator that everything goes through, and page memory for tensors.
  *
  * It also injects failures for tests: a test runs a function repeatedly, with the first, second, third, ... allocation
- * failing, and checks that the function reports CVY_E_MEMORY and leaks nothing (as SQLite does). The counters below are
- * the only process-wide variables of the library; they affect nothing unless a test asks for it.
+ * failing, and checks that the function reports CVY_E_MEMORY and leaks nothing (as SQLite does). The counters below
+ * belong to the process and not to a context; they change nothing unless a test asks for it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -85,8 +85,8 @@ size_t cvy_program_arena_offset(const cvy_program *program, const cvy_program_ta
 /* Destroys graphs, lowered graphs and plans. */
 void cvy_program_drop_plan(cvy_program_task *task);
 /* ---- program_groups.c ---- */
-/* Copies the parameter groups of the options. */
-/* Reads `trains` and `groups`. */
+/* Copies what the options say of weights that are trained: the patterns of `trains`,
+ * and the parameter groups. */
 cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *opts, cvy_program_task *task);
 /* Says whether the patterns match the name of the variable; user: the patterns. A cvy_trains_fn. */
 int cvy_program_trains(void *user, const cvy_variable *v);

@@ -61,6 +61,12 @@ sh "$tree/tools/check_layers" --table >"$work/log" || fail "check_layers --table
 grep -q '^src/op/one  *1  *2  *op/two 1, op 1$' "$work/log" || { cat "$work/log"; fail "the table lacks the row of a folder"; }
 grep -q '^2 folders, 5 files, .* 4 arrows$' "$work/log" || { cat "$work/log"; fail "the table lacks its sum"; }
 
+# The map in ARCHITECTURE.md has the folders in the order of check_layers.
+sed -n "s/^layers='\(.*\)'/\1/p; s/^labs='\(.*\)'/\1/p" "$CONVOY_SOURCE/tools/check_layers" | tr ' ' '\n' >"$work/order"
+sed -n '/^## The map/,/^## The life/s/^| \(`\(src\|lab\)\/[a-z`/, ]*\) |.*/\1/p' "$CONVOY_SOURCE/ARCHITECTURE.md" | tr -d '` ' | tr ',' '\n' |
+    sed -n 's|^[a-z]*/\([a-z]*\)/$|\1|p' >"$work/map"
+[ "$(wc -l <"$work/order")" -gt 20 ] && cmp "$work/order" "$work/map" || fail "ARCHITECTURE.md has another order of folders: $(diff "$work/order" "$work/map")"
+
 # ---- check_links ----
 pages=$work/pages
 mkdir -p "$pages/docs/guide" "$pages/src"
