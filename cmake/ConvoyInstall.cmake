@@ -30,7 +30,8 @@ install(FILES "${convoy_fortran}" fortran/convoy.f90 DESTINATION "${CMAKE_INSTAL
 # in the places that links name
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff TYPE DOC)
 install(DIRECTORY docs examples licenses TYPE DOC OPTIONAL)
-# what `convoy study` runs
+# what sites may change, and what `convoy study` runs
+install(DIRECTORY jobscripts DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy")
 install(DIRECTORY frameworks DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy" FILES_MATCHING PATTERN "*.yaml" PATTERN "*.py")
 if(TARGET convoy_man)
     install(DIRECTORY "${convoy_man}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")

@@ -160,8 +160,8 @@ int cmd_outcome(cvy_status status);
 void cmd_outcome_set_abort(void (*abort_ranks)(void *user, cvy_status status, const char *text));
 /* Prints a text that the library has allocated, and releases it. Returns the exit code. */
 int cmd_print(cvy_status status, char **text);
-/* Prints any text to stdout as one word of the shell, quoted if needed. */
-void cmd_put_word(const char *word);
+/* Prints any text as one word of the shell, quoted if needed. */
+void cmd_put_word(FILE *to, const char *word);
 /* Prints the command line to stderr, with more words at its end. */
 void cmd_put_command(const cmd_line *line, const char *more);
 

@@ -21,11 +21,6 @@
 #define LIMIT_S_MAX (366 * 24 * 3600)
 #define SEED_MAX 4000000 /* Slurm's largest number of an array's element is less */
 
-/* All schedulers. A new one is a file and an entry here and in cmd_jobscript.h. */
-static const jobscript_scheduler *const schedulers[] = {
-    &jobscript_slurm, &jobscript_pbs, &jobscript_lsf, &jobscript_flux, &jobscript_sge,
-};
-
 typedef struct verb_options {
     const char *scheduler, *time, *out, *seeds, *account, *queue, *pe;
     int64_t nodes, ppn, threads, signal;
@@ -54,16 +49,20 @@ void jobscript_make_name(const char *text, char *name, size_t room)
 
 static int read_scheduler(const cmd_line *line, const char *given, jobscript *s)
 {
-    const char *name = given ? given : s->site.scheduler;
-    if (!name)
+    s->scheduler = given ? given : s->site.scheduler;
+    if (!s->scheduler)
         return complain(line, "--scheduler", "is missing: for which one; there is no site file that says it");
-    for (int i = 0; i < CMD_COUNT(schedulers); i++)
-        if (strcmp(schedulers[i]->name, name) == 0)
-            s->scheduler = schedulers[i];
-    if (s->scheduler)
-        return 0;
-    cmd_error("the site's scheduler is %s, which this version of the command does not know", name);
-    return CMD_EXIT_USAGE;
+    return jobscript_templates_open(s->scheduler, &s->site, &s->templates);
+}
+
+/* A number that a block of the scheduler's template has; 0: none. */
+static int read_number(const jobscript *s, const char *block, int64_t *number_out)
+{
+    char *text = NULL;
+    const int code = jobscript_text(s->templates, block, &text);
+    *number_out = text ? strtoll(text, NULL, 10) : 0;
+    free(text);
+    return code;
 }
 
 /* A word that a directive may have, as the library checks it in the site file. */
@@ -126,15 +125,19 @@ static int read_seeds(const char *text, jobscript *s)
 
 static int read_limit(const char *time, const char *where, int64_t signal_s, jobscript *s)
 {
+    int64_t least_s = 0;
     if (!cmd_read_walltime(time, &s->limit_s) || s->limit_s < LIMIT_S_MIN || s->limit_s > LIMIT_S_MAX) {
         cmd_error("%s is '%s', expected HH:MM:SS, D-HH:MM:SS or minutes, from a minute to a year: such as "
                   "02:00:00, 1-12:00:00 or 120",
                   where, time);
         return CMD_EXIT_USAGE;
     }
-    if (s->limit_s < s->scheduler->least_limit_s) {
+    const int code = read_number(s, "least_limit_s", &least_s);
+    if (code)
+        return code;
+    if (s->limit_s < least_s) {
         cmd_error("%s is %lld s, expected at least %lld s with the scheduler %s", where, (long long)s->limit_s,
-                  (long long)s->scheduler->least_limit_s, s->scheduler->name);
+                  (long long)least_s, s->scheduler);
         return CMD_EXIT_USAGE;
     }
     s->signal_s = signal_s ? signal_s : s->limit_s / SIGNAL_SHARE < SIGNAL_S ? s->limit_s / SIGNAL_SHARE : SIGNAL_S;
@@ -148,6 +151,7 @@ static int read_limit(const char *time, const char *where, int64_t signal_s, job
 
 int jobscript_read(const cmd_line *line, const jobscript_request *r, jobscript *s)
 {
+    int64_t needs_threads = 0;
     int code = read_scheduler(line, r->scheduler, s);
     if (code)
         return code;
@@ -157,7 +161,10 @@ int jobscript_read(const cmd_line *line, const jobscript_request *r, jobscript *
     const char *time = r->time ? r->time : s->site.time;
     if (!s->nodes || !s->ppn || !time)
         return complain(line, !s->nodes ? "--nodes" : !s->ppn ? "--ppn" : "--time", "is missing");
-    if (s->scheduler->needs_threads && !s->threads)
+    code = read_number(s, "needs_threads", &needs_threads);
+    if (code)
+        return code;
+    if (needs_threads && !s->threads)
         return complain(line, "--threads", "is missing: this scheduler counts cores, not nodes");
     if (s->nodes > INT32_MAX / s->ppn || (s->threads && s->nodes * s->ppn > INT32_MAX / s->threads)) {
         cmd_error("--nodes %lld with --ppn %lld make %lld ranks, expected at most %d (with --threads: cores)",
@@ -168,23 +175,26 @@ int jobscript_read(const cmd_line *line, const jobscript_request *r, jobscript *
     code = code ? code : read_word("--account", r->account, &s->site.account);
     code = code ? code : read_word("--queue", r->queue, &s->site.queue);
     code = code ? code : read_word("--pe", r->pe, &s->site.parallel_environment);
-    if (!code && s->scheduler == &jobscript_sge && !s->site.parallel_environment)
+    if (!code && strcmp(s->scheduler, "sge") == 0 && !s->site.parallel_environment)
         return complain(line, "--pe",
                         "is missing: SGE's parallel environment, as `qconf -spl` lists them (parallel_environment of "
                         "the site file)");
-    return code ? code : jobscript_check_launcher(s);
+    return code ? code : jobscript_set_launcher(s);
 }
 
 /* --slurm and the like are short for --scheduler slurm. */
 static int find_scheduler(const cmd_line *line, const char **name_out)
 {
     const verb_options *o = line->options;
-    const int flag[] = {o->slurm, o->pbs, o->lsf, o->flux, o->sge};
+    const struct {
+        const char *name;
+        int given;
+    } flag[] = {{"slurm", o->slurm}, {"pbs", o->pbs}, {"lsf", o->lsf}, {"flux", o->flux}, {"sge", o->sge}};
     int given = o->scheduler != NULL;
     *name_out = o->scheduler;
-    for (int i = 0; i < CMD_COUNT(schedulers); i++)
-        if (flag[i]) {
-            *name_out = schedulers[i]->name;
+    for (int i = 0; i < CMD_COUNT(flag); i++)
+        if (flag[i].given) {
+            *name_out = flag[i].name;
             given++;
         }
     return given > 1 ? complain(line, "--scheduler", "is given more than once, expected one") : 0;
@@ -241,15 +251,36 @@ static int read_job(const verb_options *o, jobscript *s)
     return read_lines(s);
 }
 
+/* What follows the folder in the words of `convoy train`. */
+static int set_options(const jobscript *s)
+{
+    FILE *to = jobscript_value(s->templates, "options");
+    if (!to)
+        return CMD_EXIT_FAULT;
+    if (s->threads)
+        fprintf(to, " --threads %lld", (long long)s->threads);
+    for (int i = 0; i < s->sets->count; i++) {
+        fputs(" --set ", to);
+        cmd_put_word(to, s->sets->word[i]);
+    }
+    return fclose(to) == 0 ? 0 : CMD_EXIT_FAULT;
+}
+
 static int run(const cmd_line *line)
 {
     jobscript s = {.site = cvy_site_about_default()};
     cvy_site *site = NULL;
+    char *text = NULL;
     int code = cmd_open_site(&site, &s.site);
     code = code ? code : read_request(line, &s);
     code = code ? code : read_job(line->options, &s);
+    code = code ? code : jobscript_set_values(&s);
+    code = code ? code : set_options(&s);
+    code = code ? code : jobscript_text(s.templates, "train", &text);
     if (!code)
-        jobscript_put(&s);
+        cmd_put(stdout, text);
+    free(text);
+    jobscript_templates_free(&s.templates);
     cvy_site_destroy(&site);
     return code;
 }

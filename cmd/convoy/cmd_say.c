@@ -86,7 +86,7 @@ cvy_job_source cmd_job(const cmd_sets *sets, const char *path, const char *text)
                             .nsets = sets->count};
 }
 
-static void put_word(FILE *to, const char *word)
+void cmd_put_word(FILE *to, const char *word)
 {
     if (*word &&
         strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-") == strlen(word)) {
@@ -108,17 +108,12 @@ static void put_word(FILE *to, const char *word)
     putc('\'', to);
 }
 
-void cmd_put_word(const char *word)
-{
-    put_word(stdout, word);
-}
-
 void cmd_put_command(const cmd_line *line, const char *more)
 {
     fputs("convoy", stderr);
     for (int i = 1; i < line->argc; i++) {
         putc(' ', stderr);
-        put_word(stderr, line->argv[i]);
+        cmd_put_word(stderr, line->argv[i]);
     }
     cmd_note(" %s\n", more);
 }

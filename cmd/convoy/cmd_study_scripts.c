@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,94 +17,65 @@
 
 enum { NODES_MAX = 256, PATH_ROOM = 4096 };
 
-/* ---- what a job runs ---- */
-
-static void put_option(const char *option, const char *value)
+static void put_option(FILE *to, const char *option, const char *value)
 {
     if (!value)
         return;
-    cmd_say(" %s ", option);
-    cmd_put_word(value);
+    fprintf(to, " %s ", option);
+    cmd_put_word(to, value);
 }
 
-static void put_job(const jobscript *s, const cmd_study_options *o, const char *study)
+/* What follows the numbers of nodes and ranks in the words of `convoy study`. */
+static int set_options(const jobscript *s, const cmd_study_options *o, const char *study)
 {
-    const char *const path[] = {"study", study, "out", s->out, NULL};
-    cmd_say(
-        "#!/bin/bash\n"
-        "# Made by `convoy study --job-scripts`: the measurements of a study that need %lld nodes. Submit it by `%s "
-        "SCRIPT` in the folder in which the\n# paths of the study begin. A job that reached its limit has kept its "
-        "results: submit its script again, and it goes on.\n",
-        (long long)s->nodes, s->scheduler->submit);
-    jobscript_put_head(s);
-    jobscript_put_modules(s);
-    jobscript_put_paths(path);
-    jobscript_put_place(s, "out", "the study");
-    cmd_say("export CONVOY_MPIEXEC\n"
-            "CONVOY_MPIEXEC=$(cd -- \"$out/scripts\" && pwd)/launch-%lld || exit 1\n"
-            "exec convoy study \"$study\" --out \"$out\" --nodes %lld --ppn %lld",
-            (long long)s->nodes, (long long)s->nodes, (long long)s->ppn);
-    cmd_say("%s%s", o->quick ? " --quick" : "", o->retry ? " --retry" : "");
-    put_option("--frameworks", o->frameworks);
-    put_option("--frameworks-folder", o->frameworks_folder);
+    FILE *to = jobscript_value(s->templates, "study");
+    if (!to)
+        return CMD_EXIT_FAULT;
+    fputs(*study == '-' ? "./" : "", to);
+    cmd_put_word(to, study);
+    if (fclose(to) != 0 || !(to = jobscript_value(s->templates, "options")))
+        return CMD_EXIT_FAULT;
+    fprintf(to, "%s%s", o->quick ? " --quick" : "", o->retry ? " --retry" : "");
+    put_option(to, "--frameworks", o->frameworks);
+    put_option(to, "--frameworks-folder", o->frameworks_folder);
     for (int i = 0; i < o->data.count; i++)
-        put_option("--data", o->data.word[i]);
+        put_option(to, "--data", o->data.word[i]);
     for (int i = 0; i < o->only.count; i++)
-        put_option("--only", o->only.word[i]);
-    putchar('\n');
+        put_option(to, "--only", o->only.word[i]);
+    return fclose(to) == 0 ? 0 : CMD_EXIT_FAULT;
 }
 
-/* ---- files ---- */
-
-/* The parts of job scripts print to stdout, which is the file meanwhile. */
-static int open_script(const char *path, int *terminal)
+/* Writes a block of the templates into a file that can be run. */
+static int write_script(const jobscript *s, const char *block, const char *path)
 {
-    fflush(stdout);
-    *terminal = dup(STDOUT_FILENO);
+    char *text = NULL;
+    const int code = jobscript_text(s->templates, block, &text);
+    if (code)
+        return code;
     const int fd = cmd_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0777);
-    if (*terminal >= 0 && fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
-        close(fd);
+    FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (to)
+        cmd_put(to, text);
+    free(text);
+    if (to && fclose(to) == 0)
         return 0;
-    }
     cmd_error("%s cannot be written: %s", path, strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    if (*terminal >= 0)
-        close(*terminal);
-    return CMD_EXIT_FAULT;
-}
-
-static int close_script(const char *path, int terminal)
-{
-    const int bad = fflush(stdout) != 0 || ferror(stdout);
-    const int why = errno;
-    clearerr(stdout);
-    dup2(terminal, STDOUT_FILENO);
-    close(terminal);
-    if (!bad)
-        return 0;
-    cmd_error("%s cannot be written: %s", path, strerror(why));
     return CMD_EXIT_FAULT;
 }
 
 static int write_scripts(const jobscript *s, const cmd_study_options *o, const char *study)
 {
-    char path[PATH_ROOM];
-    int terminal = -1;
+    char path[PATH_ROOM], *submit = NULL;
+    int code = jobscript_set_values(s);
+    code = code ? code : set_options(s, o, study);
     snprintf(path, sizeof path, "%.512s/scripts/launch-%lld", s->out, (long long)s->nodes);
-    int code = open_script(path, &terminal);
-    if (code)
-        return code;
-    jobscript_put_launcher(s);
-    code = close_script(path, terminal);
+    code = code ? code : write_script(s, "study_launcher", path);
     snprintf(path, sizeof path, "%.512s/scripts/nodes-%lld.sh", s->out, (long long)s->nodes);
-    code = code ? code : open_script(path, &terminal);
-    if (code)
-        return code;
-    put_job(s, o, study);
-    code = close_script(path, terminal);
+    code = code ? code : write_script(s, "study_job", path);
+    code = code ? code : jobscript_text(s->templates, "submit", &submit);
     if (!code)
-        cmd_say("%s %s\n", s->scheduler->submit, path);
+        cmd_say("%.*s %s\n", (int)strcspn(submit, "\n"), submit, path);
+    free(submit);
     return code;
 }
 
@@ -158,6 +130,7 @@ int cmd_study_write_scripts(const cmd_line *line, const cmd_study_options *o, co
         jobscript_make_name(name, s.name, sizeof s.name);
         code = write_scripts(&s, o, line->arg[0]);
     }
+    jobscript_templates_free(&s.templates);
     cvy_site_destroy(&site);
     return code;
 }

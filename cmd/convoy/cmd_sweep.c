@@ -37,12 +37,12 @@ static void print_next(const cmd_line *line, const char *option)
 {
     const verb_options *o = line->options;
     cmd_say("convoy sweep ");
-    cmd_put_word(line->arg[0]);
+    cmd_put_word(stdout, line->arg[0]);
     cmd_say(" --out ");
-    cmd_put_word(o->out);
+    cmd_put_word(stdout, o->out);
     for (int i = 0; i < o->sets.count; i++) {
         cmd_say(" --set ");
-        cmd_put_word(o->sets.word[i]);
+        cmd_put_word(stdout, o->sets.word[i]);
     }
     cmd_say(" %s\n", option);
 }

@@ -37,11 +37,11 @@ static void print_end(cvy_status status, const cvy_train_result *r)
         cmd_say("; validation loss %.4g", r->val_loss);
     if (status == CVY_STOPPED) {
         cmd_say("\nall is saved in %s; continue with: convoy train ... --out ", r->out);
-        cmd_put_word(r->out);
+        cmd_put_word(stdout, r->out);
         cmd_say(" --resume\n");
     } else {
         cmd_say("\nthe run is in %s: report.html shows it; `convoy test ", r->out);
-        cmd_put_word(r->out);
+        cmd_put_word(stdout, r->out);
         cmd_say("%s` scores it\n", r->has_test ? "" : " --data DATA");
     }
 }

@@ -114,6 +114,37 @@ contains out 'with an error' && contains err 'site.yaml:' || fail "convoy info d
 : >site.yaml
 jobscript --slurm --nodes 1 --ppn 1 --time 5 >out || fail "an empty site file is refused"
 
+# ---- blocks of the site, and of the user before those ----
+mkdir -p jobscripts home/.config/convoy/jobscripts
+jobscript --slurm --nodes 1 --ppn 1 --time 5 >before || fail "no script"
+printf 'About this file.\n\n@block head\n#SBATCH -J @name@ -N @nodes@\n@# no line\n@if account !queue\n#SBATCH -p all\n@else\n#no\n@end\n@headers@\n\n@block head\n' >jobscripts/slurm.job
+jobscript --slurm --nodes 1 --ppn 1 --time 5 >out || fail "no script with a block of the site"
+[ "$(sed -n '3,5p' out)" = '#SBATCH -J job -N 1
+#SBATCH -p all' ] || fail "not the head of the site: $(head -6 out)"
+sed '1,/^#SBATCH/d; /^#/d' before >rest
+sed '1,/^#SBATCH/d; /^#/d' out | diff rest - || fail "a block of the site changes others"
+jobscript --pbs --nodes 1 --ppn 1 --time 5 >out && has out '#PBS -N job' || fail "a block for Slurm changes scripts of PBS"
+: >home/.config/convoy/site.yaml
+printf '@block head\n#mine\n' >home/.config/convoy/jobscripts/slurm.job
+printf '@block outside\n:\n' >home/.config/convoy/jobscripts/common.job
+jobscript --slurm --nodes 1 --ppn 1 --time 5 >out && has out '#mine' && has out ':' || fail "the blocks of the user are not used: $(cat out)"
+rm -r home/.config
+# broken TEXT MESSAGE: for a block of the site
+broken() {
+    printf "@block head\n$1" >jobscripts/slurm.job
+    refused "$2" "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5
+    [ ! -s out ] || fail "a damaged block gives a script: $(cat out)"
+}
+broken 'a\n#@nothing@\n' "$work/jobscripts/slurm.job: line 3: there is no value or block of the name nothing"
+broken '@if nodes\na\n' '@if without @end'
+broken '@end\n' 'line 2: @else or @end without @if'
+broken '@head@\n' 'too many blocks inside each other: head'
+broken '@if Nodes\n@end\n' 'line 2: @if needs names'
+broken '@block X\n' 'line 2: @block has no name'
+: >jobscripts/slurm.job
+refused 'slurm.job cannot be read, or is empty' "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5
+rm -r jobscripts
+
 # ---- values of the command line ----
 refused '--account is no word' "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5 --account 'a b'
 refused '--queue is no word' "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5 --queue '$(rm)'
