@@ -65,8 +65,7 @@ def stage_about(sources, tree, about, project, version):
     for name, path in licences.items():
         shutil.copyfile(path, about / "licenses" / name)
     texts = {"METADATA": metadata(project, version, licences, (sources / "README.md").read_text(encoding="utf-8")),
-             "WHEEL": f"Wheel-Version: 1.0\nGenerator: convoy\nRoot-Is-Purelib: false\nTag: {TAG}\n",
-             "entry_points.txt": "[console_scripts]\n" + "".join(f"{name} = {to}\n" for name, to in project["scripts"].items())}
+             "WHEEL": f"Wheel-Version: 1.0\nGenerator: convoy\nRoot-Is-Purelib: false\nTag: {TAG}\n"}
     for name, text in texts.items():
         (about / name).write_text(text, encoding="utf-8")
 
@@ -95,6 +94,9 @@ def main():
     shutil.rmtree(stage, ignore_errors=True)
     stage_package(sources, tree, stage / "convoy")
     stage_about(sources, tree, stage / f"{name}.dist-info", project, version)
+    scripts = stage / f"{name}.data/scripts"
+    scripts.mkdir(parents=True)
+    shutil.copy(sources / "python/bin/convoy", scripts)
     out.mkdir(parents=True, exist_ok=True)
     write_wheel(stage, f"{name}.dist-info", out / f"{name}-{TAG}.whl")
     print(out / f"{name}-{TAG}.whl")

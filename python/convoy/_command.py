@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command `convoy`: what it does beyond training - pages, checks, searches, studies - for programs in Python.
 
-The command is the file that CONVOY names, the one in this package (`pip install .`), or the one on PATH. Each function
+The command is the file that CONVOY names, the one in this package, or the one on PATH. Each function
 starts it, waits, and returns what it has found. A message of the command becomes an Error.
 """
 from __future__ import annotations
@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import pathlib
-import sys
 from typing import Any, Mapping, Sequence
 
 from . import _bindings as b
@@ -18,11 +17,6 @@ from . import _launch
 from ._library import Error, json_text, library
 
 _OWN = pathlib.Path(__file__).parent / "bin/convoy"
-
-
-def main() -> None:
-    """The program `convoy` of an installation by `pip install .`."""
-    os.execv(_OWN, ["convoy", *sys.argv[1:]])
 
 
 @functools.lru_cache(maxsize=None)

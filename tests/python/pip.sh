@@ -33,7 +33,7 @@ install() { PATH="$work/bin:$PATH" "$python" -m pip install -q --no-build-isolat
 find source | sort >before
 CMAKE_ARGS='-DCONVOY_WITH_HDF5=OFF "-DA=b c"' install >log 2>&1 || { fail "$(tail -20 log)"; exit 1; }
 contains calls '-DCONVOY_WITH_HDF5=OFF -DA=b c' || fail "CMAKE_ARGS: $(cat calls)"
-PYTHONPATH=there "$python" -c 'import convoy; print(convoy.__version__, convoy.__file__)' >log 2>&1
+PYTHONPATH=there "$python" -c 'import convoy; print(convoy.__version__, convoy.__file__)' >log 2>&1 || { cat log; fail "it is not imported"; exit 1; }
 contains log "$work/there/convoy" || fail "$(cat log)"
 ls there | grep -q "^libconvoy-$(sed 's/ .*//' log).dist-info" || fail "the version is $(cat log), of the package $(ls there)"
 install >log 2>&1 || fail "it is not installed again: $(tail -20 log)"
