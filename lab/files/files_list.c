@@ -16,8 +16,8 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
-#include "base/text/base_json.h"
 #include "files/files_runs.h"
+#include "table/table.h"
 
 enum { DEPTH_MAX = 16 };
 
@@ -143,29 +143,88 @@ void cvy_run_list_result_release(cvy_run_list_result *result)
 
 /* ---- texts ---- */
 
-static void add_run_json(const cvy_run_summary *r, cvy_json *json)
+static void state_words(cvy_cell cell, cvy_text *out)
 {
-    cvy_json_open(json, NULL, '{');
-    cvy_json_string(json, "folder", r->folder);
-    cvy_json_string(json, "state", cvy_run_state_text(r->state));
-    cvy_json_string(json, "why", r->why);
-    cvy_json_int(json, "step", r->step);
-    cvy_json_int(json, "steps", r->steps);
-    cvy_json_real(json, "epoch", r->epoch);
-    cvy_json_real(json, "epochs", r->epochs);
-    cvy_json_string(json, "metric", r->metric);
-    cvy_json_real(json, "best", r->best);
-    cvy_json_real(json, "best_epoch", r->best_epoch);
-    cvy_json_bool(json, "best_higher", r->best_higher);
-    cvy_json_real(json, "last_loss", r->last_loss);
-    cvy_json_real(json, "images_per_s", r->images_per_s);
-    cvy_json_real(json, "seconds", r->seconds);
-    cvy_json_real(json, "left_s", r->left_s);
-    cvy_json_int(json, "nodes", r->nodes);
-    cvy_json_int(json, "ranks", r->ranks);
-    cvy_json_real(json, "changed", r->changed);
-    cvy_json_close(json, '}');
+    cvy_text_add(out, "%s", cvy_run_state_text(*(const cvy_run_state *)cell.value));
 }
+
+static void step_words(cvy_cell cell, cvy_text *out)
+{
+    const cvy_run_summary *r = cell.row;
+    cvy_text_add(out, "%lld/%lld", (long long)r->step, (long long)r->steps);
+}
+
+/* A number, or "-" if it is not known. */
+static void add_figure(const char *format, double x, cvy_text *out)
+{
+    cvy_text_add(out, isfinite(x) ? format : "-", x);
+}
+
+static void epoch_words(cvy_cell cell, cvy_text *out)
+{
+    const cvy_run_summary *r = cell.row;
+    add_figure("%.4g", r->epoch, out);
+    cvy_text_add(out, "/");
+    add_figure("%.4g", r->epochs, out);
+}
+
+static void score_words(cvy_cell cell, cvy_text *out)
+{
+    const cvy_run_summary *r = cell.row;
+    cvy_text_add(out, r->metric[0] ? "%s " : "-", r->metric);
+    if (!r->metric[0])
+        return;
+    add_figure("%.5g", r->best, out);
+    cvy_text_add(out, " (");
+    add_figure("%g", r->best_epoch, out);
+    cvy_text_add(out, ")");
+}
+
+static void duration_words(cvy_cell cell, cvy_text *out)
+{
+    cvy_text_add(out, "%s", cvy_run_duration_text(*(const double *)cell.value).at);
+}
+
+static void count_words(cvy_cell cell, cvy_text *out)
+{
+    const int n = *(const int *)cell.value;
+    cvy_text_add(out, n ? "%d" : "-", n);
+}
+
+static void time_words(cvy_cell cell, cvy_text *out)
+{
+    const double changed = *(const double *)cell.value;
+    const time_t when = (time_t)changed;
+    char text[32] = "-";
+    struct tm tm;
+    if (changed > 0 && localtime_r(&when, &tm))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &tm);
+    cvy_text_add(out, "%s", text);
+}
+
+#define COLUMN(...) CVY_COLUMN(cvy_run_summary, __VA_ARGS__)
+
+static const cvy_column columns[] = {
+    COLUMN(TEXT, folder, .title = "run", .width = -3, .widest = 48),
+    COLUMN(WORDS, state, .title = "state", .width = -10, .gap = 2, .words = state_words),
+    COLUMN(TEXT, why),
+    COLUMN(COUNT, step, .title = "step", .width = 13, .words = step_words),
+    COLUMN(COUNT, steps),
+    COLUMN(REAL, epoch, .title = "epoch", .width = 13, .words = epoch_words),
+    COLUMN(REAL, epochs),
+    COLUMN(TEXT, metric, .title = "best score (epoch)", .width = -30, .gap = 2, .words = score_words),
+    COLUMN(REAL, best),
+    COLUMN(REAL, best_epoch),
+    COLUMN(BOOL, best_higher),
+    COLUMN(REAL, last_loss, .title = "loss", .width = 10, .format = "%.4g"),
+    COLUMN(REAL, images_per_s),
+    COLUMN(REAL, seconds, .title = "taken", .width = 12, .words = duration_words),
+    COLUMN(REAL, left_s, .title = "left", .width = 12, .words = duration_words),
+    COLUMN(INT, nodes, .title = "nodes", .width = 5, .words = count_words),
+    COLUMN(INT, ranks, .title = "ranks", .width = 5, .words = count_words),
+    COLUMN(REAL, changed, .title = "last change", .width = -1, .gap = 2, .words = time_words),
+    {0},
+};
 
 cvy_status cvy_run_list_result_json(const cvy_run_list_result *result, char **text_out)
 {
@@ -175,50 +234,20 @@ cvy_status cvy_run_list_result_json(const cvy_run_list_result *result, char **te
     *text_out = NULL;
     CVY_TRY(CVY_OPTS_READ(cvy_run_list_result, result, &r));
     cvy_json_open(&json, NULL, '{');
-    cvy_json_open(&json, "runs", '[');
-    for (int i = 0; i < r.nruns; i++)
-        add_run_json(&r.run[i], &json);
-    cvy_json_close(&json, ']');
+    cvy_table_json(columns, CVY_ROWS(r.run, r.nruns), "runs", &json);
     cvy_json_open(&json, "unreadable", '[');
     for (int i = 0; i < r.nunreadable; i++)
         cvy_json_string(&json, NULL, r.unreadable[i]);
     cvy_json_close(&json, ']');
     cvy_json_close(&json, '}');
-    if (json.text.status == CVY_OK)
-        *text_out = json.text.data;
-    else
-        cvy_text_free(&json.text);
-    return *text_out ? CVY_OK : CVY_E_MEMORY;
+    return cvy_text_take(&json.text, text_out);
 }
 
-/* A number, or "-" if it is not known. */
-static const char *figure(double x, const char *format, char text[32])
+static void add_why(const void *row, cvy_text *out)
 {
-    if (isfinite(x))
-        snprintf(text, 32, format, x);
-    return isfinite(x) ? text : "-";
-}
-
-static void add_line(const cvy_run_summary *r, int width, cvy_text *t)
-{
-    char step[48], epoch[72], score[160], number[32], best_epoch[32], loss[32], changed[32] = "-";
-    const time_t when = (time_t)r->changed;
-    struct tm tm;
-    snprintf(step, sizeof step, "%lld/%lld", (long long)r->step, (long long)r->steps);
-    snprintf(epoch, sizeof epoch, "%s/%s", figure(r->epoch, "%.4g", number), figure(r->epochs, "%.4g", best_epoch));
-    snprintf(score, sizeof score, "-");
-    if (r->metric[0])
-        snprintf(score, sizeof score, "%s %s (%s)", r->metric, figure(r->best, "%.5g", number),
-                 figure(r->best_epoch, "%g", best_epoch));
-    if (r->changed > 0 && localtime_r(&when, &tm))
-        strftime(changed, sizeof changed, "%Y-%m-%d %H:%M", &tm);
-    cvy_text_add(t, "%-*s  %-10s %13s %13s  %-30s %10s %12s %12s", width, r->folder, cvy_run_state_text(r->state), step,
-                 epoch, score, figure(r->last_loss, "%.4g", loss), cvy_run_duration_text(r->seconds).at,
-                 cvy_run_duration_text(r->left_s).at);
-    cvy_text_add(t, " %5s", figure(r->nodes ? r->nodes : NAN, "%.0f", number));
-    cvy_text_add(t, " %5s  %s\n", figure(r->ranks ? r->ranks : NAN, "%.0f", number), changed);
+    const cvy_run_summary *r = row;
     if (r->why[0])
-        cvy_text_add(t, "%*s%s\n", 4, "", r->why);
+        cvy_text_add(out, "    %s\n", r->why);
 }
 
 cvy_status cvy_run_list_result_lines(const cvy_run_list_result *result, char **text_out)
@@ -226,20 +255,10 @@ cvy_status cvy_run_list_result_lines(const cvy_run_list_result *result, char **t
     CVY_ENTRY();
     cvy_run_list_result r;
     cvy_text t = {0};
-    int width = 3;
     *text_out = NULL;
     CVY_TRY(CVY_OPTS_READ(cvy_run_list_result, result, &r));
-    for (int i = 0; i < r.nruns; i++)
-        width = CVY_MAX(width, CVY_MIN((int)strlen(r.run[i].folder), 48));
-    cvy_text_add(&t, "%-*s  %-10s %13s %13s  %-30s %10s %12s %12s %5s %5s  %s\n", width, "run", "state", "step",
-                 "epoch", "best score (epoch)", "loss", "taken", "left", "nodes", "ranks", "last change");
-    for (int i = 0; i < r.nruns; i++)
-        add_line(&r.run[i], width, &t);
+    cvy_table_print(columns, CVY_ROWS(r.run, r.nruns), add_why, &t);
     for (int i = 0; i < r.nunreadable; i++)
         cvy_text_add(&t, "not readable: %s\n", r.unreadable[i]);
-    if (t.status == CVY_OK)
-        *text_out = t.data;
-    else
-        cvy_text_free(&t);
-    return *text_out ? CVY_OK : CVY_E_MEMORY;
+    return cvy_text_take(&t, text_out);
 }

@@ -8,8 +8,8 @@
 
 #include <convoy/study.h>
 
-#include "base/text/base_json.h"
 #include "session/session.h"
+#include "table/table.h"
 
 typedef enum cvy_step_part { /* parts of a step */
                              CVY_STEP_FORWARD,
@@ -103,15 +103,21 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out);
 /* Adds these parts as members of an open object. */
 void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json);
 
-/* Rows for the first members of every result of a network. */
-#define CVY_BENCH_HEAD_ROWS(type)                                                                                      \
-    {"model", CVY_RESULT_TEXT, offsetof(type, model), 0}, {"batch", CVY_RESULT_COUNT, offsetof(type, batch), 0},       \
-        {"mode", CVY_RESULT_MODE, offsetof(type, mode), 0}, {"dtype", CVY_RESULT_DTYPE, offsetof(type, dtype), 0},     \
-        {"input", CVY_RESULT_SHAPE, offsetof(type, input), 0},                                                         \
-        {"threads", CVY_RESULT_INT, offsetof(type, threads), 0}, {"ranks", CVY_RESULT_INT, offsetof(type, ranks), 0},  \
-        {"deterministic_shards", CVY_RESULT_INT, offsetof(type, deterministic_shards), 1},                             \
+/* Words of columns: of a cvy_bench_mode, a cvy_dtype, a cvy_shape, and of an int that is 1 if nothing was computed. */
+void cvy_words_of_mode(cvy_cell cell, cvy_text *out);
+void cvy_words_of_dtype(cvy_cell cell, cvy_text *out);
+void cvy_words_of_shape(cvy_cell cell, cvy_text *out);
+void cvy_words_of_clock(cvy_cell cell, cvy_text *out);
+/* Columns for the first members of every result of a network. */
+#define CVY_BENCH_HEAD_COLUMNS(type)                                                                                   \
+    CVY_COLUMN(type, TEXT, model), CVY_COLUMN(type, COUNT, batch),                                                     \
+        CVY_COLUMN(type, WORDS, mode, .words = cvy_words_of_mode),                                                     \
+        CVY_COLUMN(type, WORDS, dtype, .words = cvy_words_of_dtype),                                                   \
+        CVY_COLUMN(type, WORDS, input, .words = cvy_words_of_shape), CVY_COLUMN(type, INT, threads),                   \
+        CVY_COLUMN(type, INT, ranks), CVY_COLUMN(type, INT, deterministic_shards, .is_optional = 1),                   \
     {                                                                                                                  \
-        "kernels", CVY_RESULT_CLOCK, offsetof(type, by_clock), 1                                                       \
+        .key = "kernels", .kind = CVY_CELL_WORDS, .offset = offsetof(type, by_clock), .is_optional = 1,                \
+        .words = cvy_words_of_clock                                                                                    \
     }
 /* The median of x; sorts x. */
 double cvy_median(double *x, int64_t n);

@@ -14,7 +14,7 @@
 #include "base/machine/base_clock.h"
 #include "base/machine/base_machine.h"
 #include "data/data_reader.h"
-#include "measure/measure_result.h"
+#include "measure/measure.h"
 #include "session/session_source.h"
 
 enum { LOOKED_AT = 256 }; /* number of samples whose stored size is read */
@@ -142,21 +142,19 @@ cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts, cvy_bench_data_re
     return status;
 }
 
-#define AT(field) offsetof(cvy_bench_data_result, field)
-
-static const cvy_result_row rows[] = {
-    {"data", CVY_RESULT_TEXT, AT(data), 0},
-    {"format", CVY_RESULT_TEXT, AT(format), 0},
-    {"samples", CVY_RESULT_COUNT, AT(samples), 0},
-    {"shape", CVY_RESULT_SHAPE, AT(shape), 0},
-    {"shuffle", CVY_RESULT_TEXT, AT(shuffle), 0},
-    {"threads", CVY_RESULT_INT, AT(threads), 0},
-    {"batch", CVY_RESULT_COUNT, AT(batch), 0},
-    {"seconds", CVY_RESULT_REAL, AT(seconds), 0},
-    {"images", CVY_RESULT_COUNT, AT(images), 0},
-    {"images_per_s", CVY_RESULT_REAL, AT(images_per_s), 0},
-    {"stored_mb_per_s", CVY_RESULT_REAL, AT(stored_mb_per_s), 0},
-    {"output_mb_per_s", CVY_RESULT_REAL, AT(output_mb_per_s), 0},
+static const cvy_column columns[] = {
+    CVY_COLUMN(cvy_bench_data_result, TEXT, data),
+    CVY_COLUMN(cvy_bench_data_result, TEXT, format),
+    CVY_COLUMN(cvy_bench_data_result, COUNT, samples),
+    CVY_COLUMN(cvy_bench_data_result, WORDS, shape, .words = cvy_words_of_shape),
+    CVY_COLUMN(cvy_bench_data_result, TEXT, shuffle),
+    CVY_COLUMN(cvy_bench_data_result, INT, threads),
+    CVY_COLUMN(cvy_bench_data_result, COUNT, batch),
+    CVY_COLUMN(cvy_bench_data_result, REAL, seconds),
+    CVY_COLUMN(cvy_bench_data_result, COUNT, images),
+    CVY_COLUMN(cvy_bench_data_result, REAL, images_per_s),
+    CVY_COLUMN(cvy_bench_data_result, REAL, stored_mb_per_s),
+    CVY_COLUMN(cvy_bench_data_result, REAL, output_mb_per_s),
     {0},
 };
 
@@ -165,7 +163,7 @@ cvy_status cvy_bench_data_result_json(const cvy_bench_data_result *result, char 
     CVY_ENTRY();
     cvy_bench_data_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_data_result, result, &r));
-    return cvy_result_json(rows, &r, text_out);
+    return cvy_row_json_text(columns, &r, text_out);
 }
 
 cvy_status cvy_bench_data_result_lines(const cvy_bench_data_result *result, char **text_out)
@@ -173,5 +171,5 @@ cvy_status cvy_bench_data_result_lines(const cvy_bench_data_result *result, char
     CVY_ENTRY();
     cvy_bench_data_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_data_result, result, &r));
-    return cvy_result_lines(rows, &r, text_out);
+    return cvy_row_lines_text(columns, &r, text_out);
 }

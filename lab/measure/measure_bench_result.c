@@ -14,7 +14,6 @@
 #include "base/machine/base_machine.h"
 #include "base/number/base_moments.h"
 #include "measure/measure.h"
-#include "measure/measure_result.h"
 
 static int by_value(const void *a, const void *b)
 {
@@ -134,67 +133,65 @@ void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
     fill_axes(b, r);
 }
 
-#define AT(field) offsetof(cvy_bench_result, field)
-
-static const cvy_result_row rows[] = {
-    CVY_BENCH_HEAD_ROWS(cvy_bench_result),
-    {"images_per_s", CVY_RESULT_REAL, AT(images_per_s), 0},
-    {"images_per_s_node", CVY_RESULT_REAL, AT(images_per_s_node), 0},
-    {"images_per_s_rank", CVY_RESULT_REAL, AT(images_per_s_rank), 0},
-    {"images_per_s_best", CVY_RESULT_REAL, AT(images_per_s_best), 0},
-    {"nodes", CVY_RESULT_INT, AT(nodes), 0},
-    {"ms_median", CVY_RESULT_REAL, AT(ms_median), 0},
-    {"ms_mean", CVY_RESULT_REAL, AT(ms_mean), 0},
-    {"ms_sd", CVY_RESULT_REAL, AT(ms_sd), 0},
-    {"ms_best", CVY_RESULT_REAL, AT(ms_best), 0},
-    {"steps", CVY_RESULT_COUNT, AT(steps), 0},
-    {"gflop", CVY_RESULT_REAL, AT(gflop), 0},
-    {"gflop_per_s", CVY_RESULT_REAL, AT(gflop_per_s), 0},
-    {"peak_gflop_per_s", CVY_RESULT_REAL, AT(peak_gflop_per_s), 0},
-    {"peak_share", CVY_RESULT_REAL, AT(peak_share), 0},
-    {"update", CVY_RESULT_TEXT, AT(update), 0},
-    {"progress", CVY_RESULT_TEXT, AT(progress), 0},
-    {"bytes_wire", CVY_RESULT_REAL, AT(bytes_wire), 0},
-    {"exposed_comm_ms", CVY_RESULT_REAL, AT(exposed_comm_ms), 0},
-    {"hidden_comm_ms", CVY_RESULT_REAL, AT(hidden_comm_ms), 0},
-    {"wait_slowest_ms", CVY_RESULT_REAL, AT(wait_slowest_ms), 0},
-    {"spread_ms", CVY_RESULT_REAL, AT(spread_ms), 0},
-    {"pipeline", CVY_RESULT_INT, AT(pipeline), 0},
-    {"micro_batches", CVY_RESULT_INT, AT(micro_batches), 0},
-    {"exposed_data_ms", CVY_RESULT_REAL, AT(exposed_data_ms), 1},
-    {"exposed_pipeline_ms", CVY_RESULT_REAL, AT(exposed_pipeline_ms), 1},
-    {"exposed_tensor_ms", CVY_RESULT_REAL, AT(exposed_tensor_ms), 1},
-    {"exposed_spatial_ms", CVY_RESULT_REAL, AT(exposed_spatial_ms), 1},
-    {"bubble", CVY_RESULT_REAL, AT(bubble), 1},
-    {"bubble_predicted", CVY_RESULT_REAL, AT(bubble_predicted), 1},
-    {"parameters", CVY_RESULT_COUNT, AT(parameters), 0}, /* from here on the rows belong to `bench` only */
-    {"forward_ms", CVY_RESULT_REAL, AT(forward_ms), 0},
-    {"backward_ms", CVY_RESULT_REAL, AT(backward_ms), 0},
-    {"update_ms", CVY_RESULT_REAL, AT(update_ms), 0},
-    {"communication_ms", CVY_RESULT_REAL, AT(communication_ms), 0},
-    {"imbalance_ms", CVY_RESULT_REAL, AT(imbalance_ms), 0},
-    {"other_ms", CVY_RESULT_REAL, AT(other_ms), 0},
-    {"joules_per_image", CVY_RESULT_REAL, AT(joules_per_image), 1},
-    {"macs", CVY_RESULT_COUNT, AT(macs), 0},
-    {"loss_first", CVY_RESULT_REAL, AT(loss_first), 0},
-    {"loss_last", CVY_RESULT_REAL, AT(loss_last), 0},
-    {"peak_rss_bytes", CVY_RESULT_REAL, AT(peak_rss_bytes), 0},
-    {"peak_rss_bytes_largest_rank", CVY_RESULT_REAL, AT(peak_rss_bytes_largest_rank), 0},
-    {"arena_bytes", CVY_RESULT_COUNT, AT(arena_bytes), 0},
-    {"plan_s", CVY_RESULT_REAL, AT(plan_s), 0},
-    {"predicted_ms", CVY_RESULT_REAL, AT(predicted_ms), 1},
+static const cvy_column columns[] = {
+    CVY_BENCH_HEAD_COLUMNS(cvy_bench_result),
+    CVY_COLUMN(cvy_bench_result, REAL, images_per_s),
+    CVY_COLUMN(cvy_bench_result, REAL, images_per_s_node),
+    CVY_COLUMN(cvy_bench_result, REAL, images_per_s_rank),
+    CVY_COLUMN(cvy_bench_result, REAL, images_per_s_best),
+    CVY_COLUMN(cvy_bench_result, INT, nodes),
+    CVY_COLUMN(cvy_bench_result, REAL, ms_median),
+    CVY_COLUMN(cvy_bench_result, REAL, ms_mean),
+    CVY_COLUMN(cvy_bench_result, REAL, ms_sd),
+    CVY_COLUMN(cvy_bench_result, REAL, ms_best),
+    CVY_COLUMN(cvy_bench_result, COUNT, steps),
+    CVY_COLUMN(cvy_bench_result, REAL, gflop),
+    CVY_COLUMN(cvy_bench_result, REAL, gflop_per_s),
+    CVY_COLUMN(cvy_bench_result, REAL, peak_gflop_per_s),
+    CVY_COLUMN(cvy_bench_result, REAL, peak_share),
+    CVY_COLUMN(cvy_bench_result, TEXT, update),
+    CVY_COLUMN(cvy_bench_result, TEXT, progress),
+    CVY_COLUMN(cvy_bench_result, REAL, bytes_wire),
+    CVY_COLUMN(cvy_bench_result, REAL, exposed_comm_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, hidden_comm_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, wait_slowest_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, spread_ms),
+    CVY_COLUMN(cvy_bench_result, INT, pipeline),
+    CVY_COLUMN(cvy_bench_result, INT, micro_batches),
+    CVY_COLUMN(cvy_bench_result, REAL, exposed_data_ms, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, REAL, exposed_pipeline_ms, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, REAL, exposed_tensor_ms, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, REAL, exposed_spatial_ms, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, REAL, bubble, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, REAL, bubble_predicted, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, COUNT, parameters), /* from here on the rows belong to `bench` only */
+    CVY_COLUMN(cvy_bench_result, REAL, forward_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, backward_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, update_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, communication_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, imbalance_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, other_ms),
+    CVY_COLUMN(cvy_bench_result, REAL, joules_per_image, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, COUNT, macs),
+    CVY_COLUMN(cvy_bench_result, REAL, loss_first),
+    CVY_COLUMN(cvy_bench_result, REAL, loss_last),
+    CVY_COLUMN(cvy_bench_result, REAL, peak_rss_bytes),
+    CVY_COLUMN(cvy_bench_result, REAL, peak_rss_bytes_largest_rank),
+    CVY_COLUMN(cvy_bench_result, COUNT, arena_bytes),
+    CVY_COLUMN(cvy_bench_result, REAL, plan_s),
+    CVY_COLUMN(cvy_bench_result, REAL, predicted_ms, .is_optional = 1),
     {0},
 };
 
 void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json)
 {
-    cvy_result_row until[CVY_COUNT(rows)];
+    cvy_column until[CVY_COUNT(columns)];
     int n = 0;
-    while (strcmp(rows[n].name, "parameters") != 0)
+    while (strcmp(columns[n].key, "parameters") != 0)
         n++;
-    memcpy(until, rows, (size_t)n * sizeof *rows);
-    until[n] = (cvy_result_row){0};
-    cvy_result_add(until, result, json);
+    memcpy(until, columns, (size_t)n * sizeof *columns);
+    until[n] = (cvy_column){0};
+    cvy_row_json(until, result, json);
 }
 
 cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out)
@@ -202,7 +199,7 @@ cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out
     CVY_ENTRY();
     cvy_bench_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_result, result, &r));
-    return cvy_result_json(rows, &r, text_out);
+    return cvy_row_json_text(columns, &r, text_out);
 }
 
 cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out)
@@ -210,7 +207,7 @@ cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_ou
     CVY_ENTRY();
     cvy_bench_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_bench_result, result, &r));
-    return cvy_result_lines(rows, &r, text_out);
+    return cvy_row_lines_text(columns, &r, text_out);
 }
 
 /* What a step takes according to the known times of its kernels; a turn that is taken in every so many steps counts

@@ -17,7 +17,6 @@
 #include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "measure/measure.h"
-#include "measure/measure_result.h"
 #include "plan/plan_offers.h"
 
 #define STEPS 3
@@ -164,26 +163,24 @@ static struct difference compare(const cvy_vars *vars, const struct outcome *fas
     return d;
 }
 
-#define AT(field) offsetof(cvy_check_result, field)
-
-static const cvy_result_row rows[] = {
-    CVY_BENCH_HEAD_ROWS(cvy_check_result),
-    {"against", CVY_RESULT_TEXT, AT(against), 0},
-    {"kernels", CVY_RESULT_TEXT, AT(kernels), 0},
-    {"kernels_plain", CVY_RESULT_TEXT, AT(kernels_plain), 0},
-    {"steps", CVY_RESULT_INT, AT(steps), 0},
-    {"loss", CVY_RESULT_REAL, AT(loss), 0},
-    {"loss_plain", CVY_RESULT_REAL, AT(loss_plain), 0},
-    {"difference_loss", CVY_RESULT_REAL, AT(difference_loss), 0},
-    {"bound_loss", CVY_RESULT_REAL, AT(bound_loss), 0},
-    {"difference_later_losses", CVY_RESULT_REAL, AT(difference_later_losses), 0},
-    {"difference_weights", CVY_RESULT_REAL, AT(difference_weights), 0},
-    {"bound_weights", CVY_RESULT_REAL, AT(bound_weights), 0},
-    {"difference_change", CVY_RESULT_REAL, AT(difference_change), 0},
-    {"bound_change", CVY_RESULT_REAL, AT(bound_change), 0},
-    {"difference_change_worst", CVY_RESULT_REAL, AT(difference_change_worst), 0},
-    {"worst_weight", CVY_RESULT_TEXT, AT(worst_weight), 0},
-    {"agrees", CVY_RESULT_BOOL, AT(agrees), 0},
+static const cvy_column columns[] = {
+    CVY_BENCH_HEAD_COLUMNS(cvy_check_result),
+    CVY_COLUMN(cvy_check_result, TEXT, against),
+    CVY_COLUMN(cvy_check_result, TEXT, kernels),
+    CVY_COLUMN(cvy_check_result, TEXT, kernels_plain),
+    CVY_COLUMN(cvy_check_result, INT, steps),
+    CVY_COLUMN(cvy_check_result, REAL, loss),
+    CVY_COLUMN(cvy_check_result, REAL, loss_plain),
+    CVY_COLUMN(cvy_check_result, REAL, difference_loss),
+    CVY_COLUMN(cvy_check_result, REAL, bound_loss),
+    CVY_COLUMN(cvy_check_result, REAL, difference_later_losses),
+    CVY_COLUMN(cvy_check_result, REAL, difference_weights),
+    CVY_COLUMN(cvy_check_result, REAL, bound_weights),
+    CVY_COLUMN(cvy_check_result, REAL, difference_change),
+    CVY_COLUMN(cvy_check_result, REAL, bound_change),
+    CVY_COLUMN(cvy_check_result, REAL, difference_change_worst),
+    CVY_COLUMN(cvy_check_result, TEXT, worst_weight),
+    CVY_COLUMN(cvy_check_result, BOOL, agrees),
     {0},
 };
 
@@ -192,7 +189,7 @@ cvy_status cvy_check_result_json(const cvy_check_result *result, char **text_out
     CVY_ENTRY();
     cvy_check_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_check_result, result, &r));
-    return cvy_result_json(rows, &r, text_out);
+    return cvy_row_json_text(columns, &r, text_out);
 }
 
 cvy_status cvy_check_result_lines(const cvy_check_result *result, char **text_out)
@@ -200,7 +197,7 @@ cvy_status cvy_check_result_lines(const cvy_check_result *result, char **text_ou
     CVY_ENTRY();
     cvy_check_result r;
     CVY_TRY(CVY_OPTS_READ(cvy_check_result, result, &r));
-    return cvy_result_lines(rows, &r, text_out);
+    return cvy_row_lines_text(columns, &r, text_out);
 }
 
 static cvy_status report(const cvy_bench *b, const char *against, const struct outcome *fast,

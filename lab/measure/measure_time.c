@@ -179,6 +179,19 @@ static void sort_rows(cvy_time_table *t)
         }
 }
 
+static void finish_row(cvy_time_row *r, double step_ms)
+{
+    double flop = 0;
+    for (int part = 0; part < CVY_STEP_PARTS; part++) {
+        r->all_ms += r->ms[part];
+        r->all_bytes += r->bytes[part];
+        flop += part < CVY_STEP_UPDATE ? r->flop[part] : 0;
+    }
+    const double computing = r->all_ms - r->ms[CVY_STEP_UPDATE];
+    r->share = step_ms > 0 ? r->all_ms / step_ms : 0;
+    r->gflop_per_s = computing > 0 ? 1e-6 * flop / computing : 0;
+}
+
 cvy_status cvy_time_table_make(const cvy_bench *b, int turn, cvy_time_table *t)
 {
     *t = (cvy_time_table){.b = b,
@@ -188,6 +201,8 @@ cvy_status cvy_time_table_make(const cvy_bench *b, int turn, cvy_time_table *t)
     CVY_TRY(take_medians(t));
     for (int i = 0; i < t->task->plan->ninstr; i++)
         CVY_TRY(add_instr(t, i));
+    for (int i = 0; i < t->count; i++)
+        finish_row(&t->row[i], t->all_ms);
     sort_rows(t);
     return CVY_OK;
 }
@@ -207,7 +222,7 @@ int cvy_time_kinds(const cvy_time_table *t, cvy_time_kind *kind, int room, doubl
     kind[n++] = (cvy_time_kind){"update", t->ms[CVY_STEP_UPDATE]};
     for (int i = 0; i < t->count; i++) {
         const cvy_time_row *r = &t->row[i];
-        const double ms = cvy_time_row_ms(r) - r->ms[CVY_STEP_UPDATE];
+        const double ms = r->all_ms - r->ms[CVY_STEP_UPDATE];
         int k = 1;
         while (k < n && strcmp(kind[k].name, r->op) != 0)
             k++;

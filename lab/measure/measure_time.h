@@ -20,6 +20,8 @@ typedef struct cvy_time_row { /* a layer, or instructions that belong to no laye
     /* the least time that the machine allows for its instructions (measure_limit.c); memory_ms: the part of it that is
      * bytes */
     double limit_ms, memory_ms;
+    /* of all parts; share: of the step; gflop_per_s: of forward and backward */
+    double all_ms, share, gflop_per_s, all_bytes;
 } cvy_time_row;
 
 typedef struct cvy_time_table { /* of a turn */
@@ -45,22 +47,6 @@ static inline const cvy_grid *cvy_time_grid(const cvy_bench *b)
     return &b->session.program->pipeline.grid;
 }
 
-static inline double cvy_time_row_ms(const cvy_time_row *r)
-{
-    return r->ms[CVY_STEP_FORWARD] + r->ms[CVY_STEP_BACKWARD_DATA] + r->ms[CVY_STEP_BACKWARD_WEIGHTS] +
-           r->ms[CVY_STEP_UPDATE];
-}
-
-static inline double cvy_time_row_flop(const cvy_time_row *r)
-{
-    return r->flop[CVY_STEP_FORWARD] + r->flop[CVY_STEP_BACKWARD_DATA] + r->flop[CVY_STEP_BACKWARD_WEIGHTS];
-}
-
-static inline const char *cvy_time_output(const cvy_time_row *r)
-{
-    return r->output ? cvy_shape_text(&r->output->shape) : "";
-}
-
 /* ---- measure_time.c ---- */
 /* The table of a turn; free it with cvy_time_table_free(). */
 cvy_status cvy_time_table_make(const cvy_bench *b, int turn, cvy_time_table *t);
@@ -75,6 +61,7 @@ cvy_limit cvy_time_limit(const cvy_time_table *t, int i);
 int cvy_time_kinds(const cvy_time_table *t, cvy_time_kind *kind, int room, double *multiplying_ms_out);
 
 /* ---- measure_time_print.c ---- */
+extern const cvy_column cvy_time_columns[]; /* of a cvy_time_row */
 void cvy_time_print_head(const cvy_time_table *t, double flop, cvy_text *out);
 cvy_status cvy_time_print_table(const cvy_time_table *t, cvy_text *to);
 /* Only the limit of the step, and what it was computed from. */

@@ -7,34 +7,6 @@
 
 #include "measure/measure_time.h"
 
-static void add_row(const cvy_time_table *t, const cvy_time_row *r, cvy_json *json)
-{
-    const double ms = cvy_time_row_ms(r), computing = ms - r->ms[CVY_STEP_UPDATE];
-    char key[40];
-    cvy_json_open(json, NULL, '{');
-    cvy_json_string(json, "name", r->name);
-    cvy_json_string(json, "op", r->op);
-    cvy_json_string(json, "output", cvy_time_output(r));
-    for (int part = 0; part < CVY_STEP_PARTS; part++) {
-        snprintf(key, sizeof key, "%s_ms", cvy_time_part_name[part]);
-        cvy_json_real(json, key, r->ms[part]);
-    }
-    cvy_json_real(json, "ms", ms);
-    cvy_json_real(json, "share", t->all_ms > 0 ? ms / t->all_ms : 0);
-    cvy_json_real(json, "gflop_per_s", computing > 0 ? 1e-6 * cvy_time_row_flop(r) / computing : 0);
-    cvy_json_real(json, "limit_ms", r->limit_ms);
-    cvy_json_string(json, "limited_by", r->memory_ms > 0.5 * r->limit_ms ? "memory" : "operations");
-    cvy_json_real(json, "bytes",
-                  r->bytes[CVY_STEP_FORWARD] + r->bytes[CVY_STEP_BACKWARD_DATA] + r->bytes[CVY_STEP_BACKWARD_WEIGHTS] +
-                      r->bytes[CVY_STEP_UPDATE]);
-    for (int part = 0; part < CVY_STEP_PARTS; part++) {
-        snprintf(key, sizeof key, "%s_kernel", cvy_time_part_name[part]);
-        if (r->kernel[part])
-            cvy_json_string(json, key, r->kernel[part]);
-    }
-    cvy_json_close(json, '}');
-}
-
 static void add_totals(const cvy_time_table *t, cvy_json *json)
 {
     cvy_time_kind kind[CVY_TIME_KINDS];
@@ -82,10 +54,7 @@ static void add_instructions(const cvy_time_table *t, cvy_json *json)
 static void add_layers(const cvy_time_table *t, cvy_json *json)
 {
     add_totals(t, json);
-    cvy_json_open(json, "layers", '[');
-    for (int i = 0; i < t->count; i++)
-        add_row(t, &t->row[i], json);
-    cvy_json_close(json, ']');
+    cvy_table_json(cvy_time_columns, CVY_ROWS(t->row, t->count), "layers", json);
     add_instructions(t, json);
 }
 

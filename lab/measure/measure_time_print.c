@@ -4,45 +4,79 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <stdio.h>
-
 #include "measure/measure_time.h"
 
-struct cell {
-    char text[24];
-};
+/* ---- the columns of a layer ---- */
 
-/* Empty if nothing ran. */
-static struct cell ms_cell(double ms)
+static void output_words(cvy_cell cell, cvy_text *out)
 {
-    struct cell c = {""};
+    const cvy_value *output = ((const cvy_time_row *)cell.row)->output;
+    cvy_text_add(out, "%s", output ? cvy_shape_text(&output->shape) : "");
+}
+
+/* Nothing if nothing ran. */
+static void ms_words(cvy_cell cell, cvy_text *out)
+{
+    const double ms = *(const double *)cell.value;
     if (ms > 0)
-        snprintf(c.text, sizeof c.text, "%.*f", ms < 10 ? 3 : ms < 100 ? 2 : 1, ms);
-    return c;
+        cvy_text_add(out, "%.*f", ms < 10 ? 3 : ms < 100 ? 2 : 1, ms);
 }
 
-static void print_row(const cvy_time_table *t, const cvy_time_row *r, cvy_text *out)
+static void speed_words(cvy_cell cell, cvy_text *out)
 {
-    const double ms = cvy_time_row_ms(r), computing = ms - r->ms[CVY_STEP_UPDATE];
-    cvy_text_add(out, "%-22s %-18s %-16s", r->name, r->op, cvy_time_output(r));
-    for (int part = 0; part < CVY_STEP_PARTS; part++)
-        cvy_text_add(out, " %9s", ms_cell(r->ms[part]).text);
-    cvy_text_add(out, " %9s %5.1f", ms_cell(ms).text, t->all_ms > 0 ? 100 * ms / t->all_ms : 0);
-    if (computing > 0 && cvy_time_row_flop(r) > 0)
-        cvy_text_add(out, " %8.1f", 1e-6 * cvy_time_row_flop(r) / computing);
-    else
-        cvy_text_add(out, " %8s", "");
-    if (r->limit_ms > 0 && ms > 0)
-        cvy_text_add(out, " %5.0f %s", 100 * r->limit_ms / ms, r->memory_ms > 0.5 * r->limit_ms ? "mem" : "cpu");
-    else
-        cvy_text_add(out, " %5s %3s", "", "");
-    cvy_text_add(out, " %8.2f ",
-                 1e-6 * (r->bytes[CVY_STEP_FORWARD] + r->bytes[CVY_STEP_BACKWARD_DATA] +
-                         r->bytes[CVY_STEP_BACKWARD_WEIGHTS] + r->bytes[CVY_STEP_UPDATE]));
-    for (int part = 0; part < CVY_STEP_UPDATE; part++)
-        cvy_text_add(out, " %s", r->kernel[part] ? r->kernel[part] : "-");
-    cvy_text_add(out, "\n");
+    if (*(const double *)cell.value > 0)
+        cvy_text_add(out, "%.1f", *(const double *)cell.value);
 }
+
+static int is_by_memory(const cvy_time_row *r)
+{
+    return r->memory_ms > 0.5 * r->limit_ms;
+}
+
+static void limited_by_words(cvy_cell cell, cvy_text *out)
+{
+    cvy_text_add(out, is_by_memory(cell.row) ? "memory" : "operations");
+}
+
+static void limit_words(cvy_cell cell, cvy_text *out)
+{
+    const cvy_time_row *r = cell.row;
+    if (r->limit_ms > 0 && r->all_ms > 0)
+        cvy_text_add(out, "%.0f %s", 100 * r->limit_ms / r->all_ms, is_by_memory(r) ? "mem" : "cpu");
+}
+
+static void kernel_words(cvy_cell cell, cvy_text *out)
+{
+    const cvy_time_row *r = cell.row;
+    for (int part = 0; part < CVY_STEP_UPDATE; part++)
+        cvy_text_add(out, "%s%s", part ? " " : "", r->kernel[part] ? r->kernel[part] : "-");
+}
+
+#define COLUMN(...) CVY_COLUMN_AS(cvy_time_row, __VA_ARGS__)
+
+const cvy_column cvy_time_columns[] = {
+    COLUMN("name", STRING, name, .title = "layer", .width = -22),
+    COLUMN("op", STRING, op, .title = "operator", .width = -18),
+    COLUMN("output", WORDS, output, .title = "output", .width = -16, .words = output_words),
+    COLUMN("forward_ms", REAL, ms[CVY_STEP_FORWARD], .title = "forward", .width = 9, .words = ms_words),
+    COLUMN("backward_data_ms", REAL, ms[CVY_STEP_BACKWARD_DATA], .title = "bwd data", .width = 9, .words = ms_words),
+    COLUMN("backward_weights_ms", REAL, ms[CVY_STEP_BACKWARD_WEIGHTS], .title = "bwd wei", .width = 9,
+           .words = ms_words),
+    COLUMN("update_ms", REAL, ms[CVY_STEP_UPDATE], .title = "update", .width = 9, .words = ms_words),
+    COLUMN("ms", REAL, all_ms, .title = "all", .width = 9, .words = ms_words),
+    COLUMN("share", REAL, share, .title = "%", .width = 5, .format = "%.1f", .scale = 100),
+    COLUMN("gflop_per_s", REAL, gflop_per_s, .title = "GFLOP/s", .width = 8, .words = speed_words),
+    COLUMN("limit_ms", REAL, limit_ms, .title = "% of lim.", .width = 9, .words = limit_words),
+    COLUMN("limited_by", WORDS, limit_ms, .words = limited_by_words),
+    COLUMN("bytes", REAL, all_bytes, .title = "MB", .width = 8, .format = "%.2f", .scale = 1e-6),
+    COLUMN("forward_kernel", STRING, kernel[CVY_STEP_FORWARD], .is_optional = 1),
+    COLUMN("backward_data_kernel", STRING, kernel[CVY_STEP_BACKWARD_DATA], .is_optional = 1),
+    COLUMN("backward_weights_kernel", STRING, kernel[CVY_STEP_BACKWARD_WEIGHTS], .is_optional = 1),
+    COLUMN("update_kernel", STRING, kernel[CVY_STEP_UPDATE], .is_optional = 1),
+    COLUMN(NULL, WORDS, kernel, .title = "kernels: forward, backward data, backward weights", .width = -1, .gap = 2,
+           .words = kernel_words),
+    {0},
+};
 
 /* ---- the limit of the step ---- */
 
@@ -173,11 +207,7 @@ cvy_status cvy_time_print_table(const cvy_time_table *t, cvy_text *to)
         print_stage(t->b, &out);
     if (t->task->label)
         cvy_text_add(&out, "%s\n", t->task->label);
-    cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %9s %8s  %s\n", "layer", "operator", "output",
-                 "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "% of lim.", "MB",
-                 "kernels: forward, backward data, backward weights");
-    for (int i = 0; i < t->count; i++)
-        print_row(t, &t->row[i], &out);
+    cvy_table_print(cvy_time_columns, CVY_ROWS(t->row, t->count), NULL, &out);
     print_totals(t, &out);
     print_limit(t, &out);
     if (out.status == CVY_OK)

@@ -10,7 +10,7 @@
 #include "base/base_entry.h"
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
-#include "base/text/base_json.h"
+#include "table/table.h"
 
 /* The size of the struct's first version; without `owned` the caller could not release what it is given. */
 #define FIRST_SIZE (offsetof(cvy_selftest_result, owned) + sizeof(void *))
@@ -97,12 +97,28 @@ cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **t
     }
     cvy_text_add(&text, "selftest: %d check%s passed, %d failed, %d skipped, %.0f s\n", result->passed,
                  result->passed == 1 ? "" : "s", result->failed, result->skipped, result->seconds);
-    const cvy_status status = text.status;
-    if (status != CVY_OK)
-        cvy_text_free(&text);
-    *text_out = text.data;
-    return status;
+    return cvy_text_take(&text, text_out);
 }
+
+static void verdict_words(cvy_cell cell, cvy_text *out)
+{
+    cvy_text_add(out, "%s", json_word[*(const cvy_selftest_verdict *)cell.value]);
+}
+
+static const cvy_column sums[] = {
+    CVY_COLUMN(cvy_selftest_result, INT, passed),   CVY_COLUMN(cvy_selftest_result, INT, failed),
+    CVY_COLUMN(cvy_selftest_result, INT, skipped),  CVY_COLUMN(cvy_selftest_result, INT, ranks),
+    CVY_COLUMN(cvy_selftest_result, REAL, seconds), {0},
+};
+
+static const cvy_column columns[] = {
+    CVY_COLUMN(cvy_selftest_result_check, STRING, name),
+    CVY_COLUMN(cvy_selftest_result_check, WORDS, verdict, .words = verdict_words),
+    CVY_COLUMN(cvy_selftest_result_check, STRING, text),
+    CVY_COLUMN(cvy_selftest_result_check, STRING, note, .is_optional = 1),
+    CVY_COLUMN(cvy_selftest_result_check, REAL, seconds),
+    {0},
+};
 
 cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **text_out)
 {
@@ -110,31 +126,11 @@ cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **te
     cvy_json json = {0};
     CVY_TRY(check_full(result));
     cvy_json_open(&json, NULL, '{');
-    cvy_json_int(&json, "passed", result->passed);
-    cvy_json_int(&json, "failed", result->failed);
-    cvy_json_int(&json, "skipped", result->skipped);
-    cvy_json_int(&json, "ranks", result->ranks);
-    cvy_json_real(&json, "seconds", result->seconds);
-    cvy_json_open(&json, "checks", '[');
-    for (int i = 0; i < result->nchecks; i++) {
-        const cvy_selftest_result_check *c = &result->check[i];
-        cvy_json_open(&json, NULL, '{');
-        cvy_json_string(&json, "name", c->name);
-        cvy_json_string(&json, "verdict", json_word[c->verdict]);
-        cvy_json_string(&json, "text", c->text);
-        if (c->note)
-            cvy_json_string(&json, "note", c->note);
-        cvy_json_real(&json, "seconds", c->seconds);
-        cvy_json_close(&json, '}');
-    }
-    cvy_json_close(&json, ']');
+    cvy_row_json(sums, result, &json);
+    cvy_table_json(columns, CVY_ROWS(result->check, result->nchecks), "checks", &json);
     cvy_json_close(&json, '}');
     cvy_text_add(&json.text, "\n");
-    const cvy_status status = json.text.status;
-    if (status != CVY_OK)
-        cvy_text_free(&json.text);
-    *text_out = json.text.data;
-    return status;
+    return cvy_text_take(&json.text, text_out);
 }
 
 /* A struct that cvy_run_selftest() has refused holds nothing. */
