@@ -363,7 +363,7 @@ case $all in
     2) clang_row ;;
     3) onednn3_row; fuzz_row ;;
     4) aarch64_row; minimal_row ;;
-    5) package_row 'deb tarball source python' $((0x$commit / 21)) ;;
+    5) package_row 'deb tarball wheel source python' $((0x$commit / 21)) ;;
     6) peers_row ;;
     esac
     ;;
