@@ -26,7 +26,7 @@ endif()
 install(TARGETS convoy_shared EXPORT convoy LIBRARY DESTINATION "${convoy_libdir}")
 install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 # A module of Fortran is for one compiler: the user's compiles these.
-install(FILES "${convoy_fortran}" fortran/convoy.f90 DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy/fortran")
+install(FILES ${convoy_fortran} DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy/fortran")
 # in the places that links name
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff TYPE DOC)
 install(DIRECTORY docs examples licenses TYPE DOC OPTIONAL)

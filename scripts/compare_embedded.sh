@@ -35,7 +35,7 @@ END
 torch=$("$pytorch" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
 c++ -O2 -std=c++20 -o embedded_torch "$source/frameworks/embedded_torch.cpp" -I"$torch/include" -I"$torch/include/torch/csrc/api/include" \
     -L"$torch/lib" -ltorch -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" -Wl,--allow-shlib-undefined >build.log 2>&1 || { grep error build.log >&2; exit 1; }
-gfortran -O2 -o embedded_convoy "$build/fortran/convoy_c.f90" "$source/fortran/convoy.f90" "$source/frameworks/embedded_convoy.f90" \
+gfortran -O2 -o embedded_convoy "$build/fortran/convoy_c.f90" "$build/fortran/convoy.f90" "$source/frameworks/embedded_convoy.f90" \
     -L"$build" -lconvoy -Wl,-rpath,"$build"
 
 # peak COMMAND...: runs it, and appends a line "peak KILOBYTES" to its output.

@@ -7,6 +7,7 @@ nothing is imported or compiled. What an entry calls through private helpers cou
 """
 import ast
 import re
+import subprocess
 import textwrap
 
 from c_headers import ROOT
@@ -99,7 +100,8 @@ def fortran_call(owner, name, procedure):
 
 def fortran():
     """(comment of the module, [Entry]); an entry of kind "type" comes before those of its procedures."""
-    text = (ROOT / "fortran/convoy.f90").read_text()
+    text = subprocess.run(["awk", "-f", ROOT / "tools/make_fortran.awk", ROOT / "fortran/convoy.f90.in"], check=True, stdout=subprocess.PIPE,
+                          encoding="utf-8").stdout
     procedures, out = fortran_procedures(text), []
 
     def calls(name, seen):

@@ -29,7 +29,7 @@ added=$(grep -c '^>' change)
 echo "$added lines are added"
 [ "$added" = 30 ] && ! grep -q '^<' change || fail "the change has other lines than expected: $(cat change)"
 
-for source in "$CONVOY_SOURCE/tests/fortran/pnetcdf_stub.f90" "$CONVOY_BUILD/fortran/convoy_c.f90" "$CONVOY_SOURCE/fortran/convoy.f90"; do
+for source in "$CONVOY_SOURCE/tests/fortran/pnetcdf_stub.f90" "$CONVOY_BUILD/fortran/convoy_c.f90" "$CONVOY_BUILD/fortran/convoy.f90"; do
     "$fortran" -O2 -c "$source" >log 2>&1 || { cat log; fail "$source"; exit 1; }
 done
 # A collision of warm and cold air on 100 x 50 cells, in 600 steps.

@@ -28,7 +28,7 @@ fortran=$(wrapper mpifort)
 echo 'program p; use mpi_f08; call MPI_Init(); call MPI_Finalize(); end program' >probe.f90
 if command -v "$fortran" >/dev/null && "$fortran" -o probe probe.f90 >log 2>&1; then
     # shellcheck disable=SC2086
-    "$fortran" -std=f2018 -o train_f "$CONVOY_BUILD/fortran/convoy_c.f90" "$CONVOY_SOURCE/fortran/convoy.f90" "$here/train.f90" $library >log 2>&1 ||
+    "$fortran" -std=f2018 -o train_f "$CONVOY_BUILD/fortran/convoy_c.f90" "$CONVOY_BUILD/fortran/convoy.f90" "$here/train.f90" $library >log 2>&1 ||
         { head -20 log; fail "train.f90"; }
     programs="$programs ./train_f"
 else

@@ -21,7 +21,7 @@ sed -n 's/^class \([a-z]*\) .*/convoy.\1/p; s/^template.*> class \([a-z]*\)$/con
 awk '/^  type, public ::/ { type = $4; print type }
     /^  end type/ { type = "" }
     type != "" && /^    (procedure|generic) :: [a-z_]+ =>/ { print type "." $3 }
-    /^  public :: convoy_/ { gsub(/,/, ""); for (i = 3; i <= NF; i++) print $i }' "$CONVOY_SOURCE/fortran/convoy.f90" >fortran
+    /^  public :: convoy_/ { gsub(/,/, ""); for (i = 3; i <= NF; i++) print $i }' "$CONVOY_BUILD/fortran/convoy.f90" >fortran
 python3 - "$CONVOY_SOURCE/python/convoy" >python <<'PY'
 import pathlib, re, sys
 folder = pathlib.Path(sys.argv[1])
