@@ -14,6 +14,7 @@ prefix=$(cd "$2" && pwd)
 jobs=$(getconf _NPROCESSORS_ONLN)
 flags="--sysroot=$sysroot -O2 -fPIC -fvisibility=hidden -DNDEBUG -ffile-prefix-map=$prefix/src=."
 cc=$(command -v "${CC:-gcc}")
+launcher=$(command -v ccache || true)
 cd "$prefix/src"
 
 # fetch PACKAGE: unpacks the newest version of Debian's source package into a folder of that name. If the mirror lacks
@@ -39,7 +40,7 @@ archive() {
     mkdir "$prefix/obj"
     for file in "$@"; do
         # shellcheck disable=SC2086
-        $cc $flags $defines -c "$file" -o "$prefix/obj/$(echo "$file" | tr / _ | sed 's/c$/o/')"
+        $launcher $cc $flags $defines -c "$file" -o "$prefix/obj/$(echo "$file" | tr / _ | sed 's/c$/o/')"
     done
     ar rcD "$prefix/lib/lib$name.a" "$prefix"/obj/*.o
     rm -rf "$prefix/obj"
@@ -50,7 +51,7 @@ with_cmake() {
     build=$prefix/src/$1/build-convoy
     mkdir -p "$build"
     shift
-    (cd "$build" && cmake .. -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$cc" -DCMAKE_SYSROOT="$sysroot" \
+    (cd "$build" && cmake .. -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$cc" ${launcher:+"-DCMAKE_C_COMPILER_LAUNCHER=$launcher"} -DCMAKE_SYSROOT="$sysroot" \
         -DCMAKE_C_FLAGS="$flags" -DCMAKE_C_FLAGS_RELEASE= -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
         -DCMAKE_FIND_ROOT_PATH="$prefix" -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
         -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER -DBUILD_SHARED_LIBS=OFF "$@")
