@@ -3,64 +3,61 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/base_entry.h"
 #include "sweep/sweep.h"
+#include "table/table.h"
 
-enum { COLUMNS = CVY_SWEEP_KEYS_MAX + 5, ERRORS_MAX = 5 };
+enum { ERRORS_MAX = 5 };
 
-typedef struct cell {
-    char text[64];
-} cell;
+/* A trial with its values side by side, so that each is the member of a column. */
+typedef struct line {
+    cvy_sweep_row trial;
+    const char *value[CVY_SWEEP_KEYS_MAX];
+} line;
 
-/* The cells of a row, in the order of the columns. */
-static void fill_cells(const cvy_sweep_summary *s, const cvy_sweep_row *row, cell cells[COLUMNS])
+static void rank_words(cvy_cell cell, cvy_text *out)
 {
-    cvy_text score = {0};
-    cvy_text_add_score(&score, row->score);
-    memset(cells, 0, sizeof(cell) * COLUMNS);
-    if (row->rank)
-        snprintf(cells[0].text, sizeof cells[0].text, "%d", row->rank);
-    snprintf(cells[1].text, sizeof cells[1].text, "%d", row->trial);
-    snprintf(cells[2].text, sizeof cells[2].text, "%s", row->rank && score.data ? score.data : row->state);
-    snprintf(cells[3].text, sizeof cells[3].text, "%.4g", row->epochs);
-    snprintf(cells[4].text, sizeof cells[4].text, "%.1f", row->seconds);
-    for (int k = 0; k < s->nkey; k++)
-        snprintf(cells[5 + k].text, sizeof cells[5 + k].text, "%s", row->value[k]);
-    cvy_text_free(&score);
+    const int rank = *(const int *)cell.value;
+    if (rank)
+        cvy_text_add(out, "%d", rank);
 }
 
-static void add_cells(const cell *cells, const int *width, int ncolumns, cvy_text *text)
+static void score_words(cvy_cell cell, cvy_text *out)
 {
-    for (int c = 0; c < ncolumns; c++)
-        cvy_text_add(text, "%s%*s", c ? "  " : "", width[c], cells[c].text);
-    cvy_text_add(text, "\n");
+    const cvy_sweep_row *trial = &((const line *)cell.row)->trial;
+    if (trial->rank)
+        cvy_text_add_score(out, trial->score);
+    else
+        cvy_text_add(out, "%s", trial->state);
 }
 
-static void add_table(const cvy_sweep_summary *s, int rows, cvy_text *text)
+#define COLUMN(kind_of_it, member, ...)                                                                                \
+    CVY_COLUMN_AS(line, NULL, kind_of_it, member, .widest = 64, .gap = 2, __VA_ARGS__)
+
+static cvy_status add_table(cvy_pool *pool, const cvy_sweep_summary *s, int rows, cvy_text *text)
 {
-    cell head[COLUMNS] = {{"rank"}, {"trial"}, {""}, {"epochs"}, {"seconds"}}, cells[COLUMNS];
-    int width[COLUMNS] = {0};
-    const int ncolumns = 5 + s->nkey, shown = rows > 0 ? CVY_MIN(rows, s->nrows) : s->nrows;
-    snprintf(head[2].text, sizeof head[2].text, "%s", s->metric);
+    cvy_column columns[5 + CVY_SWEEP_KEYS_MAX + 1] = {
+        COLUMN(INT, trial.rank, .title = "rank", .words = rank_words),
+        COLUMN(INT, trial.trial, .title = "trial"),
+        COLUMN(REAL, trial.score, .title = s->metric, .words = score_words),
+        COLUMN(REAL, trial.epochs, .title = "epochs", .format = "%.4g"),
+        COLUMN(REAL, trial.seconds, .title = "seconds", .format = "%.1f"),
+    };
+    const int shown = rows > 0 ? CVY_MIN(rows, s->nrows) : s->nrows;
+    line *lines = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *lines * ((size_t)shown + 1), &lines));
     for (int k = 0; k < s->nkey; k++)
-        snprintf(head[5 + k].text, sizeof head[5 + k].text, "%s", s->key[k]);
-    for (int i = -1; i < shown; i++) {
-        if (i >= 0)
-            fill_cells(s, &s->row[i], cells);
-        for (int c = 0; c < ncolumns; c++)
-            width[c] = CVY_MAX(width[c], (int)strlen(i < 0 ? head[c].text : cells[c].text));
-    }
-    add_cells(head, width, ncolumns, text);
+        columns[5 + k] = (cvy_column)COLUMN(STRING, value[k], .title = s->key[k]);
     for (int i = 0; i < shown; i++) {
-        fill_cells(s, &s->row[i], cells);
-        add_cells(cells, width, ncolumns, text);
+        lines[i].trial = s->row[i];
+        memcpy(lines[i].value, s->row[i].value, sizeof *lines[i].value * (size_t)s->nkey);
     }
+    cvy_table_print(columns, CVY_ROWS(lines, shown), NULL, text);
     if (shown < s->nrows)
         cvy_text_add(text, "and %d more: " CVY_SWEEP_STATE " has all %d trials\n", s->nrows - shown, s->nrows);
+    return CVY_OK;
 }
 
 /* The errors of failed trials, which are the last rows. */
@@ -84,7 +81,7 @@ static cvy_status print_table(const char *folder, int rows, char **text_out)
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_sweep_summary_read(pool, folder, &summary));
-    add_table(&summary, rows, &text);
+    CVY_TRY_OUT(add_table(pool, &summary, rows, &text));
     for (int k = 0; k < summary.nkey; k++)
         cvy_sweep_add_edge(&summary, k, &text);
     add_errors(&summary, &text);
