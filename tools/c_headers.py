@@ -24,9 +24,7 @@ class Api:
         self.constants = []     # (name, value)
         self.opaque = []        # names
         self.structs = {}       # name: [Variable]
-        self.callbacks = [FUNCTION_POINTER]  # names of types
         self.functions = []     # (name, result Variable, [Variable]), without those that take a type of MPI
-        self.enums = []         # names
 
 
 class Declaration:
@@ -166,8 +164,6 @@ def parse(api, path, known):
         if part["enum"] is not None or part["plain"] is not None:
             names = parse_enum(api, part["enum"] or part["plain"], known)
             declare("enum", part["enum_name"] or names[0], match).constants = names
-            if part["enum_name"]:
-                api.enums.append(part["enum_name"])
         elif part["struct"]:
             api.structs[part["struct"]] = split_members(part["members"])
             declare("struct", part["struct"], match)
@@ -175,7 +171,6 @@ def parse(api, path, known):
             api.opaque.append(part["opaque"])
             declare("opaque", part["opaque"], match)
         elif part["callback"]:
-            api.callbacks.append(part["callback"])
             declare("callback", part["callback"], match)
         else:
             declare("function", parse_function(api, part["function"]), match)
