@@ -235,6 +235,8 @@ static void bad_descriptions(void)
     int index = -1;
     EXPECT_FAULT(cvy_reducer_create(all, &(cvy_reducer_opts){.size = size, .algorithm = "rink"}, &r), CVY_E_CONFIG,
                  "ring");
+    EXPECT_FAULT(cvy_reducer_create(all, &(cvy_reducer_opts){.size = size, .progress = "mpi"}, &r), CVY_E_CONFIG,
+                 "take poll");
     EXPECT_FAULT(cvy_reducer_create(all, &(cvy_reducer_opts){.size = size, .wire = CVY_DTYPE_U8}, &r), CVY_E_CONFIG,
                  "u8");
     EXPECT_FAULT(cvy_reducer_create(all, &(cvy_reducer_opts){.size = size, .depth = 17}, &r), CVY_E_CONFIG, "17 sets");
