@@ -532,8 +532,8 @@ job targets-1 1 targets
 job targets-f64-2 2 targets --set train.dtype=f64 --set 'train.optimizer={name: adagrad, lr: 0.03}'
 job resnet-20 2 zoo
 job resnet-20-bf16 2 zoo --set train.dtype=bf16
-job resnet-20-lars 2 zoo --set train.preset=you2017 --set 'train.optimizer={lr: 2, trust_coefficient: 0.01}' \
-    --set train.schedule=cosine
+job resnet-20-lars 2 zoo --set train.lr_rule=sqrt --set train.schedule=cosine \
+    --set 'train.optimizer={name: lars, lr: 2, momentum: 0.9, trust_coefficient: 0.01, weight_decay: 5e-4}'
 job googlenet-bn 1 zoo --set model=googlenet-bn --set train.epochs= --set train.steps=3 --set train.batch=8
 job googlenet 2 zoo --set 'model={name: googlenet, dropout: 0.2}' --set train.epochs= --set train.steps=2 \
     --set 'data.train.shape=[3,80,80]' --set 'data.test.shape=[3,80,80]' --set 'data.augment=[mirror]' \
