@@ -19,7 +19,7 @@ extern "C" {
 /** Where a job comes from and what overrides it. Zero-initialise, set size. All strings are borrowed for the call. */
 typedef struct cvy_job_source {
     size_t size;
-    /** A YAML file. NULL: the job is in `text`. */
+    /** A YAML file; or a .prototxt file, as `caffe`. NULL: the job is in `text`. */
     const char *path;
     /** The job itself as YAML; messages call it "job". Used if path is NULL. */
     const char *text;

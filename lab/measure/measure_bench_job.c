@@ -8,14 +8,9 @@
 
 #include "job/job_table.h"
 #include "measure/measure.h"
+#include "model/model_import.h"
 
 #define NETWORK_JOB "job" /* name that cvy_session_open_job() gives to a job read from text */
-
-static int is_onnx(const char *name)
-{
-    const size_t n = strlen(name);
-    return n > 5 && strcmp(name + n - 5, ".onnx") == 0;
-}
 
 /* Adds the options with which the studies time this network, unless the user has given the same option. */
 static cvy_status add_bench_options(const cvy_model_def *def, const char *given, size_t length, cvy_text *text)
@@ -48,7 +43,8 @@ cvy_status cvy_bench_name_option(const cvy_bench_opts *o, cvy_status status)
         return status;
     snprintf(text, sizeof text, "%s", cvy_error_text());
     if (strncmp(text, in_model, strlen(in_model)) == 0 && strstr(text, ": "))
-        return cvy_error_set(status, "%s%s", is_onnx(o->model) ? "" : "--options: ", strstr(text, ": ") + 2);
+        return cvy_error_set(status, "%s%s",
+                             cvy_importer_of_file(o->model) ? "" : "--options: ", strstr(text, ": ") + 2);
     if (strncmp(text, in_job, strlen(in_job)) != 0)
         return status;
     const char *rest = text + strlen(in_job);
@@ -62,7 +58,7 @@ static cvy_status name_file(const cvy_bench_opts *o, cvy_text *text)
 {
     CVY_CHECK(!o->model_options, CVY_E_ARGUMENT, "%s: the network of a file has no options", o->model);
     CVY_CHECK(!strpbrk(o->model, "'\n"), CVY_E_ARGUMENT, "%s: the path of a network to time has no quotes", o->model);
-    cvy_text_add(text, "name: bench\nmodel: {onnx: '%s'}", o->model);
+    cvy_text_add(text, "name: bench\nmodel: {%s: '%s'}", cvy_importer_of_file(o->model)->name, o->model);
     return text->status;
 }
 
@@ -86,7 +82,7 @@ static cvy_status open_network(cvy_context *context, const cvy_bench_opts *o, cv
     cvy_text text = {0};
     cvy_status status = CVY_OK;
     CVY_CHECK(o->model, CVY_E_ARGUMENT, "name a network or a job to time");
-    CVY_TRY_OUT(is_onnx(o->model) ? name_file(o, &text) : name_network(o, &text));
+    CVY_TRY_OUT(cvy_importer_of_file(o->model) ? name_file(o, &text) : name_network(o, &text));
     cvy_text_add(&text, "\ndata: {train: synthetic}\nbatch_norm: {group: rank}\n");
     cvy_text_add(&text, "train: {optimizer: {name: sgd, lr: 0.001, momentum: 0.9}, steps: 1}\n");
     CVY_TRY_OUT(text.status);

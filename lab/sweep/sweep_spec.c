@@ -278,12 +278,5 @@ cvy_status cvy_sweep_spec_read(const char *path, const char *const *sets, int ns
 
 cvy_job_source cvy_sweep_source(const cvy_sweep_spec *spec, const char *const *sets, int nsets)
 {
-    static const char caffe[] = ".prototxt";
-    const size_t n = strlen(spec->job), m = sizeof caffe - 1;
-    const int is_caffe = n > m && strcmp(spec->job + n - m, caffe) == 0;
-    return (cvy_job_source){.size = sizeof(cvy_job_source),
-                            .path = is_caffe ? NULL : spec->job,
-                            .caffe = is_caffe ? spec->job : NULL,
-                            .sets = sets,
-                            .nsets = nsets};
+    return (cvy_job_source){.size = sizeof(cvy_job_source), .path = spec->job, .sets = sets, .nsets = nsets};
 }

@@ -164,7 +164,7 @@ static cvy_status parse_tree(cvy_pool *pool, const char *file, const char *text,
     if (text)
         return cvy_tree_parse_text(pool, file, text, strlen(text), out);
     const cvy_importer_def *network = cvy_importer_of_file(file);
-    CVY_CHECK(!network || network->weights, CVY_E_ARGUMENT,
+    CVY_CHECK(!network, CVY_E_ARGUMENT,
               "%s is %s, and a job file is expected: name it in one, model: {%s: %s}; `convoy plan`, `convoy time` and "
               "`convoy bench --model` take it as it is",
               file, network->title, network->name, file);

@@ -15,6 +15,7 @@
 #include "data/data_agrees.h"
 #include "job/job_table.h"
 #include "model/model_closing.h"
+#include "model/model_import.h"
 #include "monitor/monitor_run_layout.h"
 #include "network/network.h"
 #include "network/network_calibration.h"
@@ -40,10 +41,11 @@ static cvy_status find_set(cvy_scoring *s, const char *target)
 static cvy_status read_spec(cvy_scoring *s, const char *target, const cvy_job_source *job)
 {
     const char *file = s->is_set ? s->checkpoint.weights_path[0] : target;
-    CVY_CHECK(!cvy_data_has_suffix(target, ".onnx"), CVY_E_ARGUMENT,
-              "%s is an ONNX file, which has neither a loss nor metrics: score the run that it was exported from, or "
-              "write its outputs by `convoy predict`",
-              target);
+    const cvy_importer_def *network = cvy_importer_of_file(target);
+    CVY_CHECK(!network, CVY_E_ARGUMENT,
+              "%s is %s, which has neither a loss nor metrics: score the run that it was exported from, or write its "
+              "outputs by `convoy predict`",
+              target, network->title);
     CVY_CHECK(s->run || s->is_set || cvy_data_has_suffix(target, ".safetensors"), CVY_E_ARGUMENT,
               "%s is neither a run folder, nor a checkpoint, nor a .safetensors file", target);
     const cvy_status status = s->run || job ? CVY_OK : cvy_network_spec_of_file(file, &s->spec, NULL);

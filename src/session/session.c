@@ -125,6 +125,9 @@ cvy_status cvy_job_read(const cvy_job_source *given, cvy_job **out)
 {
     cvy_job_source source;
     CVY_TRY(CVY_OPTS_READ(cvy_job_source, given, &source));
+    const cvy_importer_def *format = source.path ? cvy_importer_of_file(source.path) : NULL;
+    if (!source.caffe && format && format->read_job)
+        source.caffe = source.path;
     if (source.caffe)
         return cvy_job_parse_caffe(&source, out);
     CVY_CHECK(!source.caffe_weights && !source.caffe_state, CVY_E_ARGUMENT,
