@@ -8,6 +8,11 @@
 
 #include <convoy/study.h>
 
+<<<<<<< HEAD
+=======
+#include "base/text/base_json.h"
+#include "program/program_update.h"
+>>>>>>> 94199a65 (program: the struct of a program is seen by program/ and update/ alone)
 #include "session/session.h"
 #include "table/table.h"
 
@@ -36,7 +41,6 @@ typedef struct cvy_bench {
     cvy_session session;
     cvy_bench_opts opts;
     cvy_dataset_info data;
-    cvy_program_task *step;
     int number;      /* index of the task in the program; of the first turn */
     int takes_turns; /* whether a step takes the turns of train.turns, or trains all weights by all losses */
     struct cvy_bench_turn {
@@ -155,8 +159,8 @@ cvy_status cvy_bench_fill_parts(const cvy_bench *b, cvy_bench_result *result);
 /* ---- measure_turns.c ---- */
 /* Adds the turns of the job to the program. CVY_E_CONFIG: they do not go with the update mode or the grid. */
 cvy_status cvy_bench_add_turns(cvy_bench *b, const cvy_training_opts *opts);
-/* The task of a turn. */
-cvy_program_task *cvy_bench_task(const cvy_bench *b, int turn);
+/* The plan of a turn's task. */
+cvy_plan *cvy_bench_turn_plan(const cvy_bench *b, int turn);
 /* Runs the turns that are due in step b->nstep, and adds their times to b->time. */
 cvy_status cvy_bench_take_turns(cvy_bench *b);
 /* The work of a step of this rank, a mean over the steps. */

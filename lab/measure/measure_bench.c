@@ -215,10 +215,11 @@ static void fill_feed(const cvy_bench *b, const cvy_plan *plan, const cvy_plan_f
 static void fill_feeds(const cvy_bench *b)
 {
     for (int k = 0; k < b->nturn; k++) {
-        const cvy_program_task *task = cvy_bench_task(b, k);
-        for (int i = 0; i < task->plan->feeds.count; i++)
-            if (!task->plan->feeds.feed[i].per_step)
-                fill_feed(b, task->plan, &task->plan->feeds.feed[i], task->split.first_row);
+        const cvy_plan *plan = cvy_bench_turn_plan(b, k);
+        const int64_t first = cvy_program_first_row(b->session.program, b->turn[k].number);
+        for (int i = 0; i < plan->feeds.count; i++)
+            if (!plan->feeds.feed[i].per_step)
+                fill_feed(b, plan, &plan->feeds.feed[i], first);
     }
 }
 
@@ -274,7 +275,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     CVY_CHECK(forward || opts.update_staleness == 0, CVY_E_CONFIG,
               "%s: bench times steps that all ranks take together: set update.staleness to 0", s->job->file);
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
-    memcpy(s->program->pipeline.foreseen, b->foreseen, sizeof b->foreseen);
+    cvy_program_foresee(s->program, b->foreseen);
     CVY_TRY(cvy_job_batch(s->job, forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);
     if (b->takes_turns && !forward && s->job->train.nturn > 0)
@@ -301,8 +302,7 @@ cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_
     CVY_TRY(cvy_comm_agree(b->session.context->comm, cvy_bench_make_program(b, kernels, passes_off)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(b->session.program)));
     b->plan_s = cvy_clock_s() - begin;
-    b->step = b->session.program->task[b->number];
-    if (!b->session.program->kernel.by_clock)
+    if (!cvy_program_by_clock(b->session.program))
         fill_feeds(b);
     return CVY_OK;
 }

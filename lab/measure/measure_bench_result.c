@@ -69,21 +69,21 @@ void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *r)
     snprintf(r->model, sizeof r->model, "%s", s->job->import && b->opts.model ? b->opts.model : s->model->name);
     r->batch = b->batch;
     r->mode = b->opts.mode;
-    r->dtype = s->program->opts.dtype;
+    r->dtype = cvy_program_options(s->program)->dtype;
     r->input = b->data.field[0].shape;
     r->threads = s->context->threads;
     r->ranks = s->context->comm->nranks;
     r->nodes = s->context->comm->nnodes;
-    r->deterministic_shards = s->program->opts.shards;
-    r->by_clock = s->program->kernel.by_clock;
-    r->pipeline = s->program->pipeline.grid.nstages;
-    r->micro_batches = b->step->nmicro;
+    r->deterministic_shards = cvy_program_options(s->program)->shards;
+    r->by_clock = cvy_program_by_clock(s->program);
+    r->pipeline = cvy_program_grid(s->program)->nstages;
+    r->micro_batches = cvy_bench_turn_plan(b, 0)->nmicro;
 }
 
 /* With one axis only, exposed_comm_ms says all. An axis on which no rank ever waited is left out. */
 static void fill_axes(const cvy_bench *b, cvy_bench_result *r)
 {
-    const cvy_grid *grid = &b->session.program->pipeline.grid;
+    const cvy_grid *grid = cvy_program_grid(b->session.program);
     double *const to[] = {[CVY_COMM_DATA] = &r->exposed_data_ms,
                           [CVY_COMM_PIPELINE] = &r->exposed_pipeline_ms,
                           [CVY_COMM_TENSOR] = &r->exposed_tensor_ms,
@@ -216,11 +216,10 @@ static double predict(const cvy_bench *b)
 {
     double sum = 0;
     for (int k = 0; k < b->nturn; k++) {
-        double ms = 0;
-        int nunknown = 0;
-        if (cvy_program_predict(b->session.program, b->turn[k].number, &ms, &nunknown) != CVY_OK || nunknown > 0)
+        cvy_prediction step;
+        if (cvy_program_predict(b->session.program, b->turn[k].number, &step) != CVY_OK || step.nunknown > 0)
             return NAN;
-        sum += ms / (double)b->turn[k].every;
+        sum += step.ms / (double)b->turn[k].every;
     }
     return sum;
 }
@@ -231,10 +230,10 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
     cvy_comm *comm = b->session.context->comm;
     const cvy_work mine = cvy_bench_work(b);
     double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2];
-    cvy_bench_result r = {.parameters = count_parameters(p->vars),
+    cvy_bench_result r = {.parameters = count_parameters(cvy_program_vars(p)),
                           .loss_first = b->loss_first,
                           .loss_last = b->loss_last,
-                          .arena_bytes = (int64_t)p->memory.arena_bytes,
+                          .arena_bytes = cvy_program_memory_use(p, &b->number, 1).arena,
                           .plan_s = b->plan_s,
                           .predicted_ms = NAN};
     CVY_TRY(comm->ops->allreduce(comm, sums, CVY_COUNT(sums), CVY_DTYPE_F64, CVY_REDUCE_SUM));

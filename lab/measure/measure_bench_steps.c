@@ -36,11 +36,12 @@ cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
     const int forward = b->opts.mode == CVY_BENCH_FORWARD, own = b->opts.mode == CVY_BENCH_FORWARD_BACKWARD;
     double sum = forward ? NAN : 0;
     for (int k = 0; k < b->nturn && !forward; k++) {
-        const cvy_program_task *task = cvy_bench_task(b, k);
-        for (int i = 0; i < task->nloss; i++) {
+        const cvy_program *p = b->session.program;
+        const int task = b->turn[k].number;
+        for (int i = 0; i < cvy_program_nlosses(p, task); i++) {
             double loss = 0;
-            CVY_TRY(cvy_program_loss(b->session.program, b->turn[k].number, task->loss[i].name, &loss));
-            sum += own ? loss * (double)task->plan->rows / (double)b->batch : loss;
+            CVY_TRY(cvy_program_loss(p, task, cvy_program_loss_name(p, task, i), &loss));
+            sum += own ? loss * (double)cvy_program_rows(p, task) / (double)b->batch : loss;
         }
     }
     *loss_out = sum;
@@ -117,7 +118,7 @@ static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
     b->own.bubble += b->time.bubble;
     cvy_bench_add_parts(b);
     for (int turn = 0; i < node_steps_max && turn < b->nturn; turn++) {
-        const cvy_plan *plan = cvy_bench_task(b, turn)->plan;
+        const cvy_plan *plan = cvy_bench_turn_plan(b, turn);
         double *to = b->node_s + i * ninstr + cvy_bench_ninstr(b, turn);
         for (int k = 0; k < plan->ninstr; k++)
             to[k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
@@ -171,8 +172,8 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
 cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
 {
     cvy_context *context = b->session.context;
-    const cvy_dtype dtype = b->session.program->opts.dtype;
-    const int by_clock = b->session.program->kernel.by_clock;
+    const cvy_dtype dtype = cvy_program_options(b->session.program)->dtype;
+    const int by_clock = cvy_program_by_clock(b->session.program);
     double before = NAN, after = NAN, warm_s = 0;
     if (!by_clock)
         CVY_TRY(cvy_bench_peak(context, dtype, &before));

@@ -82,7 +82,7 @@ static cvy_status count_kernels(const cvy_program *p, char **out)
 {
     int count = 0, reference = 0;
     const cvy_library_def *const *table = cvy_library_table(&count);
-    const cvy_lowered *u = p->task[0]->plan->lowered[0];
+    const cvy_lowered *u = cvy_program_task_plan(p, 0)->lowered[0];
     cvy_text t = {0};
     for (int l = 0; l < count; l++) {
         int n = 0;
@@ -109,7 +109,7 @@ static cvy_status run(cvy_bench *b, const char *kernels, const char *passes_off,
               "%s: a check compares training steps, and the network has no loss: give one, and data with a target "
               "(train.loss, data.train)",
               b->session.job->file);
-    const cvy_vars *vars = b->session.program->vars;
+    const cvy_vars *vars = cvy_program_vars(b->session.program);
     CVY_TRY(cvy_comm_agree(comm, take(vars, o)));
     CVY_TRY(cvy_comm_agree(comm, count_kernels(b->session.program, &o->kernels)));
     for (int i = 0; i < STEPS; i++) {
@@ -204,8 +204,8 @@ static cvy_status report(const cvy_bench *b, const char *against, const struct o
                          const struct outcome *plain, cvy_check_result *result_out)
 {
     const cvy_program *p = b->session.program;
-    const struct difference d = compare(p->vars, fast, plain);
-    const struct bound bound = bound_of(p->opts.dtype);
+    const struct difference d = compare(cvy_program_vars(p), fast, plain);
+    const struct bound bound = bound_of(cvy_program_options(p)->dtype);
     cvy_bench_result head = {.size = sizeof head};
     cvy_bench_fill_head(b, &head);
     cvy_check_result r = {

@@ -40,7 +40,7 @@ static int computes(const cvy_instr *instr)
 void cvy_bench_add_parts(cvy_bench *b)
 {
     for (int turn = 0; turn < b->nturn; turn++) {
-        const cvy_plan *plan = cvy_bench_task(b, turn)->plan;
+        const cvy_plan *plan = cvy_bench_turn_plan(b, turn);
         if ((b->nstep - 1) % b->turn[turn].every != 0) /* the latest step left this turn out */
             continue;
         for (int k = 0; k < plan->ninstr; k++)

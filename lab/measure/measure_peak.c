@@ -33,7 +33,7 @@ static cvy_status run(cvy_program *p, int step, double *best_s_out)
     CVY_TRY(cvy_program_step(p, step, 0));
     for (int i = 0; i < 3 || cvy_clock_s() - begin < SECONDS; i++) {
         CVY_TRY(cvy_program_step(p, step, 0));
-        best = CVY_MIN(best, p->task[step]->time.total);
+        best = CVY_MIN(best, cvy_program_time(p, step)->total);
     }
     *best_s_out = best;
     return CVY_OK;
@@ -53,7 +53,7 @@ static cvy_status time_product(cvy_context *context, cvy_dtype dtype, double *fl
     CVY_TRY_OUT(cvy_program_plan(p));
     CVY_TRY_OUT(comm->ops->barrier(comm));
     CVY_TRY_OUT(cvy_comm_agree(comm, run(p, step, best_s_out)));
-    *flop_out = cvy_step_work(p->task[step]->plan).flop;
+    *flop_out = cvy_step_work(cvy_program_task_plan(p, step)).flop;
 out:
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);

@@ -172,41 +172,29 @@ static void add_bytes(cvy_text *t, const char *what, int64_t bytes)
 /* turn: the trainings of a step; they run one after the other in the same memory. */
 static void add_memory(const cvy_program *p, const int *turn, int nturn, cvy_text *t)
 {
-    int64_t by_role[3] = {0}, feeds = 0, head = 0;
-    for (int i = 0; i < p->vars->count; i++) {
-        const cvy_variable *v = p->vars->at[i];
-        cvy_blocking b;
-        if (!v->elsewhere && cvy_blocking_make(&v->layout, &v->shape, &b) == CVY_OK)
-            by_role[v->role] += b.elems * (int64_t)cvy_dtype_bytes(v->dtype);
-    }
-    for (int i = 0; i < p->ntask; i++)
-        feeds += (int64_t)p->task[i]->plan->feeds.bytes;
-    for (int k = 0; k < nturn; k++)
-        head = CVY_MAX(head, (int64_t)cvy_plan_head_bytes(p->task[turn[k]]->plan));
-    const int64_t arena = (int64_t)CVY_MAX(p->memory.arena_bytes, 64);
-    const int parts = p->update.shape.state_parts;
+    const cvy_memory_use use = cvy_program_memory_use(p, turn, nturn);
     cvy_text_add(t, "\nmemory of this rank, bytes\n");
-    add_bytes(t, "arena: activations and gradients of a step", arena);
-    add_bytes(t, "  of it gradients and losses", head);
-    add_bytes(t, "weights", by_role[CVY_ROLE_WEIGHT]);
-    add_bytes(t, "running statistics", by_role[CVY_ROLE_STATISTIC]);
-    add_bytes(t, parts > 1 ? "optimiser's state: this rank's part" : "optimiser's state",
-              by_role[CVY_ROLE_STATE] / parts);
-    add_bytes(t, "feeds: inputs and targets", feeds);
-    if (p->memory.price.high > 0)
+    add_bytes(t, "arena: activations and gradients of a step", use.arena);
+    add_bytes(t, "  of it gradients and losses", use.head);
+    add_bytes(t, "weights", use.weights);
+    add_bytes(t, "running statistics", use.statistics);
+    add_bytes(t, use.state_parts > 1 ? "optimiser's state: this rank's part" : "optimiser's state", use.states);
+    add_bytes(t, "feeds: inputs and targets", use.feeds);
+    if (use.recomputed)
         cvy_text_add(
             t, "  to stay within plan.memory_limit, backward recomputes %d values: %s more flop for each micro-batch\n",
-            p->task[turn[0]]->recomputed.nodes, short_count((double)p->task[turn[0]]->recomputed.flop).text);
-    add_bytes(t, "total", arena + by_role[0] + by_role[1] + by_role[2] + feeds);
+            use.recomputed->nodes, short_count((double)use.recomputed->flop).text);
+    add_bytes(t, "total", use.total);
     cvy_text_add(t, "  (%.1f MiB; besides these the libraries' own memory, and rows that are read ahead)\n",
-                 (double)(arena + by_role[0] + by_role[1] + by_role[2] + feeds) / 1048576);
+                 (double)use.total / 1048576);
 }
 
 /* ---- the table ---- */
 
 static void add_network(const cvy_session *s, const cvy_dataset_info *data, const char *samples, cvy_text *t)
 {
-    cvy_text_add(t, "network %s, %s, on %s of %s", s->model->name, cvy_dtype_text(s->program->opts.dtype), samples,
+    cvy_text_add(t, "network %s, %s, on %s of %s", s->model->name,
+                 cvy_dtype_text(cvy_program_options(s->program)->dtype), samples,
                  cvy_shape_text(&data->field[0].shape));
     if (data->nclasses)
         cvy_text_add(t, ", %lld classes", (long long)data->nclasses);
@@ -218,7 +206,7 @@ static void add_batch(const cvy_session *s, int64_t batch, const cvy_plan *plan,
 {
     const int nranks = cvy_program_nworkers(s->program), all = s->context->comm->nranks, nservers = all - nranks;
     cvy_text_add(t, "\nbatch %lld over %d rank%s", (long long)batch, nranks, nranks > 1 ? "s" : "");
-    if (cvy_grid_is_used(&s->program->pipeline.grid))
+    if (cvy_grid_is_used(cvy_program_grid(s->program)))
         cvy_text_add(t, " of the data axis of %d ranks", all);
     else if (nservers > 0)
         cvy_text_add(t, ", whose weights %d other%s hold%s", nservers, nservers > 1 ? "s" : "",
@@ -264,57 +252,52 @@ static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
 
 static void add_prediction(const cvy_program *p, int step, cvy_text *t)
 {
-    const int ncall = step == 0 ? p->kernel.tuning.ncall : p->task[step]->price.ncall;
-    double ms = 0;
-    int nunknown = 0;
-    if (cvy_program_predict(p, step, &ms, &nunknown) != CVY_OK)
+    cvy_prediction time;
+    if (cvy_program_predict(p, step, &time) != CVY_OK)
         cvy_text_add(t, "the step's time is not known: nothing was measured here yet; use --planning measure\n");
-    else if (nunknown > 0)
+    else if (time.nunknown > 0)
         cvy_text_add(t,
                      "the step's time is not known: %d of %d calls were never measured here; use --planning measure\n",
-                     nunknown, ncall);
+                     time.nunknown, time.ncall);
     else
         cvy_text_add(t,
                      "%.4g ms a step predicted, %.4g samples/s on this rank: the sum of %d measured times, without "
                      "communication and input\n",
-                     ms, 1e3 * (double)p->task[step]->plan->rows / ms, ncall);
-}
-
-static const char *kind_of(const cvy_program *p, const cvy_program_task *s)
-{
-    return !s->training ? "forward" : p->opts.gradients_only ? "forward-backward" : "training";
+                     time.ms, 1e3 * (double)cvy_program_rows(p, step) / time.ms, time.ncall);
 }
 
 /* Lists all tasks of the run; they use the same arena. */
 static void add_steps(const cvy_program *p, cvy_text *t)
 {
     cvy_text_add(t, "\nsteps, all in one arena\n");
-    for (int i = 0; i < p->ntask; i++) {
-        const cvy_program_task *s = p->task[i];
-        cvy_text_add(t, "  %-10s batch %-6lld %4d instructions %18s bytes%s%s\n", kind_of(p, s), (long long)s->batch,
-                     s->plan->ninstr, with_commas((int64_t)s->plan->arena_bytes).text, s->label ? "  " : "",
-                     s->label ? s->label : "");
+    for (int i = 0; i < cvy_program_ntasks(p); i++) {
+        const cvy_task_about task = cvy_program_about(p, i);
+        const cvy_plan *plan = cvy_program_task_plan(p, i);
+        cvy_text_add(t, "  %-10s batch %-6lld %4d instructions %18s bytes%s%s\n", task.kind, (long long)task.batch,
+                     plan->ninstr, with_commas((int64_t)plan->arena_bytes).text, task.label ? "  " : "",
+                     task.label ? task.label : "");
     }
 }
 
 /* What a training trains, if a step takes several. */
-static void add_turn(const cvy_program_task *s, cvy_text *t)
+static void add_turn(const cvy_task_about *task, cvy_text *t)
 {
-    if (s->label)
-        cvy_text_add(t, "%s: trains %s by %s\n", s->label, s->train.trains ? s->train.trains : "all weights",
-                     s->train.optimise.op);
+    if (task->label)
+        cvy_text_add(t, "%s: trains %s by %s\n", task->label, task->trains ? task->trains : "all weights",
+                     task->optimizer);
 }
 
 /* The layers of a task, with the work for a sample and the time. Returns this work in flop. */
 static double add_task(const cvy_program *p, int step, cvy_text *t)
 {
-    const cvy_plan *plan = p->task[step]->plan;
-    add_turn(p->task[step], t);
+    const cvy_task_about task = cvy_program_about(p, step);
+    const cvy_plan *plan = cvy_program_task_plan(p, step);
+    add_turn(&task, t);
     const struct totals sum = add_layers(plan->lowered[plan->nmicro - 1], t);
     const double samples = (double)plan->rows / plan->nmicro, flop = sum.forward + sum.backward;
     if (plan->rows > 0)
-        cvy_text_add(t, "\n%s flop a sample and %s step (%s forward)\n", short_count(flop / samples).text,
-                     kind_of(p, p->task[step]), short_count(sum.forward / samples).text);
+        cvy_text_add(t, "\n%s flop a sample and %s step (%s forward)\n", short_count(flop / samples).text, task.kind,
+                     short_count(sum.forward / samples).text);
     add_prediction(p, step, t);
     return plan->rows > 0 ? flop / samples : 0;
 }
@@ -344,10 +327,11 @@ static cvy_status print_each(const cvy_program *p, const int *turn, int nturn, c
     cvy_text all = {0};
     cvy_status status = CVY_OK;
     for (int k = 0; k < nturn && status == CVY_OK; k++) {
+        const char *label = cvy_program_about(p, turn[k]).label;
         char *text = NULL;
         status = cvy_program_print(p, turn[k], how, &text);
-        if (p->task[turn[k]]->label)
-            cvy_text_add(&all, "%s%s\n", strcmp(how, "dot") == 0 ? "// " : "", p->task[turn[k]]->label);
+        if (label)
+            cvy_text_add(&all, "%s%s\n", strcmp(how, "dot") == 0 ? "// " : "", label);
         cvy_text_add(&all, "%s", text ? text : "");
         cvy_mem_free(&text);
     }
@@ -429,9 +413,9 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
         for (int k = 0; k < t.nturn; k++)
             turn[k] = t.turn[k].full;
         if (forward < 0) {
-            add_run(&t, t.session.program->task[t.task.full]->plan, &head);
+            add_run(&t, cvy_program_task_plan(t.session.program, t.task.full), &head);
         } else {
-            add_job(&t.session, batch, t.session.program->task[forward]->plan, &head);
+            add_job(&t.session, batch, cvy_program_task_plan(t.session.program, forward), &head);
             cvy_text_add(&head, "\n");
         }
         status = print(t.session.program, turn, forward < 0 ? t.nturn : 1, how, &head, text_out);
@@ -463,7 +447,7 @@ cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, 
     if (status == CVY_OK && context->comm->rank == 0) {
         cvy_text head = {0};
         add_network(&b.session, &b.data, "synthetic samples", &head);
-        add_batch(&b.session, b.batch, b.session.program->task[b.number]->plan, &head);
+        add_batch(&b.session, b.batch, cvy_program_task_plan(b.session.program, b.number), &head);
         cvy_program_describe_update(b.session.program, b.number, &head);
         cvy_program_describe_grid(b.session.program, b.number, &head);
         cvy_text_add(&head, "\n");

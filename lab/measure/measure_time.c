@@ -112,15 +112,15 @@ double cvy_time_bytes(const cvy_plan *plan, const cvy_instr *instr)
 
 cvy_limit cvy_time_limit(const cvy_time_table *t, int i)
 {
-    const cvy_instr *instr = &t->task->plan->instr[i];
+    const cvy_instr *instr = &t->plan->instr[i];
     const int computes = cvy_call_runs_node(instr->call);
     return cvy_limit_of(&t->b->limits, computes ? (double)cvy_node_cost(instr->call->node).flop : 0,
-                        cvy_time_bytes(t->task->plan, instr));
+                        cvy_time_bytes(t->plan, instr));
 }
 
 static cvy_status add_instr(cvy_time_table *t, int i)
 {
-    const cvy_plan *plan = t->task->plan;
+    const cvy_plan *plan = t->plan;
     const cvy_instr *instr = &plan->instr[i];
     const cvy_node *node = instr->call ? instr->call->node : NULL;
     const int part = cvy_instr_part(plan, instr), computes = cvy_call_runs_node(instr->call);
@@ -155,7 +155,7 @@ static cvy_status add_instr(cvy_time_table *t, int i)
 static cvy_status take_medians(cvy_time_table *t)
 {
     const cvy_bench *b = t->b;
-    const int n = t->task->plan->ninstr, all = cvy_bench_ninstr(b, b->nturn);
+    const int n = t->plan->ninstr, all = cvy_bench_ninstr(b, b->nturn);
     double *column = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *column * (size_t)b->node_steps, &column));
     const cvy_status status = cvy_mem_alloc(sizeof *t->instr_ms * (size_t)n, &t->instr_ms);
@@ -195,11 +195,12 @@ static void finish_row(cvy_time_row *r, double step_ms)
 cvy_status cvy_time_table_make(const cvy_bench *b, int turn, cvy_time_table *t)
 {
     *t = (cvy_time_table){.b = b,
-                          .task = cvy_bench_task(b, turn),
+                          .turn = turn,
+                          .plan = cvy_bench_turn_plan(b, turn),
                           .first = cvy_bench_ninstr(b, turn),
                           .step_ms = 1e3 * cvy_median(b->step_s, b->steps)};
     CVY_TRY(take_medians(t));
-    for (int i = 0; i < t->task->plan->ninstr; i++)
+    for (int i = 0; i < t->plan->ninstr; i++)
         CVY_TRY(add_instr(t, i));
     for (int i = 0; i < t->count; i++)
         finish_row(&t->row[i], t->all_ms);
@@ -341,7 +342,7 @@ cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const 
         status = cvy_bench_plan(&b, NULL, NULL);
     if (status == CVY_OK)
         status = cvy_bench_measure(&b, NODE_STEPS_MAX);
-    if (status == CVY_OK && !b.session.program->kernel.by_clock)
+    if (status == CVY_OK && !cvy_program_by_clock(b.session.program))
         status = cvy_limits_measure(context, b.peak_flop_per_s, &b.limits);
     if (status == CVY_OK)
         status = cvy_comm_agree(context->comm, report(&b, how, text_out));

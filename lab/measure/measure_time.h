@@ -26,9 +26,10 @@ typedef struct cvy_time_row { /* a layer, or instructions that belong to no laye
 
 typedef struct cvy_time_table { /* of a turn */
     const cvy_bench *b;
-    const cvy_program_task *task;
-    int first;        /* its first instruction among those of all turns */
-    double *instr_ms; /* median of each instruction */
+    int turn;
+    const cvy_plan *plan; /* of its task */
+    int first;            /* its first instruction among those of all turns */
+    double *instr_ms;     /* median of each instruction */
     cvy_time_row *row;
     int count, room;
     double ms[CVY_STEP_PARTS], all_ms, step_ms;
@@ -44,7 +45,13 @@ extern const char *const cvy_time_part_name[CVY_STEP_PARTS];
 
 static inline const cvy_grid *cvy_time_grid(const cvy_bench *b)
 {
-    return &b->session.program->pipeline.grid;
+    return cvy_program_grid(b->session.program);
+}
+
+/* What messages call the turn; NULL: nothing. */
+static inline const char *cvy_time_label(const cvy_time_table *t)
+{
+    return cvy_program_about(t->b->session.program, t->b->turn[t->turn].number).label;
 }
 
 /* ---- measure_time.c ---- */

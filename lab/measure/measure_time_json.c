@@ -35,7 +35,7 @@ static void add_totals(const cvy_time_table *t, cvy_json *json)
 /* Adds all instructions of the plan in their order. */
 static void add_instructions(const cvy_time_table *t, cvy_json *json)
 {
-    const cvy_plan *plan = t->task->plan;
+    const cvy_plan *plan = t->plan;
     cvy_json_open(json, "instructions", '[');
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
@@ -69,7 +69,7 @@ static cvy_status add_turns(const cvy_time_table *t, cvy_json *json)
         cvy_time_table own = {0};
         status = cvy_time_table_make(t->b, k, &own);
         cvy_json_open(json, NULL, '{');
-        cvy_json_string(json, "label", own.task->label);
+        cvy_json_string(json, "label", cvy_time_label(&own));
         if (status == CVY_OK)
             add_layers(&own, json);
         cvy_json_close(json, '}');

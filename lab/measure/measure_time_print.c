@@ -87,9 +87,9 @@ static int next_furthest(const cvy_time_table *t, const int *before, int n)
 {
     int found = -1;
     double most = 0;
-    for (int i = 0; i < t->task->plan->ninstr; i++) {
+    for (int i = 0; i < t->plan->ninstr; i++) {
         const double lost = t->instr_ms[i] - cvy_time_limit(t, i).ms;
-        int is_new = cvy_instr_runs(&t->task->plan->instr[i]);
+        int is_new = cvy_instr_runs(&t->plan->instr[i]);
         for (int k = 0; k < n; k++)
             is_new &= before[k] != i;
         if (is_new && lost > most) {
@@ -132,10 +132,10 @@ static void print_limit(const cvy_time_table *t, cvy_text *out)
                  "bytes, %.3f ms operations\n",
                  limit, 100 * limit / all, all, bytes, limit - bytes);
     for (int n = 0; n < FURTHEST && (at[n] = next_furthest(t, at, n)) >= 0; n++) {
-        const cvy_instr *instr = &t->task->plan->instr[at[n]];
+        const cvy_instr *instr = &t->plan->instr[at[n]];
         const cvy_limit own = cvy_time_limit(t, at[n]);
-        const char *op = NULL, *name = cvy_time_name(t->task->plan, instr, &op);
-        const double bytes_mb = 1e-6 * cvy_time_bytes(t->task->plan, instr);
+        const char *op = NULL, *name = cvy_time_name(t->plan, instr, &op);
+        const double bytes_mb = 1e-6 * cvy_time_bytes(t->plan, instr);
         cvy_text_add(out, "%s %d. %s, %s by %s: %.3f ms, limit %.3f ms (%s", n ? "" : "furthest from their limits:\n",
                      n + 1, name, instr->call && instr->call->node ? instr->call->node->op->name : op,
                      cvy_instr_runs_by(instr), t->instr_ms[at[n]], own.ms, own.by_bytes ? "bytes: " : "operations: ");
@@ -171,7 +171,7 @@ void cvy_time_print_head(const cvy_time_table *t, double flop, cvy_text *out)
     const cvy_session *s = &b->session;
     cvy_text_add(out, "%s, %s, %s, batch %lld, %d rank%s of %d thread%s: medians of %lld steps, ms; layers of %s\n",
                  s->model->name, b->opts.mode == CVY_BENCH_TRAIN ? "training" : cvy_bench_mode_text(b->opts.mode),
-                 cvy_dtype_text(s->program->opts.dtype), (long long)b->batch, s->context->comm->nranks,
+                 cvy_dtype_text(cvy_program_options(s->program)->dtype), (long long)b->batch, s->context->comm->nranks,
                  s->context->comm->nranks > 1 ? "s" : "", s->context->threads, s->context->threads > 1 ? "s" : "",
                  (long long)b->node_steps, cvy_time_grid(b)->nstages > 1 ? "the first rank of each stage" : "rank 0");
     cvy_text_add(
@@ -181,7 +181,7 @@ void cvy_time_print_head(const cvy_time_table *t, double flop, cvy_text *out)
         b->limits.nlevel > 0 ? 1e-9 * b->limits.bytes_per_s[b->limits.nlevel - 1] : 0.0);
     if (cvy_time_grid(b)->nstages > 1)
         cvy_text_add(out, "pipeline: %d micro-batches; predicted idle share (bubble) of forward and backward %.1f %%\n",
-                     b->step->nmicro, 100 * cvy_program_bubble(s->program, b->number));
+                     t->plan->nmicro, 100 * cvy_program_bubble(s->program, b->number));
 }
 
 /* Says which stage this is, and where its time went. */
@@ -193,8 +193,7 @@ static void print_stage(const cvy_bench *b, cvy_text *out)
     cvy_text_add(out,
                  "stage %d of %d (rank %d), from layer %s: kernels %.3f ms, messages and waits %.3f ms; %.3f ms waits "
                  "for other stages, %.1f %% of the step\n",
-                 grid->stage + 1, grid->nstages, grid->all->rank,
-                 b->session.program->pipeline.layer.text[b->session.program->pipeline.first[grid->stage]],
+                 grid->stage + 1, grid->nstages, grid->all->rank, cvy_program_first_layer(b->session.program),
                  ms * (own->total - own->exposed_comm), ms * own->exposed_comm, ms * own->bubble,
                  own->total > 0 ? 100 * own->bubble / own->total : 0);
 }
@@ -205,9 +204,19 @@ cvy_status cvy_time_print_table(const cvy_time_table *t, cvy_text *to)
     cvy_text_add(&out, "\n");
     if (cvy_time_grid(t->b)->nstages > 1)
         print_stage(t->b, &out);
+<<<<<<< HEAD
     if (t->task->label)
         cvy_text_add(&out, "%s\n", t->task->label);
     cvy_table_print(cvy_time_columns, CVY_ROWS(t->row, t->count), NULL, &out);
+=======
+    if (cvy_time_label(t))
+        cvy_text_add(&out, "%s\n", cvy_time_label(t));
+    cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %9s %8s  %s\n", "layer", "operator", "output",
+                 "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "% of lim.", "MB",
+                 "kernels: forward, backward data, backward weights");
+    for (int i = 0; i < t->count; i++)
+        print_row(t, &t->row[i], &out);
+>>>>>>> 94199a65 (program: the struct of a program is seen by program/ and update/ alone)
     print_totals(t, &out);
     print_limit(t, &out);
     if (out.status == CVY_OK)

@@ -33,9 +33,9 @@ cvy_status cvy_bench_add_turns(cvy_bench *b, const cvy_training_opts *opts)
     return CVY_OK;
 }
 
-cvy_program_task *cvy_bench_task(const cvy_bench *b, int turn)
+cvy_plan *cvy_bench_turn_plan(const cvy_bench *b, int turn)
 {
-    return b->session.program->task[b->turn[turn].number];
+    return cvy_program_task_plan(b->session.program, b->turn[turn].number);
 }
 
 cvy_status cvy_bench_take_turns(cvy_bench *b)
@@ -44,7 +44,7 @@ cvy_status cvy_bench_take_turns(cvy_bench *b)
     for (int k = 0; k < b->nturn; k++)
         if (b->nstep % b->turn[k].every == 0) {
             CVY_TRY(cvy_program_step(b->session.program, b->turn[k].number, b->turn[k].lr_mult * lr));
-            cvy_step_time_join(&b->time, &cvy_bench_task(b, k)->time);
+            cvy_step_time_join(&b->time, cvy_program_time(b->session.program, b->turn[k].number));
         }
     return CVY_OK;
 }
@@ -54,7 +54,7 @@ cvy_work cvy_bench_work(const cvy_bench *b)
 {
     cvy_work sum = {0};
     for (int k = 0; k < b->nturn; k++) {
-        const cvy_work one = cvy_step_work(cvy_bench_task(b, k)->plan);
+        const cvy_work one = cvy_step_work(cvy_bench_turn_plan(b, k));
         sum.flop += one.flop / (double)b->turn[k].every;
         sum.macs += one.macs / (double)b->turn[k].every;
     }
@@ -65,6 +65,6 @@ int cvy_bench_ninstr(const cvy_bench *b, int nturn)
 {
     int n = 0;
     for (int k = 0; k < nturn; k++)
-        n += cvy_bench_task(b, k)->plan->ninstr;
+        n += cvy_bench_turn_plan(b, k)->ninstr;
     return n;
 }

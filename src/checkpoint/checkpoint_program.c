@@ -14,18 +14,20 @@
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_saver.h"
-#include "program/program.h"
 #include "program/program_update.h"
+#include "program/program_view.h"
 
 /* ---- writing ---- */
 
 static cvy_status add_state(const cvy_program *p, const cvy_checkpoint_opts *o, cvy_json *json)
 {
+    int64_t steps[CVY_TASKS_MAX];
+    const int n = cvy_program_steps(p, steps);
     cvy_json_open(json, NULL, '{');
     cvy_json_int(json, "step", o->step);
     cvy_json_open(json, "task_steps", '[');
-    for (int i = 0; i < p->ntask; i++)
-        cvy_json_int(json, NULL, p->task[i]->count);
+    for (int i = 0; i < n; i++)
+        cvy_json_int(json, NULL, steps[i]);
     cvy_json_close(json, ']');
     if (o->state)
         cvy_json_string(json, "state", o->state);
@@ -37,24 +39,25 @@ static cvy_status add_state(const cvy_program *p, const cvy_checkpoint_opts *o, 
 /* Rank 0 writes all; in a pipeline the first rank of each stage writes the variables of its stage. */
 static cvy_status save(const cvy_program *p, const cvy_checkpoint_opts *o, const cvy_vars *pending)
 {
-    cvy_comm *comm = p->context->comm;
+    cvy_comm *comm = cvy_program_context(p)->comm;
+    const cvy_grid *grid = cvy_program_grid(p);
     cvy_json json = {0};
     cvy_saver *saver = NULL;
     cvy_saved saved = {0};
     int ended = 0;
-    cvy_status status = cvy_saver_create(p->context, &saver);
+    cvy_status status = cvy_saver_create(cvy_program_context(p), &saver);
     if (status == CVY_OK && comm->rank == 0)
         status = add_state(p, o, &json);
     CVY_TRY_OUT(cvy_comm_agree(comm, status));
     const cvy_save_opts opts = {.dir = o->folder,
                                 .step = o->step,
-                                .vars = p->vars,
+                                .vars = cvy_program_vars(p),
                                 .pending = pending,
                                 .state_json = json.text.data,
                                 .keep = o->keep > 0 ? o->keep : 2,
                                 .must_be_finite = 1,
                                 .is_best = o->is_best,
-                                .grid = cvy_grid_is_used(&p->pipeline.grid) ? &p->pipeline.grid : NULL};
+                                .grid = cvy_grid_is_used(grid) ? grid : NULL};
     CVY_TRY_OUT(cvy_saver_begin(saver, &opts, 0, 0));
     CVY_TRY_OUT(cvy_saver_finish(saver, &ended, &saved));
     status = saved.status;
@@ -70,7 +73,7 @@ static cvy_status check_write(const cvy_program *p, const cvy_checkpoint_opts *g
     CVY_CHECK(o->folder && *o->folder, CVY_E_ARGUMENT, "a checkpoint needs a folder");
     CVY_CHECK(o->step >= 0 && o->keep >= 0, CVY_E_ARGUMENT,
               "a checkpoint of step %lld that keeps %d, expected no negative numbers", (long long)o->step, o->keep);
-    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before saving it");
+    CVY_CHECK(cvy_program_is_ready(p), CVY_E_ARGUMENT, "plan the program before saving it");
     return CVY_OK;
 }
 
@@ -78,7 +81,7 @@ cvy_status cvy_checkpoint_write(cvy_program *program, const cvy_checkpoint_opts 
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, program));
-    cvy_comm *comm = program->context->comm;
+    cvy_comm *comm = cvy_program_context(program)->comm;
     cvy_checkpoint_opts o;
     cvy_vars *pending = NULL;
     CVY_TRY(cvy_comm_agree(comm, check_write(program, opts, &o)));
@@ -107,13 +110,14 @@ static cvy_status copy_notes(const cvy_checkpoint *c, char **out)
     return notes.status;
 }
 
-static cvy_status read_counts(const cvy_checkpoint *c, const cvy_program *p, int64_t *count)
+static cvy_status read_counts(const cvy_checkpoint *c, const cvy_program *p, int64_t count[CVY_TASKS_MAX])
 {
+    const int n = cvy_program_steps(p, count);
     const cvy_tree *list = cvy_tree_get(c->state, "task_steps");
     CVY_CHECK(list && list->kind == CVY_TREE_LIST, CVY_E_FORMAT,
               "%s was not written by cvy_checkpoint_write(): the counts of its tasks are missing", c->path);
-    CVY_CHECK(list->count == p->ntask, CVY_E_SHAPE, "%s is of a program with %d tasks, and this one has %d", c->path,
-              list->count, p->ntask);
+    CVY_CHECK(list->count == n, CVY_E_SHAPE, "%s is of a program with %d tasks, and this one has %d", c->path,
+              list->count, n);
     for (int i = 0; i < list->count; i++)
         CVY_TRY(cvy_tree_int(list->child[i], &count[i]));
     return CVY_OK;
@@ -131,15 +135,14 @@ static cvy_status examine(const cvy_checkpoint *c, const cvy_program *p, int64_t
 
 static cvy_status load(cvy_program *p, const cvy_checkpoint *c, cvy_checkpoint_about *about)
 {
-    cvy_comm *comm = p->context->comm;
-    int64_t count[CVY_TASKS_MAX] = {0};
+    cvy_comm *comm = cvy_program_context(p)->comm;
+    int64_t count[CVY_TASKS_MAX];
     about->step = c->step;
     CVY_TRY(cvy_comm_agree(comm, examine(c, p, count, about)));
     CVY_TRY(cvy_program_flush(p));
-    CVY_TRY(cvy_checkpoint_load(c, comm, p->vars, 1));
+    CVY_TRY(cvy_checkpoint_load(c, comm, cvy_program_vars(p), 1));
     cvy_program_release(p);
-    for (int i = 0; i < p->ntask; i++)
-        p->task[i]->count = count[i];
+    cvy_program_set_steps(p, count);
     return CVY_OK;
 }
 
@@ -147,7 +150,7 @@ static cvy_status check_read(const cvy_program *p, const char *folder, const cvy
 {
     CVY_CHECK(folder && about, CVY_E_ARGUMENT,
               "cvy_checkpoint_read() needs a folder and an output pointer for what it finds");
-    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before reading a checkpoint");
+    CVY_CHECK(cvy_program_is_ready(p), CVY_E_ARGUMENT, "plan the program before reading a checkpoint");
     return CVY_RESULT_CHECK(cvy_checkpoint_about, about);
 }
 
@@ -156,7 +159,7 @@ cvy_status cvy_checkpoint_read(cvy_program *program, const char *folder, const c
 {
     CVY_ENTRY();
     CVY_TRY(CVY_LIVE(PROGRAM, program));
-    cvy_comm *comm = program->context->comm;
+    cvy_comm *comm = cvy_program_context(program)->comm;
     cvy_checkpoint set = {0};
     cvy_checkpoint_about about = cvy_checkpoint_about_default();
     CVY_TRY(cvy_comm_agree(comm, check_read(program, folder, about_out)));

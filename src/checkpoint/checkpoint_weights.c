@@ -7,13 +7,13 @@
 #include "base/base_handle.h"
 #include "checkpoint/checkpoint.h"
 #include "model/model_import.h"
-#include "program/program.h"
+#include "program/program_view.h"
 
 static cvy_status check(const cvy_program *p, const char *path)
 {
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(path && *path, CVY_E_ARGUMENT, "the path of the file of weights is %s", path ? "empty" : "NULL");
-    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before its weights are saved or loaded");
+    CVY_CHECK(cvy_program_is_ready(p), CVY_E_ARGUMENT, "plan the program before its weights are saved or loaded");
     return CVY_OK;
 }
 
@@ -21,7 +21,7 @@ cvy_status cvy_program_save(const cvy_program *p, const char *path)
 {
     CVY_ENTRY();
     CVY_TRY(check(p, path));
-    return cvy_weights_save(path, p->vars);
+    return cvy_weights_save(path, cvy_program_vars(p));
 }
 
 /* The values of a network in the format of another program. */
@@ -45,5 +45,6 @@ cvy_status cvy_program_load(cvy_program *p, const char *path)
 {
     CVY_ENTRY();
     CVY_TRY(check(p, path));
-    return cvy_importer_of_file(path) ? load_import(path, p->vars) : cvy_weights_load(path, p->vars);
+    return cvy_importer_of_file(path) ? load_import(path, cvy_program_vars(p))
+                                      : cvy_weights_load(path, cvy_program_vars(p));
 }

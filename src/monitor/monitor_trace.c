@@ -80,8 +80,8 @@ out:
 
 cvy_status cvy_trace_write(cvy_program *program, int step, const char *path)
 {
-    cvy_comm *comm = program->context->comm;
-    const cvy_plan *plan = program->task[step]->latest ? program->task[step]->latest : program->task[step]->plan;
+    cvy_comm *comm = cvy_program_context(program)->comm;
+    const cvy_plan *plan = cvy_program_latest_plan(program, step);
     cvy_json json = {0};
     double base = 0;
     CVY_TRY(common_base(comm, plan, &base));

@@ -4,7 +4,7 @@
 #ifndef CVY_MONITOR_TRACE_H
 #define CVY_MONITOR_TRACE_H
 
-#include "program/program.h"
+#include "program/program_view.h"
 
 /* Writes the file on rank 0. Barriers align the clocks of the ranks. Collective. */
 cvy_status cvy_trace_write(cvy_program *program, int step, const char *path);

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 
 typedef struct cvy_watchdog cvy_watchdog;
 

@@ -208,21 +208,21 @@ static cvy_status note_meanings(cvy_network *n, const char **outputs)
 static cvy_status list_outputs(cvy_network *n)
 {
     const int task = n->size[0].task;
-    const cvy_program_task *t = n->program->task[task];
-    CVY_CHECK(t->noutput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d outputs, the limit is %d", t->noutput,
-              CVY_NETWORK_ARRAYS);
-    for (; n->noutput < t->noutput; n->noutput++) {
+    const char *name;
+    for (; (name = cvy_program_output_name(n->program, task, n->noutput)) != NULL; n->noutput++) {
+        CVY_CHECK(n->noutput < CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "more than %d outputs, which is the limit",
+                  CVY_NETWORK_ARRAYS);
         const void *data = NULL;
         cvy_shape whole, *sample = &n->output[n->noutput].shape;
-        n->output[n->noutput].name = t->output[n->noutput].name;
-        CVY_TRY(cvy_program_output(n->program, task, t->output[n->noutput].name, &data, &whole));
+        n->output[n->noutput].name = name;
+        CVY_TRY(cvy_program_output(n->program, task, name, &data, &whole));
         sample->ndim = whole.ndim > 0 ? whole.ndim - 1 : 0;
         for (int i = 0; i < sample->ndim; i++)
             sample->dim[i] = whole.dim[i + 1];
-        n->output[n->noutput].scaling = output_scaling(n, t->output[n->noutput].name, sample);
-        n->output[n->noutput].of = n->output[n->noutput].name;
+        n->output[n->noutput].scaling = output_scaling(n, name, sample);
+        n->output[n->noutput].of = name;
         for (int i = 0; i < n->nmeant; i++)
-            if (strcmp(n->meant[i].name, n->output[n->noutput].name) == 0) {
+            if (strcmp(n->meant[i].name, name) == 0) {
                 n->output[n->noutput].of = n->meant[i].of;
                 n->output[n->noutput].kind = n->meant[i].kind;
             }
@@ -277,7 +277,7 @@ static cvy_status share_source(cvy_comm *comm, cvy_status found, struct source *
 
 static cvy_status load(cvy_network *n, cvy_comm *comm, const struct source *s)
 {
-    cvy_vars *vars = n->program->vars;
+    cvy_vars *vars = cvy_program_vars(n->program);
     for (int i = 0; i < vars->count; i++)
         n->parameters += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
     if (s->set.path)

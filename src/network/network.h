@@ -15,7 +15,7 @@
 #include "data/data.h"
 #include "model/model.h"
 #include "network/network_spec.h"
-#include "program/program.h"
+#include "program/program_view.h"
 
 enum { CVY_NETWORK_SIZES = 3, CVY_NETWORK_ARRAYS = 16 };
 

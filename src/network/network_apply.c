@@ -76,8 +76,8 @@ static cvy_status take_x(const cvy_network *n, const cvy_network_in *in, struct 
               CVY_E_ARGUMENT, "input \"x\" is an array of %s, but the network was trained on %s",
               cvy_dtype_text(in->dtype), stored == CVY_DTYPE_U8 ? "bytes (u8), 0 .. 255" : "f32 (f64 is accepted)");
     CVY_TRY(choose_shape(n, in, &out->shape));
-    out->is_checked =
-        stored == CVY_DTYPE_F32 && n->program->opts.dtype != CVY_DTYPE_F64 && cvy_augment_changes_nothing(n->augment);
+    out->is_checked = stored == CVY_DTYPE_F32 && cvy_program_options(n->program)->dtype != CVY_DTYPE_F64 &&
+                      cvy_augment_changes_nothing(n->augment);
     out->is_augmented = out->is_checked;
     return CVY_OK;
 }
@@ -216,7 +216,7 @@ static cvy_status fill(const struct call *c, cvy_plan *plan, int64_t first, int6
 /* Tells layers with random numbers which samples these are, and dropout which pass. */
 static void number_samples(const struct call *c, int task, int64_t first, int64_t rows)
 {
-    cvy_plan_feed *id = cvy_plan_find_feed(c->n->program->task[task]->plan, "sample_id");
+    cvy_plan_feed *id = cvy_plan_find_feed(cvy_program_task_plan(c->n->program, task), "sample_id");
     for (int64_t r = 0; id && r < rows; r++)
         ((int64_t *)id->data)[r] = c->first + first + r;
     if (c->n->dropout)
@@ -225,7 +225,7 @@ static void number_samples(const struct call *c, int task, int64_t first, int64_
 
 static cvy_status read_outputs(const struct call *c, int task, int64_t first, int64_t rows)
 {
-    const cvy_dtype dtype = cvy_plan_outside_dtype(c->n->program->opts.dtype);
+    const cvy_dtype dtype = cvy_plan_outside_dtype(cvy_program_options(c->n->program)->dtype);
     for (int k = 0; k < c->nout; k++) {
         const int64_t elems = cvy_shape_elems(&c->n->output[c->output[k]].shape);
         const cvy_dtype wanted = c->out[k].dtype;
@@ -252,7 +252,7 @@ static cvy_status run(struct call *c, int64_t n)
     for (int64_t first = 0; first < n;) {
         const cvy_network_size *size = choose_size(c->n, n - first);
         const int64_t rows = CVY_MIN(size->batch, n - first);
-        CVY_TRY(fill(c, c->n->program->task[size->task]->plan, first, rows));
+        CVY_TRY(fill(c, cvy_program_task_plan(c->n->program, size->task), first, rows));
         number_samples(c, size->task, first, rows);
         CVY_TRY(cvy_program_step(c->n->program, size->task, 0));
         CVY_TRY(read_outputs(c, size->task, first, rows));

@@ -71,7 +71,7 @@ static cvy_status write(struct export *e, const cvy_network *n, const cvy_networ
     CVY_CHECK(format, CVY_E_ARGUMENT, "%s: the name of the file must end with %s", path, cvy_importer_suffixes(1).text);
     CVY_TRY(cvy_file_check_new(path, o->replace));
     CVY_TRY(cvy_pool_create(&e->pool));
-    CVY_TRY(read_variables(e, n->program->vars));
+    CVY_TRY(read_variables(e, cvy_program_vars(n->program)));
     e->all.net = o->net;
     e->all.input = n->model->input[0].sample_shape;
     if (format->writes_only_weights)

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "program/program.h"
+#include "program/program_impl.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -85,6 +85,11 @@ void cvy_program_name_samples(cvy_program *p, const int64_t *sample)
 void cvy_program_keep_dropout(cvy_program *p, int keeps)
 {
     p->keeps_dropout = keeps;
+}
+
+void cvy_program_foresee(cvy_program *p, const int64_t *length)
+{
+    memcpy(p->pipeline.foreseen, length, sizeof p->pipeline.foreseen);
 }
 
 /* What the functions that read an option later take for granted. */

@@ -7,7 +7,7 @@
 #include "base/base_round.h"
 #include "base/machine/base_team.h"
 #include "optim/optim.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/program_reduce.h"
 
 enum { INIT_PIECE = 1 << 18 }; /* elements */

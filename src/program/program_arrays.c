@@ -7,9 +7,9 @@
 
 #include "base/base_entry.h"
 #include "base/base_handle.h"
-#include "program/program.h"
 #include "program/program_convert.h"
 #include "program/program_fill.h"
+#include "program/program_impl.h"
 
 /* Elements of n rows; inputs that are given once a step have all of theirs. */
 static int64_t elems_of(const cvy_plan_feed *feed, int64_t n)

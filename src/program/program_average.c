@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/machine/base_parallel.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/program_update.h"
 
 enum { GRAIN = 1 << 16 }; /* bytes for a thread */

@@ -5,9 +5,9 @@
  */
 #include "base/base_entry.h"
 #include "base/base_handle.h"
-#include "program/program.h"
 #include "program/program_convert.h"
 #include "program/program_fill.h"
+#include "program/program_impl.h"
 
 /* The inside of an array, line by line; a line is a run of its last dimension. */
 struct block {

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/program_tune.h"
 
 static const char *kernel_of(const cvy_call *call)

@@ -22,6 +22,7 @@
 #include "base/machine/base_machine.h"
 #include "plan/plan_offers.h"
 #include "program/program_execute.h"
+#include "program/program_impl.h"
 
 enum { BEFORE, AFTER, PLANS };        /* the preferred kernels; those by measured times */
 enum { ROUNDS_MIN = 3, ROUNDS = 50 }; /* of which the shortest counts, after one that takes the pages */

@@ -6,7 +6,7 @@
 #ifndef CVY_PROGRAM_COMPARE_H
 #define CVY_PROGRAM_COMPARE_H
 
-#include "program/program.h"
+#include "program/program_view.h"
 
 /* Says whether the step of a graph is slower with the kernels `after` than with those of `before` (JSON, node name ->
  * kernel; NULL: by preference). The times come from the wisdom; if they are not there and measures is 1, both steps run

@@ -14,7 +14,7 @@
 #include "base/base_mem.h"
 #include "kernel/kernel_library.h"
 #include "op/comm/op_reduce.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 /* ---- before planning: options and tasks ---- */
 

@@ -13,6 +13,7 @@
 #include "base/base_opts.h"
 #include "data/data_public.h"
 #include "program/program_convert.h"
+#include "program/program_impl.h"
 
 cvy_shape cvy_feed_part(const cvy_plan_feed *feed, cvy_tile *tile_out)
 {
@@ -72,9 +73,11 @@ static cvy_status check_elems(const cvy_plan_feed *feed, const cvy_dataset_info 
     return CVY_OK;
 }
 
-cvy_status cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
-                                 const cvy_field_part *part, const int64_t *draw, const double *sample_weight)
+cvy_status cvy_program_fill_rows(cvy_program *p, int task, const cvy_dataset_info *data, int64_t n,
+                                 const void *const *field, const cvy_field_part *part, const int64_t *draw,
+                                 const double *sample_weight)
 {
+    cvy_plan *plan = p->task[task]->plan;
     const void *own_weight = NULL;
     int64_t weight_elems = 1;
     if (n == 0) /* a rank that never has samples has no memory for them */
@@ -178,7 +181,7 @@ cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch
               "a batch of %lld rows for a %s task of %lld rows: give loader and task the same batch and accumulate",
               (long long)b.rows, s->training ? "training" : "forward", (long long)plan->rows);
     CVY_TRY(check_feeds(plan, info));
-    CVY_TRY(cvy_program_fill_rows(plan, info, b.rows, b.field, NULL, b.sample, b.weight));
+    CVY_TRY(cvy_program_fill_rows(program, task, info, b.rows, b.field, NULL, b.sample, b.weight));
     /* A forward task accepts a smaller batch. Its other rows are cleared: old contents could be labels out of range, or
      * not finite. */
     for (int i = 0; i < plan->feeds.count; i++)

@@ -7,14 +7,15 @@
 #define CVY_PROGRAM_FILL_H
 
 #include "data/data.h"
-#include "program/program.h"
+#include "program/program_view.h"
 
-/* Copies n rows into the feeds that have the names of the fields, and into "weight" and "sample_id". The plan must have
+/* Copies n rows into the feeds that have the names of the fields, and into "weight" and "sample_id". The task must have
  * at least n rows. draw: [n] for "sample_id". CVY_E_SHAPE if a field has another number of elements than its feed. A
  * field that is NULL is left out. part: [nfield], the fields of which rows have only this rank's part; NULL: all are
  * whole. */
-cvy_status cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
-                                 const cvy_field_part *part, const int64_t *draw, const double *sample_weight);
+cvy_status cvy_program_fill_rows(cvy_program *program, int task, const cvy_dataset_info *data, int64_t n,
+                                 const void *const *field, const cvy_field_part *part, const int64_t *draw,
+                                 const double *sample_weight);
 
 /* The parts of the fields that this rank's feeds of the task have, if ranks share samples; [nfield]. A field without a
  * feed, or whose feed has all of it, is whole. */

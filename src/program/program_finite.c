@@ -14,6 +14,7 @@
 
 #include "graph/graph_op.h"
 #include "program/program_guard.h"
+#include "program/program_impl.h"
 
 enum { LARGE = 1 << 18, GRAIN = 1 << 15 }; /* in elements: a larger gradient is not read whole; work for one thread */
 

@@ -15,6 +15,7 @@
 #include "op/comm/op_message.h"
 #include "op/comm/op_redistribute.h"
 #include "plan/plan_offers.h"
+#include "program/program_impl.h"
 
 /* If no time is known: a core of today is so much faster than cvy_node_estimate_ms() assumes. */
 #define USUAL 0.15

@@ -8,7 +8,7 @@
 
 #include "comm/comm_network.h"
 #include "plan/plan_forecast.h"
-#include "program/program.h"
+#include "program/program_view.h"
 
 /* How well the times of the kernels are known. */
 typedef struct cvy_forecast_basis {

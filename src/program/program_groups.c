@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base_opts.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 enum { PATTERN_ROOM = 256 };
 

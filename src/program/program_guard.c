@@ -16,6 +16,8 @@
 
 #include "program/program_guard.h"
 
+#include "program/program_impl.h"
+
 enum { ROWS = 4 }; /* samples named in the message */
 
 /* The first bad number that a rank finds. */

@@ -6,7 +6,7 @@
 #ifndef CVY_PROGRAM_GUARD_H
 #define CVY_PROGRAM_GUARD_H
 
-#include "program/program.h"
+#include "program/program_view.h"
 
 /* Runs one step. If a loss or gradient is not finite, it returns CVY_E_NUMERIC on all ranks, and the message says where
  * the first such number was made. */

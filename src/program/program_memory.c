@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/machine/base_machine.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 struct need {
     double fixed, by_batch;
@@ -44,8 +44,31 @@ static struct need needed(const cvy_program *p)
 
 int64_t cvy_program_need(const cvy_program *p)
 {
+    if (p->ntask == 0 || !p->task[p->ntask - 1]->plan)
+        return 0;
     const struct need n = needed(p);
     return (int64_t)(n.fixed + n.by_batch);
+}
+
+cvy_memory_use cvy_program_memory_use(const cvy_program *p, const int *task, int ntask)
+{
+    const int parts = p->update.shape.state_parts;
+    int64_t by_role[3] = {0};
+    cvy_memory_use use = {.arena = (int64_t)CVY_MAX(p->memory.arena_bytes, 64), .state_parts = parts};
+    for (int i = 0; i < p->vars->count; i++) {
+        const cvy_variable *v = p->vars->at[i];
+        by_role[v->role] += v->elsewhere ? 0 : (int64_t)(cvy_variable_bytes(v) - cvy_variable_shadow_bytes(v));
+    }
+    for (int i = 0; i < p->ntask; i++)
+        use.feeds += (int64_t)p->task[i]->plan->feeds.bytes;
+    for (int k = 0; k < ntask; k++)
+        use.head = CVY_MAX(use.head, (int64_t)cvy_plan_head_bytes(p->task[task[k]]->plan));
+    use.weights = by_role[CVY_ROLE_WEIGHT];
+    use.statistics = by_role[CVY_ROLE_STATISTIC];
+    use.states = by_role[CVY_ROLE_STATE] / parts;
+    use.total = use.arena + use.weights + use.statistics + by_role[CVY_ROLE_STATE] + use.feeds;
+    use.recomputed = p->memory.price.high > 0 ? &p->task[task[0]]->recomputed : NULL;
+    return use;
 }
 
 static double largest_scratch(const cvy_plan *plan)

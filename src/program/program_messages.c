@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "op/comm/op_message.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 typedef struct event {
     int32_t starts, waits, receives; /* as of a cvy_op_comm */

@@ -16,7 +16,7 @@
 #include "comm/comm_allreduce.h"
 #include "kernel/kernel_library.h"
 #include "pass/pass.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 typedef enum option_kind {
     KIND_WORD,  /* int or an enum: one of `words` */

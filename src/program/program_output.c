@@ -3,9 +3,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "program/program.h"
+#include "base/number/base_exact.h"
+#include "program/program_impl.h"
 
 /* ---- outputs: each micro-batch has its own ---- */
 
@@ -18,10 +20,15 @@ static size_t row_bytes(const cvy_program_task *s, int m, int output)
     return bytes;
 }
 
+static const cvy_value *value_of(const cvy_program_task *s, int output)
+{
+    return cvy_graph_find(s->plan->lowered[0]->graph, s->output[output].value);
+}
+
 /* Whether a layer of another stage of a pipeline makes the output. */
 static int is_elsewhere(const cvy_program_task *s, int output)
 {
-    const cvy_value *v = cvy_graph_find(s->plan->lowered[0]->graph, s->output[output].value);
+    const cvy_value *v = value_of(s, output);
     return v && v->elsewhere;
 }
 
@@ -53,6 +60,23 @@ void cvy_program_gather_output(const cvy_program_task *s, int output)
     }
 }
 
+const char *cvy_program_output_name(const cvy_program *p, int task, int output)
+{
+    return output < p->task[task]->noutput ? p->task[task]->output[output].name : NULL;
+}
+
+int cvy_program_makes_output(const cvy_program *p, int task, int output)
+{
+    const cvy_value *v = value_of(p->task[task], output);
+    return v && !v->elsewhere;
+}
+
+cvy_shape cvy_program_output_sample(const cvy_program *p, int task, int output)
+{
+    const cvy_shape *shape = &value_of(p->task[task], output)->shape;
+    return cvy_shape_make(shape->ndim - 1, shape->dim + 1);
+}
+
 /* ---- losses ---- */
 
 int cvy_program_loss_parts(const cvy_program_task *s)
@@ -65,4 +89,57 @@ const double *cvy_program_loss_part(const cvy_program_task *s, int loss, int par
     if (cvy_program_loss_parts(s) > 1)
         return cvy_plan_find_part(s->plan, s->loss[loss].value, part);
     return cvy_plan_find(s->latest ? s->latest : s->plan, s->loss[loss].value, 0);
+}
+
+int cvy_program_nlosses(const cvy_program *p, int task)
+{
+    return p->task[task]->nloss;
+}
+
+const char *cvy_program_loss_name(const cvy_program *p, int task, int loss)
+{
+    return p->task[task]->loss[loss].name;
+}
+
+cvy_status cvy_program_losses(const cvy_program *p, int task, double *value_out)
+{
+    for (int i = 0; i < p->task[task]->nloss; i++)
+        CVY_TRY(cvy_program_loss(p, task, p->task[task]->loss[i].name, &value_out[i]));
+    return CVY_OK;
+}
+
+double cvy_program_loss_norm(const cvy_program *p, int task, int loss)
+{
+    const cvy_program_task *s = p->task[task];
+    char name[160];
+    snprintf(name, sizeof name, "%s.norm", s->loss[loss].value);
+    const double *weights = cvy_plan_find(s->latest ? s->latest : s->plan, name, 0);
+    return weights ? *weights : (double)s->batch;
+}
+
+/* Whether the loss of this rank counts. Ranks that share samples have the same loss, of which the first counts, or each
+ * its share of the loss along the axes over which the value is summed. */
+static int counts_loss(const cvy_grid *grid, const cvy_value *value)
+{
+    int counts = 1;
+    for (int a = CVY_AXIS_TENSOR; a < CVY_AXES; a++)
+        counts = counts && (grid->at[a] == 0 || (value && value->over & CVY_AXIS_BIT(a)));
+    return counts;
+}
+
+/* The normaliser is global, so only one rank counts it: the first one of the stage that has the loss, which is 0 on
+ * other stages. */
+void cvy_program_add_loss(const cvy_program *p, int task, int loss, cvy_exact *sum, cvy_exact *norm)
+{
+    const cvy_program_task *s = p->task[task];
+    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_value *value = cvy_graph_find(s->plan->lowered[0]->graph, s->loss[loss].value);
+    const int counts = counts_loss(grid, value),
+              is_first = grid->data_rank == 0 && cvy_grid_is_first_part(grid) && value && !value->elsewhere;
+    const double n = cvy_program_loss_norm(p, task, loss);
+    for (int m = 0; m < cvy_program_loss_parts(s); m++) {
+        const double *part = cvy_program_loss_part(s, loss, m);
+        cvy_exact_add(sum, part && counts ? *part * n : 0);
+    }
+    cvy_exact_add(norm, is_first ? n : 0);
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "program/program.h"
+#include "program/program_impl.h"
 
 typedef struct view {
     cvy_program *program;

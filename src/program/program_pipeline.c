@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "program/program.h"
+#include "program/program_impl.h"
 
 enum { CHUNKS_MAX = 1000 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text/base_table.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 cvy_status cvy_program_set_stage(cvy_program *p, const char *layer, int64_t stage)
 {

@@ -16,7 +16,7 @@
 #include "base/base_handle.h"
 #include "base/machine/base_team.h"
 #include "op/norm/op_batch_norm.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
 

@@ -9,7 +9,7 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/machine/base_machine.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
 
@@ -35,11 +35,10 @@ static void add_machine(const cvy_program *p, cvy_json *json)
 
 static void add_plan(const cvy_program *p, int task, cvy_json *json)
 {
-    double predicted_ms = 0;
-    int nunknown = 0;
+    cvy_prediction predicted;
     cvy_plan_json(p->task[task]->plan, json);
-    if (cvy_program_predict(p, task, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
-        cvy_json_real(json, "predicted_ms", predicted_ms);
+    if (cvy_program_predict(p, task, &predicted) == CVY_OK && predicted.nunknown == 0)
+        cvy_json_real(json, "predicted_ms", predicted.ms);
 }
 
 /* The plans of all turns of a step, of which this task is one; those of smaller batches are left out. */

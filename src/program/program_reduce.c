@@ -10,6 +10,8 @@
 
 #include "program/program_reduce.h"
 
+#include "program/program_impl.h"
+
 cvy_status cvy_program_read_progress(cvy_program *p)
 {
     if (cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress) != CVY_OK)

@@ -6,7 +6,7 @@
 #ifndef CVY_PROGRAM_REDUCE_H
 #define CVY_PROGRAM_REDUCE_H
 
-#include "program/program.h"
+#include "program/program_view.h"
 
 /* Checks and sets the option reduce_progress. */
 cvy_status cvy_program_read_progress(cvy_program *program);

@@ -12,8 +12,8 @@
 #include "base/machine/base_clock.h"
 #include "base/machine/base_machine.h"
 #include "base/machine/base_team.h"
-#include "program/program.h"
 #include "program/program_execute.h"
+#include "program/program_impl.h"
 
 enum { ROUNDS = 7 };              /* at most, of which the medians are taken, after one that takes the pages */
 static const double enough_s = 1; /* after this time there is no further round */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pass/pass_split.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 /* ---- graphs ---- */
 

@@ -7,14 +7,9 @@
 #ifndef CVY_PROGRAM_TASK_H
 #define CVY_PROGRAM_TASK_H
 
-#include <convoy/program.h>
-
 #include "model/model.h"
 #include "pass/pass.h"
-#include "plan/plan.h"
-#include "program/program_execute.h"
-
-enum { CVY_TASKS_MAX = 64 }; /* of a program: one bit each in cvy_program_task.shares */
+#include "program/program_view.h"
 
 typedef struct cvy_task_loss {
     char *name;  /* of the layer */
@@ -28,7 +23,7 @@ typedef struct cvy_task_output {
     size_t gathered_bytes;
 } cvy_task_output;
 
-typedef struct cvy_program_task {
+struct cvy_program_task {
     int training;
     const cvy_model *model;
     int64_t batch;     /* global */
@@ -56,7 +51,7 @@ typedef struct cvy_program_task {
     cvy_plan *alternate;    /* a plan on the second set of gradients, if the update mode has two; else NULL */
     const cvy_plan *latest; /* of the two, the one that ran last; NULL: neither has run */
     int64_t count;          /* training steps done; the feed "step" is the sum over `shares` */
-    uint64_t shares;        /* bit j is set if task j works on the same optimiser state; its own bit too */
+    uint64_t shares; /* of CVY_TASKS_MAX: bit j is set if task j works on the same optimiser state; its own bit too */
     struct {
         double *lr, *norm; /* scalar feeds; NULL: the task has none */
         int64_t *number;   /* number of the step for the optimiser: updates done before it */
@@ -72,7 +67,7 @@ typedef struct cvy_program_task {
     } price; /* the times of its kernels, by cvy_program_price_task(); of the first task see cvy_program.kernel.tuning
               */
     cvy_recomputed recomputed; /* what the backward pass of a micro-batch recomputes, if memory was short */
-} cvy_program_task;
+};
 
 /* In a pipeline a forward task has micro-batches too, so that all stages have work. Each rank cuts its own rows, so
  * that they stay consecutive. */
@@ -85,8 +80,7 @@ size_t cvy_program_arena_offset(const cvy_program *program, const cvy_program_ta
 /* Destroys graphs, lowered graphs and plans. */
 void cvy_program_drop_plan(cvy_program_task *task);
 /* ---- program_groups.c ---- */
-/* Copies what the options say of weights that are trained: the patterns of `trains`,
- * and the parameter groups. */
+/* Copies what the options say of weights that are trained: the patterns of `trains`, and the parameter groups. */
 cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *opts, cvy_program_task *task);
 /* Says whether the patterns match the name of the variable; user: the patterns. A cvy_trains_fn. */
 int cvy_program_trains(void *user, const cvy_variable *v);
@@ -94,13 +88,6 @@ int cvy_program_trains(void *user, const cvy_variable *v);
 void cvy_program_set_groups(const cvy_program *program, const cvy_program_task *task);
 /* Returns CVY_E_ARGUMENT if `trains` or a group matches no variable. */
 cvy_status cvy_program_check_groups(const cvy_program *program, const cvy_program_task *task);
-/* Whether a name matches one of the patterns, which commas or spaces separate. */
-int cvy_names_match(const char *patterns, const char *name);
-/* Of n groups of weights, of which a weight belongs to the first that matches: the first group that gets no weight, or
- * -1. match: the patterns of group k. *hidden_by_out: the group before it that takes what it matches; -1: it matches
- * none. */
-typedef const char *(*cvy_group_match_fn)(const void *groups, int k);
-int cvy_groups_idle(const cvy_vars *vars, cvy_group_match_fn match, const void *groups, int n, int *hidden_by_out);
 /* ---- program_output.c ---- */
 /* If a task has several micro-batches, these allocate and free memory for all output rows, and copy an output to it. */
 cvy_status cvy_program_allocate_outputs(cvy_program_task *task);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "program/program_compare.h"
+#include "program/program_impl.h"
 
 cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
 {
@@ -341,7 +342,7 @@ cvy_status cvy_program_tune_stages(cvy_program *p, const cvy_plan_opts *opts, cv
     return share_times(p);
 }
 
-cvy_status cvy_program_predict(const cvy_program *p, int task, double *ms_out, int *nunknown_out)
+cvy_status cvy_program_predict(const cvy_program *p, int task, cvy_prediction *out)
 {
     const cvy_program_task *s = p->task[task];
     const cvy_tuning *first = &p->kernel.tuning;
@@ -349,7 +350,9 @@ cvy_status cvy_program_predict(const cvy_program *p, int task, double *ms_out, i
     CVY_CHECK(p->kernel.tuned && (task == 0 || s->price.is_known), CVY_NOT_APPLICABLE, "nothing was measured");
     const double micro_ms = task ? s->price.micro_ms : first->micro_ms,
                  update_ms = task ? s->price.update_ms : first->update_ms;
-    *ms_out = n > 1 ? (s->nmicro + n - 1) * p->pipeline.slowest_ms + update_ms / n : s->nmicro * micro_ms + update_ms;
-    *nunknown_out = task ? s->price.nunknown : first->nunknown;
+    *out = (cvy_prediction){.ms = n > 1 ? (s->nmicro + n - 1) * p->pipeline.slowest_ms + update_ms / n
+                                        : s->nmicro * micro_ms + update_ms,
+                            .ncall = task ? s->price.ncall : first->ncall,
+                            .nunknown = task ? s->price.nunknown : first->nunknown};
     return CVY_OK;
 }

@@ -6,7 +6,7 @@
 #ifndef CVY_PROGRAM_TUNE_H
 #define CVY_PROGRAM_TUNE_H
 
-#include "program/program.h"
+#include "program/program_view.h"
 
 /* Accepts "estimate", "measure" or "patient". NULL means estimate. */
 cvy_status cvy_planning_parse(const char *text, cvy_planning *out);

@@ -5,7 +5,7 @@
  */
 #include "program/program_update.h"
 
-#include "program/program.h"
+#include "program/program_impl.h"
 
 /* ---- choosing the mode ---- */
 
@@ -76,6 +76,11 @@ cvy_status cvy_program_open_update(cvy_program *p)
 
 /* ---- calls of the mode's functions ---- */
 
+const cvy_update_def *cvy_program_update(const cvy_program *p)
+{
+    return p->update.def;
+}
+
 int cvy_program_nworkers(const cvy_program *p)
 {
     return p->update.shape.nworkers;
@@ -108,6 +113,15 @@ const cvy_pending *cvy_program_pending(const cvy_program *p)
 {
     const cvy_pending *pending = p->update.def->pending ? p->update.def->pending(p) : NULL;
     return pending && pending->plan ? pending : NULL;
+}
+
+int cvy_program_pending_task(const cvy_program *p)
+{
+    const cvy_pending *pending = cvy_program_pending(p);
+    for (int i = 0; i < p->ntask && pending; i++)
+        if (p->task[i] == pending->task)
+            return i;
+    return -1;
 }
 
 cvy_status cvy_program_resume_pending(cvy_program *p, int task, double lr, int64_t number, cvy_vars **pending_out)

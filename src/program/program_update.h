@@ -15,7 +15,8 @@
 #include "base/text/base_option.h"
 #include "comm/comm.h"
 #include "graph/graph.h"
-#include "program/program_task.h"
+#include "pass/pass.h"
+#include "program/program_view.h"
 
 /* What planning needs to know of a mode. The program fills it for `sync`; cvy_update_def.shape changes what differs. */
 typedef struct cvy_update_shape {
@@ -155,6 +156,8 @@ const cvy_update_def *cvy_update_by_mode(int mode);
 /* ---- of a program ---- */
 /* Finds the mode that the options ask for, checks them, and makes the mode's state and shape. */
 cvy_status cvy_program_open_update(cvy_program *p);
+/* The mode: what it is called, and what can be said of it. */
+const cvy_update_def *cvy_program_update(const cvy_program *p);
 int cvy_program_nworkers(const cvy_program *p);
 int cvy_program_is_flushed(const cvy_program *p);
 cvy_status cvy_program_abandon(cvy_program *p);
@@ -163,6 +166,8 @@ cvy_status cvy_program_collect(cvy_program *p, cvy_vars **pending_out);
 void cvy_program_release(cvy_program *p);
 /* The pending gradients, or NULL. */
 const cvy_pending *cvy_program_pending(const cvy_program *p);
+/* The number of the task that made them; -1: none is pending. */
+int cvy_program_pending_task(const cvy_program *p);
 /* Restores the state in which the task has been run and its update is pending. CVY_E_CONFIG if the mode applies updates
  * at once. */
 cvy_status cvy_program_resume_pending(cvy_program *p, int task, double lr, int64_t number, cvy_vars **pending_out);

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/text/base_table.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 /* What the ranks of the axis have of a value. */
 enum { WHOLE, CHANNELS, SAMPLES };

@@ -162,8 +162,8 @@ static cvy_status find_temperature(cvy_scoring *s)
 static cvy_status load_weights(cvy_scoring *s, const char *target)
 {
     if (s->checkpoint.path)
-        return cvy_checkpoint_load(&s->checkpoint, s->session.context->comm, s->session.program->vars, 0);
-    return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars));
+        return cvy_checkpoint_load(&s->checkpoint, s->session.context->comm, cvy_program_vars(s->session.program), 0);
+    return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, cvy_program_vars(s->session.program)));
 }
 
 /* Opens the data, which must have the form of the training data if the weights say it. Those of old versions of convoy
@@ -247,11 +247,12 @@ cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_gathered_fn sink, void *user, 
     const cvy_program *p = s->session.program;
     const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(s->scorer.data));
     const int any = s->scorer.step_full >= 0 ? s->scorer.step_full : s->scorer.step_tail;
-    const cvy_value *v = cvy_graph_find(p->task[any]->plan->lowered[0]->graph, p->task[any]->output[0].value);
-    *out = (cvy_gathered){
-        .comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
-    for (int i = 1; i < v->shape.ndim; i++)
-        out->output_elems *= v->shape.dim[i];
+    const cvy_shape sample = cvy_program_output_sample(p, any, 0);
+    *out = (cvy_gathered){.comm = s->session.context->comm,
+                          .scorer = &s->scorer,
+                          .sink = sink,
+                          .user = user,
+                          .output_elems = cvy_shape_elems(&sample)};
     out->is_yes =
         cvy_score_is_yes(s->session.model->output_kind, out->output_elems, cvy_dataset_describe(s->scorer.data));
     out->target_elems = target ? cvy_shape_elems(&target->shape) : 0;

@@ -23,7 +23,7 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     const cvy_dataset_info *info = cvy_dataset_describe(data);
     cvy_scorer scorer = {.session = s, .data = data, .step_full = -1, .step_tail = -1};
     int64_t batch = 0;
-    const cvy_grid *grid = &s->program->pipeline.grid;
+    const cvy_grid *grid = cvy_program_grid(s->program);
     CVY_TRY(cvy_job_batch(s->job, grid->ndata, &batch));
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path ? info->path : info->format);
     scorer.order = cvy_order_make(info->nsamples, batch, 1, 0, 1, 0, s->context->comm);
@@ -45,7 +45,7 @@ static cvy_status output_scaling(const cvy_scorer *scorer, cvy_scaling *out)
     const cvy_session *s = scorer->session;
     const int step = scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail;
     return cvy_job_output_scaling(s->job, cvy_dataset_describe(scorer->data), s->model,
-                                  s->program->task[step]->output[0].name, out);
+                                  cvy_program_output_name(s->program, step, 0), out);
 }
 
 /* Gives the output its own units back, in a copy. */
@@ -66,20 +66,13 @@ static cvy_status view_output(const cvy_scorer *scorer, int step, cvy_span *out)
     const cvy_program *p = scorer->session->program;
     const void *data = NULL;
     cvy_shape shape;
-    CVY_TRY(cvy_program_output(p, step, p->task[step]->output[0].name, &data, &shape));
-    *out = (cvy_span){.dtype = cvy_plan_outside_dtype(p->opts.dtype),
+    CVY_TRY(cvy_program_output(p, step, cvy_program_output_name(p, step, 0), &data, &shape));
+    *out = (cvy_span){.dtype = cvy_plan_outside_dtype(cvy_program_options(p)->dtype),
                       .ndim = shape.ndim,
                       .elems = cvy_shape_elems(&shape),
                       .data = (void *)(uintptr_t)data};
     memcpy(out->dim, shape.dim, sizeof shape.dim);
     return CVY_OK;
-}
-
-/* Whether the stage of this rank makes the value: a layer's output, or a loss. */
-static int is_made_here(const cvy_program_task *task, const char *value)
-{
-    const cvy_value *v = cvy_graph_find(task->plan->lowered[0]->graph, value);
-    return v && !v->elsewhere;
 }
 
 /* Metrics compare the output with the target, on the stage that makes it. */
@@ -91,42 +84,9 @@ static cvy_row_needs row_needs(const cvy_scorer *scorer, int step)
     if (step < 0)
         return CVY_NEEDS_NUMBERS;
     const cvy_row_needs needs = cvy_program_row_needs(p, step);
-    return !is_made_here(p->task[step], p->task[step]->output[0].value)
+    return !cvy_program_makes_output(p, step, 0)
                ? needs
                : CVY_MIN(needs, has_label_only && !info->target_is_input ? CVY_NEEDS_LABELS : CVY_NEEDS_FIELDS);
-}
-
-/* Whether the loss of this rank counts. Ranks that share samples have the same loss, of which the first counts, or each
- * its share of the loss along the axes over which the value is summed. */
-static int counts_loss(const cvy_grid *grid, const cvy_plan *plan, const char *loss)
-{
-    const cvy_value *v = cvy_graph_find(plan->lowered[0]->graph, loss);
-    int counts = 1;
-    for (int a = CVY_AXIS_TENSOR; a < CVY_AXES; a++)
-        counts = counts && (grid->at[a] == 0 || (v && v->over & CVY_AXIS_BIT(a)));
-    return counts;
-}
-
-/* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only one
- * rank counts it: the first one of the stage that has the loss, which is 0 on other stages. */
-static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
-{
-    const cvy_program *p = scorer->session->program;
-    const cvy_program_task *info = p->task[step];
-    const cvy_grid *grid = &p->pipeline.grid;
-    const int is_first = grid->data_rank == 0 && cvy_grid_is_first_part(grid);
-    for (int i = 0; i < info->nloss; i++) {
-        const int counts = counts_loss(grid, info->plan, info->loss[i].value);
-        char name[160];
-        snprintf(name, sizeof name, "%s.norm", info->loss[i].value);
-        const double *weights = cvy_plan_find(info->plan, name, 0);
-        const double n = weights ? *weights : (double)info->batch;
-        for (int m = 0; m < cvy_program_loss_parts(info); m++) {
-            const double *loss = cvy_program_loss_part(info, i, m);
-            cvy_exact_add(&sum[i], loss && counts ? *loss * n : 0);
-        }
-        cvy_exact_add(&norm[i], is_first && is_made_here(info, info->loss[i].value) ? n : 0);
-    }
 }
 
 enum { LOSS_MAX = 16 };
@@ -144,14 +104,13 @@ struct pass {
 };
 
 /* Adds rows shard by shard, because the grouping of rows decides the bits of their sums. */
-static cvy_status add_metric_rows(const struct pass *pass, const cvy_plan *plan, cvy_metric *metric,
+static cvy_status add_metric_rows(const struct pass *pass, const cvy_program *p, int step, cvy_metric *metric,
                                   const cvy_metric_rows *rows)
 {
-    for (int m = 0; m < plan->nmicro; m++) {
-        const int64_t first = plan->first_row[m], n = plan->lowered[m]->graph->batch.local_n;
+    int64_t first = 0, n = 0;
+    for (int m = 0; cvy_program_micro_rows(p, step, m, &first, &n); m++)
         CVY_TRY(pass->is_yes ? cvy_score_yes_add(&pass->yes, metric, first, n)
                              : cvy_metric_add_part(metric, rows, first, n));
-    }
     return CVY_OK;
 }
 
@@ -177,10 +136,10 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     cvy_span view;
     CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows, pass->part));
     CVY_TRY(cvy_program_step(s->program, step, 0));
-    pass->nloss = s->program->task[step]->nloss;
-    add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
-    if (!is_made_here(s->program->task[step], s->program->task[step]->output[0].value) ||
-        !cvy_grid_is_first_part(&s->program->pipeline.grid))
+    pass->nloss = cvy_program_nlosses(s->program, step);
+    for (int i = 0; i < pass->nloss; i++)
+        cvy_program_add_loss(s->program, step, i, &pass->loss[i], &pass->loss[LOSS_MAX + i]);
+    if (!cvy_program_makes_output(s->program, step, 0) || !cvy_grid_is_first_part(cvy_program_grid(s->program)))
         return CVY_OK;
     CVY_TRY(view_output(scorer, step, &view));
     CVY_TRY(cvy_score_rows_of(cvy_dataset_describe(scorer->data), rows, &pass->weights, &with));
@@ -193,7 +152,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     if (pass->is_yes)
         CVY_TRY(cvy_score_yes_fill(&pass->yes, &metric_rows));
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
-        CVY_TRY(add_metric_rows(pass, s->program->task[step]->plan, pass->metric[i], &metric_rows));
+        CVY_TRY(add_metric_rows(pass, s->program, step, pass->metric[i], &metric_rows));
     return CVY_OK;
 }
 
@@ -203,7 +162,7 @@ static void find_parts(const cvy_scorer *scorer, cvy_field_part part[CVY_FIELD_M
     const cvy_program *p = scorer->session->program;
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
     cvy_program_parts(p, scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail, info, part);
-    for (int f = 1; f < info->nfield && cvy_grid_is_first_part(&p->pipeline.grid); f++)
+    for (int f = 1; f < info->nfield && cvy_grid_is_first_part(cvy_program_grid(p)); f++)
         part[f] = (cvy_field_part){0};
 }
 
@@ -235,7 +194,7 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
         if (rows)
             cvy_loader_release(loader, rows);
     }
-    const cvy_grid *grid = &scorer->session->program->pipeline.grid;
+    const cvy_grid *grid = cvy_program_grid(scorer->session->program);
     if (loader && grid->stage == 0 && cvy_grid_is_first_part(grid)) /* others read the same samples */
         cvy_exact_add(&pass->loss[SKIPPED], (double)cvy_loader_nbad(loader));
     cvy_loader_destroy(&loader);
@@ -298,18 +257,10 @@ void cvy_score_say_not_finite(const cvy_context *context, const char *where, con
             isnan(score->value) ? "undefined" : "infinite", score->why, then);
 }
 
-/* The shape of the network's output for one sample. */
-static cvy_shape output_shape(const cvy_scorer *scorer)
-{
-    const cvy_program_task *step =
-        scorer->session->program->task[scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail];
-    const cvy_value *value = cvy_graph_find(step->plan->lowered[0]->graph, step->output[0].value);
-    return cvy_shape_make(value->shape.ndim - 1, value->shape.dim + 1);
-}
-
 static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores *scores)
 {
-    const cvy_shape sample = output_shape(scorer);
+    const int step = scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail;
+    const cvy_shape sample = cvy_program_output_sample(scorer->session->program, step, 0);
     *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
     CVY_TRY(output_scaling(scorer, &pass->scaling));
     pass->is_yes = cvy_score_is_yes(scorer->session->model->output_kind, cvy_shape_elems(&sample),

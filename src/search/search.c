@@ -11,6 +11,7 @@
 
 #include "base/base_handle.h"
 #include "comm/pretend/comm_pretend.h"
+#include "program/program_update.h"
 #include "session/session_model.h"
 
 #define TIE 0.03      /* predictions are not better than this */
@@ -81,8 +82,7 @@ static cvy_status make_program(const struct search *s, cvy_context *context, con
 /* The kernels that a program has chosen, in the form of a plan file, for the other stages of its grid. */
 static cvy_status keep_choices(const cvy_program *p, char **out)
 {
-    return *out ? CVY_OK
-                : cvy_mem_printf(out, "{\"choices\": %s}", p->kernel.tuning.choices ? p->kernel.tuning.choices : "{}");
+    return *out ? CVY_OK : cvy_mem_printf(out, "{\"choices\": %s}", cvy_program_chosen(p));
 }
 
 /* Plans a rank and appends what it does. A plan that does not fit is known too: its memory counts. */
@@ -98,11 +98,12 @@ static cvy_status predict_rank(struct search *s, const cvy_job *job, int rank, c
     cvy_status status = cvy_handle_add(&context, CVY_HANDLE_CONTEXT);
     if (status == CVY_OK)
         status = make_program(s, &context, job, *choices, &p, &c->batch);
-    if (status == CVY_OK || (status == CVY_E_MEMORY && p && p->ntask > 0 && p->task[0]->plan))
-        c->need_bytes = CVY_MAX(c->need_bytes, cvy_program_need(p) + c->other_bytes);
+    const int64_t need = p && (status == CVY_OK || status == CVY_E_MEMORY) ? cvy_program_need(p) : 0;
+    if (need > 0)
+        c->need_bytes = CVY_MAX(c->need_bytes, need + c->other_bytes);
     if (status == CVY_OK && s->rehearses) {
         status = cvy_program_rehearse(p, 0);
-        s->rehearsal_s += p->task[0]->plan->times.rehearsal_s;
+        s->rehearsal_s += cvy_program_task_plan(p, 0)->times.rehearsal_s;
     }
     if (status == CVY_OK)
         status = cvy_program_forecast(p, 0, &s->network, stage, &c->basis);

@@ -15,8 +15,8 @@
 #include "data/data.h"
 #include "job/job.h"
 #include "plan/plan_forecast.h"
-#include "program/program.h"
 #include "program/program_forecast.h"
+#include "program/program_view.h"
 #include "search/search_grids.h"
 
 typedef struct cvy_search_opts {

@@ -432,8 +432,8 @@ int cvy_session_data_threads(const cvy_context *context, const cvy_job *job)
 cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_info *data, const cvy_rows *rows,
                             const cvy_field_part *part)
 {
-    cvy_plan *plan = s->program->task[step]->plan;
-    CVY_CHECK(rows->n == plan->rows, CVY_E_INTERNAL, "a step of %lld rows was given %lld", (long long)plan->rows,
-              (long long)rows->n);
-    return cvy_program_fill_rows(plan, data, rows->n, (const void *const *)rows->field, part, rows->draw, rows->weight);
+    const int64_t n = cvy_program_task_plan(s->program, step)->rows;
+    CVY_CHECK(rows->n == n, CVY_E_INTERNAL, "a step of %lld rows was given %lld", (long long)n, (long long)rows->n);
+    return cvy_program_fill_rows(s->program, step, data, n, (const void *const *)rows->field, part, rows->draw,
+                                 rows->weight);
 }

@@ -16,8 +16,9 @@
 #include "data/load/data_stage.h"
 #include "job/job.h"
 #include "metric/metric.h"
+#include "model/model.h"
 #include "monitor/monitor_watchdog.h"
-#include "program/program.h"
+#include "program/program_view.h"
 #include "session/session_like.h"
 #include "session/session_model.h"
 

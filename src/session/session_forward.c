@@ -27,7 +27,7 @@ cvy_status cvy_job_add_forward(const char *who, const cvy_model *m, int64_t batc
     if (status == CVY_OK)
         status = cvy_program_add_forward(program, m, batch, ends.data, task_out);
     if (status == CVY_OK)
-        cvy_log(program->context, CVY_LOG_WARN,
+        cvy_log(cvy_program_context(program), CVY_LOG_WARN,
                 "%s: the network has no loss, and there is no target for one: a step is a forward pass up to %s; "
                 "training takes data with labels or targets (data.train), and train.loss",
                 who, ends.data);

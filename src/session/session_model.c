@@ -578,10 +578,11 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
 {
     const struct cvy_job_train *t = &job->train;
     const char *where = cvy_job_where(job, "train", "groups"), *example = "";
+    const cvy_vars *vars = cvy_program_vars(program);
     int hidden_by = -1;
-    const int idle = cvy_groups_idle(program->vars, match_of, t->group, t->ngroup, &hidden_by);
-    for (int k = 0; k < program->vars->count; k++)
-        example = program->vars->at[k]->role == CVY_ROLE_WEIGHT ? program->vars->at[k]->name : example;
+    const int idle = cvy_groups_idle(vars, match_of, t->group, t->ngroup, &hidden_by);
+    for (int k = 0; k < vars->count; k++)
+        example = vars->at[k]->role == CVY_ROLE_WEIGHT ? vars->at[k]->name : example;
     CVY_CHECK(idle < 0 || hidden_by >= 0, CVY_E_CONFIG,
               "%s: train.groups: no weight is called '%s'; `convoy plan --format text` lists their names, such as %s",
               where, t->group[idle].match, example);
@@ -605,7 +606,7 @@ static int ignores_a_class(const struct cvy_label_loss *o, int64_t nclasses)
 
 cvy_status cvy_job_check_outputs(const cvy_dataset_info *data, const cvy_program *program, int task)
 {
-    const cvy_graph *g = program->task[task]->plan->lowered[0]->graph;
+    const cvy_graph *g = cvy_program_task_plan(program, task)->lowered[0]->graph;
     for (int i = 0; i < g->nnode && data->nclasses > 0; i++) {
         const cvy_node *n = g->node[i];
         if (n->removed || !is_class_loss(n->op) ||

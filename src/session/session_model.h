@@ -12,7 +12,8 @@
 
 #include "data/data.h"
 #include "job/job.h"
-#include "program/program.h"
+#include "model/model.h"
+#include "program/program_view.h"
 
 /* Which losses a network of a job gets. */
 typedef enum cvy_losses {

@@ -14,7 +14,7 @@
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
 #include "context/context.h"
-#include "program/program.h"
+#include "program/program_update.h"
 
 enum { QUEUE = 4096, LOST_S = 60 };
 static const char owner[] = "the stream"; /* in messages */
@@ -41,14 +41,15 @@ cvy_status cvy_stream_progress(void *user)
 
 static cvy_status check_program(const cvy_program *p)
 {
-    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "opts.program is not planned");
-    CVY_CHECK(!cvy_grid_is_used(&p->pipeline.grid) && !p->opts.share_weights, CVY_E_UNSUPPORTED,
+    const cvy_program_opts *o = cvy_program_options(p);
+    CVY_CHECK(cvy_program_is_ready(p), CVY_E_ARGUMENT, "opts.program is not planned");
+    CVY_CHECK(!cvy_grid_is_used(cvy_program_grid(p)) && !o->share_weights, CVY_E_UNSUPPORTED,
               "opts.program %s, and a stream needs all weights in the memory of each rank",
-              p->opts.share_weights ? "has share_weights" : "shares layers or samples between ranks");
-    CVY_CHECK(!p->update.def->apart, CVY_E_UNSUPPORTED,
+              o->share_weights ? "has share_weights" : "shares layers or samples between ranks");
+    CVY_CHECK(!cvy_program_update(p)->apart, CVY_E_UNSUPPORTED,
               "opts.program has an update mode in which ranks have different weights: a stream takes sync, delayed and "
               "zero1");
-    CVY_CHECK(p->reduce.opts.progress != CVY_PROGRESS_THREAD, CVY_E_UNSUPPORTED,
+    CVY_CHECK(!cvy_program_has_thread(p), CVY_E_UNSUPPORTED,
               "opts.program has a progress thread, which would call MPI while the stream does: take poll or mpi");
     return CVY_OK;
 }

@@ -18,7 +18,7 @@
 #include "base/base_mem.h"
 #include "base/base_opts.h"
 #include "base/number/base_rng.h"
-#include "program/program.h"
+#include "program/program_view.h"
 
 enum { CANDIDATES = 8 }; /* KEEP_LOSS: a new sample takes the place of the one of so many that has the smallest loss */
 static const char magic[8] = "cvyresv3";
@@ -252,7 +252,7 @@ static cvy_status draw_field(cvy_reservoir *r, int field, const cvy_permutation 
                              int task)
 {
     const cvy_sample_field *f = &r->fields.field[field];
-    CVY_TRY(cvy_bytes_need(&r->batch, (size_t)p->task[task]->plan->rows * f->bytes));
+    CVY_TRY(cvy_bytes_need(&r->batch, (size_t)cvy_program_rows(p, task) * f->bytes));
     for (int64_t i = 0; i < rows; i++) {
         const uint64_t at = cvy_permutation_at(order, (uint64_t)i % order->count);
         memcpy((char *)r->batch.data + (size_t)i * f->bytes, r->kept[field] + (size_t)at * f->bytes, f->bytes);
@@ -266,12 +266,12 @@ cvy_status cvy_reservoir_draw(cvy_reservoir *r, cvy_program *p, int task)
     CVY_TRY(CVY_LIVE(RESERVOIR, r));
     CVY_TRY(CVY_LIVE(PROGRAM, p));
     CVY_CHECK(r->count.seen > 0, CVY_E_ARGUMENT, "the reservoir is empty: nothing was pushed yet");
-    CVY_CHECK(task >= 0 && task < p->ntask && p->allocated, CVY_E_ARGUMENT, "task %d is not planned", task);
+    CVY_TRY(cvy_program_check_planned(p, task));
     CVY_CHECK(
-        !cvy_grid_is_used(&p->pipeline.grid), CVY_E_UNSUPPORTED,
+        !cvy_grid_is_used(cvy_program_grid(p)), CVY_E_UNSUPPORTED,
         "ranks that share samples or layers cannot draw, because each would draw other samples: write the inputs");
     const int64_t rows = cvy_program_samples(p, task);
-    for (int i = 0; i < r->fields.n && p->task[task]->plan->rows > 0; i++)
+    for (int i = 0; i < r->fields.n && cvy_program_rows(p, task) > 0; i++)
         if (!cvy_program_feed(p, task, r->fields.field[i].name)) /* it has said why */
             return CVY_E_ARGUMENT;
     const cvy_permutation order = order_of(r, r->count.draws, cvy_reservoir_held(r));

@@ -19,7 +19,7 @@ static const char *const axis_key[CVY_COMM_AXES] = {
 
 static const cvy_grid *grid_of(const cvy_trainer *t)
 {
-    return &t->session.program->pipeline.grid;
+    return cvy_program_grid(t->session.program);
 }
 
 static int has_axes(const cvy_trainer *t)

@@ -58,7 +58,7 @@ int cvy_trainer_synchronises(const cvy_trainer *t)
 /* Estimated seconds for a save: the slowest one so far, or an estimate from the size of the variables. */
 static double save_s(const cvy_trainer *t)
 {
-    const cvy_vars *vars = t->session.program->vars;
+    const cvy_vars *vars = cvy_program_vars(t->session.program);
     double bytes = 0;
     for (int i = 0; i < vars->count; i++)
         bytes += (double)vars->at[i]->bytes;

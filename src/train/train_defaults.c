@@ -17,10 +17,10 @@ static int is_given(const cvy_job *job, const char *path)
     return cvy_tree_at(job->given, path) != NULL;
 }
 
-static int has_running_statistics(const cvy_program *p)
+static int has_running_statistics(const cvy_vars *vars)
 {
-    for (int i = 0; i < p->vars->count; i++)
-        if (p->vars->at[i]->role == CVY_ROLE_STATISTIC && fnmatch("*.running_var", p->vars->at[i]->name, 0) == 0)
+    for (int i = 0; i < vars->count; i++)
+        if (vars->at[i]->role == CVY_ROLE_STATISTIC && fnmatch("*.running_var", vars->at[i]->name, 0) == 0)
             return 1;
     return 0;
 }
@@ -28,7 +28,7 @@ static int has_running_statistics(const cvy_program *p)
 /* Whether a batch norm has weights, none of which is trained, and statistics that follow the data. */
 static int only_statistics_move(const cvy_trainer *t, const cvy_layer *layer)
 {
-    const cvy_program *p = t->session.program;
+    const cvy_vars *vars = cvy_program_vars(t->session.program);
     const char *frozen = t->session.job->batch_norm.frozen;
     const cvy_tree *own = cvy_tree_get(layer->options, "frozen");
     const size_t n = strlen(layer->name);
@@ -36,8 +36,8 @@ static int only_statistics_move(const cvy_trainer *t, const cvy_layer *layer)
     if (strcmp(layer->op->name, "batch_norm") != 0 || (frozen && cvy_names_match(frozen, layer->name)) ||
         (own && cvy_tree_bool(own, &is_frozen) == CVY_OK && is_frozen))
         return 0;
-    for (int i = 0; i < p->vars->count; i++) {
-        const cvy_variable *v = p->vars->at[i];
+    for (int i = 0; i < vars->count; i++) {
+        const cvy_variable *v = vars->at[i];
         if (v->role != CVY_ROLE_WEIGHT || strncmp(v->name, layer->name, n) != 0 || v->name[n] != '.')
             continue;
         if (!v->frozen)
@@ -91,7 +91,7 @@ void cvy_trainer_note_defaults(cvy_trainer *t)
         decay > 0 && !is_given(job, "train.optimizer.decay_on"))
         cvy_text_add(&line, "%sno weight decay on biases and norms (train.optimizer.decay_on)", line.bytes ? ", " : "");
     if (norm->group_by == CVY_NORM_GROUP_SAMPLES && norm->group < t->order.batch &&
-        !is_given(job, "batch_norm.group") && has_running_statistics(t->session.program))
+        !is_given(job, "batch_norm.group") && has_running_statistics(cvy_program_vars(t->session.program)))
         cvy_text_add(&line, "%sbatch norm by groups of %lld samples (batch_norm.group)", line.bytes ? ", " : "",
                      (long long)norm->group);
     if (line.bytes)

@@ -156,7 +156,7 @@ static cvy_status write_weight(cvy_trainer *t, const cvy_vars *whole, const char
 
 static cvy_status write_weights(cvy_trainer *t, const cvy_vars *whole, cvy_comm *comm)
 {
-    const cvy_vars *vars = t->session.program->vars;
+    const cvy_vars *vars = cvy_program_vars(t->session.program);
     cvy_variable **sorted = NULL;
     cvy_histogram *h = NULL;
     cvy_status status = cvy_vars_by_name(vars, &sorted);
@@ -175,18 +175,18 @@ static cvy_status write_weights(cvy_trainer *t, const cvy_vars *whole, cvy_comm 
 cvy_status cvy_trainer_write_histograms(cvy_trainer *t, int64_t epoch)
 {
     cvy_program *p = t->session.program;
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = cvy_program_grid(p);
     cvy_vars *whole = NULL;
     if (t->folder.histograms == 0 || epoch % t->folder.histograms != 0)
         return CVY_OK;
-    if (p->update.def->flush_before_forward)
+    if (cvy_program_update(p)->flush_before_forward)
         CVY_TRY(cvy_program_flush(p));
     if (!cvy_grid_is_used(grid)) {
         if (is_root(t))
-            warn_of(t, write_weights(t, p->vars, NULL));
+            warn_of(t, write_weights(t, cvy_program_vars(p), NULL));
         return CVY_OK;
     }
-    CVY_TRY(cvy_tiles_gather(p->vars, grid, &whole));
+    CVY_TRY(cvy_tiles_gather(cvy_program_vars(p), grid, &whole));
     const cvy_status status = write_weights(t, whole, grid->all);
     cvy_vars_destroy(&whole);
     return status;

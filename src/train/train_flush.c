@@ -55,7 +55,7 @@ void cvy_trainer_add_pending(const cvy_trainer *t, cvy_json *json)
     cvy_json_open(json, "pending", '{');
     cvy_json_real(json, "learning_rate", pending->lr);
     cvy_json_int(json, "number", pending->number);
-    cvy_json_bool(json, "tail", t->task.tail >= 0 && pending->task == t->session.program->task[t->task.tail]);
+    cvy_json_bool(json, "tail", t->task.tail >= 0 && cvy_program_pending_task(t->session.program) == t->task.tail);
     cvy_json_close(json, '}');
 }
 
@@ -92,7 +92,7 @@ static cvy_status prepare_pending(cvy_trainer *t, cvy_vars **sums_out)
 cvy_status cvy_trainer_restore_pending(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
-    const cvy_grid *grid = &t->session.program->pipeline.grid;
+    const cvy_grid *grid = cvy_program_grid(t->session.program);
     cvy_vars *sums = NULL;
     cvy_status status = cvy_comm_agree(comm, prepare_pending(t, &sums));
     if (status == CVY_OK && sums)

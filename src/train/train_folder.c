@@ -256,7 +256,7 @@ cvy_status cvy_trainer_restore(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
     CVY_TRY(cvy_comm_agree(comm, check_sampling(t)));
-    CVY_TRY(cvy_checkpoint_load(&t->folder.resume, comm, t->session.program->vars, 1));
+    CVY_TRY(cvy_checkpoint_load(&t->folder.resume, comm, cvy_program_vars(t->session.program), 1));
     cvy_program_release(t->session.program);
     t->step = t->first_step = t->save.safe_step = t->save.begun_step = t->folder.resume.step;
     CVY_TRY(cvy_comm_agree(comm, restore_sums(t)));

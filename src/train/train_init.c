@@ -31,7 +31,7 @@ static cvy_status adopt(cvy_trainer *t, const struct cvy_job_init *init)
         opts.path = run->weights_path;
         opts.npath = run->nweights;
     }
-    const cvy_status status = cvy_weights_adopt(&opts, comm, t->session.program->vars, &report);
+    const cvy_status status = cvy_weights_adopt(&opts, comm, cvy_program_vars(t->session.program), &report);
     if (status == CVY_OK && report.bytes)
         cvy_text_add(&t->session.notes, "train.init %s", report.data);
     cvy_text_free(&report);
@@ -60,7 +60,7 @@ cvy_status cvy_trainer_initialise(cvy_trainer *t)
     const cvy_import *import = t->session.job->import;
     cvy_status status = CVY_OK;
     if (import)
-        status = cvy_weights_set(import->tensor, import->ntensor, t->session.program->vars);
+        status = cvy_weights_set(import->tensor, import->ntensor, cvy_program_vars(t->session.program));
     if (status == CVY_OK && t->session.job->first_step > 0)
         status = begin_later(t);
     CVY_TRY(cvy_comm_agree(comm, status));

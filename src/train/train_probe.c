@@ -38,7 +38,7 @@ static cvy_status probe(cvy_trainer *t, const char *who, const char *metric, int
         return CVY_OK;
     CVY_TRY(cvy_job_translate(cvy_program_prepare(s->program)));
     if (variables_out)
-        *variables_out = hash_variables(s->program->vars);
+        *variables_out = hash_variables(cvy_program_vars(s->program));
     if (!metric)
         return CVY_OK;
     CVY_TRY(cvy_trainer_check(t));

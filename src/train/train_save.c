@@ -153,6 +153,7 @@ cvy_status cvy_trainer_finish_save(cvy_trainer *t, int last)
 static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
 {
     const cvy_program *p = t->session.program;
+    const cvy_grid *grid = cvy_program_grid(p);
     char path[CVY_RUN_PATH];
     cvy_json json = {0};
     cvy_text network = {0};
@@ -163,7 +164,7 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
     status = cvy_comm_agree(t->session.context->comm, status);
     const cvy_save_opts opts = {.dir = path,
                                 .step = t->step,
-                                .vars = p->vars,
+                                .vars = cvy_program_vars(p),
                                 .pending = pending,
                                 .state_json = json.text.data,
                                 .plan_json = t->folder.plan_json,
@@ -171,10 +172,11 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
                                 .keep = (int)t->session.job->checkpoint.keep,
                                 .must_be_finite = 1,
                                 .is_best = t->best.is_new,
-                                .grid = cvy_grid_is_used(&p->pipeline.grid) ? &p->pipeline.grid : NULL};
+                                .grid = cvy_grid_is_used(grid) ? grid : NULL};
     const cvy_status begun =
-        status == CVY_OK ? cvy_saver_begin(t->save.saver, &opts, !pending && !p->update.def->saves_on_root, background)
-                         : status;
+        status == CVY_OK
+            ? cvy_saver_begin(t->save.saver, &opts, !pending && !cvy_program_update(p)->saves_on_root, background)
+            : status;
     cvy_text_free(&json.text);
     cvy_text_free(&network);
     return begun;

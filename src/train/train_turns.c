@@ -25,7 +25,7 @@ static cvy_status add_tasks(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_tr
         less.accumulate = CVY_MIN(opts->accumulate, tail);
         CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, tail, &less, &turn->tail)));
     }
-    const int nloss = s->program->task[turn->full]->nloss;
+    const int nloss = cvy_program_nlosses(s->program, turn->full);
     CVY_TRY(cvy_pool_alloc(s->job->pool, sizeof *turn->loss * (size_t)nloss, &turn->loss));
     for (int i = 0; i < nloss; i++)
         turn->loss[i] = NAN;
@@ -35,9 +35,9 @@ static cvy_status add_tasks(cvy_trainer *t, cvy_trainer_turn *turn, const cvy_tr
 /* A turn changes weights that the next one reads, so all ranks must have them at once. */
 cvy_status cvy_trainer_check_mode(const cvy_job *job, const cvy_program *program)
 {
-    CVY_CHECK(program->update.def->takes_turns, CVY_E_CONFIG,
+    CVY_CHECK(cvy_program_update(program)->takes_turns, CVY_E_CONFIG,
               "%s: train.turns needs update: sync or zero1, not %s: a turn reads the weights of the turn before",
-              cvy_job_where(job, "train", "turns"), program->update.def->name);
+              cvy_job_where(job, "train", "turns"), cvy_program_update(program)->name);
     CVY_CHECK(job->parallel.pipeline == 1, CVY_E_CONFIG,
               "%s: train.turns needs parallel.pipeline: 1, because turns have different layers",
               cvy_job_where(job, "train", "turns"));
@@ -129,9 +129,9 @@ static cvy_status check_losses(const cvy_trainer *t)
     for (int i = 0; i < m->nlayer; i++) {
         int is_read = !(m->layer[i].op->flags & CVY_OP_LOSS);
         for (int k = 0; k < t->nturn && !is_read; k++) {
-            const cvy_program_task *task = t->session.program->task[t->turn[k].full];
-            for (int l = 0; l < task->nloss; l++)
-                is_read |= strcmp(task->loss[l].name, m->layer[i].output) == 0;
+            const int task = t->turn[k].full;
+            for (int l = 0; l < cvy_program_nlosses(t->session.program, task); l++)
+                is_read |= strcmp(cvy_program_loss_name(t->session.program, task, l), m->layer[i].output) == 0;
         }
         CVY_CHECK(is_read, CVY_E_CONFIG,
                   "%s: train.turns: no turn has the loss %s: add it to the losses of a turn, or take the layer out",
@@ -140,22 +140,10 @@ static cvy_status check_losses(const cvy_trainer *t)
     return CVY_OK;
 }
 
-/* The next weight that a turn trains, from node *at of its graph on; NULL: there is none. */
-static const cvy_variable *next_trained(const cvy_trainer *t, int turn, int *at)
-{
-    const cvy_graph *g = t->session.program->task[t->turn[turn].full]->split.graph[0];
-    while (*at < g->nnode) {
-        const cvy_node *node = g->node[(*at)++];
-        if (!node->removed && node->op->flags & CVY_OP_OPTIMIZER)
-            return node->src[0]->variable;
-    }
-    return NULL;
-}
-
 static int trains_some(const cvy_trainer *t, int turn, const char *word)
 {
     const cvy_variable *v;
-    for (int at = 0; (v = next_trained(t, turn, &at)) != NULL;)
+    for (int at = 0; (v = cvy_program_next_trained(t->session.program, t->turn[turn].full, &at)) != NULL;)
         if (begins_with(v->name, word) || fnmatch(word, v->name, 0) == 0)
             return 1;
     return 0;
@@ -163,9 +151,10 @@ static int trains_some(const cvy_trainer *t, int turn, const char *word)
 
 static const cvy_variable *trained_by_both(const cvy_trainer *t, int a, int b)
 {
+    const cvy_program *p = t->session.program;
     const cvy_variable *v, *w;
-    for (int i = 0; (v = next_trained(t, a, &i)) != NULL;)
-        for (int k = 0; (w = next_trained(t, b, &k)) != NULL;)
+    for (int i = 0; (v = cvy_program_next_trained(p, t->turn[a].full, &i)) != NULL;)
+        for (int k = 0; (w = cvy_program_next_trained(p, t->turn[b].full, &k)) != NULL;)
             if (v == w)
                 return v;
     return NULL;
@@ -180,7 +169,7 @@ cvy_status cvy_trainer_check_turns(const cvy_trainer *t)
         for (int i = 0; (word = word_at(turn->train_tree, i)) != NULL; i++)
             CVY_CHECK(trains_some(t, k, word), CVY_E_CONFIG,
                       "%s: %s: it trains '%s', but its losses do not depend on any weight of it that can be trained",
-                      where, t->session.program->task[t->turn[k].full]->label, word);
+                      where, cvy_program_about(t->session.program, t->turn[k].full).label, word);
         for (int j = 0; j < k; j++) {
             const cvy_variable *v = turn->optimizer || job->train.turn[j].optimizer ? trained_by_both(t, j, k) : NULL;
             CVY_CHECK(!v, CVY_E_CONFIG,
@@ -240,7 +229,7 @@ void cvy_trainer_find_parts(const cvy_trainer *t, cvy_field_part part_out[CVY_FI
         cvy_field_part own[CVY_FIELD_MAX];
         cvy_program_parts(p, t->turn[k].full, info, own);
         for (int f = 0; f < info->nfield; f++)
-            if (cvy_plan_find_feed(p->task[t->turn[k].full]->plan, info->field[f].name) &&
+            if (cvy_program_has_input(p, t->turn[k].full, info->field[f].name) &&
                 (!own[f].is_part || !part_out[f].is_part || !cvy_shape_equal(&own[f].shape, &part_out[f].shape) ||
                  memcmp(own[f].tile.first, part_out[f].tile.first, sizeof own[f].tile.first) != 0))
                 part_out[f] = (cvy_field_part){0};
@@ -255,7 +244,7 @@ static cvy_status fail_not_finite(const cvy_trainer *t, const cvy_trainer_turn *
                                   const char *word, const char *cause)
 {
     const struct cvy_job_train *train = &t->session.job->train;
-    const char *label = turn ? t->session.program->task[turn->full]->label : NULL;
+    const char *label = turn ? cvy_program_about(t->session.program, turn->full).label : NULL;
     int has_own = 0; /* weights that another turn has spoilt may be the cause */
     char saved[96] = "no checkpoint was saved yet", first[408] = "";
     if (t->save.safe_step >= 0)
@@ -276,7 +265,7 @@ static cvy_status fail_not_finite(const cvy_trainer *t, const cvy_trainer_turn *
 static const cvy_trainer_turn *find_not_finite(const cvy_trainer *t)
 {
     for (int k = 0; k < t->nturn; k++)
-        for (int i = 0; i < t->session.program->task[t->turn[k].full]->nloss; i++)
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->turn[k].full); i++)
             if (!isfinite(t->turn[k].loss[i]) && t->step % t->turn[k].every == 0)
                 return &t->turn[k];
     return NULL;
@@ -303,18 +292,18 @@ static cvy_status take_step(cvy_trainer *t, const cvy_trainer_turn *turn, int ta
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
     /* a save in progress may complete now, so that the message can name it */
     (void)!cvy_trainer_finish_save(t, 0);
-    return fail_not_finite(t, turn, t->session.program->task[task]->lost, "not finite", cause);
+    return fail_not_finite(t, turn, cvy_program_lost(t->session.program, task), "not finite", cause);
 }
 
 /* How often the optimiser state of a turn was updated before this turn of this step: by this turn, and by all turns
  * that train the same weights. */
 static int64_t updates_before(const cvy_trainer *t, int turn)
 {
-    const uint64_t shares = t->session.program->task[t->turn[turn].full]->shares;
     int64_t sum = 0;
     for (int k = 0; k < t->nturn; k++) {
         const int64_t every = t->turn[k].every, steps = t->step + (k < turn ? 1 : 0);
-        sum += shares >> t->turn[k].full & 1 ? (steps + every - 1) / every : 0;
+        if (cvy_program_share_state(t->session.program, t->turn[turn].full, t->turn[k].full))
+            sum += (steps + every - 1) / every;
     }
     return sum;
 }
@@ -324,15 +313,13 @@ static cvy_status take_turn(cvy_trainer *t, int k, const cvy_rows *rows, double 
     cvy_session *s = &t->session;
     cvy_trainer_turn *turn = &t->turn[k];
     const int task = cvy_order_batch(&t->order, t->step) == t->order.batch ? turn->full : turn->tail;
-    const cvy_program_task *info = s->program->task[task];
     CVY_TRY(cvy_session_fill(s, task, cvy_dataset_describe(s->train), rows, t->data.part));
     cvy_program_set_updates(s->program, task, updates_before(t, k));
     cvy_program_name_samples(s->program, rows->id);
     const cvy_status status = take_step(t, turn, task, turn->lr_mult * lr);
     cvy_program_name_samples(s->program, NULL);
     CVY_TRY(status);
-    for (int i = 0; i < info->nloss; i++)
-        CVY_TRY(cvy_program_loss(s->program, task, info->loss[i].name, &turn->loss[i]));
+    CVY_TRY(cvy_program_losses(s->program, task, turn->loss));
     t->task.latest = task;
     return CVY_OK;
 }
@@ -345,10 +332,10 @@ cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double l
         const int is_due = t->step % turn->every == 0;
         if (is_due) {
             CVY_TRY(take_turn(t, k, rows, lr));
-            cvy_step_time_join(time, &t->session.program->task[t->task.latest]->time);
+            cvy_step_time_join(time, cvy_program_time(t->session.program, t->task.latest));
         }
         /* a checkpoint of an older version has no losses of turns that are not due */
-        for (int i = 0; i < t->session.program->task[turn->full]->nloss; i++)
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, turn->full); i++)
             sum += is_due || !isnan(turn->loss[i]) ? turn->loss[i] : 0;
     }
     t->latest.loss = sum;
@@ -359,7 +346,7 @@ void cvy_trainer_add_turn_losses(const cvy_trainer *t, cvy_json *json)
 {
     cvy_json_open(json, "turn_losses", '[');
     for (int k = 0; k < t->nturn && t->nturn > 1; k++)
-        for (int i = 0; i < t->session.program->task[t->turn[k].full]->nloss; i++)
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->turn[k].full); i++)
             cvy_json_real(json, NULL, t->turn[k].loss[i]);
     cvy_json_close(json, ']');
 }
@@ -369,11 +356,11 @@ cvy_status cvy_trainer_restore_turn_losses(cvy_trainer *t)
     const cvy_tree *list = cvy_tree_get(t->folder.resume.state, "turn_losses");
     int n = 0;
     for (int k = 0; k < t->nturn && t->nturn > 1; k++)
-        n += t->session.program->task[t->turn[k].full]->nloss;
+        n += cvy_program_nlosses(t->session.program, t->turn[k].full);
     if (!list || list->kind != CVY_TREE_LIST || list->count != n) /* of an older version, or of another job */
         return CVY_OK;
     for (int k = 0, at = 0; at < n; k++)
-        for (int i = 0; i < t->session.program->task[t->turn[k].full]->nloss; i++, at++)
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->turn[k].full); i++, at++)
             if (!cvy_tree_is_null(list->child[at]))
                 CVY_TRY(cvy_tree_real(list->child[at], &t->turn[k].loss[i]));
     return CVY_OK;
@@ -383,9 +370,9 @@ void cvy_trainer_log_turns(const cvy_trainer *t, cvy_json *json)
 {
     char name[160];
     for (int k = 0; k < t->nturn && t->nturn > 1; k++) {
-        const cvy_program_task *info = t->session.program->task[t->turn[k].full];
-        for (int i = 0; i < info->nloss; i++) {
-            snprintf(name, sizeof name, "loss_%s", info->loss[i].name);
+        const int task = t->turn[k].full;
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, task); i++) {
+            snprintf(name, sizeof name, "loss_%s", cvy_program_loss_name(t->session.program, task, i));
             cvy_json_real(json, name, t->turn[k].loss[i]);
         }
     }

@@ -17,7 +17,7 @@ static const float *weights_of(const cvy_trainer *t, const cvy_rows *rows)
 {
     const cvy_program *p = t->session.program;
     const cvy_dataset_info *info = cvy_dataset_describe(t->session.train);
-    if (!cvy_grid_is_first_part(&p->pipeline.grid) || !cvy_plan_find_feed(p->task[t->task.latest]->plan, "weight"))
+    if (!cvy_grid_is_first_part(cvy_program_grid(p)) || !cvy_program_has_input(p, t->task.latest, "weight"))
         return NULL;
     for (int f = 1; f < info->nfield; f++)
         if (strcmp(info->field[f].name, "weight") == 0)
@@ -28,13 +28,8 @@ static const float *weights_of(const cvy_trainer *t, const cvy_rows *rows)
 /* Whether the first loss of the latest step had nothing to divide by. */
 static int is_empty(const cvy_trainer *t)
 {
-    const cvy_program_task *task = t->session.program->task[t->task.latest];
-    char name[160];
-    if (task->nloss == 0)
-        return 0;
-    snprintf(name, sizeof name, "%s.norm", task->loss[0].value);
-    const double *norm = cvy_plan_find(task->plan, name, 0);
-    return norm && *norm == 0;
+    const cvy_program *p = t->session.program;
+    return cvy_program_nlosses(p, t->task.latest) > 0 && cvy_program_loss_norm(p, t->task.latest, 0) == 0;
 }
 
 void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows)
@@ -47,7 +42,7 @@ void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows)
         seen->sum += (double)weight[i];
         seen->sum_below_0 += weight[i] < 0 ? (double)weight[i] : 0;
     }
-    const cvy_grid *grid = &t->session.program->pipeline.grid;
+    const cvy_grid *grid = cvy_program_grid(t->session.program);
     seen->empty_steps += grid->data_rank == 0 && cvy_grid_is_first_part(grid) && is_empty(t);
 }
 

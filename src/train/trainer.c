@@ -57,7 +57,7 @@ static cvy_status add_steps(cvy_trainer *t)
     const int drop = job->data.tail == CVY_TAIL_DROP;
     t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
     t->order.nranks = cvy_program_nworkers(s->program);
-    t->order.rank = s->program->pipeline.grid.data_rank;
+    t->order.rank = cvy_program_grid(s->program)->data_rank;
     t->order.shards = cvy_job_shards(job);
     CVY_TRY(count_steps(t));
     t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;
@@ -216,7 +216,7 @@ static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
     cvy_comm *comm = t->session.context->comm;
     const int64_t bad = cvy_loader_nbad(t->data.loader);
     /* all stages, and all ranks that share samples, read the same */
-    const cvy_grid *grid = &t->session.program->pipeline.grid;
+    const cvy_grid *grid = cvy_program_grid(t->session.program);
     *skipped_out = grid->stage == 0 && cvy_grid_is_first_part(grid) ? bad - t->data.nbad : 0;
     t->data.nbad = bad;
     if (*skipped_out > 0) {
@@ -344,10 +344,10 @@ static cvy_status compare_replicas(cvy_trainer *t)
 {
     const cvy_program *p = t->session.program;
     const int64_t every = t->session.job->watchdog.replicas;
-    if (every == 0 || t->step % every != 0 || p->update.def->no_replicas || !cvy_program_is_flushed(p))
+    if (every == 0 || t->step % every != 0 || cvy_program_update(p)->no_replicas || !cvy_program_is_flushed(p))
         return CVY_OK;
-    cvy_comm *all = t->session.context->comm, *data = p->pipeline.grid.data;
-    cvy_status status = cvy_replicas_compare(data, p->vars, p->memory.node_shared != NULL);
+    cvy_comm *all = t->session.context->comm, *data = cvy_program_grid(p)->data;
+    cvy_status status = cvy_replicas_compare(data, cvy_program_vars(p), cvy_program_shares_weights(p));
     if (status != CVY_OK)
         status = cvy_error_prefix(status, "at step %lld", (long long)t->step);
     if (data->nranks < all->nranks) /* the ranks that have other weights end, too */

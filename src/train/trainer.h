@@ -17,6 +17,7 @@
 #include "monitor/monitor_metrics_log.h"
 #include "network/network_spec.h"
 #include "optim/optim.h"
+#include "program/program_update.h"
 #include "score/scorer.h"
 #include "session/session.h"
 #include "train/train_request.h"

@@ -10,6 +10,8 @@
  */
 #include "update/update_delayed.h"
 
+#include "program/program_impl.h"
+
 /* Runs the pieces of the update that the plan's instruction `at` and those before it need. These pieces see the number
  * of their own step. Forward and backward around them see the number of the current step, by which dropout draws its
  * masks. */

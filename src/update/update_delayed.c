@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/text/base_duration.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "update/update_delayed.h"
 
 /* ---- planning ---- */

@@ -7,7 +7,7 @@
 #ifndef CVY_UPDATE_DELAYED_H
 #define CVY_UPDATE_DELAYED_H
 
-#include "program/program.h"
+#include "program/program_update.h"
 
 cvy_status cvy_delayed_create(cvy_program *p);
 cvy_status cvy_delayed_planned(cvy_program *p);

@@ -17,6 +17,7 @@
 
 #include "comm/comm_shards.h"
 #include "program/program_guard.h"
+#include "program/program_impl.h"
 
 /* ---- options ---- */
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "comm/comm_allreduce.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 
 /* A window of node memory serves at most twice as many reductions as PIECES_MAX. */
 enum { GRAIN = 1 << 14, PIECES_MAX = 2048 };

@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "program/program.h"
+#include "program/program_impl.h"
 
 typedef struct cvy_none {
     cvy_comm *self; /* this rank alone */

@@ -6,6 +6,8 @@
  */
 #include "program/program_guard.h"
 
+#include "program/program_impl.h"
+
 static cvy_status sync_step(cvy_program *p, cvy_program_task *s, double lr)
 {
     (void)lr;

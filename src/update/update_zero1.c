@@ -17,6 +17,7 @@
 
 #include "optim/optim_update.h"
 #include "program/program_guard.h"
+#include "program/program_impl.h"
 
 enum { STATES_MAX = 3 };
 

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "base/number/base_rng.h"
-#include "program/program.h"
+#include "model/model.h"
+#include "program/program_view.h"
 
 static const char *layouts(const cvy_instr *i, const cvy_lowered *u, char text[128])
 {
@@ -84,7 +85,7 @@ static cvy_status run(const char *name, int64_t batch, int threads, const char *
     const cvy_shape *shape = &model->input[0].sample_shape;
     for (int64_t i = 0; i < batch * cvy_shape_elems(shape); i++)
         x[i] = (float)(2 * (cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0) - 1);
-    const cvy_plan *plan = program->task[step]->plan;
+    const cvy_plan *plan = cvy_program_task_plan(program, step);
     CVY_TRY(cvy_mem_alloc((size_t)plan->ninstr * sizeof *best, &best));
     double spent = 0;
     for (int k = 0; k < 40 && (k < 4 || spent < 8); k++) {

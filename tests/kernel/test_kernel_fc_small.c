@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { BATCH = 9, INPUTS = 7, OUTPUTS = 21 }; /* neither is a whole number of vectors or tiles */
@@ -41,7 +41,7 @@ static void make_program(void)
 
 static int uses_small_kernel(void)
 {
-    const cvy_lowered *u = program->task[apply]->split.lowered[0];
+    const cvy_lowered *u = cvy_program_task_plan(program, apply)->lowered[0];
     for (int i = 0; i < u->ncall; i++)
         if (u->call[i].kernel && strcmp(u->call[i].kernel->name, "native.fc_small") == 0)
             return 1;

@@ -9,7 +9,7 @@
 
 #include "job/job_table.h"
 #include "plan/plan_offers.h"
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 static cvy_context *context;
@@ -45,7 +45,7 @@ static struct counts plan_with(const char *kernels)
     EXPECT_OK(cvy_program_create(context, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, 4, &training, &step));
     EXPECT_OK(cvy_program_plan(p));
-    const cvy_lowered *u = p->task[0]->split.lowered[0];
+    const cvy_lowered *u = cvy_program_task_plan(p, 0)->lowered[0];
     for (int i = 0; i < u->ncall; i++) {
         if (!u->call[i].offer)
             continue;

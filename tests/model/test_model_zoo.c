@@ -11,7 +11,7 @@
 
 #include "model/model.h"
 #include "op/conv/op_conv.h"
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 #include "zoo_shapes.h"
 
@@ -131,7 +131,7 @@ static void trains(cvy_program *p, int step)
 {
     double first = 0, second = 0;
     EXPECT_OK(cvy_program_allocate(p));
-    cvy_plan *plan = p->task[step]->plan;
+    cvy_plan *plan = cvy_program_task_plan(p, step);
     for (int i = 0; i < plan->feeds.count; i++) {
         const cvy_span span = {.dtype = plan->feeds.feed[i].dtype, .data = plan->feeds.feed[i].data};
         for (int64_t k = 0; !plan->feeds.feed[i].per_step && k < cvy_shape_elems(&plan->feeds.feed[i].shape); k++)
@@ -167,10 +167,11 @@ static void plan_and_run(const struct trial *t, cvy_model *m, cvy_program *p)
     EXPECT_OK(cvy_program_add_training(p, m, 2, NULL, &step));
     EXPECT_OK(cvy_program_add_forward(p, m, 2, NULL, &forward));
     EXPECT_OK(cvy_program_prepare(p));
-    EXPECT_INT(p->task[step]->nloss, 1 + m->naux);
-    EXPECT_INT(p->task[forward]->nloss, 1);
-    EXPECT(p->memory.arena_bytes > 0 && p->task[step]->plan->ninstr > p->task[forward]->plan->ninstr);
-    if (t->runs && p->memory.arena_bytes > 0)
+    EXPECT_INT(cvy_program_nlosses(p, step), 1 + m->naux);
+    EXPECT_INT(cvy_program_nlosses(p, forward), 1);
+    EXPECT(cvy_program_task_plan(p, step)->arena_bytes > 0 &&
+           cvy_program_task_plan(p, step)->ninstr > cvy_program_task_plan(p, forward)->ninstr);
+    if (t->runs && cvy_program_task_plan(p, step)->arena_bytes > 0)
         trains(p, step);
 }
 

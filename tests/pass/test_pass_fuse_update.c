@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { IN = 600, OUT = 500, LAST = 7, BATCH = 5, STEPS = 4 };
@@ -50,7 +50,7 @@ static cvy_program *new_program(const char *off, cvy_dtype dtype, const cvy_trai
 
 static int count(const cvy_program *p, const char *op)
 {
-    const cvy_plan *plan = p->task[0]->plan;
+    const cvy_plan *plan = cvy_program_task_plan(p, 0);
     int found = 0;
     for (int i = 0; i < plan->ninstr; i++)
         found +=
@@ -86,10 +86,11 @@ static void same_weights(const char *optimizer_options, cvy_dtype dtype, double 
     EXPECT_INT(count(fused, "fc_grad_sgd"), 1);
     EXPECT_INT(count(plain, "fc_grad_sgd"), 0);
     EXPECT_INT(count(fused, "fc_grad_bias"), strstr(large, "bias: false") == NULL);
-    EXPECT(fused->task[0]->plan->head.bytes + OUT * IN * sizeof(float) <= plain->task[0]->plan->head.bytes);
+    EXPECT(cvy_program_task_plan(fused, 0)->head.bytes + OUT * IN * sizeof(float) <=
+           cvy_program_task_plan(plain, 0)->head.bytes);
     train(fused, BATCH);
     train(plain, BATCH);
-    EXPECT(fused->task[0]->plan->arena_bytes < plain->task[0]->plan->arena_bytes);
+    EXPECT(cvy_program_task_plan(fused, 0)->arena_bytes < cvy_program_task_plan(plain, 0)->arena_bytes);
     for (int n = 0; n < CVY_COUNT(names); n++) {
         double worst = 0, largest = 0;
         if (strcmp(names[n], "large.bias") == 0 && strstr(large, "bias: false"))

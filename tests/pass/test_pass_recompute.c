@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "test_util.h"
 
 enum { BATCH = 20, SIDE = 16, CHANNELS = 16, BLOCKS = 6, STEPS = 4 };
@@ -123,14 +123,15 @@ static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t ac
         out->recomputed = p->task[step]->recomputed.nodes;
         out->flop = p->task[step]->recomputed.flop;
         EXPECT_INT(cvy_program_need(p), out->need);
-        fill(p->task[step]->plan, grid.tensor ? 0 : cvy_context_rank(context));
+        fill(cvy_program_task_plan(p, step), grid.tensor ? 0 : cvy_context_rank(context));
         for (int i = 0; i < STEPS; i++) {
             EXPECT_OK(cvy_program_step(p, step, 0.05));
             EXPECT_OK(cvy_program_loss(p, step, "loss", &out->loss[i]));
         }
-        for (int v = 0; v < p->vars->count; v++)
-            for (size_t i = 0; !p->vars->at[v]->elsewhere && i < p->vars->at[v]->bytes; i++)
-                out->weights = (out->weights ^ ((unsigned char *)p->vars->at[v]->data)[i]) * UINT64_C(0x100000001b3);
+        for (int v = 0; v < cvy_program_vars(p)->count; v++)
+            for (size_t i = 0; !cvy_program_vars(p)->at[v]->elsewhere && i < cvy_program_vars(p)->at[v]->bytes; i++)
+                out->weights =
+                    (out->weights ^ ((unsigned char *)cvy_program_vars(p)->at[v]->data)[i]) * UINT64_C(0x100000001b3);
     }
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);

@@ -16,7 +16,7 @@
 
 #include "op/comm/op_reduce.h"
 #include "plan/plan_extents.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "test_util.h"
 
 enum { LINE = 64, NOBODY = -1, CANARY_BYTES = 4096 };
@@ -265,13 +265,13 @@ static void check_size(const cvy_plan *plan)
 
 static void check_plans(const cvy_program *p, const char *what)
 {
-    for (int i = 0; i < p->ntask; i++) {
-        check_size(p->task[i]->plan);
-        const int faults = replay(p->task[i]->plan);
+    for (int i = 0; i < cvy_program_ntasks(p); i++) {
+        check_size(cvy_program_task_plan(p, i));
+        const int faults = replay(cvy_program_task_plan(p, i));
         if (faults)
             printf("%s: step %d has %d faults\n", what, i, faults);
         EXPECT_INT(faults, 0);
-        EXPECT(p->memory.arena_bytes >= p->task[i]->plan->arena_bytes);
+        EXPECT(p->memory.arena_bytes >= cvy_program_task_plan(p, i)->arena_bytes);
     }
 }
 

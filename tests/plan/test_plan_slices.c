@@ -12,7 +12,7 @@
 #include <convoy/mpi.h>
 #include <stdio.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { SIDE = 6, CLASSES = 5, STEPS = 3, BATCH = 8, WEIGHTS = 5000 };
@@ -65,9 +65,9 @@ static void count_moves(const char *name, int side, const char *off, int64_t gro
     EXPECT_OK(cvy_program_add_training(p, m, 4, &train, &step));
     EXPECT_OK(cvy_program_add_forward(p, m, 4, NULL, &test));
     EXPECT_OK(cvy_program_prepare(p));
-    *forward_out = count(p->task[step]->plan, "concat") + count(p->task[test]->plan, "concat");
-    *backward_out = count(p->task[step]->plan, "slice");
-    *reorders_out = moved_activations(p->task[step]->plan);
+    *forward_out = count(cvy_program_task_plan(p, step), "concat") + count(cvy_program_task_plan(p, test), "concat");
+    *backward_out = count(cvy_program_task_plan(p, step), "slice");
+    *reorders_out = moved_activations(cvy_program_task_plan(p, step));
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);
 }
@@ -153,7 +153,7 @@ static void train(const char *off, cvy_dtype dtype, const char *kernels, int64_t
     EXPECT_OK(cvy_program_create(context, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, BATCH, &training, &step));
     EXPECT_OK(cvy_program_plan(p));
-    *moves = count(p->task[step]->plan, "concat") + count(p->task[step]->plan, "slice");
+    *moves = count(cvy_program_task_plan(p, step), "concat") + count(cvy_program_task_plan(p, step), "slice");
     float *x = cvy_program_feed(p, step, "x");
     int32_t *label = cvy_program_feed(p, step, "label");
     const int64_t rows = cvy_program_rows(p, step), first = cvy_program_first_row(p, step), elems = 3 * SIDE * SIDE;

@@ -19,7 +19,7 @@
 #include "base/base_file.h"
 #include "base/base_hash.h"
 #include "plan/plan_offers.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "test_util.h"
 
 enum { CHANNELS = 32, SIDE = 6, STEPS = 3, WEIGHTS = CHANNELS * CHANNELS * 9 };
@@ -46,8 +46,8 @@ static cvy_model *new_model(void)
 
 struct outcome {
     cvy_tuning tuning; /* rank 0 */
-    double predicted_ms;
-    int nreorder, nunknown, tuned;
+    cvy_prediction predicted;
+    int nreorder, tuned;
     uint64_t kernels; /* hash of all choices of this rank */
     char conv1[64];   /* kernel of the first convolution */
     float weights[WEIGHTS];
@@ -55,7 +55,7 @@ struct outcome {
 
 static void note_plan(const cvy_program *p, struct outcome *o)
 {
-    const cvy_lowered *u = p->task[0]->split.lowered[0];
+    const cvy_lowered *u = cvy_program_task_plan(p, 0)->lowered[0];
     cvy_hasher h;
     cvy_hash_begin(&h);
     for (int i = 0; i < u->ncall; i++) {
@@ -73,7 +73,7 @@ static void note_plan(const cvy_program *p, struct outcome *o)
     o->tuning = p->kernel.tuning;
     o->tuning.choices = NULL;
     if (p->kernel.tuned)
-        EXPECT_OK(cvy_program_predict(p, 0, &o->predicted_ms, &o->nunknown));
+        EXPECT_OK(cvy_program_predict(p, 0, &o->predicted));
 }
 
 static void run(int64_t batch, const char *planning, const char *plan_file, struct outcome *o)
@@ -174,12 +174,12 @@ static void measured_once(void)
     run(8, "estimate", NULL, &third);
     if (!is_root())
         return;
-    EXPECT(first.tuning.nmeasured > 10 && first.nunknown == 0 && first.predicted_ms > 0);
+    EXPECT(first.tuning.nmeasured > 10 && first.predicted.nunknown == 0 && first.predicted.ms > 0);
     EXPECT(second.tuned && third.tuned);
     EXPECT_INT(second.tuning.nmeasured, 0);
     EXPECT_INT(third.tuning.nmeasured, 0);
-    EXPECT_INT(third.nunknown, 0);
-    EXPECT_NEAR(second.predicted_ms, first.predicted_ms, 1e-3 * first.predicted_ms);
+    EXPECT_INT(third.predicted.nunknown, 0);
+    EXPECT_NEAR(second.predicted.ms, first.predicted.ms, 1e-3 * first.predicted.ms);
     EXPECT(first.kernels == second.kernels && second.kernels == third.kernels);
 }
 
@@ -210,8 +210,8 @@ static void reorders_count(void)
     run(8, "estimate", file, &preferred);
     EXPECT(chosen.nreorder <= preferred.nreorder);
     if (is_root()) {
-        EXPECT(preferred.tuned && preferred.nunknown == 0);
-        EXPECT(chosen.predicted_ms <= preferred.predicted_ms);
+        EXPECT(preferred.tuned && preferred.predicted.nunknown == 0);
+        EXPECT(chosen.predicted.ms <= preferred.predicted.ms);
     }
 }
 
@@ -286,9 +286,9 @@ static void whole_step_decides(void)
     if (!is_root())
         return;
     const struct outcome *back = one.kernels == preferred.kernels ? &one : &other;
-    EXPECT(back->nunknown == 0);
+    EXPECT(back->predicted.nunknown == 0);
     EXPECT_INT(back->tuning.nchanged, 0);
-    EXPECT_NEAR(back->predicted_ms, preferred.predicted_ms, 1e-9 * preferred.predicted_ms);
+    EXPECT_NEAR(back->predicted.ms, preferred.predicted.ms, 1e-9 * preferred.predicted.ms);
 }
 
 static void ranks_agree(void)

@@ -7,7 +7,7 @@
 #ifndef CVY_TEST_SPLIT_UTIL_H
 #define CVY_TEST_SPLIT_UTIL_H
 
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/ranks_util.h"
 
 enum { STEPS = 6 };
@@ -101,7 +101,7 @@ static inline void fill(cvy_program *p, int step, cvy_dtype dtype)
         cvy_set(&w, r, 0.5 + (double)(id[r] % 4));
     for (int f = 0; f < 2; f++) {
         const char *name = f ? "x2" : "x";
-        const cvy_value *v = cvy_graph_find(p->task[step]->split.graph[0], name);
+        const cvy_value *v = cvy_graph_find(cvy_program_task_plan(p, step)->lowered[0]->graph, name);
         if (!v)
             continue;
         const cvy_span x = {.dtype = dtype, .data = cvy_program_feed(p, step, name)};
@@ -197,16 +197,17 @@ static inline int64_t compare(const struct trained *got, const struct trained *e
     EXPECT(!pending);
     for (int i = 0; i < STEPS; i++)
         EXPECT_NEAR(got->loss[i], expected->loss[i], tolerance * fabs(expected->loss[0]));
-    for (int i = 0; i < expected->program->vars->count; i++)
-        EXPECT(expected->program->vars->at[i]->role == CVY_ROLE_STATE ||
-               cvy_vars_find(got->program->vars, expected->program->vars->at[i]->name));
-    for (int i = 0; i < got->program->vars->count; i++) {
-        const cvy_variable *v = got->program->vars->at[i], *w = cvy_vars_find(expected->program->vars, v->name);
+    for (int i = 0; i < cvy_program_vars(expected->program)->count; i++)
+        EXPECT(cvy_program_vars(expected->program)->at[i]->role == CVY_ROLE_STATE ||
+               cvy_vars_find(cvy_program_vars(got->program), cvy_program_vars(expected->program)->at[i]->name));
+    for (int i = 0; i < cvy_program_vars(got->program)->count; i++) {
+        const cvy_variable *v = cvy_program_vars(got->program)->at[i],
+                           *w = cvy_vars_find(cvy_program_vars(expected->program), v->name);
         if (v->elsewhere) {
             EXPECT(!v->data);
             continue;
         }
-        if (v->role == CVY_ROLE_STATE && collects && got->program->pipeline.grid.data_rank != 0)
+        if (v->role == CVY_ROLE_STATE && collects && cvy_program_grid(got->program)->data_rank != 0)
             continue;
         EXPECT(w && v->data && cvy_shape_elems(&w->shape) <= CVY_COUNT(there));
         const int64_t n = cvy_shape_elems(&v->shape);

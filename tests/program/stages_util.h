@@ -7,7 +7,7 @@
 #ifndef CVY_TEST_STAGES_UTIL_H
 #define CVY_TEST_STAGES_UTIL_H
 
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/ranks_util.h"
 
 enum { STEPS = 6 };
@@ -128,9 +128,10 @@ static inline int compare(const struct trained *got, const struct trained *expec
     EXPECT(!pending);
     for (int i = 0; i < STEPS; i++)
         EXPECT_NEAR(got->loss[i], expected->loss[i], tolerance * fabs(expected->loss[0]));
-    EXPECT_INT(got->program->vars->count, expected->program->vars->count);
-    for (int i = 0; i < got->program->vars->count; i++) {
-        const cvy_variable *v = got->program->vars->at[i], *w = cvy_vars_find(expected->program->vars, v->name);
+    EXPECT_INT(cvy_program_vars(got->program)->count, cvy_program_vars(expected->program)->count);
+    for (int i = 0; i < cvy_program_vars(got->program)->count; i++) {
+        const cvy_variable *v = cvy_program_vars(got->program)->at[i],
+                           *w = cvy_vars_find(cvy_program_vars(expected->program), v->name);
         if (v->elsewhere) {
             EXPECT(!v->data);
             EXPECT_FAULT(cvy_program_get(got->program, v->name, here, cvy_shape_elems(&v->shape)), CVY_E_ARGUMENT,
@@ -139,7 +140,7 @@ static inline int compare(const struct trained *got, const struct trained *expec
         }
         count += v->role == CVY_ROLE_WEIGHT;
         EXPECT(w && v->data);
-        if (v->role == CVY_ROLE_STATE && collects && got->program->pipeline.grid.data_rank != 0)
+        if (v->role == CVY_ROLE_STATE && collects && cvy_program_grid(got->program)->data_rank != 0)
             continue;
         const int64_t n = cvy_shape_elems(&v->shape);
         const cvy_span x = {.dtype = v->dtype, .data = here}, y = {.dtype = v->dtype, .data = there};

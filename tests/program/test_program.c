@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "program/program.h"
 #include "program/program_util.h"
+#include "program/program_view.h"
 
 /* ---- micro-batches ---- */
 
@@ -60,7 +60,7 @@ static void train_pictures(int64_t accumulate, double losses[5], double *weights
     EXPECT_OK(cvy_program_create(context, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, 12, &train, &step));
     EXPECT_OK(cvy_program_plan(p));
-    EXPECT_INT(p->task[step]->plan->nmicro, accumulate);
+    EXPECT_INT(cvy_program_task_plan(p, step)->nmicro, accumulate);
     EXPECT_INT(cvy_program_rows(p, step), 12);
     for (int turn = 0; turn < 5; turn++) {
         fill_pictures(p, step, 12, (uint64_t)turn);
@@ -178,10 +178,12 @@ static void outputs_and_variables(void)
         count++;
     }
     EXPECT_INT(count, 4);
-    EXPECT_INT(
-        cvy_program_bytes(p),
-        (int64_t)p->memory.arena_bytes + (int64_t)(p->task[0]->plan->feeds.bytes + p->task[1]->plan->feeds.bytes) +
-            (int64_t)(p->vars->at[0]->bytes + p->vars->at[1]->bytes + p->vars->at[2]->bytes + p->vars->at[3]->bytes));
+    const cvy_memory_use use = cvy_program_memory_use(p, &(int){0}, 1);
+    const cvy_vars *vars = cvy_program_vars(p);
+    EXPECT_INT(use.feeds, cvy_program_task_plan(p, 0)->feeds.bytes + cvy_program_task_plan(p, 1)->feeds.bytes);
+    EXPECT_INT(cvy_program_bytes(p),
+               use.arena + use.feeds +
+                   (int64_t)(vars->at[0]->bytes + vars->at[1]->bytes + vars->at[2]->bytes + vars->at[3]->bytes));
     cvy_program_destroy(&p);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "op/comm/op_message.h"
-#include "program/program.h"
+#include "program/program_view.h"
 #include "program/ranks_util.h"
 
 enum { BATCH = 16, MICRO = 4 };
@@ -101,13 +101,13 @@ static void check(int stages)
     const int64_t sent = cvy_program_sent_bytes(p);
     for (int i = 0; i < 3; i++) {
         EXPECT_OK(cvy_program_step(p, step, 0.01));
-        parts_add_up(&p->task[step]->time, stages, nranks / stages);
+        parts_add_up(cvy_program_time(p, step), stages, nranks / stages);
     }
     EXPECT(cvy_program_sent_bytes(p) > sent || stages == 1);
-    check_instructions(p->task[step]->plan, stages);
+    check_instructions(cvy_program_task_plan(p, step), stages);
     const double bubble = cvy_program_bubble(p, step);
     EXPECT(stages == 1 ? bubble == 0 : bubble >= (stages - 1.0) / (MICRO + stages - 1) - 1e-9 && bubble < 1);
-    const cvy_step_time before = p->task[step]->time;
+    const cvy_step_time before = *cvy_program_time(p, step);
     cvy_step_time added = before;
     cvy_step_time_add(&added, CVY_COMM_TENSOR, 2);
     EXPECT_NEAR(cvy_step_time_axis(&added, CVY_COMM_TENSOR), 2, 1e-12);

@@ -11,7 +11,7 @@
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { C = 2, BATCH_MAX = 130 };

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { BATCH = 12, STEPS = 10, CLASSES = 4, PIXELS = 3 * 12 * 12, WEIGHTS = 8 * 3 * 9 };

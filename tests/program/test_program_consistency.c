@@ -16,7 +16,7 @@
 
 #include "base/base_file.h"
 #include "base/base_status.h"
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 static cvy_context *all;
@@ -108,8 +108,8 @@ static void long_names(void)
     EXPECT_OK(cvy_program_add_training(p, model, 4, &training, &step));
     EXPECT_OK(cvy_program_plan(p));
     int weights = 0;
-    for (int i = 0; i < p->vars->count; i++)
-        weights += p->vars->at[i]->role == CVY_ROLE_WEIGHT;
+    for (int i = 0; i < cvy_program_vars(p)->count; i++)
+        weights += cvy_program_vars(p)->at[i]->role == CVY_ROLE_WEIGHT;
     EXPECT_INT(weights, 4);
     cvy_program_destroy(&p);
     cvy_model_destroy(&model);

@@ -68,7 +68,7 @@ static void overflow(int share, int64_t accumulate)
     EXPECT_FAULT(cvy_program_step(p, 0, 1e-4), CVY_E_NUMERIC,
                  "the first value that is not finite is in small.fc_grad_weight (backward), on rank 0");
     EXPECT(strstr(cvy_error_text(), "sample") == NULL); /* the message names a weight, not a sample */
-    EXPECT_TEXT(p->task[0]->lost, "a gradient");
+    EXPECT_TEXT(cvy_program_lost(p, 0), "a gradient");
     EXPECT_OK(cvy_program_get(p, "large.weight", after, OUT * IN));
     EXPECT(memcmp(before, after, sizeof before) == 0);
     EXPECT_OK(cvy_program_get(p, "small.weight", after, 2 * OUT));
@@ -112,7 +112,7 @@ static void elements(void)
         {"small.weight", 17, 0, 1},    {"small.bias", 1, 0, 1},
     };
     cvy_program *p = new_program(0, 2); /* with one micro-batch on one rank, the gradient of `large` is not stored */
-    const cvy_plan *plan = p->task[0]->plan;
+    const cvy_plan *plan = cvy_program_task_plan(p, 0);
     int seen = 0;
     fill(p, 1, 0);
     EXPECT_OK(cvy_program_step(p, 0, 1e-4));
@@ -145,7 +145,7 @@ static void elements(void)
 static void sources(void)
 {
     cvy_program *p = new_program(0, 1);
-    const cvy_plan *plan = p->task[0]->plan;
+    const cvy_plan *plan = cvy_program_task_plan(p, 0);
     int fused = 0, ranks = 0;
     fill(p, 1, 0);
     EXPECT_OK(cvy_program_step(p, 0, 1e-4));

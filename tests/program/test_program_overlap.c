@@ -19,7 +19,7 @@
 
 #include "base/base_file.h"
 #include "monitor/monitor_trace.h"
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { BATCH = 12, STEPS = 12, WEIGHTS = 16 * 16 * 9 };
@@ -140,7 +140,7 @@ static void train(int overlap, float *weights)
     EXPECT_OK(cvy_program_create(context, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, BATCH, NULL, &step));
     EXPECT_OK(cvy_program_plan(p));
-    find_places(p->task[step]->plan, &start, &backward, &wait, &nstart);
+    find_places(cvy_program_task_plan(p, step), &start, &backward, &wait, &nstart);
     EXPECT(nstart >= 3);
     EXPECT(start >= 0 && (overlap ? start < backward : start > backward));
     EXPECT(wait > backward && wait > start);
@@ -150,14 +150,14 @@ static void train(int overlap, float *weights)
         x[i] = (float)((i + first * 768) * 7919 % 1000) / 500 - 1;
     for (int i = 0; i < STEPS; i++) {
         EXPECT_OK(cvy_program_step(p, step, 0.01));
-        seconds += i >= 2 ? p->task[step]->time.total : 0;
-        exposed += i >= 2 ? p->task[step]->time.exposed_comm : 0;
-        hidden += p->task[step]->time.hidden_comm;
+        seconds += i >= 2 ? cvy_program_time(p, step)->total : 0;
+        exposed += i >= 2 ? cvy_program_time(p, step)->exposed_comm : 0;
+        hidden += cvy_program_time(p, step)->hidden_comm;
     }
     if (cvy_context_rank(context) == 0)
         printf("       overlap %-3s: %d buckets, first start %d, last backward node %d of %d; a step %.2f ms, exposed "
                "communication %.2f ms\n",
-               overlap ? "on" : "off", nstart, start, backward, p->task[step]->plan->ninstr,
+               overlap ? "on" : "off", nstart, start, backward, cvy_program_task_plan(p, step)->ninstr,
                seconds * 1e3 / (STEPS - 2), exposed * 1e3 / (STEPS - 2));
     EXPECT(!overlap || hidden > 0);
     check_trace_file(p, step, overlap);

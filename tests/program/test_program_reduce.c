@@ -8,7 +8,7 @@
  */
 #include <convoy/reducer.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 #include "program/ranks_util.h"
 
 enum { STEPS = 6, PROGRAMS = 4, BATCH = 8 };

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "kernel/native/amx/native_amx.h"
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { SKIPPED = 77, BATCH = 10, INPUTS = 70, HIDDEN = 40, CLASSES = 5, PARTS = 3 };
@@ -64,13 +64,13 @@ static void run(cvy_program *p, int step, int times)
 
 static cvy_variable *weight_of(cvy_program *p)
 {
-    return cvy_vars_find(p->vars, "fc1.weight");
+    return cvy_vars_find(cvy_program_vars(p), "fc1.weight");
 }
 
 /* Counts the reorders that make a copy which is kept, and those of them that would run now. */
 static void count_copies(const cvy_program *p, int step, int *kept_out, int *due_out)
 {
-    const cvy_plan *plan = p->task[step]->plan;
+    const cvy_plan *plan = cvy_program_task_plan(p, step);
     *kept_out = *due_out = 0;
     for (int i = 0; i < plan->ninstr; i++) {
         *kept_out += cvy_call_reorders(plan->instr[i].call) && plan->instr[i].weight;
@@ -183,7 +183,7 @@ static void test_read(void)
 static void test_stale(void)
 {
     cvy_program *p = new_program("sgd", NULL);
-    cvy_plan *plan = p->task[0]->plan;
+    cvy_plan *plan = cvy_program_task_plan(p, 0);
     run(p, 0, 1);
     for (int i = 0; i < plan->ninstr; i++)
         if (cvy_call_kernel(plan->instr[i].call))

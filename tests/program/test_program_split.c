@@ -82,8 +82,8 @@ static void with_overlap(void)
     train(all, residual, &(struct way){4, 1, "sgd", 0, {.passes_off = "overlap"}}, &halves, CVY_DTYPE_F32, &off);
     for (int i = 0; i < STEPS; i++)
         EXPECT(on.loss[i] == off.loss[i]);
-    EXPECT(count_between(on.program->task[0]->plan->lowered[0]->graph) >= 2); /* of the layers b and c */
-    EXPECT(count_between(off.program->task[0]->plan->lowered[0]->graph) == 0);
+    EXPECT(count_between(cvy_program_task_plan(on.program, 0)->lowered[0]->graph) >= 2); /* of the layers b and c */
+    EXPECT(count_between(cvy_program_task_plan(off.program, 0)->lowered[0]->graph) == 0);
     end(&off);
     end(&on);
 }

@@ -93,9 +93,9 @@ static void read_bits(const struct trained *t, struct bits *out)
     static double plain[8192];
     int n = 0;
     memset(&mine, 0, sizeof mine);
-    for (int i = 0; t->program && i < t->program->vars->count; i++) {
-        const cvy_variable *v = t->program->vars->at[i];
-        const cvy_grid *grid = &t->program->pipeline.grid;
+    for (int i = 0; t->program && i < cvy_program_vars(t->program)->count; i++) {
+        const cvy_variable *v = cvy_program_vars(t->program)->at[i];
+        const cvy_grid *grid = cvy_program_grid(t->program);
         const int64_t elems = v->elsewhere ? 0 : cvy_shape_elems(&v->shape);
         const cvy_span span = {.dtype = v->dtype, .data = plain};
         EXPECT(n + elems <= VALUES_MAX && elems <= CVY_COUNT(plain));
@@ -106,7 +106,7 @@ static void read_bits(const struct trained *t, struct bits *out)
         }
         n += (int)elems;
     }
-    if (t->program && t->program->pipeline.grid.all->rank == 0)
+    if (t->program && cvy_program_grid(t->program)->all->rank == 0)
         memcpy(mine.loss, t->loss, sizeof mine.loss);
     MPI_Allreduce(&mine, out, (int)(sizeof mine / sizeof(double)), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }

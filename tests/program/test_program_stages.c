@@ -45,11 +45,11 @@ static void interleaved(const struct way *way, int64_t stages, int64_t each, con
     compare(&many, one, 1e-12);
     for (int s = 1; s < n; s++)
         EXPECT(many.program->pipeline.first[s] > many.program->pipeline.first[s - 1]);
-    const cvy_variable *first = cvy_vars_find(many.program->vars, "a.weight"),
-                       *last = cvy_vars_find(many.program->vars, "fc.weight");
+    const cvy_variable *first = cvy_vars_find(cvy_program_vars(many.program), "a.weight"),
+                       *last = cvy_vars_find(cvy_program_vars(many.program), "fc.weight");
     const int on = cvy_index_find(&many.program->pipeline.of_layer, "fc") % (int)stages;
-    EXPECT_INT(first->elsewhere, many.program->pipeline.grid.stage != 0);
-    EXPECT_INT(last->elsewhere, many.program->pipeline.grid.stage != on);
+    EXPECT_INT(first->elsewhere, cvy_program_grid(many.program)->stage != 0);
+    EXPECT_INT(last->elsewhere, cvy_program_grid(many.program)->stage != on);
     end(&many);
 }
 

@@ -92,19 +92,19 @@ static void read_bits(const struct trained *t, struct bits *out)
     static double plain[4096];
     int n = 0;
     memset(&mine, 0, sizeof mine);
-    for (int i = 0; t->program && i < t->program->vars->count; i++) {
-        const cvy_variable *v = t->program->vars->at[i];
+    for (int i = 0; t->program && i < cvy_program_vars(t->program)->count; i++) {
+        const cvy_variable *v = cvy_program_vars(t->program)->at[i];
         const int64_t elems = cvy_shape_elems(&v->shape);
         const cvy_span span = {.dtype = v->dtype, .data = plain};
         EXPECT(n + elems <= VALUES_MAX);
-        if (!v->elsewhere && t->program->pipeline.grid.data_rank == 0) {
+        if (!v->elsewhere && cvy_program_grid(t->program)->data_rank == 0) {
             EXPECT_OK(cvy_variable_read(v, plain));
             for (int64_t k = 0; k < elems; k++)
                 mine.value[n + k] = cvy_get(&span, k);
         }
         n += (int)elems;
     }
-    if (t->program && t->program->pipeline.grid.all->rank == 0)
+    if (t->program && cvy_program_grid(t->program)->all->rank == 0)
         memcpy(mine.loss, t->loss, sizeof mine.loss);
     MPI_Allreduce(&mine, out, (int)(sizeof mine / sizeof(double)), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
@@ -143,7 +143,7 @@ static void gradients_only(void)
         as_alone(&usual, &opts, CVY_DTYPE_F64);
     train(all, &tiny, &opts, CVY_DTYPE_F64, &t); /* with several ranks a stage, all but one have no sample */
     double least = t.loss[0], most = t.loss[0];
-    cvy_comm *pipeline = t.program->pipeline.grid.pipeline;
+    cvy_comm *pipeline = cvy_program_grid(t.program)->pipeline;
     EXPECT_OK(pipeline->ops->allreduce(pipeline, &least, 1, CVY_DTYPE_F64, CVY_REDUCE_MIN));
     EXPECT_OK(pipeline->ops->allreduce(pipeline, &most, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     EXPECT(least == most && (most > 0) == (cvy_program_rows(t.program, 0) > 0));
@@ -267,7 +267,7 @@ static void fields(void)
     const cvy_program_opts opts = {.pipeline = nstages, .first_layers = nstages == 3 ? "a, r2, pool" : "a, r2"};
     struct trained t = {.model = make_model()};
     EXPECT_OK(plan(all, &usual, &opts, CVY_DTYPE_F32, &t));
-    const int stage = t.program->pipeline.grid.stage;
+    const int stage = cvy_program_grid(t.program)->stage;
     EXPECT_INT(cvy_program_row_needs(t.program, 0), stage == 0             ? CVY_NEEDS_FIELDS
                                                     : stage == nstages - 1 ? CVY_NEEDS_LABELS
                                                                            : CVY_NEEDS_NUMBERS);

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "program/program.h"
 #include "program/program_util.h"
+#include "program/program_view.h"
 
 /* ---- two losses: a generator and a critic, after Goodfellow et al. 2014 ----
  *

@@ -16,7 +16,7 @@
 
 #include "base/text/base_tree.h"
 #include "model/model.h"
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/ranks_util.h"
 
 enum { STEPS = 10, BATCH = 8, CLASSES = 4, VARIABLES_MAX = 2000 };
@@ -139,7 +139,7 @@ static int64_t sample_of(const cvy_program *p, int64_t row)
 /* The part of a sample of an input that the rank has, and its place in the whole. */
 static cvy_shape part_of(cvy_program *p, const char *input, cvy_tile *tile_out)
 {
-    const cvy_value *v = cvy_graph_find(p->task[0]->split.graph[0], input);
+    const cvy_value *v = cvy_graph_find(cvy_program_task_plan(p, 0)->lowered[0]->graph, input);
     EXPECT_OK(cvy_program_part(p, 0, input, &tile_out->whole, tile_out->first));
     return cvy_shape_make(v->shape.ndim - 1, v->shape.dim + 1);
 }
@@ -224,14 +224,14 @@ static void list(const cvy_program *p, struct found *f)
 {
     f->count = 0;
     f->elems = 0;
-    for (int i = 0; i < p->vars->count && f->count < VARIABLES_MAX; i++) {
-        const cvy_variable *v = p->vars->at[i];
+    for (int i = 0; i < cvy_program_vars(p)->count && f->count < VARIABLES_MAX; i++) {
+        const cvy_variable *v = cvy_program_vars(p)->at[i];
         snprintf(f->variable[f->count].name, sizeof f->variable[0].name, "%s", v->name);
         f->variable[f->count].elems = cvy_shape_elems(&v->shape);
         f->variable[f->count++].first = f->elems;
         f->elems += cvy_shape_elems(&v->shape);
     }
-    EXPECT_INT(f->count, p->vars->count);
+    EXPECT_INT(f->count, cvy_program_vars(p)->count);
 }
 
 /* Rank 0 trains alone, and tells the others. */
@@ -246,8 +246,8 @@ static void train_alone(const struct network *net, cvy_dtype dtype, struct found
     MPI_Bcast(f, sizeof *f, MPI_BYTE, 0, MPI_COMM_WORLD);
     f->value = calloc((size_t)f->elems + 1, sizeof *f->value);
     EXPECT(f->value);
-    for (int i = 0; p && i < p->vars->count; i++) {
-        const cvy_variable *v = p->vars->at[i];
+    for (int i = 0; p && i < cvy_program_vars(p)->count; i++) {
+        const cvy_variable *v = cvy_program_vars(p)->at[i];
         void *raw = malloc((size_t)cvy_shape_elems(&v->shape) * sizeof(double));
         const cvy_span span = {.dtype = v->dtype, .data = raw};
         EXPECT_OK(cvy_variable_read(v, raw));
@@ -310,8 +310,8 @@ static void compare(const struct network *net, const struct grid *g, cvy_dtype d
     cvy_program *p = train(all, net, g, dtype, loss);
     for (int i = 0; i < STEPS; i++)
         losses = CVY_MAX(losses, fabs(loss[i] - f->loss[i]) / f->loss[0]);
-    for (int i = 0; i < p->vars->count && loss[0] != 0; i++) {
-        const cvy_variable *v = p->vars->at[i];
+    for (int i = 0; i < cvy_program_vars(p)->count && loss[0] != 0; i++) {
+        const cvy_variable *v = cvy_program_vars(p)->at[i];
         const double d = v->role == CVY_ROLE_STATE || v->elsewhere ? 0 : difference(p, v, f, squares);
         name = d > worst ? v->name : name;
         worst = CVY_MAX(worst, d);

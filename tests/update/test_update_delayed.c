@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "test_util.h"
 
 enum { CONV = 4 * 2 * 9, BN = 4, FC = 3 * 4 * 4, WEIGHTS = CONV + 2 * BN + FC, STEPS = 14, WARM = 3, COOL = 4 };
@@ -70,7 +70,7 @@ static void read_weights(const cvy_program *p, cvy_dtype dtype, double *out)
     double raw[WEIGHTS];
     const cvy_span span = {.dtype = dtype, .data = raw};
     for (int v = 0; v < CVY_COUNT(variables); v++) {
-        if (!cvy_vars_find(p->vars, variables[v].name)) {
+        if (!cvy_vars_find(cvy_program_vars(p), variables[v].name)) {
             out += variables[v].elems;
             continue;
         }
@@ -83,7 +83,7 @@ static void read_weights(const cvy_program *p, cvy_dtype dtype, double *out)
 static void write_weights(cvy_program *p, const double *from)
 {
     for (int v = 0; v < CVY_COUNT(variables); from += variables[v++].elems)
-        if (cvy_vars_find(p->vars, variables[v].name))
+        if (cvy_vars_find(cvy_program_vars(p), variables[v].name))
             EXPECT_OK(cvy_program_set(p, variables[v].name, from, variables[v].elems));
 }
 
@@ -149,7 +149,7 @@ static void delayed(int64_t batch, int64_t accumulate, int normalises, cvy_dtype
     EXPECT_OK(cvy_program_add_training(p, m, batch, &sgd, &step));
     EXPECT_OK(cvy_program_add_forward(p, m, batch, NULL, &forward));
     EXPECT_OK(cvy_program_plan(p));
-    EXPECT(p->task[step]->alternate && (p->memory.node_shared != NULL) == (share && cvy_context_nranks(all) > 1));
+    EXPECT(p->task[step]->alternate && (cvy_program_shares_weights(p)) == (share && cvy_context_nranks(all) > 1));
     for (int t = 0; t < STEPS; t++) {
         fill(p, step, dtype, batch, t);
         EXPECT_OK(cvy_program_step(p, step, 0.05 / (1 + t)));

@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "program/program.h"
+#include "program/program_view.h"
 #include "program/ranks_util.h"
 
 enum { STEPS = 4, FORWARD = 21 };

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "program/program.h"
+#include "program/program_update.h"
 #include "test_util.h"
 
 enum { STEPS = 11, EVERY = 3, RANKS_MAX = 4, ELEMS_MAX = 1024 };

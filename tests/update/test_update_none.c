@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "program/program.h"
+#include "program/program_view.h"
 #include "test_util.h"
 
 enum { ELEMS_MAX = 1024 };
@@ -77,8 +77,8 @@ static int compare_gradients(cvy_program *p, int task, cvy_program *plain, int p
     double before[ELEMS_MAX], after[ELEMS_MAX], kept[ELEMS_MAX];
     int count = 0;
     EXPECT_OK(cvy_program_step(p, task, 0.5));
-    for (int i = 0; i < p->vars->count; i++) {
-        const cvy_variable *v = p->vars->at[i];
+    for (int i = 0; i < cvy_program_vars(p)->count; i++) {
+        const cvy_variable *v = cvy_program_vars(p)->at[i];
         const int64_t n = cvy_shape_elems(&v->shape);
         if (v->role != CVY_ROLE_WEIGHT)
             continue;
@@ -86,7 +86,7 @@ static int compare_gradients(cvy_program *p, int task, cvy_program *plain, int p
         EXPECT_OK(cvy_program_get(plain, v->name, before, n));
         EXPECT_OK(cvy_program_step(plain, plain_task, 1));
         EXPECT_OK(cvy_program_get(plain, v->name, after, n));
-        const double *g = gradient(p->task[task]->plan, v);
+        const double *g = gradient(cvy_program_task_plan(p, task), v);
         double largest = 0;
         if (!g)
             TEST_FAIL("no gradient of %s", v->name);
@@ -98,11 +98,12 @@ static int compare_gradients(cvy_program *p, int task, cvy_program *plain, int p
         EXPECT_OK(cvy_program_get(p, v->name, kept, n));
         EXPECT(memcmp(kept, before, (size_t)n * sizeof *kept) == 0);
         count++;
-        for (int w = 0; w < plain->vars->count; w++) /* back to the weights at which p's gradients were made */
-            if (plain->vars->at[w]->role == CVY_ROLE_WEIGHT) {
-                const int64_t m = cvy_shape_elems(&plain->vars->at[w]->shape);
-                EXPECT_OK(cvy_program_get(p, plain->vars->at[w]->name, kept, m));
-                EXPECT_OK(cvy_program_set(plain, plain->vars->at[w]->name, kept, m));
+        for (int w = 0; w < cvy_program_vars(plain)->count;
+             w++) /* back to the weights at which p's gradients were made */
+            if (cvy_program_vars(plain)->at[w]->role == CVY_ROLE_WEIGHT) {
+                const int64_t m = cvy_shape_elems(&cvy_program_vars(plain)->at[w]->shape);
+                EXPECT_OK(cvy_program_get(p, cvy_program_vars(plain)->at[w]->name, kept, m));
+                EXPECT_OK(cvy_program_set(plain, cvy_program_vars(plain)->at[w]->name, kept, m));
             }
     }
     return count;
@@ -163,7 +164,7 @@ static void runs_the_same_kernels(void)
         EXPECT_OK(cvy_program_add_training(p[k], m, 6, NULL, &task[k]));
         EXPECT_OK(cvy_program_plan(p[k]));
     }
-    const cvy_plan *whole = p[0]->task[task[0]]->plan, *part = p[1]->task[task[1]]->plan;
+    const cvy_plan *whole = cvy_program_task_plan(p[0], task[0]), *part = cvy_program_task_plan(p[1], task[1]);
     for (int i = 0; i < whole->ninstr; i++) {
         const cvy_call *call = whole->instr[i].call;
         if (!cvy_call_runs_node(call))

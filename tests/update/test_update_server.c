@@ -15,7 +15,7 @@
  */
 #include <time.h>
 
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "program/ranks_util.h"
 #include "update/server/server.h"
 

@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "program/program.h"
+#include "program/program_impl.h"
 #include "test_util.h"
 
 enum { STEPS = 8, ELEMS_MAX = 1 << 15 };
@@ -62,8 +62,8 @@ struct outcome {
 static void read_all(const cvy_program *p, int states, struct outcome *o)
 {
     o->elems = 0;
-    for (int i = 0; i < p->vars->count; i++) {
-        const cvy_variable *v = p->vars->at[i];
+    for (int i = 0; i < cvy_program_vars(p)->count; i++) {
+        const cvy_variable *v = cvy_program_vars(p)->at[i];
         const int64_t n = cvy_shape_elems(&v->shape);
         if (v->role == CVY_ROLE_STATE && !states)
             continue;
@@ -171,7 +171,7 @@ static void states_take_a_share(void)
     EXPECT_OK(cvy_program_add_training(p, m, 8, &sgd, &step));
     EXPECT_OK(cvy_program_plan(p));
     EXPECT_OK(cvy_program_step(p, step, 0.01));
-    const cvy_variable *momentum = cvy_vars_find(p->vars, "fc.weight.momentum");
+    const cvy_variable *momentum = cvy_vars_find(cvy_program_vars(p), "fc.weight.momentum");
     const int64_t whole = (int64_t)(momentum->bytes / (size_t)sysconf(_SC_PAGESIZE)),
                   parts = nranks == 3 ? 2 : nranks; /* halving needs a power of two */
     EXPECT(pages_of(momentum) <= (nranks == 1 ? whole : whole / parts + 2));

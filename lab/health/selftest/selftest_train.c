@@ -84,7 +84,7 @@ cvy_status cvy_selftest_train_steps(const cvy_selftest *t, cvy_bench *b, int64_t
 
 cvy_status cvy_selftest_train_hash(const cvy_bench *b, int all, uint64_t *hash_out)
 {
-    const cvy_vars *vars = b->session.program->vars;
+    const cvy_vars *vars = cvy_program_vars(b->session.program);
     cvy_hasher hasher;
     cvy_hash_begin(&hasher);
     for (int i = 0; i < vars->count; i++) {

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/program_impl.h"
+
 /* ---- who owns what ---- */
 
 /* Gives the buckets to the servers in order, so that each server has about the same number of bytes, and at least one

@@ -14,7 +14,7 @@
 #ifndef CVY_SERVER_H
 #define CVY_SERVER_H
 
-#include "program/program.h"
+#include "program/program_view.h"
 
 typedef struct cvy_server cvy_server;
 

@@ -16,6 +16,8 @@
 
 #include "update/server/server_impl.h"
 
+#include "program/program_impl.h"
+
 enum { REQUEST_TAG = 0, LONG_WAIT = 1000 }; /* LONG_WAIT: polls without a message until the watchdog is told */
 
 /* ---- setup ---- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text/base_tree.h"
+#include "program/program_impl.h"
 #include "update/server/server.h"
 
 static cvy_server *state_of(const cvy_program *p)

@@ -10,6 +10,8 @@
  */
 #include "update/server/server_impl.h"
 
+#include "program/program_impl.h"
+
 enum { NONE = -1 };
 
 struct split {

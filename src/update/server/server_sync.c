@@ -10,6 +10,8 @@
  */
 #include "update/server/server_impl.h"
 
+#include "program/program_impl.h"
+
 enum { ADD_PIECE = 1 << 14 };
 
 cvy_status cvy_server_run_list(cvy_plan *plan, const cvy_list *list)

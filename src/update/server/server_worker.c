@@ -7,6 +7,8 @@
  */
 #include "update/server/server_impl.h"
 
+#include "program/program_impl.h"
+
 cvy_status cvy_worker_start(void *server_plan, int bucket)
 {
     cvy_server_plan *sp = server_plan;

@@ -1,21 +1,16 @@
 /*
- * program.h: the inside of a program: its tasks over one set of variables, and what they share.
+ * program_impl.h: the inside of a program: its tasks over one set of variables, and what they share. Only src/program
+ * and src/update include it; other folders see program_view.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef CVY_PROGRAM_H
-#define CVY_PROGRAM_H
+#ifndef CVY_PROGRAM_IMPL_H
+#define CVY_PROGRAM_IMPL_H
 
-#include <convoy/program.h>
-
-#include "base/text/base_json.h"
-#include "context/context.h"
 #include "plan/plan_cut.h"
-#include "plan/plan_tune.h"
 #include "program/program_task.h"
 #include "program/program_update.h"
-
-typedef void (*cvy_group_fn)(void *user, cvy_variable *v);
+#include "program/program_view.h"
 
 struct cvy_program {
     cvy_context *context;
@@ -90,26 +85,8 @@ struct cvy_program {
     void *group_user;
 };
 
-/* Sets a function that is called for each new variable before the passes see it. It assigns parameter groups. */
-void cvy_program_group_variables(cvy_program *program, cvy_group_fn group, void *user);
-/* Takes the kernels and reductions of an earlier plan from its JSON text, unless another plan was given. Deterministic
- * programs ignore it, because they choose by a fixed rule. name: of the text, for messages. */
-cvy_status cvy_program_take_plan(cvy_program *program, const char *name, const char *text);
-/* Makes the program read and add to these times, instead of opening the file of opts.wisdom. They are borrowed. Call it
- * before planning. */
-void cvy_program_use_wisdom(cvy_program *program, cvy_wisdom *wisdom);
-/* Sets the numbers of this rank's samples in the next steps, for messages. The array is borrowed. NULL: the numbers are
- * not known. */
-void cvy_program_name_samples(cvy_program *program, const int64_t *sample);
-/* 1: dropout is active in forward tasks, too, for samples of what the network could have answered. Its masks depend on
- * the seed, on the feed "sample_id" and on cvy_program_set_updates() of the task. Call it before the tasks are planned.
- */
-void cvy_program_keep_dropout(cvy_program *program, int keeps);
 /* ---- program_pipeline.c ---- */
 cvy_status cvy_program_open_pipeline(cvy_program *program);
-/* Places a layer on a stage, from 1, as the user wants it. Call it before the layers are cut, with the same layers on
- * all ranks. The name is copied. CVY_E_CONFIG: there is no such stage, or the layer is placed on another one. */
-cvy_status cvy_program_set_stage(cvy_program *program, const char *layer, int64_t stage);
 /* Runs the partitioning passes of the context's extensions on the whole graph; they place layers. */
 cvy_status cvy_program_run_partitions(cvy_program *program, const cvy_graph *graph);
 /* The same on a forward graph; they choose the layers that are split over the tensor axis. */
@@ -118,11 +95,8 @@ cvy_status cvy_program_run_splits(cvy_program *program, const cvy_graph *graph);
 cvy_status cvy_program_cut(cvy_program *program, const cvy_plan_opts *opts,
                            cvy_status (*make)(cvy_program *program, cvy_graph **out));
 /* ---- program_place.c ---- */
-/* Places a layer on a stage, from 1, as the user wants it. Call it before the layers are cut, with the same layers on
- * all ranks. The name is copied. In a program of one stage it has no effect. CVY_E_CONFIG: there is no such stage, or
- * the layer is placed on another one; that the model has the layer is checked when the layers are cut. */
-/* Collects all layers that are placed: by the calls above, by the model of the first task and by opts.first_layers.
- * CVY_E_CONFIG: the model lacks one, or values would go back to an earlier stage. Free it with
+/* Collects all layers that are placed: by cvy_program_set_stage(), by the model of the first task and by
+ * opts.first_layers. CVY_E_CONFIG: the model lacks one, or values would go back to an earlier stage. Free it with
  * cvy_program_free_places(). */
 cvy_status cvy_program_list_places(cvy_program *program, cvy_cut_places *out);
 void cvy_program_free_places(cvy_cut_places *places);
@@ -138,14 +112,6 @@ cvy_status cvy_program_gather_choices(cvy_program *program);
 cvy_status cvy_program_choices_json(const cvy_program *program, int task, cvy_json *json);
 /* Adds the member "pipeline", with the first layer of each stage; nothing with one stage. */
 void cvy_program_cut_json(const cvy_program *program, cvy_json *json);
-/* Adds lines about the stages, the predicted share of idle time, and the layers that a tensor axis splits; with a data
- * axis only, at most that an earlier plan has more stages. */
-void cvy_program_describe_grid(const cvy_program *program, int task, cvy_text *out);
-/* The predicted share of a step in which a rank waits for other stages, mean over the ranks; 0 with one stage. It
- * counts forward and backward only. */
-double cvy_program_bubble(const cvy_program *program, int task);
-/* The bytes that this rank has sent so far, along all axes of the grid. */
-int64_t cvy_program_sent_bytes(const cvy_program *program);
 void cvy_program_close_pipeline(cvy_program *program);
 /* ---- program_ways.c ---- */
 /* Chooses how each layer with weights of a whole graph is split over the tensor axis: CVY_SPLIT_OUTPUTS, INPUTS or
@@ -163,19 +129,10 @@ cvy_status cvy_program_share_names(cvy_program *program);
  * value_out: as in cvy_model_instantiate(). */
 cvy_status cvy_program_instantiate(cvy_program *program, const cvy_program_task *task, const cvy_graph_opts *opts,
                                    const char *const *wanted, int nwanted, cvy_value **value_out, cvy_graph **out);
-/* Plans without taking memory, as `convoy plan` needs it. cvy_program_plan() calls this and then
- * cvy_program_allocate(). */
-cvy_status cvy_program_prepare(cvy_program *program);
-cvy_status cvy_program_allocate(cvy_program *program);
 /* Whether ranks of one node, real or simulated, may update a part of the weights each in this plan. */
 int cvy_program_can_share_update(const cvy_program *program, const cvy_plan *plan);
 /* Takes the memory of all variables that have none yet. */
 cvy_status cvy_program_allocate_variables(const cvy_program *program);
-/* Takes memory for a task of a program whose other ranks do not exist, and times each of its instructions: afterwards
- * plan->times.rehearsed_s. CVY_NOT_APPLICABLE: there is not enough memory. */
-cvy_status cvy_program_rehearse(cvy_program *program, int task);
-/* Bytes of tensor memory that a planned program needs: arena, variables, feeds. */
-int64_t cvy_program_need(const cvy_program *program);
 /* If a planned program exceeds memory_limit, plans it again so that backward recomputes as much as it takes: `plan`
  * plans all tasks. Collective. CVY_E_MEMORY: no plan fits; the message says how much is needed and what batch would
  * fit. */
@@ -185,22 +142,11 @@ cvy_status cvy_program_check_memory(const cvy_program *program);
 /* Returns CVY_E_DISAGREE, with the first difference, if the options or tasks of the ranks are not the same.
  * Collective. */
 cvy_status cvy_program_compare_options(const cvy_program *program);
-/* The task exists and can be run. */
-cvy_status cvy_program_check_planned(const cvy_program *program, int task);
 /* Returns CVY_E_DISAGREE, with the first difference, if the weights, layouts or reductions of the ranks are not the
  * same. Collective. */
 cvy_status cvy_program_check_consistency(const cvy_program *program);
 /* Returns CVY_E_INTERNAL if the stages of a pipeline would wait for each other for ever. Collective. */
 cvy_status cvy_program_check_messages(const cvy_program *program);
-/* Predicts the time of a step without communication from the known kernel times, and counts the calls whose time is not
- * known. It works on rank 0, for the first task and for those that cvy_program_price_task() knows, and returns
- * CVY_NOT_APPLICABLE if nothing was ever measured. */
-cvy_status cvy_program_predict(const cvy_program *program, int task, double *ms_out, int *nunknown_out);
-/* Finds the times of the kernels of a task that is planned, by measurement if planning is and there is one rank. Call
- * it on rank 0. */
-cvy_status cvy_program_price_task(cvy_program *program, int task);
-/* Sets the number of updates that this task's optimiser state has had, for a resumed run. */
-void cvy_program_set_updates(cvy_program *program, int task, int64_t updates);
 /* Fills every variable that has an initialiser, from the seed. All other variables stay zero. */
 cvy_status cvy_program_initialise(cvy_program *program);
 
