@@ -8,11 +8,7 @@
 
 #include <convoy/study.h>
 
-<<<<<<< HEAD
-=======
-#include "base/text/base_json.h"
 #include "program/program_update.h"
->>>>>>> 94199a65 (program: the struct of a program is seen by program/ and update/ alone)
 #include "session/session.h"
 #include "table/table.h"
 

@@ -204,19 +204,9 @@ cvy_status cvy_time_print_table(const cvy_time_table *t, cvy_text *to)
     cvy_text_add(&out, "\n");
     if (cvy_time_grid(t->b)->nstages > 1)
         print_stage(t->b, &out);
-<<<<<<< HEAD
-    if (t->task->label)
-        cvy_text_add(&out, "%s\n", t->task->label);
-    cvy_table_print(cvy_time_columns, CVY_ROWS(t->row, t->count), NULL, &out);
-=======
     if (cvy_time_label(t))
         cvy_text_add(&out, "%s\n", cvy_time_label(t));
-    cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %9s %8s  %s\n", "layer", "operator", "output",
-                 "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "% of lim.", "MB",
-                 "kernels: forward, backward data, backward weights");
-    for (int i = 0; i < t->count; i++)
-        print_row(t, &t->row[i], &out);
->>>>>>> 94199a65 (program: the struct of a program is seen by program/ and update/ alone)
+    cvy_table_print(cvy_time_columns, CVY_ROWS(t->row, t->count), NULL, &out);
     print_totals(t, &out);
     print_limit(t, &out);
     if (out.status == CVY_OK)

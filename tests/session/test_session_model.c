@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "program/program_impl.h"
 #include "session/session_model.h"
 #include "test_util.h"
 
