@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,33 +16,28 @@
 
 extern const char cmd_index[];
 
-enum { WORD_ROOM = 64, WORDS_MAX = 2048 };
+enum { WORD_ROOM = 72, WORDS_ROOM = 512, WORDS_MAX = 2048 };
 
 typedef struct span {
     const char *text;
     size_t length;
 } span;
 
-/* Whether two letters are the same in an index: hyphens are blanks, and case does not matter. */
-static int is_same(char a, char b)
+/* Copies a text as its words: lower case, without punctuation, with one blank before and after each. */
+static void copy_words(span from, char to[WORDS_ROOM])
 {
-    return a == b || tolower((unsigned char)a) == tolower((unsigned char)b) || (strchr(" -_", a) && strchr(" -_", b));
-}
-
-/* Whether `word` is the whole of `entry` (whole != 0), or some of its words. */
-static int matches(span entry, const char *word, int whole)
-{
-    const size_t n = strlen(word);
-    for (size_t at = 0; n && at + n <= entry.length; at++) {
-        size_t i = 0;
-        while (i < n && is_same(entry.text[at + i], word[i]))
-            i++;
-        const int begins = at == 0 || !isalnum((unsigned char)entry.text[at - 1]);
-        const int ends = at + n == entry.length || !isalnum((unsigned char)entry.text[at + n]);
-        if (i == n && (whole ? n == entry.length : begins && ends))
-            return 1;
+    size_t n = 0;
+    to[n++] = ' ';
+    for (size_t i = 0; i < from.length && n + 2 < WORDS_ROOM; i++) {
+        const unsigned char c = (unsigned char)from.text[i];
+        if (isalnum(c))
+            to[n++] = (char)tolower(c);
+        else if (to[n - 1] != ' ')
+            to[n++] = ' ';
     }
-    return 0;
+    if (to[n - 1] != ' ')
+        to[n++] = ' ';
+    to[n] = 0;
 }
 
 /* Cuts off what is before the next `separator`, without blanks around it. Returns 0 at the end. */
@@ -96,14 +92,19 @@ static void print_page(span link)
         cmd_say("    docs/%s%.*s\n", *path == '#' ? "README.md" : "", shown, path);
 }
 
-static int print_rows(const char *word, int whole)
+/* Prints the rows with the words: as an entry (0), within an entry (1), or within the answer (2). Returns their number.
+ */
+static int print_rows(const char *words, int where)
 {
     int found = 0;
     span cell[3], part;
     for (const char *at = first_row(); next_row(&at, cell);) {
         int hit = 0;
-        for (span rest = cell[0]; !hit && next_part(&rest, ',', &part);)
-            hit = matches(part, word, whole);
+        for (span rest = cell[where == 2]; !hit && next_part(&rest, ',', &part);) {
+            char text[WORDS_ROOM];
+            copy_words(part, text);
+            hit = where == 0 ? strcmp(text, words) == 0 : strlen(words) > 2 && strstr(text, words) != NULL;
+        }
         if (!hit)
             continue;
         cmd_say("%s%.*s\n    %.*s\n", found ? "\n" : "", (int)cell[0].length, cell[0].text, (int)cell[1].length,
@@ -137,18 +138,12 @@ static void find_nearest(const char *word, char near[WORD_ROOM])
 
 int cmd_help_word(int argc, char **argv)
 {
-    char word[WORD_ROOM] = "", near[WORD_ROOM];
+    char word[WORD_ROOM] = "", words[WORDS_ROOM], near[WORD_ROOM];
     size_t length = 0;
-    for (int i = 0; i < argc; i++) {
-        const size_t n = strlen(argv[i]);
-        if (length + n + 2 > sizeof word)
-            break;
-        if (length)
-            word[length++] = ' ';
-        memcpy(word + length, argv[i], n + 1);
-        length += n;
-    }
-    if (cmd_launch_rank() != 0 || print_rows(word, 1) || print_rows(word, 0))
+    for (int i = 0; i < argc && length + strlen(argv[i]) + 2 < sizeof word; i++)
+        length += (size_t)snprintf(word + length, sizeof word - length, "%s%s", i ? " " : "", argv[i]);
+    copy_words((span){word, length}, words);
+    if (cmd_launch_rank() != 0 || print_rows(words, 0) || print_rows(words, 1) || print_rows(words, 2))
         return 0;
     find_nearest(word, near);
     cmd_error("there is no verb and no word of the index (docs/README.md) that is '%s'%s%s%s `convoy --help` lists the "
