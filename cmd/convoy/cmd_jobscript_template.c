@@ -12,6 +12,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +73,12 @@ static int read_beside(const char *site_file, const char *name, source *s)
     snprintf(s->path, sizeof s->path, "%.*sjobscripts/%s.job", slash ? (int)(slash - site_file) + 1 : 0, site_file,
              name);
     FILE *file = cmd_open_stream(s->path, "r");
-    if (!file)
+    if (!file && (errno == ENOENT || errno == ENOTDIR))
         return 0;
+    if (!file) {
+        cmd_error("%s cannot be opened: %s", s->path, strerror(errno));
+        return CMD_EXIT_FAULT;
+    }
     s->text = calloc(FILE_BYTES_MAX + 1, 1);
     const size_t bytes = s->text ? fread(s->text, 1, FILE_BYTES_MAX + 1, file) : 0;
     const int is_bad = ferror(file);

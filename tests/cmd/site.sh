@@ -141,6 +141,10 @@ broken '@end\n' 'line 2: @else or @end without @if'
 broken '@head@\n' 'too many blocks inside each other: head'
 broken '@if Nodes\n@end\n' 'line 2: @if needs names'
 broken '@block X\n' 'line 2: @block has no name'
+rm jobscripts/slurm.job
+mkdir jobscripts/slurm.job
+refused 'slurm.job cannot be opened' "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5
+rmdir jobscripts/slurm.job
 : >jobscripts/slurm.job
 refused 'slurm.job cannot be read, or is empty' "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5
 rm -r jobscripts
