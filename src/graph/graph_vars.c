@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base_index.h"
-#include "graph/graph.h"
+#include "graph/graph_copy.h"
 
 cvy_status cvy_vars_create(cvy_vars **out)
 {
@@ -133,67 +133,15 @@ size_t cvy_variable_bytes(const cvy_variable *v)
     return (size_t)b.elems * cvy_dtype_bytes(v->dtype) + cvy_variable_shadow_bytes(v);
 }
 
-/* Makes tables of offsets: the offset of an element in a layout is the sum of one entry for each dimension. The tables
- * of all dimensions are stored one after the other. */
-static cvy_status make_offsets(const cvy_variable *v, int64_t **offset_out)
-{
-    cvy_blocking b;
-    int64_t n = 0, *offset = NULL;
-    CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
-    for (int d = 0; d < v->shape.ndim; d++)
-        n += v->shape.dim[d];
-    CVY_TRY(cvy_mem_alloc(sizeof *offset * (size_t)n, &offset));
-    *offset_out = offset;
-    for (int d = 0; d < v->shape.ndim; d++)
-        for (int64_t i = 0; i < v->shape.dim[d]; i++) {
-            int64_t at[CVY_NDIM_MAX] = {0};
-            at[d] = i;
-            *offset++ = cvy_blocking_offset(&b, at);
-        }
-    return CVY_OK;
-}
-
-/* Copies a run along the last dimension. Elements have 4 or 8 bytes. `inside` is the address in the variable at the
- * position of the other dimensions. */
-static void copy_run(char *inside, const int64_t *offset, char *plain, int64_t n, size_t size, int to_plain)
-{
-    for (int64_t i = 0; i < n; i++) {
-        char *at = inside + (size_t)offset[i] * size, *outside = plain + (size_t)i * size;
-        if (size == 4)
-            memcpy(to_plain ? outside : at, to_plain ? at : outside, 4);
-        else
-            memcpy(to_plain ? outside : at, to_plain ? at : outside, size);
-    }
-}
-
 static cvy_status copy_blocked(const cvy_variable *v, char *data, int64_t first, int64_t n, char *plain, int to_plain)
 {
-    const size_t size = cvy_dtype_bytes(v->dtype);
-    int64_t *offset = NULL, at[CVY_NDIM_MAX] = {0}, rest = first;
-    const int last = v->shape.ndim - 1;
-    const int64_t *of[CVY_NDIM_MAX] = {0};
-    CVY_TRY(make_offsets(v, &offset));
-    for (int d = 0; d <= last; d++)
-        of[d] = d ? of[d - 1] + v->shape.dim[d - 1] : offset;
-    for (int d = last; d >= 0; d--) {
-        at[d] = rest % v->shape.dim[d];
-        rest /= v->shape.dim[d];
-    }
-    while (n > 0) {
-        const int64_t run = CVY_MIN(n, v->shape.dim[last] - at[last]);
-        int64_t base = 0;
-        for (int d = 0; d < last; d++)
-            base += of[d][at[d]];
-        copy_run(data + (size_t)base * size, of[last] + at[last], plain, run, size, to_plain);
-        plain += (size_t)run * size;
-        n -= run;
-        at[last] += run;
-        for (int d = last; d > 0 && at[d] == v->shape.dim[d]; d--) {
-            at[d] = 0;
-            at[d - 1]++;
-        }
-    }
-    cvy_mem_free(&offset);
+    cvy_copy c = {.ndim = v->shape.ndim, .from_dtype = v->dtype, .to_dtype = v->dtype};
+    cvy_offsets offsets;
+    CVY_TRY(cvy_offsets_make(&v->layout, &v->shape, &offsets));
+    memcpy(c.dim, v->shape.dim, sizeof c.dim);
+    memcpy(to_plain ? c.from : c.to, offsets.term, sizeof c.from);
+    cvy_copy_run(&c, first, n, to_plain ? data : plain, to_plain ? plain : data);
+    cvy_offsets_free(&offsets);
     return CVY_OK;
 }
 

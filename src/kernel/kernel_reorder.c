@@ -2,44 +2,29 @@
  * kernel_reorder.c: copies a tensor from one layout into another, and between f32 and bf16.
  *
  * A step runs it if a kernel needs a source in another layout. Outside a step it copies variables from and to files. If
- * a kernel library has a reorder between both layouts, it is used. The plain loops use this fact: in a blocked layout
- * the offset of an element is a sum of one term per dimension, so with a table per dimension and layout, any pair of
- * layouts needs only additions.
+ * a kernel library has a reorder between both layouts, it is used; otherwise the strided copy of graph_copy.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 
 #include "base/number/base_bf16.h"
+#include "graph/graph_copy.h"
 #include "kernel/kernel_library.h"
 
 struct cvy_reorder {
     size_t elem_bytes; /* of the target */
-    cvy_dtype from_dtype, to_dtype;
-    int threads, ndim;
-    int same, converts;            /* of equal layouts: one dtype, a plain copy; f32 to bf16 or back */
-    int64_t elems, to_elems, rows; /* logical; of the target with padding; product of all dimensions but the last */
-    int64_t dim[CVY_NDIM_MAX];
-    int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
+    int threads;
+    int same, converts;      /* of equal layouts: one dtype, a plain copy; f32 to bf16 or back */
+    int64_t elems, to_elems; /* logical; of the target with padding */
+    int64_t row;             /* elements along the last dimension */
+    cvy_offsets from, to;    /* of the copy */
+    cvy_copy copy;
     const char *src; /* of the current call */
     char *dst;
     const cvy_library_def *library; /* that made `call`; NULL: the loops below run */
     void *call;
 };
-
-static cvy_status make_tables(const cvy_layout *layout, const cvy_shape *shape, int64_t **table, int64_t *elems_out)
-{
-    cvy_blocking b;
-    CVY_TRY(cvy_blocking_make(layout, shape, &b));
-    for (int d = 0; d < shape->ndim; d++) {
-        CVY_TRY(cvy_mem_alloc((size_t)shape->dim[d] * sizeof(int64_t), &table[d]));
-        int64_t at[CVY_NDIM_MAX] = {0};
-        for (; at[d] < shape->dim[d]; at[d]++)
-            table[d][at[d]] = cvy_blocking_offset(&b, at);
-    }
-    *elems_out = b.elems;
-    return CVY_OK;
-}
 
 /* The first library that has a reorder between these layouts. */
 static cvy_status ask_libraries(cvy_reorder *r, const cvy_shape *shape, const cvy_memory_format *from,
@@ -71,15 +56,11 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *f
     const cvy_shape one = {.ndim = 1, .dim = {1}};
     const cvy_shape *s = shape->ndim == 0 ? &one : shape;
     r->elem_bytes = cvy_dtype_bytes(to->dtype);
-    r->from_dtype = from->dtype;
-    r->to_dtype = to->dtype;
     r->threads = threads;
-    r->ndim = s->ndim;
     r->elems = cvy_shape_elems(s);
-    memcpy(r->dim, s->dim, sizeof r->dim);
-    r->rows = 1;
-    for (int d = 0; d + 1 < s->ndim; d++)
-        r->rows *= s->dim[d];
+    r->row = s->dim[s->ndim - 1];
+    r->copy = (cvy_copy){.ndim = s->ndim, .from_dtype = from->dtype, .to_dtype = to->dtype};
+    memcpy(r->copy.dim, s->dim, sizeof r->copy.dim);
     r->same = from->dtype == to->dtype && cvy_layout_equal(&from->layout, &to->layout);
     r->converts = cvy_layout_equal(&from->layout, &to->layout) && from->dtype != to->dtype;
     if (r->same || r->converts) {
@@ -94,9 +75,11 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *f
         return CVY_OK;
     }
     if (!r->same && !r->converts) {
-        int64_t from_elems;
-        CVY_TRY_OUT(make_tables(&from->layout, s, r->from, &from_elems));
-        CVY_TRY_OUT(make_tables(&to->layout, s, r->to, &r->to_elems));
+        CVY_TRY_OUT(cvy_offsets_make(&from->layout, s, &r->from));
+        CVY_TRY_OUT(cvy_offsets_make(&to->layout, s, &r->to));
+        memcpy(r->copy.from, r->from.term, sizeof r->copy.from);
+        memcpy(r->copy.to, r->to.term, sizeof r->copy.to);
+        r->to_elems = r->to.elems;
     }
     *out = r;
     return CVY_OK;
@@ -105,43 +88,10 @@ out:
     return status;
 }
 
-/* A row is a run of elements along the last dimension. */
-#define COPY_ROW(type)                                                                                                 \
-    for (int64_t i = 0; i < n; i++)                                                                                    \
-        ((type *)r->dst)[to + last_to[i]] = ((const type *)r->src)[from + last_from[i]];
-
-static void convert_row(const cvy_reorder *r, int64_t from, int64_t to)
-{
-    const int last = r->ndim - 1;
-    const int64_t n = r->dim[last], *last_from = r->from[last], *last_to = r->to[last];
-    if (r->to_dtype == CVY_DTYPE_BF16)
-        for (int64_t i = 0; i < n; i++)
-            ((cvy_bf16 *)r->dst)[to + last_to[i]] = cvy_bf16_of(((const float *)r->src)[from + last_from[i]]);
-    else
-        for (int64_t i = 0; i < n; i++)
-            ((float *)r->dst)[to + last_to[i]] = cvy_bf16_get(((const cvy_bf16 *)r->src)[from + last_from[i]]);
-}
-
 static void copy_rows(int64_t first, int64_t end, void *arg)
 {
     const cvy_reorder *r = arg;
-    const int last = r->ndim - 1;
-    const int64_t n = r->dim[last], *last_from = r->from[last], *last_to = r->to[last];
-    for (int64_t row = first; row < end; row++) {
-        int64_t from = 0, to = 0, rest = row;
-        for (int d = last - 1; d >= 0; d--) {
-            from += r->from[d][rest % r->dim[d]];
-            to += r->to[d][rest % r->dim[d]];
-            rest /= r->dim[d];
-        }
-        switch (r->from_dtype == r->to_dtype ? r->elem_bytes : 0) {
-        case 0: convert_row(r, from, to); break;
-        case 1: COPY_ROW(uint8_t) break;
-        case 2: COPY_ROW(uint16_t) break;
-        case 4: COPY_ROW(uint32_t) break;
-        default: COPY_ROW(uint64_t) break;
-        }
-    }
+    cvy_copy_run(&r->copy, first * r->row, (end - first) * r->row, r->src, r->dst);
 }
 
 static void copy_bytes(int64_t first, int64_t end, void *arg)
@@ -163,7 +113,7 @@ void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
         return;
     }
     if (r->converts) {
-        if (r->to_dtype == CVY_DTYPE_F32)
+        if (r->copy.to_dtype == CVY_DTYPE_F32)
             cvy_bf16_widen(r->threads, src, r->to_elems, dst);
         else
             cvy_bf16_narrow(r->threads, src, r->to_elems, dst); /* to the same bits as optimisers with a shadow copy */
@@ -172,7 +122,7 @@ void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
     if (r->to_elems != r->elems)
         memset(dst, 0, (size_t)r->to_elems * r->elem_bytes);
     if (r->elems > 0)
-        cvy_parallel_for(r->threads, r->rows, CVY_MAX(1, 16384 / CVY_MAX(1, r->dim[r->ndim - 1])), copy_rows, r);
+        cvy_parallel_for(r->threads, r->elems / r->row, CVY_MAX(1, 16384 / r->row), copy_rows, r);
 }
 
 void cvy_reorder_destroy(cvy_reorder **reorder)
@@ -182,9 +132,7 @@ void cvy_reorder_destroy(cvy_reorder **reorder)
         return;
     if (r->library)
         r->library->reorder_destroy(r->call);
-    for (int d = 0; d < CVY_NDIM_MAX; d++) {
-        cvy_mem_free(&r->from[d]);
-        cvy_mem_free(&r->to[d]);
-    }
+    cvy_offsets_free(&r->from);
+    cvy_offsets_free(&r->to);
     cvy_mem_free(reorder);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/graph_copy.h"
 #include "kernel/kernel.h"
 
 struct pair {
@@ -90,8 +91,45 @@ static cvy_status check(const struct pair *p, cvy_dtype dtype, int threads)
     return CVY_OK;
 }
 
+/* Copies the elements from `first` on into plain order, and then adds them to the copy. */
+static cvy_status check_part(const struct pair *p, cvy_dtype dtype, int64_t first)
+{
+    const cvy_layout layout = cvy_layout_make(p->to), plain = cvy_layout_plain();
+    cvy_copy c = {.from_dtype = dtype, .to_dtype = dtype};
+    cvy_shape shape;
+    cvy_span src, want, got;
+    cvy_offsets offsets;
+    CVY_TRY(cvy_shape_parse(p->shape, &shape));
+    CVY_TRY(numbered(dtype, &shape, &layout, &src));
+    CVY_TRY(numbered(dtype, &shape, &plain, &want));
+    CVY_TRY(numbered(dtype, &shape, &plain, &got));
+    CVY_TRY(cvy_offsets_make(&layout, &shape, &offsets));
+    c.ndim = shape.ndim;
+    memcpy(c.dim, shape.dim, sizeof c.dim);
+    memcpy(c.from, offsets.term, sizeof c.from);
+    for (int times = 1; times <= 2; times++) {
+        cvy_copy_run(&c, first, want.elems - first, src.data, got.data);
+        for (int64_t i = first; i < want.elems; i++)
+            expect(cvy_get(&got, i - first) == times * cvy_get(&want, i), p, dtype, "a part differs");
+        c.adds = cvy_dtype_is_real(dtype);
+        if (!c.adds)
+            break;
+    }
+    cvy_offsets_free(&offsets);
+    cvy_mem_free(&src.data);
+    cvy_mem_free(&want.data);
+    cvy_mem_free(&got.data);
+    return CVY_OK;
+}
+
 int main(void)
 {
+    static const int64_t first[] = {0, 1, 7};
+    for (int i = 0; i < CVY_COUNT(pairs); i++)
+        for (int dtype = 0; dtype < CVY_DTYPE_COUNT; dtype++)
+            for (int k = 0; k < CVY_COUNT(first) && strcmp(pairs[i].shape, "scalar") != 0; k++)
+                if (check_part(&pairs[i], (cvy_dtype)dtype, first[k]) != CVY_OK)
+                    expect(0, &pairs[i], (cvy_dtype)dtype, cvy_error_text());
     for (int i = 0; i < CVY_COUNT(pairs); i++)
         for (int dtype = 0; dtype < CVY_DTYPE_COUNT; dtype++)
             for (int threads = 1; threads <= 2; threads++)

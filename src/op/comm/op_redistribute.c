@@ -27,6 +27,7 @@
 #include "base/base_mem.h"
 #include "comm/comm_grid.h"
 #include "comm/comm_underway.h"
+#include "graph/graph_copy.h"
 #include "graph/graph_grad.h"
 #include "reduce/reduce_bucket.h"
 
@@ -75,6 +76,7 @@ enum { TAG = 0 };
 struct side {
     int64_t first, end; /* entries of this rank */
     char *data;
+    cvy_offsets offsets; /* if what is sent is in plain order */
 };
 
 struct piece {          /* entries that this rank sends to a peer, or receives from it */
@@ -114,6 +116,8 @@ static void redistribute_destroy(void **state)
             cvy_mem_free(&r->receive[p].packed);
     }
     if (r) {
+        cvy_offsets_free(&r->src.offsets);
+        cvy_offsets_free(&r->dst.offsets);
         cvy_mem_free(&r->send);
         cvy_mem_free(&r->receive);
     }
@@ -191,11 +195,22 @@ static cvy_status compare_layouts(struct redistribution *r)
     return status;
 }
 
+static cvy_status find_offsets(const struct redistribution *r, struct side *side)
+{
+    cvy_shape shape = r->shape;
+    shape.dim[r->o.dim] = side->end - side->first;
+    return cvy_offsets_make(&r->layout, &shape, &side->offsets);
+}
+
 static cvy_status set_up(struct redistribution *r)
 {
     CVY_TRY(find_rows(r));
     if (r->o.from != CVY_HAS_WHOLE)
         CVY_TRY(compare_layouts(r));
+    if (r->in_order) {
+        CVY_TRY(find_offsets(r, &r->src));
+        CVY_TRY(find_offsets(r, &r->dst));
+    }
     return make_pieces(r);
 }
 
@@ -232,51 +247,30 @@ static char *entry(const struct redistribution *r, const struct side *side, int6
     return side->data + (size_t)(row * (side->end - side->first) + at - side->first) * r->inner;
 }
 
-/* Element i, in plain order, of entries first .. first + n - 1 of one side: where it is in memory. */
-static int64_t element(const struct redistribution *r, const struct side *side, const cvy_blocking *b, int64_t first,
-                       int64_t n, int64_t i)
-{
-    int64_t at[CVY_NDIM_MAX];
-    for (int d = r->shape.ndim - 1; d >= 0; d--) {
-        const int64_t count = d == r->o.dim ? n : r->shape.dim[d];
-        at[d] = i % count + (d == r->o.dim ? first - side->first : 0);
-        i /= count;
-    }
-    return cvy_blocking_offset(b, at);
-}
-
 /* Copies a piece between one side and plain order; adds: what comes in is added. */
-static cvy_status copy_in_order(const struct redistribution *r, const struct piece *piece, const struct side *side,
-                                int comes_in, int adds)
+static void copy_in_order(const struct redistribution *r, const struct piece *piece, const struct side *side,
+                          int comes_in, int adds)
 {
-    const int64_t n = piece->end - piece->first,
-                  elems = (int64_t)(plain_bytes(r, piece->first, piece->end) / cvy_dtype_bytes(r->dtype));
-    const cvy_span packed = {.dtype = r->dtype, .data = piece->packed},
-                   tensor = {.dtype = r->dtype, .data = side->data};
-    cvy_shape shape = r->shape;
-    cvy_blocking b;
-    shape.dim[r->o.dim] = side->end - side->first;
-    CVY_TRY(cvy_blocking_make(&r->layout, &shape, &b));
-    for (int64_t i = 0; i < elems; i++) {
-        const int64_t at = element(r, side, &b, piece->first, n, i);
-        if (comes_in)
-            cvy_set(&tensor, at, cvy_get(&packed, i) + (adds ? cvy_get(&tensor, at) : 0));
-        else
-            cvy_set(&packed, i, cvy_get(&tensor, at));
-    }
-    return CVY_OK;
+    cvy_copy c = {.ndim = r->shape.ndim, .from_dtype = r->dtype, .to_dtype = r->dtype, .adds = adds};
+    const int64_t **terms = comes_in ? c.to : c.from;
+    const size_t bytes = plain_bytes(r, piece->first, piece->end);
+    memcpy(c.dim, r->shape.dim, sizeof c.dim);
+    memcpy(terms, side->offsets.term, sizeof c.from);
+    c.dim[r->o.dim] = piece->end - piece->first;
+    terms[r->o.dim] += piece->first - side->first;
+    cvy_copy_run(&c, 0, (int64_t)(bytes / cvy_dtype_bytes(r->dtype)), comes_in ? piece->packed : side->data,
+                 comes_in ? side->data : piece->packed);
 }
 
-static cvy_status pack(const struct redistribution *r, const struct piece *piece)
+static void pack(const struct redistribution *r, const struct piece *piece)
 {
     const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
     if (cvy_comm_simulates_copy(r->comm, (size_t)r->outer * bytes))
-        return CVY_OK;
+        return;
     if (r->in_order)
-        return copy_in_order(r, piece, &r->src, 0, 0);
-    for (int64_t row = 0; row < r->outer; row++)
+        copy_in_order(r, piece, &r->src, 0, 0);
+    for (int64_t row = 0; row < r->outer && !r->in_order; row++)
         memcpy(piece->packed + (size_t)row * bytes, entry(r, &r->src, row, piece->first), bytes);
-    return CVY_OK;
 }
 
 /* Overlapping windows are summed: to += from, in the tensor's dtype. */
@@ -292,22 +286,21 @@ static void add(cvy_dtype dtype, void *to, const void *from, size_t bytes)
             cvy_set(&x, i, cvy_get(&x, i) + cvy_get(&y, i));
 }
 
-static cvy_status unpack(const struct redistribution *r, const struct piece *piece)
+static void unpack(const struct redistribution *r, const struct piece *piece)
 {
     const size_t bytes = (size_t)(piece->end - piece->first) * r->inner;
     const int adds = r->o.from == CVY_HAS_WINDOW;
-    if (cvy_comm_simulates_copy(r->comm, (size_t)r->outer * bytes))
-        return CVY_OK;
+    if (bytes == 0 || cvy_comm_simulates_copy(r->comm, (size_t)r->outer * bytes))
+        return;
     if (r->in_order)
-        return bytes ? copy_in_order(r, piece, &r->dst, 1, adds) : CVY_OK;
-    for (int64_t row = 0; row < r->outer && bytes; row++) {
+        copy_in_order(r, piece, &r->dst, 1, adds);
+    for (int64_t row = 0; row < r->outer && !r->in_order; row++) {
         char *to = entry(r, &r->dst, row, piece->first), *from = piece->packed + (size_t)row * bytes;
         if (adds)
             add(r->dtype, to, from, bytes);
         else
             memcpy(to, from, bytes);
     }
-    return CVY_OK;
 }
 
 /* Fills entries first .. end - 1 of a row. */
@@ -384,7 +377,7 @@ static cvy_status start(struct redistribution *r)
         }
     for (int p = 0; p < r->o.parts; p++)
         if (r->send[p].message) {
-            CVY_TRY(pack(r, &r->send[p]));
+            pack(r, &r->send[p]);
             r->send[p].active = 1;
             CVY_TRY(r->comm->message->send(r->send[p].message, p, TAG));
         }
@@ -396,7 +389,7 @@ static cvy_status finish(struct redistribution *r)
     copy_own(r);
     CVY_TRY(wait_for_all(r));
     for (int p = 0; p < r->o.parts; p++)
-        CVY_TRY(unpack(r, &r->receive[p]));
+        unpack(r, &r->receive[p]);
     return CVY_OK;
 }
 
