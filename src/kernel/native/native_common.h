@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/base_round.h"
 #include "base/number/base_bf16.h"
 #include "kernel/kernel.h"
 
@@ -82,7 +83,7 @@ CVY_INLINE void cvy_floats_store(int half, const float *restrict x, int64_t n, v
 
 /* A result of at least CVY_STREAM_BYTES is written with non-temporal stores of whole lines, because it would not stay
  * in the cache. */
-enum { CVY_STREAM_BYTES = 4 << 20, CVY_LINE_BYTES = 64 };
+enum { CVY_STREAM_BYTES = 4 << 20 };
 
 /* The memory of an activation [N, C, positions...]: planes of `positions` x `block` elements, one plane for each sample
  * and each channel (or block of channels). */
