@@ -201,7 +201,7 @@ static void fill_feed(const cvy_bench *b, const cvy_plan *plan, const cvy_plan_f
         const int64_t at = (first_row + i / elems) * whole + cvy_tile_index(&tile, &part, i % elems);
         if (is_zero)
             cvy_set(&span, i, 0);
-        else if (strcmp(feed->name, "weight") == 0)
+        else if (strcmp(feed->name, CVY_SAMPLE_WEIGHT) == 0)
             cvy_set(&span, i, 1);
         else if (strcmp(feed->name, "sample_id") == 0)
             cvy_set(&span, i, (double)at);

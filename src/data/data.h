@@ -16,6 +16,10 @@
 #include "comm/comm.h"
 #include "graph/graph.h"
 
+/* The field with the number that a sample counts, and the input of a network that takes it; without it samples count
+ * 1. */
+#define CVY_SAMPLE_WEIGHT "weight"
+
 #define CVY_FIELD_MAX 8
 typedef struct cvy_field {
     char *name;

@@ -170,7 +170,7 @@ static cvy_status check_same_field(const cvy_dataset_info *info, const cvy_field
 /* Weights may be missing on one side, which is said: such samples count once. */
 static cvy_status check_weights(const cvy_dataset_info *like, cvy_dataset *d)
 {
-    const cvy_field *known = find_field(like, "weight"), *own = find_field(&d->info, "weight");
+    const cvy_field *known = find_field(like, CVY_SAMPLE_WEIGHT), *own = find_field(&d->info, CVY_SAMPLE_WEIGHT);
     if (known && own)
         return check_same_field(&d->info, known);
     if (!known == !own)
@@ -208,7 +208,7 @@ cvy_status cvy_dataset_agrees(const cvy_data_form *like, cvy_dataset *d)
         return CVY_OK;
     CVY_TRY(cvy_classes_agree(like->info->class_name, like->info->nclasses, &d->info));
     for (int i = 1; i < like->info->nfield; i++)
-        if (strcmp(like->info->field[i].name, "weight") != 0)
+        if (strcmp(like->info->field[i].name, CVY_SAMPLE_WEIGHT) != 0)
             CVY_TRY(check_same_field(&d->info, &like->info->field[i]));
     return like->info->nfield == 0 ? CVY_OK : check_weights(like->info, d);
 }

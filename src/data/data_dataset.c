@@ -26,7 +26,7 @@ const cvy_field *cvy_dataset_target(const cvy_dataset_info *info)
     if (info->target_is_input)
         return &info->field[0];
     for (int i = 1; i < info->nfield; i++)
-        if (strcmp(info->field[i].name, "weight") != 0)
+        if (strcmp(info->field[i].name, CVY_SAMPLE_WEIGHT) != 0)
             return &info->field[i];
     return NULL;
 }
@@ -83,7 +83,7 @@ static cvy_status describe(cvy_dataset *d)
     info->scaling = y->scaling;
     info->may_be_left = y->may_be_left;
     if (r->has_weight)
-        add_field(info, "weight", CVY_DTYPE_F32, cvy_augment_weight_shape(d->augment));
+        add_field(info, CVY_SAMPLE_WEIGHT, CVY_DTYPE_F32, cvy_augment_weight_shape(d->augment));
     CVY_CHECK(!r->has_label || y->nclasses == 0, CVY_E_CONFIG,
               "%s: y is a map of labels, but the samples have labels, too: leave one of them out (label: none)",
               info->path ? info->path : d->reader->name);

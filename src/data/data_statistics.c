@@ -44,7 +44,7 @@ static int mask_of(const cvy_dataset_info *info, const cvy_channel_statistics *f
     const int64_t elems = cvy_shape_elems(&info->field[f->field].shape);
     for (int i = 1; i < info->nfield; i++) {
         const int64_t n = cvy_shape_elems(&info->field[i].shape);
-        if (strcmp(info->field[i].name, "weight") == 0 && n > 1 && (n == elems || n == elems / f->nchannels))
+        if (strcmp(info->field[i].name, CVY_SAMPLE_WEIGHT) == 0 && n > 1 && (n == elems || n == elems / f->nchannels))
             return strcmp(info->field[f->field].name, "y") == 0 ? i : 0;
     }
     return 0;

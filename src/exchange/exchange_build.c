@@ -59,7 +59,7 @@ cvy_status cvy_build_clean(cvy_pool *pool, const char *name, size_t bytes, char 
 
 int cvy_build_is_taken(const cvy_build *b, const char *name)
 {
-    static const char *const fields[] = {"x", "y", "label", "weight", "sample_id"};
+    static const char *const fields[] = {"x", "y", "label", CVY_SAMPLE_WEIGHT, "sample_id"};
     const cvy_model *m = b->out->model;
     for (int i = 0; i < CVY_COUNT(fields); i++)
         if (strcmp(fields[i], name) == 0)

@@ -6,6 +6,7 @@
  */
 #include "base/base_round.h"
 #include "base/machine/base_team.h"
+#include "data/data.h"
 #include "optim/optim.h"
 #include "program/program_impl.h"
 #include "program/program_reduce.h"
@@ -112,7 +113,7 @@ static void number_samples(const cvy_program *p, const cvy_program_task *s)
 /* Until the caller gives other weights, all samples count alike. */
 static void weigh_samples(const cvy_program_task *s)
 {
-    const cvy_plan_feed *weight = cvy_plan_find_feed(s->plan, "weight");
+    const cvy_plan_feed *weight = cvy_plan_find_feed(s->plan, CVY_SAMPLE_WEIGHT);
     if (!weight || weight->per_step || !cvy_dtype_is_real(weight->dtype) || s->plan->opts.clock)
         return;
     const cvy_span span = {.dtype = weight->dtype, .data = weight->data};

@@ -60,10 +60,10 @@ static cvy_status check_losses(const cvy_program *p, int task)
 static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
 {
     const cvy_plan *plan = p->task[task]->plan;
-    cvy_plan_feed *weight = cvy_plan_find_feed(p->task[task]->plan, "weight");
+    cvy_plan_feed *weight = cvy_plan_find_feed(p->task[task]->plan, CVY_SAMPLE_WEIGHT);
     if (!weight && (!p->task[task]->training || plan->rows == 0 || cvy_grid_is_used(&p->pipeline.grid)))
         return CVY_OK;
-    if (!cvy_program_feed(p, task, "weight")) /* it has said why */
+    if (!cvy_program_feed(p, task, CVY_SAMPLE_WEIGHT)) /* it has said why */
         return CVY_E_ARGUMENT;
     CVY_CHECK(cvy_dtype_is_real(weight->dtype) && weight->row_bytes == cvy_dtype_bytes(weight->dtype), CVY_E_SHAPE,
               "input weight of task %d has the shape %s of %s, expected a real number for each sample", task,
@@ -88,7 +88,7 @@ cvy_status cvy_program_set_rows(cvy_program *p, int task, int64_t rows)
     CVY_TRY(set_weights(p, task, rows));
     for (int i = 0; i < s->plan->feeds.count; i++) {
         const cvy_plan_feed *feed = &s->plan->feeds.feed[i];
-        if (strcmp(feed->name, "weight") != 0 && strcmp(feed->name, "sample_id") != 0)
+        if (strcmp(feed->name, CVY_SAMPLE_WEIGHT) != 0 && strcmp(feed->name, "sample_id") != 0)
             cvy_feed_clear(s->plan, feed, rows);
     }
     s->has_padding = 1;

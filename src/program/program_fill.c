@@ -85,7 +85,7 @@ cvy_status cvy_program_fill_rows(cvy_program *p, int task, const cvy_dataset_inf
     for (int f = 0; f < data->nfield; f++) {
         const cvy_field *from = &data->field[f];
         cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
-        if (strcmp(from->name, "weight") == 0) {
+        if (strcmp(from->name, CVY_SAMPLE_WEIGHT) == 0) {
             own_weight = from->dtype == CVY_DTYPE_F32 ? field[f] : NULL;
             weight_elems = cvy_shape_elems(&from->shape);
             continue;
@@ -98,7 +98,7 @@ cvy_status cvy_program_fill_rows(cvy_program *p, int task, const cvy_dataset_inf
         else
             cvy_copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * field_elems(data, f, part));
     }
-    cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
+    cvy_plan_feed *weight = cvy_plan_find_feed(plan, CVY_SAMPLE_WEIGHT), *id = cvy_plan_find_feed(plan, "sample_id");
     if (weight)
         fill_weights(weight, n, sample_weight, own_weight, weight_elems);
     if (id)
@@ -140,7 +140,7 @@ static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
     for (int f = 0; f < data->nfield; f++) {
         const cvy_field *from = &data->field[f];
         const cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
-        if (!feed || (strcmp(from->name, "weight") == 0 && from->shape.ndim == 0))
+        if (!feed || (strcmp(from->name, CVY_SAMPLE_WEIGHT) == 0 && from->shape.ndim == 0))
             continue;
         cvy_tile tile;
         if (!feed->per_step)

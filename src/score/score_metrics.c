@@ -116,7 +116,7 @@ static cvy_status ignore_labels(const struct list *l, const cvy_tree *options, c
 static int has_mask(const cvy_dataset_info *data)
 {
     for (int i = 1; i < data->nfield; i++)
-        if (strcmp(data->field[i].name, "weight") == 0 && cvy_shape_elems(&data->field[i].shape) > 1)
+        if (strcmp(data->field[i].name, CVY_SAMPLE_WEIGHT) == 0 && cvy_shape_elems(&data->field[i].shape) > 1)
             return 1;
     return 0;
 }

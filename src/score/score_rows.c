@@ -38,7 +38,7 @@ cvy_status cvy_score_rows_of(const cvy_dataset_info *info, const cvy_rows *rows,
         const cvy_field *field = &info->field[f];
         if (field == out->field)
             out->target = span_of(field, rows, rows->field[f]);
-        else if (strcmp(field->name, "weight") == 0 && rows->field[f]) {
+        else if (strcmp(field->name, CVY_SAMPLE_WEIGHT) == 0 && rows->field[f]) {
             own = rows->field[f];
             each = cvy_shape_elems(&field->shape);
         }

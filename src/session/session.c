@@ -365,7 +365,7 @@ static cvy_status open_training(cvy_session *s)
         cvy_dataset_destroy(&test);
         CVY_TRY(status);
     }
-    s->has_weights = has_field(s->train, "weight") || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    s->has_weights = has_field(s->train, CVY_SAMPLE_WEIGHT) || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }
 
@@ -405,7 +405,7 @@ static cvy_status open_test(cvy_session *s, const char *source, const cvy_data_f
     CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score with --data", s->job->file);
     s->from[CVY_SOURCE_TEST] = tree;
     CVY_TRY(cvy_dataset_open_like(tree, s->job->data.steps, (uint64_t)s->job->train.seed, 1, trained, &s->test));
-    s->has_weights = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    s->has_weights = has_field(s->test, CVY_SAMPLE_WEIGHT) || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }
 

@@ -71,7 +71,7 @@ static int is_map_network(const cvy_job *job)
 /* Lists all inputs that layers may read besides x. */
 static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model_input *field)
 {
-    static char weight[] = "weight";
+    static char weight[] = CVY_SAMPLE_WEIGHT;
     int n = 0;
     for (int i = 1; i < data->nfield; i++)
         field[n++] = (cvy_model_input){data->field[i].name, data->field[i].dtype, data->field[i].shape};
@@ -194,7 +194,7 @@ static cvy_status check_scaled(const cvy_job *job, const cvy_op_def *op, const c
 static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, const char *output, double weight,
                               int is_only, const char *target, int is_old, cvy_model *m)
 {
-    static char sample_weight[] = "weight";
+    static char sample_weight[] = CVY_SAMPLE_WEIGHT;
     const char *source = NULL;
     const cvy_op_def *op = NULL;
     cvy_tree *options = NULL;
@@ -291,7 +291,7 @@ static cvy_status check_inputs(const cvy_dataset_info *data, const cvy_model *m)
         const cvy_model_input *input = &m->input[i];
         const cvy_field *field = find_field(data, input->name);
         if (!field) {
-            CVY_CHECK(strcmp(input->name, "weight") == 0, CVY_E_CONFIG,
+            CVY_CHECK(strcmp(input->name, CVY_SAMPLE_WEIGHT) == 0, CVY_E_CONFIG,
                       "the network reads '%s', but the data of %s have no such field", input->name, source_of(data));
             continue;
         }

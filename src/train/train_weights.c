@@ -17,10 +17,10 @@ static const float *weights_of(const cvy_trainer *t, const cvy_rows *rows)
 {
     const cvy_program *p = t->session.program;
     const cvy_dataset_info *info = cvy_dataset_describe(t->session.train);
-    if (!cvy_grid_is_first_part(cvy_program_grid(p)) || !cvy_program_has_input(p, t->task.latest, "weight"))
+    if (!cvy_grid_is_first_part(cvy_program_grid(p)) || !cvy_program_has_input(p, t->task.latest, CVY_SAMPLE_WEIGHT))
         return NULL;
     for (int f = 1; f < info->nfield; f++)
-        if (strcmp(info->field[f].name, "weight") == 0)
+        if (strcmp(info->field[f].name, CVY_SAMPLE_WEIGHT) == 0)
             return cvy_shape_elems(&info->field[f].shape) == 1 ? rows->field[f] : NULL;
     return NULL;
 }

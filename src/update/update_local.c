@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "comm/comm_allreduce.h"
+#include "data/data.h"
 #include "program/program_impl.h"
 
 /* A window of node memory serves at most twice as many reductions as PIECES_MAX. */
@@ -188,7 +189,7 @@ static const double *loss(const cvy_program *p, const cvy_program_task *s, int i
 /* What this rank's samples of the step weigh, as in the mean of a loss (op_loss.c). */
 static double samples_weight(const cvy_program_task *s)
 {
-    const cvy_plan_feed *feed = cvy_plan_find_feed(s->plan, "weight");
+    const cvy_plan_feed *feed = cvy_plan_find_feed(s->plan, CVY_SAMPLE_WEIGHT);
     double sum = 0;
     if (!feed || !feed->data)
         return (double)s->plan->rows;
